@@ -4,7 +4,7 @@ from importlib import resources
 
 
 def digits():
-    """(pixels, labels): 1,797 handwritten digits, uint8 (1797, 64) with values 0..16, row i an 8x8 image, and uint8 (1797,).
+    """(pixels, labels) of 1,797 handwritten digits: uint8 (1797, 64), a row an 8x8 image in 0..16; uint8 (1797,).
 
     The test set of "Optical Recognition of Handwritten Digits", E. Alpaydin and C. Kaynak, UCI Machine Learning
     Repository, 1998, https://doi.org/10.24432/C50P49, CC BY 4.0, in the copy that scikit-learn distributes.

@@ -1,0 +1,104 @@
+"""Candidates x timer -> winner, kept on disk. Knows no kernel: a candidate is any frozen dataclass or JSON value.
+
+- medians({name: call}): interleaved timing, name -> median seconds
+- winner(key, candidates, call, store): the fastest candidate
+- Store(path): winners in a JSON file that nothing can break
+"""
+
+import dataclasses
+import json
+import os
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+
+def medians(calls, *, seconds=0.2, rounds=5, progress=iter):
+    """{name: median seconds of one call}, from {name: call}: timed in turns, `rounds` times, after two calls each.
+
+    Turns, because machine speed drifts: two things timed one after the other are not compared. A turn repeats its
+    call until about seconds / rounds / len(calls) have gone by, so that short calls are not lost in the clock.
+    """
+    repeats = {}
+    for name, call in calls.items():
+        call()  # compile, touch the memory
+        start = time.perf_counter()
+        call()
+        once = max(time.perf_counter() - start, 1e-7)
+        repeats[name] = max(1, int(seconds / rounds / len(calls) / once))
+    samples = {name: [] for name in calls}
+    for _ in progress(range(rounds)):
+        for name, call in calls.items():
+            turns = range(repeats[name])
+            start = time.perf_counter()
+            for _ in turns:
+                call()
+            samples[name].append((time.perf_counter() - start) / repeats[name])
+    return {name: statistics.median(times) for name, times in samples.items()}
+
+
+class Store:
+    """Winners in a JSON file, {key: {"candidate": ..., "seconds": ...}}.
+
+    A missing, truncated or foreign file reads as empty. A write goes to a temporary file that then replaces the old
+    one, so a reader sees the old winners or the new ones; a directory that cannot be written loses the winner, no more.
+    """
+
+    def __init__(self, path):
+        self.path = Path(path)
+
+    def entries(self):
+        try:
+            entries = json.loads(self.path.read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError):
+            return {}
+        if not isinstance(entries, dict):
+            return {}
+        return {key: entry for key, entry in entries.items() if isinstance(entry, dict) and "candidate" in entry}
+
+    def get(self, key, kind=None):
+        """The winner kept under key, as kind(**fields) where kind is given; None where there is none that fits."""
+        entry = self.entries().get(key)
+        if entry is None or kind is None:
+            return None if entry is None else entry["candidate"]
+        try:
+            return kind(**entry["candidate"])
+        except (TypeError, ValueError):  # written by another version: other fields
+            return None
+
+    def put(self, key, candidate, seconds):
+        """True where the winner is now on disk."""
+        record = dataclasses.asdict(candidate) if dataclasses.is_dataclass(candidate) else candidate
+        entries = self.entries() | {key: {"candidate": record, "seconds": seconds}}
+        temporary = None
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(
+                "w", dir=self.path.parent, prefix=self.path.name, suffix=".tmp", delete=False, encoding="utf-8"
+            ) as file:
+                temporary = file.name
+                json.dump(entries, file, indent=1, sort_keys=True)
+            os.replace(temporary, self.path)
+        except OSError:
+            if temporary is not None and os.path.exists(temporary):
+                os.unlink(temporary)
+            return False
+        return True
+
+
+def winner(key, candidates, call, store=None, **timing):
+    """(candidate, {candidate: seconds}): the fastest of `candidates` when call(candidate) is timed; kept in `store`.
+
+    >>> fastest, seconds = winner("sleep", [0.02, 0.001], time.sleep, seconds=0.1, rounds=3)
+    >>> fastest
+    0.001
+    """
+    candidates = list(candidates)
+    if not candidates:
+        raise ValueError(f"no candidates for {key!r}")
+    times = medians({candidate: (lambda c=candidate: call(c)) for candidate in candidates}, **timing)
+    fastest = min(times, key=times.get)
+    if store is not None:
+        store.put(key, fastest, times[fastest])
+    return fastest, times

@@ -1,0 +1,55 @@
+"""What every test stands on: seeds, a cache directory of its own, and no silent skip.
+
+NBKERNELS_NO_SKIP=1      every skip is a failure: for the run that must have everything (skips name what they lack).
+NBKERNELS_CACHE_DIR=dir  compiled kernels are kept there between runs; else in a temporary directory of this run.
+CI=true                  hypothesis draws the same examples every time, so that a green run stays green.
+"""
+
+import atexit
+import os
+import random
+import shutil
+import tempfile
+
+import hypothesis
+import numpy as np
+import pytest
+
+# Set at import, so that xdist's workers and the tests' own subprocesses inherit it and share compiled kernels.
+if "NBKERNELS_CACHE_DIR" not in os.environ:
+    os.environ["NBKERNELS_CACHE_DIR"] = tempfile.mkdtemp(prefix="nbkernels-tests-")
+    atexit.register(shutil.rmtree, os.environ["NBKERNELS_CACHE_DIR"], ignore_errors=True)
+
+# No deadline: the first example of a kernel compiles it.
+hypothesis.settings.register_profile("nbkernels", deadline=None, derandomize=bool(os.environ.get("CI")))
+hypothesis.settings.load_profile("nbkernels")
+
+NO_SKIP = os.environ.get("NBKERNELS_NO_SKIP", "0") not in ("", "0")
+
+
+def _refuse_skip(report):
+    if NO_SKIP and report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome, report.longrepr = "failed", f"{report.nodeid}: {reason} (NBKERNELS_NO_SKIP is set)"
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport():
+    return _refuse_skip((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report():
+    return _refuse_skip((yield))
+
+
+@pytest.fixture(autouse=True)
+def _seeds():
+    random.seed(0)
+    np.random.seed(0)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
