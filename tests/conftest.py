@@ -2,6 +2,7 @@
 
 NBKERNELS_NO_SKIP=1      every skip is a failure: for the run that must have everything (skips name what they lack).
 NBKERNELS_CACHE_DIR=dir  compiled kernels are kept there between runs; else in a temporary directory of this run.
+NBKERNELS_SKIPPED=file   the ids of the tests that skipped go there, for a second run that has what they lacked.
 CI=true                  hypothesis draws the same examples every time, so that a green run stays green.
 """
 
@@ -42,6 +43,26 @@ def pytest_runtest_makereport():
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report():
     return _refuse_skip((yield))
+
+
+_skipped = []
+
+
+def pytest_runtest_logreport(report):
+    if report.skipped and not hasattr(report, "wasxfail"):
+        _skipped.append(report.nodeid)
+
+
+def pytest_collectreport(report):
+    if report.skipped:
+        _skipped.append(report.nodeid)
+
+
+def pytest_sessionfinish(session):
+    file = os.environ.get("NBKERNELS_SKIPPED")
+    if file and not hasattr(session.config, "workerinput"):  # with xdist, the controller alone sees every report
+        with open(file, "w", encoding="utf-8") as stream:
+            stream.writelines(f"{nodeid}\n" for nodeid in dict.fromkeys(_skipped))
 
 
 @pytest.fixture(autouse=True)

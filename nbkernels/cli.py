@@ -1,0 +1,130 @@
+"""The command line: python -m nbkernels COMMAND. Heavy imports wait for their command."""
+
+import argparse
+import difflib
+import os
+import sys
+
+
+def main(argv=None):
+    """Exit code: 0, 1 where a check failed, 2 for a wrong command line or a missing device, 130 after Ctrl-C."""
+    argv = sys.argv[1:] if argv is None else list(argv)
+    parser, commands = _parser()
+    if argv and not argv[0].startswith("-") and argv[0] not in commands:
+        parser.error(f"no command {argv[0]!r}{_nearest(argv[0], commands)}")
+    args = parser.parse_args(argv)
+    try:
+        return args.run(args) or 0
+    except KeyboardInterrupt:
+        print("\ninterrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader (| head) has seen enough; keep the interpreter's own flush quiet
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+
+
+def _nearest(word, known):
+    close = difflib.get_close_matches(word, list(known), n=1)
+    return f"; did you mean {close[0]!r}?" if close else f" (there are {', '.join(sorted(known))})"
+
+
+def _positive(text):
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return number
+
+
+def _parser():
+    parser = argparse.ArgumentParser(prog="python -m nbkernels", description="Numba kernels: demo, benchmarks, cache.")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    def command(run, *, dtype=True):
+        summary = run.__doc__.splitlines()[0]
+        sub = commands.add_parser(run.__name__.lstrip("_"), help=summary, description=summary)
+        sub.set_defaults(run=run)
+        if dtype:
+            sub.add_argument("--dtype", choices=["float32", "float64"], default="float32")
+        return sub
+
+    demo = command(_demo)
+    demo.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    demo.add_argument("--hidden", type=_positive, default=128, help="width of the hidden layer (%(default)s)")
+    demo.add_argument("--epochs", type=_positive, default=60, help="passes over the training set (%(default)s)")
+    demo.add_argument("--batch", type=_positive, default=64, help="digits per step (%(default)s)")
+    command(_info, dtype=False)
+    bench = command(_bench)
+    bench.add_argument("op", nargs="?", choices=["addmm", "add"], default="addmm")
+    bench.add_argument("--sizes", type=_positive, nargs="+", help="n of each row")
+    bench.add_argument("--seconds", type=float, default=0.5, help="time spent on each row (%(default)s)")
+    bench.add_argument("--json", metavar="FILE", help="write the rows there too, as bench/report.py reads them")
+    tune = command(_tune)
+    tune.add_argument("--sizes", type=_positive, nargs="+", default=[256, 1024], help="n of n x n x n (256 1024)")
+    tune.add_argument("--seconds", type=float, default=2.0, help="time spent on each size (%(default)s)")
+    command(_warmup, dtype=False)
+    table = command(_table, dtype=False)
+    table.add_argument("op", help="an operation's name, as in nbkernels.OP")
+    return parser, commands.choices
+
+
+def _demo(args):
+    """Train a digit classifier with library calls alone, and compare it with the same program in NumPy."""
+    from nbkernels import demo
+
+    try:
+        accuracy = demo.run(
+            device=args.device, hidden=args.hidden, epochs=args.epochs, batch=args.batch, dtype=args.dtype
+        )
+    except demo.Unavailable as error:
+        print(f"demo --device {args.device}: {error}", file=sys.stderr)
+        return 2
+    return 0 if accuracy > 0.5 else 1  # five times chance: anything less is a broken kernel, not a short training
+
+
+def _info(args):
+    """Print versions, CPU features, threading layer, cache directory and GPUs."""
+    from nbkernels import info
+
+    print(info.text())
+
+
+def _bench(args):
+    """Time this library against NumPy, and torch where installed, in one run: interleaved medians."""
+    import json
+
+    from tqdm import tqdm
+
+    from nbkernels import compare, info
+
+    sizes = args.sizes or {"addmm": [4, 64, 256, 1024], "add": [16, 10_000, 1_000_000, 16_000_000]}[args.op]
+    with tqdm(total=5 * len(sizes), unit="round", leave=False) as bar:
+
+        def rounds(turns):
+            for turn in turns:
+                yield turn
+                bar.update()
+
+        rows = list(getattr(compare, args.op)(sizes, args.dtype, seconds=args.seconds, progress=rounds))
+    print(compare.table(rows))
+    if args.json:
+        with open(args.json, "w", encoding="utf-8") as file:
+            json.dump({"meta": info.meta(), "rows": rows}, file, indent=1)
+
+
+def _warmup(args):
+    """Compile every CPU kernel into the cache, so that no later process waits."""
+    from nbkernels import warmup
+
+    warmup.run()
+
+
+def _table(args):
+    """Print an operation's dispatch table: registered rows, computed rows, where each came from."""
+    import nbkernels
+
+    ops = {name for name in dir(nbkernels) if hasattr(getattr(nbkernels, name), "table")}
+    if args.op not in ops:
+        print(f"no operation {args.op!r}{_nearest(args.op, ops)}", file=sys.stderr)
+        return 2
+    print(getattr(nbkernels, args.op).table())
+    return 0

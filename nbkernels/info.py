@@ -1,0 +1,88 @@
+"""What the library found on this machine: `python -m nbkernels info`, and the meta of benchmark results."""
+
+import datetime
+import importlib.metadata
+import os
+import platform
+from pathlib import Path
+
+from tabulate import tabulate
+
+# Those that decide which instructions the kernels use, now or in later kernels.
+FEATURES = "sse4.2 avx avx2 fma f16c avx512f avx512bw avx512vl avx512bf16 avx512vnni amx-bf16 amx-int8 neon sve".split()
+
+
+def version(package):
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def cpu():
+    """The processor's own name where the system tells it, else what LLVM calls it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def gpus():
+    """One line per CUDA GPU, or the one line that says why there is none."""
+    try:
+        from numba import cuda
+    except ImportError as error:
+        return [f"none: numba.cuda cannot be imported ({error})"]
+    package = version("numba-cuda")
+    through = (
+        f"numba-cuda {package}" if package else "numba-cuda not installed: pip install 'nbkernels[cuda13]' or [cuda12]"
+    )
+    if os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0"):
+        return ["none: Numba's CUDA simulator is on (NUMBA_ENABLE_CUDASIM)"]
+    if not cuda.is_available():
+        return [f"none: no usable driver or device ({through})"]
+    lines = []
+    for device in cuda.gpus:
+        name = device.name.decode() if isinstance(device.name, bytes) else device.name
+        lines.append(
+            f"{device.id}: {name}, compute capability {'.'.join(map(str, device.compute_capability))} ({through})"
+        )
+    return lines
+
+
+def facts():
+    """(name, value) of everything that `info` prints."""
+    from nbkernels.cpu import threads, tiles
+    from nbkernels.jit import cache, vector
+
+    _, target, features = cache.target()
+    l1, l2 = tiles.caches()
+    directory = cache.directory()
+    return [
+        ("nbkernels", version("nbkernels")),
+        ("Python", f"{platform.python_version()} ({platform.python_implementation()}, {platform.platform()})"),
+        *((name, version(name) or "not installed") for name in ("numba", "llvmlite", "numpy")),
+        *((name, version(name) or "not installed") for name in ("numba-cuda", "cupy", "torch")),
+        ("CPU", f"{cpu()} (LLVM: {target}), L1 {l1 >> 10} KiB, L2 {l2 >> 10} KiB"),
+        ("features", " ".join(name for name in FEATURES if name in features) or "none of those that matter here"),
+        ("vectors", f"{vector.width_bits()} bits, {tiles.vector_registers()} registers"),
+        ("tiles", ", ".join(f"{dtype} {tiles.default(dtype)}" for dtype in ("float32", "float64"))),
+        ("threads", f"{threads.count()} of {os.cpu_count()} cores, layer {threads.layer()}"),
+        (
+            "cache",
+            str(directory) if directory else "none: not writable; every process compiles (set NBKERNELS_CACHE_DIR)",
+        ),
+        *(("GPU", line) for line in gpus()),
+    ]
+
+
+def text():
+    return tabulate(facts(), tablefmt="plain", disable_numparse=True)
+
+
+def meta():
+    """What a benchmark result must say about where it was measured; see bench/report.py."""
+    names = "nbkernels", "numba", "llvmlite", "numpy", "torch"
+    versions = {"python": platform.python_version()} | {name: version(name) for name in names if version(name)}
+    return {"cpu": cpu(), "cores": os.cpu_count(), "versions": versions, "date": datetime.date.today().isoformat()}

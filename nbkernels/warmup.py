@@ -1,0 +1,50 @@
+"""Compile every CPU kernel into the cache: `python -m nbkernels warmup`."""
+
+import time
+
+import numpy as np
+from tqdm import tqdm
+
+import nbkernels
+
+DTYPES = "float32", "float64"
+# One size for each path of a product: called from Python at once, the small path, the packed five loops.
+PRODUCTS = 4, 100, 600
+
+
+def calls(dtype):
+    """(what, call) of every CPU kernel for one dtype, through the public operations."""
+    for n in PRODUCTS:
+        a, bias = np.ones((n, n), dtype), np.ones(n, dtype)
+        for layout, mat1, mat2 in (("NN", a, a), ("NT", a, a.T), ("TN", a.T, a), ("TT", a.T, a.T)):
+            yield f"addmm {n} {layout} {dtype}", lambda x=mat1, y=mat2, bias=bias: nbkernels.addmm(bias, x, y)
+            yield f"mm {n} {layout} {dtype}", lambda x=mat1, y=mat2: nbkernels.mm(x, y)
+    square, row = np.ones((64, 64), dtype), np.ones(64, dtype)
+    large = np.ones(1 << 21, dtype)  # above the sizes that one thread works through
+    for name in ("add", "subtract", "multiply", "divide", "maximum", "minimum"):
+        op = getattr(nbkernels, name)
+        for x, y in (
+            (square, square),
+            (square, row),
+            (square, square.T),
+            (square[::2, ::2], 2),
+            (2, row),
+            (large, large),
+        ):
+            yield f"{name} {dtype}", lambda op=op, x=x, y=y: op(x, y)
+    for x, shape in ((square, ()), (square, (64,)), (square, (64, 1)), (large, ())):
+        yield f"sum_to {dtype}", lambda x=x, shape=shape: nbkernels.sum_to(x, shape)
+
+
+def run(progress=True):
+    """Run every call once, with a progress bar; prints the time and where the compiled code is."""
+    from nbkernels.jit import cache
+
+    start = time.perf_counter()
+    work = [pair for dtype in DTYPES for pair in calls(dtype)]
+    with tqdm(work, "warmup", disable=not progress) as bar:
+        for what, call in bar:
+            bar.set_postfix_str(what, refresh=False)
+            call()
+    kept = cache.directory() or "not kept, no writable directory"
+    print(f"{len(work)} calls in {time.perf_counter() - start:.1f} s; compiled code: {kept}")

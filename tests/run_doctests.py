@@ -1,0 +1,30 @@
+"""Run the doctests of the installed package, wherever it is: python tests/run_doctests.py. A test calls it as well."""
+
+import doctest
+import importlib
+import pkgutil
+import sys
+
+
+def modules():
+    """Every module of nbkernels. dispatch is named apart: an editable install finds it in another directory."""
+    import nbkernels
+    import nbkernels.dispatch
+
+    names = ["nbkernels", "nbkernels.dispatch"]
+    for package in (nbkernels, nbkernels.dispatch):
+        names += [module.name for module in pkgutil.walk_packages(package.__path__, package.__name__ + ".")]
+    # __main__ runs the command line when it is imported; the CUDA room needs a GPU to show anything.
+    return [name for name in dict.fromkeys(names) if not name.endswith("__main__") and ".cuda" not in name]
+
+
+def run():
+    """(failed, attempted) over all modules."""
+    results = [doctest.testmod(importlib.import_module(name)) for name in modules()]
+    return sum(result.failed for result in results), sum(result.attempted for result in results)
+
+
+if __name__ == "__main__":
+    failed, attempted = run()
+    print(f"{attempted - failed} passed, {failed} failed")
+    sys.exit(failed > 0 or attempted == 0)

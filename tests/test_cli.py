@@ -1,0 +1,174 @@
+"""python -m nbkernels: what each command prints, exit codes, typos and Ctrl-C."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from nbkernels import cli
+
+
+def command(*arguments, **kwargs):
+    line = [sys.executable, "-W", "error", "-m", "nbkernels", *arguments]
+    return subprocess.run(line, capture_output=True, text=True, timeout=300, **kwargs)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_demo(dtype, tmp_path):
+    result = command("demo", "--epochs", "25", "--dtype", dtype, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "25/25" in result.stderr  # the progress bar
+    accuracy, held_out, numpy_accuracy = re.search(
+        r"test accuracy +([\d.]+) on (\d+) held-out digits \(NumPy ([\d.]+)\)", result.stdout
+    ).groups()
+    assert float(accuracy) > 0.95
+    assert int(held_out) == 1797 // 5
+    assert abs(float(accuracy) - float(numpy_accuracy)) < 0.02
+    difference = float(re.search(r"largest difference +(\S+)", result.stdout)[1])
+    assert difference < (1e-2 if dtype == "float32" else 1e-10)
+    assert re.search(r"time +nbkernels [\d.]+ s, NumPy [\d.]+ s", result.stdout)
+    for product in ("x W1ᵀ", "dY W2", "dYᵀ hidden"):  # which kernel and tile ran where
+        assert re.search(rf"{product} +\d+ \d+ \d+ +\S", result.stdout)
+    assert re.search(r"addmm 64x64x64 +" + dtype, result.stdout)
+
+
+def test_the_demo_calls_nothing_but_its_operations():
+    """Run with arrays that refuse arithmetic of their own: what is not an operation of the set raises."""
+    import numpy as np
+
+    from nbkernels import demo
+
+    class Bare(np.ndarray):
+        def __array_ufunc__(self, *arguments, **kwargs):
+            raise AssertionError(f"NumPy did {arguments[0]}")
+
+        __array_function__ = __array_ufunc__
+
+    def bare(function):
+        def call(*args, **kwargs):
+            args = [arg.view(np.ndarray) if isinstance(arg, Bare) else arg for arg in args]
+            return function(*args, **kwargs).view(Bare)
+
+        return call
+
+    ops = type("Ops", (), {name: staticmethod(bare(f)) for name, f in vars(demo.NUMPY).items()})
+    device = demo.Device("cpu", np.ascontiguousarray, np.asarray, lambda x: x.view(np.ndarray).T.view(Bare), print)
+    (x, t, _), _ = demo.split("float32")
+    p = demo.initial(16, 64, np.float32)
+    velocity = p.map(np.zeros_like)
+    before = [array.copy() for array in p.arrays()]
+    q, v = p.map(lambda a: a.view(Bare)), velocity.map(lambda a: a.view(Bare))
+    demo.step(ops, device, q, v, x[:64].view(Bare), t[:64].view(Bare), 0.1)
+    assert all((old != new.view(np.ndarray)).any() for old, new in zip(before, q.arrays()))
+
+
+def test_the_demos_gradient_is_the_losss(rng):
+    """Against central differences of the loss in float64."""
+    import numpy as np
+
+    from nbkernels import demo
+
+    x, t = rng.standard_normal((7, 64)), rng.choice([-1.0, 1.0], (7, 10))
+    p = demo.initial(5, 64, np.float64)
+
+    def loss():
+        _, y = demo.forward(demo.NUMPY, demo.CPU, p, x)
+        return np.sum(np.maximum(1 - t * y, 0) ** 2) / 7
+
+    velocity = p.map(np.zeros_like)
+    demo.step(demo.NUMPY, demo.CPU, p, velocity, x, t, 0.0)
+    for parameter, gradient in zip(p.arrays(), velocity.arrays()):
+        for index in list(np.ndindex(parameter.shape))[:: max(1, parameter.size // 20)]:
+            old = parameter[index]
+            high, low = (parameter.__setitem__(index, old + e) or loss() for e in (1e-6, -1e-6))
+            parameter[index] = old
+            assert gradient[index] == pytest.approx((high - low) / 2e-6, rel=1e-5, abs=1e-7)
+
+
+def test_demo_without_a_gpu_says_so_in_one_line():
+    environment = {k: v for k, v in os.environ.items() if k != "NUMBA_ENABLE_CUDASIM"} | {"CUDA_VISIBLE_DEVICES": ""}
+    result = command("demo", "--device", "cuda", env=environment)
+    assert result.returncode == 2
+    assert re.fullmatch(r"demo --device cuda: .*(GPU|install).*\n", result.stderr)
+    assert not result.stdout
+
+
+def test_info():
+    result = command("info")
+    assert result.returncode == 0, result.stderr
+    for name in ("nbkernels", "numba", "llvmlite", "numpy", "CPU", "features", "vectors", "threads", "cache", "GPU"):
+        assert re.search(rf"^{name} +\S", result.stdout, re.MULTILINE), name
+    assert re.search(r"vectors +(128|256|512) bits", result.stdout)
+    assert re.search(r"layer (tbb|omp|workqueue|none)", result.stdout)
+    assert os.environ["NBKERNELS_CACHE_DIR"] in result.stdout
+
+
+def test_info_without_a_writable_cache(tmp_path):
+    (tmp_path / "file").write_text("")
+    result = command("info", env=os.environ | {"NBKERNELS_CACHE_DIR": str(tmp_path / "file")})
+    assert result.returncode == 0, result.stderr
+    assert re.search(r"cache +none", result.stdout)
+
+
+@pytest.mark.parametrize("op", ["addmm", "add"])
+def test_bench_writes_what_the_report_reads(op, tmp_path):
+    result = command("bench", op, "--sizes", "5", "8", "--seconds", "0.01", "--json", "rows.json", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "NumPy" in result.stdout
+    results = json.loads((tmp_path / "rows.json").read_text())
+    assert {"cpu", "versions", "date"} <= set(results["meta"])
+    assert [row["shape"][0] for row in results["rows"]] == [5, 8]
+    assert all(row["ours_s"] > 0 and row["peers"]["NumPy"] > 0 for row in results["rows"])
+
+
+def test_table(capsys):
+    assert cli.main(["table", "addmm"]) == 0
+    assert "CPU" in capsys.readouterr().out
+
+
+def test_typos_name_the_nearest(capsys):
+    assert cli.main(["table", "admm"]) == 2
+    assert "did you mean 'addmm'?" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["dmeo"])
+    assert "no command 'dmeo'; did you mean 'demo'?" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["xyz"])
+    assert "there are bench, demo, info" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "wrong", [["demo", "--epochs", "0"], ["demo", "--device", "tpu"], ["bench", "--sizes", "x"], []]
+)
+def test_wrong_arguments(wrong, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(wrong)
+    assert "error:" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
+def test_ctrl_c_ends_in_one_line():
+    line = [sys.executable, "-m", "nbkernels", "demo", "--epochs", "1000000"]
+    process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    bar = ""
+    while "epoch/s" not in bar:  # it is training
+        bar += process.stderr.read(1) or pytest.fail(bar)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert error.endswith("\ninterrupted\n")
+    assert "Traceback" not in error
+
+
+def test_a_reader_that_stops_reading():
+    line = [sys.executable, "-m", "nbkernels", "info"]
+    process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process.stdout.close()
+    error = process.stderr.read()
+    process.stderr.close()
+    process.wait(timeout=60)
+    assert "Traceback" not in error

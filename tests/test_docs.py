@@ -1,0 +1,92 @@
+"""The documents are true: commands, tables, links, examples in README and in docstrings."""
+
+import doctest
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCUMENTS = sorted(ROOT.glob("*.md"))
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def report():
+    spec = importlib.util.spec_from_file_location("report", ROOT / "bench" / "report.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_docstrings():
+    command = [sys.executable, "-W", "error", str(ROOT / "tests" / "run_doctests.py")]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert int(re.search(r"(\d+) passed, 0 failed", result.stdout)[1]) >= 10
+
+
+def test_report_docstrings(report):
+    assert doctest.testmod(report).failed == 0
+
+
+def test_readme_example():
+    failed, attempted = doctest.testfile(str(ROOT / "README.md"), module_relative=False)
+    assert (failed, attempted) == (0, 5)
+
+
+def test_readme_starts_with_a_sentence_an_example_and_two_commands():
+    blocks = re.findall(r"```(\w+)\n(.*?)```", README, re.DOTALL)
+    assert blocks[0][0] == "python"
+    assert len(blocks[0][1].splitlines()) == 8
+    commands = [line for line in README.splitlines() if line.startswith("python3 -m venv")]
+    assert blocks[1] == ("sh", "".join(f"{line}\n" for line in commands))
+    assert len(commands) == 2
+    assert commands[0].endswith("-m nbkernels demo")
+    assert "-m pytest" in commands[1]
+
+
+def test_ci_runs_readmes_commands():
+    """It takes them from README, so a newcomer's lines are the ones that CI proves."""
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert "grep '^python3 -m venv' README.md" in script
+    for i in range(2):
+        assert f'bash -c "${{commands[{i}]}}"' in script
+
+
+def test_readmes_tables_are_the_committed_results(report):
+    assert report.MARKERS.findall(README)
+    assert report.rewrite(README, ROOT / "bench" / "results") == README
+
+
+def test_a_stale_table_is_noticed(report, tmp_path):
+    row = {"bench": "addmm", "shape": [8, 8, 8], "dtype": "float32", "threads": 1, "layout": "NN", "ours_s": 1e-6}
+    row |= {"peers": {"NumPy": 2e-6}, "gflops": 1.024, "peak_share": 0.5}
+    meta = {"cpu": "some CPU", "cores": 2, "versions": {"numba": "1.2"}, "date": "2026-01-02"}
+    (tmp_path / "x.json").write_text(report.json.dumps({"meta": meta, "rows": [row]}))
+    text = "before\n<!-- table x -->\nold\n<!-- end -->\nafter\n"
+    new = report.rewrite(text, tmp_path)
+    assert "| addmm | 8 | float32 | NN | 1 | 1.00 us | 1.0 | 50% | 2.00x |" in new
+    assert "some CPU (2 cores) with numba 1.2" in new
+    assert "old" not in new
+    assert new.startswith("before\n")
+    assert new.endswith("<!-- end -->\nafter\n")
+    assert report.rewrite(new, tmp_path) == new
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_exist(document):
+    text = document.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", text):
+        if not target.startswith("http"):
+            assert (ROOT / target).exists(), f"{document.name} links to {target}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_files_that_documents_name_exist(document):
+    """`nbkernels/cpu/gemm.py` and its like, in backquotes."""
+    for name in re.findall(r"`([\w./]+/[\w./]+\.(?:py|md|json|toml))`", document.read_text(encoding="utf-8")):
+        assert (ROOT / name).exists(), f"{document.name} names {name}"

@@ -1,0 +1,22 @@
+"""Every example runs from any directory, prints something and warns of nothing."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = sorted((Path(__file__).resolve().parent.parent / "examples").glob("*.py"))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_example(path, tmp_path):
+    command = [sys.executable, "-W", "error", str(path)]
+    result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout
+    assert not result.stderr
+
+
+def test_there_are_examples():
+    assert len(EXAMPLES) >= 4

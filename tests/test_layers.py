@@ -1,0 +1,150 @@
+"""The import rules of ARCHITECTURE.md, read from the syntax trees, and that importing stays light."""
+
+import ast
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+STDLIB = set(sys.stdlib_module_names)
+COMMAND_LINE = {"cli", "demo", "info", "warmup", "compare"}  # the rooms that talk to a person
+
+# room: modules that a file there may import besides the standard library and its own room, at any depth of the code.
+# A name allows what is below it: "numba" allows "numba.core". "numba !cuda" allows all of numba but numba.cuda.
+PLANNING = ("numpy", "nbkernels.strides", "nbkernels.scalar", "nbkernels.problem")
+RULES = {
+    "dispatch": (),
+    "meta": ("numpy", "nbkernels.strides"),
+    "problem": ("numpy",),
+    "strides": ("numpy",),
+    "scalar": ("numpy",),
+    "tune": (),
+    "data": ("numpy",),
+    "jit": ("numpy", "numba !cuda", "llvmlite", "platformdirs"),
+    "cpu": (*PLANNING, "numba !cuda", "llvmlite", "nbkernels.jit"),
+    "cuda": (*PLANNING, "numba", "llvmlite", "nbkernels.jit"),
+    "gradients": ("nbkernels.dispatch",),
+    "ops": ("nbkernels.dispatch", "nbkernels.meta", "nbkernels.gradients", "nbkernels.scalar"),
+    "__init__": ("nbkernels.ops", "nbkernels.dispatch"),
+}
+
+
+def modules():
+    """(module name, room, path) of every source file; the room of nbkernels/cpu/gemm.py is "cpu"."""
+    for path in sorted((ROOT / "nbkernels").rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        room = parts[1]
+        yield ".".join(parts).removesuffix(".__init__"), room, path
+    for path in sorted((ROOT / "dispatch").rglob("*.py")):
+        name = ".".join(["nbkernels", *path.relative_to(ROOT).with_suffix("").parts])
+        yield name.removesuffix(".__init__"), "dispatch", path
+
+
+def imports(name, path, source=None):
+    """Every module that the file's import statements and importlib.import_module("...") calls name, absolute."""
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    for node in ast.walk(ast.parse(source or path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package.rsplit(".", node.level - 1)[0] if node.level else ""
+            module = ".".join(part for part in (base, node.module) if part)
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) == "import_module":
+            argument = node.args[0]
+            if isinstance(argument, ast.Constant):
+                yield argument.value
+
+
+def allowed(target, room):
+    own = f"nbkernels.{room}"
+    if target.split(".")[0] in STDLIB or target == own or target.startswith(own + "."):
+        return True
+    for rule in RULES[room]:
+        permitted, _, excluded = rule.partition(" !")
+        inside = target == permitted or target.startswith(permitted + ".")
+        if inside and not (excluded and (target + ".").startswith(f"{permitted}.{excluded}.")):
+            return True
+    # `from nbkernels import dispatch` is spelled nbkernels.dispatch above; `from .. import x` likewise.
+    return room == "__init__" and target == "nbkernels"
+
+
+def test_every_room_has_a_rule():
+    rooms = {room for _, room, _ in modules()}
+    assert rooms - COMMAND_LINE - {"__main__"} <= set(RULES)
+
+
+@pytest.mark.parametrize(("name", "room", "path"), [m for m in modules() if m[1] in RULES], ids=lambda v: str(v))
+def test_imports_stay_within_the_rules(name, room, path):
+    broken = [target for target in imports(name, path) if not allowed(target, room)]
+    assert not broken, f"{name} (room {room!r}) may not import {broken}; see ARCHITECTURE.md"
+
+
+@pytest.mark.parametrize(
+    ("room", "line", "fine"),
+    [
+        ("dispatch", "import numpy", False),
+        ("dispatch", "from . import errors", True),
+        ("dispatch", "from nbkernels import meta", False),
+        ("cpu", "from numba import cuda", False),
+        ("cpu", "import numba.cuda.random", False),
+        ("cpu", "from numba.core import cgutils", True),
+        ("cpu", "from ..cuda import gemm", False),
+        ("cpu", "from nbkernels.dispatch import errors", False),
+        ("cuda", "def f():\n    from ..cpu import gemm", False),
+        ("meta", "import numba", False),
+        ("tune", "from importlib import import_module\nimport_module('nbkernels.cpu.gemm')", False),
+        ("ops", "from .cpu import gemm", False),
+    ],
+)
+def test_the_walker_sees_what_it_forbids(room, line, fine):
+    package = room in {"dispatch", "cpu", "cuda"}
+    name, path = (f"nbkernels.{room}.x", Path("x.py")) if package else (f"nbkernels.{room}", Path(f"{room}.py"))
+    assert all(allowed(target, room) for target in imports(name, path, line)) is fine
+
+
+def test_tests_and_benches():
+    """The bench may use the tests' cases, never the reverse."""
+    for path in (ROOT / "tests").glob("*.py"):
+        if path.name not in {"test_layers.py", "test_docs.py"}:
+            assert not [t for t in imports(path.stem, path) if t.split(".")[0] == "bench"], path.name
+
+
+def loaded(code):
+    """Top-level packages in sys.modules after `code`, in a fresh process outside the repository's directory."""
+    code += "\nimport sys; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    environment = {k: v for k, v in os.environ.items() if k not in {"COVERAGE_PROCESS_START", "PYTHONPATH"}}
+    output = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment, cwd=os.sep
+    )
+    return set(output.stdout.split())
+
+
+def test_import_is_light():
+    """numba takes 0.2-0.4 s to import: it waits for the first call. NumPy is the one array library that is there."""
+    baseline = loaded("import numpy")
+    packages = loaded("import nbkernels") - baseline - STDLIB
+    assert {p for p in packages if not p.startswith(("_", "sitecustomize"))} <= {"nbkernels"}
+
+
+def test_dispatch_is_pure():
+    """nbkernels.dispatch by itself: the standard library alone (found without running nbkernels/__init__.py)."""
+    code = f"""
+import importlib.util, sys
+spec = importlib.util.spec_from_file_location("dispatch", {str(ROOT / "dispatch" / "__init__.py")!r})
+module = importlib.util.module_from_spec(spec); sys.modules["dispatch"] = module; spec.loader.exec_module(module)
+"""
+    foreign = loaded(code) - loaded("pass") - STDLIB - {"dispatch"}
+    assert not {p for p in foreign if not p.startswith("_")}
+
+
+def test_command_line_help_is_light():
+    assert "numba" not in loaded("from nbkernels.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass")
+
+
+def test_site_packages_gets_no_module_named_dispatch():
+    assert not (Path(sysconfig.get_paths()["purelib"]) / "dispatch").exists()

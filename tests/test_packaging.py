@@ -1,0 +1,86 @@
+"""What is in the wheel and the sdist: built by setuptools in a copy of the tree, the wheel from the unpacked sdist."""
+
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+TREE = "nbkernels", "dispatch", "tests", "bench", "examples", ".ci"
+
+
+def build(kind, source, out):
+    code = f"from setuptools import build_meta; print(build_meta.build_{kind}({str(out)!r}))"
+    result = subprocess.run([sys.executable, "-c", code], cwd=source, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    return out / result.stdout.split()[-1]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """(names in the sdist without its top directory, ZipFile of the wheel made from it)."""
+    folder = tmp_path_factory.mktemp("dist")
+    source = folder / "source"
+    for name in TREE:
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__", ".*_cache"))
+    for path in ROOT.iterdir():
+        if path.is_file() and path.name != ".gitignore":
+            shutil.copy(path, source)
+    sdist = build("sdist", source, folder)
+    with tarfile.open(sdist) as tar:
+        tar.extractall(folder / "unpacked", **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+    (top,) = (folder / "unpacked").iterdir()
+    names = {str(path.relative_to(top)) for path in top.rglob("*") if path.is_file()}
+    with zipfile.ZipFile(build("wheel", top, folder)) as wheel:
+        yield names, wheel
+
+
+def modules():
+    nbkernels = {str(path.relative_to(ROOT)) for path in (ROOT / "nbkernels").rglob("*.py")}
+    return nbkernels | {f"nbkernels/{path.relative_to(ROOT)}" for path in (ROOT / "dispatch").rglob("*.py")}
+
+
+def test_wheel_holds_every_module_and_the_data(built):
+    names = {name for name in built[1].namelist() if ".dist-info/" not in name}
+    assert names == modules() | {"nbkernels/data/digits.npz", "nbkernels/data/LICENSE.txt"}
+
+
+def test_wheel_carries_its_licences(built):
+    licences = [name for name in built[1].namelist() if "LICENSE" in name and ".dist-info/" in name]
+    assert len(licences) == 2
+    texts = [built[1].read(name).decode() for name in licences]
+    assert any("the nbkernels developers" in text for text in texts)
+    assert any("10.24432/C50P49" in text and "CC BY 4.0" in text for text in texts)
+
+
+def test_wheel_metadata(built):
+    (name,) = (name for name in built[1].namelist() if name.endswith(".dist-info/METADATA"))
+    metadata = built[1].read(name).decode()
+    assert "Requires-Python: >=3.10\n" in metadata
+    for extra in ("test", "bench", "cuda12", "cuda13", "torch"):
+        assert f"Provides-Extra: {extra}\n" in metadata
+    for line in metadata.splitlines():  # what everyone installs stays small
+        if line.startswith("Requires-Dist:") and "extra ==" not in line:
+            assert line.split()[1].split(">")[0] in {"numba", "llvmlite", "numpy", "platformdirs", "tabulate", "tqdm"}
+
+
+def test_sdist_can_be_tested(built):
+    for path in [*(ROOT / "tests").glob("*.py"), *(ROOT / "bench").rglob("*.json"), *(ROOT / "examples").glob("*.py")]:
+        assert str(path.relative_to(ROOT)) in built[0]
+    assert {".ci/run", "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE"} <= built[0]
+    assert not [name for name in built[0] if "__pycache__" in name]
+
+
+def test_digits_are_the_uci_test_set():
+    from nbkernels.data import digits
+
+    pixels, labels = digits()
+    assert (pixels.shape, pixels.dtype.name, labels.shape) == ((1797, 64), "uint8", (1797,))
+    assert (pixels.min(), pixels.max()) == (0, 16)
+    counts = [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]  # as published: instances of 0..9
+    assert [int((labels == digit).sum()) for digit in range(10)] == counts
+    assert pixels[0, :8].tolist() == [0, 0, 5, 13, 9, 1, 0, 0]

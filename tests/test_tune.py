@@ -1,0 +1,122 @@
+"""nbkernels.tune: it finds the fastest, in turns, and no file or directory can break its store."""
+
+import json
+import multiprocessing
+import os
+import time
+from dataclasses import dataclass
+
+import pytest
+
+from nbkernels import tune
+
+
+@dataclass(frozen=True)
+class Config:
+    size: int
+    depth: int = 1
+
+
+@pytest.fixture
+def store(tmp_path):
+    return tune.Store(tmp_path / "deep" / "winners.json")
+
+
+def test_medians_run_in_turns():
+    order = []
+    times = tune.medians({"a": lambda: order.append("a"), "b": lambda: order.append("b")}, seconds=0, rounds=3)
+    assert order == ["a"] * 2 + ["b"] * 2 + ["a", "b"] * 3
+    assert set(times) == {"a", "b"}
+    assert all(t > 0 for t in times.values())
+
+
+def test_winner_is_the_fastest(store):
+    candidates = [Config(4), Config(1), Config(3)]
+    best, times = tune.winner("k", candidates, lambda c: time.sleep(c.size / 200), store, seconds=0.01, rounds=3)
+    assert best == Config(1)
+    assert set(times) == set(candidates)
+    assert times[Config(1)] == min(times.values())
+    assert store.get("k", Config) == Config(1)
+
+
+def test_no_candidates_is_an_error():
+    with pytest.raises(ValueError, match="no candidates for 'k'"):
+        tune.winner("k", [], print)
+
+
+def test_store_keeps_other_keys_and_replaces_its_own(store):
+    assert store.get("a") is None
+    assert store.put("a", Config(1), 0.5)
+    assert store.put("b", [1, 2], 0.25)
+    assert store.put("a", Config(2, 3), 0.125)
+    assert (store.get("a", Config), store.get("b")) == (Config(2, 3), [1, 2])
+    assert store.entries()["a"]["seconds"] == 0.125
+    assert [path.name for path in store.path.parent.iterdir()] == ["winners.json"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        '{"a": {"cand',
+        "[]",
+        "null",
+        "\x00\xff",
+        "[" * 100_000,
+        '{"a": 3}',
+        '{"a": {}}',
+        '{"a": {"candidate": 3}}',
+    ]
+    + ['{"a": {"candidate": {"other": 1}}}', '{"a": {"candidate": null}}'],
+    ids=lambda text: text[:20],
+)
+def test_a_broken_store_is_empty_and_heals(store, text):
+    store.path.parent.mkdir()
+    store.path.write_bytes(text.encode("latin-1"))
+    assert store.get("a", Config) is None
+    assert store.put("a", Config(5), 1.0)
+    assert store.get("a", Config) == Config(5)
+
+
+def test_truncated_anywhere(store):
+    store.put("a", Config(1), 0.5)
+    whole = store.path.read_bytes()
+    for cut in range(len(whole) - 1):
+        store.path.write_bytes(whole[:cut])
+        assert store.get("a", Config) in (None, Config(1))
+
+
+def test_a_directory_that_cannot_be_written_loses_the_winner_only(tmp_path):
+    (tmp_path / "file").write_text("")
+    store = tune.Store(tmp_path / "file" / "winners.json")  # the parent is a file: fails for root as well
+    assert not store.put("a", Config(1), 0.5)
+    assert store.get("a") is None
+    assert tune.winner("k", [Config(1)], lambda c: None, store, seconds=0)[0] == Config(1)
+
+
+def test_a_failed_write_leaves_the_old_winners(store, monkeypatch):
+    store.put("a", Config(1), 0.5)
+    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(PermissionError()))
+    assert not store.put("a", Config(2), 0.5)
+    assert store.get("a", Config) == Config(1)
+    assert [path.name for path in store.path.parent.iterdir()] == ["winners.json"]
+
+
+def _write(path, number):
+    for i in range(50):
+        tune.Store(path).put("k", Config(number, i), 1.0)
+
+
+def test_writers_at_once_never_leave_half_a_file(store):
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=_write, args=(store.path, number)) for number in range(2)]
+    for writer in writers:
+        writer.start()
+    while any(writer.is_alive() for writer in writers):
+        if store.path.exists():
+            json.loads(store.path.read_text())
+    for writer in writers:
+        writer.join()
+        assert writer.exitcode == 0
+    assert store.get("k", Config).depth == 49
