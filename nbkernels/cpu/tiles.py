@@ -1,0 +1,116 @@
+"""Tile sizes: how a product is cut for registers and caches (Goto and van de Geijn, 2008; BLIS, Low et al., 2016).
+
+    mr x nr   C in registers: mr*nv accumulators + nv vectors of B + 1 of A fit the register file, nv = 2
+    kc        an A panel (mr x kc) stays in L1 while panels of B stream past it
+    nb        a B block (kc x nb) stays in L2 while panels of A pass over it
+    mc, nc    what is packed at once: bounds the pack buffers to kc*(mc + nc) elements
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ..jit.tile import Tile
+from ..jit.vector import SIZE, width_bits
+
+SEGMENT = 4096  # steps of k in one chain of fused multiply-adds: part of the library's results, never tuned
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """One way to cut a GEMM. Prints as `12x32 kc=512 nb=512 mc=4092 nc=4096`."""
+
+    mr: int
+    nr: int
+    kc: int
+    nb: int
+    mc: int
+    nc: int
+
+    def __str__(self) -> str:
+        return f"{self.mr}x{self.nr} kc={self.kc} nb={self.nb} mc={self.mc} nc={self.nc}"
+
+    def tile(self, dtype: str) -> Tile:
+        """The compile-time part: the register tile."""
+        lanes = width_bits() // (8 * SIZE[dtype])
+        return Tile(dtype, self.mr, self.nr // lanes, lanes)
+
+
+def illegal(tiles: Tiles, dtype: str) -> list[str]:
+    """Why the tiles cannot be used for the dtype on this machine, one reason a line; empty if they can."""
+    lanes = width_bits() // (8 * SIZE[dtype])
+    registers, vectors = vector_registers(), tiles.nr // lanes
+    reasons = {
+        f"every size must be positive: {tiles}": min(tiles.mr, tiles.nr, tiles.kc, tiles.nb, tiles.mc, tiles.nc) < 1,
+        f"nr={tiles.nr} is not a multiple of the {lanes} {dtype} in a vector": tiles.nr % lanes != 0,
+        f"{tiles.mr}x{vectors} accumulators, {vectors} of B and 1 of A exceed {registers} vector registers":
+            tiles.mr * vectors + vectors + 1 > registers,
+        f"nb={tiles.nb} is not a multiple of nr={tiles.nr}": tiles.nb % max(tiles.nr, 1) != 0,
+        f"nc={tiles.nc} is not a multiple of nb={tiles.nb}": tiles.nc % max(tiles.nb, 1) != 0,
+        f"mc={tiles.mc} is not a multiple of mr={tiles.mr}": tiles.mc % max(tiles.mr, 1) != 0,
+        f"kc={tiles.kc} exceeds the segment of {SEGMENT}": tiles.kc > SEGMENT,
+    }  # fmt: skip
+    return [reason for reason, holds in reasons.items() if holds]
+
+
+def vector_registers() -> int:
+    """Architectural vector registers: 32 with AVX-512 and on 64-bit Arm, else 16."""
+    from ..jit.cache import target
+
+    triple, _, _ = target()
+    return 32 if width_bits() == 512 or triple.startswith(("aarch64", "arm64")) else 16
+
+
+@functools.cache
+def caches() -> tuple[int, int]:
+    """Bytes of one core's L1 data cache and of its L2, as Linux tells; 32 KiB and 512 KiB where nothing does."""
+    sizes = {1: 32 << 10, 2: 512 << 10}
+    for index in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
+        try:
+            level, kind, size = ((index / name).read_text().strip() for name in ("level", "type", "size"))
+            if kind != "Instruction" and int(level) in sizes:
+                sizes[int(level)] = int(size.rstrip("K")) << 10
+        except (OSError, ValueError):
+            continue
+    return sizes[1], sizes[2]
+
+
+@functools.cache
+def default(dtype: str) -> Tiles:
+    """The tiles that the machine's registers and caches ask for."""
+    size = SIZE[dtype]
+    nr = 2 * width_bits() // (8 * size)
+    mr = 12 if vector_registers() == 32 else 6
+    l1, l2 = caches()
+    return sized(mr, nr, size, l1, l2)
+
+
+def sized(mr: int, nr: int, size: int, l1: int, l2: int) -> Tiles:
+    """Block sizes for a register tile and caches, in bytes.
+
+    >>> print(sized(12, 32, 4, 48 << 10, 2 << 20))
+    12x32 kc=512 nb=512 mc=4092 nc=4096
+    """
+    # A panel: half of L1, the rest is for C, B's stream and what the prefetcher brings. Measured best 2026-11 at n = 2016
+    # on cores with 48 KiB (512 of 384, 512, 768) and 32 KiB (480..512); never below 128, where C's reloads show.
+    kc = max(128, min(512, l1 // 2 // (mr * size) // 8 * 8))
+    nb = max(nr, l2 // 2 // (kc * size) // nr * nr)
+    nc = max(nb, 4096 // nb * nb)
+    return Tiles(mr, nr, kc, nb, 4096 // mr * mr, nc)
+
+
+def candidates(dtype: str) -> list[Tiles]:
+    """The legal tiles around the default, for the tuner."""
+    base = default(dtype)
+    lanes = width_bits() // (8 * SIZE[dtype])
+    found = []
+    for mr, vectors in ((12, 2), (14, 2), (8, 3), (6, 4), (6, 2), (4, 3)):
+        for kc in (base.kc // 2, base.kc * 3 // 4, base.kc):
+            nr = vectors * lanes
+            nb = max(nr, base.nb * base.kc // kc // nr * nr)
+            tiles = replace(base, mr=mr, nr=nr, kc=kc, nb=nb, mc=4096 // mr * mr, nc=max(nb, 4096 // nb * nb))
+            if not illegal(tiles, dtype):
+                found.append(tiles)
+    return found

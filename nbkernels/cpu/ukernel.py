@@ -1,0 +1,138 @@
+"""The micro-kernel: an mr x nr tile of C held in registers, C[i, j] <- chain of fma(A[i, p], B[p, j], .) over p.
+
+One LLVM function per height 1..mr and per number of vectors across 1..nv, so that every edge has a kernel of its own;
+lanes beyond the last column are masked where C and X are touched. An element of A is read as a scalar and spread over a
+vector, through any two strides; a row of B is nv whole vectors (masked loads would cost 8 %: they take an FMA port). The tile starts from zero or from a stored partial result and ends as a
+partial result or as the finished C, so an element is one chain however k is cut (the library's fixed order).
+
+    start   0: zero                       1: the partial result at t
+    stop    0: store the chain at t       1: C = chain       2: C = fma(beta, x, alpha * chain)
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from ..jit.vector import ELEMENT, I64, VOID, Lanes, loop
+
+# Rows of B to run ahead with prefetch: 8 rows of 128 bytes cover the L2 latency of ~15 cycles at 12 cycles a row.
+AHEAD = 8
+# name and kind of the arguments: p address, i integer, s scalar of the element type
+ARGUMENTS = "a:p rsa:i csa:i b:p rsb:i kb:i t:p rst:i c:p rsc:i width:i start:i stop:i x:p rsx:i alpha:s beta:s"
+
+
+def _unroll(tile, mr: int) -> int:
+    """Steps of k per turn of the loop: the full tile fills the window, short tiles are cheap to compile instead."""
+    return 4 if mr == tile.mr else 2
+
+
+def _define(module: ir.Module, tile, mr: int, nv: int) -> ir.Function:
+    """The LLVM function of the mr x nv tile; defined once per module."""
+    name = f"ukernel_{tile}_{mr}x{nv}"
+    if name in module.globals:
+        return module.globals[name]
+    element = ELEMENT[tile.dtype]
+    kinds = {"p": element.as_pointer(), "i": I64, "s": element}
+    spec = [item.split(":") for item in ARGUMENTS.split()]
+    function = ir.Function(module, ir.FunctionType(VOID, [kinds[kind] for _, kind in spec]), name)
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    arg = dict(zip((n for n, _ in spec), function.args))
+    lanes = Lanes(builder, tile.dtype, tile.lanes)
+    cells = [(i, j) for i in range(mr) for j in range(nv)]
+    masks = [lanes.mask(builder.sub(arg["width"], I64(j * tile.lanes))) for j in range(nv)]
+
+    def address(matrix: str, i: int, j: int):
+        row = lanes.at(arg[matrix], builder.mul(arg["rs" + matrix], I64(i)))
+        return lanes.at(row, j * tile.lanes)
+
+    for i, j in cells:
+        lanes.prefetch(address("c", i, j), write=True)
+
+    entry, resume = builder.block, function.append_basic_block("resume")
+    begin = function.append_basic_block("begin")
+    builder.cbranch(builder.icmp_signed("==", arg["start"], I64(0)), begin, resume)
+    builder.position_at_end(resume)
+    partial = [lanes.load(address("t", i, j), masks[j]) for i, j in cells]
+    builder.branch(begin)
+    builder.position_at_end(begin)
+    chain = []
+    for value in partial:
+        phi = builder.phi(lanes.type)
+        phi.add_incoming(lanes.zero, entry)
+        phi.add_incoming(value, resume)
+        chain.append(phi)
+
+    rows = [builder.mul(arg["rsa"], I64(i)) for i in range(mr)]
+
+    def step(a, b, chain):  # chain += A[:, p] B[p, :]
+        across = [lanes.load(lanes.at(b, j * tile.lanes)) for j in range(nv)]
+        result = []
+        for i in range(mr):
+            down = lanes.splat(builder.load(lanes.at(a, rows[i]), align=1))
+            result += [lanes.fma(down, across[j], chain[i * nv + j]) for j in range(nv)]
+        return result
+
+    def turn(steps):
+        def body(index, carried):
+            a, b, chain = carried[0], carried[1], carried[2:]
+            for _ in range(steps):
+                lanes.prefetch(lanes.at(b, builder.mul(arg["rsb"], I64(AHEAD))))
+                chain = step(a, b, chain)
+                a, b = lanes.at(a, arg["csa"]), lanes.at(b, arg["rsb"])
+            return [a, b, *chain]
+
+        return body
+
+    unroll = _unroll(tile, mr)
+    carried = [arg["a"], arg["b"], *chain]
+    carried = loop(builder, builder.udiv(arg["kb"], I64(unroll)), carried, turn(unroll))
+    chain = loop(builder, builder.urem(arg["kb"], I64(unroll)), carried, turn(1))[2:]
+
+    stops = [function.append_basic_block(n) for n in ("partial", "plain", "epilogue")]
+    switch = builder.switch(arg["stop"], stops[0])
+    for code in (1, 2):
+        switch.add_case(I64(code), stops[code])
+    for code, matrix in enumerate("tcc"):
+        builder.position_at_end(stops[code])
+        alpha, beta = lanes.splat(arg["alpha"]), lanes.splat(arg["beta"])
+        for (i, j), value in zip(cells, chain):
+            if code == 2:
+                value = lanes.fma(beta, lanes.load(address("x", i, j), masks[j]), builder.fmul(alpha, value))
+            lanes.store(value, address(matrix, i, j), masks[j])
+        builder.ret_void()
+    return function
+
+
+@intrinsic
+def ukernel(typing, tile, height, a, rsa, csa, b, rsb, kb, t, rst, c, rsc, width, start, stop, x, rsx, alpha, beta):
+    """Run the micro-kernel for `height` <= tile.mr rows and `width` <= tile.nr columns; addresses are int64."""
+    kinds = [item.split(":")[1] for item in ARGUMENTS.split()]
+    scalar = getattr(types, tile.tile.dtype)
+    signature = types.void(tile, types.int64, *[scalar if kind == "s" else types.int64 for kind in kinds])
+
+    def emit(context, builder, signature, args):
+        record = signature.args[0].tile
+        height, width = args[1], args[2 + [k.split(":")[0] for k in ARGUMENTS.split()].index("width")]
+        pointer = ELEMENT[record.dtype].as_pointer()
+        values = [builder.inttoptr(v, pointer) if kind == "p" else v for v, kind in zip(args[2:], kinds)]
+        done, bad = builder.append_basic_block("done"), builder.append_basic_block("unreachable")
+        across = builder.sdiv(builder.add(width, I64(record.lanes - 1)), I64(record.lanes))
+        choice = builder.add(builder.mul(height, I64(record.nv)), across)
+        switch = builder.switch(choice, bad)
+        for mr in range(1, record.mr + 1):
+            for nv in range(1, record.nv + 1):
+                block = builder.append_basic_block(f"call_{mr}x{nv}")
+                switch.add_case(I64(mr * record.nv + nv), block)
+                with builder.goto_block(block):
+                    builder.call(_define(builder.module, record, mr, nv), values)
+                    builder.branch(done)
+        builder.position_at_end(bad)
+        builder.unreachable()
+        builder.position_at_end(done)
+        return context.get_dummy_value()
+
+    return signature, emit

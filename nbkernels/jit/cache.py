@@ -1,0 +1,151 @@
+"""Compile once, keep on disk: the library's own cache of compiled functions.
+
+Numba's cache is keyed by one file's text, keeps an index that two processes can cross, raises on truncated files and on
+directories that cannot be written. Here one file holds one compiled function; its name is the hash of what was asked
+for, its directory the hash of every source of the library and of the versions that compile it. Files appear by an
+atomic rename, and whatever cannot be read is compiled again.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import pickle
+import sys
+import tempfile
+from pathlib import Path
+
+import llvmlite
+import numba
+from numba.core import compiler, serialize, sigutils
+from numba.core.caching import _Cache
+from numba.core.ccallback import CFunc
+from numba.core.registry import cpu_target
+
+PACKAGE = Path(__file__).resolve().parent.parent
+OPTIONS = dict(nogil=False, error_model="numpy", boundscheck=False)
+
+
+@functools.cache
+def directory() -> Path | None:
+    """Where compiled code is kept: NBKERNELS_CACHE_DIR or the user's cache directory; None if it cannot be written."""
+    base = os.environ.get("NBKERNELS_CACHE_DIR")
+    if not base:
+        import platformdirs
+
+        base = platformdirs.user_cache_dir("nbkernels", appauthor=False)
+    path = Path(base) / _toolchain()
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        return path if os.access(path, os.W_OK) else None
+    except OSError:
+        return None
+
+
+def _toolchain() -> str:
+    """Hash of every source that machine code is made from and of the versions that make it."""
+    digest = hashlib.sha256(repr((numba.__version__, llvmlite.__version__, sys.version, sys.abiflags)).encode())
+    for name in sorted(file for part in _COMPILED for file in PACKAGE.glob(part)):
+        digest.update(str(name.relative_to(PACKAGE)).encode() + b"\0" + name.read_bytes())
+    for option in sorted(k for k in os.environ if k.startswith("NUMBA_") and k not in _HARMLESS):
+        digest.update(f"{option}={os.environ[option]}".encode())
+    return digest.hexdigest()[:16]
+
+
+_COMPILED = ("jit/*.py", "cpu/*.py", "cuda/*.py", "scalar.py")
+
+# These change where and how Numba works, not what it compiles.
+_HARMLESS = {"NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS", "NUMBA_THREADING_LAYER", "NUMBA_THREADING_LAYER_PRIORITY"}
+
+
+class FileCache(_Cache):
+    """Numba's cache interface over one file per (function, signature, CPU)."""
+
+    def __init__(self, function):
+        self._function = function
+        self._enabled = True
+
+    @property
+    def cache_path(self):
+        return str(directory())
+
+    def enable(self):
+        self._enabled = True
+
+    def disable(self):
+        self._enabled = False
+
+    def flush(self):
+        """Nothing to forget: a file is valid for as long as its directory's name is."""
+
+    def _file(self, sig, target_context) -> Path | None:
+        if not self._enabled or directory() is None:
+            return None
+        name = f"{self._function.__module__}.{self._function.__qualname__}"
+        key = repr((name, str(sig), target_context.codegen().magic_tuple()))
+        return directory() / f"{name.rpartition('.')[2]}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.nbc"
+
+    def load_overload(self, sig, target_context):
+        target_context.refresh()
+        file = self._file(sig, target_context)
+        try:
+            return compiler.CompileResult._rebuild(target_context, *pickle.loads(file.read_bytes())) if file else None
+        except Exception:  # missing, truncated, of another build: all the same, compile
+            return None
+
+    def save_overload(self, sig, data):
+        file = self._file(sig, data.target_context)
+        if file is None:
+            return
+        try:
+            handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=file.name, suffix=".tmp")
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(serialize.dumps(data._reduce()))
+            os.replace(temporary, file)
+        except OSError:  # a full or vanished disk costs the next process a compilation, nothing else
+            pass
+
+
+def jit(function=None, **options):
+    """`numba.njit` with the library's options and cache: for module-level functions, called from Python or from jitted code."""
+    if function is None:
+        return functools.partial(jit, **options)
+    dispatcher = numba.njit(function, **(OPTIONS | options))
+    dispatcher._cache = FileCache(function)
+    return dispatcher
+
+
+def entry(function, signature: str, name: str, **options):
+    """Compile `function`, a closure over compile-time records, for one signature, to be called from Python.
+
+    `name` tells the closures of one family apart: it becomes the function's name, hence part of its symbol and cache key.
+    """
+    _rename(function, name)
+    dispatcher = jit(function, **options)
+    dispatcher.compile(signature)
+    dispatcher.disable_compile()
+    return dispatcher
+
+
+def compiled(function, signature: str, name: str) -> int:
+    """Compile `function` for one C signature; its native address, valid for the life of the process."""
+    _rename(function, name)
+    cfunc = CFunc(function, sigutils.normalize_signature(signature), {}, dict(OPTIONS))
+    cfunc._cache = FileCache(function)
+    cfunc.compile()
+    _ALIVE.append(cfunc)
+    return cfunc.address
+
+
+_ALIVE: list[CFunc] = []
+
+
+def _rename(function, name: str) -> None:
+    function.__name__ = function.__qualname__ = name
+
+
+def target() -> tuple[str, str, frozenset[str]]:
+    """(triple, CPU name, enabled features) that Numba compiles for: the host's, or what NUMBA_CPU_NAME/_FEATURES say."""
+    triple, cpu, features = cpu_target.target_context.codegen().magic_tuple()
+    return triple, cpu, frozenset(f[1:] for f in features.split(",") if f.startswith("+"))

@@ -1,0 +1,162 @@
+"""Vector IR: what the micro-kernels are written in.
+
+Numba's own arithmetic is scalar and relies on LLVM to vectorise it; a GEMM micro-kernel has to say which register holds
+what. `Lanes` emits LLVM IR over `<n x element>` values; the target's width is chosen by `width_bits`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from llvmlite import ir
+from numba.core import cgutils
+
+from .cache import target
+
+I1, I32, I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
+VOID = ir.VoidType()
+ELEMENT = {"float32": ir.FloatType(), "float64": ir.DoubleType()}
+SIZE = {"float32": 4, "float64": 8}
+
+
+def width_bits() -> int:
+    """Widest vector the compile target multiplies and adds in one instruction."""
+    triple, _, features = target()
+    if "avx512f" in features:
+        return 512
+    return 256 if {"avx2", "fma"} <= features else 128
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """Operations on vectors of `count` elements of one dtype, emitted through `builder`.
+
+    Addresses are LLVM pointers to the element; nothing is assumed of their alignment beyond `align` bytes.
+    """
+
+    builder: ir.IRBuilder
+    dtype: str
+    count: int
+    align: int = 1
+
+    @property
+    def element(self) -> ir.Type:
+        return ELEMENT[self.dtype]
+
+    @property
+    def type(self) -> ir.VectorType:
+        return ir.VectorType(self.element, self.count)
+
+    @property
+    def zero(self) -> ir.Constant:
+        return ir.Constant(self.type, [0.0] * self.count)
+
+    @property
+    def _suffix(self) -> str:
+        return f"v{self.count}f{SIZE[self.dtype] * 8}"
+
+    def _call(self, name: str, result: ir.Type, *args):
+        kind = ir.FunctionType(result, [a.type for a in args])
+        return self.builder.call(cgutils.get_or_insert_function(self.builder.module, kind, name), args)
+
+    def at(self, address, offset):
+        """address + offset elements."""
+        return self.builder.gep(address, [offset if isinstance(offset, ir.Value) else I64(offset)])
+
+    def fma(self, a, b, c):
+        """a*b + c, rounded once, lane by lane."""
+        return self._call(f"llvm.fma.{self._suffix}", self.type, a, b, c)
+
+    def splat(self, scalar):
+        """The scalar in every lane."""
+        vector = ir.VectorType(scalar.type, self.count)
+        undefined = ir.Constant(vector, ir.Undefined)
+        lanes = ir.Constant(ir.VectorType(I32, self.count), [0] * self.count)
+        return self.builder.shuffle_vector(self.builder.insert_element(undefined, scalar, I32(0)), undefined, lanes)
+
+    def mask(self, valid):
+        """Lanes below `valid`, an i64 that may be negative or beyond the count."""
+        below = self.builder.icmp_signed("<", valid, I64(self.count))
+        clamped = self.builder.trunc(self.builder.select(below, valid, I64(self.count)), I32)
+        iota = ir.Constant(ir.VectorType(I32, self.count), list(range(self.count)))
+        return self.builder.icmp_signed("<", iota, self.splat(clamped))
+
+    def load(self, address, mask=None):
+        """count consecutive elements; masked-off lanes are zero and their memory is not touched."""
+        pointer = self.builder.bitcast(address, self.type.as_pointer())
+        if mask is None:
+            value = self.builder.load(pointer)
+            value.align = self.align
+            return value
+        return self._call(f"llvm.masked.load.{self._suffix}.p0", self.type, pointer, I32(self.align), mask, self.zero)
+
+    def store(self, value, address, mask=None):
+        pointer = self.builder.bitcast(address, self.type.as_pointer())
+        if mask is None:
+            self.builder.store(value, pointer).align = self.align
+        else:
+            self._call(f"llvm.masked.store.{self._suffix}.p0", VOID, value, pointer, I32(self.align), mask)
+
+    def ramp(self, stride):
+        """(0, 1, 2, ...) * stride, as offsets for gather."""
+        iota = ir.Constant(ir.VectorType(I64, self.count), list(range(self.count)))
+        return self.builder.mul(iota, self.splat(stride))
+
+    def gather(self, address, offsets, mask):
+        """Elements at address + offsets; masked-off lanes are zero and their memory is not touched."""
+        pointers = ir.VectorType(self.element.as_pointer(), self.count)
+        size = ir.Constant(offsets.type, [SIZE[self.dtype]] * self.count)
+        places = self.builder.add(self.splat(self.builder.ptrtoint(address, I64)), self.builder.mul(offsets, size))
+        name = f"llvm.masked.gather.{self._suffix}.v{self.count}p0"
+        where = self.builder.inttoptr(places, pointers)
+        return self._call(name, self.type, where, I32(self.align), mask, self.zero)
+
+    def prefetch(self, address, write: bool = False):
+        """Ask for the line at `address`, to stay in L1; never faults."""
+        pointer = self.builder.bitcast(address, ir.IntType(8).as_pointer())
+        self._call("llvm.prefetch.p0", VOID, pointer, I32(int(write)), I32(3), I32(1))
+
+    def interleave(self, low, high, block: int):
+        """Two vectors with every other run of `block` lanes exchanged: the step of a transpose."""
+        pick = [[], []]
+        for lane in range(self.count):
+            odd = lane // block % 2
+            pick[0].append(lane - block + self.count if odd else lane)
+            pick[1].append(lane + self.count if odd else lane + block)
+        kind = ir.VectorType(I32, self.count)
+        return [self.builder.shuffle_vector(low, high, ir.Constant(kind, p)) for p in pick]
+
+    def transpose(self, rows: list) -> list:
+        """A count x count block of registers, transposed in log2(count) rounds of shuffles."""
+        rows, block = list(rows), 1
+        while block < self.count:
+            for i in range(self.count):
+                if i & block == 0:
+                    rows[i], rows[i | block] = self.interleave(rows[i], rows[i | block], block)
+            block *= 2
+        return rows
+
+
+def loop(builder: ir.IRBuilder, trips, carried: list, body) -> list:
+    """Emit `for index in range(trips): carried = body(index, carried)`; returns the values after the last trip."""
+    function, before = builder.function, builder.block
+    inside, after = function.append_basic_block("loop"), function.append_basic_block("after")
+    builder.cbranch(builder.icmp_signed(">", trips, I64(0)), inside, after)
+    builder.position_at_end(inside)
+    index = builder.phi(I64)
+    index.add_incoming(I64(0), before)
+    phis = [builder.phi(value.type) for value in carried]
+    for phi, value in zip(phis, carried):
+        phi.add_incoming(value, before)
+    results = body(index, phis)
+    end, following = builder.block, builder.add(index, I64(1))
+    index.add_incoming(following, end)
+    for phi, value in zip(phis, results):
+        phi.add_incoming(value, end)
+    builder.cbranch(builder.icmp_signed("<", following, trips), inside, after)
+    builder.position_at_end(after)
+    final = [builder.phi(value.type) for value in carried]
+    for phi, value, result in zip(final, carried, results):
+        phi.add_incoming(value, before)
+        phi.add_incoming(result, end)
+    return final
