@@ -1,0 +1,302 @@
+"""One adapter per array library, and the only place that knows their names.
+
+A library is recognised by the classes of an array (`type(x).__mro__`), never imported for the question; what was
+found is kept per type, so the next look is one dict hit. Every operation is zero-copy. The kind that went in comes
+out. `register` adds an adapter for arrays of your own.
+"""
+
+import sys
+from contextlib import nullcontext
+from dataclasses import dataclass
+from importlib import import_module
+from math import prod
+from typing import NamedTuple
+
+from . import keys, layout
+
+
+class Device(NamedTuple):
+    """A dispatch key and which of its devices: `CUDA:1`; there is one CPU."""
+
+    key: str
+    index: int = 0
+
+    def __str__(self):
+        return self.key if self.key in (keys.CPU, keys.META) else f"{self.key}:{self.index}"
+
+
+@dataclass(frozen=True)
+class MetaArray:
+    """An array without data: shape, dtype and strides in bytes (None: C order). Its ops run on the Meta key."""
+
+    shape: tuple
+    dtype: object
+    strides: tuple | None = None
+
+    def __post_init__(self):
+        object.__setattr__(self, "shape", tuple(map(int, self.shape)))
+        object.__setattr__(self, "dtype", library("numpy").dtype(self.dtype))
+        strides = layout.c_strides(self.shape, self.dtype.itemsize) if self.strides is None else self.strides
+        object.__setattr__(self, "strides", tuple(map(int, strides)))
+
+    @property
+    def ndim(self):
+        return len(self.shape)
+
+    def __getitem__(self, index):
+        return MetaArray(self.shape[1:], self.dtype, self.strides[1:])
+
+
+def library(name):
+    """An array library's module: the loaded one where its arrays are at hand, imported where an operation needs it."""
+    return sys.modules.get(name) or import_module(name)
+
+
+class Adapter:
+    """What the dispatcher asks of an array library. `classes` are "package.Class" names, looked for in the MRO."""
+
+    name = ""
+    classes = ()
+
+    def owns(self, cls):
+        names = {f"{base.__module__.partition('.')[0]}.{base.__qualname__}" for base in cls.__mro__}
+        return not names.isdisjoint(self.classes)
+
+    def exact(self, cls):
+        """Whether arrays of this very class may take an op's fast path."""
+        return False
+
+    def device(self, x):
+        return Device(keys.CPU)
+
+    def spec(self, x):
+        """The array as meta functions see it."""
+        return MetaArray(x.shape, x.dtype, x.strides)
+
+    def view(self, x):
+        """What a kernel gets: the same memory as a NumPy array or a numba device array."""
+        return x
+
+    def flaw(self, x):
+        """Why x cannot be written, or ""."""
+        return ""
+
+    def empty(self, like, shape, dtype, strides):
+        """A new array on like's device, dense, with these strides in bytes."""
+        raise NotImplementedError
+
+    def wrap(self, x, like):
+        """A filled `empty` as the user gets it."""
+        return x
+
+    def restride(self, x, shape, strides):
+        """A view of the same memory from its first element on."""
+        raise NotImplementedError
+
+    def upload(self, x, like):
+        """A 0-d NumPy array as an array on like's device."""
+        raise NotImplementedError
+
+    def guard(self, device):
+        """A context in which `device` is current; the former one comes back at the end, also after an exception."""
+        return nullcontext()
+
+
+class NumPy(Adapter):
+    name, classes = "NumPy", ("numpy.ndarray",)
+
+    def exact(self, cls):
+        return cls is library("numpy").ndarray
+
+    def view(self, x):
+        x = x.view(library("numpy").ndarray)
+        # Kernels load whole elements: an unaligned field of a record is the one operand that is copied.
+        return x if x.flags.aligned else x.copy()
+
+    def flaw(self, x):
+        if not x.flags.writeable:
+            return "it is read-only"
+        return "" if x.flags.aligned else "its elements are not aligned in memory"
+
+    def empty(self, like, shape, dtype, strides):
+        return library("numpy").ndarray(shape, dtype, strides=strides)
+
+    def wrap(self, x, like):
+        numpy = library("numpy")
+        if type(like) is numpy.ndarray or isinstance(like, numpy.memmap | numpy.generic):
+            return x
+        return like.__array_wrap__(x)
+
+    def restride(self, x, shape, strides):
+        return library("numpy").lib.stride_tricks.as_strided(x, shape, strides, subok=True)
+
+
+class NumPyScalar(NumPy):
+    """numpy.float32(1) and its like: 0-d arrays that have a dtype and cannot be written."""
+
+    classes = ("numpy.generic",)
+
+    def exact(self, cls):
+        return False
+
+    def view(self, x):
+        return library("numpy").asarray(x)
+
+    def flaw(self, x):
+        return "it is a NumPy scalar"
+
+
+class Cuda(Adapter):
+    """What the CUDA libraries share: kernels get numba device arrays, launches go to numba's current device."""
+
+    def view(self, x):
+        return library("numba.cuda").as_cuda_array(x)
+
+    def guard(self, device):
+        return library("numba.cuda").gpus[device.index]
+
+
+class Numba(Cuda):
+    """numba.cuda's device arrays, and those of its simulator."""
+
+    name = "numba.cuda"
+    classes = ("numba.DeviceNDArrayBase", "numba.FakeCUDAArray", "numba_cuda.DeviceNDArrayBase")
+
+    def device(self, x):
+        # the simulator's arrays have no gpu_data: it has one device
+        return Device(keys.CUDA, x.gpu_data.context.device.id if hasattr(x, "gpu_data") else 0)
+
+    def view(self, x):
+        return x
+
+    def flaw(self, x):
+        flags = getattr(x, "flags", {"WRITEABLE": True})  # the simulator wraps a NumPy array, which may be read-only
+        return "" if "WRITEABLE" not in flags or flags["WRITEABLE"] else "it is read-only"
+
+    def empty(self, like, shape, dtype, strides):
+        return library("numba.cuda").device_array(shape, dtype, strides=strides)
+
+    def restride(self, x, shape, strides):
+        if hasattr(x, "gpu_data"):
+            return type(x)(shape, strides, x.dtype, stream=x.stream, gpu_data=x.gpu_data)
+        return type(x)(library("numpy").lib.stride_tricks.as_strided(x._ary, shape, strides), x.stream)
+
+    def upload(self, x, like):
+        return library("numba.cuda").to_device(x)
+
+
+class CuPy(Cuda):
+    name, classes = "CuPy", ("cupy.ndarray",)
+
+    def device(self, x):
+        return Device(keys.CUDA, x.device.id)
+
+    def empty(self, like, shape, dtype, strides):
+        cupy = library("cupy")
+        with like.device:
+            flat = cupy.empty(max(1, prod(shape)), dtype)
+        return self.restride(flat, shape, strides)
+
+    def restride(self, x, shape, strides):
+        return library("cupy").lib.stride_tricks.as_strided(x, shape, strides)
+
+    def upload(self, x, like):
+        with like.device:
+            return library("cupy").asarray(x)
+
+
+class Torch(Cuda):
+    """torch tensors on the CPU (kernels get `x.numpy()`), on CUDA and on torch's own meta device."""
+
+    name, classes = "torch", ("torch.Tensor",)
+
+    def device(self, x):
+        return Device(keys.META if x.device.type == "meta" else x.device.type.upper(), x.device.index or 0)
+
+    def spec(self, x):
+        name = str(x.dtype).removeprefix("torch.")
+        try:
+            dtype = library("numpy").dtype(name)
+        except TypeError:
+            raise TypeError(f"torch.{name} has no NumPy dtype") from None
+        return MetaArray(x.shape, dtype, [stride * x.element_size() for stride in self.plain(x).stride()])
+
+    def plain(self, x):
+        """The tensor where it is nothing but strided memory that nothing watches, else a TypeError."""
+        if x.requires_grad and library("torch").is_grad_enabled():
+            raise TypeError("a torch tensor that requires grad: torch would not see this call; pass x.detach()")
+        if x.layout is not library("torch").strided:
+            raise TypeError(f"a torch tensor of layout {x.layout}: pass x.to_dense()")
+        if x.is_neg() or x.is_conj():
+            raise TypeError("a torch tensor that is a lazy negative or conjugate: pass x.resolve_neg().resolve_conj()")
+        return x.detach()
+
+    def view(self, x):
+        x = self.plain(x)
+        return x.numpy() if x.device.type == "cpu" else super().view(x)
+
+    def empty(self, like, shape, dtype, strides):
+        torch = library("torch")
+        steps = [stride // dtype.itemsize for stride in strides]
+        return torch.empty_strided(shape, steps, dtype=getattr(torch, dtype.name), device=like.device)
+
+    def restride(self, x, shape, strides):
+        return x.as_strided(shape, [stride // x.element_size() for stride in strides])
+
+    def upload(self, x, like):
+        return library("torch").as_tensor(x, device=like.device)
+
+    def guard(self, device):
+        return super().guard(device) if device.key == keys.CUDA else nullcontext()
+
+
+class Meta(Adapter):
+    name = "nbkernels.MetaArray"
+
+    def owns(self, cls):
+        return issubclass(cls, MetaArray)
+
+    def device(self, x):
+        return Device(keys.META)
+
+    def spec(self, x):
+        return x
+
+    def empty(self, like, shape, dtype, strides):
+        return MetaArray(shape, dtype, strides)
+
+    def restride(self, x, shape, strides):
+        return MetaArray(shape, x.dtype, strides)
+
+
+# NumPy's come last: numba's mapped arrays are ndarrays as well.
+_adapters = [Numba(), CuPy(), Torch(), Meta(), NumPy(), NumPyScalar()]
+_found = {}  # type -> its adapter, or None
+
+
+def register(adapter):
+    """Add an adapter; it is asked before the ones that are there. Returns it."""
+    _adapters.insert(0, adapter)
+    _found.clear()
+    return adapter
+
+
+def unregister(adapter):
+    _adapters.remove(adapter)
+    _found.clear()
+
+
+def adapter_of(cls):
+    """The adapter of a class of arrays, or None."""
+    try:
+        return _found[cls]
+    except KeyError:
+        if any(f"{base.__module__}.{base.__qualname__}".startswith("numpy.ma.") for base in cls.__mro__):
+            raise TypeError("a masked array would lose its mask: pass x.filled(value) or x.data") from None
+        return _found.setdefault(cls, next((adapter for adapter in _adapters if adapter.owns(cls)), None))
+
+
+def names():
+    """The libraries whose arrays are known."""
+    return tuple(dict.fromkeys(adapter.name for adapter in _adapters))
+

@@ -1,0 +1,49 @@
+"""The exceptions of the dispatcher. Each message says what was given, and what to do about it."""
+
+import difflib
+
+
+class SchemaError(ValueError):
+    """A schema that does not follow the language; shows the text with a mark under the column (counted from 1)."""
+
+    def __init__(self, message, text, column):
+        super().__init__(f"{message}\n  {text}\n  {' ' * (column - 1)}^ column {column}")
+        self.text, self.column = text, column
+
+
+class RegistrationError(ValueError):
+    """A declaration or a kernel registration that cannot stand."""
+
+
+class MissingKernelError(NotImplementedError):
+    """The op has no kernel for the device that the arrays are on."""
+
+
+class ArgumentError(TypeError):
+    """An argument of a type that the schema does not allow."""
+
+
+class DeviceError(ValueError):
+    """Arrays on more than one device."""
+
+
+class OutError(ValueError):
+    """An `out` (or the `self` of an in-place form) that the result cannot be written into."""
+
+
+class OutDtypeError(OutError, TypeError):
+    """An `out` of a dtype that the result has not, and is not cast to."""
+
+
+def describe(value):
+    """A short name for a value that was given: `None`, `a list`, `an object array` ..."""
+    if value is None:
+        return "None"
+    name = type(value).__qualname__
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+
+
+def suggestion(word, choices):
+    """`; did you mean 'x'?`, or the choices where none is near."""
+    near = difflib.get_close_matches(word, choices, 1)
+    return f"; did you mean {near[0]!r}?" if near else f"; it is one of {', '.join(choices)}"

@@ -1,0 +1,56 @@
+"""Questions about strides that need nothing but the numbers: overlap, views. Strides are in bytes."""
+
+from itertools import pairwise
+
+
+def c_strides(shape, itemsize):
+    """Strides of a C-order array: (2, 3) of 8 bytes -> (24, 8)."""
+    strides, step = [], itemsize
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))
+
+
+def overlaps_itself(shape, strides, itemsize):
+    """Whether two elements share memory. Exact, but for layouts that need more than 10,000 steps of search: True."""
+    if 0 in shape:
+        return False
+    axes = sorted((abs(stride), size) for size, stride in zip(shape, strides, strict=True) if size > 1)
+    span = itemsize
+    for stride, size in axes:
+        if stride < span:
+            break
+        span += stride * (size - 1)
+    else:
+        return False  # every step clears all that the smaller steps can reach: the usual case ends here
+    axes.reverse()
+    reach = [itemsize - 1]
+    for stride, size in reversed(axes):
+        reach.insert(0, reach[0] + stride * (size - 1))
+    budget = iter(range(10_000))
+
+    def meets(axis, offset, moved):
+        """Whether index differences along axis, axis + 1 ... can bring `offset` to less than an element."""
+        if next(budget, None) is None:
+            return True
+        if axis == len(axes):
+            return moved
+        stride, size = axes[axis]
+        if stride == 0:
+            return True
+        # only differences that the remaining axes can still bring back; by symmetry the first move is forwards
+        low = max(-((offset + reach[axis + 1]) // stride), 1 - size) if moved else 0
+        high = min((reach[axis + 1] - offset) // stride, size - 1)
+        return any(meets(axis + 1, offset + step * stride, moved or step > 0) for step in range(low, high + 1))
+
+    return meets(0, 0, False)
+
+
+def flat_strides(shape, strides):
+    """Strides of the view that makes one dimension of all but the last, or None where no view can."""
+    lead = [(size, stride) for size, stride in zip(shape[:-1], strides[:-1], strict=True) if size != 1]
+    for (_, outer), (size, inner) in pairwise(lead):
+        if outer != size * inner and 0 not in shape:
+            return None
+    return (lead[-1][1] if lead else strides[-1], strides[-1])

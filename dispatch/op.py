@@ -1,0 +1,282 @@
+"""An op: its schema, its meta function, its kernels, and the ONE path that a general call takes.
+
+A *structured* op has a meta function (specs and scalars in; `.shape`, `.dtype` and `.strides` of the result out, where
+strides None is C order) and kernels in the out form, `kernel(out, *args)`. From these two come its three forms:
+functional, in-place (`name_`) and `out=`. Kernels see NumPy arrays or numba device arrays, after every check has
+passed, and never an empty result. A kernel of any other op is functional: it gets the arguments as they came, and
+returns the result.
+"""
+
+import inspect
+import threading
+from contextlib import nullcontext
+from typing import NamedTuple
+
+from . import arrays, bind, function, keys, layout
+from .errors import ArgumentError, DeviceError, MissingKernelError, OutDtypeError, OutError, RegistrationError, describe
+from .table import Row, Table, resolve
+
+
+class Operand(NamedTuple):
+    """One array of a call."""
+
+    name: str
+    value: object
+    adapter: arrays.Adapter
+    device: arrays.Device
+    spec: object
+
+
+class Op:
+    """Made by `Library.define`, which says what the parameters mean. As a context manager it removes itself."""
+
+    def __init__(self, library, schema, structured, rows, casts, tags, device_check, device_guard, doc):
+        self.library, self.schema, self.structured, self.doc = library, schema, structured, doc
+        self.casts, self.tags, self.device_check, self.device_guard = casts, tags, device_check, device_guard
+        self.elementwise = "elementwise" in tags
+        implied = [Row(keys.META, structured, "derived")] if structured else []
+        self.table = Table(schema, implied, library.fallbacks)
+        for row in rows:
+            self.table.add(row)
+        self.converters = [
+            None if argument.type.base == "Tensor" else bind.converter(schema.name, argument)
+            for argument in schema.arguments
+        ]
+        self.tensors = [i for i, argument in enumerate(schema.arguments) if argument.type.is_tensor]
+        self.aliased = self.alias()
+        self.entries = {}  # types of the tensor arguments -> fast path; one object, read by the public functions
+        self.lock = threading.Lock()
+        self.function = function.build(self)
+        self.in_place = None
+        if structured and self.aliased is None and any(a.name == "self" for a in schema.arguments):
+            self.in_place = function.build(self, in_place=True)
+
+    @property
+    def forms(self):
+        """The functional and the in-place function."""
+        return self.function, self.in_place
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.library.remove(self)
+
+    def __repr__(self):
+        return f"<op {self.schema}>"
+
+    def alias(self):
+        """Index of the argument that the schema allows the result to be (`Tensor(a) self -> Tensor(a)`), or None."""
+        annotation = self.schema.returns[0].type.annotation if len(self.schema.returns) == 1 else None
+        alike = [i for i, a in enumerate(self.schema.arguments) if annotation and a.type.annotation == annotation]
+        return alike[0] if alike else None
+
+    def register(self, row, override):
+        with self.lock:
+            self.table.add(row, override)
+            self.entries.clear()
+
+    def discard(self, row):
+        with self.lock:
+            self.table.discard(row)
+            self.entries.clear()
+
+    # -- the general path ----------------------------------------------------------------------------------------
+
+    def call(self, args, out=None, in_place=False):
+        """Run the op on arguments in schema order: fast path, device, kernel, meta, out, launch."""
+        name = self.schema.name + "_" * in_place
+        fast = self.enrol(tuple(type(args[i]) for i in self.tensors))
+        if fast is not None:
+            result = fast(*args, out) if self.structured else fast(*args)
+            if result is not None:
+                return result
+        values, operands = self.bind(name, args)
+        target = None if out is None else self.target(name, out, in_place)
+        lead = self.lead(name, operands, target)
+        key = lead.device.key
+        row = self.table.row(key)
+        if row.row is None:
+            has = [k for k in keys.devices() if self.table.row(k).row is not None]
+            raise MissingKernelError(f"{name} has no kernel for {key}; it has {', '.join(has) or 'none'}")
+        kernel = resolve(row.row.kernel)
+        with lead.adapter.guard(lead.device) if self.device_guard else nullcontext():
+            if row.reason == "fallback":
+                return kernel(self, args, out)
+            if not self.structured:
+                return kernel(*values)
+            return self.run(name, kernel, row, values, operands, lead, target, in_place)
+
+    def enrol(self, types):
+        """The fast path for these types where there is one that was not tried yet; later calls find it in `entries`."""
+        with self.lock:
+            row = self.table.row(keys.CPU).row
+            if row is None or row.fast is None or types in self.entries:
+                return None
+            exact = [cls for cls in types if (adapter := arrays.adapter_of(cls)) is not None and adapter.exact(cls)]
+            others = {cls for cls in types if cls not in exact}
+            allowed = {int, float} if self.elementwise else set()
+            if any(self.schema.arguments[i].type.optional for i in self.tensors):
+                allowed.add(type(None))
+            if not exact or not others <= allowed:
+                return None
+            fast = resolve(row.fast)
+            self.entries[types] = fast
+            return fast
+
+    def bind(self, name, args):
+        """The arguments as the schema wants them, and the operands among them."""
+        values, operands = [], []
+        for argument, convert, value in zip(self.schema.arguments, self.converters, args, strict=True):
+            if convert is not None:
+                values.append(convert(value))
+            elif argument.type.is_list and not (value is None and argument.type.optional):
+                if not isinstance(value, tuple | list):
+                    raise ArgumentError(f"{name}: {argument.name} must be a sequence of arrays, not {describe(value)}")
+                operands += [self.operand(name, f"{argument.name}[{i}]", part) for i, part in enumerate(value)]
+                values.append(tuple(value))
+            else:
+                absent = value is None and argument.type.optional
+                if not absent and not (self.elementwise and type(value) in bind.NUMBERS):
+                    operands.append(self.operand(name, argument.name, value))
+                values.append(value)
+        if not operands:
+            raise ArgumentError(f"{name}: no array among {', '.join(a.name for a in self.schema.arguments)}")
+        return values, operands
+
+    def operand(self, op, name, value):
+        try:
+            adapter = arrays.adapter_of(type(value))
+            if adapter is not None:
+                return Operand(name, value, adapter, adapter.device(value), adapter.spec(value))
+        except TypeError as error:
+            raise ArgumentError(f"{op}: {name} is {error}") from None
+        hint = ": pass numpy.asarray of it" if isinstance(value, list | tuple) else ""
+        if self.elementwise and not hint:
+            hint = ", or a Python number"
+        known = f"arrays of {', '.join(arrays.names())} are known"
+        raise ArgumentError(f"{op}: {name} must be an array, not {describe(value)}; {known}{hint}")
+
+    def target(self, name, out, in_place):
+        """The array to write into, as an operand."""
+        word = "self" if in_place else "out"
+        if not in_place and isinstance(out, tuple | list):
+            raise ArgumentError(f"{name}: out must be one array, not {describe(out)}")
+        return self.operand(name, word, out)
+
+    def lead(self, name, operands, target):
+        """The operand whose device the call runs on and whose kind the result has: the first that is bound to a device.
+
+        A 0-d CPU array in an element-wise op is not: it may join any device. All others must share one.
+        """
+        bound = [o for o in operands if not (self.elementwise and self.joins(o))]
+        lead = (bound or operands)[0]
+        everywhere = (bound or [lead]) + ([target] if target else [])
+        if self.device_check and any(o.device != lead.device for o in everywhere):
+            places = ", ".join(f"{o.name} on {o.device}" for o in operands + ([target] if target else []))
+            raise DeviceError(f"{name}: all arrays must be on one device: {places}")
+        return lead
+
+    @staticmethod
+    def joins(operand):
+        return operand.device.key == keys.CPU and operand.spec.shape == ()
+
+    def run(self, name, kernel, row, values, operands, lead, target, in_place):
+        """A structured call: meta says what comes out, the kernel writes it."""
+        operands = {o.name: o for o in operands}
+        by_place = [operands.get(argument.name) for argument in self.schema.arguments]
+        specs = [o.spec if o else value for o, value in zip(by_place, values, strict=True)]
+        result = self.structured(*specs)
+        if target is not None:
+            self.check_target(name, target, result, in_place)
+        elif self.aliased is not None:
+            alike = by_place[self.aliased]
+            if alike.spec.shape == result.shape and alike.spec.dtype == result.dtype:
+                return alike.value
+        if target is None:
+            strides = result.strides or layout.c_strides(result.shape, result.dtype.itemsize)
+            out, adapter = lead.adapter.empty(lead.value, result.shape, result.dtype, strides), lead.adapter
+        else:
+            out, adapter = target.value, target.adapter
+        if 0 not in result.shape and row.reason != "structured":
+            views = [self.view(o, lead) if o else value for o, value in zip(by_place, values, strict=True)]
+            kernel(adapter.view(out), *views)
+        return out if target else adapter.wrap(out, lead.value)
+
+    @staticmethod
+    def view(operand, lead):
+        view = operand.adapter.view(operand.value)
+        return view if operand.device == lead.device else lead.adapter.upload(view, lead.value)
+
+    def check_target(self, name, target, result, in_place):
+        """Raise where the result cannot be written into `target`: dtype, shape, read-only, overlap with itself."""
+        spec, word = target.spec, target.name
+        if spec.dtype != result.dtype and not (self.casts and self.casts(result.dtype, spec.dtype)):
+            how = "cannot be cast (same_kind) to" if self.casts else "has another dtype than"
+            raise OutDtypeError(f"{name}: the result is {result.dtype}, which {how} {word}: {spec.dtype}")
+        if tuple(spec.shape) != tuple(result.shape):
+            why = "the in-place form never expands self" if in_place else "out is never resized or broadcast into"
+            raise OutError(f"{name}: the result has shape {result.shape} and {word} has {spec.shape}; {why}")
+        flaw = target.adapter.flaw(target.value)
+        if flaw:
+            raise OutError(f"{name}: {word} cannot be written: {flaw}")
+        if layout.overlaps_itself(spec.shape, spec.strides, spec.dtype.itemsize):
+            raise OutError(
+                f"{name}: elements of {word} share memory (shape {spec.shape}, strides {spec.strides}): "
+                f"pass an array that owns each of its elements"
+            )
+
+    # -- the derivative ------------------------------------------------------------------------------------------
+
+    def gradient(self, grad, *args, output_mask=None, **kwargs):
+        """Gradients of the tensor arguments, given the result's: one for each, None exactly where output_mask is False.
+
+        The Autograd kernel is a dict: argument name -> formula, a function that names what it needs of `grad` and the
+        op's arguments. A Python number in the place of a tensor, or None, has no gradient.
+        """
+        signature = inspect.signature(self.function)
+        names = [name for name in signature.parameters if name != "out" or not self.structured]
+        signature = signature.replace(parameters=[signature.parameters[name] for name in names])
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        values, operands = self.bind(self.schema.name, list(bound.arguments.values()))
+        row = self.table.row(keys.autograd(self.lead(self.schema.name, operands, None).device.key))
+        if row.row is None or row.reason == keys.COMPOSITE_IMPLICIT:
+            why = "its gradient comes from its parts" if row.row else "none is declared"
+            raise MissingKernelError(f"{self.schema.name} has no derivative of its own: {why}")
+        formulas = resolve(row.row.kernel)
+        arguments = {"grad": grad, **dict(zip((a.name for a in self.schema.arguments), values, strict=True))}
+        tensors = [self.schema.arguments[i].name for i in self.tensors]
+        mask = [True] * len(tensors) if output_mask is None else list(output_mask)
+        if len(mask) != len(tensors):
+            raise ArgumentError(f"{self.schema.name}: output_mask has one bool for each of {', '.join(tensors)}")
+        differentiable = {operand.name for operand in operands}
+        return tuple(
+            formulas[name](**{need: arguments[need] for need in inspect.signature(formulas[name]).parameters})
+            if wanted and name in differentiable
+            else None
+            for name, wanted in zip(tensors, mask, strict=True)
+        )
+
+
+def checked(schema, structured, dispatch):
+    """Raise a RegistrationError where a declaration contradicts itself or the rules of the schema language."""
+    name = schema.full_name
+    if schema.kind != "functional":
+        form = "functional form: the in-place and out forms are derived from it"
+        raise RegistrationError(f"{name} is {schema.kind}; declare the {form}")
+    if schema.name.endswith("_") and not schema.name.endswith("__"):
+        raise RegistrationError(f"{name}: a name that ends in _ is an in-place op, and this one writes nothing")
+    if any(argument.name == "out" for argument in schema.arguments):
+        raise RegistrationError(f"{name}: an argument called out must be keyword-only and written: Tensor(a!) out")
+    if not structured:
+        return
+    if len(schema.returns) != 1 or not schema.returns[0].type.is_tensor:
+        raise RegistrationError(f"{name}: a structured op returns one Tensor")
+    if not dispatch:
+        raise RegistrationError(f"{name} is structured and has no kernels: add dispatch={{'CPU': ...}}")
+    if keys.COMPOSITE_IMPLICIT in dispatch:
+        raise RegistrationError(
+            f"{name} is structured, so its kernels are in the out form: register them for CPU, CUDA or "
+            f"CompositeExplicit, or leave out the meta function and make the op composite"
+        )

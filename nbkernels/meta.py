@@ -1,0 +1,313 @@
+"""Shape and dtype rules: what comes out of an op, or the error that says why nothing can.
+
+Pure: no array is touched and no kernel known. Tensor arguments are anything with `.shape`, `.dtype` and `.strides`
+(bytes); in the element-wise ops a Python number may stand for one. The public functions' docstrings are these.
+"""
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+from .strides import broadcast_shapes, output_strides
+
+GEMM_DTYPES = ("float32", "float64")
+ELEMENTWISE_DTYPES = (
+    "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
+)  # fmt: skip
+
+
+class OutSpec(NamedTuple):
+    """What comes out: strides in bytes of the dense array to allocate, or None for C order."""
+
+    shape: tuple
+    dtype: np.dtype
+    strides: tuple | None = None
+
+
+def named(**tensors):
+    """The tensors of a message, as `mat1 (2, 3) and mat2 (4, 5)`."""
+    return " and ".join(f"{name} {tuple(spec.shape)}" for name, spec in tensors.items())
+
+
+def supported(op, dtypes, **tensors):
+    """Raise where a tensor's dtype has no kernel, or where it is not in the machine's byte order."""
+    for name, spec in tensors.items():
+        if spec.dtype.name not in dtypes:
+            raise TypeError(f"{op}: {name} has dtype {spec.dtype}; supported are {', '.join(dtypes)}")
+        if not spec.dtype.isnative:
+            raise TypeError(f"{op}: {name} is byte-swapped ({spec.dtype.str}): pass x.astype({spec.dtype.name!r})")
+
+
+def real(op, **scalars):
+    """Raise where a factor of real matrices is complex, or too large for a float."""
+    for name, value in scalars.items():
+        if isinstance(value, complex):
+            raise TypeError(f"{op}: {name}={value!r} is complex and the matrices are real")
+        try:
+            float(value)
+        except OverflowError:
+            raise OverflowError(f"{op}: {name} is an int too large for a float") from None
+
+
+def product(op, left, right):
+    """Shape of a matrix product, given {name: spec} of its two factors, or a ValueError that names both."""
+    (a, mat1), (b, mat2) = left, right
+    for name, spec in (left, right):
+        if len(spec.shape) != 2:
+            raise ValueError(f"{op}: {name} must be 2-D, and it is {len(spec.shape)}-D: {named(**dict([left, right]))}")
+    if mat1.shape[1] != mat2.shape[0]:
+        shapes = " and ".join("x".join(map(str, spec.shape)) for spec in (mat1, mat2))
+        why = f"{a} has {mat1.shape[1]} columns and {b} has {mat2.shape[0]} rows"
+        raise ValueError(f"{op}: {a} and {b} cannot be multiplied, {shapes}: {why}")
+    return mat1.shape[0], mat2.shape[1]
+
+
+def same_dtype(op, **tensors):
+    (a, first), (b, second) = tensors.items()
+    if first.dtype != second.dtype:
+        raise TypeError(f"{op}: {a} and {b} must share a dtype: {a} is {first.dtype} and {b} is {second.dtype}")
+
+
+def expands(op, name, spec, shape):
+    """Raise where an array does not broadcast to `shape`."""
+    sizes = (1,) * (len(shape) - len(spec.shape)) + tuple(spec.shape)
+    if len(sizes) != len(shape) or any(size not in (1, want) for size, want in zip(sizes, shape)):
+        raise ValueError(f"{op}: {name} {tuple(spec.shape)} does not expand to {shape}")
+
+
+def addmm(self, mat1, mat2, beta=1, alpha=1):
+    """out = beta * self + alpha * (mat1 @ mat2)
+
+    mat1 is (m, k) and mat2 (k, n); self is (m, n) or expands to it. All share a dtype: float32 or float64. With
+    beta == 0 self is not read, with alpha == 0 the matrices are not: a NaN there does not reach the result.
+
+    Raises TypeError for dtypes that differ or have no kernel, ValueError for shapes that do not fit; `out` is then
+    unchanged. Source: ATen's addmm.
+
+    >>> import numpy as np, nbkernels
+    >>> nbkernels.addmm(np.array([10.0, 20.0]), np.eye(2), np.array([[1.0, 2.0], [3.0, 4.0]]), alpha=2)
+    array([[12., 24.],
+           [16., 28.]])
+    """
+    same_dtype("addmm", self=self, mat2=mat2)
+    same_dtype("addmm", mat1=mat1, mat2=mat2)
+    shape = product("addmm", ("mat1", mat1), ("mat2", mat2))
+    expands("addmm", "self", self, shape)
+    supported("addmm", GEMM_DTYPES, self=self, mat1=mat1, mat2=mat2)
+    real("addmm", beta=beta, alpha=alpha)
+    return OutSpec(shape, mat1.dtype)
+
+
+def mm(self, mat2):
+    """out = self @ mat2
+
+    self is (m, k) and mat2 (k, n); both are float32 or both float64. Any strides; nothing is copied whole.
+
+    Raises TypeError for dtypes that differ or have no kernel, ValueError for shapes that do not fit. Source: ATen's mm.
+
+    >>> import numpy as np, nbkernels
+    >>> nbkernels.mm(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0], [10.0]]))
+    array([[21.],
+           [43.]])
+    """
+    same_dtype("mm", self=self, mat2=mat2)
+    shape = product("mm", ("self", self), ("mat2", mat2))
+    supported("mm", GEMM_DTYPES, self=self, mat2=mat2)
+    return OutSpec(shape, self.dtype)
+
+
+def linear(input, weight, bias=None):
+    """out = input @ weight.T + bias
+
+    input is (..., k), weight (n, k), bias (n,), (1,), () or None; out is (..., n). All are float32 or all float64.
+    weight is read through its strides, never transposed in memory.
+
+    Raises TypeError for dtypes that differ or have no kernel, ValueError for shapes that do not fit. Source: ATen's
+    linear.
+
+    >>> import numpy as np, nbkernels
+    >>> nbkernels.linear(np.ones((2, 3)), np.arange(6.0).reshape(2, 3), np.array([0.5, 0.0]))
+    array([[ 3.5, 12. ],
+           [ 3.5, 12. ]])
+    """
+    same_dtype("linear", input=input, weight=weight)
+    if bias is not None:
+        same_dtype("linear", bias=bias, weight=weight)
+    if not input.shape:
+        raise ValueError(f"linear: input must have a dimension: {named(input=input, weight=weight)}")
+    if len(weight.shape) != 2:
+        raise ValueError(f"linear: weight must be 2-D: {named(input=input, weight=weight)}")
+    if input.shape[-1] != weight.shape[1]:
+        raise ValueError(f"linear: the last sizes of input and weight differ: {named(input=input, weight=weight)}")
+    shape = (*input.shape[:-1], weight.shape[0])
+    if bias is not None:
+        expands("linear", "bias", bias, shape[-1:])
+    supported("linear", GEMM_DTYPES, input=input, weight=weight)
+    return OutSpec(shape, input.dtype)
+
+
+RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}  # kinds, each holding the ones before it
+WEAK = {bool: "b", int: "i", float: "f", complex: "c"}
+DEFAULT = {"i": np.dtype(np.int64), "f": np.dtype(np.float64), "c": np.dtype(np.complex128)}
+
+
+def weak(dtype, value):
+    """dtype of an array of `dtype` together with a Python number: the array's where its kind can hold it (NEP 50)."""
+    kind = WEAK[type(value)]
+    return dtype if RANK[kind] <= RANK[dtype.kind] else DEFAULT[kind]
+
+
+def holds(op, name, value, dtype):
+    """Raise an OverflowError where a Python int is out of a dtype's range, as NumPy does."""
+    if isinstance(value, int) and dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        if not info.min <= value <= info.max:
+            raise OverflowError(f"{op}: {name}={value} is out of bounds for {dtype} ({info.min} to {info.max})")
+    if isinstance(value, int) and dtype.kind == "f":
+        real(op, **{name: value})
+
+
+def binary(op, self, other, divides=False):
+    """Broadcast shape, promoted dtype and order "K" strides of an element-wise op of two."""
+    arrays = {name: x for name, x in (("self", self), ("other", other)) if type(x) not in WEAK}
+    numbers = {name: x for name, x in (("self", self), ("other", other)) if type(x) in WEAK}
+    supported(op, ELEMENTWISE_DTYPES, **arrays)
+    try:
+        shape = broadcast_shapes(*(tuple(x.shape) for x in arrays.values()))
+    except ValueError as error:
+        raise ValueError(f"{op}: {error}") from None
+    dtype = functools.reduce(np.promote_types, (x.dtype for x in arrays.values()))
+    for value in numbers.values():
+        dtype = weak(dtype, value)
+    if divides and dtype.kind in "biu":
+        dtype = np.dtype(np.float64)
+    if dtype.kind == "c":
+        raise TypeError(f"{op}: complex numbers are not supported: {numbers}")
+    for name, value in numbers.items():
+        holds(op, name, value, dtype)
+    shapes, strides = zip(*((tuple(x.shape), tuple(x.strides)) for x in arrays.values()))
+    return OutSpec(shape, dtype, output_strides(shape, shapes, strides, dtype.itemsize))
+
+
+def scaled(op, self, other, alpha):
+    """An element-wise op of two whose other is multiplied by alpha."""
+    result = binary(op, self, other)
+    kind = result.dtype.kind
+    if isinstance(alpha, bool) and kind != "b":
+        raise TypeError(f"{op}: alpha={alpha} is a bool and the result is {result.dtype}; pass {int(alpha)}")
+    if isinstance(alpha, float) and kind != "f":
+        raise TypeError(f"{op}: alpha={alpha} is a float and the result is {result.dtype}; pass an int")
+    if isinstance(alpha, complex):
+        raise TypeError(f"{op}: alpha={alpha} is complex and the result is {result.dtype}")
+    if kind == "f":
+        real(op, alpha=alpha)
+    return result
+
+
+def add(self, other, alpha=1):
+    """out = self + alpha * other
+
+    Broadcasts, and promotes dtypes as NumPy 2 does; a Python number takes the dtype of the array. float32, float64, all
+    integers (wrapping) and bool (+ is "or"). `out` may have any dtype that the result casts to under "same_kind".
+
+    Raises ValueError for shapes that do not broadcast, OverflowError for a Python int that the dtype cannot hold,
+    TypeError for a dtype without a kernel, a float alpha with integers or a bool alpha with numbers. Source: ATen's
+    add, NumPy's dtypes.
+
+    >>> import numpy as np, nbkernels
+    >>> nbkernels.add(np.array([[1.0], [2.0]]), np.array([10.0, 20.0]), alpha=0.5)
+    array([[ 6., 11.],
+           [ 7., 12.]])
+    """
+    return scaled("add", self, other, alpha)
+
+
+def subtract(self, other, alpha=1):
+    """out = self - alpha * other
+
+    As add; bool arrays are an error. Source: ATen's sub, NumPy's subtract.
+
+    >>> import numpy as np, nbkernels
+    >>> nbkernels.subtract(np.array([5, 6]), 1, alpha=2)
+    array([3, 4])
+    """
+    result = scaled("subtract", self, other, alpha)
+    if result.dtype.kind == "b":
+        raise TypeError("subtract: not defined for two bools; use logical_xor or astype to a number")
+    return result
+
+
+def multiply(self, other):
+    """out = self * other
+
+    Broadcasts, promotes and raises as add; of bools it is "and". Source: NumPy's multiply.
+
+    >>> import numpy as np, nbkernels
+    >>> nbkernels.multiply(np.array([1, 2, 3], dtype=np.int8), 100)
+    array([100, -56,  44], dtype=int8)
+    """
+    return binary("multiply", self, other)
+
+
+def divide(self, other):
+    """out = self / other
+
+    Broadcasts, promotes and raises as add; of integers and bools the result is float64. Source: NumPy's divide.
+
+    >>> import numpy as np, nbkernels
+    >>> nbkernels.divide(np.array([1, 2]), 4)
+    array([0.25, 0.5 ])
+    """
+    return binary("divide", self, other, divides=True)
+
+
+def maximum(self, other):
+    """out = the larger of self and other, NaN where either is NaN; of zeros the positive one
+
+    Broadcasts, promotes and raises as add; of bools it is "or". Source: NumPy's maximum.
+
+    >>> import numpy as np, nbkernels
+    >>> nbkernels.maximum(np.array([-1.0, 2.0]), 0)
+    array([0., 2.])
+    """
+    return binary("maximum", self, other)
+
+
+def minimum(self, other):
+    """out = the smaller of self and other, NaN where either is NaN; of zeros the negative one
+
+    Broadcasts, promotes and raises as add; of bools it is "and". Source: NumPy's minimum.
+
+    >>> import numpy as np, nbkernels
+    >>> nbkernels.minimum(np.array([[1, 5], [7, 2]]), np.array([3, 4]))
+    array([[1, 4],
+           [3, 2]])
+    """
+    return binary("minimum", self, other)
+
+
+def sum_to(self, size):
+    """out = self, summed over leading dimensions and over those that `size` has as 1: what broadcasting undoes
+
+    The dtype stays (integers wrap). Where self has that shape already, self itself is returned.
+
+    Raises ValueError where self cannot be reduced to the shape `size`. Source: ATen's sum_to_size.
+
+    >>> import numpy as np, nbkernels
+    >>> nbkernels.sum_to(np.arange(6.0).reshape(2, 3), (3,))
+    array([3., 5., 7.])
+    >>> nbkernels.sum_to(np.arange(6.0).reshape(2, 3), (2, 1))
+    array([[ 3.],
+           [12.]])
+    """
+    supported("sum_to", ELEMENTWISE_DTYPES[:-1], self=self)
+    lead = len(self.shape) - len(size)
+    if lead < 0 or any(want not in (1, have) for have, want in zip(self.shape[lead:], size)):
+        raise ValueError(f"sum_to: self {tuple(self.shape)} cannot be summed to the shape {tuple(size)}")
+    return OutSpec(tuple(size), self.dtype)
+
+
+def same_kind(result, out):
+    """Whether a result may be cast into an out of another dtype."""
+    return out.name in ELEMENTWISE_DTYPES and out.isnative and np.can_cast(result, out, "same_kind")

@@ -1,0 +1,106 @@
+"""THE TABLE: every op of the library, its schema, its rules, its kernels and its derivative.
+
+The one module that knows both the dispatcher and the kernels. Kernels are named, "module:function", and imported at the
+first call that needs them, so that importing the library imports no compiler. See ARCHITECTURE.md, "add an op".
+"""
+
+from . import meta
+from .dispatch import Library
+
+LIBRARY = Library("nbkernels", composites="nbkernels.composites")
+define, register = LIBRARY.define, LIBRARY.register
+
+# -- matrix products --------------------------------------------------------------------------------------------------
+
+addmm, addmm_ = define(
+    "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    structured=meta.addmm,
+    dispatch={"CPU": "nbkernels.cpu.gemm:addmm", "CUDA": "nbkernels.cuda.gemm:addmm"},
+    fast="nbkernels.cpu.gemm:addmm_fast",
+    gradient="nbkernels.gradients:ADDMM",
+).forms
+
+mm, mm_ = define(
+    "mm(Tensor self, Tensor mat2) -> Tensor",
+    structured=meta.mm,
+    dispatch={"CPU": "nbkernels.cpu.gemm:mm", "CUDA": "nbkernels.cuda.gemm:mm"},
+    fast="nbkernels.cpu.gemm:mm_fast",
+    gradient="nbkernels.gradients:MM",
+).forms
+
+linear = define(
+    "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
+    fast="nbkernels.composites:linear_fast",
+    doc=meta.linear.__doc__,
+).function
+
+# -- element-wise, broadcasting ---------------------------------------------------------------------------------------
+
+add, add_ = define(
+    "add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    structured=meta.add,
+    dispatch={"CPU": "nbkernels.cpu.elementwise:add", "CUDA": "nbkernels.cuda.elementwise:add"},
+    fast="nbkernels.cpu.elementwise:add_fast",
+    gradient="nbkernels.gradients:ADD",
+    casts=meta.same_kind,
+    tags=["elementwise"],
+).forms
+
+subtract, subtract_ = define(
+    "subtract(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+    structured=meta.subtract,
+    dispatch={"CPU": "nbkernels.cpu.elementwise:subtract", "CUDA": "nbkernels.cuda.elementwise:subtract"},
+    fast="nbkernels.cpu.elementwise:subtract_fast",
+    gradient="nbkernels.gradients:SUBTRACT",
+    casts=meta.same_kind,
+    tags=["elementwise"],
+).forms
+
+multiply, multiply_ = define(
+    "multiply(Tensor self, Tensor other) -> Tensor",
+    structured=meta.multiply,
+    dispatch={"CPU": "nbkernels.cpu.elementwise:multiply", "CUDA": "nbkernels.cuda.elementwise:multiply"},
+    fast="nbkernels.cpu.elementwise:multiply_fast",
+    gradient="nbkernels.gradients:MULTIPLY",
+    casts=meta.same_kind,
+    tags=["elementwise"],
+).forms
+
+divide, divide_ = define(
+    "divide(Tensor self, Tensor other) -> Tensor",
+    structured=meta.divide,
+    dispatch={"CPU": "nbkernels.cpu.elementwise:divide", "CUDA": "nbkernels.cuda.elementwise:divide"},
+    fast="nbkernels.cpu.elementwise:divide_fast",
+    gradient="nbkernels.gradients:DIVIDE",
+    casts=meta.same_kind,
+    tags=["elementwise"],
+).forms
+
+maximum, maximum_ = define(
+    "maximum(Tensor self, Tensor other) -> Tensor",
+    structured=meta.maximum,
+    dispatch={"CPU": "nbkernels.cpu.elementwise:maximum", "CUDA": "nbkernels.cuda.elementwise:maximum"},
+    fast="nbkernels.cpu.elementwise:maximum_fast",
+    gradient="nbkernels.gradients:MAXIMUM",
+    casts=meta.same_kind,
+    tags=["elementwise"],
+).forms
+
+minimum, minimum_ = define(
+    "minimum(Tensor self, Tensor other) -> Tensor",
+    structured=meta.minimum,
+    dispatch={"CPU": "nbkernels.cpu.elementwise:minimum", "CUDA": "nbkernels.cuda.elementwise:minimum"},
+    fast="nbkernels.cpu.elementwise:minimum_fast",
+    gradient="nbkernels.gradients:MINIMUM",
+    casts=meta.same_kind,
+    tags=["elementwise"],
+).forms
+
+# -- reductions -------------------------------------------------------------------------------------------------------
+
+sum_to = define(
+    "sum_to(Tensor(a) self, int[] size) -> Tensor(a)",
+    structured=meta.sum_to,
+    dispatch={"CPU": "nbkernels.cpu.reduce:sum_to", "CUDA": "nbkernels.cuda.reduce:sum_to"},
+    gradient="nbkernels.gradients:SUM_TO",
+).function
