@@ -59,8 +59,10 @@ def _parser():
     bench.add_argument("--seconds", type=float, default=0.5, help="time spent on each row (%(default)s)")
     bench.add_argument("--json", metavar="FILE", help="write the rows there too, as bench/report.py reads them")
     tune = command(_tune)
-    tune.add_argument("--sizes", type=_positive, nargs="+", default=[256, 1024], help="n of n x n x n (256 1024)")
-    tune.add_argument("--seconds", type=float, default=2.0, help="time spent on each size (%(default)s)")
+    tune.add_argument(
+        "--sizes", type=_positive, nargs="+", default=[256, 1024], help="n x n x n products, timed together (256 1024)"
+    )
+    tune.add_argument("--seconds", type=float, default=10.0, help="time spent, compiling apart (%(default)s)")
     command(_warmup, dtype=False)
     table = command(_table, dtype=False)
     table.add_argument("op", help="an operation's name, as in nbkernels.OP")
@@ -109,6 +111,40 @@ def _bench(args):
     if args.json:
         with open(args.json, "w", encoding="utf-8") as file:
             json.dump({"meta": info.meta(), "rows": rows}, file, indent=1)
+
+
+def _tune(args):
+    """Time the legal tiles of large products here, and keep the fastest beside the compiled code."""
+    import numpy as np
+    from tabulate import tabulate
+    from tqdm import tqdm
+
+    from nbkernels import tune
+    from nbkernels.cpu import gemm, tiles
+    from nbkernels.jit import cache
+
+    squares = [np.random.default_rng(0).standard_normal((n, n)).astype(args.dtype) for n in args.sizes]
+    outs = [np.empty_like(square) for square in squares]
+
+    def call(candidate):
+        for square, out in zip(squares, outs):
+            gemm.gemm(out, None, square, square, 0, 1, candidate)
+
+    candidates = list(dict.fromkeys([tiles.default(args.dtype), *tiles.candidates(args.dtype)]))
+    for candidate in tqdm(candidates, "compile"):
+        call(candidate)
+    directory = cache.directory()
+    store = tune.Store(directory / "tiles.json") if directory else None
+    key = f"gemm {args.dtype} {cache.target()[1]}"
+    fastest, times = tune.winner(key, candidates, call, store, seconds=args.seconds, progress=lambda r: tqdm(r, "time"))
+    flops = sum(2 * n**3 for n in args.sizes)
+    rows = [
+        (str(c), f"{flops / t / 1e9:.1f}", f"{times[fastest] / t:.2f}")
+        for c, t in sorted(times.items(), key=lambda i: i[1])
+    ]
+    print(tabulate(rows, headers=["tiles", "GFLOP/s", "of the fastest"], disable_numparse=True))
+    kept = store is not None and store.get(key, tiles.Tiles) == fastest
+    print(f"kept in {store.path}" if kept else "not kept: the cache directory cannot be written")
 
 
 def _warmup(args):

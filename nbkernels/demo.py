@@ -18,6 +18,7 @@ from tqdm import tqdm
 import nbkernels
 from nbkernels import compare
 from nbkernels.data import digits
+from nbkernels.dispatch import views
 
 CLASSES = 10
 MOMENTUM = 0.9
@@ -92,14 +93,8 @@ def cuda_device():
         raise Unavailable(f"numba.cuda cannot be imported ({error}); install nbkernels[cuda12] or [cuda13]") from None
     if not cuda.is_available():
         raise Unavailable("no CUDA GPU: Numba finds no usable driver; see `python -m nbkernels info`")
-
-    def transpose(array):  # .T of a device array launches a copy
-        interface = dict(array.__cuda_array_interface__)
-        strides = interface.get("strides") or (array.shape[1] * array.dtype.itemsize, array.dtype.itemsize)
-        interface |= {"shape": array.shape[::-1], "strides": tuple(strides)[::-1]}
-        return cuda.as_cuda_array(SimpleNamespace(__cuda_array_interface__=interface, base=array))
-
-    return Device("cuda", cuda.to_device, lambda array: array.copy_to_host(), transpose, cuda.synchronize)
+    # Not array.T, which copies a device array.
+    return Device("cuda", cuda.to_device, lambda array: array.copy_to_host(), views.transpose, cuda.synchronize)
 
 
 def forward(ops, device, p, x):

@@ -7,13 +7,13 @@ import sys
 
 
 def modules():
-    """Every module of nbkernels. dispatch is named apart: an editable install finds it in another directory."""
+    """Every module of nbkernels. dispatch is walked apart: in a clone it stands in another directory."""
     import nbkernels
     import nbkernels.dispatch
 
     names = ["nbkernels", "nbkernels.dispatch"]
     for package in (nbkernels, nbkernels.dispatch):
-        names += [module.name for module in pkgutil.walk_packages(package.__path__, package.__name__ + ".")]
+        names += [module.name for module in pkgutil.walk_packages(list(package.__path__)[:1], package.__name__ + ".")]
     # __main__ runs the command line when it is imported; the CUDA room needs a GPU to show anything.
     return [name for name in dict.fromkeys(names) if not name.endswith("__main__") and ".cuda" not in name]
 

@@ -125,6 +125,24 @@ def test_bench_writes_what_the_report_reads(op, tmp_path):
     assert all(row["ours_s"] > 0 and row["peers"]["NumPy"] > 0 for row in results["rows"])
 
 
+def test_tune_keeps_a_legal_winner(capsys, monkeypatch, tmp_path):
+    from nbkernels import tune
+    from nbkernels.cpu import tiles
+    from nbkernels.jit import cache
+
+    few = tiles.candidates("float64")[:2]
+    monkeypatch.setattr(tiles, "candidates", lambda dtype: few)
+    monkeypatch.setattr(cache, "directory", lambda: tmp_path)
+    assert cli.main(["tune", "--sizes", "60", "--seconds", "0.05", "--dtype", "float64"]) == 0
+    assert "1.00" in capsys.readouterr().out
+    (entry,) = tune.Store(tmp_path / "tiles.json").entries().values()
+    assert tiles.Tiles(**entry["candidate"]) in [tiles.default("float64"), *few]
+
+    monkeypatch.setattr(cache, "directory", lambda: None)
+    assert cli.main(["tune", "--sizes", "60", "--seconds", "0.05", "--dtype", "float64"]) == 0
+    assert "not kept" in capsys.readouterr().out
+
+
 def test_table(capsys):
     assert cli.main(["table", "addmm"]) == 0
     assert "CPU" in capsys.readouterr().out

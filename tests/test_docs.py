@@ -34,8 +34,9 @@ def test_report_docstrings(report):
 
 
 def test_readme_example():
-    failed, attempted = doctest.testfile(str(ROOT / "README.md"), module_relative=False)
-    assert (failed, attempted) == (0, 5)
+    code = re.search(r"```python\n(.*?)```", README, re.DOTALL)[1]
+    example = doctest.DocTestParser().get_doctest(code, {}, "README", "README.md", 0)
+    assert doctest.DocTestRunner().run(example) == (0, 5)
 
 
 def test_readme_starts_with_a_sentence_an_example_and_two_commands():
@@ -90,3 +91,10 @@ def test_files_that_documents_name_exist(document):
     """`nbkernels/cpu/gemm.py` and its like, in backquotes."""
     for name in re.findall(r"`([\w./]+/[\w./]+\.(?:py|md|json|toml))`", document.read_text(encoding="utf-8")):
         assert (ROOT / name).exists(), f"{document.name} names {name}"
+
+
+def test_architecture_names_every_module():
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    rooms = text[text.index("## Rooms") : text.index("## Who may import whom")]
+    modules = [*(ROOT / "nbkernels").rglob("*.py"), *(ROOT / "dispatch").rglob("*.py")]
+    assert not sorted({path.name for path in modules if not re.search(rf"\b{re.escape(path.name)}\b", rooms)})

@@ -26,9 +26,10 @@ RULES = {
     "data": ("numpy",),
     "jit": ("numpy", "numba !cuda", "llvmlite", "platformdirs"),
     "cpu": (*PLANNING, "numba !cuda", "llvmlite", "nbkernels.jit"),
-    "cuda": (*PLANNING, "numba", "llvmlite", "nbkernels.jit"),
-    "gradients": ("nbkernels.dispatch",),
-    "ops": ("nbkernels.dispatch", "nbkernels.meta", "nbkernels.gradients", "nbkernels.scalar"),
+    "cuda": (*PLANNING, "numba", "llvmlite", "cuda", "nbkernels.jit"),
+    "gradients": ("nbkernels.dispatch", "nbkernels.ops"),
+    "composites": ("nbkernels.dispatch", "nbkernels.ops", "nbkernels.meta"),
+    "ops": ("nbkernels.dispatch", "nbkernels.meta"),
     "__init__": ("nbkernels.ops", "nbkernels.dispatch"),
 }
 
