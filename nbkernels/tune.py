@@ -14,11 +14,17 @@ import time
 from pathlib import Path
 
 
-def medians(calls, *, seconds=0.2, rounds=5, progress=iter):
+# OpenBLAS's threads spin for 2**26 clock ticks after a call, 20 to 30 ms, and take a core from whoever is timed next: at
+# n = 1024 on 2 cores that made the next one 4 times slower (2026-11).
+SPIN = 0.05
+
+
+def medians(calls, *, seconds=0.2, rounds=5, pause=SPIN, progress=iter):
     """{name: median seconds of one call}, from {name: call}: timed in turns, `rounds` times, after two calls each.
 
-    Turns, because machine speed drifts: two things timed one after the other are not compared. A turn repeats its
-    call until about seconds / rounds / len(calls) have gone by, so that short calls are not lost in the clock.
+    Turns, because machine speed drifts: two things timed one after the other are not compared. A turn repeats its call
+    until about seconds / rounds / len(calls) have gone by, so that short calls are not lost in the clock. Before it come
+    `pause` seconds, in which the threads of the turn before go to sleep, and one call that is not timed.
     """
     repeats = {}
     for name, call in calls.items():
@@ -31,6 +37,8 @@ def medians(calls, *, seconds=0.2, rounds=5, progress=iter):
     for _ in progress(range(rounds)):
         for name, call in calls.items():
             turns = range(repeats[name])
+            time.sleep(pause)
+            call()
             start = time.perf_counter()
             for _ in turns:
                 call()
@@ -90,7 +98,7 @@ class Store:
 def winner(key, candidates, call, store=None, **timing):
     """(candidate, {candidate: seconds}): the fastest of `candidates` when call(candidate) is timed; kept in `store`.
 
-    >>> fastest, seconds = winner("sleep", [0.02, 0.001], time.sleep, seconds=0.1, rounds=3)
+    >>> fastest, seconds = winner("sleep", [0.02, 0.001], time.sleep, seconds=0.1, rounds=3, pause=0)
     >>> fastest
     0.001
     """
