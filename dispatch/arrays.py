@@ -169,10 +169,6 @@ class Numba(Cuda):
     def view(self, x):
         return x
 
-    def flaw(self, x):
-        flags = getattr(x, "flags", {"WRITEABLE": True})  # the simulator wraps a NumPy array, which may be read-only
-        return "" if "WRITEABLE" not in flags or flags["WRITEABLE"] else "it is read-only"
-
     def empty(self, like, shape, dtype, strides):
         return library("numba.cuda").device_array(shape, dtype, strides=strides)
 
@@ -299,4 +295,3 @@ def adapter_of(cls):
 def names():
     """The libraries whose arrays are known."""
     return tuple(dict.fromkeys(adapter.name for adapter in _adapters))
-

@@ -4,6 +4,8 @@
     scale = library.define("scale(Tensor self, Scalar by) -> Tensor", structured=meta, dispatch={"CPU": kernel})
     with library.register(scale, "CPU", faster, override=True):
         scale.function(x, 2)             # runs `faster`; after the block, `kernel` again
+
+`define` and `register` say what can be given, and what cannot stand.
 """
 
 import sys

@@ -131,7 +131,7 @@ class Schema:
 
     @property
     def kind(self):
-        """"out", "in-place" or "functional", by what is written."""
+        """What is written decides: "out", "in-place" or "functional"."""
         written = [argument for argument in self.arguments if argument.type.written]
         if any(argument.keyword_only for argument in written):
             return "out"
@@ -154,8 +154,14 @@ class Schema:
         return replace(self, overload=overload, arguments=arguments, returns=(Return(written),))
 
 
+class Constant(str):
+    """The name of a constant, as a default: `contiguous_format`."""
+
+    __slots__ = ()
+
+
 def literal(text):
-    """The Python value of a default's text; the name of a constant stays a string."""
+    """The Python value of a default's text."""
     if text[0] == "[":
         return tuple(literal(part.strip()) for part in text[1:-1].split(",")) if text[1:-1].strip() else ()
     if text[0] in "'\"":
@@ -163,7 +169,7 @@ def literal(text):
     if text in ("True", "False", "None"):
         return {"True": True, "False": False, "None": None}[text]
     if not (text[0].isdigit() or text[0] in "-." or text == "inf"):
-        return text
+        return Constant(text)
     return float(text) if re.search(r"[.einf]", text, re.I) else int(text)
 
 
@@ -329,15 +335,14 @@ def fits(type, value):
     """Whether a default's value is of the declared type; the names of constants are taken on trust."""
     if value is None:
         return type.optional
+    if isinstance(value, Constant):
+        return type.base not in ("Tensor", "bool", "str")
     if type.is_list:
-        element = Type(type.base)
-        return isinstance(value, str) or (isinstance(value, tuple) and all(fits(element, part) for part in value))
-    if type.base == "str":
-        return isinstance(value, str)
+        return isinstance(value, tuple) and all(fits(Type(type.base), part) for part in value)
+    if isinstance(value, str):
+        return type.base == "str"
     if isinstance(value, bool):
         return type.base in ("bool", "Scalar", "SymBool")
-    if type.base in ("int", "SymInt", "DeviceIndex"):
-        return isinstance(value, int | str)
-    if type.base in ("float", "Scalar"):
-        return isinstance(value, int | float | str)
-    return isinstance(value, str) and type.base not in ("Tensor", "bool")
+    if isinstance(value, int):
+        return type.base in ("int", "SymInt", "DeviceIndex", "float", "Scalar")
+    return isinstance(value, float) and type.base in ("float", "Scalar")
