@@ -13,9 +13,8 @@ import tempfile
 import time
 from pathlib import Path
 
-
-# OpenBLAS's threads spin for 2**26 clock ticks after a call, 20 to 30 ms, and take a core from whoever is timed next: at
-# n = 1024 on 2 cores that made the next one 4 times slower (2026-11).
+# OpenBLAS's threads spin for 2**26 clock ticks after a call, 20 to 30 ms, and take a core from whoever is timed next:
+# at n = 1024 on 2 cores that made the next one 4 times slower (2026-11).
 SPIN = 0.05
 
 
@@ -23,7 +22,7 @@ def medians(calls, *, seconds=0.2, rounds=5, pause=SPIN, progress=iter):
     """{name: median seconds of one call}, from {name: call}: timed in turns, `rounds` times, after two calls each.
 
     Turns, because machine speed drifts: two things timed one after the other are not compared. A turn repeats its call
-    until about seconds / rounds / len(calls) have gone by, so that short calls are not lost in the clock. Before it come
+    until about seconds / rounds / len(calls) have gone by, so that short calls are not lost in the clock. Before come
     `pause` seconds, in which the threads of the turn before go to sleep, and one call that is not timed.
     """
     repeats = {}
