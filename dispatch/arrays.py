@@ -25,6 +25,14 @@ class Device(NamedTuple):
         return self.key if self.key in (keys.CPU, keys.META) else f"{self.key}:{self.index}"
 
 
+class Spec(NamedTuple):
+    """What meta functions see of an array; strides in bytes."""
+
+    shape: tuple
+    dtype: object
+    strides: tuple
+
+
 @dataclass(frozen=True)
 class MetaArray:
     """An array without data: shape, dtype and strides in bytes (None: C order). Its ops run on the Meta key."""
@@ -71,7 +79,7 @@ class Adapter:
 
     def spec(self, x):
         """The array as meta functions see it."""
-        return MetaArray(x.shape, x.dtype, x.strides)
+        return Spec(x.shape, x.dtype, x.strides)
 
     def view(self, x):
         """What a kernel gets: the same memory as a NumPy array or a numba device array."""
@@ -166,6 +174,9 @@ class Numba(Cuda):
         # the simulator's arrays have no gpu_data: it has one device
         return Device(keys.CUDA, x.gpu_data.context.device.id if hasattr(x, "gpu_data") else 0)
 
+    def spec(self, x):
+        return Spec(tuple(x.shape), x.dtype, tuple(x.strides))  # the simulator's shapes refuse negative indices
+
     def view(self, x):
         return x
 
@@ -215,7 +226,7 @@ class Torch(Cuda):
             dtype = library("numpy").dtype(name)
         except TypeError:
             raise TypeError(f"torch.{name} has no NumPy dtype") from None
-        return MetaArray(x.shape, dtype, [stride * x.element_size() for stride in self.plain(x).stride()])
+        return Spec(tuple(x.shape), dtype, tuple(stride * dtype.itemsize for stride in self.plain(x).stride()))
 
     def plain(self, x):
         """The tensor where it is nothing but strided memory that nothing watches, else a TypeError."""

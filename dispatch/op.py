@@ -42,6 +42,8 @@ class Op:
             None if argument.type.base == "Tensor" else bind.converter(schema.name, argument)
             for argument in schema.arguments
         ]
+        self.arguments = schema.arguments
+        self.weak = bind.NUMBERS if self.elementwise else ()  # types that may stand for an array
         self.tensors = [i for i, argument in enumerate(schema.arguments) if argument.type.is_tensor]
         self.aliased = self.alias()
         self.entries = {}  # types of the tensor arguments -> fast path; one object, read by the public functions
@@ -126,22 +128,22 @@ class Op:
 
     def bind(self, name, args):
         """The arguments as the schema wants them, and the operands among them."""
-        values, operands = [], []
-        for argument, convert, value in zip(self.schema.arguments, self.converters, args, strict=True):
+        values, operands = list(args), []
+        for i, (argument, convert, value) in enumerate(zip(self.arguments, self.converters, args, strict=True)):
             if convert is not None:
-                values.append(convert(value))
-            elif argument.type.is_list and not (value is None and argument.type.optional):
-                if not isinstance(value, tuple | list):
-                    raise ArgumentError(f"{name}: {argument.name} must be a sequence of arrays, not {describe(value)}")
-                operands += [self.operand(name, f"{argument.name}[{i}]", part) for i, part in enumerate(value)]
-                values.append(tuple(value))
-            else:
-                absent = value is None and argument.type.optional
-                if not absent and not (self.elementwise and type(value) in bind.NUMBERS):
+                values[i] = convert(value)
+            elif value is None and argument.type.optional:
+                continue
+            elif i in self.tensors:
+                if type(value) not in self.weak:
                     operands.append(self.operand(name, argument.name, value))
-                values.append(value)
+            elif isinstance(value, tuple | list):
+                operands += [self.operand(name, f"{argument.name}[{j}]", part) for j, part in enumerate(value)]
+                values[i] = tuple(value)
+            else:
+                raise ArgumentError(f"{name}: {argument.name} must be a sequence of arrays, not {describe(value)}")
         if not operands:
-            raise ArgumentError(f"{name}: no array among {', '.join(a.name for a in self.schema.arguments)}")
+            raise ArgumentError(f"{name}: no array among {', '.join(argument.name for argument in self.arguments)}")
         return values, operands
 
     def operand(self, op, name, value):

@@ -4,6 +4,7 @@
 the computed ones.
 """
 
+import functools
 import importlib
 from dataclasses import dataclass
 
@@ -120,8 +121,11 @@ class Table:
 
 def resolve(kernel):
     """The callable that "module:name" names, imported now; a callable is itself."""
-    if not isinstance(kernel, str):
-        return kernel
+    return named(kernel) if isinstance(kernel, str) else kernel
+
+
+@functools.cache
+def named(kernel):
     module, _, name = kernel.partition(":")
     try:
         return getattr(importlib.import_module(module), name)

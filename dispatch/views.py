@@ -6,7 +6,7 @@ from . import arrays, layout
 
 
 def spec(x):
-    """Shape, dtype and strides of an array, as a MetaArray; None and Python numbers are themselves."""
+    """Shape, dtype and strides of an array, as a Spec; None and Python numbers are themselves."""
     adapter = arrays.adapter_of(type(x))
     return x if adapter is None else adapter.spec(x)
 

@@ -1,0 +1,145 @@
+"""Derivative formulas: against central differences in f64, and against torch's autograd."""
+
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+import nbkernels as nb
+from nbkernels import gradients
+
+MATRICES = [((2, 5), (5, 3))]
+SELVES = [(), (1,), (3,), (1, 3), (2, 1), (1, 1), (2, 3)]
+SHAPES = [((), ()), ((3,), (1,)), ((2, 3), (3,)), ((2, 1), (1, 3)), ((4, 2, 3), (2, 1)), ((3,), (3,)), ((2, 3), ())]
+BINARY = ["add", "subtract", "multiply", "divide", "maximum", "minimum"]
+
+CASES = [("mm", shapes, {}) for shapes in MATRICES]
+CASES += [("addmm", (self, *MATRICES[0]), dict(beta=-0.5, alpha=2.5)) for self in SELVES]
+CASES += [("addmm", ((3,), *MATRICES[0]), {}), ("addmm", ((3,), (2, 0), (0, 3)), {})]
+CASES += [(name, shapes, {}) for name in BINARY for shapes in SHAPES]
+CASES += [(name, ((2, 3), (3,)), dict(alpha=-3.0)) for name in ("add", "subtract")]
+CASES += [("sum_to", ((4, 2, 3),), dict(size=size)) for size in ((), (3,), (2, 3), (2, 1), (1, 2, 1), (4, 2, 3))]
+
+
+def inputs(shapes):
+    rng = np.random.default_rng(len(shapes))
+    # away from 0 for divide, and nowhere equal for maximum
+    return [np.array(rng.uniform(0.5, 2, shape) * rng.choice([-1, 1], shape)) for shape in shapes]
+
+
+def central_differences(function, args, grad, i, step=1e-6):
+    """d sum(grad * function(args)) / d args[i], element by element."""
+    result = np.zeros_like(args[i])
+    for index in np.ndindex(args[i].shape):
+        both = []
+        for sign in (step, -step):
+            moved = [x.copy() for x in args]
+            moved[i][index] += sign
+            both.append(np.sum(grad * function(*moved)))
+        result[index] = (both[0] - both[1]) / (2 * step)
+    return result
+
+
+@pytest.mark.parametrize(("name", "shapes", "keywords"), CASES, ids=lambda v: str(v))
+def test_against_central_differences(name, shapes, keywords):
+    function, args = getattr(nb, name), inputs(shapes)
+
+    def call(*arrays):
+        return function(*arrays, **keywords)
+
+    grad = np.asarray(np.random.default_rng(9).normal(size=call(*args).shape))
+    found = function.op.gradient(grad, *args, **keywords)
+    assert len(found) == len(args)
+    for i, (x, mine) in enumerate(zip(args, found)):
+        assert mine.shape == x.shape
+        np.testing.assert_allclose(mine, central_differences(call, args, grad, i), rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize(("name", "shapes", "keywords"), CASES[:9], ids=lambda v: str(v))
+def test_the_mask_gives_none_exactly_where_false(name, shapes, keywords):
+    op, args = getattr(nb, name).op, inputs(shapes)
+    grad = np.ones((2, 3))
+    every = op.gradient(grad, *args, **keywords)
+    for bits in np.ndindex((2,) * len(args)):
+        masked = op.gradient(grad, *args, output_mask=[bool(bit) for bit in bits], **keywords)
+        for bit, whole, part in zip(bits, every, masked):
+            assert part is None if not bit else np.array_equal(part, whole)
+
+
+def test_the_example_of_the_broadcast_bias():
+    """A (3,) + B (1,), summed: B takes part in three sums."""
+    a, b = np.zeros(3), np.zeros(1)
+    ga, gb = nb.add.op.gradient(np.ones(3), a, b)
+    assert np.array_equal(ga, [1, 1, 1])
+    assert np.array_equal(gb, [3.0])
+
+
+def test_numbers_have_no_gradient():
+    grad, x = np.ones(3), np.arange(1.0, 4)
+    assert nb.multiply.op.gradient(grad, x, 3.0)[1] is None
+    np.testing.assert_array_equal(nb.multiply.op.gradient(grad, x, 3.0)[0], [3, 3, 3])
+    np.testing.assert_array_equal(nb.divide.op.gradient(grad, 1.0, x)[1], -1 / x**2)
+
+
+def test_gradients_of_column_major_inputs_are_column_major():
+    a, b = (np.asfortranarray(x) for x in inputs(MATRICES[0]))
+    grad = np.ones((2, 3))
+    for found in (nb.mm.op.gradient(grad, a, b), nb.addmm.op.gradient(grad, np.zeros(3), a, b, alpha=2)[1:]):
+        assert all(x.flags.f_contiguous for x in found)
+    for mine, same in zip(nb.mm.op.gradient(grad, a, b), nb.mm.op.gradient(grad, a.copy("C"), b.copy("C"))):
+        assert same.flags.c_contiguous
+        assert np.array_equal(mine, same), "the same bits in either order"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_who_wins(dtype):
+    """1, 1/2 or 0, to the last bit: subnormal differences, differences that overflow, NaN."""
+    info = np.finfo(dtype)
+    tiny, big = info.smallest_subnormal, info.max
+    pairs = [
+        (1, 2, 0),
+        (2, 1, 1),
+        (3, 3, 0.5),
+        (0, -0.0, 0.5),
+        (tiny, 0, 1),
+        (0, tiny, 0),
+        (info.tiny + tiny, info.tiny, 1),
+    ]
+    pairs += [
+        (big, -big, 1),
+        (-big, big, 0),
+        (np.inf, 1, 1),
+        (-np.inf, np.inf, 0),
+        (np.nan, 1, np.nan),
+        (1, np.nan, np.nan),
+    ]
+    x, y, expected = (np.array(column, dtype) for column in zip(*pairs))
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(gradients.wins(x, y), expected)
+
+
+def test_maximum_shares_the_gradient_where_both_are_largest():
+    x = np.array([1.0, 2.0, 3.0])
+    left, right = nb.maximum.op.gradient(np.full(3, 4.0), x, np.array([1.0, 1.0, 5.0]))
+    assert np.array_equal(left, [2, 4, 0])
+    assert np.array_equal(right, [2, 0, 4])
+
+
+def test_against_torch():
+    if find_spec("torch") is None:
+        pytest.skip("needs torch")
+    import torch
+
+    functions = dict(mm=torch.mm, addmm=torch.addmm, add=torch.add, subtract=torch.subtract, multiply=torch.multiply)
+    functions |= dict(divide=torch.divide, maximum=torch.maximum, minimum=torch.minimum)
+    for name, shapes, keywords in CASES:
+        if name not in functions:
+            continue
+        args = [torch.from_numpy(np.array(x)).requires_grad_() for x in inputs(shapes)]
+        result = functions[name](*args, **keywords)
+        grad = torch.from_numpy(np.array(np.random.default_rng(9).normal(size=tuple(result.shape))))
+        result.backward(grad)
+        found = getattr(nb, name).op.gradient(grad, *[x.detach() for x in args], **keywords)
+        for x, mine in zip(args, found):
+            assert type(mine) is torch.Tensor
+            torch.testing.assert_close(mine, x.grad, rtol=1e-12, atol=1e-12)
