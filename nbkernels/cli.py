@@ -50,7 +50,7 @@ def _parser():
     demo = command(_demo)
     demo.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     demo.add_argument("--hidden", type=_positive, default=128, help="width of the hidden layer (%(default)s)")
-    demo.add_argument("--epochs", type=_positive, default=60, help="passes over the training set (%(default)s)")
+    demo.add_argument("--epochs", type=_positive, default=40, help="passes over the training set (%(default)s)")
     demo.add_argument("--batch", type=_positive, default=64, help="digits per step (%(default)s)")
     command(_info, dtype=False)
     bench = command(_bench)

@@ -172,7 +172,7 @@ def products(hidden, batch):
     ]
 
 
-def run(*, device="cpu", hidden=128, epochs=60, batch=64, rate=0.01, dtype="float32", progress=True, table=True):
+def run(*, device="cpu", hidden=128, epochs=40, batch=64, rate=0.01, dtype="float32", progress=True, table=True):
     """Train with both operation sets and print what the module's docstring promises. Returns the test accuracy."""
     place = CPU if device == "cpu" else cuda_device()
     settings = dict(hidden=hidden, epochs=epochs, batch=batch, rate=rate, dtype=dtype, progress=progress)
