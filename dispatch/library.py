@@ -70,6 +70,7 @@ class Library:
         fast=None,
         gradient=None,
         casts=None,
+        meta_only=(),
         tags=(),
         device_check=True,
         device_guard=True,
@@ -83,6 +84,7 @@ class Library:
         fast          "module:name" of a function (*args, out) -> result, or None to decline, for exact NumPy arrays
         gradient      the Autograd kernel: {argument: formula}, or "module:name" of it
         casts         (result dtype, out dtype) -> bool, where out may have another dtype than the result
+        meta_only     names of arguments that shape the result and that kernels, which get it as `out`, do not take
         tags          "elementwise": Python numbers may stand for arrays, and 0-d CPU arrays join any device
         device_check, device_guard    False where the op sees to it itself
         """
@@ -107,7 +109,7 @@ class Library:
         if gradient is not None:
             rows.append(table.Row(keys.AUTOGRAD, gradient, where))
         doc = doc or getattr(structured, "__doc__", None)
-        new = op.Op(self, parsed, structured, rows, casts, tuple(tags), device_check, device_guard, doc)
+        new = op.Op(self, parsed, structured, rows, casts, meta_only, tuple(tags), device_check, device_guard, doc)
         self.ops[parsed.full_name] = new
         return new
 

@@ -30,7 +30,7 @@ class Operand(NamedTuple):
 class Op:
     """Made by `Library.define`, which says what the parameters mean. As a context manager it removes itself."""
 
-    def __init__(self, library, schema, structured, rows, casts, tags, device_check, device_guard, doc):
+    def __init__(self, library, schema, structured, rows, casts, meta_only, tags, device_check, device_guard, doc):
         self.library, self.schema, self.structured, self.doc = library, schema, structured, doc
         self.casts, self.tags, self.device_check, self.device_guard = casts, tags, device_check, device_guard
         self.elementwise = "elementwise" in tags
@@ -45,6 +45,7 @@ class Op:
         self.arguments = schema.arguments
         self.weak = bind.NUMBERS if self.elementwise else ()  # types that may stand for an array
         self.tensors = [i for i, argument in enumerate(schema.arguments) if argument.type.is_tensor]
+        self.kernel_arguments = [i for i, argument in enumerate(schema.arguments) if argument.name not in meta_only]
         self.aliased = self.alias()
         self.entries = {}  # types of the tensor arguments -> fast path; one object, read by the public functions
         self.lock = threading.Lock()
@@ -201,7 +202,7 @@ class Op:
         else:
             out, adapter = target.value, target.adapter
         if 0 not in result.shape and row.reason != "structured":
-            views = [self.view(o, lead) if o else value for o, value in zip(by_place, values, strict=True)]
+            views = [self.view(by_place[i], lead) if by_place[i] else values[i] for i in self.kernel_arguments]
             kernel(adapter.view(out), *views)
         return out if target else adapter.wrap(out, lead.value)
 

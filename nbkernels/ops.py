@@ -103,4 +103,5 @@ sum_to = define(
     structured=meta.sum_to,
     dispatch={"CPU": "nbkernels.cpu.reduce:sum_to", "CUDA": "nbkernels.cuda.reduce:sum_to"},
     gradient="nbkernels.gradients:SUM_TO",
+    meta_only=["size"],
 ).function
