@@ -116,12 +116,12 @@ class Op:
             row = self.table.row(keys.CPU).row
             if row is None or row.fast is None or types in self.entries:
                 return None
-            exact = [cls for cls in types if (adapter := arrays.adapter_of(cls)) is not None and adapter.exact(cls)]
-            others = {cls for cls in types if cls not in exact}
-            allowed = {int, float} if self.elementwise else set()
-            if any(self.schema.arguments[i].type.optional for i in self.tensors):
-                allowed.add(type(None))
-            if not exact or not others <= allowed:
+            adapters = [arrays.adapter_of(cls) for cls in types]
+            exact = [adapter is not None and adapter.exact(cls) for adapter, cls in zip(adapters, types, strict=True)]
+            others = [(i, cls) for i, cls, is_exact in zip(self.tensors, types, exact, strict=True) if not is_exact]
+            numbers = (int, float) if self.elementwise else ()
+            absent = [i for i in self.tensors if self.arguments[i].type.optional]
+            if not any(exact) or not all(cls in numbers or (cls is type(None) and i in absent) for i, cls in others):
                 return None
             fast = resolve(row.fast)
             self.entries[types] = fast

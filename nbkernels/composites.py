@@ -25,9 +25,8 @@ def _linear(out, input, weight, bias):
 
 def linear_fast(input, weight, bias):
     """Matrices in plain arrays: straight to addmm; anything else is declined."""
-    if input.ndim == 2 == weight.ndim and input.shape[1] == weight.shape[1]:
-        if bias is None:
-            return ops.mm(input, weight.T)
-        if bias.shape == weight.shape[:1]:
-            return ops.addmm(bias, input, weight.T)
-    return None
+    if not (input.ndim == 2 == weight.ndim and input.shape[1] == weight.shape[1] and input.dtype == weight.dtype):
+        return None
+    if bias is None:
+        return ops.mm(input, weight.T)
+    return ops.addmm(bias, input, weight.T) if bias.shape == weight.shape[:1] and bias.dtype == weight.dtype else None
