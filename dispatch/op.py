@@ -8,7 +8,6 @@ returns the result.
 """
 
 import inspect
-import threading
 from contextlib import nullcontext
 from typing import NamedTuple
 
@@ -48,7 +47,6 @@ class Op:
         self.kernel_arguments = [i for i, argument in enumerate(schema.arguments) if argument.name not in meta_only]
         self.aliased = self.alias()
         self.entries = {}  # types of the tensor arguments -> fast path; one object, read by the public functions
-        self.lock = threading.Lock()
         self.function = function.build(self)
         self.in_place = None
         if structured and self.aliased is None and any(a.name == "self" for a in schema.arguments):
@@ -75,14 +73,12 @@ class Op:
         return alike[0] if alike else None
 
     def register(self, row, override):
-        with self.lock:
-            self.table.add(row, override)
-            self.entries.clear()
+        self.table.add(row, override)
+        self.entries.clear()
 
     def discard(self, row):
-        with self.lock:
-            self.table.discard(row)
-            self.entries.clear()
+        self.table.discard(row)
+        self.entries.clear()
 
     # -- the general path ----------------------------------------------------------------------------------------
 
@@ -112,20 +108,23 @@ class Op:
 
     def enrol(self, types):
         """The fast path for these types where there is one that was not tried yet; later calls find it in `entries`."""
-        with self.lock:
-            row = self.table.row(keys.CPU).row
-            if row is None or row.fast is None or types in self.entries:
+        row = self.table.row(keys.CPU).row
+        if row is None or row.fast is None or types in self.entries:
+            return None
+        numbers = (int, float) if self.elementwise else ()
+        exact = 0
+        for i, cls in zip(self.tensors, types, strict=True):
+            adapter = arrays.adapter_of(cls)
+            if adapter is not None and adapter.exact(cls):
+                exact += 1
+            elif cls not in numbers and not (cls is type(None) and self.arguments[i].type.optional):
                 return None
-            adapters = [arrays.adapter_of(cls) for cls in types]
-            exact = [adapter is not None and adapter.exact(cls) for adapter, cls in zip(adapters, types, strict=True)]
-            others = [(i, cls) for i, cls, is_exact in zip(self.tensors, types, exact, strict=True) if not is_exact]
-            numbers = (int, float) if self.elementwise else ()
-            absent = [i for i in self.tensors if self.arguments[i].type.optional]
-            if not any(exact) or not all(cls in numbers or (cls is type(None) and i in absent) for i, cls in others):
-                return None
-            fast = resolve(row.fast)
-            self.entries[types] = fast
-            return fast
+        if not exact:
+            return None
+        fast = self.entries[types] = resolve(row.fast)
+        if self.table.row(keys.CPU).row is not row:  # replaced meanwhile, by another thread
+            self.entries.clear()
+        return fast
 
     def bind(self, name, args):
         """The arguments as the schema wants them, and the operands among them."""
