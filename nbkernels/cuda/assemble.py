@@ -1,0 +1,84 @@
+"""Kernel -> cubin and the assembler's report, without device or driver: what a launch loads is what a test measures."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from cuda.bindings import nvjitlink
+from numba import types
+from numba.cuda.compiler import compile_cuda, kernel_fixup
+from numba.cuda.cudadrv import nvvm
+
+from .launch import Kernel
+
+# No contraction: x + alpha*y keeps its two roundings as on the CPU; where one is meant, the source says cuda.fma.
+NVVM = {"opt": 3, "fastmath": False, "fma": False}
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What one thread and one block of a kernel hold: registers per thread, the rest in bytes."""
+
+    registers: int
+    spilled: int
+    stack: int
+    shared: int
+
+    def __str__(self) -> str:
+        return f"{self.registers} registers, {self.spilled} B spilled, {self.stack} B stack, {self.shared} B shared"
+
+
+@dataclass(frozen=True)
+class Machine:
+    cubin: bytes
+    entry: str
+    resources: Resources
+
+
+def assemble(kernel: Kernel, cc: tuple) -> Machine:
+    """Compile the kernel for compute capability `cc`, e.g. (9, 0)."""
+    result = compile_cuda(kernel.body, types.void, kernel.signature, cc=cc, nvvm_options=dict(NVVM), lto=True)
+    library, entry = result.library, result.fndesc.llvm_func_name
+    function = library.get_function(entry)
+    kernel_fixup(function, False)
+    nvvm.set_launch_bounds(function, (kernel.threads, kernel.blocks))
+    cubin, log = _link(library.get_ltoir(cc=cc), "sm_" + "".join(map(str, cc)))
+    return Machine(cubin, function.name, _resources(log))
+
+
+def _link(code: bytes, arch: str) -> tuple[bytes, str]:
+    """LTO-IR -> (cubin, report). cuda.core's Linker would do, but spells fma=False as nvJitLink 13.5 refuses it."""
+    options = [f"-arch={arch}", "-lto", "-fma=0", "-verbose"]
+    handle = nvjitlink.create(len(options), options)
+    try:
+        nvjitlink.add_data(handle, nvjitlink.InputType.LTOIR, code, len(code), "kernel")
+        try:
+            nvjitlink.complete(handle)
+        except nvjitlink.nvJitLinkError as error:
+            raise RuntimeError(_text(nvjitlink.get_error_log, nvjitlink.get_error_log_size(handle), handle)) from error
+        cubin = bytearray(nvjitlink.get_linked_cubin_size(handle))
+        nvjitlink.get_linked_cubin(handle, cubin)
+        return bytes(cubin), _text(nvjitlink.get_info_log, nvjitlink.get_info_log_size(handle), handle)
+    finally:
+        nvjitlink.destroy(handle)
+
+
+def _text(read, size: int, handle) -> str:
+    buffer = bytearray(size)
+    read(handle, buffer)
+    return buffer.rstrip(b"\0").decode()
+
+
+def _resources(log: str) -> Resources:
+    """The numbers in the assembler's report: sums over the functions that it lists, registers of the largest."""
+
+    def total(pattern: str) -> int:
+        return sum(map(int, re.findall(pattern, log)))
+
+    return Resources(
+        registers=max(map(int, re.findall(r"Used (\d+) registers", log))),
+        spilled=total(r"(\d+) bytes spill stores") + total(r"(\d+) bytes spill loads"),
+        stack=total(r"(\d+) bytes stack frame"),
+        shared=total(r"(\d+) bytes smem"),
+    )

@@ -1,0 +1,63 @@
+"""What Numba's CUDA simulator lacks, so that it runs these kernels' own source: pointers, a fused fma, alignment=.
+
+Imported only where NUMBA_ENABLE_CUDASIM=1.
+"""
+
+import ctypes
+import os
+import sys
+
+import numpy as np
+from numba.cuda.simulator import kernelapi
+from numba.np.numpy_support import as_dtype
+
+# C99 demands of fma and fmaf one rounding of the exact a*b + c; Python has math.fma from 3.13 on, and for doubles only.
+_libm = ctypes.CDLL("ucrtbase" if os.name == "nt" else None)
+_fma = {np.float32: (_libm.fmaf, ctypes.c_float), np.float64: (_libm.fma, ctypes.c_double)}
+for _function, _real in _fma.values():
+    _function.restype, _function.argtypes = _real, (_real, _real, _real)
+
+
+def fma(self, a, b, c):
+    """a*b + c rounded once, in the type of c (the simulator's own rounds twice)."""
+    real = type(c)
+    return real(_fma[real][0](a, b, c))
+
+
+def shared_array(self, shape, dtype, alignment=None):
+    """One array for each source line that asks, filled with ones' bits: NaN where a kernel reads before it writes.
+
+    The simulator's own refuses alignment=, and two threads that ask at the same time may each get their own.
+    """
+    caller = sys._getframe(1)
+    fresh = np.empty(shape, as_dtype(dtype))
+    fresh.view(np.uint8).fill(0xFF)
+    return self._allocations.setdefault((caller.f_code, caller.f_lineno), fresh)
+
+
+class Pointer:
+    """x's elements by their distance from the one `moved` past x[0, 0, ...]; outside x's extent: IndexError."""
+
+    def __init__(self, x, moved=0):
+        backwards = tuple(stride < 0 for stride in x.strides)
+        lowest = x[(*(slice(-1, None) if back else slice(0, 1) for back in backwards), ...)]
+        reach = [(size - 1) * stride // x.itemsize for size, stride in zip(x.shape, x.strides)]
+        self.first = moved - sum(step for step, back in zip(reach, backwards) if back)
+        self.window = np.lib.stride_tricks.as_strided(
+            lowest, (sum(abs(step) for step in reach) + 1 if x.size else 0,), (x.itemsize,)
+        )
+
+    def _at(self, i):
+        if not 0 <= self.first + i < self.window.size:
+            raise IndexError(f"element {i} of a pointer that spans [{-self.first}, {self.window.size - self.first})")
+        return self.first + i
+
+    def __getitem__(self, i):
+        return self.window[self._at(i)]
+
+    def __setitem__(self, i, value):
+        self.window[self._at(i)] = value
+
+
+kernelapi.FakeCUDAModule.fma = fma
+kernelapi.FakeCUDAShared.array = shared_array
