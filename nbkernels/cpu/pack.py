@@ -14,6 +14,8 @@ from numba.extending import intrinsic
 from ..jit.cache import jit
 from ..jit.vector import ELEMENT, I64, VOID, Lanes, loop
 
+AHEAD = 16  # rows to prefetch: their distance in memory is beyond what the hardware follows
+
 
 def _copy(lanes, source, along, down, kb, target, pitch, width, room):
     """target[p*pitch + r] = source[p*down + r]."""
@@ -21,6 +23,7 @@ def _copy(lanes, source, along, down, kb, target, pitch, width, room):
 
     def body(p, carried):
         source, target = carried
+        lanes.prefetch(lanes.at(source, builder.mul(down, I64(AHEAD))))
         lanes.store(lanes.load(source, valid), target, kept)
         return [lanes.at(source, down), lanes.at(target, pitch)]
 
@@ -90,18 +93,17 @@ def _pack_vector(typing, tile, source, along, down, kb, target, pitch, width, ro
         with builder.if_else(builder.icmp_signed("==", along, I64(1))) as (unit, strided):
             with unit:
                 call(_copy)
-            with strided:
-                with builder.if_else(builder.icmp_signed("==", down, I64(1))) as (turned, general):
-                    with turned:
-                        call(_transpose)
-                    with general:
-                        call(_gather)
+            with strided, builder.if_else(builder.icmp_signed("==", down, I64(1))) as (turned, general):
+                with turned:
+                    call(_transpose)
+                with general:
+                    call(_gather)
         return context.get_dummy_value()
 
     return types.void(tile, *[types.int64] * 8), emit
 
 
-@jit
+@jit(inline="always")
 def pack(tile, source, along, down, width, kb, target, pitch):
     """One panel: `width` <= pitch valid rows (columns), kb steps; addresses in bytes, strides in elements."""
     for first in range(0, pitch, tile.lanes):

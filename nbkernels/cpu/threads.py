@@ -1,8 +1,8 @@
 """The safe way to run in parallel: one launcher for every kernel of the library.
 
-A kernel is a C function void(int64 context, int64 task); `launch` calls it for every task. Numba's threading layers differ
-in what they survive, so each is used only where it is safe and the same tasks run serially elsewhere: results do not
-depend on it.
+A kernel is a C function void(int64 context, int64 task); `launch` calls it for every task. Numba's threading layers
+differ in what they survive, so each is used only where it is safe and the same tasks run serially elsewhere: results do
+not depend on it.
 
 - workqueue aborts the process when two threads are in parallel code at once: parallel only from the sole Python thread.
 - omp (GNU) kills a forked child at its first parallel region if the parent had one: serial after a fork.
@@ -77,7 +77,8 @@ def launch(address: int, context: int, tasks: int) -> None:
     """Call the kernel at `address` with `context` for every task in range(tasks), in parallel where that is safe."""
     if tasks > 1 and count() > 1 and _launching.acquire(blocking=False):
         try:
-            return _runner(True)(address, context, tasks)
+            _runner(True)(address, context, tasks)
         finally:
             _launching.release()
-    _runner(False)(address, context, tasks)
+    else:
+        _runner(False)(address, context, tasks)

@@ -1,9 +1,9 @@
 """Tile sizes: how a product is cut for registers and caches (Goto and van de Geijn, 2008; BLIS, Low et al., 2016).
 
-    mr x nr   C in registers: mr*nv accumulators + nv vectors of B + 1 of A fit the register file, nv = 2
-    kc        an A panel (mr x kc) stays in L1 while panels of B stream past it
-    nb        a B block (kc x nb) stays in L2 while panels of A pass over it
-    mc, nc    what is packed at once: bounds the pack buffers to kc*(mc + nc) elements
+mr x nr   C in registers: mr*nv accumulators + nv vectors of B + 1 of A fit the register file, nv = 2
+kc        an A panel (mr x kc) stays in L1 while panels of B stream past it
+nb        a B block (kc x nb) stays in L2 while panels of A pass over it
+mc, nc    what is packed at once: bounds the pack buffers to kc*(mc + nc) elements
 """
 
 from __future__ import annotations
@@ -34,11 +34,17 @@ class Tiles:
 
     def tile(self, dtype: str) -> Tile:
         """The compile-time part: the register tile."""
-        lanes = width_bits() // (8 * SIZE[dtype])
-        return Tile(dtype, self.mr, self.nr // lanes, lanes)
+        return _tile(self.mr, self.nr, dtype)
 
 
-def illegal(tiles: Tiles, dtype: str) -> list[str]:
+@functools.cache
+def _tile(mr: int, nr: int, dtype: str) -> Tile:
+    lanes = width_bits() // (8 * SIZE[dtype])
+    return Tile(dtype, mr, nr // lanes, lanes)
+
+
+@functools.cache
+def illegal(tiles: Tiles, dtype: str) -> tuple[str, ...]:
     """Why the tiles cannot be used for the dtype on this machine, one reason a line; empty if they can."""
     lanes = width_bits() // (8 * SIZE[dtype])
     registers, vectors = vector_registers(), tiles.nr // lanes
@@ -52,7 +58,7 @@ def illegal(tiles: Tiles, dtype: str) -> list[str]:
         f"mc={tiles.mc} is not a multiple of mr={tiles.mr}": tiles.mc % max(tiles.mr, 1) != 0,
         f"kc={tiles.kc} exceeds the segment of {SEGMENT}": tiles.kc > SEGMENT,
     }  # fmt: skip
-    return [reason for reason, holds in reasons.items() if holds]
+    return tuple(reason for reason, holds in reasons.items() if holds)
 
 
 def vector_registers() -> int:
@@ -93,8 +99,8 @@ def sized(mr: int, nr: int, size: int, l1: int, l2: int) -> Tiles:
     >>> print(sized(12, 32, 4, 48 << 10, 2 << 20))
     12x32 kc=512 nb=512 mc=4092 nc=4096
     """
-    # A panel: half of L1, the rest is for C, B's stream and what the prefetcher brings. Measured best 2026-11 at n = 2016
-    # on cores with 48 KiB (512 of 384, 512, 768) and 32 KiB (480..512); never below 128, where C's reloads show.
+    # A panel: half of L1, the rest is for C, B's stream and what the prefetcher brings; never below 128 steps, where
+    # reloading C shows.
     kc = max(128, min(512, l1 // 2 // (mr * size) // 8 * 8))
     nb = max(nr, l2 // 2 // (kc * size) // nr * nr)
     nc = max(nb, 4096 // nb * nb)

@@ -1,9 +1,10 @@
 """The micro-kernel: an mr x nr tile of C held in registers, C[i, j] <- chain of fma(A[i, p], B[p, j], .) over p.
 
 One LLVM function per height 1..mr and per number of vectors across 1..nv, so that every edge has a kernel of its own;
-lanes beyond the last column are masked where C and X are touched. An element of A is read as a scalar and spread over a
-vector, through any two strides; a row of B is nv whole vectors (masked loads would cost 8 %: they take an FMA port). The tile starts from zero or from a stored partial result and ends as a
-partial result or as the finished C, so an element is one chain however k is cut (the library's fixed order).
+lanes beyond the last column are masked where C and X are touched. An element of A is read as a scalar and spread over
+a vector, through any two strides; a row of B is nv whole vectors (masked loads would cost 8 %: they take an FMA port).
+The tile starts from zero or from a stored partial result and ends as a partial result or as the finished C, so an
+element is one chain however k is cut (the library's fixed order).
 
     start   0: zero                       1: the partial result at t
     stop    0: store the chain at t       1: C = chain       2: C = fma(beta, x, alpha * chain)
@@ -25,7 +26,7 @@ ARGUMENTS = "a:p rsa:i csa:i b:p rsb:i kb:i t:p rst:i c:p rsc:i width:i start:i 
 
 def _unroll(tile, mr: int) -> int:
     """Steps of k per turn of the loop: the full tile fills the window, short tiles are cheap to compile instead."""
-    return 4 if mr == tile.mr else 2
+    return 4 if mr == tile.mr else 1
 
 
 def _define(module: ir.Module, tile, mr: int, nv: int) -> ir.Function:
@@ -48,9 +49,6 @@ def _define(module: ir.Module, tile, mr: int, nv: int) -> ir.Function:
     def address(matrix: str, i: int, j: int):
         row = lanes.at(arg[matrix], builder.mul(arg["rs" + matrix], I64(i)))
         return lanes.at(row, j * tile.lanes)
-
-    for i, j in cells:
-        lanes.prefetch(address("c", i, j), write=True)
 
     entry, resume = builder.block, function.append_basic_block("resume")
     begin = function.append_basic_block("begin")
@@ -90,20 +88,24 @@ def _define(module: ir.Module, tile, mr: int, nv: int) -> ir.Function:
     unroll = _unroll(tile, mr)
     carried = [arg["a"], arg["b"], *chain]
     carried = loop(builder, builder.udiv(arg["kb"], I64(unroll)), carried, turn(unroll))
-    chain = loop(builder, builder.urem(arg["kb"], I64(unroll)), carried, turn(1))[2:]
+    if unroll > 1:
+        carried = loop(builder, builder.urem(arg["kb"], I64(unroll)), carried, turn(1))
+    chain = carried[2:]
 
-    stops = [function.append_basic_block(n) for n in ("partial", "plain", "epilogue")]
-    switch = builder.switch(arg["stop"], stops[0])
-    for code in (1, 2):
-        switch.add_case(I64(code), stops[code])
-    for code, matrix in enumerate("tcc"):
-        builder.position_at_end(stops[code])
-        alpha, beta = lanes.splat(arg["alpha"]), lanes.splat(arg["beta"])
-        for (i, j), value in zip(cells, chain):
-            if code == 2:
-                value = lanes.fma(beta, lanes.load(address("x", i, j), masks[j]), builder.fmul(alpha, value))
-            lanes.store(value, address(matrix, i, j), masks[j])
-        builder.ret_void()
+    plain, epilogue = (function.append_basic_block(name) for name in ("plain", "epilogue"))
+    partial = builder.icmp_signed("==", arg["stop"], I64(0))
+    arg["to"], arg["rsto"] = (builder.select(partial, arg[t], arg[c]) for t, c in (("t", "c"), ("rst", "rsc")))
+    builder.cbranch(builder.icmp_signed("==", arg["stop"], I64(2)), epilogue, plain)
+    builder.position_at_end(plain)
+    for (i, j), value in zip(cells, chain):
+        lanes.store(value, address("to", i, j), masks[j])
+    builder.ret_void()
+    builder.position_at_end(epilogue)
+    alpha, beta = lanes.splat(arg["alpha"]), lanes.splat(arg["beta"])
+    for (i, j), value in zip(cells, chain):
+        x = lanes.load(address("x", i, j), masks[j])
+        lanes.store(lanes.fma(beta, x, builder.fmul(alpha, value)), address("c", i, j), masks[j])
+    builder.ret_void()
     return function
 
 

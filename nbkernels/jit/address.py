@@ -61,6 +61,23 @@ def scratch(typing, size):
 
 
 @intrinsic
+def static(typing, size):
+    """Address of `size` (a literal) bytes that belong to the compiled function: one room for all calls, so only for
+    callers that hold the GIL."""
+
+    def emit(context, builder, signature, args):
+        kind = ir.ArrayType(ir.IntType(8), signature.args[0].literal_value)
+        name = f"static_{signature.args[0].literal_value}"
+        room = builder.module.globals.get(name)
+        if room is None:
+            room = ir.GlobalVariable(builder.module, kind, name)
+            room.linkage, room.align, room.initializer = "internal", 64, ir.Constant(kind, None)
+        return builder.ptrtoint(room, I64)
+
+    return (types.int64(size), emit) if isinstance(size, types.IntegerLiteral) else None
+
+
+@intrinsic
 def take(typing, counter):
     """counter[0]++ seen by all threads; the value before."""
 

@@ -108,21 +108,21 @@ class FileCache(_Cache):
 
 
 def jit(function=None, **options):
-    """`numba.njit` with the library's options and cache: for module-level functions, called from Python or from jitted code."""
-    if function is None:
-        return functools.partial(jit, **options)
-    dispatcher = numba.njit(function, **(OPTIONS | options))
-    dispatcher._cache = FileCache(function)
-    return dispatcher
+    """`numba.njit` with the library's options, for helpers that other jitted functions call.
+
+    Not cached: a helper's code is part of the entries that call it, and a file of its own would be compiled twice.
+    """
+    return functools.partial(jit, **options) if function is None else numba.njit(function, **(OPTIONS | options))
 
 
 def entry(function, signature: str, name: str, **options):
-    """Compile `function`, a closure over compile-time records, for one signature, to be called from Python.
+    """Compile `function`, a closure over compile-time records, for one signature, to be called from Python; cached.
 
-    `name` tells the closures of one family apart: it becomes the function's name, hence part of its symbol and cache key.
+    `name` tells the closures of one family apart: it becomes the function's name, part of its symbol and cache key.
     """
     _rename(function, name)
     dispatcher = jit(function, **options)
+    dispatcher._cache = FileCache(function)
     dispatcher.compile(signature)
     dispatcher.disable_compile()
     return dispatcher
@@ -145,7 +145,8 @@ def _rename(function, name: str) -> None:
     function.__name__ = function.__qualname__ = name
 
 
+@functools.cache
 def target() -> tuple[str, str, frozenset[str]]:
-    """(triple, CPU name, enabled features) that Numba compiles for: the host's, or what NUMBA_CPU_NAME/_FEATURES say."""
+    """(triple, CPU name, features) that Numba compiles for: the host's, or what NUMBA_CPU_NAME/_FEATURES say."""
     triple, cpu, features = cpu_target.target_context.codegen().magic_tuple()
     return triple, cpu, frozenset(f[1:] for f in features.split(",") if f.startswith("+"))

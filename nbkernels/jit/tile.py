@@ -1,7 +1,7 @@
 """A record that is a compile-time constant: `Tile` as a Numba type.
 
-Jitted functions take a tile as an argument and read `tile.mr` as a literal number; intrinsics read it while typing. Its type
-is part of every signature and symbol, so the disk cache tells tiles apart, which closures over intrinsics do not.
+Jitted functions take a tile as an argument and read `tile.mr` as a literal number; intrinsics read it while typing. Its
+type is part of every signature and symbol, so the disk cache tells tiles apart, which closures over intrinsics do not.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numba.extending import models, overload_attribute, register_model, typeof_i
 
 @dataclass(frozen=True)
 class Tile:
-    """Register tile of a micro-kernel: mr rows by nv vectors of `lanes` elements of `dtype` ('float32' or 'float64')."""
+    """Register tile of a micro-kernel: mr rows by nv vectors of `lanes` elements of `dtype`."""
 
     dtype: str
     mr: int

@@ -6,6 +6,7 @@ what. `Lanes` emits LLVM IR over `<n x element>` values; the target's width is c
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 from llvmlite import ir
@@ -19,6 +20,7 @@ ELEMENT = {"float32": ir.FloatType(), "float64": ir.DoubleType()}
 SIZE = {"float32": 4, "float64": 8}
 
 
+@functools.cache
 def width_bits() -> int:
     """Widest vector the compile target multiplies and adds in one instruction."""
     triple, _, features = target()

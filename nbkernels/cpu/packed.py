@@ -1,0 +1,180 @@
+"""The packed path: five loops (Goto and van de Geijn, 2008) around the micro-kernel.
+
+jc  nc columns of C   ic  mc rows of C   pc  kc steps of k: pack A and B          here, in Python; Ctrl-C works
+    jb  nb columns: a block of B in L2   ip  mr rows: a panel of A in L1          jobs, taken by threads
+        jp  nr columns: one tile of C in registers
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from array import array
+
+import numpy as np
+
+from ..jit.address import peek, scratch, take
+from ..jit.cache import compiled
+from . import threads
+from .finish import MEMORY, PARTIAL, PLAIN, REGISTERS, ending, finish
+from .pack import pack
+from .small import SQUARE
+from .tiles import SEGMENT, Tiles
+from .ukernel import ukernel
+
+# What the loops hand to the compiled block: int64 words. NEXT, which threads contend for, has a cache line to itself.
+NEXT = 0
+(A, RSA, CSA, B, RSB, CSB, C, RSC, CSC, X, RSX, CSX, PART, RSP, TOTAL, RST, APANELS, BPANELS, SCALARS,
+ M, N, KB, START, ENDS, FIRST, LAST, BLOCK, JOBS, FUSED) = range(8, 37)  # fmt: skip
+WORDS = 40
+
+
+@functools.cache
+def _pack_block(tile) -> int:
+    """Pack A[ic:ic+m, pc:pc+kb] and B[pc:pc+kb, jc:jc+n]; a panel a job."""
+
+    def work(f, task):
+        size, kb = tile.itemsize, f[KB]
+        panels = 0 if f[FUSED] else (f[M] + tile.mr - 1) // tile.mr
+        job = take(f)
+        while job < f[JOBS]:
+            if job < panels:
+                i = job * tile.mr  # A[i:i+mr, pc:pc+kb]
+                h, target = min(tile.mr, f[M] - i), f[APANELS] + i * kb * size
+                pack(tile, f[A] + i * f[RSA] * size, f[RSA], f[CSA], h, kb, target, tile.mr)
+            else:
+                j = (job - panels) * tile.nr  # B[pc:pc+kb, j:j+nr]
+                w, target = min(tile.nr, f[N] - j), f[BPANELS] + j * kb * size
+                pack(tile, f[B] + j * f[CSB] * size, f[CSB], f[RSB], w, kb, target, tile.nr)
+            job = take(f)
+
+    return compiled(work, "void(CPointer(int64), int64)", f"gemm_pack_{tile}")
+
+
+@functools.cache
+def _multiply_block(tile) -> int:
+    """C[ic:ic+m, jc:jc+n] takes in one packed block of k; a job is one panel of A against one L2 block of B."""
+
+    def work(f, task):
+        size, kb = tile.itemsize, f[KB]
+        alpha, beta = peek(tile, f[SCALARS]), peek(tile, f[SCALARS] + size)
+        square = scratch(SQUARE)  # a chain that ends through memory and needs no room of its own
+        stop = ending(f[CSC], f[X], f[CSX], alpha) if f[FIRST] and f[LAST] else MEMORY
+        if not f[ENDS]:
+            stop = PARTIAL
+        panels = (f[M] + tile.mr - 1) // tile.mr
+        job = take(f)
+        while job < f[JOBS]:
+            i, j0 = job % panels * tile.mr, job // panels * f[BLOCK]
+            h, a = min(tile.mr, f[M] - i), f[APANELS] + i * kb * size
+            if f[FUSED]:
+                a = f[APANELS] + task * tile.mr * kb * size
+                pack(tile, f[A] + i * f[RSA] * size, f[RSA], f[CSA], h, kb, a, tile.mr)
+            for j in range(j0, min(j0 + f[BLOCK], f[N]), tile.nr):  # the A panel stays in L1, B's block in L2
+                w, b = min(tile.nr, f[N] - j), f[BPANELS] + j * kb * size
+                c = f[C] + (i * f[RSC] + j * f[CSC]) * size
+                x = f[X] + (i * f[RSX] + j * f[CSX]) * size if f[X] != 0 else 0
+                part, rsp = (f[PART] + (i * f[RSP] + j) * size, f[RSP]) if f[PART] != 0 else (square, tile.nr)
+                code, to, rst = (stop, c, f[RSC]) if stop in (PLAIN, REGISTERS) else (PARTIAL, part, rsp)
+                ukernel(tile, h, a, 1, tile.mr, b, tile.nr, kb, part, rsp, to, rst, w, f[START], code,
+                        x, f[RSX], alpha, beta)  # fmt: skip
+                if stop == MEMORY:
+                    total = f[TOTAL] + (i * f[RST] + j) * size
+                    finish(tile, h, w, part, rsp, total, f[RST], f[FIRST] != 0, f[LAST] != 0,
+                           c, f[RSC], f[CSC], x, f[RSX], f[CSX], alpha, beta)  # fmt: skip
+            job = take(f)
+
+    return compiled(work, "void(CPointer(int64), int64)", f"gemm_multiply_{tile}")
+
+
+def blocks(k: int, kc: int):
+    """Cut k: (start, length, first and last of its segment, first and last segment), lengths even and at most kc.
+
+    >>> list(blocks(5, 3))
+    [(0, 3, True, False, True, True), (3, 2, False, True, True, True)]
+    """
+    for segment in range(0, k, SEGMENT):
+        length = min(SEGMENT, k - segment)
+        step = -(-length // -(-length // kc))
+        for p in range(0, length, step):
+            ends = p + step >= length
+            yield segment + p, min(step, length - p), p == 0, ends, segment == 0, segment + length == k
+
+
+def packed(out, x, a, b, beta, alpha, tiles: Tiles, dtype: str, workers: int) -> None:
+    """The five loops: jc, ic, pc here (Ctrl-C works between blocks), ip and jp in the compiled block, over threads."""
+    size, tile = out.itemsize, tiles.tile(dtype)
+    (m, n), k = out.shape, a.shape[1]
+    (c, rsc, csc), (a, rsa, csa), (b, rsb, csb), (x, rsx, csx) = (_operand(each, m, n) for each in (out, a, b, x))
+    if csc != size and rsc == size:  # C' = B' A': stored along the contiguous side
+        m, n, rsc, csc, rsx, csx = n, m, csc, rsc, csx, rsx
+        (a, rsa, csa), (b, rsb, csb) = (b, csb, rsb), (a, csa, rsa)
+    mc, nc, kc = min(m, tiles.mc), min(n, tiles.nc), min(k, tiles.kc)
+
+    # Chains cut by kc wait in out itself, unless its rows are not contiguous or X is read from there at the end; so do
+    # the sums of finished segments.
+    direct = csc == size and x != c
+    cut, segments = k > kc, -(-k // SEGMENT)
+    waiting = cut and not (direct and segments == 1), segments > 1 and not direct
+    # A panel of A that meets one L2 block of B only is packed by the thread that multiplies it, just before.
+    fused = n <= tiles.nb
+    arows = workers * tile.mr if fused else _up(mc, tile.mr)
+    apanels, bpanels, plane = (size * count for count in (arows * kc, _up(nc, tile.nr) * kc, mc * nc))
+    with _room(apanels + bpanels + plane * sum(waiting)) as room:
+        scalars = np.array([alpha, beta], out.dtype)
+        f = array("q", bytes(8 * WORDS))
+        f[SCALARS], f[BLOCK], f[APANELS], f[BPANELS] = scalars.ctypes.data, tiles.nb, room, room + apanels
+        f[FUSED] = fused
+        f[RSA], f[CSA], f[RSB], f[CSB] = rsa // size, csa // size, rsb // size, csb // size
+        f[RSC], f[CSC], f[RSX], f[CSX] = rsc // size, csc // size, rsx // size, csx // size
+        spare = room + apanels + bpanels
+        for jc in range(0, n, nc):
+            for ic in range(0, m, mc):
+                f[M], f[N] = min(mc, m - ic), min(nc, n - jc)  # C[ic:ic+mc, jc:jc+nc]
+                f[C], f[X] = c + ic * rsc + jc * csc, x and x + ic * rsx + jc * csx
+                f[PART], f[RSP] = (spare, nc) if waiting[0] else (f[C], f[RSC]) if cut else (0, 0)
+                f[TOTAL], f[RST] = (spare + plane, nc) if waiting[1] else (f[C], f[RSC])
+                for p, kb, begins, ends, first, last in blocks(k, kc):  # A[ic:ic+mc, p:p+kb] @ B[p:p+kb, jc:jc+nc]
+                    f[A], f[B] = a + ic * rsa + p * csa, b + p * rsb + jc * csb
+                    f[KB], f[START], f[ENDS], f[FIRST], f[LAST] = kb, not begins, ends, first, last
+                    panels = -(-f[M] // tile.mr)
+                    _launch(_pack_block(tile), f, -(-f[N] // tile.nr) + (0 if fused else panels), workers)
+                    _launch(_multiply_block(tile), f, panels * -(-f[N] // tiles.nb), workers)
+
+
+def _operand(operand, m: int, n: int) -> tuple[int, int, int]:
+    """Address and both strides in bytes; 0 where an X is broadcast to m x n, and for the address of an absent X."""
+    if operand is None:
+        return 0, 0, 0
+    (rows, columns), strides = (1, 1, *operand.shape)[-2:], (0, 0, *operand.strides)[-2:]
+    return operand.ctypes.data, strides[0] if rows > 1 or m == 1 else 0, strides[1] if columns > 1 or n == 1 else 0
+
+
+def _launch(kernel: int, f, jobs: int, workers: int) -> None:
+    f[JOBS], f[NEXT] = jobs, 0
+    threads.launch(kernel, f.buffer_info()[0], min(workers, jobs))
+
+
+def _up(size: int, step: int) -> int:
+    """size rounded up to a multiple of step."""
+    return -(-size // step) * step
+
+
+@contextlib.contextmanager
+def _room(size: int):
+    """Address of `size` bytes at the start of a cache line. Rooms up to 64 MiB are kept for the next call: a fresh one
+    would cost a page fault every 4 KiB, a tenth of the time at n = 512."""
+    try:
+        buffer = _rooms.pop()
+    except IndexError:
+        buffer = None
+    if buffer is None or buffer.size < size + 64:
+        buffer = np.empty(size + 64, np.uint8)
+    try:
+        yield -(-buffer.ctypes.data // 64) * 64
+    finally:
+        if buffer.size <= 64 << 20 and not _rooms:
+            _rooms.append(buffer)
+
+
+_rooms: list[np.ndarray] = []

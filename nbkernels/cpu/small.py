@@ -1,0 +1,124 @@
+"""The small path: one compiled call from Python to the finished product.
+
+The entry takes the arrays' ids, checks what it can, and declines what is unusual, so that a 4x4 product costs one call.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+
+import numpy as np
+
+from ..jit.address import scratch, static
+from ..jit.cache import entry, jit
+from ..jit.ndarray import WRITEABLE, data, descr, flags, ndim, shape, stride
+from .finish import MEMORY, PARTIAL, ending, finish
+from .pack import pack
+from .ukernel import ukernel
+
+DONE, DECLINED, LARGE = 0, 1, 2  # what the entry answers
+SMALL = 128**3  # m*n*k up to which one thread, without packing all of A and B, is fastest: 26 us of work
+SERIAL = 320**3  # the same where there is only one thread to use: the block fits in L2
+SERIALLY = 1  # the bit of x's id, free in an address, that asks for the limit SERIAL: a seventh argument costs 40 ns
+GIL = getattr(sys, "_is_gil_enabled", lambda: True)()  # without it no room is shared: A is then read in place
+PANEL = 64 << 10  # bytes of stack for a packed panel of B: k <= 512 with nr of 128 bytes
+ROOM = 1 << 20  # bytes that A may be packed in
+SQUARE = 4 << 10  # bytes of stack for one tile of C
+
+
+@jit(inline="always")
+def _small(tile, m, n, k, a, rsa, csa, b, rsb, csb, c, rsc, csc, x, rsx, csx, alpha, beta):
+    """One block, k <= 512: each panel of B is read in place or packed on the stack, A in place or packed too."""
+    size, panel = tile.itemsize, scratch(PANEL)
+    square = scratch(SQUARE)  # a tile of C, for endings through memory
+    stop = ending(csc, x, csx, alpha)
+    tiles = (m + tile.mr - 1) // tile.mr
+    # Up to five panels of B the detour costs more than it saves.
+    packed = csa != 1 and n > 5 * tile.nr and GIL and tiles * tile.mr * k * size <= ROOM
+    room = static(ROOM)
+    if packed:
+        i = 0
+        for t in range(tiles):
+            h = (m - i + tiles - t - 1) // (tiles - t)
+            pack(tile, a + i * rsa * size, rsa, csa, h, k, room + t * tile.mr * k * size, tile.mr)
+            i += h
+    for j in range(0, n, tile.nr):
+        w = min(tile.nr, n - j)
+        bj, rsbj = b + j * csb * size, rsb
+        if csb != 1 or w < tile.nr or tiles > 8:  # packing pays from the ninth pass over the panel
+            pack(tile, bj, csb, rsb, w, k, panel, tile.nr)
+            bj, rsbj = panel, tile.nr
+        i = 0
+        for t in range(tiles):  # heights that differ by one at most
+            h = (m - i + tiles - t - 1) // (tiles - t)
+            ai, rsai, csai = a + i * rsa * size, rsa, csa
+            if packed:
+                ai, rsai, csai = room + t * tile.mr * k * size, 1, tile.mr
+            ci, xi = c + (i * rsc + j * csc) * size, x + (i * rsx + j * csx) * size if x != 0 else 0
+            if stop == MEMORY:
+                ukernel(tile, h, ai, rsai, csai, bj, rsbj, k, square, tile.nr, square, tile.nr, w, 0, PARTIAL,
+                        0, 0, alpha, beta)  # fmt: skip
+                finish(tile, h, w, square, tile.nr, 0, 0, True, True, ci, rsc, csc, xi, rsx, csx, alpha, beta)
+            else:
+                ukernel(tile, h, ai, rsai, csai, bj, rsbj, k, ci, rsc, ci, rsc, w, 0, stop, xi, rsx, alpha, beta)
+            i += h
+
+
+@jit(inline="always")
+def apart(p, q, size):
+    """Whether two arrays' memory is disjoint, by their extents."""
+    plo, phi, qlo, qhi = data(p), data(p) + size, data(q), data(q) + size
+    for d in range(ndim(p)):
+        reach = (shape(p, d) - 1) * stride(p, d)
+        plo, phi = plo + min(reach, 0), phi + max(reach, 0)
+    for d in range(ndim(q)):
+        reach = (shape(q, d) - 1) * stride(q, d)
+        qlo, qhi = qlo + min(reach, 0), qhi + max(reach, 0)
+    return phi <= qlo or qhi <= plo
+
+
+@functools.cache
+def small_entry(tile):
+    """The call from Python for small products: checks what it can, declines what is unusual, keeps the GIL."""
+    size, longest, element = tile.itemsize, PANEL // (tile.nr * tile.itemsize), getattr(np, tile.dtype)
+
+    def run(out, x, a, b, beta, alpha):
+        limit, x = SERIAL if x & SERIALLY else SMALL, x & ~SERIALLY
+        if ndim(out) != 2 or ndim(a) != 2 or ndim(b) != 2 or descr(b) != descr(a) or descr(out) != descr(a):
+            return DECLINED
+        m, n, k = shape(a, 0), shape(b, 1), shape(a, 1)
+        if shape(b, 0) != k or shape(out, 0) != m or shape(out, 1) != n or min(m, n, k) < 1 or alpha == 0:
+            return DECLINED
+        if flags(out) & WRITEABLE == 0 or not (apart(out, a, size) and apart(out, b, size)):
+            return DECLINED
+        if k > longest or m > limit or n > limit or m * n * k > limit:
+            return LARGE
+        c, rsc, csc = data(out), stride(out, 0), stride(out, 1)
+        pa, rsa, csa, pb, rsb, csb = data(a), stride(a, 0), stride(a, 1), data(b), stride(b, 0), stride(b, 1)
+        px, rsx, csx = 0, 0, 0
+        if x != 0:
+            if descr(x) != descr(a) or ndim(x) > 2:
+                return DECLINED
+            rows = shape(x, 0) if ndim(x) == 2 else 1
+            columns = shape(x, ndim(x) - 1) if ndim(x) > 0 else 1
+            if (rows != 1 and rows != m) or (columns != 1 and columns != n):
+                return DECLINED
+            if beta != 0:
+                px = data(x)
+                rsx = stride(x, 0) if rows > 1 else 0
+                csx = stride(x, ndim(x) - 1) if columns > 1 else 0
+                same = px == c and rsx == rsc and csx == csc
+                if not same and not apart(out, x, size):
+                    return DECLINED
+        if (rsc | csc | rsa | csa | rsb | csb | rsx | csx) & (size - 1) != 0:
+            return DECLINED
+        rsc, csc, rsx, csx = rsc // size, csc // size, rsx // size, csx // size
+        rsa, csa, rsb, csb = rsa // size, csa // size, rsb // size, csb // size
+        if rsc == 1 and (csc != 1 or n == 1):  # C' = B' A': the same numbers, stored along the contiguous side
+            m, n, rsc, csc, rsx, csx = n, m, csc, rsc, csx, rsx
+            pa, rsa, csa, pb, rsb, csb = pb, csb, rsb, pa, csa, rsa
+        _small(tile, m, n, k, pa, rsa, csa, pb, rsb, csb, c, rsc, csc, px, rsx, csx, element(alpha), element(beta))
+        return DONE
+
+    return entry(run, "int64(int64, int64, int64, int64, float64, float64)", f"gemm_small_{tile}")
