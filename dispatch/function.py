@@ -10,7 +10,7 @@ from .schema import REQUIRED
 
 FUNCTION = """\
 def {name}({parameters}):
-    fast = find(({types},))
+    fast = find(({types}))
     if fast is not None:
         result = fast({values})
         if result is not None:
@@ -45,11 +45,11 @@ def build(op, in_place=False):
         rest = "self, True" if in_place else "out"
         if not in_place:
             parameters += ["out=None"] if starred else ["*", "out=None"]
-    types = [f"type({parameter(argument.name)})" for argument in schema.arguments if argument.type.is_tensor]
+    types = [f"type({parameter(argument.name)}), " for argument in schema.arguments if argument.type.is_tensor]
     source = FUNCTION.format(
         name=schema.name,
         parameters=", ".join(parameters),
-        types=", ".join(types),
+        types="".join(types).rstrip(),
         values=", ".join(values),
         arguments=", ".join(names),
         rest=rest,

@@ -26,6 +26,14 @@ class Operand(NamedTuple):
     spec: object
 
 
+def each(slots, function):
+    """The slots of a call with `function` of every operand in its place; lists of operands become tuples."""
+    return [
+        function(slot) if isinstance(slot, Operand) else tuple(map(function, slot)) if isinstance(slot, list) else slot
+        for slot in slots
+    ]
+
+
 class Op:
     """Made by `Library.define`, which says what the parameters mean. As a context manager it removes itself."""
 
@@ -37,19 +45,16 @@ class Op:
         self.table = Table(schema, implied, library.fallbacks)
         for row in rows:
             self.table.add(row)
-        self.converters = [
-            None if argument.type.base == "Tensor" else bind.converter(schema.name, argument)
-            for argument in schema.arguments
-        ]
         self.arguments = schema.arguments
+        self.converters = [None if a.type.base == "Tensor" else bind.converter(schema.name, a) for a in self.arguments]
         self.weak = bind.NUMBERS if self.elementwise else ()  # types that may stand for an array
-        self.tensors = [i for i, argument in enumerate(schema.arguments) if argument.type.is_tensor]
-        self.kernel_arguments = [i for i, argument in enumerate(schema.arguments) if argument.name not in meta_only]
+        self.tensors = [i for i, argument in enumerate(self.arguments) if argument.type.is_tensor]
+        self.kernel_arguments = [i for i, argument in enumerate(self.arguments) if argument.name not in meta_only]
         self.aliased = self.alias()
         self.entries = {}  # types of the tensor arguments -> fast path; one object, read by the public functions
         self.function = function.build(self)
         self.in_place = None
-        if structured and self.aliased is None and any(a.name == "self" for a in schema.arguments):
+        if structured and self.aliased is None and any(a.name == "self" for a in self.arguments):
             self.in_place = function.build(self, in_place=True)
 
     @property
@@ -69,7 +74,7 @@ class Op:
     def alias(self):
         """Index of the argument that the schema allows the result to be (`Tensor(a) self -> Tensor(a)`), or None."""
         annotation = self.schema.returns[0].type.annotation if len(self.schema.returns) == 1 else None
-        alike = [i for i, a in enumerate(self.schema.arguments) if annotation and a.type.annotation == annotation]
+        alike = [i for i, a in enumerate(self.arguments) if annotation and a.type.annotation == annotation]
         return alike[0] if alike else None
 
     def register(self, row, override):
@@ -90,7 +95,7 @@ class Op:
             result = fast(*args, out) if self.structured else fast(*args)
             if result is not None:
                 return result
-        values, operands = self.bind(name, args)
+        slots, operands = self.bind(name, args)
         target = None if out is None else self.target(name, out, in_place)
         lead = self.lead(name, operands, target)
         key = lead.device.key
@@ -103,8 +108,8 @@ class Op:
             if row.reason == "fallback":
                 return kernel(self, args, out)
             if not self.structured:
-                return kernel(*values)
-            return self.run(name, kernel, row, values, operands, lead, target, in_place)
+                return kernel(*each(slots, lambda operand: operand.value))
+            return self.run(name, kernel, row, slots, lead, target, in_place)
 
     def enrol(self, types):
         """The fast path for these types where there is one that was not tried yet; later calls find it in `entries`."""
@@ -127,24 +132,26 @@ class Op:
         return fast
 
     def bind(self, name, args):
-        """The arguments as the schema wants them, and the operands among them."""
-        values, operands = list(args), []
+        """(slots, operands): for each argument an Operand, a list of them, or a value as the schema wants it."""
+        slots = []
         for i, (argument, convert, value) in enumerate(zip(self.arguments, self.converters, args, strict=True)):
             if convert is not None:
-                values[i] = convert(value)
+                value = convert(value)
             elif value is None and argument.type.optional:
-                continue
+                pass
             elif i in self.tensors:
                 if type(value) not in self.weak:
-                    operands.append(self.operand(name, argument.name, value))
+                    value = self.operand(name, argument.name, value)
             elif isinstance(value, tuple | list):
-                operands += [self.operand(name, f"{argument.name}[{j}]", part) for j, part in enumerate(value)]
-                values[i] = tuple(value)
+                value = [self.operand(name, f"{argument.name}[{j}]", part) for j, part in enumerate(value)]
             else:
                 raise ArgumentError(f"{name}: {argument.name} must be a sequence of arrays, not {describe(value)}")
+            slots.append(value)
+        operands = []
+        each(slots, operands.append)
         if not operands:
             raise ArgumentError(f"{name}: no array among {', '.join(argument.name for argument in self.arguments)}")
-        return values, operands
+        return slots, operands
 
     def operand(self, op, name, value):
         try:
@@ -183,16 +190,13 @@ class Op:
     def joins(operand):
         return operand.device.key == keys.CPU and operand.spec.shape == ()
 
-    def run(self, name, kernel, row, values, operands, lead, target, in_place):
+    def run(self, name, kernel, row, slots, lead, target, in_place):
         """A structured call: meta says what comes out, the kernel writes it."""
-        operands = {o.name: o for o in operands}
-        by_place = [operands.get(argument.name) for argument in self.schema.arguments]
-        specs = [o.spec if o else value for o, value in zip(by_place, values, strict=True)]
-        result = self.structured(*specs)
+        result = self.structured(*each(slots, lambda operand: operand.spec))
         if target is not None:
             self.check_target(name, target, result, in_place)
         elif self.aliased is not None:
-            alike = by_place[self.aliased]
+            alike = slots[self.aliased]
             if alike.spec.shape == result.shape and alike.spec.dtype == result.dtype:
                 return alike.value
         if target is None:
@@ -201,8 +205,8 @@ class Op:
         else:
             out, adapter = target.value, target.adapter
         if 0 not in result.shape and row.reason != "structured":
-            views = [self.view(by_place[i], lead) if by_place[i] else values[i] for i in self.kernel_arguments]
-            kernel(adapter.view(out), *views)
+            taken = [slots[i] for i in self.kernel_arguments]
+            kernel(adapter.view(out), *each(taken, lambda operand: self.view(operand, lead)))
         return out if target else adapter.wrap(out, lead.value)
 
     @staticmethod
@@ -241,14 +245,15 @@ class Op:
         signature = signature.replace(parameters=[signature.parameters[name] for name in names])
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        values, operands = self.bind(self.schema.name, list(bound.arguments.values()))
+        slots, operands = self.bind(self.schema.name, list(bound.arguments.values()))
+        values = each(slots, lambda operand: operand.value)
         row = self.table.row(keys.autograd(self.lead(self.schema.name, operands, None).device.key))
         if row.row is None or row.reason == keys.COMPOSITE_IMPLICIT:
             why = "its gradient comes from its parts" if row.row else "none is declared"
             raise MissingKernelError(f"{self.schema.name} has no derivative of its own: {why}")
         formulas = resolve(row.row.kernel)
-        arguments = {"grad": grad, **dict(zip((a.name for a in self.schema.arguments), values, strict=True))}
-        tensors = [self.schema.arguments[i].name for i in self.tensors]
+        arguments = {"grad": grad, **dict(zip((a.name for a in self.arguments), values, strict=True))}
+        tensors = [self.arguments[i].name for i in self.tensors]
         mask = [True] * len(tensors) if output_mask is None else list(output_mask)
         if len(mask) != len(tensors):
             raise ArgumentError(f"{self.schema.name}: output_mask has one bool for each of {', '.join(tensors)}")
@@ -269,6 +274,8 @@ def checked(schema, structured, dispatch):
         raise RegistrationError(f"{name} is {schema.kind}; declare the {form}")
     if schema.name.endswith("_") and not schema.name.endswith("__"):
         raise RegistrationError(f"{name}: a name that ends in _ is an in-place op, and this one writes nothing")
+    if not any(argument.type.base == "Tensor" for argument in schema.arguments):
+        raise RegistrationError(f"{name} takes no Tensor, so nothing says which device it runs on: add one")
     if any(argument.name == "out" for argument in schema.arguments):
         raise RegistrationError(f"{name}: an argument called out must be keyword-only and written: Tensor(a!) out")
     if not structured:

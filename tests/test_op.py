@@ -177,6 +177,26 @@ def test_arguments_are_bound_as_the_schema_says(library):
     assert type(seen[-1][10][0]) is float
 
 
+def test_structured_ops_take_lists_of_arrays(library):
+    def meta(parts, size):
+        assert all(part.shape == (2,) for part in parts)
+        return SimpleNamespace(shape=(2,), dtype=parts[0].dtype, strides=None)
+
+    def kernel(out, parts, size):
+        assert size == (1, 2)
+        out[...] = sum(parts)
+
+    text = "total(Tensor[] parts, int[] size) -> Tensor"
+    op = library.define(text, structured=meta, dispatch={"CPU": kernel})
+    x = np.ones(2)
+    assert np.array_equal(op.function([x, 2 * x, x], [1, 2]), [4, 4])
+    assert op.in_place is None
+    with pytest.raises(ArgumentError, match=r"^total: parts\[1\] must be an array, not None"):
+        op.function([x, None], [1, 2])
+    with pytest.raises(ArgumentError, match=r"^total: parts must be a sequence of arrays, not a ndarray"):
+        op.function(x, [1, 2])
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [

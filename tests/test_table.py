@@ -131,6 +131,7 @@ def test_overloads_are_apart(library):
         ("f_(Tensor(a!) self) -> Tensor(a!)", {}, "declare the functional form"),
         ("f(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", {}, "declare the functional form"),
         ("f_(Tensor self) -> Tensor", {}, "ends in _ is an in-place op"),
+        ("f(int n) -> Tensor", {}, "takes no Tensor"),
         ("f(Tensor self, Tensor out) -> Tensor", {}, r"Tensor\(a!\) out"),
         ("f(Tensor self) -> Tensor", {"dispatch": {"CPUU": kernel}}, "unknown dispatch key 'CPUU'; did you mean 'CPU'"),
         ("f(Tensor self) -> Tensor", {"dispatch": {"CompositeImplicit": "tests:f"}}, "only repeats the default"),
