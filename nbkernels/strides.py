@@ -85,6 +85,21 @@ def output_strides(shape: Sizes, shapes: tuple[Sizes, ...], strides: tuple[Sizes
     return tuple(result)
 
 
+@lru_cache(maxsize=4096)
+def distinct(shape: Sizes, strides: Sizes, itemsize: int) -> bool:
+    """Whether every dimension steps over all that lies inside it: then no two elements share memory.
+
+    >>> distinct((2, 3), (-12, 4), 4), distinct((2, 3), (0, 4), 4)
+    (True, False)
+    """
+    reach = itemsize
+    for step, size in sorted((abs(s), n) for n, s in zip(shape, strides) if n > 1):
+        if step < reach:
+            return False
+        reach += step * (size - 1)
+    return True
+
+
 @dataclass(frozen=True)
 class StridedPlan:
     """Nested loops over all operands at once, outermost dimension first; `kind` describes the innermost.

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbkernels.cpu import elementwise, nest
+from nbkernels.strides import output_strides, plan
 
 OPS = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
 FLOATS, INTEGERS = elementwise.FLOATS, elementwise.INTEGERS
@@ -254,15 +255,21 @@ def test_large_arrays_stream_and_run_in_tasks(columns, monkeypatch, rng):
 
 
 def test_streaming_loops_are_chosen_by_size():
-    big = nest.STREAMED // 4
-    a, row = np.empty(big, "f4"), np.empty((1,), "f4")
-    square = a[: 2048 * (big // 2048)].reshape(-1, 2048)
-    narrow = a.reshape(-1, 4)
-    for x, y, expected in [(a, a, True), (a, row, True), (a[1:], a[1:], False), (narrow, narrow[0], False)]:
-        loops = elementwise.plan((x.shape, x.shape, y.shape), (x.strides, x.strides, y.strides), (4, 4, 4))
+    a = np.empty(nest.STREAMED // 4, "f4")
+    rows, narrow, turned = a.reshape(-1, 2048), a.reshape(-1, 4), np.empty((2048, len(a) // 2048), "f4").T
+    cases = [
+        (a, a, True),
+        (a, a[:1], True),
+        (a, a[::-1], True),
+        (rows, rows[0], True),
+        (a[1:], a[1:], False),  # less than STREAMED
+        (narrow, narrow[0], False),  # rows shorter than some lines
+        (rows, turned, False),
+    ]
+    for x, y, expected in cases:
+        loops = plan((x.shape, x.shape, y.shape), (x.strides, x.strides, y.strides), (4, 4, 4))
         assert nest.streamed(loops, 4) is expected, loops
-    loops = elementwise.plan((square.shape,) * 2, (square.strides, square[:, ::-1].strides), (4, 4))
-    assert not nest.streamed(loops, 4)
+    assert not nest.streamed(plan((a.shape,) * 2, ((8,), (4,)), (4, 4)), 4)
 
 
 def test_many_dimensions(rng):
@@ -316,6 +323,12 @@ def test_fast_serves_the_common_calls(op, rng):
     a, row = rng.standard_normal((4, 4)).astype("f4"), rng.standard_normal(4).astype("f4")
     big = rng.standard_normal((300, 200)).astype("f4")
     for x, y in [
+        (a, a.T),
+        (a[::2, 1:3], a[1:3, ::-2]),
+        (a, row[:, None]),
+        (row[:, None], row),
+        (row[None], a),
+        (big.T, big[:, :1].T),
         (a, a),
         (a, row),
         (row, a),
@@ -329,13 +342,13 @@ def test_fast_serves_the_common_calls(op, rng):
         expected = reference(op, x, y)
         result = fast(op, x, y)
         same(result, expected)
-        if result.ndim == 2 and np.ndim(x) == 2:
-            assert result.strides == np.empty_like(x).strides
-        out = np.full(
-            expected.shape, np.nan, "f4", order="F" if x is not a and x is not big and np.ndim(x) == 2 else "C"
-        )
-        assert fast(op, x, y, out) is out
-        same(out, expected)
+        arrays = [v for v in (x, y) if isinstance(v, np.ndarray)]
+        order = output_strides(expected.shape, tuple(v.shape for v in arrays), tuple(v.strides for v in arrays), 4)
+        assert result.strides == order
+        for layout in "CF":
+            out = np.full(expected.shape, np.nan, "f4", layout)
+            assert fast(op, x, y, out) is out
+            same(out, expected)
 
 
 def test_fast_declines_what_it_must_not_decide():
@@ -349,7 +362,6 @@ def test_fast_declines_what_it_must_not_decide():
         (a, a, np.ones((1, 4, 4), "f4")),
         (a, a, readonly),
         (a, a, np.ones((4, 4), "f8")),
-        (a, a.astype("f8"), None),  # float64, not self's dtype
         (swapped, swapped, None),
         (a, a, [1.0]),
         (i, 300, None),
@@ -365,17 +377,31 @@ def test_fast_declines_what_it_must_not_decide():
         assert fast("add", x, y, out) is None, (x, y, out)
         assert before is None or (before == out).all()
     base = np.arange(16, dtype="f4")
-    assert fast("add", base[:8], base[:8], base[4:12]) is None
-    assert fast("add", a, a[1], a) is None
-    assert elementwise.add_fast(a, a, 2, None) is None
-    assert elementwise.add_fast(a, a, 1.0, None) is None
+    assert fast("add", a, a, np.broadcast_to(base, (4, 4, 16))[0]) is None
+    assert fast("add", base[:8], base[:8], np.lib.stride_tricks.as_strided(base, (8,), (2,))) is None
+    assert (base == np.arange(16)).all()
+    assert elementwise.add_fast(i, i, 1.0, None) is None
+    assert elementwise.add_fast(a, a, True, None) is None
+    assert elementwise.add_fast(a, a, 1 << 60, None) is None
+    assert elementwise.add_fast(a, a, 1j, None) is None
+
+
+def test_fast_with_alpha(rng):
+    for dtype, alphas in [("f4", (0.3, -2, 0, 1.0, np.nan)), ("f8", (1e300, 3)), ("i1", (3, -100)), ("u8", (2,))]:
+        x, y = values(rng, (4, 5), dtype), values(rng, 5, dtype)
+        for alpha in alphas:
+            same(elementwise.add_fast(x, y, alpha, None), reference("add", x, y, alpha))
+            same(elementwise.subtract_fast(x, y, alpha, None), reference("subtract", x, y, alpha))
+            out = x.copy()
+            assert elementwise.add_fast(out, y, alpha, out) is out
+            same(out, reference("add", x, y, alpha))
 
 
 def test_a_cast_into_out_does_not_teach_the_fast_form_a_wrong_result():
     a, b = np.ones((4, 4), "f4"), np.ones((4, 4), "f8")
     elementwise.add(np.empty((4, 4), "f4"), a, b)
     fast("add", a, b, np.empty((4, 4), "f4"))
-    assert fast("add", a, b) is None
+    same(fast("add", a, b), a + b)
     same(fast("add", b, a), a + b)
 
 

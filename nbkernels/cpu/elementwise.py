@@ -12,12 +12,10 @@ import functools
 import numpy as np
 
 from .. import scalar
-from ..jit.address import scratch
-from ..jit.cache import entry, jit
-from ..jit.loops import Loop, address, call_loop, direct, set_word, word
-from ..jit.ndarray import C_CONTIGUOUS, F_CONTIGUOUS, WRITEABLE, data, descr, flags, ndim, shape
-from ..strides import plan
+from ..jit.loops import Loop, address
+from ..strides import broadcast_shapes, distinct, output_strides, plan
 from . import nest
+from .quick import DONE, UNKNOWN, small_entry
 
 FLOATS = ("float32", "float64")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -58,20 +56,35 @@ def loop(op: str, first: np.dtype, second: np.dtype, out: np.dtype, streamed: bo
     return address(Loop(function, (first.name, second.name), dtype.name, out.name, scalars, streamed))
 
 
+@functools.lru_cache(maxsize=4096)
+def _nest(op, out_dtype, first_dtype, second_dtype, shapes, strides) -> nest.Nest:
+    """The loops of a call, planned and compiled."""
+    itemsizes = (out_dtype.itemsize, first_dtype.itemsize, second_dtype.itemsize)
+    loops = plan(shapes, strides, itemsizes)
+    streamed = nest.streamed(loops, out_dtype.itemsize)
+    return nest.Nest(loops, loop(op, first_dtype, second_dtype, out_dtype, streamed), itemsizes)
+
+
 def binary(op: str, out, self, other, alpha=1) -> None:
     """out = op(self, other), or op_scaled(self, other, alpha) for an alpha that is not 1."""
     if not isinstance(self, np.ndarray):
         self = np.asarray(self, weak(other.dtype, self))
     if not isinstance(other, np.ndarray):
         other = np.asarray(other, weak(self.dtype, other))
-    name = op if alpha == 1 else f"{op}_scaled"
-    scalars = NO_SCALARS if alpha == 1 else _wrapped(alpha, computing(name, self.dtype, other.dtype))
-    self, other = _settled(out, self), _settled(out, other)
-    arrays = (out, self, other)
-    itemsizes = (out.itemsize, self.itemsize, other.itemsize)
-    loops = plan(tuple(x.shape for x in arrays), tuple(x.strides for x in arrays), itemsizes)
-    streamed = nest.streamed(loops, out.itemsize)
-    nest.run(loops, loop(name, self.dtype, other.dtype, out.dtype, streamed), scalars, *arrays)
+    scalars = NO_SCALARS
+    if alpha != 1:
+        op += "_scaled"
+        scalars = _wrapped(alpha, computing(op, self.dtype, other.dtype))
+    if out.size == 0:
+        return
+    if not _run(op, scalars, out, self, other, apart=False):
+        _run(op, scalars, out, _settled(out, self), _settled(out, other), apart=True)
+
+
+def _run(op, scalars, out, self, other, apart):
+    shapes, strides = (out.shape, self.shape, other.shape), (out.strides, self.strides, other.strides)
+    loops = _nest(op, out.dtype, self.dtype, other.dtype, shapes, strides)
+    return loops.run(scalars, out, self, other, apart)
 
 
 def _wrapped(value, dtype: np.dtype) -> np.ndarray:
@@ -129,6 +142,7 @@ class Table:
     """An operation's compiled loops by the addresses of three dtype objects: rows of eight int64 for the small entry.
 
     Only results of the computing dtype are here, so a row that matches a fresh result has found the right dtype for it.
+    Of the scaled operations only those on floats are.
     """
 
     ROWS = 256
@@ -147,83 +161,14 @@ class Table:
                 return False
         except TypeError:
             return False
+        scaled = self.op.endswith("_scaled")
+        if scaled and out.kind != "f":
+            return False
         loops = loop(self.op, first, second, out)
-        self.rows[len(self.dtypes), :7] = (*map(id, dtypes), *(d.itemsize for d in dtypes), loops)
+        row = (*map(id, dtypes), *(d.itemsize for d in dtypes), loops, out.itemsize if scaled else 0)
+        self.rows[len(self.dtypes)] = row
         self.dtypes.append(dtypes)
         return True
-
-
-DONE, DECLINED, LARGE, UNKNOWN = 0, 1, 2, 3  # what the small entry answers
-# Elements up to which one call under the GIL does all the work, about 5 us of it.
-SMALL = 1 << 14
-
-
-@jit
-def _period(out, x):
-    """After how many elements a C-ordered x starts again as it fills `out`; -1 where it is not repeated so simply."""
-    lead, period, whole = ndim(out) - ndim(x), 1, True
-    if lead < 0:
-        return -1
-    for d in range(ndim(x) - 1, -1, -1):
-        n = shape(x, d)
-        if n != 1 and not whole:
-            return -1
-        if n != shape(out, lead + d):
-            if n != 1:
-                return -1
-            whole = False
-        period *= n
-    return period
-
-
-@jit
-def _clear(out, size, width, x, period, x_width):
-    """Whether x may be read while out is written: element for element the same memory, or apart."""
-    if data(x) == data(out) and period == size and x_width == width:
-        return True
-    return data(x) + period * x_width <= data(out) or data(out) + size * width <= data(x)
-
-
-@functools.cache
-def _small():
-    def run(row, out, x, y):
-        """All of a small call: contiguous, one order; one input of out's shape, the other of its last sizes."""
-        while word(row) != descr(out) or word(row + 8) != descr(x) or word(row + 16) != descr(y):
-            row += 64
-            if word(row) == 0:
-                return UNKNOWN
-        order = flags(out) & flags(x) & flags(y) & (C_CONTIGUOUS | F_CONTIGUOUS)
-        if order == 0 or flags(out) & WRITEABLE == 0 or ndim(out) != max(ndim(x), ndim(y)):
-            return DECLINED
-        size = 1
-        for d in range(ndim(out)):
-            size *= shape(out, d)
-        px, py = _period(out, x), _period(out, y)
-        wo, wx, wy = word(row + 24), word(row + 32), word(row + 40)
-        if size == 0 or max(px, py) != size or min(px, py) < 1:
-            return DECLINED
-        columns = min(px, py) if min(px, py) > 1 else size
-        if order == F_CONTIGUOUS and columns != size:
-            return DECLINED
-        if not (_clear(out, size, wo, x, px, wx) and _clear(out, size, wo, y, py, wy)):
-            return DECLINED
-        if size > SMALL:
-            return LARGE
-        pointers = scratch(128)
-        rows, steps = pointers + 24, pointers + 48
-        set_word(pointers, data(out))
-        set_word(pointers + 8, data(x))
-        set_word(pointers + 16, data(y))
-        set_word(rows, columns * wo)
-        set_word(rows + 8, columns * wx if px == size else 0)
-        set_word(rows + 16, columns * wy if py == size else 0)
-        set_word(steps, wo)
-        set_word(steps + 8, wx if px > 1 else 0)
-        set_word(steps + 16, wy if py > 1 else 0)
-        call_loop(word(row + 48), pointers, size // columns, columns, rows, steps, 0)
-        return DONE
-
-    return direct(entry(run, "int64(int64, int64, int64, int64)", "elementwise_small"))
 
 
 def _fast(op: str):
@@ -233,10 +178,10 @@ def _fast(op: str):
 
     def small(*args):  # until the first call, so that importing this module compiles nothing
         nonlocal small
-        small = _small()
+        small = small_entry()
         return small(*args)
 
-    def fast(self, other, out, ndarray=np.ndarray, empty_like=np.empty_like):
+    def fast(self, other, out, alpha=1, ndarray=np.ndarray, empty_like=np.empty_like):
         if type(self) is not ndarray or type(other) is not ndarray:
             self, other = _with_scalar(self, other)
             if self is None:
@@ -247,17 +192,15 @@ def _fast(op: str):
             result = out
         else:
             return None
-        status = small(row, id(result), id(self), id(other))
+        status = small(row, id(result), id(self), id(other), alpha)
         if status == DONE:
             return result
         if out is None and self.ndim < other.ndim:
             result = empty_like(other)
-            status = small(row, id(result), id(self), id(other))
+            status = small(row, id(result), id(self), id(other), alpha)
         if status == UNKNOWN and table.add(result.dtype, self.dtype, other.dtype):
-            status = small(row, id(result), id(self), id(other))
-        if status == LARGE:
-            binary(op, result, self, other)
-        return result if status in (DONE, LARGE) else None
+            status = small(row, id(result), id(self), id(other), alpha)
+        return result if status == DONE else _planned(op.removesuffix("_scaled"), self, other, alpha, out)
 
     return fast
 
@@ -275,15 +218,56 @@ def _with_scalar(self, other):
     return (array, value) if array is self else (value, array)
 
 
+@functools.lru_cache(maxsize=4096)
+def _outcome(op, first, second, shapes, strides):
+    """Shape, dtype and strides of a result, or None where there is none."""
+    try:
+        shape, dtype = broadcast_shapes(*shapes), computing(op, first, second)
+    except (TypeError, ValueError):
+        return None
+    return shape, dtype, output_strides(shape, shapes, strides, dtype.itemsize)
+
+
+def _planned(op, self, other, alpha, out):
+    """The result by way of a plan, of any layout and size; None where anything is unusual, and nothing is done."""
+    layouts = (self.shape, other.shape), (self.strides, other.strides)
+    outcome = _outcome(op, self.dtype, other.dtype, *layouts)
+    if outcome is None:
+        return None
+    shape, dtype, strides = outcome
+    if 0 in shape or (type(alpha) is float and dtype.kind != "f"):
+        return None
+    if out is None:
+        out = np.ndarray(shape, dtype, strides=strides)
+    elif (
+        out.dtype != dtype
+        or out.shape != shape
+        or not (out.flags.writeable and distinct(shape, out.strides, dtype.itemsize))
+    ):
+        return None
+    binary(op, out, self, other, alpha)
+    return out
+
+
 _add, _subtract = _fast("add"), _fast("subtract")
+_add_scaled, _subtract_scaled = _fast("add_scaled"), _fast("subtract_scaled")
 multiply_fast, divide_fast = _fast("multiply"), _fast("divide")
 maximum_fast, minimum_fast = _fast("maximum"), _fast("minimum")
 ONE = 1
 
 
+def _plain(alpha) -> bool:
+    """Whether alpha is a number that a float64 holds exactly."""
+    return type(alpha) is float or (type(alpha) is int and abs(alpha) <= 1 << 53)
+
+
 def add_fast(self, other, alpha, out):
-    return _add(self, other, out) if alpha is ONE else None
+    if alpha is ONE:
+        return _add(self, other, out)
+    return _add_scaled(self, other, out, alpha) if _plain(alpha) else None
 
 
 def subtract_fast(self, other, alpha, out):
-    return _subtract(self, other, out) if alpha is ONE else None
+    if alpha is ONE:
+        return _subtract(self, other, out)
+    return _subtract_scaled(self, other, out, alpha) if _plain(alpha) else None

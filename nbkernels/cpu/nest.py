@@ -1,30 +1,32 @@
-"""Run compiled inner loops over a StridedPlan: outer dimensions, tiles, streaming stores, a slice for each task.
+"""Run compiled inner loops over a StridedPlan: outer dimensions, tiles, transposed operands, a slice for each task.
 
-A context is an array of int64: a header, the operands' addresses, the loops' sizes and strides, room for each task.
+A context is an array of int64: a header, address and turner of each operand, sizes and strides, room for each task.
 
-    LOOP SCALARS OPERANDS NDIM TASKS SPLIT ROWS COLUMNS ROOM
-    address[operands]  size[ndim]  stride[ndim][operands]  room[tasks][ROOM]
+    LOOP SCALARS OPERANDS NDIM TASKS SPLIT HIGH WIDE ROOM
+    address[operands]  turner[operands]  size[ndim]  stride[ndim][operands]  tile_stride[2][operands]  room[tasks][ROOM]
 
-The two innermost dimensions are walked in tiles of ROWS x COLUMNS, one call of the inner loops each.
+The two innermost dimensions are walked in tiles of HIGH x WIDE, one call of the inner loops each. An operand with a
+turner is transposed into the task's room first, so that the inner loops find it contiguous.
 """
 
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from ..jit.address import call
 from ..jit.cache import compiled, entry
-from ..jit.loops import LINE, call_loop, set_word, word
-from ..jit.ndarray import data
+from ..jit.loops import LINE, call_loop, direct, set_word, word
+from ..jit.ndarray import data, ndim, shape, stride
+from ..jit.turn import MOVED, TILE, call_turn, turner
 from ..strides import StridedPlan
 from . import threads
+from .small import apart
 
-LOOP, SCALARS, OPERANDS, NDIM, TASKS, SPLIT, ROWS, COLUMNS, ROOM, HEADER = range(0, 80, 8)
+LOOP, SCALARS, OPERANDS, NDIM, TASKS, SPLIT, HIGH, WIDE, ROOM, HEADER = range(0, 80, 8)
 
-# Rows and columns of a tile where an operand is transposed.
-TILE = 32
 # Elements below which one thread is faster than waking two.
 PARALLEL = 1 << 17
 # Bytes of an output from which on streaming stores win over reading each line before it is overwritten: a + b of f32 on
@@ -36,10 +38,14 @@ def _walk(context, task):
     """The task's slice of all loops."""
     operands, ndim, split = word(context + OPERANDS), word(context + NDIM), word(context + SPLIT)
     loop, scalars = word(context + LOOP), word(context + SCALARS)
-    sizes = context + HEADER + 8 * operands
+    turners = context + HEADER + 8 * operands
+    sizes = turners + 8 * operands
     strides = sizes + 8 * ndim
-    room = strides + 8 * ndim * operands + task * word(context + ROOM)
-    base, cell, size, index = room, room + 8 * operands, room + 16 * operands, room + 16 * operands + 8 * ndim
+    row_steps, column_steps = strides + 8 * (ndim - 2) * operands, strides + 8 * (ndim - 1) * operands
+    tile_rows, tile_columns = column_steps + 8 * operands, column_steps + 16 * operands
+    base = column_steps + 24 * operands + task * word(context + ROOM)
+    cell, size, index = base + 8 * operands, base + 16 * operands, base + 16 * operands + 8 * ndim
+    buffers = (index + 8 * ndim + LINE - 1) & -LINE
 
     whole, tasks = word(sizes + 8 * split), word(context + TASKS)
     start, stop = whole * task // tasks, whole * (task + 1) // tasks
@@ -52,19 +58,23 @@ def _walk(context, task):
         set_word(size + 8 * d, word(sizes + 8 * d) if d != split else stop - start)
         set_word(index + 8 * d, 0)
 
-    column_steps = strides + 8 * (ndim - 1) * operands
-    row_steps = column_steps - 8 * operands
     rows, columns = word(size + 8 * (ndim - 2)), word(size + 8 * (ndim - 1))
-    high, wide = word(context + ROWS), word(context + COLUMNS)
+    high, wide = word(context + HIGH), word(context + WIDE)
     d = 0
     while d >= 0:
-        for j in range(0, rows, high):  # out[..., j:j+high, i:i+wide]
-            for i in range(0, columns, wide):
+        for j in range(0, rows, high):
+            for i in range(0, columns, wide):  # out[..., j:j+high, i:i+wide]
+                h, w, buffer = min(high, rows - j), min(wide, columns - i), buffers
                 for p in range(operands):
-                    ahead = j * word(row_steps + 8 * p) + i * word(column_steps + 8 * p)
-                    set_word(cell + 8 * p, word(base + 8 * p) + ahead)
-                h, w = min(high, rows - j), min(wide, columns - i)
-                call_loop(loop, cell, h, w, row_steps, column_steps, scalars)
+                    step = word(column_steps + 8 * p)
+                    at = word(base + 8 * p) + j * word(row_steps + 8 * p) + i * step
+                    turn = word(turners + 8 * p)
+                    if turn != 0:
+                        call_turn(turn, at, step, buffer, h, w)
+                        at = buffer
+                        buffer += TILE * word(tile_rows + 8 * p)
+                    set_word(cell + 8 * p, at)
+                call_loop(loop, cell, h, w, tile_rows, tile_columns, scalars)
         d = ndim - 3  # the next element of the outer dimensions, the innermost of them fastest
         while d >= 0:
             i = word(index + 8 * d) + 1
@@ -85,54 +95,85 @@ def _walker() -> int:
 
 @functools.cache
 def _binder():
-    def bind(context, scalars, first, second, third, walker):
-        """Add the arrays' addresses to the context's offsets; walk at once if given a walker. The context's address."""
+    def bind(context, scalars, out, first, second, width, walker):
+        """Add the arrays' addresses to the context's offsets; walk at once if given a walker. The context's address.
+
+        0, and nothing is done, where an input's extent meets out's and it is not out element for element; `width` is
+        the widest item, or 0 to leave this out.
+        """
+        for x in (first, second) if width != 0 else (out, out):
+            same = data(x) == data(out) and ndim(x) == ndim(out)
+            for d in range(ndim(out) if same else 0):
+                own = shape(x, d) == shape(out, d) and stride(x, d) == stride(out, d) and abs(stride(x, d)) >= width
+                same = same and own
+            if not (same or apart(out, x, width)):
+                return 0
         context = data(context)
         set_word(context + SCALARS, data(scalars))
         at = context + HEADER
-        set_word(at, word(at) + data(first))
-        set_word(at + 8, word(at + 8) + data(second))
-        if word(context + OPERANDS) > 2:
-            set_word(at + 16, word(at + 16) + data(third))
+        set_word(at, word(at) + data(out))
+        set_word(at + 8, word(at + 8) + data(first))
+        set_word(at + 16, word(at + 16) + data(second))
         if walker != 0:
             call(walker, context, 0)
         return context
 
-    return entry(bind, "int64(int64, int64, int64, int64, int64, int64)", "nest_bind")
+    return direct(entry(bind, "int64(int64, int64, int64, int64, int64, int64, int64)", "nest_bind"))
 
 
-@functools.lru_cache(maxsize=4096)
-def template(plan: StridedPlan, loop: int, tasks: int) -> np.ndarray:
-    """A context over `plan` that lacks only the arrays and scalars."""
-    operands = len(plan.strides)
-    lead = max(0, 2 - len(plan.shape))
-    sizes = (1,) * lead + plan.shape
-    steps = [(0,) * lead + strides for strides in plan.strides]
-    ndim, (rows, columns) = len(sizes), sizes[-2:]
-    split = next((d for d, n in enumerate(sizes) if n >= 8 * tasks), sizes.index(max(sizes)))
-    if plan.kind == "transposed":
-        rows = columns = TILE
-    room = 8 * (2 * operands + 2 * ndim) + 64  # a line apart from the next task's
-    header = (loop, 0, operands, ndim, tasks, split, rows, columns, room)
-    words = (*header, *plan.offsets, *sizes, *(s[d] for d in range(ndim) for s in steps))
-    context = np.empty(len(words) + tasks * room // 8, np.int64)
-    context[: len(words)] = words
-    return context
+@dataclass(frozen=True, eq=False)
+class Nest:
+    """Inner loops (their address) over a plan; `itemsizes` are the operands'."""
+
+    plan: StridedPlan
+    loop: int
+    itemsizes: tuple[int, ...]
+    contexts: dict[int, np.ndarray] = field(default_factory=dict, repr=False)
+
+    @functools.cached_property
+    def turned(self) -> tuple[int, ...]:
+        """For each operand the width of its items, if tiles of it are to be transposed, else 0."""
+        if self.plan.kind != "transposed":
+            return (0,) * len(self.itemsizes)
+        steps = zip(self.plan.strides, self.itemsizes)
+        return tuple(w if s[-2] == w and abs(s[-1]) > w and w in MOVED else 0 for s, w in steps)
+
+    def context(self, tasks: int) -> np.ndarray:
+        """All of a context but the arrays and scalars."""
+        operands, lead = len(self.itemsizes), max(0, 2 - len(self.plan.shape))
+        sizes = (1,) * lead + self.plan.shape
+        steps = [(0,) * lead + strides for strides in self.plan.strides]
+        tile = [(TILE * w, w) if w else s[-2:] for s, w in zip(steps, self.turned)]
+        ndim, (high, wide) = len(sizes), (TILE, TILE) if self.plan.kind == "transposed" else sizes[-2:]
+        split = next((d for d, n in enumerate(sizes) if n >= 8 * tasks), sizes.index(max(sizes)))
+        buffers = TILE * TILE * sum(self.turned)
+        room = 8 * (2 * operands + 2 * ndim) + buffers + 2 * LINE  # a line apart from the next task's
+        header = (self.loop, 0, operands, ndim, tasks, split, high, wide, room)
+        turners = [turner(w) if w else 0 for w in self.turned]
+        strides = [s[d] for d in range(ndim) for s in steps] + [s[d] for d in range(2) for s in tile]
+        words = (*header, *self.plan.offsets, *turners, *sizes, *strides)
+        context = np.empty(len(words) + tasks * room // 8, np.int64)
+        context[: len(words)] = words
+        return context
+
+    def run(self, scalars: np.ndarray, out: np.ndarray, first: np.ndarray, second: np.ndarray, apart: bool) -> bool:
+        """Run, with scalars in the computing dtype; False, and nothing is done, where an input may overlap out.
+
+        `apart` says that none does, other than element for element.
+        """
+        small = self.plan.size < PARALLEL
+        tasks = 1 if small else threads.count()
+        if tasks not in self.contexts:
+            self.contexts[tasks] = self.context(tasks)
+        context, walker = self.contexts[tasks].copy(), _walker()
+        width, alone = 0 if apart else max(self.itemsizes), walker if small else 0
+        at = _binder()(id(context), id(scalars), id(out), id(first), id(second), width, alone)
+        if at and not small:
+            threads.launch(walker, at, tasks)
+        return at != 0
 
 
 def streamed(plan: StridedPlan, itemsize: int) -> bool:
     """Whether the output should be stored past the caches: large, and written in runs of whole lines."""
-    large = plan.kind in ("contiguous", "scalar") and plan.size * itemsize >= STREAMED
-    return large and plan.shape[-1] * itemsize >= 8 * LINE
-
-
-def run(plan: StridedPlan, loop: int, scalars: np.ndarray, out: np.ndarray, *inputs: np.ndarray) -> None:
-    """Run the loops at address `loop` over `plan`: out, one or two inputs, and the scalars in the computing dtype."""
-    if plan.kind == "empty":
-        return
-    small = plan.size < PARALLEL
-    tasks = 1 if small else threads.count()
-    context = template(plan, loop, tasks).copy()
-    at = _binder()(id(context), id(scalars), id(out), id(inputs[0]), id(inputs[-1]), _walker() if small else 0)
-    if not small:
-        threads.launch(_walker(), at, tasks)
+    large = plan.size * itemsize >= STREAMED and plan.kind != "transposed"
+    return large and plan.strides[0][-1] == itemsize and plan.shape[-1] * itemsize >= 8 * LINE

@@ -107,6 +107,8 @@ class _Emitter:
         self.columns = columns
         alone = [[w if p in (0, q) else 0 for p, w in enumerate(self.widths)] for q in self.operands if q]
         cases = [self.widths] + (alone if len(alone) > 1 else [])
+        if self.spec.streamed:
+            cases.append([self.widths[0]] + [None] * len(self.spec.inputs))
 
         def row(j, _):
             starts = [builder.add(b, builder.mul(j, s)) for b, s in zip(bases, outer)]
@@ -129,7 +131,8 @@ class _Emitter:
             return
         holds = ir.IntType(1)(1)
         for stride, step in zip(self.inner, cases[0]):
-            holds = builder.and_(holds, builder.icmp_signed("==", stride, I64(step)))
+            if step is not None:
+                holds = builder.and_(holds, builder.icmp_signed("==", stride, I64(step)))
         with builder.if_else(holds) as (then, otherwise):
             with then:
                 (self.lines if self.spec.streamed else self.span)(base, cases[0], I64(0), self.columns)
@@ -247,10 +250,10 @@ def word(typing, address):
 
 @intrinsic
 def set_word(typing, address, value):
-    """Store an int64 at `address`."""
+    """Store a number at `address`, in its own type."""
 
     def emit(context, builder, signature, args):
-        builder.store(args[1], builder.inttoptr(args[0], I64.as_pointer()))
+        builder.store(args[1], builder.inttoptr(args[0], args[1].type.as_pointer()))
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64), emit
+    return types.void(types.int64, value), emit
