@@ -89,6 +89,34 @@ def test_the_demos_gradient_is_the_losss(rng):
             assert gradient[index] == pytest.approx((high - low) / 2e-6, rel=1e-5, abs=1e-7)
 
 
+SIMULATED = """
+import numpy as np
+import nbkernels
+from nbkernels import demo
+
+results = []
+for ops, device in ((demo.NUMPY, demo.CPU), (nbkernels, demo.cuda_device())):
+    (x, t, _), _ = demo.split("float64")
+    p = demo.initial(3, 64, np.float64).map(device.put)
+    velocity = p.map(lambda array: device.put(np.zeros(array.shape)))
+    for batch in (slice(0, 5), slice(5, 10)):
+        demo.step(ops, device, p, velocity, device.put(x[batch]), device.put(t[batch]), 0.1)
+    results.append(p.map(device.get))
+for mine, numpys in zip(results[1].arrays(), results[0].arrays()):
+    np.testing.assert_allclose(mine, numpys, rtol=1e-12, atol=1e-14)
+print(demo._what_ran(demo.cuda_device(), 3, 5, "float64"))
+"""
+
+
+def test_the_demos_step_on_cuda():
+    """In Numba's simulator: two steps of the very program that trains on a GPU."""
+    command = [sys.executable, "-c", SIMULATED]
+    environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stderr
+    assert "dW1" in result.stdout
+
+
 def test_demo_without_a_gpu_says_so_in_one_line():
     environment = {k: v for k, v in os.environ.items() if k != "NUMBA_ENABLE_CUDASIM"} | {"CUDA_VISIBLE_DEVICES": ""}
     result = command("demo", "--device", "cuda", env=environment)
