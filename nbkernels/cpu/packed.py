@@ -116,10 +116,8 @@ def packed(out, x, a, b, beta, alpha, tiles: Tiles, dtype: str, workers: int) ->
     direct = csc == size and x != c
     cut, segments = k > kc, -(-k // SEGMENT)
     waiting = cut and not (direct and segments == 1), segments > 1 and not direct
-    # A panel of A that meets one L2 block of B only is packed by the thread that multiplies it, just before.
     fused = n <= tiles.nb
-    arows = workers * tile.mr if fused else _up(mc, tile.mr)
-    apanels, bpanels, plane = (size * count for count in (arows * kc, _up(nc, tile.nr) * kc, mc * nc))
+    apanels, bpanels, plane = buffers(m, n, k, tiles, size, workers)
     with _room(apanels + bpanels + plane * sum(waiting)) as room:
         scalars = np.array([alpha, beta], out.dtype)
         f = array("q", bytes(8 * WORDS))
@@ -140,6 +138,22 @@ def packed(out, x, a, b, beta, alpha, tiles: Tiles, dtype: str, workers: int) ->
                     panels = -(-f[M] // tile.mr)
                     _launch(_pack_block(tile), f, -(-f[N] // tile.nr) + (0 if fused else panels), workers)
                     _launch(_multiply_block(tile), f, panels * -(-f[N] // tiles.nb), workers)
+
+
+def buffers(m: int, n: int, k: int, tiles: Tiles, itemsize: int, workers: int) -> tuple[int, int, int]:
+    """Bytes for panels of A, for panels of B, and for one plane of waiting sums: all that a product needs beside out.
+
+    A: min(m, mc) * min(k, kc) items, or workers * mr * min(k, kc) where n <= nb: a panel of A that meets one block of B
+    only is packed by the thread that multiplies it, just before. B: min(n, nc) * min(k, kc) items. A plane of
+    min(m, mc) * min(n, nc) items is needed only where chains are cut (k > kc) and out cannot hold them: no contiguous
+    rows, in-place, or k > 4096; a second one for k > 4096 where out is in-place or has no contiguous rows.
+
+    >>> buffers(1500, 1500, 1500, Tiles(12, 32, 512, 512, 4092, 4096), 4, 2)
+    (3072000, 3080192, 9000000)
+    """
+    mc, nc, kc = min(m, tiles.mc), min(n, tiles.nc), min(k, tiles.kc)
+    rows = workers * tiles.mr if n <= tiles.nb else _up(mc, tiles.mr)
+    return tuple(_up(itemsize * count, 64) for count in (rows * kc, _up(nc, tiles.nr) * kc, mc * nc))
 
 
 def _operand(operand, m: int, n: int) -> tuple[int, int, int]:

@@ -1,0 +1,290 @@
+"""addmm and mm on the CPU: every path, every layout, exact where exact is possible, bit for bit in the stated order."""
+
+import itertools
+import tracemalloc
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import nbkernels
+from nbkernels.cpu import gemm, packed, tiles
+from tests import reference
+from tests.cases import GEMM_SHAPES, LAYOUTS, TRANSPOSES, bias_shapes, whole_numbers
+
+DTYPES = ("float32", "float64")
+
+
+def tiny(dtype):
+    """Legal tiles so small that little arrays cross every block edge: kc = 24, nb = 2 panels, mc and nc = 4 panels."""
+    base = tiles.default(dtype)
+    return tiles.Tiles(base.mr, base.nr, 24, 2 * base.nr, 4 * base.mr, 4 * base.nr)
+
+
+def paths(dtype, k):
+    """Every way to compute a product: as chosen, the packed path with default and tiny tiles."""
+    yield "chosen", lambda *args: gemm.gemm(*args)
+    yield "packed", lambda *args: gemm.gemm(*args, tiles.default(dtype))
+    yield "tiny tiles", lambda *args: gemm.gemm(*args, tiny(dtype))
+
+
+def operands(rng, m, n, k, dtype, la="C", lb="C", numbers=whole_numbers):
+    return LAYOUTS[la](numbers(rng, (m, k), dtype)), LAYOUTS[lb](numbers(rng, (k, n), dtype))
+
+
+def normal(rng, shape, dtype):
+    return rng.standard_normal(shape).astype(dtype)
+
+
+def blank(m, n, dtype, layout="C"):
+    return LAYOUTS[layout](np.full((m, n), np.nan, dtype))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", GEMM_SHAPES, ids=lambda s: "x".join(map(str, s)))
+def test_every_path_is_exact_on_whole_numbers(rng, shape, dtype):
+    m, n, k = shape
+    for la, lb in TRANSPOSES.values():
+        a, b = operands(rng, m, n, k, dtype, la, lb)
+        product = a.astype(np.int64) @ b.astype(np.int64)
+        x = whole_numbers(rng, (m, n), dtype)
+        for name, path in paths(dtype, k):
+            for layout in ("C", "F"):
+                out = blank(m, n, dtype, layout)
+                path(out, None, a, b, 0, 1)
+                np.testing.assert_array_equal(out, product, f"{name} {la}{lb} {layout}")
+                path(out, x, a, b, 3, -2)
+                np.testing.assert_array_equal(out, 3 * x - 2 * product, f"{name} {la}{lb} {layout}")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_layout_of_every_operand(rng, dtype):
+    m, n, k = 29, 67, 31
+    for (la, lb, lc), (name, path) in itertools.product(itertools.product(LAYOUTS, repeat=3), paths(dtype, k)):
+        a, b = operands(rng, m, n, k, dtype, la, lb)
+        out = blank(m, n, dtype, lc)
+        path(out, None, a, b, 0, 1)
+        np.testing.assert_array_equal(out, a.astype(int) @ b.astype(int), f"{name} {la} {lb} {lc}")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_bias_in_every_layout(rng, dtype):
+    m, n, k = 26, 70, 30
+    a, b = operands(rng, m, n, k, dtype)
+    product = a.astype(int) @ b.astype(int)
+    outs = ("C", "F", "every other")
+    for shape, layout, (name, path), lc in itertools.product(bias_shapes(m, n), LAYOUTS, paths(dtype, k), outs):
+        x = LAYOUTS[layout](whole_numbers(rng, shape, dtype)) if shape else whole_numbers(rng, shape, dtype)
+        out = blank(m, n, dtype, lc)
+        path(out, np.asarray(x), a, b, 2, 3)
+        np.testing.assert_array_equal(out, 2 * x + 3 * product, f"{name} {shape} {layout} {lc}")
+
+
+def repeated(matrix, axis):
+    """The first row or column in place of all, by a stride of 0."""
+    if axis is None or matrix.shape[axis] == 0:
+        return matrix
+    return np.broadcast_to(matrix.take([0], axis), matrix.shape)
+
+
+@given(data=st.data())
+@settings(max_examples=150)
+def test_addmm_against_integers(data):
+    dtype = data.draw(st.sampled_from(DTYPES))
+    m, n, k = (data.draw(st.integers(0, 45)) for _ in range(3))
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    a, b = operands(rng, m, n, k, dtype, *(data.draw(st.sampled_from(sorted(LAYOUTS))) for _ in range(2)))
+    a, b = (repeated(matrix, data.draw(st.sampled_from([None, None, None, 0, 1]))) for matrix in (a, b))
+    x = whole_numbers(rng, data.draw(st.sampled_from(bias_shapes(m, n))), dtype)
+    beta, alpha = (data.draw(st.integers(-3, 3)) for _ in range(2))
+    expected = beta * x.astype(np.int64) + alpha * (a.astype(np.int64) @ b.astype(np.int64))
+    np.testing.assert_array_equal(nbkernels.addmm(x, a, b, beta=beta, alpha=alpha), expected)
+    out = blank(m, n, dtype, data.draw(st.sampled_from(sorted(LAYOUTS))))
+    assert nbkernels.addmm(x, a, b, beta=beta, alpha=alpha, out=out) is out
+    np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_bits_are_the_stated_chain(rng, dtype):
+    """float64's reference is exact fractions, hence small."""
+    shapes = [(5, 7, 60), (1, 9, 33), (13, 1, 40)]
+    shapes += [(3, 5, 4097), (2, 40, 700), (14, 35, 513), (2, 3, 9001)] if dtype == "float32" else [(2, 2, 4099)]
+    for m, n, k in shapes:
+        a, b = operands(rng, m, n, k, dtype, numbers=normal)
+        x = normal(rng, (m, n), dtype)
+        expected = reference.addmm(x, a, b, 0.7, -1.3)
+        for (la, lb), lc, (name, path) in itertools.product(TRANSPOSES.values(), "CF", paths(dtype, k)):
+            out = blank(m, n, dtype, lc)
+            path(out, x, LAYOUTS[la](a), LAYOUTS[lb](b), 0.7, -1.3)
+            np.testing.assert_array_equal(out, expected, f"{name} {la}{lb} {lc} {m}x{n}x{k}")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_bits_do_not_depend_on_tiles_threads_or_company(rng, dtype):
+    m, n, k = 150, 210, 5000
+    a, b = operands(rng, m, n, k, dtype, numbers=normal)
+    x = normal(rng, (n,), dtype)
+    expected = nbkernels.addmm(x, a, b)
+    available = numba.get_num_threads()
+    for workers, choice in itertools.product({1, available}, [tiny(dtype), *tiles.candidates(dtype)]):
+        numba.set_num_threads(workers)
+        try:
+            out = blank(m, n, dtype)
+            gemm.gemm(out, x, a, b, 1, 1, choice)
+        finally:
+            numba.set_num_threads(available)
+        np.testing.assert_array_equal(out, expected, f"{choice}, {workers} threads")
+    for rows, columns in ((slice(3, 4), slice(None)), (slice(None), slice(7, 8)), (slice(5, 25), slice(100, 117))):
+        part = nbkernels.addmm(x[columns], a[rows], b[:, columns])
+        np.testing.assert_array_equal(part, expected[rows, columns])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(64, 64, 64), (33, 65, 1000), (3, 5, 20000), (300, 310, 320)])
+def test_error_is_within_the_bound(rng, shape, dtype):
+    m, n, k = shape
+    a, b = operands(rng, m, n, k, dtype, numbers=normal)
+    x = normal(rng, (m, n), dtype)
+    # alpha and beta are rounded to the dtype first: part of the input, not of the error.
+    beta, alpha = (float(np.dtype(dtype).type(s)) for s in (0.3, 1.7))
+    exact = beta * x.astype(np.longdouble) + alpha * (a.astype(np.longdouble) @ b.astype(np.longdouble))
+    error = abs(nbkernels.addmm(x, a, b, beta=beta, alpha=alpha) - exact)
+    assert (error <= reference.bound(a, b, x, beta, alpha)).all()
+
+
+@pytest.mark.parametrize("zero", [0, 0.0, -0.0, False])
+@pytest.mark.parametrize("n", [5, 200])
+def test_beta_zero_never_reads_self(rng, zero, n):
+    a, b = operands(rng, n, n, n, "float32")
+    for poison in (np.nan, np.inf):
+        result = nbkernels.addmm(np.full(n, poison, np.float32), a, b, beta=zero)
+        np.testing.assert_array_equal(result, a @ b)
+        own = np.full((n, n), poison, np.float32)
+        nbkernels.addmm_(own, a, b, beta=zero)
+        np.testing.assert_array_equal(own, a @ b)
+
+
+@pytest.mark.parametrize("n", [5, 200])
+def test_alpha_zero_never_reads_the_matrices(rng, n):
+    poison, x = np.full((n, n), np.nan, np.float32), whole_numbers(rng, (n,), "float32")
+    for alpha in (0, -0.0, False):
+        np.testing.assert_array_equal(nbkernels.addmm(x, poison, poison, alpha=alpha, beta=2), np.tile(2 * x, (n, 1)))
+    np.testing.assert_array_equal(nbkernels.addmm(poison, poison, poison, alpha=0, beta=0), np.zeros((n, n)))
+
+
+def test_nan_and_inf_go_where_they_belong():
+    a = np.ones((40, 40), np.float32)
+    b = a.copy()
+    a[3, 5], b[7, 9] = np.nan, np.inf
+    for out in (nbkernels.mm(a, b), nbkernels.mm(np.asfortranarray(a), b)):
+        assert np.isnan(out[3]).all()
+        assert not np.isnan(np.delete(out, 3, 0)).any()
+        assert np.isinf(np.delete(out, 3, 0)[:, 9]).all()
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(0, 3, 4), (3, 0, 4), (0, 0, 0), (3, 4, 0), (200, 200, 0)])
+def test_empty_sizes(m, n, k):
+    a, b, x = np.ones((m, k)), np.ones((k, n)), np.full((m, n), 7.0)
+    np.testing.assert_array_equal(nbkernels.addmm(x, a, b, beta=0.5), 0.5 * x)
+    np.testing.assert_array_equal(nbkernels.addmm(x * np.nan, a, b, beta=0), np.zeros((m, n)))
+    np.testing.assert_array_equal(nbkernels.mm(a, b), np.zeros((m, n)))
+
+
+@pytest.mark.parametrize("n", [9, 130])
+def test_only_out_is_written(rng, n):
+    a, b = operands(rng, n, n, n, "float32")
+    for array in (a, b):
+        array.flags.writeable = False
+    room = np.full((3 * n, 3 * n), 77, np.float32)
+    for out in (room[n : 2 * n, n : 2 * n], room.T[n : 2 * n, n : 2 * n], room[n // 2 : n // 2 + 2 * n : 2, ::3][:n]):
+        room[...] = 77
+        before = np.ones(room.shape, bool)
+        offset = (out.__array_interface__["data"][0] - room.__array_interface__["data"][0]) // room.itemsize
+        mark = np.lib.stride_tricks.as_strided(before.ravel()[offset:], out.shape, [s // 4 for s in out.strides])
+        mark[...] = False
+        nbkernels.addmm(a, a, b, out=out)
+        np.testing.assert_array_equal(out, a + a @ b)
+        assert (room[before] == 77).all()
+
+
+@pytest.mark.parametrize("n", [12, 150])
+def test_out_may_overlap_the_inputs(rng, n):
+    room = whole_numbers(rng, (2 * n, 2 * n), "float32")
+    for pick in (
+        lambda r: (r[:n, :n], r[n:, n:], r[:n, :n]),  # out is mat1
+        lambda r: (r[:n, :n], r[n:, n:], r[n:, n:].T),  # out is mat2, transposed
+        lambda r: (r[:n, :n], r[n:, n:], r[1 : n + 1, 1 : n + 1]),  # out is mat1, shifted
+        lambda r: (r[:n, :n], r[:n, :n], r[:n, :n][::-1]),  # all three, out reversed
+    ):
+        mine, plain = room.copy(), room.copy()
+        a, b, out = pick(mine)
+        ra, rb, rout = pick(plain)
+        expected = rout + ra @ rb
+        assert nbkernels.addmm(out, a, b, out=out) is out
+        np.testing.assert_array_equal(out, expected)
+    for x in (lambda o: o[::-1], lambda o: o[0], lambda o: o[:, :1], lambda o: o.T):  # self overlaps out otherwise
+        out = room[:n, :n].copy()
+        expected = x(out) + room[:n, n:] @ room[n:, :n]
+        nbkernels.addmm(x(out), room[:n, n:], room[n:, :n], out=out)
+        np.testing.assert_array_equal(out, expected)
+
+
+def test_fields_of_packed_records(rng):
+    """Strides that are no multiple of the item size."""
+    records = np.zeros((30, 30), np.dtype([("tag", "u1"), ("value", "f4")]))
+    records["value"] = whole_numbers(rng, (30, 30), "float32")
+    a = records["value"]
+    np.testing.assert_array_equal(nbkernels.mm(a, a), a.copy() @ a.copy())
+    nbkernels.mm(np.ones((30, 30), np.float32), np.ones((30, 30), np.float32), out=a)
+    assert (a == 30).all()
+    assert (records["tag"] == 0).all()
+
+
+def test_huge_broadcast_operands():
+    """0 strides: the arrays are far larger than memory, and nothing copies them whole."""
+    one = np.ones(1, np.float32)
+    a, b = np.broadcast_to(one, (2, 3_000_000)), np.broadcast_to(one, (3_000_000, 3))
+    np.testing.assert_array_equal(nbkernels.mm(a, b), np.full((2, 3), 3e6))
+
+
+def peak(call):
+    """Bytes that a call holds at its worst, kept pack buffers included."""
+    packed._rooms.clear()
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_memory_is_the_pack_buffers(rng, dtype):
+    """Y = X W', dX = dY W, dW = dY' X at 1500: out and the documented buffers, less than one transposed copy."""
+    n = 1500
+    x, w = (normal(rng, (n, n), dtype) for _ in range(2))
+    out = np.empty((n, n), dtype)
+    choice = tiles.default(dtype)
+    nbkernels.mm(x, w, out=out)
+    for a, b in ((x, w.T), (x, w), (x.T, w)):
+        used = peak(lambda: nbkernels.mm(a, b, out=out))  # noqa: B023
+        room = sum(packed.buffers(n, n, n, choice, out.itemsize, numba.get_num_threads())[:2])
+        assert used <= room + 20_000
+        assert used < x.nbytes
+
+
+def test_tiles_that_cannot_be_used_say_why():
+    out, a = np.ones((8, 8), np.float32), np.ones((8, 8), np.float32)
+    base = tiles.default("float32")
+    with pytest.raises(ValueError, match="vector registers"):
+        gemm.gemm(out, None, a, a, 0, 1, tiles.Tiles(40, base.nr, 24, base.nr, 40, base.nr))
+    with pytest.raises(ValueError, match="multiple"):
+        gemm.gemm(out, None, a, a, 0, 1, tiles.Tiles(base.mr, base.nr + 1, 24, base.nr, base.mr, base.nr))
+    assert (out == 1).all()
+
+
+def test_describe_names_path_tiles_and_threads():
+    assert str(gemm.describe(4, 4, 4)).startswith("small ")
+    assert str(gemm.describe(2048, 2048, 2048)).startswith(f"packed {tiles.default('float32')}")
