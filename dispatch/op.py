@@ -103,13 +103,12 @@ class Op:
         if row.row is None:
             has = [k for k in keys.devices() if self.table.row(k).row is not None]
             raise MissingKernelError(f"{name} has no kernel for {key}; it has {', '.join(has) or 'none'}")
-        kernel = resolve(row.row.kernel)
         with lead.adapter.guard(lead.device) if self.device_guard else nullcontext():
             if row.reason == "fallback":
-                return kernel(self, args, out)
+                return resolve(row.row.kernel)(self, args, out)
             if not self.structured:
-                return kernel(*each(slots, lambda operand: operand.value))
-            return self.run(name, kernel, row, slots, lead, target, in_place)
+                return resolve(row.row.kernel)(*each(slots, lambda operand: operand.value))
+            return self.run(name, row, slots, lead, target, in_place)
 
     def enrol(self, types):
         """The fast path for these types where there is one that was not tried yet; later calls find it in `entries`."""
@@ -190,7 +189,7 @@ class Op:
     def joins(operand):
         return operand.device.key == keys.CPU and operand.spec.shape == ()
 
-    def run(self, name, kernel, row, slots, lead, target, in_place):
+    def run(self, name, row, slots, lead, target, in_place):
         """A structured call: meta says what comes out, the kernel writes it."""
         result = self.structured(*each(slots, lambda operand: operand.spec))
         if target is not None:
@@ -206,7 +205,7 @@ class Op:
             out, adapter = target.value, target.adapter
         if 0 not in result.shape and row.reason != "structured":
             taken = [slots[i] for i in self.kernel_arguments]
-            kernel(adapter.view(out), *each(taken, lambda operand: self.view(operand, lead)))
+            resolve(row.row.kernel)(adapter.view(out), *each(taken, lambda operand: self.view(operand, lead)))
         return out if target else adapter.wrap(out, lead.value)
 
     @staticmethod
