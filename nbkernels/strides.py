@@ -180,3 +180,51 @@ def _transposed(loops: list[tuple[int, list[int]]]) -> int | None:
         if far > LINE and near[0] < far:
             return near[1]
     return None
+
+
+@dataclass(frozen=True)
+class ReducePlan:
+    """Loops of a sum: over the output's elements (`kept`: output first, then input), and over the terms of each.
+
+    The terms of an element are counted in C order of the reduced dimensions, whatever their strides: `sizes` and
+    `steps`, outermost first, coalesced.
+    """
+
+    kept: StridedPlan
+    sizes: Sizes
+    steps: Sizes
+
+    @property
+    def terms(self) -> int:
+        return math.prod(self.sizes)
+
+    def __str__(self) -> str:
+        terms = " x ".join(map(str, self.sizes)) or "1"
+        return f"sum of {terms} by {self.steps}, kept {self.kept}"
+
+
+@lru_cache(maxsize=4096)
+def reduce_plan(shapes: tuple[Sizes, Sizes], strides: tuple[Sizes, Sizes], itemsize: int) -> ReducePlan:
+    """Plan the sum of an input (second) into an output (first) that broadcasts to it; both have elements.
+
+    >>> print(reduce_plan(((3,), (5, 2, 3)), ((4,), (24, 12, 4)), 4))
+    sum of 10 by (12,), kept contiguous 3: out (4,), in1 (4,)
+    """
+    (target, shape), (to, steps) = shapes, strides
+    lead = len(shape) - len(target)
+    to = broadcast_strides(shape, target, to)
+    target = (1,) * lead + target
+    kept = [d for d, n in enumerate(target) if n == shape[d]]
+    terms: list[tuple[int, int]] = []
+    for d, n in enumerate(shape):
+        if d in kept or n == 1:
+            continue
+        if terms and terms[-1][1] == n * steps[d]:
+            terms[-1] = (terms[-1][0] * n, steps[d])
+        else:
+            terms.append((n, steps[d]))
+    size = tuple(shape[d] for d in kept)
+    # The input leads: its order makes neighbours of the output's elements, and their sums share its cache lines.
+    loops = plan((size, size), (tuple(steps[d] for d in kept), tuple(to[d] for d in kept)), (itemsize, itemsize))
+    loops = StridedPlan(loops.shape, loops.strides[::-1], loops.offsets[::-1], loops.kind)
+    return ReducePlan(loops, tuple(n for n, _ in terms), tuple(s for _, s in terms))

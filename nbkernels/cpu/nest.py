@@ -94,7 +94,7 @@ def _walker() -> int:
 
 
 @functools.cache
-def _binder():
+def binder():
     def bind(context, scalars, out, first, second, width, walker):
         """Add the arrays' addresses to the context's offsets; walk at once if given a walker. The context's address.
 
@@ -167,7 +167,7 @@ class Nest:
             self.contexts[tasks] = self.context(tasks)
         context, walker = self.contexts[tasks].copy(), _walker()
         width, alone = 0 if apart else max(self.itemsizes), walker if small else 0
-        at = _binder()(id(context), id(scalars), id(out), id(first), id(second), width, alone)
+        at = binder()(id(context), id(scalars), id(out), id(first), id(second), width, alone)
         if at and not small:
             threads.launch(walker, at, tasks)
         return at != 0

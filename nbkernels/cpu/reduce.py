@@ -1,0 +1,222 @@
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from ..jit.address import scratch
+from ..jit.cache import compiled, jit
+from ..jit.loops import LINE, call_loop, set_word, word
+from ..jit.turn import MOVED, TILE, call_turn, turner
+from ..strides import reduce_plan
+from . import threads
+from .elementwise import loop
+from .nest import PARALLEL, binder
+
+BLOCK, LANES = 256, 16
+# Elements summed side by side: the 16 rows of their partial sums are 16 KB of float32.
+WIDE = 256
+# Elements in a row from which on a row is worth it; else blocks of one element, TILE of them, are summed side by side.
+NARROW = 16
+
+# The context: words in the order of these names, then for each kept dimension size, output and input stride, for each
+# reduced one size and stride, then room for each task. NEUTRAL and OUT are where the binder puts addresses.
+ADD, NEUTRAL, JOBS, TASKS, TURNER, WIDTH, CHUNK, GROUPED, ROOM, OUT, IN, _, KEPT, REDUCED, TERMS, HEADER = range(
+    0, 128, 8
+)
+
+
+@jit
+def _plus(add, cell, out, x, y, rows, columns, ro, rx, ry, co, cx, cy):
+    """out[j, i] = x[j, i] + y[j, i], by row and column steps; as one row where all of them are adjacent."""
+    if ro == columns * co and rx == columns * cx and ry == columns * cy:
+        rows, columns = 1, rows * columns
+    values = (out, x, y, ro, rx, ry, co, cx, cy)
+    for p in range(9):
+        set_word(cell + 8 * p, values[p])
+    call_loop(add, cell, rows, columns, cell + 24, cell + 48, 0)
+
+
+@jit
+def _block(context, cell, x, first, length, columns, step, partial, target):
+    """Sums of `length` terms from `first` on, of `columns` elements `step` bytes apart, to a row at `target`."""
+    add, turn, width, neutral = (
+        word(context + ADD),
+        word(context + TURNER),
+        word(context + WIDTH),
+        word(context + NEUTRAL),
+    )
+    dimensions = word(context + REDUCED)
+    inner = context + HEADER + 24 * word(context + KEPT) + 16 * (dimensions - 1)
+    longest, pace = word(inner), word(inner + 8)
+    pitch = columns * width
+    buffer = partial + LANES * pitch
+    lanes = LANES
+    while lanes // 2 >= length:  # partial sums without terms change nothing
+        lanes //= 2
+    _plus(add, cell, partial, neutral, neutral, 1, lanes * columns, 0, 0, 0, width, 0, 0)
+    k = 0
+    while k < length:
+        rest, at = (first + k) // longest, x + (first + k) % longest * pace
+        run = min(length - k, longest - (first + k) % longest)
+        for d in range(1, dimensions):
+            size = word(inner - 16 * d)
+            at += rest % size * word(inner - 16 * d + 8)
+            rest //= size
+        row_step, column_step = pace, step
+        if turn != 0:
+            run = min(run, TILE)
+            call_turn(turn, at, step, buffer, run, columns)
+            at, row_step, column_step = buffer, TILE * width, width
+        done = 0
+        while done < run:  # rows of terms onto the rows of partial sums that are their turn
+            lane = (k + done) % LANES
+            rows, to = min(LANES - lane, run - done), partial + lane * pitch
+            y = at + done * row_step
+            _plus(add, cell, to, to, y, rows, columns, pitch, pitch, row_step, width, width, column_step)
+            done += rows
+        k += run
+    if lanes == 1:
+        _plus(add, cell, target, partial, neutral, 1, columns, 0, 0, 0, width, width, 0)
+    half = lanes // 2
+    while half > 0:
+        out = partial if half > 1 else target
+        _plus(add, cell, out, partial, partial + half * pitch, 1, half * columns, 0, 0, 0, width, width, width)
+        half //= 2
+
+
+@jit
+def _merge(context, cell, stack, top, count, columns):
+    """Add the pairs that are complete after `count` sums were pushed; the new top."""
+    add, width = word(context + ADD), word(context + WIDTH)
+    pitch = word(context + CHUNK) * width
+    while count % 2 == 0:
+        x = stack + (top - 2) * pitch
+        _plus(add, cell, x, x, x + pitch, 1, columns, 0, 0, 0, width, width, width)
+        top -= 1
+        count //= 2
+    return top
+
+
+@jit
+def _sums(context, cell, x, columns, step, out, out_step, room):
+    """Sums of all terms of `columns` elements, `step` bytes apart in x and `out_step` in out."""
+    add, width, terms = word(context + ADD), word(context + WIDTH), word(context + TERMS)
+    pitch = word(context + CHUNK) * width
+    stack, row, partial = room, room + 64 * pitch, room + 64 * pitch + 2 * TILE * 8
+    top, start = 0, 0
+    if word(context + GROUPED) != 0:  # one element, one loop of terms: blocks side by side
+        pace = word(context + HEADER + 24 * word(context + KEPT) + 8)
+        for group in range((terms // BLOCK + TILE - 1) // TILE):
+            blocks = min(TILE, terms // BLOCK - group * TILE)
+            _block(context, cell, x + start * pace, 0, BLOCK, blocks, BLOCK * pace, partial, row)
+            start += blocks * BLOCK
+            if blocks == TILE:
+                half, y = TILE // 2, row
+                while half > 0:
+                    z = stack + top * pitch if half == 1 else (row + TILE * 8 if y == row else row)
+                    _plus(add, cell, z, y, y + width, 1, half, 0, 0, 0, width, 2 * width, 2 * width)
+                    y = z
+                    half //= 2
+                top = _merge(context, cell, stack, top + 1, group + 1, 1)
+            else:
+                for b in range(blocks):
+                    z, neutral = stack + top * pitch, word(context + NEUTRAL)
+                    _plus(add, cell, z, row + b * width, neutral, 1, 1, 0, 0, 0, width, width, 0)
+                    top = _merge(context, cell, stack, top + 1, b + 1, 1)
+    count = start // BLOCK % TILE if word(context + GROUPED) != 0 else 0
+    while start < terms:
+        length = min(BLOCK, terms - start)
+        _block(context, cell, x, start, length, columns, step, partial, stack + top * pitch)
+        start += length
+        count += 1
+        top = _merge(context, cell, stack, top + 1, count, columns) if length == BLOCK else top + 1
+    while top > 1:
+        y = stack + (top - 2) * pitch
+        _plus(add, cell, y, y, y + pitch, 1, columns, 0, 0, 0, width, width, width)
+        top -= 1
+    _plus(add, cell, out, stack, word(context + NEUTRAL), 1, columns, 0, 0, 0, out_step, width, 0)
+
+
+def _walk(context, task):
+    """The task's share of the jobs: chunks of the innermost kept dimension, for each place in the outer ones."""
+    chunk, kept, jobs, tasks = word(context + CHUNK), word(context + KEPT), word(context + JOBS), word(context + TASKS)
+    dims = context + HEADER
+    inner = dims + 24 * (kept - 1)
+    length, out_step, step = word(inner), word(inner + 8), word(inner + 16)
+    room = dims + 24 * kept + 16 * word(context + REDUCED) + task * word(context + ROOM)
+    cell = scratch(128)
+    for job in range(jobs * task // tasks, jobs * (task + 1) // tasks):
+        chunks = (length + chunk - 1) // chunk
+        first, rest = job % chunks * chunk, job // chunks
+        out, x = word(context + OUT) + first * out_step, word(context + IN) + first * step
+        for d in range(kept - 2, -1, -1):
+            i = rest % word(dims + 24 * d)
+            rest //= word(dims + 24 * d)
+            out += i * word(dims + 24 * d + 8)
+            x += i * word(dims + 24 * d + 16)
+        _sums(context, cell, x, min(chunk, length - first), step, out, out_step, room)
+
+
+@functools.cache
+def _walker() -> int:
+    return compiled(_walk, "void(int64, int64)", "reduce_walk")
+
+
+@functools.lru_cache(maxsize=4096)
+def _context(shapes, strides, dtype: np.dtype, tasks: int) -> np.ndarray:
+    """All of a context but the addresses."""
+    loops = reduce_plan(shapes, strides, dtype.itemsize)
+    lead = () if loops.kept.shape else (1,)
+    kept = (*lead, *loops.kept.shape)
+    to, steps = ((0,) * len(lead) + s for s in loops.kept.strides)
+    sizes, paces = loops.sizes or (1,), loops.steps or (0,)
+    width = dtype.itemsize
+    grouped = kept[-1] < NARROW and len(sizes) == 1 and loops.terms >= 2 * BLOCK
+    apart = BLOCK * paces[-1] if grouped else steps[-1]  # of what is summed side by side
+    turned = width in MOVED and paces[-1] == width and apart != width
+    chunk = 1 if grouped else TILE if turned else WIDE
+    chunk = min(chunk, kept[-1])
+    side = TILE if grouped else chunk
+    # a stack of row sums, two rows of pairs, partial sums, a tile; a line apart from the next task's
+    room = 64 * chunk * width + 2 * TILE * 8 + LANES * side * width + TILE * TILE * width + 2 * LINE
+    room = (room + LINE) // 8 * 8
+    jobs = -(-kept[-1] // chunk) * int(np.prod(kept[:-1], dtype=int))
+    header = (
+        loop("add", dtype, dtype, dtype),
+        0,
+        jobs,
+        tasks,
+        turner(width) if turned else 0,
+        width,
+        chunk,
+        grouped,
+        room,
+    )
+    dims = [v for d in zip(kept, to, steps) for v in d] + [v for d in zip(sizes, paces) for v in d]
+    words = (*header, *loops.kept.offsets, 0, len(kept), len(sizes), loops.terms, *dims)
+    context = np.empty(len(words) + tasks * room // 8, np.int64)
+    context[: len(words)] = words
+    return context
+
+
+# What changes no number it is added to: -0.0 keeps the sign of a zero.
+@functools.cache
+def _neutral(dtype: np.dtype) -> np.ndarray:
+    return np.full(1, -0.0 if dtype.kind == "f" else 0, dtype)
+
+
+def sum_to(out, self, size=None) -> None:
+    """out = self summed to out's shape; `size`, which is that shape, is not read. Integers wrap."""
+    if self.size == 0:
+        out[...] = 0
+        return
+    if np.may_share_memory(out, self):
+        self = self.copy()
+    tasks = threads.count() if self.size >= PARALLEL else 1
+    context = _context((out.shape, self.shape), (out.strides, self.strides), self.dtype, tasks).copy()
+    neutral, walker = _neutral(self.dtype), _walker()
+    alone = walker if self.size < PARALLEL else 0
+    at = binder()(id(context), id(neutral), id(out), id(self), id(self), 0, alone)
+    if not alone:
+        threads.launch(walker, at, tasks)
