@@ -13,17 +13,27 @@ import tempfile
 import time
 from pathlib import Path
 
-# OpenBLAS's threads spin for 2**26 clock ticks after a call, 20 to 30 ms, and take a core from whoever is timed next:
-# at n = 1024 on 2 cores that made the next one 4 times slower (2026-11).
-SPIN = 0.05
+
+def settle(limit=0.5):
+    """Return when the other threads of this process sleep, or after `limit` seconds.
+
+    OpenBLAS's threads spin for 2**28 clock ticks after a call, 0.1 s, and take a core from whoever is timed next: at
+    n = 1024 on 2 cores that made the next product 4 times slower (2026-11).
+    """
+    end = time.perf_counter() + limit
+    while time.perf_counter() < end:
+        before = time.process_time()  # of all threads
+        time.sleep(0.005)
+        if time.process_time() - before < 0.001:
+            return
 
 
-def medians(calls, *, seconds=0.2, rounds=5, pause=SPIN, progress=iter):
+def medians(calls, *, seconds=0.2, rounds=5, progress=iter):
     """{name: median seconds of one call}, from {name: call}: timed in turns, `rounds` times, after two calls each.
 
     Turns, because machine speed drifts: two things timed one after the other are not compared. A turn repeats its call
-    until about seconds / rounds / len(calls) have gone by, so that short calls are not lost in the clock. Before come
-    `pause` seconds, in which the threads of the turn before go to sleep, and one call that is not timed.
+    until about seconds / rounds / len(calls) have gone by, so that short calls are not lost in the clock. Before it
+    threads settle, and one call is not timed.
     """
     repeats = {}
     for name, call in calls.items():
@@ -36,7 +46,7 @@ def medians(calls, *, seconds=0.2, rounds=5, pause=SPIN, progress=iter):
     for _ in progress(range(rounds)):
         for name, call in calls.items():
             turns = range(repeats[name])
-            time.sleep(pause)
+            settle()
             call()
             start = time.perf_counter()
             for _ in turns:
@@ -97,7 +107,7 @@ class Store:
 def winner(key, candidates, call, store=None, **timing):
     """(candidate, {candidate: seconds}): the fastest of `candidates` when call(candidate) is timed; kept in `store`.
 
-    >>> fastest, seconds = winner("sleep", [0.02, 0.001], time.sleep, seconds=0.1, rounds=3, pause=0)
+    >>> fastest, seconds = winner("sleep", [0.02, 0.001], time.sleep, seconds=0.1, rounds=3)
     >>> fastest
     0.001
     """

@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import os
+import threading
 import time
 from dataclasses import dataclass
 
@@ -24,10 +25,25 @@ def store(tmp_path):
 
 def test_medians_run_in_turns():
     order = []
-    times = tune.medians({"a": lambda: order.append("a"), "b": lambda: order.append("b")}, seconds=0, rounds=3, pause=0)
+    times = tune.medians({"a": lambda: order.append("a"), "b": lambda: order.append("b")}, seconds=0, rounds=3)
     assert order == ["a"] * 2 + ["b"] * 2 + ["a", "a", "b", "b"] * 3
     assert set(times) == {"a", "b"}
     assert all(t > 0 for t in times.values())
+
+
+def test_settle_waits_for_threads_that_spin():
+    def spin(end):
+        while time.perf_counter() < end:
+            pass
+
+    end = time.perf_counter() + 0.2
+    thread = threading.Thread(target=spin, args=(end,))
+    thread.start()
+    tune.settle(limit=0.05)
+    assert time.perf_counter() < end  # no longer than it may
+    tune.settle(limit=10)
+    assert end < time.perf_counter() < end + 5
+    thread.join()
 
 
 def test_winner_is_the_fastest(store):
