@@ -341,7 +341,8 @@ def outcome(function, args, keywords, out):
     except (ValueError, TypeError, OverflowError) as error:
         return type(error), str(error), None if out is None else out.tobytes()
     assert out is None or result is out
-    return result.shape, result.dtype, result.strides if result.size else (), result.tobytes()
+    steps = [stride for n, stride in zip(result.shape, result.strides) if n > 1 and result.size]  # others mean nothing
+    return result.shape, result.dtype, steps, result.tobytes()
 
 
 def clone(x, writeable=True):
