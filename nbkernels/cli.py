@@ -148,7 +148,7 @@ def _tune(args):
 
 
 def _warmup(args):
-    """Compile every CPU kernel into the cache, so that no later process waits."""
+    """Compile the CPU kernels of float32 and float64 into the cache, so that no later process waits."""
     from nbkernels import warmup
 
     warmup.run()

@@ -1,11 +1,13 @@
-"""Compile every CPU kernel into the cache: `python -m nbkernels warmup`."""
+"""Compile the CPU kernels of float32 and float64 into the cache: `python -m nbkernels warmup`."""
 
+import functools
 import time
 
 import numpy as np
 from tqdm import tqdm
 
 import nbkernels
+from nbkernels.cpu import nest
 
 DTYPES = "float32", "float64"
 # One size for each path of a product: called from Python at once, the small path, the packed five loops.
@@ -17,23 +19,17 @@ def calls(dtype):
     for n in PRODUCTS:
         a, bias = np.ones((n, n), dtype), np.ones(n, dtype)
         for layout, mat1, mat2 in (("NN", a, a), ("NT", a, a.T), ("TN", a.T, a), ("TT", a.T, a.T)):
-            yield f"addmm {n} {layout} {dtype}", lambda x=mat1, y=mat2, bias=bias: nbkernels.addmm(bias, x, y)
-            yield f"mm {n} {layout} {dtype}", lambda x=mat1, y=mat2: nbkernels.mm(x, y)
+            yield f"addmm {n} {layout} {dtype}", functools.partial(nbkernels.addmm, bias, mat1, mat2)
+            yield f"mm {n} {layout} {dtype}", functools.partial(nbkernels.mm, mat1, mat2)
     square, row = np.ones((64, 64), dtype), np.ones(64, dtype)
-    large = np.ones(1 << 21, dtype)  # above the sizes that one thread works through
+    large = np.ones(nest.STREAMED // np.dtype(dtype).itemsize, dtype)  # threads share it, its stores stream
+    operands = (square, square), (square, row), (square, square.T), (square[::2, ::2], 2), (2, row), (large, large)
     for name in ("add", "subtract", "multiply", "divide", "maximum", "minimum"):
-        op = getattr(nbkernels, name)
-        for x, y in (
-            (square, square),
-            (square, row),
-            (square, square.T),
-            (square[::2, ::2], 2),
-            (2, row),
-            (large, large),
-        ):
-            yield f"{name} {dtype}", lambda op=op, x=x, y=y: op(x, y)
+        for scale in ({}, {"alpha": 0.5}) if name in ("add", "subtract") else ({},):
+            op = functools.partial(getattr(nbkernels, name), **scale)
+            yield from ((f"{name} {dtype}", functools.partial(op, *pair)) for pair in operands)
     for x, shape in ((square, ()), (square, (64,)), (square, (64, 1)), (large, ())):
-        yield f"sum_to {dtype}", lambda x=x, shape=shape: nbkernels.sum_to(x, shape)
+        yield f"sum_to {dtype}", functools.partial(nbkernels.sum_to, x, shape)
 
 
 def run(progress=True):

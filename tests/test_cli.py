@@ -171,6 +171,19 @@ def test_tune_keeps_a_legal_winner(capsys, monkeypatch, tmp_path):
     assert "not kept" in capsys.readouterr().out
 
 
+def test_after_warmup_nothing_is_compiled(tmp_path):
+    environment = os.environ | {"NBKERNELS_CACHE_DIR": str(tmp_path)}
+    result = command("warmup", env=environment)
+    assert result.returncode == 0, result.stderr
+    assert str(tmp_path) in result.stdout
+    files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    assert files
+    for line in (["demo", "--epochs", "2"], ["demo", "--epochs", "2", "--dtype", "float64"], ["bench", "add"]):
+        result = command(*line, env=environment)
+        assert result.returncode == 0, result.stderr
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == files
+
+
 def test_table(capsys):
     assert cli.main(["table", "addmm"]) == 0
     assert "CPU" in capsys.readouterr().out
