@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import nbkernels
 from nbkernels.cpu import elementwise, nest
 from nbkernels.strides import output_strides, plan
 
@@ -420,3 +421,77 @@ def test_kernels_do_not_warn():
         run("divide", x, np.zeros(4))
         run("add", x, -x)
         run("divide", np.arange(4), np.zeros(4, int))
+
+
+# -- through the library's functions ----------------------------------------------------------------------------------
+
+
+@given(st.sampled_from(OPS), calls())
+def test_the_three_forms_give_the_same_bits(op, call):
+    x, y, lay = call
+    expected = reference(op, x, y)
+    function = getattr(nbkernels, op)
+    result = function(x, y)
+    same(result, expected)
+    out, raw = lay(np.full(expected.shape, 77, expected.dtype))
+    before = raw.copy()
+    assert function(x, y, out=out) is out
+    same(out, expected)
+    out[...] = 77
+    np.testing.assert_array_equal(raw, before, "what lies between out's elements is untouched")
+    if x.shape == expected.shape and np.can_cast(expected.dtype, x.dtype, "same_kind"):
+        target = lay(x)[0]
+        assert getattr(nbkernels, op + "_")(target, y) is target
+        same(target, expected.astype(x.dtype))
+
+
+def test_alpha_in_every_form(rng):
+    for dtype in ("f4", "f8", "i2"):
+        x, y = values(rng, (6, 7), dtype), values(rng, 7, dtype)
+        for alpha in (2, -3, 0):
+            expected = reference("subtract", x, y, alpha)
+            same(nbkernels.subtract(x, y, alpha=alpha), expected)
+            same(nbkernels.subtract(x, y, alpha=alpha, out=np.empty((7, 6), dtype).T), expected)
+            z = np.asfortranarray(x)
+            assert nbkernels.subtract_(z, y, alpha=alpha) is z
+            same(z, expected)
+
+
+def test_layouts_of_results(rng):
+    c, f = rng.standard_normal((40, 50)), np.asfortranarray(rng.standard_normal((40, 50)))
+    for x, y, strides in [(c, f, (400, 8)), (f, c, (8, 320)), (c[0], f, (8, 320)), (c[::-1], c[::-1], (400, 8))]:
+        assert nbkernels.add(x, y).strides == strides
+    repeated = np.broadcast_to(c[0], (40, 50))
+    assert nbkernels.multiply(repeated, repeated).strides == (400, 8)
+
+
+def test_errors_leave_out_unchanged():
+    a, i = np.ones((4, 4), "f4"), np.ones(4, "i1")
+    readonly, repeated = np.full((4, 4), 7, "f4"), np.broadcast_to(np.full(4, 7, "f4"), (4, 4))
+    readonly.flags.writeable = False
+    cases = [
+        (ValueError, "3", lambda out: nbkernels.add(a, np.ones(3, "f4"), out=out), np.full((4, 4), 7, "f4")),
+        (ValueError, "shape", lambda out: nbkernels.add(a, a, out=out), np.full((4, 5), 7, "f4")),
+        (ValueError, "read-only", lambda out: nbkernels.add(a, a, out=out), readonly),
+        (ValueError, "read-only|share", lambda out: nbkernels.add(a, a, out=out), repeated),
+        (TypeError, "int8", lambda out: nbkernels.add(a, a, out=out), np.full((4, 4), 7, "i1")),
+        (OverflowError, "300", lambda out: nbkernels.add(i, 300, out=out), np.full(4, 7, "i1")),
+        (TypeError, "alpha", lambda out: nbkernels.add(i, i, alpha=0.5, out=out), np.full(4, 7, "i1")),
+        (TypeError, "alpha", lambda out: nbkernels.add(i, i, alpha=True, out=out), np.full(4, 7, "i1")),
+        (TypeError, "bool", lambda out: nbkernels.subtract(i > 0, i > 0, out=out), np.full(4, 7, "i1")),
+        (TypeError, "object", lambda out: nbkernels.add(i.astype(object), i, out=out), np.full(4, 7, "i1")),
+        (TypeError, "None", lambda out: nbkernels.add(i, None, out=out), np.full(4, 7, "i1")),
+    ]
+    for error, words, call, out in cases:
+        with pytest.raises(error, match=words):
+            call(out)
+        assert (out == 7).all()
+    with pytest.raises(ValueError, match="expands"):
+        nbkernels.add_(np.ones(4, "f4"), a)
+
+
+def test_large_calls_with_python_scalars(rng):
+    x = rng.standard_normal((359, 128)).astype("f4")
+    same(nbkernels.maximum(x, 0), np.maximum(x, np.float32(0)))
+    same(nbkernels.multiply(2, x), 2 * x)
+    same(nbkernels.divide(np.arange(50_000), 7), np.arange(50_000) / 7)

@@ -27,8 +27,8 @@ from .small import apart
 
 LOOP, SCALARS, OPERANDS, NDIM, TASKS, SPLIT, HIGH, WIDE, ROOM, HEADER = range(0, 80, 8)
 
-# Elements below which one thread is faster than waking two.
-PARALLEL = 1 << 17
+# Elements below which waking a second thread gains nothing worth its wait: 60 us of f32 add alone, 40 by two threads.
+PARALLEL = 1 << 18
 # Bytes of an output from which on streaming stores win over reading each line before it is overwritten: a + b of f32 on
 # two threads, 16 MB of output 46 against 45 GB/s, 32 MB 44 against 37, 64 MB 54 against 34 (2026-11, Sapphire Rapids).
 STREAMED = 1 << 25
