@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from dataclasses import dataclass
 
@@ -38,28 +39,43 @@ class Machine:
 
 def assemble(kernel: Kernel, cc: tuple) -> Machine:
     """Compile the kernel for compute capability `cc`, e.g. (9, 0)."""
+    code, entry = _compile(kernel, cc)
+    with _link(code, cc) as handle:
+        cubin = bytearray(nvjitlink.get_linked_cubin_size(handle))
+        nvjitlink.get_linked_cubin(handle, cubin)
+        report = _text(nvjitlink.get_info_log, nvjitlink.get_info_log_size(handle), handle)
+    return Machine(bytes(cubin), entry, _resources(report))
+
+
+def ptx(kernel: Kernel, cc: tuple) -> str:
+    """The PTX that `assemble` turns into a cubin: for reading."""
+    code, _ = _compile(kernel, cc)
+    with _link(code, cc, "-ptx") as handle:
+        return _text(nvjitlink.get_linked_ptx, nvjitlink.get_linked_ptx_size(handle), handle)
+
+
+def _compile(kernel: Kernel, cc: tuple) -> tuple[bytes, str]:
+    """(LTO-IR, name of the entry)"""
     result = compile_cuda(kernel.body, types.void, kernel.signature, cc=cc, nvvm_options=dict(NVVM), lto=True)
-    library, entry = result.library, result.fndesc.llvm_func_name
-    function = library.get_function(entry)
+    function = result.library.get_function(result.fndesc.llvm_func_name)
     kernel_fixup(function, False)
     nvvm.set_launch_bounds(function, (kernel.threads, kernel.blocks))
-    cubin, log = _link(library.get_ltoir(cc=cc), "sm_" + "".join(map(str, cc)))
-    return Machine(cubin, function.name, _resources(log))
+    return result.library.get_ltoir(cc=cc), function.name
 
 
-def _link(code: bytes, arch: str) -> tuple[bytes, str]:
-    """LTO-IR -> (cubin, report). cuda.core's Linker would do, but spells fma=False as nvJitLink 13.5 refuses it."""
-    options = [f"-arch={arch}", "-lto", "-fma=0", "-verbose"]
+@contextlib.contextmanager
+def _link(code: bytes, cc: tuple, *more: str):
+    """nvJitLink's handle after the link; cuda.core's Linker would do, but spells fma=False as nvJitLink refuses it."""
+    options = ["-arch=sm_" + "".join(map(str, cc)), "-lto", "-fma=0", "-verbose", *more]
     handle = nvjitlink.create(len(options), options)
     try:
         nvjitlink.add_data(handle, nvjitlink.InputType.LTOIR, code, len(code), "kernel")
         try:
             nvjitlink.complete(handle)
         except nvjitlink.nvJitLinkError as error:
-            raise RuntimeError(_text(nvjitlink.get_error_log, nvjitlink.get_error_log_size(handle), handle)) from error
-        cubin = bytearray(nvjitlink.get_linked_cubin_size(handle))
-        nvjitlink.get_linked_cubin(handle, cubin)
-        return bytes(cubin), _text(nvjitlink.get_info_log, nvjitlink.get_info_log_size(handle), handle)
+            log = _text(nvjitlink.get_error_log, nvjitlink.get_error_log_size(handle), handle)
+            raise RuntimeError(log) from error
+        yield handle
     finally:
         nvjitlink.destroy(handle)
 

@@ -20,7 +20,8 @@ from .memory import clash, same
 FLOATS = ("float32", "float64")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
-THREADS = 256
+THREADS = 256  # per block
+BLOCKS = 8  # per multiprocessor: what its 2048 threads allow; more of them would be started one after the other
 # Elements of a thread at a time, their loads all under way before the first is needed: with 1024 threads on each of an
 # H200's 132 multiprocessors, 4 x 2 loads of 4 bytes are 4.3 MB in flight; 4.3 TB/s at 1 us of latency ask for as much.
 EACH = 4
@@ -100,8 +101,7 @@ def run(function, out, self, other, compute, alpha=None) -> None:
     x, y = (next(walks) if _is_array(x) else (number(x), (0,) * len(shape)) for x in (self, other))
     dtypes = tuple(str(x.dtype) if _is_array(x) else str(compute) for x in (out, self, other)) + (str(compute),)
     compiled = kernel(function, dtypes, len(shape), (_is_array(self), _is_array(other)), alpha is not None)
-    # As many blocks as all multiprocessors hold at once; the simulator's one runs them in turn.
-    blocks = min(-(-loops.size // (THREADS * EACH)), multiprocessors() * (2048 // THREADS))
+    blocks = min(-(-loops.size // (THREADS * EACH)), multiprocessors() * BLOCKS)
     scale = number(1 if alpha is None else alpha)
     launch(compiled, blocks, loops.size, shape, *target, *x, *y, scale, stream=out.stream)
 

@@ -19,7 +19,7 @@ from ..strides import broadcast_strides
 from .elementwise import copy, fill, multiply
 from .launch import Kernel, elements, empty, inlined, launch, multiprocessors, pointer
 from .memory import clash, same
-from .stage import AT, stager
+from .stage import AT, SHORT, stager
 from .tiles import PIECE, SEGMENT, WARP_M, WARP_N, Tiles, default, illegal
 
 BAND = 8  # tile rows that are worked through column by column, so that blocks at work together share B in L2
@@ -32,6 +32,7 @@ def kernel(tiles: Tiles, dtype: str) -> Kernel:
     REAL = types.float32 if dtype == "float32" else types.float64
     WIDE = PIECE // np.dtype(dtype).itemsize  # elements of a piece, by which slices are padded against bank conflicts
     DOWN, ACROSS = BM // TM, BN // TN  # threads
+    JUMP_M, JUMP_N = (DOWN - 1) * WIDE + 1, (ACROSS - 1) * WIDE + 1  # from a thread's last line of a piece to its next
     PITCH_A, PITCH_B = BM + WIDE, BN + WIDE
     SIZE_A, SIZE_B = 2 * BK * PITCH_A, 2 * BK * PITCH_B
     HELD_A, HELD_B = BM * BK // tiles.threads, BN * BK // tiles.threads
@@ -50,6 +51,14 @@ def kernel(tiles: Tiles, dtype: str) -> Kernel:
             for j in range(TN):
                 chain[i, j] = cuda.fma(column[i], row[j], chain[i, j])
 
+    @inlined
+    def blend(line, scale, x, place, step, left):
+        """line += scale * x[place:], fused; places are running sums, as in stage.py."""
+        for j in range(TN):
+            if j // WIDE * ACROSS * WIDE + j % WIDE < left:
+                line[j] = cuda.fma(scale, x[place], line[j])
+            place += step if (j + 1) % WIDE != 0 else step * JUMP_N
+
     def gemm(m, n, k, c, rsc, csc, x, rsx, csx, a, rsa, csa, b, rsb, csb, total, rst, cst, beta, alpha, reads_x, adds):
         slices_a = cuda.shared.array(SIZE_A, REAL, alignment=16)  # A[row:row+BM, p:p+BK], transposed
         slices_b = cuda.shared.array(SIZE_B, REAL, alignment=16)  # B[p:p+BK, column:column+BN]
@@ -65,8 +74,8 @@ def kernel(tiles: Tiles, dtype: str) -> Kernel:
         # Which part of the tile: a warp's lanes stand 4 x 8, warps row by row.
         thread = cuda.threadIdx.x
         warp, lane = thread // 32, thread % 32
-        i0 = (warp // (ACROSS // WARP_N) * WARP_M + lane // WARP_N) * WIDE
-        j0 = (warp % (ACROSS // WARP_N) * WARP_N + lane % WARP_N) * WIDE
+        i0 = SHORT((warp // (ACROSS // WARP_N) * WARP_M + lane // WARP_N) * WIDE)
+        j0 = SHORT((warp % (ACROSS // WARP_N) * WARP_N + lane % WARP_N) * WIDE)
 
         # Beyond k, A is 0 and B is -0: their product -0 is the one number that changes no sum, not even a chain at -0.
         at_a, at_b = place_a(thread, rsa, csa), place_b(thread, csb, rsb)
@@ -79,7 +88,7 @@ def kernel(tiles: Tiles, dtype: str) -> Kernel:
             for j in range(TN):
                 chain[i, j] = REAL(0.0)
         half = 0
-        for p in range(0, k, BK):
+        for p in range(SHORT(0), k, SHORT(BK)):
             more = p + BK < k
             if more:
                 fetch_a(next_a, a, rsa, csa, at_a, row, m, p + BK, k, REAL(0.0))
@@ -93,35 +102,34 @@ def kernel(tiles: Tiles, dtype: str) -> Kernel:
                 store_b(slices_b, half, next_b, at_b)
                 cuda.syncthreads()
 
-        # C = beta*X + alpha*(total + chain), in loops small enough that the compiler unrolls them: else chain would
-        # leave the registers for memory.
-        if adds:
-            for i in range(TM):
-                for j in range(TN):
-                    r = row + i // WIDE * DOWN * WIDE + i % WIDE + i0
-                    s = column + j // WIDE * ACROSS * WIDE + j % WIDE + j0
-                    if r < m and s < n:
-                        chain[i, j] = total[r * rst + s * cst] + chain[i, j]
+        # C = beta*X + alpha*(total + chain), row by row. Rows move up one place instead of being indexed: an index that
+        # is not constant would send chain to memory, and unrolling this would take more registers than there are.
+        line, place = cuda.local.array(TN, REAL), (row + i0) * rsc + (column + j0) * csc
+        place_x, place_total = (row + i0) * rsx + (column + j0) * csx, (row + i0) * rst + (column + j0) * cst
         for i in range(TM):
-            for j in range(TN):
-                chain[i, j] = alpha * chain[i, j]
-        if reads_x:
-            for i in range(TM):
+            if row + i0 + i // WIDE * DOWN * WIDE + i % WIDE < m:
                 for j in range(TN):
-                    r = row + i // WIDE * DOWN * WIDE + i % WIDE + i0
-                    s = column + j // WIDE * ACROSS * WIDE + j % WIDE + j0
-                    if r < m and s < n:
-                        chain[i, j] = cuda.fma(beta, x[r * rsx + s * csx], chain[i, j])
-        for i in range(TM):
-            for j in range(TN):
-                r = row + i // WIDE * DOWN * WIDE + i % WIDE + i0
-                s = column + j // WIDE * ACROSS * WIDE + j % WIDE + j0
-                if r < m and s < n:
-                    c[r * rsc + s * csc] = chain[i, j]
+                    line[j] = chain[0, j]
+                if adds:
+                    blend(line, REAL(1.0), total, place_total, cst, n - column - j0)
+                for j in range(TN):
+                    line[j] = alpha * line[j]
+                if reads_x:
+                    blend(line, beta, x, place_x, csx, n - column - j0)
+                at = place
+                for j in range(TN):
+                    if j // WIDE * ACROSS * WIDE + j % WIDE < n - column - j0:
+                        c[at] = line[j]
+                    at += csc if (j + 1) % WIDE != 0 else csc * JUMP_N
+            rows = 1 if (i + 1) % WIDE != 0 else JUMP_M
+            place, place_x, place_total = place + rows * rsc, place_x + rows * rsx, place_total + rows * rst
+            for above in range(TM - 1):
+                for j in range(TN):
+                    chain[above, j] = chain[above + 1, j]
 
     at = types.CPointer(REAL)
     matrix = (at, types.int64, types.int64)
-    signature = (types.int64,) * 3 + matrix * 5 + (REAL, REAL, types.int64, types.int64)
+    signature = (types.int64, types.int64, SHORT) + matrix * 5 + (REAL, REAL, types.int64, types.int64)
     name = f"gemm {dtype} {tiles}"
     return Kernel(name, gemm, signature, tiles.threads, tiles.blocks(np.dtype(dtype).itemsize))
 
@@ -169,7 +177,7 @@ def _multiply(c, x, a, b, total, beta, alpha, start, tiles, problem, swap) -> No
     addend = target if x is None else matrix(x, broadcast_strides(c.shape, x.shape, x.strides))
     real = c.dtype.type
     blocks = -(-problem.m // tiles.bm) * -(-problem.n // tiles.bn)
-    launch(kernel(tiles, problem.dtype), blocks, problem.m, problem.n, min(SEGMENT, problem.k - start),
+    launch(kernel(tiles, problem.dtype), blocks, problem.m, problem.n, np.int32(min(SEGMENT, problem.k - start)),
            *target, *addend, *left, *right, *sums, real(beta), real(alpha), int(x is not None), int(start > 0),
            stream=c.stream)  # fmt: skip
 

@@ -1,7 +1,7 @@
 """Tile sizes: how a product is cut for blocks, threads and registers.
 
-    bm x bn   C per block, bk deep in shared memory: twice, so that the next slice arrives while this one is used
-    tm x tn   C in one thread's registers, as 16-byte pieces that lie (bm/tm) or (bn/tn) pieces apart
+bm x bn   C per block, bk deep in shared memory: twice, so that the next slice arrives while this one is used
+tm x tn   C in one thread's registers, as 16-byte pieces that lie (bm/tm) or (bn/tn) pieces apart
 """
 
 from __future__ import annotations

@@ -1,0 +1,468 @@
+"""Tests of the CUDA kernels that need NUMBA_ENABLE_CUDASIM=1; test_cuda_simulator.py runs them."""
+
+import sys
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numba import cuda
+from numba.core import config
+
+assert config.ENABLE_CUDASIM, "run with NUMBA_ENABLE_CUDASIM=1"
+
+import nbkernels  # noqa: E402
+from nbkernels.cuda import elementwise, gemm, launch, memory, reduce, simulator, tiles  # noqa: E402
+from nbkernels.cuda.tiles import Tiles  # noqa: E402
+
+sys.setswitchinterval(1e-3)  # the simulator's threads wait for each other: half the time of the default 5 ms
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of overflow and NaN in scalars
+
+# One warp with 4x4, one with 8x4, two down, two across; f64 pieces are 2 wide.
+TILES = {
+    "float32": [Tiles(16, 32, 4, 4, 4), Tiles(32, 32, 8, 8, 4), Tiles(32, 32, 8, 4, 4), Tiles(16, 64, 4, 4, 4)],
+    "float64": [Tiles(8, 16, 4, 2, 2), Tiles(16, 16, 4, 4, 2)],
+}
+SMALL = TILES["float32"][0]
+DeviceArray = type(cuda.to_device(np.zeros(1)))
+
+
+def device(x):
+    """The array itself, as a device array: views keep their strides."""
+    return DeviceArray(x)
+
+
+# --- the reference: one exact chain of fused multiply-adds ----------------------------------------
+
+
+def fma32(a, b, c):
+    """a*b + c of float32 arrays, rounded once.
+
+    The product is exact in float64 (48 of 53 bits). The sum is taken there with its error (Knuth's TwoSum) and rounded
+    to odd: from 53 bits so rounded, rounding to 24 is right (Boldo and Melquiond, 2008: 53 >= 24 + 2).
+    """
+    p, c = np.asarray(a, np.float64) * np.asarray(b, np.float64), np.asarray(c, np.float64)
+    s = p + c
+    t = s - p
+    error = (p - (s - t)) + (c - t)
+    even = (s.view(np.int64) & 1) == 0
+    odd = np.where((error != 0) & np.isfinite(error) & even, np.nextafter(s, np.copysign(np.inf, error)), s)
+    return odd.astype(np.float32)
+
+
+@np.vectorize
+def fma64(a, b, c):
+    """a*b + c of doubles, rounded once: Python rounds a fraction to the nearest double."""
+    if not np.isfinite((a, b, c)).all():
+        return a * b + c
+    exact = Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c))
+    return float(exact) if exact else a * b + c  # a zero's sign is the sum's
+
+
+def product(x, a, b, beta, alpha, segment=tiles.SEGMENT):
+    """beta*x + alpha*(a @ b) in the library's order."""
+    dtype, (m, k), n = a.dtype.type, a.shape, b.shape[1]
+    fma = fma32 if dtype is np.float32 else fma64
+    x = None if beta == 0 else np.broadcast_to(x, (m, n))
+    if k == 0 or alpha == 0:
+        return np.zeros((m, n), dtype) if x is None else dtype(beta) * x
+    total = None
+    for start in range(0, k, segment):
+        chain = np.zeros((m, n), dtype)
+        for p in range(start, min(start + segment, k)):
+            chain = fma(a[:, p : p + 1], b[p : p + 1], chain)
+        total = chain if total is None else total + chain
+    total = dtype(alpha) * total
+    return total if x is None else fma(dtype(beta), x, total)
+
+
+def equal(actual, expected):
+    """Equal bit by bit, any NaN equal to any NaN."""
+    expected = np.asarray(expected)
+    assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
+    np.testing.assert_array_equal(actual, expected)
+    number = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(actual)[number], np.signbit(expected)[number])
+
+
+def numbers(rng, *shape, dtype="float32"):
+    return rng.standard_normal(shape).astype(dtype)
+
+
+def run(x, a, b, beta=1, alpha=1, tile=SMALL, out=None):
+    """The kernel's result in an out full of NaN."""
+    out = np.full((a.shape[0], b.shape[1]), np.nan, a.dtype) if out is None else out
+    gemm.gemm(device(out), None if x is None else device(np.asarray(x)), device(a), device(b), beta, alpha, tile)
+    return out
+
+
+def test_the_references_fma_and_the_simulators(rng):
+    """Hand-made cases where rounding twice is wrong, then two independent ways to round once."""
+    one, eps = np.float32(1), np.float32(2**-23)
+    # 1 + 2**-24 is a tie; 2**-60 more decides it. Rounded to float64 first, it is lost.
+    assert fma32(np.float32(2**-30), np.float32(2**-30), fma32(one, np.float32(2**-24), one)) == one
+    assert fma32(one + eps, one - eps, np.float32(-1)) == np.float32(-(2.0**-46))
+    assert float(fma64(1 + 2**-52, 1 - 2**-52, -1.0)) == -(2.0**-104)
+    a, b = numbers(rng, 2000), numbers(rng, 2000)
+    c = -(a * b) * rng.choice([1, 1 + 2**-20, 2**-24, 2**24], 2000).astype("f4")
+    pairs = zip(a, b, c, strict=True)
+    exact = [Fraction(float(u)) * Fraction(float(v)) + Fraction(float(w)) for u, v, w in pairs]
+    ours = fma32(a, b, c)
+    for neighbours in (np.nextafter(ours, np.float32(np.inf)), np.nextafter(ours, np.float32(-np.inf))):
+        for value, result, neighbour in zip(exact, ours, neighbours, strict=True):
+            assert abs(Fraction(float(result)) - value) <= abs(Fraction(float(neighbour)) - value)
+    equal(np.array([simulator.fma(None, u, v, w) for u, v, w in zip(a, b, c, strict=True)]), ours)
+    d, e, f = (numbers(rng, 200, dtype="f8") for _ in range(3))
+    equal(np.array([simulator.fma(None, u, v, w) for u, v, w in zip(d, e, f, strict=True)]), fma64(d, e, f))
+
+
+# --- GEMM -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("dtype", "tile"), [(d, t) for d in TILES for t in TILES[d]], ids=lambda v: str(v))
+def test_bits_across_every_tile_edge(rng, dtype, tile):
+    for m, n, k in (
+        (1, 1, 1),
+        (tile.bm - 1, tile.bn + 1, tile.bk - 1),
+        (tile.bm, tile.bn, tile.bk),
+        (tile.bm + 1, 3, 2 * tile.bk + 1),
+    ):
+        a, b, x = numbers(rng, m, k, dtype=dtype), numbers(rng, k, n, dtype=dtype), numbers(rng, n, dtype=dtype)
+        equal(run(x, a, b, 1.25, -0.7, tile), product(x, a, b, 1.25, -0.7))
+
+
+def test_many_blocks_in_every_place(rng):
+    """Ten rows of tiles and two columns: a whole band, and a lower one."""
+    tile = TILES["float64"][0]
+    a, b = numbers(rng, 9 * tile.bm + 3, 2, dtype="f8"), numbers(rng, 2, tile.bn + 5, dtype="f8")
+    equal(run(None, a, b, 0, 1, tile), product(None, a, b, 0, 1))
+
+
+LAYOUTS = {
+    "N": lambda x: np.ascontiguousarray(x),
+    "T": lambda x: np.asfortranarray(x),
+    "rows reversed": lambda x: np.ascontiguousarray(x[::-1])[::-1],
+    "both reversed, T": lambda x: np.asfortranarray(x[::-1, ::-1])[::-1, ::-1],
+    "every third of rows and columns": lambda x: _inside(x, 3, 3),
+    "padded rows": lambda x: _inside(x, 1, 1),
+}
+
+
+def _inside(x, rows, columns):
+    buffer = np.full((x.shape[0] * rows + 2, x.shape[1] * columns + 3), np.nan, x.dtype)
+    view = buffer[1 : 1 + x.shape[0] * rows : rows, 2 : 2 + x.shape[1] * columns : columns]
+    view[...] = x
+    return view
+
+
+@pytest.mark.parametrize("first", LAYOUTS)
+@pytest.mark.parametrize("second", LAYOUTS)
+def test_layouts_of_the_inputs(rng, first, second):
+    a, b = numbers(rng, 5, 6), numbers(rng, 6, 7)
+    equal(run(None, LAYOUTS[first](a), LAYOUTS[second](b), 0), product(None, a, b, 0, 1))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("x_layout", ["N", "T", "both reversed, T"])
+def test_layouts_of_out_and_self(rng, layout, x_layout):
+    a, b, x = numbers(rng, 18, 5), numbers(rng, 5, 3), numbers(rng, 18, 3)
+    out = LAYOUTS[layout](np.full((18, 3), np.nan, "f4"))
+    around = out.base.copy() if out.base is not None else None
+    run(LAYOUTS[x_layout](x), a, b, 2, 3, out=out)
+    equal(out, product(x, a, b, 2, 3))
+    if around is not None:  # what lies between rows is not touched
+        out[...] = np.nan
+        equal(out.base, around)
+
+
+@pytest.mark.parametrize("zero", [(0, 4), (4, 0), (0, 0)])
+def test_zero_strides(rng, zero):
+    a = np.lib.stride_tricks.as_strided(numbers(rng, 8), (6, 6), zero)
+    b = np.lib.stride_tricks.as_strided(numbers(rng, 8), (6, 6), zero[::-1])
+    equal(run(None, a, b, 0), product(None, a, b, 0, 1))
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (3,), (1, 3), (2, 1), (1, 1), (2, 3)])
+@pytest.mark.parametrize("k", [2, 0])
+def test_self_expands(rng, shape, k):
+    x, a, b = numbers(rng, *shape), numbers(rng, 2, k), numbers(rng, k, 3)
+    equal(run(x, a, b, -0.5, 2), product(x, a, b, -0.5, 2))
+
+
+@pytest.mark.parametrize("beta", [0, 0.0, -0.0, False])
+def test_beta_zero_does_not_read_self(rng, beta):
+    a, b = numbers(rng, 3, 4), numbers(rng, 4, 5)
+    equal(run(np.full((3, 5), np.nan, "f4"), a, b, beta, 2), product(None, a, b, 0, 2))
+    equal(run(np.full(5, np.inf, "f4"), a, b, beta, 0), np.zeros((3, 5), "f4"))
+
+
+def test_alpha_zero_does_not_read_the_matrices(rng):
+    x, nan = numbers(rng, 5), np.full((3, 3), np.nan, "f4")
+    equal(run(x, nan, np.full((3, 5), np.inf, "f4"), 2, 0), np.broadcast_to(2 * x, (3, 5)))
+    equal(run(-x, nan[:, :0], np.zeros((0, 5), "f4"), 0, 1), np.zeros((3, 5), "f4"))
+
+
+def test_empty_results_launch_nothing(monkeypatch):
+    monkeypatch.setattr(gemm, "launch", None)
+    monkeypatch.setattr(elementwise, "launch", None)
+    run(np.zeros(0, "f4"), np.zeros((3, 2), "f4"), np.zeros((2, 0), "f4"))
+    run(np.zeros((1, 1), "f4"), np.zeros((0, 2), "f4"), np.zeros((2, 4), "f4"))
+
+
+def test_nan_and_infinity_stay_in_their_rows_and_columns(rng):
+    """Edges are padded with zeros, and what lies beyond the arrays in memory is NaN: neither may leak."""
+    a, b = _inside(numbers(rng, 17, 5), 1, 1), _inside(numbers(rng, 5, 33), 1, 1)
+    a[3, 2], b[1, 7] = np.nan, np.inf
+    result = run(None, a, b, 0)
+    expected = product(None, a, b, 0, 1)
+    equal(result, expected)
+    assert np.isnan(result[3]).all()
+    assert not np.isnan(np.delete(np.delete(result, 3, 0), 7, 1)).any()
+
+
+def test_a_negative_zero_survives_padding(rng):
+    """A chain that underflowed to -0 stays -0 through the steps that pad k to a whole slice."""
+    a, b = np.full((2, 1), 1e-30, "f4"), np.full((1, 2), -1e-30, "f4")
+    result = run(None, a, b, 0)
+    equal(result, product(None, a, b, 0, 1))
+    assert np.signbit(result).all()
+
+
+def test_whole_numbers_are_exact(rng):
+    a, b = rng.integers(-9, 10, (40, 21)).astype("f4"), rng.integers(-9, 10, (21, 35)).astype("f4")
+    np.testing.assert_array_equal(run(None, a, b, 0, tile=TILES["float32"][2]), a @ b)
+
+
+@pytest.mark.parametrize("place", ["new", "self", "self, F"])
+def test_segments(rng, monkeypatch, place):
+    """Chains end after a segment, sums are added in order; in place, they wait in a temporary."""
+    monkeypatch.setattr(gemm, "SEGMENT", 8)
+    a, b, x = numbers(rng, 3, 21), numbers(rng, 21, 5), numbers(rng, 3, 5)
+    x = np.asfortranarray(x) if place.endswith("F") else x
+    expected = product(x, a, b, 1.5, 0.3, segment=8)
+    assert (expected != product(x, a, b, 1.5, 0.3)).any()
+    out = x if place.startswith("self") else None
+    equal(run(x, a, b, 1.5, 0.3, out=out), expected)
+
+
+@pytest.mark.parametrize("case", ["out is mat1", "out is mat2", "rows shifted", "transposed self", "interleaved"])
+def test_overlap(rng, case, monkeypatch):
+    made = []
+    monkeypatch.setattr(gemm, "empty", lambda *args: made.append(args) or launch.empty(*args))
+    memory_ = numbers(rng, 5, 8)
+    a, b, x, out = numbers(rng, 4, 4), numbers(rng, 4, 4), numbers(rng, 4, 4), memory_[:4, :4]
+    if case == "out is mat1":
+        a = out
+    elif case == "out is mat2":
+        b = out[::-1].T
+    elif case == "rows shifted":
+        a = memory_[1:, :4]
+    elif case == "transposed self":
+        x = out.T
+    else:  # the same rows, other columns: nothing shared, no temporary
+        a = memory_[:4, 4:]
+    expected = product(x.copy(), a.copy(), b.copy(), 2, 1)
+    equal(run(x, a, b, 2, 1, out=out), expected)
+    assert len(made) == (case != "interleaved")
+
+
+def test_inputs_are_never_written(rng):
+    arrays = [numbers(rng, 3, 4), numbers(rng, 4, 5), numbers(rng, 3, 5)]
+    for x in arrays:
+        x.flags.writeable = False
+    run(arrays[2], arrays[0], arrays[1])
+
+
+def test_what_a_gpu_cannot_address_is_an_error():
+    packed = np.zeros(12, np.dtype([("x", "f4"), ("y", "u1")]))["x"].reshape(3, 4)
+    with pytest.raises(ValueError, match="not multiples of its size"):
+        run(None, packed, np.zeros((4, 2), "f4"), 0)
+
+
+layouts = st.sampled_from(list(LAYOUTS.values()))
+
+
+@settings(max_examples=20)
+@given(
+    st.data(), st.integers(0, 20), st.integers(0, 34), st.integers(0, 11), st.sampled_from([0, 1, -0.3]),
+    st.sampled_from([0, 1, 1e-3]), st.integers(0, 2**32),
+)  # fmt: skip
+def test_any_product(data, m, n, k, beta, alpha, seed):
+    rng = np.random.default_rng(seed)
+    a, b, x = (data.draw(layouts)(numbers(rng, *shape)) for shape in ((m, k), (k, n), (m, n)))
+    x = data.draw(st.sampled_from([x, x[:, :1], x[:1], x[:1, :1]])) if m and n else x
+    equal(
+        run(x, a, b, beta, alpha, out=data.draw(layouts)(np.full((m, n), np.nan, "f4"))), product(x, a, b, beta, alpha)
+    )
+
+
+# --- element-wise and sums ------------------------------------------------------------------------
+
+OPS = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
+SPECIAL = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-40, 3e38]
+
+
+def elementwise_run(op, x, y, out, **keywords):
+    getattr(elementwise, op)(device(out), *(device(v) if isinstance(v, np.ndarray) else v for v in (x, y)), **keywords)
+    return out
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "uint64"])
+@pytest.mark.parametrize("op", OPS)
+def test_elementwise_is_the_cpus(rng, op, dtype):
+    """The same bits as the CPU's kernel, specials and wrapping included."""
+    x, y = rng.integers(0, 127, (2, 4, 5)).astype(dtype)
+    if np.dtype(dtype).kind == "f":
+        x, y = (np.where(rng.random((4, 5)) < 0.6, rng.choice(SPECIAL, (4, 5)), v).astype(dtype) for v in (x, y))
+    expected = getattr(nbkernels, op)(x, y[0])
+    equal(elementwise_run(op, x, y[0], np.full_like(expected, 77)), expected)
+
+
+def test_alpha_and_scalars(rng):
+    x, y = numbers(rng, 3, 4), numbers(rng, 4)
+    for op, alpha in (("add", 0.1), ("subtract", -3)):
+        expected = getattr(nbkernels, op)(x, y, alpha=alpha)
+        equal(elementwise_run(op, x, y, np.full((3, 4), np.nan, "f4"), alpha=alpha), expected)
+    equal(elementwise_run("divide", 1, x, np.full((3, 4), np.nan, "f4")), np.float32(1) / x)
+    equal(elementwise_run("multiply", x, 2.5, np.full((3, 4), np.nan, "f4")), x * np.float32(2.5))
+    equal(elementwise_run("add", x, x.astype("f8"), np.full((3, 4), np.nan, "f4")), (x + x.astype("f8")).astype("f4"))
+    with pytest.raises(TypeError, match="same_kind"):
+        elementwise_run("add", x, x, np.zeros((3, 4), "i4"))
+    with pytest.raises(TypeError, match="complex64"):
+        elementwise_run("add", x, x.astype("c8"), np.zeros((3, 4), "c8"))
+
+
+def test_elementwise_overlap_and_many_chunks(rng, monkeypatch):
+    monkeypatch.setattr(elementwise, "THREADS", 32)
+    monkeypatch.setattr(elementwise, "BLOCKS", 2)  # for three or four chunks
+    elementwise.kernel.cache_clear()
+    x = numbers(rng, 7, 61)
+    expected = x[1:] + x[:-1]
+    elementwise_run("add", x[1:], x[:-1], x[1:])
+    equal(x[1:], expected)
+    expected = x * x[:1]
+    elementwise_run("multiply", x, x[:1].copy(), x)  # element for element: in place
+    equal(x, expected)
+    elementwise.kernel.cache_clear()
+
+
+@settings(max_examples=20)
+@given(st.data(), st.lists(st.integers(0, 4), max_size=5), st.integers(0, 2**32))
+def test_any_broadcast(data, shape, seed):
+    rng = np.random.default_rng(seed)
+
+    def view(full):
+        sizes = [data.draw(st.sampled_from([n, 1])) for n in full][data.draw(st.integers(0, len(full))) :]
+        steps = [data.draw(st.sampled_from([1, -1, 2])) for _ in sizes]
+        order = data.draw(st.permutations(range(len(sizes))))
+        whole = np.asarray(numbers(rng, *(sizes[d] * abs(steps[d]) for d in order))).transpose(np.argsort(order))
+        return whole[(*(slice(None, None, step) for step in steps), ...)]
+
+    x, y = view(shape), view(shape)
+    expected = x + y
+    equal(elementwise_run("add", x, y, np.full_like(expected, np.nan)), expected)
+
+
+@pytest.mark.parametrize(
+    ("shape", "to"),
+    [((5, 7), (7,)), ((5, 7), (5, 1)), ((5, 7), ()), ((3, 4, 5), (4, 1)), ((530, 3), (3,)), ((2, 2100), (2, 1)),
+     ((20_000,), ()), ((1, 1, 3), (3,)), ((4,), (4,)), ((0, 3), (3,)), ((3, 0), (0,)), ((2, 1, 3, 2), (1, 3, 1))],
+)  # fmt: skip
+@pytest.mark.parametrize("flip", [False, True])
+def test_sum_to(rng, shape, to, flip):
+    x = rng.integers(-9, 10, shape).astype("f4")
+    x = np.asfortranarray(x)[::-1] if flip else x
+    lead = len(shape) - len(to)
+    axes = (*range(lead), *(d + lead for d, n in enumerate(to) if n == 1 and shape[d + lead] != 1))
+    out = np.full(to, np.nan, "f4")
+    reduce.sum_to(device(out), device(x))
+    equal(out + 0, x.sum(axis=axes).reshape(to) + 0)
+
+
+def test_sum_to_over_its_own_input(rng):
+    x = rng.integers(-9, 10, (3, 33)).astype("f4")
+    expected = x.sum(0)
+    reduce.sum_to(device(x[1]), device(x))
+    np.testing.assert_array_equal(x[1], expected)
+
+
+# --- tiles, memory, and the whole way from the public function ------------------------------------
+
+
+@pytest.mark.parametrize("dtype", TILES)
+def test_tile_rules(dtype):
+    for tile in (*TILES[dtype], *tiles.candidates(dtype)):
+        assert tiles.illegal(tile, dtype) == []
+    assert len(tiles.candidates(dtype)) > 20
+
+
+@pytest.mark.parametrize(
+    ("tile", "reason"),
+    [
+        (Tiles(0, 32, 4, 4, 4), "positive"),
+        (Tiles(30, 32, 4, 4, 4), "not made of threads'"),
+        (Tiles(24, 32, 4, 6, 4), "multiple of the 4"),
+        (Tiles(8, 32, 4, 4, 4), "lanes"),
+        (Tiles(256, 256, 8, 4, 4), "more than 1024"),
+        (Tiles(128, 32, 8, 8, 8), "whole slices"),
+        (Tiles(32, 32, 3, 4, 4), "odd"),
+        (Tiles(128, 128, 64, 8, 8), "shared memory"),
+        (Tiles(128, 128, 8, 16, 16), "registers"),
+    ],
+)
+def test_every_reason_against_tiles(tile, reason):
+    reasons = tiles.illegal(tile, "float32")
+    assert any(reason in line for line in reasons), reasons
+    with pytest.raises(ValueError, match="tiles cannot be used"):
+        run(None, np.zeros((1, 1), "f4"), np.zeros((1, 1), "f4"), 0, tile=tile)
+
+
+def test_default_tiles_follow_the_problem():
+    problem = tiles.GemmProblem(8192, 8192, 8192, "float32")
+    assert tiles.default(problem, 132).bm * tiles.default(problem, 132).bn >= 128 * 128
+    small = tiles.default(tiles.GemmProblem(100, 100, 100, "float32"), 132)
+    assert small.bm * small.bn <= 64 * 64
+
+
+def test_the_segment_is_the_cpus():
+    from nbkernels.cpu import tiles as cpu
+
+    assert tiles.SEGMENT == cpu.SEGMENT
+
+
+def test_pointers_are_bounded(rng):
+    x = np.arange(12.0).reshape(3, 4)
+    pointer = simulator.Pointer(x[::-1, 1:3])
+    assert [pointer[0], pointer[1], pointer[-4], pointer[-8]] == [9, 10, 5, 1]
+    for outside in (2, -9):
+        with pytest.raises(IndexError):
+            pointer[outside]
+    with pytest.raises(IndexError):
+        simulator.Pointer(x[:0])[0]
+
+
+def test_clash():
+    x = np.zeros((4, 6))
+    assert memory.clash(device(x), device(x[::-1, ::2]))
+    assert not memory.clash(device(x[:, ::2]), device(x[:, 1::2]))
+    assert not memory.clash(device(x[:0]), device(x))
+    assert memory.same(device(x[:1]), device(x[:1]), (0, 8))
+    assert not memory.same(device(x), device(x), (0, 8))
+
+
+def test_public_functions_give_the_cpus_bits(rng):
+    """From nbkernels.addmm down, on device arrays: the simulator's results are the CPU kernels', bit by bit."""
+    a, b, x = numbers(rng, 6, 9), numbers(rng, 9, 7), numbers(rng, 7)
+    args = [cuda.to_device(v) for v in (x, a, b)]
+    result = nbkernels.addmm(*args, beta=0.3, alpha=1.7)
+    assert isinstance(result, DeviceArray)
+    equal(result.copy_to_host(), nbkernels.addmm(x, a, b, beta=0.3, alpha=1.7))
+    out = cuda.to_device(np.full((6, 7), np.nan, "f4"))
+    assert nbkernels.mm(args[1], args[2], out=out) is out
+    equal(out.copy_to_host(), nbkernels.mm(a, b))
+    equal(nbkernels.linear(args[1], args[1], None).copy_to_host(), nbkernels.linear(a, a, None))
+    equal(nbkernels.add(args[0], 2.5).copy_to_host(), x + np.float32(2.5))
+    equal(nbkernels.sum_to(args[1], (9,)).copy_to_host().round(3), a.sum(0).round(3))
+    assert nbkernels.sum_to(args[1], (6, 9)) is args[1]

@@ -1,0 +1,106 @@
+"""The CUDA kernels assembled for two architectures, without a GPU: what the assembler reports of each.
+
+A spilled register or a local array costs more than any tuning wins: both must be zero in every kernel.
+"""
+
+import pytest
+
+from nbkernels import scalar
+from nbkernels.problem import GemmProblem
+
+try:
+    from nbkernels.cuda import elementwise, gemm, launch, reduce, tiles
+    from nbkernels.cuda.assemble import assemble, ptx
+
+    assemble(reduce.kernel("float32", 1, 1, 8, True), (8, 0))
+except (ImportError, RuntimeError) as error:  # a wheel that is not there: Python's, or a library that one brings
+    pytest.skip(f"lacks the CUDA wheels, pip install 'nbkernels[cuda13]': {str(error).splitlines()[0]}",
+                allow_module_level=True)  # fmt: skip
+
+ARCHITECTURES = [(8, 0), (9, 0)]
+SIZES = [(64, 64), (512, 512), (1024, 1024), (8192, 8192), (4, 8192), (8192, 16), (1797, 64)]
+DEFAULTS = [
+    (dtype, tile)
+    for dtype in ("float32", "float64")
+    for tile in {tiles.default(GemmProblem(m, n, 1024, dtype), 132): None for m, n in SIZES}
+]
+LOOPS = [
+    elementwise.kernel(function, (dtype,) * 4, ndim, (True, array), scaled)
+    for function, scaled in (
+        (scalar.add, False),
+        (scalar.add_scaled, True),
+        (scalar.divide, False),
+        (scalar.maximum, False),
+    )
+    for dtype, ndim, array in (("float32", 1, True), ("float32", 3, True), ("float64", 2, True), ("float32", 2, False))
+]
+SUMS = [
+    reduce.kernel(dtype, kept, reduced, lanes, across)
+    for dtype in ("float32", "float64")
+    for kept, reduced, lanes, across in ((1, 1, 8, True), (2, 2, 32, False), (1, 1, 256, False))
+]
+
+
+@pytest.mark.parametrize("cc", ARCHITECTURES, ids="sm_{0[0]}{0[1]}".format)
+@pytest.mark.parametrize(("dtype", "tile"), DEFAULTS, ids=str)
+def test_gemm(dtype, tile, cc):
+    kernel = gemm.kernel(tile, dtype)
+    used = assemble(kernel, cc).resources
+    print(kernel, cc, used)
+    assert used.spilled == used.stack == 0
+    assert used.shared == tile.shared(4 if dtype == "float32" else 8) <= 48 << 10
+    assert used.registers * kernel.threads * kernel.blocks <= 65536
+    assert used.registers >= tile.tm * tile.tn * (1 if dtype == "float32" else 2)  # or the chains are not there
+
+
+@pytest.mark.parametrize("cc", ARCHITECTURES, ids="sm_{0[0]}{0[1]}".format)
+@pytest.mark.parametrize("kernel", [*LOOPS, *SUMS], ids=str)
+def test_loops_and_sums(kernel, cc):
+    used = assemble(kernel, cc).resources
+    print(kernel, cc, used)
+    assert used.spilled == used.stack == 0
+    assert used.registers <= 128  # two blocks of 256 threads at the least
+
+
+def test_every_candidate_asks_for_registers_that_exist():
+    for dtype in ("float32", "float64"):
+        for tile in tiles.candidates(dtype):
+            kernel = gemm.kernel(tile, dtype)
+            assert kernel.threads * kernel.blocks <= 1024
+
+
+def test_chains_are_fused_and_stay_in_registers():
+    """8x8 in each thread, two steps of k in the loop's body, one row of X in the epilogue's."""
+    text = ptx(gemm.kernel(tiles.Tiles(128, 128, 8, 8, 8), "float32"), (9, 0))
+    assert text.count("fma.rn.f32") == 2 * 64 + 8
+    assert "ld.shared.v4.f32" in text
+    assert ".local" not in text
+    assert "ld.f32" not in text  # no generic load: what is not shared is known to be global
+
+
+def test_sums_of_products_are_not_contracted():
+    """x + alpha*y keeps its two roundings, as on the CPU."""
+    text = ptx(elementwise.kernel(scalar.add_scaled, ("float32",) * 4, 1, (True, True), True), (9, 0))
+    assert "fma.rn" not in text
+    assert "mul.rn.f32" in text
+    assert "add.rn.f32" in text
+    assert "ld.f32" not in text
+
+
+def test_launch(monkeypatch):
+    """What the driver is handed: stream, grid and block, the machine code, the arguments with tuples laid open."""
+    import cuda.core
+    import numba.cuda
+
+    calls = []
+    device = type("Device", (), {"compute_capability": (9, 0)})
+    monkeypatch.setattr(numba.cuda, "current_context", lambda: None)
+    monkeypatch.setattr(numba.cuda, "get_current_device", lambda: device)
+    monkeypatch.setattr(cuda.core, "launch", lambda *arguments: calls.append(arguments))
+    monkeypatch.setattr(launch, "compiled", lambda kernel, cc: (kernel, cc))  # loading it takes a driver
+    launch.launch(SUMS[0], 7, 1, (2, 3), 4.0)
+    ((stream, config, code, *arguments),) = calls
+    assert isinstance(stream, cuda.core.Stream)
+    assert (config.grid, config.block) == ((7, 1, 1), (SUMS[0].threads, 1, 1))
+    assert code == (SUMS[0], (9, 0))
+    assert arguments == [1, 2, 3, 4.0]
