@@ -22,6 +22,7 @@ from . import threads
 from .packed import packed
 from .small import DONE, LARGE, SERIAL, SERIALLY, SMALL, small_entry
 from .tiles import Tiles, default, illegal
+from .tiles import small as small_tile
 
 NAMES = {np.dtype(name): name for name in SIZE}  # str(dtype) takes 7 us
 
@@ -67,7 +68,7 @@ def gemm(out, x, a, b, beta, alpha, tiles: Tiles | None = None) -> None:
 
 def _run_small(out, x, a, b, beta, alpha) -> int:
     name = NAMES[out.dtype]
-    entry, xid = small_entry(default(name).tile(name)), 0 if x is None else id(x)
+    entry, xid = small_entry(small_tile(name)), 0 if x is None else id(x)
     return entry(id(out), xid | SERIALLY, id(a), id(b), float(beta), float(alpha))
 
 
@@ -107,7 +108,7 @@ _entries = {}  # dtype -> the compiled small entry, once the layout of ndarray i
 def _entry(dtype):
     """The small entry for a supported dtype, compiled or loaded at its first use; else None."""
     if dtype in NAMES and layout_is_known():
-        _entries[dtype] = small_entry(default(NAMES[dtype]).tile(NAMES[dtype]))
+        _entries[dtype] = small_entry(small_tile(NAMES[dtype]))
         return _entries[dtype]
     return None
 
@@ -140,7 +141,7 @@ def _fast(x, a, b, beta, alpha, out):
 
 @dataclass(frozen=True)
 class Choice:
-    """What a product will run on: prints as `packed 12x32 kc=512 nb=512 mc=4092 nc=4096, 2 threads`."""
+    """What a product will run on: prints as `packed 8x48 kc=272 nb=960 mc=4096 nc=3840, 2 threads`."""
 
     problem: GemmProblem
     path: str
@@ -148,7 +149,8 @@ class Choice:
     threads: int
 
     def __str__(self) -> str:
-        shape = f"{self.tiles.mr}x{self.tiles.nr}" if self.path == "small" else str(self.tiles)
+        tile = small_tile(self.problem.dtype)
+        shape = f"{tile.mr}x{tile.nr}" if self.path == "small" else str(self.tiles)
         return f"{self.path} {shape}, {self.threads} thread{'s' * (self.threads > 1)}"
 
 

@@ -20,7 +20,7 @@ from .finish import MEMORY, PARTIAL, PLAIN, REGISTERS, ending, finish
 from .pack import pack
 from .small import SQUARE
 from .tiles import SEGMENT, Tiles
-from .ukernel import ukernel
+from .ukernel import ukernel_packed
 
 # What the loops hand to the compiled block: int64 words. NEXT, which threads contend for, has a cache line to itself.
 NEXT = 0
@@ -76,7 +76,7 @@ def _multiply_block(tile) -> int:
                 x = f[X] + (i * f[RSX] + j * f[CSX]) * size if f[X] != 0 else 0
                 part, rsp = (f[PART] + (i * f[RSP] + j) * size, f[RSP]) if f[PART] != 0 else (square, tile.nr)
                 code, to, rst = (stop, c, f[RSC]) if stop in (PLAIN, REGISTERS) else (PARTIAL, part, rsp)
-                ukernel(tile, h, a, 1, tile.mr, b, tile.nr, kb, part, rsp, to, rst, w, f[START], code,
+                ukernel_packed(tile, h, a, 1, tile.mr, b, tile.nr, kb, part, rsp, to, rst, w, f[START], code,
                         x, f[RSX], alpha, beta)  # fmt: skip
                 if stop == MEMORY:
                     total = f[TOTAL] + (i * f[RST] + j) * size

@@ -78,6 +78,13 @@ def apart(p, q, size):
     return phi <= qlo or qhi <= plo
 
 
+@jit(inline="always")
+def distinct(m, rs, n, cs, size):
+    """Whether an m x n array's elements provably lie apart: one dimension's step clears all of the other's extent."""
+    rs, cs = rs if m > 1 else n * cs, cs if n > 1 else m * rs
+    return min(rs, cs) >= size and (rs >= n * cs or cs >= m * rs)
+
+
 @functools.cache
 def small_entry(tile):
     """The call from Python for small products: checks what it can, declines what is unusual, keeps the GIL."""
@@ -95,6 +102,8 @@ def small_entry(tile):
         if k > longest or m > limit or n > limit or m * n * k > limit:
             return LARGE
         c, rsc, csc = data(out), stride(out, 0), stride(out, 1)
+        if not distinct(m, abs(rsc), n, abs(csc), size):
+            return DECLINED
         pa, rsa, csa, pb, rsb, csb = data(a), stride(a, 0), stride(a, 1), data(b), stride(b, 0), stride(b, 1)
         px, rsx, csx = 0, 0, 0
         if x != 0:

@@ -58,8 +58,7 @@ def _safe() -> bool:
 
 def count() -> int:
     """Threads that the next launch would use: numba.get_num_threads(), or 1 where parallel work is not safe."""
-    wanted = numba.get_num_threads()
-    return wanted if wanted > 1 and _safe() else 1
+    return numba.get_num_threads() if _safe() else 1
 
 
 @functools.cache

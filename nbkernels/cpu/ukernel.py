@@ -29,9 +29,9 @@ def _unroll(tile, mr: int) -> int:
     return 4 if mr == tile.mr else 1
 
 
-def _define(module: ir.Module, tile, mr: int, nv: int) -> ir.Function:
-    """The LLVM function of the mr x nv tile; defined once per module."""
-    name = f"ukernel_{tile}_{mr}x{nv}"
+def _define(module: ir.Module, tile, mr: int, nv: int, packed: bool) -> ir.Function:
+    """The LLVM function of the mr x nv tile; defined once per module. Packed: its strides of A and B are constants."""
+    name = f"ukernel_{tile}_{mr}x{nv}" + "_packed" * packed
     if name in module.globals:
         return module.globals[name]
     element = ELEMENT[tile.dtype]
@@ -42,6 +42,8 @@ def _define(module: ir.Module, tile, mr: int, nv: int) -> ir.Function:
     function.attributes.add("noinline")
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     arg = dict(zip((n for n, _ in spec), function.args))
+    if packed:  # no register and no addition for a row of A: 5 % at 12x32
+        arg |= {"rsa": I64(1), "csa": I64(tile.mr), "rsb": I64(tile.nr)}
     lanes = Lanes(builder, tile.dtype, tile.lanes)
     cells = [(i, j) for i in range(mr) for j in range(nv)]
     masks = [lanes.mask(builder.sub(arg["width"], I64(j * tile.lanes))) for j in range(nv)]
@@ -109,32 +111,44 @@ def _define(module: ir.Module, tile, mr: int, nv: int) -> ir.Function:
     return function
 
 
+def _emit(context, builder, signature, args, packed: bool):
+    """Call the function for this height and width."""
+    record, names = signature.args[0].tile, [item.split(":")[0] for item in ARGUMENTS.split()]
+    height, width = args[1], args[2 + names.index("width")]
+    pointer = ELEMENT[record.dtype].as_pointer()
+    kinds = [item.split(":")[1] for item in ARGUMENTS.split()]
+    values = [builder.inttoptr(v, pointer) if kind == "p" else v for v, kind in zip(args[2:], kinds)]
+    done, bad = builder.append_basic_block("done"), builder.append_basic_block("unreachable")
+    across = builder.sdiv(builder.add(width, I64(record.lanes - 1)), I64(record.lanes))
+    choice = builder.add(builder.mul(height, I64(record.nv)), across)
+    switch = builder.switch(choice, bad)
+    for mr in range(1, record.mr + 1):
+        for nv in range(1, record.nv + 1):
+            block = builder.append_basic_block(f"call_{mr}x{nv}")
+            switch.add_case(I64(mr * record.nv + nv), block)
+            with builder.goto_block(block):
+                builder.call(_define(builder.module, record, mr, nv, packed), values)
+                builder.branch(done)
+    builder.position_at_end(bad)
+    builder.unreachable()
+    builder.position_at_end(done)
+    return context.get_dummy_value()
+
+
+def _signature(tile):
+    kinds = {"p": types.int64, "i": types.int64, "s": getattr(types, tile.tile.dtype)}
+    return types.void(tile, types.int64, *[kinds[item.split(":")[1]] for item in ARGUMENTS.split()])
+
+
 @intrinsic
 def ukernel(typing, tile, height, a, rsa, csa, b, rsb, kb, t, rst, c, rsc, width, start, stop, x, rsx, alpha, beta):
     """Run the micro-kernel for `height` <= tile.mr rows and `width` <= tile.nr columns; addresses are int64."""
-    kinds = [item.split(":")[1] for item in ARGUMENTS.split()]
-    scalar = getattr(types, tile.tile.dtype)
-    signature = types.void(tile, types.int64, *[scalar if kind == "s" else types.int64 for kind in kinds])
+    return _signature(tile), lambda *emission: _emit(*emission, packed=False)
 
-    def emit(context, builder, signature, args):
-        record = signature.args[0].tile
-        height, width = args[1], args[2 + [k.split(":")[0] for k in ARGUMENTS.split()].index("width")]
-        pointer = ELEMENT[record.dtype].as_pointer()
-        values = [builder.inttoptr(v, pointer) if kind == "p" else v for v, kind in zip(args[2:], kinds)]
-        done, bad = builder.append_basic_block("done"), builder.append_basic_block("unreachable")
-        across = builder.sdiv(builder.add(width, I64(record.lanes - 1)), I64(record.lanes))
-        choice = builder.add(builder.mul(height, I64(record.nv)), across)
-        switch = builder.switch(choice, bad)
-        for mr in range(1, record.mr + 1):
-            for nv in range(1, record.nv + 1):
-                block = builder.append_basic_block(f"call_{mr}x{nv}")
-                switch.add_case(I64(mr * record.nv + nv), block)
-                with builder.goto_block(block):
-                    builder.call(_define(builder.module, record, mr, nv), values)
-                    builder.branch(done)
-        builder.position_at_end(bad)
-        builder.unreachable()
-        builder.position_at_end(done)
-        return context.get_dummy_value()
 
-    return signature, emit
+@intrinsic
+def ukernel_packed(
+    typing, tile, height, a, rsa, csa, b, rsb, kb, t, rst, c, rsc, width, start, stop, x, rsx, alpha, beta
+):  # noqa: E501
+    """The same for packed panels: rsa = 1, csa = tile.mr and rsb = tile.nr, whatever is given."""
+    return _signature(tile), lambda *emission: _emit(*emission, packed=True)

@@ -1,0 +1,99 @@
+"""The disk cache: later processes compile nothing, and whatever happens to its files costs a compilation at most."""
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ADD = """
+import numpy as np, nbkernels
+a = np.ones((4, 4), np.float32)
+assert (nbkernels.add(a, a[0]) == 2).all()
+print("right")
+"""
+ALL = """
+big = np.ones((200, 200), np.float32)
+assert (nbkernels.addmm(a[0], a, a) == 5).all()
+assert (nbkernels.mm(big, big) == 200).all()
+"""
+
+
+def run(cache, code=ADD, **env):
+    command = [sys.executable, "-c", code]
+    environment = dict(os.environ, NBKERNELS_CACHE_DIR=str(cache), **env)
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stderr[-2000:]
+    return result.stdout.strip()
+
+
+def files(cache: Path):
+    return {file: file.stat().st_mtime_ns for file in sorted(cache.rglob("*")) if file.is_file()}
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    cache = tmp_path_factory.mktemp("cache")
+    assert run(cache, ADD + ALL) == "right"
+    return cache
+
+
+def test_later_processes_add_no_file(filled):
+    before = files(filled)
+    assert before
+    for _ in range(2):
+        assert run(filled, ADD + ALL) == "right"
+        assert files(filled) == before
+
+
+def test_damaged_files_are_compiled_again(filled):
+    for number, file in enumerate(files(filled)):
+        content = file.read_bytes()
+        file.write_bytes([b"", content[: len(content) // 2], b"\0" * 100, b"not a pickle"][number % 4])
+    assert run(filled, ADD + ALL) == "right"
+
+
+@pytest.mark.parametrize("kind", ["read-only", "a file", "below a file"])
+def test_a_directory_that_cannot_be_written(tmp_path, kind):
+    cache = tmp_path / "cache"
+    if kind == "read-only":
+        cache.mkdir()
+        cache.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    else:
+        cache.write_text("")
+        cache = cache / "below" if kind == "below a file" else cache
+    assert run(cache) == "right"
+
+
+def test_processes_at_once(tmp_path):
+    environment = dict(os.environ, NBKERNELS_CACHE_DIR=str(tmp_path))
+    racers = [subprocess.Popen([sys.executable, "-c", ADD], env=environment, stdout=subprocess.PIPE) for _ in range(3)]
+    assert [racer.communicate(timeout=300)[0].strip() for racer in racers] == [b"right"] * 3
+    assert not list(tmp_path.rglob("*.tmp"))
+    assert run(tmp_path) == "right"
+
+
+def test_another_cpu_or_option_does_not_load_this_ones_code(filled):
+    before = set(files(filled))
+    assert run(filled, NUMBA_OPT="2") == "right"
+    assert {file.parent for file in set(files(filled)) - before}.isdisjoint({file.parent for file in before})
+
+
+ENTRY = """
+import sys, numpy as np
+from nbkernels.jit.cache import entry
+offset = int(sys.argv[1]) if len(sys.argv) > 1 else OFFSET
+def add(x):
+    return x + offset
+print(entry(add, "int64(int64)", f"test_add_{offset}")(1))
+"""
+
+
+def test_closures_of_one_family_are_told_apart(tmp_path):
+    """Two closures over different numbers, compiled in different processes and loaded in one."""
+    for offset in (10, 20):
+        assert run(tmp_path, ENTRY.replace("OFFSET", str(offset))) == str(1 + offset)
+    both = ENTRY.replace("OFFSET", "10") + "offset = 20\n" + "\n".join(ENTRY.splitlines()[4:])
+    assert run(tmp_path, both) == "11\n21"

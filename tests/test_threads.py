@@ -1,0 +1,105 @@
+"""Parallel launches on every threading layer: right results, never an aborted process."""
+
+import os
+import subprocess
+import sys
+import threading
+
+import numba
+import numpy as np
+import pytest
+
+import nbkernels
+from nbkernels.cpu import threads
+from nbkernels.jit.cache import compiled
+
+N = 300  # large enough for the packed, parallel path
+
+
+def product(rng):
+    a, b = (rng.integers(-4, 5, (N, N)).astype(np.float32) for _ in range(2))
+    return a, b, a.astype(np.int64) @ b.astype(np.int64)
+
+
+def test_every_task_runs_once():
+    def count(hits, task):
+        hits[task] += 1
+
+    address = compiled(count, "void(CPointer(int64), int64)", "test_count")
+    for tasks in (0, 1, 2, 7, 100):
+        hits = np.zeros(101, np.int64)
+        threads.launch(address, hits.ctypes.data, tasks)
+        assert hits.tolist() == [1] * tasks + [0] * (101 - tasks)
+
+
+def test_set_num_threads_is_honoured():
+    available = numba.get_num_threads()
+    try:
+        numba.set_num_threads(1)
+        assert threads.count() == 1
+    finally:
+        numba.set_num_threads(available)
+    assert threads.count() in (1, available)
+
+
+def test_python_threads_at_once(rng):
+    a, b, expected = product(rng)
+    wrong = []
+
+    def work():
+        for _ in range(10):
+            if not np.array_equal(nbkernels.mm(a, b), expected):
+                wrong.append(1)
+
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not wrong
+
+
+SCRIPT = """
+import os, sys, threading
+import numpy as np, numba, nbkernels
+from nbkernels.cpu import threads
+a = np.ones(({n}, {n}), np.float32)
+def check():
+    assert (nbkernels.mm(a, a) == {n}).all()
+    assert (nbkernels.add(a, a) == 2).all()
+check()
+assert threads.layer() in ({layer!r}, "none")
+if {how!r} == "threads":
+    workers = [threading.Thread(target=lambda: [check() for _ in range(20)]) for _ in range(4)]
+    [w.start() for w in workers]
+    [w.join() for w in workers]
+elif {how!r} == "fork":
+    child = os.fork()
+    if child == 0:
+        check()
+        os._exit(0)
+    status = os.waitpid(child, 0)[1]
+    assert status == 0, status
+elif {how!r} == "nested" and threads.layer() != "none":
+    @numba.njit(parallel=True)
+    def outer(n):
+        for i in numba.prange(n):
+            with numba.objmode():
+                check()
+    outer(4)
+check()
+print("alive")
+"""
+
+
+@pytest.mark.parametrize("how", ["threads", "fork", "nested"])
+@pytest.mark.parametrize("layer", ["omp", "workqueue", "tbb"])
+def test_nothing_aborts_the_process(layer, how):
+    """Where a layer cannot be loaded (tbb without its library) the work is serial."""
+    if how == "fork" and not hasattr(os, "fork"):
+        pytest.skip("needs os.fork, which this system lacks")
+    env = dict(os.environ, NUMBA_THREADING_LAYER=layer, NUMBA_NUM_THREADS="2", PYTHONWARNINGS="ignore")
+    run = [sys.executable, "-c", SCRIPT.format(n=N, layer=layer, how=how)]
+    result = subprocess.run(run, env=env, capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stderr[-2000:]
+    assert result.stdout.strip() == "alive"
