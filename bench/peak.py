@@ -1,14 +1,18 @@
-"""What one machine can do at most, measured: python bench/peak.py prints the FMA peak of each dtype and thread count."""
+"""What the machine can do at most, measured: python bench/peak.py prints the FMA peak by dtype and threads."""
 
-import time
+import contextlib
+import itertools
+import sys
 
 import numba
 import numpy as np
+import threadpoolctl
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 from tabulate import tabulate
 
+from nbkernels import tune
 from nbkernels.cpu import threads
 from nbkernels.cpu.tiles import default
 from nbkernels.jit.cache import compiled
@@ -19,7 +23,7 @@ CHAINS = 12  # independent fused multiply-adds in flight: 2 ports x 4 cycles of 
 
 @intrinsic
 def _chains(typing, tile, trips):
-    """CHAINS vectors x <- fma(x, a, b), `trips` times, all in registers; the sum of them all, so that none is dropped."""
+    """CHAINS vectors x <- fma(x, a, b), `trips` times, in registers; the sum of them all, so that none is dropped."""
 
     def emit(context, builder, signature, args):
         record = signature.args[0].tile
@@ -35,31 +39,38 @@ def _chains(typing, tile, trips):
     return getattr(types, tile.tile.dtype)(tile, types.int64), emit
 
 
-def fma_peak(dtype, workers=1, seconds=0.05, rounds=9):
-    """GFLOP/s of fused multiply-adds between registers on `workers` threads: the best of `rounds`."""
+def fma_call(dtype, workers=1, flops=2e8):
+    """(call, flops): one call does so many operations, all fused multiply-adds in registers, on `workers` threads."""
     tile = default(dtype).tile(dtype)
 
     def work(context, task):
         context[1 + task] = int(_chains(tile, context[0]))
 
     address = compiled(work, "void(CPointer(int64), int64)", f"bench_fma_peak_{tile}")
-    context, best = np.zeros(1 + workers, np.int64), 0.0
-    context[0] = 100_000
+    context = np.zeros(1 + workers, np.int64)
+    context[0] = int(flops / (2 * CHAINS * tile.lanes * workers))
+    return lambda: threads.launch(address, context.ctypes.data, workers), 2 * CHAINS * tile.lanes * workers * context[0]
+
+
+@contextlib.contextmanager
+def workers(count):
+    """This library, NumPy's BLAS and torch on `count` threads."""
     available = numba.get_num_threads()
-    numba.set_num_threads(workers)
+    numba.set_num_threads(count)
+    torch = sys.modules.get("torch")
+    if torch:
+        torch.set_num_threads(count)
     try:
-        for _ in range(rounds):
-            start = time.perf_counter()
-            threads.launch(address, context.ctypes.data, workers)
-            took = time.perf_counter() - start
-            best = max(best, 2 * CHAINS * tile.lanes * workers * context[0] / took / 1e9)
-            context[0] = max(1, int(context[0] * seconds / took))
+        with threadpoolctl.threadpool_limits(count):
+            yield
     finally:
         numba.set_num_threads(available)
-    return best
 
 
 if __name__ == "__main__":
-    counts = sorted({1, threads.count()})
-    rows = [[dtype, n, f"{fma_peak(dtype, n):.1f}"] for dtype in ("float32", "float64") for n in counts]
+    rows = []
+    for dtype, count in itertools.product(("float32", "float64"), sorted({1, threads.count()})):
+        with workers(count):
+            call, flops = fma_call(dtype, count)
+            rows.append([dtype, count, f"{flops / tune.medians({'peak': call})['peak'] / 1e9:.1f}"])
     print(tabulate(rows, headers=["dtype", "threads", "GFLOP/s"], disable_numparse=True))

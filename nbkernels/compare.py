@@ -68,24 +68,17 @@ def table(rows):
     rows = list(rows)
     peers = list(dict.fromkeys(peer for row in rows for peer in row["peers"]))
     lines = [
-        [
-            row["bench"] + " " + "x".join(map(str, row["shape"])),
-            row["dtype"],
-            row["threads"],
-            f"{row['ours_s'] * 1e6:.1f}",
-            f"{row['gflops']:.1f}",
-            *(f"{row['peers'][p] * 1e6:.1f}" if p in row["peers"] else "" for p in peers),
-            *(f"{row['peers'][p] / row['ours_s']:.2f}x" if p in row["peers"] else "" for p in peers),
-        ]
+        {
+            "": row["bench"] + " " + "x".join(map(str, row["shape"])),
+            "dtype": row["dtype"],
+            "layout": row["layout"],
+            "threads": row["threads"],
+            "nbkernels us": f"{row['ours_s'] * 1e6:.1f}",
+            "GFLOP/s": f"{row['gflops']:.1f}",
+            **({"of peak": f"{row['peak_share']:.0%}"} if row["peak_share"] else {}),
+            **{f"{peer} us": f"{row['peers'][peer] * 1e6:.1f}" for peer in peers if peer in row["peers"]},
+            **{f"vs {peer}": f"{row['peers'][peer] / row['ours_s']:.2f}x" for peer in peers if peer in row["peers"]},
+        }
         for row in rows
     ]
-    headers = [
-        "",
-        "dtype",
-        "threads",
-        "nbkernels us",
-        "GFLOP/s",
-        *(f"{p} us" for p in peers),
-        *(f"vs {p}" for p in peers),
-    ]
-    return tabulate(lines, headers=headers, disable_numparse=True)
+    return tabulate(lines, headers="keys", disable_numparse=True)

@@ -149,6 +149,6 @@ def ukernel(typing, tile, height, a, rsa, csa, b, rsb, kb, t, rst, c, rsc, width
 @intrinsic
 def ukernel_packed(
     typing, tile, height, a, rsa, csa, b, rsb, kb, t, rst, c, rsc, width, start, stop, x, rsx, alpha, beta
-):  # noqa: E501
+):
     """The same for packed panels: rsa = 1, csa = tile.mr and rsb = tile.nr, whatever is given."""
     return _signature(tile), lambda *emission: _emit(*emission, packed=True)

@@ -1,0 +1,106 @@
+"""addmm and mm against NumPy and torch in one run: interleaved medians, GFLOP/s, share of the FMA peak, ratios.
+
+    python bench/bench_addmm.py                         # the table
+    python bench/bench_addmm.py --json FILE             # and the rows, as bench/report.py reads them
+    pytest bench/bench_addmm.py --benchmark-enable      # the same through pytest-benchmark, with its statistics
+
+addmm is addmm(bias (n,), a, b); its peers compute a @ b + bias, torch addmm. mm writes into out=, as its peers do. The
+peak is timed in turn with the calls: fused multiply-adds between registers, which touch no memory.
+"""
+
+import argparse
+import contextlib
+import itertools
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tqdm import tqdm
+
+import nbkernels
+from nbkernels import compare, info, tune
+from nbkernels.cpu import gemm, threads
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
+
+from peak import fma_call, workers  # noqa: E402
+
+from tests.cases import LAYOUTS, SQUARES, TRANSPOSES  # noqa: E402
+
+with contextlib.suppress(ImportError):
+    import torch
+torch = sys.modules.get("torch")
+
+FORMS = ("addmm", "mm")
+DTYPES = ("float32", "float64")
+SIZES = (4, *SQUARES)
+
+
+def calls(form, n, dtype, layout):
+    """{library: the call} for n x n operands."""
+    rng = np.random.default_rng(0)
+    a, b = (LAYOUTS[name](rng.standard_normal((n, n)).astype(dtype)) for name in TRANSPOSES[layout])
+    bias, out = rng.standard_normal(n).astype(dtype), np.empty((n, n), dtype)
+    if form == "addmm":
+        result = {"nbkernels": lambda: nbkernels.addmm(bias, a, b), "NumPy": lambda: a @ b + bias}
+    else:
+        result = {"nbkernels": lambda: nbkernels.mm(a, b, out=out), "NumPy": lambda: np.matmul(a, b, out=out)}
+    if torch:
+        ta, tb, tbias, tout = (torch.from_numpy(x) for x in (a, b, bias, out))
+        whole = (lambda: torch.addmm(tbias, ta, tb)) if form == "addmm" else (lambda: torch.mm(ta, tb, out=tout))
+        result["torch"] = whole
+    return result
+
+
+def measure(form, n, dtype, layout, count, seconds=0.5):
+    """One row of the table."""
+    with workers(count):
+        call, flops = fma_call(dtype, count)
+        times = tune.medians({**calls(form, n, dtype, layout), "peak": call}, seconds=seconds, rounds=9)
+        ours, peak = times.pop("nbkernels"), flops / times.pop("peak")
+        return {
+            "bench": form, "shape": [n, n, n], "dtype": dtype, "threads": count, "layout": layout, "ours_s": ours,
+            "peers": times, "gflops": 2 * n**3 / ours / 1e9, "peak_share": 2 * n**3 / ours / peak,
+            "kernel": str(gemm.describe(n, n, n, dtype)),
+        }  # fmt: skip
+
+
+def cases(sizes=SIZES, layouts=tuple(TRANSPOSES), counts=None):
+    counts = counts or sorted({1, threads.count()})
+    return [
+        (form, n, dtype, layout, count)
+        for form, dtype, count, n, layout in itertools.product(FORMS, DTYPES, counts, sizes, layouts)
+        if count == 1 or n >= 256
+    ]
+
+
+@pytest.mark.parametrize(("form", "n", "dtype", "layout", "count"), cases(SIZES[:5]))
+def test_gemm(benchmark, form, n, dtype, layout, count):
+    every = calls(form, n, dtype, layout)
+    np.testing.assert_allclose(every["nbkernels"](), every["NumPy"](), rtol=1e-3, atol=1e-3)
+    if not benchmark.disabled:
+        benchmark.extra_info.update(measure(form, n, dtype, layout, count))
+    with workers(count):
+        benchmark(every["nbkernels"])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", type=Path, help="write the rows there")
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
+    parser.add_argument("--layouts", nargs="+", choices=TRANSPOSES, default=tuple(TRANSPOSES))
+    parser.add_argument("--threads", type=int, nargs="+")
+    parser.add_argument("--seconds", type=float, default=0.5, help="time for each row (%(default)s)")
+    args = parser.parse_args()
+    todo = cases(args.sizes, args.layouts, args.threads)
+    rows = [measure(*case, seconds=args.seconds) for case in tqdm(todo, unit="row")]
+    print(compare.table(rows))
+    if args.json:
+        args.json.write_text(json.dumps({"meta": info.meta(), "rows": rows}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
