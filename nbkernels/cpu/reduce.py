@@ -4,9 +4,8 @@ import functools
 
 import numpy as np
 
-from ..jit.address import scratch
 from ..jit.cache import compiled, jit
-from ..jit.loops import LINE, call_loop, set_word, word
+from ..jit.loops import LINE, call_binary, word
 from ..jit.turn import MOVED, TILE, call_turn, turner
 from ..strides import reduce_plan
 from . import threads
@@ -27,18 +26,7 @@ ADD, NEUTRAL, JOBS, TASKS, TURNER, WIDTH, CHUNK, GROUPED, ROOM, OUT, IN, _, KEPT
 
 
 @jit
-def _plus(add, cell, out, x, y, rows, columns, ro, rx, ry, co, cx, cy):
-    """out[j, i] = x[j, i] + y[j, i], by row and column steps; as one row where all of them are adjacent."""
-    if ro == columns * co and rx == columns * cx and ry == columns * cy:
-        rows, columns = 1, rows * columns
-    values = (out, x, y, ro, rx, ry, co, cx, cy)
-    for p in range(9):
-        set_word(cell + 8 * p, values[p])
-    call_loop(add, cell, rows, columns, cell + 24, cell + 48, 0)
-
-
-@jit
-def _block(context, cell, x, first, length, columns, step, partial, target):
+def _block(context, x, first, length, columns, step, partial, target):
     """Sums of `length` terms from `first` on, of `columns` elements `step` bytes apart, to a row at `target`."""
     add, turn, width, neutral = (
         word(context + ADD),
@@ -54,7 +42,7 @@ def _block(context, cell, x, first, length, columns, step, partial, target):
     lanes = LANES
     while lanes // 2 >= length:  # partial sums without terms change nothing
         lanes //= 2
-    _plus(add, cell, partial, neutral, neutral, 1, lanes * columns, 0, 0, 0, width, 0, 0)
+    call_binary(add, partial, neutral, neutral, 1, lanes * columns, 0, 0, 0, width, 0, 0)
     k = 0
     while k < length:
         rest, at = (first + k) // longest, x + (first + k) % longest * pace
@@ -73,33 +61,33 @@ def _block(context, cell, x, first, length, columns, step, partial, target):
             lane = (k + done) % LANES
             rows, to = min(LANES - lane, run - done), partial + lane * pitch
             y = at + done * row_step
-            _plus(add, cell, to, to, y, rows, columns, pitch, pitch, row_step, width, width, column_step)
+            call_binary(add, to, to, y, rows, columns, pitch, pitch, row_step, width, width, column_step)
             done += rows
         k += run
     if lanes == 1:
-        _plus(add, cell, target, partial, neutral, 1, columns, 0, 0, 0, width, width, 0)
+        call_binary(add, target, partial, neutral, 1, columns, 0, 0, 0, width, width, 0)
     half = lanes // 2
     while half > 0:
         out = partial if half > 1 else target
-        _plus(add, cell, out, partial, partial + half * pitch, 1, half * columns, 0, 0, 0, width, width, width)
+        call_binary(add, out, partial, partial + half * pitch, 1, half * columns, 0, 0, 0, width, width, width)
         half //= 2
 
 
 @jit
-def _merge(context, cell, stack, top, count, columns):
+def _merge(context, stack, top, count, columns):
     """Add the pairs that are complete after `count` sums were pushed; the new top."""
     add, width = word(context + ADD), word(context + WIDTH)
     pitch = word(context + CHUNK) * width
     while count % 2 == 0:
         x = stack + (top - 2) * pitch
-        _plus(add, cell, x, x, x + pitch, 1, columns, 0, 0, 0, width, width, width)
+        call_binary(add, x, x, x + pitch, 1, columns, 0, 0, 0, width, width, width)
         top -= 1
         count //= 2
     return top
 
 
 @jit
-def _sums(context, cell, x, columns, step, out, out_step, room):
+def _sums(context, x, columns, step, out, out_step, room):
     """Sums of all terms of `columns` elements, `step` bytes apart in x and `out_step` in out."""
     add, width, terms = word(context + ADD), word(context + WIDTH), word(context + TERMS)
     pitch = word(context + CHUNK) * width
@@ -109,33 +97,33 @@ def _sums(context, cell, x, columns, step, out, out_step, room):
         pace = word(context + HEADER + 24 * word(context + KEPT) + 8)
         for group in range((terms // BLOCK + TILE - 1) // TILE):
             blocks = min(TILE, terms // BLOCK - group * TILE)
-            _block(context, cell, x + start * pace, 0, BLOCK, blocks, BLOCK * pace, partial, row)
+            _block(context, x + start * pace, 0, BLOCK, blocks, BLOCK * pace, partial, row)
             start += blocks * BLOCK
             if blocks == TILE:
                 half, y = TILE // 2, row
                 while half > 0:
                     z = stack + top * pitch if half == 1 else (row + TILE * 8 if y == row else row)
-                    _plus(add, cell, z, y, y + width, 1, half, 0, 0, 0, width, 2 * width, 2 * width)
+                    call_binary(add, z, y, y + width, 1, half, 0, 0, 0, width, 2 * width, 2 * width)
                     y = z
                     half //= 2
-                top = _merge(context, cell, stack, top + 1, group + 1, 1)
+                top = _merge(context, stack, top + 1, group + 1, 1)
             else:
                 for b in range(blocks):
                     z, neutral = stack + top * pitch, word(context + NEUTRAL)
-                    _plus(add, cell, z, row + b * width, neutral, 1, 1, 0, 0, 0, width, width, 0)
-                    top = _merge(context, cell, stack, top + 1, b + 1, 1)
+                    call_binary(add, z, row + b * width, neutral, 1, 1, 0, 0, 0, width, width, 0)
+                    top = _merge(context, stack, top + 1, b + 1, 1)
     count = start // BLOCK % TILE if word(context + GROUPED) != 0 else 0
     while start < terms:
         length = min(BLOCK, terms - start)
-        _block(context, cell, x, start, length, columns, step, partial, stack + top * pitch)
+        _block(context, x, start, length, columns, step, partial, stack + top * pitch)
         start += length
         count += 1
-        top = _merge(context, cell, stack, top + 1, count, columns) if length == BLOCK else top + 1
+        top = _merge(context, stack, top + 1, count, columns) if length == BLOCK else top + 1
     while top > 1:
         y = stack + (top - 2) * pitch
-        _plus(add, cell, y, y, y + pitch, 1, columns, 0, 0, 0, width, width, width)
+        call_binary(add, y, y, y + pitch, 1, columns, 0, 0, 0, width, width, width)
         top -= 1
-    _plus(add, cell, out, stack, word(context + NEUTRAL), 1, columns, 0, 0, 0, out_step, width, 0)
+    call_binary(add, out, stack, word(context + NEUTRAL), 1, columns, 0, 0, 0, out_step, width, 0)
 
 
 def _walk(context, task):
@@ -145,7 +133,6 @@ def _walk(context, task):
     inner = dims + 24 * (kept - 1)
     length, out_step, step = word(inner), word(inner + 8), word(inner + 16)
     room = dims + 24 * kept + 16 * word(context + REDUCED) + task * word(context + ROOM)
-    cell = scratch(128)
     for job in range(jobs * task // tasks, jobs * (task + 1) // tasks):
         chunks = (length + chunk - 1) // chunk
         first, rest = job % chunks * chunk, job // chunks
@@ -155,7 +142,7 @@ def _walk(context, task):
             rest //= word(dims + 24 * d)
             out += i * word(dims + 24 * d + 8)
             x += i * word(dims + 24 * d + 16)
-        _sums(context, cell, x, min(chunk, length - first), step, out, out_step, room)
+        _sums(context, x, min(chunk, length - first), step, out, out_step, room)
 
 
 @functools.cache
