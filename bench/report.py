@@ -1,4 +1,4 @@
-"""README's tables of measured ratios, from the committed results: python bench/report.py [--check].
+"""README's table of measured ratios, from the committed results: python bench/report.py [--check].
 
 A result file, bench/results/NAME.json, is one run on one machine:
 
@@ -7,10 +7,10 @@ A result file, bench/results/NAME.json, is one run on one machine:
                "ours_s": median seconds, "peers": {"NumPy": median seconds, ...},
                "gflops": 2mnk / ours_s / 1e9 or null, "peak_share": share of the measured FMA peak or null}]}
 
-`nbkernels.info.meta()` gives the meta; `nbkernels.compare` gives rows. README says where a table goes:
+`nbkernels.info.meta()` gives the meta; `python bench/bench_addmm.py --json FILE` writes such a file. README says where
+the rows of one bench go, as a table that this script rewrites:
 
-    <!-- table NAME -->
-    (rewritten by this script)
+    <!-- table NAME BENCH -->
     <!-- end -->
 
 --check writes nothing and fails where README and results are out of step.
@@ -22,7 +22,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-MARKERS = re.compile(r"(<!-- table (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+MARKERS = re.compile(r"(<!-- table (?P<name>[\w-]+) (?P<bench>\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def size(row):
@@ -32,51 +32,38 @@ def size(row):
     ('64', '8x128x1024', '16000000')
     """
     shape = row["shape"]
-    if isinstance(shape, str):
-        return shape
     return str(shape[0]) if len(set(shape)) == 1 else "x".join(map(str, shape))
 
 
-def markdown(results):
-    """A Markdown table, a line per row, peers as ratios (above 1: this library is faster), and where that was."""
-    meta, rows = results["meta"], results["rows"]
-    peers = list(dict.fromkeys(peer for row in rows for peer in row["peers"]))
-    columns = [
-        "",
-        "size",
-        "dtype",
-        "layout",
-        "threads",
-        "time",
-        "GFLOP/s",
-        "of peak",
-        *(f"vs {peer}" for peer in peers),
+def cell(rows, peers):
+    """The least ratio to each peer over the rows (one for each layout), and the least share of peak."""
+    if not rows:
+        return ""
+    ratios = [min(row["peers"][peer] / row["ours_s"] for row in rows) for peer in peers]
+    shares = [row["peak_share"] for row in rows if row.get("peak_share") is not None]
+    return " / ".join(f"{ratio:.2f}" for ratio in ratios) + (f" ({min(shares):.0%})" if shares else "")
+
+
+def markdown(results, bench):
+    """Sizes down, dtypes and threads across; in a cell peers' time / ours and the share of peak, worst layout."""
+    rows = [row for row in results["rows"] if row["bench"] == bench]
+    peers = [
+        peer for peer in dict.fromkeys(p for row in rows for p in row["peers"]) if all(peer in r["peers"] for r in rows)
     ]
-    lines = [columns, ["---"] * 5 + ["---:"] * (len(columns) - 5)]
-    for row in rows:
-        ratios = [f"{row['peers'][peer] / row['ours_s']:.2f}x" if peer in row["peers"] else "" for peer in peers]
-        gflops = "" if row.get("gflops") is None else f"{row['gflops']:.1f}"
-        share = "" if row.get("peak_share") is None else f"{row['peak_share']:.0%}"
-        cells = [row["bench"], size(row), row["dtype"], row.get("layout") or "", row["threads"], seconds(row["ours_s"])]
-        lines.append([*map(str, cells), gflops, share, *ratios])
-    versions = ", ".join(f"{name} {version}" for name, version in meta["versions"].items())
-    table = "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
-    where = f"{meta['cpu']} ({meta['cores']} cores) with {versions}"
-    return f"{table}\n\nInterleaved medians, measured {meta['date']} on {where}.\n"
-
-
-def seconds(value):
-    """Three digits and a unit.
-
-    >>> seconds(3.2e-7), seconds(0.0123), seconds(2)
-    ('0.320 us', '12.3 ms', '2.00 s')
-    """
-    for unit, scale in (("s", 1), ("ms", 1e3), ("us", 1e6)):
-        if value * scale >= 1 or unit == "us":
-            break
-    number = value * scale
-    digits = 0 if number >= 100 else 1 if number >= 10 else 2 if number >= 1 else 3
-    return f"{number:.{digits}f} {unit}"
+    columns = sorted({(row["dtype"], row["threads"]) for row in rows})
+    lines = [[bench, *(f"{dtype}, {threads} thread{'s' * (threads > 1)}" for dtype, threads in columns)]]
+    lines.append(["---:"] * len(lines[0]))
+    for name in dict.fromkeys(map(size, rows)):
+        groups = [[r for r in rows if size(r) == name and (r["dtype"], r["threads"]) == column] for column in columns]
+        lines.append([name, *(cell(group, peers) for group in groups)])
+    table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    meta, layouts = results["meta"], list(dict.fromkeys(row["layout"] for row in rows))
+    versions = ", ".join(f"{package} {version}" for package, version in meta["versions"].items())
+    machine = f"{meta['cpu']}, {meta['cores']} cores, {versions}"
+    return (
+        f"{table}\n\nTime of {' / '.join(peers)} over ours (share of the FMA peak), in the worst of the layouts "
+        f"{', '.join(layouts)}: interleaved medians of {meta['date']} on {machine}.\n"
+    )
 
 
 def rewrite(text, directory):
@@ -84,7 +71,7 @@ def rewrite(text, directory):
 
     def table(match):
         results = json.loads((directory / f"{match['name']}.json").read_text(encoding="utf-8"))
-        return match[1] + markdown(results) + match[3]
+        return match[1] + markdown(results, match["bench"]) + match[4]
 
     return MARKERS.sub(table, text)
 

@@ -67,11 +67,15 @@ def test_a_stale_table_is_noticed(report, tmp_path):
     row = {"bench": "addmm", "shape": [8, 8, 8], "dtype": "float32", "threads": 1, "layout": "NN", "ours_s": 1e-6}
     row |= {"peers": {"NumPy": 2e-6}, "gflops": 1.024, "peak_share": 0.5}
     meta = {"cpu": "some CPU", "cores": 2, "versions": {"numba": "1.2"}, "date": "2026-01-02"}
-    (tmp_path / "x.json").write_text(report.json.dumps({"meta": meta, "rows": [row]}))
-    text = "before\n<!-- table x -->\nold\n<!-- end -->\nafter\n"
+    worse = row | {"layout": "TT", "peers": {"NumPy": 1.5e-6, "torch": 1e-6}, "peak_share": 0.625}
+    other = row | {"bench": "mm", "shape": [9, 9, 9]}
+    (tmp_path / "x.json").write_text(report.json.dumps({"meta": meta, "rows": [row, worse, other]}))
+    text = "before\n<!-- table x addmm -->\nold\n<!-- end -->\nafter\n"
     new = report.rewrite(text, tmp_path)
-    assert "| addmm | 8 | float32 | NN | 1 | 1.00 us | 1.0 | 50% | 2.00x |" in new
-    assert "some CPU (2 cores) with numba 1.2" in new
+    assert "| addmm | float32, 1 thread |\n| ---: | ---: |\n| 8 | 1.50 (50%) |\n\n" in new
+    assert "Time of NumPy over ours" in new
+    assert "layouts NN, TT" in new
+    assert "some CPU, 2 cores, numba 1.2" in new
     assert "old" not in new
     assert new.startswith("before\n")
     assert new.endswith("<!-- end -->\nafter\n")
