@@ -27,6 +27,7 @@ from .tiles import small as small_tile
 NAMES = {np.dtype(name): name for name in SIZE}  # str(dtype) takes 7 us
 
 DEEPEST = 512  # k up to which a panel of B fits the small path's 64 KiB of stack
+REAL = {int, float, bool}
 PARALLEL = 96**3  # below, two launches of 3-10 us cost more than they save
 
 
@@ -115,7 +116,9 @@ def _entry(dtype):
 
 def addmm_fast(self, mat1, mat2, beta, alpha, out):
     """addmm of small plain arrays in few calls; None, with nothing written, where more care is needed."""
-    return _fast(id(self), mat1, mat2, beta, alpha, out)
+    if type(beta) in REAL and type(alpha) in REAL:
+        return _fast(id(self), mat1, mat2, beta, alpha, out)
+    return None
 
 
 def mm_fast(self, mat2, out):

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..jit.address import call
 from ..jit.cache import compiled, entry
-from ..jit.loops import LINE, call_loop, direct, set_word, word
+from ..jit.loops import LINE, call_loop, set_word, word
 from ..jit.ndarray import data, ndim, shape, stride
 from ..jit.turn import MOVED, TILE, call_turn, turner
 from ..strides import StridedPlan
@@ -118,7 +118,7 @@ def binder():
             call(walker, context, 0)
         return context
 
-    return direct(entry(bind, "int64(int64, int64, int64, int64, int64, int64, int64)", "nest_bind"))
+    return entry(bind, "int64(int64, int64, int64, int64, int64, int64, int64)", "nest_bind")
 
 
 @dataclass(frozen=True, eq=False)

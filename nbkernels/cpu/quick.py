@@ -14,7 +14,7 @@ import numpy as np
 
 from ..jit.address import scratch
 from ..jit.cache import entry
-from ..jit.loops import call_loop, direct, set_word, word
+from ..jit.loops import call_loop, set_word, word
 from ..jit.ndarray import C_CONTIGUOUS, F_CONTIGUOUS, WRITEABLE, data, descr, flags, ndim, shape, stride
 
 DONE, DECLINED, UNKNOWN = 0, 1, 2  # what the small entry answers
@@ -105,4 +105,4 @@ def small_entry():
         call_loop(word(row + 48), pointers, rows, columns, row_steps, column_steps, scalars)
         return DONE
 
-    return direct(entry(run, "int64(int64, int64, int64, int64, float64)", "elementwise_small"))
+    return entry(run, "int64(int64, int64, int64, int64, float64)", "elementwise_small")

@@ -220,12 +220,6 @@ def _hints(module: ir.Module, *properties: tuple):
     return node
 
 
-def direct(dispatcher):
-    """The built-in function of an entry's only signature: 70 ns a call; the dispatcher, which types it, needs 155."""
-    (result,) = dispatcher.overloads.values()
-    return result.entry_point
-
-
 @intrinsic
 def call_loop(typing, function, pointers, rows, columns, row_strides, column_strides, scalars):
     """Call loops compiled by `address`."""
