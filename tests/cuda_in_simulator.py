@@ -20,11 +20,12 @@ sys.setswitchinterval(1e-3)  # the simulator's threads wait for each other: half
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of overflow and NaN in scalars
 
-# One warp with 4x4, one with 8x4, two down, two across; f64 pieces are 2 wide.
+# One warp; two pieces down; two warps down; two across; two pieces across, with four warps in f64 (its pieces are 2 wide).
 TILES = {
-    "float32": [Tiles(16, 32, 4, 4, 4), Tiles(32, 32, 8, 8, 4), Tiles(32, 32, 8, 4, 4), Tiles(16, 64, 4, 4, 4)],
-    "float64": [Tiles(8, 16, 4, 2, 2), Tiles(16, 16, 4, 4, 2)],
-}
+    "float32": [Tiles(16, 32, 4, 4, 4), Tiles(32, 32, 8, 8, 4), Tiles(32, 32, 8, 4, 4), Tiles(16, 64, 4, 4, 4),
+                Tiles(32, 64, 4, 4, 8)],
+    "float64": [Tiles(8, 16, 4, 2, 2), Tiles(16, 16, 4, 4, 2), Tiles(32, 32, 4, 2, 4)],
+}  # fmt: skip
 SMALL = TILES["float32"][0]
 DeviceArray = type(cuda.to_device(np.zeros(1)))
 
@@ -382,10 +383,11 @@ def test_sum_to(rng, shape, to, flip):
 
 
 def test_sum_to_over_its_own_input(rng):
-    x = rng.integers(-9, 10, (3, 33)).astype("f4")
+    """Reversed, so that a block of 32 sums writes what the next one reads."""
+    x = rng.integers(-9, 10, (3, 40)).astype("f4")
     expected = x.sum(0)
-    reduce.sum_to(device(x[1]), device(x))
-    np.testing.assert_array_equal(x[1], expected)
+    reduce.sum_to(device(x[1, ::-1]), device(x))
+    np.testing.assert_array_equal(x[1, ::-1], expected)
 
 
 # --- tiles, memory, and the whole way from the public function ------------------------------------

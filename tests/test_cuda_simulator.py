@@ -9,17 +9,34 @@ import subprocess
 import sys
 from pathlib import Path
 
+TESTS = Path(__file__).parent
+ENVIRONMENT = {
+    name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "NBKERNELS_SKIPPED"))
+}
 
-def test_kernels_in_the_simulator():
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    environment.pop("NBKERNELS_SKIPPED", None)  # this process writes that file
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist"]
-    run = subprocess.run(
-        [*command, "-o", "addopts=", str(Path(__file__).with_name("cuda_in_simulator.py"))],
-        env={**environment, "NUMBA_ENABLE_CUDASIM": "1"},
-        capture_output=True,
-        text=True,
-    )
-    assert run.returncode == 0, run.stdout[-6000:] + run.stderr[-2000:]
-    assert " passed" in run.stdout
-    assert "skipped" not in run.stdout
+
+def run(*command, **environment):
+    command = [sys.executable, *map(str, command)]
+    return subprocess.run(command, env={**ENVIRONMENT, **environment}, capture_output=True, text=True)
+
+
+def test_kernels():
+    options = ("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-o", "addopts=")
+    result = run(*options, TESTS / "cuda_in_simulator.py", NUMBA_ENABLE_CUDASIM="1")
+    assert result.returncode == 0, result.stdout[-6000:] + result.stderr[-2000:]
+    assert " passed" in result.stdout
+    assert "skipped" not in result.stdout
+
+
+def test_device_check():
+    """What can be proved here of the script for machines with a GPU: the part that does not time anything."""
+    result = run(TESTS.parent / "bench" / "device_check.py", "--correctness", NUMBA_ENABLE_CUDASIM="1")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout.splitlines()[-1] == "device check: all right"
+
+
+def test_device_check_without_a_gpu():
+    result = run(TESTS.parent / "bench" / "device_check.py", CUDA_VISIBLE_DEVICES="", NUMBA_ENABLE_CUDASIM="0")
+    assert result.returncode == 2
+    assert len(result.stderr.splitlines()) == 1
+    assert "lacks" in result.stderr

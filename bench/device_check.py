@@ -1,0 +1,370 @@
+"""The CUDA kernels on a GPU: right, how large, how fast. Run by bench/device_check.sh, which says what it needs.
+
+    --tune         time every candidate tile beside the default
+    --quick        small sizes
+    --correctness  only that, of small sizes; the one part that also runs in Numba's simulator
+
+Products are held against float64 with the bound of any order of summation, |error| <= gamma (|alpha| |A||B| + |beta x|)
+with gamma = (k + 3) u / (1 - (k + 3) u), and against the CPU kernels, bit by bit. Exit status: 0 if all is right, 1 if
+not, 2 where something is missing.
+"""
+
+import argparse
+import datetime
+import functools
+import itertools
+import json
+import os
+import statistics
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+LAYOUTS = {
+    "N": lambda x: x,
+    "T": lambda x: np.asfortranarray(x),
+    "reversed": lambda x: np.ascontiguousarray(x[::-1, ::-1])[::-1, ::-1],
+    "strided": lambda x: np.repeat(np.repeat(x, 2, 0), 3, 1)[::2, ::3],
+}
+DTYPES = ("float32", "float64")
+OPS = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
+SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
+failures = []
+
+
+def missing():
+    """What is not here that the kernels need, or ""."""
+    try:
+        from numba import cuda
+
+        if not SIMULATED:
+            from nbkernels.cuda import assemble  # noqa: F401
+    except ImportError as error:
+        return f"numba-cuda with its CUDA libraries ({error})"
+    return "" if SIMULATED or cuda.is_available() else "a CUDA GPU with its driver"
+
+
+def check(right, what):
+    if not right:
+        failures.append(what)
+        print("FAILED:", what)
+
+
+# --- arrays ----------------------------------------------------------------------------------------------------------
+
+
+class View:
+    """Device memory seen through an array's strides, for numba.cuda.as_cuda_array."""
+
+    def __init__(self, memory, offset, x):
+        self.memory = memory  # kept alive
+        self.__cuda_array_interface__ = {
+            "version": 3, "shape": x.shape, "strides": x.strides, "typestr": x.dtype.str,
+            "data": (memory.device_ctypes_pointer.value + offset, False),
+        }  # fmt: skip
+
+
+def upload(x):
+    """A NumPy array on the device with its strides; in the simulator, the array itself."""
+    from numba import cuda
+
+    if SIMULATED:
+        return type(cuda.to_device(np.zeros(1)))(x)
+    reach = [(n - 1) * step for n, step in zip(x.shape, x.strides)]
+    before, after = -sum(min(r, 0) for r in reach), sum(max(r, 0) for r in reach)
+    memory = np.zeros(before + after + x.itemsize, np.uint8)
+    np.ndarray(x.shape, x.dtype, memory, before, x.strides)[...] = x
+    return cuda.as_cuda_array(View(cuda.to_device(memory), before, x))
+
+
+def numbers(rng, *shape, dtype="float32"):
+    return rng.standard_normal(shape, dtype=dtype)
+
+
+# --- correctness -----------------------------------------------------------------------------------------------------
+
+
+def products(tiles_of, rng):
+    """Every tile at sizes across its edges, in all layouts; segments; beta and alpha of every kind."""
+    from nbkernels.cuda import gemm
+
+    for dtype in DTYPES:
+        for tile in tiles_of(dtype):
+            layouts = itertools.cycle(itertools.product("CF", LAYOUTS, LAYOUTS, LAYOUTS))
+            for (m, n, k), (beta, alpha) in itertools.product(sizes(tile), ((0, 1), (0.75, -1.25), (1, 0))):
+                a, b = numbers(rng, m, k, dtype=dtype), numbers(rng, k, n, dtype=dtype)
+                x = numbers(rng, m, n, dtype=dtype) if beta else np.full((m, n), np.nan, dtype)
+                order, *names = next(layouts)
+                out = upload(np.full((m, n), np.nan, dtype, order))
+                args = [upload(LAYOUTS[name](array)) for name, array in zip(names, (x, a, b))]
+                gemm.gemm(out, *args, beta, alpha, tile)
+                label = f"{dtype} {tile} {m}x{n}x{k} {order} {' '.join(names)} beta={beta} alpha={alpha}"
+                near(np.ascontiguousarray(out.copy_to_host()), x, a, b, beta, alpha, label)
+            print("right:" if not failures else "checked:", dtype, tile)
+
+
+def sizes(tile):
+    edge = [(1, 1, 1), (tile.bm + 1, tile.bn - 1, 2 * tile.bk + 1), (3, tile.bn + 3, tile.bk - 1)]
+    return edge if SIMULATED else [*edge, (tile.bm * 9 + 5, tile.bn * 2 + 1, 133), (257, 129, 4096 * 2 + 5)]
+
+
+def near(result, x, a, b, beta, alpha, label):
+    """Within the bound, and the CPU's bits where the CPU kernels are here."""
+    a64, b64, k = a.astype("f8"), b.astype("f8"), a.shape[1]
+    addend = 0 if beta == 0 else beta * x.astype("f8")
+    exact = alpha * (a64 @ b64) + addend
+    unit = (k + 3) * np.finfo(result.dtype).eps / 2
+    bound = unit / (1 - unit) * (abs(alpha) * (abs(a64) @ abs(b64)) + abs(addend))
+    if result.dtype == np.float64:
+        bound = 2 * bound  # the reference rounds as well
+    check(bool((abs(result - exact) <= bound).all()), f"{label}: error {np.nanmax(abs(result - exact)):.2g}")
+    if cpu is not None:
+        expected = np.empty_like(result)
+        cpu(expected, x, a, b, beta, alpha)
+        check(bool((result.view("u1") == expected.view("u1")).all()), f"{label}: not the CPU's bits")
+
+
+def cpu_kernel():
+    """The CPU's addmm, or None where it cannot be imported."""
+    try:
+        from nbkernels.cpu.gemm import addmm
+    except ImportError as error:
+        print(f"not compared with the CPU's bits: {error}")
+        return None
+    return addmm
+
+
+def loops(rng):
+    """Element-wise operations exactly, sums of whole numbers exactly, over layouts and broadcasts."""
+    from nbkernels.cuda import elementwise, reduce
+
+    m, n = (7, 11) if SIMULATED else (1003, 517)
+    for dtype, (name, lay) in itertools.product(DTYPES, LAYOUTS.items()):
+        a, b = numbers(rng, m, n, dtype=dtype), numbers(rng, m, n, dtype=dtype)
+        for operation, second in itertools.product(OPS, (b, b[:1], b[:, :1], b[0], 2.5)):
+            out = upload(np.full((m, n), np.nan, dtype))
+            other = upload(lay(second) if np.ndim(second) == 2 else second) if np.ndim(second) else second
+            getattr(elementwise, operation)(out, upload(lay(a)), other)
+            expected = getattr(np, operation)(a, second)
+            check(np.array_equal(out.copy_to_host(), expected), f"{operation} {dtype} {name} {np.shape(second)}")
+        out = upload(np.full((m, n), np.nan, dtype))
+        elementwise.add(out, upload(lay(a)), upload(lay(b)), 0.1)
+        expected = a + np.dtype(dtype).type(0.1) * b
+        check(np.array_equal(out.copy_to_host(), expected), f"add alpha {dtype} {name}: contracted?")
+        whole = rng.integers(-9, 10, (m, n)).astype(dtype)
+        for shape in ((n,), (m, 1), (1, n), (), (1, 1)):
+            out = upload(np.full(shape, np.nan, dtype))
+            reduce.sum_to(out, upload(lay(whole)))
+            axes = (0, 1) if shape in ((), (1, 1)) else 1 if shape == (m, 1) else 0
+            expected = whole.sum(axis=axes).reshape(shape)
+            check(np.array_equal(out.copy_to_host(), expected), f"sum_to {shape} {dtype} {name}")
+    print("right:" if not failures else "checked:", "element-wise operations and sums")
+
+
+# --- resources and speed ---------------------------------------------------------------------------------------------
+
+
+def resources(tiles_of):
+    """{kernel: what the assembler says}, of the device's architecture."""
+    from numba import cuda
+
+    from nbkernels import scalar
+    from nbkernels.cuda import elementwise, gemm, reduce
+    from nbkernels.cuda.assemble import assemble
+
+    cc = cuda.get_current_device().compute_capability
+    kernels = [gemm.kernel(tile, dtype) for dtype in DTYPES for tile in tiles_of(dtype)]
+    for dtype, ndim in itertools.product(DTYPES, (1, 2)):
+        kernels.append(elementwise.kernel(scalar.add, (dtype,) * 4, ndim, (True, True), False))
+    kernels += [reduce.kernel("float32", 1, 1, lanes, lanes == 8) for lanes in (8, 32, 256)]
+    found = {str(kernel): assemble(kernel, cc).resources for kernel in kernels}
+    for name, used in found.items():
+        print(f"{name:48} {used}")
+        check(used.spilled == used.stack == 0, f"{name}: {used}")
+    return {name: vars(used) for name, used in found.items()}
+
+
+def medians(calls, seconds=0.3, rounds=7):
+    """{name: median seconds of one call by the device's clock}, timed in turns."""
+    from numba import cuda
+
+    def timed(call, repeats):
+        begin, end = cuda.event(), cuda.event()
+        begin.record()
+        for _ in range(repeats):
+            call()
+        end.record()
+        end.synchronize()
+        return cuda.event_elapsed_time(begin, end) / 1e3 / repeats
+
+    repeats, samples = {}, {name: [] for name in calls}
+    for name, call in calls.items():
+        timed(call, 2)  # compile, choose
+        repeats[name] = max(1, min(1000, int(seconds / rounds / len(calls) / timed(call, 2))))
+    for _ in range(rounds):
+        for name, call in calls.items():
+            samples[name].append(timed(call, repeats[name]))
+    return {name: statistics.median(times) for name, times in samples.items()}
+
+
+def peers():
+    """The array libraries with a GPU that are here: {name: (from a device array, mm(a, b, out), add(a, b, out))}."""
+    found = {}
+    try:
+        import torch
+
+        if torch.cuda.is_available():
+            torch.backends.cuda.matmul.allow_tf32 = False
+            found["torch"] = (
+                lambda x: torch.as_tensor(x, device="cuda"),
+                lambda a, b, out: torch.mm(a, b, out=out),
+                lambda a, b, out: torch.add(a, b, out=out),
+            )
+    except ImportError:
+        pass
+    try:
+        import cupy
+
+        found["CuPy"] = (
+            cupy.asarray,
+            lambda a, b, out: cupy.matmul(a, b, out=out),
+            lambda a, b, out: cupy.add(a, b, out=out),
+        )
+    except ImportError:
+        pass
+    print("peers:", ", ".join(found) or "none")
+    return found
+
+
+def row(bench, shape, dtype, times, work, unit, **more):
+    ours = times.pop("ours")
+    against = "  ".join(f"{name} {work / seconds:.1f} ({seconds / ours:.2f}x)" for name, seconds in times.items())
+    name = f"{bench:8} {dtype} {'x'.join(map(str, shape)):16}"
+    print(f"{name} {work / ours:9.1f} {unit}  {more.get('tile', more.get('layout')):16} {against}")
+    return {"bench": bench, "shape": list(shape), "dtype": dtype, "threads": "GPU", "ours_s": ours, "peers": times,
+            "gflops": work / ours if unit == "GFLOP/s" else None, "peak_share": None, **more}  # fmt: skip
+
+
+def gemm_speed(edges, libraries, tune, rng):
+    """GFLOP/s of square products; with tune, the fastest of all candidates."""
+    from numba import cuda
+
+    from nbkernels.cuda import gemm, launch, tiles
+    from nbkernels.problem import GemmProblem
+
+    rows = []
+    for dtype, n in itertools.product(DTYPES, edges):
+        a, b = cuda.to_device(numbers(rng, n, n, dtype=dtype)), cuda.to_device(numbers(rng, n, n, dtype=dtype))
+        out = cuda.device_array((n, n), dtype)
+        chosen = tiles.default(GemmProblem(n, n, n, dtype), launch.multiprocessors())
+        calls = {"ours": functools.partial(gemm.gemm, out, None, a, b, 0, 1, chosen)}
+        for name, (view, mm, _) in libraries.items():
+            calls[name] = functools.partial(mm, *map(view, (a, b, out)))
+        rows.append(row("mm", (n, n, n), dtype, medians(calls), 2 * n**3 / 1e9, "GFLOP/s", tile=str(chosen)))
+        if tune:
+            call = functools.partial(gemm.gemm, out, None, a, b, 0, 1)
+            candidates = {str(tile): functools.partial(call, tile) for tile in tiles.candidates(dtype)}
+            times = medians(candidates, seconds=0.05 * len(candidates), rounds=3)
+            best = sorted(times, key=times.get)[:5]
+            print("   fastest:", ", ".join(f"{name} {2 * n**3 / times[name] / 1e9:.0f}" for name in best))
+            rows[-1]["candidates"] = times
+    return rows
+
+
+def loop_speed(n, libraries, rng):
+    """GB/s of add in four layouts and of sum_to over rows, columns and all; each array counted once."""
+    from numba import cuda
+
+    from nbkernels.cuda import elementwise, reduce
+
+    rows = []
+    a, b, out = (cuda.to_device(numbers(rng, n, n)) for _ in range(3))
+    line = cuda.to_device(numbers(rng, n))
+    turned = cuda.as_cuda_array(View(b, 0, np.lib.stride_tricks.as_strided(np.zeros(1, "f4"), (n, n), (4, 4 * n))))
+    for layout, other, size in (("contiguous", b, 12), ("row", line, 8), ("transposed", turned, 12)):
+        calls = {"ours": functools.partial(elementwise.add, out, a, other)}
+        for name, (view, _, add) in libraries.items():
+            calls[name] = functools.partial(add, *map(view, (a, other, out)))
+        rows.append(row("add", (n, n), "float32", medians(calls), size * n * n / 1e9, "GB/s", layout=layout))
+    for layout, shape in (("rows", (n,)), ("columns", (n, 1)), ("all", ())):
+        target = cuda.device_array(shape, "float32")
+        calls = {"ours": functools.partial(reduce.sum_to, target, a)}
+        rows.append(row("sum_to", (n, n), "float32", medians(calls), 4 * n * n / 1e9, "GB/s", layout=layout))
+    return rows
+
+
+def launch_cost(libraries, rng, calls=2000):
+    """Microseconds of the host for one small product that is not waited for."""
+    from numba import cuda
+
+    import nbkernels
+    from nbkernels.cuda import gemm
+
+    a, b, out = (cuda.to_device(numbers(rng, 32, 32)) for _ in range(3))
+    todo = {
+        "nbkernels.mm": functools.partial(nbkernels.mm, a, b, out=out),
+        "the kernel alone": functools.partial(gemm.mm, out, a, b),
+    }
+    for name, (view, mm, _) in libraries.items():
+        todo[name] = functools.partial(mm, *map(view, (a, b, out)))
+    cost = {}
+    for name, call in todo.items():
+        call()
+        cuda.synchronize()
+        start = time.perf_counter()
+        for _ in range(calls):
+            call()
+        cost[name] = (time.perf_counter() - start) / calls * 1e6
+        cuda.synchronize()
+    print("launch of a 32x32x32 product, us:", ", ".join(f"{name} {us:.1f}" for name, us in cost.items()))
+    return cost
+
+
+def main():
+    global cpu
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    for option in ("tune", "quick", "correctness"):
+        parser.add_argument(f"--{option}", action="store_true")
+    options = parser.parse_args()
+    if lacks := missing():
+        print(f"device check: this machine lacks {lacks}", file=sys.stderr)
+        return 2
+    from nbkernels.cuda import tiles
+    from nbkernels.cuda.tiles import GemmProblem, Tiles
+
+    def tiles_of(dtype):
+        if SIMULATED:
+            return [Tiles(16, 32, 4, 4, 4) if dtype == "float32" else Tiles(8, 16, 4, 2, 2)]
+        if options.tune:
+            return tiles.candidates(dtype)
+        return list({tiles.default(GemmProblem(n, n, n, dtype), 132): None for n in (64, 256, 512, 1024, 2048, 8192)})
+
+    cpu, rng, results = cpu_kernel(), np.random.default_rng(0), {}
+    products(tiles_of, rng)
+    loops(rng)
+    if not (options.correctness or SIMULATED):
+        from numba import cuda
+
+        results["resources"] = resources(tiles_of)
+        libraries = peers()
+        edges = (512, 1024) if options.quick else (512, 1024, 2048, 4096, 8192)
+        results["rows"] = gemm_speed(edges, libraries, options.tune, rng)
+        results["rows"] += loop_speed(2048 if options.quick else 8192, libraries, rng)
+        results["launch_us"] = launch_cost(libraries, rng)
+        device = cuda.get_current_device()
+        name = device.name.decode() if isinstance(device.name, bytes) else device.name
+        results["meta"] = {"cpu": name, "cores": device.MULTIPROCESSOR_COUNT, "date": datetime.date.today().isoformat(),
+                           "versions": {"numpy": np.__version__}}  # fmt: skip
+        directory = Path(os.environ.get("OUT") or Path(__file__).parent / "results")
+        directory.mkdir(parents=True, exist_ok=True)
+        file = directory / f"device-{name.lower().replace(' ', '-')}.json"
+        file.write_text(json.dumps(results, indent=1), encoding="utf-8")
+        print("results:", file)
+    print(f"device check: {len(failures)} failed" if failures else "device check: all right")
+    return int(bool(failures))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
