@@ -20,7 +20,7 @@ sys.setswitchinterval(1e-3)  # the simulator's threads wait for each other: half
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of overflow and NaN in scalars
 
-# One warp; two pieces down; two warps down; two across; two pieces across, with four warps in f64 (its pieces are 2 wide).
+# One warp; two pieces down; two warps down; two across; two pieces across, with four warps in f64 (pieces of 2).
 TILES = {
     "float32": [Tiles(16, 32, 4, 4, 4), Tiles(32, 32, 8, 8, 4), Tiles(32, 32, 8, 4, 4), Tiles(16, 64, 4, 4, 4),
                 Tiles(32, 64, 4, 4, 8)],
