@@ -10,6 +10,7 @@ Operands are read through their strides and never copied; a temporary is made on
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass
 
 import numpy as np
 from numba import cuda, types
@@ -190,3 +191,24 @@ def addmm(out, self, mat1, mat2, beta, alpha) -> None:
 def mm(out, self, mat2) -> None:
     """out = self @ mat2."""
     gemm(out, None, self, mat2, 0, 1)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a product will run on: prints as `simt 128x128x8 8x8, 4 blocks of 256 threads`."""
+
+    problem: GemmProblem
+    tiles: Tiles
+
+    @property
+    def blocks(self) -> int:
+        return -(-self.problem.m // self.tiles.bm) * -(-self.problem.n // self.tiles.bn)
+
+    def __str__(self) -> str:
+        return f"simt {self.tiles}, {self.blocks} block{'s' * (self.blocks > 1)} of {self.tiles.threads} threads"
+
+
+def describe(m: int, n: int, k: int, dtype: str = "float32") -> Choice:
+    """The tiles that an m x k by k x n product with a C-ordered out takes on the current device; nothing runs."""
+    problem = GemmProblem(m, n, k, str(np.dtype(dtype)))
+    return Choice(problem, default(problem, multiprocessors()))
