@@ -68,11 +68,11 @@ def measure(form, n, dtype, layout, count, seconds=0.5):
         }  # fmt: skip
 
 
-def cases(sizes=SIZES, layouts=tuple(TRANSPOSES), counts=None):
+def cases(sizes=SIZES, layouts=tuple(TRANSPOSES), counts=None, forms=FORMS):
     counts = counts or sorted({1, threads.count()})
     return [
         (form, n, dtype, layout, count)
-        for form, dtype, count, n, layout in itertools.product(FORMS, DTYPES, counts, sizes, layouts)
+        for form, dtype, count, n, layout in itertools.product(forms, DTYPES, counts, sizes, layouts)
         if count == 1 or n >= 256
     ]
 
@@ -92,10 +92,11 @@ def main():
     parser.add_argument("--json", type=Path, help="write the rows there")
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--layouts", nargs="+", choices=TRANSPOSES, default=tuple(TRANSPOSES))
+    parser.add_argument("--forms", nargs="+", choices=FORMS, default=FORMS)
     parser.add_argument("--threads", type=int, nargs="+")
     parser.add_argument("--seconds", type=float, default=0.5, help="time for each row (%(default)s)")
     args = parser.parse_args()
-    todo = cases(args.sizes, args.layouts, args.threads)
+    todo = cases(args.sizes, args.layouts, args.threads, args.forms)
     rows = [measure(*case, seconds=args.seconds) for case in tqdm(todo, unit="row")]
     print(compare.table(rows))
     if args.json:
