@@ -14,7 +14,7 @@ try:
 
     assemble(reduce.kernel("float32", 1, 1, 8, True), (8, 0))
 except (ImportError, RuntimeError) as error:  # a wheel that is not there: Python's, or a library that one brings
-    pytest.skip(f"lacks the CUDA wheels, pip install 'nbkernels[cuda13]': {str(error).splitlines()[0]}",
+    pytest.skip(f"lacks the CUDA wheels: {str(error).splitlines()[0]}",
                 allow_module_level=True)  # fmt: skip
 
 ARCHITECTURES = [(8, 0), (9, 0)]

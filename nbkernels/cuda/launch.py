@@ -17,6 +17,12 @@ from numba.core import config
 SIMULATED = bool(config.ENABLE_CUDASIM)
 if SIMULATED:
     from . import simulator
+else:
+    try:
+        from cuda import core
+    except ImportError as error:
+        what = "CUDA arrays need numba-cuda: pip install 'nbkernels[cuda13]', or [cuda12] for drivers before r580"
+        raise ImportError(f"{what} ({error})") from error
 
 
 @dataclass(frozen=True)
@@ -71,12 +77,10 @@ def launch(kernel: Kernel, grid: int, *arguments, stream=0) -> None:
     if SIMULATED:
         _simulated(kernel)[grid, kernel.threads](*arguments)
         return
-    from cuda.core import LaunchConfig, Stream, launch
-
     cuda.current_context()  # the driver takes the thread's current context
-    cc = cuda.get_current_device().compute_capability
-    handle = Stream.from_handle(int(stream) if stream else 0)
-    launch(handle, LaunchConfig(grid=grid, block=kernel.threads), compiled(kernel, cc), *_flat(arguments))
+    code = compiled(kernel, cuda.get_current_device().compute_capability)
+    config = core.LaunchConfig(grid=grid, block=kernel.threads)
+    core.launch(core.Stream.from_handle(int(stream) if stream else 0), config, code, *_flat(arguments))
 
 
 def _flat(arguments):
@@ -91,12 +95,10 @@ def _flat(arguments):
 @functools.cache
 def compiled(kernel: Kernel, cc):
     """The kernel as the driver launches it, on every device of compute capability cc."""
-    from cuda.core import ObjectCode
-
     from .assemble import assemble
 
     machine = assemble(kernel, cc)
-    return ObjectCode.from_cubin(machine.cubin).get_kernel(machine.entry)
+    return core.ObjectCode.from_cubin(machine.cubin).get_kernel(machine.entry)
 
 
 @functools.cache

@@ -21,6 +21,13 @@ def _address(x) -> int:
     return x._ary.ctypes.data if SIMULATED else x.device_ctypes_pointer.value or 0
 
 
+def _extent(x) -> tuple[int, int]:
+    """First byte of an array's lowest element, and the byte after its highest."""
+    reach = [(n - 1) * stride for n, stride in zip(x.shape, x.strides)]
+    address = _address(x)
+    return address + sum(min(r, 0) for r in reach), address + sum(max(r, 0) for r in reach) + x.dtype.itemsize
+
+
 def _host(x):
     return x._ary if SIMULATED else np.asarray(_Ghost(x))
 
@@ -28,6 +35,9 @@ def _host(x):
 def clash(p, q) -> bool:
     """Whether two arrays share an element; assumed where it would take long to find out."""
     if p.size == 0 or q.size == 0:
+        return False
+    (p_low, p_high), (q_low, q_high) = _extent(p), _extent(q)
+    if p_high <= q_low or q_high <= p_low:
         return False
     try:
         return np.shares_memory(_host(p), _host(q), max_work=10_000)
