@@ -62,9 +62,9 @@ def _transpose(lanes, source, along, down, kb, target, pitch, width, room):
     loop(builder, blocks, [source, target, kb], body)
 
 
-def _define(module: ir.Module, tile, way) -> ir.Function:
+def _define(module: ir.Module, tile, way, lanes: int) -> ir.Function:
     """The LLVM function that packs one vector's width of a panel in the given way; defined once per module."""
-    name = f"pack{way.__name__}_{tile.dtype}_v{tile.lanes}"
+    name = f"pack{way.__name__}_{tile.dtype}_v{lanes}"
     if name in module.globals:
         return module.globals[name]
     pointer = ELEMENT[tile.dtype].as_pointer()
@@ -73,7 +73,7 @@ def _define(module: ir.Module, tile, way) -> ir.Function:
     function.linkage = "internal"
     function.attributes.add("noinline")
     builder = ir.IRBuilder(function.append_basic_block("entry"))
-    way(Lanes(builder, tile.dtype, tile.lanes), *function.args)
+    way(Lanes(builder, tile.dtype, lanes), *function.args)
     builder.ret_void()
     return function
 
@@ -87,15 +87,20 @@ def _pack_vector(typing, tile, source, along, down, kb, target, pitch, width, ro
         pointer = ELEMENT[record.dtype].as_pointer()
         values = [builder.inttoptr(source, pointer), along, down, kb, builder.inttoptr(target, pointer), *rest]
 
-        def call(way):
-            builder.call(_define(builder.module, record, way), values)
+        def call(way, lanes=record.lanes):
+            builder.call(_define(builder.module, record, way, lanes), values)
 
+        # 8 rows of 16 lanes: a transpose of 8x8 blocks needs 24 shuffles for 64 elements, of 16x16 64 for 128.
+        narrow = builder.icmp_signed("<=", rest[-1], I64(record.lanes // 2))
         with builder.if_else(builder.icmp_signed("==", along, I64(1))) as (unit, strided):
             with unit:
                 call(_copy)
             with strided, builder.if_else(builder.icmp_signed("==", down, I64(1))) as (turned, general):
-                with turned:
-                    call(_transpose)
+                with turned, builder.if_else(narrow) as (half, full):
+                    with half:
+                        call(_transpose, max(1, record.lanes // 2))
+                    with full:
+                        call(_transpose)
                 with general:
                     call(_gather)
         return context.get_dummy_value()
