@@ -16,7 +16,7 @@ from tabulate import tabulate
 from tqdm import tqdm
 
 import nbkernels
-from nbkernels import compare
+from nbkernels import compare, tune
 from nbkernels.data import digits
 from nbkernels.dispatch import views
 
@@ -151,6 +151,7 @@ def train(name, ops, device, *, hidden, epochs, batch, rate, dtype, progress=Tru
     device.synchronise()
     first = time.perf_counter() - start
 
+    tune.settle()
     start = time.perf_counter()
     for _ in tqdm(range(epochs), name, unit="epoch", disable=not progress):
         for i in range(0, x.shape[0] - batch + 1, batch):
