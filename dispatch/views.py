@@ -21,6 +21,18 @@ def transpose(x):
     return restride(x, s.shape[::-1], s.strides[::-1])
 
 
+def column(x):
+    """A vector (m,) as a matrix (m, 1); a 0-d array is itself."""
+    s = spec(x)
+    return restride(x, (*s.shape, 1), (*s.strides, 0)) if s.shape else x
+
+
+def row(x):
+    """A vector (n,) as a matrix (1, n)."""
+    s = spec(x)
+    return restride(x, (1, *s.shape), (0, *s.strides))
+
+
 def flatten(x):
     """x (..., k) as a matrix (rows, k), or None where its strides allow no such view."""
     s = spec(x)

@@ -1,7 +1,13 @@
-"""Bodies of the ops that are written over other ops, each under its op's name: they run wherever their parts run."""
+"""Bodies of the ops that are written over other ops, each under its op's name: they run wherever their parts run.
+
+Those of structured ops are in the out form, as kernels are: their arguments have passed every check.
+"""
+
+from math import prod
 
 from . import meta, ops
-from .dispatch import views
+from .dispatch import layout, views
+from .strides import broadcast_strides
 
 
 def linear(input, weight, bias=None):
@@ -30,3 +36,80 @@ def linear_fast(input, weight, bias):
     if bias is None:
         return ops.mm(input, weight.T)
     return ops.addmm(bias, input, weight.T) if bias.shape == weight.shape[:1] and bias.dtype == weight.dtype else None
+
+
+# -- vectors as matrices ----------------------------------------------------------------------------------------------
+
+
+def mv(out, self, vec):
+    ops.mm(self, views.column(vec), out=views.column(out))
+
+
+def addmv(out, self, mat, vec, beta, alpha):
+    ops.addmm(views.column(self), mat, views.column(vec), beta=beta, alpha=alpha, out=views.column(out))
+
+
+def outer(out, self, vec2):
+    ops.mm(views.column(self), views.row(vec2), out=out)
+
+
+def addr(out, self, vec1, vec2, beta, alpha):
+    ops.addmm(self, views.column(vec1), views.row(vec2), beta=beta, alpha=alpha, out=out)
+
+
+def dot(out, self, tensor):
+    ops.mm(views.row(self), views.column(tensor), out=views.restride(out, (1, 1), (0, 0)))
+
+
+vdot = dot
+
+# -- batches ----------------------------------------------------------------------------------------------------------
+
+
+def addbmm(out, self, batch1, batch2, beta, alpha):
+    """One addmm for each pair of matrices, in order; out is written by the last."""
+    last = views.spec(batch1).shape[0] - 1
+    if last < 0:  # no product at all: of matrices that are not read
+        first, second = (
+            views.restride(x, s.shape[1:], s.strides[1:]) for x in (batch1, batch2) for s in [views.spec(x)]
+        )
+        ops.addmm(self, first, second, beta=beta, alpha=0, out=out)
+        return
+    for i in range(last):
+        self = ops.addmm(self, batch1[i], batch2[i], beta=beta, alpha=alpha, out=self if i else None)
+        beta = 1
+    ops.addmm(self, batch1[last], batch2[last], beta=beta, alpha=alpha, out=out)
+
+
+def matmul(out, input, other):
+    """Views of all three as batches of matrices, with strides of 0 where NumPy's rules repeat one."""
+    a, b, c = map(views.spec, (input, other, out))
+    ndim = len(c.shape) - (len(a.shape) > 1) - (len(b.shape) > 1)
+    batch, (m, k, n) = c.shape[:ndim], ((a.shape[-2:-1] or (1,))[0], a.shape[-1], (b.shape[1:] or (1,))[-1])
+    left = (*broadcast_strides(batch, a.shape[:-2], a.strides[:-2]), *(0, *a.strides)[-2:])
+    right = (*broadcast_strides(batch, b.shape[:-2], b.strides[:-2]), *(*b.strides[-2:], 0)[:2])
+    target = (*c.strides[:ndim], c.strides[ndim] if len(a.shape) > 1 else 0, c.strides[-1] if len(b.shape) > 1 else 0)
+    _matmul(
+        views.restride(out, (*batch, m, n), target),
+        views.restride(input, (*batch, m, k), left),
+        views.restride(other, (*batch, k, n), right),
+    )
+
+
+def _matmul(out, a, b):
+    """One product where the batch is rows of one matrix, else one batch, else one for each index of the first dim."""
+    batch, steps = out.shape[:-2], [views.spec(x).strides[:-2] for x in (out, a, b)]
+    rows = () if any(steps[2]) else (views.flatten(out), views.flatten(a))
+    if rows and all(x is not None for x in rows):
+        ops.mm(rows[1], views.restride(b, b.shape[-2:], views.spec(b).strides[-2:]), out=rows[0])
+        return
+    merged = [layout.flat_strides((*batch, 1), (*step, 0)) for step in steps]
+    if None in merged:
+        for i in range(batch[0]):
+            _matmul(out[i], a[i], b[i])
+        return
+    flat = [
+        views.restride(x, (prod(batch), *x.shape[-2:]), (step[0], *views.spec(x).strides[-2:]))
+        for x, step in zip((out, a, b), merged)
+    ]
+    ops.bmm(flat[1], flat[2], out=flat[0])

@@ -5,8 +5,8 @@ calls those that are wanted. Real dtypes; what broadcasting repeated is summed b
 """
 
 from . import ops
-from .dispatch.views import spec, transpose
-from .ops import divide, maximum, minimum, mm, multiply, subtract, sum_to
+from .dispatch.views import column, flatten, restride, row, spec, transpose
+from .ops import bmm, divide, maximum, minimum, mm, multiply, mv, subtract, sum_to
 
 
 def fit(grad, x):
@@ -23,6 +23,49 @@ def matmul(a, b, like):
     """a @ b in the memory order of `like`: column-major comes from (bᵀ aᵀ)ᵀ, with the same bits."""
     rows, columns = map(abs, spec(like).strides)
     return transpose(mm(transpose(b), transpose(a))) if rows < columns else mm(a, b)
+
+
+def turned(x):
+    """x with its last two dimensions exchanged."""
+    (*lead, m, n), (*steps, row_step, column_step) = spec(x).shape, spec(x).strides
+    return restride(x, (*lead, n, m), (*steps, column_step, row_step))
+
+
+def matmuls(a, b, like):
+    """bmm(a, b), each matrix in the memory order of `like`'s."""
+    rows, columns = map(abs, spec(like).strides[1:])
+    return turned(bmm(turned(b), turned(a))) if rows < columns else bmm(a, b)
+
+
+def repeated(grad, batch):
+    """grad (m, n) as that of every matrix of a batch."""
+    s = spec(grad)
+    return restride(grad, (spec(batch).shape[0], *s.shape), (0, *s.strides))
+
+
+def matrices(grad, input, other):
+    """matmul's gradient and factors, with the dimensions that 1-D factors do not have."""
+    if len(spec(other).shape) == 1:
+        grad, other = restride(grad, (*spec(grad).shape, 1), (*spec(grad).strides, 0)), column(other)
+    if len(spec(input).shape) == 1:
+        (*lead, n), (*steps, step) = spec(grad).shape, spec(grad).strides
+        grad, input = restride(grad, (*lead, 1, n), (*steps, 0, step)), row(input)
+    return grad, input, other
+
+
+def matmul_input(grad, input, other):
+    grad, _, matrix = matrices(grad, input, other)
+    return fit(ops.matmul(grad, turned(matrix)), input)
+
+
+def matmul_other(grad, input, other):
+    grad, left, _ = matrices(grad, input, other)
+    if len(spec(other).shape) == 1:
+        return fit(ops.matmul(turned(grad), left), other)
+    rows = flatten(left), flatten(grad)
+    if len(spec(other).shape) == 2 and all(x is not None for x in rows):  # one product in place of a batch and a sum
+        return matmul(turned(rows[0]), rows[1], other)
+    return fit(ops.matmul(turned(left), grad), other)
 
 
 def wins(x, y):
@@ -46,6 +89,41 @@ MM = {
     "self": lambda grad, self, mat2: matmul(grad, transpose(mat2), self),
     "mat2": lambda grad, self, mat2: matmul(transpose(self), grad, mat2),
 }
+BMM = {
+    "self": lambda grad, self, mat2: matmuls(grad, turned(mat2), self),
+    "mat2": lambda grad, self, mat2: matmuls(turned(self), grad, mat2),
+}
+BADDBMM = {
+    "self": ADDMM["self"],
+    "batch1": lambda grad, batch1, batch2, alpha: scale(matmuls(grad, turned(batch2), batch1), alpha),
+    "batch2": lambda grad, batch1, batch2, alpha: scale(matmuls(turned(batch1), grad, batch2), alpha),
+}
+ADDBMM = {
+    "self": ADDMM["self"],
+    "batch1": lambda grad, batch1, batch2, alpha: BADDBMM["batch1"](repeated(grad, batch1), batch1, batch2, alpha),
+    "batch2": lambda grad, batch1, batch2, alpha: BADDBMM["batch2"](repeated(grad, batch1), batch1, batch2, alpha),
+}
+MV = {
+    "self": lambda grad, self, vec: matmul(column(grad), row(vec), self),
+    "vec": lambda grad, self: mv(transpose(self), grad),
+}
+ADDMV = {
+    "self": ADDMM["self"],
+    "mat": lambda grad, mat, vec, alpha: scale(matmul(column(grad), row(vec), mat), alpha),
+    "vec": lambda grad, mat, alpha: scale(mv(transpose(mat), grad), alpha),
+}
+OUTER = {
+    "self": lambda grad, vec2: mv(grad, vec2),
+    "vec2": lambda grad, self: mv(transpose(grad), self),
+}
+ADDR = {
+    "self": ADDMM["self"],
+    "vec1": lambda grad, vec2, alpha: scale(mv(grad, vec2), alpha),
+    "vec2": lambda grad, vec1, alpha: scale(mv(transpose(grad), vec1), alpha),
+}
+DOT = {"self": lambda grad, tensor: multiply(grad, tensor), "tensor": lambda grad, self: multiply(grad, self)}
+VDOT = {"self": lambda grad, other: multiply(grad, other), "other": lambda grad, self: multiply(grad, self)}
+MATMUL = {"input": matmul_input, "other": matmul_other}
 ADD = {
     "self": lambda grad, self: fit(grad, self),
     "other": lambda grad, other, alpha: fit(scale(grad, alpha), other),

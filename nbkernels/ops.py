@@ -4,7 +4,7 @@ The one module that knows both the dispatcher and the kernels. Kernels are named
 first call that needs them, so that importing the library imports no compiler. See ARCHITECTURE.md, "add an op".
 """
 
-from . import meta
+from . import meta, products
 from .dispatch import Library
 
 LIBRARY = Library("nbkernels", composites="nbkernels.composites")
@@ -27,6 +27,80 @@ mm, mm_ = define(
     fast="nbkernels.cpu.gemm:mm_fast",
     gradient="nbkernels.gradients:MM",
 ).forms
+
+bmm = define(
+    "bmm(Tensor self, Tensor mat2) -> Tensor",
+    structured=products.bmm,
+    dispatch={"CPU": "nbkernels.cpu.batch:bmm", "CUDA": "nbkernels.cuda.batch:bmm"},
+    gradient="nbkernels.gradients:BMM",
+).function
+
+baddbmm, baddbmm_ = define(
+    "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    structured=products.baddbmm,
+    dispatch={"CPU": "nbkernels.cpu.batch:baddbmm", "CUDA": "nbkernels.cuda.batch:baddbmm"},
+    gradient="nbkernels.gradients:BADDBMM",
+).forms
+
+addbmm, addbmm_ = define(
+    "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    structured=products.addbmm,
+    dispatch={"CompositeExplicit": "nbkernels.composites:addbmm"},
+    gradient="nbkernels.gradients:ADDBMM",
+).forms
+
+mv = define(
+    "mv(Tensor self, Tensor vec) -> Tensor",
+    structured=products.mv,
+    dispatch={"CompositeExplicit": "nbkernels.composites:mv"},
+    fast="nbkernels.cpu.vectors:mv_fast",
+    gradient="nbkernels.gradients:MV",
+).function
+
+addmv, addmv_ = define(
+    "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    structured=products.addmv,
+    dispatch={"CompositeExplicit": "nbkernels.composites:addmv"},
+    fast="nbkernels.cpu.vectors:addmv_fast",
+    gradient="nbkernels.gradients:ADDMV",
+).forms
+
+outer = define(
+    "outer(Tensor self, Tensor vec2) -> Tensor",
+    structured=products.outer,
+    dispatch={"CompositeExplicit": "nbkernels.composites:outer"},
+    fast="nbkernels.cpu.vectors:outer_fast",
+    gradient="nbkernels.gradients:OUTER",
+).function
+
+addr, addr_ = define(
+    "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    structured=products.addr,
+    dispatch={"CompositeExplicit": "nbkernels.composites:addr"},
+    fast="nbkernels.cpu.vectors:addr_fast",
+    gradient="nbkernels.gradients:ADDR",
+).forms
+
+dot = define(
+    "dot(Tensor self, Tensor tensor) -> Tensor",
+    structured=products.dot,
+    dispatch={"CompositeExplicit": "nbkernels.composites:dot"},
+    gradient="nbkernels.gradients:DOT",
+).function
+
+vdot = define(
+    "vdot(Tensor self, Tensor other) -> Tensor",
+    structured=products.vdot,
+    dispatch={"CompositeExplicit": "nbkernels.composites:vdot"},
+    gradient="nbkernels.gradients:VDOT",
+).function
+
+matmul = define(
+    "matmul(Tensor input, Tensor other) -> Tensor",
+    structured=products.matmul,
+    dispatch={"CompositeExplicit": "nbkernels.composites:matmul"},
+    gradient="nbkernels.gradients:MATMUL",
+).function
 
 linear = define(
     "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",

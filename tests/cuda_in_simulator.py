@@ -269,6 +269,27 @@ def test_overlap(rng, case, monkeypatch):
     assert len(made) == (case != "interleaved")
 
 
+def test_batches_and_vectors_are_products(rng):
+    """Through the public operations: every matrix of a batch has the bits of one product."""
+    a, b, x = numbers(rng, 3, 4, 5), numbers(rng, 3, 5, 2), numbers(rng, 3, 4, 2)
+    add = nbkernels.baddbmm(device(x), device(a), device(b), beta=0.5, alpha=-2).copy_to_host()
+    for i in range(3):
+        equal(add[i], product(x[i], a[i], b[i], 0.5, -2))
+    shifted = np.concatenate([a, a])[:, :, :4]
+    expected = [product(None, shifted[i], shifted[i + 1], 0, 1) for i in range(3)]
+    nbkernels.bmm(device(shifted[:3]), device(shifted[1:4]), out=device(shifted[2:5]))
+    for i in range(3):
+        equal(shifted[2 + i], expected[i])
+    total = product(product(x[0], a[0], b[0], 2, 1), a[1], b[1], 1, 1)
+    equal(nbkernels.addbmm(*map(device, (x[0], a[:2], b[:2])), beta=2).copy_to_host(), total)
+    equal(nbkernels.matmul(device(a), device(b[0])).copy_to_host()[1], product(None, a[1], b[0], 0, 1))
+    equal(nbkernels.mv(device(a[0]), device(b[0, :, 0])).copy_to_host(), product(None, a[0], b[0, :, :1], 0, 1)[:, 0])
+    equal(nbkernels.outer(*map(device, (a[0, 0], b[0, 0]))).copy_to_host(), product(None, a[0, :1].T, b[0, :1], 0, 1))
+    equal(
+        nbkernels.dot(*map(device, (a[0, 0], a[0, 1]))).copy_to_host(), product(None, a[0, :1], a[0, 1:2].T, 0, 1)[0, 0]
+    )
+
+
 def test_inputs_are_never_written(rng):
     arrays = [numbers(rng, 3, 4), numbers(rng, 4, 5), numbers(rng, 3, 5)]
     for x in arrays:

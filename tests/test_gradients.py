@@ -16,6 +16,24 @@ BINARY = ["add", "subtract", "multiply", "divide", "maximum", "minimum"]
 CASES = [("mm", shapes, {}) for shapes in MATRICES]
 CASES += [("addmm", (self, *MATRICES[0]), dict(beta=-0.5, alpha=2.5)) for self in SELVES]
 CASES += [("addmm", ((3,), *MATRICES[0]), {}), ("addmm", ((3,), (2, 0), (0, 3)), {})]
+CASES += [("bmm", ((3, 2, 5), (3, 5, 4)), {}), ("mv", ((2, 5), (5,)), {}), ("outer", ((3,), (4,)), {})]
+CASES += [("dot", ((4,), (4,)), {}), ("vdot", ((4,), (4,)), {})]
+SCALED = {
+    "baddbmm": ((2, 1), (3, 2, 5), (3, 5, 4)),
+    "addbmm": ((4,), (3, 2, 5), (3, 5, 4)),
+    "addmv": ((1,), (2, 5), (5,)),
+    "addr": ((2, 3), (2,), (3,)),
+}
+CASES += [(name, shapes, dict(beta=-0.5, alpha=2.5)) for name, shapes in SCALED.items()]
+FACTORS = [
+    ((3,), (3,)),
+    ((2, 3), (3,)),
+    ((3,), (3, 4)),
+    ((2, 3), (3, 4)),
+    ((5, 2, 3), (3, 4)),
+    ((2, 1, 2, 3), (4, 3, 2)),
+]
+CASES += [("matmul", shapes, {}) for shapes in [*FACTORS, ((3,), (5, 3, 4)), ((5, 2, 3), (3,)), ((2, 3), (5, 3, 4))]]
 CASES += [(name, shapes, {}) for name in BINARY for shapes in SHAPES]
 CASES += [(name, ((2, 3), (3,)), dict(alpha=-3.0)) for name in ("add", "subtract")]
 CASES += [("sum_to", ((4, 2, 3),), dict(size=size)) for size in ((), (3,), (2, 3), (2, 1), (1, 2, 1), (4, 2, 3))]

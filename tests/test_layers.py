@@ -28,8 +28,9 @@ RULES = {
     "cpu": (*PLANNING, "numba !cuda", "llvmlite", "nbkernels.jit"),
     "cuda": (*PLANNING, "numba", "llvmlite", "cuda", "nbkernels.jit"),
     "gradients": ("nbkernels.dispatch", "nbkernels.ops"),
-    "composites": ("nbkernels.dispatch", "nbkernels.ops", "nbkernels.meta"),
-    "ops": ("nbkernels.dispatch", "nbkernels.meta"),
+    "products": ("numpy", "nbkernels.meta", "nbkernels.strides"),
+    "composites": ("nbkernels.dispatch", "nbkernels.ops", "nbkernels.meta", "nbkernels.strides"),
+    "ops": ("nbkernels.dispatch", "nbkernels.meta", "nbkernels.products"),
     "__init__": ("nbkernels.ops", "nbkernels.dispatch"),
 }
 

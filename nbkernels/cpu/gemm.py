@@ -49,8 +49,8 @@ def gemm(out, x, a, b, beta, alpha, tiles: Tiles | None = None) -> None:
     if a.shape[1] == 0 or alpha == 0:
         np.multiply(0 if x is None else x, np.asarray(beta, out.dtype), out=out)
         return
-    clash = _clash(out, a) or _clash(out, b) or (x is not None and not _same(out, x) and _clash(out, x))
-    if clash or any(stride % out.itemsize for stride in out.strides):
+    overlap = clash(out, a) or clash(out, b) or (x is not None and not same(out, x) and clash(out, x))
+    if overlap or any(stride % out.itemsize for stride in out.strides):
         temporary = np.empty(out.shape, out.dtype)
         gemm(temporary, x, a, b, beta, alpha, tiles)
         out[...] = temporary
@@ -73,12 +73,12 @@ def _run_small(out, x, a, b, beta, alpha) -> int:
     return entry(id(out), xid | SERIALLY, id(a), id(b), float(beta), float(alpha))
 
 
-def _same(p, q) -> bool:
+def same(p, q) -> bool:
     """Whether two arrays are the same elements in the same order."""
     return p.shape == q.shape and p.strides == q.strides and p.ctypes.data == q.ctypes.data
 
 
-def _clash(p, q) -> bool:
+def clash(p, q) -> bool:
     """Whether two arrays share memory; assumed where it would take long to find out."""
     try:
         return np.shares_memory(p, q, max_work=1000)

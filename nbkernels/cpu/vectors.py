@@ -1,0 +1,30 @@
+"""Products with vectors, of small plain arrays in few calls: None, with nothing written, where more care is needed."""
+
+from __future__ import annotations
+
+from numpy import empty
+
+from .gemm import addmm_fast, mm_fast
+
+
+def mv_fast(self, vec, out):
+    if self.ndim != 2 or vec.ndim != 1:
+        return None
+    out = empty(len(self), self.dtype) if out is None else out
+    return out if mm_fast(self, vec[:, None], out[:, None]) is not None else None
+
+
+def addmv_fast(self, mat, vec, beta, alpha, out):
+    if mat.ndim != 2 or vec.ndim != 1 or self.ndim > 1:
+        return None
+    out = empty(len(mat), mat.dtype) if out is None else out
+    column = self[:, None] if self.ndim else self
+    return out if addmm_fast(column, mat, vec[:, None], beta, alpha, out[:, None]) is not None else None
+
+
+def outer_fast(self, vec2, out):
+    return mm_fast(self[:, None], vec2[None], out) if self.ndim == 1 == vec2.ndim else None
+
+
+def addr_fast(self, vec1, vec2, beta, alpha, out):
+    return addmm_fast(self, vec1[:, None], vec2[None], beta, alpha, out) if vec1.ndim == 1 == vec2.ndim else None

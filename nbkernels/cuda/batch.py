@@ -1,0 +1,29 @@
+"""Batches of products on a CUDA device: C[i] = alpha * A[i] @ B[i] + beta * X[i], a launch for each matrix."""
+
+from __future__ import annotations
+
+from ..strides import broadcast_strides
+from .elementwise import copy
+from .gemm import gemm
+from .launch import empty
+from .memory import clash, same
+
+
+def baddbmm(out, self, batch1, batch2, beta, alpha) -> None:
+    """out[i] = beta * self[i] + alpha * (batch1[i] @ batch2[i])."""
+    reads, x = [batch1, batch2], None if beta == 0 else self
+    if x is not None and not same(out, x, broadcast_strides(out.shape, x.shape, x.strides)):
+        reads.append(x)
+    if any(clash(out, each) for each in reads):
+        temporary = empty(out.shape, out)
+        baddbmm(temporary, self, batch1, batch2, beta, alpha)
+        copy(out, temporary)
+        return
+    for i in range(out.shape[0]):
+        matrix = x[i if x.shape[0] > 1 else 0] if x is not None and len(x.shape) == 3 else x
+        gemm(out[i], matrix, batch1[i], batch2[i], beta, alpha)
+
+
+def bmm(out, self, mat2) -> None:
+    """out[i] = self[i] @ mat2[i]."""
+    baddbmm(out, None, self, mat2, 0, 1)

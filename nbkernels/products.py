@@ -1,0 +1,228 @@
+"""Shape and dtype rules of the products built on addmm: batches, vectors, NumPy's matmul. Pure, as meta.py."""
+
+from .meta import GEMM_DTYPES, OutSpec, expands, named, real, same_dtype, supported
+from .strides import broadcast_shapes
+
+
+def ranked(op, ndim, **tensors):
+    """Raise where a tensor has not `ndim` dimensions."""
+    for name, spec in tensors.items():
+        if len(spec.shape) != ndim:
+            raise ValueError(f"{op}: {name} must be {ndim}-D, and it is {len(spec.shape)}-D: {named(**tensors)}")
+
+
+def batched(op, **pair):
+    """(batch, m, n) of a batch of products, given the specs of its two factors."""
+    (a, batch1), (b, batch2) = pair.items()
+    ranked(op, 3, **pair)
+    if batch1.shape[0] != batch2.shape[0]:
+        raise ValueError(f"{op}: {a} and {b} must have as many matrices: {named(**pair)}")
+    if batch1.shape[2] != batch2.shape[1]:
+        why = f"the matrices of {a} have {batch1.shape[2]} columns and those of {b} {batch2.shape[1]} rows"
+        raise ValueError(f"{op}: {a} and {b} cannot be multiplied, {named(**pair)}: {why}")
+    return batch1.shape[0], batch1.shape[1], batch2.shape[2]
+
+
+def added(op, shape, beta, alpha, self, **pair):
+    """What a product of `shape` comes to when beta * self is added."""
+    expands(op, "self", self, shape)
+    supported(op, GEMM_DTYPES, self=self, **pair)
+    real(op, beta=beta, alpha=alpha)
+    return OutSpec(shape, self.dtype)
+
+
+def bmm(self, mat2):
+    """out[i] = self[i] @ mat2[i]
+
+    self is (b, m, k) and mat2 (b, k, n), of one dtype. Every matrix has the bits of mm(self[i], mat2[i]). Any strides,
+    also 0 between the matrices; nothing is copied whole.
+
+    Raises TypeError for dtypes that differ or have no kernel, ValueError for shapes that do not fit. Source: ATen.
+
+    >>> import numpy as np, nbkernels
+    >>> nbkernels.bmm(np.ones((2, 1, 3)), np.arange(6.0).reshape(2, 3, 1))
+    array([[[ 3.]],
+    <BLANKLINE>
+           [[12.]]])
+    """
+    same_dtype("bmm", self=self, mat2=mat2)
+    shape = batched("bmm", self=self, mat2=mat2)
+    supported("bmm", GEMM_DTYPES, self=self, mat2=mat2)
+    return OutSpec(shape, self.dtype)
+
+
+def baddbmm(self, batch1, batch2, beta=1, alpha=1):
+    """out[i] = beta * self[i] + alpha * (batch1[i] @ batch2[i])
+
+    batch1 is (b, m, k) and batch2 (b, k, n); self is (b, m, n) or expands to it. All share a dtype. Every matrix has
+    the bits of addmm; beta and alpha of 0 leave unread what they multiply.
+
+    Raises as addmm. Source: ATen's baddbmm.
+
+    >>> import numpy as np, nbkernels
+    >>> nbkernels.baddbmm(np.array([10.0, 20.0]), np.ones((1, 1, 3)), np.ones((1, 3, 2)), alpha=2)
+    array([[[16., 26.]]])
+    """
+    same_dtype("baddbmm", self=self, batch2=batch2)
+    same_dtype("baddbmm", batch1=batch1, batch2=batch2)
+    pair = {"batch1": batch1, "batch2": batch2}
+    return added("baddbmm", batched("baddbmm", **pair), beta, alpha, self, **pair)
+
+
+def addbmm(self, batch1, batch2, beta=1, alpha=1):
+    """out = beta * self + alpha * (the sum over i of batch1[i] @ batch2[i])
+
+    batch1 is (b, m, k) and batch2 (b, k, n); self is (m, n) or expands to it. All share a dtype. The products are added
+    in order, each as by addmm: out = addmm(self, ...), then out = addmm(out, ..., beta=1).
+
+    Raises as addmm. Source: ATen's addbmm.
+
+    >>> import numpy as np, nbkernels
+    >>> nbkernels.addbmm(np.array([[10.0]]), np.ones((2, 1, 3)), np.ones((2, 3, 1)))
+    array([[16.]])
+    """
+    same_dtype("addbmm", self=self, batch2=batch2)
+    same_dtype("addbmm", batch1=batch1, batch2=batch2)
+    pair = {"batch1": batch1, "batch2": batch2}
+    return added("addbmm", batched("addbmm", **pair)[1:], beta, alpha, self, **pair)
+
+
+def applied(op, **pair):
+    """(m,) of a matrix times a vector, given the specs of both."""
+    (a, mat), (b, vec) = pair.items()
+    if len(mat.shape) != 2 or len(vec.shape) != 1:
+        raise ValueError(f"{op}: {a} must be 2-D and {b} 1-D: {named(**pair)}")
+    if mat.shape[1] != vec.shape[0]:
+        why = f"{a} has {mat.shape[1]} columns and {b} {vec.shape[0]} elements"
+        raise ValueError(f"{op}: {a} and {b} cannot be multiplied, {named(**pair)}: {why}")
+    return (mat.shape[0],)
+
+
+def mv(self, vec):
+    """out = self @ vec, of a matrix (m, k) and a vector (k,)
+
+    The bits of mm with vec as a column. Raises as mm. Source: ATen's mv.
+
+    >>> import numpy as np, nbkernels
+    >>> nbkernels.mv(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 10.0]))
+    array([21., 43.])
+    """
+    same_dtype("mv", self=self, vec=vec)
+    shape = applied("mv", self=self, vec=vec)
+    supported("mv", GEMM_DTYPES, self=self, vec=vec)
+    return OutSpec(shape, self.dtype)
+
+
+def addmv(self, mat, vec, beta=1, alpha=1):
+    """out = beta * self + alpha * (mat @ vec)
+
+    mat is (m, k), vec (k,) and self (m,) or expands to it. The bits of addmm with vec as a column. Raises as addmm.
+    Source: ATen's addmv.
+
+    >>> import numpy as np, nbkernels
+    >>> nbkernels.addmv(np.array([0.5, 0.5]), np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 10.0]))
+    array([21.5, 43.5])
+    """
+    same_dtype("addmv", self=self, vec=vec)
+    same_dtype("addmv", mat=mat, vec=vec)
+    pair = {"mat": mat, "vec": vec}
+    return added("addmv", applied("addmv", **pair), beta, alpha, self, **pair)
+
+
+def outer(self, vec2):
+    """out[i, j] = self[i] * vec2[j], of vectors (m,) and (n,)
+
+    Raises TypeError for dtypes that differ or have no kernel, ValueError for what is not 1-D. Source: ATen's outer.
+
+    >>> import numpy as np, nbkernels
+    >>> nbkernels.outer(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+    array([[3., 4.],
+           [6., 8.]])
+    """
+    same_dtype("outer", self=self, vec2=vec2)
+    ranked("outer", 1, self=self, vec2=vec2)
+    supported("outer", GEMM_DTYPES, self=self, vec2=vec2)
+    return OutSpec((self.shape[0], vec2.shape[0]), self.dtype)
+
+
+def addr(self, vec1, vec2, beta=1, alpha=1):
+    """out = beta * self + alpha * outer(vec1, vec2)
+
+    vec1 is (m,), vec2 (n,) and self (m, n) or expands to it. The bits of addmm with k = 1. Raises as addmm. Source:
+    ATen's addr.
+
+    >>> import numpy as np, nbkernels
+    >>> nbkernels.addr(np.array([100.0]), np.array([1.0, 2.0]), np.array([3.0, 4.0]), alpha=10)
+    array([[130., 140.],
+           [160., 180.]])
+    """
+    same_dtype("addr", self=self, vec2=vec2)
+    same_dtype("addr", vec1=vec1, vec2=vec2)
+    ranked("addr", 1, vec1=vec1, vec2=vec2)
+    shape = (vec1.shape[0], vec2.shape[0])
+    return added("addr", shape, beta, alpha, self, vec1=vec1, vec2=vec2)
+
+
+def inner(op, **pair):
+    """A 0-d result of two vectors, given the specs of both."""
+    (a, first), (b, second) = pair.items()
+    same_dtype(op, **pair)
+    ranked(op, 1, **pair)
+    if first.shape != second.shape:
+        raise ValueError(f"{op}: {a} and {b} must be of one size: {named(**pair)}")
+    supported(op, GEMM_DTYPES, **pair)
+    return OutSpec((), first.dtype)
+
+
+def dot(self, tensor):
+    """out = the sum over i of self[i] * tensor[i], of vectors of one size; 0-d
+
+    Raises TypeError for dtypes that differ or have no kernel, ValueError for shapes that do not fit. Source: ATen.
+
+    >>> import numpy as np, nbkernels
+    >>> nbkernels.dot(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+    array(11.)
+    """
+    return inner("dot", self=self, tensor=tensor)
+
+
+def vdot(self, other):
+    """out = the sum over i of conj(self[i]) * other[i]: of real vectors, dot
+
+    Raises as dot. Source: ATen's vdot.
+
+    >>> import numpy as np, nbkernels
+    >>> nbkernels.vdot(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+    array(11.)
+    """
+    return inner("vdot", self=self, other=other)
+
+
+def matmul(input, other):
+    """out = input @ other by NumPy's rules
+
+    Matrices are in the last two dimensions; those before them broadcast, and nothing is repeated in memory. A 1-D input
+    is a row and a 1-D other a column, whose dimension the result then lacks. Every matrix has the bits of mm.
+
+    Raises TypeError for dtypes that differ or have no kernel, ValueError for 0-d arrays and for shapes that do not fit.
+    Source: NumPy's matmul.
+
+    >>> import numpy as np, nbkernels
+    >>> nbkernels.matmul(np.ones((5, 1, 2, 3)), np.ones((4, 3, 6))).shape
+    (5, 4, 2, 6)
+    >>> nbkernels.matmul(np.ones(3), np.ones((7, 3, 6))).shape
+    (7, 6)
+    """
+    same_dtype("matmul", input=input, other=other)
+    if not input.shape or not other.shape:
+        raise ValueError(f"matmul: both must have a dimension: {named(input=input, other=other)}")
+    rows = other.shape[-2:][0]
+    if input.shape[-1] != rows:
+        why = f"the last size of input is {input.shape[-1]} and other has {rows} rows"
+        raise ValueError(f"matmul: input and other cannot be multiplied, {named(input=input, other=other)}: {why}")
+    try:
+        batch = broadcast_shapes(tuple(input.shape[:-2]), tuple(other.shape[:-2]))
+    except ValueError as error:
+        raise ValueError(f"matmul: the batches of {named(input=input, other=other)}: {error}") from None
+    supported("matmul", GEMM_DTYPES, input=input, other=other)
+    return OutSpec((*batch, *input.shape[-2:-1], *(other.shape[-1:] if len(other.shape) > 1 else ())), input.dtype)

@@ -1,0 +1,230 @@
+"""The products built on addmm: batches, vectors, matmul. Exact on whole numbers, bit for bit those of mm and addmm."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import nbkernels as nb
+from nbkernels.dispatch import MetaArray, OutError
+from tests.cases import LAYOUTS, whole_numbers
+
+DTYPES = ("float32", "float64")
+# name -> (shapes of the arguments, the same by NumPy); beta and alpha where the op has them
+SHAPES = {
+    "bmm": [(3, 4, 5), (3, 5, 2)],
+    "baddbmm": [(3, 4, 2), (3, 4, 5), (3, 5, 2)],
+    "addbmm": [(4, 2), (3, 4, 5), (3, 5, 2)],
+    "mv": [(4, 5), (5,)],
+    "addmv": [(4,), (4, 5), (5,)],
+    "outer": [(4,), (5,)],
+    "addr": [(4, 5), (4,), (5,)],
+    "dot": [(7,), (7,)],
+    "vdot": [(7,), (7,)],
+    "matmul": [(3, 4, 5), (5, 2)],
+}
+PRODUCT = {
+    "bmm": np.matmul, "addbmm": lambda a, b: (a @ b).sum(0), "mv": np.matmul, "outer": np.outer,
+    "dot": np.dot, "vdot": np.dot, "matmul": np.matmul,
+}  # fmt: skip
+PRODUCT |= {"baddbmm": PRODUCT["bmm"], "addmv": PRODUCT["mv"], "addr": PRODUCT["outer"]}
+ADDS = ("baddbmm", "addbmm", "addmv", "addr")
+
+
+def normal(rng, shape, dtype):
+    return rng.standard_normal(shape).astype(dtype)
+
+
+def same_bits(found, expected):
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_exact_in_every_layout_and_form(rng, name, dtype, layout):
+    function = getattr(nb, name)
+    args = [LAYOUTS[layout](whole_numbers(rng, shape, dtype)) for shape in SHAPES[name]]
+    if name in ADDS:
+        keywords, expected = dict(beta=2, alpha=-3), 2 * args[0] - 3 * PRODUCT[name](*args[1:])
+    else:
+        keywords, expected = {}, PRODUCT[name](*args)
+    found = function(*args, **keywords)
+    np.testing.assert_array_equal(found, expected)
+    assert (found.dtype, found.shape) == (np.dtype(dtype), np.shape(expected))
+    out = LAYOUTS[layout](np.full(np.shape(expected), np.nan, dtype)) if np.ndim(expected) else np.array(np.nan, dtype)
+    assert function(*args, **keywords, out=out) is out
+    np.testing.assert_array_equal(out, expected)
+    if name in ADDS:
+        mine = LAYOUTS[layout](args[0].copy())
+        assert getattr(nb, name + "_")(mine, *args[1:], **keywords) is mine
+        np.testing.assert_array_equal(mine, expected)
+        for self in (np.asarray(args[0].ravel()[0]), args[0][:1], args[0][..., :1]):  # self expands
+            first = args[0].ravel()[0] if self.ndim == 0 else self
+            expected_ = 2 * first - 3 * PRODUCT[name](*args[1:])
+            np.testing.assert_array_equal(function(self, *args[1:], **keywords), expected_)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_batches_have_the_bits_of_one_product(rng, dtype):
+    for batch, m, n, k in (
+        (7, 3, 4, 5),
+        (2, 70, 33, 90),
+        (33, 16, 16, 16),
+        (3, 1, 9, 40),
+        (2, 5, 3, 4100),
+        (1, 9, 9, 9),
+    ):
+        a, b, x = (normal(rng, (batch, *shape), dtype) for shape in ((m, k), (k, n), (m, n)))
+        for left, right in ((a, b), (a, b.transpose(0, 2, 1).copy().transpose(0, 2, 1)), (a[:1], b), (a, b[:1])):
+            left, right = (np.broadcast_to(z, (batch, *z.shape[1:])) for z in (left, right))
+            found = nb.bmm(left, right)
+            added = nb.baddbmm(x[0, 0], left, right, beta=0.3, alpha=1.7)
+            for i in range(batch):
+                same_bits(found[i], nb.mm(left[i], right[i]))
+                same_bits(added[i], nb.addmm(x[0, 0], left[i], right[i], beta=0.3, alpha=1.7))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_vectors_have_the_bits_of_matrices(rng, dtype):
+    for m, k in ((5, 7), (200, 300), (3, 5000)):
+        a, v, w = normal(rng, (m, k), dtype), normal(rng, k, dtype), normal(rng, m, dtype)
+        for mat in (a, np.asfortranarray(a)):
+            same_bits(nb.mv(mat, v), nb.mm(mat, v[:, None])[:, 0])
+            same_bits(
+                nb.addmv(w, mat, v, beta=0.3, alpha=2), nb.addmm(w[:, None], mat, v[:, None], beta=0.3, alpha=2)[:, 0]
+            )
+        same_bits(nb.outer(w, v), nb.mm(w[:, None], v[None]))
+        same_bits(nb.addr(v, w, v, beta=-1.5, alpha=0.1), nb.addmm(v, w[:, None], v[None], beta=-1.5, alpha=0.1))
+
+
+@st.composite
+def factors(draw):
+    """Shapes of two arrays that NumPy's matmul takes, empty ones and 1-D ones among them."""
+    sizes = st.integers(0, 5)
+    m, k, n = draw(sizes), draw(sizes), draw(sizes)
+    batches = draw(hnp.mutually_broadcastable_shapes(num_shapes=2, max_dims=3, min_side=0, max_side=4)).input_shapes
+    left = draw(st.sampled_from([(*batches[0], m, k), (k,)]))
+    return left, draw(st.sampled_from([(*batches[1], k, n), (k,)]))
+
+
+@settings(max_examples=120)
+@given(factors(), st.data())
+def test_matmul_is_numpys(shapes, data):
+    rng = np.random.default_rng(0)
+    a, b = (LAYOUTS[data.draw(st.sampled_from(sorted(LAYOUTS)))](whole_numbers(rng, s, "float32")) for s in shapes)
+    expected = np.matmul(a, b)
+    found = nb.matmul(a, b)
+    np.testing.assert_array_equal(found, expected)
+    assert found.shape == expected.shape
+    out = np.full(expected.shape, np.nan, "float32")
+    out = LAYOUTS[data.draw(st.sampled_from(["C", "F", "every other"]))](out) if out.ndim else out
+    assert nb.matmul(a, b, out=out) is out
+    np.testing.assert_array_equal(out, expected)
+
+
+def test_matmul_repeats_nothing_in_memory():
+    one = np.ones(1, np.float32)
+    a, b = np.broadcast_to(one, (3, 1_000_000, 2, 3)), np.ones((3, 4), np.float32)
+    out = np.broadcast_to(one, (3, 1_000_000, 2, 4))
+    assert out.nbytes < 2**31
+    assert (nb.matmul(a[:, :2000], b) == 3).all()
+    assert (nb.matmul(b[:2, :3], np.broadcast_to(one, (50_000, 3, 1))) == 3).all()
+
+
+@pytest.mark.parametrize("name", ADDS)
+def test_zero_factors_leave_unread(name, rng):
+    self, *pair = (whole_numbers(rng, shape, "float64") for shape in SHAPES[name])
+    nan = [np.full(x.shape, np.nan) for x in (self, *pair)]
+    np.testing.assert_array_equal(getattr(nb, name)(nan[0], *pair, beta=0), PRODUCT[name](*pair))
+    np.testing.assert_array_equal(getattr(nb, name)(self, *nan[1:], beta=2, alpha=0), 2 * self)
+    np.testing.assert_array_equal(getattr(nb, name)(*nan, beta=0, alpha=0), 0 * self)
+
+
+def test_empty_batches_and_depths():
+    for batch, m, k, n in ((0, 2, 3, 4), (2, 0, 3, 4), (2, 3, 0, 4), (2, 3, 4, 0), (0, 0, 0, 0)):
+        a, b = np.ones((batch, m, k)), np.ones((batch, k, n))
+        np.testing.assert_array_equal(nb.bmm(a, b), a @ b)
+        np.testing.assert_array_equal(nb.baddbmm(np.float64(3), a, b), 3 + a @ b)
+        np.testing.assert_array_equal(nb.addbmm(np.float64(3), a, b, beta=2), 6 + (a @ b).sum(0))
+    np.testing.assert_array_equal(nb.mv(np.ones((3, 0)), np.ones(0)), np.zeros(3))
+    assert nb.dot(np.ones(0), np.ones(0)) == 0
+    assert nb.outer(np.ones(0), np.ones(2)).shape == (0, 2)
+
+
+def test_out_may_overlap_the_inputs(rng):
+    room = whole_numbers(rng, (6, 4, 4), "float64")
+    for pick in (
+        lambda r: (r[:4], r[1:5], r[2:6]),  # shifted by whole matrices: out[1] is mat2[0]
+        lambda r: (r[:3], r[3:], r[:3].transpose(0, 2, 1)),
+        lambda r: (r[::-1], r, r),
+    ):
+        mine = room.copy()
+        a, b, out = pick(mine)
+        expected = a @ b
+        nb.bmm(a, b, out=out)
+        np.testing.assert_array_equal(out, expected)
+    for out_ in (lambda v: v[1:5], lambda v: v[:4][::-1]):
+        v, a = np.arange(6.0), room[0]
+        expected = a @ v[:4]
+        np.testing.assert_array_equal(nb.mv(a, v[:4], out=out_(v)), expected)
+    b = room.copy()
+    expected = 1 + (b[:3] @ b[3:]).sum(0)
+    np.testing.assert_array_equal(nb.addbmm(np.float64(1), b[:3], b[3:], out=b[4]), expected)
+
+
+A, V = np.ones((2, 3)), np.ones(3)
+B3, F4 = np.ones((4, 2, 3)), np.ones((2, 3), np.float32)
+BAD = [
+    ("bmm", (B3, A), ValueError, r"mat2 must be 3-D, and it is 2-D"),
+    ("bmm", (B3, np.ones((3, 3, 2))), ValueError, r"as many matrices: self \(4, 2, 3\) and mat2 \(3, 3, 2\)"),
+    ("bmm", (B3, B3), ValueError, "3 columns and those of mat2 2 rows"),
+    ("bmm", (B3, B3.astype("f4")), TypeError, "self is float64 and mat2 is float32"),
+    ("baddbmm", (np.ones(3), B3, np.ones((4, 3, 2))), ValueError, r"self \(3,\) does not expand to \(4, 2, 2\)"),
+    ("addbmm", (np.ones((4, 2, 2)), B3, np.ones((4, 3, 2))), ValueError, r"does not expand to \(2, 2\)"),
+    ("mv", (A, A), ValueError, "self must be 2-D and vec 1-D"),
+    ("mv", (A, np.ones(2)), ValueError, "self has 3 columns and vec 2 elements"),
+    ("mv", (A, V.astype("f4")), TypeError, "self is float64 and vec is float32"),
+    ("addmv", (np.ones((2, 1)), A, V), ValueError, r"self \(2, 1\) does not expand to \(2,\)"),
+    ("outer", (A, V), ValueError, "self must be 1-D, and it is 2-D"),
+    ("addr", (V, V, A), ValueError, "vec2 must be 1-D"),
+    ("dot", (V, np.ones(2)), ValueError, r"of one size: self \(3,\) and tensor \(2,\)"),
+    ("vdot", (V, A), ValueError, "other must be 1-D"),
+    ("matmul", (A, A), ValueError, "the last size of input is 3 and other has 2 rows"),
+    ("matmul", (np.float64(1), A), ValueError, "both must have a dimension"),
+    ("matmul", (B3, np.ones((3, 3, 2))), ValueError, "sizes 4 and 3 in dimension 0"),
+    ("matmul", (A, F4), TypeError, "input is float64 and other is float32"),
+    ("matmul", ([[1.0]], A), TypeError, "input must be an array, not a list"),
+    ("dot", (V.astype(object), V.astype(object)), TypeError, "dtype object"),
+]
+
+
+@pytest.mark.parametrize(("name", "args", "kind", "words"), BAD, ids=lambda v: v if isinstance(v, str) else "")
+def test_bad_input_is_one_clear_error(name, args, kind, words):
+    out = np.full((2, 2), np.nan)
+    for keywords in ({}, {"out": out}):
+        with pytest.raises(kind, match=f"^{name}: .*{words}"):
+            getattr(nb, name)(*args, **keywords)
+    assert np.isnan(out).all()
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_outs_that_cannot_be_written(name):
+    args = [np.ones(shape) for shape in SHAPES[name]]
+    right = getattr(nb, name)(*args)
+    outs = [(np.full((9, 9, 9), np.nan), "never resized"), (np.full(right.shape, np.nan, "f4"), "float32")]
+    if right.ndim:
+        outs.append((np.lib.stride_tricks.as_strided(np.zeros(1), right.shape, (0,) * right.ndim), "share memory"))
+    for out, words in outs:
+        before = out.tobytes()
+        with pytest.raises(OutError, match=f"^{name}: .*{words}"):
+            getattr(nb, name)(*args, out=out)
+        assert out.tobytes() == before
+
+
+def test_meta_arrays_run_nothing():
+    for name, shapes in SHAPES.items():
+        real = getattr(nb, name)(*[np.ones(s, "f4") for s in shapes])
+        assert getattr(nb, name)(*[MetaArray(s, "float32") for s in shapes]).shape == real.shape
