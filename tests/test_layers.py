@@ -15,16 +15,20 @@ COMMAND_LINE = {"cli", "demo", "info", "warmup", "compare"}  # the rooms that ta
 
 # room: modules that a file there may import besides the standard library and its own room, at any depth of the code.
 # A name allows what is below it: "numba" allows "numba.core". "numba !cuda" allows all of numba but numba.cuda.
-PLANNING = ("numpy", "nbkernels.strides", "nbkernels.scalar", "nbkernels.problem")
+FUNCTIONS = ("nbkernels.scalar", "nbkernels.real", "nbkernels.transcendental", "nbkernels.activations")
+PLANNING = ("numpy", "nbkernels.strides", "nbkernels.problem", *FUNCTIONS)
 RULES = {
     "dispatch": (),
     "meta": ("numpy", "nbkernels.strides"),
     "problem": ("numpy",),
     "strides": ("numpy",),
     "scalar": ("numpy",),
+    "real": ("numpy",),
+    "transcendental": ("numpy", "nbkernels.real"),
+    "activations": ("numpy", "nbkernels.real", "nbkernels.transcendental"),
     "tune": (),
     "data": ("numpy",),
-    "jit": ("numpy", "numba !cuda", "llvmlite", "platformdirs"),
+    "jit": ("numpy", "numba !cuda", "llvmlite", "platformdirs", *FUNCTIONS),
     "cpu": (*PLANNING, "numba !cuda", "llvmlite", "nbkernels.jit"),
     "cuda": (*PLANNING, "numba", "llvmlite", "cuda", "nbkernels.jit"),
     "gradients": ("nbkernels.dispatch", "nbkernels.ops"),

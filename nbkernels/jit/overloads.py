@@ -1,0 +1,69 @@
+"""The plain functions of `nbkernels.real` and what is written in it, made known to Numba: importing this is enough."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+from numba import types
+from numba.extending import intrinsic, overload
+
+from .. import activations, transcendental  # noqa: F401, they enter their functions
+from ..real import HELPERS, KERNELS, bits, fma, number
+from .address import fma as fused
+
+OPTIONS = {"forceinline": True, "error_model": "numpy"}  # a loop with a call in it is not vectorised
+
+
+def enter(function, choose) -> None:
+    """Compile a call of a plain function as one of `choose(*types of its arguments)`, a function like it, or None."""
+
+    def typed(*args):
+        return choose(*args)
+
+    typed.__signature__ = inspect.signature(function)
+    overload(function, jit_options=OPTIONS)(typed)
+
+
+def generic(function, kernels):
+    """Numbers of one float dtype go to its kernel, any others through float64."""
+    names = ", ".join(inspect.signature(function).parameters)
+    scope = {"function": function, "float64": np.float64}
+    converted = ", ".join(f"float64({name})" for name in names.split(", "))
+    exec(f"def through({names}):\n    return function({converted})", scope)
+
+    def choose(*args):
+        if all(isinstance(a, types.Float) and a == args[0] for a in args) and str(args[0]) in kernels:
+            return kernels[str(args[0])]
+        return scope["through"] if all(isinstance(a, types.Number | types.Boolean) for a in args) else None
+
+    enter(function, choose)
+
+
+@intrinsic
+def cast(typing, x, like):
+    """The bits of x as another type of its width."""
+
+    def emit(context, builder, signature, args):
+        return builder.bitcast(args[0], context.get_value_type(signature.return_type))
+
+    return like.dtype(x, like), emit
+
+
+@overload(bits, jit_options=OPTIONS)
+def _bits(x):
+    whole = {types.float32: np.int32, types.float64: np.int64}.get(x)
+    return None if whole is None else lambda x: cast(x, whole)
+
+
+@overload(number, jit_options=OPTIONS)
+def _number(word):
+    real = {types.int32: np.float32, types.int64: np.float64}.get(word)
+    return None if real is None else lambda word: cast(word, real)
+
+
+enter(fma, lambda a, b, c: lambda a, b, c: fused(a, b, c))
+for _function in HELPERS:
+    enter(_function, lambda *args, body=_function: body)
+for _function, _kernels in KERNELS.items():
+    generic(_function, _kernels)

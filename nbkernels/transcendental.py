@@ -1,0 +1,383 @@
+"""exp, log, tanh, erf, pow and their like as plain scalar functions: one definition for every device, fast in loops.
+
+Numba's own are calls of the C library, an element at a time. These are arithmetic without branches, which LLVM
+vectorises: exact steps reduce the argument to an interval where a polynomial holds, in fused multiply-adds. So an
+element's bits are the same in a vector, in a loop's tail and on a GPU. float32 and float64 have kernels of their own
+(integers count as float64), at most 2 ulp off; special values are C99's, and no floating-point exception is raised.
+
+The polynomials are minimax, by Remez' algorithm: `bench/remez.py` computes their coefficients from these definitions.
+`bench/bench_transcendental.py --ulp` measures the errors, and each function states the largest.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .real import F32, F64, KERNELS, Real, bits, fma, generic, helper, kernel, number, polynomial
+
+# (exp(r) - 1 - r) / r**2 on [-log(2)/2, log(2)/2], relative to expm1
+EXP = {
+    F32: (0.5, 0.1666666716337204, 0.04166635498404503, 0.008333273231983185, 0.0013940887292847037,
+          0.00019914084987249225),
+    F64: (0.5, 0.16666666666666677, 0.0416666666666667, 0.008333333333321716, 0.0013888888888867034,
+          0.00019841269885936298, 2.480158736025217e-05, 2.755724438438213e-06, 2.75572429740541e-07,
+          2.510897991577125e-08, 2.0924386741638584e-09),
+}  # fmt: skip
+# (log((1 + s) / (1 - s)) / s - 2) / s**2 in s**2, s = f / (2 + f), 1 + f in [sqrt(1/2), sqrt(2)]
+LOG = {
+    F32: (0.6666666269302368, 0.4000033736228943, 0.28537169098854065, 0.23584987223148346),
+    F64: (0.6666666666666735, 0.3999999999940749, 0.28571428744141464, 0.2222219837845484, 0.18183575167326355,
+          0.15313755697816409, 0.1479906685048447),
+}  # fmt: skip
+# what follows 2/3 in it
+LOG_REST = (0.4000000000000229, 0.28571428570083696, 0.22222222522886467, 0.18181784097386178, 0.15386770201095018,
+            0.1325650844160187, 0.1319928277025425)  # fmt: skip
+# the same for 1 + f in [1, 2]
+LOG1P = {
+    F32: (0.6666667461395264, 0.3999887704849243, 0.2861688435077667, 0.21427659690380096, 0.2430092990398407),
+    F64: (0.6666666666666667, 0.3999999999999398, 0.28571428572510044, 0.22222222125469862, 0.1818182320294424,
+          0.15384451931600762, 0.13336805829077747, 0.1171595054092157, 0.10972567810803954, 0.06994242761944973,
+          0.16467642264940066),
+}  # fmt: skip
+# (tanh(x) / x - 1) / x**2 in x**2, |x| < 0.625
+TANH = {
+    F32: (-0.3333328366279602, 0.13331490755081177, -0.053743500262498856, 0.020650589838624, -0.005717047955840826),
+    F64: (-0.33333333333333315, 0.1333333333332989, -0.053968253966134465, 0.02186948847065525, -0.008863234341520575,
+          0.0035921142714537124, -0.0014557276177985447, 0.0005894586269415243, -0.00023703013540299033,
+          9.158982957257533e-05, -3.021799727539265e-05, 6.055648382684982e-06),
+}  # fmt: skip
+# (atan(x) / x - 1) / x**2 in x**2, |x| <= 1
+ATAN = {
+    F32: (-0.33333298563957214, 0.19998548924922943, -0.14264242351055145, 0.10952185839414597, -0.0840345025062561,
+          0.057957593351602554, -0.03117784671485424, 0.010914606042206287, -0.0017936219228431582),
+    F64: (-0.3333333333333307, 0.1999999999995146, -0.14285714282575052, 0.11111111007025254, -0.09090907002984833,
+          0.07692279839296626, -0.06666404058115118, 0.05880527820272065, -0.052535185872756296, 0.04722322360251497,
+          -0.04219179391395076, 0.03664192083485022, -0.029903875660048755, 0.02198487603242936,
+          -0.013900582846643725, 0.007196520231460026, -0.0028849276860734674, 0.0008313252606527325,
+          -0.00015216163607610135, 1.3225155716781286e-05),
+}  # fmt: skip
+# erf(x) / x - 1 in x**2, |x| <= 1
+ERF = {
+    F32: (0.12837916612625122, -0.3761262595653534, 0.1128358542919159, -0.026853810995817184, 0.005188327748328447,
+          -0.0008010193123482168, 7.853859278839082e-05),
+    F64: (0.1283791670955126, -0.3761263890318375, 0.11283791670954857, -0.026866170645072893, 0.005223977624780855,
+          -0.0008548326978741568, 0.0001205533103687721, -1.492559350636668e-05, 1.6460972808851768e-06,
+          -1.6350025138493535e-07, 1.4657879294046825e-08, -1.1365663916207615e-09, 5.945258417346164e-11),
+}  # fmt: skip
+# log(erfc(1 + t)), relative to erf: t in [0, 3], [0, 5]
+ERFC = {
+    F32: (-1.8496055603027344, -2.638967514038086, -0.8431070446968079, -0.041563551872968674, 0.010046589188277721,
+          -0.0020120989065617323, 0.000289589399471879, -2.1697622287319973e-05),
+    F64: (-1.8496055099332482, -2.6389675142347913, -0.8431072563584859, -0.04156109804650873, 0.010033825434104242,
+          -0.001977903019938406, 0.00023732470594012533, 2.627035051746775e-05, -2.714093555475335e-05,
+          9.5767022183809e-06, -2.0171844511244443e-06, 1.0032918690045384e-07, 1.298384694303105e-07,
+          -7.066299306849744e-08, 2.3030510306950323e-08, -5.5052090613355565e-09, 9.951702015817563e-10,
+          -1.3338877230354655e-10, 1.2529892252233763e-11, -7.354618275533654e-13, 2.025386861940291e-14),
+}  # fmt: skip
+LOG2E = 1.4426950408889634
+# log(2) in two parts: a multiple of 2**-9 or 2**-32, which 11 bits of an exponent multiply exactly, and the rest
+LN2 = {F32: (0.693359375, -0.00021219444170128554), F64: (0.6931471803691238, 1.9082149292705877e-10)}
+# log(2)**-1 * x + this is a whole number in the last bits
+SHIFT = {F32: 12582912.0, F64: 6755399441055744.0}
+# Beyond these exp is 0 and infinity, after two roundings or one.
+RANGE = {F32: (-104.0, 89.0), F64: (-746.0, 710.0)}
+
+
+@generic
+def exp(x):
+    """e**x."""
+
+
+@generic
+def expm1(x):
+    """e**x - 1, accurate near 0."""
+
+
+@generic
+def log(x):
+    """The natural logarithm; -inf of 0, NaN below."""
+
+
+@generic
+def log1p(x):
+    """log(1 + x), accurate near 0."""
+
+
+@generic
+def tanh(x):
+    """The hyperbolic tangent."""
+
+
+@generic
+def erf(x):
+    """The error function, 2/sqrt(pi) times the integral of exp(-t*t) from 0 to x."""
+
+
+@generic
+def pow(x, y):
+    """x**y."""
+
+
+@generic
+def atan2(y, x):
+    """The angle of the point (x, y), from -pi to pi; zeros' signs tell the sides of the cut."""
+
+
+@generic
+def hypot(x, y):
+    """sqrt(x*x + y*y), without overflow on the way."""
+
+
+@generic
+def logaddexp(x, y):
+    """max(x, y) + log1p(exp(-|x - y|)), which is log(exp(x) + exp(y)); off by 2 ulp of its largest term."""
+
+
+def _exponentials(kind: Real):
+    real, whole, fraction, bias = kind
+    shift = real(SHIFT[kind])
+    shift_word = bits(shift)
+    log2e, ln2_high, ln2_low = real(LOG2E), real(LN2[kind][0]), real(LN2[kind][1])
+    low, high = map(real, RANGE[kind])
+    one, two, half, zero = real(1), real(2), real(0.5), real(0)
+    series = polynomial(kind, EXP[kind])
+
+    @helper
+    def whole_part(x):
+        """x / log(2) rounded, plus `shift`."""
+        return fma(x, log2e, shift)
+
+    @helper
+    def scaled(p, shifted):
+        """p * 2**n, also where the result is subnormal; in two factors, for 2**n may lie outside the type."""
+        n = whole(bits(shifted) - shift_word)
+        m = whole(n >> 1)
+        first = number(whole((m + bias) << fraction))
+        return p * first * number(whole((n - m + bias) << fraction))
+
+    @kernel(exp, kind)
+    def _exp(x):
+        x = low if x < low else high if x > high else x
+        shifted = whole_part(x)
+        n = shifted - shift
+        r = fma(n, -ln2_low, fma(n, -ln2_high, x))
+        return scaled(one + fma(r * r, series(r), r), shifted)
+
+    @helper
+    def exp_sum(x, rest):
+        """exp(x + rest) for a small rest."""
+        x = low if x < low else high if x > high else x
+        shifted = whole_part(x)
+        n = shifted - shift
+        r = fma(n, -ln2_high, x) + fma(n, -ln2_low, rest)
+        return scaled(one + fma(r * r, series(r), r), shifted)
+
+    @kernel(expm1, kind)
+    def _expm1(x):
+        y = low if x < low else high if x > high else x
+        shifted = whole_part(y)
+        n = shifted - shift
+        reduced, rest = fma(n, -ln2_high, y), n * ln2_low
+        r = reduced - rest
+        rest = (reduced - r) - rest
+        p = r + fma(r * r, series(r), rest)
+        h = scaled(half, shifted)  # 2**(n - 1), for 2**n may be infinite
+        return x if x == zero else two * fma(h, p, h - half)
+
+    return exp_sum
+
+
+def _logarithms(kind: Real, exp_sum):
+    real, whole, fraction, bias = kind
+    ln2_high, ln2_low = real(LN2[kind][0]), real(LN2[kind][1])
+    one, two, half, zero, infinity, nan = map(real, (1, 2, 0.5, 0, np.inf, np.nan))
+    smallest, up = real(2.0 ** (1 - bias)), real(2.0 ** (fraction + 2))
+    root = bits(real(0.5**0.5))
+    low = real(RANGE[kind][0])
+    series, series_one = polynomial(kind, LOG[kind]), polynomial(kind, LOG1P[kind])
+
+    @helper
+    def log_sum(x, rest):
+        """log(x) + rest, for a small rest."""
+        tiny = x < smallest
+        word = bits(x * up if tiny else x)
+        n = whole(whole(word - root) >> fraction)
+        f = number(whole(word - whole(n << fraction))) - one
+        n = real(n) - (real(fraction + 2) if tiny else zero)
+        s, square = f / (two + f), half * f * f
+        z = s * s
+        value = n * ln2_high - ((square - fma(s, fma(z, series(z), square), fma(n, ln2_low, rest))) - f)
+        value = value if x < infinity else x
+        return value if x > zero else -infinity if x == zero else nan
+
+    @kernel(log, kind)
+    def _log(x):
+        return log_sum(x, zero)
+
+    @kernel(log1p, kind)
+    def _log1p(x):
+        u = one + x
+        rest = (one - (u - x) if x > one else x - (u - one)) / u
+        value = log_sum(u, rest if zero < u < infinity else zero)
+        return x if x == zero else value
+
+    @kernel(logaddexp, kind)
+    def _logaddexp(x, y):
+        long, short = (x, y) if x > y else (y, x)
+        d = short - long
+        rounded = d + long
+        rest = (short - rounded) - (long - (rounded - d))  # what d lacks: exp would show it |d| times
+        e = exp_sum(zero if x == y else d, rest if d > low else zero)
+        s, square = e / (two + e), half * e * e
+        z = s * s
+        return long + (e - (square - s * fma(z, series_one(z), square)))
+
+
+def _hyperbolic(kind: Real):
+    real = kind.real
+    one, two, near, far = map(real, (1, 2, 0.625, RANGE[kind][1] / 2))
+    series = polynomial(kind, TANH[kind])
+
+    @kernel(tanh, kind)
+    def _tanh(x):
+        a, z = abs(x), x * x
+        large = one - two / (exp(far if a > far else a + a) + one)
+        value = fma(a * z, series(z), a) if a < near else large
+        return -value if bits(x) < 0 else value
+
+
+def _error(kind: Real):
+    real = kind.real
+    one, zero, far = map(real, (1, 0, 4 if kind is F32 else 6))
+    series, tail = polynomial(kind, ERF[kind]), polynomial(kind, ERFC[kind])
+
+    @kernel(erf, kind)
+    def _erf(x):
+        a, z = abs(x), x * x
+        large = one - exp(tail((far if a > far else a) - one))
+        return fma(x, series(z), x) if a < one else -large if x < zero else large
+
+
+def _angles(kind: Real):
+    real, whole = kind.real, kind.whole
+    zero, one = real(0), real(1)
+    right = real(np.pi / 2)  # pi/2 and what rounding left of it
+    right_rest = real(-4.371138828673793e-08 if kind is F32 else 6.123233995736766e-17)
+    sign, magnitude = bits(real(-0.0)), whole(~bits(real(-0.0)))
+    series = polynomial(kind, ATAN[kind])
+
+    @kernel(atan2, kind)
+    def _atan2(y, x):
+        a, b = abs(x), abs(y)
+        steep = b > a
+        long, short = (b, a) if steep else (a, b)
+        q = short / long if short != long else zero if long == zero else one
+        z = q * q
+        angle = fma(q * z, series(z), q)
+        back = bits(x) < 0
+        if steep:
+            angle = right + (right_rest + angle) if back else right + (right_rest - angle)
+        elif back:
+            angle = (right + right) + ((right_rest + right_rest) - angle)
+        return number(whole(bits(angle) & magnitude | bits(y) & sign))
+
+
+for _kind in (F32, F64):
+    exp_sum = _exponentials(_kind)
+    _logarithms(_kind, exp_sum)
+    _hyperbolic(_kind)
+    _error(_kind)
+    _angles(_kind)
+
+
+@kernel(hypot, F32)
+def _hypot_f32(x, y):
+    a, b = np.float64(x), np.float64(y)  # the squares are exact, and neither overflows
+    far = abs(a) == np.inf or abs(b) == np.inf
+    return np.float32(np.inf) if far else np.float32(np.sqrt(a * a + b * b))
+
+
+@kernel(hypot, F64)
+def _hypot_f64(x, y):
+    a, b = abs(x), abs(y)
+    long, short = (a, b) if a > b else (b, a)
+    # 2**-e for long in [2**e, 2**(e + 1)), e held to where both powers are normal: the scaled squares neither overflow
+    # nor, where they count, underflow.
+    e = (bits(long) >> 52) - 1023
+    e = -1000 if e < -1000 else 1000 if e > 1000 else e
+    down, up = number((1023 - e) << 52), number((1023 + e) << 52)
+    long, short = long * down, short * down
+    value = np.sqrt(fma(long, long, short * short)) * up
+    return np.inf if a == np.inf or b == np.inf else value
+
+
+_exp_f64, _log_f64 = (helper(KERNELS[f]["float64"]) for f in (exp, log))
+
+
+@helper
+def power_f32(x, y):
+    """x**y for x >= 0, in float64: 2**-45 of error before the one rounding."""
+    return np.float32(_exp_f64(np.float64(y) * _log_f64(np.float64(x))))
+
+
+_ln2_high, _ln2_low = LN2[F64]
+_third, _third_rest = 2 / 3, 3.700743415417188e-17
+_root = bits(np.float64(0.5**0.5))
+_power_series = polynomial(F64, LOG_REST)
+
+
+@helper
+def power_f64(x, y):
+    """x**y for x >= 0: the logarithm to 2**-65 of itself, in two parts, and the exponential of their multiples.
+
+    With s = f / (2 + f), log(1 + f) = 2s + s*v, v = z*(2/3 + z*(2/5 + ...)), z = s*s; each in two parts up to 2/3, for
+    what comes after it is at most 2**-12 of the whole.
+    """
+    tiny = x < 2.0**-1022
+    word = bits(x * 2.0**54 if tiny else x)
+    n = (word - _root) >> 52
+    f = number(word - (n << 52)) - 1.0
+    k = np.float64(n) - (54.0 if tiny else 0.0)
+    d = 2.0 + f
+    inverse = 1.0 / d
+    s = f * inverse
+    s_low = (fma(-s, d, f) - s * (f - (d - 2.0))) * inverse
+    z = s * s
+    z_low = fma(s, s, -z) + 2.0 * s * s_low
+    t = z * _power_series(z)
+    w = _third + t
+    w_low = t - (w - _third) + _third_rest
+    v = z * w
+    v_low = fma(z, w, -v) + fma(z, w_low, z_low * w)
+    a = s * v
+    a_low = fma(s, v, -a) + fma(s, v_low, s_low * v)
+    b = 2.0 * s + a
+    b_low = a - (b - 2.0 * s) + (2.0 * s_low + a_low)
+    c = k * _ln2_high
+    high = c + b
+    low = (c - high) + b if abs(c) > abs(b) else (b - high) + c
+    low = low + fma(k, _ln2_low, b_low)
+    high = -np.inf if x == 0.0 else high if x < np.inf else x
+    product = y * high
+    rest = fma(y, high, -product) + y * low
+    return exp_sum(product, rest if abs(product) < 800.0 else 0.0)
+
+
+def _powers(kind: Real, magnitude):
+    zero, one, half, infinity, nan = map(kind.real, (0, 1, 0.5, np.inf, np.nan))
+
+    @kernel(pow, kind)
+    def _pow(x, y):
+        a = abs(x)
+        value = one if a == one and y == y else magnitude(a, y)
+        whole = np.floor(y) == y
+        odd = whole and np.floor(y * half) != y * half
+        negative = bits(x) < 0
+        if x < zero and not whole and a < infinity:
+            value = nan
+        value = -value if negative and odd else value
+        return one if y == zero or x == one else value
+
+
+_powers(F32, power_f32)
+_powers(F64, power_f64)
