@@ -7,6 +7,9 @@ where it is contiguous along p, lanes x lanes blocks are transposed in registers
 
 from __future__ import annotations
 
+import itertools
+import math
+
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
@@ -14,6 +17,7 @@ from numba.extending import intrinsic
 from ..jit.cache import jit
 from ..jit.vector import ELEMENT, I64, VOID, Lanes, loop
 
+LINE = 64  # bytes of a cache line
 AHEAD = 16  # rows to prefetch: their distance in memory is beyond what the hardware follows
 
 
@@ -43,28 +47,33 @@ def _gather(lanes, source, along, down, kb, target, pitch, width, room):
     loop(builder, kb, [source, target], body)
 
 
-def _transpose(lanes, source, along, down, kb, target, pitch, width, room):
-    """target[p*pitch + r] = source[r*along + p]: lanes x lanes blocks, turned in registers."""
-    builder, kept, nowhere, step = lanes.builder, lanes.mask(room), lanes.mask(I64(0)), I64(lanes.count)
+def _transpose(lanes, source, along, down, kb, target, pitch, width, room, height):
+    """target[p*pitch + r] = source[r*along + p]: height x lanes blocks, turned in registers; a line is read once."""
+    builder, step, part = lanes.builder, I64(lanes.count), lanes.narrower(height)
+    kept, nowhere = part.mask(room), lanes.mask(I64(0))
 
-    def body(index, carried):
+    def block(carried, masked):
         source, target, left = carried
         inside, rows = lanes.mask(left), []
-        for r in range(lanes.count):
-            mask = builder.select(builder.icmp_signed("<", I64(r), width), inside, nowhere)
+        for r in range(height):
+            mask = builder.select(builder.icmp_signed("<", I64(r), width), inside, nowhere) if masked else None
             rows.append(lanes.load(lanes.at(source, builder.mul(along, I64(r))), mask))
-        for p, row in enumerate(lanes.transpose(rows)):
-            mask = builder.select(builder.icmp_signed("<", I64(p), left), kept, nowhere)
-            lanes.store(row, lanes.at(target, builder.mul(pitch, I64(p))), mask)
+        for r, row in enumerate(lanes.transpose(rows)):
+            for p, column in zip(range(r, lanes.count, height), lanes.parts(row, height)):
+                mask = builder.select(builder.icmp_signed("<", I64(p), left), kept, part.mask(I64(0))) if masked else None
+                part.store(column, lanes.at(target, builder.mul(pitch, I64(p))), mask)
         return [lanes.at(source, step), lanes.at(target, builder.mul(pitch, step)), builder.sub(left, step)]
 
-    blocks = builder.udiv(builder.add(kb, I64(lanes.count - 1)), step)
-    loop(builder, blocks, [source, target, kb], body)
+    whole = builder.icmp_signed(">=", builder.select(builder.icmp_signed("<", width, room), width, room), I64(height))
+    fast = builder.select(whole, builder.udiv(kb, step), I64(0))
+    carried = loop(builder, fast, [source, target, kb], lambda index, carried: block(carried, False))
+    blocks = builder.sub(builder.udiv(builder.add(kb, I64(lanes.count - 1)), step), fast)
+    loop(builder, blocks, carried, lambda index, carried: block(carried, True))
 
 
-def _define(module: ir.Module, tile, way, lanes: int) -> ir.Function:
+def _define(module: ir.Module, tile, way, **options) -> ir.Function:
     """The LLVM function that packs one vector's width of a panel in the given way; defined once per module."""
-    name = f"pack{way.__name__}_{tile.dtype}_v{lanes}"
+    name = "_".join(map(str, ("pack" + way.__name__, tile.dtype, f"v{tile.lanes}", *options.values())))
     if name in module.globals:
         return module.globals[name]
     pointer = ELEMENT[tile.dtype].as_pointer()
@@ -73,7 +82,7 @@ def _define(module: ir.Module, tile, way, lanes: int) -> ir.Function:
     function.linkage = "internal"
     function.attributes.add("noinline")
     builder = ir.IRBuilder(function.append_basic_block("entry"))
-    way(Lanes(builder, tile.dtype, lanes), *function.args)
+    way(Lanes(builder, tile.dtype, tile.lanes), *function.args, **options)
     builder.ret_void()
     return function
 
@@ -87,10 +96,10 @@ def _pack_vector(typing, tile, source, along, down, kb, target, pitch, width, ro
         pointer = ELEMENT[record.dtype].as_pointer()
         values = [builder.inttoptr(source, pointer), along, down, kb, builder.inttoptr(target, pointer), *rest]
 
-        def call(way, lanes=record.lanes):
-            builder.call(_define(builder.module, record, way, lanes), values)
+        def call(way, **options):
+            builder.call(_define(builder.module, record, way, **options), values)
 
-        # 8 rows of 16 lanes: a transpose of 8x8 blocks needs 24 shuffles for 64 elements, of 16x16 64 for 128.
+        # 8 rows of 16 lanes: blocks of 8x16 take 24 shuffles for 128 elements, blocks of 16x16 take 64.
         narrow = builder.icmp_signed("<=", rest[-1], I64(record.lanes // 2))
         with builder.if_else(builder.icmp_signed("==", along, I64(1))) as (unit, strided):
             with unit:
@@ -98,14 +107,65 @@ def _pack_vector(typing, tile, source, along, down, kb, target, pitch, width, ro
             with strided, builder.if_else(builder.icmp_signed("==", down, I64(1))) as (turned, general):
                 with turned, builder.if_else(narrow) as (half, full):
                     with half:
-                        call(_transpose, max(1, record.lanes // 2))
+                        call(_transpose, height=max(1, record.lanes // 2))
                     with full:
-                        call(_transpose)
+                        call(_transpose, height=record.lanes)
                 with general:
                     call(_gather)
         return context.get_dummy_value()
 
     return types.void(tile, *[types.int64] * 8), emit
+
+
+def _rows(side: str):
+    """The intrinsic that copies `rows` steps of k into all panels at once, for a source contiguous across the panels.
+
+    Memory is read in order, a row from end to end; a panel at a time would touch a page for every step of k.
+    """
+
+    @intrinsic
+    def pack_rows(typing, tile, source, down, width, rows, target, kb):
+        def emit(context, builder, signature, args):
+            record, pitch = signature.args[0].tile, getattr(signature.args[0].tile, side)
+            lanes = Lanes(builder, record.dtype, record.lanes).narrower(math.gcd(pitch, record.lanes))
+            pointer = ELEMENT[record.dtype].as_pointer()
+            source, down, width, rows, target, kb = args[1:]
+            panels, rest = builder.udiv(width, I64(pitch)), builder.urem(width, I64(pitch))
+            away = builder.mul(kb, I64(pitch))  # from a panel to the next
+            masks = [lanes.mask(builder.sub(rest, I64(first))) for first in range(0, pitch, lanes.count)]
+
+            def copy(source, target, steps, masks):
+                for u, (first, mask) in itertools.product(range(steps), zip(range(0, pitch, lanes.count), masks)):
+                    place = lanes.at(lanes.at(source, builder.mul(down, I64(u))), first)
+                    lanes.store(lanes.load(place, mask), lanes.at(target, u * pitch + first))
+
+            def turn(steps):
+                def row(index, carried):
+                    def panel(index, carried):
+                        copy(*carried, steps, [None] * pitch)
+                        return [lanes.at(carried[0], pitch), lanes.at(carried[1], away)]
+
+                    last = loop(builder, panels, carried, panel)
+                    with builder.if_then(builder.icmp_signed(">", rest, I64(0))):
+                        copy(*last, steps, masks)
+                    return [lanes.at(carried[0], builder.mul(down, I64(steps))), lanes.at(carried[1], steps * pitch)]
+
+                return row
+
+            # Whole lines are written at once: panels lie so far apart that they share sets of L1.
+            steps = max(1, LINE // (pitch * record.itemsize))
+            carried = [builder.inttoptr(source, pointer), builder.inttoptr(target, pointer)]
+            carried = loop(builder, builder.udiv(rows, I64(steps)), carried, turn(steps))
+            if steps > 1:
+                loop(builder, builder.urem(rows, I64(steps)), carried, turn(1))
+            return context.get_dummy_value()
+
+        return types.void(tile, *[types.int64] * 6), emit
+
+    return pack_rows
+
+
+pack_rows_a, pack_rows_b = _rows("mr"), _rows("nr")
 
 
 @jit(inline="always")

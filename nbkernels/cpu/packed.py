@@ -17,7 +17,7 @@ from ..jit.address import peek, scratch, take
 from ..jit.cache import compiled
 from . import threads
 from .finish import MEMORY, PARTIAL, PLAIN, REGISTERS, ending, finish
-from .pack import pack
+from .pack import pack, pack_rows_a, pack_rows_b
 from .small import SQUARE
 from .tiles import SEGMENT, Tiles
 from .ukernel import ukernel_packed
@@ -25,25 +25,34 @@ from .ukernel import ukernel_packed
 # What the loops hand to the compiled block: int64 words. NEXT, which threads contend for, has a cache line to itself.
 NEXT = 0
 (A, RSA, CSA, B, RSB, CSB, C, RSC, CSC, X, RSX, CSX, PART, RSP, TOTAL, RST, APANELS, BPANELS, SCALARS,
- M, N, KB, START, ENDS, FIRST, LAST, BLOCK, JOBS, FUSED) = range(8, 37)  # fmt: skip
+ M, N, KB, START, ENDS, FIRST, LAST, BLOCK, JOBS, FUSED, AJOBS) = range(8, 38)  # fmt: skip
 WORDS = 40
+ROWS = 16  # steps of k that a job copies into panels: work enough for its overhead, jobs enough for many threads
 
 
 @functools.cache
 def _pack_block(tile) -> int:
-    """Pack A[ic:ic+m, pc:pc+kb] and B[pc:pc+kb, jc:jc+n]; a panel a job."""
+    """Pack A[ic:ic+m, pc:pc+kb] and B[pc:pc+kb, jc:jc+n]; a job is a panel, or ROWS steps of k if these are rows."""
 
     def work(f, task):
         size, kb = tile.itemsize, f[KB]
-        panels = 0 if f[FUSED] else (f[M] + tile.mr - 1) // tile.mr
         job = take(f)
         while job < f[JOBS]:
-            if job < panels:
-                i = job * tile.mr  # A[i:i+mr, pc:pc+kb]
-                h, target = min(tile.mr, f[M] - i), f[APANELS] + i * kb * size
-                pack(tile, f[A] + i * f[RSA] * size, f[RSA], f[CSA], h, kb, target, tile.mr)
+            if job < f[AJOBS]:
+                if f[RSA] == 1:
+                    p = job * ROWS  # A[:, p:p+ROWS]
+                    target = f[APANELS] + p * tile.mr * size
+                    pack_rows_a(tile, f[A] + p * f[CSA] * size, f[CSA], f[M], min(ROWS, kb - p), target, kb)
+                else:
+                    i = job * tile.mr  # A[i:i+mr, pc:pc+kb]
+                    h, target = min(tile.mr, f[M] - i), f[APANELS] + i * kb * size
+                    pack(tile, f[A] + i * f[RSA] * size, f[RSA], f[CSA], h, kb, target, tile.mr)
+            elif f[CSB] == 1:
+                p = (job - f[AJOBS]) * ROWS  # B[p:p+ROWS, :]
+                target = f[BPANELS] + p * tile.nr * size
+                pack_rows_b(tile, f[B] + p * f[RSB] * size, f[RSB], f[N], min(ROWS, kb - p), target, kb)
             else:
-                j = (job - panels) * tile.nr  # B[pc:pc+kb, j:j+nr]
+                j = (job - f[AJOBS]) * tile.nr  # B[pc:pc+kb, j:j+nr]
                 w, target = min(tile.nr, f[N] - j), f[BPANELS] + j * kb * size
                 pack(tile, f[B] + j * f[CSB] * size, f[CSB], f[RSB], w, kb, target, tile.nr)
             job = take(f)
@@ -136,7 +145,9 @@ def packed(out, x, a, b, beta, alpha, tiles: Tiles, dtype: str, workers: int) ->
                     f[A], f[B] = a + ic * rsa + p * csa, b + p * rsb + jc * csb
                     f[KB], f[START], f[ENDS], f[FIRST], f[LAST] = kb, not begins, ends, first, last
                     panels = -(-f[M] // tile.mr)
-                    _launch(_pack_block(tile), f, -(-f[N] // tile.nr) + (0 if fused else panels), workers)
+                    f[AJOBS] = 0 if fused else -(-kb // ROWS) if f[RSA] == 1 else panels
+                    bjobs = -(-kb // ROWS) if f[CSB] == 1 else -(-f[N] // tile.nr)
+                    _launch(_pack_block(tile), f, f[AJOBS] + bjobs, workers)
                     _launch(_multiply_block(tile), f, panels * -(-f[N] // tiles.nb), workers)
 
 

@@ -107,8 +107,10 @@ def sized(mr: int, nr: int, size: int, l1: int, l2: int) -> Tiles:
     """
     # A panel of A and one of B share L1, whose size they may exceed by a quarter: only A's must stay. Measured 2026-11
     # with 48 KiB at n = 1024, 8x3: f32 kc = 192, 256, 320, 384, 512 gave 173, 174, 175, 170, 162 GFLOP/s, f64 kc = 128,
-    # 192, 256, 384 gave 88, 89, 88, 83. Below 192 the reloads of C show.
-    kc = max(192, min(512, l1 * 5 // 4 // ((mr + nr) * size) // 8 * 8))
+    # 192, 256, 384 gave 88, 89, 88, 83. Below 192 the reloads of C show: where L1 is too small for both panels B comes
+    # from L2 and A's fills half of L1 (32 KiB, Zen 4, n = 1024: f32 kc = 192, 256, 512 gave 81, 82, 88 % of the peak).
+    kc = l1 * 5 // 4 // ((mr + nr) * size)
+    kc = min(512, kc if kc >= 192 else l1 // 2 // (mr * size)) // 8 * 8
     nb = max(nr, l2 // 2 // (kc * size) // nr * nr)
     nc = max(nb, 4096 // nb * nb)
     return Tiles(mr, nr, kc, nb, 4096 // mr * mr, nc)

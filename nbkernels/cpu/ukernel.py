@@ -76,9 +76,19 @@ def _define(module: ir.Module, tile, mr: int, nv: int, packed: bool) -> ir.Funct
             result += [lanes.fma(down, across[j], chain[i * nv + j]) for j in range(nv)]
         return result
 
+    partial = builder.icmp_signed("==", arg["stop"], I64(0))
+    arg["to"], arg["rsto"] = (builder.select(partial, arg[t], arg[c]) for t, c in (("t", "c"), ("rst", "rsc")))
+
     def turn(steps):
         def body(index, carried):
             a, b, chain = carried[0], carried[1], carried[2:]
+            # The next tile of C comes nearer meanwhile, a row each turn (the last one again and again): without it each
+            # tile begins and ends with a wait for L3 (Zen 4, n = 1024: f32 95 % of the peak in the loops, with it 98 %).
+            if packed and steps > 1:
+                row = builder.select(builder.icmp_signed("<", index, I64(mr)), index, I64(mr - 1))
+                following = lanes.at(arg["to"], builder.mul(arg["rsto"], row))
+                for j in range(nv, 2 * nv):
+                    lanes.prefetch(lanes.at(following, j * tile.lanes))
             for _ in range(steps):
                 lanes.prefetch(lanes.at(b, builder.mul(arg["rsb"], I64(AHEAD))))
                 chain = step(a, b, chain)
@@ -95,8 +105,6 @@ def _define(module: ir.Module, tile, mr: int, nv: int, packed: bool) -> ir.Funct
     chain = carried[2:]
 
     plain, epilogue = (function.append_basic_block(name) for name in ("plain", "epilogue"))
-    partial = builder.icmp_signed("==", arg["stop"], I64(0))
-    arg["to"], arg["rsto"] = (builder.select(partial, arg[t], arg[c]) for t, c in (("t", "c"), ("rst", "rsc")))
     builder.cbranch(builder.icmp_signed("==", arg["stop"], I64(2)), epilogue, plain)
     builder.position_at_end(plain)
     for (i, j), value in zip(cells, chain):

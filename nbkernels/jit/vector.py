@@ -7,7 +7,7 @@ what. `Lanes` emits LLVM IR over `<n x element>` values; the target's width is c
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from llvmlite import ir
 from numba.core import cgutils
@@ -128,11 +128,25 @@ class Lanes:
         kind = ir.VectorType(I32, self.count)
         return [self.builder.shuffle_vector(low, high, ir.Constant(kind, p)) for p in pick]
 
+    def narrower(self, count: int) -> Lanes:
+        """The same for vectors of fewer lanes."""
+        return replace(self, count=count)
+
+    def parts(self, vector, count: int) -> list:
+        """A vector cut into vectors of `count` lanes."""
+        if count == self.count:
+            return [vector]
+        undefined = ir.Constant(vector.type, ir.Undefined)
+        picks = ([I32(first + lane) for lane in range(count)] for first in range(0, self.count, count))
+        return [
+            self.builder.shuffle_vector(vector, undefined, ir.Constant(ir.VectorType(I32, count), p)) for p in picks
+        ]
+
     def transpose(self, rows: list) -> list:
-        """A count x count block of registers, transposed in log2(count) rounds of shuffles."""
+        """Square blocks side by side, len(rows) vectors in all, transposed one by one in log2(len(rows)) rounds."""
         rows, block = list(rows), 1
-        while block < self.count:
-            for i in range(self.count):
+        while block < len(rows):
+            for i in range(len(rows)):
                 if i & block == 0:
                     rows[i], rows[i | block] = self.interleave(rows[i], rows[i | block], block)
             block *= 2
