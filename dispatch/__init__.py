@@ -1,39 +1,42 @@
-"""Who runs an op: schemas, dispatch keys, tables of kernels, adapters for array libraries. Needs nothing but Python."""
+"""Who runs an op: schemas, dispatch keys, tables of kernels, adapters for array libraries. Needs nothing but Python.
 
-from .arrays import Adapter, Device, MetaArray
-from .arrays import register as register_adapter
-from .errors import (
-    ArgumentError,
-    DeviceError,
-    MissingKernelError,
-    OutDtypeError,
-    OutError,
-    RegistrationError,
-    SchemaError,
-)
-from .keys import add_device
-from .library import Library, Registration
-from .op import Op
-from .schema import Schema, parse
-from .table import Table
+The names below are imported at their first use: importing the package costs next to nothing.
+"""
 
-__all__ = [
-    "Adapter",
-    "ArgumentError",
-    "Device",
-    "DeviceError",
-    "Library",
-    "MetaArray",
-    "MissingKernelError",
-    "Op",
-    "OutDtypeError",
-    "OutError",
-    "Registration",
-    "RegistrationError",
-    "Schema",
-    "SchemaError",
-    "Table",
-    "add_device",
-    "parse",
-    "register_adapter",
-]
+HOMES = {
+    "Adapter": "adapter",
+    "ArgumentError": "errors",
+    "Device": "adapter",
+    "DeviceError": "errors",
+    "Library": "library",
+    "MetaArray": "metas",
+    "MissingKernelError": "errors",
+    "Op": "op",
+    "OutDtypeError": "errors",
+    "OutError": "errors",
+    "Registration": "library",
+    "RegistrationError": "errors",
+    "Schema": "schema",
+    "SchemaError": "errors",
+    "Spec": "adapter",
+    "Table": "table",
+    "add_device": "keys",
+    "parse": "grammar",
+    "register_adapter": "arrays",
+    "remove_device": "keys",
+    "unregister_adapter": "arrays",
+}
+__all__ = list(HOMES)
+
+
+def __getattr__(name):
+    if name not in HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    found = globals()[name] = getattr(import_module(f".{HOMES[name]}", __name__), name)
+    return found
+
+
+def __dir__():
+    return sorted({*globals(), *HOMES})

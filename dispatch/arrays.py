@@ -2,112 +2,15 @@
 
 A library is recognised by the classes of an array (`type(x).__mro__`), never imported for the question; what was
 found is kept per type, so the next look is one dict hit. Every operation is zero-copy. The kind that went in comes
-out. `register` adds an adapter for arrays of your own.
+out. `register_adapter` adds one for arrays of your own.
 """
 
-import sys
 from contextlib import nullcontext
-from dataclasses import dataclass
-from importlib import import_module
 from math import prod
-from typing import NamedTuple
 
-from . import keys, layout
-
-
-class Device(NamedTuple):
-    """A dispatch key and which of its devices: `CUDA:1`; there is one CPU."""
-
-    key: str
-    index: int = 0
-
-    def __str__(self):
-        return self.key if self.key in (keys.CPU, keys.META) else f"{self.key}:{self.index}"
-
-
-class Spec(NamedTuple):
-    """What meta functions see of an array; strides in bytes."""
-
-    shape: tuple
-    dtype: object
-    strides: tuple
-
-
-@dataclass(frozen=True)
-class MetaArray:
-    """An array without data: shape, dtype and strides in bytes (None: C order). Its ops run on the Meta key."""
-
-    shape: tuple
-    dtype: object
-    strides: tuple | None = None
-
-    def __post_init__(self):
-        object.__setattr__(self, "shape", tuple(map(int, self.shape)))
-        object.__setattr__(self, "dtype", library("numpy").dtype(self.dtype))
-        strides = layout.c_strides(self.shape, self.dtype.itemsize) if self.strides is None else self.strides
-        object.__setattr__(self, "strides", tuple(map(int, strides)))
-
-    @property
-    def ndim(self):
-        return len(self.shape)
-
-    def __getitem__(self, index):
-        return MetaArray(self.shape[1:], self.dtype, self.strides[1:])
-
-
-def library(name):
-    """An array library's module: the loaded one where its arrays are at hand, imported where an operation needs it."""
-    return sys.modules.get(name) or import_module(name)
-
-
-class Adapter:
-    """What the dispatcher asks of an array library. `classes` are "package.Class" names, looked for in the MRO."""
-
-    name = ""
-    classes = ()
-
-    def owns(self, cls):
-        names = {f"{base.__module__.partition('.')[0]}.{base.__qualname__}" for base in cls.__mro__}
-        return not names.isdisjoint(self.classes)
-
-    def exact(self, cls):
-        """Whether arrays of this very class may take an op's fast path."""
-        return False
-
-    def device(self, x):
-        return Device(keys.CPU)
-
-    def spec(self, x):
-        """The array as meta functions see it."""
-        return Spec(x.shape, x.dtype, x.strides)
-
-    def view(self, x):
-        """What a kernel gets: the same memory as a NumPy array or a numba device array."""
-        return x
-
-    def flaw(self, x):
-        """Why x cannot be written, or ""."""
-        return ""
-
-    def empty(self, like, shape, dtype, strides):
-        """A new array on like's device, dense, with these strides in bytes."""
-        raise NotImplementedError
-
-    def wrap(self, x, like):
-        """A filled `empty` as the user gets it."""
-        return x
-
-    def restride(self, x, shape, strides):
-        """A view of the same memory from its first element on."""
-        raise NotImplementedError
-
-    def upload(self, x, like):
-        """A 0-d NumPy array as an array on like's device."""
-        raise NotImplementedError
-
-    def guard(self, device):
-        """A context in which `device` is current; the former one comes back at the end, also after an exception."""
-        return nullcontext()
+from . import keys
+from .adapter import Adapter, Device, Spec, library
+from .metas import Meta
 
 
 class NumPy(Adapter):
@@ -265,48 +168,38 @@ class Torch(Cuda):
         return super().guard(device) if device.key == keys.CUDA else nullcontext()
 
 
-class Meta(Adapter):
-    name = "nbkernels.MetaArray"
-
-    def owns(self, cls):
-        return issubclass(cls, MetaArray)
-
-    def device(self, x):
-        return Device(keys.META)
-
-    def spec(self, x):
-        return x
-
-    def empty(self, like, shape, dtype, strides):
-        return MetaArray(shape, dtype, strides)
-
-    def restride(self, x, shape, strides):
-        return MetaArray(shape, x.dtype, strides)
-
-
 # NumPy's come last: numba's mapped arrays are ndarrays as well.
 _adapters = [Numba(), CuPy(), Torch(), Meta(), Masked(), NumPy(), NumPyScalar()]
 _found = {}  # type -> its adapter, or None
 
 
-def register(adapter):
+def register_adapter(adapter):
     """Add an adapter; it is asked before the ones that are there. Returns it."""
-    _adapters.insert(0, adapter)
-    _found.clear()
+    with keys.LOCK:
+        _adapters.insert(0, adapter)
+        _forget()
     return adapter
 
 
-def unregister(adapter):
-    _adapters.remove(adapter)
-    _found.clear()
+def unregister_adapter(adapter):
+    with keys.LOCK:
+        _adapters.remove(adapter)
+        _forget()
+
+
+def _forget():
+    """A new dict, so that what another thread still finds among the old adapters ends up in the old one."""
+    global _found
+    _found = {}
 
 
 def adapter_of(cls):
     """The adapter of a class of arrays, or None."""
+    found = _found
     try:
-        return _found[cls]
+        return found[cls]
     except KeyError:
-        return _found.setdefault(cls, next((adapter for adapter in _adapters if adapter.owns(cls)), None))
+        return found.setdefault(cls, next((adapter for adapter in tuple(_adapters) if adapter.owns(cls)), None))
 
 
 def names():

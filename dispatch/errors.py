@@ -1,7 +1,5 @@
 """The exceptions of the dispatcher. Each message says what was given, and what to do about it."""
 
-import difflib
-
 
 class SchemaError(ValueError):
     """A schema that does not follow the language; shows the text with a mark under the column (counted from 1)."""
@@ -45,5 +43,7 @@ def describe(value):
 
 def suggestion(word, choices):
     """`; did you mean 'x'?`, or the choices where none is near."""
-    near = difflib.get_close_matches(word, choices, 1)
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, choices, 1)
     return f"; did you mean {near[0]!r}?" if near else f"; it is one of {', '.join(choices)}"

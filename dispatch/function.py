@@ -57,7 +57,7 @@ def build(op, in_place=False):
     # The code says where it comes from in a traceback.
     exec(compile(source, f"<nbkernels.dispatch {schema.full_name}>", "exec"), scope)
     function = scope[schema.name]
-    function.__module__ = op.library.name
+    function.__module__ = op.library.name + (f".{op.python_module}" if op.python_module else "")
     function.__doc__ = f"In-place form of `{op.schema.name}`: writes self and returns it." if in_place else op.doc
     function.op, function.schema, function.table = op, schema, lambda: op.table
     return function

@@ -11,7 +11,11 @@ A key is a plain string. `CPU`, `CUDA` and `Meta` (shapes and dtypes only, touch
     fallback                        the library's last resort for one key
 """
 
+from _thread import RLock
+
 from .errors import RegistrationError, suggestion
+
+LOCK = RLock()  # held for every change of keys, adapters, ops and tables; readers take none
 
 CPU, CUDA, META = "CPU", "CUDA", "Meta"
 COMPOSITE_EXPLICIT_NON_FUNCTIONAL = "CompositeExplicitNonFunctional"
@@ -49,9 +53,18 @@ def check(key):
 
 
 def add_device(name):
-    """Make a device key, for arrays whose adapter says that they live on it."""
+    """Make a device key, for arrays whose adapter says that they live on it. Twice is once; returns the name."""
     if not name.isidentifier() or name.startswith(AUTOGRAD) or name in ALIASES:
         raise RegistrationError(f"{name!r} cannot be a device key: an identifier that is no alias, not Autograd...")
-    if name not in _devices:
-        _devices.append(name)
+    with LOCK:
+        if name not in _devices:
+            _devices.append(name)
     return name
+
+
+def remove_device(name):
+    """Forget a device key that `add_device` made; kernels that are registered for it are never found again."""
+    if name in (CPU, CUDA, META) or name not in _devices:
+        raise RegistrationError(f"{name!r} is not a device key that was added")
+    with LOCK:
+        _devices.remove(name)

@@ -5,12 +5,13 @@
     with library.register(scale, "CPU", faster, override=True):
         scale.function(x, 2)             # runs `faster`; after the block, `kernel` again
 
-`define` and `register` say what can be given, and what cannot stand.
+`define` and `register` say what can be given, and what cannot stand. Any thread may do so at any time: a call that runs
+meanwhile sees the kernels from before or from after.
 """
 
 import sys
 
-from . import keys, op, schema, table
+from . import declare, grammar, keys, op, table
 from .errors import RegistrationError, suggestion
 
 HERE = __package__
@@ -47,7 +48,7 @@ class Library:
     def __init__(self, name, composites=None):
         self.name, self.composites = name, composites or name
         self.ops = {}  # full name -> Op
-        self.fallbacks = {}  # key -> Row
+        self.fallbacks = {}  # key -> its rows, the one in force last
 
     def __getitem__(self, name):
         """The op of a name, of a public function, or the op itself."""
@@ -59,63 +60,98 @@ class Library:
         return self.ops[found]
 
     def __iter__(self):
-        return iter(self.ops.values())
+        return iter(list(self.ops.values()))
 
     def define(
         self,
         text,
         *,
         structured=None,
+        structured_delegate=None,
         dispatch=None,
         fast=None,
         gradient=None,
         casts=None,
         meta_only=(),
+        variants="function",
         tags=(),
+        python_module=None,
+        manual_kernel_registration=False,
         device_check=True,
         device_guard=True,
         doc=None,
     ):
-        """Define an op by its functional schema, and return it; its public function is `op.function`.
+        """Define an op by its schema, and return it; its public function is `op.function`.
 
         structured    the meta function; the kernels are then in the out form, and `out=` and `name_` are derived
+        structured_delegate           a structured op of the same arguments, whose meta function and kernels serve
         dispatch      {"CPU": kernel, "CUDA": kernel} or {"CPU, CUDA": kernel}; a kernel is a callable or "module:name".
                       Without one the op is CompositeImplicit: a function of the op's name in the library's `composites`
         fast          "module:name" of a function (*args, out) -> result, or None to decline, for exact NumPy arrays
         gradient      the Autograd kernel: {argument: formula}, or "module:name" of it
         casts         (result dtype, out dtype) -> bool, where out may have another dtype than the result
         meta_only     names of arguments that shape the result and that kernels, which get it as `out`, do not take
+        variants      "function", "method" or "function, method": what `methods()` gives is for a class of arrays
         tags          "elementwise": Python numbers may stand for arrays, and 0-d CPU arrays join any device
-        device_check, device_guard    False where the op sees to it itself
+        python_module               the submodule that the public function says it is of
+        manual_kernel_registration  no kernel yet, nor a composite: all come from `register`
+        device_check, device_guard  False where the op sees to it itself
+
+        Raises RegistrationError, or SchemaError, where the declaration cannot stand.
         """
-        parsed = schema.parse(text)
-        if parsed.full_name in self.ops:
-            raise RegistrationError(
-                f"{parsed.full_name} is defined already; remove it first, or give this one an overload name: "
-                f"{parsed.name}.other(...)"
-            )
+        schema = grammar.parse(text)
         where = caller()
-        kernels = {}
-        for names, kernel in (dispatch or {}).items():
-            for key in names.split(","):
-                kernels[keys.check(key.strip())] = kernel
-        op.checked(parsed, structured, kernels)
-        default = {keys.COMPOSITE_IMPLICIT: f"{self.composites}:{parsed.name}"}
-        if kernels == default:
-            raise RegistrationError(f"{parsed.full_name}: its dispatch only repeats the default; leave it out")
-        kernels = kernels or default
-        chief = keys.CPU if keys.CPU in kernels else next(iter(kernels))
-        rows = [table.Row(key, kernel, where, fast if key == chief else None) for key, kernel in kernels.items()]
+        declare.rules(schema)
+        kept = declare.variants(schema, variants)
+        flags = dict(variants=kept, tags=tuple(tags), python_module=python_module, device_check=device_check,
+                     device_guard=device_guard, doc=doc, meta_only=meta_only, casts=casts)  # fmt: skip
+        kernels = {keys.check(key.strip()): k for names, k in (dispatch or {}).items() for key in names.split(",")}
+        if structured_delegate is not None:
+            target = self[structured_delegate]
+            given = dict(structured=structured, dispatch=kernels, fast=fast, gradient=gradient, casts=casts)
+            declare.delegate(schema, target, given)
+            return self._enter(target.delegated(schema, flags))
+        if manual_kernel_registration:
+            declare.manual(schema, kernels)
+        elif structured:
+            declare.structure(schema, kernels)
+        default = f"{self.composites}:{schema.name}"
+        if [table.name_of(k) for k in kernels.values()] == [default] and keys.COMPOSITE_IMPLICIT in kernels:
+            raise RegistrationError(f"{schema.full_name}: its dispatch only repeats the default; leave it out")
+        if not kernels and not manual_kernel_registration:
+            kernels = {keys.COMPOSITE_IMPLICIT: default}
+        flags["doc"] = doc or getattr(structured, "__doc__", None)
+        new = op.Op(self, schema, structured, **flags)
+        chief = keys.CPU if keys.CPU in kernels else next(iter(kernels), None)
+        for key, kernel in kernels.items():
+            new.table.add(new.row(key, kernel, where, fast if key == chief else None))
         if gradient is not None:
-            rows.append(table.Row(keys.AUTOGRAD, gradient, where))
-        doc = doc or getattr(structured, "__doc__", None)
-        new = op.Op(self, parsed, structured, rows, casts, meta_only, tuple(tags), device_check, device_guard, doc)
-        self.ops[parsed.full_name] = new
+            new.table.add(new.row(keys.AUTOGRAD, gradient, where))
+        return self._enter(new)
+
+    def _enter(self, new):
+        """An op into the library, if each of its forms has a name of its own."""
+        with keys.LOCK:
+            taken = {form.full_name: other for other in self for form in other.forms_declared}
+            for form in new.forms_declared:
+                if form.full_name in taken:
+                    by = taken[form.full_name].schema.full_name
+                    raise RegistrationError(
+                        f"{form.full_name} is defined already{f', by {by}' if by != form.full_name else ''}; remove it "
+                        f"first, or give this one an overload name: {new.schema.name}.other(...)"
+                    )
+            self.ops = {**self.ops, new.schema.full_name: new}
         return new
 
     def remove(self, name):
         """Take an op away; its functions still work for those who hold them."""
-        del self.ops[self[name].schema.full_name]
+        with keys.LOCK:
+            self.ops = {known: each for known, each in self.ops.items() if each is not self[name]}
+
+    def methods(self):
+        """{name: function} of the ops with the variant "method": what a class of arrays may take into its body."""
+        mine = [each for each in self if "method" in each.variants]
+        return {f.__name__: f for each in mine for f in (each.function, each.in_place) if f is not None}
 
     def register(self, name, key, kernel, *, override=False):
         """Register a kernel of an op for a key. A key that has one already needs `override=True`.
@@ -123,18 +159,35 @@ class Library:
         Returns a Registration: `remove()` it, or let a `with` block do so, and what was there before is back.
         """
         target = self[name]
-        row = table.Row(keys.check(key), kernel, caller())
+        row = target.row(keys.check(key), kernel, caller())
         if target.structured and key == keys.COMPOSITE_IMPLICIT:
-            op.checked(target.schema, target.structured, {key: kernel})
+            declare.structure(target.schema, {key: kernel})
         target.register(row, override)
         return Registration(target, row)
 
-    def register_fallback(self, key, kernel):
-        """`kernel(op, args, out)` for every op that has no other kernel for the key; None takes it away."""
-        keys.check(key)
-        if kernel is None:
-            self.fallbacks.pop(key, None)
-        else:
-            self.fallbacks[key] = table.Row(key, kernel, caller())
+    def register_fallback(self, key, kernel, *, override=False):
+        """`kernel(op, args, out)` for every op that has no other kernel for the key. Returns a Registration.
+
+        `args` are in the schema's order; an in-place call passes self as `out` too, and the result is what is returned.
+        """
+        row = table.Row(keys.check(key), kernel, caller(), takes=("op", "args", "out"))
+        with keys.LOCK:
+            there = self.fallbacks.get(key, ())
+            if there and not override:
+                raise RegistrationError(
+                    f"{self.name} already has a fallback for {key}: {there[-1].kernel_name} ({there[-1].where}); pass "
+                    f"override=True to replace it, or remove that one first"
+                )
+            self.fallbacks[key] = (*there, row)
+            self._refresh()
+        return Registration(self, row)
+
+    def discard(self, row):
+        """Take a fallback out again."""
+        with keys.LOCK:
+            self.fallbacks[row.key] = tuple(other for other in self.fallbacks.get(row.key, ()) if other is not row)
+            self._refresh()
+
+    def _refresh(self):
         for each in self:
             each.table.refresh()

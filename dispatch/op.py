@@ -7,23 +7,18 @@ passed, and never an empty result. A kernel of any other op is functional: it ge
 returns the result.
 """
 
-import inspect
+from collections import namedtuple
 from contextlib import nullcontext
-from typing import NamedTuple
 
-from . import arrays, bind, function, keys, layout
+from . import arrays, bind, derive, function, keys, layout
 from .errors import ArgumentError, DeviceError, MissingKernelError, OutDtypeError, OutError, RegistrationError, describe
-from .table import Row, Table, resolve
+from .table import Row, Table
 
 
-class Operand(NamedTuple):
-    """One array of a call."""
+class Operand(namedtuple("Operand", "name value adapter device spec")):
+    """One array of a call: its argument's name, itself, its adapter, and what that says of its device and layout."""
 
-    name: str
-    value: object
-    adapter: arrays.Adapter
-    device: arrays.Device
-    spec: object
+    __slots__ = ()
 
 
 def each(slots, function):
@@ -37,25 +32,53 @@ def each(slots, function):
 class Op:
     """Made by `Library.define`, which says what the parameters mean. As a context manager it removes itself."""
 
-    def __init__(self, library, schema, structured, rows, casts, meta_only, tags, device_check, device_guard, doc):
+    def __init__(self, library, schema, structured, *, casts, meta_only, variants, tags, python_module, device_check,
+                 device_guard, doc):  # fmt: skip
         self.library, self.schema, self.structured, self.doc = library, schema, structured, doc
-        self.casts, self.tags, self.device_check, self.device_guard = casts, tags, device_check, device_guard
+        self.casts, self.meta_only, self.device_check, self.device_guard = casts, meta_only, device_check, device_guard
+        self.variants, self.tags, self.python_module = variants, tags, python_module
         self.elementwise = "elementwise" in tags
-        implied = [Row(keys.META, structured, "derived")] if structured else []
-        self.table = Table(schema, implied, library.fallbacks)
-        for row in rows:
-            self.table.add(row)
         self.arguments = schema.arguments
+        self.names = tuple(argument.name for argument in self.arguments)
         self.converters = [None if a.type.base == "Tensor" else bind.converter(schema.name, a) for a in self.arguments]
         self.weak = bind.NUMBERS if self.elementwise else ()  # types that may stand for an array
         self.tensors = [i for i, argument in enumerate(self.arguments) if argument.type.is_tensor]
-        self.kernel_arguments = [i for i, argument in enumerate(self.arguments) if argument.name not in meta_only]
+        self.written = [i for i, argument in enumerate(self.arguments) if argument.type.written]
+        self.kernel_arguments = [i for i, name in enumerate(self.names) if name not in meta_only]
         self.aliased = self.alias()
+        implied = [Row(keys.META, structured, "derived", takes=self.names)] if structured else []
+        self.table = Table(schema, implied, library.fallbacks)
+        self.delegates_to = None
         self.entries = {}  # types of the tensor arguments -> fast path; one object, read by the public functions
-        self.function = function.build(self)
-        self.in_place = None
-        if structured and self.aliased is None and any(a.name == "self" for a in self.arguments):
+        self.build()
+
+    def build(self):
+        """The public functions."""
+        self.function, self.in_place = function.build(self), None
+        if self.structured and self.aliased is None and "self" in self.names:
             self.in_place = function.build(self, in_place=True)
+
+    def delegated(self, schema, flags):
+        """An op of another name that this one's kernels serve: it shares the table and what was found for types."""
+        other = Op(self.library, schema, self.structured, **flags | dict(
+            casts=self.casts, meta_only=self.meta_only, tags=self.tags, doc=flags["doc"] or self.doc))  # fmt: skip
+        other.table, other.entries, other.delegates_to = self.table, self.entries, self
+        other.build()
+        return other
+
+    @property
+    def forms_declared(self):
+        """The schemas of all forms: its own and those that are derived from it."""
+        derived = ((self.schema.out(),) if self.structured else ()) + ((self.in_place.schema,) if self.in_place else ())
+        return (self.schema, *derived)
+
+    def row(self, key, kernel, where, fast=None):
+        """A row of this op's table: it knows what its kernel will be called with."""
+        if key.startswith(keys.AUTOGRAD):
+            return derive.Formulas(self, key, kernel, where)
+        out = ("out",) if self.structured else ()
+        takes = tuple(self.names[i] for i in self.kernel_arguments) if self.structured else self.names
+        return Row(key, kernel, where, fast, out + takes, self.names + out)
 
     @property
     def forms(self):
@@ -78,6 +101,9 @@ class Op:
         return alike[0] if alike else None
 
     def register(self, row, override):
+        if self.delegates_to:
+            name, other = self.schema.full_name, self.delegates_to.schema.full_name
+            raise RegistrationError(f"{name} delegates to {other}: register the kernel there")
         self.table.add(row, override)
         self.entries.clear()
 
@@ -103,11 +129,15 @@ class Op:
         if row.row is None:
             has = [k for k in keys.devices() if self.table.row(k).row is not None]
             raise MissingKernelError(f"{name} has no kernel for {key}; it has {', '.join(has) or 'none'}")
+        if self.structured or row.reason not in keys.COMPOSITES:
+            for operand in operands:
+                if operand.adapter.intercept is not None:
+                    return operand.adapter.intercept(self, row, args, out, in_place)
         with lead.adapter.guard(lead.device) if self.device_guard else nullcontext():
             if row.reason == "fallback":
-                return resolve(row.row.kernel)(self, args, out)
+                return row.row.load()(self, args, out)
             if not self.structured:
-                return resolve(row.row.kernel)(*each(slots, lambda operand: operand.value))
+                return self.run_as_is(name, row, slots)
             return self.run(name, row, slots, lead, target, in_place)
 
     def enrol(self, types):
@@ -125,7 +155,7 @@ class Op:
                 return None
         if not exact:
             return None
-        fast = self.entries[types] = resolve(row.fast)
+        fast = self.entries[types] = row.load_fast()
         if self.table.row(keys.CPU).row is not row:  # replaced meanwhile, by another thread
             self.entries.clear()
         return fast
@@ -189,6 +219,15 @@ class Op:
     def joins(operand):
         return operand.device.key == keys.CPU and operand.spec.shape == ()
 
+    def run_as_is(self, name, row, slots):
+        """A call of a kernel that takes the arguments as they came; what it writes is what comes out."""
+        for i in self.written:
+            for operand in slots[i] if isinstance(slots[i], list) else (slots[i],):
+                if isinstance(operand, Operand):
+                    self.check_writable(name, operand)
+        result = row.row.load()(*each(slots, lambda operand: operand.value))
+        return slots[self.aliased].value if self.aliased in self.written else result
+
     def run(self, name, row, slots, lead, target, in_place):
         """A structured call: meta says what comes out, the kernel writes it."""
         result = self.structured(*each(slots, lambda operand: operand.spec))
@@ -205,7 +244,7 @@ class Op:
             out, adapter = target.value, target.adapter
         if 0 not in result.shape and row.reason != "structured":
             taken = [slots[i] for i in self.kernel_arguments]
-            resolve(row.row.kernel)(adapter.view(out), *each(taken, lambda operand: self.view(operand, lead)))
+            row.row.load()(adapter.view(out), *each(taken, lambda operand: self.view(operand, lead)))
         return out if target else adapter.wrap(out, lead.value)
 
     @staticmethod
@@ -222,6 +261,12 @@ class Op:
         if tuple(spec.shape) != tuple(result.shape):
             why = "the in-place form never expands self" if in_place else "out is never resized or broadcast into"
             raise OutError(f"{name}: the result has shape {result.shape} and {word} has {spec.shape}; {why}")
+        self.check_writable(name, target)
+
+    @staticmethod
+    def check_writable(name, target):
+        """Raise where a kernel cannot write into an array: read-only, or elements that share memory."""
+        spec, word = target.spec, target.name
         flaw = target.adapter.flaw(target.value)
         if flaw:
             raise OutError(f"{name}: {word} cannot be written: {flaw}")
@@ -231,60 +276,9 @@ class Op:
                 f"pass an array that owns each of its elements"
             )
 
-    # -- the derivative ------------------------------------------------------------------------------------------
-
     def gradient(self, grad, *args, output_mask=None, **kwargs):
         """Gradients of the tensor arguments, given the result's: one for each, None exactly where output_mask is False.
 
-        The Autograd kernel is a dict: argument name -> formula, a function that names what it needs of `grad` and the
-        op's arguments. A Python number in the place of a tensor, or None, has no gradient.
+        A Python number in the place of a tensor, or None, has no gradient.
         """
-        signature = inspect.signature(self.function)
-        names = [name for name in signature.parameters if name != "out" or not self.structured]
-        signature = signature.replace(parameters=[signature.parameters[name] for name in names])
-        bound = signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        slots, operands = self.bind(self.schema.name, list(bound.arguments.values()))
-        values = each(slots, lambda operand: operand.value)
-        row = self.table.row(keys.autograd(self.lead(self.schema.name, operands, None).device.key))
-        if row.row is None or row.reason == keys.COMPOSITE_IMPLICIT:
-            why = "its gradient comes from its parts" if row.row else "none is declared"
-            raise MissingKernelError(f"{self.schema.name} has no derivative of its own: {why}")
-        formulas = resolve(row.row.kernel)
-        arguments = {"grad": grad, **dict(zip((a.name for a in self.arguments), values, strict=True))}
-        tensors = [self.arguments[i].name for i in self.tensors]
-        mask = [True] * len(tensors) if output_mask is None else list(output_mask)
-        if len(mask) != len(tensors):
-            raise ArgumentError(f"{self.schema.name}: output_mask has one bool for each of {', '.join(tensors)}")
-        differentiable = {operand.name for operand in operands}
-        return tuple(
-            formulas[name](**{need: arguments[need] for need in inspect.signature(formulas[name]).parameters})
-            if wanted and name in differentiable
-            else None
-            for name, wanted in zip(tensors, mask, strict=True)
-        )
-
-
-def checked(schema, structured, dispatch):
-    """Raise a RegistrationError where a declaration contradicts itself or the rules of the schema language."""
-    name = schema.full_name
-    if schema.kind != "functional":
-        form = "functional form: the in-place and out forms are derived from it"
-        raise RegistrationError(f"{name} is {schema.kind}; declare the {form}")
-    if schema.name.endswith("_") and not schema.name.endswith("__"):
-        raise RegistrationError(f"{name}: a name that ends in _ is an in-place op, and this one writes nothing")
-    if not any(argument.type.base == "Tensor" for argument in schema.arguments):
-        raise RegistrationError(f"{name} takes no Tensor, so nothing says which device it runs on: add one")
-    if any(argument.name == "out" for argument in schema.arguments):
-        raise RegistrationError(f"{name}: an argument called out must be keyword-only and written: Tensor(a!) out")
-    if not structured:
-        return
-    if len(schema.returns) != 1 or not schema.returns[0].type.is_tensor:
-        raise RegistrationError(f"{name}: a structured op returns one Tensor")
-    if not dispatch:
-        raise RegistrationError(f"{name} is structured and has no kernels: add dispatch={{'CPU': ...}}")
-    if keys.COMPOSITE_IMPLICIT in dispatch:
-        raise RegistrationError(
-            f"{name} is structured, so its kernels are in the out form: register them for CPU, CUDA or "
-            f"CompositeExplicit, or leave out the meta function and make the op composite"
-        )
+        return derive.gradient(self, grad, args, kwargs, output_mask)

@@ -1,40 +1,60 @@
 """Registrations -> the computed table: which kernel a key gets, and where it came from.
 
 `Table.row(key)` is the answer for one key, by the precedence in keys.py; `str(table)` prints the registered rows and
-the computed ones.
+the computed ones. Readers take no lock: what they read is replaced whole, never changed.
 """
 
-import functools
-import importlib
-from dataclasses import dataclass
+from collections import namedtuple
+from importlib import import_module
 
 from . import keys
 from .errors import MissingKernelError, RegistrationError
 
 
-@dataclass(frozen=True)
 class Row:
-    """One registered kernel: a callable, or "module:name" that is imported at the first use."""
+    """One registered kernel: a callable, or "module:name" that is imported at the first use.
 
-    key: str
-    kernel: object
-    where: str  # file:line of the registration
-    fast: str | None = None  # "module:name" of the fast path that does the same work for exact NumPy arrays
+    `fast` is the fast path that does the same work for exact NumPy arrays. `takes` are the names of what kernels and
+    fast paths are called with; what cannot be called so is an error, of a callable at once, else when it is loaded.
+    """
+
+    def __init__(self, key, kernel, where, fast=None, takes=None, fast_takes=None):
+        self.key, self.kernel, self.where, self.fast = key, kernel, where, fast
+        self.takes, self.fast_takes = takes, fast_takes
+        self._loaded = {}
+        if callable(kernel):
+            self.load()
 
     @property
     def kernel_name(self):
-        if isinstance(self.kernel, str):
-            return self.kernel
-        return f"{self.kernel.__module__}:{getattr(self.kernel, '__qualname__', type(self.kernel).__qualname__)}"
+        return name_of(self.kernel)
+
+    def load(self):
+        """The kernel itself."""
+        return self._loaded.get("kernel") or self._load("kernel", self.kernel, self.takes)
+
+    def load_fast(self):
+        """The fast path itself."""
+        return self._loaded.get("fast") or self._load("fast", self.fast, self.fast_takes)
+
+    def _load(self, which, kernel, takes):
+        function = resolve(kernel)
+        if takes is not None and not callable_with(function, len(takes)):
+            raise RegistrationError(
+                f"{name_of(kernel)} ({self.where}) does not fit its schema: it takes {signature(function)} and would "
+                f"be called with ({', '.join(takes)})"
+            )
+        self._loaded[which] = function
+        return function
 
 
-@dataclass(frozen=True)
-class Computed:
+class Computed(namedtuple("Computed", "key row reason")):
     """What a run-time key gets: the row (None where there is no kernel) and the reason."""
 
-    key: str
-    row: Row | None
-    reason: str
+    __slots__ = ()
+
+    def __str__(self):
+        return f"{self.key}  {self.row.kernel_name if self.row else '-'}  {self.reason}"
 
 
 class Table:
@@ -44,58 +64,80 @@ class Table:
         self.schema = schema
         self.implied = {row.key: row for row in implied}
         self.fallbacks = {} if fallbacks is None else fallbacks
-        self.rows = {}  # key -> its rows, the one in force last
+        self.rows = {}  # key -> tuple of its rows, the one in force last
         self._computed = {}
+
+    @classmethod
+    def of(cls, *names, schema="op"):
+        """What an op would run that had kernels for these keys: a table to look at.
+
+        >>> from nbkernels.dispatch import Table
+        >>> print(Table.of("CPU", "CompositeImplicit").row("CUDA"))
+        CUDA  kernel:CompositeImplicit  CompositeImplicit
+        """
+        table = cls(schema)
+        for key in names:
+            table.add(Row(key, f"kernel:{key}", "given"))
+        return table
+
+    @property
+    def name(self):
+        return getattr(self.schema, "full_name", self.schema)
 
     def add(self, row, override=False):
         """Register a row. A second one for the same key needs `override=True`; `discard` brings the first one back."""
         keys.check(row.key)
-        mine = self.rows.get(row.key)
-        if mine and not override:
-            raise RegistrationError(
-                f"{self.schema.full_name} already has a kernel for {row.key}: {mine[-1].kernel_name} "
-                f"({mine[-1].where}); pass override=True to replace it, or remove that one first"
-            )
         rival = {keys.COMPOSITE_EXPLICIT: keys.COMPOSITE_IMPLICIT, keys.COMPOSITE_IMPLICIT: keys.COMPOSITE_EXPLICIT}
-        other = self.rows.get(rival.get(row.key))
-        if other:
-            raise RegistrationError(
-                f"{self.schema.full_name} cannot have both CompositeExplicit and CompositeImplicit kernels: "
-                f"{row.kernel_name} and {other[-1].kernel_name}; keep CompositeImplicit if the gradient should come "
-                f"from its parts, else CompositeExplicit"
-            )
-        self.rows.setdefault(row.key, []).append(row)
-        self.refresh()
+        with keys.LOCK:
+            mine, other = self.rows.get(row.key, ()), self.rows.get(rival.get(row.key))
+            if mine and not override:
+                raise RegistrationError(
+                    f"{self.name} already has a kernel for {row.key}: {mine[-1].kernel_name} "
+                    f"({mine[-1].where}); pass override=True to replace it, or remove that one first"
+                )
+            if other:
+                raise RegistrationError(
+                    f"{self.name} cannot have both CompositeExplicit and CompositeImplicit kernels: "
+                    f"{row.kernel_name} and {other[-1].kernel_name}; keep CompositeImplicit if the gradient should "
+                    f"come from its parts, else CompositeExplicit"
+                )
+            self.rows = {**self.rows, row.key: (*mine, row)}
+            self.refresh()
 
     def discard(self, row):
         """Take a row out again, wherever it stands in the order of overriding."""
-        mine = self.rows.get(row.key, [])
-        mine[:] = [other for other in mine if other is not row]
-        if not mine:
-            self.rows.pop(row.key, None)
-        self.refresh()
+        with keys.LOCK:
+            mine = tuple(other for other in self.rows.get(row.key, ()) if other is not row)
+            rest = {key: rows for key, rows in self.rows.items() if key != row.key}
+            self.rows = {**rest, row.key: mine} if mine else rest
+            self.refresh()
 
     def refresh(self):
-        """Forget what was computed: after a change of rows or of the library's fallbacks."""
-        self._computed.clear()
+        """Forget what was computed: after a change of rows or of the library's fallbacks.
+
+        A new dict, so that what another thread still computes from the old rows ends up in the old one.
+        """
+        self._computed = {}
 
     def row(self, key):
         """The computed entry of a run-time key; one dict hit after the first time."""
-        found = self._computed.get(key)
+        computed = self._computed
+        found = computed.get(key)
         if found is None:
-            found = self._computed[key] = self.compute(key)
+            found = computed[key] = self.compute(key)
         return found
 
     def compute(self, key):
-        if key in self.rows:
-            return Computed(key, self.rows[key][-1], "direct")
+        rows, fallbacks = self.rows, self.fallbacks
+        if key in rows:
+            return Computed(key, rows[key][-1], "direct")
         if key in self.implied:
             return Computed(key, self.implied[key], "structured")
         for alias in keys.ALIASES:
-            if alias in self.rows and self.covers(alias, key):
-                return Computed(key, self.rows[alias][-1], alias)
-        if key in self.fallbacks:
-            return Computed(key, self.fallbacks[key], "fallback")
+            if alias in rows and self.covers(alias, key):
+                return Computed(key, rows[alias][-1], alias)
+        if fallbacks.get(key):
+            return Computed(key, fallbacks[key][-1], "fallback")
         return Computed(key, None, "missing")
 
     def covers(self, alias, key):
@@ -104,30 +146,62 @@ class Table:
             return alias in keys.COMPOSITES
         if alias == keys.COMPOSITE_IMPLICIT:
             # Where the device has a kernel of its own, the composite is not what runs, so its parts have no gradient.
-            return key.removeprefix(keys.AUTOGRAD) not in self.rows
+            return self.compute(key.removeprefix(keys.AUTOGRAD)).reason == keys.COMPOSITE_IMPLICIT
         return alias == keys.AUTOGRAD
 
+    def registered(self):
+        """The rows in force, as they were registered."""
+        return [rows[-1] for rows in self.rows.values()]
+
+    def computed(self):
+        """A Computed for every run-time key."""
+        return [self.row(key) for key in keys.runtime()]
+
     def __str__(self):
-        rows = [row for mine in self.rows.values() for row in mine[-1:]]
-        lines = [("  " + row.key, row.kernel_name, row.where) for row in rows]
-        computed = [self.row(key) for key in keys.runtime()]
-        lines += [("  " + c.key, c.row.kernel_name if c.row else "-", c.reason) for c in computed]
+        lines = [("  " + row.key, row.kernel_name, row.where) for row in self.registered()]
+        count = len(lines)
+        lines += [("  " + c.key, c.row.kernel_name if c.row else "-", c.reason) for c in self.computed()]
         widths = [max(len(line[i]) for line in lines) for i in range(2)]
         text = [f"{a:{widths[0]}}  {b:{widths[1]}}  {c}" for a, b, c in lines]
-        return "\n".join([str(self.schema), "registered", *text[: len(rows)], "computed", *text[len(rows) :]])
+        return "\n".join([str(self.schema), "registered", *text[:count], "computed", *text[count:]])
 
     __repr__ = __str__
 
 
+def name_of(kernel):
+    """`module:name` of a kernel."""
+    if isinstance(kernel, str):
+        return kernel
+    return f"{kernel.__module__}:{getattr(kernel, '__qualname__', type(kernel).__qualname__)}"
+
+
 def resolve(kernel):
-    """The callable that "module:name" names, imported now; a callable is itself."""
-    return named(kernel) if isinstance(kernel, str) else kernel
-
-
-@functools.cache
-def named(kernel):
+    """The object that "module:name" names, imported now; anything else is itself."""
+    if not isinstance(kernel, str):
+        return kernel
     module, _, name = kernel.partition(":")
     try:
-        return getattr(importlib.import_module(module), name)
+        return getattr(import_module(module), name)
     except AttributeError:
         raise MissingKernelError(f"the kernel {kernel!r} does not exist: {module} has no {name!r}") from None
+
+
+def signature(function):
+    """The inspect.Signature of a callable, or None where it does not tell (some builtins)."""
+    import inspect
+
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+
+
+def callable_with(function, count):
+    """Whether `count` positional arguments fit a callable; assumed where it does not tell."""
+    if not callable(function):
+        return False
+    told = signature(function)
+    try:
+        return told is None or told.bind(*range(count)) is not None
+    except TypeError:
+        return False

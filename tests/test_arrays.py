@@ -173,9 +173,9 @@ def test_user_adapters_come_first_and_go_again():
     class Mine(arrays.NumPy):
         pass
 
-    mine = arrays.register(Mine())
+    mine = arrays.register_adapter(Mine())
     assert arrays.adapter_of(np.ndarray) is mine
-    arrays.unregister(mine)
+    arrays.unregister_adapter(mine)
     assert arrays.adapter_of(np.ndarray).name == "NumPy"
 
 

@@ -68,10 +68,10 @@ class Boxes(Adapter):
 @pytest.fixture
 def boxes():
     add_device("BOX")
-    adapter = arrays.register(Boxes())
+    adapter = arrays.register_adapter(Boxes())
     yield adapter
-    arrays.unregister(adapter)
-    keys._devices.remove("BOX")
+    arrays.unregister_adapter(adapter)
+    keys.remove_device("BOX")
 
 
 def same(self, *rest):
@@ -133,7 +133,7 @@ def plus(library):
 
 
 def test_signatures_tell_the_truth(library):
-    meta = dict(structured=same, dispatch={"CPU": scale_kernel})
+    meta = dict(structured=same, dispatch={"CPU": lambda *args: None})
     op = library.define("f(Tensor self, int[2] n=1, *, Scalar beta=1, str from='x') -> Tensor", **meta)
     assert str(inspect.signature(op.function)) == "(self, n=(1, 1), *, beta=1, from_='x', out=None)"
     assert str(inspect.signature(op.in_place)) == "(self, n=(1, 1), *, beta=1, from_='x')"
@@ -555,7 +555,7 @@ def product(library):
     return library.define(
         "product(Tensor self, Tensor other, *, Scalar by=1) -> Tensor",
         structured=same,
-        dispatch={"CPU": scale_kernel},
+        dispatch={"CPU": lambda *args: None},
         gradient={
             "self": lambda grad, other, by: grad * other * by,
             "other": lambda grad, self, by: grad * self * by,
@@ -582,3 +582,48 @@ def test_gradients_that_are_not_declared(library, scale):
     composite = library.define("f(Tensor self) -> Tensor", dispatch={"CompositeImplicit": lambda x: x})
     with pytest.raises(MissingKernelError, match="its gradient comes from its parts"):
         composite.gradient(np.ones(3), np.ones(3))
+
+
+# -- ops that are declared in-place or with out, and have no functional form ------------------------------------------
+
+
+def test_an_in_place_op_of_its_own(library):
+    def fill(self, value):
+        self[...] = value
+
+    op = library.define("fill_(Tensor(a!) self, Scalar value) -> Tensor(a!)", dispatch={"CPU": fill})
+    x = np.zeros(3)
+    assert op.function(x, 2) is x
+    assert np.array_equal(x, [2, 2, 2])
+    assert op.in_place is None
+    with pytest.raises(OutError, match="fill_: self cannot be written: it is read-only"):
+        op.function(read_only(np.zeros(3)), 2)
+    with pytest.raises(OutError, match="fill_: elements of self share memory"):
+        op.function(overlapping((3,), (0,)), 2)
+
+
+def test_an_out_op_of_its_own(library):
+    def double(x, out):
+        out[...] = 2 * x
+
+    op = library.define("double.out(Tensor x, *, Tensor(a!) out) -> Tensor(a!)", dispatch={"CPU": double})
+    out = np.zeros(2)
+    assert op.function(np.ones(2), out=out) is out
+    assert np.array_equal(out, [2, 2])
+    with pytest.raises(OutError, match="double: out cannot be written"):
+        op.function(np.ones(2), out=read_only(np.zeros(2)))
+    with pytest.raises(DeviceError, match="x on CPU, out on Meta"):
+        op.function(np.ones(2), out=MetaArray((2,), "f8"))
+
+
+def test_an_in_place_op_may_write_a_list(library):
+    def clear(many):
+        for x in many:
+            x[...] = 0
+
+    op = library.define("clear_(Tensor(a!)[] self) -> ()", dispatch={"CPU": clear})
+    x = np.ones(2)
+    assert op.function([x]) is None
+    assert not x.any()
+    with pytest.raises(OutError, match=r"clear_: self\[1\] cannot be written"):
+        op.function([x, read_only(np.ones(2))])

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbkernels import ops
-from nbkernels.dispatch import SchemaError, parse
+from nbkernels.dispatch import RegistrationError, SchemaError, declare, parse
 from nbkernels.dispatch.schema import REQUIRED, Annotation, Argument, Return, Schema, Type
 
 TEXTS = [
@@ -32,6 +32,53 @@ TEXTS = [
 @pytest.mark.parametrize("text", TEXTS)
 def test_str_is_the_inverse_of_parse(text):
     assert str(parse(text)) == text
+
+
+CORPUS = (Path(__file__).parent / "data" / "schemas.txt").read_text(encoding="utf-8").splitlines()
+
+
+def test_a_corpus_of_real_signatures():
+    """Names and signatures of some 300 operators of ATen's kind: what a schema has ever been asked to say."""
+    assert len(set(CORPUS)) >= 150
+    for text in CORPUS:
+        schema = parse(text)
+        assert str(schema) == text
+        assert parse(str(schema)) == schema
+        assert hash(parse(text)) == hash(schema)
+        # the kind is read from the annotations alone, and the names agree with it
+        in_place_name = schema.name.endswith("_") and not schema.name.startswith("__")
+        if schema.kind == "functional":
+            assert not in_place_name, text
+            assert not f"_{schema.overload}".endswith("_out"), text
+        if schema.kind == "out":
+            assert any(a.keyword_only and a.type.written for a in schema.arguments), text
+    assert {parse(text).kind for text in CORPUS} == {"functional", "in-place", "out"}
+
+
+def test_the_rules_of_names_hold_for_the_corpus():
+    """They forbid nothing that is: but for factories, which say by an argument where they run, and not by a tensor."""
+    for text in CORPUS:
+        schema = parse(text)
+        if any(argument.type.base == "Tensor" for argument in schema.arguments):
+            declare.rules(schema)
+        else:
+            with pytest.raises(RegistrationError, match="takes no Tensor"):
+                declare.rules(schema)
+
+
+@given(st.sampled_from(CORPUS), st.data())
+def test_a_damaged_signature_is_told_where(text, data):
+    """One character lost, doubled or replaced: the text parses to itself, or the error points into it."""
+    at = data.draw(st.integers(0, len(text) - 1))
+    put = data.draw(st.one_of(st.just(""), st.just(text[at] * 2), st.sampled_from("()[]!*|->=,.? aT1'\\\"")))
+    damaged = text[:at] + put + text[at + 1 :]
+    column, shown = 1, damaged
+    try:
+        assert str(parse(damaged)) == damaged
+    except SchemaError as error:
+        column, shown = error.column, error.text
+    assert 1 <= column <= len(damaged) + 1
+    assert shown == damaged
 
 
 def test_every_schema_of_aten():
@@ -61,16 +108,50 @@ suffixes = st.lists(st.sampled_from(["[]", "[2]", "[13]", "?"]), max_size=3).map
 types = st.builds(Type, st.sampled_from(["Tensor", "int", "Scalar", "bool", "str", "Generator"]), annotations, suffixes)
 
 
+NUMBERS = ["0", "-3", "17", "1.5", "-2.25", "1e-05", ".5", "2.", "inf", "-inf", "1E+3"]
+WHOLE = ["0", "-3", "17", "9223372036854775807"]
+ELEMENTS = {
+    "int": WHOLE,
+    "Scalar": [*NUMBERS, "True"],
+    "bool": ["True", "False"],
+    "str": ["'mean'", '"a\'b"', "''", r"'\'\\'"],
+    "float": NUMBERS,
+    "MemoryFormat": ["contiguous_format"],
+}
+
+
+@st.composite
+def arguments(draw, name, keyword_only, default):
+    """An argument; with a default of its type, where it is to have one."""
+    if not default:
+        return Argument(draw(types), name, None, keyword_only)
+    base = draw(st.sampled_from(list(ELEMENTS)))
+    suffix = draw(st.sampled_from([(), ("?",), ("[]",), ("[2]",), ("[2]", "?")]))
+    element = st.sampled_from(ELEMENTS[base])
+    kind = Type(base, None, suffix)
+    choices = [element] if not kind.is_list or (kind.size and base in ("int", "float", "Scalar", "bool")) else []
+    if kind.is_list:
+        many = st.lists(element, min_size=kind.size or 0, max_size=kind.size or 3)
+        choices.append(many.map(lambda parts: f"[{', '.join(parts)}]"))
+    if kind.optional:
+        choices.append(st.just("None"))
+    return Argument(kind, name, draw(st.one_of(choices)), keyword_only)
+
+
 @given(st.data())
 def test_parse_is_the_inverse_of_str(data):
     labels = data.draw(st.lists(names, max_size=6, unique=True))
-    first_keyword = data.draw(st.integers(0, len(labels)))
-    arguments = tuple(
-        Argument(data.draw(types), label, None, keyword_only=i >= first_keyword) for i, label in enumerate(labels)
-    )
+    first_keyword, first_default = (data.draw(st.integers(0, len(labels))) for _ in range(2))
+    parts = tuple(data.draw(arguments(label, i >= first_keyword, i >= first_default)) for i, label in enumerate(labels))
     returns = data.draw(st.lists(st.builds(Return, types, st.one_of(st.none(), names)), max_size=3).map(tuple))
-    schema = Schema(data.draw(names), data.draw(st.one_of(st.just(""), names)), arguments, returns)
+    namespace = data.draw(st.one_of(st.just(""), names))
+    schema = Schema(data.draw(names), data.draw(st.one_of(st.just(""), names)), parts, returns, namespace)
     assert parse(str(schema)) == schema
+    for argument in parts[first_default:]:
+        value = argument.value
+        assert value is not REQUIRED
+        if argument.type.size and value is not None:
+            assert len(value) == argument.type.size
 
 
 @given(st.text("abT(): []=*,!?->|.1_'\"Tensor", max_size=40))

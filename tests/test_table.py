@@ -1,18 +1,20 @@
 """Registrations, precedence and the printed table; needs no array library."""
 
-import subprocess
 import sys
-from pathlib import Path
+import threading
 
 import pytest
 
 import nbkernels
-from nbkernels.dispatch import Library, MissingKernelError, RegistrationError, add_device, keys
+from nbkernels.dispatch import Library, MissingKernelError, RegistrationError, Table, add_device, keys
 from nbkernels.dispatch.table import resolve
 
 
 def kernel(*args):
     return "kernel", args
+
+
+STRUCTURED = {"structured": kernel, "dispatch": {"CPU": kernel}}
 
 
 def other(*args):
@@ -44,7 +46,7 @@ def test_a_direct_kernel_is_for_its_key_alone(library):
 def test_precedence_step_by_step(library):
     """Take the strongest away, again and again: what is next in line takes over."""
     op = library.define("f(Tensor self) -> Tensor", dispatch={"Autograd": "m:autograd"})
-    library.register_fallback("CPU", "m:fallback")
+    fallback = library.register_fallback("CPU", "m:fallback")
     library.register_fallback("AutogradCPU", "m:autograd_fallback")
     assert computed(op, "CPU") == ("m:fallback", "fallback")
     assert computed(op, "AutogradCPU") == ("m:autograd", "Autograd")
@@ -63,7 +65,7 @@ def test_precedence_step_by_step(library):
             assert computed(op, "CPU") == ("m:non_functional", "CompositeExplicitNonFunctional")
             with library.register(op, "AutogradCPU", "m:direct_autograd"):
                 assert computed(op, "AutogradCPU") == ("m:direct_autograd", "direct")
-    library.register_fallback("CPU", None)
+    fallback.remove()
     assert computed(op, "CPU") == (None, "missing")
     assert computed(library.define("g(Tensor self) -> Tensor", dispatch={"CUDA": "m:g"}), "AutogradCPU") == (
         "m:autograd_fallback",
@@ -128,10 +130,23 @@ def test_overloads_are_apart(library):
 @pytest.mark.parametrize(
     ("text", "declaration", "words"),
     [
-        ("f_(Tensor(a!) self) -> Tensor(a!)", {}, "declare the functional form"),
-        ("f(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", {}, "declare the functional form"),
+        ("f_(Tensor(a!) self) -> Tensor(a!)", STRUCTURED, "f_ is in-place and structured; declare the functional form"),
+        ("f.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", STRUCTURED, "is out and structured; declare the func"),
         ("f_(Tensor self) -> Tensor", {}, "ends in _ is an in-place op"),
+        ("f(Tensor(a!) self) -> Tensor(a!)", {}, "its name ends in _, as in f_"),
+        ("f.out(Tensor self) -> Tensor", {}, r"out overload, so it has .* \*, Tensor\(a!\) out"),
+        ("f.x_out(Tensor self, *, Tensor o) -> Tensor", {}, "is an out overload"),
+        ("f.out(Tensor self, *, Tensor out) -> Tensor", {}, r"must be keyword-only and written: Tensor\(a!\) out"),
         ("f(int n) -> Tensor", {}, "takes no Tensor"),
+        ("f(Tensor x) -> Tensor", {"variants": "function, method"}, "a method needs an argument named self"),
+        ("f.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", {"variants": "method"}, "an out variant is a function"),
+        ("f(Tensor self) -> Tensor", {"variants": "function, procedure"}, "variants are 'function', 'method'"),
+        ("f(Tensor self) -> Tensor", {"variants": "method, method"}, "variants are 'function', 'method'"),
+        (
+            "f(Tensor self) -> Tensor",
+            {"manual_kernel_registration": True, "dispatch": {"CPU": kernel}},
+            "leave out disp",
+        ),
         ("f(Tensor self, Tensor out) -> Tensor", {}, r"Tensor\(a!\) out"),
         ("f(Tensor self) -> Tensor", {"dispatch": {"CPUU": kernel}}, "unknown dispatch key 'CPUU'; did you mean 'CPU'"),
         ("f(Tensor self) -> Tensor", {"dispatch": {"CompositeImplicit": "tests:f"}}, "only repeats the default"),
@@ -173,7 +188,7 @@ def test_further_devices(library):
         library.register(op, "NPU", other)
         assert computed(op, "NPU") == (other, "direct")
     finally:
-        keys._devices.remove("NPU")
+        keys.remove_device("NPU")
     for name in ("Autograd", "AutogradX", "CompositeImplicit", "a b"):
         with pytest.raises(RegistrationError, match="cannot be a device key"):
             add_device(name)
@@ -210,23 +225,153 @@ def test_a_kernel_that_does_not_exist_is_named():
         resolve("math:nothing")
 
 
-def test_dispatch_imports_neither_numpy_nor_numba():
-    """The dispatcher by itself, parsing, defining and calling; its directory is found without importing nbkernels."""
-    directory = Path(keys.__file__).parent
-    code = f"""
-import importlib.util, sys
-spec = importlib.util.spec_from_file_location("dispatch", {str(directory / "__init__.py")!r})
-dispatch = importlib.util.module_from_spec(spec); sys.modules["dispatch"] = dispatch; spec.loader.exec_module(dispatch)
+# -- forms, delegates, flags ------------------------------------------------------------------------------------------
 
-class Box:
-    shape, strides = (), ()
-class Boxes(dispatch.Adapter):
-    classes = ("__main__.Box",)
-    def spec(self, x): return x
-dispatch.register_adapter(Boxes())
-library = dispatch.Library("mine")
-same = library.define("same(Tensor self) -> Tensor", dispatch={{"CPU": lambda x: x}}).function
-box = Box(); assert same(box) is box; str(same.table())
-for name in ("numpy", "numba", "torch", "cupy"): assert name not in sys.modules, name
-"""
-    subprocess.run([sys.executable, "-c", code], check=True)
+
+def test_every_form_has_a_name_of_its_own(library):
+    library.define("f(Tensor self) -> Tensor", **STRUCTURED)
+    for text in ("f.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", "f_(Tensor(a!) self) -> Tensor(a!)"):
+        with pytest.raises(RegistrationError, match="is defined already, by f;"):
+            library.define(text)
+    library.define("g_(Tensor(a!) self) -> Tensor(a!)")
+    with pytest.raises(RegistrationError, match="g_ is defined already; remove it first"):
+        library.define("g(Tensor self) -> Tensor", **STRUCTURED)
+
+
+def test_methods(library):
+    one = library.define("f(Tensor self) -> Tensor", variants="function, method", **STRUCTURED)
+    library.define("g(Tensor self) -> Tensor")
+    assert library.methods() == {"f": one.function, "f_": one.in_place}
+
+
+def test_a_delegate_shares_all_but_its_name(library):
+    op = library.define("f(Tensor self, Tensor b) -> Tensor", **STRUCTURED)
+    also = library.define("also(Tensor self, Tensor b) -> Tensor", structured_delegate="f", python_module="more")
+    assert (also.table, also.entries, also.structured) == (op.table, op.entries, op.structured)
+    assert (also.function.__name__, also.in_place.__name__, also.function.__module__) == ("also", "also_", "tests.more")
+    with library.register("f", "CUDA", other):
+        assert computed(also, "CUDA") == (other, "direct")
+    with pytest.raises(RegistrationError, match="also delegates to f: register the kernel there"):
+        library.register(also, "CUDA", other)
+    with pytest.raises(RegistrationError, match="delegates to f, so it cannot list dispatch: register there"):
+        library.define("x(Tensor self, Tensor b) -> Tensor", structured_delegate=op, dispatch={"CPU": kernel})
+    with pytest.raises(RegistrationError, match="its arguments and returns must be the same"):
+        library.define("x(Tensor self) -> Tensor", structured_delegate=op)
+    library.define("h(Tensor self, Tensor b) -> Tensor")
+    with pytest.raises(RegistrationError, match="delegates to h, which is not structured"):
+        library.define("x(Tensor self, Tensor b) -> Tensor", structured_delegate="h")
+    assert len(list(library)) == 3
+
+
+def test_manual_registration_starts_empty(library):
+    op = library.define("f(Tensor self) -> Tensor", manual_kernel_registration=True)
+    assert computed(op, "CPU") == (None, "missing")
+    with library.register(op, "CPU", kernel):
+        assert computed(op, "CPU") == (kernel, "direct")
+
+
+def test_kernels_that_do_not_fit_are_told_at_once(library):
+    words = r"test_table:.*<lambda> \(tests/test_table.py:\d+\) does not fit its schema: it takes \(a\) and would be "
+    with pytest.raises(RegistrationError, match=words + r"called with \(self, b\)"):
+        library.define("f(Tensor self, Tensor b) -> Tensor", dispatch={"CPU": lambda a: a})
+    op = library.define("f(Tensor self) -> Tensor", **STRUCTURED)
+    with pytest.raises(RegistrationError, match=words + r"called with \(out, self\)"):
+        library.register(op, "CUDA", lambda a: a)
+    with pytest.raises(RegistrationError, match="does not fit"):
+        library.register_fallback("CPU", lambda op: op)
+    with pytest.raises(RegistrationError, match="does not fit"):
+        library.define("g(Tensor self) -> Tensor", structured=lambda: None, dispatch={"CPU": kernel})
+    for formulas, words in (
+        ({"self": lambda grad, other: grad}, "the formula of 'self' needs other"),
+        ({"me": lambda grad: grad}, "the formula of 'me' is for no tensor argument"),
+    ):
+        with pytest.raises(RegistrationError, match=words):
+            library.define("g(Tensor self) -> Tensor", gradient=formulas, **STRUCTURED)
+    assert [op.schema.name for op in library] == ["f"]
+
+
+def takes_two(a, b):
+    return a
+
+
+def test_a_kernel_by_name_is_told_when_it_is_loaded(library):
+    op = library.define("f(Tensor self) -> Tensor", dispatch={"CPU": "test_table:takes_two"})
+    with pytest.raises(RegistrationError, match=r"test_table:takes_two .* takes \(a, b\) and .* called with \(self\)"):
+        op.table.row("CPU").row.load()
+
+
+def test_fallbacks_override_and_go(library):
+    op = library.define("f(Tensor self) -> Tensor", manual_kernel_registration=True)
+    with library.register_fallback("CPU", kernel):
+        with pytest.raises(RegistrationError, match=r"tests already has a fallback for CPU.*override=True"):
+            library.register_fallback("CPU", other)
+        with library.register_fallback("CPU", other, override=True):
+            assert computed(op, "CPU") == (other, "fallback")
+        assert computed(op, "CPU") == (kernel, "fallback")
+    assert computed(op, "CPU") == (None, "missing")
+
+
+def test_devices_that_can_go():
+    for name in ("CPU", "CUDA", "Meta", "Autograd", "Nothing"):
+        with pytest.raises(RegistrationError, match="is not a device key that was added"):
+            keys.remove_device(name)
+
+
+def test_what_a_set_of_registrations_would_run():
+    table = Table.of("CPU", "CompositeImplicit")
+    assert [(row.key, row.reason) for row in table.computed()][:2] == [("CPU", "direct"), ("CUDA", "CompositeImplicit")]
+    assert table.row("AutogradCPU").row is None
+    assert [row.key for row in table.registered()] == ["CPU", "CompositeImplicit"]
+    with pytest.raises(RegistrationError, match="already has a kernel for CPU"):
+        Table.of("CPU", "CPU")
+
+
+def test_registration_while_calls_run(library):
+    """Threads read while others register: every look sees a kernel that was in force, and the last change wins."""
+    op = op_with(library, CPU="m:base")
+    seen, stop = set(), threading.Event()
+
+    def read():
+        while not stop.is_set():
+            seen.add(op.table.row("CPU").row.kernel)
+
+    def write(name):
+        for _ in range(200):
+            with library.register(op, "CPU", name, override=True):
+                pass
+            library.define(f"{name[2:]}(Tensor self) -> Tensor", dispatch={"CPU": name})
+            library.remove(name[2:])
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        readers = [threading.Thread(target=read) for _ in range(3)]
+        writers = [threading.Thread(target=write, args=(f"m:k{i}",)) for i in range(4)]
+        for thread in readers + writers:
+            thread.start()
+        for thread in writers:
+            thread.join()
+        stop.set()
+        for thread in readers:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert seen <= {"m:base", "m:k0", "m:k1", "m:k2", "m:k3"}
+    assert computed(op, "CPU") == ("m:base", "direct")
+    assert [op.schema.name for op in library] == ["f"]
+
+
+def test_a_look_up_that_a_registration_overtakes(library, monkeypatch):
+    """What was computed from the old rows is not kept for later."""
+    op = op_with(library, CPU=kernel)
+    compute = op.table.compute
+
+    def overtaken(key):
+        found = compute(key)
+        monkeypatch.undo()
+        library.register(op, "CPU", other, override=True)
+        return found
+
+    monkeypatch.setattr(op.table, "compute", overtaken)
+    assert computed(op, "CPU") == (kernel, "direct")
+    assert computed(op, "CPU") == (other, "direct")

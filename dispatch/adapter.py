@@ -1,0 +1,79 @@
+"""What the dispatcher asks of an array library: an Adapter, which tells devices, specs and views of its arrays."""
+
+import sys
+from collections import namedtuple
+from contextlib import nullcontext
+from importlib import import_module
+
+from . import keys
+
+
+class Device(namedtuple("Device", "key index", defaults=(0,))):
+    """A dispatch key and which of its devices: `CUDA:1`; there is one CPU."""
+
+    __slots__ = ()
+
+    def __str__(self):
+        return self.key if self.key in (keys.CPU, keys.META) else f"{self.key}:{self.index}"
+
+
+class Spec(namedtuple("Spec", "shape dtype strides")):
+    """What meta functions see of an array; strides in bytes."""
+
+    __slots__ = ()
+
+
+def library(name):
+    """An array library's module: the loaded one where its arrays are at hand, imported where an operation needs it."""
+    return sys.modules.get(name) or import_module(name)
+
+
+class Adapter:
+    """What the dispatcher asks of an array library. `classes` are "package.Class" names, looked for in the MRO."""
+
+    name = ""
+    classes = ()
+    intercept = None  # a method (op, row, args, out, in_place) that takes over calls of ops with kernels; see traced.py
+
+    def owns(self, cls):
+        names = {f"{base.__module__.partition('.')[0]}.{base.__qualname__}" for base in cls.__mro__}
+        return not names.isdisjoint(self.classes)
+
+    def exact(self, cls):
+        """Whether arrays of this very class may take an op's fast path."""
+        return False
+
+    def device(self, x):
+        return Device(keys.CPU)
+
+    def spec(self, x):
+        """The array as meta functions see it."""
+        return Spec(x.shape, x.dtype, x.strides)
+
+    def view(self, x):
+        """What a kernel gets: the same memory as a NumPy array or a numba device array."""
+        return x
+
+    def flaw(self, x):
+        """Why x cannot be written, or ""."""
+        return ""
+
+    def empty(self, like, shape, dtype, strides):
+        """A new array on like's device, dense, with these strides in bytes."""
+        raise NotImplementedError
+
+    def wrap(self, x, like):
+        """A filled `empty` as the user gets it."""
+        return x
+
+    def restride(self, x, shape, strides):
+        """A view of the same memory from its first element on."""
+        raise NotImplementedError
+
+    def upload(self, x, like):
+        """A 0-d NumPy array as an array on like's device."""
+        raise NotImplementedError
+
+    def guard(self, device):
+        """A context in which `device` is current; the former one comes back at the end, also after an exception."""
+        return nullcontext()

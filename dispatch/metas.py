@@ -1,0 +1,93 @@
+"""Arrays without data: what comes out of an op, without running it or compiling anything."""
+
+from . import keys, layout
+from .adapter import Adapter, Device, library
+
+
+class MetaArray:
+    """Shape, dtype and strides in bytes (None: C order), and no memory. Its ops run on the Meta key.
+
+    >>> from nbkernels.dispatch import MetaArray
+    >>> MetaArray((2, 3), "float32")[0]
+    MetaArray((3,), float32)
+    """
+
+    __slots__ = ("dtype", "shape", "strides")
+
+    def __init__(self, shape, dtype, strides=None):
+        shape = tuple(map(int, shape if hasattr(shape, "__iter__") else (shape,)))
+        dtype = library("numpy").dtype(dtype)
+        strides = layout.c_strides(shape, dtype.itemsize) if strides is None else tuple(map(int, strides))
+        if min(shape, default=0) < 0:
+            raise ValueError(f"a meta array of shape {shape}: sizes are not negative")
+        if len(strides) != len(shape):
+            raise ValueError(f"a meta array of shape {shape} has as many strides, and {strides} were given")
+        for name, value in (("shape", shape), ("dtype", dtype), ("strides", strides)):
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name, value):
+        raise AttributeError(f"a meta array does not change: {name}")
+
+    @property
+    def ndim(self):
+        return len(self.shape)
+
+    @property
+    def T(self):
+        return MetaArray(self.shape[::-1], self.dtype, self.strides[::-1])
+
+    def __getitem__(self, index):
+        """A view, by integers and slices of the leading dimensions."""
+        index = index if isinstance(index, tuple) else (index,)
+        if len(index) > self.ndim:
+            raise IndexError(f"{len(index)} indices for a meta array of shape {self.shape}")
+        shape, strides = [], []
+        for size, stride, part in zip(self.shape, self.strides, index, strict=False):
+            if isinstance(part, slice):
+                start, stop, step = part.indices(size)
+                shape.append(len(range(start, stop, step)))
+                strides.append(stride * step)
+            elif not -size <= part < size:
+                raise IndexError(f"index {part} is out of bounds for a size of {size}")
+        rest = len(index)
+        return MetaArray((*shape, *self.shape[rest:]), self.dtype, (*strides, *self.strides[rest:]))
+
+    def __len__(self):
+        if not self.shape:
+            raise TypeError("a 0-d meta array has no length")
+        return self.shape[0]
+
+    def __eq__(self, other):
+        """Whether both have the same shape, dtype and strides."""
+        if not isinstance(other, MetaArray):
+            return NotImplemented
+        return (self.shape, self.dtype, self.strides) == (other.shape, other.dtype, other.strides)
+
+    def __hash__(self):
+        return hash((self.shape, self.dtype, self.strides))
+
+    def __repr__(self):
+        dense = self.strides == layout.c_strides(self.shape, self.dtype.itemsize)
+        return f"MetaArray({self.shape}, {self.dtype}{'' if dense else f', strides={self.strides}'})"
+
+    def __reduce__(self):
+        return MetaArray, (self.shape, self.dtype, self.strides)
+
+
+class Meta(Adapter):
+    name = "nbkernels.MetaArray"
+
+    def owns(self, cls):
+        return issubclass(cls, MetaArray)
+
+    def device(self, x):
+        return Device(keys.META)
+
+    def spec(self, x):
+        return x
+
+    def empty(self, like, shape, dtype, strides):
+        return MetaArray(shape, dtype, strides)
+
+    def restride(self, x, shape, strides):
+        return MetaArray(shape, x.dtype, strides)
