@@ -50,7 +50,7 @@ def _gather(lanes, source, along, down, kb, target, pitch, width, room):
 def _transpose(lanes, source, along, down, kb, target, pitch, width, room, height):
     """target[p*pitch + r] = source[r*along + p]: height x lanes blocks, turned in registers; a line is read once."""
     builder, step, part = lanes.builder, I64(lanes.count), lanes.narrower(height)
-    kept, nowhere = part.mask(room), lanes.mask(I64(0))
+    kept, none, nowhere = part.mask(room), part.mask(I64(0)), lanes.mask(I64(0))
 
     def block(carried, masked):
         source, target, left = carried
@@ -60,7 +60,7 @@ def _transpose(lanes, source, along, down, kb, target, pitch, width, room, heigh
             rows.append(lanes.load(lanes.at(source, builder.mul(along, I64(r))), mask))
         for r, row in enumerate(lanes.transpose(rows)):
             for p, column in zip(range(r, lanes.count, height), lanes.parts(row, height)):
-                mask = builder.select(builder.icmp_signed("<", I64(p), left), kept, part.mask(I64(0))) if masked else None
+                mask = builder.select(builder.icmp_signed("<", I64(p), left), kept, none) if masked else None
                 part.store(column, lanes.at(target, builder.mul(pitch, I64(p))), mask)
         return [lanes.at(source, step), lanes.at(target, builder.mul(pitch, step)), builder.sub(left, step)]
 
