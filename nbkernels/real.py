@@ -51,6 +51,11 @@ def number(word):
     return word.view({np.int32: np.float32, np.int64: np.float64}[type(word)])
 
 
+def floor(x):
+    """The largest whole number up to a float, as a float (math.floor gives an int)."""
+    return np.floor(x)
+
+
 class Real(NamedTuple):
     """A binary floating-point type."""
 

@@ -11,9 +11,11 @@ The polynomials are minimax, by Remez' algorithm: `bench/remez.py` computes thei
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from .real import F32, F64, KERNELS, Real, bits, fma, generic, helper, kernel, number, polynomial
+from .real import F32, F64, KERNELS, Real, bits, floor, fma, generic, helper, kernel, number, polynomial
 
 # (exp(r) - 1 - r) / r**2 on [-log(2)/2, log(2)/2], relative to expm1
 EXP = {
@@ -294,7 +296,7 @@ for _kind in (F32, F64):
 def _hypot_f32(x, y):
     a, b = np.float64(x), np.float64(y)  # the squares are exact, and neither overflows
     far = abs(a) == np.inf or abs(b) == np.inf
-    return np.float32(np.inf) if far else np.float32(np.sqrt(a * a + b * b))
+    return np.float32(np.inf) if far else np.float32(math.sqrt(a * a + b * b))
 
 
 @kernel(hypot, F64)
@@ -307,7 +309,7 @@ def _hypot_f64(x, y):
     e = -1000 if e < -1000 else 1000 if e > 1000 else e
     down, up = number((1023 - e) << 52), number((1023 + e) << 52)
     long, short = long * down, short * down
-    value = np.sqrt(fma(long, long, short * short)) * up
+    value = np.float64(math.sqrt(fma(long, long, short * short))) * up
     return np.inf if a == np.inf or b == np.inf else value
 
 
@@ -370,8 +372,8 @@ def _powers(kind: Real, magnitude):
     def _pow(x, y):
         a = abs(x)
         value = one if a == one and y == y else magnitude(a, y)
-        whole = np.floor(y) == y
-        odd = whole and np.floor(y * half) != y * half
+        whole = floor(y) == y
+        odd = whole and floor(y * half) != y * half
         negative = bits(x) < 0
         if x < zero and not whole and a < infinity:
             value = nan

@@ -13,6 +13,7 @@ from numba.core import config
 assert config.ENABLE_CUDASIM, "run with NUMBA_ENABLE_CUDASIM=1"
 
 import nbkernels  # noqa: E402
+from nbkernels import transcendental  # noqa: E402
 from nbkernels.cuda import elementwise, gemm, launch, memory, reduce, simulator, tiles  # noqa: E402
 from nbkernels.cuda.tiles import Tiles  # noqa: E402
 
@@ -489,3 +490,15 @@ def test_public_functions_give_the_cpus_bits(rng):
     equal(nbkernels.add(args[0], 2.5).copy_to_host(), x + np.float32(2.5))
     equal(nbkernels.sum_to(args[1], (9,)).copy_to_host().round(3), a.sum(0).round(3))
     assert nbkernels.sum_to(args[1], (6, 9)) is args[1]
+
+
+# --- functions of floats ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_transcendental_functions_have_the_cpus_bits(rng, dtype):
+    x, y = numbers(rng, 7, dtype=dtype), numbers(rng, 7, dtype=dtype)
+    for function in (transcendental.pow, transcendental.atan2, transcendental.hypot, transcendental.logaddexp):
+        out = np.full(7, np.nan, dtype)
+        elementwise.run(function, device(out), device(abs(x)), device(y), np.dtype(dtype))
+        equal(out, [function(a, b) for a, b in zip(abs(x), y, strict=True)])

@@ -5,7 +5,7 @@ A spilled register or a local array costs more than any tuning wins: both must b
 
 import pytest
 
-from nbkernels import scalar
+from nbkernels import scalar, transcendental
 from nbkernels.problem import GemmProblem
 
 try:
@@ -34,6 +34,10 @@ LOOPS = [
     )
     for dtype, ndim, array in (("float32", 1, True), ("float32", 3, True), ("float64", 2, True), ("float32", 2, False))
 ]
+FUNCTIONS = [
+    elementwise.kernel(function, (dtype,) * 4, 1, (True, True), False)
+    for function, dtype in ((transcendental.pow, "float64"), (transcendental.atan2, "float32"))
+]
 SUMS = [
     reduce.kernel(dtype, kept, reduced, lanes, across)
     for dtype in ("float32", "float64")
@@ -54,7 +58,7 @@ def test_gemm(dtype, tile, cc):
 
 
 @pytest.mark.parametrize("cc", ARCHITECTURES, ids="sm_{0[0]}{0[1]}".format)
-@pytest.mark.parametrize("kernel", [*LOOPS, *SUMS], ids=str)
+@pytest.mark.parametrize("kernel", [*LOOPS, *FUNCTIONS, *SUMS], ids=str)
 def test_loops_and_sums(kernel, cc):
     used = assemble(kernel, cc).resources
     print(kernel, cc, used)

@@ -14,6 +14,7 @@ from numba import cuda, from_dtype, types
 
 from .. import scalar
 from ..strides import broadcast_strides, plan
+from .functions import device
 from .launch import Kernel, elements, empty, inlined, launch, multiprocessors, pointer
 from .memory import clash, same
 
@@ -37,7 +38,7 @@ def kernel(function, dtypes: tuple[str, str, str, str], ndim: int, arrays: tuple
     """out = function(self, other) for dtypes (out, self, other, computing); `arrays`: whether self and other are."""
     OUT, X, Y, COMPUTE = (from_dtype(np.dtype(dtype)) for dtype in dtypes)
     NDIM, CHUNK = ndim, THREADS * EACH
-    call = inlined(function)
+    call = device(function, dtypes[3])
 
     @inlined
     def element(x, i):

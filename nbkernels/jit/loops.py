@@ -18,6 +18,7 @@ from numba import types
 from numba.core import cgutils, compiler
 from numba.extending import intrinsic
 
+from . import overloads  # noqa: F401, functions over nbkernels.real compile by it
 from .cache import compiled
 from .vector import I64, VOID, loop
 
@@ -89,6 +90,7 @@ class _Emitter:
         self.call = self.compute(*[self.compute] * (len(spec.inputs) + spec.scalars))
         flags = compiler.Flags()
         flags.error_model = "numpy"
+        flags.forceinline = True  # a loop with a call in it is not vectorised
         self.function = context.compile_subroutine(builder, spec.function, self.call, flags=flags).fndesc
         domain = builder.module.add_metadata(["nbkernels"])
         self.scope = builder.module.add_metadata([builder.module.add_metadata(["out", domain])])

@@ -9,7 +9,7 @@ from numba import types
 from numba.extending import intrinsic, overload
 
 from .. import activations, transcendental  # noqa: F401, they enter their functions
-from ..real import HELPERS, KERNELS, bits, fma, number
+from ..real import HELPERS, KERNELS, bits, floor, fma, number
 from .address import fma as fused
 
 OPTIONS = {"forceinline": True, "error_model": "numpy"}  # a loop with a call in it is not vectorised
@@ -62,6 +62,7 @@ def _number(word):
     return None if real is None else lambda word: cast(word, real)
 
 
+enter(floor, lambda x: lambda x: np.floor(x))
 enter(fma, lambda a, b, c: lambda a, b, c: fused(a, b, c))
 for _function in HELPERS:
     enter(_function, lambda *args, body=_function: body)

@@ -1,0 +1,63 @@
+"""Plain scalar functions as kernels call them: inlined with all that they call; generic ones by dtype."""
+
+from __future__ import annotations
+
+import functools
+import types as python
+
+from numba import cuda, types
+from numba.cuda import libdevice
+from numba.cuda.extending import intrinsic
+
+from ..real import HELPERS, KERNELS, bits, floor, fma, number
+from .launch import SIMULATED, inlined
+
+_PAIRS = ((types.float32, types.int32), (types.float64, types.int64))
+_OF_WIDTH = dict(_PAIRS) | {whole: real for real, whole in _PAIRS}
+
+
+@intrinsic
+def _cast(typing, x):
+    """The bits of x as the other kind of number of its width."""
+
+    def emit(context, builder, signature, args):
+        return builder.bitcast(args[0], context.get_value_type(signature.return_type))
+
+    return (_OF_WIDTH[x](x), emit) if x in _OF_WIDTH else None
+
+
+@inlined
+def _fused(a, b, c):
+    return cuda.fma(a, b, c)
+
+
+@inlined
+def _floor_float32(x):
+    return libdevice.floorf(x)
+
+
+@inlined
+def _floor_float64(x):
+    return libdevice.floor(x)
+
+
+@functools.cache
+def device(function, dtype: str):
+    """A plain function of numbers of `dtype` for kernels to call."""
+    if SIMULATED:
+        return function
+    known = {fma: _fused, bits: _cast, number: _cast, floor: globals()[f"_floor_{dtype}"]}
+    if function in known:
+        return known[function]
+    body = KERNELS[function][dtype] if function in KERNELS else function
+
+    def replaced(value):
+        return device(value, dtype) if value in (*known, *HELPERS, *KERNELS) else value
+
+    names = body.__code__.co_names
+    scope = {name: replaced(value) if callable(value) else value for name, value in body.__globals__.items()
+             if name in names}  # fmt: skip
+    cells = [cell.cell_contents for cell in body.__closure__ or ()]
+    closure = tuple(python.CellType(replaced(value) if callable(value) else value) for value in cells)
+    copy = python.FunctionType(body.__code__, scope, body.__name__, body.__defaults__, closure)
+    return inlined(copy)
