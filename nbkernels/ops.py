@@ -32,6 +32,7 @@ bmm = define(
     "bmm(Tensor self, Tensor mat2) -> Tensor",
     structured=products.bmm,
     dispatch={"CPU": "nbkernels.cpu.batch:bmm", "CUDA": "nbkernels.cuda.batch:bmm"},
+    fast="nbkernels.cpu.batch:bmm_fast",
     gradient="nbkernels.gradients:BMM",
 ).function
 
@@ -39,6 +40,7 @@ baddbmm, baddbmm_ = define(
     "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
     structured=products.baddbmm,
     dispatch={"CPU": "nbkernels.cpu.batch:baddbmm", "CUDA": "nbkernels.cuda.batch:baddbmm"},
+    fast="nbkernels.cpu.batch:baddbmm_fast",
     gradient="nbkernels.gradients:BADDBMM",
 ).forms
 
@@ -99,6 +101,7 @@ matmul = define(
     "matmul(Tensor input, Tensor other) -> Tensor",
     structured=products.matmul,
     dispatch={"CompositeExplicit": "nbkernels.composites:matmul"},
+    fast="nbkernels.cpu.vectors:matmul_fast",
     gradient="nbkernels.gradients:MATMUL",
 ).function
 

@@ -12,6 +12,8 @@ from nbkernels.cpu import nest
 DTYPES = "float32", "float64"
 # One size for each path of a product: called from Python at once, the small path, the packed five loops.
 PRODUCTS = 4, 100, 600
+# The same for stacks of matrices: tiny ones, and one thread a product.
+STACKS = 4, 100
 
 
 def calls(dtype):
@@ -21,6 +23,9 @@ def calls(dtype):
         for layout, mat1, mat2 in (("NN", a, a), ("NT", a, a.T), ("TN", a.T, a), ("TT", a.T, a.T)):
             yield f"addmm {n} {layout} {dtype}", functools.partial(nbkernels.addmm, bias, mat1, mat2)
             yield f"mm {n} {layout} {dtype}", functools.partial(nbkernels.mm, mat1, mat2)
+    for n in STACKS:
+        stack = np.ones((2, n, n), dtype)
+        yield f"bmm {n} {dtype}", functools.partial(nbkernels.bmm, stack, stack)
     square, row = np.ones((64, 64), dtype), np.ones(64, dtype)
     large = np.ones(nest.STREAMED // np.dtype(dtype).itemsize, dtype)  # threads share it, its stores stream
     operands = (square, square), (square, row), (square, square.T), (square[::2, ::2], 2), (2, row), (large, large)

@@ -81,10 +81,35 @@ def test_batches_have_the_bits_of_one_product(rng, dtype):
         for left, right in ((a, b), (a, b.transpose(0, 2, 1).copy().transpose(0, 2, 1)), (a[:1], b), (a, b[:1])):
             left, right = (np.broadcast_to(z, (batch, *z.shape[1:])) for z in (left, right))
             found = nb.bmm(left, right)
-            added = nb.baddbmm(x[0, 0], left, right, beta=0.3, alpha=1.7)
             for i in range(batch):
                 same_bits(found[i], nb.mm(left[i], right[i]))
-                same_bits(added[i], nb.addmm(x[0, 0], left[i], right[i], beta=0.3, alpha=1.7))
+            for self in (x, x[0, 0], x[:, :, :1], x[:1, :, :], x.transpose(0, 2, 1).copy().transpose(0, 2, 1)):
+                added = nb.baddbmm(self, left, right, beta=0.3, alpha=1.7)
+                whole = np.broadcast_to(self, x.shape)
+                for i in range(0, batch, 1 + batch // 9):
+                    same_bits(added[i], nb.addmm(whole[i], left[i], right[i], beta=0.3, alpha=1.7))
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_any_stack(data):
+    """Layouts, broadcast and interleaved stacks, in-place: against integers."""
+    batch, m, n, k = (data.draw(st.integers(1, high)) for high in (9, 40, 40, 70))
+    rng, layout = np.random.default_rng(0), st.sampled_from(sorted(LAYOUTS))
+    orders = st.permutations([0, 1, 2])
+
+    def drawn(shape):
+        order = data.draw(orders)
+        x = LAYOUTS[data.draw(layout)](whole_numbers(rng, tuple(shape[d] for d in order), "float32"))
+        return x.transpose(np.argsort(order))
+
+    a, b, x = drawn((batch, m, k)), drawn((batch, k, n)), drawn((batch, m, n))
+    expected = 2 * x.astype(int) - 3 * (a.astype(int) @ b.astype(int))
+    out = drawn((batch, m, n))
+    assert nb.baddbmm(x, a, b, beta=2, alpha=-3, out=out) is out
+    np.testing.assert_array_equal(out, expected)
+    assert nb.baddbmm_(x, a, b, beta=2, alpha=-3) is x
+    np.testing.assert_array_equal(x, expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -1,15 +1,181 @@
-"""Batches of products: C[i] = alpha * A[i] @ B[i] + beta * X[i], each with the bits of addmm."""
+"""Batches of products: C[t] = alpha * A[t] @ B[t] + beta * X[t], each with the bits of addmm.
+
+- tiny matrices: a loop over the stack inside the micro-kernel (tiny.py)
+- small ones: one thread a product, taken in turns (small.py)
+- larger ones: all threads on one product after another (gemm.py)
+"""
 
 from __future__ import annotations
 
-import numpy as np
+import functools
+from array import array
 
-from .gemm import clash, gemm, same
+import numpy as np
+from numpy import empty
+
+from ..jit.address import peek, poke, scratch, take
+from ..jit.cache import compiled, entry, jit
+from ..jit.loops import set_word, word
+from ..jit.ndarray import WRITEABLE, data, descr, flags, layout_is_known, ndim, shape, stride
+from . import threads
+from .gemm import DEEPEST, NAMES, PARALLEL, REAL, clash, gemm, same, small_tile
+from .pack import pack
+from .small import PANEL, SMALL, apart, distinct, one_block
+from .tiny import HEIGHT, tiny
+
+TALLEST, DEEP = 32, 64  # rows and steps of k up to which a stack is tiny; its rows have at most two vectors
+CHUNK = 32 << 10  # bytes of A, B and C that a thread takes at a time
+OVERHEAD = 200  # multiply-adds in the time that a product takes beside them, 5 ns: for the question of threads
+
+DECLINED, ONE_BLOCK, TINY, SHARED = 0, 1, 2, 4  # what the entry answers; SHARED: among threads
+
+# What the entry hands to the loops: int64 words, each operand's address and three strides in elements together. The
+# first word, the next job, which threads contend for, has a cache line to itself.
+(A, SA, RSA, CSA, B, SB, RSB, CSB, C, SC, RSC, CSC, X, SX, RSX, CSX, M, N, K, COUNT, EACH, SCALARS) = range(8, 30)
+WORDS = 36  # room for alpha and beta behind SCALARS, their address
+
+
+@functools.cache
+def _tiny(tile) -> int:
+    """Stacks of tiny matrices; a job is EACH of them. B is read in place, or packed where its rows are strided."""
+
+    def work(f, task):
+        size, m, n, k = tile.itemsize, f[M], f[N], f[K]
+        (sa, rsa, csa), (sb, rsb, csb) = (f[SA], f[RSA], f[CSA]), (f[SB], f[RSB], f[CSB])
+        (sc, rsc), (sx, rsx) = (f[SC], f[RSC]), (f[SX], f[RSX])
+        alpha, beta, panel = peek(tile, f[SCALARS]), peek(tile, f[SCALARS] + size), scratch(PANEL)
+        pitch = tile.lanes // 2 if 2 * n <= tile.lanes else tile.lanes if n <= tile.lanes else 2 * tile.lanes
+        blocks = (m + HEIGHT - 1) // HEIGHT
+        first = take(f) * f[EACH]
+        while first < f[COUNT]:
+            last = min(first + f[EACH], f[COUNT])
+            run = last - first if blocks == 1 and csb == 1 else 1  # a matrix is read once: 3 times as fast beyond L3
+            for t in range(first, last, run):
+                b, row, i = f[B] + t * sb * size, rsb, 0
+                if csb != 1:
+                    pack(tile, b, csb, rsb, n, k, panel, pitch)
+                    b, row = panel, pitch
+                for block in range(blocks):
+                    h = (m - i + blocks - block - 1) // (blocks - block)
+                    x = f[X] + (t * sx + i * rsx) * size if f[X] != 0 else 0
+                    tiny(tile, h, run, k, f[A] + (t * sa + i * rsa) * size, sa, rsa, csa, b, sb, row,
+                         f[C] + (t * sc + i * rsc) * size, sc, rsc, x, sx, rsx, n, alpha, beta)  # fmt: skip
+                    i += h
+            first = take(f) * f[EACH]
+
+    return compiled(work, "void(CPointer(int64), int64)", f"gemm_tiny_{tile}")
+
+
+@functools.cache
+def _small(tile) -> int:
+    """One thread a product; a job is EACH of them."""
+
+    def work(f, task):
+        size, alpha, beta = tile.itemsize, peek(tile, f[SCALARS]), peek(tile, f[SCALARS] + tile.itemsize)
+        first = take(f) * f[EACH]
+        while first < f[COUNT]:
+            for t in range(first, min(first + f[EACH], f[COUNT])):
+                x = f[X] + t * f[SX] * size if f[X] != 0 else 0
+                one_block(tile, 0, f[M], f[N], f[K], f[A] + t * f[SA] * size, f[RSA], f[CSA], f[B] + t * f[SB] * size,
+                          f[RSB], f[CSB], f[C] + t * f[SC] * size, f[RSC], f[CSC], x, f[RSX], f[CSX],
+                          alpha, beta)  # fmt: skip
+            first = take(f) * f[EACH]
+
+    return compiled(work, "void(CPointer(int64), int64)", f"gemm_batch_{tile}")
+
+
+@jit(inline="always")
+def _operand(f, word, x, size, swap):
+    """Write an operand's address and strides; whether its strides are whole elements."""
+    steps = stride(x, 0), stride(x, 1), stride(x, 2)
+    set_word(f + 8 * word, data(x))
+    set_word(f + 8 * word + 8, steps[0] // size)
+    set_word(f + 8 * word + 16, steps[2 if swap else 1] // size)
+    set_word(f + 8 * word + 24, steps[1 if swap else 2] // size)
+    return (steps[0] | steps[1] | steps[2]) & (size - 1) == 0
+
+
+@functools.cache
+def _entry(tile):
+    """The call from Python: checks what it can and declines what is unusual; fills the words at f for the loops."""
+    size, element = tile.itemsize, getattr(np, tile.dtype)
+
+    def run(f, out, x, a, b, beta, alpha):
+        if ndim(out) != 3 or ndim(a) != 3 or ndim(b) != 3 or descr(b) != descr(a) or descr(out) != descr(a):
+            return DECLINED
+        count, m, n, k = shape(a, 0), shape(a, 1), shape(b, 2), shape(a, 2)
+        if shape(b, 0) != count or shape(b, 1) != k or shape(out, 0) != count or shape(out, 1) != m:
+            return DECLINED
+        if shape(out, 2) != n or min(count, m, n, k) < 1 or alpha == 0 or k > DEEPEST or m * n * k > SMALL:
+            return DECLINED
+        if flags(out) & WRITEABLE == 0 or not (apart(out, a, size) and apart(out, b, size)):
+            return DECLINED
+        rsc, csc = abs(stride(out, 1)), abs(stride(out, 2))
+        if not distinct(m, rsc, n, csc, size):
+            return DECLINED
+        if count > 1 and abs(stride(out, 0)) < (m - 1) * rsc + (n - 1) * csc + size:
+            return DECLINED
+        swap = csc != size and rsc == size  # C' = B' A': stored along the contiguous side
+        left, right = (b, a) if swap else (a, b)
+        whole = _operand(f, C, out, size, swap)
+        whole = _operand(f, A, left, size, swap) and whole
+        whole = _operand(f, B, right, size, swap) and whole
+        set_word(f + 8 * X, 0)
+        if x != 0:
+            lies, steps = data(x) == data(out), 0
+            if descr(x) != descr(a) or ndim(x) > 3:
+                return DECLINED
+            for d in range(3):
+                own = d - 3 + ndim(x)
+                have = shape(x, own) if own >= 0 else 1
+                if have != 1 and have != shape(out, d):
+                    return DECLINED
+                step = stride(x, own) if have > 1 else 0
+                lies, steps = lies and (step == stride(out, d) or shape(out, d) == 1), steps | step
+                set_word(f + 8 * (SX + (3 - d if swap and d > 0 else d)), step // size)
+            if beta != 0:
+                if (not lies and not apart(out, x, size)) or steps & (size - 1) != 0:
+                    return DECLINED
+                set_word(f + 8 * X, data(x))
+        if not whole:
+            return DECLINED
+        each = max(1, min(CHUNK // (size * (m * k + k * n + m * n)), (count + 1) // 2))
+        set_word(f + 8 * M, n if swap else m)
+        set_word(f + 8 * N, m if swap else n)
+        set_word(f + 8 * K, k)
+        set_word(f + 8 * COUNT, count)
+        set_word(f + 8 * EACH, each)
+        scalars = f + 8 * (SCALARS + 1)
+        set_word(f + 8 * SCALARS, scalars)
+        poke(tile, scalars, element(alpha))
+        poke(tile, scalars + size, element(beta))
+        tiny = k <= DEEP and word(f + 8 * M) <= TALLEST and word(f + 8 * N) <= 2 * tile.lanes
+        plain = word(f + 8 * CSC) == 1 and (word(f + 8 * X) == 0 or word(f + 8 * CSX) == 1)
+        shared = count > each and count * (m * n * k + OVERHEAD) > PARALLEL
+        return (TINY if tiny and plain else ONE_BLOCK) | (SHARED if shared else 0)
+
+    return entry(run, "int64(int64, int64, int64, int64, int64, float64, float64)", f"gemm_batch_entry_{tile}")
+
+
+def _run(out, x, a, b, beta, alpha) -> bool:
+    """Whether the compiled loops took the batch. x is an id, or 0."""
+    if a.dtype not in NAMES or not layout_is_known():
+        return False
+    tile, f = small_tile(NAMES[a.dtype]), array("q", bytes(8 * WORDS))
+    address = f.buffer_info()[0]
+    way = _entry(tile)(address, id(out), x, id(a), id(b), beta, alpha)
+    if way == DECLINED:
+        return False
+    kernel = _tiny(tile) if way & TINY else _small(tile)
+    threads.launch(kernel, address, threads.count() if way & SHARED else 1)
+    return True
 
 
 def baddbmm(out, self, batch1, batch2, beta, alpha) -> None:
     """out[i] = beta * self[i] + alpha * (batch1[i] @ batch2[i])."""
     x = None if beta == 0 else np.broadcast_to(self, out.shape)
+    if _run(out, 0 if x is None else id(x), batch1, batch2, beta, alpha):
+        return
     reads = [batch1, batch2] + ([] if x is None or same(out, x) else [x])
     if any(clash(out, each) for each in reads):
         temporary = np.empty(out.shape, out.dtype)
@@ -23,3 +189,27 @@ def baddbmm(out, self, batch1, batch2, beta, alpha) -> None:
 def bmm(out, self, mat2) -> None:
     """out[i] = self[i] @ mat2[i]."""
     baddbmm(out, None, self, mat2, 0, 1)
+
+
+def baddbmm_fast(self, batch1, batch2, beta, alpha, out):
+    """baddbmm of plain arrays in few calls; None, with nothing written, where more care is needed."""
+    if type(beta) not in REAL or type(alpha) not in REAL:
+        return None
+    return _fast(id(self), batch1, batch2, beta, alpha, out)
+
+
+def bmm_fast(self, mat2, out):
+    """bmm of plain arrays in few calls; None, with nothing written, where more care is needed."""
+    return _fast(0, self, mat2, 0.0, 1.0, out)
+
+
+def _fast(x, a, b, beta, alpha, out):
+    try:
+        if out is None:
+            (count, m, _), (_, _, n) = a.shape, b.shape
+            out = empty((count, m, n), a.dtype)
+        elif type(out) is not np.ndarray:
+            return None
+        return out if _run(out, x, a, b, beta, alpha) else None
+    except (ValueError, OverflowError):  # not 3-D, an int too large for a float: the checks will say it properly
+        return None

@@ -28,15 +28,15 @@ SQUARE = 4 << 10  # bytes of stack for one tile of C
 
 
 @jit(inline="always")
-def _small(tile, m, n, k, a, rsa, csa, b, rsb, csb, c, rsc, csc, x, rsx, csx, alpha, beta):
-    """One block, k <= 512: each panel of B is read in place or packed on the stack, A in place or packed too."""
+def one_block(tile, room, m, n, k, a, rsa, csa, b, rsb, csb, c, rsc, csc, x, rsx, csx, alpha, beta):
+    """One block, k <= 512: each panel of B is read in place or packed on the stack, A in place or packed into the ROOM
+    bytes at `room`, if it is not 0."""
     size, panel = tile.itemsize, scratch(PANEL)
     square = scratch(SQUARE)  # a tile of C, for endings through memory
     stop = ending(csc, x, csx, alpha)
     tiles = (m + tile.mr - 1) // tile.mr
     # Up to five panels of B the detour costs more than it saves.
-    packed = csa != 1 and n > 5 * tile.nr and GIL and tiles * tile.mr * k * size <= ROOM
-    room = static(ROOM)
+    packed = csa != 1 and n > 5 * tile.nr and room != 0 and tiles * tile.mr * k * size <= ROOM
     if packed:
         i = 0
         for t in range(tiles):
@@ -127,7 +127,10 @@ def small_entry(tile):
         if rsc == 1 and (csc != 1 or n == 1):  # C' = B' A': the same numbers, stored along the contiguous side
             m, n, rsc, csc, rsx, csx = n, m, csc, rsc, csx, rsx
             pa, rsa, csa, pb, rsb, csb = pb, csb, rsb, pa, csa, rsa
-        _small(tile, m, n, k, pa, rsa, csa, pb, rsb, csb, c, rsc, csc, px, rsx, csx, element(alpha), element(beta))
+        room = static(ROOM) if GIL else 0
+        one_block(
+            tile, room, m, n, k, pa, rsa, csa, pb, rsb, csb, c, rsc, csc, px, rsx, csx, element(alpha), element(beta)
+        )
         return DONE
 
     return entry(run, "int64(int64, int64, int64, int64, float64, float64)", f"gemm_small_{tile}")

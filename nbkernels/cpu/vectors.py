@@ -1,9 +1,10 @@
-"""Products with vectors, of small plain arrays in few calls: None, with nothing written, where more care is needed."""
+"""Products with vectors, and matmul, of plain arrays in few calls: None, with nothing written, to ask for more care."""
 
 from __future__ import annotations
 
 from numpy import empty
 
+from .batch import bmm_fast
 from .gemm import addmm_fast, mm_fast
 
 
@@ -28,3 +29,10 @@ def outer_fast(self, vec2, out):
 
 def addr_fast(self, vec1, vec2, beta, alpha, out):
     return addmm_fast(self, vec1[:, None], vec2[None], beta, alpha, out) if vec1.ndim == 1 == vec2.ndim else None
+
+
+def matmul_fast(input, other, out):
+    """The usual dimensions; batches that must be broadcast are declined."""
+    ways = {(2, 2): mm_fast, (3, 3): bmm_fast, (2, 1): mv_fast}
+    way = ways.get((input.ndim, other.ndim))
+    return way(input, other, out) if way else None

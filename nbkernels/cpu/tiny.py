@@ -1,0 +1,109 @@
+"""Stacks of tiny products: C[t] = alpha * A[t] @ B[t] + beta * X[t], rows of C in at most two vectors of registers.
+
+One LLVM function for each height 1..HEIGHT and each width; the loop over t is inside it, so that a matrix costs its
+arithmetic and no call. Rows of B, C and X are contiguous; everything else has strides. An element is the same chain of
+fused multiply-adds as anywhere, whatever the width of the vector it lies in.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from ..jit.vector import ELEMENT, I64, VOID, Lanes, loop
+
+# 8 rows of two vectors are 16 accumulators, one chain each: enough to hide the latency of 4 at two a cycle. With 16
+# registers, half.
+HEIGHT = 8
+# name and kind of the arguments: p address, i integer, s scalar of the element type; s* are steps from t to t + 1
+ARGUMENTS = "count:i k:i a:p sa:i rsa:i csa:i b:p sb:i rsb:i c:p sc:i rsc:i x:p sx:i rsx:i width:i alpha:s beta:s"
+NAMES = [item.split(":")[0] for item in ARGUMENTS.split()]
+
+
+def widths(tile):
+    """(lanes, vectors) of the rows that are served: a wide vector may cost as much as two narrow ones."""
+    return [(max(1, tile.lanes // 2), 1), (tile.lanes, 1), (tile.lanes, 2)]
+
+
+def _define(module: ir.Module, tile, height: int, count: int, vectors: int) -> ir.Function:
+    """The LLVM function for this height and width; defined once per module."""
+    name = f"tiny_{tile.dtype}_{height}x{vectors}_v{count}"
+    if name in module.globals:
+        return module.globals[name]
+    element = ELEMENT[tile.dtype]
+    kinds = {"p": element.as_pointer(), "i": I64, "s": element}
+    function = ir.Function(module, ir.FunctionType(VOID, [kinds[i.split(":")[1]] for i in ARGUMENTS.split()]), name)
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    function.attributes.add("optsize")  # the loop over k is short: unrolled, it would compile for three times as long
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    arg = dict(zip(NAMES, function.args))
+    lanes = Lanes(builder, tile.dtype, count)
+    cells = [(i, j) for i in range(height) for j in range(vectors)]
+    masks = [lanes.mask(builder.sub(arg["width"], I64(j * count))) for j in range(vectors)]
+    down = {m: [builder.mul(arg["rs" + m], I64(i)) for i in range(height)] for m in "acx"}
+    alpha, beta = lanes.splat(arg["alpha"]), lanes.splat(arg["beta"])
+    reads = builder.icmp_unsigned("!=", builder.ptrtoint(arg["x"], I64), I64(0))
+
+    def at(matrix, base, i, j):
+        return lanes.at(lanes.at(base, down[matrix][i]), j * count)
+
+    def step(p, carried):  # chain += A[t][:, p] B[t][p, :]
+        a, b, chain = carried[0], carried[1], carried[2:]
+        across = [lanes.load(lanes.at(b, j * count), masks[j]) for j in range(vectors)]
+        column = [lanes.splat(builder.load(lanes.at(a, down["a"][i]), align=1)) for i in range(height)]
+        chain = [lanes.fma(column[i], across[j], chain[i * vectors + j]) for i, j in cells]
+        return [lanes.at(a, arg["csa"]), lanes.at(b, arg["rsb"]), *chain]
+
+    def product(t, carried):
+        a, b, c, x = carried
+        chain = loop(builder, arg["k"], [a, b, *[lanes.zero] * len(cells)], step)[2:]
+        values = [builder.fmul(alpha, value) for value in chain]
+        before = builder.block
+        with builder.if_then(reads):
+            blended = [
+                lanes.fma(beta, lanes.load(at("x", x, i, j), masks[j]), value) for (i, j), value in zip(cells, values)
+            ]
+            inside = builder.block
+        for (i, j), value, more in zip(cells, values, blended):
+            phi = builder.phi(lanes.type)
+            phi.add_incoming(value, before)
+            phi.add_incoming(more, inside)
+            values[i * vectors + j] = phi
+        for (i, j), value in zip(cells, values):
+            lanes.store(value, at("c", c, i, j), masks[j])
+        return [lanes.at(base, arg["s" + m]) for m, base in zip("abcx", carried)]
+
+    loop(builder, arg["count"], [arg[m] for m in "abcx"], product)
+    builder.ret_void()
+    return function
+
+
+@intrinsic
+def tiny(typing, tile, height, count, k, a, sa, rsa, csa, b, sb, rsb, c, sc, rsc, x, sx, rsx, width, alpha, beta):
+    """Run `count` products of `height` <= HEIGHT rows and `width` <= 2 * tile.lanes columns; addresses are int64."""
+
+    def emit(context, builder, signature, args):
+        record, pointer = signature.args[0].tile, ELEMENT[signature.args[0].tile.dtype].as_pointer()
+        kinds = [item.split(":")[1] for item in ARGUMENTS.split()]
+        values = [builder.inttoptr(v, pointer) if kind == "p" else v for v, kind in zip(args[2:], kinds)]
+        n, which = args[2 + NAMES.index("width")], I64(0)
+        for lanes, vectors in widths(record):
+            which = builder.add(which, builder.zext(builder.icmp_signed(">", n, I64(lanes * vectors)), I64))
+        done, bad = builder.append_basic_block("done"), builder.append_basic_block("unreachable")
+        switch = builder.switch(builder.add(builder.mul(args[1], I64(len(widths(record)))), which), bad)
+        for rows in range(1, HEIGHT + 1):
+            for index, (lanes, vectors) in enumerate(widths(record)):
+                block = builder.append_basic_block(f"tiny_{rows}x{vectors}_v{lanes}")
+                switch.add_case(I64(rows * len(widths(record)) + index), block)
+                with builder.goto_block(block):
+                    builder.call(_define(builder.module, record, rows, lanes, vectors), values)
+                    builder.branch(done)
+        builder.position_at_end(bad)
+        builder.unreachable()
+        builder.position_at_end(done)
+        return context.get_dummy_value()
+
+    scalar, kinds = getattr(types, tile.tile.dtype), [item.split(":")[1] for item in ARGUMENTS.split()]
+    return types.void(tile, types.int64, *[scalar if kind == "s" else types.int64 for kind in kinds]), emit
