@@ -54,6 +54,9 @@ class Adapter:
         """What a kernel gets: the same memory as a NumPy array or a numba device array."""
         return x
 
+    def address(self, x):
+        """Where x[0, 0, ...] is in its device's memory, or None where x has none."""
+
     def flaw(self, x):
         """Why x cannot be written, or ""."""
         return ""

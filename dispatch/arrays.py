@@ -22,6 +22,9 @@ class NumPy(Adapter):
     def view(self, x):
         return x.view(library("numpy").ndarray)  # of any alignment: CPU kernels load and store elements at any address
 
+    def address(self, x):
+        return x.ctypes.data
+
     def flaw(self, x):
         return "" if x.flags.writeable else "it is read-only"
 
@@ -91,6 +94,9 @@ class Numba(Cuda):
     def view(self, x):
         return x
 
+    def address(self, x):
+        return x.device_ctypes_pointer.value if hasattr(x, "gpu_data") else x._ary.ctypes.data
+
     def empty(self, like, shape, dtype, strides):
         return library("numba.cuda").device_array(shape, dtype, strides=strides)
 
@@ -108,6 +114,9 @@ class CuPy(Cuda):
 
     def device(self, x):
         return Device(keys.CUDA, x.device.id)
+
+    def address(self, x):
+        return x.data.ptr
 
     def empty(self, like, shape, dtype, strides):
         cupy = library("cupy")
@@ -152,6 +161,9 @@ class Torch(Cuda):
     def view(self, x):
         x = self.plain(x)
         return x.numpy() if x.device.type == "cpu" else super().view(x)
+
+    def address(self, x):
+        return None if x.device.type == "meta" else x.data_ptr()
 
     def empty(self, like, shape, dtype, strides):
         torch = library("torch")

@@ -12,6 +12,12 @@ def c_strides(shape, itemsize):
     return tuple(reversed(strides))
 
 
+def reach(shape, strides):
+    """Offsets of the lowest and of the highest element from the first one: (2, 3), (-24, 8) -> (-24, 16)."""
+    steps = [(size - 1) * stride for size, stride in zip(shape, strides, strict=True)]
+    return sum(step for step in steps if step < 0), sum(step for step in steps if step > 0)
+
+
 def overlaps_itself(shape, strides, itemsize):
     """Whether two elements share memory. Exact, but for layouts that need more than 10,000 steps of search: True."""
     if 0 in shape:

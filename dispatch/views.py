@@ -33,11 +33,38 @@ def row(x):
     return restride(x, (1, *s.shape), (0, *s.strides))
 
 
+def expand(x, shape):
+    """x as an array of a shape that it broadcasts to, with strides of 0 where it is repeated."""
+    s = spec(x)
+    lead = len(shape) - len(s.shape)
+    fits = lead >= 0 and all(size in (1, want) for size, want in zip(s.shape, shape[max(lead, 0) :], strict=False))
+    if not fits:
+        raise ValueError(f"{s.shape} does not expand to {tuple(shape)}")
+    steps = tuple(
+        step if size == want else 0 for size, want, step in zip(s.shape, shape[lead:], s.strides, strict=True)
+    )
+    return restride(x, tuple(shape), (0,) * lead + steps)
+
+
 def flatten(x):
     """x (..., k) as a matrix (rows, k), or None where its strides allow no such view."""
     s = spec(x)
     strides = layout.flat_strides(s.shape, s.strides)
     return None if strides is None else restride(x, (prod(s.shape[:-1]), s.shape[-1]), strides)
+
+
+def overlap(x, y):
+    """Whether the memory between the first and the last byte of x meets that of y."""
+    ends = []
+    for each in (x, y):
+        adapter = arrays.adapter_of(type(each))
+        s, address = adapter.spec(each), adapter.address(each)
+        if address is None or 0 in s.shape:
+            return False
+        low, high = layout.reach(s.shape, s.strides)
+        ends.append((adapter.device(each), address + low, address + high + s.dtype.itemsize))
+    (here, start, stop), (there, first, last) = ends
+    return here == there and start < last and first < stop
 
 
 def empty(like, shape, dtype):

@@ -6,6 +6,7 @@ import os
 if not os.path.isdir(os.path.join(__path__[0], "dispatch")):
     __path__.append(os.path.dirname(__path__[0]))
 
+from . import meta
 from .dispatch import MetaArray
 from .ops import (
     add,
@@ -44,6 +45,22 @@ from .ops import (
     vdot,
 )
 
+
+class _Meta(type(os)):
+    """The module of shape rules; called, it makes an array that has nothing else to be known by."""
+
+    def __call__(self, shape, dtype):
+        """meta(shape, dtype): an array without data, for every op to tell the shape and dtype of its result.
+
+        >>> import nbkernels
+        >>> nbkernels.add(nbkernels.meta((2, 3), "float32"), nbkernels.meta(3, "float64"))
+        MetaArray((2, 3), float64)
+        """
+        return MetaArray(shape, dtype)
+
+
+meta.__class__ = _Meta
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -69,6 +86,7 @@ __all__ = [
     "matmul",
     "maximum",
     "maximum_",
+    "meta",
     "minimum",
     "minimum_",
     "mm",

@@ -65,7 +65,10 @@ def _parser():
     tune.add_argument("--seconds", type=float, default=10.0, help="time spent, compiling apart (%(default)s)")
     command(_warmup, dtype=False)
     table = command(_table, dtype=False)
-    table.add_argument("op", help="an operation's name, as in nbkernels.OP")
+    table.add_argument("op", nargs="?", help="an operation's name, as in nbkernels.OP")
+    table.add_argument("--keys", nargs="+", metavar="KEY", help="the table of an op that had kernels for these keys")
+    docs = command(_docs, dtype=False)
+    docs.add_argument("file", nargs="?", help="where to write it (standard output)")
     return parser, commands.choices
 
 
@@ -157,10 +160,30 @@ def _warmup(args):
 def _table(args):
     """Print an operation's dispatch table: registered rows, computed rows, where each came from."""
     import nbkernels
+    from nbkernels.dispatch import RegistrationError, Table
 
     ops = {name for name in dir(nbkernels) if hasattr(getattr(nbkernels, name), "table")}
+    if args.keys:
+        try:
+            print(Table.of(*args.keys, schema=args.op or "an op"))
+        except RegistrationError as error:
+            print(error, file=sys.stderr)
+            return 2
+        return 0
     if args.op not in ops:
-        print(f"no operation {args.op!r}{_nearest(args.op, ops)}", file=sys.stderr)
+        print(f"no operation {args.op!r}{_nearest(args.op or '', ops)}", file=sys.stderr)
         return 2
     print(getattr(nbkernels, args.op).table())
     return 0
+
+
+def _docs(args):
+    """Write the page of all operations: signature, forms, dtypes, devices, formula, gradient."""
+    from nbkernels import docs
+
+    text = docs.page()
+    if args.file is None:
+        print(text, end="")
+        return
+    with open(args.file, "w", encoding="utf-8", newline="\n") as file:
+        file.write(text)

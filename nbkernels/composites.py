@@ -3,39 +3,23 @@
 Those of structured ops are in the out form, as kernels are: their arguments have passed every check.
 """
 
+from functools import partial
 from math import prod
 
-from . import meta, ops
+from . import ops
 from .dispatch import layout, views
 from .strides import broadcast_strides
 
 
-def linear(input, weight, bias=None):
-    result = meta.linear(*map(views.spec, (input, weight, bias)))
-    out = views.empty(input, result.shape, result.dtype)
-    _linear(out, input, views.transpose(weight), bias)
-    return out
-
-
-def _linear(out, input, weight, bias):
-    """One product where a view makes a matrix of the input, else one for each index of its first dimension."""
-    rows = views.flatten(input)
-    if rows is None:
-        for i in range(out.shape[0]):
-            _linear(out[i], input[i], weight, bias)
-    elif bias is None:
-        ops.mm(rows, weight, out=views.flatten(out))
-    else:
-        ops.addmm(bias, rows, weight, out=views.flatten(out))
-
-
-def linear_fast(input, weight, bias):
+def linear_fast(input, weight, bias, out):
     """Matrices in plain arrays: straight to addmm; anything else is declined."""
     if not (input.ndim == 2 == weight.ndim and input.shape[1] == weight.shape[1] and input.dtype == weight.dtype):
         return None
     if bias is None:
-        return ops.mm(input, weight.T)
-    return ops.addmm(bias, input, weight.T) if bias.shape == weight.shape[:1] and bias.dtype == weight.dtype else None
+        return ops.mm(input, weight.T, out=out)
+    if bias.shape != weight.shape[:1] or bias.dtype != weight.dtype:
+        return None
+    return ops.addmm(bias, input, weight.T, out=out)
 
 
 # -- vectors as matrices ----------------------------------------------------------------------------------------------
@@ -82,6 +66,14 @@ def addbmm(out, self, batch1, batch2, beta, alpha):
 
 
 def matmul(out, input, other):
+    _matmul(*_batches(out, input, other))
+
+
+def linear(out, input, weight, bias):
+    _matmul(*_batches(out, input, views.transpose(weight)), bias)
+
+
+def _batches(out, input, other):
     """Views of all three as batches of matrices, with strides of 0 where NumPy's rules repeat one."""
     a, b, c = map(views.spec, (input, other, out))
     ndim = len(c.shape) - (len(a.shape) > 1) - (len(b.shape) > 1)
@@ -89,27 +81,32 @@ def matmul(out, input, other):
     left = (*broadcast_strides(batch, a.shape[:-2], a.strides[:-2]), *(0, *a.strides)[-2:])
     right = (*broadcast_strides(batch, b.shape[:-2], b.strides[:-2]), *(*b.strides[-2:], 0)[:2])
     target = (*c.strides[:ndim], c.strides[ndim] if len(a.shape) > 1 else 0, c.strides[-1] if len(b.shape) > 1 else 0)
-    _matmul(
+    return (
         views.restride(out, (*batch, m, n), target),
         views.restride(input, (*batch, m, k), left),
         views.restride(other, (*batch, k, n), right),
     )
 
 
-def _matmul(out, a, b):
+def _matmul(out, a, b, bias=None):
     """One product where the batch is rows of one matrix, else one batch, else one for each index of the first dim."""
+    product, products = (ops.mm, ops.bmm) if bias is None else (partial(ops.addmm, bias), partial(ops.baddbmm, bias))
     batch, steps = out.shape[:-2], [views.spec(x).strides[:-2] for x in (out, a, b)]
     rows = () if any(steps[2]) else (views.flatten(out), views.flatten(a))
     if rows and all(x is not None for x in rows):
-        ops.mm(rows[1], views.restride(b, b.shape[-2:], views.spec(b).strides[-2:]), out=rows[0])
+        product(rows[1], views.restride(b, b.shape[-2:], views.spec(b).strides[-2:]), out=rows[0])
         return
     merged = [layout.flat_strides((*batch, 1), (*step, 0)) for step in steps]
-    if None in merged:
+    if None not in merged:
+        flat = [
+            views.restride(x, (prod(batch), *x.shape[-2:]), (step[0], *views.spec(x).strides[-2:]))
+            for x, step in zip((out, a, b), merged)
+        ]
+        products(flat[1], flat[2], out=flat[0])
+    elif any(x is not None and views.overlap(out, x) for x in (a, b, bias)):  # a product would write what others read
+        fresh = views.empty(out, out.shape, views.spec(out).dtype)
+        _matmul(fresh, a, b, bias)
+        ops.multiply(fresh, 1, out=out)
+    else:
         for i in range(batch[0]):
-            _matmul(out[i], a[i], b[i])
-        return
-    flat = [
-        views.restride(x, (prod(batch), *x.shape[-2:]), (step[0], *views.spec(x).strides[-2:]))
-        for x, step in zip((out, a, b), merged)
-    ]
-    ops.bmm(flat[1], flat[2], out=flat[0])
+            _matmul(out[i], a[i], b[i], bias)

@@ -5,7 +5,7 @@ calls those that are wanted. Real dtypes; what broadcasting repeated is summed b
 """
 
 from . import ops
-from .dispatch.views import column, flatten, restride, row, spec, transpose
+from .dispatch.views import column, expand, flatten, restride, row, spec, transpose
 from .ops import bmm, divide, maximum, minimum, mm, multiply, mv, subtract, sum_to
 
 
@@ -124,6 +124,11 @@ ADDR = {
 DOT = {"self": lambda grad, tensor: multiply(grad, tensor), "tensor": lambda grad, self: multiply(grad, self)}
 VDOT = {"self": lambda grad, other: multiply(grad, other), "other": lambda grad, self: multiply(grad, self)}
 MATMUL = {"input": matmul_input, "other": matmul_other}
+LINEAR = {
+    "input": lambda grad, input, weight: matmul_input(grad, input, transpose(weight)),
+    "weight": lambda grad, input, weight: transpose(matmul_other(grad, input, transpose(weight))),
+    "bias": lambda grad, bias: fit(grad, bias),
+}
 ADD = {
     "self": lambda grad, self: fit(grad, self),
     "other": lambda grad, other, alpha: fit(scale(grad, alpha), other),
@@ -148,4 +153,4 @@ MINIMUM = {
     "self": lambda grad, self, other: fit(multiply(grad, wins(other, self)), self),
     "other": lambda grad, self, other: fit(multiply(grad, wins(self, other)), other),
 }
-SUM_TO = {"self": lambda grad, self: ops.add(ops.subtract(self, self), grad)}
+SUM_TO = {"self": lambda grad, self: expand(grad, spec(self).shape)}

@@ -107,8 +107,10 @@ matmul = define(
 
 linear = define(
     "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
+    structured=meta.linear,
+    dispatch={"CompositeExplicit": "nbkernels.composites:linear"},
     fast="nbkernels.composites:linear_fast",
-    doc=meta.linear.__doc__,
+    gradient="nbkernels.gradients:LINEAR",
 ).function
 
 # -- element-wise, broadcasting ---------------------------------------------------------------------------------------

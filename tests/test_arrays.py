@@ -193,6 +193,31 @@ def test_views_of_every_kind():
     assert views.spec(3) == 3
 
 
+def test_expanding():
+    x = np.arange(3.0)
+    for shape in ((3,), (2, 3), (4, 1, 3)):
+        assert np.array_equal(views.expand(x, shape), np.broadcast_to(x, shape))
+    assert np.array_equal(views.expand(x[:, None], (3, 5)), np.broadcast_to(x[:, None], (3, 5)))
+    assert views.expand(np.array(1.0), ()).shape == ()
+    assert np.shares_memory(views.expand(x, (2, 3)), x)
+    for shape in ((), (4,), (3, 1)):
+        with pytest.raises(ValueError, match=r"\(3,\) does not expand to "):
+            views.expand(x, shape)
+
+
+def test_overlap_of_extents():
+    x = np.zeros((6, 4))
+    t = torch().from_numpy(x)
+    for y in (x, x[::-1], x.T, t, t[5:]):
+        assert views.overlap(y, x)
+        assert views.overlap(x[5:], y)
+    for y in (x[:3], x[2::-1], t[:3]):
+        assert not views.overlap(y, x[3:])
+        assert not views.overlap(x[:0], y)
+    assert not views.overlap(MetaArray((2,), "f8"), x)
+    assert not views.overlap(t.to("meta"), x)
+
+
 def test_flattening_is_a_view_exactly_where_numpy_finds_one():
     x = np.zeros((4, 1, 6, 5))
     for y in (x, x[::2], x[:, :, ::2], x[:, :, :3], x[:, :, :, ::2], x[::-1, :, ::-1], x[:0], x.swapaxes(0, 2), x[1:2]):

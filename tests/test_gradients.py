@@ -92,6 +92,24 @@ def test_the_example_of_the_broadcast_bias():
     assert np.array_equal(gb, [3.0])
 
 
+def test_sum_to_spreads_the_gradient_whatever_was_summed():
+    x = np.array([[1.0, np.inf, np.nan], [0, 1, 2]])
+    (found,) = nb.sum_to.op.gradient(np.array([3.0, 4, 5]), x, (3,))
+    assert np.array_equal(found, [[3, 4, 5], [3, 4, 5]])
+
+
+def test_linear_has_matmuls_gradients():
+    rng = np.random.default_rng(0)
+    x, w, b, grad = (rng.normal(size=shape) for shape in ((2, 7, 5), (3, 5), (3,), (2, 7, 3)))
+    for y in (x, x.transpose(1, 0, 2)):
+        g = grad if y is x else grad.transpose(1, 0, 2)
+        dx, dw, db = nb.linear.op.gradient(g, y, w, b)
+        np.testing.assert_allclose(dx, g @ w, rtol=1e-12)
+        np.testing.assert_allclose(dw, np.einsum("bmn,bmk->nk", g, y), rtol=1e-12)
+        np.testing.assert_allclose(db, grad.sum((0, 1)), rtol=1e-12)
+    assert nb.linear.op.gradient(grad, x, w)[2] is None
+
+
 def test_numbers_have_no_gradient():
     grad, x = np.ones(3), np.arange(1.0, 4)
     assert nb.multiply.op.gradient(grad, x, 3.0)[1] is None

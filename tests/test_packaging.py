@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-TREE = "nbkernels", "dispatch", "tests", "bench", "examples", ".ci"
+TREE = "nbkernels", "dispatch", "docs", "tests", "bench", "examples", ".ci"
 
 
 def build(kind, source, out):

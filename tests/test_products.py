@@ -253,3 +253,18 @@ def test_meta_arrays_run_nothing():
     for name, shapes in SHAPES.items():
         real = getattr(nb, name)(*[np.ones(s, "f4") for s in shapes])
         assert getattr(nb, name)(*[MetaArray(s, "float32") for s in shapes]).shape == real.shape
+
+
+def test_out_may_overlap_an_input_whose_batches_no_stride_joins(rng):
+    """Several products, each of which would write what another reads."""
+    a, b, w = (
+        rng.normal(size=(3, 2, 4, 4)).transpose(1, 0, 2, 3),
+        rng.normal(size=(2, 3, 4, 4)),
+        rng.normal(size=(4, 4)),
+    )
+    expected, linear = nb.matmul(a, b), nb.linear(a, w, w[0])
+    for function, rest, result in ((nb.matmul, (b,), expected), (nb.linear, (w, w[0]), linear)):
+        x = a.copy("K")
+        out = x[::-1]
+        assert function(x, *rest, out=out) is out
+        assert np.array_equal(out, result)
