@@ -16,6 +16,7 @@ from nbkernels import tune
 from nbkernels.cpu import threads
 from nbkernels.cpu.tiles import default
 from nbkernels.jit.cache import compiled
+from nbkernels.jit.kind import Kind
 from nbkernels.jit.vector import ELEMENT, Lanes, loop
 
 CHAINS = 12  # independent fused multiply-adds in flight: 2 ports x 4 cycles of latency need 8, 16 registers hold 12 + 3
@@ -42,7 +43,7 @@ def _chains(typing, tile, trips):
 
 def fma_call(dtype, workers=1, flops=2e8):
     """(call, flops): one call does so many operations, all fused multiply-adds in registers, on `workers` threads."""
-    tile = default(dtype).tile(dtype)
+    tile = default(dtype).tile(Kind.plain(dtype))
 
     def work(context, task):
         context[1 + task] = int(_chains(tile, context[0]))

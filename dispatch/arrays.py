@@ -143,9 +143,10 @@ class Torch(Cuda):
     def spec(self, x):
         name = str(x.dtype).removeprefix("torch.")
         try:
-            dtype = library("numpy").dtype(name)
-        except TypeError:
-            raise TypeError(f"torch.{name} has no NumPy dtype") from None
+            dtype = self.bfloat16() if name == "bfloat16" else library("numpy").dtype(name)
+        except (TypeError, ImportError):
+            hint = " without ml_dtypes: pip install ml_dtypes" if name == "bfloat16" else ""
+            raise TypeError(f"torch.{name} has no NumPy dtype{hint}") from None
         return Spec(tuple(x.shape), dtype, tuple(stride * dtype.itemsize for stride in self.plain(x).stride()))
 
     def plain(self, x):
@@ -160,7 +161,15 @@ class Torch(Cuda):
 
     def view(self, x):
         x = self.plain(x)
-        return x.numpy() if x.device.type == "cpu" else super().view(x)
+        if x.device.type != "cpu":
+            return super().view(x)
+        torch = library("torch")
+        return x.view(torch.int16).numpy().view(self.bfloat16()) if x.dtype == torch.bfloat16 else x.numpy()
+
+    @staticmethod
+    def bfloat16():
+        """NumPy has no bfloat16 of its own."""
+        return library("numpy").dtype(library("ml_dtypes").bfloat16)
 
     def address(self, x):
         return None if x.device.type == "meta" else x.data_ptr()

@@ -11,7 +11,22 @@ import numpy as np
 
 from .strides import broadcast_shapes, output_strides
 
-GEMM_DTYPES = dict.fromkeys(map(np.dtype, ("float32", "float64")))  # dicts: ordered, and `in` costs one hash
+
+class GemmDtypes(dict):
+    """The dtypes of matrix products, with bfloat16, which is ml_dtypes' and is known by its name. A dict: ordered, and
+    `in` costs one hash."""
+
+    def __contains__(self, dtype):
+        return super().__contains__(dtype) or (dtype.kind == "V" and dtype.name == "bfloat16")
+
+
+INTEGERS = "int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()
+GEMM_DTYPES = GemmDtypes.fromkeys(
+    map(np.dtype, ["float32", "float64", "float16", "complex64", "complex128", *INTEGERS, "bool"])
+)
+GEMM_DTYPES["bfloat16"] = None  # for messages
+WIDENED = {"float16": "float32", "bfloat16": "float32", "int8": "int32", "uint8": "int32"}  # what out_dtype may ask for
+MODES = {"bf16_dot": "bfloat16"}  # the modes of a product, with the dtype of its matrices
 SUM_DTYPES = dict.fromkeys(map(np.dtype, "float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()))
 ELEMENTWISE_DTYPES = {**SUM_DTYPES, np.dtype(bool): None}
 
@@ -49,6 +64,38 @@ def real(op, **scalars):
             raise OverflowError(f"{op}: {name} is an int too large for a float") from None
 
 
+def factors(op, dtype, **scalars):
+    """Raise where a factor does not go with matrices of `dtype`: only ints with integers and bool, no complex one
+    with real matrices."""
+    if dtype.kind != "c":
+        real(op, **scalars)
+    for name, value in scalars.items():
+        if dtype.kind in "biu" and isinstance(value, float):
+            raise TypeError(f"{op}: {name}={value!r} is a float and the matrices are {dtype}: pass an int")
+
+
+def result_dtype(op, left, right, out_dtype=None, mode=None, conj=""):
+    """dtype of a product, given {name: spec} of its two factors and the keywords, or an error that names them."""
+    (a, mat1), (b, mat2) = left, right
+    if conj and (mat1.dtype.kind != "c" or conj not in ("a", "b", "ab")):
+        raise ValueError(f"{op}: conj is 'a', 'b' or 'ab' for complex matrices; it is {conj!r} for {mat1.dtype}")
+    if mode is not None and MODES.get(mode) != mat1.dtype.name:
+        known = ", ".join(f"{name!r} for {dtype}" for name, dtype in MODES.items())
+        raise ValueError(f"{op}: there is no mode {mode!r} for {mat1.dtype}; there is {known}")
+    if out_dtype is None:
+        return mat1.dtype
+    name = str(getattr(out_dtype, "name", None) or getattr(out_dtype, "__name__", out_dtype)).removeprefix("torch.")
+    pair = {mat1.dtype.name, mat2.dtype.name}
+    if pair == {name}:
+        return mat1.dtype
+    if any(WIDENED.get(each) != name for each in pair) or (len(pair) > 1 and name != "int32"):
+        raise TypeError(
+            f"{op}: out_dtype {name} cannot be had from {a} {mat1.dtype} and {b} {mat2.dtype}; it is float32 for two "
+            f"float16 or two bfloat16, int32 for int8 and uint8 in any mix"
+        )
+    return np.dtype(name)
+
+
 def product(op, left, right):
     """Shape of a matrix product, given {name: spec} of its two factors, or a ValueError that names both."""
     (a, mat1), (b, mat2) = left, right
@@ -75,11 +122,21 @@ def expands(op, name, spec, shape):
         raise ValueError(f"{op}: {name} {tuple(spec.shape)} does not expand to {shape}")
 
 
-def addmm(self, mat1, mat2, beta=1, alpha=1):
+def addmm(self, mat1, mat2, beta=1, alpha=1, out_dtype=None, mode=None, conj=""):
     """out = beta * self + alpha * (mat1 @ mat2)
 
-    mat1 is (m, k) and mat2 (k, n); self is (m, n) or expands to it. All share a dtype: float32 or float64. With
-    beta == 0 self is not read, with alpha == 0 the matrices are not: a NaN there does not reach the result.
+    mat1 is (m, k) and mat2 (k, n); self is (m, n) or expands to it. With beta == 0 self is not read, with alpha == 0
+    the matrices are not: a NaN there does not reach the result.
+
+    All share a dtype. float32, float64: in the library's order of summation. float16, bfloat16: summed and scaled in
+    float32, rounded once at the store. complex64, complex128: each step of k adds ar*br, then -ai*bi, to the real part
+    and ar*bi, then ai*br, to the imaginary one, each fused. int8 to int64, uint8 to uint64: modulo 2**bits; alpha and
+    beta are ints. bool: beta and self or alpha and the "or" over k of mat1 and mat2.
+
+    out_dtype   float32 for float16 and bfloat16; int32 for int8 and uint8 in any mix (exact modulo 2**32). self has it
+    conj        "a", "b" or "ab": conjugate mat1, mat2 or both, without a copy
+    mode        "bf16_dot" for bfloat16 on processors with AVX512_BF16: pairs of k are multiplied and added by
+                vpdpbf16ps, which flushes subnormals: chain + a[1]*b[1], rounded, then + a[0]*b[0], rounded
 
     Raises TypeError for dtypes that differ or have no kernel, ValueError for shapes that do not fit; `out` is then
     unchanged. Source: ATen's addmm.
@@ -89,19 +146,23 @@ def addmm(self, mat1, mat2, beta=1, alpha=1):
     array([[12., 24.],
            [16., 28.]])
     """
-    same_dtype("addmm", self=self, mat2=mat2)
-    same_dtype("addmm", mat1=mat1, mat2=mat2)
+    if out_dtype is None:
+        same_dtype("addmm", self=self, mat2=mat2)
+        same_dtype("addmm", mat1=mat1, mat2=mat2)
     shape = product("addmm", ("mat1", mat1), ("mat2", mat2))
     expands("addmm", "self", self, shape)
     supported("addmm", GEMM_DTYPES, self=self, mat1=mat1, mat2=mat2)
-    real("addmm", beta=beta, alpha=alpha)
-    return OutSpec(shape, mat1.dtype)
+    dtype = result_dtype("addmm", ("mat1", mat1), ("mat2", mat2), out_dtype, mode, conj)
+    if self.dtype != dtype:
+        raise TypeError(f"addmm: self must have the result's dtype: self is {self.dtype} and out_dtype is {dtype}")
+    factors("addmm", dtype, beta=beta, alpha=alpha)
+    return OutSpec(shape, dtype)
 
 
-def mm(self, mat2):
+def mm(self, mat2, out_dtype=None, mode=None, conj=""):
     """out = self @ mat2
 
-    self is (m, k) and mat2 (k, n); both are float32 or both float64. Any strides; nothing is copied whole.
+    self is (m, k) and mat2 (k, n), of one dtype. Any strides; nothing is copied whole. Dtypes and keywords as addmm.
 
     Raises TypeError for dtypes that differ or have no kernel, ValueError for shapes that do not fit. Source: ATen's mm.
 
@@ -110,16 +171,17 @@ def mm(self, mat2):
     array([[21.],
            [43.]])
     """
-    same_dtype("mm", self=self, mat2=mat2)
+    if out_dtype is None:
+        same_dtype("mm", self=self, mat2=mat2)
     shape = product("mm", ("self", self), ("mat2", mat2))
     supported("mm", GEMM_DTYPES, self=self, mat2=mat2)
-    return OutSpec(shape, self.dtype)
+    return OutSpec(shape, result_dtype("mm", ("self", self), ("mat2", mat2), out_dtype, mode, conj))
 
 
 def linear(input, weight, bias=None):
     """out = input @ weight.T + bias
 
-    input is (..., k), weight (n, k), bias (n,), (1,), () or None; out is (..., n). All are float32 or all float64.
+    input is (..., k), weight (n, k), bias (n,), (1,), () or None; out is (..., n). All share a dtype, as in addmm.
     weight is read through its strides, never transposed in memory.
 
     Raises TypeError for dtypes that differ or have no kernel, ValueError for shapes that do not fit. Source: ATen's

@@ -1,6 +1,6 @@
 """Shape and dtype rules of the products built on addmm: batches, vectors, NumPy's matmul. Pure, as meta.py."""
 
-from .meta import GEMM_DTYPES, OutSpec, expands, named, real, same_dtype, supported
+from .meta import GEMM_DTYPES, OutSpec, expands, factors, named, same_dtype, supported
 from .strides import broadcast_shapes
 
 
@@ -27,7 +27,7 @@ def added(op, shape, beta, alpha, self, **pair):
     """What a product of `shape` comes to when beta * self is added."""
     expands(op, "self", self, shape)
     supported(op, GEMM_DTYPES, self=self, **pair)
-    real(op, beta=beta, alpha=alpha)
+    factors(op, self.dtype, beta=beta, alpha=alpha)
     return OutSpec(shape, self.dtype)
 
 

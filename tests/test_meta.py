@@ -41,7 +41,7 @@ def test_addmm_refuses_a_self_that_does_not_expand(shape):
 
 def test_addmm_checks_in_this_order():
     """Each call breaks one rule and every later one: the message is always that of the first."""
-    i4, f4 = (lambda *s: M(s, "int32")), (lambda *s: M(s, "float32"))
+    i4, f4, o = (lambda *s: M(s, "int32")), (lambda *s: M(s, "float32")), (lambda *s: M(s, "object"))
     order = [
         (f4(9, 9), i4(2), f8(7), "^addmm: self and mat2 must share a dtype: self is float32 and mat2 is float64"),
         (f8(9, 9), i4(2), f8(7), "^addmm: mat1 and mat2 must share a dtype: mat1 is int32 and mat2 is float64"),
@@ -49,14 +49,14 @@ def test_addmm_checks_in_this_order():
         (i4(9, 9), i4(2, 3), i4(7), r"^addmm: mat2 must be 2-D, and it is 1-D: mat1 \(2, 3\) and mat2 \(7,\)"),
         (i4(9, 9), i4(2, 3), i4(4, 5), "^addmm: mat1 and mat2 cannot be multiplied, 2x3 and 4x5: mat1 has 3 columns"),
         (i4(9, 9), i4(2, 3), i4(3, 5), r"^addmm: self \(9, 9\) does not expand to \(2, 5\)"),
-        (i4(2, 5), i4(2, 3), i4(3, 5), "^addmm: self has dtype int32; supported are float32, float64"),
+        (o(2, 5), o(2, 3), o(3, 5), "^addmm: self has dtype object; supported are float32, float64"),
         (f4(2, 5), f4(2, 3), f4(3, 5), r"^addmm: beta=1j is complex"),
     ]
     for self, mat1, mat2, words in order:
         raises((ValueError, TypeError), words, meta.addmm, self, mat1, mat2, 1j, 1j)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "complex64", "int8", "bool", "object", "longdouble", "U3", "M8[s]"])
+@pytest.mark.parametrize("dtype", ["object", "longdouble", "U3", "M8[s]", "V2"])
 def test_dtypes_without_a_gemm(dtype):
     x = M((2, 2), dtype)
     words = "has dtype .*; supported are float32, float64"

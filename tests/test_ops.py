@@ -169,8 +169,18 @@ BAD = [
     ("addmm", (OK, np.array(1.0), OK), {}, ValueError, "mat1 must be 2-D"),
     ("addmm", (F4, OK, OK), {}, TypeError, "self is float32 and mat2 is float64"),
     ("addmm", (OK, F4, OK), {}, TypeError, "mat1 is float32 and mat2 is float64"),
-    ("addmm", (I4, I4, I4), {}, TypeError, "dtype int32; supported are"),
-    ("addmm", (I4, I4, I4), dict(alpha=0.5), TypeError, "int32"),
+    ("addmm", (OBJECT, OBJECT, OBJECT), {}, TypeError, "dtype object; supported are"),
+    ("addmm", (I4, I4, I4), dict(alpha=0.5), TypeError, "alpha=0.5 is a float and the matrices are int32: pass an int"),
+    ("addmm", (I4, I4, I4), dict(beta=1j), TypeError, "beta=1j is complex"),
+    ("mm", (I4, I4), dict(out_dtype="float32"), TypeError, "out_dtype float32 cannot be had from self int32"),
+    ("mm", (F4, F4), dict(mode="bf16_dot"), ValueError, "no mode 'bf16_dot' for float32; there is 'bf16_dot' for bfl"),
+    (
+        "mm",
+        (F4, F4),
+        dict(conj="a"),
+        ValueError,
+        "conj is 'a', 'b' or 'ab' for complex matrices; it is 'a' for f",
+    ),
     ("addmm", (OBJECT, OBJECT, OBJECT), {}, TypeError, "dtype object"),
     ("addmm", (SWAPPED, SWAPPED, SWAPPED), {}, TypeError, "byte-swapped"),
     ("addmm", (None, OK, OK), {}, TypeError, "self must be an array, not None"),
@@ -300,7 +310,7 @@ def test_a_user_defines_an_op():
 
 def test_a_registered_kernel_takes_over_and_gives_back():
     expected = nb.mm(OK, OK)
-    with nb.register(nb.mm, "CPU", lambda out, self, mat2: out.fill(7), override=True):
+    with nb.register(nb.mm, "CPU", lambda out, self, mat2, mode, conj: out.fill(7), override=True):
         assert np.array_equal(nb.mm(OK, OK), np.full((2, 2), 7))
         assert "test_ops" in str(nb.mm.table())
     assert np.array_equal(nb.mm(OK, OK), expected)

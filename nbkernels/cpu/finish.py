@@ -1,29 +1,70 @@
-"""How a chain of fused multiply-adds ends as an element of C."""
+"""How a chain ends as an element of C."""
 
 from __future__ import annotations
 
-from ..jit.address import fma, peek, poke
+from numba import types
+from numba.extending import intrinsic
+
 from ..jit.cache import jit
+from ..jit.chain import Chain
+from ..jit.vector import ELEMENT, I64
 
 PARTIAL, PLAIN, REGISTERS, MEMORY = 0, 1, 2, 3  # the micro-kernel's stops, and finish() below
+
+
+@intrinsic
+def _end(typing, tile, part, total, first, last, c, x, alpha, beta):
+    """One element: chain, addresses of its parts; x is 0 where there is none."""
+    number = getattr(types, tile.tile.kind.chain)
+
+    def emit(context, builder, signature, args):
+        kind = signature.args[0].tile.kind
+        chain = Chain(builder, kind, 1)
+        part, total, first, last, c, x, alpha, beta = args[1:]
+
+        def at(address, dtype):
+            return builder.inttoptr(address, ELEMENT[dtype].as_pointer())
+
+        def joined(condition, value, more):
+            """more() where the condition holds, else the value."""
+            before = builder.block
+            with builder.if_then(condition):
+                other, inside = more(), builder.block
+            phis = [builder.phi(v.type) for v in value]
+            for phi, v, o in zip(phis, value, other):
+                phi.add_incoming(v, before)
+                phi.add_incoming(o, inside)
+            return phis
+
+        sums = at(total, kind.chain)
+        value = chain.load(at(part, kind.chain))
+        value = joined(builder.not_(first), value, lambda: chain.add(chain.load(sums), value))
+        with builder.if_else(last) as (ends, waits):
+            with waits:
+                chain.store(value, sums)
+            with ends:
+                value = chain.scale(chain.splat(alpha), value)
+                present = builder.icmp_unsigned("!=", x, I64(0))
+                scaled, beta = value, chain.splat(beta)
+                value = joined(present, scaled, lambda: chain.blend(beta, chain.read(at(x, kind.out)), scaled))
+                chain.write(value, at(c, kind.out))
+        return context.get_dummy_value()
+
+    return types.void(
+        tile, types.int64, types.int64, types.boolean, types.boolean, types.int64, types.int64, number, number
+    ), emit
 
 
 @jit(inline="always")
 def finish(tile, h, w, part, rsp, total, rst, first, last, c, rsc, csc, x, rsx, csx, alpha, beta):
     """End a segment of an h x w tile, its chain at `part`: C = fma(beta, X, alpha*(total + chain)), any strides."""
-    size = tile.itemsize
     for i in range(h):
         for j in range(w):
-            value = peek(tile, part + (i * rsp + j) * size)
-            if not first:
-                value = peek(tile, total + (i * rst + j) * size) + value
-            if not last:
-                poke(tile, total + (i * rst + j) * size, value)
-                continue
-            value = alpha * value
-            if x != 0:
-                value = fma(beta, peek(tile, x + (i * rsx + j * csx) * size), value)
-            poke(tile, c + (i * rsc + j * csc) * size, value)
+            at_x = x + (i * rsx + j * csx) * tile.size_c if x != 0 else 0
+            _end(
+                tile, part + (i * rsp + j) * tile.size_t, total + (i * rst + j) * tile.size_t, first, last,
+                c + (i * rsc + j * csc) * tile.size_c, at_x, alpha, beta,
+            )  # fmt: skip
 
 
 @jit(inline="always")

@@ -15,10 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy import empty
 
+from ..jit.kind import BYTES
 from ..jit.ndarray import layout_is_known
 from ..jit.vector import SIZE
 from ..problem import GemmProblem
 from . import threads
+from .kinds import default_tiles, kind_of
 from .packed import packed
 from .small import DONE, LARGE, SERIAL, SERIALLY, SMALL, small_entry
 from .tiles import Tiles, default, illegal
@@ -40,31 +42,55 @@ def choose(m: int, n: int, k: int, workers: int) -> str:
     return "small" if k <= DEEPEST and m * n * k <= (SERIAL if workers == 1 else SMALL) else "packed"
 
 
-def gemm(out, x, a, b, beta, alpha, tiles: Tiles | None = None) -> None:
+def gemm(out, x, a, b, beta, alpha, tiles: Tiles | None = None, conj: str = "", mode: str | None = None) -> None:
     """out = alpha * a @ b + beta * x after all checks; x may be None or be broadcast, and is ignored if beta == 0."""
     if beta == 0:
         x = None
     if out.size == 0:
         return
+    kind = kind_of(*(name_of(each.dtype) for each in (a, b, out)), conj, mode)
     if a.shape[1] == 0 or alpha == 0:
-        np.multiply(0 if x is None else x, np.asarray(beta, out.dtype), out=out)
+        _scaled(out, x, beta, kind)
         return
     overlap = clash(out, a) or clash(out, b) or (x is not None and not same(out, x) and clash(out, x))
     if overlap or any(stride % out.itemsize for stride in out.strides):
         temporary = np.empty(out.shape, out.dtype)
-        gemm(temporary, x, a, b, beta, alpha, tiles)
+        gemm(temporary, x, a, b, beta, alpha, tiles, conj, mode)
         out[...] = temporary
         return
     x, a, b = _whole(x), _whole(a), _whole(b)
-    name = NAMES[out.dtype]
-    small = tiles is None and choose(*out.shape, a.shape[1], threads.count()) == "small"
+    small = tiles is None and kind.a in SIZE and choose(*out.shape, a.shape[1], threads.count()) == "small"
     if small and _run_small(out, x, a, b, beta, alpha) == DONE:
         return
-    tiles = tiles or default(name)
-    if reasons := illegal(tiles, name):
+    tiles = tiles or default_tiles(kind)
+    if reasons := illegal(tiles, kind.word, kind.planes):
         raise ValueError("tiles cannot be used: " + "; ".join(reasons))
     m, n, k = *out.shape, a.shape[1]
-    packed(out, x, a, b, beta, alpha, tiles, name, threads.count() if m * n * k > PARALLEL else 1)
+    beta, alpha = (wrapped(factor, kind) for factor in (beta, alpha))
+    packed(out, x, a, b, beta, alpha, tiles, kind, threads.count() if m * n * k > PARALLEL else 1)
+
+
+def name_of(dtype) -> str:
+    return NAMES.get(dtype) or dtype.name  # .name takes 1 us
+
+
+def wrapped(factor, kind):
+    """A factor as chains hold it: whole numbers modulo 2**bits, of bool the truth."""
+    if kind.out == "bool":
+        return int(bool(factor))
+    if not kind.chain.startswith("int"):
+        return factor
+    bits = 8 * BYTES[kind.chain]
+    return (int(factor) + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
+
+
+def _scaled(out, x, beta, kind) -> None:
+    """out = beta * x, or 0 where there is none; computed in the chain's dtype."""
+    if x is None:
+        out[...] = np.zeros((), out.dtype)
+        return
+    with np.errstate(all="ignore"):
+        out[...] = (x.astype(kind.chain) * np.asarray(wrapped(beta, kind), kind.chain)).astype(out.dtype)
 
 
 def _run_small(out, x, a, b, beta, alpha) -> int:
@@ -93,14 +119,14 @@ def _whole(operand):
     return np.ascontiguousarray(operand)
 
 
-def addmm(out, self, mat1, mat2, beta, alpha) -> None:
+def addmm(out, self, mat1, mat2, beta, alpha, mode=None, conj="") -> None:
     """out = beta * self + alpha * (mat1 @ mat2)."""
-    gemm(out, self, mat1, mat2, beta, alpha)
+    gemm(out, self, mat1, mat2, beta, alpha, mode=mode, conj=conj)
 
 
-def mm(out, self, mat2) -> None:
+def mm(out, self, mat2, mode=None, conj="") -> None:
     """out = self @ mat2."""
-    gemm(out, None, self, mat2, 0, 1)
+    gemm(out, None, self, mat2, 0, 1, mode=mode, conj=conj)
 
 
 _entries = {}  # dtype -> the compiled small entry, once the layout of ndarray is known to be what it reads
@@ -114,15 +140,27 @@ def _entry(dtype):
     return None
 
 
-def addmm_fast(self, mat1, mat2, beta, alpha, out):
+def addmm_call(self, mat1, mat2, beta, alpha, out_dtype, mode, conj, out):
     """addmm of small plain arrays in few calls; None, with nothing written, where more care is needed."""
+    if out_dtype is mode is None and not conj and type(beta) in REAL and type(alpha) in REAL:
+        return _fast(id(self), mat1, mat2, beta, alpha, out)
+    return None
+
+
+def mm_call(self, mat2, out_dtype, mode, conj, out):
+    """mm, likewise."""
+    return _fast(0, self, mat2, 0.0, 1.0, out) if out_dtype is mode is None and not conj else None
+
+
+def addmm_fast(self, mat1, mat2, beta, alpha, out):
+    """addmm without the keywords that only matrices have."""
     if type(beta) in REAL and type(alpha) in REAL:
         return _fast(id(self), mat1, mat2, beta, alpha, out)
     return None
 
 
 def mm_fast(self, mat2, out):
-    """mm of small plain arrays in few calls; None, with nothing written, where more care is needed."""
+    """mm, likewise."""
     return _fast(0, self, mat2, 0.0, 1.0, out)
 
 

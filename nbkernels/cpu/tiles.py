@@ -12,6 +12,7 @@ import functools
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ..jit.kind import BYTES, Kind
 from ..jit.tile import Tile
 from ..jit.vector import SIZE, width_bits
 
@@ -32,27 +33,28 @@ class Tiles:
     def __str__(self) -> str:
         return f"{self.mr}x{self.nr} kc={self.kc} nb={self.nb} mc={self.mc} nc={self.nc}"
 
-    def tile(self, dtype: str) -> Tile:
+    def tile(self, kind: Kind) -> Tile:
         """The compile-time part: the register tile."""
-        return _tile(self.mr, self.nr, dtype)
+        return _tile(self.mr, self.nr, kind)
 
 
 @functools.cache
-def _tile(mr: int, nr: int, dtype: str) -> Tile:
-    lanes = width_bits() // (8 * SIZE[dtype])
-    return Tile(dtype, mr, nr // lanes, lanes)
+def _tile(mr: int, nr: int, kind: Kind) -> Tile:
+    lanes = width_bits() // (8 * BYTES[kind.word])
+    return Tile(kind.word, mr, nr // lanes, lanes, kind)
 
 
 @functools.cache
-def illegal(tiles: Tiles, dtype: str) -> tuple[str, ...]:
-    """Why the tiles cannot be used for the dtype on this machine, one reason a line; empty if they can."""
-    lanes = width_bits() // (8 * SIZE[dtype])
+def illegal(tiles: Tiles, dtype: str, planes: int = 1) -> tuple[str, ...]:
+    """Why the tiles cannot be used on this machine for panels of the dtype (complex: in 2 planes), one reason a line;
+    empty if they can."""
+    lanes = width_bits() // (8 * BYTES[dtype])
     registers, vectors = vector_registers(), tiles.nr // lanes
     reasons = {
         f"every size must be positive: {tiles}": min(tiles.mr, tiles.nr, tiles.kc, tiles.nb, tiles.mc, tiles.nc) < 1,
         f"nr={tiles.nr} is not a multiple of the {lanes} {dtype} in a vector": tiles.nr % lanes != 0,
         f"{tiles.mr}x{vectors} accumulators, {vectors} of B and 1 of A exceed {registers} vector registers":
-            tiles.mr * vectors + vectors + 1 > registers,
+            planes * (tiles.mr * vectors + vectors + 1) > registers,
         f"nb={tiles.nb} is not a multiple of nr={tiles.nr}": tiles.nb % max(tiles.nr, 1) != 0,
         f"nc={tiles.nc} is not a multiple of nb={tiles.nb}": tiles.nc % max(tiles.nb, 1) != 0,
         f"mc={tiles.mc} is not a multiple of mr={tiles.mr}": tiles.mc % max(tiles.mr, 1) != 0,

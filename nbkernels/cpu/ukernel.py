@@ -1,4 +1,5 @@
-"""The micro-kernel: an mr x nr tile of C held in registers, C[i, j] <- chain of fma(A[i, p], B[p, j], .) over p.
+"""The micro-kernel: an mr x nr tile of C held in registers, C[i, j] <- chain of fma(A[i, p], B[p, j], .) over p, or
+whatever the kind of the product makes of a step.
 
 One LLVM function per height 1..mr and per number of vectors across 1..nv, so that every edge has a kernel of its own;
 lanes beyond the last column are masked where C and X are touched. An element of A is read as a scalar and spread over
@@ -16,12 +17,14 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from ..jit.vector import ELEMENT, I64, VOID, Lanes, loop
+from ..jit.chain import Chain
+from ..jit.vector import ELEMENT, I64, VOID, loop
 
 # Rows of B to run ahead with prefetch: 8 rows of 128 bytes cover the L2 latency of ~15 cycles at 12 cycles a row.
 AHEAD = 8
-# name and kind of the arguments: p address, i integer, s scalar of the element type
-ARGUMENTS = "a:p rsa:i csa:i b:p rsb:i kb:i t:p rst:i c:p rsc:i width:i start:i stop:i x:p rsx:i alpha:s beta:s"
+# name and kind of the arguments: address of w words, t chains, c elements of C; i integer; s a chain's dtype
+ARGUMENTS = "a:w rsa:i csa:i b:w rsb:i kb:i t:t rst:i c:c rsc:i width:i start:i stop:i x:c rsx:i alpha:s beta:s"
+SPEC = [item.split(":") for item in ARGUMENTS.split()]
 
 
 def _unroll(tile, mr: int) -> int:
@@ -29,103 +32,136 @@ def _unroll(tile, mr: int) -> int:
     return 4 if mr == tile.mr else 1
 
 
+def _kinds(tile) -> dict:
+    """LLVM's type for each kind of argument."""
+    chain = ELEMENT[tile.kind.chain]
+    pointers = {"w": ELEMENT[tile.dtype], "t": chain, "c": ELEMENT[tile.kind.out]}
+    return {"i": I64, "s": chain} | {kind: element.as_pointer() for kind, element in pointers.items()}
+
+
 def _define(module: ir.Module, tile, mr: int, nv: int, packed: bool) -> ir.Function:
     """The LLVM function of the mr x nv tile; defined once per module. Packed: its strides of A and B are constants."""
     name = f"ukernel_{tile}_{mr}x{nv}" + "_packed" * packed
     if name in module.globals:
         return module.globals[name]
-    element = ELEMENT[tile.dtype]
-    kinds = {"p": element.as_pointer(), "i": I64, "s": element}
-    spec = [item.split(":") for item in ARGUMENTS.split()]
-    function = ir.Function(module, ir.FunctionType(VOID, [kinds[kind] for _, kind in spec]), name)
+    kinds = _kinds(tile)
+    function = ir.Function(module, ir.FunctionType(VOID, [kinds[kind] for _, kind in SPEC]), name)
     function.linkage = "internal"
     function.attributes.add("noinline")
     builder = ir.IRBuilder(function.append_basic_block("entry"))
-    arg = dict(zip((n for n, _ in spec), function.args))
+    arg, planes = dict(zip((n for n, _ in SPEC), function.args)), range(tile.kind.planes)
     if packed:  # no register and no addition for a row of A: 5 % at 12x32
-        arg |= {"rsa": I64(1), "csa": I64(tile.mr), "rsb": I64(tile.nr)}
-    lanes = Lanes(builder, tile.dtype, tile.lanes)
+        arg |= {"rsa": I64(1), "csa": I64(tile.mr * len(planes)), "rsb": I64(tile.nr * len(planes))}
+    ops = Chain(builder, tile.kind, tile.lanes)
+    words = ops.words
     cells = [(i, j) for i in range(mr) for j in range(nv)]
-    masks = [lanes.mask(builder.sub(arg["width"], I64(j * tile.lanes))) for j in range(nv)]
+    widths = [builder.sub(arg["width"], I64(j * tile.lanes)) for j in range(nv)]
+    masks = {dtype: [ops.mask(width, dtype) for width in widths] for dtype in {tile.kind.chain, tile.kind.out}}
 
-    def address(matrix: str, i: int, j: int):
-        row = lanes.at(arg[matrix], builder.mul(arg["rs" + matrix], I64(i)))
-        return lanes.at(row, j * tile.lanes)
+    def place(matrix: str, i: int, j: int):
+        """Address and mask of cell i, j."""
+        row = words.at(arg[matrix], builder.mul(arg["rs" + matrix], I64(i)))
+        return words.at(row, j * tile.lanes), masks[tile.kind.chain if matrix == "t" else tile.kind.out][j]
 
     entry, resume = builder.block, function.append_basic_block("resume")
     begin = function.append_basic_block("begin")
     builder.cbranch(builder.icmp_signed("==", arg["start"], I64(0)), begin, resume)
     builder.position_at_end(resume)
-    partial = [lanes.load(address("t", i, j), masks[j]) for i, j in cells]
+    partial = [ops.load(*place("t", i, j)) for i, j in cells]
     builder.branch(begin)
     builder.position_at_end(begin)
-    chain = []
+    chains = []
     for value in partial:
-        phi = builder.phi(lanes.type)
-        phi.add_incoming(lanes.zero, entry)
-        phi.add_incoming(value, resume)
-        chain.append(phi)
+        phis = [builder.phi(plane.type) for plane in value]
+        for phi, zero, plane in zip(phis, ops.zero, value):
+            phi.add_incoming(zero, entry)
+            phi.add_incoming(plane, resume)
+        chains.append(phis)
+    if tile.head:
+        heads = [[words.load(words.at(arg["b"], j * tile.lanes))] for j in range(nv)]
+        chains = [ops.add(chain, heads[j]) for (_, j), chain in zip(cells, chains)]
+        arg["b"] = words.at(arg["b"], tile.head * tile.nr)
 
     rows = [builder.mul(arg["rsa"], I64(i)) for i in range(mr)]
 
-    def step(a, b, chain):  # chain += A[:, p] B[p, :]
-        across = [lanes.load(lanes.at(b, j * tile.lanes)) for j in range(nv)]
+    def step(a, b, chains):  # chains += A[:, p] B[p, :]
+        across = [[words.load(words.at(b, q * tile.nr + j * tile.lanes)) for q in planes] for j in range(nv)]
         result = []
         for i in range(mr):
-            down = lanes.splat(builder.load(lanes.at(a, rows[i]), align=1))
-            result += [lanes.fma(down, across[j], chain[i * nv + j]) for j in range(nv)]
+            down = [words.splat(builder.load(words.at(words.at(a, rows[i]), q * tile.mr), align=1)) for q in planes]
+            result += [ops.step(down, across[j], chains[i * nv + j]) for j in range(nv)]
         return result
 
-    partial = builder.icmp_signed("==", arg["stop"], I64(0))
-    arg["to"], arg["rsto"] = (builder.select(partial, arg[t], arg[c]) for t, c in (("t", "c"), ("rst", "rsc")))
+    if tile.kind.direct:  # chains and elements of C are stored alike
+        partial = builder.icmp_signed("==", arg["stop"], I64(0))
+        arg["to"], arg["rsto"] = (builder.select(partial, arg[t], arg[c]) for t, c in (("t", "c"), ("rst", "rsc")))
 
     def turn(steps):
         def body(index, carried):
-            a, b, chain = carried[0], carried[1], carried[2:]
+            a, b, chains = carried[0], carried[1], _split(carried[2:], len(planes))
             # The next tile of C comes nearer meanwhile, a row each turn (the last one again and again): without it each
             # tile begins and ends with a wait for L3 (Zen 4, n = 1024, f32: 95 % of the peak in the loops, then 98 %).
-            if packed and steps > 1:
+            if packed and steps > 1 and tile.kind.direct:
                 row = builder.select(builder.icmp_signed("<", index, I64(mr)), index, I64(mr - 1))
-                following = lanes.at(arg["to"], builder.mul(arg["rsto"], row))
+                following = words.at(arg["to"], builder.mul(arg["rsto"], row))
                 for j in range(nv, 2 * nv):
-                    lanes.prefetch(lanes.at(following, j * tile.lanes))
+                    words.prefetch(words.at(following, j * tile.lanes))
             for _ in range(steps):
-                lanes.prefetch(lanes.at(b, builder.mul(arg["rsb"], I64(AHEAD))))
-                chain = step(a, b, chain)
-                a, b = lanes.at(a, arg["csa"]), lanes.at(b, arg["rsb"])
-            return [a, b, *chain]
+                words.prefetch(words.at(b, builder.mul(arg["rsb"], I64(AHEAD))))
+                chains = step(a, b, chains)
+                a, b = words.at(a, arg["csa"]), words.at(b, arg["rsb"])
+            return [a, b, *_flat(chains)]
 
         return body
 
     unroll = _unroll(tile, mr)
-    carried = [arg["a"], arg["b"], *chain]
+    carried = [arg["a"], arg["b"], *_flat(chains)]
     carried = loop(builder, builder.udiv(arg["kb"], I64(unroll)), carried, turn(unroll))
     if unroll > 1:
         carried = loop(builder, builder.urem(arg["kb"], I64(unroll)), carried, turn(1))
-    chain = carried[2:]
+    chains = _split(carried[2:], len(planes))
+    _endings(builder, ops, arg, cells, chains, place)
+    return function
 
-    plain, epilogue = (function.append_basic_block(name) for name in ("plain", "epilogue"))
+
+def _flat(chains: list) -> list:
+    return [plane for chain in chains for plane in chain]
+
+
+def _split(values: list, size: int) -> list:
+    return [values[i : i + size] for i in range(0, len(values), size)]
+
+
+def _endings(builder, ops, arg, cells, chains, place) -> None:
+    """What the stops ask for; each returns."""
+    plain, epilogue = (builder.function.append_basic_block(name) for name in ("plain", "epilogue"))
     builder.cbranch(builder.icmp_signed("==", arg["stop"], I64(2)), epilogue, plain)
     builder.position_at_end(plain)
-    for (i, j), value in zip(cells, chain):
-        lanes.store(value, address("to", i, j), masks[j])
+    if ops.kind.direct:
+        for (i, j), value in zip(cells, chains):
+            ops.store(value, *place("to", i, j))
+    else:
+        with builder.if_else(builder.icmp_signed("==", arg["stop"], I64(0))) as (unfinished, finished):
+            with unfinished:
+                for (i, j), value in zip(cells, chains):
+                    ops.store(value, *place("t", i, j))
+            with finished:
+                for (i, j), value in zip(cells, chains):
+                    ops.write(value, *place("c", i, j))
     builder.ret_void()
     builder.position_at_end(epilogue)
-    alpha, beta = lanes.splat(arg["alpha"]), lanes.splat(arg["beta"])
-    for (i, j), value in zip(cells, chain):
-        x = lanes.load(address("x", i, j), masks[j])
-        lanes.store(lanes.fma(beta, x, builder.fmul(alpha, value)), address("c", i, j), masks[j])
+    alpha, beta = ops.splat(arg["alpha"]), ops.splat(arg["beta"])
+    for (i, j), value in zip(cells, chains):
+        x = ops.read(*place("x", i, j))
+        ops.write(ops.blend(beta, x, ops.scale(alpha, value)), *place("c", i, j))
     builder.ret_void()
-    return function
 
 
 def _emit(context, builder, signature, args, packed: bool):
     """Call the function for this height and width."""
-    record, names = signature.args[0].tile, [item.split(":")[0] for item in ARGUMENTS.split()]
+    record, names, kinds = signature.args[0].tile, [name for name, _ in SPEC], _kinds(signature.args[0].tile)
     height, width = args[1], args[2 + names.index("width")]
-    pointer = ELEMENT[record.dtype].as_pointer()
-    kinds = [item.split(":")[1] for item in ARGUMENTS.split()]
-    values = [builder.inttoptr(v, pointer) if kind == "p" else v for v, kind in zip(args[2:], kinds)]
+    values = [v if kind in "is" else builder.inttoptr(v, kinds[kind]) for v, (_, kind) in zip(args[2:], SPEC)]
     done, bad = builder.append_basic_block("done"), builder.append_basic_block("unreachable")
     across = builder.sdiv(builder.add(width, I64(record.lanes - 1)), I64(record.lanes))
     choice = builder.add(builder.mul(height, I64(record.nv)), across)
@@ -144,8 +180,8 @@ def _emit(context, builder, signature, args, packed: bool):
 
 
 def _signature(tile):
-    kinds = {"p": types.int64, "i": types.int64, "s": getattr(types, tile.tile.dtype)}
-    return types.void(tile, types.int64, *[kinds[item.split(":")[1]] for item in ARGUMENTS.split()])
+    scalar = getattr(types, tile.tile.kind.chain)
+    return types.void(tile, types.int64, *[scalar if kind == "s" else types.int64 for _, kind in SPEC])
 
 
 @intrinsic

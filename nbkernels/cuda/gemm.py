@@ -23,6 +23,7 @@ from .memory import clash, same
 from .stage import AT, SHORT, stager
 from .tiles import PIECE, SEGMENT, WARP_M, WARP_N, Tiles, default, illegal
 
+DTYPES = "float32", "float64"
 BAND = 8  # tile rows that are worked through column by column, so that blocks at work together share B in L2
 
 
@@ -138,6 +139,8 @@ def kernel(tiles: Tiles, dtype: str) -> Kernel:
 def gemm(out, x, a, b, beta, alpha, tiles: Tiles | None = None) -> None:
     """out = alpha * a @ b + beta * x after all checks; x may be None or expand to out's shape; beta == 0 ignores x."""
     (m, n), k = out.shape, a.shape[1]
+    if str(a.dtype) not in DTYPES or a.dtype != out.dtype:
+        raise TypeError(f"no kernel on CUDA multiplies {a.dtype} to {out.dtype}; {' and '.join(DTYPES)} have one")
     if out.size == 0:
         return
     x = None if beta == 0 else x
@@ -183,12 +186,12 @@ def _multiply(c, x, a, b, total, beta, alpha, start, tiles, problem, swap) -> No
            stream=c.stream)  # fmt: skip
 
 
-def addmm(out, self, mat1, mat2, beta, alpha) -> None:
+def addmm(out, self, mat1, mat2, beta, alpha, mode=None, conj="") -> None:
     """out = beta * self + alpha * (mat1 @ mat2)."""
     gemm(out, self, mat1, mat2, beta, alpha)
 
 
-def mm(out, self, mat2) -> None:
+def mm(out, self, mat2, mode=None, conj="") -> None:
     """out = self @ mat2."""
     gemm(out, None, self, mat2, 0, 1)
 

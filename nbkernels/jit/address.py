@@ -12,11 +12,11 @@ from .vector import ELEMENT, I64, SIZE, VOID
 
 @intrinsic
 def peek(typing, tile, address):
-    """The element of the tile's dtype at `address`, aligned or not."""
-    element = getattr(types, tile.tile.dtype)
+    """The number of the tile's chains at `address`, aligned or not."""
+    element = getattr(types, tile.tile.kind.chain)
 
     def emit(context, builder, signature, args):
-        pointer = builder.inttoptr(args[1], ELEMENT[signature.args[0].tile.dtype].as_pointer())
+        pointer = builder.inttoptr(args[1], ELEMENT[signature.args[0].tile.kind.chain].as_pointer())
         return builder.load(pointer, align=1)
 
     return element(tile, types.int64), emit
@@ -24,14 +24,14 @@ def peek(typing, tile, address):
 
 @intrinsic
 def poke(typing, tile, address, value):
-    """Store an element of the tile's dtype at `address`, aligned or not."""
+    """Store a number of the tile's chains at `address`, aligned or not."""
 
     def emit(context, builder, signature, args):
-        pointer = builder.inttoptr(args[1], ELEMENT[signature.args[0].tile.dtype].as_pointer())
+        pointer = builder.inttoptr(args[1], ELEMENT[signature.args[0].tile.kind.chain].as_pointer())
         builder.store(args[2], pointer, align=1)
         return context.get_dummy_value()
 
-    return types.void(tile, types.int64, getattr(types, tile.tile.dtype)), emit
+    return types.void(tile, types.int64, getattr(types, tile.tile.kind.chain)), emit
 
 
 @intrinsic

@@ -12,15 +12,21 @@ from numba import types
 from numba.core.imputils import lower_constant
 from numba.extending import models, overload_attribute, register_model, typeof_impl
 
+from .kind import BYTES, Kind
+
 
 @dataclass(frozen=True)
 class Tile:
-    """Register tile of a micro-kernel: mr rows by nv vectors of `lanes` elements of `dtype`."""
+    """Register tile of a micro-kernel: mr rows by nv vectors of `lanes` words of `dtype`, for a kind of product."""
 
     dtype: str
     mr: int
     nv: int
     lanes: int
+    kind: Kind | None = None  # plain where it is not said
+
+    def __post_init__(self):
+        object.__setattr__(self, "kind", self.kind or Kind.plain(self.dtype))
 
     @property
     def nr(self) -> int:
@@ -29,10 +35,43 @@ class Tile:
 
     @property
     def itemsize(self) -> int:
-        return int(self.dtype[5:]) // 8
+        """Bytes of a word of a panel."""
+        return BYTES[self.dtype]
+
+    @property
+    def group(self) -> int:
+        """Steps of k in a word."""
+        return self.kind.group
+
+    @property
+    def step(self) -> int:
+        """Bytes of a panel for each of its rows or columns and words down: one word, two of complex numbers."""
+        return self.kind.planes * self.itemsize
+
+    @property
+    def head(self) -> int:
+        """Words at the start of a column's panel of B that its chains begin with."""
+        return int(self.kind.offset)
+
+    @property
+    def size_a(self) -> int:
+        """Bytes of an element of A in memory; size_b, size_c and size_t those of B, of C and X, and of a chain."""
+        return BYTES[self.kind.a]
+
+    @property
+    def size_b(self) -> int:
+        return BYTES[self.kind.b]
+
+    @property
+    def size_c(self) -> int:
+        return BYTES[self.kind.out]
+
+    @property
+    def size_t(self) -> int:
+        return BYTES[self.kind.chain]
 
     def __str__(self) -> str:
-        return f"{self.dtype}_{self.mr}x{self.nr}_v{self.lanes}"
+        return f"{self.kind}_{self.mr}x{self.nr}_v{self.lanes}"
 
 
 class TileType(types.Opaque):
@@ -63,5 +102,6 @@ def _attribute(name: str) -> None:
         return lambda tile: value
 
 
-for _name in [f.name for f in fields(Tile) if f.name != "dtype"] + ["nr", "itemsize"]:
+_PROPERTIES = [name for name, value in vars(Tile).items() if isinstance(value, property)]
+for _name in [f.name for f in fields(Tile) if f.name not in ("dtype", "kind")] + _PROPERTIES:
     _attribute(_name)

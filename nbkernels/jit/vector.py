@@ -13,11 +13,18 @@ from llvmlite import ir
 from numba.core import cgutils
 
 from .cache import target
+from .kind import BYTES
 
 I1, I32, I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
 VOID = ir.VoidType()
-ELEMENT = {"float32": ir.FloatType(), "float64": ir.DoubleType()}
+I8, I16 = ir.IntType(8), ir.IntType(16)
 SIZE = {"float32": 4, "float64": 8}
+ELEMENT = {
+    "float32": ir.FloatType(), "float64": ir.DoubleType(),
+    "bool": I8, "int8": I8, "uint8": I8, "int16": I16, "int32": I32, "int64": I64,
+    "float16": I16, "bfloat16": I16,  # as bits: LLVM has no masked loads of halves on every target
+    "complex64": ir.LiteralStructType([ir.FloatType()] * 2), "complex128": ir.LiteralStructType([ir.DoubleType()] * 2),
+}  # fmt: skip
 
 
 @functools.cache
@@ -51,11 +58,11 @@ class Lanes:
 
     @property
     def zero(self) -> ir.Constant:
-        return ir.Constant(self.type, [0.0] * self.count)
+        return ir.Constant(self.type, None)
 
     @property
     def _suffix(self) -> str:
-        return f"v{self.count}f{SIZE[self.dtype] * 8}"
+        return f"v{self.count}{'f' if self.dtype in SIZE else 'i'}{BYTES[self.dtype] * 8}"
 
     def _call(self, name: str, result: ir.Type, *args):
         kind = ir.FunctionType(result, [a.type for a in args])
@@ -99,15 +106,17 @@ class Lanes:
         else:
             self._call(f"llvm.masked.store.{self._suffix}.p0", VOID, value, pointer, I32(self.align), mask)
 
-    def ramp(self, stride):
-        """(0, 1, 2, ...) * stride, as offsets for gather."""
-        iota = ir.Constant(ir.VectorType(I64, self.count), list(range(self.count)))
-        return self.builder.mul(iota, self.splat(stride))
+    def ramp(self, stride, parts: int = 1):
+        """(0, 1, 2, ...) * stride, as offsets for gather; of things that have `parts` elements each, all of them."""
+        kind = ir.VectorType(I64, self.count)
+        whole, part = zip(*(divmod(i, parts) for i in range(self.count)))
+        offsets = self.builder.mul(ir.Constant(kind, [i * parts for i in whole]), self.splat(stride))
+        return self.builder.add(offsets, ir.Constant(kind, part)) if parts > 1 else offsets
 
     def gather(self, address, offsets, mask):
         """Elements at address + offsets; masked-off lanes are zero and their memory is not touched."""
         pointers = ir.VectorType(self.element.as_pointer(), self.count)
-        size = ir.Constant(offsets.type, [SIZE[self.dtype]] * self.count)
+        size = ir.Constant(offsets.type, [BYTES[self.dtype]] * self.count)
         places = self.builder.add(self.splat(self.builder.ptrtoint(address, I64)), self.builder.mul(offsets, size))
         name = f"llvm.masked.gather.{self._suffix}.v{self.count}p0"
         where = self.builder.inttoptr(places, pointers)

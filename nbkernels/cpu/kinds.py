@@ -1,0 +1,50 @@
+"""Which kind of product a call is, by its dtypes, and the tiles for it."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+
+from ..jit.chain import ways
+from ..jit.kind import BYTES, Kind
+from ..jit.vector import width_bits
+from .tiles import Tiles, caches, default, sized, vector_registers
+
+MODES = {"bf16_dot": "bf16"}
+SIGNLESS = {"uint16": "int16", "uint32": "int32", "uint64": "int64"}  # the same bits modulo 2**bits
+
+
+@functools.cache
+def kind_of(a: str, b: str, out: str, conj: str = "", mode: str | None = None) -> Kind:
+    """The kind for operands and a result of these dtypes, by NumPy's names.
+
+    >>> print(kind_of("float32", "float32", "float32"))
+    float32
+    >>> kind_of("float16", "float16", "float32").chain, kind_of("uint64", "uint64", "uint64").chain
+    ('float32', 'int64')
+    """
+    if mode is not None:
+        return Kind(a, b, "float32", out, MODES[mode])
+    if a in ("float16", "bfloat16"):
+        return Kind(a, b, "float32", out)
+    if a.startswith(("float", "complex")):
+        return Kind(a, b, a, out, conj=conj)
+    a, b, out = (SIGNLESS.get(name, name) for name in (a, b, out))
+    if a in ("int32", "int64"):
+        return Kind(a, b, a, out, "mul")
+    way = next(way for way in ("bytes", "pairs", "mul") if way in (*ways(), "mul") and (way, a) != ("bytes", "int16"))
+    if out in ("int8", "uint8"):  # modulo 256 signs do not matter: those of the instruction need no offset
+        a, b, out = "uint8", "int8", "int8"
+    return Kind(a, b, "int32", out, way)
+
+
+@functools.cache
+def default_tiles(kind: Kind) -> Tiles:
+    """The tiles of float32 or float64, whose words are as large; kc counts elements."""
+    if kind.planes == 1:
+        tiles = default("float64" if BYTES[kind.word] == 8 else "float32")
+        return replace(tiles, kc=tiles.kc * kind.group)
+    # An element takes two accumulators: 6x2 vectors load 16 registers for 48 multiply-adds, 4x3 load 14.
+    mr, vectors = (6, 2) if vector_registers() == 32 else (3, 2)
+    size = BYTES[kind.word]
+    return sized(mr, vectors * width_bits() // (8 * size), 2 * size, *caches())

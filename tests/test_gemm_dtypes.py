@@ -1,0 +1,201 @@
+"""addmm and mm of every dtype but float32 and float64: exact against NumPy's integers and against the stated chains."""
+
+import itertools
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import nbkernels
+from nbkernels.cpu import gemm, kinds, tiles
+from tests import reference
+from tests.cases import LAYOUTS, bias_shapes
+
+INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+HALVES = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
+BYTES = ("int8", "uint8")
+SHAPES = [(1, 1, 1), (3, 5, 7), (8, 48, 4), (9, 49, 33), (40, 100, 1501), (3, 5, 4099)]  # across mr, nr, kc, a segment
+# "every other" and "padded" fill what lies between with NaN, which integers have not.
+DENSE = [name for name in LAYOUTS if name not in ("every other", "padded")]
+ORDERS = "C", "F"
+
+
+def spread(x):
+    """x with unequal gaps between its elements in both directions: no path copies or transposes it."""
+    return np.repeat(np.repeat(x, 2, 0), 3, 1)[::2, ::3]
+
+
+def numbers(rng, shape, dtype):
+    """All of a dtype's range, its ends more often than chance has them."""
+    dtype = np.dtype(dtype)
+    if dtype.kind == "b":
+        return rng.random(shape) < 0.05
+    if dtype.kind not in "iu":
+        return rng.standard_normal(shape).astype(dtype)
+    info = np.iinfo(dtype)
+    x = rng.integers(info.min, info.max, shape, dtype, endpoint=True)
+    ends = rng.integers(0, 8, shape)
+    return np.where(ends == 0, info.min, np.where(ends == 1, info.max, x)).astype(dtype)
+
+
+def run(x, a, b, beta, alpha, dtype, **keywords):
+    """The product through every layout class of the operands and of out; all must agree."""
+    results = []
+    for left, right, to in itertools.product((np.ascontiguousarray, np.asfortranarray, spread), repeat=3):
+        out = to(np.ones((a.shape[0], b.shape[1]), dtype))
+        gemm.gemm(out, x, left(a), right(b), beta, alpha, **keywords)
+        results.append(out)
+    for result in results[1:]:
+        np.testing.assert_array_equal(result, results[0])
+    return results[0]
+
+
+def wrapping(value, dtype):
+    return np.array([value % (1 << 8 * np.dtype(dtype).itemsize)], f"u{np.dtype(dtype).itemsize}").view(dtype)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_integers_wrap(rng, dtype):
+    for m, n, k in SHAPES:
+        a, b, x = (numbers(rng, shape, dtype) for shape in ((m, k), (k, n), (n,)))
+        product = a @ b
+        np.testing.assert_array_equal(run(None, a, b, 0, 1, dtype), product)
+        for beta, alpha in ((1, 1), (-3, 7), (2**63 - 1, -(2**63)), (10**30, 5)):
+            expected = wrapping(beta, dtype) * x + wrapping(alpha, dtype) * product
+            np.testing.assert_array_equal(run(x, a, b, beta, alpha, dtype), expected)
+
+
+@given(data=st.data())
+@settings(max_examples=100)
+def test_public_integers(data):
+    dtype = data.draw(st.sampled_from((*INTEGERS, "bool")))
+    m, n, k = (data.draw(st.integers(0, 40)) for _ in range(3))
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    left, right = (LAYOUTS[data.draw(st.sampled_from(DENSE))] for _ in range(2))
+    a, b = left(numbers(rng, (m, k), dtype)), right(numbers(rng, (k, n), dtype))
+    x = numbers(rng, data.draw(st.sampled_from(bias_shapes(m, n))), dtype)
+    beta, alpha = (data.draw(st.integers(-3, 3)) for _ in range(2))
+    if dtype == "bool":
+        expected = (bool(beta) & np.asarray(x)) | (bool(alpha) & (a @ b))
+    else:
+        expected = wrapping(beta, dtype) * x + wrapping(alpha, dtype) * (a @ b)
+    np.testing.assert_array_equal(nbkernels.addmm(np.asarray(x), a, b, beta=beta, alpha=alpha), expected)
+    np.testing.assert_array_equal(nbkernels.mm(a, b), a @ b)
+    own = np.broadcast_to(x, (m, n)).astype(dtype)
+    assert nbkernels.addmm_(own, a, b, beta=beta, alpha=alpha) is own
+    np.testing.assert_array_equal(own, expected)
+
+
+def test_bool_is_or_of_ands(rng):
+    for m, n, k in SHAPES:
+        a, b, x = numbers(rng, (m, k), "bool"), numbers(rng, (k, n), "bool"), numbers(rng, (n,), "bool")
+        np.testing.assert_array_equal(run(None, a, b, 0, 1, "bool"), a @ b)
+        np.testing.assert_array_equal(run(x, a, b, 1, True, "bool"), a @ b | x)
+    many = np.ones((1, 1 << 16), bool)  # counts of 2**8 and 2**16 are no 0
+    for k in (1 << 8, 1 << 16):
+        assert nbkernels.mm(many[:, :k], many.T[:k]).all()
+    bytes_of_bools = np.full((3, 3), 6, np.uint8).view(bool)  # true, but not 1
+    assert (nbkernels.mm(bytes_of_bools, bytes_of_bools).view(np.uint8) == 1).all()
+
+
+@pytest.mark.parametrize(("left", "right"), [*itertools.product(BYTES, BYTES)])
+def test_bytes_are_widened_exactly(rng, left, right):
+    """Ends of the range in every product: instructions that saturate would show."""
+    for m, n, k in SHAPES:
+        a, b, x = numbers(rng, (m, k), left), numbers(rng, (k, n), right), numbers(rng, (n,), "int32")
+        product = a.astype(np.int32) @ b.astype(np.int32)
+        np.testing.assert_array_equal(run(None, a, b, 0, 1, "int32"), product)
+        np.testing.assert_array_equal(run(x, a, b, 3, -2, "int32"), 3 * x - 2 * product)
+        for low, high in itertools.product((np.iinfo(left).min, np.iinfo(left).max), (-128, 127, 0, 255)):
+            if np.iinfo(right).min <= high <= np.iinfo(right).max:
+                a[...], b[...] = low, high
+                assert (nbkernels.mm(a, b, out_dtype="int32") == low * high * k).all()
+
+
+def test_a_deep_product_of_bytes_wraps():
+    """k = 2**17 + 1 of 255 * 255 is more than 2**31."""
+    k = (1 << 17) + 1
+    a, b = np.broadcast_to(np.uint8(255), (1, k)), np.broadcast_to(np.uint8(255), (k, 1))
+    assert nbkernels.mm(a, b, out_dtype=np.int32)[0, 0] == (255 * 255 * k + 2**31) % 2**32 - 2**31
+
+
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+@pytest.mark.parametrize("wide", [False, True])
+def test_halves_are_the_float32_chain_rounded_once(rng, dtype, wide):
+    result = np.dtype(np.float32) if wide else dtype
+    for m, n, k in SHAPES:
+        a, b, x = numbers(rng, (m, k), dtype), numbers(rng, (k, n), dtype), numbers(rng, (n,), result)
+        single = a.astype(np.float32), b.astype(np.float32)
+        np.testing.assert_array_equal(run(None, a, b, 0, 1, result), reference.matmul(*single).astype(result))
+        expected = reference.addmm(x.astype(np.float32), *single, 0.7, -1.3).astype(result)
+        np.testing.assert_array_equal(run(x, a, b, 0.7, -1.3, result), expected)
+
+
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+def test_every_half_survives(dtype):
+    """All 2**16 numbers, subnormals, infinities and NaN; and scaled ones that round to even, overflow or vanish."""
+    every, one = np.arange(1 << 16, dtype=np.uint16).view(dtype).reshape(256, 256), np.eye(256, dtype=dtype)
+    single = every.astype(np.float32)
+
+    def same(result, expected):
+        with np.errstate(all="ignore"):
+            np.testing.assert_array_equal(result.astype(np.float32), expected.astype(dtype).astype(np.float32))
+
+    with np.errstate(all="ignore"):
+        finite = np.where(np.isfinite(single), single, 0)
+        same(nbkernels.mm(finite.astype(dtype), one), finite)
+        same(nbkernels.mm(one, finite.astype(dtype)), finite)
+        same(nbkernels.addmm(every, one, one, alpha=0), single)
+        same(nbkernels.addmm(every, one, one, alpha=2.0**-30), single + np.float32(2.0**-30) * np.eye(256, dtype="f4"))
+        for factor in (1 + 2.0**-9, 1 + 2.0**-12, 2.0**-8, 3.0, 1e38):
+            same(nbkernels.addmm(every, one, one * 0, beta=factor), np.float32(factor) * single)
+
+
+def test_halves_of_torch():
+    torch = pytest.importorskip("torch", reason="needs torch")
+    a, b = torch.randn(20, 30), torch.randn(30, 40)
+    for dtype in (torch.bfloat16, torch.float16):
+        out = nbkernels.mm(a.to(dtype), b.to(dtype), out_dtype=torch.float32)
+        assert torch.equal(out, nbkernels.mm(a.to(dtype).float(), b.to(dtype).float()))
+        half = nbkernels.mm(a.to(dtype), b.to(dtype))
+        assert half.dtype == dtype
+        assert torch.equal(half, out.to(dtype))
+
+
+@pytest.mark.parametrize("dtype", [*INTEGERS, "bool", *HALVES], ids=str)
+def test_family_takes_every_dtype(rng, dtype):
+    """linear, bmm, matmul and mv run the same kernels; empty and unread operands as with floats."""
+    x, w, bias = numbers(rng, (2, 3, 5), dtype), numbers(rng, (4, 5), dtype), numbers(rng, (4,), dtype)
+    flat = nbkernels.addmm(bias, x.reshape(6, 5), w.T)
+    np.testing.assert_array_equal(nbkernels.linear(x, w, bias), flat.reshape(2, 3, 4))
+    np.testing.assert_array_equal(nbkernels.matmul(x, w.T), nbkernels.mm(x.reshape(6, 5), w.T).reshape(2, 3, 4))
+    np.testing.assert_array_equal(nbkernels.bmm(x, x.transpose(0, 2, 1))[1], nbkernels.mm(x[1], x[1].T))
+    np.testing.assert_array_equal(nbkernels.mv(w, x[0, 0]), nbkernels.mm(w, x[0].T)[:, 0])
+    assert not nbkernels.mm(x[0, :, :0], w[:, :0].T).any()
+    np.testing.assert_array_equal(nbkernels.addmm(bias, x[0], w.T, alpha=0), np.broadcast_to(bias, (3, 4)))
+
+
+def test_out_and_self_have_the_result_dtype(rng):
+    a = numbers(rng, (4, 4), "int8")
+    out = np.full((4, 4), 9, np.int32)
+    assert nbkernels.mm(a, a, out_dtype="int32", out=out) is out
+    np.testing.assert_array_equal(out, a.astype(np.int32) @ a.astype(np.int32))
+    with pytest.raises(TypeError, match="the result is int32, which has another dtype than out: int8"):
+        nbkernels.mm(a, a, out_dtype="int32", out=a.copy())
+    with pytest.raises(TypeError, match="self is int8 and out_dtype is int32"):
+        nbkernels.addmm(a, a, a, out_dtype="int32")
+    with pytest.raises(TypeError, match="must share a dtype"):
+        nbkernels.mm(a, a.view(np.uint8))
+    assert nbkernels.mm(a, a.view(np.uint8), out_dtype=np.int32).dtype == np.int32
+
+
+def test_tiles_of_other_kinds(rng):
+    """Small tiles cross every block edge; bits do not depend on them."""
+    for dtype, out in (("int8", "int32"), ("int64", "int64"), ("float16", "float16")):
+        kind = kinds.kind_of(dtype, dtype, out)
+        base = kinds.default_tiles(kind)
+        tiny = tiles.Tiles(base.mr, base.nr, 24, 2 * base.nr, 4 * base.mr, 4 * base.nr)
+        a, b, x = numbers(rng, (70, 203), dtype), numbers(rng, (203, 301), dtype), numbers(rng, (301,), out)
+        np.testing.assert_array_equal(run(x, a, b, 3, 2, out, tiles=tiny), run(x, a, b, 3, 2, out))
