@@ -20,6 +20,7 @@ from ..jit.ndarray import layout_is_known
 from ..jit.vector import SIZE
 from ..problem import GemmProblem
 from . import threads
+from .gemv import gemv
 from .kinds import default_tiles, kind_of
 from .packed import packed
 from .small import DONE, LARGE, SERIAL, SERIALLY, SMALL, small_entry
@@ -34,11 +35,13 @@ PARALLEL = 96**3  # below, two launches of 3-10 us cost more than they save
 
 
 def choose(m: int, n: int, k: int, workers: int) -> str:
-    """'small' or 'packed'.
+    """'gemv', 'small' or 'packed'.
 
-    >>> choose(64, 64, 64, 2), choose(256, 256, 256, 1), choose(256, 256, 256, 2)
-    ('small', 'small', 'packed')
+    >>> choose(64, 64, 64, 2), choose(256, 256, 256, 1), choose(256, 256, 256, 2), choose(1, 256, 256, 2)
+    ('small', 'small', 'packed', 'gemv')
     """
+    if min(m, n) == 1:
+        return "gemv"
     return "small" if k <= DEEPEST and m * n * k <= (SERIAL if workers == 1 else SMALL) else "packed"
 
 
@@ -59,8 +62,13 @@ def gemm(out, x, a, b, beta, alpha, tiles: Tiles | None = None, conj: str = "", 
         out[...] = temporary
         return
     x, a, b = _whole(x), _whole(a), _whole(b)
-    small = tiles is None and kind.a in SIZE and choose(*out.shape, a.shape[1], threads.count()) == "small"
-    if small and _run_small(out, x, a, b, beta, alpha) == DONE:
+    plain = tiles is None and kind.a in SIZE
+    path = choose(*out.shape, a.shape[1], threads.count()) if plain else "packed"
+    if path == "gemv":
+        tile = small_tile(kind.a)
+        if gemv(tile, out, 0 if x is None else id(x), a, b, float(beta), float(alpha)):
+            return
+    if path != "packed" and _run_small(out, x, a, b, beta, alpha) == DONE:
         return
     tiles = tiles or default_tiles(kind)
     if reasons := illegal(tiles, kind.word, kind.planes):
@@ -191,7 +199,7 @@ class Choice:
 
     def __str__(self) -> str:
         tile = small_tile(self.problem.dtype)
-        shape = f"{tile.mr}x{tile.nr}" if self.path == "small" else str(self.tiles)
+        shape = str(self.tiles) if self.path == "packed" else f"{tile.mr}x{tile.nr}"
         return f"{self.path} {shape}, {self.threads} thread{'s' * (self.threads > 1)}"
 
 

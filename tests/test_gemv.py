@@ -1,0 +1,75 @@
+"""Products with one row or one column: bit for bit those of the packed path, in every layout, by any threads."""
+
+import itertools
+
+import numba
+import numpy as np
+import pytest
+
+from nbkernels.cpu import gemm, gemv, tiles
+from tests.cases import LAYOUTS
+
+SIZES = (1, 2, 15, 16, 17, 33, 700)
+DEPTHS = (1, 7, 8, 16, 17, 100, 4096, 4097, 8200, 70_000)
+
+
+def products(x, a, v, m, out):
+    """(what, result) of y = a v and of its transpose, in outs full of NaN."""
+    for name, into in (("column", out), ("row", np.ascontiguousarray(out.T))):
+        into[...] = np.nan
+        turned = (x.T, v.T, a.T) if name == "row" else (x, a, v)
+        gemm.gemm(into, *turned, 0.7, -1.3)
+        yield name, into if name == "column" else into.T
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_bits_are_those_of_the_packed_path(rng, dtype):
+    packed = tiles.default(dtype)
+    for m, k in itertools.product(SIZES, DEPTHS):
+        if m * k > 1_500_000:
+            continue
+        a, v, x = (rng.standard_normal(shape).astype(dtype) for shape in ((m, k), (k, 1), (m, 1)))
+        expected = np.empty((m, 1), dtype)
+        gemm.gemm(expected, x, a, v, 0.7, -1.3, packed)
+        for matrix in (a, np.asfortranarray(a)):
+            for name, found in products(x, matrix, v, m, np.empty((m, 1), dtype)):
+                np.testing.assert_array_equal(found, expected, f"{m} {k} {name}")
+
+
+def test_every_layout(rng):
+    for m, k in ((33, 70), (1, 9000)):
+        for la, lv, lx in itertools.product(LAYOUTS, repeat=3):
+            a, v, x = (rng.integers(-4, 5, shape).astype("f4") for shape in ((m, k), (k, 1), (m, 1)))
+            expected = 0.5 * x - 2 * (a.astype(int) @ v.astype(int))
+            out = LAYOUTS[lx](np.full((m, 1), np.nan, "f4"))
+            gemm.gemm(out, LAYOUTS[lx](x), LAYOUTS[la](a), LAYOUTS[lv](v), 0.5, -2)
+            np.testing.assert_array_equal(out, expected, f"{la} {lv} {lx}")
+
+
+def test_threads_change_no_bit(rng, monkeypatch):
+    monkeypatch.setattr(gemv.threads, "count", numba.get_num_threads)
+    for (m, k), order in itertools.product([(600, 700), (5, 120_000), (1, 600_000), (9000, 60)], "CF"):
+        a, v = np.asarray(rng.standard_normal((m, k)), "f4", order=order), rng.standard_normal((k, 1)).astype("f4")
+        found = []
+        for count in range(1, numba.config.NUMBA_NUM_THREADS + 1):
+            numba.set_num_threads(count)
+            out = np.full((m, 1), np.nan, "f4")
+            gemm.gemm(out, None, a, v, 0, 1)
+            found.append(out)
+        for other in found[1:]:
+            np.testing.assert_array_equal(other, found[0])
+
+
+def test_nothing_beyond_the_arrays_is_read(rng):
+    """Rows and steps past the last are NaN in memory."""
+    for m, k, order in ((5, 19, "C"), (19, 5, "F"), (1, 4100, "C")):
+        room = np.full((m + 3, k + 3), np.nan, "f4", order=order)
+        vectors = np.full((k + 3, 1), np.nan, "f4")
+        room[:m, :k], vectors[:k] = 1, 2
+        out = np.full((m, 1), np.nan, "f4")
+        gemm.gemm(out, None, room[:m, :k], vectors[:k], 0, 1)
+        np.testing.assert_array_equal(out, np.full((m, 1), 2 * k))
+
+
+def test_describe():
+    assert str(gemm.describe(1, 300, 300)).startswith("gemv ")
