@@ -10,6 +10,7 @@ size, and inputs or outputs that really overlap.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,7 +76,8 @@ def gemm(out, x, a, b, beta, alpha, tiles: Tiles | None = None, conj: str = "", 
         raise ValueError("tiles cannot be used: " + "; ".join(reasons))
     m, n, k = *out.shape, a.shape[1]
     beta, alpha = (wrapped(factor, kind) for factor in (beta, alpha))
-    packed(out, x, a, b, beta, alpha, tiles, kind, threads.count() if m * n * k > PARALLEL else 1)
+    workers = threads.count() if m * n * k > PARALLEL else 1
+    packed(out, 0 if x is None else id(x), a, b, beta, alpha, tiles, kind, workers)
 
 
 def name_of(dtype) -> str:
@@ -181,11 +183,29 @@ def _fast(x, a, b, beta, alpha, out):
         elif type(out) is not np.ndarray:
             return None
         status = entry(id(out), x, id(a), id(b), beta, alpha)
-        if status == LARGE and threads.count() == 1:
-            status = entry(id(out), x | SERIALLY, id(a), id(b), beta, alpha)
+        if status == LARGE:
+            status = _large(entry, out, x, a, b, beta, alpha)
         return out if status == DONE else None
     except (TypeError, IndexError, OverflowError):  # not a float, not a matrix: the checks will say it properly
         return None
+
+
+def _large(entry, out, x, a, b, beta, alpha) -> int:
+    """What the small entry found to be sound, but too much for it at once."""
+    workers = threads.count()
+    if workers == 1:
+        status = entry(id(out), x | SERIALLY, id(a), id(b), beta, alpha)
+        if status != LARGE:
+            return status
+    kind, tiles = _plain(NAMES[a.dtype])
+    return packed(out, x, a, b, beta, alpha, tiles, kind, workers, trusted=False)
+
+
+@functools.cache
+def _plain(name):
+    """Kind and tiles of a product of one dtype."""
+    kind = kind_of(name, name, name)
+    return kind, default_tiles(kind)
 
 
 @dataclass(frozen=True)

@@ -1,184 +1,58 @@
-"""The packed path: five loops (Goto and van de Geijn, 2008) around the micro-kernel.
+"""The packed path: five loops (Goto and van de Geijn, 2008) around the micro-kernel, in one launch.
 
-jc  nc columns of C   ic  mc rows of C   pc  kc steps of k: pack A and B          here, in Python; Ctrl-C works
-    jb  nb columns: a block of B in L2   ip  mr rows: a panel of A in L1          jobs, taken by threads
+jc  nc columns of C   ic  mc rows of C   pc  kc steps of k: pack A and B, then multiply
+    jb  nb columns: a block of B in L2   ip  mr rows: a panel of A in L1              jobs, taken by threads
         jp  nr columns: one tile of C in registers
+
+Every thread walks the outer loops and takes jobs from one counter. A phase (packing, multiplying) begins when all jobs
+of the phases before it are done; since only a thread at work holds a job, whatever threads there are finish the whole.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from array import array
 
 import numpy as np
 
-from ..jit.address import peek, scratch, take
-from ..jit.cache import compiled
+from ..jit.address import arrive, peek, pointer, scratch, take, wait
+from ..jit.cache import compiled, entry, jit
 from ..jit.kind import Kind
+from ..jit.ndarray import data, ndim, shape, stride
 from ..jit.tile import Tile
 from . import threads
 from .finish import MEMORY, PARTIAL, PLAIN, REGISTERS, ending, finish
-from .pack import pack, pack_rows_a, pack_rows_b
-from .panels import pack_a, pack_b, pack_panel
-from .small import SQUARE
+from .pack import pack_rows_a, pack_rows_b
+from .panels import pack_a, pack_b
+from .small import DECLINED, DONE, SQUARE, unusual
 from .tiles import SEGMENT, Tiles
 from .ukernel import ukernel_packed
 
-# What the loops hand to the compiled block: int64 words. NEXT, which threads contend for, has a cache line to itself.
-NEXT = 0
-(A, RSA, CSA, B, RSB, CSB, C, RSC, CSC, X, RSX, CSX, PART, RSP, TOTAL, RST, APANELS, BPANELS, SCALARS,
- M, N, KB, START, ENDS, FIRST, LAST, BLOCK, JOBS, FUSED, AJOBS) = range(8, 38)  # fmt: skip
-WORDS = 40
+# What the loops read: int64 words. NEXT and FINISHED, which threads contend for, have a cache line each. The first row
+# comes with the tiles, the second from `prepare`.
+NEXT, FINISHED = 0, 8
+(MR, NR, KC, NB, MC, NC, GROUP, STEP, HEAD, SIZE_A, SIZE_B, SIZE_C, SIZE_T, DIRECT, ROWWISE, WORKERS, SCALARS, READS,
+ TRUSTED, A, RSA, CSA, B, RSB, CSB, C, RSC, CSC, X, RSX, CSX, M, N, K, BLOCK, FUSED, BPANELS, PART, TOTAL, NEED, BLOCKS,
+ ROOM, FROM, TO) = range(16, 60)  # fmt: skip
+WORDS = 64
 ROWS = 16  # steps of k that a job copies into panels: work enough for its overhead, jobs enough for many threads
+# Multiplications in one launch, which Ctrl-C cannot interrupt: about a second of one thread.
+LAUNCH = 1 << 36
 
 
-@functools.cache
-def _pack_block(tile) -> int:
-    """Pack A[ic:ic+m, pc:pc+kb] and B[pc:pc+kb, jc:jc+n]; a job is a panel, or ROWS steps of k if these are rows."""
-
-    def work(f, task):
-        size, kb = tile.itemsize, f[KB]
-        job = take(f)
-        while job < f[JOBS]:
-            if job < f[AJOBS]:
-                if f[RSA] == 1:
-                    p = job * ROWS  # A[:, p:p+ROWS]
-                    target = f[APANELS] + p * tile.mr * size
-                    pack_rows_a(tile, f[A] + p * f[CSA] * size, f[CSA], f[M], min(ROWS, kb - p), target, kb)
-                else:
-                    i = job * tile.mr  # A[i:i+mr, pc:pc+kb]
-                    h, target = min(tile.mr, f[M] - i), f[APANELS] + i * kb * size
-                    pack(tile, f[A] + i * f[RSA] * size, f[RSA], f[CSA], h, kb, target, tile.mr)
-            elif f[CSB] == 1:
-                p = (job - f[AJOBS]) * ROWS  # B[p:p+ROWS, :]
-                target = f[BPANELS] + p * tile.nr * size
-                pack_rows_b(tile, f[B] + p * f[RSB] * size, f[RSB], f[N], min(ROWS, kb - p), target, kb)
-            else:
-                j = (job - f[AJOBS]) * tile.nr  # B[pc:pc+kb, j:j+nr]
-                w, target = min(tile.nr, f[N] - j), f[BPANELS] + j * kb * size
-                pack(tile, f[B] + j * f[CSB] * size, f[CSB], f[RSB], w, kb, target, tile.nr)
-            job = take(f)
-
-    return compiled(work, "void(CPointer(int64), int64)", f"gemm_pack_{tile}")
+@jit(inline="always")
+def _up(size, step):
+    """size rounded up to a multiple of step."""
+    return (size + step - 1) // step * step
 
 
-@functools.cache
-def _convert_block(tile) -> int:
-    """The same where panels do not hold operands as they lie in memory."""
-
-    def work(f, task):
-        kb = f[KB]
-        long = (kb + tile.group - 1) // tile.group  # words
-        job = take(f)
-        while job < f[JOBS]:
-            if job < f[AJOBS]:
-                i = job * tile.mr  # A[i:i+mr, pc:pc+kb]
-                h, target = min(tile.mr, f[M] - i), f[APANELS] + i * long * tile.step
-                pack_a(tile, f[A] + i * f[RSA] * tile.size_a, f[RSA], f[CSA], h, kb, target)
-            else:
-                j = (job - f[AJOBS]) * tile.nr  # B[pc:pc+kb, j:j+nr]
-                w, target = min(tile.nr, f[N] - j), f[BPANELS] + j * (long + tile.head) * tile.step
-                pack_b(tile, f[B] + j * f[CSB] * tile.size_b, f[CSB], f[RSB], w, kb, target)
-            job = take(f)
-
-    return compiled(work, "void(CPointer(int64), int64)", f"gemm_convert_{tile}")
-
-
-@functools.cache
-def _multiply_block(tile) -> int:
-    """C[ic:ic+m, jc:jc+n] takes in one packed block of k; a job is one panel of A against one L2 block of B."""
-
-    def work(f, task):
-        kb = f[KB]
-        long = (kb + tile.group - 1) // tile.group  # words of a panel
-        alpha, beta = peek(tile, f[SCALARS]), peek(tile, f[SCALARS] + tile.size_t)
-        square = scratch(SQUARE)  # a chain that ends through memory and needs no room of its own
-        stop = ending(f[CSC], f[X], f[CSX], alpha) if f[FIRST] and f[LAST] else MEMORY
-        if not f[ENDS]:
-            stop = PARTIAL
-        panels = (f[M] + tile.mr - 1) // tile.mr
-        job = take(f)
-        while job < f[JOBS]:
-            i, j0 = job % panels * tile.mr, job // panels * f[BLOCK]
-            h, a = min(tile.mr, f[M] - i), f[APANELS] + i * long * tile.step
-            if f[FUSED]:
-                a = f[APANELS] + task * tile.mr * long * tile.step
-                pack_panel(tile, f[A] + i * f[RSA] * tile.size_a, f[RSA], f[CSA], h, kb, a)
-            for j in range(j0, min(j0 + f[BLOCK], f[N]), tile.nr):  # the A panel stays in L1, B's block in L2
-                w, b = min(tile.nr, f[N] - j), f[BPANELS] + j * (long + tile.head) * tile.step
-                c = f[C] + (i * f[RSC] + j * f[CSC]) * tile.size_c
-                x = f[X] + (i * f[RSX] + j * f[CSX]) * tile.size_c if f[X] != 0 else 0
-                part, rsp = (f[PART] + (i * f[RSP] + j) * tile.size_t, f[RSP]) if f[PART] != 0 else (square, tile.nr)
-                code, to, rst = (stop, c, f[RSC]) if stop in (PLAIN, REGISTERS) else (PARTIAL, part, rsp)
-                ukernel_packed(tile, h, a, 1, tile.mr, b, tile.nr, long, part, rsp, to, rst, w, f[START], code,
-                        x, f[RSX], alpha, beta)  # fmt: skip
-                if stop == MEMORY:
-                    total = f[TOTAL] + (i * f[RST] + j) * tile.size_t
-                    finish(tile, h, w, part, rsp, total, f[RST], f[FIRST] != 0, f[LAST] != 0,
-                           c, f[RSC], f[CSC], x, f[RSX], f[CSX], alpha, beta)  # fmt: skip
-            job = take(f)
-
-    return compiled(work, "void(CPointer(int64), int64)", f"gemm_multiply_{tile}")
-
-
-def blocks(k: int, kc: int, group: int = 1):
-    """Cut k: (start, length, first and last of its segment, first and last segment), lengths even and at most kc.
-
-    Lengths are multiples of `group`, but for the last.
-
-    >>> list(blocks(5, 3))
-    [(0, 3, True, False, True, True), (3, 2, False, True, True, True)]
-    """
-    for segment in range(0, k, SEGMENT):
-        length = min(SEGMENT, k - segment)
-        step = _up(-(-length // -(-length // kc)), group)
-        for p in range(0, length, step):
-            ends = p + step >= length
-            yield segment + p, min(step, length - p), p == 0, ends, segment == 0, segment + length == k
-
-
-def packed(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int) -> None:
-    """The five loops: jc, ic, pc here (Ctrl-C works between blocks), ip and jp in the compiled block, over threads."""
-    size, (m, n), k = out.itemsize, out.shape, a.shape[1]
-    (c, rsc, csc), (a, rsa, csa), (b, rsb, csb), (x, rsx, csx) = (_operand(each, m, n) for each in (out, a, b, x))
-    if csc != size and rsc == size:  # C' = B' A': stored along the contiguous side
-        m, n, rsc, csc, rsx, csx = n, m, csc, rsc, csx, rsx
-        (a, rsa, csa), (b, rsb, csb), kind = (b, csb, rsb), (a, csa, rsa), kind.swapped()
-    tile, pack_block = tiles.tile(kind), _pack_block if kind.same else _convert_block
-    mc, nc, kc = min(m, tiles.mc), min(n, tiles.nc), min(k, tiles.kc)
-
-    # Chains cut by kc wait in out itself, unless its rows are not contiguous or X is read from there at the end; so do
-    # the sums of finished segments.
-    direct = csc == size and x != c and kind.direct
-    cut, segments = k > kc, -(-k // SEGMENT)
-    waiting = cut and not (direct and segments == 1), segments > 1 and not direct
-    fused = n <= tiles.nb and workers > 1
-    apanels, bpanels, plane = buffers(m, n, k, tiles, tile, workers)
-    with _room(apanels + bpanels + plane * sum(waiting)) as room:
-        scalars = np.array([alpha, beta], kind.chain)
-        f = array("q", bytes(8 * WORDS))
-        f[SCALARS], f[BLOCK], f[APANELS], f[BPANELS] = scalars.ctypes.data, tiles.nb, room, room + apanels
-        f[FUSED] = fused
-        f[RSA], f[CSA], f[RSB], f[CSB] = rsa // tile.size_a, csa // tile.size_a, rsb // tile.size_b, csb // tile.size_b
-        f[RSC], f[CSC], f[RSX], f[CSX] = rsc // size, csc // size, rsx // size, csx // size
-        spare = room + apanels + bpanels
-        for jc in range(0, n, nc):
-            for ic in range(0, m, mc):
-                f[M], f[N] = min(mc, m - ic), min(nc, n - jc)  # C[ic:ic+mc, jc:jc+nc]
-                f[C], f[X] = c + ic * rsc + jc * csc, x and x + ic * rsx + jc * csx
-                f[PART], f[RSP] = (spare, nc) if waiting[0] else (f[C], f[RSC]) if cut else (0, 0)
-                f[TOTAL], f[RST] = (spare + plane, nc) if waiting[1] else (f[C], f[RSC])
-                for p, kb, begins, ends, first, last in blocks(
-                    k, kc, tile.group
-                ):  # A[ic:ic+mc, p:p+kb] @ B[p:p+kb, jc:jc+nc]
-                    f[A], f[B] = a + ic * rsa + p * csa, b + p * rsb + jc * csb
-                    f[KB], f[START], f[ENDS], f[FIRST], f[LAST] = kb, not begins, ends, first, last
-                    panels = -(-f[M] // tile.mr)
-                    f[AJOBS] = 0 if fused else -(-kb // ROWS) if f[RSA] == 1 and kind.same else panels
-                    bjobs = -(-kb // ROWS) if f[CSB] == 1 and kind.same else -(-f[N] // tile.nr)
-                    _launch(pack_block(tile), f, f[AJOBS] + bjobs, workers)
-                    _launch(_multiply_block(tile), f, panels * -(-f[N] // tiles.nb), workers)
+@jit(inline="always")
+def _sizes(m, n, k, mr, nr, kc, nb, mc, nc, group, step, head, size_t, workers):
+    """The formula of `buffers`."""
+    rows = workers * mr if n <= nb and workers > 1 else _up(min(m, mc), mr)
+    words = (min(k, kc) + group - 1) // group
+    apanels, bpanels = rows * words * step, _up(min(n, nc), nr) * (words + head) * step
+    return _up(apanels, 64), _up(bpanels, 64), _up(min(m, mc) * min(n, nc) * size_t, 64)
 
 
 def buffers(m: int, n: int, k: int, tiles: Tiles, tile: Tile, workers: int) -> tuple[int, int, int]:
@@ -195,46 +69,218 @@ def buffers(m: int, n: int, k: int, tiles: Tiles, tile: Tile, workers: int) -> t
     >>> buffers(1500, 1500, 1500, tiles, Tile("float32", 12, 2, 16), 2)
     (3072000, 3080192, 9000000)
     """
-    mc, nc, kc = min(m, tiles.mc), min(n, tiles.nc), min(k, tiles.kc)
-    rows = workers * tiles.mr if n <= tiles.nb and workers > 1 else _up(mc, tiles.mr)
-    words = -(-kc // tile.group)
-    sizes = rows * words * tile.step, _up(nc, tiles.nr) * (words + tile.head) * tile.step, mc * nc * tile.size_t
-    return tuple(_up(size, 64) for size in sizes)
+    sizes = tile.group, tile.step, tile.head, tile.size_t, workers
+    return _sizes.py_func(m, n, k, tiles.mr, tiles.nr, tiles.kc, tiles.nb, tiles.mc, tiles.nc, *sizes)
 
 
-def _operand(operand, m: int, n: int) -> tuple[int, int, int]:
-    """Address and both strides in bytes; 0 where an X is broadcast to m x n, and for the address of an absent X."""
-    if operand is None:
-        return 0, 0, 0
-    (rows, columns), strides = (1, 1, *operand.shape)[-2:], (0, 0, *operand.strides)[-2:]
-    return operand.ctypes.data, strides[0] if rows > 1 or m == 1 else 0, strides[1] if columns > 1 or n == 1 else 0
+@functools.cache
+def _template(tiles: Tiles, kind: Kind, workers: int) -> bytes:
+    """The words that come with the tiles."""
+    tile = tiles.tile(kind)
+    words = array("q", bytes(8 * WORDS))
+    for word, value in {
+        MR: tiles.mr, NR: tiles.nr, KC: tiles.kc, NB: tiles.nb, MC: tiles.mc, NC: tiles.nc, WORKERS: workers,
+        GROUP: tile.group, STEP: tile.step, HEAD: tile.head, SIZE_A: tile.size_a, SIZE_B: tile.size_b,
+        SIZE_C: tile.size_c, SIZE_T: tile.size_t, DIRECT: kind.direct, ROWWISE: kind.same,
+    }.items():  # fmt: skip
+        words[word] = value
+    return words.tobytes()
 
 
-def _launch(kernel: int, f, jobs: int, workers: int) -> None:
-    f[JOBS], f[NEXT] = jobs, 0
-    threads.launch(kernel, f.buffer_info()[0], min(workers, jobs))
+@functools.cache
+def _prepare():
+    """int64(id of out, of x or 0, of a, of b, address of the words): DONE, or DECLINED where checks are asked for."""
+
+    def run(out, x, a, b, words):
+        f = pointer(words)
+        if f[TRUSTED] == 0 and unusual(out, x, a, b, f[SIZE_C]):
+            return DECLINED
+        m, n, k = shape(a, 0), shape(b, 1), shape(a, 1)
+        c, rsc, csc = data(out), stride(out, 0), stride(out, 1)
+        pa, rsa, csa, pb, rsb, csb = data(a), stride(a, 0), stride(a, 1), data(b), stride(b, 0), stride(b, 1)
+        px, rsx, csx = 0, 0, 0
+        if x != 0 and f[READS] != 0:
+            px, last = data(x), ndim(x) - 1
+            if last > 0 and (shape(x, 0) > 1 or m == 1):
+                rsx = stride(x, 0)
+            if last >= 0 and (shape(x, last) > 1 or n == 1):
+                csx = stride(x, last)
+        if csc != f[SIZE_C] and rsc == f[SIZE_C]:  # C' = B' A': stored along the contiguous side
+            m, n, rsc, csc, rsx, csx = n, m, csc, rsc, csx, rsx
+            pa, rsa, csa, pb, rsb, csb = pb, csb, rsb, pa, csa, rsa
+        f[M], f[N], f[K], f[A], f[B], f[C], f[X] = m, n, k, pa, pb, c, px
+        f[RSA], f[CSA], f[RSB], f[CSB] = rsa // f[SIZE_A], csa // f[SIZE_A], rsb // f[SIZE_B], csb // f[SIZE_B]
+        f[RSC], f[CSC], f[RSX], f[CSX] = rsc // f[SIZE_C], csc // f[SIZE_C], rsx // f[SIZE_C], csx // f[SIZE_C]
+
+        f[FUSED] = n <= f[NB] and f[WORKERS] > 1
+        blocks = (n + f[NB] - 1) // f[NB]
+        f[BLOCK] = _up((n + blocks - 1) // blocks, f[NR])
+        apanels, bpanels, plane = _sizes(m, n, k, f[MR], f[NR], f[KC], f[NB], f[MC], f[NC], f[GROUP], f[STEP], f[HEAD],
+                                         f[SIZE_T], f[WORKERS])  # fmt: skip
+        f[BPANELS], need = apanels, apanels + bpanels
+        # Chains cut by kc wait in out itself, unless its rows are not contiguous or X is read from there at the end;
+        # so do the sums of finished segments. PART and TOTAL: offset of a plane, or 0 for out, or -1 for nowhere.
+        direct = csc == f[SIZE_C] and px != c and f[DIRECT] != 0
+        cut, segments = k > f[KC], (k + SEGMENT - 1) // SEGMENT
+        f[PART], f[TOTAL] = 0 if cut else -1, 0
+        if cut and not (direct and segments == 1):
+            f[PART] = need
+            need += plane
+        if segments > 1 and not direct:
+            f[TOTAL] = need
+            need += plane
+        f[NEED] = need
+        cuts = (min(k, SEGMENT) + f[KC] - 1) // f[KC] * segments  # at least as many as there are
+        f[BLOCKS] = ((m + f[MC] - 1) // f[MC]) * ((n + f[NC] - 1) // f[NC]) * cuts
+        return DONE
+
+    return entry(run, "int64(int64, int64, int64, int64, int64)", "gemm_prepare")
 
 
-def _up(size: int, step: int) -> int:
-    """size rounded up to a multiple of step."""
-    return -(-size // step) * step
+@jit(inline="always")
+def _pack(tile, f, a, b, m, n, kb, begin, job):
+    """A[ic:ic+m, p:p+kb] and B[p:p+kb, jc:jc+n] into panels; a job is a panel, or ROWS steps of k if these are rows.
+
+    Jobs from `begin` on; the last one's follower, and this thread's next job.
+    """
+    long = (kb + tile.group - 1) // tile.group  # words of a panel
+    arows, brows = f[ROWWISE] != 0 and f[RSA] == 1, f[ROWWISE] != 0 and f[CSB] == 1
+    strips = (kb + ROWS - 1) // ROWS
+    ajobs = 0 if f[FUSED] != 0 else strips if arows else (m + tile.mr - 1) // tile.mr
+    end = begin + ajobs + (strips if brows else (n + tile.nr - 1) // tile.nr)
+    if job < end:
+        wait(f, FINISHED, begin)
+    while job < end:
+        i = job - begin
+        if i < ajobs and arows:
+            p = i * ROWS  # A[:, p:p+ROWS]
+            target = f[ROOM] + p * tile.mr * tile.step
+            pack_rows_a(tile, a + p * f[CSA] * tile.size_a, f[CSA], m, min(ROWS, kb - p), target, kb)
+        elif i < ajobs:
+            i *= tile.mr  # A[i:i+mr, :]
+            target = f[ROOM] + i * long * tile.step
+            pack_a(tile, a + i * f[RSA] * tile.size_a, f[RSA], f[CSA], min(tile.mr, m - i), kb, target)
+        elif brows:
+            p = (i - ajobs) * ROWS  # B[p:p+ROWS, :]
+            target = f[ROOM] + f[BPANELS] + p * tile.nr * tile.step
+            pack_rows_b(tile, b + p * f[RSB] * tile.size_b, f[RSB], n, min(ROWS, kb - p), target, kb)
+        else:
+            j = (i - ajobs) * tile.nr  # B[:, j:j+nr]
+            target = f[ROOM] + f[BPANELS] + j * (long + tile.head) * tile.step
+            pack_b(tile, b + j * f[CSB] * tile.size_b, f[CSB], f[RSB], min(tile.nr, n - j), kb, target)
+        arrive(f, FINISHED)
+        job = take(f, NEXT)
+    return end, job
 
 
-@contextlib.contextmanager
-def _room(size: int):
-    """Address of `size` bytes at the start of a cache line. Rooms up to 64 MiB are kept for the next call: a fresh one
-    would cost a page fault every 4 KiB, a tenth of the time at n = 512."""
+@jit(inline="always")
+def _multiply(tile, f, task, a, c, x, m, n, kb, starts, ends, first, last, begin, job):
+    """C[ic:ic+m, jc:jc+n] takes in one packed block of k; a job is one panel of A against one L2 block of B."""
+    long = (kb + tile.group - 1) // tile.group
+    panels = (m + tile.mr - 1) // tile.mr
+    end = begin + panels * ((n + f[BLOCK] - 1) // f[BLOCK])
+    if job < end:
+        wait(f, FINISHED, begin)
+    alpha, beta = peek(tile, f[SCALARS]), peek(tile, f[SCALARS] + tile.size_t)
+    square = scratch(SQUARE)  # a chain that ends through memory and needs no room of its own
+    stop = MEMORY
+    if first and last:
+        stop = ending(f[CSC], x, f[CSX], alpha)
+    if not ends:
+        stop = PARTIAL
+    in_registers = stop == PLAIN or stop == REGISTERS
+    width = min(f[N], f[NC])  # of a plane
+    while job < end:
+        i, j0 = (job - begin) % panels * tile.mr, (job - begin) // panels * f[BLOCK]
+        h, apanel = min(tile.mr, m - i), f[ROOM] + i * long * tile.step
+        if f[FUSED] != 0:
+            apanel = f[ROOM] + task * tile.mr * long * tile.step
+            pack_a(tile, a + i * f[RSA] * tile.size_a, f[RSA], f[CSA], h, kb, apanel)
+        for j in range(j0, min(j0 + f[BLOCK], n), tile.nr):  # the A panel stays in L1, B's block in L2
+            w, bpanel = min(tile.nr, n - j), f[ROOM] + f[BPANELS] + j * (long + tile.head) * tile.step
+            cij = c + (i * f[RSC] + j * f[CSC]) * tile.size_c
+            xij = x + (i * f[RSX] + j * f[CSX]) * tile.size_c if x != 0 else 0
+            part, rsp = square, tile.nr
+            if f[PART] > 0:
+                part, rsp = f[ROOM] + f[PART] + (i * width + j) * tile.size_t, width
+            elif f[PART] == 0:
+                part, rsp = cij, f[RSC]
+            code, to, rst = PARTIAL, part, rsp
+            if in_registers:
+                code, to, rst = stop, cij, f[RSC]
+            ukernel_packed(tile, h, apanel, 1, tile.mr, bpanel, tile.nr, long, part, rsp, to, rst, w, not starts, code,
+                    xij, f[RSX], alpha, beta)  # fmt: skip
+            if stop == MEMORY:
+                total, rst = cij, f[RSC]
+                if f[TOTAL] > 0:
+                    total, rst = f[ROOM] + f[TOTAL] + (i * width + j) * tile.size_t, width
+                finish(tile, h, w, part, rsp, total, rst, first, last, cij, f[RSC], f[CSC],
+                       xij, f[RSX], f[CSX], alpha, beta)  # fmt: skip
+        arrive(f, FINISHED)
+        job = take(f, NEXT)
+    return end, job
+
+
+@functools.cache
+def _loops(tile) -> int:
+    """The outer loops over the blocks FROM to TO, for one thread: void(words, task)."""
+
+    def work(f, task):
+        job, begin, block = take(f, NEXT), 0, 0
+        for jc in range(0, f[N], f[NC]):
+            n = min(f[NC], f[N] - jc)
+            for ic in range(0, f[M], f[MC]):
+                m = min(f[MC], f[M] - ic)
+                c = f[C] + (ic * f[RSC] + jc * f[CSC]) * tile.size_c  # C[ic:ic+mc, jc:jc+nc]
+                x = f[X] + (ic * f[RSX] + jc * f[CSX]) * tile.size_c if f[X] != 0 else 0
+                for segment in range(0, f[K], SEGMENT):
+                    length = min(SEGMENT, f[K] - segment)
+                    cuts = (length + f[KC] - 1) // f[KC]
+                    step = _up((length + cuts - 1) // cuts, tile.group)  # even pieces
+                    for p in range(0, length, step):
+                        if f[FROM] <= block < f[TO]:  # A[ic:ic+mc, p:p+kb] @ B[p:p+kb, jc:jc+nc]
+                            kb = min(step, length - p)
+                            a = f[A] + (ic * f[RSA] + (segment + p) * f[CSA]) * tile.size_a
+                            b = f[B] + ((segment + p) * f[RSB] + jc * f[CSB]) * tile.size_b
+                            begin, job = _pack(tile, f, a, b, m, n, kb, begin, job)
+                            begin, job = _multiply(tile, f, task, a, c, x, m, n, kb, p == 0, p + step >= length,
+                                segment == 0, segment + length == f[K], begin, job)  # fmt: skip
+                        block += 1
+
+    return compiled(work, "void(CPointer(int64), int64)", f"gemm_loops_{tile}")
+
+
+def packed(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, trusted: bool = True) -> int:
+    """out = alpha * a @ b + beta * x, x given by its id or 0: DONE, or, where arrays not trusted are unusual, DECLINED
+    with nothing done."""
+    if out.strides[1] != out.itemsize and out.strides[0] == out.itemsize:
+        kind = kind.swapped()
+    scalars = np.array([alpha, beta], kind.chain)
+    f = array("q", _template(tiles, kind, workers))
+    at = f.buffer_info()[0]
+    f[TRUSTED], f[READS], f[SCALARS] = trusted, beta != 0, scalars.ctypes.data
+    if _prepare()(id(out), x, id(a), id(b), at) == DECLINED:
+        return DECLINED
+    room = _borrow(f[NEED])
+    f[ROOM] = -(-room.ctypes.data // 64) * 64
+    loops = _loops(tiles.tile(kind))
+    each = max(1, LAUNCH * f[BLOCKS] // (f[M] * f[N] * f[K]))
+    for block in range(0, f[BLOCKS], each):  # Ctrl-C works between launches
+        f[NEXT], f[FINISHED], f[FROM], f[TO] = 0, 0, block, block + each
+        threads.launch(loops, at, workers)
+    if room.size <= 64 << 20 and not _rooms:
+        _rooms.append(room)
+    return DONE
+
+
+def _borrow(size: int) -> np.ndarray:
+    """Memory for `size` bytes from a cache line on. Rooms up to 64 MiB are kept for the next call: a fresh one would
+    cost a page fault every 4 KiB, a tenth of the time at n = 512."""
     try:
-        buffer = _rooms.pop()
+        room = _rooms.pop()
     except IndexError:
-        buffer = None
-    if buffer is None or buffer.size < size + 64:
-        buffer = np.empty(size + 64, np.uint8)
-    try:
-        yield -(-buffer.ctypes.data // 64) * 64
-    finally:
-        if buffer.size <= 64 << 20 and not _rooms:
-            _rooms.append(buffer)
+        return np.empty(size + 64, np.uint8)
+    return room if room.size >= size + 64 else np.empty(size + 64, np.uint8)
 
 
 _rooms: list[np.ndarray] = []

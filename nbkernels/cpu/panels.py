@@ -173,16 +173,14 @@ def _head(typing, tile, panel, steps):
 
 
 @jit(inline="always")
-def pack_a(tile, source, along, down, width, kb, target):
-    """A panel of A: `width` <= mr valid rows, kb steps; addresses in bytes, strides in elements."""
+def _convert_a(tile, source, along, down, width, kb, target):
     for first in range(0, tile.mr, tile.lanes):
         start, place = source + first * along * tile.size_a, target + first * tile.itemsize
         _pack_a(tile, start, along, down, kb, place, tile.mr, width - first, tile.mr - first)
 
 
 @jit(inline="always")
-def pack_b(tile, source, along, down, width, kb, target):
-    """A panel of B: `width` <= nr valid columns, kb steps, after its head where the kind has one."""
+def _convert_b(tile, source, along, down, width, kb, target):
     body = target + tile.head * tile.nr * tile.itemsize
     for first in range(0, tile.nr, tile.lanes):
         start, place = source + first * along * tile.size_b, body + first * tile.itemsize
@@ -190,14 +188,27 @@ def pack_b(tile, source, along, down, width, kb, target):
     _head(tile, target, (kb + tile.group - 1) // tile.group)
 
 
-def pack_panel(tile, source, along, down, width, kb, target):
-    """A panel of A, converted if its kind asks for it."""
+def pack_a(tile, source, along, down, width, kb, target):
+    """A panel of A: `width` <= mr valid rows, kb steps; addresses in bytes, strides in elements."""
 
 
-@overload(pack_panel, inline="always")
-def _pack_panel(tile, source, along, down, width, kb, target):
-    if not tile.tile.kind.same:
-        return lambda tile, source, along, down, width, kb, target: pack_a(tile, source, along, down, width, kb, target)
-    return lambda tile, source, along, down, width, kb, target: pack(
-        tile, source, along, down, width, kb, target, tile.mr
-    )
+def pack_b(tile, source, along, down, width, kb, target):
+    """A panel of B: `width` <= nr valid columns, kb steps, after its head where the kind has one."""
+
+
+@overload(pack_a, inline="always")
+def _pack_panel_a(tile, source, along, down, width, kb, target):
+    if tile.tile.kind.same:
+        return lambda tile, source, along, down, width, kb, target: pack(
+            tile, source, along, down, width, kb, target, tile.mr
+        )
+    return lambda tile, source, along, down, width, kb, target: _convert_a(tile, source, along, down, width, kb, target)
+
+
+@overload(pack_b, inline="always")
+def _pack_panel_b(tile, source, along, down, width, kb, target):
+    if tile.tile.kind.same:
+        return lambda tile, source, along, down, width, kb, target: pack(
+            tile, source, along, down, width, kb, target, tile.nr
+        )
+    return lambda tile, source, along, down, width, kb, target: _convert_b(tile, source, along, down, width, kb, target)

@@ -85,6 +85,34 @@ def distinct(m, rs, n, cs, size):
     return min(rs, cs) >= size and (rs >= n * cs or cs >= m * rs)
 
 
+@jit(inline="always")
+def unusual(out, x, a, b, size):
+    """Whether arrays, by their ids, are anything but a product's operands of one dtype, sound and apart from out."""
+    if ndim(out) != 2 or ndim(a) != 2 or ndim(b) != 2 or descr(b) != descr(a) or descr(out) != descr(a):
+        return True
+    m, n, k, rsc, csc = shape(a, 0), shape(b, 1), shape(a, 1), stride(out, 0), stride(out, 1)
+    if shape(b, 0) != k or shape(out, 0) != m or shape(out, 1) != n or min(m, n, k) < 1:
+        return True
+    if flags(out) & WRITEABLE == 0 or not (apart(out, a, size) and apart(out, b, size)):
+        return True
+    if not distinct(m, abs(rsc), n, abs(csc), size):
+        return True
+    steps = rsc | csc | stride(a, 0) | stride(a, 1) | stride(b, 0) | stride(b, 1)
+    if x != 0:
+        if descr(x) != descr(a) or ndim(x) > 2:
+            return True
+        rows = shape(x, 0) if ndim(x) == 2 else 1
+        columns = shape(x, ndim(x) - 1) if ndim(x) > 0 else 1
+        if (rows != 1 and rows != m) or (columns != 1 and columns != n):
+            return True
+        rsx = stride(x, 0) if rows > 1 else 0
+        csx = stride(x, ndim(x) - 1) if columns > 1 else 0
+        steps |= rsx | csx
+        if not (data(x) == data(out) and rsx == rsc and csx == csc) and not apart(out, x, size):
+            return True
+    return steps & (size - 1) != 0
+
+
 @functools.cache
 def small_entry(tile):
     """The call from Python for small products: checks what it can, declines what is unusual, keeps the GIL."""
@@ -92,36 +120,18 @@ def small_entry(tile):
 
     def run(out, x, a, b, beta, alpha):
         limit, x = SERIAL if x & SERIALLY else SMALL, x & ~SERIALLY
-        if ndim(out) != 2 or ndim(a) != 2 or ndim(b) != 2 or descr(b) != descr(a) or descr(out) != descr(a):
+        if unusual(out, x, a, b, size) or alpha == 0:
             return DECLINED
         m, n, k = shape(a, 0), shape(b, 1), shape(a, 1)
-        if shape(b, 0) != k or shape(out, 0) != m or shape(out, 1) != n or min(m, n, k) < 1 or alpha == 0:
-            return DECLINED
-        if flags(out) & WRITEABLE == 0 or not (apart(out, a, size) and apart(out, b, size)):
-            return DECLINED
         if k > longest or m > limit or n > limit or m * n * k > limit:
             return LARGE
         c, rsc, csc = data(out), stride(out, 0), stride(out, 1)
-        if not distinct(m, abs(rsc), n, abs(csc), size):
-            return DECLINED
         pa, rsa, csa, pb, rsb, csb = data(a), stride(a, 0), stride(a, 1), data(b), stride(b, 0), stride(b, 1)
         px, rsx, csx = 0, 0, 0
-        if x != 0:
-            if descr(x) != descr(a) or ndim(x) > 2:
-                return DECLINED
-            rows = shape(x, 0) if ndim(x) == 2 else 1
-            columns = shape(x, ndim(x) - 1) if ndim(x) > 0 else 1
-            if (rows != 1 and rows != m) or (columns != 1 and columns != n):
-                return DECLINED
-            if beta != 0:
-                px = data(x)
-                rsx = stride(x, 0) if rows > 1 else 0
-                csx = stride(x, ndim(x) - 1) if columns > 1 else 0
-                same = px == c and rsx == rsc and csx == csc
-                if not same and not apart(out, x, size):
-                    return DECLINED
-        if (rsc | csc | rsa | csa | rsb | csb | rsx | csx) & (size - 1) != 0:
-            return DECLINED
+        if x != 0 and beta != 0:
+            px, last = data(x), ndim(x) - 1
+            rsx = stride(x, 0) if last > 0 and shape(x, 0) > 1 else 0
+            csx = stride(x, last) if last >= 0 and shape(x, last) > 1 else 0
         rsc, csc, rsx, csx = rsc // size, csc // size, rsx // size, csx // size
         rsa, csa, rsb, csb = rsa // size, csa // size, rsb // size, csb // size
         if rsc == 1 and (csc != 1 or n == 1):  # C' = B' A': the same numbers, stored along the contiguous side

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
 from .vector import ELEMENT, I64, SIZE, VOID
+
+_WORDS = types.CPointer(types.int64)
+SPINS = 1 << 14  # looks at a word, about 10 us of them, before the thread gives its core away
 
 
 @intrinsic
@@ -78,13 +83,62 @@ def static(typing, size):
 
 
 @intrinsic
-def take(typing, counter):
-    """counter[0]++ seen by all threads; the value before."""
+def pointer(typing, address):
+    """The int64 words at `address`."""
 
     def emit(context, builder, signature, args):
-        return builder.atomic_rmw("add", args[0], I64(1), "monotonic")
+        return builder.inttoptr(args[0], I64.as_pointer())
 
-    return types.int64(types.CPointer(types.int64)), emit
+    return _WORDS(types.int64), emit
+
+
+@intrinsic
+def take(typing, words, index):
+    """words[index]++ seen by all threads; the value before."""
+
+    def emit(context, builder, signature, args):
+        return builder.atomic_rmw("add", builder.gep(args[0], [args[1]]), I64(1), "monotonic")
+
+    return types.int64(_WORDS, types.int64), emit
+
+
+@intrinsic
+def arrive(typing, words, index):
+    """words[index]++, after all that this thread has written before."""
+
+    def emit(context, builder, signature, args):
+        builder.atomic_rmw("add", builder.gep(args[0], [args[1]]), I64(1), "release")
+        return context.get_dummy_value()
+
+    return types.void(_WORDS, types.int64), emit
+
+
+@intrinsic
+def wait(typing, words, index, value):
+    """Until words[index] >= value: what other threads wrote before they arrived is then seen."""
+
+    def emit(context, builder, signature, args):
+        word, spins = builder.gep(args[0], [args[1]]), cgutils.alloca_once_value(builder, I64(0))
+        again, done = builder.append_basic_block("wait"), builder.append_basic_block("seen")
+        builder.branch(again)
+        builder.position_at_end(again)
+        seen = builder.icmp_signed(">=", builder.load_atomic(word, "acquire", 8), args[2])
+        spun = builder.add(builder.load(spins), I64(1))
+        builder.store(spun, spins)
+        with builder.if_then(builder.icmp_signed("==", builder.and_(spun, I64(SPINS - 1)), I64(0)), likely=False):
+            _pass(builder)
+        builder.cbranch(seen, done, again)
+        builder.position_at_end(done)
+        return context.get_dummy_value()
+
+    return types.void(_WORDS, types.int64, types.int64), emit
+
+
+def _pass(builder):
+    """Let another thread run: the one waited for may have no core."""
+    if sys.platform != "win32":
+        kind = ir.FunctionType(ir.IntType(32), [])
+        builder.call(cgutils.get_or_insert_function(builder.module, kind, "sched_yield"), [])
 
 
 @intrinsic
