@@ -15,13 +15,13 @@ from array import array
 
 import numpy as np
 
-from ..jit.address import arrive, peek, pointer, scratch, take, wait
+from ..jit.address import arrive, invoke, peek, pointer, scratch, take, wait
 from ..jit.cache import compiled, entry, jit
 from ..jit.kind import Kind
 from ..jit.ndarray import data, ndim, shape, stride
 from ..jit.tile import Tile
 from . import threads
-from .finish import MEMORY, PARTIAL, PLAIN, REGISTERS, ending, finish
+from .finish import MEMORY, PARTIAL, ending, finish
 from .pack import pack_rows_a, pack_rows_b
 from .panels import pack_a, pack_b
 from .small import DECLINED, DONE, SQUARE, unusual
@@ -31,9 +31,9 @@ from .ukernel import ukernel_packed
 # What the loops read: int64 words. NEXT and FINISHED, which threads contend for, have a cache line each. The first row
 # comes with the tiles, the second from `prepare`.
 NEXT, FINISHED = 0, 8
-(MR, NR, KC, NB, MC, NC, GROUP, STEP, HEAD, SIZE_A, SIZE_B, SIZE_C, SIZE_T, DIRECT, ROWWISE, WORKERS, SCALARS, READS,
- TRUSTED, A, RSA, CSA, B, RSB, CSB, C, RSC, CSC, X, RSX, CSX, M, N, K, BLOCK, FUSED, BPANELS, PART, TOTAL, NEED, BLOCKS,
- ROOM, FROM, TO) = range(16, 60)  # fmt: skip
+(PACK, MULTIPLY, MR, NR, KC, NB, MC, NC, GROUP, STEP, HEAD, SIZE_A, SIZE_B, SIZE_C, SIZE_T, DIRECT, ROWWISE, WORKERS,
+ SCALARS, UNIT, READS, TRUSTED, A, RSA, CSA, B, RSB, CSB, C, RSC, CSC, X, RSX, CSX, M, N, K, BLOCK, FUSED, BPANELS, PART,
+ TOTAL, NEED, BLOCKS, ROOM, FROM, TO, SELF) = range(16, 64)  # fmt: skip
 WORDS = 64
 ROWS = 16  # steps of k that a job copies into panels: work enough for its overhead, jobs enough for many threads
 # Multiplications in one launch, which Ctrl-C cannot interrupt: about a second of one thread.
@@ -82,6 +82,7 @@ def _template(tiles: Tiles, kind: Kind, workers: int) -> bytes:
         MR: tiles.mr, NR: tiles.nr, KC: tiles.kc, NB: tiles.nb, MC: tiles.mc, NC: tiles.nc, WORKERS: workers,
         GROUP: tile.group, STEP: tile.step, HEAD: tile.head, SIZE_A: tile.size_a, SIZE_B: tile.size_b,
         SIZE_C: tile.size_c, SIZE_T: tile.size_t, DIRECT: kind.direct, ROWWISE: kind.same,
+        PACK: _pack_kernel(tile), MULTIPLY: _multiply_kernel(tile),
     }.items():  # fmt: skip
         words[word] = value
     return words.tobytes()
@@ -137,92 +138,117 @@ def _prepare():
     return entry(run, "int64(int64, int64, int64, int64, int64)", "gemm_prepare")
 
 
+@functools.cache
+def _pack_kernel(tile) -> int:
+    """void(what, source, along, down, width, kb, target): a panel or, of operands that lie as panels do, some rows."""
+
+    def pack(what, source, along, down, width, kb, target):
+        if what == A:
+            pack_a(tile, source, along, down, width, kb, target)
+        elif what == B:
+            pack_b(tile, source, along, down, width, kb, target)
+        elif what == RSA:  # `along` is the number of steps
+            pack_rows_a(tile, source, down, width, along, target, kb)
+        else:
+            pack_rows_b(tile, source, down, width, along, target, kb)
+
+    return compiled(pack, f"void({', '.join(['int64'] * 7)})", f"gemm_pack_{tile}")
+
+
+@functools.cache
+def _multiply_kernel(tile) -> int:
+    """A tile of C and how it ends: void(...), all arguments int64."""
+
+    def multiply(h, w, a, b, words, starts, stop, first, last, part, rsp, to, rst, total, rstt, c, x, f):
+        f = pointer(f)
+        alpha, beta = peek(tile, f[SCALARS]), peek(tile, f[SCALARS] + tile.size_t)
+        code = PARTIAL if stop == MEMORY else stop
+        ukernel_packed(tile, h, a, 1, tile.mr, b, tile.nr, words, part, rsp, to, rst, w, not starts, code,
+                x, f[RSX], alpha, beta)  # fmt: skip
+        if stop == MEMORY:
+            finish(tile, h, w, part, rsp, total, rstt, first != 0, last != 0, c, f[RSC], f[CSC], x, f[RSX], f[CSX],
+                   alpha, beta)  # fmt: skip
+
+    return compiled(multiply, f"void({', '.join(['int64'] * 18)})", f"gemm_multiply_{tile}")
+
+
 @jit(inline="always")
-def _pack(tile, f, a, b, m, n, kb, begin, job):
+def _pack(f, a, b, m, n, kb, begin, job):
     """A[ic:ic+m, p:p+kb] and B[p:p+kb, jc:jc+n] into panels; a job is a panel, or ROWS steps of k if these are rows.
 
     Jobs from `begin` on; the last one's follower, and this thread's next job.
     """
-    long = (kb + tile.group - 1) // tile.group  # words of a panel
+    words = (kb + f[GROUP] - 1) // f[GROUP]  # of a panel, for each of its rows
     arows, brows = f[ROWWISE] != 0 and f[RSA] == 1, f[ROWWISE] != 0 and f[CSB] == 1
     strips = (kb + ROWS - 1) // ROWS
-    ajobs = 0 if f[FUSED] != 0 else strips if arows else (m + tile.mr - 1) // tile.mr
-    end = begin + ajobs + (strips if brows else (n + tile.nr - 1) // tile.nr)
+    ajobs = 0 if f[FUSED] != 0 else strips if arows else (m + f[MR] - 1) // f[MR]
+    end = begin + ajobs + (strips if brows else (n + f[NR] - 1) // f[NR])
     if job < end:
         wait(f, FINISHED, begin)
     while job < end:
-        i = job - begin
+        i, target = job - begin, f[ROOM]
         if i < ajobs and arows:
             p = i * ROWS  # A[:, p:p+ROWS]
-            target = f[ROOM] + p * tile.mr * tile.step
-            pack_rows_a(tile, a + p * f[CSA] * tile.size_a, f[CSA], m, min(ROWS, kb - p), target, kb)
+            source, target = a + p * f[CSA] * f[SIZE_A], target + p * f[MR] * f[STEP]
+            invoke(f[PACK], (RSA, source, min(ROWS, kb - p), f[CSA], m, kb, target))
         elif i < ajobs:
-            i *= tile.mr  # A[i:i+mr, :]
-            target = f[ROOM] + i * long * tile.step
-            pack_a(tile, a + i * f[RSA] * tile.size_a, f[RSA], f[CSA], min(tile.mr, m - i), kb, target)
+            i *= f[MR]  # A[i:i+mr, :]
+            source, target = a + i * f[RSA] * f[SIZE_A], target + i * words * f[STEP]
+            invoke(f[PACK], (A, source, f[RSA], f[CSA], min(f[MR], m - i), kb, target))
         elif brows:
             p = (i - ajobs) * ROWS  # B[p:p+ROWS, :]
-            target = f[ROOM] + f[BPANELS] + p * tile.nr * tile.step
-            pack_rows_b(tile, b + p * f[RSB] * tile.size_b, f[RSB], n, min(ROWS, kb - p), target, kb)
+            source, target = b + p * f[RSB] * f[SIZE_B], target + f[BPANELS] + p * f[NR] * f[STEP]
+            invoke(f[PACK], (RSB, source, min(ROWS, kb - p), f[RSB], n, kb, target))
         else:
-            j = (i - ajobs) * tile.nr  # B[:, j:j+nr]
-            target = f[ROOM] + f[BPANELS] + j * (long + tile.head) * tile.step
-            pack_b(tile, b + j * f[CSB] * tile.size_b, f[CSB], f[RSB], min(tile.nr, n - j), kb, target)
+            j = (i - ajobs) * f[NR]  # B[:, j:j+nr]
+            source, target = b + j * f[CSB] * f[SIZE_B], target + f[BPANELS] + j * (words + f[HEAD]) * f[STEP]
+            invoke(f[PACK], (B, source, f[CSB], f[RSB], min(f[NR], n - j), kb, target))
         arrive(f, FINISHED)
         job = take(f, NEXT)
     return end, job
 
 
 @jit(inline="always")
-def _multiply(tile, f, task, a, c, x, m, n, kb, starts, ends, first, last, begin, job):
+def _multiply(f, task, a, c, x, m, n, kb, starts, ends, first, last, begin, job):
     """C[ic:ic+m, jc:jc+n] takes in one packed block of k; a job is one panel of A against one L2 block of B."""
-    long = (kb + tile.group - 1) // tile.group
-    panels = (m + tile.mr - 1) // tile.mr
+    words = (kb + f[GROUP] - 1) // f[GROUP]
+    panels = (m + f[MR] - 1) // f[MR]
     end = begin + panels * ((n + f[BLOCK] - 1) // f[BLOCK])
     if job < end:
         wait(f, FINISHED, begin)
-    alpha, beta = peek(tile, f[SCALARS]), peek(tile, f[SCALARS] + tile.size_t)
     square = scratch(SQUARE)  # a chain that ends through memory and needs no room of its own
-    stop = MEMORY
-    if first and last:
-        stop = ending(f[CSC], x, f[CSX], alpha)
-    if not ends:
-        stop = PARTIAL
-    in_registers = stop == PLAIN or stop == REGISTERS
+    stop = PARTIAL
+    if ends:
+        stop = ending(f[CSC], x, f[CSX], f[UNIT]) if first and last else MEMORY
     width = min(f[N], f[NC])  # of a plane
     while job < end:
-        i, j0 = (job - begin) % panels * tile.mr, (job - begin) // panels * f[BLOCK]
-        h, apanel = min(tile.mr, m - i), f[ROOM] + i * long * tile.step
+        i, j0 = (job - begin) % panels * f[MR], (job - begin) // panels * f[BLOCK]
+        h, apanel = min(f[MR], m - i), f[ROOM] + i * words * f[STEP]
         if f[FUSED] != 0:
-            apanel = f[ROOM] + task * tile.mr * long * tile.step
-            pack_a(tile, a + i * f[RSA] * tile.size_a, f[RSA], f[CSA], h, kb, apanel)
-        for j in range(j0, min(j0 + f[BLOCK], n), tile.nr):  # the A panel stays in L1, B's block in L2
-            w, bpanel = min(tile.nr, n - j), f[ROOM] + f[BPANELS] + j * (long + tile.head) * tile.step
-            cij = c + (i * f[RSC] + j * f[CSC]) * tile.size_c
-            xij = x + (i * f[RSX] + j * f[CSX]) * tile.size_c if x != 0 else 0
-            part, rsp = square, tile.nr
+            apanel = f[ROOM] + task * f[MR] * words * f[STEP]
+            invoke(f[PACK], (A, a + i * f[RSA] * f[SIZE_A], f[RSA], f[CSA], h, kb, apanel))
+        for j in range(j0, min(j0 + f[BLOCK], n), f[NR]):  # the A panel stays in L1, B's block in L2
+            w, bpanel = min(f[NR], n - j), f[ROOM] + f[BPANELS] + j * (words + f[HEAD]) * f[STEP]
+            cij = c + (i * f[RSC] + j * f[CSC]) * f[SIZE_C]
+            xij = x + (i * f[RSX] + j * f[CSX]) * f[SIZE_C] if x != 0 else 0
+            part, rsp, total, rstt = square, f[NR], cij, f[RSC]
             if f[PART] > 0:
-                part, rsp = f[ROOM] + f[PART] + (i * width + j) * tile.size_t, width
+                part, rsp = f[ROOM] + f[PART] + (i * width + j) * f[SIZE_T], width
             elif f[PART] == 0:
                 part, rsp = cij, f[RSC]
-            code, to, rst = PARTIAL, part, rsp
-            if in_registers:
-                code, to, rst = stop, cij, f[RSC]
-            ukernel_packed(tile, h, apanel, 1, tile.mr, bpanel, tile.nr, long, part, rsp, to, rst, w, not starts, code,
-                    xij, f[RSX], alpha, beta)  # fmt: skip
-            if stop == MEMORY:
-                total, rst = cij, f[RSC]
-                if f[TOTAL] > 0:
-                    total, rst = f[ROOM] + f[TOTAL] + (i * width + j) * tile.size_t, width
-                finish(tile, h, w, part, rsp, total, rst, first, last, cij, f[RSC], f[CSC],
-                       xij, f[RSX], f[CSX], alpha, beta)  # fmt: skip
+            if f[TOTAL] > 0:
+                total, rstt = f[ROOM] + f[TOTAL] + (i * width + j) * f[SIZE_T], width
+            registers = stop != PARTIAL and stop != MEMORY
+            to, rst = (cij, f[RSC]) if registers else (part, rsp)
+            invoke(f[MULTIPLY], (h, w, apanel, bpanel, words, starts, stop, first, last, part, rsp, to, rst, total, rstt,
+                   cij, xij, f[SELF]))  # fmt: skip
         arrive(f, FINISHED)
         job = take(f, NEXT)
     return end, job
 
 
 @functools.cache
-def _loops(tile) -> int:
+def _loops() -> int:
     """The outer loops over the blocks FROM to TO, for one thread: void(words, task)."""
 
     def work(f, task):
@@ -231,23 +257,23 @@ def _loops(tile) -> int:
             n = min(f[NC], f[N] - jc)
             for ic in range(0, f[M], f[MC]):
                 m = min(f[MC], f[M] - ic)
-                c = f[C] + (ic * f[RSC] + jc * f[CSC]) * tile.size_c  # C[ic:ic+mc, jc:jc+nc]
-                x = f[X] + (ic * f[RSX] + jc * f[CSX]) * tile.size_c if f[X] != 0 else 0
+                c = f[C] + (ic * f[RSC] + jc * f[CSC]) * f[SIZE_C]  # C[ic:ic+mc, jc:jc+nc]
+                x = f[X] + (ic * f[RSX] + jc * f[CSX]) * f[SIZE_C] if f[X] != 0 else 0
                 for segment in range(0, f[K], SEGMENT):
                     length = min(SEGMENT, f[K] - segment)
                     cuts = (length + f[KC] - 1) // f[KC]
-                    step = _up((length + cuts - 1) // cuts, tile.group)  # even pieces
+                    step = _up((length + cuts - 1) // cuts, f[GROUP])  # even pieces
                     for p in range(0, length, step):
                         if f[FROM] <= block < f[TO]:  # A[ic:ic+mc, p:p+kb] @ B[p:p+kb, jc:jc+nc]
                             kb = min(step, length - p)
-                            a = f[A] + (ic * f[RSA] + (segment + p) * f[CSA]) * tile.size_a
-                            b = f[B] + ((segment + p) * f[RSB] + jc * f[CSB]) * tile.size_b
-                            begin, job = _pack(tile, f, a, b, m, n, kb, begin, job)
-                            begin, job = _multiply(tile, f, task, a, c, x, m, n, kb, p == 0, p + step >= length,
+                            a = f[A] + (ic * f[RSA] + (segment + p) * f[CSA]) * f[SIZE_A]
+                            b = f[B] + ((segment + p) * f[RSB] + jc * f[CSB]) * f[SIZE_B]
+                            begin, job = _pack(f, a, b, m, n, kb, begin, job)
+                            begin, job = _multiply(f, task, a, c, x, m, n, kb, p == 0, p + step >= length,
                                 segment == 0, segment + length == f[K], begin, job)  # fmt: skip
                         block += 1
 
-    return compiled(work, "void(CPointer(int64), int64)", f"gemm_loops_{tile}")
+    return compiled(work, "void(CPointer(int64), int64)", "gemm_loops")
 
 
 def packed(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, trusted: bool = True) -> int:
@@ -258,12 +284,12 @@ def packed(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, tr
     scalars = np.array([alpha, beta], kind.chain)
     f = array("q", _template(tiles, kind, workers))
     at = f.buffer_info()[0]
-    f[TRUSTED], f[READS], f[SCALARS] = trusted, beta != 0, scalars.ctypes.data
+    f[SELF], f[TRUSTED], f[READS], f[UNIT], f[SCALARS] = at, trusted, beta != 0, alpha == 1, scalars.ctypes.data
     if _prepare()(id(out), x, id(a), id(b), at) == DECLINED:
         return DECLINED
     room = _borrow(f[NEED])
     f[ROOM] = -(-room.ctypes.data // 64) * 64
-    loops = _loops(tiles.tile(kind))
+    loops = _loops()
     each = max(1, LAUNCH * f[BLOCKS] // (f[M] * f[N] * f[K]))
     for block in range(0, f[BLOCKS], each):  # Ctrl-C works between launches
         f[NEXT], f[FINISHED], f[FROM], f[TO] = 0, 0, block, block + each

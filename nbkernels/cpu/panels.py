@@ -10,7 +10,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
-from ..jit.cache import jit
+from ..jit.cache import OPTIONS, jit
 from ..jit.chain import Chain
 from ..jit.vector import ELEMENT, I64, VOID, loop
 from .pack import pack
@@ -196,7 +196,7 @@ def pack_b(tile, source, along, down, width, kb, target):
     """A panel of B: `width` <= nr valid columns, kb steps, after its head where the kind has one."""
 
 
-@overload(pack_a, inline="always")
+@overload(pack_a, jit_options=OPTIONS)
 def _pack_panel_a(tile, source, along, down, width, kb, target):
     if tile.tile.kind.same:
         return lambda tile, source, along, down, width, kb, target: pack(
@@ -205,7 +205,7 @@ def _pack_panel_a(tile, source, along, down, width, kb, target):
     return lambda tile, source, along, down, width, kb, target: _convert_a(tile, source, along, down, width, kb, target)
 
 
-@overload(pack_b, inline="always")
+@overload(pack_b, jit_options=OPTIONS)
 def _pack_panel_b(tile, source, along, down, width, kb, target):
     if tile.tile.kind.same:
         return lambda tile, source, along, down, width, kb, target: pack(

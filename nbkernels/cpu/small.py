@@ -33,7 +33,7 @@ def one_block(tile, room, m, n, k, a, rsa, csa, b, rsb, csb, c, rsc, csc, x, rsx
     bytes at `room`, if it is not 0."""
     size, panel = tile.itemsize, scratch(PANEL)
     square = scratch(SQUARE)  # a tile of C, for endings through memory
-    stop = ending(csc, x, csx, alpha)
+    stop = ending(csc, x, csx, alpha == 1)
     tiles = (m + tile.mr - 1) // tile.mr
     # Up to five panels of B the detour costs more than it saves.
     packed = csa != 1 and n > 5 * tile.nr and room != 0 and tiles * tile.mr * k * size <= ROOM

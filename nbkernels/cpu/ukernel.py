@@ -22,6 +22,7 @@ from ..jit.vector import ELEMENT, I64, VOID, loop
 
 # Rows of B to run ahead with prefetch: 8 rows of 128 bytes cover the L2 latency of ~15 cycles at 12 cycles a row.
 AHEAD = 8
+LINE = 64  # bytes of a cache line
 # name and kind of the arguments: address of w words, t chains, c elements of C; i integer; s a chain's dtype
 ARGUMENTS = "a:w rsa:i csa:i b:w rsb:i kb:i t:t rst:i c:c rsc:i width:i start:i stop:i x:c rsx:i alpha:s beta:s"
 SPEC = [item.split(":") for item in ARGUMENTS.split()]
@@ -106,6 +107,9 @@ def _define(module: ir.Module, tile, mr: int, nv: int, packed: bool) -> ir.Funct
                 following = words.at(arg["to"], builder.mul(arg["rsto"], row))
                 for j in range(nv, 2 * nv):
                     words.prefetch(words.at(following, j * tile.lanes))
+                ahead = words.at(a, builder.mul(arg["kb"], arg["csa"]))  # and the next panel of A comes to L2
+                for q in range(0, steps * tile.mr * tile.step, LINE):
+                    words.prefetch(words.at(ahead, q // tile.itemsize), level=2)
             for _ in range(steps):
                 words.prefetch(words.at(b, builder.mul(arg["rsb"], I64(AHEAD))))
                 chains = step(a, b, chains)

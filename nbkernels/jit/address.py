@@ -151,3 +151,20 @@ def call(typing, address, context_pointer, task):
         return context.get_dummy_value()
 
     return types.void(*[types.int64] * 3), emit
+
+
+@intrinsic
+def invoke(typing, address, arguments):
+    """Call the C function at `address`, which takes int64 and returns nothing, with a tuple of integers."""
+
+    def emit(context, builder, signature, args):
+        kinds = signature.args[1]
+        values = [
+            context.cast(builder, value, kind, types.int64)
+            for value, kind in zip(cgutils.unpack_tuple(builder, args[1], len(kinds)), kinds)
+        ]
+        kind = ir.FunctionType(VOID, [I64] * len(values))
+        builder.call(builder.inttoptr(args[0], kind.as_pointer()), values)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, arguments), emit

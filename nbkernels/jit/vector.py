@@ -122,10 +122,10 @@ class Lanes:
         where = self.builder.inttoptr(places, pointers)
         return self._call(name, self.type, where, I32(self.align), mask, self.zero)
 
-    def prefetch(self, address, write: bool = False):
-        """Ask for the line at `address`, to stay in L1; never faults."""
+    def prefetch(self, address, write: bool = False, level: int = 1):
+        """Ask for the line at `address` in the cache of that level; never faults."""
         pointer = self.builder.bitcast(address, ir.IntType(8).as_pointer())
-        self._call("llvm.prefetch.p0", VOID, pointer, I32(int(write)), I32(3), I32(1))
+        self._call("llvm.prefetch.p0", VOID, pointer, I32(int(write)), I32(4 - level), I32(1))
 
     def interleave(self, low, high, block: int):
         """Two vectors with every other run of `block` lanes exchanged: the step of a transpose."""
