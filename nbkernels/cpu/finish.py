@@ -69,7 +69,8 @@ def finish(tile, h, w, part, rsp, total, rst, first, last, c, rsc, csc, x, rsx, 
 
 @jit(inline="always")
 def ending(csc, x, csx, unit):
-    """How a finished chain becomes C, `unit` saying that alpha is 1: in registers where a row of C (and X) is contiguous, else through memory."""
+    """How a finished chain becomes C: in registers where a row of C (and X) is contiguous, else through memory; `unit`
+    says that alpha is 1."""
     if csc == 1 and x == 0 and unit != 0:
         return PLAIN
     if csc == 1 and x != 0 and csx == 1:

@@ -32,8 +32,8 @@ from .ukernel import ukernel_packed
 # comes with the tiles, the second from `prepare`.
 NEXT, FINISHED = 0, 8
 (PACK, MULTIPLY, MR, NR, KC, NB, MC, NC, GROUP, STEP, HEAD, SIZE_A, SIZE_B, SIZE_C, SIZE_T, DIRECT, ROWWISE, WORKERS,
- SCALARS, UNIT, READS, TRUSTED, A, RSA, CSA, B, RSB, CSB, C, RSC, CSC, X, RSX, CSX, M, N, K, BLOCK, FUSED, BPANELS, PART,
- TOTAL, NEED, BLOCKS, ROOM, FROM, TO, SELF) = range(16, 64)  # fmt: skip
+ SCALARS, UNIT, READS, TRUSTED, A, RSA, CSA, B, RSB, CSB, C, RSC, CSC, X, RSX, CSX, M, N, K, BLOCK, FUSED, BPANELS,
+ PART, TOTAL, NEED, BLOCKS, ROOM, FROM, TO, SELF) = range(16, 64)  # fmt: skip
 WORDS = 64
 ROWS = 16  # steps of k that a job copies into panels: work enough for its overhead, jobs enough for many threads
 # Multiplications in one launch, which Ctrl-C cannot interrupt: about a second of one thread.
@@ -240,8 +240,8 @@ def _multiply(f, task, a, c, x, m, n, kb, starts, ends, first, last, begin, job)
                 total, rstt = f[ROOM] + f[TOTAL] + (i * width + j) * f[SIZE_T], width
             registers = stop != PARTIAL and stop != MEMORY
             to, rst = (cij, f[RSC]) if registers else (part, rsp)
-            invoke(f[MULTIPLY], (h, w, apanel, bpanel, words, starts, stop, first, last, part, rsp, to, rst, total, rstt,
-                   cij, xij, f[SELF]))  # fmt: skip
+            invoke(f[MULTIPLY], (h, w, apanel, bpanel, words, starts, stop, first, last, part, rsp, to, rst,
+                   total, rstt, cij, xij, f[SELF]))  # fmt: skip
         arrive(f, FINISHED)
         job = take(f, NEXT)
     return end, job
