@@ -46,7 +46,7 @@ def _tiny(tile) -> int:
         alpha, beta, panel = peek(tile, f[SCALARS]), peek(tile, f[SCALARS] + size), scratch(PANEL)
         pitch = tile.lanes // 2 if 2 * n <= tile.lanes else tile.lanes if n <= tile.lanes else 2 * tile.lanes
         blocks = (m + HEIGHT - 1) // HEIGHT
-        first = take(f) * f[EACH]
+        first = take(f, 0) * f[EACH]
         while first < f[COUNT]:
             last = min(first + f[EACH], f[COUNT])
             run = last - first if blocks == 1 and csb == 1 else 1  # a matrix is read once: 3 times as fast beyond L3
@@ -61,7 +61,7 @@ def _tiny(tile) -> int:
                     tiny(tile, h, run, k, f[A] + (t * sa + i * rsa) * size, sa, rsa, csa, b, sb, row,
                          f[C] + (t * sc + i * rsc) * size, sc, rsc, x, sx, rsx, n, alpha, beta)  # fmt: skip
                     i += h
-            first = take(f) * f[EACH]
+            first = take(f, 0) * f[EACH]
 
     return compiled(work, "void(CPointer(int64), int64)", f"gemm_tiny_{tile}")
 
@@ -72,14 +72,14 @@ def _small(tile) -> int:
 
     def work(f, task):
         size, alpha, beta = tile.itemsize, peek(tile, f[SCALARS]), peek(tile, f[SCALARS] + tile.itemsize)
-        first = take(f) * f[EACH]
+        first = take(f, 0) * f[EACH]
         while first < f[COUNT]:
             for t in range(first, min(first + f[EACH], f[COUNT])):
                 x = f[X] + t * f[SX] * size if f[X] != 0 else 0
                 one_block(tile, 0, f[M], f[N], f[K], f[A] + t * f[SA] * size, f[RSA], f[CSA], f[B] + t * f[SB] * size,
                           f[RSB], f[CSB], f[C] + t * f[SC] * size, f[RSC], f[CSC], x, f[RSX], f[CSX],
                           alpha, beta)  # fmt: skip
-            first = take(f) * f[EACH]
+            first = take(f, 0) * f[EACH]
 
     return compiled(work, "void(CPointer(int64), int64)", f"gemm_batch_{tile}")
 
