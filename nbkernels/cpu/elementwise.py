@@ -12,90 +12,118 @@ import functools
 import numpy as np
 
 from .. import scalar
+from ..dtypes import COMPARISONS, HALVES, kind, known, resolve, settled
 from ..jit.loops import Loop, address
 from ..strides import broadcast_shapes, distinct, output_strides, plan
 from . import nest
 from .quick import DONE, UNKNOWN, small_entry
 
-FLOATS = ("float32", "float64")
-INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 NO_SCALARS = np.empty(0)
 
 
-def weak(dtype: np.dtype, value: bool | int | float) -> np.dtype:
-    """The dtype in which a Python scalar joins an array of `dtype` (NEP 50): the array's, or its own kind's default."""
-    if isinstance(value, float) and dtype.kind in "biu":
-        return np.dtype(np.float64)
-    if not isinstance(value, bool) and dtype.kind == "b":
-        return np.dtype(np.int64)
-    return dtype
-
-
 @functools.cache
-def computing(op: str, first: np.dtype, second: np.dtype) -> np.dtype:
-    """The dtype that an operation computes in: NumPy's promotion, and float64 for a quotient of integers."""
-    for dtype in (first, second):
-        if not dtype.isnative or dtype.name not in (*FLOATS, *INTEGERS, "bool"):
-            raise TypeError(f"{op}: no loop for dtype {dtype!r} ({first}, {second})")
-    dtype = np.result_type(first, second)
-    if op == "divide" and dtype.kind != "f":
-        return np.dtype(np.float64)
-    if dtype.kind == "b" and op not in scalar.BOOL:
-        raise TypeError(f"{op} is not defined for two bool arrays")
-    return dtype
-
-
-@functools.cache
-def loop(op: str, first: np.dtype, second: np.dtype, out: np.dtype, streamed: bool = False) -> int:
+def loop(
+    op: str,
+    first: np.dtype,
+    second: np.dtype,
+    out: np.dtype,
+    dtype: np.dtype | None = None,
+    casting: str = "same_kind",
+    streamed: bool = False,
+    masked: bool = False,
+) -> int:
     """Address of the compiled loops of an operation over inputs and an output of these dtypes."""
-    dtype = computing(op, first, second)
-    if not out.isnative or not np.can_cast(dtype, out, "same_kind"):
-        raise TypeError(f"{op}: cannot cast the result from {dtype} to {out!r} under casting='same_kind'")
-    function = scalar.BOOL[op] if dtype.kind == "b" else getattr(scalar, op)
-    scalars = int(op.endswith("_scaled"))
-    return address(Loop(function, (first.name, second.name), dtype.name, out.name, scalars, streamed))
+    for given in (first, second, out):
+        if not known(given):
+            raise TypeError(f"{op}: no loop for dtype {given!r}")
+    name = op.removesuffix("_scaled")
+    *inputs, result = resolve(name, first, second, dtype, casting)
+    if not np.can_cast(result, out, casting):
+        raise TypeError(f"{name}: cannot cast the result from {result} to {out!r} under casting={casting!r}")
+    names = tuple(d.name for d in (*inputs, result))
+    return address(
+        Loop(
+            scalar.find(op, inputs[0]),
+            (first.name, second.name),
+            names,
+            out.name,
+            int(op != name),
+            streamed,
+            masked,
+            scalar.find(f"{op}_faults", inputs[0]),
+        )
+    )
 
 
 @functools.lru_cache(maxsize=4096)
-def _nest(op, out_dtype, first_dtype, second_dtype, shapes, strides, fresh) -> nest.Nest:
+def _nest(op, dtypes, shapes, strides, dtype, casting, fresh) -> nest.Nest:
     """The loops of a call, planned and compiled."""
-    itemsizes = (out_dtype.itemsize, first_dtype.itemsize, second_dtype.itemsize)
-    loops = plan(shapes, strides, itemsizes)
-    streamed = not fresh and nest.streamed(loops, out_dtype.itemsize)
-    return nest.Nest(loops, loop(op, first_dtype, second_dtype, out_dtype, streamed), itemsizes)
+    itemsizes = tuple(d.itemsize for d in dtypes)
+    loops, (out, first, second, *mask) = plan(shapes, strides, itemsizes), dtypes
+    streamed = not (fresh or mask) and nest.streamed(loops, out.itemsize)
+    compiled = loop(op, first, second, out, dtype, casting, streamed, bool(mask))
+    return nest.Nest(loops, compiled, itemsizes)
 
 
-def binary(op: str, out, self, other, alpha=1, fresh=False) -> None:
-    """out = op(self, other), or op_scaled(self, other, alpha) for an alpha that is not 1.
+def binary(op: str, out, self, other, alpha=1, where=None, casting=None, dtype=None, fresh=False) -> None:
+    """out = op(self, other), or op_scaled(self, other, alpha) for an alpha that is not 1, where `where` is not False.
 
     `fresh` says that nobody has touched out's memory. The system zeroes such a page at the first store, in the cache:
     streaming stores would wait for it to be written back (16 M f32, one thread: 21 ms against 17).
     """
-    if not isinstance(self, np.ndarray):
-        self = np.asarray(self, weak(other.dtype, self))
-    if not isinstance(other, np.ndarray):
-        other = np.asarray(other, weak(self.dtype, other))
-    scalars = NO_SCALARS
+    casting = casting or "same_kind"
+    self, other, work = _arrays(op, self, other, dtype, casting)
+    scalars, checked = NO_SCALARS, scalar.find(f"{op}_faults", work)
+    if op == "pow" and work.kind == "i":
+        _refuse_negative(other, where)
     if alpha != 1:
         op += "_scaled"
-        scalars = _wrapped(alpha, computing(op, self.dtype, other.dtype))
+        scalars = _wrapped(alpha, work)
     if out.size == 0:
         return
-    if not _run(op, scalars, out, self, other, fresh, apart=False):
-        _run(op, scalars, out, _settled(out, self), _settled(out, other), fresh, apart=True)
+    if checked:
+        scalars = np.zeros(2, np.int64)
+    inputs = (self, other) if where is None else (self, other, np.asarray(where))
+    if not _run(op, scalars, out, inputs, dtype, casting, fresh, apart=False):
+        _run(op, scalars, out, tuple(_settled(out, x) for x in inputs), dtype, casting, fresh, apart=True)
+    if checked and scalars.any():
+        _warn(op, scalars)
 
 
-def _run(op, scalars, out, self, other, fresh, apart):
-    shapes, strides = (out.shape, self.shape, other.shape), (out.strides, self.strides, other.strides)
-    loops = _nest(op, out.dtype, self.dtype, other.dtype, shapes, strides, fresh)
-    return loops.run(scalars, out, self, other, apart)
+def _arrays(op, self, other, dtype, casting):
+    """Both operands as arrays, and the dtype that the first is computed in: Python numbers take what NEP 50 gives."""
+    values = settled(op, self, other), settled(op, other, self)
+    work = resolve(op, *map(kind, values), dtype, casting)
+    self, other = (x if isinstance(x, np.ndarray) else np.asarray(x, d) for x, d in zip(values, work))
+    return self, other, work[0]
+
+
+def _run(op, scalars, out, inputs, dtype, casting, fresh, apart):
+    arrays = (out, *inputs)
+    dtypes, shapes = tuple(x.dtype for x in arrays), tuple(x.shape for x in arrays)
+    loops = _nest(op, dtypes, shapes, tuple(x.strides for x in arrays), dtype, casting, fresh)
+    return loops.run(scalars, out, inputs, apart)
+
+
+def _refuse_negative(exponents, where):
+    """Raise for a negative exponent of integers, before anything is written."""
+    if exponents.size and exponents.min() < 0 and (where is None or np.any(where & (exponents < 0))):
+        raise ValueError("pow: integers to negative integer powers are not allowed")
+
+
+def _warn(op, faults):
+    """NumPy's warning (or what its errstate asks for) of the kinds of faults that were met."""
+    smallest = np.iinfo(np.int64).min
+    for met, pair in zip(faults, ((1, 0), (smallest, -1))):
+        if met:
+            getattr(np, op)(np.int64(pair[0]), np.int64(pair[1]))
 
 
 def _wrapped(value, dtype: np.dtype) -> np.ndarray:
-    """A scalar as an array of one element, an integer modulo 2^bits."""
+    """A scalar as an array of one element, an integer modulo 2^bits, of the dtype that is computed in."""
     if dtype.kind in "iu":
         return np.array([int(value) % (1 << 8 * dtype.itemsize)], f"u{dtype.itemsize}").view(dtype)
-    return np.array([value], dtype)
+    return np.array([value], np.float32 if dtype.name in HALVES else dtype)
 
 
 def _settled(out, x):
@@ -110,36 +138,6 @@ def _settled(out, x):
     except np.exceptions.TooHardError:
         overlap = True
     return x.copy() if overlap else x
-
-
-def add(out, self, other, alpha=1) -> None:
-    """out = self + alpha*other."""
-    binary("add", out, self, other, alpha)
-
-
-def subtract(out, self, other, alpha=1) -> None:
-    """out = self - alpha*other."""
-    binary("subtract", out, self, other, alpha)
-
-
-def multiply(out, self, other) -> None:
-    """out = self * other."""
-    binary("multiply", out, self, other)
-
-
-def divide(out, self, other) -> None:
-    """out = self / other, of integers in float64."""
-    binary("divide", out, self, other)
-
-
-def maximum(out, self, other) -> None:
-    """out = the larger of self and other; NaN where either is NaN."""
-    binary("maximum", out, self, other)
-
-
-def minimum(out, self, other) -> None:
-    """out = the smaller of self and other; NaN where either is NaN."""
-    binary("minimum", out, self, other)
 
 
 class Table:
@@ -159,14 +157,15 @@ class Table:
 
     def add(self, out: np.dtype, first: np.dtype, second: np.dtype) -> bool:
         """Compile and enter the loops over these dtypes; False where the small entry will not have them."""
-        dtypes = (out, first, second)
+        dtypes, name = (out, first, second), self.op.removesuffix("_scaled")
         try:
-            if computing(self.op, first, second) != out or len(self.dtypes) == self.ROWS - 1:
-                return False
+            work, _, result = resolve(name, first, second)
         except TypeError:
             return False
-        scaled = self.op.endswith("_scaled")
-        if scaled and out.kind != "f":
+        scaled, checked = self.op != name, name == "pow" or scalar.find(f"{name}_faults", work) is not None
+        if result != out or len(self.dtypes) == self.ROWS - 1 or (checked and work.kind in "iu"):
+            return False
+        if not all(map(known, dtypes)) or (scaled and out.name not in ("float32", "float64")):
             return False
         loops = loop(self.op, first, second, out)
         row = (*map(id, dtypes), *(d.itemsize for d in dtypes), loops, out.itemsize if scaled else 0)
@@ -179,13 +178,14 @@ def _fast(op: str):
     """The fast form of an operation: the result, or None where the general path has to do it or say what is wrong."""
     table = Table(op)
     row = table.address
+    empty = functools.partial(np.empty_like, dtype=bool) if op in COMPARISONS else np.empty_like
 
     def small(*args):  # until the first call, so that importing this module compiles nothing
         nonlocal small
         small = small_entry()
         return small(*args)
 
-    def fast(self, other, out, alpha=1, ndarray=np.ndarray, empty_like=np.empty_like):
+    def fast(self, other, out, alpha=1, ndarray=np.ndarray, empty_like=empty):
         if type(self) is not ndarray or type(other) is not ndarray:
             self, other = _with_scalar(self, other)
             if self is None:
@@ -226,8 +226,10 @@ def _with_scalar(self, other):
 def _outcome(op, first, second, shapes, strides):
     """Shape, dtype and strides of a result, or None where there is none."""
     try:
-        shape, dtype = broadcast_shapes(*shapes), computing(op, first, second)
+        shape, dtype = broadcast_shapes(*shapes), resolve(op, first, second)[2]
     except (TypeError, ValueError):
+        return None
+    if not (known(first) and known(second)):
         return None
     return shape, dtype, output_strides(shape, shapes, strides, dtype.itemsize)
 
@@ -239,7 +241,7 @@ def _planned(op, self, other, alpha, out):
     if outcome is None:
         return None
     shape, dtype, strides = outcome
-    if 0 in shape or (type(alpha) is float and dtype.kind != "f"):
+    if 0 in shape or (type(alpha) is float and dtype.name not in ("float32", "float64")):
         return None
     fresh = out is None
     if fresh:
@@ -250,14 +252,10 @@ def _planned(op, self, other, alpha, out):
         or not (out.flags.writeable and distinct(shape, out.strides, dtype.itemsize))
     ):
         return None
-    binary(op, out, self, other, alpha, fresh)
-    return out
+    binary(op, out, self, other, alpha, fresh=fresh)
+    return out if shape or not fresh else out[()]
 
 
-_add, _subtract = _fast("add"), _fast("subtract")
-_add_scaled, _subtract_scaled = _fast("add_scaled"), _fast("subtract_scaled")
-multiply_fast, divide_fast = _fast("multiply"), _fast("divide")
-maximum_fast, minimum_fast = _fast("maximum"), _fast("minimum")
 ONE = 1
 
 
@@ -266,13 +264,30 @@ def _plain(alpha) -> bool:
     return type(alpha) is float or (type(alpha) is int and abs(alpha) <= 1 << 53)
 
 
-def add_fast(self, other, alpha, out):
-    if alpha is ONE:
-        return _add(self, other, out)
-    return _add_scaled(self, other, out, alpha) if _plain(alpha) else None
+def _fast_scaled(op: str):
+    plain, scaled = _fast(op), _fast(f"{op}_scaled")
+
+    def fast(self, other, alpha, out):
+        if alpha is ONE:
+            return plain(self, other, out)
+        return scaled(self, other, out, alpha) if _plain(alpha) else None
+
+    return fast
 
 
-def subtract_fast(self, other, alpha, out):
-    if alpha is ONE:
-        return _subtract(self, other, out)
-    return _subtract_scaled(self, other, out, alpha) if _plain(alpha) else None
+def __getattr__(name: str):
+    """The kernel of an operation, by its name, or its fast form, as `add_fast`: made when it is first asked for."""
+    op = name.removesuffix("_fast")
+    if not scalar.exists(op):
+        raise AttributeError(f"no element-wise operation is called {name}")
+    scaled = scalar.exists(f"{op}_scaled")
+    if name == op:
+        made = functools.partial(binary if scaled else _unscaled, op)
+    else:
+        made = (_fast_scaled if scaled else _fast)(op)
+    globals()[name] = made
+    return made
+
+
+def _unscaled(op, out, self, other, where=None, casting=None, dtype=None) -> None:
+    binary(op, out, self, other, 1, where, casting, dtype)

@@ -95,13 +95,13 @@ def _walker() -> int:
 
 @functools.cache
 def binder():
-    def bind(context, scalars, out, first, second, width, walker):
+    def bind(context, scalars, out, first, second, third, width, walker):
         """Add the arrays' addresses to the context's offsets; walk at once if given a walker. The context's address.
 
-        0, and nothing is done, where an input's extent meets out's and it is not out element for element; `width` is
+        `third` may be 0: there are two inputs. The result is 0, and nothing is done, where an input's extent meets out's and it is not out element for element; `width` is
         the widest item, or 0 to leave this out.
         """
-        for x in (first, second) if width != 0 else (out, out):
+        for x in (first, second, third if third != 0 else out) if width != 0 else (out, out, out):
             same = data(x) == data(out) and ndim(x) == ndim(out)
             for d in range(ndim(out) if same else 0):
                 own = shape(x, d) == shape(out, d) and stride(x, d) == stride(out, d) and abs(stride(x, d)) >= width
@@ -114,11 +114,13 @@ def binder():
         set_word(at, word(at) + data(out))
         set_word(at + 8, word(at + 8) + data(first))
         set_word(at + 16, word(at + 16) + data(second))
+        if third != 0:
+            set_word(at + 24, word(at + 24) + data(third))
         if walker != 0:
             call(walker, context, 0)
         return context
 
-    return entry(bind, "int64(int64, int64, int64, int64, int64, int64, int64)", "nest_bind")
+    return entry(bind, "int64(int64, int64, int64, int64, int64, int64, int64, int64)", "nest_bind")
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,8 +158,8 @@ class Nest:
         context[: len(words)] = words
         return context
 
-    def run(self, scalars: np.ndarray, out: np.ndarray, first: np.ndarray, second: np.ndarray, apart: bool) -> bool:
-        """Run, with scalars in the computing dtype; False, and nothing is done, where an input may overlap out.
+    def run(self, scalars: np.ndarray, out: np.ndarray, inputs: tuple[np.ndarray, ...], apart: bool) -> bool:
+        """Run over two or three inputs; False, and nothing is done, where an input may overlap out.
 
         `apart` says that none does, other than element for element.
         """
@@ -167,7 +169,8 @@ class Nest:
             self.contexts[tasks] = self.context(tasks)
         context, walker = self.contexts[tasks].copy(), _walker()
         width, alone = 0 if apart else max(self.itemsizes), walker if small else 0
-        at = binder()(id(context), id(scalars), id(out), id(first), id(second), width, alone)
+        third = id(inputs[2]) if len(inputs) > 2 else 0
+        at = binder()(id(context), id(scalars), id(out), id(inputs[0]), id(inputs[1]), third, width, alone)
         if at and not small:
             threads.launch(walker, at, tasks)
         return at != 0

@@ -36,7 +36,9 @@ def small_entry():
             if word(row) == 0:
                 return UNKNOWN
         dimensions, dense = ndim(out), flags(out) & (C_CONTIGUOUS | F_CONTIGUOUS)
-        if dense == 0 or flags(out) & WRITEABLE == 0 or (ndim(x) != dimensions and ndim(y) != dimensions):
+        if dimensions == 0 or dense == 0 or flags(out) & WRITEABLE == 0:
+            return DECLINED
+        if ndim(x) != dimensions and ndim(y) != dimensions:
             return DECLINED
         room = scratch(256)  # words for each operand, and alpha
         pointers, row_steps, column_steps, steps = room, room + 24, room + 48, room + 72

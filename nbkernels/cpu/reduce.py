@@ -204,6 +204,6 @@ def sum_to(out, self, size=None) -> None:
     context = _context((out.shape, self.shape), (out.strides, self.strides), self.dtype, tasks).copy()
     neutral, walker = _neutral(self.dtype), _walker()
     alone = walker if self.size < PARALLEL else 0
-    at = binder()(id(context), id(neutral), id(out), id(self), id(self), 0, alone)
+    at = binder()(id(context), id(neutral), id(out), id(self), id(self), 0, 0, alone)
     if not alone:
         threads.launch(walker, at, tasks)

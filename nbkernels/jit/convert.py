@@ -1,4 +1,4 @@
-"""Numbers from one dtype to another, lane by lane, as vector IR: what the target has an instruction for, and the rest.
+"""Numbers from one dtype to another, lane by lane (or a single one), as vector IR: what the target has an instruction for, and the rest.
 
 Vectors of float16 and bfloat16 are held as their bits (int16), of bool as bytes.
 """
@@ -13,12 +13,17 @@ from .vector import ELEMENT
 UNSIGNED = {"bool", "uint8"}
 
 
-def _vector(element, like) -> ir.VectorType:
-    return ir.VectorType(element, like.type.count)
+def _vector(element, like) -> ir.Type:
+    """A vector of as many lanes; of a single number, the element."""
+    return ir.VectorType(element, like.type.count) if isinstance(like.type, ir.VectorType) else element
 
 
-def _constant(like, value: int):
-    return ir.Constant(like.type, [value] * like.type.count)
+def _constant(like, value):
+    return _filled(like.type, value)
+
+
+def _filled(kind, value):
+    return ir.Constant(kind, [value] * kind.count if isinstance(kind, ir.VectorType) else value)
 
 
 def has_halves() -> bool:
@@ -72,7 +77,7 @@ def _from_half(builder, value, kind):
     # The exponent's bias is mended by a product, which is exact and makes subnormals normal.
     bits = builder.zext(value, _vector(ir.IntType(32), value))
     size = builder.shl(builder.and_(bits, _constant(bits, 0x7FFF)), _constant(bits, 13))
-    scaled = builder.fmul(builder.bitcast(size, kind), ir.Constant(kind, [2.0**112] * kind.count))
+    scaled = builder.fmul(builder.bitcast(size, kind), _filled(kind, 2.0**112))
     special = builder.icmp_unsigned(">=", size, _constant(bits, 0x7C00 << 13))
     whole = builder.select(special, builder.or_(size, _constant(bits, 0x7F800000)), builder.bitcast(scaled, bits.type))
     sign = builder.shl(builder.and_(bits, _constant(bits, 0x8000)), _constant(bits, 16))
@@ -85,7 +90,7 @@ def _to_half(builder, value, kind):
     bits = builder.bitcast(value, _vector(ir.IntType(32), value))
     sign, size = builder.and_(bits, _constant(bits, 1 << 31)), builder.and_(bits, _constant(bits, (1 << 31) - 1))
     # Subnormal halves: the sum with 1/2 leaves their 10 bits, rounded, in the low end.
-    small = builder.fadd(builder.bitcast(size, value.type), ir.Constant(value.type, [0.5] * kind.count))
+    small = builder.fadd(builder.bitcast(size, value.type), _filled(value.type, 0.5))
     small = builder.sub(builder.bitcast(small, bits.type), _constant(bits, 0x3F000000))
     odd = builder.and_(builder.lshr(size, _constant(bits, 13)), _constant(bits, 1))
     usual = builder.add(builder.add(size, odd), _constant(bits, 0xFFF - (112 << 23)))

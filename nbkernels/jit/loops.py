@@ -2,6 +2,9 @@
 
     for j in range(rows): for i in range(columns): out[j, i] = fn(*(compute(x[j, i]) for x in inputs), *scalars)
 
+A masked loop has one more input, and stores only where that is true. A checked one gathers what its `faults` function
+says of (inputs, result) and sets word k - 1 of the scalars to 1 where k was ever said.
+
 Emitted, because the same loops written in jitted Python take 0.42 s to compile per operation and dtype; these take
 0.07 s and run as fast. Loads and stores carry no alignment, so any address is right. Every load of an element precedes
 its store, and a caller has removed every other overlap, which is what the alias scope tells LLVM: in-place loops are
@@ -18,8 +21,9 @@ from numba import types
 from numba.core import cgutils, compiler
 from numba.extending import intrinsic
 
-from . import overloads  # noqa: F401, functions over nbkernels.real compile by it
+from . import functions, overloads  # noqa: F401, what scalar functions call compiles by them
 from .cache import compiled
+from .elements import HALVES, cast, from_memory, memory, number, to_memory, width
 from .vector import I64, VOID, loop
 
 SIGNATURE = "void(int64, int64, int64, int64, int64, int64)"
@@ -31,22 +35,26 @@ LINE = 64
 
 @dataclass(frozen=True)
 class Loop:
-    """A scalar function over `inputs`, computed in `compute`, stored as `output`; dtypes by NumPy's names.
+    """A scalar function over `inputs`, converted to `compute` (the last of them is the result's), stored as `output`.
 
-    `scalars` further arguments, of the computing dtype, are the same for every element. `streamed` loops store whole
-    lines of contiguous output past the caches (a + b of 16 M f32: 54 GB/s against 34) and drain them before returning.
+    Dtypes go by NumPy's names. `scalars` further arguments, of the result's dtype, are the same for every element.
+    `streamed` loops store whole lines of contiguous output past the caches (a + b of 16 M f32: 54 GB/s against 34) and
+    drain them before returning.
     """
 
     function: Callable
     inputs: tuple[str, ...]
-    compute: str
+    compute: tuple[str, ...]
     output: str
     scalars: int = 0
     streamed: bool = False
+    masked: bool = False
+    faults: Callable | None = None
 
     def __str__(self) -> str:
-        parts = (self.function.__name__, *self.inputs, "by", self.compute, "to", self.output)
-        return "_".join(parts + ("streamed",) * self.streamed)
+        parts = (self.function.__name__, *self.inputs, "by", *self.compute, "to", self.output)
+        words = ("streamed",) * self.streamed + ("masked",) * self.masked + ("checked",) * (self.faults is not None)
+        return "_".join(parts + words)
 
 
 def address(spec: Loop) -> int:
@@ -69,31 +77,29 @@ def address(spec: Loop) -> int:
     return compiled(run, SIGNATURE, f"loop_{spec}")
 
 
-def _type(dtype: str) -> types.Type:
-    return types.boolean if dtype == "bool" else getattr(types, dtype)
-
-
-def _width(dtype: str) -> int:
-    return 1 if dtype == "bool" else _type(dtype).bitwidth // 8
-
-
 class _Emitter:
     """Emits one Loop. An operand's step is its distance from column to column: its width, 0, or None where unknown."""
 
     def __init__(self, spec: Loop, context, builder):
         self.spec, self.context, self.builder = spec, context, builder
-        dtypes = (spec.output, *spec.inputs)
-        self.operands = range(len(dtypes))
-        self.kinds, self.widths = [_type(d) for d in dtypes], [_width(d) for d in dtypes]
-        self.element = [context.get_data_type(kind).as_pointer() for kind in self.kinds]
-        self.compute = _type(spec.compute)
-        self.call = self.compute(*[self.compute] * (len(spec.inputs) + spec.scalars))
+        self.dtypes = (spec.output, *spec.inputs) + ("bool",) * spec.masked
+        self.operands = range(len(self.dtypes))
+        self.widths = [width(d) for d in self.dtypes]
+        self.element = [memory(context, d).as_pointer() for d in self.dtypes]
+        *inputs, self.result = map(number, spec.compute)
+        self.call = self.result(*inputs, *[self.result] * spec.scalars)
+        self.function = self.subroutine(spec.function, self.call)
+        if spec.faults:
+            self.fault_call = types.uint8(*inputs, self.result)
+            self.fault = self.subroutine(spec.faults, self.fault_call)
+        domain = builder.module.add_metadata(["nbkernels"])
+        self.scope = builder.module.add_metadata([builder.module.add_metadata(["out", domain])])
+
+    def subroutine(self, function, signature):
         flags = compiler.Flags()
         flags.error_model = "numpy"
         flags.forceinline = True  # a loop with a call in it is not vectorised
-        self.function = context.compile_subroutine(builder, spec.function, self.call, flags=flags).fndesc
-        domain = builder.module.add_metadata(["nbkernels"])
-        self.scope = builder.module.add_metadata([builder.module.add_metadata(["out", domain])])
+        return self.context.compile_subroutine(self.builder, function, signature, flags=flags).fndesc
 
     def loops(self, pointers, rows, columns, row_strides, column_strides, scalars):
         builder = self.builder
@@ -101,16 +107,17 @@ class _Emitter:
             [builder.load(self.item(array, I64, p)) for p in self.operands]
             for array in (pointers, row_strides, column_strides)
         )
-        kind = self.context.get_data_type(self.compute)
+        kind = self.context.get_data_type(self.result)
         self.constants = [
-            self.context.unpack_value(builder, self.compute, self.item(scalars, kind, i))
+            self.context.unpack_value(builder, self.result, self.item(scalars, kind, i))
             for i in range(self.spec.scalars)
         ]
+        self.faulty = [self.item(scalars, I64, k) for k in range(2)] if self.spec.faults else []
         self.columns = columns
         alone = [[w if p in (0, q) else 0 for p, w in enumerate(self.widths)] for q in self.operands if q]
         cases = [self.widths] + (alone if len(alone) > 1 else [])
         if self.spec.streamed:
-            cases.append([self.widths[0]] + [None] * len(self.spec.inputs))
+            cases.append([self.widths[0]] + [None] * (len(self.operands) - 1))
 
         def row(j, _):
             starts = [builder.add(b, builder.mul(j, s)) for b, s in zip(bases, outer)]
@@ -145,30 +152,55 @@ class _Emitter:
         """out[start:start+count]; stored from `target` on, where one is given."""
         builder, latch = self.builder, None
 
-        def body(i, _):
+        def body(i, faults):
             nonlocal latch
             column = builder.add(start, i)
             operands = [self.load(p, self.at(base, steps, p, column)) for p in self.operands[1:]]
+            chosen = operands.pop() if self.spec.masked else None
             result = self.context.call_internal(builder, self.function, self.call, operands + self.constants)
-            result = self.context.cast(builder, result, self.compute, self.kinds[0])
-            stored = self.context.get_value_as_data(builder, self.kinds[0], result)
-            store = builder.store(stored, builder.gep(target, [i]) if target else self.at(base, steps, 0, column))
-            store.align = 1
-            store.set_metadata("alias.scope", self.scope)
+            if self.spec.faults:
+                faults = [builder.or_(faults[0], self.found(operands, result, chosen))]
+            stored = self.stored(result)
+            if chosen is None:
+                self.store(stored, builder.gep(target, [i]) if target else self.at(base, steps, 0, column))
+            else:
+                with builder.if_then(chosen):
+                    self.store(stored, self.at(base, steps, 0, column))
             latch = builder.block
-            return []
+            return faults
 
-        loop(builder, count, [], body)
+        faults = loop(builder, count, [ir.IntType(8)(0)] if self.spec.faults else [], body)
         if hints:
             latch.terminator.set_metadata("llvm.loop", _hints(builder.module, *hints))
+        for k, word in enumerate(self.faulty):
+            with builder.if_then(builder.trunc(builder.lshr(faults[0], faults[0].type(k)), ir.IntType(1))):
+                builder.store(I64(1), word)
+
+    def found(self, operands, result, chosen):
+        """The faults of an element, none where it is masked off."""
+        fault = self.context.call_internal(self.builder, self.fault, self.fault_call, [*operands, result])
+        return fault if chosen is None else self.builder.select(chosen, fault, fault.type(0))
+
+    def stored(self, result):
+        """The bits of a result."""
+        computed = self.spec.compute[-1]
+        if computed in HALVES:  # the function gave a float32
+            result = cast(self.context, self.builder, result, "float32", computed)
+        result = cast(self.context, self.builder, result, computed, self.spec.output)
+        return to_memory(self.context, self.builder, self.spec.output, result)
+
+    def store(self, bits, address):
+        store = self.builder.store(bits, address)
+        store.align = 1
+        store.set_metadata("alias.scope", self.scope)
 
     def lines(self, base, steps, start, count):
         """A contiguous row: up to the first whole line, whole lines by streaming stores, the rest.
 
         A line is computed into a buffer that LLVM turns into a register: the loop over it is one vector long.
         """
-        builder, width = self.builder, self.widths[0]
-        lanes = LINE // width
+        builder, size = self.builder, self.widths[0]
+        lanes = LINE // size
         vector = ir.VectorType(self.element[0].pointee, lanes)
         buffer = cgutils.alloca_once(builder, vector)
         buffer.align = LINE
@@ -176,8 +208,8 @@ class _Emitter:
         hints = (("llvm.loop.unroll.disable",), ("llvm.loop.vectorize.width", ir.IntType(32)(lanes)))
 
         ahead = builder.and_(builder.neg(builder.ptrtoint(base[0], I64)), I64(LINE - 1))
-        odd = builder.icmp_signed("!=", builder.and_(ahead, I64(width - 1)), I64(0))  # never at the start of a line
-        ahead = builder.select(odd, count, builder.sdiv(ahead, I64(width)))
+        odd = builder.icmp_signed("!=", builder.and_(ahead, I64(size - 1)), I64(0))  # never at the start of a line
+        ahead = builder.select(odd, count, builder.sdiv(ahead, I64(size)))
         head = builder.select(builder.icmp_signed("<", ahead, count), ahead, count)
         whole = builder.sdiv(builder.sub(count, head), I64(lanes))
 
@@ -206,13 +238,13 @@ class _Emitter:
         return builder.gep(base[p], [column]) if steps[p] else base[p]
 
     def load(self, p, address):
-        """The element in the computing dtype; a bool is whatever is not zero."""
-        loaded = self.builder.load(address)
-        loaded.align = 1
-        loaded.set_metadata("noalias", self.scope)
-        if self.kinds[p] == types.boolean:
-            loaded = self.builder.icmp_unsigned("!=", loaded, loaded.type(0))
-        return self.context.cast(self.builder, loaded, self.kinds[p], self.compute)
+        """The element in its computing dtype."""
+        bits = self.builder.load(address)
+        bits.align = 1
+        bits.set_metadata("noalias", self.scope)
+        value = from_memory(self.context, self.builder, self.dtypes[p], bits)
+        computed = p <= len(self.spec.inputs)
+        return cast(self.context, self.builder, value, self.dtypes[p], self.spec.compute[p - 1]) if computed else value
 
 
 def _hints(module: ir.Module, *properties: tuple):

@@ -1,0 +1,68 @@
+"""Which dtypes an element-wise operation works in: NumPy's own rules, asked of its ufunc of the same name.
+
+The rules are those of NEP 50: an array, a NumPy scalar or a bool brings its dtype, a Python int, float or complex only
+its kind. bfloat16 is ml_dtypes', known by its name: whoever has such an array has imported ml_dtypes.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import numpy as np
+
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+COMPLEXES = ("complex64", "complex128")
+DTYPES = dict.fromkeys(("bool", *INTEGERS, *FLOATS, *COMPLEXES))
+# Computed in float32, stored in 16 bits.
+HALVES = ("float16", "bfloat16")
+NUMBERS = (bool, int, float, complex)
+COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+
+
+def known(dtype: np.dtype) -> bool:
+    """Whether elements of this dtype can be read: one of DTYPES, in the machine's byte order."""
+    return dtype.name in DTYPES and dtype.isnative
+
+
+def kind(x):
+    """What an operand brings to the choice of dtypes: its dtype, or the type of a Python number."""
+    if type(x) in NUMBERS:
+        return np.dtype(bool) if type(x) is bool else type(x)
+    return x.dtype
+
+
+@functools.lru_cache(maxsize=4096)
+def resolve(op: str, first, second, dtype=None, casting: str = "same_kind"):
+    """(self, other, result): what the operands are converted to and what comes out; a TypeError where nothing fits.
+
+    `first` and `second` are dtypes, or int, float or complex for a Python number.
+
+    >>> resolve("divide", np.dtype("int8"), int)
+    (dtype('float64'), dtype('float64'), dtype('float64'))
+    >>> resolve("less", np.dtype("int64"), np.dtype("uint64"))
+    (dtype('int64'), dtype('uint64'), dtype('bool'))
+    """
+    signature = {} if dtype is None else {"signature": (None, None, dtype)}
+    try:
+        dtypes = getattr(np, op).resolve_dtypes((first, second, None), casting=casting, **signature)
+    except TypeError as error:
+        names = " and ".join(str(getattr(x, "__name__", x)) for x in (first, second))
+        raise TypeError(f"{op}: not defined for {names}: {error}") from None
+    if not all(map(known, dtypes)):
+        raise TypeError(f"{op}: no loop for {first} and {second}, which NumPy computes in {dtypes[0]}")
+    return dtypes
+
+
+def settled(op: str, value, other):
+    """A Python number as it joins `other`: one that a comparison's integers cannot hold becomes infinite.
+
+    >>> settled("less", 300, np.zeros(1, np.int8)), settled("add", 300, np.zeros(1, np.int8))
+    (inf, 300)
+    """
+    if op in COMPARISONS and type(value) is int and getattr(other, "dtype", np.dtype("f8")).kind in "iu":
+        info = np.iinfo(other.dtype)
+        if not info.min <= value <= info.max:
+            return math.inf if value > 0 else -math.inf
+    return value

@@ -1,0 +1,136 @@
+"""Operations on floats: special values as NumPy's, which are C's and IEEE 754's."""
+
+import math
+
+
+def maximum(x, y):
+    """The larger; NaN if either is (the first one's); +0.0 above -0.0 on either side."""
+    if x == 0 and y == 0:
+        return x + y
+    return x if x > y or x != x else y
+
+
+def minimum(x, y):
+    """The smaller; NaN if either is (the first one's); -0.0 below +0.0 on either side."""
+    if x == 0 and y == 0:
+        return -(-x - y)
+    return x if x < y or x != x else y
+
+
+def fmax(x, y):
+    """The larger; NaN only if both are; +0.0 above -0.0 on either side."""
+    if x == 0 and y == 0:
+        return x + y
+    return x if x > y or y != y else y
+
+
+def fmin(x, y):
+    """The smaller; NaN only if both are; -0.0 below +0.0 on either side."""
+    if x == 0 and y == 0:
+        return -(-x - y)
+    return x if x < y or y != y else y
+
+
+def floor_divide(x, y):
+    """(x - remainder) / y, which is whole but for its rounding; x / y for y = 0."""
+    if y == 0:
+        return x / y
+    rest = math.fmod(x, y)
+    quotient = (x - rest) / y
+    if rest != 0 and (y < 0) != (rest < 0):
+        quotient -= 1
+    if quotient == 0:
+        return math.copysign(quotient, x / y)
+    if abs(quotient) < 2.0**52:  # larger ones are whole, infinities and NaN stay
+        whole = math.floor(quotient)
+        return whole + 1.0 if quotient - whole > 0.5 else whole + 0.0
+    return quotient
+
+
+def remainder(x, y):
+    """Of y's sign; NaN for y = 0 or an infinite x."""
+    rest = math.fmod(x, y)
+    if rest == 0:
+        return math.copysign(rest, y)
+    return rest + y if (y < 0) != (rest < 0) else rest
+
+
+def fmod(x, y):
+    """What division towards zero leaves: of x's sign."""
+    return math.fmod(x, y)
+
+
+def pow(x, y):
+    """C's pow: NaN for a negative x and a fractional y; 1 for y = 0 and for x = 1, whatever the other."""
+    return x**y
+
+
+float_power = pow
+
+
+def atan2(x, y):
+    """The angle of the point (y, x), from -pi to pi."""
+    return math.atan2(x, y)
+
+
+def hypot(x, y):
+    """sqrt(x*x + y*y), without overflow on the way; inf if either is."""
+    return math.hypot(x, y)
+
+
+def copysign(x, y):
+    return math.copysign(x, y)
+
+
+def logaddexp(x, y):
+    """log(exp(x) + exp(y)), without overflow on the way."""
+    if x == y:  # infinities too
+        return x + math.log(2.0)
+    apart = x - y
+    if apart > 0:
+        return x + math.log1p(math.exp(-apart))
+    if apart <= 0:
+        return y + math.log1p(math.exp(apart))
+    return apart
+
+
+def heaviside(x, y):
+    """0 below zero, y at it, 1 above; NaN of NaN."""
+    if x == 0:
+        return y
+    return x if x != x else (1.0 if x > 0 else 0.0)
+
+
+def ldexp(x, y):
+    """x * 2**y."""
+    return math.ldexp(x, min(max(y, -5000), 5000))
+
+
+def nextafter(x, y):
+    """The next number from x towards y; y itself where they are equal."""
+    return math.nextafter(x, y)
+
+
+def _nextafter(bits, lowest, largest):
+    def nextafter(x, y):
+        """The same among the numbers of so many bits, whose exponents end at `lowest`: exact in a wider type."""
+        if x != x or y != y:
+            return x + y
+        if x == y:
+            return y
+        if x == 0:
+            return math.copysign(2.0**lowest, y)
+        size, outwards = abs(x), (y > x) == (x > 0)
+        if size > largest:
+            return math.copysign(largest, x)
+        fraction, exponent = math.frexp(size)
+        if fraction == 0.5 and not outwards:
+            exponent -= 1
+        step = math.ldexp(1.0, max(exponent - bits, lowest))
+        return math.copysign(size + step if outwards else size - step, x)
+
+    return nextafter
+
+
+nextafter_float16 = _nextafter(11, -24, 65504.0)
+nextafter_bfloat16 = _nextafter(8, -133, 255 * 2.0**120)
