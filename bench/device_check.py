@@ -177,7 +177,7 @@ def resources(tiles_of):
     cc = cuda.get_current_device().compute_capability
     kernels = [gemm.kernel(tile, dtype) for dtype in DTYPES for tile in tiles_of(dtype)]
     for dtype, ndim in itertools.product(DTYPES, (1, 2)):
-        kernels.append(elementwise.kernel(scalar.add, (dtype,) * 4, ndim, (True, True), False))
+        kernels.append(elementwise.kernel(scalar.common.add, (dtype,) * 3, (dtype,) * 3, ndim, (True, True)))
     kernels += [reduce.kernel("float32", 1, 1, lanes, lanes == 8) for lanes in (8, 32, 256)]
     found = {str(kernel): assemble(kernel, cc).resources for kernel in kernels}
     for name, used in found.items():

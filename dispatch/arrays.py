@@ -34,7 +34,7 @@ class NumPy(Adapter):
     def wrap(self, x, like):
         numpy = library("numpy")
         if type(like) is numpy.ndarray or isinstance(like, numpy.memmap | numpy.generic):
-            return x
+            return x if x.ndim else x[()]  # a 0-d result is a scalar, as NumPy's
         return like.__array_wrap__(x)
 
     def restride(self, x, shape, strides):

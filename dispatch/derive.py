@@ -13,7 +13,7 @@ class Formulas(Row):
     """An Autograd row: a dict of formulas, "module:name" of one, or a user's own callable."""
 
     def __init__(self, op, key, kernel, where):
-        self.tensors, self.known = [op.names[i] for i in op.tensors], ("grad", *op.names)
+        self.tensors, self.known = [op.names[i] for i in op.keyed], ("grad", *op.names)
         super().__init__(key, kernel, where)
         if isinstance(kernel, dict):
             self.load()
@@ -59,7 +59,7 @@ def gradient(op, grad, args, kwargs, output_mask):
     arguments = {"grad": grad}
     for key, slot in zip(op.names, slots, strict=True):
         arguments[key] = slot.value if key in present else slot
-    tensors = [op.names[i] for i in op.tensors]
+    tensors = [op.names[i] for i in op.keyed]
     mask = [True] * len(tensors) if output_mask is None else list(output_mask)
     if len(mask) != len(tensors):
         raise ArgumentError(f"{name}: output_mask has one bool for each of {', '.join(tensors)}")

@@ -10,7 +10,7 @@ from .schema import REQUIRED
 
 FUNCTION = """\
 def {name}({parameters}):
-    fast = find(({types}))
+    fast = find(({types})){usual}
     if fast is not None:
         result = fast({values})
         if result is not None:
@@ -39,17 +39,19 @@ def build(op, in_place=False):
             name += f"=default_{name}"
         parameters.append(name)
     names = [parameter(argument.name) for argument in schema.arguments]
-    values, rest = list(names), "None"
+    rare = [names[i] for i in op.rare]
+    values, rest = [name for name in names if name not in rare], "None"
     if op.structured:
         values.append("self" if in_place else "out")
         rest = "self, True" if in_place else "out"
         if not in_place:
             parameters += ["out=None"] if starred else ["*", "out=None"]
-    types = [f"type({parameter(argument.name)}), " for argument in schema.arguments if argument.type.is_tensor]
+    types = [f"type({names[i]}), " for i in op.keyed]
     source = FUNCTION.format(
         name=schema.name,
         parameters=", ".join(parameters),
         types="".join(types).rstrip(),
+        usual=f" if {' and '.join(f'{name} is None' for name in rare)} else None" if rare else "",
         values=", ".join(values),
         arguments=", ".join(names),
         rest=rest,

@@ -87,9 +87,10 @@ class Library:
         structured_delegate           a structured op of the same arguments, whose meta function and kernels serve
         dispatch      {"CPU": kernel, "CUDA": kernel} or {"CPU, CUDA": kernel}; a kernel is a callable or "module:name".
                       Without one the op is CompositeImplicit: a function of the op's name in the library's `composites`
-        fast          "module:name" of a function (*args, out) -> result, or None to decline, for exact NumPy arrays
+        fast          "module:name" of a function (*args, out) -> result, or None to decline, for exact NumPy arrays;
+                      keyword-only arguments with default None are not its: it is asked where all of them are None
         gradient      the Autograd kernel: {argument: formula}, or "module:name" of it
-        casts         (result dtype, out dtype) -> bool, where out may have another dtype than the result
+        casts         (what meta returned, out dtype) -> bool, where out may have another dtype than the result
         meta_only     names of arguments that shape the result and that kernels, which get it as `out`, do not take
         variants      "function", "method" or "function, method": what `methods()` gives is for a class of arrays
         tags          "elementwise": Python numbers may stand for arrays, and 0-d CPU arrays join any device

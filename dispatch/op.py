@@ -44,6 +44,8 @@ class Op:
         self.weak = bind.NUMBERS if self.elementwise else ()  # types that may stand for an array
         self.tensors = [i for i, argument in enumerate(self.arguments) if argument.type.is_tensor]
         self.written = [i for i, argument in enumerate(self.arguments) if argument.type.written]
+        self.rare = [i for i, a in enumerate(self.arguments) if a.keyword_only and a.default == "None"]
+        self.keyed = [i for i in self.tensors if i not in self.rare]  # tensors that the fast path is chosen by
         self.kernel_arguments = [i for i, name in enumerate(self.names) if name not in meta_only]
         self.aliased = self.alias()
         implied = [Row(keys.META, structured, "derived", takes=self.names)] if structured else []
@@ -78,7 +80,8 @@ class Op:
             return derive.Formulas(self, key, kernel, where)
         out = ("out",) if self.structured else ()
         takes = tuple(self.names[i] for i in self.kernel_arguments) if self.structured else self.names
-        return Row(key, kernel, where, fast, out + takes, self.names + out)
+        usual = tuple(name for i, name in enumerate(self.names) if i not in self.rare)
+        return Row(key, kernel, where, fast, out + takes, usual + out)
 
     @property
     def forms(self):
@@ -116,9 +119,11 @@ class Op:
     def call(self, args, out=None, in_place=False):
         """Run the op on arguments in schema order: fast path, device, kernel, meta, out, launch."""
         name = self.schema.name + "_" * in_place
-        fast = self.enrol(tuple(type(args[i]) for i in self.tensors))
+        usual = all(args[i] is None for i in self.rare)
+        fast = self.enrol(tuple(type(args[i]) for i in self.keyed)) if usual else None
         if fast is not None:
-            result = fast(*args, out) if self.structured else fast(*args)
+            taken = [value for i, value in enumerate(args) if i not in self.rare]
+            result = fast(*taken, out) if self.structured else fast(*taken)
             if result is not None:
                 return result
         slots, operands = self.bind(name, args)
@@ -147,7 +152,7 @@ class Op:
             return None
         numbers = (int, float) if self.elementwise else ()
         exact = 0
-        for i, cls in zip(self.tensors, types, strict=True):
+        for i, cls in zip(self.keyed, types, strict=True):
             adapter = arrays.adapter_of(cls)
             if adapter is not None and adapter.exact(cls):
                 exact += 1
@@ -255,8 +260,9 @@ class Op:
     def check_target(self, name, target, result, in_place):
         """Raise where the result cannot be written into `target`: dtype, shape, read-only, overlap with itself."""
         spec, word = target.spec, target.name
-        if spec.dtype != result.dtype and not (self.casts and self.casts(result.dtype, spec.dtype)):
-            how = "cannot be cast (same_kind) to" if self.casts else "has another dtype than"
+        if spec.dtype != result.dtype and not (self.casts and self.casts(result, spec.dtype)):
+            casting = getattr(result, "casting", "same_kind")
+            how = f"cannot be cast ({casting}) to" if self.casts else "has another dtype than"
             raise OutDtypeError(f"{name}: the result is {result.dtype}, which {how} {word}: {spec.dtype}")
         if tuple(spec.shape) != tuple(result.shape):
             why = "the in-place form never expands self" if in_place else "out is never resized or broadcast into"

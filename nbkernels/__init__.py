@@ -8,42 +8,8 @@ if not os.path.isdir(os.path.join(__path__[0], "dispatch")):
 
 from . import meta
 from .dispatch import MetaArray
-from .ops import (
-    add,
-    add_,
-    addbmm,
-    addbmm_,
-    addmm,
-    addmm_,
-    addmv,
-    addmv_,
-    addr,
-    addr_,
-    baddbmm,
-    baddbmm_,
-    bmm,
-    define,
-    divide,
-    divide_,
-    dot,
-    linear,
-    matmul,
-    maximum,
-    maximum_,
-    minimum,
-    minimum_,
-    mm,
-    mm_,
-    multiply,
-    multiply_,
-    mv,
-    outer,
-    register,
-    subtract,
-    subtract_,
-    sum_to,
-    vdot,
-)
+from .ops import *  # noqa: F403 its table says what is public
+from .ops import __all__ as _OPS
 
 
 class _Meta(type(os)):
@@ -63,41 +29,4 @@ meta.__class__ = _Meta
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "MetaArray",
-    "add",
-    "add_",
-    "addbmm",
-    "addbmm_",
-    "addmm",
-    "addmm_",
-    "addmv",
-    "addmv_",
-    "addr",
-    "addr_",
-    "baddbmm",
-    "baddbmm_",
-    "bmm",
-    "define",
-    "divide",
-    "divide_",
-    "dot",
-    "linear",
-    "matmul",
-    "maximum",
-    "maximum_",
-    "meta",
-    "minimum",
-    "minimum_",
-    "mm",
-    "mm_",
-    "multiply",
-    "multiply_",
-    "mv",
-    "outer",
-    "register",
-    "subtract",
-    "subtract_",
-    "sum_to",
-    "vdot",
-]
+__all__ = ["MetaArray", "meta", *_OPS]

@@ -1,15 +1,12 @@
 """Shape and dtype rules: what comes out of an op, or the error that says why nothing can.
 
 Pure: no array is touched and no kernel known. Tensor arguments are anything with `.shape`, `.dtype` and `.strides`
-(bytes); in the element-wise ops a Python number may stand for one. The public functions' docstrings are these.
+(bytes). The public functions' docstrings are these. The element-wise operations' rules are binary.py.
 """
 
-import functools
 from typing import NamedTuple
 
 import numpy as np
-
-from .strides import broadcast_shapes, output_strides
 
 
 class GemmDtypes(dict):
@@ -28,7 +25,6 @@ GEMM_DTYPES["bfloat16"] = None  # for messages
 WIDENED = {"float16": "float32", "bfloat16": "float32", "int8": "int32", "uint8": "int32"}  # what out_dtype may ask for
 MODES = {"bf16_dot": "bfloat16"}  # the modes of a product, with the dtype of its matrices
 SUM_DTYPES = dict.fromkeys(map(np.dtype, "float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()))
-ELEMENTWISE_DTYPES = {**SUM_DTYPES, np.dtype(bool): None}
 
 
 class OutSpec(NamedTuple):
@@ -208,146 +204,6 @@ def linear(input, weight, bias=None):
     return OutSpec(shape, input.dtype)
 
 
-RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}  # kinds, each holding the ones before it
-WEAK = {bool: "b", int: "i", float: "f", complex: "c"}
-DEFAULT = {"i": np.dtype(np.int64), "f": np.dtype(np.float64), "c": np.dtype(np.complex128)}
-
-
-def weak(dtype, value):
-    """dtype of an array of `dtype` together with a Python number: the array's where its kind can hold it (NEP 50)."""
-    kind = WEAK[type(value)]
-    return dtype if RANK[kind] <= RANK[dtype.kind] else DEFAULT[kind]
-
-
-def holds(op, name, value, dtype):
-    """Raise an OverflowError where a Python int is out of a dtype's range, as NumPy does."""
-    if isinstance(value, int) and dtype.kind in "iu":
-        info = np.iinfo(dtype)
-        if not info.min <= value <= info.max:
-            raise OverflowError(f"{op}: {name}={value} is out of bounds for {dtype} ({info.min} to {info.max})")
-    if isinstance(value, int) and dtype.kind == "f":
-        real(op, **{name: value})
-
-
-def binary(op, self, other, divides=False):
-    """Broadcast shape, promoted dtype and order "K" strides of an element-wise op of two."""
-    arrays = {name: x for name, x in (("self", self), ("other", other)) if type(x) not in WEAK}
-    numbers = {name: x for name, x in (("self", self), ("other", other)) if type(x) in WEAK}
-    supported(op, ELEMENTWISE_DTYPES, **arrays)
-    try:
-        shape = broadcast_shapes(*(tuple(x.shape) for x in arrays.values()))
-    except ValueError as error:
-        raise ValueError(f"{op}: {error}") from None
-    dtype = functools.reduce(np.promote_types, (x.dtype for x in arrays.values()))
-    for value in numbers.values():
-        dtype = weak(dtype, value)
-    if divides and dtype.kind in "biu":
-        dtype = np.dtype(np.float64)
-    if dtype.kind == "c":
-        raise TypeError(f"{op}: complex numbers are not supported: {numbers}")
-    for name, value in numbers.items():
-        holds(op, name, value, dtype)
-    shapes, strides = zip(*((tuple(x.shape), tuple(x.strides)) for x in arrays.values()))
-    return OutSpec(shape, dtype, output_strides(shape, shapes, strides, dtype.itemsize))
-
-
-def scaled(op, self, other, alpha):
-    """An element-wise op of two whose other is multiplied by alpha."""
-    result = binary(op, self, other)
-    kind = result.dtype.kind
-    if isinstance(alpha, bool) and kind != "b":
-        raise TypeError(f"{op}: alpha={alpha} is a bool and the result is {result.dtype}; pass {int(alpha)}")
-    if isinstance(alpha, float) and kind != "f":
-        raise TypeError(f"{op}: alpha={alpha} is a float and the result is {result.dtype}; pass an int")
-    if isinstance(alpha, complex):
-        raise TypeError(f"{op}: alpha={alpha} is complex and the result is {result.dtype}")
-    if kind == "f":
-        real(op, alpha=alpha)
-    return result
-
-
-def add(self, other, alpha=1):
-    """out = self + alpha * other
-
-    Broadcasts, and promotes dtypes as NumPy 2 does; a Python number takes the dtype of the array. float32, float64, all
-    integers (wrapping) and bool (+ is "or"). `out` may have any dtype that the result casts to under "same_kind".
-
-    Raises ValueError for shapes that do not broadcast, OverflowError for a Python int that the dtype cannot hold,
-    TypeError for a dtype without a kernel, a float alpha with integers or a bool alpha with numbers. Source: ATen's
-    add, NumPy's dtypes.
-
-    >>> import numpy as np, nbkernels
-    >>> nbkernels.add(np.array([[1.0], [2.0]]), np.array([10.0, 20.0]), alpha=0.5)
-    array([[ 6., 11.],
-           [ 7., 12.]])
-    """
-    return scaled("add", self, other, alpha)
-
-
-def subtract(self, other, alpha=1):
-    """out = self - alpha * other
-
-    As add; bool arrays are an error. Source: ATen's sub, NumPy's subtract.
-
-    >>> import numpy as np, nbkernels
-    >>> nbkernels.subtract(np.array([5, 6]), 1, alpha=2)
-    array([3, 4])
-    """
-    result = scaled("subtract", self, other, alpha)
-    if result.dtype.kind == "b":
-        raise TypeError("subtract: not defined for two bools; use logical_xor or astype to a number")
-    return result
-
-
-def multiply(self, other):
-    """out = self * other
-
-    Broadcasts, promotes and raises as add; of bools it is "and". Source: NumPy's multiply.
-
-    >>> import numpy as np, nbkernels
-    >>> nbkernels.multiply(np.array([1, 2, 3], dtype=np.int8), 100)
-    array([100, -56,  44], dtype=int8)
-    """
-    return binary("multiply", self, other)
-
-
-def divide(self, other):
-    """out = self / other
-
-    Broadcasts, promotes and raises as add; of integers and bools the result is float64. Source: NumPy's divide.
-
-    >>> import numpy as np, nbkernels
-    >>> nbkernels.divide(np.array([1, 2]), 4)
-    array([0.25, 0.5 ])
-    """
-    return binary("divide", self, other, divides=True)
-
-
-def maximum(self, other):
-    """out = the larger of self and other, NaN where either is NaN; of zeros the positive one
-
-    Broadcasts, promotes and raises as add; of bools it is "or". Source: NumPy's maximum.
-
-    >>> import numpy as np, nbkernels
-    >>> nbkernels.maximum(np.array([-1.0, 2.0]), 0)
-    array([0., 2.])
-    """
-    return binary("maximum", self, other)
-
-
-def minimum(self, other):
-    """out = the smaller of self and other, NaN where either is NaN; of zeros the negative one
-
-    Broadcasts, promotes and raises as add; of bools it is "and". Source: NumPy's minimum.
-
-    >>> import numpy as np, nbkernels
-    >>> nbkernels.minimum(np.array([[1, 5], [7, 2]]), np.array([3, 4]))
-    array([[1, 4],
-           [3, 2]])
-    """
-    return binary("minimum", self, other)
-
-
 def sum_to(self, size):
     """out = self, summed over leading dimensions and over those that `size` has as 1: what broadcasting undoes
 
@@ -367,8 +223,3 @@ def sum_to(self, size):
     if lead < 0 or any(want not in (1, have) for have, want in zip(self.shape[lead:], size)):
         raise ValueError(f"sum_to: self {tuple(self.shape)} cannot be summed to the shape {tuple(size)}")
     return OutSpec(tuple(size), self.dtype)
-
-
-def same_kind(result, out):
-    """Whether a result may be cast into an out of another dtype."""
-    return out in ELEMENTWISE_DTYPES and np.can_cast(result, out, "same_kind")

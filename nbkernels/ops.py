@@ -4,7 +4,7 @@ The one module that knows both the dispatcher and the kernels. Kernels are named
 first call that needs them, so that importing the library imports no compiler. See ARCHITECTURE.md, "add an op".
 """
 
-from . import meta, products
+from . import binary, meta, products
 from .dispatch import Library
 
 LIBRARY = Library("nbkernels", composites="nbkernels.composites")
@@ -118,65 +118,62 @@ linear = define(
 
 # -- element-wise, broadcasting ---------------------------------------------------------------------------------------
 
-add, add_ = define(
-    "add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-    structured=meta.add,
-    dispatch={"CPU": "nbkernels.cpu.elementwise:add", "CUDA": "nbkernels.cuda.elementwise:add"},
-    fast="nbkernels.cpu.elementwise:add_fast",
-    gradient="nbkernels.gradients:ADD",
-    casts=meta.same_kind,
-    tags=["elementwise"],
-).forms
 
-subtract, subtract_ = define(
-    "subtract(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-    structured=meta.subtract,
-    dispatch={"CPU": "nbkernels.cpu.elementwise:subtract", "CUDA": "nbkernels.cuda.elementwise:subtract"},
-    fast="nbkernels.cpu.elementwise:subtract_fast",
-    gradient="nbkernels.gradients:SUBTRACT",
-    casts=meta.same_kind,
-    tags=["elementwise"],
-).forms
+def elementwise(op, alpha=False, gradient=None):
+    """Define an element-wise operation of two by its name in scalar/, NumPy and binary.DOCS; its two forms."""
+    scale = "Scalar alpha=1, " if alpha else ""
+    keywords = "Tensor? where=None, str? casting=None, str? order=None, ScalarType? dtype=None"
+    return define(
+        f"{op}(Tensor self, Tensor other, *, {scale}{keywords}) -> Tensor",
+        structured=binary.rule(op, alpha),
+        dispatch={key: f"nbkernels.{key.lower()}.elementwise:{op}" for key in ("CPU", "CUDA")},
+        fast=f"nbkernels.cpu.elementwise:{op}_fast",
+        gradient=gradient and f"nbkernels.gradients:{gradient}",
+        casts=binary.Result.casts,
+        meta_only=["order"],
+        tags=["elementwise"],
+    ).forms
 
-multiply, multiply_ = define(
-    "multiply(Tensor self, Tensor other) -> Tensor",
-    structured=meta.multiply,
-    dispatch={"CPU": "nbkernels.cpu.elementwise:multiply", "CUDA": "nbkernels.cuda.elementwise:multiply"},
-    fast="nbkernels.cpu.elementwise:multiply_fast",
-    gradient="nbkernels.gradients:MULTIPLY",
-    casts=meta.same_kind,
-    tags=["elementwise"],
-).forms
 
-divide, divide_ = define(
-    "divide(Tensor self, Tensor other) -> Tensor",
-    structured=meta.divide,
-    dispatch={"CPU": "nbkernels.cpu.elementwise:divide", "CUDA": "nbkernels.cuda.elementwise:divide"},
-    fast="nbkernels.cpu.elementwise:divide_fast",
-    gradient="nbkernels.gradients:DIVIDE",
-    casts=meta.same_kind,
-    tags=["elementwise"],
-).forms
+add, add_ = elementwise("add", alpha=True, gradient="ADD")
+subtract, subtract_ = elementwise("subtract", alpha=True, gradient="SUBTRACT")
+multiply, multiply_ = elementwise("multiply", gradient="MULTIPLY")
+divide, divide_ = elementwise("divide", gradient="DIVIDE")
+floor_divide, floor_divide_ = elementwise("floor_divide")
+remainder, remainder_ = elementwise("remainder")
+fmod, fmod_ = elementwise("fmod")
+pow, pow_ = elementwise("pow")
+float_power, float_power_ = elementwise("float_power")
+maximum, maximum_ = elementwise("maximum", gradient="MAXIMUM")
+minimum, minimum_ = elementwise("minimum", gradient="MINIMUM")
+fmax, fmax_ = elementwise("fmax")
+fmin, fmin_ = elementwise("fmin")
 
-maximum, maximum_ = define(
-    "maximum(Tensor self, Tensor other) -> Tensor",
-    structured=meta.maximum,
-    dispatch={"CPU": "nbkernels.cpu.elementwise:maximum", "CUDA": "nbkernels.cuda.elementwise:maximum"},
-    fast="nbkernels.cpu.elementwise:maximum_fast",
-    gradient="nbkernels.gradients:MAXIMUM",
-    casts=meta.same_kind,
-    tags=["elementwise"],
-).forms
+atan2, atan2_ = elementwise("atan2")
+hypot, hypot_ = elementwise("hypot")
+copysign, copysign_ = elementwise("copysign")
+nextafter, nextafter_ = elementwise("nextafter")
+logaddexp, logaddexp_ = elementwise("logaddexp")
+heaviside, heaviside_ = elementwise("heaviside")
+ldexp, ldexp_ = elementwise("ldexp")
+gcd, gcd_ = elementwise("gcd")
+lcm, lcm_ = elementwise("lcm")
 
-minimum, minimum_ = define(
-    "minimum(Tensor self, Tensor other) -> Tensor",
-    structured=meta.minimum,
-    dispatch={"CPU": "nbkernels.cpu.elementwise:minimum", "CUDA": "nbkernels.cuda.elementwise:minimum"},
-    fast="nbkernels.cpu.elementwise:minimum_fast",
-    gradient="nbkernels.gradients:MINIMUM",
-    casts=meta.same_kind,
-    tags=["elementwise"],
-).forms
+equal, equal_ = elementwise("equal")
+not_equal, not_equal_ = elementwise("not_equal")
+less, less_ = elementwise("less")
+less_equal, less_equal_ = elementwise("less_equal")
+greater, greater_ = elementwise("greater")
+greater_equal, greater_equal_ = elementwise("greater_equal")
+
+logical_and, logical_and_ = elementwise("logical_and")
+logical_or, logical_or_ = elementwise("logical_or")
+logical_xor, logical_xor_ = elementwise("logical_xor")
+bitwise_and, bitwise_and_ = elementwise("bitwise_and")
+bitwise_or, bitwise_or_ = elementwise("bitwise_or")
+bitwise_xor, bitwise_xor_ = elementwise("bitwise_xor")
+bitwise_left_shift, bitwise_left_shift_ = elementwise("bitwise_left_shift")
+bitwise_right_shift, bitwise_right_shift_ = elementwise("bitwise_right_shift")
 
 # -- reductions -------------------------------------------------------------------------------------------------------
 
@@ -187,3 +184,5 @@ sum_to = define(
     gradient="nbkernels.gradients:SUM_TO",
     meta_only=["size"],
 ).function
+
+__all__ = ["define", "register", *(name for name, value in list(globals().items()) if hasattr(value, "schema"))]

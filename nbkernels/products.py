@@ -181,7 +181,7 @@ def dot(self, tensor):
 
     >>> import numpy as np, nbkernels
     >>> nbkernels.dot(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
-    array(11.)
+    np.float64(11.0)
     """
     return inner("dot", self=self, tensor=tensor)
 
@@ -193,7 +193,7 @@ def vdot(self, other):
 
     >>> import numpy as np, nbkernels
     >>> nbkernels.vdot(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
-    array(11.)
+    np.float64(11.0)
     """
     return inner("vdot", self=self, other=other)
 

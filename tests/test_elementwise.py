@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nbkernels
+from nbkernels import dtypes
 from nbkernels.cpu import elementwise, nest
 from nbkernels.strides import output_strides, plan
 
 OPS = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
-FLOATS, INTEGERS = elementwise.FLOATS, elementwise.INTEGERS
+FLOATS, INTEGERS = ("float32", "float64"), dtypes.INTEGERS
 DTYPES = (*FLOATS, *INTEGERS, "bool")
 SPECIAL = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-40, -1e-40, 3e38, 1.5]
 
@@ -99,8 +100,8 @@ def calls(draw):
         inputs.append(tuple(draw(st.sampled_from([1, n, n])) for n in shape[lead:]))
     shape = np.broadcast_shapes(*inputs)
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    dtypes = draw(st.sampled_from(["float32", "float64", "int32"])), draw(st.sampled_from(["float32", "int8"]))
-    arrays = [draw(layouts(s))(values(rng, s, d))[0] for s, d in zip(inputs, dtypes)]
+    kinds = draw(st.sampled_from(["float32", "float64", "int32"])), draw(st.sampled_from(["float32", "int8"]))
+    arrays = [draw(layouts(s))(values(rng, s, d))[0] for s, d in zip(inputs, kinds)]
     for x in arrays:
         x.flags.writeable = draw(st.booleans())
     return *arrays, draw(layouts(shape))
@@ -291,7 +292,7 @@ def test_repeated_and_windowed_inputs(rng):
 
 
 def test_byte_swapped_and_unknown_dtypes_are_refused():
-    for x in (np.ones(3, ">f4"), np.ones(3, "f2"), np.ones(3, "c8"), np.ones(3, object), np.ones(3, "U1")):
+    for x in (np.ones(3, ">f4"), np.ones(3, "g"), np.ones(3, object), np.ones(3, "U1")):
         out = np.full(3, 77.0)
         with pytest.raises(TypeError, match="add"):
             elementwise.add(out, x, np.ones(3))

@@ -16,13 +16,15 @@ COMMAND_LINE = {"cli", "demo", "docs", "info", "warmup", "compare"}  # the rooms
 # room: modules that a file there may import besides the standard library and its own room, at any depth of the code.
 # A name allows what is below it: "numba" allows "numba.core". "numba !cuda" allows all of numba but numba.cuda.
 FUNCTIONS = ("nbkernels.scalar", "nbkernels.real", "nbkernels.transcendental", "nbkernels.activations")
-PLANNING = ("numpy", "nbkernels.strides", "nbkernels.problem", *FUNCTIONS)
+PLANNING = ("numpy", "nbkernels.strides", "nbkernels.dtypes", "nbkernels.problem", *FUNCTIONS)
 RULES = {
     "dispatch": (),
-    "meta": ("numpy", "nbkernels.strides"),
+    "meta": ("numpy",),
+    "binary": ("numpy", "nbkernels.dtypes", "nbkernels.meta", "nbkernels.strides"),
     "problem": ("numpy",),
     "strides": ("numpy",),
-    "scalar": ("numpy",),
+    "dtypes": ("numpy",),
+    "scalar": ("numpy", "nbkernels.transcendental"),
     "real": ("numpy",),
     "transcendental": ("numpy", "nbkernels.real"),
     "activations": ("numpy", "nbkernels.real", "nbkernels.transcendental"),
@@ -34,7 +36,7 @@ RULES = {
     "gradients": ("nbkernels.dispatch", "nbkernels.ops"),
     "products": ("numpy", "nbkernels.meta", "nbkernels.strides"),
     "composites": ("nbkernels.dispatch", "nbkernels.ops", "nbkernels.meta", "nbkernels.strides"),
-    "ops": ("nbkernels.dispatch", "nbkernels.meta", "nbkernels.products"),
+    "ops": ("nbkernels.dispatch", "nbkernels.binary", "nbkernels.meta", "nbkernels.products"),
     "__init__": ("nbkernels.ops", "nbkernels.meta", "nbkernels.dispatch"),
 }
 

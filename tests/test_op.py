@@ -125,7 +125,7 @@ def plus(library):
         structured=meta,
         dispatch=dispatch,
         tags=["elementwise"],
-        casts=lambda result, out: np.can_cast(result, out, "same_kind"),
+        casts=lambda result, out: np.can_cast(result.dtype, out, "same_kind"),
     )
 
 

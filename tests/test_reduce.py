@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbkernels.cpu import nest, reduce
-from nbkernels.cpu.elementwise import FLOATS, INTEGERS
+from nbkernels.dtypes import INTEGERS
 from nbkernels.strides import reduce_plan
 
 
@@ -119,7 +119,7 @@ def test_threads_do_not_change_a_bit(monkeypatch, rng):
             same(run(x, to), expected)
 
 
-@pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS])
+@pytest.mark.parametrize("dtype", ["float32", "float64", *INTEGERS])
 def test_every_dtype(dtype, rng):
     x = (rng.standard_normal((37, 90)) * 100).astype("i8").astype(dtype)
     for to in [(90,), (37, 1), (), (1, 90), (1, 1)]:

@@ -98,8 +98,8 @@ def binder():
     def bind(context, scalars, out, first, second, third, width, walker):
         """Add the arrays' addresses to the context's offsets; walk at once if given a walker. The context's address.
 
-        `third` may be 0: there are two inputs. The result is 0, and nothing is done, where an input's extent meets out's and it is not out element for element; `width` is
-        the widest item, or 0 to leave this out.
+        0, and nothing is done, where an input's extent meets out's and it is not out element for element; `width` is
+        the widest item, or 0 to leave this out. `third` is 0 where there are two inputs.
         """
         for x in (first, second, third if third != 0 else out) if width != 0 else (out, out, out):
             same = data(x) == data(out) and ndim(x) == ndim(out)

@@ -1,7 +1,7 @@
 """out[i] = fn(self[i], other[i]) over broadcast device arrays of any strides: a grid-stride kernel over a StridedPlan.
 
 Kernels get an `out` of the broadcast shape, every check passed; self or other may be a Python scalar. Both are
-converted to the computing dtype, the result to out's. Where an input really overlaps out other than element for
+converted to what is computed in, the result to out's. Where an input really overlaps out other than element for
 element, the result goes through a temporary.
 """
 
@@ -13,13 +13,11 @@ import numpy as np
 from numba import cuda, from_dtype, types
 
 from .. import scalar
+from ..dtypes import HALVES, kind, known, resolve, settled
 from ..strides import broadcast_strides, plan
 from .functions import device
 from .launch import Kernel, elements, empty, inlined, launch, multiprocessors, pointer
 from .memory import clash, same
-
-FLOATS = ("float32", "float64")
-INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
 THREADS = 256  # per block
 BLOCKS = 8  # per multiprocessor: what its 2048 threads allow; more of them would be started one after the other
@@ -28,21 +26,38 @@ BLOCKS = 8  # per multiprocessor: what its 2048 threads allow; more of them woul
 EACH = 4
 
 
-def first(x, y):
-    """x: what a copy computes."""
-    return x
+def stored(dtype: str):
+    """The type of an element in memory; a bool is a byte, for Numba has no pointer to bools."""
+    if dtype == "bfloat16":
+        from numba.cuda import types as cuda_types
+
+        return cuda_types.bfloat16
+    return types.uint8 if dtype == "bool" else from_dtype(np.dtype(dtype))
+
+
+def computed(dtype: str):
+    """The type that an element is computed in."""
+    return types.float32 if dtype in HALVES else from_dtype(np.dtype(dtype))
 
 
 @functools.cache
-def kernel(function, dtypes: tuple[str, str, str, str], ndim: int, arrays: tuple[bool, bool], scaled: bool) -> Kernel:
-    """out = function(self, other) for dtypes (out, self, other, computing); `arrays`: whether self and other are."""
-    OUT, X, Y, COMPUTE = (from_dtype(np.dtype(dtype)) for dtype in dtypes)
+def kernel(function, dtypes, compute, ndim: int, arrays: tuple[bool, bool], scaled=False, masked=False) -> Kernel:
+    """out = function(self, other) for dtypes (out, self, other), computed in `compute` (self, other, result).
+
+    `arrays`: whether self and other are arrays; scaled: the function takes alpha too; masked: only where a mask is.
+    """
+    OUT, X, Y = map(stored, dtypes)
+    COMPUTE_X, COMPUTE_Y, RESULT = map(computed, compute)
     NDIM, CHUNK = ndim, THREADS * EACH
-    call = device(function, dtypes[3])
+    call = device(function, "float32" if compute[0] in HALVES else compute[0])
 
     @inlined
     def element(x, i):
         return x[i]
+
+    @inlined
+    def truth(x, i):
+        return x[i] != 0
 
     @inlined
     def value(x, i):
@@ -56,40 +71,50 @@ def kernel(function, dtypes: tuple[str, str, str, str], ndim: int, arrays: tuple
     def apply_scaled(x, y, alpha):
         return call(x, y, alpha)
 
-    read_x, read_y = (element if is_array else value for is_array in arrays)
+    @inlined
+    def always(mask, i):
+        return True
+
+    reads = [(truth if dtype == "bool" else element) if array else value for dtype, array in zip(dtypes[1:], arrays)]
+    read_x, read_y, chosen = *reads, truth if masked else always
     operate = apply_scaled if scaled else apply
 
-    def loop(size, shape, out, out_steps, x, x_steps, y, y_steps, alpha):
-        places = cuda.local.array(EACH, types.int64)
-        xs, ys = cuda.local.array(EACH, COMPUTE), cuda.local.array(EACH, COMPUTE)
+    def loop(size, shape, out, out_steps, x, x_steps, y, y_steps, mask, mask_steps, alpha):
+        places, marks = cuda.local.array(EACH, types.int64), cuda.local.array(EACH, types.boolean)
+        xs, ys = cuda.local.array(EACH, COMPUTE_X), cuda.local.array(EACH, COMPUTE_Y)
         for chunk in range(cuda.blockIdx.x * CHUNK + cuda.threadIdx.x, size, cuda.gridDim.x * CHUNK):
             for e in range(EACH):
-                rest, at, at_x, at_y = min(chunk + e * THREADS, size - 1), 0, 0, 0
+                rest, at, at_x, at_y, at_mask = min(chunk + e * THREADS, size - 1), 0, 0, 0, 0
                 for d in range(NDIM - 1, 0, -1):
                     quotient = rest // shape[d]
                     i, rest = rest - quotient * shape[d], quotient
                     at, at_x, at_y = at + i * out_steps[d], at_x + i * x_steps[d], at_y + i * y_steps[d]
-                places[e] = at + rest * out_steps[0]
+                    at_mask += i * mask_steps[d]
+                places[e], marks[e] = at + rest * out_steps[0], chosen(mask, at_mask + rest * mask_steps[0])
                 xs[e], ys[e] = read_x(x, at_x + rest * x_steps[0]), read_y(y, at_y + rest * y_steps[0])
             for e in range(EACH):
-                if chunk + e * THREADS < size:
-                    out[places[e]] = operate(xs[e], ys[e], alpha)
+                if chunk + e * THREADS < size and marks[e]:
+                    out[places[e]] = RESULT(operate(xs[e], ys[e], alpha))
 
     index = types.UniTuple(types.int64, ndim)
-    first_input, second_input = (types.CPointer(t) if is_array else COMPUTE for t, is_array in zip((X, Y), arrays))
-    signature = (types.int64, index, types.CPointer(OUT), index, first_input, index, second_input, index, COMPUTE)
-    return Kernel(f"{function.__name__} {'-'.join(dtypes)} {ndim}-D", loop, signature, THREADS)
+    inputs = (types.CPointer(t) if array else c for t, c, array in zip((X, Y), (COMPUTE_X, COMPUTE_Y), arrays))
+    operands = [
+        part for operand in (types.CPointer(OUT), *inputs, types.CPointer(types.uint8)) for part in (operand, index)
+    ]
+    signature = (types.int64, index, *operands, RESULT)
+    name = f"{function.__name__} {'-'.join(dtypes)} by {'-'.join(compute)} {ndim}-D{' masked' if masked else ''}"
+    return Kernel(name, loop, signature, THREADS)
 
 
-def run(function, out, self, other, compute, alpha=None) -> None:
-    """out = function(self, other), or function(self, other, alpha), computed in `compute`."""
+def run(function, out, self, other, compute, alpha=None, where=None) -> None:
+    """out = function(self, other), or function(self, other, alpha), computed in `compute`, where `where` is."""
     if out.size == 0:
         return
-    inputs = [x for x in (self, other) if _is_array(x)]
+    inputs = [x for x in (self, other, where) if _is_array(x)]
     if any(not same(out, x, broadcast_strides(out.shape, x.shape, x.strides)) and clash(out, x) for x in inputs):
         temporary = empty(out.shape, out)
-        run(function, temporary, self, other, compute, alpha)
-        run(first, out, temporary, temporary, out.dtype)
+        run(function, temporary, self, other, compute, alpha, where)
+        run(scalar.find("first", out.dtype), out, temporary, temporary, (out.dtype,) * 3, None, where)
         return
     arrays = [out, *inputs]
     loops = plan(*(tuple(tuple(getattr(x, name)) for x in arrays) for name in ("shape", "strides")),
@@ -97,70 +122,73 @@ def run(function, out, self, other, compute, alpha=None) -> None:
     shape = loops.shape or (1,)
     walks = iter([(pointer(x, offset), elements(x, strides) or (0,)) for x, offset, strides
                   in zip(arrays, loops.offsets, loops.strides)])  # fmt: skip
-    number = np.dtype(compute).type
+    still = (0,) * len(shape)
     target = next(walks)
-    x, y = (next(walks) if _is_array(x) else (number(x), (0,) * len(shape)) for x in (self, other))
-    dtypes = tuple(str(x.dtype) if _is_array(x) else str(compute) for x in (out, self, other)) + (str(compute),)
-    compiled = kernel(function, dtypes, len(shape), (_is_array(self), _is_array(other)), alpha is not None)
+    x, y = (next(walks) if _is_array(x) else (_number(x, d), still) for x, d in zip((self, other), compute))
+    mask = next(walks) if where is not None else (target[0], still)
+    dtypes = tuple(x.dtype.name if _is_array(x) else d.name for x, d in zip((out, self, other), (None, *compute)))
+    names, given = tuple(d.name for d in compute), (_is_array(self), _is_array(other))
+    compiled = kernel(function, dtypes, names, len(shape), given, alpha is not None, where is not None)
     blocks = min(-(-loops.size // (THREADS * EACH)), multiprocessors() * BLOCKS)
-    scale = number(1 if alpha is None else alpha)
-    launch(compiled, blocks, loops.size, shape, *target, *x, *y, scale, stream=out.stream)
+    scale = _number(1 if alpha is None else alpha, compute[2])
+    launch(compiled, blocks, loops.size, shape, *target, *x, *y, *mask, scale, stream=out.stream)
 
 
-def binary(op: str, out, self, other, alpha=1) -> None:
-    """out = op(self, other), or op_scaled(self, other, alpha) for an alpha that is not 1."""
-    dtypes = [x.dtype if _is_array(x) else x for x in (self, other)]
-    for dtype in (out.dtype, *dtypes):
-        if isinstance(dtype, np.dtype) and not (dtype.isnative and dtype.name in (*FLOATS, *INTEGERS)):
-            raise TypeError(f"{op}: no CUDA loop for dtype {dtype!r}")
-    compute = np.result_type(*dtypes)
-    if op == "divide" and compute.kind != "f":
-        compute = np.dtype(np.float64)
-    if not np.can_cast(compute, out.dtype, "same_kind"):
-        raise TypeError(f"{op}: cannot cast the result from {compute} to {out.dtype} under casting='same_kind'")
+def _number(value, dtype):
+    """A Python number as a kernel takes it."""
+    return (np.float32 if dtype.name in HALVES else dtype.type)(value)
+
+
+def binary(op: str, out, self, other, alpha=1, where=None, casting=None, dtype=None) -> None:
+    """out = op(self, other), or op_scaled(self, other, alpha) for an alpha that is not 1, where `where` is not False.
+
+    What the CPU warns of, or refuses after a look at the elements, goes unsaid here: x // 0 of integers is 0, and a
+    negative power of theirs is 1, without a word.
+    """
+    for x in (out, self, other):
+        if _is_array(x) and not known(x.dtype):
+            raise TypeError(f"{op}: no CUDA loop for dtype {x.dtype!r}")
+    values = settled(op, self, other), settled(op, other, self)
+    compute = resolve(op, *map(kind, values), dtype, casting or "same_kind")
+    if not np.can_cast(compute[2], out.dtype, casting or "same_kind"):
+        raise TypeError(f"{op}: cannot cast the result from {compute[2]} to {out.dtype} under casting='same_kind'")
+    self, other = (x if _is_array(x) or _is_plain(d) else _uploaded(x, d, out) for x, d in zip(values, compute))
+    if type(where) is bool:
+        where = None if where else _uploaded(where, np.dtype(bool), out)
     name = op if alpha == 1 else f"{op}_scaled"
-    run(getattr(scalar, name), out, self, other, compute, None if alpha == 1 else alpha)
+    run(scalar.find(name, compute[0]), out, self, other, compute, None if alpha == 1 else alpha, where)
+
+
+def _is_plain(dtype) -> bool:
+    """Whether numbers of a dtype can be kernel arguments."""
+    return dtype.kind in "iu" or dtype.name in ("float32", "float64")
+
+
+def _uploaded(value, dtype, like):
+    return cuda.to_device(np.asarray(value, dtype), stream=like.stream)
 
 
 def copy(out, x) -> None:
     """out = x."""
-    run(first, out, x, x, out.dtype)
+    run(scalar.find("first", out.dtype), out, x, x, (out.dtype,) * 3)
 
 
 def fill(out, value) -> None:
     """out = value, a Python scalar."""
-    run(first, out, value, value, out.dtype)
+    run(scalar.find("first", out.dtype), out, value, value, (out.dtype,) * 3)
 
 
 def _is_array(x) -> bool:
     return hasattr(x, "strides")
 
 
-def add(out, self, other, alpha=1) -> None:
-    """out = self + alpha*other."""
-    binary("add", out, self, other, alpha)
+def __getattr__(name: str):
+    """The kernel of an operation, by its name: made when it is first asked for."""
+    if not scalar.exists(name):
+        raise AttributeError(f"no element-wise operation is called {name}")
+    globals()[name] = made = functools.partial(binary if scalar.exists(f"{name}_scaled") else _unscaled, name)
+    return made
 
 
-def subtract(out, self, other, alpha=1) -> None:
-    """out = self - alpha*other."""
-    binary("subtract", out, self, other, alpha)
-
-
-def multiply(out, self, other) -> None:
-    """out = self * other."""
-    binary("multiply", out, self, other)
-
-
-def divide(out, self, other) -> None:
-    """out = self / other, of integers in float64."""
-    binary("divide", out, self, other)
-
-
-def maximum(out, self, other) -> None:
-    """out = the larger of self and other; NaN where either is NaN."""
-    binary("maximum", out, self, other)
-
-
-def minimum(out, self, other) -> None:
-    """out = the smaller of self and other; NaN where either is NaN."""
-    binary("minimum", out, self, other)
+def _unscaled(op, out, self, other, where=None, casting=None, dtype=None) -> None:
+    binary(op, out, self, other, 1, where, casting, dtype)

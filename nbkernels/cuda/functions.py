@@ -46,7 +46,7 @@ def device(function, dtype: str):
     """A plain function of numbers of `dtype` for kernels to call."""
     if SIMULATED:
         return function
-    known = {fma: _fused, bits: _cast, number: _cast, floor: globals()[f"_floor_{dtype}"]}
+    known = {fma: _fused, bits: _cast, number: _cast, floor: globals().get(f"_floor_{dtype}")}
     if function in known:
         return known[function]
     body = KERNELS[function][dtype] if function in KERNELS else function

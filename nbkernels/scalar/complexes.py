@@ -21,7 +21,7 @@ def divide(x, y):
 
 
 def pow(x, y):
-    """exp(y log x), in polar form; by squaring for a whole y below 100; 1 for y = 0, and 0 of 0 where y has a positive real part."""
+    """exp(y log x), in polar form; by squaring for a whole y below 100; of 0, 1 for y = 0 and 0 for a positive y."""
     if y.real == 0 and y.imag == 0:
         return complex(1.0, 0.0)
     if x.real == 0 and x.imag == 0:

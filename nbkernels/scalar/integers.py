@@ -25,8 +25,8 @@ fmax, fmin = maximum, minimum
 def floor_divide(x, y):
     """The quotient, rounded down; 0 for y = 0.
 
-    Of integers of up to 32 bits a float64 holds the quotient so well that its floor is exact: where x/y is not whole, it
-    lies 1/y off, and the rounding less than x/y * 2^-53. Vectors divide floats, and only them.
+    Of integers of up to 32 bits a float64 holds the quotient so well that its floor is exact: a quotient that is not
+    whole lies 1/y off, and rounding moves it by less than x/y * 2^-53. Vectors can divide floats, and nothing else.
     """
     whole = math.floor(x / (y if y != 0 else 1))
     return whole if y != 0 else 0

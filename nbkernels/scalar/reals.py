@@ -2,6 +2,8 @@
 
 import math
 
+from ..transcendental import atan2, hypot, logaddexp, pow  # noqa: F401
+
 
 def maximum(x, y):
     """The larger; NaN if either is (the first one's); +0.0 above -0.0 on either side."""
@@ -60,38 +62,11 @@ def fmod(x, y):
     return math.fmod(x, y)
 
 
-def pow(x, y):
-    """C's pow: NaN for a negative x and a fractional y; 1 for y = 0 and for x = 1, whatever the other."""
-    return x**y
-
-
 float_power = pow
-
-
-def atan2(x, y):
-    """The angle of the point (y, x), from -pi to pi."""
-    return math.atan2(x, y)
-
-
-def hypot(x, y):
-    """sqrt(x*x + y*y), without overflow on the way; inf if either is."""
-    return math.hypot(x, y)
 
 
 def copysign(x, y):
     return math.copysign(x, y)
-
-
-def logaddexp(x, y):
-    """log(exp(x) + exp(y)), without overflow on the way."""
-    if x == y:  # infinities too
-        return x + math.log(2.0)
-    apart = x - y
-    if apart > 0:
-        return x + math.log1p(math.exp(-apart))
-    if apart <= 0:
-        return y + math.log1p(math.exp(apart))
-    return apart
 
 
 def heaviside(x, y):
