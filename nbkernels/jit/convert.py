@@ -1,4 +1,4 @@
-"""Numbers from one dtype to another, lane by lane (or a single one), as vector IR: what the target has an instruction for, and the rest.
+"""Numbers from one dtype to another, one or lane by lane, as IR: what the target has an instruction for, and the rest.
 
 Vectors of float16 and bfloat16 are held as their bits (int16), of bool as bytes.
 """

@@ -2,7 +2,10 @@
 
 import math
 
-from ..transcendental import atan2, hypot, logaddexp, pow  # noqa: F401
+from ..transcendental import atan2 as angle
+from ..transcendental import hypot as length
+from ..transcendental import logaddexp as log_of_sum
+from ..transcendental import pow as power
 
 
 def maximum(x, y):
@@ -62,7 +65,27 @@ def fmod(x, y):
     return math.fmod(x, y)
 
 
+def pow(x, y):
+    """C's pow: NaN for a negative x and a fractional y; 1 for y = 0 and for x = 1, whatever the other."""
+    return power(x, y)
+
+
 float_power = pow
+
+
+def atan2(x, y):
+    """The angle of the point (y, x), from -pi to pi."""
+    return angle(x, y)
+
+
+def hypot(x, y):
+    """sqrt(x*x + y*y), without overflow on the way; inf if either is."""
+    return length(x, y)
+
+
+def logaddexp(x, y):
+    """log(exp(x) + exp(y)), without overflow on the way."""
+    return log_of_sum(x, y)
 
 
 def copysign(x, y):
