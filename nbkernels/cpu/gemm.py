@@ -150,16 +150,16 @@ def _entry(dtype):
     return None
 
 
-def addmm_call(self, mat1, mat2, beta, alpha, out_dtype, mode, conj, out):
+def addmm_call(self, mat1, mat2, beta, alpha, conj, out):
     """addmm of small plain arrays in few calls; None, with nothing written, where more care is needed."""
-    if out_dtype is mode is None and not conj and type(beta) in REAL and type(alpha) in REAL:
+    if not conj and type(beta) in REAL and type(alpha) in REAL:
         return _fast(id(self), mat1, mat2, beta, alpha, out)
     return None
 
 
-def mm_call(self, mat2, out_dtype, mode, conj, out):
+def mm_call(self, mat2, conj, out):
     """mm, likewise."""
-    return _fast(0, self, mat2, 0.0, 1.0, out) if out_dtype is mode is None and not conj else None
+    return _fast(0, self, mat2, 0.0, 1.0, out) if not conj else None
 
 
 def addmm_fast(self, mat1, mat2, beta, alpha, out):
