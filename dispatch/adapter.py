@@ -33,6 +33,7 @@ class Adapter:
 
     name = ""
     classes = ()
+    foreign = False  # whether its arrays may tell something else at every look
     intercept = None  # a method (op, row, args, out, in_place) that takes over calls of ops with kernels; see traced.py
 
     def owns(self, cls):
@@ -56,6 +57,9 @@ class Adapter:
 
     def address(self, x):
         """Where x[0, 0, ...] is in its device's memory, or None where x has none."""
+
+    def wait(self, x):
+        """Return when x is written: asked before x is read on the stream of another library."""
 
     def flaw(self, x):
         """Why x cannot be written, or ""."""

@@ -10,6 +10,7 @@ from math import prod
 
 from . import keys
 from .adapter import Adapter, Device, Spec, library
+from .foreign import CudaInterface, DLPack, Memory
 from .metas import Meta
 
 
@@ -69,10 +70,10 @@ class Masked(NumPy):
 
 
 class Cuda(Adapter):
-    """What the CUDA libraries share: kernels get numba device arrays, launches go to numba's current device."""
+    """What the CUDA libraries share: kernels get numba device arrays, and are launched in order with out's stream."""
 
     def view(self, x):
-        return library("numba.cuda").as_cuda_array(x)
+        return library("numba.cuda").as_cuda_array(x, sync=False)  # an array of out's library is of the same stream
 
     def guard(self, device):
         return library("numba.cuda").gpus[device.index]
@@ -97,6 +98,10 @@ class Numba(Cuda):
     def address(self, x):
         return x.device_ctypes_pointer.value if hasattr(x, "gpu_data") else x._ary.ctypes.data
 
+    def wait(self, x):
+        if getattr(x, "stream", 0):
+            x.stream.synchronize()
+
     def empty(self, like, shape, dtype, strides):
         return library("numba.cuda").device_array(shape, dtype, strides=strides)
 
@@ -117,6 +122,9 @@ class CuPy(Cuda):
 
     def address(self, x):
         return x.data.ptr
+
+    def wait(self, x):
+        library("cupy").cuda.get_current_stream().synchronize()
 
     def empty(self, like, shape, dtype, strides):
         cupy = library("cupy")
@@ -161,9 +169,11 @@ class Torch(Cuda):
 
     def view(self, x):
         x = self.plain(x)
-        if x.device.type != "cpu":
-            return super().view(x)
         torch = library("torch")
+        if x.device.type != "cpu":
+            shape, dtype, strides = self.spec(x)
+            stream = torch.cuda.current_stream(x.device).cuda_stream or None  # torch's own description tells none
+            return super().view(Memory(x.data_ptr(), shape, strides, dtype, False, None, stream, x))
         return x.view(torch.int16).numpy().view(self.bfloat16()) if x.dtype == torch.bfloat16 else x.numpy()
 
     @staticmethod
@@ -173,6 +183,10 @@ class Torch(Cuda):
 
     def address(self, x):
         return None if x.device.type == "meta" else x.data_ptr()
+
+    def wait(self, x):
+        if x.device.type == "cuda":
+            library("torch").cuda.current_stream(x.device).synchronize()
 
     def empty(self, like, shape, dtype, strides):
         torch = library("torch")
@@ -189,8 +203,9 @@ class Torch(Cuda):
         return super().guard(device) if device.key == keys.CUDA else nullcontext()
 
 
-# NumPy's come last: numba's mapped arrays are ndarrays as well.
-_adapters = [Numba(), CuPy(), Torch(), Meta(), Masked(), NumPy(), NumPyScalar()]
+PROTOCOLS = DLPack(), CudaInterface()
+# NumPy's come late: numba's mapped arrays are ndarrays as well. All of them speak the protocols, which come last.
+_adapters = [Numba(), CuPy(), Torch(), Meta(), Masked(), NumPy(), NumPyScalar(), *PROTOCOLS]
 _found = {}  # type -> its adapter, or None
 
 
@@ -221,6 +236,11 @@ def adapter_of(cls):
         return found[cls]
     except KeyError:
         return found.setdefault(cls, next((adapter for adapter in tuple(_adapters) if adapter.owns(cls)), None))
+
+
+def adapter_for(x):
+    """The adapter of an array, also of one that speaks a protocol though its class does not; or None."""
+    return adapter_of(type(x)) or next((protocol for protocol in PROTOCOLS if protocol.owns(x)), None)
 
 
 def names():

@@ -189,7 +189,7 @@ class Op:
 
     def operand(self, op, name, value):
         try:
-            adapter = arrays.adapter_of(type(value))
+            adapter = arrays.adapter_for(value)
             if adapter is not None:
                 return Operand(name, value, adapter, adapter.device(value), adapter.spec(value))
         except TypeError as error:
@@ -249,12 +249,19 @@ class Op:
             out, adapter = target.value, target.adapter
         if 0 not in result.shape and row.reason != "structured":
             taken = [slots[i] for i in self.kernel_arguments]
-            row.row.load()(adapter.view(out), *each(taken, lambda operand: self.view(operand, lead)))
+            row.row.load()(adapter.view(out), *each(taken, lambda operand: self.view(operand, lead, adapter)))
         return out if target else adapter.wrap(out, lead.value)
 
     @staticmethod
-    def view(operand, lead):
+    def view(operand, lead, writer):
+        """What a kernel reads, on the device and in the stream order of the library that out is of."""
+        if operand.adapter is not writer:
+            operand.adapter.wait(operand.value)
         view = operand.adapter.view(operand.value)
+        if operand.adapter.foreign and (tuple(view.shape), view.dtype) != (operand.spec.shape, operand.spec.dtype):
+            raise ArgumentError(
+                f"{operand.name} was {operand.spec} and is {view.dtype} {view.shape} at the second look"
+            )
         return view if operand.device == lead.device else lead.adapter.upload(view, lead.value)
 
     def check_target(self, name, target, result, in_place):

@@ -7,12 +7,12 @@ from . import arrays, layout
 
 def spec(x):
     """Shape, dtype and strides of an array, as a Spec; None and Python numbers are themselves."""
-    adapter = arrays.adapter_of(type(x))
+    adapter = arrays.adapter_for(x)
     return x if adapter is None else adapter.spec(x)
 
 
 def restride(x, shape, strides):
-    return arrays.adapter_of(type(x)).restride(x, shape, strides)
+    return arrays.adapter_for(x).restride(x, shape, strides)
 
 
 def transpose(x):
@@ -57,7 +57,7 @@ def overlap(x, y):
     """Whether the memory between the first and the last byte of x meets that of y."""
     ends = []
     for each in (x, y):
-        adapter = arrays.adapter_of(type(each))
+        adapter = arrays.adapter_for(each)
         s, address = adapter.spec(each), adapter.address(each)
         if address is None or 0 in s.shape:
             return False
@@ -69,6 +69,6 @@ def overlap(x, y):
 
 def empty(like, shape, dtype):
     """A new C-order array of like's kind, on its device."""
-    adapter = arrays.adapter_of(type(like))
+    adapter = arrays.adapter_for(like)
     with adapter.guard(adapter.device(like)):
         return adapter.wrap(adapter.empty(like, shape, dtype, layout.c_strides(shape, dtype.itemsize)), like)

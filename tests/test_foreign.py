@@ -1,0 +1,408 @@
+"""Arrays that nobody here knows, by DLPack and CUDA's array interface: zero-copy when honest, else one clear error."""
+
+import ctypes
+import sys
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import nbkernels as nb
+from nbkernels.dispatch import ArgumentError, DeviceError, Library, OutError, arrays, foreign, views
+
+
+class Producer:
+    """Speaks DLPack for a NumPy array, as version 1 asks or as before it."""
+
+    legacy = False
+
+    def __init__(self, x):
+        self.x = x
+
+    def __dlpack__(self, **options):
+        if self.legacy and options:
+            raise TypeError("no options then")
+        return self.x.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.x.__dlpack_device__()
+
+
+class Legacy(Producer):
+    legacy = True
+
+
+class Namespaced(Producer):
+    """Of a library that follows the array API standard: its namespace takes results in."""
+
+    def __array_namespace__(self):
+        return SimpleNamespace(from_dlpack=lambda x: Namespaced(np.from_dlpack(x)))
+
+
+class Face:
+    """Shows a dict as its CUDA array interface."""
+
+    def __init__(self, face):
+        self.face = face
+
+    @property
+    def __cuda_array_interface__(self):
+        return self.face
+
+
+def scale_meta(self, by):
+    return SimpleNamespace(shape=self.shape, dtype=self.dtype, strides=None)
+
+
+def scale_kernel(out, self, by):
+    out[...] = self * by
+
+
+@pytest.fixture
+def scale():
+    text = "scale(Tensor self, Scalar by) -> Tensor"
+    return Library("tests").define(text, structured=scale_meta, dispatch={"CPU": scale_kernel})
+
+
+@pytest.mark.parametrize("kind", [Producer, Legacy])
+def test_a_dlpack_producer_is_an_array(scale, kind):
+    base = np.arange(24.0).reshape(4, 6)
+    for x in (base, base.T, base[::-1, ::2], base[:, 1], np.array(3.0), base[:0], base.astype(np.int8), base > 3):
+        result = scale.function(kind(x), 2)
+        assert type(result) is np.ndarray
+        assert np.array_equal(result, (x * 2).astype(x.dtype))
+    out = kind(np.zeros((4, 6)))
+    assert scale.function(base, 2, out=out) is out
+    assert np.array_equal(out.x, base * 2)
+    assert scale.in_place(out, 2) is out
+    assert np.array_equal(out.x, base * 4)
+
+
+def test_results_are_of_the_namespace():
+    x = Namespaced(np.arange(6.0).reshape(2, 3))
+    for result, expected in ((nb.add(x, 1), x.x + 1), (nb.mm(x, x.x.T), x.x @ x.x.T), (nb.linear(x, x), x.x @ x.x.T)):
+        assert type(result) is Namespaced
+        assert np.array_equal(result.x, expected)
+
+
+def test_the_memory_is_the_producers():
+    x = np.arange(6.0)[::2]
+    view = arrays.adapter_for(Producer(x)).view(Producer(x))
+    assert np.shares_memory(view, x)
+    assert view.strides == x.strides
+    assert views.overlap(Producer(x), x)
+    assert views.transpose(Producer(x[None])).shape == (3, 1)
+
+
+def test_a_capsule_lives_as_long_as_its_views():
+    x = np.arange(1000.0)
+    before = sys.getrefcount(x)
+    view = arrays.adapter_for(Producer(x)).view(Producer(x))
+    assert sys.getrefcount(x) > before
+    del view
+    assert sys.getrefcount(x) == before
+
+
+def test_read_only_memory_is_read_and_not_written(scale):
+    x = np.arange(3.0)
+    x.flags.writeable = False
+    assert np.array_equal(scale.function(Producer(x), 2), [0, 2, 4])
+    with pytest.raises(OutError, match="self cannot be written: it is read-only"):
+        scale.in_place(Producer(x), 2)
+
+
+# -- what lies --------------------------------------------------------------------------------------------------------
+
+HONEST = dict(shape=(2, 3), typestr="<f8", data=(4096, False), version=3)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (dict(shape=(-2, 3)), r"shape \(-2, 3\).*sizes that are no counts"),
+        (dict(shape=(2.0, 3)), "sizes that are no counts"),
+        (dict(shape=(True, 3)), "sizes that are no counts"),
+        (dict(shape=[2, 3]), "of another type than the protocol's"),
+        (dict(shape=None), "of another type than the protocol's"),
+        (dict(data=(0, False)), "data pointer is null"),
+        (dict(data=(None, False)), "data pointer is null"),
+        (dict(data=("x", False)), "data pointer is 'x'"),
+        (dict(data=(-8, False)), "lead out of memory"),
+        (dict(data=4096), r"no \(pointer, read_only\) as data: 4096"),
+        (dict(strides=(8,)), r"strides \(8,\) are not an int for each dimension"),
+        (dict(strides=(8, "8")), "are not an int for each dimension"),
+        (dict(strides=(-(1 << 40), 8)), "lead out of memory, from address 0x1000"),
+        (dict(strides=(1 << 63, 8)), "lead out of memory"),
+        (dict(strides=8), "of another type than the protocol's"),
+        (dict(typestr="<q9"), "dtype '<q9', which NumPy does not know"),
+        (dict(typestr=None), "of another type than the protocol's"),
+        (dict(stream=0), "its stream is 0, where None, 1, 2 or"),
+        (dict(stream="s"), "its stream is 's'"),
+        (dict(mask=1), "masked foreign array"),
+    ],
+)
+def test_interfaces_that_lie(change, words):
+    with pytest.raises(ArgumentError, match=f"^add: other is an? .*{words}"):
+        nb.add(np.ones((2, 3)), Face(HONEST | change))
+    with pytest.raises(ArgumentError, match=words):
+        nb.add(np.ones((2, 3)), 1, out=Face(HONEST | change))
+
+
+def test_interfaces_that_are_none():
+    for face in (None, 3, [], {}, dict(shape=(2,))):
+        with pytest.raises(ArgumentError, match="whose __cuda_array_interface__ "):
+            nb.add(np.ones(2), Face(face))
+    x = SimpleNamespace(__cuda_array_interface__=HONEST | dict(data=(0, False)))  # the object has it, its class has not
+    with pytest.raises(ArgumentError, match="data pointer is null"):
+        nb.add(np.ones(2), x)
+
+
+def lying(**lies):
+    """An array whose capsule says what it likes."""
+    sizes, steps = (ctypes.c_int64 * 2)(*lies.pop("shape", (2, 3))), (ctypes.c_int64 * 2)(*lies.pop("steps", (3, 1)))
+    room = (ctypes.c_double * 6)()
+    fields = dict(
+        data=ctypes.addressof(room), device_type=1, ndim=2, code=2, bits=64, lanes=1, shape=sizes, strides=steps
+    )
+    tensor = foreign.Tensor(**fields | lies)
+    memory = ctypes.create_string_buffer(bytes(tensor) + bytes(16))  # then the manager's context, and no deleter
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+
+    class Liar:
+        kept = room, sizes, steps, memory
+
+        def __dlpack__(self):
+            return new(ctypes.addressof(memory), b"dltensor", None)
+
+        def __dlpack_device__(self):
+            return 1, 0
+
+    return Liar()
+
+
+@pytest.mark.parametrize(
+    ("lies", "words"),
+    [
+        (dict(shape=(-2, 3)), "sizes that are no counts"),
+        (dict(data=None), "data pointer is null"),
+        (dict(steps=(1 << 62, 1)), "lead out of memory"),
+        (dict(steps=(-(1 << 60), 1)), "lead out of memory"),
+        (dict(ndim=-1), "exports -1 dimensions"),
+        (dict(ndim=65), "exports 65 dimensions"),
+        (dict(shape_=None), "and no sizes"),
+        (dict(lanes=4), r"DLPack's dtype \(2, 64, 4\)"),
+        (dict(code=3), r"DLPack's dtype \(3, 64, 1\)"),
+        (dict(bits=24), "dtype 'float24', which NumPy does not know"),
+        (dict(device_type=2), "on CPU that exports memory of DLPack's device type 2"),
+    ],
+)
+def test_capsules_that_lie(lies, words):
+    if "shape_" in lies:
+        liar = lying()
+        ctypes.memset(ctypes.addressof(liar.kept[3]) + foreign.Tensor.shape.offset, 0, 8)
+    else:
+        liar = lying(**lies)
+    with pytest.raises(ArgumentError, match=f"^add: other is an? .*{words}"):
+        nb.add(np.ones((2, 3)), liar)
+
+
+def test_an_honest_capsule_of_the_same_make():
+    assert np.array_equal(nb.add(np.ones((2, 3)), lying()), np.ones((2, 3)))
+
+
+def test_producers_that_fail():
+    def producer(capsule, device=lambda self: (1, 0)):
+        return type("P", (), {"__dlpack__": capsule, "__dlpack_device__": device})()
+
+    used = np.ones(2).__dlpack__()
+    np.from_dlpack(SimpleNamespace(__dlpack__=lambda **_: used, __dlpack_device__=lambda: (1, 0)))
+
+    def fails(self, **options):
+        raise BufferError("not today")
+
+    for x, words in (
+        (producer(fails), r"__dlpack__ failed: BufferError\('not today'\)"),
+        (producer(lambda self, **_: 3), "gives no fresh capsule, but 3"),
+        (producer(lambda self, **_: used), "gives no fresh capsule, but <capsule object"),
+        (producer(fails, lambda self: (9, 0)), r"DLPack's device \(9, 0\), which is neither"),
+        (producer(fails, lambda self: "x"), "__dlpack_device__ failed: ValueError"),
+        (producer(fails, fails), "__dlpack_device__ failed: BufferError"),
+    ):
+        with pytest.raises(ArgumentError, match=f"other is an array .*{words}"):
+            nb.add(np.ones(2), x)
+
+
+def test_arrays_that_change_between_two_looks(scale):
+    class Changing(Producer):
+        looks = 0
+
+        def __dlpack__(self, **options):
+            self.looks += 1
+            return np.ones(3 if self.looks == 1 else 10_000).__dlpack__(**options)
+
+    with pytest.raises(ArgumentError, match="at the second look"):
+        scale.function(Changing(np.ones(3)), 2)
+
+
+# -- CUDA, without a GPU: what the libraries are asked for ------------------------------------------------------------
+
+
+@pytest.fixture
+def gpus(monkeypatch):
+    """Two devices of a numba.cuda that takes notes."""
+    notes = SimpleNamespace(views=[], current=0, entered=[], waited=[])
+
+    @contextmanager
+    def device(index):
+        before, notes.current = notes.current, index
+        notes.entered.append(index)
+        try:
+            yield
+        finally:
+            notes.current = before
+
+    def as_cuda_array(x, sync=True):
+        face = x.__cuda_array_interface__
+        notes.views.append((face["data"][0], face.get("stream"), sync))
+        return SimpleNamespace(shape=x.shape, dtype=x.dtype, strides=x.strides)
+
+    def device_array(shape, dtype, strides):
+        return Plain(shape, dtype, strides, notes.current)
+
+    fake = SimpleNamespace(as_cuda_array=as_cuda_array, gpus=type("G", (), {"__getitem__": lambda s, i: device(i)})())
+    fake.device_array = device_array
+    monkeypatch.setitem(sys.modules, "numba.cuda", fake)
+    attribute = SimpleNamespace(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL=9)
+    driver = SimpleNamespace(CUpointer_attribute=attribute)
+    driver.cuPointerGetAttribute = lambda what, pointer: (0, pointer >> 20) if pointer < 1 << 40 else (1, None)
+    monkeypatch.setitem(sys.modules, "cuda.bindings.driver", driver)
+    return notes
+
+
+class Plain:
+    """What the fake's device_array gives; of numba's kind by its name."""
+
+    def __init__(self, shape, dtype, strides, device):
+        self.shape, self.dtype, self.strides, self.stream = shape, dtype, strides, 0
+        self.gpu_data = SimpleNamespace(context=SimpleNamespace(device=SimpleNamespace(id=device)))
+
+
+Plain.__qualname__, Plain.__module__ = "DeviceNDArrayBase", "numba.cuda"
+
+
+@pytest.fixture
+def on_cuda():
+    library = Library("tests")
+    text = "scale(Tensor self, Tensor by) -> Tensor"
+    meta = lambda self, by: SimpleNamespace(shape=self.shape, dtype=self.dtype, strides=None)  # noqa: E731
+    return library.define(text, structured=meta, dispatch={"CUDA": lambda out, self, by: None})
+
+
+def face(device, stream=None, **change):
+    return Face(HONEST | dict(data=((device << 20) + 4096, False), stream=stream) | change)
+
+
+def test_the_stream_of_version_3_is_waited_for(gpus, on_cuda):
+    result = on_cuda.function(face(1, stream=7), face(1))
+    assert type(result) is Plain
+    assert gpus.views == [((1 << 20) + 4096, 7, True), ((1 << 20) + 4096, None, True)]
+    assert (gpus.entered, gpus.current) == ([1], 0)
+    assert arrays.adapter_for(result).device(result) == ("CUDA", 1)
+
+
+def test_devices_that_differ_are_named(gpus, on_cuda):
+    with pytest.raises(DeviceError, match="all arrays must be on one device: self on CUDA:0, by on CUDA:1"):
+        on_cuda.function(face(0), face(1))
+    with pytest.raises(DeviceError, match="self on CUDA:0, by on CUDA:0, out on CUDA:1"):
+        on_cuda.function(face(0), face(0), out=face(1))
+    with pytest.raises(DeviceError, match="self on CUDA:1, by on CPU"):
+        on_cuda.function(face(1), np.ones((2, 3)))
+
+
+def test_the_device_is_given_back_after_an_error(gpus, on_cuda):
+    def fails(out, self, by):
+        assert gpus.current == 1
+        raise ZeroDivisionError
+
+    with on_cuda.library.register("scale", "CUDA", fails, override=True), pytest.raises(ZeroDivisionError):
+        on_cuda.function(face(1), face(1))
+    assert gpus.current == 0
+
+
+def test_pointers_that_no_device_has(gpus, on_cuda):
+    with pytest.raises(ArgumentError, match="its pointer 0x20000000000 is not memory of a CUDA device"):
+        on_cuda.function(face(0, data=(1 << 41, False)), face(0))
+
+
+def test_cuda_memory_without_cuda(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cuda", None)
+    monkeypatch.delitem(sys.modules, "cuda.bindings.driver", raising=False)
+    with pytest.raises(
+        ArgumentError, match=r"other is a foreign array .* on a CUDA device, which needs numba-cuda: pip"
+    ):
+        nb.add(np.ones((2, 3)), Face(HONEST))
+
+
+def test_dlpack_is_asked_for_the_launching_stream(gpus, on_cuda):
+    asked = []
+
+    class OnCuda:
+        def __dlpack__(self, **options):
+            asked.append(options)
+            raise BufferError
+
+        def __dlpack_device__(self):
+            return 2, 1
+
+    with pytest.raises(ArgumentError, match="__dlpack__ failed"):
+        on_cuda.function(OnCuda(), OnCuda())
+    assert asked == [{"max_version": (1, 1), "stream": 1}]
+
+
+def test_torch_tensors_on_a_side_stream(gpus, on_cuda, monkeypatch):
+    """A torch that has a current stream per device: kernels get arrays that are bound to it, nothing is waited for."""
+
+    class Tensor:
+        requires_grad, layout = False, "strided"
+        shape, dtype, device = (2, 3), "torch.float64", SimpleNamespace(type="cuda", index=1)
+
+        def __init__(self, address):
+            self.address = address
+
+        def stride(self):
+            return 3, 1
+
+        def data_ptr(self):
+            return self.address
+
+        def detach(self):
+            return self
+
+        def is_neg(self):
+            return False
+
+        is_conj = is_neg
+
+    Tensor.__module__ = "torch"
+    Tensor.__qualname__ = "Tensor"
+    streams = {1: 0xAB}
+    stream = lambda device: SimpleNamespace(  # noqa: E731
+        cuda_stream=streams[device.index], synchronize=lambda: gpus.waited.append(streams[device.index])
+    )
+    fake = SimpleNamespace(strided="strided", is_grad_enabled=lambda: False, float64="torch.float64")
+    fake.cuda, fake.bfloat16 = SimpleNamespace(current_stream=stream), "torch.bfloat16"
+    fake.empty_strided = lambda shape, steps, dtype, device: Tensor(3 << 20)
+    monkeypatch.setitem(sys.modules, "torch", fake)
+    assert type(on_cuda.function(Tensor(1 << 20), Tensor(2 << 20))) is Tensor
+    assert gpus.views == [(3 << 20, 0xAB, False), (1 << 20, 0xAB, False), (2 << 20, 0xAB, False)]
+    assert gpus.waited == []
+    streams[1] = 0  # the default stream
+    on_cuda.function(Tensor(1 << 20), Tensor(2 << 20))
+    assert gpus.views[3:] == [(3 << 20, None, False), (1 << 20, None, False), (2 << 20, None, False)]
+    streams[1] = 0xAB
+    on_cuda.function(
+        Tensor(1 << 20), face(1), out=face(1)
+    )  # launched on another library's stream: torch's is waited for
+    assert gpus.waited == [0xAB]
