@@ -37,7 +37,8 @@ RULES = {
     "products": ("numpy", "nbkernels.meta", "nbkernels.strides"),
     "composites": ("nbkernels.dispatch", "nbkernels.ops", "nbkernels.meta", "nbkernels.strides"),
     "ops": ("nbkernels.dispatch", "nbkernels.binary", "nbkernels.meta", "nbkernels.products"),
-    "__init__": ("nbkernels.ops", "nbkernels.meta", "nbkernels.dispatch"),
+    "fusion": ("numpy", "nbkernels.dispatch", "nbkernels.dtypes", "nbkernels.strides"),
+    "__init__": ("nbkernels.fusion", "nbkernels.ops", "nbkernels.meta", "nbkernels.dispatch"),
 }
 
 

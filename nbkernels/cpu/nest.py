@@ -175,6 +175,16 @@ class Nest:
             threads.launch(walker, at, tasks)
         return at != 0
 
+    def run_all(self, arrays: tuple[np.ndarray, ...], parallel: int) -> None:
+        """Run over any number of operands, outputs first, of which no input overlaps an output other than element for
+        element; by threads from `parallel` elements on."""
+        tasks = 1 if self.plan.size < parallel else threads.count()
+        if tasks not in self.contexts:
+            self.contexts[tasks] = self.context(tasks)
+        context, start = self.contexts[tasks].copy(), HEADER // 8
+        context[start : start + len(arrays)] += [x.__array_interface__["data"][0] for x in arrays]
+        threads.launch(_walker(), context.ctypes.data, tasks)
+
 
 def streamed(plan: StridedPlan, itemsize: int) -> bool:
     """Whether the output should be stored past the caches: large, and written in runs of whole lines."""

@@ -84,7 +84,7 @@ class FileCache(_Cache):
             return None
         name = f"{self._function.__module__}.{self._function.__qualname__}"
         key = repr((name, str(sig), target_context.codegen().magic_tuple()))
-        return directory() / f"{name.rpartition('.')[2]}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.nbc"
+        return directory() / f"{name.rpartition('.')[2][:120]}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.nbc"
 
     def load_overload(self, sig, target_context):
         target_context.refresh()

@@ -14,6 +14,7 @@ vectorised too.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 from llvmlite import ir
@@ -37,9 +38,10 @@ LINE = 64
 class Loop:
     """A scalar function over `inputs`, converted to `compute` (the last of them is the result's), stored as `output`.
 
-    Dtypes go by NumPy's names. `scalars` further arguments, of the result's dtype, are the same for every element.
-    `streamed` loops store whole lines of contiguous output past the caches (a + b of 16 M f32: 54 GB/s against 34) and
-    drain them before returning.
+    Dtypes go by NumPy's names. A function of several outputs returns a tuple: `more` are the dtypes of all but the
+    first, and `compute` ends with one for each. `scalars` further arguments, of the result's dtype, are the same for
+    every element. `streamed` loops store whole lines of contiguous output past the caches (a + b of 16 M f32: 54 GB/s
+    against 34) and drain them before returning.
     """
 
     function: Callable
@@ -50,9 +52,14 @@ class Loop:
     streamed: bool = False
     masked: bool = False
     faults: Callable | None = None
+    more: tuple[str, ...] = ()
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return (self.output, *self.more)
 
     def __str__(self) -> str:
-        parts = (self.function.__name__, *self.inputs, "by", *self.compute, "to", self.output)
+        parts = (self.function.__name__, *self.inputs, "by", *self.compute, "to", *self.outputs)
         words = ("streamed",) * self.streamed + ("masked",) * self.masked + ("checked",) * (self.faults is not None)
         return "_".join(parts + words)
 
@@ -60,7 +67,7 @@ class Loop:
 def address(spec: Loop) -> int:
     """Compile the loops; address of void(pointers, rows, columns, row_strides, column_strides, scalars).
 
-    The pointers and both strides (bytes) are arrays of one int64 per operand, the output first.
+    The pointers and both strides (bytes) are arrays of one int64 per operand, the outputs first.
     """
 
     @intrinsic
@@ -82,11 +89,13 @@ class _Emitter:
 
     def __init__(self, spec: Loop, context, builder):
         self.spec, self.context, self.builder = spec, context, builder
-        self.dtypes = (spec.output, *spec.inputs) + ("bool",) * spec.masked
+        self.dtypes = (*spec.outputs, *spec.inputs) + ("bool",) * spec.masked
+        self.count = len(spec.outputs)
         self.operands = range(len(self.dtypes))
         self.widths = [width(d) for d in self.dtypes]
         self.element = [memory(context, d).as_pointer() for d in self.dtypes]
-        *inputs, self.result = map(number, spec.compute)
+        inputs, results = [list(map(number, part)) for part in (spec.compute[: -self.count], self.computed)]
+        self.result = results[0] if self.count == 1 else types.Tuple(results)
         self.call = self.result(*inputs, *[self.result] * spec.scalars)
         self.function = self.subroutine(spec.function, self.call)
         if spec.faults:
@@ -94,6 +103,11 @@ class _Emitter:
             self.fault = self.subroutine(spec.faults, self.fault_call)
         domain = builder.module.add_metadata(["nbkernels"])
         self.scope = builder.module.add_metadata([builder.module.add_metadata(["out", domain])])
+
+    @property
+    def computed(self):
+        """What results are computed in."""
+        return self.spec.compute[-self.count :]
 
     def subroutine(self, function, signature):
         flags = compiler.Flags()
@@ -107,17 +121,18 @@ class _Emitter:
             [builder.load(self.item(array, I64, p)) for p in self.operands]
             for array in (pointers, row_strides, column_strides)
         )
-        kind = self.context.get_data_type(self.result)
-        self.constants = [
-            self.context.unpack_value(builder, self.result, self.item(scalars, kind, i))
-            for i in range(self.spec.scalars)
-        ]
+        self.constants = []
+        if self.spec.scalars:
+            kind = self.context.get_data_type(self.result)
+            places = [self.item(scalars, kind, i) for i in range(self.spec.scalars)]
+            self.constants = [self.context.unpack_value(builder, self.result, place) for place in places]
         self.faulty = [self.item(scalars, I64, k) for k in range(2)] if self.spec.faults else []
         self.columns = columns
-        alone = [[w if p in (0, q) else 0 for p, w in enumerate(self.widths)] for q in self.operands if q]
-        cases = [self.widths] + (alone if len(alone) > 1 else [])
+        inputs = self.operands[self.count :]
+        alone = [[w if p < self.count or p == q else 0 for p, w in enumerate(self.widths)] for q in inputs]
+        cases = [self.widths] + (alone if 1 < len(alone) <= 3 else [])
         if self.spec.streamed:
-            cases.append([self.widths[0]] + [None] * (len(self.operands) - 1))
+            cases.append([self.widths[0]] + [None] * len(inputs))
 
         def row(j, _):
             starts = [builder.add(b, builder.mul(j, s)) for b, s in zip(bases, outer)]
@@ -155,17 +170,18 @@ class _Emitter:
         def body(i, faults):
             nonlocal latch
             column = builder.add(start, i)
-            operands = [self.load(p, self.at(base, steps, p, column)) for p in self.operands[1:]]
+            operands = [self.load(p, self.at(base, steps, p, column)) for p in self.operands[self.count :]]
             chosen = operands.pop() if self.spec.masked else None
             result = self.context.call_internal(builder, self.function, self.call, operands + self.constants)
             if self.spec.faults:
                 faults = [builder.or_(faults[0], self.found(operands, result, chosen))]
             stored = self.stored(result)
-            if chosen is None:
-                self.store(stored, builder.gep(target, [i]) if target else self.at(base, steps, 0, column))
+            if target:
+                self.store(stored[0], builder.gep(target, [i]))
             else:
-                with builder.if_then(chosen):
-                    self.store(stored, self.at(base, steps, 0, column))
+                with builder.if_then(chosen) if chosen is not None else nullcontext():
+                    for p, value in enumerate(stored):
+                        self.store(value, self.at(base, steps, p, column))
             latch = builder.block
             return faults
 
@@ -182,12 +198,14 @@ class _Emitter:
         return fault if chosen is None else self.builder.select(chosen, fault, fault.type(0))
 
     def stored(self, result):
-        """The bits of a result."""
-        computed = self.spec.compute[-1]
-        if computed in HALVES:  # the function gave a float32
-            result = cast(self.context, self.builder, result, "float32", computed)
-        result = cast(self.context, self.builder, result, computed, self.spec.output)
-        return to_memory(self.context, self.builder, self.spec.output, result)
+        """The bits of each output."""
+        context, builder = self.context, self.builder
+        results = [result] if self.count == 1 else cgutils.unpack_tuple(builder, result, self.count)
+        for i, (computed, output) in enumerate(zip(self.computed, self.spec.outputs)):
+            if computed in HALVES:  # the function gave a float32
+                results[i] = cast(context, builder, results[i], "float32", computed)
+            results[i] = to_memory(context, builder, output, cast(context, builder, results[i], computed, output))
+        return results
 
     def store(self, bits, address):
         store = self.builder.store(bits, address)
@@ -243,8 +261,9 @@ class _Emitter:
         bits.align = 1
         bits.set_metadata("noalias", self.scope)
         value = from_memory(self.context, self.builder, self.dtypes[p], bits)
-        computed = p <= len(self.spec.inputs)
-        return cast(self.context, self.builder, value, self.dtypes[p], self.spec.compute[p - 1]) if computed else value
+        if p == self.count + len(self.spec.inputs):  # the mask
+            return value
+        return cast(self.context, self.builder, value, self.dtypes[p], self.spec.compute[p - self.count])
 
 
 def _hints(module: ir.Module, *properties: tuple):

@@ -1,0 +1,201 @@
+"""Element-wise operations made of scalar functions: `elementwise` of any, `fuse` of an expression."""
+
+from __future__ import annotations
+
+import inspect
+from importlib import import_module
+
+import numpy as np
+
+from .dispatch import arrays, errors, keys
+from .dispatch.op import Op, Operand
+from .dtypes import known
+from .strides import broadcast_shapes, output_strides
+
+MOST = 8  # arguments
+NUMBERS = (bool, int, float, complex)
+# imported at the first call
+ADOPT = "nbkernels.jit.adopt"
+ROOMS = {keys.CPU: "nbkernels.cpu.fused", keys.CUDA: "nbkernels.cuda.fused", keys.META: None}
+
+
+def elementwise(function=None, *, dtypes=None):
+    """out[i] = function(x[i], y[i], ...) for any scalar Python function: an operation on arrays of every kind
+
+    The function takes one to eight numbers and returns one, or a tuple of them. It is compiled once for the dtypes that
+    it is called with (Python numbers in it are weak, as in NumPy 2), and found again on disk. The operation broadcasts,
+    takes Python numbers, `out=` (an array, or a tuple of them for several results) and `where=` (elements where it is
+    False are not written), and runs where the arrays are. `dtypes` gives the results' dtypes, else they are inferred.
+
+    Functions of `math` and NumPy are those of `nbkernels.transcendental` where it has them; a function may call other
+    plain functions. Raises TypeError, with the reason, for one that Numba cannot compile, ValueError for shapes that do
+    not broadcast.
+
+    >>> import math, numpy as np, nbkernels
+    >>> @nbkernels.elementwise
+    ... def softplus(x, limit):
+    ...     return x if x > limit else math.log1p(math.exp(x))
+    >>> softplus(np.array([-1.0, 0.0, 100.0]), 30).round(3)
+    array([  0.313,   0.693, 100.   ])
+    """
+    if function is None:
+        return lambda function: Elementwise(function, dtypes)
+    return Elementwise(function, dtypes)
+
+
+_fused = {}  # a function's code and what it closes over -> its operation
+
+
+def fuse(function, *args, out=None, where=None):
+    """out = function(*args): a whole expression of arrays in one pass over them, without temporaries
+
+    The function is an expression of its arguments' elements, as for `elementwise`. Without further arguments the result
+    is the operation. A lambda that is written in the call is compiled at its first time.
+
+    >>> import numpy as np, nbkernels
+    >>> a, b = np.array([1.0, 2.0]), np.array([[3.0], [4.0]])
+    >>> nbkernels.fuse(lambda a, b: a * b + 1, a, b)
+    array([[4., 7.],
+           [5., 9.]])
+    """
+    cells = getattr(function, "__closure__", None) or ()
+    try:
+        key = getattr(function, "__code__", None), *(cell.cell_contents for cell in cells)
+        operation = _fused.get(key)
+    except TypeError:  # what it closes over cannot be a key
+        key, operation = None, None
+    if operation is None or operation.function.__globals__ is not function.__globals__:
+        operation = Elementwise(function)
+        if key:
+            _fused[key] = operation
+    return operation(*args, out=out, where=where) if args else operation
+
+
+class Elementwise:
+    """What `elementwise` returns."""
+
+    def __init__(self, function, dtypes=None):
+        function = getattr(function, "py_func", function)  # of a jitted one what it was made of
+        if not inspect.isfunction(function):
+            raise TypeError(f"elementwise: a Python function is needed, not {errors.describe(function)}")
+        self.function, self.__name__, self.__doc__ = function, function.__name__, function.__doc__
+        self.parameters = tuple(inspect.signature(function).parameters.values())
+        plain = all(p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty for p in self.parameters)
+        if not plain or not 1 <= len(self.parameters) <= MOST:
+            given = f"{function.__name__}{inspect.signature(function)}"
+            raise TypeError(f"elementwise: {given} should take one to {MOST} arguments, without defaults or stars")
+        given = dtypes if isinstance(dtypes, tuple | list) else () if dtypes is None else (dtypes,)
+        self.dtypes = tuple(map(np.dtype, given))
+
+    def __repr__(self):
+        return f"<elementwise {self.__name__}({', '.join(p.name for p in self.parameters)})>"
+
+    def __call__(self, *args, out=None, where=None):
+        name = self.__name__
+        if len(args) != len(self.parameters):
+            names = ", ".join(p.name for p in self.parameters)
+            raise TypeError(f"{name}: takes {len(self.parameters)} arguments ({names}), not {len(args)}")
+        values = dict(zip((p.name for p in self.parameters), args)) | ({} if where is None else {"where": where})
+        inputs = {key: self.operand(key, value) for key, value in values.items() if type(value) not in NUMBERS}
+        outs = [self.operand("out", x) for x in (out if isinstance(out, tuple) else () if out is None else (out,))]
+        lead = self.lead([*inputs.values()], outs)
+        shape = self.shape(inputs.values())
+        dtypes = self.arguments(values, inputs)
+        results = self.results(dtypes)
+        if outs:
+            self.check(outs, shape, results)
+        else:
+            outs = self.allocate(lead, shape, results, inputs)
+        if 0 not in shape and lead.device.key != keys.META:
+            with lead.adapter.guard(lead.device):
+                writer = outs[0].adapter
+                taken = [
+                    self.view(lead, writer, inputs.get(key), values[key], dtype) for key, dtype in zip(values, dtypes)
+                ]
+                mask = self.view(lead, writer, inputs.get("where"), where, np.bool_) if where is not None else None
+                room = import_module(ROOMS[lead.device.key])
+                room.run(self.function, [x.adapter.view(x.value) for x in outs], taken, mask, out is None)
+        if out is not None:
+            return out
+        made = [lead.adapter.wrap(x.value, lead.value) for x in outs]
+        return made[0] if len(made) == 1 else tuple(made)
+
+    def operand(self, key, value) -> Operand:
+        adapter = arrays.adapter_of(type(value))
+        if adapter is None:
+            raise errors.ArgumentError(
+                f"{self.__name__}: {key} must be an array or a number, not {errors.describe(value)}"
+            )
+        try:
+            return Operand(key, value, adapter, adapter.device(value), adapter.spec(value))
+        except TypeError as error:
+            raise errors.ArgumentError(f"{self.__name__}: {key} is {error}") from None
+
+    def lead(self, inputs, outs) -> Operand:
+        """The first array that is bound to a device, which must be every other's; 0-d CPU arrays may join any."""
+        bound = [x for x in inputs if x.spec.shape != () or x.device.key != keys.CPU]
+        lead = (bound or inputs or [self.operand("", np.empty(()))])[0]
+        if any(x.device != lead.device for x in bound + outs):
+            places = ", ".join(f"{x.name} on {x.device}" for x in inputs + outs)
+            raise errors.DeviceError(f"{self.__name__}: all arrays must be on one device: {places}")
+        if lead.device.key not in ROOMS:
+            raise errors.MissingKernelError(f"{self.__name__} has no kernel for {lead.device.key}")
+        return lead
+
+    def shape(self, inputs):
+        try:
+            return broadcast_shapes(*(tuple(x.spec.shape) for x in inputs))
+        except ValueError as error:
+            raise ValueError(f"{self.__name__}: {error}") from None
+
+    def arguments(self, values, inputs):
+        """The dtypes that the function is called with: arrays' own, and those in which Python numbers join them."""
+        dtypes = {key: np.dtype(x.spec.dtype) for key, x in inputs.items()}
+        mask = dtypes.pop("where", None)
+        for key, dtype in dtypes.items():
+            if not known(dtype):
+                raise TypeError(f"{self.__name__}: no loop for dtype {dtype!r} of {key}")
+        if mask is not None and mask != np.bool_:
+            raise TypeError(f"{self.__name__}: where has dtype {mask}; it should be bool")
+        names = [p.name for p in self.parameters]
+        return tuple(dtypes[n] if n in dtypes else np.result_type(*dtypes.values(), values[n]) for n in names)
+
+    def results(self, dtypes):
+        """Dtypes of the results, given or inferred; a TypeError where the function does not compile."""
+        found = import_module(ADOPT).adopt(self.function, dtypes).results
+        if self.dtypes and len(self.dtypes) != len(found):
+            raise TypeError(f"{self.__name__}: returns {len(found)} results, and {len(self.dtypes)} dtypes were given")
+        return self.dtypes or found
+
+    def check(self, outs, shape, results):
+        """Raise where a result cannot be written into its out."""
+        name = self.__name__
+        if len(outs) != len(results):
+            raise errors.OutError(f"{name}: out should be a tuple of {len(results)} arrays, not {len(outs)}")
+        for out, dtype in zip(outs, results):
+            if not np.can_cast(dtype, out.spec.dtype, "same_kind"):
+                raise errors.OutDtypeError(
+                    f"{name}: the result is {dtype}, which cannot be cast to out: {out.spec.dtype}"
+                )
+            if tuple(out.spec.shape) != shape:
+                raise errors.OutError(f"{name}: the result has shape {shape} and out has {tuple(out.spec.shape)}")
+            Op.check_writable(name, out)
+        if len(outs) > 1 and len({id(out.value) for out in outs}) < len(outs):
+            raise errors.OutError(f"{name}: one array is out for two results")
+
+    def allocate(self, lead, shape, results, inputs):
+        """Arrays for the results, in the order of the first full-size input."""
+        layouts = [(tuple(x.spec.shape), tuple(x.spec.strides)) for x in inputs.values()]
+        outs = []
+        for dtype in results:
+            strides = output_strides(shape, *map(tuple, zip(*layouts)), dtype.itemsize) if layouts else ()
+            empty = lead.adapter.empty(lead.value, shape, dtype, strides)
+            outs.append(Operand("out", empty, lead.adapter, lead.device, None))
+        return outs
+
+    @staticmethod
+    def view(lead, writer, operand, value, dtype):
+        """An argument as the kernel gets it, on the lead's device."""
+        if operand is None:
+            return np.asarray(value, dtype) if lead.device.key == keys.CPU else value
+        return Op.view(operand, lead, writer)

@@ -1,0 +1,188 @@
+"""elementwise and fuse: values, dtypes, broadcasting, outputs, masks, errors, and compiled code that is found again."""
+
+import math
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import nbkernels
+from nbkernels.dispatch import errors
+
+SCALE = 2.5
+
+
+def helper(x):
+    return x * SCALE
+
+
+@nbkernels.elementwise
+def both(x, y):
+    """The larger, and whether it is x."""
+    return (x if x > y else y), x > y
+
+
+expression = nbkernels.fuse(lambda a, b, c, d: a * b + c * d)
+
+
+@st.composite
+def views(draw, count):
+    """Arrays that broadcast to one shape, each sliced, reversed or transposed in its own way."""
+    shape = draw(st.lists(st.integers(0, 5), max_size=4))
+    result = []
+    for _ in range(count):
+        own = [n if draw(st.booleans()) else 1 for n in shape][draw(st.integers(0, len(shape))) :]
+        steps = [draw(st.sampled_from([1, 2, 3, -1, -2])) for _ in own]
+        order = draw(st.permutations(range(len(own))))
+        big = [own[d] * abs(steps[d]) + 1 for d in order]
+        x = np.random.default_rng(len(result)).standard_normal(big).astype(np.float32).transpose(np.argsort(order))
+        result.append(x[tuple(slice(None, None, s) for s in steps)][tuple(slice(0, n) for n in own)])
+    return result
+
+
+@settings(max_examples=60)
+@given(views(4))
+def test_one_pass_has_numpys_bits(arrays):
+    a, b, c, d = arrays
+    result = expression(a, b, c, d)
+    np.testing.assert_array_equal(result, a * b + c * d)
+    assert result.dtype == np.float32
+
+
+@pytest.mark.parametrize("size", [10, 40_000])
+def test_several_results_and_out(rng, size):
+    x, y = rng.standard_normal((2, 3, size)).astype(np.float32)
+    larger, first = both(x, y[:1])
+    np.testing.assert_array_equal(larger, np.maximum(x, y[:1]))
+    np.testing.assert_array_equal(first, x > y[:1])
+    assert (larger.dtype, first.dtype) == (np.float32, np.bool_)
+    outs = np.full((size, 3), np.nan).T, np.zeros((3, size), bool)
+    assert both(x, y, out=outs) is outs
+    np.testing.assert_array_equal(outs[0], np.maximum(x, y))
+    np.testing.assert_array_equal(outs[1], x > y)
+
+
+def test_out_that_overlaps_an_input(rng):
+    x = rng.standard_normal(1000)
+    expected = x[:-1] - x[1:]
+    nbkernels.fuse(lambda a, b: a - b, x[:-1], x[1:], out=x[1:])
+    np.testing.assert_array_equal(x[1:], expected)
+    y = rng.standard_normal((2, 50))
+    low, high = y.min(0), y.max(0)
+    nbkernels.elementwise(lambda a, b: (min(a, b), max(a, b)))(y[0], y[1], out=(y[1], y[0]))
+    np.testing.assert_array_equal(y, [high, low])
+
+
+def test_where_leaves_the_rest(rng):
+    x, mask = rng.standard_normal((20, 30)), rng.random((20, 30)) < 0.5
+    out = np.full((20, 30), 7.0)
+    nbkernels.fuse(lambda a: a * 3, x, out=out, where=mask)
+    np.testing.assert_array_equal(out, np.where(mask, x * 3, 7.0))
+    large, first = np.full((20, 30), 7.0), np.zeros((20, 30), bool)
+    both(x, -x, out=(large, first), where=mask[:, :1])
+    np.testing.assert_array_equal(large, np.where(mask[:, :1], abs(x), 7.0))
+    np.testing.assert_array_equal(first, mask[:, :1] & (x > -x))
+
+
+@pytest.mark.parametrize(
+    ("function", "dtype", "expected"),
+    [
+        (lambda x: 0.5 * x + 1, "float32", "float32"),
+        (lambda x: x**2, "float32", "float32"),
+        (lambda x: x + 1, "int8", "int8"),
+        (lambda x: x / 2, "int8", "float64"),
+        (lambda x: x > 1, "float64", "bool"),
+        (lambda x: x * 3, "float16", "float16"),
+        (lambda x: x * 2j, "complex64", "complex64"),
+        (helper, "float32", "float32"),
+        (lambda x: helper(x) - 1, "float64", "float64"),
+    ],
+)
+def test_dtypes_are_numpys(function, dtype, expected):
+    x = np.arange(1, 100).astype(dtype)
+    result = nbkernels.elementwise(function)(x)
+    assert result.dtype == expected
+    np.testing.assert_array_equal(result, function(x))
+
+
+def test_eight_arguments_numbers_and_given_dtypes():
+    op = nbkernels.elementwise(lambda a, b, c, d, e, f, g, h: a + b + c + d + e + f + g + h, dtypes="float32")
+    x = np.arange(5.0)
+    result = op(x, 1, x, 2.5, x, x, True, x)
+    np.testing.assert_array_equal(result, (5 * x + 4.5).astype(np.float32))
+    assert result.dtype == np.float32
+
+
+def test_functions_of_math_are_vectorised():
+    x = np.linspace(-3, 3, 1000, dtype=np.float32)
+    result = nbkernels.fuse(lambda x: math.exp(x) + np.tanh(x) + math.erf(x) + math.floor(x), x)
+    expected = np.exp(x) + np.tanh(x) + np.vectorize(math.erf)(x) + np.floor(x)
+    np.testing.assert_allclose(result, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_arrays_of_other_kinds():
+    torch = pytest.importorskip("torch", reason="lacks torch")
+    x = torch.arange(6.0).reshape(2, 3)
+    result = nbkernels.fuse(lambda a, b: a * b + 1, x, 2)
+    assert isinstance(result, torch.Tensor)
+    assert result.tolist() == (x * 2 + 1).tolist()
+    spec = expression(*[nbkernels.MetaArray((3, 1), "float32")] * 3, nbkernels.MetaArray((4,), "float64"))
+    assert (spec.shape, spec.dtype) == ((3, 4), np.float64)
+    assert nbkernels.fuse(lambda a: a + 1, 1.5) == 2.5
+    assert nbkernels.fuse(lambda a: a + 1, np.empty((0, 3))).shape == (0, 3)
+
+
+def recursive(x):
+    return recursive(x - 1) if x > 0 else x
+
+
+X = np.zeros((2, 3))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: nbkernels.fuse(lambda x: vars(x), X), TypeError, r"\(x: float64\) does not compile: .*'vars'"),
+        (lambda: nbkernels.fuse(lambda x: x.foo, X), TypeError, "Unknown attribute 'foo' of type float64"),
+        (lambda: nbkernels.fuse(lambda x: [x], X), TypeError, "returns list.*a number, or a tuple"),
+        (lambda: nbkernels.fuse(recursive, X), TypeError, "calls itself"),
+        (lambda: nbkernels.elementwise(max), TypeError, "a Python function is needed"),
+        (lambda: nbkernels.elementwise(lambda *x: x), TypeError, r"one to 8 arguments"),
+        (lambda: nbkernels.fuse(lambda a, b: a, X), TypeError, r"takes 2 arguments \(a, b\), not 1"),
+        (lambda: both(X, np.zeros(2)), ValueError, "both: shapes .* do not broadcast"),
+        (lambda: both(X, [1, 2]), TypeError, "both: y must be an array or a number, not a list"),
+        (lambda: both(X, X, out=X), errors.OutError, "a tuple of 2 arrays, not 1"),
+        (lambda: both(X, X, out=(X, X)), errors.OutError, "one array is out for two"),
+        (lambda: both(X, X, out=(X, np.zeros(6, bool))), errors.OutError, r"shape \(2, 3\) and out has \(6,\)"),
+        (lambda: both(X, X, out=(X.astype(int), X > 0)), errors.OutDtypeError, "float64, which cannot be cast"),
+        (lambda: both(X, X, out=(X, np.broadcast_to(True, (2, 3)))), errors.OutError, "read-only"),
+        (lambda: both(X, X, where=X), TypeError, "where has dtype float64"),
+        (lambda: both(X, np.zeros(3, object)), TypeError, "no loop for dtype"),
+    ],
+)
+def test_errors(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+    assert not X.any()
+
+
+def test_a_second_process_compiles_nothing(tmp_path):
+    """The same lambda, with the same numbers, is found on disk; one with another number is not."""
+    code = """
+import os, numpy as np, nbkernels
+from pathlib import Path
+k = {k}
+x = np.ones(3, np.float32)
+assert (nbkernels.fuse(lambda a: a * k + 1, x) == {k} + 1).all()
+print(len([p for p in Path(os.environ["NBKERNELS_CACHE_DIR"]).rglob("*") if "loop_" in p.name]))
+"""
+    counts = []
+    for k in (2, 2, 3):
+        environment = os.environ | {"NBKERNELS_CACHE_DIR": str(tmp_path)}
+        command = [sys.executable, "-c", code.format(k=k)]
+        counts.append(int(subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout))
+    assert counts == [1, 1, 2]
