@@ -35,6 +35,7 @@ RULES = {
     "cuda": (*PLANNING, "numba", "llvmlite", "cuda", "nbkernels.jit"),
     "gradients": ("nbkernels.dispatch", "nbkernels.ops"),
     "products": ("numpy", "nbkernels.meta", "nbkernels.strides"),
+    "jitted": ("numpy", "numba !cuda", "llvmlite", "nbkernels.ops", "nbkernels.cpu"),
     "composites": ("nbkernels.dispatch", "nbkernels.ops", "nbkernels.meta", "nbkernels.strides"),
     "ops": ("nbkernels.dispatch", "nbkernels.binary", "nbkernels.meta", "nbkernels.products"),
     "fusion": ("numpy", "nbkernels.dispatch", "nbkernels.dtypes", "nbkernels.strides"),

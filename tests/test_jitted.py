@@ -1,0 +1,101 @@
+"""Products called from other jitted functions: the bits of the calls from Python; errors come before any write."""
+
+import itertools
+
+import numba
+import numpy as np
+import pytest
+
+import nbkernels as nb
+import nbkernels.jitted
+from tests.cases import LAYOUTS, bias_shapes
+
+
+@numba.njit
+def mm(a, b):
+    return nb.mm(a, b)
+
+
+@numba.njit
+def mm_out(a, b, out):
+    return nb.mm(a, b, out=out)
+
+
+@numba.njit
+def addmm(x, a, b, beta, alpha):
+    return nb.addmm(x, a, b, beta=beta, alpha=alpha)
+
+
+@numba.njit
+def addmm_out(x, a, b, beta, alpha, out):
+    return nb.addmm(x, a, b, beta, alpha, out)
+
+
+@numba.njit(parallel=True)
+def many(stack, other):
+    out = np.empty((len(stack), stack.shape[1], other.shape[1]), stack.dtype)
+    for i in numba.prange(len(stack)):
+        nb.mm(stack[i], other, out=out[i])
+    return out
+
+
+@numba.njit
+def batches(x, a, b):
+    return nb.bmm(a, b), nb.baddbmm(x, a, b, beta=2.0, alpha=0.5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_bits_are_those_of_calls_from_python(rng, dtype):
+    for m, n, k in ((1, 1, 1), (3, 5, 7), (100, 70, 300), (13, 33, 4100), (97, 1, 9000), (2, 130, 256)):
+        a, b, x = (rng.standard_normal(shape).astype(dtype) for shape in ((m, k), (k, n), (n,)))
+        np.testing.assert_array_equal(mm(a, b), nb.mm(a, b))
+        np.testing.assert_array_equal(addmm(x, a, b, 0.3, -1.7), nb.addmm(x, a, b, beta=0.3, alpha=-1.7))
+
+
+def test_every_layout_and_self(rng):
+    m, n, k = 14, 37, 20
+    for la, lb, lc in itertools.product(("C", "F", "every other", "reversed"), repeat=3):
+        a, b = LAYOUTS[la](rng.integers(-4, 5, (m, k)) * 1.0), LAYOUTS[lb](rng.integers(-4, 5, (k, n)) * 1.0)
+        out = LAYOUTS[lc](np.full((m, n), np.nan))
+        np.testing.assert_array_equal(mm_out(a, b, out), a @ b)
+        np.testing.assert_array_equal(out, a @ b)
+    for shape in bias_shapes(m, n):
+        x = np.asarray(rng.integers(-4, 5, shape) * 1.0)
+        np.testing.assert_array_equal(addmm(x, a, b, 2.0, -3.0), 2 * x - 3 * (a @ b))
+
+
+def test_batches_and_parallel_loops(rng):
+    a, b, x = (rng.standard_normal(shape).astype("f4") for shape in ((5, 20, 30), (5, 30, 7), (20, 1)))
+    product, added = batches(x, a, b)
+    np.testing.assert_array_equal(product, nb.bmm(a, b))
+    np.testing.assert_array_equal(added, nb.baddbmm(x, a, b, beta=2, alpha=0.5))
+    stack = rng.standard_normal((40, 30, 50)).astype("f4")
+    np.testing.assert_array_equal(many(stack, b[0, :30].repeat(2, 0)[:50]), nb.matmul(stack, b[0].repeat(2, 0)[:50]))
+
+
+def test_zero_factors_leave_unread():
+    nan, one = np.full((3, 3), np.nan), np.ones((3, 3))
+    np.testing.assert_array_equal(addmm(nan, one, one, 0.0, 1.0), 3 * one)
+    np.testing.assert_array_equal(addmm(one, nan, nan, 2.0, 0.0), 2 * one)
+    np.testing.assert_array_equal(addmm(one, nan[:, :0], nan[:0], 2.0, 1.0), 2 * one)
+    np.testing.assert_array_equal(mm(nan[:, :0], nan[:0]), 0 * one)
+    x = one.copy()
+    np.testing.assert_array_equal(addmm_out(x, one, one, 1.0, 1.0, x), 4 * one)
+
+
+def test_bad_input_is_an_error():
+    one, out = np.ones((3, 3)), np.full((3, 3), np.nan)
+    room = np.ones((4, 3))
+    for call in (
+        lambda: mm_out(one, np.ones((2, 3)), out),
+        lambda: mm_out(np.ones((2, 3)), one, out),
+        lambda: mm_out(room[1:], one, room[:3]),
+        lambda: addmm_out(room[1:], one, one, 1.0, 1.0, room[:3]),
+        lambda: addmm_out(np.ones(2), one, one, 1.0, 1.0, out),
+    ):
+        with pytest.raises(ValueError):
+            call()
+    assert np.isnan(out).all()
+    assert (room == 1).all()
+    with pytest.raises(numba.TypingError):
+        mm(one, one.astype("f4"))
