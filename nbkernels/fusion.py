@@ -197,5 +197,5 @@ class Elementwise:
     def view(lead, writer, operand, value, dtype):
         """An argument as the kernel gets it, on the lead's device."""
         if operand is None:
-            return np.asarray(value, dtype) if lead.device.key == keys.CPU else value
+            return np.asarray(value, dtype)
         return Op.view(operand, lead, writer)

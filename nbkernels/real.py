@@ -76,11 +76,13 @@ def helper(function):
 
 
 def generic(function):
-    """A function of floats by its name and documentation: calls go to the kernel for the type of the last argument."""
+    """A function of floats by its name and documentation: its kernels take floats of one type, and numbers of
+    others are float64 to it."""
 
     @functools.wraps(function)
     def call(*args):
-        return KERNELS[call][type(args[-1]).__name__](*args)
+        body = KERNELS[call].get(type(args[-1]).__name__) if len({type(x) for x in args}) == 1 else None
+        return body(*args) if body else call(*map(np.float64, args))
 
     KERNELS[call] = {}
     return call

@@ -1,5 +1,6 @@
 """Tests of the CUDA kernels that need NUMBA_ENABLE_CUDASIM=1; test_cuda_simulator.py runs them."""
 
+import math
 import sys
 from fractions import Fraction
 
@@ -530,5 +531,22 @@ def test_transcendental_functions_have_the_cpus_bits(rng, dtype):
     x, y = numbers(rng, 7, dtype=dtype), numbers(rng, 7, dtype=dtype)
     for function in (transcendental.pow, transcendental.atan2, transcendental.hypot, transcendental.logaddexp):
         out = np.full(7, np.nan, dtype)
-        elementwise.run(function, device(out), device(abs(x)), device(y), np.dtype(dtype))
+        elementwise.run(function, device(out), device(abs(x)), device(y), (np.dtype(dtype),) * 3)
         equal(out, [function(a, b) for a, b in zip(abs(x), y, strict=True)])
+
+
+# --- a user's function -------------------------------------------------------------------------------
+
+
+def test_a_function_over_device_arrays(rng):
+    """Two results, broadcast, masked, one of them over the memory of an argument; bits as in plain Python."""
+    x, y, mask = numbers(rng, 3, 5), numbers(rng, 6, 2)[:5, 1], rng.random((3, 5)) < 0.5
+    smooth = nbkernels.elementwise(lambda a, b, c: (math.tanh(a) * b + c, a > b))
+    expected, first = x.copy(), np.zeros(x.shape, bool)
+    for i in np.argwhere(mask):
+        a, b = x[i[0], ::-1][i[1]], y[i[1]]
+        expected[tuple(i)], first[tuple(i)] = transcendental.tanh(a) * b + np.float32(2), a > b
+    outs = x, np.zeros(x.shape, bool)
+    smooth(device(x[:, ::-1]), device(y), 2, out=tuple(map(device, outs)), where=device(mask))
+    equal(outs[0], expected)
+    equal(outs[1], first)

@@ -9,7 +9,7 @@ from numba import cuda, types
 from numba.cuda import libdevice
 from numba.cuda.extending import intrinsic
 
-from ..real import HELPERS, KERNELS, bits, floor, fma, number
+from ..real import KERNELS, bits, floor, fma, number
 from .launch import SIMULATED, inlined
 
 _PAIRS = ((types.float32, types.int32), (types.float64, types.int64))
@@ -42,6 +42,17 @@ def _floor_float64(x):
 
 
 @functools.cache
+def _module(module, dtype):
+    """A user's function reads math's and NumPy's functions from a copy of the module, where some are KERNELS."""
+    copy = python.ModuleType(module.__name__)
+    members = vars(module).items()
+    copy.__dict__.update(
+        (k, device(v, dtype) if python.FunctionType is type(v) and v in KERNELS else v) for k, v in members
+    )
+    return copy
+
+
+@functools.cache
 def device(function, dtype: str):
     """A plain function of numbers of `dtype` for kernels to call."""
     if SIMULATED:
@@ -52,7 +63,9 @@ def device(function, dtype: str):
     body = KERNELS[function][dtype] if function in KERNELS else function
 
     def replaced(value):
-        return device(value, dtype) if value in (*known, *HELPERS, *KERNELS) else value
+        if isinstance(value, python.ModuleType) and value.__spec__ is None:  # a copy by jit.adopt
+            return _module(value, dtype)
+        return device(value, dtype) if isinstance(value, python.FunctionType) else value
 
     names = body.__code__.co_names
     scope = {name: replaced(value) if callable(value) else value for name, value in body.__globals__.items()

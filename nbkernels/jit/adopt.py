@@ -42,9 +42,13 @@ REPLACED = {getattr(module, name): getattr(transcendental, name) for name in NAM
 
 @dataclass(frozen=True)
 class Adopted:
-    """A function to compile for arguments of some dtypes, and the dtypes of what it returns."""
+    """A function to compile for arguments of some dtypes, and the dtypes of what it returns.
+
+    In `plain` the functions that it calls are plain ones, too: for compilers other than Numba's for CPUs.
+    """
 
     function: python.FunctionType
+    plain: python.FunctionType
     results: tuple[np.dtype, ...]
 
 
@@ -61,7 +65,7 @@ def adopt(function: python.FunctionType, dtypes: tuple[np.dtype, ...]) -> Adopte
         except errors.NumbaError as error:
             problem = error
             continue
-        return Adopted(copy, _dtypes(function, result, dtypes))
+        return Adopted(copy, _copy(function, real, (), _as_it_is), _dtypes(function, result, dtypes))
     raise TypeError(f"{signature(function, dtypes)} does not compile: {_reason(problem)}") from None
 
 
@@ -104,7 +108,15 @@ def _reason(error) -> str:
     return "\n  ".join([line for line in lines if line and not line.startswith(skipped)][:8])
 
 
-def _copy(function, real, callers) -> python.FunctionType:
+def _jitted(function):
+    return numba.njit(function, error_model="numpy", forceinline=True)
+
+
+def _as_it_is(function):
+    return function
+
+
+def _copy(function, real, callers, called=_jitted) -> python.FunctionType:
     """The function with its numbers as `real`, if given, and with what it names replaced; named after all of that."""
     code = function.__code__
     if code in callers:
@@ -120,7 +132,7 @@ def _copy(function, real, callers) -> python.FunctionType:
         if value is math or value is np:
             return _module(value)
         if isinstance(value, python.FunctionType) and value not in KNOWN:
-            return numba.njit(_copy(value, real, (*callers, code)), error_model="numpy", forceinline=True)
+            return called(_copy(value, real, (*callers, code), called))
         if isinstance(value, python.BuiltinFunctionType | np.ufunc):
             return REPLACED.get(value, value)
         return constant(value)
