@@ -8,6 +8,7 @@ from math import prod
 
 from . import ops
 from .dispatch import layout, views
+from .epilogues import VALUES
 from .strides import broadcast_strides
 
 
@@ -20,6 +21,11 @@ def linear_fast(input, weight, bias, out):
     if bias.shape != weight.shape[:1] or bias.dtype != weight.dtype:
         return None
     return ops.addmm(bias, input, weight.T, out=out)
+
+
+def addmm_activation(out, self, mat1, mat2, beta, alpha, activation, approximate):
+    ops.addmm(self, mat1, mat2, beta=beta, alpha=alpha, out=out)
+    VALUES[activation, approximate](out, out=out)
 
 
 # -- vectors as matrices ----------------------------------------------------------------------------------------------

@@ -4,8 +4,11 @@
 calls those that are wanted. Real dtypes; what broadcasting repeated is summed back by sum_to.
 """
 
+import inspect
+
 from . import ops
 from .dispatch.views import column, expand, flatten, restride, row, spec, transpose
+from .epilogues import SLOPES
 from .ops import bmm, divide, maximum, minimum, mm, multiply, mv, subtract, sum_to
 
 
@@ -85,6 +88,21 @@ ADDMM = {
     "mat1": lambda grad, mat1, mat2, alpha: scale(matmul(grad, transpose(mat2), mat1), alpha),
     "mat2": lambda grad, mat1, mat2, alpha: scale(matmul(transpose(mat1), grad, mat2), alpha),
 }
+
+
+def active(name):
+    """ADDMM's formula for an argument, of the gradient of what an activation was applied to."""
+
+    def formula(grad, self, mat1, mat2, beta, alpha, activation, approximate):
+        value = ops.addmm(self, mat1, mat2, beta=beta, alpha=alpha)
+        grad = SLOPES[activation, approximate](value, grad)
+        given = dict(grad=grad, self=self, mat1=mat1, mat2=mat2, beta=beta, alpha=alpha)
+        return ADDMM[name](**{need: given[need] for need in inspect.signature(ADDMM[name]).parameters})
+
+    return formula
+
+
+ADDMM_ACTIVATION = {name: active(name) for name in ADDMM}
 MM = {
     "self": lambda grad, self, mat2: matmul(grad, transpose(mat2), self),
     "mat2": lambda grad, self, mat2: matmul(transpose(self), grad, mat2),

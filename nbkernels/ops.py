@@ -31,6 +31,14 @@ mm, mm_ = define(
     meta_only=["out_dtype"],
 ).forms
 
+addmm_activation, addmm_activation_ = define(
+    "addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, "
+    "str activation='relu', str approximate='none') -> Tensor",
+    structured=products.addmm_activation,
+    dispatch={"CompositeExplicit": "nbkernels.composites:addmm_activation"},
+    gradient="nbkernels.gradients:ADDMM_ACTIVATION",
+).forms
+
 bmm = define(
     "bmm(Tensor self, Tensor mat2) -> Tensor",
     structured=products.bmm,

@@ -1,6 +1,8 @@
 """Shape and dtype rules of the products built on addmm: batches, vectors, NumPy's matmul. Pure, as meta.py."""
 
-from .meta import GEMM_DTYPES, OutSpec, expands, factors, named, same_dtype, supported
+import numpy as np
+
+from .meta import GEMM_DTYPES, OutSpec, expands, factors, named, product, same_dtype, supported
 from .strides import broadcast_shapes
 
 
@@ -9,6 +11,38 @@ def ranked(op, ndim, **tensors):
     for name, spec in tensors.items():
         if len(spec.shape) != ndim:
             raise ValueError(f"{op}: {name} must be {ndim}-D, and it is {len(spec.shape)}-D: {named(**tensors)}")
+
+
+ACTIVATIONS = {"relu": ("none",), "gelu": ("none", "tanh"), "silu": ("none",), "tanh": ("none",), "sigmoid": ("none",)}
+ACTIVE_DTYPES = dict.fromkeys(map(np.dtype, ("float32", "float64")))
+
+
+def addmm_activation(self, mat1, mat2, beta=1, alpha=1, activation="relu", approximate="none"):
+    """out = activation(beta * self + alpha * (mat1 @ mat2))
+
+    activation is "relu", "gelu", "silu", "tanh" or "sigmoid": the functions of nbkernels.activations, one definition on
+    every device. approximate="tanh" is gelu's other formula. The bits are those of addmm followed by the function.
+
+    Raises as addmm, ValueError for an unknown activation. Source: ATen's _addmm_activation.
+
+    >>> import numpy as np, nbkernels
+    >>> a = np.array([[1.0, -2.0]])
+    >>> nbkernels.addmm_activation(np.array([0.5, 0.5]), a, np.eye(2))
+    array([[1.5, 0. ]])
+    """
+    same_dtype("addmm_activation", self=self, mat2=mat2)
+    same_dtype("addmm_activation", mat1=mat1, mat2=mat2)
+    shape = product("addmm_activation", ("mat1", mat1), ("mat2", mat2))
+    expands("addmm_activation", "self", self, shape)
+    supported("addmm_activation", ACTIVE_DTYPES, self=self, mat1=mat1, mat2=mat2)
+    factors("addmm_activation", self.dtype, beta=beta, alpha=alpha)
+    for what, value, known in (
+        ("activation", activation, ACTIVATIONS),
+        (f"approximate of {activation}", approximate, ACTIVATIONS.get(activation, ())),
+    ):
+        if value not in known:
+            raise ValueError(f"addmm_activation: {what} must be one of {', '.join(known)}, not {value!r}")
+    return OutSpec(shape, self.dtype)
 
 
 def batched(op, **pair):

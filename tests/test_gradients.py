@@ -25,6 +25,10 @@ SCALED = {
     "addr": ((2, 3), (2,), (3,)),
 }
 CASES += [(name, shapes, dict(beta=-0.5, alpha=2.5)) for name, shapes in SCALED.items()]
+ACTIVE = [("relu", "none"), ("gelu", "none"), ("gelu", "tanh"), ("silu", "none"), ("tanh", "none"), ("sigmoid", "none")]
+for activation, approximate in ACTIVE:
+    keywords = dict(beta=-0.5, alpha=0.3, activation=activation, approximate=approximate)
+    CASES.append(("addmm_activation", ((3,), *MATRICES[0]), keywords))
 FACTORS = [
     ((3,), (3,)),
     ((2, 3), (3,)),

@@ -33,13 +33,21 @@ RULES = {
     "jit": ("numpy", "numba !cuda", "llvmlite", "platformdirs", *FUNCTIONS),
     "cpu": (*PLANNING, "numba !cuda", "llvmlite", "nbkernels.jit"),
     "cuda": (*PLANNING, "numba", "llvmlite", "cuda", "nbkernels.jit"),
-    "gradients": ("nbkernels.dispatch", "nbkernels.ops"),
+    "epilogues": (
+        "nbkernels.activations",
+        "nbkernels.transcendental",
+        "nbkernels.dispatch",
+        "nbkernels.fusion",
+        "nbkernels.meta",
+        "nbkernels.ops",
+    ),
+    "gradients": ("nbkernels.dispatch", "nbkernels.epilogues", "nbkernels.ops"),
     "products": ("numpy", "nbkernels.meta", "nbkernels.strides"),
     "jitted": ("numpy", "numba !cuda", "llvmlite", "nbkernels.ops", "nbkernels.cpu"),
-    "composites": ("nbkernels.dispatch", "nbkernels.ops", "nbkernels.meta", "nbkernels.strides"),
+    "composites": ("nbkernels.dispatch", "nbkernels.epilogues", "nbkernels.ops", "nbkernels.strides"),
     "ops": ("nbkernels.dispatch", "nbkernels.binary", "nbkernels.meta", "nbkernels.products"),
     "fusion": ("numpy", "nbkernels.dispatch", "nbkernels.dtypes", "nbkernels.strides"),
-    "__init__": ("nbkernels.fusion", "nbkernels.ops", "nbkernels.meta", "nbkernels.dispatch"),
+    "__init__": ("nbkernels.epilogues", "nbkernels.fusion", "nbkernels.ops", "nbkernels.meta", "nbkernels.dispatch"),
 }
 
 

@@ -1,0 +1,128 @@
+"""What is applied to a product before it is stored: named activations with their slopes, and any scalar function."""
+
+from __future__ import annotations
+
+from . import meta, ops
+from .activations import gelu, gelu_tanh, relu, sigmoid, silu
+from .dispatch import MetaArray, views
+from .fusion import NUMBERS, Elementwise
+from .transcendental import erf, exp, tanh
+
+
+def relu_of(v):
+    return relu(v)
+
+
+def relu_slope(v, grad):
+    return grad if v > 0 else grad * 0
+
+
+def sigmoid_of(v):
+    return sigmoid(v)
+
+
+def sigmoid_slope(v, grad):
+    return grad * sigmoid(v) * sigmoid(-v)
+
+
+def silu_of(v):
+    return silu(v)
+
+
+def silu_slope(v, grad):
+    return grad * sigmoid(v) * (1 + v * sigmoid(-v))
+
+
+def tanh_of(v):
+    return tanh(v)
+
+
+def tanh_slope(v, grad):
+    return grad * (1 - tanh(v) * tanh(v))
+
+
+def gelu_of(v):
+    return gelu(v)
+
+
+def gelu_slope(v, grad):
+    return grad * (0.5 * (1 + erf(v * 0.7071067811865476)) + v * exp(-0.5 * v * v) * 0.3989422804014327)
+
+
+def gelu_tanh_of(v):
+    return gelu_tanh(v)
+
+
+def gelu_tanh_slope(v, grad):
+    t = tanh(0.7978845608028654 * (v + 0.044715 * v * v * v))
+    return grad * (0.5 * (1 + t) + 0.5 * v * (1 - t * t) * 0.7978845608028654 * (1 + 0.134145 * v * v))
+
+
+PAIRS = {
+    ("relu", "none"): (relu_of, relu_slope),
+    ("sigmoid", "none"): (sigmoid_of, sigmoid_slope),
+    ("silu", "none"): (silu_of, silu_slope),
+    ("tanh", "none"): (tanh_of, tanh_slope),
+    ("gelu", "none"): (gelu_of, gelu_slope),
+    ("gelu", "tanh"): (gelu_tanh_of, gelu_tanh_slope),
+}
+VALUES = {key: Elementwise(value) for key, (value, _) in PAIRS.items()}
+SLOPES = {key: Elementwise(slope) for key, (_, slope) in PAIRS.items()}  # (product, gradient) -> its gradient
+
+
+def epilogue(function):
+    """out = function(beta * self + alpha * (mat1 @ mat2), *operands): an addmm that ends in your scalar function
+
+    The result is a function (self, mat1, mat2, *operands, beta=1, alpha=1, out=None, before=None). The operands are
+    arrays that expand to the product's shape, rows, columns or whole matrices, or numbers; `before` takes the product
+    as it was before the function. The bits are those of addmm followed by `elementwise(function)`.
+
+    Raises as addmm and `elementwise` do, before anything is written.
+
+    >>> import numpy as np, nbkernels
+    >>> @nbkernels.epilogue
+    ... def capped(v, scale, limit):
+    ...     return min(v * scale, limit)
+    >>> a = np.array([[1.0, 2.0], [3.0, 4.0]])
+    >>> capped(np.zeros(2), a, np.eye(2), np.array([1.0, 10.0]), 30.0)
+    array([[ 1., 20.],
+           [ 3., 30.]])
+    """
+    return Epilogue(function)
+
+
+class Epilogue:
+    """What `epilogue` returns."""
+
+    def __init__(self, function):
+        self.apply = Elementwise(function)
+        self.__name__, self.__doc__ = self.apply.__name__, self.apply.__doc__
+
+    def __repr__(self):
+        return f"<epilogue {self.apply!r}>"
+
+    def __call__(self, input, mat1, mat2, *operands, beta=1, alpha=1, out=None, before=None):
+        product = meta.addmm(*map(views.spec, (input, mat1, mat2)), beta, alpha)
+        dtype = self.check(product, operands, out, before)
+        apart = [x for x in operands if type(x) not in NUMBERS]
+        target = before
+        if out is not None and before is None and views.spec(out).dtype == product.dtype:
+            target = None if any(views.overlap(out, x) for x in apart) else out
+        value = ops.addmm(input, mat1, mat2, beta=beta, alpha=alpha, out=target)
+        if out is None and before is None and dtype == product.dtype:
+            out = value
+        return self.apply(value, *operands, out=out)
+
+    def check(self, product, operands, out, before):
+        """The result's dtype, or the error that there is, before `before` or out is written."""
+        name, stand = self.__name__, MetaArray(product.shape, product.dtype)
+        specs = [x if type(x) in NUMBERS else MetaArray(*views.spec(x)) for x in operands]
+        result = self.apply(stand, *specs)
+        if result.shape != product.shape:
+            raise ValueError(f"{name}: the operands expand the product {product.shape} to {result.shape}")
+        if out is not None:
+            self.apply.check([self.apply.operand("out", out)], product.shape, (result.dtype,))
+        for x in (*operands, out):
+            if before is not None and type(x) not in NUMBERS and x is not None and views.overlap(before, x):
+                raise ValueError(f"{name}: before shares memory with out or an operand")
+        return result.dtype
