@@ -6,6 +6,7 @@ The names below are imported at their first use: importing the package costs nex
 HOMES = {
     "Adapter": "adapter",
     "ArgumentError": "errors",
+    "ComplianceError": "errors",
     "Device": "adapter",
     "DeviceError": "errors",
     "Library": "library",
@@ -21,6 +22,7 @@ HOMES = {
     "Spec": "adapter",
     "Table": "table",
     "add_device": "keys",
+    "comply": "compliance",
     "parse": "grammar",
     "register_adapter": "arrays",
     "remove_device": "keys",

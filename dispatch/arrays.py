@@ -12,6 +12,7 @@ from . import keys
 from .adapter import Adapter, Device, Spec, library
 from .foreign import CudaInterface, DLPack, Memory
 from .metas import Meta
+from .traced import Tracing
 
 
 class NumPy(Adapter):
@@ -35,8 +36,12 @@ class NumPy(Adapter):
     def wrap(self, x, like):
         numpy = library("numpy")
         if type(like) is numpy.ndarray or isinstance(like, numpy.memmap | numpy.generic):
-            return x if x.ndim else x[()]  # a 0-d result is a scalar, as NumPy's
+            return x
         return like.__array_wrap__(x)
+
+    def result(self, x, like):
+        wrapped = self.wrap(x, like)
+        return wrapped[()] if wrapped is x and not x.ndim else wrapped  # a 0-d result is a scalar, as NumPy's
 
     def restride(self, x, shape, strides):
         return library("numpy").lib.stride_tricks.as_strided(x, shape, strides, subok=True)
@@ -52,6 +57,9 @@ class NumPyScalar(NumPy):
 
     def view(self, x):
         return library("numpy").asarray(x)
+
+    def address(self, x):
+        return None
 
     def flaw(self, x):
         return "it is a NumPy scalar"
@@ -205,7 +213,7 @@ class Torch(Cuda):
 
 PROTOCOLS = DLPack(), CudaInterface()
 # NumPy's come late: numba's mapped arrays are ndarrays as well. All of them speak the protocols, which come last.
-_adapters = [Numba(), CuPy(), Torch(), Meta(), Masked(), NumPy(), NumPyScalar(), *PROTOCOLS]
+_adapters = [Numba(), CuPy(), Torch(), Meta(), Tracing(), Masked(), NumPy(), NumPyScalar(), *PROTOCOLS]
 _found = {}  # type -> its adapter, or None
 
 
@@ -245,4 +253,4 @@ def adapter_for(x):
 
 def names():
     """The libraries whose arrays are known."""
-    return tuple(dict.fromkeys(adapter.name for adapter in _adapters))
+    return tuple(dict.fromkeys(adapter.name for adapter in _adapters if adapter.intercept is None))

@@ -21,6 +21,10 @@ class ArgumentError(TypeError):
     """An argument of a type that the schema does not allow."""
 
 
+class ComplianceError(AttributeError, TypeError):
+    """A composite that does what composites must not; see compliance.py."""
+
+
 class DeviceError(ValueError):
     """Arrays on more than one device."""
 

@@ -135,7 +135,7 @@ class Op:
             has = [k for k in keys.devices() if self.table.row(k).row is not None]
             raise MissingKernelError(f"{name} has no kernel for {key}; it has {', '.join(has) or 'none'}")
         if self.structured or row.reason not in keys.COMPOSITES:
-            for operand in operands:
+            for operand in operands if target is None else [*operands, target]:
                 if operand.adapter.intercept is not None:
                     return operand.adapter.intercept(self, row, args, out, in_place)
         with lead.adapter.guard(lead.device) if self.device_guard else nullcontext():
@@ -249,8 +249,11 @@ class Op:
             out, adapter = target.value, target.adapter
         if 0 not in result.shape and row.reason != "structured":
             taken = [slots[i] for i in self.kernel_arguments]
-            row.row.load()(adapter.view(out), *each(taken, lambda operand: self.view(operand, lead, adapter)))
-        return out if target else adapter.wrap(out, lead.value)
+            if row.reason in keys.COMPOSITES:  # its parts are called with the arrays themselves: on their device
+                row.row.load()(out, *each(taken, lambda operand: operand.value))
+            else:
+                row.row.load()(adapter.view(out), *each(taken, lambda operand: self.view(operand, lead, adapter)))
+        return out if target else adapter.result(out, lead.value)
 
     @staticmethod
     def view(operand, lead, writer):

@@ -97,20 +97,25 @@ def _batches(out, input, other):
 def _matmul(out, a, b, bias=None):
     """One product where the batch is rows of one matrix, else one batch, else one for each index of the first dim."""
     product, products = (ops.mm, ops.bmm) if bias is None else (partial(ops.addmm, bias), partial(ops.baddbmm, bias))
-    batch, steps = out.shape[:-2], [views.spec(x).strides[:-2] for x in (out, a, b)]
+    specs = [views.spec(x) for x in (out, a, b)]
+    batch, steps, matrix = (
+        specs[0].shape[:-2],
+        [s.strides[:-2] for s in specs],
+        (specs[2].shape[-2:], specs[2].strides[-2:]),
+    )
     rows = () if any(steps[2]) else (views.flatten(out), views.flatten(a))
     if rows and all(x is not None for x in rows):
-        product(rows[1], views.restride(b, b.shape[-2:], views.spec(b).strides[-2:]), out=rows[0])
+        product(rows[1], views.restride(b, *matrix), out=rows[0])
         return
     merged = [layout.flat_strides((*batch, 1), (*step, 0)) for step in steps]
     if None not in merged:
         flat = [
-            views.restride(x, (prod(batch), *x.shape[-2:]), (step[0], *views.spec(x).strides[-2:]))
-            for x, step in zip((out, a, b), merged)
+            views.restride(x, (prod(batch), *s.shape[-2:]), (step[0], *s.strides[-2:]))
+            for x, s, step in zip((out, a, b), specs, merged)
         ]
         products(flat[1], flat[2], out=flat[0])
     elif any(x is not None and views.overlap(out, x) for x in (a, b, bias)):  # a product would write what others read
-        fresh = views.empty(out, out.shape, views.spec(out).dtype)
+        fresh = views.empty(out, *specs[0][:2])
         _matmul(fresh, a, b, bias)
         ops.multiply(fresh, 1, out=out)
     else:

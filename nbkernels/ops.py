@@ -8,7 +8,7 @@ from . import binary, meta, products
 from .dispatch import Library
 
 LIBRARY = Library("nbkernels", composites="nbkernels.composites")
-define, register = LIBRARY.define, LIBRARY.register
+define, register, register_fallback = LIBRARY.define, LIBRARY.register, LIBRARY.register_fallback
 
 # -- matrix products --------------------------------------------------------------------------------------------------
 
@@ -193,4 +193,5 @@ sum_to = define(
     meta_only=["size"],
 ).function
 
-__all__ = ["define", "register", *(name for name, value in list(globals().items()) if hasattr(value, "schema"))]
+OPERATIONS = [name for name, value in list(globals().items()) if hasattr(value, "schema")]
+__all__ = ["define", "register", "register_fallback", *OPERATIONS]

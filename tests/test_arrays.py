@@ -73,7 +73,7 @@ def test_numpy_arrays_of_any_layout(op):
     base = np.arange(24.0).reshape(4, 6)
     for x in (base, base.T, base[::-1, ::2], np.broadcast_to(base[0], (3, 6)), base[1, 2], np.array(3.0), base[:0]):
         result = op.function(x)
-        assert type(result) is np.ndarray
+        assert type(result) is (np.ndarray if x.ndim else np.float64)  # as NumPy's own are
         assert np.array_equal(result, -x)
         out = np.full_like(np.asarray(x), np.nan)
         assert op.function(x, out=out) is out
@@ -195,6 +195,11 @@ def test_views_of_every_kind():
     assert views.flatten(x.transpose(1, 0, 2)) is None
     assert views.flatten(x[:, ::-1]) is None
     assert views.spec(3) == 3
+
+
+def test_an_empty_0d_array_can_be_written():
+    x = views.empty(np.zeros(3), (), np.dtype(np.float32))
+    assert (type(x), x.shape, x.dtype) == (np.ndarray, (), np.float32)
 
 
 def test_expanding():

@@ -102,3 +102,29 @@ def test_architecture_names_every_module():
     rooms = text[text.index("## Rooms") : text.index("## Who may import whom")]
     modules = [*(ROOT / "nbkernels").rglob("*.py"), *(ROOT / "dispatch").rglob("*.py")]
     assert not sorted({path.name for path in modules if not re.search(rf"\b{re.escape(path.name)}\b", rooms)})
+
+
+def test_extending_runs():
+    """Its examples, in order, in one process of their own; then what its last paragraph says."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "extending.md").read_text(encoding="utf-8"), re.DOTALL)
+    backend = blocks[-1]
+    assert sum(bool(line) for line in backend.splitlines()) < 40
+    checks = """
+found = nb.maximum(Logged([1, 5]), Logged([3, 4]))
+assert type(found) is Logged and found.array.tolist() == [3, 5] and log == ["maximum"]
+x = Logged(np.arange(6.0).reshape(2, 3))
+w = Logged(np.arange(12.0).reshape(4, 3))
+assert nb.add_(x, Logged(np.ones(3))) is x and x.array[0, 0] == 1
+del log[:]
+assert np.array_equal(nb.linear(x, w).array, x.array @ w.array.T) and log == ["mm"]
+assert np.array_equal(nb.mv(w, Logged(np.ones(3))).array, w.array.sum(1)) and log == ["mm"] * 2
+try: nb.add(x, np.ones((2, 3)))
+except ValueError as error: assert "self on LOG:0, other on CPU" in str(error)
+else: raise AssertionError
+assert "LOG" in str(nb.mm.table()) and "fallback" in str(nb.add.table())
+"""
+    code = "\n".join([*blocks, checks])
+    result = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("[2. 2. 2.] scaled(Tensor self, Scalar by) -> Tensor")
+    assert "slow_mm" in result.stdout

@@ -1,0 +1,96 @@
+"""Arrays that a mode watches: calls of ops that have a kernel are handed to the mode, in place of running.
+
+A composite's body sees them as it would see any array, through `views`, shape, dtype and strides; there is nothing
+else. compliance.py and the library's explain() are modes; an adapter of your own may `intercept` as well.
+"""
+
+from . import arrays
+from .adapter import Adapter
+from .errors import ComplianceError
+
+
+class Traced:
+    """`value` as `mode` watches it. The mode has `call(op, row, args, out, in_place)` and `made(value)`."""
+
+    __slots__ = ("mode", "value")
+
+    def __init__(self, value, mode):
+        self.value, self.mode = value, mode
+
+    @property
+    def spec(self):
+        return arrays.adapter_for(self.value).spec(self.value)
+
+    shape = property(lambda self: tuple(self.spec.shape))
+    dtype = property(lambda self: self.spec.dtype)
+    strides = property(lambda self: tuple(self.spec.strides))
+    ndim = property(lambda self: len(self.spec.shape))
+
+    def __getitem__(self, index):
+        """A view, by integers and slices."""
+        return Traced(self.value[index], self.mode)
+
+    def __getattr__(self, name):
+        raise ComplianceError(f"a composite asked an array for {name!r}; it has shape, dtype, strides, ndim and views")
+
+    def __array__(self, *args, **kwargs):
+        return self.__getattr__("__array__")
+
+    def __setitem__(self, index, value):
+        self.__getattr__("__setitem__")
+
+
+class Tracing(Adapter):
+    """The adapter: what the array inside would say."""
+
+    name = "traced"
+
+    def owns(self, cls):
+        return issubclass(cls, Traced)
+
+    def intercept(self, op, row, args, out, in_place):
+        modes = [x.mode for x in flat((*args, out)) if isinstance(x, Traced)]
+        return modes[0].call(op, row, args, out, in_place)
+
+    def device(self, x):
+        return arrays.adapter_for(x.value).device(x.value)
+
+    def spec(self, x):
+        return x.spec
+
+    def address(self, x):
+        return arrays.adapter_for(x.value).address(x.value)
+
+    def flaw(self, x):
+        return arrays.adapter_for(x.value).flaw(x.value)
+
+    def empty(self, like, shape, dtype, strides):
+        inner = arrays.adapter_for(like.value)
+        with inner.guard(inner.device(like.value)):
+            return inner.wrap(inner.empty(like.value, shape, dtype, strides), like.value)
+
+    def wrap(self, x, like):
+        like.mode.made(x)
+        return Traced(x, like.mode)
+
+    def restride(self, x, shape, strides):
+        return Traced(arrays.adapter_for(x.value).restride(x.value, shape, strides), x.mode)
+
+
+def flat(args):
+    """Arguments, those in lists one by one."""
+    for x in args:
+        if isinstance(x, tuple | list):
+            yield from x
+        else:
+            yield x
+
+
+def each(function, x):
+    """`function` of x, or of each item of a list."""
+    return type(x)(map(function, x)) if isinstance(x, tuple | list) else function(x)
+
+
+def bare(x):
+    """x, or what is inside of a Traced one."""
+    return each(lambda x: x.value if isinstance(x, Traced) else x, x)
