@@ -16,6 +16,7 @@ from nbkernels import tune
 from nbkernels.cpu import threads
 from nbkernels.cpu.tiles import default
 from nbkernels.jit.cache import compiled
+from nbkernels.jit.chain import Chain
 from nbkernels.jit.kind import Kind
 from nbkernels.jit.vector import ELEMENT, Lanes, loop
 
@@ -52,6 +53,62 @@ def fma_call(dtype, workers=1, flops=2e8):
     context = np.zeros(1 + workers, np.int64)
     context[0] = int(flops / (2 * CHAINS * tile.lanes * workers))
     return lambda: threads.launch(address, context.ctypes.data, workers), 2 * CHAINS * tile.lanes * workers * context[0]
+
+
+@intrinsic
+def _steps(typing, tile, trips, memory):
+    """CHAINS chains of the tile's kind, `trips` steps each; operands come from `memory`, anew each time."""
+
+    def emit(context, builder, signature, args):
+        record = signature.args[0].tile
+        ops = Chain(builder, record.kind, record.lanes)
+        words, planes = ops.words, record.kind.planes
+        memory = builder.inttoptr(args[2], words.element.as_pointer())
+        pure, forget = ir.FunctionType(ir.VoidType(), []), "~{memory}"
+
+        def load(first):
+            return [words.load(words.at(memory, (first + i) * record.lanes)) for i in range(planes)]
+
+        def body(index, values):
+            builder.call(ir.InlineAsm(pure, "", forget, True), [])
+            across = [load(planes * q) for q in range(3)]
+            result = []
+            for i in range(0, CHAINS // planes, 3):
+                down = load(planes * (3 + i // 3))
+                for j in range(3):
+                    at = (i + j) * planes
+                    result += ops.step(down, across[j], values[at : at + planes])
+            return result
+
+        end = loop(builder, args[1], ops.zero * (CHAINS // planes), body)
+        total = end[0]
+        for value in end[1:]:
+            total = (builder.fadd if ops.plane.startswith("float") else builder.add)(total, value)
+        number = builder.extract_element(total, ir.IntType(32)(0))
+        return (
+            builder.fptosi(number, ir.IntType(64))
+            if ops.plane.startswith("float")
+            else (number if number.type.width == 64 else builder.sext(number, ir.IntType(64)))
+        )
+
+    return types.int64(tile, types.int64, types.int64), emit
+
+
+def step_call(tile, operations=1e9):
+    """(call, operations): one call does so many, all steps of chains of the tile's kind."""
+
+    def work(context, task):
+        context[0] = _steps(tile, context[1], context[2])
+
+    address = compiled(work, "void(CPointer(int64), int64)", f"bench_step_peak_{tile}")
+    room = np.zeros(64 * 32, np.uint8)
+    each = 2 * CHAINS * tile.lanes * tile.group * tile.kind.planes
+    context = np.array([0, operations / each, -(-room.ctypes.data // 64) * 64], np.int64)
+
+    def call(room=room):
+        threads.launch(address, context.ctypes.data, 1)
+
+    return call, each * int(context[1])
 
 
 @contextlib.contextmanager

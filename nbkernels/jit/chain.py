@@ -21,6 +21,7 @@ class Chain:
         self.builder, self.kind, self.count = builder, kind, count
         self.words = Lanes(builder, kind.word, count)
         self.plane = PLANE.get(kind.chain, kind.chain)  # dtype of a plane of a chain
+        self.numbers = Lanes(builder, self.plane, count)
 
     # -- memory ------------------------------------------------------------------------------------------------------
 
@@ -105,7 +106,7 @@ class Chain:
 
     @property
     def zero(self) -> list:
-        return [Lanes(self.builder, self.plane, self.count).zero] * self.kind.planes
+        return [self.numbers.zero] * self.kind.planes
 
     def step(self, a: list, b: list, chain: list) -> list:
         """The chain after one more word of each operand."""
@@ -145,13 +146,13 @@ class Chain:
             return [self.builder.or_(self.builder.and_(beta[0], self._truth(x[0])), value[0])]
         if not self.plane.startswith("float"):
             return [self.builder.add(self.builder.mul(beta[0], x[0]), value[0])]
-        value = [self.words.fma(beta[0], part, v) for part, v in zip(x, value)]
+        value = [self.numbers.fma(beta[0], part, v) for part, v in zip(x, value)]
         return value if len(beta) == 1 else self._imaginary(beta, x, value)
 
     def _imaginary(self, factor: list, value: list, product: list) -> list:
         """product + i * factor's imaginary part * value, where that part is not 0."""
-        (_, imaginary), (re, im), fma = factor, value, self.words.fma
-        real = self.builder.fcmp_ordered("==", imaginary, self.words.zero)
+        (_, imaginary), (re, im), fma = factor, value, self.numbers.fma
+        real = self.builder.fcmp_ordered("==", imaginary, self.numbers.zero)
         more = [fma(self.builder.fneg(imaginary), im, product[0]), fma(imaginary, re, product[1])]
         return [self.builder.select(real, p, m) for p, m in zip(product, more)]
 
