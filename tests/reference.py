@@ -51,6 +51,32 @@ def addmm(x, a, b, beta, alpha):
     return fma(a.dtype.type(beta), x, a.dtype.type(alpha) * matmul(a, b))
 
 
+def complex_step(a, b, re, im):
+    """re += ar*br, re -= ai*bi, im += ar*bi, im += ai*br, each fused; of complex64."""
+    re = fma32(-a.imag, b.imag, fma32(a.real, b.real, re))
+    return re, fma32(a.imag, b.real, fma32(a.real, b.imag, im))
+
+
+def complex_matmul(a, b):
+    """complex64, in the order of `matmul`."""
+    total = None
+    for start in range(0, a.shape[1], SEGMENT):
+        chain = np.zeros((2, a.shape[0], b.shape[1]), np.float32)
+        for p in range(start, min(start + SEGMENT, a.shape[1])):
+            chain = np.array(complex_step(a[:, p, None], b[None, p, :], *chain))
+        total = chain if total is None else total + chain
+    return total[0] + 1j * total[1]
+
+
+def complex_addmm(x, a, b, beta, alpha):
+    """beta * x + alpha * sum for a real alpha; beta's real part first, each product fused."""
+    total, beta = complex_matmul(a, b), np.complex64(beta)
+    re, im = np.float32(alpha) * total.real, np.float32(alpha) * total.imag
+    re, im = fma32(beta.real, x.real, re), fma32(beta.real, x.imag, im)
+    re, im = fma32(-beta.imag, x.imag, re), fma32(beta.imag, x.real, im)
+    return re + 1j * im
+
+
 def bound(a, b, x=0, beta=0, alpha=1):
     """|error| <= gamma_(k+2) (|alpha| |A| |B| + |beta| |X|), gamma_n = n u / (1 - n u) (Higham, 2002, section 3.5)."""
     unit = np.finfo(a.dtype).eps / 2

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import nbkernels
 from nbkernels.cpu import gemm, kinds, tiles
+from nbkernels.jit import chain
 from tests import reference
 from tests.cases import LAYOUTS, bias_shapes
 
@@ -199,3 +200,69 @@ def test_tiles_of_other_kinds(rng):
         tiny = tiles.Tiles(base.mr, base.nr, 24, 2 * base.nr, 4 * base.mr, 4 * base.nr)
         a, b, x = numbers(rng, (70, 203), dtype), numbers(rng, (203, 301), dtype), numbers(rng, (301,), out)
         np.testing.assert_array_equal(run(x, a, b, 3, 2, out, tiles=tiny), run(x, a, b, 3, 2, out))
+
+
+# -- complex ----------------------------------------------------------------------------------------------------------
+
+
+def complex_numbers(rng, shape, dtype):
+    return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
+
+
+@pytest.mark.parametrize("conj", ["", "a"])
+def test_complex_is_the_stated_chain(rng, conj):
+    for m, n, k in ((3, 5, 7), (13, 33, 40), (2, 3, 4099)):
+        a, b, x = (complex_numbers(rng, shape, "complex64") for shape in ((m, k), (k, n), (n,)))
+        left, right = (each.conj() if name in conj else each for name, each in (("a", a), ("b", b)))
+        np.testing.assert_array_equal(run(None, a, b, 0, 1, a.dtype, conj=conj), reference.complex_matmul(left, right))
+        expected = reference.complex_addmm(x, left, right, 0.5 - 2j, 1.25)
+        np.testing.assert_array_equal(run(x, a, b, 0.5 - 2j, 1.25, a.dtype, conj=conj), expected)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_whole_numbers(rng, dtype):
+    """Exact in any order of summation, so that NumPy is the reference; through the public functions."""
+    for m, n, k in SHAPES:
+        a, b, x = ((rng.integers(-4, 5, (*s, 2)) @ [1, 1j]).astype(dtype) for s in ((m, k), (k, n), (n,)))
+        np.testing.assert_array_equal(run(None, a, b, 0, 1, dtype), a @ b)
+        np.testing.assert_array_equal(nbkernels.addmm(x, a, b, beta=2j, alpha=1 - 1j), 2j * x + (1 - 1j) * (a @ b))
+        np.testing.assert_array_equal(nbkernels.mm(a, b.T.conj().T), a @ b.conj())
+        np.testing.assert_array_equal(nbkernels.mm(a, b, conj="b"), a @ b.conj())
+
+
+def test_real_factors_keep_complex_infinities():
+    a = np.array([[np.inf + 0j, 1j]], np.complex64)
+    one = np.eye(2, dtype=np.complex64)
+    assert nbkernels.addmm(a, one[:1] * 0, one)[0, 0] == np.inf
+    assert nbkernels.addmm(a, one[:1], one, beta=0, alpha=2)[0, 0] == 2
+
+
+# -- the mode of bfloat16 ---------------------------------------------------------------------------------------------
+
+
+def bf16_dot(a, b):
+    """Pairs of k; odd before even, each multiplied and added in one rounding."""
+    odd = a.shape[1] % 2
+    a, b = np.pad(a.astype(np.float32), ((0, 0), (0, odd))), np.pad(b.astype(np.float32), ((0, odd), (0, 0)))
+    total = None
+    for start in range(0, a.shape[1], reference.SEGMENT):
+        sums = np.zeros((a.shape[0], b.shape[1]), np.float32)
+        for p in range(start, min(start + reference.SEGMENT, a.shape[1]), 2):
+            for q in (p + 1, p):
+                sums = reference.fma32(a[:, q, None], b[None, q, :], sums)
+        total = sums if total is None else total + sums
+    return total
+
+
+def test_bf16_dot(rng):
+    if "bf16" not in chain.ways():
+        a = np.ones((2, 2), ml_dtypes.bfloat16)
+        with pytest.raises(ValueError, match="mode 'bf16_dot' needs"):
+            nbkernels.mm(a, a, mode="bf16_dot")
+        return
+    for m, n, k in SHAPES:
+        a, b = (numbers(rng, shape, ml_dtypes.bfloat16) for shape in ((m, k), (k, n)))
+        expected = bf16_dot(a, b)
+        for out in (np.float32, ml_dtypes.bfloat16):
+            np.testing.assert_array_equal(run(None, a, b, 0, 1, out, mode="bf16_dot"), expected.astype(out))
+    np.testing.assert_array_equal(nbkernels.mm(a, b, mode="bf16_dot", out_dtype="float32"), expected)

@@ -22,8 +22,7 @@ from ..jit.ndarray import data, ndim, shape, stride
 from ..jit.tile import Tile
 from . import threads
 from .finish import MEMORY, PARTIAL, ending, finish
-from .pack import pack_rows_a, pack_rows_b
-from .panels import pack_a, pack_b
+from .panels import pack_a, pack_b, pack_strip_a, pack_strip_b
 from .small import DECLINED, DONE, SQUARE, unusual
 from .tiles import SEGMENT, Tiles
 from .ukernel import ukernel_packed
@@ -81,7 +80,7 @@ def _template(tiles: Tiles, kind: Kind, workers: int) -> bytes:
     for word, value in {
         MR: tiles.mr, NR: tiles.nr, KC: tiles.kc, NB: tiles.nb, MC: tiles.mc, NC: tiles.nc, WORKERS: workers,
         GROUP: tile.group, STEP: tile.step, HEAD: tile.head, SIZE_A: tile.size_a, SIZE_B: tile.size_b,
-        SIZE_C: tile.size_c, SIZE_T: tile.size_t, DIRECT: kind.direct, ROWWISE: kind.same,
+        SIZE_C: tile.size_c, SIZE_T: tile.size_t, DIRECT: kind.direct, ROWWISE: not tile.head,
         PACK: _pack_kernel(tile), MULTIPLY: _multiply_kernel(tile),
     }.items():  # fmt: skip
         words[word] = value
@@ -148,9 +147,9 @@ def _pack_kernel(tile) -> int:
         elif what == B:
             pack_b(tile, source, along, down, width, kb, target)
         elif what == RSA:  # `along` is the number of steps
-            pack_rows_a(tile, source, down, width, along, target, kb)
+            pack_strip_a(tile, source, down, width, along, target, kb)
         else:
-            pack_rows_b(tile, source, down, width, along, target, kb)
+            pack_strip_b(tile, source, down, width, along, target, kb)
 
     return compiled(pack, f"void({', '.join(['int64'] * 7)})", f"gemm_pack_{tile}")
 
@@ -174,13 +173,14 @@ def _multiply_kernel(tile) -> int:
 
 @jit(inline="always")
 def _pack(f, a, b, m, n, kb, begin, job):
-    """A[ic:ic+m, p:p+kb] and B[p:p+kb, jc:jc+n] into panels; a job is a panel, or ROWS steps of k if these are rows.
+    """A[ic:ic+m, p:p+kb] and B[p:p+kb, jc:jc+n] into panels; a job is a panel, or ROWS words of k if these are rows.
 
     Jobs from `begin` on; the last one's follower, and this thread's next job.
     """
     words = (kb + f[GROUP] - 1) // f[GROUP]  # of a panel, for each of its rows
     arows, brows = f[ROWWISE] != 0 and f[RSA] == 1, f[ROWWISE] != 0 and f[CSB] == 1
-    strips = (kb + ROWS - 1) // ROWS
+    rows = ROWS * f[GROUP]
+    strips = (kb + rows - 1) // rows
     ajobs = 0 if f[FUSED] != 0 else strips if arows else (m + f[MR] - 1) // f[MR]
     end = begin + ajobs + (strips if brows else (n + f[NR] - 1) // f[NR])
     if job < end:
@@ -188,17 +188,17 @@ def _pack(f, a, b, m, n, kb, begin, job):
     while job < end:
         i, target = job - begin, f[ROOM]
         if i < ajobs and arows:
-            p = i * ROWS  # A[:, p:p+ROWS]
-            source, target = a + p * f[CSA] * f[SIZE_A], target + p * f[MR] * f[STEP]
-            invoke(f[PACK], (RSA, source, min(ROWS, kb - p), f[CSA], m, kb, target))
+            p = i * rows  # A[:, p:p+rows]
+            source, target = a + p * f[CSA] * f[SIZE_A], target + i * ROWS * f[MR] * f[STEP]
+            invoke(f[PACK], (RSA, source, min(rows, kb - p), f[CSA], m, kb, target))
         elif i < ajobs:
             i *= f[MR]  # A[i:i+mr, :]
             source, target = a + i * f[RSA] * f[SIZE_A], target + i * words * f[STEP]
             invoke(f[PACK], (A, source, f[RSA], f[CSA], min(f[MR], m - i), kb, target))
         elif brows:
-            p = (i - ajobs) * ROWS  # B[p:p+ROWS, :]
-            source, target = b + p * f[RSB] * f[SIZE_B], target + f[BPANELS] + p * f[NR] * f[STEP]
-            invoke(f[PACK], (RSB, source, min(ROWS, kb - p), f[RSB], n, kb, target))
+            p = (i - ajobs) * rows  # B[p:p+rows, :]
+            source, target = b + p * f[RSB] * f[SIZE_B], target + f[BPANELS] + (i - ajobs) * ROWS * f[NR] * f[STEP]
+            invoke(f[PACK], (RSB, source, min(rows, kb - p), f[RSB], n, kb, target))
         else:
             j = (i - ajobs) * f[NR]  # B[:, j:j+nr]
             source, target = b + j * f[CSB] * f[SIZE_B], target + f[BPANELS] + j * (words + f[HEAD]) * f[STEP]

@@ -13,7 +13,7 @@ from numba.extending import intrinsic, overload
 from ..jit.cache import OPTIONS, jit
 from ..jit.chain import Chain
 from ..jit.vector import ELEMENT, I64, VOID, loop
-from .pack import pack
+from .pack import pack, pack_rows_a, pack_rows_b
 
 AHEAD = 16  # rows to prefetch: their distance in memory is beyond what the hardware follows
 
@@ -188,12 +188,34 @@ def _convert_b(tile, source, along, down, width, kb, target):
     _head(tile, target, (kb + tile.group - 1) // tile.group)
 
 
+@jit(inline="always")
+def _convert_rows_a(tile, source, down, width, steps, target, kb):
+    away = (kb + tile.group - 1) // tile.group * tile.step
+    for i in range(0, width, tile.mr):
+        _convert_a(tile, source + i * tile.size_a, 1, down, min(tile.mr, width - i), steps, target + i * away)
+
+
+@jit(inline="always")
+def _convert_rows_b(tile, source, down, width, steps, target, kb):
+    away = (kb + tile.group - 1) // tile.group * tile.step
+    for j in range(0, width, tile.nr):
+        _convert_b(tile, source + j * tile.size_b, 1, down, min(tile.nr, width - j), steps, target + j * away)
+
+
 def pack_a(tile, source, along, down, width, kb, target):
     """A panel of A: `width` <= mr valid rows, kb steps; addresses in bytes, strides in elements."""
 
 
 def pack_b(tile, source, along, down, width, kb, target):
     """A panel of B: `width` <= nr valid columns, kb steps, after its head where the kind has one."""
+
+
+def pack_strip_a(tile, source, down, width, steps, target, kb):
+    """Some steps of all panels of A, of kb steps each, from rows that are contiguous."""
+
+
+def pack_strip_b(tile, source, down, width, steps, target, kb):
+    """The same for B, of a kind without heads."""
 
 
 @overload(pack_a, jit_options=OPTIONS)
@@ -212,3 +234,15 @@ def _pack_panel_b(tile, source, along, down, width, kb, target):
             tile, source, along, down, width, kb, target, tile.nr
         )
     return lambda tile, source, along, down, width, kb, target: _convert_b(tile, source, along, down, width, kb, target)
+
+
+@overload(pack_strip_a, jit_options=OPTIONS)
+def _pack_strip_a(tile, source, down, width, steps, target, kb):
+    rows = pack_rows_a if tile.tile.kind.same else _convert_rows_a
+    return lambda tile, source, down, width, steps, target, kb: rows(tile, source, down, width, steps, target, kb)
+
+
+@overload(pack_strip_b, jit_options=OPTIONS)
+def _pack_strip_b(tile, source, down, width, steps, target, kb):
+    rows = pack_rows_b if tile.tile.kind.same else _convert_rows_b
+    return lambda tile, source, down, width, steps, target, kb: rows(tile, source, down, width, steps, target, kb)

@@ -113,7 +113,8 @@ class Chain:
         if self.kind.way == "fma" and self.kind.planes == 2:
             (ar, ai), (br, bi), (re, im) = a, b, chain
             fma, minus = self.words.fma, self.builder.fneg(ai)
-            return [fma(minus, bi, fma(ar, br, re)), fma(ai, br, fma(ar, bi, im))]
+            first, second = ((ai, br), (ar, bi)) if self.kind.turned else ((ar, bi), (ai, br))
+            return [fma(minus, bi, fma(ar, br, re)), fma(*second, fma(*first, im))]
         if self.kind.way == "fma":
             return [self.words.fma(a[0], b[0], chain[0])]
         if self.kind.way == "mul":

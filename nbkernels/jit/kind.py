@@ -25,7 +25,8 @@ class Kind:
         bf16    chain = chain + the dot product of 2 bfloat16 (vpdpbf16ps)
 
     Panels hold words: one element converted to the chain's dtype, or `group` neighbours in k. Complex numbers lie in
-    two planes there, real and imaginary. `conj` names the operands to conjugate, "", "a", "b" or "ab".
+    two planes there, real and imaginary. `conj` names the operands to conjugate: "", "a", "b" or "ab"; `turned` says
+    that A and B have changed places, which the order of a complex step must not show.
     """
 
     a: str
@@ -34,6 +35,7 @@ class Kind:
     out: str
     way: str = "fma"
     conj: str = ""
+    turned: bool = False
 
     @classmethod
     def plain(cls, dtype: str) -> Kind:
@@ -71,10 +73,11 @@ class Kind:
 
     def swapped(self) -> Kind:
         """The kind of C' = B' A'."""
-        return Kind(self.b, self.a, self.chain, self.out, self.way, self.conj.translate({97: "b", 98: "a"}))
+        conj = self.conj.translate({ord("a"): "b", ord("b"): "a"})
+        return Kind(self.b, self.a, self.chain, self.out, self.way, conj, self.planes == 2 and not self.turned)
 
     def __str__(self) -> str:
         if self == Kind.plain(self.chain):
             return self.chain
-        conj = f"_conj_{self.conj}" * bool(self.conj)
+        conj = f"_conj_{self.conj}" * bool(self.conj) + "_turned" * self.turned
         return f"{self.a}_{self.b}_{self.chain}_{self.out}_{self.way}{conj}"
