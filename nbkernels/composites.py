@@ -51,7 +51,10 @@ def dot(out, self, tensor):
     ops.mm(views.row(self), views.column(tensor), out=views.restride(out, (1, 1), (0, 0)))
 
 
-vdot = dot
+def vdot(out, self, other):
+    conj = "a" if views.spec(self).dtype.kind == "c" else ""
+    ops.mm(views.row(self), views.column(other), conj=conj, out=views.restride(out, (1, 1), (0, 0)))
+
 
 # -- batches ----------------------------------------------------------------------------------------------------------
 

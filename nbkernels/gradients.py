@@ -4,6 +4,7 @@
 calls those that are wanted. Real dtypes; what broadcasting repeated is summed back by sum_to.
 """
 
+import functools
 import inspect
 
 from . import ops
@@ -18,14 +19,38 @@ def fit(grad, x):
 
 
 def scale(grad, factor):
-    """factor * grad; grad itself for 1."""
-    return grad if factor == 1 else multiply(grad, factor)
+    """The factor's conjugate * grad; grad itself for 1."""
+    return grad if factor == 1 else multiply(grad, factor.conjugate())
 
 
-def matmul(a, b, like):
-    """a @ b in the memory order of `like`: column-major comes from (bᵀ aᵀ)ᵀ, with the same bits."""
+def matmul(a, b, like, factor="", given=""):
+    """a @ b in the memory order of `like`: column-major comes from (bᵀ aᵀ)ᵀ, with the same bits.
+
+    `factor`, "a" or "b", is the one that is conjugated where numbers are complex. A product whose factors were
+    conjugated, as `given` says, has no gradient.
+    """
+    if given:
+        raise TypeError(f"a product with conj={given!r} has no gradient: pass x.conj() instead")
     rows, columns = map(abs, spec(like).strides)
-    return transpose(mm(transpose(b), transpose(a))) if rows < columns else mm(a, b)
+    conj = factor if spec(a).dtype.kind == "c" else ""
+    if rows < columns:
+        return transpose(mm(transpose(b), transpose(a), conj={"a": "b", "b": "a"}.get(conj, "")))
+    return mm(a, b, conj=conj)
+
+
+def of_real(formulas):
+    """Formulas for real dtypes; complex ones, whose factors they do not conjugate, are refused."""
+
+    def guard(formula):
+        @functools.wraps(formula)
+        def guarded(grad, *rest, **needed):
+            if spec(grad).dtype.kind == "c":
+                raise TypeError("of complex matrices only mm and addmm have a gradient")
+            return formula(grad, *rest, **needed)
+
+        return guarded
+
+    return {name: guard(formula) for name, formula in formulas.items()}
 
 
 def turned(x):
@@ -85,8 +110,8 @@ def wins(x, y):
 
 ADDMM = {
     "self": lambda grad, self, beta: fit(scale(grad, beta), self),
-    "mat1": lambda grad, mat1, mat2, alpha: scale(matmul(grad, transpose(mat2), mat1), alpha),
-    "mat2": lambda grad, mat1, mat2, alpha: scale(matmul(transpose(mat1), grad, mat2), alpha),
+    "mat1": lambda grad, mat1, mat2, alpha, conj: scale(matmul(grad, transpose(mat2), mat1, "b", conj), alpha),
+    "mat2": lambda grad, mat1, mat2, alpha, conj: scale(matmul(transpose(mat1), grad, mat2, "a", conj), alpha),
 }
 
 
@@ -96,7 +121,7 @@ def active(name):
     def formula(grad, self, mat1, mat2, beta, alpha, activation, approximate):
         value = ops.addmm(self, mat1, mat2, beta=beta, alpha=alpha)
         grad = SLOPES[activation, approximate](value, grad)
-        given = dict(grad=grad, self=self, mat1=mat1, mat2=mat2, beta=beta, alpha=alpha)
+        given = dict(grad=grad, self=self, mat1=mat1, mat2=mat2, beta=beta, alpha=alpha, conj="")
         return ADDMM[name](**{need: given[need] for need in inspect.signature(ADDMM[name]).parameters})
 
     return formula
@@ -104,8 +129,8 @@ def active(name):
 
 ADDMM_ACTIVATION = {name: active(name) for name in ADDMM}
 MM = {
-    "self": lambda grad, self, mat2: matmul(grad, transpose(mat2), self),
-    "mat2": lambda grad, self, mat2: matmul(transpose(self), grad, mat2),
+    "self": lambda grad, self, mat2, conj: matmul(grad, transpose(mat2), self, "b", conj),
+    "mat2": lambda grad, self, mat2, conj: matmul(transpose(self), grad, mat2, "a", conj),
 }
 BMM = {
     "self": lambda grad, self, mat2: matmuls(grad, turned(mat2), self),
@@ -147,6 +172,9 @@ LINEAR = {
     "weight": lambda grad, input, weight: transpose(matmul_other(grad, input, transpose(weight))),
     "bias": lambda grad, bias: fit(grad, bias),
 }
+BMM, BADDBMM, ADDBMM, MV, ADDMV, OUTER, ADDR, DOT, VDOT, MATMUL, LINEAR = map(
+    of_real, (BMM, BADDBMM, ADDBMM, MV, ADDMV, OUTER, ADDR, DOT, VDOT, MATMUL, LINEAR)
+)
 ADD = {
     "self": lambda grad, self: fit(grad, self),
     "other": lambda grad, other, alpha: fit(scale(grad, alpha), other),

@@ -237,6 +237,21 @@ def test_real_factors_keep_complex_infinities():
     assert nbkernels.addmm(a, one[:1], one, beta=0, alpha=2)[0, 0] == 2
 
 
+def test_complex_vdot_and_gradients(rng):
+    a, b, grad = (complex_numbers(rng, s, "complex128") for s in ((3, 4), (4, 5), (3, 5)))
+    np.testing.assert_allclose(nbkernels.vdot(a[0], b[:, 0]), np.vdot(a[0], b[:, 0]), rtol=1e-14)
+    for left in (a, np.asfortranarray(a)):
+        first, second = nbkernels.mm.op.gradient(grad, left, b)
+        np.testing.assert_allclose(first, grad @ b.conj().T, rtol=1e-14)
+        np.testing.assert_allclose(second, a.conj().T @ grad, rtol=1e-14)
+    first = nbkernels.addmm.op.gradient(grad, grad, a, b, alpha=2j, output_mask=[False, True, False])[1]
+    np.testing.assert_allclose(first, -2j * grad @ b.conj().T, rtol=1e-14)
+    with pytest.raises(TypeError, match="conj='a' has no gradient"):
+        nbkernels.mm.op.gradient(grad, a, b, conj="a")
+    with pytest.raises(TypeError, match="of complex matrices only mm and addmm have a gradient"):
+        nbkernels.mv.op.gradient(grad[:, 0], a, b[:, 0])
+
+
 # -- the mode of bfloat16 ---------------------------------------------------------------------------------------------
 
 
