@@ -24,7 +24,7 @@ from . import threads
 from .gemv import gemv
 from .kinds import default_tiles, kind_of
 from .packed import packed
-from .small import DONE, LARGE, SERIAL, SERIALLY, SMALL, small_entry
+from .small import DONE, LARGE, SERIAL, SERIALLY, SMALL, VECTOR, small_entry
 from .tiles import Tiles, default, illegal
 from .tiles import small as small_tile
 
@@ -65,10 +65,8 @@ def gemm(out, x, a, b, beta, alpha, tiles: Tiles | None = None, conj: str = "", 
     x, a, b = _whole(x), _whole(a), _whole(b)
     plain = tiles is None and kind.a in SIZE
     path = choose(*out.shape, a.shape[1], threads.count()) if plain else "packed"
-    if path == "gemv":
-        tile = small_tile(kind.a)
-        if gemv(tile, out, 0 if x is None else id(x), a, b, float(beta), float(alpha)):
-            return
+    if path == "gemv" and gemv(kind.a, out, 0 if x is None else id(x), a, b, float(beta), float(alpha)):
+        return
     if path != "packed" and _run_small(out, x, a, b, beta, alpha) == DONE:
         return
     tiles = tiles or default_tiles(kind)
@@ -183,6 +181,8 @@ def _fast(x, a, b, beta, alpha, out):
         elif type(out) is not np.ndarray:
             return None
         status = entry(id(out), x, id(a), id(b), beta, alpha)
+        if status == VECTOR:
+            return out if gemv(NAMES[dtype], out, x, a, b, float(beta), float(alpha)) else None
         if status == LARGE:
             status = _large(entry, out, x, a, b, beta, alpha)
         return out if status == DONE else None

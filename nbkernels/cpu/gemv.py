@@ -1,8 +1,8 @@
 """Products with one row or one column: y = alpha * A @ v + beta * x, m outputs over k steps.
 
-rows      A is contiguous along k: a vector of chains is `lanes` rows of A, transposed in registers on their way
+rows      A is contiguous along k: a vector of chains is as many rows of A, transposed in registers on their way
 columns   A is contiguous along the outputs: chains wait in L1 and take in eight steps of k at a time
-segments  one output, contiguous: a vector of chains is `lanes` segments of 4096 steps
+segments  one output, contiguous: a vector of chains is as many segments of 4096 steps
 
 A job is a segment of k and a block of outputs; it leaves its chains in the segment's plane. Planes are
 added in order, so that y has the bits of every other path.
@@ -11,7 +11,6 @@ added in order, so that y has the bits of every other path.
 from __future__ import annotations
 
 import functools
-from array import array
 
 import numpy as np
 from llvmlite import ir
@@ -24,7 +23,7 @@ from ..jit.loops import set_word, word
 from ..jit.ndarray import data, descr, ndim, shape, stride
 from ..jit.vector import ELEMENT, I64, VOID, Lanes, loop
 from . import threads
-from .tiles import SEGMENT
+from .tiles import SEGMENT, small
 
 STEPS = 8  # steps of k that a column's chain takes in at once: eight loads of A for a load and a store of the chain
 WIDE = 4096  # outputs of a job of columns at most: their chains stay in L1
@@ -36,43 +35,52 @@ ROWS, COLUMNS, SEGMENTS = 0, 1, 2
 WORDS = 20
 
 
-def _rows(lanes, rows, a, rsa, v, rsv, sv, k, t, shared):
-    """t[r] = chain over p of a[r*rsa + p] * v[r*rsv + p*sv] for r < rows <= lanes; shared: rsv is 0, else sv is 1."""
-    builder, step = lanes.builder, I64(lanes.count)
-    last = builder.sub(rows, I64(1))
-    each = [builder.select(builder.icmp_signed("<", I64(r), last), I64(r), last) for r in range(lanes.count)]
-    a_rows, v_rows = ([builder.mul(index, rs) for index in each] for rs in (rsa, rsv))
+def _rows(lanes, rows, a, rsa, v, rsv, sv, k, t, groups, shared):
+    """t[r] = chain over p of a[r*rsa + p] * v[r*rsv + p*sv] for r < rows <= groups * lanes; shared: rsv 0, else sv 1.
 
-    def turned(base, offsets, mask=None):
+    The groups' chains are independent: while one waits for its additions the others' squares are transposed.
+    """
+    builder, step, last = lanes.builder, I64(lanes.count), lanes.builder.sub(rows, I64(1))
+    each = [
+        [builder.select(builder.icmp_signed("<", I64(r), last), I64(r), last) for r in range(g, g + lanes.count)]
+        for g in range(0, groups * lanes.count, lanes.count)
+    ]
+    a_rows, v_rows = ([[builder.mul(index, rs) for index in group] for group in each] for rs in (rsa, rsv))
+
+    def turned(base, offsets, mask):
         return lanes.transpose([lanes.load(lanes.at(base, offset), mask) for offset in offsets])
 
-    def block(a, v, chain, left=None):
-        mask = None if left is None else lanes.mask(left)
-        down = turned(a, a_rows, mask)
-        other = None if shared else turned(v, v_rows, mask)
-        for q in range(lanes.count):
-            inside = None if left is None else builder.icmp_signed("<", I64(q), left)
-            if shared:
-                place = I64(q) if left is None else builder.select(inside, I64(q), I64(0))
-                factor = lanes.splat(builder.load(lanes.at(v, builder.mul(place, sv)), align=1))
-            else:
-                factor = other[q]
-            longer = lanes.fma(down[q], factor, chain)
-            chain = longer if left is None else builder.select(inside, longer, chain)
-        return chain
+    def block(a, v, chains, left=None):
+        mask, inside, factors = None if left is None else lanes.mask(left), [None] * lanes.count, None
+        if left is not None:
+            inside = [builder.icmp_signed("<", I64(q), left) for q in range(lanes.count)]
+        if shared:
+            places = [I64(q) if left is None else builder.select(i, I64(q), I64(0)) for q, i in enumerate(inside)]
+            factors = [lanes.splat(builder.load(lanes.at(v, builder.mul(p, sv)), align=1)) for p in places]
+        longer = []
+        for chain, a_group, v_group in zip(chains, a_rows, v_rows):
+            others = factors or turned(v, v_group, mask)
+            for down, other, there in zip(turned(a, a_group, mask), others, inside):
+                more = lanes.fma(down, other, chain)
+                chain = more if there is None else builder.select(there, more, chain)
+            longer.append(chain)
+        return longer
 
     def body(index, carried):
-        a, v, chain = carried
-        return [lanes.at(a, step), lanes.at(v, builder.mul(step, sv)), block(a, v, chain)]
+        a, v, *chains = carried
+        return [lanes.at(a, step), lanes.at(v, builder.mul(step, sv)), *block(a, v, chains)]
 
-    a, v, chain = loop(builder, builder.udiv(k, step), [a, v, lanes.zero], body)
+    a, v, *chains = loop(builder, builder.udiv(k, step), [a, v, *[lanes.zero] * groups], body)
     left, before = builder.urem(k, step), builder.block
     with builder.if_then(builder.icmp_signed(">", left, I64(0))):
-        longer, inside = block(a, v, chain, left), builder.block
-    whole = builder.phi(lanes.type)
-    whole.add_incoming(chain, before)
-    whole.add_incoming(longer, inside)
-    lanes.store(whole, t, lanes.mask(rows))
+        longer, inside = block(a, v, chains, left), builder.block
+    for g, (chain, more) in enumerate(zip(chains, longer)):
+        whole = builder.phi(lanes.type)
+        whole.add_incoming(chain, before)
+        whole.add_incoming(more, inside)
+        chains[g] = whole
+    for g, chain in enumerate(chains):
+        lanes.store(chain, lanes.at(t, g * lanes.count), lanes.mask(builder.sub(rows, I64(g * lanes.count))))
 
 
 def _columns(lanes, m, a, down, v, sv, k, t):
@@ -121,28 +129,30 @@ def _define(module, dtype, lanes, way, kinds, name):
     return function
 
 
-def _emit(way, kinds, name):
+def _emit(way, kinds, name, fewer=1):
     def emit(context, builder, signature, args):
         tile, pointer = signature.args[0].tile, ELEMENT[signature.args[0].tile.dtype].as_pointer()
-        function = _define(builder.module, tile.dtype, tile.lanes, way, kinds, f"gemv_{name}_{tile.dtype}")
+        lanes = max(1, tile.lanes // fewer)
+        function = _define(builder.module, tile.dtype, lanes, way, kinds, f"gemv_{name}_{tile.dtype}")
         builder.call(function, [builder.inttoptr(v, pointer) if k == "p" else v for k, v in zip(kinds, args[1:])])
         return context.get_dummy_value()
 
     return emit
 
 
-@intrinsic
-def rows_of(typing, tile, rows, a, rsa, v, rsv, sv, k, t):
-    """Up to tile.lanes rows against one vector."""
-    way = functools.partial(_rows, shared=True)
-    return types.void(tile, *[types.int64] * 8), _emit(way, "ipipiiip", "rows")
+def _transposing(name, groups, shared):
+    """An intrinsic for up to groups * tile.lanes / 2 rows. Half vectors: twice as many are shuffled in a cycle."""
+    emit = _emit(functools.partial(_rows, groups=groups, shared=shared), "ipipiiip", name, fewer=2)
+
+    def rows(typing, tile, rows, a, rsa, v, rsv, sv, k, t):
+        return types.void(tile, *[types.int64] * 8), emit
+
+    rows.__name__ = rows.__qualname__ = name
+    return intrinsic(rows)
 
 
-@intrinsic
-def segments_of(typing, tile, rows, a, rsa, v, rsv, sv, k, t):
-    """Up to tile.lanes rows, each against a vector of its own."""
-    way = functools.partial(_rows, shared=False)
-    return types.void(tile, *[types.int64] * 8), _emit(way, "ipipiiip", "segments")
+many_rows, few_rows = _transposing("many_rows", 4, True), _transposing("few_rows", 1, True)
+segments_of = _transposing("segments_of", 2, False)  # each row against a vector of its own
 
 
 @intrinsic
@@ -182,11 +192,16 @@ def _job(tile, f, job):
             done = whole * SEGMENT * size
             poke(tile, t + whole * size, _one(tile, a + done, 1, v + done, 1, left))
     else:
-        for r in range(0, h, tile.lanes):
-            if h - r == 1:
-                poke(tile, t + r * size, _one(tile, a + r * rsa * size, csa, v, sv, k))
+        r = 0
+        while r < h:
+            ar, tr, left = a + r * rsa * size, t + r * size, h - r
+            if left == 1:
+                poke(tile, tr, _one(tile, ar, csa, v, sv, k))
+            elif left <= tile.lanes // 2:
+                few_rows(tile, left, ar, rsa, v, 0, sv, k, tr)
             else:
-                rows_of(tile, min(tile.lanes, h - r), a + r * rsa * size, rsa, v, 0, sv, k, t + r * size)
+                many_rows(tile, min(2 * tile.lanes, left), ar, rsa, v, 0, sv, k, tr)
+            r += 2 * tile.lanes if left > tile.lanes // 2 else left
 
 
 @jit(inline="always")
@@ -207,8 +222,9 @@ def _end(tile, f):
 
 
 @functools.cache
-def _work(tile) -> int:
+def _work(dtype: str) -> int:
     """A task is an equal share of the jobs."""
+    tile = small(dtype)
 
     def work(f, task):
         jobs, tasks = word(f + JOBS), word(f + TASKS)
@@ -219,7 +235,9 @@ def _work(tile) -> int:
 
 
 @functools.cache
-def _ending(tile):
+def _ending(dtype: str):
+    tile = small(dtype)
+
     def run(f):
         _end(tile, f)
 
@@ -227,11 +245,13 @@ def _ending(tile):
 
 
 @functools.cache
-def _entry(tile):
+def _entry(dtype: str):
     """The call from Python, after all checks: plans the jobs, and does them where one thread is enough."""
-    size, element = tile.itemsize, getattr(np, tile.dtype)
+    tile = small(dtype)
+    size, element = tile.itemsize, getattr(np, dtype)
 
-    def run(f, planes, workers, out, x, a, b, beta, alpha):
+    def run(room, workers, out, x, a, b, beta, alpha):
+        f, planes = data(room), data(room) + 8 * WORDS
         m, n, k = shape(out, 0), shape(out, 1), shape(a, 1)
         turned = m == 1 and n > 1  # y' = b' a'
         mat, vec, along, down = (b, a, 1, 0) if turned else (a, b, 0, 1)
@@ -250,7 +270,7 @@ def _entry(tile):
         if form == ROWS and csa != 1 and m > 1:
             return DECLINED
         workers = workers if m * k > SHARED else 1
-        each = (((m + workers - 1) // workers + tile.lanes - 1) // tile.lanes) * tile.lanes
+        each = (((m + workers - 1) // workers + 2 * tile.lanes - 1) // (2 * tile.lanes)) * 2 * tile.lanes
         each = tile.lanes if form == SEGMENTS else min(each, WIDE)
         blocks = ((segments if form == SEGMENTS else m) + each - 1) // each
         jobs = blocks if form == SEGMENTS else blocks * segments
@@ -280,19 +300,19 @@ def _entry(tile):
         _end(tile, f)
         return DONE
 
-    return entry(run, "int64(int64, int64, int64, int64, int64, int64, int64, float64, float64)", f"gemv_{tile}")
+    return entry(run, "int64(int64, int64, int64, int64, int64, int64, float64, float64)", f"gemv_{tile}")
 
 
-def gemv(tile, out, x, a, b, beta, alpha) -> bool:
+def gemv(dtype: str, out, x, a, b, beta, alpha) -> bool:
     """out = alpha * a @ b + beta * x after all checks, where out has one row or one column; x is an id, or 0.
 
     False, with nothing written, where the matrix is contiguous along neither side.
     """
-    f, k = array("q", bytes(8 * WORDS)), a.shape[1]
-    planes, address = np.empty(-(-k // SEGMENT) * out.size, out.dtype), f.buffer_info()[0]
-    room, workers = planes.__array_interface__["data"][0], threads.count() if a.size + b.size > SHARED else 1
-    status = _entry(tile)(address, room, workers, id(out), x, id(a), id(b), beta, alpha)
+    planes = (a.shape[1] + SEGMENT - 1) // SEGMENT
+    room = np.empty(WORDS + planes * out.size)  # words and elements of 8 bytes at most
+    workers = threads.count() if a.size + b.size > SHARED else 1
+    status = _entry(dtype)(id(room), workers, id(out), x, id(a), id(b), beta, alpha)
     if status == LARGE:
-        threads.launch(_work(tile), address, workers)
-        _ending(tile)(address)
+        threads.launch(_work(dtype), room.ctypes.data, workers)
+        _ending(dtype)(room.ctypes.data)
     return status != DECLINED

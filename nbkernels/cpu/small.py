@@ -17,9 +17,10 @@ from .finish import MEMORY, PARTIAL, ending, finish
 from .pack import pack
 from .ukernel import ukernel
 
-DONE, DECLINED, LARGE = 0, 1, 2  # what the entry answers
+DONE, DECLINED, LARGE, VECTOR = 0, 1, 2, 3  # what the entry answers; VECTOR: sound, and better done by gemv.py
 SMALL = 128**3  # m*n*k up to which one thread, without packing all of A and B, is fastest: 26 us of work
 SERIAL = 320**3  # the same where there is only one thread to use: the block fits in L2
+LINEAR = 4096  # m*n*k up to which a product with one row or column is as fast here
 SERIALLY = 1  # the bit of x's id, free in an address, that asks for the limit SERIAL: a seventh argument costs 40 ns
 GIL = getattr(sys, "_is_gil_enabled", lambda: True)()  # without it no room is shared: A is then read in place
 PANEL = 64 << 10  # bytes of stack for a packed panel of B: k <= 512 with nr of 128 bytes
@@ -123,6 +124,8 @@ def small_entry(tile):
         if unusual(out, x, a, b, size) or alpha == 0:
             return DECLINED
         m, n, k = shape(a, 0), shape(b, 1), shape(a, 1)
+        if min(m, n) == 1 and m * n * k > LINEAR and limit == SMALL:
+            return VECTOR
         if k > longest or m > limit or n > limit or m * n * k > limit:
             return LARGE
         c, rsc, csc = data(out), stride(out, 0), stride(out, 1)

@@ -33,6 +33,8 @@ def addr_fast(self, vec1, vec2, beta, alpha, out):
 
 def matmul_fast(input, other, out):
     """The usual dimensions; batches that must be broadcast are declined."""
-    ways = {(2, 2): mm_fast, (3, 3): bmm_fast, (2, 1): mv_fast}
+    if input.ndim == 2 == other.ndim:
+        return mm_fast(input, other, out)
+    ways = {(3, 3): bmm_fast, (2, 1): mv_fast}
     way = ways.get((input.ndim, other.ndim))
     return way(input, other, out) if way else None
