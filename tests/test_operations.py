@@ -1,0 +1,267 @@
+"""All element-wise operations of two against NumPy: all pairs of small integers, grids of floats, mixed dtypes, keywords."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import nbkernels
+from nbkernels import binary, dtypes
+
+OPS = list(binary.DOCS)
+# How far from NumPy's own, in units of the last place of the result (its AVX-512 kernels are up to 4 ulp off).
+ULPS = dict.fromkeys(("pow", "float_power", "atan2", "hypot", "logaddexp"), 4)
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of overflow and division by zero
+
+
+def same(op, actual, expected, x, y):
+    """Equal, or within ULPS; any NaN equals any NaN; zeros of one sign but where NumPy leaves that to the machine."""
+    assert type(actual) is type(expected)
+    assert actual.dtype == expected.dtype
+    if actual.dtype.kind in "biu":
+        np.testing.assert_array_equal(actual, expected)
+        return
+    wide = np.complex128 if actual.dtype.kind == "c" else np.float64
+    actual, expected, unit = actual.astype(wide), expected.astype(wide), epsilon(actual.dtype)
+    near = abs(actual - expected) <= ULPS.get(op, 2 if wide is np.complex128 else 0) * unit * abs(expected)
+    tiny = abs(actual - expected) <= (2.0**-149 if unit > 2.0**-50 and op in ULPS else 0)
+    wrong = ~(near | tiny | (actual == expected) | (np.isnan(actual) & np.isnan(expected)))
+    if wide is np.float64 and op not in ("maximum", "minimum", "fmax", "fmin", "nextafter"):
+        wrong |= (np.signbit(actual) != np.signbit(expected)) & ~np.isnan(expected)
+    at = np.flatnonzero(wrong)[:5]
+    assert not at.size, [(x.flat[i], y.flat[i], actual.flat[i], expected.flat[i]) for i in at]
+
+
+def epsilon(dtype):
+    return {2: 2.0**-10 if dtype.kind == "f" else 2.0**-7}.get(dtype.itemsize) or float(np.finfo(dtype).eps)
+
+
+def check(op, x, y):
+    """The public function's result for two arrays, or that it refuses what NumPy refuses."""
+    if op == "pow" and x.dtype.kind == "i" == y.dtype.kind:
+        y = y & np.array(np.iinfo(y.dtype).max, y.dtype)
+    with np.errstate(all="ignore"):
+        try:
+            expected = getattr(np, op)(x, y)
+        except TypeError:
+            with pytest.raises(TypeError, match=f"^{op}: not defined for"):
+                getattr(nbkernels, op)(x, y)
+            return
+        same(op, getattr(nbkernels, op)(x, y), expected, x, y)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize(
+    "op", [op for op in OPS if op not in (*ULPS, "heaviside", "copysign", "nextafter", "ldexp")] + ["pow"]
+)
+def test_all_pairs_of_small_integers(op, dtype):
+    every = np.arange(256, dtype=np.uint8).view(dtype)
+    check(op, every[:, None].repeat(256, 1), every[None].repeat(256, 0))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+@pytest.mark.parametrize("op", ["floor_divide", "remainder", "fmod", "pow", "gcd", "lcm", "multiply", "maximum", "less",
+                                "bitwise_left_shift", "bitwise_right_shift", "bitwise_xor"])  # fmt: skip
+def test_extremes_of_wide_integers(op, dtype):
+    info = np.iinfo(dtype)
+    values = [info.min, info.min + 1, info.max, info.max - 1, info.max // 2, 0, 1, 2, 3, 7, 62, 63, 64, 65, 100]
+    values = np.array(values + ([-1, -2, -3, -64] if info.min else []), dtype)
+    check(op, *np.meshgrid(values, values))
+    if op == "less":
+        for other in (np.arange(-3, 4), np.arange(4, dtype=np.uint64)):
+            check(op, *np.meshgrid(values, other))
+
+
+FLOAT_OPS = [op for op in OPS if not op.startswith(("bitwise", "gcd", "lcm", "ldexp"))]
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, 3.0, -7.5, np.inf, -np.inf, np.nan]
+
+
+@pytest.mark.parametrize("op", FLOAT_OPS)
+def test_float16_grid(op):
+    """Each special, subnormals and extremes with every 97th of all halves."""
+    every = np.arange(0, 1 << 16, 97).astype(np.uint16).view(np.float16)
+    every[np.isnan(every)] = np.nan  # a quiet one: C's pow of a signalling NaN and 0 is NaN
+    some = np.array([*SPECIAL, 6e-8, -6e-8, 6.1e-5, 65504, -65504, 0.333, 1e-3, 1234], np.float16)
+    check(op, *np.meshgrid(np.concatenate([every, some]), some))
+
+
+@pytest.mark.parametrize("op", FLOAT_OPS)
+def test_special_values_of_float64(op):
+    values = np.array([*SPECIAL, 5e-324, 1e308, -1e308, 1e-308, 3.3, 9007199254740993.0])
+    check(op, *np.meshgrid(values, values))
+
+
+@pytest.mark.parametrize("op", ["add", "divide", "floor_divide", "pow", "nextafter", "less_equal", "logical_xor"])
+def test_bfloat16(op):
+    bfloat16 = pytest.importorskip("ml_dtypes", reason="needs ml_dtypes").bfloat16
+    every = np.arange(0, 1 << 16, 97).astype(np.uint16).view(bfloat16)
+    every[np.isnan(every)] = np.nan
+    some = np.array([*SPECIAL, 1e-40, 3e38, 0.333], bfloat16)
+    check(op, *np.meshgrid(every, some))
+    x, y = np.array([1.5, 3.0], bfloat16), np.array([2.0, 3.0], np.float32)
+    assert nbkernels.add(x, y).dtype == np.float32
+    assert nbkernels.add(x, 1).dtype == bfloat16
+    assert nbkernels.add(x, x, out=np.empty(2, np.float32)).tolist() == [3, 6]
+
+
+@pytest.mark.parametrize(
+    "op", ["multiply", "divide", "pow", "equal", "less", "greater_equal", "maximum", "fmin", "logical_or"]
+)
+def test_complex(op):
+    parts = [0.0, 1.0, -2.0, 3.5] + [np.nan, np.inf] * (op not in ("multiply", "divide", "pow"))
+    for dtype in ("complex64", "complex128"):
+        values = np.array([complex(re, im) for re in parts for im in parts], dtype)
+        x, y = np.meshgrid(values, values)
+        if op in ("divide", "pow"):  # by zero, NumPy's own loops disagree with each other in the kinds of NaN
+            x, y = (v[(x != 0) & (y != 0)] for v in (x, y))
+        if op == "pow":
+            np.testing.assert_allclose(
+                nbkernels.pow(x, y), np.power(x, y), rtol=2e-5 if dtype == "complex64" else 2e-13
+            )
+        else:
+            check(op, x, y)
+
+
+def test_ldexp_takes_two_kinds(rng):
+    x, y = rng.standard_normal(50).astype("f4"), rng.integers(-200, 200, 50)
+    same("ldexp", nbkernels.ldexp(x, y), np.ldexp(x, y), x, y)
+    same("ldexp", nbkernels.ldexp(x[:5], 3), np.ldexp(x[:5], 3), x, y)
+    with pytest.raises(TypeError, match=r"^ldexp: not defined for float32 and float32"):
+        nbkernels.ldexp(x, x)
+
+
+# -- mixed dtypes, layouts, keywords ----------------------------------------------------------------------------------
+
+MIXED = ["bool", "int8", "uint16", "int64", "float16", "float32", "complex64"]
+
+
+@given(st.data())
+def test_any_call(data):
+    """Shapes, strides, dtypes, where, casting, dtype, out: equal to NumPy's, or the same kind of error."""
+    op = data.draw(st.sampled_from(["add", "multiply", "less", "maximum"]))
+    shape = tuple(data.draw(st.lists(st.integers(1, 5), max_size=3)))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+
+    def array(dtype, shape):
+        sizes = [n if data.draw(st.booleans()) else 1 for n in shape][data.draw(st.integers(0, len(shape))) :]
+        steps = [data.draw(st.sampled_from([1, -1, 2, -3])) for _ in sizes]
+        order = data.draw(st.permutations(range(len(sizes))))
+        whole = (
+            rng.integers(0, 100, [sizes[d] * abs(steps[d]) for d in order]).astype(dtype).transpose(np.argsort(order))
+        )
+        return whole[(*(slice(None, None, s) for s in steps), ...)]
+
+    kinds = data.draw(st.sampled_from(MIXED)), data.draw(st.sampled_from(MIXED))
+    x, y = (array(kind, shape) for kind in kinds)
+    given = {}
+    if data.draw(st.booleans()):
+        given["where"] = array("bool", shape) if data.draw(st.booleans()) else data.draw(st.booleans())
+    if data.draw(st.booleans()):
+        given["casting"] = data.draw(st.sampled_from(["no", "safe", "same_kind", "unsafe"]))
+    if data.draw(st.booleans()):
+        given["dtype"] = data.draw(st.sampled_from(["float32", "float64", "complex64"]))
+    masks = [given["where"]] if isinstance(given.get("where"), np.ndarray) else []
+    out = np.full(
+        np.broadcast_shapes(x.shape, y.shape, *(m.shape for m in masks)), 77, data.draw(st.sampled_from(MIXED))
+    )
+    mine, theirs = out.copy(), out.copy()
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            getattr(np, op)(x, y, out=theirs, **given)
+    except (TypeError, ValueError) as error:
+        with pytest.raises(type(error).__mro__[-4] if isinstance(error, TypeError) else ValueError):
+            getattr(nbkernels, op)(x, y, out=mine, **given)
+        np.testing.assert_array_equal(mine, out, "nothing is written on an error")
+        return
+    assert getattr(nbkernels, op)(x, y, out=mine, **given) is mine
+    np.testing.assert_allclose(mine, theirs, rtol=1e-6)
+    if "where" not in given:
+        result = getattr(nbkernels, op)(x, y, **given)
+        with np.errstate(all="ignore"):
+            expected = getattr(np, op)(x, y, **given)
+        assert (type(result), result.dtype, result.shape) == (type(expected), expected.dtype, expected.shape)
+
+
+def test_masked_off_elements_are_neither_written_nor_warned_of():
+    x, y, mask = np.arange(6), np.array([1, 0, 2, 0, 3, 0]), np.array([True, False] * 3)
+    out = np.full(6, 77)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        nbkernels.floor_divide(x, y, out=out, where=mask)
+        nbkernels.pow(x, -y, out=out.copy(), where=y == 0)
+        assert nbkernels.floor_divide_(out, 0, where=False) is out
+    assert out.tolist() == [0, 77, 1, 77, 1, 77]
+
+
+def test_a_mask_that_is_out_itself():
+    mask = np.array([True, False, True, False])
+    assert nbkernels.greater(np.array([1, 1, 0, 0]), 0, where=mask, out=mask) is mask
+    assert mask.tolist() == [True, False, False, False]
+    raw = np.array([True, True, False, True, False])
+    nbkernels.logical_or(np.zeros(4, bool), np.zeros(4, bool), where=raw[:-1], out=raw[1:])
+    assert raw.tolist() == [True, False, False, True, False]
+
+
+@pytest.mark.parametrize("op", ["floor_divide", "remainder", "fmod"])
+def test_integer_division_warns_as_numpys(op):
+    for dtype in ("int8", "uint64"):
+        x, y = np.array([5, 6], dtype), np.array([0, 2], dtype)
+        for args in ((x, y), (x, 0), (x[0], y[0])):
+            with pytest.warns(RuntimeWarning, match="divide by zero"):
+                getattr(nbkernels, op)(*args)
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+        getattr(nbkernels, op)(np.arange(3), 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        getattr(nbkernels, op)(np.arange(3), np.arange(1, 4))
+        getattr(nbkernels, op)(np.ones(0, int), 0)
+
+
+def test_the_smallest_integer_by_minus_one():
+    for dtype in ("int8", "int32", "int64"):
+        x = np.full(70, np.iinfo(dtype).min, dtype)
+        with pytest.warns(RuntimeWarning, match="overflow"):
+            assert (nbkernels.floor_divide(x, -1) == x).all()
+        assert (nbkernels.remainder(x, -1) == 0).all()
+
+
+def test_negative_powers_of_integers_are_refused_before_anything_is_written():
+    out = np.full(3, 77)
+    for other in (-1, np.array([1, 1, -1]), np.int64(-2)):
+        with pytest.raises(ValueError, match="negative"):
+            nbkernels.pow(np.arange(3), other, out=out)
+    assert (out == 77).all()
+
+
+def test_numbers_that_integers_cannot_hold():
+    x = np.array([1, 2], np.uint8)
+    assert nbkernels.less(x, 300).tolist() == [True, True]
+    assert nbkernels.less(-1, x).tolist() == [True, True]
+    assert nbkernels.equal(x, 2**70).tolist() == [False, False]
+    with pytest.raises(OverflowError, match="other=300 is out of bounds for uint8"):
+        nbkernels.bitwise_and(x, 300)
+
+
+def test_results_without_dimensions_are_scalars():
+    x = np.array(1.5)
+    for y in (x, 2, np.float64(2), np.float32(1)):
+        for result in (nbkernels.add(x, y), nbkernels.less(y, x)):
+            assert isinstance(result, np.generic)
+    assert nbkernels.add(x, x, out=np.empty(())).ndim == 0
+    assert isinstance(nbkernels.add(np.float32(1), 2), np.float32)
+    assert isinstance(nbkernels.sum_to(np.ones(3), ()), np.float64)
+
+
+def test_torch_joins_in():
+    torch = pytest.importorskip("torch", reason="needs torch")
+    pytest.importorskip("ml_dtypes", reason="needs ml_dtypes")
+    x = torch.tensor([1.5, 2.5], dtype=torch.bfloat16)
+    result = nbkernels.multiply(x, x)
+    assert result.dtype == torch.bfloat16
+    assert result.tolist() == [2.25, 6.25]
+    assert nbkernels.greater(x, 2).tolist() == [False, True]
+    assert dtypes.known(np.dtype("bool"))
