@@ -18,6 +18,11 @@ DTYPES = dict.fromkeys(("bool", *INTEGERS, *FLOATS, *COMPLEXES))
 # Computed in float32, stored in 16 bits.
 HALVES = ("float16", "bfloat16")
 NUMBERS = (bool, int, float, complex)
+# Operations that may be folded in any order.
+ASSOCIATIVE = frozenset(
+    "add multiply maximum minimum fmax fmin logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor gcd "
+    "hypot logaddexp".split()
+)
 COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 
 
@@ -53,6 +58,23 @@ def resolve(op: str, first, second, dtype=None, casting: str = "same_kind"):
     if not all(map(known, dtypes)):
         raise TypeError(f"{op}: no loop for {first} and {second}, which NumPy computes in {dtypes[0]}")
     return dtypes
+
+
+@functools.lru_cache(maxsize=4096)
+def resolve_fold(op: str, dtype, wanted=None):
+    """What an array's elements are folded in and come out as: sums and products of small integers are int64's.
+
+    >>> resolve_fold("add", np.dtype("int8")), resolve_fold("maximum", np.dtype("int8"))
+    (dtype('int64'), dtype('int8'))
+    """
+    signature = {} if wanted is None else {"signature": (np.dtype(wanted), None, None)}
+    try:
+        first, _, result = getattr(np, op).resolve_dtypes((None, dtype, None), reduction=True, **signature)
+    except TypeError as error:
+        raise TypeError(f"{op}: no fold of {dtype}: {error}") from None
+    if first != result or not known(result):
+        raise TypeError(f"{op}: no fold of {dtype}, which NumPy computes in {first}")
+    return result
 
 
 def settled(op: str, value, other):

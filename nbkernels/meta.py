@@ -24,7 +24,7 @@ GEMM_DTYPES = GemmDtypes.fromkeys(
 GEMM_DTYPES["bfloat16"] = None  # for messages
 WIDENED = {"float16": "float32", "bfloat16": "float32", "int8": "int32", "uint8": "int32"}  # what out_dtype may ask for
 MODES = {"bf16_dot": "bfloat16"}  # the modes of a product, with the dtype of its matrices
-SUM_DTYPES = dict.fromkeys(map(np.dtype, "float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()))
+SUM_DTYPES = GemmDtypes.fromkeys(dtype for dtype in GEMM_DTYPES if str(dtype) != "bool")
 
 
 class OutSpec(NamedTuple):

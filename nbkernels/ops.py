@@ -4,7 +4,7 @@ The one module that knows both the dispatcher and the kernels. Kernels are named
 first call that needs them, so that importing the library imports no compiler. See ARCHITECTURE.md, "add an op".
 """
 
-from . import binary, meta, products
+from . import binary, folds, meta, methods, products
 from .dispatch import Library
 
 LIBRARY = Library("nbkernels", composites="nbkernels.composites")
@@ -127,11 +127,27 @@ linear = define(
 # -- element-wise, broadcasting ---------------------------------------------------------------------------------------
 
 
+_reduce = define(
+    "reduce(Tensor self, str op, int[] axis, *, bool keepdims=False, Scalar? initial=None, Tensor? where=None, "
+    "ScalarType? dtype=None) -> Tensor",
+    structured=folds.reduce,
+    dispatch={"CPU": "nbkernels.cpu.folds:reduce"},
+    casts=binary.Result.casts,
+).function
+
+_accumulate = define(
+    "accumulate(Tensor self, str op, int[] axis, *, ScalarType? dtype=None) -> Tensor",
+    structured=folds.accumulate,
+    dispatch={"CPU": "nbkernels.cpu.folds:accumulate"},
+    casts=binary.Result.casts,
+).function
+
+
 def elementwise(op, alpha=False, gradient=None):
     """Define an element-wise operation of two by its name in scalar/, NumPy and binary.DOCS; its two forms."""
     scale = "Scalar alpha=1, " if alpha else ""
     keywords = "Tensor? where=None, str? casting=None, str? order=None, ScalarType? dtype=None"
-    return define(
+    new = define(
         f"{op}(Tensor self, Tensor other, *, {scale}{keywords}) -> Tensor",
         structured=binary.rule(op, alpha),
         dispatch={key: f"nbkernels.{key.lower()}.elementwise:{op}" for key in ("CPU", "CUDA")},
@@ -140,7 +156,9 @@ def elementwise(op, alpha=False, gradient=None):
         casts=binary.Result.casts,
         meta_only=["order"],
         tags=["elementwise"],
-    ).forms
+    )
+    methods.attach(new.function, _reduce, _accumulate)
+    return new.forms
 
 
 add, add_ = elementwise("add", alpha=True, gradient="ADD")
@@ -193,5 +211,5 @@ sum_to = define(
     meta_only=["size"],
 ).function
 
-OPERATIONS = [name for name, value in list(globals().items()) if hasattr(value, "schema")]
+OPERATIONS = [name for name, value in list(globals().items()) if hasattr(value, "schema") and name[0] != "_"]
 __all__ = ["define", "register", "register_fallback", *OPERATIONS]

@@ -1,4 +1,4 @@
-"""All element-wise operations of two against NumPy: all pairs of small integers, grids of floats, mixed dtypes, keywords."""
+"""All element-wise operations of two against NumPy: pairs of small integers, grids of floats, mixed dtypes."""
 
 import warnings
 

@@ -31,8 +31,12 @@ def loop(
     casting: str = "same_kind",
     streamed: bool = False,
     masked: bool = False,
+    checked: bool = True,
 ) -> int:
-    """Address of the compiled loops of an operation over inputs and an output of these dtypes."""
+    """Address of the compiled loops of an operation over inputs and an output of these dtypes.
+
+    Those that are not `checked` take no note of faults.
+    """
     for given in (first, second, out):
         if not known(given):
             raise TypeError(f"{op}: no loop for dtype {given!r}")
@@ -50,7 +54,7 @@ def loop(
             int(op != name),
             streamed,
             masked,
-            scalar.find(f"{op}_faults", inputs[0]),
+            scalar.find(f"{op}_faults", inputs[0]) if checked else None,
         )
     )
 
@@ -85,7 +89,7 @@ def binary(op: str, out, self, other, alpha=1, where=None, casting=None, dtype=N
         scalars = np.zeros(2, np.int64)
     inputs = (self, other) if where is None else (self, other, np.asarray(where))
     if not _run(op, scalars, out, inputs, dtype, casting, fresh, apart=False):
-        _run(op, scalars, out, tuple(_settled(out, x) for x in inputs), dtype, casting, fresh, apart=True)
+        _run(op, scalars, out, tuple(apart(out, x) for x in inputs), dtype, casting, fresh, apart=True)
     if checked and scalars.any():
         _warn(op, scalars)
 
@@ -126,7 +130,7 @@ def _wrapped(value, dtype: np.dtype) -> np.ndarray:
     return np.array([value], np.float32 if dtype.name in HALVES else dtype)
 
 
-def _settled(out, x):
+def apart(out, x):
     """x, or a copy where out really overlaps it other than element for element."""
     if x is out or not np.may_share_memory(out, x):
         return x

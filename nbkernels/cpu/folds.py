@@ -1,0 +1,47 @@
+"""reduce and accumulate: which fold runs, and what comes before and after it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..dtypes import ASSOCIATIVE, resolve_fold
+from . import scan
+from .elementwise import apart, binary
+from .reduce import fold, neutral, working
+
+
+def reduce(out, self, op, axis, keepdims, initial, where, dtype) -> None:
+    """out = self folded by `op` over the dimensions `axis`, in increasing order; see nbkernels.folds."""
+    work = resolve_fold(op, self.dtype, dtype)
+    steps = iter(out.strides)
+    strides = [0 * (next(steps) if keepdims else 0) if d in axis else next(steps) for d in range(self.ndim)]
+    shape = [1 if d in axis else n for d, n in enumerate(self.shape)]
+    target = np.lib.stride_tricks.as_strided(out, shape, strides)
+    computed = dict(dtype=None if work.kind == "b" else work, casting="unsafe")
+    if self.size == 0:
+        target[...] = getattr(np, op).identity if initial is None else initial
+    elif op in ASSOCIATIVE:
+        if where is not None:
+            chosen = np.full(self.shape, neutral(op, work), work)
+            np.copyto(chosen, self, where=where, casting="unsafe")
+            self = chosen
+        fold(op, target, self, working(work))
+        if initial is not None:
+            binary(op, out, np.asarray(initial, work), out, **computed)
+    elif where is not None or not axis:
+        target = target.squeeze(axis)
+        ahead = (lambda x: np.moveaxis(x, axis[0], 0)) if axis else (lambda x: x[None])
+        marks = ahead(np.broadcast_to(True if where is None else where, self.shape))
+        terms = ahead(apart(out, self))
+        np.copyto(target, terms[0] if initial is None else initial, casting="unsafe")
+        for x, mask in zip(terms[initial is None :], marks[initial is None :]):
+            binary(op, target, target, x, where=mask, **computed)
+    else:
+        if initial is not None:
+            self = np.concatenate([np.full(shape, initial, work), self], axis[0], dtype=work, casting="unsafe")
+        scan.in_order(op, target.squeeze(axis), self, axis[0], work)
+
+
+def accumulate(out, self, op, axis, dtype) -> None:
+    """out[k] = op(out[k - 1], self[k]) along `axis`."""
+    scan.accumulate(op, out, self, axis[0], resolve_fold(op, self.dtype, dtype))

@@ -1,0 +1,47 @@
+"""What the operations of two do to one array: the rules of reduce and accumulate. Pure, as binary.py.
+
+A fold is associative, and goes in any order (the pairwise one of sum_to), or in order along one axis.
+"""
+
+import numpy as np
+
+from .binary import Result, columns, supported
+from .dtypes import ASSOCIATIVE, resolve_fold
+
+
+def normal(op, axis, ndim):
+    """Axes as a tuple of dimensions in increasing order; None is all of them."""
+    axes = tuple(range(ndim)) if axis is None else (axis,) if not isinstance(axis, tuple | list) else tuple(axis)
+    for a in axes:
+        if not -ndim <= a < ndim:
+            raise np.exceptions.AxisError(a, ndim, op)
+    axes = tuple(sorted(a % ndim for a in axes))
+    if len(set(axes)) < len(axes):
+        raise ValueError(f"{op}: the axes {axes} name a dimension twice")
+    return axes
+
+
+def reduce(self, op, axis, keepdims=False, initial=None, where=None, dtype=None):
+    """out = self folded by an operation of two over `axis`, a tuple of dimensions"""
+    supported(op, "self", self.dtype)
+    result = resolve_fold(op, self.dtype, dtype)
+    axes, shape = normal(op, axis, len(self.shape)), tuple(self.shape)
+    if op not in ASSOCIATIVE and len(axes) > 1:
+        raise ValueError(f"{op}.reduce: the order matters, so at most one axis may be given, not {axes}")
+    if where is not None and where.dtype != bool:
+        raise TypeError(f"{op}.reduce: where must be bool, and it is {where.dtype}")
+    if initial is None and getattr(np, op).identity is None:
+        if where is not None:
+            raise ValueError(f"{op}.reduce has no identity: with where, give initial")
+        if any(shape[a] == 0 for a in axes):
+            raise ValueError(f"{op}.reduce has no identity: of {shape} over {axes} there is nothing to reduce")
+    kept = tuple(1 if a in axes else n for a, n in enumerate(shape) if keepdims or a not in axes)
+    return Result(kept, result, columns(kept[::-1], result.itemsize)[::-1], "same_kind")
+
+
+def accumulate(self, op, axis, dtype=None):
+    """out[k] = op(out[k - 1], self[k]) along one axis, out[0] = self[0]"""
+    supported(op, "self", self.dtype)
+    normal(op, axis, len(self.shape))
+    result, shape = resolve_fold(op, self.dtype, dtype), tuple(self.shape)
+    return Result(shape, result, columns(shape[::-1], result.itemsize)[::-1], "same_kind")

@@ -1,0 +1,92 @@
+"""The methods that a public operation of two has, NumPy's: `add.reduce(x)`, `.accumulate`, `.outer`, `.at`."""
+
+from .dispatch import arrays, keys, layout, views
+from .dispatch.errors import MissingKernelError, OutError
+from .dispatch.table import Row
+from .folds import normal
+
+AT_KERNEL = Row(keys.CPU, "nbkernels.cpu.scan:at", __name__)
+
+
+def attach(function, reduce, accumulate):
+    """Give a public function its methods; `reduce` and `accumulate` are operations that take its name."""
+    op = function.__name__
+
+    def outer_of(self, other, **keywords):
+        return outer(function, self, other, **keywords)
+
+    def reduce_of(self, axis=0, dtype=None, out=None, keepdims=False, initial=None, where=None):
+        axis = normal(op, axis, len(views.spec(self).shape))
+        given = dict(keepdims=keepdims, initial=initial, where=None if where is True else where, dtype=dtype)
+        return reduce(self, op, axis, **given, out=out)
+
+    def accumulate_of(self, axis=0, dtype=None, out=None):
+        return accumulate(self, op, normal(op, axis, len(views.spec(self).shape)), dtype=dtype, out=out)
+
+    def at_of(self, indices, other):
+        return at(op, self, indices, other)
+
+    for name, method, doc in (
+        ("outer", outer_of, OUTER),
+        ("reduce", reduce_of, REDUCE),
+        ("accumulate", accumulate_of, ACCUMULATE),
+        ("at", at_of, AT),
+    ):
+        method.__name__, method.__qualname__, method.__doc__ = name, f"{op}.{name}", doc.format(op=op)
+        setattr(function, name, method)
+
+
+def outer(function, self, other, **keywords):
+    """function of every element of self with every one of other: out[i..., j...] = function(self[i...], other[j...]).
+
+    >>> import numpy as np, nbkernels
+    >>> nbkernels.subtract.outer(np.array([10, 20]), np.array([1, 2, 3]))
+    array([[ 9,  8,  7],
+           [19, 18, 17]])
+    """
+    left, right = views.spec(self), views.spec(other)
+    if hasattr(left, "shape") and getattr(right, "shape", ()):
+        ones = (1,) * len(right.shape)
+        self = views.restride(self, tuple(left.shape) + ones, tuple(left.strides) + (0,) * len(ones))
+    return function(self, other, **keywords)
+
+
+def at(op, self, indices, other):
+    """self[i] = op(self[i], other[i]) for one index after the other, in place.
+
+    >>> import numpy as np, nbkernels
+    >>> x = np.zeros(3)
+    >>> nbkernels.add.at(x, [0, 2, 2], 1.0)
+    >>> x
+    array([1., 0., 2.])
+    """
+    adapter = arrays.adapter_of(type(self))
+    if adapter is None or adapter.device(self).key != keys.CPU:
+        raise MissingKernelError(f"{op}.at works on arrays of the CPU")
+    spec, flaw = adapter.spec(self), adapter.flaw(self)
+    if flaw or layout.overlaps_itself(spec.shape, spec.strides, spec.dtype.itemsize):
+        raise OutError(f"{op}.at: self cannot be written: {flaw or 'its elements share memory'}")
+    source = arrays.adapter_of(type(other))
+    AT_KERNEL.load()(op, adapter.view(self), indices, source.view(other) if source else other)
+
+
+OUTER = """{op} of every element of self with every one of other: out[i..., j...] = {op}(self[i...], other[j...])."""
+
+REDUCE = """\
+out = self folded by {op} over `axis`: a dimension, a tuple of them, or None for all
+
+What may be folded in any order is, pairwise: the order depends on sizes alone. Anything else goes from the first
+element on, along one axis. float16 and bfloat16 are folded in float32 and rounded once; sums and products of small
+integers are int64's. `keepdims` keeps the dimensions with size 1; `initial` comes first; `where` chooses elements.
+
+Raises ValueError where there is nothing to fold and {op} has no identity. Source: NumPy's {op}.reduce."""
+
+ACCUMULATE = """\
+out[k] = {op}(out[k - 1], self[k]) along `axis`, out[0] = self[0]
+
+In order, with NumPy's dtypes. Source: NumPy's {op}.accumulate."""
+
+AT = """\
+self[i] = {op}(self[i], other[i]) for one index after the other, in place: a repeated one counts each time
+
+`indices` is anything that indexes an array. On the CPU. Source: NumPy's {op}.at."""

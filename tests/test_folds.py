@@ -1,0 +1,182 @@
+"""reduce, accumulate, outer and at of the element-wise operations, against NumPy's."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import nbkernels
+from nbkernels.cpu import reduce
+from nbkernels.dispatch import MetaArray, OutError
+from nbkernels.dtypes import ASSOCIATIVE
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of overflow
+
+KEYWORDS = [{}, {"keepdims": True}, {"initial": 2}, {"dtype": "float64"}]
+FOLDS = {
+    "float64": "add multiply maximum fmin hypot logaddexp subtract divide copysign",
+    "int8": "add multiply minimum bitwise_and bitwise_xor gcd subtract floor_divide lcm",
+    "bool": "add maximum logical_and",
+    "float16": "add maximum subtract",
+    "complex64": "add multiply fmax",
+}
+
+
+def outcome(function, *args, **keywords):
+    """The result, or the kind of the error."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return function(*args, **keywords)
+    except (TypeError, ValueError) as error:
+        return TypeError if isinstance(error, TypeError) else ValueError
+
+
+def same(actual, expected, rtol=1e-6):
+    if isinstance(expected, type):
+        assert actual is expected
+        return
+    assert type(actual) is type(expected)
+    assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
+    np.testing.assert_allclose(actual, expected, rtol=2e-3 if expected.dtype == np.float16 else rtol)
+
+
+@pytest.mark.parametrize(("dtype", "op"), [(dtype, op) for dtype, ops in FOLDS.items() for op in ops.split()])
+def test_reduce(dtype, op, rng):
+    x, mask = rng.integers(1, 5, (3, 4, 5)).astype(dtype), rng.random((4, 5)) < 0.5
+    keywords = [*KEYWORDS[: 3 if dtype == "complex64" else 4], {"where": mask}, {"where": mask, "initial": 3}]
+    for axis in (0, -1, (0, 2), None, ()):
+        for words in keywords:
+            mine, numpys = getattr(nbkernels, op).reduce, getattr(np, op).reduce
+            same(outcome(mine, x, axis, **words), outcome(numpys, x, axis, **words))
+    y = x[::-1, ::2].transpose(2, 0, 1)
+    same(getattr(nbkernels, op).reduce(y), getattr(np, op).reduce(y))
+    with np.errstate(all="ignore"):
+        for axis in (0, 1, -1):
+            same(getattr(nbkernels, op).accumulate(x, axis), getattr(np, op).accumulate(x, axis))
+        same(getattr(nbkernels, op).accumulate(y, 1), getattr(np, op).accumulate(y, 1))
+
+
+@given(st.sampled_from(["add", "maximum", "subtract"]), st.lists(st.integers(0, 5), min_size=1, max_size=4), st.data())
+def test_any_shape(op, shape, data):
+    x = np.random.default_rng(sum(shape)).integers(-9, 9, shape).astype("f4")
+    x = x.transpose(data.draw(st.permutations(range(x.ndim))))
+    axis = data.draw(st.none() | st.integers(-x.ndim, x.ndim - 1) | st.sets(st.integers(0, x.ndim - 1)).map(tuple))
+    keep = data.draw(st.booleans())
+    same(outcome(getattr(nbkernels, op).reduce, x, axis, keepdims=keep),
+         outcome(getattr(np, op).reduce, x, axis, keepdims=keep))  # fmt: skip
+
+
+def test_what_leaves_elements_as_they_are():
+    for op in ASSOCIATIVE:
+        for dtype in map(np.dtype, ("bool", "int8", "uint64", "float32", "complex128")):
+            work = (
+                nbkernels.dtypes.resolve_fold(op, dtype)
+                if outcome(getattr(np, op).reduce, np.ones(1, dtype)) is not TypeError
+                else None
+            )
+            if work is None:
+                continue
+            values = (
+                np.array([0, 1, 100, 5], dtype) if dtype.kind != "f" else np.array([0.0, 1, -np.inf, np.nan, 3], dtype)
+            )
+            values = values.astype(work)
+            with np.errstate(all="ignore"):
+                expected = (
+                    abs(values)
+                    if op in ("hypot", "gcd")
+                    else values.astype(bool)
+                    if op[:3] == "log" and op != "logaddexp"
+                    else values
+                )
+                np.testing.assert_array_equal(getattr(np, op)(reduce.neutral(op, work), values), expected, op)
+
+
+def test_sums_are_pairwise_and_of_one_order_for_any_threads(monkeypatch, rng):
+    x = rng.random(5 * reduce.SHARE // 2 + 77).astype("f4")
+    alone = nbkernels.add.reduce(x)
+    assert abs(float(alone) - math.fsum(x.astype("f8"))) / len(x) < 1e-6
+    monkeypatch.setattr(reduce.threads, "count", lambda: 3)
+    monkeypatch.setattr(reduce, "PARALLEL", 1)
+    assert nbkernels.add.reduce(x) == nbkernels.sum_to(x, ()) == alone
+    assert nbkernels.add.reduce(x[::-1]) != 0
+    half = rng.random(100_000).astype("f2")
+    assert abs(float(nbkernels.add.reduce(half, dtype="f4")) - half.astype("f8").sum()) < 1
+    assert nbkernels.add.reduce(np.ones(4097, "f2")) == 4096 + 0, "rounded once"
+    assert (
+        nbkernels.maximum.reduce(np.array([1.0, np.nan, 3.0]))
+        != nbkernels.fmax.reduce(np.array([1.0, np.nan, 3.0]))
+        == 3
+    )
+
+
+def test_out_overlap_and_other_dtypes(rng):
+    x = rng.standard_normal((6, 7))
+    out = np.full(7, np.nan, "f4")
+    assert nbkernels.add.reduce(x, out=out) is out
+    same(out, np.add.reduce(x).astype("f4"))
+    y = x.copy()
+    nbkernels.add.reduce(y, axis=0, out=y[2])
+    same(y[2], x.sum(0))
+    y = x.copy()
+    assert nbkernels.multiply.accumulate(y, 1, out=y) is y
+    same(y, np.multiply.accumulate(x, 1))
+    y = x.copy()
+    nbkernels.add.accumulate(y[:-1], 0, out=y[1:])
+    same(y[1:], np.add.accumulate(x[:-1], 0))
+    narrow = np.empty((6, 7), "f4")
+    same(nbkernels.add.accumulate(x, 0, out=narrow), np.add.accumulate(x, 0).astype("f4"), 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: nbkernels.maximum.reduce(np.ones((0, 3))), ValueError, "has no identity"),
+        (lambda: nbkernels.maximum.reduce(np.ones(3), where=np.ones(3, bool)), ValueError, "give initial"),
+        (lambda: nbkernels.subtract.reduce(np.ones((2, 3)), (0, 1)), ValueError, "at most one axis"),
+        (lambda: nbkernels.add.reduce(np.ones(3), 1), ValueError, "axis 1 is out of bounds"),
+        (lambda: nbkernels.add.reduce(np.ones((2, 2)), (0, -2)), ValueError, "twice"),
+        (lambda: nbkernels.add.reduce(np.ones(3), where=np.ones(3)), TypeError, "where must be bool"),
+        (lambda: nbkernels.less.reduce(np.ones(3)), TypeError, "no fold of float64"),
+        (lambda: nbkernels.add.reduce(np.ones(3), out=np.ones(1)), OutError, "has shape"),
+        (lambda: nbkernels.add.at(np.broadcast_to(np.ones(1), 3), 0, 1), OutError, "cannot be written"),
+        (lambda: nbkernels.add.at(np.ones(3), 3, 1), IndexError, "out of bounds"),
+        (lambda: nbkernels.add.at(np.ones(3, int), 0, 1.5), TypeError, "cannot cast"),
+        (lambda: nbkernels.pow.at(np.ones(3, int), 0, -1), ValueError, "negative"),
+    ],
+)
+def test_bad_input(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_at(rng):
+    for op in ("add", "multiply", "maximum", "subtract", "floor_divide"):
+        for x, other in ((rng.integers(1, 9, (5, 6)), 3), (rng.random((6, 5)).T, rng.random(1))):
+            for indices in (
+                [0, 2, 0, 4],
+                (np.array([0, 1, 0, 1]), 2),
+                (slice(None, 4), 1),
+                (np.array([[0], [0]]), [1, 1, 3, -1]),
+            ):
+                mine, numpys = x.copy("K"), x.copy("K")
+                getattr(np, op).at(numpys, indices, other)
+                getattr(nbkernels, op).at(mine, indices, other)
+                same(mine, numpys)
+    x, mask = np.arange(4.0), np.array([True, False, True, False])
+    nbkernels.multiply.at(x, mask, x[:2])
+    assert x.tolist() == [0, 1, 2, 3]
+    nbkernels.add.at(x, [], 1)
+
+
+def test_outer():
+    x, y = np.arange(6.0).reshape(2, 3), np.arange(4)
+    same(nbkernels.subtract.outer(x[:, ::-1], y), np.subtract.outer(x[:, ::-1], y))
+    same(nbkernels.less.outer(y, x), np.less.outer(y, x))
+    same(nbkernels.add.outer(x, 2), np.add.outer(x, 2))
+    assert nbkernels.multiply.outer(x, y, dtype="f4").dtype == np.float32
+    assert nbkernels.add.outer(MetaArray((2, 3), "f4"), MetaArray((4,), "f4")).shape == (2, 3, 4)
+    assert nbkernels.add.reduce(MetaArray((2, 3), "i1"), 1).dtype == np.int64
