@@ -5,7 +5,7 @@ A fold is associative, and goes in any order (the pairwise one of sum_to), or in
 
 import numpy as np
 
-from .binary import Result, columns, supported
+from .binary import DOCS, Result, columns, supported
 from .dtypes import ASSOCIATIVE, resolve_fold
 
 
@@ -21,9 +21,16 @@ def normal(op, axis, ndim):
     return axes
 
 
+def known(op, x):
+    """Raise where there is no such operation, or none on elements of this dtype."""
+    if op not in DOCS:
+        raise ValueError(f"{op!r} is no element-wise operation of two")
+    supported(op, "self", x.dtype)
+
+
 def reduce(self, op, axis, keepdims=False, initial=None, where=None, dtype=None):
     """out = self folded by an operation of two over `axis`, a tuple of dimensions"""
-    supported(op, "self", self.dtype)
+    known(op, self)
     result = resolve_fold(op, self.dtype, dtype)
     axes, shape = normal(op, axis, len(self.shape)), tuple(self.shape)
     if op not in ASSOCIATIVE and len(axes) > 1:
@@ -41,7 +48,7 @@ def reduce(self, op, axis, keepdims=False, initial=None, where=None, dtype=None)
 
 def accumulate(self, op, axis, dtype=None):
     """out[k] = op(out[k - 1], self[k]) along one axis, out[0] = self[0]"""
-    supported(op, "self", self.dtype)
+    known(op, self)
     normal(op, axis, len(self.shape))
     result, shape = resolve_fold(op, self.dtype, dtype), tuple(self.shape)
     return Result(shape, result, columns(shape[::-1], result.itemsize)[::-1], "same_kind")

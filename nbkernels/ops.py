@@ -128,7 +128,7 @@ linear = define(
 
 
 _reduce = define(
-    "reduce(Tensor self, str op, int[] axis, *, bool keepdims=False, Scalar? initial=None, Tensor? where=None, "
+    "reduce(Tensor self, str op='add', int[] axis=[0], *, bool keepdims=False, Scalar? initial=None, Tensor? where=None, "
     "ScalarType? dtype=None) -> Tensor",
     structured=folds.reduce,
     dispatch={"CPU": "nbkernels.cpu.folds:reduce"},
@@ -136,7 +136,7 @@ _reduce = define(
 ).function
 
 _accumulate = define(
-    "accumulate(Tensor self, str op, int[] axis, *, ScalarType? dtype=None) -> Tensor",
+    "accumulate(Tensor self, str op='add', int[] axis=[0], *, ScalarType? dtype=None) -> Tensor",
     structured=folds.accumulate,
     dispatch={"CPU": "nbkernels.cpu.folds:accumulate"},
     casts=binary.Result.casts,

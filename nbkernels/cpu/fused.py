@@ -8,7 +8,7 @@ from ..jit.adopt import Adopted, adopt
 from ..jit.loops import Loop, address
 from ..strides import plan
 from . import nest
-from .elementwise import _settled
+from .elementwise import apart
 
 # Elements from which threads share the work. Unlike an addition's, a function's cost is not known: 2 ns an element are
 # 60 us, of which a second thread saves more than the 5 us that it costs.
@@ -40,7 +40,7 @@ def run(function, outs, inputs, where=None, fresh=False) -> None:
     """outs[k] = function(*inputs)[k], where `where` is not False; outs do not share memory with one another."""
     inputs = (*inputs, where) if where is not None else tuple(inputs)
     for out in outs:
-        inputs = tuple(_settled(out, x) for x in inputs)
+        inputs = tuple(apart(out, x) for x in inputs)
     arrays = (*outs, *inputs)
     layouts = tuple(x.shape for x in arrays), tuple(x.strides for x in arrays)
     dtypes = tuple(x.dtype for x in arrays)
