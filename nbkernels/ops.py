@@ -128,8 +128,8 @@ linear = define(
 
 
 _reduce = define(
-    "reduce(Tensor self, str op='add', int[] axis=[0], *, bool keepdims=False, Scalar? initial=None, Tensor? where=None, "
-    "ScalarType? dtype=None) -> Tensor",
+    "reduce(Tensor self, str op='add', int[] axis=[0], *, bool keepdims=False, Scalar? initial=None, "
+    "Tensor? where=None, ScalarType? dtype=None) -> Tensor",
     structured=folds.reduce,
     dispatch={"CPU": "nbkernels.cpu.folds:reduce"},
     casts=binary.Result.casts,
