@@ -232,7 +232,11 @@ def _logarithms(kind: Real, exp_sum):
         e = exp_sum(zero if x == y else d, rest if d > low else zero)
         s, square = e / (two + e), half * e * e
         z = s * s
-        return long + (e - (square - s * fma(z, series_one(z), square)))
+        total = long + e
+        left = total - long
+        lost = (long - (total - left)) + (e - left)  # by rounding the total
+        lost = lost if abs(total) < infinity else zero
+        return total + (lost - (square - s * fma(z, series_one(z), square)))
 
 
 def _hyperbolic(kind: Real):

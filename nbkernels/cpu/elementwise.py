@@ -16,9 +16,13 @@ from ..dtypes import COMPARISONS, HALVES, kind, known, resolve, settled
 from ..jit.loops import Loop, address
 from ..strides import broadcast_shapes, distinct, output_strides, plan
 from . import nest
-from .quick import DONE, UNKNOWN, small_entry
+from .quick import DONE, SMALL, UNKNOWN, small_entry
 
 NO_SCALARS = np.empty(0)
+# Operations that take 0.5 to 3 ns an element where an addition in L2 takes 0.1: sizes at which calls go another way are
+# smaller for them by this power of two.
+COSTLY = ("pow", "float_power", "atan2", "hypot", "logaddexp", "floor_divide", "remainder", "fmod", "gcd", "lcm")
+COSTS_MORE = 4
 
 
 @functools.cache
@@ -66,7 +70,8 @@ def _nest(op, dtypes, shapes, strides, dtype, casting, fresh) -> nest.Nest:
     loops, (out, first, second, *mask) = plan(shapes, strides, itemsizes), dtypes
     streamed = not (fresh or mask) and nest.streamed(loops, out.itemsize)
     compiled = loop(op, first, second, out, dtype, casting, streamed, bool(mask))
-    return nest.Nest(loops, compiled, itemsizes)
+    parallel = nest.PARALLEL >> COSTS_MORE if op in COSTLY else nest.PARALLEL
+    return nest.Nest(loops, compiled, itemsizes, parallel)
 
 
 def binary(op: str, out, self, other, alpha=1, where=None, casting=None, dtype=None, fresh=False) -> None:
@@ -96,6 +101,8 @@ def binary(op: str, out, self, other, alpha=1, where=None, casting=None, dtype=N
 
 def _arrays(op, self, other, dtype, casting):
     """Both operands as arrays, and the dtype that the first is computed in: Python numbers take what NEP 50 gives."""
+    if isinstance(self, np.ndarray) and isinstance(other, np.ndarray):
+        return self, other, resolve(op, self.dtype, other.dtype, dtype, casting)[0]
     values = settled(op, self, other), settled(op, other, self)
     work = resolve(op, *map(kind, values), dtype, casting)
     self, other = (x if isinstance(x, np.ndarray) else np.asarray(x, d) for x, d in zip(values, work))
@@ -172,14 +179,18 @@ class Table:
         if not all(map(known, dtypes)) or (scaled and out.name not in ("float32", "float64")):
             return False
         loops = loop(self.op, first, second, out)
-        row = (*map(id, dtypes), *(d.itemsize for d in dtypes), loops, out.itemsize if scaled else 0)
+        most = SMALL >> COSTS_MORE if name in COSTLY else SMALL
+        row = (*map(id, dtypes), *(d.itemsize for d in dtypes), loops, most << 8 | (out.itemsize if scaled else 0))
         self.rows[len(self.dtypes)] = row
         self.dtypes.append(dtypes)
         return True
 
 
-def _fast(op: str):
-    """The fast form of an operation: the result, or None where the general path has to do it or say what is wrong."""
+def _fast(op: str, scaled=None):
+    """The fast form of an operation: the result, or None where the general path has to do it or say what is wrong.
+
+    Of one that takes alpha, `scaled` is the fast form for an alpha other than 1.
+    """
     table = Table(op)
     row = table.address
     empty = functools.partial(np.empty_like, dtype=bool) if op in COMPARISONS else np.empty_like
@@ -208,9 +219,17 @@ def _fast(op: str):
             status = small(row, id(result), id(self), id(other), alpha)
         if status == UNKNOWN and table.add(result.dtype, self.dtype, other.dtype):
             status = small(row, id(result), id(self), id(other), alpha)
-        return result if status == DONE else _planned(op.removesuffix("_scaled"), self, other, alpha, out)
+        return result if status == DONE else _planned(op.removesuffix("_scaled"), self, other, alpha, out, result)
 
-    return fast
+    def with_alpha(self, other, alpha, out):
+        if alpha is ONE:
+            return fast(self, other, out)
+        return scaled(self, other, out, alpha) if _plain(alpha) else None
+
+    return fast if scaled is None else with_alpha
+
+
+_number = functools.lru_cache(maxsize=256)(np.array)
 
 
 def _with_scalar(self, other):
@@ -220,7 +239,7 @@ def _with_scalar(self, other):
     if not (number is int and kind in "iuf") and not (number is float and kind == "f"):
         return None, None
     try:
-        value = np.array(value, array.dtype)
+        value = (_number if value else np.array)(value, array.dtype)  # 0.0 and -0.0 are one key
     except OverflowError:
         return None, None
     return (array, value) if array is self else (value, array)
@@ -238,8 +257,11 @@ def _outcome(op, first, second, shapes, strides):
     return shape, dtype, output_strides(shape, shapes, strides, dtype.itemsize)
 
 
-def _planned(op, self, other, alpha, out):
-    """The result by way of a plan, of any layout and size; None where anything is unusual, and nothing is done."""
+def _planned(op, self, other, alpha, out, made):
+    """The result by way of a plan, of any layout and size; None where anything is unusual, and nothing is done.
+
+    `made` is an array that the result may go to where there is no out, if it fits.
+    """
     layouts = (self.shape, other.shape), (self.strides, other.strides)
     outcome = _outcome(op, self.dtype, other.dtype, *layouts)
     if outcome is None:
@@ -249,7 +271,8 @@ def _planned(op, self, other, alpha, out):
         return None
     fresh = out is None
     if fresh:
-        out = np.ndarray(shape, dtype, strides=strides)
+        fits = made.shape == shape and made.dtype == dtype and made.strides == strides
+        out = made if fits else np.ndarray(shape, dtype, strides=strides)
     elif (
         out.dtype != dtype
         or out.shape != shape
@@ -268,17 +291,6 @@ def _plain(alpha) -> bool:
     return type(alpha) is float or (type(alpha) is int and abs(alpha) <= 1 << 53)
 
 
-def _fast_scaled(op: str):
-    plain, scaled = _fast(op), _fast(f"{op}_scaled")
-
-    def fast(self, other, alpha, out):
-        if alpha is ONE:
-            return plain(self, other, out)
-        return scaled(self, other, out, alpha) if _plain(alpha) else None
-
-    return fast
-
-
 def __getattr__(name: str):
     """The kernel of an operation, by its name, or its fast form, as `add_fast`: made when it is first asked for."""
     op = name.removesuffix("_fast")
@@ -288,7 +300,7 @@ def __getattr__(name: str):
     if name == op:
         made = functools.partial(binary if scaled else _unscaled, op)
     else:
-        made = (_fast_scaled if scaled else _fast)(op)
+        made = _fast(op, _fast(f"{op}_scaled") if scaled else None)
     globals()[name] = made
     return made
 

@@ -33,7 +33,9 @@ def _nest(function, dtypes, count, masked, shapes, strides, fresh) -> nest.Nest:
     loops, end = plan(shapes, strides, itemsizes), len(dtypes) - masked
     streamed = count == 1 and not (fresh or masked) and nest.streamed(loops, itemsizes[0])
     arguments = dtypes[count:end]
-    return nest.Nest(loops, _loops(adopt(function, arguments), arguments, dtypes[:count], streamed, masked), itemsizes)
+    return nest.Nest(
+        loops, _loops(adopt(function, arguments), arguments, dtypes[:count], streamed, masked), itemsizes, PARALLEL
+    )
 
 
 def run(function, outs, inputs, where=None, fresh=False) -> None:
@@ -44,4 +46,4 @@ def run(function, outs, inputs, where=None, fresh=False) -> None:
     arrays = (*outs, *inputs)
     layouts = tuple(x.shape for x in arrays), tuple(x.strides for x in arrays)
     dtypes = tuple(x.dtype for x in arrays)
-    _nest(function, dtypes, len(outs), where is not None, *layouts, fresh).run_all(arrays, PARALLEL)
+    _nest(function, dtypes, len(outs), where is not None, *layouts, fresh).run_all(arrays)

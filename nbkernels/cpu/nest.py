@@ -125,11 +125,12 @@ def binder():
 
 @dataclass(frozen=True, eq=False)
 class Nest:
-    """Inner loops (their address) over a plan; `itemsizes` are the operands'."""
+    """Inner loops (their address) over a plan, of operands of `itemsizes`; `parallel` elements are worth threads."""
 
     plan: StridedPlan
     loop: int
     itemsizes: tuple[int, ...]
+    parallel: int = PARALLEL
     contexts: dict[int, np.ndarray] = field(default_factory=dict, repr=False)
 
     @functools.cached_property
@@ -163,7 +164,7 @@ class Nest:
 
         `apart` says that none does, other than element for element.
         """
-        small = self.plan.size < PARALLEL
+        small = self.plan.size < self.parallel
         tasks = 1 if small else threads.count()
         if tasks not in self.contexts:
             self.contexts[tasks] = self.context(tasks)
@@ -175,10 +176,10 @@ class Nest:
             threads.launch(walker, at, tasks)
         return at != 0
 
-    def run_all(self, arrays: tuple[np.ndarray, ...], parallel: int) -> None:
+    def run_all(self, arrays: tuple[np.ndarray, ...]) -> None:
         """Run over any number of operands, outputs first, of which no input overlaps an output other than element for
-        element; by threads from `parallel` elements on."""
-        tasks = 1 if self.plan.size < parallel else threads.count()
+        element."""
+        tasks = 1 if self.plan.size < self.parallel else threads.count()
         if tasks not in self.contexts:
             self.contexts[tasks] = self.context(tasks)
         context, start = self.contexts[tasks].copy(), HEADER // 8

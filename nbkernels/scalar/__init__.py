@@ -8,6 +8,8 @@ number, the other modules what is not.
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from . import booleans, common, complexes, integers, reals, unsigned
@@ -22,6 +24,7 @@ KINDS = {
 }
 
 
+@functools.cache
 def find(op: str, dtype: np.dtype):
     """The function of an operation on elements of a dtype: the dtype's own, its kind's, or everyone's; else None.
 
