@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nbkernels
-from nbkernels.cpu import gemm, packed, tiles
+from nbkernels.cpu import gemm, tiles, words
 from nbkernels.jit.kind import Kind
 from tests import reference
 from tests.cases import GEMM_SHAPES, LAYOUTS, TRANSPOSES, bias_shapes, whole_numbers
@@ -252,7 +252,7 @@ def test_huge_broadcast_operands():
 
 def peak(call):
     """Bytes that a call holds at its worst, kept pack buffers included."""
-    packed._rooms.clear()
+    words._rooms.clear()
     tracemalloc.start()
     try:
         call()
@@ -271,7 +271,7 @@ def test_memory_is_the_pack_buffers(rng, dtype):
     nbkernels.mm(x, w, out=out)
     for a, b in ((x, w.T), (x, w), (x.T, w)):
         used = peak(lambda: nbkernels.mm(a, b, out=out))  # noqa: B023
-        room = sum(packed.buffers(n, n, n, choice, choice.tile(Kind.plain(dtype)), numba.get_num_threads())[:2])
+        room = sum(words.buffers(n, n, n, choice, choice.tile(Kind.plain(dtype)), numba.get_num_threads())[:2])
         assert used <= room + 20_000
         assert used < x.nbytes
 

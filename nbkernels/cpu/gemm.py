@@ -21,11 +21,12 @@ from ..jit.ndarray import layout_is_known
 from ..jit.vector import SIZE
 from ..problem import GemmProblem
 from . import threads
+from .columns import columns
 from .gemv import gemv
 from .kinds import default_tiles, kind_of
 from .packed import packed
-from .small import DONE, LARGE, SERIAL, SERIALLY, SMALL, VECTOR, small_entry
-from .tiles import Tiles, default, illegal
+from .small import DECLINED, DONE, LARGE, SERIAL, SERIALLY, SMALL, VECTOR, small_entry
+from .tiles import Tiles, caches, default, illegal
 from .tiles import small as small_tile
 
 NAMES = {np.dtype(name): name for name in SIZE}  # str(dtype) takes 7 us
@@ -35,15 +36,20 @@ REAL = {int, float, bool}
 PARALLEL = 96**3  # below, two launches of 3-10 us cost more than they save
 
 
-def choose(m: int, n: int, k: int, workers: int) -> str:
-    """'gemv', 'small' or 'packed'.
+def choose(m: int, n: int, k: int, workers: int, itemsize: int = 4) -> str:
+    """'gemv', 'small', 'columns' or 'packed'.
 
     >>> choose(64, 64, 64, 2), choose(256, 256, 256, 1), choose(256, 256, 256, 2), choose(1, 256, 256, 2)
-    ('small', 'small', 'packed', 'gemv')
+    ('small', 'small', 'columns', 'gemv')
+    >>> choose(512, 512, 512, 1)
+    'packed'
     """
     if min(m, n) == 1:
         return "gemv"
-    return "small" if k <= DEEPEST and m * n * k <= (SERIAL if workers == 1 else SMALL) else "packed"
+    if k <= DEEPEST and m * n * k <= (SERIAL if workers == 1 else SMALL):
+        return "small"
+    # A is read again and again, from L2: f32, n = 384, two threads, 0.6 MB: 565 us, in five loops 643.
+    return "columns" if workers > 1 and k <= DEEPEST and m * k * itemsize <= caches()[1] * 3 // 4 else "packed"
 
 
 def gemm(out, x, a, b, beta, alpha, tiles: Tiles | None = None, conj: str = "", mode: str | None = None) -> None:
@@ -64,8 +70,11 @@ def gemm(out, x, a, b, beta, alpha, tiles: Tiles | None = None, conj: str = "", 
         return
     x, a, b = _whole(x), _whole(a), _whole(b)
     plain = tiles is None and kind.a in SIZE
-    path = choose(*out.shape, a.shape[1], threads.count()) if plain else "packed"
+    path = choose(*out.shape, a.shape[1], threads.count(), out.itemsize) if plain else "packed"
     if path == "gemv" and gemv(kind.a, out, 0 if x is None else id(x), a, b, float(beta), float(alpha)):
+        return
+    if path == "columns":
+        columns(out, 0 if x is None else id(x), a, b, beta, alpha, kind.a, threads.count())
         return
     if path != "packed" and _run_small(out, x, a, b, beta, alpha) == DONE:
         return
@@ -192,12 +201,15 @@ def _fast(x, a, b, beta, alpha, out):
 
 def _large(entry, out, x, a, b, beta, alpha) -> int:
     """What the small entry found to be sound, but too much for it at once."""
-    workers = threads.count()
-    if workers == 1:
-        status = entry(id(out), x | SERIALLY, id(a), id(b), beta, alpha)
-        if status != LARGE:
-            return status
-    kind, tiles = _plain(NAMES[a.dtype])
+    workers, dtype = threads.count(), NAMES[a.dtype]
+    path = choose(*out.shape, a.shape[1], workers, out.itemsize)
+    if path == "small":
+        return entry(id(out), x | SERIALLY, id(a), id(b), beta, alpha)
+    if path == "columns":
+        return columns(out, x, a, b, beta, alpha, dtype, workers, trusted=False)
+    if path != "packed":
+        return DECLINED
+    kind, tiles = _plain(dtype)
     return packed(out, x, a, b, beta, alpha, tiles, kind, workers, trusted=False)
 
 
@@ -226,6 +238,6 @@ class Choice:
 def describe(m: int, n: int, k: int, dtype: str = "float32") -> Choice:
     """The path, tiles and threads that an m x k by k x n product takes; nothing runs."""
     problem, available = GemmProblem(m, n, k, str(np.dtype(dtype))), threads.count()
-    path = choose(m, n, k, available)
-    parallel = path == "packed" and m * n * k > PARALLEL
+    path = choose(m, n, k, available, SIZE[problem.dtype])
+    parallel = path == "columns" or (path == "packed" and m * n * k > PARALLEL)
     return Choice(problem, path, default(problem.dtype), available if parallel else 1)

@@ -14,56 +14,86 @@ from ..jit.address import scratch, static
 from ..jit.cache import entry, jit
 from ..jit.ndarray import WRITEABLE, data, descr, flags, ndim, shape, stride
 from .finish import MEMORY, PARTIAL, ending, finish
-from .pack import pack
+from .pack import pack, pack_rows_a
 from .ukernel import ukernel
 
 DONE, DECLINED, LARGE, VECTOR = 0, 1, 2, 3  # what the entry answers; VECTOR: sound, and better done by gemv.py
-SMALL = 128**3  # m*n*k up to which one thread, without packing all of A and B, is fastest: 26 us of work
+SMALL = 112**3  # m*n*k up to which one thread is fastest: two save nothing of 25 us of float32
 SERIAL = 320**3  # the same where there is only one thread to use: the block fits in L2
 LINEAR = 4096  # m*n*k up to which a product with one row or column is as fast here
 SERIALLY = 1  # the bit of x's id, free in an address, that asks for the limit SERIAL: a seventh argument costs 40 ns
 GIL = getattr(sys, "_is_gil_enabled", lambda: True)()  # without it no room is shared: A is then read in place
 PANEL = 64 << 10  # bytes of stack for a packed panel of B: k <= 512 with nr of 128 bytes
 ROOM = 1 << 20  # bytes that A may be packed in
+STRIP = 16  # steps of k in a job of packing
 SQUARE = 4 << 10  # bytes of stack for one tile of C
 
 
 @jit(inline="always")
-def one_block(tile, room, m, n, k, a, rsa, csa, b, rsb, csb, c, rsc, csc, x, rsx, csx, alpha, beta):
-    """One block, k <= 512: each panel of B is read in place or packed on the stack, A in place or packed into the ROOM
-    bytes at `room`, if it is not 0."""
-    size, panel = tile.itemsize, scratch(PANEL)
-    square = scratch(SQUARE)  # a tile of C, for endings through memory
-    stop = ending(csc, x, csx, alpha == 1)
+def _row_tile(tile, t, m, packed):
+    """First row and height of tile t: heights differ by one at most; of packed panels only the last may be lower."""
     tiles = (m + tile.mr - 1) // tile.mr
-    # Up to five panels of B the detour costs more than it saves.
-    packed = csa != 1 and n > 5 * tile.nr and room != 0 and tiles * tile.mr * k * size <= ROOM
+    low, more = m // tiles, m % tiles
     if packed:
-        i = 0
-        for t in range(tiles):
-            h = (m - i + tiles - t - 1) // (tiles - t)
-            pack(tile, a + i * rsa * size, rsa, csa, h, k, room + t * tile.mr * k * size, tile.mr)
-            i += h
+        return t * tile.mr, min(tile.mr, m - t * tile.mr)
+    return t * low + min(t, more), low + (1 if t < more else 0)
+
+
+@jit(inline="always")
+def pack_rows_of_a(tile, t, a, rsa, csa, m, k, room):
+    """Panel t of A, or of an A whose columns are contiguous the t-th STRIP of steps of all panels."""
+    if rsa == 1:
+        p = t * STRIP
+        pack_rows_a(tile, a + p * csa * tile.itemsize, csa, m, min(STRIP, k - p), room + p * tile.mr * tile.itemsize, k)
+    else:
+        i = t * tile.mr
+        target = room + i * k * tile.itemsize
+        pack(tile, a + i * rsa * tile.itemsize, rsa, csa, min(tile.mr, m - i), k, target, tile.mr)
+
+
+@jit(inline="always")
+def a_jobs(tile, rsa, m, k):
+    """How many calls of `pack_rows_of_a` pack all of A."""
+    return (k + STRIP - 1) // STRIP if rsa == 1 else (m + tile.mr - 1) // tile.mr
+
+
+@jit(inline="always")
+def column_panel(tile, stop, panel, square, room, j, m, n, k, a, rsa, csa, b, rsb, csb, c, rsc, csc, x, rsx, csx,
+                 alpha, beta):  # fmt: skip
+    """C[:, j:j+nr], k <= 512: the panel of B is read in place or packed on the stack, A in place or, packed, at `room`
+    if that is not 0."""
+    size, w, tiles = tile.itemsize, min(tile.nr, n - j), (m + tile.mr - 1) // tile.mr
+    bj, rsbj = b + j * csb * size, rsb
+    if csb != 1 or w < tile.nr or tiles > 8:  # packing pays from the ninth pass over the panel
+        pack(tile, bj, csb, rsb, w, k, panel, tile.nr)
+        bj, rsbj = panel, tile.nr
+    for t in range(tiles):
+        i, h = _row_tile(tile, t, m, room != 0)
+        ai, rsai, csai = a + i * rsa * size, rsa, csa
+        if room != 0:
+            ai, rsai, csai = room + t * tile.mr * k * size, 1, tile.mr
+        ci, xi = c + (i * rsc + j * csc) * size, x + (i * rsx + j * csx) * size if x != 0 else 0
+        if stop == MEMORY:
+            ukernel(tile, h, ai, rsai, csai, bj, rsbj, k, square, tile.nr, square, tile.nr, w, 0, PARTIAL,
+                    0, 0, alpha, beta)  # fmt: skip
+            finish(tile, h, w, square, tile.nr, 0, 0, True, True, ci, rsc, csc, xi, rsx, csx, alpha, beta)
+        else:
+            ukernel(tile, h, ai, rsai, csai, bj, rsbj, k, ci, rsc, ci, rsc, w, 0, stop, xi, rsx, alpha, beta)
+
+
+@jit(inline="always")
+def one_block(tile, room, m, n, k, a, rsa, csa, b, rsb, csb, c, rsc, csc, x, rsx, csx, alpha, beta):
+    """One block, k <= 512: A is read in place or packed into the ROOM bytes at `room`, if it is not 0."""
+    panel, square = scratch(PANEL), scratch(SQUARE)  # a panel of B; a tile of C, for endings through memory
+    stop = ending(csc, x, csx, alpha == 1)
+    # Up to five panels of B the detour costs more than it saves.
+    if csa == 1 or n <= 5 * tile.nr or (m + tile.mr) * k * tile.itemsize > ROOM:
+        room = 0
+    for t in range(a_jobs(tile, rsa, m, k) if room != 0 else 0):
+        pack_rows_of_a(tile, t, a, rsa, csa, m, k, room)
     for j in range(0, n, tile.nr):
-        w = min(tile.nr, n - j)
-        bj, rsbj = b + j * csb * size, rsb
-        if csb != 1 or w < tile.nr or tiles > 8:  # packing pays from the ninth pass over the panel
-            pack(tile, bj, csb, rsb, w, k, panel, tile.nr)
-            bj, rsbj = panel, tile.nr
-        i = 0
-        for t in range(tiles):  # heights that differ by one at most
-            h = (m - i + tiles - t - 1) // (tiles - t)
-            ai, rsai, csai = a + i * rsa * size, rsa, csa
-            if packed:
-                ai, rsai, csai = room + t * tile.mr * k * size, 1, tile.mr
-            ci, xi = c + (i * rsc + j * csc) * size, x + (i * rsx + j * csx) * size if x != 0 else 0
-            if stop == MEMORY:
-                ukernel(tile, h, ai, rsai, csai, bj, rsbj, k, square, tile.nr, square, tile.nr, w, 0, PARTIAL,
-                        0, 0, alpha, beta)  # fmt: skip
-                finish(tile, h, w, square, tile.nr, 0, 0, True, True, ci, rsc, csc, xi, rsx, csx, alpha, beta)
-            else:
-                ukernel(tile, h, ai, rsai, csai, bj, rsbj, k, ci, rsc, ci, rsc, w, 0, stop, xi, rsx, alpha, beta)
-            i += h
+        column_panel(tile, stop, panel, square, room, j, m, n, k, a, rsa, csa, b, rsb, csb, c, rsc, csc, x, rsx, csx,
+                     alpha, beta)  # fmt: skip
 
 
 @jit(inline="always")

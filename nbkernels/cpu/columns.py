@@ -1,0 +1,78 @@
+"""The small path over threads: a job is a panel of B, packed by the thread that multiplies it, against all of A.
+
+What is larger than one thread's work and fits in L2 all the same gains nothing from blocks of k (f32, two threads,
+n = 256: 176 us, in five loops 232).
+"""
+
+from __future__ import annotations
+
+import functools
+
+from ..jit.address import arrive, peek, scratch, take, wait
+from ..jit.cache import compiled
+from . import threads
+from .finish import ending
+from .kinds import default_tiles, kind_of
+from .small import DECLINED, DONE, PANEL, SQUARE, a_jobs, column_panel, pack_rows_of_a
+from .tiles import small
+from .words import (
+    CSA,
+    CSB,
+    CSC,
+    CSX,
+    FINISHED,
+    NEXT,
+    ROOM,
+    RSA,
+    RSB,
+    RSC,
+    RSX,
+    SCALARS,
+    SELF,
+    UNIT,
+    A,
+    B,
+    C,
+    K,
+    M,
+    N,
+    X,
+    filled,
+    room,
+)
+
+
+@functools.cache
+def _columns(tile) -> int:
+    """The jobs of one thread: void(words, task). A is read in place where its rows are contiguous, or packed first."""
+
+    def work(f, task):
+        size, m, n, k = tile.itemsize, f[M], f[N], f[K]
+        panel, square = scratch(PANEL), scratch(SQUARE)
+        alpha, beta = peek(tile, f[SCALARS]), peek(tile, f[SCALARS] + size)
+        stop = ending(f[CSC], f[X], f[CSX], f[UNIT])
+        job, apanels, first = take(f, NEXT), f[ROOM], a_jobs(tile, f[RSA], m, k)
+        if f[CSA] == 1:
+            apanels, first = 0, 0
+        while job < first:
+            pack_rows_of_a(tile, job, f[A], f[RSA], f[CSA], m, k, apanels)
+            arrive(f, FINISHED)
+            job = take(f, NEXT)
+        wait(f, FINISHED, first)
+        while (job - first) * tile.nr < n:
+            column_panel(tile, stop, panel, square, apanels, (job - first) * tile.nr, m, n, k, f[A], f[RSA], f[CSA],
+                         f[B], f[RSB], f[CSB], f[C], f[RSC], f[CSC], f[X], f[RSX], f[CSX], alpha, beta)  # fmt: skip
+            job = take(f, NEXT)
+
+    return compiled(work, "void(CPointer(int64), int64)", f"gemm_columns_{tile}")
+
+
+def columns(out, x, a, b, beta, alpha, dtype: str, workers: int, trusted: bool = True) -> int:
+    """out = alpha * a @ b + beta * x for k <= 512, as `packed` does it for any k."""
+    kind, tile = kind_of(dtype, dtype, dtype), small(dtype)
+    f, kept = filled(out, x, a, b, beta, alpha, default_tiles(kind), kind, workers, trusted)
+    if f is None:
+        return DECLINED
+    with room(0 if f[CSA] == 1 else (f[M] + tile.mr - 1) // tile.mr * tile.mr * f[K] * tile.itemsize) as f[ROOM]:
+        threads.launch(_columns(tile), f[SELF], workers)
+    return DONE

@@ -1,0 +1,162 @@
+"""What compiled products read: int64 words, and the one compiled call that fills them in from the arrays' ids."""
+
+from __future__ import annotations
+
+import functools
+from array import array
+
+import numpy as np
+
+from ..jit.address import pointer
+from ..jit.cache import entry, jit
+from ..jit.kind import Kind
+from ..jit.ndarray import data, ndim, shape, stride
+from ..jit.tile import Tile
+from .small import DECLINED, DONE, unusual
+from .tiles import SEGMENT, Tiles
+
+# NEXT and FINISHED, which threads contend for, have a cache line each. Up to
+# TRUSTED the caller fills them in.
+NEXT, FINISHED = 0, 8
+(PACK, MULTIPLY, MR, NR, KC, NB, MC, NC, GROUP, STEP, HEAD, SIZE_A, SIZE_B, SIZE_C, SIZE_T, DIRECT, ROWWISE, WORKERS,
+ SCALARS, UNIT, READS, TRUSTED, A, RSA, CSA, B, RSB, CSB, C, RSC, CSC, X, RSX, CSX, M, N, K, BLOCK, FUSED, BPANELS,
+ PART, TOTAL, NEED, BLOCKS, ROOM, FROM, TO, SELF) = range(16, 64)  # fmt: skip
+WORDS = 64
+
+
+@jit(inline="always")
+def up(size, step):
+    """size rounded up to a multiple of step."""
+    return (size + step - 1) // step * step
+
+
+@jit(inline="always")
+def _buffers(m, n, k, mr, nr, kc, nb, mc, nc, group, step, head, size_t, workers):
+    """The formula of `buffers`."""
+    rows = workers * mr if n <= nb and workers > 1 else up(min(m, mc), mr)
+    words = (min(k, kc) + group - 1) // group
+    apanels, bpanels = rows * words * step, up(min(n, nc), nr) * (words + head) * step
+    return up(apanels, 64), up(bpanels, 64), up(min(m, mc) * min(n, nc) * size_t, 64)
+
+
+@functools.cache
+def prepare():
+    """int64(id of out, of x or 0, of a, of b, address of the words): DONE, or DECLINED where checks are asked for."""
+
+    def run(out, x, a, b, words):
+        f = pointer(words)
+        if f[TRUSTED] == 0 and unusual(out, x, a, b, f[SIZE_C]):
+            return DECLINED
+        m, n, k = shape(a, 0), shape(b, 1), shape(a, 1)
+        c, rsc, csc = data(out), stride(out, 0), stride(out, 1)
+        pa, rsa, csa, pb, rsb, csb = data(a), stride(a, 0), stride(a, 1), data(b), stride(b, 0), stride(b, 1)
+        px, rsx, csx = 0, 0, 0
+        if x != 0 and f[READS] != 0:
+            px, last = data(x), ndim(x) - 1
+            if last > 0 and (shape(x, 0) > 1 or m == 1):
+                rsx = stride(x, 0)
+            if last >= 0 and (shape(x, last) > 1 or n == 1):
+                csx = stride(x, last)
+        if csc != f[SIZE_C] and rsc == f[SIZE_C]:  # C' = B' A': stored along the contiguous side
+            m, n, rsc, csc, rsx, csx = n, m, csc, rsc, csx, rsx
+            pa, rsa, csa, pb, rsb, csb = pb, csb, rsb, pa, csa, rsa
+        f[M], f[N], f[K], f[A], f[B], f[C], f[X] = m, n, k, pa, pb, c, px
+        f[RSA], f[CSA], f[RSB], f[CSB] = rsa // f[SIZE_A], csa // f[SIZE_A], rsb // f[SIZE_B], csb // f[SIZE_B]
+        f[RSC], f[CSC], f[RSX], f[CSX] = rsc // f[SIZE_C], csc // f[SIZE_C], rsx // f[SIZE_C], csx // f[SIZE_C]
+
+        f[FUSED] = n <= f[NB] and f[WORKERS] > 1
+        blocks = (n + f[NB] - 1) // f[NB]
+        f[BLOCK] = up((n + blocks - 1) // blocks, f[NR])
+        apanels, bpanels, plane = _buffers(m, n, k, f[MR], f[NR], f[KC], f[NB], f[MC], f[NC], f[GROUP], f[STEP],
+                                           f[HEAD], f[SIZE_T], f[WORKERS])  # fmt: skip
+        f[BPANELS], need = apanels, apanels + bpanels
+        # Chains cut by kc wait in out itself, unless its rows are not contiguous or X is read from there at the end;
+        # so do the sums of finished segments. PART and TOTAL: offset of a plane, or 0 for out, or -1 for nowhere.
+        direct = csc == f[SIZE_C] and px != c and f[DIRECT] != 0
+        cut, segments = k > f[KC], (k + SEGMENT - 1) // SEGMENT
+        f[PART], f[TOTAL] = 0 if cut else -1, 0
+        if cut and not (direct and segments == 1):
+            f[PART] = need
+            need += plane
+        if segments > 1 and not direct:
+            f[TOTAL] = need
+            need += plane
+        f[NEED] = need
+        cuts = (min(k, SEGMENT) + f[KC] - 1) // f[KC] * segments  # at least as many as there are
+        f[BLOCKS] = ((m + f[MC] - 1) // f[MC]) * ((n + f[NC] - 1) // f[NC]) * cuts
+        return DONE
+
+    return entry(run, "int64(int64, int64, int64, int64, int64)", "gemm_prepare")
+
+
+def buffers(m: int, n: int, k: int, tiles: Tiles, tile: Tile, workers: int) -> tuple[int, int, int]:
+    """Bytes for panels of A, for panels of B, and for one plane of waiting sums: all that a product needs beside out.
+
+    In items of the panels' dtype, complex numbers two each, k counted in words:
+    A: min(m, mc) * min(k, kc) items, or workers * mr * min(k, kc) where several threads meet n <= nb: a panel of A that
+    meets one block of B only is packed by the thread that multiplies it, just before (n = 512, two threads: 5 % faster;
+    one thread: 2 % slower). B: min(n, nc) * min(k, kc) items. A plane of
+    min(m, mc) * min(n, nc) items is needed only where chains are cut (k > kc) and out cannot hold them: no contiguous
+    rows, in-place, or k > 4096; a second one for k > 4096 where out is in-place or has no contiguous rows.
+
+    >>> tiles = Tiles(12, 32, 512, 512, 4092, 4096)
+    >>> buffers(1500, 1500, 1500, tiles, Tile("float32", 12, 2, 16), 2)
+    (3072000, 3080192, 9000000)
+    """
+    sizes = tile.group, tile.step, tile.head, tile.size_t, workers
+    return _buffers.py_func(m, n, k, tiles.mr, tiles.nr, tiles.kc, tiles.nb, tiles.mc, tiles.nc, *sizes)
+
+
+@functools.cache
+def template(tiles: Tiles, kind: Kind, workers: int) -> bytes:
+    """The words that come with the tiles."""
+    tile = tiles.tile(kind)
+    words = array("q", bytes(8 * WORDS))
+    for word, value in {
+        MR: tiles.mr, NR: tiles.nr, KC: tiles.kc, NB: tiles.nb, MC: tiles.mc, NC: tiles.nc, WORKERS: workers,
+        GROUP: tile.group, STEP: tile.step, HEAD: tile.head, SIZE_A: tile.size_a, SIZE_B: tile.size_b,
+        SIZE_C: tile.size_c, SIZE_T: tile.size_t, DIRECT: kind.direct, ROWWISE: not tile.head,
+    }.items():  # fmt: skip
+        words[word] = value
+    return words.tobytes()
+
+
+@functools.lru_cache(256)
+def _scalars(alpha, beta, dtype: str):
+    """Address of the two factors in a chain's dtype, and the array that keeps it."""
+    factors = np.array([alpha, beta], dtype)
+    return factors.ctypes.data, factors
+
+
+def filled(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, trusted: bool):
+    """The words of a product, and what must live while they are read; (None, None) where arrays not trusted are
+    unusual."""
+    f = array("q", template(tiles, kind, workers))
+    f[SELF] = at = f.buffer_info()[0]
+    f[SCALARS], kept = _scalars(alpha, beta, kind.chain)
+    f[TRUSTED], f[READS], f[UNIT] = trusted, beta != 0, alpha == 1
+    return (f, kept) if prepare()(id(out), x, id(a), id(b), at) == DONE else (None, None)
+
+
+class room:
+    """Address of `size` bytes at the start of a cache line. Rooms up to 64 MiB are kept for the next call: a fresh one
+    would cost a page fault every 4 KiB, a tenth of the time at n = 512."""
+
+    def __init__(self, size: int):
+        try:
+            self.buffer = _rooms.pop()
+        except IndexError:
+            self.buffer = None
+        if self.buffer is None or self.buffer[0] < size:
+            memory = np.empty(size + 64, np.uint8)
+            self.buffer = size, -(-memory.ctypes.data // 64) * 64, memory
+
+    def __enter__(self) -> int:
+        return self.buffer[1]
+
+    def __exit__(self, *_):
+        if self.buffer[0] <= 64 << 20 and not _rooms:
+            _rooms.append(self.buffer)
+
+
+_rooms: list[tuple[int, int, np.ndarray]] = []  # size, address, memory
