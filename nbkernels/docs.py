@@ -99,6 +99,7 @@ def gradient(op):
 
 def text(formula):
     """The expression of a lambda, or the call of a function."""
+    formula = inspect.unwrap(formula)
     needs = list(inspect.signature(formula).parameters)
     if formula.__name__ != "<lambda>":
         return f"{formula.__name__}({', '.join(needs)})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import functools
 import types as python
 
@@ -67,7 +68,7 @@ def device(function, dtype: str):
             return _module(value, dtype)
         return device(value, dtype) if isinstance(value, python.FunctionType) else value
 
-    names = body.__code__.co_names
+    names = {i.argval for i in dis.get_instructions(body) if i.opname == "LOAD_GLOBAL"}  # no attributes, as math.fmod
     scope = {name: replaced(value) if callable(value) else value for name, value in body.__globals__.items()
              if name in names}  # fmt: skip
     cells = [cell.cell_contents for cell in body.__closure__ or ()]
