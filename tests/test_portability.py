@@ -30,6 +30,18 @@ for dtype in ("float32", "float64"):
     bits.update(nbkernels.mm(a, b).tobytes())
     x = rng.standard_normal((37, 41)).astype(dtype)
     bits.update(nbkernels.add(x, x[0]).tobytes() + nbkernels.maximum(x, x.T[:1].T).tobytes())
+# Other kinds go by other instructions on each width: sums of four bytes, of two int16, conversions bit by bit.
+a, b = rng.integers(-128, 128, (9, 603)).astype("int8"), rng.integers(0, 256, (603, 50)).astype("uint8")
+assert (nbkernels.mm(a, b, out_dtype="int32") == a.astype("int32") @ b.astype("int32")).all()
+for dtype in ("float16", "complex64"):
+    unit = [1, 1j if dtype == "complex64" else 1]
+    a, b = (rng.standard_normal((*shape, 2)) @ unit for shape in ((9, 603), (603, 50)))
+    bits.update(nbkernels.mm(a.astype(dtype), b.astype(dtype)).tobytes())
+halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16).reshape(256, 256)
+halves = np.where(abs(halves) < 60000, halves, np.float16(0))  # without NaN, whose bits may differ
+one = np.eye(256, dtype=np.float16)
+scaled = nbkernels.addmm(halves, one, one * 0, beta=1 + 2.0**-10)
+assert (scaled == (halves.astype("float32") * np.float32(1 + 2.0**-10)).astype("float16")).all()
 print(json.dumps([width_bits(), str(default("float32")), bits.hexdigest()]))
 """
 
@@ -41,11 +53,40 @@ CPUS = {
 }
 
 
-def run(**env):
+NEON = """
+import json, re
+from llvmlite import binding, ir
+from nbkernels.jit import cache
+TRIPLE = "aarch64-unknown-linux-gnu"
+cache.target = lambda: (TRIPLE, "generic", frozenset({"neon"}))  # before any module takes it
+from nbkernels.cpu import kinds, ukernel
+binding.initialize_all_targets()
+binding.initialize_all_asmprinters()
+found = {}
+for dtype in ("float32", "float64", "int32", "float16", "complex64"):
+    kind = kinds.kind_of(dtype, dtype, dtype)
+    tile = kinds.default_tiles(kind).tile(kind)
+    module = ir.Module()
+    module.triple = TRIPLE
+    ukernel._define(module, tile, tile.mr, tile.nv, True).linkage = "external"
+    machine = binding.Target.from_triple(TRIPLE).create_target_machine(opt=3)
+    code = binding.parse_assembly(str(module))
+    passes = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(3))
+    passes.getModulePassManager().run(code, passes)
+    lines = [" ".join(line.split()) for line in machine.emit_assembly(code).splitlines()]
+    steps = 4 * tile.mr * tile.nv * kind.planes**2  # in the unrolled loop
+    vector = sum(bool(re.match(r"(fml[as]|mla) v[0-9]+[.](4s|2d)", line)) for line in lines)
+    scalar = [line for line in lines if re.match(r"(fn?m(add|sub) |bl )", line)]
+    found[dtype] = [steps, vector, scalar]
+print(json.dumps(found))
+"""
+
+
+def run(script=SCRIPT, **env):
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     environment = dict(os.environ, PYTHONPATH=root, **env)
     result = subprocess.run(
-        [sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, timeout=600
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=600
     )
     assert result.returncode == 0, result.stderr[-2000:]
     return json.loads(result.stdout)
@@ -60,3 +101,10 @@ def test_narrower_vectors_give_the_same_bits(width):
         pytest.skip(f"needs a machine with {width}-bit vectors")
     assert other[0] == width
     assert other[2] == native[2]
+
+
+def test_neon_works_in_vectors():
+    """The micro-kernels' assembly for 64-bit Arm: every step a multiply-add of vectors, nothing scalar, no calls."""
+    for dtype, (steps, vector, scalar) in run(NEON).items():
+        assert vector >= steps, dtype
+        assert not scalar, dtype

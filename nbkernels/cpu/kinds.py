@@ -49,7 +49,7 @@ def default_tiles(kind: Kind) -> Tiles:
             mr = tiles.mr - 1
             tiles = replace(tiles, mr=mr, mc=tiles.mc // mr * mr)
         return replace(tiles, kc=tiles.kc * kind.group)
-    # An element takes two accumulators: 6x2 vectors load 16 registers for 48 multiply-adds, 4x3 load 14.
-    mr, vectors = (6, 2) if vector_registers() == 32 else (3, 2)
+    # An element takes two accumulators, a vector of B and one of A two registers: 30 of 32, 14 of 16.
+    mr, vectors = (6, 2) if vector_registers() == 32 else (2, 2)
     size = BYTES[kind.word]
     return sized(mr, vectors * width_bits() // (8 * size), 2 * size, *caches())
