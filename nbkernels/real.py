@@ -29,7 +29,7 @@ def fma(a, b, c):
     >>> fma(np.float32(1 + 2**-12), np.float32(1 - 2**-12), np.float32(-1)) * 2**24
     np.float32(-1.0)
     """
-    real = type(c)
+    real = np.float32 if type(c) is np.float32 else np.float64
     return real(_fused[real][0](a, b, c))
 
 

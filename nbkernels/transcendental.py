@@ -3,10 +3,12 @@
 Numba's own are calls of the C library, an element at a time. These are arithmetic without branches, which LLVM
 vectorises: exact steps reduce the argument to an interval where a polynomial holds, in fused multiply-adds. So an
 element's bits are the same in a vector, in a loop's tail and on a GPU. float32 and float64 have kernels of their own
-(integers count as float64), at most 2 ulp off; special values are C99's, and no floating-point exception is raised.
+(integers count as float64), at most 2 ulp off (logaddexp 2.3); special values are C99's. No floating-point exception is
+promised.
 
 The polynomials are minimax, by Remez' algorithm: `bench/remez.py` computes their coefficients from these definitions.
-`bench/bench_transcendental.py --ulp` measures the errors, and each function states the largest.
+`bench/bench_transcendental.py --ulp` measures errors: each function states the largest in float32 (of all arguments, or
+2**27 pairs) and in float64 (of 2**24, erf of 2**17).
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import math
 
 import numpy as np
 
-from .real import F32, F64, KERNELS, Real, bits, floor, fma, generic, helper, kernel, number, polynomial
+from .real import F32, F64, Real, bits, floor, fma, generic, helper, kernel, number, polynomial
 
 # (exp(r) - 1 - r) / r**2 on [-log(2)/2, log(2)/2], relative to expm1
 EXP = {
@@ -34,6 +36,10 @@ LOG = {
 # what follows 2/3 in it
 LOG_REST = (0.4000000000000229, 0.28571428570083696, 0.22222222522886467, 0.18181784097386178, 0.15386770201095018,
             0.1325650844160187, 0.1319928277025425)  # fmt: skip
+# both to what float32 needs, unrounded
+SHORT_LOG = (0.6666666563711535, 0.40000337250222, 0.2853716799495651, 0.23584987361323395)
+SHORT_EXP = (0.5000000045654794, 0.16666666816203968, 0.04166635669413871, 0.00833327322551366, 0.0013940887282417878,
+             0.00019914084434735906)  # fmt: skip
 # the same for 1 + f in [1, 2]
 LOG1P = {
     F32: (0.6666667461395264, 0.3999887704849243, 0.2861688435077667, 0.21427659690380096, 0.2430092990398407),
@@ -87,52 +93,58 @@ RANGE = {F32: (-104.0, 89.0), F64: (-746.0, 710.0)}
 
 @generic
 def exp(x):
-    """e**x."""
+    """e**x. Largest errors found: 0.99 and 0.98 ulp."""
 
 
 @generic
 def expm1(x):
-    """e**x - 1, accurate near 0."""
+    """e**x - 1, accurate near 0. Largest errors found: 1.37 and 1.57 ulp."""
 
 
 @generic
 def log(x):
-    """The natural logarithm; -inf of 0, NaN below."""
+    """The natural logarithm; -inf of 0, NaN below. Largest errors found: 0.83 and 0.80 ulp."""
 
 
 @generic
 def log1p(x):
-    """log(1 + x), accurate near 0."""
+    """log(1 + x), accurate near 0. Largest errors found: 0.83 and 0.83 ulp."""
 
 
 @generic
 def tanh(x):
-    """The hyperbolic tangent."""
+    """The hyperbolic tangent. Largest errors found: 1.33 and 1.30 ulp."""
 
 
 @generic
 def erf(x):
-    """The error function, 2/sqrt(pi) times the integral of exp(-t*t) from 0 to x."""
+    """The error function, 2/sqrt(pi) times the integral of exp(-t*t) from 0 to x.
+
+    Largest errors found: 1.02 and 1.00 ulp."""
 
 
 @generic
 def pow(x, y):
-    """x**y."""
+    """x**y. Largest errors found: 0.50 and 0.97 ulp."""
 
 
 @generic
 def atan2(y, x):
-    """The angle of the point (x, y), from -pi to pi; zeros' signs tell the sides of the cut."""
+    """The angle of the point (x, y), from -pi to pi; zeros' signs tell the sides of the cut.
+
+    Largest errors found: 1.52 and 1.68 ulp."""
 
 
 @generic
 def hypot(x, y):
-    """sqrt(x*x + y*y), without overflow on the way."""
+    """sqrt(x*x + y*y), without overflow on the way. Largest errors found: 0.50 and 0.96 ulp."""
 
 
 @generic
 def logaddexp(x, y):
-    """max(x, y) + log1p(exp(-|x - y|)), which is log(exp(x) + exp(y)); off by 2 ulp of its largest term."""
+    """max(x, y) + log1p(exp(-|x - y|)), which is log(exp(x) + exp(y)).
+
+    Largest errors found: 2.27 and 1.92 ulp of the largest of the two terms and the result."""
 
 
 def _exponentials(kind: Real):
@@ -317,18 +329,31 @@ def _hypot_f64(x, y):
     return np.inf if a == np.inf or b == np.inf else value
 
 
-_exp_f64, _log_f64 = (helper(KERNELS[f]["float64"]) for f in (exp, log))
+_root = bits(np.float64(0.5**0.5))
+_short_log, _short_exp = polynomial(F64, SHORT_LOG), polynomial(F64, SHORT_EXP)
 
 
 @helper
 def power_f32(x, y):
-    """x**y for x >= 0, in float64: 2**-45 of error before the one rounding."""
-    return np.float32(_exp_f64(np.float64(y) * _log_f64(np.float64(x))))
+    """x**y for x >= 0, in float64 and by shorter polynomials: 2**-30 of error before the one rounding."""
+    wide = np.float64(x)
+    word = bits(wide)
+    n = (word - _root) >> 52
+    f = number(word - (n << 52)) - 1.0
+    s = f / (2.0 + f)
+    z = s * s
+    value = fma(np.float64(n), 0.6931471805599453, fma(s * z, _short_log(z), 2.0 * s))
+    value = -np.inf if wide == 0.0 else value if wide < np.inf else wide
+    product = np.float64(y) * value
+    product = -110.0 if product < -110.0 else 100.0 if product > 100.0 else product  # below and above all float32
+    shifted = fma(product, 1.4426950408889634, 6755399441055744.0)
+    r = fma(shifted - 6755399441055744.0, -0.6931471805599453, product)
+    scale = number((bits(shifted) << 52) + 0x3FF0000000000000)
+    return np.float32(scale + scale * fma(r * r, _short_exp(r), r))
 
 
 _ln2_high, _ln2_low = LN2[F64]
 _third, _third_rest = 2 / 3, 3.700743415417188e-17
-_root = bits(np.float64(0.5**0.5))
 _power_series = polynomial(F64, LOG_REST)
 
 

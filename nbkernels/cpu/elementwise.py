@@ -22,7 +22,7 @@ NO_SCALARS = np.empty(0)
 # Operations that take 0.5 to 3 ns an element where an addition in L2 takes 0.1: sizes at which calls go another way are
 # smaller for them by this power of two.
 COSTLY = ("pow", "float_power", "atan2", "hypot", "logaddexp", "floor_divide", "remainder", "fmod", "gcd", "lcm")
-COSTS_MORE = 4
+COSTS_MORE = 3
 
 
 @functools.cache
