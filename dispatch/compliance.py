@@ -20,13 +20,22 @@ class Watch:
     def made(self, x):
         self.mine.append(x)
 
-    def call(self, op, row, args, out, in_place):
-        part = f"{self.op.schema.name} calls {op.schema.name}{'_' * in_place}"
+    def check(self, name, out, in_place=False):
+        """Raise where a part may not write `out`."""
+        part = f"{self.op.schema.name} calls {name}"
         if out is not None:
             if not in_place and not self.op.structured:
                 raise ComplianceError(f"{part} with out=, and its body is not in the out form")
             if not any(views.overlap(bare(out), x) for x in self.mine):
                 raise ComplianceError(f"{part} to write an array that it was given")
+
+    def apply(self, function, args, out, where, shape, dtypes):
+        self.check(function.__name__, out)
+        result = function(*map(bare, args), out=bare(out), where=bare(where))
+        return out if out is not None else Traced(result, self)
+
+    def call(self, op, row, args, out, in_place):
+        self.check(op.schema.name + "_" * in_place, out, in_place)
         result = op.call([bare(x) for x in args], bare(out), in_place)
         if out is not None:
             return out

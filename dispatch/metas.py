@@ -34,7 +34,7 @@ class MetaArray:
 
     @property
     def T(self):
-        return MetaArray(self.shape[::-1], self.dtype, self.strides[::-1])
+        return self.like(self.shape[::-1], self.strides[::-1])
 
     def __getitem__(self, index):
         """A view, by integers and slices of the leading dimensions."""
@@ -50,7 +50,11 @@ class MetaArray:
             elif not -size <= part < size:
                 raise IndexError(f"index {part} is out of bounds for a size of {size}")
         rest = len(index)
-        return MetaArray((*shape, *self.shape[rest:]), self.dtype, (*strides, *self.strides[rest:]))
+        return self.like((*shape, *self.shape[rest:]), (*strides, *self.strides[rest:]))
+
+    def like(self, shape, strides):
+        """Another array of the same dtype and device."""
+        return MetaArray(shape, self.dtype, strides)
 
     def __len__(self):
         if not self.shape:
@@ -74,6 +78,19 @@ class MetaArray:
         return MetaArray, (self.shape, self.dtype, self.strides)
 
 
+class Ghost(MetaArray):
+    """An array that a call would make on a device, were it to run."""
+
+    __slots__ = ("device",)
+
+    def __init__(self, shape, dtype, strides, device):
+        super().__init__(shape, dtype, strides)
+        object.__setattr__(self, "device", device)
+
+    def like(self, shape, strides):
+        return Ghost(shape, self.dtype, strides, self.device)
+
+
 class Meta(Adapter):
     name = "nbkernels.MetaArray"
 
@@ -81,7 +98,7 @@ class Meta(Adapter):
         return issubclass(cls, MetaArray)
 
     def device(self, x):
-        return Device(keys.META)
+        return x.device if isinstance(x, Ghost) else Device(keys.META)
 
     def spec(self, x):
         return x
@@ -90,4 +107,4 @@ class Meta(Adapter):
         return MetaArray(shape, dtype, strides)
 
     def restride(self, x, shape, strides):
-        return MetaArray(shape, x.dtype, strides)
+        return x.like(shape, strides)

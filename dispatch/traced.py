@@ -10,7 +10,11 @@ from .errors import ComplianceError
 
 
 class Traced:
-    """`value` as `mode` watches it. The mode has `call(op, row, args, out, in_place)` and `made(value)`."""
+    """`value` as `mode` watches it.
+
+    The mode has `call(op, row, args, out, in_place)`, `apply(function, args, out, where, shape, dtypes)` and
+    `made(value)`; it may have `empty(like, shape, dtype, strides)`.
+    """
 
     __slots__ = ("mode", "value")
 
@@ -49,8 +53,11 @@ class Tracing(Adapter):
         return issubclass(cls, Traced)
 
     def intercept(self, op, row, args, out, in_place):
-        modes = [x.mode for x in flat((*args, out)) if isinstance(x, Traced)]
-        return modes[0].call(op, row, args, out, in_place)
+        return mode_of(*args, out).call(op, row, args, out, in_place)
+
+    def apply(self, function, args, out, where, shape, dtypes):
+        """The same for a function of arrays that is no op of a table; its results have this shape and these dtypes."""
+        return mode_of(*args, out, where).apply(function, args, out, where, shape, dtypes)
 
     def device(self, x):
         return arrays.adapter_for(x.value).device(x.value)
@@ -65,6 +72,8 @@ class Tracing(Adapter):
         return arrays.adapter_for(x.value).flaw(x.value)
 
     def empty(self, like, shape, dtype, strides):
+        if hasattr(like.mode, "empty"):
+            return like.mode.empty(like.value, shape, dtype, strides)
         inner = arrays.adapter_for(like.value)
         with inner.guard(inner.device(like.value)):
             return inner.wrap(inner.empty(like.value, shape, dtype, strides), like.value)
@@ -75,6 +84,11 @@ class Tracing(Adapter):
 
     def restride(self, x, shape, strides):
         return Traced(arrays.adapter_for(x.value).restride(x.value, shape, strides), x.mode)
+
+
+def mode_of(*args):
+    """The mode of the first array that is watched."""
+    return next(x.mode for x in flat(args) if isinstance(x, Traced))
 
 
 def flat(args):

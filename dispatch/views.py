@@ -11,6 +11,11 @@ def spec(x):
     return x if adapter is None else adapter.spec(x)
 
 
+def is_array(x):
+    """Whether x is an array of a library that is known."""
+    return arrays.adapter_for(x) is not None
+
+
 def restride(x, shape, strides):
     return arrays.adapter_for(x).restride(x, shape, strides)
 

@@ -9,6 +9,7 @@ if not os.path.isdir(os.path.join(__path__[0], "dispatch")):
 from . import meta
 from .dispatch import MetaArray
 from .epilogues import epilogue
+from .explain import explain
 from .fusion import elementwise, fuse
 from .ops import *  # noqa: F403 its table says what is public
 from .ops import __all__ as _OPS
@@ -31,4 +32,4 @@ meta.__class__ = _Meta
 
 __version__ = "0.1.0"
 
-__all__ = ["MetaArray", "elementwise", "epilogue", "fuse", "meta", *_OPS]
+__all__ = ["MetaArray", "elementwise", "epilogue", "explain", "fuse", "meta", *_OPS]

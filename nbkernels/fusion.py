@@ -104,7 +104,10 @@ class Elementwise:
         results = self.results(dtypes)
         if outs:
             self.check(outs, shape, results)
-        else:
+        watched = next((x.adapter for x in (*inputs.values(), *outs) if x.adapter.intercept), None)
+        if watched is not None:
+            return watched.apply(self, args, out, where, shape, results)
+        if not outs:
             outs = self.allocate(lead, shape, results, inputs)
         if 0 not in shape and lead.device.key != keys.META:
             with lead.adapter.guard(lead.device):

@@ -56,7 +56,8 @@ RULES = {
         "nbkernels.products",
     ),
     "fusion": ("numpy", "nbkernels.dispatch", "nbkernels.dtypes", "nbkernels.strides"),
-    "__init__": ("nbkernels.epilogues", "nbkernels.fusion", "nbkernels.ops", "nbkernels.meta", "nbkernels.dispatch"),
+    "explain": ("nbkernels.dispatch",),
+    "__init__": ("nbkernels.epilogues", "nbkernels.explain", "nbkernels.fusion", "nbkernels.ops", "nbkernels.meta", "nbkernels.dispatch"),
 }
 
 

@@ -1,0 +1,85 @@
+"""What the CPU's kernels would do with a call, as plain facts: the choices that the kernels themselves make."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from ..jit.vector import SIZE
+from ..strides import plan
+from . import nest, threads
+from .gemm import PARALLEL, choose, clash, name_of, same
+from .kinds import default_tiles, kind_of
+from .tiles import small
+
+
+def overlaps(out, x) -> bool:
+    """Whether a kernel sees out and x clash; arrays that are not there yet clash with nothing."""
+    real = isinstance(out, np.ndarray) and isinstance(x, np.ndarray)
+    return real and not same(out, x) and clash(out, x)
+
+
+def written(out, x) -> bool:
+    """Whether x is the very elements of out: a product reads them after the first is written."""
+    return isinstance(out, np.ndarray) and isinstance(x, np.ndarray) and same(out, x)
+
+
+def product(out, x, a, b, beta=0, alpha=1, mode=None, conj="") -> dict:
+    """A matrix product or a batch of them; `x` may be None."""
+    *batch, m, n = out.shape
+    k, count, size = a.shape[-1], prod(batch), out.dtype.itemsize
+    x = None if beta == 0 else x
+    work = dict(path="nothing: an empty result", flops=0, layout=layout(a, b))
+    if 0 in out.shape:
+        return work
+    if k == 0 or alpha == 0:
+        return work | dict(path="beta * self alone", flops=0 if x is None else count * m * n)
+    kind = kind_of(*(name_of(each.dtype) for each in (a, b, out)), conj, mode)
+    path = choose(m, n, k, threads.count()) if kind.a in SIZE and not conj and mode is None else "packed"
+    whole = {"mat1": a, "mat2": b, "self": x}
+    present = {name: each for name, each in whole.items() if each is not None}
+    copies = [name for name, each in present.items() if any(s % each.dtype.itemsize for s in each.strides)]
+    clashes = [name for name, each in present.items() if overlaps(out, each) or (name != "self" and written(out, each))]
+    result = f"{out.shape} {out.dtype}, {count * m * n * size} bytes: out overlaps {', '.join(clashes)}"
+    temporaries = [result] if clashes else []
+    tiles, workers = default_tiles(kind), 1
+    if path == "packed":
+        workers = threads.count() if m * n * k > PARALLEL else 1
+        depth, high, wide = min(tiles.kc, k), min(tiles.mc, m), min(tiles.nc, n)
+        temporaries.append(f"panels of A and B, up to {depth * (high + wide) * size} bytes")
+    tile = str(tiles) if path == "packed" else f"{small(kind.a).mr}x{small(kind.a).nr}"
+    flops = 2 * count * m * n * k * (4 if out.dtype.kind == "c" else 1)
+    return work | dict(path=path, tile=tile, threads=workers, copies=copies, temporaries=temporaries, flops=flops)
+
+
+def layout(a, b) -> str:
+    """NN, NT, TN or TT: T where the columns are nearer in memory than the rows."""
+    return "".join("T" if abs(x.strides[-2]) < abs(x.strides[-1]) else "N" for x in (a, b))
+
+
+def elementwise(out, arrays) -> dict:
+    """A loop over broadcast arrays."""
+    operands = [out, *arrays]
+    clashes = [x for x in arrays if overlaps(out, x)]
+    if 0 in out.shape:
+        return dict(path="nothing: an empty result", flops=0, layout="empty")
+    loops = plan(*(tuple(tuple(getattr(x, name)) for x in operands) for name in ("shape", "strides")),
+                 tuple(x.dtype.itemsize for x in operands))  # fmt: skip
+    path = "streaming stores" if nest.streamed(loops, out.dtype.itemsize) and isinstance(out, np.ndarray) else "loops"
+    temporaries = [f"{x.shape} {x.dtype}, {x.nbytes} bytes: a copy of an input that out overlaps" for x in clashes]
+    workers = threads.count() if loops.size >= nest.PARALLEL else 1
+    return dict(path=path, layout=str(loops), threads=workers, temporaries=temporaries, flops=loops.size)
+
+
+def facts(name: str, pointwise: bool, out, values) -> dict:
+    """The facts of a kernel by its name and its arguments: arrays, or what has shape, dtype and strides as they do."""
+    if name in ("addmm", "baddbmm"):
+        self, left, right, beta, alpha, *rest = values
+        return product(out, self, left, right, beta, alpha, *rest)
+    if name in ("mm", "bmm"):
+        self, mat2, *rest = values
+        return product(out, None, self, mat2, 0, 1, *rest)
+    if pointwise:
+        return elementwise(out, [x for x in values if hasattr(x, "strides")])
+    return {}

@@ -1,0 +1,22 @@
+"""What the CUDA kernels would do with a call, as plain facts: the choices that the kernels themselves make."""
+
+from __future__ import annotations
+
+from ..strides import plan
+from .gemm import describe
+
+
+def facts(name: str, pointwise: bool, out, values) -> dict:
+    """The facts of a kernel by its name and its arguments, of which shape, dtype and strides are known."""
+    if 0 in out.shape:
+        return dict(path="nothing: an empty result", flops=0)
+    if name in ("addmm", "mm"):
+        (m, n), k = out.shape, values[name == "addmm"].shape[1]
+        choice = describe(m, n, k, out.dtype)
+        return dict(path="simt", tile=str(choice.tiles), flops=2 * m * n * k)
+    if pointwise:
+        operands = [out, *(x for x in values if hasattr(x, "strides"))]
+        loops = plan(*(tuple(tuple(getattr(x, word)) for x in operands) for word in ("shape", "strides")),
+                     tuple(x.dtype.itemsize for x in operands))  # fmt: skip
+        return dict(path="grid-stride loop", layout=str(loops), flops=loops.size)
+    return {}

@@ -1,0 +1,172 @@
+"""explain(): it tells what the call then does, and does nothing itself."""
+
+from importlib.util import find_spec
+from itertools import islice
+
+import numpy as np
+import pytest
+
+import nbkernels as nb
+from nbkernels import docs
+from nbkernels.cpu import batch, gemm, nest
+from nbkernels.dispatch import OutError
+from nbkernels.ops import LIBRARY
+
+
+def draw(*shape, dtype="float32"):
+    return np.random.default_rng(0).normal(size=shape).astype(dtype)
+
+
+def general(function, *args, **keywords):
+    """The call by the general path, as a table without a fast path takes it."""
+    kernel = function.op.table.row("CPU").row.kernel
+    with nb.register(function, "CPU", kernel, override=True):
+        return function(*args, **keywords)
+
+
+@pytest.fixture
+def ran(monkeypatch):
+    """Names of the paths that products take."""
+    names = []
+
+    def spy(name, word):
+        real = getattr(gemm, name)
+
+        def call(*args, **keywords):
+            names.append(word)
+            return real(*args, **keywords)
+
+        monkeypatch.setattr(gemm, name, call)
+
+    for name, word in (("packed", "packed"), ("_run_small", "small"), ("gemv", "gemv")):
+        spy(name, word)
+    return names
+
+
+SIZES = [(4, 4, 4), (64, 64, 64), (300, 300, 300), (1, 64, 64), (8, 8, 600), (2, 3, 0)]
+
+
+@pytest.mark.parametrize(("m", "n", "k"), SIZES)
+def test_the_path_of_a_product_is_the_one_it_takes(ran, m, n, k):
+    a, b = draw(m, k), draw(k, n)
+    found = nb.explain(nb.mm, a, b)
+    assert not ran
+    general(nb.mm, a, b)
+    assert found.path == (ran[0] if k else "beta * self alone")
+    assert found.flops == 2 * m * n * k
+    assert (found.layout, found.kernel, found.copies) == ("NN", "nbkernels.cpu.gemm:mm", ())
+
+
+def test_temporaries_are_those_that_the_kernel_makes(monkeypatch):
+    made, real = [], np.empty
+    x, v = draw(8, 8), draw(8)
+    calls = [(x, x.T, None), (x, x, x), (x, x, x[::-1]), (x, draw(8, 8), None), (draw(8, 8), draw(8, 8), v)]
+    for a, b, out in calls:
+        out = out if out is not None and out.ndim == 2 else np.full((8, 8), np.nan, "f4")
+        found = nb.explain(nb.mm, a.copy() if out.base is None and out is not x else a, b, out=out)
+        monkeypatch.setattr(gemm.np, "empty", lambda *args: made.append(args) or real(*args))
+        general(nb.mm, a.copy() if out.base is None and out is not x else a, b, out=out)
+        monkeypatch.undo()
+        assert len(found.temporaries) == len(made)
+        assert all("256 bytes: out overlaps" in text for text in found.temporaries)
+        made.clear()
+
+
+def test_copies_are_named():
+    record = np.zeros((4, 4), dtype=[("pad", "i1"), ("x", "f4")])["x"]
+    found = nb.explain(nb.mm, record, draw(4, 4))
+    assert found.copies == ("mat1",)
+
+
+def test_loops_say_their_plan():
+    x = draw(6, 4)
+    found = nb.explain(nb.add, x, x[0])
+    assert (found.op, found.path, found.flops, found.bytes) == ("add", "loops", 24, 2 * 96 + 16)
+    assert found.layout.startswith("contiguous 6 x 4: out (16, 4)")
+    square = draw(64, 64)
+    assert nb.explain(nb.add, square, square.T).layout.startswith("transposed")
+    assert nb.explain(nb.add, draw(2, 3), draw(2, 3)).threads == 1
+    large = np.broadcast_to(np.float32(1), (nest.PARALLEL,))
+    assert nb.explain(nb.add, large, 1).bytes == 4 * nest.PARALLEL + 4
+    assert nb.explain(nb.add_, x, x[::-1]).temporaries == (
+        "(6, 4) float32, 96 bytes: a copy of an input that out overlaps",
+    )
+
+
+def test_the_row_that_chose_it():
+    a = draw(4, 4)
+    before = nb.explain(nb.mm, a, a)
+    assert before.row.startswith("CPU: direct, registered at nbkernels/ops.py:")
+    assert before.fast == "nbkernels.cpu.gemm:mm_call"
+    with nb.register("mm", "CPU", lambda out, self, mat2, mode, conj: out.fill(0), override=True):
+        found = nb.explain(nb.mm, a, a)
+        assert "tests/test_explain.py" in found.row
+        assert (found.fast, found.path, found.flops) == (None, None, None)
+        assert found.bytes == 3 * a.nbytes
+    assert nb.explain(nb.add, np.ones(3), np.float64(2)).fast is None
+    assert nb.explain(nb.mm, nb.meta((4, 4), "f4"), nb.meta((4, 4), "f4")).row.startswith("Meta: structured")
+
+
+def test_composites_tell_their_parts(monkeypatch):
+    x, w, b = draw(2, 3, 4, 5).transpose(1, 0, 2, 3), draw(6, 5), draw(6)
+    found = nb.explain(nb.linear, x, w, b)
+    assert [part.op for part in found.parts] == ["baddbmm"] * 3
+    assert found.flops == sum(part.flops for part in found.parts) == 2 * 2 * 3 * 4 * 5 * 6
+    called, real = [], batch.baddbmm
+    with nb.register("baddbmm", "CPU", lambda *args: called.append(1) or real(*args), override=True):
+        general(nb.linear, x, w, b)
+    assert len(called) == 3
+    mine = nb.explain(lambda x, y: nb.add(nb.mm(x, y), 1), draw(3, 4), draw(4, 5))
+    assert [part.op for part in mine.parts] == ["mm", "add"]
+
+
+def test_nothing_runs():
+    out = np.full((4, 4), np.nan, "f4")
+
+    def fails(*args):
+        raise AssertionError("it ran")
+
+    with nb.register("mm", "CPU", fails, override=True):
+        nb.explain(nb.mm, draw(4, 4), draw(4, 4), out=out)
+        nb.explain(nb.linear, draw(2, 4), draw(4, 4))
+    assert np.isnan(out).all()
+
+
+def test_errors_are_those_of_the_call():
+    with pytest.raises(ValueError, match="mm: self and mat2 cannot be multiplied, 2x3 and 4x5"):
+        nb.explain(nb.mm, draw(2, 3), draw(4, 5))
+    with pytest.raises(OutError, match="never resized"):
+        nb.explain(nb.mm, draw(2, 3), draw(3, 5), out=draw(2, 2))
+
+
+def test_it_prints():
+    text = str(nb.explain(nb.addmm, draw(4), draw(4, 4), draw(4, 4), beta=0.5))
+    lines = text.splitlines()
+    assert lines[0] == "addmm"
+    assert [line.split()[0] for line in lines[1:]] == (
+        "device kernel row fast result path tile layout threads copies temporaries bytes flops".split()
+    )
+    assert "  flops       128" in lines
+
+
+@pytest.mark.parametrize("op", list(LIBRARY), ids=lambda op: op.schema.full_name)
+def test_every_op_is_explained(op):
+    for args in islice(
+        docs.examples(op, lambda shape: np.ones(shape, "int64" if "bit" in op.schema.name else "f8")), 2
+    ):
+        keywords = {a.name: x for a, x in zip(op.arguments, args) if a.keyword_only}
+        found = nb.explain(op.function, *[x for a, x in zip(op.arguments, args) if not a.keyword_only], **keywords)
+        expected = np.asarray(op.call(args))
+        assert found.result == f"{expected.shape} {expected.dtype}"
+        assert found.op == op.schema.name
+        assert found.device == "CPU"
+        assert found.bytes > 0
+
+
+def test_torch_tensors_too():
+    if find_spec("torch") is None:
+        pytest.skip("needs torch")
+    import torch
+
+    found = nb.explain(nb.mm, torch.ones(64, 64), torch.ones(64, 64).T)
+    assert (found.path, found.layout, found.fast, found.device) == ("small", "NT", None, "CPU")
