@@ -57,7 +57,14 @@ RULES = {
     ),
     "fusion": ("numpy", "nbkernels.dispatch", "nbkernels.dtypes", "nbkernels.strides"),
     "explain": ("nbkernels.dispatch",),
-    "__init__": ("nbkernels.epilogues", "nbkernels.explain", "nbkernels.fusion", "nbkernels.ops", "nbkernels.meta", "nbkernels.dispatch"),
+    "__init__": (
+        "nbkernels.epilogues",
+        "nbkernels.explain",
+        "nbkernels.fusion",
+        "nbkernels.ops",
+        "nbkernels.meta",
+        "nbkernels.dispatch",
+    ),
 }
 
 
