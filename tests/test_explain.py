@@ -38,7 +38,7 @@ def ran(monkeypatch):
 
         monkeypatch.setattr(gemm, name, call)
 
-    for name, word in (("packed", "packed"), ("_run_small", "small"), ("gemv", "gemv")):
+    for name, word in (("packed", "packed"), ("_run_small", "small"), ("gemv", "gemv"), ("columns", "columns")):
         spy(name, word)
     return names
 

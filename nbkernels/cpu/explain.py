@@ -36,14 +36,14 @@ def product(out, x, a, b, beta=0, alpha=1, mode=None, conj="") -> dict:
     if k == 0 or alpha == 0:
         return work | dict(path="beta * self alone", flops=0 if x is None else count * m * n)
     kind = kind_of(*(name_of(each.dtype) for each in (a, b, out)), conj, mode)
-    path = choose(m, n, k, threads.count()) if kind.a in SIZE and not conj and mode is None else "packed"
+    path = choose(m, n, k, threads.count(), size) if kind.a in SIZE and not conj and mode is None else "packed"
     whole = {"mat1": a, "mat2": b, "self": x}
     present = {name: each for name, each in whole.items() if each is not None}
     copies = [name for name, each in present.items() if any(s % each.dtype.itemsize for s in each.strides)]
     clashes = [name for name, each in present.items() if overlaps(out, each) or (name != "self" and written(out, each))]
     result = f"{out.shape} {out.dtype}, {count * m * n * size} bytes: out overlaps {', '.join(clashes)}"
     temporaries = [result] if clashes else []
-    tiles, workers = default_tiles(kind), 1
+    tiles, workers = default_tiles(kind), threads.count() if path == "columns" else 1
     if path == "packed":
         workers = threads.count() if m * n * k > PARALLEL else 1
         depth, high, wide = min(tiles.kc, k), min(tiles.mc, m), min(tiles.nc, n)
