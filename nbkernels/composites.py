@@ -6,9 +6,11 @@ Those of structured ops are in the out form, as kernels are: their arguments hav
 from functools import partial
 from math import prod
 
+import numpy as np
+
 from . import ops
 from .dispatch import layout, views
-from .epilogues import VALUES
+from .epilogues import ENDINGS
 from .strides import broadcast_strides
 
 
@@ -24,8 +26,13 @@ def linear_fast(input, weight, bias, out):
 
 
 def addmm_activation(out, self, mat1, mat2, beta, alpha, activation, approximate):
-    ops.addmm(self, mat1, mat2, beta=beta, alpha=alpha, out=out)
-    VALUES[activation, approximate](out, out=out)
+    """Arrays of the CPU come as NumPy's; elsewhere the product goes through the function whole."""
+    ending = ENDINGS[activation, approximate]
+    if isinstance(out, np.ndarray):
+        ending.run(out, None, self, mat1, mat2, (), beta, alpha)
+    else:
+        ops.addmm(self, mat1, mat2, beta=beta, alpha=alpha, out=out)
+        ending.apply(out, out=out)
 
 
 # -- vectors as matrices ----------------------------------------------------------------------------------------------

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
+import numpy as np
+
 from . import meta, ops
 from .activations import gelu, gelu_tanh, relu, sigmoid, silu
 from .dispatch import MetaArray, views
 from .fusion import NUMBERS, Elementwise
 from .transcendental import erf, exp, tanh
+
+FUSED = "nbkernels.cpu.epilogue"  # by name, at the first call
 
 
 def relu_of(v):
@@ -66,7 +72,6 @@ PAIRS = {
     ("gelu", "none"): (gelu_of, gelu_slope),
     ("gelu", "tanh"): (gelu_tanh_of, gelu_tanh_slope),
 }
-VALUES = {key: Elementwise(value) for key, (value, _) in PAIRS.items()}
 SLOPES = {key: Elementwise(slope) for key, (_, slope) in PAIRS.items()}  # (product, gradient) -> its gradient
 
 
@@ -104,14 +109,22 @@ class Epilogue:
     def __call__(self, input, mat1, mat2, *operands, beta=1, alpha=1, out=None, before=None):
         product = meta.addmm(*map(views.spec, (input, mat1, mat2)), beta, alpha)
         dtype = self.check(product, operands, out, before)
-        apart = [x for x in operands if type(x) not in NUMBERS]
-        target = before
-        if out is not None and before is None and views.spec(out).dtype == product.dtype:
-            target = None if any(views.overlap(out, x) for x in apart) else out
-        value = ops.addmm(input, mat1, mat2, beta=beta, alpha=alpha, out=target)
-        if out is None and before is None and dtype == product.dtype:
-            out = value
+        given = [x for x in (input, mat1, mat2, *operands, out, before) if x is not None and type(x) not in NUMBERS]
+        if all(type(x) is np.ndarray for x in given):
+            out = np.empty(product.shape, dtype) if out is None else out
+            if before is None and out.dtype != product.dtype:
+                before = np.empty(product.shape, product.dtype)
+            if out.size:
+                self.run(out, before, input, mat1, mat2, operands, beta, alpha)
+            return out
+        value = ops.addmm(input, mat1, mat2, beta=beta, alpha=alpha, out=before)
         return self.apply(value, *operands, out=out)
+
+    def run(self, out, before, input, mat1, mat2, operands, beta, alpha):
+        """The fused form, of NumPy's arrays that were checked."""
+        dtype = mat1.dtype
+        operands = [np.asarray(x, np.result_type(dtype, x)) if type(x) in NUMBERS else x for x in operands]
+        import_module(FUSED).run(self.apply.function, out, before, input, mat1, mat2, beta, alpha, operands)
 
     def check(self, product, operands, out, before):
         """The result's dtype, or the error that there is, before `before` or out is written."""
@@ -122,7 +135,14 @@ class Epilogue:
             raise ValueError(f"{name}: the operands expand the product {product.shape} to {result.shape}")
         if out is not None:
             self.apply.check([self.apply.operand("out", out)], product.shape, (result.dtype,))
+        if before is not None:
+            self.apply.check([self.apply.operand("before", before)], product.shape, (product.dtype,))
+            if views.spec(before).dtype != product.dtype:
+                raise TypeError(f"{name}: before is {views.spec(before).dtype} and the product {product.dtype}")
         for x in (*operands, out):
             if before is not None and type(x) not in NUMBERS and x is not None and views.overlap(before, x):
                 raise ValueError(f"{name}: before shares memory with out or an operand")
         return result.dtype
+
+
+ENDINGS = {key: Epilogue(value) for key, (value, _) in PAIRS.items()}

@@ -14,8 +14,17 @@ NAMED = {
     ("relu", "none"): activations.relu, ("gelu", "none"): activations.gelu, ("gelu", "tanh"): activations.gelu_tanh,
     ("silu", "none"): activations.silu, ("tanh", "none"): activations.tanh, ("sigmoid", "none"): activations.sigmoid,
 }  # fmt: skip
-# m, n, k: tiny, one row, one column, small, several panels and blocks, chains cut by kc, two segments
-SHAPES = [(3, 4, 5), (1, 70, 40), (65, 1, 30), (50, 60, 70), (200, 210, 130), (150, 1100, 300), (40, 50, 4200)]
+# m, n, k: tiny, one row, one column, small, several panels, beyond mc and nc, chains cut by kc, two segments
+SHAPES = [
+    (3, 4, 5),
+    (1, 70, 40),
+    (65, 1, 30),
+    (50, 60, 70),
+    (200, 210, 130),
+    (4200, 30, 300),
+    (9, 4100, 1000),
+    (40, 50, 4200),
+]
 
 
 @nb.epilogue

@@ -36,6 +36,7 @@ RULES = {
     "cpu": (*PLANNING, "numba !cuda", "llvmlite", "nbkernels.jit"),
     "cuda": (*PLANNING, "numba", "llvmlite", "cuda", "nbkernels.jit"),
     "epilogues": (
+        "numpy",
         "nbkernels.activations",
         "nbkernels.transcendental",
         "nbkernels.dispatch",
@@ -46,7 +47,7 @@ RULES = {
     "gradients": ("nbkernels.dispatch", "nbkernels.epilogues", "nbkernels.ops"),
     "products": ("numpy", "nbkernels.meta", "nbkernels.strides"),
     "jitted": ("numpy", "numba !cuda", "llvmlite", "nbkernels.ops", "nbkernels.cpu"),
-    "composites": ("nbkernels.dispatch", "nbkernels.epilogues", "nbkernels.ops", "nbkernels.strides"),
+    "composites": ("numpy", "nbkernels.dispatch", "nbkernels.epilogues", "nbkernels.ops", "nbkernels.strides"),
     "ops": (
         "nbkernels.dispatch",
         "nbkernels.binary",

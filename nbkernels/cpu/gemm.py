@@ -52,39 +52,45 @@ def choose(m: int, n: int, k: int, workers: int, itemsize: int = 4) -> str:
     return "columns" if workers > 1 and k <= DEEPEST and m * k * itemsize <= caches()[1] * 3 // 4 else "packed"
 
 
-def gemm(out, x, a, b, beta, alpha, tiles: Tiles | None = None, conj: str = "", mode: str | None = None) -> None:
-    """out = alpha * a @ b + beta * x after all checks; x may be None or be broadcast, and is ignored if beta == 0."""
+def gemm(
+    out, x, a, b, beta, alpha, tiles: Tiles | None = None, conj: str = "", mode: str | None = None, after=None
+) -> bool:
+    """out = alpha * a @ b + beta * x after all checks; x may be None or be broadcast, and is ignored if beta == 0.
+
+    Whether `after`, what to apply to finished tiles (epilogue.py), was applied; it is where the path is the packed one.
+    """
     if beta == 0:
         x = None
     if out.size == 0:
-        return
+        return False
     kind = kind_of(*(name_of(each.dtype) for each in (a, b, out)), conj, mode)
     if a.shape[1] == 0 or alpha == 0:
         _scaled(out, x, beta, kind)
-        return
+        return False
     overlap = clash(out, a) or clash(out, b) or (x is not None and not same(out, x) and clash(out, x))
     if overlap or any(stride % out.itemsize for stride in out.strides):
         temporary = np.empty(out.shape, out.dtype)
         gemm(temporary, x, a, b, beta, alpha, tiles, conj, mode)
         out[...] = temporary
-        return
+        return False
     x, a, b = _whole(x), _whole(a), _whole(b)
     plain = tiles is None and kind.a in SIZE
     path = choose(*out.shape, a.shape[1], threads.count(), out.itemsize) if plain else "packed"
     if path == "gemv" and gemv(kind.a, out, 0 if x is None else id(x), a, b, float(beta), float(alpha)):
-        return
+        return False
     if path == "columns":
         columns(out, 0 if x is None else id(x), a, b, beta, alpha, kind.a, threads.count())
-        return
+        return False
     if path != "packed" and _run_small(out, x, a, b, beta, alpha) == DONE:
-        return
+        return False
     tiles = tiles or default_tiles(kind)
     if reasons := illegal(tiles, kind.word, kind.planes):
         raise ValueError("tiles cannot be used: " + "; ".join(reasons))
     m, n, k = *out.shape, a.shape[1]
     beta, alpha = (wrapped(factor, kind) for factor in (beta, alpha))
     workers = threads.count() if m * n * k > PARALLEL else 1
-    packed(out, 0 if x is None else id(x), a, b, beta, alpha, tiles, kind, workers)
+    packed(out, 0 if x is None else id(x), a, b, beta, alpha, tiles, kind, workers, after=after)
+    return after is not None
 
 
 def name_of(dtype) -> str:

@@ -22,9 +22,11 @@ from .small import DECLINED, DONE, SQUARE
 from .tiles import SEGMENT, Tiles
 from .ukernel import ukernel_packed
 from .words import (
+    AFTER,
     BLOCK,
     BLOCKS,
     BPANELS,
+    CONTEXT,
     CSA,
     CSB,
     CSC,
@@ -149,7 +151,7 @@ def _pack(f, a, b, m, n, kb, begin, job):
 
 
 @jit(inline="always")
-def _multiply(f, task, a, c, x, m, n, kb, starts, ends, first, last, begin, job):
+def _multiply(f, task, a, c, x, ic, jc, m, n, kb, starts, ends, first, last, begin, job):
     """C[ic:ic+m, jc:jc+n] takes in one packed block of k; a job is one panel of A against one L2 block of B."""
     words = (kb + f[GROUP] - 1) // f[GROUP]
     panels = (m + f[MR] - 1) // f[MR]
@@ -182,6 +184,8 @@ def _multiply(f, task, a, c, x, m, n, kb, starts, ends, first, last, begin, job)
             to, rst = (cij, f[RSC]) if registers else (part, rsp)
             invoke(f[MULTIPLY], (h, w, apanel, bpanel, words, starts, stop, first, last, part, rsp, to, rst,
                    total, rstt, cij, xij, f[SELF]))  # fmt: skip
+            if f[AFTER] != 0 and ends and last:
+                invoke(f[AFTER], (f[CONTEXT], ic + i, jc + j, h, w))
         arrive(f, FINISHED)
         job = take(f, NEXT)
     return end, job
@@ -209,8 +213,8 @@ def _loops() -> int:
                             a = f[A] + (ic * f[RSA] + (segment + p) * f[CSA]) * f[SIZE_A]
                             b = f[B] + ((segment + p) * f[RSB] + jc * f[CSB]) * f[SIZE_B]
                             begin, job = _pack(f, a, b, m, n, kb, begin, job)
-                            begin, job = _multiply(f, task, a, c, x, m, n, kb, p == 0, p + step >= length,
-                                segment == 0, segment + length == f[K], begin, job)  # fmt: skip
+                            begin, job = _multiply(f, task, a, c, x, ic, jc, m, n, kb, p == 0,
+                                p + step >= length, segment == 0, segment + length == f[K], begin, job)  # fmt: skip
                         block += 1
 
     return compiled(work, "void(CPointer(int64), int64)", "gemm_loops")
@@ -221,15 +225,20 @@ def _kernels(tile) -> tuple[int, int]:
     return _pack_kernel(tile), _multiply_kernel(tile)
 
 
-def packed(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, trusted: bool = True) -> int:
+def packed(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, trusted: bool = True,
+           after=None) -> int:  # fmt: skip
     """out = alpha * a @ b + beta * x, x given by its id or 0: DONE, or, where arrays not trusted are unusual, DECLINED
-    with nothing done."""
-    if out.strides[1] != out.itemsize and out.strides[0] == out.itemsize:
+    with nothing done. `after`, an epilogue.After, is applied to each tile that is done."""
+    swapped = out.strides[1] != out.itemsize and out.strides[0] == out.itemsize
+    if swapped:
         kind = kind.swapped()
     f, kept = filled(out, x, a, b, beta, alpha, tiles, kind, workers, trusted)
     if f is None:
         return DECLINED
     f[PACK], f[MULTIPLY] = _kernels(tiles.tile(kind))
+    if after is not None:
+        f[AFTER], context = after.words(swapped)
+        f[CONTEXT] = context.buffer_info()[0]
     each = max(1, LAUNCH * f[BLOCKS] // (f[M] * f[N] * f[K]))
     with room(f[NEED]) as f[ROOM]:
         for block in range(0, f[BLOCKS], each):  # Ctrl-C works between launches
