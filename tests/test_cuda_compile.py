@@ -30,6 +30,12 @@ LOOPS = [
     for op in ("add", "add_scaled", "divide", "maximum")
     for dtype, ndim, array in (("float32", 1, True), ("float32", 3, True), ("float64", 2, True), ("float32", 2, False))
 ]
+# One of each kind of number; and functions of math under names of their own.
+OTHERS = [
+    elementwise.kernel(scalar.find(op, np.dtype(dtype)), (dtype,) * 3, (dtype,) * 3, 2, (True, True), False, masked)
+    for op, dtype, masked in (("floor_divide", "int8", False), ("gcd", "uint64", False), ("maximum", "bool", True),
+                              ("add", "float16", True), ("divide", "complex64", False), ("copysign", "float32", False))
+]  # fmt: skip
 FUNCTIONS = [
     elementwise.kernel(function, (dtype,) * 4, 1, (True, True), False)
     for function, dtype in ((transcendental.pow, "float64"), (transcendental.atan2, "float32"))
@@ -106,3 +112,8 @@ def test_launch(monkeypatch):
     assert (config.grid, config.block) == ((7, 1, 1), (SUMS[0].threads, 1, 1))
     assert code == (SUMS[0], (9, 0))
     assert arguments == [1, 2, 3, 4.0]
+
+
+@pytest.mark.parametrize("kernel", OTHERS, ids=str)
+def test_every_kind_of_number_compiles(kernel):
+    assert ".entry" in ptx(kernel, (9, 0))
