@@ -88,8 +88,8 @@ def test_float16_grid(op):
     check(op, *np.meshgrid(np.concatenate([every, some]), some))
 
 
-@pytest.mark.parametrize("op", ["floor_divide", "remainder", "fmod", "pow", "maximum", "fmin", "atan2", "hypot", "copysign",
-                                "nextafter", "logaddexp", "heaviside", "less"])  # fmt: skip
+@pytest.mark.parametrize("op", ["floor_divide", "remainder", "fmod", "pow", "maximum", "fmin", "atan2", "hypot",
+                                "copysign", "nextafter", "logaddexp", "heaviside", "less"])  # fmt: skip
 def test_special_values_of_float64(op):
     values = np.array([*SPECIAL, 5e-324, 1e308, -1e308, 1e-308, 3.3, 9007199254740993.0])
     check(op, *np.meshgrid(values, values))
