@@ -10,8 +10,8 @@ import nbkernels
 from nbkernels.cpu import nest
 
 DTYPES = "float32", "float64"
-# One size for each path of a product: called from Python at once, the small path, the packed five loops.
-PRODUCTS = 4, 100, 600
+# One size for each path of a product: called from Python at once, the small path, the same over threads, five loops.
+PRODUCTS = 4, 100, 200, 600
 # The same for stacks of matrices: tiny ones, and one thread a product.
 STACKS = 4, 100
 
