@@ -160,6 +160,8 @@ class Torch(Cuda):
         name = str(x.dtype).removeprefix("torch.")
         try:
             dtype = self.bfloat16() if name == "bfloat16" else library("numpy").dtype(name)
+            if dtype.isbuiltin == 2 and name != "bfloat16":  # ml_dtypes has a complex32, and torch does not share it
+                raise TypeError
         except (TypeError, ImportError):
             hint = " without ml_dtypes: pip install ml_dtypes" if name == "bfloat16" else ""
             raise TypeError(f"torch.{name} has no NumPy dtype{hint}") from None
