@@ -117,6 +117,12 @@ def test_eight_arguments_numbers_and_given_dtypes():
     assert result.dtype == np.float32
 
 
+def test_thirty_two_dimensions(rng):
+    shape = (2, 1, 1) * 10 + (2, 2)
+    a, b = rng.standard_normal(shape), rng.standard_normal(shape[::-1]).T
+    np.testing.assert_array_equal(nbkernels.fuse(lambda a, b: a - b, a[::-1], b), a[::-1] - b)
+
+
 def test_functions_of_math_are_vectorised():
     x = np.linspace(-3, 3, 1000, dtype=np.float32)
     result = nbkernels.fuse(lambda x: math.exp(x) + np.tanh(x) + math.erf(x) + math.floor(x), x)
