@@ -143,7 +143,7 @@ def binary(op: str, out, self, other, alpha=1, where=None, casting=None, dtype=N
     """out = op(self, other), or op_scaled(self, other, alpha) for an alpha that is not 1, where `where` is not False.
 
     What the CPU warns of, or refuses after a look at the elements, goes unsaid here: x // 0 of integers is 0, and a
-    negative power of theirs is 1, without a word.
+    negative power of theirs is its whole part, without a word.
     """
     for x in (out, self, other):
         if _is_array(x) and not known(x.dtype):

@@ -74,7 +74,9 @@ fmod_faults = remainder_faults
 
 
 def pow(x, y):
-    """x**y modulo 2^bits, by squaring; callers refuse a negative y."""
+    """x**y modulo 2^bits, by squaring; of a negative y, which NumPy and the CPU's kernels refuse, the whole part."""
+    if y < 0:
+        return 1 if x == 1 else 1 - 2 * (y & 1) if x == -1 else 0
     power, square = np.int64(1), np.int64(x)
     while y > 0:
         if y & 1:
