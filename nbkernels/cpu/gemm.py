@@ -23,13 +23,15 @@ from ..problem import GemmProblem
 from . import threads
 from .columns import columns
 from .gemv import gemv
-from .kinds import default_tiles, kind_of
+from .kinds import SIGNLESS, default_tiles, kind_of
 from .packed import packed
 from .small import DECLINED, DONE, LARGE, SERIAL, SERIALLY, SMALL, VECTOR, small_entry
 from .tiles import Tiles, caches, default, illegal
 from .tiles import small as small_tile
 
 NAMES = {np.dtype(name): name for name in SIZE}  # str(dtype) takes 7 us
+OTHERS = {np.dtype(name): name for name in BYTES if name not in (*SIZE, "bfloat16")}
+OTHERS |= {np.dtype(name): name for name in SIGNLESS}
 
 DEEPEST = 512  # k up to which a panel of B fits the small path's 64 KiB of stack
 REAL = {int, float, bool}
@@ -191,6 +193,8 @@ def _fast(x, a, b, beta, alpha, out):
     try:
         dtype = a.dtype
         entry = _entries.get(dtype) or _entry(dtype)
+        if entry is None:
+            return _other(x, a, b, beta, alpha, out)
         if out is None:
             out = empty((len(a), b.shape[1]), dtype)
         elif type(out) is not np.ndarray:
@@ -203,6 +207,22 @@ def _fast(x, a, b, beta, alpha, out):
         return out if status == DONE else None
     except (TypeError, IndexError, OverflowError):  # not a float, not a matrix: the checks will say it properly
         return None
+
+
+def _other(x, a, b, beta, alpha, out):
+    """A product of another dtype: to the packed path at once, which checks for itself."""
+    dtype = a.dtype
+    floats = x and dtype.kind in "biu" and float in (type(beta), type(alpha))
+    if dtype not in OTHERS or alpha == 0 or floats:
+        return None
+    if out is None:
+        out = empty((len(a), b.shape[1]), dtype)
+    elif type(out) is not np.ndarray:
+        return None
+    kind, tiles = _plain(OTHERS[dtype])
+    workers = threads.count() if out.size * a.shape[1] > PARALLEL else 1
+    status = packed(out, x, a, b, wrapped(beta, kind), wrapped(alpha, kind), tiles, kind, workers, trusted=False)
+    return out if status == DONE else None
 
 
 def _large(entry, out, x, a, b, beta, alpha) -> int:
