@@ -233,7 +233,7 @@ class _Emitter:
 
         def line(q, _):
             column = builder.add(head, builder.mul(q, I64(lanes)))
-            self.span(base, steps, column, I64(lanes), room, hints)
+            self.span(base, steps, column, I64(lanes), room, hints if None not in steps else ())
             value = builder.load(buffer)
             value.align = LINE
             pointer = builder.bitcast(self.at(base, steps, 0, column), vector.as_pointer())
