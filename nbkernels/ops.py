@@ -98,6 +98,7 @@ dot = define(
     "dot(Tensor self, Tensor tensor) -> Tensor",
     structured=products.dot,
     dispatch={"CompositeExplicit": "nbkernels.composites:dot"},
+    fast="nbkernels.cpu.vectors:dot_fast",
     gradient="nbkernels.gradients:DOT",
 ).function
 
@@ -105,6 +106,7 @@ vdot = define(
     "vdot(Tensor self, Tensor other) -> Tensor",
     structured=products.vdot,
     dispatch={"CompositeExplicit": "nbkernels.composites:vdot"},
+    fast="nbkernels.cpu.vectors:dot_fast",
     gradient="nbkernels.gradients:VDOT",
 ).function
 

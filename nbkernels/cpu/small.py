@@ -154,7 +154,7 @@ def small_entry(tile):
         if unusual(out, x, a, b, size) or alpha == 0:
             return DECLINED
         m, n, k = shape(a, 0), shape(b, 1), shape(a, 1)
-        if min(m, n) == 1 and m * n * k > LINEAR and limit == SMALL:
+        if min(m, n) == 1 and (m * n * k > LINEAR or k > longest) and limit == SMALL:
             return VECTOR
         if k > longest or m > limit or n > limit or m * n * k > limit:
             return LARGE
