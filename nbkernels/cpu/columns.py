@@ -9,11 +9,12 @@ from __future__ import annotations
 import functools
 
 from ..jit.address import arrive, peek, scratch, take, wait
-from ..jit.cache import compiled
+from ..jit.cache import compiled, jit
 from . import threads
 from .finish import ending
 from .kinds import default_tiles, kind_of
-from .small import DECLINED, DONE, PANEL, SQUARE, a_jobs, column_panel, pack_rows_of_a
+from .pack import pack, pack_rows_a
+from .small import DECLINED, DONE, PANEL, SQUARE, column_panel
 from .tiles import small
 from .words import (
     CSA,
@@ -41,6 +42,26 @@ from .words import (
     room,
 )
 
+STRIP = 16  # steps of k in a job of packing
+
+
+@jit(inline="always")
+def _pack_job(tile, t, a, rsa, csa, m, k, room):
+    """Panel t of A, or of an A whose columns are contiguous the t-th STRIP of steps of all panels."""
+    if rsa == 1:
+        p = t * STRIP
+        pack_rows_a(tile, a + p * csa * tile.itemsize, csa, m, min(STRIP, k - p), room + p * tile.mr * tile.itemsize, k)
+    else:
+        i = t * tile.mr
+        target = room + i * k * tile.itemsize
+        pack(tile, a + i * rsa * tile.itemsize, rsa, csa, min(tile.mr, m - i), k, target, tile.mr)
+
+
+@jit(inline="always")
+def _pack_jobs(tile, rsa, m, k):
+    """How many calls of `_pack_job` pack all of A."""
+    return (k + STRIP - 1) // STRIP if rsa == 1 else (m + tile.mr - 1) // tile.mr
+
 
 @functools.cache
 def _columns(tile) -> int:
@@ -51,11 +72,11 @@ def _columns(tile) -> int:
         panel, square = scratch(PANEL), scratch(SQUARE)
         alpha, beta = peek(tile, f[SCALARS]), peek(tile, f[SCALARS] + size)
         stop = ending(f[CSC], f[X], f[CSX], f[UNIT])
-        job, apanels, first = take(f, NEXT), f[ROOM], a_jobs(tile, f[RSA], m, k)
+        job, apanels, first = take(f, NEXT), f[ROOM], _pack_jobs(tile, f[RSA], m, k)
         if f[CSA] == 1:
             apanels, first = 0, 0
         while job < first:
-            pack_rows_of_a(tile, job, f[A], f[RSA], f[CSA], m, k, apanels)
+            _pack_job(tile, job, f[A], f[RSA], f[CSA], m, k, apanels)
             arrive(f, FINISHED)
             job = take(f, NEXT)
         wait(f, FINISHED, first)

@@ -11,10 +11,10 @@ import sys
 import numpy as np
 
 from ..jit.address import scratch, static
-from ..jit.cache import entry, jit
+from ..jit.cache import entry, helper, jit
 from ..jit.ndarray import WRITEABLE, data, descr, flags, ndim, shape, stride
 from .finish import MEMORY, PARTIAL, ending, finish
-from .pack import pack, pack_rows_a
+from .pack import pack
 from .ukernel import ukernel
 
 DONE, DECLINED, LARGE, VECTOR = 0, 1, 2, 3  # what the entry answers; VECTOR: sound, and better done by gemv.py
@@ -25,7 +25,6 @@ SERIALLY = 1  # the bit of x's id, free in an address, that asks for the limit S
 GIL = getattr(sys, "_is_gil_enabled", lambda: True)()  # without it no room is shared: A is then read in place
 PANEL = 64 << 10  # bytes of stack for a packed panel of B: k <= 512 with nr of 128 bytes
 ROOM = 1 << 20  # bytes that A may be packed in
-STRIP = 16  # steps of k in a job of packing
 SQUARE = 4 << 10  # bytes of stack for one tile of C
 
 
@@ -37,24 +36,6 @@ def _row_tile(tile, t, m, packed):
     if packed:
         return t * tile.mr, min(tile.mr, m - t * tile.mr)
     return t * low + min(t, more), low + (1 if t < more else 0)
-
-
-@jit(inline="always")
-def pack_rows_of_a(tile, t, a, rsa, csa, m, k, room):
-    """Panel t of A, or of an A whose columns are contiguous the t-th STRIP of steps of all panels."""
-    if rsa == 1:
-        p = t * STRIP
-        pack_rows_a(tile, a + p * csa * tile.itemsize, csa, m, min(STRIP, k - p), room + p * tile.mr * tile.itemsize, k)
-    else:
-        i = t * tile.mr
-        target = room + i * k * tile.itemsize
-        pack(tile, a + i * rsa * tile.itemsize, rsa, csa, min(tile.mr, m - i), k, target, tile.mr)
-
-
-@jit(inline="always")
-def a_jobs(tile, rsa, m, k):
-    """How many calls of `pack_rows_of_a` pack all of A."""
-    return (k + STRIP - 1) // STRIP if rsa == 1 else (m + tile.mr - 1) // tile.mr
 
 
 @jit(inline="always")
@@ -89,14 +70,15 @@ def one_block(tile, room, m, n, k, a, rsa, csa, b, rsb, csb, c, rsc, csc, x, rsx
     # Up to five panels of B the detour costs more than it saves.
     if csa == 1 or n <= 5 * tile.nr or (m + tile.mr) * k * tile.itemsize > ROOM:
         room = 0
-    for t in range(a_jobs(tile, rsa, m, k) if room != 0 else 0):
-        pack_rows_of_a(tile, t, a, rsa, csa, m, k, room)
+    for i in range(0, m if room != 0 else 0, tile.mr):
+        target = room + i * k * tile.itemsize
+        pack(tile, a + i * rsa * tile.itemsize, rsa, csa, min(tile.mr, m - i), k, target, tile.mr)
     for j in range(0, n, tile.nr):
         column_panel(tile, stop, panel, square, room, j, m, n, k, a, rsa, csa, b, rsb, csb, c, rsc, csc, x, rsx, csx,
                      alpha, beta)  # fmt: skip
 
 
-@jit(inline="always")
+@helper
 def apart(p, q, size):
     """Whether two arrays' memory is disjoint, by their extents."""
     plo, phi, qlo, qhi = data(p), data(p) + size, data(q), data(q) + size
@@ -109,14 +91,14 @@ def apart(p, q, size):
     return phi <= qlo or qhi <= plo
 
 
-@jit(inline="always")
+@helper
 def distinct(m, rs, n, cs, size):
     """Whether an m x n array's elements provably lie apart: one dimension's step clears all of the other's extent."""
     rs, cs = rs if m > 1 else n * cs, cs if n > 1 else m * rs
     return min(rs, cs) >= size and (rs >= n * cs or cs >= m * rs)
 
 
-@jit(inline="always")
+@helper
 def unusual(out, x, a, b, size):
     """Whether arrays, by their ids, are anything but a product's operands of one dtype, sound and apart from out."""
     if ndim(out) != 2 or ndim(a) != 2 or ndim(b) != 2 or descr(b) != descr(a) or descr(out) != descr(a):

@@ -115,6 +115,11 @@ def jit(function=None, **options):
     return functools.partial(jit, **options) if function is None else numba.njit(function, **(OPTIONS | options))
 
 
+def helper(function):
+    """The same for functions of many lines or many callers: compiled once, where inlining would copy them for each."""
+    return jit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
 def entry(function, signature: str, name: str, **options):
     """Compile `function`, a closure over compile-time records, for one signature, to be called from Python; cached.
 
