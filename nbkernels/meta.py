@@ -70,7 +70,7 @@ def factors(op, dtype, **scalars):
             raise TypeError(f"{op}: {name}={value!r} is a float and the matrices are {dtype}: pass an int")
 
 
-def result_dtype(op, left, right, out_dtype=None, mode=None, conj=""):
+def result_dtype(op, left, right, out_dtype=None, mode=None, conj=None):
     """dtype of a product, given {name: spec} of its two factors and the keywords, or an error that names them."""
     (a, mat1), (b, mat2) = left, right
     if conj and (mat1.dtype.kind != "c" or conj not in ("a", "b", "ab")):
@@ -118,7 +118,7 @@ def expands(op, name, spec, shape):
         raise ValueError(f"{op}: {name} {tuple(spec.shape)} does not expand to {shape}")
 
 
-def addmm(self, mat1, mat2, beta=1, alpha=1, out_dtype=None, mode=None, conj=""):
+def addmm(self, mat1, mat2, beta=1, alpha=1, out_dtype=None, mode=None, conj=None):
     """out = beta * self + alpha * (mat1 @ mat2)
 
     mat1 is (m, k) and mat2 (k, n); self is (m, n) or expands to it. With beta == 0 self is not read, with alpha == 0
@@ -155,7 +155,7 @@ def addmm(self, mat1, mat2, beta=1, alpha=1, out_dtype=None, mode=None, conj="")
     return OutSpec(shape, dtype)
 
 
-def mm(self, mat2, out_dtype=None, mode=None, conj=""):
+def mm(self, mat2, out_dtype=None, mode=None, conj=None):
     """out = self @ mat2
 
     self is (m, k) and mat2 (k, n), of one dtype. Any strides; nothing is copied whole. Dtypes and keywords as addmm.

@@ -14,19 +14,19 @@ define, register, register_fallback = LIBRARY.define, LIBRARY.register, LIBRARY.
 
 addmm, addmm_ = define(
     "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, "
-    "ScalarType? out_dtype=None, str? mode=None, str conj='') -> Tensor",
+    "ScalarType? out_dtype=None, str? mode=None, str? conj=None) -> Tensor",
     structured=meta.addmm,
     dispatch={"CPU": "nbkernels.cpu.gemm:addmm", "CUDA": "nbkernels.cuda.gemm:addmm"},
-    fast="nbkernels.cpu.gemm:addmm_call",
+    fast="nbkernels.cpu.gemm:addmm_fast",
     gradient="nbkernels.gradients:ADDMM",
     meta_only=["out_dtype"],
 ).forms
 
 mm, mm_ = define(
-    "mm(Tensor self, Tensor mat2, *, ScalarType? out_dtype=None, str? mode=None, str conj='') -> Tensor",
+    "mm(Tensor self, Tensor mat2, *, ScalarType? out_dtype=None, str? mode=None, str? conj=None) -> Tensor",
     structured=meta.mm,
     dispatch={"CPU": "nbkernels.cpu.gemm:mm", "CUDA": "nbkernels.cuda.gemm:mm"},
-    fast="nbkernels.cpu.gemm:mm_call",
+    fast="nbkernels.cpu.gemm:mm_fast",
     gradient="nbkernels.gradients:MM",
     meta_only=["out_dtype"],
 ).forms

@@ -482,7 +482,7 @@ def test_exact_arrays_take_the_fast_path(quick):
     x = np.ones(3)
     for _ in range(2):  # the first call finds it, the second has it in the dict
         assert quick.function(x, 2) == "fast"
-        assert quick.entries == {(np.ndarray,): fast}
+        assert quick.entries == {np.ndarray: fast}
     assert quick.in_place(x, 3) == "fast"
     assert [call[1:] for call in calls] == [(2, None), (2, None), (3, x)]
 
@@ -521,7 +521,7 @@ def test_numbers_in_element_wise_fast_paths(library, plus):
     calls.clear()
     x = np.ones(3)
     assert op.function(x, 2) == op.function(x, 2.0) == op.function(x, x) == "fast"
-    assert set(op.entries) == {(np.ndarray, int), (np.ndarray, float), (np.ndarray, np.ndarray)}
+    assert set(op.entries) == {(np.ndarray, int), (np.ndarray, float), np.ndarray}
     calls.clear()
     for other in (True, np.float64(2)):  # a bool is weak in another way, a NumPy scalar is not weak
         op.function(x, other)

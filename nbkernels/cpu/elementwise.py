@@ -221,8 +221,11 @@ def _fast(op: str, scaled=None):
             status = small(row, id(result), id(self), id(other), alpha)
         return result if status == DONE else _planned(op.removesuffix("_scaled"), self, other, alpha, out, result)
 
-    def with_alpha(self, other, alpha, out):
-        if alpha is ONE:
+    def with_alpha(self, other, alpha, out, ndarray=np.ndarray):
+        if alpha is ONE:  # with out= at once, 45 ns sooner
+            plain = type(out) is ndarray is type(self) is type(other)
+            if plain and small(row, id(out), id(self), id(other), 1) == DONE:
+                return out
             return fast(self, other, out)
         return scaled(self, other, out, alpha) if _plain(alpha) else None
 

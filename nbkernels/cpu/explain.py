@@ -25,7 +25,7 @@ def written(out, x) -> bool:
     return isinstance(out, np.ndarray) and isinstance(x, np.ndarray) and same(out, x)
 
 
-def product(out, x, a, b, beta=0, alpha=1, mode=None, conj="") -> dict:
+def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None) -> dict:
     """A matrix product or a batch of them; `x` may be None."""
     *batch, m, n = out.shape
     k, count, size = a.shape[-1], prod(batch), out.dtype.itemsize
@@ -35,7 +35,7 @@ def product(out, x, a, b, beta=0, alpha=1, mode=None, conj="") -> dict:
         return work
     if k == 0 or alpha == 0:
         return work | dict(path="beta * self alone", flops=0 if x is None else count * m * n)
-    kind = kind_of(*(name_of(each.dtype) for each in (a, b, out)), conj, mode)
+    kind = kind_of(*(name_of(each.dtype) for each in (a, b, out)), conj or "", mode)
     path = choose(m, n, k, threads.count(), size) if kind.a in SIZE and not conj and mode is None else "packed"
     whole = {"mat1": a, "mat2": b, "self": x}
     present = {name: each for name, each in whole.items() if each is not None}

@@ -35,6 +35,7 @@ OTHERS |= {np.dtype(name): name for name in SIGNLESS}
 
 DEEPEST = 512  # k up to which a panel of B fits the small path's 64 KiB of stack
 REAL = {int, float, bool}
+ONE = 1
 PARALLEL = 96**3  # below, two launches of 3-10 us cost more than they save
 
 
@@ -144,14 +145,14 @@ def _whole(operand):
     return np.ascontiguousarray(operand)
 
 
-def addmm(out, self, mat1, mat2, beta, alpha, mode=None, conj="") -> None:
+def addmm(out, self, mat1, mat2, beta, alpha, mode=None, conj=None) -> None:
     """out = beta * self + alpha * (mat1 @ mat2)."""
-    gemm(out, self, mat1, mat2, beta, alpha, mode=mode, conj=conj)
+    gemm(out, self, mat1, mat2, beta, alpha, mode=mode, conj=conj or "")
 
 
-def mm(out, self, mat2, mode=None, conj="") -> None:
+def mm(out, self, mat2, mode=None, conj=None) -> None:
     """out = self @ mat2."""
-    gemm(out, None, self, mat2, 0, 1, mode=mode, conj=conj)
+    gemm(out, None, self, mat2, 0, 1, mode=mode, conj=conj or "")
 
 
 _entries = {}  # dtype -> the compiled small entry, once the layout of ndarray is known to be what it reads
@@ -165,31 +166,15 @@ def _entry(dtype):
     return None
 
 
-def addmm_call(self, mat1, mat2, beta, alpha, conj, out):
-    """addmm of small plain arrays in few calls; None, with nothing written, where more care is needed."""
-    if not conj and type(beta) in REAL and type(alpha) in REAL:
-        return _fast(id(self), mat1, mat2, beta, alpha, out)
-    return None
-
-
-def mm_call(self, mat2, conj, out):
-    """mm, likewise."""
-    return _fast(0, self, mat2, 0.0, 1.0, out) if not conj else None
-
-
 def addmm_fast(self, mat1, mat2, beta, alpha, out):
-    """addmm without the keywords that only matrices have."""
-    if type(beta) in REAL and type(alpha) in REAL:
-        return _fast(id(self), mat1, mat2, beta, alpha, out)
+    """addmm of small plain arrays in few calls; None, with nothing written, where more care is needed."""
+    if (beta is ONE and alpha is ONE) or (type(beta) in REAL and type(alpha) in REAL):
+        return mm_fast(mat1, mat2, out, id(self), beta, alpha)
     return None
 
 
-def mm_fast(self, mat2, out):
-    """mm, likewise."""
-    return _fast(0, self, mat2, 0.0, 1.0, out)
-
-
-def _fast(x, a, b, beta, alpha, out):
+def mm_fast(a, b, out, x=0, beta=0.0, alpha=1.0, ndarray=np.ndarray):
+    """mm, likewise; and what addmm adds, x its array's id."""
     try:
         dtype = a.dtype
         entry = _entries.get(dtype) or _entry(dtype)
@@ -197,14 +182,14 @@ def _fast(x, a, b, beta, alpha, out):
             return _other(x, a, b, beta, alpha, out)
         if out is None:
             out = empty((len(a), b.shape[1]), dtype)
-        elif type(out) is not np.ndarray:
+        elif type(out) is not ndarray:
             return None
         status = entry(id(out), x, id(a), id(b), beta, alpha)
+        if status == DONE:
+            return out
         if status == VECTOR:
             return out if gemv(NAMES[dtype], out, x, a, b, float(beta), float(alpha)) else None
-        if status == LARGE:
-            status = _large(entry, out, x, a, b, beta, alpha)
-        return out if status == DONE else None
+        return out if status == LARGE and _large(entry, out, x, a, b, beta, alpha) == DONE else None
     except (TypeError, IndexError, OverflowError):  # not a float, not a matrix: the checks will say it properly
         return None
 

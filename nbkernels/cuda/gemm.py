@@ -186,12 +186,12 @@ def _multiply(c, x, a, b, total, beta, alpha, start, tiles, problem, swap) -> No
            stream=c.stream)  # fmt: skip
 
 
-def addmm(out, self, mat1, mat2, beta, alpha, mode=None, conj="") -> None:
+def addmm(out, self, mat1, mat2, beta, alpha, mode=None, conj=None) -> None:
     """out = beta * self + alpha * (mat1 @ mat2)."""
     gemm(out, self, mat1, mat2, beta, alpha)
 
 
-def mm(out, self, mat2, mode=None, conj="") -> None:
+def mm(out, self, mat2, mode=None, conj=None) -> None:
     """out = self @ mat2."""
     gemm(out, None, self, mat2, 0, 1)
 
