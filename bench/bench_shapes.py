@@ -1,10 +1,12 @@
 """Products of every shape class against NumPy and torch in one run: interleaved medians and ratios to the best peer.
 
-    python bench/bench_shapes.py                        # the table and the geometric mean
+    python bench/bench_shapes.py                        # the table, and geometric means by class
     python bench/bench_shapes.py --json FILE            # and the rows, as bench/report.py reads them
-    python bench/bench_shapes.py --dtypes float32 --classes gemv deep
+    python bench/bench_shapes.py --dtypes float32 --classes gemv deep --threads 1 --json FILE     # a part of them:
+                                                        # it replaces its own rows in FILE and leaves the others
 
 All three compute matmul(a, b, out=out) of the same arrays. A shape is (batch, m, n, k, layout); without a batch, 0.
+A prime size is timed in turn with its round neighbour, too: `neighbour` is its time per multiply-add over that one's.
 """
 
 import argparse
@@ -16,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tabulate import tabulate
 from tqdm import tqdm
 
 import nbkernels
@@ -23,7 +26,10 @@ from nbkernels import compare, info, tune
 from nbkernels.cpu import threads
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT)]
+sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
+
+from peak import workers  # noqa: E402
+from report import geometric_mean, ratio  # noqa: E402
 
 from tests.cases import LAYOUTS, TRANSPOSES  # noqa: E402
 
@@ -32,31 +38,47 @@ with contextlib.suppress(ImportError):
 torch = sys.modules.get("torch")
 
 DTYPES = ("float32", "float64")
+NEIGHBOURS = {31: 32, 61: 64, 127: 128, 251: 256, 509: 512, 1021: 1024}
 SHAPES = {
-    "tiny": [(0, n, n, n, "NN") for n in (2, 4, 7, 8, 13, 16, 32)],
-    "prime": [(0, n, n, n, "NN") for n in (61, 127, 251, 509)],
-    "skinny": [
-        (0, 8, 1024, 256, "NN"), (0, 1024, 8, 256, "NN"), (0, 512, 512, 8, "NN"), (0, 5, 700, 300, "NT"),
-        (0, 700, 5, 300, "NN"), (0, 16, 2048, 512, "NN"), (0, 2048, 16, 512, "NN"), (0, 2000, 2000, 3, "NN"),
+    "tiny": [(0, n, n, n, "NN") for n in (1, 2, 3, 4, 7, 8, 13, 16, 24, 32)]
+    + [(0, 4, 4, 4, "NT"), (0, 8, 8, 8, "TN"), (0, 16, 16, 16, "TT"), (0, 3, 5, 7, "NN"), (0, 2, 32, 4, "NN")],
+    "prime": [(0, n, n, n, "NN") for n in NEIGHBOURS] + [(0, 127, 127, 127, "NT"), (0, 251, 251, 251, "TN")],
+    "skinny_m": [
+        (0, 2, 1000, 1000, "NN"), (0, 8, 1024, 256, "NN"), (0, 5, 700, 300, "NT"), (0, 16, 2048, 512, "NN"),
+        (0, 8, 1024, 1024, "NT"), (0, 32, 1000, 500, "NN"), (0, 13, 997, 499, "NN"),
+    ],
+    "skinny_n": [
+        (0, 1000, 2, 1000, "NN"), (0, 1024, 8, 256, "NN"), (0, 700, 5, 300, "NN"), (0, 2048, 16, 512, "NN"),
+        (0, 1024, 8, 1024, "TN"), (0, 1000, 32, 500, "NT"), (0, 997, 13, 499, "NN"),
+    ],
+    "skinny_k": [
+        (0, 512, 512, 8, "NN"), (0, 512, 512, 8, "TN"), (0, 2000, 2000, 3, "NN"), (0, 1000, 1000, 16, "NT"),
+        (0, 997, 499, 13, "NN"), (0, 256, 256, 2, "NN"),
     ],
     "gemv": [
         (0, 1, 256, 256, "NN"), (0, 1, 256, 256, "NT"), (0, 256, 1, 256, "NN"), (0, 256, 1, 256, "TN"),
         (0, 1, 1000, 1000, "NN"), (0, 1, 1000, 1000, "NT"), (0, 1000, 1, 1000, "NN"), (0, 1000, 1, 1000, "TN"),
-        (0, 1, 3000, 3000, "NT"), (0, 3000, 1, 3000, "NN"),
+        (0, 1, 3000, 3000, "NN"), (0, 1, 3000, 3000, "NT"), (0, 3000, 1, 3000, "NN"), (0, 3000, 1, 3000, "TN"),
+        (0, 1, 10_000, 64, "NN"), (0, 10_000, 1, 64, "NN"), (0, 1, 64, 10_000, "NN"), (0, 64, 1, 10_000, "NN"),
+        (0, 1, 32, 32, "NN"), (0, 32, 1, 32, "NN"),
     ],
-    "dot": [(0, 1, 1, k, "NN") for k in (1000, 30_000, 1_000_000)],
-    "outer": [(0, n, n, 1, "NN") for n in (50, 256, 1000)],
-    "deep": [(0, 4, 4, 10_000, "NN"), (0, 16, 16, 20_000, "NT"), (0, 32, 32, 50_000, "TN"), (0, 3, 40, 30_000, "NN")],
+    "dot": [(0, 1, 1, k, "NN") for k in (16, 1000, 30_000, 1_000_000)],
+    "outer": [(0, n, n, 1, "NN") for n in (8, 50, 256, 1000)],
+    "deep": [
+        (0, 4, 4, 10_000, "NN"), (0, 16, 16, 20_000, "NT"), (0, 32, 32, 50_000, "TN"), (0, 3, 40, 30_000, "NN"),
+        (0, 64, 64, 10_000, "NN"), (0, 100, 100, 5000, "TN"), (0, 8, 8, 1000, "NN"),
+    ],
     "batched": [
-        (10_000, 4, 4, 4, "NN"), (10_000, 8, 8, 8, "NN"), (10_000, 16, 16, 16, "NN"), (10_000, 4, 4, 4, "NT"),
-        (100, 16, 16, 16, "NN"), (64, 64, 64, 64, "NN"), (64, 64, 64, 64, "NT"), (8, 256, 256, 256, "NN"),
-        (200, 1, 64, 64, "NN"),
+        (10_000, 2, 2, 2, "NN"), (10_000, 4, 4, 4, "NN"), (10_000, 8, 8, 8, "NN"), (10_000, 16, 16, 16, "NN"),
+        (10_000, 4, 4, 4, "NT"), (10_000, 8, 8, 8, "TN"), (10_000, 3, 3, 3, "NN"), (100, 16, 16, 16, "NN"),
+        (1000, 32, 32, 32, "NN"), (64, 64, 64, 64, "NN"), (64, 64, 64, 64, "NT"), (8, 256, 256, 256, "NN"),
+        (32, 100, 10, 100, "NN"), (200, 1, 64, 64, "NN"), (4, 512, 512, 64, "NT"),
     ],
 }  # fmt: skip
 
 
-def calls(shape, dtype):
-    """{library: the call}."""
+def arrays(shape, dtype):
+    """a, b and out of a shape."""
     batch, m, n, k, layout = shape
     rng, lead = np.random.default_rng(0), (batch,) if batch else ()
 
@@ -65,55 +87,99 @@ def calls(shape, dtype):
         return x if LAYOUTS[name] is LAYOUTS["C"] else np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2)
 
     first, second = TRANSPOSES[layout]
-    a, b, out = matrix(m, k, first), matrix(k, n, second), np.empty((*lead, m, n), dtype)
+    return matrix(m, k, first), matrix(k, n, second), np.empty((*lead, m, n), dtype)
+
+
+def calls(shape, dtype):
+    """{library: the call}."""
+    a, b, out = arrays(shape, dtype)
     result = {
         "nbkernels": lambda: nbkernels.matmul(a, b, out=out),
         "NumPy": lambda: np.matmul(a, b, out=out),
     }
     if torch:
-        torch.set_num_threads(threads.count())
         ta, tb, tout = map(torch.from_numpy, (a, b, out))
         result["torch"] = lambda: torch.matmul(ta, tb, out=tout)
     return result
 
 
-def measure(name, shape, dtype, seconds):
+def measure(name, shape, dtype, count, seconds):
     """One row of the table."""
-    times = tune.medians(calls(shape, dtype), seconds=seconds, rounds=7)
-    ours, (batch, *sizes, layout) = times.pop("nbkernels"), shape
-    flops = 2 * math.prod(sizes) * max(1, batch)
-    return {
-        "bench": name, "shape": [*([batch] if batch else []), *sizes], "dtype": dtype, "threads": threads.count(),
+    (batch, m, n, k, layout), every = shape, calls(shape, dtype)
+    if name == "prime":
+        a, b, out = arrays((0, *[NEIGHBOURS[m]] * 3, layout), dtype)
+        every["neighbour"] = lambda: nbkernels.matmul(a, b, out=out)
+    with workers(count):
+        times = tune.medians(every, seconds=seconds, rounds=7)
+    ours, flops = times.pop("nbkernels"), 2 * m * n * k * max(1, batch)
+    row = {
+        "bench": name, "shape": [*([batch] if batch else []), m, n, k], "dtype": dtype, "threads": count,
         "layout": layout, "ours_s": ours, "peers": times, "gflops": flops / ours / 1e9, "peak_share": None,
     }  # fmt: skip
+    if name == "prime":
+        row["neighbour"] = ours / times.pop("neighbour") * (NEIGHBOURS[m] / m) ** 3
+    return row
 
 
-def cases(dtypes=DTYPES, classes=tuple(SHAPES)):
-    return [(name, shape, dtype) for dtype in dtypes for name in classes for shape in SHAPES[name]]
+def cases(dtypes=DTYPES, classes=tuple(SHAPES), counts=(1,)):
+    return [
+        (name, shape, dtype, count)
+        for count in counts for dtype in dtypes for name in classes for shape in SHAPES[name]
+    ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "shape", "dtype"), [case for case in cases() if math.prod(case[1][1:4]) < 10**6])
-def test_shapes(benchmark, name, shape, dtype):
+@pytest.mark.parametrize(("name", "shape", "dtype", "count"), [c for c in cases() if math.prod(c[1][1:4]) < 10**6])
+def test_shapes(benchmark, name, shape, dtype, count):
     every = calls(shape, dtype)
     expected = every["NumPy"]().copy()
     np.testing.assert_allclose(every["nbkernels"](), expected, rtol=1e-3, atol=1e-2)
     benchmark(every["nbkernels"])
 
 
+def identity(row):
+    return row["bench"], tuple(row["shape"]), row["dtype"], row["threads"], row["layout"]
+
+
+def merged(old, new):
+    """The old rows with the new ones in their places, and those that no shape asks for any more left out."""
+    found = {identity(row): row for row in (*old, *new)}
+    every = cases(counts=sorted({row["threads"] for row in found.values()}))
+    order = [(name, (*[s[0]] * (s[0] > 0), *s[1:4]), dtype, count, s[4]) for name, s, dtype, count in every]
+    return [found[key] for key in order if key in found]
+
+
+def summary(rows):
+    """Geometric mean and worst ratio to the best peer: by class, and of all."""
+    lines = []
+    for name in [*dict.fromkeys(row["bench"] for row in rows), "all"]:
+        group = [row for row in rows if name in (row["bench"], "all")]
+        worst = min(group, key=ratio)
+        where = f"{'x'.join(map(str, worst['shape']))} {worst['layout']} {worst['dtype']}, {worst['threads']} threads"
+        mean = geometric_mean(map(ratio, group))
+        lines.append([name, len(group), f"{mean:.2f}x", f"{ratio(worst):.2f}x", where])
+    return tabulate(lines, headers=["class", "shapes", "geometric mean", "worst", "where"], disable_numparse=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", type=Path, help="write the rows there")
+    parser.add_argument("--json", type=Path, help="put the rows there")
     parser.add_argument("--dtypes", nargs="+", choices=DTYPES, default=DTYPES)
     parser.add_argument("--classes", nargs="+", choices=SHAPES, default=tuple(SHAPES))
+    parser.add_argument("--threads", type=int, nargs="+", default=sorted({1, threads.count()}))
     parser.add_argument("--seconds", type=float, default=0.3, help="time for each row (%(default)s)")
     args = parser.parse_args()
-    rows = [measure(*case, args.seconds) for case in tqdm(cases(args.dtypes, args.classes), unit="row")]
+    rows = []
+    for case in tqdm(cases(args.dtypes, args.classes, args.threads), unit="row"):
+        rows.append(measure(*case, args.seconds))
+        if args.json:  # after each row: a run may be cut short
+            old = json.loads(args.json.read_text(encoding="utf-8"))["rows"] if args.json.exists() else []
+            args.json.write_text(json.dumps({"meta": info.meta(), "rows": merged(old, rows)}, indent=1) + "\n")
     print(compare.table(rows))
-    best = [min(row["peers"].values()) / row["ours_s"] for row in rows]
-    mean = math.exp(sum(map(math.log, best)) / len(best))
-    print(f"{len(rows)} shapes against the best peer: geometric mean {mean:.2f}x, worst {min(best):.2f}x")
-    if args.json:
-        args.json.write_text(json.dumps({"meta": info.meta(), "rows": rows}, indent=1) + "\n")
+    for row in rows:
+        if "neighbour" in row:
+            n, which = row["shape"][0], f"{row['dtype']}, {row['threads']} threads"
+            print(f"n = {n}, {which}: {row['neighbour']:.2f} times the time per multiply-add of {NEIGHBOURS[n]}")
+    print(summary(rows))
 
 
 if __name__ == "__main__":

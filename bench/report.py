@@ -1,4 +1,4 @@
-"""README's table of measured ratios, from the committed results: python bench/report.py [--check].
+"""The tables of measured ratios in README and docs/, from the committed results: python bench/report.py [--check].
 
 A result file, bench/results/NAME.json, is one run on one machine:
 
@@ -7,22 +7,24 @@ A result file, bench/results/NAME.json, is one run on one machine:
                "ours_s": median seconds, "peers": {"NumPy": median seconds, ...},
                "gflops": 2mnk / ours_s / 1e9 or null, "peak_share": share of the measured FMA peak or null}]}
 
-`nbkernels.info.meta()` gives the meta; `python bench/bench_addmm.py --json FILE` writes such a file. README says where
-the rows of one bench go, as a table that this script rewrites:
+`nbkernels.info.meta()` gives the meta; `python bench/bench_addmm.py --json FILE` writes such a file. A document says
+where the rows of one bench go, or one line for each bench of a file, as a table that this script rewrites:
 
-    <!-- table NAME BENCH -->
-    <!-- end -->
+    <!-- table NAME BENCH -->           <!-- table NAME -->
+    <!-- end -->                        <!-- end -->
 
---check writes nothing and fails where README and results are out of step.
+--check writes nothing and fails where documents and results are out of step.
 """
 
 import json
+import math
 import re
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-MARKERS = re.compile(r"(<!-- table (?P<name>[\w-]+) (?P<bench>\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+MARKERS = re.compile(r"(<!-- table (?P<name>[\w-]+)(?: (?P<bench>\w+))? -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def size(row):
@@ -44,25 +46,72 @@ def cell(rows, peers):
     return " / ".join(f"{ratio:.2f}" for ratio in ratios) + (f" ({min(shares):.0%})" if shares else "")
 
 
+def ratio(row):
+    """The best peer's time over ours."""
+    return min(row["peers"].values()) / row["ours_s"]
+
+
+def geometric_mean(values):
+    """
+    >>> geometric_mean([1, 4])
+    2.0
+    """
+    logs = [math.log(value) for value in values]
+    return math.exp(sum(logs) / len(logs))
+
+
+def columns_of(rows):
+    """(dtype, threads) of the columns, and what stands above them."""
+    columns = sorted({(row["dtype"], row["threads"]) for row in rows})
+    return columns, [f"{dtype}, {threads} thread{'s' * (threads > 1)}" for dtype, threads in columns]
+
+
+def classes(results):
+    """Benches down, dtypes and threads across; in a cell the best peer's time / ours: geometric mean, and the worst."""
+    columns, heads = columns_of(results["rows"])
+    lines = [["", *heads], ["---", *["---:"] * len(heads)]]
+    for bench in [*dict.fromkeys(row["bench"] for row in results["rows"]), "all"]:
+        line = [bench.replace("_", " ")]
+        for column in columns:
+            rows = [r for r in results["rows"] if bench in (r["bench"], "all") and (r["dtype"], r["threads"]) == column]
+            found = list(map(ratio, rows))
+            line.append(f"{geometric_mean(found):.2f} ({min(found):.2f}) of {len(found)}" if found else "")
+        lines.append(line)
+    found = list(map(ratio, results["rows"]))
+    return markdown_table(lines) + (
+        f"\n\nTime of the best of {', '.join(peers_of(results['rows']))} over ours, geometric "
+        f"mean (worst) of as many shapes; of all {len(found)} rows {geometric_mean(found):.2f}, "
+        f"{sum(value >= 1 for value in found)} of them at least 1: interleaved medians of {machine(results['meta'])}.\n"
+    )
+
+
+def peers_of(rows):
+    """The peers that every row has."""
+    every = dict.fromkeys(peer for row in rows for peer in row["peers"])
+    return [peer for peer in every if all(peer in row["peers"] for row in rows)]
+
+
+def markdown_table(lines):
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def machine(meta):
+    versions = ", ".join(f"{package} {version}" for package, version in meta["versions"].items())
+    return f"{meta['date']} on {meta['cpu']}, {meta['cores']} cores, {versions}"
+
+
 def markdown(results, bench):
     """Sizes down, dtypes and threads across; in a cell peers' time / ours and the share of peak, worst layout."""
     rows = [row for row in results["rows"] if row["bench"] == bench]
-    peers = [
-        peer for peer in dict.fromkeys(p for row in rows for p in row["peers"]) if all(peer in r["peers"] for r in rows)
-    ]
-    columns = sorted({(row["dtype"], row["threads"]) for row in rows})
-    lines = [[bench, *(f"{dtype}, {threads} thread{'s' * (threads > 1)}" for dtype, threads in columns)]]
-    lines.append(["---:"] * len(lines[0]))
+    peers, (columns, heads) = peers_of(rows), columns_of(rows)
+    lines = [[bench, *heads], ["---:"] * (len(heads) + 1)]
     for name in dict.fromkeys(map(size, rows)):
         groups = [[r for r in rows if size(r) == name and (r["dtype"], r["threads"]) == column] for column in columns]
         lines.append([name, *(cell(group, peers) for group in groups)])
-    table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-    meta, layouts = results["meta"], list(dict.fromkeys(row["layout"] for row in rows))
-    versions = ", ".join(f"{package} {version}" for package, version in meta["versions"].items())
-    machine = f"{meta['cpu']}, {meta['cores']} cores, {versions}"
-    return (
-        f"{table}\n\nTime of {' / '.join(peers)} over ours (share of the FMA peak), in the worst of the layouts "
-        f"{', '.join(layouts)}: interleaved medians of {meta['date']} on {machine}.\n"
+    layouts = list(dict.fromkeys(row["layout"] for row in rows))
+    return markdown_table(lines) + (
+        f"\n\nTime of {' / '.join(peers)} over ours (share of the FMA peak), in the worst of the layouts "
+        f"{', '.join(layouts)}: interleaved medians of {machine(results['meta'])}.\n"
     )
 
 
@@ -71,24 +120,26 @@ def rewrite(text, directory):
 
     def table(match):
         results = json.loads((directory / f"{match['name']}.json").read_text(encoding="utf-8"))
-        return match[1] + markdown(results, match["bench"]) + match[4]
+        return match[1] + (markdown(results, match["bench"]) if match["bench"] else classes(results)) + match[4]
 
     return MARKERS.sub(table, text)
 
 
 def main(arguments):
-    readme = ROOT / "README.md"
-    old = readme.read_text(encoding="utf-8")
-    new = rewrite(old, ROOT / "bench" / "results")
-    if arguments == ["--check"]:
-        if new != old:
-            print("README's tables are not what bench/results says: run python bench/report.py", file=sys.stderr)
-        return int(new != old)
-    if arguments:
+    if arguments not in ([], ["--check"]):
         print(__doc__.splitlines()[0], file=sys.stderr)
         return 2
-    readme.write_text(new, encoding="utf-8")
-    return 0
+    stale = []
+    for document in DOCUMENTS:
+        old = document.read_text(encoding="utf-8")
+        new = rewrite(old, ROOT / "bench" / "results")
+        if new != old:
+            stale.append(document.name)
+            if not arguments:
+                document.write_text(new, encoding="utf-8")
+    if arguments and stale:
+        print(f"{', '.join(stale)}: not what bench/results says: run python bench/report.py", file=sys.stderr)
+    return int(bool(arguments and stale))
 
 
 if __name__ == "__main__":
