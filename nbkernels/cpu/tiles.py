@@ -101,8 +101,8 @@ def small(dtype: str) -> Tile:
     return Tile(dtype, 12 if vector_registers() == 32 else 6, 2, width_bits() // (8 * SIZE[dtype]))
 
 
-def sized(mr: int, nr: int, size: int, l1: int, l2: int) -> Tiles:
-    """Block sizes for a register tile and caches, in bytes.
+def sized(mr: int, nr: int, size: int, l1: int, l2: int, kc: int = 0) -> Tiles:
+    """Block sizes for a register tile and caches, in bytes; kc too where it is not given.
 
     >>> print(sized(8, 48, 4, 48 << 10, 2 << 20))
     8x48 kc=272 nb=960 mc=4096 nc=3840
@@ -111,8 +111,8 @@ def sized(mr: int, nr: int, size: int, l1: int, l2: int) -> Tiles:
     # with 48 KiB at n = 1024, 8x3: f32 kc = 192, 256, 320, 384, 512 gave 173, 174, 175, 170, 162 GFLOP/s, f64 kc = 128,
     # 192, 256, 384 gave 88, 89, 88, 83. Below 192 the reloads of C show: where L1 is too small for both panels B comes
     # from L2 and A's fills half of L1 (32 KiB, Zen 4, n = 1024: f32 kc = 192, 256, 512 gave 81, 82, 88 % of the peak).
-    kc = l1 * 5 // 4 // ((mr + nr) * size)
-    kc = min(512, kc if kc >= 192 else l1 // 2 // (mr * size)) // 8 * 8
+    fits = l1 * 5 // 4 // ((mr + nr) * size)
+    kc = kc or min(512, fits if fits >= 192 else l1 // 2 // (mr * size)) // 8 * 8
     nb = max(nr, l2 // 2 // (kc * size) // nr * nr)
     nc = max(nb, 4096 // nb * nb)
     return Tiles(mr, nr, kc, nb, 4096 // mr * mr, nc)
