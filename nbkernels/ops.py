@@ -106,7 +106,7 @@ vdot = define(
     "vdot(Tensor self, Tensor other) -> Tensor",
     structured=products.vdot,
     dispatch={"CompositeExplicit": "nbkernels.composites:vdot"},
-    fast="nbkernels.cpu.vectors:dot_fast",
+    fast="nbkernels.cpu.vectors:vdot_fast",
     gradient="nbkernels.gradients:VDOT",
 ).function
 

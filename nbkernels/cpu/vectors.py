@@ -40,6 +40,10 @@ def dot_fast(self, tensor, out):
     return into[()] if out is None else out
 
 
+def vdot_fast(self, other, out):
+    return None if self.dtype.kind == "c" else dot_fast(self, other, out)
+
+
 def matmul_fast(input, other, out):
     """The usual dimensions; batches that must be broadcast are declined."""
     if input.ndim == 2 == other.ndim:
