@@ -3,6 +3,7 @@
 import itertools
 import warnings
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 import nbkernels
 from nbkernels import dtypes
-from nbkernels.cpu import elementwise, nest
+from nbkernels.cpu import elementwise, nest, quick
 from nbkernels.strides import output_strides, plan
 
 OPS = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
@@ -386,6 +387,33 @@ def test_fast_declines_what_it_must_not_decide():
     assert elementwise.add_fast(a, a, True, None) is None
     assert elementwise.add_fast(a, a, 1 << 60, None) is None
     assert elementwise.add_fast(a, a, 1j, None) is None
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_fast_shares_large_calls(workers, rng):
+    """One call of compiled code, over threads: every layout that it serves, by rows and by columns, in place."""
+    available = numba.get_num_threads()
+    numba.set_num_threads(min(workers, available))
+    try:
+        n = quick.SHARED // 4
+        tall, flat, turned = (rng.standard_normal(s).astype("f4") for s in ((n // 8 + 1, 8), (3, n), (512, n // 256)))
+        for x, y in (
+            (flat[0], flat[1]),
+            (tall, tall[0]),
+            (flat, flat[:, :1]),
+            (turned, turned[::-1]),
+            (flat, flat[:1]),
+        ):
+            same(fast("multiply", x, y), x * y)
+            out = x.copy()
+            assert fast("multiply", out, y, out) is out
+            same(out, x * y)
+        line = rng.standard_normal(n + 64).astype("f4")
+        expected = line[:n] + line[64:]
+        nbkernels.add(line[:n], line[64:], out=line[64:])  # overlaps: not for the small entry
+        same(line[64:], expected)
+    finally:
+        numba.set_num_threads(available)
 
 
 def test_fast_with_alpha(rng):

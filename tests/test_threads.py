@@ -44,12 +44,14 @@ def test_set_num_threads_is_honoured():
 
 def test_python_threads_at_once(rng):
     a, b, expected = product(rng)
-    wrong = []
+    line, wrong = rng.standard_normal(200_000), []  # of a size that compiled code launches by itself
 
     def work():
         for _ in range(10):
             if not np.array_equal(nbkernels.mm(a, b), expected):
                 wrong.append(1)
+            if not np.array_equal(nbkernels.add(line, line), line + line):
+                wrong.append(2)
 
     workers = [threading.Thread(target=work) for _ in range(4)]
     for worker in workers:

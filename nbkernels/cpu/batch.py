@@ -13,9 +13,8 @@ from array import array
 import numpy as np
 from numpy import empty
 
-from ..jit.address import peek, poke, scratch, take
+from ..jit.address import peek, poke, scratch, set_word, take, word
 from ..jit.cache import compiled, entry, jit
-from ..jit.loops import set_word, word
 from ..jit.ndarray import WRITEABLE, data, descr, flags, layout_is_known, ndim, shape, stride
 from . import threads
 from .gemm import DEEPEST, NAMES, PARALLEL, REAL, clash, gemm, same, small_tile

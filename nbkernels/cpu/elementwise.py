@@ -15,8 +15,8 @@ from .. import scalar
 from ..dtypes import COMPARISONS, HALVES, kind, known, resolve, settled
 from ..jit.loops import Loop, address
 from ..strides import broadcast_shapes, distinct, output_strides, plan
-from . import nest
-from .quick import DONE, SMALL, UNKNOWN, small_entry
+from . import nest, threads
+from .quick import DONE, LARGE, SHARED, UNKNOWN, allow, small_entry
 
 NO_SCALARS = np.empty(0)
 # Operations that take 0.5 to 3 ns an element where an addition in L2 takes 0.1: sizes at which calls go another way are
@@ -59,6 +59,7 @@ def loop(
             streamed,
             masked,
             scalar.find(f"{op}_faults", inputs[0]) if checked else None,
+            name not in COSTLY,
         )
     )
 
@@ -152,7 +153,8 @@ def apart(out, x):
 
 
 class Table:
-    """An operation's compiled loops by the addresses of three dtype objects: rows of eight int64 for the small entry.
+    """An operation's compiled loops by the addresses of three dtype objects: rows of eight int64 for the small entry,
+    below one of how to launch.
 
     Only results of the computing dtype are here, so a row that matches a fresh result has found the right dtype for it.
     Of the scaled operations only those on floats are.
@@ -163,6 +165,7 @@ class Table:
     def __init__(self, op: str):
         self.op = op
         self.rows = np.zeros((self.ROWS, 8), np.int64)  # the last stays zero: the end
+        self.rows[0, 0] = threads.WORDS
         self.dtypes = []  # keeps the dtype objects, hence their addresses, alive
         self.address = self.rows.ctypes.data
 
@@ -174,15 +177,16 @@ class Table:
         except TypeError:
             return False
         scaled, checked = self.op != name, name == "pow" or scalar.find(f"{name}_faults", work) is not None
-        if result != out or len(self.dtypes) == self.ROWS - 1 or (checked and work.kind in "iu"):
+        if result != out or len(self.dtypes) == self.ROWS - 2 or (checked and work.kind in "iu"):
             return False
         if not all(map(known, dtypes)) or (scaled and out.name not in ("float32", "float64")):
             return False
         loops = loop(self.op, first, second, out)
-        most = SMALL >> COSTS_MORE if name in COSTLY else SMALL
-        row = (*map(id, dtypes), *(d.itemsize for d in dtypes), loops, most << 8 | (out.itemsize if scaled else 0))
-        self.rows[len(self.dtypes)] = row
+        sizes = tuple(d.itemsize for d in dtypes)
+        most = SHARED // max(sizes) >> (COSTS_MORE if name in COSTLY else 0)
+        row = (*map(id, dtypes), *sizes, loops, most << 8 | (out.itemsize if scaled else 0))
         self.dtypes.append(dtypes)
+        self.rows[len(self.dtypes)] = row
         return True
 
 
@@ -192,7 +196,7 @@ def _fast(op: str, scaled=None):
     Of one that takes alpha, `scaled` is the fast form for an alpha other than 1.
     """
     table = Table(op)
-    row = table.address
+    rows = table.address
     empty = functools.partial(np.empty_like, dtype=bool) if op in COMPARISONS else np.empty_like
 
     def small(*args):  # until the first call, so that importing this module compiles nothing
@@ -211,20 +215,22 @@ def _fast(op: str, scaled=None):
             result = out
         else:
             return None
-        status = small(row, id(result), id(self), id(other), alpha)
+        status = small(rows, result, self, other, alpha)
         if status == DONE:
             return result
         if out is None and self.ndim < other.ndim:
             result = empty_like(other)
-            status = small(row, id(result), id(self), id(other), alpha)
+            status = small(rows, result, self, other, alpha)
         if status == UNKNOWN and table.add(result.dtype, self.dtype, other.dtype):
-            status = small(row, id(result), id(self), id(other), alpha)
+            status = small(rows, result, self, other, alpha)
+        if status == LARGE and allow(table.rows[0]):
+            status = small(rows, result, self, other, alpha)
         return result if status == DONE else _planned(op.removesuffix("_scaled"), self, other, alpha, out, result)
 
     def with_alpha(self, other, alpha, out, ndarray=np.ndarray):
         if alpha is ONE:  # with out= at once, 45 ns sooner
             plain = type(out) is ndarray is type(self) is type(other)
-            if plain and small(row, id(out), id(self), id(other), 1) == DONE:
+            if plain and small(rows, out, self, other, 1.0) == DONE:
                 return out
             return fast(self, other, out)
         return scaled(self, other, out, alpha) if _plain(alpha) else None

@@ -11,10 +11,10 @@ from array import array
 
 import numpy as np
 
-from ..jit.address import scratch
+from ..jit.address import scratch, set_word, word
 from ..jit.adopt import adopt
 from ..jit.cache import compiled
-from ..jit.loops import call_loop, set_word, word
+from ..jit.loops import call_loop
 from . import fused
 from .gemm import clash, gemm
 

@@ -17,9 +17,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from ..jit.address import fma, peek, poke
+from ..jit.address import fma, peek, poke, set_word, word
 from ..jit.cache import compiled, entry, jit
-from ..jit.loops import set_word, word
 from ..jit.ndarray import data, descr, ndim, shape, stride
 from ..jit.vector import ELEMENT, I64, VOID, Lanes, loop
 from . import threads

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..jit.address import call
+from ..jit.address import call, set_word, word
 from ..jit.cache import compiled, entry
-from ..jit.loops import LINE, call_loop, set_word, word
+from ..jit.loops import LINE, call_loop
 from ..jit.ndarray import data, ndim, shape, stride
 from ..jit.turn import MOVED, TILE, call_turn, turner
 from ..strides import StridedPlan
@@ -27,8 +27,8 @@ from .small import apart
 
 LOOP, SCALARS, OPERANDS, NDIM, TASKS, SPLIT, HIGH, WIDE, ROOM, HEADER = range(0, 80, 8)
 
-# Elements below which waking a second thread gains nothing worth its wait: 60 us of f32 add alone, 40 by two threads.
-PARALLEL = 1 << 18
+# Elements from which on threads share the work: 10 us of an addition where nothing is contiguous, a launch takes 2.
+PARALLEL = 1 << 16
 # Bytes of an output from which on streaming stores win over reading each line before it is overwritten: a + b of f32 on
 # two threads, 16 MB of output 46 against 45 GB/s, 32 MB 44 against 37, 64 MB 54 against 34 (2026-11, Sapphire Rapids).
 STREAMED = 1 << 25

@@ -5,8 +5,9 @@ import functools
 import numpy as np
 
 from ..dtypes import HALVES
+from ..jit.address import word
 from ..jit.cache import compiled, jit
-from ..jit.loops import LINE, call_binary, word
+from ..jit.loops import LINE, call_binary
 from ..jit.turn import MOVED, TILE, call_turn, turner
 from ..strides import reduce_plan
 from . import threads

@@ -14,8 +14,9 @@ import functools
 import numpy as np
 
 from ..dtypes import resolve
+from ..jit.address import word
 from ..jit.cache import entry
-from ..jit.loops import call_binary, word
+from ..jit.loops import call_binary
 from ..strides import plan
 from .elementwise import apart, loop
 

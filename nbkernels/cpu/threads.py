@@ -11,23 +11,31 @@ not depend on it.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import os
 import threading
 
 import numba
+import numpy as np
 from numba import prange
+from numba.np.ufunc import parallel as pool
 
-from ..jit.address import call
-from ..jit.cache import entry
+from ..jit.address import call, set_word, word
+from ..jit.cache import entry, native
 
-_launching = threading.Lock()
+# What launches go by, also those that compiled code makes by itself while it holds the GIL: whether one is under way,
+# whether compiled code may make one, the addresses of the runner and of a C function that counts threads.
+BUSY, OPEN, RUNNER, COUNT = range(0, 32, 8)
+_words = np.zeros(4, np.int64)
+WORDS = _words.ctypes.data
 _forked = False
 
 
 def _after_fork() -> None:
-    global _forked, _launching
-    _forked, _launching = True, threading.Lock()
+    global _forked
+    _forked = True
+    _words[:] = 0
 
 
 if hasattr(os, "register_at_fork"):
@@ -37,10 +45,8 @@ if hasattr(os, "register_at_fork"):
 @functools.cache
 def layer() -> str:
     """Numba's threading layer, started if it has not been: tbb, omp, workqueue, or none."""
-    from numba.np.ufunc.parallel import _launch_threads
-
     try:
-        _launch_threads()
+        pool._launch_threads()
         return numba.threading_layer()
     except ValueError:  # no layer could be loaded
         return "none"
@@ -58,26 +64,50 @@ def _safe() -> bool:
 
 def count() -> int:
     """Threads that the next launch would use: numba.get_num_threads(), or 1 where parallel work is not safe."""
-    return numba.get_num_threads() if _safe() else 1
+    return pool._get_num_threads() if _safe() else 1  # Numba's own takes 0.6 us to see that its threads are there
 
 
-@functools.cache
-def _runner(parallel: bool):
+def _run(parallel: bool):
     loop = prange if parallel else range
 
     def run(address, context, tasks):
         for task in loop(tasks):
             call(address, context, task)
 
-    return entry(run, "void(int64, int64, int64)", "parallel" if parallel else "serial", nogil=True, parallel=parallel)
+    return run, "void(int64, int64, int64)", "parallel" if parallel else "serial"
+
+
+@functools.cache
+def _runner(parallel: bool):
+    return entry(*_run(parallel), nogil=True, parallel=parallel)
+
+
+@functools.cache
+def _taker():
+    def take(words):
+        taken = word(words + BUSY)
+        set_word(words + BUSY, 1)
+        return taken == 0
+
+    return entry(take, "boolean(int64)", "take")
+
+
+def open_up() -> bool:
+    """Let compiled code launch by WORDS; False where only `launch` may."""
+    if not _words[OPEN // 8]:
+        if not _safe() or layer() == "workqueue":
+            return False
+        counter = ctypes.cast(pool._get_num_threads, ctypes.c_void_p).value
+        _words[OPEN // 8 :] = 1, native(*_run(True), nogil=True, parallel=True), counter
+    return True
 
 
 def launch(address: int, context: int, tasks: int) -> None:
     """Call the kernel at `address` with `context` for every task in range(tasks), in parallel where that is safe."""
-    if tasks > 1 and count() > 1 and _launching.acquire(blocking=False):
+    if tasks > 1 and count() > 1 and _taker()(WORDS):
         try:
             _runner(True)(address, context, tasks)
         finally:
-            _launching.release()
+            _words[BUSY // 8] = 0
     else:
         _runner(False)(address, context, tasks)

@@ -83,6 +83,27 @@ def static(typing, size):
 
 
 @intrinsic
+def word(typing, address):
+    """The int64 at `address`."""
+
+    def emit(context, builder, signature, args):
+        return builder.load(builder.inttoptr(args[0], I64.as_pointer()))
+
+    return types.int64(types.int64), emit
+
+
+@intrinsic
+def set_word(typing, address, value):
+    """Store a number at `address`, in its own type."""
+
+    def emit(context, builder, signature, args):
+        builder.store(args[1], builder.inttoptr(args[0], args[1].type.as_pointer()))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, value), emit
+
+
+@intrinsic
 def pointer(typing, address):
     """The int64 words at `address`."""
 
@@ -151,6 +172,45 @@ def call(typing, address, context_pointer, task):
         return context.get_dummy_value()
 
     return types.void(*[types.int64] * 3), emit
+
+
+@intrinsic
+def release(typing):
+    """Give the GIL away, from code that holds it; what `reacquire` needs."""
+
+    def emit(context, builder, signature, args):
+        kind = ir.FunctionType(ir.IntType(8).as_pointer(), [])
+        return builder.ptrtoint(
+            builder.call(cgutils.get_or_insert_function(builder.module, kind, "PyEval_SaveThread"), []), I64
+        )
+
+    return types.int64(), emit
+
+
+@intrinsic
+def reacquire(typing, state):
+    """Wait for the GIL again."""
+
+    def emit(context, builder, signature, args):
+        pointer = ir.IntType(8).as_pointer()
+        function = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(VOID, [pointer]), "PyEval_RestoreThread"
+        )
+        builder.call(function, [builder.inttoptr(args[0], pointer)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), emit
+
+
+@intrinsic
+def number(typing, address):
+    """What the C function int32() at `address` returns."""
+
+    def emit(context, builder, signature, args):
+        kind = ir.FunctionType(ir.IntType(32), [])
+        return builder.sext(builder.call(builder.inttoptr(args[0], kind.as_pointer()), []), I64)
+
+    return types.int64(types.int64), emit
 
 
 @intrinsic

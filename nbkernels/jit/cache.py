@@ -127,13 +127,23 @@ def entry(function, signature: str, name: str, **options):
     What comes back is the compiled built-in itself, 70 ns a call: Numba's dispatcher, which types the arguments, needs
     155. It converts what it is given (a string to a float, too), so callers check their arguments' types.
     """
+    return _compile(function, signature, name, options).entry_point
+
+
+def native(function, signature: str, name: str, **options) -> int:
+    """The same, to be called from compiled code: its native address, valid for the life of the process."""
+    result = _compile(function, signature, name, options)
+    return result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)
+
+
+def _compile(function, signature, name, options):
     _rename(function, name)
     dispatcher = jit(function, **options)
     dispatcher._cache = FileCache(function)
     dispatcher.compile(signature)
     _ALIVE.append(dispatcher)
     (result,) = dispatcher.overloads.values()
-    return result.entry_point
+    return result
 
 
 def compiled(function, signature: str, name: str) -> int:

@@ -11,11 +11,35 @@ from __future__ import annotations
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
+from numba.extending import NativeValue, intrinsic, models, register_model, unbox
 
 HEAD = object.__basicsize__  # 16, or 32 where Python runs without the GIL
 C_CONTIGUOUS, F_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x2, 0x100, 0x400
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
+
+
+class Object(types.Type):
+    """Any Python object as an argument of an entry: 40 ns sooner there than its `id`, which is made and read again."""
+
+
+OBJECT = Object("object")
+
+
+@register_model(Object)
+class _Object(models.PrimitiveModel):
+    def __init__(self, manager, kind):
+        super().__init__(manager, kind, _I64)
+
+
+@unbox(Object)
+def _unbox(kind, value, context):
+    return NativeValue(context.builder.ptrtoint(value, _I64))
+
+
+@intrinsic
+def address_of(typing, value):
+    """The `id` of an object."""
+    return types.int64(value), lambda context, builder, signature, args: args[0]
 
 
 def _field(name: str, offset: int, width: ir.Type = _I64, indexed: bool = False):
