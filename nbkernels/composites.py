@@ -59,7 +59,7 @@ def dot(out, self, tensor):
 
 
 def vdot(out, self, other):
-    conj = "a" if views.spec(self).dtype.kind == "c" else ""
+    conj = "a" if views.spec(self).dtype.kind == "c" else None
     ops.mm(views.row(self), views.column(other), conj=conj, out=views.restride(out, (1, 1), (0, 0)))
 
 
