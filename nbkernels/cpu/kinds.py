@@ -51,7 +51,5 @@ def default_tiles(kind: Kind) -> Tiles:
         return replace(tiles, kc=tiles.kc * kind.group)
     # An element takes two accumulators, a vector of B and one of A two registers: 30 of 32, 14 of 16.
     mr, vectors = (6, 2) if vector_registers() == 32 else (2, 2)
-    # A step is four times the work on twice the bytes: A's panel may come from L2, the reloads of C weigh more (Zen 4,
-    # kc = 168, 256, 344, 512: complex128, n = 512, 88.5, 90.6, 90.5, 90.9 % of the peak; complex64 likewise).
     size = BYTES[kind.word]
-    return sized(mr, vectors * width_bits() // (8 * size), 2 * size, *caches(), kc=512)
+    return sized(mr, vectors * width_bits() // (8 * size), 2 * size, *caches())

@@ -1,7 +1,7 @@
 """Tile sizes: how a product is cut for registers and caches (Goto and van de Geijn, 2008; BLIS, Low et al., 2016).
 
 mr x nr   C in registers: mr*nv accumulators + nv vectors of B + 1 of A fit the register file, nv = 2
-kc        an A panel (mr x kc) stays in L1 while panels of B stream past it
+kc        an A panel (mr x kc) stays in L1 while panels of B stream past it, or both stream from L2
 nb        a B block (kc x nb) stays in L2 while panels of A pass over it
 mc, nc    what is packed at once: bounds the pack buffers to kc*(mc + nc) elements
 """
@@ -101,19 +101,24 @@ def small(dtype: str) -> Tile:
     return Tile(dtype, 12 if vector_registers() == 32 else 6, 2, width_bits() // (8 * SIZE[dtype]))
 
 
-def sized(mr: int, nr: int, size: int, l1: int, l2: int, kc: int = 0) -> Tiles:
-    """Block sizes for a register tile and caches, in bytes; kc too where it is not given.
+def sized(mr: int, nr: int, size: int, l1: int, l2: int) -> Tiles:
+    """Block sizes for a register tile and caches, in bytes.
 
     >>> print(sized(8, 48, 4, 48 << 10, 2 << 20))
     8x48 kc=272 nb=960 mc=4096 nc=3840
+    >>> print(sized(8, 48, 4, 32 << 10, 1 << 20))
+    8x48 kc=1024 nb=192 mc=4096 nc=4032
     """
     # A panel of A and one of B share L1, whose size they may exceed by a quarter: only A's must stay. Measured 2026-11
     # with 48 KiB at n = 1024, 8x3: f32 kc = 192, 256, 320, 384, 512 gave 173, 174, 175, 170, 162 GFLOP/s, f64 kc = 128,
-    # 192, 256, 384 gave 88, 89, 88, 83. Below 192 the reloads of C show: where L1 is too small for both panels B comes
-    # from L2 and A's fills half of L1 (32 KiB, Zen 4, n = 1024: f32 kc = 192, 256, 512 gave 81, 82, 88 % of the peak).
-    fits = l1 * 5 // 4 // ((mr + nr) * size)
-    kc = kc or min(512, fits if fits >= 192 else l1 // 2 // (mr * size)) // 8 * 8
-    nb = max(nr, l2 // 2 // (kc * size) // nr * nr)
+    # 192, 256, 384 gave 88, 89, 88, 83. Below 192 the reloads of C show: where L1 is too small for both panels they
+    # stream from L2 (32 KiB, Zen 4, n = 2048, one thread, share of the peak: f32 kc = 192, 256, 512, 1024 gave 81, 82,
+    # 93, 95 %, f64 kc = 256, 512, 1024, 2048 gave 90, 92, 94, 88 %;
+    # complex128, n = 1024, kc = 128, 256, 512, 1024 gave 88, 90, 91.5, 93 %).
+    kc = l1 * 5 // 4 // ((mr + nr) * size)
+    kc = min(512, kc) // 8 * 8 if kc >= 192 else 1024
+    # Half of L2, or, where panels of A pass through it, three quarters: these panels are met by more columns then.
+    nb = max(nr, (l2 // 2 if kc < 1024 else l2 * 3 // 4) // (kc * size) // nr * nr)
     nc = max(nb, 4096 // nb * nb)
     return Tiles(mr, nr, kc, nb, 4096 // mr * mr, nc)
 
