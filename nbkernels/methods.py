@@ -1,5 +1,7 @@
 """The methods that a public operation of two has, NumPy's: `add.reduce(x)`, `.accumulate`, `.outer`, `.at`."""
 
+import functools
+
 from .dispatch import arrays, keys, layout, views
 from .dispatch.errors import MissingKernelError, OutError
 from .dispatch.table import Row
@@ -16,12 +18,19 @@ def attach(function, reduce, accumulate):
         return outer(function, self, other, **keywords)
 
     def reduce_of(self, axis=0, dtype=None, out=None, keepdims=False, initial=None, where=None):
-        axis = normal(op, axis, len(views.spec(self).shape))
-        given = dict(keepdims=keepdims, initial=initial, where=None if where is True else where, dtype=dtype)
-        return reduce(self, op, axis, **given, out=out)
+        return reduce(
+            self,
+            op,
+            dimensions(op, self, axis),
+            keepdims=keepdims,
+            initial=initial,
+            where=None if where is True else where,
+            dtype=dtype,
+            out=out,
+        )
 
     def accumulate_of(self, axis=0, dtype=None, out=None):
-        return accumulate(self, op, normal(op, axis, len(views.spec(self).shape)), dtype=dtype, out=out)
+        return accumulate(self, op, dimensions(op, self, axis), dtype=dtype, out=out)
 
     def at_of(self, indices, other):
         return at(op, self, indices, other)
@@ -34,6 +43,15 @@ def attach(function, reduce, accumulate):
     ):
         method.__name__, method.__qualname__, method.__doc__ = name, f"{op}.{name}", doc.format(op=op)
         setattr(function, name, method)
+
+
+def dimensions(op, self, axis):
+    """Axes of an array as the operations take them: a tuple in increasing order."""
+    ndim = len(self.shape if hasattr(self, "shape") else views.spec(self).shape)
+    return (kept_normal if axis is None or type(axis) is int else normal)(op, axis, ndim)
+
+
+kept_normal = functools.lru_cache(maxsize=4096)(normal)
 
 
 def outer(function, self, other, **keywords):

@@ -134,6 +134,7 @@ _reduce = define(
     "Tensor? where=None, ScalarType? dtype=None) -> Tensor",
     structured=folds.reduce,
     dispatch={"CPU": "nbkernels.cpu.folds:reduce"},
+    fast="nbkernels.cpu.folds:reduce_fast",
     casts=binary.Result.casts,
 ).function
 
@@ -209,6 +210,7 @@ sum_to = define(
     "sum_to(Tensor(a) self, int[] size) -> Tensor(a)",
     structured=meta.sum_to,
     dispatch={"CPU": "nbkernels.cpu.reduce:sum_to", "CUDA": "nbkernels.cuda.reduce:sum_to"},
+    fast="nbkernels.cpu.reduce:sum_to_fast",
     gradient="nbkernels.gradients:SUM_TO",
     meta_only=["size"],
 ).function

@@ -26,7 +26,7 @@ RULES = {
     "problem": ("numpy",),
     "strides": ("numpy",),
     "dtypes": ("numpy",),
-    "scalar": ("numpy", "nbkernels.transcendental"),
+    "scalar": ("numpy", "nbkernels.real", "nbkernels.transcendental"),
     "real": ("numpy",),
     "transcendental": ("numpy", "nbkernels.real"),
     "activations": ("numpy", "nbkernels.real", "nbkernels.transcendental"),

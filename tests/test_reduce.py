@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbkernels.cpu import nest, reduce
+from nbkernels.cpu import reduce
 from nbkernels.dtypes import INTEGERS
 from nbkernels.strides import reduce_plan
 
@@ -19,10 +19,11 @@ def in_order(terms):
     sums = []
     for count, start in enumerate(range(0, len(terms), reduce.BLOCK), 1):
         block = terms[start : start + reduce.BLOCK]
-        lanes = [zero] * reduce.LANES
+        count_of_lanes = reduce.LANES if len(block) >= reduce.DEALT else 1
+        lanes = [zero] * count_of_lanes
         for k, term in enumerate(block):
-            lanes[k % reduce.LANES] = lanes[k % reduce.LANES] + term
-        half = reduce.LANES // 2
+            lanes[k % count_of_lanes] = lanes[k % count_of_lanes] + term
+        half = count_of_lanes // 2
         while half:
             lanes = [lanes[i] + lanes[i + half] for i in range(half)]
             half //= 2
@@ -181,7 +182,3 @@ def test_plan_prints_and_coalesces():
     assert plan.steps == (60, 4)
     assert plan.kept.shape == (3,)
     assert str(plan) == "sum of 8 x 5 by (60, 4), kept strided 3: out (4,), in1 (20,)"
-
-
-def test_parallel_threshold_is_the_nests():
-    assert reduce.PARALLEL == nest.PARALLEL

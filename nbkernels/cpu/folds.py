@@ -2,12 +2,44 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
-from ..dtypes import ASSOCIATIVE, resolve_fold
+from ..dtypes import ASSOCIATIVE, known, resolve_fold
 from . import scan
 from .elementwise import apart, binary
-from .reduce import fold, neutral, working
+from .reduce import PARALLEL, Ready, fold, neutral, prepared, working
+
+
+def reduce_fast(self, op, axis, keepdims, out):
+    """A fold in any order, in a new array; None where the general path has to do it or say what is wrong."""
+    plan = None if out is not None else _planned(op, self.dtype, self.shape, self.strides, axis, keepdims)
+    if plan is None:
+        return None
+    shape, ones, dtype, ready = plan
+    out = np.empty(shape, dtype)
+    if self.nbytes < PARALLEL:
+        ready.run(out, self)
+    else:
+        fold(op, out.reshape(ones), self, working(dtype))
+    return out if shape else out[()]
+
+
+@functools.lru_cache(maxsize=4096)
+def _planned(op, dtype, shape, strides, axis, keepdims) -> tuple[tuple, tuple, np.dtype, Ready] | None:
+    """Shape of a new result, the same with ones where it is folded, its dtype, and what makes it; None where there is
+    none, or no fold in any order."""
+    if op not in ASSOCIATIVE or not known(dtype) or 0 in shape:
+        return None
+    try:
+        work = resolve_fold(op, dtype)
+    except TypeError:
+        return None
+    ones = tuple(1 if d in axis else n for d, n in enumerate(shape))
+    kept = ones if keepdims else tuple(n for d, n in enumerate(shape) if d not in axis)
+    to = np.empty(ones, work).strides
+    return kept, ones, work, prepared(op, (ones, shape), (to, strides), work, dtype, working(work), 1)
 
 
 def reduce(out, self, op, axis, keepdims, initial, where, dtype) -> None:

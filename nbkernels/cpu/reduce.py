@@ -1,143 +1,198 @@
+"""out = x folded by an associative operation, in one order for each result whatever the layout, tiles or threads.
+
+The terms of a result are counted in C order of the dimensions that are folded, and cut into blocks of 256. A block of
+fewer than 32 terms is a chain, first to last; a longer one is 16 chains, chain l of the terms l, l + 16, l + 32 ...,
+folded by halves: l with l + 8, then with l + 4, + 2, + 1. Blocks are folded in pairs as they are complete, pairs in
+pairs and so on; what is left over at the end is folded from the last to the first. The error of a sum grows with the
+logarithm of its length. Where no order shows in the bits (integers, bools, the larger of two) there are no blocks.
+
+    rows      terms that touch, or are nearer than the results are: compiled code folds whole rows of them, at once
+              from where they lie, or from a buffer in L1 to which GATHER of them are copied
+    columns   neighbouring results at once: a chain is a row of partial results, to which rows of terms are added
+"""
+
 from __future__ import annotations
 
 import functools
+from typing import NamedTuple
 
 import numpy as np
 
-from ..dtypes import HALVES
-from ..jit.address import word
+from .. import scalar
+from ..dtypes import HALVES, known
+from ..jit.address import set_word, word
 from ..jit.cache import compiled, jit
-from ..jit.loops import LINE, call_binary
-from ..jit.turn import MOVED, TILE, call_turn, turner
+from ..jit.fold import BLOCK, DEALT, LANES, Fold, call_fold
+from ..jit.fold import address as fold_address
+from ..jit.loops import LINE, Loop, address, call_binary, call_loop
 from ..strides import reduce_plan
 from . import threads
-from .elementwise import binary, loop
-from .nest import PARALLEL, binder
+from .elementwise import binary
+from .nest import binder
 
-BLOCK, LANES = 256, 16
-# Elements summed side by side: the 16 rows of their partial sums are 16 KB of float32.
-WIDE = 256
-# Elements in a row from which on a row is worth it; else blocks of one element, TILE of them, are summed side by side.
-NARROW = 16
-# Elements of one result that a thread folds at a time.
+# Bytes of terms from which on threads pay: 60 us of one thread's.
+PARALLEL = 1 << 21
+# Terms that are copied together where they do not touch, a power of two of blocks.
+GATHER = 4096
+# Terms of one result that a thread folds at a time, at least.
 SHARE = BLOCK << 9
+# Bytes of a row of partial results, one of 16 or alone: the longer rows are, the better memory streams, and L2 holds 16
+# of 16 KB (4096 x 4096 f32 by columns: of 1 KB 7.0 ms, of 4 KB 5.7, of 16 KB 4.2).
+WIDE, ALONE = 16384, 4096
+# Rows of terms that go to a row of partial results at once, with one store in place of five: 16 + 3 * 5 * 16 = 256.
+FUSED = 5
+DESK = 192  # bytes of what a call of fused loops reads: addresses and steps
+# Operations whose results have the same bits in any order, of floats too.
+EXACT = ("maximum", "minimum", "fmax", "fmin", "logical_and", "logical_or", "logical_xor")
 
 # The context: words in the order of these names, then for each kept dimension size, output and input stride, for each
-# reduced one size and stride, then room for each task. NEUTRAL and OUT are where the binder puts addresses.
-ADD, NEUTRAL, JOBS, TASKS, TURNER, WIDTH, CHUNK, GROUPED, ROOM, OUT, IN, _, KEPT, REDUCED, TERMS = range(0, 120, 8)
-# The loops from an element and to the output, bytes of an element.
-TAKE, GIVE, ITEM, HEADER = range(120, 152, 8)
+# reduced one size and stride. NEUTRAL and OUT are where the binder puts addresses. FOLD is 0 for columns; TAKE, CHAIN,
+# MERGE, FIRST and GIVE are loops: one row of terms or FUSED of them to partial results, partial results to others, the
+# first terms, results to the output.
+FOLD, NEUTRAL, JOBS, TASKS, COPY, WIDTH, CHUNK, LENGTH, ROOM, OUT, IN, _, KEPT, REDUCED, TERMS = range(0, 120, 8)
+TAKE, CHAIN, MERGE, FIRST, GIVE, ITEM, LANE, LEVELS, ROOMS, HEADER = range(120, 200, 8)
 
 
 @jit
-def _block(context, x, first, length, columns, step, partial, target):
-    """Sums of `length` terms from `first` on, of `columns` elements `step` bytes apart, to a row at `target`."""
-    add, turn, width, neutral = (
-        word(context + ADD),
-        word(context + TURNER),
-        word(context + WIDTH),
-        word(context + NEUTRAL),
-    )
+def _place(context, x, first):
+    """Address of term `first` of the result whose terms begin at x."""
     dimensions = word(context + REDUCED)
     inner = context + HEADER + 24 * word(context + KEPT) + 16 * (dimensions - 1)
-    longest, pace = word(inner), word(inner + 8)
-    pitch = columns * width
-    buffer = partial + LANES * pitch
-    lanes = LANES
-    take, item = word(context + TAKE), word(context + ITEM)
-    while lanes // 2 >= length:  # partial sums without terms change nothing
-        lanes //= 2
-    call_binary(add, partial, neutral, neutral, 1, lanes * columns, 0, 0, 0, width, 0, 0)
-    k = 0
-    while k < length:
-        rest, at = (first + k) // longest, x + (first + k) % longest * pace
-        run = min(length - k, longest - (first + k) % longest)
-        for d in range(1, dimensions):
-            size = word(inner - 16 * d)
-            at += rest % size * word(inner - 16 * d + 8)
-            rest //= size
-        row_step, column_step = pace, step
-        if turn != 0:
-            run = min(run, TILE)
-            call_turn(turn, at, step, buffer, run, columns)
-            at, row_step, column_step = buffer, TILE * item, item
-        done = 0
-        while done < run:  # rows of terms onto the rows of partial sums that are their turn
-            lane = (k + done) % LANES
-            rows, to = min(LANES - lane, run - done), partial + lane * pitch
-            y = at + done * row_step
-            call_binary(take, to, to, y, rows, columns, pitch, pitch, row_step, width, width, column_step)
-            done += rows
-        k += run
-    if lanes == 1:
-        call_binary(add, target, partial, neutral, 1, columns, 0, 0, 0, width, width, 0)
-    half = lanes // 2
-    while half > 0:
-        out = partial if half > 1 else target
-        call_binary(add, out, partial, partial + half * pitch, 1, half * columns, 0, 0, 0, width, width, width)
-        half //= 2
+    for d in range(dimensions):
+        size = word(inner - 16 * d)
+        x += first % size * word(inner - 16 * d + 8)
+        first //= size
+    return x
 
 
 @jit
 def _merge(context, stack, top, count, columns):
-    """Add the pairs that are complete after `count` sums were pushed; the new top."""
-    add, width = word(context + ADD), word(context + WIDTH)
-    pitch = word(context + CHUNK) * width
+    """Fold the pairs that are complete after `count` results were pushed; the new top."""
+    width = word(context + WIDTH)
+    pitch = columns * width
     while count % 2 == 0:
         x = stack + (top - 2) * pitch
-        call_binary(add, x, x, x + pitch, 1, columns, 0, 0, 0, width, width, width)
+        call_binary(word(context + MERGE), x, x, x + pitch, 1, columns, 0, 0, 0, width, width, width)
         top -= 1
         count //= 2
     return top
 
 
 @jit
-def _sums(context, x, columns, step, out, out_step, room):
-    """Sums of all terms of `columns` elements, `step` bytes apart in x and `out_step` in out."""
-    add, width, terms = word(context + ADD), word(context + WIDTH), word(context + TERMS)
-    pitch = word(context + CHUNK) * width
-    stack, row, partial = room, room + 64 * pitch, room + 64 * pitch + 2 * TILE * 16
-    top, start = 0, 0
-    if word(context + GROUPED) != 0:  # one element, one loop of terms: blocks side by side
-        pace = word(context + HEADER + 24 * word(context + KEPT) + 8)
-        for group in range((terms // BLOCK + TILE - 1) // TILE):
-            blocks = min(TILE, terms // BLOCK - group * TILE)
-            _block(context, x + start * pace, 0, BLOCK, blocks, BLOCK * pace, partial, row)
-            start += blocks * BLOCK
-            if blocks == TILE:
-                half, y = TILE // 2, row
-                while half > 0:
-                    z = stack + top * pitch if half == 1 else (row + TILE * 16 if y == row else row)
-                    call_binary(add, z, y, y + width, 1, half, 0, 0, 0, width, 2 * width, 2 * width)
-                    y = z
-                    half //= 2
-                top = _merge(context, stack, top + 1, group + 1, 1)
+def _gather(context, x, first, length, buffer):
+    """Copy terms to a buffer, run by run."""
+    item, dimensions = word(context + ITEM), word(context + REDUCED)
+    inner = context + HEADER + 24 * word(context + KEPT) + 16 * (dimensions - 1)
+    longest, pace = word(inner), word(inner + 8)
+    while length > 0:
+        run, at = min(length, longest - first % longest), _place(context, x, first)
+        call_binary(word(context + COPY), buffer, at, at, 1, run, 0, 0, 0, item, pace, pace)
+        first, length, buffer = first + run, length - run, buffer + run * item
+
+
+@jit
+def _rows(context, x, columns, step, stack):
+    """`columns` results, whose first terms are `step` bytes apart, to a row at `stack`."""
+    fold, terms, item, width = word(context + FOLD), word(context + TERMS), word(context + ITEM), word(context + WIDTH)
+    buffer = stack + word(context + LEVELS) * word(context + CHUNK) * width
+    dimensions = word(context + REDUCED)
+    inner = context + HEADER + 24 * word(context + KEPT) + 16 * (dimensions - 1)
+    longest, pace = word(inner), word(inner + 8)
+    if dimensions == 1 and pace == item:
+        call_fold(fold, x, step, columns, terms, stack)
+    elif terms <= GATHER:
+        several = GATHER // terms
+        for i in range(0, columns, several):
+            n, first = min(several, columns - i), x + i * step
+            if dimensions == 1:
+                copy = word(context + COPY)
+                call_binary(copy, buffer, first, first, n, terms, terms * item, step, step, item, pace, pace)
             else:
-                for b in range(blocks):
-                    z, neutral = stack + top * pitch, word(context + NEUTRAL)
-                    call_binary(add, z, row + b * width, neutral, 1, 1, 0, 0, 0, width, width, 0)
-                    top = _merge(context, stack, top + 1, b + 1, 1)
-    count = start // BLOCK % TILE if word(context + GROUPED) != 0 else 0
+                for j in range(n):
+                    _gather(context, first + j * step, 0, terms, buffer + j * terms * item)
+            call_fold(fold, buffer, terms * item, n, terms, stack + i * width)
+    else:
+        pitch, group, top = columns * width, word(context + LENGTH), 0
+        for start in range(0, terms, group):
+            length = min(group, terms - start)
+            direct = pace == item and longest - start % longest >= length
+            source = _place(context, x, start)
+            for i in range(columns):
+                if not direct:
+                    _gather(context, x + i * step, start, length, buffer)
+                at = source + i * step if direct else buffer
+                call_fold(fold, at, 0, 1, length, stack + top * pitch + i * width)
+            top = _merge(context, stack, top + 1, start // group + 1, columns) if length == group else top + 1
+        while top > 1:
+            top = _merge(context, stack, top, 2, columns)
+
+
+@jit
+def _block(context, x, first, length, columns, step, desk, partial, target):
+    """Folds of `length` terms from `first` on, of `columns` results `step` bytes apart, to a row at `target`."""
+    width, lanes = word(context + WIDTH), word(context + LANE)
+    if length < DEALT or lanes == 1:
+        lanes, partial = 1, target
+    pitch = columns * width
+    dimensions = word(context + REDUCED)
+    inner = context + HEADER + 24 * word(context + KEPT) + 16 * (dimensions - 1)
+    longest, pace = word(inner), word(inner + 8)
+    k = 0
+    while k < length:
+        lane, run = k % lanes, min(length - k, longest - (first + k) % longest)
+        at, to = _place(context, x, first + k), partial + lane * pitch
+        if k >= lanes and lane == 0 and run >= FUSED * lanes:
+            one = pace == columns * step
+            for p in range(FUSED):
+                set_word(desk + 16 + 8 * p, at + p * lanes * pace)
+                set_word(desk + 80 + 8 * p, pace)
+                set_word(desk + 144 + 8 * p, step)
+            for p in range(0, 16, 8):
+                set_word(desk + p, partial)
+                set_word(desk + 64 + p, pitch)
+                set_word(desk + 128 + p, width)
+            rows, wide = (1, lanes * columns) if one else (lanes, columns)
+            call_loop(word(context + CHAIN), desk, rows, wide, desk + 64, desk + 128, 0)
+            k += FUSED * lanes
+            continue
+        rows = min(lanes - lane, run)
+        if k < lanes:
+            call_binary(word(context + FIRST), to, at, at, rows, columns, pitch, pace, pace, width, step, step)
+        else:
+            call_binary(word(context + TAKE), to, to, at, rows, columns, pitch, pitch, pace, width, width, step)
+        k += rows
+    merge, half = word(context + MERGE), lanes // 2
+    while half > 0:
+        out = partial if half > 1 else target
+        call_binary(merge, out, partial, partial + half * pitch, 1, half * columns, 0, 0, 0, width, width, width)
+        half //= 2
+
+
+@jit
+def _columns(context, x, columns, step, stack):
+    """The same, `columns` results side by side."""
+    width, terms, longest = word(context + WIDTH), word(context + TERMS), word(context + LENGTH)
+    pitch = columns * width
+    desk = stack + (word(context + LEVELS) * word(context + CHUNK) * width + LINE - 1) // LINE * LINE
+    partial = desk + DESK
+    top, start, count = 0, 0, 0
     while start < terms:
-        length = min(BLOCK, terms - start)
-        _block(context, x, start, length, columns, step, partial, stack + top * pitch)
+        length = min(longest, terms - start)
+        _block(context, x, start, length, columns, step, desk, partial, stack + top * pitch)
         start += length
         count += 1
-        top = _merge(context, stack, top + 1, count, columns) if length == BLOCK else top + 1
+        top = _merge(context, stack, top + 1, count, columns) if length == longest else top + 1
     while top > 1:
-        y = stack + (top - 2) * pitch
-        call_binary(add, y, y, y + pitch, 1, columns, 0, 0, 0, width, width, width)
-        top -= 1
-    call_binary(word(context + GIVE), out, stack, word(context + NEUTRAL), 1, columns, 0, 0, 0, out_step, width, 0)
+        top = _merge(context, stack, top, 2, columns)
 
 
 def _walk(context, task):
     """The task's share of the jobs: chunks of the innermost kept dimension, for each place in the outer ones."""
     chunk, kept, jobs, tasks = word(context + CHUNK), word(context + KEPT), word(context + JOBS), word(context + TASKS)
-    dims = context + HEADER
+    dims, width = context + HEADER, word(context + WIDTH)
     inner = dims + 24 * (kept - 1)
     length, out_step, step = word(inner), word(inner + 8), word(inner + 16)
-    room = dims + 24 * kept + 16 * word(context + REDUCED) + task * word(context + ROOM)
+    room = (context + word(context + ROOMS) + LINE) // LINE * LINE + task * word(context + ROOM)
     for job in range(jobs * task // tasks, jobs * (task + 1) // tasks):
         chunks = (length + chunk - 1) // chunk
         first, rest = job % chunks * chunk, job // chunks
@@ -147,7 +202,12 @@ def _walk(context, task):
             rest //= word(dims + 24 * d)
             out += i * word(dims + 24 * d + 8)
             x += i * word(dims + 24 * d + 16)
-        _sums(context, x, min(chunk, length - first), step, out, out_step, room)
+        columns = min(chunk, length - first)
+        if word(context + FOLD) != 0:
+            _rows(context, x, columns, step, room)
+        else:
+            _columns(context, x, columns, step, room)
+        call_binary(word(context + GIVE), out, room, word(context + NEUTRAL), 1, columns, 0, 0, 0, out_step, width, 0)
 
 
 @functools.cache
@@ -155,39 +215,75 @@ def _walker() -> int:
     return compiled(_walk, "void(int64, int64)", "reduce_walk")
 
 
+class Ready(NamedTuple):
+    """A fold but for its arrays: a context without their addresses, and its size with a room for each task."""
+
+    words: np.ndarray
+    size: int
+    nothing: np.ndarray
+    tasks: int
+
+    def run(self, out, x) -> None:
+        context, walker = np.empty(self.size, np.int64), _walker()
+        context[: len(self.words)] = self.words
+        alone = walker if self.tasks == 1 else 0
+        at = binder()(id(context), id(self.nothing), id(out), id(x), id(x), 0, 0, alone)
+        if not alone:
+            threads.launch(walker, at, self.tasks)
+
+
 @functools.lru_cache(maxsize=4096)
-def _context(op, shapes, strides, out: np.dtype, dtype: np.dtype, work: np.dtype, tasks: int) -> np.ndarray:
-    """All of a context but the addresses: of an output and an input of these dtypes, folded in `work`."""
+def prepared(op, shapes, strides, out: np.dtype, dtype: np.dtype, work: np.dtype, tasks: int) -> Ready:
+    """A fold of an input into an output of these dtypes, in `work`, by so many tasks."""
     loops = reduce_plan(shapes, strides, dtype.itemsize)
     lead = () if loops.kept.shape else (1,)
     kept = (*lead, *loops.kept.shape)
     to, steps = ((0,) * len(lead) + s for s in loops.kept.strides)
-    sizes, paces = loops.sizes or (1,), loops.steps or (0,)
-    width, item = work.itemsize, dtype.itemsize
-    long = loops.terms >= (2 if kept[-1] < NARROW else TILE) * BLOCK
-    grouped = len(sizes) == 1 and long
-    apart = BLOCK * paces[-1] if grouped else steps[-1]  # of what is summed side by side
-    turned = item in MOVED and paces[-1] == item and apart != item
-    chunk = 1 if grouped else TILE if turned else WIDE
-    chunk = min(chunk, kept[-1])
-    side = TILE if grouped else chunk
-    # a stack of row sums, two rows of pairs, partial sums, a tile; a line apart from the next task's
-    room = 64 * chunk * width + 2 * TILE * 16 + LANES * side * width + TILE * TILE * item + 2 * LINE
-    room = (room + LINE) // 8 * 8
+    sizes, paces = loops.sizes or (1,), loops.steps or (dtype.itemsize,)
+    width, item, exact = work.itemsize, dtype.itemsize, work.kind in "biu" or op in EXACT
+    across = kept[-1] > 1 and abs(steps[-1]) <= min(abs(p) for p in paces)
+    lanes = 1 if exact or loops.terms < DEALT else LANES
+    chunk = min(kept[-1], -(-kept[-1] // tasks), max(16, (WIDE if lanes > 1 else ALONE) // width))
+    if across:
+        length = loops.terms if exact else BLOCK
+    else:  # a power of two of blocks: as many as a run has, where that is whole
+        length = next((n for n in (GATHER >> i for i in range(5)) if sizes[-1] % n == 0), GATHER)
+    levels = (loops.terms // length).bit_length() + 1
+    room = levels * chunk * width + (DESK + lanes * chunk * width if across else GATHER * item)
+    room = -(-room // LINE) * LINE + 2 * LINE
     jobs = -(-kept[-1] // chunk) * int(np.prod(kept[:-1], dtype=int))
-    add, take, give = (_loop(op, work, d, to) for d, to in ((work, work), (dtype, work), (work, out)))
-    header = (add, 0, jobs, tasks, turner(item) if turned else 0, width, chunk, grouped, room)
+    inner = 0 if across else _rows_of(op, dtype, work, exact)
+    copy = 0 if across else _copies(*(np.dtype(f"V{item}"),) * 3)
+    give = _loop(op, work, work, out) if loops.terms == 1 and op in ("hypot", "gcd") else _copies(work, work, out)
+    take, chain = (_loop(op, work, dtype, work, n) if across and loops.terms > 1 else 0 for n in (1, FUSED))
+    first = _copies(dtype if across else work, work, work)
+    merge = _loop(op, work, work, work)
+    header = (inner, 0, jobs, tasks, copy, width, chunk, length, room, *loops.kept.offsets, 0)
+    counts = (len(kept), len(sizes), loops.terms, take, chain, merge, first, give, item, lanes, levels)
     dims = [v for d in zip(kept, to, steps) for v in d] + [v for d in zip(sizes, paces) for v in d]
-    counts = (len(kept), len(sizes), loops.terms, take, give, item)
-    words = (*header, *loops.kept.offsets, 0, *counts, *dims)
-    context = np.empty(len(words) + tasks * room // 8, np.int64)
-    context[: len(words)] = words
-    return context
+    words = 8 * (HEADER // 8 + len(dims))
+    context = np.array((*header, *counts, words, *dims), np.int64)
+    return Ready(context, len(context) + (tasks * room + LINE) // 8, neutral(op, work), tasks)
 
 
-def _loop(op, work, dtype, out):
-    """The loops of op(a partial result, an element) as what goes to `out`."""
-    return loop(op, work, dtype, out, None if work.kind == "b" else work, "unsafe")
+@functools.cache
+def _loop(op, work, dtype, out, terms=1):
+    """The loops of op(a partial result, a term), or of a chain of several terms, as what goes to `out`."""
+    names = (work.name,) + (dtype.name,) * terms
+    return address(Loop(scalar.find(op, work), names, (work.name,) * (terms + 2), out.name, chained=terms > 1))
+
+
+@functools.cache
+def _copies(dtype, work, out):
+    """The loops of a copy by way of the dtype `work`; of items without one, whatever their bits mean."""
+    if dtype.kind == "V" and dtype.name not in HALVES:
+        dtype = work = out = np.dtype({1: "u1", 2: "u2", 4: "u4", 8: "u8", 16: "c16"}[dtype.itemsize])
+    return address(Loop(scalar.common.first, (dtype.name,) * 2, (work.name,) * 3, out.name))
+
+
+@functools.cache
+def _rows_of(op, dtype, work, exact):
+    return fold_address(Fold(scalar.find(op, work), dtype.name, work.name, exact))
 
 
 @functools.cache
@@ -210,6 +306,30 @@ def neutral(op: str, dtype: np.dtype) -> np.ndarray:
     return np.full(1, value, dtype)
 
 
+def sum_to_fast(self, size, out):
+    """The sum in a new array; None where the general path has to do it or say what is wrong."""
+    plan = _planned(self.dtype, self.shape, self.strides, tuple(size)) if out is None and type(size) is tuple else None
+    if plan is None:
+        return None
+    out = np.empty(size, self.dtype)
+    if self.nbytes < PARALLEL:
+        plan.run(out, self)
+    else:
+        fold("add", out, self, working(self.dtype))
+    return out if size else out[()]
+
+
+@functools.lru_cache(maxsize=4096)
+def _planned(dtype, shape, strides, size):
+    """A sum to a smaller shape, or None."""
+    lead = len(shape) - len(size)
+    fits = lead >= 0 and all(type(n) is int and n in (1, m) for n, m in zip(size, shape[max(lead, 0) :]))
+    if not fits or shape == size or 0 in shape or not known(dtype):
+        return None
+    out = np.empty(size, dtype)
+    return prepared("add", (size, shape), (out.strides, strides), dtype, dtype, working(dtype), 1)
+
+
 def sum_to(out, self, size=None) -> None:
     """out = self summed to out's shape; `size`, which is that shape, is not read. Integers wrap."""
     if self.size == 0:
@@ -230,34 +350,35 @@ def fold(op: str, out, x, work: np.dtype) -> None:
     """
     if np.may_share_memory(out, x):
         x = x.copy()
-    tasks = threads.count() if x.size >= PARALLEL else 1
-    if tasks > 1 and out.size == 1 and x.size >= 2 * SHARE:
+    tasks = threads.count() if x.nbytes >= PARALLEL else 1
+    terms = x.size // out.size
+    if tasks > 1 and out.size < 64 and terms >= 2 * SHARE:
         flat = reduce_plan((out.shape, x.shape), (out.strides, x.strides), x.itemsize)
         if len(flat.sizes) == 1:
-            _shared(op, out, x, work, flat.steps[0], tasks)
+            _shared(op, out, x, work, terms, flat.steps[0], tasks)
             return
     _fold(op, out, x, work, tasks)
 
 
 def _fold(op, out, x, work, tasks):
-    layout = (out.shape, x.shape), (out.strides, x.strides)
-    context = _context(op, *layout, out.dtype, x.dtype, work, tasks).copy()
-    nothing, walker = neutral(op, work), _walker()
-    alone = walker if tasks == 1 else 0
-    at = binder()(id(context), id(nothing), id(out), id(x), id(x), 0, 0, alone)
-    if not alone:
-        threads.launch(walker, at, tasks)
+    prepared(op, (out.shape, x.shape), (out.strides, x.strides), out.dtype, x.dtype, work, tasks).run(out, x)
 
 
-def _shared(op, out, x, work, step, tasks):
-    """One result by many threads: shares of SHARE elements are folded apart, then merged as the pairs of blocks are.
+def _shared(op, out, x, work, terms, step, tasks):
+    """Few results by many threads: shares of their terms are folded apart, then merged as the pairs of blocks are.
 
-    SHARE is a power of two of blocks, so a share's result is one that a single thread would have on its stack.
+    A share is a power of two of SHAREs, so its result is one that a single thread would have on its stack.
     """
-    whole = x.size // SHARE
+    share = SHARE
+    while terms // (2 * share) >= 8 * tasks:
+        share *= 2
+    whole = terms // share
+    lead = x.ndim - out.ndim
+    kept = [d for d in range(x.ndim) if d >= lead and out.shape[d - lead] == x.shape[d]]
+    shape, strides = tuple(x.shape[d] for d in kept), tuple(x.strides[d] for d in kept)
     first = x[(0,) * x.ndim + (...,)]
-    shares = np.lib.stride_tricks.as_strided(first, (whole, SHARE), (SHARE * step, step))
-    results = np.empty((whole, 1), work)
+    shares = np.lib.stride_tricks.as_strided(first, (whole, *shape, share), (share * step, *strides, step))
+    results = np.empty((whole, *shape, 1), work)
     _fold(op, results, shares, work, tasks)
     stack = []
 
@@ -270,10 +391,11 @@ def _shared(op, out, x, work, step, tasks):
         while count % 2 == 0:
             merge()
             count //= 2
-    if x.size % SHARE:
-        rest = np.lib.stride_tricks.as_strided(first, (whole * SHARE + x.size % SHARE,), (step,))[whole * SHARE :]
-        stack.append(np.empty(1, work))
-        _fold(op, stack[-1], rest, work, 1)
+    rest = terms - whole * share
+    if rest:
+        flat = np.lib.stride_tricks.as_strided(first, (*shape, terms), (*strides, step))
+        stack.append(np.empty((*shape, 1), work))
+        _fold(op, stack[-1], flat[..., whole * share :], work, 1)
     while len(stack) > 1:
         merge()
-    _fold(op, out, stack[0], work, 1)
+    np.copyto(out, stack[0].reshape(out.shape), casting="unsafe")

@@ -47,7 +47,8 @@ class Loop:
     Dtypes go by NumPy's names. A function of several outputs returns a tuple: `more` are the dtypes of all but the
     first, and `compute` ends with one for each. `scalars` further arguments, of the result's dtype, are the same for
     every element. `streamed` loops store whole lines of contiguous output past the caches (a + b of 16 M f32: 54 GB/s
-    against 34) and drain them before returning. `light` says that memory, not arithmetic, takes the time.
+    against 34) and drain them before returning. `light` says that memory, not arithmetic, takes the time. Where it is
+    `chained`, a function of two is applied to the first input and the second, to that and the third, and so on.
     """
 
     function: Callable
@@ -60,6 +61,7 @@ class Loop:
     faults: Callable | None = None
     light: bool = False
     more: tuple[str, ...] = ()
+    chained: bool = False
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -68,7 +70,7 @@ class Loop:
     def __str__(self) -> str:
         parts = (self.function.__name__, *self.inputs, "by", *self.compute, "to", *self.outputs)
         words = ("streamed",) * self.streamed + ("masked",) * self.masked + ("checked",) * (self.faults is not None)
-        words += ("light",) * self.light
+        words += ("light",) * self.light + ("chained",) * self.chained
         return "_".join(parts + words)
 
 
@@ -104,7 +106,7 @@ class _Emitter:
         self.element = [memory(context, d).as_pointer() for d in self.dtypes]
         inputs, results = [list(map(number, part)) for part in (spec.compute[: -self.count], self.computed)]
         self.result = results[0] if self.count == 1 else types.Tuple(results)
-        self.call = self.result(*inputs, *[self.result] * spec.scalars)
+        self.call = self.result(*inputs[: 2 if spec.chained else None], *[self.result] * spec.scalars)
         self.function = self.subroutine(spec.function, self.call)
         if spec.faults:
             self.fault_call = types.uint8(*inputs, self.result)
@@ -180,7 +182,7 @@ class _Emitter:
             column = builder.add(start, i)
             operands = [self.load(p, self.at(base, steps, p, column)) for p in self.operands[self.count :]]
             chosen = operands.pop() if self.spec.masked else None
-            result = self.context.call_internal(builder, self.function, self.call, operands + self.constants)
+            result = self.applied(operands)
             if self.spec.faults:
                 faults = [builder.or_(faults[0], self.found(operands, result, chosen))]
             stored = self.stored(result)
@@ -199,6 +201,15 @@ class _Emitter:
         for k, word in enumerate(self.faulty):
             with builder.if_then(builder.trunc(builder.lshr(faults[0], faults[0].type(k)), ir.IntType(1))):
                 builder.store(I64(1), word)
+
+    def applied(self, operands):
+        """The function's result."""
+        if not self.spec.chained:
+            return self.context.call_internal(self.builder, self.function, self.call, operands + self.constants)
+        result = operands[0]
+        for operand in operands[1:]:
+            result = self.context.call_internal(self.builder, self.function, self.call, [result, operand])
+        return result
 
     def found(self, operands, result, chosen):
         """The faults of an element, none where it is masked off."""

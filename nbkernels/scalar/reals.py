@@ -2,38 +2,43 @@
 
 import math
 
+import numpy as np
+
+from ..real import bits, number
 from ..transcendental import atan2 as angle
 from ..transcendental import hypot as length
 from ..transcendental import logaddexp as log_of_sum
 from ..transcendental import pow as power
 
 
-def maximum(x, y):
-    """The larger; NaN if either is (the first one's); +0.0 above -0.0 on either side."""
-    if x == 0 and y == 0:
-        return x + y
-    return x if x > y or x != x else y
+def _extremes(whole):
+    """maximum, minimum, fmax and fmin of floats whose bits are a `whole`: of equals, zeros that is, by their bits."""
+
+    def maximum(x, y):
+        """The larger; NaN if either is (the first one's); +0.0 above -0.0 on either side."""
+        larger = number(whole(bits(x) & bits(y))) if x == y else x if x > y else y
+        return x if x != x else larger
+
+    def minimum(x, y):
+        """The smaller; NaN if either is (the first one's); -0.0 below +0.0 on either side."""
+        smaller = number(whole(bits(x) | bits(y))) if x == y else x if x < y else y
+        return x if x != x else smaller
+
+    def fmax(x, y):
+        """The larger; NaN only if both are; +0.0 above -0.0 on either side."""
+        larger = number(whole(bits(x) & bits(y))) if x == y else x if x > y else y
+        return x if y != y else larger
+
+    def fmin(x, y):
+        """The smaller; NaN only if both are; -0.0 below +0.0 on either side."""
+        smaller = number(whole(bits(x) | bits(y))) if x == y else x if x < y else y
+        return x if y != y else smaller
+
+    return maximum, minimum, fmax, fmin
 
 
-def minimum(x, y):
-    """The smaller; NaN if either is (the first one's); -0.0 below +0.0 on either side."""
-    if x == 0 and y == 0:
-        return -(-x - y)
-    return x if x < y or x != x else y
-
-
-def fmax(x, y):
-    """The larger; NaN only if both are; +0.0 above -0.0 on either side."""
-    if x == 0 and y == 0:
-        return x + y
-    return x if x > y or y != y else y
-
-
-def fmin(x, y):
-    """The smaller; NaN only if both are; -0.0 below +0.0 on either side."""
-    if x == 0 and y == 0:
-        return -(-x - y)
-    return x if x < y or y != y else y
+maximum, minimum, fmax, fmin = _extremes(np.int32)  # halves are computed in float32
+maximum_float64, minimum_float64, fmax_float64, fmin_float64 = _extremes(np.int64)
 
 
 def floor_divide(x, y):

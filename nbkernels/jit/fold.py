@@ -1,0 +1,292 @@
+"""Rows of adjacent items folded by an associative scalar function, in registers, emitted as LLVM IR.
+
+The order is cpu/reduce.py's. Lanes are a buffer of as many items as the loops over it have trips, which are hinted to
+be one vector long: LLVM makes a register of the buffer. Written in jitted Python the same loops stay scalar.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils, compiler
+from numba.extending import intrinsic
+
+from . import functions, overloads  # noqa: F401, what scalar functions call compiles by them
+from .cache import compiled
+from .elements import cast, from_memory, memory, number, to_memory, width
+from .loops import _hints
+from .vector import I64, VOID, loop
+
+# Terms of a block, its lanes, and terms from which on they are dealt out to lanes; fewer are one chain.
+BLOCK, LANES, DEALT = 256, 16, 32
+# Blocks that are folded before any is merged: the branches of merging, half of them guessed wrong, else keep the CPU
+# from working on several blocks at once.
+GROUP = 32
+
+
+@dataclass(frozen=True)
+class Fold:
+    """function(a partial result, a term), both of the dtype `work`, over items of dtype `item`.
+
+    Of an `exact` one the order does not show: there are no blocks, and more lanes; of integers there is a chain alone,
+    of which LLVM makes lanes by itself.
+    """
+
+    function: Callable
+    item: str
+    work: str
+    exact: bool
+
+    @property
+    def lanes(self) -> int:
+        return min(64, 256 // width(self.work)) if self.exact else LANES
+
+    @property
+    def dealt(self) -> int:
+        """Terms from which on lanes are used."""
+        return max(DEALT, self.lanes)
+
+    @property
+    def chained(self) -> bool:
+        """Whether there are no lanes."""
+        return self.exact and "int" in self.work
+
+    def __str__(self) -> str:
+        return f"{self.function.__name__}_{self.item}_as_{self.work}{'_exact' * self.exact}"
+
+
+def address(spec: Fold) -> int:
+    """Compile; address of void(x, apart, count, length, out): out[i] = fold of the `length` items from x + i*apart on.
+
+    Addresses and `apart` are in bytes; `length` is not 0.
+    """
+
+    @intrinsic
+    def rows(typing, x, apart, count, length, out):
+        def emit(context, builder, signature, args):
+            _Emitter(spec, context, builder).rows(*args)
+            return context.get_dummy_value()
+
+        return types.void(*[types.int64] * 5), emit
+
+    def run(x, apart, count, length, out):
+        rows(x, apart, count, length, out)
+
+    return compiled(run, "void(int64, int64, int64, int64, int64)", f"fold_{spec}")
+
+
+class _Emitter:
+    def __init__(self, spec: Fold, context, builder):
+        self.spec, self.context, self.builder = spec, context, builder
+        self.work = number(spec.work)
+        self.call = self.work(self.work, self.work)
+        flags = compiler.Flags()
+        flags.error_model = "numpy"
+        flags.forceinline = True
+        self.function = context.compile_subroutine(builder, spec.function, self.call, flags=flags).fndesc
+        self.item, self.kept = memory(context, spec.item), memory(context, spec.work)
+        self.complex = isinstance(self.work, types.Complex)
+        plane = context.get_data_type(self.work.underlying_float) if self.complex else self.kept
+        self.lanes = [cgutils.alloca_once(builder, ir.VectorType(plane, spec.lanes)) for _ in range(1 + self.complex)]
+        for buffer in self.lanes:
+            buffer.align = 64
+        self.buffers = [builder.bitcast(buffer, plane.as_pointer()) for buffer in self.lanes]
+        self.stack = cgutils.alloca_once(builder, self.kept, size=I64(64))
+
+    def rows(self, x, apart, count, length, out):
+        builder = self.builder
+        out = builder.inttoptr(out, self.kept.as_pointer())
+
+        def each_row(fold):
+            def row(i, _):
+                start = builder.inttoptr(builder.add(x, builder.mul(i, apart)), self.item.as_pointer())
+                self.write(fold(start), builder.gep(out, [i]))
+                return []
+
+            loop(builder, count, [], row)
+
+        if self.spec.chained:
+            each_row(lambda start: self.whole(self.chain(start, length)))
+            return
+        with builder.if_else(builder.icmp_signed("<", length, I64(self.spec.dealt))) as (short, long):
+            with short:
+                each_row(lambda start: self.whole(self.chain(start, length)))
+            with long:
+                each_row(lambda start: self.fold(start, length))
+
+    def fold(self, x, length):
+        """Blocks, merged in pairs as they are complete: bit k of the count of blocks is a sum of 2^k on the stack."""
+        if self.spec.exact:
+            return self.block(x, length)
+        builder, one = self.builder, I64(1)
+        blocks = builder.sdiv(builder.add(length, I64(BLOCK - 1)), I64(BLOCK))
+        whole = builder.sdiv(length, I64(BLOCK))
+        group, results = I64(GROUP), cgutils.alloca_once(builder, self.kept, size=I64(GROUP))
+
+        def groups(g, _):
+            first = builder.mul(g, group)
+            left = builder.sub(blocks, first)
+            count = builder.select(builder.icmp_signed("<", left, group), left, group)
+
+            def block(b, _):
+                start = builder.mul(builder.add(first, b), I64(BLOCK))
+                rest = builder.sub(length, start)
+                rest = builder.select(builder.icmp_signed("<", rest, I64(BLOCK)), rest, I64(BLOCK))
+                self.write(self.block(builder.gep(x, [start]), rest), builder.gep(results, [b]))
+                return []
+
+            def push(b, _):
+                before = builder.add(first, b)
+                height = builder.ctpop(before)
+                pairs = builder.cttz(builder.add(before, one), ir.IntType(1)(1))
+                pairs = builder.select(builder.icmp_signed("<", before, whole), pairs, I64(0))
+                result = self.down(self.read(builder.gep(results, [b])), height, pairs)
+                self.write(result, builder.gep(self.stack, [builder.sub(height, pairs)]))
+                return []
+
+            loop(builder, count, [], block)
+            loop(builder, count, [], push)
+            return []
+
+        loop(builder, builder.sdiv(builder.add(blocks, I64(GROUP - 1)), group), [], groups)
+        odd = builder.icmp_signed("!=", builder.mul(whole, I64(BLOCK)), length)
+        height = builder.sub(builder.add(builder.ctpop(whole), builder.zext(odd, I64)), one)
+        return self.down(self.read(builder.gep(self.stack, [height])), height, height)
+
+    def down(self, value, height, count):
+        """The value with `count` items from the stack's top before it."""
+        builder = self.builder
+
+        def merge(j, carried):
+            place = builder.sub(builder.sub(height, I64(1)), j)
+            return self.parts(self.apply(self.read(builder.gep(self.stack, [place])), self.whole(carried)))
+
+        return self.whole(loop(builder, count, self.parts(value), merge))
+
+    def block(self, x, length):
+        """The fold of the terms of a block."""
+        builder, lanes = self.builder, I64(self.spec.lanes)
+        with builder.if_else(builder.icmp_signed("<", length, I64(self.spec.dealt))) as (few, many):
+            with few:
+                chain = self.chain(x, length)
+                after_chain = builder.block
+            with many:
+                self.each(self.spec.lanes, lambda i: self.term(x, i))
+
+                def row(q, _):
+                    start = builder.gep(x, [builder.mul(builder.add(q, I64(1)), lanes)])
+                    self.each(self.spec.lanes, lambda i: self.apply(self.lane(i), self.term(start, i)))
+                    return []
+
+                with builder.if_else(builder.icmp_signed("==", length, I64(BLOCK))) as (whole, part):
+                    with whole:  # so many trips that LLVM unrolls them all
+                        loop(builder, I64(BLOCK // self.spec.lanes - 1), [], row)
+                    with part:
+                        rows = builder.sdiv(length, lanes)
+                        loop(builder, builder.sub(rows, I64(1)), [], row)
+                        done = builder.mul(rows, lanes)
+                        rest = builder.sub(length, done)
+                        with builder.if_then(builder.icmp_signed(">", rest, I64(0))):
+                            self.each(self.spec.lanes, lambda i: self.last(builder.gep(x, [done]), i, rest))
+                half = self.spec.lanes // 2
+                while half > 2:
+                    self.each(half, lambda i, half=half: self.apply(self.lane(i), self.lane(builder.add(i, I64(half)))))
+                    half //= 2
+                four = [self.lane(I64(i)) for i in range(4)]
+                dealt = self.parts(self.apply(self.apply(four[0], four[2]), self.apply(four[1], four[3])))
+                after_lanes = builder.block
+        result = []
+        for one, other in zip(chain, dealt):
+            phi = builder.phi(one.type)
+            phi.add_incoming(one, after_chain)
+            phi.add_incoming(other, after_lanes)
+            result.append(phi)
+        return self.whole(result)
+
+    def chain(self, x, length):
+        builder = self.builder
+
+        def step(i, carried):
+            return self.parts(self.apply(self.whole(carried), self.term(x, builder.add(i, I64(1)))))
+
+        return loop(builder, builder.sub(length, I64(1)), self.parts(self.term(x, I64(0))), step)
+
+    def last(self, x, i, rest):
+        """A lane with the last row of terms, which not every lane has."""
+        builder, lane = self.builder, self.parts(self.lane(i))
+        before = builder.block
+        with builder.if_then(builder.icmp_signed("<", i, rest)):
+            more = self.parts(self.apply(self.whole(lane), self.term(x, i)))
+            there = builder.block
+        result = []
+        for value, without in zip(more, lane):
+            phi = builder.phi(value.type)
+            phi.add_incoming(value, there)
+            phi.add_incoming(without, before)
+            result.append(phi)
+        return self.whole(result)
+
+    def each(self, count, value):
+        """Lane i = value(i) for the first `count` lanes, one vector."""
+        builder, latch = self.builder, None
+
+        def body(i, _):
+            nonlocal latch
+            for buffer, part in zip(self.buffers, self.parts(value(i))):
+                builder.store(part, builder.gep(buffer, [i]))
+            latch = builder.block
+            return []
+
+        loop(builder, I64(count), [], body)
+        vector = (("llvm.loop.unroll.disable",), ("llvm.loop.vectorize.width", ir.IntType(32)(count)))
+        latch.terminator.set_metadata("llvm.loop", _hints(builder.module, *vector))
+
+    def lane(self, i):
+        return self.whole([self.builder.load(self.builder.gep(buffer, [i])) for buffer in self.buffers])
+
+    def apply(self, x, y):
+        return self.context.call_internal(self.builder, self.function, self.call, [x, y])
+
+    def term(self, x, i):
+        """Item i, as it is folded."""
+        bits = self.builder.load(self.builder.gep(x, [i]))
+        bits.align = 1
+        value = from_memory(self.context, self.builder, self.spec.item, bits)
+        return cast(self.context, self.builder, value, self.spec.item, self.spec.work)
+
+    def parts(self, value):
+        """A value as what lies in the lanes: a number, or the two of a complex one."""
+        if not self.complex:
+            return [to_memory(self.context, self.builder, self.spec.work, value)]
+        z = self.context.make_complex(self.builder, self.work, value=value)
+        return [z.real, z.imag]
+
+    def whole(self, parts):
+        if not self.complex:
+            return from_memory(self.context, self.builder, self.spec.work, parts[0])
+        z = self.context.make_complex(self.builder, self.work)
+        z.real, z.imag = parts
+        return z._getvalue()
+
+    def read(self, place):
+        value = self.builder.load(place)
+        value.align = 1
+        return from_memory(self.context, self.builder, self.spec.work, value)
+
+    def write(self, value, place):
+        self.builder.store(to_memory(self.context, self.builder, self.spec.work, value), place).align = 1
+
+
+@intrinsic
+def call_fold(typing, function, x, apart, count, length, out):
+    """Call a function of `address`."""
+
+    def emit(context, builder, signature, args):
+        kind = ir.FunctionType(VOID, [I64] * 5)
+        builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:])
+        return context.get_dummy_value()
+
+    return types.void(*[types.int64] * 6), emit
