@@ -17,7 +17,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from ..jit.address import fma, peek, poke, set_word, word
+from ..jit.address import fma, peek, poke, scratch, set_word, word
 from ..jit.cache import compiled, entry, jit
 from ..jit.ndarray import data, descr, ndim, shape, stride
 from ..jit.vector import ELEMENT, I64, VOID, Lanes, loop
@@ -26,71 +26,83 @@ from .tiles import SEGMENT, small
 
 STEPS = 8  # steps of k that a column's chain takes in at once: eight loads of A for a load and a store of the chain
 WIDE = 4096  # outputs of a job of columns at most: their chains stay in L1
+ROWS = 16  # at once: more are more streams than the prefetchers follow: n = 3000, f32: 1.3 ms, with 32 rows 2.8
+SKEW = 8  # blocks of 32 bytes that a group of rows runs ahead of the next, where their lines would crowd in L1
+KEPT = 8 * SEGMENT  # bytes of stack for a strided v
 SHARED = 1 << 18  # elements of A from which threads share the work: 10 us of it
 
 DECLINED, DONE, LARGE = 0, 1, 2  # what the entry answers
-ROWS, COLUMNS, SEGMENTS = 0, 1, 2
+BY_ROWS, BY_COLUMNS, BY_SEGMENTS = 0, 1, 2
 (FORM, M, K, A, RSA, CSA, V, SV, PLANES, EACH, BLOCKS, JOBS, TASKS, C, RSC, X, RSX, ALPHA, BETA) = range(0, 152, 8)
 WORDS = 20
 
 
-def _rows(lanes, rows, a, rsa, v, rsv, sv, k, t, groups, shared):
-    """t[r] = chain over p of a[r*rsa + p] * v[r*rsv + p*sv] for r < rows <= groups * lanes; shared: rsv 0, else sv 1.
+def _rows(lanes, rows, a, rsa, v, rsv, k, t, groups, skew=0):
+    """t[r] = chain over p of a[r*rsa + p] * v[r*rsv + p] for r < rows <= groups * lanes; one v for all if rsv is None.
 
-    The groups' chains are independent: while one waits for its additions the others' squares are transposed.
+    Group g runs g * skew blocks of steps ahead of the first.
     """
-    builder, step, last = lanes.builder, I64(lanes.count), lanes.builder.sub(rows, I64(1))
+    builder, count = lanes.builder, lanes.count
+    last = builder.sub(rows, I64(1))
     each = [
-        [builder.select(builder.icmp_signed("<", I64(r), last), I64(r), last) for r in range(g, g + lanes.count)]
-        for g in range(0, groups * lanes.count, lanes.count)
+        [builder.select(builder.icmp_signed("<", I64(r), last), I64(r), last) for r in range(g, g + count)]
+        for g in range(0, groups * count, count)
     ]
-    a_rows, v_rows = ([[builder.mul(index, rs) for index in group] for group in each] for rs in (rsa, rsv))
 
-    def turned(base, offsets, mask):
-        return lanes.transpose([lanes.load(lanes.at(base, offset), mask) for offset in offsets])
+    def addresses(base, rs):
+        return [[lanes.at(base, builder.mul(i, rs)) for i in group] for group in each]
 
-    def block(a, v, chains, left=None):
-        mask, inside, factors = None if left is None else lanes.mask(left), [None] * lanes.count, None
+    a_rows, v_rows = addresses(a, rsa), addresses(v, rsv) if rsv else None
+
+    def advance(g, index, chain, left=None):
+        """One chain further by the steps of a block, of those that are left."""
+        at, inside = builder.mul(index, I64(count)), [None] * count
         if left is not None:
-            inside = [builder.icmp_signed("<", I64(q), left) for q in range(lanes.count)]
-        if shared:
-            places = [I64(q) if left is None else builder.select(i, I64(q), I64(0)) for q, i in enumerate(inside)]
-            factors = [lanes.splat(builder.load(lanes.at(v, builder.mul(p, sv)), align=1)) for p in places]
-        longer = []
-        for chain, a_group, v_group in zip(chains, a_rows, v_rows):
-            others = factors or turned(v, v_group, mask)
-            for down, other, there in zip(turned(a, a_group, mask), others, inside):
-                more = lanes.fma(down, other, chain)
-                chain = more if there is None else builder.select(there, more, chain)
-            longer.append(chain)
-        return longer
+            inside = [builder.icmp_signed("<", I64(p), left) for p in range(count)]
+        if rsv:
+            factors = lanes.turned([lanes.at(base, at) for base in v_rows[g]], left)
+        else:
+            steps = [I64(p) if i is None else builder.select(i, I64(p), I64(0)) for p, i in enumerate(inside)]
+            factors = [lanes.splat(builder.load(lanes.at(lanes.at(v, at), p), align=1)) for p in steps]
+        for down, factor, there in zip(lanes.turned([lanes.at(base, at) for base in a_rows[g]], left), factors, inside):
+            more = lanes.fma(down, factor, chain)
+            chain = more if there is None else builder.select(there, more, chain)
+        return chain
 
-    def body(index, carried):
-        a, v, *chains = carried
-        return [lanes.at(a, step), lanes.at(v, builder.mul(step, sv)), *block(a, v, chains)]
+    def together(index, chains):
+        return [advance(g, builder.add(index, I64(g * skew)), chain) for g, chain in enumerate(chains)]
 
-    a, v, *chains = loop(builder, builder.udiv(k, step), [a, v, *[lanes.zero] * groups], body)
-    left, before = builder.urem(k, step), builder.block
+    def alone(g, trips, first, chain):
+        return loop(builder, I64(trips), [chain], lambda i, c: [advance(g, builder.add(i, first), c[0])])[0]
+
+    blocks, left = builder.udiv(k, I64(count)), builder.urem(k, I64(count))
+    chains, whole = [lanes.zero] * groups, builder.sub(blocks, I64((groups - 1) * skew))
+    for g in range(groups if skew else 0):
+        chains[g] = alone(g, g * skew, I64(0), chains[g])
+    chains = loop(builder, whole, chains, together)
+    for g in range(groups if skew else 0):
+        chains[g] = alone(g, (groups - 1 - g) * skew, builder.add(whole, I64(g * skew)), chains[g])
+    before = builder.block
     with builder.if_then(builder.icmp_signed(">", left, I64(0))):
-        longer, inside = block(a, v, chains, left), builder.block
+        longer = [advance(g, blocks, chain, left) for g, chain in enumerate(chains)]
+        inside = builder.block
     for g, (chain, more) in enumerate(zip(chains, longer)):
-        whole = builder.phi(lanes.type)
-        whole.add_incoming(chain, before)
-        whole.add_incoming(more, inside)
-        chains[g] = whole
+        chains[g] = builder.phi(lanes.type)
+        chains[g].add_incoming(chain, before)
+        chains[g].add_incoming(more, inside)
     for g, chain in enumerate(chains):
-        lanes.store(chain, lanes.at(t, g * lanes.count), lanes.mask(builder.sub(rows, I64(g * lanes.count))))
+        lanes.store(chain, lanes.at(t, g * count), lanes.mask(builder.sub(rows, I64(g * count))))
 
 
-def _columns(lanes, m, a, down, v, sv, k, t):
-    """t[i] = chain over p of a[p*down + i] * v[p*sv] for i < m."""
+def _columns(lanes, m, a, down, v, k, t):
+    """t[i] = chain over p of a[p*down + i] * v[p] for i < m."""
     builder, step = lanes.builder, I64(lanes.count)
     whole, left = builder.udiv(m, step), lanes.mask(builder.urem(m, step))
 
     def turn(steps):
         def body(index, carried):
             a, v, begun = carried
-            factors = [lanes.splat(builder.load(lanes.at(v, builder.mul(sv, I64(q))), align=1)) for q in range(steps)]
+            factors = [lanes.splat(builder.load(lanes.at(v, q), align=1)) for q in range(steps)]
             rows = [lanes.at(a, builder.mul(down, I64(q))) for q in range(steps)]
 
             def piece(place, mask=None):
@@ -107,7 +119,7 @@ def _columns(lanes, m, a, down, v, sv, k, t):
             loop(builder, whole, [], whole_piece)
             with builder.if_then(builder.icmp_signed("<", builder.mul(whole, step), m)):
                 piece(builder.mul(whole, step), left)
-            return [lanes.at(a, builder.mul(down, I64(steps))), lanes.at(v, builder.mul(sv, I64(steps))), I64(1)]
+            return [lanes.at(a, builder.mul(down, I64(steps))), lanes.at(v, steps), I64(1)]
 
         return body
 
@@ -128,36 +140,55 @@ def _define(module, dtype, lanes, way, kinds, name):
     return function
 
 
-def _emit(way, kinds, name, fewer=1):
+@jit(inline="always")
+def few(tile):
+    """Lanes of the vectors that rows are read in: 32 bytes at most, of which twice as many are shuffled in a cycle."""
+    return min(tile.lanes, 32 // tile.itemsize)
+
+
+def _emit(way, kinds, name, lanes):
     def emit(context, builder, signature, args):
         tile, pointer = signature.args[0].tile, ELEMENT[signature.args[0].tile.dtype].as_pointer()
-        lanes = max(1, tile.lanes // fewer)
-        function = _define(builder.module, tile.dtype, lanes, way, kinds, f"gemv_{name}_{tile.dtype}")
+        function = _define(builder.module, tile.dtype, lanes(tile), way, kinds, f"gemv_{name}_{tile.dtype}")
         builder.call(function, [builder.inttoptr(v, pointer) if k == "p" else v for k, v in zip(kinds, args[1:])])
         return context.get_dummy_value()
 
     return emit
 
 
-def _transposing(name, groups, shared):
-    """An intrinsic for up to groups * tile.lanes / 2 rows. Half vectors: twice as many are shuffled in a cycle."""
-    emit = _emit(functools.partial(_rows, groups=groups, shared=shared), "ipipiiip", name, fewer=2)
+def _transposing(name, at_once, skew=0):
+    """An intrinsic for up to `at_once` rows, or as many as a vector has lanes."""
 
-    def rows(typing, tile, rows, a, rsa, v, rsv, sv, k, t):
-        return types.void(tile, *[types.int64] * 8), emit
+    def way(lanes, rows, a, rsa, v, k, t):
+        _rows(lanes, rows, a, rsa, v, None, k, t, max(1, at_once // lanes.count), skew)
+
+    emit = _emit(way, "ipipip", name, few.py_func)
+
+    def rows(typing, tile, rows, a, rsa, v, k, t):
+        return types.void(tile, *[types.int64] * 6), emit
 
     rows.__name__ = rows.__qualname__ = name
     return intrinsic(rows)
 
 
-many_rows, few_rows = _transposing("many_rows", 4, True), _transposing("few_rows", 1, True)
-segments_of = _transposing("segments_of", 2, False)  # each row against a vector of its own
+few_rows, many_rows = _transposing("few_rows", 1), _transposing("many_rows", ROWS)
+skewed_rows = _transposing("skewed_rows", ROWS, SKEW)
+
+
+def _segments(lanes, rows, a, v, k, t):
+    _rows(lanes, rows, a, I64(SEGMENT), v, I64(SEGMENT), k, t, groups=1)
 
 
 @intrinsic
-def columns_of(typing, tile, m, a, down, v, sv, k, t):
+def segments_of(typing, tile, rows, a, v, k, t):
+    """Whole segments, each against its own part of v."""
+    return types.void(tile, *[types.int64] * 5), _emit(_segments, "ippip", "segments", few.py_func)
+
+
+@intrinsic
+def columns_of(typing, tile, m, a, down, v, k, t):
     """Any number of outputs, neighbours in memory."""
-    return types.void(tile, *[types.int64] * 7), _emit(_columns, "ipipiip", "columns")
+    return types.void(tile, *[types.int64] * 6), _emit(_columns, "ipipip", "columns", lambda tile: tile.lanes)
 
 
 @jit(inline="always")
@@ -170,6 +201,13 @@ def _one(tile, a, csa, v, sv, k):
 
 
 @jit(inline="always")
+def _crowded(tile, rsa, k):
+    """Whether ROWS rows have more lines in a set of L1 than it has places: their starts are near multiples of 1 KiB."""
+    apart = abs(rsa) * tile.itemsize % 1024
+    return min(apart, 1024 - apart) < 16 and k * tile.itemsize >= 1024
+
+
+@jit(inline="always")
 def _job(tile, f, job):
     """The chains of one block of outputs over one segment of k."""
     size, m, form = tile.itemsize, word(f + M), word(f + FORM)
@@ -178,29 +216,36 @@ def _job(tile, f, job):
     k = min(SEGMENT, word(f + K) - start)
     a, v = word(f + A) + (i * rsa + start * csa) * size, word(f + V) + start * sv * size
     t, h = word(f + PLANES) + (segment * m + i) * size, min(word(f + EACH), m - i)
-    if form == COLUMNS:
-        columns_of(tile, h, a, csa, v, sv, k, t)
-    elif form == SEGMENTS:  # m is 1, and an output is a segment
+    if sv != 1 and m > 1:
+        kept = scratch(KEPT)
+        for p in range(k):
+            poke(tile, kept + p * size, peek(tile, v + p * sv * size))
+        v = kept
+    if form == BY_COLUMNS:
+        columns_of(tile, h, a, csa, v, k, t)
+    elif form == BY_SEGMENTS:  # m is 1, and an output is a segment
         start = i * SEGMENT
         a, v, t = word(f + A) + start * size, word(f + V) + start * size, word(f + PLANES) + i * size
         whole = min(word(f + EACH), (word(f + K) - start) // SEGMENT)
         if whole > 0:
-            segments_of(tile, whole, a, SEGMENT, v, SEGMENT, 1, SEGMENT, t)
+            segments_of(tile, whole, a, v, SEGMENT, t)
         left = word(f + K) - start - whole * SEGMENT
         if whole < word(f + EACH) and left > 0:
             done = whole * SEGMENT * size
             poke(tile, t + whole * size, _one(tile, a + done, 1, v + done, 1, left))
     else:
-        r = 0
+        crowded, r = _crowded(tile, rsa, k), 0
         while r < h:
             ar, tr, left = a + r * rsa * size, t + r * size, h - r
             if left == 1:
-                poke(tile, tr, _one(tile, ar, csa, v, sv, k))
-            elif left <= tile.lanes // 2:
-                few_rows(tile, left, ar, rsa, v, 0, sv, k, tr)
+                poke(tile, tr, _one(tile, ar, csa, v, sv if m == 1 else 1, k))
+            elif left <= few(tile):
+                few_rows(tile, left, ar, rsa, v, k, tr)
+            elif crowded:
+                skewed_rows(tile, min(ROWS, left), ar, rsa, v, k, tr)
             else:
-                many_rows(tile, min(2 * tile.lanes, left), ar, rsa, v, 0, sv, k, tr)
-            r += 2 * tile.lanes if left > tile.lanes // 2 else left
+                many_rows(tile, min(ROWS, left), ar, rsa, v, k, tr)
+            r += ROWS if left > few(tile) else left
 
 
 @jit(inline="always")
@@ -208,6 +253,8 @@ def _end(tile, f):
     """y = fma(beta, x, alpha * (the planes, added in order))."""
     size, m = tile.itemsize, word(f + M)
     planes, segments = word(f + PLANES), (word(f + K) + SEGMENT - 1) // SEGMENT
+    if planes == word(f + C):
+        return
     alpha, beta, c, x = peek(tile, f + ALPHA), peek(tile, f + BETA), word(f + C), word(f + X)
     rsc, rsx = word(f + RSC), word(f + RSX)
     for i in range(m):
@@ -265,14 +312,22 @@ def _entry(dtype: str):
             return DECLINED
         rsa, csa, sv = rsa // size, csa // size, sv // size
         segments = (k + SEGMENT - 1) // SEGMENT
-        form = SEGMENTS if m == 1 and segments > 1 and csa == 1 and sv == 1 else COLUMNS if rsa == 1 and m > 1 else ROWS
-        if form == ROWS and csa != 1 and m > 1:
+        form = (
+            BY_SEGMENTS
+            if m == 1 and segments > 1 and csa == 1 and sv == 1
+            else BY_COLUMNS
+            if rsa == 1 and m > 1
+            else BY_ROWS
+        )
+        if form == BY_ROWS and csa != 1 and m > 1:
             return DECLINED
+        if segments == 1 and rsc == size and px == 0 and alpha == 1:  # chains are results
+            planes = data(out)
         workers = workers if m * k > SHARED else 1
         each = (((m + workers - 1) // workers + 2 * tile.lanes - 1) // (2 * tile.lanes)) * 2 * tile.lanes
-        each = tile.lanes if form == SEGMENTS else min(each, WIDE)
-        blocks = ((segments if form == SEGMENTS else m) + each - 1) // each
-        jobs = blocks if form == SEGMENTS else blocks * segments
+        each = few(tile) if form == BY_SEGMENTS else min(each, WIDE)
+        blocks = ((segments if form == BY_SEGMENTS else m) + each - 1) // each
+        jobs = blocks if form == BY_SEGMENTS else blocks * segments
         set_word(f + FORM, form)
         set_word(f + M, m)
         set_word(f + K, k)

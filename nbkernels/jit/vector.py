@@ -161,6 +161,38 @@ class Lanes:
             block *= 2
         return rows
 
+    def turned(self, rows: list, left=None) -> list:
+        """Element p of every row as a vector, for p < count; `rows` are count addresses. From `left` on none is read.
+
+        The pieces of 16 bytes that make a vector come from as many rows, which loads put together: what is left is to
+        transpose within the pieces, two rounds of float32 in place of three, and one of float64 in place of two.
+        """
+        piece, result = min(self.count, 16 // BYTES[self.dtype]), []
+        narrow = self.narrower(piece)
+        for first in range(0, self.count, piece):
+            mask = None if left is None else narrow.mask(self.builder.sub(left, I64(first)))
+            loads = [narrow.load(self.at(row, first), mask) for row in rows]
+            vectors = [self._joined(loads[i::piece]) for i in range(piece)]
+            for _ in range(piece.bit_length() - 1):
+                pairs = zip(vectors[: piece // 2], vectors[piece // 2 :])
+                vectors = [half for low, high in pairs for half in self._zipped(low, high, piece)]
+            result += vectors
+        return result
+
+    def _joined(self, parts: list):
+        """Vectors end to end."""
+        while len(parts) > 1:
+            both = ir.Constant(ir.VectorType(I32, 2 * parts[0].type.count), list(range(2 * parts[0].type.count)))
+            parts = [self.builder.shuffle_vector(*parts[i : i + 2], both) for i in range(0, len(parts), 2)]
+        return parts[0]
+
+    def _zipped(self, low, high, piece: int):
+        """Two vectors whose lanes alternate, within pieces: those of the lower halves, and those of the upper."""
+        for half in (0, piece // 2):
+            lanes = [c + half + i for c in range(0, self.count, piece) for i in range(piece // 2)]
+            pick = ir.Constant(ir.VectorType(I32, self.count), [x for i in lanes for x in (i, self.count + i)])
+            yield self.builder.shuffle_vector(low, high, pick)
+
 
 def loop(builder: ir.IRBuilder, trips, carried: list, body) -> list:
     """Emit `for index in range(trips): carried = body(index, carried)`; returns the values after the last trip."""
