@@ -47,11 +47,13 @@ def build(op, in_place=False):
         if not in_place:
             parameters += ["out=None"] if starred else ["*", "out=None"]
     kinds = [f"type({names[i]})" for i in op.keyed]
-    # Where all are of one type that type is the key: a tuple costs 30 ns more to make and to hash.
+    types = f"({', '.join(kinds)})"
+    if len(kinds) > 1:  # where all are of one type that is the key: a tuple costs 30 ns more to make and to hash
+        types = f"{kinds[0]} if {' is '.join(kinds)} else {types}"
     source = FUNCTION.format(
         name=schema.name,
         parameters=", ".join(parameters),
-        types=f"{kinds[0]} if {' is '.join(kinds)} else ({', '.join(kinds)})" if len(kinds) > 1 else kinds[0],
+        types=types,
         usual=f" if {' and '.join(f'{name} is None' for name in rare)} else None" if rare else "",
         values=", ".join(values),
         arguments=", ".join(names),
