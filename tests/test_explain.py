@@ -38,12 +38,18 @@ def ran(monkeypatch):
 
         monkeypatch.setattr(gemm, name, call)
 
-    for name, word in (("packed", "packed"), ("_run_small", "small"), ("gemv", "gemv"), ("columns", "columns")):
+    for name, word in (
+        ("packed", "packed"),
+        ("_run_small", "small"),
+        ("gemv", "gemv"),
+        ("thin", "thin"),
+        ("columns", "columns"),
+    ):
         spy(name, word)
     return names
 
 
-SIZES = [(4, 4, 4), (64, 64, 64), (300, 300, 300), (1, 64, 64), (8, 8, 600), (2, 3, 0)]
+SIZES = [(4, 4, 4), (64, 64, 64), (300, 300, 300), (1, 64, 64), (8, 8, 600), (400, 400, 3), (2, 3, 0)]
 
 
 @pytest.mark.parametrize(("m", "n", "k"), SIZES)

@@ -25,7 +25,8 @@ from .columns import columns
 from .gemv import gemv
 from .kinds import SIGNLESS, default_tiles, kind_of
 from .packed import packed
-from .small import DECLINED, DONE, LARGE, SERIAL, SERIALLY, SMALL, VECTOR, small_entry
+from .small import BROAD, DECLINED, DONE, LARGE, SERIAL, SERIALLY, SMALL, THIN, VECTOR, WIDE, small_entry
+from .thin import thin
 from .tiles import Tiles, caches, default, illegal
 from .tiles import small as small_tile
 
@@ -40,7 +41,7 @@ PARALLEL = 96**3  # below, two launches of 3-10 us cost more than they save
 
 
 def choose(m: int, n: int, k: int, workers: int, itemsize: int = 4) -> str:
-    """'gemv', 'small', 'columns' or 'packed'.
+    """'gemv', 'thin', 'small', 'columns' or 'packed'.
 
     >>> choose(64, 64, 64, 2), choose(256, 256, 256, 1), choose(256, 256, 256, 2), choose(1, 256, 256, 2)
     ('small', 'small', 'columns', 'gemv')
@@ -49,6 +50,8 @@ def choose(m: int, n: int, k: int, workers: int, itemsize: int = 4) -> str:
     """
     if min(m, n) == 1:
         return "gemv"
+    if k <= THIN and m * n >= WIDE and min(m, n) >= BROAD:
+        return "thin"
     if k <= DEEPEST and m * n * k <= (SERIAL if workers == 1 else SMALL):
         return "small"
     # A is read again and again, from L2: f32, n = 384, two threads, 0.6 MB: 565 us, in five loops 643.
@@ -80,6 +83,8 @@ def gemm(
     plain = tiles is None and kind.a in SIZE
     path = choose(*out.shape, a.shape[1], threads.count(), out.itemsize) if plain else "packed"
     if path == "gemv" and gemv(kind.a, out, 0 if x is None else id(x), a, b, float(beta), float(alpha)):
+        return False
+    if path == "thin" and thin(out, 0 if x is None else id(x), a, b, beta, alpha, kind.a, threads.count()) == DONE:
         return False
     if path == "columns":
         columns(out, 0 if x is None else id(x), a, b, beta, alpha, kind.a, threads.count())
@@ -216,6 +221,8 @@ def _large(entry, out, x, a, b, beta, alpha) -> int:
     path = choose(*out.shape, a.shape[1], workers, out.itemsize)
     if path == "small":
         return entry(id(out), x | SERIALLY, id(a), id(b), beta, alpha)
+    if path == "thin":
+        return thin(out, x, a, b, beta, alpha, dtype, workers, trusted=False)
     if path == "columns":
         return columns(out, x, a, b, beta, alpha, dtype, workers, trusted=False)
     if path != "packed":
@@ -250,5 +257,5 @@ def describe(m: int, n: int, k: int, dtype: str = "float32") -> Choice:
     """The path, tiles and threads that an m x k by k x n product takes; nothing runs."""
     problem, available = GemmProblem(m, n, k, str(np.dtype(dtype))), threads.count()
     path = choose(m, n, k, available, SIZE[problem.dtype])
-    parallel = path == "columns" or (path == "packed" and m * n * k > PARALLEL)
+    parallel = path in ("thin", "columns") or (path == "packed" and m * n * k > PARALLEL)
     return Choice(problem, path, default(problem.dtype), available if parallel else 1)
