@@ -142,6 +142,7 @@ _accumulate = define(
     "accumulate(Tensor self, str op='add', int[] axis=[0], *, ScalarType? dtype=None) -> Tensor",
     structured=folds.accumulate,
     dispatch={"CPU": "nbkernels.cpu.folds:accumulate"},
+    fast="nbkernels.cpu.folds:accumulate_fast",
     casts=binary.Result.casts,
 ).function
 

@@ -172,6 +172,38 @@ def test_at(rng):
     nbkernels.add.at(x, [], 1)
 
 
+def test_at_of_rows_and_bad_indices(rng):
+    """Index arrays of any integers, on vectors and on rows; nothing is written where one is out of bounds."""
+    for dtype in ("int8", "uint16", "int64", "uint64"):
+        for shape in ((7,), (7, 5)):
+            for x in (rng.random(shape), rng.random((14, *shape[1:]))[::-2]):
+                indices = rng.integers(-7 if dtype[0] == "i" else 0, 7, 30).astype(dtype)
+                for other in (2.0, rng.random(30)[:, None] if x.ndim == 2 else rng.random(30), x[:1].sum()):
+                    mine, numpys = x.copy(), x.copy()
+                    np.subtract.at(numpys, indices, other)
+                    nbkernels.subtract.at(mine, indices, other)
+                    same(mine, numpys)
+    for shape in ((7,), (7, 5)):
+        x = rng.random(shape)
+        for bad in (7, -8):
+            before = x.copy()
+            with pytest.raises(IndexError, match="out of bounds"):
+                nbkernels.add.at(x, np.array([0, 1, bad]), 1.0)
+            same(x, before)
+    with pytest.raises(ValueError, match="broadcast"):
+        nbkernels.add.at(np.ones(4), np.array([0, 1, 2]), np.ones(2))
+
+
+def test_accumulate_of_every_layout(rng):
+    for x in (rng.integers(-9, 9, (40, 3, 50)).astype("f4"), rng.integers(-9, 9, (2, 70)).astype("i1")):
+        for y in (x, x[::-1, ..., ::-2], x.T):
+            for axis in range(y.ndim):
+                same(nbkernels.add.accumulate(y, axis), np.add.accumulate(y, axis))
+                same(nbkernels.subtract.reduce(y, axis), np.subtract.reduce(y, axis))
+    half = rng.random(500).astype("f2")
+    np.testing.assert_array_equal(nbkernels.add.accumulate(half), np.add.accumulate(half))
+
+
 def test_outer():
     x, y = np.arange(6.0).reshape(2, 3), np.arange(4)
     same(nbkernels.subtract.outer(x[:, ::-1], y), np.subtract.outer(x[:, ::-1], y))

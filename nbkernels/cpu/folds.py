@@ -77,3 +77,27 @@ def reduce(out, self, op, axis, keepdims, initial, where, dtype) -> None:
 def accumulate(out, self, op, axis, dtype) -> None:
     """out[k] = op(out[k - 1], self[k]) along `axis`."""
     scan.accumulate(op, out, self, axis[0], resolve_fold(op, self.dtype, dtype))
+
+
+def accumulate_fast(self, op, axis, out):
+    """All steps in a new array; None where the general path has to do it or say what is wrong."""
+    steps = None if out is not None else _stepped(op, self.dtype, self.shape, self.strides, axis)
+    if steps is None:
+        return None
+    dtype, ready = steps
+    out = np.empty(self.shape, dtype)
+    ready.run(out, self)
+    return out
+
+
+@functools.lru_cache(maxsize=4096)
+def _stepped(op, dtype, shape, strides, axis):
+    """Dtype of a new result and what makes it; None where there is none, or it is made otherwise."""
+    if not known(dtype) or 0 in shape or len(axis) != 1:
+        return None
+    try:
+        work = resolve_fold(op, dtype)
+    except TypeError:
+        return None
+    ready = scan.prepared(op, shape, axis[0], np.empty(shape, work).strides, strides, dtype, work)
+    return (work, ready) if ready.scan else None

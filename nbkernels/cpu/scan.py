@@ -4,27 +4,35 @@
     in_order     the last of these alone: the fold of an operation that is not associative
     at           a[indices[i]] = op(a[indices[i]], b[i]) for one i after the other, repeated indices too
 
-Each step is one call of the compiled loops, over all that lies beside the dimension.
+Where neighbours lie beside the dimension a step is one call of the vectorised loops over all of them; else the steps of
+one row after the other are scalar, with the result of the last in a register.
 """
 
 from __future__ import annotations
 
 import functools
+from typing import NamedTuple
 
 import numpy as np
 
+from .. import scalar
 from ..dtypes import resolve
 from ..jit.address import word
 from ..jit.cache import entry
 from ..jit.loops import call_binary
+from ..jit.scan import Step, call_runs, call_visits, runs, visits
 from ..strides import plan
 from .elementwise import apart, loop
+
+# Neighbours from which on a step is worth a call of its own: about 20 ns.
+BESIDE = 32
 
 
 @functools.cache
 def _steps():
-    def steps(loops, out, out_step, x, x_step, count, sizes, kept):
-        """count - 1 steps at each index of `kept` sizes; words size, stride of out, stride of x; the last is inner."""
+    def steps(loops, scan, out, out_step, x, x_step, count, sizes, kept):
+        """Steps 1 to count - 1 at each index of `kept` sizes: words size, stride of out, stride of x; the last is
+        inner. By `loops`, where there is no `scan`, which makes step 0 too."""
         places = 1
         for d in range(kept - 1):
             places *= word(sizes + 24 * d)
@@ -37,27 +45,32 @@ def _steps():
                 at += rest % size * word(sizes + 24 * d + 8)
                 source += rest % size * word(sizes + 24 * d + 16)
                 rest //= size
+            if scan != 0:
+                call_runs(scan, at, to, out_step, source, pace, x_step, columns, count)
+                continue
             for _ in range(1, count):
                 source += x_step
                 call_binary(loops, at + out_step, at, source, 1, columns, 0, 0, 0, to, to, pace)
                 at += out_step
 
-    return entry(steps, "void(int64, int64, int64, int64, int64, int64, int64, int64)", "scan_steps", nogil=True)
+    return entry(steps, f"void({', '.join(['int64'] * 9)})", "scan_steps", nogil=True)
 
 
 def accumulate(op: str, out, x, axis: int, work: np.dtype) -> None:
     """out[k] = op(out[k - 1], x[k]) along an axis, in `work`; both have one shape."""
     if x.size:
         x = apart(out, x)
-        _held(out, work, lambda held: _scan(op, np.moveaxis(held, axis, 0), np.moveaxis(x, axis, 0), work))
+        _held(out, work, lambda held: _scan(op, held, x, axis, held.strides, work))
 
 
 def in_order(op: str, out, x, axis: int, work: np.dtype) -> None:
     """out = x folded along an axis from its first element on; out has x's shape without it, and is not empty."""
-    x = np.moveaxis(apart(out, x), axis, 0)
+    x = apart(out, x)
 
     def run(held):
-        _scan(op, np.lib.stride_tricks.as_strided(held, x.shape, (0, *held.strides)), x, work)
+        strides = list(held.strides)
+        strides.insert(axis, 0)
+        _scan(op, held, x, axis, tuple(strides), work)
 
     _held(out, work, run)
 
@@ -72,16 +85,51 @@ def _held(out, work, run):
         np.copyto(out, held, casting="unsafe")
 
 
-def _scan(op, out, x, work):
-    """Along the first dimension of both."""
-    np.copyto(out[0, ...], x[0], casting="unsafe")
-    loops = plan((x.shape[1:],) * 2, (out.strides[1:], x.strides[1:]), (out.itemsize, x.itemsize))
-    shape = loops.shape or (1,)
-    strides = [s or (0,) for s in loops.strides]
-    sizes = np.array([v for d in zip(shape, *strides) for v in d], np.int64)
-    to, source = (_address(a) + offset for a, offset in zip((out, x), loops.offsets))
-    compiled = _loop(op, work, x.dtype)
-    _steps()(compiled, to, out.strides[0], source, x.strides[0], len(x), sizes.ctypes.data, len(shape))
+class Steps(NamedTuple):
+    """A scan but for its arrays: loops or runs, distances of the first elements, steps, count, sizes and strides."""
+
+    loops: int
+    scan: int
+    offsets: tuple[int, int]
+    steps: tuple[int, int]
+    count: int
+    sizes: np.ndarray
+
+    def run(self, out, x) -> None:
+        to, source = (_address(a) + offset for a, offset in zip((out, x), self.offsets))
+        sizes = self.sizes
+        _steps()(
+            self.loops, self.scan, to, self.steps[0], source, self.steps[1], self.count, _address(sizes), len(sizes)
+        )
+
+
+@functools.lru_cache(maxsize=4096)
+def prepared(op, shape, axis, strides, x_strides, dtype, work) -> Steps:
+    """A scan along an axis of an input of this dtype, of these strides, to an output of `strides`, in `work`."""
+    rest = tuple(n for d, n in enumerate(shape) if d != axis)
+    to, source = (tuple(s for d, s in enumerate(given) if d != axis) for given in (strides, x_strides))
+    nest = plan((rest, rest), (to, source), (work.itemsize, dtype.itemsize))
+    dims = list(zip(nest.shape or (1,), *(s or (0,) for s in nest.strides)))
+    beside = dims[-1][0] >= BESIDE and abs(dims[-1][2]) <= abs(x_strides[axis])
+    names = resolve(op, work, dtype, None if work.kind == "b" else work, "unsafe")
+    step = Step(scalar.find(op, names[0]), work.name, dtype.name, tuple(d.name for d in names))
+    sizes = np.array(dims, np.int64)
+    moves = strides[axis], x_strides[axis]
+    loops, scan = (_loop(op, work, dtype), 0) if beside else (0, _runs(step))
+    return Steps(loops, scan, nest.offsets, moves, shape[axis], sizes)
+
+
+_runs, _visits = functools.cache(runs), functools.cache(visits)
+
+
+def _scan(op, out, x, axis, strides, work):
+    """Along an axis of x; out's strides may be 0 there."""
+    steps = prepared(op, x.shape, axis, strides, x.strides, x.dtype, work)
+    if steps.scan == 0:
+        shape = x.shape[:axis] + x.shape[axis + 1 :]
+        first = np.lib.stride_tricks.as_strided(out, shape, strides[:axis] + strides[axis + 1 :])
+        np.copyto(first, x[(slice(None),) * axis + (0,)], casting="unsafe")
+    steps.run(out, x)
 
 
 def _loop(op, work, dtype):
@@ -93,14 +141,45 @@ def _address(x) -> int:
 
 
 @functools.cache
-def _visits():
-    def visits(loops, out, places, x, count):
-        """Words of `places` are byte distances in out and in x."""
-        for i in range(count):
-            at = out + word(places + 16 * i)
-            call_binary(loops, at, at, x + word(places + 16 * i + 8), 1, 1, 0, 0, 0, 0, 0, 0)
+def _visitor():
+    def visitor(visits, out, size, step, indices, x, x_step, count):
+        """False, and nothing is done, where an index is out of bounds; -1 for a size says that none can be."""
+        low = high = 0
+        for i in range(count if size >= 0 else 0):
+            low, high = min(low, word(indices + 8 * i)), max(high, word(indices + 8 * i))
+        inside = size < 0 or count == 0 or (-size <= low and high < size)
+        if inside:
+            call_visits(visits, out, max(size, 0), step, indices, x, x_step, count)
+        return inside
 
-    return entry(visits, "void(int64, int64, int64, int64, int64)", "scan_visits", nogil=True)
+    return entry(visitor, f"boolean({', '.join(['int64'] * 8)})", "scan_visitor", nogil=True)
+
+
+@functools.cache
+def _rows():
+    def rows(loops, out, size, step, indices, x, x_step, count, columns, out_pace, x_pace):
+        """The same for rows of out and of x, by the vectorised loops."""
+        low = high = 0
+        for i in range(count):
+            low, high = min(low, word(indices + 8 * i)), max(high, word(indices + 8 * i))
+        inside = count == 0 or (-size <= low and high < size)
+        for i in range(count if inside else 0):
+            index = word(indices + 8 * i)
+            at = out + (index + size if index < 0 else index) * step
+            call_binary(loops, at, at, x + i * x_step, 1, columns, 0, 0, 0, out_pace, out_pace, x_pace)
+        return inside
+
+    return entry(rows, f"boolean({', '.join(['int64'] * 11)})", "scan_rows", nogil=True)
+
+
+@functools.lru_cache(maxsize=4096)
+def _step(op, out, dtype) -> tuple[int, bool]:
+    """The visits of an operation to elements of these dtypes, and whether it minds negative operands."""
+    names = resolve(op, out, dtype)
+    if not np.can_cast(names[2], out, "same_kind"):
+        raise TypeError(f"{op}: cannot cast the result from {names[2]} to {out!r} under casting='same_kind'")
+    step = Step(scalar.find(op, names[0]), out.name, dtype.name, tuple(d.name for d in names))
+    return _visits(step), op == "pow" and names[1].kind == "i"
 
 
 def at(op: str, out, indices, x) -> None:
@@ -110,17 +189,33 @@ def at(op: str, out, indices, x) -> None:
     dtype under "same_kind".
     """
     x = np.asarray(x)
-    places = _places(out, indices)
-    x = np.broadcast_to(x, places.shape)
-    if np.may_share_memory(out, x):
-        x = x.copy()
-    dtypes = resolve(op, out.dtype, x.dtype)
-    compiled = loop(op, out.dtype, x.dtype, out.dtype, checked=False)
-    if op == "pow" and dtypes[1].kind == "i" and (x < 0).any():
+    visit, positive = _step(op, out.dtype, x.dtype)
+    if positive and (x < 0).any():
         raise ValueError("pow: integers to negative integer powers are not allowed")
-    words = np.empty((places.size, 2), np.int64)
-    words[:, 0], words[:, 1] = places.ravel(), _places(x, ...).ravel()
-    _visits()(compiled, _address(out), words.ctypes.data, _address(x), places.size)
+    plain = indices if type(indices) is np.ndarray else np.asarray(indices) if type(indices) is list else None
+    if plain is None or plain.ndim != 1 or plain.dtype.kind not in "iu" or plain.dtype == np.uint64 or out.ndim > 2:
+        plain = None
+    shape = None if plain is None else plain.shape + out.shape[1:]
+    if x.shape != shape or np.may_share_memory(out, x):
+        places = _places(out, indices) if shape is None else None
+        x = np.broadcast_to(x, shape or places.shape)
+        if np.may_share_memory(out, x):
+            x = x.copy()
+    if shape is None:
+        x = x if x.size and not any(x.strides) else np.ascontiguousarray(x).reshape(-1)
+        places = np.ascontiguousarray(places)
+        step = x.strides[0] if x.ndim == 1 and x.size == places.size else 0
+        _visitor()(visit, _address(out), -1, 1, _address(places), _address(x), step, places.size)
+        return
+    plain = np.ascontiguousarray(plain, np.int64)
+    where = _address(out), len(out), out.strides[0], _address(plain), _address(x), x.strides[0], len(plain)
+    if out.ndim == 1:
+        inside = _visitor()(visit, *where)
+    else:
+        loops = loop(op, out.dtype, x.dtype, out.dtype, checked=False)
+        inside = _rows()(loops, *where, out.shape[1], out.strides[1], x.strides[1])
+    if not inside:
+        out[plain]  # NumPy's error names the index
 
 
 def _places(x, indices):

@@ -1,0 +1,156 @@
+"""Steps in order, emitted as LLVM IR: each needs the one before, so they are scalar, what they carry in a register.
+
+runs     out[r, 0] = x[r, 0], out[r, k] = fn(out[r, k - 1], x[r, k])
+visits   out[indices[i]] = fn(out[indices[i]], x[i]), one i after the other
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from llvmlite import ir
+from numba import types
+from numba.core import compiler
+from numba.extending import intrinsic
+
+from . import functions, overloads  # noqa: F401, what scalar functions call compiles by them
+from .cache import compiled
+from .elements import HALVES, cast, from_memory, memory, number, to_memory
+from .vector import I64, VOID, loop
+
+
+@dataclass(frozen=True)
+class Step:
+    """function(an element of out, one of x), converted to the dtypes `compute`, whose last is the result's."""
+
+    function: Callable
+    out: str
+    item: str
+    compute: tuple[str, str, str]
+
+    def __str__(self) -> str:
+        return "_".join((self.function.__name__, self.out, self.item, "by", *self.compute))
+
+
+def runs(spec: Step) -> int:
+    """Address of void(out, out_apart, out_step, x, x_apart, x_step, rows, count); steps in bytes, count not 0."""
+
+    @intrinsic
+    def emitted(typing, out, out_apart, out_step, x, x_apart, x_step, rows, count):
+        def emit(context, builder, signature, args):
+            _Emitter(spec, context, builder).runs(*args)
+            return context.get_dummy_value()
+
+        return types.void(*[types.int64] * 8), emit
+
+    def run(out, out_apart, out_step, x, x_apart, x_step, rows, count):
+        emitted(out, out_apart, out_step, x, x_apart, x_step, rows, count)
+
+    return compiled(run, f"void({', '.join(['int64'] * 8)})", f"runs_{spec}")
+
+
+def visits(spec: Step) -> int:
+    """Address of void(out, size, step, indices, x, x_step, count): indices are int64, those below 0 count from size."""
+
+    @intrinsic
+    def emitted(typing, out, size, step, indices, x, x_step, count):
+        def emit(context, builder, signature, args):
+            _Emitter(spec, context, builder).visits(*args)
+            return context.get_dummy_value()
+
+        return types.void(*[types.int64] * 7), emit
+
+    def run(out, size, step, indices, x, x_step, count):
+        emitted(out, size, step, indices, x, x_step, count)
+
+    return compiled(run, f"void({', '.join(['int64'] * 7)})", f"visits_{spec}")
+
+
+class _Emitter:
+    def __init__(self, spec: Step, context, builder):
+        self.spec, self.context, self.builder = spec, context, builder
+        *inputs, result = map(number, spec.compute)
+        self.call = result(*inputs)
+        flags = compiler.Flags()
+        flags.error_model = "numpy"
+        flags.forceinline = True
+        self.function = context.compile_subroutine(builder, spec.function, self.call, flags=flags).fndesc
+
+    def runs(self, out, out_apart, out_step, x, x_apart, x_step, rows, count):
+        builder = self.builder
+
+        def row(r, _):
+            to, source = builder.add(out, builder.mul(r, out_apart)), builder.add(x, builder.mul(r, x_apart))
+            first = cast(self.context, builder, self.load(self.spec.item, source), self.spec.item, self.spec.out)
+            self.store(first, to)
+
+            def step(k, carried):
+                k = builder.add(k, I64(1))
+                term = self.load(self.spec.item, builder.add(source, builder.mul(k, x_step)))
+                value = self.step(carried[0], term)
+                self.store(value, builder.add(to, builder.mul(k, out_step)))
+                return [value]
+
+            loop(builder, builder.sub(count, I64(1)), [first], step)
+            return []
+
+        loop(builder, rows, [], row)
+
+    def visits(self, out, size, step, indices, x, x_step, count):
+        builder = self.builder
+        indices = builder.inttoptr(indices, I64.as_pointer())
+
+        def visit(i, _):
+            index = builder.load(builder.gep(indices, [i]))
+            before = builder.icmp_signed("<", index, I64(0))
+            index = builder.select(before, builder.add(index, size), index)
+            place = builder.add(out, builder.mul(index, step))
+            term = self.load(self.spec.item, builder.add(x, builder.mul(i, x_step)))
+            self.store(self.step(self.load(self.spec.out, place), term), place)
+            return []
+
+        loop(builder, count, [], visit)
+
+    def step(self, value, term):
+        """The function's result as an element of out, given one and an element of x."""
+        spec = self.spec
+        given = ((value, spec.out, spec.compute[0]), (term, spec.item, spec.compute[1]))
+        operands = [cast(self.context, self.builder, *operand) for operand in given]
+        result = self.context.call_internal(self.builder, self.function, self.call, operands)
+        if spec.compute[2] in HALVES:  # the function gave a float32
+            result = cast(self.context, self.builder, result, "float32", spec.compute[2])
+        return cast(self.context, self.builder, result, spec.compute[2], spec.out)
+
+    def load(self, dtype, address):
+        bits = self.builder.load(self.builder.inttoptr(address, memory(self.context, dtype).as_pointer()))
+        bits.align = 1
+        return from_memory(self.context, self.builder, dtype, bits)
+
+    def store(self, value, address):
+        bits = to_memory(self.context, self.builder, self.spec.out, value)
+        self.builder.store(bits, self.builder.inttoptr(address, bits.type.as_pointer())).align = 1
+
+
+@intrinsic
+def call_runs(typing, function, out, out_apart, out_step, x, x_apart, x_step, rows, count):
+    """Call a function of `runs`."""
+
+    def emit(context, builder, signature, args):
+        kind = ir.FunctionType(VOID, [I64] * 8)
+        builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:])
+        return context.get_dummy_value()
+
+    return types.void(*[types.int64] * 9), emit
+
+
+@intrinsic
+def call_visits(typing, function, out, size, step, indices, x, x_step, count):
+    """Call a function of `visits`."""
+
+    def emit(context, builder, signature, args):
+        kind = ir.FunctionType(VOID, [I64] * 7)
+        builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:])
+        return context.get_dummy_value()
+
+    return types.void(*[types.int64] * 8), emit
