@@ -7,7 +7,7 @@ import numpy as np
 from tqdm import tqdm
 
 import nbkernels
-from nbkernels.cpu import nest
+from nbkernels.cpu import nest, quick
 
 DTYPES = "float32", "float64"
 # One size for each path of a product: called from Python at once, the small path, the same over threads, five loops.
@@ -27,8 +27,10 @@ def calls(dtype):
         stack = np.ones((2, n, n), dtype)
         yield f"bmm {n} {dtype}", functools.partial(nbkernels.bmm, stack, stack)
     square, row = np.ones((64, 64), dtype), np.ones(64, dtype)
-    large = np.ones(nest.STREAMED // np.dtype(dtype).itemsize, dtype)  # threads share it, its stores stream
-    operands = (square, square), (square, row), (square, square.T), (square[::2, ::2], 2), (2, row), (large, large)
+    # Threads share both; the stores of the larger one stream.
+    shared, large = (np.ones(size // np.dtype(dtype).itemsize, dtype) for size in (2 * quick.SHARED, nest.STREAMED))
+    operands = ((square, square), (square, row), (square, square.T), (square[::2, ::2], 2), (2, row),
+                (shared, shared), (large, large))  # fmt: skip
     for name in ("add", "subtract", "multiply", "divide", "maximum", "minimum"):
         for scale in ({}, {"alpha": 0.5}) if name in ("add", "subtract") else ({},):
             op = functools.partial(getattr(nbkernels, name), **scale)

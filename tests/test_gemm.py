@@ -263,8 +263,8 @@ def peak(call):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_memory_is_the_pack_buffers(rng, dtype):
-    """Y = X W', dX = dY W, dW = dY' X at 1500: out and the documented buffers, less than one transposed copy."""
-    n = 1500
+    """Y = X W', dX = dY W, dW = dY' X at 2400: out and the documented buffers, less than one transposed copy."""
+    n = 2400
     x, w = (normal(rng, (n, n), dtype) for _ in range(2))
     out = np.empty((n, n), dtype)
     choice = tiles.default(dtype)
