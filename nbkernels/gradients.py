@@ -7,9 +7,10 @@ calls those that are wanted. Real dtypes; what broadcasting repeated is summed b
 import functools
 import inspect
 
-from . import ops
+from . import ops, slopes
 from .dispatch.views import column, expand, flatten, restride, row, spec, transpose
 from .epilogues import SLOPES
+from .fusion import elementwise
 from .ops import bmm, divide, maximum, minimum, mm, multiply, mv, subtract, sum_to
 
 
@@ -51,6 +52,28 @@ def of_real(formulas):
         return guarded
 
     return {name: guard(formula) for name, formula in formulas.items()}
+
+
+def of_masked(formulas):
+    """Formulas that know of `where`: what it leaves out does not depend on the operands."""
+
+    def known(formula):
+        told = inspect.signature(formula)
+        where = inspect.Parameter("where", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+        @functools.wraps(formula)
+        def masked(grad, where, **needed):
+            return formula(grad if where is None or where is True else chosen(grad, where), **needed)
+
+        masked.__signature__ = told.replace(parameters=[*told.parameters.values(), where])
+        return masked
+
+    return {name: known(formula) for name, formula in formulas.items()}
+
+
+def chosen(grad, where):
+    """grad where the mask is true, else 0, whatever grad is there."""
+    return multiply(grad, 1, where=where, out=ops.fmax(ops.fmin(grad, 0), 0))
 
 
 def turned(x):
@@ -107,6 +130,8 @@ def wins(x, y):
     size = maximum(maximum(d, multiply(d, -1)), smallest)
     return multiply(ops.add(divide(d, size), 1), 0.5)
 
+
+PARTIAL = {name: elementwise(function) for name, function in vars(slopes).items() if inspect.isfunction(function)}
 
 ADDMM = {
     "self": lambda grad, self, beta: fit(scale(grad, beta), self),
@@ -199,4 +224,44 @@ MINIMUM = {
     "self": lambda grad, self, other: fit(multiply(grad, wins(other, self)), self),
     "other": lambda grad, self, other: fit(multiply(grad, wins(self, other)), other),
 }
+REMAINDER = {
+    "self": lambda grad, self: fit(grad, self),
+    "other": lambda grad, self, other: fit(PARTIAL["remainder_other"](grad, self, other), other),
+}
+FMOD = {
+    "self": lambda grad, self: fit(grad, self),
+    "other": lambda grad, self, other: fit(PARTIAL["fmod_other"](grad, self, other), other),
+}
+POW = {
+    "self": lambda grad, self, other: fit(PARTIAL["pow_self"](grad, self, other), self),
+    "other": lambda grad, self, other: fit(PARTIAL["pow_other"](grad, self, other), other),
+}
+ATAN2 = {
+    "self": lambda grad, self, other: fit(PARTIAL["atan2_self"](grad, self, other), self),
+    "other": lambda grad, self, other: fit(PARTIAL["atan2_other"](grad, self, other), other),
+}
+HYPOT = {
+    "self": lambda grad, self, other: fit(PARTIAL["hypot_self"](grad, self, other), self),
+    "other": lambda grad, self, other: fit(PARTIAL["hypot_other"](grad, self, other), other),
+}
+COPYSIGN = {
+    "self": lambda grad, self, other: fit(PARTIAL["copysign_self"](grad, self, other), self),
+    "other": lambda grad, self, other: fit(PARTIAL["copysign_other"](grad, self, other), other),
+}
+LOGADDEXP = {
+    "self": lambda grad, self, other: fit(PARTIAL["logaddexp_self"](grad, self, other), self),
+    "other": lambda grad, self, other: fit(PARTIAL["logaddexp_other"](grad, self, other), other),
+}
+FMAX = {
+    "self": lambda grad, self, other: fit(PARTIAL["fmax_self"](grad, self, other), self),
+    "other": lambda grad, self, other: fit(PARTIAL["fmax_other"](grad, self, other), other),
+}
+FMIN = {
+    "self": lambda grad, self, other: fit(PARTIAL["fmin_self"](grad, self, other), self),
+    "other": lambda grad, self, other: fit(PARTIAL["fmin_other"](grad, self, other), other),
+}
+LDEXP = {"self": lambda grad, self, other: fit(ops.ldexp(grad, other), self)}
+for _formulas in (ADD, SUBTRACT, MULTIPLY, DIVIDE, MAXIMUM, MINIMUM, REMAINDER, FMOD, POW, ATAN2, HYPOT, COPYSIGN,
+                  LOGADDEXP, FMAX, FMIN, LDEXP):  # fmt: skip
+    _formulas.update(of_masked(_formulas))
 SUM_TO = {"self": lambda grad, self: expand(grad, spec(self).shape)}

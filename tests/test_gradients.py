@@ -18,6 +18,7 @@ CASES += [("addmm", (self, *MATRICES[0]), dict(beta=-0.5, alpha=2.5)) for self i
 CASES += [("addmm", ((3,), *MATRICES[0]), {}), ("addmm", ((3,), (2, 0), (0, 3)), {})]
 CASES += [("bmm", ((3, 2, 5), (3, 5, 4)), {}), ("mv", ((2, 5), (5,)), {}), ("outer", ((3,), (4,)), {})]
 CASES += [("dot", ((4,), (4,)), {}), ("vdot", ((4,), (4,)), {})]
+MASK = np.array([[True, False, True], [False, True, True]])
 SCALED = {
     "baddbmm": ((2, 1), (3, 2, 5), (3, 5, 4)),
     "addbmm": ((4,), (3, 2, 5), (3, 5, 4)),
@@ -40,6 +41,9 @@ FACTORS = [
 CASES += [("matmul", shapes, {}) for shapes in [*FACTORS, ((3,), (5, 3, 4)), ((5, 2, 3), (3,)), ((2, 3), (5, 3, 4))]]
 CASES += [(name, shapes, {}) for name in BINARY for shapes in SHAPES]
 CASES += [(name, ((2, 3), (3,)), dict(alpha=-3.0)) for name in ("add", "subtract")]
+SMOOTH = ["remainder", "fmod", "atan2", "hypot", "copysign", "logaddexp", "fmax", "fmin"]
+CASES += [(name, shapes, {}) for name in SMOOTH for shapes in (((2, 3), (3,)), ((3,), ()))]
+CASES += [("add", ((3,), (2, 3)), dict(alpha=2.0, where=MASK)), ("hypot", ((3,), ()), dict(where=MASK))]
 CASES += [("sum_to", ((4, 2, 3),), dict(size=size)) for size in ((), (3,), (2, 3), (2, 1), (1, 2, 1), (4, 2, 3))]
 
 
@@ -49,7 +53,7 @@ def inputs(shapes):
     return [np.array(rng.uniform(0.5, 2, shape) * rng.choice([-1, 1], shape)) for shape in shapes]
 
 
-def central_differences(function, args, grad, i, step=1e-6):
+def central_differences(function, args, grad, i, step=1e-6, where=True):
     """d sum(grad * function(args)) / d args[i], element by element."""
     result = np.zeros_like(args[i])
     for index in np.ndindex(args[i].shape):
@@ -57,7 +61,7 @@ def central_differences(function, args, grad, i, step=1e-6):
         for sign in (step, -step):
             moved = [x.copy() for x in args]
             moved[i][index] += sign
-            both.append(np.sum(grad * function(*moved)))
+            both.append(np.sum(grad * function(*moved), where=where))
         result[index] = (both[0] - both[1]) / (2 * step)
     return result
 
@@ -74,7 +78,8 @@ def test_against_central_differences(name, shapes, keywords):
     assert len(found) == len(args)
     for i, (x, mine) in enumerate(zip(args, found)):
         assert mine.shape == x.shape
-        np.testing.assert_allclose(mine, central_differences(call, args, grad, i), rtol=1e-7, atol=1e-7)
+        numeric = central_differences(call, args, grad, i, where=keywords.get("where", True))
+        np.testing.assert_allclose(mine, numeric, rtol=1e-7, atol=1e-7)
 
 
 @pytest.mark.parametrize(("name", "shapes", "keywords"), CASES[:9], ids=lambda v: str(v))
@@ -94,6 +99,25 @@ def test_the_example_of_the_broadcast_bias():
     ga, gb = nb.add.op.gradient(np.ones(3), a, b)
     assert np.array_equal(ga, [1, 1, 1])
     assert np.array_equal(gb, [3.0])
+
+
+def test_powers():
+    x, y, grad = np.array([2.0, 0.0, 0.0, 3.0]), np.array([3.0, 2.0, 0.0, -1.5]), np.array([1.0, 2, 3, 4])
+    for op in (nb.pow.op, nb.float_power.op):
+        left, right = op.gradient(grad, x, y)
+        np.testing.assert_allclose(left, [12, 0, 0, 4 * -1.5 * 3.0**-2.5])
+        np.testing.assert_allclose(right, [8 * np.log(2), 0, 0, 4 * 3.0**-1.5 * np.log(3)])
+    np.testing.assert_array_equal(nb.pow.op.gradient(grad, x, 2)[0], 2 * x * grad)
+    assert nb.ldexp.op.gradient(grad, x, np.array([1, 2, 3, 0]), output_mask=(True, False))[0].tolist() == [2, 8, 24, 4]
+
+
+def test_what_a_mask_leaves_out_has_no_gradient():
+    """Not even where grad is NaN or infinite there."""
+    x, mask = np.arange(1.0, 4), np.array([True, False, True])
+    grad = np.array([2.0, np.nan, -np.inf])
+    assert nb.multiply.op.gradient(grad, x, 5.0, where=mask)[0].tolist() == [10, 0, -np.inf]
+    assert nb.multiply.op.gradient(grad, x, 5.0, where=False)[0].tolist() == [0, 0, 0]
+    assert nb.add.op.gradient(grad[:1], x[:1], 5.0, where=True)[0].tolist() == [2]
 
 
 def test_sum_to_spreads_the_gradient_whatever_was_summed():
@@ -172,8 +196,9 @@ def test_against_torch():
 
     functions = dict(mm=torch.mm, addmm=torch.addmm, add=torch.add, subtract=torch.subtract, multiply=torch.multiply)
     functions |= dict(divide=torch.divide, maximum=torch.maximum, minimum=torch.minimum)
+    functions |= {name: getattr(torch, name) for name in SMOOTH}
     for name, shapes, keywords in CASES:
-        if name not in functions:
+        if name not in functions or "where" in keywords:
             continue
         args = [torch.from_numpy(np.array(x)).requires_grad_() for x in inputs(shapes)]
         result = functions[name](*args, **keywords)
