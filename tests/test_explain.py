@@ -43,13 +43,14 @@ def ran(monkeypatch):
         ("_run_small", "small"),
         ("gemv", "gemv"),
         ("thin", "thin"),
+        ("deep", "deep"),
         ("columns", "columns"),
     ):
         spy(name, word)
     return names
 
 
-SIZES = [(4, 4, 4), (64, 64, 64), (300, 300, 300), (1, 64, 64), (8, 8, 600), (400, 400, 3), (2, 3, 0)]
+SIZES = [(4, 4, 4), (64, 64, 64), (300, 300, 300), (1, 64, 64), (8, 8, 600), (100, 100, 600), (400, 400, 3), (2, 3, 0)]
 
 
 @pytest.mark.parametrize(("m", "n", "k"), SIZES)

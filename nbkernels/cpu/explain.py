@@ -43,7 +43,7 @@ def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None) -> dict:
     clashes = [name for name, each in present.items() if overlaps(out, each) or (name != "self" and written(out, each))]
     result = f"{out.shape} {out.dtype}, {count * m * n * size} bytes: out overlaps {', '.join(clashes)}"
     temporaries = [result] if clashes else []
-    tiles, workers = default_tiles(kind), threads.count() if path in ("thin", "columns") else 1
+    tiles, workers = default_tiles(kind), threads.count() if path in ("thin", "deep", "columns") else 1
     if path == "packed":
         workers = threads.count() if m * n * k > PARALLEL else 1
         depth, high, wide = min(tiles.kc, k), min(tiles.mc, m), min(tiles.nc, n)

@@ -22,6 +22,7 @@ from ..jit.vector import SIZE
 from ..problem import GemmProblem
 from . import threads
 from .columns import columns
+from .deep import FEW, NARROW, deep
 from .gemv import gemv
 from .kinds import SIGNLESS, default_tiles, kind_of
 from .packed import packed
@@ -41,7 +42,7 @@ PARALLEL = 96**3  # below, two launches of 3-10 us cost more than they save
 
 
 def choose(m: int, n: int, k: int, workers: int, itemsize: int = 4) -> str:
-    """'gemv', 'thin', 'small', 'columns' or 'packed'.
+    """'gemv', 'thin', 'deep', 'small', 'columns' or 'packed'.
 
     >>> choose(64, 64, 64, 2), choose(256, 256, 256, 1), choose(256, 256, 256, 2), choose(1, 256, 256, 2)
     ('small', 'small', 'columns', 'gemv')
@@ -52,6 +53,8 @@ def choose(m: int, n: int, k: int, workers: int, itemsize: int = 4) -> str:
         return "gemv"
     if k <= THIN and m * n >= WIDE and min(m, n) >= BROAD:
         return "thin"
+    if k > DEEPEST and (min(m, n) <= NARROW or m * n <= FEW):
+        return "deep"
     if k <= DEEPEST and m * n * k <= (SERIAL if workers == 1 else SMALL):
         return "small"
     # A is read again and again, from L2: f32, n = 384, two threads, 0.6 MB: 565 us, in five loops 643.
@@ -85,6 +88,9 @@ def gemm(
     if path == "gemv" and gemv(kind.a, out, 0 if x is None else id(x), a, b, float(beta), float(alpha)):
         return False
     if path == "thin" and thin(out, 0 if x is None else id(x), a, b, beta, alpha, kind.a, threads.count()) == DONE:
+        return False
+    if path == "deep":
+        deep(out, 0 if x is None else id(x), a, b, beta, alpha, kind.a, threads.count())
         return False
     if path == "columns":
         columns(out, 0 if x is None else id(x), a, b, beta, alpha, kind.a, threads.count())
@@ -223,6 +229,8 @@ def _large(entry, out, x, a, b, beta, alpha) -> int:
         return entry(id(out), x | SERIALLY, id(a), id(b), beta, alpha)
     if path == "thin":
         return thin(out, x, a, b, beta, alpha, dtype, workers, trusted=False)
+    if path == "deep":
+        return deep(out, x, a, b, beta, alpha, dtype, workers, trusted=False)
     if path == "columns":
         return columns(out, x, a, b, beta, alpha, dtype, workers, trusted=False)
     if path != "packed":
@@ -257,5 +265,5 @@ def describe(m: int, n: int, k: int, dtype: str = "float32") -> Choice:
     """The path, tiles and threads that an m x k by k x n product takes; nothing runs."""
     problem, available = GemmProblem(m, n, k, str(np.dtype(dtype))), threads.count()
     path = choose(m, n, k, available, SIZE[problem.dtype])
-    parallel = path in ("thin", "columns") or (path == "packed" and m * n * k > PARALLEL)
+    parallel = path in ("thin", "deep", "columns") or (path == "packed" and m * n * k > PARALLEL)
     return Choice(problem, path, default(problem.dtype), available if parallel else 1)

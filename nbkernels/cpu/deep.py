@@ -1,0 +1,128 @@
+"""Products of many steps of k and few outputs: segments of k in parallel, their chains in registers throughout.
+
+A job is a segment against a register tile's columns of C: the stacks' kernel (tiny.py) takes the whole segment in one
+call, from operands in place. Columns of B lie across its vectors; where its rows are not contiguous a job packs its
+panel first. Segments leave their chains in planes, which are added in order.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from ..jit.address import peek, pointer, take
+from ..jit.cache import compiled, entry, jit
+from . import threads
+from .finish import finish
+from .kinds import default_tiles, kind_of
+from .pack import pack
+from .small import DECLINED, DONE
+from .tiles import SEGMENT, caches, small
+from .tiny import HEIGHT, tiny
+from .words import (
+    CSA,
+    CSB,
+    CSC,
+    CSX,
+    NEXT,
+    PACK,
+    PART,
+    ROOM,
+    RSA,
+    RSB,
+    RSC,
+    RSX,
+    SCALARS,
+    SELF,
+    A,
+    B,
+    C,
+    K,
+    M,
+    N,
+    X,
+    filled,
+    room,
+)
+
+PAIRS = (M, N), (A, B), (RSA, CSB), (CSA, RSB), (RSC, CSC), (RSX, CSX)  # what C' = B' A' exchanges
+# The shorter side of C, or all its elements, up to which k > 512 is deep: five loops would pack more than they use
+# (f32, one thread: 1024x8x1024 470 us, here 265; 32x32x10000 339 and 206; 48x48x5000 290 and 234; 64x64: the same).
+NARROW, FEW = 16, 48 * 48
+ROWS = 16 * HEIGHT  # of a job, unless it packs B
+
+
+@jit(inline="always")
+def _job(tile, f, job, panel, rows, one):
+    """One segment's chains of one panel of C and `rows` rows, in their plane; in C itself if PART is negative."""
+    size, m, n = tile.itemsize, f[M], f[N]
+    panels, chunks = (n + tile.nr - 1) // tile.nr, (m + rows - 1) // rows
+    s, j, i = job // (panels * chunks), job // chunks % panels * tile.nr, job % chunks * rows
+    start, w, end = s * SEGMENT, min(tile.nr, n - j), min(m, i + rows)
+    k, b, row = min(SEGMENT, f[K] - start), f[B] + (start * f[RSB] + j * f[CSB]) * size, f[RSB]
+    if f[PACK] != 0:
+        pack(tile, b, f[CSB], f[RSB], w, k, panel, tile.nr)
+        b, row = panel, tile.nr
+    c, rsc, x, alpha, beta = f[ROOM] + f[PART] + (s * m * n + j) * size, n, 0, one, one
+    if f[PART] < 0:
+        c, rsc, x = f[C] + j * size, f[RSC], f[X] + j * size if f[X] != 0 else 0
+        alpha, beta = peek(tile, f[SCALARS]), peek(tile, f[SCALARS] + size)
+    for r in range(i, end, HEIGHT):
+        a, x_row = f[A] + (r * f[RSA] + start * f[CSA]) * size, x + r * f[RSX] * size if x != 0 else 0
+        tiny(tile, min(HEIGHT, end - r), 1, k, a, 0, f[RSA], f[CSA], b, 0, row, c + r * rsc * size, 0, rsc,
+             x_row, 0, f[RSX], w, alpha, beta)  # fmt: skip
+
+
+@functools.cache
+def _deep(tile) -> int:
+    """The jobs of one thread: void(words, task)."""
+    element = getattr(np, tile.dtype)
+
+    def work(f, task):
+        m, segments, rows = f[M], (f[K] + SEGMENT - 1) // SEGMENT, f[M] if f[PACK] != 0 else ROWS
+        jobs = segments * ((f[N] + tile.nr - 1) // tile.nr) * ((m + rows - 1) // rows)
+        panel, job = f[ROOM] + task * min(f[K], SEGMENT) * tile.nr * tile.itemsize, take(f, NEXT)
+        while job < jobs:
+            _job(tile, f, job, panel, rows, element(1))
+            job = take(f, NEXT)
+
+    return compiled(work, "void(CPointer(int64), int64)", f"gemm_deep_{tile}")
+
+
+@functools.cache
+def _ending(tile):
+    """The planes, added in order, become C: void(address of the words)."""
+
+    def run(words):
+        f = pointer(words)
+        size, m, n, segments = tile.itemsize, f[M], f[N], (f[K] + SEGMENT - 1) // SEGMENT
+        alpha, beta, planes = peek(tile, f[SCALARS]), peek(tile, f[SCALARS] + size), f[ROOM] + f[PART]
+        for s in range(segments):
+            finish(tile, m, n, planes + s * m * n * size, n, planes, n, s == 0, s == segments - 1, f[C], f[RSC], f[CSC],
+                   f[X], f[RSX], f[CSX], alpha, beta)  # fmt: skip
+
+    return entry(run, "void(int64)", f"gemm_deep_end_{tile}")
+
+
+def deep(out, x, a, b, beta, alpha, dtype: str, workers: int, trusted: bool = True) -> int:
+    """out = alpha * a @ b + beta * x, as `packed` does it for any shape."""
+    kind, tile = kind_of(dtype, dtype, dtype), small(dtype)
+    f, kept = filled(out, x, a, b, beta, alpha, default_tiles(kind), kind, workers, trusted)
+    if f is None:
+        return DECLINED
+    wide = f[M] > f[N]
+    if (wide and f[RSA] == 1) or (f[CSB] != 1 and (f[RSA] == 1 or not wide)):  # vectors along the longer side in memory
+        for p, q in PAIRS:
+            f[p], f[q] = f[q], f[p]
+    # A panel of a large B is far apart in memory: packing runs ahead of it (f64, 8x1024x1024: 2.2 ms in place, 0.9 so).
+    f[PACK] = packs = f[CSB] != 1 or f[N] * f[K] * tile.itemsize > caches()[1]
+    segments = -(-f[K] // SEGMENT)
+    direct = segments == 1 and f[CSC] == 1 and (f[X] == 0 or f[CSX] == 1)
+    panels = workers * min(f[K], SEGMENT) * tile.nr * tile.itemsize if packs else 0
+    f[PART] = -1 if direct else panels
+    with room(panels if direct else panels + segments * f[M] * f[N] * tile.itemsize) as f[ROOM]:
+        threads.launch(_deep(tile), f[SELF], workers)
+        if not direct:
+            _ending(tile)(f[SELF])
+    return DONE
