@@ -178,6 +178,39 @@ def test_family_takes_every_dtype(rng, dtype):
     np.testing.assert_array_equal(nbkernels.addmm(bias, x[0], w.T, alpha=0), np.broadcast_to(bias, (3, 4)))
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int64", "bool", "float16", "complex64"])
+def test_small_products_in_one_call(rng, dtype):
+    """What `serial` makes of them, through the public functions, is what the packed path makes of them."""
+    layouts = np.ascontiguousarray, np.asfortranarray, spread
+    for m, n, k in ((1, 1, 1), (4, 4, 4), (8, 48, 31), (9, 49, 33), (60, 70, 50), (3, 5, 1200)):
+        a, b, x = (numbers(rng, shape, dtype) for shape in ((m, k), (k, n), (m, n)))
+        if dtype == "complex64":
+            a = a + 1j * numbers(rng, a.shape, dtype)
+        expected, scaled = np.ones_like(x), np.ones_like(x)
+        gemm.gemm(expected, x, a, b, 1, 1)
+        gemm.gemm(scaled, x, a, b, 3, 2)
+        for left, right, to in itertools.product(layouts, repeat=3):
+            out = to(np.ones_like(x))
+            nbkernels.addmm(to(x), left(a), right(b), out=out)
+            np.testing.assert_array_equal(out, expected)
+            np.testing.assert_array_equal(nbkernels.addmm(right(x), left(a), right(b), beta=3, alpha=2), scaled)
+    own = to(x)  # in place
+    assert nbkernels.addmm_(own, a, b) is own
+    np.testing.assert_array_equal(own, expected)
+    square = numbers(rng, (40, 40), dtype)
+    shared = square.copy()
+    nbkernels.mm(shared[:30, :30], shared[5:35, 5:35], out=shared[10:, 10:])  # overlap: by way of a copy
+    np.testing.assert_array_equal(shared[10:, 10:], nbkernels.mm(square[:30, :30], square[5:35, 5:35]))
+    shared.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        nbkernels.mm(square, square, out=shared)
+    if np.dtype(dtype).kind in "iu":
+        with pytest.raises(TypeError):
+            nbkernels.addmm(square, square, square, alpha=1.0)
+    with pytest.raises(TypeError):
+        nbkernels.addmm(square, square, np.ones((40, 40), "float32"))
+
+
 def test_out_and_self_have_the_result_dtype(rng):
     a = numbers(rng, (4, 4), "int8")
     out = np.full((4, 4), 9, np.int32)

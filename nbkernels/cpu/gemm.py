@@ -26,6 +26,7 @@ from .deep import FEW, NARROW, deep
 from .gemv import gemv
 from .kinds import SIGNLESS, default_tiles, kind_of
 from .packed import packed
+from .serial import planned
 from .small import BROAD, DECLINED, DONE, LARGE, SERIAL, SERIALLY, SMALL, THIN, VECTOR, WIDE, small_entry
 from .thin import thin
 from .tiles import Tiles, caches, default, illegal
@@ -166,31 +167,49 @@ def mm(out, self, mat2, mode=None, conj=None) -> None:
     gemm(out, None, self, mat2, 0, 1, mode=mode, conj=conj or "")
 
 
-_entries = {}  # dtype -> the compiled small entry, once the layout of ndarray is known to be what it reads
+_entries = {}  # dtype -> the compiled entry for small products, once the layout of ndarray is known to be what it reads
 
 
 def _entry(dtype):
-    """The small entry for a supported dtype, compiled or loaded at its first use; else None."""
-    if dtype in NAMES and layout_is_known():
+    """The entry for a supported dtype, compiled or loaded at its first use; else None."""
+    if not layout_is_known():
+        return None
+    if dtype in NAMES:
         _entries[dtype] = small_entry(small_tile(NAMES[dtype]))
-        return _entries[dtype]
-    return None
+    elif entry := _planned(dtype, 1, 1):
+        _entries[dtype] = entry
+    return _entries.get(dtype)
+
+
+@functools.lru_cache(512, typed=True)
+def _planned(dtype, beta, alpha):
+    """The entry for another dtype, with the factors in its plan; None where they cannot be, or it is not served."""
+    name = OTHERS.get(dtype) or (dtype.name if dtype.name == "bfloat16" else None)
+    allowed = {int, bool} if dtype.kind in "biu" else REAL
+    if not name or alpha == 0 or type(beta) not in allowed or type(alpha) not in allowed:
+        return None
+    kind = kind_of(name, name, name)
+    return planned(kind, wrapped(beta, kind), wrapped(alpha, kind))
 
 
 def addmm_fast(self, mat1, mat2, beta, alpha, out):
     """addmm of small plain arrays in few calls; None, with nothing written, where more care is needed."""
-    if (beta is ONE and alpha is ONE) or (type(beta) in REAL and type(alpha) in REAL):
+    if beta is ONE and alpha is ONE:
         return mm_fast(mat1, mat2, out, id(self), beta, alpha)
+    if type(beta) in REAL and type(alpha) in REAL:
+        entry = None if mat1.dtype in NAMES else _planned(mat1.dtype, beta, alpha)
+        if entry is not None or mat1.dtype in NAMES:
+            return mm_fast(mat1, mat2, out, id(self), beta, alpha, entry)
     return None
 
 
-def mm_fast(a, b, out, x=0, beta=0.0, alpha=1.0, ndarray=np.ndarray):
+def mm_fast(a, b, out, x=0, beta=0.0, alpha=1.0, entry=None, ndarray=np.ndarray):
     """mm, likewise; and what addmm adds, x its array's id."""
     try:
         dtype = a.dtype
-        entry = _entries.get(dtype) or _entry(dtype)
+        entry = entry or _entries.get(dtype) or _entry(dtype)
         if entry is None:
-            return _other(x, a, b, beta, alpha, out)
+            return None
         if out is None:
             out = empty((len(a), b.shape[1]), dtype)
         elif type(out) is not ndarray:
@@ -205,25 +224,12 @@ def mm_fast(a, b, out, x=0, beta=0.0, alpha=1.0, ndarray=np.ndarray):
         return None
 
 
-def _other(x, a, b, beta, alpha, out):
-    """A product of another dtype: to the packed path at once, which checks for itself."""
-    dtype = a.dtype
-    floats = x and dtype.kind in "biu" and float in (type(beta), type(alpha))
-    if dtype not in OTHERS or alpha == 0 or floats:
-        return None
-    if out is None:
-        out = empty((len(a), b.shape[1]), dtype)
-    elif type(out) is not np.ndarray:
-        return None
-    kind, tiles = _plain(OTHERS[dtype])
-    workers = threads.count() if out.size * a.shape[1] > PARALLEL else 1
-    status = packed(out, x, a, b, wrapped(beta, kind), wrapped(alpha, kind), tiles, kind, workers, trusted=False)
-    return out if status == DONE else None
-
-
 def _large(entry, out, x, a, b, beta, alpha) -> int:
     """What the small entry found to be sound, but too much for it at once."""
-    workers, dtype = threads.count(), NAMES[a.dtype]
+    workers, dtype = threads.count(), NAMES.get(a.dtype)
+    if dtype is None:
+        plan, workers = entry.plan, workers if out.size * a.shape[1] > PARALLEL else 1
+        return packed(out, x, a, b, plan.beta, plan.alpha, plan.tiles, plan.kind, workers)
     path = choose(*out.shape, a.shape[1], workers, out.itemsize)
     if path == "small":
         return entry(id(out), x | SERIALLY, id(a), id(b), beta, alpha)

@@ -192,7 +192,7 @@ def _multiply(f, task, a, c, x, ic, jc, m, n, kb, starts, ends, first, last, beg
 
 
 @functools.cache
-def _loops() -> int:
+def loops() -> int:
     """The outer loops over the blocks FROM to TO, for one thread: void(words, task)."""
 
     def work(f, task):
@@ -221,7 +221,7 @@ def _loops() -> int:
 
 
 @functools.cache
-def _kernels(tile) -> tuple[int, int]:
+def kernels(tile) -> tuple[int, int]:
     return _pack_kernel(tile), _multiply_kernel(tile)
 
 
@@ -235,7 +235,7 @@ def packed(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, tr
     f, kept = filled(out, x, a, b, beta, alpha, tiles, kind, workers, trusted)
     if f is None:
         return DECLINED
-    f[PACK], f[MULTIPLY] = _kernels(tiles.tile(kind))
+    f[PACK], f[MULTIPLY] = kernels(tiles.tile(kind))
     if after is not None:
         f[AFTER], context = after.words(swapped)
         f[CONTEXT] = context.buffer_info()[0]
@@ -243,5 +243,5 @@ def packed(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, tr
     with room(f[NEED]) as f[ROOM]:
         for block in range(0, f[BLOCKS], each):  # Ctrl-C works between launches
             f[NEXT], f[FINISHED], f[FROM], f[TO] = 0, 0, block, block + each
-            threads.launch(_loops(), f[SELF], workers)
+            threads.launch(loops(), f[SELF], workers)
     return DONE

@@ -83,7 +83,7 @@ def one_block(tile, room, m, n, k, a, rsa, csa, b, rsb, csb, c, rsc, csc, x, rsx
 
 @helper
 def apart(p, q, size):
-    """Whether two arrays' memory is disjoint, by their extents."""
+    """Whether two arrays' memory is disjoint, by their extents; `size` is the larger item's."""
     plo, phi, qlo, qhi = data(p), data(p) + size, data(q), data(q) + size
     for d in range(ndim(p)):
         reach = (shape(p, d) - 1) * stride(p, d)
@@ -101,21 +101,29 @@ def distinct(m, rs, n, cs, size):
     return min(rs, cs) >= size and (rs >= n * cs or cs >= m * rs)
 
 
+@jit(inline="always")
+def alike(out, x, a, b):
+    """Whether arrays, by their ids, have one dtype."""
+    return descr(b) == descr(a) and descr(out) == descr(a) and (x == 0 or descr(x) == descr(a))
+
+
 @helper
-def unusual(out, x, a, b, size):
-    """Whether arrays, by their ids, are anything but a product's operands of one dtype, sound and apart from out."""
-    if ndim(out) != 2 or ndim(a) != 2 or ndim(b) != 2 or descr(b) != descr(a) or descr(out) != descr(a):
+def unusual(out, x, a, b, size_a, size_b, size):
+    """Whether arrays, by their ids, are anything but a product's operands, sound and apart from out."""
+    if ndim(out) != 2 or ndim(a) != 2 or ndim(b) != 2:
         return True
     m, n, k, rsc, csc = shape(a, 0), shape(b, 1), shape(a, 1), stride(out, 0), stride(out, 1)
     if shape(b, 0) != k or shape(out, 0) != m or shape(out, 1) != n or min(m, n, k) < 1:
         return True
-    if flags(out) & WRITEABLE == 0 or not (apart(out, a, size) and apart(out, b, size)):
+    if flags(out) & WRITEABLE == 0 or not (apart(out, a, max(size, size_a)) and apart(out, b, max(size, size_b))):
+        return True
+    if (stride(a, 0) | stride(a, 1)) & (size_a - 1) != 0 or (stride(b, 0) | stride(b, 1)) & (size_b - 1) != 0:
         return True
     if not distinct(m, abs(rsc), n, abs(csc), size):
         return True
-    steps = rsc | csc | stride(a, 0) | stride(a, 1) | stride(b, 0) | stride(b, 1)
+    steps = rsc | csc
     if x != 0:
-        if descr(x) != descr(a) or ndim(x) > 2:
+        if ndim(x) > 2:
             return True
         rows = shape(x, 0) if ndim(x) == 2 else 1
         columns = shape(x, ndim(x) - 1) if ndim(x) > 0 else 1
@@ -136,7 +144,7 @@ def small_entry(tile):
 
     def run(out, x, a, b, beta, alpha):
         limit, x = SERIAL if x & SERIALLY else SMALL, x & ~SERIALLY
-        if unusual(out, x, a, b, size) or alpha == 0:
+        if alpha == 0 or not alike(out, x, a, b) or unusual(out, x, a, b, size, size, size):
             return DECLINED
         m, n, k = shape(a, 0), shape(b, 1), shape(a, 1)
         if min(m, n) == 1 and (m * n * k > LINEAR or k > longest) and limit == SMALL:

@@ -8,7 +8,7 @@ from array import array
 import numpy as np
 
 from ..jit.address import pointer
-from ..jit.cache import entry, jit
+from ..jit.cache import entry, helper, jit
 from ..jit.kind import Kind
 from ..jit.ndarray import data, ndim, shape, stride
 from ..jit.tile import Tile
@@ -20,8 +20,9 @@ from .tiles import SEGMENT, Tiles
 NEXT, FINISHED = 0, 8
 (PACK, MULTIPLY, MR, NR, KC, NB, MC, NC, GROUP, STEP, HEAD, SIZE_A, SIZE_B, SIZE_C, SIZE_T, DIRECT, ROWWISE, WORKERS,
  SCALARS, UNIT, READS, TRUSTED, A, RSA, CSA, B, RSB, CSB, C, RSC, CSC, X, RSX, CSX, M, N, K, BLOCK, FUSED, BPANELS,
- PART, TOTAL, NEED, BLOCKS, ROOM, FROM, TO, SELF, AFTER, CONTEXT) = range(16, 66)  # fmt: skip
-WORDS = 66
+ PART, TOTAL, NEED, BLOCKS, ROOM, FROM, TO, SELF, AFTER, CONTEXT, LOOPS, MIXED, SIDED,
+ SHIFT_A, SHIFT_B, SHIFT_C) = range(16, 72)  # fmt: skip
+WORDS = 72
 
 
 @jit(inline="always")
@@ -39,52 +40,67 @@ def _buffers(m, n, k, mr, nr, kc, nb, mc, nc, group, step, head, size_t, workers
     return up(apanels, 64), up(bpanels, 64), up(min(m, mc) * min(n, nc) * size_t, 64)
 
 
+@helper
+def operands(f, out, x, a, b):
+    """Fill in what the arrays say, from the ids of out, of x or 0, of a and b: DONE, or DECLINED where checks are
+    asked for."""
+    if f[TRUSTED] == 0 and unusual(out, x, a, b, f[SIZE_A], f[SIZE_B], f[SIZE_C]):
+        return DECLINED
+    m, n, k = shape(a, 0), shape(b, 1), shape(a, 1)
+    c, rsc, csc = data(out), stride(out, 0), stride(out, 1)
+    pa, rsa, csa, pb, rsb, csb = data(a), stride(a, 0), stride(a, 1), data(b), stride(b, 0), stride(b, 1)
+    px, rsx, csx = 0, 0, 0
+    if x != 0 and f[READS] != 0:
+        px, last = data(x), ndim(x) - 1
+        if last > 0 and (shape(x, 0) > 1 or m == 1):
+            rsx = stride(x, 0)
+        if last >= 0 and (shape(x, last) > 1 or n == 1):
+            csx = stride(x, last)
+    if csc != f[SIZE_C] and rsc == f[SIZE_C]:  # C' = B' A': stored along the contiguous side
+        m, n, rsc, csc, rsx, csx = n, m, csc, rsc, csx, rsx
+        pa, rsa, csa, pb, rsb, csb = pb, csb, rsb, pa, csa, rsa
+    f[M], f[N], f[K], f[A], f[B], f[C], f[X] = m, n, k, pa, pb, c, px
+    f[RSA], f[CSA], f[RSB], f[CSB] = rsa >> f[SHIFT_A], csa >> f[SHIFT_A], rsb >> f[SHIFT_B], csb >> f[SHIFT_B]
+    f[RSC], f[CSC], f[RSX], f[CSX] = rsc >> f[SHIFT_C], csc >> f[SHIFT_C], rsx >> f[SHIFT_C], csx >> f[SHIFT_C]
+    return DONE
+
+
+@helper
+def cuts(f):
+    """Fill in how the product is cut, and the room that it needs."""
+    m, n, k = f[M], f[N], f[K]
+    f[FUSED] = n <= f[NB] and f[WORKERS] > 1
+    blocks = (n + f[NB] - 1) // f[NB]
+    f[BLOCK] = up((n + blocks - 1) // blocks, f[NR])
+    apanels, bpanels, plane = _buffers(m, n, k, f[MR], f[NR], f[KC], f[NB], f[MC], f[NC], f[GROUP], f[STEP],
+                                       f[HEAD], f[SIZE_T], f[WORKERS])  # fmt: skip
+    f[BPANELS], need = apanels, apanels + bpanels
+    # Chains cut by kc wait in out itself, unless its rows are not contiguous or X is read from there at the end;
+    # so do the sums of finished segments. PART and TOTAL: offset of a plane, or 0 for out, or -1 for nowhere.
+    direct = f[CSC] == 1 and f[X] != f[C] and f[DIRECT] != 0
+    cut, segments = k > f[KC], (k + SEGMENT - 1) // SEGMENT
+    f[PART], f[TOTAL] = 0 if cut else -1, 0
+    if cut and not (direct and segments == 1):
+        f[PART] = need
+        need += plane
+    if segments > 1 and not direct:
+        f[TOTAL] = need
+        need += plane
+    f[NEED] = need
+    pieces = (min(k, SEGMENT) + f[KC] - 1) // f[KC] * segments  # at least as many as there are
+    f[BLOCKS] = ((m + f[MC] - 1) // f[MC]) * ((n + f[NC] - 1) // f[NC]) * pieces
+
+
 @functools.cache
 def prepare():
-    """int64(id of out, of x or 0, of a, of b, address of the words): DONE, or DECLINED where checks are asked for."""
+    """Both from Python: int64(id of out, of x or 0, of a, of b, address of the words)."""
 
     def run(out, x, a, b, words):
         f = pointer(words)
-        if f[TRUSTED] == 0 and unusual(out, x, a, b, f[SIZE_C]):
-            return DECLINED
-        m, n, k = shape(a, 0), shape(b, 1), shape(a, 1)
-        c, rsc, csc = data(out), stride(out, 0), stride(out, 1)
-        pa, rsa, csa, pb, rsb, csb = data(a), stride(a, 0), stride(a, 1), data(b), stride(b, 0), stride(b, 1)
-        px, rsx, csx = 0, 0, 0
-        if x != 0 and f[READS] != 0:
-            px, last = data(x), ndim(x) - 1
-            if last > 0 and (shape(x, 0) > 1 or m == 1):
-                rsx = stride(x, 0)
-            if last >= 0 and (shape(x, last) > 1 or n == 1):
-                csx = stride(x, last)
-        if csc != f[SIZE_C] and rsc == f[SIZE_C]:  # C' = B' A': stored along the contiguous side
-            m, n, rsc, csc, rsx, csx = n, m, csc, rsc, csx, rsx
-            pa, rsa, csa, pb, rsb, csb = pb, csb, rsb, pa, csa, rsa
-        f[M], f[N], f[K], f[A], f[B], f[C], f[X] = m, n, k, pa, pb, c, px
-        f[RSA], f[CSA], f[RSB], f[CSB] = rsa // f[SIZE_A], csa // f[SIZE_A], rsb // f[SIZE_B], csb // f[SIZE_B]
-        f[RSC], f[CSC], f[RSX], f[CSX] = rsc // f[SIZE_C], csc // f[SIZE_C], rsx // f[SIZE_C], csx // f[SIZE_C]
-
-        f[FUSED] = n <= f[NB] and f[WORKERS] > 1
-        blocks = (n + f[NB] - 1) // f[NB]
-        f[BLOCK] = up((n + blocks - 1) // blocks, f[NR])
-        apanels, bpanels, plane = _buffers(m, n, k, f[MR], f[NR], f[KC], f[NB], f[MC], f[NC], f[GROUP], f[STEP],
-                                           f[HEAD], f[SIZE_T], f[WORKERS])  # fmt: skip
-        f[BPANELS], need = apanels, apanels + bpanels
-        # Chains cut by kc wait in out itself, unless its rows are not contiguous or X is read from there at the end;
-        # so do the sums of finished segments. PART and TOTAL: offset of a plane, or 0 for out, or -1 for nowhere.
-        direct = csc == f[SIZE_C] and px != c and f[DIRECT] != 0
-        cut, segments = k > f[KC], (k + SEGMENT - 1) // SEGMENT
-        f[PART], f[TOTAL] = 0 if cut else -1, 0
-        if cut and not (direct and segments == 1):
-            f[PART] = need
-            need += plane
-        if segments > 1 and not direct:
-            f[TOTAL] = need
-            need += plane
-        f[NEED] = need
-        cuts = (min(k, SEGMENT) + f[KC] - 1) // f[KC] * segments  # at least as many as there are
-        f[BLOCKS] = ((m + f[MC] - 1) // f[MC]) * ((n + f[NC] - 1) // f[NC]) * cuts
-        return DONE
+        status = operands(f, out, x, a, b)
+        if status == DONE:
+            cuts(f)
+        return status
 
     return entry(run, "int64(int64, int64, int64, int64, int64)", "gemm_prepare")
 
@@ -116,6 +132,8 @@ def template(tiles: Tiles, kind: Kind, workers: int) -> bytes:
         MR: tiles.mr, NR: tiles.nr, KC: tiles.kc, NB: tiles.nb, MC: tiles.mc, NC: tiles.nc, WORKERS: workers,
         GROUP: tile.group, STEP: tile.step, HEAD: tile.head, SIZE_A: tile.size_a, SIZE_B: tile.size_b,
         SIZE_C: tile.size_c, SIZE_T: tile.size_t, DIRECT: kind.direct, ROWWISE: not tile.head,
+        SHIFT_A: tile.size_a.bit_length() - 1, SHIFT_B: tile.size_b.bit_length() - 1,
+        SHIFT_C: tile.size_c.bit_length() - 1,
     }.items():  # fmt: skip
         words[word] = value
     return words.tobytes()
@@ -128,14 +146,21 @@ def _scalars(alpha, beta, dtype: str):
     return factors.ctypes.data, factors
 
 
+def started(beta, alpha, tiles: Tiles, kind: Kind, workers: int):
+    """The words of a product before its arrays are known, and what must live while they are read."""
+    f = array("q", template(tiles, kind, workers))
+    f[SELF] = f.buffer_info()[0]
+    f[SCALARS], kept = _scalars(alpha, beta, kind.chain)
+    f[READS], f[UNIT] = beta != 0, alpha == 1
+    return f, kept
+
+
 def filled(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, trusted: bool):
     """The words of a product, and what must live while they are read; (None, None) where arrays not trusted are
     unusual."""
-    f = array("q", template(tiles, kind, workers))
-    f[SELF] = at = f.buffer_info()[0]
-    f[SCALARS], kept = _scalars(alpha, beta, kind.chain)
-    f[TRUSTED], f[READS], f[UNIT] = trusted, beta != 0, alpha == 1
-    return (f, kept) if prepare()(id(out), x, id(a), id(b), at) == DONE else (None, None)
+    f, kept = started(beta, alpha, tiles, kind, workers)
+    f[TRUSTED] = trusted
+    return (f, kept) if prepare()(id(out), x, id(a), id(b), f[SELF]) == DONE else (None, None)
 
 
 class room:
