@@ -91,7 +91,7 @@ class Watch:
             parts = tuple(inside.records)
             record |= dict(parts=parts, bytes=total(parts, "bytes"), flops=total(parts, "flops"))
         elif row.reason != "structured":
-            record |= self.facts(op, row, slots, to)
+            record |= self.facts(op, row, slots, operands, to)
         self.records.append(Explanation(**record))
         return Traced(to, self) if out is None else out
 
@@ -106,10 +106,10 @@ class Watch:
         return to
 
     @staticmethod
-    def facts(op, row, slots, to):
+    def facts(op, row, slots, operands, to):
         """What the room of the kernel tells: nbkernels/cpu/explain.py or nbkernels/cuda/explain.py."""
         taken = [each([slots[i]], lambda o: plain(o.value))[0] for i in op.kernel_arguments]
-        size = sum(touched(views.spec(x)) for x in (to, *taken) if views.is_array(x))
+        size = sum(touched(spec) for spec in (views.spec(to), *(operand.spec for operand in operands)))
         room = row.row.kernel_name.partition(":")[0].rpartition(".")[0]
         if room not in ("nbkernels.cpu", "nbkernels.cuda"):
             return {"bytes": size}

@@ -523,6 +523,21 @@ def test_public_functions_give_the_cpus_bits(rng):
     assert nbkernels.sum_to(args[1], (6, 9)) is args[1]
 
 
+def test_explain_tells_the_kernels_choices(rng):
+    a, b, x = (device(numbers(rng, *shape)) for shape in ((20, 8), (8, 40), (40,)))
+    whole = nbkernels.explain(nbkernels.linear, a, device(numbers(rng, 40, 8)), x)
+    (part,) = whole.parts
+    for found in (nbkernels.explain(nbkernels.addmm, x, a, b), part):
+        assert (found.op, found.device, found.path) == ("addmm", "CUDA:0", "simt")
+        assert found.kernel == "nbkernels.cuda.gemm:addmm"
+        assert found.row.startswith("CUDA: direct, registered at nbkernels/ops.py:")
+        assert found.tile == str(gemm.describe(20, 40, 8, np.dtype("float32")).tiles)
+        assert (found.bytes, found.flops) == (4 * (20 * 40 + 20 * 8 + 8 * 40 + 40), 2 * 20 * 8 * 40)
+    added = nbkernels.explain(nbkernels.add, a, 2)
+    assert (added.path, added.bytes, added.flops) == ("grid-stride loop", 2 * 4 * 160, 160)
+    assert nbkernels.explain(nbkernels.add, device(np.ones((0, 3))), 1).path == "nothing: an empty result"
+
+
 # --- functions of floats ----------------------------------------------------------------------------
 
 
