@@ -37,7 +37,7 @@ OTHERS = [
                               ("add", "float16", True), ("divide", "complex64", False), ("copysign", "float32", False))
 ]  # fmt: skip
 FUNCTIONS = [
-    elementwise.kernel(function, (dtype,) * 4, 1, (True, True), False)
+    elementwise.kernel(function, (dtype,) * 3, (dtype,) * 3, 1, (True, True))
     for function, dtype in ((transcendental.pow, "float64"), (transcendental.atan2, "float32"))
 ]
 SUMS = [
