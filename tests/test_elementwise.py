@@ -238,6 +238,33 @@ def test_in_place_makes_no_copy(monkeypatch):
     assert x[0, 0] == 4
 
 
+@pytest.mark.parametrize(
+    ("dtypes", "steps"),
+    [
+        ("f4 f4", (2, 2)),
+        ("f4 f8", (-2, 3)),
+        ("i1 f4", (4, -4)),
+        ("f4 f4", (-1, 1)),
+        ("f8 i2", (-1, 0)),
+        ("c8 f4", (3, 1)),
+        ("c16 f8", (2, -2)),
+    ],
+)
+def test_steps_that_loops_are_made_for(dtypes, steps, rng):
+    """Rows of all lengths modulo a vector; what lies behind the last element of a row is not read."""
+    for rows, columns in ((1, 4096), (41, 101), (60, 79)):
+        views = []
+        for dtype, step in zip(dtypes.split(), steps):
+            size = max(1, (columns - 1) * abs(step) + 1)
+            whole = values(rng, (rows, size), "f4").astype(dtype)
+            views.append(np.broadcast_to(whole[:, :1], (rows, columns)) if step == 0 else whole[:, ::step])
+            assert views[-1].shape == (rows, columns)
+        same(run("multiply", *views), np.multiply(*views))
+        mask = rng.integers(0, 2, (rows, 2 * columns)).astype(bool)[:, ::2]
+        out, expected = (np.full((rows, columns), 77, np.result_type(*views)) for _ in range(2))
+        same(run("multiply", *views, out, where=mask), np.multiply(*views, out=expected, where=mask))
+
+
 @pytest.mark.parametrize("columns", [1, 3, 130, 4099])
 def test_large_arrays_stream_and_run_in_tasks(columns, monkeypatch, rng):
     """The paths of 16 M elements at a size that is quick: several tasks, streaming stores, ragged ends."""
@@ -245,8 +272,8 @@ def test_large_arrays_stream_and_run_in_tasks(columns, monkeypatch, rng):
     monkeypatch.setattr(nest, "STREAMED", 1)
     monkeypatch.setattr(nest.threads, "count", lambda: 3)
     n = 40_000 // columns
-    for dtype, shift in itertools.product(["float32", "float64", "int8"], [0, 1, 5]):
-        x = values(rng, (n, columns), dtype)
+    for dtype, shift in itertools.product(["float32", "complex64", "int8", "complex128"], [0, 1, 5]):
+        x = values(rng, (n, columns), "float32" if dtype.startswith("complex") else dtype).astype(dtype)
         raw = np.full(x.nbytes + 64, 0x5A, np.uint8)
         out = raw[shift : shift + x.nbytes].view(dtype).reshape(x.shape)
         for y in (x, x[0], x[:, :1], x[::-1], x.T.copy().T, x[:1, :1]):
@@ -267,7 +294,7 @@ def test_streaming_loops_are_chosen_by_size():
         (rows, rows[0], True),
         (a[1:], a[1:], False),  # less than STREAMED
         (narrow, narrow[0], False),  # rows shorter than some lines
-        (rows, turned, False),
+        (rows, turned, True),  # by tiles of 16 lines
     ]
     for x, y, expected in cases:
         loops = plan((x.shape, x.shape, y.shape), (x.strides, x.strides, y.strides), (4, 4, 4))

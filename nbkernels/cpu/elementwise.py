@@ -23,6 +23,8 @@ NO_SCALARS = np.empty(0)
 # smaller for them by this power of two.
 COSTLY = ("pow", "float_power", "atan2", "hypot", "logaddexp", "floor_divide", "remainder", "fmod", "gcd", "lcm")
 COSTS_MORE = 3
+# Operations that wait for memory, and that LLVM vectorises: it complains where it is told to and cannot.
+LIGHT = ("add", "subtract", "multiply", "divide", "maximum", "minimum", *COMPARISONS)
 
 
 @functools.cache
@@ -36,6 +38,7 @@ def loop(
     streamed: bool = False,
     masked: bool = False,
     checked: bool = True,
+    steps: tuple[int, ...] = (),
 ) -> int:
     """Address of the compiled loops of an operation over inputs and an output of these dtypes.
 
@@ -59,7 +62,8 @@ def loop(
             streamed,
             masked,
             scalar.find(f"{op}_faults", inputs[0]) if checked else None,
-            name not in COSTLY,
+            name in LIGHT and inputs[0].kind in ("f" if name == "divide" else "fiu"),
+            steps,
         )
     )
 
@@ -70,7 +74,7 @@ def _nest(op, dtypes, shapes, strides, dtype, casting, fresh) -> nest.Nest:
     itemsizes = tuple(d.itemsize for d in dtypes)
     loops, (out, first, second, *mask) = plan(shapes, strides, itemsizes), dtypes
     streamed = not (fresh or mask) and nest.streamed(loops, out.itemsize)
-    compiled = loop(op, first, second, out, dtype, casting, streamed, bool(mask))
+    compiled = loop(op, first, second, out, dtype, casting, streamed, bool(mask), steps=nest.steps(loops, itemsizes))
     parallel = nest.PARALLEL >> COSTS_MORE if op in COSTLY else nest.PARALLEL
     return nest.Nest(loops, compiled, itemsizes, parallel)
 

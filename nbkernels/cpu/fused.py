@@ -16,14 +16,13 @@ PARALLEL = 1 << 15
 
 
 @functools.lru_cache(maxsize=1024)
-def _loops(adopted: Adopted, arguments, outs, streamed, masked) -> int:
+def _loops(adopted: Adopted, arguments, outs, streamed, masked, steps=()) -> int:
     """Address of the compiled loops of a function for arguments and outputs of these dtypes."""
     names = [d.name for d in arguments]
     computed = tuple(names) + tuple(d.name for d in adopted.results)
     first, *more = (d.name for d in outs)
-    return address(
-        Loop(adopted.function, tuple(names), computed, first, streamed=streamed, masked=masked, more=tuple(more))
-    )
+    more = tuple(more)
+    return address(Loop(adopted.function, tuple(names), computed, first, 0, streamed, masked, more=more, steps=steps))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -33,9 +32,9 @@ def _nest(function, dtypes, count, masked, shapes, strides, fresh) -> nest.Nest:
     loops, end = plan(shapes, strides, itemsizes), len(dtypes) - masked
     streamed = count == 1 and not (fresh or masked) and nest.streamed(loops, itemsizes[0])
     arguments = dtypes[count:end]
-    return nest.Nest(
-        loops, _loops(adopt(function, arguments), arguments, dtypes[:count], streamed, masked), itemsizes, PARALLEL
-    )
+    steps = nest.steps(loops, itemsizes) if count == 1 else ()
+    compiled = _loops(adopt(function, arguments), arguments, dtypes[:count], streamed, masked, steps)
+    return nest.Nest(loops, compiled, itemsizes, PARALLEL)
 
 
 def run(function, outs, inputs, where=None, fresh=False) -> None:

@@ -29,6 +29,11 @@ LOOP, SCALARS, OPERANDS, NDIM, TASKS, SPLIT, HIGH, WIDE, ROOM, HEADER = range(0,
 
 # Elements from which on threads share the work: 10 us of an addition where nothing is contiguous, a launch takes 2.
 PARALLEL = 1 << 16
+# Elements in all and in a row from which on loops are made for the very steps of the inputs, in 0.1 s, and the most
+# elements that may lie between two neighbours for it.
+MANY, NARROW, NEAR = 1 << 12, 64, 4
+# Bytes in a row of a transposed tile, at most; it has TILE rows.
+ROW = 1024
 # Bytes of an output from which on streaming stores win over reading each line before it is overwritten: a + b of f32 on
 # two threads, 16 MB of output 46 against 45 GB/s, 32 MB 44 against 37, 64 MB 54 against 34 (2026-11, Sapphire Rapids).
 STREAMED = 1 << 25
@@ -59,22 +64,26 @@ def _walk(context, task):
         set_word(index + 8 * d, 0)
 
     rows, columns = word(size + 8 * (ndim - 2)), word(size + 8 * (ndim - 1))
-    high, wide = word(context + HIGH), word(context + WIDE)
+    high, wide, skew = word(context + HIGH), word(context + WIDE), 0
+    if wide < columns:
+        skew = (word(base) & (LINE - 1)) // word(column_steps) if word(column_steps) > 0 else 0
     d = 0
     while d >= 0:
         for j in range(0, rows, high):
-            for i in range(0, columns, wide):  # out[..., j:j+high, i:i+wide]
-                h, w, buffer = min(high, rows - j), min(wide, columns - i), buffers
+            i = 0
+            while i < columns:  # out[..., j:j+high, i:i+w]; after the first, from the start of a line
+                h, w, buffer = min(high, rows - j), min(wide - (skew if i == 0 else 0), columns - i), buffers
                 for p in range(operands):
-                    step = word(column_steps + 8 * p)
-                    at = word(base + 8 * p) + j * word(row_steps + 8 * p) + i * step
-                    turn = word(turners + 8 * p)
+                    row_step, step = word(row_steps + 8 * p), word(column_steps + 8 * p)
+                    at, turn = word(base + 8 * p) + j * row_step + i * step, word(turners + 8 * p)
                     if turn != 0:
-                        call_turn(turn, at, step, buffer, h, w)
+                        pitch = word(tile_rows + 8 * p)
+                        call_turn(turn, at, step, buffer, pitch, h, w)
                         at = buffer
-                        buffer += TILE * word(tile_rows + 8 * p)
+                        buffer += high * pitch
                     set_word(cell + 8 * p, at)
                 call_loop(loop, cell, h, w, tile_rows, tile_columns, scalars)
+                i += w
         d = ndim - 3  # the next element of the outer dimensions, the innermost of them fastest
         while d >= 0:
             i = word(index + 8 * d) + 1
@@ -146,10 +155,11 @@ class Nest:
         operands, lead = len(self.itemsizes), max(0, 2 - len(self.plan.shape))
         sizes = (1,) * lead + self.plan.shape
         steps = [(0,) * lead + strides for strides in self.plan.strides]
-        tile = [(TILE * w, w) if w else s[-2:] for s, w in zip(steps, self.turned)]
-        ndim, (high, wide) = len(sizes), (TILE, TILE) if self.plan.kind == "transposed" else sizes[-2:]
+        turned, ndim = self.plan.kind == "transposed", len(sizes)
+        high, wide = (TILE, ROW // max(self.itemsizes)) if turned else sizes[-2:]
+        tile = [(wide * w, w) if w else s[-2:] for s, w in zip(steps, self.turned)]
         split = next((d for d, n in enumerate(sizes) if n >= 8 * tasks), sizes.index(max(sizes)))
-        buffers = TILE * TILE * sum(self.turned)
+        buffers = high * wide * sum(self.turned)
         room = 8 * (2 * operands + 2 * ndim) + buffers + 2 * LINE  # a line apart from the next task's
         header = (self.loop, 0, operands, ndim, tasks, split, high, wide, room)
         turners = [turner(w) if w else 0 for w in self.turned]
@@ -189,5 +199,14 @@ class Nest:
 
 def streamed(plan: StridedPlan, itemsize: int) -> bool:
     """Whether the output should be stored past the caches: large, and written in runs of whole lines."""
-    large = plan.size * itemsize >= STREAMED and plan.kind != "transposed"
+    large = plan.size * itemsize >= STREAMED
     return large and plan.strides[0][-1] == itemsize and plan.shape[-1] * itemsize >= 8 * LINE
+
+
+def steps(plan: StridedPlan, itemsizes) -> tuple[int, ...]:
+    """The inputs' steps in elements, where loops made for them vectorise and those for any steps would not; else ()."""
+    if plan.kind != "strided" or plan.size < MANY or plan.shape[-1] < NARROW or plan.strides[0][-1] != itemsizes[0]:
+        return ()
+    apart = [divmod(s[-1], w) for s, w in zip(plan.strides[1:], itemsizes[1:])]
+    whole = all(rest == 0 and abs(n) <= NEAR for n, rest in apart) and max(itemsizes) <= 8
+    return tuple(n for n, _ in apart) if whole else ()

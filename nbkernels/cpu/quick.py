@@ -33,7 +33,7 @@ from ..jit.ndarray import (
     stride,
 )
 from . import threads
-from .nest import STREAMED
+from .nest import MANY, STREAMED
 
 DONE, DECLINED, UNKNOWN, LARGE = 0, 1, 2, 3  # what the small entry answers
 # Bytes of the widest operand of an addition from which on threads share the work, without the GIL: a + b of 100,000
@@ -142,6 +142,9 @@ def small_entry():
         if large and (rows * columns * word(row + 24) >= STREAMED or word(row + 56) & 255 != 0):
             return DECLINED
         for p in range(1, 3):
+            step = word(column_steps + 8 * p)
+            if rows * columns >= MANY and step != 0 and step != word(row + 24 + 8 * p):
+                return DECLINED
             apart = word(high + 8 * p) <= word(low) or word(high) <= word(low + 8 * p)
             if not apart and word(same + 8 * p) == 0:
                 return DECLINED

@@ -47,8 +47,10 @@ class Loop:
     Dtypes go by NumPy's names. A function of several outputs returns a tuple: `more` are the dtypes of all but the
     first, and `compute` ends with one for each. `scalars` further arguments, of the result's dtype, are the same for
     every element. `streamed` loops store whole lines of contiguous output past the caches (a + b of 16 M f32: 54 GB/s
-    against 34) and drain them before returning. `light` says that memory, not arithmetic, takes the time. Where it is
-    `chained`, a function of two is applied to the first input and the second, to that and the third, and so on.
+    against 34) and drain them before returning. `light` says that memory, not arithmetic, takes the time. `steps` are
+    the distances of the inputs' neighbours in elements, where they are known beforehand and the output is contiguous.
+    Where it is `chained`, a function of two is applied to the first input and the second, to that and the third, and so
+    on.
     """
 
     function: Callable
@@ -60,6 +62,7 @@ class Loop:
     masked: bool = False
     faults: Callable | None = None
     light: bool = False
+    steps: tuple[int, ...] = ()
     more: tuple[str, ...] = ()
     chained: bool = False
 
@@ -70,7 +73,7 @@ class Loop:
     def __str__(self) -> str:
         parts = (self.function.__name__, *self.inputs, "by", *self.compute, "to", *self.outputs)
         words = ("streamed",) * self.streamed + ("masked",) * self.masked + ("checked",) * (self.faults is not None)
-        words += ("light",) * self.light + ("chained",) * self.chained
+        words += ("light",) * self.light + ("chained",) * self.chained + tuple(map(str, self.steps))
         return "_".join(parts + words)
 
 
@@ -140,8 +143,12 @@ class _Emitter:
         self.columns = columns
         inputs = self.operands[self.count :]
         alone = [[w if p < self.count or p == q else 0 for p, w in enumerate(self.widths)] for q in inputs]
-        cases = [self.widths] + (alone if 1 < len(alone) <= 3 else [])
-        if self.spec.streamed:
+        if self.spec.steps:
+            known = self.widths[: self.count] + [n * w for n, w in zip(self.spec.steps, self.widths[self.count :])]
+            cases = [known]
+        else:
+            cases = [self.widths] + (alone if 1 < len(alone) <= 3 else [])
+        if self.spec.streamed and not self.spec.steps:
             cases.append([self.widths[0]] + [None] * len(inputs))
 
         def row(j, _):
@@ -169,7 +176,8 @@ class _Emitter:
                 holds = builder.and_(holds, builder.icmp_signed("==", stride, I64(step)))
         with builder.if_else(holds) as (then, otherwise):
             with then:
-                (self.lines if self.spec.streamed else self.aligned)(base, cases[0])
+                far = any(n not in (-1, 0, 1) for n in self.spec.steps)
+                (self.near if far else self.lines if self.spec.streamed else self.aligned)(base, cases[0])
             with otherwise:
                 self.choose(base, cases[1:])
 
@@ -251,6 +259,47 @@ class _Emitter:
             base, steps, head, builder.sub(self.columns, head), hints=hints if self.spec.light and lanes > 1 else ()
         )
 
+    def near(self, base, steps):
+        """A row of inputs whose neighbours lie a few elements apart: vectors of all that lies there, permuted.
+
+        LLVM would gather: a[::2] + b[::2] of 200,000 float32 takes 0.83 ns an element so, 0.29 here (Zen 4, 2026-11).
+        The last vector is left to single elements, for what would be loaded ends beyond the last of them.
+        """
+        builder, lanes = self.builder, LINE // max(self.widths)
+        apart = dict(zip(self.operands[self.count :], self.spec.steps))
+        picked = {p: n for p, n in apart.items() if n not in (0, 1)}
+        rooms = {p: cgutils.alloca_once(builder, ir.VectorType(self.whole(p), lanes)) for p in picked}
+        blocks = builder.sdiv(builder.sub(self.columns, I64(1)), I64(lanes))
+
+        def block(q, _):
+            column = builder.mul(q, I64(lanes))
+            starts, own = [self.at(base, steps, p, column) for p in self.operands], list(steps)
+            for p, n in picked.items():
+                builder.store(self.pick(p, starts[p], n, lanes), rooms[p])
+                starts[p], own[p] = builder.bitcast(rooms[p], self.element[p]), self.widths[p]
+            hints = (("llvm.loop.unroll.disable",), ("llvm.loop.vectorize.width", I32(lanes)))
+            self.span(starts, own, I64(0), I64(lanes), hints=hints if self.spec.light else ())
+            return []
+
+        loop(builder, blocks, [], block)
+        done = builder.mul(blocks, I64(lanes))
+        self.span(base, steps, done, builder.sub(self.columns, done), hints=SINGLE)
+
+    def whole(self, p):
+        return ir.IntType(8 * self.widths[p])
+
+    def pick(self, p, start, n, lanes):
+        """Elements start[0], start[n], start[2*n] ... of an operand, a vector of their bits."""
+        builder, size = self.builder, abs(n) * lanes
+        kind = ir.VectorType(self.whole(p), size)
+        first = start if n > 0 else builder.gep(start, [I64(1 - size)])
+        value = builder.load(builder.bitcast(first, kind.as_pointer()))
+        value.align = 1
+        value.set_metadata("noalias", self.scope)
+        chosen = [i * n if n > 0 else size - 1 + i * n for i in range(lanes)]
+        undefined = ir.Constant(kind, ir.Undefined)
+        return builder.shuffle_vector(value, undefined, ir.Constant(ir.VectorType(I32, lanes), chosen))
+
     def lines(self, base, steps):
         """A contiguous row: up to the first whole line, whole lines by streaming stores, the rest.
 
@@ -258,7 +307,7 @@ class _Emitter:
         """
         builder, size = self.builder, self.widths[0]
         lanes = LINE // size
-        vector = ir.VectorType(self.element[0].pointee, lanes)
+        vector = ir.VectorType(self.whole(0), lanes)  # of complex numbers there are none
         buffer = cgutils.alloca_once(builder, vector)
         buffer.align = LINE
         room = builder.bitcast(buffer, self.element[0])
@@ -288,7 +337,8 @@ class _Emitter:
         if steps[p] is None:
             raw = builder.bitcast(base[p], ir.IntType(8).as_pointer())
             return builder.bitcast(builder.gep(raw, [builder.mul(column, self.inner[p])]), self.element[p])
-        return builder.gep(base[p], [column]) if steps[p] else base[p]
+        ahead = steps[p] // self.widths[p]
+        return builder.gep(base[p], [builder.mul(column, I64(ahead)) if ahead != 1 else column]) if ahead else base[p]
 
     def load(self, p, address):
         """The element in its computing dtype."""

@@ -1,4 +1,4 @@
-"""Transpose a tile on its way from memory to a buffer in L1, a square of vectors at a time in registers."""
+"""Transpose a tile on its way from memory to a buffer, a square of vectors at a time in registers."""
 
 from __future__ import annotations
 
@@ -9,83 +9,134 @@ from numba import types
 from numba.extending import intrinsic
 
 from .cache import compiled
-from .vector import I64, SIZE, VOID, Lanes, loop
+from .vector import I32, I64, SIZE, VOID, Lanes, loop
 
-# Elements along a side of the buffer: 16 KB of float32, a third of L1.
-TILE = 64
 # Items of 4 and 8 bytes are moved as floats, whatever they mean: no bit of them changes.
 MOVED = {size: dtype for dtype, size in SIZE.items()}
+# Elements that are read at once where they touch, rows of a tile: 4 lines of float32.
+TILE = 64
+LINE = 64
+PIECE = 16  # bytes that are loaded at once to be transposed
 
 
 @functools.cache
 def turner(width: int) -> int:
-    """Address of void(source, step, target, rows, columns): target[j, i] = source[j, i] for items of 4 or 8 bytes.
+    """Address of void(source, step, target, pitch, rows, columns): target[j, i] = source[j, i], items of 4 or 8 bytes.
 
-    In the source neighbours of a column touch and those of a row are `step` bytes apart; a row of the target is TILE
-    items long.
+    In the source neighbours of a column touch and those of a row are `step` bytes apart; rows of the target are `pitch`
+    bytes apart.
     """
 
     @intrinsic
-    def turn(typing, source, step, target, rows, columns):
+    def turn(typing, source, step, target, pitch, rows, columns):
         def emit(context, builder, signature, args):
-            _turn(builder, Lanes(builder, MOVED[width], 64 // width), width, *args)
+            _Emitter(builder, width, *args).tile()
             return context.get_dummy_value()
 
-        return types.void(*[types.int64] * 5), emit
+        return types.void(*[types.int64] * 6), emit
 
-    def run(source, step, target, rows, columns):
-        turn(source, step, target, rows, columns)
+    def run(source, step, target, pitch, rows, columns):
+        turn(source, step, target, pitch, rows, columns)
 
-    return compiled(run, "void(int64, int64, int64, int64, int64)", f"turn_{width}")
+    return compiled(run, f"void({', '.join(['int64'] * 6)})", f"turn_{width}")
 
 
-def _turn(builder, lanes, width, source, step, target, rows, columns):
-    side, pointer = I64(lanes.count), lanes.element.as_pointer()
+class _Emitter:
+    def __init__(self, builder, width, source, step, target, pitch, rows, columns):
+        self.builder, self.width, self.rows, self.columns = builder, width, rows, columns
+        self.lanes = Lanes(builder, MOVED[width], LINE // width)
+        self.steps = {"read": (source, I64(width), step), "write": (target, pitch, I64(width))}
 
-    def read(j, i):
-        return builder.inttoptr(
-            builder.add(source, builder.add(builder.mul(i, step), builder.mul(j, I64(width)))), pointer
-        )
+    def at(self, side, j, i):
+        """Address of element (j, i) of the source or of the target."""
+        builder, (base, row_step, column_step) = self.builder, self.steps[side]
+        place = builder.add(builder.mul(j, row_step), builder.mul(i, column_step))
+        return builder.inttoptr(builder.add(base, place), self.lanes.element.as_pointer())
 
-    def write(j, i):
-        place = builder.add(builder.mul(j, I64(TILE)), i)
-        return builder.inttoptr(builder.add(target, builder.mul(place, I64(width))), pointer)
+    def singles(self, top, rows, left, columns):
+        """Elements one by one."""
 
-    def nested(start_j, count_j, start_i, count_i, stride, move):
-        def outer(q, _):
-            def inner(r, _):
-                move(builder.add(start_j, builder.mul(r, stride)), builder.add(start_i, builder.mul(q, stride)))
+        def down(j, _):
+            def along(i, _):
+                place = builder.add(top, j), builder.add(left, i)
+                value = builder.load(self.at("read", *place))
+                value.align = 1
+                builder.store(value, self.at("write", *place))
                 return []
 
-            loop(builder, count_j, [], inner)
+            loop(builder, columns, [], along)
             return []
 
-        loop(builder, count_i, [], outer)
+        builder = self.builder
+        loop(builder, rows, [], down)
 
-    def square(j, i):
-        columns = [lanes.load(read(j, builder.add(i, I64(k)))) for k in range(lanes.count)]
-        for k, row in enumerate(lanes.transpose(columns)):
-            lanes.store(row, write(builder.add(j, I64(k)), i))
+    def tile(self):
+        """A square of vectors at a time."""
+        builder, side = self.builder, I64(self.lanes.count)
+        high, wide = builder.sdiv(self.rows, side), builder.sdiv(self.columns, side)
+        below, right = builder.mul(high, side), builder.mul(wide, side)
 
-    def single(j, i):
-        value = builder.load(read(j, i))
-        value.align = 1
-        builder.store(value, write(j, i))
+        def along(q, _):
+            def down(r, _):
+                self.square(builder.mul(r, side), builder.mul(q, side))
+                return []
 
-    high, wide = builder.sdiv(rows, side), builder.sdiv(columns, side)
-    below, right = builder.mul(high, side), builder.mul(wide, side)
-    nested(I64(0), high, I64(0), wide, side, square)
-    nested(below, builder.sub(rows, below), I64(0), columns, I64(1), single)
-    nested(I64(0), below, right, builder.sub(columns, right), I64(1), single)
+            loop(builder, high, [], down)
+            return []
+
+        loop(builder, wide, [], along)
+        self.singles(below, builder.sub(self.rows, below), I64(0), self.columns)
+        self.singles(I64(0), below, right, builder.sub(self.columns, right))
+
+    def square(self, j, i):
+        """Loaded in pieces of 16 bytes, which puts them in the right lanes; transposed within these."""
+        builder, lanes, size = self.builder, self.lanes, PIECE // self.width
+        piece = lanes.narrower(size)
+        for part in range(0, lanes.count, size):
+            vectors = []
+            for k in range(size):
+                columns = range(k, lanes.count, size)
+                places = [self.at("read", builder.add(j, I64(part)), builder.add(i, I64(c))) for c in columns]
+                vectors.append(self.joined([piece.load(place) for place in places]))
+            for row, vector in enumerate(self.within(vectors, size)):
+                lanes.store(vector, self.at("write", builder.add(j, I64(part + row)), i))
+
+    def joined(self, pieces):
+        """Vectors side by side as one."""
+        while len(pieces) > 1:
+            count = pieces[0].type.count * 2
+            pieces = [self.picked(a, b, range(count)) for a, b in zip(pieces[::2], pieces[1::2])]
+        return pieces[0]
+
+    def within(self, vectors, size):
+        """`size` vectors, transposed within each 16 bytes, by unpacking units of 1, then of 2 elements."""
+        unit = 1
+        while unit < size:
+            pairs = [(vectors[k], vectors[k + unit]) for k in range(size) if k & unit == 0]
+            vectors = [self.unpacked(a, b, unit, size, half) for a, b in pairs for half in (0, size // 2)]
+            unit *= 2
+        return vectors
+
+    def unpacked(self, a, b, unit, size, half):
+        """Units of a and b in turns, from the lower or upper half of each 16 bytes."""
+        count, lanes = a.type.count, []
+        for first in range(half, count, size):
+            for start in range(first, first + size // 2, unit):
+                lanes += [*range(start, start + unit), *range(start + count, start + count + unit)]
+        return self.picked(a, b, lanes)
+
+    def picked(self, a, b, lanes):
+        lanes = list(lanes)
+        return self.builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(I32, len(lanes)), lanes))
 
 
 @intrinsic
-def call_turn(typing, function, source, step, target, rows, columns):
+def call_turn(typing, function, source, step, target, pitch, rows, columns):
     """Call a function of `turner`."""
 
     def emit(context, builder, signature, args):
-        kind = ir.FunctionType(VOID, [I64] * 5)
+        kind = ir.FunctionType(VOID, [I64] * 6)
         builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:])
         return context.get_dummy_value()
 
-    return types.void(*[types.int64] * 6), emit
+    return types.void(*[types.int64] * 7), emit
