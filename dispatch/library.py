@@ -88,7 +88,8 @@ class Library:
         dispatch      {"CPU": kernel, "CUDA": kernel} or {"CPU, CUDA": kernel}; a kernel is a callable or "module:name".
                       Without one the op is CompositeImplicit: a function of the op's name in the library's `composites`
         fast          "module:name" of a function (*args, out) -> result, or None to decline, for exact NumPy arrays;
-                      keyword-only arguments with default None are not its: it is asked where all of them are None
+                      keyword-only arguments with default None are not its: it is asked where all of them are None,
+                      else its attribute `with_keywords`, if it has that, a function of all arguments and out
         gradient      the Autograd kernel: {argument: formula}, or "module:name" of it
         casts         (what meta returned, out dtype) -> bool, where out may have another dtype than the result
         meta_only     names of arguments that shape the result and that kernels, which get it as `out`, do not take

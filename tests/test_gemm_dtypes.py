@@ -211,6 +211,34 @@ def test_small_products_in_one_call(rng, dtype):
         nbkernels.addmm(square, square, np.ones((40, 40), "float32"))
 
 
+def test_small_products_with_keywords(rng):
+    """out_dtype, conj and mode in one call: what the packed path makes of them, or the same errors as ever."""
+    cases = [("int8", "uint8", "int32", {}), ("uint8", "uint8", "int32", {}), ("float16", "float16", "float32", {})]
+    cases += [("complex64", "complex64", "complex64", {"conj": "b"})]
+    if "bf16" in chain.ways():
+        cases += [(HALVES[1], HALVES[1], out, {"mode": "bf16_dot"}) for out in (HALVES[1], "float32")]
+    for (left, right, out, keywords), order in itertools.product(cases, ORDERS):
+        a, b, x = (numbers(rng, s, d) for s, d in (((5, 9), left), ((9, 7), right), ((5, 7), out)))
+        a, b = (each * np.complex64(1 - 2j) if left == "complex64" else each for each in (a, b))
+        expected, got = np.ones_like(x), np.ones_like(x, order=order)
+        gemm.gemm(expected, x, a, b, 1, 2, **keywords)
+        keywords = keywords | ({} if out == left else {"out_dtype": out})
+        np.testing.assert_array_equal(nbkernels.addmm(x, a, b, alpha=2, out=got, **keywords), expected)
+        product = np.zeros_like(x)
+        gemm.gemm(product, None, a, b, 0, 1, **{k: v for k, v in keywords.items() if k != "out_dtype"})
+        np.testing.assert_array_equal(nbkernels.mm(a, b, **keywords), product)
+        assert nbkernels.addmm(x, a[:, :0], b[:0], **keywords).dtype == np.dtype(out)
+    a = np.ones((4, 4), np.int8)
+    for bad in ({"out_dtype": "int64"}, {"out_dtype": "no such"}):
+        with pytest.raises(TypeError):
+            nbkernels.mm(a, a, **bad)
+    for bad in ({"mode": "bf16_dot"}, {"conj": "a"}):
+        with pytest.raises(ValueError):
+            nbkernels.mm(a, a, **bad)
+    with pytest.raises(OverflowError, match="beta"):
+        nbkernels.addmm(np.ones((4, 4), "int32"), a, a, beta=10**400, out_dtype="int32")
+
+
 def test_out_and_self_have_the_result_dtype(rng):
     a = numbers(rng, (4, 4), "int8")
     out = np.full((4, 4), 9, np.int32)

@@ -11,11 +11,13 @@ size, and inputs or outputs that really overlap.
 from __future__ import annotations
 
 import functools
+import sys
 from dataclasses import dataclass
 
 import numpy as np
 from numpy import empty
 
+from ..jit.chain import ways
 from ..jit.kind import BYTES
 from ..jit.ndarray import layout_is_known
 from ..jit.vector import SIZE
@@ -24,7 +26,7 @@ from . import threads
 from .columns import columns
 from .deep import FEW, NARROW, deep
 from .gemv import gemv
-from .kinds import SIGNLESS, default_tiles, kind_of
+from .kinds import MODES, SIGNLESS, WIDENED, default_tiles, kind_of
 from .packed import packed
 from .serial import planned
 from .small import BROAD, DECLINED, DONE, LARGE, SERIAL, SERIALLY, SMALL, THIN, VECTOR, WIDE, small_entry
@@ -182,14 +184,22 @@ def _entry(dtype):
 
 
 @functools.lru_cache(512, typed=True)
-def _planned(dtype, beta, alpha):
-    """The entry for another dtype, with the factors in its plan; None where they cannot be, or it is not served."""
-    name = OTHERS.get(dtype) or (dtype.name if dtype.name == "bfloat16" else None)
+def _planned(dtype, beta, alpha, second=None, out_dtype=None, mode=None, conj=None):
+    """The entry for other dtypes, with factors and keywords in its plan; None where they cannot be had."""
+    second, result = second or dtype, np.dtype(out_dtype or dtype)
+    names = [OTHERS.get(each) or (each.name if each.name == "bfloat16" else None) for each in (dtype, second)]
     allowed = {int, bool} if dtype.kind in "biu" else REAL
-    if not name or alpha == 0 or type(beta) not in allowed or type(alpha) not in allowed:
+    if None in names or alpha == 0 or type(beta) not in allowed or type(alpha) not in allowed:
         return None
-    kind = kind_of(name, name, name)
-    return planned(kind, wrapped(beta, kind), wrapped(alpha, kind))
+    widened = {WIDENED.get(name) for name in names} == {result.name} and (dtype == second or result.name == "int32")
+    if not (widened or dtype == second == result) or (conj and (dtype.kind != "c" or conj not in ("a", "b", "ab"))):
+        return None
+    if mode is not None and (names[0] != "bfloat16" or MODES.get(mode) not in ways()):
+        return None
+    if max(abs(beta), abs(alpha)) > sys.float_info.max or not layout_is_known():
+        return None
+    kind = kind_of(*names, OTHERS.get(result, result.name), conj or "", mode)
+    return planned(kind, wrapped(beta, kind), wrapped(alpha, kind), result, mixed=not dtype == second == result)
 
 
 def addmm_fast(self, mat1, mat2, beta, alpha, out):
@@ -221,6 +231,40 @@ def mm_fast(a, b, out, x=0, beta=0.0, alpha=1.0, entry=None, ndarray=np.ndarray)
             return out if gemv(NAMES[dtype], out, x, a, b, float(beta), float(alpha)) else None
         return out if status == LARGE and _large(entry, out, x, a, b, beta, alpha) == DONE else None
     except (TypeError, IndexError, OverflowError):  # not a float, not a matrix: the checks will say it properly
+        return None
+
+
+def addmm_keywords(self, mat1, mat2, beta, alpha, out_dtype, mode, conj, out):
+    """addmm_fast where a keyword is given that only some matrices have."""
+    return _keywords(self, mat1, mat2, beta, alpha, out_dtype, mode, conj, out)
+
+
+def mm_keywords(self, mat2, out_dtype, mode, conj, out):
+    """mm_fast, likewise."""
+    return _keywords(None, self, mat2, 1, 1, out_dtype, mode, conj, out)
+
+
+addmm_fast.with_keywords, mm_fast.with_keywords = addmm_keywords, mm_keywords
+
+
+def _keywords(x, a, b, beta, alpha, out_dtype, mode, conj, out):
+    try:
+        entry = _planned(a.dtype, beta, alpha, b.dtype, out_dtype, mode, conj)
+        if entry is None:
+            return None
+        dtype = entry.plan.dtype
+        if out is None:
+            out = empty((len(a), b.shape[1]), dtype)
+        elif type(out) is not np.ndarray or out.dtype != dtype:
+            return None
+        if x is not None and x.dtype != dtype:
+            return None
+        xid = 0 if x is None else id(x)
+        status = entry(id(out), xid, id(a), id(b), 1, 1)
+        if status == LARGE:
+            status = _large(entry, out, xid, a, b, 1, 1)
+        return out if status == DONE else None
+    except (TypeError, IndexError):  # no dtype, not a matrix: the checks will say it properly
         return None
 
 

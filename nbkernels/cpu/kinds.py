@@ -11,6 +11,7 @@ from ..jit.vector import width_bits
 from .tiles import Tiles, caches, default, sized, vector_registers
 
 MODES = {"bf16_dot": "bf16"}
+WIDENED = {"float16": "float32", "bfloat16": "float32", "int8": "int32", "uint8": "int32"}  # by out_dtype
 SIGNLESS = {"uint16": "int16", "uint32": "int32", "uint64": "int64"}  # the same bits modulo 2**bits
 
 

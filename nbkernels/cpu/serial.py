@@ -58,12 +58,13 @@ LIMIT = 96**3  # m*n*k up to which threads do not pay: two launches of 3-10 us c
 
 @dataclass(frozen=True)
 class Plan:
-    """A product without its arrays: kind, tiles and factors, and the words that say so."""
+    """A product without its arrays: kind, tiles, factors and the result's dtype, and the words that say so."""
 
     kind: Kind
     tiles: Tiles
     beta: object
     alpha: object
+    dtype: object
     words: tuple
 
 
@@ -112,12 +113,12 @@ def serial():
     return entry(run, "int64(int64, int64, int64, int64, int64, float64, float64)", "gemm_serial")
 
 
-def planned(kind: Kind, beta, alpha, mixed: bool = False):
-    """`serial` of a plan; `mixed`: the caller has looked at the arrays' dtypes, which are not alike."""
+def planned(kind: Kind, beta, alpha, dtype, mixed: bool):
+    """`serial` of a plan; `mixed`: the arrays' dtypes are not alike, and the caller has looked at them."""
     tiles = default_tiles(kind)
     f, factors = started(beta, alpha, tiles, kind, 1)
     f[PACK], f[MULTIPLY] = kernels(tiles.tile(kind))
     f[LOOPS], f[MIXED], f[SIDED] = loops(), mixed, kind.swapped() != kind
     run = functools.partial(serial(), f[SELF])
-    run.plan = Plan(kind, tiles, beta, alpha, (f, factors))
+    run.plan = Plan(kind, tiles, beta, alpha, dtype, (f, factors))
     return run
