@@ -8,7 +8,7 @@ import pytest
 
 import nbkernels as nb
 from nbkernels import docs
-from nbkernels.cpu import batch, gemm, nest
+from nbkernels.cpu import batch, gemm, nest, threads
 from nbkernels.dispatch import OutError
 from nbkernels.ops import LIBRARY
 
@@ -62,6 +62,22 @@ def test_the_path_of_a_product_is_the_one_it_takes(ran, m, n, k):
     assert found.path == (ran[0] if k else "beta * self alone")
     assert found.flops == 2 * m * n * k
     assert (found.layout, found.kernel, found.copies) == ("NN", "nbkernels.cpu.gemm:mm", ())
+
+
+@pytest.mark.parametrize(("count", "m", "n", "k"), [(9, 4, 5, 6), (9, 40, 5, 6), (3, 70, 60, 50), (2, 150, 140, 130)])
+def test_the_path_of_a_batch_is_the_one_it_takes(monkeypatch, count, m, n, k):
+    names = []
+    for word in ("tiny", "small"):
+        real = getattr(batch, f"_{word}")
+        monkeypatch.setattr(batch, f"_{word}", lambda tile, real=real, word=word: names.append(word) or real(tile))
+    a, b = draw(count, m, k), draw(count, k, n)
+    for out in (draw(count, m, n), draw(count, n, m).swapaxes(1, 2), draw(count, m, 2 * n)[:, :, ::2]):
+        del names[:]
+        found = nb.explain(nb.bmm, a, b, out=out)
+        assert not names
+        nb.bmm(a, b, out=out)
+        assert found.path == (f"stack of {names[0]}" if names else gemm.choose(m, n, k, threads.count()))
+        assert found.flops == 2 * count * m * n * k
 
 
 def test_temporaries_are_those_that_the_kernel_makes(monkeypatch):

@@ -94,6 +94,41 @@ def _operand(f, word, x, size, swap):
     return (steps[0] | steps[1] | steps[2]) & (size - 1) == 0
 
 
+@jit(inline="always")
+def _each(count, m, n, k, size):
+    """Products of a job."""
+    return max(1, min(CHUNK // (size * (m * k + k * n + m * n)), (count + 1) // 2))
+
+
+@jit(inline="always")
+def _fits(m, n, k, lanes):
+    """Whether the stacks' kernel takes the matrices."""
+    return k <= DEEP and m <= TALLEST and n <= 2 * lanes
+
+
+@jit(inline="always")
+def _gains(count, m, n, k, each):
+    """Whether threads share the stack."""
+    return count > each and count * (m * n * k + OVERHEAD) > PARALLEL
+
+
+def choose(out, x, k: int, workers: int, dtype: str) -> tuple[str, int] | None:
+    """('tiny' or 'small', threads) of a stack that has a path of its own, None where each product goes its own way.
+
+    out and x, which may be None, tell their shapes and strides; neither is empty.
+    """
+    (count, m, n), (_, rsc, csc), tile = out.shape, out.strides, small_tile(dtype)
+    if k > DEEPEST or m * n * k > SMALL:
+        return None
+    across = 2
+    if abs(csc) != tile.itemsize and abs(rsc) == tile.itemsize:
+        m, n, csc, across = n, m, rsc, 1
+    own = across - 3 + (len(x.shape) if x is not None else 0)
+    plain = csc == tile.itemsize and (x is None or (own >= 0 and x.shape[own] > 1 and x.strides[own] == tile.itemsize))
+    shared = _gains.py_func(count, m, n, k, _each.py_func(count, m, n, k, tile.itemsize))
+    return "tiny" if plain and _fits.py_func(m, n, k, tile.lanes) else "small", workers if shared else 1
+
+
 @functools.cache
 def _entry(tile):
     """The call from Python: checks what it can and declines what is unusual; fills the words at f for the loops."""
@@ -138,7 +173,7 @@ def _entry(tile):
                 set_word(f + 8 * X, data(x))
         if not whole:
             return DECLINED
-        each = max(1, min(CHUNK // (size * (m * k + k * n + m * n)), (count + 1) // 2))
+        each = _each(count, m, n, k, size)
         set_word(f + 8 * M, n if swap else m)
         set_word(f + 8 * N, m if swap else n)
         set_word(f + 8 * K, k)
@@ -148,9 +183,9 @@ def _entry(tile):
         set_word(f + 8 * SCALARS, scalars)
         poke(tile, scalars, element(alpha))
         poke(tile, scalars + size, element(beta))
-        tiny = k <= DEEP and word(f + 8 * M) <= TALLEST and word(f + 8 * N) <= 2 * tile.lanes
+        tiny = _fits(word(f + 8 * M), word(f + 8 * N), k, tile.lanes)
         plain = word(f + 8 * CSC) == 1 and (word(f + 8 * X) == 0 or word(f + 8 * CSX) == 1)
-        shared = count > each and count * (m * n * k + OVERHEAD) > PARALLEL
+        shared = _gains(count, m, n, k, each)
         return (TINY if tiny and plain else ONE_BLOCK) | (SHARED if shared else 0)
 
     return entry(run, "int64(int64, int64, int64, int64, int64, float64, float64)", f"gemm_batch_entry_{tile}")

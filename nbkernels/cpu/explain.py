@@ -9,6 +9,7 @@ import numpy as np
 from ..jit.vector import SIZE
 from ..strides import plan
 from . import nest, threads
+from .batch import choose as batch_path
 from .gemm import PARALLEL, choose, clash, name_of, same
 from .kinds import default_tiles, kind_of
 from .tiles import small
@@ -36,7 +37,9 @@ def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None) -> dict:
     if k == 0 or alpha == 0:
         return work | dict(path="beta * self alone", flops=0 if x is None else count * m * n)
     kind = kind_of(*(name_of(each.dtype) for each in (a, b, out)), conj or "", mode)
-    path = choose(m, n, k, threads.count(), size) if kind.a in SIZE and not conj and mode is None else "packed"
+    plain = kind.a in SIZE and not conj and mode is None
+    path = choose(m, n, k, threads.count(), size) if plain else "packed"
+    stack = batch_path(out, x, k, threads.count(), kind.a) if batch and plain else None
     whole = {"mat1": a, "mat2": b, "self": x}
     present = {name: each for name, each in whole.items() if each is not None}
     copies = [name for name, each in present.items() if any(s % each.dtype.itemsize for s in each.strides)]
@@ -48,6 +51,8 @@ def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None) -> dict:
         workers = threads.count() if m * n * k > PARALLEL else 1
         depth, high, wide = min(tiles.kc, k), min(tiles.mc, m), min(tiles.nc, n)
         temporaries.append(f"panels of A and B, up to {depth * (high + wide) * size} bytes")
+    if stack is not None:
+        path, workers, temporaries = f"stack of {stack[0]}", stack[1], temporaries[: len(clashes) > 0]
     tile = str(tiles) if path == "packed" else f"{small(kind.a).mr}x{small(kind.a).nr}"
     flops = 2 * count * m * n * k * (4 if out.dtype.kind == "c" else 1)
     return work | dict(path=path, tile=tile, threads=workers, copies=copies, temporaries=temporaries, flops=flops)
