@@ -62,6 +62,25 @@ def test_all_pairs_of_small_integers(op, dtype):
     check(op, every[:, None].repeat(256, 1), every[None].repeat(256, 0))
 
 
+@pytest.mark.parametrize("dtype", ["int16", "uint16", "int32", "uint32", "int64"])
+@pytest.mark.parametrize("op", ["floor_divide", "remainder", "fmod"])
+def test_division_next_to_whole_quotients(op, dtype, rng):
+    """Multiples of divisors of every size, one more and one less; and any numbers, by one divisor or by as many."""
+    info = np.iinfo(dtype)
+    size = rng.integers(0, info.bits, 3000)
+    divisors = (rng.integers(1, 1 << 62, 3000) >> (62 - size).clip(0)).clip(1, info.max).astype(dtype)
+    quotients = rng.integers(0, info.max, 3000).astype(dtype) // divisors
+    signs = rng.choice([-1, 1], (2, 3000)).astype(dtype) if info.min else np.ones((2, 3000), dtype)
+    for off in (-1, 0, 1):
+        check(op, quotients * divisors * signs[0] + np.array(off).astype(dtype), divisors * signs[1])
+    every = rng.integers(info.min, info.max, 3000, dtype=dtype, endpoint=True)
+    for divisor in (1, 3, 7, 10, 641, info.max, info.min, -1 if info.min else 2, -7 if info.min else 5):
+        check(op, every, np.full(3000, divisor, dtype))
+        if divisor:
+            with np.errstate(all="ignore"):
+                same(op, getattr(nbkernels, op)(every, divisor), getattr(np, op)(every, divisor), every, every)
+
+
 @pytest.mark.parametrize("dtype", ["int64", "uint64"])
 @pytest.mark.parametrize("op", ["floor_divide", "remainder", "fmod", "pow", "gcd", "lcm", "multiply", "maximum", "less",
                                 "bitwise_left_shift", "bitwise_right_shift", "bitwise_xor"])  # fmt: skip

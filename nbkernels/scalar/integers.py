@@ -8,6 +8,8 @@ import math
 
 import numpy as np
 
+from ..real import helper
+
 DIVIDE, OVERFLOW = 1, 2
 
 
@@ -22,51 +24,81 @@ def minimum(x, y):
 fmax, fmin = maximum, minimum
 
 
-def floor_divide(x, y):
-    """The quotient, rounded down; 0 for y = 0.
+def _rounded(real, whole):
+    """floor_divide, remainder and fmod of integers that `real` holds with half its digits to spare.
 
-    Of integers of up to 32 bits a float64 holds the quotient so well that its floor is exact: a quotient that is not
-    whole lies 1/y off, and rounding moves it by less than x/y * 2^-53. Vectors can divide floats, and nothing else.
+    By a float's reciprocal, for vectors have no integer division, and one y for all x has one reciprocal. Half a unit
+    is added to x, away from where the quotient is rounded to: then no quotient is nearer than 1/2y to a whole number,
+    and three roundings move it by less than x/y * 2^-22 of 16 bits in float32, x/y * 2^-51 of 32 in float64.
     """
-    whole = math.floor(x / (y if y != 0 else 1))
-    return whole if y != 0 else 0
+    one, half, none = real(1), real(0.5), whole(0)
+
+    def floor_divide(x, y):
+        """The quotient, rounded down; 0 for y = 0."""
+        by = one / real(y if y != 0 else 1)
+        whole_part = whole(math.floor((real(x) + (half if y > 0 else -half)) * by))
+        return whole_part if y != 0 else none
+
+    def remainder(x, y):
+        """What floor_divide leaves: of y's sign; 0 for y = 0."""
+        by = one / real(y if y != 0 else 1)
+        rest = whole(x) - whole(math.floor((real(x) + (half if y > 0 else -half)) * by)) * whole(y)
+        return rest if y != 0 else none
+
+    def fmod(x, y):
+        """What division towards zero leaves: of x's sign; 0 for y = 0."""
+        by = one / real(y if y != 0 else 1)
+        rest = whole(x) - whole((real(x) + (half if x > 0 else -half)) * by) * whole(y)
+        return rest if y != 0 else none
+
+    return floor_divide, remainder, fmod
+
+
+floor_divide, remainder, fmod = _rounded(np.float64, np.int64)
+floor_divide_int8, remainder_int8, fmod_int8 = _rounded(np.float32, np.int32)
+floor_divide_uint8, remainder_uint8, fmod_uint8 = _rounded(np.float32, np.int32)
+floor_divide_int16, remainder_int16, fmod_int16 = _rounded(np.float32, np.int32)
+floor_divide_uint16, remainder_uint16, fmod_uint16 = _rounded(np.float32, np.int32)
+
+
+@helper
+def divided(x, y):
+    """(floor(x / y), what it leaves) of int64, y not 0, modulo 2^64.
+
+    A float's quotient is off by up to 2^12 where x/y has 63 bits; what it leaves, at most 2^12 y or y/2, is divided
+    again, which is then right but for the direction of the rounding.
+    """
+    by = 1.0 / np.float64(y)
+    first = np.int64(math.floor(min(max(np.float64(x) * by + 0.5, -(2.0**63)), 2.0**63 - 1024.0)))
+    rest = x - first * y
+    second = np.int64(math.floor(np.float64(rest) * by + 0.5))
+    rest -= second * y
+    down = (rest != 0) & ((rest < 0) != (y < 0))
+    return first + second - (1 if down else 0), rest + (y if down else 0)
 
 
 def floor_divide_int64(x, y):
-    if y == 0:
-        return 0
-    if y == -1:  # the machine's division traps on the smallest integer
-        return -x
-    return x // y
+    quotient, _ = divided(x, y if y != 0 else 1)
+    return quotient if y != 0 else 0
 
 
 def floor_divide_faults(x, y, result):
-    """Without a branch, so that vectors find them as well."""
-    return DIVIDE * (y == 0) + OVERFLOW * ((y == -1) & (x == result) & (x < 0))
-
-
-def remainder(x, y):
-    """What floor_divide leaves: of y's sign; 0 for y = 0."""
-    rest = x - math.floor(x / (y if y != 0 else 1)) * y
-    return rest if y != 0 else 0
+    """In a form that LLVM makes vectors of (int32 // 7, a million: 0.24 ms; with & and | in place of and: 1.0)."""
+    return (DIVIDE if y == 0 else 0) + (OVERFLOW if y == -1 and x < 0 and result < 0 else 0)
 
 
 def remainder_int64(x, y):
-    return x % y if y != 0 and y != -1 else 0
+    _, rest = divided(x, y if y != 0 else 1)
+    return rest if y != 0 else 0
 
 
 def remainder_faults(x, y, result):
     return DIVIDE if y == 0 else 0
 
 
-def fmod(x, y):
-    """What division towards zero leaves: of x's sign; 0 for y = 0."""
-    rest = x - int(x / (y if y != 0 else 1)) * y
-    return rest if y != 0 else 0
-
-
 def fmod_int64(x, y):
-    rest = x % y if y != 0 and y != -1 else 0
+    _, rest = divided(x, y if y != 0 else 1)
+    rest = rest if y != 0 else 0
     return rest - y if rest != 0 and (x < 0) != (y < 0) else rest
 
 
