@@ -50,6 +50,7 @@ PAIRS = (M, N), (A, B), (RSA, CSB), (CSA, RSB), (RSC, CSC), (RSX, CSX)  # what C
 # The shorter side of C, or all its elements, up to which k > 512 is deep: five loops would pack more than they use
 # (f32, one thread: 1024x8x1024 470 us, here 265; 32x32x10000 339 and 206; 48x48x5000 290 and 234; 64x64: the same).
 NARROW, FEW = 16, 48 * 48
+ALONE = 60**3  # multiply-adds up to which a launch over threads costs more than it saves
 ROWS = 16 * HEIGHT  # of a job, unless it packs B
 
 
@@ -108,6 +109,8 @@ def _ending(tile):
 def deep(out, x, a, b, beta, alpha, dtype: str, workers: int, trusted: bool = True) -> int:
     """out = alpha * a @ b + beta * x, as `packed` does it for any shape."""
     kind, tile = kind_of(dtype, dtype, dtype), small(dtype)
+    if out.size * a.shape[1] <= ALONE:
+        workers = 1
     f, kept = filled(out, x, a, b, beta, alpha, default_tiles(kind), kind, workers, trusted)
     if f is None:
         return DECLINED

@@ -38,6 +38,9 @@ NAMES = {np.dtype(name): name for name in SIZE}  # str(dtype) takes 7 us
 OTHERS = {np.dtype(name): name for name in BYTES if name not in (*SIZE, "bfloat16")}
 OTHERS |= {np.dtype(name): name for name in SIGNLESS}
 
+VECTORS = (
+    3  # rows or columns up to which deep products go by gemv: f64, 2x1000x1000: 200 us; each panel of B twice, 980
+)
 DEEPEST = 512  # k up to which a panel of B fits the small path's 64 KiB of stack
 REAL = {int, float, bool}
 ONE = 1
@@ -52,7 +55,7 @@ def choose(m: int, n: int, k: int, workers: int, itemsize: int = 4) -> str:
     >>> choose(512, 512, 512, 1)
     'packed'
     """
-    if min(m, n) == 1:
+    if min(m, n) <= (VECTORS if k > DEEPEST else 1):
         return "gemv"
     if k <= THIN and m * n >= WIDE and min(m, n) >= BROAD:
         return "thin"
@@ -88,7 +91,7 @@ def gemm(
     x, a, b = _whole(x), _whole(a), _whole(b)
     plain = tiles is None and kind.a in SIZE
     path = choose(*out.shape, a.shape[1], threads.count(), out.itemsize) if plain else "packed"
-    if path == "gemv" and gemv(kind.a, out, 0 if x is None else id(x), a, b, float(beta), float(alpha)):
+    if path == "gemv" and _vectors(kind.a, out, x, a, b, float(beta), float(alpha)):
         return False
     if path == "thin" and thin(out, 0 if x is None else id(x), a, b, beta, alpha, kind.a, threads.count()) == DONE:
         return False
@@ -108,6 +111,19 @@ def gemm(
     workers = threads.count() if m * n * k > PARALLEL else 1
     packed(out, 0 if x is None else id(x), a, b, beta, alpha, tiles, kind, workers, after=after)
     return after is not None
+
+
+def _vectors(dtype: str, out, x, a, b, beta: float, alpha: float) -> bool:
+    """Few rows or few columns of out, one after another; False, with nothing written, as gemv."""
+    x = None if x is None else np.broadcast_to(x, out.shape)
+    by_rows = len(out) <= out.shape[1]
+    for i in range(min(out.shape)):
+        at = np.s_[i : i + 1] if by_rows else np.s_[:, i : i + 1]
+        part = None if x is None else x[at]
+        left, right = (a[at], b) if by_rows else (a, b[at])
+        if not gemv(dtype, out[at], 0 if part is None else id(part), left, right, beta, alpha):
+            return False
+    return True
 
 
 def name_of(dtype) -> str:
