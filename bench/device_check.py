@@ -178,7 +178,9 @@ def resources(tiles_of):
     kernels = [gemm.kernel(tile, dtype) for dtype in DTYPES for tile in tiles_of(dtype)]
     for dtype, ndim in itertools.product(DTYPES, (1, 2)):
         kernels.append(elementwise.kernel(scalar.common.add, (dtype,) * 3, (dtype,) * 3, ndim, (True, True)))
-    kernels += [reduce.kernel("float32", 1, 1, lanes, lanes == 8) for lanes in (8, 32, 256)]
+    kernels += [
+        reduce.kernel(scalar.common.add, "float32", "float32", 1, 1, lanes, lanes == 8) for lanes in (8, 32, 256)
+    ]
     found = {str(kernel): assemble(kernel, cc).resources for kernel in kernels}
     for name, used in found.items():
         print(f"{name:48} {used}")

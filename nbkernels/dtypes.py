@@ -88,3 +88,23 @@ def settled(op: str, value, other):
         if not info.min <= value <= info.max:
             return math.inf if value > 0 else -math.inf
     return value
+
+
+@functools.cache
+def neutral(op: str, dtype: np.dtype) -> np.ndarray:
+    """What leaves every element as it is, as an array of one; -0.0 keeps the sign of a zero."""
+    lowest, highest = (-np.inf, np.inf) if dtype.kind in "fcV" else (False, True) if dtype.kind == "b" else (
+        np.iinfo(dtype).min, np.iinfo(dtype).max)  # fmt: skip
+    nowhere = complex(np.nan, np.nan) if dtype.kind == "c" else np.nan
+    value = {
+        "add": -0.0 if dtype.kind in "fV" else complex(-0.0, -0.0) if dtype.kind == "c" else 0,
+        "multiply": 1,
+        "maximum": complex(lowest, lowest) if dtype.kind == "c" else lowest,
+        "minimum": complex(highest, highest) if dtype.kind == "c" else highest,
+        "fmax": nowhere if dtype.kind in "fcV" else lowest,
+        "fmin": nowhere if dtype.kind in "fcV" else highest,
+        "logical_and": True,
+        "bitwise_and": True if dtype.kind == "b" else ~np.zeros((), dtype) if dtype.kind in "iu" else 0,
+        "logaddexp": -np.inf,
+    }.get(op, 0)
+    return np.full(1, value, dtype)

@@ -133,7 +133,7 @@ _reduce = define(
     "reduce(Tensor self, str op='add', int[] axis=[0], *, bool keepdims=False, Scalar? initial=None, "
     "Tensor? where=None, ScalarType? dtype=None) -> Tensor",
     structured=folds.reduce,
-    dispatch={"CPU": "nbkernels.cpu.folds:reduce"},
+    dispatch={"CPU": "nbkernels.cpu.folds:reduce", "CUDA": "nbkernels.cuda.folds:reduce"},
     fast="nbkernels.cpu.folds:reduce_fast",
     casts=binary.Result.casts,
 ).function
@@ -141,7 +141,7 @@ _reduce = define(
 _accumulate = define(
     "accumulate(Tensor self, str op='add', int[] axis=[0], *, ScalarType? dtype=None) -> Tensor",
     structured=folds.accumulate,
-    dispatch={"CPU": "nbkernels.cpu.folds:accumulate"},
+    dispatch={"CPU": "nbkernels.cpu.folds:accumulate", "CUDA": "nbkernels.cuda.folds:accumulate"},
     fast="nbkernels.cpu.folds:accumulate_fast",
     casts=binary.Result.casts,
 ).function

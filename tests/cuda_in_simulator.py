@@ -435,6 +435,32 @@ def test_sum_to(rng, shape, to, flip):
     equal(out + 0, x.sum(axis=axes).reshape(to) + 0)
 
 
+FOLDS = [("maximum", "float32"), ("add", "int8"), ("add", "float16"), ("multiply", "complex64"),
+         ("logical_and", "bool"), ("subtract", "float64")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("op", "dtype"), FOLDS)
+def test_folds(rng, op, dtype):
+    """Whole numbers, hence NumPy's results: over every dimension, with masks, from views and to them; every step."""
+    x = device(rng.integers(1, 3, (3, 40)).astype(dtype)[:, ::-2])
+    mine, numpys = getattr(nbkernels, op), getattr(np, op)
+    for axis in (0, 1) if op == "subtract" else (1, None):
+        expected = np.asarray(numpys.reduce(x._ary, axis))
+        out = np.full((2, *expected.shape[::-1]), 7, expected.dtype).T[..., 0]
+        mine.reduce(x, axis, out=device(out))
+        for result in (mine.reduce(x, axis).copy_to_host(), out):
+            np.testing.assert_array_equal(result, expected, strict=True)
+    steps = mine.accumulate(x, 1).copy_to_host()
+    np.testing.assert_array_equal(steps, numpys.accumulate(x._ary, 1), strict=True)
+    if op != "subtract":
+        mask, out = rng.random(20) < 0.5, np.full((3, 1), 7, numpys.reduce(x._ary).dtype)
+        mine.reduce(x, 1, where=device(mask), initial=1, keepdims=True, out=device(out))
+        np.testing.assert_array_equal(out, numpys.reduce(x._ary, 1, where=mask, initial=1, keepdims=True))
+    else:
+        with pytest.raises(NotImplementedError, match=r"^subtract\.reduce on CUDA"):
+            mine.reduce(x, 1, initial=1)
+
+
 def test_sum_to_over_its_own_input(rng):
     """Reversed, so that a block of 32 sums writes what the next one reads."""
     x = rng.integers(-9, 10, (3, 40)).astype("f4")

@@ -10,10 +10,10 @@ from nbkernels import scalar, transcendental
 from nbkernels.problem import GemmProblem
 
 try:
-    from nbkernels.cuda import elementwise, gemm, launch, reduce, tiles
+    from nbkernels.cuda import elementwise, gemm, launch, reduce, scan, tiles
     from nbkernels.cuda.assemble import assemble, ptx
 
-    assemble(reduce.kernel("float32", 1, 1, 8, True), (8, 0))
+    assemble(reduce.kernel(scalar.common.add, "float32", "float32", 1, 1, 8, True), (8, 0))
 except (ImportError, RuntimeError) as error:  # a wheel that is not there: Python's, or a library that one brings
     pytest.skip(f"lacks the CUDA wheels: {str(error).splitlines()[0]}",
                 allow_module_level=True)  # fmt: skip
@@ -40,10 +40,21 @@ FUNCTIONS = [
     elementwise.kernel(function, (dtype,) * 3, (dtype,) * 3, 1, (True, True))
     for function, dtype in ((transcendental.pow, "float64"), (transcendental.atan2, "float32"))
 ]
+SCANS = [
+    scan.kernel(scalar.find(op, np.dtype(dtype)), item, dtype, (dtype,) * 3, 2)
+    for op, item, dtype in (("add", "int8", "int64"), ("subtract", "float16", "float16"), ("maximum", "bool", "bool"))
+]
 SUMS = [
-    reduce.kernel(dtype, kept, reduced, lanes, across)
+    reduce.kernel(scalar.common.add, dtype, dtype, kept, reduced, lanes, across)
     for dtype in ("float32", "float64")
     for kept, reduced, lanes, across in ((1, 1, 8, True), (2, 2, 32, False), (1, 1, 256, False))
+] + [
+    reduce.kernel(scalar.find(op, np.dtype(work)), item, work, 1, 1, 32, False)
+    for op, item, work in (
+        ("maximum", "float16", "float32"),
+        ("logical_and", "bool", "bool"),
+        ("multiply", "complex64", "complex64"),
+    )
 ]
 
 
@@ -60,7 +71,7 @@ def test_gemm(dtype, tile, cc):
 
 
 @pytest.mark.parametrize("cc", ARCHITECTURES, ids="sm_{0[0]}{0[1]}".format)
-@pytest.mark.parametrize("kernel", [*LOOPS, *FUNCTIONS, *SUMS], ids=str)
+@pytest.mark.parametrize("kernel", [*LOOPS, *FUNCTIONS, *SUMS, *SCANS], ids=str)
 def test_loops_and_sums(kernel, cc):
     used = assemble(kernel, cc).resources
     print(kernel, cc, used)

@@ -6,10 +6,10 @@ import functools
 
 import numpy as np
 
-from ..dtypes import ASSOCIATIVE, known, resolve_fold
+from ..dtypes import ASSOCIATIVE, known, neutral, resolve_fold
 from . import scan
 from .elementwise import apart, binary
-from .reduce import PARALLEL, Ready, fold, neutral, prepared, working
+from .reduce import PARALLEL, Ready, fold, prepared, working
 
 
 def reduce_fast(self, op, axis, keepdims, out):

@@ -1,0 +1,48 @@
+"""reduce and accumulate of device arrays: which fold runs, and what comes before and after it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import cuda
+
+from .. import scalar
+from ..dtypes import ASSOCIATIVE, neutral, resolve_fold
+from . import scan
+from .elementwise import binary, copy, fill, run
+from .reduce import fold
+
+
+def reduce(out, self, op, axis, keepdims, initial, where, dtype) -> None:
+    """out = self folded by `op` over the dimensions `axis`, in increasing order; see nbkernels.folds."""
+    work = resolve_fold(op, self.dtype, dtype)
+    if out.size == 0:
+        return
+    if self.size == 0:
+        fill(out, getattr(np, op).identity if initial is None else initial)
+        return
+    if op not in ASSOCIATIVE and (where is not None or initial is not None or not axis):
+        raise NotImplementedError(f"{op}.reduce on CUDA: it goes in order, without initial and where, along an axis")
+    if where is not None:
+        chosen = cuda.device_array(tuple(self.shape), work, stream=out.stream)
+        nothing = cuda.to_device(neutral(op, work), stream=out.stream)
+        run(scalar.find("first", work), chosen, nothing, nothing, (work,) * 3)
+        run(scalar.find("first", work), chosen, self, self, (work,) * 3, None, where)
+        self = chosen
+    ahead = op in ASSOCIATIVE
+    shape = tuple(1 if d in axis else n for d, n in enumerate(self.shape) if ahead or d not in axis)
+    target = out
+    if shape != tuple(out.shape):  # a device array is given other dimensions only where it is dense
+        target = cuda.device_array(shape, out.dtype, stream=out.stream)
+    if ahead:
+        fold(op, target, self, work)
+    else:
+        scan.in_order(op, target, self, axis[0], work)
+    if target is not out:
+        copy(out, target.reshape(tuple(out.shape)))
+    if initial is not None:
+        binary(op, out, out, initial, casting="unsafe", dtype=None if work.kind == "b" else work)
+
+
+def accumulate(out, self, op, axis, dtype) -> None:
+    """out[k] = op(out[k - 1], self[k]) along `axis`."""
+    scan.accumulate(op, out, self, axis[0], resolve_fold(op, self.dtype, dtype))
