@@ -128,7 +128,7 @@ class Op:
         if all(args[i] is None for i in self.rare):
             fast, taken = self.enrol(types), [value for i, value in enumerate(args) if i not in self.rare]
         else:
-            fast = getattr(self.enrol(types) or self.entries.get(key_of(types)), "with_keywords", None)
+            fast = getattr(self.entries.get(key_of(types)) or self.enrol(types), "with_keywords", None)
         if fast is not None:
             result = fast(*taken, out) if self.structured else fast(*taken)
             if result is not None:
