@@ -215,6 +215,39 @@ def test_out_that_overlaps_an_input(shift_out, shift_x, n, step, first):
     same(out, expected)
 
 
+WINDOWS = st.tuples(st.integers(0, 5), st.sampled_from([1, -1, 2, -2, 3]))
+
+
+@given(st.tuples(WINDOWS, WINDOWS), st.tuples(WINDOWS, WINDOWS), st.tuples(WINDOWS, WINDOWS), st.booleans())
+def test_windows_of_one_array(first, second, third, turned):
+    """out and both inputs cut from the same memory, interleaved, crossed, shifted or reversed."""
+    base = np.arange(900, dtype="f4").reshape(30, 30)
+
+    def window(spans, n=3):
+        view = base[tuple(slice(10 + a, None, s) if s > 0 else slice(10 + a + 3, None, s) for a, s in spans)]
+        return view[:n, :n]
+
+    out, x, y = window(first), window(second), window(third)
+    y = y.T if turned else y
+    expected, before = np.add(x, y), base.copy()
+    written = np.zeros((30, 30), bool)
+    np.lib.stride_tricks.as_strided(
+        written.ravel()[(out.ctypes.data - base.ctypes.data) // 4 :], out.shape, [s // 4 for s in out.strides]
+    )[...] = True
+    assert nbkernels.add(x, y, out=out) is out
+    same(out, expected)
+    np.testing.assert_array_equal(base[~written], before[~written])
+
+
+def test_views_that_interleave_are_not_copied():
+    """Their extents meet, their elements do not: an exact answer is asked for, and says so."""
+    base = np.arange(64, dtype="f4").reshape(8, 8)
+    for out, x in ((base[:, ::2], base[:, 1::2]), (base[::2], base[1::2]), (base[:, :4], base[:, 4:])):
+        assert elementwise.apart(out, x) is x
+    shifted = base[:, 4:8]
+    assert elementwise.apart(base[:, 1:5], shifted) is not shifted
+
+
 def test_out_that_is_the_transpose_of_an_input():
     base = np.arange(100, dtype="f4").reshape(10, 10)
     expected = base + base.T
