@@ -204,6 +204,30 @@ def test_accumulate_of_every_layout(rng):
     np.testing.assert_array_equal(nbkernels.add.accumulate(half), np.add.accumulate(half))
 
 
+LONG = {
+    "float32": "maximum fmin multiply",
+    "float64": "add minimum",
+    "bool": "logical_and logical_or",
+    "int8": "add maximum",
+    "complex64": "add",
+    "float16": "add",
+}
+
+
+@pytest.mark.parametrize(("dtype", "op"), [(dtype, op) for dtype, ops in LONG.items() for op in ops.split()])
+def test_long_folds_of_every_layout(dtype, op, rng):
+    """Through lanes, blocks, gathered runs and rows side by side; a NaN is found wherever it is."""
+    x = rng.integers(-3, 4, (530, 3, 70)).astype(dtype)
+    if op == "multiply":
+        x = rng.choice([1, -1], x.shape).astype(dtype)
+    elif op.startswith("logical"):
+        x[...] = op == "logical_and"
+    x[529, 2, 69] = x[300, 1, 5] = np.nan if dtype == "float32" else op != "logical_and"
+    for y in (x, x[::-1, :, ::2], x.T):
+        for axis in (0, 1, 2, (0, 2), None):
+            same(getattr(nbkernels, op).reduce(y, axis), getattr(np, op).reduce(y, axis))
+
+
 def test_outer():
     x, y = np.arange(6.0).reshape(2, 3), np.arange(4)
     same(nbkernels.subtract.outer(x[:, ::-1], y), np.subtract.outer(x[:, ::-1], y))
