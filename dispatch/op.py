@@ -23,10 +23,15 @@ class Operand(namedtuple("Operand", "name value adapter device spec")):
 
 def each(slots, function):
     """The slots of a call with `function` of every operand in its place; lists of operands become tuples."""
-    return [
-        function(slot) if isinstance(slot, Operand) else tuple(map(function, slot)) if isinstance(slot, list) else slot
-        for slot in slots
-    ]
+
+    def of(slot):
+        if isinstance(slot, Operand):
+            return function(slot)
+        # A list may be a value too, one that nobody wants: the meta function says so.
+        listed = isinstance(slot, list) and all(isinstance(part, Operand) for part in slot)
+        return tuple(map(function, slot)) if listed else slot
+
+    return list(map(of, slots))
 
 
 def key_of(types):

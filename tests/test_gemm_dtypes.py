@@ -229,7 +229,7 @@ def test_small_products_with_keywords(rng):
         np.testing.assert_array_equal(nbkernels.mm(a, b, **keywords), product)
         assert nbkernels.addmm(x, a[:, :0], b[:0], **keywords).dtype == np.dtype(out)
     a = np.ones((4, 4), np.int8)
-    for bad in ({"out_dtype": "int64"}, {"out_dtype": "no such"}):
+    for bad in ({"out_dtype": "int64"}, {"out_dtype": "no such"}, {"out_dtype": [4]}):
         with pytest.raises(TypeError):
             nbkernels.mm(a, a, **bad)
     for bad in ({"mode": "bf16_dot"}, {"conj": "a"}):
