@@ -33,7 +33,7 @@ def test_bits_are_those_of_the_packed_path(rng, dtype):
 
 def test_every_layout_and_bias(rng):
     """Whole numbers; B of 70x8192 is packed for its size."""
-    for m, n, k in ((5, 37, 700), (13, 70, 8192)):
+    for m, n, k in ((5, 37, 700), (13, 70, 8192), (3, 20, 600), (40, 2, 5000)):
         for la, lb, lo in [
             *itertools.product(LAYOUTS, ("C", "reversed", "F"), "C"),
             *zip("CCCCCCC", "CCCCCCC", LAYOUTS),

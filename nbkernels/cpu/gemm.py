@@ -293,6 +293,8 @@ def _large(entry, out, x, a, b, beta, alpha) -> int:
     path = choose(*out.shape, a.shape[1], workers, out.itemsize)
     if path == "small":
         return entry(id(out), x | SERIALLY, id(a), id(b), beta, alpha)
+    if path == "gemv" and x == 0:
+        return DONE if _vectors(dtype, out, None, a, b, float(beta), float(alpha)) else DECLINED
     if path == "thin":
         return thin(out, x, a, b, beta, alpha, dtype, workers, trusted=False)
     if path == "deep":
