@@ -62,6 +62,7 @@ from .words import (
     TO,
     TOTAL,
     UNIT,
+    WORKERS,
     A,
     B,
     C,
@@ -75,6 +76,8 @@ from .words import (
 )
 
 ROWS = 16  # steps of k that a job copies into panels: work enough for its overhead, jobs enough for many threads
+RUN = 4  # panels of A in a job, where each thread has JOBS jobs and more
+JOBS = 16
 # Multiplications in one launch, which Ctrl-C cannot interrupt: about a second of one thread.
 LAUNCH = 1 << 36
 
@@ -152,10 +155,16 @@ def _pack(f, a, b, m, n, kb, begin, job):
 
 @jit(inline="always")
 def _multiply(f, task, a, c, x, ic, jc, m, n, kb, starts, ends, first, last, begin, job):
-    """C[ic:ic+m, jc:jc+n] takes in one packed block of k; a job is one panel of A against one L2 block of B."""
+    """C[ic:ic+m, jc:jc+n] takes in one packed block of k; a job is RUN panels of A against one L2 block of B.
+
+    The micro-kernel fetches the next panel ahead, which is of use to the thread that goes on with it.
+    """
     words = (kb + f[GROUP] - 1) // f[GROUP]
     panels = (m + f[MR] - 1) // f[MR]
-    end = begin + panels * ((n + f[BLOCK] - 1) // f[BLOCK])
+    blocks = (n + f[BLOCK] - 1) // f[BLOCK]
+    run = max(1, min(RUN, panels * blocks // (JOBS * f[WORKERS])))
+    runs = (panels + run - 1) // run
+    end = begin + runs * blocks
     if job < end:
         wait(f, FINISHED, begin)
     square = scratch(SQUARE)  # a chain that ends through memory and needs no room of its own
@@ -164,28 +173,29 @@ def _multiply(f, task, a, c, x, ic, jc, m, n, kb, starts, ends, first, last, beg
         stop = ending(f[CSC], x, f[CSX], f[UNIT]) if first and last else MEMORY
     width = min(f[N], f[NC])  # of a plane
     while job < end:
-        i, j0 = (job - begin) % panels * f[MR], (job - begin) // panels * f[BLOCK]
-        h, apanel = min(f[MR], m - i), f[ROOM] + i * words * f[STEP]
-        if f[FUSED] != 0:
-            apanel = f[ROOM] + task * f[MR] * words * f[STEP]
-            invoke(f[PACK], (A, a + i * f[RSA] * f[SIZE_A], f[RSA], f[CSA], h, kb, apanel))
-        for j in range(j0, min(j0 + f[BLOCK], n), f[NR]):  # the A panel stays in L1, B's block in L2
-            w, bpanel = min(f[NR], n - j), f[ROOM] + f[BPANELS] + j * (words + f[HEAD]) * f[STEP]
-            cij = c + (i * f[RSC] + j * f[CSC]) * f[SIZE_C]
-            xij = x + (i * f[RSX] + j * f[CSX]) * f[SIZE_C] if x != 0 else 0
-            part, rsp, total, rstt = square, f[NR], cij, f[RSC]
-            if f[PART] > 0:
-                part, rsp = f[ROOM] + f[PART] + (i * width + j) * f[SIZE_T], width
-            elif f[PART] == 0:
-                part, rsp = cij, f[RSC]
-            if f[TOTAL] > 0:
-                total, rstt = f[ROOM] + f[TOTAL] + (i * width + j) * f[SIZE_T], width
-            registers = stop != PARTIAL and stop != MEMORY
-            to, rst = (cij, f[RSC]) if registers else (part, rsp)
-            invoke(f[MULTIPLY], (h, w, apanel, bpanel, words, starts, stop, first, last, part, rsp, to, rst,
-                   total, rstt, cij, xij, f[SELF]))  # fmt: skip
-            if f[AFTER] != 0 and ends and last:
-                invoke(f[AFTER], (f[CONTEXT], ic + i, jc + j, h, w))
+        i0, j0 = (job - begin) % runs * run * f[MR], (job - begin) // runs * f[BLOCK]
+        for i in range(i0, min(i0 + run * f[MR], m), f[MR]):
+            h, apanel = min(f[MR], m - i), f[ROOM] + i * words * f[STEP]
+            if f[FUSED] != 0:
+                apanel = f[ROOM] + task * f[MR] * words * f[STEP]
+                invoke(f[PACK], (A, a + i * f[RSA] * f[SIZE_A], f[RSA], f[CSA], h, kb, apanel))
+            for j in range(j0, min(j0 + f[BLOCK], n), f[NR]):  # the A panel stays in L1, B's block in L2
+                w, bpanel = min(f[NR], n - j), f[ROOM] + f[BPANELS] + j * (words + f[HEAD]) * f[STEP]
+                cij = c + (i * f[RSC] + j * f[CSC]) * f[SIZE_C]
+                xij = x + (i * f[RSX] + j * f[CSX]) * f[SIZE_C] if x != 0 else 0
+                part, rsp, total, rstt = square, f[NR], cij, f[RSC]
+                if f[PART] > 0:
+                    part, rsp = f[ROOM] + f[PART] + (i * width + j) * f[SIZE_T], width
+                elif f[PART] == 0:
+                    part, rsp = cij, f[RSC]
+                if f[TOTAL] > 0:
+                    total, rstt = f[ROOM] + f[TOTAL] + (i * width + j) * f[SIZE_T], width
+                registers = stop != PARTIAL and stop != MEMORY
+                to, rst = (cij, f[RSC]) if registers else (part, rsp)
+                invoke(f[MULTIPLY], (h, w, apanel, bpanel, words, starts, stop, first, last, part, rsp, to, rst,
+                       total, rstt, cij, xij, f[SELF]))  # fmt: skip
+                if f[AFTER] != 0 and ends and last:
+                    invoke(f[AFTER], (f[CONTEXT], ic + i, jc + j, h, w))
         arrive(f, FINISHED)
         job = take(f, NEXT)
     return end, job
