@@ -60,3 +60,12 @@ def bias_shapes(m, n):
 def whole_numbers(rng, shape, dtype, limit=4):
     """Small whole numbers, so that every order of summation gives the same exact result."""
     return rng.integers(-limit, limit + 1, shape).astype(dtype)
+
+
+def normal(rng, shape, dtype):
+    return rng.standard_normal(shape).astype(dtype)
+
+
+def operands(rng, m, n, k, dtype, layouts=("C", "C"), numbers=normal):
+    """An m x k matrix and a k x n one, each in its layout."""
+    return [LAYOUTS[layout](numbers(rng, shape, dtype)) for layout, shape in zip(layouts, ((m, k), (k, n)))]

@@ -1,7 +1,6 @@
 """addmm and mm on the CPU: every path, every layout, exact where exact is possible, bit for bit in the stated order."""
 
 import itertools
-import tracemalloc
 
 import numba
 import numpy as np
@@ -10,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nbkernels
-from nbkernels.cpu import gemm, tiles, words
-from nbkernels.jit.kind import Kind
+from nbkernels.cpu import gemm, tiles
 from tests import reference
-from tests.cases import GEMM_SHAPES, LAYOUTS, TRANSPOSES, bias_shapes, whole_numbers
+from tests.cases import GEMM_SHAPES, LAYOUTS, TRANSPOSES, bias_shapes, normal, operands, whole_numbers
 
 DTYPES = ("float32", "float64")
 
@@ -31,12 +29,8 @@ def paths(dtype, k):
     yield "tiny tiles", lambda *args: gemm.gemm(*args, tiny(dtype))
 
 
-def operands(rng, m, n, k, dtype, la="C", lb="C", numbers=whole_numbers):
-    return LAYOUTS[la](numbers(rng, (m, k), dtype)), LAYOUTS[lb](numbers(rng, (k, n), dtype))
-
-
-def normal(rng, shape, dtype):
-    return rng.standard_normal(shape).astype(dtype)
+def whole(rng, m, n, k, dtype, layouts=("C", "C")):
+    return operands(rng, m, n, k, dtype, layouts, whole_numbers)
 
 
 def blank(m, n, dtype, layout="C"):
@@ -47,24 +41,24 @@ def blank(m, n, dtype, layout="C"):
 @pytest.mark.parametrize("shape", GEMM_SHAPES, ids=lambda s: "x".join(map(str, s)))
 def test_every_path_is_exact_on_whole_numbers(rng, shape, dtype):
     m, n, k = shape
-    for la, lb in TRANSPOSES.values():
-        a, b = operands(rng, m, n, k, dtype, la, lb)
+    for layouts in TRANSPOSES.values():
+        a, b = whole(rng, m, n, k, dtype, layouts)
         product = a.astype(np.int64) @ b.astype(np.int64)
         x = whole_numbers(rng, (m, n), dtype)
         for name, path in paths(dtype, k):
             for layout in ("C", "F"):
                 out = blank(m, n, dtype, layout)
                 path(out, None, a, b, 0, 1)
-                np.testing.assert_array_equal(out, product, f"{name} {la}{lb} {layout}")
+                np.testing.assert_array_equal(out, product, f"{name} {layouts} {layout}")
                 path(out, x, a, b, 3, -2)
-                np.testing.assert_array_equal(out, 3 * x - 2 * product, f"{name} {la}{lb} {layout}")
+                np.testing.assert_array_equal(out, 3 * x - 2 * product, f"{name} {layouts} {layout}")
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_layout_of_every_operand(rng, dtype):
     m, n, k = 29, 67, 31
     for (la, lb, lc), (name, path) in itertools.product(itertools.product(LAYOUTS, repeat=3), paths(dtype, k)):
-        a, b = operands(rng, m, n, k, dtype, la, lb)
+        a, b = whole(rng, m, n, k, dtype, (la, lb))
         out = blank(m, n, dtype, lc)
         path(out, None, a, b, 0, 1)
         np.testing.assert_array_equal(out, a.astype(int) @ b.astype(int), f"{name} {la} {lb} {lc}")
@@ -73,7 +67,7 @@ def test_every_layout_of_every_operand(rng, dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_bias_in_every_layout(rng, dtype):
     m, n, k = 26, 70, 30
-    a, b = operands(rng, m, n, k, dtype)
+    a, b = whole(rng, m, n, k, dtype)
     product = a.astype(int) @ b.astype(int)
     outs = ("C", "F", "every other")
     for shape, layout, (name, path), lc in itertools.product(bias_shapes(m, n), LAYOUTS, paths(dtype, k), outs):
@@ -96,7 +90,7 @@ def test_addmm_against_integers(data):
     dtype = data.draw(st.sampled_from(DTYPES))
     m, n, k = (data.draw(st.integers(0, 45)) for _ in range(3))
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
-    a, b = operands(rng, m, n, k, dtype, *(data.draw(st.sampled_from(sorted(LAYOUTS))) for _ in range(2)))
+    a, b = whole(rng, m, n, k, dtype, [data.draw(st.sampled_from(sorted(LAYOUTS))) for _ in range(2)])
     a, b = (repeated(matrix, data.draw(st.sampled_from([None, None, None, 0, 1]))) for matrix in (a, b))
     x = whole_numbers(rng, data.draw(st.sampled_from(bias_shapes(m, n))), dtype)
     beta, alpha = (data.draw(st.integers(-3, 3)) for _ in range(2))
@@ -113,7 +107,7 @@ def test_bits_are_the_stated_chain(rng, dtype):
     shapes = [(5, 7, 60), (1, 9, 33), (13, 1, 40)]
     shapes += [(3, 5, 4097), (2, 40, 700), (14, 35, 513), (2, 3, 9001)] if dtype == "float32" else [(2, 2, 4099)]
     for m, n, k in shapes:
-        a, b = operands(rng, m, n, k, dtype, numbers=normal)
+        a, b = operands(rng, m, n, k, dtype)
         x = normal(rng, (m, n), dtype)
         expected = reference.addmm(x, a, b, 0.7, -1.3)
         for (la, lb), lc, (name, path) in itertools.product(TRANSPOSES.values(), "CF", paths(dtype, k)):
@@ -125,7 +119,7 @@ def test_bits_are_the_stated_chain(rng, dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_bits_do_not_depend_on_tiles_threads_or_company(rng, dtype):
     m, n, k = 150, 210, 5000
-    a, b = operands(rng, m, n, k, dtype, numbers=normal)
+    a, b = operands(rng, m, n, k, dtype)
     x = normal(rng, (n,), dtype)
     expected = nbkernels.addmm(x, a, b)
     available = numba.get_num_threads()
@@ -146,7 +140,7 @@ def test_bits_do_not_depend_on_tiles_threads_or_company(rng, dtype):
 @pytest.mark.parametrize("shape", [(64, 64, 64), (33, 65, 1000), (3, 5, 20000), (300, 310, 320)])
 def test_error_is_within_the_bound(rng, shape, dtype):
     m, n, k = shape
-    a, b = operands(rng, m, n, k, dtype, numbers=normal)
+    a, b = operands(rng, m, n, k, dtype)
     x = normal(rng, (m, n), dtype)
     # alpha and beta are rounded to the dtype first: part of the input, not of the error.
     beta, alpha = (float(np.dtype(dtype).type(s)) for s in (0.3, 1.7))
@@ -158,7 +152,7 @@ def test_error_is_within_the_bound(rng, shape, dtype):
 @pytest.mark.parametrize("zero", [0, 0.0, -0.0, False])
 @pytest.mark.parametrize("n", [5, 200])
 def test_beta_zero_never_reads_self(rng, zero, n):
-    a, b = operands(rng, n, n, n, "float32")
+    a, b = whole(rng, n, n, n, "float32")
     for poison in (np.nan, np.inf):
         result = nbkernels.addmm(np.full(n, poison, np.float32), a, b, beta=zero)
         np.testing.assert_array_equal(result, a @ b)
@@ -195,7 +189,7 @@ def test_empty_sizes(m, n, k):
 
 @pytest.mark.parametrize("n", [9, 130])
 def test_only_out_is_written(rng, n):
-    a, b = operands(rng, n, n, n, "float32")
+    a, b = whole(rng, n, n, n, "float32")
     for array in (a, b):
         array.flags.writeable = False
     room = np.full((3 * n, 3 * n), 77, np.float32)
@@ -248,32 +242,6 @@ def test_huge_broadcast_operands():
     one = np.ones(1, np.float32)
     a, b = np.broadcast_to(one, (2, 3_000_000)), np.broadcast_to(one, (3_000_000, 3))
     np.testing.assert_array_equal(nbkernels.mm(a, b), np.full((2, 3), 3e6))
-
-
-def peak(call):
-    """Bytes that a call holds at its worst, kept pack buffers included."""
-    words._rooms.clear()
-    tracemalloc.start()
-    try:
-        call()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_memory_is_the_pack_buffers(rng, dtype):
-    """Y = X W', dX = dY W, dW = dY' X at 2400: out and the documented buffers, less than one transposed copy."""
-    n = 2400
-    x, w = (normal(rng, (n, n), dtype) for _ in range(2))
-    out = np.empty((n, n), dtype)
-    choice = tiles.default(dtype)
-    nbkernels.mm(x, w, out=out)
-    for a, b in ((x, w.T), (x, w), (x.T, w)):
-        used = peak(lambda: nbkernels.mm(a, b, out=out))  # noqa: B023
-        room = sum(words.buffers(n, n, n, choice, choice.tile(Kind.plain(dtype)), numba.get_num_threads())[:2])
-        assert used <= room + 20_000
-        assert used < x.nbytes
 
 
 def test_tiles_that_cannot_be_used_say_why():

@@ -1,6 +1,7 @@
 """What docs/products.md says of memory: no path takes more than its buffers."""
 
 import tracemalloc
+from functools import partial
 
 import numba
 import numpy as np
@@ -10,7 +11,7 @@ import nbkernels
 from nbkernels.cpu import gemm, words
 from nbkernels.cpu.kinds import default_tiles, kind_of
 from nbkernels.cpu.tiles import small
-from tests.cases import LAYOUTS, TRANSPOSES
+from tests.cases import TRANSPOSES, normal, operands
 
 OBJECTS = 20_000  # bytes of Python objects, and of what rounds addresses
 SEGMENT = 4096
@@ -57,14 +58,11 @@ def test_a_product_takes_its_buffers(path, m, n, k):
     chosen = gemm.choose(m, n, k, threads)
     assert chosen == path or (path == "columns" and threads == 1)
     for layout in TRANSPOSES:
-        a, b = (
-            LAYOUTS[name](np.ones(shape, dtype))
-            for name, shape in zip(TRANSPOSES[layout], ((m, k), (k, n)), strict=True)
-        )
+        a, b = operands(None, m, n, k, dtype, TRANSPOSES[layout], lambda _, *ones: np.ones(*ones))
         out = np.empty((m, n), dtype)
         nbkernels.mm(a, b, out=out)  # compile
         assert out[0, 0] == k
-        used = peak(lambda: nbkernels.mm(a, b, out=out))  # noqa: B023
+        used = peak(partial(nbkernels.mm, a, b, out=out))
         assert used <= stated(chosen, m, n, k, layout, dtype, threads) + OBJECTS, layout
 
 
@@ -75,3 +73,24 @@ def test_stacks_take_none(count, n):
     for call in (lambda: nbkernels.bmm(a, b, out=out), lambda: nbkernels.matmul(a, a[:1], out=out)):
         call()
         assert peak(call) <= OBJECTS
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_linear_layer_takes_no_transposed_copy(rng, dtype):
+    """Y = X W', dX = dY W, dW = dY' X at 2400: the buffers, which are less than one operand."""
+    n = 2400
+    x, w = (normal(rng, (n, n), dtype) for _ in range(2))
+    out = np.empty((n, n), dtype)
+    nbkernels.mm(x, w, out=out)  # compile
+    for layout, a, b in (("NT", x, w.T), ("NN", x, w), ("TN", x.T, w)):
+        used = peak(partial(nbkernels.mm, a, b, out=out))
+        assert used <= stated("packed", n, n, n, layout, dtype, numba.get_num_threads()) + OBJECTS
+        assert used < x.nbytes
+
+
+def test_linear_copies_no_operand():
+    """The result, and packing buffers that do not grow with the operands."""
+    x, w, b = np.ones((4, 256, 1000)), np.ones((500, 1000)), np.ones(500)
+    for y in (x, x.transpose(1, 0, 2)):
+        nbkernels.linear(y, w, b)
+        assert peak(partial(nbkernels.linear, y, w, b)) < 8 * 4 * 256 * 500 + min(x.nbytes, w.nbytes) / 2

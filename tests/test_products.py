@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 
 import nbkernels as nb
 from nbkernels.dispatch import MetaArray, OutError
-from tests.cases import LAYOUTS, whole_numbers
+from tests.cases import LAYOUTS, normal, whole_numbers
 
 DTYPES = ("float32", "float64")
 # name -> (shapes of the arguments, the same by NumPy); beta and alpha where the op has them
@@ -30,10 +30,6 @@ PRODUCT = {
 }  # fmt: skip
 PRODUCT |= {"baddbmm": PRODUCT["bmm"], "addmv": PRODUCT["mv"], "addr": PRODUCT["outer"]}
 ADDS = ("baddbmm", "addbmm", "addmv", "addr")
-
-
-def normal(rng, shape, dtype):
-    return rng.standard_normal(shape).astype(dtype)
 
 
 def same_bits(found, expected):
