@@ -21,12 +21,12 @@ import numpy as np
 from numba import prange
 from numba.np.ufunc import parallel as pool
 
-from ..jit.address import call, set_word, word
-from ..jit.cache import entry, native
+from ..jit.address import call, invoke, number, pointer, reacquire, release, set_word, word
+from ..jit.cache import compiled, entry, native
 
 # What launches go by, also those that compiled code makes by itself while it holds the GIL: whether one is under way,
-# whether compiled code may make one, the addresses of the runner and of a C function that counts threads.
-BUSY, OPEN, RUNNER, COUNT = range(0, 32, 8)
+# the address of `_share` if compiled code may make one, those of the runner and of a C function that counts threads.
+BUSY, SHARE, RUNNER, COUNT = range(4)  # words
 _words = np.zeros(4, np.int64)
 WORDS = _words.ctypes.data
 _forked = False
@@ -85,20 +85,39 @@ def _runner(parallel: bool):
 @functools.cache
 def _taker():
     def take(words):
-        taken = word(words + BUSY)
-        set_word(words + BUSY, 1)
+        taken = word(words + 8 * BUSY)
+        set_word(words + 8 * BUSY, 1)
         return taken == 0
 
     return entry(take, "boolean(int64)", "take")
 
 
+def _share(words, address, context, room):
+    """Call the kernel at `address` with `context` for as many tasks as there are threads, a number that goes to `room`,
+    without the GIL, which the caller holds."""
+    w = pointer(words)
+    tasks = number(w[COUNT]) if w[BUSY] == 0 else 1
+    set_word(room, tasks)
+    if tasks > 1:
+        w[BUSY] = 1
+    state = release()
+    if tasks > 1:
+        invoke(w[RUNNER], (address, context, tasks))
+    else:
+        call(address, context, 0)
+    reacquire(state)
+    if tasks > 1:
+        w[BUSY] = 0
+
+
 def open_up() -> bool:
     """Let compiled code launch by WORDS; False where only `launch` may."""
-    if not _words[OPEN // 8]:
+    if not _words[SHARE]:
         if not _safe() or layer() == "workqueue":
             return False
         counter = ctypes.cast(pool._get_num_threads, ctypes.c_void_p).value
-        _words[OPEN // 8 :] = 1, native(*_run(True), nogil=True, parallel=True), counter
+        _words[RUNNER:] = native(*_run(True), nogil=True, parallel=True), counter
+        _words[SHARE] = compiled(_share, "void(int64, int64, int64, int64)", "share")
     return True
 
 
@@ -108,6 +127,6 @@ def launch(address: int, context: int, tasks: int) -> None:
         try:
             _runner(True)(address, context, tasks)
         finally:
-            _words[BUSY // 8] = 0
+            _words[BUSY] = 0
     else:
         _runner(False)(address, context, tasks)

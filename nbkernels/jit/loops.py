@@ -13,6 +13,7 @@ vectorised too.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -141,45 +142,58 @@ class _Emitter:
             self.constants = [self.context.unpack_value(builder, self.result, place) for place in places]
         self.faulty = [self.item(scalars, I64, k) for k in range(2)] if self.spec.faults else []
         self.columns = columns
-        inputs = self.operands[self.count :]
-        alone = [[w if p < self.count or p == q else 0 for p, w in enumerate(self.widths)] for q in inputs]
-        if self.spec.steps:
-            known = self.widths[: self.count] + [n * w for n, w in zip(self.spec.steps, self.widths[self.count :])]
-            cases = [known]
-        else:
-            cases = [self.widths] + (alone if 1 < len(alone) <= 3 else [])
-        if self.spec.streamed and not self.spec.steps:
-            cases.append([self.widths[0]] + [None] * len(inputs))
+        cases = self.cases()
+        case = I64(len(cases))  # the first whose steps these are, else none
+        for k in reversed(range(len(cases))):
+            same = [builder.icmp_signed("==", a, I64(b)) for a, b in zip(self.inner, cases[k]) if b is not None]
+            case = builder.select(functools.reduce(builder.and_, same), I64(k), case)
+        known = builder.icmp_signed("<", case, I64(len(cases)))
+        aligned = builder.icmp_signed(">=", columns, I64(0 if self.spec.streamed else ALIGNED // self.widths[0]))
 
         def row(j, _):
             starts = [builder.add(b, builder.mul(j, s)) for b, s in zip(bases, outer)]
-            self.choose([builder.inttoptr(s, e) for s, e in zip(starts, self.element)], cases)
+            base = [builder.inttoptr(s, e) for s, e in zip(starts, self.element)]
+            head = builder.select(known, builder.select(aligned, self.ahead(base), I64(0)), columns)
+            self.span(base, [None] * len(base), I64(0), head)
+            end = builder.append_basic_block("end")
+            switch = builder.switch(case, end)
+            for k, steps in enumerate(cases):
+                block = builder.append_basic_block("case")
+                switch.add_case(I64(k), block)
+                builder.position_at_end(block)
+                self.rest(base, steps, head)
+                builder.branch(end)
+            builder.position_at_end(end)
             return []
 
         loop(builder, rows, [], row)
         if self.spec.streamed:
             builder.fence("seq_cst")
 
+    def cases(self):
+        """The steps of rows that have loops of their own."""
+        inputs = self.operands[self.count :]
+        if self.spec.steps:
+            return [self.widths[: self.count] + [n * w for n, w in zip(self.spec.steps, self.widths[self.count :])]]
+        alone = [[w if p < self.count or p == q else 0 for p, w in enumerate(self.widths)] for q in inputs]
+        cases = [self.widths] + (alone if 1 < len(alone) <= 3 else [])
+        return cases + [[self.widths[0]] + [None] * len(inputs)] * self.spec.streamed
+
     def item(self, array, kind, i):
         """Address of element i of the array at an integer address."""
         return self.builder.gep(self.builder.inttoptr(array, kind.as_pointer()), [I64(i)])
 
-    def choose(self, base, cases):
-        """Run the row as the first case whose steps it has, else as the general one."""
-        builder = self.builder
-        if not cases:
-            self.span(base, [None] * len(base), I64(0), self.columns)
-            return
-        holds = ir.IntType(1)(1)
-        for stride, step in zip(self.inner, cases[0]):
-            if step is not None:
-                holds = builder.and_(holds, builder.icmp_signed("==", stride, I64(step)))
-        with builder.if_else(holds) as (then, otherwise):
-            with then:
-                far = any(n not in (-1, 0, 1) for n in self.spec.steps)
-                (self.near if far else self.lines if self.spec.streamed else self.aligned)(base, cases[0])
-            with otherwise:
-                self.choose(base, cases[1:])
+    def rest(self, base, steps, head):
+        """A row whose steps are known, from its first whole line on."""
+        if any(n not in (-1, 0, 1) for n in self.spec.steps):
+            self.near(base, steps, head)
+        elif self.spec.streamed:
+            self.lines(base, steps, head)
+        else:
+            lanes = LIGHT // max(self.widths)
+            hints = (("llvm.loop.vectorize.width", I32(lanes)), ("llvm.loop.interleave.count", I32(4)))
+            count = self.builder.sub(self.columns, head)
+            self.span(base, steps, head, count, hints=hints if self.spec.light and lanes > 1 else ())
 
     def span(self, base, steps, start, count, target=None, hints=()):
         """out[start:start+count]; stored from `target` on, where one is given."""
@@ -247,32 +261,19 @@ class _Emitter:
         rest = builder.select(odd, self.columns, builder.sdiv(rest, I64(size)))
         return builder.select(builder.icmp_signed("<", rest, self.columns), rest, self.columns)
 
-    def aligned(self, base, steps):
-        """A contiguous row, a long one from the start of a line."""
-        builder = self.builder
-        long = builder.icmp_signed(">=", self.columns, I64(ALIGNED // self.widths[0]))
-        head = builder.select(long, self.ahead(base), I64(0))
-        self.span(base, steps, I64(0), head, hints=SINGLE)
-        lanes = LIGHT // max(self.widths)
-        hints = (("llvm.loop.vectorize.width", I32(lanes)), ("llvm.loop.interleave.count", I32(4)))
-        self.span(
-            base, steps, head, builder.sub(self.columns, head), hints=hints if self.spec.light and lanes > 1 else ()
-        )
-
-    def near(self, base, steps):
+    def near(self, base, steps, head):
         """A row of inputs whose neighbours lie a few elements apart: vectors of all that lies there, permuted.
 
         LLVM would gather: a[::2] + b[::2] of 200,000 float32 takes 0.83 ns an element so, 0.29 here (Zen 4, 2026-11).
-        The last vector is left to single elements, for what would be loaded ends beyond the last of them.
         """
         builder, lanes = self.builder, LINE // max(self.widths)
         apart = dict(zip(self.operands[self.count :], self.spec.steps))
         picked = {p: n for p, n in apart.items() if n not in (0, 1)}
         rooms = {p: cgutils.alloca_once(builder, ir.VectorType(self.whole(p), lanes)) for p in picked}
-        blocks = builder.sdiv(builder.sub(self.columns, I64(1)), I64(lanes))
+        blocks = builder.sdiv(builder.sub(self.columns, head), I64(lanes))
 
         def block(q, _):
-            column = builder.mul(q, I64(lanes))
+            column = builder.add(head, builder.mul(q, I64(lanes)))
             starts, own = [self.at(base, steps, p, column) for p in self.operands], list(steps)
             for p, n in picked.items():
                 builder.store(self.pick(p, starts[p], n, lanes), rooms[p])
@@ -282,26 +283,31 @@ class _Emitter:
             return []
 
         loop(builder, blocks, [], block)
-        done = builder.mul(blocks, I64(lanes))
+        done = builder.add(head, builder.mul(blocks, I64(lanes)))
         self.span(base, steps, done, builder.sub(self.columns, done), hints=SINGLE)
 
     def whole(self, p):
         return ir.IntType(8 * self.widths[p])
 
     def pick(self, p, start, n, lanes):
-        """Elements start[0], start[n], start[2*n] ... of an operand, a vector of their bits."""
-        builder, size = self.builder, abs(n) * lanes
-        kind = ir.VectorType(self.whole(p), size)
-        first = start if n > 0 else builder.gep(start, [I64(1 - size)])
-        value = builder.load(builder.bitcast(first, kind.as_pointer()))
-        value.align = 1
-        value.set_metadata("noalias", self.scope)
-        chosen = [i * n if n > 0 else size - 1 + i * n for i in range(lanes)]
-        undefined = ir.Constant(kind, ir.Undefined)
-        return builder.shuffle_vector(value, undefined, ir.Constant(ir.VectorType(I32, lanes), chosen))
+        """Elements start[0], start[n], start[2*n] ... of an operand, a vector of their bits, out of |n| vectors.
 
-    def lines(self, base, steps):
-        """A contiguous row: up to the first whole line, whole lines by streaming stores, the rest.
+        The last of these ends with the last element, so nothing beyond is read.
+        """
+        builder, kind, size = self.builder, ir.VectorType(self.whole(p), lanes), (lanes - 1) * abs(n) + 1
+        first = start if n > 0 else builder.gep(start, [I64(1 - size)])
+        places = [i * n if n > 0 else size - 1 + i * n for i in range(lanes)]
+        result = ir.Constant(kind, ir.Undefined)
+        for at in [lanes * k for k in range(abs(n) - 1)] + [size - lanes]:
+            value = builder.load(builder.bitcast(builder.gep(first, [I64(at)]), kind.as_pointer()))
+            value.align = 1
+            value.set_metadata("noalias", self.scope)
+            chosen = [lanes + x - at if at <= x < at + lanes else i for i, x in enumerate(places)]
+            result = builder.shuffle_vector(result, value, ir.Constant(ir.VectorType(I32, lanes), chosen))
+        return result
+
+    def lines(self, base, steps, head):
+        """A contiguous row from its first whole line on: whole lines by streaming stores, the rest.
 
         A line is computed into a buffer that LLVM turns into a register: the loop over it is one vector long.
         """
@@ -312,7 +318,7 @@ class _Emitter:
         buffer.align = LINE
         room = builder.bitcast(buffer, self.element[0])
         hints = (("llvm.loop.unroll.disable",), ("llvm.loop.vectorize.width", I32(lanes)))
-        head, count = self.ahead(base), self.columns
+        count = self.columns
         whole = builder.sdiv(builder.sub(count, head), I64(lanes))
 
         def line(q, _):
@@ -326,7 +332,6 @@ class _Emitter:
             store.set_metadata("nontemporal", builder.module.add_metadata([ir.IntType(32)(1)]))
             return []
 
-        self.span(base, steps, I64(0), head, hints=SINGLE)
         loop(builder, whole, [], line)
         done = builder.add(head, builder.mul(whole, I64(lanes)))
         self.span(base, steps, done, builder.sub(count, done))
