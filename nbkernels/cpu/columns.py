@@ -16,31 +16,11 @@ from .kinds import default_tiles, kind_of
 from .pack import pack, pack_rows_a
 from .small import DECLINED, DONE, PANEL, SQUARE, column_panel
 from .tiles import small
-from .words import (
-    CSA,
-    CSB,
-    CSC,
-    CSX,
-    FINISHED,
-    NEXT,
-    ROOM,
-    RSA,
-    RSB,
-    RSC,
-    RSX,
-    SCALARS,
-    SELF,
-    UNIT,
-    A,
-    B,
-    C,
-    K,
-    M,
-    N,
-    X,
-    filled,
-    room,
-)
+from .words import filled, room
+
+from .words import (  # isort: skip
+    CSA, CSB, CSC, CSX, FINISHED, NEXT, ROOM, RSA, RSB, RSC, RSX, SCALARS, SELF, UNIT, A, B, C, K, M, N, X,
+)  # fmt: skip
 
 STRIP = 16  # steps of k in a job of packing
 

@@ -20,31 +20,11 @@ from .pack import pack
 from .small import DECLINED, DONE
 from .tiles import SEGMENT, caches, small
 from .tiny import HEIGHT, tiny
-from .words import (
-    CSA,
-    CSB,
-    CSC,
-    CSX,
-    NEXT,
-    PACK,
-    PART,
-    ROOM,
-    RSA,
-    RSB,
-    RSC,
-    RSX,
-    SCALARS,
-    SELF,
-    A,
-    B,
-    C,
-    K,
-    M,
-    N,
-    X,
-    filled,
-    room,
-)
+from .words import filled, room
+
+from .words import (  # isort: skip
+    CSA, CSB, CSC, CSX, NEXT, PACK, PART, ROOM, RSA, RSB, RSC, RSX, SCALARS, SELF, A, B, C, K, M, N, X,
+)  # fmt: skip
 
 PAIRS = (M, N), (A, B), (RSA, CSB), (CSA, RSB), (RSC, CSC), (RSX, CSX)  # what C' = B' A' exchanges
 # The shorter side of C, or all its elements, up to which k > 512 is deep: five loops would pack more than they use

@@ -7,7 +7,7 @@ from numba.extending import intrinsic
 
 from ..jit.cache import jit
 from ..jit.chain import Chain
-from ..jit.vector import ELEMENT, I64
+from ..jit.vector import ELEMENT, I64, replaced_if
 
 PARTIAL, PLAIN, REGISTERS, MEMORY = 0, 1, 2, 3  # the micro-kernel's stops, and finish() below
 
@@ -25,28 +25,17 @@ def _end(typing, tile, part, total, first, last, c, x, alpha, beta):
         def at(address, dtype):
             return builder.inttoptr(address, ELEMENT[dtype].as_pointer())
 
-        def joined(condition, value, more):
-            """more() where the condition holds, else the value."""
-            before = builder.block
-            with builder.if_then(condition):
-                other, inside = more(), builder.block
-            phis = [builder.phi(v.type) for v in value]
-            for phi, v, o in zip(phis, value, other):
-                phi.add_incoming(v, before)
-                phi.add_incoming(o, inside)
-            return phis
-
         sums = at(total, kind.chain)
         value = chain.load(at(part, kind.chain))
-        value = joined(builder.not_(first), value, lambda: chain.add(chain.load(sums), value))
+        value = replaced_if(builder, builder.not_(first), value, lambda: chain.add(chain.load(sums), value))
         with builder.if_else(last) as (ends, waits):
             with waits:
                 chain.store(value, sums)
             with ends:
                 value = chain.scale(chain.splat(alpha), value)
                 present = builder.icmp_unsigned("!=", x, I64(0))
-                scaled, beta = value, chain.splat(beta)
-                value = joined(present, scaled, lambda: chain.blend(beta, chain.read(at(x, kind.out)), scaled))
+                scaled, beta, old = value, chain.splat(beta), at(x, kind.out)
+                value = replaced_if(builder, present, scaled, lambda: chain.blend(beta, chain.read(old), scaled))
                 chain.write(value, at(c, kind.out))
         return context.get_dummy_value()
 

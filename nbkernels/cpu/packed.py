@@ -1,8 +1,9 @@
 """The packed path: five loops (Goto and van de Geijn, 2008) around the micro-kernel, in one launch.
 
 jc  nc columns of C   ic  mc rows of C   pc  kc steps of k: pack A and B, then multiply
-    jb  nb columns: a block of B in L2   ip  mr rows: a panel of A in L1              jobs, taken by threads
-        jp  nr columns: one tile of C in registers
+    jb  nb columns: a block of B in L2, against up to four panels of A                a job, taken by a thread
+        ip  mr rows: a panel of A in L1
+            jp  nr columns: one tile of C in registers
 
 Every thread walks the outer loops and takes jobs from one counter. A phase (packing, multiplying) begins when all jobs
 of the phases before it are done; since only a thread at work holds a job, whatever threads there are finish the whole.
@@ -21,59 +22,13 @@ from .panels import pack_a, pack_b, pack_strip_a, pack_strip_b
 from .small import DECLINED, DONE, SQUARE
 from .tiles import SEGMENT, Tiles
 from .ukernel import ukernel_packed
-from .words import (
-    AFTER,
-    BLOCK,
-    BLOCKS,
-    BPANELS,
-    CONTEXT,
-    CSA,
-    CSB,
-    CSC,
-    CSX,
-    FINISHED,
-    FROM,
-    FUSED,
-    GROUP,
-    HEAD,
-    KC,
-    MC,
-    MR,
-    MULTIPLY,
-    NC,
-    NEED,
-    NEXT,
-    NR,
-    PACK,
-    PART,
-    ROOM,
-    ROWWISE,
-    RSA,
-    RSB,
-    RSC,
-    RSX,
-    SCALARS,
-    SELF,
-    SIZE_A,
-    SIZE_B,
-    SIZE_C,
-    SIZE_T,
-    STEP,
-    TO,
-    TOTAL,
-    UNIT,
-    WORKERS,
-    A,
-    B,
-    C,
-    K,
-    M,
-    N,
-    X,
-    filled,
-    room,
-    up,
-)
+from .words import filled, room, up
+
+from .words import (  # isort: skip
+    AFTER, BLOCK, BLOCKS, BPANELS, CONTEXT, CSA, CSB, CSC, CSX, FINISHED, FROM, FUSED, GROUP, HEAD, KC, MC, MR,
+    MULTIPLY, NC, NEED, NEXT, NR, PACK, PART, ROOM, ROWWISE, RSA, RSB, RSC, RSX, SCALARS, SELF, SIZE_A, SIZE_B,
+    SIZE_C, SIZE_T, STEP, TO, TOTAL, UNIT, WORKERS, A, B, C, K, M, N, X,
+)  # fmt: skip
 
 ROWS = 16  # steps of k that a job copies into panels: work enough for its overhead, jobs enough for many threads
 RUN = 4  # panels of A in a job, where each thread has JOBS jobs and more

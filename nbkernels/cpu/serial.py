@@ -14,44 +14,13 @@ from .kinds import default_tiles
 from .packed import kernels, loops
 from .small import DECLINED, DONE, GIL, LARGE, ROOM, SQUARE, alike
 from .tiles import Tiles
-from .words import (
-    BLOCKS,
-    CSA,
-    CSB,
-    CSC,
-    CSX,
-    FINISHED,
-    FROM,
-    GROUP,
-    KC,
-    LOOPS,
-    MIXED,
-    MR,
-    MULTIPLY,
-    NEED,
-    NEXT,
-    NR,
-    PACK,
-    RSA,
-    RSB,
-    RSC,
-    SELF,
-    SIDED,
-    SIZE_C,
-    TO,
-    UNIT,
-    A,
-    B,
-    C,
-    K,
-    M,
-    N,
-    X,
-    cuts,
-    operands,
-    started,
-)
-from .words import ROOM as PANELS
+from .words import cuts, operands, started
+
+from .words import (  # isort: skip
+    BLOCKS, CSA, CSB, CSC, CSX, FINISHED, FROM, GROUP, KC, LOOPS, MIXED, MR, MULTIPLY, NEED, NEXT, NR, PACK, RSA,
+    RSB, RSC, SELF, SIDED, SIZE_C, TO, UNIT, A, B, C, K, M, N, X,
+)  # fmt: skip
+from .words import ROOM as PANELS  # small.ROOM is a size
 
 LIMIT = 96**3  # m*n*k up to which threads do not pay: two launches of 3-10 us cost more than they save
 

@@ -17,31 +17,11 @@ from .pack import pack
 from .small import DECLINED, DONE
 from .tiles import small
 from .tiny import HEIGHT, tiny
-from .words import (
-    CSA,
-    CSB,
-    CSC,
-    CSX,
-    FINISHED,
-    NEXT,
-    ROOM,
-    RSA,
-    RSB,
-    RSC,
-    RSX,
-    SCALARS,
-    SELF,
-    A,
-    B,
-    C,
-    K,
-    M,
-    N,
-    X,
-    filled,
-    room,
-    up,
-)
+from .words import filled, room, up
+
+from .words import (  # isort: skip
+    CSA, CSB, CSC, CSX, FINISHED, NEXT, ROOM, RSA, RSB, RSC, RSX, SCALARS, SELF, A, B, C, K, M, N, X,
+)  # fmt: skip
 
 ROWS = 4 * HEIGHT  # of a job
 

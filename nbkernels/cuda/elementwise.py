@@ -40,6 +40,21 @@ def computed(dtype: str):
     return types.float32 if dtype in HALVES else from_dtype(np.dtype(dtype))
 
 
+@inlined
+def element(x, i):
+    return x[i]
+
+
+@inlined
+def truth(x, i):
+    return x[i] != 0
+
+
+def reading(dtype: str):
+    """x[i] of a pointer to `stored` elements."""
+    return truth if dtype == "bool" else element
+
+
 @functools.cache
 def kernel(function, dtypes, compute, ndim: int, arrays: tuple[bool, bool], scaled=False, masked=False) -> Kernel:
     """out = function(self, other) for dtypes (out, self, other), computed in `compute` (self, other, result).
@@ -50,14 +65,6 @@ def kernel(function, dtypes, compute, ndim: int, arrays: tuple[bool, bool], scal
     COMPUTE_X, COMPUTE_Y, RESULT = map(computed, compute)
     NDIM, CHUNK = ndim, THREADS * EACH
     call = device(function, "float32" if compute[0] in HALVES else compute[0])
-
-    @inlined
-    def element(x, i):
-        return x[i]
-
-    @inlined
-    def truth(x, i):
-        return x[i] != 0
 
     @inlined
     def value(x, i):
@@ -75,8 +82,8 @@ def kernel(function, dtypes, compute, ndim: int, arrays: tuple[bool, bool], scal
     def always(mask, i):
         return True
 
-    reads = [(truth if dtype == "bool" else element) if array else value for dtype, array in zip(dtypes[1:], arrays)]
-    read_x, read_y, chosen = *reads, truth if masked else always
+    read_x, read_y = (reading(dtype) if array else value for dtype, array in zip(dtypes[1:], arrays))
+    chosen = truth if masked else always
     operate = apply_scaled if scaled else apply
 
     def loop(size, shape, out, out_steps, x, x_steps, y, y_steps, mask, mask_steps, alpha):

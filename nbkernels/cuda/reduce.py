@@ -17,7 +17,7 @@ from numba import cuda, types
 from .. import scalar
 from ..dtypes import HALVES
 from ..strides import plan
-from .elementwise import binary, computed, fill, run, stored
+from .elementwise import binary, computed, fill, reading, run, stored
 from .functions import device
 from .launch import Kernel, elements, empty, inlined, launch, pointer
 from .memory import clash
@@ -37,6 +37,7 @@ def kernel(function, item: str, work: str, kept_ndim: int, reduced_ndim: int, la
     call = device(function, work)
     KEPT, REDUCED, LANES, SUMS = kept_ndim, reduced_ndim, lanes, THREADS // lanes
     LANE_STEP = SUMS if across else 1
+    read = reading(item)
 
     @inlined
     def place(thread):
@@ -44,16 +45,6 @@ def kernel(function, item: str, work: str, kept_ndim: int, reduced_ndim: int, la
         if across:
             return thread % SUMS, thread // SUMS
         return thread // LANES, thread % LANES
-
-    @inlined
-    def element(x, i):
-        return x[i]
-
-    @inlined
-    def truth(x, i):
-        return x[i] != 0
-
-    read = truth if item == "bool" else element
 
     def folds(count, size, length, out, out_steps, chunk_step, x, kept, kept_steps, reduced, reduced_steps):
         lane_sums = cuda.shared.array(THREADS, REAL)

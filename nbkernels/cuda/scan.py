@@ -14,9 +14,9 @@ from numba import cuda, types
 from .. import scalar
 from ..dtypes import HALVES, resolve
 from ..strides import plan
-from .elementwise import computed, run, stored
+from .elementwise import computed, reading, run, stored
 from .functions import device
-from .launch import Kernel, elements, inlined, launch, multiprocessors, pointer
+from .launch import Kernel, elements, launch, multiprocessors, pointer
 from .memory import clash
 
 THREADS, BLOCKS = 128, 16
@@ -28,17 +28,7 @@ def kernel(function, item: str, work: str, compute, ndim: int) -> Kernel:
     REAL, X, Y, RESULT = map(computed, (work, *compute))
     NDIM = ndim
     call = device(function, "float32" if compute[0] in HALVES else compute[0])
-
-    @inlined
-    def element(x, i):
-        return x[i]
-
-    @inlined
-    def truth(x, i):
-        return x[i] != 0
-
-    read = truth if item == "bool" else element
-    again = truth if work == "bool" else element
+    read, again = reading(item), reading(work)
 
     def steps(rows, count, out, out_steps, out_step, x, x_steps, x_step, shape):
         for row in range(cuda.grid(1), rows, cuda.gridsize(1)):

@@ -18,7 +18,7 @@ from . import functions, overloads  # noqa: F401, what scalar functions call com
 from .cache import compiled
 from .elements import cast, from_memory, memory, number, to_memory, width
 from .loops import _hints
-from .vector import I64, VOID, loop
+from .vector import I64, VOID, join, loop, replaced_if
 
 # Terms of a block, its lanes, and terms from which on they are dealt out to lanes; fewer are one chain.
 BLOCK, LANES, DEALT = 256, 16, 32
@@ -198,13 +198,7 @@ class _Emitter:
                 four = [self.lane(I64(i)) for i in range(4)]
                 dealt = self.parts(self.apply(self.apply(four[0], four[2]), self.apply(four[1], four[3])))
                 after_lanes = builder.block
-        result = []
-        for one, other in zip(chain, dealt):
-            phi = builder.phi(one.type)
-            phi.add_incoming(one, after_chain)
-            phi.add_incoming(other, after_lanes)
-            result.append(phi)
-        return self.whole(result)
+        return self.whole(join(builder, (chain, after_chain), (dealt, after_lanes)))
 
     def chain(self, x, length):
         builder = self.builder
@@ -217,17 +211,11 @@ class _Emitter:
     def last(self, x, i, rest):
         """A lane with the last row of terms, which not every lane has."""
         builder, lane = self.builder, self.parts(self.lane(i))
-        before = builder.block
-        with builder.if_then(builder.icmp_signed("<", i, rest)):
-            more = self.parts(self.apply(self.whole(lane), self.term(x, i)))
-            there = builder.block
-        result = []
-        for value, without in zip(more, lane):
-            phi = builder.phi(value.type)
-            phi.add_incoming(value, there)
-            phi.add_incoming(without, before)
-            result.append(phi)
-        return self.whole(result)
+
+        def more():
+            return self.parts(self.apply(self.whole(lane), self.term(x, i)))
+
+        return self.whole(replaced_if(builder, builder.icmp_signed("<", i, rest), lane, more))
 
     def each(self, count, value):
         """Lane i = value(i) for the first `count` lanes, one vector."""

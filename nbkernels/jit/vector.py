@@ -212,8 +212,21 @@ def loop(builder: ir.IRBuilder, trips, carried: list, body) -> list:
         phi.add_incoming(value, end)
     builder.cbranch(builder.icmp_signed("<", following, trips), inside, after)
     builder.position_at_end(after)
-    final = [builder.phi(value.type) for value in carried]
-    for phi, value, result in zip(final, carried, results):
-        phi.add_incoming(value, before)
-        phi.add_incoming(result, end)
-    return final
+    return join(builder, (carried, before), (results, end))
+
+
+def join(builder: ir.IRBuilder, *ways) -> list:
+    """Values that depend on the block one comes from: those of each way in, with its block."""
+    phis = [builder.phi(value.type) for value in ways[0][0]]
+    for values, block in ways:
+        for phi, value in zip(phis, values):
+            phi.add_incoming(value, block)
+    return phis
+
+
+def replaced_if(builder: ir.IRBuilder, condition, values: list, others) -> list:
+    """Emit `others() if condition else values`."""
+    before = builder.block
+    with builder.if_then(condition):
+        results, inside = others(), builder.block
+    return join(builder, (values, before), (results, inside))
