@@ -21,6 +21,7 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core.errors import TypingError
 from numba.extending import intrinsic, overload
 
 from . import ops
@@ -64,18 +65,32 @@ def _overlap(x, y):
 
 
 @numba.njit
-def _multiply(out, x, a, b, beta, alpha):
-    """out = beta*x + alpha*(a @ b), x of out's shape."""
-    size, (m, n), k = out.itemsize, out.shape, a.shape[1]
-    if b.shape[0] != k:
+def _check(out, x, a, b, beta):
+    """The errors of a product of matrices or of batches, x of out's shape."""
+    if a.shape[-1] != b.shape[-2]:
         raise ValueError("nbkernels: the matrices cannot be multiplied, their inner sizes differ")
-    if m != a.shape[0] or n != b.shape[1]:
+    if a.shape[:-2] != b.shape[:-2]:
+        raise ValueError("nbkernels: the batches differ in size")
+    if out.shape != a.shape[:-1] + b.shape[-1:]:
         raise ValueError("nbkernels: out has not the product's shape")
     if _overlap(out, a) or _overlap(out, b):
         raise ValueError("nbkernels: out overlaps a matrix")
     same = _address(x) == _address(out) and x.strides == out.strides
     if beta != 0 and not same and _overlap(out, x):
         raise ValueError("nbkernels: out overlaps self")
+    for size, step in zip(out.shape, out.strides):
+        if size > 1 and step == 0:
+            raise ValueError("nbkernels: out has one element in several places")
+    for strides in (out.strides, x.strides, a.strides, b.strides):
+        for step in strides:
+            if step % out.itemsize != 0:
+                raise ValueError("nbkernels: strides that are no multiple of the item's size")
+
+
+@numba.njit
+def _multiply(out, x, a, b, beta, alpha):
+    """out = beta*x + alpha*(a @ b), of checked arrays."""
+    size, (m, n), k = out.itemsize, out.shape, a.shape[1]
     if k == 0 or alpha == 0:
         for i in range(m):
             for j in range(n):
@@ -89,25 +104,29 @@ def _multiply(out, x, a, b, beta, alpha):
         _call(out, numbers, float(beta), float(alpha))
 
 
-def _products(ndim, *arrays):
-    """Whether these Numba types are arrays of one dtype that has a kernel, the last two of `ndim` dimensions."""
-    return (
-        all(isinstance(x, types.Array) and x.dtype == arrays[-1].dtype for x in arrays)
-        and arrays[-1].dtype in (types.float32, types.float64)
-        and all(x.ndim == ndim for x in arrays[-2:])
-    )
-
-
 def _absent(x):
     return x is None or isinstance(x, types.NoneType | types.Omitted)
 
 
+def _refuse(name, ndim, out, *operands):
+    """An error where these Numba types are not what a product takes: the last two, and out, of `ndim` dimensions."""
+    arrays = operands if _absent(out) else (*operands, out)
+    if any(not isinstance(x, types.Array) or x.dtype != arrays[0].dtype for x in arrays):
+        raise TypingError(f"{name}: arrays of one dtype are wanted, not {', '.join(map(str, arrays))}")
+    if arrays[0].dtype not in (types.float32, types.float64):
+        raise TypingError(f"{name}: jitted products are of float32 and float64, not {arrays[0].dtype}")
+    if any(x.ndim != ndim for x in (*operands[-2:], *arrays[len(operands) :])):
+        raise TypingError(f"{name}: {ndim} dimensions are wanted, not {', '.join(str(x.ndim) for x in arrays)}")
+    if not (_absent(out) or out.mutable):
+        raise TypingError(f"{name}: out is read-only")
+
+
 def _teach(function, ndim, fill, adds):
     """Overload a public function; fill(out, self, a, b, beta, alpha) does its work."""
+    name = function.__name__
 
     def added(self, mat1, mat2, beta=1, alpha=1, out=None):
-        if not _products(ndim, self, mat1, mat2):
-            return None
+        _refuse(name, ndim, out, self, mat1, mat2)
         if _absent(out):
 
             def run(self, mat1, mat2, beta=1, alpha=1, out=None):
@@ -123,8 +142,7 @@ def _teach(function, ndim, fill, adds):
         return run
 
     def plain(self, mat2, out=None):
-        if not _products(ndim, self, mat2):
-            return None
+        _refuse(name, ndim, out, self, mat2)
         if _absent(out):
 
             def run(self, mat2, out=None):
@@ -143,14 +161,19 @@ def _teach(function, ndim, fill, adds):
 
 
 @numba.njit
+def _multiply_one(out, x, a, b, beta, alpha):
+    _check(out, x, a, b, beta)
+    _multiply(out, x, a, b, beta, alpha)
+
+
+@numba.njit
 def _multiply_each(out, x, a, b, beta, alpha):
-    if a.shape[0] != b.shape[0] or out.shape[0] != a.shape[0]:
-        raise ValueError("nbkernels: the batches differ in size")
+    _check(out, x, a, b, beta)
     for i in range(len(out)):
         _multiply(out[i], x[i], a[i], b[i], beta, alpha)
 
 
-_teach(ops.mm, 2, _multiply, adds=False)
-_teach(ops.addmm, 2, _multiply, adds=True)
+_teach(ops.mm, 2, _multiply_one, adds=False)
+_teach(ops.addmm, 2, _multiply_one, adds=True)
 _teach(ops.bmm, 3, _multiply_each, adds=False)
 _teach(ops.baddbmm, 3, _multiply_each, adds=True)

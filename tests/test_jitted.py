@@ -22,6 +22,16 @@ def mm_out(a, b, out):
 
 
 @numba.njit
+def bmm_out(a, b, out):
+    return nb.bmm(a, b, out=out)
+
+
+@numba.njit
+def baddbmm_out(x, a, b, out):
+    return nb.baddbmm(x, a, b, out=out)
+
+
+@numba.njit
 def addmm(x, a, b, beta, alpha):
     return nb.addmm(x, a, b, beta=beta, alpha=alpha)
 
@@ -97,5 +107,37 @@ def test_bad_input_is_an_error():
             call()
     assert np.isnan(out).all()
     assert (room == 1).all()
-    with pytest.raises(numba.TypingError):
-        mm(one, one.astype("f4"))
+
+
+def test_memory_that_products_cannot_use_is_an_error(rng):
+    """Strides between items, an out of few items, batches whose out is a later batch's input."""
+    one, record = np.ones((3, 3)), np.ones((3, 3), [("tag", "u1"), ("value", "f8")])
+    stack, other = rng.standard_normal((4, 3, 3)), rng.standard_normal((3, 3, 3))
+    before = stack.copy()
+    for call, why in (
+        (lambda: mm(record["value"], one), "strides"),
+        (lambda: mm_out(one, one, record["value"]), "strides"),
+        (lambda: mm_out(one, one, np.lib.stride_tricks.as_strided(one[0].copy(), (3, 3), (0, 8))), "several places"),
+        (lambda: bmm_out(stack[:3], other, stack[1:]), "overlaps a matrix"),
+        (lambda: baddbmm_out(stack[:1], other, other, stack[:3]), "overlaps self"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            call()
+    np.testing.assert_array_equal(stack, before)
+    assert (record["tag"] == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("args", "why"),
+    [
+        ((np.ones((3, 3)), np.ones((3, 3)), np.ones((3, 3), "f4")), "one dtype"),
+        ((np.ones((3, 3)), np.ones((3, 3), "f4"), np.ones((3, 3))), "one dtype"),
+        ((np.ones((3, 3), "i4"),) * 3, "not int32"),
+        ((np.ones((3, 3)), np.ones(3), np.ones((3, 3))), "2 dimensions"),
+        ((np.ones((3, 3)), np.ones((3, 3)), np.broadcast_to(1.0, (3, 3))), "read-only"),
+        ((1.0, np.ones((3, 3)), np.ones((3, 3))), "float64"),
+    ],
+)
+def test_types_that_products_do_not_take_are_told(args, why):
+    with pytest.raises(numba.TypingError, match=why):
+        mm_out(*args)
