@@ -50,6 +50,16 @@ def log(z):
     return (mp.log((1 + s) / (1 - s)) / s - 2) / z
 
 
+def log2(z):
+    """What follows LOG2_FIRST, 2 / log(2), in log2((1 + s) / (1 - s)) / s."""
+    s = mp.sqrt(z)
+    return (mp.log((1 + s) / (1 - s), 2) / s - 2 / mp.log(2)) / z
+
+
+def exp2(r):
+    return (mp.mpf(2) ** r - 1) / r if abs(r) > ZERO else mp.log(2)
+
+
 def odd(function):
     """(function(x) / x - 1) / x**2 in z = x**2"""
     return lambda z: (function(mp.sqrt(z)) / mp.sqrt(z) - 1) / z
@@ -65,6 +75,8 @@ def cases():
         "EXP": (exp, lambda r: mp.sqrt(r * r + floor), {"float32": (-half, half, 5), "float64": (-half, half, 10)}),
         "LOG": (log, lambda z: z / 2, near),
         "LOG_REST": (lambda z: (log(z) - mp.mpf(2) / 3) / z, lambda z: z * z / 2, {"float64": (ZERO, root**2, 6)}),
+        "LOG2_REST": (log2, lambda z: z * mp.log(2) / 2, {"float32": (ZERO, mp.mpf("0.0875") ** 2, 2)}),
+        "EXP2": (exp2, lambda r: mp.sqrt(r * r + floor), {"float32": (-mp.mpf("0.5001"), mp.mpf("0.5001"), 5)}),
         "LOG1P": (log, lambda z: z / 2, unit),
         "TANH": (odd(mp.tanh), lambda z: z, {"float32": (ZERO, small, 4), "float64": (ZERO, small, 11)}),
         "ATAN": (odd(mp.atan), lambda z: z * mp.sqrt(z) / mp.atan(mp.sqrt(z)),

@@ -82,10 +82,7 @@ def addbmm(out, self, batch1, batch2, beta, alpha):
 
 
 def matmul(out, input, other):
-    if len(views.spec(input).shape) == 1 == len(views.spec(other).shape):
-        ops.dot(input, other, out=out)
-    else:
-        _matmul(*_batches(out, input, other))
+    _matmul(*_batches(out, input, other))
 
 
 def linear(out, input, weight, bias):

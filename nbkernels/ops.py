@@ -97,24 +97,16 @@ addr, addr_ = define(
 dot = define(
     "dot(Tensor self, Tensor tensor) -> Tensor",
     structured=products.dot,
-    dispatch={
-        "CPU": "nbkernels.cpu.dot:dot",
-        "CUDA": "nbkernels.cuda.dot:dot",
-        "CompositeExplicit": "nbkernels.composites:dot",
-    },
-    fast="nbkernels.cpu.dot:dot_fast",
+    dispatch={"CompositeExplicit": "nbkernels.composites:dot"},
+    fast="nbkernels.cpu.vectors:dot_fast",
     gradient="nbkernels.gradients:DOT",
 ).function
 
 vdot = define(
     "vdot(Tensor self, Tensor other) -> Tensor",
     structured=products.vdot,
-    dispatch={
-        "CPU": "nbkernels.cpu.dot:vdot",
-        "CUDA": "nbkernels.cuda.dot:vdot",
-        "CompositeExplicit": "nbkernels.composites:vdot",
-    },
-    fast="nbkernels.cpu.dot:vdot_fast",
+    dispatch={"CompositeExplicit": "nbkernels.composites:vdot"},
+    fast="nbkernels.cpu.vectors:vdot_fast",
     gradient="nbkernels.gradients:VDOT",
 ).function
 

@@ -99,6 +99,24 @@ def kernel(function, kind: Real):
     return enter
 
 
+def estrin(kind: Real, coefficients):
+    """The same in pairs, pairs of pairs and so on, in parallel: for functions that wait for one result after the other.
+
+    >>> estrin(F64, (1.0, 2.0, 3.0, 4.0, 5.0))(np.float64(10))
+    np.float64(54321.0)
+    """
+    scope = {f"c{i}": kind.real(c) for i, c in enumerate(coefficients)} | {"fma": fma}
+    terms, power, lines = [f"c{i}" for i in range(len(coefficients))], "x", []
+    while len(terms) > 1:
+        rest = terms[len(terms) // 2 * 2 :]
+        terms = [f"fma({odd}, {power}, {even})" for even, odd in zip(terms[::2], terms[1::2])] + rest
+        if len(terms) > 1:
+            lines.append(f"    {power}x = {power} * {power}\n")
+            power += "x"
+    exec(f"def parallel(x):\n{''.join(lines)}    return {terms[0]}", scope)
+    return helper(scope["parallel"])
+
+
 def polynomial(kind: Real, coefficients):
     """x -> c0 + c1*x + c2*x**2 + ... by Horner's rule, in fused multiply-adds.
 

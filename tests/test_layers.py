@@ -52,8 +52,6 @@ RULES = {
         "nbkernels.slopes",
     ),
     "slopes": (),
-    "array": ("numpy", "nbkernels.binary", "nbkernels.dtypes", "nbkernels.ops"),
-    "tape": ("nbkernels.dispatch", "nbkernels.ops", "torch"),
     "products": ("numpy", "nbkernels.meta", "nbkernels.strides"),
     "jitted": ("numpy", "numba !cuda", "llvmlite", "nbkernels.ops", "nbkernels.cpu"),
     "composites": ("numpy", "nbkernels.dispatch", "nbkernels.epilogues", "nbkernels.ops", "nbkernels.strides"),
@@ -68,14 +66,12 @@ RULES = {
     "fusion": ("numpy", "nbkernels.dispatch", "nbkernels.dtypes", "nbkernels.strides"),
     "explain": ("nbkernels.dispatch",),
     "__init__": (
-        "nbkernels.array",
         "nbkernels.epilogues",
         "nbkernels.explain",
         "nbkernels.fusion",
         "nbkernels.ops",
         "nbkernels.meta",
         "nbkernels.dispatch",
-        "nbkernels.tape",
     ),
 }
 

@@ -25,6 +25,8 @@ COSTLY = ("pow", "float_power", "atan2", "hypot", "logaddexp", "floor_divide", "
 COSTS_MORE = 3
 # Operations that wait for memory, and that LLVM vectorises: it complains where it is told to and cannot.
 LIGHT = ("add", "subtract", "multiply", "divide", "maximum", "minimum", *COMPARISONS)
+# Operations on floats whose steps wait for each other.
+PAIRED = ("pow", "float_power", "logaddexp")
 
 
 @functools.cache
@@ -63,6 +65,7 @@ def loop(
             masked,
             scalar.find(f"{op}_faults", inputs[0]) if checked else None,
             name in LIGHT and inputs[0].kind in ("f" if name == "divide" else "fiu"),
+            name in PAIRED and inputs[0].kind == "f",
             steps,
         )
     )

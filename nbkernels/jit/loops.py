@@ -48,10 +48,11 @@ class Loop:
     Dtypes go by NumPy's names. A function of several outputs returns a tuple: `more` are the dtypes of all but the
     first, and `compute` ends with one for each. `scalars` further arguments, of the result's dtype, are the same for
     every element. `streamed` loops store whole lines of contiguous output past the caches (a + b of 16 M f32: 54 GB/s
-    against 34) and drain them before returning. `light` says that memory, not arithmetic, takes the time. `steps` are
-    the distances of the inputs' neighbours in elements, where they are known beforehand and the output is contiguous.
-    Where it is `chained`, a function of two is applied to the first input and the second, to that and the third, and so
-    on.
+    against 34) and drain them before returning. `light` says that memory, not arithmetic, takes the time; `paired`,
+    that its steps wait for each other: two vectors at once take less (pow of float64 3.7 ns, by one 4.5; Zen 4,
+    2026-11). `steps` are the distances of the inputs' neighbours in elements, where they are known beforehand and the
+    output is contiguous. Where it is `chained`, a function of two is applied to the first input and the second, to that
+    and the third, and so on.
     """
 
     function: Callable
@@ -63,6 +64,7 @@ class Loop:
     masked: bool = False
     faults: Callable | None = None
     light: bool = False
+    paired: bool = False
     steps: tuple[int, ...] = ()
     more: tuple[str, ...] = ()
     chained: bool = False
@@ -74,7 +76,8 @@ class Loop:
     def __str__(self) -> str:
         parts = (self.function.__name__, *self.inputs, "by", *self.compute, "to", *self.outputs)
         words = ("streamed",) * self.streamed + ("masked",) * self.masked + ("checked",) * (self.faults is not None)
-        words += ("light",) * self.light + ("chained",) * self.chained + tuple(map(str, self.steps))
+        words += ("light",) * self.light + ("paired",) * self.paired + ("chained",) * self.chained
+        words += tuple(map(str, self.steps))
         return "_".join(parts + words)
 
 
@@ -191,9 +194,10 @@ class _Emitter:
             self.lines(base, steps, head)
         else:
             lanes = LIGHT // max(self.widths)
-            hints = (("llvm.loop.vectorize.width", I32(lanes)), ("llvm.loop.interleave.count", I32(4)))
-            count = self.builder.sub(self.columns, head)
-            self.span(base, steps, head, count, hints=hints if self.spec.light and lanes > 1 else ())
+            hints = (("llvm.loop.interleave.count", I32(2)),) if self.spec.paired else ()
+            if self.spec.light and lanes > 1:
+                hints = (("llvm.loop.vectorize.width", I32(lanes)), ("llvm.loop.interleave.count", I32(4)))
+            self.span(base, steps, head, self.builder.sub(self.columns, head), hints=hints)
 
     def span(self, base, steps, start, count, target=None, hints=()):
         """out[start:start+count]; stored from `target` on, where one is given."""
