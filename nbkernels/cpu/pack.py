@@ -17,7 +17,10 @@ from numba.extending import intrinsic
 from ..jit.cache import jit
 from ..jit.vector import ELEMENT, I64, VOID, Lanes, loop
 
-LINE = 64  # bytes of a cache line
+# Bytes of a panel written at once: panels lie so far apart that their lines share sets of the caches. Measured 2026-11,
+# Zen 4, A of n x n stored by columns, us: f64, n = 2048, 64 bytes (a line) 7900, 256 3460, 512 3490, 1024 4110; f32,
+# n = 512, 71, 49, 41, 120.
+CHUNK = 512
 AHEAD = 16  # rows to prefetch: their distance in memory is beyond what the hardware follows
 
 
@@ -152,8 +155,7 @@ def _rows(side: str):
 
                 return row
 
-            # Whole lines are written at once: panels lie so far apart that they share sets of L1.
-            steps = max(1, LINE // (pitch * record.itemsize))
+            steps = max(1, CHUNK // (pitch * record.itemsize))
             carried = [builder.inttoptr(source, pointer), builder.inttoptr(target, pointer)]
             carried = loop(builder, builder.udiv(rows, I64(steps)), carried, turn(steps))
             if steps > 1:

@@ -14,7 +14,7 @@ from ..jit.address import scratch, static
 from ..jit.cache import entry, helper, jit
 from ..jit.ndarray import WRITEABLE, data, descr, flags, ndim, shape, stride
 from .finish import MEMORY, PARTIAL, ending, finish
-from .pack import pack
+from .pack import pack, pack_rows_a
 from .ukernel import ukernel
 
 DONE, DECLINED, LARGE, VECTOR = 0, 1, 2, 3  # what the entry answers; VECTOR: sound, and better done by gemv.py
@@ -73,7 +73,9 @@ def one_block(tile, room, m, n, k, a, rsa, csa, b, rsb, csb, c, rsc, csc, x, rsx
     # Up to five panels of B the detour costs more than it saves.
     if csa == 1 or n <= 5 * tile.nr or (m + tile.mr) * k * tile.itemsize > ROOM:
         room = 0
-    for i in range(0, m if room != 0 else 0, tile.mr):
+    if room != 0 and rsa == 1:
+        pack_rows_a(tile, a, csa, m, k, room, k)
+    for i in range(0, m if room != 0 and rsa != 1 else 0, tile.mr):
         target = room + i * k * tile.itemsize
         pack(tile, a + i * rsa * tile.itemsize, rsa, csa, min(tile.mr, m - i), k, target, tile.mr)
     for j in range(0, n, tile.nr):
