@@ -13,6 +13,12 @@ from .dispatch import layout, views
 from .epilogues import ENDINGS
 from .strides import broadcast_strides
 
+KEYWORDS = "out_dtype", "mode", "conj"  # of every product, the last arguments of the bodies
+
+
+def given(*keywords):
+    return dict(zip(KEYWORDS, keywords))  # those that the operation has
+
 
 def linear_fast(input, weight, bias, out):
     """Matrices in plain arrays: straight to addmm; anything else is declined."""
@@ -25,68 +31,70 @@ def linear_fast(input, weight, bias, out):
     return ops.addmm(bias, input, weight.T, out=out)
 
 
-def addmm_activation(out, self, mat1, mat2, beta, alpha, activation, approximate):
+def addmm_activation(out, self, mat1, mat2, beta, alpha, activation, approximate, out_dtype, mode):
     """Arrays of the CPU come as NumPy's; elsewhere the product goes through the function whole."""
     ending = ENDINGS[activation, approximate]
     if isinstance(out, np.ndarray):
-        ending.run(out, None, self, mat1, mat2, (), beta, alpha)
+        ending.run(out, None, self, mat1, mat2, (), beta, alpha, mode=mode)
     else:
-        ops.addmm(self, mat1, mat2, beta=beta, alpha=alpha, out=out)
+        ops.addmm(self, mat1, mat2, beta=beta, alpha=alpha, out=out, **given(out_dtype, mode))
         ending.apply(out, out=out)
 
 
 # -- vectors as matrices ----------------------------------------------------------------------------------------------
 
 
-def mv(out, self, vec):
-    ops.mm(self, views.column(vec), out=views.column(out))
+def mv(out, self, vec, *keywords):
+    ops.mm(self, views.column(vec), out=views.column(out), **given(*keywords))
 
 
-def addmv(out, self, mat, vec, beta, alpha):
-    ops.addmm(views.column(self), mat, views.column(vec), beta=beta, alpha=alpha, out=views.column(out))
+def addmv(out, self, mat, vec, beta, alpha, *keywords):
+    scaled = dict(beta=beta, alpha=alpha, **given(*keywords))
+    ops.addmm(views.column(self), mat, views.column(vec), out=views.column(out), **scaled)
 
 
-def outer(out, self, vec2):
-    ops.mm(views.column(self), views.row(vec2), out=out)
+def outer(out, self, vec2, *keywords):
+    ops.mm(views.column(self), views.row(vec2), out=out, **given(*keywords))
 
 
-def addr(out, self, vec1, vec2, beta, alpha):
-    ops.addmm(self, views.column(vec1), views.row(vec2), beta=beta, alpha=alpha, out=out)
+def addr(out, self, vec1, vec2, beta, alpha, *keywords):
+    scaled = dict(beta=beta, alpha=alpha, **given(*keywords))
+    ops.addmm(self, views.column(vec1), views.row(vec2), out=out, **scaled)
 
 
-def dot(out, self, tensor):
-    ops.mm(views.row(self), views.column(tensor), out=views.restride(out, (1, 1), (0, 0)))
+def dot(out, self, tensor, *keywords):
+    ops.mm(views.row(self), views.column(tensor), out=views.restride(out, (1, 1), (0, 0)), **given(*keywords))
 
 
-def vdot(out, self, other):
-    conj = "a" if views.spec(self).dtype.kind == "c" else None
-    ops.mm(views.row(self), views.column(other), conj=conj, out=views.restride(out, (1, 1), (0, 0)))
+def vdot(out, self, other, out_dtype, mode):
+    dot(out, self, other, out_dtype, mode, "a" if views.spec(self).dtype.kind == "c" else None)
 
 
 # -- batches ----------------------------------------------------------------------------------------------------------
 
 
-def addbmm(out, self, batch1, batch2, beta, alpha):
+def addbmm(out, self, batch1, batch2, beta, alpha, *keywords):
     """One addmm for each pair of matrices, in order; out is written by the last."""
+    addmm = partial(ops.addmm, alpha=alpha, **given(*keywords))
     last = views.spec(batch1).shape[0] - 1
     if last < 0:  # no product at all: of matrices that are not read
         first, second = (
             views.restride(x, s.shape[1:], s.strides[1:]) for x in (batch1, batch2) for s in [views.spec(x)]
         )
-        ops.addmm(self, first, second, beta=beta, alpha=0, out=out)
+        addmm(self, first, second, beta=beta, alpha=0, out=out)
         return
     for i in range(last):
-        self = ops.addmm(self, batch1[i], batch2[i], beta=beta, alpha=alpha, out=self if i else None)
+        self = addmm(self, batch1[i], batch2[i], beta=beta, out=self if i else None)
         beta = 1
-    ops.addmm(self, batch1[last], batch2[last], beta=beta, alpha=alpha, out=out)
+    addmm(self, batch1[last], batch2[last], beta=beta, out=out)
 
 
-def matmul(out, input, other):
-    _matmul(*_batches(out, input, other))
+def matmul(out, input, other, *keywords):
+    _matmul(*_batches(out, input, other), None, **given(*keywords))
 
 
-def linear(out, input, weight, bias):
-    _matmul(*_batches(out, input, views.transpose(weight)), bias)
+def linear(out, input, weight, bias, *keywords):
+    _matmul(*_batches(out, input, views.transpose(weight)), bias, **given(*keywords))
 
 
 def _batches(out, input, other):
@@ -104,9 +112,10 @@ def _batches(out, input, other):
     )
 
 
-def _matmul(out, a, b, bias=None):
+def _matmul(out, a, b, bias, **keywords):
     """One product where the batch is rows of one matrix, else one batch, else one for each index of the first dim."""
-    product, products = (ops.mm, ops.bmm) if bias is None else (partial(ops.addmm, bias), partial(ops.baddbmm, bias))
+    ways, added = ((ops.mm, ops.bmm), ()) if bias is None else ((ops.addmm, ops.baddbmm), (bias,))
+    product, products = (partial(way, *added, **keywords) for way in ways)
     specs = [views.spec(x) for x in (out, a, b)]
     batch, steps, matrix = (
         specs[0].shape[:-2],
@@ -126,8 +135,8 @@ def _matmul(out, a, b, bias=None):
         products(flat[1], flat[2], out=flat[0])
     elif any(x is not None and views.overlap(out, x) for x in (a, b, bias)):  # a product would write what others read
         fresh = views.empty(out, *specs[0][:2])
-        _matmul(fresh, a, b, bias)
+        _matmul(fresh, a, b, bias, **keywords)
         ops.multiply(fresh, 1, out=out)
     else:
         for i in range(batch[0]):
-            _matmul(out[i], a[i], b[i], bias)
+            _matmul(out[i], a[i], b[i], bias, **keywords)

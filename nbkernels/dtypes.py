@@ -26,6 +26,19 @@ ASSOCIATIVE = frozenset(
 COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 
 
+def asked(dtype) -> str:
+    """NumPy's name of the dtype that a keyword asks for: NumPy's or torch's own, a scalar type, Python's bool, int,
+    float or complex, a string.
+
+    >>> asked(int), asked("f4"), asked(np.uint8), asked("bfloat16")
+    ('int64', 'float32', 'uint8', 'bfloat16')
+    """
+    try:
+        return np.dtype(dtype).name
+    except (TypeError, ValueError, SyntaxError):  # torch's; bfloat16's name; whatever else is told by those who ask
+        return str(dtype).removeprefix("torch.")
+
+
 def known(dtype: np.dtype) -> bool:
     """Whether elements of this dtype can be read: one of DTYPES, in the machine's byte order."""
     return dtype.name in DTYPES and dtype.isnative

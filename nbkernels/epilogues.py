@@ -78,9 +78,10 @@ SLOPES = {key: Elementwise(slope) for key, (_, slope) in PAIRS.items()}  # (prod
 def epilogue(function):
     """out = function(beta * self + alpha * (mat1 @ mat2), *operands): an addmm that ends in your scalar function
 
-    The result is a function (self, mat1, mat2, *operands, beta=1, alpha=1, out=None, before=None). The operands are
-    arrays that expand to the product's shape, rows, columns or whole matrices, or numbers; `before` takes the product
-    as it was before the function. The bits are those of addmm followed by `elementwise(function)`.
+    The result is a function (self, mat1, mat2, *operands, beta=1, alpha=1, out=None, before=None), which takes addmm's
+    out_dtype, mode and conj as well. The operands are arrays that expand to the product's shape, rows, columns or whole
+    matrices, or numbers; `before` takes the product as it was before the function. The bits are those of addmm followed
+    by `elementwise(function)`.
 
     Raises as addmm and `elementwise` do, before anything is written.
 
@@ -106,8 +107,9 @@ class Epilogue:
     def __repr__(self):
         return f"<epilogue {self.apply!r}>"
 
-    def __call__(self, input, mat1, mat2, *operands, beta=1, alpha=1, out=None, before=None):
-        product = meta.addmm(*map(views.spec, (input, mat1, mat2)), beta, alpha)
+    def __call__(self, input, mat1, mat2, *operands, beta=1, alpha=1, out=None, before=None, out_dtype=None, mode=None,
+                 conj=None):  # fmt: skip
+        product = meta.addmm(*map(views.spec, (input, mat1, mat2)), beta, alpha, out_dtype, mode, conj)
         dtype = self.check(product, operands, out, before)
         given = [x for x in (input, mat1, mat2, *operands, out, before) if x is not None and type(x) not in NUMBERS]
         if all(type(x) is np.ndarray for x in given):
@@ -115,16 +117,17 @@ class Epilogue:
             if before is None and out.dtype != product.dtype:
                 before = np.empty(product.shape, product.dtype)
             if out.size:
-                self.run(out, before, input, mat1, mat2, operands, beta, alpha)
+                self.run(out, before, input, mat1, mat2, operands, beta, alpha, mode=mode, conj=conj or "")
             return out
-        value = ops.addmm(input, mat1, mat2, beta=beta, alpha=alpha, out=before)
+        keywords = dict(beta=beta, alpha=alpha, out_dtype=out_dtype, mode=mode, conj=conj)
+        value = ops.addmm(input, mat1, mat2, out=before, **keywords)
         return self.apply(value, *operands, out=out)
 
-    def run(self, out, before, input, mat1, mat2, operands, beta, alpha):
+    def run(self, out, before, input, mat1, mat2, operands, beta, alpha, **keywords):
         """The fused form, of NumPy's arrays that were checked."""
-        dtype = mat1.dtype
+        dtype = (out if before is None else before).dtype
         operands = [np.asarray(x, np.result_type(dtype, x)) if type(x) in NUMBERS else x for x in operands]
-        import_module(FUSED).run(self.apply.function, out, before, input, mat1, mat2, beta, alpha, operands)
+        import_module(FUSED).run(self.apply.function, out, before, input, mat1, mat2, beta, alpha, operands, **keywords)
 
     def check(self, product, operands, out, before):
         """The result's dtype, or the error that there is, before `before` or out is written."""

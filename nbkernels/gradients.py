@@ -1,17 +1,17 @@
-"""Derivatives: for each op, the gradient of each tensor argument as a formula over library ops.
+"""Derivatives: for each op, the gradient of each tensor argument as a formula over library ops (of matrix products:
+product_gradients.py).
 
 `grad` is the gradient of the result. A formula names what it needs of grad and of the op's arguments; `op.gradient`
-calls those that are wanted. Real dtypes; what broadcasting repeated is summed back by sum_to.
+calls those that are wanted. What broadcasting repeated is summed back by sum_to.
 """
 
 import functools
 import inspect
 
 from . import ops, slopes
-from .dispatch.views import column, expand, flatten, restride, row, spec, transpose
-from .epilogues import SLOPES
+from .dispatch.views import expand, spec
 from .fusion import elementwise
-from .ops import bmm, divide, maximum, minimum, mm, multiply, mv, subtract, sum_to
+from .ops import divide, maximum, minimum, multiply, subtract, sum_to
 
 
 def fit(grad, x):
@@ -22,36 +22,6 @@ def fit(grad, x):
 def scale(grad, factor):
     """The factor's conjugate * grad; grad itself for 1."""
     return grad if factor == 1 else multiply(grad, factor.conjugate())
-
-
-def matmul(a, b, like, factor="", given=""):
-    """a @ b in the memory order of `like`: column-major comes from (bᵀ aᵀ)ᵀ, with the same bits.
-
-    `factor`, "a" or "b", is the one that is conjugated where numbers are complex. A product whose factors were
-    conjugated, as `given` says, has no gradient.
-    """
-    if given:
-        raise TypeError(f"a product with conj={given!r} has no gradient: pass x.conj() instead")
-    rows, columns = map(abs, spec(like).strides)
-    conj = factor if spec(a).dtype.kind == "c" else ""
-    if rows < columns:
-        return transpose(mm(transpose(b), transpose(a), conj={"a": "b", "b": "a"}.get(conj, "")))
-    return mm(a, b, conj=conj)
-
-
-def of_real(formulas):
-    """Formulas for real dtypes; complex ones, whose factors they do not conjugate, are refused."""
-
-    def guard(formula):
-        @functools.wraps(formula)
-        def guarded(grad, *rest, **needed):
-            if spec(grad).dtype.kind == "c":
-                raise TypeError("of complex matrices only mm and addmm have a gradient")
-            return formula(grad, *rest, **needed)
-
-        return guarded
-
-    return {name: guard(formula) for name, formula in formulas.items()}
 
 
 def of_masked(formulas):
@@ -76,49 +46,6 @@ def chosen(grad, where):
     return multiply(grad, 1, where=where, out=ops.fmax(ops.fmin(grad, 0), 0))
 
 
-def turned(x):
-    """x with its last two dimensions exchanged."""
-    (*lead, m, n), (*steps, row_step, column_step) = spec(x).shape, spec(x).strides
-    return restride(x, (*lead, n, m), (*steps, column_step, row_step))
-
-
-def matmuls(a, b, like):
-    """bmm(a, b), each matrix in the memory order of `like`'s."""
-    rows, columns = map(abs, spec(like).strides[1:])
-    return turned(bmm(turned(b), turned(a))) if rows < columns else bmm(a, b)
-
-
-def repeated(grad, batch):
-    """grad (m, n) as that of every matrix of a batch."""
-    s = spec(grad)
-    return restride(grad, (spec(batch).shape[0], *s.shape), (0, *s.strides))
-
-
-def matrices(grad, input, other):
-    """matmul's gradient and factors, with the dimensions that 1-D factors do not have."""
-    if len(spec(other).shape) == 1:
-        grad, other = restride(grad, (*spec(grad).shape, 1), (*spec(grad).strides, 0)), column(other)
-    if len(spec(input).shape) == 1:
-        (*lead, n), (*steps, step) = spec(grad).shape, spec(grad).strides
-        grad, input = restride(grad, (*lead, 1, n), (*steps, 0, step)), row(input)
-    return grad, input, other
-
-
-def matmul_input(grad, input, other):
-    grad, _, matrix = matrices(grad, input, other)
-    return fit(ops.matmul(grad, turned(matrix)), input)
-
-
-def matmul_other(grad, input, other):
-    grad, left, _ = matrices(grad, input, other)
-    if len(spec(other).shape) == 1:
-        return fit(ops.matmul(turned(grad), left), other)
-    rows = flatten(left), flatten(grad)
-    if len(spec(other).shape) == 2 and all(x is not None for x in rows):  # one product in place of a batch and a sum
-        return matmul(turned(rows[0]), rows[1], other)
-    return fit(ops.matmul(turned(left), grad), other)
-
-
 def wins(x, y):
     """1 where x > y, 1/2 where they are equal, 0 where x < y.
 
@@ -133,73 +60,6 @@ def wins(x, y):
 
 PARTIAL = {name: elementwise(function) for name, function in vars(slopes).items() if inspect.isfunction(function)}
 
-ADDMM = {
-    "self": lambda grad, self, beta: fit(scale(grad, beta), self),
-    "mat1": lambda grad, mat1, mat2, alpha, conj: scale(matmul(grad, transpose(mat2), mat1, "b", conj), alpha),
-    "mat2": lambda grad, mat1, mat2, alpha, conj: scale(matmul(transpose(mat1), grad, mat2, "a", conj), alpha),
-}
-
-
-def active(name):
-    """ADDMM's formula for an argument, of the gradient of what an activation was applied to."""
-
-    def formula(grad, self, mat1, mat2, beta, alpha, activation, approximate):
-        value = ops.addmm(self, mat1, mat2, beta=beta, alpha=alpha)
-        grad = SLOPES[activation, approximate](value, grad)
-        given = dict(grad=grad, self=self, mat1=mat1, mat2=mat2, beta=beta, alpha=alpha, conj="")
-        return ADDMM[name](**{need: given[need] for need in inspect.signature(ADDMM[name]).parameters})
-
-    return formula
-
-
-ADDMM_ACTIVATION = {name: active(name) for name in ADDMM}
-MM = {
-    "self": lambda grad, self, mat2, conj: matmul(grad, transpose(mat2), self, "b", conj),
-    "mat2": lambda grad, self, mat2, conj: matmul(transpose(self), grad, mat2, "a", conj),
-}
-BMM = {
-    "self": lambda grad, self, mat2: matmuls(grad, turned(mat2), self),
-    "mat2": lambda grad, self, mat2: matmuls(turned(self), grad, mat2),
-}
-BADDBMM = {
-    "self": ADDMM["self"],
-    "batch1": lambda grad, batch1, batch2, alpha: scale(matmuls(grad, turned(batch2), batch1), alpha),
-    "batch2": lambda grad, batch1, batch2, alpha: scale(matmuls(turned(batch1), grad, batch2), alpha),
-}
-ADDBMM = {
-    "self": ADDMM["self"],
-    "batch1": lambda grad, batch1, batch2, alpha: BADDBMM["batch1"](repeated(grad, batch1), batch1, batch2, alpha),
-    "batch2": lambda grad, batch1, batch2, alpha: BADDBMM["batch2"](repeated(grad, batch1), batch1, batch2, alpha),
-}
-MV = {
-    "self": lambda grad, self, vec: matmul(column(grad), row(vec), self),
-    "vec": lambda grad, self: mv(transpose(self), grad),
-}
-ADDMV = {
-    "self": ADDMM["self"],
-    "mat": lambda grad, mat, vec, alpha: scale(matmul(column(grad), row(vec), mat), alpha),
-    "vec": lambda grad, mat, alpha: scale(mv(transpose(mat), grad), alpha),
-}
-OUTER = {
-    "self": lambda grad, vec2: mv(grad, vec2),
-    "vec2": lambda grad, self: mv(transpose(grad), self),
-}
-ADDR = {
-    "self": ADDMM["self"],
-    "vec1": lambda grad, vec2, alpha: scale(mv(grad, vec2), alpha),
-    "vec2": lambda grad, vec1, alpha: scale(mv(transpose(grad), vec1), alpha),
-}
-DOT = {"self": lambda grad, tensor: multiply(grad, tensor), "tensor": lambda grad, self: multiply(grad, self)}
-VDOT = {"self": lambda grad, other: multiply(grad, other), "other": lambda grad, self: multiply(grad, self)}
-MATMUL = {"input": matmul_input, "other": matmul_other}
-LINEAR = {
-    "input": lambda grad, input, weight: matmul_input(grad, input, transpose(weight)),
-    "weight": lambda grad, input, weight: transpose(matmul_other(grad, input, transpose(weight))),
-    "bias": lambda grad, bias: fit(grad, bias),
-}
-BMM, BADDBMM, ADDBMM, MV, ADDMV, OUTER, ADDR, DOT, VDOT, MATMUL, LINEAR = map(
-    of_real, (BMM, BADDBMM, ADDBMM, MV, ADDMV, OUTER, ADDR, DOT, VDOT, MATMUL, LINEAR)
-)
 ADD = {
     "self": lambda grad, self: fit(grad, self),
     "other": lambda grad, other, alpha: fit(scale(grad, alpha), other),

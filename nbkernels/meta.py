@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .dtypes import asked
+
 
 class GemmDtypes(dict):
     """The dtypes of matrix products, with bfloat16, which is ml_dtypes' and is known by its name. A dict: ordered, and
@@ -24,6 +26,7 @@ GEMM_DTYPES = GemmDtypes.fromkeys(
 GEMM_DTYPES["bfloat16"] = None  # for messages
 WIDENED = {"float16": "float32", "bfloat16": "float32", "int8": "int32", "uint8": "int32"}  # what out_dtype may ask for
 MODES = {"bf16_dot": "bfloat16"}  # the modes of a product, with the dtype of its matrices
+FLOATS = GemmDtypes.fromkeys(dtype for dtype in GEMM_DTYPES if "float" in str(dtype))
 SUM_DTYPES = GemmDtypes.fromkeys(dtype for dtype in GEMM_DTYPES if str(dtype) != "bool")
 
 
@@ -70,9 +73,9 @@ def factors(op, dtype, **scalars):
             raise TypeError(f"{op}: {name}={value!r} is a float and the matrices are {dtype}: pass an int")
 
 
-def result_dtype(op, left, right, out_dtype=None, mode=None, conj=None):
+def result_dtype(op, pair, out_dtype=None, mode=None, conj=None):
     """dtype of a product, given {name: spec} of its two factors and the keywords, or an error that names them."""
-    (a, mat1), (b, mat2) = left, right
+    (a, mat1), (b, mat2) = pair.items()
     if conj and (mat1.dtype.kind != "c" or conj not in ("a", "b", "ab")):
         raise ValueError(f"{op}: conj is 'a', 'b' or 'ab' for complex matrices; it is {conj!r} for {mat1.dtype}")
     if mode is not None and MODES.get(mode) != mat1.dtype.name:
@@ -80,11 +83,10 @@ def result_dtype(op, left, right, out_dtype=None, mode=None, conj=None):
         raise ValueError(f"{op}: there is no mode {mode!r} for {mat1.dtype}; there is {known}")
     if out_dtype is None:
         return mat1.dtype
-    name = str(getattr(out_dtype, "name", None) or getattr(out_dtype, "__name__", out_dtype)).removeprefix("torch.")
-    pair = {mat1.dtype.name, mat2.dtype.name}
-    if pair == {name}:
+    name, given = asked(out_dtype), {mat1.dtype.name, mat2.dtype.name}
+    if given == {name}:
         return mat1.dtype
-    if any(WIDENED.get(each) != name for each in pair) or (len(pair) > 1 and name != "int32"):
+    if any(WIDENED.get(each) != name for each in given) or (len(given) > 1 and name != "int32"):
         raise TypeError(
             f"{op}: out_dtype {name} cannot be had from {a} {mat1.dtype} and {b} {mat2.dtype}; it is float32 for two "
             f"float16 or two bfloat16, int32 for int8 and uint8 in any mix"
@@ -92,12 +94,12 @@ def result_dtype(op, left, right, out_dtype=None, mode=None, conj=None):
     return np.dtype(name)
 
 
-def product(op, left, right):
-    """Shape of a matrix product, given {name: spec} of its two factors, or a ValueError that names both."""
-    (a, mat1), (b, mat2) = left, right
-    for name, spec in (left, right):
+def product(op, **pair):
+    """Shape of a matrix product, given the specs of its two factors, or a ValueError that names both."""
+    (a, mat1), (b, mat2) = pair.items()
+    for name, spec in pair.items():
         if len(spec.shape) != 2:
-            raise ValueError(f"{op}: {name} must be 2-D, and it is {len(spec.shape)}-D: {named(**dict([left, right]))}")
+            raise ValueError(f"{op}: {name} must be 2-D, and it is {len(spec.shape)}-D: {named(**pair)}")
     if mat1.shape[1] != mat2.shape[0]:
         shapes = " and ".join("x".join(map(str, spec.shape)) for spec in (mat1, mat2))
         why = f"{a} has {mat1.shape[1]} columns and {b} has {mat2.shape[0]} rows"
@@ -109,6 +111,32 @@ def same_dtype(op, **tensors):
     (a, first), (b, second) = tensors.items()
     if first.dtype != second.dtype:
         raise TypeError(f"{op}: {a} and {b} must share a dtype: {a} is {first.dtype} and {b} is {second.dtype}")
+
+
+def alike(op, out_dtype, pair, **others):
+    """Raise where `others` and the pair of factors do not share a dtype and no out_dtype is asked for."""
+    if out_dtype is None:
+        second = list(pair.items())[1:]
+        for each in others.items():
+            same_dtype(op, **dict([each, *second]))
+        same_dtype(op, **pair)
+
+
+def multiplied(op, shape, pair, *keywords):
+    """What comes of the product of a pair of factors, given its shape and the keywords."""
+    supported(op, GEMM_DTYPES, **pair)
+    return OutSpec(shape, result_dtype(op, pair, *keywords))
+
+
+def added(op, shape, pair, self, beta, alpha, *keywords):
+    """The same where beta * self is added."""
+    expands(op, "self", self, shape)
+    supported(op, GEMM_DTYPES, self=self)
+    out = multiplied(op, shape, pair, *keywords)
+    if self.dtype != out.dtype:
+        raise TypeError(f"{op}: self must have the result's dtype: self is {self.dtype} and out_dtype is {out.dtype}")
+    factors(op, out.dtype, beta=beta, alpha=alpha)
+    return out
 
 
 def expands(op, name, spec, shape):
@@ -142,17 +170,9 @@ def addmm(self, mat1, mat2, beta=1, alpha=1, out_dtype=None, mode=None, conj=Non
     array([[12., 24.],
            [16., 28.]])
     """
-    if out_dtype is None:
-        same_dtype("addmm", self=self, mat2=mat2)
-        same_dtype("addmm", mat1=mat1, mat2=mat2)
-    shape = product("addmm", ("mat1", mat1), ("mat2", mat2))
-    expands("addmm", "self", self, shape)
-    supported("addmm", GEMM_DTYPES, self=self, mat1=mat1, mat2=mat2)
-    dtype = result_dtype("addmm", ("mat1", mat1), ("mat2", mat2), out_dtype, mode, conj)
-    if self.dtype != dtype:
-        raise TypeError(f"addmm: self must have the result's dtype: self is {self.dtype} and out_dtype is {dtype}")
-    factors("addmm", dtype, beta=beta, alpha=alpha)
-    return OutSpec(shape, dtype)
+    pair = {"mat1": mat1, "mat2": mat2}
+    alike("addmm", out_dtype, pair, self=self)
+    return added("addmm", product("addmm", **pair), pair, self, beta, alpha, out_dtype, mode, conj)
 
 
 def mm(self, mat2, out_dtype=None, mode=None, conj=None):
@@ -167,18 +187,16 @@ def mm(self, mat2, out_dtype=None, mode=None, conj=None):
     array([[21.],
            [43.]])
     """
-    if out_dtype is None:
-        same_dtype("mm", self=self, mat2=mat2)
-    shape = product("mm", ("self", self), ("mat2", mat2))
-    supported("mm", GEMM_DTYPES, self=self, mat2=mat2)
-    return OutSpec(shape, result_dtype("mm", ("self", self), ("mat2", mat2), out_dtype, mode, conj))
+    pair = {"self": self, "mat2": mat2}
+    alike("mm", out_dtype, pair)
+    return multiplied("mm", product("mm", **pair), pair, out_dtype, mode, conj)
 
 
-def linear(input, weight, bias=None):
+def linear(input, weight, bias=None, out_dtype=None, mode=None, conj=None):
     """out = input @ weight.T + bias
 
-    input is (..., k), weight (n, k), bias (n,), (1,), () or None; out is (..., n). All share a dtype, as in addmm.
-    weight is read through its strides, never transposed in memory.
+    input is (..., k), weight (n, k), bias (n,), (1,), () or None; out is (..., n). Dtypes and keywords as addmm: bias
+    has the result's, input is "a" and weight "b". weight is read through its strides, never transposed in memory.
 
     Raises TypeError for dtypes that differ or have no kernel, ValueError for shapes that do not fit. Source: ATen's
     linear.
@@ -188,20 +206,21 @@ def linear(input, weight, bias=None):
     array([[ 3.5, 12. ],
            [ 3.5, 12. ]])
     """
-    same_dtype("linear", input=input, weight=weight)
-    if bias is not None:
-        same_dtype("linear", bias=bias, weight=weight)
+    pair = {"input": input, "weight": weight}
+    alike("linear", out_dtype, pair, **({} if bias is None else {"bias": bias}))
     if not input.shape:
-        raise ValueError(f"linear: input must have a dimension: {named(input=input, weight=weight)}")
+        raise ValueError(f"linear: input must have a dimension: {named(**pair)}")
     if len(weight.shape) != 2:
-        raise ValueError(f"linear: weight must be 2-D: {named(input=input, weight=weight)}")
+        raise ValueError(f"linear: weight must be 2-D: {named(**pair)}")
     if input.shape[-1] != weight.shape[1]:
-        raise ValueError(f"linear: the last sizes of input and weight differ: {named(input=input, weight=weight)}")
+        raise ValueError(f"linear: the last sizes of input and weight differ: {named(**pair)}")
     shape = (*input.shape[:-1], weight.shape[0])
     if bias is not None:
         expands("linear", "bias", bias, shape[-1:])
-    supported("linear", GEMM_DTYPES, input=input, weight=weight)
-    return OutSpec(shape, input.dtype)
+    out = multiplied("linear", shape, pair, out_dtype, mode, conj)
+    if bias is not None and bias.dtype != out.dtype:
+        raise TypeError(f"linear: bias must have the result's dtype: bias is {bias.dtype} and out_dtype is {out.dtype}")
+    return out
 
 
 def sum_to(self, size):

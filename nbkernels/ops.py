@@ -12,118 +12,121 @@ define, register, register_fallback = LIBRARY.define, LIBRARY.register, LIBRARY.
 
 # -- matrix products --------------------------------------------------------------------------------------------------
 
+KEYWORDS = "ScalarType? out_dtype=None, str? mode=None, str? conj=None"
+
 addmm, addmm_ = define(
-    "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, "
-    "ScalarType? out_dtype=None, str? mode=None, str? conj=None) -> Tensor",
+    f"addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, {KEYWORDS}) -> Tensor",
     structured=meta.addmm,
     dispatch={"CPU": "nbkernels.cpu.gemm:addmm", "CUDA": "nbkernels.cuda.gemm:addmm"},
     fast="nbkernels.cpu.gemm:addmm_fast",
-    gradient="nbkernels.gradients:ADDMM",
+    gradient="nbkernels.product_gradients:ADDMM",
     meta_only=["out_dtype"],
 ).forms
 
 mm, mm_ = define(
-    "mm(Tensor self, Tensor mat2, *, ScalarType? out_dtype=None, str? mode=None, str? conj=None) -> Tensor",
+    f"mm(Tensor self, Tensor mat2, *, {KEYWORDS}) -> Tensor",
     structured=meta.mm,
     dispatch={"CPU": "nbkernels.cpu.gemm:mm", "CUDA": "nbkernels.cuda.gemm:mm"},
     fast="nbkernels.cpu.gemm:mm_fast",
-    gradient="nbkernels.gradients:MM",
+    gradient="nbkernels.product_gradients:MM",
     meta_only=["out_dtype"],
 ).forms
 
 addmm_activation, addmm_activation_ = define(
     "addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, "
-    "str activation='relu', str approximate='none') -> Tensor",
+    "str activation='relu', str approximate='none', ScalarType? out_dtype=None, str? mode=None) -> Tensor",
     structured=products.addmm_activation,
     dispatch={"CompositeExplicit": "nbkernels.composites:addmm_activation"},
-    gradient="nbkernels.gradients:ADDMM_ACTIVATION",
+    gradient="nbkernels.product_gradients:ADDMM_ACTIVATION",
 ).forms
 
 bmm = define(
-    "bmm(Tensor self, Tensor mat2) -> Tensor",
+    f"bmm(Tensor self, Tensor mat2, *, {KEYWORDS}) -> Tensor",
     structured=products.bmm,
     dispatch={"CPU": "nbkernels.cpu.batch:bmm", "CUDA": "nbkernels.cuda.batch:bmm"},
     fast="nbkernels.cpu.batch:bmm_fast",
-    gradient="nbkernels.gradients:BMM",
+    gradient="nbkernels.product_gradients:BMM",
+    meta_only=["out_dtype"],
 ).function
 
 baddbmm, baddbmm_ = define(
-    "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    f"baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1, {KEYWORDS}) -> Tensor",
     structured=products.baddbmm,
     dispatch={"CPU": "nbkernels.cpu.batch:baddbmm", "CUDA": "nbkernels.cuda.batch:baddbmm"},
     fast="nbkernels.cpu.batch:baddbmm_fast",
-    gradient="nbkernels.gradients:BADDBMM",
+    gradient="nbkernels.product_gradients:BADDBMM",
+    meta_only=["out_dtype"],
 ).forms
 
 addbmm, addbmm_ = define(
-    "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    f"addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1, {KEYWORDS}) -> Tensor",
     structured=products.addbmm,
     dispatch={"CompositeExplicit": "nbkernels.composites:addbmm"},
-    gradient="nbkernels.gradients:ADDBMM",
+    gradient="nbkernels.product_gradients:ADDBMM",
 ).forms
 
 mv = define(
-    "mv(Tensor self, Tensor vec) -> Tensor",
+    f"mv(Tensor self, Tensor vec, *, {KEYWORDS}) -> Tensor",
     structured=products.mv,
     dispatch={"CompositeExplicit": "nbkernels.composites:mv"},
     fast="nbkernels.cpu.vectors:mv_fast",
-    gradient="nbkernels.gradients:MV",
+    gradient="nbkernels.product_gradients:MV",
 ).function
 
 addmv, addmv_ = define(
-    "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    f"addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1, {KEYWORDS}) -> Tensor",
     structured=products.addmv,
     dispatch={"CompositeExplicit": "nbkernels.composites:addmv"},
     fast="nbkernels.cpu.vectors:addmv_fast",
-    gradient="nbkernels.gradients:ADDMV",
+    gradient="nbkernels.product_gradients:ADDMV",
 ).forms
 
 outer = define(
-    "outer(Tensor self, Tensor vec2) -> Tensor",
+    f"outer(Tensor self, Tensor vec2, *, {KEYWORDS}) -> Tensor",
     structured=products.outer,
     dispatch={"CompositeExplicit": "nbkernels.composites:outer"},
     fast="nbkernels.cpu.vectors:outer_fast",
-    gradient="nbkernels.gradients:OUTER",
+    gradient="nbkernels.product_gradients:OUTER",
 ).function
 
 addr, addr_ = define(
-    "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    f"addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1, {KEYWORDS}) -> Tensor",
     structured=products.addr,
     dispatch={"CompositeExplicit": "nbkernels.composites:addr"},
     fast="nbkernels.cpu.vectors:addr_fast",
-    gradient="nbkernels.gradients:ADDR",
+    gradient="nbkernels.product_gradients:ADDR",
 ).forms
 
 dot = define(
-    "dot(Tensor self, Tensor tensor) -> Tensor",
+    f"dot(Tensor self, Tensor tensor, *, {KEYWORDS}) -> Tensor",
     structured=products.dot,
     dispatch={"CompositeExplicit": "nbkernels.composites:dot"},
     fast="nbkernels.cpu.vectors:dot_fast",
-    gradient="nbkernels.gradients:DOT",
+    gradient="nbkernels.product_gradients:DOT",
 ).function
 
 vdot = define(
-    "vdot(Tensor self, Tensor other) -> Tensor",
+    "vdot(Tensor self, Tensor other, *, ScalarType? out_dtype=None, str? mode=None) -> Tensor",
     structured=products.vdot,
     dispatch={"CompositeExplicit": "nbkernels.composites:vdot"},
     fast="nbkernels.cpu.vectors:vdot_fast",
-    gradient="nbkernels.gradients:VDOT",
+    gradient="nbkernels.product_gradients:VDOT",
 ).function
 
 matmul = define(
-    "matmul(Tensor input, Tensor other) -> Tensor",
+    f"matmul(Tensor input, Tensor other, *, {KEYWORDS}) -> Tensor",
     structured=products.matmul,
     dispatch={"CompositeExplicit": "nbkernels.composites:matmul"},
     fast="nbkernels.cpu.vectors:matmul_fast",
-    gradient="nbkernels.gradients:MATMUL",
+    gradient="nbkernels.product_gradients:MATMUL",
 ).function
 
 linear = define(
-    "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
+    f"linear(Tensor input, Tensor weight, Tensor? bias=None, *, {KEYWORDS}) -> Tensor",
     structured=meta.linear,
     dispatch={"CompositeExplicit": "nbkernels.composites:linear"},
     fast="nbkernels.composites:linear_fast",
-    gradient="nbkernels.gradients:LINEAR",
+    gradient="nbkernels.product_gradients:LINEAR",
 ).function
 
 # -- element-wise, broadcasting ---------------------------------------------------------------------------------------

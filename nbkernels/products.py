@@ -1,8 +1,6 @@
 """Shape and dtype rules of the products built on addmm: batches, vectors, NumPy's matmul. Pure, as meta.py."""
 
-import numpy as np
-
-from .meta import GEMM_DTYPES, OutSpec, expands, factors, named, product, same_dtype, supported
+from .meta import FLOATS, added, alike, multiplied, named, product, supported
 from .strides import broadcast_shapes
 
 
@@ -14,14 +12,16 @@ def ranked(op, ndim, **tensors):
 
 
 ACTIVATIONS = {"relu": ("none",), "gelu": ("none", "tanh"), "silu": ("none",), "tanh": ("none",), "sigmoid": ("none",)}
-ACTIVE_DTYPES = dict.fromkeys(map(np.dtype, ("float32", "float64")))
 
 
-def addmm_activation(self, mat1, mat2, beta=1, alpha=1, activation="relu", approximate="none"):
+def addmm_activation(
+    self, mat1, mat2, beta=1, alpha=1, activation="relu", approximate="none", out_dtype=None, mode=None
+):
     """out = activation(beta * self + alpha * (mat1 @ mat2))
 
     activation is "relu", "gelu", "silu", "tanh" or "sigmoid": the functions of nbkernels.activations, one definition on
     every device. approximate="tanh" is gelu's other formula. The bits are those of addmm followed by the function.
+    float16, bfloat16, float32 and float64; out_dtype and mode as addmm.
 
     Raises as addmm, ValueError for an unknown activation. Source: ATen's _addmm_activation.
 
@@ -30,19 +30,18 @@ def addmm_activation(self, mat1, mat2, beta=1, alpha=1, activation="relu", appro
     >>> nbkernels.addmm_activation(np.array([0.5, 0.5]), a, np.eye(2))
     array([[1.5, 0. ]])
     """
-    same_dtype("addmm_activation", self=self, mat2=mat2)
-    same_dtype("addmm_activation", mat1=mat1, mat2=mat2)
-    shape = product("addmm_activation", ("mat1", mat1), ("mat2", mat2))
-    expands("addmm_activation", "self", self, shape)
-    supported("addmm_activation", ACTIVE_DTYPES, self=self, mat1=mat1, mat2=mat2)
-    factors("addmm_activation", self.dtype, beta=beta, alpha=alpha)
+    pair = {"mat1": mat1, "mat2": mat2}
+    alike("addmm_activation", out_dtype, pair, self=self)
+    shape = product("addmm_activation", **pair)
+    supported("addmm_activation", FLOATS, self=self, **pair)
+    out = added("addmm_activation", shape, pair, self, beta, alpha, out_dtype, mode)
     for what, value, known in (
         ("activation", activation, ACTIVATIONS),
         (f"approximate of {activation}", approximate, ACTIVATIONS.get(activation, ())),
     ):
         if value not in known:
             raise ValueError(f"addmm_activation: {what} must be one of {', '.join(known)}, not {value!r}")
-    return OutSpec(shape, self.dtype)
+    return out
 
 
 def batched(op, **pair):
@@ -57,19 +56,11 @@ def batched(op, **pair):
     return batch1.shape[0], batch1.shape[1], batch2.shape[2]
 
 
-def added(op, shape, beta, alpha, self, **pair):
-    """What a product of `shape` comes to when beta * self is added."""
-    expands(op, "self", self, shape)
-    supported(op, GEMM_DTYPES, self=self, **pair)
-    factors(op, self.dtype, beta=beta, alpha=alpha)
-    return OutSpec(shape, self.dtype)
-
-
-def bmm(self, mat2):
+def bmm(self, mat2, out_dtype=None, mode=None, conj=None):
     """out[i] = self[i] @ mat2[i]
 
-    self is (b, m, k) and mat2 (b, k, n), of one dtype. Every matrix has the bits of mm(self[i], mat2[i]). Any strides,
-    also 0 between the matrices; nothing is copied whole.
+    self is (b, m, k) and mat2 (b, k, n). Dtypes and keywords as addmm. Every matrix has the bits of mm(self[i],
+    mat2[i]). Any strides, also 0 between the matrices; nothing is copied whole.
 
     Raises TypeError for dtypes that differ or have no kernel, ValueError for shapes that do not fit. Source: ATen.
 
@@ -79,17 +70,16 @@ def bmm(self, mat2):
     <BLANKLINE>
            [[12.]]])
     """
-    same_dtype("bmm", self=self, mat2=mat2)
-    shape = batched("bmm", self=self, mat2=mat2)
-    supported("bmm", GEMM_DTYPES, self=self, mat2=mat2)
-    return OutSpec(shape, self.dtype)
+    pair = {"self": self, "mat2": mat2}
+    alike("bmm", out_dtype, pair)
+    return multiplied("bmm", batched("bmm", **pair), pair, out_dtype, mode, conj)
 
 
-def baddbmm(self, batch1, batch2, beta=1, alpha=1):
+def baddbmm(self, batch1, batch2, beta=1, alpha=1, out_dtype=None, mode=None, conj=None):
     """out[i] = beta * self[i] + alpha * (batch1[i] @ batch2[i])
 
-    batch1 is (b, m, k) and batch2 (b, k, n); self is (b, m, n) or expands to it. All share a dtype. Every matrix has
-    the bits of addmm; beta and alpha of 0 leave unread what they multiply.
+    batch1 is (b, m, k) and batch2 (b, k, n); self is (b, m, n) or expands to it. Dtypes and keywords as addmm. Every
+    matrix has the bits of addmm; beta and alpha of 0 leave unread what they multiply.
 
     Raises as addmm. Source: ATen's baddbmm.
 
@@ -97,17 +87,16 @@ def baddbmm(self, batch1, batch2, beta=1, alpha=1):
     >>> nbkernels.baddbmm(np.array([10.0, 20.0]), np.ones((1, 1, 3)), np.ones((1, 3, 2)), alpha=2)
     array([[[16., 26.]]])
     """
-    same_dtype("baddbmm", self=self, batch2=batch2)
-    same_dtype("baddbmm", batch1=batch1, batch2=batch2)
     pair = {"batch1": batch1, "batch2": batch2}
-    return added("baddbmm", batched("baddbmm", **pair), beta, alpha, self, **pair)
+    alike("baddbmm", out_dtype, pair, self=self)
+    return added("baddbmm", batched("baddbmm", **pair), pair, self, beta, alpha, out_dtype, mode, conj)
 
 
-def addbmm(self, batch1, batch2, beta=1, alpha=1):
+def addbmm(self, batch1, batch2, beta=1, alpha=1, out_dtype=None, mode=None, conj=None):
     """out = beta * self + alpha * (the sum over i of batch1[i] @ batch2[i])
 
-    batch1 is (b, m, k) and batch2 (b, k, n); self is (m, n) or expands to it. All share a dtype. The products are added
-    in order, each as by addmm: out = addmm(self, ...), then out = addmm(out, ..., beta=1).
+    batch1 is (b, m, k) and batch2 (b, k, n); self is (m, n) or expands to it. Dtypes and keywords as addmm. The
+    products are added in order, each as by addmm: out = addmm(self, ...), then out = addmm(out, ..., beta=1).
 
     Raises as addmm. Source: ATen's addbmm.
 
@@ -115,10 +104,9 @@ def addbmm(self, batch1, batch2, beta=1, alpha=1):
     >>> nbkernels.addbmm(np.array([[10.0]]), np.ones((2, 1, 3)), np.ones((2, 3, 1)))
     array([[16.]])
     """
-    same_dtype("addbmm", self=self, batch2=batch2)
-    same_dtype("addbmm", batch1=batch1, batch2=batch2)
     pair = {"batch1": batch1, "batch2": batch2}
-    return added("addbmm", batched("addbmm", **pair)[1:], beta, alpha, self, **pair)
+    alike("addbmm", out_dtype, pair, self=self)
+    return added("addbmm", batched("addbmm", **pair)[1:], pair, self, beta, alpha, out_dtype, mode, conj)
 
 
 def applied(op, **pair):
@@ -132,39 +120,39 @@ def applied(op, **pair):
     return (mat.shape[0],)
 
 
-def mv(self, vec):
+def mv(self, vec, out_dtype=None, mode=None, conj=None):
     """out = self @ vec, of a matrix (m, k) and a vector (k,)
 
-    The bits of mm with vec as a column. Raises as mm. Source: ATen's mv.
+    The bits of mm with vec as a column; dtypes and keywords as addmm. Raises as mm. Source: ATen's mv.
 
     >>> import numpy as np, nbkernels
     >>> nbkernels.mv(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 10.0]))
     array([21., 43.])
     """
-    same_dtype("mv", self=self, vec=vec)
-    shape = applied("mv", self=self, vec=vec)
-    supported("mv", GEMM_DTYPES, self=self, vec=vec)
-    return OutSpec(shape, self.dtype)
+    pair = {"self": self, "vec": vec}
+    alike("mv", out_dtype, pair)
+    return multiplied("mv", applied("mv", **pair), pair, out_dtype, mode, conj)
 
 
-def addmv(self, mat, vec, beta=1, alpha=1):
+def addmv(self, mat, vec, beta=1, alpha=1, out_dtype=None, mode=None, conj=None):
     """out = beta * self + alpha * (mat @ vec)
 
-    mat is (m, k), vec (k,) and self (m,) or expands to it. The bits of addmm with vec as a column. Raises as addmm.
-    Source: ATen's addmv.
+    mat is (m, k), vec (k,) and self (m,) or expands to it. The bits of addmm with vec as a column; dtypes and keywords
+    as there. Raises as addmm. Source: ATen's addmv.
 
     >>> import numpy as np, nbkernels
     >>> nbkernels.addmv(np.array([0.5, 0.5]), np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 10.0]))
     array([21.5, 43.5])
     """
-    same_dtype("addmv", self=self, vec=vec)
-    same_dtype("addmv", mat=mat, vec=vec)
     pair = {"mat": mat, "vec": vec}
-    return added("addmv", applied("addmv", **pair), beta, alpha, self, **pair)
+    alike("addmv", out_dtype, pair, self=self)
+    return added("addmv", applied("addmv", **pair), pair, self, beta, alpha, out_dtype, mode, conj)
 
 
-def outer(self, vec2):
+def outer(self, vec2, out_dtype=None, mode=None, conj=None):
     """out[i, j] = self[i] * vec2[j], of vectors (m,) and (n,)
+
+    The bits of mm with k = 1; dtypes and keywords as addmm.
 
     Raises TypeError for dtypes that differ or have no kernel, ValueError for what is not 1-D. Source: ATen's outer.
 
@@ -173,43 +161,43 @@ def outer(self, vec2):
     array([[3., 4.],
            [6., 8.]])
     """
-    same_dtype("outer", self=self, vec2=vec2)
-    ranked("outer", 1, self=self, vec2=vec2)
-    supported("outer", GEMM_DTYPES, self=self, vec2=vec2)
-    return OutSpec((self.shape[0], vec2.shape[0]), self.dtype)
+    pair = {"self": self, "vec2": vec2}
+    alike("outer", out_dtype, pair)
+    ranked("outer", 1, **pair)
+    return multiplied("outer", (self.shape[0], vec2.shape[0]), pair, out_dtype, mode, conj)
 
 
-def addr(self, vec1, vec2, beta=1, alpha=1):
+def addr(self, vec1, vec2, beta=1, alpha=1, out_dtype=None, mode=None, conj=None):
     """out = beta * self + alpha * outer(vec1, vec2)
 
-    vec1 is (m,), vec2 (n,) and self (m, n) or expands to it. The bits of addmm with k = 1. Raises as addmm. Source:
-    ATen's addr.
+    vec1 is (m,), vec2 (n,) and self (m, n) or expands to it. The bits of addmm with k = 1; dtypes and keywords as
+    there. Raises as addmm. Source: ATen's addr.
 
     >>> import numpy as np, nbkernels
     >>> nbkernels.addr(np.array([100.0]), np.array([1.0, 2.0]), np.array([3.0, 4.0]), alpha=10)
     array([[130., 140.],
            [160., 180.]])
     """
-    same_dtype("addr", self=self, vec2=vec2)
-    same_dtype("addr", vec1=vec1, vec2=vec2)
-    ranked("addr", 1, vec1=vec1, vec2=vec2)
-    shape = (vec1.shape[0], vec2.shape[0])
-    return added("addr", shape, beta, alpha, self, vec1=vec1, vec2=vec2)
+    pair = {"vec1": vec1, "vec2": vec2}
+    alike("addr", out_dtype, pair, self=self)
+    ranked("addr", 1, **pair)
+    return added("addr", (vec1.shape[0], vec2.shape[0]), pair, self, beta, alpha, out_dtype, mode, conj)
 
 
-def inner(op, **pair):
-    """A 0-d result of two vectors, given the specs of both."""
+def inner(op, pair, out_dtype, *keywords):
+    """A 0-d result of two vectors, given {name: spec} of both."""
     (a, first), (b, second) = pair.items()
-    same_dtype(op, **pair)
+    alike(op, out_dtype, pair)
     ranked(op, 1, **pair)
     if first.shape != second.shape:
         raise ValueError(f"{op}: {a} and {b} must be of one size: {named(**pair)}")
-    supported(op, GEMM_DTYPES, **pair)
-    return OutSpec((), first.dtype)
+    return multiplied(op, (), pair, out_dtype, *keywords)
 
 
-def dot(self, tensor):
+def dot(self, tensor, out_dtype=None, mode=None, conj=None):
     """out = the sum over i of self[i] * tensor[i], of vectors of one size; 0-d
+
+    Dtypes and keywords as addmm.
 
     Raises TypeError for dtypes that differ or have no kernel, ValueError for shapes that do not fit. Source: ATen.
 
@@ -217,26 +205,27 @@ def dot(self, tensor):
     >>> nbkernels.dot(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
     np.float64(11.0)
     """
-    return inner("dot", self=self, tensor=tensor)
+    return inner("dot", {"self": self, "tensor": tensor}, out_dtype, mode, conj)
 
 
-def vdot(self, other):
+def vdot(self, other, out_dtype=None, mode=None):
     """out = the sum over i of conj(self[i]) * other[i]: of real vectors, dot
 
-    Raises as dot. Source: ATen's vdot.
+    Dtypes and keywords as addmm. Raises as dot. Source: ATen's vdot.
 
     >>> import numpy as np, nbkernels
     >>> nbkernels.vdot(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
     np.float64(11.0)
     """
-    return inner("vdot", self=self, other=other)
+    return inner("vdot", {"self": self, "other": other}, out_dtype, mode)
 
 
-def matmul(input, other):
+def matmul(input, other, out_dtype=None, mode=None, conj=None):
     """out = input @ other by NumPy's rules
 
     Matrices are in the last two dimensions; those before them broadcast, and nothing is repeated in memory. A 1-D input
-    is a row and a 1-D other a column, whose dimension the result then lacks. Every matrix has the bits of mm.
+    is a row and a 1-D other a column, whose dimension the result then lacks. Every matrix has the bits of mm. Dtypes
+    and keywords as addmm: input is "a" and other "b".
 
     Raises TypeError for dtypes that differ or have no kernel, ValueError for 0-d arrays and for shapes that do not fit.
     Source: NumPy's matmul.
@@ -247,16 +236,17 @@ def matmul(input, other):
     >>> nbkernels.matmul(np.ones(3), np.ones((7, 3, 6))).shape
     (7, 6)
     """
-    same_dtype("matmul", input=input, other=other)
+    pair = {"input": input, "other": other}
+    alike("matmul", out_dtype, pair)
     if not input.shape or not other.shape:
-        raise ValueError(f"matmul: both must have a dimension: {named(input=input, other=other)}")
+        raise ValueError(f"matmul: both must have a dimension: {named(**pair)}")
     rows = other.shape[-2:][0]
     if input.shape[-1] != rows:
         why = f"the last size of input is {input.shape[-1]} and other has {rows} rows"
-        raise ValueError(f"matmul: input and other cannot be multiplied, {named(input=input, other=other)}: {why}")
+        raise ValueError(f"matmul: input and other cannot be multiplied, {named(**pair)}: {why}")
     try:
         batch = broadcast_shapes(tuple(input.shape[:-2]), tuple(other.shape[:-2]))
     except ValueError as error:
-        raise ValueError(f"matmul: the batches of {named(input=input, other=other)}: {error}") from None
-    supported("matmul", GEMM_DTYPES, input=input, other=other)
-    return OutSpec((*batch, *input.shape[-2:-1], *(other.shape[-1:] if len(other.shape) > 1 else ())), input.dtype)
+        raise ValueError(f"matmul: the batches of {named(**pair)}: {error}") from None
+    shape = (*batch, *input.shape[-2:-1], *(other.shape[-1:] if len(other.shape) > 1 else ()))
+    return multiplied("matmul", shape, pair, out_dtype, mode, conj)

@@ -19,7 +19,7 @@ FUNCTIONS = ("nbkernels.scalar", "nbkernels.real", "nbkernels.transcendental", "
 PLANNING = ("numpy", "nbkernels.strides", "nbkernels.dtypes", "nbkernels.problem", *FUNCTIONS)
 RULES = {
     "dispatch": (),
-    "meta": ("numpy",),
+    "meta": ("numpy", "nbkernels.dtypes"),
     "binary": ("numpy", "nbkernels.dtypes", "nbkernels.meta", "nbkernels.strides"),
     "folds": ("numpy", "nbkernels.binary", "nbkernels.dtypes"),
     "methods": ("nbkernels.dispatch", "nbkernels.folds"),
@@ -44,15 +44,10 @@ RULES = {
         "nbkernels.meta",
         "nbkernels.ops",
     ),
-    "gradients": (
-        "nbkernels.dispatch",
-        "nbkernels.epilogues",
-        "nbkernels.fusion",
-        "nbkernels.ops",
-        "nbkernels.slopes",
-    ),
+    "gradients": ("nbkernels.dispatch", "nbkernels.fusion", "nbkernels.ops", "nbkernels.slopes"),
+    "product_gradients": ("nbkernels.dispatch", "nbkernels.epilogues", "nbkernels.gradients", "nbkernels.ops"),
     "slopes": (),
-    "products": ("numpy", "nbkernels.meta", "nbkernels.strides"),
+    "products": ("nbkernels.meta", "nbkernels.strides"),
     "jitted": ("numpy", "numba !cuda", "llvmlite", "nbkernels.ops", "nbkernels.cpu"),
     "composites": ("numpy", "nbkernels.dispatch", "nbkernels.epilogues", "nbkernels.ops", "nbkernels.strides"),
     "ops": (

@@ -2,6 +2,7 @@
 
 - tiny matrices: a loop over the stack inside the micro-kernel (tiny.py)
 - small ones: one thread a product, taken in turns (small.py)
+- those of other dtypes and modes: likewise (stacks.py)
 - larger ones: all threads on one product after another (gemm.py)
 """
 
@@ -17,9 +18,11 @@ from ..jit.address import peek, poke, scratch, set_word, take, word
 from ..jit.cache import compiled, entry, jit
 from ..jit.ndarray import WRITEABLE, data, descr, flags, layout_is_known, ndim, shape, stride
 from . import threads
-from .gemm import DEEPEST, NAMES, PARALLEL, REAL, clash, gemm, same, small_tile
+from .gemm import DEEPEST, NAMES, PARALLEL, REAL, clash, gemm, name_of, same, small_tile, wrapped
+from .kinds import kind_of
 from .pack import pack
 from .small import PANEL, SMALL, apart, distinct, one_block
+from .stacks import stack
 from .tiny import HEIGHT, tiny
 
 TALLEST, DEEP = 32, 64  # rows and steps of k up to which a stack is tiny; its rows have at most two vectors
@@ -205,24 +208,29 @@ def _run(out, x, a, b, beta, alpha) -> bool:
     return True
 
 
-def baddbmm(out, self, batch1, batch2, beta, alpha) -> None:
+def baddbmm(out, self, batch1, batch2, beta, alpha, mode=None, conj=None) -> None:
     """out[i] = beta * self[i] + alpha * (batch1[i] @ batch2[i])."""
     x = None if beta == 0 else np.broadcast_to(self, out.shape)
     if _run(out, 0 if x is None else id(x), batch1, batch2, beta, alpha):
         return
+    kind = kind_of(*(name_of(each.dtype) for each in (batch1, batch2, out)), conj or "", mode)
     reads = [batch1, batch2] + ([] if x is None or same(out, x) else [x])
     if any(clash(out, each) for each in reads):
         temporary = np.empty(out.shape, out.dtype)
-        baddbmm(temporary, self, batch1, batch2, beta, alpha)
+        baddbmm(temporary, self, batch1, batch2, beta, alpha, mode, conj)
         out[...] = temporary
         return
+    if 0 not in (*batch1.shape, alpha) and stack(
+        out, x, batch1, batch2, wrapped(beta, kind), wrapped(alpha, kind), kind
+    ):
+        return
     for i in range(len(out)):
-        gemm(out[i], None if x is None else x[i], batch1[i], batch2[i], beta, alpha)
+        gemm(out[i], None if x is None else x[i], batch1[i], batch2[i], beta, alpha, conj=conj or "", mode=mode)
 
 
-def bmm(out, self, mat2) -> None:
+def bmm(out, self, mat2, mode=None, conj=None) -> None:
     """out[i] = self[i] @ mat2[i]."""
-    baddbmm(out, None, self, mat2, 0, 1)
+    baddbmm(out, None, self, mat2, 0, 1, mode, conj)
 
 
 def baddbmm_fast(self, batch1, batch2, beta, alpha, out):

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..jit.vector import SIZE
 from ..strides import plan
-from . import nest, threads
+from . import nest, stacks, threads
 from .batch import choose as batch_path
 from .gemm import PARALLEL, choose, clash, name_of, same
 from .kinds import default_tiles, kind_of
@@ -51,9 +51,12 @@ def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None) -> dict:
         workers = threads.count() if m * n * k > PARALLEL else 1
         depth, high, wide = min(tiles.kc, k), min(tiles.mc, m), min(tiles.nc, n)
         temporaries.append(f"panels of A and B, up to {depth * (high + wide) * size} bytes")
-    if stack is not None:
+    others = [each for each in (x, a, b) if each is not None]
+    if batch and not plain and (turns := stacks.choose(out, others, k, threads.count())):
+        path, workers = "stack, one thread a product", turns
+    elif stack is not None:
         path, workers, temporaries = f"stack of {stack[0]}", stack[1], temporaries[: len(clashes) > 0]
-    tile = str(tiles) if path == "packed" else f"{small(kind.a).mr}x{small(kind.a).nr}"
+    tile = str(tiles) if path == "packed" or not plain else f"{small(kind.a).mr}x{small(kind.a).nr}"
     flops = 2 * count * m * n * k * (4 if out.dtype.kind == "c" else 1)
     return work | dict(path=path, tile=tile, threads=workers, copies=copies, temporaries=temporaries, flops=flops)
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy import empty
 
+from ..dtypes import asked
 from ..jit.chain import ways
 from ..jit.kind import BYTES
 from ..jit.ndarray import layout_is_known
@@ -202,20 +203,21 @@ def _entry(dtype):
 @functools.lru_cache(512, typed=True)
 def _planned(dtype, beta, alpha, second=None, out_dtype=None, mode=None, conj=None):
     """The entry for other dtypes, with factors and keywords in its plan; None where they cannot be had."""
-    second, result = second or dtype, np.dtype(out_dtype or dtype)
+    second, wanted = second or dtype, dtype.name if out_dtype is None else asked(out_dtype)
     names = [OTHERS.get(each) or (each.name if each.name == "bfloat16" else None) for each in (dtype, second)]
     allowed = {int, bool} if dtype.kind in "biu" else REAL
     if None in names or alpha == 0 or type(beta) not in allowed or type(alpha) not in allowed:
         return None
-    widened = {WIDENED.get(name) for name in names} == {result.name} and (dtype == second or result.name == "int32")
-    if not (widened or dtype == second == result) or (conj and (dtype.kind != "c" or conj not in ("a", "b", "ab"))):
+    widened = {WIDENED.get(name) for name in names} == {wanted} and (dtype == second or wanted == "int32")
+    alike = dtype == second and dtype.name == wanted
+    if not (widened or alike) or (conj and (dtype.kind != "c" or conj not in ("a", "b", "ab"))):
         return None
     if mode is not None and (names[0] != "bfloat16" or MODES.get(mode) not in ways()):
         return None
     if max(abs(beta), abs(alpha)) > sys.float_info.max or not layout_is_known():
         return None
-    kind = kind_of(*names, OTHERS.get(result, result.name), conj or "", mode)
-    return planned(kind, wrapped(beta, kind), wrapped(alpha, kind), result, mixed=not dtype == second == result)
+    kind, result = kind_of(*names, wanted, conj or "", mode), dtype if alike else np.dtype(wanted)
+    return planned(kind, wrapped(beta, kind), wrapped(alpha, kind), result, mixed=not alike)
 
 
 def addmm_fast(self, mat1, mat2, beta, alpha, out):

@@ -9,7 +9,7 @@ from .launch import empty
 from .memory import clash, same
 
 
-def baddbmm(out, self, batch1, batch2, beta, alpha) -> None:
+def baddbmm(out, self, batch1, batch2, beta, alpha, mode=None, conj=None) -> None:
     """out[i] = beta * self[i] + alpha * (batch1[i] @ batch2[i])."""
     reads, x = [batch1, batch2], None if beta == 0 else self
     if x is not None and not same(out, x, broadcast_strides(out.shape, x.shape, x.strides)):
@@ -24,6 +24,6 @@ def baddbmm(out, self, batch1, batch2, beta, alpha) -> None:
         gemm(out[i], matrix, batch1[i], batch2[i], beta, alpha)
 
 
-def bmm(out, self, mat2) -> None:
+def bmm(out, self, mat2, mode=None, conj=None) -> None:
     """out[i] = self[i] @ mat2[i]."""
     baddbmm(out, None, self, mat2, 0, 1)
