@@ -17,6 +17,7 @@ from ..jit.loops import Loop, address
 from ..strides import broadcast_shapes, distinct, output_strides, plan
 from . import nest, threads
 from .quick import DONE, LARGE, SHARED, UNKNOWN, allow, small_entry
+from .recall import Memory, recall_entry
 
 NO_SCALARS = np.empty(0)
 # Operations that take 0.5 to 3 ns an element where an addition in L2 takes 0.1: sizes at which calls go another way are
@@ -172,7 +173,7 @@ class Table:
     def __init__(self, op: str):
         self.op = op
         self.rows = np.zeros((self.ROWS, 8), np.int64)  # the last stays zero: the end
-        self.rows[0, 0] = threads.WORDS
+        self.rows[0, :6] = threads.WORDS, 0, *map(id, (np.ndarray, float, np.dtype("f4"), np.dtype("f8")))
         self.dtypes = []  # keeps the dtype objects, hence their addresses, alive
         self.address = self.rows.ctypes.data
 
@@ -202,8 +203,8 @@ def _fast(op: str, scaled=None):
 
     Of one that takes alpha, `scaled` is the fast form for an alpha other than 1.
     """
-    table = Table(op)
-    rows = table.address
+    table, memory = Table(op), Memory()
+    rows, slots = table.address, memory.address
     empty = functools.partial(np.empty_like, dtype=bool) if op in COMPARISONS else np.empty_like
 
     def small(*args):  # until the first call, so that importing this module compiles nothing
@@ -211,20 +212,24 @@ def _fast(op: str, scaled=None):
         small = small_entry()
         return small(*args)
 
+    def recall(*args):
+        nonlocal recall
+        recall = recall_entry()
+        return recall(*args)
+
     def fast(self, other, out, alpha=1, ndarray=np.ndarray, empty_like=empty):
+        result = out if out is not None else empty_like(self) if type(self) is ndarray else None
+        status = small(rows, result, self, other, alpha)
+        if status == DONE:
+            return result
         if type(self) is not ndarray or type(other) is not ndarray:
             self, other = _with_scalar(self, other)
             if self is None:
                 return None
-        if out is None:
-            result = empty_like(self)
-        elif type(out) is ndarray:
-            result = out
-        else:
+            result = empty_like(self) if out is None else out
+            status = small(rows, result, self, other, alpha)
+        if type(result) is not ndarray:
             return None
-        status = small(rows, result, self, other, alpha)
-        if status == DONE:
-            return result
         if out is None and self.ndim < other.ndim:
             result = empty_like(other)
             status = small(rows, result, self, other, alpha)
@@ -232,12 +237,13 @@ def _fast(op: str, scaled=None):
             status = small(rows, result, self, other, alpha)
         if status == LARGE and allow(table.rows[0]):
             status = small(rows, result, self, other, alpha)
-        return result if status == DONE else _planned(op.removesuffix("_scaled"), self, other, alpha, out, result)
+        if status == DONE or recall(slots, result, self, other, alpha, out is None, 0) == DONE:
+            return result
+        return _planned(op, self, other, alpha, out, result, memory)
 
-    def with_alpha(self, other, alpha, out, ndarray=np.ndarray):
-        if alpha is ONE:  # with out= at once, 45 ns sooner
-            plain = type(out) is ndarray is type(self) is type(other)
-            if plain and small(rows, out, self, other, 1.0) == DONE:
+    def with_alpha(self, other, alpha, out):
+        if alpha is ONE:
+            if out is not None and small(rows, out, self, other, 1.0) == DONE:  # at once, 45 ns sooner
                 return out
             return fast(self, other, out)
         return scaled(self, other, out, alpha) if _plain(alpha) else None
@@ -245,20 +251,27 @@ def _fast(op: str, scaled=None):
     return fast if scaled is None else with_alpha
 
 
-_number = functools.lru_cache(maxsize=256)(np.array)
+_numbers = {}  # (dtype, type, Python number) -> the number as an array, up to NUMBERS of them
+NUMBERS = 256
 
 
 def _with_scalar(self, other):
     """An array and a Python scalar as two arrays of one dtype; (None, None) where the general path knows better."""
     array, value = (self, other) if type(self) is np.ndarray else (other, self)
-    kind, number = array.dtype.kind, type(value)
-    if not (number is int and kind in "iuf") and not (number is float and kind == "f"):
+    number = type(value)
+    if number is not float and number is not int:
         return None, None
-    try:
-        value = (_number if value else np.array)(value, array.dtype)  # 0.0 and -0.0 are one key
-    except OverflowError:
-        return None, None
-    return (array, value) if array is self else (value, array)
+    known = _numbers.get((array.dtype, number, value))
+    if known is None:
+        if array.dtype.kind not in ("f" if number is float else "iuf"):
+            return None, None
+        try:
+            known = np.array(value, array.dtype)
+        except OverflowError:
+            return None, None
+        if value and len(_numbers) < NUMBERS:  # 0.0 and -0.0 are one key
+            _numbers[array.dtype, number, value] = known
+    return (array, known) if array is self else (known, array)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -273,11 +286,12 @@ def _outcome(op, first, second, shapes, strides):
     return shape, dtype, output_strides(shape, shapes, strides, dtype.itemsize)
 
 
-def _planned(op, self, other, alpha, out, made):
+def _planned(op, self, other, alpha, out, made, memory):
     """The result by way of a plan, of any layout and size; None where anything is unusual, and nothing is done.
 
-    `made` is an array that the result may go to where there is no out, if it fits.
+    `made` is an array that the result may go to where there is no out, if it fits; the plan goes to `memory`.
     """
+    scaled, op = op, op.removesuffix("_scaled")
     layouts = (self.shape, other.shape), (self.strides, other.strides)
     outcome = _outcome(op, self.dtype, other.dtype, *layouts)
     if outcome is None:
@@ -295,8 +309,23 @@ def _planned(op, self, other, alpha, out, made):
         or not (out.flags.writeable and distinct(shape, out.strides, dtype.itemsize))
     ):
         return None
-    binary(op, out, self, other, alpha, fresh=fresh)
+    if not (shape and memory.run(_recallable(scaled, out, self, other, fresh), out, self, other, alpha, fresh)):
+        binary(op, out, self, other, alpha, fresh=fresh)
     return out if shape or not fresh else out[()]
+
+
+def _recallable(op, out, self, other, fresh):
+    """The planned loops of a call, and bytes of alpha that they read; None where they take note of faults or powers
+    of integers are to be checked first, or alpha is no float."""
+    name, scaled = op.removesuffix("_scaled"), op.endswith("_scaled")
+    work = resolve(name, self.dtype, other.dtype)[0]
+    if scalar.find(f"{name}_faults", work) or (name == "pow" and work.kind == "i"):
+        return None
+    if scaled and out.dtype.name not in ("float32", "float64"):
+        return None
+    arrays = out, self, other
+    layouts = tuple(x.shape for x in arrays), tuple(x.strides for x in arrays)
+    return _nest(op, tuple(x.dtype for x in arrays), *layouts, None, "same_kind", fresh), scaled * out.itemsize
 
 
 ONE = 1

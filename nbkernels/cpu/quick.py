@@ -3,7 +3,7 @@
 The entry is compiled once for all operations and dtypes. It gets the operation's loops as a table, in rows of eight
 int64: a first one, one for each triple of dtypes, and one of zeros:
 
-    what launches go by (threads.WORDS);  the address of _slice, or 0;  nothing
+    what launches go by (threads.WORDS);  the address of _slice, or 0;  those that `as_array` knows kinds by
 
     addresses of the dtype objects of out, x, y;  their itemsizes;  the loops;  256 * the most elements to serve
     under the GIL + bytes of alpha, a float, or 0
@@ -24,7 +24,9 @@ from ..jit.ndarray import (
     F_CONTIGUOUS,
     OBJECT,
     WRITEABLE,
+    ZERO_D,
     address_of,
+    as_array,
     data,
     descr,
     flags,
@@ -35,11 +37,11 @@ from ..jit.ndarray import (
 from . import threads
 from .nest import MANY, STREAMED
 
-DONE, DECLINED, UNKNOWN, LARGE = 0, 1, 2, 3  # what the small entry answers
+DONE, DECLINED, UNKNOWN, LARGE = range(4)  # what the small entry answers
 # Bytes of the widest operand of an addition from which on threads share the work, without the GIL: a + b of 100,000
 # float32 takes one thread 13.1 us, two 8.1 (Zen 4, 2026-11).
 SHARED = 1 << 18
-LAUNCH, SLICES = 0, 1  # words of a table: what to launch by, the address of _slice; its rows follow
+LAUNCH, SLICES, KINDS = 0, 1, 2  # words of a table, before its rows
 LOOP, ROWS, COLUMNS = 9, 10, 11  # words of a slice's context, which begins with the pointers
 ROW_STEPS, COLUMN_STEPS, TASKS, STEPS, LOW, HIGH, SAME, SCALARS, ROOM = (
     24,
@@ -86,6 +88,14 @@ def small_entry():
     def run(table, out, x, y, alpha):
         out, x, y = address_of(out), address_of(x), address_of(y)
         launch, row = pointer(table), pointer(table + 64)
+        kinds = table + 8 * KINDS
+        out, x, y = (
+            as_array(out, 0, kinds, 0),
+            as_array(x, y, kinds, scratch(ZERO_D)),
+            as_array(y, x, kinds, scratch(ZERO_D)),
+        )
+        if out == 0 or x == 0 or y == 0:
+            return DECLINED
         while row[0] != descr(out) or row[1] != descr(x) or row[2] != descr(y):
             table += 64
             row = pointer(table + 64)

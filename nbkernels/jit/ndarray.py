@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import NativeValue, intrinsic, models, register_model, unbox
 
 HEAD = object.__basicsize__  # 16, or 32 where Python runs without the GIL
@@ -73,6 +74,52 @@ shape = _field("shape", 16, indexed=True)
 stride = _field("stride", 24, indexed=True)
 descr = _field("descr", 40)
 flags = _field("flags", 48, _I32)
+
+
+ZERO_D = 72 + HEAD  # bytes that an array of no dimensions and its element take, as `as_array` makes it
+
+
+@intrinsic
+def as_array(typing, value, like, kinds, room):
+    """The address of an array: `value`'s own, or that of one of no dimensions and the dtype of `like`, made of ZERO_D
+    bytes at `room`, where `value` is a Python float that this dtype holds; 0 where there is neither.
+
+    `kinds` are the addresses of ndarray, float, and the dtypes float32 and float64. Fields that are not read here
+    are not made.
+    """
+
+    def emit(context, builder, signature, args):
+        value, like, kinds, room = args
+
+        def at(address, offset, kind=_I64):
+            return builder.inttoptr(builder.add(address, _I64(offset)), kind.as_pointer())
+
+        def kind_is(address, i):
+            return builder.icmp_signed("==", builder.load(at(address, HEAD - 8)), builder.load(at(kinds, 8 * i)))
+
+        f32, f64 = ir.FloatType(), ir.DoubleType()
+        result = cgutils.alloca_once_value(builder, value)
+        with builder.if_then(builder.not_(kind_is(value, 0))):
+            builder.store(_I64(0), result)
+            with builder.if_then(builder.and_(kind_is(value, 1), kind_is(like, 0))):
+                number, dtype = builder.load(at(value, HEAD, f64)), builder.load(at(like, HEAD + 40))
+                single, double = (builder.icmp_signed("==", dtype, builder.load(at(kinds, 8 * i))) for i in (2, 3))
+                element = HEAD + 64
+                for holds, offset, what in ((room, 0, builder.add(room, _I64(element))), (room, 40, dtype)):
+                    builder.store(what, at(holds, HEAD + offset))
+                builder.store(_I32(0), at(room, HEAD + 8, _I32))
+                with builder.if_then(double):
+                    builder.store(number, at(room, element, f64))
+                    builder.store(room, result)
+                rounded = builder.fptrunc(number, f32)
+                bits = builder.and_(builder.bitcast(rounded, _I32), _I32(0x7FFFFFFF))
+                finite = builder.icmp_signed("<", bits, _I32(0x7F800000))  # others are rare, and may be overflows
+                with builder.if_then(builder.and_(single, finite)):
+                    builder.store(rounded, at(room, element, f32))
+                    builder.store(room, result)
+        return builder.load(result)
+
+    return types.int64(*[types.int64] * 4), emit
 
 
 def layout_is_known() -> bool:

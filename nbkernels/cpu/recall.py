@@ -1,0 +1,132 @@
+"""Element-wise calls of a layout that has been planned before, in one call of compiled code.
+
+The entry gets an operation's memory, SLOTS words: 0, or the address of a record. The dtypes, shapes and strides of the
+three arrays are a key; it goes to the slot that its hash is or, if that is taken, to the one beside it, in place of
+another. A record is int64 words:
+
+    LENGTH SLOT WALKER LAUNCH SCALAR CONTEXT  low[3]  high[3]  same[3]  context[CONTEXT]  key[LENGTH]
+
+WALKER goes through the context; LAUNCH is 0, or what threads launch by; SCALAR the bytes of alpha, a float, or 0; low
+and high are the extents of the arrays, in bytes from their data; same says which inputs are laid out as out is.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+from numba import types
+
+from ..jit.address import call, invoke, pointer, scratch, set_word
+from ..jit.cache import entry
+from ..jit.ndarray import OBJECT, WRITEABLE, address_of, data, descr, flags, ndim, shape, stride
+from ..strides import distinct
+from . import threads, walk
+from .nest import Nest
+from .small import GIL
+
+DONE, DECLINED, UNKNOWN = 0, 1, 2
+SLOTS = 256
+LENGTH, SLOT, WALKER, LAUNCH, SCALAR, CONTEXT, LOW, HIGH, SAME, WORDS = (*range(6), 6, 9, 12, 15)
+ROOM = 2048  # bytes of stack for a context or a key of arrays of 32 dimensions
+
+
+@functools.cache
+def recall_entry():
+    """int64(memory, out, x, y, alpha, fresh, record): DONE, DECLINED where memory may overlap, or UNKNOWN.
+
+    A record that is not 0 is entered first. `fresh` is part of the key.
+    """
+
+    def run(memory, out, x, y, alpha, fresh, record):
+        out, x, y = address_of(out), address_of(x), address_of(y)
+        room = scratch(ROOM)
+        key, slots = pointer(room), pointer(memory)
+        n, code = 1, fresh
+        key[0] = fresh
+        for p in range(3):
+            z = out if p == 0 else x if p == 1 else y
+            key[n] = descr(z) + (ndim(z) << 56)
+            code = (code ^ key[n]) * 0x9E3779B97F4A7C1
+            n += 1
+            for d in range(ndim(z)):
+                key[n] = shape(z, d)
+                key[n + 1] = stride(z, d)
+                code = ((code ^ key[n]) * 31 ^ key[n + 1]) * 0x9E3779B97F4A7C1
+                n += 2
+        slot = (code >> 40) & (SLOTS - 1)
+        if record != 0:
+            slot ^= slots[slot] != 0
+            r = pointer(record)
+            r[LENGTH], r[SLOT], slots[slot] = n, slot, record
+            for i in range(n):
+                r[WORDS + r[CONTEXT] + i] = key[i]
+        found = False
+        for way in range(2):
+            if not found and slots[slot ^ way] != 0:
+                r = pointer(slots[slot ^ way])
+                at, found = WORDS + r[CONTEXT], r[LENGTH] == n
+                for i in range(n if found else 0):
+                    found = found and r[at + i] == key[i]
+        if not found or flags(out) & WRITEABLE == 0:
+            return UNKNOWN
+        for i in range(r[CONTEXT]):
+            key[i] = r[WORDS + i]
+        start = data(out)
+        for p in range(3):
+            at = data(out if p == 0 else x if p == 1 else y)
+            touch = p > 0 and at + r[HIGH + p] > start + r[LOW] and start + r[HIGH] > at + r[LOW + p]
+            if touch and (at != start or r[SAME + p] == 0):
+                return DECLINED
+            key[walk.HEADER + p] += at
+        scalar = room + ROOM - 8
+        if r[SCALAR] == 4:
+            set_word(scalar, np.float32(alpha))
+        else:
+            set_word(scalar, alpha)
+        key[walk.SCALARS] = scalar
+        if r[LAUNCH] == 0:
+            call(r[WALKER], room, 0)
+        else:
+            words = pointer(r[LAUNCH])
+            if words[threads.SHARE] == 0:
+                return DECLINED
+            invoke(words[threads.SHARE], (r[LAUNCH], r[WALKER], room, room + 8 * walk.TASKS))
+        return DONE
+
+    kind = types.int64(types.int64, OBJECT, OBJECT, OBJECT, types.float64, types.int64, types.int64)
+    return entry(run, kind, "elementwise_recall")
+
+
+class Memory:
+    """The plans of one operation, by layout."""
+
+    def __init__(self):
+        self.slots = np.zeros(SLOTS, np.int64)
+        self.address = self.slots.ctypes.data
+        self.records = {}  # slot -> (record, dtypes whose addresses are in its key)
+
+    def run(self, found: tuple[Nest, int] | None, out, x, y, alpha: float, fresh: bool) -> bool:
+        """Run planned loops, which read `found[1]` bytes of alpha, over checked arrays, and keep them.
+
+        False, and nothing is done, where memory may overlap, threads cannot be launched from compiled code, or no GIL
+        guards the slots.
+        """
+        if found is None or not GIL:
+            return False
+        loops, scalar = found
+        if not (loops.small or threads.open_up()):
+            return False
+        arrays, context = (out, x, y), loops.context(1 if loops.small else threads.count())
+        ends = [[(n - 1) * s for n, s in zip(z.shape, z.strides)] for z in arrays]
+        own = distinct(out.shape, out.strides, max(loops.itemsizes))
+        record = np.array([
+            0, 0, loops.walker, 0 if loops.small else threads.WORDS, scalar, len(context),
+            *(sum(min(e, 0) for e in end) for end in ends),
+            *(sum(max(e, 0) for e in end) + z.itemsize for z, end in zip(arrays, ends)),
+            *(own and (z.shape, z.strides) == (out.shape, out.strides) for z in arrays),
+            *context, *[0] * (1 + sum(1 + 2 * z.ndim for z in arrays)),
+        ], np.int64)  # fmt: skip
+        status = recall_entry()(self.address, out, x, y, alpha, fresh, record.ctypes.data)
+        self.records[record[SLOT]] = record, [z.dtype for z in arrays]
+        return status == DONE

@@ -1,0 +1,149 @@
+"""Compiled inner loops over all loops of a plan: outer dimensions, tiles, what is moved to a buffer first.
+
+A context is an array of int64: a header, address and mover of each operand, sizes and strides.
+
+    LOOP SCALARS OPERANDS NDIM TASKS SPLIT HIGH WIDE
+    address[operands]  mover[operands]  size[ndim]  stride[ndim][operands]  tile_stride[2][operands]
+
+A walker takes it and a task: the task's slice of dimension SPLIT.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from ..jit.address import pointer, scratch
+from ..jit.cache import compiled, jit
+from ..jit.gather import call_gather
+from ..jit.loops import LINE, call_loop
+from ..jit.turn import call_turn
+
+LOOP, SCALARS, OPERANDS, NDIM, TASKS, SPLIT, HIGH, WIDE, HEADER = range(9)
+BUFFERS = 1 << 16  # bytes of stack for what is moved
+ROOM = 4096  # bytes of stack: two words for each operand, two for each dimension
+
+
+@jit(inline="always")
+def _begin(f, task, base, index):
+    """Set each operand's base to the first element of the task's slice; the slice's length."""
+    size, at = f[HEADER + 2 * f[OPERANDS] + f[SPLIT]], HEADER + (2 + f[SPLIT]) * f[OPERANDS] + f[NDIM]
+    start, stop = size * task // f[TASKS], size * (task + 1) // f[TASKS]
+    for p in range(f[OPERANDS]):
+        base[p] = f[HEADER + p] + start * f[at + p]
+    for d in range(f[NDIM]):
+        index[d] = 0
+    return stop - start
+
+
+@jit(inline="always")
+def _advance(f, base, index, share):
+    """The next element of the outer dimensions, the innermost of them fastest: the one that went on, or -1."""
+    operands, sizes = f[OPERANDS], HEADER + 2 * f[OPERANDS]
+    d, at = f[NDIM] - 3, sizes + f[NDIM] + (f[NDIM] - 3) * operands
+    while d >= 0:
+        i = index[d] + 1
+        turn = i == (f[sizes + d] if d != f[SPLIT] else share)
+        for p in range(operands):
+            base[p] += f[at + p] * (1 - i) if turn else f[at + p]
+        index[d] = 0 if turn else i
+        if not turn:
+            break
+        d -= 1
+        at -= operands
+    return d
+
+
+def _walk(context, task):
+    """Tiles of HIGH x WIDE of the two innermost dimensions, one call of the inner loops each.
+
+    An operand with a mover is transposed first, so that the inner loops find it contiguous.
+    """
+    f, room, buffers = pointer(context), scratch(ROOM), scratch(BUFFERS)
+    operands, ndim, split = f[OPERANDS], f[NDIM], f[SPLIT]
+    turners = HEADER + operands
+    sizes = turners + operands
+    strides = sizes + ndim
+    row_steps, column_steps = strides + (ndim - 2) * operands, strides + (ndim - 1) * operands
+    tile_rows, tile_columns = column_steps + operands, column_steps + 2 * operands
+    cell, base, index = pointer(room), pointer(room + 8 * operands), pointer(room + 16 * operands)
+    share = _begin(f, task, base, index)
+    if share == 0:
+        return
+    rows = f[sizes + ndim - 2] if split != ndim - 2 else share
+    columns = f[sizes + ndim - 1] if split != ndim - 1 else share
+    high, wide, skew, step = f[HIGH], f[WIDE], 0, f[column_steps]
+    if wide < columns and step > 0:
+        skew = (base[0] & (LINE - 1)) // step
+    d = 0
+    while d >= 0:
+        for j in range(0, rows, high):
+            i = 0
+            while i < columns:  # out[..., j:j+high, i:i+w]; after the first, from the start of a line
+                h, w, buffer = min(high, rows - j), min(wide - (skew if i == 0 else 0), columns - i), buffers
+                for p in range(operands):
+                    step = f[column_steps + p]
+                    at = base[p] + j * f[row_steps + p] + i * step
+                    if f[turners + p] != 0:
+                        pitch = f[tile_rows + p]
+                        call_turn(f[turners + p], at, step, buffer, pitch, h, w)
+                        at = buffer
+                        buffer += high * pitch
+                    cell[p] = at
+                call_loop(f[LOOP], room, h, w, context + 8 * tile_rows, context + 8 * tile_columns, f[SCALARS])
+                i += w
+        d = _advance(f, base, index, share)
+
+
+def _collect(context, task):
+    """Short rows end to end: up to HIGH elements in one call of the inner loops, as one row, while out is contiguous.
+
+    An operand with a mover is gathered into WIDE bytes of a buffer first; another is contiguous as out is, or one
+    element.
+    """
+    f, room, buffers = pointer(context), scratch(ROOM), scratch(BUFFERS)
+    operands, ndim, split = f[OPERANDS], f[NDIM], f[SPLIT]
+    movers = HEADER + operands
+    sizes = movers + operands
+    strides = sizes + ndim
+    row_steps, column_steps = strides + (ndim - 2) * operands, strides + (ndim - 1) * operands
+    tile_rows, tile_columns = column_steps + operands, column_steps + 2 * operands
+    cell, base, index = pointer(room), pointer(room + 8 * operands), pointer(room + 16 * operands)
+    share = _begin(f, task, base, index)
+    if share == 0:
+        return
+    rows, columns = f[sizes + ndim - 2] if split != ndim - 2 else share, f[sizes + ndim - 1]
+    count, d = 0, 0
+    while d >= 0:
+        j = 0
+        while j < rows:
+            h = min((f[HIGH] - count) // columns, rows - j)
+            if h == 0:
+                call_loop(f[LOOP], room, 1, count, context + 8 * tile_rows, context + 8 * tile_columns, f[SCALARS])
+                count = 0
+                continue
+            buffer = buffers
+            for p in range(operands):
+                at, step = base[p] + j * f[row_steps + p], f[column_steps + p]
+                if f[movers + p] != 0:
+                    to = buffer + count * f[tile_columns + p]
+                    call_gather(f[movers + p], at, f[row_steps + p], step, to, h, columns)
+                    at = buffer
+                    buffer += f[WIDE]
+                if count == 0:
+                    cell[p] = at
+            count += h * columns
+            j += h
+        d = _advance(f, base, index, share)
+        if d < split:  # what follows lies beyond the other tasks' slices
+            call_loop(f[LOOP], room, 1, count, context + 8 * tile_rows, context + 8 * tile_columns, f[SCALARS])
+            count = 0
+
+
+@functools.cache
+def walker() -> int:
+    return compiled(_walk, "void(int64, int64)", "walk")
+
+
+@functools.cache
+def collector() -> int:
+    return compiled(_collect, "void(int64, int64)", "collect")

@@ -1,0 +1,146 @@
+"""Short rows of a strided array end to end in a buffer, a vector of each row at once."""
+
+from __future__ import annotations
+
+import functools
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from .cache import compiled
+from .vector import I32, I64, VOID, loop, width_bits
+
+LINE = 64
+NEAR = 4  # elements between neighbours, at most, that vectors reach
+
+
+@functools.cache
+def gatherer(width: int) -> int:
+    """Address of void(source, row_step, step, target, rows, columns): target[j*columns + i] = source[j, i].
+
+    Items of `width` bytes, moved as integers; up to a line beyond the last row is overwritten.
+    """
+
+    @intrinsic
+    def gather(typing, source, row_step, step, target, rows, columns):
+        def emit(context, builder, signature, args):
+            _Emitter(builder, width, *args).rows()
+            return context.get_dummy_value()
+
+        return types.void(*[types.int64] * 6), emit
+
+    def run(source, row_step, step, target, rows, columns):
+        gather(source, row_step, step, target, rows, columns)
+
+    return compiled(run, f"void({', '.join(['int64'] * 6)})", f"gather_{width}")
+
+
+class _Emitter:
+    def __init__(self, builder, width, source, row_step, step, target, rows, columns):
+        self.builder, self.width, self.element = builder, width, ir.IntType(8 * width)
+        self.source, self.row_step, self.step = source, row_step, step
+        self.target, self.count, self.columns = target, rows, columns
+        self.lanes = LINE // width
+
+    def rows(self):
+        """As vectors where a row is no longer than one and its elements are near, else one by one."""
+        builder, end = self.builder, self.builder.append_basic_block("end")
+        single = builder.append_basic_block("single")
+        steps = range(-NEAR, NEAR + 1) if self.vectors() else ()
+        short = builder.icmp_signed("<=", self.columns, I64(self.lanes))
+        switch = builder.switch(builder.select(short, self.step, I64(-1 << 62)), single)
+        for n in steps:
+            block = builder.append_basic_block("near")
+            switch.add_case(I64(n * self.width), block)
+            builder.position_at_end(block)
+            self.near(n)
+            builder.branch(end)
+        builder.position_at_end(single)
+        self.singles()
+        builder.branch(end)
+        builder.position_at_end(end)
+
+    def vectors(self):
+        """Whether the target has masked loads of such items; others are loaded lane by lane, each with a branch."""
+        return self.width in (4, 8) or (self.width < 4 and width_bits() == 512)
+
+    def near(self, n):
+        """Rows of elements n apart: the vectors that they lie in, masked where the row ends, and one permutation."""
+        builder, lanes, far = self.builder, self.lanes, abs(n)
+        kind, pieces = ir.VectorType(self.element, lanes), max(1, far)
+        spare = builder.mul(builder.sub(I64(lanes), self.columns), I64(far))  # elements that a shorter row leaves
+        if n < 0:
+            first, places = builder.sub(self.source, I64((lanes - 1) * far * self.width)), range(lanes - 1, -1, -1)
+            outside, least = "<", spare
+        else:
+            first, places = self.source, range(lanes)
+            outside, least = ">", builder.sub(I64((lanes - 1) * far), spare)
+        places = [i * far for i in places]
+        masks = []
+        for k in range(pieces):
+            iota = ir.Constant(ir.VectorType(I64, lanes), list(range(k * lanes, (k + 1) * lanes)))
+            masks.append(builder.not_(builder.icmp_signed(outside, iota, self.splat(least))))
+
+        def row(j, _):
+            at = builder.add(first, builder.mul(j, self.row_step))
+            value = ir.Constant(kind, ir.Undefined)
+            for k, mask in enumerate(masks):
+                piece = self.load(builder.add(at, I64(k * LINE)), mask, kind)
+                chosen = [lanes + x - k * lanes if x // lanes == k else i for i, x in enumerate(places)]
+                value = builder.shuffle_vector(value, piece, ir.Constant(ir.VectorType(I32, lanes), chosen))
+            to = builder.add(self.target, builder.mul(builder.mul(j, self.columns), I64(self.width)))
+            builder.store(value, builder.inttoptr(to, kind.as_pointer())).align = 1
+            return []
+
+        loop(builder, self.count, [], row)
+
+    def splat(self, number):
+        kind = ir.VectorType(I64, self.lanes)
+        one = self.builder.insert_element(ir.Constant(kind, ir.Undefined), number, I32(0))
+        zero = ir.Constant(ir.VectorType(I32, self.lanes), [0] * self.lanes)
+        return self.builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), zero)
+
+    def load(self, address, mask, kind):
+        builder = self.builder
+        pointer = builder.inttoptr(address, kind.as_pointer())
+        form = ir.FunctionType(kind, [pointer.type, I32, mask.type, kind])
+        name = f"llvm.masked.load.v{self.lanes}i{8 * self.width}.p0"
+        function = cgutils.get_or_insert_function(builder.module, form, name)
+        return builder.call(function, [pointer, I32(1), mask, ir.Constant(kind, None)])
+
+    def singles(self):
+        """Elements one by one."""
+        builder = self.builder
+
+        def row(j, _):
+            at = builder.add(self.source, builder.mul(j, self.row_step))
+            to = builder.add(self.target, builder.mul(builder.mul(j, self.columns), I64(self.width)))
+
+            def column(i, _):
+                pointer = self.element.as_pointer()
+                value = builder.load(builder.inttoptr(builder.add(at, builder.mul(i, self.step)), pointer))
+                value.align = 1
+                store = builder.store(
+                    value, builder.inttoptr(builder.add(to, builder.mul(i, I64(self.width))), pointer)
+                )
+                store.align = 1
+                return []
+
+            loop(builder, self.columns, [], column)
+            return []
+
+        loop(builder, self.count, [], row)
+
+
+@intrinsic
+def call_gather(typing, function, source, row_step, step, target, rows, columns):
+    """Call a function of `gatherer`."""
+
+    def emit(context, builder, signature, args):
+        kind = ir.FunctionType(VOID, [I64] * 6)
+        builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:])
+        return context.get_dummy_value()
+
+    return types.void(*[types.int64] * 7), emit

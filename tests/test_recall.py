@@ -1,0 +1,110 @@
+"""Calls of layouts that were planned before, and short rows that are put end to end, against NumPy."""
+
+import numba
+import numpy as np
+import pytest
+
+import nbkernels
+from nbkernels.cpu import elementwise, nest, recall
+from nbkernels.strides import plan
+
+
+def memory(op):
+    """The plans that an operation's fast form keeps."""
+    fast = getattr(elementwise, f"{op}_fast")
+    (kept,) = [c.cell_contents for c in fast.__closure__ if isinstance(c.cell_contents, recall.Memory)]
+    return kept
+
+
+def test_more_layouts_than_slots_and_every_call_twice(rng):
+    whole = rng.standard_normal((2, 5, 40, 40)).astype("f4")
+    used = memory("multiply")
+    for rows in range(2, 38):
+        for step in (2, 3, -2, -1, 1, 4, -3, 5):
+            x, y = (z[:3, :rows, ::step][..., :8] for z in whole)
+            for _ in range(2):
+                result = nbkernels.multiply(x, y)
+                assert np.array_equal(result, x * y)
+                assert result.strides == (x * y).strides
+    assert 0 < len(used.records) <= recall.SLOTS
+    for slot, (record, _) in used.records.items():
+        assert used.slots[slot] == record.ctypes.data
+
+
+def test_a_result_has_its_own_order_whatever_was_called_before(rng):
+    x, y = (rng.standard_normal((9, 7, 10)).astype("f4")[:, 1:, ::2] for _ in range(2))
+    odd = np.empty((6, 5, 9), "f4").transpose(2, 0, 1)
+    for _ in range(2):
+        assert nbkernels.maximum(x, y, out=odd) is odd
+        assert nbkernels.maximum(x, y).strides == np.maximum(x, y).strides
+        np.testing.assert_array_equal(odd, np.maximum(x, y))
+
+
+def test_overlap_and_read_only_outputs_of_a_known_layout(rng):
+    apart = rng.standard_normal((2, 12, 12))
+    whole = rng.standard_normal((12, 12))
+    layout = np.s_[::2, 1:12:2]
+    for _ in range(2):
+        x, y, out = apart[0][layout], apart[1][layout], np.empty((12, 12))[layout]
+        assert np.array_equal(nbkernels.minimum(x, y, out=out), np.minimum(x, y))
+    for shift in (0, 1, 2):  # in place, apart though their extents meet, and overlapping
+        base = whole.copy()
+        out, x = base[: 12 - shift : 2, 1:12:2], base[shift::2, 1:12:2]
+        expected = np.minimum(x, apart[1][layout][: len(x)])
+        for _ in range(2):
+            base[...] = whole
+            assert np.array_equal(nbkernels.minimum(x, apart[1][layout][: len(x)], out=out[: len(x)]), expected)
+    out = np.zeros((12, 12))[layout]
+    out.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        nbkernels.minimum(apart[0][layout], apart[1][layout], out=out)
+    assert not out.any()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_large_known_layouts_over_threads(workers, rng):
+    available = numba.get_num_threads()
+    numba.set_num_threads(min(workers, available))
+    try:
+        n = nest.PARALLEL
+        x, y = rng.standard_normal((2, n // 4, 6, 3)).astype("f4")[..., 1:6:2, :]
+        for scale in (1, 2.5):
+            for _ in range(3):
+                result = nbkernels.add(x, y, alpha=scale)
+                assert np.array_equal(result, x + y * np.float32(scale))
+    finally:
+        numba.set_num_threads(available)
+
+
+@pytest.mark.parametrize("dtype", ["i1", "f2", "f4", "f8", "c16"])
+@pytest.mark.parametrize("columns", [1, 2, 5, 16, 31])
+def test_short_rows_end_to_end(dtype, columns, rng):
+    """Every distance of neighbours, rows at the very end of memory, repeated rows and columns, masks."""
+    rows = 1 + nest.GATHERED // columns
+    for step in (1, 2, 3, 4, 7, -1, -2, -4, -6):
+        size = (columns - 1) * abs(step) + 1
+        views = []
+        for seed in range(2):
+            whole = rng.integers(-9, 9, (5, rows, size + seed)).astype(dtype)[..., seed:]
+            views.append(whole[..., ::step])
+        x, y = views
+        for other in (y, y[:1], y[:, :1], y[..., :1], y[0, 0]):
+            assert np.array_equal(nbkernels.subtract(x, other), x - other)
+        mask = rng.integers(0, 2, x.shape).astype(bool)
+        out, expected = (np.full(x.shape, 7, dtype) for _ in range(2))
+        assert np.array_equal(
+            nbkernels.subtract(x, y, out=out, where=mask), np.subtract(x, y, out=expected, where=mask)
+        )
+
+
+def test_what_is_collected():
+    def loops(shape, *strides):
+        return nest.Nest(plan((shape,) * len(strides), strides, (4,) * len(strides)), 0, (4,) * len(strides))
+
+    dense, spread = (144, 24, 4), (800, 64, 8)
+    assert loops((50, 6, 6), dense, spread, dense).gathered == (0, 4, 0)
+    assert loops((50, 6, 6), dense, spread, (0, 0, 0)).gathered == (0, 4, 0)
+    assert loops((50, 6, 6), dense, (0, 0, 4), dense).gathered == (0, 4, 0)
+    assert not loops((50, 6, 6), spread, dense, dense).gathered  # the output is not contiguous
+    assert not loops((5, 6, 100), (2400, 400, 4), (9600, 1600, 8), (2400, 400, 4)).gathered  # long rows
+    assert not loops((2, 3, 4), (48, 16, 4), (960, 160, 8), (48, 16, 4)).gathered  # not worth it
