@@ -207,7 +207,8 @@ class Op:
                 return Operand(name, value, adapter, adapter.device(value), adapter.spec(value))
         except TypeError as error:
             raise ArgumentError(f"{op}: {name} is {error}") from None
-        hint = ": pass numpy.asarray of it" if isinstance(value, list | tuple) else ""
+        converts = isinstance(value, list | tuple) or hasattr(type(value), "__array__")
+        hint = ": pass numpy.asarray of it" if converts else ""
         if self.elementwise and not hint:
             hint = ", or a Python number"
         known = f"arrays of {', '.join(arrays.names())} are known"

@@ -13,6 +13,9 @@ def main(argv=None):
     if argv and not argv[0].startswith("-") and argv[0] not in commands:
         parser.error(f"no command {argv[0]!r}{_nearest(argv[0], commands)}")
     args = parser.parse_args(argv)
+    if "run" not in args:
+        parser.print_help(sys.stderr)
+        return 2
     try:
         return args.run(args) or 0
     except KeyboardInterrupt:
@@ -37,7 +40,7 @@ def _positive(text):
 
 def _parser():
     parser = argparse.ArgumentParser(prog="python -m nbkernels", description="Numba kernels: demo, benchmarks, cache.")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(metavar="COMMAND")
 
     def command(run, *, dtype=True):
         summary = run.__doc__.splitlines()[0]
@@ -171,7 +174,8 @@ def _table(args):
             return 2
         return 0
     if args.op not in ops:
-        print(f"no operation {args.op!r}{_nearest(args.op or '', ops)}", file=sys.stderr)
+        what = "name an operation" if args.op is None else f"no operation {args.op!r}"
+        print(what + _nearest(args.op or "", ops), file=sys.stderr)
         return 2
     print(getattr(nbkernels, args.op).table())
     return 0

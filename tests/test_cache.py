@@ -1,12 +1,15 @@
 """The disk cache: later processes compile nothing, and whatever happens to its files costs a compilation at most."""
 
 import os
+import signal
 import stat
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from nbkernels.jit import cache as compiler
 
 ADD = """
 import numpy as np, nbkernels
@@ -97,3 +100,20 @@ def test_closures_of_one_family_are_told_apart(tmp_path):
         assert run(tmp_path, ENTRY.replace("OFFSET", str(offset))) == str(1 + offset)
     both = ENTRY.replace("OFFSET", "10") + "offset = 20\n" + "\n".join(ENTRY.splitlines()[4:])
     assert run(tmp_path, both) == "11\n21"
+
+
+def test_ctrl_c_in_a_compilation_comes_after_it():
+    def compilation():
+        with compiler.whole():
+            signal.raise_signal(signal.SIGINT)
+            done.append(True)
+
+    done, before = [], signal.signal(signal.SIGINT, signal.default_int_handler)  # which a background job ignores
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            compilation()
+        assert done
+        with pytest.raises(KeyboardInterrupt):  # outside of it at once
+            signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -192,6 +192,13 @@ def test_table(capsys):
     assert "CPU" in capsys.readouterr().out
 
 
+def test_nothing_named_lists_what_there_is(capsys):
+    assert cli.main([]) == 2
+    assert "train a digit classifier" in " ".join(capsys.readouterr().err.lower().split())
+    assert cli.main(["table"]) == 2
+    assert capsys.readouterr().err.startswith("name an operation (there are add, ")
+
+
 def test_typos_name_the_nearest(capsys):
     assert cli.main(["table", "admm"]) == 2
     assert "did you mean 'addmm'?" in capsys.readouterr().err
@@ -203,9 +210,7 @@ def test_typos_name_the_nearest(capsys):
     assert "there are bench, demo, docs, info" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "wrong", [["demo", "--epochs", "0"], ["demo", "--device", "tpu"], ["bench", "--sizes", "x"], []]
-)
+@pytest.mark.parametrize("wrong", [["demo", "--epochs", "0"], ["demo", "--device", "tpu"], ["bench", "--sizes", "x"]])
 def test_wrong_arguments(wrong, capsys):
     with pytest.raises(SystemExit, match="2"):
         cli.main(wrong)

@@ -199,6 +199,7 @@ BAD = [
     ("sum_to", (OK, (3,)), {}, ValueError, r"\(2, 2\) cannot be summed to the shape \(3,\)"),
     ("sum_to", (OK, 2), {}, TypeError, "size must be a sequence of ints, not 2"),
     ("sum_to", (OBJECT, ()), {}, TypeError, "dtype object"),
+    ("sum_to", (np.ones((2, 3), bool), (3,)), {}, TypeError, "dtype bool"),
 ]
 
 

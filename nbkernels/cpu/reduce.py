@@ -304,7 +304,7 @@ def _planned(dtype, shape, strides, size):
     """A sum to a smaller shape, or None."""
     lead = len(shape) - len(size)
     fits = lead >= 0 and all(type(n) is int and n in (1, m) for n, m in zip(size, shape[max(lead, 0) :]))
-    if not fits or shape == size or 0 in shape or not known(dtype):
+    if not fits or shape == size or 0 in shape or not known(dtype) or dtype.kind == "b":
         return None
     out = np.empty(size, dtype)
     return prepared("add", (size, shape), (out.strides, strides), dtype, dtype, working(dtype), 1)

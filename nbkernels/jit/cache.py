@@ -8,12 +8,15 @@ atomic rename, and whatever cannot be read is compiled again.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
 import pickle
+import signal
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 import llvmlite
@@ -136,11 +139,30 @@ def native(function, signature: str, name: str, **options) -> int:
     return result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)
 
 
+@contextlib.contextmanager
+def whole():
+    """Ctrl-C comes after the block. Within a compilation Python first sees it in a callback of llvmlite's, and there an
+    exception is printed and forgotten."""
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    asked = []
+    signal.signal(signal.SIGINT, lambda *_: asked.append(True))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if asked:
+        raise KeyboardInterrupt
+
+
 def _compile(function, signature, name, options):
     _rename(function, name)
     dispatcher = jit(function, **options)
     dispatcher._cache = FileCache(function)
-    dispatcher.compile(signature)
+    with whole():
+        dispatcher.compile(signature)
     _ALIVE.append(dispatcher)
     (result,) = dispatcher.overloads.values()
     return result
@@ -151,7 +173,8 @@ def compiled(function, signature: str, name: str) -> int:
     _rename(function, name)
     cfunc = CFunc(function, sigutils.normalize_signature(signature), {}, dict(OPTIONS))
     cfunc._cache = FileCache(function)
-    cfunc.compile()
+    with whole():
+        cfunc.compile()
     _ALIVE.append(cfunc)
     return cfunc.address
 
