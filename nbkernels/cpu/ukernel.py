@@ -102,9 +102,10 @@ def _define(module: ir.Module, tile, mr: int, nv: int, packed: bool) -> ir.Funct
             a, b, chains = carried[0], carried[1], _split(carried[2:], len(planes))
             # The next tile of C comes nearer meanwhile, a row each turn (the last one again and again): without it each
             # tile begins and ends with a wait for L3 (Zen 4, n = 1024, f32: 95 % of the peak in the loops, then 98 %).
-            if packed and steps > 1 and tile.kind.direct:
+            if packed and steps > 1:
                 row = builder.select(builder.icmp_signed("<", index, I64(mr)), index, I64(mr - 1))
-                following = words.at(arg["to"], builder.mul(arg["rsto"], row))
+                to, rsto = ("to", "rsto") if tile.kind.direct else ("c", "rsc")
+                following = words.at(arg[to], builder.mul(arg[rsto], row))
                 for j in range(nv, 2 * nv):
                     words.prefetch(words.at(following, j * tile.lanes))
                 ahead = words.at(a, builder.mul(arg["kb"], arg["csa"]))  # and the next panel of A comes to L2
