@@ -7,12 +7,14 @@ if not os.path.isdir(os.path.join(__path__[0], "dispatch")):
     __path__.append(os.path.dirname(__path__[0]))
 
 from . import meta
+from .array import asarray
 from .dispatch import MetaArray
 from .epilogues import epilogue
 from .explain import explain
 from .fusion import elementwise, fuse
 from .ops import *  # noqa: F403 its table says what is public
 from .ops import __all__ as _OPS
+from .tape import GradTape, for_torch, vjp
 
 
 class _Meta(type(os)):
@@ -32,4 +34,6 @@ meta.__class__ = _Meta
 
 __version__ = "0.1.0"
 
-__all__ = ["MetaArray", "elementwise", "epilogue", "explain", "fuse", "meta", *_OPS]
+__all__ = [
+    "GradTape", "MetaArray", "asarray", "elementwise", "epilogue", "explain", "for_torch", "fuse", "meta", "vjp", *_OPS,
+]  # fmt: skip

@@ -48,6 +48,8 @@ RULES = {
     "product_gradients": ("nbkernels.dispatch", "nbkernels.epilogues", "nbkernels.gradients", "nbkernels.ops"),
     "slopes": (),
     "products": ("nbkernels.meta", "nbkernels.strides"),
+    "array": ("numpy", "nbkernels.binary", "nbkernels.dtypes", "nbkernels.ops"),
+    "tape": ("nbkernels.dispatch", "nbkernels.ops", "torch"),
     "jitted": ("numpy", "numba !cuda", "llvmlite", "nbkernels.ops", "nbkernels.cpu"),
     "composites": ("numpy", "nbkernels.dispatch", "nbkernels.epilogues", "nbkernels.ops", "nbkernels.strides"),
     "ops": (
@@ -61,12 +63,14 @@ RULES = {
     "fusion": ("numpy", "nbkernels.dispatch", "nbkernels.dtypes", "nbkernels.strides"),
     "explain": ("nbkernels.dispatch",),
     "__init__": (
+        "nbkernels.array",
         "nbkernels.epilogues",
         "nbkernels.explain",
         "nbkernels.fusion",
         "nbkernels.ops",
         "nbkernels.meta",
         "nbkernels.dispatch",
+        "nbkernels.tape",
     ),
 }
 

@@ -1,0 +1,69 @@
+"""asarray(): NumPy arrays whose operators and ufuncs run the kernels of this library, and NumPy's where it has none."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from . import ops
+from .binary import DOCS
+from .dtypes import known
+
+FUNCTIONS = {getattr(np, name): getattr(ops, name) for name in DOCS} | {np.matmul: ops.matmul}
+METHODS = ("reduce", "accumulate", "outer", "at")
+
+
+class Array(np.ndarray):
+    """An ndarray that computes here; what comes out of it is one as well. See `asarray`."""
+
+    __array_priority__ = 1.0  # above ndarray: what np.concatenate makes of both is one
+
+    def __array_ufunc__(self, ufunc, method, *inputs, out=None, **keywords):
+        inputs = [_plain(x) for x in inputs]
+        if out is not None:
+            keywords["out"] = tuple(map(_plain, out))
+        result = _here(ufunc, method, inputs, keywords)
+        if result is NotImplemented:
+            result = getattr(ufunc, method)(*inputs, **keywords)
+        results = result if isinstance(result, tuple) else (result,)
+        given = [_wrapped(r) if o is None else o for r, o in zip(results, out or [None] * len(results))]
+        return tuple(given) if isinstance(result, tuple) else given[0]
+
+
+def _plain(x):
+    return x.view(np.ndarray) if isinstance(x, Array) else x
+
+
+def _wrapped(x):
+    return x.view(Array) if type(x) is np.ndarray else x
+
+
+def _here(ufunc, method, inputs, keywords):
+    """The call by this library; NotImplemented, with nothing written, where NumPy can do it or says why not."""
+    function, outs = FUNCTIONS.get(ufunc), keywords.get("out", ())
+    if method != "__call__":
+        function = getattr(function, method, None) if method in METHODS else None
+    arrays = [x for x in (*inputs, *outs) if type(x) not in (int, float, complex, bool)]
+    plain = all(type(x) is np.ndarray or isinstance(x, np.generic) for x in arrays)
+    if function is None or not plain or not all(known(x.dtype) for x in arrays):
+        return NotImplemented
+    try:
+        return function(*inputs, **(keywords | {"out": outs[0]} if outs else keywords))
+    except (TypeError, ValueError, NotImplementedError):
+        return NotImplemented
+
+
+def asarray(x, dtype=None) -> Array:
+    """x as an ndarray whose operators and ufunc calls run here: `@`, `+`, `np.add`, `np.maximum.reduce` ...
+
+    No copy is made of an array of this dtype. Everything else is NumPy's: other ufuncs, dtypes that the library has
+    not, functions such as `np.concatenate` and `np.linalg.norm`.
+
+    >>> import numpy as np, nbkernels
+    >>> x = nbkernels.asarray([[1.0, 2.0], [3.0, 4.0]])
+    >>> x @ x + 1
+    Array([[ 8., 11.],
+           [16., 23.]])
+    >>> np.sqrt(x).sum()
+    np.float64(6.146264369941973)
+    """
+    return np.asarray(x, dtype).view(Array)

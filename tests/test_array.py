@@ -1,0 +1,111 @@
+"""nbkernels.asarray: operators and ufuncs give NumPy's results, by the library's kernels where it has one."""
+
+import copy
+import operator
+import pickle
+
+import numpy as np
+import pytest
+
+import nbkernels as nb
+from nbkernels import array
+
+OPERATORS = [getattr(operator, name) for name in
+             "add sub mul truediv floordiv mod pow matmul lt ge eq ne".split()]  # fmt: skip
+PLAIN = np.array([[1.0, 2.0], [3.0, 4.5]])
+
+
+@pytest.fixture
+def ran(monkeypatch):
+    """The names of the library's functions that were called."""
+    names = []
+
+    def noted(function):
+        def call(*args, **keywords):
+            names.append(function.__name__)
+            return function(*args, **keywords)
+
+        for method in array.METHODS:
+            if hasattr(function, method):
+                setattr(call, method, getattr(function, method))
+        return call
+
+    monkeypatch.setattr(array, "FUNCTIONS", {ufunc: noted(function) for ufunc, function in array.FUNCTIONS.items()})
+    return names
+
+
+def same(found, expected):
+    assert type(found) is (array.Array if isinstance(expected, np.ndarray) else type(expected))
+    assert found.dtype == expected.dtype
+    np.testing.assert_allclose(np.asarray(found), expected, rtol=4.5e-16)  # pow's 2 ulp
+
+
+@pytest.mark.parametrize("function", OPERATORS, ids=lambda f: f.__name__)
+def test_operators_run_here(ran, function):
+    x, y = nb.asarray(PLAIN), PLAIN[::-1]
+    same(function(x, y), function(PLAIN, y))
+    same(function(y, x), function(y, PLAIN))
+    if function is not operator.matmul:
+        same(function(x, 3), function(PLAIN, 3))  # NumPy squares for a power of 2
+        same(function(3, x), function(3, PLAIN))
+        same(function(x, np.float32(3)), function(PLAIN, np.float32(3)))
+    assert len(ran) == (2 if function is operator.matmul else 5)
+
+
+def test_out_and_in_place_are_the_very_object(ran):
+    x, plain = nb.asarray(PLAIN.copy()), np.zeros((2, 2))
+    assert np.add(x, x, out=plain) is plain
+    np.testing.assert_array_equal(plain, 2 * PLAIN)
+    assert np.add(x, 1, out=x) is x
+    before = x
+    x *= 2
+    assert x is before
+    np.testing.assert_array_equal(np.asarray(x), 2 * (PLAIN + 1))
+    assert ran == ["add", "add", "multiply"]
+    whole = nb.asarray(np.arange(4))
+    with pytest.raises(TypeError, match="same_kind"):
+        whole += 0.5
+    assert whole.tolist() == [0, 1, 2, 3]
+
+
+def test_methods_of_ufuncs():
+    x, counts = nb.asarray(PLAIN), nb.asarray(np.zeros(3))
+    same(np.add.reduce(x, axis=1), np.add.reduce(PLAIN, axis=1))
+    same(np.maximum.reduce(x, axis=None), np.maximum.reduce(PLAIN, axis=None))
+    same(np.add.accumulate(x, 1), np.add.accumulate(PLAIN, 1))
+    same(np.subtract.outer(x[0], x[1]), np.subtract.outer(PLAIN[0], PLAIN[1]))
+    same(x.sum(), PLAIN.sum())
+    np.add.at(counts, [0, 0, 2], 1)
+    assert counts.tolist() == [2, 0, 1]
+
+
+def test_the_rest_is_numpys(ran):
+    x = nb.asarray(PLAIN)
+    same(np.sqrt(x), np.sqrt(PLAIN))
+    same(np.concatenate([x, x]), np.concatenate([PLAIN, PLAIN]))
+    same(x + [1, 2], PLAIN + [1, 2])
+    same(x.astype(np.longdouble) + 1, PLAIN.astype(np.longdouble) + 1)
+    assert (nb.asarray([1, 2], object) + 1).tolist() == [2, 3]
+    quotient, remainder = np.divmod(x, 2)
+    same(quotient, PLAIN // 2)
+    same(remainder, PLAIN % 2)
+    into = np.empty((2, 2))
+    fraction, exponent = np.frexp(x, out=(into, None))
+    assert fraction is into
+    same(exponent, np.frexp(PLAIN)[1])
+    assert ran == []
+    same(np.add(x[0], 1, out=nb.asarray(np.zeros((3, 2)))), np.tile(PLAIN[0] + 1, (3, 1)))  # a larger out
+    masked = np.ma.array(PLAIN, mask=[[1, 0], [0, 0]])
+    assert (x + masked).mask.tolist() == [[True, False], [False, False]]
+
+
+def test_asarray_copies_nothing_and_survives_pickle():
+    x = nb.asarray(PLAIN)
+    assert np.shares_memory(x, PLAIN)
+    assert np.shares_memory(nb.asarray(x), x)
+    assert nb.asarray(PLAIN, "f4").dtype == np.float32
+    for other in (pickle.loads(pickle.dumps(x)), copy.deepcopy(x), x.copy(), x.T, x[0], nb.mm(x, x), nb.add(x, x)):
+        assert type(other) is array.Array
+    read_only = nb.asarray(np.broadcast_to(1.0, 3))
+    with pytest.raises(ValueError, match="read-only"):
+        read_only += 1
