@@ -172,6 +172,23 @@ def test_at(rng):
     nbkernels.add.at(x, [], 1)
 
 
+def test_at_of_what_shares_memory(rng):
+    """Indices and numbers that lie in self are read before it is written."""
+    x = np.array([5, 0, 1, 2, 3, 4])
+    nbkernels.add.at(x, x, 100)
+    assert x.tolist() == [105, 100, 101, 102, 103, 104]
+    x, y = np.arange(12.0), np.arange(12.0)
+    np.add.at(y[::2], np.array([0, 1, 1]), y[1:4].copy())
+    nbkernels.add.at(x[::2], np.array([0, 1, 1]), x[1:4])
+    same(x, y)
+    for indices in (np.array([3, 3, 0]), np.array([0, 9, 3, 9, 0])[1:4], np.array([3, 0, 0, 9, 3])[::-2]):
+        for other in (2.0, np.ones(1), np.array([1.0, 9, 2, 9, 3])[::2]):
+            x, y = (np.arange(30.0)[::-3] for _ in range(2))
+            np.maximum.at(y, indices, other)
+            nbkernels.maximum.at(x, indices, other)
+            same(x, y)
+
+
 def test_at_of_rows_and_bad_indices(rng):
     """Index arrays of any integers, on vectors and on rows; nothing is written where one is out of bounds."""
     for dtype in ("int8", "uint16", "int64", "uint64"):

@@ -81,6 +81,15 @@ def test_division_next_to_whole_quotients(op, dtype, rng):
                 same(op, getattr(nbkernels, op)(every, divisor), getattr(np, op)(every, divisor), every, every)
 
 
+def test_division_of_uint64_next_to_whole_quotients(rng):
+    divisors = rng.integers(1, 1 << 64, 3000, np.uint64) >> rng.integers(0, 64, 3000, np.uint64)
+    divisors = np.maximum(divisors, np.uint64(1))
+    quotients = rng.integers(0, (1 << 64) - 1, 3000, np.uint64, endpoint=True) // divisors
+    for off in (0, 1, (1 << 64) - 1):
+        for op in ("floor_divide", "remainder"):
+            check(op, quotients * divisors + np.uint64(off), divisors)
+
+
 @pytest.mark.parametrize("dtype", ["int64", "uint64"])
 @pytest.mark.parametrize("op", ["floor_divide", "remainder", "fmod", "pow", "gcd", "lcm", "multiply", "maximum", "less",
                                 "bitwise_left_shift", "bitwise_right_shift", "bitwise_xor"])  # fmt: skip
@@ -145,12 +154,41 @@ def test_complex(op):
             check(op, x, y)
 
 
-def test_ldexp_takes_two_kinds(rng):
-    x, y = rng.standard_normal(50).astype("f4"), rng.integers(-200, 200, 50)
-    same("ldexp", nbkernels.ldexp(x, y), np.ldexp(x, y), x, y)
-    same("ldexp", nbkernels.ldexp(x[:5], 3), np.ldexp(x[:5], 3), x, y)
-    with pytest.raises(TypeError, match=r"^ldexp: not defined for float32 and float32"):
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_ldexp_rounds_once(dtype, rng):
+    """To subnormals from every size, beyond both ends; its first operand alone says what it computes in."""
+    info = np.finfo(dtype)
+    x = np.concatenate([rng.standard_normal(4000), [0.0, -0.0, np.inf, -np.inf, np.nan, info.max]]).astype(dtype)
+    x[:1000] *= info.tiny  # subnormal or nearly
+    for most in (20, 200, 1100, 2200, 2**31 - 1):
+        y = rng.integers(-most, most, x.size).astype(np.int32)
+        check("ldexp", x, y)
+        check("ldexp", x, y.astype(np.int64))
+    small = np.arange(-5, 6, dtype=np.int32)
+    for args in ((x[:5], 3), (3, small), (1.5, small), (np.float32(1.5), small), (small, 2)):
+        same("ldexp", nbkernels.ldexp(*args), np.ldexp(*args), small, small)
+    with pytest.raises(TypeError, match=rf"^ldexp: not defined for {dtype} and {dtype}"):
         nbkernels.ldexp(x, x)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_nextafter_of_any_bits(dtype, rng):
+    words = rng.integers(0, 256, (2, 4000, np.dtype(dtype).itemsize), np.uint8).view(dtype)[..., 0]
+    check("nextafter", *np.where(np.isnan(words), np.asarray(-0.0, dtype), words))
+    check("nextafter", words[0], -words[0])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_whole_powers_are_exact(dtype):
+    """As C's; and a square is the product, whether the 2 is a number or one of many exponents."""
+    x, y = np.meshgrid(np.arange(1.0, 200), np.arange(8.0))
+    expected = x.astype(object) ** y.astype(int)
+    held = expected < (2**24 if dtype == "float32" else 2**53)
+    result = nbkernels.pow(x.astype(dtype), y.astype(dtype))
+    np.testing.assert_array_equal(result[held], expected[held].astype(dtype))
+    x = (np.arange(1000) ** 3 / 7).astype(dtype)
+    for two in (2, 2.0, np.full(1000, 2, dtype)):
+        np.testing.assert_array_equal(nbkernels.pow(x, two), x * x)
 
 
 # -- mixed dtypes, layouts, keywords ----------------------------------------------------------------------------------
@@ -236,6 +274,11 @@ def test_integer_division_warns_as_numpys(op):
                 getattr(nbkernels, op)(*args)
     with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
         getattr(nbkernels, op)(np.arange(3), 0)
+    many = np.ones(300_000, np.int16)  # over threads
+    getattr(nbkernels, op)(many, 1)
+    many[-1] = 0
+    with pytest.warns(RuntimeWarning, match="divide by zero"):
+        assert getattr(nbkernels, op)(many, many)[-1] == 0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         getattr(nbkernels, op)(np.arange(3), np.arange(1, 4))

@@ -16,7 +16,7 @@ from ..dtypes import COMPARISONS, HALVES, kind, known, resolve, settled
 from ..jit.loops import Loop, address
 from ..strides import broadcast_shapes, distinct, output_strides, plan
 from . import nest, threads
-from .quick import DONE, LARGE, SHARED, UNKNOWN, allow, small_entry
+from .quick import DONE, FAULTY, LARGE, NOTED, SHARED, UNKNOWN, allow, small_entry
 from .recall import Memory, recall_entry
 
 NO_SCALARS = np.empty(0)
@@ -25,7 +25,8 @@ NO_SCALARS = np.empty(0)
 COSTLY = ("pow", "float_power", "atan2", "hypot", "logaddexp", "floor_divide", "remainder", "fmod", "gcd", "lcm")
 COSTS_MORE = 3
 # Operations that wait for memory, and that LLVM vectorises: it complains where it is told to and cannot.
-LIGHT = ("add", "subtract", "multiply", "divide", "maximum", "minimum", *COMPARISONS)
+LIGHT = ("add", "subtract", "multiply", "divide", "maximum", "minimum", "bitwise_and", "bitwise_or", "bitwise_xor",
+         "bitwise_left_shift", "bitwise_right_shift", *COMPARISONS)  # fmt: skip
 # Operations on floats whose steps wait for each other.
 PAIRED = ("pow", "float_power", "logaddexp")
 
@@ -139,6 +140,12 @@ def _warn(op, faults):
             getattr(np, op)(np.int64(pair[0]), np.int64(pair[1]))
 
 
+def _warned(op, status, result):
+    """The result of a call of the small entry that met faults."""
+    _warn(op, (status & 1, status & 2))
+    return result
+
+
 def _wrapped(value, dtype: np.dtype) -> np.ndarray:
     """A scalar as an array of one element, an integer modulo 2^bits, of the dtype that is computed in."""
     if dtype.kind in "iu":
@@ -184,15 +191,15 @@ class Table:
             work, _, result = resolve(name, first, second)
         except TypeError:
             return False
-        scaled, checked = self.op != name, name == "pow" or scalar.find(f"{name}_faults", work) is not None
-        if result != out or len(self.dtypes) == self.ROWS - 2 or (checked and work.kind in "iu"):
+        scaled, noted = self.op != name, scalar.find(f"{name}_faults", work) is not None
+        if result != out or len(self.dtypes) == self.ROWS - 2 or (name == "pow" and work.kind in "iu"):
             return False
         if not all(map(known, dtypes)) or (scaled and out.name not in ("float32", "float64")):
             return False
         loops = loop(self.op, first, second, out)
         sizes = tuple(d.itemsize for d in dtypes)
         most = SHARED // max(sizes) >> (COSTS_MORE if name in COSTLY else 0)
-        row = (*map(id, dtypes), *sizes, loops, most << 8 | (out.itemsize if scaled else 0))
+        row = (*map(id, dtypes), *sizes, loops, most << 8 | (out.itemsize if scaled else NOTED * noted))
         self.dtypes.append(dtypes)
         self.rows[len(self.dtypes)] = row
         return True
@@ -222,8 +229,10 @@ def _fast(op: str, scaled=None):
         status = small(rows, result, self, other, alpha)
         if status == DONE:
             return result
+        if status >= FAULTY:
+            return _warned(op, status, result)
         if type(self) is not ndarray or type(other) is not ndarray:
-            self, other = _with_scalar(self, other)
+            self, other = _with_scalar(self, other) if op != "ldexp" else (None, None)  # whose two dtypes differ
             if self is None:
                 return None
             result = empty_like(self) if out is None else out
@@ -237,6 +246,8 @@ def _fast(op: str, scaled=None):
             status = small(rows, result, self, other, alpha)
         if status == LARGE and allow(table.rows[0]):
             status = small(rows, result, self, other, alpha)
+        if status >= FAULTY:
+            return _warned(op, status, result)
         if status == DONE or recall(slots, result, self, other, alpha, out is None, 0) == DONE:
             return result
         return _planned(op, self, other, alpha, out, result, memory)
@@ -328,6 +339,20 @@ def _recallable(op, out, self, other, fresh):
     return _nest(op, tuple(x.dtype for x in arrays), *layouts, None, "same_kind", fresh), scaled * out.itemsize
 
 
+def _squared(power, multiply):
+    """The fast form of pow, where x**2 is x*x: the bits that it has elsewhere, sooner."""
+
+    def fast(self, other, out):
+        number = type(other)
+        if number is int or number is float:
+            kind = self.dtype.kind if type(self) is np.ndarray else ""
+            if other == 2 and (kind == "f" or (number is int and kind in ("i", "u"))):
+                return multiply(self, self, out)
+        return power(self, other, out)
+
+    return fast
+
+
 ONE = 1
 
 
@@ -346,6 +371,7 @@ def __getattr__(name: str):
         made = functools.partial(binary if scaled else _unscaled, op)
     else:
         made = _fast(op, _fast(f"{op}_scaled") if scaled else None)
+        made = _squared(made, __getattr__("multiply_fast")) if op == "pow" else made
     globals()[name] = made
     return made
 

@@ -6,7 +6,7 @@ int64: a first one, one for each triple of dtypes, and one of zeros:
     what launches go by (threads.WORDS);  the address of _slice, or 0;  those that `as_array` knows kinds by
 
     addresses of the dtype objects of out, x, y;  their itemsizes;  the loops;  256 * the most elements to serve
-    under the GIL + bytes of alpha, a float, or 0
+    under the GIL + bytes of alpha, a float, or NOTED where the loops take note of faults, or 0
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ from ..jit.ndarray import (
 from . import threads
 from .nest import MANY, STREAMED
 
-DONE, DECLINED, UNKNOWN, LARGE = range(4)  # what the small entry answers
+DONE, DECLINED, UNKNOWN, LARGE, FAULTY = range(5)  # what the small entry answers; done, FAULTY + the bits of faults
+NOTED = 1
 # Bytes of the widest operand of an addition from which on threads share the work, without the GIL: a + b of 100,000
 # float32 takes one thread 13.1 us, two 8.1 (Zen 4, 2026-11).
 SHARED = 1 << 18
@@ -52,7 +53,7 @@ ROW_STEPS, COLUMN_STEPS, TASKS, STEPS, LOW, HIGH, SAME, SCALARS, ROOM = (
     152,
     176,
     200,
-    208,
+    216,
 )  # bytes
 
 
@@ -66,7 +67,7 @@ def _slice(context, task):
     for p in range(3):
         set_word(pointers + 8 * p, f[p] + start * steps[p])
     rows, columns = (stop - start, columns) if upright else (rows, stop - start)
-    call_loop(f[LOOP], pointers, rows, columns, context + ROW_STEPS, context + COLUMN_STEPS, 0)
+    call_loop(f[LOOP], pointers, rows, columns, context + ROW_STEPS, context + COLUMN_STEPS, context + SCALARS)
 
 
 def allow(table) -> bool:
@@ -78,7 +79,7 @@ def allow(table) -> bool:
 
 @functools.cache
 def small_entry():
-    """int64(table, out, x, y, alpha): DONE, DECLINED, UNKNOWN where the table lacks the dtypes, or LARGE.
+    """int64(table, out, x, y, alpha): DONE, DECLINED, UNKNOWN where the table lacks the dtypes, LARGE, or FAULTY.
 
     Serves an out that is contiguous in C or Fortran order, and inputs of any strides that coalesce with it into at most
     two loops; LARGE ones once they are allowed. One body serves all three operands, and it calls no other: every helper
@@ -160,7 +161,7 @@ def small_entry():
                 rows *= n
 
         large = rows * columns > row[7] >> 8
-        if large and (rows * columns * row[3] >= STREAMED or row[7] & 255 != 0):
+        if large and (rows * columns * row[3] >= STREAMED or row[7] & 255 > NOTED):
             return DECLINED
         for p in range(1, 3):
             step = column_steps[p]
@@ -168,19 +169,21 @@ def small_entry():
                 return DECLINED
             if same[p] == 0 and high[p] > low[0] and high[0] > low[p]:
                 return DECLINED
+        faults = pointer(room + SCALARS)
+        faults[0] = faults[1] = 0
         if large:
             words = pointer(launch[LAUNCH])
             if launch[SLICES] == 0 or words[threads.SHARE] == 0:
                 return LARGE
             context[LOOP], context[ROWS], context[COLUMNS] = row[6], rows, columns
             invoke(words[threads.SHARE], (launch[LAUNCH], launch[SLICES], room, room + TASKS))
-            return DONE
-        if row[7] & 255 == 4:
-            set_word(room + SCALARS, np.float32(alpha))
         else:
-            set_word(room + SCALARS, alpha)
-        call_loop(row[6], room, rows, columns, room + ROW_STEPS, room + COLUMN_STEPS, room + SCALARS)
-        return DONE
+            if row[7] & 255 == 4:
+                set_word(room + SCALARS, np.float32(alpha))
+            elif row[7] & 255 == 8:
+                set_word(room + SCALARS, alpha)
+            call_loop(row[6], room, rows, columns, room + ROW_STEPS, room + COLUMN_STEPS, room + SCALARS)
+        return FAULTY + faults[0] + 2 * faults[1] if row[7] & 255 == NOTED and faults[0] + faults[1] > 0 else DONE
 
     kind = types.int64(types.int64, OBJECT, OBJECT, OBJECT, types.float64)
     return entry(run, kind, "elementwise_small")

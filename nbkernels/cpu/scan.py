@@ -14,15 +14,18 @@ import functools
 from typing import NamedTuple
 
 import numpy as np
+from numba import types
 
 from .. import scalar
 from ..dtypes import resolve
-from ..jit.address import word
+from ..jit.address import pointer, word
 from ..jit.cache import entry
 from ..jit.loops import call_binary
+from ..jit.ndarray import OBJECT, address_of, data, ndim, shape, stride
 from ..jit.scan import Step, call_runs, call_visits, runs, visits
 from ..strides import plan
 from .elementwise import apart, loop
+from .small import apart as disjoint
 
 # Neighbours from which on a step is worth a call of its own: about 20 ns.
 BESIDE = 32
@@ -141,6 +144,30 @@ def _address(x) -> int:
 
 
 @functools.cache
+def _vector():
+    def vector(visits, out, indices, x, width):
+        """Visit elements of a vector; False, and nothing is done, where x does not fit, memory is shared with out, or
+        an index is out of bounds."""
+        out, indices, x = address_of(out), address_of(indices), address_of(x)
+        size, count = shape(out, 0), shape(indices, 0)
+        step = stride(x, 0) if ndim(x) == 1 else 0
+        if not (ndim(x) == 0 or (ndim(x) == 1 and shape(x, 0) == count)) or stride(indices, 0) != 8:
+            return False
+        if not (disjoint(out, indices, width) and disjoint(out, x, width)):
+            return False
+        places, low, high = pointer(data(indices)), 0, 0
+        for i in range(count):
+            low, high = min(low, places[i]), max(high, places[i])
+        inside = -size <= low and high < size
+        if inside or count == 0:
+            call_visits(visits, data(out), size, stride(out, 0), data(indices), data(x), step, count)
+        return inside or count == 0
+
+    kind = types.boolean(types.int64, OBJECT, OBJECT, OBJECT, types.int64)
+    return entry(vector, kind, "scan_vector", nogil=True)
+
+
+@functools.cache
 def _visitor():
     def visitor(visits, out, size, step, indices, x, x_step, count):
         """False, and nothing is done, where an index is out of bounds; -1 for a size says that none can be."""
@@ -173,13 +200,13 @@ def _rows():
 
 
 @functools.lru_cache(maxsize=4096)
-def _step(op, out, dtype) -> tuple[int, bool]:
-    """The visits of an operation to elements of these dtypes, and whether it minds negative operands."""
+def _step(op, out, dtype) -> tuple[int, bool, int]:
+    """The visits of an operation to elements of these dtypes, whether it minds negative operands, the widest item."""
     names = resolve(op, out, dtype)
     if not np.can_cast(names[2], out, "same_kind"):
         raise TypeError(f"{op}: cannot cast the result from {names[2]} to {out!r} under casting='same_kind'")
     step = Step(scalar.find(op, names[0]), out.name, dtype.name, tuple(d.name for d in names))
-    return _visits(step), op == "pow" and names[1].kind == "i"
+    return _visits(step), op == "pow" and names[1].kind == "i", max(8, out.itemsize, dtype.itemsize)
 
 
 def at(op: str, out, indices, x) -> None:
@@ -189,9 +216,12 @@ def at(op: str, out, indices, x) -> None:
     dtype under "same_kind".
     """
     x = np.asarray(x)
-    visit, positive = _step(op, out.dtype, x.dtype)
+    visit, positive, width = _step(op, out.dtype, x.dtype)
     if positive and (x < 0).any():
         raise ValueError("pow: integers to negative integer powers are not allowed")
+    vector = type(indices) is np.ndarray and indices.dtype == np.int64 and indices.ndim == out.ndim == 1
+    if vector and _vector()(visit, out, indices, x, width):
+        return
     plain = indices if type(indices) is np.ndarray else np.asarray(indices) if type(indices) is list else None
     if plain is None or plain.ndim != 1 or plain.dtype.kind not in "iu" or plain.dtype == np.uint64 or out.ndim > 2:
         plain = None
@@ -207,7 +237,7 @@ def at(op: str, out, indices, x) -> None:
         step = x.strides[0] if x.ndim == 1 and x.size == places.size else 0
         _visitor()(visit, _address(out), -1, 1, _address(places), _address(x), step, places.size)
         return
-    plain = np.ascontiguousarray(plain, np.int64)
+    plain = np.ascontiguousarray(plain.copy() if np.may_share_memory(out, plain) else plain, np.int64)
     where = _address(out), len(out), out.strides[0], _address(plain), _address(x), x.strides[0], len(plain)
     if out.ndim == 1:
         inside = _visitor()(visit, *where)
@@ -221,6 +251,6 @@ def at(op: str, out, indices, x) -> None:
 def _places(x, indices):
     """Distance in bytes from x's first element of each that `indices` selects."""
     distance = np.zeros(x.shape, np.int64)
-    for d, (size, stride) in enumerate(zip(x.shape, x.strides)):
-        distance += (np.arange(size) * stride).reshape((size,) + (1,) * (x.ndim - d - 1))
+    for d, (size, pace) in enumerate(zip(x.shape, x.strides)):
+        distance += (np.arange(size) * pace).reshape((size,) + (1,) * (x.ndim - d - 1))
     return np.asarray(distance[indices])

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from ..real import helper
+from ..real import floor, helper
 
 DIVIDE, OVERFLOW = 1, 2
 
@@ -24,41 +24,82 @@ def minimum(x, y):
 fmax, fmin = maximum, minimum
 
 
-def _rounded(real, whole):
-    """floor_divide, remainder and fmod of integers that `real` holds with half its digits to spare.
+def _rounded():
+    """floor_divide, remainder and fmod of 32 bits, which float64 holds with half its digits to spare.
 
     By a float's reciprocal, for vectors have no integer division, and one y for all x has one reciprocal. Half a unit
     is added to x, away from where the quotient is rounded to: then no quotient is nearer than 1/2y to a whole number,
-    and three roundings move it by less than x/y * 2^-22 of 16 bits in float32, x/y * 2^-51 of 32 in float64.
+    and three roundings move it by less than x/y * 2^-51.
     """
-    one, half, none = real(1), real(0.5), whole(0)
 
     def floor_divide(x, y):
         """The quotient, rounded down; 0 for y = 0."""
-        by = one / real(y if y != 0 else 1)
-        whole_part = whole(math.floor((real(x) + (half if y > 0 else -half)) * by))
-        return whole_part if y != 0 else none
+        by = 1.0 / np.float64(y if y != 0 else 1)
+        whole = np.int64(floor((np.float64(x) + (0.5 if y > 0 else -0.5)) * by))
+        return whole if y != 0 else 0
 
     def remainder(x, y):
         """What floor_divide leaves: of y's sign; 0 for y = 0."""
-        by = one / real(y if y != 0 else 1)
-        rest = whole(x) - whole(math.floor((real(x) + (half if y > 0 else -half)) * by)) * whole(y)
-        return rest if y != 0 else none
+        by = 1.0 / np.float64(y if y != 0 else 1)
+        rest = np.int64(x) - np.int64(floor((np.float64(x) + (0.5 if y > 0 else -0.5)) * by)) * np.int64(y)
+        return rest if y != 0 else 0
 
     def fmod(x, y):
         """What division towards zero leaves: of x's sign; 0 for y = 0."""
-        by = one / real(y if y != 0 else 1)
-        rest = whole(x) - whole((real(x) + (half if x > 0 else -half)) * by) * whole(y)
-        return rest if y != 0 else none
+        by = 1.0 / np.float64(y if y != 0 else 1)
+        rest = np.int64(x) - np.int64((np.float64(x) + (0.5 if x > 0 else -0.5)) * by) * np.int64(y)
+        return rest if y != 0 else 0
 
     return floor_divide, remainder, fmod
 
 
-floor_divide, remainder, fmod = _rounded(np.float64, np.int64)
-floor_divide_int8, remainder_int8, fmod_int8 = _rounded(np.float32, np.int32)
-floor_divide_uint8, remainder_uint8, fmod_uint8 = _rounded(np.float32, np.int32)
-floor_divide_int16, remainder_int16, fmod_int16 = _rounded(np.float32, np.int32)
-floor_divide_uint16, remainder_uint16, fmod_uint16 = _rounded(np.float32, np.int32)
+floor_divide, remainder, fmod = _rounded()
+
+
+def _estimated(digits, whole):
+    """floor_divide, remainder and fmod of integers of so many digits; `whole` holds twice as many.
+
+    |x| / |y| is |x| * m / 2^digits, where m is 2^digits / |y| rounded down: the quotient or one less, says the rest.
+    Such products are what vectors of 16-bit words have, and one y for all x has one m. A quotient below zero, rounded
+    down, is -1 - (|x| - 1) / |y|.
+    """
+    top, most, shift = np.float32(1 << digits), whole((1 << digits) - 1), whole(digits)
+
+    @helper
+    def divided(x, y):
+        """(x // y, what it leaves) of numbers from 0 on; 0 is divided by in place of 1."""
+        y = np.uint16(y if y != 0 else 1)
+        m = min(whole(top / np.float32(y)), most)
+        quotient = np.uint16(whole(whole(x) * whole(m)) >> shift)
+        rest = np.uint16(x - quotient * y)
+        more = rest >= y
+        return np.uint16(quotient + np.uint16(more)), np.uint16(rest - (y if more else np.uint16(0)))
+
+    def floor_divide(x, y):
+        """The quotient, rounded down; 0 for y = 0."""
+        below = x != 0 and (x < 0) != (y < 0)
+        quotient, _ = divided(np.uint16(abs(np.int32(x)) - below), np.uint16(abs(np.int32(y))))
+        return (~np.int32(quotient) if below else np.int32(quotient)) if y != 0 else np.int32(0)
+
+    def remainder(x, y):
+        """What floor_divide leaves: of y's sign; 0 for y = 0."""
+        below = x != 0 and (x < 0) != (y < 0)
+        quotient, _ = divided(np.uint16(abs(np.int32(x)) - below), np.uint16(abs(np.int32(y))))
+        rest = np.int32(x) - (~np.int32(quotient) if below else np.int32(quotient)) * np.int32(y)
+        return rest if y != 0 else np.int32(0)
+
+    def fmod(x, y):
+        """What division towards zero leaves: of x's sign; 0 for y = 0."""
+        _, rest = divided(np.uint16(abs(np.int32(x))), np.uint16(abs(np.int32(y))))
+        return (-np.int32(rest) if x < 0 else np.int32(rest)) if y != 0 else np.int32(0)
+
+    return floor_divide, remainder, fmod
+
+
+floor_divide_int8, remainder_int8, fmod_int8 = _estimated(8, np.uint16)
+floor_divide_uint8, remainder_uint8, fmod_uint8 = floor_divide_int8, remainder_int8, fmod_int8
+floor_divide_int16, remainder_int16, fmod_int16 = _estimated(16, np.uint32)
+floor_divide_uint16, remainder_uint16, fmod_uint16 = floor_divide_int16, remainder_int16, fmod_int16
 
 
 @helper
@@ -147,11 +188,22 @@ def bitwise_xor(x, y):
     return x ^ y
 
 
-def bitwise_left_shift(x, y):
-    """0 where y is not within the word."""
-    return x << y if 0 <= y < 64 else 0
+def _shifts(width):
+    """Both shifts of words of `width` bits: the bounds let LLVM shift words as narrow as they are."""
+    last = width - 1
+
+    def bitwise_left_shift(x, y):
+        """0 where y is not within the word."""
+        return x << (y & last) if 0 <= y < width else 0
+
+    def bitwise_right_shift(x, y):
+        """Of the sign, 0 or -1, where y is not within the word."""
+        return x >> (y & last if 0 <= y < width else last)
+
+    return bitwise_left_shift, bitwise_right_shift
 
 
-def bitwise_right_shift(x, y):
-    """Of the sign, 0 or -1, where y is not within the word."""
-    return x >> (y if 0 <= y < 64 else 63)
+bitwise_left_shift, bitwise_right_shift = _shifts(64)
+bitwise_left_shift_int8, bitwise_right_shift_int8 = _shifts(8)
+bitwise_left_shift_int16, bitwise_right_shift_int16 = _shifts(16)
+bitwise_left_shift_int32, bitwise_right_shift_int32 = _shifts(32)

@@ -16,13 +16,13 @@ def _extremes(whole):
 
     def maximum(x, y):
         """The larger; NaN if either is (the first one's); +0.0 above -0.0 on either side."""
-        larger = number(whole(bits(x) & bits(y))) if x == y else x if x > y else y
-        return x if x != x else larger
+        larger = number(whole(bits(x if x > y else y) & bits(y if y > x else x)))
+        return x + y if x != x or y != y else larger
 
     def minimum(x, y):
         """The smaller; NaN if either is (the first one's); -0.0 below +0.0 on either side."""
-        smaller = number(whole(bits(x) | bits(y))) if x == y else x if x < y else y
-        return x if x != x else smaller
+        smaller = number(whole(bits(x if x < y else y) | bits(y if y < x else x)))
+        return x + y if x != x or y != y else smaller
 
     def fmax(x, y):
         """The larger; NaN only if both are; +0.0 above -0.0 on either side."""
@@ -105,13 +105,36 @@ def heaviside(x, y):
 
 
 def ldexp(x, y):
-    """x * 2**y."""
-    return math.ldexp(x, min(max(y, -5000), 5000))
+    """x * 2**y of float32: in float64, which holds every product; of one rounding."""
+    y = np.int64(min(max(y, -400), 400))
+    return np.float32(np.float64(x) * number((y + 1023) << 52))
 
 
-def nextafter(x, y):
-    """The next number from x towards y; y itself where they are equal."""
-    return math.nextafter(x, y)
+def ldexp_float64(x, y):
+    """x * 2**y, rounded once: on the way down every step but the last leaves a normal number."""
+    y = np.int64(min(max(y, -3000), 3000))
+    for _ in range(2):
+        up, down = y > 1023, y < -1022
+        x = x * (2.0**1023 if up else 2.0**-969 if down else 1.0)
+        y = y - (1023 if up else -969 if down else 0)
+    return x * number(np.int64(min(max(y, -1022), 1023) + 1023) << 52)
+
+
+def _adjacent(whole):
+    """nextafter of floats whose bits are a `whole`."""
+    least, sign = whole(1), whole(np.iinfo(whole).min)
+
+    def nextafter(x, y):
+        """The next number from x towards y; y itself where they are equal."""
+        outwards = (y > x) == (x > 0)
+        moved = whole(bits(x) + (least if outwards else -least))
+        moved = whole(least | (bits(y) & sign)) if x == 0 else moved
+        return y if x == y else x + y if x != x or y != y else number(moved)
+
+    return nextafter
+
+
+nextafter, nextafter_float64 = _adjacent(np.int32), _adjacent(np.int64)
 
 
 def _nextafter(bits, lowest, largest):

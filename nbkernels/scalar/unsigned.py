@@ -2,12 +2,31 @@
 
 import numpy as np
 
+from ..real import helper
 from .integers import DIVIDE
+
+
+@helper
+def divided(x, y):
+    """(x // y, what it leaves) of uint64, y not 0.
+
+    A float's quotient, made smaller by as much as it may be wrong, is never too large; what it leaves, at most 2y and
+    2^16, is divided again, which is then too small by one at most.
+    """
+    by = (1.0 - 2.0**-50) / np.float64(y)
+    first = np.uint64(np.float64(x) * by)
+    rest = x - first * y
+    second = np.uint64(np.float64(rest) * by)
+    rest = rest - second * y
+    more = rest >= y
+    return first + second + np.uint64(more), rest - (y if more else np.uint64(0))
 
 
 def floor_divide_uint64(x, y):
     """The quotient, rounded down; 0 for y = 0."""
-    return x // y if y != 0 else y
+    none = np.uint64(0)
+    quotient, _ = divided(x, y if y != none else np.uint64(1))
+    return quotient if y != none else none
 
 
 def floor_divide_faults(x, y, result):
@@ -16,7 +35,9 @@ def floor_divide_faults(x, y, result):
 
 def remainder_uint64(x, y):
     """What floor_divide leaves; 0 for y = 0."""
-    return x % y if y != 0 else y
+    none = np.uint64(0)
+    _, rest = divided(x, y if y != none else np.uint64(1))
+    return rest if y != none else none
 
 
 fmod_uint64 = remainder_uint64
@@ -51,11 +72,22 @@ def lcm(x, y):
     return x // divisor * y if divisor != 0 else divisor
 
 
-def bitwise_left_shift(x, y):
-    """0 where y is not within the word."""
-    return x << y if y < 64 else x - x
+def _shifts(width):
+    """Both shifts of words of `width` bits: 0 where y is not within the word."""
+    width, last = np.uint64(width), np.uint64(width - 1)
+
+    def bitwise_left_shift(x, y):
+        y = np.uint64(y)
+        return np.uint64(x) << (y & last) if y < width else np.uint64(0)
+
+    def bitwise_right_shift(x, y):
+        y = np.uint64(y)
+        return np.uint64(x) >> (y & last) if y < width else np.uint64(0)
+
+    return bitwise_left_shift, bitwise_right_shift
 
 
-def bitwise_right_shift(x, y):
-    """0 where y is not within the word."""
-    return x >> y if y < 64 else x - x
+bitwise_left_shift, bitwise_right_shift = _shifts(64)
+bitwise_left_shift_uint8, bitwise_right_shift_uint8 = _shifts(8)
+bitwise_left_shift_uint16, bitwise_right_shift_uint16 = _shifts(16)
+bitwise_left_shift_uint32, bitwise_right_shift_uint32 = _shifts(32)
