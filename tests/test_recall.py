@@ -40,6 +40,17 @@ def test_a_result_has_its_own_order_whatever_was_called_before(rng):
         np.testing.assert_array_equal(odd, np.maximum(x, y))
 
 
+@pytest.mark.parametrize("ndim", [32, 33, 64])
+def test_as_many_dimensions_as_numpy_has(ndim, rng):
+    base = np.ascontiguousarray(rng.standard_normal((2,) * 12).astype("f4").transpose(rng.permutation(12)))
+    wide = (1,) * (ndim - 12) + base.shape
+    for x in (base[..., ::-1].reshape(wide), base.T.reshape(wide)):
+        y, out = x.swapaxes(-1, -2), np.zeros(wide, "f4").swapaxes(-1, -3)
+        for _ in range(2):
+            np.testing.assert_array_equal(nbkernels.add(x, y), x + y)
+            np.testing.assert_array_equal(nbkernels.add(x, y, out=out), x + y)
+
+
 def test_overlap_and_read_only_outputs_of_a_known_layout(rng):
     apart = rng.standard_normal((2, 12, 12))
     whole = rng.standard_normal((12, 12))

@@ -28,7 +28,7 @@ from .small import GIL
 DONE, DECLINED, UNKNOWN = 0, 1, 2
 SLOTS = 256
 LENGTH, SLOT, WALKER, LAUNCH, SCALAR, CONTEXT, LOW, HIGH, SAME, WORDS = (*range(6), 6, 9, 12, 15)
-ROOM = 2048  # bytes of stack for a context or a key of arrays of 32 dimensions
+ROOM = 4096  # bytes of stack for a context or a key of arrays of 64 dimensions, NumPy's most
 
 
 @functools.cache
