@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from nbkernels.cpu import gemm, tiles
+from nbkernels.cpu import gemm, gemv, tiles
 from tests.cases import LAYOUTS, operands
 from tests.paths import same_bits_by_threads
 
@@ -68,6 +68,16 @@ def test_nothing_beyond_the_arrays_is_read(rng):
         out = np.full((m, 1), np.nan, "f4")
         gemm.gemm(out, None, room[:m, :k], vectors[:k], 0, 1)
         np.testing.assert_array_equal(out, np.full((m, 1), 2 * k))
+
+
+@pytest.mark.parametrize("order", "CF")
+def test_a_matrix_that_comes_from_memory(rng, order):
+    a, v = np.asarray(rng.standard_normal((2105, 4007)), "f4", order=order), rng.standard_normal((4007, 1)).astype("f4")
+    assert a.nbytes > gemv.FAR
+    found, expected = np.full((2, len(a), 1), np.nan, "f4")
+    gemm.gemm(found, None, a, v, 0, 1)
+    gemm.gemm(expected, None, a, v, 0, 1, tiles.default("float32"))
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_describe():
