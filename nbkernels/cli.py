@@ -120,14 +120,13 @@ def _bench(args):
 
 
 def _tune(args):
-    """Time the legal tiles of large products here, and keep the fastest beside the compiled code."""
+    """Time the legal tiles of large products here; later processes use the fastest, unless NBKERNELS_TUNED is 0."""
     import numpy as np
     from tabulate import tabulate
     from tqdm import tqdm
 
     from nbkernels import tune
-    from nbkernels.cpu import gemm, tiles
-    from nbkernels.jit import cache
+    from nbkernels.cpu import gemm, tiles, tuned
 
     squares = [np.random.default_rng(0).standard_normal((n, n)).astype(args.dtype) for n in args.sizes]
     outs = [np.empty_like(square) for square in squares]
@@ -139,9 +138,7 @@ def _tune(args):
     candidates = list(dict.fromkeys([tiles.default(args.dtype), *tiles.candidates(args.dtype)]))
     for candidate in tqdm(candidates, "compile"):
         call(candidate)
-    directory = cache.directory()
-    store = tune.Store(directory / "tiles.json") if directory else None
-    key = f"gemm {args.dtype} {cache.target()[1]}"
+    store, key = tuned.store(), tuned.key(args.dtype)
     fastest, times = tune.winner(key, candidates, call, store, seconds=args.seconds, progress=lambda r: tqdm(r, "time"))
     flops = sum(2 * n**3 for n in args.sizes)
     rows = [
@@ -150,7 +147,11 @@ def _tune(args):
     ]
     print(tabulate(rows, headers=["tiles", "GFLOP/s", "of the fastest"], disable_numparse=True))
     kept = store is not None and store.get(key, tiles.Tiles) == fastest
-    print(f"kept in {store.path}" if kept else "not kept: the cache directory cannot be written")
+    print(
+        f"kept in {store.path}: NBKERNELS_TUNED=0 leaves them unused"
+        if kept
+        else "not kept: the cache directory cannot be written"
+    )
 
 
 def _warmup(args):

@@ -51,6 +51,14 @@ def gpus():
     return lines
 
 
+def cut(dtype):
+    """The tiles of large products, and whose they are."""
+    from nbkernels.cpu import tiles, tuned
+
+    found = tuned.tuned(dtype)
+    return f"{found}, by the tuner" if found else f"{tiles.default(dtype)}, derived from registers and caches"
+
+
 def facts():
     """(name, value) of everything that `info` prints."""
     from nbkernels.cpu import threads, tiles
@@ -67,7 +75,7 @@ def facts():
         ("CPU", f"{cpu()} (LLVM: {target}), L1 {l1 >> 10} KiB, L2 {l2 >> 10} KiB"),
         ("features", " ".join(name for name in FEATURES if name in features) or "none of those that matter here"),
         ("vectors", f"{vector.width_bits()} bits, {tiles.vector_registers()} registers"),
-        ("tiles", ", ".join(f"{dtype} {tiles.default(dtype)}" for dtype in ("float32", "float64"))),
+        *((f"tiles {dtype}", cut(dtype)) for dtype in ("float32", "float64")),
         ("threads", f"{threads.count()} of {os.cpu_count()} cores, layer {threads.layer()}"),
         (
             "cache",

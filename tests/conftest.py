@@ -23,6 +23,9 @@ if "NBKERNELS_CACHE_DIR" not in os.environ:
     os.environ["NBKERNELS_CACHE_DIR"] = tempfile.mkdtemp(prefix="nbkernels-tests-")
     atexit.register(shutil.rmtree, os.environ["NBKERNELS_CACHE_DIR"], ignore_errors=True)
 
+# A table that its user has tuned is no part of the tests.
+os.environ["NBKERNELS_TUNED"] = "0"
+
 # No deadline: the first example of a kernel compiles it.
 hypothesis.settings.register_profile("nbkernels", deadline=None, derandomize=bool(os.environ.get("CI")))
 hypothesis.settings.load_profile("nbkernels")

@@ -16,7 +16,7 @@ COMMAND_LINE = {"cli", "demo", "docs", "info", "warmup", "compare"}  # the rooms
 # room: modules that a file there may import besides the standard library and its own room, at any depth of the code.
 # A name allows what is below it: "numba" allows "numba.core". "numba !cuda" allows all of numba but numba.cuda.
 FUNCTIONS = ("nbkernels.scalar", "nbkernels.real", "nbkernels.transcendental", "nbkernels.activations")
-PLANNING = ("numpy", "nbkernels.strides", "nbkernels.dtypes", "nbkernels.problem", *FUNCTIONS)
+PLANNING = ("numpy", "nbkernels.strides", "nbkernels.dtypes", "nbkernels.problem", "nbkernels.store", *FUNCTIONS)
 RULES = {
     "dispatch": (),
     "meta": ("numpy", "nbkernels.dtypes"),
@@ -31,6 +31,7 @@ RULES = {
     "transcendental": ("numpy", "nbkernels.real"),
     "activations": ("numpy", "nbkernels.real", "nbkernels.transcendental"),
     "tune": (),
+    "store": (),
     "data": ("numpy",),
     "jit": ("numpy", "numba !cuda", "llvmlite", "platformdirs", *FUNCTIONS),
     "cpu": (*PLANNING, "numba !cuda", "llvmlite", "nbkernels.jit"),

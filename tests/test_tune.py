@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 from nbkernels import tune
+from nbkernels.store import Store
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Config:
 
 @pytest.fixture
 def store(tmp_path):
-    return tune.Store(tmp_path / "deep" / "winners.json")
+    return Store(tmp_path / "deep" / "winners.json")
 
 
 def test_medians_run_in_turns():
@@ -105,7 +106,7 @@ def test_truncated_anywhere(store):
 
 def test_a_directory_that_cannot_be_written_loses_the_winner_only(tmp_path):
     (tmp_path / "file").write_text("")
-    store = tune.Store(tmp_path / "file" / "winners.json")  # the parent is a file: fails for root as well
+    store = Store(tmp_path / "file" / "winners.json")  # the parent is a file: fails for root as well
     assert not store.put("a", Config(1), 0.5)
     assert store.get("a") is None
     assert tune.winner("k", [Config(1)], lambda c: None, store, seconds=0)[0] == Config(1)
@@ -121,7 +122,7 @@ def test_a_failed_write_leaves_the_old_winners(store, monkeypatch):
 
 def _write(path, number):
     for i in range(50):
-        tune.Store(path).put("k", Config(number, i), 1.0)
+        Store(path).put("k", Config(number, i), 1.0)
 
 
 def test_writers_at_once_never_leave_half_a_file(store):

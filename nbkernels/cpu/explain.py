@@ -13,6 +13,7 @@ from .batch import choose as batch_path
 from .gemm import PARALLEL, choose, clash, name_of, same
 from .kinds import default_tiles, kind_of
 from .tiles import small
+from .tuned import tuned
 
 
 def overlaps(out, x) -> bool:
@@ -56,7 +57,8 @@ def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None) -> dict:
         path, workers = "stack, one thread a product", turns
     elif stack is not None:
         path, workers, temporaries = f"stack of {stack[0]}", stack[1], temporaries[: len(clashes) > 0]
-    tile = str(tiles) if path == "packed" or not plain else f"{small(kind.a).mr}x{small(kind.a).nr}"
+    cut = f"{tiles}, tuned" if tiles == tuned(kind.chain) else str(tiles)
+    tile = cut if path == "packed" or not plain else f"{small(kind.a).mr}x{small(kind.a).nr}"
     flops = 2 * count * m * n * k * (4 if out.dtype.kind == "c" else 1)
     return work | dict(path=path, tile=tile, threads=workers, copies=copies, temporaries=temporaries, flops=flops)
 

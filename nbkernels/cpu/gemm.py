@@ -32,7 +32,7 @@ from .packed import packed
 from .serial import planned
 from .small import BROAD, DECLINED, DONE, LARGE, SERIAL, SERIALLY, SMALL, THIN, VECTOR, WIDE, small_entry
 from .thin import thin
-from .tiles import Tiles, caches, default, illegal
+from .tiles import Tiles, caches, illegal
 from .tiles import small as small_tile
 
 NAMES = {np.dtype(name): name for name in SIZE}  # str(dtype) takes 7 us
@@ -336,4 +336,4 @@ def describe(m: int, n: int, k: int, dtype: str = "float32") -> Choice:
     problem, available = GemmProblem(m, n, k, str(np.dtype(dtype))), threads.count()
     path = choose(m, n, k, available, SIZE[problem.dtype])
     parallel = path in ("thin", "deep", "columns") or (path == "packed" and m * n * k > PARALLEL)
-    return Choice(problem, path, default(problem.dtype), available if parallel else 1)
+    return Choice(problem, path, _plain(problem.dtype)[1], available if parallel else 1)

@@ -9,6 +9,7 @@ from ..jit.chain import ways
 from ..jit.kind import BYTES, Kind
 from ..jit.vector import width_bits
 from .tiles import Tiles, caches, default, sized, vector_registers
+from .tuned import tuned
 
 MODES = {"bf16_dot": "bf16"}
 WIDENED = {"float16": "float32", "bfloat16": "float32", "int8": "int32", "uint8": "int32"}  # by out_dtype
@@ -43,7 +44,9 @@ def kind_of(a: str, b: str, out: str, conj: str = "", mode: str | None = None) -
 
 @functools.cache
 def default_tiles(kind: Kind) -> Tiles:
-    """The tiles of float32 or float64, whose words are as large; kc counts elements."""
+    """The tuner's; else those of float32 or float64, whose words are as large; kc counts elements."""
+    if kind.way == "fma" and tuned(kind.chain):
+        return tuned(kind.chain)
     if kind.planes == 1:
         tiles = default("float64" if BYTES[kind.word] == 8 else "float32")
         if kind.way == "mul":  # a product needs a register until it is added: 8x3 spills (67 Gop/s for 77, 2026-11)
