@@ -1,16 +1,20 @@
 """What docs/products.md says of memory: no path takes more than its buffers."""
 
+import pickle
 import tracemalloc
 from functools import partial
 
 import numba
 import numpy as np
 import pytest
+from llvmlite import binding
 
 import nbkernels
 from nbkernels.cpu import gemm, words
 from nbkernels.cpu.kinds import default_tiles, kind_of
+from nbkernels.cpu.small import ROOM
 from nbkernels.cpu.tiles import small
+from nbkernels.jit import cache
 from tests.cases import TRANSPOSES, normal, operands
 
 OBJECTS = 20_000  # bytes of Python objects, and of what rounds addresses
@@ -64,6 +68,38 @@ def test_a_product_takes_its_buffers(path, m, n, k):
         assert out[0, 0] == k
         used = peak(partial(nbkernels.mm, a, b, out=out))
         assert used <= stated(chosen, m, n, k, layout, dtype, threads) + OBJECTS, layout
+
+
+@pytest.mark.parametrize(("left", "to"), [("int8", "int32"), ("float16", "float32"), ("complex64", "complex64")])
+def test_other_dtypes_take_their_buffers(left, to):
+    threads, kind = numba.get_num_threads(), kind_of(left, left, to)
+    tiles = default_tiles(kind)
+    for m, n, k in ((200, 300, 5000), (130, 1000, 90)):
+        a, b, out = np.ones((m, k), left), np.ones((k, n), left), np.empty((m, n), to)
+        call = partial(nbkernels.mm, a, b, out_dtype=to, out=out)
+        call()
+        assert peak(call) <= sum(words.buffers(m, n, k, tiles, tiles.tile(kind), threads)) + OBJECTS
+    a, out = np.ones((500, 30, 40), left), np.empty((500, 30, 30), to)
+    call = partial(nbkernels.bmm, a, a.transpose(0, 2, 1), out_dtype=to, out=out)
+    call()
+    assert peak(call) <= threads * sum(words.buffers(30, 30, 40, tiles, tiles.tile(kind), 1)[:2]) + OBJECTS
+
+
+def test_rooms_that_compiled_code_keeps():
+    """1 MiB for each of the small products' entries, nothing in any other code of products; read from the object code
+    in the cache."""
+    for dtype in ("float32", "float64", "int8"):
+        nbkernels.mm(*[np.ones((20, 20), dtype)] * 2)
+    kept = {}
+    for file in cache.directory().glob("gemm_*.nbc"):
+        (_, form, (code, _)), *_ = pickle.loads(file.read_bytes())
+        assert form == "object"
+        sections = binding.ObjectFileRef.from_data(code).sections()
+        name = "gemm_serial" if file.name.startswith("gemm_serial") else file.name.rpartition("-")[0]
+        kept[name] = sum(section.size() for section in sections if b"bss" in (section.name() or b""))
+    rooms = {name: size for name, size in kept.items() if size > 4096}
+    assert rooms == {name: ROOM for name in kept if name.startswith(("gemm_small", "gemm_serial"))}
+    assert len(rooms) >= 3
 
 
 @pytest.mark.parametrize(("count", "n"), [(2000, 8), (50, 60)])

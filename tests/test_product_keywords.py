@@ -174,6 +174,21 @@ def test_activations_of_halves(rng, activation):
         same(before, nb.addmm(wide, a, b, out_dtype="float32"))
 
 
+def test_deep_products_of_bytes_wrap_on_every_path():
+    """Modulo 2**32, as documented: 2**17 times 2**14 is 2**31."""
+    k = 1 << 17
+    low, high = (np.broadcast_to(np.full(1, value, dtype), (1, k)) for value, dtype in ((-128, "int8"), (255, "uint8")))
+    for left, right in itertools.product((low, high), repeat=2):
+        exact = int(left[0, 0]) * int(right[0, 0]) * k
+        wrapped = (exact + 2**31) % 2**32 - 2**31
+        assert nb.mm(left, right.T, out_dtype="int32").tolist() == [[wrapped]]
+        assert nb.dot(left[0], right[0], out_dtype="int32") == wrapped
+        many = nb.bmm(np.broadcast_to(left, (2, 3, k)), np.broadcast_to(right.T, (2, k, 2)), out_dtype="int32")
+        assert (many == wrapped).all()
+        twice = nb.mm(np.broadcast_to(left, (60, k)), np.broadcast_to(right.T, (k, 70)), out_dtype="int32")
+        assert (twice == wrapped).all()
+
+
 CALLS = {
     "mm": lambda a, **kw: nb.mm(a, a, **kw),
     "bmm": lambda a, **kw: nb.bmm(a[None], a[None], **kw)[0],
