@@ -117,18 +117,21 @@ class Nest:
         if 16 * (operands + ndim) > ROOM:
             raise ValueError(f"{operands} operands of {ndim} dimensions are more than loops have room for")
         split = next((d for d, n in enumerate(sizes) if n >= 8 * tasks), sizes.index(max(sizes)))
-        moved, (high, wide), tile = self.turned, sizes[-2:], [s[-2:] for s in steps]
+        moved, (high, wide), tile, beside = self.turned, sizes[-2:], [s[-2:] for s in steps], 0
         movers = [turner(w) if w else 0 for w in moved]
         if any(moved):
             high, wide = TILE, min(ROW, BUFFERS // TILE // sum(map(bool, moved))) // most
             tile = [(wide * w, w) if w else s for s, w in zip(tile, moved)]
+            if self.plan.size * most >= STREAMED:
+                rows = (p for p in range(1, operands) if not moved[p] and tile[p][1] == self.itemsizes[p])
+                beside = next(rows, 0)
         elif self.gathered:
             wide = min(CHUNK, BUFFERS // operands) // LINE * LINE  # and a line that the last row may reach into
             high, split = (wide - LINE) // most, min(split, ndim - 2)
             movers = [gatherer(w) if w else 0 for w in self.gathered]
             tile = [(0, w if any(s) else 0) for s, w in zip(steps, self.itemsizes)]
         strides = [s[d] for d in range(ndim) for s in steps] + [s[d] for d in range(2) for s in tile]
-        header = (self.loop, 0, operands, ndim, tasks, split, high, wide)
+        header = (self.loop, 0, operands, ndim, tasks, split, high, wide, beside)
         return *header, *self.plan.offsets, *movers, *sizes, *strides
 
     def run(self, scalars: np.ndarray, out: np.ndarray, inputs: tuple[np.ndarray, ...], apart: bool) -> bool:

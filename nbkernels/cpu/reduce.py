@@ -49,7 +49,7 @@ EXACT = ("maximum", "minimum", "fmax", "fmin", "logical_and", "logical_or", "log
 # reduced one size and stride. NEUTRAL and OUT are where the binder puts addresses. FOLD is 0 for columns; TAKE, CHAIN,
 # MERGE, FIRST and GIVE are loops: one row of terms or FUSED of them to partial results, partial results to others, the
 # first terms, results to the output.
-FOLD, NEUTRAL, JOBS, TASKS, COPY, WIDTH, CHUNK, LENGTH, OUT, IN, _, ROOM, KEPT, REDUCED, TERMS = range(0, 120, 8)
+FOLD, NEUTRAL, JOBS, TASKS, COPY, WIDTH, CHUNK, LENGTH, ROOM, OUT, IN, _, KEPT, REDUCED, TERMS = range(0, 120, 8)
 TAKE, CHAIN, MERGE, FIRST, GIVE, ITEM, LANE, LEVELS, ROOMS, HEADER = range(120, 200, 8)
 
 
@@ -258,7 +258,7 @@ def prepared(op, shapes, strides, out: np.dtype, dtype: np.dtype, work: np.dtype
     take, chain = (_loop(op, work, dtype, work, n) if across and loops.terms > 1 else 0 for n in (1, FUSED))
     first = _copies(dtype if across else work, work, work)
     merge = _loop(op, work, work, work)
-    header = (inner, 0, jobs, tasks, copy, width, chunk, length, *loops.kept.offsets, 0, room)
+    header = (inner, 0, jobs, tasks, copy, width, chunk, length, room, *loops.kept.offsets, 0)
     counts = (len(kept), len(sizes), loops.terms, take, chain, merge, first, give, item, lanes, levels)
     dims = [v for d in zip(kept, to, steps) for v in d] + [v for d in zip(sizes, paces) for v in d]
     words = 8 * (HEADER // 8 + len(dims))

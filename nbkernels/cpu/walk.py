@@ -2,7 +2,7 @@
 
 A context is an array of int64: a header, address and mover of each operand, sizes and strides.
 
-    LOOP SCALARS OPERANDS NDIM TASKS SPLIT HIGH WIDE
+    LOOP SCALARS OPERANDS NDIM TASKS SPLIT HIGH WIDE BESIDE
     address[operands]  mover[operands]  size[ndim]  stride[ndim][operands]  tile_stride[2][operands]
 
 A walker takes it and a task: the task's slice of dimension SPLIT.
@@ -18,7 +18,7 @@ from ..jit.gather import call_gather
 from ..jit.loops import LINE, call_loop
 from ..jit.turn import call_turn
 
-LOOP, SCALARS, OPERANDS, NDIM, TASKS, SPLIT, HIGH, WIDE, HEADER = range(9)
+LOOP, SCALARS, OPERANDS, NDIM, TASKS, SPLIT, HIGH, WIDE, BESIDE, HEADER = range(10)
 BUFFERS = 1 << 16  # bytes of stack for what is moved
 ROOM = 4096  # bytes of stack: two words for each operand, two for each dimension
 
@@ -56,7 +56,8 @@ def _advance(f, base, index, share):
 def _walk(context, task):
     """Tiles of HIGH x WIDE of the two innermost dimensions, one call of the inner loops each.
 
-    An operand with a mover is transposed first, so that the inner loops find it contiguous.
+    An operand with a mover is transposed first, so that the inner loops find it contiguous; the tile of operand BESIDE,
+    if it is not 0, is asked for meanwhile.
     """
     f, room, buffers = pointer(context), scratch(ROOM), scratch(BUFFERS)
     operands, ndim, split = f[OPERANDS], f[NDIM], f[SPLIT]
@@ -71,7 +72,7 @@ def _walk(context, task):
         return
     rows = f[sizes + ndim - 2] if split != ndim - 2 else share
     columns = f[sizes + ndim - 1] if split != ndim - 1 else share
-    high, wide, skew, step = f[HIGH], f[WIDE], 0, f[column_steps]
+    high, wide, aside, skew, step = f[HIGH], f[WIDE], f[BESIDE], 0, f[column_steps]
     if wide < columns and step > 0:
         skew = (base[0] & (LINE - 1)) // step
     d = 0
@@ -80,12 +81,14 @@ def _walk(context, task):
             i = 0
             while i < columns:  # out[..., j:j+high, i:i+w]; after the first, from the start of a line
                 h, w, buffer = min(high, rows - j), min(wide - (skew if i == 0 else 0), columns - i), buffers
+                beside = base[aside] + j * f[row_steps + aside] + i * f[column_steps + aside] if aside != 0 else 0
                 for p in range(operands):
                     step = f[column_steps + p]
                     at = base[p] + j * f[row_steps + p] + i * step
                     if f[turners + p] != 0:
                         pitch = f[tile_rows + p]
-                        call_turn(f[turners + p], at, step, buffer, pitch, h, w)
+                        call_turn(f[turners + p], at, step, buffer, pitch, h, w, beside, f[row_steps + aside])
+                        beside = 0
                         at = buffer
                         buffer += high * pitch
                     cell[p] = at

@@ -42,21 +42,23 @@ class _Emitter:
         self.builder, self.width, self.element = builder, width, ir.IntType(8 * width)
         self.source, self.row_step, self.step = source, row_step, step
         self.target, self.count, self.columns = target, rows, columns
-        self.lanes = LINE // width
 
     def rows(self):
-        """As vectors where a row is no longer than one and its elements are near, else one by one."""
+        """As vectors of half a line or a line where a row fits in one and its elements are near, else one by one."""
         builder, end = self.builder, self.builder.append_basic_block("end")
         single = builder.append_basic_block("single")
-        steps = range(-NEAR, NEAR + 1) if self.vectors() else ()
-        short = builder.icmp_signed("<=", self.columns, I64(self.lanes))
-        switch = builder.switch(builder.select(short, self.step, I64(-1 << 62)), single)
-        for n in steps:
-            block = builder.append_basic_block("near")
-            switch.add_case(I64(n * self.width), block)
-            builder.position_at_end(block)
-            self.near(n)
-            builder.branch(end)
+        for lanes in (LINE // 2 // self.width, LINE // self.width) if self.vectors() else ():
+            longer = builder.append_basic_block("longer")
+            short = builder.icmp_signed("<=", self.columns, I64(lanes))
+            switch = builder.switch(builder.select(short, self.step, I64(-1 << 62)), longer)
+            for n in range(-NEAR, NEAR + 1):
+                block = builder.append_basic_block("near")
+                switch.add_case(I64(n * self.width), block)
+                builder.position_at_end(block)
+                self.near(n, lanes)
+                builder.branch(end)
+            builder.position_at_end(longer)
+        builder.branch(single)
         builder.position_at_end(single)
         self.singles()
         builder.branch(end)
@@ -66,9 +68,9 @@ class _Emitter:
         """Whether the target has masked loads of such items; others are loaded lane by lane, each with a branch."""
         return self.width in (4, 8) or (self.width < 4 and width_bits() == 512)
 
-    def near(self, n):
+    def near(self, n, lanes):
         """Rows of elements n apart: the vectors that they lie in, masked where the row ends, and one permutation."""
-        builder, lanes, far = self.builder, self.lanes, abs(n)
+        builder, far = self.builder, abs(n)
         kind, pieces = ir.VectorType(self.element, lanes), max(1, far)
         spare = builder.mul(builder.sub(I64(lanes), self.columns), I64(far))  # elements that a shorter row leaves
         if n < 0:
@@ -81,13 +83,13 @@ class _Emitter:
         masks = []
         for k in range(pieces):
             iota = ir.Constant(ir.VectorType(I64, lanes), list(range(k * lanes, (k + 1) * lanes)))
-            masks.append(builder.not_(builder.icmp_signed(outside, iota, self.splat(least))))
+            masks.append(builder.not_(builder.icmp_signed(outside, iota, self.splat(least, lanes))))
 
         def row(j, _):
             at = builder.add(first, builder.mul(j, self.row_step))
             value = ir.Constant(kind, ir.Undefined)
             for k, mask in enumerate(masks):
-                piece = self.load(builder.add(at, I64(k * LINE)), mask, kind)
+                piece = self.load(builder.add(at, I64(k * lanes * self.width)), mask, kind)
                 chosen = [lanes + x - k * lanes if x // lanes == k else i for i, x in enumerate(places)]
                 value = builder.shuffle_vector(value, piece, ir.Constant(ir.VectorType(I32, lanes), chosen))
             to = builder.add(self.target, builder.mul(builder.mul(j, self.columns), I64(self.width)))
@@ -96,17 +98,17 @@ class _Emitter:
 
         loop(builder, self.count, [], row)
 
-    def splat(self, number):
-        kind = ir.VectorType(I64, self.lanes)
+    def splat(self, number, lanes):
+        kind = ir.VectorType(I64, lanes)
         one = self.builder.insert_element(ir.Constant(kind, ir.Undefined), number, I32(0))
-        zero = ir.Constant(ir.VectorType(I32, self.lanes), [0] * self.lanes)
+        zero = ir.Constant(ir.VectorType(I32, lanes), [0] * lanes)
         return self.builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), zero)
 
     def load(self, address, mask, kind):
         builder = self.builder
         pointer = builder.inttoptr(address, kind.as_pointer())
         form = ir.FunctionType(kind, [pointer.type, I32, mask.type, kind])
-        name = f"llvm.masked.load.v{self.lanes}i{8 * self.width}.p0"
+        name = f"llvm.masked.load.v{kind.count}i{8 * self.width}.p0"
         function = cgutils.get_or_insert_function(builder.module, form, name)
         return builder.call(function, [pointer, I32(1), mask, ir.Constant(kind, None)])
 
