@@ -3,6 +3,7 @@
     python bench/bench_elementwise.py                             # the whole table, an hour
     python bench/bench_elementwise.py --quick                     # a few of each, a minute
     python bench/bench_elementwise.py --quick --json FILE         # and into a file
+    python bench/bench_elementwise.py --sides 100 316 1000 4096 --seconds 0.06    # what docs/elementwise.md shows
     pytest bench/bench_elementwise.py --benchmark-enable          # with pytest-benchmark's statistics
 
 Medians of calls in turns, by as many threads as the library uses. A row's share is that of a copy of as many bytes
@@ -122,7 +123,7 @@ def measure(op, dtype, n, pattern, seconds=0.5):
         times = tune.medians(found | {"copy": copy(size, pool)}, seconds=seconds)
     ours, share = times.pop("nbkernels"), times.pop("copy")
     row = {
-        "bench": "elementwise",
+        "bench": pattern.replace(" ", "_"),
         "op": op,
         "dtype": dtype,
         "size": n * n,
@@ -158,10 +159,12 @@ def test_elementwise(benchmark, case):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a few rows of each kind")
+    parser.add_argument("--sides", type=int, nargs="+", default=SIDES, help="of the square matrices of the whole table")
     parser.add_argument("--json", metavar="FILE", help="write the rows there as well")
     parser.add_argument("--seconds", type=float, default=0.5, help="for each row")
     options = parser.parse_args()
-    rows = [measure(*case, options.seconds) for case in (QUICK if options.quick else ALL)]
+    cases = QUICK if options.quick else [case for case in ALL if case[2] in options.sides]
+    rows = [measure(*case, options.seconds) for case in cases]
     print(tabulate([shown(row) for row in rows], headers="keys", floatfmt=".2f"))
     large = [min(row["peers"].values()) / row["ours_s"] for row in rows if row["size"] >= 10_000]
     print(

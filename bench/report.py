@@ -78,8 +78,9 @@ def classes(results):
             line.append(f"{geometric_mean(found):.2f} ({min(found):.2f}) of {len(found)}" if found else "")
         lines.append(line)
     found = list(map(ratio, results["rows"]))
+    peers = dict.fromkeys(peer for row in results["rows"] for peer in row["peers"])
     return markdown_table(lines) + (
-        f"\n\nTime of the best of {', '.join(peers_of(results['rows']))} over ours, geometric "
+        f"\n\nTime of the best of {', '.join(peers)} over ours, geometric "
         f"mean (worst) of as many shapes; of all {len(found)} rows {geometric_mean(found):.2f}, "
         f"{sum(value >= 1 for value in found)} of them at least 1: interleaved medians of {machine(results['meta'])}.\n"
     )

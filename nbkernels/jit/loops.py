@@ -282,8 +282,10 @@ class _Emitter:
             for p, n in picked.items():
                 builder.store(self.pick(p, starts[p], n, lanes), rooms[p])
                 starts[p], own[p] = builder.bitcast(rooms[p], self.element[p]), self.widths[p]
-            hints = (("llvm.loop.unroll.disable",), ("llvm.loop.vectorize.width", I32(lanes)))
-            self.span(starts, own, I64(0), I64(lanes), hints=hints if self.spec.light else ())
+            hints = (("llvm.loop.unroll.disable",),)  # or it is unrolled before it could be vectorised
+            if self.spec.light:
+                hints += (("llvm.loop.vectorize.width", I32(lanes)),)
+            self.span(starts, own, I64(0), I64(lanes), hints=hints)
             return []
 
         loop(builder, blocks, [], block)
