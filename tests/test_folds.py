@@ -166,6 +166,11 @@ def test_at(rng):
                 getattr(np, op).at(numpys, indices, other)
                 getattr(nbkernels, op).at(mine, indices, other)
                 same(mine, numpys)
+    x = np.ones(3, np.uint8)
+    nbkernels.add.at(x, [0, 0], 2)  # numbers are weak
+    assert x.tolist() == [5, 1, 1]
+    with pytest.raises(OverflowError):
+        nbkernels.add.at(x, [0], 300)
     x, mask = np.arange(4.0), np.array([True, False, True, False])
     nbkernels.multiply.at(x, mask, x[:2])
     assert x.tolist() == [0, 1, 2, 3]

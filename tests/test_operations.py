@@ -99,6 +99,9 @@ def test_extremes_of_wide_integers(op, dtype):
     values = np.array(values + ([-1, -2, -3, -64] if info.min else []), dtype)
     check(op, *np.meshgrid(values, values))
     if op == "less":
+        near = np.array([0, 1, 2**62, 2**63 - 2, 2**63 - 1, 2**63, 2**64 - 1], np.uint64)
+        for mixed in dtypes.COMPARISONS:  # float64 would not tell neighbours apart
+            check(mixed, *np.meshgrid(values, near if info.min else near.view(np.int64)))
         for other in (np.arange(-3, 4), np.arange(4, dtype=np.uint64)):
             check(op, *np.meshgrid(values, other))
 

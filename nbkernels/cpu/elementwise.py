@@ -58,7 +58,7 @@ def loop(
     names = tuple(d.name for d in (*inputs, result))
     return address(
         Loop(
-            scalar.find(op, inputs[0]),
+            scalar.find(op, *inputs) if name in COMPARISONS else scalar.find(op, inputs[0]),
             (first.name, second.name),
             names,
             out.name,

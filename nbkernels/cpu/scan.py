@@ -17,7 +17,7 @@ import numpy as np
 from numba import types
 
 from .. import scalar
-from ..dtypes import resolve
+from ..dtypes import NUMBERS, kind, resolve
 from ..jit.address import pointer, word
 from ..jit.cache import entry
 from ..jit.loops import call_binary
@@ -215,7 +215,7 @@ def at(op: str, out, indices, x) -> None:
     `indices` is anything that indexes an array; x broadcasts to what it selects. The result must be castable to out's
     dtype under "same_kind".
     """
-    x = np.asarray(x)
+    x = np.asarray(x, resolve(op, out.dtype, kind(x))[1] if type(x) in NUMBERS else None)
     visit, positive, width = _step(op, out.dtype, x.dtype)
     if positive and (x < 0).any():
         raise ValueError("pow: integers to negative integer powers are not allowed")

@@ -13,7 +13,7 @@ import numpy as np
 from numba import cuda, from_dtype, types
 
 from .. import scalar
-from ..dtypes import HALVES, kind, known, resolve, settled
+from ..dtypes import COMPARISONS, HALVES, kind, known, resolve, settled
 from ..strides import broadcast_strides, plan
 from .functions import device
 from .launch import Kernel, elements, empty, inlined, launch, multiprocessors, pointer
@@ -163,7 +163,8 @@ def binary(op: str, out, self, other, alpha=1, where=None, casting=None, dtype=N
     if type(where) is bool:
         where = None if where else _uploaded(where, np.dtype(bool), out)
     name = op if alpha == 1 else f"{op}_scaled"
-    run(scalar.find(name, compute[0]), out, self, other, compute, None if alpha == 1 else alpha, where)
+    function = scalar.find(name, *compute[:2]) if op in COMPARISONS else scalar.find(name, compute[0])
+    run(function, out, self, other, compute, None if alpha == 1 else alpha, where)
 
 
 def _is_plain(dtype) -> bool:

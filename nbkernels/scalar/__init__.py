@@ -25,12 +25,16 @@ KINDS = {
 
 
 @functools.cache
-def find(op: str, dtype: np.dtype):
+def find(op: str, dtype: np.dtype, second: np.dtype | None = None):
     """The function of an operation on elements of a dtype: the dtype's own, its kind's, or everyone's; else None.
+
+    A `second` operand of another dtype is there where int64 is compared with uint64, which no dtype holds both.
 
     >>> find("floor_divide", np.dtype("int8")).__module__, find("add", np.dtype("int8")).__module__
     ('nbkernels.scalar.integers', 'nbkernels.scalar.common')
     """
+    if second is not None and {dtype.name, second.name} == {"int64", "uint64"}:
+        op += "_mixed"
     names = f"{op}_{dtype.name}", op
     return next((getattr(kind, name) for name in names for kind in KINDS[dtype.kind] if hasattr(kind, name)), None)
 

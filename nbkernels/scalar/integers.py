@@ -188,6 +188,33 @@ def bitwise_xor(x, y):
     return x ^ y
 
 
+# of an int64 and a uint64, for which Numba takes float64
+
+
+def equal_mixed(x, y):
+    return x >= 0 and np.uint64(x) == y
+
+
+def not_equal_mixed(x, y):
+    return x < 0 or np.uint64(x) != y
+
+
+def less_mixed(x, y):
+    return x < 0 or np.uint64(x) < y
+
+
+def less_equal_mixed(x, y):
+    return x < 0 or np.uint64(x) <= y
+
+
+def greater_mixed(x, y):
+    return x >= 0 and np.uint64(x) > y
+
+
+def greater_equal_mixed(x, y):
+    return x >= 0 and np.uint64(x) >= y
+
+
 def _shifts(width):
     """Both shifts of words of `width` bits: the bounds let LLVM shift words as narrow as they are."""
     last = width - 1

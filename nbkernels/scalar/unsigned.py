@@ -72,6 +72,33 @@ def lcm(x, y):
     return x // divisor * y if divisor != 0 else divisor
 
 
+# of a uint64 and an int64, for which Numba takes float64
+
+
+def equal_mixed(x, y):
+    return y >= 0 and x == np.uint64(y)
+
+
+def not_equal_mixed(x, y):
+    return y < 0 or x != np.uint64(y)
+
+
+def less_mixed(x, y):
+    return y >= 0 and x < np.uint64(y)
+
+
+def less_equal_mixed(x, y):
+    return y >= 0 and x <= np.uint64(y)
+
+
+def greater_mixed(x, y):
+    return y < 0 or x > np.uint64(y)
+
+
+def greater_equal_mixed(x, y):
+    return y < 0 or x >= np.uint64(y)
+
+
 def _shifts(width):
     """Both shifts of words of `width` bits: 0 where y is not within the word."""
     width, last = np.uint64(width), np.uint64(width - 1)
