@@ -6,6 +6,7 @@
                                                         # it replaces its own rows in FILE and leaves the others
 
 All three compute matmul(a, b, out=out) of the same arrays. A shape is (batch, m, n, k, layout); without a batch, 0.
+The layout "vectors" says that they are 1-D.
 A prime size is timed in turn with its round neighbour, too: `neighbour` is its time per multiply-add over that one's.
 """
 
@@ -62,7 +63,7 @@ SHAPES = {
         (0, 1, 10_000, 64, "NN"), (0, 10_000, 1, 64, "NN"), (0, 1, 64, 10_000, "NN"), (0, 64, 1, 10_000, "NN"),
         (0, 1, 32, 32, "NN"), (0, 32, 1, 32, "NN"),
     ],
-    "dot": [(0, 1, 1, k, "NN") for k in (16, 1000, 30_000, 1_000_000)],
+    "dot": [(0, 1, 1, k, "vectors") for k in (16, 1000, 30_000, 1_000_000)],
     "outer": [(0, n, n, 1, "NN") for n in (8, 50, 256, 1000)],
     "deep": [
         (0, 4, 4, 10_000, "NN"), (0, 16, 16, 20_000, "NT"), (0, 32, 32, 50_000, "TN"), (0, 3, 40, 30_000, "NN"),
@@ -81,6 +82,8 @@ def arrays(shape, dtype):
     """a, b and out of a shape."""
     batch, m, n, k, layout = shape
     rng, lead = np.random.default_rng(0), (batch,) if batch else ()
+    if layout == "vectors":
+        return *(rng.standard_normal(k).astype(dtype) for _ in range(2)), np.empty((), dtype)
 
     def matrix(rows, columns, name):
         x = rng.standard_normal((*lead, rows, columns)).astype(dtype)

@@ -90,7 +90,10 @@ def addbmm(out, self, batch1, batch2, beta, alpha, *keywords):
 
 
 def matmul(out, input, other, *keywords):
-    _matmul(*_batches(out, input, other), None, **given(*keywords))
+    if len(views.spec(input).shape) == 1 == len(views.spec(other).shape):
+        ops.dot(input, other, out=out, **given(*keywords))
+    else:
+        _matmul(*_batches(out, input, other), None, **given(*keywords))
 
 
 def linear(out, input, weight, bias, *keywords):

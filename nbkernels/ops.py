@@ -100,16 +100,24 @@ addr, addr_ = define(
 dot = define(
     f"dot(Tensor self, Tensor tensor, *, {KEYWORDS}) -> Tensor",
     structured=products.dot,
-    dispatch={"CompositeExplicit": "nbkernels.composites:dot"},
-    fast="nbkernels.cpu.vectors:dot_fast",
+    dispatch={
+        "CPU": "nbkernels.cpu.dot:dot",
+        "CUDA": "nbkernels.cuda.dot:dot",
+        "CompositeExplicit": "nbkernels.composites:dot",
+    },
+    fast="nbkernels.cpu.dot:dot_fast",
     gradient="nbkernels.product_gradients:DOT",
 ).function
 
 vdot = define(
     "vdot(Tensor self, Tensor other, *, ScalarType? out_dtype=None, str? mode=None) -> Tensor",
     structured=products.vdot,
-    dispatch={"CompositeExplicit": "nbkernels.composites:vdot"},
-    fast="nbkernels.cpu.vectors:vdot_fast",
+    dispatch={
+        "CPU": "nbkernels.cpu.dot:vdot",
+        "CUDA": "nbkernels.cuda.dot:vdot",
+        "CompositeExplicit": "nbkernels.composites:vdot",
+    },
+    fast="nbkernels.cpu.dot:vdot_fast",
     gradient="nbkernels.product_gradients:VDOT",
 ).function
 

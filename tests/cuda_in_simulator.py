@@ -17,6 +17,7 @@ import nbkernels  # noqa: E402
 from nbkernels import transcendental  # noqa: E402
 from nbkernels.cuda import elementwise, gemm, launch, memory, reduce, simulator, tiles  # noqa: E402
 from nbkernels.cuda.tiles import Tiles  # noqa: E402
+from tests import reference  # noqa: E402
 
 sys.setswitchinterval(1e-3)  # the simulator's threads wait for each other: half the time of the default 5 ms
 
@@ -287,9 +288,19 @@ def test_batches_and_vectors_are_products(rng):
     equal(nbkernels.matmul(device(a), device(b[0])).copy_to_host()[1], product(None, a[1], b[0], 0, 1))
     equal(nbkernels.mv(device(a[0]), device(b[0, :, 0])).copy_to_host(), product(None, a[0], b[0, :, :1], 0, 1)[:, 0])
     equal(nbkernels.outer(*map(device, (a[0, 0], b[0, 0]))).copy_to_host(), product(None, a[0, :1].T, b[0, :1], 0, 1))
-    equal(
-        nbkernels.dot(*map(device, (a[0, 0], a[0, 1]))).copy_to_host(), product(None, a[0, :1], a[0, 1:2].T, 0, 1)[0, 0]
-    )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("k", [0, 1, 63, 150, 4200])
+def test_dot_has_the_bits_of_the_cpu(rng, dtype, k):
+    a, b = numbers(rng, 2 * k, dtype=dtype)[::2], numbers(rng, k, dtype=dtype)[::-1]
+    expected = reference.dot(a, b) if k else np.zeros((), dtype)
+    for name in ("dot", "vdot", "matmul"):
+        equal(getattr(nbkernels, name)(device(a), device(b)).copy_to_host(), expected)
+    if k:
+        out = a[k // 2 :][:1].reshape(())  # one of its own inputs
+        nbkernels.dot(device(a), device(b), out=device(out))
+        equal(out, expected)
 
 
 def test_inputs_are_never_written(rng):

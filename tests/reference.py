@@ -45,6 +45,27 @@ def matmul(a, b):
     return total
 
 
+def dot(a, b):
+    """Its order: per segment of 4096, 64 chains of fma, step p in chain p mod 64; these are added in halves."""
+    fma = {np.dtype(np.float32): fma32, np.dtype(np.float64): fma64}.get(a.dtype)
+    total = None
+    for start in range(0, len(a), SEGMENT):
+        x, y = a[start : start + SEGMENT], b[start : start + SEGMENT]
+        chains = np.zeros(64, a.dtype)
+        for p in range(0, len(x), 64):
+            width = len(x[p : p + 64])
+            if fma:
+                chains[:width] = fma(x[p : p + 64], y[p : p + 64], chains[:width])
+            else:
+                chains.real[:width], chains.imag[:width] = complex_step(
+                    x[p : p + 64], y[p : p + 64], chains.real[:width], chains.imag[:width]
+                )
+        while len(chains) > 1:
+            chains = chains[: len(chains) // 2] + chains[len(chains) // 2 :]
+        total = chains if total is None else total + chains
+    return total[0]
+
+
 def addmm(x, a, b, beta, alpha):
     """fma(beta, x, alpha * sum), once, at the end."""
     fma = {np.dtype(np.float32): fma32, np.dtype(np.float64): fma64}[a.dtype]

@@ -10,7 +10,7 @@ from nbkernels import scalar, transcendental
 from nbkernels.problem import GemmProblem
 
 try:
-    from nbkernels.cuda import elementwise, gemm, launch, reduce, scan, tiles
+    from nbkernels.cuda import dot, elementwise, gemm, launch, reduce, scan, tiles
     from nbkernels.cuda.assemble import assemble, ptx
 
     assemble(reduce.kernel(scalar.common.add, "float32", "float32", 1, 1, 8, True), (8, 0))
@@ -44,6 +44,7 @@ SCANS = [
     scan.kernel(scalar.find(op, np.dtype(dtype)), item, dtype, (dtype,) * 3, 2)
     for op, item, dtype in (("add", "int8", "int64"), ("subtract", "float16", "float16"), ("maximum", "bool", "bool"))
 ]
+DOTS = [part(dtype) for part in (dot.kernel, dot.ending) for dtype in ("float32", "float64")]
 SUMS = [
     reduce.kernel(scalar.common.add, dtype, dtype, kept, reduced, lanes, across)
     for dtype in ("float32", "float64")
@@ -71,7 +72,7 @@ def test_gemm(dtype, tile, cc):
 
 
 @pytest.mark.parametrize("cc", ARCHITECTURES, ids="sm_{0[0]}{0[1]}".format)
-@pytest.mark.parametrize("kernel", [*LOOPS, *FUNCTIONS, *SUMS, *SCANS], ids=str)
+@pytest.mark.parametrize("kernel", [*LOOPS, *FUNCTIONS, *SUMS, *SCANS, *DOTS], ids=str)
 def test_loops_and_sums(kernel, cc):
     used = assemble(kernel, cc).resources
     print(kernel, cc, used)

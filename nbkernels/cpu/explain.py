@@ -10,6 +10,7 @@ from ..jit.vector import SIZE
 from ..strides import plan
 from . import nest, stacks, threads
 from .batch import choose as batch_path
+from .dot import FLOATS, SHARED
 from .gemm import PARALLEL, choose, clash, name_of, same
 from .kinds import default_tiles, kind_of
 from .tiles import small
@@ -63,6 +64,15 @@ def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None) -> dict:
     return work | dict(path=path, tile=tile, threads=workers, copies=copies, temporaries=temporaries, flops=flops)
 
 
+def dot(a) -> dict:
+    """A sum of the products of two vectors as a."""
+    if name_of(a.dtype) not in FLOATS or not a.shape[0]:
+        return dict(path="mm of a row and a column", flops=2 * a.shape[0])
+    shared = a.shape[0] * a.dtype.itemsize > SHARED
+    flops = 2 * a.shape[0] * (4 if a.dtype.kind == "c" else 1)
+    return dict(path="64 chains", threads=threads.count() if shared else 1, flops=flops)
+
+
 def layout(a, b) -> str:
     """NN, NT, TN or TT: T where the columns are nearer in memory than the rows."""
     return "".join("T" if abs(x.strides[-2]) < abs(x.strides[-1]) else "N" for x in (a, b))
@@ -90,6 +100,8 @@ def facts(name: str, pointwise: bool, out, values) -> dict:
     if name in ("mm", "bmm"):
         self, mat2, *rest = values
         return product(out, None, self, mat2, 0, 1, *rest)
+    if name in ("dot", "vdot"):
+        return dot(values[0])
     if pointwise:
         return elementwise(out, [x for x in values if hasattr(x, "strides")])
     return {}

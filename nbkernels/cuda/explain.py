@@ -14,6 +14,8 @@ def facts(name: str, pointwise: bool, out, values) -> dict:
         (m, n), k = out.shape, values[name == "addmm"].shape[1]
         choice = describe(m, n, k, out.dtype)
         return dict(path="simt", tile=str(choice.tiles), flops=2 * m * n * k)
+    if name in ("dot", "vdot"):
+        return dict(path="64 chains", flops=2 * values[0].shape[0])
     if pointwise:
         operands = [out, *(x for x in values if hasattr(x, "strides"))]
         loops = plan(*(tuple(tuple(getattr(x, word)) for x in operands) for word in ("shape", "strides")),

@@ -1,0 +1,243 @@
+"""dot and vdot of floats, in an order of their own: 64 chains where a product has one, which waits for its additions.
+
+k is cut into segments of 4096. Within one chain c takes the steps c, c + 64, c + 128, ... in order, each a fused
+multiply-add, from zero; then chain c takes in chain c + h, for h = 32, 16, 8, 4, 2 and 1, and the first is the sum of
+the segment. Segments are added in order. So the bits depend on the numbers alone: not on strides, vectors or threads.
+
+1000 steps of float32 in cache: 2.7 us as a product of one row and one column, 0.7 so (2026-11).
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+from numpy import empty, zeros
+
+from ..jit.address import scratch, set_word, take, word
+from ..jit.cache import compiled, entry, jit
+from ..jit.chain import Chain
+from ..jit.kind import BYTES
+from ..jit.ndarray import WRITEABLE, data, flags, layout_is_known, ndim, shape, stride
+from ..jit.tile import Tile
+from ..jit.vector import ELEMENT, I64, VOID, loop, width_bits
+from . import threads
+from .finish import finish
+from .gemm import gemm, name_of
+from .kinds import kind_of
+from .small import DECLINED, DONE, LARGE, alike
+from .tiles import SEGMENT
+
+FLOATS = "float32", "float64", "float16", "bfloat16", "complex64", "complex128"
+CHAINS = 64  # two vectors of operands are loaded for each step of a vector of chains: four of these hide its latency
+EACH = 4  # segments that a thread takes at a time: 1 us of float32
+SHARED = 1 << 19  # bytes of a vector up to which one thread takes them all: 10 us from L2
+(NEXT, SUMS, K, A, SA, B, SB, WORDS) = range(8)
+ALONE = 1  # in place of words: one thread takes all
+
+
+def _define(module: ir.Module, tile, gathered: bool) -> ir.Function:
+    """void(k, a, sa, b, sb, sum): the sum of k <= 4096 steps; neighbours in memory unless gathered by their strides."""
+    name = f"dot_{tile.kind}_{'gathered' if gathered else 'neighbours'}"
+    if name in module.globals:
+        return module.globals[name]
+    kind, count = tile.kind, tile.lanes
+    at_a, at_b, at_sum = (ELEMENT[dtype].as_pointer() for dtype in (kind.a, kind.b, kind.chain))
+    function = ir.Function(module, ir.FunctionType(VOID, [I64, at_a, I64, at_b, I64, at_sum]), name)
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    chain, (k, a, sa, b, sb, total) = Chain(builder, kind, count), function.args
+    vectors, planes = CHAINS // count, kind.planes
+
+    def items(operand, base, step, first, left):
+        """`count` elements of an operand from step `first` on, of which `left` are there."""
+        if not gathered:
+            return chain.along(operand, builder.gep(base, [first]), left)
+
+        def load(lanes, address):
+            parts = lanes.count // count
+            return lanes.gather(address, lanes.ramp(step, parts), lanes.mask(builder.mul(left, I64(parts))))
+
+        base = builder.gep(base, [builder.mul(first, step)])
+        return chain.across(operand, [builder.bitcast(base, chain.words.element.as_pointer())], load)
+
+    def block(index, carried, left=None):
+        result = []
+        for v in range(vectors):
+            first = builder.add(builder.mul(index, I64(CHAINS)), I64(v * count))
+            there = I64(count) if left is None else builder.sub(left, I64(v * count))
+            old = carried[v * planes : v * planes + planes]
+            new = chain.step(items("a", a, sa, first, there), items("b", b, sb, first, there), old)
+            mask = chain.words.mask(there)
+            result += new if left is None else [builder.select(mask, n, o) for n, o in zip(new, old)]
+        return result
+
+    whole, left = builder.udiv(k, I64(CHAINS)), builder.urem(k, I64(CHAINS))
+    sums = loop(builder, whole, chain.zero * vectors, block)
+    before = builder.block
+    with builder.if_then(builder.icmp_signed(">", left, I64(0))):
+        longer, inside = block(whole, sums, left), builder.block
+    for i, (short, long) in enumerate(zip(sums, longer)):
+        sums[i] = builder.phi(short.type)
+        sums[i].add_incoming(short, before)
+        sums[i].add_incoming(long, inside)
+    sums = [sums[i : i + planes] for i in range(0, len(sums), planes)]
+    while len(sums) > 1:
+        half = len(sums) // 2
+        sums = [chain.add(low, high) for low, high in zip(sums[:half], sums[half:])]
+    (sums,), lanes = sums, chain.numbers
+    while lanes.count > 1:
+        halves = [lanes.parts(plane, lanes.count // 2) for plane in sums]
+        sums, lanes = chain.add(*zip(*halves)), lanes.narrower(lanes.count // 2)
+    Chain(builder, kind, 1).store(sums, total)
+    builder.ret_void()
+    return function
+
+
+@intrinsic
+def segment(typing, tile, k, a, sa, b, sb, total):
+    """The sum of k <= 4096 steps of the vectors at a and b, whose strides count elements; all are int64."""
+
+    def emit(context, builder, signature, args):
+        record, one = signature.args[0].tile, I64(1)
+        k, a, sa, b, sb, total = args[1:]
+        neighbours = builder.and_(builder.icmp_signed("==", sa, one), builder.icmp_signed("==", sb, one))
+        with builder.if_else(neighbours) as branches:
+            for gathered, branch in enumerate(branches):
+                with branch:
+                    function = _define(builder.module, record, bool(gathered))
+                    kinds = [argument.type for argument in function.args]
+                    builder.call(function, [v if kind is I64 else builder.inttoptr(v, kind)
+                                            for v, kind in zip((k, a, sa, b, sb, total), kinds)])  # fmt: skip
+        return context.get_dummy_value()
+
+    return types.void(tile, *[types.int64] * 6), emit
+
+
+@functools.cache
+def tile_of(dtype: str, conj: str = "") -> Tile:
+    """A vector of chains for a dtype of floats."""
+    kind = kind_of(dtype, dtype, dtype, conj)
+    return Tile(kind.word, 1, 1, width_bits() // 8 // BYTES[kind.word], kind)
+
+
+@jit(inline="always")
+def _part(tile, s, k, a, sa, b, sb, total):
+    """The sum of segment s."""
+    start = s * SEGMENT
+    segment(
+        tile, min(SEGMENT, k - start), a + start * sa * tile.size_a, sa, b + start * sb * tile.size_b, sb, total
+    )  # fmt: skip
+
+
+@functools.cache
+def _work(tile) -> int:
+    """EACH segments at a time, their sums to SUMS: void(words, task)."""
+
+    def work(f, task):
+        segments = (f[K] + SEGMENT - 1) // SEGMENT
+        first = take(f, NEXT) * EACH
+        while first < segments:
+            for s in range(first, min(first + EACH, segments)):
+                _part(tile, s, f[K], f[A], f[SA], f[B], f[SB], f[SUMS] + s * tile.size_t)
+            first = take(f, NEXT) * EACH
+
+    return compiled(work, "void(CPointer(int64), int64)", f"dot_work_{tile}")
+
+
+@functools.cache
+def _entry(tile):
+    """int64(ids of out, a and b, address of words or 0): DONE; DECLINED, with nothing written; or LARGE where threads
+    may share the work: to be called again with words, of which SUMS is 0, and after `_work` with the same once more."""
+    element, size = getattr(np, tile.kind.chain), tile.size_a
+
+    def run(out, a, b, f):
+        k, sa, sb = shape(a, 0), stride(a, 0), stride(b, 0)
+        if not alike(out, 0, a, b) or ndim(out) != 0 or ndim(a) != 1 or ndim(b) != 1 or shape(b, 0) != k or k == 0:
+            return DECLINED
+        if (sa | sb) & (size - 1) != 0 or flags(out) & WRITEABLE == 0:
+            return DECLINED
+        if f == 0 and k * size > SHARED:
+            return LARGE
+        last, total, part, sa, sb = (k - 1) // SEGMENT, scratch(64), scratch(64), sa // size, sb // size
+        if f > ALONE and word(f + 8 * SUMS) == 0:
+            for i, value in enumerate((0, f + 8 * WORDS, k, data(a), sa, data(b), sb)):
+                set_word(f + 8 * i, value)
+            return LARGE
+        for s in range(last + 1):
+            if f <= ALONE:
+                _part(tile, s, k, data(a), sa, data(b), sb, part)
+            else:
+                part = f + 8 * WORDS + s * tile.size_t
+            finish(tile, 1, 1, part, 0, total, 0, s == 0, s == last, data(out), 0, 0, 0, 0, 0, element(1), element(1))
+        return DONE
+
+    return entry(run, "int64(int64, int64, int64, int64)", f"dot_{tile}")
+
+
+_entries = {"": {}, "a": {}, "b": {}, "ab": {}}  # the factor that is conjugated -> dtype -> the entry and its tile
+
+
+def _found(dtype, conj: str):
+    """The entry for a dtype of floats, compiled or loaded at its first use; else None."""
+    if name_of(dtype) in FLOATS and layout_is_known():
+        tile = tile_of(name_of(dtype), conj if dtype.kind == "c" else "")
+        _entries[conj][dtype] = _entry(tile), tile
+    return _entries[conj].get(dtype)
+
+
+def _large(out, a, b, run, tile) -> int:
+    """What the entry found to be sound, by all threads."""
+    workers = threads.count()
+    if workers == 1:
+        return run(id(out), id(a), id(b), ALONE)
+    room = zeros(WORDS + (len(a) + SEGMENT - 1) // SEGMENT * (tile.size_t + 7 >> 3), np.int64)
+    f = room.ctypes.data
+    run(id(out), id(a), id(b), f)
+    threads.launch(_work(tile), f, workers)
+    return run(id(out), id(a), id(b), f)
+
+
+def _general(out, a, b, conj: str, mode=None) -> None:
+    """Whole numbers have one sum, in any order; a mode and a wider out have that of the product."""
+    found = _found(a.dtype, conj) if a.size and mode is None and out.dtype == a.dtype else None
+    if found is None:
+        gemm(out.reshape(1, 1), None, a[None], b[:, None], 0, 1, conj=conj, mode=mode)
+        return
+    status = found[0](id(out), id(a), id(b), 0)
+    if status == DECLINED:  # strides that are no multiple of an item
+        _general(out, np.ascontiguousarray(a), np.ascontiguousarray(b), conj)
+    elif status == LARGE:
+        _large(out, a, b, *found)
+
+
+def dot(out, self, tensor, out_dtype=None, mode=None, conj=None) -> None:
+    """out = the sum over i of self[i] * tensor[i]."""
+    _general(out, self, tensor, conj or "", mode)
+
+
+def vdot(out, self, other, out_dtype=None, mode=None) -> None:
+    """out = the sum over i of conj(self[i]) * other[i]."""
+    _general(out, self, other, "a" if self.dtype.kind == "c" else "", mode)
+
+
+def dot_fast(self, tensor, out, conj="", ndarray=np.ndarray):
+    """dot of plain arrays in few calls; None, with nothing written, where more care is needed."""
+    dtype = self.dtype
+    found = _entries[conj].get(dtype) or _found(dtype, conj)
+    if found is None or not (out is None or type(out) is ndarray):
+        return None
+    into = empty((), dtype) if out is None else out
+    status = found[0](id(into), id(self), id(tensor), 0)
+    if status == LARGE:
+        status = _large(into, self, tensor, *found)
+    return None if status != DONE else into[()] if out is None else out
+
+
+def vdot_fast(self, other, out):
+    """vdot, likewise."""
+    return dot_fast(self, other, out, "a")

@@ -1,0 +1,140 @@
+"""dot and vdot: their own order of summation, bit for bit, whatever the dtype, strides and threads."""
+
+import ml_dtypes
+import numba
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import nbkernels as nb
+from nbkernels.cpu import dot, threads
+from tests import reference
+from tests.cases import LAYOUTS
+
+SIZES = (1, 2, 15, 16, 17, 63, 64, 65, 127, 128, 1000, 4095, 4096, 4097, 8192, 13_000)
+
+
+def vectors(rng, k, dtype):
+    if np.dtype(dtype).kind == "c":
+        return [(rng.standard_normal((k, 2)) @ [1, 1j]).astype(dtype) for _ in range(2)]
+    return [rng.standard_normal(k).astype(dtype) for _ in range(2)]
+
+
+def same_bits(found, expected):
+    np.testing.assert_array_equal(found, expected)
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(np.signbit(found.real), np.signbit(expected.real))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+def test_the_order_is_the_one_that_is_promised(rng, dtype):
+    for k in SIZES if dtype != "float64" else (1, 17, 64, 65, 4097):  # exact fractions take their time
+        a, b = vectors(rng, k, dtype)
+        expected = reference.dot(a, b)
+        same_bits(nb.dot(a, b), expected)
+        same_bits(nb.matmul(a, b), expected)
+        same_bits(nb.vdot(a, b), reference.dot(a.conj(), b) if dtype == "complex64" else expected)
+    if dtype == "float32":  # not that of a product: or this test could not tell them apart
+        assert nb.mm(a[None], b[:, None])[0, 0] != expected
+
+
+@pytest.mark.parametrize("dtype", ["float16", ml_dtypes.bfloat16])
+def test_halves_are_summed_as_float32_and_rounded_once(rng, dtype):
+    for k in (1, 65, 5000):
+        a, b = vectors(rng, k, dtype)
+        same_bits(nb.dot(a, b), reference.dot(a.astype("f4"), b.astype("f4")).astype(dtype))
+
+
+def test_complex128(rng):
+    """Its planes are float64 as complex64's are float32: on numbers of few bits every order gives one sum."""
+    a, b = ((rng.integers(-9, 9, (5000, 2)) @ [1, 1j]) for _ in range(2))
+    assert nb.dot(a, b) == a @ b
+    assert nb.vdot(a[::-3], b[::-3]) == np.vdot(a[::-3], b[::-3])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "bool"])
+def test_whole_numbers_are_those_of_a_product(rng, dtype):
+    a, b = (rng.integers(0, 2 if dtype == "bool" else 100, 5000).astype(dtype) for _ in range(2))
+    same_bits(nb.dot(a, b), nb.mm(a[None], b[:, None])[0, 0])
+    same_bits(nb.vdot(a[::-1], b), np.dot(a[::-1], b))
+
+
+@settings(max_examples=60)
+@given(st.integers(1, 9000), st.sampled_from(["float32", "complex64"]), st.sampled_from([1, -1, 2, -3, 0]),
+       st.sampled_from([1, -1, 5, 0]), st.integers(0, 2**32))  # fmt: skip
+def test_strides_change_no_bit(k, dtype, sa, sb, seed):
+    def strided(x, step):
+        """x's elements `step` apart, NaN between them; of a step of 0, the first, k times."""
+        if step == 0:
+            return np.broadcast_to(x[:1], x.shape)
+        room = np.full(len(x) * abs(step), np.nan, x.dtype)[:: abs(step)]
+        view = room[::-1] if step < 0 else room
+        view[...] = x
+        return view
+
+    a, b = (strided(x, step) for x, step in zip(vectors(np.random.default_rng(seed), k, dtype), (sa, sb)))
+    same_bits(nb.dot(a, b), nb.dot(np.ascontiguousarray(a), np.ascontiguousarray(b)))
+    same_bits(nb.vdot(a, b), nb.dot(a.conj(), np.ascontiguousarray(b)))
+
+
+def test_threads_change_no_bit(rng, monkeypatch):
+    monkeypatch.setattr(threads, "count", numba.get_num_threads)
+    a, b = vectors(rng, 300_007, "float32")
+    expected = reference.dot(a, b)
+    for count in range(1, numba.config.NUMBA_NUM_THREADS + 1):
+        numba.set_num_threads(count)
+        same_bits(nb.dot(a, b), expected)
+        same_bits(nb.dot(a[::-1], b[::-1][::-1][::-1]), reference.dot(a[::-1], b[::-1]))
+        out = np.empty((), "f4")
+        assert nb.dot(a, b, out=out) is out
+        same_bits(out, expected)
+
+
+def test_out_may_be_one_of_the_numbers(rng):
+    a, b = vectors(rng, 9000, "float32")
+    expected, out = nb.dot(a, b), a[4500:4501].reshape(())
+    nb.dot(a, b, out=out)
+    same_bits(out, expected)
+
+
+def test_underflow_to_minus_zero_survives():
+    """A chain that is not stepped keeps its sign; sums of it and of empty chains are +0, as additions say."""
+    tiny = np.full(3, 1e-30, "f4")
+    same_bits(nb.dot(tiny, -tiny), reference.dot(tiny, -tiny))
+    a, b = np.full(64 + 1, 1e-30, "f4"), np.full(64 + 1, -1e-30, "f4")
+    found = nb.dot(a, b)
+    same_bits(found, reference.dot(a, b))
+    assert np.signbit(found)
+
+
+def test_nan_beyond_the_ends_is_not_read(rng):
+    for dtype in ("float32", "float16", "complex64"):
+        room = np.full(400, np.nan, dtype)
+        room[100:237] = 1
+        assert nb.dot(room[100:237], room[100:237]) == 137
+        assert nb.dot(room[236:99:-1], room[100:237]) == 137
+
+
+def test_strides_of_records_and_empty_vectors(rng):
+    records = np.zeros(50, np.dtype([("x", "f4"), ("y", "u1")]))
+    records["x"] = np.arange(50)
+    assert nb.dot(records["x"], records["x"]) == np.dot(np.arange(50.0), np.arange(50.0))
+    assert nb.dot(np.empty(0, "f4"), np.empty(0, "f4")) == 0
+    big = np.arange(5, dtype=">f4")
+    assert nb.dot(big.astype("f4"), big.astype("f4")) == 30
+    readonly = np.array(np.nan, "f4")
+    readonly.flags.writeable = False
+    with pytest.raises(nb.dispatch.OutError, match="read-only"):
+        nb.dot(np.ones(3, "f4"), np.ones(3, "f4"), out=readonly)
+
+
+def test_layouts_of_cases(rng):
+    for make in LAYOUTS.values():
+        a = make(rng.standard_normal((3, 70)).astype("f4"))
+        same_bits(nb.dot(a[1], a[2]), reference.dot(a[1], a[2]))
+
+
+def test_chains_are_whole_vectors():
+    for name in dot.FLOATS:
+        assert dot.CHAINS % dot.tile_of(name).lanes == 0
