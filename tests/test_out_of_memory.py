@@ -1,5 +1,9 @@
 """Memory that cannot be had: MemoryError, out as it was, and the next call works."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -67,3 +71,34 @@ def test_out_is_as_it_was(monkeypatch, name):
     out[...] = kept
     call(out)
     np.testing.assert_array_equal(out, expected)
+
+
+def test_a_process_out_of_memory_goes_on():
+    """The system refuses results, panels and copies. All is compiled before: LLVM aborts where it has no memory."""
+    if sys.platform != "linux":
+        pytest.skip("needs Linux: its limit of address space")
+    code = """
+import resource, numpy as np, nbkernels as nb
+from nbkernels.cpu import words
+a, out = np.ones((1500, 1500), "float32"), np.empty((1500, 1500), "float32")
+calls = (lambda: nb.mm(a, a), lambda: nb.mm(a, a, out=out), lambda: nb.addmm(a, a, a, out=out),
+         lambda: nb.mm(a[::-1], a, out=a), lambda: nb.addmm_(a, a, a))
+for call in calls:
+    call()
+    a[...], out[...] = 1, 7
+words._rooms.clear()
+used = 1024 * int(next(line for line in open("/proc/self/status") if line.startswith("VmSize")).split()[1])
+resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 20), -1))
+for call in calls:
+    try:
+        call()
+    except MemoryError:
+        assert out.min() == out.max() == 7 and a.min() == a.max() == 1
+    else:
+        raise SystemExit("there was room")
+resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
+assert nb.mm(a, a, out=out).min() == 1500
+"""
+    environment = os.environ | {"MALLOC_MMAP_THRESHOLD_": "65536"}  # what is freed goes back to the system
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, env=environment)
+    assert done.returncode == 0, done.stderr
