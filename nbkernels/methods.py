@@ -25,12 +25,12 @@ def attach(function, reduce, accumulate):
             keepdims=keepdims,
             initial=initial,
             where=None if where is True else where,
-            dtype=dtype,
+            dtype=work(dtype, out),
             out=out,
         )
 
     def accumulate_of(self, axis=0, dtype=None, out=None):
-        return accumulate(self, op, dimensions(op, self, axis), dtype=dtype, out=out)
+        return accumulate(self, op, dimensions(op, self, axis), dtype=work(dtype, out), out=out)
 
     def at_of(self, indices, other):
         return at(op, self, indices, other)
@@ -43,6 +43,12 @@ def attach(function, reduce, accumulate):
     ):
         method.__name__, method.__qualname__, method.__doc__ = name, f"{op}.{name}", doc.format(op=op)
         setattr(function, name, method)
+
+
+def work(dtype, out):
+    """What a fold computes in where it is said: `dtype`, else that of an out."""
+    adapter = arrays.adapter_of(type(out)) if dtype is None and out is not None else None
+    return adapter.spec(out).dtype if adapter else dtype
 
 
 def dimensions(op, self, axis):
@@ -95,7 +101,8 @@ out = self folded by {op} over `axis`: a dimension, a tuple of them, or None for
 
 What may be folded in any order is, pairwise: the order depends on sizes alone. Anything else goes from the first
 element on, along one axis. float16 and bfloat16 are folded in float32 and rounded once; sums and products of small
-integers are int64's. `keepdims` keeps the dimensions with size 1; `initial` comes first; `where` chooses elements.
+integers are int64's; with `out` and no `dtype`, all is computed in out's. `keepdims` keeps the dimensions with size 1;
+`initial` comes first; `where` chooses elements.
 
 Raises ValueError where there is nothing to fold and {op} has no identity. Source: NumPy's {op}.reduce."""
 

@@ -177,6 +177,18 @@ def test_at(rng):
     nbkernels.add.at(x, [], 1)
 
 
+def test_folds_into_an_out_compute_in_its_dtype():
+    x, flags = np.array([[2**62, 2**62], [2**62, 2**62]]), np.array([True, True])
+    for name in ("float64", "float32"):
+        mine, numpys = np.zeros(2, name), np.zeros(2, name)
+        same(nbkernels.add.reduce(x, 0, out=mine), np.add.reduce(x, 0, out=numpys))
+        mine, numpys = np.zeros((2, 2), name), np.zeros((2, 2), name)
+        same(nbkernels.add.accumulate(x, 1, out=mine), np.add.accumulate(x, 1, out=numpys))
+    assert nbkernels.add.reduce(flags, out=np.zeros((), bool)) == np.add.reduce(flags, out=np.zeros((), bool))
+    with pytest.raises(TypeError):
+        nbkernels.add.reduce(np.ones(3), out=np.zeros((), int))
+
+
 def test_at_of_what_shares_memory(rng):
     """Indices and numbers that lie in self are read before it is written."""
     x = np.array([5, 0, 1, 2, 3, 4])
