@@ -134,7 +134,8 @@ def test_the_family_has_the_bits_of_mm(rng, kind):
     same(nb.addmv(c, a[0], v, beta=2, alpha=3, **keywords), added)
     same(nb.outer(d, v, **keywords), nb.mm(d[:, None], v[None], **keywords))
     same(nb.addr(np.zeros(7, to), d, v, alpha=3, **keywords), 3 * nb.outer(d, v, **keywords))
-    same(np.asarray(nb.dot(w, v, **keywords)), nb.mm(w[None], v[:, None], **keywords)[0, 0])
+    p, q = (rng.integers(0, 4, 7).astype(dtype) for dtype in (left, right))  # sums that every order gives
+    same(np.asarray(nb.dot(p, q, **keywords)), nb.mm(p[None], q[:, None], **keywords)[0, 0])
     once = nb.addmm(x, a[0], b[0], beta=2, alpha=3, **keywords)
     twice = nb.addmm(once, a[1], b[1], alpha=3, **keywords)
     same(nb.addbmm(x, a, b, beta=2, alpha=3, **keywords), twice)
