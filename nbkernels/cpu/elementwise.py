@@ -371,7 +371,8 @@ def __getattr__(name: str):
         made = functools.partial(binary if scaled else _unscaled, op)
     else:
         made = _fast(op, _fast(f"{op}_scaled") if scaled else None)
-        made = _squared(made, __getattr__("multiply_fast")) if op == "pow" else made
+        if op == "pow":
+            made = _squared(made, globals().get("multiply_fast") or __getattr__("multiply_fast"))
     globals()[name] = made
     return made
 
