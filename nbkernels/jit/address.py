@@ -9,7 +9,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from .vector import ELEMENT, I64, SIZE, VOID
+from .vector import ELEMENT, I64, SIZE, VOID, Lanes
 
 _WORDS = types.CPointer(types.int64)
 SPINS = 1 << 14  # looks at a word, about 10 us of them, before the thread gives its core away
@@ -37,6 +37,17 @@ def poke(typing, tile, address, value):
         return context.get_dummy_value()
 
     return types.void(tile, types.int64, getattr(types, tile.tile.kind.chain)), emit
+
+
+@intrinsic
+def ask(typing, address):
+    """Ask for the line at `address` in L2; never faults."""
+
+    def emit(context, builder, signature, args):
+        Lanes(builder, "int8", 1).prefetch(builder.inttoptr(args[0], ELEMENT["int8"].as_pointer()), level=2)
+        return context.get_dummy_value()
+
+    return types.void(types.int64), emit
 
 
 @intrinsic
