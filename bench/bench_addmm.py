@@ -26,10 +26,10 @@ from nbkernels.cpu import gemm, threads
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
 
-import mkl  # noqa: E402
-from peak import fma_call, workers  # noqa: E402
+import mkl_peer
+from peak import fma_call, workers
 
-from tests.cases import LAYOUTS, SQUARES, TRANSPOSES  # noqa: E402
+from tests.cases import LAYOUTS, SQUARES, TRANSPOSES
 
 with contextlib.suppress(ImportError):
     import torch
@@ -53,9 +53,9 @@ def calls(form, n, dtype, layout):
         ta, tb, tbias, tout = (torch.from_numpy(x) for x in (a, b, bias, out))
         whole = (lambda: torch.addmm(tbias, ta, tb)) if form == "addmm" else (lambda: torch.mm(ta, tb, out=tout))
         result["torch"] = whole
-    if mkl.library():
+    if mkl_peer.library():
         into = np.empty_like(out)
-        product = mkl.gemm(into, a, b, form == "addmm")
+        product = mkl_peer.gemm(into, a, b, form == "addmm")
         result["MKL"] = (lambda: (np.copyto(into, bias), product())) if form == "addmm" else product
     return result
 

@@ -29,7 +29,7 @@ from nbkernels.jit.chain import ways
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
 
-from peak import step_call, workers  # noqa: E402
+from peak import step_call, workers
 
 with contextlib.suppress(ImportError):
     import torch

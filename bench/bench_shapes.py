@@ -29,10 +29,10 @@ from nbkernels.cpu import threads
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
 
-from peak import workers  # noqa: E402
-from report import geometric_mean, ratio  # noqa: E402
+from peak import workers
+from report import geometric_mean, ratio
 
-from tests.cases import LAYOUTS, TRANSPOSES  # noqa: E402
+from tests.cases import LAYOUTS, TRANSPOSES
 
 with contextlib.suppress(ImportError):
     import torch

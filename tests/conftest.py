@@ -16,7 +16,7 @@ import hypothesis
 import numpy as np
 import pytest
 
-from tests.toys import boxes, library, plus, scale  # noqa: F401
+from tests.toys import boxes, library, plus, scale  # noqa: F401, fixtures
 
 # Set at import, so that xdist's workers and the tests' own subprocesses inherit it and share compiled kernels.
 if "NBKERNELS_CACHE_DIR" not in os.environ:

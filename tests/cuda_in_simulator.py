@@ -13,11 +13,11 @@ from numba.core import config
 
 assert config.ENABLE_CUDASIM, "run with NUMBA_ENABLE_CUDASIM=1"
 
-import nbkernels  # noqa: E402
-from nbkernels import transcendental  # noqa: E402
-from nbkernels.cuda import elementwise, gemm, launch, memory, reduce, simulator, tiles  # noqa: E402
-from nbkernels.cuda.tiles import Tiles  # noqa: E402
-from tests import reference  # noqa: E402
+import nbkernels
+from nbkernels import transcendental
+from nbkernels.cuda import elementwise, gemm, launch, memory, reduce, simulator, tiles
+from nbkernels.cuda.tiles import Tiles
+from tests import reference
 
 sys.setswitchinterval(1e-3)  # the simulator's threads wait for each other: half the time of the default 5 ms
 

@@ -186,6 +186,13 @@ def test_every_op_is_explained(op):
         assert found.bytes > 0
 
 
+def test_dot_says_which_order_it_has():
+    x = np.ones(100, "f2")
+    assert nb.explain(nb.dot, x, x).path == "64 chains"
+    assert nb.explain(nb.dot, x, x, out_dtype="float32").path == "mm of a row and a column"
+    assert nb.explain(nb.dot, x.astype(int), x.astype(int)).path == "mm of a row and a column"
+
+
 def test_torch_tensors_too():
     if find_spec("torch") is None:
         pytest.skip("needs torch")

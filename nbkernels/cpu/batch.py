@@ -17,6 +17,7 @@ from numpy import empty
 from ..jit.address import ask, peek, poke, scratch, set_word, take, word
 from ..jit.cache import compiled, entry, jit
 from ..jit.ndarray import WRITEABLE, data, descr, flags, layout_is_known, ndim, shape, stride
+from ..jit.vector import LINE
 from . import threads
 from .gemm import DEEPEST, NAMES, PARALLEL, REAL, clash, gemm, name_of, same, small_tile, wrapped
 from .kinds import kind_of
@@ -33,7 +34,6 @@ NEAR = 16 << 20
 # Bytes of a stack from which its matrices are asked for two products ahead, each being too short for the prefetchers to
 # follow: f64, one thread, 10000x20x20x20 14.1 -> 8.8 ms, 1000x24x24x24 1.96 -> 1.06; 100x32x32x32, 2.4 MB, loses 7 %.
 FAR = 8 << 20
-LINE = 64  # bytes of a cache line
 OVERHEAD = 200  # multiply-adds in the time that a product takes beside them, 5 ns: for the question of threads
 
 DECLINED, ONE_BLOCK, TINY, SHARED = 0, 1, 2, 4  # what the entry answers; SHARED: among threads

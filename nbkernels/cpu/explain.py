@@ -64,9 +64,9 @@ def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None) -> dict:
     return work | dict(path=path, tile=tile, threads=workers, copies=copies, temporaries=temporaries, flops=flops)
 
 
-def dot(a) -> dict:
+def dot(out, a, mode) -> dict:
     """A sum of the products of two vectors as a."""
-    if name_of(a.dtype) not in FLOATS or not a.shape[0]:
+    if name_of(a.dtype) not in FLOATS or not a.shape[0] or mode is not None or out.dtype != a.dtype:
         return dict(path="mm of a row and a column", flops=2 * a.shape[0])
     shared = a.shape[0] * a.dtype.itemsize > SHARED
     flops = 2 * a.shape[0] * (4 if a.dtype.kind == "c" else 1)
@@ -101,7 +101,7 @@ def facts(name: str, pointwise: bool, out, values) -> dict:
         self, mat2, *rest = values
         return product(out, None, self, mat2, 0, 1, *rest)
     if name in ("dot", "vdot"):
-        return dot(values[0])
+        return dot(out, values[0], values[3])
     if pointwise:
         return elementwise(out, [x for x in values if hasattr(x, "strides")])
     return {}

@@ -11,9 +11,9 @@ import numpy as np
 from ..jit.address import call, pointer
 from ..jit.cache import entry
 from ..jit.gather import gatherer
-from ..jit.loops import LINE
 from ..jit.ndarray import data, ndim, shape, stride
 from ..jit.turn import MOVED, TILE, turner
+from ..jit.vector import LINE
 from ..strides import StridedPlan
 from . import threads
 from .small import apart

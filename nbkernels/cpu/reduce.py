@@ -24,9 +24,10 @@ from ..jit.address import set_word, word
 from ..jit.cache import compiled, jit
 from ..jit.fold import BLOCK, DEALT, LANES, Fold, call_fold
 from ..jit.fold import address as fold_address
-from ..jit.loops import LINE, Loop, address, call_binary, call_loop
+from ..jit.loops import Loop, address, call_binary, call_loop
+from ..jit.vector import LINE
 from ..strides import reduce_plan
-from . import threads
+from . import threads, walk
 from .elementwise import binary
 from .nest import binder
 
@@ -51,6 +52,7 @@ EXACT = ("maximum", "minimum", "fmax", "fmin", "logical_and", "logical_or", "log
 # first terms, results to the output.
 FOLD, NEUTRAL, JOBS, TASKS, COPY, WIDTH, CHUNK, LENGTH, ROOM, OUT, IN, _, KEPT, REDUCED, TERMS = range(0, 120, 8)
 TAKE, CHAIN, MERGE, FIRST, GIVE, ITEM, LANE, LEVELS, ROOMS, HEADER = range(120, 200, 8)
+assert (NEUTRAL, OUT) == (8 * walk.SCALARS, 8 * walk.HEADER)
 
 
 @jit

@@ -18,11 +18,10 @@ from numba import types
 from numba.extending import intrinsic
 
 from ..jit.chain import Chain
-from ..jit.vector import ELEMENT, I64, VOID, loop
+from ..jit.vector import ELEMENT, I64, LINE, VOID, loop
 
 # Rows of B to run ahead with prefetch: 8 rows of 128 bytes cover the L2 latency of ~15 cycles at 12 cycles a row.
 AHEAD = 8
-LINE = 64  # bytes of a cache line
 # name and kind of the arguments: address of w words, t chains, c elements of C; i integer; s a chain's dtype
 ARGUMENTS = "a:w rsa:i csa:i b:w rsb:i kb:i t:t rst:i c:c rsc:i width:i start:i stop:i x:c rsx:i alpha:s beta:s"
 SPEC = [item.split(":") for item in ARGUMENTS.split()]

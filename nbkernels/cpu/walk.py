@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import functools
 
-from ..jit.address import pointer, scratch
+from ..jit.address import invoke, pointer, scratch
 from ..jit.cache import compiled, jit
-from ..jit.gather import call_gather
-from ..jit.loops import LINE, call_loop
-from ..jit.turn import call_turn
+from ..jit.loops import call_loop
+from ..jit.vector import LINE
 
 LOOP, SCALARS, OPERANDS, NDIM, TASKS, SPLIT, HIGH, WIDE, BESIDE, HEADER = range(10)
 BUFFERS = 1 << 16  # bytes of stack for what is moved
@@ -53,6 +52,15 @@ def _advance(f, base, index, share):
     return d
 
 
+@jit(inline="always")
+def _places(f):
+    """Words of a context: movers, sizes, the steps of the two innermost dimensions, those within a tile."""
+    movers = HEADER + f[OPERANDS]
+    sizes = movers + f[OPERANDS]
+    row_steps = sizes + f[NDIM] + (f[NDIM] - 2) * f[OPERANDS]
+    return movers, sizes, row_steps, row_steps + f[OPERANDS], row_steps + 2 * f[OPERANDS], row_steps + 3 * f[OPERANDS]
+
+
 def _walk(context, task):
     """Tiles of HIGH x WIDE of the two innermost dimensions, one call of the inner loops each.
 
@@ -61,11 +69,7 @@ def _walk(context, task):
     """
     f, room, buffers = pointer(context), scratch(ROOM), scratch(BUFFERS)
     operands, ndim, split = f[OPERANDS], f[NDIM], f[SPLIT]
-    turners = HEADER + operands
-    sizes = turners + operands
-    strides = sizes + ndim
-    row_steps, column_steps = strides + (ndim - 2) * operands, strides + (ndim - 1) * operands
-    tile_rows, tile_columns = column_steps + operands, column_steps + 2 * operands
+    turners, sizes, row_steps, column_steps, tile_rows, tile_columns = _places(f)
     cell, base, index = pointer(room), pointer(room + 8 * operands), pointer(room + 16 * operands)
     share = _begin(f, task, base, index)
     if share == 0:
@@ -87,7 +91,7 @@ def _walk(context, task):
                     at = base[p] + j * f[row_steps + p] + i * step
                     if f[turners + p] != 0:
                         pitch = f[tile_rows + p]
-                        call_turn(f[turners + p], at, step, buffer, pitch, h, w, beside, f[row_steps + aside])
+                        invoke(f[turners + p], (at, step, buffer, pitch, h, w, beside, f[row_steps + aside]))
                         beside = 0
                         at = buffer
                         buffer += high * pitch
@@ -105,11 +109,7 @@ def _collect(context, task):
     """
     f, room, buffers = pointer(context), scratch(ROOM), scratch(BUFFERS)
     operands, ndim, split = f[OPERANDS], f[NDIM], f[SPLIT]
-    movers = HEADER + operands
-    sizes = movers + operands
-    strides = sizes + ndim
-    row_steps, column_steps = strides + (ndim - 2) * operands, strides + (ndim - 1) * operands
-    tile_rows, tile_columns = column_steps + operands, column_steps + 2 * operands
+    movers, sizes, row_steps, column_steps, tile_rows, tile_columns = _places(f)
     cell, base, index = pointer(room), pointer(room + 8 * operands), pointer(room + 16 * operands)
     share = _begin(f, task, base, index)
     if share == 0:
@@ -129,7 +129,7 @@ def _collect(context, task):
                 at, step = base[p] + j * f[row_steps + p], f[column_steps + p]
                 if f[movers + p] != 0:
                     to = buffer + count * f[tile_columns + p]
-                    call_gather(f[movers + p], at, f[row_steps + p], step, to, h, columns)
+                    invoke(f[movers + p], (at, f[row_steps + p], step, to, h, columns))
                     at = buffer
                     buffer += f[WIDE]
                 if count == 0:

@@ -6,13 +6,11 @@ import functools
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 
 from .cache import compiled
-from .vector import I32, I64, VOID, loop, width_bits
+from .vector import I32, I64, LINE, Lanes, loop, width_bits
 
-LINE = 64
 NEAR = 4  # elements between neighbours, at most, that vectors reach
 
 
@@ -71,7 +69,7 @@ class _Emitter:
     def near(self, n, lanes):
         """Rows of elements n apart: the vectors that they lie in, masked where the row ends, and one permutation."""
         builder, far = self.builder, abs(n)
-        kind, pieces = ir.VectorType(self.element, lanes), max(1, far)
+        vectors, pieces = Lanes(builder, f"int{8 * self.width}", lanes), max(1, far)
         spare = builder.mul(builder.sub(I64(lanes), self.columns), I64(far))  # elements that a shorter row leaves
         if n < 0:
             first, places = builder.sub(self.source, I64((lanes - 1) * far * self.width)), range(lanes - 1, -1, -1)
@@ -83,34 +81,23 @@ class _Emitter:
         masks = []
         for k in range(pieces):
             iota = ir.Constant(ir.VectorType(I64, lanes), list(range(k * lanes, (k + 1) * lanes)))
-            masks.append(builder.not_(builder.icmp_signed(outside, iota, self.splat(least, lanes))))
+            masks.append(builder.not_(builder.icmp_signed(outside, iota, vectors.splat(least))))
 
         def row(j, _):
             at = builder.add(first, builder.mul(j, self.row_step))
-            value = ir.Constant(kind, ir.Undefined)
+            value = ir.Constant(vectors.type, ir.Undefined)
             for k, mask in enumerate(masks):
-                piece = self.load(builder.add(at, I64(k * lanes * self.width)), mask, kind)
+                piece = vectors.load(self.pointer(builder.add(at, I64(k * lanes * self.width))), mask)
                 chosen = [lanes + x - k * lanes if x // lanes == k else i for i, x in enumerate(places)]
                 value = builder.shuffle_vector(value, piece, ir.Constant(ir.VectorType(I32, lanes), chosen))
             to = builder.add(self.target, builder.mul(builder.mul(j, self.columns), I64(self.width)))
-            builder.store(value, builder.inttoptr(to, kind.as_pointer())).align = 1
+            vectors.store(value, self.pointer(to))
             return []
 
         loop(builder, self.count, [], row)
 
-    def splat(self, number, lanes):
-        kind = ir.VectorType(I64, lanes)
-        one = self.builder.insert_element(ir.Constant(kind, ir.Undefined), number, I32(0))
-        zero = ir.Constant(ir.VectorType(I32, lanes), [0] * lanes)
-        return self.builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), zero)
-
-    def load(self, address, mask, kind):
-        builder = self.builder
-        pointer = builder.inttoptr(address, kind.as_pointer())
-        form = ir.FunctionType(kind, [pointer.type, I32, mask.type, kind])
-        name = f"llvm.masked.load.v{kind.count}i{8 * self.width}.p0"
-        function = cgutils.get_or_insert_function(builder.module, form, name)
-        return builder.call(function, [pointer, I32(1), mask, ir.Constant(kind, None)])
+    def pointer(self, address):
+        return self.builder.inttoptr(address, self.element.as_pointer())
 
     def singles(self):
         """Elements one by one."""
@@ -121,28 +108,11 @@ class _Emitter:
             to = builder.add(self.target, builder.mul(builder.mul(j, self.columns), I64(self.width)))
 
             def column(i, _):
-                pointer = self.element.as_pointer()
-                value = builder.load(builder.inttoptr(builder.add(at, builder.mul(i, self.step)), pointer))
-                value.align = 1
-                store = builder.store(
-                    value, builder.inttoptr(builder.add(to, builder.mul(i, I64(self.width))), pointer)
-                )
-                store.align = 1
+                value = builder.load(self.pointer(builder.add(at, builder.mul(i, self.step))), align=1)
+                builder.store(value, self.pointer(builder.add(to, builder.mul(i, I64(self.width)))), align=1)
                 return []
 
             loop(builder, self.columns, [], column)
             return []
 
         loop(builder, self.count, [], row)
-
-
-@intrinsic
-def call_gather(typing, function, source, row_step, step, target, rows, columns):
-    """Call a function of `gatherer`."""
-
-    def emit(context, builder, signature, args):
-        kind = ir.FunctionType(VOID, [I64] * 6)
-        builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:])
-        return context.get_dummy_value()
-
-    return types.void(*[types.int64] * 7), emit

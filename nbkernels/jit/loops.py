@@ -26,13 +26,11 @@ from numba.extending import intrinsic
 from . import functions, overloads  # noqa: F401, what scalar functions call compiles by them
 from .cache import compiled
 from .elements import HALVES, cast, from_memory, memory, number, to_memory, width
-from .vector import I32, I64, VOID, loop
+from .vector import I32, I64, LINE, VOID, loop
 
 SIGNATURE = "void(int64, int64, int64, int64, int64, int64)"
 
 
-# Bytes of a streaming store: one line, so that a full one leaves for memory at once.
-LINE = 64
 # Bytes of a vector in a loop that waits for memory, as in NumPy's and torch's loops: a + b of 1,000,000 float32 take
 # 0.93 of the time that they take by 64 (Zen 4, 2026-11).
 LIGHT = 32
@@ -318,7 +316,7 @@ class _Emitter:
         A line is computed into a buffer that LLVM turns into a register: the loop over it is one vector long.
         """
         builder, size = self.builder, self.widths[0]
-        lanes = LINE // size
+        lanes = LINE // size  # of a streaming store: a full line leaves for memory at once
         vector = ir.VectorType(self.whole(0), lanes)  # of complex numbers there are none
         buffer = cgutils.alloca_once(builder, vector)
         buffer.align = LINE

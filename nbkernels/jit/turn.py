@@ -9,13 +9,12 @@ from numba import types
 from numba.extending import intrinsic
 
 from .cache import compiled
-from .vector import I32, I64, SIZE, VOID, Lanes, loop
+from .vector import I32, I64, LINE, SIZE, Lanes, loop
 
 # Items of 4 and 8 bytes are moved as floats, whatever they mean: no bit of them changes.
 MOVED = {size: dtype for dtype, size in SIZE.items()}
 # Elements that are read at once where they touch, rows of a tile: 4 lines of float32.
 TILE = 64
-LINE = 64
 PIECE = 16  # bytes that are loaded at once to be transposed
 
 
@@ -141,15 +140,3 @@ class _Emitter:
     def picked(self, a, b, lanes):
         lanes = list(lanes)
         return self.builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(I32, len(lanes)), lanes))
-
-
-@intrinsic
-def call_turn(typing, function, source, step, target, pitch, rows, columns, beside, beside_step):
-    """Call a function of `turner`."""
-
-    def emit(context, builder, signature, args):
-        kind = ir.FunctionType(VOID, [I64] * 8)
-        builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:])
-        return context.get_dummy_value()
-
-    return types.void(*[types.int64] * 9), emit

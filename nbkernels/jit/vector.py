@@ -18,6 +18,7 @@ from .kind import BYTES
 I1, I32, I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
 VOID = ir.VoidType()
 I8, I16 = ir.IntType(8), ir.IntType(16)
+LINE = 64  # bytes of a cache line
 SIZE = {"float32": 4, "float64": 8}
 ELEMENT = {
     "float32": ir.FloatType(), "float64": ir.DoubleType(),
