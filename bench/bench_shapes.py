@@ -1,12 +1,12 @@
-"""Products of every shape class against NumPy and torch in one run: interleaved medians and ratios to the best peer.
+"""Every shape class against NumPy, torch and MKL in one run: interleaved medians and ratios to the best peer.
 
     python bench/bench_shapes.py                        # the table, and geometric means by class
     python bench/bench_shapes.py --json FILE            # and the rows, as bench/report.py reads them
     python bench/bench_shapes.py --dtypes float32 --classes gemv deep --threads 1 --json FILE     # a part of them:
                                                         # it replaces its own rows in FILE and leaves the others
 
-All three compute matmul(a, b, out=out) of the same arrays. A shape is (batch, m, n, k, layout); without a batch, 0.
-The layout "vectors" says that they are 1-D.
+All compute matmul(a, b, out=out) of the same arrays, MKL by the function of its C interface for them where its wheel is
+installed. A shape is (batch, m, n, k, layout); without a batch, 0. The layout "vectors" says that they are 1-D.
 A prime size is timed in turn with its round neighbour, too: `neighbour` is its time per multiply-add over that one's.
 """
 
@@ -29,6 +29,7 @@ from nbkernels.cpu import threads
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
 
+import mkl_peer
 from peak import workers
 from report import geometric_mean, ratio
 
@@ -103,6 +104,8 @@ def calls(shape, dtype):
     if torch:
         ta, tb, tout = map(torch.from_numpy, (a, b, out))
         result["torch"] = lambda: torch.matmul(ta, tb, out=tout)
+    if mkl_peer.library():
+        result["MKL"] = mkl_peer.matmul(out, a, b)
     return result
 
 
