@@ -65,8 +65,9 @@ SCRIPT = """
 import os, sys, threading
 import numpy as np, numba, nbkernels
 from nbkernels.cpu import threads
-a = np.ones(({n}, {n}), np.float32)
+a, stack = np.ones(({n}, {n}), np.float32), np.ones((400, 24, 24), np.float32)
 def check():
+    assert (nbkernels.bmm(stack, stack) == 24).all()
     assert (nbkernels.mm(a, a) == {n}).all()
     assert (nbkernels.add(a, a) == 2).all()
 check()

@@ -12,11 +12,12 @@ import functools
 from array import array
 
 import numpy as np
+from numba import types
 from numpy import empty
 
-from ..jit.address import ask, peek, poke, scratch, set_word, take, word
+from ..jit.address import ask, call, invoke, peek, pointer, poke, scratch, set_word, take, word
 from ..jit.cache import compiled, entry, jit
-from ..jit.ndarray import WRITEABLE, data, descr, flags, layout_is_known, ndim, shape, stride
+from ..jit.ndarray import OBJECT, WRITEABLE, address_of, data, descr, flags, layout_is_known, ndim, shape, stride
 from ..jit.vector import LINE
 from . import threads
 from .gemm import DEEPEST, NAMES, PARALLEL, REAL, clash, gemm, name_of, same, small_tile, wrapped
@@ -36,12 +37,15 @@ NEAR = 16 << 20
 FAR = 8 << 20
 OVERHEAD = 200  # multiply-adds in the time that a product takes beside them, 5 ns: for the question of threads
 
-DECLINED, ONE_BLOCK, TINY, SHARED = 0, 1, 2, 4  # what the entry answers; SHARED: among threads
+# What the entry answers: a kernel's place in its table, which the caller is to fill or to launch; CLOSED where threads
+# would gain and compiled code may not launch them.
+DECLINED, ONE_BLOCK, TINY, DONE, CLOSED = range(5)
 
 # What the entry hands to the loops: int64 words, each operand's address and three strides in elements together. The
 # first word, the next job, which threads contend for, has a cache line to itself.
 (A, SA, RSA, CSA, B, SB, RSB, CSB, C, SC, RSC, CSC, X, SX, RSX, CSX, M, N, K, COUNT, EACH, SCALARS) = range(8, 30)
 WORDS = 36  # room for alpha and beta behind SCALARS, their address
+ROOM = 8 * WORDS + 8  # bytes; and the number of tasks
 
 
 @functools.cache
@@ -158,10 +162,16 @@ def choose(out, x, k: int, workers: int, dtype: str) -> tuple[str, int] | None:
 
 @functools.cache
 def _entry(tile):
-    """The call from Python: checks what it can and declines what is unusual; fills the words at f for the loops."""
+    """int64(table, out, x, a, b, beta, alpha, own): a whole call, from checks to the finished stack.
+
+    The table is what launches go by (threads.WORDS), then the kernels' addresses, or 0. Where `own` is not 0, the words
+    are written there for the caller to launch.
+    """
     size, element = tile.itemsize, getattr(np, tile.dtype)
 
-    def run(f, out, x, a, b, beta, alpha):
+    def run(table, out, x, a, b, beta, alpha, own):
+        out, a, b = address_of(out), address_of(a), address_of(b)
+        f = own if own != 0 else scratch(ROOM)
         if ndim(out) != 3 or ndim(a) != 3 or ndim(b) != 3 or descr(b) != descr(a) or descr(out) != descr(a):
             return DECLINED
         count, m, n, k = shape(a, 0), shape(a, 1), shape(b, 2), shape(a, 2)
@@ -187,11 +197,11 @@ def _entry(tile):
             if descr(x) != descr(a) or ndim(x) > 3:
                 return DECLINED
             for d in range(3):
-                own = d - 3 + ndim(x)
-                have = shape(x, own) if own >= 0 else 1
+                at = d - 3 + ndim(x)
+                have = shape(x, at) if at >= 0 else 1
                 if have != 1 and have != shape(out, d):
                     return DECLINED
-                step = stride(x, own) if have > 1 else 0
+                step = stride(x, at) if have > 1 else 0
                 lies, steps = lies and (step == stride(out, d) or shape(out, d) == 1), steps | step
                 set_word(f + 8 * (SX + (3 - d if swap and d > 0 else d)), step // size)
             if beta != 0:
@@ -212,24 +222,53 @@ def _entry(tile):
         poke(tile, scalars + size, element(beta))
         tiny = _fits(word(f + 8 * M), word(f + 8 * N), k, tile.lanes)
         plain = word(f + 8 * CSC) == 1 and (word(f + 8 * X) == 0 or word(f + 8 * CSX) == 1)
-        shared = _gains(count, m, n, k, each)
-        return (TINY if tiny and plain else ONE_BLOCK) | (SHARED if shared else 0)
+        way, words = TINY if tiny and plain else ONE_BLOCK, pointer(table)
+        kernel, launch = words[way], pointer(words[0])
+        if kernel == 0 or own != 0:
+            return way
+        set_word(f, 0)
+        if not _gains(count, m, n, k, each):
+            call(kernel, f, 0)
+            return DONE
+        if launch[threads.SHARE] == 0:
+            return CLOSED
+        invoke(launch[threads.SHARE], (words[0], kernel, f, f + 8 * WORDS))
+        return DONE
 
-    return entry(run, "int64(int64, int64, int64, int64, int64, float64, float64)", f"gemm_batch_entry_{tile}")
+    kind = types.int64(types.int64, OBJECT, types.int64, OBJECT, OBJECT, types.float64, types.float64, types.int64)
+    return entry(run, kind, f"gemm_batch_entry_{tile}")
+
+
+_tables = {}  # dtype -> the entry, its table and the table's address
+
+
+def _table(dtype):
+    """The same of a dtype, compiled or loaded at its first use; else None."""
+    if dtype in NAMES and layout_is_known():
+        table = np.array([threads.WORDS, 0, 0], np.int64)
+        _tables[dtype] = _entry(small_tile(NAMES[dtype])), table, table.ctypes.data
+    return _tables.get(dtype)
 
 
 def _run(out, x, a, b, beta, alpha) -> bool:
     """Whether the compiled loops took the batch. x is an id, or 0."""
-    if a.dtype not in NAMES or not layout_is_known():
+    found = _tables.get(a.dtype) or _table(a.dtype)
+    if found is None:
         return False
-    tile, f = small_tile(NAMES[a.dtype]), array("q", bytes(8 * WORDS))
-    address = f.buffer_info()[0]
-    way = _entry(tile)(address, id(out), x, id(a), id(b), beta, alpha)
-    if way == DECLINED:
-        return False
-    kernel = _tiny(tile) if way & TINY else _small(tile)
-    threads.launch(kernel, address, threads.count() if way & SHARED else 1)
-    return True
+    run, table, address = found
+    way = run(address, out, x, a, b, beta, alpha, 0)
+    if way in (ONE_BLOCK, TINY):
+        tile = small_tile(NAMES[a.dtype])
+        table[way] = _tiny(tile) if way == TINY else _small(tile)
+        way = run(address, out, x, a, b, beta, alpha, 0)
+    if way == CLOSED and threads.open_up():
+        way = run(address, out, x, a, b, beta, alpha, 0)
+    if way == CLOSED:
+        words = array("q", bytes(8 * WORDS))
+        own = words.buffer_info()[0]
+        way = run(address, out, x, a, b, beta, alpha, own)
+        threads.launch(int(table[way]), own, threads.count())
+    return way != DECLINED
 
 
 def baddbmm(out, self, batch1, batch2, beta, alpha, mode=None, conj=None) -> None:

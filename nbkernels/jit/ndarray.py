@@ -8,6 +8,8 @@ checked that the object is an ndarray and keeps it alive.
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -122,6 +124,7 @@ def as_array(typing, value, like, kinds, room):
     return types.int64(*[types.int64] * 4), emit
 
 
+@functools.cache
 def layout_is_known() -> bool:
     """Whether this NumPy keeps an ndarray's fields where this module reads them."""
     import ctypes
