@@ -9,7 +9,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from .cache import compiled
-from .vector import I32, I64, LINE, Lanes, loop, width_bits
+from .vector import I32, I64, LINE, Lanes, loop, masked
 
 NEAR = 4  # elements between neighbours, at most, that vectors reach
 
@@ -45,7 +45,7 @@ class _Emitter:
         """As vectors of half a line or a line where a row fits in one and its elements are near, else one by one."""
         builder, end = self.builder, self.builder.append_basic_block("end")
         single = builder.append_basic_block("single")
-        for lanes in (LINE // 2 // self.width, LINE // self.width) if self.vectors() else ():
+        for lanes in (LINE // 2 // self.width, LINE // self.width) if masked(self.width) else ():
             longer = builder.append_basic_block("longer")
             short = builder.icmp_signed("<=", self.columns, I64(lanes))
             switch = builder.switch(builder.select(short, self.step, I64(-1 << 62)), longer)
@@ -61,10 +61,6 @@ class _Emitter:
         self.singles()
         builder.branch(end)
         builder.position_at_end(end)
-
-    def vectors(self):
-        """Whether the target has masked loads of such items; others are loaded lane by lane, each with a branch."""
-        return self.width in (4, 8) or (self.width < 4 and width_bits() == 512)
 
     def near(self, n, lanes):
         """Rows of elements n apart: the vectors that they lie in, masked where the row ends, and one permutation."""

@@ -37,6 +37,12 @@ def width_bits() -> int:
     return 256 if {"avx2", "fma"} <= features else 128
 
 
+def masked(width: int) -> bool:
+    """Whether the target has masked loads and stores of items of `width` bytes; others go lane by lane, each with a
+    branch."""
+    return width in {512: (1, 2, 4, 8), 256: (4, 8), 128: ()}[width_bits()]
+
+
 @dataclass(frozen=True)
 class Lanes:
     """Operations on vectors of `count` elements of one dtype, emitted through `builder`.

@@ -17,12 +17,12 @@ def _extremes(whole):
     def maximum(x, y):
         """The larger; NaN if either is (the first one's); +0.0 above -0.0 on either side."""
         larger = number(whole(bits(x if x > y else y) & bits(y if y > x else x)))
-        return x + y if x != x or y != y else larger
+        return x + y if (x != x) | (y != y) else larger
 
     def minimum(x, y):
         """The smaller; NaN if either is (the first one's); -0.0 below +0.0 on either side."""
         smaller = number(whole(bits(x if x < y else y) | bits(y if y < x else x)))
-        return x + y if x != x or y != y else smaller
+        return x + y if (x != x) | (y != y) else smaller
 
     def fmax(x, y):
         """The larger; NaN only if both are; +0.0 above -0.0 on either side."""
