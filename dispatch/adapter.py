@@ -33,6 +33,7 @@ class Adapter:
 
     name = ""
     classes = ()
+    scalar = False  # whether its arrays are NumPy's scalars, which element-wise fast paths take
     foreign = False  # whether its arrays may tell something else at every look
     intercept = None  # a method (op, row, args, out, in_place) that takes over calls of ops with kernels; see traced.py
 

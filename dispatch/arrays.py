@@ -44,13 +44,15 @@ class NumPy(Adapter):
         return wrapped[()] if wrapped is x and not x.ndim else wrapped  # a 0-d result is a scalar, as NumPy's
 
     def restride(self, x, shape, strides):
+        if shape[: x.ndim] == x.shape and all(n == 1 for n in shape[x.ndim :]):
+            return x.reshape(shape)  # a view, five times as soon
         return library("numpy").lib.stride_tricks.as_strided(x, shape, strides, subok=True)
 
 
 class NumPyScalar(NumPy):
     """numpy.float32(1) and its like: 0-d arrays that have a dtype and cannot be written."""
 
-    classes = ("numpy.generic",)
+    classes, scalar = ("numpy.generic",), True
 
     def exact(self, cls):
         return False

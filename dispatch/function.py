@@ -10,9 +10,20 @@ from .schema import REQUIRED
 
 FUNCTION = """\
 def {name}({parameters}):
-    fast = find({types}){usual}
+    fast = find({types})
     if fast is not None:
         result = fast({values})
+        if result is not None:
+            return result
+    return general(({arguments},), {rest})
+"""
+# With keyword-only arguments that are None as a rule: another fast path takes calls where one is not.
+WORDED = """\
+def {name}({parameters}):
+    usual = {usual}
+    fast = find({types}) if usual else worded({types})
+    if fast is not None:
+        result = fast({values}) if usual else fast({everything})
         if result is not None:
             return result
     return general(({arguments},), {rest})
@@ -27,7 +38,7 @@ def parameter(name):
 def build(op, in_place=False):
     """The function of an op's functional (with `out=`, where it is structured) or in-place form."""
     schema = op.schema.in_place() if in_place else op.schema
-    scope = {"find": op.entries.get, "general": op.call}
+    scope = {"find": op.entries.get, "worded": op.worded.get, "general": op.call}
     parameters, starred = [], False
     for argument in schema.arguments:
         if argument.keyword_only and not starred:
@@ -40,9 +51,10 @@ def build(op, in_place=False):
         parameters.append(name)
     names = [parameter(argument.name) for argument in schema.arguments]
     rare = [names[i] for i in op.rare]
-    values, rest = [name for name in names if name not in rare], "None"
+    values, everything, rest = [name for name in names if name not in rare], list(names), "None"
     if op.structured:
         values.append("self" if in_place else "out")
+        everything.append(values[-1])
         rest = "self, True" if in_place else "out"
         if not in_place:
             parameters += ["out=None"] if starred else ["*", "out=None"]
@@ -50,12 +62,13 @@ def build(op, in_place=False):
     types = f"({', '.join(kinds)})"
     if len(kinds) > 1:  # where all are of one type that is the key: a tuple costs 30 ns more to make and to hash
         types = f"{kinds[0]} if {' is '.join(kinds)} else {types}"
-    source = FUNCTION.format(
+    source = (WORDED if rare else FUNCTION).format(
         name=schema.name,
         parameters=", ".join(parameters),
         types=types,
-        usual=f" if {' and '.join(f'{name} is None' for name in rare)} else None" if rare else "",
+        usual=" is ".join([*rare, "None"]),
         values=", ".join(values),
+        everything=", ".join(everything),
         arguments=", ".join(names),
         rest=rest,
     )

@@ -87,7 +87,8 @@ class Library:
         structured_delegate           a structured op of the same arguments, whose meta function and kernels serve
         dispatch      {"CPU": kernel, "CUDA": kernel} or {"CPU, CUDA": kernel}; a kernel is a callable or "module:name".
                       Without one the op is CompositeImplicit: a function of the op's name in the library's `composites`
-        fast          "module:name" of a function (*args, out) -> result, or None to decline, for exact NumPy arrays;
+        fast          "module:name" of a function (*args, out) -> result, or None to decline, for exact NumPy arrays,
+                      and for numbers, Python's and NumPy's, where they may stand for arrays;
                       keyword-only arguments with default None are not its: it is asked where all of them are None,
                       else its attribute `with_keywords`, if it has that, a function of all arguments and out
         gradient      the Autograd kernel: {argument: formula}, or "module:name" of it

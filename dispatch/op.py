@@ -62,6 +62,7 @@ class Op:
         self.table = Table(schema, implied, library.fallbacks)
         self.delegates_to = None
         self.entries = {}  # types of the tensor arguments -> fast path; one object, read by the public functions
+        self.worded = {}  # the same with keywords
         self.build()
 
     def build(self):
@@ -74,7 +75,8 @@ class Op:
         """An op of another name that this one's kernels serve: it shares the table and what was found for types."""
         other = Op(self.library, schema, self.structured, **flags | dict(
             casts=self.casts, meta_only=self.meta_only, tags=self.tags, doc=flags["doc"] or self.doc))  # fmt: skip
-        other.table, other.entries, other.delegates_to = self.table, self.entries, self
+        other.table, other.delegates_to = self.table, self
+        other.entries, other.worded = self.entries, self.worded
         other.build()
         return other
 
@@ -118,11 +120,16 @@ class Op:
             name, other = self.schema.full_name, self.delegates_to.schema.full_name
             raise RegistrationError(f"{name} delegates to {other}: register the kernel there")
         self.table.add(row, override)
-        self.entries.clear()
+        self.forget()
 
     def discard(self, row):
         self.table.discard(row)
+        self.forget()
+
+    def forget(self):
+        """Look for fast paths anew."""
         self.entries.clear()
+        self.worded.clear()
 
     # -- the general path ----------------------------------------------------------------------------------------
 
@@ -130,10 +137,11 @@ class Op:
         """Run the op on arguments in schema order: fast path, device, kernel, meta, out, launch."""
         name = self.schema.name + "_" * in_place
         types, taken = tuple(type(args[i]) for i in self.keyed), args
+        fast = self.enrol(types)
         if all(args[i] is None for i in self.rare):
-            fast, taken = self.enrol(types), [value for i, value in enumerate(args) if i not in self.rare]
+            taken = [value for i, value in enumerate(args) if i not in self.rare]
         else:
-            fast = getattr(self.entries.get(key_of(types)) or self.enrol(types), "with_keywords", None)
+            fast = getattr(fast, "with_keywords", None)
         if fast is not None:
             result = fast(*taken, out) if self.structured else fast(*taken)
             if result is not None:
@@ -163,19 +171,20 @@ class Op:
         key = key_of(types)
         if row is None or row.fast is None or key in self.entries:
             return None
-        numbers = (int, float) if self.elementwise else ()
         exact = 0
         for i, cls in zip(self.keyed, types, strict=True):
             adapter = arrays.adapter_of(cls)
-            if adapter is not None and adapter.exact(cls):
+            if adapter is not None and (adapter.exact(cls) or (self.elementwise and adapter.scalar)):
                 exact += 1
-            elif cls not in numbers and not (cls is type(None) and self.arguments[i].type.optional):
+            elif cls not in self.weak and not (cls is type(None) and self.arguments[i].type.optional):
                 return None
         if not exact:
             return None
-        fast = self.entries[key] = row.load_fast()
+        fast = row.load_fast()
+        self.worded[key] = getattr(fast, "with_keywords", None)
+        self.entries[key] = fast
         if self.table.row(keys.CPU).row is not row:  # replaced meanwhile, by another thread
-            self.entries.clear()
+            self.forget()
         return fast
 
     def bind(self, name, args):

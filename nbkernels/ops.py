@@ -166,7 +166,7 @@ def elementwise(op, alpha=False, gradient=None):
         f"{op}(Tensor self, Tensor other, *, {scale}{keywords}) -> Tensor",
         structured=binary.rule(op, alpha),
         dispatch={key: f"nbkernels.{key.lower()}.elementwise:{op}" for key in ("CPU", "CUDA")},
-        fast=f"nbkernels.cpu.elementwise:{op}_fast",
+        fast=f"nbkernels.cpu.calls:{op}_fast",
         gradient=gradient and f"nbkernels.gradients:{gradient}",
         casts=binary.Result.casts,
         meta_only=["order"],

@@ -1,13 +1,15 @@
 """Element-wise calls of a layout that has been planned before, in one call of compiled code.
 
 The entry gets an operation's memory, SLOTS words: 0, or the address of a record. The dtypes, shapes and strides of the
-three arrays are a key; it goes to the slot that its hash is or, if that is taken, to the one beside it, in place of
-another. A record is int64 words:
+arrays, a mask among them where there is one, and a number, the variant, that says what else the loops depend on, are a
+key; it goes to the slot that its hash is or, if that is taken, to the one beside it, in place of another. A record is
+int64 words:
 
-    LENGTH SLOT WALKER LAUNCH SCALAR CONTEXT  low[3]  high[3]  same[3]  context[CONTEXT]  key[LENGTH]
+    LENGTH SLOT WALKER LAUNCH SCALAR CONTEXT  low[4]  high[4]  same[4]  context[CONTEXT]  key[LENGTH]
 
-WALKER goes through the context; LAUNCH is 0, or what threads launch by; SCALAR the bytes of alpha, a float, or 0; low
-and high are the extents of the arrays, in bytes from their data; same says which inputs are laid out as out is.
+WALKER goes through the context; LAUNCH is 0, or what threads launch by; SCALAR the bytes of alpha, a float, NOTED where
+the loops take note of faults, or 0; low and high are the extents of the arrays, in bytes from their data; same says
+which inputs are laid out as out is.
 """
 
 from __future__ import annotations
@@ -23,29 +25,30 @@ from ..jit.ndarray import OBJECT, WRITEABLE, address_of, data, descr, flags, ndi
 from ..strides import distinct
 from . import threads, walk
 from .nest import Nest
+from .quick import DECLINED, DONE, FAULTY, NOTED, UNKNOWN
 from .small import GIL
 
-DONE, DECLINED, UNKNOWN = 0, 1, 2
 SLOTS = 256
-LENGTH, SLOT, WALKER, LAUNCH, SCALAR, CONTEXT, LOW, HIGH, SAME, WORDS = (*range(6), 6, 9, 12, 15)
-ROOM = 4096  # bytes of stack for a context or a key of arrays of 64 dimensions, NumPy's most
+LENGTH, SLOT, WALKER, LAUNCH, SCALAR, CONTEXT, LOW, HIGH, SAME, WORDS = (*range(6), 6, 10, 14, 18)
+MASKED = 2  # the bit of a variant that says that there is a mask
+ROOM = 6144  # bytes of stack for a context or a key of arrays of 64 dimensions, NumPy's most
 
 
 @functools.cache
 def recall_entry():
-    """int64(memory, out, x, y, alpha, fresh, record): DONE, DECLINED where memory may overlap, or UNKNOWN.
+    """int64(memory, out, x, y, mask, alpha, variant, record): DONE, FAULTY, UNKNOWN, DECLINED where memory may overlap.
 
-    A record that is not 0 is entered first. `fresh` is part of the key.
+    A record that is not 0 is entered first. The mask is not read where the variant is not MASKED.
     """
 
-    def run(memory, out, x, y, alpha, fresh, record):
-        out, x, y = address_of(out), address_of(x), address_of(y)
+    def run(memory, out, x, y, mask, alpha, variant, record):
+        out, x, y, mask = address_of(out), address_of(x), address_of(y), address_of(mask)
         room = scratch(ROOM)
         key, slots = pointer(room), pointer(memory)
-        n, code = 1, fresh
-        key[0] = fresh
-        for p in range(3):
-            z = out if p == 0 else x if p == 1 else y
+        n, code, operands = 1, variant, 3 if variant & MASKED == 0 else 4
+        key[0] = variant
+        for p in range(operands):
+            z = out if p == 0 else x if p == 1 else y if p == 2 else mask
             key[n] = descr(z) + (ndim(z) << 56)
             code = (code ^ key[n]) * 0x9E3779B97F4A7C1
             n += 1
@@ -73,16 +76,18 @@ def recall_entry():
         for i in range(r[CONTEXT]):
             key[i] = r[WORDS + i]
         start = data(out)
-        for p in range(3):
-            at = data(out if p == 0 else x if p == 1 else y)
+        for p in range(operands):
+            at = data(out if p == 0 else x if p == 1 else y if p == 2 else mask)
             touch = p > 0 and at + r[HIGH + p] > start + r[LOW] and start + r[HIGH] > at + r[LOW + p]
             if touch and (at != start or r[SAME + p] == 0):
                 return DECLINED
             key[walk.HEADER + p] += at
-        scalar = room + ROOM - 8
+        scalar = room + ROOM - 16
+        faults = pointer(scalar)
+        faults[0] = faults[1] = 0
         if r[SCALAR] == 4:
             set_word(scalar, np.float32(alpha))
-        else:
+        elif r[SCALAR] == 8:
             set_word(scalar, alpha)
         key[walk.SCALARS] = scalar
         if r[LAUNCH] == 0:
@@ -92,9 +97,9 @@ def recall_entry():
             if words[threads.SHARE] == 0:
                 return DECLINED
             invoke(words[threads.SHARE], (r[LAUNCH], r[WALKER], room, room + 8 * walk.TASKS))
-        return DONE
+        return FAULTY + faults[0] + 2 * faults[1] if r[SCALAR] == NOTED and faults[0] + faults[1] > 0 else DONE
 
-    kind = types.int64(types.int64, OBJECT, OBJECT, OBJECT, types.float64, types.int64, types.int64)
+    kind = types.int64(types.int64, *[OBJECT] * 4, types.float64, types.int64, types.int64)
     return entry(run, kind, "elementwise_recall")
 
 
@@ -106,18 +111,17 @@ class Memory:
         self.address = self.slots.ctypes.data
         self.records = {}  # slot -> (record, dtypes whose addresses are in its key)
 
-    def run(self, found: tuple[Nest, int] | None, out, x, y, alpha: float, fresh: bool) -> bool:
-        """Run planned loops, which read `found[1]` bytes of alpha, over checked arrays, and keep them.
+    def run(self, found: tuple[Nest, int] | None, out, x, y, mask, alpha: float, variant: int) -> int:
+        """Run planned loops, which read `found[1]` beside checked arrays, and keep them: what the entry answers.
 
-        False, and nothing is done, where memory may overlap, threads cannot be launched from compiled code, or no GIL
-        guards the slots.
+        DECLINED also where threads cannot be launched from compiled code, or no GIL guards the slots.
         """
         if found is None or not GIL:
-            return False
+            return DECLINED
         loops, scalar = found
         if not (loops.small or threads.open_up()):
-            return False
-        arrays, context = (out, x, y), loops.context(1 if loops.small else threads.count())
+            return DECLINED
+        arrays, context = (out, x, y, mask), loops.context(1 if loops.small else threads.count())
         ends = [[(n - 1) * s for n, s in zip(z.shape, z.strides)] for z in arrays]
         own = distinct(out.shape, out.strides, max(loops.itemsizes))
         record = np.array([
@@ -127,6 +131,6 @@ class Memory:
             *(own and (z.shape, z.strides) == (out.shape, out.strides) for z in arrays),
             *context, *[0] * (1 + sum(1 + 2 * z.ndim for z in arrays)),
         ], np.int64)  # fmt: skip
-        status = recall_entry()(self.address, out, x, y, alpha, fresh, record.ctypes.data)
+        status = recall_entry()(self.address, out, x, y, mask, alpha, variant, record.ctypes.data)
         self.records[record[SLOT]] = record, [z.dtype for z in arrays]
-        return status == DONE
+        return status

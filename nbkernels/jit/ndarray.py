@@ -9,6 +9,7 @@ checked that the object is an ndarray and keeps it alive.
 from __future__ import annotations
 
 import functools
+import sys
 
 import numpy as np
 from llvmlite import ir
@@ -18,7 +19,8 @@ from numba.extending import NativeValue, intrinsic, models, register_model, unbo
 
 HEAD = object.__basicsize__  # 16, or 32 where Python runs without the GIL
 C_CONTIGUOUS, F_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x2, 0x100, 0x400
-_I32, _I64 = ir.IntType(32), ir.IntType(64)
+SWAPPED = ">" if sys.byteorder == "little" else "<"
+_I8, _I32, _I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 
 
 class Object(types.Type):
@@ -84,10 +86,10 @@ ZERO_D = 72 + HEAD  # bytes that an array of no dimensions and its element take,
 @intrinsic
 def as_array(typing, value, like, kinds, room):
     """The address of an array: `value`'s own, or that of one of no dimensions and the dtype of `like`, made of ZERO_D
-    bytes at `room`, where `value` is a Python float that this dtype holds; 0 where there is neither.
+    bytes at `room`, where `value` is a Python float or an int of at most 30 bits that this dtype holds; 0 where there
+    is neither.
 
-    `kinds` are the addresses of ndarray, float, and the dtypes float32 and float64. Fields that are not read here
-    are not made.
+    `kinds` are the addresses of ndarray, float and int. Fields that are not read here are not made.
     """
 
     def emit(context, builder, signature, args):
@@ -101,27 +103,61 @@ def as_array(typing, value, like, kinds, room):
 
         f32, f64 = ir.FloatType(), ir.DoubleType()
         result = cgutils.alloca_once_value(builder, value)
+        element = HEAD + 64
+
+        def keep(number, fits):
+            """The number is the element, where it fits."""
+            with builder.if_then(fits):
+                builder.store(number, at(room, element, number.type))
+                builder.store(room, result)
+
         with builder.if_then(builder.not_(kind_is(value, 0))):
             builder.store(_I64(0), result)
-            with builder.if_then(builder.and_(kind_is(value, 1), kind_is(like, 0))):
-                number, dtype = builder.load(at(value, HEAD, f64)), builder.load(at(like, HEAD + 40))
-                single, double = (builder.icmp_signed("==", dtype, builder.load(at(kinds, 8 * i))) for i in (2, 3))
-                element = HEAD + 64
-                for holds, offset, what in ((room, 0, builder.add(room, _I64(element))), (room, 40, dtype)):
-                    builder.store(what, at(holds, HEAD + offset))
+            is_float, is_int = kind_is(value, 1), kind_is(value, 2)
+            with builder.if_then(builder.and_(builder.or_(is_float, is_int), kind_is(like, 0))):
+                dtype = builder.load(at(like, HEAD + 40))
+                for offset, what in ((0, builder.add(room, _I64(element))), (40, dtype)):
+                    builder.store(what, at(room, HEAD + offset))
                 builder.store(_I32(0), at(room, HEAD + 8, _I32))
-                with builder.if_then(double):
-                    builder.store(number, at(room, element, f64))
-                    builder.store(room, result)
-                rounded = builder.fptrunc(number, f32)
-                bits = builder.and_(builder.bitcast(rounded, _I32), _I32(0x7FFFFFFF))
-                finite = builder.icmp_signed("<", bits, _I32(0x7F800000))  # others are rare, and may be overflows
-                with builder.if_then(builder.and_(single, finite)):
-                    builder.store(rounded, at(room, element, f32))
-                    builder.store(room, result)
+                digits, short = _digits(builder, lambda offset, kind: builder.load(at(value, offset, kind)))
+                number = builder.load(at(value, HEAD, f64))
+                number = builder.select(is_float, number, builder.sitofp(digits, f64))
+                usable, whole = builder.or_(is_float, short), builder.and_(is_int, short)
+                native = builder.icmp_signed("!=", builder.load(at(dtype, HEAD + 10, _I8)), _I8(ord(SWAPPED)))
+                end = builder.append_basic_block("end")
+                switch = builder.switch(builder.select(native, builder.load(at(dtype, HEAD + 12, _I32)), _I32(-1)), end)
+                for char in "fdbBhHiIlLqQ":
+                    kind, block = np.dtype(char), builder.append_basic_block(char)
+                    switch.add_case(_I32(kind.num), block)
+                    builder.position_at_end(block)
+                    if char == "d":
+                        keep(number, usable)
+                    elif char == "f":
+                        rounded = builder.fptrunc(number, f32)
+                        bits = builder.and_(builder.bitcast(rounded, _I32), _I32(0x7FFFFFFF))
+                        finite = builder.icmp_signed("<", bits, _I32(0x7F800000))  # others may be overflows
+                        keep(rounded, builder.and_(usable, finite))
+                    else:
+                        narrow = builder.trunc(digits, ir.IntType(8 * kind.itemsize))
+                        again = (builder.sext if kind.kind == "i" else builder.zext)(narrow, _I64)
+                        held = builder.icmp_signed("==", again, digits)
+                        held = builder.and_(held, builder.icmp_signed(">=", digits, _I64(np.iinfo(kind).min)))
+                        keep(narrow, builder.and_(whole, held))
+                    builder.branch(end)
+                builder.position_at_end(end)
         return builder.load(result)
 
     return types.int64(*[types.int64] * 4), emit
+
+
+def _digits(builder, load):
+    """A Python int of at most one digit of 30 bits, and whether it is one: its layout is from 3.12 on another."""
+    first, digit = load(HEAD, _I64), builder.zext(load(HEAD + 8, _I32), _I64)
+    if sys.version_info >= (3, 12):  # three bits, of which two say 0 plus, 1 zero, 2 minus; then the number of digits
+        sign, short = builder.sub(_I64(1), builder.and_(first, _I64(3))), builder.icmp_unsigned("<", first, _I64(16))
+    else:  # the number of digits, with the sign
+        sign, short = first, builder.icmp_unsigned("<=", builder.add(first, _I64(1)), _I64(2))
+    return builder.mul(sign, digit), short
 
 
 @functools.cache
