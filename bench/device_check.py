@@ -160,7 +160,26 @@ def loops(rng):
             axes = (0, 1) if shape in ((), (1, 1)) else 1 if shape == (m, 1) else 0
             expected = whole.sum(axis=axes).reshape(shape)
             check(np.array_equal(out.copy_to_host(), expected), f"sum_to {shape} {dtype} {name}")
-    print("right:" if not failures else "checked:", "element-wise operations and sums")
+    methods(rng)
+    print("right:" if not failures else "checked:", "element-wise operations, sums, folds in order and at")
+
+
+def methods(rng):
+    """Folds in order, with what they start from and masks, and at with repeated indices: NumPy's, bit for bit."""
+    import nbkernels
+
+    m, n = (5, 9) if SIMULATED else (257, 3001)
+    for dtype in DTYPES:
+        x, mask = rng.integers(-9, 10, (m, n)).astype(dtype), rng.random((m, n)) < 0.5
+        for axis in (0, 1):
+            expected = np.subtract.reduce(x, axis, initial=3, where=mask)
+            result = nbkernels.subtract.reduce(upload(x), axis, initial=3, where=upload(mask)).copy_to_host()
+            check(np.array_equal(result, expected), f"subtract.reduce {dtype} axis {axis}, initial, where")
+        indices, expected, target = rng.integers(0, n, 4 * n), x[0].copy(), upload(x[0].copy())
+        terms = rng.standard_normal(4 * n).astype(dtype)
+        np.add.at(expected, indices, terms)
+        nbkernels.add.at(target, indices, upload(terms))
+        check(np.array_equal(target.copy_to_host(), expected), f"add.at {dtype}")
 
 
 # --- resources and speed ---------------------------------------------------------------------------------------------

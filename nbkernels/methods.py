@@ -3,11 +3,11 @@
 import functools
 
 from .dispatch import arrays, keys, layout, views
-from .dispatch.errors import MissingKernelError, OutError
+from .dispatch.errors import DeviceError, MissingKernelError, OutError
 from .dispatch.table import Row
 from .folds import normal
 
-AT_KERNEL = Row(keys.CPU, "nbkernels.cpu.scan:at", __name__)
+AT_KERNELS = {key: Row(key, f"nbkernels.{key.lower()}.scan:at", __name__) for key in (keys.CPU, keys.CUDA)}
 
 
 def attach(function, reduce, accumulate):
@@ -84,14 +84,32 @@ def at(op, self, indices, other):
     >>> x
     array([1., 0., 2.])
     """
-    adapter = arrays.adapter_of(type(self))
-    if adapter is None or adapter.device(self).key != keys.CPU:
-        raise MissingKernelError(f"{op}.at works on arrays of the CPU")
+    adapter, source = arrays.adapter_of(type(self)), arrays.adapter_of(type(other))
+    device = adapter and adapter.device(self)
+    if adapter is None or device.key not in AT_KERNELS:
+        raise MissingKernelError(f"{op}.at works on arrays of {' and '.join(AT_KERNELS)}")
+    if source and source.device(other) != device and source.spec(other).shape:
+        raise DeviceError(
+            f"{op}.at: all arrays must be on one device: self on {device}, other on {source.device(other)}"
+        )
     spec, flaw = adapter.spec(self), adapter.flaw(self)
     if flaw or layout.overlaps_itself(spec.shape, spec.strides, spec.dtype.itemsize):
         raise OutError(f"{op}.at: self cannot be written: {flaw or 'its elements share memory'}")
-    source = arrays.adapter_of(type(other))
-    AT_KERNEL.load()(op, adapter.view(self), indices, source.view(other) if source else other)
+    if device.key != keys.CPU:
+        indices = hosted(indices)
+        if source and source is not adapter:
+            source.wait(other)
+    with adapter.guard(device):
+        AT_KERNELS[device.key].load()(op, adapter.view(self), indices, source.view(other) if source else other)
+
+
+def hosted(indices):
+    """Indices whose arrays are NumPy's."""
+    if isinstance(indices, tuple):
+        return tuple(map(hosted, indices))
+    adapter = arrays.adapter_of(type(indices))
+    view = adapter.view(indices) if adapter else indices
+    return view.copy_to_host() if hasattr(view, "copy_to_host") else view
 
 
 OUTER = """{op} of every element of self with every one of other: out[i..., j...] = {op}(self[i...], other[j...])."""
@@ -114,4 +132,4 @@ In order, with NumPy's dtypes. Source: NumPy's {op}.accumulate."""
 AT = """\
 self[i] = {op}(self[i], other[i]) for one index after the other, in place: a repeated one counts each time
 
-`indices` is anything that indexes an array. On the CPU. Source: NumPy's {op}.at."""
+`indices` is anything that indexes an array. On CUDA they are sorted out on the host. Source: NumPy's {op}.at."""

@@ -463,13 +463,37 @@ def test_folds(rng, op, dtype):
             np.testing.assert_array_equal(result, expected, strict=True)
     steps = mine.accumulate(x, 1).copy_to_host()
     np.testing.assert_array_equal(steps, numpys.accumulate(x._ary, 1), strict=True)
-    if op != "subtract":
-        mask, out = rng.random(20) < 0.5, np.full((3, 1), 7, numpys.reduce(x._ary).dtype)
-        mine.reduce(x, 1, where=device(mask), initial=1, keepdims=True, out=device(out))
-        np.testing.assert_array_equal(out, numpys.reduce(x._ary, 1, where=mask, initial=1, keepdims=True))
-    else:
-        with pytest.raises(NotImplementedError, match=r"^subtract\.reduce on CUDA"):
-            mine.reduce(x, 1, initial=1)
+    for mask in (True, rng.random(20) < 0.5, rng.random((3, 1)) < 0.5):
+        for axis in (1, 0, ()):
+            words = dict(where=mask, initial=1, keepdims=True)
+            expected = numpys.reduce(x._ary, axis, **words)
+            out = np.full(expected.shape, 7, expected.dtype)
+            mine.reduce(x, axis, **words | dict(where=mask if mask is True else device(mask)), out=device(out))
+            np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize(("op", "dtype"), [*FOLDS, ("floor_divide", "int16")])
+def test_at(rng, op, dtype):
+    """One index after the other, as NumPy's: repeated, masks, pairs, of views, by numbers and by arrays."""
+    whole = rng.integers(1, 5, (6, 10)).astype(dtype)
+    row, words = rng.integers(1, 3, 4).astype(dtype), whole[0, :1].item()
+    for indices in ([0, 2, 0, -1], ([0, 1, 0, 1], [2, 2, 2, -2]), (slice(None), [1, 1, 1, 1]), np.array([2, 2, 0, 2])):
+        for other in (words, row, row[:1], row[::-1]):
+            x, y = whole[::-1, ::2][:4, :4].copy(), whole.copy()[::-1, ::2][:4, :4]
+            getattr(np, op).at(x, indices, other)
+            getattr(nbkernels, op).at(device(y), indices, device(other) if isinstance(other, np.ndarray) else other)
+            np.testing.assert_array_equal(y, x)
+    x = np.arange(5.0)
+    nbkernels.add.at(device(x), device(np.array([0, 4, 4])), device(x[1:4]))  # read before it is written
+    assert x.tolist() == [1, 1, 2, 3, 9]
+    nbkernels.add.at(device(x), [], 1)
+    with pytest.raises(IndexError, match="out of bounds"):
+        nbkernels.add.at(device(x), [0, 5], 1)
+    with pytest.raises(nbkernels.dispatch.DeviceError, match="other on CPU"):
+        nbkernels.add.at(device(x), [0, 1], np.ones(2))
+    with pytest.raises(TypeError, match="cannot cast"):
+        nbkernels.add.at(device(np.arange(3)), 0, 1.5)
+    assert x.tolist() == [1, 1, 2, 3, 9]
 
 
 def test_sum_to_over_its_own_input(rng):

@@ -43,6 +43,10 @@ FUNCTIONS = [
 SCANS = [
     scan.kernel(scalar.find(op, np.dtype(dtype)), item, dtype, (dtype,) * 3, 2)
     for op, item, dtype in (("add", "int8", "int64"), ("subtract", "float16", "float16"), ("maximum", "bool", "bool"))
+] + [
+    scan.kernel(scalar.find("subtract", np.dtype("float32")), *("float32",) * 2, ("float32",) * 3, 1, True, True),
+    scan.visitor(scalar.find("add", np.dtype("float16")), "float16", "int8", ("float16",) * 3),
+    scan.visitor(scalar.find("logical_or", np.dtype("bool")), "bool", "bool", ("bool",) * 3),
 ]
 DOTS = [part(dtype) for part in (dot.kernel, dot.ending) for dtype in ("float32", "float64")]
 SUMS = [

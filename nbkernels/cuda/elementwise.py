@@ -50,6 +50,11 @@ def truth(x, i):
     return x[i] != 0
 
 
+@inlined
+def always(x, i):
+    return True
+
+
 def reading(dtype: str):
     """x[i] of a pointer to `stored` elements."""
     return truth if dtype == "bool" else element
@@ -77,10 +82,6 @@ def kernel(function, dtypes, compute, ndim: int, arrays: tuple[bool, bool], scal
     @inlined
     def apply_scaled(x, y, alpha):
         return call(x, y, alpha)
-
-    @inlined
-    def always(mask, i):
-        return True
 
     read_x, read_y = (reading(dtype) if array else value for dtype, array in zip(dtypes[1:], arrays))
     chosen = truth if masked else always
@@ -183,6 +184,7 @@ def copy(out, x) -> None:
 
 def fill(out, value) -> None:
     """out = value, a Python scalar."""
+    value = value if _is_plain(out.dtype) else _uploaded(value, out.dtype, out)
     run(scalar.find("first", out.dtype), out, value, value, (out.dtype,) * 3)
 
 

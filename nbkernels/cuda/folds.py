@@ -20,15 +20,20 @@ def reduce(out, self, op, axis, keepdims, initial, where, dtype) -> None:
     if self.size == 0:
         fill(out, getattr(np, op).identity if initial is None else initial)
         return
-    if op not in ASSOCIATIVE and (where is not None or initial is not None or not axis):
-        raise NotImplementedError(f"{op}.reduce on CUDA: it goes in order, without initial and where, along an axis")
-    if where is not None:
+    ahead = op in ASSOCIATIVE
+    if not ahead and not axis:  # of one term each
+        if initial is None:
+            copy(out, self)
+        else:
+            fill(out, initial)
+            binary(op, out, out, self, where=where, casting="unsafe", dtype=None if work.kind == "b" else work)
+        return
+    if ahead and where is not None:
         chosen = cuda.device_array(tuple(self.shape), work, stream=out.stream)
         nothing = cuda.to_device(neutral(op, work), stream=out.stream)
         run(scalar.find("first", work), chosen, nothing, nothing, (work,) * 3)
         run(scalar.find("first", work), chosen, self, self, (work,) * 3, None, where)
         self = chosen
-    ahead = op in ASSOCIATIVE
     shape = tuple(1 if d in axis else n for d, n in enumerate(self.shape) if ahead or d not in axis)
     target = out
     if shape != tuple(out.shape):  # a device array is given other dimensions only where it is dense
@@ -36,10 +41,10 @@ def reduce(out, self, op, axis, keepdims, initial, where, dtype) -> None:
     if ahead:
         fold(op, target, self, work)
     else:
-        scan.in_order(op, target, self, axis[0], work)
+        scan.in_order(op, target, self, axis[0], work, initial, where)
     if target is not out:
         copy(out, target.reshape(tuple(out.shape)))
-    if initial is not None:
+    if ahead and initial is not None:
         binary(op, out, out, initial, casting="unsafe", dtype=None if work.kind == "b" else work)
 
 

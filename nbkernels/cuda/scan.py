@@ -1,7 +1,8 @@
 """Folds in order along one dimension of device arrays, a thread for each row of steps.
 
 accumulate   out[0] = x[0], out[k] = op(out[k - 1], x[k])
-in_order     the last of these alone
+in_order     the last of these alone, where a mask says so, from x[0] or from what out has
+at           out[indices[i]] = op(out[indices[i]], x[i]): a thread for each element that is named, its turns in order
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ import numpy as np
 from numba import cuda, types
 
 from .. import scalar
-from ..dtypes import HALVES, resolve
-from ..strides import plan
-from .elementwise import computed, reading, run, stored
+from ..dtypes import HALVES, NUMBERS, kind, resolve
+from ..strides import broadcast_strides, plan
+from .elementwise import always, computed, fill, reading, run, stored, truth
 from .functions import device
 from .launch import Kernel, elements, launch, multiprocessors, pointer
 from .memory import clash
@@ -23,28 +24,34 @@ THREADS, BLOCKS = 128, 16
 
 
 @functools.cache
-def kernel(function, item: str, work: str, compute, ndim: int) -> Kernel:
-    """Rows of `count` steps at each index of `ndim` loops; of an out_step of 0 the last stays."""
-    REAL, X, Y, RESULT = map(computed, (work, *compute))
-    NDIM = ndim
-    call = device(function, "float32" if compute[0] in HALVES else compute[0])
-    read, again = reading(item), reading(work)
+def kernel(function, item: str, work: str, compute, ndim: int, started=False, masked=False) -> Kernel:
+    """Rows of `count` steps at each index of `ndim` loops; of an out_step of 0 the last stays.
 
-    def steps(rows, count, out, out_steps, out_step, x, x_steps, x_step, shape):
+    started: out has what comes before the first of x; masked: steps are made where a mask is.
+    """
+    REAL, X, Y, RESULT = map(computed, (work, *compute))
+    NDIM, STARTED = ndim, int(started)
+    call = device(function, "float32" if compute[0] in HALVES else compute[0])
+    read, again, chosen = reading(item), reading(work), truth if masked else always
+
+    def steps(rows, count, out, out_steps, out_step, x, x_steps, x_step, mask, mask_steps, mask_step, shape):
         for row in range(cuda.grid(1), rows, cuda.gridsize(1)):
-            rest, at, source = row, 0, 0
+            rest, at, source, mark = row, 0, 0, 0
             for d in range(NDIM - 1, -1, -1):
                 quotient = rest // shape[d]
                 i, rest = rest - quotient * shape[d], quotient
-                at, source = at + i * out_steps[d], source + i * x_steps[d]
-            out[at] = REAL(read(x, source))
-            for k in range(1, count):
-                before = again(out, at + (k - 1) * out_step)
-                out[at + k * out_step] = REAL(RESULT(call(X(before), Y(read(x, source + k * x_step)))))
+                at, source, mark = at + i * out_steps[d], source + i * x_steps[d], mark + i * mask_steps[d]
+            if STARTED == 0:
+                out[at] = REAL(read(x, source))
+            for k in range(1 - STARTED, count):
+                if chosen(mask, mark + k * mask_step):
+                    before = again(out, at + (k - 1) * out_step)
+                    out[at + k * out_step] = REAL(RESULT(call(X(before), Y(read(x, source + k * x_step)))))
 
     index = types.UniTuple(types.int64, ndim)
-    operands = (types.CPointer(stored(work)), index, types.int64, types.CPointer(stored(item)), index, types.int64)
-    name = f"scan by {function.__name__} {item} in {work} {ndim}-D"
+    kinds = stored(work), stored(item), types.uint8
+    operands = [part for t in kinds for part in (types.CPointer(t), index, types.int64)]
+    name = f"scan by {function.__name__} {item} in {work} {ndim}-D{' started' * started}{' masked' * masked}"
     return Kernel(name, steps, (types.int64, types.int64, *operands, index), THREADS)
 
 
@@ -54,35 +61,100 @@ def accumulate(op: str, out, x, axis: int, work) -> None:
         _held(op, out, x, axis, work, tuple(out.strides))
 
 
-def in_order(op: str, out, x, axis: int, work) -> None:
-    """out = x folded along an axis from its first element on; out has x's shape without it, and is not empty."""
+def in_order(op: str, out, x, axis: int, work, initial=None, where=None) -> None:
+    """out = x folded along an axis, from its first element on or from `initial`; out has x's shape without it, and is
+    not empty."""
     strides = list(out.strides)
     strides.insert(axis, 0)
-    _held(op, out, x, axis, work, tuple(strides))
+    _held(op, out, x, axis, work, tuple(strides), initial, where)
 
 
-def _held(op, out, x, axis, work, strides):
-    """Straight to out, or by way of an array of the dtype `work` where out has another or shares memory with x."""
-    if out.dtype == work and not clash(out, x):
-        _scan(op, out, x, axis, work, strides)
+def _held(op, out, x, axis, work, strides, initial=None, where=None):
+    """Straight to out, or by way of an array of the dtype `work` where out has another or shares memory with inputs."""
+    if out.dtype == work and not clash(out, x) and (where is None or not clash(out, where)):
+        _scan(op, out, x, axis, work, strides, initial, where)
         return
     held = cuda.device_array(tuple(out.shape), work, stream=out.stream)
     inner = list(held.strides)
     if len(inner) < len(strides):
         inner.insert(axis, 0)
-    _scan(op, held, x, axis, work, tuple(inner))
+    _scan(op, held, x, axis, work, tuple(inner), initial, where)
     run(scalar.find("first", work), out, held, held, (work, work, out.dtype))
 
 
-def _scan(op, out, x, axis, work, strides):
+def _scan(op, out, x, axis, work, strides, initial, where):
+    """Into an out of the dtype `work`, whose strides along the axis of x may be 0."""
     names = resolve(op, work, x.dtype, None if work.kind == "b" else work, "unsafe")
-    rest, to, source = (tuple(v for d, v in enumerate(part) if d != axis) for part in (x.shape, strides, x.strides))
-    loops = plan((rest, rest), (to, source), (work.itemsize, x.dtype.itemsize))
+    if initial is not None:
+        fill(out, initial)
+    arrays, steps = [out, x], [strides, x.strides]
+    if where is not None:
+        arrays.append(where)
+        steps.append(broadcast_strides(x.shape, where.shape, where.strides))
+    rest, *paces = (tuple(v for d, v in enumerate(part) if d != axis) for part in (x.shape, *steps))
+    loops = plan((rest,) * len(arrays), tuple(paces), tuple(a.dtype.itemsize for a in arrays))
     shape = loops.shape or (1,)
-    moves = [elements(a, s) or (0,) for a, s in zip((out, x), loops.strides)]
-    compiled = kernel(scalar.find(op, names[0]), x.dtype.name, work.name, tuple(d.name for d in names), len(shape))
+    walks = [part for a, s, p, offset in zip(arrays, steps, loops.strides, loops.offsets)
+             for part in (pointer(a, offset), elements(a, p) or (0,), elements(a, (s[axis],))[0])]  # fmt: skip
+    if where is None:
+        walks += pointer(out), (0,) * len(shape), 0
+    name, words = tuple(d.name for d in names), (initial is not None, where is not None)
+    compiled = kernel(scalar.find(op, names[0]), x.dtype.name, work.name, name, len(shape), *words)
     rows = int(np.prod(shape, dtype=int))
     blocks = min(-(-rows // THREADS), multiprocessors() * BLOCKS)
-    launch(compiled, blocks, rows, x.shape[axis], pointer(out, loops.offsets[0]), moves[0],
-           elements(out, (strides[axis],))[0], pointer(x, loops.offsets[1]), moves[1],
-           elements(x, (x.strides[axis],))[0], shape, stream=out.stream)  # fmt: skip
+    launch(compiled, blocks, rows, x.shape[axis], *walks, shape, stream=out.stream)
+
+
+@functools.cache
+def visitor(function, out: str, item: str, compute) -> Kernel:
+    """out[targets[g]] = function(out[targets[g]], x[sources[j]]) for j from starts[g] to starts[g + 1], in order."""
+    X, Y, RESULT = map(computed, compute)
+    call = device(function, "float32" if compute[0] in HALVES else compute[0])
+    read, again = reading(item), reading(out)
+
+    def visits(groups, targets, starts, sources, out, x):
+        for group in range(cuda.grid(1), groups, cuda.gridsize(1)):
+            at = targets[group]
+            for j in range(starts[group], starts[group + 1]):
+                out[at] = RESULT(call(X(again(out, at)), Y(read(x, sources[j]))))
+
+    places = (types.CPointer(types.int64),) * 3
+    signature = (types.int64, *places, types.CPointer(stored(out)), types.CPointer(stored(item)))
+    return Kernel(f"at by {function.__name__} {item} into {out}", visits, signature, THREADS)
+
+
+def at(op: str, out, indices, x) -> None:
+    """out[i] = op(out[i], x[i]) for one index after the other, so that repeated ones add up, as NumPy's ufunc.at.
+
+    `indices` is anything that indexes an array, on the host; x, a device array or a number, broadcasts to what it
+    selects. Which elements are named, and when, is sorted out on the host.
+    """
+    names = resolve(op, out.dtype, kind(x))
+    if not np.can_cast(names[2], out.dtype, "same_kind"):
+        raise TypeError(f"{op}: cannot cast the result from {names[2]} to {out.dtype!r} under casting='same_kind'")
+    if type(x) in NUMBERS or isinstance(x, np.ndarray):
+        x = cuda.to_device(np.asarray(x, names[1] if type(x) in NUMBERS else None), stream=out.stream)
+    places = _distances(out.shape, elements(out, out.strides))[indices]
+    sources = np.broadcast_to(_distances(x.shape, elements(x, x.strides)), places.shape).ravel()
+    if places.size == 0:
+        return
+    order = np.argsort(places, axis=None, kind="stable")
+    targets, starts = np.unique(places.ravel()[order], return_index=True)
+    if clash(out, x):
+        held = cuda.device_array(tuple(x.shape), x.dtype, stream=out.stream)
+        run(scalar.find("first", x.dtype), held, x, x, (x.dtype,) * 3)
+        x, sources = held, np.broadcast_to(_distances(x.shape, elements(held, held.strides)), places.shape).ravel()
+    lists = [
+        cuda.to_device(part, stream=out.stream) for part in (targets, np.append(starts, order.size), sources[order])
+    ]
+    compiled = visitor(scalar.find(op, names[0]), out.dtype.name, x.dtype.name, tuple(d.name for d in names))
+    blocks = min(-(-targets.size // THREADS), multiprocessors() * BLOCKS)
+    launch(compiled, blocks, targets.size, *map(pointer, lists), pointer(out), pointer(x), stream=out.stream)
+
+
+def _distances(shape, steps):
+    """Distance in elements of each element from the first."""
+    distances = np.zeros(shape, np.int64)
+    for d, (size, step) in enumerate(zip(shape, steps)):
+        distances += (np.arange(size) * step).reshape((size,) + (1,) * (len(shape) - d - 1))
+    return distances
