@@ -136,6 +136,26 @@ def test_bits_do_not_depend_on_tiles_threads_or_company(rng, dtype):
         np.testing.assert_array_equal(part, expected[rows, columns])
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(("m", "n", "k"), [(2003, 5, 301), (6001, 33, 512), (1500, 150, 170)])
+def test_few_columns_have_the_bits_of_small_products(rng, m, n, k, workers):
+    numba.set_num_threads(min(workers, numba.config.NUMBA_NUM_THREADS))
+    try:
+        for layout in TRANSPOSES.values():
+            a, b = operands(rng, m, n, k, "float32", layout, normal)
+            for x in (normal(rng, (m, n), "float32"), normal(rng, (n,), "float32"), normal(rng, (m, 1), "float32")):
+                found = nbkernels.addmm(x, a, b, beta=0.5, alpha=3)
+                for i in (0, 700, m - 60):
+                    part = x[i : i + 60] if len(x) == m else x
+                    few = nbkernels.addmm(part, a[i : i + 60], b, beta=0.5, alpha=3)
+                    np.testing.assert_array_equal(found[i : i + 60], few)
+                out = np.full((n, m), np.nan, "float32").T
+                assert nbkernels.addmm(x, a, b, beta=0.5, alpha=3, out=out) is out
+                np.testing.assert_array_equal(out, found)
+    finally:
+        numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(64, 64, 64), (33, 65, 1000), (3, 5, 20000), (300, 310, 320)])
 def test_error_is_within_the_bound(rng, shape, dtype):

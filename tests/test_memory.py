@@ -42,7 +42,7 @@ def stated(path, m, n, k, layout, dtype, threads):
     if path == "deep":
         return size * (threads * tile.nr * min(k, SEGMENT) + segments * m * n)
     if path == "columns":
-        return 0 if layout[0] == "N" else size * k * (m + tile.mr)
+        return 0 if layout[0] == "N" or n <= 5 * tile.nr else size * k * (m + tile.mr)
     if path == "packed":
         kind = kind_of(dtype, dtype, dtype)
         tiles = default_tiles(kind)
@@ -53,15 +53,16 @@ def stated(path, m, n, k, layout, dtype, threads):
 SHAPES = [
     ("small", 100, 100, 100), ("gemv", 1, 2000, 9000), ("gemv", 5000, 1, 60), ("thin", 900, 800, 40),
     ("deep", 8, 300, 9000), ("deep", 1000, 10, 600), ("columns", 250, 250, 250), ("packed", 600, 700, 900),
+    ("columns", 3000, 40, 300),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("path", "m", "n", "k"), SHAPES)
 def test_a_product_takes_its_buffers(path, m, n, k):
     dtype, threads = "float32", numba.get_num_threads()
-    chosen = gemm.choose(m, n, k, threads)
-    assert chosen == path or (path == "columns" and threads == 1)
     for layout in TRANSPOSES:
+        chosen = gemm.choose(m, n, k, threads, upright=layout[0] == "T")
+        assert chosen == path or (path == "columns" and threads == 1)
         a, b = operands(None, m, n, k, dtype, TRANSPOSES[layout], lambda _, *ones: np.ones(*ones))
         out = np.empty((m, n), dtype)
         nbkernels.mm(a, b, out=out)  # compile

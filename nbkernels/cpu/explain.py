@@ -11,7 +11,7 @@ from ..strides import plan
 from . import nest, stacks, threads
 from .batch import choose as batch_path
 from .dot import FLOATS, SHARED
-from .gemm import PARALLEL, choose, clash, name_of, same
+from .gemm import PARALLEL, choose, clash, name_of, same, upright
 from .kinds import default_tiles, kind_of
 from .tiles import small
 from .tuned import tuned
@@ -40,7 +40,7 @@ def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None) -> dict:
         return work | dict(path="beta * self alone", flops=0 if x is None else count * m * n)
     kind = kind_of(*(name_of(each.dtype) for each in (a, b, out)), conj or "", mode)
     plain = kind.a in SIZE and not conj and mode is None
-    path = choose(m, n, k, threads.count(), size) if plain else "packed"
+    path = choose(m, n, k, threads.count(), size, upright(a)) if plain else "packed"
     stack = batch_path(out, x, k, threads.count(), kind.a) if batch and plain else None
     whole = {"mat1": a, "mat2": b, "self": x}
     present = {name: each for name, each in whole.items() if each is not None}

@@ -30,7 +30,20 @@ from .gemv import gemv
 from .kinds import MODES, SIGNLESS, WIDENED, default_tiles, kind_of
 from .packed import packed
 from .serial import planned
-from .small import BROAD, DECLINED, DONE, LARGE, SERIAL, SERIALLY, SMALL, THIN, VECTOR, WIDE, small_entry
+from .small import (
+    BROAD,
+    DECLINED,
+    DONE,
+    IN_PLACE,
+    LARGE,
+    SERIAL,
+    SERIALLY,
+    SMALL,
+    THIN,
+    VECTOR,
+    WIDE,
+    small_entry,
+)
 from .thin import thin
 from .tiles import Tiles, caches, illegal
 from .tiles import small as small_tile
@@ -48,8 +61,8 @@ ONE = 1
 PARALLEL = 96**3  # below, two launches of 3-10 us cost more than they save
 
 
-def choose(m: int, n: int, k: int, workers: int, itemsize: int = 4) -> str:
-    """'gemv', 'thin', 'deep', 'small', 'columns' or 'packed'.
+def choose(m: int, n: int, k: int, workers: int, itemsize: int = 4, upright: bool = False) -> str:
+    """'gemv', 'thin', 'deep', 'small', 'columns' or 'packed'. Upright: A is stored by columns.
 
     >>> choose(64, 64, 64, 2), choose(256, 256, 256, 1), choose(256, 256, 256, 2), choose(1, 256, 256, 2)
     ('small', 'small', 'columns', 'gemv')
@@ -62,10 +75,15 @@ def choose(m: int, n: int, k: int, workers: int, itemsize: int = 4) -> str:
         return "thin"
     if k > DEEPEST and (min(m, n) <= NARROW or m * n <= FEW):
         return "deep"
-    if k <= DEEPEST and m * n * k <= (SERIAL if workers == 1 else SMALL):
+    tile = small_tile("float32")
+    if k <= DEEPEST and (m * n * k <= SERIAL if workers == 1 else m * max(n, tile.lanes * 4 // itemsize) * k <= SMALL):
         return "small"
-    # A is read again and again, from L2: f32, n = 384, two threads, 0.6 MB: 565 us, in five loops 643.
-    return "columns" if workers > 1 and k <= DEEPEST and m * k * itemsize <= caches()[1] * 3 // 4 else "packed"
+    # A is used up at once, in place: f32, one thread, 20000x16x256 3.5 -> 2.7 ms, 20000x128x256 the same as in five
+    # loops; a tall one stored by columns 3.1 -> 3.8. Or it is read again and again, from L2: n = 384, two threads,
+    # 0.6 MB: 565 us, in five loops 643.
+    few = n * itemsize <= IN_PLACE * tile.nr * 4 and not (upright and workers == 1)
+    held = workers > 1 and m * k * itemsize <= caches()[1] * 3 // 4
+    return "columns" if k <= DEEPEST and (few or held) else "packed"
 
 
 def gemm(
@@ -91,7 +109,7 @@ def gemm(
         return False
     x, a, b = _whole(x), _whole(a), _whole(b)
     plain = tiles is None and kind.a in SIZE
-    path = choose(*out.shape, a.shape[1], threads.count(), out.itemsize) if plain else "packed"
+    path = choose(*out.shape, a.shape[1], threads.count(), out.itemsize, upright(a)) if plain else "packed"
     if path == "gemv" and _vectors(kind.a, out, x, a, b, float(beta), float(alpha)):
         return False
     if path == "thin" and thin(out, 0 if x is None else id(x), a, b, beta, alpha, kind.a, threads.count()) == DONE:
@@ -112,6 +130,11 @@ def gemm(
     workers = threads.count() if m * n * k > PARALLEL else 1
     packed(out, 0 if x is None else id(x), a, b, beta, alpha, tiles, kind, workers, after=after)
     return after is not None
+
+
+def upright(a) -> bool:
+    """Whether a matrix is stored by columns."""
+    return a.strides[-2] == a.dtype.itemsize != a.strides[-1]
 
 
 def _vectors(dtype: str, out, x, a, b, beta: float, alpha: float) -> bool:
@@ -292,7 +315,7 @@ def _large(entry, out, x, a, b, beta, alpha) -> int:
     if dtype is None:
         plan, workers = entry.plan, workers if out.size * a.shape[1] > PARALLEL else 1
         return packed(out, x, a, b, plan.beta, plan.alpha, plan.tiles, plan.kind, workers)
-    path = choose(*out.shape, a.shape[1], workers, out.itemsize)
+    path = choose(*out.shape, a.shape[1], workers, out.itemsize, upright(a))
     if path == "small":
         return entry(id(out), x | SERIALLY, id(a), id(b), beta, alpha)
     if path == "gemv" and x == 0:

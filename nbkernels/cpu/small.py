@@ -29,6 +29,7 @@ GIL = getattr(sys, "_is_gil_enabled", lambda: True)()  # without it no room is s
 PANEL = 64 << 10  # bytes of stack for a packed panel of B: k <= 512 with nr of 128 bytes
 ROOM = 1 << 20  # bytes that A may be packed in
 SQUARE = 4 << 10  # bytes of stack for one tile of C
+IN_PLACE = 5  # panels of B up to which packing A costs more than it saves
 
 
 @jit(inline="always")
@@ -42,14 +43,15 @@ def _row_tile(tile, t, m, packed):
 
 
 @jit(inline="always")
-def column_panel(tile, stop, panel, square, room, j, m, n, k, a, rsa, csa, b, rsb, csb, c, rsc, csc, x, rsx, csx,
+def column_panel(tile, stop, panel, kept, square, room, j, m, n, k, a, rsa, csa, b, rsb, csb, c, rsc, csc, x, rsx, csx,
                  alpha, beta):  # fmt: skip
-    """C[:, j:j+nr], k <= 512: the panel of B is read in place or packed on the stack, A in place or, packed, at `room`
-    if that is not 0."""
+    """C[:, j:j+nr], k <= 512: the panel of B is read in place or packed at `panel`, if it is not kept there already; A
+    in place or, packed, at `room` if that is not 0."""
     size, w, tiles = tile.itemsize, min(tile.nr, n - j), (m + tile.mr - 1) // tile.mr
     bj, rsbj = b + j * csb * size, rsb
     if csb != 1 or w < tile.nr or tiles > 8:  # packing pays from the ninth pass over the panel
-        pack(tile, bj, csb, rsb, w, k, panel, tile.nr)
+        if not kept:
+            pack(tile, bj, csb, rsb, w, k, panel, tile.nr)
         bj, rsbj = panel, tile.nr
     for t in range(tiles):
         i, h = _row_tile(tile, t, m, room != 0)
@@ -70,8 +72,7 @@ def one_block(tile, room, m, n, k, a, rsa, csa, b, rsb, csb, c, rsc, csc, x, rsx
     """One block, k <= 512: A is read in place or packed into the ROOM bytes at `room`, if it is not 0."""
     panel, square = scratch(PANEL), scratch(SQUARE)  # a panel of B; a tile of C, for endings through memory
     stop = ending(csc, x, csx, alpha == 1)
-    # Up to five panels of B the detour costs more than it saves.
-    if csa == 1 or n <= 5 * tile.nr or (m + tile.mr) * k * tile.itemsize > ROOM:
+    if csa == 1 or n <= IN_PLACE * tile.nr or (m + tile.mr) * k * tile.itemsize > ROOM:
         room = 0
     if room != 0 and rsa == 1:
         pack_rows_a(tile, a, csa, m, k, room, k)
@@ -79,8 +80,8 @@ def one_block(tile, room, m, n, k, a, rsa, csa, b, rsb, csb, c, rsc, csc, x, rsx
         target = room + i * k * tile.itemsize
         pack(tile, a + i * rsa * tile.itemsize, rsa, csa, min(tile.mr, m - i), k, target, tile.mr)
     for j in range(0, n, tile.nr):
-        column_panel(tile, stop, panel, square, room, j, m, n, k, a, rsa, csa, b, rsb, csb, c, rsc, csc, x, rsx, csx,
-                     alpha, beta)  # fmt: skip
+        column_panel(tile, stop, panel, False, square, room, j, m, n, k, a, rsa, csa, b, rsb, csb, c, rsc, csc, x, rsx,
+                     csx, alpha, beta)  # fmt: skip
 
 
 @helper
@@ -152,7 +153,9 @@ def small_entry(tile):
         if min(m, n) == 1 and (m * n * k > LINEAR or k > longest) and limit == SMALL:
             return VECTOR
         thin = k <= THIN and m * n >= WIDE and min(m, n) >= BROAD and limit == SMALL
-        if thin or k > longest or m > limit or n > limit or m * n * k > limit:
+        across = n if stride(out, 1) == size else m  # a panel of few columns takes as long as one vector of them
+        padded = max(across, tile.lanes) if limit == SMALL else across
+        if thin or k > longest or m > limit or n > limit or m * n // across * padded * k > limit:
             return LARGE
         c, rsc, csc = data(out), stride(out, 0), stride(out, 1)
         pa, rsa, csa, pb, rsb, csb = data(a), stride(a, 0), stride(a, 1), data(b), stride(b, 0), stride(b, 1)
