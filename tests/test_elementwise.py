@@ -286,7 +286,7 @@ def test_in_place_makes_no_copy(monkeypatch):
 )
 def test_steps_that_loops_are_made_for(dtypes, steps, rng):
     """Rows of all lengths modulo a vector; what lies behind the last element of a row is not read."""
-    for rows, columns in ((1, 4096), (41, 101), (60, 79)):
+    for rows, columns in ((1, 4096), (41, 101), (60, 79), (900, 5), (300, 14), (200, 23)):
         views = []
         for dtype, step in zip(dtypes.split(), steps):
             size = max(1, (columns - 1) * abs(step) + 1)

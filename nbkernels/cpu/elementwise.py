@@ -13,6 +13,7 @@ import numpy as np
 from .. import scalar
 from ..dtypes import COMPARISONS, HALVES, kind, known, resolve, settled
 from ..jit.loops import Loop, address
+from ..jit.vector import masked
 from ..strides import plan
 from . import nest
 
@@ -63,11 +64,15 @@ def loop(
             streamed,
             masked,
             scalar.find(f"{op}_faults", inputs[0]) if checked else None,
-            name in LIGHT and inputs[0].kind in ("f" if name == "divide" else "fiu"),
+            _light(name, inputs[0]),
             name in PAIRED and inputs[0].kind == "f",
             steps,
         )
     )
+
+
+def _light(name, work):
+    return name in LIGHT and work.kind in ("f" if name == "divide" else "fiu")
 
 
 @functools.lru_cache(maxsize=4096)
@@ -76,9 +81,12 @@ def nested(op, dtypes, shapes, strides, dtype, casting, fresh) -> nest.Nest:
     itemsizes = tuple(d.itemsize for d in dtypes)
     loops, (out, first, second, *mask) = plan(shapes, strides, itemsizes), dtypes
     streamed = not (fresh or mask) and nest.streamed(loops, out.itemsize)
-    compiled = loop(op, first, second, out, dtype, casting, streamed, bool(mask), steps=nest.steps(loops, itemsizes))
+    name = op.removesuffix("_scaled")
+    light = not mask and _light(name, resolve(name, first, second, dtype, casting)[0]) and all(map(masked, itemsizes))
+    steps = nest.steps(loops, itemsizes, light)
+    compiled = loop(op, first, second, out, dtype, casting, streamed, bool(mask), steps=steps)
     parallel = nest.PARALLEL >> COSTS_MORE if op in COSTLY else nest.PARALLEL
-    return nest.Nest(loops, compiled, itemsizes, parallel)
+    return nest.Nest(loops, compiled, itemsizes, parallel, light)
 
 
 def binary(op: str, out, self, other, alpha=1, where=None, casting=None, dtype=None, fresh=False) -> None:

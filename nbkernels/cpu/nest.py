@@ -66,12 +66,16 @@ def binder():
 
 @dataclass(frozen=True, eq=False)
 class Nest:
-    """Inner loops (their address) over a plan, of operands of `itemsizes`; `parallel` elements are worth threads."""
+    """Inner loops (their address) over a plan, of operands of `itemsizes`; `parallel` elements are worth threads.
+
+    They may be good for `short` rows as these are, where they know the steps of all operands.
+    """
 
     plan: StridedPlan
     loop: int
     itemsizes: tuple[int, ...]
     parallel: int = PARALLEL
+    short: bool = False
     contexts: dict[int, np.ndarray] = field(default_factory=dict, repr=False)
 
     @functools.cached_property
@@ -91,7 +95,9 @@ class Nest:
     def gathered(self) -> tuple[int, ...]:
         """For each operand the width of its items, if its rows are to be gathered, else 0; () if none are."""
         shape, widths = self.plan.shape, self.itemsizes
-        short = NARROW if self.plan.kind == "strided" else SHORT
+        if self.short and steps(self.plan, widths, True):
+            return ()
+        short = NARROW if self.plan.kind == "strided" else LINE // max(widths) + 1 if self.short else SHORT
         if self.plan.kind == "transposed" or len(shape) < 2 or shape[-1] >= short or self.plan.size < GATHERED:
             return ()
         compact = [tuple(w * math.prod(shape[d + 1 :]) for d in range(len(shape))) for w in widths]
@@ -161,9 +167,11 @@ def streamed(plan: StridedPlan, itemsize: int) -> bool:
     return large and plan.strides[0][-1] == itemsize and plan.shape[-1] * itemsize >= 8 * LINE
 
 
-def steps(plan: StridedPlan, itemsizes) -> tuple[int, ...]:
+def steps(plan: StridedPlan, itemsizes, short: bool = False) -> tuple[int, ...]:
     """The inputs' steps in elements, where loops made for them vectorise and those for any steps would not; else ()."""
-    if plan.kind != "strided" or plan.size < MANY or plan.shape[-1] < NARROW or plan.strides[0][-1] != itemsizes[0]:
+    if plan.kind != "strided" or plan.size < MANY or plan.strides[0][-1] != itemsizes[0]:
+        return ()
+    if plan.shape[-1] < NARROW and not short:
         return ()
     apart = [divmod(s[-1], w) for s, w in zip(plan.strides[1:], itemsizes[1:])]
     whole = all(rest == 0 and abs(n) <= NEAR for n, rest in apart) and max(itemsizes) <= 8
