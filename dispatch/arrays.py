@@ -83,7 +83,8 @@ class Cuda(Adapter):
     """What the CUDA libraries share: kernels get numba device arrays, and are launched in order with out's stream."""
 
     def view(self, x):
-        return library("numba.cuda").as_cuda_array(x, sync=False)  # an array of out's library is of the same stream
+        seen = library("numba.cuda").as_cuda_array(x, sync=False)  # an array of out's library is of the same stream
+        return seen if seen.dtype == x.dtype else seen.view(x.dtype)  # bfloat16: the interface has no code for it
 
     def guard(self, device):
         return library("numba.cuda").gpus[device.index]

@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 
 from nbkernels import scalar, transcendental
+from nbkernels.jit.kind import BYTES, Kind
 from nbkernels.problem import GemmProblem
 
 try:
     from nbkernels.cuda import dot, elementwise, gemm, launch, reduce, scan, tiles
     from nbkernels.cuda.assemble import assemble, ptx
+    from nbkernels.cuda.kinds import kind_of
 
     assemble(reduce.kernel(scalar.common.add, "float32", "float32", 1, 1, 8, True), (8, 0))
 except (ImportError, RuntimeError) as error:  # a wheel that is not there: Python's, or a library that one brings
@@ -48,7 +50,18 @@ SCANS = [
     scan.visitor(scalar.find("add", np.dtype("float16")), "float16", "int8", ("float16",) * 3),
     scan.visitor(scalar.find("logical_or", np.dtype("bool")), "bool", "bool", ("bool",) * 3),
 ]
-DOTS = [part(dtype) for part in (dot.kernel, dot.ending) for dtype in ("float32", "float64")]
+DOTS = [
+    part(kind_of(*dtypes))
+    for part in (dot.kernel, dot.final)
+    for dtypes in (*((d,) * 3 for d in ("float32", "float64", "complex64", "bfloat16")), ("uint8", "int8", "int32"))
+]
+# Of the other dtypes one of each kind, with the tiles of a large product: of every way to load, step and end.
+KINDS = [
+    kind_of(*dtypes, *conj)
+    for *dtypes, conj in (("float16", "float16", "float32", ()), (*("bfloat16",) * 3, ()), (*("complex64",) * 3, "b"),
+                          (*("complex128",) * 3, ()), ("uint8", "int8", "int32", ()), (*("int64",) * 3, ()),
+                          (*("bool",) * 3, ()))
+]  # fmt: skip
 SUMS = [
     reduce.kernel(scalar.common.add, dtype, dtype, kept, reduced, lanes, across)
     for dtype in ("float32", "float64")
@@ -66,13 +79,25 @@ SUMS = [
 @pytest.mark.parametrize("cc", ARCHITECTURES, ids="sm_{0[0]}{0[1]}".format)
 @pytest.mark.parametrize(("dtype", "tile"), DEFAULTS, ids=str)
 def test_gemm(dtype, tile, cc):
-    kernel = gemm.kernel(tile, dtype)
+    kernel = gemm.kernel(tile, Kind.plain(dtype))
     used = assemble(kernel, cc).resources
     print(kernel, cc, used)
     assert used.spilled == used.stack == 0
     assert used.shared == tile.shared(4 if dtype == "float32" else 8) <= 48 << 10
     assert used.registers * kernel.threads * kernel.blocks <= 65536
     assert used.registers >= tile.tm * tile.tn * (1 if dtype == "float32" else 2)  # or the chains are not there
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_gemm_of_other_dtypes(kind):
+    tile, size = tiles.default(GemmProblem(8192, 8192, 1024, kind.chain), 132), BYTES[kind.chain]
+    kernel = gemm.kernel(tile, kind)
+    used = assemble(kernel, (9, 0)).resources
+    print(kernel, used)
+    assert used.spilled == used.stack == 0
+    assert used.shared == tile.shared(size)
+    assert used.registers * kernel.threads * kernel.blocks <= 65536
+    assert used.registers >= tile.tm * tile.tn * size // 4
 
 
 @pytest.mark.parametrize("cc", ARCHITECTURES, ids="sm_{0[0]}{0[1]}".format)
@@ -87,17 +112,24 @@ def test_loops_and_sums(kernel, cc):
 def test_every_candidate_asks_for_registers_that_exist():
     for dtype in ("float32", "float64"):
         for tile in tiles.candidates(dtype):
-            kernel = gemm.kernel(tile, dtype)
+            kernel = gemm.kernel(tile, Kind.plain(dtype))
             assert kernel.threads * kernel.blocks <= 1024
 
 
 def test_chains_are_fused_and_stay_in_registers():
     """8x8 in each thread, two steps of k in the loop's body, one row of X in the epilogue's."""
-    text = ptx(gemm.kernel(tiles.Tiles(128, 128, 8, 8, 8), "float32"), (9, 0))
+    text = ptx(gemm.kernel(tiles.Tiles(128, 128, 8, 8, 8), Kind.plain("float32")), (9, 0))
     assert text.count("fma.rn.f32") == 2 * 64 + 8
     assert "ld.shared.v4.f32" in text
     assert ".local" not in text
     assert "ld.f32" not in text  # no generic load: what is not shared is known to be global
+
+
+def test_whole_numbers_are_multiplied_in_their_own_width():
+    """Numba computes with int64, and the compiler takes that back: 4x4 in each thread, two steps of k."""
+    text = ptx(gemm.kernel(tiles.Tiles(64, 64, 8, 4, 4), kind_of("uint8", "int8", "int32")), (9, 0))
+    assert 2 * 16 <= text.count("mad.lo.s32") < 3 * 16
+    assert ".local" not in text
 
 
 def test_sums_of_products_are_not_contracted():

@@ -1,4 +1,4 @@
-"""The CUDA kernels' own source, run by Numba's CUDA simulator: cuda_in_simulator.py, in a process of its own.
+"""The CUDA kernels' own source, run by Numba's CUDA simulator: cuda*_in_simulator.py, in processes of their own.
 
 The simulator is chosen when Numba is imported. It runs a kernel's Python line by line, one Python thread for each CUDA
 thread, so sizes are small and tiles smaller than any that a GPU would want.
@@ -8,6 +8,8 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 TESTS = Path(__file__).parent
 ENVIRONMENT = {
@@ -20,9 +22,10 @@ def run(*command, **environment):
     return subprocess.run(command, env={**ENVIRONMENT, **environment}, capture_output=True, text=True)
 
 
-def test_kernels():
+@pytest.mark.parametrize("file", ["cuda_in_simulator.py", "cuda_products_in_simulator.py"])
+def test_kernels(file):
     options = ("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-o", "addopts=")
-    result = run(*options, TESTS / "cuda_in_simulator.py", NUMBA_ENABLE_CUDASIM="1")
+    result = run(*options, TESTS / file, NUMBA_ENABLE_CUDASIM="1")
     assert result.returncode == 0, result.stdout[-6000:] + result.stderr[-2000:]
     assert " passed" in result.stdout
     assert "skipped" not in result.stdout

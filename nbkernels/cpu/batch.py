@@ -17,10 +17,11 @@ from numpy import empty
 
 from ..jit.address import ask, call, invoke, peek, pointer, poke, scratch, set_word, take, word
 from ..jit.cache import compiled, entry, jit
+from ..jit.kind import wrapped
 from ..jit.ndarray import OBJECT, WRITEABLE, address_of, data, descr, flags, layout_is_known, ndim, shape, stride
 from ..jit.vector import LINE
 from . import threads
-from .gemm import DEEPEST, NAMES, PARALLEL, REAL, clash, gemm, name_of, same, small_tile, wrapped
+from .gemm import DEEPEST, NAMES, PARALLEL, REAL, clash, gemm, name_of, same, small_tile
 from .kinds import kind_of
 from .pack import pack
 from .small import PANEL, SMALL, apart, distinct, one_block

@@ -19,7 +19,7 @@ from numpy import empty
 
 from ..dtypes import asked
 from ..jit.chain import ways
-from ..jit.kind import BYTES
+from ..jit.kind import BYTES, SIGNLESS, wrapped
 from ..jit.ndarray import layout_is_known
 from ..jit.vector import SIZE
 from ..problem import GemmProblem
@@ -27,7 +27,7 @@ from . import threads
 from .columns import columns
 from .deep import FEW, NARROW, deep
 from .gemv import gemv
-from .kinds import MODES, SIGNLESS, WIDENED, default_tiles, kind_of
+from .kinds import MODES, WIDENED, default_tiles, kind_of
 from .packed import packed
 from .serial import planned
 from .small import (
@@ -152,16 +152,6 @@ def _vectors(dtype: str, out, x, a, b, beta: float, alpha: float) -> bool:
 
 def name_of(dtype) -> str:
     return NAMES.get(dtype) or dtype.name  # .name takes 1 us
-
-
-def wrapped(factor, kind):
-    """A factor as chains hold it: whole numbers modulo 2**bits, of bool the truth."""
-    if kind.out == "bool":
-        return int(bool(factor))
-    if not kind.chain.startswith("int"):
-        return factor
-    bits = 8 * BYTES[kind.chain]
-    return (int(factor) + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
 
 
 def _scaled(out, x, beta, kind) -> None:

@@ -6,14 +6,13 @@ import functools
 from dataclasses import replace
 
 from ..jit.chain import ways
-from ..jit.kind import BYTES, Kind
+from ..jit.kind import BYTES, SIGNLESS, Kind
 from ..jit.vector import width_bits
 from .tiles import Tiles, caches, default, sized, vector_registers
 from .tuned import tuned
 
 MODES = {"bf16_dot": "bf16"}
 WIDENED = {"float16": "float32", "bfloat16": "float32", "int8": "int32", "uint8": "int32"}  # by out_dtype
-SIGNLESS = {"uint16": "int16", "uint32": "int32", "uint64": "int64"}  # the same bits modulo 2**bits
 
 
 @functools.cache

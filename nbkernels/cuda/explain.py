@@ -12,7 +12,7 @@ def facts(name: str, pointwise: bool, out, values) -> dict:
         return dict(path="nothing: an empty result", flops=0)
     if name in ("addmm", "mm"):
         (m, n), k = out.shape, values[name == "addmm"].shape[1]
-        choice = describe(m, n, k, out.dtype)
+        choice = describe(m, n, k, values[name == "addmm"].dtype.name)
         return dict(path="simt", tile=str(choice.tiles), flops=2 * m * n * k)
     if name in ("dot", "vdot"):
         return dict(path="64 chains", flops=2 * values[0].shape[0])

@@ -44,10 +44,11 @@ def inlined(function):
     return function if SIMULATED else cuda.jit(device=True, inline="always")(function)
 
 
-def pointer(x, offset: int = 0):
-    """What a kernel takes for the array x: the address of x[0, 0, ...], moved by `offset` bytes."""
+def pointer(x, offset: int = 0, dtype=None):
+    """What a kernel takes for the array x: the address of x[0, 0, ...], moved by `offset` bytes; its elements are taken
+    for `dtype`, of the same size."""
     if SIMULATED:
-        return simulator.Pointer(x._ary, offset // x.dtype.itemsize)
+        return simulator.Pointer(x._ary.view(dtype or x.dtype), offset // x.dtype.itemsize)
     address = (x.device_ctypes_pointer.value or 0) + offset
     if address % x.dtype.itemsize:
         raise ValueError(f"a {x.dtype} array on the GPU starts at address {address}, not a multiple of its size")
@@ -62,9 +63,9 @@ def elements(x, strides: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(stride // size for stride in strides)
 
 
-def empty(shape, like):
-    """An uninitialised array of like's dtype, ordered on its stream."""
-    return cuda.device_array(tuple(shape), like.dtype, stream=like.stream)
+def empty(shape, like, dtype=None):
+    """An uninitialised array of like's dtype, or of another, ordered on its stream."""
+    return cuda.device_array(tuple(shape), dtype or like.dtype, stream=like.stream)
 
 
 def multiprocessors() -> int:

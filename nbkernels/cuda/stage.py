@@ -17,9 +17,12 @@ SHORT = types.int32
 
 
 @functools.cache
-def stager(lines, depth, threads, pitch):
-    """place, fetch and store of a slice of `lines` x `depth`; each thread moves lines * depth / threads elements."""
-    LINES, DEPTH, THREADS, PITCH = lines, depth, threads, pitch
+def stager(lines, depth, threads, pitch, planes, load):
+    """place, fetch and store of a slice of `lines` x `depth`; each thread moves lines * depth / threads elements.
+
+    load(held, q, x, place, inside) brings an element of `planes` words (chain.py).
+    """
+    LINES, DEPTH, THREADS, PITCH, PLANES = lines, depth, threads, pitch, planes
     EACH = lines * depth // threads
 
     @inlined
@@ -30,8 +33,8 @@ def stager(lines, depth, threads, pitch):
         return SHORT(thread % LINES), SHORT(thread // LINES), SHORT(0), SHORT(THREADS // LINES)
 
     @inlined
-    def fetch(held, x, line_stride, depth_stride, at, line0, n_lines, depth0, n_depth, pad):
-        """held = x[line0:line0+LINES, depth0:depth0+DEPTH], pad beyond the edges.
+    def fetch(held, x, line_stride, depth_stride, at, line0, n_lines, depth0, n_depth):
+        """held = x[line0:line0+LINES, depth0:depth0+DEPTH], padded beyond the edges.
 
         Running sums, not products of q: hoisted out of the loop over k, those would fill 40 registers.
         """
@@ -40,7 +43,7 @@ def stager(lines, depth, threads, pitch):
         place = (line0 + line) * line_stride + (depth0 + depth) * depth_stride
         step = line_step * line_stride + depth_step * depth_stride
         for q in range(EACH):
-            held[q] = x[place] if SHORT(line) < lines_left and SHORT(depth) < depth_left else pad
+            load(held, q, x, place, SHORT(line) < lines_left and SHORT(depth) < depth_left)
             place += step
             line += line_step
             depth += depth_step
@@ -51,7 +54,8 @@ def stager(lines, depth, threads, pitch):
         line, depth, line_step, depth_step = at
         place = half * (DEPTH * PITCH) + depth * PITCH + line
         for q in range(EACH):
-            slices[AT(place)] = held[q]
+            for e in range(PLANES):
+                slices[AT(place * PLANES + e)] = held[q * PLANES + e]
             place += depth_step * PITCH + line_step
 
     return place, fetch, store

@@ -10,6 +10,7 @@ BYTES = {
 }  # fmt: skip
 PLANE = {"complex64": "float32", "complex128": "float64"}
 GROUP = {"bytes": 4, "pairs": 2, "bf16": 2}
+SIGNLESS = {"uint16": "int16", "uint32": "int32", "uint64": "int64"}  # the same bits modulo 2**bits
 
 
 @dataclass(frozen=True)
@@ -81,3 +82,13 @@ class Kind:
             return self.chain
         conj = f"_conj_{self.conj}" * bool(self.conj) + "_turned" * self.turned
         return f"{self.a}_{self.b}_{self.chain}_{self.out}_{self.way}{conj}"
+
+
+def wrapped(factor, kind: Kind):
+    """A factor as chains hold it: whole numbers modulo 2**bits, of bool the truth."""
+    if kind.out == "bool":
+        return int(bool(factor))
+    if not kind.chain.startswith("int"):
+        return factor
+    bits = 8 * BYTES[kind.chain]
+    return (int(factor) + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)

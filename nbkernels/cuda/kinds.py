@@ -1,0 +1,33 @@
+"""Which kind of product a call is, by its dtypes: as on the CPU, without the ways that have instructions there."""
+
+from __future__ import annotations
+
+import functools
+
+from numba import types
+
+from ..jit.kind import SIGNLESS, Kind
+
+
+@functools.cache
+def kind_of(a: str, b: str, out: str, conj: str = "", mode: str | None = None) -> Kind:
+    """The kind for operands and a result of these dtypes, by NumPy's names.
+
+    >>> kind_of("bfloat16", "bfloat16", "bfloat16").chain, kind_of("uint8", "int8", "int32").way
+    ('float32', 'mul')
+    """
+    if mode is not None:
+        raise ValueError(f"mode {mode!r} is an instruction of CPUs, with an order of its own; on CUDA leave mode out")
+    if a in ("float16", "bfloat16"):
+        return Kind(a, b, "float32", out)
+    if a.startswith(("float", "complex")):
+        return Kind(a, b, a, out, conj=conj)
+    a, b, out = (SIGNLESS.get(name, name) for name in (a, b, out))
+    if out in ("int8", "uint8"):  # modulo 256 signs do not matter
+        a, b, out = "int8", "int8", "int8"
+    return Kind(a, b, a if a in ("int32", "int64") else "int32", out, "mul")
+
+
+def stored(dtype: str):
+    """The type of an element in memory: of bool a byte, of bfloat16 its bits; Numba has no pointers to either."""
+    return getattr(types, {"bool": "uint8", "bfloat16": "uint16"}.get(dtype, dtype))
