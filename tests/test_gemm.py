@@ -136,6 +136,21 @@ def test_bits_do_not_depend_on_tiles_threads_or_company(rng, dtype):
         np.testing.assert_array_equal(part, expected[rows, columns])
 
 
+@pytest.mark.parametrize(("m", "n", "k"), [(240, 150, 1), (64, 700, 16), (700, 64, 5), (179, 2000, 9)])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_flat_products_have_the_bits_of_small_ones(rng, m, n, k, dtype):
+    for layout, to in itertools.product(TRANSPOSES.values(), ("C", "F", "every other")):
+        a, b = operands(rng, m, n, k, dtype, layout, normal)
+        for x in (normal(rng, (m, n), dtype), normal(rng, (n,), dtype), normal(rng, (m, 1), dtype)):
+            out = blank(m, n, dtype, to)
+            assert nbkernels.addmm(x, a, b, beta=0.5, alpha=3, out=out) is out
+            for i in range(0, m, 40):
+                part = x[i : i + 40] if len(x) == m else x
+                few = nbkernels.addmm(part[..., :20], a[i : i + 40], b[:, :20], beta=0.5, alpha=3)
+                np.testing.assert_array_equal(out[i : i + 40, :20], few)
+            np.testing.assert_array_equal(out, nbkernels.addmm(x, a, b, beta=0.5, alpha=3))
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize(("m", "n", "k"), [(2003, 5, 301), (6001, 33, 512), (1500, 150, 170)])
 def test_few_columns_have_the_bits_of_small_products(rng, m, n, k, workers):

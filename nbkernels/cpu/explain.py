@@ -11,7 +11,7 @@ from ..strides import plan
 from . import nest, stacks, threads
 from .batch import choose as batch_path
 from .dot import FLOATS, SHARED
-from .gemm import PARALLEL, choose, clash, name_of, same, upright
+from .gemm import choose, clash, name_of, same, shared, upright
 from .kinds import default_tiles, kind_of
 from .tiles import small
 from .tuned import tuned
@@ -48,9 +48,8 @@ def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None) -> dict:
     clashes = [name for name, each in present.items() if overlaps(out, each) or (name != "self" and written(out, each))]
     result = f"{out.shape} {out.dtype}, {count * m * n * size} bytes: out overlaps {', '.join(clashes)}"
     temporaries = [result] if clashes else []
-    tiles, workers = default_tiles(kind), threads.count() if path in ("thin", "deep", "columns") else 1
+    tiles, workers = default_tiles(kind), threads.count() if shared(path, m, n, k) else 1
     if path == "packed":
-        workers = threads.count() if m * n * k > PARALLEL else 1
         depth, high, wide = min(tiles.kc, k), min(tiles.mc, m), min(tiles.nc, n)
         temporaries.append(f"panels of A and B, up to {depth * (high + wide) * size} bytes")
     others = [each for each in (x, a, b) if each is not None]

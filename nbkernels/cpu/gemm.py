@@ -25,26 +25,26 @@ from ..jit.vector import SIZE
 from ..problem import GemmProblem
 from . import threads
 from .columns import columns
-from .deep import FEW, NARROW, deep
+from .deep import ALONE, FEW, NARROW, deep
 from .gemv import gemv
 from .kinds import MODES, WIDENED, default_tiles, kind_of
 from .packed import packed
 from .serial import planned
 from .small import (
-    BROAD,
     DECLINED,
     DONE,
+    FLAT,
     IN_PLACE,
     LARGE,
     SERIAL,
     SERIALLY,
     SMALL,
-    THIN,
     VECTOR,
     WIDE,
+    is_thin,
     small_entry,
 )
-from .thin import thin
+from .thin import alone, thin
 from .tiles import Tiles, caches, illegal
 from .tiles import small as small_tile
 
@@ -71,7 +71,7 @@ def choose(m: int, n: int, k: int, workers: int, itemsize: int = 4, upright: boo
     """
     if min(m, n) <= (VECTORS if k > DEEPEST else 1):
         return "gemv"
-    if k <= THIN and m * n >= WIDE and min(m, n) >= BROAD:
+    if is_thin.py_func(m, n, k):
         return "thin"
     if k > DEEPEST and (min(m, n) <= NARROW or m * n <= FEW):
         return "deep"
@@ -260,7 +260,9 @@ def mm_fast(a, b, out, x=0, beta=0.0, alpha=1.0, entry=None, ndarray=np.ndarray)
             return out
         if status == VECTOR:
             return out if gemv(NAMES[dtype], out, x, a, b, float(beta), float(alpha)) else None
-        return out if status == LARGE and _large(entry, out, x, a, b, beta, alpha) == DONE else None
+        if status == FLAT and alone(NAMES[dtype])(id(out), x, id(a), id(b), beta, alpha) == DONE:
+            return out
+        return out if status in (FLAT, LARGE) and _large(entry, out, x, a, b, beta, alpha) == DONE else None
     except (TypeError, IndexError, OverflowError):  # not a float, not a matrix: the checks will say it properly
         return None
 
@@ -329,6 +331,13 @@ def _plain(name):
     return kind, default_tiles(kind)
 
 
+def shared(path: str, m: int, n: int, k: int) -> bool:
+    """Whether threads share a product that takes this path; in gemv each layout has its own answer."""
+    if path == "thin":
+        return m * n >= WIDE
+    return path == "columns" or (path in ("deep", "packed") and m * n * k > (ALONE if path == "deep" else PARALLEL))
+
+
 @dataclass(frozen=True)
 class Choice:
     """What a product will run on: prints as `packed 8x48 kc=272 nb=960 mc=4096 nc=3840, 2 threads`."""
@@ -348,5 +357,4 @@ def describe(m: int, n: int, k: int, dtype: str = "float32") -> Choice:
     """The path, tiles and threads that an m x k by k x n product takes; nothing runs."""
     problem, available = GemmProblem(m, n, k, str(np.dtype(dtype))), threads.count()
     path = choose(m, n, k, available, SIZE[problem.dtype])
-    parallel = path in ("thin", "deep", "columns") or (path == "packed" and m * n * k > PARALLEL)
-    return Choice(problem, path, _plain(problem.dtype)[1], available if parallel else 1)
+    return Choice(problem, path, _plain(problem.dtype)[1], available if shared(path, m, n, k) else 1)

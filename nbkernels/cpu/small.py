@@ -17,19 +17,28 @@ from .finish import MEMORY, PARTIAL, ending, finish
 from .pack import pack, pack_rows_a
 from .ukernel import ukernel
 
-DONE, DECLINED, LARGE, VECTOR = 0, 1, 2, 3  # what the entry answers; VECTOR: sound, and better done by gemv.py
+# What the entry answers; VECTOR and FLAT: sound, and better done by gemv.py, and by thin.py's `alone`.
+DONE, DECLINED, LARGE, VECTOR, FLAT = range(5)
 SMALL = 112**3  # m*n*k up to which one thread is fastest: two save nothing of 25 us of float32
 SERIAL = 320**3  # the same where there is only one thread to use: the block fits in L2
 LINEAR = 4096  # m*n*k up to which a product with one row or column is as fast here
 # k up to which C is written by rows (thin.py), from so many elements and rows on: 1000x1000x1 of float64 then takes
 # 0.19 ms in place of 1.6, k = 32 1.5 in place of 2.8, k = 64 the same.
 THIN, WIDE, BROAD = 48, 1 << 17, 64
+# The same for C in L2 by one thread: 256x256x1 of float64 14 -> 9 us, x2 16 -> 11.
+FEW, NARROW = 16, 1 << 15
 SERIALLY = 1  # the bit of x's id, free in an address, that asks for the limit SERIAL: a seventh argument costs 40 ns
 GIL = getattr(sys, "_is_gil_enabled", lambda: True)()  # without it no room is shared: A is then read in place
 PANEL = 64 << 10  # bytes of stack for a packed panel of B: k <= 512 with nr of 128 bytes
 ROOM = 1 << 20  # bytes that A may be packed in
 SQUARE = 4 << 10  # bytes of stack for one tile of C
 IN_PLACE = 5  # panels of B up to which packing A costs more than it saves
+
+
+@jit(inline="always")
+def is_thin(m, n, k):
+    """Whether C is written by rows."""
+    return min(m, n) >= BROAD and m * n >= (NARROW if k <= FEW else WIDE) and k <= THIN
 
 
 @jit(inline="always")
@@ -152,7 +161,9 @@ def small_entry(tile):
         m, n, k = shape(a, 0), shape(b, 1), shape(a, 1)
         if min(m, n) == 1 and (m * n * k > LINEAR or k > longest) and limit == SMALL:
             return VECTOR
-        thin = k <= THIN and m * n >= WIDE and min(m, n) >= BROAD and limit == SMALL
+        thin = is_thin(m, n, k) and limit == SMALL
+        if thin and m * n < WIDE:
+            return FLAT
         across = n if stride(out, 1) == size else m  # a panel of few columns takes as long as one vector of them
         padded = max(across, tile.lanes) if limit == SMALL else across
         if thin or k > longest or m > limit or n > limit or m * n // across * padded * k > limit:

@@ -9,21 +9,25 @@ from __future__ import annotations
 
 import functools
 
-from ..jit.address import arrive, peek, take, wait
-from ..jit.cache import compiled, jit
+import numpy as np
+
+from ..jit.address import arrive, peek, pointer, scratch, take, wait
+from ..jit.cache import compiled, entry, jit
 from . import threads
 from .kinds import default_tiles, kind_of
 from .pack import pack
-from .small import DECLINED, DONE
+from .small import DECLINED, DONE, PANEL, WIDE
 from .tiles import small
 from .tiny import HEIGHT, tiny
-from .words import filled, room, up
+from .words import filled, operands, room, up
 
 from .words import (  # isort: skip
-    CSA, CSB, CSC, CSX, FINISHED, NEXT, ROOM, RSA, RSB, RSC, RSX, SCALARS, SELF, A, B, C, K, M, N, X,
+    CSA, CSB, CSC, CSX, FINISHED, NEXT, READS, ROOM, RSA, RSB, RSC, RSX, SCALARS, SELF, SHIFT_A, SHIFT_B, SHIFT_C,
+    SIZE_C, TRUSTED, WORDS, A, B, C, K, M, N, X,
 )  # fmt: skip
 
 ROWS = 4 * HEIGHT  # of a job
+BYTES = 8 * WORDS
 
 
 @jit(inline="always")
@@ -65,9 +69,42 @@ def _thin(tile) -> int:
     return compiled(work, "void(CPointer(int64), int64)", f"gemm_thin_{tile}")
 
 
+@functools.cache
+def alone(dtype: str):
+    """The whole call of one thread, int64(out, x, a, b, beta, alpha), on checked arrays: their ids, x's or 0.
+
+    DECLINED, with nothing done, where rows of out or x are not contiguous, or B's panels have no room on the stack.
+    """
+    tile = small(dtype)
+    size, element, shift = tile.itemsize, getattr(np, dtype), tile.itemsize.bit_length() - 1
+
+    def run(out, x, a, b, beta, alpha):
+        panels, f = scratch(PANEL), pointer(scratch(BYTES))
+        f[TRUSTED], f[READS], f[SIZE_C] = 1, beta != 0, size
+        f[SHIFT_A], f[SHIFT_B], f[SHIFT_C] = shift, shift, shift
+        operands(f, out, x, a, b)
+        if f[CSC] != 1 or (f[X] != 0 and f[CSX] != 1):
+            return DECLINED
+        b, panel, rsb = f[B], tile.nr, f[RSB]
+        if f[CSB] != 1:
+            b, panel, rsb = panels, f[K] * tile.nr, tile.nr
+            if up(f[N], tile.nr) * f[K] * size > PANEL:
+                return DECLINED
+            for j in range(0, f[N], tile.nr):
+                source, width = f[B] + j * f[CSB] * size, min(tile.nr, f[N] - j)
+                pack(tile, source, f[CSB], f[RSB], width, f[K], b + j * f[K] * size, tile.nr)
+        for i in range(0, f[M], HEIGHT):
+            _rows(tile, f, i, min(HEIGHT, f[M] - i), b, panel, rsb, element(alpha), element(beta))
+        return DONE
+
+    return entry(run, "int64(int64, int64, int64, int64, float64, float64)", f"gemm_thin_alone_{tile}")
+
+
 def thin(out, x, a, b, beta, alpha, dtype: str, workers: int, trusted: bool = True) -> int:
     """out = alpha * a @ b + beta * x for rows of out and x that are contiguous; DECLINED, with nothing done, if not."""
     kind, tile = kind_of(dtype, dtype, dtype), small(dtype)
+    if out.size < WIDE and alone(dtype)(id(out), x, id(a), id(b), beta, alpha) == DONE:
+        return DONE
     f, kept = filled(out, x, a, b, beta, alpha, default_tiles(kind), kind, workers, trusted)
     if f is None or f[CSC] != 1 or (f[X] != 0 and f[CSX] != 1):
         return DECLINED
