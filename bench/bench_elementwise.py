@@ -13,6 +13,7 @@ Medians of calls in turns, by as many threads as the library uses. A row's share
 import argparse
 import json
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -133,6 +134,13 @@ def measure(op, dtype, n, pattern, seconds=0.5):
     return row | {"ours_s": ours, "gb_s": size / ours / 1e9, "copy_share": share / ours, "peers": times}
 
 
+def merged(old, rows):
+    """Rows in the table's order, new ones in place of old."""
+    found = {(row["op"], row["dtype"], row["size"], row["pattern"]): row for row in [*old, *rows]}
+    order = [(op, dtype, n * n, pattern) for op, dtype, n, pattern in ALL]
+    return [found[key] for key in order if key in found]
+
+
 def shown(row):
     best = min(row["peers"].values()) / row["ours_s"]
     peers = {who: time / row["ours_s"] for who, time in row["peers"].items()}
@@ -160,18 +168,22 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a few rows of each kind")
     parser.add_argument("--sides", type=int, nargs="+", default=SIDES, help="of the square matrices of the whole table")
-    parser.add_argument("--json", metavar="FILE", help="write the rows there as well")
+    parser.add_argument("--ops", nargs="+", choices=(*OPS, EXPRESSION), default=(*OPS, EXPRESSION))
+    parser.add_argument("--dtypes", nargs="+", choices=DTYPES, default=DTYPES)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there as well; others are kept")
     parser.add_argument("--seconds", type=float, default=0.5, help="for each row")
     options = parser.parse_args()
-    cases = QUICK if options.quick else [case for case in ALL if case[2] in options.sides]
-    rows = [measure(*case, options.seconds) for case in cases]
+    chosen = [case for case in ALL if case[0] in options.ops and case[1] in options.dtypes and case[2] in options.sides]
+    rows = []
+    for case in QUICK if options.quick else chosen:
+        rows.append(measure(*case, options.seconds))
+        if options.json:  # after each row: a run may be cut short
+            old = json.loads(options.json.read_text(encoding="utf-8"))["rows"] if options.json.exists() else []
+            options.json.write_text(json.dumps({"meta": info.meta(), "rows": merged(old, rows)}, indent=1) + "\n")
     print(tabulate([shown(row) for row in rows], headers="keys", floatfmt=".2f"))
     large = [min(row["peers"].values()) / row["ours_s"] for row in rows if row["size"] >= 10_000]
-    print(
-        f"best peer's time over ours from 1e4 elements on: geometric mean {np.exp(np.mean(np.log(large))):.2f}, "
-        f"least {min(large):.2f}"
-    )
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as stream:
-            json.dump({"meta": info.meta(), "rows": rows}, stream, indent=1)
-            stream.write("\n")
+    if large:
+        print(
+            f"best peer's time over ours from 1e4 elements on: geometric mean {np.exp(np.mean(np.log(large))):.2f}, "
+            f"least {min(large):.2f}"
+        )

@@ -27,7 +27,7 @@ MANY, NARROW, NEAR = 1 << 12, 64, 4
 # Columns below which rows are put end to end where the output is contiguous (NARROW where inputs are strided), elements
 # from which on, and bytes of an operand that are put together.
 SHORT, GATHERED, CHUNK = 32, 1 << 7, 1 << 13
-# Bytes from row to row of a transposed tile, at most, a line of which stays free: then rows do not meet in one cache set
+# Bytes from row to row of a transposed tile, at most, a line of which stays free: then rows do not meet in a cache set
 # (a + b.T of 4000 x 4000 float32, one thread, 12.0 ms without, 10.4; Zen 4, 2026-11). It has TILE rows.
 ROW = 1024
 # Bytes of an output from which on streaming stores win over reading each line before it is overwritten: a + b of f32 on
