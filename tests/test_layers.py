@@ -51,7 +51,15 @@ RULES = {
     "products": ("nbkernels.meta", "nbkernels.strides"),
     "array": ("numpy", "nbkernels.binary", "nbkernels.dtypes", "nbkernels.ops"),
     "tape": ("nbkernels.dispatch", "nbkernels.ops", "torch"),
-    "jitted": ("numpy", "numba !cuda", "llvmlite", "nbkernels.ops", "nbkernels.cpu"),
+    "jitted": (
+        *PLANNING,
+        "numba !cuda",
+        "llvmlite",
+        "nbkernels.jit",
+        "nbkernels.cpu",
+        "nbkernels.ops",
+        "nbkernels.binary",
+    ),
     "composites": ("numpy", "nbkernels.dispatch", "nbkernels.epilogues", "nbkernels.ops", "nbkernels.strides"),
     "ops": (
         "nbkernels.dispatch",

@@ -29,8 +29,7 @@ LIGHT = ("add", "subtract", "multiply", "divide", "maximum", "minimum", "bitwise
 PAIRED = ("pow", "float_power", "logaddexp")
 
 
-@functools.cache
-def loop(
+def spec(
     op: str,
     first: np.dtype,
     second: np.dtype,
@@ -41,8 +40,8 @@ def loop(
     masked: bool = False,
     checked: bool = True,
     steps: tuple[int, ...] = (),
-) -> int:
-    """Address of the compiled loops of an operation over inputs and an output of these dtypes.
+) -> Loop:
+    """The loops of an operation over inputs and an output of these dtypes.
 
     Those that are not `checked` take no note of faults.
     """
@@ -54,21 +53,25 @@ def loop(
     if not np.can_cast(result, out, casting):
         raise TypeError(f"{name}: cannot cast the result from {result} to {out!r} under casting={casting!r}")
     names = tuple(d.name for d in (*inputs, result))
-    return address(
-        Loop(
-            scalar.find(op, *inputs) if name in COMPARISONS else scalar.find(op, inputs[0]),
-            (first.name, second.name),
-            names,
-            out.name,
-            int(op != name),
-            streamed,
-            masked,
-            scalar.find(f"{op}_faults", inputs[0]) if checked else None,
-            _light(name, inputs[0]),
-            name in PAIRED and inputs[0].kind == "f",
-            steps,
-        )
+    return Loop(
+        scalar.find(op, *inputs) if name in COMPARISONS else scalar.find(op, inputs[0]),
+        (first.name, second.name),
+        names,
+        out.name,
+        int(op != name),
+        streamed,
+        masked,
+        scalar.find(f"{op}_faults", inputs[0]) if checked else None,
+        _light(name, inputs[0]),
+        name in PAIRED and inputs[0].kind == "f",
+        steps,
     )
+
+
+@functools.cache
+def loop(*args, **keywords) -> int:
+    """Address of the compiled loops of `spec(...)`."""
+    return address(spec(*args, **keywords))
 
 
 def _light(name, work):

@@ -115,6 +115,18 @@ def set_word(typing, address, value):
 
 
 @intrinsic
+def copy(typing, to, source, size):
+    """Copy `size` bytes from `source`."""
+
+    def emit(context, builder, signature, args):
+        to, source = (builder.inttoptr(a, ELEMENT["int8"].as_pointer()) for a in args[:2])
+        cgutils.raw_memcpy(builder, to, source, args[2], 1)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), emit
+
+
+@intrinsic
 def pointer(typing, address):
     """The int64 words at `address`."""
 

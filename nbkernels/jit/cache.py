@@ -21,10 +21,13 @@ from pathlib import Path
 
 import llvmlite
 import numba
-from numba.core import compiler, serialize, sigutils
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils, compiler, serialize, sigutils
 from numba.core.caching import _Cache
 from numba.core.ccallback import CFunc
 from numba.core.registry import cpu_target
+from numba.extending import intrinsic
 
 PACKAGE = Path(__file__).resolve().parent.parent
 OPTIONS = dict(nogil=False, error_model="numpy", boundscheck=False)
@@ -170,13 +173,36 @@ def _compile(function, signature, name, options):
 
 def compiled(function, signature: str, name: str) -> int:
     """Compile `function` for one C signature; its native address, valid for the life of the process."""
+    return c_function(function, signature, name).address
+
+
+def c_function(function, signature: str, name: str) -> CFunc:
+    """The same, to be embedded in other compiled code."""
     _rename(function, name)
     cfunc = CFunc(function, sigutils.normalize_signature(signature), {}, dict(OPTIONS))
     cfunc._cache = FileCache(function)
     with whole():
         cfunc.compile()
     _ALIVE.append(cfunc)
-    return cfunc.address
+    return cfunc
+
+
+def embedded(context, builder, function: CFunc, kind: ir.FunctionType):
+    """A compiled C function as part of the code that `builder` writes: this holds no address of the process, so Numba
+    can keep it on disk."""
+    context.active_code_library.add_linking_library(function._library)
+    return cgutils.get_or_insert_function(builder.module, kind, function._wrapper_name)
+
+
+@intrinsic
+def compact(typing):
+    """In a function that is embedded: it is optimised for its size, so that each of those around it compiles sooner."""
+
+    def emit(context, builder, signature, args):
+        builder.function.attributes.add("optsize")
+        return context.get_dummy_value()
+
+    return types.void(), emit
 
 
 _ALIVE = []

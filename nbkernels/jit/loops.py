@@ -24,7 +24,7 @@ from numba.core import cgutils, compiler
 from numba.extending import intrinsic
 
 from . import functions, overloads  # noqa: F401, what scalar functions call compiles by them
-from .cache import compiled
+from .cache import c_function
 from .elements import HALVES, cast, from_memory, memory, number, to_memory, width
 from .near import SHORT, Near
 from .vector import I32, I64, LINE, VOID, loop, masked
@@ -81,13 +81,18 @@ class Loop:
 
 
 def address(spec: Loop) -> int:
-    """Compile the loops; address of void(pointers, rows, columns, row_strides, column_strides, scalars).
+    """Address of the compiled loops."""
+    return loops(spec).address
+
+
+def loops(spec: Loop):
+    """Compile the loops: the C function void(pointers, rows, columns, row_strides, column_strides, scalars).
 
     The pointers and both strides (bytes) are arrays of one int64 per operand, the outputs first.
     """
 
     @intrinsic
-    def loops(typing, pointers, rows, columns, row_strides, column_strides, scalars):
+    def emitted(typing, pointers, rows, columns, row_strides, column_strides, scalars):
         def emit(context, builder, signature, args):
             _Emitter(spec, context, builder).loops(*args)
             return context.get_dummy_value()
@@ -95,9 +100,9 @@ def address(spec: Loop) -> int:
         return types.void(*[types.int64] * 6), emit
 
     def run(pointers, rows, columns, row_strides, column_strides, scalars):
-        loops(pointers, rows, columns, row_strides, column_strides, scalars)
+        emitted(pointers, rows, columns, row_strides, column_strides, scalars)
 
-    return compiled(run, SIGNATURE, f"loop_{spec}")
+    return c_function(run, SIGNATURE, f"loop_{spec}")
 
 
 class _Emitter:

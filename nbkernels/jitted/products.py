@@ -1,19 +1,4 @@
-"""Matrix products inside other jitted code: `import nbkernels.jitted` teaches Numba mm, addmm, bmm and baddbmm.
-
-    import numba, numpy as np, nbkernels, nbkernels.jitted
-
-    @numba.njit
-    def power(a, n):
-        result = np.eye(len(a), dtype=a.dtype)
-        for _ in range(n):
-            result = nbkernels.mm(result, a)
-        return result
-
-The product runs in the calling thread, which holds no Python object: it may be a thread of a prange. float32 and
-float64, arrays of any strides, self of any shape that expands; the bits are those of the same call from Python. out is
-checked as there, but must not overlap the matrices. The kernel is found by its address, so Numba does not cache
-functions that call it.
-"""
+"""Products of matrices and batches: float32 and float64, in the calling thread."""
 
 from __future__ import annotations
 
@@ -24,8 +9,9 @@ from numba import types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic, overload
 
-from . import ops
-from .cpu.native import native
+from .. import ops
+from ..cpu.native import native
+from .memory import absent, address, overlap
 
 
 @intrinsic
@@ -44,27 +30,6 @@ def _call(typing, out, numbers, beta, alpha):
 
 
 @numba.njit
-def _address(x):
-    return np.int64(x.ctypes.data)  # which is unsigned: with an int64 it would make a float
-
-
-@numba.njit
-def _extent(x):
-    """First byte of an array's memory and the one after its last."""
-    low, high = _address(x), _address(x) + x.itemsize
-    for size, step in zip(x.shape, x.strides):
-        reach = (size - 1) * step
-        low, high = low + min(reach, 0), high + max(reach, 0)
-    return low, high
-
-
-@numba.njit
-def _overlap(x, y):
-    (low, high), (first, last) = _extent(x), _extent(y)
-    return x.size > 0 and y.size > 0 and first < high and low < last
-
-
-@numba.njit
 def _check(out, x, a, b, beta):
     """The errors of a product of matrices or of batches, x of out's shape."""
     if a.shape[-1] != b.shape[-2]:
@@ -73,10 +38,10 @@ def _check(out, x, a, b, beta):
         raise ValueError("nbkernels: the batches differ in size")
     if out.shape != a.shape[:-1] + b.shape[-1:]:
         raise ValueError("nbkernels: out has not the product's shape")
-    if _overlap(out, a) or _overlap(out, b):
+    if overlap(out, a) or overlap(out, b):
         raise ValueError("nbkernels: out overlaps a matrix")
-    same = _address(x) == _address(out) and x.strides == out.strides
-    if beta != 0 and not same and _overlap(out, x):
+    same = address(x) == address(out) and x.strides == out.strides
+    if beta != 0 and not same and overlap(out, x):
         raise ValueError("nbkernels: out overlaps self")
     for size, step in zip(out.shape, out.strides):
         if size > 1 and step == 0:
@@ -97,27 +62,23 @@ def _multiply(out, x, a, b, beta, alpha):
                 out[i, j] = 0 if beta == 0 else x.dtype.type(beta) * x[i, j]
     elif out.size > 0:
         numbers = (
-            m, n, k, _address(a), a.strides[0] // size, a.strides[1] // size, _address(b), b.strides[0] // size,
-            b.strides[1] // size, _address(out), out.strides[0] // size, out.strides[1] // size,
-            _address(x) if beta != 0 else 0, x.strides[0] // size, x.strides[1] // size,
+            m, n, k, address(a), a.strides[0] // size, a.strides[1] // size, address(b), b.strides[0] // size,
+            b.strides[1] // size, address(out), out.strides[0] // size, out.strides[1] // size,
+            address(x) if beta != 0 else 0, x.strides[0] // size, x.strides[1] // size,
         )  # fmt: skip
         _call(out, numbers, float(beta), float(alpha))
 
 
-def _absent(x):
-    return x is None or isinstance(x, types.NoneType | types.Omitted)
-
-
 def _refuse(name, ndim, out, *operands):
     """An error where these Numba types are not what a product takes: the last two, and out, of `ndim` dimensions."""
-    arrays = operands if _absent(out) else (*operands, out)
+    arrays = operands if absent(out) else (*operands, out)
     if any(not isinstance(x, types.Array) or x.dtype != arrays[0].dtype for x in arrays):
         raise TypingError(f"{name}: arrays of one dtype are wanted, not {', '.join(map(str, arrays))}")
     if arrays[0].dtype not in (types.float32, types.float64):
         raise TypingError(f"{name}: jitted products are of float32 and float64, not {arrays[0].dtype}")
     if any(x.ndim != ndim for x in (*operands[-2:], *arrays[len(operands) :])):
         raise TypingError(f"{name}: {ndim} dimensions are wanted, not {', '.join(str(x.ndim) for x in arrays)}")
-    if not (_absent(out) or out.mutable):
+    if not (absent(out) or out.mutable):
         raise TypingError(f"{name}: out is read-only")
 
 
@@ -127,7 +88,7 @@ def _teach(function, ndim, fill, adds):
 
     def added(self, mat1, mat2, beta=1, alpha=1, out=None):
         _refuse(name, ndim, out, self, mat1, mat2)
-        if _absent(out):
+        if absent(out):
 
             def run(self, mat1, mat2, beta=1, alpha=1, out=None):
                 result = np.empty(mat1.shape[:-1] + mat2.shape[-1:], mat1.dtype)
@@ -143,7 +104,7 @@ def _teach(function, ndim, fill, adds):
 
     def plain(self, mat2, out=None):
         _refuse(name, ndim, out, self, mat2)
-        if _absent(out):
+        if absent(out):
 
             def run(self, mat2, out=None):
                 result = np.empty(self.shape[:-1] + mat2.shape[-1:], self.dtype)

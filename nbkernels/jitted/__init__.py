@@ -1,0 +1,24 @@
+"""Operations inside other jitted code: `import nbkernels.jitted` teaches Numba products and element-wise operations.
+
+    import numba, numpy as np, nbkernels, nbkernels.jitted
+
+    @numba.njit
+    def layer(x, weight, bias):
+        result = nbkernels.mm(x, weight)
+        nbkernels.add(result, bias, out=result)
+        return nbkernels.maximum(result, 0)
+
+Everything runs in the calling thread, which holds no Python object: it may be a thread of a prange. Arrays have any
+strides; the bits are those of the same call from Python, and so are the errors, which come before anything is written.
+
+Products: mm, addmm, bmm and baddbmm of float32 and float64, with beta, alpha and out, which must not overlap the
+matrices. The kernel is found by its address, so Numba does not keep functions that call it on disk.
+
+Element-wise: all operations of two and their in-place forms, of bools, integers, float32, float64 and complex numbers,
+with out, and with alpha where there is one. Dtypes as outside; an int64, float64 or complex128 that is no array is as
+weak as the Python number that it looks like. A new result is in C order, or in Fortran's where all arrays of its
+dimensions are; of no dimensions it is a number. RuntimeWarnings are not given. The loops become part of the caller,
+which Numba's cache=True keeps on disk.
+"""
+
+from . import elementwise, products  # noqa: F401, they enter their functions

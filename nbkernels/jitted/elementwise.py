@@ -1,0 +1,328 @@
+"""Element-wise operations of two: their loops become part of the function that calls them.
+
+Numbers are weak where Python's are: an int64, a float64 or a complex128, which an int, a float and a complex are in
+jitted code, takes the array's dtype where its kind can hold it. NumPy's numbers of other dtypes, and bools, bring
+their own.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.errors import NumbaNotImplementedError, TypingError
+from numba.extending import intrinsic, overload
+from numba.np.numpy_support import as_dtype
+
+from .. import ops, scalar
+from ..binary import DOCS, factor, supported
+from ..cpu import within
+from ..cpu.elementwise import spec
+from ..cpu.within import BLOCK, MOST, OPERANDS, SHAPE, STEP
+from ..dtypes import COMPARISONS, resolve
+from ..jit.address import scratch
+from ..jit.cache import embedded
+from ..jit.loops import loops
+from ..jit.vector import I64
+from .memory import absent
+
+WEAK = {types.int64: int, types.float64: float, types.complex128: complex}
+NUMBER = 16  # bytes for one of any dtype
+NUMBERS = 8 * BLOCK * OPERANDS  # alpha, where the blocks end, then the operands that are numbers
+ROOM = NUMBERS + NUMBER * OPERANDS
+
+
+# -- what an operation is, by the types of its operands ---------------------------------------------------------------
+
+
+def _kind(op, name, x):
+    """What an operand brings to the choice of dtypes: as dtypes.kind, of a Numba type."""
+    array = isinstance(x, types.Array)
+    if not array and not isinstance(x, types.Number | types.Boolean):
+        raise TypingError(f"{op}: {name} is {x}, and an array or a number is wanted")
+    if not array and x in WEAK:
+        return WEAK[x]
+    try:
+        dtype = as_dtype(x.dtype if array else x)
+        supported(op, name, dtype)
+    except (TypeError, NumbaNotImplementedError) as error:
+        raise TypingError(str(error)) from None
+    return dtype
+
+
+def _resolved(op, self, other):
+    """(self, other, result): the dtypes that operands of these Numba types are computed in and come out as."""
+    if not (isinstance(self, types.Array) or isinstance(other, types.Array)):
+        raise TypingError(f"{op}: no array among self and other: {self}, {other}")
+    kinds = [_kind(op, "self", self), _kind(op, "other", other)]
+    for i, beside in enumerate((kinds[1], kinds[0])):
+        if op in COMPARISONS and kinds[i] is int and getattr(beside, "kind", "") in "iu":
+            kinds[i] = np.dtype(np.int64)  # compared exactly, whatever it is
+    try:
+        return kinds, resolve(op, *kinds)
+    except TypeError as error:
+        raise TypingError(str(error)) from None
+
+
+def _scaled(op, result, alpha):
+    """Whether alpha, by its Numba type, was given; an error where it is not a number of the result's kind."""
+    if absent(alpha):
+        return False
+    kinds = {types.Boolean: bool, types.Integer: int, types.Float: float, types.Complex: complex}
+    python = next((python for kind, python in kinds.items() if isinstance(alpha, kind)), None)
+    if python is None:
+        raise TypingError(f"{op}: alpha is {alpha}, and a number is wanted")
+    try:
+        factor(op, result, python(1))
+    except TypeError as error:
+        raise TypingError(str(error)) from None
+    return True
+
+
+# -- operands in words ------------------------------------------------------------------------------------------------
+
+
+@intrinsic
+def _describe(typing, words, p, x):
+    """Fill in the block of operand p, a number or an array."""
+    if isinstance(x, types.Array):
+        return types.void(words, p, x), _describe_array
+
+    def emit(context, builder, signature, args):
+        value = context.get_value_as_data(builder, x, args[2])
+        at = builder.add(args[0], builder.add(I64(NUMBERS), builder.mul(args[1], I64(NUMBER))))
+        builder.store(value, builder.inttoptr(at, value.type.as_pointer()))
+        _write(builder, args, [at, I64(context.get_abi_sizeof(value.type)), I64(0)])
+        return context.get_dummy_value()
+
+    return types.void(words, p, x), emit
+
+
+def _describe_array(context, builder, signature, args):
+    array = context.make_array(signature.args[2])(context, builder, args[2])
+    ndim = signature.args[2].ndim
+    shape, steps = (cgutils.unpack_tuple(builder, x, ndim) for x in (array.shape, array.strides))
+    data = builder.ptrtoint(array.data, I64)
+    _write(builder, args, [data, array.itemsize, I64(ndim), *shape])
+    _write(builder, args, steps, STEP)
+    return context.get_dummy_value()
+
+
+def _write(builder, args, values, first=0):
+    """Store words of an operand's block."""
+    at = builder.add(builder.mul(args[1], I64(BLOCK)), I64(first))
+    block = builder.gep(builder.inttoptr(args[0], I64.as_pointer()), [at])
+    for i, value in enumerate(values):
+        builder.store(value, builder.gep(block, [I64(i)]))
+
+
+@intrinsic
+def _shape(typing, words, ndim):
+    """The shape of operand 0, of `ndim` (a literal) dimensions."""
+
+    def emit(context, builder, signature, args):
+        words = builder.inttoptr(args[0], I64.as_pointer())
+        sizes = [builder.load(builder.gep(words, [I64(SHAPE + d)])) for d in range(ndim.literal_value)]
+        return context.make_tuple(builder, signature.return_type, sizes)
+
+    literal = isinstance(ndim, types.IntegerLiteral)
+    return (types.UniTuple(types.int64, ndim.literal_value)(words, ndim), emit) if literal else None
+
+
+@intrinsic
+def _fit(typing, words, given):
+    """within.fit, of the operands at `words`."""
+
+    def emit(context, builder, signature, args):
+        return builder.call(embedded(context, builder, within.fit(), ir.FunctionType(I64, [I64] * 2)), args)
+
+    return types.int64(types.int64, types.int64), emit
+
+
+def _runner(plain, scaled):
+    """An intrinsic that calls within.run with the loops of one record or, unless `one`, of the other."""
+
+    @intrinsic
+    def run(typing, words, one, room):
+        def emit(context, builder, signature, args):
+            kind = ir.FunctionType(ir.VoidType(), [I64] * 6)
+            inner = [builder.ptrtoint(embedded(context, builder, loops(x), kind), I64) for x in (plain, scaled)]
+            outer = embedded(context, builder, within.run(), ir.FunctionType(I64, [I64] * 4))
+            place = I64(0)
+            if isinstance(room, types.Array):
+                array = context.make_array(room)(context, builder, args[2])
+                place = builder.ptrtoint(array.data, I64)
+            scalars = builder.add(args[0], I64(NUMBERS))
+            return builder.call(outer, [args[0], builder.select(args[1], *inner), scalars, place])
+
+        return types.int64(words, one, room), emit
+
+    return run
+
+
+# -- the operation ----------------------------------------------------------------------------------------------------
+
+
+def _named(function, *parts):
+    """Compile a closure under a name of its own: two that Numba keeps on disk must not have one symbol."""
+    function.__name__ = function.__qualname__ = "_".join(map(str, parts))
+    return numba.njit(function)
+
+
+def _number(op, name, kind, dtype):
+    """A number as one of the dtype that it is computed in; an error at run time where that cannot hold an int."""
+    to = dtype.type
+    if kind is int and dtype.kind == "f":
+        return lambda x: to(np.float64(x))  # as NumPy does
+    if kind is not int or dtype.kind not in "iu":
+        return lambda x: to(x)
+    bounds = np.iinfo(dtype)
+    least, most = bounds.min, min(bounds.max, np.iinfo(np.int64).max)
+    problem = f"{op}: {name} is out of bounds for {dtype} ({bounds.min} to {bounds.max})"
+
+    def number(x):
+        if x < least or x > most:
+            raise OverflowError(problem)
+        return to(x)
+
+    return number
+
+
+@numba.njit
+def _natural(x):
+    """Raise where an exponent is negative."""
+    for value in np.asarray(x).flat:
+        if value < 0:
+            raise ValueError("pow: integers to negative integer powers are not allowed")
+
+
+def _out_dtype(op, out, result, ndim):
+    """The dtype of an out, by its Numba type, that a result of a dtype and so many dimensions can go to."""
+    if not isinstance(out, types.Array) or not out.mutable or out.ndim != ndim:
+        raise TypingError(f"{op}: an array of {ndim} dimensions to write to is wanted, and out is {out}")
+    dtype = _kind(op, "out", out)
+    if not np.can_cast(result, dtype, "same_kind"):
+        raise TypingError(f"{op}: the result is {result}, which cannot be cast (same_kind) to out: {dtype}")
+    return dtype
+
+
+def _operation(op, self, other, alpha, out, in_place):
+    """The function (self, other, alpha, out) of an operation for operands of these Numba types."""
+    target = self if in_place else out
+    operands = self, other
+    kinds, (*work, result) = _resolved(op, *operands)
+    arrays = [x for x in operands if isinstance(x, types.Array)]
+    ndim = max(x.ndim for x in arrays)
+    if ndim > MOST:
+        raise TypingError(f"{op}: at most {MOST} dimensions, not {ndim}")
+    dtype = result if absent(target) else _out_dtype(op, target, result, ndim)
+    inputs = [k if isinstance(x, types.Array) else w for x, k, w in zip(operands, kinds, work)]
+    record = spec(op, *inputs, dtype, checked=False)
+    scaled = spec(f"{op}_scaled", *inputs, dtype, checked=False) if _scaled(op, result, alpha) else record
+    run, factor, element = _runner(record, scaled), result.type, dtype.type
+    first, second = (
+        _same if isinstance(x, types.Array) else _named(_number(op, name, k, w), op, name, k, w)
+        for x, name, k, w in zip(operands, ("self", "other"), kinds, work)
+    )
+    check = _natural if op == "pow" and work[0].kind == "i" else _same
+    columns = ndim > 1 and all(x.layout == "F" for x in arrays if x.ndim == ndim)
+    make = _columns if columns else _rows
+    end, choose = _same if ndim else _element, _first if in_place else _second
+    apart, wrong, twice = (f"{op}: {text}" for text in PROBLEMS)
+
+    def new(self, other, alpha=1, out=None):
+        words, y = scratch(ROOM), second(other)
+        check(y)
+        _describe(words, 0, factor(alpha))  # which lies where a number in the output's place would
+        _describe(words, 1, first(self))
+        _describe(words, 2, y)
+        if _fit(words, 0) != within.DONE:
+            raise ValueError(apart)
+        result = make(_shape(words, ndim), element)
+        _describe(words, 0, result)
+        run(words, alpha == 1, None)
+        return end(result)
+
+    def into(self, other, alpha=1, out=None):
+        words, target, y = scratch(ROOM), choose(self, out), second(other)
+        check(y)
+        _describe(words, 0, factor(alpha))
+        _describe(words, 0, target)
+        _describe(words, 1, first(self))
+        _describe(words, 2, y)
+        status = _fit(words, 1)
+        if status == within.MISMATCH:
+            raise ValueError(apart)
+        if status == within.RESHAPED:
+            raise ValueError(wrong)
+        if status == within.SHARED:
+            raise ValueError(twice)
+        room = run(words, alpha == 1, None)
+        if room > 0:
+            run(words, alpha == 1, np.empty(room, np.uint8))
+        return target
+
+    body = new if absent(target) else into
+    body.__name__ = body.__qualname__ = f"{op}_{record}_{scaled == record}"
+    return body
+
+
+PROBLEMS = (
+    "the shapes do not broadcast",
+    "out has not the result's shape, and is never resized or broadcast into",
+    "elements of out share memory: pass an array that owns each of its elements",
+)
+
+
+@numba.njit(inline="always")
+def _same(x):
+    return x
+
+
+@numba.njit(inline="always")
+def _first(x, y):
+    return x
+
+
+@numba.njit(inline="always")
+def _second(x, y):
+    return y
+
+
+@numba.njit(inline="always")
+def _element(x):
+    return x[()]
+
+
+@numba.njit(inline="always")
+def _rows(shape, dtype):
+    return np.empty(shape, dtype)
+
+
+@numba.njit(inline="always")
+def _columns(shape, dtype):
+    return np.empty(shape[::-1], dtype).T
+
+
+def _teach(op):
+    """Overload the public functions of an operation."""
+    scaled = scalar.exists(f"{op}_scaled")
+
+    def typed(self, other, alpha=1, out=None):
+        if not (scaled or absent(alpha)):
+            raise TypingError(f"{op} takes no alpha")
+        return _operation(op, self, other, alpha, out, False)
+
+    def in_place(self, other, alpha=1, out=None):
+        if not absent(out) or not (scaled or absent(alpha)):
+            raise TypingError(f"{op}_ takes no {'alpha' if absent(out) else 'out'}")
+        return _operation(op, self, other, alpha, out, True)
+
+    overload(getattr(ops, op))(typed)
+    overload(getattr(ops, f"{op}_"))(in_place)
+
+
+for _op in DOCS:
+    _teach(_op)

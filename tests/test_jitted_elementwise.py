@@ -1,0 +1,229 @@
+"""Element-wise operations called from other jitted functions: the bits, dtypes and errors of the calls from Python."""
+
+import itertools
+import os
+import subprocess
+import sys
+import textwrap
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import nbkernels as nb
+import nbkernels.jitted
+from nbkernels.cpu import within
+from nbkernels.strides import plan
+from tests.test_strides import operands
+
+
+@numba.njit
+def add(x, y):
+    return nb.add(x, y)
+
+
+@numba.njit
+def add_into(x, y, out):
+    return nb.add(x, y, out=out)
+
+
+@numba.njit
+def add_scaled(x, y, alpha):
+    return nb.add(x, y, alpha=alpha)
+
+
+@numba.njit
+def subtract_in_place(x, y):
+    return nb.subtract_(x, y)
+
+
+@numba.njit
+def multiply(x, y):
+    return nb.multiply(x, y)
+
+
+@numba.njit
+def powers(x, y):
+    return nb.pow(x, y)
+
+
+@numba.njit
+def less(x, y):
+    return nb.less(x, y)
+
+
+def same(got, expected):
+    """The same bits, dtype and shape; NaNs count as equal."""
+    got, expected = np.asarray(got), np.asarray(expected)
+    assert got.dtype == expected.dtype
+    assert got.shape == expected.shape
+    np.testing.assert_array_equal(got, expected)
+    if got.dtype.kind == "f":
+        np.testing.assert_array_equal(np.signbit(got), np.signbit(expected))
+
+
+@pytest.mark.parametrize(
+    ("function", "call", "x", "y"),
+    [
+        (nb.add, add, np.arange(12.0, dtype="f4").reshape(3, 4), np.arange(4)),  # float64, of int64 and float32
+        (nb.multiply, multiply, np.array([[100], [-3]], "i1"), np.array([3, 100, 7], "u1")),  # int16
+        (nb.multiply, multiply, np.array([[1 + 2j, -0.0]], "c8"), np.array([True, False])),
+        (nb.less, less, np.array([2**63 + 1, 0], "u8"), np.array([[2**63 - 1], [-1]])),  # which no dtype holds both
+        (nb.pow, powers, np.array([[3, 5], [2, 0]], "i4").T, np.array([3, 40], "i4")),
+        (nb.add, add, np.array(1.5), np.array(2, "i1")),
+    ],
+    ids=lambda x: getattr(x, "__name__", None),
+)
+def test_arrays_of_any_two_dtypes_broadcast(function, call, x, y):
+    same(call(x, y), function(x, y))
+
+
+@pytest.mark.parametrize(
+    ("function", "call", "x", "number"),
+    [
+        (nb.add, add, np.ones(3, "f4"), 0.1),
+        (nb.add, add, np.ones((2, 3), "i1"), -3),
+        (nb.add, add, np.ones(3, "f4"), np.float64(0.1)),  # in jitted code as weak as the float it looks like
+        (nb.add, add, np.ones(3, "i2"), np.float32(0.1)),
+        (nb.less, less, np.array([5, 200], "u1"), -1),
+    ],
+)
+def test_numbers_are_weak_where_pythons_are(function, call, x, number):
+    python = number.item() if isinstance(number, np.float64) else number
+    same(call(x, number), function(x, python))
+
+
+def loose(x, order="C", step=1):
+    """A copy that is contiguous in no order, which Numba gives one type whatever its strides."""
+    m, n = x.shape
+    room = np.empty((m + 1, 2 * n + 1), x.dtype, order=order)
+    view = room[:m, : n * step : step] if step > 0 else room[m - 1 :: -1, n - 1 :: -1]
+    view[...] = x
+    return view
+
+
+def test_layouts_and_outs(rng):
+    for layouts in itertools.product((("C", 1), ("F", 1), ("C", 2), ("F", -1)), repeat=3):
+        x, y, out = (loose(rng.standard_normal((67, 130)), *layout) for layout in layouts)
+        assert add_into(x, y, out) is out
+        same(out, x + y)
+    row = rng.standard_normal((67, 130))
+    column = np.asfortranarray(row[::-1])
+    same(add(column, row), column + row)
+    assert add(column, column).flags.f_contiguous
+    assert add(column[:, :0], column[:, :0]).shape == (67, 0)
+
+
+def test_alpha_and_in_place(rng):
+    x, y = rng.standard_normal((2, 50, 3)).astype("f4")
+    for alpha in (1.0, 0.1, -0.0):
+        same(add_scaled(x, y, alpha), nb.add(x, y, alpha=alpha))
+    expected = x - y[0]
+    assert subtract_in_place(x, y[0]) is x
+    same(x, expected)
+
+
+def test_overlap_of_out_and_inputs(rng):
+    for out_rows, rows in itertools.product((slice(1, None), slice(None, -1)), repeat=2):
+        room = loose(rng.standard_normal((41, 8)))
+        out, x, y = room[out_rows], room[rows], room[rows, ::-1]
+        expected = x + y
+        add_into(x, y, out)
+        same(out, expected)
+
+
+def test_errors_come_before_any_write():
+    x, out = loose(np.ones((3, 4))), loose(np.full((3, 4), np.nan))
+    alike = np.lib.stride_tricks.as_strided(out, (3, 4), (8, 8))
+    for error, why, call in (
+        (ValueError, "do not broadcast", lambda: add_into(x, x[:2], out)),
+        (ValueError, "not the result's shape", lambda: add_into(x, x, out[:2])),
+        (ValueError, "not the result's shape", lambda: add_into(x[:1], x[:1], out)),
+        (ValueError, "share memory", lambda: add_into(x, x, alike)),
+        (OverflowError, r"other is out of bounds for int8 \(-128 to 127\)", lambda: add(np.ones((2, 3), "i1"), 300)),
+        (ValueError, "negative integer powers", lambda: powers(np.ones((2, 2), "i4").T, np.array([3, -1], "i4"))),
+        (ValueError, "do not broadcast", lambda: powers(np.ones((2, 3), "i4").T, np.array([3, 1, 1], "i4"))),
+    ):
+        with pytest.raises(error, match=why):
+            call()
+    assert np.isnan(out).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "args", "why"),
+    [
+        (add, (1, 2.0), "no array among"),
+        (add, ([1.0], np.ones(3)), "an array or a number is wanted"),
+        (add, (np.ones(3, "M8[s]"), np.ones(3)), "self has dtype datetime64"),
+        (numba.njit(lambda x, y: nb.bitwise_and(x, y)), (np.ones(3), np.ones(3)), "not defined for float64"),
+        (add_into, (np.ones(3), np.ones(3), np.ones(3, int)), "cannot be cast"),
+        (add_into, (np.ones(3), np.ones(3), np.broadcast_to(1.0, (3,))), "to write to is wanted"),
+        (add_into, (np.ones(3), np.ones(3), np.ones((1, 3))), "1 dimensions"),
+        (add_scaled, (np.ones(3, int), np.ones(3, int), 0.5), "alpha=1.0 is a float"),
+        (numba.njit(lambda x, y: nb.multiply(x, y, alpha=2)), (np.ones(3), np.ones(3)), "takes no alpha"),
+    ],
+)
+def test_types_that_operations_do_not_take_are_told(call, args, why):
+    with pytest.raises(numba.TypingError, match=why):
+        call(*args)
+
+
+@numba.njit(parallel=True)
+def rows(x, y):
+    out = np.empty_like(x)
+    for i in numba.prange(len(x)):
+        nb.add(x[i], y, out=out[i])
+    return out
+
+
+def test_in_parallel_loops(rng):
+    x = rng.standard_normal((40, 30))
+    same(rows(x, x[0]), x + x[0])
+
+
+@numba.njit
+def planned(words, plan):
+    """The words of a plan, and how many loops it has."""
+    return within._planned(words, within.pointer(plan))
+
+
+@settings(max_examples=300, deadline=None)
+@given(operands())
+def test_plans_are_those_of_strides(layout):
+    shapes, strides, itemsizes = layout
+    words = np.zeros((within.OPERANDS, within.BLOCK), np.int64)
+    for block, shape, steps, width in zip(words, shapes, strides, itemsizes):
+        block[within.WIDTH], block[within.NDIM] = width, len(shape)
+        block[within.SHAPE :][: len(shape)], block[within.STEP :][: len(shape)] = shape, steps
+    found = np.zeros(within.PLAN // 8, np.int64)
+    loops, transposed = planned(words.ctypes.data, found.ctypes.data)
+    expected = plan(shapes, strides, itemsizes)
+    steps = found[within.STRIDES :].reshape(-1, within.OPERANDS)[:loops]
+    skipped = loops - len(expected.shape)
+    assert tuple(found[within.SIZES :][:loops]) == (1,) * skipped + expected.shape
+    assert tuple(map(tuple, steps[skipped:].T)) == expected.strides
+    assert tuple(found[: within.OPERANDS]) == expected.offsets
+    assert transposed == (expected.kind == "transposed")
+
+
+SCRIPT = """
+    import numba, numpy as np, nbkernels as nb, nbkernels.jitted
+
+    @numba.njit(cache=True)
+    def add(x, y):
+        return nb.add(x, y)
+
+    x = np.arange(6.0).reshape(2, 3)
+    assert (add(x, x) == 2 * x).all()
+    print(sum(add.stats.cache_hits.values()))
+"""
+
+
+def test_numba_keeps_callers_on_disk(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(SCRIPT))
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    command, how = [sys.executable, "-W", "error", script], dict(capture_output=True, text=True, check=True)
+    hits = [subprocess.run(command, env=environment, **how).stdout.strip() for _ in range(2)]
+    assert hits == ["0", "1"]
