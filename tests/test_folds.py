@@ -113,6 +113,18 @@ def test_sums_are_pairwise_and_of_one_order_for_any_threads(monkeypatch, rng):
     )
 
 
+def test_transposed_terms_have_the_bits_of_others(rng):
+    """Arrays whose outermost dimension touches, folded whole: through stages of rows, their ends, reversed."""
+    for dtype in ("f4", "f8", "i4", "c8", "f2"):
+        for shape in ((70, 65), (16, 300), (1000, 33), (37, 11, 29), (3, 5000), (129, 640)):
+            x = (rng.standard_normal(shape) * 50).astype(dtype)
+            expected = nbkernels.add.reduce(x, None)
+            for y in (np.asfortranarray(x), np.asfortranarray(x[::-1])[::-1], np.asfortranarray(x[:, ::-1])[:, ::-1]):
+                assert nbkernels.add.reduce(y, None) == expected
+    wide = np.asfortranarray(rng.standard_normal((40, 20_000)))  # more than a stage holds
+    assert nbkernels.add.reduce(wide, None) == nbkernels.add.reduce(wide.copy("C"), None)
+
+
 def test_out_overlap_and_other_dtypes(rng):
     x = rng.standard_normal((6, 7))
     out = np.full(7, np.nan, "f4")

@@ -17,26 +17,32 @@ import functools
 from typing import NamedTuple
 
 import numpy as np
+from numba import types
 
 from .. import scalar
 from ..dtypes import HALVES, known, neutral
-from ..jit.address import set_word, word
-from ..jit.cache import compiled, jit
+from ..jit.address import call, invoke, pointer, scratch, set_word, word
+from ..jit.cache import compiled, entry, jit
 from ..jit.fold import BLOCK, DEALT, LANES, Fold, call_fold
 from ..jit.fold import address as fold_address
 from ..jit.loops import Loop, address, call_binary, call_loop
+from ..jit.ndarray import OBJECT, address_of, data, shape
+from ..jit.turn import MOVED, TILE, turner
 from ..jit.vector import LINE
 from ..strides import reduce_plan
 from . import threads, walk
-from .elementwise import binary
 from .nest import binder
 
 # Bytes of terms from which on threads pay: 60 us of one thread's.
 PARALLEL = 1 << 21
 # Terms that are copied together where they do not touch, a power of two of blocks.
 GATHER = 4096
+# Bytes of a context and a room that go to the stack.
+SMALL = 1 << 15
+# Bytes of transposed rows, at most, and of those that more than 16 rows may take.
+STAGE, NARROW = 1 << 20, 1 << 20
 # Terms of one result that a thread folds at a time, at least.
-SHARE = BLOCK << 9
+SHARE = BLOCK << 6
 # Bytes of a row of partial results, one of 16 or alone: the longer rows are, the better memory streams, and L2 holds 16
 # of 16 KB (4096 x 4096 f32 by columns: of 1 KB 7.0 ms, of 4 KB 5.7, of 16 KB 4.2).
 WIDE, ALONE = 16384, 4096
@@ -49,9 +55,10 @@ EXACT = ("maximum", "minimum", "fmax", "fmin", "logical_and", "logical_or", "log
 # The context: words in the order of these names, then for each kept dimension size, output and input stride, for each
 # reduced one size and stride. NEUTRAL and OUT are where the binder puts addresses. FOLD is 0 for columns; TAKE, CHAIN,
 # MERGE, FIRST and GIVE are loops: one row of terms or FUSED of them to partial results, partial results to others, the
-# first terms, results to the output.
+# first terms, results to the output. TURN is 0, or what transposes the terms of one result where the outermost of its
+# dimensions is the one that touches, HIGH rows of the others at a time.
 FOLD, NEUTRAL, JOBS, TASKS, COPY, WIDTH, CHUNK, LENGTH, ROOM, OUT, IN, _, KEPT, REDUCED, TERMS = range(0, 120, 8)
-TAKE, CHAIN, MERGE, FIRST, GIVE, ITEM, LANE, LEVELS, ROOMS, HEADER = range(120, 200, 8)
+TAKE, CHAIN, MERGE, FIRST, GIVE, ITEM, LANE, LEVELS, ROOMS, TURN, HIGH, HEADER = range(120, 216, 8)
 assert (NEUTRAL, OUT) == (8 * walk.SCALARS, 8 * walk.HEADER)
 
 
@@ -102,6 +109,8 @@ def _rows(context, x, columns, step, stack):
     longest, pace = word(inner), word(inner + 8)
     if dimensions == 1 and pace == item:
         call_fold(fold, x, step, columns, terms, stack)
+    elif word(context + TURN) != 0:
+        _turned(context, x, stack, buffer)
     elif terms <= GATHER:
         several = GATHER // terms
         for i in range(0, columns, several):
@@ -127,6 +136,39 @@ def _rows(context, x, columns, step, stack):
             top = _merge(context, stack, top + 1, start // group + 1, columns) if length == group else top + 1
         while top > 1:
             top = _merge(context, stack, top, 2, columns)
+
+
+@jit
+def _turned(context, x, stack, stage):
+    """One result of terms that are to be transposed: rows of them at a time to a stage in L2."""
+    fold, terms, item, width = word(context + FOLD), word(context + TERMS), word(context + ITEM), word(context + WIDTH)
+    dims = context + HEADER + 24 * word(context + KEPT)
+    inner = dims + 16 * (word(context + REDUCED) - 1)
+    longest, pace, rows, high, group = word(inner), word(inner + 8), word(dims), word(context + HIGH), GATHER
+    row_terms = terms // rows
+    buffer, top, staged = stage + high * row_terms * item, 0, -1
+    for start in range(0, terms, group):
+        length, done, source = min(group, terms - start), 0, buffer
+        while done < length:
+            first = start + done
+            row = first // row_terms // high * high
+            if row != staged:
+                for part in range(0, row_terms, longest):
+                    at, to = _place(context, x, row * row_terms + part), stage + part * item
+                    h = min(high, rows - row)
+                    invoke(word(context + TURN), (at, pace, to, row_terms * item, h, longest, 0, 0))
+                staged = row
+            run = min(length - done, (row + high) * row_terms - first)
+            at = stage + (first - row * row_terms) * item
+            if run == length:
+                source = at
+            else:
+                call_binary(word(context + COPY), buffer + done * item, at, at, 1, run, 0, 0, 0, item, item, item)
+            done += run
+        call_fold(fold, source, 0, 1, length, stack + top * width)
+        top = _merge(context, stack, top + 1, start // group + 1, 1) if length == group else top + 1
+    while top > 1:
+        top = _merge(context, stack, top, 2, 1)
 
 
 @jit
@@ -226,12 +268,31 @@ class Ready(NamedTuple):
     tasks: int
 
     def run(self, out, x) -> None:
+        if self.tasks == 1 and 8 * self.size <= SMALL:
+            _at_once()(self.words, self.nothing, out, x, _walker())
+            return
         context, walker = np.empty(self.size, np.int64), _walker()
         context[: len(self.words)] = self.words
         alone = walker if self.tasks == 1 else 0
         at = binder()(id(context), id(self.nothing), id(out), id(x), id(x), 0, 0, alone)
         if not alone:
             threads.launch(walker, at, self.tasks)
+
+
+@functools.cache
+def _at_once():
+    def at_once(words, nothing, out, x, walker):
+        """One thread's fold, with a context and a room on the stack."""
+        words, context = address_of(words), scratch(SMALL)
+        source, f = pointer(data(words)), pointer(context)
+        for i in range(shape(words, 0)):
+            f[i] = source[i]
+        f[walk.SCALARS] = data(address_of(nothing))
+        f[walk.HEADER] += data(address_of(out))
+        f[walk.HEADER + 1] += data(address_of(x))
+        call(walker, context, 0)
+
+    return entry(at_once, types.void(OBJECT, OBJECT, OBJECT, OBJECT, types.int64), "reduce_at_once")
 
 
 @functools.lru_cache(maxsize=4096)
@@ -250,8 +311,12 @@ def prepared(op, shapes, strides, out: np.dtype, dtype: np.dtype, work: np.dtype
         length = loops.terms if exact else BLOCK
     else:  # a power of two of blocks: as many as a run has, where that is whole
         length = next((n for n in (GATHER >> i for i in range(5)) if sizes[-1] % n == 0), GATHER)
+    row = loops.terms // sizes[0] * item
+    turn = np.prod(kept) == 1 and len(sizes) > 1 and item in MOVED and paces[0] == item and loops.terms > GATHER
+    turn, high = turn and 16 * row <= STAGE, TILE if TILE * row <= NARROW else 16
+    length = GATHER if turn else length
     levels = (loops.terms // length).bit_length() + 1
-    room = levels * chunk * width + (DESK + lanes * chunk * width if across else GATHER * item)
+    room = levels * chunk * width + (DESK + lanes * chunk * width if across else GATHER * item + turn * high * row)
     room = -(-room // LINE) * LINE + 2 * LINE
     jobs = -(-kept[-1] // chunk) * int(np.prod(kept[:-1], dtype=int))
     inner = 0 if across else _rows_of(op, dtype, work, exact)
@@ -264,7 +329,7 @@ def prepared(op, shapes, strides, out: np.dtype, dtype: np.dtype, work: np.dtype
     counts = (len(kept), len(sizes), loops.terms, take, chain, merge, first, give, item, lanes, levels)
     dims = [v for d in zip(kept, to, steps) for v in d] + [v for d in zip(sizes, paces) for v in d]
     words = 8 * (HEADER // 8 + len(dims))
-    context = np.array((*header, *counts, words, *dims), np.int64)
+    context = np.array((*header, *counts, words, turner(item) if turn else 0, high, *dims), np.int64)
     return Ready(context, len(context) + (tasks * room + LINE) // 8, neutral(op, work), tasks)
 
 
@@ -333,51 +398,79 @@ def fold(op: str, out, x, work: np.dtype) -> None:
     if np.may_share_memory(out, x):
         x = x.copy()
     tasks = threads.count() if x.nbytes >= PARALLEL else 1
-    terms = x.size // out.size
-    if tasks > 1 and out.size < 64 and terms >= 2 * SHARE:
-        flat = reduce_plan((out.shape, x.shape), (out.strides, x.strides), x.itemsize)
-        if len(flat.sizes) == 1:
-            _shared(op, out, x, work, terms, flat.steps[0], tasks)
+    if tasks > 1 and out.size < 64 and x.size // out.size >= 2 * SHARE:
+        shares = _shares(op, out.shape, x.shape, out.strides, x.strides, x.dtype, work, tasks)
+        if shares is not None:
+            shares.run(op, out, x, work)
             return
-    _fold(op, out, x, work, tasks)
-
-
-def _fold(op, out, x, work, tasks):
     prepared(op, (out.shape, x.shape), (out.strides, x.strides), out.dtype, x.dtype, work, tasks).run(out, x)
 
 
-def _shared(op, out, x, work, terms, step, tasks):
+class Shares(NamedTuple):
     """Few results by many threads: shares of their terms are folded apart, then merged as the pairs of blocks are.
 
-    A share is a power of two of SHAREs, so its result is one that a single thread would have on its stack.
+    A share is a power of two of SHAREs, so its result is one that a single thread would have on its stack. `whole` of
+    them, and the rest, None where there is none.
     """
-    share = SHARE
+
+    whole: int
+    each: Ready
+    rest: Ready | None
+
+    def run(self, op, out, x, work) -> None:
+        results = np.empty((self.whole + 1, out.size), work)
+        self.each.run(results, x)
+        if self.rest is not None:
+            self.rest.run(results[self.whole], x)
+        loops = _loop(op, work, work, work)
+        _merger()(loops, id(results), self.whole, self.rest is not None, out.size, work.itemsize)
+        np.copyto(out, results[0].reshape(out.shape), casting="unsafe")
+
+
+@functools.lru_cache(maxsize=1024)
+def _shares(op, target, source, to, strides, dtype, work, tasks) -> Shares | None:
+    """How a fold is shared out; None where its terms are not at one distance."""
+    flat = reduce_plan((target, source), (to, strides), dtype.itemsize)
+    if len(flat.sizes) != 1:
+        return None
+    share, terms, (step,) = SHARE, flat.terms, flat.steps
     while terms // (2 * share) >= 8 * tasks:
         share *= 2
-    whole = terms // share
-    lead = x.ndim - out.ndim
-    kept = [d for d in range(x.ndim) if d >= lead and out.shape[d - lead] == x.shape[d]]
-    shape, strides = tuple(x.shape[d] for d in kept), tuple(x.strides[d] for d in kept)
-    first = x[(0,) * x.ndim + (...,)]
-    shares = np.lib.stride_tricks.as_strided(first, (whole, *shape, share), (share * step, *strides, step))
-    results = np.empty((whole, *shape, 1), work)
-    _fold(op, results, shares, work, tasks)
-    stack = []
+    whole, lead = terms // share, len(source) - len(target)
+    kept = [d for d in range(len(source)) if d >= lead and target[d - lead] == source[d]]
+    sizes, paces = tuple(source[d] for d in kept), tuple(strides[d] for d in kept)
+    dense = np.empty((whole, *sizes, 1), work).strides
 
-    def merge():
-        last = stack.pop()
-        binary(op, stack[-1], stack[-1], last, casting="unsafe")
+    def folds(count, length, tasks):
+        shapes = (*count, *sizes, 1), (*count, *sizes, length)
+        steps = dense[-len(shapes[0]) :], (*(share * step for _ in count), *paces, step)
+        return prepared(op, shapes, steps, work, dtype, work, tasks)
 
-    for count, result in enumerate(results, 1):
-        stack.append(result)
-        while count % 2 == 0:
-            merge()
-            count //= 2
-    rest = terms - whole * share
-    if rest:
-        flat = np.lib.stride_tricks.as_strided(first, (*shape, terms), (*strides, step))
-        stack.append(np.empty((*shape, 1), work))
-        _fold(op, stack[-1], flat[..., whole * share :], work, 1)
-    while len(stack) > 1:
-        merge()
-    np.copyto(out, stack[0].reshape(out.shape), casting="unsafe")
+    rest = folds((), terms - whole * share, 1) if terms > whole * share else None
+    if rest is not None:
+        words = rest.words.copy()
+        words[IN // 8] += whole * share * step
+        rest = rest._replace(words=words)
+    return Shares(whole, folds((whole,), share, tasks), rest)
+
+
+@functools.cache
+def _merger():
+    def merge(loops, results, whole, rest, columns, width):
+        """Fold `whole` rows of results, and one of a rest, into the first: in pairs, pairs in pairs and so on; what is
+        left over from the last to the first."""
+        results, pitch, apart = data(results), columns * width, 1
+        while 2 * apart <= whole:
+            for i in range(0, whole - 2 * apart + 1, 2 * apart):
+                x = results + i * pitch
+                call_binary(loops, x, x, x + apart * pitch, 1, columns, 0, 0, 0, width, width, width)
+            apart *= 2
+        last = whole if rest else -1
+        for k in range(63):
+            if whole >> k & 1:
+                x = results + (whole >> k + 1 << k + 1) * pitch
+                if last >= 0:
+                    call_binary(loops, x, x, results + last * pitch, 1, columns, 0, 0, 0, width, width, width)
+                last = whole >> k + 1 << k + 1
+
+    return entry(merge, "void(int64, int64, int64, boolean, int64, int64)", "reduce_merge")

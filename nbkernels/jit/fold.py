@@ -22,8 +22,8 @@ from .vector import I64, VOID, join, loop, replaced_if
 
 # Terms of a block, its lanes, and terms from which on they are dealt out to lanes; fewer are one chain.
 BLOCK, LANES, DEALT = 256, 16, 32
-# Blocks that are folded before any is merged: the branches of merging, half of them guessed wrong, else keep the CPU
-# from working on several blocks at once.
+# Blocks that are folded before any is merged, a power of two: the branches of merging, half of them guessed wrong, else
+# keep the CPU from working on several blocks at once.
 GROUP = 32
 
 
@@ -138,23 +138,46 @@ class _Emitter:
                 self.write(self.block(builder.gep(x, [start]), rest), builder.gep(results, [b]))
                 return []
 
-            def push(b, _):
-                before = builder.add(first, b)
+            def push(place, before, complete):
                 height = builder.ctpop(before)
                 pairs = builder.cttz(builder.add(before, one), ir.IntType(1)(1))
-                pairs = builder.select(builder.icmp_signed("<", before, whole), pairs, I64(0))
-                result = self.down(self.read(builder.gep(results, [b])), height, pairs)
+                pairs = builder.select(complete, pairs, I64(0))
+                result = self.down(self.read(place), height, pairs)
                 self.write(result, builder.gep(self.stack, [builder.sub(height, pairs)]))
+
+            def push_block(b, _):
+                before = builder.add(first, b)
+                push(builder.gep(results, [b]), before, builder.icmp_signed("<", before, whole))
                 return []
 
             loop(builder, count, [], block)
-            loop(builder, count, [], push)
+            all_whole = builder.icmp_signed("<=", builder.add(first, group), whole)
+            with builder.if_else(all_whole) as (together, apart):
+                with together:
+                    self.pairs(results)
+                    push(results, g, ir.IntType(1)(1))
+                with apart:
+                    loop(builder, count, [], push_block)
             return []
 
         loop(builder, builder.sdiv(builder.add(blocks, I64(GROUP - 1)), group), [], groups)
         odd = builder.icmp_signed("!=", builder.mul(whole, I64(BLOCK)), length)
         height = builder.sub(builder.add(builder.ctpop(whole), builder.zext(odd, I64)), one)
         return self.down(self.read(builder.gep(self.stack, [height])), height, height)
+
+    def pairs(self, results):
+        """A group's results folded in pairs, pairs in pairs and so on, into the first."""
+        builder, count = self.builder, GROUP // 2
+        while count:
+
+            def pair(i, _):
+                left = builder.shl(i, I64(1))
+                parts = (self.read(builder.gep(results, [j])) for j in (left, builder.add(left, I64(1))))
+                self.write(self.apply(*parts), builder.gep(results, [i]))
+                return []
+
+            loop(builder, I64(count), [], pair)
+            count //= 2
 
     def down(self, value, height, count):
         """The value with `count` items from the stack's top before it."""
