@@ -338,3 +338,11 @@ def test_bf16_dot(rng):
         for out in (np.float32, ml_dtypes.bfloat16):
             np.testing.assert_array_equal(run(None, a, b, 0, 1, out, mode="bf16_dot"), expected.astype(out))
     np.testing.assert_array_equal(nbkernels.mm(a, b, mode="bf16_dot", out_dtype="float32"), expected)
+
+
+def test_factors_that_are_equal_but_for_a_zeros_sign():
+    """0+2j and -0+2j give zeros of other signs, whichever came first."""
+    x, one = np.zeros(1, complex), np.array([[1 + 0j]])
+    for factor in (complex(0.0, 2.0), complex(-0.0, 2.0), complex(0.0, 2.0)):
+        product = nbkernels.addmm(x, one, one, beta=0, alpha=factor)
+        assert np.signbit(product.real[0, 0]) == np.signbit(factor.real)

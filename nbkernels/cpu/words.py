@@ -139,18 +139,20 @@ def template(tiles: Tiles, kind: Kind, workers: int) -> bytes:
     return words.tobytes()
 
 
-@functools.lru_cache(256)
 def _scalars(alpha, beta, dtype: str):
     """Address of the two factors in a chain's dtype, and the array that keeps it."""
     factors = np.array([alpha, beta], dtype)
     return factors.ctypes.data, factors
 
 
+_known_scalars = functools.lru_cache(256)(_scalars)  # of real numbers: 0j and -0j are one key, and two factors
+
+
 def started(beta, alpha, tiles: Tiles, kind: Kind, workers: int):
     """The words of a product before its arrays are known, and what must live while they are read."""
     f = array("q", template(tiles, kind, workers))
     f[SELF] = f.buffer_info()[0]
-    f[SCALARS], kept = _scalars(alpha, beta, kind.chain)
+    f[SCALARS], kept = (_scalars if kind.planes > 1 else _known_scalars)(alpha, beta, kind.chain)
     f[READS], f[UNIT] = beta != 0, alpha == 1
     return f, kept
 
