@@ -121,7 +121,8 @@ def measure(op, dtype, n, pattern, seconds=0.5):
     """One row of the table."""
     found, size = calls(op, dtype, n, pattern)
     with ThreadPoolExecutor(threads.count()) as pool:
-        times = tune.medians(found | {"copy": copy(size, pool)}, seconds=seconds)
+        rounds = 9 if n <= 1000 else 5  # a burst of other work spoils one or two of short ones
+        times = tune.medians(found | {"copy": copy(size, pool)}, seconds=seconds, rounds=rounds)
     ours, share = times.pop("nbkernels"), times.pop("copy")
     row = {
         "bench": pattern.replace(" ", "_"),

@@ -13,6 +13,8 @@ where the rows of one bench go, or one line for each bench of a file, as a table
     <!-- table NAME BENCH -->           <!-- table NAME -->
     <!-- end -->                        <!-- end -->
 
+or, where BENCH is a key of the rows, such as size, one line for each value that it has.
+
 --check writes nothing and fails where documents and results are out of step.
 """
 
@@ -66,14 +68,15 @@ def columns_of(rows):
     return columns, [f"{dtype}, {threads} thread{'s' * (threads > 1)}" for dtype, threads in columns]
 
 
-def classes(results):
-    """Benches down, dtypes and threads across; in a cell the best peer's time / ours: geometric mean, and the worst."""
+def classes(results, key="bench"):
+    """Benches (or values of another key) down, dtypes and threads across; in a cell the best peer's time / ours:
+    geometric mean, and the worst."""
     columns, heads = columns_of(results["rows"])
     lines = [["", *heads], ["---", *["---:"] * len(heads)]]
-    for bench in [*dict.fromkeys(row["bench"] for row in results["rows"]), "all"]:
-        line = [bench.replace("_", " ")]
+    for value in [*dict.fromkeys(row[key] for row in results["rows"]), "all"]:
+        line = [f"{value:,}" if isinstance(value, int) else value.replace("_", " ")]
         for column in columns:
-            rows = [r for r in results["rows"] if bench in (r["bench"], "all") and (r["dtype"], r["threads"]) == column]
+            rows = [r for r in results["rows"] if value in (r[key], "all") and (r["dtype"], r["threads"]) == column]
             found = list(map(ratio, rows))
             line.append(f"{geometric_mean(found):.2f} ({min(found):.2f}) of {len(found)}" if found else "")
         lines.append(line)
@@ -121,7 +124,9 @@ def rewrite(text, directory):
 
     def table(match):
         results = json.loads((directory / f"{match['name']}.json").read_text(encoding="utf-8"))
-        return match[1] + (markdown(results, match["bench"]) if match["bench"] else classes(results)) + match[4]
+        bench = match["bench"] or "bench"
+        by_key = bench in results["rows"][0]
+        return match[1] + (classes(results, bench) if by_key else markdown(results, bench)) + match[4]
 
     return MARKERS.sub(table, text)
 

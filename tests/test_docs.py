@@ -85,6 +85,8 @@ def test_a_stale_table_is_noticed(report, tmp_path):
     of_all = report.rewrite("<!-- table x -->\n<!-- end -->\n", tmp_path)
     assert "| addmm | 1.41 (1.00) of 2 |\n| mm | 2.00 (2.00) of 1 |\n| all | 1.59 (1.00) of 3 |\n\n" in of_all
     assert "of all 3 rows 1.59, 3 of them at least 1" in of_all
+    by_layout = report.rewrite("<!-- table x layout -->\n<!-- end -->\n", tmp_path)
+    assert "| NN | 2.00 (2.00) of 2 |\n| TT | 1.00 (1.00) of 1 |\n| all | 1.59 (1.00) of 3 |\n\n" in by_layout
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

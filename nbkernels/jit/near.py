@@ -34,14 +34,14 @@ class Near:
         self.emitter.span(self.base, self.steps, done, rest, hints=SINGLE)
 
     def short(self):
-        """What is left at the end by a masked vector, of half as many lanes where these suffice."""
+        """What is left at the end by a masked vector, of half as many lanes where these suffice for the whole row."""
         builder, column = self.builder, self.blocks(I64(0))
         left = builder.sub(self.emitter.columns, column)
-        few = builder.icmp_signed("<=", left, I64(self.lanes // 2))
+        few = builder.icmp_signed("<=", self.emitter.columns, I64(self.lanes // 2))
         some = builder.icmp_signed(">", left, I64(0))
-        with builder.if_then(builder.and_(some, few)):
+        with builder.if_then(few):
             self.end(column, left, self.lanes // 2)
-        with builder.if_then(builder.not_(few)):
+        with builder.if_then(builder.and_(some, builder.not_(few))):
             self.end(column, left, self.lanes)
 
     def blocks(self, head):
