@@ -44,7 +44,7 @@ class NumPy(Adapter):
         return wrapped[()] if wrapped is x and not x.ndim else wrapped  # a 0-d result is a scalar, as NumPy's
 
     def restride(self, x, shape, strides):
-        if shape[: x.ndim] == x.shape and all(n == 1 for n in shape[x.ndim :]):
+        if (shape[: x.ndim], strides[: x.ndim]) == (x.shape, x.strides) and all(n == 1 for n in shape[x.ndim :]):
             return x.reshape(shape)  # a view, five times as soon
         return library("numpy").lib.stride_tricks.as_strided(x, shape, strides, subok=True)
 

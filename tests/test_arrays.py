@@ -274,3 +274,11 @@ else: raise AssertionError
 
 def test_numba_device_arrays_in_the_simulator():
     subprocess.run([sys.executable, "-c", SIMULATOR], env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}, check=True)
+
+
+def test_a_square_matrix_is_transposed():
+    """Its shape stays, and its strides do not."""
+    x = np.arange(9.0).reshape(3, 3)
+    np.testing.assert_array_equal(views.transpose(x), x.T)
+    np.testing.assert_array_equal(views.restride(x, (3, 3, 1), (8, 24, 0))[..., 0], x.T)
+    np.testing.assert_array_equal(views.restride(x, (3, 3), (24, 0)), x[:, :1] + np.zeros(3))
