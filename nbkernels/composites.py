@@ -90,8 +90,13 @@ def addbmm(out, self, batch1, batch2, beta, alpha, *keywords):
 
 
 def matmul(out, input, other, *keywords):
-    if len(views.spec(input).shape) == 1 == len(views.spec(other).shape):
+    ndims = tuple(len(views.spec(x).shape) for x in (input, other))
+    if ndims == (1, 1):
         ops.dot(input, other, out=out, **given(*keywords))
+    elif ndims == (2, 1):
+        ops.mv(input, other, out=out, **given(*keywords))
+    elif ndims == (1, 2) and views.spec(input).dtype.kind != "c":  # whose steps have an order within
+        ops.mv(views.transpose(other), input, out=out, **given(*keywords))
     else:
         _matmul(*_batches(out, input, other), None, **given(*keywords))
 

@@ -68,16 +68,24 @@ addbmm, addbmm_ = define(
 mv = define(
     f"mv(Tensor self, Tensor vec, *, {KEYWORDS}) -> Tensor",
     structured=products.mv,
-    dispatch={"CompositeExplicit": "nbkernels.composites:mv"},
-    fast="nbkernels.cpu.vectors:mv_fast",
+    dispatch={
+        "CPU": "nbkernels.cpu.mv:mv",
+        "CUDA": "nbkernels.cuda.mv:mv",
+        "CompositeExplicit": "nbkernels.composites:mv",
+    },
+    fast="nbkernels.cpu.mv:mv_fast",
     gradient="nbkernels.product_gradients:MV",
 ).function
 
 addmv, addmv_ = define(
     f"addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1, {KEYWORDS}) -> Tensor",
     structured=products.addmv,
-    dispatch={"CompositeExplicit": "nbkernels.composites:addmv"},
-    fast="nbkernels.cpu.vectors:addmv_fast",
+    dispatch={
+        "CPU": "nbkernels.cpu.mv:addmv",
+        "CUDA": "nbkernels.cuda.mv:addmv",
+        "CompositeExplicit": "nbkernels.composites:addmv",
+    },
+    fast="nbkernels.cpu.mv:addmv_fast",
     gradient="nbkernels.product_gradients:ADDMV",
 ).forms
 

@@ -286,7 +286,6 @@ def test_batches_and_vectors_are_products(rng):
     total = product(product(x[0], a[0], b[0], 2, 1), a[1], b[1], 1, 1)
     equal(nbkernels.addbmm(*map(device, (x[0], a[:2], b[:2])), beta=2).copy_to_host(), total)
     equal(nbkernels.matmul(device(a), device(b[0])).copy_to_host()[1], product(None, a[1], b[0], 0, 1))
-    equal(nbkernels.mv(device(a[0]), device(b[0, :, 0])).copy_to_host(), product(None, a[0], b[0, :, :1], 0, 1)[:, 0])
     equal(nbkernels.outer(*map(device, (a[0, 0], b[0, 0]))).copy_to_host(), product(None, a[0, :1].T, b[0, :1], 0, 1))
 
 
@@ -301,6 +300,35 @@ def test_dot_has_the_bits_of_the_cpu(rng, dtype, k):
         out = a[k // 2 :][:1].reshape(())  # one of its own inputs
         nbkernels.dot(device(a), device(b), out=device(out))
         equal(out, expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("m", "k"), [(1, 1), (17, 5), (3, 33), (2, 4200), (0, 3), (3, 0)])
+def test_mv_has_the_bits_of_the_cpu(rng, dtype, m, k):
+    a, v, x = numbers(rng, m, k, dtype=dtype), numbers(rng, 2 * k, dtype=dtype)[::-2], numbers(rng, m, dtype=dtype)
+    none, real = 0 in (m, k), np.dtype(dtype).type
+    plain = np.zeros(m, dtype) if none else reference.mv(a, v)
+    added = real(0.5) * x if none else reference.addmv(x, a, v, 0.5, -2)
+    for mat in (a, np.asfortranarray(a)):
+        equal(nbkernels.mv(device(mat), device(v)).copy_to_host(), plain)
+        equal(nbkernels.matmul(device(v), device(mat.T)).copy_to_host(), plain)
+        equal(nbkernels.addmv(device(x), device(mat), device(v), beta=0.5, alpha=-2).copy_to_host(), added)
+        own = x.copy()
+        nbkernels.addmv_(device(own), device(mat), device(v), beta=0.5, alpha=-2)
+        equal(own, added)
+    if m > 1 and k:
+        equal(nbkernels.addmv(device(x[:1]), device(a), device(v), beta=0).copy_to_host(), plain)
+        out = np.full(2 * m, np.nan, dtype)
+        nbkernels.mv(device(a), device(v), out=device(out[::2]))
+        equal(out[::2], plain)
+        assert np.isnan(out[1::2]).all()
+
+
+def test_mv_whose_out_is_read(rng):
+    a, v = numbers(rng, 5, 5), numbers(rng, 9)
+    expected = reference.mv(a, v[:5])
+    nbkernels.mv(device(a), device(v[:5]), out=device(v[2:7]))
+    equal(v[2:7], expected)
 
 
 def test_inputs_are_never_written(rng):

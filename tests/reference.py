@@ -45,25 +45,39 @@ def matmul(a, b):
     return total
 
 
-def dot(a, b):
-    """Its order: per segment of 4096, 64 chains of fma, step p in chain p mod 64; these are added in halves."""
+def in_chains(a, v, count):
+    """The order of vectors: per segment of 4096 chains of fma, step p in chain p mod count; then added in halves."""
     fma = {np.dtype(np.float32): fma32, np.dtype(np.float64): fma64}.get(a.dtype)
     total = None
-    for start in range(0, len(a), SEGMENT):
-        x, y = a[start : start + SEGMENT], b[start : start + SEGMENT]
-        chains = np.zeros(64, a.dtype)
-        for p in range(0, len(x), 64):
-            width = len(x[p : p + 64])
+    for start in range(0, len(v), SEGMENT):
+        x, y = a[:, start : start + SEGMENT], v[start : start + SEGMENT]
+        chains = np.zeros((len(a), count), a.dtype)
+        for p in range(0, len(y), count):
+            b = y[p : p + count]
+            step, into = x[:, p : p + count], chains[:, : len(b)]
             if fma:
-                chains[:width] = fma(x[p : p + 64], y[p : p + 64], chains[:width])
+                into[...] = fma(step, b, into)
             else:
-                chains.real[:width], chains.imag[:width] = complex_step(
-                    x[p : p + 64], y[p : p + 64], chains.real[:width], chains.imag[:width]
-                )
-        while len(chains) > 1:
-            chains = chains[: len(chains) // 2] + chains[len(chains) // 2 :]
+                into.real, into.imag = complex_step(step, b, into.real, into.imag)
+        while chains.shape[1] > 1:
+            half = chains.shape[1] // 2
+            chains = chains[:, :half] + chains[:, half:]
         total = chains if total is None else total + chains
-    return total[0]
+    return total[:, 0]
+
+
+def dot(a, b):
+    return in_chains(a[None], b, 64)[0]
+
+
+def mv(a, v):
+    return in_chains(a, v, 8)
+
+
+def addmv(x, a, v, beta, alpha):
+    """fma(beta, x, alpha * sum), once, at the end."""
+    fma = {np.dtype(np.float32): fma32, np.dtype(np.float64): fma64}[a.dtype]
+    return fma(a.dtype.type(beta), x, a.dtype.type(alpha) * mv(a, v))
 
 
 def addmm(x, a, b, beta, alpha):

@@ -188,6 +188,16 @@ def test_every_op_is_explained(op):
         assert found.bytes > 0
 
 
+def test_mv_says_which_order_it_has():
+    a, v = np.ones((70, 50), "f4"), np.ones(50, "f4")
+    assert nb.explain(nb.mv, a, v).path == "8 chains, by rows"
+    assert nb.explain(nb.mv, np.asfortranarray(a), v).path == "8 chains, by columns"
+    assert nb.explain(nb.addmv, v[:1], a[:, ::2], v[::2]).path == "8 chains, by rows, copied one at a time"
+    assert nb.explain(nb.mv, a.astype("f2"), v.astype("f2")).path == "mm with the vector as a column"
+    assert nb.explain(nb.matmul, v[:0], a[:0]).parts[0].path == "mm with the vector as a column"
+    assert nb.explain(nb.mv, a[:50], a[0], out=a[0]).temporaries == ("(50,) float32, 200 bytes: out overlaps mat, vec",)
+
+
 def test_dot_says_which_order_it_has():
     x = np.ones(100, "f2")
     assert nb.explain(nb.dot, x, x).path == "64 chains"

@@ -109,14 +109,9 @@ def test_any_stack(data):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_vectors_have_the_bits_of_matrices(rng, dtype):
+def test_outer_products_have_the_bits_of_matrices(rng, dtype):
     for m, k in ((5, 7), (200, 300), (3, 5000)):
-        a, v, w = normal(rng, (m, k), dtype), normal(rng, k, dtype), normal(rng, m, dtype)
-        for mat in (a, np.asfortranarray(a)):
-            same_bits(nb.mv(mat, v), nb.mm(mat, v[:, None])[:, 0])
-            same_bits(
-                nb.addmv(w, mat, v, beta=0.3, alpha=2), nb.addmm(w[:, None], mat, v[:, None], beta=0.3, alpha=2)[:, 0]
-            )
+        v, w = normal(rng, k, dtype), normal(rng, m, dtype)
         same_bits(nb.outer(w, v), nb.mm(w[:, None], v[None]))
         same_bits(nb.addr(v, w, v, beta=-1.5, alpha=0.1), nb.addmm(v, w[:, None], v[None], beta=-1.5, alpha=0.1))
 

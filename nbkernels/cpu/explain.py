@@ -12,6 +12,7 @@ from . import nest, stacks, threads
 from .batch import choose as batch_path
 from .dot import FLOATS, SHARED
 from .gemm import choose, clash, name_of, same, shared, upright
+from .gemv import SHARED as VECTORS_SHARED
 from .kinds import default_tiles, kind_of
 from .tiles import small
 from .tuned import tuned
@@ -72,6 +73,22 @@ def dot(out, a, mode) -> dict:
     return dict(path="64 chains", threads=threads.count() if shared else 1, flops=flops)
 
 
+def mv(out, x, a, v, beta=0, alpha=1, mode=None) -> dict:
+    """A matrix times a vector; `x` may be None."""
+    (m, k), x = a.shape, None if beta == 0 else x
+    if name_of(a.dtype) not in SIZE or 0 in a.shape or alpha == 0 or mode is not None or out.dtype != a.dtype:
+        return dict(path="mm with the vector as a column", flops=2 * m * k * (4 if a.dtype.kind == "c" else 1))
+    step, along = (stride // a.dtype.itemsize for stride in a.strides)
+    form = "columns" if step == 1 and m > 1 else "rows" if along == 1 or k == 1 else "rows, copied one at a time"
+    present = {name: each for name, each in dict(mat=a, vec=v, self=x).items() if each is not None}
+    copies = [name for name, each in present.items() if any(s % each.dtype.itemsize for s in each.strides)]
+    clashes = [name for name, each in present.items() if overlaps(out, each) or (name != "self" and written(out, each))]
+    temporaries = [f"{out.shape} {out.dtype}, {m * out.dtype.itemsize} bytes: out overlaps {', '.join(clashes)}"]
+    workers = threads.count() if m * k > VECTORS_SHARED else 1
+    return dict(path=f"8 chains, by {form}", threads=workers, copies=copies, temporaries=temporaries * (clashes != []),
+                flops=2 * m * k)  # fmt: skip
+
+
 def layout(a, b) -> str:
     """NN, NT, TN or TT: T where the columns are nearer in memory than the rows."""
     return "".join("T" if abs(x.strides[-2]) < abs(x.strides[-1]) else "N" for x in (a, b))
@@ -99,6 +116,10 @@ def facts(name: str, pointwise: bool, out, values) -> dict:
     if name in ("mm", "bmm"):
         self, mat2, *rest = values
         return product(out, None, self, mat2, 0, 1, *rest)
+    if name == "mv":
+        return mv(out, None, *values[:2], mode=values[3])
+    if name == "addmv":
+        return mv(out, *values[:5], mode=values[6])
     if name in ("dot", "vdot"):
         return dot(out, values[0], values[3])
     if pointwise:

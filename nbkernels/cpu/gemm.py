@@ -107,7 +107,7 @@ def gemm(
         gemm(temporary, x, a, b, beta, alpha, tiles, conj, mode)
         out[...] = temporary
         return False
-    x, a, b = _whole(x), _whole(a), _whole(b)
+    x, a, b = whole(x), whole(a), whole(b)
     plain = tiles is None and kind.a in SIZE
     path = choose(*out.shape, a.shape[1], threads.count(), out.itemsize, upright(a)) if plain else "packed"
     if path == "gemv" and _vectors(kind.a, out, x, a, b, float(beta), float(alpha)):
@@ -182,7 +182,7 @@ def clash(p, q) -> bool:
         return True
 
 
-def _whole(operand):
+def whole(operand):
     """The array, or a copy if its strides are no multiple of its item size (a field of packed records)."""
     if operand is None or all(stride % operand.itemsize == 0 for stride in operand.strides):
         return operand

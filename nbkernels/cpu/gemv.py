@@ -17,10 +17,10 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from ..jit.address import fma, peek, poke, scratch, set_word, word
+from ..jit.address import fma, peek, pointer, poke, scratch, set_word, take, word
 from ..jit.cache import compiled, entry, jit
 from ..jit.ndarray import data, descr, ndim, shape, stride
-from ..jit.vector import ELEMENT, I64, VOID, Lanes, loop
+from ..jit.vector import ELEMENT, I64, LINE, SIZE, VOID, Lanes, loop
 from . import threads
 from .tiles import SEGMENT, small
 
@@ -36,7 +36,7 @@ SHARED = 1 << 18  # elements of A from which threads share the work: 10 us of it
 
 DECLINED, DONE, LARGE = 0, 1, 2  # what the entry answers
 BY_ROWS, BY_COLUMNS, BY_SEGMENTS = 0, 1, 2
-(FORM, M, K, A, RSA, CSA, V, SV, PLANES, EACH, BLOCKS, JOBS, TASKS, C, RSC, X, RSX, ALPHA, BETA) = range(0, 152, 8)
+(NEXT, FORM, M, K, A, RSA, CSA, V, SV, PLANES, EACH, BLOCKS, JOBS, C, RSC, X, RSX, ALPHA, BETA) = range(0, 152, 8)
 WORDS = 20
 
 
@@ -100,15 +100,27 @@ def _rows(lanes, rows, a, rsa, v, rsv, k, t, groups, skew=0, ahead=False):
         lanes.store(chain, lanes.at(t, g * count), lanes.mask(builder.sub(rows, I64(g * count))))
 
 
-def _columns(lanes, m, a, down, v, k, t, ahead=False):
-    """t[i] = chain over p of a[p*down + i] * v[p] for i < m; `ahead`: the steps that come next are asked for."""
-    builder, step = lanes.builder, I64(lanes.count)
-    whole, left = builder.udiv(m, step), lanes.mask(builder.urem(m, step))
+def _columns(lanes, m, a, down, v, sv, k, t, begun, ahead=False):
+    """t[i] = chain over p < k of a[p*down + i] * v[p*sv] for i < m, from 0 if `begun` is 0 and from t[i] otherwise.
+
+    `ahead`: the steps that come next are asked for.
+
+    Where all columns start alike within a line, vectors are whole lines: those of eight columns crowd in L1 if they are
+    4 KiB apart, and would be fetched twice.
+    """
+    builder, step, size = lanes.builder, I64(lanes.count), SIZE[lanes.dtype]
+    head = builder.udiv(builder.and_(builder.neg(builder.ptrtoint(a, I64)), I64(LINE - 1)), I64(size))
+    together = builder.icmp_signed("==", builder.and_(builder.mul(down, I64(size)), I64(LINE - 1)), I64(0))
+    fits = builder.and_(together, builder.icmp_signed("<", head, m))
+    head = builder.select(fits, head, I64(0))
+    whole, first = builder.udiv(builder.sub(m, head), step), lanes.mask(head)
+    end = builder.add(head, builder.mul(whole, step))
+    last = lanes.mask(builder.sub(m, end))
 
     def turn(steps):
         def body(index, carried):
             a, v, begun = carried
-            factors = [lanes.splat(builder.load(lanes.at(v, q), align=1)) for q in range(steps)]
+            factors = [lanes.splat(builder.load(lanes.at(v, builder.mul(sv, I64(q))), align=1)) for q in range(steps)]
             rows = [lanes.at(a, builder.mul(down, I64(q))) for q in range(steps)]
 
             def piece(place, mask=None):
@@ -121,18 +133,24 @@ def _columns(lanes, m, a, down, v, k, t, ahead=False):
                 lanes.store(chain, lanes.at(t, place), mask)
 
             def whole_piece(j, _):
-                piece(builder.mul(j, step))
+                piece(builder.add(head, builder.mul(j, step)))
                 return []
 
+            with builder.if_then(builder.icmp_signed(">", head, I64(0))):
+                piece(I64(0), first)
             loop(builder, whole, [], whole_piece)
-            with builder.if_then(builder.icmp_signed("<", builder.mul(whole, step), m)):
-                piece(builder.mul(whole, step), left)
-            return [lanes.at(a, builder.mul(down, I64(steps))), lanes.at(v, steps), I64(1)]
+            with builder.if_then(builder.icmp_signed("<", end, m)):
+                piece(end, last)
+            return [lanes.at(a, builder.mul(down, I64(steps))), lanes.at(v, builder.mul(sv, I64(steps))), I64(1)]
 
         return body
 
-    carried = loop(builder, builder.udiv(k, I64(STEPS)), [a, v, I64(0)], turn(STEPS))
-    loop(builder, builder.urem(k, I64(STEPS)), carried, turn(1))
+    with builder.if_then(builder.icmp_signed("==", k, I64(0))):
+        turn(0)(None, [a, v, begun])
+    carried, left = [a, v, begun], k
+    for steps in (STEPS, STEPS // 2, 1):
+        carried = loop(builder, builder.udiv(left, I64(steps)), carried, turn(steps))
+        left = builder.urem(left, I64(steps))
 
 
 def _define(module, dtype, lanes, way, kinds, name):
@@ -194,16 +212,16 @@ def segments_of(typing, tile, rows, a, v, k, t):
 
 
 @intrinsic
-def columns_of(typing, tile, m, a, down, v, k, t):
+def columns_of(typing, tile, m, a, down, v, sv, k, t, begun):
     """Any number of outputs, neighbours in memory."""
-    return types.void(tile, *[types.int64] * 6), _emit(_columns, "ipipip", "columns", lambda tile: tile.lanes)
+    return types.void(tile, *[types.int64] * 8), _emit(_columns, "ipipiipi", "columns", lambda tile: tile.lanes)
 
 
 @intrinsic
-def far_columns(typing, tile, m, a, down, v, k, t):
+def far_columns(typing, tile, m, a, down, v, sv, k, t, begun):
     """The same of a matrix that comes from memory."""
     far = functools.partial(_columns, ahead=True)
-    return types.void(tile, *[types.int64] * 6), _emit(far, "ipipip", "far_columns", lambda tile: tile.lanes)
+    return types.void(tile, *[types.int64] * 8), _emit(far, "ipipiipi", "far_columns", lambda tile: tile.lanes)
 
 
 @jit(inline="always")
@@ -213,6 +231,15 @@ def _one(tile, a, csa, v, sv, k):
     for p in range(k):
         chain = fma(peek(tile, a + p * csa * size), peek(tile, v + p * sv * size), chain)
     return chain
+
+
+@jit(inline="always")
+def share(form, m, workers, wide):
+    """Outputs of a job: `wide` at most, and some jobs for each thread where there are several, which take them in turn:
+    whoever has begun late or is slower does less."""
+    if workers <= 1:
+        return wide
+    return min(wide, max(256, ((m + 4 * workers - 1) // (4 * workers) + 63) // 64 * 64)) if form == BY_COLUMNS else 64
 
 
 @jit(inline="always")
@@ -231,16 +258,16 @@ def _job(tile, f, job):
     k = min(SEGMENT, word(f + K) - start)
     a, v = word(f + A) + (i * rsa + start * csa) * size, word(f + V) + start * sv * size
     t, h = word(f + PLANES) + (segment * m + i) * size, min(word(f + EACH), m - i)
-    if sv != 1 and m > 1:
+    if sv != 1 and m > 1 and form == BY_ROWS:
         kept = scratch(KEPT)
         for p in range(k):
             poke(tile, kept + p * size, peek(tile, v + p * sv * size))
         v = kept
     far = m * word(f + K) * size > FAR
     if form == BY_COLUMNS and far:
-        far_columns(tile, h, a, csa, v, k, t)
+        far_columns(tile, h, a, csa, v, sv, k, t, 0)
     elif form == BY_COLUMNS:
-        columns_of(tile, h, a, csa, v, k, t)
+        columns_of(tile, h, a, csa, v, sv, k, t, 0)
     elif form == BY_SEGMENTS:  # m is 1, and an output is a segment
         start = i * SEGMENT
         a, v, t = word(f + A) + start * size, word(f + V) + start * size, word(f + PLANES) + i * size
@@ -269,43 +296,44 @@ def _job(tile, f, job):
 
 
 @jit(inline="always")
-def _end(tile, f):
-    """y = fma(beta, x, alpha * (the planes, added in order))."""
+def end(tile, f, i, h):
+    """y = fma(beta, x, alpha * (the planes, added in order)), of h outputs from the i-th on."""
     size, m = tile.itemsize, word(f + M)
     planes, segments = word(f + PLANES), (word(f + K) + SEGMENT - 1) // SEGMENT
     if planes == word(f + C):
         return
     alpha, beta, c, x = peek(tile, f + ALPHA), peek(tile, f + BETA), word(f + C), word(f + X)
     rsc, rsx = word(f + RSC), word(f + RSX)
-    for i in range(m):
-        value = peek(tile, planes + i * size)
+    for r in range(i, i + h):
+        value = peek(tile, planes + r * size)
         for s in range(1, segments):
-            value = value + peek(tile, planes + (s * m + i) * size)
+            value = value + peek(tile, planes + (s * m + r) * size)
         value = alpha * value
         if x != 0:
-            value = fma(beta, peek(tile, x + i * rsx * size), value)
-        poke(tile, c + i * rsc * size, value)
+            value = fma(beta, peek(tile, x + r * rsx * size), value)
+        poke(tile, c + r * rsc * size, value)
 
 
 @functools.cache
 def _work(dtype: str) -> int:
-    """A task is an equal share of the jobs."""
+    """The jobs of one thread."""
     tile = small(dtype)
 
     def work(f, task):
-        jobs, tasks = word(f + JOBS), word(f + TASKS)
-        for job in range(jobs * task // tasks, jobs * (task + 1) // tasks):
+        job = take(pointer(f), NEXT)
+        while job < word(f + JOBS):
             _job(tile, f, job)
+            job = take(pointer(f), NEXT)
 
     return compiled(work, "void(int64, int64)", f"gemv_work_{tile}")
 
 
 @functools.cache
-def _ending(dtype: str):
-    tile = small(dtype)
+def ending(tile):
+    """`end`, of all outputs, from Python: void(address of the words)."""
 
     def run(f):
-        _end(tile, f)
+        end(tile, f, 0, word(f + M))
 
     return entry(run, "void(int64)", f"gemv_end_{tile}")
 
@@ -344,10 +372,10 @@ def _entry(dtype: str):
         if segments == 1 and rsc == size and px == 0 and alpha == 1:  # chains are results
             planes = data(out)
         workers = workers if m * k > SHARED else 1
-        each = (((m + workers - 1) // workers + 2 * tile.lanes - 1) // (2 * tile.lanes)) * 2 * tile.lanes
-        each = few(tile) if form == BY_SEGMENTS else min(each, WIDE)
+        each = few(tile) if form == BY_SEGMENTS else share(form, m, workers, WIDE)
         blocks = ((segments if form == BY_SEGMENTS else m) + each - 1) // each
         jobs = blocks if form == BY_SEGMENTS else blocks * segments
+        set_word(f + NEXT, 0)
         set_word(f + FORM, form)
         set_word(f + M, m)
         set_word(f + K, k)
@@ -360,7 +388,6 @@ def _entry(dtype: str):
         set_word(f + EACH, each)
         set_word(f + BLOCKS, blocks)
         set_word(f + JOBS, jobs)
-        set_word(f + TASKS, workers)
         set_word(f + C, data(out))
         set_word(f + RSC, rsc // size)
         set_word(f + X, px)
@@ -371,7 +398,7 @@ def _entry(dtype: str):
             return LARGE
         for job in range(jobs):
             _job(tile, f, job)
-        _end(tile, f)
+        end(tile, f, 0, m)
         return DONE
 
     return entry(run, "int64(int64, int64, int64, int64, int64, int64, float64, float64)", f"gemv_{tile}")
@@ -388,5 +415,5 @@ def gemv(dtype: str, out, x, a, b, beta, alpha) -> bool:
     status = _entry(dtype)(id(room), workers, id(out), x, id(a), id(b), beta, alpha)
     if status == LARGE:
         threads.launch(_work(dtype), room.ctypes.data, workers)
-        _ending(dtype)(room.ctypes.data)
+        ending(small(dtype))(room.ctypes.data)
     return status != DECLINED

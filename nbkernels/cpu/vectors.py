@@ -1,27 +1,11 @@
-"""Products with vectors, and matmul, of plain arrays in few calls: None, with nothing written, to ask for more care."""
+"""Outer products, and matmul, of plain arrays in few calls: None, with nothing written, to ask for more care."""
 
 from __future__ import annotations
-
-from numpy import empty
 
 from .batch import bmm_fast
 from .dot import dot_fast
 from .gemm import addmm_fast, mm_fast
-
-
-def mv_fast(self, vec, out):
-    if self.ndim != 2 or vec.ndim != 1:
-        return None
-    out = empty(len(self), self.dtype) if out is None else out
-    return out if mm_fast(self, vec[:, None], out[:, None]) is not None else None
-
-
-def addmv_fast(self, mat, vec, beta, alpha, out):
-    if mat.ndim != 2 or vec.ndim != 1 or self.ndim > 1:
-        return None
-    out = empty(len(mat), mat.dtype) if out is None else out
-    column = self[:, None] if self.ndim else self
-    return out if addmm_fast(column, mat, vec[:, None], beta, alpha, out[:, None]) is not None else None
+from .mv import mv_fast
 
 
 def outer_fast(self, vec2, out):
@@ -40,4 +24,8 @@ def matmul_fast(input, other, out):
     return way(input, other, out) if way else None
 
 
-WAYS = {(3, 3): bmm_fast, (2, 1): mv_fast, (1, 1): dot_fast}
+def _row(self, mat, out):
+    return mv_fast(mat.T, self, out)
+
+
+WAYS = {(3, 3): bmm_fast, (2, 1): mv_fast, (1, 2): _row, (1, 1): dot_fast}

@@ -14,6 +14,9 @@ def facts(name: str, pointwise: bool, out, values) -> dict:
         (m, n), k = out.shape, values[name == "addmm"].shape[1]
         choice = describe(m, n, k, values[name == "addmm"].dtype.name)
         return dict(path="simt", tile=str(choice.tiles), flops=2 * m * n * k)
+    if name in ("mv", "addmv"):
+        m, k = values[name == "addmv"].shape
+        return dict(path="8 chains", flops=2 * m * k)
     if name in ("dot", "vdot"):
         return dict(path="64 chains", flops=2 * values[0].shape[0])
     if pointwise:

@@ -1,0 +1,165 @@
+"""Sums over a segment of k <= 4096 steps in 8 chains, of a matrix's lines against a vector: the order of mv.py.
+
+rows      A is contiguous along k: vectors are steps of a row, which come as they lie (gemv.py, whose chain of an output
+          is one, has to transpose them)
+columns   A is contiguous along the outputs: gemv.py's loop, once for each chain
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from ..jit.cache import jit
+from ..jit.vector import ELEMENT, I32, I64, VOID, Lanes, loop, replaced_if
+from .gemv import STEPS, columns_of, far_columns
+from .tiles import vector_registers
+
+CHAINS = 8  # a vector of float64, half of one of float32, of which two are multiplied in a cycle
+ROWS = 8  # at once, of which each hides the latency of the others; 16 crowd in L1: 64x4096 of float32 31 us, for 16
+WIDE = 1024  # outputs of columns at most, whose chains wait on the stack
+WAITING = CHAINS * 8 * WIDE  # bytes of it
+WINDOW = 1 << 15  # bytes of A for each chain before the next takes its turn: the lines between are still in L2 then
+
+
+# -- rows --------------------------------------------------------------------------------------------------------------
+
+
+def _define(module: ir.Module, tile, ahead: bool) -> ir.Function:
+    """void(rows, a, rsa, v, k, t): t[r] = the sum of a[r*rsa + p] * v[p] over p < k <= 4096, for r < rows.
+
+    `ahead`: the rows that come next are asked for on the way.
+    """
+    name = f"mv_rows_{tile.dtype}" + "_ahead" * ahead
+    if name in module.globals:
+        return module.globals[name]
+    at = ELEMENT[tile.dtype].as_pointer()
+    function = ir.Function(module, ir.FunctionType(VOID, [I64, at, I64, at, I64, at]), name)
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    builder, (rows, a, rsa, v, k, t) = ir.IRBuilder(function.append_basic_block("entry")), function.args
+    lanes = Lanes(builder, tile.dtype, min(tile.lanes, CHAINS))
+    parts = CHAINS // lanes.count  # vectors of a row's chains
+    count = min(ROWS, vector_registers() // 2 // parts)
+    blocks, left = builder.udiv(k, I64(CHAINS)), builder.urem(k, I64(CHAINS))
+
+    def group(index, _):
+        """`count` rows, of which those from the last on are the last."""
+        done = builder.mul(index, I64(count))
+        there = builder.sub(rows, done)
+        inside = [builder.select(builder.icmp_signed("<", I64(r), there), I64(r), I64(0)) for r in range(count)]
+        starts = [lanes.at(a, builder.mul(builder.add(done, r), rsa)) for r in inside]
+
+        def block(index, carried, left=None):
+            """The chains, one row's after another, one step further."""
+            first, chains = builder.mul(index, I64(CHAINS)), list(carried)
+            for start in starts if ahead and left is None else []:
+                lanes.prefetch(lanes.at(lanes.at(start, builder.mul(rsa, I64(count))), first), level=2)
+            for part in range(parts):
+                place = builder.add(first, I64(part * lanes.count))
+                mask = None if left is None else lanes.mask(builder.sub(left, I64(part * lanes.count)))
+                factor = lanes.load(lanes.at(v, place), mask)
+                for r, start in enumerate(starts):
+                    old = chains[r * parts + part]
+                    new = lanes.fma(lanes.load(lanes.at(start, place), mask), factor, old)
+                    chains[r * parts + part] = new if mask is None else builder.select(mask, new, old)
+            return chains
+
+        chains = loop(builder, blocks, [lanes.zero] * (count * parts), block)
+        some = builder.icmp_signed(">", left, I64(0))
+        chains = replaced_if(builder, some, chains, lambda: block(blocks, chains, left))
+        each = parts
+        while each > 1:
+            each //= 2
+            pairs = [(i, i + each) for i in range(len(chains)) if i // each % 2 == 0]
+            chains = [builder.fadd(chains[i], chains[j]) for i, j in pairs]
+        for first, sums in _halved(builder, chains, lanes.count):
+            outputs, place = lanes.narrower(sums.type.count), builder.add(done, I64(first))
+            outputs.store(sums, lanes.at(t, place), outputs.mask(builder.sub(rows, place)))
+        return []
+
+    loop(builder, builder.udiv(builder.add(rows, I64(count - 1)), I64(count)), [], group)
+    builder.ret_void()
+    return function
+
+
+def _halved(builder, vectors: list, width: int):
+    """The lanes of each vector added in halves: (index of the first, vector of the sums), vector by vector."""
+    while width > 1:
+        half, count = width // 2, vectors[0].type.count
+        pairs = list(zip(vectors[::2], vectors[1::2])) if len(vectors) > 1 else [(vectors[0], vectors[0])]
+        lanes = [i for i in range(2 * count if len(vectors) > 1 else count) if i % width < half]
+
+        def picked(pair, lanes):
+            return builder.shuffle_vector(*pair, ir.Constant(ir.VectorType(I32, len(lanes)), lanes))
+
+        vectors = [builder.fadd(picked(p, lanes), picked(p, [i + half for i in lanes])) for p in pairs]
+        width = half
+    return [(i * vector.type.count, vector) for i, vector in enumerate(vectors)]
+
+
+def _rows_of(ahead):
+    def rows_of(typing, tile, rows, a, rsa, v, k, t):
+        def emit(context, builder, signature, args):
+            function = _define(builder.module, signature.args[0].tile, ahead)
+            kinds = [argument.type for argument in function.args]
+            builder.call(function, [x if kind is I64 else builder.inttoptr(x, kind)
+                                    for x, kind in zip(args[1:], kinds)])  # fmt: skip
+            return context.get_dummy_value()
+
+        return types.void(tile, *[types.int64] * 6), emit
+
+    rows_of.__name__ = rows_of.__qualname__ = f"rows_of{'_ahead' * ahead}"
+    return intrinsic(rows_of)
+
+
+rows_of, far_rows_of = _rows_of(False), _rows_of(True)
+
+
+# -- columns -----------------------------------------------------------------------------------------------------------
+
+
+@intrinsic
+def _halve(typing, tile, h, lines, target):
+    """target[i] = the sum of lines[c, i] over the CHAINS lines, which are WIDE numbers long, for i < h."""
+
+    def emit(context, builder, signature, args):
+        tile, (_, h, lines, target) = signature.args[0].tile, args
+        lanes = Lanes(builder, tile.dtype, tile.lanes)
+        lines, target = (builder.inttoptr(x, lanes.element.as_pointer()) for x in (lines, target))
+
+        def piece(place, mask=None):
+            sums = [lanes.load(lanes.at(lanes.at(lines, c * WIDE), place), mask) for c in range(CHAINS)]
+            while len(sums) > 1:
+                half = len(sums) // 2
+                sums = [builder.fadd(low, high) for low, high in zip(sums[:half], sums[half:])]
+            lanes.store(sums[0], lanes.at(target, place), mask)
+            return []
+
+        whole = builder.udiv(h, I64(lanes.count))
+        loop(builder, whole, [], lambda j, _: piece(builder.mul(j, I64(lanes.count))))
+        done = builder.mul(whole, I64(lanes.count))
+        with builder.if_then(builder.icmp_signed("<", done, h)):
+            piece(done, lanes.mask(builder.sub(h, done)))
+        return context.get_dummy_value()
+
+    return types.void(tile, *[types.int64] * 3), emit
+
+
+@jit(inline="always")
+def columns_sums(tile, h, a, csa, v, sv, k, t, far, lines):
+    """t[i] = the sum of a[p*csa + i] * v[p*sv] over p < k, for i < h <= WIDE; chains wait in `lines`."""
+    size, p = tile.itemsize, 0
+    window = max(WINDOW // (h * size), STEPS) * CHAINS
+    while p < k:
+        steps = min(window, k - p)
+        for c in range(CHAINS):
+            own, column, factor = lines + c * WIDE * size, a + (p + c) * csa * size, v + (p + c) * sv * size
+            left = (steps + CHAINS - 1 - c) // CHAINS
+            if far:
+                far_columns(tile, h, column, csa * CHAINS, factor, sv * CHAINS, left, own, p)
+            else:
+                columns_of(tile, h, column, csa * CHAINS, factor, sv * CHAINS, left, own, p)
+        p += steps
+    _halve(tile, h, lines, t)
