@@ -133,7 +133,7 @@ def erf(x):
 
 @generic
 def pow(x, y):
-    """x**y; x**1 and x**2 are x and x*x. Largest errors found: 1.42 and 0.98 ulp."""
+    """x**y; x**1 and x**2 are x and x*x. Largest errors found: 1.70 and 0.97 ulp."""
 
 
 @generic

@@ -164,8 +164,10 @@ class Calls:
 
         `made` is an array that the result goes to, if it fits where there is no out.
         """
-        if self.op == "pow" and y.dtype.kind == "i" and y.size and (y.min() if y.ndim else y[()]) < 0:
-            return None
+        if self.op == "pow" and (dtype or y.dtype).kind == "i":  # signed powers of integers are looked at first
+            powers = y if dtype is None else y.astype(dtype)
+            if powers.size and (powers.min() if powers.ndim else powers[()]) < 0:
+                return None
         fresh, mask = out is None, ALL if where is None else where
         words = fresh | (where is not None) << 1 | ORDERS[order] << 2 | CASTINGS[casting] << 4
         variant, slots = words | (dtype.num + 1 if dtype else 0) << 7, self.memory.address

@@ -102,7 +102,7 @@ def binary(op: str, out, self, other, alpha=1, where=None, casting=None, dtype=N
     self, other, work = _arrays(op, self, other, dtype, casting)
     scalars, checked = NO_SCALARS, scalar.find(f"{op}_faults", work)
     if op == "pow" and work.kind == "i":
-        _refuse_negative(other, where)
+        _refuse_negative(other.astype(work, copy=False), where)
     if alpha != 1:
         op += "_scaled"
         scalars = _wrapped(alpha, work)

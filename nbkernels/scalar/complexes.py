@@ -21,11 +21,11 @@ def divide(x, y):
 
 
 def pow(x, y):
-    """exp(y log x), in polar form; by squaring for a whole y below 100; of 0, 1 for y = 0 and 0 for a positive y."""
+    """exp(y log x), in polar form; by squaring for a whole y below 100; of 0, 1 for y = 0, 0 for a positive part."""
     if y.real == 0 and y.imag == 0:
         return complex(1.0, 0.0)
     if x.real == 0 and x.imag == 0:
-        return complex(0.0, 0.0) if y.real > 0 and y.imag == 0 else complex(math.nan, math.nan)
+        return complex(0.0, 0.0) if y.real > 0 else complex(math.nan, math.nan)
     if y.imag == 0 and abs(y.real) < 100.0 and y.real == math.floor(y.real):
         rest = abs(int(y.real))
         re, im, square_re, square_im = 1.0, 0.0, x.real, x.imag
@@ -39,7 +39,10 @@ def pow(x, y):
         return 1.0 / complex(re, im)
     size, angle = math.log(math.hypot(x.real, x.imag)), math.atan2(x.imag, x.real)
     length, turn = math.exp(y.real * size - y.imag * angle), y.imag * size + y.real * angle
-    return complex(length * math.cos(turn), length * math.sin(turn)) if length != 0 else complex(0.0, 0.0)
+    aside = math.sin(turn)  # 0 for a real power of a positive number, also of one that overflows
+    if length == 0:
+        return complex(0.0, 0.0)
+    return complex(length * math.cos(turn), length * aside if aside != 0 else aside)
 
 
 float_power = pow
