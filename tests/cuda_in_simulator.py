@@ -654,3 +654,16 @@ def test_a_function_over_device_arrays(rng):
     smooth(device(x[:, ::-1]), device(y), 2, out=tuple(map(device, outs)), where=device(mask))
     equal(outs[0], expected)
     equal(outs[1], first)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "bool", "float16", "complex64"])
+def test_mv_of_other_dtypes_has_the_bits_of_mm(rng, dtype):
+    a, v, x = (numbers(rng, *shape, dtype="float32") * 3 for shape in ((9, 20), (20,), (9,)))
+    a, v, x = ((each + 1j * each[::-1] if dtype == "complex64" else each).astype(dtype) for each in (a, v, x))
+    for mat in (a, np.asfortranarray(a)):
+        given, taken = [device(each) for each in (x, mat, v)], (x[:, None], mat, v[:, None])
+        plain, added = nbkernels.mv(*given[1:]), nbkernels.addmv(*given, beta=2, alpha=3)
+        np.testing.assert_array_equal(plain.copy_to_host(), nbkernels.mm(*taken[1:])[:, 0])
+        np.testing.assert_array_equal(added.copy_to_host(), nbkernels.addmm(*taken, beta=2, alpha=3)[:, 0])
+        turned = nbkernels.matmul(device(v), device(mat.T)).copy_to_host()
+        np.testing.assert_array_equal(turned, nbkernels.mm(v[None], mat.T)[0])

@@ -11,7 +11,7 @@ from nbkernels.jit.kind import BYTES, Kind
 from nbkernels.problem import GemmProblem
 
 try:
-    from nbkernels.cuda import dot, elementwise, gemm, launch, reduce, scan, tiles
+    from nbkernels.cuda import dot, elementwise, gemm, launch, mv, reduce, scan, tiles
     from nbkernels.cuda.assemble import assemble, ptx
     from nbkernels.cuda.kinds import kind_of
 
@@ -55,6 +55,7 @@ DOTS = [
     for part in (dot.kernel, dot.final)
     for dtypes in (*((d,) * 3 for d in ("float32", "float64", "complex64", "bfloat16")), ("uint8", "int8", "int32"))
 ]
+MVS = [mv.kernel(kind_of(*[dtype] * 3), count) for dtype, count in (("float32", 8), ("float64", 8), ("complex64", 1))]
 # Of the other dtypes one of each kind, with the tiles of a large product: of every way to load, step and end.
 KINDS = [
     kind_of(*dtypes, *conj)
@@ -101,7 +102,7 @@ def test_gemm_of_other_dtypes(kind):
 
 
 @pytest.mark.parametrize("cc", ARCHITECTURES, ids="sm_{0[0]}{0[1]}".format)
-@pytest.mark.parametrize("kernel", [*LOOPS, *FUNCTIONS, *SUMS, *SCANS, *DOTS], ids=str)
+@pytest.mark.parametrize("kernel", [*LOOPS, *FUNCTIONS, *SUMS, *SCANS, *DOTS, *MVS], ids=str)
 def test_loops_and_sums(kernel, cc):
     used = assemble(kernel, cc).resources
     print(kernel, cc, used)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..jit.vector import SIZE
 from ..strides import plan
 from .gemm import describe
 
@@ -15,8 +16,9 @@ def facts(name: str, pointwise: bool, out, values) -> dict:
         choice = describe(m, n, k, values[name == "addmm"].dtype.name)
         return dict(path="simt", tile=str(choice.tiles), flops=2 * m * n * k)
     if name in ("mv", "addmv"):
-        m, k = values[name == "addmv"].shape
-        return dict(path="8 chains", flops=2 * m * k)
+        mat = values[name == "addmv"]
+        own = mat.dtype.name in SIZE and out.dtype == mat.dtype
+        return dict(path="8 chains" if own else "one chain", flops=2 * mat.shape[0] * mat.shape[1])
     if name in ("dot", "vdot"):
         return dict(path="64 chains", flops=2 * values[0].shape[0])
     if pointwise:

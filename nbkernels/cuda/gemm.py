@@ -185,7 +185,7 @@ def gemm(out, x, a, b, beta, alpha, tiles: Tiles | None = None, conj: str = "", 
         replace(kind, out=kind.chain),
     )
     total = empty((m, n), out, np.dtype(kind.chain)) if waits else out
-    factors = [_factor(each, kind) for each in (beta, alpha)]
+    factors = [factor(each, kind) for each in (beta, alpha)]
     for start in range(0, k or 1, SEGMENT):
         if start + SEGMENT < k:
             _multiply(
@@ -195,7 +195,7 @@ def gemm(out, x, a, b, beta, alpha, tiles: Tiles | None = None, conj: str = "", 
                 a,
                 b,
                 total,
-                *(_factor(each, partial) for each in (0, 1)),
+                *(factor(each, partial) for each in (0, 1)),
                 start,
                 tiles,
                 problem,
@@ -205,7 +205,7 @@ def gemm(out, x, a, b, beta, alpha, tiles: Tiles | None = None, conj: str = "", 
             _multiply(kind, out, x, a, b, total, *factors, start, tiles, problem, swap)
 
 
-def _factor(value, kind: Kind) -> tuple:
+def factor(value, kind: Kind) -> tuple:
     """alpha or beta as kernels take it, a word or two."""
     value, real = wrapped(value, kind), np.dtype(kind.word).type
     return (real(value.real), real(value.imag))[: kind.planes]
