@@ -192,3 +192,21 @@ print(len([p for p in Path(os.environ["NBKERNELS_CACHE_DIR"]).rglob("*") if "loo
         command = [sys.executable, "-c", code.format(k=k)]
         counts.append(int(subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout))
     assert counts == [1, 1, 2]
+
+
+def test_a_layout_done_before_is_checked_where_it_differs():
+    """The second call of a layout reads neither more nor less than the first: overlap, a read-only out, new values."""
+    operation = nbkernels.elementwise(lambda x, y: 2 * x - y)
+    x, y, out = np.arange(12.0).reshape(3, 4), np.ones((3, 4)), np.zeros((3, 4))
+    for _ in range(3):
+        assert operation(x, y, out=out) is out
+        np.testing.assert_array_equal(out, 2 * x - y)
+        x += 1
+    room = np.arange(16.0)
+    expected = 2 * room[:12].reshape(3, 4) - y
+    operation(room[:12].reshape(3, 4), y, out=room[4:].reshape(3, 4))
+    np.testing.assert_array_equal(room[4:].reshape(3, 4), expected)
+    out[:], out.flags.writeable = 7, False
+    with pytest.raises(ValueError, match="read-only"):
+        operation(x, y, out=out)
+    assert (out == 7).all()

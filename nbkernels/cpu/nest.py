@@ -159,7 +159,7 @@ class Nest:
         """Run over any number of operands, outputs first, of which no input overlaps an output other than element for
         element."""
         context, start = self.context(1 if self.small else threads.count()), HEADER
-        context[start : start + len(arrays)] += [x.__array_interface__["data"][0] for x in arrays]
+        context[start : start + len(arrays)] += [x.ctypes.data for x in arrays]
         threads.launch(self.walker, context.ctypes.data, int(context[TASKS]))
 
 
