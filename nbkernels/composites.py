@@ -13,7 +13,7 @@ from .dispatch import layout, views
 from .epilogues import ENDINGS
 from .strides import broadcast_strides
 
-KEYWORDS = "out_dtype", "mode", "conj"  # of every product, the last arguments of the bodies
+KEYWORDS = "out_dtype", "mode", "conj", "tiles"  # of every product, the last arguments of the bodies
 
 
 def given(*keywords):
@@ -31,13 +31,13 @@ def linear_fast(input, weight, bias, out):
     return ops.addmm(bias, input, weight.T, out=out)
 
 
-def addmm_activation(out, self, mat1, mat2, beta, alpha, activation, approximate, out_dtype, mode):
+def addmm_activation(out, self, mat1, mat2, beta, alpha, activation, approximate, out_dtype, mode, tiles):
     """Arrays of the CPU come as NumPy's; elsewhere the product goes through the function whole."""
     ending = ENDINGS[activation, approximate]
     if isinstance(out, np.ndarray):
-        ending.run(out, None, self, mat1, mat2, (), beta, alpha, mode=mode)
+        ending.run(out, None, self, mat1, mat2, (), beta, alpha, mode=mode, tiles=tiles)
     else:
-        ops.addmm(self, mat1, mat2, beta=beta, alpha=alpha, out=out, **given(out_dtype, mode))
+        ops.addmm(self, mat1, mat2, beta=beta, alpha=alpha, out=out, out_dtype=out_dtype, mode=mode, tiles=tiles)
         ending.apply(out, out=out)
 
 
@@ -90,13 +90,13 @@ def addbmm(out, self, batch1, batch2, beta, alpha, *keywords):
 
 
 def matmul(out, input, other, *keywords):
-    ndims = tuple(len(views.spec(x).shape) for x in (input, other))
+    ndims, uncut = tuple(len(views.spec(x).shape) for x in (input, other)), given(*keywords[:3])
     if ndims == (1, 1):
-        ops.dot(input, other, out=out, **given(*keywords))
+        ops.dot(input, other, out=out, **uncut)
     elif ndims == (2, 1):
-        ops.mv(input, other, out=out, **given(*keywords))
+        ops.mv(input, other, out=out, **uncut)
     elif ndims == (1, 2) and views.spec(input).dtype.kind != "c":  # whose steps have an order within
-        ops.mv(views.transpose(other), input, out=out, **given(*keywords))
+        ops.mv(views.transpose(other), input, out=out, **uncut)
     else:
         _matmul(*_batches(out, input, other), None, **given(*keywords))
 

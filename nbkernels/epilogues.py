@@ -79,9 +79,9 @@ def epilogue(function):
     """out = function(beta * self + alpha * (mat1 @ mat2), *operands): an addmm that ends in your scalar function
 
     The result is a function (self, mat1, mat2, *operands, beta=1, alpha=1, out=None, before=None), which takes addmm's
-    out_dtype, mode and conj as well. The operands are arrays that expand to the product's shape, rows, columns or whole
-    matrices, or numbers; `before` takes the product as it was before the function. The bits are those of addmm followed
-    by `elementwise(function)`.
+    out_dtype, mode, conj and tiles as well. The operands are arrays that expand to the product's shape, rows, columns
+    or whole matrices, or numbers; `before` takes the product as it was before the function. The bits are those of addmm
+    followed by `elementwise(function)`.
 
     Raises as addmm and `elementwise` do, before anything is written.
 
@@ -108,7 +108,7 @@ class Epilogue:
         return f"<epilogue {self.apply!r}>"
 
     def __call__(self, input, mat1, mat2, *operands, beta=1, alpha=1, out=None, before=None, out_dtype=None, mode=None,
-                 conj=None):  # fmt: skip
+                 conj=None, tiles=None):  # fmt: skip
         product = meta.addmm(*map(views.spec, (input, mat1, mat2)), beta, alpha, out_dtype, mode, conj)
         dtype = self.check(product, operands, out, before)
         given = [x for x in (input, mat1, mat2, *operands, out, before) if x is not None and type(x) not in NUMBERS]
@@ -117,9 +117,9 @@ class Epilogue:
             if before is None and out.dtype != product.dtype:
                 before = np.empty(product.shape, product.dtype)
             if out.size:
-                self.run(out, before, input, mat1, mat2, operands, beta, alpha, mode=mode, conj=conj or "")
+                self.run(out, before, input, mat1, mat2, operands, beta, alpha, mode=mode, conj=conj or "", tiles=tiles)
             return out
-        keywords = dict(beta=beta, alpha=alpha, out_dtype=out_dtype, mode=mode, conj=conj)
+        keywords = dict(beta=beta, alpha=alpha, out_dtype=out_dtype, mode=mode, conj=conj, tiles=tiles)
         value = ops.addmm(input, mat1, mat2, out=before, **keywords)
         return self.apply(value, *operands, out=out)
 

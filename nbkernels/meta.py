@@ -146,7 +146,7 @@ def expands(op, name, spec, shape):
         raise ValueError(f"{op}: {name} {tuple(spec.shape)} does not expand to {shape}")
 
 
-def addmm(self, mat1, mat2, beta=1, alpha=1, out_dtype=None, mode=None, conj=None):
+def addmm(self, mat1, mat2, beta=1, alpha=1, out_dtype=None, mode=None, conj=None, tiles=None):
     """out = beta * self + alpha * (mat1 @ mat2)
 
     mat1 is (m, k) and mat2 (k, n); self is (m, n) or expands to it. With beta == 0 self is not read, with alpha == 0
@@ -159,11 +159,13 @@ def addmm(self, mat1, mat2, beta=1, alpha=1, out_dtype=None, mode=None, conj=Non
 
     out_dtype   float32 for float16 and bfloat16; int32 for int8 and uint8 in any mix (exact modulo 2**32). self has it
     conj        "a", "b" or "ab": conjugate mat1, mat2 or both, without a copy
+    tiles       how this product is cut, which its bits do not show: (mr, nr, kc, nb, mc, nc) on the CPU, (bm, bn, bk,
+                tm, tn) on CUDA, as docs/products.md says; `explain` tells those that a call takes
     mode        "bf16_dot" for bfloat16 on processors with AVX512_BF16: pairs of k are multiplied and added by
                 vpdpbf16ps, which flushes subnormals: chain + a[1]*b[1], rounded, then + a[0]*b[0], rounded
 
-    Raises TypeError for dtypes that differ or have no kernel, ValueError for shapes that do not fit; `out` is then
-    unchanged. Source: ATen's addmm.
+    Raises TypeError for dtypes that differ or have no kernel, ValueError for shapes that do not fit and for tiles that
+    this machine cannot use; `out` is then unchanged. Source: ATen's addmm.
 
     >>> import numpy as np, nbkernels
     >>> nbkernels.addmm(np.array([10.0, 20.0]), np.eye(2), np.array([[1.0, 2.0], [3.0, 4.0]]), alpha=2)
@@ -175,7 +177,7 @@ def addmm(self, mat1, mat2, beta=1, alpha=1, out_dtype=None, mode=None, conj=Non
     return added("addmm", product("addmm", **pair), pair, self, beta, alpha, out_dtype, mode, conj)
 
 
-def mm(self, mat2, out_dtype=None, mode=None, conj=None):
+def mm(self, mat2, out_dtype=None, mode=None, conj=None, tiles=None):
     """out = self @ mat2
 
     self is (m, k) and mat2 (k, n), of one dtype. Any strides; nothing is copied whole. Dtypes and keywords as addmm.
@@ -192,7 +194,7 @@ def mm(self, mat2, out_dtype=None, mode=None, conj=None):
     return multiplied("mm", product("mm", **pair), pair, out_dtype, mode, conj)
 
 
-def linear(input, weight, bias=None, out_dtype=None, mode=None, conj=None):
+def linear(input, weight, bias=None, out_dtype=None, mode=None, conj=None, tiles=None):
     """out = input @ weight.T + bias
 
     input is (..., k), weight (n, k), bias (n,), (1,), () or None; out is (..., n). Dtypes and keywords as addmm: bias

@@ -13,9 +13,10 @@ define, register, register_fallback = LIBRARY.define, LIBRARY.register, LIBRARY.
 # -- matrix products --------------------------------------------------------------------------------------------------
 
 KEYWORDS = "ScalarType? out_dtype=None, str? mode=None, str? conj=None"
+CUT = f"{KEYWORDS}, int[]? tiles=None"
 
 addmm, addmm_ = define(
-    f"addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, {KEYWORDS}) -> Tensor",
+    f"addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, {CUT}) -> Tensor",
     structured=meta.addmm,
     dispatch={"CPU": "nbkernels.cpu.gemm:addmm", "CUDA": "nbkernels.cuda.gemm:addmm"},
     fast="nbkernels.cpu.gemm:addmm_fast",
@@ -24,7 +25,7 @@ addmm, addmm_ = define(
 ).forms
 
 mm, mm_ = define(
-    f"mm(Tensor self, Tensor mat2, *, {KEYWORDS}) -> Tensor",
+    f"mm(Tensor self, Tensor mat2, *, {CUT}) -> Tensor",
     structured=meta.mm,
     dispatch={"CPU": "nbkernels.cpu.gemm:mm", "CUDA": "nbkernels.cuda.gemm:mm"},
     fast="nbkernels.cpu.gemm:mm_fast",
@@ -34,14 +35,15 @@ mm, mm_ = define(
 
 addmm_activation, addmm_activation_ = define(
     "addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, "
-    "str activation='relu', str approximate='none', ScalarType? out_dtype=None, str? mode=None) -> Tensor",
+    "str activation='relu', str approximate='none', ScalarType? out_dtype=None, str? mode=None, int[]? tiles=None) "
+    "-> Tensor",
     structured=products.addmm_activation,
     dispatch={"CompositeExplicit": "nbkernels.composites:addmm_activation"},
     gradient="nbkernels.product_gradients:ADDMM_ACTIVATION",
 ).forms
 
 bmm = define(
-    f"bmm(Tensor self, Tensor mat2, *, {KEYWORDS}) -> Tensor",
+    f"bmm(Tensor self, Tensor mat2, *, {CUT}) -> Tensor",
     structured=products.bmm,
     dispatch={"CPU": "nbkernels.cpu.batch:bmm", "CUDA": "nbkernels.cuda.batch:bmm"},
     fast="nbkernels.cpu.batch:bmm_fast",
@@ -50,7 +52,7 @@ bmm = define(
 ).function
 
 baddbmm, baddbmm_ = define(
-    f"baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1, {KEYWORDS}) -> Tensor",
+    f"baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1, {CUT}) -> Tensor",
     structured=products.baddbmm,
     dispatch={"CPU": "nbkernels.cpu.batch:baddbmm", "CUDA": "nbkernels.cuda.batch:baddbmm"},
     fast="nbkernels.cpu.batch:baddbmm_fast",
@@ -59,7 +61,7 @@ baddbmm, baddbmm_ = define(
 ).forms
 
 addbmm, addbmm_ = define(
-    f"addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1, {KEYWORDS}) -> Tensor",
+    f"addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1, {CUT}) -> Tensor",
     structured=products.addbmm,
     dispatch={"CompositeExplicit": "nbkernels.composites:addbmm"},
     gradient="nbkernels.product_gradients:ADDBMM",
@@ -130,7 +132,7 @@ vdot = define(
 ).function
 
 matmul = define(
-    f"matmul(Tensor input, Tensor other, *, {KEYWORDS}) -> Tensor",
+    f"matmul(Tensor input, Tensor other, *, {CUT}) -> Tensor",
     structured=products.matmul,
     dispatch={"CompositeExplicit": "nbkernels.composites:matmul"},
     fast="nbkernels.cpu.vectors:matmul_fast",
@@ -138,7 +140,7 @@ matmul = define(
 ).function
 
 linear = define(
-    f"linear(Tensor input, Tensor weight, Tensor? bias=None, *, {KEYWORDS}) -> Tensor",
+    f"linear(Tensor input, Tensor weight, Tensor? bias=None, *, {CUT}) -> Tensor",
     structured=meta.linear,
     dispatch={"CompositeExplicit": "nbkernels.composites:linear"},
     fast="nbkernels.composites:linear_fast",

@@ -15,13 +15,13 @@ ACTIVATIONS = {"relu": ("none",), "gelu": ("none", "tanh"), "silu": ("none",), "
 
 
 def addmm_activation(
-    self, mat1, mat2, beta=1, alpha=1, activation="relu", approximate="none", out_dtype=None, mode=None
+    self, mat1, mat2, beta=1, alpha=1, activation="relu", approximate="none", out_dtype=None, mode=None, tiles=None
 ):
     """out = activation(beta * self + alpha * (mat1 @ mat2))
 
     activation is "relu", "gelu", "silu", "tanh" or "sigmoid": the functions of nbkernels.activations, one definition on
     every device. approximate="tanh" is gelu's other formula. The bits are those of addmm followed by the function.
-    float16, bfloat16, float32 and float64; out_dtype and mode as addmm.
+    float16, bfloat16, float32 and float64; out_dtype, mode and tiles as addmm.
 
     Raises as addmm, ValueError for an unknown activation. Source: ATen's _addmm_activation.
 
@@ -56,7 +56,7 @@ def batched(op, **pair):
     return batch1.shape[0], batch1.shape[1], batch2.shape[2]
 
 
-def bmm(self, mat2, out_dtype=None, mode=None, conj=None):
+def bmm(self, mat2, out_dtype=None, mode=None, conj=None, tiles=None):
     """out[i] = self[i] @ mat2[i]
 
     self is (b, m, k) and mat2 (b, k, n). Dtypes and keywords as addmm. Every matrix has the bits of mm(self[i],
@@ -75,7 +75,7 @@ def bmm(self, mat2, out_dtype=None, mode=None, conj=None):
     return multiplied("bmm", batched("bmm", **pair), pair, out_dtype, mode, conj)
 
 
-def baddbmm(self, batch1, batch2, beta=1, alpha=1, out_dtype=None, mode=None, conj=None):
+def baddbmm(self, batch1, batch2, beta=1, alpha=1, out_dtype=None, mode=None, conj=None, tiles=None):
     """out[i] = beta * self[i] + alpha * (batch1[i] @ batch2[i])
 
     batch1 is (b, m, k) and batch2 (b, k, n); self is (b, m, n) or expands to it. Dtypes and keywords as addmm. Every
@@ -92,7 +92,7 @@ def baddbmm(self, batch1, batch2, beta=1, alpha=1, out_dtype=None, mode=None, co
     return added("baddbmm", batched("baddbmm", **pair), pair, self, beta, alpha, out_dtype, mode, conj)
 
 
-def addbmm(self, batch1, batch2, beta=1, alpha=1, out_dtype=None, mode=None, conj=None):
+def addbmm(self, batch1, batch2, beta=1, alpha=1, out_dtype=None, mode=None, conj=None, tiles=None):
     """out = beta * self + alpha * (the sum over i of batch1[i] @ batch2[i])
 
     batch1 is (b, m, k) and batch2 (b, k, n); self is (m, n) or expands to it. Dtypes and keywords as addmm. The
@@ -229,7 +229,7 @@ def vdot(self, other, out_dtype=None, mode=None):
     return inner("vdot", {"self": self, "other": other}, out_dtype, mode)
 
 
-def matmul(input, other, out_dtype=None, mode=None, conj=None):
+def matmul(input, other, out_dtype=None, mode=None, conj=None, tiles=None):
     """out = input @ other by NumPy's rules
 
     Matrices are in the last two dimensions; those before them broadcast, and nothing is repeated in memory. A 1-D input
@@ -250,6 +250,9 @@ def matmul(input, other, out_dtype=None, mode=None, conj=None):
     alike("matmul", out_dtype, pair)
     if not input.shape or not other.shape:
         raise ValueError(f"matmul: both must have a dimension: {named(**pair)}")
+    ranks = sorted((len(input.shape), len(other.shape)))
+    if tiles is not None and ranks in ([1, 1], [1, 2]):
+        raise ValueError(f"matmul: a product with a vector is not cut: leave tiles={tiles} out")
     rows = other.shape[-2:][0]
     if input.shape[-1] != rows:
         why = f"the last size of input is {input.shape[-1]} and other has {rows} rows"

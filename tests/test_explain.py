@@ -123,7 +123,7 @@ def test_the_row_that_chose_it():
     before = nb.explain(nb.mm, a, a)
     assert before.row.startswith("CPU: direct, registered at nbkernels/ops.py:")
     assert before.fast == "nbkernels.cpu.gemm:mm_fast"
-    with nb.register("mm", "CPU", lambda out, self, mat2, mode, conj: out.fill(0), override=True):
+    with nb.register("mm", "CPU", lambda out, self, mat2, mode, conj, tiles: out.fill(0), override=True):
         found = nb.explain(nb.mm, a, a)
         assert "tests/test_explain.py" in found.row
         assert (found.fast, found.path, found.flops) == (None, None, None)

@@ -272,29 +272,28 @@ def _run(out, x, a, b, beta, alpha) -> bool:
     return way != DECLINED
 
 
-def baddbmm(out, self, batch1, batch2, beta, alpha, mode=None, conj=None) -> None:
+def baddbmm(out, self, batch1, batch2, beta, alpha, mode=None, conj=None, tiles=None) -> None:
     """out[i] = beta * self[i] + alpha * (batch1[i] @ batch2[i])."""
     x = None if beta == 0 else np.broadcast_to(self, out.shape)
-    if _run(out, 0 if x is None else id(x), batch1, batch2, beta, alpha):
+    if tiles is None and _run(out, 0 if x is None else id(x), batch1, batch2, beta, alpha):
         return
     kind = kind_of(*(name_of(each.dtype) for each in (batch1, batch2, out)), conj or "", mode)
     reads = [batch1, batch2] + ([] if x is None or same(out, x) else [x])
     if any(clash(out, each) for each in reads):
         temporary = np.empty(out.shape, out.dtype)
-        baddbmm(temporary, self, batch1, batch2, beta, alpha, mode, conj)
+        baddbmm(temporary, self, batch1, batch2, beta, alpha, mode, conj, tiles)
         out[...] = temporary
         return
-    if 0 not in (*batch1.shape, alpha) and stack(
-        out, x, batch1, batch2, wrapped(beta, kind), wrapped(alpha, kind), kind
-    ):
+    factors = wrapped(beta, kind), wrapped(alpha, kind)
+    if tiles is None and 0 not in (*batch1.shape, alpha) and stack(out, x, batch1, batch2, *factors, kind):
         return
     for i in range(len(out)):
-        gemm(out[i], None if x is None else x[i], batch1[i], batch2[i], beta, alpha, conj=conj or "", mode=mode)
+        gemm(out[i], None if x is None else x[i], batch1[i], batch2[i], beta, alpha, tiles, conj or "", mode)
 
 
-def bmm(out, self, mat2, mode=None, conj=None) -> None:
+def bmm(out, self, mat2, mode=None, conj=None, tiles=None) -> None:
     """out[i] = self[i] @ mat2[i]."""
-    baddbmm(out, None, self, mat2, 0, 1, mode, conj)
+    baddbmm(out, None, self, mat2, 0, 1, mode, conj, tiles)
 
 
 def baddbmm_fast(self, batch1, batch2, beta, alpha, out):

@@ -14,7 +14,7 @@ from .dot import FLOATS, SHARED
 from .gemm import choose, clash, name_of, same, shared, upright
 from .gemv import SHARED as VECTORS_SHARED
 from .kinds import default_tiles, kind_of
-from .tiles import small
+from .tiles import given, small
 from .tuned import tuned
 
 
@@ -29,7 +29,7 @@ def written(out, x) -> bool:
     return isinstance(out, np.ndarray) and isinstance(x, np.ndarray) and same(out, x)
 
 
-def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None) -> dict:
+def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None, tiles=None) -> dict:
     """A matrix product or a batch of them; `x` may be None."""
     *batch, m, n = out.shape
     k, count, size = a.shape[-1], prod(batch), out.dtype.itemsize
@@ -40,7 +40,8 @@ def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None) -> dict:
     if k == 0 or alpha == 0:
         return work | dict(path="beta * self alone", flops=0 if x is None else count * m * n)
     kind = kind_of(*(name_of(each.dtype) for each in (a, b, out)), conj or "", mode)
-    plain = kind.a in SIZE and not conj and mode is None
+    cut = None if tiles is None else given(tiles, kind)
+    plain = kind.a in SIZE and not conj and mode is None and cut is None
     path = choose(m, n, k, threads.count(), size, upright(a)) if plain else "packed"
     stack = batch_path(out, x, k, threads.count(), kind.a) if batch and plain else None
     whole = {"mat1": a, "mat2": b, "self": x}
@@ -49,17 +50,17 @@ def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None) -> dict:
     clashes = [name for name, each in present.items() if overlaps(out, each) or (name != "self" and written(out, each))]
     result = f"{out.shape} {out.dtype}, {count * m * n * size} bytes: out overlaps {', '.join(clashes)}"
     temporaries = [result] if clashes else []
-    tiles, workers = default_tiles(kind), threads.count() if shared(path, m, n, k) else 1
+    tiles, workers = cut or default_tiles(kind), threads.count() if shared(path, m, n, k) else 1
     if path == "packed":
         depth, high, wide = min(tiles.kc, k), min(tiles.mc, m), min(tiles.nc, n)
         temporaries.append(f"panels of A and B, up to {depth * (high + wide) * size} bytes")
     others = [each for each in (x, a, b) if each is not None]
-    if batch and not plain and (turns := stacks.choose(out, others, k, threads.count())):
+    if batch and not plain and cut is None and (turns := stacks.choose(out, others, k, threads.count())):
         path, workers = "stack, one thread a product", turns
     elif stack is not None:
         path, workers, temporaries = f"stack of {stack[0]}", stack[1], temporaries[: len(clashes) > 0]
-    cut = f"{tiles}, tuned" if tiles == tuned(kind.chain) else str(tiles)
-    tile = cut if path == "packed" or not plain else f"{small(kind.a).mr}x{small(kind.a).nr}"
+    shown = f"{tiles}, tuned" if cut is None and tiles == tuned(kind.chain) else str(tiles)
+    tile = shown if path == "packed" or not plain else f"{small(kind.a).mr}x{small(kind.a).nr}"
     flops = 2 * count * m * n * k * (4 if out.dtype.kind == "c" else 1)
     return work | dict(path=path, tile=tile, threads=workers, copies=copies, temporaries=temporaries, flops=flops)
 

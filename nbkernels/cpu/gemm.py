@@ -45,7 +45,7 @@ from .small import (
     small_entry,
 )
 from .thin import alone, thin
-from .tiles import Tiles, caches, illegal
+from .tiles import Tiles, caches, given
 from .tiles import small as small_tile
 
 NAMES = {np.dtype(name): name for name in SIZE}  # str(dtype) takes 7 us
@@ -98,6 +98,7 @@ def gemm(
     if out.size == 0:
         return False
     kind = kind_of(*(name_of(each.dtype) for each in (a, b, out)), conj, mode)
+    tiles = None if tiles is None else given(tiles, kind)
     if a.shape[1] == 0 or alpha == 0:
         _scaled(out, x, beta, kind)
         return False
@@ -123,8 +124,6 @@ def gemm(
     if path != "packed" and _run_small(out, x, a, b, beta, alpha) == DONE:
         return False
     tiles = tiles or default_tiles(kind)
-    if reasons := illegal(tiles, kind.word, kind.planes):
-        raise ValueError("tiles cannot be used: " + "; ".join(reasons))
     m, n, k = *out.shape, a.shape[1]
     beta, alpha = (wrapped(factor, kind) for factor in (beta, alpha))
     workers = threads.count() if m * n * k > PARALLEL else 1
@@ -189,14 +188,14 @@ def whole(operand):
     return np.ascontiguousarray(operand)
 
 
-def addmm(out, self, mat1, mat2, beta, alpha, mode=None, conj=None) -> None:
+def addmm(out, self, mat1, mat2, beta, alpha, mode=None, conj=None, tiles=None) -> None:
     """out = beta * self + alpha * (mat1 @ mat2)."""
-    gemm(out, self, mat1, mat2, beta, alpha, mode=mode, conj=conj or "")
+    gemm(out, self, mat1, mat2, beta, alpha, tiles, conj or "", mode)
 
 
-def mm(out, self, mat2, mode=None, conj=None) -> None:
+def mm(out, self, mat2, mode=None, conj=None, tiles=None) -> None:
     """out = self @ mat2."""
-    gemm(out, None, self, mat2, 0, 1, mode=mode, conj=conj or "")
+    gemm(out, None, self, mat2, 0, 1, tiles, conj or "", mode)
 
 
 _entries = {}  # dtype -> the compiled entry for small products, once the layout of ndarray is known to be what it reads
@@ -267,14 +266,14 @@ def mm_fast(a, b, out, x=0, beta=0.0, alpha=1.0, entry=None, ndarray=np.ndarray)
         return None
 
 
-def addmm_keywords(self, mat1, mat2, beta, alpha, out_dtype, mode, conj, out):
+def addmm_keywords(self, mat1, mat2, beta, alpha, out_dtype, mode, conj, tiles, out):
     """addmm_fast where a keyword is given that only some matrices have."""
-    return _keywords(self, mat1, mat2, beta, alpha, out_dtype, mode, conj, out)
+    return _keywords(self, mat1, mat2, beta, alpha, out_dtype, mode, conj, out) if tiles is None else None
 
 
-def mm_keywords(self, mat2, out_dtype, mode, conj, out):
+def mm_keywords(self, mat2, out_dtype, mode, conj, tiles, out):
     """mm_fast, likewise."""
-    return _keywords(None, self, mat2, 1, 1, out_dtype, mode, conj, out)
+    return _keywords(None, self, mat2, 1, 1, out_dtype, mode, conj, out) if tiles is None else None
 
 
 addmm_fast.with_keywords, mm_fast.with_keywords = addmm_keywords, mm_keywords

@@ -33,6 +33,9 @@ class Tiles:
     def __str__(self) -> str:
         return f"{self.mr}x{self.nr} kc={self.kc} nb={self.nb} mc={self.mc} nc={self.nc}"
 
+    def __iter__(self):
+        return iter((self.mr, self.nr, self.kc, self.nb, self.mc, self.nc))
+
     def tile(self, kind: Kind) -> Tile:
         """The compile-time part: the register tile."""
         return _tile(self.mr, self.nr, kind)
@@ -61,6 +64,15 @@ def illegal(tiles: Tiles, dtype: str, planes: int = 1) -> tuple[str, ...]:
         f"kc={tiles.kc} exceeds the segment of {SEGMENT}": tiles.kc > SEGMENT,
     }  # fmt: skip
     return tuple(reason for reason, holds in reasons.items() if holds)
+
+
+def given(sizes, kind: Kind) -> Tiles:
+    """The tiles that a call asks for, by their sizes in order, or a ValueError with the reasons against them."""
+    if len(sizes := tuple(sizes)) != 6:
+        raise ValueError(f"tiles are six sizes on the CPU, (mr, nr, kc, nb, mc, nc), not {sizes}")
+    if reasons := illegal(Tiles(*sizes), kind.word, kind.planes):
+        raise ValueError("tiles cannot be used: " + "; ".join(reasons))
+    return Tiles(*sizes)
 
 
 def vector_registers() -> int:

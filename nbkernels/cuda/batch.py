@@ -8,21 +8,21 @@ from .launch import empty
 from .memory import clash, same
 
 
-def baddbmm(out, self, batch1, batch2, beta, alpha, mode=None, conj=None) -> None:
+def baddbmm(out, self, batch1, batch2, beta, alpha, mode=None, conj=None, tiles=None) -> None:
     """out[i] = beta * self[i] + alpha * (batch1[i] @ batch2[i])."""
     reads, x = [batch1, batch2] if alpha != 0 else [], None if beta == 0 else self
     if x is not None and not same(out, x, broadcast_strides(out.shape, x.shape, x.strides)):
         reads.append(x)
     if any(clash(out, each) for each in reads):
         temporary = empty(out.shape, out)
-        baddbmm(temporary, self, batch1, batch2, beta, alpha, mode, conj)
+        baddbmm(temporary, self, batch1, batch2, beta, alpha, mode, conj, tiles)
         baddbmm(out, temporary, batch1, batch2, 1, 0)  # a copy
         return
     for i in range(out.shape[0]):
         matrix = x[i if x.shape[0] > 1 else 0] if x is not None and len(x.shape) == 3 else x
-        gemm(out[i], matrix, batch1[i], batch2[i], beta, alpha, conj=conj or "", mode=mode)
+        gemm(out[i], matrix, batch1[i], batch2[i], beta, alpha, tiles, conj or "", mode)
 
 
-def bmm(out, self, mat2, mode=None, conj=None) -> None:
+def bmm(out, self, mat2, mode=None, conj=None, tiles=None) -> None:
     """out[i] = self[i] @ mat2[i]."""
-    baddbmm(out, None, self, mat2, 0, 1, mode, conj)
+    baddbmm(out, None, self, mat2, 0, 1, mode, conj, tiles)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from ..jit.vector import SIZE
 from ..strides import plan
 from .gemm import describe
+from .kinds import kind_of
+from .tiles import given
 
 
 def facts(name: str, pointwise: bool, out, values) -> dict:
@@ -13,8 +15,9 @@ def facts(name: str, pointwise: bool, out, values) -> dict:
         return dict(path="nothing: an empty result", flops=0)
     if name in ("addmm", "mm"):
         (m, n), k = out.shape, values[name == "addmm"].shape[1]
-        choice = describe(m, n, k, values[name == "addmm"].dtype.name)
-        return dict(path="simt", tile=str(choice.tiles), flops=2 * m * n * k)
+        dtype, tiles = values[name == "addmm"].dtype.name, values[-1]
+        cut = describe(m, n, k, dtype).tiles if tiles is None else given(tiles, kind_of(dtype, dtype, dtype).chain)
+        return dict(path="simt", tile=str(cut), flops=2 * m * n * k)
     if name in ("mv", "addmv"):
         mat = values[name == "addmv"]
         own = mat.dtype.name in SIZE and out.dtype == mat.dtype

@@ -24,7 +24,7 @@ from .kinds import kind_of, stored
 from .launch import Kernel, elements, empty, inlined, launch, multiprocessors, pointer
 from .memory import clash, same
 from .stage import AT, SHORT, stager
-from .tiles import PIECE, SEGMENT, WARP_M, WARP_N, Tiles, default, illegal
+from .tiles import PIECE, SEGMENT, WARP_M, WARP_N, Tiles, default, given
 
 BAND = 8  # tile rows that are worked through column by column, so that blocks at work together share B in L2
 
@@ -163,7 +163,7 @@ def gemm(out, x, a, b, beta, alpha, tiles: Tiles | None = None, conj: str = "", 
     kind, (m, n), k = kind_of(*(each.dtype.name for each in (a, b, out)), conj, mode), out.shape, a.shape[1]
     if out.size == 0:
         return
-    x = None if beta == 0 else x
+    tiles, x = None if tiles is None else given(tiles, kind.chain), None if beta == 0 else x
     if alpha == 0 or k == 0:  # an empty sum, 0; beside x it is -0, which changes nothing
         k, alpha = 0, 1 if x is None else -1
     xs = None if x is None else broadcast_strides((m, n), x.shape, x.strides)
@@ -177,8 +177,6 @@ def gemm(out, x, a, b, beta, alpha, tiles: Tiles | None = None, conj: str = "", 
         (GemmProblem(n, m, k, kind.chain), kind.swapped()) if swap else (GemmProblem(m, n, k, kind.chain), kind)
     )
     tiles = tiles or default(problem, multiprocessors())
-    if reasons := illegal(tiles, problem.dtype):
-        raise ValueError("tiles cannot be used: " + "; ".join(reasons))
     # The sum of finished segments waits in out, unless that holds other numbers than chains, or x is read from there.
     waits, partial = (
         k > SEGMENT and not (kind.direct and (x is None or not clash(out, x))),
@@ -230,14 +228,14 @@ def _multiply(kind, c, x, a, b, total, beta, alpha, start, tiles, problem, swap)
            int(start > 0), stream=c.stream)  # fmt: skip
 
 
-def addmm(out, self, mat1, mat2, beta, alpha, mode=None, conj=None) -> None:
+def addmm(out, self, mat1, mat2, beta, alpha, mode=None, conj=None, tiles=None) -> None:
     """out = beta * self + alpha * (mat1 @ mat2)."""
-    gemm(out, self, mat1, mat2, beta, alpha, conj=conj or "", mode=mode)
+    gemm(out, self, mat1, mat2, beta, alpha, tiles, conj or "", mode)
 
 
-def mm(out, self, mat2, mode=None, conj=None) -> None:
+def mm(out, self, mat2, mode=None, conj=None, tiles=None) -> None:
     """out = self @ mat2."""
-    gemm(out, None, self, mat2, 0, 1, conj=conj or "", mode=mode)
+    gemm(out, None, self, mat2, 0, 1, tiles, conj or "", mode)
 
 
 @dataclass(frozen=True)

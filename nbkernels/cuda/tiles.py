@@ -36,6 +36,9 @@ class Tiles:
     def __str__(self) -> str:
         return f"{self.bm}x{self.bn}x{self.bk} {self.tm}x{self.tn}"
 
+    def __iter__(self):
+        return iter((self.bm, self.bn, self.bk, self.tm, self.tn))
+
     @property
     def threads(self) -> int:
         return self.bm * self.bn // (self.tm * self.tn)
@@ -78,6 +81,15 @@ def illegal(tiles: Tiles, dtype: str) -> list[str]:
             tiles.registers(size) > MOST_REGISTERS or threads * tiles.registers(size) > REGISTERS,
     }  # fmt: skip
     return [reason for reason, holds in reasons.items() if holds]
+
+
+def given(sizes, dtype: str) -> Tiles:
+    """The tiles that a call asks for, by their sizes in order, or a ValueError with the reasons against them."""
+    if len(sizes := tuple(sizes)) != 5:
+        raise ValueError(f"tiles are five sizes on CUDA, (bm, bn, bk, tm, tn), not {sizes}")
+    if reasons := illegal(Tiles(*sizes), dtype):
+        raise ValueError("tiles cannot be used: " + "; ".join(reasons))
+    return Tiles(*sizes)
 
 
 @functools.cache
