@@ -4,7 +4,7 @@ import numba
 import numpy as np
 
 import nbkernels
-import nbkernels.jitted  # teaches Numba mm, addmm, bmm and baddbmm
+import nbkernels.jitted  # teaches Numba products and element-wise operations
 
 
 @numba.njit(parallel=True)

@@ -32,6 +32,16 @@ def baddbmm_out(x, a, b, out):
 
 
 @numba.njit
+def matmul(a, b):
+    return nb.matmul(a, b)
+
+
+@numba.njit
+def matmul_out(a, b, out):
+    return nb.matmul(a, b, out=out)
+
+
+@numba.njit
 def addmm(x, a, b, beta, alpha):
     return nb.addmm(x, a, b, beta=beta, alpha=alpha)
 
@@ -81,6 +91,30 @@ def test_batches_and_parallel_loops(rng):
     np.testing.assert_array_equal(added, nb.baddbmm(x, a, b, beta=2, alpha=0.5))
     stack = rng.standard_normal((40, 30, 50)).astype("f4")
     np.testing.assert_array_equal(many(stack, b[0, :30].repeat(2, 0)[:50]), nb.matmul(stack, b[0].repeat(2, 0)[:50]))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [((9000,), (9000,)), ((3, 1, 14, 5), (2, 5, 6)), ((14, 5), (5, 3))], ids=str
+)
+def test_matmul_by_numpys_rules(rng, first, second):
+    a, b = rng.standard_normal(first)[..., ::-1], rng.standard_normal(second)
+    expected = nb.matmul(a, b)
+    got = matmul(a, b)
+    assert np.shape(got) == np.shape(expected)
+    np.testing.assert_array_equal(got, expected)
+    if len(second) == 3 < len(first):
+        out = np.full(expected.shape, np.nan)
+        assert matmul_out(a, b, out) is out
+        np.testing.assert_array_equal(out, expected)
+        assert not matmul(a[..., :0], b[:, :0]).any()
+        for wrong in ((a[..., 1:], b, out), (np.repeat(a, 3, 1), b, out), (a, b, out[:1])):
+            with pytest.raises(ValueError):
+                matmul_out(*wrong)
+        np.testing.assert_array_equal(out, expected)
+    if len(first) == 1 == len(second):
+        assert matmul(a[:0], b[:0]) == 0
+        with pytest.raises(ValueError, match="differ in length"):
+            matmul(a, b[1:])
 
 
 def test_zero_factors_leave_unread():
@@ -141,3 +175,16 @@ def test_memory_that_products_cannot_use_is_an_error(rng):
 def test_types_that_products_do_not_take_are_told(args, why):
     with pytest.raises(numba.TypingError, match=why):
         mm_out(*args)
+
+
+@pytest.mark.parametrize(
+    ("args", "why"),
+    [
+        ((np.ones((2, 3)), np.ones(3), np.ones(2)), "two vectors, or matrices"),
+        ((np.ones((2, 3)), np.ones((3, 3)), np.ones(2)), "an out of 2 dimensions"),
+        ((np.ones(3), np.ones(3), np.ones(1)), "an out of no dimensions"),
+    ],
+)
+def test_dimensions_that_matmul_does_not_take_are_told(args, why):
+    with pytest.raises(numba.TypingError, match=why):
+        matmul_out(*args)

@@ -179,6 +179,21 @@ def _entry(tile):
     return entry(run, "int64(int64, int64, int64, int64)", f"dot_{tile}")
 
 
+@functools.cache
+def native(dtype: str) -> int:
+    """The sum by one thread, of what addresses say: void(k, a, sa, b, sb, out), k at least 1, strides in elements."""
+    tile = tile_of(dtype)
+    element = getattr(np, tile.kind.chain)
+
+    def sums(k, a, sa, b, sb, out):
+        last, total, part = (k - 1) // SEGMENT, scratch(64), scratch(64)
+        for s in range(last + 1):
+            _part(tile, s, k, a, sa, b, sb, part)
+            finish(tile, 1, 1, part, 0, total, 0, s == 0, s == last, out, 0, 0, 0, 0, 0, element(1), element(1))
+
+    return compiled(sums, f"void({', '.join(['int64'] * 6)})", f"dot_native_{tile}")
+
+
 _entries = {"": {}, "a": {}, "b": {}, "ab": {}}  # the factor that is conjugated -> dtype -> the entry and its tile
 
 

@@ -1,4 +1,4 @@
-"""Products of matrices and batches: float32 and float64, in the calling thread."""
+"""Products of matrices, batches and vectors: float32 and float64, in the calling thread."""
 
 from __future__ import annotations
 
@@ -10,23 +10,33 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic, overload
 
 from .. import ops
+from ..cpu import dot
 from ..cpu.native import native
 from .memory import absent, address, overlap
 
 
-@intrinsic
-def _call(typing, out, numbers, beta, alpha):
-    """Call the product of out's dtype with fifteen integers."""
+def _calling(address, integers, floats=0):
+    """An intrinsic that calls the function at address(out's dtype) with so many integers and floats."""
 
-    def emit(context, builder, signature, args):
-        kinds = [ir.IntType(64)] * 15 + [ir.DoubleType()] * 2
-        pointer = ir.FunctionType(ir.VoidType(), kinds).as_pointer()
-        address = context.add_dynamic_addr(builder, native(str(signature.args[0].dtype)), info="nbkernels product")
-        integers = [builder.extract_value(args[1], i) for i in range(15)]
-        builder.call(builder.bitcast(address, pointer), [*integers, args[2], args[3]])
-        return context.get_dummy_value()
+    @intrinsic
+    def call(typing, out, integers_, floats_):
+        def emit(context, builder, signature, args):
+            kinds = [ir.IntType(64)] * integers + [ir.DoubleType()] * floats
+            pointer = ir.FunctionType(ir.VoidType(), kinds).as_pointer()
+            function = context.add_dynamic_addr(
+                builder, address(str(signature.args[0].dtype)), info="nbkernels product"
+            )
+            values = [builder.extract_value(x, i) for x, n in zip(args[1:], (integers, floats)) for i in range(n)]
+            builder.call(builder.bitcast(function, pointer), values)
+            return context.get_dummy_value()
 
-    return types.void(out, numbers, types.float64, types.float64), emit
+        given = types.UniTuple(types.int64, integers), types.UniTuple(types.float64, floats)
+        return types.void(out, *given), emit
+
+    return call
+
+
+_call, _call_dot = _calling(native, 15, 2), _calling(dot.native, 6)
 
 
 @numba.njit
@@ -66,17 +76,18 @@ def _multiply(out, x, a, b, beta, alpha):
             b.strides[1] // size, address(out), out.strides[0] // size, out.strides[1] // size,
             address(x) if beta != 0 else 0, x.strides[0] // size, x.strides[1] // size,
         )  # fmt: skip
-        _call(out, numbers, float(beta), float(alpha))
+        _call(out, numbers, (float(beta), float(alpha)))
 
 
 def _refuse(name, ndim, out, *operands):
-    """An error where these Numba types are not what a product takes: the last two, and out, of `ndim` dimensions."""
+    """An error where these Numba types are not what a product takes: the last two, and out, of `ndim` dimensions, if
+    that is given."""
     arrays = operands if absent(out) else (*operands, out)
     if any(not isinstance(x, types.Array) or x.dtype != arrays[0].dtype for x in arrays):
         raise TypingError(f"{name}: arrays of one dtype are wanted, not {', '.join(map(str, arrays))}")
     if arrays[0].dtype not in (types.float32, types.float64):
         raise TypingError(f"{name}: jitted products are of float32 and float64, not {arrays[0].dtype}")
-    if any(x.ndim != ndim for x in (*operands[-2:], *arrays[len(operands) :])):
+    if ndim is not None and any(x.ndim != ndim for x in (*operands[-2:], *arrays[len(operands) :])):
         raise TypingError(f"{name}: {ndim} dimensions are wanted, not {', '.join(str(x.ndim) for x in arrays)}")
     if not (absent(out) or out.mutable):
         raise TypingError(f"{name}: out is read-only")
@@ -130,7 +141,7 @@ def _multiply_one(out, x, a, b, beta, alpha):
 @numba.njit
 def _multiply_each(out, x, a, b, beta, alpha):
     _check(out, x, a, b, beta)
-    for i in range(len(out)):
+    for i in np.ndindex(out.shape[:-2]):
         _multiply(out[i], x[i], a[i], b[i], beta, alpha)
 
 
@@ -138,3 +149,84 @@ _teach(ops.mm, 2, _multiply_one, adds=False)
 _teach(ops.addmm, 2, _multiply_one, adds=True)
 _teach(ops.bmm, 3, _multiply_each, adds=False)
 _teach(ops.baddbmm, 3, _multiply_each, adds=True)
+
+
+# -- vectors, and matmul ----------------------------------------------------------------------------------------------
+
+
+@numba.njit
+def _dot(a, b):
+    """The sum of a vector's elements times another's."""
+    size, total = a.itemsize, np.zeros(1, a.dtype)
+    if len(a) != len(b):
+        raise ValueError("nbkernels: the vectors differ in length")
+    if a.strides[0] % size != 0 or b.strides[0] % size != 0:
+        raise ValueError("nbkernels: strides that are no multiple of the item's size")
+    if len(a) > 0:
+        numbers = (len(a), address(a), a.strides[0] // size, address(b), b.strides[0] // size, address(total))
+        _call_dot(total, numbers, ())
+    return total[0]
+
+
+def _multiply_vectors(name, self, other, out):
+    """dot of two Numba types."""
+    if not absent(out) and out.ndim != 0:
+        raise TypingError(f"{name}: an out of no dimensions is wanted, not {out}")
+    if absent(out):
+        return lambda a, b, out: _dot(a, b)
+
+    def into(a, b, out):
+        out[()] = _dot(a, b)
+        return out
+
+    return into
+
+
+@overload(ops.dot)
+def _typed_dot(self, tensor, out=None):
+    _refuse("dot", None, out, self, tensor)
+    if self.ndim != 1 or tensor.ndim != 1:
+        raise TypingError(f"dot: two vectors are wanted, not {self} and {tensor}")
+    body = numba.njit(_multiply_vectors("dot", self, tensor, out))
+    return lambda self, tensor, out=None: body(self, tensor, out)
+
+
+@numba.njit
+def _multiply_batches(out, a, b):
+    """Products of all pairs of matrices, in batches that broadcast to out's."""
+    if out.shape[:-2] != np.broadcast_shapes(a.shape[:-2], b.shape[:-2]):
+        raise ValueError("nbkernels: out has not the product's shape")
+    a, b = np.broadcast_to(a, out.shape[:-2] + a.shape[-2:]), np.broadcast_to(b, out.shape[:-2] + b.shape[-2:])
+    _multiply_each(out, out, a, b, 0, 1)
+
+
+@numba.njit
+def _multiply_pair(out, a, b):
+    _multiply_one(out, out, a, b, 0, 1)
+
+
+@overload(ops.matmul)
+def _typed_matmul(input, other, out=None):
+    """By NumPy's rules, of two vectors, or of matrices and batches of them."""
+    _refuse("matmul", None, out, input, other)
+    if input.ndim == 1 == other.ndim:
+        body = numba.njit(_multiply_vectors("matmul", input, other, out))
+        return lambda input, other, out=None: body(input, other, out)
+    if min(input.ndim, other.ndim) < 2:  # whose order of summation, mv's, no code here has
+        raise TypingError(f"matmul: two vectors, or matrices and batches, are wanted, not {input} and {other}")
+    ndim = max(input.ndim, other.ndim)
+    if not absent(out) and out.ndim != ndim:
+        raise TypingError(f"matmul: an out of {ndim} dimensions is wanted, not {out}")
+    multiply = _multiply_batches if ndim > 2 else _multiply_pair
+
+    def new(input, other, out=None):
+        batch = np.broadcast_shapes(input.shape[:-2], other.shape[:-2])
+        result = np.empty(batch + (input.shape[-2], other.shape[-1]), input.dtype)
+        multiply(result, input, other)
+        return result
+
+    def into(input, other, out=None):
+        multiply(out, input, other)
+        return out
+
+    return new if absent(out) else into
