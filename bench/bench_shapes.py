@@ -6,7 +6,8 @@
                                                         # it replaces its own rows in FILE and leaves the others
 
 All compute matmul(a, b, out=out) of the same arrays, MKL by the function of its C interface for them where its wheel is
-installed. A shape is (batch, m, n, k, layout); without a batch, 0. The layout "vectors" says that they are 1-D.
+installed. A shape is (batch, m, n, k, layout); without a batch, 0. The layout "vectors" says that they are 1-D, and
+"Nv" and "Tv" that b is.
 A prime size is timed in turn with its round neighbour, too: `neighbour` is its time per multiply-add over that one's.
 """
 
@@ -64,6 +65,10 @@ SHAPES = {
         (0, 1, 10_000, 64, "NN"), (0, 10_000, 1, 64, "NN"), (0, 1, 64, 10_000, "NN"), (0, 64, 1, 10_000, "NN"),
         (0, 1, 32, 32, "NN"), (0, 32, 1, 32, "NN"),
     ],
+    "mv": [
+        (0, m, 1, k, layout) for layout in ("Nv", "Tv")
+        for m, k in ((32, 32), (256, 256), (1000, 1000), (3000, 3000), (10_000, 64), (64, 10_000))
+    ],
     "dot": [(0, 1, 1, k, "vectors") for k in (16, 1000, 30_000, 1_000_000)],
     "outer": [(0, n, n, 1, "NN") for n in (8, 50, 256, 1000)],
     "deep": [
@@ -90,6 +95,8 @@ def arrays(shape, dtype):
         x = rng.standard_normal((*lead, rows, columns)).astype(dtype)
         return x if LAYOUTS[name] is LAYOUTS["C"] else np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2)
 
+    if layout[1] == "v":
+        return matrix(m, k, TRANSPOSES[layout[0] + "N"][0]), matrix(1, k, "C")[0], np.empty(m, dtype)
     first, second = TRANSPOSES[layout]
     return matrix(m, k, first), matrix(k, n, second), np.empty((*lead, m, n), dtype)
 

@@ -43,6 +43,8 @@ def matmul(out, a, b):
         dot = _function(f"cblas_{letter}dot", [INT, POINTER, INT, POINTER, INT], number)
         vectors = (len(a), a.ctypes.data, a.strides[0] // a.itemsize, b.ctypes.data, b.strides[0] // b.itemsize)
         return lambda keep=(out, a, b): out.__setitem__((), dot(*vectors))
+    if out.ndim == 1:
+        return _gemv(out[:, None], a, b[:, None], letter, number)
     if out.ndim == 2:
         return _gemv(out, a, b, letter, number) if 1 in out.shape else gemm(out, a, b)
     (count, m, n), k, (ta, lda), (tb, ldb) = out.shape, a.shape[2], lies(a[0]), lies(b[0])
