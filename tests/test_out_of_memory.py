@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import nbkernels as nb
-from nbkernels.cpu import words
+from nbkernels.cpu import tiles, words
 
 
 def ones(*shapes, dtype="float32"):
@@ -71,6 +71,27 @@ def test_out_is_as_it_was(monkeypatch, name):
     out[...] = kept
     call(out)
     np.testing.assert_array_equal(out, expected)
+
+
+def test_a_batch_of_large_products_has_one_room(monkeypatch):
+    """Its second product is not refused what the first one had, though that is more than is kept between calls."""
+    a, out, cut = np.ones((2, 80, 5000), "float32"), np.full((2, 80, 80), 7, "float32"), tiles.default("float32")
+    own = tiles.Tiles(cut.mr, cut.nr, 64, cut.nr, cut.mr, cut.nr)
+    nb.bmm(a, a.swapaxes(1, 2), tiles=own, out=out)  # compile
+    out[...] = 7
+    monkeypatch.setattr(words, "KEPT", 0)
+    words._rooms.clear()
+    real, asked = np.empty, []
+
+    def once(*args, **keywords):
+        asked.append(args)
+        return real(*args, **keywords) if len(asked) == 1 else fail()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(np, "empty", once)
+        nb.bmm(a, a.swapaxes(1, 2), tiles=own, out=out)
+    assert len(asked) == 1
+    assert (out == 5000).all()
 
 
 def test_a_process_out_of_memory_goes_on():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import threading
 from array import array
 
 import numpy as np
@@ -170,8 +172,9 @@ class room:
     would cost a page fault every 4 KiB, a tenth of the time at n = 512."""
 
     def __init__(self, size: int):
+        self.rooms = _own.rooms if _own.rooms is not None else _rooms
         try:
-            self.buffer = _rooms.pop()
+            self.buffer = self.rooms.pop()
         except IndexError:
             self.buffer = None
         if self.buffer is None or self.buffer[0] < size:
@@ -182,8 +185,24 @@ class room:
         return self.buffer[1]
 
     def __exit__(self, *_):
-        if self.buffer[0] <= 64 << 20 and not _rooms:
-            _rooms.append(self.buffer)
+        if self.rooms is not _rooms or (self.buffer[0] <= KEPT and not _rooms):
+            self.rooms.append(self.buffer)
 
 
+class _Own(threading.local):
+    rooms = None  # the rooms of this thread's batch, while it goes through one
+
+
+_own = _Own()
+KEPT = 64 << 20  # bytes of the largest room that the next call finds
 _rooms: list[tuple[int, int, np.ndarray]] = []  # size, address, memory
+
+
+@contextlib.contextmanager
+def shared():
+    """The products within use one room, of any size: what the first one had, the others cannot be refused."""
+    before, _own.rooms = _own.rooms, []
+    try:
+        yield
+    finally:
+        _own.rooms = before
