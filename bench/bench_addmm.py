@@ -11,7 +11,6 @@ peak is timed in turn with the calls: fused multiply-adds between registers, whi
 import argparse
 import contextlib
 import itertools
-import json
 import sys
 from pathlib import Path
 
@@ -20,13 +19,14 @@ import pytest
 from tqdm import tqdm
 
 import nbkernels
-from nbkernels import compare, info, tune
+from nbkernels import compare, tune
 from nbkernels.cpu import gemm, threads
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
 
 import mkl_peer
+from kept import keep
 from peak import fma_call, workers
 
 from tests.cases import LAYOUTS, SQUARES, TRANSPOSES
@@ -94,7 +94,7 @@ def test_gemm(benchmark, form, n, dtype, layout, count):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", type=Path, help="write the rows there")
+    parser.add_argument("--json", type=Path, help="put the rows there; others are kept")
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--layouts", nargs="+", choices=TRANSPOSES, default=tuple(TRANSPOSES))
     parser.add_argument("--forms", nargs="+", choices=FORMS, default=FORMS)
@@ -102,10 +102,12 @@ def main():
     parser.add_argument("--seconds", type=float, default=0.5, help="time for each row (%(default)s)")
     args = parser.parse_args()
     todo = cases(args.sizes, args.layouts, args.threads, args.forms)
-    rows = [measure(*case, seconds=args.seconds) for case in tqdm(todo, unit="row")]
+    rows = []
+    for case in tqdm(todo, unit="row"):
+        rows.append(measure(*case, seconds=args.seconds))
+        if args.json:  # after each row: a run may be cut short
+            keep(args.json, rows)
     print(compare.table(rows))
-    if args.json:
-        args.json.write_text(json.dumps({"meta": info.meta(), "rows": rows}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

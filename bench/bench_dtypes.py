@@ -11,7 +11,6 @@ halves run a plain loop, is timed up to n = 256.
 
 import argparse
 import contextlib
-import json
 import sys
 from pathlib import Path
 
@@ -22,13 +21,14 @@ from tabulate import tabulate
 from tqdm import tqdm
 
 import nbkernels
-from nbkernels import info, tune
+from nbkernels import tune
 from nbkernels.cpu.kinds import default_tiles, kind_of
 from nbkernels.jit.chain import ways
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
 
+from kept import keep
 from peak import step_call, workers
 
 with contextlib.suppress(ImportError):
@@ -145,10 +145,7 @@ def main():
     rows = [measure(*case, seconds=args.seconds) for case in tqdm(todo, unit="row", disable=None)]
     print(table(rows))
     if args.json:
-        kept = json.loads(args.json.read_text())["rows"] if args.json.exists() else []
-        new = {(row["dtype"], row["shape"][0]) for row in rows}
-        rows = [row for row in kept if (row["dtype"], row["shape"][0]) not in new] + rows
-        args.json.write_text(json.dumps({"meta": info.meta(), "rows": rows}, indent=1) + "\n")
+        keep(args.json, rows)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ Medians of calls in turns, by as many threads as the library uses. A row's share
 """
 
 import argparse
-import json
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -20,8 +20,12 @@ import pytest
 from tabulate import tabulate
 
 import nbkernels
-from nbkernels import info, tune
+from nbkernels import tune
 from nbkernels.cpu import threads
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from kept import keep, key
 
 
 def five(x):
@@ -117,6 +121,12 @@ def copy(size, pool):
     return lambda: list(pool.map(lambda part: np.copyto(target[part], source[part]), parts))
 
 
+def head(op, dtype, n, pattern):
+    """What a row of the table says that it measures."""
+    row = {"bench": pattern.replace(" ", "_"), "op": op, "dtype": dtype, "size": n * n, "pattern": pattern}
+    return row | {"threads": threads.count()}
+
+
 def measure(op, dtype, n, pattern, seconds=0.5):
     """One row of the table."""
     found, size = calls(op, dtype, n, pattern)
@@ -124,22 +134,12 @@ def measure(op, dtype, n, pattern, seconds=0.5):
         rounds = 9 if n <= 1000 else 5  # a burst of other work spoils one or two of short ones
         times = tune.medians(found | {"copy": copy(size, pool)}, seconds=seconds, rounds=rounds)
     ours, share = times.pop("nbkernels"), times.pop("copy")
-    row = {
-        "bench": pattern.replace(" ", "_"),
-        "op": op,
-        "dtype": dtype,
-        "size": n * n,
-        "pattern": pattern,
-        "threads": threads.count(),
+    return head(op, dtype, n, pattern) | {
+        "ours_s": ours,
+        "gb_s": size / ours / 1e9,
+        "copy_share": share / ours,
+        "peers": times,
     }
-    return row | {"ours_s": ours, "gb_s": size / ours / 1e9, "copy_share": share / ours, "peers": times}
-
-
-def merged(old, rows):
-    """Rows in the table's order, new ones in place of old."""
-    found = {(row["op"], row["dtype"], row["size"], row["pattern"]): row for row in [*old, *rows]}
-    order = [(op, dtype, n * n, pattern) for op, dtype, n, pattern in ALL]
-    return [found[key] for key in order if key in found]
 
 
 def shown(row):
@@ -179,8 +179,7 @@ if __name__ == "__main__":
     for case in QUICK if options.quick else chosen:
         rows.append(measure(*case, options.seconds))
         if options.json:  # after each row: a run may be cut short
-            old = json.loads(options.json.read_text(encoding="utf-8"))["rows"] if options.json.exists() else []
-            options.json.write_text(json.dumps({"meta": info.meta(), "rows": merged(old, rows)}, indent=1) + "\n")
+            keep(options.json, rows, [key(head(*case)) for case in ALL])
     print(tabulate([shown(row) for row in rows], headers="keys", floatfmt=".2f"))
     large = [min(row["peers"].values()) / row["ours_s"] for row in rows if row["size"] >= 10_000]
     if large:

@@ -13,7 +13,6 @@ A prime size is timed in turn with its round neighbour, too: `neighbour` is its 
 
 import argparse
 import contextlib
-import json
 import math
 import sys
 from pathlib import Path
@@ -24,13 +23,14 @@ from tabulate import tabulate
 from tqdm import tqdm
 
 import nbkernels
-from nbkernels import compare, info, tune
+from nbkernels import compare, tune
 from nbkernels.cpu import threads
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
 
 import mkl_peer
+from kept import keep
 from peak import workers
 from report import geometric_mean, ratio
 
@@ -149,16 +149,10 @@ def test_shapes(benchmark, name, shape, dtype, count):
     benchmark(every["nbkernels"])
 
 
-def identity(row):
-    return row["bench"], tuple(row["shape"]), row["dtype"], row["threads"], row["layout"]
-
-
-def merged(old, new):
-    """The old rows with the new ones in their places, and those that no shape asks for any more left out."""
-    found = {identity(row): row for row in (*old, *new)}
-    every = cases(counts=sorted({row["threads"] for row in found.values()}))
-    order = [(name, (*[s[0]] * (s[0] > 0), *s[1:4]), dtype, count, s[4]) for name, s, dtype, count in every]
-    return [found[key] for key in order if key in found]
+def order(rows):
+    """What the table's rows measure, by as many threads as these: shapes that it asks for no more are left out."""
+    every = cases(counts=sorted({1, 2, *(row["threads"] for row in rows)}))
+    return [(name, (*[s[0]] * (s[0] > 0), *s[1:4]), dtype, count, s[4]) for name, s, dtype, count in every]
 
 
 def summary(rows):
@@ -185,8 +179,7 @@ def main():
     for case in tqdm(cases(args.dtypes, args.classes, args.threads), unit="row"):
         rows.append(measure(*case, args.seconds))
         if args.json:  # after each row: a run may be cut short
-            old = json.loads(args.json.read_text(encoding="utf-8"))["rows"] if args.json.exists() else []
-            args.json.write_text(json.dumps({"meta": info.meta(), "rows": merged(old, rows)}, indent=1) + "\n")
+            keep(args.json, rows, order(rows))
     print(compare.table(rows))
     for row in rows:
         if "neighbour" in row:

@@ -87,18 +87,17 @@ class Elementwise:
             raise TypeError(f"elementwise: {given} should take one to {MOST} arguments, without defaults or stars")
         given = dtypes if isinstance(dtypes, tuple | list) else () if dtypes is None else (dtypes,)
         self.dtypes = tuple(map(np.dtype, given))
-        self.layouts = set()  # of calls of NumPy arrays that have been done before, out first
+        self.layouts, self.memory = {}, None  # of calls on NumPy arrays that have been done before
 
     def __repr__(self):
         return f"<elementwise {self.__name__}({', '.join(p.name for p in self.parameters)})>"
 
     def __call__(self, *args, out=None, where=None):
-        layout = None
-        if where is None and all(type(x) is np.ndarray for x in (out, *args)):
-            layout = tuple([(x.dtype, x.shape, x.strides) for x in (out, *args)])
-            if layout in self.layouts and out.flags.writeable:
-                import_module(ROOMS[keys.CPU]).run(self.function, (out,), args)
-                return out
+        layout = self.layout(args, out, where)
+        if layout in self.layouts:
+            result = self.again(layout, args, out, where)
+            if result is not None:
+                return result
         name = self.__name__
         if len(args) != len(self.parameters):
             names = ", ".join(p.name for p in self.parameters)
@@ -126,12 +125,39 @@ class Elementwise:
                 mask = self.view(lead, writer, inputs.get("where"), where, np.bool_) if where is not None else None
                 room = import_module(ROOMS[lead.device.key])
                 room.run(self.function, [x.adapter.view(x.value) for x in outs], taken, mask, out is None)
-            if layout and len(self.layouts) < LAYOUTS:
-                self.layouts.add(layout)
+            if layout and shape and len(outs) == 1 and len(self.layouts) < LAYOUTS:
+                self.layouts[layout] = shape, results[0], outs[0].value.strides, (*dtypes, np.dtype(bool))
         if out is not None:
             return out
         made = [lead.adapter.wrap(x.value, lead.value) for x in outs]
         return made[0] if len(made) == 1 else tuple(made)
+
+    def layout(self, args, out, where):
+        """What tells calls on NumPy arrays and numbers, with one result, apart; None of other calls."""
+        values = args if where is None else (*args, where)
+        if not (out is None or type(out) is np.ndarray) or len(args) != len(self.parameters):
+            return None
+        key = [where is None, None if out is None else (out.dtype, out.shape, out.strides)]
+        for x in values:
+            if type(x) is np.ndarray:
+                key.append((x.dtype, x.shape, x.strides))
+            elif type(x) in NUMBERS:
+                key.append(type(x))
+            else:
+                return None
+        return tuple(key)
+
+    def again(self, layout, args, out, where):
+        """The result of a call whose layout has been done before; None where it asks for the checks once more."""
+        shape, result, strides, dtypes = self.layouts[layout]
+        if self.memory is None:
+            self.room = import_module(ROOMS[keys.CPU])
+            self.memory = self.room.Memory()
+        values = args if where is None else (*args, where)
+        values = [x if type(x) is np.ndarray else np.asarray(x, dtype) for x, dtype in zip(values, dtypes)]
+        made = np.ndarray(shape, result, strides=strides) if out is None else out
+        fits = self.room.again(self.function, self.memory, (made, *values), where is not None, out is None)
+        return made if fits else None
 
     def operand(self, key, value) -> Operand:
         adapter = arrays.adapter_of(type(value))

@@ -70,6 +70,11 @@ def pytest_sessionfinish(session):
             stream.writelines(f"{nodeid}\n" for nodeid in dict.fromkeys(_skipped))
 
 
+def pytest_collection_modifyitems(items):
+    """The simulator's minutes first: at the end other workers would wait for them."""
+    items.sort(key=lambda item: item.path.name != "test_cuda_simulator.py")
+
+
 @pytest.fixture(autouse=True)
 def _seeds():
     random.seed(0)

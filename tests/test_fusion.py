@@ -210,3 +210,28 @@ def test_a_layout_done_before_is_checked_where_it_differs():
     with pytest.raises(ValueError, match="read-only"):
         operation(x, y, out=out)
     assert (out == 7).all()
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (41, 60), (200, 300)])
+def test_calls_that_were_done_before(rng, shape):
+    """From the second on, they go by a plan that is kept: with the same checks that memory asks for."""
+    muladd = nbkernels.elementwise(lambda a, b: a * 2.5 + b)
+    a, b, mask = rng.standard_normal(shape), rng.standard_normal(shape[::-1]).T, rng.random(shape) > 0.5
+    n, fixed = a.size, np.zeros(shape)
+    fixed.flags.writeable = False
+    for _ in range(3):
+        np.testing.assert_allclose(muladd(a, b), a * 2.5 + b, rtol=1e-14)
+        np.testing.assert_allclose(muladd(a, 3), a * 2.5 + 3, rtol=1e-14)
+        assert muladd(a, b).strides == a.strides
+        out = np.zeros(shape)
+        assert muladd(a, b, out=out, where=mask) is out
+        np.testing.assert_allclose(out, np.where(mask, a * 2.5 + b, 0), rtol=1e-14)
+        own, line = a.copy(), np.concatenate([a.ravel(), a.ravel()])
+        muladd(own, own, out=own)
+        np.testing.assert_allclose(own, a * 3.5, rtol=1e-14)
+        expected = line[:n] * 2.5 + line[1 : n + 1]
+        muladd(line[:n], line[1 : n + 1], out=line[2 : n + 2])  # in each other's way
+        np.testing.assert_allclose(line[2 : n + 2], expected, rtol=1e-14)
+        with pytest.raises(ValueError, match="read-only"):
+            muladd(a, b, out=fixed)
+    assert not fixed.any()

@@ -187,7 +187,8 @@ class Calls:
                 return made
         if status == UNKNOWN:
             found = self.found((made, x, y) if where is None else (made, x, y, where), casting, dtype, fresh)
-            status = self.memory.run(found, made, x, y, mask, alpha, variant)
+            enter = functools.partial(self.recall, slots, made, x, y, mask, alpha, variant)
+            status = self.memory.run(found, (made, x, y, mask), enter)
         if status == DECLINED:
             binary(self.op, made, x, y, alpha, where, casting, dtype, fresh)
         elif status >= FAULTY:

@@ -9,6 +9,7 @@ from ..jit.loops import Loop, address
 from ..strides import plan
 from . import nest
 from .elementwise import apart
+from .recall import DONE, MOST, UNKNOWN, Memory, many_entry
 
 # Elements from which threads share the work. Unlike an addition's, a function's cost is not known: 2 ns an element are
 # 60 us, of which a second thread saves more than the 5 us that it costs.
@@ -35,6 +36,19 @@ def _nest(function, dtypes, count, masked, shapes, strides, fresh) -> nest.Nest:
     steps = nest.steps(loops, itemsizes) if count == 1 else ()
     compiled = _loops(adopt(function, arguments), arguments, dtypes[:count], streamed, masked, steps)
     return nest.Nest(loops, compiled, itemsizes, PARALLEL)
+
+
+def again(function, memory: Memory, arrays, masked: bool, fresh: bool) -> bool:
+    """The same for one output, `arrays` being it, the inputs and a mask: by a plan that `memory` keeps of a layout that
+    `run` has done before. False where it does not, and nothing is done."""
+    slots, variant, entry = memory.address, masked << 1 | fresh, many_entry()
+    padded = *arrays, *[None] * (MOST - len(arrays))
+    status = entry(slots, len(arrays), variant, 0, *padded)
+    if status == UNKNOWN:
+        layouts = tuple(x.shape for x in arrays), tuple(x.strides for x in arrays)
+        found = _nest(function, tuple(x.dtype for x in arrays), 1, masked, *layouts, fresh)
+        status = memory.run((found, 0), arrays, lambda record: entry(slots, len(arrays), variant, record, *padded))
+    return status == DONE
 
 
 def run(function, outs, inputs, where=None, fresh=False) -> None:
