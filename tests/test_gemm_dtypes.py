@@ -298,6 +298,18 @@ def test_real_factors_keep_complex_infinities():
     assert nbkernels.addmm(a, one[:1], one, beta=0, alpha=2)[0, 0] == 2
 
 
+def test_complex_sums_of_nothing_leave_beta_self():
+    x = np.array([[np.inf + 0j, complex(-0.0, -0.0)], [complex(0.0, -np.inf), 3 - 4j]], np.complex64)
+    none, one = np.zeros((2, 0), np.complex64), np.ones((2, 2), np.complex64)
+    for words in (dict(mat1=none, mat2=none.T), dict(mat1=one, mat2=one, alpha=0)):
+        assert nbkernels.addmm(x, **words).tobytes() == x.tobytes()
+        assert nbkernels.addmm(x, **words, beta=2).tobytes() == (2 * x.view("f4")).tobytes()
+        assert nbkernels.addmm(x, **words, beta=2j)[1, 1] == 8 + 6j
+        own = x.copy()
+        nbkernels.addmm(own, **words, out=own.T)
+        assert own.tobytes() == x.T.tobytes()
+
+
 def test_complex_vdot_and_gradients(rng):
     a, b, grad = (complex_numbers(rng, s, "complex128") for s in ((3, 4), (4, 5), (3, 5)))
     np.testing.assert_allclose(nbkernels.vdot(a[0], b[:, 0]), np.vdot(a[0], b[:, 0]), rtol=1e-14)

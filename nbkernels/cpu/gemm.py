@@ -158,6 +158,10 @@ def _scaled(out, x, beta, kind) -> None:
     if x is None:
         out[...] = np.zeros((), out.dtype)
         return
+    if out.dtype.kind == "c":  # as the kernels multiply: a real beta keeps infinities; a sum of -0 changes nothing
+        left, right = (np.broadcast_to(out.dtype.type(0), shape) for shape in ((len(out), 1), (1, out.shape[1])))
+        gemm(out, x, left, right, beta, -1)
+        return
     with np.errstate(all="ignore"):
         out[...] = (x.astype(kind.chain) * np.asarray(wrapped(beta, kind), kind.chain)).astype(out.dtype)
 
