@@ -126,6 +126,18 @@ def test_bad_keywords_after_good_ones(words, error):
         nbkernels.add(X, Y, **words)
 
 
+@pytest.mark.parametrize("op", ["add", "pow", "less", "remainder"])
+def test_a_number_is_no_place_for_a_result(op):
+    """The compiled entry reads no array where there is none, whether it knows the layout or not."""
+    function, in_place = getattr(nbkernels, op), getattr(nbkernels, f"{op}_")
+    for number in 3, 3.5, True, np.float32(3):
+        for call, *args in ((function, X, Y), (function, X, 2), (function, 2, X), (in_place, number, X)):
+            for _ in range(2):
+                with pytest.raises((TypeError, ValueError), match=f"^{op}_?: "):
+                    call(*args, **{} if call is in_place else {"out": number})
+        function(X, Y)
+
+
 def test_alpha_with_keywords():
     for alpha in (2, 2.5):
         for _ in range(2):

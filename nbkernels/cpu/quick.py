@@ -91,7 +91,7 @@ def small_entry():
         launch, row = pointer(table), pointer(table + 64)
         kinds = table + 8 * KINDS
         out, x, y = (
-            as_array(out, 0, kinds, 0),
+            as_array(out, out, kinds, 0),
             as_array(x, y, kinds, scratch(ZERO_D)),
             as_array(y, x, kinds, scratch(ZERO_D)),
         )

@@ -89,7 +89,8 @@ def as_array(typing, value, like, kinds, room):
     bytes at `room`, where `value` is a Python float or an int of at most 30 bits that this dtype holds; 0 where there
     is neither.
 
-    `kinds` are the addresses of ndarray, float and int. Fields that are not read here are not made.
+    `kinds` are the addresses of ndarray, float and int; `value` and `like` those of any objects: where an array alone
+    will do, `like` is `value`, and there is no room. Fields that are not read here are not made.
     """
 
     def emit(context, builder, signature, args):
