@@ -10,7 +10,10 @@ from nbkernels.cpu import gemm
 from tests.cases import LAYOUTS, TRANSPOSES, bias_shapes, operands, whole_numbers
 from tests.paths import same_bits_as_packed, same_bits_by_threads
 
-SHAPES = [(2, 3, 513), (16, 5, 4096), (7, 45, 4097), (3, 701, 520), (701, 3, 8200), (33, 40, 9001)]
+SHAPES = [
+    (2, 3, 513), (4, 5, 9000), (16, 5, 4096), (7, 45, 4097), (3, 701, 520), (701, 3, 8200), (33, 40, 9001),
+    (8, 8, 1000),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -2,7 +2,8 @@
 
 A job is a segment against a register tile's columns of C: the stacks' kernel (tiny.py) takes the whole segment in one
 call, from operands in place. Columns of B lie across its vectors; where its rows are not contiguous a job packs its
-panel first. Segments leave their chains in planes, which are added in order.
+panel first. Segments leave their chains in planes, which are added in order. The smallest are one compiled call
+(8x8x1000 of float32: 11 us by Python's planning, 4 so).
 """
 
 from __future__ import annotations
@@ -11,27 +12,28 @@ import functools
 
 import numpy as np
 
-from ..jit.address import peek, pointer, take
+from ..jit.address import call, peek, pointer, poke, scratch, static, take
 from ..jit.cache import compiled, entry, jit
 from . import threads
 from .finish import finish
 from .kinds import default_tiles, kind_of
 from .pack import pack
-from .small import DECLINED, DONE
+from .small import BRIEF, DECLINED, DONE, GIL
 from .tiles import SEGMENT, caches, small
 from .tiny import HEIGHT, tiny
-from .words import filled, room
+from .words import filled, operands, room
 
 from .words import (  # isort: skip
-    CSA, CSB, CSC, CSX, NEXT, PACK, PART, ROOM, RSA, RSB, RSC, RSX, SCALARS, SELF, A, B, C, K, M, N, X,
+    CSA, CSB, CSC, CSX, NEXT, PACK, PART, READS, ROOM, RSA, RSB, RSC, RSX, SCALARS, SELF, SHIFT_A, SHIFT_B, SHIFT_C,
+    SIZE_C, TRUSTED, WORDS, A, B, C, K, M, N, X,
 )  # fmt: skip
 
 PAIRS = (M, N), (A, B), (RSA, CSB), (CSA, RSB), (RSC, CSC), (RSX, CSX)  # what C' = B' A' exchanges
 # The shorter side of C, or all its elements, up to which k > 512 is deep: five loops would pack more than they use
 # (f32, one thread: 1024x8x1024 470 us, here 265; 32x32x10000 339 and 206; 48x48x5000 290 and 234; 64x64: the same).
 NARROW, FEW = 16, 48 * 48
-ALONE = 60**3  # multiply-adds up to which a launch over threads costs more than it saves
 ROWS = 16 * HEIGHT  # of a job, unless it packs B
+BYTES, LITTLE = 8 * WORDS, 516 << 10  # of the words; of the room up to BRIEF: a panel of SEGMENT steps, 4 KiB of planes
 
 
 @jit(inline="always")
@@ -43,8 +45,8 @@ def _job(tile, f, job, panel, rows, one):
     start, w, end = s * SEGMENT, min(tile.nr, n - j), min(m, i + rows)
     k, b, row = min(SEGMENT, f[K] - start), f[B] + (start * f[RSB] + j * f[CSB]) * size, f[RSB]
     if f[PACK] != 0:
-        pack(tile, b, f[CSB], f[RSB], w, k, panel, tile.nr)
-        b, row = panel, tile.nr
+        source, b, row = b, panel, tile.nr if w > tile.lanes else tile.lanes
+        pack(tile, source, f[CSB], f[RSB], w, k, panel, row)
     c, rsc, x, alpha, beta = f[ROOM] + f[PART] + (s * m * n + j) * size, n, 0, one, one
     if f[PART] < 0:
         c, rsc, x = f[C] + j * size, f[RSC], f[X] + j * size if f[X] != 0 else 0
@@ -71,41 +73,87 @@ def _deep(tile) -> int:
     return compiled(work, "void(CPointer(int64), int64)", f"gemm_deep_{tile}")
 
 
-@functools.cache
-def _ending(tile):
-    """The planes, added in order, become C: void(address of the words)."""
-
-    def run(words):
-        f = pointer(words)
-        size, m, n, segments = tile.itemsize, f[M], f[N], (f[K] + SEGMENT - 1) // SEGMENT
-        alpha, beta, planes = peek(tile, f[SCALARS]), peek(tile, f[SCALARS] + size), f[ROOM] + f[PART]
-        for s in range(segments):
-            finish(tile, m, n, planes + s * m * n * size, n, planes, n, s == 0, s == segments - 1, f[C], f[RSC], f[CSC],
-                   f[X], f[RSX], f[CSX], alpha, beta)  # fmt: skip
-
-    return entry(run, "void(int64)", f"gemm_deep_end_{tile}")
-
-
-def deep(out, x, a, b, beta, alpha, dtype: str, workers: int, trusted: bool = True) -> int:
-    """out = alpha * a @ b + beta * x, as `packed` does it for any shape."""
-    kind, tile = kind_of(dtype, dtype, dtype), small(dtype)
-    if out.size * a.shape[1] <= ALONE:
-        workers = 1
-    f, kept = filled(out, x, a, b, beta, alpha, default_tiles(kind), kind, workers, trusted)
-    if f is None:
-        return DECLINED
+@jit(inline="always")
+def _plan(tile, f, workers, cache):
+    """How a product is cut, and the bytes of its room: panels of B for each thread, planes of waiting chains."""
     wide = f[M] > f[N]
     if (wide and f[RSA] == 1) or (f[CSB] != 1 and (f[RSA] == 1 or not wide)):  # vectors along the longer side in memory
         for p, q in PAIRS:
             f[p], f[q] = f[q], f[p]
     # A panel of a large B is far apart in memory: packing runs ahead of it (f64, 8x1024x1024: 2.2 ms in place, 0.9 so).
-    f[PACK] = packs = f[CSB] != 1 or f[N] * f[K] * tile.itemsize > caches()[1]
-    segments = -(-f[K] // SEGMENT)
+    f[PACK] = f[CSB] != 1 or f[N] * f[K] * tile.itemsize > cache
+    segments = (f[K] + SEGMENT - 1) // SEGMENT
+    panels = workers * min(f[K], SEGMENT) * tile.nr * tile.itemsize if f[PACK] != 0 else 0
     direct = segments == 1 and f[CSC] == 1 and (f[X] == 0 or f[CSX] == 1)
-    panels = workers * min(f[K], SEGMENT) * tile.nr * tile.itemsize if packs else 0
     f[PART] = -1 if direct else panels
-    with room(panels if direct else panels + segments * f[M] * f[N] * tile.itemsize) as f[ROOM]:
+    return panels if direct else panels + segments * f[M] * f[N] * tile.itemsize
+
+
+@jit(inline="always")
+def _end(tile, f):
+    """The planes, added in order, become C."""
+    size, m, n, segments = tile.itemsize, f[M], f[N], (f[K] + SEGMENT - 1) // SEGMENT
+    alpha, beta, planes = peek(tile, f[SCALARS]), peek(tile, f[SCALARS] + size), f[ROOM] + f[PART]
+    for s in range(segments):
+        finish(tile, m, n, planes + s * m * n * size, n, planes, n, s == 0, s == segments - 1, f[C], f[RSC], f[CSC],
+               f[X], f[RSX], f[CSX], alpha, beta)  # fmt: skip
+
+
+@functools.cache
+def _ending(tile):
+    """`_end` from Python: void(address of the words)."""
+
+    def run(words):
+        _end(tile, pointer(words))
+
+    return entry(run, "void(int64)", f"gemm_deep_end_{tile}")
+
+
+@functools.cache
+def _alone(tile):
+    """int64(address of `_deep`, out, x, a, b, beta, alpha), on checked arrays: their ids, x's or 0."""
+    cache, element, size, shift = caches()[1], getattr(np, tile.dtype), tile.itemsize, tile.itemsize.bit_length() - 1
+
+    def run(work, out, x, a, b, beta, alpha):
+        if not GIL:
+            return DECLINED
+        words, factors = scratch(BYTES), scratch(16)
+        f = pointer(words)
+        f[TRUSTED], f[READS], f[SIZE_C] = 1, beta != 0, size
+        f[SHIFT_A], f[SHIFT_B], f[SHIFT_C] = shift, shift, shift
+        operands(f, out, x, a, b)
+        _plan(tile, f, 1, cache)
+        f[NEXT], f[SCALARS], f[ROOM] = 0, factors, static(LITTLE)
+        poke(tile, factors, element(alpha))
+        poke(tile, factors + size, element(beta))
+        call(work, words, 0)
+        if f[PART] >= 0:
+            _end(tile, f)
+        return DONE
+
+    return entry(run, "int64(int64, int64, int64, int64, int64, float64, float64)", f"gemm_deep_alone_{tile}")
+
+
+@functools.cache
+def alone(dtype: str):
+    """The whole call of one thread, (out, x, a, b, beta, alpha), up to BRIEF; DECLINED, with nothing done, where others
+    may be in it at the same time."""
+    tile = small(dtype)
+    return functools.partial(_alone(tile), _deep(tile))
+
+
+def deep(out, x, a, b, beta, alpha, dtype: str, workers: int, trusted: bool = True) -> int:
+    """out = alpha * a @ b + beta * x, as `packed` does it for any shape."""
+    kind, tile = kind_of(dtype, dtype, dtype), small(dtype)
+    if out.size * a.shape[1] <= BRIEF:
+        workers = 1
+        if alone(dtype)(id(out), x, id(a), id(b), beta, alpha) == DONE:
+            return DONE
+    f, kept = filled(out, x, a, b, beta, alpha, default_tiles(kind), kind, workers, trusted)
+    if f is None:
+        return DECLINED
+    with room(_plan.py_func(tile, f, workers, caches()[1])) as f[ROOM]:
         threads.launch(_deep(tile), f[SELF], workers)
-        if not direct:
+        if f[PART] >= 0:
             _ending(tile)(f[SELF])
     return DONE

@@ -25,26 +25,31 @@ from ..jit.vector import SIZE
 from ..problem import GemmProblem
 from . import threads
 from .columns import columns
-from .deep import ALONE, FEW, NARROW, deep
+from .deep import FEW, NARROW, deep
+from .deep import alone as deep_alone
 from .gemv import gemv
 from .kinds import MODES, WIDENED, default_tiles, kind_of
 from .packed import packed
 from .serial import planned
 from .small import (
+    BRIEF,
     DECLINED,
     DONE,
     FLAT,
     IN_PLACE,
     LARGE,
+    LONG,
     SERIAL,
     SERIALLY,
     SMALL,
     VECTOR,
     WIDE,
+    is_brief,
     is_thin,
     small_entry,
 )
-from .thin import alone, thin
+from .thin import alone as thin_alone
+from .thin import thin
 from .tiles import Tiles, caches, given
 from .tiles import small as small_tile
 
@@ -56,6 +61,7 @@ VECTORS = (
     3  # rows or columns up to which deep products go by gemv: f64, 2x1000x1000: 200 us; each panel of B twice, 980
 )
 DEEPEST = 512  # k up to which a panel of B fits the small path's 64 KiB of stack
+WHOLE = {FLAT: thin_alone, LONG: deep_alone}  # what the small entry answers -> who does it in one call
 REAL = {int, float, bool}
 ONE = 1
 PARALLEL = 96**3  # below, two launches of 3-10 us cost more than they save
@@ -69,7 +75,7 @@ def choose(m: int, n: int, k: int, workers: int, itemsize: int = 4, upright: boo
     >>> choose(512, 512, 512, 1)
     'packed'
     """
-    if min(m, n) <= (VECTORS if k > DEEPEST else 1):
+    if min(m, n) <= (VECTORS if k > DEEPEST and not is_brief.py_func(m, n, k) else 1):
         return "gemv"
     if is_thin.py_func(m, n, k):
         return "thin"
@@ -263,9 +269,9 @@ def mm_fast(a, b, out, x=0, beta=0.0, alpha=1.0, entry=None, ndarray=np.ndarray)
             return out
         if status == VECTOR:
             return out if gemv(NAMES[dtype], out, x, a, b, float(beta), float(alpha)) else None
-        if status == FLAT and alone(NAMES[dtype])(id(out), x, id(a), id(b), beta, alpha) == DONE:
+        if status in WHOLE and WHOLE[status](NAMES[dtype])(id(out), x, id(a), id(b), beta, alpha) == DONE:
             return out
-        return out if status in (FLAT, LARGE) and _large(entry, out, x, a, b, beta, alpha) == DONE else None
+        return out if status in (FLAT, LONG, LARGE) and _large(entry, out, x, a, b, beta, alpha) == DONE else None
     except (TypeError, IndexError, OverflowError):  # not a float, not a matrix: the checks will say it properly
         return None
 
@@ -338,7 +344,7 @@ def shared(path: str, m: int, n: int, k: int) -> bool:
     """Whether threads share a product that takes this path; in gemv each layout has its own answer."""
     if path == "thin":
         return m * n >= WIDE
-    return path == "columns" or (path in ("deep", "packed") and m * n * k > (ALONE if path == "deep" else PARALLEL))
+    return path == "columns" or (path in ("deep", "packed") and m * n * k > (BRIEF if path == "deep" else PARALLEL))
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,9 @@ from .finish import MEMORY, PARTIAL, ending, finish
 from .pack import pack, pack_rows_a
 from .ukernel import ukernel
 
-# What the entry answers; VECTOR and FLAT: sound, and better done by gemv.py, and by thin.py's `alone`.
-DONE, DECLINED, LARGE, VECTOR, FLAT = range(5)
+# What the entry answers; VECTOR, FLAT and LONG: sound, and better done by gemv.py, and by the `alone` of thin.py and of
+# deep.py.
+DONE, DECLINED, LARGE, VECTOR, FLAT, LONG = range(6)
 SMALL = 112**3  # m*n*k up to which one thread is fastest: two save nothing of 25 us of float32
 SERIAL = 320**3  # the same where there is only one thread to use: the block fits in L2
 LINEAR = 4096  # m*n*k up to which a product with one row or column is as fast here
@@ -27,6 +28,7 @@ LINEAR = 4096  # m*n*k up to which a product with one row or column is as fast h
 THIN, WIDE, BROAD = 48, 1 << 17, 64
 # The same for C in L2 by one thread: 256x256x1 of float64 14 -> 9 us, x2 16 -> 11.
 FEW, NARROW = 16, 1 << 15
+BRIEF = 60**3  # multiply-adds of a deep product up to which a launch over threads costs more than it saves
 SERIALLY = 1  # the bit of x's id, free in an address, that asks for the limit SERIAL: a seventh argument costs 40 ns
 GIL = getattr(sys, "_is_gil_enabled", lambda: True)()  # without it no room is shared: A is then read in place
 PANEL = 64 << 10  # bytes of stack for a packed panel of B: k <= 512 with nr of 128 bytes
@@ -39,6 +41,12 @@ IN_PLACE = 5  # panels of B up to which packing A costs more than it saves
 def is_thin(m, n, k):
     """Whether C is written by rows."""
     return min(m, n) >= BROAD and m * n >= (NARROW if k <= FEW else WIDE) and k <= THIN
+
+
+@jit(inline="always")
+def is_brief(m, n, k):
+    """Whether a product of few outputs and k > 512 is one call."""
+    return min(m, n) > 1 and m * n * k <= BRIEF
 
 
 @jit(inline="always")
@@ -161,6 +169,8 @@ def small_entry(tile):
         m, n, k = shape(a, 0), shape(b, 1), shape(a, 1)
         if min(m, n) == 1 and (m * n * k > LINEAR or k > longest) and limit == SMALL:
             return VECTOR
+        if k > longest and is_brief(m, n, k):
+            return LONG
         thin = is_thin(m, n, k) and limit == SMALL
         if thin and m * n < WIDE:
             return FLAT
