@@ -12,6 +12,8 @@ from .table import Row, signature
 class Formulas(Row):
     """An Autograd row: a dict of formulas, "module:name" of one, or a user's own callable."""
 
+    named = str, dict
+
     def __init__(self, op, key, kernel, where):
         self.tensors, self.known = [op.names[i] for i in op.keyed], ("grad", *op.names)
         super().__init__(key, kernel, where)

@@ -1,5 +1,7 @@
 """Arrays without data: what comes out of an op, without running it or compiling anything."""
 
+from operator import index
+
 from . import keys, layout
 from .adapter import Adapter, Device, library
 
@@ -15,7 +17,10 @@ class MetaArray:
     __slots__ = ("dtype", "shape", "strides")
 
     def __init__(self, shape, dtype, strides=None):
-        shape = tuple(map(int, shape if hasattr(shape, "__iter__") else (shape,)))
+        try:
+            shape = tuple(map(index, shape if hasattr(shape, "__iter__") else (shape,)))
+        except TypeError:
+            raise TypeError(f"a meta array of shape {shape!r}: sizes are ints") from None
         dtype = library("numpy").dtype(dtype)
         strides = layout.c_strides(shape, dtype.itemsize) if strides is None else tuple(map(int, strides))
         if min(shape, default=0) < 0:

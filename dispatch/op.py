@@ -197,7 +197,7 @@ class Op:
                 pass
             elif i in self.tensors:
                 if type(value) not in self.weak:
-                    value = self.operand(name, argument.name, value)
+                    value = self.operand(name, argument.name, value, self.elementwise and i in self.keyed)
             elif isinstance(value, tuple | list):
                 value = [self.operand(name, f"{argument.name}[{j}]", part) for j, part in enumerate(value)]
             else:
@@ -206,10 +206,12 @@ class Op:
         operands = []
         each(slots, operands.append)
         if not operands:
-            raise ArgumentError(f"{name}: no array among {', '.join(argument.name for argument in self.arguments)}")
+            asked = [self.names[i] for i in self.keyed] or self.names
+            raise ArgumentError(f"{name}: no array among {', '.join(asked)}")
         return slots, operands
 
-    def operand(self, op, name, value):
+    def operand(self, op, name, value, or_number=False):
+        """An argument that has to be an array, as an Operand; `or_number` is for the error alone."""
         try:
             adapter = arrays.adapter_for(value)
             if adapter is not None:
@@ -218,10 +220,9 @@ class Op:
             raise ArgumentError(f"{op}: {name} is {error}") from None
         converts = isinstance(value, list | tuple) or hasattr(type(value), "__array__")
         hint = ": pass numpy.asarray of it" if converts else ""
-        if self.elementwise and not hint:
-            hint = ", or a Python number"
+        wanted = "an array or a Python number" if or_number else "an array"
         known = f"arrays of {', '.join(arrays.names())} are known"
-        raise ArgumentError(f"{op}: {name} must be an array, not {describe(value)}; {known}{hint}")
+        raise ArgumentError(f"{op}: {name} must be {wanted}, not {describe(value)}; {known}{hint}")
 
     def target(self, name, out, in_place):
         """The array to write into, as an operand."""

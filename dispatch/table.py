@@ -8,7 +8,7 @@ from collections import namedtuple
 from importlib import import_module
 
 from . import keys
-from .errors import MissingKernelError, RegistrationError
+from .errors import MissingKernelError, RegistrationError, describe
 
 
 class Row:
@@ -18,12 +18,16 @@ class Row:
     fast paths are called with; what cannot be called so is an error, of a callable at once, else when it is loaded.
     """
 
+    named = (str,)  # the types of a kernel that is no callable
+
     def __init__(self, key, kernel, where, fast=None, takes=None, fast_takes=None):
         self.key, self.kernel, self.where, self.fast = key, kernel, where, fast
         self.takes, self.fast_takes = takes, fast_takes
         self._loaded = {}
         if callable(kernel):
             self.load()
+        elif not isinstance(kernel, self.named):
+            raise RegistrationError(f"a kernel for {key} must be a callable or 'module:name', not {describe(kernel)}")
 
     @property
     def kernel_name(self):

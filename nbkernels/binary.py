@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .dtypes import DTYPES, kind, known, resolve, settled
+from .dtypes import DTYPES, kind, known, resolve, settled, stated
 from .meta import real
 from .strides import broadcast_shapes, output_strides
 
+CASTINGS = "no", "equiv", "safe", "same_kind", "unsafe"
 # operation: formula; what is special about it; the arguments of an example; its result.
 DOCS = {
     "add": (
@@ -208,16 +209,18 @@ def binary(op, self, other, where=None, casting=None, order=None, dtype=None):
     for name, x in arrays.items():
         supported(op, name, x.dtype)
     if where is not None and kind(where) is not np.dtype(bool):
-        raise TypeError(f"{op}: where must be bool, and it is {kind(where)}")
+        raise TypeError(f"{op}: where must be bool, and it is {getattr(kind(where), '__name__', kind(where))}")
     casting = "same_kind" if casting is None else casting
+    if casting not in CASTINGS:
+        raise ValueError(f"{op}: casting must be one of {', '.join(map(repr, CASTINGS))}, not {casting!r}")
     try:
         shape = broadcast_shapes(*(tuple(x.shape) for x in arrays.values()))
     except ValueError as error:
         raise ValueError(f"{op}: {error}") from None
     values = settled(op, self, other), settled(op, other, self)
-    work = resolve(op, *map(kind, values), None if dtype is None else np.dtype(dtype), casting)
-    for name, value, wanted in zip(("self", "other"), values, work):
-        holds(op, name, value, wanted)
+    work = resolve(op, *map(kind, values), stated(op, dtype), casting)
+    for name, value, to in zip(("self", "other"), values, work):
+        holds(op, name, value, to)
     if op == "pow" and type(other) is int and other < 0 and work[1].kind in "iu":
         raise ValueError(f"pow: other={other} is negative: integers to negative integer powers are not allowed")
     inputs = [arrays[name] for name in ("self", "other") if name in arrays]

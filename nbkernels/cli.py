@@ -2,12 +2,15 @@
 
 import argparse
 import difflib
+import math
 import os
 import sys
 
+import nbkernels
+
 
 def main(argv=None):
-    """Exit code: 0, 1 where a check failed, 2 for a wrong command line or a missing device, 130 after Ctrl-C."""
+    """Exit code: 0, 1 where a check failed, 2 for what the command line asks and cannot be had, 130 after Ctrl-C."""
     argv = sys.argv[1:] if argv is None else list(argv)
     parser, commands = _parser()
     if argv and not argv[0].startswith("-") and argv[0] not in commands:
@@ -24,6 +27,9 @@ def main(argv=None):
     except BrokenPipeError:  # the reader (| head) has seen enough; keep the interpreter's own flush quiet
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except (MemoryError, OSError) as error:  # more than the machine has, or a file that cannot be written
+        print(f"{argv[0]}: {error}", file=sys.stderr)
+        return 2
 
 
 def _nearest(word, known):
@@ -32,14 +38,23 @@ def _nearest(word, known):
 
 
 def _positive(text):
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
-    return number
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive whole number")
+    return int(text)
+
+
+def _seconds(text):
+    try:
+        if 0 <= float(text) < math.inf:
+            return float(text)
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
 
 
 def _parser():
-    parser = argparse.ArgumentParser(prog="python -m nbkernels", description="Numba kernels: demo, benchmarks, cache.")
+    parser = argparse.ArgumentParser(prog="python -m nbkernels", description=nbkernels.__doc__)
+    parser.add_argument("--version", action="version", version=nbkernels.__version__)
     commands = parser.add_subparsers(metavar="COMMAND")
 
     def command(run, *, dtype=True):
@@ -47,25 +62,27 @@ def _parser():
         sub = commands.add_parser(run.__name__.lstrip("_"), help=summary, description=summary)
         sub.set_defaults(run=run)
         if dtype:
-            sub.add_argument("--dtype", choices=["float32", "float64"], default="float32")
+            sub.add_argument("--dtype", choices=["float32", "float64"], default="float32", help="(%(default)s)")
         return sub
 
     demo = command(_demo)
-    demo.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    demo.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="(%(default)s)")
     demo.add_argument("--hidden", type=_positive, default=128, help="width of the hidden layer (%(default)s)")
     demo.add_argument("--epochs", type=_positive, default=40, help="passes over the training set (%(default)s)")
     demo.add_argument("--batch", type=_positive, default=64, help="digits per step (%(default)s)")
     command(_info, dtype=False)
     bench = command(_bench)
-    bench.add_argument("op", nargs="?", choices=["addmm", "add"], default="addmm")
-    bench.add_argument("--sizes", type=_positive, nargs="+", help="n of each row")
-    bench.add_argument("--seconds", type=float, default=0.5, help="time spent on each row (%(default)s)")
+    bench.add_argument("op", nargs="?", choices=["addmm", "add"], default="addmm", help="(%(default)s)")
+    bench.add_argument(
+        "--sizes", type=_positive, nargs="+", help="n of each row: n x n matrices of addmm, n elements of add"
+    )
+    bench.add_argument("--seconds", type=_seconds, default=0.5, help="time spent on each row (%(default)s)")
     bench.add_argument("--json", metavar="FILE", help="write the rows there too, as bench/report.py reads them")
     tune = command(_tune)
     tune.add_argument(
         "--sizes", type=_positive, nargs="+", default=[256, 1024], help="n x n x n products, timed together (256 1024)"
     )
-    tune.add_argument("--seconds", type=float, default=10.0, help="time spent, compiling apart (%(default)s)")
+    tune.add_argument("--seconds", type=_seconds, default=10.0, help="time spent, compiling apart (%(default)s)")
     command(_warmup, dtype=False)
     table = command(_table, dtype=False)
     table.add_argument("op", nargs="?", help="an operation's name, as in nbkernels.OP")
@@ -163,10 +180,9 @@ def _warmup(args):
 
 def _table(args):
     """Print an operation's dispatch table: registered rows, computed rows, where each came from."""
-    import nbkernels
     from nbkernels.dispatch import RegistrationError, Table
+    from nbkernels.ops import OPERATIONS
 
-    ops = {name for name in dir(nbkernels) if hasattr(getattr(nbkernels, name), "table")}
     if args.keys:
         try:
             print(Table.of(*args.keys, schema=args.op or "an op"))
@@ -174,9 +190,9 @@ def _table(args):
             print(error, file=sys.stderr)
             return 2
         return 0
-    if args.op not in ops:
+    if args.op not in OPERATIONS:
         what = "name an operation" if args.op is None else f"no operation {args.op!r}"
-        print(what + _nearest(args.op or "", ops), file=sys.stderr)
+        print(what + _nearest(args.op or "", OPERATIONS), file=sys.stderr)
         return 2
     print(getattr(nbkernels, args.op).table())
     return 0

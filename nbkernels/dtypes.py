@@ -39,6 +39,14 @@ def asked(dtype) -> str:
         return str(dtype).removeprefix("torch.")
 
 
+def stated(op: str, dtype) -> np.dtype | None:
+    """What the keyword `dtype` of an element-wise operation asks for, or a TypeError that names it."""
+    try:
+        return None if dtype is None else np.dtype(dtype)
+    except (TypeError, ValueError, SyntaxError):
+        raise TypeError(f"{op}: dtype={dtype!r} is none that NumPy knows") from None
+
+
 def known(dtype: np.dtype) -> bool:
     """Whether elements of this dtype can be read: one of DTYPES, in the machine's byte order."""
     return dtype.name in DTYPES and dtype.isnative
@@ -80,7 +88,7 @@ def resolve_fold(op: str, dtype, wanted=None):
     >>> resolve_fold("add", np.dtype("int8")), resolve_fold("maximum", np.dtype("int8"))
     (dtype('int64'), dtype('int8'))
     """
-    signature = {} if wanted is None else {"signature": (np.dtype(wanted), None, None)}
+    signature = {} if wanted is None else {"signature": (stated(op, wanted), None, None)}
     try:
         first, _, result = getattr(np, op).resolve_dtypes((None, dtype, None), reduction=True, **signature)
     except TypeError as error:

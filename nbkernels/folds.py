@@ -3,6 +3,8 @@
 A fold is associative, and goes in any order (the pairwise one of sum_to), or in order along one axis.
 """
 
+from operator import index
+
 import numpy as np
 
 from .binary import DOCS, Result, columns, supported
@@ -11,7 +13,10 @@ from .dtypes import ASSOCIATIVE, resolve_fold
 
 def normal(op, axis, ndim):
     """Axes as a tuple of dimensions in increasing order; None is all of them."""
-    axes = tuple(range(ndim)) if axis is None else (axis,) if not isinstance(axis, tuple | list) else tuple(axis)
+    try:
+        axes = range(ndim) if axis is None else tuple(map(index, axis if isinstance(axis, tuple | list) else (axis,)))
+    except TypeError:
+        raise TypeError(f"{op}: axis must be an int, a tuple of ints or None, not {axis!r}") from None
     for a in axes:
         if not -ndim <= a < ndim:
             raise np.exceptions.AxisError(a, ndim, op)
@@ -49,6 +54,8 @@ def reduce(self, op, axis, keepdims=False, initial=None, where=None, dtype=None)
 def accumulate(self, op, axis, dtype=None):
     """out[k] = op(out[k - 1], self[k]) along one axis, out[0] = self[0]"""
     known(op, self)
-    normal(op, axis, len(self.shape))
+    axes = normal(op, axis, len(self.shape))
+    if len(axes) != 1:
+        raise ValueError(f"{op}.accumulate goes along one axis, not {axes}")
     result, shape = resolve_fold(op, self.dtype, dtype), tuple(self.shape)
     return Result(shape, result, columns(shape[::-1], result.itemsize)[::-1], "same_kind")

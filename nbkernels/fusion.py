@@ -162,9 +162,8 @@ class Elementwise:
     def operand(self, key, value) -> Operand:
         adapter = arrays.adapter_of(type(value))
         if adapter is None:
-            raise errors.ArgumentError(
-                f"{self.__name__}: {key} must be an array or a number, not {errors.describe(value)}"
-            )
+            wanted = "an array" if key in ("out", "before") else "an array or a number"
+            raise errors.ArgumentError(f"{self.__name__}: {key} must be {wanted}, not {errors.describe(value)}")
         try:
             return Operand(key, value, adapter, adapter.device(value), adapter.spec(value))
         except TypeError as error:
@@ -190,12 +189,12 @@ class Elementwise:
     def arguments(self, values, inputs):
         """The dtypes that the function is called with: arrays' own, and those in which Python numbers join them."""
         dtypes = {key: np.dtype(x.spec.dtype) for key, x in inputs.items()}
-        mask = dtypes.pop("where", None)
+        mask = np.dtype(dtypes.pop("where", type(values.get("where", True))))
         for key, dtype in dtypes.items():
             if not known(dtype):
                 raise TypeError(f"{self.__name__}: no loop for dtype {dtype!r} of {key}")
-        if mask is not None and mask != np.bool_:
-            raise TypeError(f"{self.__name__}: where has dtype {mask}; it should be bool")
+        if mask != np.bool_:
+            raise TypeError(f"{self.__name__}: where is {mask}; it should be bool")
         names = [p.name for p in self.parameters]
         return tuple(dtypes[n] if n in dtypes else np.result_type(*dtypes.values(), values[n]) for n in names)
 

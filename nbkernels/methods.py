@@ -3,7 +3,7 @@
 import functools
 
 from .dispatch import arrays, keys, layout, views
-from .dispatch.errors import DeviceError, MissingKernelError, OutError
+from .dispatch.errors import ArgumentError, DeviceError, MissingKernelError, OutError, describe
 from .dispatch.table import Row
 from .folds import normal
 
@@ -53,8 +53,12 @@ def work(dtype, out):
 
 def dimensions(op, self, axis):
     """Axes of an array as the operations take them: a tuple in increasing order."""
-    ndim = len(self.shape if hasattr(self, "shape") else views.spec(self).shape)
-    return (kept_normal if axis is None or type(axis) is int else normal)(op, axis, ndim)
+    shape = getattr(self, "shape", None)
+    if shape is None:
+        shape = getattr(views.spec(self), "shape", None)
+    if shape is None:
+        raise ArgumentError(f"{op}: self must be an array, not {describe(self)}")
+    return (kept_normal if axis is None or type(axis) is int else normal)(op, axis, len(shape))
 
 
 kept_normal = functools.lru_cache(maxsize=4096)(normal)
@@ -85,9 +89,11 @@ def at(op, self, indices, other):
     array([1., 0., 2.])
     """
     adapter, source = arrays.adapter_of(type(self)), arrays.adapter_of(type(other))
-    device = adapter and adapter.device(self)
-    if adapter is None or device.key not in AT_KERNELS:
-        raise MissingKernelError(f"{op}.at works on arrays of {' and '.join(AT_KERNELS)}")
+    if adapter is None:
+        raise ArgumentError(f"{op}.at: self must be an array, not {describe(self)}")
+    device = adapter.device(self)
+    if device.key not in AT_KERNELS:
+        raise MissingKernelError(f"{op}.at has no kernel for {device.key}; it has {', '.join(AT_KERNELS)}")
     if source and source.device(other) != device and source.spec(other).shape:
         raise DeviceError(
             f"{op}.at: all arrays must be on one device: self on {device}, other on {source.device(other)}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from . import ops
 from .dispatch import views
-from .dispatch.errors import ArgumentError
+from .dispatch.errors import ArgumentError, describe
 from .dispatch.traced import Traced, bare, flat
 
 
@@ -35,7 +35,7 @@ class GradTape:
     def watch(self, x):
         """x as the operations take it, for the tape to see; what they return is watched as well, its `value` plain."""
         if not views.is_array(x):
-            raise ArgumentError(f"GradTape.watch: an array is wanted, not a {type(x).__name__}")
+            raise ArgumentError(f"GradTape.watch: an array is wanted, not {describe(x)}")
         return Watched(x, self)
 
     def gradient(self, target, sources, grad=None):
@@ -50,9 +50,10 @@ class GradTape:
             if not (isinstance(x, Watched) and x.mode is self):
                 raise ArgumentError("GradTape.gradient: target and sources are arrays that this tape watches")
         grads = {id(target): _seed(target) if grad is None else grad}
-        spec = views.spec(grads[id(target)])
-        if tuple(getattr(spec, "shape", ())) != target.shape:
-            raise ArgumentError(f"GradTape.gradient: grad has not the target's shape {target.shape}")
+        given = getattr(views.spec(grads[id(target)]), "shape", None)
+        if given is None or tuple(given) != target.shape:
+            what = describe(grad) if given is None else f"of shape {tuple(given)}"
+            raise ArgumentError(f"GradTape.gradient: grad is {what}, and the target an array of shape {target.shape}")
         for op, args, result in reversed(self.calls):
             passed = grads.get(id(result))
             if passed is not None:

@@ -122,7 +122,7 @@ def test_masks_that_share_memory_with_a_remembered_out():
 )
 def test_bad_keywords_after_good_ones(words, error):
     assert calls.add_fast.with_keywords(X, Y, 1, None, None, None, None, None) is not None
-    with pytest.raises(error, match=r"add|casting must be one of"):
+    with pytest.raises(error, match=r"^add: "):
         nbkernels.add(X, Y, **words)
 
 

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+import nbkernels
 from nbkernels import cli
 
 
@@ -210,16 +211,44 @@ def test_typos_name_the_nearest(capsys):
     assert "there are bench, demo, docs, info" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("wrong", [["demo", "--epochs", "0"], ["demo", "--device", "tpu"], ["bench", "--sizes", "x"]])
-def test_wrong_arguments(wrong, capsys):
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (["demo", "--epochs", "0"], "--epochs: '0' is not a positive whole number"),
+        (["demo", "--device", "tpu"], "--device: invalid choice: 'tpu'"),
+        (["bench", "--sizes", "x"], "--sizes: 'x' is not a positive whole number"),
+        (["tune", "--seconds", "nan"], "--seconds: 'nan' is not a number of seconds"),
+    ],
+)
+def test_wrong_arguments(wrong, words, capsys):
     with pytest.raises(SystemExit, match="2"):
         cli.main(wrong)
-    assert "error:" in capsys.readouterr().err
+    assert words in capsys.readouterr().err
+
+
+def test_what_cannot_be_had(tmp_path, capsys):
+    """More memory than there is, a file in no directory, a table of what is no operation: one line each."""
+    assert cli.main(["demo", "--hidden", str(10**15)]) == 2
+    assert capsys.readouterr().err.startswith("demo: Unable to allocate")
+    file = str(tmp_path / "nowhere" / "page.md")
+    assert cli.main(["docs", file]) == 2
+    assert "No such file" in (error := capsys.readouterr().err)
+    assert file in error
+    assert cli.main(["table", "dispatch"]) == 2
+    assert capsys.readouterr().err.startswith("no operation 'dispatch'")
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        cli.main(["--version"])
+    assert capsys.readouterr().out == f"{nbkernels.__version__}\n"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 def test_ctrl_c_ends_in_one_line():
-    line = [sys.executable, "-m", "nbkernels", "demo", "--epochs", "1000000"]
+    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # what a parent may ignore
+    run = "import sys; from nbkernels.cli import main; sys.exit(main(['demo', '--epochs', '1000000']))"
+    line = [sys.executable, "-c", f"{heard}; {run}"]
     process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     bar = ""
     while "epoch/s" not in bar:  # it is training

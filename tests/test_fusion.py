@@ -166,7 +166,8 @@ X = np.zeros((2, 3))
         (lambda: both(X, X, out=(X, np.zeros(6, bool))), errors.OutError, r"shape \(2, 3\) and out has \(6,\)"),
         (lambda: both(X, X, out=(X.astype(int), X > 0)), errors.OutDtypeError, "float64, which cannot be cast"),
         (lambda: both(X, X, out=(X, np.broadcast_to(True, (2, 3)))), errors.OutError, "read-only"),
-        (lambda: both(X, X, where=X), TypeError, "where has dtype float64"),
+        (lambda: both(X, X, where=X), TypeError, "where is float64"),
+        (lambda: both(X, X, where=3), TypeError, "where is int.*; it should be bool"),
         (lambda: both(X, np.zeros(3, object)), TypeError, "no loop for dtype"),
     ],
 )

@@ -279,6 +279,9 @@ def test_kernels_that_do_not_fit_are_told_at_once(library):
         library.register(op, "CUDA", lambda a: a)
     with pytest.raises(RegistrationError, match="does not fit"):
         library.register_fallback("CPU", lambda op: op)
+    for wrong in (lambda: library.register_fallback("CPU", 3), lambda: library.register("f", "CUDA", None)):
+        with pytest.raises(RegistrationError, match="must be a callable or 'module:name', not "):
+            wrong()
     with pytest.raises(RegistrationError, match="does not fit"):
         library.define("g(Tensor self) -> Tensor", structured=lambda: None, dispatch={"CPU": kernel})
     for formulas, words in (
