@@ -3,7 +3,9 @@
 Those of structured ops are in the out form, as kernels are: their arguments have passed every check.
 """
 
+from contextlib import nullcontext
 from functools import partial
+from importlib import import_module
 from math import prod
 
 import numpy as np
@@ -13,6 +15,7 @@ from .dispatch import layout, views
 from .epilogues import ENDINGS
 from .strides import broadcast_strides
 
+ROOMS = "nbkernels.cpu.words"  # by name, at the first loop
 KEYWORDS = "out_dtype", "mode", "conj", "tiles"  # of every product, the last arguments of the bodies
 
 
@@ -146,5 +149,6 @@ def _matmul(out, a, b, bias, **keywords):
         _matmul(fresh, a, b, bias, **keywords)
         ops.multiply(fresh, 1, out=out)
     else:
-        for i in range(batch[0]):
-            _matmul(out[i], a[i], b[i], bias, **keywords)
+        with import_module(ROOMS).one_room() if isinstance(out, np.ndarray) else nullcontext():
+            for i in range(batch[0]):
+                _matmul(out[i], a[i], b[i], bias, **keywords)

@@ -83,13 +83,13 @@ def test_the_path_of_a_batch_is_the_one_it_takes(monkeypatch, count, m, n, k):
 
 
 def test_temporaries_are_those_that_the_kernel_makes(monkeypatch):
-    made, real = [], np.empty
+    made, real = [], gemm.fresh
     x, v = draw(8, 8), draw(8)
     calls = [(x, x.T, None), (x, x, x), (x, x, x[::-1]), (x, draw(8, 8), None), (draw(8, 8), draw(8, 8), v)]
     for a, b, out in calls:
         out = out if out is not None and out.ndim == 2 else np.full((8, 8), np.nan, "f4")
         found = nb.explain(nb.mm, a.copy() if out.base is None and out is not x else a, b, out=out)
-        monkeypatch.setattr(gemm.np, "empty", lambda *args: made.append(args) or real(*args))
+        monkeypatch.setattr(gemm, "fresh", lambda *args: made.append(args) or real(*args))
         general(nb.mm, a.copy() if out.base is None and out is not x else a, b, out=out)
         monkeypatch.undo()
         assert len(found.temporaries) == len(made)

@@ -94,6 +94,68 @@ def test_a_batch_of_large_products_has_one_room(monkeypatch):
     assert (out == 5000).all()
 
 
+def record(array):
+    """The same numbers with strides that are no multiple of their size."""
+    result = np.zeros(array.shape, [("pad", "u1"), ("x", array.dtype)])["x"]
+    result[...] = array
+    return result
+
+
+def loops():
+    """name: (out, call(out)): several products in one call, each of which asks for room."""
+    f = "float32"
+    few, many, wide, odd = ones((3, 1, 80, 600), (1, 2, 600, 80), (3, 2, 80, 600), (2, 30, 40))
+    pair, high, bias = ones((2, 6000), (6000, 300), (80,))
+
+    def to(*shape):
+        return np.full(shape, 7, f)
+
+    return {
+        "matmul": (to(3, 2, 80, 80), lambda out: nb.matmul(few, many, out=out)),
+        "linear": (to(2, 3, 80, 80).swapaxes(0, 1), lambda out: nb.linear(wide, many[0, 0].T, bias, out=out)),
+        "rows": (to(2, 300), lambda out: nb.addmm(out, pair, high, out=out)),
+        "columns": (to(300, 2), lambda out: nb.addmm(out, high.T, pair.T, out=out)),
+        "records": (to(2, 30, 30), lambda out: nb.bmm(record(odd), odd.swapaxes(1, 2), out=out)),
+        "into records": (record(to(2, 30, 30)), lambda out: nb.bmm(odd, odd.swapaxes(1, 2), out=out)),
+        "no product": (to(2, 60, 60), lambda out: nb.baddbmm(out, out, out, alpha=0, beta=2, out=out)),
+    }
+
+
+def allocation(number):
+    """np.empty that fails at its number-th call."""
+    real, asked = np.empty, []
+
+    def empty(*args, **keywords):
+        asked.append(args)
+        return fail() if len(asked) == number else real(*args, **keywords)
+
+    return empty
+
+
+@pytest.mark.parametrize("name", loops())
+def test_whichever_room_is_refused(monkeypatch, name):
+    """A call that ends in MemoryError has written nothing, be it the first or the last allocation that failed."""
+    out, call = loops()[name]
+    kept = out.copy()
+    call(out)  # compile
+    expected, refused = out.copy(), 0
+    monkeypatch.setattr(words, "KEPT", 0)
+    for number in range(1, 100):
+        out[...] = kept
+        words._rooms.clear()
+        with monkeypatch.context() as patched:
+            patched.setattr(np, "empty", allocation(number))
+            try:
+                call(out)
+                break
+            except MemoryError:
+                refused += 1
+        np.testing.assert_array_equal(out, kept)
+    np.testing.assert_array_equal(out, expected)
+    assert number == refused + 1 < 99
+    assert refused or name == "no product"
+
+
 def test_a_process_out_of_memory_goes_on():
     """The system refuses results, panels and copies. All is compiled before: LLVM aborts where it has no memory."""
     if sys.platform != "linux":

@@ -27,7 +27,7 @@ from .pack import pack
 from .small import PANEL, SMALL, apart, distinct, one_block
 from .stacks import stack
 from .tiny import HEIGHT, tiny
-from .words import shared
+from .words import one_room
 
 TALLEST, DEEP = 32, 64  # rows and steps of k up to which a stack is tiny; its rows have at most two vectors
 CHUNK = 32 << 10  # bytes of A, B and C that a thread takes at a time
@@ -288,7 +288,7 @@ def baddbmm(out, self, batch1, batch2, beta, alpha, mode=None, conj=None, tiles=
     factors = wrapped(beta, kind), wrapped(alpha, kind)
     if tiles is None and 0 not in (*batch1.shape, alpha) and stack(out, x, batch1, batch2, *factors, kind):
         return
-    with shared():
+    with one_room():
         for i in range(len(out)):
             gemm(out[i], None if x is None else x[i], batch1[i], batch2[i], beta, alpha, tiles, conj or "", mode)
 

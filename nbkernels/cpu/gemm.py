@@ -10,6 +10,7 @@ size, and inputs or outputs that really overlap.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
 from dataclasses import dataclass
@@ -52,6 +53,7 @@ from .thin import alone as thin_alone
 from .thin import thin
 from .tiles import Tiles, caches, given
 from .tiles import small as small_tile
+from .words import fresh, one_room
 
 NAMES = {np.dtype(name): name for name in SIZE}  # str(dtype) takes 7 us
 OTHERS = {np.dtype(name): name for name in BYTES if name not in (*SIZE, "bfloat16")}
@@ -110,11 +112,13 @@ def gemm(
         return False
     overlap = clash(out, a) or clash(out, b) or (x is not None and not same(out, x) and clash(out, x))
     if overlap or any(stride % out.itemsize for stride in out.strides):
-        temporary = np.empty(out.shape, out.dtype)
-        gemm(temporary, x, a, b, beta, alpha, tiles, conj, mode)
-        out[...] = temporary
+        with fresh(out) as temporary:
+            gemm(temporary, x, a, b, beta, alpha, tiles, conj, mode)
+            out[...] = temporary
         return False
-    x, a, b = whole(x), whole(a), whole(b)
+    if _odd(x) or _odd(a) or _odd(b):
+        with _even(x) as x, _even(a) as a, _even(b) as b:
+            return gemm(out, x, a, b, beta, alpha, tiles, conj, mode, after)
     plain = tiles is None and kind.a in SIZE
     path = choose(*out.shape, a.shape[1], threads.count(), out.itemsize, upright(a)) if plain else "packed"
     if path == "gemv" and _vectors(kind.a, out, x, a, b, float(beta), float(alpha)):
@@ -146,12 +150,13 @@ def _vectors(dtype: str, out, x, a, b, beta: float, alpha: float) -> bool:
     """Few rows or few columns of out, one after another; False, with nothing written, as gemv."""
     x = None if x is None else np.broadcast_to(x, out.shape)
     by_rows = len(out) <= out.shape[1]
-    for i in range(min(out.shape)):
-        at = np.s_[i : i + 1] if by_rows else np.s_[:, i : i + 1]
-        part = None if x is None else x[at]
-        left, right = (a[at], b) if by_rows else (a, b[at])
-        if not gemv(dtype, out[at], 0 if part is None else id(part), left, right, beta, alpha):
-            return False
+    with one_room():
+        for i in range(min(out.shape)):
+            at = np.s_[i : i + 1] if by_rows else np.s_[:, i : i + 1]
+            part = None if x is None else x[at]
+            left, right = (a[at], b) if by_rows else (a, b[at])
+            if not gemv(dtype, out[at], 0 if part is None else id(part), left, right, beta, alpha):
+                return False
     return True
 
 
@@ -169,7 +174,7 @@ def _scaled(out, x, beta, kind) -> None:
         gemm(out, x, left, right, beta, -1)
         return
     with np.errstate(all="ignore"):
-        out[...] = (x.astype(kind.chain) * np.asarray(wrapped(beta, kind), kind.chain)).astype(out.dtype)
+        np.multiply(x, np.asarray(wrapped(beta, kind), kind.chain), out, dtype=kind.chain, casting="unsafe")
 
 
 def _run_small(out, x, a, b, beta, alpha) -> int:
@@ -191,11 +196,25 @@ def clash(p, q) -> bool:
         return True
 
 
+def _odd(operand) -> bool:
+    """Whether an array's strides are no multiple of its item size: a field of packed records."""
+    return operand is not None and any(stride % operand.itemsize for stride in operand.strides)
+
+
 def whole(operand):
-    """The array, or a copy if its strides are no multiple of its item size (a field of packed records)."""
-    if operand is None or all(stride % operand.itemsize == 0 for stride in operand.strides):
-        return operand
-    return np.ascontiguousarray(operand)
+    """The array, or a copy if it is odd."""
+    return np.ascontiguousarray(operand) if _odd(operand) else operand
+
+
+@contextlib.contextmanager
+def _even(operand):
+    """The same, for as long as the product takes: the copy is in a room."""
+    if not _odd(operand):
+        yield operand
+        return
+    with fresh(operand) as copy:
+        copy[...] = operand
+        yield copy
 
 
 def addmm(out, self, mat1, mat2, beta, alpha, mode=None, conj=None, tiles=None) -> None:

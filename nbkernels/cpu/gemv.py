@@ -23,6 +23,7 @@ from ..jit.ndarray import data, descr, ndim, shape, stride
 from ..jit.vector import ELEMENT, I64, LINE, SIZE, VOID, Lanes, loop
 from . import threads
 from .tiles import SEGMENT, small
+from .words import room
 
 STEPS = 8  # steps of k that a column's chain takes in at once: eight loads of A for a load and a store of the chain
 WIDE = 4096  # outputs of a job of columns at most: their chains stay in L1
@@ -38,6 +39,7 @@ DECLINED, DONE, LARGE = 0, 1, 2  # what the entry answers
 BY_ROWS, BY_COLUMNS, BY_SEGMENTS = 0, 1, 2
 (NEXT, FORM, M, K, A, RSA, CSA, V, SV, PLANES, EACH, BLOCKS, JOBS, C, RSC, X, RSX, ALPHA, BETA) = range(0, 152, 8)
 WORDS = 20
+HEAD, HERE = 8 * WORDS, 8 * 2048  # bytes of stack for the words and for chains
 
 
 def _rows(lanes, rows, a, rsa, v, rsv, k, t, groups, skew=0, ahead=False):
@@ -340,12 +342,16 @@ def ending(tile):
 
 @functools.cache
 def _entry(dtype: str):
-    """The call from Python, after all checks: plans the jobs, and does them where one thread is enough."""
+    """The call from Python, after all checks: plans the jobs, and does them where one thread is enough.
+
+    `f` is the address of WORDS and a number for each output and segment, or 0 for the stack. LARGE: the first is
+    wanted, or, where it is there, the jobs are for threads.
+    """
     tile = small(dtype)
     size, element = tile.itemsize, getattr(np, dtype)
 
-    def run(room, workers, out, x, a, b, beta, alpha):
-        f, planes = data(room), data(room) + 8 * WORDS
+    def run(f, workers, out, x, a, b, beta, alpha):
+        planes, head, here = f + 8 * WORDS, scratch(HEAD), scratch(HERE)
         m, n, k = shape(out, 0), shape(out, 1), shape(a, 1)
         turned = m == 1 and n > 1  # y' = b' a'
         mat, vec, along, down = (b, a, 1, 0) if turned else (a, b, 0, 1)
@@ -369,7 +375,12 @@ def _entry(dtype: str):
         )
         if form == BY_ROWS and csa != 1 and m > 1:
             return DECLINED
-        if segments == 1 and rsc == size and px == 0 and alpha == 1:  # chains are results
+        direct = segments == 1 and rsc == size and px == 0 and alpha == 1  # chains are results
+        if f == 0 and (m * k > SHARED or (not direct and segments * m * size > HERE)):
+            return LARGE
+        if f == 0:
+            f, planes = head, here
+        if direct:
             planes = data(out)
         workers = workers if m * k > SHARED else 1
         each = few(tile) if form == BY_SEGMENTS else share(form, m, workers, WIDE)
@@ -409,11 +420,12 @@ def gemv(dtype: str, out, x, a, b, beta, alpha) -> bool:
 
     False, with nothing written, where the matrix is contiguous along neither side.
     """
-    planes = (a.shape[1] + SEGMENT - 1) // SEGMENT
-    room = np.empty(WORDS + planes * out.size)  # words and elements of 8 bytes at most
-    workers = threads.count() if a.size + b.size > SHARED else 1
-    status = _entry(dtype)(id(room), workers, id(out), x, id(a), id(b), beta, alpha)
+    run = _entry(dtype)
+    status = run(0, 1, id(out), x, id(a), id(b), beta, alpha)
     if status == LARGE:
-        threads.launch(_work(dtype), room.ctypes.data, workers)
-        ending(small(dtype))(room.ctypes.data)
+        segments, workers = (a.shape[1] + SEGMENT - 1) // SEGMENT, threads.count() if a.size + b.size > SHARED else 1
+        with room(8 * (WORDS + segments * out.size)) as f:  # words and elements of 8 bytes at most
+            if run(f, workers, id(out), x, id(a), id(b), beta, alpha) == LARGE:
+                threads.launch(_work(dtype), f, workers)
+                ending(small(dtype))(f)
     return status != DECLINED

@@ -23,7 +23,7 @@ from ..jit.ndarray import WRITEABLE, data, flags, layout_is_known, ndim, shape, 
 from . import threads
 from .eight import WAITING, WIDE, columns_sums, far_rows_of, rows_of
 from .gemm import NAMES, REAL, clash, gemm, same, whole
-from .gemv import BY_COLUMNS, BY_ROWS, FAR, SHARED, end, ending, share
+from .gemv import BY_COLUMNS, BY_ROWS, FAR, HEAD, HERE, SHARED, end, ending, share
 from .small import DECLINED, DONE, LARGE, alike, apart
 from .tiles import SEGMENT, small
 
@@ -32,7 +32,6 @@ from .gemv import (  # isort: skip
 )  # fmt: skip
 
 KEPT = 8 * SEGMENT  # bytes of stack for a row or a v that is not contiguous
-HEAD, HERE = 8 * WORDS, 8 * 2048  # bytes of stack for the words and for the sums of segments
 
 
 # -- jobs --------------------------------------------------------------------------------------------------------------

@@ -173,10 +173,7 @@ class room:
 
     def __init__(self, size: int):
         self.rooms = _own.rooms if _own.rooms is not None else _rooms
-        try:
-            self.buffer = self.rooms.pop()
-        except IndexError:
-            self.buffer = None
+        self.buffer = _taken(self.rooms)
         if self.buffer is None or self.buffer[0] < size:
             memory = np.empty(size + 64, np.uint8)
             self.buffer = size, -(-memory.ctypes.data // 64) * 64, memory
@@ -185,12 +182,28 @@ class room:
         return self.buffer[1]
 
     def __exit__(self, *_):
-        if self.rooms is not _rooms or (self.buffer[0] <= KEPT and not _rooms):
+        if self.rooms is not _rooms:
             self.rooms.append(self.buffer)
+        else:
+            _keep(self.buffer)
+
+
+def _taken(rooms):
+    """The last room, taken away, or None."""
+    try:
+        return rooms.pop()
+    except IndexError:
+        return None
+
+
+def _keep(buffer):
+    """Leave a room to the next call."""
+    if buffer[0] <= KEPT and not _rooms:
+        _rooms.append(buffer)
 
 
 class _Own(threading.local):
-    rooms = None  # the rooms of this thread's batch, while it goes through one
+    rooms = None  # the rooms of this thread's products, while it goes through several
 
 
 _own = _Own()
@@ -199,10 +212,26 @@ _rooms: list[tuple[int, int, np.ndarray]] = []  # size, address, memory
 
 
 @contextlib.contextmanager
-def shared():
-    """The products within use one room, of any size: what the first one had, the others cannot be refused."""
-    before, _own.rooms = _own.rooms, []
+def one_room():
+    """The products within, alike, use one room, of any size: what the first one had, the others cannot be refused."""
+    if _own.rooms is not None:
+        yield
+        return
+    kept = _taken(_rooms)
+    _own.rooms = [] if kept is None else [kept]
     try:
         yield
     finally:
-        _own.rooms = before
+        rooms, _own.rooms = _own.rooms, None
+        if rooms:
+            _keep(max(rooms, key=lambda buffer: buffer[0]))
+
+
+@contextlib.contextmanager
+def fresh(like):
+    """A new array with the shape and dtype of `like`, in a room."""
+    own = room(like.nbytes)
+    with own as address:
+        size, _, memory = own.buffer
+        first = address - memory.ctypes.data
+        yield memory[first : first + like.nbytes].view(like.dtype).reshape(like.shape)
