@@ -204,8 +204,12 @@ class ReducePlan:
 
 
 @lru_cache(maxsize=4096)
-def reduce_plan(shapes: tuple[Sizes, Sizes], strides: tuple[Sizes, Sizes], itemsize: int) -> ReducePlan:
+def reduce_plan(
+    shapes: tuple[Sizes, Sizes], strides: tuple[Sizes, Sizes], itemsize: int, ordered: bool = True
+) -> ReducePlan:
     """Plan the sum of an input (second) into an output (first) that broadcasts to it; both have elements.
+
+    Terms that are not `ordered` are counted as they lie in memory.
 
     >>> print(reduce_plan(((3,), (5, 2, 3)), ((4,), (24, 12, 4)), 4))
     sum of 10 by (12,), kept contiguous 3: out (4,), in1 (4,)
@@ -215,16 +219,20 @@ def reduce_plan(shapes: tuple[Sizes, Sizes], strides: tuple[Sizes, Sizes], items
     to = broadcast_strides(shape, target, to)
     target = (1,) * lead + target
     kept = [d for d, n in enumerate(target) if n == shape[d]]
+    folded = [(n, steps[d]) for d, n in enumerate(shape) if d not in kept and n != 1]
+    start = 0
+    if not ordered:
+        start = sum((n - 1) * s for n, s in folded if s < 0)
+        folded = sorted(((n, abs(s)) for n, s in folded), key=lambda d: (d[1] != 0, -d[1]))
     terms: list[tuple[int, int]] = []
-    for d, n in enumerate(shape):
-        if d in kept or n == 1:
-            continue
-        if terms and terms[-1][1] == n * steps[d]:
-            terms[-1] = (terms[-1][0] * n, steps[d])
+    for n, step in folded:
+        if terms and terms[-1][1] == n * step:
+            terms[-1] = (terms[-1][0] * n, step)
         else:
-            terms.append((n, steps[d]))
+            terms.append((n, step))
     size = tuple(shape[d] for d in kept)
     # The input leads: its order makes neighbours of the output's elements, and their sums share its cache lines.
     loops = plan((size, size), (tuple(steps[d] for d in kept), tuple(to[d] for d in kept)), (itemsize, itemsize))
-    loops = StridedPlan(loops.shape, loops.strides[::-1], loops.offsets[::-1], loops.kind)
+    first, at = loops.offsets[::-1]
+    loops = StridedPlan(loops.shape, loops.strides[::-1], (first, at + start), loops.kind)
     return ReducePlan(loops, tuple(n for n, _ in terms), tuple(s for _, s in terms))

@@ -280,6 +280,35 @@ def test_long_folds_of_every_layout(dtype, op, rng):
             same(getattr(nbkernels, op).reduce(y, axis), getattr(np, op).reduce(y, axis))
 
 
+@pytest.mark.parametrize(
+    ("op", "dtype"), [("maximum", "float32"), ("fmin", "float32"), ("minimum", "float64"), ("fmax", "float16")]
+)
+def test_extremes_of_nan_infinities_and_zeros(op, dtype, rng):
+    """Found by their bits: rows of every length modulo vectors, of NaNs of both signs and of zeros."""
+    largest, ignores = op.endswith("max") or op == "maximum", op.startswith("f")
+    pools = [[0, -0.0], [-0.0], [-1, -0.0, -np.inf], [-np.nan, -1], [np.nan, 1, 0.0, 5], [np.nan, -np.nan], [-np.inf]]
+    for n, pool in [(n, p) for n in (1, 3, 17, 64, 131, 300) for p in pools]:
+        x = rng.choice(np.array(pool, dtype), n)
+        numbers = x[~np.isnan(x)]
+        if len(numbers) == 0 or (len(numbers) < n and not ignores):
+            expected = np.nan
+        else:  # zeros in the order of their signs
+            expected = sorted(numbers.tolist(), key=lambda v: (v, math.copysign(1, v)))[-1 if largest else 0]
+        result = getattr(nbkernels, op).reduce(x)
+        assert result.dtype == x.dtype
+        assert repr(float(result)) == repr(float(expected)), x
+
+
+def test_order_does_not_show_in_exact_folds(rng):
+    """Terms are taken as they lie in memory: transposed, reversed, repeated, as NumPy's."""
+    whole = rng.integers(-9, 9, (6, 5, 40))
+    for x in (whole.astype("f4"), whole.astype("i8")):
+        for y in (x.T, x[::-1, :, ::-2], x.transpose(1, 2, 0)[:, ::-1], np.broadcast_to(x[:, None], (6, 3, 5, 40))):
+            for axis in (None, (0, 1), (-1, 0)):
+                for op in ("maximum", "add") if x.dtype.kind == "i" else ("maximum",):
+                    same(getattr(nbkernels, op).reduce(y, axis), getattr(np, op).reduce(y, axis))
+
+
 def test_outer():
     x, y = np.arange(6.0).reshape(2, 3), np.arange(4)
     same(nbkernels.subtract.outer(x[:, ::-1], y), np.subtract.outer(x[:, ::-1], y))

@@ -182,3 +182,5 @@ def test_plan_prints_and_coalesces():
     assert plan.steps == (60, 4)
     assert plan.kept.shape == (3,)
     assert str(plan) == "sum of 8 x 5 by (60, 4), kept strided 3: out (4,), in1 (20,)"
+    turned = reduce_plan(((), (4, 3, 7)), ((), (-4, 16, 0)), 4, ordered=False)
+    assert (turned.sizes, turned.steps, turned.kept.offsets) == ((7, 12), (0, 4), (0, -12))

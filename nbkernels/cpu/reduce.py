@@ -66,12 +66,13 @@ class Ready(NamedTuple):
 @functools.lru_cache(maxsize=4096)
 def prepared(op, shapes, strides, out: np.dtype, dtype: np.dtype, work: np.dtype, tasks: int) -> Ready:
     """A fold of an input into an output of these dtypes, in `work`, by so many tasks."""
-    loops = reduce_plan(shapes, strides, dtype.itemsize)
+    exact = work.kind in "biu" or op in EXACT
+    loops = reduce_plan(shapes, strides, dtype.itemsize, ordered=not exact)
     lead = () if loops.kept.shape else (1,)
     kept = (*lead, *loops.kept.shape)
     to, steps = ((0,) * len(lead) + s for s in loops.kept.strides)
     sizes, paces = loops.sizes or (1,), loops.steps or (dtype.itemsize,)
-    width, item, exact = work.itemsize, dtype.itemsize, work.kind in "biu" or op in EXACT
+    width, item = work.itemsize, dtype.itemsize
     across = kept[-1] > 1 and abs(steps[-1]) <= min(abs(p) for p in paces)
     lanes = 1 if exact or loops.terms < DEALT else LANES
     chunk = min(kept[-1], -(-kept[-1] // tasks), max(16, (WIDE if lanes > 1 else ALONE) // width))

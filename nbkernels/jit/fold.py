@@ -17,6 +17,7 @@ from numba.extending import intrinsic
 from . import functions, overloads  # noqa: F401, what scalar functions call compiles by them
 from .cache import compiled
 from .elements import cast, from_memory, memory, number, to_memory, width
+from .extreme import INFINITY, OF_ANY, OF_NUMBERS, extreme
 from .loops import _hints
 from .vector import I64, VOID, join, loop, replaced_if
 
@@ -32,7 +33,7 @@ class Fold:
     """function(a partial result, a term), both of the dtype `work`, over items of dtype `item`.
 
     Of an `exact` one the order does not show: there are no blocks, and more lanes; of integers there is a chain alone,
-    of which LLVM makes lanes by itself.
+    of which LLVM makes lanes by itself, and an extreme of floats is found by their bits.
     """
 
     function: Callable
@@ -53,6 +54,11 @@ class Fold:
     def chained(self) -> bool:
         """Whether there are no lanes."""
         return self.exact and "int" in self.work
+
+    @property
+    def extreme(self) -> bool:
+        """Whether it is the largest or the smallest of floats."""
+        return self.item in INFINITY and self.work in INFINITY and self.function.__name__ in OF_ANY + OF_NUMBERS
 
     def __str__(self) -> str:
         return f"{self.function.__name__}_{self.item}_as_{self.work}{'_exact' * self.exact}"
@@ -108,6 +114,9 @@ class _Emitter:
 
             loop(builder, count, [], row)
 
+        if self.spec.extreme:
+            each_row(lambda start: self.extreme(start, length))
+            return
         if self.spec.chained:
             each_row(lambda start: self.whole(self.chain(start, length)))
             return
@@ -116,6 +125,13 @@ class _Emitter:
                 each_row(lambda start: self.whole(self.chain(start, length)))
             with long:
                 each_row(lambda start: self.fold(start, length))
+
+    def extreme(self, x, length):
+        spec, bits = self.spec, ir.IntType(8 * width(self.spec.item))
+        start = self.builder.bitcast(x, bits.as_pointer())
+        found = self.builder.bitcast(extreme(self.builder, spec.function.__name__, spec.item, start, length), self.item)
+        value = from_memory(self.context, self.builder, spec.item, found)
+        return cast(self.context, self.builder, value, spec.item, spec.work)
 
     def fold(self, x, length):
         """Blocks, merged in pairs as they are complete: bit k of the count of blocks is a sum of 2^k on the stack."""

@@ -1,0 +1,49 @@
+"""The largest or the smallest of a row of floats, by their bits, emitted as LLVM IR: exact, zeros' signs and NaN too.
+
+Bits of numbers without a sign grow with the numbers, bits of numbers with one as they fall. Of a row are kept
+
+    above    the largest as signed integers: of the numbers without a sign the largest, if there are any
+    middle   the smallest as unsigned ones: without a sign the smallest; where there are none, with one the largest
+    below    the largest as unsigned ones: of the numbers with a sign the smallest, if there are any
+
+and the bits of NaN lie beyond infinity's, of either sign. LLVM makes vectors of integers that are kept so by itself, each
+step of them one instruction; of comparisons of floats, with what NaN and zeros take, it makes five that wait for each
+other.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from .vector import loop
+
+OF_ANY, OF_NUMBERS = ("maximum", "minimum"), ("fmax", "fmin")  # NaN if there is one; only if there is nothing else
+INFINITY = {"float16": 0x7C00, "bfloat16": 0x7F80, "float32": 0x7F80 << 16, "float64": 0x7FF0 << 48}
+
+
+def extreme(builder: ir.IRBuilder, name: str, dtype: str, start, count):
+    """Bits of the result of `count` items of a dtype, not 0, whose bits lie from the pointer `start` on."""
+    kind = start.type.pointee
+    sign, infinity = 1 << kind.width - 1, INFINITY[dtype]
+    least = kind(sign), kind(-1), kind(0)  # what keeps everything else
+
+    def step(i, kept):
+        bits = builder.load(builder.gep(start, [i]))
+        bits.align = 1
+        items = [bits] * 3
+        if name in OF_NUMBERS:
+            number = builder.icmp_unsigned("<=", builder.and_(bits, kind(sign - 1)), kind(infinity))
+            items = [builder.select(number, bits, none) for none in least]
+        compare = builder.icmp_signed, builder.icmp_unsigned, builder.icmp_unsigned
+        further = [test(sense, x, k) for test, sense, x, k in zip(compare, "><>", items, kept)]
+        return [builder.select(take, x, k) for take, x, k in zip(further, items, kept)]
+
+    above, middle, below = loop(builder, count, least, step)
+    if name in ("maximum", "fmax"):
+        result = builder.select(builder.icmp_signed(">=", above, kind(0)), above, middle)
+    else:
+        result = builder.select(builder.icmp_signed("<", below, kind(0)), below, middle)
+    if name in OF_NUMBERS:
+        return result
+    odd = builder.icmp_signed(">", above, kind(infinity)), builder.icmp_unsigned(">", below, kind(sign | infinity))
+    return builder.select(builder.or_(*odd), kind(infinity | (infinity & -infinity) >> 1), result)
