@@ -112,6 +112,11 @@ def settled(op: str, value, other):
 
 
 @functools.cache
+def identity(op: str, dtype: np.dtype) -> np.ndarray:
+    """What NumPy folds nothing to, an integer modulo 2^bits."""
+    return np.asarray(getattr(np, op).identity).astype(dtype)
+
+
 def neutral(op: str, dtype: np.dtype) -> np.ndarray:
     """What leaves every element as it is, as an array of one; -0.0 keeps the sign of a zero."""
     lowest, highest = (-np.inf, np.inf) if dtype.kind in "fcV" else (False, True) if dtype.kind == "b" else (

@@ -26,11 +26,11 @@ def normal(op, axis, ndim):
     return axes
 
 
-def known(op, x):
+def known(op, x, name="self"):
     """Raise where there is no such operation, or none on elements of this dtype."""
     if op not in DOCS:
         raise ValueError(f"{op!r} is no element-wise operation of two")
-    supported(op, "self", x.dtype)
+    supported(op, name, x.dtype)
 
 
 def reduce(self, op, axis, keepdims=False, initial=None, where=None, dtype=None):

@@ -5,9 +5,10 @@ import functools
 from .dispatch import arrays, keys, layout, views
 from .dispatch.errors import ArgumentError, DeviceError, MissingKernelError, OutError, describe
 from .dispatch.table import Row
-from .folds import normal
+from .folds import known, normal
 
 AT_KERNELS = {key: Row(key, f"nbkernels.{key.lower()}.scan:at", __name__) for key in (keys.CPU, keys.CUDA)}
+AT_FAST = Row(keys.CPU, "nbkernels.cpu.scan:at_fast", __name__)
 
 
 def attach(function, reduce, accumulate):
@@ -18,10 +19,13 @@ def attach(function, reduce, accumulate):
         return outer(function, self, other, **keywords)
 
     def reduce_of(self, axis=0, dtype=None, out=None, keepdims=False, initial=None, where=None):
+        axes = dimensions(op, self, axis)
+        if dtype is out is initial is where is None:
+            return reduce(self, op, axes, keepdims=keepdims)
         return reduce(
             self,
             op,
-            dimensions(op, self, axis),
+            axes,
             keepdims=keepdims,
             initial=initial,
             where=None if where is True else where,
@@ -91,6 +95,8 @@ def at(op, self, indices, other):
     adapter, source = arrays.adapter_of(type(self)), arrays.adapter_of(type(other))
     if adapter is None:
         raise ArgumentError(f"{op}.at: self must be an array, not {describe(self)}")
+    if adapter.exact(type(self)) and AT_FAST.load()(op, self, indices, other):
+        return
     device = adapter.device(self)
     if device.key not in AT_KERNELS:
         raise MissingKernelError(f"{op}.at has no kernel for {device.key}; it has {', '.join(AT_KERNELS)}")
@@ -99,6 +105,9 @@ def at(op, self, indices, other):
             f"{op}.at: all arrays must be on one device: self on {device}, other on {source.device(other)}"
         )
     spec, flaw = adapter.spec(self), adapter.flaw(self)
+    for name, given in (("self", spec), ("other", source and source.spec(other))):
+        if given is not None:
+            known(op, given, name)
     if flaw or layout.overlaps_itself(spec.shape, spec.strides, spec.dtype.itemsize):
         raise OutError(f"{op}.at: self cannot be written: {flaw or 'its elements share memory'}")
     if device.key != keys.CPU:

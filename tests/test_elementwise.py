@@ -477,6 +477,18 @@ def test_fast_shares_large_calls(workers, rng):
         numba.set_num_threads(available)
 
 
+def test_fast_serves_empty_arrays():
+    """In one call of compiled code, whatever their strides say."""
+    for x, y in (((0, 3), (0, 3)), ((0, 3), (1, 3)), ((0, 3), (3,)), ((3, 0), (3, 1)), ((2, 0, 4), (1, 1, 4))):
+        x, y = np.empty(x, "f4"), np.empty(y, "f4")
+        expected = np.add(x, y)
+        for result in (fast("add", x, y), fast("add", x, y, expected), fast("add", y, x)):
+            same(result, expected)
+    assert fast("add", np.empty((0, 3), "f4"), np.empty((2, 3), "f4")) is None
+    assert fast("add", np.empty((0, 3), "f4"), np.empty((0, 2), "f4")) is None
+    assert fast("add", np.empty((1, 3), "f4"), np.empty((1, 3), "f4"), np.empty((0, 3), "f4")) is None
+
+
 def test_fast_with_alpha(rng):
     for dtype, alphas in [("f4", (0.3, -2, 0, 1.0, np.nan)), ("f8", (1e300, 3)), ("i1", (3, -100)), ("u8", (2,))]:
         x, y = values(rng, (4, 5), dtype), values(rng, 5, dtype)

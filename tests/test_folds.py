@@ -15,6 +15,10 @@ from nbkernels.dtypes import ASSOCIATIVE
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of overflow
 
+READ_ONLY = np.ones(3)
+READ_ONLY.flags.writeable = False
+WINDOWS = np.lib.stride_tricks.as_strided(np.ones(3), (4,), (4,))
+
 KEYWORDS = [{}, {"keepdims": True}, {"initial": 2}, {"dtype": "float64"}]
 FOLDS = {
     "float64": "add multiply maximum fmin hypot logaddexp subtract divide copysign",
@@ -164,6 +168,11 @@ def test_out_overlap_and_other_dtypes(rng):
         (lambda: nbkernels.add.at(np.ones(3), 3, 1), IndexError, "out of bounds"),
         (lambda: nbkernels.add.at(np.ones(3, int), 0, 1.5), TypeError, "cannot cast"),
         (lambda: nbkernels.pow.at(np.ones(3, int), 0, -1), ValueError, "negative"),
+        (lambda: nbkernels.add.at(np.ones(3, ">f4"), np.array([1]), 1), TypeError, "self is byte-swapped"),
+        (lambda: nbkernels.add.at(np.ones(3), np.array([1]), np.ones(1, ">f4")), TypeError, "other is byte-swapped"),
+        (lambda: nbkernels.add.at(np.ones(3), [1], np.ones(1, ">f4")), TypeError, "other is byte-swapped"),
+        (lambda: nbkernels.add.at(READ_ONLY, np.array([1]), 1.0), OutError, "read-only"),
+        (lambda: nbkernels.add.at(WINDOWS, np.array([1]), 1.0), OutError, "share memory"),
     ],
 )
 def test_bad_input(call, error, words):
@@ -307,6 +316,20 @@ def test_order_does_not_show_in_exact_folds(rng):
             for axis in (None, (0, 1), (-1, 0)):
                 for op in ("maximum", "add") if x.dtype.kind == "i" else ("maximum",):
                     same(getattr(nbkernels, op).reduce(y, axis), getattr(np, op).reduce(y, axis))
+
+
+def test_folds_of_nothing():
+    """By way of the fast forms and of the general path; all bits of an unsigned integer."""
+    for dtype in ("uint8", "int8", "float32"):
+        x = np.ones((0, 3), dtype)
+        for op in ("add", "multiply", "logical_and", "maximum", *(["bitwise_and"] if dtype != "float32" else [])):
+            mine, numpys = getattr(nbkernels, op), getattr(np, op)
+            for axis in (0, 1, None):
+                same(outcome(mine.reduce, x, axis), outcome(numpys.reduce, x, axis))
+                same(outcome(mine.reduce, x, axis, keepdims=True), outcome(numpys.reduce, x, axis, keepdims=True))
+            same(outcome(mine.reduce, x, 0, dtype=dtype), outcome(numpys.reduce, x, 0, dtype=dtype))
+            same(mine.accumulate(x), numpys.accumulate(x))
+    nbkernels.add.at(np.ones(0), np.zeros(0, int), 1.0)
 
 
 def test_outer():

@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 
-from ..dtypes import ASSOCIATIVE, known, neutral, resolve_fold
+from ..dtypes import ASSOCIATIVE, identity, known, neutral, resolve_fold
 from . import scan
 from .elementwise import apart, binary
 from .reduce import PARALLEL, Ready, fold, prepared, working
@@ -18,6 +18,9 @@ def reduce_fast(self, op, axis, keepdims, out):
     if plan is None:
         return None
     shape, ones, dtype, ready = plan
+    if ready is None:
+        out = np.full(shape, identity(op, dtype))
+        return out if shape else out[()]
     out = np.empty(shape, dtype)
     if self.nbytes < PARALLEL:
         ready.run(out, self)
@@ -27,10 +30,10 @@ def reduce_fast(self, op, axis, keepdims, out):
 
 
 @functools.lru_cache(maxsize=4096)
-def _planned(op, dtype, shape, strides, axis, keepdims) -> tuple[tuple, tuple, np.dtype, Ready] | None:
-    """Shape of a new result, the same with ones where it is folded, its dtype, and what makes it; None where there is
-    none, or no fold in any order."""
-    if op not in ASSOCIATIVE or not known(dtype) or 0 in shape:
+def _planned(op, dtype, shape, strides, axis, keepdims) -> tuple[tuple, tuple, np.dtype, Ready | None] | None:
+    """Shape of a new result, the same with ones where it is folded, its dtype, and what makes it, None where that is of
+    nothing; None where there is no result, or no fold in any order."""
+    if op not in ASSOCIATIVE or not known(dtype) or (0 in shape and getattr(np, op).identity is None):
         return None
     try:
         work = resolve_fold(op, dtype)
@@ -39,6 +42,8 @@ def _planned(op, dtype, shape, strides, axis, keepdims) -> tuple[tuple, tuple, n
     ones = tuple(1 if d in axis else n for d, n in enumerate(shape))
     kept = ones if keepdims else tuple(n for d, n in enumerate(shape) if d not in axis)
     to = np.empty(ones, work).strides
+    if 0 in shape:
+        return kept, ones, work, None
     return kept, ones, work, prepared(op, (ones, shape), (to, strides), work, dtype, working(work), 1)
 
 
@@ -51,7 +56,7 @@ def reduce(out, self, op, axis, keepdims, initial, where, dtype) -> None:
     target = np.lib.stride_tricks.as_strided(out, shape, strides)
     computed = dict(dtype=None if work.kind == "b" else work, casting="unsafe")
     if self.size == 0:
-        target[...] = getattr(np, op).identity if initial is None else initial
+        target[...] = identity(op, out.dtype) if initial is None else initial
     elif op in ASSOCIATIVE:
         if where is not None:
             chosen = np.full(self.shape, neutral(op, work), work)
@@ -86,18 +91,22 @@ def accumulate_fast(self, op, axis, out):
         return None
     dtype, ready = steps
     out = np.empty(self.shape, dtype)
-    ready.run(out, self)
+    if ready is not None:
+        ready.run(out, self)
     return out
 
 
 @functools.lru_cache(maxsize=4096)
 def _stepped(op, dtype, shape, strides, axis):
-    """Dtype of a new result and what makes it; None where there is none, or it is made otherwise."""
-    if not known(dtype) or 0 in shape or len(axis) != 1:
+    """Dtype of a new result and what makes it, None where there is nothing to do; None where there is no result, or it
+    is made otherwise."""
+    if not known(dtype) or len(axis) != 1:
         return None
     try:
         work = resolve_fold(op, dtype)
     except TypeError:
         return None
+    if 0 in shape:
+        return work, None
     ready = scan.prepared(op, shape, axis[0], np.empty(shape, work).strides, strides, dtype, work)
-    return (work, ready) if ready.scan else None
+    return (work, ready) if ready.whole else None

@@ -121,7 +121,7 @@ def small_entry():
             same[p] = start == data(out)
             row_steps[p] = column_steps[p] = 0
 
-        rows, columns, level = 1, 1, 0  # loops so far: none, columns, columns and rows
+        rows, columns, level, empty, repeated = 1, 1, 0, False, False  # loops so far: none, columns, columns and rows
         for i in range(dimensions):
             d = dimensions - 1 - i if dense & C_CONTIGUOUS != 0 else i
             n, reached, at, joins = shape(out, d), False, row_steps if level == 2 else column_steps, level > 0
@@ -137,16 +137,16 @@ def small_entry():
                 joins = joins and step == count * at[p]
                 if p > 0:
                     if m == n:
-                        if step == 0 and m != 1:  # repeated by strides, which say nothing of the result's order
-                            return DECLINED
+                        repeated = repeated or (step == 0 and m > 1)  # which says nothing of the result's order
                         reached = True
                     if n != 1 and (step != steps[0] or abs(step) < row[3 + p]):
                         same[p] = 0
                 end = high if step > 0 else low
                 end[p] += (n - 1) * step
-            if n == 0 or not reached:
+            if not reached:
                 return DECLINED
-            if n == 1:
+            empty = empty or n == 0
+            if n <= 1:
                 continue
             if not joins:
                 level += 1
@@ -160,6 +160,8 @@ def small_entry():
             else:
                 rows *= n
 
+        if empty or repeated:
+            return DONE if empty else DECLINED
         large = rows * columns > row[7] >> 8
         if large and (rows * columns * row[3] >= STREAMED or row[7] & 255 > NOTED):
             return DECLINED

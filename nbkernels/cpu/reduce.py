@@ -14,6 +14,8 @@ logarithm of its length. Where no order shows in the bits (integers, bools, the 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -44,16 +46,18 @@ EXACT = ("maximum", "minimum", "fmax", "fmin", "logical_and", "logical_or", "log
 
 
 class Ready(NamedTuple):
-    """A fold but for its arrays: a context without their addresses, and its size with a room for each task."""
+    """A fold but for its arrays: a context without their addresses, its size with a room for each task, and what does
+    all of a small one."""
 
     words: np.ndarray
     size: int
     nothing: np.ndarray
     tasks: int
+    at_once: Callable | None
 
     def run(self, out, x) -> None:
-        if self.tasks == 1 and 8 * self.size <= SMALL:
-            at_once()(self.words, self.nothing, out, x, walker())
+        if self.at_once is not None:
+            self.at_once(out, x)
             return
         context, go = np.empty(self.size, np.int64), walker()
         context[: len(self.words)] = self.words
@@ -99,7 +103,9 @@ def prepared(op, shapes, strides, out: np.dtype, dtype: np.dtype, work: np.dtype
     dims = [v for d in zip(kept, to, steps) for v in d] + [v for d in zip(sizes, paces) for v in d]
     words = 8 * (HEADER // 8 + len(dims))
     context = np.array((*header, *counts, words, turner(item) if turn else 0, high, *dims), np.int64)
-    return Ready(context, len(context) + (tasks * room + LINE) // 8, neutral(op, work), tasks)
+    size, nothing = len(context) + (tasks * room + LINE) // 8, neutral(op, work)
+    small = tasks == 1 and 8 * size <= SMALL
+    return Ready(context, size, nothing, tasks, partial(at_once(), context, nothing, walker()) if small else None)
 
 
 @functools.cache
@@ -219,5 +225,5 @@ def _shares(op, target, source, to, strides, dtype, work, tasks) -> Shares | Non
     if rest is not None:
         words = rest.words.copy()
         words[IN // 8] += whole * share * step
-        rest = rest._replace(words=words)
+        rest = rest._replace(words=words, at_once=None)
     return Shares(whole, folds((whole,), share, tasks), rest)

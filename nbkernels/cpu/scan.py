@@ -21,7 +21,7 @@ from ..dtypes import NUMBERS, kind, resolve
 from ..jit.address import pointer, word
 from ..jit.cache import entry
 from ..jit.loops import call_binary
-from ..jit.ndarray import OBJECT, address_of, data, ndim, shape, stride
+from ..jit.ndarray import OBJECT, WRITEABLE, address_of, data, flags, ndim, shape, stride
 from ..jit.scan import Step, call_runs, call_visits, runs, visits
 from ..strides import plan
 from .elementwise import apart, loop
@@ -29,13 +29,19 @@ from .small import apart as disjoint
 
 # Neighbours from which on a step is worth a call of its own: about 20 ns.
 BESIDE = 32
+INDEX = np.dtype(np.int64)
 
 
 @functools.cache
 def _steps():
-    def steps(loops, scan, out, out_step, x, x_step, count, sizes, kept):
-        """Steps 1 to count - 1 at each index of `kept` sizes: words size, stride of out, stride of x; the last is
-        inner. By `loops`, where there is no `scan`, which makes step 0 too."""
+    def steps(words, out, x):
+        """Steps 1 to count - 1 at each index of `kept` sizes; by `loops`, where there is no `scan`, which makes step 0
+        too. Words: both of these, what is added to the addresses of out and x, their steps, count, kept, then for each
+        size its strides of out and x; the last is inner."""
+        words = data(address_of(words))
+        loops, scan, count, kept, sizes = word(words), word(words + 8), word(words + 48), word(words + 56), words + 64
+        out, x = data(address_of(out)) + word(words + 16), data(address_of(x)) + word(words + 24)
+        out_step, x_step = word(words + 32), word(words + 40)
         places = 1
         for d in range(kept - 1):
             places *= word(sizes + 24 * d)
@@ -56,7 +62,7 @@ def _steps():
                 call_binary(loops, at + out_step, at, source, 1, columns, 0, 0, 0, to, to, pace)
                 at += out_step
 
-    return entry(steps, f"void({', '.join(['int64'] * 9)})", "scan_steps", nogil=True)
+    return entry(steps, types.void(OBJECT, OBJECT, OBJECT), "scan_steps", nogil=True)
 
 
 def accumulate(op: str, out, x, axis: int, work: np.dtype) -> None:
@@ -89,21 +95,13 @@ def _held(out, work, run):
 
 
 class Steps(NamedTuple):
-    """A scan but for its arrays: loops or runs, distances of the first elements, steps, count, sizes and strides."""
+    """A scan but for its arrays, as the words that compiled code reads; `whole` where it makes the first step too."""
 
-    loops: int
-    scan: int
-    offsets: tuple[int, int]
-    steps: tuple[int, int]
-    count: int
-    sizes: np.ndarray
+    words: np.ndarray
+    whole: bool
 
     def run(self, out, x) -> None:
-        to, source = (_address(a) + offset for a, offset in zip((out, x), self.offsets))
-        sizes = self.sizes
-        _steps()(
-            self.loops, self.scan, to, self.steps[0], source, self.steps[1], self.count, _address(sizes), len(sizes)
-        )
+        _steps()(self.words, out, x)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -116,10 +114,9 @@ def prepared(op, shape, axis, strides, x_strides, dtype, work) -> Steps:
     beside = dims[-1][0] >= BESIDE and abs(dims[-1][2]) <= abs(x_strides[axis])
     names = resolve(op, work, dtype, None if work.kind == "b" else work, "unsafe")
     step = Step(scalar.find(op, names[0]), work.name, dtype.name, tuple(d.name for d in names))
-    sizes = np.array(dims, np.int64)
-    moves = strides[axis], x_strides[axis]
-    loops, scan = (_loop(op, work, dtype), 0) if beside else (0, _runs(step))
-    return Steps(loops, scan, nest.offsets, moves, shape[axis], sizes)
+    code = (_loop(op, work, dtype), 0) if beside else (0, _runs(step))
+    words = (*code, *nest.offsets, strides[axis], x_strides[axis], shape[axis], len(dims), *sum(dims, ()))
+    return Steps(np.array(words, np.int64), not beside)
 
 
 _runs, _visits = functools.cache(runs), functools.cache(visits)
@@ -128,7 +125,7 @@ _runs, _visits = functools.cache(runs), functools.cache(visits)
 def _scan(op, out, x, axis, strides, work):
     """Along an axis of x; out's strides may be 0 there."""
     steps = prepared(op, x.shape, axis, strides, x.strides, x.dtype, work)
-    if steps.scan == 0:
+    if not steps.whole:
         shape = x.shape[:axis] + x.shape[axis + 1 :]
         first = np.lib.stride_tricks.as_strided(out, shape, strides[:axis] + strides[axis + 1 :])
         np.copyto(first, x[(slice(None),) * axis + (0,)], casting="unsafe")
@@ -145,13 +142,15 @@ def _address(x) -> int:
 
 @functools.cache
 def _vector():
-    def vector(visits, out, indices, x, width):
-        """Visit elements of a vector; False, and nothing is done, where x does not fit, memory is shared with out, or
-        an index is out of bounds."""
+    def vector(visits, out, indices, x, width, itemsize):
+        """Visit elements of a vector; False, and nothing is done, where x does not fit, out cannot be written, its
+        elements share memory, or that is shared with another's, or an index is out of bounds."""
         out, indices, x = address_of(out), address_of(indices), address_of(x)
         size, count = shape(out, 0), shape(indices, 0)
         step = stride(x, 0) if ndim(x) == 1 else 0
         if not (ndim(x) == 0 or (ndim(x) == 1 and shape(x, 0) == count)) or stride(indices, 0) != 8:
+            return False
+        if flags(out) & WRITEABLE == 0 or (size > 1 and abs(stride(out, 0)) < itemsize):
             return False
         if not (disjoint(out, indices, width) and disjoint(out, x, width)):
             return False
@@ -163,7 +162,7 @@ def _vector():
             call_visits(visits, data(out), size, stride(out, 0), data(indices), data(x), step, count)
         return inside or count == 0
 
-    kind = types.boolean(types.int64, OBJECT, OBJECT, OBJECT, types.int64)
+    kind = types.boolean(types.int64, OBJECT, OBJECT, OBJECT, types.int64, types.int64)
     return entry(vector, kind, "scan_vector", nogil=True)
 
 
@@ -200,13 +199,32 @@ def _rows():
 
 
 @functools.lru_cache(maxsize=4096)
-def _step(op, out, dtype) -> tuple[int, bool, int]:
-    """The visits of an operation to elements of these dtypes, whether it minds negative operands, the widest item."""
+def _step(op, out, dtype) -> tuple[int, bool]:
+    """The visits of an operation to elements of these dtypes, and whether it minds negative operands."""
     names = resolve(op, out, dtype)
     if not np.can_cast(names[2], out, "same_kind"):
         raise TypeError(f"{op}: cannot cast the result from {names[2]} to {out!r} under casting='same_kind'")
     step = Step(scalar.find(op, names[0]), out.name, dtype.name, tuple(d.name for d in names))
-    return _visits(step), op == "pow" and names[1].kind == "i", max(8, out.itemsize, dtype.itemsize)
+    return _visits(step), op == "pow" and names[1].kind == "i"
+
+
+def _addend(op, out, x):
+    """What is put into out, as an array, and the visits that do it."""
+    x = np.asarray(x, resolve(op, out.dtype, kind(x))[1] if type(x) in NUMBERS else None)
+    visit, positive = _step(op, out.dtype, x.dtype)
+    if positive and (x < 0).any():
+        raise ValueError("pow: integers to negative integer powers are not allowed")
+    return x, visit
+
+
+def at_fast(op: str, out, indices, x) -> bool:
+    """The same for a vector of indices of a vector; False where it is left to the general path, and nothing is done."""
+    if type(indices) is not np.ndarray or indices.dtype != INDEX or indices.ndim != 1 or out.ndim != 1:
+        return False
+    if not out.dtype.isnative or not (x.dtype.isnative if type(x) is np.ndarray else type(x) in NUMBERS):
+        return False
+    x, visit = _addend(op, out, x)
+    return _vector()(visit, out, indices, x, max(8, out.itemsize, x.itemsize), out.itemsize)
 
 
 def at(op: str, out, indices, x) -> None:
@@ -215,13 +233,7 @@ def at(op: str, out, indices, x) -> None:
     `indices` is anything that indexes an array; x broadcasts to what it selects. The result must be castable to out's
     dtype under "same_kind".
     """
-    x = np.asarray(x, resolve(op, out.dtype, kind(x))[1] if type(x) in NUMBERS else None)
-    visit, positive, width = _step(op, out.dtype, x.dtype)
-    if positive and (x < 0).any():
-        raise ValueError("pow: integers to negative integer powers are not allowed")
-    vector = type(indices) is np.ndarray and indices.dtype == np.int64 and indices.ndim == out.ndim == 1
-    if vector and _vector()(visit, out, indices, x, width):
-        return
+    x, visit = _addend(op, out, x)
     plain = indices if type(indices) is np.ndarray else np.asarray(indices) if type(indices) is list else None
     if plain is None or plain.ndim != 1 or plain.dtype.kind not in "iu" or plain.dtype == np.uint64 or out.ndim > 2:
         plain = None

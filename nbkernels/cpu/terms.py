@@ -231,7 +231,7 @@ def walker() -> int:
 
 @functools.cache
 def at_once():
-    def run(words, nothing, out, x, walker):
+    def run(words, nothing, walker, out, x):
         """One thread's fold, with a context and a room on the stack."""
         words, context = address_of(words), scratch(SMALL)
         source, f = pointer(data(words)), pointer(context)
@@ -242,7 +242,7 @@ def at_once():
         f[walk.HEADER + 1] += data(address_of(x))
         call(walker, context, 0)
 
-    return entry(run, types.void(OBJECT, OBJECT, OBJECT, OBJECT, types.int64), "reduce_at_once")
+    return entry(run, types.void(OBJECT, OBJECT, types.int64, OBJECT, OBJECT), "reduce_at_once")
 
 
 @functools.cache

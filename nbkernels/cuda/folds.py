@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 from numba import cuda
 
 from .. import scalar
-from ..dtypes import ASSOCIATIVE, neutral, resolve_fold
+from ..dtypes import ASSOCIATIVE, identity, neutral, resolve_fold
 from . import scan
 from .elementwise import binary, copy, fill, run
 from .reduce import fold
@@ -18,7 +17,7 @@ def reduce(out, self, op, axis, keepdims, initial, where, dtype) -> None:
     if out.size == 0:
         return
     if self.size == 0:
-        fill(out, getattr(np, op).identity if initial is None else initial)
+        fill(out, identity(op, out.dtype).item() if initial is None else initial)
         return
     ahead = op in ASSOCIATIVE
     if not ahead and not axis:  # of one term each

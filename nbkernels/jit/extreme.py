@@ -6,9 +6,8 @@ Bits of numbers without a sign grow with the numbers, bits of numbers with one a
     middle   the smallest as unsigned ones: without a sign the smallest; where there are none, with one the largest
     below    the largest as unsigned ones: of the numbers with a sign the smallest, if there are any
 
-and the bits of NaN lie beyond infinity's, of either sign. LLVM makes vectors of integers that are kept so by itself, each
-step of them one instruction; of comparisons of floats, with what NaN and zeros take, it makes five that wait for each
-other.
+and the bits of NaN lie beyond infinity's, of either sign. LLVM makes vectors of integers that are kept so by itself,
+three instructions that wait for none; comparing floats, with what NaN and zeros take, is five that wait for each other.
 """
 
 from __future__ import annotations
