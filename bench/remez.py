@@ -75,7 +75,7 @@ def cases():
         "EXP": (exp, lambda r: mp.sqrt(r * r + floor), {"float32": (-half, half, 5), "float64": (-half, half, 10)}),
         "LOG": (log, lambda z: z / 2, near),
         "LOG_REST": (lambda z: (log(z) - mp.mpf(2) / 3) / z, lambda z: z * z / 2, {"float64": (ZERO, root**2, 6)}),
-        "LOG2_REST": (log2, lambda z: z * mp.log(2) / 2, {"float32": (ZERO, mp.mpf("0.0875") ** 2, 2)}),
+        "LOG2_REST": (log2, lambda z: z * mp.log(2) / 2, {"float32": (ZERO, mp.mpf("0.072") ** 2, 2)}),
         "EXP2": (exp2, lambda r: mp.sqrt(r * r + floor), {"float32": (-mp.mpf("0.5001"), mp.mpf("0.5001"), 5)}),
         "LOG1P": (log, lambda z: z / 2, unit),
         "TANH": (odd(mp.tanh), lambda z: z, {"float32": (ZERO, small, 4), "float64": (ZERO, small, 11)}),

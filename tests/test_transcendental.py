@@ -128,6 +128,16 @@ def test_edges_of_the_range(name, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+def test_powers_of_numbers_near_one(dtype, rng):
+    """The largest exponents, which show every error of the logarithm."""
+    wide_enough(dtype)
+    x = (2 ** (rng.uniform(0.15, 0.3, 1_000_003) * rng.choice([-1, 1], 1_000_003))).astype(dtype)
+    ends = np.log2([np.finfo(dtype).tiny, np.finfo(dtype).max])
+    y = rng.choice(ends, x.size) * rng.uniform(0.97, 1, x.size) / np.log2(x.astype(np.longdouble))
+    check("pow", x, y.astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", ONE + TWO)
 def test_special_values(name, dtype):
     """Those of C99, with the signs of zeros."""

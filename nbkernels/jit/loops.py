@@ -133,7 +133,8 @@ class _Emitter:
     @property
     def masks(self):
         """Whether what is left of a row is done by masked vectors: only of operations that no element harms."""
-        return self.spec.light and not (self.spec.masked or self.spec.faults) and all(map(masked, self.widths))
+        total = (self.spec.light or self.spec.paired) and not (self.spec.masked or self.spec.faults)
+        return total and all(map(masked, self.widths))
 
     @property
     def apart(self):
@@ -190,7 +191,7 @@ class _Emitter:
             Near(self, start(j), cases[0]).short()
             return []
 
-        if self.masks and self.apart:
+        if self.spec.light and self.masks and self.apart:
             few = builder.and_(known, builder.icmp_signed("<", columns, I64(SHORT)))
             loop(builder, builder.select(few, rows, I64(0)), [], short)
             rows = builder.select(few, I64(0), rows)
@@ -221,17 +222,18 @@ class _Emitter:
             self.dense(base, steps, head)
 
     def dense(self, base, steps, head):
-        """A row by whichever vectors LLVM takes; of a light operation by four at once, what is left by masked ones.
+        """A row by whichever vectors LLVM takes; of a light operation by four at once, of a paired one by two, what is
+        left by masked ones.
 
         LLVM would do up to 31 elements singly: maximum of 316 x 316 float32 and a row takes 14.9 us, 25.8 so. Masked
         vectors as wide as the others: a division of 64 bytes after those of 32 waits 30 ns (Zen 4, 2026-11).
         """
-        lanes, count = LIGHT // max(self.widths), self.builder.sub(self.columns, head)
-        hints = (("llvm.loop.interleave.count", I32(2)),) if self.spec.paired else ()
-        if self.spec.light and lanes > 1:
-            hints = (("llvm.loop.vectorize.width", I32(lanes)), ("llvm.loop.interleave.count", I32(4)))
+        lanes, at_once = (LIGHT, 4) if self.spec.light else (LINE, 2)
+        lanes, count, hints = lanes // max(self.widths), self.builder.sub(self.columns, head), ()
+        if (self.spec.light or self.spec.paired) and lanes > 1:
+            hints = (("llvm.loop.vectorize.width", I32(lanes)), ("llvm.loop.interleave.count", I32(at_once)))
             if self.masks:
-                whole = self.builder.and_(count, I64(-4 * lanes))
+                whole = self.builder.and_(count, I64(-at_once * lanes))
                 self.span(base, steps, head, whole, hints=hints)
                 head, count = self.builder.add(head, whole), self.builder.sub(count, whole)
                 hints = (("llvm.loop.vectorize.width", I32(lanes)), ("llvm.loop.interleave.count", I32(1)), MASKED)
