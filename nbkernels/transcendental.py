@@ -376,7 +376,8 @@ def power_f32(x, y):
     """x**y for x >= 0: log2(x) in two parts, to 2**-31 of itself, and 2**p of their multiples.
 
     x = 2**k * m, m in [sqrt(1/2), sqrt(2)], is 2**k * (1 + f) / r for an r of 0.75, 1 or 1.25, which leaves |f| < 0.16
-    exactly; the nearer x is to 1, the less, for the larger is y. With s = f / (2 + f), log2(1 + f) = s * (2 / log(2) + z*(...)), z = s*s.
+    exactly; the nearer x is to 1, the less, for the larger is y. With s = f / (2 + f), log2(1 + f) =
+    s * (2 / log(2) + z*(...)), z = s*s.
     """
     tiny = x < _f32(2.0**-126)
     word = bits(x * _f32(2.0**24) if tiny else x)

@@ -38,9 +38,14 @@ def _nest(function, dtypes, count, masked, shapes, strides, fresh) -> nest.Nest:
     return nest.Nest(loops, compiled, itemsizes, PARALLEL)
 
 
+def at_once(memory: Memory, out, inputs) -> bool:
+    """The same for one output, by a plan that `memory` keeps; False where it has none, and nothing is done."""
+    return many_entry()(memory.address, 1 + len(inputs), 0, 0, out, *inputs, *[None] * (MOST - 1 - len(inputs))) == DONE
+
+
 def again(function, memory: Memory, arrays, masked: bool, fresh: bool) -> bool:
-    """The same for one output, `arrays` being it, the inputs and a mask: by a plan that `memory` keeps of a layout that
-    `run` has done before. False where it does not, and nothing is done."""
+    """The same, `arrays` being the output, the inputs and a mask: by a plan that `memory` keeps of a layout that `run`
+    has done before. False where it does not, and nothing is done."""
     slots, variant, entry = memory.address, masked << 1 | fresh, many_entry()
     padded = *arrays, *[None] * (MOST - len(arrays))
     status = entry(slots, len(arrays), variant, 0, *padded)
