@@ -172,7 +172,7 @@ def _tune(args):
 
 
 def _warmup(args):
-    """Compile the CPU kernels of float32 and float64 into the cache, so that no later process waits."""
+    """Compile the usual CPU kernels of float32 and float64 into the cache, so that later processes need not wait."""
     from nbkernels import warmup
 
     warmup.run()

@@ -1,7 +1,7 @@
 """THE TABLE: every op of the library, its schema, its rules, its kernels and its derivative.
 
 The one module that knows both the dispatcher and the kernels. Kernels are named, "module:function", and imported at the
-first call that needs them, so that importing the library imports no compiler. See ARCHITECTURE.md, "add an op".
+first call that needs them, so that importing the library imports no compiler. See CONTRIBUTING.md, "Add an operation".
 """
 
 from . import binary, folds, meta, methods, products

@@ -1,4 +1,4 @@
-"""Compile the CPU kernels of float32 and float64 into the cache: `python -m nbkernels warmup`."""
+"""Compile the usual CPU kernels of float32 and float64 into the cache: `python -m nbkernels warmup`."""
 
 import functools
 import time
@@ -10,14 +10,14 @@ import nbkernels
 from nbkernels.cpu import nest, quick
 
 DTYPES = "float32", "float64"
-# One size for each path of a product: called from Python at once, the small path, the same over threads, five loops.
+# Squares for the usual paths of a product: one call from Python, the small path, the same over threads, five loops.
 PRODUCTS = 4, 100, 200, 600
 # The same for stacks of matrices: tiny ones, and one thread a product.
 STACKS = 4, 100
 
 
 def calls(dtype):
-    """(what, call) of every CPU kernel for one dtype, through the public operations."""
+    """(what, call) for one dtype, through the public operations."""
     for n in PRODUCTS:
         a, bias = np.ones((n, n), dtype), np.ones(n, dtype)
         for layout, mat1, mat2 in (("NN", a, a), ("NT", a, a.T), ("TN", a.T, a), ("TT", a.T, a.T)):

@@ -111,6 +111,23 @@ def test_architecture_names_every_module():
     assert not sorted({path.name for path in modules if not re.search(rf"\b{re.escape(path.name)}\b", rooms)})
 
 
+def test_architecture_names_no_module_that_is_gone():
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    known = {path.name for path in ROOT.rglob("*.py") if ".venv" not in path.parts}
+    assert not set(re.findall(r"\b\w+\.py\b", text)) - known
+
+
+def test_contributings_code_is_the_librarys():
+    """Each block of its operation stands so in the file that the step names."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    steps = re.findall(r"`(nbkernels/[\w/]+\.py)`(?:(?!```|`nbkernels/).)*```python\n(.*?)```", text, re.DOTALL)
+    assert [file for file, _ in steps] == ["nbkernels/scalar/reals.py", "nbkernels/binary.py", "nbkernels/ops.py"]
+    for file, block in steps:
+        lines = [line.strip() for line in (ROOT / file).read_text(encoding="utf-8").splitlines()]
+        wanted = [line.strip() for line in block.strip().splitlines()]
+        assert any(lines[i : i + len(wanted)] == wanted for i in range(len(lines))), f"{file} lacks {wanted}"
+
+
 def test_extending_runs():
     """Its examples, in order, in one process of their own; then what its last paragraph says."""
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "extending.md").read_text(encoding="utf-8"), re.DOTALL)

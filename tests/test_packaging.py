@@ -1,5 +1,7 @@
 """What is in the wheel and the sdist: built by setuptools in a copy of the tree, the wheel from the unpacked sdist."""
 
+import itertools
+import re
 import shutil
 import subprocess
 import sys
@@ -63,6 +65,8 @@ def test_wheel_metadata(built):
     assert "Requires-Python: >=3.10\n" in metadata
     for extra in ("test", "bench", "cuda12", "cuda13", "torch"):
         assert f"Provides-Extra: {extra}\n" in metadata
+    for extra, plugin in itertools.product(("test", "bench"), ("pytest-benchmark", "pytest-xdist")):  # of addopts
+        assert re.search(rf'^Requires-Dist: {plugin}>=.*extra == "{extra}"$', metadata, re.MULTILINE)
     for line in metadata.splitlines():  # what everyone installs stays small
         if line.startswith("Requires-Dist:") and "extra ==" not in line:
             assert line.split()[1].split(">")[0] in {"numba", "llvmlite", "numpy", "platformdirs", "tabulate", "tqdm"}
