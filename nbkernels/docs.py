@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from nbkernels.dispatch import MetaArray, keys
-from nbkernels.ops import LIBRARY
+from nbkernels.ops import LIBRARY, OPERATIONS
 
 with contextlib.suppress(ImportError):
     import ml_dtypes  # noqa: F401 (tells NumPy of bfloat16)
@@ -72,10 +72,10 @@ def dtypes(op):
 
 
 def forms(op):
-    """How it is called: `add(...)`, `add(..., out=)`, `add_(...)`."""
-    name = op.schema.name
+    """How it is called: `add(...)`, `add(..., out=)`, `add_(...)`; without a function of its own, as a method."""
+    name = op.schema.name if op.schema.name in OPERATIONS else f"add.{op.schema.name}"
     called = [f"`{name}(…)`", *([f"`{name}(…, out=)`"] if op.structured else [])]
-    called += [f"`{op.in_place.__name__}(…)`"] if op.in_place else []
+    called += [f"`{op.in_place.__name__}(…)`"] if op.in_place and op.in_place.__name__ in OPERATIONS else []
     return ", ".join(called + [f"`x.{name}(…)`"] * ("method" in op.variants))
 
 

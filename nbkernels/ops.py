@@ -42,14 +42,14 @@ addmm_activation, addmm_activation_ = define(
     gradient="nbkernels.product_gradients:ADDMM_ACTIVATION",
 ).forms
 
-bmm = define(
+bmm, bmm_ = define(
     f"bmm(Tensor self, Tensor mat2, *, {CUT}) -> Tensor",
     structured=products.bmm,
     dispatch={"CPU": "nbkernels.cpu.batch:bmm", "CUDA": "nbkernels.cuda.batch:bmm"},
     fast="nbkernels.cpu.batch:bmm_fast",
     gradient="nbkernels.product_gradients:BMM",
     meta_only=["out_dtype"],
-).function
+).forms
 
 baddbmm, baddbmm_ = define(
     f"baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1, {CUT}) -> Tensor",

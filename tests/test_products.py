@@ -53,6 +53,11 @@ def test_exact_in_every_layout_and_form(rng, name, dtype, layout):
     out = LAYOUTS[layout](np.full(np.shape(expected), np.nan, dtype)) if np.ndim(expected) else np.array(np.nan, dtype)
     assert function(*args, **keywords, out=out) is out
     np.testing.assert_array_equal(out, expected)
+    if name == "bmm":
+        mine, square = LAYOUTS[layout](args[0].copy()), whole_numbers(rng, (3, 5, 5), dtype)
+        expected = mine @ square
+        assert nb.bmm_(mine, square) is mine
+        np.testing.assert_array_equal(mine, expected)
     if name in ADDS:
         mine = LAYOUTS[layout](args[0].copy())
         assert getattr(nb, name + "_")(mine, *args[1:], **keywords) is mine
