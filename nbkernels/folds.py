@@ -8,15 +8,17 @@ from operator import index
 import numpy as np
 
 from .binary import DOCS, Result, columns, supported
-from .dtypes import ASSOCIATIVE, resolve_fold
+from .dtypes import ASSOCIATIVE, NUMBERS, resolve_fold
 
 
 def normal(op, axis, ndim):
-    """Axes as a tuple of dimensions in increasing order; None is all of them."""
+    """Axes as a tuple of dimensions in increasing order; None is all of them, and so is 0 where there are none."""
     try:
         axes = range(ndim) if axis is None else tuple(map(index, axis if isinstance(axis, tuple | list) else (axis,)))
     except TypeError:
         raise TypeError(f"{op}: axis must be an int, a tuple of ints or None, not {axis!r}") from None
+    if ndim == 0 and axis in (0, -1):
+        return ()
     for a in axes:
         if not -ndim <= a < ndim:
             raise np.exceptions.AxisError(a, ndim, op)
@@ -24,6 +26,14 @@ def normal(op, axis, ndim):
     if len(set(axes)) < len(axes):
         raise ValueError(f"{op}: the axes {axes} name a dimension twice")
     return axes
+
+
+NOTHING = np.zeros((), bool)  # what `where=False` chooses
+
+
+def strong(x):
+    """A Python number as an array, which brings its own dtype."""
+    return np.asarray(x) if type(x) in NUMBERS else x
 
 
 def known(op, x, name="self"):

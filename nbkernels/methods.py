@@ -5,7 +5,7 @@ import functools
 from .dispatch import arrays, keys, layout, views
 from .dispatch.errors import ArgumentError, DeviceError, MissingKernelError, OutError, describe
 from .dispatch.table import Row
-from .folds import known, normal
+from .folds import NOTHING, known, normal, strong
 
 AT_KERNELS = {key: Row(key, f"nbkernels.{key.lower()}.scan:at", __name__) for key in (keys.CPU, keys.CUDA)}
 AT_FAST = Row(keys.CPU, "nbkernels.cpu.scan:at_fast", __name__)
@@ -28,7 +28,7 @@ def attach(function, reduce, accumulate):
             axes,
             keepdims=keepdims,
             initial=initial,
-            where=None if where is True else where,
+            where=None if where is True else NOTHING if where is False else where,
             dtype=work(dtype, out),
             out=out,
         )
@@ -76,6 +76,7 @@ def outer(function, self, other, **keywords):
     array([[ 9,  8,  7],
            [19, 18, 17]])
     """
+    self, other = strong(self), strong(other)
     left, right = views.spec(self), views.spec(other)
     if hasattr(left, "shape") and getattr(right, "shape", ()):
         ones = (1,) * len(right.shape)

@@ -138,6 +138,51 @@ def test_a_number_is_no_place_for_a_result(op):
         function(X, Y)
 
 
+def test_new_results_of_known_keywords():
+    """By one mask and another, layouts that give results of another shape or order, warnings, the same words again."""
+    for _ in range(3):
+        for x, y in (
+            (X, Y),
+            (X.T, Y.T),
+            (X[:, :1], Y),
+            (X[0], Y),
+            (X[0], Y[:, :1]),
+            (np.array(2.0, "f4"), X[0, 0, ...]),
+        ):
+            for words in (dict(dtype="f8"), dict(order="F"), dict(casting="unsafe"), dict(dtype=np.float32, order="C")):
+                expected, result = np.add(x, y, **words), nbkernels.add(x, y, **words)
+                assert (type(result), result.dtype, result.strides) == (
+                    type(expected),
+                    expected.dtype,
+                    expected.strides,
+                )
+                np.testing.assert_array_equal(result, expected)
+        for mask in (MASK, ~MASK, MASK[0]):
+            chosen = np.broadcast_to(mask, X.shape)
+            np.testing.assert_array_equal(nbkernels.add(X, Y, where=mask)[chosen], (X + Y)[chosen])
+        with pytest.warns(RuntimeWarning, match="divide by zero"):
+            nbkernels.floor_divide(I, J - J, dtype="i8")
+        with pytest.raises(TypeError, match=r"dtype|unhashable|understood"):
+            nbkernels.add(X, Y, dtype=[1])
+
+
+def test_arrays_without_dimensions_thrice():
+    zero, half = np.array(3, "i4"), np.array(2.5)
+    for _ in range(3):
+        for args in ((zero, zero), (half, half), (half, 2), (2, half), (np.float32(1), np.float32(2)), (zero, True)):
+            for op in ("add", "less", "divide"):
+                result, expected = getattr(nbkernels, op)(*args), getattr(np, op)(*args)
+                assert (type(result), result) == (type(expected), expected)
+        with pytest.warns(RuntimeWarning, match="divide by zero"):
+            assert type(nbkernels.floor_divide(zero, np.array(0, "i4"))) is np.int32
+        out = np.zeros((), "f8")
+        assert nbkernels.add(half, half, out=out) is out
+        assert out == 5
+        assert nbkernels.add_(out, half) is out
+        assert out == 7.5
+        assert nbkernels.add(zero, 1, out=np.zeros((1,), "i4")[0, ...]).shape == ()
+
+
 def test_alpha_with_keywords():
     for alpha in (2, 2.5):
         for _ in range(2):

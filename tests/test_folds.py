@@ -335,11 +335,29 @@ def test_folds_of_nothing():
     nbkernels.add.at(np.ones(0), np.zeros(0, int), 1.0)
 
 
+def test_folds_of_arrays_without_dimensions():
+    """Their axis 0 is none, as NumPy's; a mask that is a Python bool."""
+    x = np.array(5, "i8")
+    for axis in (0, -1, (0,), None, ()):
+        for op in ("add", "subtract"):
+            same(outcome(getattr(nbkernels, op).reduce, x, axis), outcome(getattr(np, op).reduce, x, axis))
+    for bad in (lambda f: f.reduce(x, 1), lambda f: f.reduce(x, (0, 0)), lambda f: f.accumulate(x)):
+        assert isinstance(outcome(bad, nbkernels.add), type)
+    for axis in (0, None):
+        for chosen in (False, np.zeros(3, bool)):
+            found = nbkernels.add.reduce(np.ones(3), axis, where=chosen)
+            assert str(found) == str(np.add.reduce(np.ones(3), axis, where=chosen)) == "0.0"
+    assert nbkernels.add.reduce(np.ones((2, 3)), 0, where=False, initial=4).tolist() == [4, 4, 4]
+
+
 def test_outer():
     x, y = np.arange(6.0).reshape(2, 3), np.arange(4)
     same(nbkernels.subtract.outer(x[:, ::-1], y), np.subtract.outer(x[:, ::-1], y))
     same(nbkernels.less.outer(y, x), np.less.outer(y, x))
-    same(nbkernels.add.outer(x, 2), np.add.outer(x, 2))
+    for number in (2, 2.5, True):  # no weaker than an array
+        for z in (x, x.astype("f4"), y.astype("i1")):
+            same(nbkernels.add.outer(z, number), np.add.outer(z, number))
+            same(nbkernels.add.outer(number, z), np.add.outer(number, z))
     assert nbkernels.multiply.outer(x, y, dtype="f4").dtype == np.float32
     assert nbkernels.add.outer(MetaArray((2, 3), "f4"), MetaArray((4,), "f4")).shape == (2, 3, 4)
     assert nbkernels.add.reduce(MetaArray((2, 3), "i1"), 1).dtype == np.int64

@@ -16,7 +16,7 @@ from ..dtypes import COMPARISONS, known, resolve
 from ..strides import broadcast_shapes, distinct, output_strides
 from . import threads
 from .elementwise import COSTLY, COSTS_MORE, binary, loop, nested, warn
-from .quick import DECLINED, DONE, FAULTY, LARGE, NOTED, SHARED, UNKNOWN, allow, small_entry
+from .quick import DECLINED, DONE, FAULTY, LARGE, NOTED, SCALAR, SHARED, UNKNOWN, allow, small_entry
 from .recall import MASKED, Memory, recall_entry
 
 BOOLS = (*COMPARISONS, "logical_and", "logical_or", "logical_xor")
@@ -87,6 +87,7 @@ class Calls:
         self.table, self.memory = Table(op), Memory()
         self.results = {}  # two dtypes -> that of the result
         self.numbers = {}  # (an array's dtype, a number, ...) -> the number as an array
+        self.kept = {}  # (two dtypes, whether there is no mask, keywords) -> dtype, order and variant of a new result
 
     def small(self, *args):
         """The small entry; until the first call, so that importing this module compiles nothing."""
@@ -116,6 +117,8 @@ class Calls:
             status = self.small(rows, made, x, y, alpha)
         if status == DONE:
             return made
+        if status == SCALAR:
+            return made if out is not None else made[()]
         return self.warned(status, made) if status >= FAULTY else self.planned(made, x, y, alpha, out)
 
     def result(self, *given):
@@ -169,8 +172,7 @@ class Calls:
             if powers.size and (powers.min() if powers.ndim else powers[()]) < 0:
                 return None
         fresh, mask = out is None, ALL if where is None else where
-        words = fresh | (where is not None) << 1 | ORDERS[order] << 2 | CASTINGS[casting] << 4
-        variant, slots = words | (dtype.num + 1 if dtype else 0) << 7, self.memory.address
+        variant, slots = _variant(fresh, where, order, casting, dtype), self.memory.address
         status = self.recall(slots, made, x, y, mask, alpha, variant, 0)
         if status == UNKNOWN:
             layouts = (x.shape, y.shape), (x.strides, y.strides)
@@ -220,8 +222,19 @@ class Calls:
         warn(self.op, (faults & 1, faults & 2))
         return result
 
+    def again(self, x, y, where, *words):
+        """A new result of arrays and a mask or None, by keywords and a layout met before; None where they were not."""
+        try:
+            result, order, variant = self.kept[(x.dtype, y.dtype, where is None, *words)]
+        except (KeyError, TypeError):  # what cannot be hashed is no dtype
+            return None
+        made, mask = np.empty_like(x if x.ndim >= y.ndim else y, result, order), ALL if where is None else where
+        status = self.recall(self.memory.address, made, x, y, mask, 1.0, variant, 0)
+        return None if status != DONE else made if made.ndim else made[()]
+
     def with_keywords(self, x, y, alpha, where, casting, order, dtype, out):
         """The same with keywords."""
+        words = casting, order, dtype
         casting, order = casting or "same_kind", order or "K"
         if where is True or where is False:
             where = None if where else NOTHING
@@ -241,7 +254,16 @@ class Calls:
         if result is None or (out is not None and type(out) is not np.ndarray):
             return None
         made = np.empty_like(x if x.ndim >= y.ndim else y, result, order) if out is None else out
+        if out is None and len(self.kept) < NUMBERS:
+            variant = _variant(True, where, order, casting, dtype)
+            self.kept[(x.dtype, y.dtype, where is None, *words)] = result, order, variant
         return self.planned(made, x, y, alpha, out, where, casting, dtype, order)
+
+
+def _variant(fresh, where, order, casting, dtype) -> int:
+    """What loops depend on beside the arrays, as recall.py keeps it."""
+    words = fresh | (where is not None) << 1 | ORDERS[order] << 2 | CASTINGS[casting] << 4
+    return words | (dtype.num + 1 if dtype else 0) << 7
 
 
 @functools.lru_cache(maxsize=256)
@@ -276,20 +298,30 @@ def _fast(op: str, scaled=None):
             return result
         if status >= FAULTY:
             return calls.warned(status, result)
+        if status == SCALAR:
+            return result if out is not None else result[()]
         return calls.go_on(result, self, other, alpha, out)
 
     def with_alpha(self, other, alpha, out):
         if alpha is ONE:
-            if out is not None and small(rows, out, self, other, 1.0) == DONE:  # at once, 45 ns sooner
+            if out is None:
+                return fast(self, other, out)
+            status = small(rows, out, self, other, 1.0)  # at once, 45 ns sooner
+            if status == DONE:
                 return out
-            return fast(self, other, out)
+            return out if status == SCALAR else fast(self, other, out)
         return scaled(self, other, out, alpha) if _plain(alpha) else None
 
     def keywords(self, other, where, casting, order, dtype, out):
-        if casting is order is dtype is None and at_once:
-            arrays = type(where) is type(out) is type(self) is type(other) is np.ndarray
-            if arrays and recall(slots, out, self, other, where, 1.0, MASKED, 0) == DONE:
-                return out
+        if at_once and type(self) is type(other) is np.ndarray:
+            masked = type(where) is np.ndarray
+            if masked and type(out) is np.ndarray and casting is order is dtype is None:
+                if recall(slots, out, self, other, where, 1.0, MASKED, 0) == DONE:
+                    return out
+            elif out is None and (masked or where is None):
+                result = calls.again(self, other, where, casting, order, dtype)
+                if result is not None:
+                    return result
         if dtype is None and (where is None or where is True) and casting in USUAL and order in (None, "K"):
             return fast(self, other, out)
         return calls.with_keywords(self, other, 1, where, casting, order, dtype, out)

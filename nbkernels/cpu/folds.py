@@ -62,6 +62,7 @@ def reduce(out, self, op, axis, keepdims, initial, where, dtype) -> None:
             chosen = np.full(self.shape, neutral(op, work), work)
             np.copyto(chosen, self, where=where, casting="unsafe")
             self = chosen
+            initial = identity(op, work) if initial is None else initial  # a sum of nothing is 0.0, not -0.0
         fold(op, target, self, working(work))
         if initial is not None:
             binary(op, out, np.asarray(initial, work), out, **computed)

@@ -37,7 +37,8 @@ from ..jit.ndarray import (
 from . import threads
 from .nest import MANY, STREAMED
 
-DONE, DECLINED, UNKNOWN, LARGE, FAULTY = range(5)  # what the small entry answers; done, FAULTY + the bits of faults
+# What the small entry answers: done, done with no dimensions, done with FAULTY + the bits of faults.
+DONE, DECLINED, UNKNOWN, LARGE, SCALAR, FAULTY = range(6)
 NOTED = 1
 # Bytes of the widest operand of an addition from which on threads share the work, without the GIL: a + b of 100,000
 # float32 takes one thread 13.1 us, two 8.1 (Zen 4, 2026-11).
@@ -79,7 +80,7 @@ def allow(table) -> bool:
 
 @functools.cache
 def small_entry():
-    """int64(table, out, x, y, alpha): DONE, DECLINED, UNKNOWN where the table lacks the dtypes, LARGE, or FAULTY.
+    """int64(table, out, x, y, alpha): DONE, SCALAR, DECLINED, UNKNOWN where the table lacks the dtypes, LARGE, FAULTY.
 
     Serves an out that is contiguous in C or Fortran order, and inputs of any strides that coalesce with it into at most
     two loops; LARGE ones once they are allowed. One body serves all three operands, and it calls no other: every helper
@@ -103,7 +104,7 @@ def small_entry():
             if row[0] == 0:
                 return UNKNOWN
         dimensions, dense = ndim(out), flags(out) & (C_CONTIGUOUS | F_CONTIGUOUS)
-        if dimensions == 0 or dense == 0 or flags(out) & WRITEABLE == 0:
+        if dense == 0 or flags(out) & WRITEABLE == 0 or (dimensions == 0 and row[7] & 255 == NOTED):
             return DECLINED
         if ndim(x) != dimensions and ndim(y) != dimensions:
             return DECLINED
@@ -185,7 +186,9 @@ def small_entry():
             elif row[7] & 255 == 8:
                 set_word(room + SCALARS, alpha)
             call_loop(row[6], room, rows, columns, room + ROW_STEPS, room + COLUMN_STEPS, room + SCALARS)
-        return FAULTY + faults[0] + 2 * faults[1] if row[7] & 255 == NOTED and faults[0] + faults[1] > 0 else DONE
+        if row[7] & 255 == NOTED and faults[0] + faults[1] > 0:
+            return FAULTY + faults[0] + 2 * faults[1]
+        return DONE if dimensions > 0 else SCALAR
 
     kind = types.int64(types.int64, OBJECT, OBJECT, OBJECT, types.float64)
     return entry(run, kind, "elementwise_small")

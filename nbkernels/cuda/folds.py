@@ -33,6 +33,7 @@ def reduce(out, self, op, axis, keepdims, initial, where, dtype) -> None:
         run(scalar.find("first", work), chosen, nothing, nothing, (work,) * 3)
         run(scalar.find("first", work), chosen, self, self, (work,) * 3, None, where)
         self = chosen
+        initial = identity(op, work).item() if initial is None else initial  # a sum of nothing is 0.0, not -0.0
     shape = tuple(1 if d in axis else n for d, n in enumerate(self.shape) if ahead or d not in axis)
     target = out
     if shape != tuple(out.shape):  # a device array is given other dimensions only where it is dense
