@@ -264,3 +264,20 @@ def test_out_may_overlap_an_input_whose_batches_no_stride_joins(rng):
         out = x[::-1]
         assert function(x, *rest, out=out) is out
         assert np.array_equal(out, result)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("m", "n", "k"), [(32, 31, 33), (20, 17, 40), (9, 50, 64)])
+def test_stacks_beyond_the_caches(rng, dtype, m, n, k):
+    """Of more than 8 MB, whose matrices are asked for ahead, the last ones' followers too."""
+    count = (9 << 20) // ((m * k + k * n + m * n) * np.dtype(dtype).itemsize)
+    a, b, x = (normal(rng, shape, dtype) for shape in ((count, m, k), (count, k, n), (count, m, n)))
+    some = [*range(0, count, 40), count - 2, count - 1]
+    for right in (b, np.ascontiguousarray(b.swapaxes(1, 2)).swapaxes(1, 2)):
+        found, added = nb.bmm(a, right), nb.baddbmm(x, a, right, beta=-0.5, alpha=3)
+        for t in some:
+            same_bits(found[t], nb.mm(a[t], right[t]))
+            same_bits(added[t], nb.addmm(x[t], a[t], right[t], beta=-0.5, alpha=3))
+        np.testing.assert_allclose(found, np.matmul(a, right), rtol=1e-3, atol=1e-3)
+    turned = np.full((count, n, m), np.nan, dtype).swapaxes(1, 2)
+    np.testing.assert_array_equal(nb.bmm(a, b, out=turned), nb.bmm(a, b))

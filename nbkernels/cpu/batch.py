@@ -26,17 +26,20 @@ from .kinds import kind_of
 from .pack import pack
 from .small import PANEL, SMALL, apart, distinct, one_block
 from .stacks import stack
-from .tiny import HEIGHT, tiny
+from .tiny import HEIGHT, tiny, tiny_ahead
 from .words import one_room
 
-TALLEST, DEEP = 32, 64  # rows and steps of k up to which a stack is tiny; its rows have at most two vectors
+TALLEST, DEEP = 32, 64  # rows and steps of k up to which a stack is tiny; its rows have two vectors, or four
 CHUNK = 32 << 10  # bytes of A, B and C that a thread takes at a time
 # Bytes of a stack up to which a job's matrices are gone through block by block, beyond which one by one (float32, us):
 # 1000x16x16x16 93 and 107, 10000x16x16x16 2200 and 986.
 NEAR = 16 << 20
 # Bytes of a stack from which its matrices are asked for two products ahead, each being too short for the prefetchers to
 # follow: f64, one thread, 10000x20x20x20 14.1 -> 8.8 ms, 1000x24x24x24 1.96 -> 1.06; 100x32x32x32, 2.4 MB, loses 7 %.
+# A tiny product asks for the next one's lines a few at each step: 1000x32x32x32 of f32 1.38 -> 0.71 ms, of f64, in two
+# tiles side by side, 3.16 -> 2.11; in the caches these are 15 % slower than one_block.
 FAR = 8 << 20
+AHEAD = 8  # products of a job at least, which a thread meets one after another as it has asked for them
 OVERHEAD = 200  # multiply-adds in the time that a product takes beside them, 5 ns: for the question of threads
 
 # What the entry answers: a kernel's place in its table, which the caller is to fill or to launch; CLOSED where threads
@@ -59,23 +62,35 @@ def _tiny(tile) -> int:
         (sa, rsa, csa), (sb, rsb, csb) = (f[SA], f[RSA], f[CSA]), (f[SB], f[RSB], f[CSB])
         (sc, rsc), (sx, rsx) = (f[SC], f[RSC]), (f[SX], f[RSX])
         alpha, beta, panel = peek(tile, f[SCALARS]), peek(tile, f[SCALARS] + size), scratch(PANEL)
-        pitch = tile.lanes // 2 if 2 * n <= tile.lanes else tile.lanes if n <= tile.lanes else 2 * tile.lanes
-        blocks = (m + HEIGHT - 1) // HEIGHT
-        near = f[COUNT] * (m * k + k * n + m * n) * size <= NEAR
+        pitch = tile.lanes // 2 if 2 * n <= tile.lanes else (n + tile.lanes - 1) // tile.lanes * tile.lanes
+        blocks, width = (m + HEIGHT - 1) // HEIGHT, 2 * tile.lanes
+        total = f[COUNT] * (m * k + k * n + m * n) * size
+        near, asks = total <= NEAR, total > FAR and m >= HEIGHT and n > tile.lanes
+        # Each step of each tile that asks has its part of the next product's bytes.
+        steps = max(1, m // HEIGHT * ((n + tile.lanes - 1) // width) * k)
+        da, db, dc = -(-m * k * size // steps), -(-k * n * size // steps), -(-m * n * size // steps)
         first = take(f, 0) * f[EACH]
         while first < f[COUNT]:
             last = min(first + f[EACH], f[COUNT])
-            run = last - first if csb == 1 and (blocks == 1 or near) else 1
+            run = last - first if csb == 1 and (blocks == 1 or near) and not asks else 1
             for t in range(first, last, run):
-                b, row, i = f[B] + t * sb * size, rsb, 0
+                b, row, i, done = f[B] + t * sb * size, rsb, 0, 0
+                na, nb, nc = f[A] + (t + 1) * sa * size, f[B] + (t + 1) * sb * size, f[C] + (t + 1) * sc * size
                 if csb != 1:
                     pack(tile, b, csb, rsb, n, k, panel, pitch)
                     b, row = panel, pitch
                 for block in range(blocks):
-                    h = (m - i + blocks - block - 1) // (blocks - block)
-                    x = f[X] + (t * sx + i * rsx) * size if f[X] != 0 else 0
-                    tiny(tile, h, run, k, f[A] + (t * sa + i * rsa) * size, sa, rsa, csa, b, sb, row,
-                         f[C] + (t * sc + i * rsc) * size, sc, rsc, x, sx, rsx, n, alpha, beta)  # fmt: skip
+                    h = min(HEIGHT, m - i) if asks else (m - i + blocks - block - 1) // (blocks - block)
+                    a = f[A] + (t * sa + i * rsa) * size
+                    for j in range(0, n, width):
+                        w, bj, c = min(width, n - j), b + j * size, f[C] + (t * sc + i * rsc + j) * size
+                        x = f[X] + (t * sx + i * rsx + j) * size if f[X] != 0 else 0
+                        if asks and h == HEIGHT and w > tile.lanes:
+                            tiny_ahead(tile, k, a, rsa, csa, bj, row, c, rsc, x, rsx, w, alpha, beta,
+                                       na + done * da, nb + done * db, nc + done * dc, da, db, dc)  # fmt: skip
+                            done += k
+                        else:
+                            tiny(tile, h, run, k, a, sa, rsa, csa, bj, sb, row, c, sc, rsc, x, sx, rsx, w, alpha, beta)
                     i += h
             first = take(f, 0) * f[EACH]
 
@@ -128,15 +143,17 @@ def _operand(f, word, x, size, swap):
 
 
 @jit(inline="always")
-def _each(count, m, n, k, size):
-    """Products of a job."""
-    return max(1, min(CHUNK // (size * (m * k + k * n + m * n)), (count + 1) // 2))
+def _each(count, each):
+    """Products of a job, of `each` bytes."""
+    least = AHEAD if count * each > FAR else 1
+    return max(1, min(max(CHUNK // each, least), (count + 1) // 2))
 
 
 @jit(inline="always")
-def _fits(m, n, k, lanes):
-    """Whether the stacks' kernel takes the matrices."""
-    return k <= DEEP and m <= TALLEST and n <= 2 * lanes
+def _fits(total, m, n, k, lanes):
+    """Whether the stacks' kernel takes the matrices, of so many bytes in all."""
+    vectors = 4 if total > FAR and m >= HEIGHT else 2
+    return k <= DEEP and m <= TALLEST and n <= vectors * lanes
 
 
 @jit(inline="always")
@@ -158,8 +175,10 @@ def choose(out, x, k: int, workers: int, dtype: str) -> tuple[str, int] | None:
         m, n, csc, across = n, m, rsc, 1
     own = across - 3 + (len(x.shape) if x is not None else 0)
     plain = csc == tile.itemsize and (x is None or (own >= 0 and x.shape[own] > 1 and x.strides[own] == tile.itemsize))
-    shared = _gains.py_func(count, m, n, k, _each.py_func(count, m, n, k, tile.itemsize))
-    return "tiny" if plain and _fits.py_func(m, n, k, tile.lanes) else "small", workers if shared else 1
+    each = (m * k + k * n + m * n) * tile.itemsize
+    shared = _gains.py_func(count, m, n, k, _each.py_func(count, each))
+    way = "tiny" if plain and _fits.py_func(count * each, m, n, k, tile.lanes) else "small"
+    return way, workers if shared else 1
 
 
 @functools.cache
@@ -212,7 +231,8 @@ def _entry(tile):
                 set_word(f + 8 * X, data(x))
         if not whole:
             return DECLINED
-        each = _each(count, m, n, k, size)
+        total = count * (m * k + k * n + m * n) * size
+        each = _each(count, total // count)
         set_word(f + 8 * M, n if swap else m)
         set_word(f + 8 * N, m if swap else n)
         set_word(f + 8 * K, k)
@@ -222,7 +242,7 @@ def _entry(tile):
         set_word(f + 8 * SCALARS, scalars)
         poke(tile, scalars, element(alpha))
         poke(tile, scalars + size, element(beta))
-        tiny = _fits(word(f + 8 * M), word(f + 8 * N), k, tile.lanes)
+        tiny = _fits(total, word(f + 8 * M), word(f + 8 * N), k, tile.lanes)
         plain = word(f + 8 * CSC) == 1 and (word(f + 8 * X) == 0 or word(f + 8 * CSX) == 1)
         way, words = TINY if tiny and plain else ONE_BLOCK, pointer(table)
         kernel, launch = words[way], pointer(words[0])

@@ -18,7 +18,8 @@ from ..jit.vector import ELEMENT, I64, VOID, Lanes, loop
 HEIGHT = 8
 # name and kind of the arguments: p address, i integer, s scalar of the element type; s* are steps from t to t + 1
 ARGUMENTS = "count:i k:i a:p sa:i rsa:i csa:i b:p sb:i rsb:i c:p sc:i rsc:i x:p sx:i rsx:i width:i alpha:s beta:s"
-NAMES = [item.split(":")[0] for item in ARGUMENTS.split()]
+AHEAD = "na:i nb:i nc:i da:i db:i dc:i"  # what to ask for on the way: three addresses, and bytes from step to step
+NAMES = [item.split(":")[0] for item in f"{ARGUMENTS} {AHEAD}".split()]
 
 
 def widths(tile):
@@ -26,14 +27,15 @@ def widths(tile):
     return [(max(1, tile.lanes // 2), 1), (tile.lanes, 1), (tile.lanes, 2)]
 
 
-def _define(module: ir.Module, tile, height: int, count: int, vectors: int) -> ir.Function:
-    """The LLVM function for this height and width; defined once per module."""
-    name = f"tiny_{tile.dtype}_{height}x{vectors}_v{count}"
+def _define(module: ir.Module, tile, height: int, count: int, vectors: int, ahead: bool = False) -> ir.Function:
+    """The LLVM function for this height and width; defined once per module. `ahead`: it asks for what comes next."""
+    name = f"tiny_{tile.dtype}_{height}x{vectors}_v{count}" + "_ahead" * ahead
     if name in module.globals:
         return module.globals[name]
     element = ELEMENT[tile.dtype]
     kinds = {"p": element.as_pointer(), "i": I64, "s": element}
-    function = ir.Function(module, ir.FunctionType(VOID, [kinds[i.split(":")[1]] for i in ARGUMENTS.split()]), name)
+    arguments = ARGUMENTS.split() + AHEAD.split() * ahead
+    function = ir.Function(module, ir.FunctionType(VOID, [kinds[i.split(":")[1]] for i in arguments]), name)
     function.linkage = "internal"
     function.attributes.add("noinline")
     function.attributes.add("optsize")  # the loop over k is short: unrolled, it would compile for three times as long
@@ -51,6 +53,9 @@ def _define(module: ir.Module, tile, height: int, count: int, vectors: int) -> i
 
     def step(p, carried):  # chain += A[t][:, p] B[t][p, :]
         a, b, chain = carried[0], carried[1], carried[2:]
+        for m in "abc" if ahead else "":
+            line = builder.add(arg["n" + m], builder.mul(p, arg["d" + m]))
+            lanes.prefetch(builder.inttoptr(line, element.as_pointer()), write=m == "c")
         across = [lanes.load(lanes.at(b, j * count), masks[j]) for j in range(vectors)]
         column = [lanes.splat(builder.load(lanes.at(a, down["a"][i]), align=1)) for i in range(height)]
         chain = [lanes.fma(column[i], across[j], chain[i * vectors + j]) for i, j in cells]
@@ -107,3 +112,22 @@ def tiny(typing, tile, height, count, k, a, sa, rsa, csa, b, sb, rsb, c, sc, rsc
 
     scalar, kinds = getattr(types, tile.tile.dtype), [item.split(":")[1] for item in ARGUMENTS.split()]
     return types.void(tile, types.int64, *[scalar if kind == "s" else types.int64 for kind in kinds]), emit
+
+
+@intrinsic
+def tiny_ahead(typing, tile, k, a, rsa, csa, b, rsb, c, rsc, x, rsx, width, alpha, beta, na, nb, nc, da, db, dc):
+    """One product of HEIGHT rows and more than tile.lanes columns, which asks for the next one's lines, step by step:
+    in a burst they would wait for each other, and the product for them."""
+
+    def emit(context, builder, signature, args):
+        record = signature.args[0].tile
+        function = _define(builder.module, record, HEIGHT, record.lanes, 2, ahead=True)
+        given = dict(zip("k a rsa csa b rsb c rsc x rsx width alpha beta na nb nc da db dc".split(), args[1:]))
+        given |= {"count": I64(1), "sa": I64(0), "sb": I64(0), "sc": I64(0), "sx": I64(0)}
+        kinds = [argument.type for argument in function.args]
+        builder.call(function, [builder.inttoptr(given[n], kind) if isinstance(kind, ir.PointerType) else given[n]
+                                for n, kind in zip(NAMES, kinds)])  # fmt: skip
+        return context.get_dummy_value()
+
+    scalar = getattr(types, tile.tile.dtype)
+    return types.void(tile, *[types.int64] * 11, scalar, scalar, *[types.int64] * 6), emit
