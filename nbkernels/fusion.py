@@ -9,7 +9,7 @@ import numpy as np
 
 from .dispatch import arrays, errors, keys
 from .dispatch.op import Op, Operand
-from .dtypes import known
+from .dtypes import known, stated
 from .strides import broadcast_shapes, output_strides
 
 MOST = 8  # arguments
@@ -86,7 +86,10 @@ class Elementwise:
             given = f"{function.__name__}{inspect.signature(function)}"
             raise TypeError(f"elementwise: {given} should take one to {MOST} arguments, without defaults or stars")
         given = dtypes if isinstance(dtypes, tuple | list) else () if dtypes is None else (dtypes,)
-        self.dtypes = tuple(map(np.dtype, given))
+        self.dtypes = tuple(stated("elementwise", dtype) for dtype in given)
+        for dtype in self.dtypes:
+            if not known(dtype):
+                raise TypeError(f"elementwise: results cannot be of dtype {dtype}")
         self.layouts, self.memory = {}, None  # of calls on NumPy arrays that have been done before
 
     def __repr__(self):

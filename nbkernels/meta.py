@@ -180,7 +180,7 @@ def addmm(self, mat1, mat2, beta=1, alpha=1, out_dtype=None, mode=None, conj=Non
 def mm(self, mat2, out_dtype=None, mode=None, conj=None, tiles=None):
     """out = self @ mat2
 
-    self is (m, k) and mat2 (k, n), of one dtype. Any strides; nothing is copied whole. Dtypes and keywords as addmm.
+    self is (m, k) and mat2 (k, n), of one dtype and any strides. Dtypes and keywords as addmm.
 
     Raises TypeError for dtypes that differ or have no kernel, ValueError for shapes that do not fit. Source: ATen's mm.
 

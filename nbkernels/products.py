@@ -60,7 +60,7 @@ def bmm(self, mat2, out_dtype=None, mode=None, conj=None, tiles=None):
     """out[i] = self[i] @ mat2[i]
 
     self is (b, m, k) and mat2 (b, k, n). Dtypes and keywords as addmm. Every matrix has the bits of mm(self[i],
-    mat2[i]). Any strides, also 0 between the matrices; nothing is copied whole.
+    mat2[i]). Any strides, also 0 between the matrices.
 
     Raises TypeError for dtypes that differ or have no kernel, ValueError for shapes that do not fit. Source: ATen.
 
