@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+import nbkernels
 from nbkernels.cpu import gemm, gemv, tiles
 from tests.cases import LAYOUTS, operands
 from tests.paths import same_bits_by_threads
@@ -68,6 +69,14 @@ def test_nothing_beyond_the_arrays_is_read(rng):
         out = np.full((m, 1), np.nan, "f4")
         gemm.gemm(out, None, room[:m, :k], vectors[:k], 0, 1)
         np.testing.assert_array_equal(out, np.full((m, 1), 2 * k))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("m", "k"), [(70, 70), (5000, 60), (2, 5000)])
+def test_what_is_not_read_is_not_read(m, k, dtype):
+    a, v, nothing = np.ones((m, k), dtype), np.ones((k, 1), dtype), np.full((m, 1), np.nan, dtype)
+    np.testing.assert_array_equal(nbkernels.addmm(nothing, a, v, beta=0), np.full((m, 1), k))
+    np.testing.assert_array_equal(nbkernels.addmm(nothing.T, v.T, a.T, beta=0.0), np.full((1, m), k))
 
 
 @pytest.mark.parametrize("order", "CF")

@@ -85,7 +85,7 @@ def mv(out, x, a, v, beta=0, alpha=1, mode=None) -> dict:
     copies = [name for name, each in present.items() if any(s % each.dtype.itemsize for s in each.strides)]
     clashes = [name for name, each in present.items() if overlaps(out, each) or (name != "self" and written(out, each))]
     temporaries = [f"{out.shape} {out.dtype}, {m * out.dtype.itemsize} bytes: out overlaps {', '.join(clashes)}"]
-    workers = threads.count() if m * k > VECTORS_SHARED else 1
+    workers = threads.count() if m * k * a.dtype.itemsize > VECTORS_SHARED else 1
     return dict(path=f"8 chains, by {form}", threads=workers, copies=copies, temporaries=temporaries * (clashes != []),
                 flops=2 * m * k)  # fmt: skip
 

@@ -20,22 +20,23 @@ from numba.extending import intrinsic
 from ..jit.address import fma, peek, pointer, poke, scratch, set_word, take, word
 from ..jit.cache import compiled, entry, jit
 from ..jit.ndarray import data, descr, ndim, shape, stride
-from ..jit.vector import ELEMENT, I64, LINE, SIZE, VOID, Lanes, loop
+from ..jit.vector import ELEMENT, I64, LINE, SIZE, VOID, Lanes, loop, replaced_if
 from . import threads
-from .tiles import SEGMENT, small
+from .small import DECLINED, DONE, LARGE
+from .tiles import SEGMENT, caches, small
 from .words import room
 
 STEPS = 8  # steps of k that a column's chain takes in at once: eight loads of A for a load and a store of the chain
 WIDE = 4096  # outputs of a job of columns at most: their chains stay in L1
 ROWS = 16  # at once: more are more streams than the prefetchers follow: n = 3000, f32: 1.3 ms, with 32 rows 2.8
+NEAR = 4  # vectors of rows at once of a matrix in L2
 SKEW = 8  # blocks of 32 bytes that a group of rows runs ahead of the next, where their lines would crowd in L1
 # Bytes of A from which what comes next is asked for: of 3000x3000 f32 columns take 0.93 ms for 1.50, rows 0.89 for
 # 1.36; of 1000x1000, which L3 holds, they would take 70 us for 56, and 145 for 108.
 FAR = 32 << 20
 KEPT = 8 * SEGMENT  # bytes of stack for a strided v
-SHARED = 1 << 18  # elements of A from which threads share the work: 10 us of it
+SHARED = 3 << 20  # bytes of A from which threads share the work: 30 us of it, less gains nothing
 
-DECLINED, DONE, LARGE = 0, 1, 2  # what the entry answers
 BY_ROWS, BY_COLUMNS, BY_SEGMENTS = 0, 1, 2
 (NEXT, FORM, M, K, A, RSA, CSA, V, SV, PLANES, EACH, BLOCKS, JOBS, C, RSC, X, RSX, ALPHA, BETA) = range(0, 152, 8)
 WORDS = 20
@@ -100,6 +101,47 @@ def _rows(lanes, rows, a, rsa, v, rsv, k, t, groups, skew=0, ahead=False):
         chains[g].add_incoming(more, inside)
     for g, chain in enumerate(chains):
         lanes.store(chain, lanes.at(t, g * count), lanes.mask(builder.sub(rows, I64(g * count))))
+
+
+def _near(lanes, a, rsa, v, k, t):
+    """The same for exactly NEAR vectors of rows, which are in L2: their chains hide each other's latency.
+
+    A turn takes a line of each row, all of it at once: lines that crowd each other out of L1 come from L2 once.
+    """
+    builder, count, line = lanes.builder, lanes.count, LINE // SIZE[lanes.dtype]
+
+    def block(a, v, chains, left=None):
+        """The chains further by the steps of a block, of those that are left."""
+        there = [None if left is None else builder.icmp_signed("<", I64(p), left) for p in range(count)]
+        steps = [I64(p) if inside is None else builder.select(inside, I64(p), I64(0)) for p, inside in enumerate(there)]
+        factors = [lanes.splat(builder.load(lanes.at(v, p), align=1)) for p in steps]
+        for g, chain in enumerate(chains):
+            rows = [lanes.at(a, builder.mul(rsa, I64(g * count + r))) for r in range(count)]
+            for down, factor, inside in zip(lanes.turned(rows, left), factors, there):
+                more = lanes.fma(down, factor, chain)
+                chain = more if inside is None else builder.select(inside, more, chain)
+            chains[g] = chain
+        return chains
+
+    def turn(steps):
+        def body(index, carried):
+            a, v, chains = carried[0], carried[1], list(carried[2:])
+            for _ in range(0, steps, count):
+                chains = block(a, v, chains)
+                a, v = lanes.at(a, count), lanes.at(v, count)
+            return [a, v, *chains]
+
+        return body
+
+    carried, left = [a, v, *[lanes.zero] * NEAR], k
+    for steps in dict.fromkeys((line, count)):
+        carried = loop(builder, builder.udiv(left, I64(steps)), carried, turn(steps))
+        left = builder.urem(left, I64(steps))
+    a, v, *chains = carried
+    some = builder.icmp_signed(">", left, I64(0))
+    chains = replaced_if(builder, some, chains, lambda: block(a, v, list(chains), left))
+    for g, chain in enumerate(chains):
+        lanes.store(chain, lanes.at(t, g * count))
 
 
 def _columns(lanes, m, a, down, v, sv, k, t, begun, ahead=False):
@@ -203,6 +245,12 @@ few_rows, many_rows = _transposing("few_rows", 1), _transposing("many_rows", ROW
 skewed_rows, far_rows = _transposing("skewed_rows", ROWS, SKEW), _transposing("far_rows", ROWS, ahead=True)
 
 
+@intrinsic
+def near_rows(typing, tile, a, rsa, v, k, t):
+    """NEAR vectors of rows."""
+    return types.void(tile, *[types.int64] * 5), _emit(_near, "pipip", "near_rows", few.py_func)
+
+
 def _segments(lanes, rows, a, v, k, t):
     _rows(lanes, rows, a, I64(SEGMENT), v, I64(SEGMENT), k, t, groups=1)
 
@@ -252,7 +300,7 @@ def _crowded(tile, rsa, k):
 
 
 @jit(inline="always")
-def _job(tile, f, job):
+def _job(tile, f, job, cache):
     """The chains of one block of outputs over one segment of k."""
     size, m, form = tile.itemsize, word(f + M), word(f + FORM)
     segment, i = job // word(f + BLOCKS), job % word(f + BLOCKS) * word(f + EACH)
@@ -281,7 +329,10 @@ def _job(tile, f, job):
             done = whole * SEGMENT * size
             poke(tile, t + whole * size, _one(tile, a + done, 1, v + done, 1, left))
     else:
-        crowded, r = _crowded(tile, rsa, k), 0
+        crowded, r, near = _crowded(tile, rsa, k), 0, NEAR * few(tile)
+        while h - r >= near and m * word(f + K) * size <= cache:
+            near_rows(tile, a + r * rsa * size, rsa, v, k, t + r * size)
+            r += near
         while r < h:
             ar, tr, left = a + r * rsa * size, t + r * size, h - r
             if left == 1:
@@ -319,12 +370,12 @@ def end(tile, f, i, h):
 @functools.cache
 def _work(dtype: str) -> int:
     """The jobs of one thread."""
-    tile = small(dtype)
+    tile, cache = small(dtype), caches()[1]
 
     def work(f, task):
         job = take(pointer(f), NEXT)
         while job < word(f + JOBS):
-            _job(tile, f, job)
+            _job(tile, f, job, cache)
             job = take(pointer(f), NEXT)
 
     return compiled(work, "void(int64, int64)", f"gemv_work_{tile}")
@@ -344,10 +395,10 @@ def ending(tile):
 def _entry(dtype: str):
     """The call from Python, after all checks: plans the jobs, and does them where one thread is enough.
 
-    `f` is the address of WORDS and a number for each output and segment, or 0 for the stack. LARGE: the first is
-    wanted, or, where it is there, the jobs are for threads.
+    `f` is the address of WORDS and a number for each output and segment, or 0 for the stack. DECLINED where A is
+    contiguous along neither side. LARGE: a room is wanted, or, where it is there, the jobs are for threads.
     """
-    tile = small(dtype)
+    tile, cache = small(dtype), caches()[1]
     size, element = tile.itemsize, getattr(np, dtype)
 
     def run(f, workers, out, x, a, b, beta, alpha):
@@ -359,7 +410,7 @@ def _entry(dtype: str):
         rsc, rsx, px = stride(out, along), 0, 0
         if turned:
             sv = stride(vec, 1)
-        if x != 0:
+        if x != 0 and beta != 0:
             own = ndim(x) - 2 + along
             rsx, px = stride(x, own) if own >= 0 and shape(x, own) > 1 else 0, data(x)
         if (rsa | csa | sv | rsc | rsx) & (size - 1) != 0 or descr(a) != descr(b):
@@ -376,13 +427,13 @@ def _entry(dtype: str):
         if form == BY_ROWS and csa != 1 and m > 1:
             return DECLINED
         direct = segments == 1 and rsc == size and px == 0 and alpha == 1  # chains are results
-        if f == 0 and (m * k > SHARED or (not direct and segments * m * size > HERE)):
+        if f == 0 and (m * k * size > SHARED or (not direct and segments * m * size > HERE)):
             return LARGE
         if f == 0:
             f, planes = head, here
         if direct:
             planes = data(out)
-        workers = workers if m * k > SHARED else 1
+        workers = workers if m * k * size > SHARED else 1
         each = few(tile) if form == BY_SEGMENTS else share(form, m, workers, WIDE)
         blocks = ((segments if form == BY_SEGMENTS else m) + each - 1) // each
         jobs = blocks if form == BY_SEGMENTS else blocks * segments
@@ -408,11 +459,17 @@ def _entry(dtype: str):
         if workers > 1:
             return LARGE
         for job in range(jobs):
-            _job(tile, f, job)
+            _job(tile, f, job, cache)
         end(tile, f, 0, m)
         return DONE
 
     return entry(run, "int64(int64, int64, int64, int64, int64, int64, float64, float64)", f"gemv_{tile}")
+
+
+@functools.cache
+def alone(dtype: str):
+    """The whole call of one thread, (out, x, a, b, beta, alpha), as of `_entry` without a room."""
+    return functools.partial(_entry(dtype), 0, 1)
 
 
 def gemv(dtype: str, out, x, a, b, beta, alpha) -> bool:
@@ -420,12 +477,12 @@ def gemv(dtype: str, out, x, a, b, beta, alpha) -> bool:
 
     False, with nothing written, where the matrix is contiguous along neither side.
     """
-    run = _entry(dtype)
-    status = run(0, 1, id(out), x, id(a), id(b), beta, alpha)
+    arrays = id(out), x, id(a), id(b), beta, alpha
+    status = alone(dtype)(*arrays)
     if status == LARGE:
-        segments, workers = (a.shape[1] + SEGMENT - 1) // SEGMENT, threads.count() if a.size + b.size > SHARED else 1
-        with room(8 * (WORDS + segments * out.size)) as f:  # words and elements of 8 bytes at most
-            if run(f, workers, id(out), x, id(a), id(b), beta, alpha) == LARGE:
+        planes, workers = -(-a.shape[1] // SEGMENT), threads.count() if max(a.nbytes, b.nbytes) > SHARED else 1
+        with room(8 * (WORDS + planes * out.size)) as f:  # words and elements of 8 bytes at most
+            if _entry(dtype)(f, workers, *arrays) == LARGE:
                 threads.launch(_work(dtype), f, workers)
                 ending(small(dtype))(f)
     return status != DECLINED

@@ -114,7 +114,7 @@ def _entry(tile):
             return DECLINED
         segments = (k + SEGMENT - 1) // SEGMENT
         direct = segments == 1 and rsc == size and px == 0 and alpha == 1  # sums are results
-        if room == 0 and (m * k > SHARED or (not direct and segments * m * size > HERE)):
+        if room == 0 and (m * k * size > SHARED or (not direct and segments * m * size > HERE)):
             return LARGE
         f, here = room, scratch(HERE)
         if room == 0:
@@ -164,7 +164,7 @@ def _found(dtype):
 
 def _large(run, out, x: int, a, v, beta, alpha) -> int:
     """With a room and threads, of arrays that are known to be apart."""
-    segments, workers = (a.shape[1] + SEGMENT - 1) // SEGMENT, threads.count() if a.size > SHARED else 1
+    segments, workers = (a.shape[1] + SEGMENT - 1) // SEGMENT, threads.count() if a.nbytes > SHARED else 1
     room = empty(WORDS + segments * len(a))  # words, and elements of 8 bytes at most
     f, tile = room.ctypes.data, small(NAMES[a.dtype])
     if run(id(out), x, id(a), id(v), beta, alpha, f, workers) == DECLINED:
