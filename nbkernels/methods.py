@@ -29,12 +29,12 @@ def attach(function, reduce, accumulate):
             keepdims=keepdims,
             initial=initial,
             where=None if where is True else NOTHING if where is False else where,
-            dtype=work(dtype, out),
+            dtype=work(op, dtype, out),
             out=out,
         )
 
     def accumulate_of(self, axis=0, dtype=None, out=None):
-        return accumulate(self, op, dimensions(op, self, axis), dtype=work(dtype, out), out=out)
+        return accumulate(self, op, dimensions(op, self, axis), dtype=work(op, dtype, out), out=out)
 
     def at_of(self, indices, other):
         return at(op, self, indices, other)
@@ -49,9 +49,10 @@ def attach(function, reduce, accumulate):
         setattr(function, name, method)
 
 
-def work(dtype, out):
-    """What a fold computes in where it is said: `dtype`, else that of an out."""
-    adapter = arrays.adapter_of(type(out)) if dtype is None and out is not None else None
+def work(op, dtype, out):
+    """What a fold computes in where it is said: `dtype`, else that of an out, but for the bools of logic."""
+    said = dtype is not None or out is None or op.startswith("logical")
+    adapter = None if said else arrays.adapter_of(type(out))
     return adapter.spec(out).dtype if adapter else dtype
 
 

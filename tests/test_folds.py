@@ -215,6 +215,9 @@ def test_folds_into_an_out_compute_in_its_dtype():
         mine, numpys = np.zeros((2, 2), name), np.zeros((2, 2), name)
         same(nbkernels.add.accumulate(x, 1, out=mine), np.add.accumulate(x, 1, out=numpys))
     assert nbkernels.add.reduce(flags, out=np.zeros((), bool)) == np.add.reduce(flags, out=np.zeros((), bool))
+    mine, numpys = np.zeros((), "f8"), np.zeros((), "f8")
+    same(nbkernels.logical_and.reduce(flags, out=mine), np.logical_and.reduce(flags, out=numpys))
+    same(nbkernels.logical_and.accumulate(flags, out=np.zeros(2)), np.logical_and.accumulate(flags, out=np.zeros(2)))
     with pytest.raises(TypeError):
         nbkernels.add.reduce(np.ones(3), out=np.zeros((), int))
 
