@@ -49,6 +49,39 @@ def test_as_many_dimensions_as_numpy_has(ndim, rng):
             np.testing.assert_array_equal(nbkernels.add(x, y, out=out), x + y)
 
 
+def test_known_layouts_with_faults_are_done_once():
+    """In place, where a second pass would divide once more."""
+    divisor = np.arange(120).reshape(3, 8, 5)[:, ::2, 1:4] % 7
+    for _ in range(3):
+        x = np.arange(1000, 1120).reshape(3, 8, 5)[:, ::2, 1:4]
+        with np.errstate(divide="ignore"):
+            expected = x // divisor
+        with pytest.warns(RuntimeWarning, match="divide by zero"):
+            assert nbkernels.floor_divide(x, divisor, out=x) is x
+        np.testing.assert_array_equal(x, expected)
+
+
+@pytest.mark.parametrize("op", ["pow", "atan2"])
+def test_costly_operations_on_small_spread_inputs(op, rng):
+    """By the bits that they have in one piece."""
+    x, y = rng.random((40, 34)) + 0.5, rng.random((34, 40))
+    function, whole = getattr(nbkernels, op), x.copy()
+    for _ in range(2):
+        for a, b in ((x, y.T), (x[:, ::2], y.T[:, 1::2]), (x.ravel()[::3], y.ravel()[::3])):
+            np.testing.assert_array_equal(function(a, b), function(a.copy("C"), b.copy("C")))
+    assert np.array_equal(x, whole)
+
+
+def test_negative_powers_of_a_known_layout():
+    x, y, out = np.full((4, 3, 6), 3)[:, :2, ::2], np.full((4, 3, 6), 2)[:, :2, ::2], np.zeros((4, 2, 3), int)
+    for _ in range(2):
+        assert (nbkernels.pow(x, y, out=out) == 9).all()
+    y[3, 1, 2] = -1
+    with pytest.raises(ValueError, match="negative"):
+        nbkernels.pow(x, y, out=out)
+    assert (out == 9).all()
+
+
 def test_overlap_and_read_only_outputs_of_a_known_layout(rng):
     apart = rng.standard_normal((2, 12, 12))
     whole = rng.standard_normal((12, 12))

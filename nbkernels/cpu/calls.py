@@ -15,7 +15,7 @@ from .. import scalar
 from ..dtypes import COMPARISONS, known, resolve
 from ..strides import broadcast_shapes, distinct, output_strides
 from . import threads
-from .elementwise import COSTLY, COSTS_MORE, binary, loop, nested, warn
+from .elementwise import COSTLY, COSTS_MORE, binary, loop, many, nested, warn
 from .quick import DECLINED, DONE, FAULTY, LARGE, NOTED, SCALAR, SHARED, UNKNOWN, allow, small_entry
 from .recall import MASKED, Memory, recall_entry
 
@@ -61,7 +61,8 @@ class Table:
         loops = loop(self.op, first, second, out)
         sizes = tuple(d.itemsize for d in dtypes)
         most = SHARED // max(sizes) >> (COSTS_MORE if name in COSTLY else 0)
-        row = (*map(id, dtypes), *sizes, loops, most << 8 | (out.itemsize if scaled else NOTED * noted))
+        limits = most << 24 | many(name) << 8 | (out.itemsize if scaled else NOTED * noted)
+        row = (*map(id, dtypes), *sizes, loops, limits)
         self.dtypes.append(dtypes)
         self.rows[len(self.dtypes)] = row
         return True
@@ -279,6 +280,7 @@ def _fast(op: str, scaled=None):
     """The fast form of an operation; of one that takes alpha, `scaled` is that for an alpha other than 1."""
     calls = Calls(op)
     rows, slots, at_once = calls.table.address, calls.memory.address, op != "pow"
+    plans = calls.memory.records
     empty = functools.partial(np.empty_like, dtype=bool) if op in BOOLS else np.empty_like
 
     def small(*args):  # until the first call, so that importing this module compiles nothing
@@ -294,22 +296,26 @@ def _fast(op: str, scaled=None):
     def fast(self, other, out, alpha=1, ndarray=np.ndarray, empty_like=empty):
         result = out if out is not None else empty_like(self if type(self) is ndarray else other)
         status = small(rows, result, self, other, alpha)
-        if status == DONE:
-            return result
-        if status >= FAULTY:
-            return calls.warned(status, result)
+        return result if status == DONE else go_on(status, result, self, other, alpha, out)
+
+    def go_on(status, result, x, y, alpha, out):
         if status == SCALAR:
             return result if out is not None else result[()]
-        return calls.go_on(result, self, other, alpha, out)
+        arrays = type(result) is type(x) is type(y) is np.ndarray and (at_once or y.dtype.kind == "f")
+        if plans and status <= UNKNOWN and arrays and result.ndim:  # planned before: two calls of compiled code
+            status = recall(slots, result, x, y, ALL, alpha, out is None, 0)
+            if status == DONE:
+                return result
+        if status >= FAULTY:
+            return calls.warned(status, result)
+        return calls.go_on(result, x, y, alpha, out)
 
     def with_alpha(self, other, alpha, out):
         if alpha is ONE:
             if out is None:
                 return fast(self, other, out)
             status = small(rows, out, self, other, 1.0)  # at once, 45 ns sooner
-            if status == DONE:
-                return out
-            return out if status == SCALAR else fast(self, other, out)
+            return out if status == DONE else go_on(status, out, self, other, 1, out)
         return scaled(self, other, out, alpha) if _plain(alpha) else None
 
     def keywords(self, other, where, casting, order, dtype, out):

@@ -169,9 +169,9 @@ def streamed(plan: StridedPlan, itemsize: int) -> bool:
     return large and plan.strides[0][-1] == itemsize and plan.shape[-1] * itemsize >= 8 * LINE
 
 
-def steps(plan: StridedPlan, itemsizes, short: bool = False) -> tuple[int, ...]:
+def steps(plan: StridedPlan, itemsizes, short: bool = False, many: int = MANY) -> tuple[int, ...]:
     """The inputs' steps in elements, where loops made for them vectorise and those for any steps would not; else ()."""
-    if plan.kind != "strided" or plan.size < MANY or plan.strides[0][-1] != itemsizes[0]:
+    if plan.kind != "strided" or plan.size < many or plan.strides[0][-1] != itemsizes[0]:
         return ()
     if plan.shape[-1] < NARROW and not short:
         return ()

@@ -5,8 +5,9 @@ int64: a first one, one for each triple of dtypes, and one of zeros:
 
     what launches go by (threads.WORDS);  the address of _slice, or 0;  those that `as_array` knows kinds by
 
-    addresses of the dtype objects of out, x, y;  their itemsizes;  the loops;  256 * the most elements to serve
-    under the GIL + bytes of alpha, a float, or NOTED where the loops take note of faults, or 0
+    addresses of the dtype objects of out, x, y;  their itemsizes;  the loops;  the most elements to serve under the
+    GIL << 24 | those from which on spread inputs are not served << 8 | bytes of alpha, a float, or NOTED where the
+    loops take note of faults, or 0
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from ..jit.ndarray import (
     stride,
 )
 from . import threads
-from .nest import MANY, STREAMED
+from .nest import STREAMED
 
 # What the small entry answers: done, done with no dimensions, done with FAULTY + the bits of faults.
 DONE, DECLINED, UNKNOWN, LARGE, SCALAR, FAULTY = range(6)
@@ -163,12 +164,12 @@ def small_entry():
 
         if empty or repeated:
             return DONE if empty else DECLINED
-        large = rows * columns > row[7] >> 8
+        large = rows * columns > row[7] >> 24
         if large and (rows * columns * row[3] >= STREAMED or row[7] & 255 > NOTED):
             return DECLINED
         for p in range(1, 3):
             step = column_steps[p]
-            if rows * columns >= MANY and step != 0 and step != row[3 + p]:
+            if rows * columns >= row[7] >> 8 & 0xFFFF and step != 0 and step != row[3 + p]:
                 return DECLINED
             if same[p] == 0 and high[p] > low[0] and high[0] > low[p]:
                 return DECLINED
