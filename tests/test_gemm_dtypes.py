@@ -28,6 +28,11 @@ def spread(x):
     return np.repeat(np.repeat(x, 2, 0), 3, 1)[::2, ::3]
 
 
+def ragged(x):
+    """x in rows that are one element longer: where words hold several, rows are not whole words apart."""
+    return np.pad(x, ((0, 0), (0, 1)))[:, :-1]
+
+
 def numbers(rng, shape, dtype):
     """All of a dtype's range, its ends more often than chance has them."""
     dtype = np.dtype(dtype)
@@ -44,7 +49,8 @@ def numbers(rng, shape, dtype):
 def run(x, a, b, beta, alpha, dtype, **keywords):
     """The product through every layout class of the operands and of out; all must agree."""
     results = []
-    for left, right, to in itertools.product((np.ascontiguousarray, np.asfortranarray, spread), repeat=3):
+    layouts = np.ascontiguousarray, np.asfortranarray, spread
+    for left, right, to in itertools.product((*layouts, ragged), layouts, layouts):
         out = to(np.ones((a.shape[0], b.shape[1]), dtype))
         gemm.gemm(out, x, left(a), right(b), beta, alpha, **keywords)
         results.append(out)

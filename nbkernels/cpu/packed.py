@@ -1,6 +1,6 @@
 """The packed path: five loops (Goto and van de Geijn, 2008) around the micro-kernel, in one launch.
 
-jc  nc columns of C   ic  mc rows of C   pc  kc steps of k: pack A and B, then multiply
+jc  nc columns of C   ic  mc rows of C   pc  kc steps of k: pack B, and A if it must be, then multiply
     jb  nb columns: a block of B in L2, against up to four panels of A                a job, taken by a thread
         ip  mr rows: a panel of A in L1
             jp  nr columns: one tile of C in registers
@@ -21,11 +21,11 @@ from .finish import MEMORY, PARTIAL, ending, finish
 from .panels import pack_a, pack_b, pack_strip_a, pack_strip_b
 from .small import DECLINED, DONE, SQUARE
 from .tiles import SEGMENT, Tiles
-from .ukernel import ukernel_packed
+from .ukernel import ukernel_packed, ukernel_rows
 from .words import filled, room, up
 
 from .words import (  # isort: skip
-    AFTER, BLOCK, BLOCKS, BPANELS, CONTEXT, CSA, CSB, CSC, CSX, FINISHED, FROM, FUSED, GROUP, HEAD, KC, MC, MR,
+    AFTER, BARE, BLOCK, BLOCKS, BPANELS, CONTEXT, CSA, CSB, CSC, CSX, FINISHED, FROM, FUSED, GROUP, HEAD, KC, MC, MR,
     MULTIPLY, NC, NEED, NEXT, NR, PACK, PART, ROOM, ROWWISE, RSA, RSB, RSC, RSX, SCALARS, SELF, SIZE_A, SIZE_B,
     SIZE_C, SIZE_T, STEP, TO, TOTAL, UNIT, WORKERS, A, B, C, K, M, N, X,
 )  # fmt: skip
@@ -55,20 +55,21 @@ def _pack_kernel(tile) -> int:
 
 
 @functools.cache
-def _multiply_kernel(tile) -> int:
-    """A tile of C and how it ends: void(...), all arguments int64."""
+def _multiply_kernel(tile, rows: bool = False) -> int:
+    """A tile of C and how it ends: void(...), all arguments int64. `rows`: of A in place, not in panels."""
+    micro = ukernel_rows if rows else ukernel_packed
 
     def multiply(h, w, a, b, words, starts, stop, first, last, part, rsp, to, rst, total, rstt, c, x, f):
         f = pointer(f)
         alpha, beta = peek(tile, f[SCALARS]), peek(tile, f[SCALARS] + tile.size_t)
         code = PARTIAL if stop == MEMORY else stop
-        ukernel_packed(tile, h, a, 1, tile.mr, b, tile.nr, words, part, rsp, to, rst, w, not starts, code,
+        micro(tile, h, a, f[RSA] // tile.group, 1, b, tile.nr, words, part, rsp, to, rst, w, not starts, code,
                 x, f[RSX], alpha, beta)  # fmt: skip
         if stop == MEMORY:
             finish(tile, h, w, part, rsp, total, rstt, first != 0, last != 0, c, f[RSC], f[CSC], x, f[RSX], f[CSX],
                    alpha, beta)  # fmt: skip
 
-    return compiled(multiply, f"void({', '.join(['int64'] * 18)})", f"gemm_multiply_{tile}")
+    return compiled(multiply, f"void({', '.join(['int64'] * 18)})", f"gemm_multiply_{tile}" + "_rows" * rows)
 
 
 @jit(inline="always")
@@ -81,7 +82,7 @@ def _pack(f, a, b, m, n, kb, begin, job):
     arows, brows = f[ROWWISE] != 0 and f[RSA] == 1, f[ROWWISE] != 0 and f[CSB] == 1
     rows = ROWS * f[GROUP]
     strips = (kb + rows - 1) // rows
-    ajobs = 0 if f[FUSED] != 0 else strips if arows else (m + f[MR] - 1) // f[MR]
+    ajobs = 0 if f[FUSED] != 0 or f[BARE] != 0 else strips if arows else (m + f[MR] - 1) // f[MR]
     end = begin + ajobs + (strips if brows else (n + f[NR] - 1) // f[NR])
     if job < end:
         wait(f, FINISHED, begin)
@@ -131,7 +132,9 @@ def _multiply(f, task, a, c, x, ic, jc, m, n, kb, starts, ends, first, last, beg
         i0, j0 = (job - begin) % runs * run * f[MR], (job - begin) // runs * f[BLOCK]
         for i in range(i0, min(i0 + run * f[MR], m), f[MR]):
             h, apanel = min(f[MR], m - i), f[ROOM] + i * words * f[STEP]
-            if f[FUSED] != 0:
+            if f[BARE] != 0:
+                apanel = a + i * f[RSA] * f[SIZE_A]
+            elif f[FUSED] != 0:
                 apanel = f[ROOM] + task * f[MR] * words * f[STEP]
                 invoke(f[PACK], (A, a + i * f[RSA] * f[SIZE_A], f[RSA], f[CSA], h, kb, apanel))
             for j in range(j0, min(j0 + f[BLOCK], n), f[NR]):  # the A panel stays in L1, B's block in L2
@@ -186,8 +189,8 @@ def loops() -> int:
 
 
 @functools.cache
-def kernels(tile) -> tuple[int, int]:
-    return _pack_kernel(tile), _multiply_kernel(tile)
+def kernels(tile, rows: bool = False) -> tuple[int, int]:
+    return _pack_kernel(tile), _multiply_kernel(tile, rows)
 
 
 def packed(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, trusted: bool = True,
@@ -197,10 +200,10 @@ def packed(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, tr
     swapped = out.strides[1] != out.itemsize and out.strides[0] == out.itemsize
     if swapped:
         kind = kind.swapped()
-    f, kept = filled(out, x, a, b, beta, alpha, tiles, kind, workers, trusted)
+    f, kept = filled(out, x, a, b, beta, alpha, tiles, kind, workers, trusted, kind.bare)
     if f is None:
         return DECLINED
-    f[PACK], f[MULTIPLY] = kernels(tiles.tile(kind))
+    f[PACK], f[MULTIPLY] = kernels(tiles.tile(kind), f[BARE] != 0)
     if after is not None:
         f[AFTER], context = after.words(swapped)
         f[CONTEXT] = context.buffer_info()[0]

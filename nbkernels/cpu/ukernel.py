@@ -3,7 +3,8 @@ whatever the kind of the product makes of a step.
 
 One LLVM function per height 1..mr and per number of vectors across 1..nv, so that every edge has a kernel of its own;
 lanes beyond the last column are masked where C and X are touched. An element of A is read as a scalar and spread over
-a vector, through any two strides; a row of B is nv whole vectors (masked loads would cost 8 %: they take an FMA port).
+a vector; a row of B is nv whole vectors (masked loads would cost 8 %: they take an FMA port). They lie in panels, or B
+alone does and A has contiguous rows, or they have any strides: a function each, as a constant stride takes no register.
 The tile starts from zero or from a stored partial result and ends as a partial result or as the finished C, so an
 element is one chain however k is cut (the library's fixed order).
 
@@ -18,18 +19,15 @@ from numba import types
 from numba.extending import intrinsic
 
 from ..jit.chain import Chain
-from ..jit.vector import ELEMENT, I64, LINE, VOID, loop
+from ..jit.vector import ELEMENT, I64, LINE, VOID, loop, unrolled_no_further
 
 # Rows of B to run ahead with prefetch: 8 rows of 128 bytes cover the L2 latency of ~15 cycles at 12 cycles a row.
 AHEAD = 8
 # name and kind of the arguments: address of w words, t chains, c elements of C; i integer; s a chain's dtype
 ARGUMENTS = "a:w rsa:i csa:i b:w rsb:i kb:i t:t rst:i c:c rsc:i width:i start:i stop:i x:c rsx:i alpha:s beta:s"
 SPEC = [item.split(":") for item in ARGUMENTS.split()]
-
-
-def _unroll(tile, mr: int) -> int:
-    """Steps of k per turn of the loop: the full tile fills the window, short tiles are cheap to compile instead."""
-    return 4 if mr == tile.mr else 1
+UNROLL = 4  # steps of k per turn of a full tile's loop, which fill the window; short tiles are cheap to compile instead
+STRIDED, PACKED, ROWS = "", "_packed", "_rows"  # how A and B lie: anyhow, in panels, or A by rows and B in panels
 
 
 def _kinds(tile) -> dict:
@@ -39,9 +37,9 @@ def _kinds(tile) -> dict:
     return {"i": I64, "s": chain} | {kind: element.as_pointer() for kind, element in pointers.items()}
 
 
-def _define(module: ir.Module, tile, mr: int, nv: int, packed: bool) -> ir.Function:
-    """The LLVM function of the mr x nv tile; defined once per module. Packed: its strides of A and B are constants."""
-    name = f"ukernel_{tile}_{mr}x{nv}" + "_packed" * packed
+def _define(module: ir.Module, tile, mr: int, nv: int, lie: str) -> ir.Function:
+    """The LLVM function of the mr x nv tile; defined once per module."""
+    name = f"ukernel_{tile}_{mr}x{nv}{lie}"
     if name in module.globals:
         return module.globals[name]
     kinds = _kinds(tile)
@@ -50,8 +48,12 @@ def _define(module: ir.Module, tile, mr: int, nv: int, packed: bool) -> ir.Funct
     function.attributes.add("noinline")
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     arg, planes = dict(zip((n for n, _ in SPEC), function.args)), range(tile.kind.planes)
-    if packed:  # no register and no addition for a row of A: 5 % at 12x32
-        arg |= {"rsa": I64(1), "csa": I64(tile.mr * len(planes)), "rsb": I64(tile.nr * len(planes))}
+    if lie == PACKED:  # no register and no addition for a row of A: 5 % at 12x32
+        arg |= {"rsa": I64(1), "csa": I64(tile.mr * len(planes))}
+    elif lie == ROWS:
+        arg |= {"csa": I64(1)}
+    if lie != STRIDED:
+        arg |= {"rsb": I64(tile.nr * len(planes))}
     ops = Chain(builder, tile.kind, tile.lanes)
     words = ops.words
     cells = [(i, j) for i in range(mr) for j in range(nv)]
@@ -96,20 +98,34 @@ def _define(module: ir.Module, tile, mr: int, nv: int, packed: bool) -> ir.Funct
         partial = builder.icmp_signed("==", arg["stop"], I64(0))
         arg["to"], arg["rsto"] = (builder.select(partial, arg[t], arg[c]) for t, c in (("t", "c"), ("rst", "rsc")))
 
-    def turn(steps):
+    def fetch(index):
+        """The next tile of C comes nearer meanwhile, a row each turn (the last one again and again): without it each
+        tile begins and ends with a wait for L3 (Zen 4, n = 1024, f32: 95 % of the peak in the loops, then 98 %)."""
+        row = builder.select(builder.icmp_signed("<", index, I64(mr)), index, I64(mr - 1))
+        to, rsto = ("to", "rsto") if tile.kind.direct else ("c", "rsc")
+        following = words.at(arg[to], builder.mul(arg[rsto], row))
+        for j in range(nv, 2 * nv):
+            words.prefetch(words.at(following, j * tile.lanes))
+
+    def follow(index, a, steps):
+        """And the next panel of A comes to L2, of its rows one each turn."""
+        if lie == ROWS:
+            row = builder.add(builder.urem(index, I64(mr)), I64(mr))
+            words.prefetch(words.at(a, builder.mul(arg["rsa"], row)), level=2)
+            return
+        ahead = words.at(a, builder.mul(arg["kb"], arg["csa"]))
+        for q in range(0, steps * tile.mr * tile.step, LINE):
+            words.prefetch(words.at(ahead, q // tile.itemsize), level=2)
+
+    def turn(steps, fetches=False, follows=False):
         def body(index, carried):
             a, b, chains = carried[0], carried[1], _split(carried[2:], len(planes))
-            # The next tile of C comes nearer meanwhile, a row each turn (the last one again and again): without it each
-            # tile begins and ends with a wait for L3 (Zen 4, n = 1024, f32: 95 % of the peak in the loops, then 98 %).
-            if packed and steps > 1:
-                row = builder.select(builder.icmp_signed("<", index, I64(mr)), index, I64(mr - 1))
-                to, rsto = ("to", "rsto") if tile.kind.direct else ("c", "rsc")
-                following = words.at(arg[to], builder.mul(arg[rsto], row))
-                for j in range(nv, 2 * nv):
-                    words.prefetch(words.at(following, j * tile.lanes))
-                ahead = words.at(a, builder.mul(arg["kb"], arg["csa"]))  # and the next panel of A comes to L2
-                for q in range(0, steps * tile.mr * tile.step, LINE):
-                    words.prefetch(words.at(ahead, q // tile.itemsize), level=2)
+            if fetches:
+                fetch(index)
+            if follows:
+                follow(index, a, steps)
+            if lie == ROWS:
+                unrolled_no_further(builder)
             for _ in range(steps):
                 words.prefetch(words.at(b, builder.mul(arg["rsb"], I64(AHEAD))))
                 chains = step(a, b, chains)
@@ -118,11 +134,16 @@ def _define(module: ir.Module, tile, mr: int, nv: int, packed: bool) -> ir.Funct
 
         return body
 
-    unroll = _unroll(tile, mr)
-    carried = [arg["a"], arg["b"], *_flat(chains)]
-    carried = loop(builder, builder.udiv(arg["kb"], I64(unroll)), carried, turn(unroll))
-    if unroll > 1:
-        carried = loop(builder, builder.urem(arg["kb"], I64(unroll)), carried, turn(1))
+    carried, full = [arg["a"], arg["b"], *_flat(chains)], mr == tile.mr
+    if lie == ROWS:  # a step a turn: LLVM reads a row's elements for more at once and spills them, half as fast
+        early = builder.select(builder.icmp_signed("<", arg["kb"], I64(mr)), arg["kb"], I64(mr))
+        carried = loop(builder, early, carried, turn(1, full, full))
+        carried = loop(builder, builder.sub(arg["kb"], early), carried, turn(1, False, full))
+    else:
+        unroll, ahead = UNROLL if full else 1, full and lie == PACKED
+        carried = loop(builder, builder.udiv(arg["kb"], I64(unroll)), carried, turn(unroll, ahead, ahead))
+        if unroll > 1:
+            carried = loop(builder, builder.urem(arg["kb"], I64(unroll)), carried, turn(1))
     chains = _split(carried[2:], len(planes))
     _endings(builder, ops, arg, cells, chains, place)
     return function
@@ -161,7 +182,7 @@ def _endings(builder, ops, arg, cells, chains, place) -> None:
     builder.ret_void()
 
 
-def _emit(context, builder, signature, args, packed: bool):
+def _emit(context, builder, signature, args, lie: str):
     """Call the function for this height and width."""
     record, names, kinds = signature.args[0].tile, [name for name, _ in SPEC], _kinds(signature.args[0].tile)
     height, width = args[1], args[2 + names.index("width")]
@@ -175,7 +196,7 @@ def _emit(context, builder, signature, args, packed: bool):
             block = builder.append_basic_block(f"call_{mr}x{nv}")
             switch.add_case(I64(mr * record.nv + nv), block)
             with builder.goto_block(block):
-                builder.call(_define(builder.module, record, mr, nv, packed), values)
+                builder.call(_define(builder.module, record, mr, nv, lie), values)
                 builder.branch(done)
     builder.position_at_end(bad)
     builder.unreachable()
@@ -188,15 +209,17 @@ def _signature(tile):
     return types.void(tile, types.int64, *[scalar if kind == "s" else types.int64 for _, kind in SPEC])
 
 
-@intrinsic
-def ukernel(typing, tile, height, a, rsa, csa, b, rsb, kb, t, rst, c, rsc, width, start, stop, x, rsx, alpha, beta):
-    """Run the micro-kernel for `height` <= tile.mr rows and `width` <= tile.nr columns; addresses are int64."""
-    return _signature(tile), lambda *emission: _emit(*emission, packed=False)
+def _ukernel(lie: str):
+    """The intrinsic for operands that lie so."""
+
+    @intrinsic
+    def ukernel(typing, tile, height, a, rsa, csa, b, rsb, kb, t, rst, c, rsc, width, start, stop, x, rsx, alpha, beta):
+        """Run the micro-kernel for `height` <= tile.mr rows and `width` <= tile.nr columns; addresses are int64."""
+        return _signature(tile), lambda *emission: _emit(*emission, lie)
+
+    return ukernel
 
 
-@intrinsic
-def ukernel_packed(
-    typing, tile, height, a, rsa, csa, b, rsb, kb, t, rst, c, rsc, width, start, stop, x, rsx, alpha, beta
-):
-    """The same for packed panels: rsa = 1, csa = tile.mr and rsb = tile.nr, whatever is given."""
-    return _signature(tile), lambda *emission: _emit(*emission, packed=True)
+ukernel = _ukernel(STRIDED)
+ukernel_packed = _ukernel(PACKED)  # rsa = 1, csa = tile.mr and rsb = tile.nr, whatever is given
+ukernel_rows = _ukernel(ROWS)  # csa = 1 and rsb = tile.nr

@@ -222,6 +222,11 @@ def loop(builder: ir.IRBuilder, trips, carried: list, body) -> list:
     return join(builder, (carried, before), (results, end))
 
 
+def unrolled_no_further(builder: ir.IRBuilder) -> None:
+    """Keep LLVM from unrolling the loop that is being emitted: an assembler text, empty here, might hold a label."""
+    builder.asm(ir.FunctionType(VOID, []), "", "", [], True)
+
+
 def join(builder: ir.IRBuilder, *ways) -> list:
     """Values that depend on the block one comes from: those of each way in, with its block."""
     phis = [builder.phi(value.type) for value in ways[0][0]]
