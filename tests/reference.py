@@ -115,6 +115,6 @@ def complex_addmm(x, a, b, beta, alpha):
 def bound(a, b, x=0, beta=0, alpha=1):
     """|error| <= gamma_(k+2) (|alpha| |A| |B| + |beta| |X|), gamma_n = n u / (1 - n u) (Higham, 2002, section 3.5)."""
     unit = np.finfo(a.dtype).eps / 2
-    n = (a.shape[1] + 2) * unit
+    n = (a.shape[-1] + 2) * unit
     size = abs(alpha) * (abs(a).astype(np.longdouble) @ abs(b).astype(np.longdouble))
     return n / (1 - n) * (size + abs(beta) * abs(np.asarray(x, np.longdouble)))

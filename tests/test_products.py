@@ -9,6 +9,7 @@ from hypothesis.extra import numpy as hnp
 import nbkernels as nb
 from nbkernels.dispatch import MetaArray, OutError
 from tests.cases import LAYOUTS, normal, whole_numbers
+from tests.reference import bound
 
 DTYPES = ("float32", "float64")
 # name -> (shapes of the arguments, the same by NumPy); beta and alpha where the op has them
@@ -278,6 +279,6 @@ def test_stacks_beyond_the_caches(rng, dtype, m, n, k):
         for t in some:
             same_bits(found[t], nb.mm(a[t], right[t]))
             same_bits(added[t], nb.addmm(x[t], a[t], right[t], beta=-0.5, alpha=3))
-        np.testing.assert_allclose(found, np.matmul(a, right), rtol=1e-3, atol=1e-3)
+        assert (abs(found - np.matmul(a.astype(np.longdouble), right)) <= bound(a, right)).all()
     turned = np.full((count, n, m), np.nan, dtype).swapaxes(1, 2)
     np.testing.assert_array_equal(nb.bmm(a, b, out=turned), nb.bmm(a, b))

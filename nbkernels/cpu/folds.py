@@ -93,14 +93,13 @@ def accumulate_fast(self, op, axis, out):
     dtype, ready = steps
     out = np.empty(self.shape, dtype)
     if ready is not None:
-        ready.run(out, self)
+        ready.run(out, out if ready.whole else out[scan.first(axis[0])], self, axis[0])
     return out
 
 
 @functools.lru_cache(maxsize=4096)
 def _stepped(op, dtype, shape, strides, axis):
-    """Dtype of a new result and what makes it, None where there is nothing to do; None where there is no result, or it
-    is made otherwise."""
+    """Dtype of a new result and what makes it, None where there is nothing to do; None where there is no result."""
     if not known(dtype) or len(axis) != 1:
         return None
     try:
@@ -109,5 +108,4 @@ def _stepped(op, dtype, shape, strides, axis):
         return None
     if 0 in shape:
         return work, None
-    ready = scan.prepared(op, shape, axis[0], np.empty(shape, work).strides, strides, dtype, work)
-    return (work, ready) if ready.whole else None
+    return work, scan.prepared(op, shape, axis[0], np.empty(shape, work).strides, strides, dtype, work)

@@ -4,8 +4,8 @@ Order of summation, the same on every path, tile, layout and number of threads: 
 segment an element is one chain of fused multiply-adds over increasing p, from zero; segment sums are added in order;
 then fma(beta, x, alpha*sum), once. Blocks of kc within a segment carry the chain on through memory.
 
-Operands are read through their strides: nothing is copied whole but operands whose strides are no multiple of the item
-size, and inputs or outputs that really overlap.
+Operands are read through their strides, or packed into buffers that docs/products.md states; copied are operands whose
+strides are no multiple of the item size, and outputs that really overlap inputs.
 """
 
 from __future__ import annotations
@@ -60,15 +60,11 @@ NAMES = {np.dtype(name): name for name in SIZE}  # str(dtype) takes 7 us
 OTHERS = {np.dtype(name): name for name in BYTES if name not in (*SIZE, "bfloat16")}
 OTHERS |= {np.dtype(name): name for name in SIGNLESS}
 
-VECTORS = (
-    3  # rows or columns up to which deep products go by gemv: f64, 2x1000x1000: 200 us; each panel of B twice, 980
-)
+# Rows or columns up to which deep products go by gemv: f64, 2x1000x1000: 200 us; each panel of B twice, 980.
+VECTORS = 3
 DEEPEST = 512  # k up to which a panel of B fits the small path's 64 KiB of stack
-WHOLE = {
-    VECTOR: gemv_alone,
-    FLAT: thin_alone,
-    LONG: deep_alone,
-}  # what the small entry answers -> who does it in one call
+# What the small entry answers -> who does it in one call.
+WHOLE = {VECTOR: gemv_alone, FLAT: thin_alone, LONG: deep_alone}
 REAL = {int, float, bool}
 ONE = 1
 PARALLEL = 96**3  # below, two launches of 3-10 us cost more than they save

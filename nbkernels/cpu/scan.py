@@ -69,7 +69,7 @@ def accumulate(op: str, out, x, axis: int, work: np.dtype) -> None:
     """out[k] = op(out[k - 1], x[k]) along an axis, in `work`; both have one shape."""
     if x.size:
         x = apart(out, x)
-        _held(out, work, lambda held: _scan(op, held, x, axis, held.strides, work))
+        _held(out, work, lambda held: _scan(op, held, held[first(axis)], x, axis, held.strides, work))
 
 
 def in_order(op: str, out, x, axis: int, work: np.dtype) -> None:
@@ -79,9 +79,14 @@ def in_order(op: str, out, x, axis: int, work: np.dtype) -> None:
     def run(held):
         strides = list(held.strides)
         strides.insert(axis, 0)
-        _scan(op, held, x, axis, tuple(strides), work)
+        _scan(op, held, held, x, axis, tuple(strides), work)
 
     _held(out, work, run)
+
+
+def first(axis: int) -> tuple:
+    """The index of an array's first part along an axis."""
+    return *(slice(None),) * axis, 0
 
 
 def _held(out, work, run):
@@ -100,7 +105,10 @@ class Steps(NamedTuple):
     words: np.ndarray
     whole: bool
 
-    def run(self, out, x) -> None:
+    def run(self, out, begin, x, axis: int) -> None:
+        """`begin`: the part of out that the first step makes."""
+        if not self.whole:
+            np.copyto(begin, x[first(axis)], casting="unsafe")
         _steps()(self.words, out, x)
 
 
@@ -122,14 +130,9 @@ def prepared(op, shape, axis, strides, x_strides, dtype, work) -> Steps:
 _runs, _visits = functools.cache(runs), functools.cache(visits)
 
 
-def _scan(op, out, x, axis, strides, work):
+def _scan(op, out, begin, x, axis, strides, work):
     """Along an axis of x; out's strides may be 0 there."""
-    steps = prepared(op, x.shape, axis, strides, x.strides, x.dtype, work)
-    if not steps.whole:
-        shape = x.shape[:axis] + x.shape[axis + 1 :]
-        first = np.lib.stride_tricks.as_strided(out, shape, strides[:axis] + strides[axis + 1 :])
-        np.copyto(first, x[(slice(None),) * axis + (0,)], casting="unsafe")
-    steps.run(out, x)
+    prepared(op, x.shape, axis, strides, x.strides, x.dtype, work).run(out, begin, x, axis)
 
 
 def _loop(op, work, dtype):

@@ -168,8 +168,8 @@ def _dot(a, b):
     return total[0]
 
 
-def _multiply_vectors(name, self, other, out):
-    """dot of two Numba types."""
+def _multiply_vectors(name, out):
+    """dot, with an out of this Numba type."""
     if not absent(out) and out.ndim != 0:
         raise TypingError(f"{name}: an out of no dimensions is wanted, not {out}")
     if absent(out):
@@ -187,7 +187,7 @@ def _typed_dot(self, tensor, out=None):
     _refuse("dot", None, out, self, tensor)
     if self.ndim != 1 or tensor.ndim != 1:
         raise TypingError(f"dot: two vectors are wanted, not {self} and {tensor}")
-    body = numba.njit(_multiply_vectors("dot", self, tensor, out))
+    body = numba.njit(_multiply_vectors("dot", out))
     return lambda self, tensor, out=None: body(self, tensor, out)
 
 
@@ -210,7 +210,7 @@ def _typed_matmul(input, other, out=None):
     """By NumPy's rules, of two vectors, or of matrices and batches of them."""
     _refuse("matmul", None, out, input, other)
     if input.ndim == 1 == other.ndim:
-        body = numba.njit(_multiply_vectors("matmul", input, other, out))
+        body = numba.njit(_multiply_vectors("matmul", out))
         return lambda input, other, out=None: body(input, other, out)
     if min(input.ndim, other.ndim) < 2:  # whose order of summation, mv's, no code here has
         raise TypingError(f"matmul: two vectors, or matrices and batches, are wanted, not {input} and {other}")
