@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tabulate import tabulate
+from tqdm import tqdm
 
 import nbkernels
 from nbkernels import tune
@@ -176,7 +177,7 @@ if __name__ == "__main__":
     options = parser.parse_args()
     chosen = [case for case in ALL if case[0] in options.ops and case[1] in options.dtypes and case[2] in options.sides]
     rows = []
-    for case in QUICK if options.quick else chosen:
+    for case in tqdm(QUICK if options.quick else chosen, unit="row"):
         rows.append(measure(*case, options.seconds))
         if options.json:  # after each row: a run may be cut short
             keep(options.json, rows, [key(head(*case)) for case in ALL])
