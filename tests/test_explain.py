@@ -8,7 +8,7 @@ import pytest
 
 import nbkernels as nb
 from nbkernels import docs
-from nbkernels.cpu import batch, gemm, nest, threads
+from nbkernels.cpu import batch, gemm, nest, threads, words
 from nbkernels.dispatch import OutError
 from nbkernels.ops import LIBRARY
 
@@ -95,6 +95,25 @@ def test_temporaries_are_those_that_the_kernel_makes(monkeypatch):
         assert len(found.temporaries) == len(made)
         assert all("256 bytes: out overlaps" in text for text in found.temporaries)
         made.clear()
+
+
+def test_panels_are_of_what_is_not_read_in_place():
+    a, b, f = np.ones((600, 900), "f4"), np.ones((900, 700), "f4"), np.asfortranarray
+    out, both = np.ones((600, 700), "f4"), "mat1 and mat2"
+    for mat1, mat2, to, packed in (
+        (a, b, out, "mat2"),
+        (f(a), b, out, both),
+        (a, f(b), f(out), "mat1"),
+        (a, b, f(out), both),
+    ):
+        (text,) = nb.explain(nb.mm, mat1, mat2, out=to).temporaries
+        assert text.startswith(f"panels of {packed}, ")
+        nb.mm(mat1, mat2, out=to)  # compile
+        words._rooms.clear()
+        nb.mm(mat1, mat2, out=to)
+        assert text.endswith(f", {words._rooms[0][0]} bytes")
+    (text,) = nb.explain(nb.mm, a.astype("f2"), b.astype("f2")).temporaries
+    assert text.startswith(f"panels of {both}, ")
 
 
 def test_copies_are_named():

@@ -6,6 +6,7 @@ from math import prod
 
 import numpy as np
 
+from ..jit.kind import BYTES
 from ..jit.vector import SIZE
 from ..strides import plan
 from . import nest, stacks, threads
@@ -16,6 +17,7 @@ from .gemv import SHARED as VECTORS_SHARED
 from .kinds import default_tiles, kind_of
 from .tiles import given, small
 from .tuned import tuned
+from .words import buffers
 
 
 def overlaps(out, x) -> bool:
@@ -52,8 +54,7 @@ def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None, tiles=None) -> 
     temporaries = [result] if clashes else []
     tiles, workers = cut or default_tiles(kind), threads.count() if shared(path, m, n, k) else 1
     if path == "packed":
-        depth, high, wide = min(tiles.kc, k), min(tiles.mc, m), min(tiles.nc, n)
-        temporaries.append(f"panels of A and B, up to {depth * (high + wide) * size} bytes")
+        temporaries.append(panels(out, a, b, tiles, kind, workers))
     others = [each for each in (x, a, b) if each is not None]
     if batch and not plain and cut is None and (turns := stacks.choose(out, others, k, threads.count())):
         path, workers = "stack, one thread a product", turns
@@ -63,6 +64,17 @@ def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None, tiles=None) -> 
     tile = shown if path == "packed" or not plain else f"{small(kind.a).mr}x{small(kind.a).nr}"
     flops = 2 * count * m * n * k * (4 if out.dtype.kind == "c" else 1)
     return work | dict(path=path, tile=tile, threads=workers, copies=copies, temporaries=temporaries, flops=flops)
+
+
+def panels(out, mat1, mat2, tiles, kind, workers) -> str:
+    """What the packed path makes beside out, planes of sums aside; C' = B' A' where out's columns are contiguous."""
+    (m, n), k, (row, step), other = out.shape[-2:], mat1.shape[-1], mat1.strides[-2:], "mat2"
+    if out.strides[-1] != out.dtype.itemsize and out.strides[-2] == out.dtype.itemsize:
+        m, n, kind, (step, row), other = n, m, kind.swapped(), mat2.strides[-2:], "mat1"
+    item = BYTES[kind.a]
+    in_place = kind.bare and step == item and (row // item | k) % kind.group == 0
+    size = sum(buffers(m, n, k, tiles, tiles.tile(kind), workers, in_place)[:2])
+    return f"panels of {other if in_place else 'mat1 and mat2'}, {size} bytes"
 
 
 def dot(out, a, mode) -> dict:

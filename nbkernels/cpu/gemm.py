@@ -28,7 +28,6 @@ from . import threads
 from .columns import columns
 from .deep import FEW, NARROW, deep
 from .deep import alone as deep_alone
-from .gemv import alone as gemv_alone
 from .gemv import gemv
 from .kinds import MODES, WIDENED, default_tiles, kind_of
 from .packed import packed
@@ -63,8 +62,7 @@ OTHERS |= {np.dtype(name): name for name in SIGNLESS}
 # Rows or columns up to which deep products go by gemv: f64, 2x1000x1000: 200 us; each panel of B twice, 980.
 VECTORS = 3
 DEEPEST = 512  # k up to which a panel of B fits the small path's 64 KiB of stack
-# What the small entry answers -> who does it in one call.
-WHOLE = {VECTOR: gemv_alone, FLAT: thin_alone, LONG: deep_alone}
+WHOLE = {FLAT: thin_alone, LONG: deep_alone}  # what the small entry answers -> who does it in one call
 REAL = {int, float, bool}
 ONE = 1
 PARALLEL = 96**3  # below, two launches of 3-10 us cost more than they save
@@ -287,10 +285,10 @@ def mm_fast(a, b, out, x=0, beta=0.0, alpha=1.0, entry=None, ndarray=np.ndarray)
         status = entry(id(out), x, id(a), id(b), beta, alpha)
         if status == DONE:
             return out
-        if status in WHOLE and WHOLE[status](NAMES[dtype])(id(out), x, id(a), id(b), beta, alpha) == DONE:
-            return out
         if status == VECTOR:
             return out if gemv(NAMES[dtype], out, x, a, b, beta, alpha) else None
+        if status in WHOLE and WHOLE[status](NAMES[dtype])(id(out), x, id(a), id(b), beta, alpha) == DONE:
+            return out
         return out if status in (FLAT, LONG, LARGE) and _large(entry, out, x, a, b, beta, alpha) == DONE else None
     except (TypeError, IndexError, OverflowError):  # not a float, not a matrix: the checks will say it properly
         return None
