@@ -1,8 +1,8 @@
 """Sums over a segment of k <= 4096 steps in 8 chains, of a matrix's lines against a vector: the order of mv.py.
 
-rows      A is contiguous along k: vectors are steps of a row, which come as they lie (gemv.py, whose chain of an output
-          is one, has to transpose them)
-columns   A is contiguous along the outputs: gemv.py's loop, once for each chain
+rows      A is contiguous along k: vectors are steps of a row, which come as they lie (those of single.py, one
+          chain an output, are transposed)
+columns   A is contiguous along the outputs: single.py's loop, once for each chain
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from numba.extending import intrinsic
 
 from ..jit.cache import jit
 from ..jit.vector import ELEMENT, I32, I64, VOID, Lanes, loop, replaced_if
-from .gemv import STEPS, columns_of, far_columns
+from .single import STEPS, columns_of, far_columns
 from .tiles import vector_registers
 
 CHAINS = 8  # a vector of float64, half of one of float32, of which two are multiplied in a cycle

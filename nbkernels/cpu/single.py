@@ -1,0 +1,293 @@
+"""Chains of a matrix's rows or columns against a vector, one an output: t[i] = sum over p of a[i, p] * v[p], in order.
+
+rows      A is contiguous along k: a vector of chains is as many rows of A, transposed in registers on their way
+columns   A is contiguous along the outputs: chains wait in memory and take in eight steps of k at a time
+segments  one output, contiguous: a vector of chains is as many segments of 4096 steps
+"""
+
+from __future__ import annotations
+
+import functools
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from ..jit.address import fma, peek, poke
+from ..jit.cache import jit
+from ..jit.vector import ELEMENT, I64, LINE, SIZE, VOID, Lanes, loop, replaced_if
+from .tiles import SEGMENT
+
+STEPS = 8  # steps of k that a column's chain takes in at once: eight loads of A for a load and a store of the chain
+ROWS = 16  # at once: more are more streams than the prefetchers follow: n = 3000, f32: 1.3 ms, with 32 rows 2.8
+NEAR = 4  # vectors of rows at once of a matrix in L2
+SKEW = 8  # blocks of 32 bytes that a group of rows runs ahead of the next, where their lines would crowd in L1
+
+
+def _rows(lanes, rows, a, rsa, v, rsv, k, t, groups, skew=0, ahead=False):
+    """t[r] = chain over p of a[r*rsa + p] * v[r*rsv + p] for r < rows <= groups * lanes; one v for all if rsv is None.
+
+    Group g runs g * skew blocks of steps ahead of the first. `ahead`: the rows that come next are asked for on the way.
+    """
+    builder, count = lanes.builder, lanes.count
+    last = builder.sub(rows, I64(1))
+    each = [
+        [builder.select(builder.icmp_signed("<", I64(r), last), I64(r), last) for r in range(g, g + count)]
+        for g in range(0, groups * count, count)
+    ]
+
+    def addresses(base, rs):
+        return [[lanes.at(base, builder.mul(i, rs)) for i in group] for group in each]
+
+    a_rows, v_rows = addresses(a, rsa), addresses(v, rsv) if rsv else None
+
+    def advance(g, index, chain, left=None):
+        """One chain further by the steps of a block, of those that are left."""
+        at, inside = builder.mul(index, I64(count)), [None] * count
+        if left is not None:
+            inside = [builder.icmp_signed("<", I64(p), left) for p in range(count)]
+        if rsv:
+            factors = lanes.turned([lanes.at(base, at) for base in v_rows[g]], left)
+        else:
+            steps = [I64(p) if i is None else builder.select(i, I64(p), I64(0)) for p, i in enumerate(inside)]
+            factors = [lanes.splat(builder.load(lanes.at(lanes.at(v, at), p), align=1)) for p in steps]
+        for down, factor, there in zip(lanes.turned([lanes.at(base, at) for base in a_rows[g]], left), factors, inside):
+            more = lanes.fma(down, factor, chain)
+            chain = more if there is None else builder.select(there, more, chain)
+        return chain
+
+    def together(index, chains):
+        for base in [base for group in a_rows for base in group] if ahead else []:
+            following = lanes.at(base, builder.mul(rsa, I64(groups * count)))
+            lanes.prefetch(lanes.at(following, builder.mul(index, I64(count))), level=2)
+        return [advance(g, builder.add(index, I64(g * skew)), chain) for g, chain in enumerate(chains)]
+
+    def alone(g, trips, first, chain):
+        return loop(builder, I64(trips), [chain], lambda i, c: [advance(g, builder.add(i, first), c[0])])[0]
+
+    blocks, left = builder.udiv(k, I64(count)), builder.urem(k, I64(count))
+    chains, whole = [lanes.zero] * groups, builder.sub(blocks, I64((groups - 1) * skew))
+    for g in range(groups if skew else 0):
+        chains[g] = alone(g, g * skew, I64(0), chains[g])
+    chains = loop(builder, whole, chains, together)
+    for g in range(groups if skew else 0):
+        chains[g] = alone(g, (groups - 1 - g) * skew, builder.add(whole, I64(g * skew)), chains[g])
+    before = builder.block
+    with builder.if_then(builder.icmp_signed(">", left, I64(0))):
+        longer = [advance(g, blocks, chain, left) for g, chain in enumerate(chains)]
+        inside = builder.block
+    for g, (chain, more) in enumerate(zip(chains, longer)):
+        chains[g] = builder.phi(lanes.type)
+        chains[g].add_incoming(chain, before)
+        chains[g].add_incoming(more, inside)
+    for g, chain in enumerate(chains):
+        lanes.store(chain, lanes.at(t, g * count), lanes.mask(builder.sub(rows, I64(g * count))))
+
+
+def _near(lanes, a, rsa, v, k, t):
+    """The same for exactly NEAR vectors of rows, which are in L2: their chains hide each other's latency.
+
+    A turn takes a line of each row, all of it at once: lines that crowd each other out of L1 come from L2 once.
+    """
+    builder, count, line = lanes.builder, lanes.count, LINE // SIZE[lanes.dtype]
+
+    def block(a, v, chains, left=None):
+        """The chains further by the steps of a block, of those that are left."""
+        there = [None if left is None else builder.icmp_signed("<", I64(p), left) for p in range(count)]
+        steps = [I64(p) if inside is None else builder.select(inside, I64(p), I64(0)) for p, inside in enumerate(there)]
+        factors = [lanes.splat(builder.load(lanes.at(v, p), align=1)) for p in steps]
+        for g, chain in enumerate(chains):
+            rows = [lanes.at(a, builder.mul(rsa, I64(g * count + r))) for r in range(count)]
+            for down, factor, inside in zip(lanes.turned(rows, left), factors, there):
+                more = lanes.fma(down, factor, chain)
+                chain = more if inside is None else builder.select(inside, more, chain)
+            chains[g] = chain
+        return chains
+
+    def turn(steps):
+        def body(index, carried):
+            a, v, chains = carried[0], carried[1], list(carried[2:])
+            for _ in range(0, steps, count):
+                chains = block(a, v, chains)
+                a, v = lanes.at(a, count), lanes.at(v, count)
+            return [a, v, *chains]
+
+        return body
+
+    carried, left = [a, v, *[lanes.zero] * NEAR], k
+    for steps in dict.fromkeys((line, count)):
+        carried = loop(builder, builder.udiv(left, I64(steps)), carried, turn(steps))
+        left = builder.urem(left, I64(steps))
+    a, v, *chains = carried
+    some = builder.icmp_signed(">", left, I64(0))
+    chains = replaced_if(builder, some, chains, lambda: block(a, v, list(chains), left))
+    for g, chain in enumerate(chains):
+        lanes.store(chain, lanes.at(t, g * count))
+
+
+def _columns(lanes, m, a, down, v, sv, k, t, begun, ahead=False):
+    """t[i] = chain over p < k of a[p*down + i] * v[p*sv] for i < m, from 0 if `begun` is 0 and from t[i] otherwise.
+
+    `ahead`: the steps that come next are asked for.
+
+    Where all columns start alike within a line, vectors are whole lines: those of eight columns crowd in L1 if they are
+    4 KiB apart, and would be fetched twice.
+    """
+    builder, step, size = lanes.builder, I64(lanes.count), SIZE[lanes.dtype]
+    head = builder.udiv(builder.and_(builder.neg(builder.ptrtoint(a, I64)), I64(LINE - 1)), I64(size))
+    together = builder.icmp_signed("==", builder.and_(builder.mul(down, I64(size)), I64(LINE - 1)), I64(0))
+    fits = builder.and_(together, builder.icmp_signed("<", head, m))
+    head = builder.select(fits, head, I64(0))
+    whole, first = builder.udiv(builder.sub(m, head), step), lanes.mask(head)
+    end = builder.add(head, builder.mul(whole, step))
+    last = lanes.mask(builder.sub(m, end))
+
+    def turn(steps):
+        def body(index, carried):
+            a, v, begun = carried
+            factors = [lanes.splat(builder.load(lanes.at(v, builder.mul(sv, I64(q))), align=1)) for q in range(steps)]
+            rows = [lanes.at(a, builder.mul(down, I64(q))) for q in range(steps)]
+
+            def piece(place, mask=None):
+                kept = lanes.load(lanes.at(t, place), mask)
+                chain = builder.select(builder.icmp_signed("==", begun, I64(0)), lanes.zero, kept)
+                for row in rows if ahead and steps == STEPS and mask is None else []:
+                    lanes.prefetch(lanes.at(lanes.at(row, builder.mul(down, I64(steps))), place), level=2)
+                for factor, row in zip(factors, rows):
+                    chain = lanes.fma(factor, lanes.load(lanes.at(row, place), mask), chain)
+                lanes.store(chain, lanes.at(t, place), mask)
+
+            def whole_piece(j, _):
+                piece(builder.add(head, builder.mul(j, step)))
+                return []
+
+            with builder.if_then(builder.icmp_signed(">", head, I64(0))):
+                piece(I64(0), first)
+            loop(builder, whole, [], whole_piece)
+            with builder.if_then(builder.icmp_signed("<", end, m)):
+                piece(end, last)
+            return [lanes.at(a, builder.mul(down, I64(steps))), lanes.at(v, builder.mul(sv, I64(steps))), I64(1)]
+
+        return body
+
+    with builder.if_then(builder.icmp_signed("==", k, I64(0))):
+        turn(0)(None, [a, v, begun])
+    carried, left = [a, v, begun], k
+    for steps in (STEPS, STEPS // 2, 1):
+        carried = loop(builder, builder.udiv(left, I64(steps)), carried, turn(steps))
+        left = builder.urem(left, I64(steps))
+
+
+def _define(module, dtype, lanes, way, kinds, name):
+    if name in module.globals:
+        return module.globals[name]
+    kind = {"p": ELEMENT[dtype].as_pointer(), "i": I64}
+    function = ir.Function(module, ir.FunctionType(VOID, [kind[k] for k in kinds]), name)
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    way(Lanes(builder, dtype, lanes), *function.args)
+    builder.ret_void()
+    return function
+
+
+@jit(inline="always")
+def few(tile):
+    """Lanes of the vectors that rows are read in: 32 bytes at most, of which twice as many are shuffled in a cycle."""
+    return min(tile.lanes, 32 // tile.itemsize)
+
+
+def _emit(way, kinds, name, lanes):
+    def emit(context, builder, signature, args):
+        tile, pointer = signature.args[0].tile, ELEMENT[signature.args[0].tile.dtype].as_pointer()
+        function = _define(builder.module, tile.dtype, lanes(tile), way, kinds, f"gemv_{name}_{tile.dtype}")
+        builder.call(function, [builder.inttoptr(v, pointer) if k == "p" else v for k, v in zip(kinds, args[1:])])
+        return context.get_dummy_value()
+
+    return emit
+
+
+def _transposing(name, at_once, skew=0, ahead=False):
+    """An intrinsic for up to `at_once` rows, or as many as a vector has lanes."""
+
+    def way(lanes, rows, a, rsa, v, k, t):
+        _rows(lanes, rows, a, rsa, v, None, k, t, max(1, at_once // lanes.count), skew, ahead)
+
+    emit = _emit(way, "ipipip", name, few.py_func)
+
+    def rows(typing, tile, rows, a, rsa, v, k, t):
+        return types.void(tile, *[types.int64] * 6), emit
+
+    rows.__name__ = rows.__qualname__ = name
+    return intrinsic(rows)
+
+
+few_rows, many_rows = _transposing("few_rows", 1), _transposing("many_rows", ROWS)
+skewed_rows, far_rows = _transposing("skewed_rows", ROWS, SKEW), _transposing("far_rows", ROWS, ahead=True)
+
+
+@intrinsic
+def near_rows(typing, tile, a, rsa, v, k, t):
+    """NEAR vectors of rows."""
+    return types.void(tile, *[types.int64] * 5), _emit(_near, "pipip", "near_rows", few.py_func)
+
+
+def _segments(lanes, rows, a, v, k, t):
+    _rows(lanes, rows, a, I64(SEGMENT), v, I64(SEGMENT), k, t, groups=1)
+
+
+@intrinsic
+def segments_of(typing, tile, rows, a, v, k, t):
+    """Whole segments, each against its own part of v."""
+    return types.void(tile, *[types.int64] * 5), _emit(_segments, "ippip", "segments", few.py_func)
+
+
+@intrinsic
+def columns_of(typing, tile, m, a, down, v, sv, k, t, begun):
+    """Any number of outputs, neighbours in memory."""
+    return types.void(tile, *[types.int64] * 8), _emit(_columns, "ipipiipi", "columns", lambda tile: tile.lanes)
+
+
+@intrinsic
+def far_columns(typing, tile, m, a, down, v, sv, k, t, begun):
+    """The same of a matrix that comes from memory."""
+    far = functools.partial(_columns, ahead=True)
+    return types.void(tile, *[types.int64] * 8), _emit(far, "ipipiipi", "far_columns", lambda tile: tile.lanes)
+
+
+@jit(inline="always")
+def one(tile, a, csa, v, sv, k):
+    """A single chain, bound by the latency of its additions."""
+    size, chain = tile.itemsize, peek(tile, a) * 0
+    for p in range(k):
+        chain = fma(peek(tile, a + p * csa * size), peek(tile, v + p * sv * size), chain)
+    return chain
+
+
+@jit(inline="always")
+def _crowded(tile, rsa, k):
+    """Whether ROWS rows have more lines in a set of L1 than it has places: their starts are near multiples of 1 KiB."""
+    apart = abs(rsa) * tile.itemsize % 1024
+    return min(apart, 1024 - apart) < 16 and k * tile.itemsize >= 1024
+
+
+@jit(inline="always")
+def rows_of(tile, h, a, rsa, v, k, t, near, far):
+    """Any number of rows; `near`: of a matrix in L2; `far`: of one that comes from memory."""
+    size, crowded, r, several = tile.itemsize, _crowded(tile, rsa, k), 0, NEAR * few(tile)
+    while near and h - r >= several:
+        near_rows(tile, a + r * rsa * size, rsa, v, k, t + r * size)
+        r += several
+    while r < h:
+        ar, tr, left = a + r * rsa * size, t + r * size, h - r
+        if left == 1:
+            poke(tile, tr, one(tile, ar, 1, v, 1, k))
+        elif left <= few(tile):
+            few_rows(tile, left, ar, rsa, v, k, tr)
+        elif crowded:
+            skewed_rows(tile, min(ROWS, left), ar, rsa, v, k, tr)
+        elif far:
+            far_rows(tile, min(ROWS, left), ar, rsa, v, k, tr)
+        else:
+            many_rows(tile, min(ROWS, left), ar, rsa, v, k, tr)
+        r += ROWS if left > few(tile) else left
