@@ -1,7 +1,6 @@
 """Batches of products: C[t] = alpha * A[t] @ B[t] + beta * X[t], each with the bits of addmm.
 
-- tiny matrices: a loop over the stack inside the micro-kernel (tiny.py)
-- small ones: one thread a product, taken in turns (small.py)
+- tiny and small matrices: one thread a product, taken in turns (turns.py)
 - those of other dtypes and modes: likewise (stacks.py)
 - larger ones: all threads on one product after another (gemm.py)
 """
@@ -15,120 +14,31 @@ import numpy as np
 from numba import types
 from numpy import empty
 
-from ..jit.address import ask, call, invoke, peek, pointer, poke, scratch, set_word, take, word
-from ..jit.cache import compiled, entry, jit
+from ..jit.address import call, invoke, pointer, poke, scratch, set_word, word
+from ..jit.cache import entry, jit
 from ..jit.kind import wrapped
 from ..jit.ndarray import OBJECT, WRITEABLE, address_of, data, descr, flags, layout_is_known, ndim, shape, stride
-from ..jit.vector import LINE
 from . import threads
 from .gemm import DEEPEST, NAMES, PARALLEL, REAL, clash, gemm, name_of, same, small_tile
 from .kinds import kind_of
-from .pack import pack
-from .small import PANEL, SMALL, apart, distinct, one_block
+from .small import SMALL, apart, distinct
 from .stacks import stack
-from .tiny import HEIGHT, tiny, tiny_ahead
+from .tiny import HEIGHT
 from .words import one_room
+
+from .turns import (  # isort: skip
+    COUNT, CSC, CSX, EACH, FAR, SCALARS, SX, WORDS, A, B, C, K, M, N, X, by_small, by_tiny,
+)  # fmt: skip
 
 TALLEST, DEEP = 32, 64  # rows and steps of k up to which a stack is tiny; its rows have two vectors, or four
 CHUNK = 32 << 10  # bytes of A, B and C that a thread takes at a time
-# Bytes of a stack up to which a job's matrices are gone through block by block, beyond which one by one (float32, us):
-# 1000x16x16x16 93 and 107, 10000x16x16x16 2200 and 986.
-NEAR = 16 << 20
-# Bytes of a stack from which its matrices are asked for two products ahead, each being too short for the prefetchers to
-# follow: f64, one thread, 10000x20x20x20 14.1 -> 8.8 ms, 1000x24x24x24 1.96 -> 1.06; 100x32x32x32, 2.4 MB, loses 7 %.
-# A tiny product asks for the next one's lines a few at each step: 1000x32x32x32 of f32 1.38 -> 0.71 ms, of f64, in two
-# tiles side by side, 3.16 -> 2.11; in the caches these are 15 % slower than one_block.
-FAR = 8 << 20
 AHEAD = 8  # products of a job at least, which a thread meets one after another as it has asked for them
 OVERHEAD = 200  # multiply-adds in the time that a product takes beside them, 5 ns: for the question of threads
 
 # What the entry answers: a kernel's place in its table, which the caller is to fill or to launch; CLOSED where threads
 # would gain and compiled code may not launch them.
 DECLINED, ONE_BLOCK, TINY, DONE, CLOSED = range(5)
-
-# What the entry hands to the loops: int64 words, each operand's address and three strides in elements together. The
-# first word, the next job, which threads contend for, has a cache line to itself.
-(A, SA, RSA, CSA, B, SB, RSB, CSB, C, SC, RSC, CSC, X, SX, RSX, CSX, M, N, K, COUNT, EACH, SCALARS) = range(8, 30)
-WORDS = 36  # room for alpha and beta behind SCALARS, their address
-ROOM = 8 * WORDS + 8  # bytes; and the number of tasks
-
-
-@functools.cache
-def _tiny(tile) -> int:
-    """Stacks of tiny matrices; a job is EACH of them. B is read in place, or packed where its rows are strided."""
-
-    def work(f, task):
-        size, m, n, k = tile.itemsize, f[M], f[N], f[K]
-        (sa, rsa, csa), (sb, rsb, csb) = (f[SA], f[RSA], f[CSA]), (f[SB], f[RSB], f[CSB])
-        (sc, rsc), (sx, rsx) = (f[SC], f[RSC]), (f[SX], f[RSX])
-        alpha, beta, panel = peek(tile, f[SCALARS]), peek(tile, f[SCALARS] + size), scratch(PANEL)
-        pitch = tile.lanes // 2 if 2 * n <= tile.lanes else (n + tile.lanes - 1) // tile.lanes * tile.lanes
-        blocks, width = (m + HEIGHT - 1) // HEIGHT, 2 * tile.lanes
-        total = f[COUNT] * (m * k + k * n + m * n) * size
-        near, asks = total <= NEAR, total > FAR and m >= HEIGHT and n > tile.lanes
-        # Each step of each tile that asks has its part of the next product's bytes.
-        steps = max(1, m // HEIGHT * ((n + tile.lanes - 1) // width) * k)
-        da, db, dc = -(-m * k * size // steps), -(-k * n * size // steps), -(-m * n * size // steps)
-        first = take(f, 0) * f[EACH]
-        while first < f[COUNT]:
-            last = min(first + f[EACH], f[COUNT])
-            run = last - first if csb == 1 and (blocks == 1 or near) and not asks else 1
-            for t in range(first, last, run):
-                b, row, i, done = f[B] + t * sb * size, rsb, 0, 0
-                na, nb, nc = f[A] + (t + 1) * sa * size, f[B] + (t + 1) * sb * size, f[C] + (t + 1) * sc * size
-                if csb != 1:
-                    pack(tile, b, csb, rsb, n, k, panel, pitch)
-                    b, row = panel, pitch
-                for block in range(blocks):
-                    h = min(HEIGHT, m - i) if asks else (m - i + blocks - block - 1) // (blocks - block)
-                    a = f[A] + (t * sa + i * rsa) * size
-                    for j in range(0, n, width):
-                        w, bj, c = min(width, n - j), b + j * size, f[C] + (t * sc + i * rsc + j) * size
-                        x = f[X] + (t * sx + i * rsx + j) * size if f[X] != 0 else 0
-                        if asks and h == HEIGHT and w > tile.lanes:
-                            tiny_ahead(tile, k, a, rsa, csa, bj, row, c, rsc, x, rsx, w, alpha, beta,
-                                       na + done * da, nb + done * db, nc + done * dc, da, db, dc)  # fmt: skip
-                            done += k
-                        else:
-                            tiny(tile, h, run, k, a, sa, rsa, csa, bj, sb, row, c, sc, rsc, x, sx, rsx, w, alpha, beta)
-                    i += h
-            first = take(f, 0) * f[EACH]
-
-    return compiled(work, "void(CPointer(int64), int64)", f"gemm_tiny_{tile}")
-
-
-@jit(inline="always")
-def _ask(address, rows, step, columns, across, size):
-    """Ask for the lines of a matrix that has a contiguous side."""
-    if across != 1:
-        rows, step, columns, across = columns, across, rows, step
-    if across == 1:
-        for i in range(rows):
-            for j in range(0, columns * size, LINE):
-                ask(address + i * step * size + j)
-
-
-@functools.cache
-def _small(tile) -> int:
-    """One thread a product; a job is EACH of them."""
-
-    def work(f, task):
-        size, alpha, beta = tile.itemsize, peek(tile, f[SCALARS]), peek(tile, f[SCALARS] + tile.itemsize)
-        far = f[COUNT] * (f[M] * f[K] + f[K] * f[N] + f[M] * f[N]) * size > FAR
-        first = take(f, 0) * f[EACH]
-        while first < f[COUNT]:
-            for t in range(first, min(first + f[EACH], f[COUNT])):
-                x = f[X] + t * f[SX] * size if f[X] != 0 else 0
-                if far:
-                    _ask(f[A] + (t + 2) * f[SA] * size, f[M], f[RSA], f[K], f[CSA], size)
-                    _ask(f[B] + (t + 2) * f[SB] * size, f[K], f[RSB], f[N], f[CSB], size)
-                    _ask(f[C] + (t + 2) * f[SC] * size, f[M], f[RSC], f[N], f[CSC], size)
-                one_block(tile, 0, f[M], f[N], f[K], f[A] + t * f[SA] * size, f[RSA], f[CSA], f[B] + t * f[SB] * size,
-                          f[RSB], f[CSB], f[C] + t * f[SC] * size, f[RSC], f[CSC], x, f[RSX], f[CSX],
-                          alpha, beta)  # fmt: skip
-            first = take(f, 0) * f[EACH]
-
-    return compiled(work, "void(CPointer(int64), int64)", f"gemm_batch_{tile}")
+ROOM = 8 * WORDS + 8  # bytes: the stack's words, and the number of tasks
 
 
 @jit(inline="always")
@@ -281,7 +191,7 @@ def _run(out, x, a, b, beta, alpha) -> bool:
     way = run(address, out, x, a, b, beta, alpha, 0)
     if way in (ONE_BLOCK, TINY):
         tile = small_tile(NAMES[a.dtype])
-        table[way] = _tiny(tile) if way == TINY else _small(tile)
+        table[way] = (by_tiny if way == TINY else by_small)(tile)
         way = run(address, out, x, a, b, beta, alpha, 0)
     if way == CLOSED and threads.open_up():
         way = run(address, out, x, a, b, beta, alpha, 0)

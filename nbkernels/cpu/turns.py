@@ -1,0 +1,126 @@
+"""How threads go through a stack of tiny or small products: in jobs of EACH, the next one to whoever is free."""
+
+from __future__ import annotations
+
+import functools
+
+from ..jit.address import ask, peek, scratch, take
+from ..jit.cache import compiled, jit
+from ..jit.vector import LINE
+from .pack import pack
+from .small import PANEL, one_block
+from .tiny import HEIGHT, tiny, tiny_ahead
+
+# What a stack is: int64 words, each operand's address and three strides in elements together, then the address of alpha
+# and beta. The first word, the next job, which threads contend for, has a cache line to itself.
+(A, SA, RSA, CSA, B, SB, RSB, CSB, C, SC, RSC, CSC, X, SX, RSX, CSX, M, N, K, COUNT, EACH, SCALARS) = range(8, 30)
+WORDS = 36  # room for alpha and beta behind
+# Bytes of a stack up to which a job's matrices are gone through block by block, beyond which one by one (float32, us):
+# 1000x16x16x16 93 and 107, 10000x16x16x16 2200 and 986.
+NEAR = 16 << 20
+# Bytes of a stack from which its matrices are asked for two products ahead, each being too short for the prefetchers to
+# follow: f64, one thread, 10000x20x20x20 14.1 -> 8.8 ms, 1000x24x24x24 1.96 -> 1.06; 100x32x32x32, 2.4 MB, loses 7 %.
+# A tiny product asks for the next one's lines a few at each step: 1000x32x32x32 of f32 1.38 -> 0.71 ms, of f64, in two
+# tiles side by side, 3.16 -> 2.11; in the caches these are 15 % slower than one_block.
+FAR = 8 << 20
+
+
+@jit(inline="always")
+def _bytes(tile, f):
+    """Of the stack."""
+    return f[COUNT] * (f[M] * f[K] + f[K] * f[N] + f[M] * f[N]) * tile.itemsize
+
+
+@jit(inline="always")
+def _together(tile, f, first, run, b, rsb, alpha, beta):
+    """`run` products, of rows of at most two vectors: a block of rows of all of them, then the next block."""
+    size, m, i = tile.itemsize, f[M], 0
+    blocks = (m + HEIGHT - 1) // HEIGHT
+    for block in range(blocks):
+        h = (m - i + blocks - block - 1) // (blocks - block)
+        a, c = f[A] + (first * f[SA] + i * f[RSA]) * size, f[C] + (first * f[SC] + i * f[RSC]) * size
+        x = f[X] + (first * f[SX] + i * f[RSX]) * size if f[X] != 0 else 0
+        tiny(tile, h, run, f[K], a, f[SA], f[RSA], f[CSA], b, f[SB], rsb, c, f[SC], f[RSC], x, f[SX], f[RSX], f[N],
+             alpha, beta)  # fmt: skip
+        i += h
+
+
+@jit(inline="always")
+def _ahead(tile, f, t, b, rsb, alpha, beta):
+    """One product, whose whole tiles ask for the next one: each step of theirs for its part of the bytes."""
+    size, m, n, k, width = tile.itemsize, f[M], f[N], f[K], 2 * tile.lanes
+    steps = max(1, m // HEIGHT * ((n + tile.lanes - 1) // width) * k)
+    da, db, dc = -(-m * k * size // steps), -(-k * n * size // steps), -(-m * n * size // steps)
+    na, nb, nc = f[A] + (t + 1) * f[SA] * size, f[B] + (t + 1) * f[SB] * size, f[C] + (t + 1) * f[SC] * size
+    for i in range(0, m, HEIGHT):
+        h, a = min(HEIGHT, m - i), f[A] + (t * f[SA] + i * f[RSA]) * size
+        for j in range(0, n, width):
+            w, bj, c = min(width, n - j), b + j * size, f[C] + (t * f[SC] + i * f[RSC] + j) * size
+            x = f[X] + (t * f[SX] + i * f[RSX] + j) * size if f[X] != 0 else 0
+            if h == HEIGHT and w > tile.lanes:
+                tiny_ahead(tile, k, a, f[RSA], f[CSA], bj, rsb, c, f[RSC], x, f[RSX], w, alpha, beta,
+                           na, nb, nc, da, db, dc)  # fmt: skip
+                na, nb, nc = na + k * da, nb + k * db, nc + k * dc
+            else:
+                tiny(tile, h, 1, k, a, 0, f[RSA], f[CSA], bj, 0, rsb, c, 0, f[RSC], x, 0, f[RSX], w, alpha, beta)
+
+
+@functools.cache
+def by_tiny(tile) -> int:
+    """The jobs of one thread by tiny.py's kernels. B is read in place, or packed where its rows are strided."""
+
+    def work(f, task):
+        size, m, n, panel = tile.itemsize, f[M], f[N], scratch(PANEL)
+        alpha, beta = peek(tile, f[SCALARS]), peek(tile, f[SCALARS] + size)
+        pitch = tile.lanes // 2 if 2 * n <= tile.lanes else (n + tile.lanes - 1) // tile.lanes * tile.lanes
+        ahead = _bytes(tile, f) > FAR and m >= HEIGHT and n > tile.lanes
+        single = ahead or f[CSB] != 1 or (m > HEIGHT and _bytes(tile, f) > NEAR)
+        first = take(f, 0) * f[EACH]
+        while first < f[COUNT]:
+            last = min(first + f[EACH], f[COUNT])
+            run = 1 if single else last - first
+            for t in range(first, last, run):
+                b, rsb = f[B] + t * f[SB] * size, f[RSB]
+                if f[CSB] != 1:
+                    pack(tile, b, f[CSB], f[RSB], n, f[K], panel, pitch)
+                    b, rsb = panel, pitch
+                if ahead:
+                    _ahead(tile, f, t, b, rsb, alpha, beta)
+                else:
+                    _together(tile, f, t, run, b, rsb, alpha, beta)
+            first = take(f, 0) * f[EACH]
+
+    return compiled(work, "void(CPointer(int64), int64)", f"gemm_tiny_{tile}")
+
+
+@jit(inline="always")
+def _ask(address, rows, step, columns, across, size):
+    """Ask for the lines of a matrix that has a contiguous side."""
+    if across != 1:
+        rows, step, columns, across = columns, across, rows, step
+    if across == 1:
+        for i in range(rows):
+            for j in range(0, columns * size, LINE):
+                ask(address + i * step * size + j)
+
+
+@functools.cache
+def by_small(tile) -> int:
+    """The jobs of one thread by small.py's one_block."""
+
+    def work(f, task):
+        size, alpha, beta = tile.itemsize, peek(tile, f[SCALARS]), peek(tile, f[SCALARS] + tile.itemsize)
+        far, first = _bytes(tile, f) > FAR, take(f, 0) * f[EACH]
+        while first < f[COUNT]:
+            for t in range(first, min(first + f[EACH], f[COUNT])):
+                x = f[X] + t * f[SX] * size if f[X] != 0 else 0
+                if far:
+                    _ask(f[A] + (t + 2) * f[SA] * size, f[M], f[RSA], f[K], f[CSA], size)
+                    _ask(f[B] + (t + 2) * f[SB] * size, f[K], f[RSB], f[N], f[CSB], size)
+                    _ask(f[C] + (t + 2) * f[SC] * size, f[M], f[RSC], f[N], f[CSC], size)
+                one_block(tile, 0, f[M], f[N], f[K], f[A] + t * f[SA] * size, f[RSA], f[CSA], f[B] + t * f[SB] * size,
+                          f[RSB], f[CSB], f[C] + t * f[SC] * size, f[RSC], f[CSC], x, f[RSX], f[CSX],
+                          alpha, beta)  # fmt: skip
+            first = take(f, 0) * f[EACH]
+
+    return compiled(work, "void(CPointer(int64), int64)", f"gemm_batch_{tile}")
