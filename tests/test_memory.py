@@ -114,6 +114,16 @@ def test_stacks_take_none(count, n):
         assert peak(call) <= OBJECTS
 
 
+def test_stacks_of_larger_matrices_take_a_room_for_each_thread():
+    """Where A is stored by columns and met by more than five panels of B; else none."""
+    threads = numba.get_num_threads()
+    a, out = np.ones((2 * threads, 200, 200), np.float32), np.empty((2 * threads, 200, 200), np.float32)
+    for left, rooms in ((a, 0), (a.swapaxes(1, 2), threads)):
+        nbkernels.bmm(left, a, out=out)
+        used = peak(partial(nbkernels.bmm, left, a, out=out))
+        assert rooms * ROOM <= used <= rooms * ROOM + OBJECTS
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_linear_layer_takes_no_transposed_copy(rng, dtype):
     """Y = X W', dX = dY W, dW = dY' X at 2400: the buffers, which are less than one operand."""

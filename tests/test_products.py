@@ -92,6 +92,19 @@ def test_batches_have_the_bits_of_one_product(rng, dtype):
                     same_bits(added[i], nb.addmm(whole[i], left[i], right[i], beta=0.3, alpha=1.7))
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("count", "m", "n", "k"), [(4, 150, 140, 130), (9, 131, 200, 67), (3, 130, 128, 129)])
+def test_one_thread_a_product_of_larger_ones(rng, dtype, count, m, n, k):
+    a, b = whole_numbers(rng, (count, m, k), dtype), whole_numbers(rng, (count, k, n), dtype)
+    x, whole = whole_numbers(rng, (count, m, n), dtype), np.matmul(a, b)
+    upright = np.ascontiguousarray(a.swapaxes(1, 2)).swapaxes(1, 2)  # packed, in a room for each thread
+    for left, expected in ((a, whole), (upright, whole), (a[:, ::-1], whole[:, ::-1])):
+        np.testing.assert_array_equal(nb.bmm(left, b), expected)
+    turned = np.full((count, n, m), np.nan, dtype).swapaxes(1, 2)
+    np.testing.assert_array_equal(nb.baddbmm(x, upright, b, beta=2, alpha=-1, out=turned), 2 * x - whole)
+    np.testing.assert_array_equal(nb.baddbmm_(x.copy(), a, b, beta=2, alpha=-1), 2 * x - whole)
+
+
 @settings(max_examples=60)
 @given(st.data())
 def test_any_stack(data):

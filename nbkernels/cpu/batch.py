@@ -1,6 +1,6 @@
 """Batches of products: C[t] = alpha * A[t] @ B[t] + beta * X[t], each with the bits of addmm.
 
-- tiny and small matrices: one thread a product, taken in turns (turns.py)
+- tiny and small matrices, and larger ones that come out even: one thread a product, taken in turns (turns.py)
 - those of other dtypes and modes: likewise (stacks.py)
 - larger ones: all threads on one product after another (gemm.py)
 """
@@ -19,15 +19,16 @@ from ..jit.cache import entry, jit
 from ..jit.kind import wrapped
 from ..jit.ndarray import OBJECT, WRITEABLE, address_of, data, descr, flags, layout_is_known, ndim, shape, stride
 from . import threads
-from .gemm import DEEPEST, NAMES, PARALLEL, REAL, clash, gemm, name_of, same, small_tile
+from .gemm import DEEPEST, NAMES, PARALLEL, REAL, VECTORS, clash, gemm, name_of, same, small_tile
 from .kinds import kind_of
-from .small import SMALL, apart, distinct
+from .small import IN_PLACE, SERIAL, SMALL, apart, distinct, is_thin
+from .small import ROOM as PANELS
 from .stacks import stack
 from .tiny import HEIGHT
-from .words import one_room
+from .words import one_room, room
 
 from .turns import (  # isort: skip
-    COUNT, CSC, CSX, EACH, FAR, SCALARS, SX, WORDS, A, B, C, K, M, N, X, by_small, by_tiny,
+    COUNT, CSA, CSC, CSX, EACH, FAR, ROOMS, SCALARS, SX, WORDS, A, B, C, K, M, N, X, by_small, by_tiny,
 )  # fmt: skip
 
 TALLEST, DEEP = 32, 64  # rows and steps of k up to which a stack is tiny; its rows have two vectors, or four
@@ -36,8 +37,8 @@ AHEAD = 8  # products of a job at least, which a thread meets one after another 
 OVERHEAD = 200  # multiply-adds in the time that a product takes beside them, 5 ns: for the question of threads
 
 # What the entry answers: a kernel's place in its table, which the caller is to fill or to launch; CLOSED where threads
-# would gain and compiled code may not launch them.
-DECLINED, ONE_BLOCK, TINY, DONE, CLOSED = range(5)
+# would gain and compiled code may not launch them; LARGE where it is the caller's to ask if there are enough products.
+DECLINED, ONE_BLOCK, TINY, DONE, CLOSED, LARGE = range(6)
 ROOM = 8 * WORDS + 8  # bytes: the stack's words, and the number of tasks
 
 
@@ -72,14 +73,29 @@ def _gains(count, m, n, k, each):
     return count > each and count * (m * n * k + OVERHEAD) > PARALLEL
 
 
+@jit(inline="always")
+def _served(m, n, k):
+    """Whether one thread takes a product of a stack at once: for few rows and few steps there are others."""
+    return k <= DEEPEST and (
+        m * n * k <= SMALL or (m * n * k <= SERIAL and min(m, n) > VECTORS and not is_thin(m, n, k))
+    )
+
+
+def _even(count, workers) -> bool:
+    """Whether threads that take a product each are done together, or nearly; else all of them share each."""
+    return count % workers == 0 or count > 4 * workers
+
+
 def choose(out, x, k: int, workers: int, dtype: str) -> tuple[str, int] | None:
     """('tiny' or 'small', threads) of a stack that has a path of its own, None where each product goes its own way.
 
     out and x, which may be None, tell their shapes and strides; neither is empty.
     """
     (count, m, n), (_, rsc, csc), tile = out.shape, out.strides, small_tile(dtype)
-    if k > DEEPEST or m * n * k > SMALL:
+    if not _served.py_func(m, n, k):
         return None
+    if m * n * k > SMALL:
+        return ("small", min(count, workers)) if _even(count, workers) else None
     across = 2
     if abs(csc) != tile.itemsize and abs(rsc) == tile.itemsize:
         m, n, csc, across = n, m, rsc, 1
@@ -108,7 +124,7 @@ def _entry(tile):
         count, m, n, k = shape(a, 0), shape(a, 1), shape(b, 2), shape(a, 2)
         if shape(b, 0) != count or shape(b, 1) != k or shape(out, 0) != count or shape(out, 1) != m:
             return DECLINED
-        if shape(out, 2) != n or min(count, m, n, k) < 1 or alpha == 0 or k > DEEPEST or m * n * k > SMALL:
+        if shape(out, 2) != n or min(count, m, n, k) < 1 or alpha == 0 or not _served(m, n, k):
             return DECLINED
         if flags(out) & WRITEABLE == 0 or not (apart(out, a, size) and apart(out, b, size)):
             return DECLINED
@@ -142,12 +158,14 @@ def _entry(tile):
         if not whole:
             return DECLINED
         total = count * (m * k + k * n + m * n) * size
-        each = _each(count, total // count)
+        large = m * n * k > SMALL
+        each = 1 if large else _each(count, total // count)
         set_word(f + 8 * M, n if swap else m)
         set_word(f + 8 * N, m if swap else n)
         set_word(f + 8 * K, k)
         set_word(f + 8 * COUNT, count)
         set_word(f + 8 * EACH, each)
+        set_word(f + 8 * ROOMS, 0)
         scalars = f + 8 * (SCALARS + 1)
         set_word(f + 8 * SCALARS, scalars)
         poke(tile, scalars, element(alpha))
@@ -156,6 +174,8 @@ def _entry(tile):
         plain = word(f + 8 * CSC) == 1 and (word(f + 8 * X) == 0 or word(f + 8 * CSX) == 1)
         way, words = TINY if tiny and plain else ONE_BLOCK, pointer(table)
         kernel, launch = words[way], pointer(words[0])
+        if own == 0 and large:
+            return LARGE
         if kernel == 0 or own != 0:
             return way
         set_word(f, 0)
@@ -190,17 +210,30 @@ def _run(out, x, a, b, beta, alpha) -> bool:
     run, table, address = found
     way = run(address, out, x, a, b, beta, alpha, 0)
     if way in (ONE_BLOCK, TINY):
-        tile = small_tile(NAMES[a.dtype])
-        table[way] = (by_tiny if way == TINY else by_small)(tile)
+        _kernel(table, way, a.dtype)
         way = run(address, out, x, a, b, beta, alpha, 0)
     if way == CLOSED and threads.open_up():
         way = run(address, out, x, a, b, beta, alpha, 0)
-    if way == CLOSED:
+    workers = threads.count() if way in (CLOSED, LARGE) else 1
+    if way == LARGE and not _even(len(out), workers):
+        return False
+    if way in (CLOSED, LARGE):
         words = array("q", bytes(8 * WORDS))
         own = words.buffer_info()[0]
-        way = run(address, out, x, a, b, beta, alpha, own)
-        threads.launch(int(table[way]), own, threads.count())
+        kernel = _kernel(table, run(address, out, x, a, b, beta, alpha, own), a.dtype)
+        if way == LARGE and words[CSA] != 1 and words[N] > IN_PLACE * small_tile(NAMES[a.dtype]).nr:
+            with room(workers * PANELS) as words[ROOMS]:
+                threads.launch(kernel, own, workers)
+        else:
+            threads.launch(kernel, own, workers)
     return way != DECLINED
+
+
+def _kernel(table, way, dtype) -> int:
+    """The address of the way's kernel, which is compiled or loaded at its first use."""
+    if not table[way]:
+        table[way] = (by_tiny if way == TINY else by_small)(small_tile(NAMES[dtype]))
+    return int(table[way])
 
 
 def baddbmm(out, self, batch1, batch2, beta, alpha, mode=None, conj=None, tiles=None) -> None:

@@ -8,12 +8,14 @@ from ..jit.address import ask, peek, scratch, take
 from ..jit.cache import compiled, jit
 from ..jit.vector import LINE
 from .pack import pack
-from .small import PANEL, one_block
+from .small import PANEL, ROOM, one_block
 from .tiny import HEIGHT, tiny, tiny_ahead
 
-# What a stack is: int64 words, each operand's address and three strides in elements together, then the address of alpha
-# and beta. The first word, the next job, which threads contend for, has a cache line to itself.
-(A, SA, RSA, CSA, B, SB, RSB, CSB, C, SC, RSC, CSC, X, SX, RSX, CSX, M, N, K, COUNT, EACH, SCALARS) = range(8, 30)
+# What a stack is: int64 words, each operand's address and three strides in elements together, the address of ROOM bytes
+# for each thread or 0, that of alpha and beta. The first word, the next job, which threads contend for, has a cache
+# line to itself.
+(A, SA, RSA, CSA, B, SB, RSB, CSB, C, SC, RSC, CSC, X, SX, RSX, CSX, M, N, K, COUNT, EACH, ROOMS,
+ SCALARS) = range(8, 31)  # fmt: skip
 WORDS = 36  # room for alpha and beta behind
 # Bytes of a stack up to which a job's matrices are gone through block by block, beyond which one by one (float32, us):
 # 1000x16x16x16 93 and 107, 10000x16x16x16 2200 and 986.
@@ -110,7 +112,8 @@ def by_small(tile) -> int:
 
     def work(f, task):
         size, alpha, beta = tile.itemsize, peek(tile, f[SCALARS]), peek(tile, f[SCALARS] + tile.itemsize)
-        far, first = _bytes(tile, f) > FAR, take(f, 0) * f[EACH]
+        far, room = _bytes(tile, f) > FAR and f[EACH] > 1, f[ROOMS] + task * ROOM if f[ROOMS] != 0 else 0
+        first = take(f, 0) * f[EACH]
         while first < f[COUNT]:
             for t in range(first, min(first + f[EACH], f[COUNT])):
                 x = f[X] + t * f[SX] * size if f[X] != 0 else 0
@@ -118,9 +121,9 @@ def by_small(tile) -> int:
                     _ask(f[A] + (t + 2) * f[SA] * size, f[M], f[RSA], f[K], f[CSA], size)
                     _ask(f[B] + (t + 2) * f[SB] * size, f[K], f[RSB], f[N], f[CSB], size)
                     _ask(f[C] + (t + 2) * f[SC] * size, f[M], f[RSC], f[N], f[CSC], size)
-                one_block(tile, 0, f[M], f[N], f[K], f[A] + t * f[SA] * size, f[RSA], f[CSA], f[B] + t * f[SB] * size,
-                          f[RSB], f[CSB], f[C] + t * f[SC] * size, f[RSC], f[CSC], x, f[RSX], f[CSX],
-                          alpha, beta)  # fmt: skip
+                one_block(tile, room, f[M], f[N], f[K], f[A] + t * f[SA] * size, f[RSA], f[CSA],
+                          f[B] + t * f[SB] * size, f[RSB], f[CSB], f[C] + t * f[SC] * size, f[RSC], f[CSC],
+                          x, f[RSX], f[CSX], alpha, beta)  # fmt: skip
             first = take(f, 0) * f[EACH]
 
     return compiled(work, "void(CPointer(int64), int64)", f"gemm_batch_{tile}")
