@@ -20,7 +20,7 @@ def calls():
     f, h = "float32", "float16"
     a, b, x = ones((600, 900), (900, 700), (600, 700))
     bytes_, halves = ones((150, 150), (7, 40, 40), dtype="int8"), ones((150, 150), (7, 40, 40), dtype=h)
-    deep, wide, high = ones((8, 9000), (9000, 300), (2000, 3000))
+    deep, wide, high = ones((8, 9000), (9000, 300), (5000, 60))
     tall, thin, odd = ones((900, 40), (800, 40), (250, 250))
     many = np.ones((3, 150, 150), "complex64")
 
@@ -33,7 +33,7 @@ def calls():
         "deep": (to(8, 300), lambda out: nb.mm(deep, wide, out=out)),
         "thin": (to(900, 800), lambda out: nb.mm(tall, thin.T, out=out)),
         "columns": (to(250, 250), lambda out: nb.mm(odd.T, odd, out=out)),
-        "gemv": (to(1, 3000), lambda out: nb.mm(high[:, :1].T, high, out=out)),
+        "gemv": (to(5000, 1), lambda out: nb.addmm(out, high, high[:60, :1], out=out)),
         "bytes": (to(150, 150, dtype="int32"), lambda out: nb.mm(bytes_[0], bytes_[0], out_dtype="int32", out=out)),
         "halves": (to(150, 150), lambda out: nb.mm(halves[0], halves[0], out_dtype=f, out=out)),
         "conj": (to(3, 150, 150, dtype="complex64"), lambda out: nb.bmm(many, many, conj="b", out=out)),
@@ -105,7 +105,7 @@ def loops():
     """name: (out, call(out)): several products in one call, each of which asks for room."""
     f = "float32"
     few, many, wide, odd = ones((3, 1, 80, 600), (1, 2, 600, 80), (3, 2, 80, 600), (2, 30, 40))
-    pair, high, bias = ones((2, 6000), (6000, 300), (80,))
+    pair, high, bias = ones((2, 520), (520, 4200), (80,))
 
     def to(*shape):
         return np.full(shape, 7, f)
@@ -113,8 +113,8 @@ def loops():
     return {
         "matmul": (to(3, 2, 80, 80), lambda out: nb.matmul(few, many, out=out)),
         "linear": (to(2, 3, 80, 80).swapaxes(0, 1), lambda out: nb.linear(wide, many[0, 0].T, bias, out=out)),
-        "rows": (to(2, 300), lambda out: nb.addmm(out, pair, high, out=out)),
-        "columns": (to(300, 2), lambda out: nb.addmm(out, high.T, pair.T, out=out)),
+        "rows": (to(2, 4200), lambda out: nb.addmm(out, pair, high, out=out)),
+        "columns": (to(4200, 2), lambda out: nb.addmm(out, high.T, pair.T, out=out)),
         "records": (to(2, 30, 30), lambda out: nb.bmm(record(odd), odd.swapaxes(1, 2), out=out)),
         "into records": (record(to(2, 30, 30)), lambda out: nb.bmm(odd, odd.swapaxes(1, 2), out=out)),
         "no product": (to(2, 60, 60), lambda out: nb.baddbmm(out, out, out, alpha=0, beta=2, out=out)),

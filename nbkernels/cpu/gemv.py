@@ -10,7 +10,7 @@ import functools
 
 import numpy as np
 
-from ..jit.address import fma, peek, pointer, poke, scratch, set_word, take, word
+from ..jit.address import call, fma, invoke, number, peek, pointer, poke, scratch, set_word, take_from, word
 from ..jit.cache import compiled, entry, jit
 from ..jit.ndarray import data, descr, ndim, shape, stride
 from . import threads
@@ -24,21 +24,43 @@ WIDE = 4096  # outputs of a job of columns at most: their chains stay in L1
 # 1.36; of 1000x1000, which L3 holds, they would take 70 us for 56, and 145 for 108.
 FAR = 32 << 20
 KEPT = 8 * SEGMENT  # bytes of stack for a strided v
-SHARED = 3 << 20  # bytes of A from which threads share the work: 30 us of it, less gains nothing
+SHARED = 1 << 20  # bytes of A from which threads share the work: what one thread's L2 does not hold, 15 us of it
+PIECE = 1 << 16  # bytes of A of a job of rows: 10,000 x 64 f32 by two threads takes 25 us, with 16 KiB 27
+RUN = 2048  # bytes of a column of a job at least: 1000 x 1000 f32 by two threads takes 33 us, with 1 KiB 37
 
 BY_ROWS, BY_COLUMNS, BY_SEGMENTS = 0, 1, 2
-(NEXT, FORM, M, K, A, RSA, CSA, V, SV, PLANES, EACH, BLOCKS, JOBS, C, RSC, X, RSX, ALPHA, BETA) = range(0, 152, 8)
+(
+    NEXT, JOBS, FORM, M, K, A, RSA, CSA, V, SV, PLANES, EACH, BLOCKS, C, RSC, X, RSX, ALPHA, BETA, TASKS,
+) = range(0, 160, 8)  # fmt: skip
 WORDS = 20
 HEAD, HERE = 8 * WORDS, 8 * 2048  # bytes of stack for the words and for chains
 
 
 @jit(inline="always")
-def share(form, m, workers, wide):
-    """Outputs of a job: `wide` at most, and some jobs for each thread where there are several, which take them in turn:
-    whoever has begun late or is slower does less."""
-    if workers <= 1:
-        return wide
-    return min(wide, max(256, ((m + 4 * workers - 1) // (4 * workers) + 63) // 64 * 64)) if form == BY_COLUMNS else 64
+def share(form, m, k, size, workers, wide):
+    """Outputs of a job: `wide` columns at most, and some jobs for each thread where there are several, which take them
+    in turn: whoever has begun late or is slower does less."""
+    if form == BY_COLUMNS:
+        part = (m + 4 * workers - 1) // (4 * workers) if workers > 1 else m
+        return min(wide, max(RUN // size, (part + 63) // 64 * 64))
+    return max(32, PIECE // (min(k, SEGMENT) * size) // 32 * 32)
+
+
+@jit(inline="always")
+def launchable(table):
+    """Threads of a launch that compiled code may make by itself, of a table (threads.WORDS, kernel); or 0."""
+    launch = pointer(pointer(table)[0])
+    return number(launch[threads.COUNT]) if launch[threads.SHARE] != 0 else 0
+
+
+@jit(inline="always")
+def run_jobs(table, f, workers):
+    """All jobs of the words, by the table's kernel."""
+    words = pointer(table)
+    if workers > 1:
+        invoke(pointer(words[0])[threads.SHARE], (words[0], words[1], f, f + TASKS))
+    else:
+        call(words[1], f, 0)
 
 
 @jit(inline="always")
@@ -101,10 +123,10 @@ def _work(dtype: str) -> int:
     tile, cache = small(dtype), caches()[1]
 
     def work(f, task):
-        job = take(pointer(f), NEXT)
-        while job < word(f + JOBS):
+        job = take_from(pointer(f), NEXT, task % 2)
+        while job >= 0:
             _job(tile, f, job, cache)
-            job = take(pointer(f), NEXT)
+            job = take_from(pointer(f), NEXT, task % 2)
 
     return compiled(work, "void(int64, int64)", f"gemv_work_{tile}")
 
@@ -121,15 +143,15 @@ def ending(tile):
 
 @functools.cache
 def _entry(dtype: str):
-    """The call from Python, after all checks: plans the jobs, and does them where one thread is enough.
+    """The call from Python, after all checks: plans the jobs and does them, by all threads where that gains.
 
-    `f` is the address of WORDS and a number for each output and segment, or 0 for the stack. DECLINED where A is
-    contiguous along neither side. LARGE: a room is wanted, or, where it is there, the jobs are for threads.
+    `f` is 0, or the address of WORDS and a number for each output and segment, for the caller to launch `workers`.
+    DECLINED where A is contiguous along neither side; LARGE: a room is wanted, or, where it is there, the launch.
     """
-    tile, cache = small(dtype), caches()[1]
+    tile = small(dtype)
     size, element = tile.itemsize, getattr(np, dtype)
 
-    def run(f, workers, out, x, a, b, beta, alpha):
+    def run(table, f, workers, out, x, a, b, beta, alpha):
         planes, head, here = f + 8 * WORDS, scratch(HEAD), scratch(HERE)
         m, n, k = shape(out, 0), shape(out, 1), shape(a, 1)
         turned = m == 1 and n > 1  # y' = b' a'
@@ -139,8 +161,8 @@ def _entry(dtype: str):
         if turned:
             sv = stride(vec, 1)
         if x != 0 and beta != 0:
-            own = ndim(x) - 2 + along
-            rsx, px = stride(x, own) if own >= 0 and shape(x, own) > 1 else 0, data(x)
+            side = ndim(x) - 2 + along
+            rsx, px = stride(x, side) if side >= 0 and shape(x, side) > 1 else 0, data(x)
         if (rsa | csa | sv | rsc | rsx) & (size - 1) != 0 or descr(a) != descr(b):
             return DECLINED
         rsa, csa, sv = rsa // size, csa // size, sv // size
@@ -155,14 +177,15 @@ def _entry(dtype: str):
         if form == BY_ROWS and csa != 1 and m > 1:
             return DECLINED
         direct = segments == 1 and rsc == size and px == 0 and alpha == 1  # chains are results
-        if f == 0 and (m * k * size > SHARED or (not direct and segments * m * size > HERE)):
-            return LARGE
-        if f == 0:
+        own = f == 0
+        if own:
+            workers = launchable(table) if m * k * size > SHARED else 1
+            if workers == 0 or (not direct and segments * m * size > HERE):
+                return LARGE
             f, planes = head, here
         if direct:
             planes = data(out)
-        workers = workers if m * k * size > SHARED else 1
-        each = few(tile) if form == BY_SEGMENTS else share(form, m, workers, WIDE)
+        each = few(tile) if form == BY_SEGMENTS else share(form, m, k, size, workers, WIDE)
         blocks = ((segments if form == BY_SEGMENTS else m) + each - 1) // each
         jobs = blocks if form == BY_SEGMENTS else blocks * segments
         set_word(f + NEXT, 0)
@@ -184,20 +207,20 @@ def _entry(dtype: str):
         set_word(f + RSX, rsx // size)
         poke(tile, f + ALPHA, element(alpha))
         poke(tile, f + BETA, element(beta))
-        if workers > 1:
+        if not own:
             return LARGE
-        for job in range(jobs):
-            _job(tile, f, job, cache)
+        run_jobs(table, f, workers)
         end(tile, f, 0, m)
         return DONE
 
-    return entry(run, "int64(int64, int64, int64, int64, int64, int64, float64, float64)", f"gemv_{tile}")
+    return entry(run, f"int64({'int64, ' * 7}float64, float64)", f"gemv_{tile}")
 
 
 @functools.cache
-def alone(dtype: str):
-    """The whole call of one thread, (out, x, a, b, beta, alpha), as of `_entry` without a room."""
-    return functools.partial(_entry(dtype), 0, 1)
+def _entry_and_table(dtype: str):
+    """The entry, the address of what launches go by, and what keeps that alive."""
+    table = np.array([threads.WORDS, _work(dtype)], np.int64)
+    return _entry(dtype), table.ctypes.data, table
 
 
 def gemv(dtype: str, out, x, a, b, beta, alpha) -> bool:
@@ -205,12 +228,16 @@ def gemv(dtype: str, out, x, a, b, beta, alpha) -> bool:
 
     False, with nothing written, where the matrix is contiguous along neither side.
     """
+    run, table, _ = _entry_and_table(dtype)
     arrays = id(out), x, id(a), id(b), beta, alpha
-    status = alone(dtype)(*arrays)
+    status = run(table, 0, 0, *arrays)
+    if status == LARGE and threads.open_up():
+        status = run(table, 0, 0, *arrays)
     if status == LARGE:
         planes, workers = -(-a.shape[1] // SEGMENT), threads.count() if max(a.nbytes, b.nbytes) > SHARED else 1
         with room(8 * (WORDS + planes * out.size)) as f:  # words and elements of 8 bytes at most
-            if _entry(dtype)(f, workers, *arrays) == LARGE:
+            status = run(table, f, workers, *arrays)
+            if status != DECLINED:
                 threads.launch(_work(dtype), f, workers)
                 ending(small(dtype))(f)
     return status != DECLINED

@@ -13,17 +13,18 @@ How rows and columns of A are read is told in eight.py; an A that is contiguous 
 from __future__ import annotations
 
 import functools
+from array import array
 
 import numpy as np
 from numpy import empty
 
-from ..jit.address import peek, pointer, poke, scratch, set_word, take, word
+from ..jit.address import peek, pointer, poke, scratch, set_word, take_from, word
 from ..jit.cache import compiled, entry, jit
 from ..jit.ndarray import WRITEABLE, data, flags, layout_is_known, ndim, shape, stride
 from . import threads
 from .eight import WAITING, WIDE, columns_sums, far_rows_of, rows_of
 from .gemm import NAMES, REAL, clash, gemm, same, whole
-from .gemv import BY_COLUMNS, BY_ROWS, FAR, HEAD, HERE, SHARED, end, ending, share
+from .gemv import BY_COLUMNS, BY_ROWS, FAR, HEAD, HERE, SHARED, end, ending, launchable, run_jobs, share
 from .small import DECLINED, DONE, LARGE, alike, apart
 from .tiles import SEGMENT, small
 
@@ -78,24 +79,24 @@ def _work(tile) -> int:
     """The jobs of one thread: void(address of the words, task)."""
 
     def work(f, task):
-        job = take(pointer(f), NEXT)
-        while job < word(f + JOBS):
+        job = take_from(pointer(f), NEXT, task % 2)
+        while job >= 0:
             _job(tile, f, job)
-            job = take(pointer(f), NEXT)
+            job = take_from(pointer(f), NEXT, task % 2)
 
     return compiled(work, "void(int64, int64)", f"mv_work_{tile}")
 
 
 @functools.cache
 def _entry(tile):
-    """The call from Python: int64(ids of out, x or 0, a and v, beta, alpha, address of a room or 0, threads).
+    """The call from Python: int64(table, ids of out, x or 0, a and v, beta, alpha, address of a room or 0, threads).
 
     Without a room: DONE; DECLINED, with nothing written, where arrays are unusual; or LARGE, to be called again with
-    WORDS and a number for each output and segment. With one arrays are only planned, for `_work` and `_ending`: LARGE.
+    WORDS and a number for each output and segment. With one arrays are only planned, for `_work` and `ending`: LARGE.
     """
     size, element = tile.itemsize, getattr(np, tile.dtype)
 
-    def run(out, x, a, v, beta, alpha, room, workers):
+    def run(table, out, x, a, v, beta, alpha, room, workers):
         if ndim(out) != 1 or ndim(a) != 2 or ndim(v) != 1 or not alike(out, x, a, v):
             return DECLINED
         m, k, rsa, csa, sv, rsc = shape(a, 0), shape(a, 1), stride(a, 0), stride(a, 1), stride(v, 0), stride(out, 0)
@@ -114,14 +115,15 @@ def _entry(tile):
             return DECLINED
         segments = (k + SEGMENT - 1) // SEGMENT
         direct = segments == 1 and rsc == size and px == 0 and alpha == 1  # sums are results
-        if room == 0 and (m * k * size > SHARED or (not direct and segments * m * size > HERE)):
-            return LARGE
         f, here = room, scratch(HERE)
         if room == 0:
+            workers = launchable(table) if m * k * size > SHARED else 1
+            if workers == 0 or (not direct and segments * m * size > HERE):
+                return LARGE
             f = scratch(HEAD)
         planes = data(out) if direct else here if room == 0 else f + 8 * WORDS
         form = BY_COLUMNS if rsa == size and m > 1 else BY_ROWS
-        each = share(form, m, workers, WIDE)
+        each = share(form, m, k, size, workers, WIDE)
         set_word(f + NEXT, 0)
         set_word(f + FORM, form)
         set_word(f + M, m)
@@ -143,30 +145,38 @@ def _entry(tile):
         poke(tile, f + BETA, element(beta))
         if room != 0:
             return LARGE
-        for job in range(word(f + JOBS)):
-            _job(tile, f, job)
+        run_jobs(table, f, workers)
         if segments > 1:
             end(tile, f, 0, m)
         return DONE
 
-    return entry(run, f"int64({'int64, ' * 4}float64, float64, int64, int64)", f"mv_{tile}")
+    return entry(run, f"int64({'int64, ' * 5}float64, float64, int64, int64)", f"mv_{tile}")
 
 
-_entries = {}  # dtype -> the entry
+_entries, _tables = {}, {}  # dtype -> the entry, which knows its table; (threads.WORDS, address of `_work`)
 
 
 def _found(dtype):
     """The entry for float32 or float64, compiled or loaded at its first use; else None."""
     if dtype in NAMES and layout_is_known():
-        _entries[dtype] = _entry(small(NAMES[dtype]))
+        tile = small(NAMES[dtype])
+        _tables[dtype] = np.array([threads.WORDS, _work(tile)], np.int64)
+        _entries[dtype] = functools.partial(_entry(tile), _tables[dtype].ctypes.data)
     return _entries.get(dtype)
 
 
 def _large(run, out, x: int, a, v, beta, alpha) -> int:
+    """What the entry left to its caller: to let it launch threads, or to give it a room."""
+    if threads.open_up() and (status := run(id(out), x, id(a), id(v), beta, alpha, 0, 0)) != LARGE:
+        return status
+    return _roomy(run, out, x, a, v, beta, alpha)
+
+
+def _roomy(run, out, x: int, a, v, beta, alpha) -> int:
     """With a room and threads, of arrays that are known to be apart."""
     segments, workers = (a.shape[1] + SEGMENT - 1) // SEGMENT, threads.count() if a.nbytes > SHARED else 1
-    room = empty(WORDS + segments * len(a))  # words, and elements of 8 bytes at most
-    f, tile = room.ctypes.data, small(NAMES[a.dtype])
+    room, tile = array("q", bytes(8 * (WORDS + segments * len(a)))), small(NAMES[a.dtype])  # of 8 bytes at most
+    f = room.buffer_info()[0]
     if run(id(out), x, id(a), id(v), beta, alpha, f, workers) == DECLINED:
         return DECLINED
     threads.launch(_work(tile), f, workers)
@@ -188,7 +198,7 @@ def _general(out, x, a, v, beta, alpha, out_dtype, mode, conj) -> None:
     overlap = clash(out, a) or clash(out, v) or (x is not None and not same(out, x) and clash(out, x))
     into = empty(out.shape, out.dtype) if overlap or out.strides[0] % out.itemsize else out
     x, a, v = whole(x), whole(a), whole(v)
-    _large(run, into, 0 if x is None else id(x), a, v, float(beta), float(alpha))
+    _roomy(run, into, 0 if x is None else id(x), a, v, float(beta), float(alpha))
     if into is not out:
         out[...] = into
 

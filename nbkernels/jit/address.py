@@ -147,6 +147,24 @@ def take(typing, words, index):
 
 
 @intrinsic
+def take_from(typing, words, index, back):
+    """One of words[index + 1] jobs, each given away once among all threads, or -1: from the front on, or, if `back`,
+    from the back, so that in call after call each of two threads finds its own half in its own caches."""
+
+    def emit(context, builder, signature, args):
+        words, index, back = args
+        back = builder.icmp_signed("!=", back, I64(0))
+        mine = builder.select(back, I64(1 << 32), I64(1))
+        taken = builder.atomic_rmw("add", builder.gep(words, [index]), mine, "monotonic")
+        front, behind = builder.and_(taken, I64((1 << 32) - 1)), builder.lshr(taken, I64(32))
+        jobs = builder.load(builder.gep(words, [builder.add(index, I64(1))]))
+        job = builder.select(back, builder.sub(builder.sub(jobs, I64(1)), behind), front)
+        return builder.select(builder.icmp_signed("<", builder.add(front, behind), jobs), job, I64(-1))
+
+    return types.int64(_WORDS, types.int64, types.int64), emit
+
+
+@intrinsic
 def arrive(typing, words, index):
     """words[index]++, after all that this thread has written before."""
 
