@@ -14,6 +14,7 @@ HOMES = {
     "MissingKernelError": "errors",
     "Op": "op",
     "OutDtypeError": "errors",
+    "UnsuitableError": "errors",
     "OutError": "errors",
     "Registration": "library",
     "RegistrationError": "errors",

@@ -33,6 +33,14 @@ class OutError(ValueError):
     """An `out` (or the `self` of an in-place form) that the result cannot be written into."""
 
 
+class UnsuitableError(ValueError):
+    """An argument, as `name=value: why`, that the kernel for the arrays' device cannot use."""
+
+    def __init__(self, op, why):
+        super().__init__(f"{op}: {why}")
+        self.why = why
+
+
 class OutDtypeError(OutError, TypeError):
     """An `out` of a dtype that the result has not, and is not cast to."""
 

@@ -11,7 +11,16 @@ from collections import namedtuple
 from contextlib import nullcontext
 
 from . import arrays, bind, derive, function, keys, layout
-from .errors import ArgumentError, DeviceError, MissingKernelError, OutDtypeError, OutError, RegistrationError, describe
+from .errors import (
+    ArgumentError,
+    DeviceError,
+    MissingKernelError,
+    OutDtypeError,
+    OutError,
+    RegistrationError,
+    UnsuitableError,
+    describe,
+)
 from .table import Row, Table
 
 
@@ -274,10 +283,20 @@ class Op:
         if 0 not in result.shape and row.reason != "structured":
             taken = [slots[i] for i in self.kernel_arguments]
             if row.reason in keys.COMPOSITES:  # its parts are called with the arrays themselves: on their device
-                row.row.load()(out, *each(taken, lambda operand: operand.value))
+                self.launch(name, row, out, *each(taken, lambda operand: operand.value))
             else:
-                row.row.load()(adapter.view(out), *each(taken, lambda operand: self.view(operand, lead, adapter)))
+                self.launch(name, row, adapter.view(out), *each(taken, lambda x: self.view(x, lead, adapter)))
         return out if target else adapter.result(out, lead.value)
+
+    def launch(self, name, row, *args):
+        """Call a kernel, which knows nothing of the op that it runs for: what it says of an argument gets its name."""
+        try:
+            row.row.load()(*args)
+        except ValueError as error:
+            why = getattr(error, "why", str(error))
+            if why.partition("=")[0] not in self.names:
+                raise
+            raise UnsuitableError(name, why) from None
 
     @staticmethod
     def view(operand, lead, writer):

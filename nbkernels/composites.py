@@ -27,11 +27,14 @@ def linear_fast(input, weight, bias, out):
     """Matrices in plain arrays: straight to addmm; anything else is declined."""
     if not (input.ndim == 2 == weight.ndim and input.shape[1] == weight.shape[1] and input.dtype == weight.dtype):
         return None
-    if bias is None:
-        return ops.mm(input, weight.T, out=out)
-    if bias.shape != weight.shape[:1] or bias.dtype != weight.dtype:
+    if bias is not None and (bias.shape != weight.shape[:1] or bias.dtype != weight.dtype):
         return None
-    return ops.addmm(bias, input, weight.T, out=out)
+    try:
+        if bias is None:
+            return ops.mm(input, weight.T, out=out)
+        return ops.addmm(bias, input, weight.T, out=out)
+    except (TypeError, ValueError):  # of an out that is none: the general path names this operation
+        return None
 
 
 def addmm_activation(out, self, mat1, mat2, beta, alpha, activation, approximate, out_dtype, mode, tiles):

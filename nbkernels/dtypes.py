@@ -6,6 +6,7 @@ its kind. bfloat16 is ml_dtypes', known by its name: whoever has such an array h
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 
@@ -40,10 +41,13 @@ def asked(dtype) -> str:
 
 
 def stated(op: str, dtype) -> np.dtype | None:
-    """What the keyword `dtype` of an element-wise operation asks for, or a TypeError that names it."""
-    try:
+    """What the keyword `dtype` of an element-wise operation asks for, torch's too, or a TypeError that names it."""
+    wrong = TypeError, ValueError, SyntaxError
+    with contextlib.suppress(*wrong):
         return None if dtype is None else np.dtype(dtype)
-    except (TypeError, ValueError, SyntaxError):
+    try:
+        return np.dtype(asked(dtype))
+    except wrong:
         raise TypeError(f"{op}: dtype={dtype!r} is none that NumPy knows") from None
 
 
@@ -70,7 +74,7 @@ def resolve(op: str, first, second, dtype=None, casting: str = "same_kind"):
     >>> resolve("less", np.dtype("int64"), np.dtype("uint64"))
     (dtype('int64'), dtype('uint64'), dtype('bool'))
     """
-    signature = {} if dtype is None else {"signature": (None, None, dtype)}
+    signature = {} if dtype is None else {"signature": (None, None, stated(op, dtype))}
     try:
         dtypes = getattr(np, op).resolve_dtypes((first, second, None), casting=casting, **signature)
     except TypeError as error:
@@ -85,12 +89,16 @@ def resolve(op: str, first, second, dtype=None, casting: str = "same_kind"):
 def resolve_fold(op: str, dtype, wanted=None):
     """What an array's elements are folded in and come out as: sums and products of small integers are int64's.
 
+    What is wanted may be anything, as NumPy has it, but for bools of other numbers.
+
     >>> resolve_fold("add", np.dtype("int8")), resolve_fold("maximum", np.dtype("int8"))
     (dtype('int64'), dtype('int8'))
     """
-    signature = {} if wanted is None else {"signature": (stated(op, wanted), None, None)}
+    how = {} if wanted is None else {"signature": (stated(op, wanted), None, None)}
+    if how and how["signature"][0].kind != "b":
+        how["casting"] = "unsafe"
     try:
-        first, _, result = getattr(np, op).resolve_dtypes((None, dtype, None), reduction=True, **signature)
+        first, _, result = getattr(np, op).resolve_dtypes((None, dtype, None), reduction=True, **how)
     except TypeError as error:
         raise TypeError(f"{op}: no fold of {dtype}: {error}") from None
     if first != result or not known(result):

@@ -13,6 +13,7 @@ from math import prod
 from operator import mul
 
 from .dispatch import arrays, keys, views
+from .dispatch.errors import describe
 from .dispatch.metas import Ghost
 from .dispatch.op import each
 from .dispatch.traced import Traced, bare
@@ -151,6 +152,8 @@ def explain(function, *args, **kwargs):
     Arrays are looked at, never read; calls raise what they would raise. The function is an op, or one of your own that
     is written over ops and views.
     """
+    if not callable(function):
+        raise TypeError(f"explain: a function is needed, not {describe(function)}")
     watch = Watch()
 
     def traced(x):

@@ -8,13 +8,16 @@ from operator import index
 import numpy as np
 
 from .binary import DOCS, Result, columns, supported
-from .dtypes import ASSOCIATIVE, NUMBERS, resolve_fold
+from .dtypes import ASSOCIATIVE, COMPARISONS, NUMBERS, resolve_fold
 
 
 def normal(op, axis, ndim):
     """Axes as a tuple of dimensions in increasing order; None is all of them, and so is 0 where there are none."""
+    given = range(ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     try:
-        axes = range(ndim) if axis is None else tuple(map(index, axis if isinstance(axis, tuple | list) else (axis,)))
+        if any(isinstance(a, bool) for a in given):
+            raise TypeError
+        axes = tuple(map(index, given))
     except TypeError:
         raise TypeError(f"{op}: axis must be an int, a tuple of ints or None, not {axis!r}") from None
     if ndim == 0 and axis in (0, -1):
@@ -29,6 +32,11 @@ def normal(op, axis, ndim):
 
 
 NOTHING = np.zeros((), bool)  # what `where=False` chooses
+
+
+def of_bools(op):
+    """Whether an operation's results are bools."""
+    return op.startswith("logical") or op in COMPARISONS
 
 
 def strong(x):
@@ -48,10 +56,12 @@ def reduce(self, op, axis, keepdims=False, initial=None, where=None, dtype=None)
     known(op, self)
     result = resolve_fold(op, self.dtype, dtype)
     axes, shape = normal(op, axis, len(self.shape)), tuple(self.shape)
-    if op not in ASSOCIATIVE and len(axes) > 1:
-        raise ValueError(f"{op}.reduce: the order matters, so at most one axis may be given, not {axes}")
     if where is not None and where.dtype != bool:
         raise TypeError(f"{op}.reduce: where must be bool, and it is {where.dtype}")
+    if type(initial) is complex and result.kind != "c":
+        raise TypeError(f"{op}.reduce: initial={initial} is complex and the result is {result}")
+    if op not in ASSOCIATIVE and len(axes) > 1:
+        raise ValueError(f"{op}.reduce: the order matters, so at most one axis may be given, not {axes}")
     if initial is None and getattr(np, op).identity is None:
         if where is not None:
             raise ValueError(f"{op}.reduce has no identity: with where, give initial")
@@ -65,6 +75,8 @@ def accumulate(self, op, axis, dtype=None):
     """out[k] = op(out[k - 1], self[k]) along one axis, out[0] = self[0]"""
     known(op, self)
     axes = normal(op, axis, len(self.shape))
+    if not self.shape:
+        raise TypeError(f"{op}.accumulate: self has no dimensions to go along")
     if len(axes) != 1:
         raise ValueError(f"{op}.accumulate goes along one axis, not {axes}")
     result, shape = resolve_fold(op, self.dtype, dtype), tuple(self.shape)

@@ -66,7 +66,7 @@ def fuse(function, *args, out=None, where=None):
     except TypeError:  # what it closes over cannot be a key
         key, operation = None, None
     if operation is None or operation.function.__globals__ is not function.__globals__:
-        operation = Elementwise(function)
+        operation = Elementwise(function, called="fuse")
         if key:
             _fused[key] = operation
     return operation(*args, out=out, where=where) if args else operation
@@ -75,16 +75,16 @@ def fuse(function, *args, out=None, where=None):
 class Elementwise:
     """What `elementwise` returns."""
 
-    def __init__(self, function, dtypes=None):
+    def __init__(self, function, dtypes=None, called="elementwise"):
         function = getattr(function, "py_func", function)  # of a jitted one what it was made of
         if not inspect.isfunction(function):
-            raise TypeError(f"elementwise: a Python function is needed, not {errors.describe(function)}")
+            raise TypeError(f"{called}: a Python function is needed, not {errors.describe(function)}")
         self.function, self.__name__, self.__doc__ = function, function.__name__, function.__doc__
         self.parameters = tuple(inspect.signature(function).parameters.values())
         plain = all(p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty for p in self.parameters)
         if not plain or not 1 <= len(self.parameters) <= MOST:
             given = f"{function.__name__}{inspect.signature(function)}"
-            raise TypeError(f"elementwise: {given} should take one to {MOST} arguments, without defaults or stars")
+            raise TypeError(f"{called}: {given} should take one to {MOST} arguments, without defaults or stars")
         given = dtypes if isinstance(dtypes, tuple | list) else () if dtypes is None else (dtypes,)
         self.dtypes = tuple(stated("elementwise", dtype) for dtype in given)
         for dtype in self.dtypes:

@@ -5,9 +5,10 @@ import functools
 from .dispatch import arrays, keys, layout, views
 from .dispatch.errors import ArgumentError, DeviceError, MissingKernelError, OutError, describe
 from .dispatch.table import Row
-from .folds import NOTHING, known, normal, strong
+from .folds import NOTHING, known, normal, of_bools, strong
 
 AT_KERNELS = {key: Row(key, f"nbkernels.{key.lower()}.scan:at", __name__) for key in (keys.CPU, keys.CUDA)}
+ERRORS = ArgumentError, DeviceError, MissingKernelError, OutError
 AT_FAST = Row(keys.CPU, "nbkernels.cpu.scan:at_fast", __name__)
 
 
@@ -20,21 +21,27 @@ def attach(function, reduce, accumulate):
 
     def reduce_of(self, axis=0, dtype=None, out=None, keepdims=False, initial=None, where=None):
         axes = dimensions(op, self, axis)
-        if dtype is out is initial is where is None:
-            return reduce(self, op, axes, keepdims=keepdims)
-        return reduce(
-            self,
-            op,
-            axes,
-            keepdims=keepdims,
-            initial=initial,
-            where=None if where is True else NOTHING if where is False else where,
-            dtype=work(op, dtype, out),
-            out=out,
-        )
+        try:
+            if dtype is out is initial is where is None:
+                return reduce(self, op, axes, keepdims=keepdims)
+            return reduce(
+                self,
+                op,
+                axes,
+                keepdims=keepdims,
+                initial=initial,
+                where=None if where is True else NOTHING if where is False else where,
+                dtype=work(op, dtype, out),
+                out=out,
+            )
+        except ERRORS as error:
+            raise renamed(op, error) from None
 
     def accumulate_of(self, axis=0, dtype=None, out=None):
-        return accumulate(self, op, dimensions(op, self, axis), dtype=work(op, dtype, out), out=out)
+        try:
+            return accumulate(self, op, dimensions(op, self, axis), dtype=work(op, dtype, out), out=out)
+        except ERRORS as error:
+            raise renamed(op, error) from None
 
     def at_of(self, indices, other):
         return at(op, self, indices, other)
@@ -49,9 +56,15 @@ def attach(function, reduce, accumulate):
         setattr(function, name, method)
 
 
+def renamed(op, error):
+    """What the dispatcher says of reduce or accumulate, under the name of the method."""
+    text = str(error)
+    return type(error)(f"{op}.{text}") if text.startswith(("reduce", "accumulate")) else error
+
+
 def work(op, dtype, out):
-    """What a fold computes in where it is said: `dtype`, else that of an out, but for the bools of logic."""
-    said = dtype is not None or out is None or op.startswith("logical")
+    """What a fold computes in where it is said: `dtype`, else that of an out, but for those of bools."""
+    said = dtype is not None or out is None or of_bools(op)
     adapter = None if said else arrays.adapter_of(type(out))
     return adapter.spec(out).dtype if adapter else dtype
 
@@ -82,7 +95,11 @@ def outer(function, self, other, **keywords):
     if hasattr(left, "shape") and getattr(right, "shape", ()):
         ones = (1,) * len(right.shape)
         self = views.restride(self, tuple(left.shape) + ones, tuple(left.strides) + (0,) * len(ones))
-    return function(self, other, **keywords)
+    try:
+        return function(self, other, **keywords)
+    except MemoryError:
+        shape = (*getattr(left, "shape", ()), *getattr(right, "shape", ()))
+        raise MemoryError(f"{function.__name__}.outer: no memory for a result of shape {shape}") from None
 
 
 def at(op, self, indices, other):
@@ -137,7 +154,7 @@ out = self folded by {op} over `axis`: a dimension, a tuple of them, or None for
 What may be folded in any order is, pairwise: the order depends on sizes alone. Anything else goes from the first
 element on, along one axis. float16 and bfloat16 are folded in float32 and rounded once; sums and products of small
 integers are int64's; with `out` and no `dtype`, all is computed in out's. `keepdims` keeps the dimensions with size 1;
-`initial` comes first; `where` chooses elements.
+`initial` comes first (None is the identity, where there is one); `where` chooses elements.
 
 Raises ValueError where there is nothing to fold and {op} has no identity. Source: NumPy's {op}.reduce."""
 

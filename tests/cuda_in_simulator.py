@@ -561,7 +561,7 @@ def test_tile_rules(dtype):
 def test_every_reason_against_tiles(tile, reason):
     reasons = tiles.illegal(tile, "float32")
     assert any(reason in line for line in reasons), reasons
-    with pytest.raises(ValueError, match="tiles cannot be used"):
+    with pytest.raises(ValueError, match=r"tiles=\("):
         run(None, np.zeros((1, 1), "f4"), np.zeros((1, 1), "f4"), 0, tile=tile)
 
 

@@ -177,6 +177,8 @@ def test_nothing_runs():
 
 
 def test_errors_are_those_of_the_call():
+    with pytest.raises(TypeError, match=r"^explain: a function is needed, not an int"):
+        nb.explain(3)
     with pytest.raises(ValueError, match="mm: self and mat2 cannot be multiplied, 2x3 and 4x5"):
         nb.explain(nb.mm, draw(2, 3), draw(4, 5))
     with pytest.raises(OutError, match="never resized"):

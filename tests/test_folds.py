@@ -17,6 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of
 
 READ_ONLY = np.ones(3)
 READ_ONLY.flags.writeable = False
+VAST = np.broadcast_to(np.ones(1), 10**9)
 WINDOWS = np.lib.stride_tricks.as_strided(np.ones(3), (4,), (4,))
 
 KEYWORDS = [{}, {"keepdims": True}, {"initial": 2}, {"dtype": "float64"}]
@@ -159,13 +160,24 @@ def test_out_overlap_and_other_dtypes(rng):
         (lambda: nbkernels.add.reduce(np.ones(3), 1), ValueError, "axis 1 is out of bounds"),
         (lambda: nbkernels.add.reduce(np.ones((2, 2)), (0, -2)), ValueError, "twice"),
         (lambda: nbkernels.add.reduce(np.ones(3), 0.5), TypeError, "axis must be an int, .* not 0.5"),
+        (lambda: nbkernels.add.reduce(np.ones((2, 3)), True), TypeError, "axis must be an int, .* not True"),
+        (lambda: nbkernels.add.reduce(np.ones((2, 3)), (0, False)), TypeError, "axis must be an int"),
+        (lambda: nbkernels.add.reduce(np.ones((2, 3)), [0]), TypeError, r"axis must be an int, .* not \[0\]"),
+        (lambda: nbkernels.add.accumulate(np.ones((2, 3)), True), TypeError, "axis must be an int"),
+        (lambda: nbkernels.add.accumulate(np.array(1.0)), TypeError, "^add.accumulate: self has no dimensions"),
+        (lambda: nbkernels.add.reduce(np.ones(3), initial=2j), TypeError, "^add.reduce: initial=2j is complex"),
+        (lambda: nbkernels.add.reduce(np.ones(3), initial="a"), TypeError, "^add.reduce: initial must be a number"),
+        (lambda: nbkernels.add.reduce(np.ones(3), out=3), TypeError, "^add.reduce: out must be an array, not an int"),
+        (lambda: nbkernels.add.accumulate(np.ones(3), out=3), TypeError, "^add.accumulate: out must be an array"),
+        (lambda: nbkernels.add.accumulate(np.ones(3), out=np.ones(2)), OutError, "^add.accumulate: the result has"),
+        (lambda: nbkernels.add.outer(VAST, VAST), MemoryError, r"^add.outer: .* of shape \(1000000000, 1000000000\)"),
         (lambda: nbkernels.add.reduce(np.ones(3), dtype="flot"), TypeError, "^add: dtype='flot'"),
         (lambda: nbkernels.add.reduce([1.0, 2.0]), TypeError, "^add: self must be an array, not a list"),
         (lambda: nbkernels.add.accumulate(np.ones((2, 2)), None), ValueError, r"along one axis, not \(0, 1\)"),
         (lambda: nbkernels.add.accumulate(np.ones(3), ()), ValueError, r"along one axis, not \(\)"),
         (lambda: nbkernels.add.reduce(np.ones(3), where=np.ones(3)), TypeError, "where must be bool"),
         (lambda: nbkernels.less.reduce(np.ones(3)), TypeError, "no fold of float64"),
-        (lambda: nbkernels.add.reduce(np.ones(3), out=np.ones(1)), OutError, "has shape"),
+        (lambda: nbkernels.add.reduce(np.ones(3), out=np.ones(1)), OutError, "^add.reduce: .* has shape"),
         (lambda: nbkernels.add.at(np.broadcast_to(np.ones(1), 3), 0, 1), OutError, "cannot be written"),
         (lambda: nbkernels.add.at([1.0], 0, 1), TypeError, "^add.at: self must be an array, not a list"),
         (lambda: nbkernels.add.at(np.ones(3), 3, 1), IndexError, "out of bounds"),
@@ -351,6 +363,20 @@ def test_folds_of_arrays_without_dimensions():
             found = nbkernels.add.reduce(np.ones(3), axis, where=chosen)
             assert str(found) == str(np.add.reduce(np.ones(3), axis, where=chosen)) == "0.0"
     assert nbkernels.add.reduce(np.ones((2, 3)), 0, where=False, initial=4).tolist() == [4, 4, 4]
+
+
+def test_dtypes_that_are_wanted():
+    """Anything that the operation has loops for, as NumPy's; what compares or is logical goes to out from bools."""
+    x, whole = np.array([[1.5, 2.5], [-3.5, 7.0]], "f4"), np.array([[3, 5], [-6, 0]], "i1")
+    for op, y, dtype in (("add", x, "i8"), ("bitwise_right_shift", x, "i8"), ("maximum", whole, "f4")):
+        mine, numpys = getattr(nbkernels, op), getattr(np, op)
+        for axis in (0, 1, ()):
+            same(mine.reduce(y, axis, dtype=dtype), numpys.reduce(y, axis, dtype=dtype))
+        same(mine.accumulate(y, 1, dtype=dtype), numpys.accumulate(y, 1, dtype=dtype))
+    flags = whole > 0
+    mine, numpys = np.zeros(2), np.zeros(2)
+    same(nbkernels.less.reduce(flags, out=mine), np.less.reduce(flags, out=numpys))
+    same(mine, numpys)
 
 
 def test_outer():

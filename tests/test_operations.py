@@ -279,6 +279,33 @@ def test_complex_powers_of_zero_and_beyond_the_range():
         assert nbkernels.pow(x, y)[4] == 0
 
 
+def test_complex_powers_of_what_is_not_finite():
+    """NumPy's, which are C's: of parts that are 0, infinite or NaN, and whole powers that vanish on the way."""
+    parts = np.array([0.0, -0.0, 1.0, -2.5, np.inf, -np.inf, np.nan])
+    numbers = np.empty((7, 7), complex)
+    numbers.real, numbers.imag = parts[:, None], parts
+    x, y = np.meshgrid(np.append(numbers, [1e-5, 1e5j]), np.append(numbers, [2, 3, 4, -99, 99, 200]))
+    with np.errstate(all="ignore"):
+        found, expected = nbkernels.pow(x, y), np.power(x, y)
+    for part in ("real", "imag"):
+        a, b = getattr(found, part), getattr(expected, part)
+        finite = np.isfinite(expected)
+        np.testing.assert_array_equal(a[~finite], b[~finite])
+    np.testing.assert_allclose(found[finite], expected[finite], rtol=1e-13, atol=1e-13)
+
+
+def test_torchs_dtypes():
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("ml_dtypes")
+    x = torch.ones(3)
+    assert nbkernels.add(x, x, dtype=torch.float64).dtype == torch.float64
+    assert nbkernels.add(x, x, dtype=torch.bfloat16).dtype == torch.bfloat16
+    assert nbkernels.add.reduce(x, dtype=torch.float64).dtype == torch.float64
+    assert nbkernels.add(np.ones(3, "f4"), 1, dtype=torch.float64).dtype == np.float64
+    with pytest.raises(TypeError, match=r"^add: dtype=torch.quint8 is none"):
+        nbkernels.add(x, x, dtype=torch.quint8)
+
+
 def test_powers_are_looked_at_as_they_are_computed():
     """An exponent that becomes negative in the dtype asked for."""
     for _ in range(2):

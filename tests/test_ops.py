@@ -95,6 +95,13 @@ def test_linear_with_leading_dimensions(lead, bias):
     assert nb.linear(MetaArray(x.shape, x.dtype), MetaArray(w.shape, w.dtype)).shape == expected.shape
 
 
+def test_linear_says_that_it_was_called():
+    for bias in (None, np.ones(3)):
+        for out, error in ((3, TypeError), (np.ones((2, 2)), ValueError), (np.ones((2, 3), int), TypeError)):
+            with pytest.raises(error, match=r"^linear: "):
+                nb.linear(np.ones((2, 4)), np.ones((3, 4)), bias, out=out)
+
+
 def test_linear_of_an_input_that_no_view_flattens():
     x, w, b = draw(4, 3, 6, 5), draw(2, 5), draw(2)
     for y in (x.transpose(2, 1, 0, 3), x[:, ::-1], x[:, :, ::2], x.transpose(0, 2, 1, 3)[1:], x[..., ::-1]):

@@ -69,9 +69,9 @@ def illegal(tiles: Tiles, dtype: str, planes: int = 1) -> tuple[str, ...]:
 def given(sizes, kind: Kind) -> Tiles:
     """The tiles that a call asks for, by their sizes in order, or a ValueError with the reasons against them."""
     if len(sizes := tuple(sizes)) != 6:
-        raise ValueError(f"tiles are six sizes on the CPU, (mr, nr, kc, nb, mc, nc), not {sizes}")
+        raise ValueError(f"tiles={sizes}: on the CPU they are six sizes, (mr, nr, kc, nb, mc, nc)")
     if reasons := illegal(Tiles(*sizes), kind.word, kind.planes):
-        raise ValueError("tiles cannot be used: " + "; ".join(reasons))
+        raise ValueError(f"tiles={sizes}: " + "; ".join(reasons))
     return Tiles(*sizes)
 
 

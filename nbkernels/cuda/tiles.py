@@ -86,9 +86,9 @@ def illegal(tiles: Tiles, dtype: str) -> list[str]:
 def given(sizes, dtype: str) -> Tiles:
     """The tiles that a call asks for, by their sizes in order, or a ValueError with the reasons against them."""
     if len(sizes := tuple(sizes)) != 5:
-        raise ValueError(f"tiles are five sizes on CUDA, (bm, bn, bk, tm, tn), not {sizes}")
+        raise ValueError(f"tiles={sizes}: on CUDA they are five sizes, (bm, bn, bk, tm, tn)")
     if reasons := illegal(Tiles(*sizes), dtype):
-        raise ValueError("tiles cannot be used: " + "; ".join(reasons))
+        raise ValueError(f"tiles={sizes}: " + "; ".join(reasons))
     return Tiles(*sizes)
 
 

@@ -2,6 +2,8 @@
 
 import math
 
+from ..real import helper
+
 
 def multiply(x, y):
     return complex(x.real * y.real - x.imag * y.imag, x.real * y.imag + x.imag * y.real)
@@ -20,6 +22,39 @@ def divide(x, y):
     return complex((x.real * ratio + x.imag) * scale, (x.imag * ratio - x.real) * scale)
 
 
+@helper
+def product(a, b, c, d):
+    """(a + bi) * (c + di) as its parts, C's: infinite where either factor is and no part of the other is 0."""
+    re, im = a * c - b * d, a * d + b * c
+    if re == re or im == im:
+        return re, im
+    infinite = math.isinf(a) or math.isinf(b)
+    other = math.isinf(c) or math.isinf(d)
+    if infinite:  # each part as much of a 1 or of a 0 as it is infinite
+        a, b = math.copysign(1.0 if math.isinf(a) else 0.0, a), math.copysign(1.0 if math.isinf(b) else 0.0, b)
+        c, d = math.copysign(0.0, c) if c != c else c, math.copysign(0.0, d) if d != d else d
+    if other:
+        c, d = math.copysign(1.0 if math.isinf(c) else 0.0, c), math.copysign(1.0 if math.isinf(d) else 0.0, d)
+        a, b = math.copysign(0.0, a) if a != a else a, math.copysign(0.0, b) if b != b else b
+    if infinite or other:
+        return math.inf * (a * c - b * d), math.inf * (a * d + b * c)
+    return re, im
+
+
+@helper
+def inverse(re, im):
+    """1 / (re + im i), as divide."""
+    if re == 0 and im == 0:
+        return complex(math.inf, math.nan)
+    if abs(re) >= abs(im):
+        ratio = im / re
+        scale = 1.0 / (re + im * ratio)
+        return complex(scale, -ratio * scale)
+    ratio = re / im
+    scale = 1.0 / (im + re * ratio)
+    return complex(ratio * scale, -scale)
+
+
 def pow(x, y):
     """exp(y log x), in polar form; by squaring for a whole y below 100; of 0, 1 for y = 0, 0 for a positive part."""
     if y.real == 0 and y.imag == 0:
@@ -29,20 +64,27 @@ def pow(x, y):
     if y.imag == 0 and abs(y.real) < 100.0 and y.real == math.floor(y.real):
         rest = abs(int(y.real))
         re, im, square_re, square_im = 1.0, 0.0, x.real, x.imag
+        if 0 < y.real < 4:  # a factor of 1 would make NaN of what is infinite
+            re, im, rest = x.real, x.imag, rest - 1
+            if rest == 2:
+                re, im = re * re - im * im, re * im + im * re
+                rest = 1
         while rest > 0:
             if rest & 1:
                 re, im = re * square_re - im * square_im, re * square_im + im * square_re
             square_re, square_im = square_re * square_re - square_im * square_im, 2.0 * square_re * square_im
             rest >>= 1
-        if y.real > 0:
-            return complex(re, im)
-        return 1.0 / complex(re, im)
+        return complex(re, im) if y.real > 0 else inverse(re, im)
     size, angle = math.log(math.hypot(x.real, x.imag)), math.atan2(x.imag, x.real)
-    length, turn = math.exp(y.real * size - y.imag * angle), y.imag * size + y.real * angle
-    aside = math.sin(turn)  # 0 for a real power of a positive number, also of one that overflows
-    if length == 0:
-        return complex(0.0, 0.0)
-    return complex(length * math.cos(turn), length * aside if aside != 0 else aside)
+    size, turn = product(y.real, y.imag, size, angle)
+    length = math.exp(size)
+    if turn == 0:  # a real power of a positive number, also one that overflows
+        return complex(length, turn)
+    if turn - turn != 0:  # infinite or NaN
+        return complex(math.inf, math.nan) if size == math.inf else (
+            complex(0.0, math.copysign(0.0, turn)) if size == -math.inf else complex(math.nan, math.nan)
+        )  # fmt: skip
+    return complex(length * math.cos(turn), length * math.sin(turn))
 
 
 float_power = pow
