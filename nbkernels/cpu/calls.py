@@ -8,25 +8,30 @@ planned and remembered. Whatever is checked here is checked once for a layout, o
 from __future__ import annotations
 
 import functools
+import sys
 
 import numpy as np
 
 from .. import scalar
-from ..dtypes import COMPARISONS, known, resolve
+from ..dtypes import known, resolve
+from ..jit.made import words
 from ..strides import broadcast_shapes, distinct, output_strides
 from . import threads
 from .elementwise import COSTLY, COSTS_MORE, binary, loop, many, nested, warn
-from .quick import DECLINED, DONE, FAULTY, LARGE, NOTED, SCALAR, SHARED, UNKNOWN, allow, small_entry
-from .recall import MASKED, Memory, recall_entry
+from .quick import DECLINED, LARGE, NOTED, SHARED, UNKNOWN, allow, small_entry
+from .recall import Memory, recall_entry
 
-BOOLS = (*COMPARISONS, "logical_and", "logical_or", "logical_xor")
 WEAK, STRONG = (int, float, complex), (bool, np.generic)  # numbers that take an array's dtype, and that bring one
-ORDERS = {"K": 0, "C": 1, "F": 2}
-CASTINGS = {"same_kind": 0, "no": 1, "equiv": 2, "safe": 3, "unsafe": 4}
-USUAL = None, "same_kind"
+ORDERS = "K", "C", "F"
+CASTINGS = "same_kind", "no", "equiv", "safe", "unsafe"
 NUMBERS = 256  # that an operation keeps as arrays
-ALL, NOTHING = np.ones((), bool), np.zeros((), bool)  # masks
+NOTHING = np.zeros((), bool)  # a mask
 ONE = 1
+
+
+def joins(op) -> bool:
+    """Whether a number gives what it would as an array of the other operand's dtype."""
+    return op != "ldexp"
 
 
 class Table:
@@ -42,7 +47,7 @@ class Table:
     def __init__(self, op: str):
         self.op = op
         self.rows = np.zeros((self.ROWS, 8), np.int64)  # the last stays zero: the end
-        self.rows[0, :5] = threads.WORDS, 0, *map(id, (np.ndarray, float, int))
+        self.rows[0, :3] = threads.WORDS, 0, words(joins(op)).ctypes.data
         self.dtypes = []  # keeps the dtype objects, hence their addresses, alive
         self.address = self.rows.ctypes.data
 
@@ -85,10 +90,9 @@ class Calls:
 
     def __init__(self, op: str):
         self.scaled, self.op = op, op.removesuffix("_scaled")
-        self.table, self.memory = Table(op), Memory()
+        self.table, self.memory = Table(op), Memory(joins(op))
         self.results = {}  # two dtypes -> that of the result
         self.numbers = {}  # (an array's dtype, a number, ...) -> the number as an array
-        self.kept = {}  # (two dtypes, whether there is no mask, keywords) -> dtype, order and variant of a new result
 
     def small(self, *args):
         """The small entry; until the first call, so that importing this module compiles nothing."""
@@ -99,8 +103,8 @@ class Calls:
         self.recall = recall_entry()
         return self.recall(*args)
 
-    def go_on(self, made, x, y, alpha, out):
-        """What the small entry did not do with these arguments and `made`, a place for the result."""
+    def go_on(self, x, y, alpha, out):
+        """What the small entry did not do with these arguments."""
         if type(x) is not np.ndarray or type(y) is not np.ndarray:
             x, y = self.arrays(x, y)
             if x is None:
@@ -108,19 +112,13 @@ class Calls:
         dtype = self.result(x.dtype, y.dtype)
         if dtype is None or (out is not None and type(out) is not np.ndarray):
             return None
-        if out is None and (made is None or x.ndim < y.ndim or made.dtype != dtype):
-            made = np.empty_like(x if x.ndim >= y.ndim else y, dtype=dtype)
-        rows = self.table.address
-        status = self.small(rows, made, x, y, alpha)
-        if status == UNKNOWN and made.dtype == dtype and self.table.add(dtype, x.dtype, y.dtype):
-            status = self.small(rows, made, x, y, alpha)
-        if status == LARGE and allow(self.table.rows[0]):
-            status = self.small(rows, made, x, y, alpha)
-        if status == DONE:
-            return made
-        if status == SCALAR:
-            return made if out is not None else made[()]
-        return self.warned(status, made) if status >= FAULTY else self.planned(made, x, y, alpha, out)
+        given = self.table.address, out, x, y, alpha
+        result = self.small(*given)
+        if result is UNKNOWN and (out is None or out.dtype == dtype) and self.table.add(dtype, x.dtype, y.dtype):
+            result = self.small(*given)
+        if result is LARGE and allow(self.table.rows[0]):
+            result = self.small(*given)
+        return self.warned(result) if type(result) is not int else self.planned(x, y, alpha, out)
 
     def result(self, *given):
         """The dtype of a new result by what resolve() takes, kept; None where there is none."""
@@ -163,39 +161,38 @@ class Calls:
             self.numbers[key] = array
         return array
 
-    def planned(self, made, x, y, alpha, out, where=None, casting="same_kind", dtype=None, order="K"):
+    def planned(self, x, y, alpha, out, where=None, words=(None,) * 3, casting="same_kind", order="K", dtype=None):
         """The result by way of a plan, of any layout and size; None where anything is unusual, and nothing is done.
 
-        `made` is an array that the result goes to, if it fits where there is no out.
+        `words` are the keywords casting, order and dtype as they were given, with which the plan is kept.
         """
         if self.op == "pow" and (dtype or y.dtype).kind == "i":  # signed powers of integers are looked at first
             powers = y if dtype is None else y.astype(dtype)
             if powers.size and (powers.min() if powers.ndim else powers[()]) < 0:
                 return None
-        fresh, mask = out is None, ALL if where is None else where
-        variant, slots = _variant(fresh, where, order, casting, dtype), self.memory.address
-        status = self.recall(slots, made, x, y, mask, alpha, variant, 0)
-        if status == UNKNOWN:
-            layouts = (x.shape, y.shape), (x.strides, y.strides)
-            outcome = _outcome(self.op, x.dtype, y.dtype, *layouts, mask.shape, dtype, casting)
-            if outcome is None or (type(alpha) is float and outcome[1].name not in ("float32", "float64")):
-                return None
-            shape, result, strides = outcome
-            if not fresh and not self.fits(out, shape, result, casting):
-                return None
-            if fresh and (made.shape != shape or (order == "K" and made.strides != strides)):
-                made = np.ndarray(shape, result, strides=strides) if order == "K" else np.empty(shape, result, order)
-                status = self.recall(slots, made, x, y, mask, alpha, variant, 0)
-            if 0 in shape:
-                return made
-        if status == UNKNOWN:
-            found = self.found((made, x, y) if where is None else (made, x, y, where), casting, dtype, fresh)
-            enter = functools.partial(self.recall, slots, made, x, y, mask, alpha, variant)
-            status = self.memory.run(found, (made, x, y, mask), enter)
-        if status == DECLINED:
-            binary(self.op, made, x, y, alpha, where, casting, dtype, fresh)
-        elif status >= FAULTY:
-            self.warned(status, made)
+        entry = functools.partial(self.recall, self.memory.address, out, x, y, where, alpha, *words)
+        result = entry(0)
+        if type(result) is not int:
+            return self.warned(result)
+        layouts, mask = ((x.shape, y.shape), (x.strides, y.strides)), () if where is None else where.shape
+        outcome = _outcome(self.op, x.dtype, y.dtype, *layouts, mask, dtype, casting)
+        if outcome is None or (
+            self.scaled != self.op and type(alpha) is float and outcome[1].name not in ("float32", "float64")
+        ):
+            return None
+        fresh, made, (shape, kind, strides) = out is None, out, outcome
+        if fresh:
+            made = np.ndarray(shape, kind, strides=strides) if order == "K" else np.empty(shape, kind, order)
+        elif not self.fits(out, shape, kind, casting):
+            return None
+        if 0 in shape:
+            return made
+        if result is UNKNOWN:
+            arrays = (made, x, y) if where is None else (made, x, y, where)
+            result = self.memory.run(self.found(arrays, casting, dtype, fresh), arrays, entry, words)
+        if result is not DECLINED:
+            return self.warned(result)
+        binary(self.op, made, x, y, alpha, where, casting, dtype, fresh)
         return made[()] if fresh and made.ndim == 0 else made
 
     @staticmethod
@@ -217,25 +214,17 @@ class Calls:
         loops = nested(self.scaled, tuple(z.dtype for z in arrays), *layouts, dtype, casting, fresh)
         return loops, scaled * out.itemsize or noted
 
-    def warned(self, status, result):
-        """The result of a call that met faults."""
-        faults = status - FAULTY
+    def warned(self, result):
+        """What an entry made, after the warnings of the faults that it met."""
+        if type(result) is not tuple:
+            return result
+        result, faults = result
         warn(self.op, (faults & 1, faults & 2))
         return result
 
-    def again(self, x, y, where, *words):
-        """A new result of arrays and a mask or None, by keywords and a layout met before; None where they were not."""
-        try:
-            result, order, variant = self.kept[(x.dtype, y.dtype, where is None, *words)]
-        except (KeyError, TypeError):  # what cannot be hashed is no dtype
-            return None
-        made, mask = np.empty_like(x if x.ndim >= y.ndim else y, result, order), ALL if where is None else where
-        status = self.recall(self.memory.address, made, x, y, mask, 1.0, variant, 0)
-        return None if status != DONE else made if made.ndim else made[()]
-
     def with_keywords(self, x, y, alpha, where, casting, order, dtype, out):
         """The same with keywords."""
-        words = casting, order, dtype
+        words = tuple(sys.intern(word) if type(word) is str else word for word in (casting, order, dtype))
         casting, order = casting or "same_kind", order or "K"
         if where is True or where is False:
             where = None if where else NOTHING
@@ -254,17 +243,7 @@ class Calls:
         result = self.result(x.dtype, y.dtype, dtype, casting)
         if result is None or (out is not None and type(out) is not np.ndarray):
             return None
-        made = np.empty_like(x if x.ndim >= y.ndim else y, result, order) if out is None else out
-        if out is None and len(self.kept) < NUMBERS:
-            variant = _variant(True, where, order, casting, dtype)
-            self.kept[(x.dtype, y.dtype, where is None, *words)] = result, order, variant
-        return self.planned(made, x, y, alpha, out, where, casting, dtype, order)
-
-
-def _variant(fresh, where, order, casting, dtype) -> int:
-    """What loops depend on beside the arrays, as recall.py keeps it."""
-    words = fresh | (where is not None) << 1 | ORDERS[order] << 2 | CASTINGS[casting] << 4
-    return words | (dtype.num + 1 if dtype else 0) << 7
+        return self.planned(x, y, alpha, out, where, words, casting, order, dtype)
 
 
 @functools.lru_cache(maxsize=256)
@@ -281,7 +260,6 @@ def _fast(op: str, scaled=None):
     calls = Calls(op)
     rows, slots, at_once = calls.table.address, calls.memory.address, op != "pow"
     plans = calls.memory.records
-    empty = functools.partial(np.empty_like, dtype=bool) if op in BOOLS else np.empty_like
 
     def small(*args):  # until the first call, so that importing this module compiles nothing
         nonlocal small
@@ -293,49 +271,38 @@ def _fast(op: str, scaled=None):
         recall = recall_entry()
         return recall(*args)
 
-    def fast(self, other, out, alpha=1, ndarray=np.ndarray, empty_like=empty):
-        result = out if out is not None else empty_like(self if type(self) is ndarray else other)
-        status = small(rows, result, self, other, alpha)
-        return result if status == DONE else go_on(status, result, self, other, alpha, out)
+    def fast(self, other, out, alpha=1.0, ndarray=np.ndarray):
+        result = small(rows, out, self, other, alpha)
+        return result if type(result) is ndarray else go_on(result, self, other, alpha, out)
 
-    def go_on(status, result, x, y, alpha, out):
-        if status == SCALAR:
-            return result if out is not None else result[()]
-        arrays = type(result) is type(x) is type(y) is np.ndarray and (at_once or y.dtype.kind == "f")
-        if plans and status <= UNKNOWN and arrays and result.ndim:  # planned before: two calls of compiled code
-            status = recall(slots, result, x, y, ALL, alpha, out is None, 0)
-            if status == DONE:
-                return result
-        if status >= FAULTY:
-            return calls.warned(status, result)
-        return calls.go_on(result, x, y, alpha, out)
+    def go_on(result, x, y, alpha, out):
+        if type(result) is not int:
+            return calls.warned(result)
+        known = at_once or (type(y) is np.ndarray and y.dtype.kind == "f")
+        if known and plans and result <= UNKNOWN:  # planned before: two calls of compiled code
+            result = recall(slots, out, x, y, None, alpha, None, None, None, 0)
+            if type(result) is not int:
+                return calls.warned(result)
+        return calls.go_on(x, y, alpha, out)
 
-    def with_alpha(self, other, alpha, out):
+    def with_alpha(self, other, alpha, out, ndarray=np.ndarray):
         if alpha is ONE:
-            if out is None:
-                return fast(self, other, out)
-            status = small(rows, out, self, other, 1.0)  # at once, 45 ns sooner
-            return out if status == DONE else go_on(status, out, self, other, 1, out)
+            result = small(rows, out, self, other, 1.0)
+            return result if type(result) is ndarray else go_on(result, self, other, 1.0, out)
         return scaled(self, other, out, alpha) if _plain(alpha) else None
 
     def keywords(self, other, where, casting, order, dtype, out):
-        if at_once and type(self) is type(other) is np.ndarray:
-            masked = type(where) is np.ndarray
-            if masked and type(out) is np.ndarray and casting is order is dtype is None:
-                if recall(slots, out, self, other, where, 1.0, MASKED, 0) == DONE:
-                    return out
-            elif out is None and (masked or where is None):
-                result = calls.again(self, other, where, casting, order, dtype)
-                if result is not None:
-                    return result
-        if dtype is None and (where is None or where is True) and casting in USUAL and order in (None, "K"):
-            return fast(self, other, out)
+        if at_once:
+            result = recall(slots, out, self, other, where, 1.0, casting, order, dtype, 0)
+            if type(result) is not int:
+                return calls.warned(result)
         return calls.with_keywords(self, other, 1, where, casting, order, dtype, out)
 
-    def alpha_keywords(self, other, alpha, where, casting, order, dtype, out):
+    def alpha_keywords(self, other, alpha, where, casting, order, dtype, out, ndarray=np.ndarray):
         words = where, casting, order, dtype, out
         if alpha is ONE:
-            return keywords(self, other, *words)
+            result = recall(slots, out, self, other, where, 1.0, casting, order, dtype, 0)
+            return result if type(result) is ndarray else keywords(self, other, *words)
         return scaled.calls.with_keywords(self, other, alpha, *words) if _plain(alpha) else None
 
     made = fast if scaled is None else with_alpha

@@ -3,7 +3,7 @@
 The entry is compiled once for all operations and dtypes. It gets the operation's loops as a table, in rows of eight
 int64: a first one, one for each triple of dtypes, and one of zeros:
 
-    what launches go by (threads.WORDS);  the address of _slice, or 0;  those that `as_array` knows kinds by
+    what launches go by (threads.WORDS);  the address of _slice, or 0;  that of made.words()
 
     addresses of the dtype objects of out, x, y;  their itemsizes;  the loops;  the most elements to serve under the
     GIL << 24 | those from which on spread inputs are not served << 8 | bytes of alpha, a float, or NOTED where the
@@ -20,6 +20,7 @@ from numba import types
 from ..jit.address import invoke, pointer, scratch, set_word
 from ..jit.cache import compiled, entry
 from ..jit.loops import call_loop
+from ..jit.made import ANSWER, NONE, answer, as_returned, new_like
 from ..jit.ndarray import (
     C_CONTIGUOUS,
     F_CONTIGUOUS,
@@ -38,13 +39,13 @@ from ..jit.ndarray import (
 from . import threads
 from .nest import STREAMED
 
-# What the small entry answers: done, done with no dimensions, done with FAULTY + the bits of faults.
-DONE, DECLINED, UNKNOWN, LARGE, SCALAR, FAULTY = range(6)
+# What an entry answers (see made.answer): done; what keeps it from that; with faults, their bits below 0.
+DONE, DECLINED, UNKNOWN, LARGE = range(4)
 NOTED = 1
 # Bytes of the widest operand of an addition from which on threads share the work, without the GIL: a + b of 100,000
 # float32 takes one thread 13.1 us, two 8.1 (Zen 4, 2026-11).
 SHARED = 1 << 18
-LAUNCH, SLICES, KINDS = 0, 1, 2  # words of a table, before its rows
+LAUNCH, SLICES, NUMPY = 0, 1, 2  # words of a table, before its rows
 LOOP, ROWS, COLUMNS = 9, 10, 11  # words of a slice's context, which begins with the pointers
 ROW_STEPS, COLUMN_STEPS, TASKS, STEPS, LOW, HIGH, SAME, SCALARS, ROOM = (
     24,
@@ -81,34 +82,38 @@ def allow(table) -> bool:
 
 @functools.cache
 def small_entry():
-    """int64(table, out, x, y, alpha): DONE, SCALAR, DECLINED, UNKNOWN where the table lacks the dtypes, LARGE, FAULTY.
+    """answer(table, out, x, y, alpha): the result, or DECLINED, UNKNOWN where the table lacks the dtypes, LARGE.
 
-    Serves an out that is contiguous in C or Fortran order, and inputs of any strides that coalesce with it into at most
-    two loops; LARGE ones once they are allowed. One body serves all three operands, and it calls no other: every helper
-    costs 40 ms to compile.
+    Serves an out that is contiguous in C or Fortran order, or None, and inputs of any strides that coalesce with it
+    into at most two loops; LARGE ones once they are allowed. One body serves all three operands, and it calls no other:
+    every helper costs 40 ms to compile.
     """
 
     def run(table, out, x, y, alpha):
-        out, x, y = address_of(out), address_of(x), address_of(y)
+        out, x, y, made = address_of(out), address_of(x), address_of(y), 0
         launch, row = pointer(table), pointer(table + 64)
-        kinds = table + 8 * KINDS
-        out, x, y = (
-            as_array(out, out, kinds, 0),
-            as_array(x, y, kinds, scratch(ZERO_D)),
-            as_array(y, x, kinds, scratch(ZERO_D)),
-        )
-        if out == 0 or x == 0 or y == 0:
-            return DECLINED
-        while row[0] != descr(out) or row[1] != descr(x) or row[2] != descr(y):
+        numpy = launch[NUMPY]
+        fresh = out == pointer(numpy)[NONE]
+        given = 0 if fresh else as_array(out, out, numpy, 0)
+        first = x
+        x, y = as_array(x, y, numpy, scratch(ZERO_D)), as_array(y, x, numpy, scratch(ZERO_D))
+        if x == 0 or y == 0 or (given == 0 and not fresh):
+            return answer(DECLINED, given, made)
+        while row[1] != descr(x) or row[2] != descr(y) or (not fresh and row[0] != descr(out)):
             table += 64
             row = pointer(table + 64)
             if row[0] == 0:
-                return UNKNOWN
+                return answer(UNKNOWN, given, made)
+        if fresh:
+            made = new_like(numpy, x if x == first and ndim(x) >= ndim(y) else y, row[0])
+            if made == 0:
+                return answer(DONE, given, made)
+            out = made
         dimensions, dense = ndim(out), flags(out) & (C_CONTIGUOUS | F_CONTIGUOUS)
         if dense == 0 or flags(out) & WRITEABLE == 0 or (dimensions == 0 and row[7] & 255 == NOTED):
-            return DECLINED
+            return answer(DECLINED, given, made)
         if ndim(x) != dimensions and ndim(y) != dimensions:
-            return DECLINED
+            return answer(DECLINED, given, made)
         room = scratch(ROOM)  # a slice's context; words for each operand, and alpha
         context, pointers = pointer(room), pointer(room)
         row_steps, column_steps, steps = pointer(room + ROW_STEPS), pointer(room + COLUMN_STEPS), pointer(room + STEPS)
@@ -116,7 +121,7 @@ def small_entry():
         for p in range(3):
             z = out if p == 0 else x if p == 1 else y
             if ndim(z) > dimensions:
-                return DECLINED
+                return answer(DECLINED, given, made)
             start = data(z)
             pointers[p] = low[p] = start
             high[p] = start + row[3 + p]
@@ -133,7 +138,7 @@ def small_entry():
                 own = d - dimensions + ndim(z)
                 m = shape(z, own) if own >= 0 else 1
                 if m != n and m != 1:
-                    return DECLINED
+                    return answer(DECLINED, given, made)
                 step = stride(z, own) if m != 1 else 0
                 steps[p] = step
                 joins = joins and step == count * at[p]
@@ -146,14 +151,14 @@ def small_entry():
                 end = high if step > 0 else low
                 end[p] += (n - 1) * step
             if not reached:
-                return DECLINED
+                return answer(DECLINED, given, made)
             empty = empty or n == 0
             if n <= 1:
                 continue
             if not joins:
                 level += 1
                 if level == 3:
-                    return DECLINED
+                    return answer(DECLINED, given, made)
                 at = row_steps if level == 2 else column_steps
                 for p in range(3):
                     at[p] = steps[p]
@@ -163,22 +168,22 @@ def small_entry():
                 rows *= n
 
         if empty or repeated:
-            return DONE if empty else DECLINED
+            return answer(DONE if empty else DECLINED, given, made)
         large = rows * columns > row[7] >> 24
         if large and (rows * columns * row[3] >= STREAMED or row[7] & 255 > NOTED):
-            return DECLINED
+            return answer(DECLINED, given, made)
         for p in range(1, 3):
             step = column_steps[p]
             if rows * columns >= row[7] >> 8 & 0xFFFF and step != 0 and step != row[3 + p]:
-                return DECLINED
+                return answer(DECLINED, given, made)
             if same[p] == 0 and high[p] > low[0] and high[0] > low[p]:
-                return DECLINED
+                return answer(DECLINED, given, made)
         faults = pointer(room + SCALARS)
         faults[0] = faults[1] = 0
         if large:
             words = pointer(launch[LAUNCH])
             if launch[SLICES] == 0 or words[threads.SHARE] == 0:
-                return LARGE
+                return answer(LARGE, given, made)
             context[LOOP], context[ROWS], context[COLUMNS] = row[6], rows, columns
             invoke(words[threads.SHARE], (launch[LAUNCH], launch[SLICES], room, room + TASKS))
         else:
@@ -188,8 +193,8 @@ def small_entry():
                 set_word(room + SCALARS, alpha)
             call_loop(row[6], room, rows, columns, room + ROW_STEPS, room + COLUMN_STEPS, room + SCALARS)
         if row[7] & 255 == NOTED and faults[0] + faults[1] > 0:
-            return FAULTY + faults[0] + 2 * faults[1]
-        return DONE if dimensions > 0 else SCALAR
+            return answer(-faults[0] - 2 * faults[1], given, made)
+        return answer(DONE, given, as_returned(numpy, made) if fresh and dimensions == 0 else made)
 
-    kind = types.int64(types.int64, OBJECT, OBJECT, OBJECT, types.float64)
+    kind = ANSWER(types.int64, OBJECT, OBJECT, OBJECT, types.float64)
     return entry(run, kind, "elementwise_small")

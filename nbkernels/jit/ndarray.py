@@ -8,6 +8,7 @@ checked that the object is an ndarray and keeps it alive.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
 
@@ -16,6 +17,8 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import NativeValue, intrinsic, models, register_model, unbox
+
+from .made import SCALARS
 
 HEAD = object.__basicsize__  # 16, or 32 where Python runs without the GIL
 C_CONTIGUOUS, F_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x2, 0x100, 0x400
@@ -85,12 +88,12 @@ ZERO_D = 72 + HEAD  # bytes that an array of no dimensions and its element take,
 
 @intrinsic
 def as_array(typing, value, like, kinds, room):
-    """The address of an array: `value`'s own, or that of one of no dimensions and the dtype of `like`, made of ZERO_D
-    bytes at `room`, where `value` is a Python float or an int of at most 30 bits that this dtype holds; 0 where there
-    is neither.
+    """The address of an array: `value`'s own, or that of one of no dimensions, made of ZERO_D bytes at `room`, where
+    `value` is a NumPy scalar, or a Python float or an int of at most 30 bits that the dtype of `like` holds, which it
+    then has; 0 where there is none.
 
-    `kinds` are the addresses of ndarray, float and int; `value` and `like` those of any objects: where an array alone
-    will do, `like` is `value`, and there is no room. Fields that are not read here are not made.
+    `kinds` is the address of made.words(); `value` and `like` are those of any objects: where an array alone will do,
+    `like` is `value`, and there is no room. Fields that are not read here are not made.
     """
 
     def emit(context, builder, signature, args):
@@ -99,8 +102,11 @@ def as_array(typing, value, like, kinds, room):
         def at(address, offset, kind=_I64):
             return builder.inttoptr(builder.add(address, _I64(offset)), kind.as_pointer())
 
+        def type_of(address):
+            return builder.load(at(address, HEAD - 8))
+
         def kind_is(address, i):
-            return builder.icmp_signed("==", builder.load(at(address, HEAD - 8)), builder.load(at(kinds, 8 * i)))
+            return builder.icmp_signed("==", type_of(address), builder.load(at(kinds, 8 * i)))
 
         f32, f64 = ir.FloatType(), ir.DoubleType()
         result = cgutils.alloca_once_value(builder, value)
@@ -115,40 +121,67 @@ def as_array(typing, value, like, kinds, room):
         with builder.if_then(builder.not_(kind_is(value, 0))):
             builder.store(_I64(0), result)
             is_float, is_int = kind_is(value, 1), kind_is(value, 2)
-            with builder.if_then(builder.and_(builder.or_(is_float, is_int), kind_is(like, 0))):
+            with builder.if_then(kind_is(like, 0)):
                 dtype = builder.load(at(like, HEAD + 40))
-                for offset, what in ((0, builder.add(room, _I64(element))), (40, dtype)):
-                    builder.store(what, at(room, HEAD + offset))
+                builder.store(dtype, at(room, HEAD + 40))
                 builder.store(_I32(0), at(room, HEAD + 8, _I32))
-                digits, short = _digits(builder, lambda offset, kind: builder.load(at(value, offset, kind)))
-                number = builder.load(at(value, HEAD, f64))
-                number = builder.select(is_float, number, builder.sitofp(digits, f64))
-                usable, whole = builder.or_(is_float, short), builder.and_(is_int, short)
-                native = builder.icmp_signed("!=", builder.load(at(dtype, HEAD + 10, _I8)), _I8(ord(SWAPPED)))
-                end = builder.append_basic_block("end")
-                switch = builder.switch(builder.select(native, builder.load(at(dtype, HEAD + 12, _I32)), _I32(-1)), end)
-                for char in "fdbBhHiIlLqQ":
-                    kind, block = np.dtype(char), builder.append_basic_block(char)
-                    switch.add_case(_I32(kind.num), block)
-                    builder.position_at_end(block)
-                    if char == "d":
-                        keep(number, usable)
-                    elif char == "f":
-                        rounded = builder.fptrunc(number, f32)
-                        bits = builder.and_(builder.bitcast(rounded, _I32), _I32(0x7FFFFFFF))
-                        finite = builder.icmp_signed("<", bits, _I32(0x7F800000))  # others may be overflows
-                        keep(rounded, builder.and_(usable, finite))
-                    else:
-                        narrow = builder.trunc(digits, ir.IntType(8 * kind.itemsize))
-                        again = (builder.sext if kind.kind == "i" else builder.zext)(narrow, _I64)
-                        held = builder.icmp_signed("==", again, digits)
-                        held = builder.and_(held, builder.icmp_signed(">=", digits, _I64(np.iinfo(kind).min)))
-                        keep(narrow, builder.and_(whole, held))
-                    builder.branch(end)
-                builder.position_at_end(end)
+                plain = builder.or_(is_float, is_int)
+                with builder.if_then(builder.not_(plain)):  # a NumPy scalar holds its element
+                    builder.store(builder.add(value, _I64(HEAD)), at(room, HEAD))
+                    entries, own = _entries(builder, builder.add(kinds, _I64(8 * SCALARS))), type_of(value)
+                    with entries as (kind, its), builder.if_then(builder.icmp_signed("==", kind, own)):
+                        builder.store(its, at(room, HEAD + 40))
+                        builder.store(room, result)
+                with builder.if_then(plain):
+                    builder.store(builder.add(room, _I64(element)), at(room, HEAD))
+                    digits, short = _digits(builder, lambda offset, kind: builder.load(at(value, offset, kind)))
+                    number = builder.load(at(value, HEAD, f64))
+                    number = builder.select(is_float, number, builder.sitofp(digits, f64))
+                    usable, whole = builder.or_(is_float, short), builder.and_(is_int, short)
+                    native = builder.icmp_signed("!=", builder.load(at(dtype, HEAD + 10, _I8)), _I8(ord(SWAPPED)))
+                    end = builder.append_basic_block("end")
+                    switch = builder.switch(
+                        builder.select(native, builder.load(at(dtype, HEAD + 12, _I32)), _I32(-1)), end
+                    )
+                    for char in "fdbBhHiIlLqQ":
+                        kind, block = np.dtype(char), builder.append_basic_block(char)
+                        switch.add_case(_I32(kind.num), block)
+                        builder.position_at_end(block)
+                        if char == "d":
+                            keep(number, usable)
+                        elif char == "f":
+                            rounded = builder.fptrunc(number, f32)
+                            bits = builder.and_(builder.bitcast(rounded, _I32), _I32(0x7FFFFFFF))
+                            finite = builder.icmp_signed("<", bits, _I32(0x7F800000))  # others may be overflows
+                            keep(rounded, builder.and_(usable, finite))
+                        else:
+                            narrow = builder.trunc(digits, ir.IntType(8 * kind.itemsize))
+                            again = (builder.sext if kind.kind == "i" else builder.zext)(narrow, _I64)
+                            held = builder.icmp_signed("==", again, digits)
+                            held = builder.and_(held, builder.icmp_signed(">=", digits, _I64(np.iinfo(kind).min)))
+                            keep(narrow, builder.and_(whole, held))
+                        builder.branch(end)
+                    builder.position_at_end(end)
         return builder.load(result)
 
     return types.int64(*[types.int64] * 4), emit
+
+
+@contextlib.contextmanager
+def _entries(builder, address):
+    """Code for each pair of words from `address` on, up to one that begins with 0."""
+    at = cgutils.alloca_once_value(builder, address)
+    first, again, end = (builder.append_basic_block(name) for name in ("first", "again", "end"))
+    builder.branch(first)
+    builder.position_at_end(first)
+    pair = builder.inttoptr(builder.load(at), _I64.as_pointer())
+    key = builder.load(pair)
+    builder.cbranch(builder.icmp_signed("!=", key, _I64(0)), again, end)
+    builder.position_at_end(again)
+    yield key, builder.load(builder.gep(pair, [_I32(1)]))
+    builder.store(builder.add(builder.load(at), _I64(16)), at)
+    builder.branch(first)
+    builder.position_at_end(end)
 
 
 def _digits(builder, load):
