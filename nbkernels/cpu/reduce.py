@@ -98,7 +98,7 @@ def prepared(op, shapes, strides, out: np.dtype, dtype: np.dtype, work: np.dtype
     take, chain = (_loop(op, work, dtype, work, n) if across and loops.terms > 1 else 0 for n in (1, FUSED))
     first = _copies(dtype if across else work, work, work)
     merge = _loop(op, work, work, work)
-    header = (inner, 0, jobs, tasks, copy, width, chunk, length, room, *loops.kept.offsets, 0)
+    header = (inner, 0, jobs, tasks, copy, width, chunk, length, room, 0, *loops.kept.offsets, 0)
     counts = (len(kept), len(sizes), loops.terms, take, chain, merge, first, give, item, lanes, levels)
     dims = [v for d in zip(kept, to, steps) for v in d] + [v for d in zip(sizes, paces) for v in d]
     words = 8 * (HEADER // 8 + len(dims))

@@ -27,8 +27,8 @@ DESK = 192  # bytes of what a call of fused loops reads: addresses and steps
 # MERGE, FIRST and GIVE are loops: one row of terms or FUSED of them to partial results, partial results to others, the
 # first terms, results to the output. TURN is 0, or what transposes the terms of one result where the outermost of its
 # dimensions is the one that touches, HIGH rows of the others at a time.
-FOLD, NEUTRAL, JOBS, TASKS, COPY, WIDTH, CHUNK, LENGTH, ROOM, OUT, IN, _, KEPT, REDUCED, TERMS = range(0, 120, 8)
-TAKE, CHAIN, MERGE, FIRST, GIVE, ITEM, LANE, LEVELS, ROOMS, TURN, HIGH, HEADER = range(120, 216, 8)
+FOLD, NEUTRAL, JOBS, TASKS, COPY, WIDTH, CHUNK, LENGTH, ROOM, _, OUT, IN, _, KEPT, REDUCED, TERMS = range(0, 128, 8)
+TAKE, CHAIN, MERGE, FIRST, GIVE, ITEM, LANE, LEVELS, ROOMS, TURN, HIGH, HEADER = range(128, 224, 8)
 assert (NEUTRAL, OUT) == (8 * walk.SCALARS, 8 * walk.HEADER)
 
 
@@ -126,7 +126,7 @@ def _turned(context, x, stack, stage):
                 for part in range(0, row_terms, longest):
                     at, to = _place(context, x, row * row_terms + part), stage + part * item
                     h = min(high, rows - row)
-                    invoke(word(context + TURN), (at, pace, to, row_terms * item, h, longest, 0, 0))
+                    invoke(word(context + TURN), (at, pace, to, row_terms * item, h, longest, 0, 0, 0))
                 staged = row
             run = min(length - done, (row + high) * row_terms - first)
             at = stage + (first - row * row_terms) * item

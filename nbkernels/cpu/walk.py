@@ -2,7 +2,7 @@
 
 A context is an array of int64: a header, address and mover of each operand, sizes and strides.
 
-    LOOP SCALARS OPERANDS NDIM TASKS SPLIT HIGH WIDE BESIDE
+    LOOP SCALARS OPERANDS NDIM TASKS SPLIT HIGH WIDE SPAN BESIDE
     address[operands]  mover[operands]  size[ndim]  stride[ndim][operands]  tile_stride[2][operands]
 
 A walker takes it and a task: the task's slice of dimension SPLIT.
@@ -15,11 +15,13 @@ import functools
 from ..jit.address import invoke, pointer, scratch
 from ..jit.cache import compiled, jit
 from ..jit.loops import call_loop
+from ..jit.turn import TILE
 from ..jit.vector import LINE
 
-LOOP, SCALARS, OPERANDS, NDIM, TASKS, SPLIT, HIGH, WIDE, BESIDE, HEADER = range(10)
+LOOP, SCALARS, OPERANDS, NDIM, TASKS, SPLIT, HIGH, WIDE, SPAN, BESIDE, HEADER = range(11)
 BUFFERS = 1 << 16  # bytes of stack for what is moved
 ROOM = 4096  # bytes of stack: two words for each operand, two for each dimension
+AHEAD = 128  # columns from what is transposed to what is asked for meanwhile
 
 
 @jit(inline="always")
@@ -62,10 +64,10 @@ def _places(f):
 
 
 def _walk(context, task):
-    """Tiles of HIGH x WIDE of the two innermost dimensions, one call of the inner loops each.
+    """Tiles of HIGH x WIDE of the two innermost dimensions, one call of the inner loops each, in bands of SPAN columns.
 
-    An operand with a mover is transposed first, so that the inner loops find it contiguous; the tile of operand BESIDE,
-    if it is not 0, is asked for meanwhile.
+    An operand with a mover is transposed first, so that the inner loops find it contiguous. If BESIDE is not negative,
+    what lies AHEAD of the tile is asked for meanwhile, and, if it is not 0, what lies ahead in operand BESIDE.
     """
     f, room, buffers = pointer(context), scratch(ROOM), scratch(BUFFERS)
     operands, ndim, split = f[OPERANDS], f[NDIM], f[SPLIT]
@@ -76,28 +78,41 @@ def _walk(context, task):
         return
     rows = f[sizes + ndim - 2] if split != ndim - 2 else share
     columns = f[sizes + ndim - 1] if split != ndim - 1 else share
-    high, wide, aside, skew, step = f[HIGH], f[WIDE], f[BESIDE], 0, f[column_steps]
+    high, wide, span, aside, skew, lead, step = f[HIGH], f[WIDE], f[SPAN], f[BESIDE], 0, 0, f[column_steps]
     if wide < columns and step > 0:
         skew = (base[0] & (LINE - 1)) // step
+    most = max(high, TILE)
+    for p in range(operands):
+        if f[turners + p] != 0:  # rows of it from the start of a line, too
+            lead = (-base[p] & (LINE - 1)) // f[row_steps + p]
     d = 0
     while d >= 0:
-        for j in range(0, rows, high):
-            i = 0
-            while i < columns:  # out[..., j:j+high, i:i+w]; after the first, from the start of a line
-                h, w, buffer = min(high, rows - j), min(wide - (skew if i == 0 else 0), columns - i), buffers
-                beside = base[aside] + j * f[row_steps + aside] + i * f[column_steps + aside] if aside != 0 else 0
-                for p in range(operands):
-                    step = f[column_steps + p]
-                    at = base[p] + j * f[row_steps + p] + i * step
-                    if f[turners + p] != 0:
-                        pitch = f[tile_rows + p]
-                        invoke(f[turners + p], (at, step, buffer, pitch, h, w, beside, f[row_steps + aside]))
-                        beside = 0
-                        at = buffer
-                        buffer += high * pitch
-                    cell[p] = at
-                call_loop(f[LOOP], room, h, w, context + 8 * tile_rows, context + 8 * tile_columns, f[SCALARS])
-                i += w
+        first, i, j = 0, 0, 0
+        while first < columns:  # out[..., j:j+h, i:i+w], before column last; after a row's first, from a line's start
+            last, buffer = first + span - (skew if first == 0 else 0), buffers
+            last = columns if columns - last < span // 2 else last
+            h, w = min(high + (lead if j == 0 else 0), most), min(wide - (skew if i == 0 else 0), last - i)
+            h = rows - j if rows - j < h + high and rows - j <= most else h
+            down, along = (0, AHEAD) if i + AHEAD < last else (h, AHEAD - (last - first))
+            beside = 0
+            if aside > 0:
+                beside = base[aside] + (j + down) * f[row_steps + aside] + (i + along) * f[column_steps + aside]
+            for p in range(operands):
+                step = f[column_steps + p]
+                at = base[p] + j * f[row_steps + p] + i * step
+                if f[turners + p] != 0:
+                    pitch, ahead = f[tile_rows + p], at + down * f[row_steps + p] + along * step if aside >= 0 else 0
+                    invoke(f[turners + p], (at, step, buffer, pitch, h, w, ahead, beside, f[row_steps + max(aside, 0)]))
+                    beside = 0
+                    at = buffer
+                    buffer += h * pitch
+                cell[p] = at
+            call_loop(f[LOOP], room, h, w, context + 8 * tile_rows, context + 8 * tile_columns, f[SCALARS])
+            i += w
+            if i == last:
+                i, j = first, j + h
+            if j == rows:
+                first, i, j = last, last, 0
         d = _advance(f, base, index, share)
 
 

@@ -13,42 +13,41 @@ from .vector import I32, I64, LINE, SIZE, Lanes, loop
 
 # Items of 4 and 8 bytes are moved as floats, whatever they mean: no bit of them changes.
 MOVED = {size: dtype for dtype, size in SIZE.items()}
-# Elements that are read at once where they touch, rows of a tile: 4 lines of float32.
+# Elements that are read at once where they touch, at most: rows of a tile, 4 lines of float32.
 TILE = 64
 PIECE = 16  # bytes that are loaded at once to be transposed
 
 
 @functools.cache
 def turner(width: int) -> int:
-    """Address of void(source, step, target, pitch, rows, columns, beside, beside_step): target[j, i] = source[j, i].
+    """Address of void(source, step, target, pitch, rows, columns, next, beside, step): target[j, i] = source[j, i].
 
     Items of 4 or 8 bytes. In the source neighbours of a column touch and those of a row are `step` bytes apart; rows of
-    the target are `pitch` bytes apart. What will be read next, at `beside` if that is not 0, in rows `beside_step`
-    bytes apart, is fetched into L2 meanwhile: a + b.T of 4000 x 4000 float32 takes 10.9 ms in place of 13.3 (one thread
-    of Zen 4, 2026-11).
+    the target are `pitch` bytes apart. What will be read next is fetched into L2 meanwhile: such a tile at `next` and
+    one of rows the last `step` bytes apart at `beside`, where they are not 0.
     """
 
     @intrinsic
-    def turn(typing, source, step, target, pitch, rows, columns, beside, beside_step):
+    def turn(typing, source, step, target, pitch, rows, columns, next, beside, beside_step):
         def emit(context, builder, signature, args):
             _Emitter(builder, width, *args).tile()
             return context.get_dummy_value()
 
-        return types.void(*[types.int64] * 8), emit
+        return types.void(*[types.int64] * 9), emit
 
-    def run(source, step, target, pitch, rows, columns, beside, beside_step):
-        turn(source, step, target, pitch, rows, columns, beside, beside_step)
+    def run(source, step, target, pitch, rows, columns, next, beside, beside_step):
+        turn(source, step, target, pitch, rows, columns, next, beside, beside_step)
 
-    return compiled(run, f"void({', '.join(['int64'] * 8)})", f"turn_{width}")
+    return compiled(run, f"void({', '.join(['int64'] * 9)})", f"turn_{width}")
 
 
 class _Emitter:
-    def __init__(self, builder, width, source, step, target, pitch, rows, columns, beside, beside_step):
+    def __init__(self, builder, width, source, step, target, pitch, rows, columns, next, beside, beside_step):
         self.builder, self.width, self.rows, self.columns = builder, width, rows, columns
-        self.asked = builder.icmp_signed("!=", beside, I64(0))
+        self.asked = {"next": next, "beside": beside}
         self.lanes = Lanes(builder, MOVED[width], LINE // width)
         self.steps = {"read": (source, I64(width), step), "write": (target, pitch, I64(width))}
-        self.steps["beside"] = (beside, beside_step, I64(width))
+        self.steps |= {"next": (next, I64(width), step), "beside": (beside, beside_step, I64(width))}
 
     def at(self, side, j, i):
         """Address of element (j, i) of the source or of the target."""
@@ -101,16 +100,20 @@ class _Emitter:
         """Loaded in pieces of 16 bytes, which puts them in the right lanes; transposed within these."""
         builder, lanes, size = self.builder, self.lanes, PIECE // self.width
         piece = lanes.narrower(size)
-        with builder.if_then(self.asked):
-            for k in range(lanes.count):
-                lanes.prefetch(self.at("beside", builder.add(j, I64(k)), i), level=2)
-        for part in range(0, lanes.count, size):
-            vectors = []
-            for k in range(size):
+        end = I64(lanes.count - 1)
+        for side, base in self.asked.items():
+            with builder.if_then(builder.icmp_signed("!=", base, I64(0))):
+                for k in map(I64, range(lanes.count)):  # of a row that begins within a line the end is what is new
+                    line = (j, end, i, k) if side == "next" else (j, k, i, end)
+                    lanes.prefetch(self.at(side, builder.add(*line[:2]), builder.add(*line[2:])), level=2)
+        vectors = {part: [] for part in range(0, lanes.count, size)}
+        for k in range(size):
+            for part in vectors:
                 columns = range(k, lanes.count, size)
                 places = [self.at("read", builder.add(j, I64(part)), builder.add(i, I64(c))) for c in columns]
-                vectors.append(self.joined([piece.load(place) for place in places]))
-            for row, vector in enumerate(self.within(vectors, size)):
+                vectors[part].append(self.joined([piece.load(place) for place in places]))
+        for part in vectors:
+            for row, vector in enumerate(self.within(vectors[part], size)):
                 lanes.store(vector, self.at("write", builder.add(j, I64(part + row)), i))
 
     def joined(self, pieces):
