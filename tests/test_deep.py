@@ -12,7 +12,7 @@ from tests.paths import same_bits_as_packed, same_bits_by_threads
 
 SHAPES = [
     (2, 3, 513), (4, 5, 9000), (16, 5, 4096), (7, 45, 4097), (3, 701, 520), (701, 3, 8200), (33, 40, 9001),
-    (8, 8, 1000),
+    (8, 8, 1000), (15, 600, 521),
 ]  # fmt: skip
 
 
@@ -23,7 +23,7 @@ def test_bits_are_those_of_the_packed_path(rng, m, n, k, dtype):
 
 
 def test_every_layout_and_bias(rng):
-    """Whole numbers; B of 70x8192 is packed for its size."""
+    """Whole numbers; B of 70x8192 is read by rows, or packed, for its size."""
     for m, n, k in ((5, 37, 700), (13, 70, 8192), (3, 20, 600), (40, 2, 5000)):
         for la, lb, lo in [
             *itertools.product(LAYOUTS, ("C", "reversed", "F"), "C"),
@@ -49,9 +49,9 @@ def test_nothing_beyond_the_arrays_is_read(rng):
     assert np.isnan(out[:, 9:]).all()
 
 
-@pytest.mark.parametrize(("m", "n", "k"), [(5, 6, 20_000), (900, 7, 600)])
-def test_threads_change_no_bit(rng, monkeypatch, m, n, k):
-    a, b = operands(rng, m, n, k, "float64", TRANSPOSES["NT"])
+@pytest.mark.parametrize(("m", "n", "k", "layout"), [(5, 6, 20_000, "NT"), (900, 7, 600, "NT"), (9, 1100, 520, "NN")])
+def test_threads_change_no_bit(rng, monkeypatch, m, n, k, layout):
+    a, b = operands(rng, m, n, k, "float64", TRANSPOSES[layout])
     same_bits_by_threads(lambda: nbkernels.mm(a, b), monkeypatch)
 
 

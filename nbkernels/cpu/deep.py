@@ -2,8 +2,9 @@
 
 A job is a segment against a register tile's columns of C: the stacks' kernel (tiny.py) takes the whole segment in one
 call, from operands in place. Columns of B lie across its vectors; where its rows are not contiguous a job packs its
-panel first. Segments leave their chains in planes, which are added in order. The smallest are one compiled call
-(8x8x1000 of float32: 11 us by Python's planning, 4 so).
+panel first. A B from beyond L2 is read along its rows, against all of a short A (several.py). Segments leave their
+chains in planes, which are added in order. The smallest are one compiled call (8x8x1000 of float32: 11 us by Python's
+planning, 4 so).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from . import threads
 from .finish import finish
 from .kinds import default_tiles, kind_of
 from .pack import pack
+from .several import MOST, columns_against, group
 from .small import BRIEF, DECLINED, DONE, GIL
 from .tiles import SEGMENT, caches, small
 from .tiny import HEIGHT, tiny
@@ -33,6 +35,11 @@ PAIRS = (M, N), (A, B), (RSA, CSB), (CSA, RSB), (RSC, CSC), (RSX, CSX)  # what C
 # (f32, one thread: 1024x8x1024 470 us, here 265; 32x32x10000 339 and 206; 48x48x5000 290 and 234; 64x64: the same).
 NARROW, FEW = 16, 48 * 48
 ROWS = 16 * HEIGHT  # of a job, unless it packs B
+# What becomes of B (PACK). By rows: BROAD bytes of them, whose chains for MOST rows of A half fill L1, and TURN steps
+# at a time. One thread, us (by packed panels; NumPy): 1024x8x1024 TN f32 183 (661; 490), f64 394 (1328; 1057).
+IN_PLACE, PACKED, BY_ROWS = 0, 1, 2
+BROAD, TURN = 2048, 64
+FACTORS = 8 * MOST * TURN  # bytes of stack for those of A
 BYTES, LITTLE = 8 * WORDS, 516 << 10  # of the words; of the room up to BRIEF: a panel of SEGMENT steps, 4 KiB of planes
 
 
@@ -44,7 +51,7 @@ def _job(tile, f, job, panel, rows, one):
     s, j, i = job // (panels * chunks), job // chunks % panels * tile.nr, job % chunks * rows
     start, w, end = s * SEGMENT, min(tile.nr, n - j), min(m, i + rows)
     k, b, row = min(SEGMENT, f[K] - start), f[B] + (start * f[RSB] + j * f[CSB]) * size, f[RSB]
-    if f[PACK] != 0:
+    if f[PACK] == PACKED:
         source, b, row = b, panel, tile.nr if w > tile.lanes else tile.lanes
         pack(tile, source, f[CSB], f[RSB], w, k, panel, row)
     c, rsc, x, alpha, beta = f[ROOM] + f[PART] + (s * m * n + j) * size, n, 0, one, one
@@ -57,17 +64,42 @@ def _job(tile, f, job, panel, rows, one):
              x_row, 0, f[RSX], w, alpha, beta)  # fmt: skip
 
 
+@jit(inline="always")
+def _by_rows(tile, f, job):
+    """One segment's chains of BROAD columns of C, in their plane: B is read along its rows, once for all of A."""
+    size, m, n, wide = tile.itemsize, f[M], f[N], BROAD // tile.itemsize
+    blocks, factors = (n + wide - 1) // wide, scratch(FACTORS)
+    s, j = job // blocks, job % blocks * wide
+    for start in range(0, min(SEGMENT, f[K] - s * SEGMENT), TURN):
+        p, i = s * SEGMENT + start, 0
+        steps = min(TURN, min(f[K], (s + 1) * SEGMENT) - p)
+        while i < m:
+            count = group(m - i)
+            for q in range(steps):
+                for r in range(count):
+                    value = peek(tile, f[A] + ((i + r) * f[RSA] + (p + q) * f[CSA]) * size)
+                    poke(tile, factors + (q * count + r) * size, value)
+            plane = f[ROOM] + f[PART] + ((s * m + i) * n + j) * size
+            columns_against(tile, count, min(wide, n - j), f[B] + (p * f[RSB] + j) * size, f[RSB], factors, steps,
+                            plane, n, start)  # fmt: skip
+            i += count
+
+
 @functools.cache
 def _deep(tile) -> int:
     """The jobs of one thread: void(words, task)."""
     element = getattr(np, tile.dtype)
 
     def work(f, task):
-        m, segments, rows = f[M], (f[K] + SEGMENT - 1) // SEGMENT, f[M] if f[PACK] != 0 else ROWS
-        jobs = segments * ((f[N] + tile.nr - 1) // tile.nr) * ((m + rows - 1) // rows)
+        m, segments, rows = f[M], (f[K] + SEGMENT - 1) // SEGMENT, ROWS if f[PACK] == IN_PLACE else f[M]
+        width = BROAD // tile.itemsize if f[PACK] == BY_ROWS else tile.nr
+        jobs = segments * ((f[N] + width - 1) // width) * ((m + rows - 1) // rows)
         panel, job = f[ROOM] + task * min(f[K], SEGMENT) * tile.nr * tile.itemsize, take(f, NEXT)
         while job < jobs:
-            _job(tile, f, job, panel, rows, element(1))
+            if f[PACK] == BY_ROWS:
+                _by_rows(tile, f, job)
+            else:
+                _job(tile, f, job, panel, rows, element(1))
             job = take(f, NEXT)
 
     return compiled(work, "void(CPointer(int64), int64)", f"gemm_deep_{tile}")
@@ -80,11 +112,11 @@ def _plan(tile, f, workers, cache):
     if (wide and f[RSA] == 1) or (f[CSB] != 1 and (f[RSA] == 1 or not wide)):  # vectors along the longer side in memory
         for p, q in PAIRS:
             f[p], f[q] = f[q], f[p]
-    # A panel of a large B is far apart in memory: packing runs ahead of it (f64, 8x1024x1024: 2.2 ms in place, 0.9 so).
-    f[PACK] = f[CSB] != 1 or f[N] * f[K] * tile.itemsize > cache
+    large = f[N] * f[K] * tile.itemsize > cache  # panels of such a B are far apart in memory
+    f[PACK] = BY_ROWS if f[CSB] == 1 and large and f[M] <= NARROW else PACKED if f[CSB] != 1 or large else IN_PLACE
     segments = (f[K] + SEGMENT - 1) // SEGMENT
-    panels = workers * min(f[K], SEGMENT) * tile.nr * tile.itemsize if f[PACK] != 0 else 0
-    direct = segments == 1 and f[CSC] == 1 and (f[X] == 0 or f[CSX] == 1)
+    panels = workers * min(f[K], SEGMENT) * tile.nr * tile.itemsize if f[PACK] == PACKED else 0
+    direct = f[PACK] != BY_ROWS and segments == 1 and f[CSC] == 1 and (f[X] == 0 or f[CSX] == 1)
     f[PART] = -1 if direct else panels
     return panels if direct else panels + segments * f[M] * f[N] * tile.itemsize
 
