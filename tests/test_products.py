@@ -75,6 +75,8 @@ def test_batches_have_the_bits_of_one_product(rng, dtype):
         (7, 3, 4, 5),
         (2, 70, 33, 90),
         (33, 16, 16, 16),
+        (5, 43, 10, 130),
+        (3, 41, 20, 70),
         (3, 1, 9, 40),
         (2, 5, 3, 4100),
         (1, 9, 9, 9),
@@ -281,7 +283,7 @@ def test_out_may_overlap_an_input_whose_batches_no_stride_joins(rng):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(("m", "n", "k"), [(32, 31, 33), (20, 17, 40), (9, 50, 64)])
+@pytest.mark.parametrize(("m", "n", "k"), [(32, 31, 33), (20, 17, 40), (9, 50, 64), (70, 9, 100)])
 def test_stacks_beyond_the_caches(rng, dtype, m, n, k):
     """Of more than 8 MB, whose matrices are asked for ahead, the last ones' followers too."""
     count = (9 << 20) // ((m * k + k * n + m * n) * np.dtype(dtype).itemsize)

@@ -28,10 +28,10 @@ from .tiny import HEIGHT
 from .words import one_room, room
 
 from .turns import (  # isort: skip
-    COUNT, CSA, CSC, CSX, EACH, FAR, ROOMS, SCALARS, SX, WORDS, A, B, C, K, M, N, X, by_small, by_tiny,
+    COUNT, CSA, CSC, CSX, EACH, FAR, ROOMS, SCALARS, SX, TALLEST, WORDS, A, B, C, K, M, N, X, by_small, by_tiny,
 )  # fmt: skip
 
-TALLEST, DEEP = 32, 64  # rows and steps of k up to which a stack is tiny; its rows have two vectors, or four
+DEEP = 64  # steps of k up to which a stack is tiny, of TALLEST rows that have two vectors, or four
 CHUNK = 32 << 10  # bytes of A, B and C that a thread takes at a time
 AHEAD = 8  # products of a job at least, which a thread meets one after another as it has asked for them
 OVERHEAD = 200  # multiply-adds in the time that a product takes beside them, 5 ns: for the question of threads
@@ -64,13 +64,16 @@ def _each(count, each):
 def _fits(total, m, n, k, lanes):
     """Whether the stacks' kernel takes the matrices, of so many bytes in all."""
     vectors = 4 if total > FAR and m >= HEIGHT else 2
-    return k <= DEEP and m <= TALLEST and n <= vectors * lanes
+    # Half of the last vector would be empty: these have one half as wide (Zen 4: 32x100x10x100 of f64 192 -> 159 us).
+    narrow = n <= 2 * lanes and (n - 1) % lanes < lanes // 2
+    return narrow or (k <= DEEP and m <= TALLEST and n <= vectors * lanes)
 
 
 @jit(inline="always")
-def _gains(count, m, n, k, each):
-    """Whether threads share the stack."""
-    return count > each and count * (m * n * k + OVERHEAD) > PARALLEL
+def _gains(count, steps, total, each):
+    """Whether threads share products of so many multiply-adds, of `total` bytes together, two of which take the time of
+    one (200x1x64x64)."""
+    return count > each and count * (steps + OVERHEAD) + total // 2 > PARALLEL
 
 
 @jit(inline="always")
@@ -102,7 +105,7 @@ def choose(out, x, k: int, workers: int, dtype: str) -> tuple[str, int] | None:
     own = across - 3 + (len(x.shape) if x is not None else 0)
     plain = csc == tile.itemsize and (x is None or (own >= 0 and x.shape[own] > 1 and x.strides[own] == tile.itemsize))
     each = (m * k + k * n + m * n) * tile.itemsize
-    shared = _gains.py_func(count, m, n, k, _each.py_func(count, each))
+    shared = _gains.py_func(count, m * n * k, count * each, _each.py_func(count, each))
     way = "tiny" if plain and _fits.py_func(count * each, m, n, k, tile.lanes) else "small"
     return way, workers if shared else 1
 
@@ -179,7 +182,7 @@ def _entry(tile):
         if kernel == 0 or own != 0:
             return way
         set_word(f, 0)
-        if not _gains(count, m, n, k, each):
+        if not _gains(count, m * n * k, total, each):
             call(kernel, f, 0)
             return DONE
         if launch[threads.SHARE] == 0:

@@ -23,13 +23,14 @@ NAMES = [item.split(":")[0] for item in f"{ARGUMENTS} {AHEAD}".split()]
 
 
 def widths(tile):
-    """(lanes, vectors) of the rows that are served: a wide vector may cost as much as two narrow ones."""
-    return [(max(1, tile.lanes // 2), 1), (tile.lanes, 1), (tile.lanes, 2)]
+    """The lanes of a row's vectors, for the rows that are served: a wide vector may cost as much as two narrow ones."""
+    half = max(1, tile.lanes // 2)
+    return [(half,), (tile.lanes,), (tile.lanes, half), (tile.lanes, tile.lanes)]
 
 
-def _define(module: ir.Module, tile, height: int, count: int, vectors: int, ahead: bool = False) -> ir.Function:
+def _define(module: ir.Module, tile, height: int, width: tuple, ahead: bool = False) -> ir.Function:
     """The LLVM function for this height and width; defined once per module. `ahead`: it asks for what comes next."""
-    name = f"tiny_{tile.dtype}_{height}x{vectors}_v{count}" + "_ahead" * ahead
+    name = f"tiny_{tile.dtype}_{height}x{'_'.join(map(str, width))}" + "_ahead" * ahead
     if name in module.globals:
         return module.globals[name]
     element = ELEMENT[tile.dtype]
@@ -41,43 +42,45 @@ def _define(module: ir.Module, tile, height: int, count: int, vectors: int, ahea
     function.attributes.add("optsize")  # the loop over k is short: unrolled, it would compile for three times as long
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     arg = dict(zip(NAMES, function.args))
-    lanes = Lanes(builder, tile.dtype, count)
-    cells = [(i, j) for i in range(height) for j in range(vectors)]
-    masks = [lanes.mask(builder.sub(arg["width"], I64(j * count))) for j in range(vectors)]
+    lanes, vectors = Lanes(builder, tile.dtype, tile.lanes), range(len(width))
+    parts = [Lanes(builder, tile.dtype, count) for count in width]
+    cells = [(i, j) for i in range(height) for j in vectors]
+    masks = [part.mask(builder.sub(arg["width"], I64(j * tile.lanes))) for j, part in enumerate(parts)]
     down = {m: [builder.mul(arg["rs" + m], I64(i)) for i in range(height)] for m in "acx"}
-    alpha, beta = lanes.splat(arg["alpha"]), lanes.splat(arg["beta"])
+    alpha, beta = ([part.splat(arg[factor]) for part in parts] for factor in ("alpha", "beta"))
     reads = builder.icmp_unsigned("!=", builder.ptrtoint(arg["x"], I64), I64(0))
 
     def at(matrix, base, i, j):
-        return lanes.at(lanes.at(base, down[matrix][i]), j * count)
+        return lanes.at(lanes.at(base, down[matrix][i]), j * tile.lanes)
 
     def step(p, carried):  # chain += A[t][:, p] B[t][p, :]
         a, b, chain = carried[0], carried[1], carried[2:]
         for m in "abc" if ahead else "":
             line = builder.add(arg["n" + m], builder.mul(p, arg["d" + m]))
             lanes.prefetch(builder.inttoptr(line, element.as_pointer()), write=m == "c")
-        across = [lanes.load(lanes.at(b, j * count), masks[j]) for j in range(vectors)]
-        column = [lanes.splat(builder.load(lanes.at(a, down["a"][i]), align=1)) for i in range(height)]
-        chain = [lanes.fma(column[i], across[j], chain[i * vectors + j]) for i, j in cells]
+        across = [part.load(lanes.at(b, j * tile.lanes), masks[j]) for j, part in enumerate(parts)]
+        column = [builder.load(lanes.at(a, down["a"][i]), align=1) for i in range(height)]
+        chain = [parts[j].fma(parts[j].splat(column[i]), across[j], value) for (i, j), value in zip(cells, chain)]
         return [lanes.at(a, arg["csa"]), lanes.at(b, arg["rsb"]), *chain]
 
     def product(t, carried):
         a, b, c, x = carried
-        chain = loop(builder, arg["k"], [a, b, *[lanes.zero] * len(cells)], step)[2:]
-        values = [builder.fmul(alpha, value) for value in chain]
+        chain = loop(builder, arg["k"], [a, b, *[parts[j].zero for _, j in cells]], step)[2:]
+        values = [builder.fmul(alpha[j], value) for (_, j), value in zip(cells, chain)]
         before = builder.block
         with builder.if_then(reads):
             blended = [
-                lanes.fma(beta, lanes.load(at("x", x, i, j), masks[j]), value) for (i, j), value in zip(cells, values)
+                parts[j].fma(beta[j], parts[j].load(at("x", x, i, j), masks[j]), value)
+                for (i, j), value in zip(cells, values)
             ]
             inside = builder.block
         for (i, j), value, more in zip(cells, values, blended):
-            phi = builder.phi(lanes.type)
+            phi = builder.phi(value.type)
             phi.add_incoming(value, before)
             phi.add_incoming(more, inside)
-            values[i * vectors + j] = phi
+            values[i * len(width) + j] = phi
         for (i, j), value in zip(cells, values):
-            lanes.store(value, at("c", c, i, j), masks[j])
+            parts[j].store(value, at("c", c, i, j), masks[j])
         return [lanes.at(base, arg["s" + m]) for m, base in zip("abcx", carried)]
 
     loop(builder, arg["count"], [arg[m] for m in "abcx"], product)
@@ -94,16 +97,16 @@ def tiny(typing, tile, height, count, k, a, sa, rsa, csa, b, sb, rsb, c, sc, rsc
         kinds = [item.split(":")[1] for item in ARGUMENTS.split()]
         values = [builder.inttoptr(v, pointer) if kind == "p" else v for v, kind in zip(args[2:], kinds)]
         n, which = args[2 + NAMES.index("width")], I64(0)
-        for lanes, vectors in widths(record):
-            which = builder.add(which, builder.zext(builder.icmp_signed(">", n, I64(lanes * vectors)), I64))
+        for width in widths(record):
+            which = builder.add(which, builder.zext(builder.icmp_signed(">", n, I64(sum(width))), I64))
         done, bad = builder.append_basic_block("done"), builder.append_basic_block("unreachable")
         switch = builder.switch(builder.add(builder.mul(args[1], I64(len(widths(record)))), which), bad)
         for rows in range(1, HEIGHT + 1):
-            for index, (lanes, vectors) in enumerate(widths(record)):
-                block = builder.append_basic_block(f"tiny_{rows}x{vectors}_v{lanes}")
+            for index, width in enumerate(widths(record)):
+                block = builder.append_basic_block(f"tiny_{rows}x{sum(width)}")
                 switch.add_case(I64(rows * len(widths(record)) + index), block)
                 with builder.goto_block(block):
-                    builder.call(_define(builder.module, record, rows, lanes, vectors), values)
+                    builder.call(_define(builder.module, record, rows, width), values)
                     builder.branch(done)
         builder.position_at_end(bad)
         builder.unreachable()
@@ -121,12 +124,17 @@ def tiny_ahead(typing, tile, k, a, rsa, csa, b, rsb, c, rsc, x, rsx, width, alph
 
     def emit(context, builder, signature, args):
         record = signature.args[0].tile
-        function = _define(builder.module, record, HEIGHT, record.lanes, 2, ahead=True)
+        half, full = (_define(builder.module, record, HEIGHT, width, ahead=True) for width in widths(record)[2:])
         given = dict(zip("k a rsa csa b rsb c rsc x rsx width alpha beta na nb nc da db dc".split(), args[1:]))
         given |= {"count": I64(1), "sa": I64(0), "sb": I64(0), "sc": I64(0), "sx": I64(0)}
-        kinds = [argument.type for argument in function.args]
-        builder.call(function, [builder.inttoptr(given[n], kind) if isinstance(kind, ir.PointerType) else given[n]
-                                for n, kind in zip(NAMES, kinds)])  # fmt: skip
+        values = [builder.inttoptr(given[n], argument.type) if isinstance(argument.type, ir.PointerType) else given[n]
+                  for n, argument in zip(NAMES, full.args)]  # fmt: skip
+        narrow = builder.icmp_signed("<=", given["width"], I64(sum(widths(record)[2])))
+        with builder.if_else(narrow) as (then, otherwise):
+            with then:
+                builder.call(half, values)
+            with otherwise:
+                builder.call(full, values)
         return context.get_dummy_value()
 
     scalar = getattr(types, tile.tile.dtype)
