@@ -22,7 +22,10 @@ def run(*command, **environment):
     return subprocess.run(command, env={**ENVIRONMENT, **environment}, capture_output=True, text=True)
 
 
-@pytest.mark.parametrize("file", ["cuda_in_simulator.py", "cuda_products_in_simulator.py"])
+FILES = ["cuda_in_simulator.py", "cuda_products_in_simulator.py", "cuda_elementwise_in_simulator.py"]
+
+
+@pytest.mark.parametrize("file", FILES)
 def test_kernels(file):
     options = ("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-o", "addopts=")
     result = run(*options, TESTS / file, NUMBA_ENABLE_CUDASIM="1")

@@ -62,7 +62,10 @@ def kernel(function, dtypes: tuple[str, ...], count: int, ndim: int, masked: boo
 
 
 def run(function, outs, inputs, where=None, fresh=False) -> None:
-    """outs[k] = function(*inputs)[k], where `where` is not False; outs do not share memory with one another."""
+    """outs[k] = function(*inputs)[k], where `where` is not False; outs do not share memory with one another.
+
+    `fresh`, whether nobody has touched theirs, is for the CPU's stores and changes nothing here.
+    """
     like = outs[0]
     inputs = [cuda.to_device(x, stream=like.stream) if isinstance(x, np.ndarray) else x for x in inputs]
     inputs = [_apart(outs, x) for x in (inputs if where is None else (*inputs, where))]

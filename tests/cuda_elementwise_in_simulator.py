@@ -1,0 +1,215 @@
+"""Tests of the CUDA kernels of element-wise operations, folds and sums that need NUMBA_ENABLE_CUDASIM=1.
+
+test_cuda_simulator.py runs them.
+"""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import nbkernels
+from nbkernels import transcendental
+from nbkernels.cuda import elementwise, reduce
+from tests.cuda_in_simulator import device, equal, numbers
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of overflow and NaN in scalars
+
+OPS = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
+SPECIAL = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-40, 3e38]
+
+
+def elementwise_run(op, x, y, out, **keywords):
+    getattr(elementwise, op)(device(out), *(device(v) if isinstance(v, np.ndarray) else v for v in (x, y)), **keywords)
+    return out
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "uint64"])
+@pytest.mark.parametrize("op", OPS)
+def test_elementwise_is_the_cpus(rng, op, dtype):
+    """The same bits as the CPU's kernel, specials and wrapping included."""
+    x, y = rng.integers(0, 127, (2, 4, 5)).astype(dtype)
+    if np.dtype(dtype).kind == "f":
+        x, y = (np.where(rng.random((4, 5)) < 0.6, rng.choice(SPECIAL, (4, 5)), v).astype(dtype) for v in (x, y))
+    expected = getattr(nbkernels, op)(x, y[0])
+    equal(elementwise_run(op, x, y[0], np.full_like(expected, 77)), expected)
+
+
+def test_alpha_and_scalars(rng):
+    x, y = numbers(rng, 3, 4), numbers(rng, 4)
+    for op, alpha in (("add", 0.1), ("subtract", -3)):
+        expected = getattr(nbkernels, op)(x, y, alpha=alpha)
+        equal(elementwise_run(op, x, y, np.full((3, 4), np.nan, "f4"), alpha=alpha), expected)
+    equal(elementwise_run("divide", 1, x, np.full((3, 4), np.nan, "f4")), np.float32(1) / x)
+    equal(elementwise_run("multiply", x, 2.5, np.full((3, 4), np.nan, "f4")), x * np.float32(2.5))
+    equal(elementwise_run("add", x, x.astype("f8"), np.full((3, 4), np.nan, "f4")), (x + x.astype("f8")).astype("f4"))
+    with pytest.raises(TypeError, match="same_kind"):
+        elementwise_run("add", x, x, np.zeros((3, 4), "i4"))
+    with pytest.raises(TypeError, match=r"longdouble|float128"):
+        elementwise_run("add", x, x.astype("g"), np.zeros((3, 4), "g"))
+
+
+CASES = {
+    "integers": ("int8", "floor_divide remainder fmod gcd lcm pow bitwise_xor bitwise_left_shift greater logical_and"),
+    "unsigned": ("uint8", "floor_divide remainder lcm pow bitwise_right_shift less_equal"),
+    "reals": (
+        "float32",
+        "floor_divide remainder pow atan2 hypot copysign nextafter logaddexp heaviside fmax not_equal",
+    ),
+    "halves": ("float16", "add divide nextafter less"),
+    "complexes": ("complex64", "multiply divide maximum equal"),
+    "booleans": ("bool", "add multiply less logical_xor"),
+}
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_other_operations_are_the_cpus(rng, kind):
+    dtype, ops = CASES[kind]
+    x, y = rng.integers(1, 12, (2, 3, 4)) % 7
+    x, y = x.astype(dtype), (y + (kind != "booleans")).astype(dtype)
+    mask = rng.random(4) < 0.5
+    for op in ops.split():
+        expected = getattr(nbkernels, op)(x, y)
+        if expected.dtype.kind in "fc":
+            np.testing.assert_allclose(elementwise_run(op, x, y, np.zeros_like(expected)), expected, rtol=1e-6)
+        else:
+            equal(elementwise_run(op, x, y, np.zeros_like(expected)), expected)
+    old = np.zeros_like(expected)
+    equal(elementwise_run(op, x, y, old, where=device(mask)), np.where(mask, expected, 0).astype(expected.dtype))
+    equal(elementwise_run(op, x, y[0, 0].item(), old), getattr(nbkernels, op)(x, y[0, 0]))
+
+
+def test_elementwise_overlap_and_many_chunks(rng, monkeypatch):
+    monkeypatch.setattr(elementwise, "THREADS", 32)
+    monkeypatch.setattr(elementwise, "BLOCKS", 2)  # for three or four chunks
+    elementwise.kernel.cache_clear()
+    x = numbers(rng, 7, 61)
+    expected = x[1:] + x[:-1]
+    elementwise_run("add", x[1:], x[:-1], x[1:])
+    equal(x[1:], expected)
+    expected = x * x[:1]
+    elementwise_run("multiply", x, x[:1].copy(), x)  # element for element: in place
+    equal(x, expected)
+    elementwise.kernel.cache_clear()
+
+
+@settings(max_examples=20)
+@given(st.data(), st.lists(st.integers(0, 4), max_size=5), st.integers(0, 2**32))
+def test_any_broadcast(data, shape, seed):
+    rng = np.random.default_rng(seed)
+
+    def view(full):
+        sizes = [data.draw(st.sampled_from([n, 1])) for n in full][data.draw(st.integers(0, len(full))) :]
+        steps = [data.draw(st.sampled_from([1, -1, 2])) for _ in sizes]
+        order = data.draw(st.permutations(range(len(sizes))))
+        whole = np.asarray(numbers(rng, *(sizes[d] * abs(steps[d]) for d in order))).transpose(np.argsort(order))
+        return whole[(*(slice(None, None, step) for step in steps), ...)]
+
+    x, y = view(shape), view(shape)
+    expected = x + y
+    equal(elementwise_run("add", x, y, np.full_like(expected, np.nan)), expected)
+
+
+@pytest.mark.parametrize(
+    ("shape", "to"),
+    [((5, 7), (7,)), ((5, 7), (5, 1)), ((5, 7), ()), ((3, 4, 5), (4, 1)), ((530, 3), (3,)), ((2, 2100), (2, 1)),
+     ((20_000,), ()), ((1, 1, 3), (3,)), ((4,), (4,)), ((0, 3), (3,)), ((3, 0), (0,)), ((2, 1, 3, 2), (1, 3, 1))],
+)  # fmt: skip
+@pytest.mark.parametrize("flip", [False, True])
+def test_sum_to(rng, shape, to, flip):
+    x = rng.integers(-9, 10, shape).astype("f4")
+    x = np.asfortranarray(x)[::-1] if flip else x
+    lead = len(shape) - len(to)
+    axes = (*range(lead), *(d + lead for d, n in enumerate(to) if n == 1 and shape[d + lead] != 1))
+    out = np.full(to, np.nan, "f4")
+    reduce.sum_to(device(out), device(x))
+    equal(out + 0, x.sum(axis=axes).reshape(to) + 0)
+
+
+FOLDS = [("maximum", "float32"), ("add", "int8"), ("add", "float16"), ("multiply", "complex64"),
+         ("logical_and", "bool"), ("subtract", "float64")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("op", "dtype"), FOLDS)
+def test_folds(rng, op, dtype):
+    """Whole numbers, hence NumPy's results: over every dimension, with masks, from views and to them; every step."""
+    x = device(rng.integers(1, 3, (3, 40)).astype(dtype)[:, ::-2])
+    mine, numpys = getattr(nbkernels, op), getattr(np, op)
+    for axis in (0, 1) if op == "subtract" else (1, None):
+        expected = np.asarray(numpys.reduce(x._ary, axis))
+        out = np.full((2, *expected.shape[::-1]), 7, expected.dtype).T[..., 0]
+        mine.reduce(x, axis, out=device(out))
+        for result in (mine.reduce(x, axis).copy_to_host(), out):
+            np.testing.assert_array_equal(result, expected, strict=True)
+    steps = mine.accumulate(x, 1).copy_to_host()
+    np.testing.assert_array_equal(steps, numpys.accumulate(x._ary, 1), strict=True)
+    for mask in (True, rng.random(20) < 0.5, rng.random((3, 1)) < 0.5):
+        for axis in (1, 0, ()):
+            words = dict(where=mask, initial=1, keepdims=True)
+            expected = numpys.reduce(x._ary, axis, **words)
+            out = np.full(expected.shape, 7, expected.dtype)
+            mine.reduce(x, axis, **words | dict(where=mask if mask is True else device(mask)), out=device(out))
+            np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize(("op", "dtype"), [*FOLDS, ("floor_divide", "int16")])
+def test_at(rng, op, dtype):
+    """One index after the other, as NumPy's: repeated, masks, pairs, of views, by numbers and by arrays."""
+    whole = rng.integers(1, 5, (6, 10)).astype(dtype)
+    row, words = rng.integers(1, 3, 4).astype(dtype), whole[0, :1].item()
+    for indices in ([0, 2, 0, -1], ([0, 1, 0, 1], [2, 2, 2, -2]), (slice(None), [1, 1, 1, 1]), np.array([2, 2, 0, 2])):
+        for other in (words, row, row[:1], row[::-1]):
+            x, y = whole[::-1, ::2][:4, :4].copy(), whole.copy()[::-1, ::2][:4, :4]
+            getattr(np, op).at(x, indices, other)
+            getattr(nbkernels, op).at(device(y), indices, device(other) if isinstance(other, np.ndarray) else other)
+            np.testing.assert_array_equal(y, x)
+    x = np.arange(5.0)
+    nbkernels.add.at(device(x), device(np.array([0, 4, 4])), device(x[1:4]))  # read before it is written
+    assert x.tolist() == [1, 1, 2, 3, 9]
+    nbkernels.add.at(device(x), [], 1)
+    with pytest.raises(IndexError, match="out of bounds"):
+        nbkernels.add.at(device(x), [0, 5], 1)
+    with pytest.raises(nbkernels.dispatch.DeviceError, match="other on CPU"):
+        nbkernels.add.at(device(x), [0, 1], np.ones(2))
+    with pytest.raises(TypeError, match="cannot cast"):
+        nbkernels.add.at(device(np.arange(3)), 0, 1.5)
+    assert x.tolist() == [1, 1, 2, 3, 9]
+
+
+def test_sum_to_over_its_own_input(rng):
+    """Reversed, so that a block of 32 sums writes what the next one reads."""
+    x = rng.integers(-9, 10, (3, 40)).astype("f4")
+    expected = x.sum(0)
+    reduce.sum_to(device(x[1, ::-1]), device(x))
+    np.testing.assert_array_equal(x[1, ::-1], expected)
+
+
+# --- functions of floats ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_transcendental_functions_have_the_cpus_bits(rng, dtype):
+    x, y = numbers(rng, 7, dtype=dtype), numbers(rng, 7, dtype=dtype)
+    for function in (transcendental.pow, transcendental.atan2, transcendental.hypot, transcendental.logaddexp):
+        out = np.full(7, np.nan, dtype)
+        elementwise.run(function, device(out), device(abs(x)), device(y), (np.dtype(dtype),) * 3)
+        equal(out, [function(a, b) for a, b in zip(abs(x), y, strict=True)])
+
+
+# --- a user's function -------------------------------------------------------------------------------
+
+
+def test_a_function_over_device_arrays(rng):
+    """Two results, broadcast, masked, one of them over the memory of an argument; bits as in plain Python."""
+    x, y, mask = numbers(rng, 3, 5), numbers(rng, 6, 2)[:5, 1], rng.random((3, 5)) < 0.5
+    smooth = nbkernels.elementwise(lambda a, b, c: (math.tanh(a) * b + c, a > b))
+    expected, first = x.copy(), np.zeros(x.shape, bool)
+    for i in np.argwhere(mask):
+        a, b = x[i[0], ::-1][i[1]], y[i[1]]
+        expected[tuple(i)], first[tuple(i)] = transcendental.tanh(a) * b + np.float32(2), a > b
+    outs = x, np.zeros(x.shape, bool)
+    smooth(device(x[:, ::-1]), device(y), 2, out=tuple(map(device, outs)), where=device(mask))
+    equal(outs[0], expected)
+    equal(outs[1], first)

@@ -1,0 +1,167 @@
+"""Element-wise calls at once: the fast forms are right or decline."""
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import nbkernels
+from nbkernels.cpu import calls as fast_forms
+from nbkernels.cpu import elementwise, quick
+from nbkernels.strides import output_strides
+from tests.elementwise import OPS, calls, reference, same, values
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of overflow and division by zero
+
+
+def fast(op, x, y, out=None):
+    f = getattr(fast_forms, f"{op}_fast")
+    return f(x, y, 1, out) if op in ("add", "subtract") else f(x, y, out)
+
+
+@given(st.sampled_from(OPS), calls(), st.booleans())
+def test_fast_is_right_or_declines(op, call, into):
+    x, y, lay = call
+    expected = reference(op, x, y)
+    out = lay(np.full(expected.shape, 77, expected.dtype))[0] if into else None
+    result = fast(op, x, y, out)
+    if result is None:
+        assert out is None or (out == 77).all(), "declined, and nothing is written"
+    else:
+        assert out is None or result is out
+        same(result, expected)
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_fast_serves_the_common_calls(op, rng):
+    a, row = rng.standard_normal((4, 4)).astype("f4"), rng.standard_normal(4).astype("f4")
+    big = rng.standard_normal((300, 200)).astype("f4")
+    for x, y in [
+        (a, a.T),
+        (a[::2, 1:3], a[1:3, ::-2]),
+        (a, row[:, None]),
+        (row[:, None], row),
+        (row[None], a),
+        (big.T, big[:, :1].T),
+        (a, a),
+        (a, row),
+        (row, a),
+        (a.T, a.T),
+        (a, 2),
+        (0.5, a),
+        (a, row[:1]),
+        (a, row[0:1].reshape(())),
+        (big, big),
+    ]:
+        expected = reference(op, x, y)
+        result = fast(op, x, y)
+        same(result, expected)
+        arrays = [v for v in (x, y) if isinstance(v, np.ndarray)]
+        order = output_strides(expected.shape, tuple(v.shape for v in arrays), tuple(v.strides for v in arrays), 4)
+        assert result.strides == order
+        for layout in "CF":
+            out = np.full(expected.shape, np.nan, "f4", layout)
+            assert fast(op, x, y, out) is out
+            same(out, expected)
+
+
+def test_fast_declines_what_it_must_not_decide():
+    a, i = np.ones((4, 4), "f4"), np.ones(4, "i1")
+    readonly, swapped = np.ones((4, 4), "f4"), np.ones((4, 4), ">f4")
+    readonly.flags.writeable = False
+    cases = [
+        (a, np.ones(3, "f4"), None),  # shapes
+        (a, a, np.ones((4, 5), "f4")),
+        (a, a, np.ones((4, 4, 1), "f4")),
+        (a, a, np.ones((1, 4, 4), "f4")),
+        (a, a, readonly),
+        (a, a, np.ones((4, 4), "i4")),
+        (swapped, swapped, None),
+        (a, a, [1.0]),
+        (i, 300, None),
+        (i, 2.5, np.ones(4, "i1")),
+        (a, 10**400, None),
+        (a, 1j, np.ones((4, 4), "f4")),
+        (np.ones(4, bool), 1 << 64, None),
+        (np.ones(4, object), np.ones(4, object), None),
+        (np.ones((0, 4), "f4"), np.ones((1, 3), "f4"), None),
+    ]
+    for x, y, out in cases:
+        before = None if not isinstance(out, np.ndarray) else out.copy()
+        assert fast("add", x, y, out) is None, (x, y, out)
+        assert before is None or (before == out).all()
+    base = np.arange(16, dtype="f4")
+    assert fast("add", a, a, np.broadcast_to(base, (4, 4, 16))[0]) is None
+    assert fast("add", base[:8], base[:8], np.lib.stride_tricks.as_strided(base, (8,), (2,))) is None
+    assert (base == np.arange(16)).all()
+    assert fast_forms.add_fast(i, i, 1.0, None) is None
+    assert fast_forms.add_fast(a, a, True, None) is None
+    assert fast_forms.add_fast(a, a, 1 << 60, None) is None
+    assert fast_forms.add_fast(a, a, 1j, None) is None
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_fast_shares_large_calls(workers, rng):
+    """One call of compiled code, over threads: every layout that it serves, by rows and by columns, in place."""
+    available = numba.get_num_threads()
+    numba.set_num_threads(min(workers, available))
+    try:
+        n = quick.SHARED // 4
+        tall, flat, turned = (rng.standard_normal(s).astype("f4") for s in ((n // 8 + 1, 8), (3, n), (512, n // 256)))
+        for x, y in (
+            (flat[0], flat[1]),
+            (tall, tall[0]),
+            (flat, flat[:, :1]),
+            (turned, turned[::-1]),
+            (flat, flat[:1]),
+        ):
+            same(fast("multiply", x, y), x * y)
+            out = x.copy()
+            assert fast("multiply", out, y, out) is out
+            same(out, x * y)
+        line = rng.standard_normal(n + 64).astype("f4")
+        expected = line[:n] + line[64:]
+        nbkernels.add(line[:n], line[64:], out=line[64:])  # overlaps: not for the small entry
+        same(line[64:], expected)
+    finally:
+        numba.set_num_threads(available)
+
+
+def test_fast_serves_empty_arrays():
+    """In one call of compiled code, whatever their strides say."""
+    for x, y in (((0, 3), (0, 3)), ((0, 3), (1, 3)), ((0, 3), (3,)), ((3, 0), (3, 1)), ((2, 0, 4), (1, 1, 4))):
+        x, y = np.empty(x, "f4"), np.empty(y, "f4")
+        expected = np.add(x, y)
+        for result in (fast("add", x, y), fast("add", x, y, expected), fast("add", y, x)):
+            same(result, expected)
+    assert fast("add", np.empty((0, 3), "f4"), np.empty((2, 3), "f4")) is None
+    assert fast("add", np.empty((0, 3), "f4"), np.empty((0, 2), "f4")) is None
+    assert fast("add", np.empty((1, 3), "f4"), np.empty((1, 3), "f4"), np.empty((0, 3), "f4")) is None
+
+
+def test_fast_with_alpha(rng):
+    for dtype, alphas in [("f4", (0.3, -2, 0, 1.0, np.nan)), ("f8", (1e300, 3)), ("i1", (3, -100)), ("u8", (2,))]:
+        x, y = values(rng, (4, 5), dtype), values(rng, 5, dtype)
+        for alpha in alphas:
+            same(fast_forms.add_fast(x, y, alpha, None), reference("add", x, y, alpha))
+            same(fast_forms.subtract_fast(x, y, alpha, None), reference("subtract", x, y, alpha))
+            out = x.copy()
+            assert fast_forms.add_fast(out, y, alpha, out) is out
+            same(out, reference("add", x, y, alpha))
+
+
+def test_a_cast_into_out_does_not_teach_the_fast_form_a_wrong_result():
+    a, b = np.ones((4, 4), "f4"), np.ones((4, 4), "f8")
+    elementwise.add(np.empty((4, 4), "f4"), a, b)
+    fast("add", a, b, np.empty((4, 4), "f4"))
+    same(fast("add", a, b), a + b)
+    same(fast("add", b, a), a + b)
+
+
+def test_fast_reads_nothing_of_subclasses():
+    class Other(np.ndarray):
+        pass
+
+    a = np.ones((4, 4), "f4")
+    assert fast("add", a.view(Other), a) is None

@@ -1,0 +1,72 @@
+"""Every pattern of strides takes at most 1.25 times the contiguous time for as many lines of memory.
+
+Medians of calls in turns, so that whatever else runs here meets both alike; an attempt that fails is repeated, for a
+neighbour may have had the caches. One input transposed does not hold it, in caches or beyond; docs/elementwise.md has
+its figures.
+"""
+
+from statistics import median
+from time import perf_counter
+
+import numba
+import numpy as np
+import pytest
+
+import nbkernels
+
+SIDES = {"in L2": 256, "beyond the caches": 2880}  # of square matrices of float32: 0.75 MB and 95 MB of three
+MOST, ATTEMPTS, ROUNDS = 1.25, 8, 15
+
+
+def permuted(x):
+    """The same elements in three dimensions, whose order in memory is another one."""
+    return x.reshape(len(x), 8, -1).transpose(1, 0, 2)
+
+
+def spread(x):
+    """As many elements, between others in rows of twice the length."""
+    return np.repeat(x, 2, 1)[:, ::2]
+
+
+# Views of two inputs and of the output, and how many times the contiguous call's lines they touch.
+PATTERNS = {
+    "a row": (lambda a, b, c: (a, b[0], c), 2 / 3),
+    "a column": (lambda a, b, c: (a, b[:, :1], c), 2 / 3),
+    "a number": (lambda a, b, c: (a, 1.5, c), 2 / 3),
+    "rows reversed": (lambda a, b, c: (a[::-1], b, c), 1),
+    "all reversed": (lambda a, b, c: (a[::-1, ::-1], b, c), 1),
+    "Fortran's order": (lambda a, b, c: (a.T, b.T, c.T), 1),
+    "padded rows": (lambda a, b, c: (a[:, :-32], b[:, 32:], c[:, 16:-16]), 1),
+    "dimensions permuted": (lambda a, b, c: tuple(map(permuted, (a, b, c))), 1),
+    "every other element": (lambda a, b, c: (spread(a), spread(b), c), 5 / 3),
+}
+
+
+def ratio(pattern, side):
+    """Median time of a pattern's calls over that of contiguous ones, for as many lines."""
+    make, lines = PATTERNS[pattern]
+    arrays = [np.ones((side, side), "f4") for _ in range(3)]
+    calls, times = (make(*arrays), arrays), ([], [])
+    repeats = max(1, 1_500_000 // side**2)
+    for _ in range(ROUNDS):
+        for (x, y, out), taken in zip(calls, times):
+            begin = perf_counter()
+            for _ in range(repeats):
+                nbkernels.add(x, y, out=out)
+            taken.append(perf_counter() - begin)
+    patterned, contiguous = map(median, times)
+    return patterned / contiguous / lines
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("place", SIDES)
+def test_patterns_take_the_contiguous_time(place, pattern):
+    threads = numba.get_num_threads()
+    numba.set_num_threads(1)
+    try:
+        found = []
+        while len(found) < ATTEMPTS and (not found or found[-1] > MOST):
+            found.append(ratio(pattern, SIDES[place]))
+    finally:
+        numba.set_num_threads(threads)
+    assert min(found) <= MOST, found
