@@ -76,7 +76,8 @@ def dimensions(op, self, axis):
         shape = getattr(views.spec(self), "shape", None)
     if shape is None:
         raise ArgumentError(f"{op}: self must be an array, not {describe(self)}")
-    return (kept_normal if axis is None or type(axis) is int else normal)(op, axis, len(shape))
+    plain = axis is None or type(axis) is int or (type(axis) is tuple and all(type(a) is int for a in axis))
+    return (kept_normal if plain else normal)(op, axis, len(shape))
 
 
 kept_normal = functools.lru_cache(maxsize=4096)(normal)

@@ -18,6 +18,8 @@ CALLS = [
     lambda x: nbkernels.multiply(x[0, 0, ...].reshape(()), 2.0),
     lambda x: nbkernels.multiply(2.0, x[0, 0, ...].reshape(())),
     lambda x: nbkernels.floor_divide(x.astype("i8"), 0),
+    lambda x: nbkernels.add.reduce(x),
+    lambda x: nbkernels.maximum.reduce(x, axis=None),
 ]
 
 
@@ -80,3 +82,34 @@ def test_keywords_are_known_by_what_they_are():
             np.testing.assert_array_equal(result, expected)
     with pytest.raises(TypeError, match="cast"):
         nbkernels.add(x, y, casting="no")
+
+
+@pytest.mark.parametrize("dtype", ["?", "i2", "f4", "f8"])
+def test_folds_of_known_layouts(dtype):
+    """Whole numbers, whose folds are exact: by operation, axes, keepdims, dtype and layout, each met before."""
+    x = (np.arange(120).reshape(4, 5, 6) % 3).astype(dtype)
+    for _ in range(3):
+        for op in ("add", "maximum", "multiply", "logical_or"):
+            for axis in (0, -1, None, (0, 2), (), (2, 1)):
+                for words in ({}, {"keepdims": True}, {"dtype": "f8"}):
+                    for y in (x, x.T, x[::2, 1:, ::-1], x[0]):
+                        if (y.ndim == 2 and type(axis) is tuple) or (op == "logical_or" and "dtype" in words):
+                            continue
+                        result, expected = (getattr(m, op).reduce(y, axis, **words) for m in (nbkernels, np))
+                        np.testing.assert_array_equal(result, expected)
+                        assert (type(result), result.dtype) == (type(expected), expected.dtype)
+
+
+def test_sums_of_nothing_and_to_the_same_shape():
+    x, nothing = np.ones((3, 4)), np.ones((0, 4))
+    for _ in range(2):
+        assert nbkernels.sum_to(x, (3, 4)) is x
+        assert nbkernels.sum_to(nothing, (0, 4)) is nothing
+        assert nbkernels.sum_to(nothing, (1, 4)).tolist() == [[0.0] * 4]
+        assert type(nbkernels.sum_to(nothing, ())) is np.float64
+        nbkernels.add.at(x, [], np.ones((0, 4)))
+        nbkernels.add.at(x[0], np.empty(0, int), np.ones(0))
+        assert (x == 1).all()
+    x.flags.writeable = False
+    with pytest.raises(ValueError, match=r"read-only|cannot be written"):
+        nbkernels.add.at(x[0], np.empty(0, int), np.ones(0))

@@ -9,34 +9,76 @@ import numpy as np
 from ..dtypes import ASSOCIATIVE, identity, known, neutral, resolve_fold
 from . import scan
 from .elementwise import apart, binary
+from .recall import Memory, fold_entry
 from .reduce import PARALLEL, Ready, fold, prepared, working
+from .small import GIL
+from .terms import walker
+
+_memory = Memory()
+
+
+def _recall(*args):  # until the first call, so that importing this module compiles nothing
+    global _recall
+    _recall = fold_entry()
+    return _recall(*args)
 
 
 def reduce_fast(self, op, axis, keepdims, out):
-    """A fold in any order, in a new array; None where the general path has to do it or say what is wrong."""
-    plan = None if out is not None else _planned(op, self.dtype, self.shape, self.strides, axis, keepdims)
+    """A fold in any order, in a new array; None where the general path has to do it or say what is wrong.
+
+    Small ones of a layout that was met before are recalled by what `op` and `axis` are, not by what is in them.
+    """
+    if out is not None:
+        return None
+    result = _recall(_memory.address, self, op, axis, keepdims, 0)
+    if type(result) is not int:
+        return result
+    plan = _planned(op, self.dtype, self.shape, self.strides, axis, keepdims)
+    if plan is None or plan[-1] is None or plan[-1].at_once is None or self.nbytes >= PARALLEL or not GIL:
+        return _made(plan, op, self)
+    shape, _, dtype, ready = plan
+    enter = functools.partial(_recall, _memory.address, self, op, axis, keepdims)
+    code = walker(), 0, ready.nothing.ctypes.data
+    return _memory.keep(code, ready.words, ((0, 0),) * 3, (np.empty(shape, dtype), self), enter, (ready, op, axis))
+
+
+def _with_keywords(self, op, axis, keepdims, initial, where, dtype, out):
+    """The same in a dtype that is given; with other keywords None."""
+    if initial is not None or where is not None or out is not None:
+        return None
+    try:
+        plan = _planned(op, self.dtype, self.shape, self.strides, axis, keepdims, dtype)
+    except TypeError:  # what cannot be hashed is no dtype
+        return None
+    return _made(plan, op, self)
+
+
+reduce_fast.with_keywords = _with_keywords
+
+
+def _made(plan, op, x):
+    """The result by a plan; None where there is none."""
     if plan is None:
         return None
     shape, ones, dtype, ready = plan
-    if ready is None:
-        out = np.full(shape, identity(op, dtype))
-        return out if shape else out[()]
-    out = np.empty(shape, dtype)
-    if self.nbytes < PARALLEL:
-        ready.run(out, self)
-    else:
-        fold(op, out.reshape(ones), self, working(dtype))
+    out = np.full(shape, identity(op, dtype)) if ready is None else np.empty(shape, dtype)
+    if x.nbytes >= PARALLEL:
+        fold(op, out.reshape(ones), x, working(dtype))
+    elif ready is not None:
+        ready.run(out, x)
     return out if shape else out[()]
 
 
 @functools.lru_cache(maxsize=4096)
-def _planned(op, dtype, shape, strides, axis, keepdims) -> tuple[tuple, tuple, np.dtype, Ready | None] | None:
+def _planned(
+    op, dtype, shape, strides, axis, keepdims, wanted=None
+) -> tuple[tuple, tuple, np.dtype, Ready | None] | None:
     """Shape of a new result, the same with ones where it is folded, its dtype, and what makes it, None where that is of
     nothing; None where there is no result, or no fold in any order."""
     if op not in ASSOCIATIVE or not known(dtype) or (0 in shape and getattr(np, op).identity is None):
         return None
     try:
-        work = resolve_fold(op, dtype)
+        work = resolve_fold(op, dtype, wanted)
     except TypeError:
         return None
     ones = tuple(1 if d in axis else n for d, n in enumerate(shape))

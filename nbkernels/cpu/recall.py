@@ -9,8 +9,9 @@ beside it, in place of another. A record is int64 words:
     dtype ndim shape[ndim] strides[ndim]  key[LENGTH]
 
 WALKER goes through the context; LAUNCH is 0, or what threads launch by; SCALAR the bytes of alpha, a float, NOTED where
-the loops take note of faults, or 0; KEY the word where the key begins; low and high are the extents of the arrays, in
-bytes from their data; same says which inputs are laid out as out is; then comes how a new out is made.
+the loops take note of faults, 0, or the address of what they read; KEY the word where the key begins; low and high are
+the extents of the arrays, in bytes from their data; same says which inputs are laid out as out is; then comes how a new
+out is made.
 """
 
 from __future__ import annotations
@@ -24,11 +25,13 @@ from ..jit.address import call, invoke, pointer, scratch, set_word
 from ..jit.cache import entry, jit
 from ..jit.made import ANSWER, NONE, TRUE, answer, as_returned, new_strided, words
 from ..jit.ndarray import OBJECT, WRITEABLE, ZERO_D, address_of, as_array, data, descr, flags, ndim, shape, stride
+from ..jit.vector import LINE
 from ..strides import distinct
 from . import threads, walk
 from .nest import Nest
 from .quick import DECLINED, DONE, NOTED, UNKNOWN
 from .small import GIL
+from .terms import SMALL
 
 SLOTS = 256
 MOST = 10  # operands: an output, eight arguments and a mask
@@ -36,6 +39,7 @@ LENGTH, SLOT, WALKER, LAUNCH, SCALAR, CONTEXT, KEY, LOW = range(8)
 HIGH, SAME, WORDS = LOW + MOST, LOW + 2 * MOST, LOW + 3 * MOST
 # Bytes of stack for a context or a key of arrays of 64 dimensions, NumPy's most: of four, of MOST; for their addresses.
 ROOM, LARGE_ROOM, ADDRESSES = 6144, 12288, 8 * MOST
+FOLD_ROOM = SMALL + LINE  # the same for a fold, with its partial results
 FACTORS = 16  # bytes at the end of a room, for alpha or the faults
 
 
@@ -99,7 +103,7 @@ def _recall(memory, arrays, operands, alpha, variant, record, room, scalar):
         set_word(scalar, np.float32(alpha))
     elif r[SCALAR] == 8:
         set_word(scalar, alpha)
-    key[walk.SCALARS] = scalar
+    key[walk.SCALARS] = scalar if r[SCALAR] <= 8 else r[SCALAR]
     if r[LAUNCH] == 0:
         call(r[WALKER], room, 0)
     else:
@@ -154,6 +158,22 @@ def many_entry():
     return entry(run, types.int64(*[types.int64] * 4, *[OBJECT] * MOST), "elementwise_recall_many")
 
 
+@functools.cache
+def fold_entry():
+    """answer(memory, x, op, axis, keepdims, record): the same of a fold into a new array; all but x are known by their
+    addresses alone."""
+
+    def run(memory, x, op, axis, keepdims, record):
+        room, arrays, numpy = scratch(FOLD_ROOM), pointer(scratch(ADDRESSES)), pointer(memory)[SLOTS]
+        variant = address_of(op), address_of(axis), address_of(keepdims)
+        arrays[0], arrays[1] = 0, address_of(x)
+        status = _recall(memory, arrays, 2, 0.0, variant, record, room, room + FOLD_ROOM - FACTORS)
+        made = arrays[0]
+        return answer(status, 0, as_returned(numpy, made) if made != 0 and ndim(made) == 0 else made)
+
+    return entry(run, ANSWER(types.int64, *[OBJECT] * 4, types.int64), "elementwise_recall_fold")
+
+
 class Memory:
     """The plans of one operation, by layout."""
 
@@ -174,16 +194,21 @@ class Memory:
         loops, scalar = found
         if not (loops.small or threads.open_up()):
             return DECLINED
-        out, none = arrays[0], [0] * (MOST - len(arrays))
-        context = loops.context(1 if loops.small else threads.count())
+        out = arrays[0]
+        context, launch = loops.context(1 if loops.small else threads.count()), 0 if loops.small else threads.WORDS
         ends = [[(n - 1) * s for n, s in zip(z.shape, z.strides)] for z in arrays]
         own = distinct(out.shape, out.strides, max(loops.itemsizes))
+        low = [sum(min(e, 0) for e in end) for end in ends]
+        high = [sum(max(e, 0) for e in end) + z.itemsize for z, end in zip(arrays, ends)]
+        same = [own and (z.shape, z.strides) == (out.shape, out.strides) for z in arrays]
+        return self.keep((loops.walker, launch, scalar), context, (low, high, same), arrays, enter, variant)
+
+    def keep(self, code, context, extents, arrays, enter, variant):
+        """Make a record of these words, keep it, and run it; what `run` answers."""
+        out, none = arrays[0], [0] * (MOST - len(arrays))
         record = np.array([
-            0, 0, loops.walker, 0 if loops.small else threads.WORDS, scalar, len(context),
-            WORDS + len(context) + 2 + 2 * out.ndim,
-            *(sum(min(e, 0) for e in end) for end in ends), *none,
-            *(sum(max(e, 0) for e in end) + z.itemsize for z, end in zip(arrays, ends)), *none,
-            *(own and (z.shape, z.strides) == (out.shape, out.strides) for z in arrays), *none,
+            0, 0, *code, len(context), WORDS + len(context) + 2 + 2 * out.ndim,
+            *(word for words in extents for word in (*words, *none)),
             *context, id(out.dtype), out.ndim, *out.shape, *out.strides,
             *[0] * (3 + sum(1 + 2 * z.ndim for z in arrays)),
         ], np.int64)  # fmt: skip

@@ -89,7 +89,8 @@ def prepared(op, shapes, strides, out: np.dtype, dtype: np.dtype, work: np.dtype
     turn, high = turn and 16 * row <= STAGE, TILE if TILE * row <= NARROW else 16
     length = GATHER if turn else length
     levels = (loops.terms // length).bit_length() + 1
-    room = levels * chunk * width + (DESK + lanes * chunk * width if across else GATHER * item + turn * high * row)
+    held = 0 if len(sizes) == 1 and paces[0] == item else min(GATHER, chunk * loops.terms)  # terms that are copied
+    room = levels * chunk * width + (DESK + lanes * chunk * width if across else held * item + turn * high * row)
     room = -(-room // LINE) * LINE + 2 * LINE
     jobs = -(-kept[-1] // chunk) * int(np.prod(kept[:-1], dtype=int))
     inner = 0 if across else _rows_of(op, dtype, work, exact)
@@ -130,24 +131,28 @@ def _rows_of(op, dtype, work, exact):
 
 def sum_to_fast(self, size, out):
     """The sum in a new array; None where the general path has to do it or say what is wrong."""
-    plan = _planned(self.dtype, self.shape, self.strides, tuple(size)) if out is None and type(size) is tuple else None
+    plan = _planned(self.dtype, self.shape, self.strides, size) if out is None and type(size) is tuple else None
     if plan is None:
         return None
-    out = np.empty(size, self.dtype)
-    if self.nbytes < PARALLEL:
-        plan.run(out, self)
-    else:
+    if size == self.shape:
+        return self
+    out = np.zeros(size, self.dtype) if self.size == 0 else np.empty(size, self.dtype)
+    if self.nbytes >= PARALLEL:
         fold("add", out, self, working(self.dtype))
+    elif self.size:
+        plan.run(out, self)
     return out if size else out[()]
 
 
 @functools.lru_cache(maxsize=4096)
 def _planned(dtype, shape, strides, size):
-    """A sum to a smaller shape, or None."""
+    """A sum to a shape, which is made where that is smaller and not of nothing; or None."""
     lead = len(shape) - len(size)
     fits = lead >= 0 and all(type(n) is int and n in (1, m) for n, m in zip(size, shape[max(lead, 0) :]))
-    if not fits or shape == size or 0 in shape or not known(dtype) or dtype.kind == "b":
+    if not fits or not known(dtype) or dtype.kind == "b":
         return None
+    if shape == size or 0 in shape:
+        return ()
     out = np.empty(size, dtype)
     return prepared("add", (size, shape), (out.strides, strides), dtype, dtype, working(dtype), 1)
 

@@ -151,7 +151,11 @@ def _vector():
         out, indices, x = address_of(out), address_of(indices), address_of(x)
         size, count = shape(out, 0), shape(indices, 0)
         step = stride(x, 0) if ndim(x) == 1 else 0
-        if not (ndim(x) == 0 or (ndim(x) == 1 and shape(x, 0) == count)) or stride(indices, 0) != 8:
+        if not (ndim(x) == 0 or (ndim(x) == 1 and shape(x, 0) == count)):
+            return False
+        if count == 0 and flags(out) & WRITEABLE != 0:
+            return True
+        if stride(indices, 0) != 8:
             return False
         if flags(out) & WRITEABLE == 0 or (size > 1 and abs(stride(out, 0)) < itemsize):
             return False
@@ -161,9 +165,9 @@ def _vector():
         for i in range(count):
             low, high = min(low, places[i]), max(high, places[i])
         inside = -size <= low and high < size
-        if inside or count == 0:
+        if inside:
             call_visits(visits, data(out), size, stride(out, 0), data(indices), data(x), step, count)
-        return inside or count == 0
+        return inside
 
     kind = types.boolean(types.int64, OBJECT, OBJECT, OBJECT, types.int64, types.int64)
     return entry(vector, kind, "scan_vector", nogil=True)
@@ -220,8 +224,13 @@ def _addend(op, out, x):
     return x, visit
 
 
+NOWHERE = np.empty(0, INDEX)
+
+
 def at_fast(op: str, out, indices, x) -> bool:
     """The same for a vector of indices of a vector; False where it is left to the general path, and nothing is done."""
+    if type(indices) is list:
+        indices = np.asarray(indices) if indices else NOWHERE
     if type(indices) is not np.ndarray or indices.dtype != INDEX or indices.ndim != 1 or out.ndim != 1:
         return False
     if not out.dtype.isnative or not (x.dtype.isnative if type(x) is np.ndarray else type(x) in NUMBERS):
