@@ -107,11 +107,16 @@ def resolve_fold(op: str, dtype, wanted=None):
 
 
 def settled(op: str, value, other):
-    """A Python number as it joins `other`: one that a comparison's integers cannot hold becomes infinite.
+    """A Python number as it joins `other`: one that a comparison's integers cannot hold becomes infinite, and to logic
+    one that is no int is a bool, for a small one may be 0 in the dtype of `other`.
 
     >>> settled("less", 300, np.zeros(1, np.int8)), settled("add", 300, np.zeros(1, np.int8))
     (inf, 300)
+    >>> settled("logical_or", 1e-9, np.zeros(1, np.float16))
+    True
     """
+    if op.startswith("logical") and type(value) in (float, complex):
+        return bool(value)
     if op in COMPARISONS and type(value) is int and getattr(other, "dtype", np.dtype("f8")).kind in "iu":
         info = np.iinfo(other.dtype)
         if not info.min <= value <= info.max:

@@ -49,6 +49,19 @@ def powers(x, y):
 
 
 @numba.njit
+def add_wide(x, y):
+    return nb.add(x, y, dtype=np.float64)
+
+
+@numba.njit
+def add_narrow_into(x, y, out):
+    return nb.add(x, y, out=out, dtype=NARROW)
+
+
+NARROW = np.dtype("float32")
+
+
+@numba.njit
 def less(x, y):
     return nb.less(x, y)
 
@@ -92,6 +105,18 @@ def test_arrays_of_any_two_dtypes_broadcast(function, call, x, y):
 def test_numbers_are_weak_where_pythons_are(function, call, x, number):
     python = number.item() if isinstance(number, np.float64) else number
     same(call(x, number), function(x, python))
+
+
+def test_the_dtype_that_is_asked_for():
+    x, y, out = np.array([1e8, 0.1], "f4"), np.array([1.0, 0.2], "f4"), np.zeros(2)
+    same(add_wide(x, y), nb.add(x, y, dtype=np.float64))
+    same(add_wide(x, 0.1), nb.add(x, 0.1, dtype=np.float64))
+    assert add_narrow_into(x, y, out) is out
+    same(out, nb.add(x, y).astype("f8"))
+    with pytest.raises(numba.TypingError, match="not defined for complex64"):
+        add_wide(np.ones(2, "c8"), y)
+    with pytest.raises(numba.TypingError, match=r"one of NumPy's, as np.float64, is wanted"):
+        numba.njit(lambda x: nb.add(x, x, dtype="float64"))(x)
 
 
 def loose(x, order="C", step=1):

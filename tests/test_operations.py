@@ -314,6 +314,16 @@ def test_powers_are_looked_at_as_they_are_computed():
         assert nbkernels.pow(np.array([2, 4]), np.array([-1, 2]), dtype="f8").tolist() == [0.5, 16]
 
 
+def test_logic_of_numbers_that_a_dtype_rounds_to_nothing():
+    x = np.array([0.0, 1.0, -3.0], "f2")
+    for op in ("logical_and", "logical_or", "logical_xor"):
+        mine, numpys = getattr(nbkernels, op), getattr(np, op)
+        for number in (1e-9, 0.0, -2, 0, 1e-9j):
+            for _ in range(2):
+                np.testing.assert_array_equal(mine(x, number), numpys(x, number), strict=True)
+                np.testing.assert_array_equal(mine(number, x, where=x == x), numpys(number, x), strict=True)
+
+
 def test_a_mask_that_is_out_itself():
     mask = np.array([True, False, True, False])
     assert nbkernels.greater(np.array([1, 1, 0, 0]), 0, where=mask, out=mask) is mask

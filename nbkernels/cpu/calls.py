@@ -13,7 +13,7 @@ import sys
 import numpy as np
 
 from .. import scalar
-from ..dtypes import known, resolve
+from ..dtypes import kind, known, resolve, settled
 from ..jit.made import words
 from ..strides import broadcast_shapes, distinct, output_strides
 from . import threads
@@ -144,11 +144,12 @@ class Calls:
 
     def number(self, value, other, place, dtype, casting):
         """A Python number as an array of no dimensions that gives what the number does; None where there is none."""
+        value = settled(self.op, value, other)
         key = other, type(value), value, place, dtype, casting
         array = self.numbers.get(key)
         if array is not None:
             return array
-        kinds = (other, type(value)) if place else (type(value), other)
+        kinds = (other, kind(value)) if place else (kind(value), other)
         try:
             wanted = resolve(self.op, *kinds, dtype, casting)
             array = np.array(value, wanted[place])

@@ -16,10 +16,10 @@ overlap the matrices; matmul of a matrix and a vector, which sums as mv does, is
 its address, so Numba does not keep functions that call it on disk.
 
 Element-wise: all operations of two and their in-place forms, of bools, integers, float32, float64 and complex numbers,
-with out, and with alpha where there is one. Dtypes as outside; an int64, float64 or complex128 that is no array is as
-weak as the Python number that it looks like. A new result is in C order, or in Fortran's where all arrays of its
-dimensions are; of no dimensions it is a number. RuntimeWarnings are not given. The loops become part of the caller,
-which Numba's cache=True keeps on disk.
+with out, with dtype (as np.float64), and with alpha where there is one. Dtypes as outside; an int64, float64 or
+complex128 that is no array is as weak as the Python number that it looks like. A new result is in C order, or in
+Fortran's where all arrays of its dimensions are; of no dimensions it is a number. RuntimeWarnings are not given. The
+loops become part of the caller, which Numba's cache=True keeps on disk.
 """
 
 from . import elementwise, products  # noqa: F401, they enter their functions

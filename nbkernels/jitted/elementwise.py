@@ -52,7 +52,7 @@ def _kind(op, name, x):
     return dtype
 
 
-def _resolved(op, self, other):
+def _resolved(op, self, other, wanted):
     """(self, other, result): the dtypes that operands of these Numba types are computed in and come out as."""
     if not (isinstance(self, types.Array) or isinstance(other, types.Array)):
         raise TypingError(f"{op}: no array among self and other: {self}, {other}")
@@ -61,9 +61,18 @@ def _resolved(op, self, other):
         if op in COMPARISONS and kinds[i] is int and getattr(beside, "kind", "") in "iu":
             kinds[i] = np.dtype(np.int64)  # compared exactly, whatever it is
     try:
-        return kinds, resolve(op, *kinds)
+        return kinds, resolve(op, *kinds, wanted)
     except TypeError as error:
         raise TypingError(str(error)) from None
+
+
+def _wanted(op, dtype):
+    """What the keyword dtype asks for, by its Numba type: np.float64, or a np.dtype from outside."""
+    if absent(dtype):
+        return None
+    if not isinstance(dtype, types.DType | types.NumberClass):
+        raise TypingError(f"{op}: dtype is {dtype}, and one of NumPy's, as np.float64, is wanted")
+    return as_dtype(dtype.dtype)
 
 
 def _scaled(op, result, alpha):
@@ -208,20 +217,21 @@ def _out_dtype(op, out, result, ndim):
     return dtype
 
 
-def _operation(op, self, other, alpha, out, in_place):
-    """The function (self, other, alpha, out) of an operation for operands of these Numba types."""
+def _operation(op, self, other, alpha, out, dtype, in_place):
+    """The function (self, other, alpha, out, dtype) of an operation for operands of these Numba types."""
     target = self if in_place else out
     operands = self, other
-    kinds, (*work, result) = _resolved(op, *operands)
+    wanted = _wanted(op, dtype)
+    kinds, (*work, result) = _resolved(op, *operands, wanted)
     arrays = [x for x in operands if isinstance(x, types.Array)]
     ndim = max(x.ndim for x in arrays)
     if ndim > MOST:
         raise TypingError(f"{op}: at most {MOST} dimensions, not {ndim}")
-    dtype = result if absent(target) else _out_dtype(op, target, result, ndim)
+    stored = result if absent(target) else _out_dtype(op, target, result, ndim)
     inputs = [k if isinstance(x, types.Array) else w for x, k, w in zip(operands, kinds, work)]
-    record = spec(op, *inputs, dtype, checked=False)
-    scaled = spec(f"{op}_scaled", *inputs, dtype, checked=False) if _scaled(op, result, alpha) else record
-    run, factor, element = _runner(record, scaled), result.type, dtype.type
+    record = spec(op, *inputs, stored, wanted, checked=False)
+    scaled = spec(f"{op}_scaled", *inputs, stored, wanted, checked=False) if _scaled(op, result, alpha) else record
+    run, factor, element = _runner(record, scaled), result.type, stored.type
     first, second = (
         _same if isinstance(x, types.Array) else _named(_number(op, name, k, w), op, name, k, w)
         for x, name, k, w in zip(operands, ("self", "other"), kinds, work)
@@ -232,7 +242,7 @@ def _operation(op, self, other, alpha, out, in_place):
     end, choose = _same if ndim else _element, _first if in_place else _second
     apart, wrong, twice = (f"{op}: {text}" for text in PROBLEMS)
 
-    def new(self, other, alpha=1, out=None):
+    def new(self, other, alpha=1, out=None, dtype=None):
         words, y = scratch(ROOM), second(other)
         check(y)
         _describe(words, 0, factor(alpha))  # which lies where a number in the output's place would
@@ -245,7 +255,7 @@ def _operation(op, self, other, alpha, out, in_place):
         run(words, alpha == 1, None)
         return end(result)
 
-    def into(self, other, alpha=1, out=None):
+    def into(self, other, alpha=1, out=None, dtype=None):
         words, target, y = scratch(ROOM), choose(self, out), second(other)
         check(y)
         _describe(words, 0, factor(alpha))
@@ -310,15 +320,15 @@ def _teach(op):
     """Overload the public functions of an operation."""
     scaled = scalar.exists(f"{op}_scaled")
 
-    def typed(self, other, alpha=1, out=None):
+    def typed(self, other, alpha=1, out=None, dtype=None):
         if not (scaled or absent(alpha)):
             raise TypingError(f"{op} takes no alpha")
-        return _operation(op, self, other, alpha, out, False)
+        return _operation(op, self, other, alpha, out, dtype, False)
 
-    def in_place(self, other, alpha=1, out=None):
+    def in_place(self, other, alpha=1, out=None, dtype=None):
         if not absent(out) or not (scaled or absent(alpha)):
             raise TypingError(f"{op}_ takes no {'alpha' if absent(out) else 'out'}")
-        return _operation(op, self, other, alpha, out, True)
+        return _operation(op, self, other, alpha, out, dtype, True)
 
     overload(getattr(ops, op))(typed)
     overload(getattr(ops, f"{op}_"))(in_place)
