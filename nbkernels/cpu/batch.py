@@ -28,11 +28,14 @@ from .tiny import HEIGHT
 from .words import one_room, room
 
 from .turns import (  # isort: skip
-    COUNT, CSA, CSC, CSX, EACH, FAR, ROOMS, SCALARS, SX, TALLEST, WORDS, A, B, C, K, M, N, X, by_small, by_tiny,
+    BEYOND, COUNT, CSA, CSC, CSX, EACH, FAR, ROOMS, SCALARS, SX, TALLEST, WORDS, A, B, C, K, M, N, X, by_small, by_tiny,
 )  # fmt: skip
 
 DEEP = 64  # steps of k up to which a stack is tiny, of TALLEST rows that have two vectors, or four
-CHUNK = 32 << 10  # bytes of A, B and C that a thread takes at a time
+CHUNK = 32 << 10  # bytes of A, B and C that a thread takes at a time, at least
+# Jobs of a stack beyond L2: threads that take neighbouring pieces fetch each other's lines, ahead and to write (two
+# threads, us: 10000x16x16x16 of f32 in chunks, 64, 16 and 2 jobs 1180, 550, 569, 500, of f64 2450, 1600, 1340, 1330).
+SHARES = 32
 AHEAD = 8  # products of a job at least, which a thread meets one after another as it has asked for them
 OVERHEAD = 200  # multiply-adds in the time that a product takes beside them, 5 ns: for the question of threads
 
@@ -57,7 +60,8 @@ def _operand(f, word, x, size, swap):
 def _each(count, each):
     """Products of a job, of `each` bytes."""
     least = AHEAD if count * each > FAR else 1
-    return max(1, min(max(CHUNK // each, least), (count + 1) // 2))
+    share = count // SHARES if count * each > BEYOND else 1
+    return max(1, min(max(CHUNK // each, least, share), (count + 1) // 2))
 
 
 @jit(inline="always")
