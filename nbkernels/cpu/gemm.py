@@ -21,6 +21,7 @@ from numpy import empty
 from ..dtypes import asked
 from ..jit.chain import ways
 from ..jit.kind import BYTES, SIGNLESS, wrapped
+from ..jit.made import words
 from ..jit.ndarray import layout_is_known
 from ..jit.vector import SIZE
 from ..problem import GemmProblem
@@ -43,6 +44,7 @@ from .small import (
     SERIAL,
     SERIALLY,
     SMALL,
+    UNMADE,
     VECTOR,
     WIDE,
     is_brief,
@@ -176,10 +178,16 @@ def _scaled(out, x, beta, kind) -> None:
         np.multiply(x, np.asarray(wrapped(beta, kind), kind.chain), out, dtype=kind.chain, casting="unsafe")
 
 
+@functools.cache
+def _small(name):
+    """The compiled entry for small products, and the address of what it knows NumPy by."""
+    return small_entry(small_tile(name)), words().ctypes.data
+
+
 def _run_small(out, x, a, b, beta, alpha) -> int:
-    name = NAMES[out.dtype]
-    entry, xid = small_entry(small_tile(name)), 0 if x is None else id(x)
-    return entry(id(out), xid | SERIALLY, id(a), id(b), float(beta), float(alpha))
+    entry, numpy = _small(NAMES[out.dtype])
+    found = entry(numpy | SERIALLY, out, x, a, b, float(beta), float(alpha))
+    return DONE if found is out else found
 
 
 def same(p, q) -> bool:
@@ -226,7 +234,7 @@ def mm(out, self, mat2, mode=None, conj=None, tiles=None) -> None:
     gemm(out, None, self, mat2, 0, 1, tiles, conj or "", mode)
 
 
-_entries = {}  # dtype -> the compiled entry for small products, once the layout of ndarray is known to be what it reads
+_entries = {}  # dtype -> what _small says, once the layout of ndarray is known to be what it reads; or a plan and 0
 
 
 def _entry(dtype):
@@ -234,9 +242,9 @@ def _entry(dtype):
     if not layout_is_known():
         return None
     if dtype in NAMES:
-        _entries[dtype] = small_entry(small_tile(NAMES[dtype]))
+        _entries[dtype] = _small(NAMES[dtype])
     elif entry := _planned(dtype, 1, 1):
-        _entries[dtype] = entry
+        _entries[dtype] = entry, 0
     return _entries.get(dtype)
 
 
@@ -262,34 +270,39 @@ def _planned(dtype, beta, alpha, second=None, out_dtype=None, mode=None, conj=No
 
 def addmm_fast(self, mat1, mat2, beta, alpha, out):
     """addmm of small plain arrays in few calls; None, with nothing written, where more care is needed."""
-    if beta is ONE and alpha is ONE:
-        return mm_fast(mat1, mat2, out, id(self), beta, alpha)
-    if type(beta) in REAL and type(alpha) in REAL:
-        entry = None if mat1.dtype in NAMES else _planned(mat1.dtype, beta, alpha)
-        if entry is not None or mat1.dtype in NAMES:
-            return mm_fast(mat1, mat2, out, id(self), beta, alpha, entry)
+    if (beta is ONE and alpha is ONE) or (type(beta) in REAL and type(alpha) in REAL):
+        return mm_fast(mat1, mat2, out, self, beta, alpha)
     return None
 
 
-def mm_fast(a, b, out, x=0, beta=0.0, alpha=1.0, entry=None, ndarray=np.ndarray):
-    """mm, likewise; and what addmm adds, x its array's id."""
+def mm_fast(a, b, out, x=None, beta=0, alpha=1, ndarray=np.ndarray):
+    """mm, likewise; and what addmm adds."""
     try:
-        dtype = a.dtype
-        entry = entry or _entries.get(dtype) or _entry(dtype)
-        if entry is None:
+        found = _entries.get(a.dtype) or _entry(a.dtype)
+        if found is None:
+            return None
+        entry, numpy = found
+        if numpy == 0:
+            plain = x is None or (beta is ONE and alpha is ONE)
+            return _by_plan(entry if plain else _planned(a.dtype, beta, alpha), x, a, b, out)
+        if out is not None and type(out) is not ndarray:
+            return None
+        status = entry(numpy, out, x, a, b, beta, alpha)
+        if type(status) is ndarray:
+            return status
+        if status == DECLINED:
             return None
         if out is None:
-            out = empty((len(a), b.shape[1]), dtype)
-        elif type(out) is not ndarray:
-            return None
-        status = entry(id(out), x, id(a), id(b), beta, alpha)
-        if status == DONE:
-            return out
+            out = empty((len(a), b.shape[1]), a.dtype)
+            status = entry(numpy, out, x, a, b, beta, alpha) if status == UNMADE else status
+            if status is out:
+                return out
+        name, xid = NAMES[a.dtype], 0 if x is None else id(x)
         if status == VECTOR:
-            return out if gemv(NAMES[dtype], out, x, a, b, beta, alpha) else None
-        if status in WHOLE and WHOLE[status](NAMES[dtype])(id(out), x, id(a), id(b), beta, alpha) == DONE:
+            return out if gemv(name, out, xid, a, b, beta, alpha) else None
+        if status in WHOLE and WHOLE[status](name)(id(out), xid, id(a), id(b), beta, alpha) == DONE:
             return out
-        return out if status in (FLAT, LONG, LARGE) and _large(entry, out, x, a, b, beta, alpha) == DONE else None
+        return out if status in (FLAT, LONG, LARGE) and _large(out, x, a, b, beta, alpha) == DONE else None
     except (TypeError, IndexError, OverflowError):  # not a float, not a matrix: the checks will say it properly
         return None
 
@@ -309,36 +322,48 @@ addmm_fast.with_keywords, mm_fast.with_keywords = addmm_keywords, mm_keywords
 
 def _keywords(x, a, b, beta, alpha, out_dtype, mode, conj, out):
     try:
-        entry = _planned(a.dtype, beta, alpha, b.dtype, out_dtype, mode, conj)
-        if entry is None:
-            return None
-        dtype = entry.plan.dtype
-        if out is None:
-            out = empty((len(a), b.shape[1]), dtype)
-        elif type(out) is not np.ndarray or out.dtype != dtype:
-            return None
-        if x is not None and x.dtype != dtype:
-            return None
-        xid = 0 if x is None else id(x)
-        status = entry(id(out), xid, id(a), id(b), 1, 1)
-        if status == LARGE:
-            status = _large(entry, out, xid, a, b, 1, 1)
-        return out if status == DONE else None
-    except (TypeError, IndexError):  # no dtype, not a matrix: the checks will say it properly
+        return _by_plan(_planned(a.dtype, beta, alpha, b.dtype, out_dtype, mode, conj), x, a, b, out)
+    except TypeError:  # no dtype
         return None
 
 
-def _large(entry, out, x, a, b, beta, alpha) -> int:
+def _by_plan(entry, x, a, b, out):
+    """A product with its factors and keywords in the plan of an entry, if there is one."""
+    if entry is None:
+        return None
+    try:
+        plan = entry.plan
+        dtype = plan.dtype
+        if out is not None and (type(out) is not np.ndarray or out.dtype != dtype):
+            return None
+        if x is not None and x.dtype != dtype:
+            return None
+        status = entry(out, x, a, b)
+        if type(status) is np.ndarray:
+            return status
+        if status == DECLINED:
+            return None
+        if out is None:
+            out = empty((len(a), b.shape[1]), dtype)
+            status = entry(out, x, a, b) if status == UNMADE else status
+            if status is out:
+                return out
+        workers, xid = threads.count() if out.size * a.shape[1] > PARALLEL else 1, 0 if x is None else id(x)
+        done = status == LARGE and packed(out, xid, a, b, plan.beta, plan.alpha, plan.tiles, plan.kind, workers) == DONE
+        return out if done else None
+    except (TypeError, IndexError):  # not a matrix: the checks will say it properly
+        return None
+
+
+def _large(out, x, a, b, beta, alpha) -> int:
     """What the small entry found to be sound, but too much for it at once."""
-    workers, dtype = threads.count(), NAMES.get(a.dtype)
-    if dtype is None:
-        plan, workers = entry.plan, workers if out.size * a.shape[1] > PARALLEL else 1
-        return packed(out, x, a, b, plan.beta, plan.alpha, plan.tiles, plan.kind, workers)
+    workers, dtype = threads.count(), NAMES[a.dtype]
     path = choose(*out.shape, a.shape[1], workers, out.itemsize, upright(a))
     if path == "small":
-        return entry(id(out), x | SERIALLY, id(a), id(b), beta, alpha)
-    if path == "gemv" and x == 0:
+        return _run_small(out, x, a, b, beta, alpha)
+    if path == "gemv" and x is None:
         return DONE if _vectors(dtype, out, None, a, b, float(beta), float(alpha)) else DECLINED
+    x = 0 if x is None else id(x)
     if path == "thin":
         return thin(out, x, a, b, beta, alpha, dtype, workers, trusted=False)
     if path == "deep":

@@ -5,20 +5,24 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
+from numba import types
+
+from ..jit import made
 from ..jit.address import call, invoke, pointer, scratch, static
 from ..jit.cache import entry, jit
 from ..jit.kind import Kind
-from ..jit.ndarray import stride
+from ..jit.made import ANSWER, NONE, answer
+from ..jit.ndarray import OBJECT, address_of, stride
 from .finish import MEMORY, ending
 from .kinds import default_tiles
 from .packed import kernels, loops
-from .small import DECLINED, DONE, GIL, LARGE, ROOM, SQUARE, alike
+from .small import DECLINED, DONE, GIL, LARGE, ROOM, SQUARE, UNMADE, alike, large, new_matrix
 from .tiles import Tiles
 from .words import cuts, operands, started
 
 from .words import (  # isort: skip
-    BLOCKS, CSA, CSB, CSC, CSX, FINISHED, FROM, GROUP, KC, LOOPS, MIXED, MR, MULTIPLY, NEED, NEXT, NR, PACK, RSA,
-    RSB, RSC, SELF, SIDED, SIZE_C, TO, UNIT, A, B, C, K, M, N, X,
+    BLOCKS, CSA, CSB, CSC, CSX, FINISHED, FROM, GROUP, KC, LOOPS, MIXED, MR, MULTIPLY, NEED, NEXT, NR, NUMPY, PACK,
+    RESULT, RSA, RSB, RSC, SELF, SIDED, SIZE_C, TO, UNIT, A, B, C, K, M, N, X,
 )  # fmt: skip
 from .words import ROOM as PANELS  # small.ROOM is a size
 
@@ -51,35 +55,45 @@ def one_tile(f, b):
 
 @functools.cache
 def serial():
-    """int64(address of a plan's words, id of out, of x or 0, of a, of b, and two that are ignored, for the small path's
-    sake): DONE, DECLINED with nothing written, or LARGE: sound, but too much for one thread or for the room.
+    """answer(address of a plan's words, out or None, x or None, a, b): out, or made; or DECLINED with nothing written;
+    LARGE: sound, but too much for one thread or for the room; UNMADE, as small.py.
 
     It holds the GIL, so the words and the room are its own.
     """
 
-    def run(words, out, x, a, b, beta, alpha):
+    def run(words, out, x, a, b):
+        given, x, a, b, made = address_of(out), address_of(x), address_of(a), address_of(b), 0
         f = pointer(words)
+        none = pointer(f[NUMPY])[NONE]
+        x = 0 if x == none else x
+        if given == none:
+            if large(a, b, f[SIZE_C]):
+                return answer(UNMADE, 0, 0)
+            given, made = 0, new_matrix(f[NUMPY], f[RESULT], a, b)
+            if made == 0:
+                return answer(DONE, 0, 0)
+        out = given + made
         if f[MIXED] == 0 and not alike(out, x, a, b):
-            return DECLINED
+            return answer(DECLINED, given, made)
         status = operands(f, out, x, a, b)
         if status != DONE:
-            return status
+            return answer(status, given, made)
         turned = stride(out, 1) != f[SIZE_C] and stride(out, 0) == f[SIZE_C] and f[SIDED] != 0
         m, n, k = f[M], f[N], f[K]
         if turned or max(m, n, k) > LIMIT or m * n * k > LIMIT or not GIL:
-            return LARGE
+            return answer(LARGE, given, made)
         f[PANELS] = static(ROOM)
         if m <= f[MR] and n <= f[NR] and k <= f[KC]:
             one_tile(f, f[PANELS] + ROOM // 2)
-            return DONE
+            return answer(DONE, given, made)
         cuts(f)
         if f[NEED] > ROOM:
-            return LARGE
+            return answer(LARGE, given, made)
         f[NEXT], f[FINISHED], f[FROM], f[TO] = 0, 0, 0, f[BLOCKS]
         call(f[LOOPS], words, 0)
-        return DONE
+        return answer(DONE, given, made)
 
-    return entry(run, "int64(int64, int64, int64, int64, int64, float64, float64)", "gemm_serial")
+    return entry(run, ANSWER(types.int64, *[OBJECT] * 4), "gemm_serial")
 
 
 def planned(kind: Kind, beta, alpha, dtype, mixed: bool):
@@ -88,6 +102,7 @@ def planned(kind: Kind, beta, alpha, dtype, mixed: bool):
     f, factors = started(beta, alpha, tiles, kind, 1)
     f[PACK], f[MULTIPLY] = kernels(tiles.tile(kind))
     f[LOOPS], f[MIXED], f[SIDED] = loops(), mixed, kind.swapped() != kind
+    f[NUMPY], f[RESULT] = made.words().ctypes.data, id(dtype)
     run = functools.partial(serial(), f[SELF])
     run.plan = Plan(kind, tiles, beta, alpha, dtype, (f, factors))
     return run

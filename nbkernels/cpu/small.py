@@ -1,6 +1,7 @@
 """The small path: one compiled call from Python to the finished product.
 
-The entry takes the arrays' ids, checks what it can, and declines what is unusual, so that a 4x4 product costs one call.
+The entry takes the arrays, checks what it can, declines what is unusual and makes the result, so that a 4x4 product
+costs one call.
 """
 
 from __future__ import annotations
@@ -9,17 +10,19 @@ import functools
 import sys
 
 import numpy as np
+from numba import types
 
-from ..jit.address import scratch, static
+from ..jit.address import pointer, scratch, set_word, static
 from ..jit.cache import entry, helper, jit
-from ..jit.ndarray import WRITEABLE, data, descr, flags, ndim, shape, stride
+from ..jit.made import ANSWER, NONE, answer, new_strided
+from ..jit.ndarray import OBJECT, WRITEABLE, address_of, data, descr, flags, ndim, shape, stride
 from .finish import MEMORY, PARTIAL, ending, finish
 from .pack import pack, pack_rows_a
 from .ukernel import ukernel
 
 # What the entry answers; VECTOR, FLAT and LONG: sound, and better done by gemv.py, and by the `alone` of thin.py and of
-# deep.py.
-DONE, DECLINED, LARGE, VECTOR, FLAT, LONG = range(6)
+# deep.py; UNMADE: nothing is known, and a result so large is the caller's to make.
+DONE, DECLINED, LARGE, VECTOR, FLAT, LONG, UNMADE = range(7)
 SMALL = 112**3  # m*n*k up to which one thread is fastest: two save nothing of 25 us of float32
 SERIAL = 320**3  # the same where there is only one thread to use: the block fits in L2
 LINEAR = 4096  # m*n*k up to which a product with one row or column is as fast here
@@ -29,7 +32,8 @@ THIN, WIDE, BROAD = 48, 1 << 17, 64
 # The same for C in L2 by one thread: 256x256x1 of float64 14 -> 9 us, x2 16 -> 11.
 FEW, NARROW = 16, 1 << 15
 BRIEF = 60**3  # multiply-adds of a deep product up to which a launch over threads costs more than it saves
-SERIALLY = 1  # the bit of x's id, free in an address, that asks for the limit SERIAL: a seventh argument costs 40 ns
+SERIALLY = 1  # the bit of made.words()' address, free in one, that asks for the limit SERIAL
+MADE = 1 << 16  # bytes of a result that the entry makes
 GIL = getattr(sys, "_is_gil_enabled", lambda: True)()  # without it no room is shared: A is then read in place
 PANEL = 64 << 10  # bytes of stack for a packed panel of B: k <= 512 with nr of 128 bytes
 ROOM = 1 << 20  # bytes that A may be packed in
@@ -157,27 +161,56 @@ def unusual(out, x, a, b, size_a, size_b, size):
     return steps & (size - 1) != 0
 
 
+@jit(inline="always")
+def large(a, b, size):
+    """Whether the result of two arrays, by their ids, is the caller's to make: it may be none."""
+    most = MADE // size
+    return ndim(a) != 2 or ndim(b) != 2 or shape(a, 0) > most or shape(b, 1) > most // max(shape(a, 0), 1)
+
+
+@jit(inline="always")
+def new_matrix(numpy, dtype, a, b):
+    """The address of a new result; 0, and an exception set, without memory."""
+    sizes = scratch(16)
+    set_word(sizes, shape(a, 0))
+    set_word(sizes + 8, shape(b, 1))
+    return new_strided(numpy, dtype, 2, sizes, 0)  # no strides: in C order
+
+
 @functools.cache
 def small_entry(tile):
-    """The call from Python for small products: checks what it can, declines what is unusual, keeps the GIL."""
+    """The call from Python for small products: checks what it can, declines what is unusual, keeps the GIL.
+
+    answer(address of made.words(), out or None, x or None, a, b, beta, alpha): out, or made; else a status.
+    """
     size, longest, element = tile.itemsize, PANEL // (tile.nr * tile.itemsize), getattr(np, tile.dtype)
 
-    def run(out, x, a, b, beta, alpha):
-        limit, x = SERIAL if x & SERIALLY else SMALL, x & ~SERIALLY
+    def run(numpy, out, x, a, b, beta, alpha):
+        limit, numpy = SERIAL if numpy & SERIALLY else SMALL, numpy & ~SERIALLY
+        given, x, a, b, made = address_of(out), address_of(x), address_of(a), address_of(b), 0
+        none = pointer(numpy)[NONE]
+        x = 0 if x == none else x
+        if given == none:
+            if large(a, b, size):
+                return answer(UNMADE, 0, 0)
+            given, made = 0, new_matrix(numpy, descr(a), a, b)
+            if made == 0:
+                return answer(DONE, 0, 0)
+        out = given + made
         if alpha == 0 or not alike(out, x, a, b) or unusual(out, x, a, b, size, size, size):
-            return DECLINED
+            return answer(DECLINED, given, made)
         m, n, k = shape(a, 0), shape(b, 1), shape(a, 1)
         if min(m, n) == 1 and (m * n * k > LINEAR or k > longest) and limit == SMALL:
-            return VECTOR
+            return answer(VECTOR, given, made)
         if k > longest and is_brief(m, n, k):
-            return LONG
+            return answer(LONG, given, made)
         thin = is_thin(m, n, k) and limit == SMALL
         if thin and m * n < WIDE:
-            return FLAT
+            return answer(FLAT, given, made)
         across = n if stride(out, 1) == size else m  # a panel of few columns takes as long as one vector of them
         padded = max(across, tile.lanes) if limit == SMALL else across
         if thin or k > longest or m > limit or n > limit or m * n // across * padded * k > limit:
-            return LARGE
+            return answer(LARGE, given, made)
         c, rsc, csc = data(out), stride(out, 0), stride(out, 1)
         pa, rsa, csa, pb, rsb, csb = data(a), stride(a, 0), stride(a, 1), data(b), stride(b, 0), stride(b, 1)
         px, rsx, csx = 0, 0, 0
@@ -194,6 +227,7 @@ def small_entry(tile):
         one_block(
             tile, room, m, n, k, pa, rsa, csa, pb, rsb, csb, c, rsc, csc, px, rsx, csx, element(alpha), element(beta)
         )
-        return DONE
+        return answer(DONE, given, made)
 
-    return entry(run, "int64(int64, int64, int64, int64, float64, float64)", f"gemm_small_{tile}")
+    kind = ANSWER(types.int64, OBJECT, OBJECT, OBJECT, OBJECT, types.float64, types.float64)
+    return entry(run, kind, f"gemm_small_{tile}")
