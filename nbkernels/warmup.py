@@ -12,8 +12,13 @@ from nbkernels.cpu import nest, quick
 DTYPES = "float32", "float64"
 # Squares for the usual paths of a product: one call from Python, the small path, the same over threads, five loops.
 PRODUCTS = 4, 100, 200, 600
+# Sizes m, k and n for the others: one row or column, C written by rows in one call and over threads, few deep outputs
+# likewise, few columns of a tall C.
+SHAPES = (1, 256, 256), (256, 256, 1), (256, 8, 256), (600, 8, 600), (8, 2000, 8), (32, 20_000, 32), (3000, 256, 16)
 # The same for stacks of matrices: tiny ones, and one thread a product.
 STACKS = 4, 100
+# Vectors for mv and dot: one thread, and several.
+VECTORS = 300, 1000
 
 
 def calls(dtype):
@@ -23,6 +28,15 @@ def calls(dtype):
         for layout, mat1, mat2 in (("NN", a, a), ("NT", a, a.T), ("TN", a.T, a), ("TT", a.T, a.T)):
             yield f"addmm {n} {layout} {dtype}", functools.partial(nbkernels.addmm, bias, mat1, mat2)
             yield f"mm {n} {layout} {dtype}", functools.partial(nbkernels.mm, mat1, mat2)
+    for m, k, n in SHAPES:
+        a, b = np.ones((m, k), dtype), np.ones((n, k), dtype)
+        yield f"mm {m}x{k}x{n} NN {dtype}", functools.partial(nbkernels.mm, a, np.ascontiguousarray(b.T))
+        yield f"mm {m}x{k}x{n} NT {dtype}", functools.partial(nbkernels.mm, a, b.T)
+    for n in VECTORS:
+        a, long = np.ones((n, n), dtype), np.ones(n * n, dtype)
+        yield f"mv {n} {dtype}", functools.partial(nbkernels.mv, a, a[0])
+        yield f"mv {n} T {dtype}", functools.partial(nbkernels.mv, a.T, a[0])
+        yield f"dot {n * n} {dtype}", functools.partial(nbkernels.dot, long, long)
     for n in STACKS:
         stack = np.ones((2, n, n), dtype)
         yield f"bmm {n} {dtype}", functools.partial(nbkernels.bmm, stack, stack)

@@ -20,6 +20,7 @@ GATHER = 4096
 SMALL = 1 << 15
 # Rows of terms that go to a row of partial results at once, with one store in place of five: 16 + 3 * 5 * 16 = 256.
 FUSED = 5
+FAR = 1 << 22  # bytes of terms from which on those to be transposed are asked for in time
 DESK = 192  # bytes of what a call of fused loops reads: addresses and steps
 
 # The context: words in the order of these names, then for each kept dimension size, output and input stride, for each
@@ -115,7 +116,7 @@ def _turned(context, x, stack, stage):
     dims = context + HEADER + 24 * word(context + KEPT)
     inner = dims + 16 * (word(context + REDUCED) - 1)
     longest, pace, rows, high, group = word(inner), word(inner + 8), word(dims), word(context + HIGH), GATHER
-    row_terms = terms // rows
+    row_terms, ahead = terms // rows, walk.AHEAD * pace if terms * item > FAR else 0
     buffer, top, staged = stage + high * row_terms * item, 0, -1
     for start in range(0, terms, group):
         length, done, source = min(group, terms - start), 0, buffer
@@ -126,7 +127,8 @@ def _turned(context, x, stack, stage):
                 for part in range(0, row_terms, longest):
                     at, to = _place(context, x, row * row_terms + part), stage + part * item
                     h = min(high, rows - row)
-                    invoke(word(context + TURN), (at, pace, to, row_terms * item, h, longest, 0, 0, 0))
+                    soon = at + ahead if ahead != 0 else 0
+                    invoke(word(context + TURN), (at, pace, to, row_terms * item, h, longest, soon, 0, 0))
                 staged = row
             run = min(length - done, (row + high) * row_terms - first)
             at = stage + (first - row * row_terms) * item

@@ -1,18 +1,29 @@
-"""Every pattern of strides takes at most 1.25 times the contiguous time for as many lines of memory.
+"""Additions over every pattern of strides, their time over the contiguous call's for as many lines of memory.
 
-Medians of calls in turns, so that whatever else runs here meets both alike; an attempt that fails is repeated, for a
-neighbour may have had the caches. One input transposed does not hold it, in caches or beyond; docs/elementwise.md has
-its figures.
+    python bench/bench_strides.py                               # the table
+    python -m pytest bench/bench_strides.py --benchmark-enable  # and each held to 1.25, on one thread
+
+Medians of calls in turns, so that whatever else runs here meets both alike; an attempt beyond 1.25 is repeated, for a
+neighbour may have had the caches, and the least counts. One input transposed does not hold it (docs/elementwise.md).
 """
 
+import argparse
+import sys
+from pathlib import Path
 from statistics import median
 from time import perf_counter
 
-import numba
 import numpy as np
 import pytest
+from tabulate import tabulate
+from tqdm import tqdm
 
 import nbkernels
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
+
+from peak import workers
 
 SIDES = {"in L2": 256, "beyond the caches": 2880}  # of square matrices of float32: 0.75 MB and 95 MB of three
 MOST, ATTEMPTS, ROUNDS = 1.25, 8, 15
@@ -29,7 +40,7 @@ def spread(x):
 
 
 # Views of two inputs and of the output, and how many times the contiguous call's lines they touch.
-PATTERNS = {
+HELD = {
     "a row": (lambda a, b, c: (a, b[0], c), 2 / 3),
     "a column": (lambda a, b, c: (a, b[:, :1], c), 2 / 3),
     "a number": (lambda a, b, c: (a, 1.5, c), 2 / 3),
@@ -40,15 +51,16 @@ PATTERNS = {
     "dimensions permuted": (lambda a, b, c: tuple(map(permuted, (a, b, c))), 1),
     "every other element": (lambda a, b, c: (spread(a), spread(b), c), 5 / 3),
 }
+PATTERNS = HELD | {"one transposed": (lambda a, b, c: (a, b.T, c), 1)}
 
 
-def ratio(pattern, side):
+def ratio(pattern, side, rounds=ROUNDS):
     """Median time of a pattern's calls over that of contiguous ones, for as many lines."""
     make, lines = PATTERNS[pattern]
     arrays = [np.ones((side, side), "f4") for _ in range(3)]
     calls, times = (make(*arrays), arrays), ([], [])
     repeats = max(1, 1_500_000 // side**2)
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         for (x, y, out), taken in zip(calls, times):
             begin = perf_counter()
             for _ in range(repeats):
@@ -58,15 +70,33 @@ def ratio(pattern, side):
     return patterned / contiguous / lines
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("pattern", HELD)
 @pytest.mark.parametrize("place", SIDES)
-def test_patterns_take_the_contiguous_time(place, pattern):
-    threads = numba.get_num_threads()
-    numba.set_num_threads(1)
-    try:
+def test_strides(benchmark, place, pattern):
+    with workers(1):
+        if benchmark.disabled:
+            ratio(pattern, SIDES[place], 1)
+            benchmark(lambda: None)
+            return
         found = []
         while len(found) < ATTEMPTS and (not found or found[-1] > MOST):
             found.append(ratio(pattern, SIDES[place]))
-    finally:
-        numba.set_num_threads(threads)
+    benchmark.extra_info["ratios"] = found
+    benchmark(lambda: None)
     assert min(found) <= MOST, found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--threads", type=int, default=1)
+    arguments = parser.parse_args()
+    with workers(arguments.threads):
+        rows = [
+            [pattern, *(f"{ratio(pattern, side):.2f}" for side in SIDES.values())]
+            for pattern in tqdm(PATTERNS, disable=None)
+        ]
+    print(tabulate(rows, headers=["float32", *SIDES]))
+
+
+if __name__ == "__main__":
+    main()
