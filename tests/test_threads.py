@@ -32,6 +32,23 @@ def test_every_task_runs_once():
         assert hits.tolist() == [1] * tasks + [0] * (101 - tasks)
 
 
+def test_a_helper_that_never_comes_is_not_waited_for():
+    def count(hits, task):
+        hits[task] += 1
+
+    address, hits = compiled(count, "void(CPointer(int64), int64)", "test_count"), np.zeros(7, np.int64)
+    assert threads.open_up()
+    nobody, kept = np.zeros(8, np.int64), threads._words.copy()
+    nobody[threads.STATE] = threads.IDLE
+    try:
+        threads._words[[threads.PLACES, threads.HELPERS]] = nobody.ctypes.data, 1
+        threads.launch(address, hits.ctypes.data, 7)
+    finally:
+        threads._words[:] = kept
+    assert hits.tolist() == [1] * 7
+    assert nobody[threads.STATE] == threads.IDLE
+
+
 def test_set_num_threads_is_honoured():
     available = numba.get_num_threads()
     try:
@@ -80,6 +97,7 @@ elif {how!r} == "fork":
     child = os.fork()
     if child == 0:
         check()
+        assert threads._words[threads.HELPERS] == (threads.layer() != "none")
         os._exit(0)
     status = os.waitpid(child, 0)[1]
     assert status == 0, status

@@ -1,41 +1,63 @@
-"""The safe way to run in parallel: one launcher for every kernel of the library.
+"""Work for several threads: one launcher for every kernel of the library, and threads of its own.
 
-A kernel is a C function void(int64 context, int64 task); `launch` calls it for every task. Numba's threading layers
-differ in what they survive, so each is used only where it is safe and the same tasks run serially elsewhere: results do
-not depend on it.
+A kernel is a C function void(int64 context, int64 task); `launch` calls it for every task, which all finish one after
+another, too. The launching thread never depends on the others: it offers each helper its tasks, does its own, and then
+takes back and does what no helper has begun. So a helper that the system has put to sleep, or behind another thread on
+the same core, costs nothing but its help. Numba's layers wait for all of their threads, up to a tick of the system's
+clock (a call of 30 us then takes 4 ms); GNU's OpenMP kills a forked child, and workqueue a process where two threads
+launch at once.
 
-- workqueue aborts the process when two threads are in parallel code at once: parallel only from the sole Python thread.
-- omp (GNU) kills a forked child at its first parallel region if the parent had one: serial after a fork.
-- every layer: one launch at a time from this library; a thread that finds another one launching works by itself.
+Only one launch at a time is shared: a thread that finds another one launching works by itself.
 """
 
 from __future__ import annotations
 
+import _thread
+import contextlib
 import ctypes
 import functools
 import os
-import threading
 
 import numba
 import numpy as np
-from numba import prange
 from numba.np.ufunc import parallel as pool
 
-from ..jit.address import call, invoke, number, pointer, reacquire, release, set_word, word
-from ..jit.cache import compiled, entry, native
+from ..jit.address import (
+    SPINS,
+    call,
+    exchange,
+    let_others,
+    number,
+    pointer,
+    reacquire,
+    release,
+    replace,
+    seen,
+    set_word,
+    sleep,
+    wait,
+    wake,
+)
+from ..jit.cache import compiled, entry, jit
 
 # What launches go by, also those that compiled code makes by itself while it holds the GIL: whether one is under way,
-# the address of `_share` if compiled code may make one, those of the runner and of a C function that counts threads.
-BUSY, SHARE, RUNNER, COUNT = range(4)  # words
-_words = np.zeros(4, np.int64)
+# the address of `_share` if compiled code may make one, a C function that counts threads, helpers and their places.
+BUSY, SHARE, COUNT, HELPERS, PLACES = range(5)
+# A helper's place, a cache line: what it does, the lock that it sleeps at, and what it is offered.
+STATE, LOCK, KERNEL, CONTEXT, FIRST, STEP, TASKS = range(7)
+WORKING, IDLE, ASLEEP, OFFERED = range(4)
+LINE = 8  # words
+PATIENCE = 64 * SPINS  # looks for work, 0.6 ms of them, before a helper sleeps: to wake it takes 50 us
+STACK = 8 << 20  # bytes of a helper's stack
+
+_words = np.zeros(8, np.int64)
 WORDS = _words.ctypes.data
-_forked = False
+_rooms: list = []  # of the helpers' places
+_new_lock = ctypes.PYFUNCTYPE(ctypes.c_void_p)(("PyThread_allocate_lock", ctypes.pythonapi))
 
 
 def _after_fork() -> None:
-    global _forked
-    _forked = True
-    _words[:] = 0
+    _words[:] = 0  # the child has no helpers yet
 
 
 if hasattr(os, "register_at_fork"):
@@ -44,7 +66,7 @@ if hasattr(os, "register_at_fork"):
 
 @functools.cache
 def layer() -> str:
-    """Numba's threading layer, started if it has not been: tbb, omp, workqueue, or none."""
+    """Numba's threading layer, started if it has not been, for it knows how many threads: tbb, omp, workqueue, none."""
     try:
         pool._launch_threads()
         return numba.threading_layer()
@@ -52,81 +74,117 @@ def layer() -> str:
         return "none"
 
 
-def _safe() -> bool:
-    """Whether a parallel region may be entered here and now."""
-    if _forked:
-        return False
-    name = layer()
-    if name == "workqueue":
-        return threading.active_count() == 1 and threading.current_thread() is threading.main_thread()
-    return name != "none"
-
-
 def count() -> int:
-    """Threads that the next launch would use: numba.get_num_threads(), or 1 where parallel work is not safe."""
-    return pool._get_num_threads() if _safe() else 1  # Numba's own takes 0.6 us to see that its threads are there
+    """Threads that the next launch would use: numba.get_num_threads()."""
+    return pool._get_num_threads() if layer() != "none" else 1  # Numba's own takes 0.6 us to see that they are there
 
 
-def _run(parallel: bool):
-    loop = prange if parallel else range
+# -- helpers -----------------------------------------------------------------------------------------------------------
 
-    def run(address, context, tasks):
-        for task in loop(tasks):
-            call(address, context, task)
 
-    return run, "void(int64, int64, int64)", "parallel" if parallel else "serial"
+def _serve(place):
+    """What a helper does for as long as the process lives."""
+    w, looks = pointer(place), 0
+    sleep(w[LOCK])
+    while w[LOCK] != 0:
+        while seen(w, STATE) != OFFERED:
+            looks += 1
+            if looks % SPINS == 0:
+                let_others()
+            if looks >= PATIENCE and replace(w, STATE, IDLE, ASLEEP):
+                sleep(w[LOCK])
+                looks = 0
+        if replace(w, STATE, OFFERED, WORKING):
+            for task in range(w[FIRST], w[TASKS], w[STEP]):
+                call(w[KERNEL], w[CONTEXT], task)
+            exchange(w, STATE, IDLE)
+            looks = 0
 
 
 @functools.cache
-def _runner(parallel: bool):
-    return entry(*_run(parallel), nogil=True, parallel=parallel)
+def _server():
+    return entry(_serve, "void(int64)", "serve", nogil=True)
 
 
-@functools.cache
-def _taker():
-    def take(words):
-        taken = word(words + 8 * BUSY)
-        set_word(words + 8 * BUSY, 1)
-        return taken == 0
+def _begin() -> None:
+    """Start the helpers, asleep; fewer where the system gives no more threads."""
+    helpers, begun, line = numba.config.NUMBA_NUM_THREADS - 1, 0, 8 * LINE
+    room, serve = np.zeros(LINE * (helpers + 1), np.int64), _server()
+    places = -(-room.ctypes.data // line) * line
+    _rooms.append(room)
+    stack = _thread.stack_size(STACK)
+    with contextlib.suppress(RuntimeError):  # no more threads
+        while begun < helpers:
+            place = places + begun * line
+            w = (ctypes.c_int64 * LINE).from_address(place)
+            w[STATE], w[LOCK] = ASLEEP, _new_lock()
+            _thread.start_new_thread(serve, (place,))
+            begun += 1
+    _thread.stack_size(stack)
+    _words[PLACES], _words[HELPERS] = places, begun
 
-    return entry(take, "boolean(int64)", "take")
+
+# -- launches ----------------------------------------------------------------------------------------------------------
 
 
-def _share(words, address, context, room):
-    """Call the kernel at `address` with `context` for as many tasks as there are threads, a number that goes to `room`,
-    without the GIL, which the caller holds."""
+@jit
+def _all(words, kernel, context, tasks):
+    """The kernel for every task, shared with the helpers if nobody else is at it."""
+    w = pointer(words)
+    helpers = min(w[HELPERS], tasks - 1)
+    if helpers < 1 or exchange(w, BUSY, 1) != 0:
+        for task in range(tasks):
+            call(kernel, context, task)
+        return
+    for helper in range(helpers):
+        place = pointer(w[PLACES] + helper * 8 * LINE)
+        place[KERNEL], place[CONTEXT] = kernel, context
+        place[FIRST], place[STEP], place[TASKS] = helper + 1, helpers + 1, tasks
+        if exchange(place, STATE, OFFERED) == ASLEEP:
+            wake(place[LOCK])
+    for task in range(0, tasks, helpers + 1):
+        call(kernel, context, task)
+    for helper in range(helpers):
+        if replace(pointer(w[PLACES] + helper * 8 * LINE), STATE, OFFERED, IDLE):
+            for task in range(helper + 1, tasks, helpers + 1):
+                call(kernel, context, task)
+    for helper in range(helpers):
+        wait(pointer(w[PLACES] + helper * 8 * LINE), STATE, IDLE)
+    exchange(w, BUSY, 0)
+
+
+def _share(words, kernel, context, room):
+    """Call the kernel with `context` for as many tasks as there are threads, a number that goes to `room`, without the
+    GIL, which the caller holds."""
     w = pointer(words)
     tasks = number(w[COUNT]) if w[BUSY] == 0 else 1
     set_word(room, tasks)
-    if tasks > 1:
-        w[BUSY] = 1
     state = release()
-    if tasks > 1:
-        invoke(w[RUNNER], (address, context, tasks))
-    else:
-        call(address, context, 0)
+    _all(words, kernel, context, tasks)
     reacquire(state)
-    if tasks > 1:
-        w[BUSY] = 0
+
+
+@functools.cache
+def _launcher():
+    def run(words, kernel, context, tasks):
+        _all(words, kernel, context, tasks)
+
+    return entry(run, "void(int64, int64, int64, int64)", "launch", nogil=True)
 
 
 def open_up() -> bool:
-    """Let compiled code launch by WORDS; False where only `launch` may."""
+    """Let compiled code launch by WORDS; False where it cannot be known by how many threads."""
     if not _words[SHARE]:
-        if not _safe() or layer() == "workqueue":
+        if layer() == "none":
             return False
-        counter = ctypes.cast(pool._get_num_threads, ctypes.c_void_p).value
-        _words[RUNNER:] = native(*_run(True), nogil=True, parallel=True), counter
+        _begin()
+        _words[COUNT] = ctypes.cast(pool._get_num_threads, ctypes.c_void_p).value
         _words[SHARE] = compiled(_share, "void(int64, int64, int64, int64)", "share")
     return True
 
 
-def launch(address: int, context: int, tasks: int) -> None:
-    """Call the kernel at `address` with `context` for every task in range(tasks), in parallel where that is safe."""
-    if tasks > 1 and count() > 1 and _taker()(WORDS):
-        try:
-            _runner(True)(address, context, tasks)
-        finally:
-            _words[BUSY] = 0
-    else:
-        _runner(False)(address, context, tasks)
+def launch(kernel: int, context: int, tasks: int) -> None:
+    """Call the kernel at this address with `context` for every task in range(tasks), shared among threads."""
+    if tasks > 1:
+        open_up()
+    _launcher()(WORDS, kernel, context, tasks)

@@ -204,6 +204,73 @@ def _pass(builder):
 
 
 @intrinsic
+def seen(typing, words, index):
+    """words[index], and with it all that its writer wrote before."""
+
+    def emit(context, builder, signature, args):
+        return builder.load_atomic(builder.gep(args[0], [args[1]]), "acquire", 8)
+
+    return types.int64(_WORDS, types.int64), emit
+
+
+@intrinsic
+def exchange(typing, words, index, value):
+    """words[index] = value, with all that this thread has written before; the value that stood there."""
+
+    def emit(context, builder, signature, args):
+        return builder.atomic_rmw("xchg", builder.gep(args[0], [args[1]]), args[2], "acq_rel")
+
+    return types.int64(_WORDS, types.int64, types.int64), emit
+
+
+@intrinsic
+def replace(typing, words, index, old, new):
+    """Whether words[index] was `old`, and is `new` now: of several threads, for one."""
+
+    def emit(context, builder, signature, args):
+        place = builder.gep(args[0], [args[1]])
+        return builder.extract_value(builder.cmpxchg(place, *args[2:], "acq_rel", "acquire"), 1)
+
+    return types.boolean(_WORDS, *[types.int64] * 3), emit
+
+
+@intrinsic
+def let_others(typing):
+    """Let another thread run on this core, if one waits for it."""
+
+    def emit(context, builder, signature, args):
+        _pass(builder)
+        return context.get_dummy_value()
+
+    return types.void(), emit
+
+
+def _with_lock(name, result, *numbers):
+    """Emit a call of one of Python's functions of plain locks, which need no GIL."""
+
+    def emit(context, builder, signature, args):
+        place = ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(result, [place, *[number.type for number in numbers]])
+        function = cgutils.get_or_insert_function(builder.module, kind, name)
+        builder.call(function, [builder.inttoptr(args[0], place), *numbers])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), emit
+
+
+@intrinsic
+def sleep(typing, lock):
+    """Until somebody wakes who sleeps at the lock."""
+    return _with_lock("PyThread_acquire_lock", ir.IntType(32), ir.IntType(32)(1))
+
+
+@intrinsic
+def wake(typing, lock):
+    """Wake who sleeps there, or is about to."""
+    return _with_lock("PyThread_release_lock", VOID)
+
+
+@intrinsic
 def call(typing, address, context_pointer, task):
     """Call the C function void(int64, int64) at `address`."""
 
