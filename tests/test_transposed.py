@@ -1,9 +1,42 @@
-"""Transposed operands too large for the caches: squares, tiles, lines and bands that end anywhere."""
+"""Transposed operands: squares in registers; beyond the caches tiles, lines and bands; all end anywhere."""
 
 import numpy as np
 import pytest
 
-from nbkernels import add, fuse
+from nbkernels import add, fuse, less
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("rows", "columns"), [(64, 64), (61, 73), (7, 700), (700, 7), (3, 2000), (2000, 3), (90, 300)])
+def test_squares_that_end_anywhere(rows, columns, dtype, rng):
+    count = rows * columns
+    for start in (0, 1, 5):
+        x = rng.integers(-9, 9, count + 16).astype(dtype)[start : start + count].reshape(columns, rows).T
+        y = rng.integers(-9, 9, (rows, columns)).astype(dtype)
+        room = np.full(count + 40, 77, dtype)
+        out = room[20 + start : 20 + start + count].reshape(rows, columns)
+        for first, second in ((y, x), (x, y), (x, x[::-1]), (x, y[0]), (y[:, :1], x)):
+            expected = first + second
+            out[...] = 77
+            np.testing.assert_array_equal(add(first, second, out=out), expected)
+            assert (room[: 20 + start] == 77).all()
+            assert (room[20 + start + count :] == 77).all()
+        np.testing.assert_array_equal(less(y, x, out=np.empty(y.shape, bool)), y < x)
+        np.testing.assert_array_equal(add(y, x, alpha=2), y + 2 * x)
+        np.testing.assert_array_equal(add(y.astype("int32"), x, out=np.empty(y.shape)), y + x)
+        z = y.copy()
+        add(z, x, out=z)
+        np.testing.assert_array_equal(z, y + x)
+
+
+def test_squares_of_every_layer(rng):
+    x = rng.integers(-9, 9, (5, 6, 33, 40)).astype("float32")
+    y = rng.integers(-9, 9, (5, 6, 40, 33)).astype("float32")
+    turned, back = x.transpose(0, 1, 3, 2), np.ascontiguousarray(x[::-1])[::-1].transpose(0, 1, 3, 2)
+    np.testing.assert_array_equal(add(y, turned, out=np.empty_like(y)), y + turned)
+    np.testing.assert_array_equal(
+        add(y[:, ::2], back[:, ::2], out=np.empty_like(y[:, ::2])), y[:, ::2] + turned[:, ::2]
+    )
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])

@@ -39,7 +39,7 @@ def spec(
     streamed: bool = False,
     masked: bool = False,
     checked: bool = True,
-    steps: tuple[int, ...] = (),
+    steps: tuple[int | None, ...] = (),
 ) -> Loop:
     """The loops of an operation over inputs and an output of these dtypes.
 

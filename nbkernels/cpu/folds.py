@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+from types import NoneType
 
 import numpy as np
 
-from ..dtypes import ASSOCIATIVE, identity, known, neutral, resolve_fold
-from . import scan
+from ..dtypes import ASSOCIATIVE, NUMBERS, identity, known, neutral, resolve_fold
+from . import calls, scan
 from .elementwise import apart, binary
 from .recall import Memory, fold_entry
 from .reduce import PARALLEL, Ready, fold, prepared, working
@@ -43,14 +44,48 @@ def reduce_fast(self, op, axis, keepdims, out):
 
 
 def _with_keywords(self, op, axis, keepdims, initial, where, dtype, out):
-    """The same in a dtype that is given; with other keywords None."""
-    if initial is not None or where is not None or out is not None:
-        return None
+    """The same with keywords, for NumPy's arrays of fewer bytes than threads share."""
+    x, plain = self, where is None and initial is None and out is None
     try:
         plan = _planned(op, self.dtype, self.shape, self.strides, axis, keepdims, dtype)
-    except TypeError:  # what cannot be hashed is no dtype
+        if plain:
+            return _made(plan, op, self)
+        if plan is None or plan[-1] is None or self.nbytes >= PARALLEL or type(initial) not in (*NUMBERS, NoneType):
+            return None
+        shape, _, work, ready = plan
+        if where is not None:
+            if type(where) is not np.ndarray or where.dtype != bool or (initial is getattr(np, op).identity is None):
+                return None
+            if initial is None:
+                initial = identity(op, work)
+            x = np.full(self.shape, neutral(op, work), work)
+            np.copyto(x, self, where=where, casting="unsafe")
+            ready = _planned(op, work, x.shape, x.strides, axis, keepdims, work)[-1]
+        if initial is not None:
+            initial = np.asarray(initial, work)
+    except (TypeError, ValueError, OverflowError):  # what that is the general path says
         return None
-    return _made(plan, op, self)
+    if out is None:
+        made = np.empty(shape, work)
+    elif type(out) is np.ndarray and _takes(out, shape, work) and not np.may_share_memory(out, x):
+        made = out
+    else:
+        return None
+    ready.run(made, x)
+    if initial is not None:
+        _begin(op, made, initial)
+    return made if shape or out is not None else made[()]
+
+
+def _begin(op, out, initial):
+    """out = op(initial, out), of one dtype."""
+    if getattr(calls, f"{op}_fast").calls.go_on(initial, out, 1.0, out) is None:
+        binary(op, out, initial, out, dtype=None if out.dtype.kind == "b" else out.dtype, casting="unsafe")
+
+
+def _takes(out, shape, dtype):
+    """Whether a plan's result can be written to an out."""
+    return out.shape == shape and out.dtype == dtype and out.flags.carray
 
 
 reduce_fast.with_keywords = _with_keywords

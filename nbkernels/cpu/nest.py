@@ -90,9 +90,14 @@ class Nest:
         return self.plan.size < self.parallel
 
     @functools.cached_property
+    def direct(self) -> bool:
+        """Whether the loops are made for the very steps of the inputs."""
+        return self.short and bool(steps(self.plan, self.itemsizes, True))
+
+    @functools.cached_property
     def turned(self) -> tuple[int, ...]:
         """For each operand the width of its items, if tiles of it are to be transposed, else 0."""
-        if self.plan.kind != "transposed":
+        if self.plan.kind != "transposed" or self.direct:
             return (0,) * len(self.itemsizes)
         steps = zip(self.plan.strides, self.itemsizes)
         return tuple(w if s[-2] == w and abs(s[-1]) > w and w in MOVED else 0 for s, w in steps)
@@ -101,7 +106,7 @@ class Nest:
     def gathered(self) -> tuple[int, ...]:
         """For each operand the width of its items, if its rows are to be gathered, else 0; () if none are."""
         shape, widths = self.plan.shape, self.itemsizes
-        if self.short and steps(self.plan, widths, True):
+        if self.direct:
             return ()
         short = NARROW if self.plan.kind == "strided" else LINE // max(widths) + 1 if self.short else SHORT
         if self.plan.kind == "transposed" or len(shape) < 2 or shape[-1] >= short or self.plan.size < GATHERED:
@@ -175,12 +180,21 @@ def streamed(plan: StridedPlan, itemsize: int) -> bool:
     return large and plan.strides[0][-1] == itemsize and plan.shape[-1] * itemsize >= 8 * LINE
 
 
-def steps(plan: StridedPlan, itemsizes, short: bool = False, many: int = MANY) -> tuple[int, ...]:
+def steps(plan: StridedPlan, itemsizes, short: bool = False, many: int = MANY) -> tuple[int | None, ...]:
     """The inputs' steps in elements, where loops made for them vectorise and those for any steps would not; else ()."""
-    if plan.kind != "strided" or plan.size < many or plan.strides[0][-1] != itemsizes[0]:
+    if plan.size < many or not plan.shape or plan.strides[0][-1] != itemsizes[0] or max(itemsizes) > 8:
         return ()
-    if plan.shape[-1] < NARROW and not short:
+    if plan.kind == "transposed":
+        return _across(plan, itemsizes) if short and plan.size * max(itemsizes) <= FAR else ()
+    if plan.kind != "strided" or (plan.shape[-1] < NARROW and not short):
         return ()
     apart = [divmod(s[-1], w) for s, w in zip(plan.strides[1:], itemsizes[1:])]
-    whole = all(rest == 0 and abs(n) <= NEAR for n, rest in apart) and max(itemsizes) <= 8
-    return tuple(n for n, _ in apart) if whole else ()
+    return tuple(n for n, _ in apart) if all(rest == 0 and abs(n) <= NEAR for n, rest in apart) else ()
+
+
+def _across(plan, itemsizes):
+    """The same where inputs touch along the dimension before, all of one width; of those the steps are None."""
+    inputs = list(zip(plan.strides[1:], itemsizes[1:]))
+    found = tuple({0: 0, w: 1}.get(s[-1], None if s[-2] == w else 2) for s, w in inputs)
+    widths = {w for n, (_, w) in zip(found, inputs) if n is None}
+    return found if 2 not in found and len(widths) == 1 and widths <= MOVED.keys() else ()

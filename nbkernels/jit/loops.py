@@ -24,6 +24,7 @@ from numba.core import cgutils, compiler
 from numba.extending import intrinsic
 
 from . import functions, overloads  # noqa: F401, what scalar functions call compiles by them
+from .across import Across
 from .cache import c_function
 from .elements import HALVES, cast, from_memory, memory, number, to_memory, width
 from .near import SHORT, Near
@@ -50,8 +51,8 @@ class Loop:
     against 34) and drain them before returning. `light` says that memory, not arithmetic, takes the time; `paired`,
     that its steps wait for each other: two vectors at once take less (pow of float64 3.7 ns, by one 4.5; Zen 4,
     2026-11). `steps` are the distances of the inputs' neighbours in elements, where they are known beforehand and the
-    output is contiguous. Where it is `chained`, a function of two is applied to the first input and the second, to that
-    and the third, and so on.
+    output is contiguous; None is that of an input whose columns are, in place of its rows. Where it is `chained`, a
+    function of two is applied to the first input and the second, to that and the third, and so on.
     """
 
     function: Callable
@@ -64,7 +65,7 @@ class Loop:
     faults: Callable | None = None
     light: bool = False
     paired: bool = False
-    steps: tuple[int, ...] = ()
+    steps: tuple[int | None, ...] = ()
     more: tuple[str, ...] = ()
     chained: bool = False
 
@@ -139,7 +140,12 @@ class _Emitter:
     @property
     def apart(self):
         """Whether neighbours of an input lie a few elements apart."""
-        return any(n not in (-1, 0, 1) for n in self.spec.steps)
+        return not self.turned and any(n not in (-1, 0, 1) for n in self.spec.steps)
+
+    @property
+    def turned(self):
+        """Whether columns of an input touch."""
+        return None in self.spec.steps
 
     def subroutine(self, function, signature):
         flags = compiler.Flags()
@@ -195,13 +201,16 @@ class _Emitter:
             few = builder.and_(known, builder.icmp_signed("<", columns, I64(SHORT)))
             loop(builder, builder.select(few, rows, I64(0)), [], short)
             rows = builder.select(few, I64(0), rows)
-        loop(builder, rows, [], row)
+        done = Across(self, LIGHT // max(self.widths), start).rows(rows) if self.turned else I64(0)
+        loop(builder, builder.sub(rows, done), [], lambda j, _: row(builder.add(j, done), _))
         if self.spec.streamed:
             builder.fence("seq_cst")
 
     def cases(self):
         """The steps of rows that have loops of their own."""
         inputs = self.operands[self.count :]
+        if self.turned:
+            return []
         if self.spec.steps:
             return [self.widths[: self.count] + [n * w for n, w in zip(self.spec.steps, self.widths[self.count :])]]
         alone = [[w if p < self.count or p == q else 0 for p, w in enumerate(self.widths)] for q in inputs]

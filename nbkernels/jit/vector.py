@@ -174,17 +174,20 @@ class Lanes:
         The pieces of 16 bytes that make a vector come from as many rows, which loads put together: what is left is to
         transpose within the pieces, two rounds of float32 in place of three, and one of float64 in place of two.
         """
-        piece, result = min(self.count, 16 // BYTES[self.dtype]), []
+        piece = min(self.count, 16 // BYTES[self.dtype])
+        return [row for first in range(0, self.count, piece) for row in self.across(rows, first, left)]
+
+    def across(self, rows: list, first: int = 0, left=None) -> list:
+        """Elements first, first + 1 ... of every row, as many as a piece has."""
+        piece = min(self.count, 16 // BYTES[self.dtype])
         narrow = self.narrower(piece)
-        for first in range(0, self.count, piece):
-            mask = None if left is None else narrow.mask(self.builder.sub(left, I64(first)))
-            loads = [narrow.load(self.at(row, first), mask) for row in rows]
-            vectors = [self._joined(loads[i::piece]) for i in range(piece)]
-            for _ in range(piece.bit_length() - 1):
-                pairs = zip(vectors[: piece // 2], vectors[piece // 2 :])
-                vectors = [half for low, high in pairs for half in self._zipped(low, high, piece)]
-            result += vectors
-        return result
+        mask = None if left is None else narrow.mask(self.builder.sub(left, I64(first)))
+        loads = [narrow.load(self.at(row, first), mask) for row in rows]
+        vectors = [self._joined(loads[i::piece]) for i in range(piece)]
+        for _ in range(piece.bit_length() - 1):
+            pairs = zip(vectors[: piece // 2], vectors[piece // 2 :])
+            vectors = [half for low, high in pairs for half in self._zipped(low, high, piece)]
+        return vectors
 
     def _joined(self, parts: list):
         """Vectors end to end."""
