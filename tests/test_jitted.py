@@ -45,6 +45,11 @@ def addmm(x, a, b, beta, alpha):
 
 
 @numba.njit
+def addmv(x, a, v, beta, alpha):
+    return nb.addmv(x, a, v, beta=beta, alpha=alpha)
+
+
+@numba.njit
 def addmm_out(x, a, b, beta, alpha, out):
     return nb.addmm(x, a, b, beta, alpha, out)
 
@@ -96,7 +101,9 @@ def test_batches_and_parallel_loops(rng):
 
 
 @pytest.mark.parametrize(
-    ("first", "second"), [((9000,), (9000,)), ((3, 1, 14, 5), (2, 5, 6)), ((14, 5), (5, 3))], ids=str
+    ("first", "second"),
+    [((9000,), (9000,)), ((3, 1, 14, 5), (2, 5, 6)), ((14, 5), (5, 3)), ((2, 3, 14, 5), (5,)), ((5,), (3, 5, 6))],
+    ids=str,
 )
 def test_matmul_by_numpys_rules(rng, first, second):
     a, b = rng.standard_normal(first)[..., ::-1], rng.standard_normal(second)
@@ -117,6 +124,34 @@ def test_matmul_by_numpys_rules(rng, first, second):
         assert matmul(a[:0], b[:0]) == 0
         with pytest.raises(ValueError, match="differ in length"):
             matmul(a, b[1:])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_matrix_and_vector_have_the_bits_of_calls_from_python(rng, dtype):
+    for m, k in ((1, 1), (3, 7), (100, 300), (13, 4100), (1030, 9), (2, 9000)):
+        a, v, x = (rng.standard_normal(shape).astype(dtype) for shape in ((m, k), k, m))
+        for matrix in (a, np.asfortranarray(a), a.repeat(2, 0).repeat(2, 1)[::-2, ::2], a[::-1]):
+            for vector in (v, v.repeat(3)[::-3]):
+                np.testing.assert_array_equal(matmul(matrix, vector), nb.matmul(matrix, vector))
+                np.testing.assert_array_equal(matmul(vector, matrix.T), nb.matmul(vector, matrix.T))
+        for start in (x, x[:1]):
+            np.testing.assert_array_equal(addmv(start, a, v, 0.3, -1.7), nb.addmv(start, a, v, beta=0.3, alpha=-1.7))
+        out = np.full(2 * m, np.nan, dtype)[::-2]
+        np.testing.assert_array_equal(matmul_out(a, v, out), nb.mv(a, v))
+
+
+def test_matrix_and_vector_that_do_not_fit():
+    a, v, out, nan = np.ones((3, 4)), np.ones(4), np.zeros(3), np.full((3, 4), np.nan)
+    joined = np.arange(12.0).reshape(3, 4)
+    for wrong in ((a, v[:3], out), (a, v, out[:2]), (joined, v, joined[:, 0]), (a, joined[0], joined[0, :3])):
+        with pytest.raises(ValueError, match="nbkernels"):
+            matmul_out(*wrong)
+    assert not out.any()
+    np.testing.assert_array_equal(joined, np.arange(12.0).reshape(3, 4))
+    np.testing.assert_array_equal(matmul(a[:, :0], v[:0]), out)
+    assert matmul(a[:0], v).shape == (0,)
+    np.testing.assert_array_equal(addmv(nan[:, 0], a, v, 0.0, 1.0), out + 4)
+    np.testing.assert_array_equal(addmv(out + 1, nan, v, 2.0, 0.0), out + 2)
 
 
 def test_zero_factors_leave_unread():
@@ -182,7 +217,8 @@ def test_types_that_products_do_not_take_are_told(args, why):
 @pytest.mark.parametrize(
     ("args", "why"),
     [
-        ((np.ones((2, 3)), np.ones(3), np.ones(2)), "two vectors, or matrices"),
+        ((np.ones((2, 3)), np.ones(3), np.ones((2, 1))), "an out of 1 dimensions"),
+        ((np.ones((2, 3)), np.ones(()), np.ones(2)), "vectors, matrices or batches"),
         ((np.ones((2, 3)), np.ones((3, 3)), np.ones(2)), "an out of 2 dimensions"),
         ((np.ones(3), np.ones(3), np.ones(1)), "an out of no dimensions"),
     ],

@@ -23,6 +23,7 @@ from ..jit.cache import compiled, entry, jit
 from ..jit.ndarray import WRITEABLE, data, flags, layout_is_known, ndim, shape, stride
 from . import threads
 from .eight import WAITING, WIDE, columns_sums, far_rows_of, rows_of
+from .finish import finish
 from .gemm import NAMES, REAL, clash, gemm, same, whole
 from .gemv import BY_COLUMNS, BY_ROWS, FAR, HEAD, HERE, SHARED, end, ending, launchable, run_jobs, share
 from .small import DECLINED, DONE, LARGE, alike, apart
@@ -33,9 +34,31 @@ from .gemv import (  # isort: skip
 )  # fmt: skip
 
 KEPT = 8 * SEGMENT  # bytes of stack for a row or a v that is not contiguous
+BLOCK = 8 * WIDE  # bytes of stack for the sums of a block of outputs
 
 
 # -- jobs --------------------------------------------------------------------------------------------------------------
+
+
+@jit(inline="always")
+def _sums(tile, form, h, a, rsa, csa, v, sv, k, t, far):
+    """t[i] = the sum of a[i, p] * v[p] over the k steps of a segment, for i < h."""
+    kept = scratch(KEPT)
+    if form == BY_COLUMNS:
+        columns_sums(tile, h, a, csa, v, sv, k, t, far, scratch(WAITING))
+        return
+    if sv != 1:
+        _copy(tile, k, v, sv, kept)
+        v = kept
+    if csa != 1:
+        row = scratch(KEPT)
+        for r in range(h):
+            _copy(tile, k, a + r * rsa * tile.itemsize, csa, row)
+            rows_of(tile, 1, row, 0, v, k, t + r * tile.itemsize)
+    elif far:
+        far_rows_of(tile, h, a, rsa, v, k, t)
+    else:
+        rows_of(tile, h, a, rsa, v, k, t)
 
 
 @jit(inline="always")
@@ -47,22 +70,7 @@ def _job(tile, f, job):
     k = min(SEGMENT, word(f + K) - start)
     a, v = word(f + A) + (i * rsa + start * csa) * size, word(f + V) + start * sv * size
     t, far = word(f + PLANES) + (s * m + i) * size, m * word(f + K) * size > FAR
-    kept = scratch(KEPT)
-    if word(f + FORM) == BY_COLUMNS:
-        columns_sums(tile, h, a, csa, v, sv, k, t, far, scratch(WAITING))
-    else:
-        if sv != 1:
-            _copy(tile, k, v, sv, kept)
-            v = kept
-        if csa != 1:
-            row = scratch(KEPT)
-            for r in range(h):
-                _copy(tile, k, a + r * rsa * size, csa, row)
-                rows_of(tile, 1, row, 0, v, k, t + r * size)
-        elif far:
-            far_rows_of(tile, h, a, rsa, v, k, t)
-        else:
-            rows_of(tile, h, a, rsa, v, k, t)
+    _sums(tile, word(f + FORM), h, a, rsa, csa, v, sv, k, t, far)
     if word(f + K) <= SEGMENT:
         end(tile, f, i, h)
 
@@ -151,6 +159,28 @@ def _entry(tile):
         return DONE
 
     return entry(run, f"int64({'int64, ' * 5}float64, float64, int64, int64)", f"mv_{tile}")
+
+
+@functools.cache
+def native(dtype: str) -> int:
+    """y = alpha*A@v + beta*x by one thread, of what addresses say: void(m, k, a, rsa, csa, v, sv, y, sy, x, sx, beta,
+    alpha), sizes at least 1, strides in elements, x 0 for none. y shares no memory with A and v, and with x only where
+    it is x."""
+    tile = small(dtype)
+
+    def product(m, k, a, rsa, csa, v, sv, y, sy, x, sx, beta, alpha):
+        size, part, total = tile.itemsize, scratch(BLOCK), scratch(BLOCK)
+        form, far = BY_COLUMNS if rsa == 1 and m > 1 else BY_ROWS, m * k * size > FAR
+        for i in range(0, m, WIDE):
+            h, xi = min(WIDE, m - i), x + i * sx * size if x != 0 else 0
+            for p in range(0, k, SEGMENT):
+                steps = min(SEGMENT, k - p)
+                ai, vp = a + (i * rsa + p * csa) * size, v + p * sv * size
+                _sums(tile, form, h, ai, rsa, csa, vp, sv, steps, part, far)
+                finish(tile, h, 1, part, 1, total, 1, p == 0, p + steps == k, y + i * sy * size, sy, 0, xi, sx, 0,
+                       alpha, beta)  # fmt: skip
+
+    return compiled(product, f"void({', '.join(['int64'] * 11)}, float64, float64)", f"mv_native_{tile}")
 
 
 _entries, _tables = {}, {}  # dtype -> the entry, which knows its table; (threads.WORDS, address of `_work`)

@@ -11,9 +11,8 @@
 Everything runs in the calling thread, which holds no Python object: it may be a thread of a prange. Arrays have any
 strides; the bits are those of the same call from Python, and so are the errors, which come before anything is written.
 
-Products: mm, addmm, bmm, baddbmm, matmul and dot of float32 and float64, with beta, alpha and out, which must not
-overlap the matrices; matmul of a matrix and a vector, which sums as mv does, is not among them. The kernel is found by
-its address, so Numba does not keep functions that call it on disk.
+Products: mm, addmm, mv, addmv, bmm, baddbmm, matmul and dot of float32 and float64, with beta, alpha and out, which may
+not overlap factors. The kernel is found by its address, so Numba does not keep functions that call it on disk.
 
 Element-wise: all operations of two and their in-place forms, of bools, integers, float32, float64 and complex numbers,
 with out, with dtype (as np.float64), and with alpha where there is one. Dtypes as outside; an int64, float64 or
