@@ -65,10 +65,12 @@ def test_the_path_of_a_product_is_the_one_it_takes(ran, m, n, k):
     assert (found.layout, found.kernel, found.copies) == ("NN", "nbkernels.cpu.gemm:mm", ())
 
 
-@pytest.mark.parametrize(("count", "m", "n", "k"), [(9, 4, 5, 6), (9, 40, 5, 6), (3, 70, 60, 50), (2, 150, 140, 130)])
+@pytest.mark.parametrize(
+    ("count", "m", "n", "k"), [(9, 4, 5, 6), (9, 40, 5, 6), (3, 70, 60, 50), (2, 150, 140, 130), (3, 1, 90, 80)]
+)
 def test_the_path_of_a_batch_is_the_one_it_takes(monkeypatch, count, m, n, k):
     names = []
-    for word in ("tiny", "small"):
+    for word in ("tiny", "small", "vectors"):
         real = getattr(batch, f"by_{word}")
         monkeypatch.setattr(batch, f"by_{word}", lambda tile, real=real, word=word: names.append(word) or real(tile))
     a, b = draw(count, m, k), draw(count, k, n)

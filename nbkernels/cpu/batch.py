@@ -1,6 +1,6 @@
 """Batches of products: C[t] = alpha * A[t] @ B[t] + beta * X[t], each with the bits of addmm.
 
-- tiny and small matrices, and larger ones that come out even: one thread a product, taken in turns (turns.py)
+- tiny and small matrices, vectors, and larger ones that come out even: one thread a product, taken in turns (turns.py)
 - those of other dtypes and modes: likewise (stacks.py)
 - larger ones: all threads on one product after another (gemm.py)
 """
@@ -29,6 +29,7 @@ from .words import one_room, room
 
 from .turns import (  # isort: skip
     BEYOND, COUNT, CSA, CSC, CSX, EACH, FAR, ROOMS, SCALARS, SX, TALLEST, WORDS, A, B, C, K, M, N, X, by_small, by_tiny,
+    by_vectors,
 )  # fmt: skip
 
 DEEP = 64  # steps of k up to which a stack is tiny, of TALLEST rows that have two vectors, or four
@@ -37,11 +38,12 @@ CHUNK = 32 << 10  # bytes of A, B and C that a thread takes at a time, at least
 # threads, us: 10000x16x16x16 of f32 in chunks, 64, 16 and 2 jobs 1180, 550, 569, 500, of f64 2450, 1600, 1340, 1330).
 SHARES = 32
 AHEAD = 8  # products of a job at least, which a thread meets one after another as it has asked for them
+LONE = 1024  # elements of a matrix from which vectors are better served by single.py's kernels
 OVERHEAD = 200  # multiply-adds in the time that a product takes beside them, 5 ns: for the question of threads
 
 # What the entry answers: a kernel's place in its table, which the caller is to fill or to launch; CLOSED where threads
 # would gain and compiled code may not launch them; LARGE where it is the caller's to ask if there are enough products.
-DECLINED, ONE_BLOCK, TINY, DONE, CLOSED, LARGE = range(6)
+DECLINED, ONE_BLOCK, TINY, VECTOR, DONE, CLOSED, LARGE = range(7)
 ROOM = 8 * WORDS + 8  # bytes: the stack's words, and the number of tasks
 
 
@@ -74,6 +76,14 @@ def _fits(total, m, n, k, lanes):
 
 
 @jit(inline="always")
+def _single(m, n, k, rsa, csa, rsb, csb, size, tiny):
+    """Whether C is a row or a column, and the other operand of some size and contiguous, along C or along k; but a row
+    that is tiny has a vector or two against B's rows in place."""
+    others, across, along = (n, csb, rsb) if m == 1 else (m, rsa, csa)
+    return min(m, n) == 1 and others * k >= LONE and (along == size or (across == size and not (m == 1 and tiny)))
+
+
+@jit(inline="always")
 def _gains(count, steps, total, each):
     """Whether threads share products of so many multiply-adds, of `total` bytes together, two of which take the time of
     one (200x1x64x64)."""
@@ -93,17 +103,16 @@ def _even(count, workers) -> bool:
     return count % workers == 0 or count > 4 * workers
 
 
-def choose(out, x, k: int, workers: int, dtype: str) -> tuple[str, int] | None:
-    """('tiny' or 'small', threads) of a stack that has a path of its own, None where each product goes its own way.
-
-    out and x, which may be None, tell their shapes and strides; neither is empty.
+def choose(out, x, a, b, workers: int, dtype: str) -> tuple[str, int] | None:
+    """('tiny', 'small' or 'vectors', threads) of a stack that has a path of its own, None where each product goes its
+    own way. Arrays, of which x may be None, tell their shapes and strides; none is empty.
     """
-    (count, m, n), (_, rsc, csc), tile = out.shape, out.strides, small_tile(dtype)
+    (count, m, n), (_, rsc, csc), k, tile = out.shape, out.strides, a.shape[2], small_tile(dtype)
     if not _served.py_func(m, n, k):
         return None
     if m * n * k > SMALL:
         return ("small", min(count, workers)) if _even(count, workers) else None
-    across = 2
+    sides, across = (m, n, k, *a.strides[1:], *b.strides[1:], tile.itemsize), 2
     if abs(csc) != tile.itemsize and abs(rsc) == tile.itemsize:
         m, n, csc, across = n, m, rsc, 1
     own = across - 3 + (len(x.shape) if x is not None else 0)
@@ -111,6 +120,7 @@ def choose(out, x, k: int, workers: int, dtype: str) -> tuple[str, int] | None:
     each = (m * k + k * n + m * n) * tile.itemsize
     shared = _gains.py_func(count, m * n * k, count * each, _each.py_func(count, each))
     way = "tiny" if plain and _fits.py_func(count * each, m, n, k, tile.lanes) else "small"
+    way = "vectors" if _single.py_func(*sides, way == "tiny") else way
     return way, workers if shared else 1
 
 
@@ -180,6 +190,8 @@ def _entry(tile):
         tiny = _fits(total, word(f + 8 * M), word(f + 8 * N), k, tile.lanes)
         plain = word(f + 8 * CSC) == 1 and (word(f + 8 * X) == 0 or word(f + 8 * CSX) == 1)
         way, words = TINY if tiny and plain else ONE_BLOCK, pointer(table)
+        if _single(m, n, k, stride(a, 1), stride(a, 2), stride(b, 1), stride(b, 2), size, way == TINY):
+            way = VECTOR
         kernel, launch = words[way], pointer(words[0])
         if own == 0 and large:
             return LARGE
@@ -204,7 +216,7 @@ _tables = {}  # dtype -> the entry, its table and the table's address
 def _table(dtype):
     """The same of a dtype, compiled or loaded at its first use; else None."""
     if dtype in NAMES and layout_is_known():
-        table = np.array([threads.WORDS, 0, 0], np.int64)
+        table = np.array([threads.WORDS, 0, 0, 0], np.int64)
         _tables[dtype] = _entry(small_tile(NAMES[dtype])), table, table.ctypes.data
     return _tables.get(dtype)
 
@@ -216,7 +228,7 @@ def _run(out, x, a, b, beta, alpha) -> bool:
         return False
     run, table, address = found
     way = run(address, out, x, a, b, beta, alpha, 0)
-    if way in (ONE_BLOCK, TINY):
+    if way in (ONE_BLOCK, TINY, VECTOR):
         _kernel(table, way, a.dtype)
         way = run(address, out, x, a, b, beta, alpha, 0)
     if way == CLOSED and threads.open_up():
@@ -239,7 +251,7 @@ def _run(out, x, a, b, beta, alpha) -> bool:
 def _kernel(table, way, dtype) -> int:
     """The address of the way's kernel, which is compiled or loaded at its first use."""
     if not table[way]:
-        table[way] = (by_tiny if way == TINY else by_small)(small_tile(NAMES[dtype]))
+        table[way] = {ONE_BLOCK: by_small, TINY: by_tiny, VECTOR: by_vectors}[way](small_tile(NAMES[dtype]))
     return int(table[way])
 
 

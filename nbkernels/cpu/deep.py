@@ -3,8 +3,8 @@
 A job is a segment against a register tile's columns of C: the stacks' kernel (tiny.py) takes the whole segment in one
 call, from operands in place. Columns of B lie across its vectors; where its rows are not contiguous a job packs its
 panel first. A B from beyond L2 is read along its rows, against all of a short A (several.py). Segments leave their
-chains in planes, which are added in order. The smallest are one compiled call (8x8x1000 of float32: 11 us by Python's
-planning, 4 so).
+chains in planes, which are added in order; two go side by side where C is so small that one's would wait for each
+other. The smallest products are one compiled call (8x8x1000 of float32: 11 us by Python's planning, 4 so).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .pack import pack
 from .several import MOST, columns_against, group
 from .small import BRIEF, DECLINED, DONE, GIL
 from .tiles import SEGMENT, caches, small
-from .tiny import HEIGHT, tiny
+from .tiny import HEIGHT, tiny, twins
 from .words import filled, operands, room
 
 from .words import (  # isort: skip
@@ -33,7 +33,9 @@ from .words import (  # isort: skip
 PAIRS = (M, N), (A, B), (RSA, CSB), (CSA, RSB), (RSC, CSC), (RSX, CSX)  # what C' = B' A' exchanges
 # The shorter side of C, or all its elements, up to which k > 512 is deep: five loops would pack more than they use
 # (f32, one thread: 1024x8x1024 470 us, here 265; 32x32x10000 339 and 206; 48x48x5000 290 and 234; 64x64: the same).
-NARROW, FEW = 16, 48 * 48
+# Over threads they would wait for each other at every block of k: two, 64x64x10000 740 and 512, 100x100x5000 970 and
+# 640, f64 1700 and 1260; 160x160x9000 the same.
+NARROW, FEW, SHARED = 16, 48 * 48, 128 * 128
 ROWS = 16 * HEIGHT  # of a job, unless it packs B
 # What becomes of B (PACK). By rows: BROAD bytes of them, whose chains for MOST rows of A half fill L1, and TURN steps
 # at a time. One thread, us (by packed panels; NumPy): 1024x8x1024 TN f32 183 (661; 490), f64 394 (1328; 1057).
@@ -44,24 +46,42 @@ BYTES, LITTLE = 8 * WORDS, 516 << 10  # of the words; of the room up to BRIEF: a
 
 
 @jit(inline="always")
+def _beside(tile, f):
+    """Segments that go side by side in a job: two where C is so small that the chains of one wait for each other."""
+    return 2 if f[M] <= HEIGHT // 2 and f[N] <= tile.lanes and f[PACK] != BY_ROWS else 1
+
+
+@jit(inline="always")
 def _job(tile, f, job, panel, rows, one):
-    """One segment's chains of one panel of C and `rows` rows, in their plane; in C itself if PART is negative."""
+    """The chains of a segment, or of some side by side, of one panel of C and `rows` rows, in their planes; in C itself
+    if PART is negative."""
     size, m, n = tile.itemsize, f[M], f[N]
-    panels, chunks = (n + tile.nr - 1) // tile.nr, (m + rows - 1) // rows
-    s, j, i = job // (panels * chunks), job // chunks % panels * tile.nr, job % chunks * rows
-    start, w, end = s * SEGMENT, min(tile.nr, n - j), min(m, i + rows)
-    k, b, row = min(SEGMENT, f[K] - start), f[B] + (start * f[RSB] + j * f[CSB]) * size, f[RSB]
+    panels, chunks, side = (n + tile.nr - 1) // tile.nr, (m + rows - 1) // rows, _beside(tile, f)
+    first, j, i = job // (panels * chunks) * side, job // chunks % panels * tile.nr, job % chunks * rows
+    w, end, row = min(tile.nr, n - j), min(m, i + rows), f[RSB]
     if f[PACK] == PACKED:
-        source, b, row = b, panel, tile.nr if w > tile.lanes else tile.lanes
-        pack(tile, source, f[CSB], f[RSB], w, k, panel, row)
-    c, rsc, x, alpha, beta = f[ROOM] + f[PART] + (s * m * n + j) * size, n, 0, one, one
-    if f[PART] < 0:
-        c, rsc, x = f[C] + j * size, f[RSC], f[X] + j * size if f[X] != 0 else 0
-        alpha, beta = peek(tile, f[SCALARS]), peek(tile, f[SCALARS] + size)
-    for r in range(i, end, HEIGHT):
-        a, x_row = f[A] + (r * f[RSA] + start * f[CSA]) * size, x + r * f[RSX] * size if x != 0 else 0
-        tiny(tile, min(HEIGHT, end - r), 1, k, a, 0, f[RSA], f[CSA], b, 0, row, c + r * rsc * size, 0, rsc,
-             x_row, 0, f[RSX], w, alpha, beta)  # fmt: skip
+        row = tile.nr if w > tile.lanes else tile.lanes
+    run = side if (first + side) * SEGMENT <= f[K] else 1
+    for s in range(first, min(first + side, (f[K] + SEGMENT - 1) // SEGMENT), run):
+        start = s * SEGMENT
+        k, b, apart = min(SEGMENT, f[K] - start), f[B] + (start * f[RSB] + j * f[CSB]) * size, SEGMENT * row
+        if f[PACK] == PACKED:
+            for q in range(run):
+                source = b + q * SEGMENT * f[RSB] * size
+                pack(tile, source, f[CSB], f[RSB], w, k, panel + q * apart * size, row)
+            b = panel
+        c, rsc, x, alpha, beta = f[ROOM] + f[PART] + (s * m * n + j) * size, n, 0, one, one
+        if f[PART] < 0:
+            c, rsc, x = f[C] + j * size, f[RSC], f[X] + j * size if f[X] != 0 else 0
+            alpha, beta = peek(tile, f[SCALARS]), peek(tile, f[SCALARS] + size)
+        if run > 1:
+            a = f[A] + start * f[CSA] * size
+            twins(tile, m, 1, k, a, SEGMENT * f[CSA], f[RSA], f[CSA], b, apart, row, c, m * n, n, 0, 0, 0, w, one, one)
+        else:
+            for r in range(i, end, HEIGHT):
+                a, x_row = f[A] + (r * f[RSA] + start * f[CSA]) * size, x + r * f[RSX] * size if x != 0 else 0
+                tiny(tile, min(HEIGHT, end - r), 1, k, a, 0, f[RSA], f[CSA], b, 0, row, c + r * rsc * size, 0, rsc,
+                     x_row, 0, f[RSX], w, alpha, beta)  # fmt: skip
 
 
 @jit(inline="always")
@@ -93,7 +113,8 @@ def _deep(tile) -> int:
     def work(f, task):
         m, segments, rows = f[M], (f[K] + SEGMENT - 1) // SEGMENT, ROWS if f[PACK] == IN_PLACE else f[M]
         width = BROAD // tile.itemsize if f[PACK] == BY_ROWS else tile.nr
-        jobs = segments * ((f[N] + width - 1) // width) * ((m + rows - 1) // rows)
+        groups = (segments + _beside(tile, f) - 1) // _beside(tile, f)
+        jobs = groups * ((f[N] + width - 1) // width) * ((m + rows - 1) // rows)
         panel, job = f[ROOM] + task * min(f[K], SEGMENT) * tile.nr * tile.itemsize, take(f, NEXT)
         while job < jobs:
             if f[PACK] == BY_ROWS:

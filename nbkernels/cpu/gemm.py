@@ -27,7 +27,7 @@ from ..jit.vector import SIZE
 from ..problem import GemmProblem
 from . import threads
 from .columns import columns
-from .deep import FEW, NARROW, deep
+from .deep import FEW, NARROW, SHARED, deep
 from .deep import alone as deep_alone
 from .gemv import gemv
 from .kinds import MODES, WIDENED, default_tiles, kind_of
@@ -82,7 +82,7 @@ def choose(m: int, n: int, k: int, workers: int, itemsize: int = 4, upright: boo
         return "gemv"
     if is_thin.py_func(m, n, k):
         return "thin"
-    if k > DEEPEST and (min(m, n) <= NARROW or m * n <= FEW):
+    if k > DEEPEST and (min(m, n) <= NARROW or m * n <= (FEW if workers == 1 else SHARED)):
         return "deep"
     tile = small_tile("float32")
     if k <= DEEPEST and (m * n * k <= SERIAL if workers == 1 else m * max(n, tile.lanes * 4 // itemsize) * k <= SMALL):

@@ -28,9 +28,10 @@ def widths(tile):
     return [(half,), (tile.lanes,), (tile.lanes, half), (tile.lanes, tile.lanes)]
 
 
-def _define(module: ir.Module, tile, height: int, width: tuple, ahead: bool = False) -> ir.Function:
-    """The LLVM function for this height and width; defined once per module. `ahead`: it asks for what comes next."""
-    name = f"tiny_{tile.dtype}_{height}x{'_'.join(map(str, width))}" + "_ahead" * ahead
+def _define(module: ir.Module, tile, height: int, width: tuple, ahead: bool = False, twins: int = 1) -> ir.Function:
+    """The LLVM function for this height and width; defined once per module. `ahead`: it asks for what comes next.
+    `twins`: products that go side by side, in as many rows; `count` counts such groups."""
+    name = f"tiny_{tile.dtype}_{height}x{'_'.join(map(str, width))}" + "_ahead" * ahead + f"_{twins}" * (twins > 1)
     if name in module.globals:
         return module.globals[name]
     element = ELEMENT[tile.dtype]
@@ -44,28 +45,33 @@ def _define(module: ir.Module, tile, height: int, width: tuple, ahead: bool = Fa
     arg = dict(zip(NAMES, function.args))
     lanes, vectors = Lanes(builder, tile.dtype, tile.lanes), range(len(width))
     parts = [Lanes(builder, tile.dtype, count) for count in width]
-    cells = [(i, j) for i in range(height) for j in vectors]
+    rows = [divmod(i, height) for i in range(twins * height)]  # of a group: the product, its row
+    cells = [(i, j) for i in range(len(rows)) for j in vectors]
     masks = [part.mask(builder.sub(arg["width"], I64(j * tile.lanes))) for j, part in enumerate(parts)]
+    apart = {m: [builder.mul(arg["s" + m], I64(q)) for q in range(twins + 1)] for m in "abcx"}
     down = {m: [builder.mul(arg["rs" + m], I64(i)) for i in range(height)] for m in "acx"}
     alpha, beta = ([part.splat(arg[factor]) for part in parts] for factor in ("alpha", "beta"))
     reads = builder.icmp_unsigned("!=", builder.ptrtoint(arg["x"], I64), I64(0))
 
     def at(matrix, base, i, j):
-        return lanes.at(lanes.at(base, down[matrix][i]), j * tile.lanes)
+        product, row = rows[i]
+        return lanes.at(lanes.at(lanes.at(base, apart[matrix][product]), down[matrix][row]), j * tile.lanes)
 
     def step(p, carried):  # chain += A[t][:, p] B[t][p, :]
-        a, b, chain = carried[0], carried[1], carried[2:]
+        a, b, chain = carried[:twins], carried[twins : 2 * twins], carried[2 * twins :]
         for m in "abc" if ahead else "":
             line = builder.add(arg["n" + m], builder.mul(p, arg["d" + m]))
             lanes.prefetch(builder.inttoptr(line, element.as_pointer()), write=m == "c")
-        across = [part.load(lanes.at(b, j * tile.lanes), masks[j]) for j, part in enumerate(parts)]
-        column = [builder.load(lanes.at(a, down["a"][i]), align=1) for i in range(height)]
-        chain = [parts[j].fma(parts[j].splat(column[i]), across[j], value) for (i, j), value in zip(cells, chain)]
-        return [lanes.at(a, arg["csa"]), lanes.at(b, arg["rsb"]), *chain]
+        across = [[part.load(lanes.at(line, j * tile.lanes), masks[j]) for j, part in enumerate(parts)] for line in b]
+        column = [builder.load(lanes.at(a[q], down["a"][i]), align=1) for q, i in rows]
+        chain = [parts[j].fma(parts[j].splat(column[i]), across[rows[i][0]][j], value)
+                 for (i, j), value in zip(cells, chain)]  # fmt: skip
+        return [*[lanes.at(each, arg["csa"]) for each in a], *[lanes.at(each, arg["rsb"]) for each in b], *chain]
 
     def product(t, carried):
         a, b, c, x = carried
-        chain = loop(builder, arg["k"], [a, b, *[parts[j].zero for _, j in cells]], step)[2:]
+        starts = [lanes.at(base, step) for m, base in (("a", a), ("b", b)) for step in apart[m][:twins]]
+        chain = loop(builder, arg["k"], [*starts, *[parts[j].zero for _, j in cells]], step)[2 * twins :]
         values = [builder.fmul(alpha[j], value) for (_, j), value in zip(cells, chain)]
         before = builder.block
         with builder.if_then(reads):
@@ -81,7 +87,7 @@ def _define(module: ir.Module, tile, height: int, width: tuple, ahead: bool = Fa
             values[i * len(width) + j] = phi
         for (i, j), value in zip(cells, values):
             parts[j].store(value, at("c", c, i, j), masks[j])
-        return [lanes.at(base, arg["s" + m]) for m, base in zip("abcx", carried)]
+        return [lanes.at(base, apart[m][twins]) for m, base in zip("abcx", carried)]
 
     loop(builder, arg["count"], [arg[m] for m in "abcx"], product)
     builder.ret_void()
@@ -91,30 +97,48 @@ def _define(module: ir.Module, tile, height: int, width: tuple, ahead: bool = Fa
 @intrinsic
 def tiny(typing, tile, height, count, k, a, sa, rsa, csa, b, sb, rsb, c, sc, rsc, x, sx, rsx, width, alpha, beta):
     """Run `count` products of `height` <= HEIGHT rows and `width` <= 2 * tile.lanes columns; addresses are int64."""
+    return _signature(tile), lambda *emission: _emit(*emission, HEIGHT, widths(tile.tile), 1)
 
-    def emit(context, builder, signature, args):
-        record, pointer = signature.args[0].tile, ELEMENT[signature.args[0].tile.dtype].as_pointer()
-        kinds = [item.split(":")[1] for item in ARGUMENTS.split()]
-        values = [builder.inttoptr(v, pointer) if kind == "p" else v for v, kind in zip(args[2:], kinds)]
-        n, which = args[2 + NAMES.index("width")], I64(0)
-        for width in widths(record):
-            which = builder.add(which, builder.zext(builder.icmp_signed(">", n, I64(sum(width))), I64))
-        done, bad = builder.append_basic_block("done"), builder.append_basic_block("unreachable")
-        switch = builder.switch(builder.add(builder.mul(args[1], I64(len(widths(record)))), which), bad)
-        for rows in range(1, HEIGHT + 1):
-            for index, width in enumerate(widths(record)):
-                block = builder.append_basic_block(f"tiny_{rows}x{sum(width)}")
-                switch.add_case(I64(rows * len(widths(record)) + index), block)
-                with builder.goto_block(block):
-                    builder.call(_define(builder.module, record, rows, width), values)
-                    builder.branch(done)
-        builder.position_at_end(bad)
-        builder.unreachable()
-        builder.position_at_end(done)
-        return context.get_dummy_value()
 
+@intrinsic
+def twins(typing, tile, height, count, k, a, sa, rsa, csa, b, sb, rsb, c, sc, rsc, x, sx, rsx, width, alpha, beta):
+    """Run `count` pairs of products of `height` <= HEIGHT // 2 rows and `width` <= tile.lanes columns, two at a time:
+    the chains of one alone would wait for each other."""
+    return _signature(tile), lambda *emission: _emit(*emission, HEIGHT // 2, widths(tile.tile)[:2], 2)
+
+
+@intrinsic
+def tiny_row(typing, tile, height, count, k, a, sa, rsa, csa, b, sb, rsb, c, sc, rsc, x, sx, rsx, width, alpha, beta):
+    """Run `count` products of one row and `width` <= 8 * tile.lanes columns: rows of B are read from end to end."""
+    return _signature(tile), lambda *emission: _emit(*emission, 1, [(tile.tile.lanes,) * n for n in (4, 8)], 1)
+
+
+def _signature(tile):
     scalar, kinds = getattr(types, tile.tile.dtype), [item.split(":")[1] for item in ARGUMENTS.split()]
-    return types.void(tile, types.int64, *[scalar if kind == "s" else types.int64 for kind in kinds]), emit
+    return types.void(tile, types.int64, *[scalar if kind == "s" else types.int64 for kind in kinds])
+
+
+def _emit(context, builder, signature, args, most: int, across: list, side: int):
+    """Call the function for this height, up to `most`, and the first of these widths that is wide enough."""
+    record, pointer = signature.args[0].tile, ELEMENT[signature.args[0].tile.dtype].as_pointer()
+    kinds = [item.split(":")[1] for item in ARGUMENTS.split()]
+    values = [builder.inttoptr(v, pointer) if kind == "p" else v for v, kind in zip(args[2:], kinds)]
+    n, which = args[2 + NAMES.index("width")], I64(0)
+    for width in across[:-1]:
+        which = builder.add(which, builder.zext(builder.icmp_signed(">", n, I64(sum(width))), I64))
+    done, bad = builder.append_basic_block("done"), builder.append_basic_block("unreachable")
+    switch = builder.switch(builder.add(builder.mul(args[1], I64(len(across))), which), bad)
+    for rows in range(1, most + 1):
+        for index, width in enumerate(across):
+            block = builder.append_basic_block(f"tiny_{rows}x{sum(width)}")
+            switch.add_case(I64(rows * len(across) + index), block)
+            with builder.goto_block(block):
+                builder.call(_define(builder.module, record, rows, width, twins=side), values)
+                builder.branch(done)
+    builder.position_at_end(bad)
+    builder.unreachable()
+    builder.position_at_end(done)
+    return context.get_dummy_value()
 
 
 @intrinsic

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 
-from ..jit.address import ask, peek, scratch, take
+from ..jit.address import ask, peek, poke, scratch, take
 from ..jit.cache import compiled, jit
 from ..jit.vector import LINE
+from .finish import finish
 from .pack import pack
+from .single import columns_of, far_columns, rows_of
 from .small import PANEL, ROOM, one_block
-from .tiny import HEIGHT, tiny, tiny_ahead
+from .tiny import HEIGHT, tiny, tiny_ahead, tiny_row
 
 # What a stack is: int64 words, each operand's address and three strides in elements together, the address of ROOM bytes
 # for each thread or 0, that of alpha and beta. The first word, the next job, which threads contend for, has a cache
@@ -27,6 +29,8 @@ NEAR = 16 << 20
 FAR = 8 << 20
 # Rows of tiny matrices; narrow ones may have more, and ask from L2's bytes on: 32x100x10x100 of f64 195 -> 166 us.
 TALLEST, BEYOND = 32, 1 << 20
+BESIDE = 64 << 10  # the same for bytes of a matrix against a vector (one thread, us: 50x1x300x300 of f32 856 -> 440)
+CHAINS = 4 << 10  # bytes of stack for the chains of a row or column, and for a strided vector of k <= 512
 
 
 @jit(inline="always")
@@ -129,3 +133,56 @@ def by_small(tile) -> int:
             first = take(f, 0) * f[EACH]
 
     return compiled(work, "void(CPointer(int64), int64)", f"gemm_batch_{tile}")
+
+
+@jit(inline="always")
+def _product(tile, far, m, k, a, rsa, csa, v, sv, c, rsc, x, rsx, alpha, beta):
+    """One row or column of outputs, m of them; `far`: what comes next is asked for."""
+    size, chains, copy = tile.itemsize, scratch(CHAINS), scratch(CHAINS)
+    if rsa != 1 and sv != 1:
+        for p in range(k):
+            poke(tile, copy + p * size, peek(tile, v + p * sv * size))
+        v = copy
+    direct = rsc == 1 and x == 0 and alpha == 1
+    wide = m if direct else CHAINS // size
+    for i in range(0, m, wide):
+        h, ai, ci = min(wide, m - i), a + i * rsa * size, c + i * rsc * size
+        t = ci if direct else chains
+        if rsa != 1:
+            rows_of(tile, h, ai, rsa, v, k, t, not far, far)
+        elif far:
+            far_columns(tile, h, ai, csa, v, sv, k, t, 0)
+        else:
+            columns_of(tile, h, ai, csa, v, sv, k, t, 0)
+        if not direct:
+            xi = x + i * rsx * size if x != 0 else 0
+            finish(tile, h, 1, t, 1, 0, 0, True, True, ci, rsc, 1, xi, rsx, 1, alpha, beta)
+
+
+@functools.cache
+def by_vectors(tile) -> int:
+    """The jobs of one thread where C is one row or one column, and the other matrix lies along it or along k."""
+
+    def work(f, task):
+        size, alpha, beta = tile.itemsize, peek(tile, f[SCALARS]), peek(tile, f[SCALARS] + tile.itemsize)
+        m, k, matrix, vector, along = f[M], f[K], A, B, 2  # the place of the outputs' stride, before that along k
+        if m == 1:
+            m, matrix, vector, along = f[N], B, A, 3
+        rsa, csa, sv = f[matrix + along], f[matrix + 5 - along], f[vector + along]
+        rsc, rsx = f[C + along], f[X + along]
+        short = m <= 8 * tile.lanes and rsa == 1 and rsc == 1 and (f[X] == 0 or rsx == 1)
+        far = m * k * size > BESIDE and _bytes(tile, f) > BEYOND
+        first = take(f, 0) * f[EACH]
+        while first < f[COUNT]:
+            last = min(first + f[EACH], f[COUNT])
+            for t in range(first, last, last - first if short else 1):
+                a, v = f[matrix] + t * f[matrix + 1] * size, f[vector] + t * f[vector + 1] * size
+                c, x = f[C] + t * f[SC] * size, f[X] + t * f[SX] * size if f[X] != 0 else 0
+                if short:
+                    tiny_row(tile, 1, last - first, k, v, f[vector + 1], 0, sv, a, f[matrix + 1], csa, c, f[SC], 0,
+                             x, f[SX], 0, m, alpha, beta)  # fmt: skip
+                else:
+                    _product(tile, far, m, k, a, rsa, csa, v, sv, c, rsc, x, rsx, alpha, beta)
+            first = take(f, 0) * f[EACH]
+
+    return compiled(work, "void(CPointer(int64), int64)", f"gemm_vectors_{tile}")
