@@ -52,14 +52,14 @@ ELEMENTS = {
 }
 
 
-def converter(op, argument):
-    """The function that turns a value into the argument's type, or raises an ArgumentError that names both.
+def converter(argument):
+    """The function (op, value) that turns a value into the argument's type, or raises an ArgumentError that names both.
 
     Tensors are not converted here (see Op.bind), nor are the types that only kernels understand.
     """
     convert, wanted = ELEMENTS.get(argument.type.base, (None, ""))
     if convert is None:
-        return lambda value: value
+        return lambda op, value: value
     size, is_list, optional = argument.type.size, argument.type.is_list, argument.type.optional
     if is_list:
         wanted = f"a sequence of {'' if size is None else f'{size} '}{argument.type.base}s"
@@ -73,7 +73,7 @@ def converter(op, argument):
                 raise ValueError
             return value
 
-    def checked(value):
+    def checked(op, value):
         if value is None and optional:
             return None
         try:

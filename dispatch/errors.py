@@ -41,6 +41,13 @@ class UnsuitableError(ValueError):
         self.why = why
 
 
+def unsuitable(op, error, names):
+    """What a kernel, which knows nothing of the op that it runs for, says of one of its arguments, under the op's name;
+    any other ValueError as it is."""
+    why = getattr(error, "why", str(error))
+    return UnsuitableError(op, why) if why.partition("=")[0] in names else error
+
+
 class OutDtypeError(OutError, TypeError):
     """An `out` of a dtype that the result has not, and is not cast to."""
 

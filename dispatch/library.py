@@ -73,6 +73,7 @@ class Library:
         gradient=None,
         casts=None,
         meta_only=(),
+        called=None,
         variants="function",
         tags=(),
         python_module=None,
@@ -94,6 +95,7 @@ class Library:
         gradient      the Autograd kernel: {argument: formula}, or "module:name" of it
         casts         (what meta returned, out dtype) -> bool, where out may have another dtype than the result
         meta_only     names of arguments that shape the result and that kernels, which get it as `out`, do not take
+        called        (*args) -> what errors call it, where that is not its name
         variants      "function", "method" or "function, method": what `methods()` gives is for a class of arrays
         tags          "elementwise": Python numbers may stand for arrays, and 0-d CPU arrays join any device
         python_module               the submodule that the public function says it is of
@@ -107,7 +109,7 @@ class Library:
         declare.rules(schema)
         kept = declare.variants(schema, variants)
         flags = dict(variants=kept, tags=tuple(tags), python_module=python_module, device_check=device_check,
-                     device_guard=device_guard, doc=doc, meta_only=meta_only, casts=casts)  # fmt: skip
+                     device_guard=device_guard, doc=doc, meta_only=meta_only, casts=casts, called=called)  # fmt: skip
         kernels = {keys.check(key.strip()): k for names, k in (dispatch or {}).items() for key in names.split(",")}
         if structured_delegate is not None:
             target = self[structured_delegate]

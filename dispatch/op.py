@@ -18,8 +18,8 @@ from .errors import (
     OutDtypeError,
     OutError,
     RegistrationError,
-    UnsuitableError,
     describe,
+    unsuitable,
 )
 from .table import Row, Table
 
@@ -51,15 +51,15 @@ def key_of(types):
 class Op:
     """Made by `Library.define`, which says what the parameters mean. As a context manager it removes itself."""
 
-    def __init__(self, library, schema, structured, *, casts, meta_only, variants, tags, python_module, device_check,
-                 device_guard, doc):  # fmt: skip
+    def __init__(self, library, schema, structured, *, casts, meta_only, called, variants, tags, python_module,
+                 device_check, device_guard, doc):  # fmt: skip
         self.library, self.schema, self.structured, self.doc = library, schema, structured, doc
         self.casts, self.meta_only, self.device_check, self.device_guard = casts, meta_only, device_check, device_guard
-        self.variants, self.tags, self.python_module = variants, tags, python_module
+        self.variants, self.tags, self.python_module, self.called = variants, tags, python_module, called
         self.elementwise = "elementwise" in tags
         self.arguments = schema.arguments
         self.names = tuple(argument.name for argument in self.arguments)
-        self.converters = [None if a.type.base == "Tensor" else bind.converter(schema.name, a) for a in self.arguments]
+        self.converters = [None if a.type.base == "Tensor" else bind.converter(a) for a in self.arguments]
         self.weak = bind.NUMBERS if self.elementwise else ()  # types that may stand for an array
         self.tensors = [i for i, argument in enumerate(self.arguments) if argument.type.is_tensor]
         self.written = [i for i, argument in enumerate(self.arguments) if argument.type.written]
@@ -83,7 +83,8 @@ class Op:
     def delegated(self, schema, flags):
         """An op of another name that this one's kernels serve: it shares the table and what was found for types."""
         other = Op(self.library, schema, self.structured, **flags | dict(
-            casts=self.casts, meta_only=self.meta_only, tags=self.tags, doc=flags["doc"] or self.doc))  # fmt: skip
+            casts=self.casts, meta_only=self.meta_only, called=self.called, tags=self.tags,
+            doc=flags["doc"] or self.doc))  # fmt: skip
         other.table, other.delegates_to = self.table, self
         other.entries, other.worded = self.entries, self.worded
         other.build()
@@ -108,6 +109,10 @@ class Op:
     def forms(self):
         """The functional and the in-place function."""
         return self.function, self.in_place
+
+    def named(self, args, in_place):
+        """What errors call it."""
+        return self.called(*args) if self.called else self.schema.name + "_" * in_place
 
     def __enter__(self):
         return self
@@ -144,7 +149,6 @@ class Op:
 
     def call(self, args, out=None, in_place=False):
         """Run the op on arguments in schema order: fast path, device, kernel, meta, out, launch."""
-        name = self.schema.name + "_" * in_place
         types, taken = tuple(type(args[i]) for i in self.keyed), args
         fast = self.enrol(types)
         if all(args[i] is None for i in self.rare):
@@ -155,6 +159,7 @@ class Op:
             result = fast(*taken, out) if self.structured else fast(*taken)
             if result is not None:
                 return result
+        name = self.named(args, in_place)
         slots, operands = self.bind(name, args)
         target = None if out is None else self.target(name, out, in_place)
         lead = self.lead(name, operands, target)
@@ -201,7 +206,7 @@ class Op:
         slots = []
         for i, (argument, convert, value) in enumerate(zip(self.arguments, self.converters, args, strict=True)):
             if convert is not None:
-                value = convert(value)
+                value = convert(name, value)
             elif value is None and argument.type.optional:
                 pass
             elif i in self.tensors:
@@ -293,10 +298,7 @@ class Op:
         try:
             row.row.load()(*args)
         except ValueError as error:
-            why = getattr(error, "why", str(error))
-            if why.partition("=")[0] not in self.names:
-                raise
-            raise UnsuitableError(name, why) from None
+            raise unsuitable(name, error, self.names) from None
 
     @staticmethod
     def view(operand, lead, writer):

@@ -32,6 +32,31 @@ class _Meta(type(os)):
 
 meta.__class__ = _Meta
 
+# Names that NumPy or torch has for what is here.
+_ELSEWHERE = {
+    "sub": "subtract", "mul": "multiply", "div": "divide", "true_divide": "divide", "power": "pow", "mod": "remainder",
+    "arctan2": "atan2", "left_shift": "bitwise_left_shift", "right_shift": "bitwise_right_shift", "sum": "add.reduce",
+    "prod": "multiply.reduce", "max": "maximum.reduce", "min": "minimum.reduce", "cumsum": "add.accumulate",
+}  # fmt: skip
+
+
+def __getattr__(name):
+    """The error for a name that is not here says which may be meant."""
+    from importlib.util import find_spec
+
+    hint = ""
+    if name in _ELSEWHERE:
+        hint = f"; did you mean {_ELSEWHERE[name]!r}?"
+    elif name[:2] != "__" and find_spec(f"{__name__}.{name}"):
+        hint = f"; import {__name__}.{name}"
+    elif name[:2] != "__":
+        from difflib import get_close_matches
+
+        hint = "".join(f"; did you mean {near!r}?" for near in get_close_matches(name, __all__, 1))
+    # With a name of its own, to which Python adds no other guess.
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}", name=name)
+
+
 __version__ = "0.1.0"
 
 __all__ = [

@@ -41,7 +41,7 @@ def addmm_activation(out, self, mat1, mat2, beta, alpha, activation, approximate
     """Arrays of the CPU come as NumPy's; elsewhere the product goes through the function whole."""
     ending = ENDINGS[activation, approximate]
     if isinstance(out, np.ndarray):
-        ending.run(out, None, self, mat1, mat2, (), beta, alpha, mode=mode, tiles=tiles)
+        ending.run(out, None, self, mat1, mat2, (), beta=beta, alpha=alpha, mode=mode, tiles=tiles)
     else:
         ops.addmm(self, mat1, mat2, beta=beta, alpha=alpha, out=out, out_dtype=out_dtype, mode=mode, tiles=tiles)
         ending.apply(out, out=out)

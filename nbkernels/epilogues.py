@@ -9,6 +9,7 @@ import numpy as np
 from . import meta, ops
 from .activations import gelu, gelu_tanh, relu, sigmoid, silu
 from .dispatch import MetaArray, views
+from .dispatch.errors import unsuitable
 from .fusion import NUMBERS, Elementwise
 from .transcendental import erf, exp, tanh
 
@@ -111,23 +112,26 @@ class Epilogue:
                  conj=None, tiles=None):  # fmt: skip
         product = meta.addmm(*map(views.spec, (input, mat1, mat2)), beta, alpha, out_dtype, mode, conj)
         dtype = self.check(product, operands, out, before)
+        keywords = dict(beta=beta, alpha=alpha, mode=mode, conj=conj, tiles=tiles)
         given = [x for x in (input, mat1, mat2, *operands, out, before) if x is not None and type(x) not in NUMBERS]
         if all(type(x) is np.ndarray for x in given):
             out = np.empty(product.shape, dtype) if out is None else out
             if before is None and out.dtype != product.dtype:
                 before = np.empty(product.shape, product.dtype)
             if out.size:
-                self.run(out, before, input, mat1, mat2, operands, beta, alpha, mode=mode, conj=conj or "", tiles=tiles)
+                self.run(out, before, input, mat1, mat2, operands, **keywords)
             return out
-        keywords = dict(beta=beta, alpha=alpha, out_dtype=out_dtype, mode=mode, conj=conj, tiles=tiles)
-        value = ops.addmm(input, mat1, mat2, out=before, **keywords)
+        value = ops.addmm(input, mat1, mat2, out=before, out_dtype=out_dtype, **keywords)
         return self.apply(value, *operands, out=out)
 
-    def run(self, out, before, input, mat1, mat2, operands, beta, alpha, **keywords):
+    def run(self, out, before, input, mat1, mat2, operands, **keywords):
         """The fused form, of NumPy's arrays that were checked."""
         dtype = (out if before is None else before).dtype
         operands = [np.asarray(x, np.result_type(dtype, x)) if type(x) in NUMBERS else x for x in operands]
-        import_module(FUSED).run(self.apply.function, out, before, input, mat1, mat2, beta, alpha, operands, **keywords)
+        try:
+            import_module(FUSED).run(self.apply.function, out, before, input, mat1, mat2, operands, **keywords)
+        except ValueError as error:
+            raise unsuitable(self.__name__, error, keywords) from None
 
     def check(self, product, operands, out, before):
         """The result's dtype, or the error that there is, before `before` or out is written."""

@@ -71,7 +71,7 @@ class Watch:
         return Ghost(shape, dtype, strides, arrays.adapter_for(like).device(like))
 
     def call(self, op, row, args, out, in_place):
-        name = op.schema.name + "_" * in_place
+        name = op.named(args, in_place)
         slots, operands = op.bind(name, list(args))
         if row.reason == "fallback" or not op.structured:
             raise NotImplementedError(f"explain: {name} runs a {row.reason} kernel that tells nothing of its result")

@@ -8,7 +8,7 @@ from operator import index
 import numpy as np
 
 from .binary import DOCS, Result, columns, supported
-from .dtypes import ASSOCIATIVE, COMPARISONS, NUMBERS, resolve_fold
+from .dtypes import ASSOCIATIVE, NUMBERS, resolve_fold
 
 
 def normal(op, axis, ndim):
@@ -34,14 +34,14 @@ def normal(op, axis, ndim):
 NOTHING = np.zeros((), bool)  # what `where=False` chooses
 
 
-def of_bools(op):
-    """Whether an operation's results are bools."""
-    return op.startswith("logical") or op in COMPARISONS
-
-
 def strong(x):
     """A Python number as an array, which brings its own dtype."""
     return np.asarray(x) if type(x) in NUMBERS else x
+
+
+def casting(dtype):
+    """How a fold of a dtype goes to an out: as NumPy's anyhow, but no imaginary part is dropped."""
+    return "same_kind" if dtype.kind == "c" else "unsafe"
 
 
 def known(op, x, name="self"):
@@ -68,7 +68,7 @@ def reduce(self, op, axis, keepdims=False, initial=None, where=None, dtype=None)
         if any(shape[a] == 0 for a in axes):
             raise ValueError(f"{op}.reduce has no identity: of {shape} over {axes} there is nothing to reduce")
     kept = tuple(1 if a in axes else n for a, n in enumerate(shape) if keepdims or a not in axes)
-    return Result(kept, result, columns(kept[::-1], result.itemsize)[::-1], "same_kind")
+    return Result(kept, result, columns(kept[::-1], result.itemsize)[::-1], casting(result))
 
 
 def accumulate(self, op, axis, dtype=None):
@@ -80,4 +80,4 @@ def accumulate(self, op, axis, dtype=None):
     if len(axes) != 1:
         raise ValueError(f"{op}.accumulate goes along one axis, not {axes}")
     result, shape = resolve_fold(op, self.dtype, dtype), tuple(self.shape)
-    return Result(shape, result, columns(shape[::-1], result.itemsize)[::-1], "same_kind")
+    return Result(shape, result, columns(shape[::-1], result.itemsize)[::-1], casting(result))

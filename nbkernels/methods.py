@@ -5,10 +5,9 @@ import functools
 from .dispatch import arrays, keys, layout, views
 from .dispatch.errors import ArgumentError, DeviceError, MissingKernelError, OutError, describe
 from .dispatch.table import Row
-from .folds import NOTHING, known, normal, of_bools, strong
+from .folds import NOTHING, known, normal, resolve_fold, strong
 
 AT_KERNELS = {key: Row(key, f"nbkernels.{key.lower()}.scan:at", __name__) for key in (keys.CPU, keys.CUDA)}
-ERRORS = ArgumentError, DeviceError, MissingKernelError, OutError
 AT_FAST = Row(keys.CPU, "nbkernels.cpu.scan:at_fast", __name__)
 
 
@@ -21,27 +20,21 @@ def attach(function, reduce, accumulate):
 
     def reduce_of(self, axis=0, dtype=None, out=None, keepdims=False, initial=None, where=None):
         axes = dimensions(op, self, axis)
-        try:
-            if dtype is out is initial is where is None:
-                return reduce(self, op, axes, keepdims=keepdims)
-            return reduce(
-                self,
-                op,
-                axes,
-                keepdims=keepdims,
-                initial=initial,
-                where=None if where is True else NOTHING if where is False else where,
-                dtype=work(op, dtype, out),
-                out=out,
-            )
-        except ERRORS as error:
-            raise renamed(op, error) from None
+        if dtype is out is initial is where is None:
+            return reduce(self, op, axes, keepdims=keepdims)
+        return reduce(
+            self,
+            op,
+            axes,
+            keepdims=keepdims,
+            initial=initial,
+            where=None if where is True else NOTHING if where is False else where,
+            dtype=work(op, self, dtype, out),
+            out=out,
+        )
 
     def accumulate_of(self, axis=0, dtype=None, out=None):
-        try:
-            return accumulate(self, op, dimensions(op, self, axis), dtype=work(op, dtype, out), out=out)
-        except ERRORS as error:
-            raise renamed(op, error) from None
+        return accumulate(self, op, dimensions(op, self, axis), dtype=work(op, self, dtype, out), out=out)
 
     def at_of(self, indices, other):
         return at(op, self, indices, other)
@@ -56,17 +49,12 @@ def attach(function, reduce, accumulate):
         setattr(function, name, method)
 
 
-def renamed(op, error):
-    """What the dispatcher says of reduce or accumulate, under the name of the method."""
-    text = str(error)
-    return type(error)(f"{op}.{text}") if text.startswith(("reduce", "accumulate")) else error
-
-
-def work(op, dtype, out):
-    """What a fold computes in where it is said: `dtype`, else that of an out, but for those of bools."""
-    said = dtype is not None or out is None or of_bools(op)
-    adapter = None if said else arrays.adapter_of(type(out))
-    return adapter.spec(out).dtype if adapter else dtype
+def work(op, self, dtype, out):
+    """What a fold computes in where it is said: `dtype`, else by what an out has."""
+    if dtype is not None or out is None:
+        return dtype
+    given, to = (arrays.adapter_of(type(x)) for x in (self, out))
+    return resolve_fold(op, given.spec(self).dtype, out=to.spec(out).dtype) if given and to else None
 
 
 def dimensions(op, self, axis):
@@ -154,8 +142,9 @@ out = self folded by {op} over `axis`: a dimension, a tuple of them, or None for
 
 What may be folded in any order is, pairwise: the order depends on sizes alone. Anything else goes from the first
 element on, along one axis. float16 and bfloat16 are folded in float32 and rounded once; sums and products of small
-integers are int64's; with `out` and no `dtype`, all is computed in out's. `keepdims` keeps the dimensions with size 1;
-`initial` comes first (None is the identity, where there is one); `where` chooses elements.
+integers are int64's; with `out` and no `dtype`, all is computed in what holds self's numbers and out's. `keepdims`
+keeps the dimensions with size 1; `initial` comes first (None is the identity, where there is one); `where` chooses
+elements.
 
 Raises ValueError where there is nothing to fold and {op} has no identity. Source: NumPy's {op}.reduce."""
 

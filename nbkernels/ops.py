@@ -157,6 +157,7 @@ _reduce = define(
     dispatch={"CPU": "nbkernels.cpu.folds:reduce", "CUDA": "nbkernels.cuda.folds:reduce"},
     fast="nbkernels.cpu.folds:reduce_fast",
     casts=binary.Result.casts,
+    called=lambda self, op, *others: f"{op}.reduce",
 ).function
 
 _accumulate = define(
@@ -165,6 +166,7 @@ _accumulate = define(
     dispatch={"CPU": "nbkernels.cpu.folds:accumulate", "CUDA": "nbkernels.cuda.folds:accumulate"},
     fast="nbkernels.cpu.folds:accumulate_fast",
     casts=binary.Result.casts,
+    called=lambda self, op, *others: f"{op}.accumulate",
 ).function
 
 

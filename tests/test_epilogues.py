@@ -126,6 +126,8 @@ A, X = np.ones((3, 3)), np.ones(3)
         (lambda out: gate(X, A, A[:2], X, A[:, :1], A, 1.0, out=out), ValueError, "3x3 and 2x3"),
         (lambda out: gate(X, A, A, X, A[:, :1], A, 1.0, out=out, before=out), ValueError, "before shares memory"),
         (lambda out: gate(X, A, A, X, A[:, :1], A, 1.0, out=out[:2]), OutError, "shape"),
+        (lambda out: gate(X, A, A, X, A[:, :1], A, 1.0, out=out, tiles=(3, 4)), ValueError, "^gate: tiles=.*six sizes"),
+        (lambda out: nb.addmm_activation(X, A, A, out=out, tiles=(3,)), ValueError, "^addmm_activation: tiles="),
         (lambda out: gate(X, A, A, X, A[:, :1], A, 1.0, before=out, out=np.ones((3, 3), "i4")), TypeError, "cast"),
     ],
 )

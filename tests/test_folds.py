@@ -234,6 +234,44 @@ def test_folds_into_an_out_compute_in_its_dtype():
     same(nbkernels.add.reduce(np.ones(3), out=mine), np.add.reduce(np.ones(3), out=numpys))
 
 
+def test_an_out_of_fewer_numbers_holds_what_was_computed_in_more():
+    """Truncated once, at the end (NumPy cuts off what comes first, too); an imaginary part is not dropped."""
+    x = np.array([6.9, 0.5, 0.5, -3.3], "f4")
+    for op in ("add", "subtract", "multiply", "divide"):
+        mine, numpys = getattr(nbkernels, op), getattr(np, op)
+        for dtype in ("int16", "float64", "bool"):
+            expected = numpys.reduce(x, dtype=np.result_type(x, dtype))
+            same(mine.reduce(x, out=np.zeros((), dtype)), np.asarray(expected).astype(dtype))
+            same(mine.accumulate(x, out=np.zeros(4, dtype)), numpys.accumulate(x, out=np.zeros(4, dtype)))
+        words = dict(initial=3, keepdims=True)
+        same(mine.reduce(x, 0, out=np.zeros(1, "i2"), **words), numpys.reduce(x, 0, **words).astype("i2"))
+    assert nbkernels.divide.reduce(np.array([100, 3, 7], "i1"), out=np.zeros((), "i4")) == 4
+    with pytest.raises(OutError, match="the result is complex128"):
+        nbkernels.add.reduce(x.astype("c8"), out=np.zeros(()))
+
+
+def test_an_initial_that_does_not_fit_leaves_out_alone():
+    out = np.full((), 7, "u1")
+    for words in ({}, {"where": True}, {"axis": ()}):
+        x = np.ones(3, "u1") if "axis" not in words else np.array(1, "u1")
+        for op in ("add", "subtract"):
+            with pytest.raises(OverflowError):
+                getattr(nbkernels, op).reduce(x, out=out, dtype="u1", initial=-1, **words)
+    assert out == 7
+
+
+def test_halves_are_folded_in_floats_and_rounded_once(rng):
+    x = (rng.standard_normal((130, 7)) * 100).astype("f2")
+    mask, wide = rng.random(x.shape) < 0.5, x.astype("f4")
+    for op in ("subtract", "add"):
+        mine, numpys = getattr(nbkernels, op), getattr(np, op)
+        for words in ({}, {"initial": 3.3}, {"initial": 0, "where": mask}):
+            first = {k: float(np.float16(v)) if k == "initial" else v for k, v in words.items()}
+            expected = numpys.reduce(wide, 0, **first)
+            found = mine.reduce(x, 0, **words).astype("f4")
+            assert (abs(found - expected) <= 2.0**-11 * abs(expected) + (op == "add") * 1e-3).all()
+
+
 def test_at_of_what_shares_memory(rng):
     """Indices and numbers that lie in self are read before it is written."""
     x = np.array([5, 0, 1, 2, 3, 4])

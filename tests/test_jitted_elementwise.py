@@ -149,6 +149,40 @@ def test_alpha_and_in_place(rng):
     same(x, expected)
 
 
+@numba.njit
+def add_where(x, y, out, where):
+    return nb.add(x, y, out=out, where=where)
+
+
+@numba.njit
+def powers_where(x, y, where):
+    return nb.pow_(x, y, where=where)
+
+
+def test_where(rng):
+    x, y = rng.standard_normal((2, 67, 130))
+    for mask in (rng.random((67, 130)) < 0.5, (rng.random((130, 67)) < 0.5).T, rng.random((67, 1)) < 0.5):
+        out, expected = np.full((2, 67, 130), 7.0)
+        nb.add(x, y, out=expected, where=mask)
+        assert add_where(x, y, out, mask) is out
+        same(out, expected)
+    for number in (True, False):
+        same(add_where(x, y, np.zeros_like(x), number), np.where(number, x + y, 0))
+    flags = rng.random((5, 5)) < 0.5
+    expected = nb.add(flags, True, out=flags.copy(), where=flags.T.copy())
+    same(add_where(flags, True, flags, flags.T), expected)  # a mask that is being written
+    x = np.array([[3, 5], [2, 0]], "i4")
+    same(powers_where(x, np.array([2, -1], "i4"), np.array([True, False])), np.array([[9, 5], [4, 0]], "i4"))
+    with pytest.raises(ValueError, match="negative integer powers"):
+        powers_where(x, np.array([2, -1], "i4"), np.array([False, True]))
+    new = numba.njit(lambda x, mask: nb.multiply(x, 2, where=mask))(np.arange(3.0), np.array([[True], [True]]))
+    same(new, np.array([[0.0, 2, 4]] * 2))
+    with pytest.raises(ValueError, match="do not broadcast"):
+        add_where(x[0], x[0], x[0], np.ones(3, bool))
+    with pytest.raises(numba.TypingError, match="an array of bools, or a bool, is wanted"):
+        add_where(x, x, x, x)
+
+
 def test_overlap_of_out_and_inputs(rng):
     for out_rows, rows in itertools.product((slice(1, None), slice(None, -1)), repeat=2):
         room = loose(rng.standard_normal((41, 8)))
@@ -181,6 +215,7 @@ def test_errors_come_before_any_write():
         (add, (1, 2.0), "no array among"),
         (add, ([1.0], np.ones(3)), "an array or a number is wanted"),
         (add, (np.ones(3, "M8[s]"), np.ones(3)), "self has dtype datetime64"),
+        (add, (np.ones(3), np.ones(3, "f2")), "other has dtype float16, for which Numba makes no code on CPUs"),
         (numba.njit(lambda x, y: nb.bitwise_and(x, y)), (np.ones(3), np.ones(3)), "not defined for float64"),
         (add_into, (np.ones(3), np.ones(3), np.ones(3, int)), "cannot be cast"),
         (add_into, (np.ones(3), np.ones(3), np.broadcast_to(1.0, (3,))), "to write to is wanted"),
@@ -227,8 +262,8 @@ def test_plans_are_those_of_strides(layout):
     steps = found[within.STRIDES :].reshape(-1, within.OPERANDS)[:loops]
     skipped = loops - len(expected.shape)
     assert tuple(found[within.SIZES :][:loops]) == (1,) * skipped + expected.shape
-    assert tuple(map(tuple, steps[skipped:].T)) == expected.strides
-    assert tuple(found[: within.OPERANDS]) == expected.offsets
+    assert tuple(map(tuple, steps[skipped:].T)) == (*expected.strides, (0,) * len(expected.shape))  # no mask
+    assert tuple(found[: within.OPERANDS]) == (*expected.offsets, 0)
     assert transposed == (expected.kind == "transposed")
 
 

@@ -53,6 +53,8 @@ def _with_keywords(self, op, axis, keepdims, initial, where, dtype, out):
         if plan is None or plan[-1] is None or self.nbytes >= PARALLEL or type(initial) not in (*NUMBERS, NoneType):
             return None
         shape, _, work, ready = plan
+        if work != working(work):
+            return None  # which is rounded once
         if where is not None:
             if type(where) is not np.ndarray or where.dtype != bool or (initial is getattr(np, op).identity is None):
                 return None
@@ -131,30 +133,56 @@ def reduce(out, self, op, axis, keepdims, initial, where, dtype) -> None:
     strides = [0 * (next(steps) if keepdims else 0) if d in axis else next(steps) for d in range(self.ndim)]
     shape = [1 if d in axis else n for d, n in enumerate(self.shape)]
     target = np.lib.stride_tricks.as_strided(out, shape, strides)
-    computed = dict(dtype=None if work.kind == "b" else work, casting="unsafe")
+    if initial is not None:
+        initial = np.asarray(initial, work)  # or an error, before anything is written
     if self.size == 0:
         target[...] = identity(op, out.dtype) if initial is None else initial
     elif op in ASSOCIATIVE:
-        if where is not None:
-            chosen = np.full(self.shape, neutral(op, work), work)
-            np.copyto(chosen, self, where=where, casting="unsafe")
-            self = chosen
-            initial = identity(op, work) if initial is None else initial  # a sum of nothing is 0.0, not -0.0
-        fold(op, target, self, working(work))
-        if initial is not None:
-            binary(op, out, np.asarray(initial, work), out, **computed)
-    elif where is not None or not axis:
-        target = target.squeeze(axis)
-        ahead = (lambda x: np.moveaxis(x, axis[0], 0)) if axis else (lambda x: x[None])
-        marks = ahead(np.broadcast_to(True if where is None else where, self.shape))
-        terms = ahead(apart(out, self))
-        np.copyto(target, terms[0] if initial is None else initial, casting="unsafe")
-        for x, mask in zip(terms[initial is None :], marks[initial is None :]):
-            binary(op, target, target, x, where=mask, **computed)
+        _in_any_order(op, target, self, initial, where, work)
     else:
-        if initial is not None:
-            self = np.concatenate([np.full(shape, initial, work), self], axis[0], dtype=work, casting="unsafe")
-        scan.in_order(op, target.squeeze(axis), self, axis[0], work)
+        _in_order(op, target.squeeze(axis), apart(out, self), axis, initial, where, working(work))
+
+
+def _in_any_order(op, out, x, initial, where, work) -> None:
+    """out = x folded to its shape, whatever comes first."""
+    if where is not None:
+        chosen = np.full(x.shape, neutral(op, work), work)
+        np.copyto(chosen, x, where=where, casting="unsafe")
+        x, initial = chosen, identity(op, work) if initial is None else initial  # a sum of nothing is 0.0, not -0.0
+    wide = working(work)
+    if initial is None:
+        fold(op, out, x, wide)
+        return
+
+    def run(held):
+        fold(op, held, x, wide)
+        binary(op, held, initial, held, **_computed(wide))
+
+    scan.held(out, wide, run)
+
+
+def _in_order(op, out, x, axis, initial, where, work) -> None:
+    """out = x folded along at most one axis, which it lacks, from `initial` or the first element on."""
+
+    def masked(held):
+        ahead = (lambda x: np.moveaxis(x, axis[0], 0)) if axis else (lambda x: x[None])
+        marks, terms = ahead(np.broadcast_to(True if where is None else where, x.shape)), ahead(x)
+        np.copyto(held, terms[0] if initial is None else initial, casting="unsafe")
+        for term, mask in zip(terms[initial is None :], marks[initial is None :]):
+            binary(op, held, held, term, where=mask, **_computed(work))
+
+    if where is not None or not axis:
+        scan.held(out, work, masked)
+        return
+    if initial is not None:
+        start = np.broadcast_to(initial, [1 if d in axis else n for d, n in enumerate(x.shape)])
+        x = np.concatenate([start, x], axis[0], dtype=work, casting="unsafe")
+    scan.in_order(op, out, x, axis[0], work)
+
+
+def _computed(dtype) -> dict:
+    """The keywords of a step that is computed in a dtype."""
+    return dict(dtype=None if dtype.kind == "b" else dtype, casting="unsafe")
 
 
 def accumulate(out, self, op, axis, dtype) -> None:

@@ -69,7 +69,7 @@ def accumulate(op: str, out, x, axis: int, work: np.dtype) -> None:
     """out[k] = op(out[k - 1], x[k]) along an axis, in `work`; both have one shape."""
     if x.size:
         x = apart(out, x)
-        _held(out, work, lambda held: _scan(op, held, held[first(axis)], x, axis, held.strides, work))
+        held(out, work, lambda held: _scan(op, held, held[first(axis)], x, axis, held.strides, work))
 
 
 def in_order(op: str, out, x, axis: int, work: np.dtype) -> None:
@@ -81,7 +81,7 @@ def in_order(op: str, out, x, axis: int, work: np.dtype) -> None:
         strides.insert(axis, 0)
         _scan(op, held, held, x, axis, tuple(strides), work)
 
-    _held(out, work, run)
+    held(out, work, run)
 
 
 def first(axis: int) -> tuple:
@@ -89,14 +89,14 @@ def first(axis: int) -> tuple:
     return *(slice(None),) * axis, 0
 
 
-def _held(out, work, run):
+def held(out, work, run):
     """run(out), by way of an array of the dtype `work` where out has another."""
     if out.dtype == work:
         run(out)
     else:
-        held = np.empty(out.shape, work)
-        run(held)
-        np.copyto(out, held, casting="unsafe")
+        wide = np.empty(out.shape, work)
+        run(wide)
+        np.copyto(out, wide, casting="unsafe")
 
 
 class Steps(NamedTuple):

@@ -1,6 +1,7 @@
 """Loops over operands of any strides, planned and walked by one thread without Python: what users' jitted code calls.
 
-An operand is a block of words that its caller fills in, the output first, then two inputs:
+An operand is a block of words that its caller fills in, the output first, then two inputs and a mask, which is a
+number where the loops read none:
 
     DATA  WIDTH (bytes of an item)  NDIM  SHAPE[MOST]  STEP[MOST] (bytes)
 
@@ -18,7 +19,7 @@ from ..jit.cache import c_function, compact, jit
 from ..jit.loops import call_loop
 from ..strides import LINE
 
-OPERANDS, MOST = 3, 32  # dimensions, at most
+OPERANDS, MOST = 4, 32  # dimensions, at most
 DATA, WIDTH, NDIM, SHAPE = range(4)
 STEP = SHAPE + MOST
 BLOCK = STEP + MOST
@@ -52,17 +53,20 @@ def _distinct(out):
 def _fit(words, given):
     """The inputs' common shape becomes out's; one that is given must have it, and elements that share no memory."""
     compact()
-    out = pointer(words)
-    first, second = pointer(words + 8 * BLOCK), pointer(words + 16 * BLOCK)
-    ndim = max(first[NDIM], second[NDIM])
+    out, ndim = pointer(words), 0
+    for p in range(1, OPERANDS):
+        ndim = max(ndim, pointer(words + 8 * BLOCK * p)[NDIM])
     if given == 0:
         out[NDIM] = ndim
     for d in range(ndim):
-        i, j = d - ndim + first[NDIM], d - ndim + second[NDIM]
-        size, beside = first[SHAPE + i] if i >= 0 else 1, second[SHAPE + j] if j >= 0 else 1
-        if size != beside and size != 1 and beside != 1:
-            return MISMATCH
-        size = beside if size == 1 else size
+        size = 1
+        for p in range(1, OPERANDS):
+            x = pointer(words + 8 * BLOCK * p)
+            own = d - ndim + x[NDIM]
+            beside = x[SHAPE + own] if own >= 0 else 1
+            if size != beside and size != 1 and beside != 1:
+                return MISMATCH
+            size = beside if size == 1 else size
         if given == 0:
             out[SHAPE + d] = size
         elif out[NDIM] != ndim or out[SHAPE + d] != size:
@@ -276,8 +280,8 @@ def _walk(plan, loops, high, wide, inner, scalars):
 
 
 def _run(words, inner, scalars, room):
-    """Call inner loops of two inputs over the operands at `words`. Inputs that overlap the output are copied to `room`;
-    without one, its size in bytes is the answer and nothing is done, else 0."""
+    """Call inner loops of two inputs, or of these and a mask, over the operands at `words`. Inputs that overlap the
+    output are copied to `room`; without one, its size in bytes is the answer and nothing is done, else 0."""
     compact()
     out, need = pointer(words), 0
     for d in range(out[NDIM]):

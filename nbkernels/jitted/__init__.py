@@ -1,4 +1,4 @@
-"""Operations inside other jitted code: `import nbkernels.jitted` teaches Numba products and element-wise operations.
+"""Operations inside other jitted code: `import nbkernels.jitted` teaches Numba products, element-wise operations, sums.
 
     import numba, numpy as np, nbkernels, nbkernels.jitted
 
@@ -15,10 +15,13 @@ Products: mm, addmm, mv, addmv, bmm, baddbmm, matmul and dot of float32 and floa
 not overlap factors. The kernel is found by its address, so Numba does not keep functions that call it on disk.
 
 Element-wise: all operations of two and their in-place forms, of bools, integers, float32, float64 and complex numbers,
-with out, with dtype (as np.float64), and with alpha where there is one. Dtypes as outside; an int64, float64 or
+with out, where, dtype (as np.float64) and, where there is one, alpha. Dtypes as outside; an int64, float64 or
 complex128 that is no array is as weak as the Python number that it looks like. A new result is in C order, or in
 Fortran's where all arrays of its dimensions are; of no dimensions it is a number. RuntimeWarnings are not given. The
 loops become part of the caller, which Numba's cache=True keeps on disk.
+
+Sums: sum_to, of every dtype of sum_to's that Numba has, to a tuple of ints; always a new array, or a number for (). Its
+kernels are found by their addresses, as those of products.
 """
 
-from . import elementwise, products  # noqa: F401, they enter their functions
+from . import elementwise, products, sums  # noqa: F401, they enter their functions

@@ -12,12 +12,12 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.core.errors import NumbaNotImplementedError, TypingError
+from numba.core.errors import TypingError
 from numba.extending import intrinsic, overload
 from numba.np.numpy_support import as_dtype
 
 from .. import ops, scalar
-from ..binary import DOCS, factor, supported
+from ..binary import DOCS, factor
 from ..cpu import within
 from ..cpu.elementwise import spec
 from ..cpu.within import BLOCK, MOST, OPERANDS, SHAPE, STEP
@@ -26,7 +26,7 @@ from ..jit.address import scratch
 from ..jit.cache import embedded
 from ..jit.loops import loops
 from ..jit.vector import I64
-from .memory import absent
+from .memory import absent, dtype_of
 
 WEAK = {types.int64: int, types.float64: float, types.complex128: complex}
 NUMBER = 16  # bytes for one of any dtype
@@ -44,12 +44,7 @@ def _kind(op, name, x):
         raise TypingError(f"{op}: {name} is {x}, and an array or a number is wanted")
     if not array and x in WEAK:
         return WEAK[x]
-    try:
-        dtype = as_dtype(x.dtype if array else x)
-        supported(op, name, dtype)
-    except (TypeError, NumbaNotImplementedError) as error:
-        raise TypingError(str(error)) from None
-    return dtype
+    return dtype_of(op, name, x.dtype if array else x)
 
 
 def _resolved(op, self, other, wanted):
@@ -200,11 +195,10 @@ def _number(op, name, kind, dtype):
 
 
 @numba.njit
-def _natural(x):
-    """Raise where an exponent is negative."""
-    for value in np.asarray(x).flat:
-        if value < 0:
-            raise ValueError("pow: integers to negative integer powers are not allowed")
+def _natural(x, where):
+    """Raise where an exponent is negative that is not masked off."""
+    if np.asarray(np.logical_and(x < 0, where)).any():
+        raise ValueError("pow: integers to negative integer powers are not allowed")
 
 
 def _out_dtype(op, out, result, ndim):
@@ -217,51 +211,64 @@ def _out_dtype(op, out, result, ndim):
     return dtype
 
 
-def _operation(op, self, other, alpha, out, dtype, in_place):
-    """The function (self, other, alpha, out, dtype) of an operation for operands of these Numba types."""
+def _masked(op, where):
+    """Whether `where`, by its Numba type, was given; an error where it is neither bools nor a bool."""
+    if absent(where):
+        return False
+    if getattr(where, "dtype", where) != types.boolean:
+        raise TypingError(f"{op}: where is {where}, and an array of bools, or a bool, is wanted")
+    return True
+
+
+def _operation(op, self, other, alpha, out, where, dtype, in_place):
+    """The function (self, other, alpha, out, where, dtype) of an operation for operands of these Numba types."""
     target = self if in_place else out
     operands = self, other
     wanted = _wanted(op, dtype)
     kinds, (*work, result) = _resolved(op, *operands, wanted)
+    masked = _masked(op, where)
     arrays = [x for x in operands if isinstance(x, types.Array)]
-    ndim = max(x.ndim for x in arrays)
+    ndim = max(x.ndim for x in (*arrays, where) if isinstance(x, types.Array))
     if ndim > MOST:
         raise TypingError(f"{op}: at most {MOST} dimensions, not {ndim}")
     stored = result if absent(target) else _out_dtype(op, target, result, ndim)
     inputs = [k if isinstance(x, types.Array) else w for x, k, w in zip(operands, kinds, work)]
-    record = spec(op, *inputs, stored, wanted, checked=False)
-    scaled = spec(f"{op}_scaled", *inputs, stored, wanted, checked=False) if _scaled(op, result, alpha) else record
+    keywords = dict(dtype=wanted, masked=masked, checked=False)
+    record = spec(op, *inputs, stored, **keywords)
+    scaled = spec(f"{op}_scaled", *inputs, stored, **keywords) if _scaled(op, result, alpha) else record
     run, factor, element = _runner(record, scaled), result.type, stored.type
     first, second = (
         _same if isinstance(x, types.Array) else _named(_number(op, name, k, w), op, name, k, w)
         for x, name, k, w in zip(operands, ("self", "other"), kinds, work)
     )
-    check = _natural if op == "pow" and work[0].kind == "i" else _same
+    check = _natural if op == "pow" and work[0].kind == "i" else _first
+    mask = _first if masked else _second
     columns = ndim > 1 and all(x.layout == "F" for x in arrays if x.ndim == ndim)
     make = _columns if columns else _rows
     end, choose = _same if ndim else _element, _first if in_place else _second
     apart, wrong, twice = (f"{op}: {text}" for text in PROBLEMS)
 
-    def new(self, other, alpha=1, out=None, dtype=None):
-        words, y = scratch(ROOM), second(other)
-        check(y)
+    def new(self, other, alpha=1, out=None, where=None, dtype=None):
+        words, y, chosen = scratch(ROOM), second(other), mask(where, True)
         _describe(words, 0, factor(alpha))  # which lies where a number in the output's place would
         _describe(words, 1, first(self))
         _describe(words, 2, y)
+        _describe(words, 3, chosen)
         if _fit(words, 0) != within.DONE:
             raise ValueError(apart)
+        check(y, chosen)
         result = make(_shape(words, ndim), element)
         _describe(words, 0, result)
         run(words, alpha == 1, None)
         return end(result)
 
-    def into(self, other, alpha=1, out=None, dtype=None):
-        words, target, y = scratch(ROOM), choose(self, out), second(other)
-        check(y)
+    def into(self, other, alpha=1, out=None, where=None, dtype=None):
+        words, target, y, chosen = scratch(ROOM), choose(self, out), second(other), mask(where, True)
         _describe(words, 0, factor(alpha))
         _describe(words, 0, target)
         _describe(words, 1, first(self))
         _describe(words, 2, y)
+        _describe(words, 3, chosen)
         status = _fit(words, 1)
         if status == within.MISMATCH:
             raise ValueError(apart)
@@ -269,6 +276,7 @@ def _operation(op, self, other, alpha, out, dtype, in_place):
             raise ValueError(wrong)
         if status == within.SHARED:
             raise ValueError(twice)
+        check(y, chosen)
         room = run(words, alpha == 1, None)
         if room > 0:
             run(words, alpha == 1, np.empty(room, np.uint8))
@@ -320,15 +328,15 @@ def _teach(op):
     """Overload the public functions of an operation."""
     scaled = scalar.exists(f"{op}_scaled")
 
-    def typed(self, other, alpha=1, out=None, dtype=None):
+    def typed(self, other, alpha=1, out=None, where=None, dtype=None):
         if not (scaled or absent(alpha)):
             raise TypingError(f"{op} takes no alpha")
-        return _operation(op, self, other, alpha, out, dtype, False)
+        return _operation(op, self, other, alpha, out, where, dtype, False)
 
-    def in_place(self, other, alpha=1, out=None, dtype=None):
+    def in_place(self, other, alpha=1, out=None, where=None, dtype=None):
         if not absent(out) or not (scaled or absent(alpha)):
             raise TypingError(f"{op}_ takes no {'alpha' if absent(out) else 'out'}")
-        return _operation(op, self, other, alpha, out, dtype, True)
+        return _operation(op, self, other, alpha, out, where, dtype, True)
 
     overload(getattr(ops, op))(typed)
     overload(getattr(ops, f"{op}_"))(in_place)

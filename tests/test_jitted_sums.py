@@ -1,0 +1,68 @@
+"""sum_to in jitted functions: the bits, dtypes and errors of the call from Python."""
+
+import numba
+import numpy as np
+import pytest
+
+import nbkernels as nb
+import nbkernels.jitted
+
+
+@numba.njit
+def rows_of(x, rows):
+    return nb.sum_to(x, (rows, 1))
+
+
+@numba.njit
+def whole(x):
+    return nb.sum_to(x, ())
+
+
+@numba.njit
+def last(x, n):
+    return nb.sum_to(x, (n,))
+
+
+def layouts(x):
+    """x as arrays of one Numba type: contiguous in no order."""
+    for order in ("C", "F"):
+        room = np.empty([2 * n for n in x.shape], x.dtype, order=order)
+        for view in (room[: len(x), : x.shape[1]], room[::-2, ::-2], room[1::2, 1::2]):
+            view[...] = x
+            yield view
+    yield np.lib.stride_tricks.as_strided(x, x.shape, (x.strides[0], 0), writeable=True)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_the_bits_of_the_call_from_python(dtype, rng):
+    for shape in ((5, 7), (1, 1), (4097, 3), (40, 300), (2, 9000), (3, 0)):
+        for x in layouts((rng.standard_normal(shape) * 50).astype(dtype)):
+            for found, size in ((last(x, shape[1]), shape[1:]), (last(x, 1), (1,)), (rows_of(x, len(x)), (len(x), 1))):
+                expected = nb.sum_to(x, size)
+                assert found.dtype == expected.dtype
+                np.testing.assert_array_equal(found, expected)
+            assert whole(x) == nb.sum_to(x, ())
+
+
+def test_read_only_arrays_and_dimensions(rng):
+    x = rng.standard_normal((3, 1, 4, 50)).astype("c8")
+    x.flags.writeable = False
+    np.testing.assert_array_equal(numba.njit(lambda x: nb.sum_to(x, (1, 4, 1)))(x), nb.sum_to(x, (1, 4, 1)))
+    copy = numba.njit(lambda x: nb.sum_to(x, x.shape))(x)
+    np.testing.assert_array_equal(copy, x)
+    assert copy.flags.writeable
+
+
+def test_bad_input():
+    x = np.ones((2, 3, 1))[..., 0]
+    for call in (lambda: last(x, 2), lambda: rows_of(x, 3), lambda: last(x, -1)):
+        with pytest.raises(ValueError, match="cannot be summed to this shape"):
+            call()
+    for args, why in (
+        ((np.ones((2, 3), bool), 3), "self has dtype bool, of which"),
+        ((1.0, 3), "an array is wanted"),
+        ((np.ones((2, 3)), 0.5), "a tuple of ints is wanted"),
+        ((np.array(1.0), 1), "0 dimensions and cannot be summed to 1"),
+    ):
+        with pytest.raises(numba.TypingError, match=why):
+            last(*args)
