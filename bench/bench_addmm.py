@@ -60,11 +60,11 @@ def calls(form, n, dtype, layout):
     return result
 
 
-def measure(form, n, dtype, layout, count, seconds=0.5):
+def measure(form, n, dtype, layout, count, seconds=0.5, rounds=9):
     """One row of the table."""
     with workers(count):
         call, flops = fma_call(dtype, count)
-        times = tune.medians({**calls(form, n, dtype, layout), "peak": call}, seconds=seconds, rounds=9)
+        times = tune.medians({**calls(form, n, dtype, layout), "peak": call}, seconds=seconds, rounds=rounds)
         ours, peak = times.pop("nbkernels"), flops / times.pop("peak")
         return {
             "bench": form, "shape": [n, n, n], "dtype": dtype, "threads": count, "layout": layout, "ours_s": ours,
@@ -100,11 +100,12 @@ def main():
     parser.add_argument("--forms", nargs="+", choices=FORMS, default=FORMS)
     parser.add_argument("--threads", type=int, nargs="+")
     parser.add_argument("--seconds", type=float, default=0.5, help="time for each row (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=9, help="that it is cut into, a call each at least (%(default)s)")
     args = parser.parse_args()
     todo = cases(args.sizes, args.layouts, args.threads, args.forms)
     rows = []
     for case in tqdm(todo, unit="row"):
-        rows.append(measure(*case, seconds=args.seconds))
+        rows.append(measure(*case, seconds=args.seconds, rounds=args.rounds))
         if args.json:  # after each row: a run may be cut short
             keep(args.json, rows)
     print(compare.table(rows))

@@ -13,7 +13,7 @@ where the rows of one bench go, or one line for each bench of a file, as a table
     <!-- table NAME BENCH -->           <!-- table NAME -->
     <!-- end -->                        <!-- end -->
 
-or, where BENCH is a key of the rows, such as size, one line for each value that it has.
+or, where BENCH is a key of the rows, such as size, one line for each value that it has, and for dtype sizes across.
 
 --check writes nothing and fails where documents and results are out of step.
 """
@@ -119,12 +119,36 @@ def markdown(results, bench):
     )
 
 
+def dtypes(results):
+    """Dtypes down, sizes across; in a cell peers' time / ours, - where a peer has none, and the share of peak."""
+    rows, peers = results["rows"], list(dict.fromkeys(peer for row in results["rows"] for peer in row["peers"]))
+    sizes = sorted({row["shape"][0] for row in rows})
+    lines = [["", *(f"n = {n}" for n in sizes)], ["---", *["---:"] * len(sizes)]]
+    for dtype in dict.fromkeys(row["dtype"] for row in rows):
+        line = [dtype]
+        for n in sizes:
+            row = next((r for r in rows if r["dtype"] == dtype and r["shape"][0] == n), None)
+            if row is None:
+                line.append("")
+                continue
+            ratios = (row["peers"][peer] / row["ours_s"] if peer in row["peers"] else None for peer in peers)
+            texts = ("-" if r is None else f"{r:.2f}" if r < 10 else f"{r:.0f}" for r in ratios)
+            line.append(" / ".join(texts) + f" ({row['peak_share']:.0%})")
+        lines.append(line)
+    return markdown_table(lines) + (
+        f"\n\nTime of {' / '.join(peers)} over ours (share of the peak of its multiply-add instruction), "
+        f"n x n, one thread: interleaved medians of {machine(results['meta'])}.\n"
+    )
+
+
 def rewrite(text, directory):
     """The text with every marked table made anew from its result file in `directory`."""
 
     def table(match):
         results = json.loads((directory / f"{match['name']}.json").read_text(encoding="utf-8"))
         bench = match["bench"] or "bench"
+        if bench == "dtype":
+            return match[1] + dtypes(results) + match[4]
         by_key = bench in results["rows"][0]
         return match[1] + (classes(results, bench) if by_key else markdown(results, bench)) + match[4]
 

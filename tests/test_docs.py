@@ -87,6 +87,11 @@ def test_a_stale_table_is_noticed(report, tmp_path):
     assert "of all 3 rows 1.59, 3 of them at least 1" in of_all
     by_layout = report.rewrite("<!-- table x layout -->\n<!-- end -->\n", tmp_path)
     assert "| NN | 2.00 (2.00) of 2 |\n| TT | 1.00 (1.00) of 1 |\n| all | 1.59 (1.00) of 3 |\n\n" in by_layout
+    rows = [row, row | {"shape": [64, 64, 64], "peers": {"NumPy": 2e-5, "torch": 1e-6}}, row | {"dtype": "int8"}]
+    (tmp_path / "y.json").write_text(report.json.dumps({"meta": meta, "rows": rows}))
+    by_dtype = report.rewrite("<!-- table y dtype -->\n<!-- end -->\n", tmp_path)
+    assert "|  | n = 8 | n = 64 |\n" in by_dtype
+    assert "| float32 | 2.00 / - (50%) | 20 / 1.00 (50%) |\n| int8 | 2.00 / - (50%) |  |\n\n" in by_dtype
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
