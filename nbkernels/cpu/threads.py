@@ -13,10 +13,13 @@ Only one launch at a time is shared: a thread that finds another one launching w
 from __future__ import annotations
 
 import _thread
+import atexit
 import contextlib
 import ctypes
 import functools
 import os
+import threading
+import time
 
 import numba
 import numpy as np
@@ -54,10 +57,13 @@ _words = np.zeros(8, np.int64)
 WORDS = _words.ctypes.data
 _rooms: list = []  # of the helpers' places
 _new_lock = ctypes.PYFUNCTYPE(ctypes.c_void_p)(("PyThread_allocate_lock", ctypes.pythonapi))
+_beginning = threading.Lock()
 
 
 def _after_fork() -> None:
-    _words[:] = 0  # the child has no helpers yet
+    """The child has no helpers yet."""
+    global _beginning
+    _words[:], _beginning = 0, threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):
@@ -124,6 +130,15 @@ def _begin() -> None:
     _words[PLACES], _words[HELPERS] = places, begun
 
 
+@atexit.register
+def _rest() -> None:
+    """Before Python takes the compiled code away helpers sleep, and nobody wakes them any more."""
+    _words[BUSY], end = 1, time.monotonic() + 0.5
+    states = [ctypes.c_int64.from_address(int(_words[PLACES]) + 8 * LINE * i) for i in range(_words[HELPERS])]
+    while any(state.value != ASLEEP for state in states) and time.monotonic() < end:
+        time.sleep(1e-4)
+
+
 # -- launches ----------------------------------------------------------------------------------------------------------
 
 
@@ -177,7 +192,9 @@ def open_up() -> bool:
     if not _words[SHARE]:
         if layer() == "none":
             return False
-        _begin()
+        with _beginning:
+            if not _words[PLACES]:
+                _begin()
         _words[COUNT] = ctypes.cast(pool._get_num_threads, ctypes.c_void_p).value
         _words[SHARE] = compiled(_share, "void(int64, int64, int64, int64)", "share")
     return True
