@@ -6,7 +6,7 @@ import numpy as np
 
 from . import ops
 from .binary import DOCS
-from .dtypes import known
+from .dtypes import NUMBERS, known
 
 FUNCTIONS = {getattr(np, name): getattr(ops, name) for name in DOCS} | {np.matmul: ops.matmul}
 METHODS = ("reduce", "accumulate", "outer", "at")
@@ -24,13 +24,15 @@ class Array(np.ndarray):
         result = _here(ufunc, method, inputs, keywords)
         if result is NotImplemented:
             result = getattr(ufunc, method)(*inputs, **keywords)
+        if out is None and type(result) is not tuple:
+            return _wrapped(result)
         results = result if isinstance(result, tuple) else (result,)
         given = [_wrapped(r) if o is None else o for r, o in zip(results, out or [None] * len(results))]
         return tuple(given) if isinstance(result, tuple) else given[0]
 
 
 def _plain(x):
-    return x.view(np.ndarray) if isinstance(x, Array) else x
+    return x.view(np.ndarray) if type(x) is Array or isinstance(x, Array) else x
 
 
 def _wrapped(x):
@@ -42,14 +44,18 @@ def _here(ufunc, method, inputs, keywords):
     function, outs = FUNCTIONS.get(ufunc), keywords.get("out", ())
     if method != "__call__":
         function = getattr(function, method, None) if method in METHODS else None
-    arrays = [x for x in (*inputs, *outs) if type(x) not in (int, float, complex, bool)]
-    plain = all(type(x) is np.ndarray or isinstance(x, np.generic) for x in arrays)
-    if function is None or not plain or not all(known(x.dtype) for x in arrays):
+    if function is None or not all(map(_ours, (*inputs, *outs))):
         return NotImplemented
     try:
         return function(*inputs, **(keywords | {"out": outs[0]} if outs else keywords))
     except (TypeError, ValueError, NotImplementedError):
         return NotImplemented
+
+
+def _ours(x) -> bool:
+    """Whether an operand is a number, or of NumPy's and of a dtype that the library knows."""
+    kind = type(x)
+    return kind in NUMBERS or ((kind is np.ndarray or isinstance(x, np.generic)) and known(x.dtype))
 
 
 def asarray(x, dtype=None) -> Array:

@@ -79,14 +79,20 @@ def outer(function, self, other, **keywords):
     array([[ 9,  8,  7],
            [19, 18, 17]])
     """
-    self, other = strong(self), strong(other)
-    left, right = views.spec(self), views.spec(other)
-    if hasattr(left, "shape") and getattr(right, "shape", ()):
-        ones = (1,) * len(right.shape)
-        self = views.restride(self, tuple(left.shape) + ones, tuple(left.strides) + (0,) * len(ones))
+    adapter = arrays.adapter_of(type(self)) if type(self) is type(other) else None
+    given = self, other
+    if adapter is not None and adapter.exact(type(self)):  # NumPy's, at once
+        self = self.reshape(self.shape + (1,) * other.ndim)
+    else:
+        self, other = strong(self), strong(other)
+        left, right = views.spec(self), views.spec(other)
+        if hasattr(left, "shape") and getattr(right, "shape", ()):
+            ones = (1,) * len(right.shape)
+            self = views.restride(self, tuple(left.shape) + ones, tuple(left.strides) + (0,) * len(ones))
     try:
         return function(self, other, **keywords)
     except MemoryError:
+        left, right = map(views.spec, given)
         shape = (*getattr(left, "shape", ()), *getattr(right, "shape", ()))
         raise MemoryError(f"{function.__name__}.outer: no memory for a result of shape {shape}") from None
 

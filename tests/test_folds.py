@@ -428,3 +428,42 @@ def test_outer():
     assert nbkernels.multiply.outer(x, y, dtype="f4").dtype == np.float32
     assert nbkernels.add.outer(MetaArray((2, 3), "f4"), MetaArray((4,), "f4")).shape == (2, 3, 4)
     assert nbkernels.add.reduce(MetaArray((2, 3), "i1"), 1).dtype == np.int64
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "bool"])
+@pytest.mark.parametrize("op", ["add", "maximum", "logical_and"])
+def test_keywords_of_small_folds(op, dtype, rng):
+    """Any of out, initial, where and dtype together; an out that overlaps, is strided, or of another dtype."""
+    mine, numpys = getattr(nbkernels, op), getattr(np, op)
+    x = (rng.integers(-5, 9, (4, 6)) + 0.5).astype(dtype)
+    where = rng.random((4, 6)) < 0.5
+    for axis, shape in ((0, (6,)), (1, (4,)), ((0, 1), ())):
+        kind = numpys.reduce(x, axis).dtype
+        for words in (dict(initial=1), dict(initial=1, where=where), dict(where=where[:1], initial=0)):
+            expected = numpys.reduce(x, axis, **words)
+            same(mine.reduce(x, axis, **words), expected, 1e-6)
+            for out in (np.empty(shape, kind), np.empty((*shape, 2), kind)[..., 0], np.empty(shape)):
+                assert mine.reduce(x, axis, out=out, dtype=kind, **words) is out
+                same(out, expected.astype(out.dtype) if shape else np.asarray(expected, out.dtype), 1e-6)
+    steps = np.empty_like(numpys.accumulate(x, 1))
+    assert mine.accumulate(x, 1, out=steps) is steps
+    same(steps, numpys.accumulate(x, 1), 1e-6)
+    y = np.arange(1, 9).astype(dtype)
+    expected = numpys.accumulate(y[:-1]).astype(y.dtype)
+    mine.accumulate(y[:-1], out=y[1:])
+    same(y[1:], expected, 1e-6)
+
+
+def test_at_slices(rng):
+    for where in (slice(2, 8), slice(None, None, -3), slice(50, 60), slice(-4, None), slice(0, 0)):
+        x = rng.random(20)
+        mine, numpys = x.copy(), x.copy()
+        nbkernels.add.at(mine, where, 1.5)
+        np.add.at(numpys, where, 1.5)
+        nbkernels.multiply.at(mine[::2], where, mine[::2][where].copy())
+        np.multiply.at(numpys[::2], where, numpys[::2][where].copy())
+        same(mine, numpys, 0)
+    with pytest.raises(TypeError):
+        nbkernels.add.at(np.ones(3), slice(0.5), 1)
+    with pytest.raises(ValueError):
+        nbkernels.add.at(np.ones(3), slice(0, 2), np.ones(3))

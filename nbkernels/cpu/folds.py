@@ -190,25 +190,40 @@ def accumulate(out, self, op, axis, dtype) -> None:
     scan.accumulate(op, out, self, axis[0], resolve_fold(op, self.dtype, dtype))
 
 
-def accumulate_fast(self, op, axis, out):
-    """All steps in a new array; None where the general path has to do it or say what is wrong."""
-    steps = None if out is not None else _stepped(op, self.dtype, self.shape, self.strides, axis)
+def accumulate_fast(self, op, axis, out, dtype=None):
+    """All steps in a new array, or one that takes them as they are; None where the general path has to do it or say
+    what is wrong."""
+    steps = _stepped(op, self.dtype, self.shape, self.strides, axis, dtype)
     if steps is None:
         return None
-    dtype, ready = steps
-    out = np.empty(self.shape, dtype)
+    work, ready = steps
+    if out is None:
+        out = np.empty(self.shape, work)
+    elif type(out) is not np.ndarray or not _takes(out, self.shape, work) or np.may_share_memory(out, self):
+        return None
     if ready is not None:
         ready.run(out, out if ready.whole else out[scan.first(axis[0])], self, axis[0])
     return out
 
 
+def _accumulate_as(self, op, axis, dtype, out):
+    """The same in a dtype that is given."""
+    try:
+        return accumulate_fast(self, op, axis, out, dtype)
+    except TypeError:  # what cannot be hashed is no dtype
+        return None
+
+
+accumulate_fast.with_keywords = _accumulate_as
+
+
 @functools.lru_cache(maxsize=4096)
-def _stepped(op, dtype, shape, strides, axis):
+def _stepped(op, dtype, shape, strides, axis, wanted):
     """Dtype of a new result and what makes it, None where there is nothing to do; None where there is no result."""
     if not known(dtype) or len(axis) != 1:
         return None
     try:
-        work = resolve_fold(op, dtype)
+        work = resolve_fold(op, dtype, wanted)
     except TypeError:
         return None
     if 0 in shape:

@@ -228,9 +228,11 @@ NOWHERE = np.empty(0, INDEX)
 
 
 def at_fast(op: str, out, indices, x) -> bool:
-    """The same for a vector of indices of a vector; False where it is left to the general path, and nothing is done."""
+    """The same for indices or a slice of a vector; False where it is left to the general path, and nothing is done."""
     if type(indices) is list:
         indices = np.asarray(indices) if indices else NOWHERE
+    elif type(indices) is slice and out.ndim == 1:
+        indices = np.arange(*indices.indices(len(out)), dtype=INDEX)
     if type(indices) is not np.ndarray or indices.dtype != INDEX or indices.ndim != 1 or out.ndim != 1:
         return False
     if not out.dtype.isnative or not (x.dtype.isnative if type(x) is np.ndarray else type(x) in NUMBERS):
