@@ -441,6 +441,34 @@ def test_public_functions_give_the_cpus_bits(rng):
     assert nbkernels.sum_to(args[1], (6, 9)) is args[1]
 
 
+def test_tiles_of_a_call(rng):
+    """Every product that is cut takes them and keeps its bits; wrong ones are an error that names it."""
+    own, a, b, x = Tiles(16, 32, 4, 4, 4), numbers(rng, 6, 9), numbers(rng, 9, 7), numbers(rng, 7)
+    calls = {
+        "addmm": (x, a, b),
+        "mm": (a, b),
+        "baddbmm": (x, a[None], b[None]),
+        "addbmm": (x, a[None], b[None]),
+        "matmul": (a[None], b),
+        "linear": (a, b.T, x),
+        "addmm_activation": (x, a, b),
+    }
+    for name, hosted in calls.items():
+        function, args, expected = (
+            getattr(nbkernels, name),
+            [device(v) for v in hosted],
+            getattr(nbkernels, name)(*hosted),
+        )
+        for sizes in (own, list(own)):
+            equal(function(*args, tiles=sizes).copy_to_host(), expected)
+        out = device(np.full_like(expected, np.nan))
+        for wrong, why in (((1, 2), "five sizes"), ((*list(own)[:4], 3), "not made of threads'")):
+            with pytest.raises(ValueError, match=rf"^{name}: tiles=\(.*{why}"):
+                function(*args, tiles=wrong, out=out)
+        assert np.isnan(out.copy_to_host()).all()
+    assert nbkernels.explain(nbkernels.mm, device(a), device(b), tiles=own).tile == str(own)
+
+
 def test_explain_tells_the_kernels_choices(rng):
     a, b, x = (device(numbers(rng, *shape)) for shape in ((20, 8), (8, 40), (40,)))
     whole = nbkernels.explain(nbkernels.linear, a, device(numbers(rng, 40, 8)), x)

@@ -31,12 +31,12 @@ def test_the_bits_are_those_of_any_tiles(name):
     np.testing.assert_array_equal(function(*args, tiles=OWN), expected)
     assert function(*args, tiles=list(OWN), out=out) is out
     np.testing.assert_array_equal(out, expected)
-    kept, said = out.copy(), "" if name == "epilogue" else f"{name}: "
+    kept, said = out.copy(), function.__name__
     for wrong, reason in (
         (OWN.__class__(OWN.mr, OWN.nr + 1, *list(OWN)[2:]), "not a multiple of the"),
         ((1, 2), "six sizes"),
     ):
-        with pytest.raises(ValueError, match=rf"^{said}tiles=\(.*{reason}"):
+        with pytest.raises(ValueError, match=rf"^{said}: tiles=\(.*{reason}"):
             function(*args, tiles=wrong, out=out)
         np.testing.assert_array_equal(out, kept)
 
