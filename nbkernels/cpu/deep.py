@@ -14,7 +14,7 @@ import functools
 import numpy as np
 
 from ..jit.address import call, peek, pointer, poke, scratch, static, take
-from ..jit.cache import compiled, entry, jit
+from ..jit.cache import both, compiled, entry, jit
 from . import threads
 from .finish import finish
 from .kinds import default_tiles, kind_of
@@ -164,7 +164,8 @@ def _ending(tile):
 
 @functools.cache
 def _alone(tile):
-    """int64(address of `_deep`, out, x, a, b, beta, alpha), on checked arrays: their ids, x's or 0."""
+    """int64(address of `_deep`, out, x, a, b, beta, alpha), on checked arrays: their ids, x's or 0; from Python, and
+    its address."""
     cache, element, size, shift = caches()[1], getattr(np, tile.dtype), tile.itemsize, tile.itemsize.bit_length() - 1
 
     def run(work, out, x, a, b, beta, alpha):
@@ -184,15 +185,14 @@ def _alone(tile):
             _end(tile, f)
         return DONE
 
-    return entry(run, "int64(int64, int64, int64, int64, int64, float64, float64)", f"gemm_deep_alone_{tile}")
+    return both(run, "int64(int64, int64, int64, int64, int64, float64, float64)", f"gemm_deep_alone_{tile}")
 
 
-@functools.cache
-def alone(dtype: str):
-    """The whole call of one thread, (out, x, a, b, beta, alpha), up to BRIEF; DECLINED, with nothing done, where others
-    may be in it at the same time."""
+def whole(dtype: str) -> tuple[int, int]:
+    """The address of the whole call of one thread, up to BRIEF, and its first argument. It answers DECLINED, with
+    nothing done, where others may be in it at the same time."""
     tile = small(dtype)
-    return functools.partial(_alone(tile), _deep(tile))
+    return _alone(tile)[1], _deep(tile)
 
 
 def deep(out, x, a, b, beta, alpha, dtype: str, workers: int, trusted: bool = True) -> int:
@@ -200,7 +200,7 @@ def deep(out, x, a, b, beta, alpha, dtype: str, workers: int, trusted: bool = Tr
     kind, tile = kind_of(dtype, dtype, dtype), small(dtype)
     if out.size * a.shape[1] <= BRIEF:
         workers = 1
-        if alone(dtype)(id(out), x, id(a), id(b), beta, alpha) == DONE:
+        if _alone(tile)[0](_deep(tile), id(out), x, id(a), id(b), beta, alpha) == DONE:
             return DONE
     f, kept = filled(out, x, a, b, beta, alpha, default_tiles(kind), kind, workers, trusted)
     if f is None:

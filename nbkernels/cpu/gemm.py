@@ -28,7 +28,7 @@ from ..problem import GemmProblem
 from . import threads
 from .columns import columns
 from .deep import FEW, NARROW, SHARED, deep
-from .deep import alone as deep_alone
+from .deep import whole as deep_whole
 from .gemv import gemv
 from .kinds import MODES, WIDENED, default_tiles, kind_of
 from .packed import packed
@@ -39,6 +39,7 @@ from .small import (
     DONE,
     FLAT,
     IN_PLACE,
+    KNOWN,
     LARGE,
     LONG,
     SERIAL,
@@ -51,8 +52,8 @@ from .small import (
     is_thin,
     small_entry,
 )
-from .thin import alone as thin_alone
 from .thin import thin
+from .thin import whole as thin_whole
 from .tiles import Tiles, caches, given
 from .tiles import small as small_tile
 from .words import fresh, one_room
@@ -64,7 +65,7 @@ OTHERS |= {np.dtype(name): name for name in SIGNLESS}
 # Rows or columns up to which deep products go by gemv: f64, 2x1000x1000: 200 us; each panel of B twice, 980.
 VECTORS = 3
 DEEPEST = 512  # k up to which a panel of B fits the small path's 64 KiB of stack
-WHOLE = {FLAT: thin_alone, LONG: deep_alone}  # what the small entry answers -> who does it in one call
+WHOLE = {FLAT: thin_whole, LONG: deep_whole}  # what the small entry answers -> what it is to know
 REAL = {int, float, bool}
 ONE = 1
 PARALLEL = 96**3  # below, two launches of 3-10 us cost more than they save
@@ -180,12 +181,13 @@ def _scaled(out, x, beta, kind) -> None:
 
 @functools.cache
 def _small(name):
-    """The compiled entry for small products, and the address of what it knows NumPy by."""
-    return small_entry(small_tile(name)), words().ctypes.data
+    """The compiled entry for small products, the address of what it knows NumPy by, and the words around that."""
+    known = np.concatenate([np.zeros(KNOWN, np.int64), words()])
+    return small_entry(small_tile(name)), known.ctypes.data + 8 * KNOWN, known
 
 
 def _run_small(out, x, a, b, beta, alpha) -> int:
-    entry, numpy = _small(NAMES[out.dtype])
+    entry, numpy, _ = _small(NAMES[out.dtype])
     found = entry(numpy | SERIALLY, out, x, a, b, float(beta), float(alpha))
     return DONE if found is out else found
 
@@ -244,7 +246,7 @@ def _entry(dtype):
     if dtype in NAMES:
         _entries[dtype] = _small(NAMES[dtype])
     elif entry := _planned(dtype, 1, 1):
-        _entries[dtype] = entry, 0
+        _entries[dtype] = entry, 0, None
     return _entries.get(dtype)
 
 
@@ -281,7 +283,7 @@ def mm_fast(a, b, out, x=None, beta=0, alpha=1, ndarray=np.ndarray):
         found = _entries.get(a.dtype) or _entry(a.dtype)
         if found is None:
             return None
-        entry, numpy = found
+        entry, numpy, known = found
         if numpy == 0:
             plain = x is None or (beta is ONE and alpha is ONE)
             return _by_plan(entry if plain else _planned(a.dtype, beta, alpha), x, a, b, out)
@@ -300,9 +302,13 @@ def mm_fast(a, b, out, x=None, beta=0, alpha=1, ndarray=np.ndarray):
         name, xid = NAMES[a.dtype], 0 if x is None else id(x)
         if status == VECTOR:
             return out if gemv(name, out, xid, a, b, beta, alpha) else None
-        if status in WHOLE and WHOLE[status](name)(id(out), xid, id(a), id(b), beta, alpha) == DONE:
-            return out
-        return out if status in (FLAT, LONG, LARGE) and _large(out, x, a, b, beta, alpha) == DONE else None
+        if status in WHOLE:
+            place = 2 * (status - FLAT)
+            known[place : place + 2] = WHOLE[status](name)
+            status = entry(numpy, out, x, a, b, beta, alpha)
+            if status is out:
+                return out
+        return out if status == LARGE and _large(out, x, a, b, beta, alpha) == DONE else None
     except (TypeError, IndexError, OverflowError):  # not a float, not a matrix: the checks will say it properly
         return None
 

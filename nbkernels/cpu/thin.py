@@ -12,7 +12,7 @@ import functools
 import numpy as np
 
 from ..jit.address import arrive, peek, pointer, scratch, take, wait
-from ..jit.cache import compiled, entry, jit
+from ..jit.cache import both, compiled, jit
 from . import threads
 from .kinds import default_tiles, kind_of
 from .pack import pack
@@ -70,15 +70,12 @@ def _thin(tile) -> int:
 
 
 @functools.cache
-def alone(dtype: str):
-    """The whole call of one thread, int64(out, x, a, b, beta, alpha), on checked arrays: their ids, x's or 0.
-
-    DECLINED, with nothing done, where rows of out or x are not contiguous, or B's panels have no room on the stack.
-    """
+def _alone(dtype: str):
+    """int64(0, out, x, a, b, beta, alpha), on checked arrays: their ids, x's or 0; from Python, and its address."""
     tile = small(dtype)
     size, element, shift = tile.itemsize, getattr(np, dtype), tile.itemsize.bit_length() - 1
 
-    def run(out, x, a, b, beta, alpha):
+    def run(_, out, x, a, b, beta, alpha):
         panels, f = scratch(PANEL), pointer(scratch(BYTES))
         f[TRUSTED], f[READS], f[SIZE_C] = 1, beta != 0, size
         f[SHIFT_A], f[SHIFT_B], f[SHIFT_C] = shift, shift, shift
@@ -97,13 +94,19 @@ def alone(dtype: str):
             _rows(tile, f, i, min(HEIGHT, f[M] - i), b, panel, rsb, element(alpha), element(beta))
         return DONE
 
-    return entry(run, "int64(int64, int64, int64, int64, float64, float64)", f"gemm_thin_alone_{tile}")
+    return both(run, "int64(int64, int64, int64, int64, int64, float64, float64)", f"gemm_thin_alone_{tile}")
+
+
+def whole(dtype: str) -> tuple[int, int]:
+    """The address of the whole call of one thread, and its first argument. It answers DECLINED, with nothing done,
+    where rows of out or x are not contiguous, or B's panels have no room on the stack."""
+    return _alone(dtype)[1], 0
 
 
 def thin(out, x, a, b, beta, alpha, dtype: str, workers: int, trusted: bool = True) -> int:
     """out = alpha * a @ b + beta * x for rows of out and x that are contiguous; DECLINED, with nothing done, if not."""
     kind, tile = kind_of(dtype, dtype, dtype), small(dtype)
-    if out.size < WIDE and alone(dtype)(id(out), x, id(a), id(b), beta, alpha) == DONE:
+    if out.size < WIDE and _alone(dtype)[0](0, id(out), x, id(a), id(b), beta, alpha) == DONE:
         return DONE
     f, kept = filled(out, x, a, b, beta, alpha, default_tiles(kind), kind, workers, trusted)
     if f is None or f[CSC] != 1 or (f[X] != 0 and f[CSX] != 1):

@@ -322,6 +322,19 @@ def number(typing, address):
 
 
 @intrinsic
+def answered(typing, address, integers, floats):
+    """What the C function at `address` returns, an int64, given a tuple of int64 and then one of float64."""
+
+    def emit(context, builder, signature, args):
+        values = [v for i in (1, 2) for v in cgutils.unpack_tuple(builder, args[i], len(signature.args[i]))]
+        kind = ir.FunctionType(I64, [value.type for value in values])
+        return builder.call(builder.inttoptr(args[0], kind.as_pointer()), values)
+
+    ready = set(integers) == {types.int64} and set(floats) == {types.float64}
+    return (types.int64(types.int64, integers, floats), emit) if ready else None
+
+
+@intrinsic
 def invoke(typing, address, arguments):
     """Call the C function at `address`, which takes int64 and returns nothing, with a tuple of integers."""
 

@@ -138,7 +138,16 @@ def entry(function, signature: str, name: str, **options):
 
 def native(function, signature: str, name: str, **options) -> int:
     """The same, to be called from compiled code: its native address, valid for the life of the process."""
-    result = _compile(function, signature, name, options)
+    return _address(_compile(function, signature, name, options))
+
+
+def both(function, signature: str, name: str):
+    """What `entry` and what `native` return."""
+    result = _compile(function, signature, name, {})
+    return result.entry_point, _address(result)
+
+
+def _address(result) -> int:
     return result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)
 
 
