@@ -39,11 +39,11 @@ HEAD, HERE = 8 * WORDS, 8 * 2048  # bytes of stack for the words and for chains
 @jit(inline="always")
 def share(form, m, k, size, workers, wide):
     """Outputs of a job: `wide` columns at most, and some jobs for each thread where there are several, which take them
-    in turn: whoever has begun late or is slower does less."""
+    in turn: whoever has begun late or is slower does less. Rows by 48: single.py takes 16 or 24 at once."""
     if form == BY_COLUMNS:
         part = (m + 4 * workers - 1) // (4 * workers) if workers > 1 else m
         return min(wide, max(RUN // size, (part + 63) // 64 * 64))
-    return max(32, PIECE // (min(k, SEGMENT) * size) // 32 * 32)
+    return m if workers == 1 else max(48, PIECE // (min(k, SEGMENT) * size) // 48 * 48)
 
 
 @jit(inline="always")

@@ -15,12 +15,18 @@ from numba.extending import intrinsic
 
 from ..jit.address import fma, peek, poke
 from ..jit.cache import jit
-from ..jit.vector import ELEMENT, I64, LINE, SIZE, VOID, Lanes, loop, replaced_if
+from ..jit.vector import ELEMENT, I64, LINE, SIZE, VOID, Lanes, loop, opaque, replaced_if
 from .tiles import SEGMENT
 
 STEPS = 8  # steps of k that a column's chain takes in at once: eight loads of A for a load and a store of the chain
 ROWS = 16  # at once: more are more streams than the prefetchers follow: n = 3000, f32: 1.3 ms, with 32 rows 2.8
-NEAR = 4  # vectors of rows at once of a matrix in L2
+# Vectors of rows at once in the caches: of 288x256 float32 in L2 4.8 us, with 2 5.7, with 4 5.3; of float64 7.7, with 2
+# 10.6, with 3 the same, but sizes are rarely multiples of 12.
+NEAR = {"float32": 3, "float64": 4}
+FLOATS, DOUBLES = NEAR.values()
+# Bytes of a row up to which the next rows are asked for, of a matrix beyond L2: 9984x64 of float32 64 -> 53 us, but
+# 960x1000 71 -> 84.
+SHORT = 512
 SKEW = 8  # blocks of 32 bytes that a group of rows runs ahead of the next, where their lines would crowd in L1
 
 
@@ -84,20 +90,33 @@ def _rows(lanes, rows, a, rsa, v, rsv, k, t, groups, skew=0, ahead=False):
         lanes.store(chain, lanes.at(t, g * count), lanes.mask(builder.sub(rows, I64(g * count))))
 
 
-def _near(lanes, a, rsa, v, k, t):
-    """The same for exactly NEAR vectors of rows, which are in L2: their chains hide each other's latency.
+def _near(lanes, a, rsa, v, k, t, ahead=False):
+    """The same for exactly NEAR vectors of rows, in the caches: their chains hide each other's latency.
 
-    A turn takes a line of each row, all of it at once: lines that crowd each other out of L1 come from L2 once.
+    A turn takes a line of each row, all of it at once: lines that crowd each other out of L1 come from L2 once. A row's
+    address is its group's, which LLVM cannot see through, and a multiple of the step: with a pointer for each row,
+    most of which wait on the stack, a number of float32 takes 0.95 instructions, so 0.71. `ahead`: the rows that come
+    next are asked for.
     """
-    builder, count, line = lanes.builder, lanes.count, LINE // SIZE[lanes.dtype]
+    builder, count, size, near = lanes.builder, lanes.count, SIZE[lanes.dtype], NEAR[lanes.dtype]
+    line, step = LINE // size, builder.mul(rsa, I64(size))
+    odd = {m: opaque(builder, builder.mul(step, I64(m))) for m in range(1, count, 2)}
+    following = builder.mul(step, I64(near * count))
 
-    def block(a, v, chains, left=None):
-        """The chains further by the steps of a block, of those that are left."""
+    def row(group, r, place):
+        """The address of element `place` of a group's row: of one that LLVM knows by its group alone."""
+        shift = (r & -r).bit_length() - 1
+        at = builder.add(group, builder.shl(odd[r >> shift], I64(shift))) if r else group
+        return builder.inttoptr(builder.add(at, I64(place * size)), lanes.element.as_pointer())
+
+    def block(groups, v, chains, first=0, left=None):
+        """The chains further by the steps of a block from `first` on, of those that are left."""
         there = [None if left is None else builder.icmp_signed("<", I64(p), left) for p in range(count)]
         steps = [I64(p) if inside is None else builder.select(inside, I64(p), I64(0)) for p, inside in enumerate(there)]
-        factors = [lanes.splat(builder.load(lanes.at(v, p), align=1)) for p in steps]
+        factors = [lanes.splat(builder.load(lanes.at(lanes.at(v, first), p), align=1)) for p in steps]
         for g, chain in enumerate(chains):
-            rows = [lanes.at(a, builder.mul(rsa, I64(g * count + r))) for r in range(count)]
+            group = opaque(builder, groups[g])
+            rows = [row(group, r, first) for r in range(count)]
             for down, factor, inside in zip(lanes.turned(rows, left), factors, there):
                 more = lanes.fma(down, factor, chain)
                 chain = more if inside is None else builder.select(inside, more, chain)
@@ -106,21 +125,26 @@ def _near(lanes, a, rsa, v, k, t):
 
     def turn(steps):
         def body(index, carried):
-            a, v, chains = carried[0], carried[1], list(carried[2:])
-            for _ in range(0, steps, count):
-                chains = block(a, v, chains)
-                a, v = lanes.at(a, count), lanes.at(v, count)
-            return [a, v, *chains]
+            v, groups, chains = carried[0], carried[1 : 1 + near], list(carried[1 + near :])
+            for group in groups if ahead and steps == line else []:
+                next_group = opaque(builder, builder.add(group, following))
+                for r in range(count):
+                    lanes.prefetch(row(next_group, r, 0))
+            for first in range(0, steps, count):
+                chains = block(groups, v, chains, first)
+            return [lanes.at(v, steps), *(builder.add(group, I64(steps * size)) for group in groups), *chains]
 
         return body
 
-    carried, left = [a, v, *[lanes.zero] * NEAR], k
+    start = builder.ptrtoint(a, I64)
+    groups = [opaque(builder, builder.add(start, builder.mul(step, I64(g * count)))) for g in range(near)]
+    carried, left = [v, *groups, *[lanes.zero] * near], k
     for steps in dict.fromkeys((line, count)):
         carried = loop(builder, builder.udiv(left, I64(steps)), carried, turn(steps))
         left = builder.urem(left, I64(steps))
-    a, v, *chains = carried
+    v, groups, chains = carried[0], carried[1 : 1 + near], carried[1 + near :]
     some = builder.icmp_signed(">", left, I64(0))
-    chains = replaced_if(builder, some, chains, lambda: block(a, v, list(chains), left))
+    chains = replaced_if(builder, some, chains, lambda: block(groups, v, list(chains), 0, left))
     for g, chain in enumerate(chains):
         lanes.store(chain, lanes.at(t, g * count))
 
@@ -232,6 +256,13 @@ def near_rows(typing, tile, a, rsa, v, k, t):
     return types.void(tile, *[types.int64] * 5), _emit(_near, "pipip", "near_rows", few.py_func)
 
 
+@intrinsic
+def short_rows(typing, tile, a, rsa, v, k, t):
+    """NEAR vectors of rows, which ask for those that come next."""
+    ahead = functools.partial(_near, ahead=True)
+    return types.void(tile, *[types.int64] * 5), _emit(ahead, "pipip", "short_rows", few.py_func)
+
+
 def _segments(lanes, rows, a, v, k, t):
     _rows(lanes, rows, a, I64(SEGMENT), v, I64(SEGMENT), k, t, groups=1)
 
@@ -274,9 +305,13 @@ def _crowded(tile, rsa, k):
 @jit(inline="always")
 def rows_of(tile, h, a, rsa, v, k, t, near, far):
     """Any number of rows; `near`: of a matrix in L2; `far`: of one that comes from memory."""
-    size, crowded, r, several = tile.itemsize, _crowded(tile, rsa, k), 0, NEAR * few(tile)
-    while near and h - r >= several:
-        near_rows(tile, a + r * rsa * size, rsa, v, k, t + r * size)
+    size, crowded, r = tile.itemsize, _crowded(tile, rsa, k), 0
+    several = (FLOATS if size == 4 else DOUBLES) * few(tile)
+    while (near or not (crowded or far)) and h - r >= several:
+        if near or k * size > SHORT:
+            near_rows(tile, a + r * rsa * size, rsa, v, k, t + r * size)
+        else:
+            short_rows(tile, a + r * rsa * size, rsa, v, k, t + r * size)
         r += several
     while r < h:
         ar, tr, left = a + r * rsa * size, t + r * size, h - r

@@ -230,6 +230,11 @@ def unrolled_no_further(builder: ir.IRBuilder) -> None:
     builder.asm(ir.FunctionType(VOID, []), "", "", [], True)
 
 
+def opaque(builder: ir.IRBuilder, value):
+    """The value, as one that LLVM knows nothing of: what is computed from it stays as it is written."""
+    return builder.asm(ir.FunctionType(value.type, [value.type]), "", "=r,0", [value], False)
+
+
 def join(builder: ir.IRBuilder, *ways) -> list:
     """Values that depend on the block one comes from: those of each way in, with its block."""
     phis = [builder.phi(value.type) for value in ways[0][0]]
