@@ -55,7 +55,7 @@ class Library:
         found = getattr(name, "op", name)
         if isinstance(found, op.Op):
             return found
-        if found not in self.ops:
+        if not isinstance(found, str) or found not in self.ops:
             raise RegistrationError(f"there is no op {found!r}{suggestion(str(found), list(self.ops))}")
         return self.ops[found]
 

@@ -110,7 +110,8 @@ class Epilogue:
 
     def __call__(self, input, mat1, mat2, *operands, beta=1, alpha=1, out=None, before=None, out_dtype=None, mode=None,
                  conj=None, tiles=None):  # fmt: skip
-        product = meta.addmm(*map(views.spec, (input, mat1, mat2)), beta, alpha, out_dtype, mode, conj)
+        matrices = (self.apply.operand(*x) for x in (("input", input), ("mat1", mat1), ("mat2", mat2)))
+        product = meta.addmm(*(x.spec for x in matrices), beta, alpha, out_dtype, mode, conj)
         dtype = self.check(product, operands, out, before)
         keywords = dict(beta=beta, alpha=alpha, mode=mode, conj=conj, tiles=tiles)
         given = [x for x in (input, mat1, mat2, *operands, out, before) if x is not None and type(x) not in NUMBERS]

@@ -110,7 +110,7 @@ class Elementwise:
             names = ", ".join(p.name for p in self.parameters)
             raise TypeError(f"{name}: takes {len(self.parameters)} arguments ({names}), not {len(args)}")
         values = dict(zip((p.name for p in self.parameters), args)) | ({} if where is None else {"where": where})
-        inputs = {key: self.operand(key, value) for key, value in values.items() if type(value) not in NUMBERS}
+        inputs = {key: self.operand(key, value, True) for key, value in values.items() if type(value) not in NUMBERS}
         outs = [self.operand("out", x) for x in (out if isinstance(out, tuple) else () if out is None else (out,))]
         lead = self.lead([*inputs.values()], outs)
         shape = self.shape(inputs.values())
@@ -166,10 +166,10 @@ class Elementwise:
         fits = self.room.again(self.function, self.memory, (made, *values), where is not None, out is None)
         return made if fits else None
 
-    def operand(self, key, value) -> Operand:
+    def operand(self, key, value, or_number=False) -> Operand:
         adapter = arrays.adapter_of(type(value))
         if adapter is None:
-            wanted = "an array" if key in ("out", "before") else "an array or a number"
+            wanted = "an array or a number" if or_number else "an array"
             raise errors.ArgumentError(f"{self.__name__}: {key} must be {wanted}, not {errors.describe(value)}")
         try:
             return Operand(key, value, adapter, adapter.device(value), adapter.spec(value))

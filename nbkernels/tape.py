@@ -122,6 +122,8 @@ def vjp(function, *args):
     >>> pull(np.ones((1, 1)))
     (array([[3., 4.]]), array([[1., 1.]]))
     """
+    if not callable(function):
+        raise ArgumentError(f"vjp: a function is needed, not {describe(function)}")
     with GradTape() as tape:
         watched = [tape.watch(x) if views.is_array(x) else x for x in args]
         result = function(*watched)

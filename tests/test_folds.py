@@ -167,6 +167,7 @@ def test_out_overlap_and_other_dtypes(rng):
         (lambda: nbkernels.add.accumulate(np.array(1.0)), TypeError, "^add.accumulate: self has no dimensions"),
         (lambda: nbkernels.add.reduce(np.ones(3), initial=2j), TypeError, "^add.reduce: initial=2j is complex"),
         (lambda: nbkernels.add.reduce(np.ones(3), initial="a"), TypeError, "^add.reduce: initial must be a number"),
+        (lambda: nbkernels.add.reduce(np.ones(3), keepdims=[1]), TypeError, "^add.reduce: keepdims must be a bool"),
         (lambda: nbkernels.add.reduce(np.ones(3), out=3), TypeError, "^add.reduce: out must be an array, not an int"),
         (lambda: nbkernels.add.accumulate(np.ones(3), out=3), TypeError, "^add.accumulate: out must be an array"),
         (lambda: nbkernels.add.accumulate(np.ones(3), out=np.ones(2)), OutError, "^add.accumulate: the result has"),

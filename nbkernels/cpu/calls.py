@@ -226,7 +226,7 @@ class Calls:
     def with_keywords(self, x, y, alpha, where, casting, order, dtype, out):
         """The same with keywords."""
         words = tuple(sys.intern(word) if type(word) is str else word for word in (casting, order, dtype))
-        casting, order = casting or "same_kind", order or "K"
+        casting, order = "same_kind" if casting is None else casting, "K" if order is None else order
         if where is True or where is False:
             where = None if where else NOTHING
         elif where is not None and (type(where) is not np.ndarray or where.dtype != bool):

@@ -34,7 +34,10 @@ def reduce_fast(self, op, axis, keepdims, out):
     result = _recall(_memory.address, self, op, axis, keepdims, 0)
     if type(result) is not int:
         return result
-    plan = _planned(op, self.dtype, self.shape, self.strides, axis, keepdims)
+    try:
+        plan = _planned(op, self.dtype, self.shape, self.strides, axis, keepdims)
+    except TypeError:  # what cannot be hashed is no bool
+        return None
     if plan is None or plan[-1] is None or plan[-1].at_once is None or self.nbytes >= PARALLEL or not GIL:
         return _made(plan, op, self)
     shape, _, dtype, ready = plan
