@@ -20,7 +20,7 @@ from .finish import finish
 from .kinds import default_tiles, kind_of
 from .pack import pack
 from .several import MOST, columns_against, group
-from .small import BRIEF, DECLINED, DONE, GIL
+from .small import BRIEF, DECLINED, DONE, GIL, LARGE
 from .tiles import SEGMENT, caches, small
 from .tiny import HEIGHT, tiny, twins
 from .words import filled, operands, room
@@ -170,7 +170,7 @@ def _alone(tile):
 
     def run(work, out, x, a, b, beta, alpha):
         if not GIL:
-            return DECLINED
+            return LARGE
         words, factors = scratch(BYTES), scratch(16)
         f = pointer(words)
         f[TRUSTED], f[READS], f[SIZE_C] = 1, beta != 0, size
@@ -189,8 +189,8 @@ def _alone(tile):
 
 
 def whole(dtype: str) -> tuple[int, int]:
-    """The address of the whole call of one thread, up to BRIEF, and its first argument. It answers DECLINED, with
-    nothing done, where others may be in it at the same time."""
+    """The address of the whole call of one thread, up to BRIEF, and its first argument. It answers LARGE, with nothing
+    done, where others may be in it at the same time."""
     tile = small(dtype)
     return _alone(tile)[1], _deep(tile)
 

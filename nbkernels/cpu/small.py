@@ -32,7 +32,7 @@ THIN, WIDE, BROAD = 48, 1 << 17, 64
 # The same for C in L2 by one thread: 256x256x1 of float64 14 -> 9 us, x2 16 -> 11.
 FEW, NARROW = 16, 1 << 15
 BRIEF = 60**3  # multiply-adds of a deep product up to which a launch over threads costs more than it saves
-KNOWN = 4  # words before made.words(): of thin.py and of deep.py what their `whole` says, or zeros
+KNOWN = 4  # words before made.words(): what `whole` of thin.py and of deep.py say, two each, or zeros
 SERIALLY = 1  # the bit of made.words()' address, free in one, that asks for the limit SERIAL
 MADE = 1 << 16  # bytes of a result that the entry makes
 GIL = getattr(sys, "_is_gil_enabled", lambda: True)()  # without it no room is shared: A is then read in place
@@ -178,16 +178,6 @@ def new_matrix(numpy, dtype, a, b):
     return new_strided(numpy, dtype, 2, sizes, 0)  # no strides: in C order
 
 
-@jit(inline="always")
-def _elsewhere(numpy, status, out, x, a, b, beta, alpha):
-    """A call of thin.py's or deep.py's `alone`: DONE, or LARGE where it declines; `status`, FLAT or LONG, where its
-    address is not known yet."""
-    known, at = pointer(numpy - 8 * KNOWN), 2 * (status - FLAT)
-    if known[at] == 0:
-        return status
-    return DONE if answered(known[at], (known[at + 1], out, x, a, b), (beta, alpha)) == DONE else LARGE
-
-
 @functools.cache
 def small_entry(tile):
     """The call from Python for small products: checks what it can, declines what is unusual, keeps the GIL.
@@ -214,10 +204,10 @@ def small_entry(tile):
         if min(m, n) == 1 and (m * n * k > LINEAR or k > longest) and limit == SMALL:
             return answer(VECTOR, given, made)
         if k > longest and is_brief(m, n, k):
-            return answer(_elsewhere(numpy, LONG, out, x, a, b, beta, alpha), given, made)
+            return answer(answered(numpy - 16, LONG, out, x, a, b, beta, alpha), given, made)
         thin = is_thin(m, n, k) and limit == SMALL
         if thin and m * n < WIDE:
-            return answer(_elsewhere(numpy, FLAT, out, x, a, b, beta, alpha), given, made)
+            return answer(answered(numpy - 32, FLAT, out, x, a, b, beta, alpha), given, made)
         across = n if stride(out, 1) == size else m  # a panel of few columns takes as long as one vector of them
         padded = max(across, tile.lanes) if limit == SMALL else across
         if thin or k > longest or m > limit or n > limit or m * n // across * padded * k > limit:

@@ -16,7 +16,7 @@ from ..jit.cache import both, compiled, jit
 from . import threads
 from .kinds import default_tiles, kind_of
 from .pack import pack
-from .small import DECLINED, DONE, PANEL, WIDE
+from .small import DECLINED, DONE, LARGE, PANEL, WIDE
 from .tiles import small
 from .tiny import HEIGHT, tiny
 from .words import filled, operands, room, up
@@ -81,12 +81,12 @@ def _alone(dtype: str):
         f[SHIFT_A], f[SHIFT_B], f[SHIFT_C] = shift, shift, shift
         operands(f, out, x, a, b)
         if f[CSC] != 1 or (f[X] != 0 and f[CSX] != 1):
-            return DECLINED
+            return LARGE
         b, panel, rsb = f[B], tile.nr, f[RSB]
         if f[CSB] != 1:
             b, panel, rsb = panels, f[K] * tile.nr, tile.nr
             if up(f[N], tile.nr) * f[K] * size > PANEL:
-                return DECLINED
+                return LARGE
             for j in range(0, f[N], tile.nr):
                 source, width = f[B] + j * f[CSB] * size, min(tile.nr, f[N] - j)
                 pack(tile, source, f[CSB], f[RSB], width, f[K], b + j * f[K] * size, tile.nr)
@@ -98,7 +98,7 @@ def _alone(dtype: str):
 
 
 def whole(dtype: str) -> tuple[int, int]:
-    """The address of the whole call of one thread, and its first argument. It answers DECLINED, with nothing done,
+    """The address of the whole call of one thread, and its first argument. It answers LARGE, with nothing done,
     where rows of out or x are not contiguous, or B's panels have no room on the stack."""
     return _alone(dtype)[1], 0
 

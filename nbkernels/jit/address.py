@@ -9,7 +9,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from .vector import ELEMENT, I64, SIZE, VOID, Lanes
+from .vector import ELEMENT, I64, SIZE, VOID, Lanes, join
 
 _WORDS = types.CPointer(types.int64)
 SPINS = 1 << 14  # looks at a word, about 10 us of them, before the thread gives its core away
@@ -322,16 +322,21 @@ def number(typing, address):
 
 
 @intrinsic
-def answered(typing, address, integers, floats):
-    """What the C function at `address` returns, an int64, given a tuple of int64 and then one of float64."""
+def answered(typing, words, otherwise, out, x, a, b, beta, alpha):
+    """What the C function whose address is the first word answers, given the second and these; or `otherwise`, if the
+    word is 0."""
 
     def emit(context, builder, signature, args):
-        values = [v for i in (1, 2) for v in cgutils.unpack_tuple(builder, args[i], len(signature.args[i]))]
-        kind = ir.FunctionType(I64, [value.type for value in values])
-        return builder.call(builder.inttoptr(args[0], kind.as_pointer()), values)
+        words, otherwise, *values = args
+        words, before = builder.inttoptr(words, I64.as_pointer()), builder.block
+        address = builder.load(words)
+        with builder.if_then(builder.icmp_unsigned("!=", address, I64(0))):
+            values = [builder.load(builder.gep(words, [I64(1)])), *values]
+            kind = ir.FunctionType(I64, [value.type for value in values])
+            answer, inside = builder.call(builder.inttoptr(address, kind.as_pointer()), values), builder.block
+        return join(builder, ([otherwise], before), ([answer], inside))[0]
 
-    ready = set(integers) == {types.int64} and set(floats) == {types.float64}
-    return (types.int64(types.int64, integers, floats), emit) if ready else None
+    return types.int64(*[types.int64] * 6, types.float64, types.float64), emit
 
 
 @intrinsic
