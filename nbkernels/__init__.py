@@ -47,7 +47,7 @@ def __getattr__(name):
     hint = ""
     if name in _ELSEWHERE:
         hint = f"; did you mean {_ELSEWHERE[name]!r}?"
-    elif name[:2] != "__" and find_spec(f"{__name__}.{name}"):
+    elif name[:2] != "__" and name.isidentifier() and find_spec(f"{__name__}.{name}"):
         hint = f"; import {__name__}.{name}"
     elif name[:2] != "__":
         from difflib import get_close_matches

@@ -12,6 +12,7 @@ import nbkernels
         ("mul", "; did you mean 'multiply'[?]"),
         ("data", "; import nbkernels.data"),
         ("zzzz", ""),
+        ("a.b", ""),
         ("__wrapped__", ""),
     ],
 )
