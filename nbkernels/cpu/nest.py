@@ -35,6 +35,7 @@ ROW = 1024
 # over those of a + b, float32, two threads: 2000 x 2000 2.9 without, 1.6 with it, 4000 x 4000 1.7, 1.4, but where rows
 # meet in a few cache sets, 4096 x 4096, 1.6-2.0, 1.7-1.9 (Zen 4, 2026-11).
 FAR, SPAN = 1 << 22, 2048
+CROWDED = 4096  # bytes between columns that are turned by way of a buffer: 512 x 512 of float64 2.1, straight 5.4
 # Bytes of an output from which on streaming stores win over reading each line before it is overwritten: a + b of f32 on
 # two threads, 16 MB of output 46 against 45 GB/s, 32 MB 44 against 37, 64 MB 54 against 34 (2026-11, Sapphire Rapids).
 STREAMED = 1 << 25
@@ -193,8 +194,10 @@ def steps(plan: StridedPlan, itemsizes, short: bool = False, many: int = MANY) -
 
 
 def _across(plan, itemsizes):
-    """The same where inputs touch along the dimension before, all of one width; of those the steps are None."""
+    """The same where inputs touch along the dimension before, all of one width; of those the steps are None. Not where
+    their columns meet in the same few lines of L1."""
     inputs = list(zip(plan.strides[1:], itemsizes[1:]))
     found = tuple({0: 0, w: 1}.get(s[-1], None if s[-2] == w else 2) for s, w in inputs)
-    widths = {w for n, (_, w) in zip(found, inputs) if n is None}
-    return found if 2 not in found and len(widths) == 1 and widths <= MOVED.keys() else ()
+    turned = [(s[-1], w) for n, (s, w) in zip(found, inputs) if n is None]
+    alike = len({w for _, w in turned}) == 1 and turned[0][1] in MOVED
+    return found if 2 not in found and alike and all(s % CROWDED for s, _ in turned) else ()

@@ -12,7 +12,7 @@ from .vector import I8, I32, I64, LINE, Lanes, loop
 
 # Bytes of a row that are done before the next rows of a line: L1 keeps the columns meanwhile, unless these lie a
 # multiple of FEW bytes apart, hence in few of its sets. Times of a + b.T over those of a + b, float32, one thread,
-# 200 x 200 and 256 x 256: 1.2 and 1.5, without it 1.4 and 1.6, by way of a buffer 2.4 and 2.5 (Zen 4, 2026-11).
+# 200 x 200, 317 x 317, 999 x 999: 1.25, 1.5-1.8, 1.45-1.65; by way of a buffer 2.1-2.5 (Zen 4, 2026-11).
 WIDE, FEW = 1024, 128
 PIECE = 16  # bytes of a column that are loaded at once: a square has as many rows
 WHOLE = ("llvm.loop.unroll.disable",)
