@@ -83,7 +83,8 @@ def _parser():
         "--sizes", type=_positive, nargs="+", default=[256, 1024], help="n x n x n products, timed together (256 1024)"
     )
     tune.add_argument("--seconds", type=_seconds, default=10.0, help="time spent, compiling apart (%(default)s)")
-    command(_warmup, dtype=False)
+    warmup = command(_warmup, dtype=False)
+    warmup.add_argument("dtypes", nargs="*", metavar="DTYPE", help="float32, float64 (both)")
     table = command(_table, dtype=False)
     table.add_argument("op", nargs="?", help="an operation's name, as in nbkernels.OP")
     table.add_argument("--keys", nargs="+", metavar="KEY", help="the table of an op that had kernels for these keys")
@@ -175,7 +176,11 @@ def _warmup(args):
     """Compile the usual CPU kernels of float32 and float64 into the cache, so that later processes need not wait."""
     from nbkernels import warmup
 
-    warmup.run()
+    if unknown := [dtype for dtype in args.dtypes if dtype not in warmup.DTYPES]:
+        print(f"warmup: {', '.join(unknown)} is not among {', '.join(warmup.DTYPES)}", file=sys.stderr)
+        return 2
+    warmup.run(args.dtypes or warmup.DTYPES)
+    return 0
 
 
 def _table(args):

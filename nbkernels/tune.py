@@ -23,7 +23,7 @@ def settle(limit=0.5):
 
 
 def medians(calls, *, seconds=0.2, rounds=5, progress=iter):
-    """{name: median seconds of one call}, from {name: call}: timed in turns, `rounds` times, after two calls each.
+    """{name: median seconds of one call}, from {name: call}: timed in turns, `rounds` times, after a few calls each.
 
     Turns, because machine speed drifts: two things timed one after the other are not compared. A turn repeats its call
     until about seconds / rounds / len(calls) have gone by, so that short calls are not lost in the clock. Before it
@@ -32,10 +32,8 @@ def medians(calls, *, seconds=0.2, rounds=5, progress=iter):
     repeats = {}
     for name, call in calls.items():
         call()  # compile, touch the memory
-        start = time.perf_counter()
-        call()
-        once = max(time.perf_counter() - start, 1e-7)
-        repeats[name] = max(1, int(seconds / rounds / len(calls) / once))
+        settle()
+        repeats[name] = max(1, int(seconds / rounds / len(calls) / _least(call)))
     samples = {name: [] for name in calls}
     for _ in progress(range(rounds)):
         for name, call in calls.items():
@@ -47,6 +45,19 @@ def medians(calls, *, seconds=0.2, rounds=5, progress=iter):
                 call()
             samples[name].append((time.perf_counter() - start) / repeats[name])
     return {name: statistics.median(times) for name, times in samples.items()}
+
+
+def _least(call, calls=5, seconds=0.02):
+    """Seconds of the fastest of some calls, of one that takes long: a stall is no measure of how often to repeat."""
+    least, end = float("inf"), time.perf_counter() + seconds
+    for _ in range(calls):
+        start = time.perf_counter()
+        call()
+        now = time.perf_counter()
+        least = min(least, now - start)
+        if now > end:
+            break
+    return max(least, 1e-7)
 
 
 def winner(key, candidates, call, store=None, **timing):

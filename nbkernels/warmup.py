@@ -1,4 +1,4 @@
-"""Compile the usual CPU kernels of float32 and float64 into the cache: `python -m nbkernels warmup`."""
+"""Compile the usual CPU kernels into the cache: `python -m nbkernels warmup`."""
 
 import functools
 import time
@@ -53,12 +53,12 @@ def calls(dtype):
         yield f"sum_to {dtype}", functools.partial(nbkernels.sum_to, x, shape)
 
 
-def run(progress=True):
+def run(dtypes=DTYPES, progress=True):
     """Run every call once, with a progress bar; prints the time and where the compiled code is."""
     from nbkernels.jit import cache
 
     start = time.perf_counter()
-    work = [pair for dtype in DTYPES for pair in calls(dtype)]
+    work = [pair for dtype in dtypes for pair in calls(dtype)]
     with tqdm(work, "warmup", disable=not progress) as bar:
         for what, call in bar:
             bar.set_postfix_str(what, refresh=False)

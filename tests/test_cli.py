@@ -177,15 +177,20 @@ def test_tune_keeps_a_legal_winner(capsys, monkeypatch, tmp_path):
 
 def test_after_warmup_nothing_is_compiled(tmp_path):
     environment = os.environ | {"NBKERNELS_CACHE_DIR": str(tmp_path)}
-    result = command("warmup", env=environment)
+    result = command("warmup", "float32", env=environment)
     assert result.returncode == 0, result.stderr
     assert str(tmp_path) in result.stdout
     files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     assert files
-    for line in (["demo", "--epochs", "2"], ["demo", "--epochs", "2", "--dtype", "float64"], ["bench", "add"]):
+    for line in (["demo", "--epochs", "2"], ["bench", "add"]):
         result = command(*line, env=environment)
         assert result.returncode == 0, result.stderr
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == files
+
+
+def test_warmup_of_what_it_does_not_know(capsys):
+    assert cli.main(["warmup", "float32", "int9"]) == 2
+    assert capsys.readouterr().err == "warmup: int9 is not among float32, float64\n"
 
 
 def test_table(capsys):

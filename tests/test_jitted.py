@@ -126,8 +126,8 @@ def test_matmul_by_numpys_rules(rng, first, second):
             matmul(a, b[1:])
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_matrix_and_vector_have_the_bits_of_calls_from_python(rng, dtype):
+def test_matrix_and_vector_have_the_bits_of_calls_from_python(rng):
+    dtype = np.float32
     for m, k in ((1, 1), (3, 7), (100, 300), (13, 4100), (1030, 9), (2, 9000)):
         a, v, x = (rng.standard_normal(shape).astype(dtype) for shape in ((m, k), k, m))
         for matrix in (a, np.asfortranarray(a), a.repeat(2, 0).repeat(2, 1)[::-2, ::2], a[::-1]):

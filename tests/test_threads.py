@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 
 import numba
 import numpy as np
@@ -47,6 +48,16 @@ def test_a_helper_that_never_comes_is_not_waited_for():
         threads._words[:] = kept
     assert hits.tolist() == [1] * 7
     assert nobody[threads.STATE] == threads.IDLE
+
+
+def test_helpers_sleep_between_launches(rng):
+    a, b, expected = product(rng)
+    for _ in range(3):
+        assert np.array_equal(nbkernels.mm(a, b), expected)
+        time.sleep(0.1)
+        before = time.process_time()  # of all threads
+        time.sleep(0.2)
+        assert time.process_time() - before < 0.1
 
 
 def test_set_num_threads_is_honoured():

@@ -57,6 +57,7 @@ _words = np.zeros(8, np.int64)
 WORDS = _words.ctypes.data
 _rooms: list = []  # of the helpers' places
 _new_lock = ctypes.PYFUNCTYPE(ctypes.c_void_p)(("PyThread_allocate_lock", ctypes.pythonapi))
+_close = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)(("PyThread_acquire_lock", ctypes.pythonapi))
 _beginning = threading.Lock()
 
 
@@ -124,6 +125,7 @@ def _begin() -> None:
             place = places + begun * line
             w = (ctypes.c_int64 * LINE).from_address(place)
             w[STATE], w[LOCK] = ASLEEP, _new_lock()
+            _close(w[LOCK], 1)  # it opens for a moment to wake the helper
             _thread.start_new_thread(serve, (place,))
             begun += 1
     _thread.stack_size(stack)
