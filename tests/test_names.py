@@ -16,7 +16,8 @@ import nbkernels
         ("__wrapped__", ""),
     ],
 )
-def test_unknown_names(name, hint):
+def test_unknown_names(name, hint, monkeypatch):
+    monkeypatch.delattr(nbkernels, "data", raising=False)  # it is here where it has been imported
     with pytest.raises(AttributeError, match=f"^module 'nbkernels' has no attribute '{name}'{hint}$") as error:
         getattr(nbkernels, name)
     assert error.value.name == name, "else Python adds a guess of its own"
