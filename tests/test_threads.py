@@ -1,5 +1,6 @@
 """Parallel launches on every threading layer: right results, never an aborted process."""
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -58,6 +59,38 @@ def test_helpers_sleep_between_launches(rng):
         before = time.process_time()  # of all threads
         time.sleep(0.2)
         assert time.process_time() - before < 0.1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux: threads bound to cores")
+def test_a_helper_wakes_off_the_core_of_who_launches(rng):
+    """Linux lets a thread wake on the core of the one that wakes it, though others are idle."""
+
+    def nothing(_, task):
+        pass
+
+    kernel, own = compiled(nothing, "void(CPointer(int64), int64)", "test_nothing"), os.sched_getaffinity(0)
+    threads.launch(kernel, 0, 2)
+    if not threads._words[threads.HELPERS]:
+        return  # with one core nobody wakes
+    place = (ctypes.c_int64 * threads.LINE).from_address(int(threads._words[threads.PLACES]))
+
+    def cores():
+        end = time.monotonic() + 10
+        while place[threads.STATE] != threads.ASLEEP and time.monotonic() < end:
+            time.sleep(0.01)
+        threads.launch(kernel, 0, 2)
+        return os.sched_getaffinity(place[threads.THREAD])
+
+    assert cores() < own
+    try:
+        for core in own:
+            os.sched_setaffinity(0, {core, min(own - {core}, default=core)})
+            assert len(cores()) == 1
+            before = os.sched_getaffinity(place[threads.THREAD])
+            os.sched_setaffinity(0, {core})  # there is no other
+            assert cores() == before
+    finally:
+        os.sched_setaffinity(0, own)
 
 
 def test_set_num_threads_is_honoured():

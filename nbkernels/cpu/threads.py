@@ -29,6 +29,7 @@ from ..jit.address import (
     SPINS,
     call,
     exchange,
+    keep_off,
     let_others,
     number,
     pointer,
@@ -46,8 +47,8 @@ from ..jit.cache import compiled, entry, jit
 # What launches go by, also those that compiled code makes by itself while it holds the GIL: whether one is under way,
 # the address of `_share` if compiled code may make one, a C function that counts threads, helpers and their places.
 BUSY, SHARE, COUNT, HELPERS, PLACES = range(5)
-# A helper's place, a cache line: what it does, the lock that it sleeps at, and what it is offered.
-STATE, LOCK, KERNEL, CONTEXT, FIRST, STEP, TASKS = range(7)
+# A helper's place, a cache line: what it does, the lock that it sleeps at, what it is offered, its system's number.
+STATE, LOCK, KERNEL, CONTEXT, FIRST, STEP, TASKS, THREAD = range(8)
 WORKING, IDLE, ASLEEP, OFFERED = range(4)
 LINE = 8  # words
 PATIENCE = 64 * SPINS  # looks for work, 0.6 ms of them, before a helper sleeps: to wake it takes 50 us
@@ -116,6 +117,11 @@ def _server():
 def _begin() -> None:
     """Start the helpers, asleep; fewer where the system gives no more threads."""
     helpers, begun, line = numba.config.NUMBA_NUM_THREADS - 1, 0, 8 * LINE
+
+    def help(place, w):
+        w[THREAD] = threading.get_native_id()
+        serve(place)
+
     room, serve = np.zeros(LINE * (helpers + 1), np.int64), _server()
     places = -(-room.ctypes.data // line) * line
     _rooms.append(room)
@@ -126,7 +132,7 @@ def _begin() -> None:
             w = (ctypes.c_int64 * LINE).from_address(place)
             w[STATE], w[LOCK] = ASLEEP, _new_lock()
             _close(w[LOCK], 1)  # it opens for a moment to wake the helper
-            _thread.start_new_thread(serve, (place,))
+            _thread.start_new_thread(help, (place, w))
             begun += 1
     _thread.stack_size(stack)
     _words[PLACES], _words[HELPERS] = places, begun
@@ -158,6 +164,8 @@ def _all(words, kernel, context, tasks):
         place[KERNEL], place[CONTEXT] = kernel, context
         place[FIRST], place[STEP], place[TASKS] = helper + 1, helpers + 1, tasks
         if exchange(place, STATE, OFFERED) == ASLEEP:
+            if place[THREAD] != 0:  # else it may wake on this core, and share it for 2-14 ms while others idle
+                keep_off(place[THREAD])
             wake(place[LOCK])
     for task in range(0, tasks, helpers + 1):
         call(kernel, context, task)

@@ -9,10 +9,11 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from .vector import ELEMENT, I64, SIZE, VOID, Lanes, join
+from .vector import ELEMENT, I32, I64, SIZE, VOID, Lanes, join
 
 _WORDS = types.CPointer(types.int64)
 SPINS = 1 << 14  # looks at a word, about 10 us of them, before the thread gives its core away
+CORES = 1024  # of a machine, as C libraries count them
 
 
 @intrinsic
@@ -268,6 +269,34 @@ def sleep(typing, lock):
 def wake(typing, lock):
     """Wake who sleeps there, or is about to."""
     return _with_lock("PyThread_release_lock", VOID)
+
+
+@intrinsic
+def keep_off(typing, thread):
+    """Keep a thread, by its number in the system, off the core that this one runs on; nothing where it knows no such
+    call, or where this thread may run on that core alone."""
+
+    def emit(context, builder, signature, args):
+        if sys.platform == "linux":
+            cores = cgutils.alloca_once(builder, ir.ArrayType(I64, CORES // 64))
+
+            def of_system(name, *values):
+                kind = ir.FunctionType(I32, [value.type for value in values])
+                return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), values)
+
+            known = of_system("sched_getaffinity", I32(0), I64(CORES // 8), cores)
+            core = builder.zext(of_system("sched_getcpu"), I64)
+            usable = builder.and_(
+                builder.icmp_signed(">=", known, I32(0)), builder.icmp_unsigned("<", core, I64(CORES))
+            )
+            with builder.if_then(usable):
+                place = builder.gep(cores, [I64(0), builder.lshr(core, I64(6))])
+                bit = builder.shl(I64(1), builder.and_(core, I64(63)))
+                builder.store(builder.and_(builder.load(place), builder.not_(bit)), place)
+                of_system("sched_setaffinity", builder.trunc(args[0], I32), I64(CORES // 8), cores)
+        return context.get_dummy_value()
+
+    return types.void(types.int64), emit
 
 
 @intrinsic
