@@ -181,6 +181,42 @@ def other_products(tiles_of, rng):
         print("right:" if not failures else "checked:", *names)
 
 
+def tiled(block):
+    """A user's kernel, c = alpha * a @ b + beta*c with a block's product for each tile."""
+    from numba import cuda
+
+    @cuda.jit
+    def kernel(c, a, b, alpha, beta):
+        row, column = cuda.blockIdx.y * block.bm, cuda.blockIdx.x * block.bn
+        chains = block.zeros()
+        block.multiply(chains, a[row : row + block.bm], b[:, column : column + block.bn], block.scratch())
+        block.store(c[row : row + block.bm, column : column + block.bn], chains, alpha, beta)
+
+    return lambda c, a, b, alpha, beta: kernel[(-(-c.shape[1] // block.bn), -(-c.shape[0] // block.bm)), block.threads](
+        c, a, b, alpha, beta
+    )
+
+
+def blocks(tiles_of, rng):
+    """The block's product in a user's kernel against the CPU's bits: of float32, float64, halves and bytes."""
+    from nbkernels.cuda.block import BlockGemm
+    from nbkernels.cuda.kinds import kind_of
+
+    for names in (*((d, d, d) for d in DTYPES), ("float16", "float16", "float32"), ("uint8", "int8", "int32")):
+        dtypes, layouts = [np.dtype(name) for name in names], itertools.cycle(itertools.product("CF", LAYOUTS, LAYOUTS))
+        for tile in tiles_of(kind_of(*names).chain)[:3]:
+            run = tiled(BlockGemm(*names, tiles=tile))
+            for (m, n, k), (beta, alpha) in itertools.product(sizes(tile)[1:4], ((0, 1), (3, -2))[SIMULATED:]):
+                a, b, c = (drawn(rng, shape, d) for shape, d in zip(((m, k), (k, n), (m, n)), dtypes))
+                (order, *lay), expected = next(layouts), np.empty_like(c)
+                out = upload(np.array(c, order=order))
+                run(out, upload(LAYOUTS[lay[0]](a)), upload(LAYOUTS[lay[1]](b)), alpha, beta)
+                cpu(expected, c, a, b, beta, alpha)
+                label = f"block gemm {' '.join(names)} {tile} {m}x{n}x{k} {order} {' '.join(lay)} {beta} {alpha}"
+                check(same_bits(out.copy_to_host(), expected), f"{label}: not the CPU's bits")
+    print("right:" if not failures else "checked:", "block gemm in a user's kernel")
+
+
 def same_bits(x, y):
     return np.array_equal(np.ascontiguousarray(x).view("u1"), np.ascontiguousarray(y).view("u1"))
 
@@ -336,6 +372,7 @@ def gemm_speed(edges, libraries, tune, rng):
     from numba import cuda
 
     from nbkernels.cuda import gemm, launch, tiles
+    from nbkernels.cuda.block import BlockGemm
     from nbkernels.problem import GemmProblem
 
     rows = []
@@ -344,6 +381,7 @@ def gemm_speed(edges, libraries, tune, rng):
         out = cuda.device_array((n, n), dtype)
         chosen = tiles.default(GemmProblem(n, n, n, dtype), launch.multiprocessors())
         calls = {"ours": functools.partial(gemm.gemm, out, None, a, b, 0, 1, chosen)}
+        calls["in a user's kernel"] = functools.partial(tiled(BlockGemm(dtype, tiles=chosen)), out, a, b, 1, 0)
         for name, (view, mm, _) in libraries.items():
             calls[name] = functools.partial(mm, *map(view, (a, b, out)))
         rows.append(row("mm", (n, n, n), dtype, medians(calls), 2 * n**3 / 1e9, "GFLOP/s", tile=str(chosen)))
@@ -429,6 +467,7 @@ def main():
     products(tiles_of, rng)
     if cpu is not None:
         other_products(tiles_of, rng)
+        blocks(tiles_of, rng)
     loops(rng)
     if not (options.correctness or SIMULATED):
         from numba import cuda

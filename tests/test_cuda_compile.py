@@ -5,6 +5,8 @@ A spilled register or a local array costs more than any tuning wins: both must b
 
 import numpy as np
 import pytest
+from numba import cuda, types
+from numba.core import errors
 
 from nbkernels import scalar, transcendental
 from nbkernels.jit.kind import BYTES, Kind
@@ -13,6 +15,7 @@ from nbkernels.problem import GemmProblem
 try:
     from nbkernels.cuda import dot, elementwise, gemm, launch, mv, reduce, scan, tiles
     from nbkernels.cuda.assemble import assemble, ptx
+    from nbkernels.cuda.block import BlockGemm
     from nbkernels.cuda.kinds import kind_of
 
     assemble(reduce.kernel(scalar.common.add, "float32", "float32", 1, 1, 8, True), (8, 0))
@@ -161,6 +164,53 @@ def test_launch(monkeypatch):
     assert (config.grid, config.block) == ((7, 1, 1), (SUMS[0].threads, 1, 1))
     assert code == (SUMS[0], (9, 0))
     assert arguments == [1, 2, 3, 4.0]
+
+
+block = BlockGemm("float32", tiles=(64, 64, 8, 4, 4))
+
+
+def product(c, a, b):
+    """A user's kernel, with the block's product in a global."""
+    row, column = cuda.blockIdx.y * block.bm, cuda.blockIdx.x * block.bn
+    chains, scratch = block.zeros(), block.scratch()
+    block.multiply(chains, a[row : row + block.bm], b[:, column : column + block.bn], scratch)
+    block.store(c[row : row + block.bm, column : column + block.bn], chains, 2, 3)
+
+
+def matrices(*names):
+    return tuple(types.Array(getattr(types, name), 2, "A") for name in names)
+
+
+def test_block_gemm_in_a_users_kernel():
+    """As cuda.jit compiles it: chains in registers, two steps of k and C, three barriers."""
+    text, _ = cuda.compile_ptx(product, matrices(*["float32"] * 3), device=False, cc=(9, 0))
+    assert ".local" not in text
+    assert text.count("fma.rn.f32") == (2 + 1) * 16
+    assert text.count("bar.sync") == 3
+    assert "ld.shared.v4.f32" in text
+
+
+def test_block_gemm_assembled():
+    """With its block's product in a closure, which two calls use with one shared memory."""
+    gemm = BlockGemm("uint8", "int8", "int32", tiles=(64, 64, 8, 4, 4))
+
+    def kernel(c, a, b):
+        chains, scratch = gemm.zeros(), gemm.scratch()
+        gemm.multiply(chains, a[:, :9], b[:9], scratch)
+        gemm.multiply(chains, a[:, 9:], b[9:], scratch)
+        gemm.store(c, chains)
+
+    signature = matrices("int32", "uint8", "int8")
+    used = assemble(launch.Kernel(repr(gemm), kernel, signature, gemm.threads), (9, 0)).resources
+    print(gemm, used)
+    assert used.spilled == used.stack == 0
+    assert used.shared == gemm.shared
+    assert gemm.tm * gemm.tn <= used.registers <= 128
+
+
+def test_what_does_not_fit_a_block_gemm_is_a_typing_error():
+    with pytest.raises(errors.TypingError, match="c must be a matrix of float32, and it is array"):
+        cuda.compile_ptx(product, matrices("float64", "float32", "float32"), device=False, cc=(9, 0))
 
 
 @pytest.mark.parametrize("kernel", OTHERS, ids=str)

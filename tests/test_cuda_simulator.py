@@ -22,7 +22,8 @@ def run(*command, **environment):
     return subprocess.run(command, env={**ENVIRONMENT, **environment}, capture_output=True, text=True)
 
 
-FILES = ["cuda_in_simulator.py", "cuda_products_in_simulator.py", "cuda_elementwise_in_simulator.py"]
+FILES = ["cuda_in_simulator.py", "cuda_products_in_simulator.py", "cuda_elementwise_in_simulator.py",
+         "cuda_block_in_simulator.py"]  # fmt: skip
 
 
 @pytest.mark.parametrize("file", FILES)

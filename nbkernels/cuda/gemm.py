@@ -1,4 +1,4 @@
-"""C = alpha * A @ B + beta * X on a CUDA device: one SIMT kernel, tiles in shared memory and in registers.
+"""C = alpha * A @ B + beta * X on a CUDA device: one SIMT kernel, each of whose blocks makes a tile (collective.py).
 
 Order of summation as on the CPU, to the bit: segments of 4096 steps of k, each one chain of fused multiply-adds from
 zero, added in order; then fma(beta, x, alpha*sum), once. A thread keeps its elements' chains in registers, so that no
@@ -19,141 +19,44 @@ from numba.np.numpy_support import as_dtype
 from ..jit.kind import BYTES, Kind, wrapped
 from ..problem import GemmProblem
 from ..strides import broadcast_strides
-from .chain import ending, loader, stepper, word
+from .chain import word
+from .collective import clear, finish, fragment, mainloop, slices
 from .kinds import kind_of, stored
-from .launch import Kernel, elements, empty, inlined, launch, multiprocessors, pointer
+from .launch import Kernel, elements, empty, launch, multiprocessors, pointer
 from .memory import clash, same
-from .stage import AT, SHORT, stager
-from .tiles import PIECE, SEGMENT, WARP_M, WARP_N, Tiles, default, given
+from .stage import SHORT
+from .tiles import SEGMENT, Tiles, default, given
 
 BAND = 8  # tile rows that are worked through column by column, so that blocks at work together share B in L2
 
 
 @functools.cache
 def kernel(tiles: Tiles, kind: Kind) -> Kernel:
-    """The GEMM kernel for a kind and tiles; sizes in capitals are constants in it, and its loops over them unroll."""
-    BM, BN, BK, TM, TN, PLANES = tiles.bm, tiles.bn, tiles.bk, tiles.tm, tiles.tn, kind.planes
-    WORD, TALL, LONG = word(kind), TM * PLANES, TN * PLANES  # words of a column of A and a row of B
-    WIDE = PIECE // BYTES[kind.chain]  # elements of a piece, by which slices are padded against bank conflicts
-    DOWN, ACROSS = BM // TM, BN // TN  # threads
-    JUMP_M, JUMP_N = (DOWN - 1) * WIDE + 1, (ACROSS - 1) * WIDE + 1  # from a thread's last line of a piece to its next
-    PITCH_A, PITCH_B = BM + WIDE, BN + WIDE
-    SIZE_A, SIZE_B = 2 * BK * PITCH_A * PLANES, 2 * BK * PITCH_B * PLANES
-    HELD_A, HELD_B = BM * BK // tiles.threads * PLANES, BN * BK // tiles.threads * PLANES
-    place_a, fetch_a, store_a = stager(BM, BK, tiles.threads, PITCH_A, PLANES, loader(kind, "a"))
-    place_b, fetch_b, store_b = stager(BN, BK, tiles.threads, PITCH_B, PLANES, loader(kind, "b"))
-    multiply, (scale, *touches) = stepper(kind), ending(kind)
-
-    @inlined
-    def step(chain, slices_a, slices_b, depth, i0, j0):
-        """chain += A[i0:, depth] * B[depth, j0:], one step of k"""
-        column, row = cuda.local.array(TALL, WORD), cuda.local.array(LONG, WORD)
-        for i in range(TM):
-            for e in range(PLANES):
-                place = depth * PITCH_A + i0 + i // WIDE * DOWN * WIDE + i % WIDE
-                column[i * PLANES + e] = slices_a[AT(place * PLANES + e)]
-        for j in range(TN):
-            for e in range(PLANES):
-                place = depth * PITCH_B + j0 + j // WIDE * ACROSS * WIDE + j % WIDE
-                row[j * PLANES + e] = slices_b[AT(place * PLANES + e)]
-        for i in range(TM):
-            for j in range(TN):
-                multiply(chain, i, j, column, row)
-
-    @inlined
-    def whole(chain, slices_a, slices_b, depth, left, i0, j0):
-        """All steps of a slice, whose padding is harmless."""
-        for q in range(0, BK, 2):
-            step(chain, slices_a, slices_b, depth + q, i0, j0)
-            step(chain, slices_a, slices_b, depth + q + 1, i0, j0)
-
-    @inlined
-    def bounded(chain, slices_a, slices_b, depth, left, i0, j0):
-        """Those before the edge."""
-        for q in range(min(left, SHORT(BK))):
-            step(chain, slices_a, slices_b, depth + q, i0, j0)
-
-    def along(touch):
-        @inlined
-        def walk(line, factor, x, place, step, left):
-            """touch a line's elements at x[place:], one after the other; places are running sums, as in stage.py."""
-            for j in range(TN):
-                if j // WIDE * ACROSS * WIDE + j % WIDE < left:
-                    touch(line, j, factor, x, place)
-                place += step if (j + 1) % WIDE != 0 else step * JUMP_N
-
-        return walk
-
-    steps = whole if PLANES == 1 else bounded
-    add, blend, write = map(along, touches)
+    """The GEMM kernel for a kind and tiles: which tile of C a block makes; how, says collective.py."""
+    BM, BN, PART, (SIZE_A, SIZE_B), WORD = tiles.bm, tiles.bn, fragment(tiles, kind), slices(tiles, kind), word(kind)
+    multiply, store = mainloop(tiles, kind), finish(tiles, kind)
 
     def gemm(m, n, k, c, rsc, csc, x, rsx, csx, a, rsa, csa, b, rsb, csb, total, rst, cst, beta, alpha, reads_x, adds):
         slices_a = cuda.shared.array(SIZE_A, WORD, alignment=16)  # A[row:row+BM, p:p+BK], transposed
         slices_b = cuda.shared.array(SIZE_B, WORD, alignment=16)  # B[p:p+BK, column:column+BN]
-        chain = cuda.local.array((TM, LONG), WORD)
-        next_a, next_b = cuda.local.array(HELD_A, WORD), cuda.local.array(HELD_B, WORD)
+        chain = cuda.local.array(PART, WORD)
 
-        # Which tile of C: down a band of BAND tile rows, then the next column of tiles.
+        # Down a band of BAND tile rows, then the next column of tiles.
         rows, columns, block = (m + BM - 1) // BM, (n + BN - 1) // BN, cuda.blockIdx.x
         band = block // (BAND * columns) * BAND
         height, inside = min(BAND, rows - band), block % (BAND * columns)
         row, column = (band + inside % height) * BM, inside // height * BN
 
-        # Which part of the tile: a warp's lanes stand 4 x 8, warps row by row.
         thread = cuda.threadIdx.x
-        warp, lane = thread // 32, thread % 32
-        i0 = SHORT((warp // (ACROSS // WARP_N) * WARP_M + lane // WARP_N) * WIDE)
-        j0 = SHORT((warp % (ACROSS // WARP_N) * WARP_N + lane % WARP_N) * WIDE)
-
-        at_a, at_b = place_a(thread, rsa, csa), place_b(thread, csb, rsb)
-        fetch_a(next_a, a, rsa, csa, at_a, row, m, 0, k)
-        fetch_b(next_b, b, csb, rsb, at_b, column, n, 0, k)
-        store_a(slices_a, 0, next_a, at_a)
-        store_b(slices_b, 0, next_b, at_b)
-        cuda.syncthreads()
-        for i in range(TM):
-            for j in range(LONG):
-                chain[i, j] = WORD(0)
-        half = 0
-        for p in range(SHORT(0), k, SHORT(BK)):
-            more = p + BK < k
-            if more:
-                fetch_a(next_a, a, rsa, csa, at_a, row, m, p + BK, k)
-                fetch_b(next_b, b, csb, rsb, at_b, column, n, p + BK, k)
-            steps(chain, slices_a, slices_b, half * BK, k - p, i0, j0)
-            if more:
-                half = 1 - half
-                store_a(slices_a, half, next_a, at_a)
-                store_b(slices_b, half, next_b, at_b)
-                cuda.syncthreads()
-
-        # C = beta*X + alpha*(total + chain), row by row. Rows move up one place instead of being indexed: an index that
-        # is not constant would send chain to memory, and unrolling this would take more registers than there are.
-        line, left = cuda.local.array(LONG, WORD), n - column - j0
-        place = (row + i0) * rsc + (column + j0) * csc
-        place_x, place_total = (row + i0) * rsx + (column + j0) * csx, (row + i0) * rst + (column + j0) * cst
-        for i in range(TM):
-            if row + i0 + i // WIDE * DOWN * WIDE + i % WIDE < m:
-                for j in range(LONG):
-                    line[j] = chain[0, j]
-                if adds:
-                    add(line, alpha, total, place_total, cst, left)
-                for j in range(TN):
-                    scale(line, j, alpha)
-                if reads_x:
-                    blend(line, beta, x, place_x, csx, left)
-                write(line, alpha, c, place, csc, left)
-            rows = 1 if (i + 1) % WIDE != 0 else JUMP_M
-            place, place_x, place_total = place + rows * rsc, place_x + rows * rsx, place_total + rows * rst
-            for above in range(TM - 1):
-                for j in range(LONG):
-                    chain[above, j] = chain[above + 1, j]
+        clear(chain)
+        multiply(chain, slices_a, slices_b, thread, a, rsa, csa, row, m, b, rsb, csb, column, n, k)
+        store(chain, thread, c, rsc, csc, row, m, column, n, x, rsx, csx, total, rst, cst, beta, alpha, reads_x, adds)
 
     matrices = [
         (types.CPointer(stored(dtype)), types.int64, types.int64)
         for dtype in (kind.out, kind.out, kind.a, kind.b, kind.chain)
     ]
-    factor = types.UniTuple(WORD, PLANES)
+    factor = types.UniTuple(WORD, kind.planes)
     signature = (types.int64, types.int64, SHORT, *sum(matrices, ()), factor, factor, types.int64, types.int64)
     return Kernel(f"gemm {kind} {tiles}", gemm, signature, tiles.threads, tiles.blocks(BYTES[kind.chain]))
 

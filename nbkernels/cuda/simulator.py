@@ -1,4 +1,5 @@
-"""What Numba's CUDA simulator lacks, so that it runs these kernels' own source: pointers, a fused fma, alignment=.
+"""What Numba's CUDA simulator lacks, so that it runs these kernels' own source: pointers, a fused fma, alignment=, and
+`cuda.threadIdx` and its like in functions of other modules than the kernel's.
 
 Imported only where NUMBA_ENABLE_CUDASIM=1.
 """
@@ -8,7 +9,8 @@ import os
 import sys
 
 import numpy as np
-from numba.cuda.simulator import kernelapi
+from numba import cuda
+from numba.cuda.simulator import kernel, kernelapi
 from numba.np.numpy_support import as_dtype
 
 # C99 demands of fma and fmaf one rounding of the exact a*b + c; Python has math.fma from 3.13 on, and for doubles only.
@@ -25,14 +27,14 @@ def fma(self, a, b, c):
 
 
 def shared_array(self, shape, dtype, alignment=None):
-    """One array for each source line that asks, filled with ones' bits: NaN where a kernel reads before it writes.
+    """One array for each source line, shape and dtype, of ones' bits: NaN where a kernel reads before it writes.
 
     The simulator's own refuses alignment=, and two threads that ask at the same time may each get their own.
     """
     caller = sys._getframe(1)
     fresh = np.empty(shape, as_dtype(dtype))
     fresh.view(np.uint8).fill(0xFF)
-    return self._allocations.setdefault((caller.f_code, caller.f_lineno), fresh)
+    return self._allocations.setdefault((caller.f_code, caller.f_lineno, fresh.shape, fresh.dtype), fresh)
 
 
 class Pointer:
@@ -59,5 +61,24 @@ class Pointer:
         self.window[self._at(i)] = value
 
 
+def within(check, dtype):
+    """address(x) of a kernel's own array x, which is checked and taken for another dtype of its size."""
+
+    def address(x):
+        x = getattr(getattr(x, "_item", x), "_ary", x)
+        check(x)
+        return Pointer(x.view(dtype))
+
+    return address
+
+
+def running(name):
+    """cuda.name, of the kernel that runs."""
+    if name.startswith("__") or kernel._get_kernel_context() is None:
+        raise AttributeError(f"module 'numba.cuda' has no attribute {name!r}", name=name)
+    return getattr(kernel._get_kernel_context(), name)
+
+
+cuda.__getattr__ = running
 kernelapi.FakeCUDAModule.fma = fma
 kernelapi.FakeCUDAShared.array = shared_array

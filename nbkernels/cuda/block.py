@@ -1,0 +1,225 @@
+"""A matrix product inside a kernel of one's own: all threads of a block make a tile of C together.
+
+What cuBLASDx and CUTLASS's collectives are to C++, made of what this library's own products are: collective.py. No
+device is needed to make one, or to compile a kernel that calls it.
+"""
+
+from __future__ import annotations
+
+import functools
+from types import ModuleType
+
+import numpy as np
+from numba import cuda, types
+from numba.core.errors import TypingError
+from numba.np.numpy_support import as_dtype
+
+from ..jit.kind import BYTES, SIGNLESS, Kind
+from ..problem import GemmProblem
+from .chain import word
+from .collective import clear, finish, fragment, lanes, mainloop, slices
+from .kinds import kind_of, stored
+from .launch import SIMULATED, inlined
+from .stage import SHORT
+from .tiles import PIECE, Tiles, default, given
+
+if SIMULATED:
+    from . import simulator
+else:
+    from numba.cuda.extending import intrinsic
+
+HALVES, SMALL = ("float16", "bfloat16"), ("int8", "uint8")
+
+
+class BlockGemm(ModuleType):
+    """C = beta*C + alpha * A @ B of one tile, by all threads of a block together, in a kernel of your own.
+
+    BlockGemm(mat1, mat2=mat1, out=mat1, tiles=None, conj="") takes the dtypes of A, B and C: one for all, of those that
+    `nbkernels.mm` knows, or float32 from float16 or bfloat16, or int32 from int8 and uint8. Chains are float32 for
+    halves, int32 for smaller integers and bool, else of C's dtype. In kernels bfloat16 arrays are seen as uint16.
+    `tiles` are (bm, bn, bk, tm, tn): the tile of C is bm x bn, a thread's part of it tm x tn, and slices of A and B go
+    through shared memory bk deep; nbkernels.cuda.tiles.illegal(tiles, dtype of chains) says what is wrong with some.
+    All are constants of the kernel that is compiled, and so are the attributes bm, bn, bk, tm, tn, `threads` and
+    `shared` (bytes). The kernel is launched with blocks of `threads` threads, all of which make these calls:
+
+    zeros()                             chains of this thread, at 0: a local array of (tm, tn), in registers
+    scratch()                           shared memory for multiply; call it once in a kernel, and use it again
+    multiply(chains, a, b, scratch)     chains += A @ B
+    store(c, chains, alpha=1, beta=0)   C = beta*C + alpha*chains, rounded to C's dtype; uses the chains up
+    place(i, j)                         (row, column) in the tile of chains[i, j]
+
+    a is m x k, b is k x n, c is m x n, in global or shared memory, with any strides (of whole items): m <= bm and
+    n <= bn, and nothing beyond the edges is read or written, so slices at the edge of a matrix may be as short as they
+    come. Where beta is 0, C is not read. Chains of complex dtypes are (tm, 2*tn) real numbers: real part and imaginary
+    part side by side; `conj` names the operands to conjugate, "a", "b" or "ab".
+
+    multiply begins with cuda.syncthreads() and has one after its last look at a and b: what threads of the block wrote
+    before it is seen, and a and b may be written after it. store writes this thread's part alone: a cuda.syncthreads()
+    comes before other threads read c, or where c is what multiply has just read no barrier is needed.
+
+    Order of summation: each element is one chain of fused multiply-adds in increasing k, carried on from one multiply
+    to the next; then fma(beta, c, alpha*chain). So up to 4096 steps of k have the bits of `nbkernels.addmm`, whatever
+    the tiles; beyond, these come of one chain for each 4096 steps, stored with beta=1 after the first.
+
+    Raises ValueError or TypeError for dtypes, tiles or conj that there are not, and, where the kernel is compiled,
+    Numba's TypingError for arrays of other dtypes or dimensions and for factors that the dtype cannot take. Sizes
+    cannot be checked in a kernel: a.shape[1] must be b.shape[0].
+
+    >>> import numpy as np
+    >>> from numba import cuda
+    >>> from nbkernels.cuda.block import BlockGemm
+    >>> gemm = BlockGemm("float32", tiles=(16, 32, 4, 4, 4))
+    >>> gemm.threads, gemm.shared
+    (32, 1792)
+    >>> @cuda.jit
+    ... def product(c, a, b):
+    ...     row, column = cuda.blockIdx.y * gemm.bm, cuda.blockIdx.x * gemm.bn
+    ...     chains, scratch = gemm.zeros(), gemm.scratch()
+    ...     gemm.multiply(chains, a[row:row + gemm.bm], b[:, column:column + gemm.bn], scratch)
+    ...     gemm.store(c[row:row + gemm.bm, column:column + gemm.bn], chains)
+    >>> a, b = np.ones((20, 7), "f4"), np.arange(14, dtype="f4").reshape(2, 7).T
+    >>> c = np.empty((20, 2), "f4")
+    >>> product[(1, 2), gemm.threads](c, a, b)
+    >>> c[19]
+    array([21., 70.], dtype=float32)
+    """
+
+    def __init__(self, mat1, mat2=None, out=None, tiles=None, conj=""):
+        names = [named(mat1 if dtype is None else dtype) for dtype in (mat1, mat2, out)]
+        kind = checked(*names, conj)
+        if tiles is None:
+            tiles = default(GemmProblem(64, 64, 64, kind.chain), 1)
+        tiles = given(tiles, kind.chain)
+        super().__init__(f"BlockGemm {' '.join(names)} {tiles}", type(self).__doc__)
+        self.bm, self.bn, self.bk, self.tm, self.tn = tiles
+        self.threads, self.shared = tiles.threads, tiles.shared(BYTES[kind.chain])
+        self.zeros, self.scratch, self.multiply, self.store, self.place = _functions(tiles, kind, *names)
+
+    def __repr__(self):
+        return f"<{self.__name__}, {self.threads} threads, {self.shared} bytes of shared memory>"
+
+
+def named(dtype) -> str:
+    """A dtype's name; bfloat16 is NumPy's only by ml_dtypes."""
+    return dtype if dtype == "bfloat16" else np.dtype(dtype).name
+
+
+def checked(a: str, b: str, out: str, conj: str) -> Kind:
+    """The kind of product, or why there is none."""
+    wider = (a == b and a in HALVES and out == "float32") or (a in SMALL and b in SMALL and out == "int32")
+    if not wider and not (a == b == out and SIGNLESS.get(a, "int8" if a in SMALL else a) in BYTES):
+        raise TypeError(f"no block gemm makes {out} from {a} and {b}: one dtype for all that nbkernels.mm knows, "
+                        "float32 from float16 or bfloat16, or int32 from int8 and uint8")  # fmt: skip
+    if conj not in (("", "a", "b", "ab") if out.startswith("complex") else ("",)):
+        raise ValueError(f'conj={conj!r}: of complex operands "a", "b" or "ab", else nothing; these are {a} and {b}')
+    return kind_of(a, b, out, conj)
+
+
+@functools.cache
+def _functions(tiles: Tiles, kind: Kind, a: str, b: str, out: str):
+    """zeros, scratch, multiply, store and place, as kernels call them."""
+    PART, (ROOM_A, ROOM_B), WORD, PLANES = fragment(tiles, kind), slices(tiles, kind), word(kind), kind.planes
+    SIZE_A, SIZE_B, SIZE_C = BYTES[kind.a], BYTES[kind.b], BYTES[kind.out]
+    WIDE, DOWN, ACROSS = PIECE // BYTES[kind.chain], tiles.bm // tiles.tm, tiles.bn // tiles.tn
+    loop, end, part = mainloop(tiles, kind), finish(tiles, kind, False), lanes(tiles, kind)
+    at_a, at_b, at_c = address(a, kind.a, "a"), address(b, kind.b, "b"), address(out, kind.out, "c")
+    known = number(out)
+    TRUTH = out == "bool"
+
+    @inlined
+    def thread():
+        return SHORT(cuda.threadIdx.x + cuda.blockDim.x * (cuda.threadIdx.y + cuda.blockDim.y * cuda.threadIdx.z))
+
+    @inlined
+    def real(value):
+        return (WORD(known(value) != 0 if TRUTH else known(value)),)
+
+    @inlined
+    def both(value):
+        return WORD(known(value).real), WORD(known(value).imag)
+
+    factor = real if PLANES == 1 else both
+
+    @inlined
+    def zeros():
+        chain = cuda.local.array(PART, WORD)
+        clear(chain)
+        return chain
+
+    @inlined
+    def scratch():
+        of_a = cuda.shared.array(ROOM_A, WORD, alignment=16)
+        of_b = cuda.shared.array(ROOM_B, WORD, alignment=16)
+        return of_a, of_b
+
+    @inlined
+    def multiply(chains, a, b, scratch):
+        cuda.syncthreads()
+        loop(chains, scratch[0], scratch[1], thread(),
+             at_a(a), a.strides[0] // SIZE_A, a.strides[1] // SIZE_A, 0, a.shape[0],
+             at_b(b), b.strides[0] // SIZE_B, b.strides[1] // SIZE_B, 0, b.shape[1], SHORT(a.shape[1]))  # fmt: skip
+
+    @inlined
+    def store(c, chains, alpha=1, beta=0):
+        to, down, across = at_c(c), c.strides[0] // SIZE_C, c.strides[1] // SIZE_C
+        end(chains, thread(), to, down, across, 0, c.shape[0], 0, c.shape[1], to, down, across, to, down, across,
+            factor(beta), factor(alpha), beta != 0, False)  # fmt: skip
+
+    @inlined
+    def place(i, j):
+        i0, j0 = part(thread())
+        return i0 + i // WIDE * DOWN * WIDE + i % WIDE, j0 + j // WIDE * ACROSS * WIDE + j % WIDE
+
+    return zeros, scratch, multiply, store, place
+
+
+@functools.cache
+def address(dtype: str, item: str, name: str):
+    """address(x): a pointer to the first `item` of a matrix of `dtype`, as kernels index it."""
+    want = {"bool": "bool", "bfloat16": "uint16"}.get(dtype, dtype)
+    POINTER = types.CPointer(stored(item))
+
+    def fits(x):
+        if getattr(x, "ndim", None) != 2 or str(x.dtype) != want:
+            raise TypingError(f"block gemm: {name} must be a matrix of {want}, and it is {x}")
+
+    if SIMULATED:
+        return simulator.within(fits, as_dtype(stored(item)))
+
+    @intrinsic
+    def at(typing, x):
+        fits(x)
+
+        def emit(context, builder, signature, args):
+            data = context.make_array(x)(context, builder, args[0]).data
+            return builder.bitcast(data, context.get_value_type(POINTER))
+
+        return POINTER(x), emit
+
+    return at
+
+
+@functools.cache
+def number(dtype: str):
+    """known(x): x, where it is a number that a product of `dtype` can be multiplied by."""
+    whole, real = np.dtype(dtype if dtype != "bfloat16" else "f4").kind in "iub", not dtype.startswith("complex")
+
+    def fits(kind, x):
+        if kind not in ("iub" if whole else "iubf" if real else "iubfc"):
+            raise TypingError(f"block gemm: alpha and beta of {dtype} must be {'whole' if whole else 'real'} numbers, "
+                              f"not {x}")  # fmt: skip
+
+    if SIMULATED:
+
+        def known(x):
+            fits(np.asarray(x).dtype.kind, x)
+            return x
+
+        return known
+
+    @intrinsic
+    def at(typing, x):
+        fits(str(x).removeprefix("Literal[")[0], x)
+        return x(x), lambda context, builder, signature, args: args[0]
+
+    return at
