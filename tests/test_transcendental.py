@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-import nbkernels.jit.overloads  # noqa: F401, compiled code finds the functions by it
+import nbkernels.jit.overloads  # compiled code finds the functions by it
 from nbkernels import activations, real, transcendental
 
 ONE = ("exp", "expm1", "log", "log1p", "tanh", "erf")
@@ -135,6 +135,27 @@ def test_powers_of_numbers_near_one(dtype, rng):
     ends = np.log2([np.finfo(dtype).tiny, np.finfo(dtype).max])
     y = rng.choice(ends, x.size) * rng.uniform(0.97, 1, x.size) / np.log2(x.astype(np.longdouble))
     check("pow", x, y.astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_powers_have_their_own_bits_among_others(dtype, rng):
+    """Where all of a few neighbours are ordinary, they go by pow_plain."""
+    whole = f"i{np.dtype(dtype).itemsize}"
+    special = np.array(list(itertools.product(SPECIAL, SPECIAL)), dtype).T
+    near = np.float64(2) ** rng.uniform(-20, 20, (2, 300)) * [[1], [-1]]
+    ends = np.array([np.full(300, 1.37), np.log2(np.finfo(dtype).max) / np.log2(1.37) + rng.uniform(-40, 5, 300)])
+    spread = rng.integers(0, np.iinfo(whole).max, (2, 300), whole).view(dtype)
+    x, y = np.concatenate(
+        [special, near.astype(dtype), ends.astype(dtype), (ends * [[1], [-1]]).astype(dtype), spread], 1
+    )
+    alone = np.concatenate([nbkernels.pow(x[i : i + 1], y[i : i + 1]) for i in range(x.size)])
+    for apart in (1, 64):
+        among = np.full((2, apart * x.size), 1.5, dtype)
+        among[:, ::apart] = x, y
+        found = nbkernels.pow(*among)
+        assert np.array_equal(np.isnan(found[::apart]), np.isnan(alone))
+        assert np.array_equal(*(np.where(np.isnan(z), 0, z).astype(dtype).view(whole) for z in (found[::apart], alone)))
+        assert apart == 1 or (found.reshape(-1, apart)[:, 1:] == nbkernels.pow(*among[:, 1:2])).all()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

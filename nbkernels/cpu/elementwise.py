@@ -65,6 +65,7 @@ def spec(
         _light(name, inputs[0]),
         name in PAIRED and inputs[0].kind == "f",
         steps,
+        plain=None if masked else scalar.find(f"{op}_plain", inputs[0]),
     )
 
 

@@ -9,6 +9,7 @@ from ..transcendental import atan2 as angle
 from ..transcendental import hypot as length
 from ..transcendental import logaddexp as log_of_sum
 from ..transcendental import pow as power
+from ..transcendental import pow_plain as power_plain
 
 
 def _extremes(whole):
@@ -75,7 +76,12 @@ def pow(x, y):
     return power(x, y)
 
 
-float_power = pow
+def pow_plain(x, y):
+    """(x**y, True), or (anything, False) where pow has to look."""
+    return power_plain(x, y)
+
+
+float_power, float_power_plain = pow, pow_plain
 
 
 def atan2(x, y):
