@@ -90,8 +90,8 @@ def resolve(op: str, first, second, dtype=None, casting: str = "same_kind"):
 def resolve_fold(op: str, dtype, wanted=None, out=None):
     """What an array's elements are folded in and come out as: sums and products of small integers are int64's.
 
-    What is wanted may be anything, as NumPy has it, but for bools of other numbers. With an out of a dtype and nothing
-    wanted, it is what both are computed in.
+    What is wanted may be anything, as NumPy has it. With an out of a dtype and nothing wanted, it is what both are
+    computed in.
 
     >>> resolve_fold("add", np.dtype("int8")), resolve_fold("maximum", np.dtype("int8"))
     (dtype('int64'), dtype('int8'))
@@ -99,7 +99,7 @@ def resolve_fold(op: str, dtype, wanted=None, out=None):
     dtype('float32')
     """
     how = {} if wanted is None else {"signature": (stated(op, wanted), None, None)}
-    if out is not None or (how and how["signature"][0].kind != "b"):
+    if out is not None or how:
         how["casting"] = "unsafe"
     try:
         first, _, result = getattr(np, op).resolve_dtypes((out, dtype, None), reduction=True, **how)

@@ -154,6 +154,16 @@ def test_folds(rng, op, dtype):
         np.testing.assert_array_equal(out, expected)
 
 
+def test_folds_of_numbers_as_bools():
+    x = np.array([[1, -1, 0], [0.5, np.nan, -3]], np.float32)
+    for op in ("add", "less"):
+        for words in ({}, {"initial": True}):
+            found = getattr(nbkernels, op).reduce(device(x), 1, dtype=bool, **words).copy_to_host()
+            assert np.array_equal(found, getattr(np, op).reduce(x, 1, dtype=bool, **words))
+        found = getattr(nbkernels, op).accumulate(device(x), 1, dtype=bool).copy_to_host()
+        assert np.array_equal(found, getattr(np, op).accumulate(x, 1, dtype=bool))
+
+
 @pytest.mark.parametrize(("op", "dtype"), [*FOLDS, ("floor_divide", "int16")])
 def test_at(rng, op, dtype):
     """One index after the other, as NumPy's: repeated, masks, pairs, of views, by numbers and by arrays."""

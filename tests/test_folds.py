@@ -196,6 +196,39 @@ def test_bad_input(call, error, words):
         call()
 
 
+@pytest.mark.parametrize("op", ["add", "maximum", "logical_xor", "bitwise_or", "less", "equal"])
+def test_folds_of_numbers_as_bools(op):
+    """dtype=bool converts first: -1 + 1 is True."""
+    for x in (np.array([[1, -1, 0], [0, 2, -3]], np.int8), np.array([[1, -1], [0.5, 0], [-0.0, np.nan]], np.float32)):
+        for keywords in ({"axis": 0}, {"axis": 1}, {"axis": 0, "initial": True}, {"axis": 1, "where": x == x}):
+            if "where" in keywords and op in ("maximum", "less", "equal"):
+                keywords["initial"] = False
+            mine = getattr(nbkernels, op).reduce(x, dtype=bool, **keywords)
+            same(mine, getattr(np, op).reduce(x, dtype=bool, **keywords))
+        same(getattr(nbkernels, op).accumulate(x, 1, dtype=bool), getattr(np, op).accumulate(x, 1, dtype=bool))
+
+
+def test_negative_powers_of_integers_in_folds():
+    """Each term but the first is an exponent, and the first after an initial, where it is chosen; of floats none."""
+    later, first = np.array([[2, 3], [1, -2]], np.int16), np.array([[-2, 3], [1, 2]], np.int16)
+    chosen = np.array([[True, True], [True, False]])
+    out = np.full(2, 7)
+    for call in (
+        lambda: nbkernels.pow.reduce(later, 0, out=out),
+        lambda: nbkernels.pow.reduce(later, 0, out=out, where=~chosen, initial=1),
+        lambda: nbkernels.pow.reduce(first, 0, out=out, initial=2),
+        lambda: nbkernels.pow.reduce(later.astype("f4"), 1, dtype="i4", out=out),
+        lambda: nbkernels.pow.accumulate(later[:, 1]),
+        lambda: nbkernels.pow.accumulate(later[:, 1], out=out),
+    ):
+        with pytest.raises(ValueError, match="negative integer powers"):
+            call()
+    assert (out == 7).all()
+    for x, words in ((first, {}), (later, {"where": chosen, "initial": 1}), (later, {"dtype": float})):
+        same(nbkernels.pow.reduce(x, 0, **words), np.pow.reduce(x, 0, **words))
+    same(nbkernels.pow.accumulate(first), np.pow.accumulate(first))
+
+
 def test_at(rng):
     for op in ("add", "multiply", "maximum", "subtract", "floor_divide"):
         for x, other in ((rng.integers(1, 9, (5, 6)), 3), (rng.random((6, 5)).T, rng.random(1))):

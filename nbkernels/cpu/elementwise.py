@@ -109,7 +109,7 @@ def binary(op: str, out, self, other, alpha=1, where=None, casting=None, dtype=N
     self, other, work = _arrays(op, self, other, dtype, casting)
     scalars, checked = NO_SCALARS, scalar.find(f"{op}_faults", work)
     if op == "pow" and work.kind == "i":
-        _refuse_negative(other.astype(work, copy=False), where)
+        refuse_negative(other.astype(work, copy=False), where)
     if alpha != 1:
         op += "_scaled"
         scalars = _wrapped(alpha, work)
@@ -141,7 +141,7 @@ def _run(op, scalars, out, inputs, dtype, casting, fresh, apart):
     return loops.run(scalars, out, inputs, apart)
 
 
-def _refuse_negative(exponents, where):
+def refuse_negative(exponents, where):
     """Raise for a negative exponent of integers, before anything is written."""
     if exponents.size and exponents.min() < 0 and (where is None or np.any(where & (exponents < 0))):
         raise ValueError("pow: integers to negative integer powers are not allowed")

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..dtypes import ASSOCIATIVE, NUMBERS, identity, known, neutral, resolve_fold
 from . import calls, scan
-from .elementwise import apart, binary
+from .elementwise import apart, binary, refuse_negative
 from .recall import Memory, fold_entry
 from .reduce import PARALLEL, Ready, fold, prepared, working
 from .small import GIL
@@ -143,7 +143,7 @@ def reduce(out, self, op, axis, keepdims, initial, where, dtype) -> None:
     elif op in ASSOCIATIVE:
         _in_any_order(op, target, self, initial, where, work)
     else:
-        _in_order(op, target.squeeze(axis), apart(out, self), axis, initial, where, working(work))
+        _in_order(op, target.squeeze(axis), apart(out, truths(self, work)), axis, initial, where, working(work))
 
 
 def _in_any_order(op, out, x, initial, where, work) -> None:
@@ -166,6 +166,7 @@ def _in_any_order(op, out, x, initial, where, work) -> None:
 
 def _in_order(op, out, x, axis, initial, where, work) -> None:
     """out = x folded along at most one axis, which it lacks, from `initial` or the first element on."""
+    refuse(op, x, axis, initial is not None, where, work)
 
     def masked(held):
         ahead = (lambda x: np.moveaxis(x, axis[0], 0)) if axis else (lambda x: x[None])
@@ -183,6 +184,14 @@ def _in_order(op, out, x, axis, initial, where, work) -> None:
     scan.in_order(op, out, x, axis[0], work)
 
 
+def refuse(op, x, axis, started, where, work) -> None:
+    """Raise for a negative exponent among the steps along at most one axis, as elementwise.py does for pow itself."""
+    if op == "pow" and work.kind == "i" and x.size and (axis or started):
+        steps = (*(slice(None),) * axis[0], slice(not started, None)) if axis else ...
+        marks = None if where is None else np.broadcast_to(where, x.shape)[steps]
+        refuse_negative(x[steps].astype(work), marks)
+
+
 def _computed(dtype) -> dict:
     """The keywords of a step that is computed in a dtype."""
     return dict(dtype=None if dtype.kind == "b" else dtype, casting="unsafe")
@@ -190,7 +199,14 @@ def _computed(dtype) -> dict:
 
 def accumulate(out, self, op, axis, dtype) -> None:
     """out[k] = op(out[k - 1], self[k]) along `axis`."""
-    scan.accumulate(op, out, self, axis[0], resolve_fold(op, self.dtype, dtype))
+    work = resolve_fold(op, self.dtype, dtype)
+    refuse(op, self, axis, False, None, work)
+    scan.accumulate(op, out, truths(self, work), axis[0], work)
+
+
+def truths(x, work):
+    """x, as bools where a fold in order is computed in these."""
+    return x.astype(bool) if work.kind == "b" and x.dtype.kind != "b" else x
 
 
 def accumulate_fast(self, op, axis, out, dtype=None):
@@ -222,12 +238,15 @@ accumulate_fast.with_keywords = _accumulate_as
 
 @functools.lru_cache(maxsize=4096)
 def _stepped(op, dtype, shape, strides, axis, wanted):
-    """Dtype of a new result and what makes it, None where there is nothing to do; None where there is no result."""
+    """Dtype of a new result and what makes it, None where there is nothing to do; None where there is no result, or
+    where the numbers have to be seen first."""
     if not known(dtype) or len(axis) != 1:
         return None
     try:
         work = resolve_fold(op, dtype, wanted)
     except TypeError:
+        return None
+    if (op == "pow" and work.kind == "i") or (work.kind == "b" and dtype.kind != "b"):
         return None
     if 0 in shape:
         return work, None

@@ -24,7 +24,7 @@ from ..jit.loops import call_binary
 from ..jit.ndarray import OBJECT, WRITEABLE, address_of, data, flags, ndim, shape, stride
 from ..jit.scan import Step, call_runs, call_visits, runs, visits
 from ..strides import plan
-from .elementwise import apart, loop
+from .elementwise import apart, binary, loop
 from .small import apart as disjoint
 
 # Neighbours from which on a step is worth a call of its own: about 20 ns.
@@ -205,19 +205,30 @@ def _rows():
     return entry(rows, f"boolean({', '.join(['int64'] * 11)})", "scan_rows", nogil=True)
 
 
-@functools.lru_cache(maxsize=4096)
-def _step(op, out, dtype) -> tuple[int, bool]:
-    """The visits of an operation to elements of these dtypes, and whether it minds negative operands."""
+def _castable(op, out, dtype):
+    """What an operation on elements of out and of another dtype works in, where that can be put into out."""
     names = resolve(op, out, dtype)
     if not np.can_cast(names[2], out, "same_kind"):
         raise TypeError(f"{op}: cannot cast the result from {names[2]} to {out!r} under casting='same_kind'")
+    return names
+
+
+@functools.lru_cache(maxsize=4096)
+def _step(op, out, dtype) -> tuple[int, bool]:
+    """The visits of an operation to elements of these dtypes, and whether it minds negative operands."""
+    names = _castable(op, out, dtype)
     step = Step(scalar.find(op, names[0]), out.name, dtype.name, tuple(d.name for d in names))
     return _visits(step), op == "pow" and names[1].kind == "i"
 
 
+def _array(op, out, x):
+    """What is put into out, as an array: numbers are weak."""
+    return np.asarray(x, resolve(op, out.dtype, kind(x))[1] if type(x) in NUMBERS else None)
+
+
 def _addend(op, out, x):
-    """What is put into out, as an array, and the visits that do it."""
-    x = np.asarray(x, resolve(op, out.dtype, kind(x))[1] if type(x) in NUMBERS else None)
+    """The same, and the visits that do it."""
+    x = _array(op, out, x)
     visit, positive = _step(op, out.dtype, x.dtype)
     if positive and (x < 0).any():
         raise ValueError("pow: integers to negative integer powers are not allowed")
@@ -228,11 +239,9 @@ NOWHERE = np.empty(0, INDEX)
 
 
 def at_fast(op: str, out, indices, x) -> bool:
-    """The same for indices or a slice of a vector; False where it is left to the general path, and nothing is done."""
+    """The same for indices of a vector; False where it is left to the general path, and nothing is done."""
     if type(indices) is list:
         indices = np.asarray(indices) if indices else NOWHERE
-    elif type(indices) is slice and out.ndim == 1:
-        indices = np.arange(*indices.indices(len(out)), dtype=INDEX)
     if type(indices) is not np.ndarray or indices.dtype != INDEX or indices.ndim != 1 or out.ndim != 1:
         return False
     if not out.dtype.isnative or not (x.dtype.isnative if type(x) is np.ndarray else type(x) in NUMBERS):
@@ -245,8 +254,13 @@ def at(op: str, out, indices, x) -> None:
     """out[i] = op(out[i], x[i]) for one index after the other, so that repeated ones add up, as NumPy's ufunc.at.
 
     `indices` is anything that indexes an array; x broadcasts to what it selects. The result must be castable to out's
-    dtype under "same_kind".
+    dtype under "same_kind". A slice names each element once: then it is the operation in place.
     """
+    if type(indices) is slice:
+        view, x = out[indices], _array(op, out, x)
+        _castable(op, out.dtype, x.dtype)
+        binary(op, view, view, np.broadcast_to(x, view.shape))
+        return
     x, visit = _addend(op, out, x)
     plain = indices if type(indices) is np.ndarray else np.asarray(indices) if type(indices) is list else None
     if plain is None or plain.ndim != 1 or plain.dtype.kind not in "iu" or plain.dtype == np.uint64 or out.ndim > 2:

@@ -19,7 +19,7 @@ def reduce(out, self, op, axis, keepdims, initial, where, dtype) -> None:
     if self.size == 0:
         fill(out, identity(op, out.dtype).item() if initial is None else initial)
         return
-    ahead = op in ASSOCIATIVE
+    self, ahead = truths(self, work), op in ASSOCIATIVE
     if not ahead and not axis:  # of one term each
         if initial is None:
             copy(out, self)
@@ -50,4 +50,14 @@ def reduce(out, self, op, axis, keepdims, initial, where, dtype) -> None:
 
 def accumulate(out, self, op, axis, dtype) -> None:
     """out[k] = op(out[k - 1], self[k]) along `axis`."""
-    scan.accumulate(op, out, self, axis[0], resolve_fold(op, self.dtype, dtype))
+    work = resolve_fold(op, self.dtype, dtype)
+    scan.accumulate(op, out, truths(self, work), axis[0], work)
+
+
+def truths(x, work):
+    """x, as bools where a fold is computed in these."""
+    if work.kind != "b" or x.dtype == work:
+        return x
+    found = cuda.device_array(tuple(x.shape), work, stream=x.stream)
+    run(scalar.find("first", work), found, x, x, (work,) * 3)
+    return found
