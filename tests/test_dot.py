@@ -129,6 +129,21 @@ def test_strides_of_records_and_empty_vectors(rng):
         nb.dot(np.ones(3, "f4"), np.ones(3, "f4"), out=readonly)
 
 
+def test_what_comes_back_is_a_number(rng):
+    for dtype in dot.FLOATS:
+        a = np.ones(70, ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+        assert type(nb.dot(a, a)) is a.dtype.type
+    for wrong in (a[0, ...], a[None]):
+        with pytest.raises((TypeError, ValueError)):
+            nb.dot(wrong, a)
+
+
+def test_more_segments_than_the_stack_holds():
+    k = 4096 * (dot.HERE // 4 + 4)
+    one = np.broadcast_to(np.float32(1), k)  # sums of whole segments are exact
+    assert nb.dot(one, one) == k
+
+
 def test_layouts_of_cases(rng):
     for make in LAYOUTS.values():
         a = make(rng.standard_normal((3, 70)).astype("f4"))

@@ -76,6 +76,18 @@ def test_large_and_threads(rng, monkeypatch, m, k):
         same_bits_by_threads(call, monkeypatch)
 
 
+@pytest.mark.parametrize(("m", "k"), [(16384, 2), (16385, 2), (2200, 4100)])
+def test_results_are_made_in_the_call_or_before_it(rng, m, k):
+    """Around what the entry makes, and with sums that its stack does not hold: the bits are those of out=."""
+    a, v, x = (normal(rng, shape, "float32") for shape in ((m, k), k, m))
+    for mat in (a, np.asfortranarray(a)):
+        found = nb.addmv(x, mat, v, alpha=2)
+        assert type(found) is np.ndarray
+        assert found.shape == (m,)
+        same_bits(found, nb.addmv(x, mat, v, alpha=2, out=np.full(m, np.nan, "f4")))
+        same_bits(nb.mm(mat, v[:, None])[:, 0], nb.mm(mat, v[:, None], out=np.full((m, 1), np.nan, "f4"))[:, 0])
+
+
 @pytest.mark.parametrize("order", "CF")
 def test_a_matrix_that_comes_from_memory(rng, order):
     a, v = np.asarray(normal(rng, (2105, 4007), "float32"), order=order), normal(rng, 4007, "float32")
@@ -140,4 +152,7 @@ def test_records_and_errors():
         nb.mv(plain, np.ones(6, "f4"))
     with pytest.raises((TypeError, ValueError)):
         nb.addmv(plain[:, 0], plain, plain[0], alpha=1j)
+    for wrong in (plain[0, 0, ...], plain[0], plain[None]):
+        with pytest.raises((TypeError, ValueError)):
+            nb.mv(wrong, plain[0])
     assert (readonly == 7).all()

@@ -15,28 +15,29 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
-from numpy import empty, zeros
+from numpy import empty
 
-from ..jit.address import scratch, set_word, take, word
+from ..jit.address import pointer, scratch, take_from
 from ..jit.cache import compiled, entry, jit
 from ..jit.chain import Chain
 from ..jit.kind import BYTES
-from ..jit.ndarray import WRITEABLE, data, flags, layout_is_known, ndim, shape, stride
+from ..jit.made import ANSWER, NONE, answer, as_returned, new_strided, words
+from ..jit.ndarray import OBJECT, WRITEABLE, address_of, data, descr, flags, layout_is_known, ndim, shape, stride
 from ..jit.tile import Tile
 from ..jit.vector import ELEMENT, I64, VOID, loop, width_bits
 from . import threads
 from .finish import finish
 from .gemm import gemm, name_of
+from .gemv import HEAD, HERE, ROOM, TABLE, WORKERS, launchable, run_jobs
 from .kinds import kind_of
 from .small import DECLINED, DONE, LARGE, alike
 from .tiles import SEGMENT
 
 FLOATS = "float32", "float64", "float16", "bfloat16", "complex64", "complex128"
 CHAINS = 64  # two vectors of operands are loaded for each step of a vector of chains: four of these hide its latency
-EACH = 4  # segments that a thread takes at a time: 1 us of float32
-SHARED = 1 << 19  # bytes of a vector up to which one thread takes them all: 10 us from L2
-(NEXT, SUMS, K, A, SA, B, SB, WORDS) = range(8)
-ALONE = 1  # in place of words: one thread takes all
+EACH = 2  # segments of a job: 0.5 us of float32
+SHARED = 3 << 16  # bytes of a vector up to which one thread takes them all: 4 us from L2
+(NEXT, JOBS, SUMS, K, A, SA, B, SB) = range(8)
 
 
 def _define(module: ir.Module, tile, gathered: bool) -> ir.Function:
@@ -136,47 +137,60 @@ def _part(tile, s, k, a, sa, b, sb, total):
 
 @functools.cache
 def _work(tile) -> int:
-    """EACH segments at a time, their sums to SUMS: void(words, task)."""
+    """The jobs of one thread: void(address of the words, task)."""
 
-    def work(f, task):
-        segments = (f[K] + SEGMENT - 1) // SEGMENT
-        first = take(f, NEXT) * EACH
-        while first < segments:
-            for s in range(first, min(first + EACH, segments)):
+    def work(words, task):
+        f = pointer(words)
+        job = take_from(f, NEXT, task % 2)
+        while job >= 0:
+            for s in range(job * EACH, min((job + 1) * EACH, (f[K] + SEGMENT - 1) // SEGMENT)):
                 _part(tile, s, f[K], f[A], f[SA], f[B], f[SB], f[SUMS] + s * tile.size_t)
-            first = take(f, NEXT) * EACH
+            job = take_from(f, NEXT, task % 2)
 
-    return compiled(work, "void(CPointer(int64), int64)", f"dot_work_{tile}")
+    return compiled(work, "void(int64, int64)", f"dot_work_{tile}")
+
+
+@jit(inline="always")
+def _sum(tile, table, out, a, b, unit):
+    """DONE; DECLINED, with nothing written; or LARGE where it wants a room, for a number of each segment, or to be let
+    launch."""
+    if not alike(out, 0, a, b) or ndim(out) != 0 or ndim(a) != 1 or ndim(b) != 1:
+        return DECLINED
+    k, sa, sb, size = shape(a, 0), stride(a, 0), stride(b, 0), tile.size_a
+    if shape(b, 0) != k or k == 0 or (sa | sb) & (size - 1) != 0 or flags(out) & WRITEABLE == 0:
+        return DECLINED
+    segments, f, sums, total = (k + SEGMENT - 1) // SEGMENT, scratch(HEAD), scratch(HERE), scratch(64)
+    workers = launchable(table) if k * size > SHARED else 1
+    if pointer(table)[ROOM] != 0:
+        workers, sums = pointer(table)[WORKERS], pointer(table)[ROOM]
+    elif workers == 0 or segments * tile.size_t > HERE:
+        return LARGE
+    w = pointer(f)
+    w[NEXT], w[JOBS], w[SUMS], w[K] = 0, (segments + EACH - 1) // EACH, sums, k
+    w[A], w[SA], w[B], w[SB] = data(a), sa // size, data(b), sb // size
+    run_jobs(table, f, workers)
+    for s in range(segments):
+        finish(tile, 1, 1, sums + s * tile.size_t, 0, total, 0, s == 0, s == segments - 1, data(out), 0, 0, 0, 0, 0,
+               unit, unit)  # fmt: skip
+    return DONE
 
 
 @functools.cache
 def _entry(tile):
-    """int64(ids of out, a and b, address of words or 0): DONE; DECLINED, with nothing written; or LARGE where threads
-    may share the work: to be called again with words, of which SUMS is 0, and after `_work` with the same once more."""
-    element, size = getattr(np, tile.kind.chain), tile.size_a
+    """The call from Python: answer(address of made.words(), out or None, a, b): out, or a number; else what `_sum`
+    answers. Before made.words() is a table as gemv's."""
+    element = getattr(np, tile.kind.chain)
 
-    def run(out, a, b, f):
-        k, sa, sb = shape(a, 0), stride(a, 0), stride(b, 0)
-        if not alike(out, 0, a, b) or ndim(out) != 0 or ndim(a) != 1 or ndim(b) != 1 or shape(b, 0) != k or k == 0:
-            return DECLINED
-        if (sa | sb) & (size - 1) != 0 or flags(out) & WRITEABLE == 0:
-            return DECLINED
-        if f == 0 and k * size > SHARED:
-            return LARGE
-        last, total, part, sa, sb = (k - 1) // SEGMENT, scratch(64), scratch(64), sa // size, sb // size
-        if f > ALONE and word(f + 8 * SUMS) == 0:
-            for i, value in enumerate((0, f + 8 * WORDS, k, data(a), sa, data(b), sb)):
-                set_word(f + 8 * i, value)
-            return LARGE
-        for s in range(last + 1):
-            if f <= ALONE:
-                _part(tile, s, k, data(a), sa, data(b), sb, part)
-            else:
-                part = f + 8 * WORDS + s * tile.size_t
-            finish(tile, 1, 1, part, 0, total, 0, s == 0, s == last, data(out), 0, 0, 0, 0, 0, element(1), element(1))
-        return DONE
+    def run(numpy, out, a, b):
+        given, a, b, made = address_of(out), address_of(a), address_of(b), 0
+        if given == pointer(numpy)[NONE]:
+            given, made = 0, new_strided(numpy, descr(a), 0, 0, 0)
+            if made == 0:
+                return answer(DONE, 0, 0)
+        status = _sum(tile, numpy - 8 * TABLE, given + made, a, b, element(1))
+        return answer(status, given, as_returned(numpy, made) if made != 0 and status == DONE else made)
 
-    return entry(run, "int64(int64, int64, int64, int64)", f"dot_{tile}")
+    return entry(run, ANSWER(types.int64, OBJECT, OBJECT, OBJECT), f"dot_{tile}")
 
 
 @functools.cache
@@ -194,27 +208,28 @@ def native(dtype: str) -> int:
     return compiled(sums, f"void({', '.join(['int64'] * 6)})", f"dot_native_{tile}")
 
 
-_entries = {"": {}, "a": {}, "b": {}, "ab": {}}  # the factor that is conjugated -> dtype -> the entry and its tile
+# The factor that is conjugated -> dtype -> the entry, the address that it goes by, the words there.
+_entries = {"": {}, "a": {}, "b": {}, "ab": {}}
 
 
 def _found(dtype, conj: str):
     """The entry for a dtype of floats, compiled or loaded at its first use; else None."""
     if name_of(dtype) in FLOATS and layout_is_known():
         tile = tile_of(name_of(dtype), conj if dtype.kind == "c" else "")
-        _entries[conj][dtype] = _entry(tile), tile
+        known = np.concatenate([[threads.WORDS, _work(tile), 0, 0], words()])
+        _entries[conj][dtype] = _entry(tile), known.ctypes.data + 8 * TABLE, known
     return _entries[conj].get(dtype)
 
 
-def _large(out, a, b, run, tile) -> int:
-    """What the entry found to be sound, by all threads."""
-    workers = threads.count()
-    if workers == 1:
-        return run(id(out), id(a), id(b), ALONE)
-    room = zeros(WORDS + (len(a) + SEGMENT - 1) // SEGMENT * (tile.size_t + 7 >> 3), np.int64)
-    f = room.ctypes.data
-    run(id(out), id(a), id(b), f)
-    threads.launch(_work(tile), f, workers)
-    return run(id(out), id(a), id(b), f)
+def _large(found, out, a, b):
+    """What the entry found to be sound, by all threads: out, or a status."""
+    run, numpy, known = found
+    status = run(numpy, out, a, b) if threads.open_up() else LARGE
+    if status is out or status != LARGE:
+        return status
+    sums, known = np.empty(2 * (len(a) // SEGMENT + 1)), known.copy()  # of 16 bytes at most
+    known[ROOM], known[WORKERS] = sums.ctypes.data, threads.count()
+    return run(known.ctypes.data + 8 * TABLE, out, a, b)
 
 
 def _general(out, a, b, conj: str, mode=None) -> None:
@@ -223,11 +238,13 @@ def _general(out, a, b, conj: str, mode=None) -> None:
     if found is None:
         gemm(out.reshape(1, 1), None, a[None], b[:, None], 0, 1, conj=conj, mode=mode)
         return
-    status = found[0](id(out), id(a), id(b), 0)
-    if status == DECLINED:  # strides that are no multiple of an item
+    status = found[0](found[1], out, a, b)
+    if status is out:
+        return
+    if status == LARGE:
+        _large(found, out, a, b)
+    else:  # strides that are no multiple of an item
         _general(out, np.ascontiguousarray(a), np.ascontiguousarray(b), conj)
-    elif status == LARGE:
-        _large(out, a, b, *found)
 
 
 def dot(out, self, tensor, out_dtype=None, mode=None, conj=None) -> None:
@@ -246,11 +263,14 @@ def dot_fast(self, tensor, out, conj="", ndarray=np.ndarray):
     found = _entries[conj].get(dtype) or _found(dtype, conj)
     if found is None or not (out is None or type(out) is ndarray):
         return None
-    into = empty((), dtype) if out is None else out
-    status = found[0](id(into), id(self), id(tensor), 0)
+    status = found[0](found[1], out, self, tensor)
+    if type(status) is not int:
+        return status
     if status == LARGE:
-        status = _large(into, self, tensor, *found)
-    return None if status != DONE else into[()] if out is None else out
+        into = empty((), dtype) if out is None else out
+        if _large(found, into, self, tensor) is into:
+            return into[()] if out is None else out
+    return None
 
 
 def vdot_fast(self, other, out):

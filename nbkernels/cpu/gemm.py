@@ -30,6 +30,7 @@ from .columns import columns
 from .deep import FEW, NARROW, SHARED, deep
 from .deep import whole as deep_whole
 from .gemv import gemv
+from .gemv import whole as gemv_whole
 from .kinds import MODES, WIDENED, default_tiles, kind_of
 from .packed import packed
 from .serial import planned
@@ -65,7 +66,7 @@ OTHERS |= {np.dtype(name): name for name in SIGNLESS}
 # Rows or columns up to which deep products go by gemv: f64, 2x1000x1000: 200 us; each panel of B twice, 980.
 VECTORS = 3
 DEEPEST = 512  # k up to which a panel of B fits the small path's 64 KiB of stack
-WHOLE = {FLAT: thin_whole, LONG: deep_whole}  # what the small entry answers -> what it is to know
+WHOLE = {VECTOR: gemv_whole, FLAT: thin_whole, LONG: deep_whole}  # what the small entry answers -> what it is to know
 REAL = {int, float, bool}
 ONE = 1
 PARALLEL = 96**3  # below, two launches of 3-10 us cost more than they save
@@ -300,14 +301,13 @@ def mm_fast(a, b, out, x=None, beta=0, alpha=1, ndarray=np.ndarray):
             if status is out:
                 return out
         name, xid = NAMES[a.dtype], 0 if x is None else id(x)
-        if status == VECTOR:
-            return out if gemv(name, out, xid, a, b, beta, alpha) else None
-        if status in WHOLE:
-            place = 2 * (status - FLAT)
+        if status in WHOLE and not known[place := 2 * (status - VECTOR)]:
             known[place : place + 2] = WHOLE[status](name)
             status = entry(numpy, out, x, a, b, beta, alpha)
             if status is out:
                 return out
+        if status == VECTOR:
+            return out if gemv(name, out, xid, a, b, beta, alpha) else None
         return out if status == LARGE and _large(out, x, a, b, beta, alpha) == DONE else None
     except (TypeError, IndexError, OverflowError):  # not a float, not a matrix: the checks will say it properly
         return None

@@ -11,11 +11,11 @@ import functools
 import numpy as np
 
 from ..jit.address import call, fma, invoke, number, peek, pointer, poke, scratch, set_word, take_from, word
-from ..jit.cache import compiled, entry, jit
+from ..jit.cache import both, compiled, entry, jit
 from ..jit.ndarray import data, descr, ndim, shape, stride
 from . import threads
 from .single import columns_of, far_columns, few, one, rows_of, segments_of
-from .small import DECLINED, DONE, LARGE
+from .small import DECLINED, DONE, VECTOR
 from .tiles import SEGMENT, caches, small
 from .words import room
 
@@ -24,7 +24,7 @@ WIDE = 4096  # outputs of a job of columns at most: their chains stay in L1
 # 1.36; of 1000x1000, which L3 holds, they would take 70 us for 56, and 145 for 108.
 FAR = 32 << 20
 KEPT = 8 * SEGMENT  # bytes of stack for a strided v
-SHARED = 1 << 20  # bytes of A from which threads share the work: what one thread's L2 does not hold, 15 us of it
+SHARED = 3 << 17  # bytes of A from which threads share the work: 6 us of it
 PIECE = 1 << 16  # bytes of A of a job of rows: 10,000 x 64 f32 by two threads takes 25 us, with 16 KiB 27
 RUN = 2048  # bytes of a column of a job at least: 1000 x 1000 f32 by two threads takes 33 us, with 1 KiB 37
 
@@ -39,17 +39,24 @@ HEAD, HERE = 8 * WORDS, 8 * 2048  # bytes of stack for the words and for chains
 @jit(inline="always")
 def share(form, m, k, size, workers, wide):
     """Outputs of a job: `wide` columns at most, and some jobs for each thread where there are several, which take them
-    in turn: whoever has begun late or is slower does less. Rows by 48: single.py takes 16 or 24 at once."""
+    in turn: whoever has begun late or is slower does less. Rows by 48, or, where jobs are few, by 24 or 16, which
+    single.py takes at once: 64 x 10000 of float32 by two threads takes 29 us, by 48 34."""
     if form == BY_COLUMNS:
         part = (m + 4 * workers - 1) // (4 * workers) if workers > 1 else m
         return min(wide, max(RUN // size, (part + 63) // 64 * 64))
-    return m if workers == 1 else max(48, PIECE // (min(k, SEGMENT) * size) // 48 * 48)
+    few_jobs = m * ((k + SEGMENT - 1) // SEGMENT) < 48 * 4 * workers
+    least = (24 if size == 4 else 16) if few_jobs else 48
+    return m if workers == 1 else max(least, PIECE // (min(k, SEGMENT) * size) // 48 * 48)
+
+
+# A table, which an entry goes by: threads.WORDS, the kernel, the address of a room or 0, the threads that work in it.
+LAUNCH, KERNEL, ROOM, WORKERS, TABLE = range(5)
 
 
 @jit(inline="always")
 def launchable(table):
-    """Threads of a launch that compiled code may make by itself, of a table (threads.WORDS, kernel); or 0."""
-    launch = pointer(pointer(table)[0])
+    """Threads of a launch that compiled code may make by itself; or 0."""
+    launch = pointer(pointer(table)[LAUNCH])
     return number(launch[threads.COUNT]) if launch[threads.SHARE] != 0 else 0
 
 
@@ -58,9 +65,9 @@ def run_jobs(table, f, workers):
     """All jobs of the words, by the table's kernel."""
     words = pointer(table)
     if workers > 1:
-        invoke(pointer(words[0])[threads.SHARE], (words[0], words[1], f, f + TASKS))
+        invoke(pointer(words[LAUNCH])[threads.SHARE], (words[LAUNCH], words[KERNEL], f, f + TASKS))
     else:
-        call(words[1], f, 0)
+        call(words[KERNEL], f, 0)
 
 
 @jit(inline="always")
@@ -143,15 +150,17 @@ def ending(tile):
 
 @functools.cache
 def _entry(dtype: str):
-    """The call from Python, after all checks: plans the jobs and does them, by all threads where that gains.
+    """int64(table, ids of out, of x or 0, of a and b, beta, alpha), after all checks, from Python, and its address:
+    plans the jobs and does them, by all threads where that gains.
 
-    `f` is 0, or the address of WORDS and a number for each output and segment, for the caller to launch `workers`.
-    DECLINED where A is contiguous along neither side; LARGE: a room is wanted, or, where it is there, the launch.
+    DECLINED where A is contiguous along neither side. VECTOR: a room is wanted, of WORDS and a number for each output
+    and segment, or to be let launch; or, where the table has a room, this is planned, for the caller to launch.
     """
     tile = small(dtype)
     size, element = tile.itemsize, getattr(np, dtype)
 
-    def run(table, f, workers, out, x, a, b, beta, alpha):
+    def run(table, out, x, a, b, beta, alpha):
+        f, workers = pointer(table)[ROOM], pointer(table)[WORKERS]
         planes, head, here = f + 8 * WORDS, scratch(HEAD), scratch(HERE)
         m, n, k = shape(out, 0), shape(out, 1), shape(a, 1)
         turned = m == 1 and n > 1  # y' = b' a'
@@ -181,7 +190,7 @@ def _entry(dtype: str):
         if own:
             workers = launchable(table) if m * k * size > SHARED else 1
             if workers == 0 or (not direct and segments * m * size > HERE):
-                return LARGE
+                return VECTOR
             f, planes = head, here
         if direct:
             planes = data(out)
@@ -208,19 +217,23 @@ def _entry(dtype: str):
         poke(tile, f + ALPHA, element(alpha))
         poke(tile, f + BETA, element(beta))
         if not own:
-            return LARGE
+            return VECTOR
         run_jobs(table, f, workers)
         end(tile, f, 0, m)
         return DONE
 
-    return entry(run, f"int64({'int64, ' * 7}float64, float64)", f"gemv_{tile}")
+    return both(run, f"int64({'int64, ' * 5}float64, float64)", f"gemv_{tile}")
 
 
 @functools.cache
-def _entry_and_table(dtype: str):
-    """The entry, the address of what launches go by, and what keeps that alive."""
-    table = np.array([threads.WORDS, _work(dtype)], np.int64)
-    return _entry(dtype), table.ctypes.data, table
+def _table(dtype: str):
+    return np.array([threads.WORDS, _work(dtype), 0, 0], np.int64)
+
+
+def whole(dtype: str) -> tuple[int, int]:
+    """The address of the whole call, and its first argument. It answers VECTOR, with nothing done, where `gemv` has to
+    be called."""
+    return _entry(dtype)[1], _table(dtype).ctypes.data
 
 
 def gemv(dtype: str, out, x, a, b, beta, alpha) -> bool:
@@ -228,15 +241,16 @@ def gemv(dtype: str, out, x, a, b, beta, alpha) -> bool:
 
     False, with nothing written, where the matrix is contiguous along neither side.
     """
-    run, table, _ = _entry_and_table(dtype)
-    arrays = id(out), x, id(a), id(b), beta, alpha
-    status = run(table, 0, 0, *arrays)
-    if status == LARGE and threads.open_up():
-        status = run(table, 0, 0, *arrays)
-    if status == LARGE:
+    run, table, arrays = _entry(dtype)[0], _table(dtype), (id(out), x, id(a), id(b), beta, alpha)
+    status = run(table.ctypes.data, *arrays)
+    if status == VECTOR and threads.open_up():
+        status = run(table.ctypes.data, *arrays)
+    if status == VECTOR:
         planes, workers = -(-a.shape[1] // SEGMENT), threads.count() if max(a.nbytes, b.nbytes) > SHARED else 1
         with room(8 * (WORDS + planes * out.size)) as f:  # words and elements of 8 bytes at most
-            status = run(table, f, workers, *arrays)
+            own = table.copy()
+            own[ROOM], own[WORKERS] = f, workers
+            status = run(own.ctypes.data, *arrays)
             if status != DECLINED:
                 threads.launch(_work(dtype), f, workers)
                 ending(small(dtype))(f)

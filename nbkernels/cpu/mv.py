@@ -16,21 +16,23 @@ import functools
 from array import array
 
 import numpy as np
+from numba import types
 from numpy import empty
 
 from ..jit.address import peek, pointer, poke, scratch, set_word, take_from, word
 from ..jit.cache import compiled, entry, jit
-from ..jit.ndarray import WRITEABLE, data, flags, layout_is_known, ndim, shape, stride
+from ..jit.made import ANSWER, NONE, answer, new_strided, words
+from ..jit.ndarray import OBJECT, WRITEABLE, address_of, data, descr, flags, layout_is_known, ndim, shape, stride
 from . import threads
 from .eight import WAITING, WIDE, columns_sums, far_rows_of, rows_of
 from .finish import finish
 from .gemm import NAMES, REAL, clash, gemm, same, whole
-from .gemv import BY_COLUMNS, BY_ROWS, FAR, HEAD, HERE, SHARED, end, ending, launchable, run_jobs, share
-from .small import DECLINED, DONE, LARGE, alike, apart
+from .gemv import BY_COLUMNS, BY_ROWS, FAR, HEAD, HERE, ROOM, SHARED, TABLE, end, ending, launchable, run_jobs, share
+from .small import DECLINED, DONE, LARGE, MADE, UNMADE, alike, apart
 from .tiles import SEGMENT, small
 
 from .gemv import (  # isort: skip
-    ALPHA, BETA, BLOCKS, CSA, EACH, FORM, JOBS, NEXT, PLANES, RSA, RSC, RSX, SV, WORDS, A, C, K, M, V, X,
+    ALPHA, BETA, BLOCKS, CSA, EACH, FORM, JOBS, NEXT, PLANES, RSA, RSC, RSX, SV, WORDS, WORKERS, A, C, K, M, V, X,
 )  # fmt: skip
 
 KEPT = 8 * SEGMENT  # bytes of stack for a row or a v that is not contiguous
@@ -95,70 +97,92 @@ def _work(tile) -> int:
     return compiled(work, "void(int64, int64)", f"mv_work_{tile}")
 
 
+@jit(inline="always")
+def _product(tile, table, out, x, a, v, beta, alpha):
+    """What the entry answers for an out."""
+    size, room, workers = tile.itemsize, pointer(table)[ROOM], pointer(table)[WORKERS]
+    if ndim(out) != 1 or ndim(a) != 2 or ndim(v) != 1 or not alike(out, x, a, v):
+        return DECLINED
+    m, k, rsa, csa, sv, rsc = shape(a, 0), shape(a, 1), stride(a, 0), stride(a, 1), stride(v, 0), stride(out, 0)
+    px, rsx = 0, 0
+    if x != 0 and beta != 0:
+        if ndim(x) > 1 or (ndim(x) == 1 and shape(x, 0) != m and shape(x, 0) != 1):
+            return DECLINED
+        px, rsx = data(x), stride(x, 0) if ndim(x) == 1 and shape(x, 0) > 1 else 0
+    if shape(out, 0) != m or shape(v, 0) != k or min(m, k) == 0 or alpha == 0 or flags(out) & WRITEABLE == 0:
+        return DECLINED
+    if (rsa | csa | sv | rsc | rsx) & (size - 1) != 0 or (rsc == 0 and m > 1):
+        return DECLINED
+    if room == 0 and not (apart(out, a, size) and apart(out, v, size)):
+        return DECLINED
+    if room == 0 and px != 0 and not (px == data(out) and rsx == rsc) and not apart(out, x, size):
+        return DECLINED
+    segments = (k + SEGMENT - 1) // SEGMENT
+    direct = segments == 1 and rsc == size and px == 0 and alpha == 1  # sums are results
+    f, here = room, scratch(HERE)
+    if room == 0:
+        workers = launchable(table) if m * k * size > SHARED else 1
+        if workers == 0 or (not direct and segments * m * size > HERE):
+            return LARGE
+        f = scratch(HEAD)
+    planes = data(out) if direct else here if room == 0 else f + 8 * WORDS
+    form = BY_COLUMNS if rsa == size and m > 1 else BY_ROWS
+    each = share(form, m, k, size, workers, WIDE)
+    set_word(f + NEXT, 0)
+    set_word(f + FORM, form)
+    set_word(f + M, m)
+    set_word(f + K, k)
+    set_word(f + A, data(a))
+    set_word(f + RSA, rsa // size)
+    set_word(f + CSA, csa // size if k > 1 or form == BY_COLUMNS else 1)
+    set_word(f + V, data(v))
+    set_word(f + SV, sv // size if k > 1 else 1)
+    set_word(f + PLANES, planes)
+    set_word(f + EACH, each)
+    set_word(f + BLOCKS, (m + each - 1) // each)
+    set_word(f + JOBS, (m + each - 1) // each * segments)
+    set_word(f + C, data(out))
+    set_word(f + RSC, rsc // size)
+    set_word(f + X, px)
+    set_word(f + RSX, rsx // size)
+    poke(tile, f + ALPHA, alpha)
+    poke(tile, f + BETA, beta)
+    if room != 0:
+        return LARGE
+    run_jobs(table, f, workers)
+    if segments > 1:
+        end(tile, f, 0, m)
+    return DONE
+
+
 @functools.cache
 def _entry(tile):
-    """The call from Python: int64(table, ids of out, x or 0, a and v, beta, alpha, address of a room or 0, threads).
+    """The call from Python: answer(address of made.words(), out or None, x or None, a, v, beta, alpha): out, or made;
+    else a status. Before made.words() is a table as gemv's.
 
-    Without a room: DONE; DECLINED, with nothing written, where arrays are unusual; or LARGE, to be called again with
-    WORDS and a number for each output and segment. With one arrays are only planned, for `_work` and `ending`: LARGE.
+    DECLINED, with nothing written, where arrays are unusual; UNMADE: a result so large is the caller's to make. LARGE
+    without a room: to be called again with one, of WORDS and a number for each output and segment; with one arrays are
+    only planned, for `_work` and `ending`.
     """
-    size, element = tile.itemsize, getattr(np, tile.dtype)
+    size = tile.itemsize
 
-    def run(table, out, x, a, v, beta, alpha, room, workers):
-        if ndim(out) != 1 or ndim(a) != 2 or ndim(v) != 1 or not alike(out, x, a, v):
-            return DECLINED
-        m, k, rsa, csa, sv, rsc = shape(a, 0), shape(a, 1), stride(a, 0), stride(a, 1), stride(v, 0), stride(out, 0)
-        px, rsx = 0, 0
-        if x != 0 and beta != 0:
-            if ndim(x) > 1 or (ndim(x) == 1 and shape(x, 0) != m and shape(x, 0) != 1):
-                return DECLINED
-            px, rsx = data(x), stride(x, 0) if ndim(x) == 1 and shape(x, 0) > 1 else 0
-        if shape(out, 0) != m or shape(v, 0) != k or min(m, k) == 0 or alpha == 0 or flags(out) & WRITEABLE == 0:
-            return DECLINED
-        if (rsa | csa | sv | rsc | rsx) & (size - 1) != 0 or (rsc == 0 and m > 1):
-            return DECLINED
-        if room == 0 and not (apart(out, a, size) and apart(out, v, size)):
-            return DECLINED
-        if room == 0 and px != 0 and not (px == data(out) and rsx == rsc) and not apart(out, x, size):
-            return DECLINED
-        segments = (k + SEGMENT - 1) // SEGMENT
-        direct = segments == 1 and rsc == size and px == 0 and alpha == 1  # sums are results
-        f, here = room, scratch(HERE)
-        if room == 0:
-            workers = launchable(table) if m * k * size > SHARED else 1
-            if workers == 0 or (not direct and segments * m * size > HERE):
-                return LARGE
-            f = scratch(HEAD)
-        planes = data(out) if direct else here if room == 0 else f + 8 * WORDS
-        form = BY_COLUMNS if rsa == size and m > 1 else BY_ROWS
-        each = share(form, m, k, size, workers, WIDE)
-        set_word(f + NEXT, 0)
-        set_word(f + FORM, form)
-        set_word(f + M, m)
-        set_word(f + K, k)
-        set_word(f + A, data(a))
-        set_word(f + RSA, rsa // size)
-        set_word(f + CSA, csa // size if k > 1 or form == BY_COLUMNS else 1)
-        set_word(f + V, data(v))
-        set_word(f + SV, sv // size if k > 1 else 1)
-        set_word(f + PLANES, planes)
-        set_word(f + EACH, each)
-        set_word(f + BLOCKS, (m + each - 1) // each)
-        set_word(f + JOBS, (m + each - 1) // each * segments)
-        set_word(f + C, data(out))
-        set_word(f + RSC, rsc // size)
-        set_word(f + X, px)
-        set_word(f + RSX, rsx // size)
-        poke(tile, f + ALPHA, element(alpha))
-        poke(tile, f + BETA, element(beta))
-        if room != 0:
-            return LARGE
-        run_jobs(table, f, workers)
-        if segments > 1:
-            end(tile, f, 0, m)
-        return DONE
+    def run(numpy, out, x, a, v, beta, alpha):
+        given, x, a, v, made = address_of(out), address_of(x), address_of(a), address_of(v), 0
+        none = pointer(numpy)[NONE]
+        x = 0 if x == none else x
+        if given == none:
+            given, sizes = 0, scratch(8)
+            if ndim(a) != 2 or shape(a, 0) > MADE // size:
+                return answer(UNMADE, 0, 0)
+            set_word(sizes, shape(a, 0))
+            made = new_strided(numpy, descr(a), 1, sizes, 0)
+            if made == 0:
+                return answer(DONE, 0, 0)
+        status = _product(tile, numpy - 8 * TABLE, given + made, x, a, v, beta, alpha)
+        return answer(status, given, made)
 
-    return entry(run, f"int64({'int64, ' * 5}float64, float64, int64, int64)", f"mv_{tile}")
+    kind = ANSWER(types.int64, OBJECT, OBJECT, OBJECT, OBJECT, types.float64, types.float64)
+    return entry(run, kind, f"mv_{tile}")
 
 
 @functools.cache
@@ -183,31 +207,38 @@ def native(dtype: str) -> int:
     return compiled(product, f"void({', '.join(['int64'] * 11)}, float64, float64)", f"mv_native_{tile}")
 
 
-_entries, _tables = {}, {}  # dtype -> the entry, which knows its table; (threads.WORDS, address of `_work`)
+_entries = {}  # dtype -> the entry, the address that it goes by, and the words there
 
 
 def _found(dtype):
     """The entry for float32 or float64, compiled or loaded at its first use; else None."""
     if dtype in NAMES and layout_is_known():
         tile = small(NAMES[dtype])
-        _tables[dtype] = np.array([threads.WORDS, _work(tile)], np.int64)
-        _entries[dtype] = functools.partial(_entry(tile), _tables[dtype].ctypes.data)
+        known = np.concatenate([[threads.WORDS, _work(tile), 0, 0], words()])
+        _entries[dtype] = _entry(tile), known.ctypes.data + 8 * TABLE, known
     return _entries.get(dtype)
 
 
-def _large(run, out, x: int, a, v, beta, alpha) -> int:
+def _large(found, out, x, a, v, beta, alpha) -> int:
     """What the entry left to its caller: to let it launch threads, or to give it a room."""
-    if threads.open_up() and (status := run(id(out), x, id(a), id(v), beta, alpha, 0, 0)) != LARGE:
-        return status
-    return _roomy(run, out, x, a, v, beta, alpha)
+    run, numpy, known = found
+    if threads.open_up():
+        status = run(numpy, out, x, a, v, beta, alpha)
+        if status is out:
+            return DONE
+        if status != LARGE:
+            return status
+    return _roomy(run, known, out, x, a, v, beta, alpha)
 
 
-def _roomy(run, out, x: int, a, v, beta, alpha) -> int:
+def _roomy(run, known, out, x, a, v, beta, alpha) -> int:
     """With a room and threads, of arrays that are known to be apart."""
     segments, workers = (a.shape[1] + SEGMENT - 1) // SEGMENT, threads.count() if a.nbytes > SHARED else 1
-    room, tile = array("q", bytes(8 * (WORDS + segments * len(a)))), small(NAMES[a.dtype])  # of 8 bytes at most
+    room = array("q", bytes(8 * (WORDS + segments * len(a))))  # of 8 bytes at most
+    tile, known = small(NAMES[a.dtype]), known.copy()
     f = room.buffer_info()[0]
-    if run(id(out), x, id(a), id(v), beta, alpha, f, workers) == DECLINED:
+    known[ROOM], known[WORKERS] = f, workers
+    if run(known.ctypes.data + 8 * TABLE, out, x, a, v, beta, alpha) == DECLINED:
         return DECLINED
     threads.launch(_work(tile), f, workers)
     if segments > 1:
@@ -220,15 +251,15 @@ def _roomy(run, out, x: int, a, v, beta, alpha) -> int:
 
 def _general(out, x, a, v, beta, alpha, out_dtype, mode, conj) -> None:
     """Other dtypes, modes and a wider out have the order of mm, with v as a column."""
-    run, x = _found(a.dtype) if a.size and alpha != 0 else None, None if beta == 0 else x
-    if run is None or out.dtype != a.dtype or mode is not None:
+    found, x = _found(a.dtype) if a.size and alpha != 0 else None, None if beta == 0 else x
+    if found is None or out.dtype != a.dtype or mode is not None:
         column = x[:, None] if x is not None and x.ndim else x
         gemm(out[:, None], column, a, v[:, None], beta, alpha, conj=conj or "", mode=mode)
         return
     overlap = clash(out, a) or clash(out, v) or (x is not None and not same(out, x) and clash(out, x))
     into = empty(out.shape, out.dtype) if overlap or out.strides[0] % out.itemsize else out
     x, a, v = whole(x), whole(a), whole(v)
-    _roomy(run, into, 0 if x is None else id(x), a, v, float(beta), float(alpha))
+    _roomy(found[0], found[2], into, x, a, v, float(beta), float(alpha))
     if into is not out:
         out[...] = into
 
@@ -243,35 +274,29 @@ def addmv(out, self, mat, vec, beta, alpha, out_dtype=None, mode=None, conj=None
     _general(out, self, mat, vec, beta, alpha, out_dtype, mode, conj)
 
 
-def addmv_fast(self, mat, vec, beta, alpha, out, ndarray=np.ndarray):
+def addmv_fast(self, mat, vec, beta, alpha, out):
     """addmv of plain arrays in few calls; None, with nothing written, where more care is needed."""
-    dtype = mat.dtype
-    run = _entries.get(dtype) or _found(dtype)
-    if (
-        run is None
-        or not (out is None or type(out) is ndarray)
-        or mat.ndim != 2
-        or not {type(beta), type(alpha)} <= REAL
-    ):
+    return mv_fast(mat, vec, out, self, beta, alpha) if type(beta) in REAL and type(alpha) in REAL else None
+
+
+def mv_fast(self, vec, out, x=None, beta=0, alpha=1, ndarray=np.ndarray):
+    """mv, likewise; and what addmv adds."""
+    found = _entries.get(self.dtype) or _found(self.dtype)
+    if found is None or not (out is None or type(out) is ndarray):
         return None
-    into = empty(len(mat), dtype) if out is None else out
     try:
-        status = run(id(into), id(self), id(mat), id(vec), beta, alpha, 0, 0)
+        status = found[0](found[1], out, x, self, vec, beta, alpha)
+        if type(status) is ndarray:
+            return status
+        if status == DECLINED or self.ndim != 2:
+            return None
+        if out is None:
+            out = empty(len(self), self.dtype)
+            status = found[0](found[1], out, x, self, vec, beta, alpha)
+            if status is out:
+                return out
         if status == LARGE:
-            status = _large(run, into, id(self), mat, vec, beta, alpha)
+            status = _large(found, out, x, self, vec, beta, alpha)
     except OverflowError:  # a factor that is no float: the checks will say it properly
         return None
-    return into if status == DONE else None
-
-
-def mv_fast(self, vec, out, ndarray=np.ndarray):
-    """mv, likewise."""
-    dtype = self.dtype
-    run = _entries.get(dtype) or _found(dtype)
-    if run is None or not (out is None or type(out) is ndarray) or self.ndim != 2:
-        return None
-    into = empty(len(self), dtype) if out is None else out
-    status = run(id(into), 0, id(self), id(vec), 0.0, 1.0, 0, 0)
-    if status == LARGE:
-        status = _large(run, into, 0, self, vec, 0.0, 1.0)
-    return into if status == DONE else None
+    return out if status == DONE else None

@@ -21,7 +21,7 @@ from .pack import pack, pack_rows_a
 from .ukernel import ukernel
 
 # What the entry answers; VECTOR, FLAT and LONG: sound, and better done by gemv.py, and by the `alone` of thin.py and of
-# deep.py; UNMADE: nothing is known, and a result so large is the caller's to make.
+# deep.py, which it knows by KNOWN; UNMADE: nothing is known, and a result so large is the caller's to make.
 DONE, DECLINED, LARGE, VECTOR, FLAT, LONG, UNMADE = range(7)
 SMALL = 112**3  # m*n*k up to which one thread is fastest: two save nothing of 25 us of float32
 SERIAL = 320**3  # the same where there is only one thread to use: the block fits in L2
@@ -32,7 +32,7 @@ THIN, WIDE, BROAD = 48, 1 << 17, 64
 # The same for C in L2 by one thread: 256x256x1 of float64 14 -> 9 us, x2 16 -> 11.
 FEW, NARROW = 16, 1 << 15
 BRIEF = 60**3  # multiply-adds of a deep product up to which a launch over threads costs more than it saves
-KNOWN = 4  # words before made.words(): what `whole` of thin.py and of deep.py say, two each, or zeros
+KNOWN = 6  # words before made.words(): what `whole` of gemv.py, thin.py and deep.py say, two each, or zeros
 SERIALLY = 1  # the bit of made.words()' address, free in one, that asks for the limit SERIAL
 MADE = 1 << 16  # bytes of a result that the entry makes
 GIL = getattr(sys, "_is_gil_enabled", lambda: True)()  # without it no room is shared: A is then read in place
@@ -202,7 +202,7 @@ def small_entry(tile):
             return answer(DECLINED, given, made)
         m, n, k = shape(a, 0), shape(b, 1), shape(a, 1)
         if min(m, n) == 1 and (m * n * k > LINEAR or k > longest) and limit == SMALL:
-            return answer(VECTOR, given, made)
+            return answer(answered(numpy - 48, VECTOR, out, x, a, b, beta, alpha), given, made)
         if k > longest and is_brief(m, n, k):
             return answer(answered(numpy - 16, LONG, out, x, a, b, beta, alpha), given, made)
         thin = is_thin(m, n, k) and limit == SMALL
