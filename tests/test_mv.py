@@ -62,7 +62,7 @@ def test_layouts_change_no_bit(m, k, mat, vec, seed):
     same_bits(out, expected)
 
 
-@pytest.mark.parametrize(("m", "k"), [(1030, 300), (70, 9000), (3000, 90)])
+@pytest.mark.parametrize(("m", "k"), [(1030, 300), (1024, 300), (70, 9000), (3000, 90)])
 def test_large_and_threads(rng, monkeypatch, m, k):
     a, v, x = (normal(rng, shape, "float32") for shape in ((m, k), k, m))
     expected, plain = reference.addmv(x, a, v, 2, -1), reference.mv(a, v)

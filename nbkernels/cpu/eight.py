@@ -13,7 +13,7 @@ from numba.extending import intrinsic
 
 from ..jit.cache import jit
 from ..jit.vector import ELEMENT, I32, I64, VOID, Lanes, loop, replaced_if
-from .single import STEPS, columns_of, far_columns
+from .single import STEPS, columns
 from .tiles import vector_registers
 
 CHAINS = 8  # a vector of float64, half of one of float32, of which two are multiplied in a cycle
@@ -157,9 +157,6 @@ def columns_sums(tile, h, a, csa, v, sv, k, t, far, lines):
         for c in range(CHAINS):
             own, column, factor = lines + c * WIDE * size, a + (p + c) * csa * size, v + (p + c) * sv * size
             left = (steps + CHAINS - 1 - c) // CHAINS
-            if far:
-                far_columns(tile, h, column, csa * CHAINS, factor, sv * CHAINS, left, own, p)
-            else:
-                columns_of(tile, h, column, csa * CHAINS, factor, sv * CHAINS, left, own, p)
+            columns(tile, h, column, csa * CHAINS, factor, sv * CHAINS, left, own, p, far)
         p += steps
     _halve(tile, h, lines, t)

@@ -14,7 +14,7 @@ from ..jit.address import call, fma, invoke, number, peek, pointer, poke, scratc
 from ..jit.cache import both, compiled, entry, jit
 from ..jit.ndarray import data, descr, ndim, shape, stride
 from . import threads
-from .single import columns_of, far_columns, few, one, rows_of, segments_of
+from .single import columns, few, one, rows_of, segments_of
 from .small import DECLINED, DONE, VECTOR
 from .tiles import SEGMENT, caches, small
 from .words import room
@@ -85,10 +85,8 @@ def _job(tile, f, job, cache):
             poke(tile, kept + p * size, peek(tile, v + p * sv * size))
         v = kept
     far = m * word(f + K) * size > FAR
-    if form == BY_COLUMNS and far:
-        far_columns(tile, h, a, csa, v, sv, k, t, 0)
-    elif form == BY_COLUMNS:
-        columns_of(tile, h, a, csa, v, sv, k, t, 0)
+    if form == BY_COLUMNS:
+        columns(tile, h, a, csa, v, sv, k, t, 0, far)
     elif m == 1 and form == BY_ROWS:
         poke(tile, t, one(tile, a, csa, v, sv, k))
     elif form == BY_SEGMENTS:  # m is 1, and an output is a segment

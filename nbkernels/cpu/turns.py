@@ -9,7 +9,7 @@ from ..jit.cache import compiled, jit
 from ..jit.vector import LINE
 from .finish import finish
 from .pack import pack
-from .single import columns_of, far_columns, rows_of
+from .single import columns, rows_of
 from .small import PANEL, ROOM, one_block
 from .tiny import HEIGHT, tiny, tiny_ahead, tiny_row
 
@@ -150,10 +150,8 @@ def _product(tile, far, m, k, a, rsa, csa, v, sv, c, rsc, x, rsx, alpha, beta):
         t = ci if direct else chains
         if rsa != 1:
             rows_of(tile, h, ai, rsa, v, k, t, not far, far)
-        elif far:
-            far_columns(tile, h, ai, csa, v, sv, k, t, 0)
         else:
-            columns_of(tile, h, ai, csa, v, sv, k, t, 0)
+            columns(tile, h, ai, csa, v, sv, k, t, 0, far)
         if not direct:
             xi = x + i * rsx * size if x != 0 else 0
             finish(tile, h, 1, t, 1, 0, 0, True, True, ci, rsc, 1, xi, rsx, 1, alpha, beta)
