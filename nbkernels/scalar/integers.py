@@ -24,53 +24,56 @@ def minimum(x, y):
 fmax, fmin = maximum, minimum
 
 
-def _rounded():
-    """floor_divide, remainder and fmod of 32 bits, which float64 holds with half its digits to spare.
+def _rounded(real, whole):
+    """floor_divide, remainder and fmod of integers that a `real` holds with many digits to spare, by way of a `whole`.
 
     By a float's reciprocal, for vectors have no integer division, and one y for all x has one reciprocal. Half a unit
     is added to x, away from where the quotient is rounded to: then no quotient is nearer than 1/2y to a whole number,
-    and three roundings move it by less than x/y * 2^-51.
+    and three roundings move it by less than x/y * 2^-51, or 2^-22 of float32.
     """
+    one, half, none = real(1), real(0.5), whole(0)
 
     def floor_divide(x, y):
         """The quotient, rounded down; 0 for y = 0."""
-        by = 1.0 / np.float64(y if y != 0 else 1)
-        whole = np.int64(floor((np.float64(x) + (0.5 if y > 0 else -0.5)) * by))
-        return whole if y != 0 else 0
+        by = one / real(y if y != 0 else 1)
+        quotient = whole(floor((real(x) + (half if y > 0 else -half)) * by))
+        return quotient if y != 0 else none
 
     def remainder(x, y):
         """What floor_divide leaves: of y's sign; 0 for y = 0."""
-        by = 1.0 / np.float64(y if y != 0 else 1)
-        rest = np.int64(x) - np.int64(floor((np.float64(x) + (0.5 if y > 0 else -0.5)) * by)) * np.int64(y)
-        return rest if y != 0 else 0
+        by = one / real(y if y != 0 else 1)
+        rest = whole(x) - whole(floor((real(x) + (half if y > 0 else -half)) * by)) * whole(y)
+        return rest if y != 0 else none
 
     def fmod(x, y):
         """What division towards zero leaves: of x's sign; 0 for y = 0."""
-        by = 1.0 / np.float64(y if y != 0 else 1)
-        rest = np.int64(x) - np.int64((np.float64(x) + (0.5 if x > 0 else -0.5)) * by) * np.int64(y)
-        return rest if y != 0 else 0
+        by = one / real(y if y != 0 else 1)
+        rest = whole(x) - whole((real(x) + (half if x > 0 else -half)) * by) * whole(y)
+        return rest if y != 0 else none
 
     return floor_divide, remainder, fmod
 
 
-floor_divide, remainder, fmod = _rounded()
+floor_divide, remainder, fmod = _rounded(np.float64, np.int64)  # 32 bits
+floor_divide_int16, remainder_int16, fmod_int16 = _rounded(np.float32, np.int32)
+floor_divide_uint16, remainder_uint16, fmod_uint16 = floor_divide_int16, remainder_int16, fmod_int16
 
 
-def _estimated(digits, whole):
-    """floor_divide, remainder and fmod of integers of so many digits; `whole` holds twice as many.
+def _estimated():
+    """floor_divide, remainder and fmod of 8 bits.
 
-    |x| / |y| is |x| * m / 2^digits, where m is 2^digits / |y| rounded down: the quotient or one less, says the rest.
-    Such products are what vectors of 16-bit words have, and one y for all x has one m. A quotient below zero, rounded
-    down, is -1 - (|x| - 1) / |y|.
+    |x| / |y| is |x| * m / 2^8, where m is 2^8 / |y| rounded down: the quotient or one less, says the rest. Such
+    products are what vectors of 16-bit words have, and one y for all x has one m. A quotient below zero, rounded down,
+    is -1 - (|x| - 1) / |y|.
     """
-    top, most, shift = np.float32(1 << digits), whole((1 << digits) - 1), whole(digits)
+    top, most, shift = np.float32(1 << 8), np.uint16((1 << 8) - 1), np.uint16(8)
 
     @helper
     def divided(x, y):
         """(x // y, what it leaves) of numbers from 0 on; 0 is divided by in place of 1."""
         y = np.uint16(y if y != 0 else 1)
-        m = min(whole(top / np.float32(y)), most)
-        quotient = np.uint16(whole(whole(x) * whole(m)) >> shift)
+        m = min(np.uint16(top / np.float32(y)), most)
+        quotient = np.uint16(np.uint16(np.uint16(x) * np.uint16(m)) >> shift)
         rest = np.uint16(x - quotient * y)
         more = rest >= y
         return np.uint16(quotient + np.uint16(more)), np.uint16(rest - (y if more else np.uint16(0)))
@@ -96,10 +99,8 @@ def _estimated(digits, whole):
     return floor_divide, remainder, fmod
 
 
-floor_divide_int8, remainder_int8, fmod_int8 = _estimated(8, np.uint16)
+floor_divide_int8, remainder_int8, fmod_int8 = _estimated()
 floor_divide_uint8, remainder_uint8, fmod_uint8 = floor_divide_int8, remainder_int8, fmod_int8
-floor_divide_int16, remainder_int16, fmod_int16 = _estimated(16, np.uint32)
-floor_divide_uint16, remainder_uint16, fmod_uint16 = floor_divide_int16, remainder_int16, fmod_int16
 
 
 @helper
