@@ -13,6 +13,7 @@ from tests.paths import same_bits_as_packed, same_bits_by_threads
 SHAPES = [
     (2, 3, 513), (4, 5, 9000), (16, 5, 4096), (7, 45, 4097), (3, 701, 520), (701, 3, 8200), (33, 40, 9001),
     (8, 8, 1000), (15, 600, 521), (3, 9, 12_289), (120, 110, 4200),
+    (2001, 4, 300), (7, 2500, 90),
 ]  # fmt: skip
 
 
@@ -24,7 +25,7 @@ def test_bits_are_those_of_the_packed_path(rng, m, n, k, dtype):
 
 def test_every_layout_and_bias(rng):
     """Whole numbers; B of 70x8192 is read by rows, or packed, for its size."""
-    for m, n, k in ((5, 37, 700), (13, 70, 8192), (3, 20, 600), (40, 2, 5000)):
+    for m, n, k in ((5, 37, 700), (13, 70, 8192), (3, 20, 600), (40, 2, 5000), (2001, 7, 100), (3, 901, 128)):
         for la, lb, lo in [
             *itertools.product(LAYOUTS, ("C", "reversed", "F"), "C"),
             *zip("CCCCCCC", "CCCCCCC", LAYOUTS),
@@ -57,3 +58,6 @@ def test_threads_change_no_bit(rng, monkeypatch, m, n, k, layout):
 
 def test_describe():
     assert str(gemm.describe(8, 8, 1000)).startswith("deep ")
+    half = gemm.small_tile("float32").lanes // 2
+    assert str(gemm.describe(20_000, half, 100)).startswith("deep ")
+    assert not str(gemm.describe(20_000, half + 1, 100)).startswith("deep ")

@@ -61,7 +61,7 @@ SHAPES = [
 def test_a_product_takes_its_buffers(path, m, n, k):
     dtype, threads = "float32", numba.get_num_threads()
     for layout in TRANSPOSES:
-        chosen = gemm.choose(m, n, k, threads, upright=layout[0] == "T")
+        chosen = gemm.choose(m, n, k, threads, upright=(layout[0] == "T", layout[1] == "T"))
         assert chosen == path or (path == "columns" and threads == 1)
         a, b = operands(None, m, n, k, dtype, TRANSPOSES[layout], lambda _, *ones: np.ones(*ones))
         out = np.empty((m, n), dtype)

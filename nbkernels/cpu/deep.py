@@ -4,7 +4,8 @@ A job is a segment against a register tile's columns of C: the stacks' kernel (t
 call, from operands in place. Columns of B lie across its vectors; where its rows are not contiguous a job packs its
 panel first. A B from beyond L2 is read along its rows, against all of a short A (several.py). Segments leave their
 chains in planes, which are added in order; two go side by side where C is so small that one's would wait for each
-other. The smallest products are one compiled call (8x8x1000 of float32: 11 us by Python's planning, 4 so).
+other. Products of fewer steps come here where half a vector holds a row of C. The smallest are one compiled call
+(8x8x1000 of float32: 11 us by Python's planning, 4 so).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import functools
 
 import numpy as np
 
-from ..jit.address import call, peek, pointer, poke, scratch, static, take
+from ..jit.address import call, peek, pointer, poke, scratch, static, take_from
 from ..jit.cache import both, compiled, entry, jit
 from . import threads
 from .finish import finish
@@ -26,8 +27,8 @@ from .tiny import HEIGHT, tiny, twins
 from .words import filled, operands, room
 
 from .words import (  # isort: skip
-    CSA, CSB, CSC, CSX, NEXT, PACK, PART, READS, ROOM, RSA, RSB, RSC, RSX, SCALARS, SELF, SHIFT_A, SHIFT_B, SHIFT_C,
-    SIZE_C, TRUSTED, WORDS, A, B, C, K, M, N, X,
+    BLOCK, CSA, CSB, CSC, CSX, GROUP, NEXT, PACK, PART, READS, ROOM, RSA, RSB, RSC, RSX, SCALARS, SELF, SHIFT_A,
+    SHIFT_B, SHIFT_C, SIZE_C, TRUSTED, WORDS, A, B, C, K, M, N, X,
 )  # fmt: skip
 
 PAIRS = (M, N), (A, B), (RSA, CSB), (CSA, RSB), (RSC, CSC), (RSX, CSX)  # what C' = B' A' exchanges
@@ -36,6 +37,7 @@ PAIRS = (M, N), (A, B), (RSA, CSB), (CSA, RSB), (RSC, CSC), (RSX, CSX)  # what C
 # Over threads they would wait for each other at every block of k: two, 64x64x10000 740 and 512, 100x100x5000 970 and
 # 640, f64 1700 and 1260; 160x160x9000 the same.
 NARROW, FEW, SHARED = 16, 48 * 48, 128 * 128
+JOBS = NEXT + 1  # the word that take_from reads
 ROWS = 16 * HEIGHT  # of a job, unless it packs B
 # What becomes of B (PACK). By rows: BROAD bytes of them, whose chains for MOST rows of A half fill L1, and TURN steps
 # at a time. One thread, us (by packed panels; NumPy): 1024x8x1024 TN f32 183 (661; 490), f64 394 (1328; 1057).
@@ -46,17 +48,11 @@ BYTES, LITTLE = 8 * WORDS, 516 << 10  # of the words; of the room up to BRIEF: a
 
 
 @jit(inline="always")
-def _beside(tile, f):
-    """Segments that go side by side in a job: two where C is so small that the chains of one wait for each other."""
-    return 2 if f[M] <= HEIGHT // 2 and f[N] <= tile.lanes and f[PACK] != BY_ROWS else 1
-
-
-@jit(inline="always")
-def _job(tile, f, job, panel, rows, one):
-    """The chains of a segment, or of some side by side, of one panel of C and `rows` rows, in their planes; in C itself
+def _job(tile, f, job, panel, one):
+    """The chains of a segment, or of some side by side, of one panel of C and some rows, in their planes; in C itself
     if PART is negative."""
-    size, m, n = tile.itemsize, f[M], f[N]
-    panels, chunks, side = (n + tile.nr - 1) // tile.nr, (m + rows - 1) // rows, _beside(tile, f)
+    size, m, n, rows, side = tile.itemsize, f[M], f[N], f[BLOCK], f[GROUP]
+    panels, chunks = (n + tile.nr - 1) // tile.nr, (m + rows - 1) // rows
     first, j, i = job // (panels * chunks) * side, job // chunks % panels * tile.nr, job % chunks * rows
     w, end, row = min(tile.nr, n - j), min(m, i + rows), f[RSB]
     if f[PACK] == PACKED:
@@ -78,10 +74,12 @@ def _job(tile, f, job, panel, rows, one):
             a = f[A] + start * f[CSA] * size
             twins(tile, m, 1, k, a, SEGMENT * f[CSA], f[RSA], f[CSA], b, apart, row, c, m * n, n, 0, 0, 0, w, one, one)
         else:
-            for r in range(i, end, HEIGHT):
-                a, x_row = f[A] + (r * f[RSA] + start * f[CSA]) * size, x + r * f[RSX] * size if x != 0 else 0
-                tiny(tile, min(HEIGHT, end - r), 1, k, a, 0, f[RSA], f[CSA], b, 0, row, c + r * rsc * size, 0, rsc,
-                     x_row, 0, f[RSX], w, alpha, beta)  # fmt: skip
+            whole = (end - i) // HEIGHT
+            for r, count, h in ((i, whole, HEIGHT), (i + whole * HEIGHT, 1, (end - i) % HEIGHT)):
+                if count > 0 and h > 0:
+                    a, x_row = f[A] + (r * f[RSA] + start * f[CSA]) * size, x + r * f[RSX] * size if x != 0 else 0
+                    tiny(tile, h, count, k, a, h * f[RSA], f[RSA], f[CSA], b, 0, row, c + r * rsc * size, h * rsc, rsc,
+                         x_row, h * f[RSX], f[RSX], w, alpha, beta)  # fmt: skip
 
 
 @jit(inline="always")
@@ -111,17 +109,16 @@ def _deep(tile) -> int:
     element = getattr(np, tile.dtype)
 
     def work(f, task):
-        m, segments, rows = f[M], (f[K] + SEGMENT - 1) // SEGMENT, ROWS if f[PACK] == IN_PLACE else f[M]
-        width = BROAD // tile.itemsize if f[PACK] == BY_ROWS else tile.nr
-        groups = (segments + _beside(tile, f) - 1) // _beside(tile, f)
-        jobs = groups * ((f[N] + width - 1) // width) * ((m + rows - 1) // rows)
-        panel, job = f[ROOM] + task * min(f[K], SEGMENT) * tile.nr * tile.itemsize, take(f, NEXT)
-        while job < jobs:
+        panel = f[ROOM] + task * min(f[K], SEGMENT) * tile.nr * tile.itemsize
+        # Of one segment, for each of two threads those that its caches hold. Segments in turn: the last is short.
+        back = task % 2 if f[K] <= SEGMENT else 0
+        job = take_from(f, NEXT, back)
+        while job >= 0:
             if f[PACK] == BY_ROWS:
                 _by_rows(tile, f, job)
             else:
-                _job(tile, f, job, panel, rows, element(1))
-            job = take(f, NEXT)
+                _job(tile, f, job, panel, element(1))
+            job = take_from(f, NEXT, back)
 
     return compiled(work, "void(CPointer(int64), int64)", f"gemm_deep_{tile}")
 
@@ -135,7 +132,12 @@ def _plan(tile, f, workers, cache):
             f[p], f[q] = f[q], f[p]
     large = f[N] * f[K] * tile.itemsize > cache  # panels of such a B are far apart in memory
     f[PACK] = BY_ROWS if f[CSB] == 1 and large and f[M] <= NARROW else PACKED if f[CSB] != 1 or large else IN_PLACE
-    segments = (f[K] + SEGMENT - 1) // SEGMENT
+    segments, width = (f[K] + SEGMENT - 1) // SEGMENT, BROAD // tile.itemsize if f[PACK] == BY_ROWS else tile.nr
+    # A job: some rows of a panel, and two segments where C is so small that the chains of one wait for each other.
+    f[BLOCK] = ROWS if f[PACK] == IN_PLACE else f[M]
+    f[GROUP] = 2 if f[M] <= HEIGHT // 2 and f[N] <= tile.lanes and f[PACK] != BY_ROWS else 1
+    groups, chunks = (segments + f[GROUP] - 1) // f[GROUP], (f[M] + f[BLOCK] - 1) // f[BLOCK]
+    f[JOBS] = groups * ((f[N] + width - 1) // width) * chunks
     panels = workers * min(f[K], SEGMENT) * tile.nr * tile.itemsize if f[PACK] == PACKED else 0
     direct = f[PACK] != BY_ROWS and segments == 1 and f[CSC] == 1 and (f[X] == 0 or f[CSX] == 1)
     f[PART] = -1 if direct else panels
