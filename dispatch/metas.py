@@ -21,7 +21,10 @@ class MetaArray:
             shape = tuple(map(index, shape if hasattr(shape, "__iter__") else (shape,)))
         except TypeError:
             raise TypeError(f"a meta array of shape {shape!r}: sizes are ints") from None
-        dtype = library("numpy").dtype(dtype)
+        try:
+            dtype = library("numpy").dtype(dtype)
+        except (TypeError, ValueError, SyntaxError):
+            raise TypeError(f"a meta array of dtype {dtype!r}: NumPy knows no such dtype") from None
         strides = layout.c_strides(shape, dtype.itemsize) if strides is None else tuple(map(int, strides))
         if min(shape, default=0) < 0:
             raise ValueError(f"a meta array of shape {shape}: sizes are not negative")

@@ -102,7 +102,7 @@ class Epilogue:
     """What `epilogue` returns."""
 
     def __init__(self, function):
-        self.apply = Elementwise(function)
+        self.apply = Elementwise(function, called="epilogue")
         self.__name__, self.__doc__ = self.apply.__name__, self.apply.__doc__
 
     def __repr__(self):

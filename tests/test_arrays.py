@@ -169,6 +169,8 @@ def test_meta_arrays():
     x = MetaArray((2, 3), "float32")
     assert (x.ndim, x.strides, x.dtype) == (2, (12, 4), np.float32)
     assert MetaArray((2, 3), "float32", (4, 8)).strides == (4, 8)
+    with pytest.raises(TypeError, match="a meta array of dtype 'flaot32': NumPy knows no such dtype"):
+        MetaArray((2, 3), "flaot32")
     assert views.transpose(x) == MetaArray((3, 2), "float32", (4, 12))
     assert x[1] == MetaArray((3,), "float32")
 

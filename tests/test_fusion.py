@@ -158,6 +158,7 @@ X = np.zeros((2, 3))
         (lambda: nbkernels.fuse(recursive, X), TypeError, "calls itself"),
         (lambda: nbkernels.elementwise(max), TypeError, "^elementwise: a Python function is needed"),
         (lambda: nbkernels.fuse(3), TypeError, "^fuse: a Python function is needed, not an int"),
+        (lambda: nbkernels.epilogue("relu"), TypeError, "^epilogue: a Python function is needed, not a str"),
         (lambda: nbkernels.fuse(lambda x, y=1: x, np.ones(3)), TypeError, "^fuse: .* without defaults"),
         (lambda: nbkernels.elementwise(lambda *x: x), TypeError, r"one to 8 arguments"),
         (lambda: nbkernels.fuse(lambda a, b: a, X), TypeError, r"takes 2 arguments \(a, b\), not 1"),

@@ -214,6 +214,12 @@ def test_types_that_products_do_not_take_are_told(args, why):
         mm_out(*args)
 
 
+@pytest.mark.parametrize(("factor", "why"), [("2", "not Literal.str.*2"), (2j, "not complex128"), (None, "not none")])
+def test_factors_that_products_do_not_take_are_told(factor, why):
+    with pytest.raises(numba.TypingError, match=f"addmm: beta must be a real number, {why}"):
+        numba.njit(lambda x: nbkernels.addmm(x, x, x, beta=factor))(np.ones((3, 3)))
+
+
 @pytest.mark.parametrize(
     ("args", "why"),
     [

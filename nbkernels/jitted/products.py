@@ -99,12 +99,20 @@ def _refuse(name, ndims, out, *operands):
         raise TypingError(f"{name}: out is read-only")
 
 
+def _refuse_factors(name, **factors):
+    """An error where beta or alpha is no real number."""
+    for factor, x in factors.items():
+        if isinstance(x, types.Type) and not isinstance(x, types.Integer | types.Float | types.Boolean | types.Omitted):
+            raise TypingError(f"{name}: {factor} must be a real number, not {x}")
+
+
 def _teach(function, ndims, fill, adds):
     """Overload a public function of a, b and out of `ndims`; fill(out, self, a, b, beta, alpha) does its work."""
     name, last = function.__name__, max(ndims[1] - 1, 1)
 
     def added(self, mat1, mat2, beta=1, alpha=1, out=None):
         _refuse(name, ndims, out, self, mat1, mat2)
+        _refuse_factors(name, beta=beta, alpha=alpha)
         if absent(out):
 
             def run(self, mat1, mat2, beta=1, alpha=1, out=None):
