@@ -17,7 +17,7 @@ from . import threads
 from .single import columns, few, one, rows_of, segments_of
 from .small import DECLINED, DONE, VECTOR
 from .tiles import SEGMENT, caches, small
-from .words import room
+from .words import room, up
 
 WIDE = 4096  # outputs of a job of columns at most: their chains stay in L1
 # Bytes of A from which what comes next is asked for: of 3000x3000 f32 columns take 0.93 ms for 1.50, rows 0.89 for
@@ -42,8 +42,10 @@ def share(form, m, k, size, workers, wide):
     in turn: whoever has begun late or is slower does less. Rows by 48, or, where jobs are few, by 24 or 16, which
     single.py takes at once: 64 x 10000 of float32 by two threads takes 29 us, by 48 34."""
     if form == BY_COLUMNS:
-        part = (m + 4 * workers - 1) // (4 * workers) if workers > 1 else m
-        return min(wide, max(RUN // size, (part + 63) // 64 * 64))
+        if workers == 1:
+            return min(wide, m)
+        part, most = up((m + 4 * workers - 1) // (4 * workers), 64), up((m + workers - 1) // workers, 64)
+        return min(wide, max(min(RUN // size, most), part))
     few_jobs = m * ((k + SEGMENT - 1) // SEGMENT) < 48 * 4 * workers
     least = (24 if size == 4 else 16) if few_jobs else 48
     return m if workers == 1 else max(least, PIECE // (min(k, SEGMENT) * size) // 48 * 48)
@@ -64,7 +66,7 @@ def launchable(table):
 def run_jobs(table, f, workers):
     """All jobs of the words, by the table's kernel."""
     words = pointer(table)
-    if workers > 1:
+    if workers > 1 and word(f + JOBS) > 1:
         invoke(pointer(words[LAUNCH])[threads.SHARE], (words[LAUNCH], words[KERNEL], f, f + TASKS))
     else:
         call(words[KERNEL], f, 0)
