@@ -46,7 +46,9 @@ def stated(path, m, n, k, layout, dtype, threads):
     if path == "packed":
         kind = kind_of(dtype, dtype, dtype)
         tiles = default_tiles(kind)
-        return sum(words.buffers(m, n, k, tiles, tiles.tile(kind), threads, layout[0] == "N"))
+        rsa, csa = (k, 1) if layout[0] == "N" else (1, m)
+        bare = words.in_place.py_func(m, k, rsa, csa, 1, size, words.near())
+        return sum(words.buffers(m, n, k, tiles, tiles.tile(kind), threads, bare))
     return 0
 
 

@@ -1,38 +1,45 @@
 """The packed path: five loops (Goto and van de Geijn, 2008) around the micro-kernel, in one launch.
 
-jc  nc columns of C   ic  mc rows of C   pc  kc steps of k: pack B, and A if it must be, then multiply
-    jb  nb columns: a block of B in L2, against up to four panels of A                a job, taken by a thread
+jc  nc columns of C   ic  mc rows of C   pc  kc steps of k: pack A if it must be, then each block
+    jb  nb columns: a block of B in L2, packed, then multiplied by panels of A, up to four of them a job
         ip  mr rows: a panel of A in L1
             jp  nr columns: one tile of C in registers
 
-Every thread walks the outer loops and takes jobs from one counter. A phase (packing, multiplying) begins when all jobs
-of the phases before it are done; since only a thread at work holds a job, whatever threads there are finish the whole.
+Every thread walks the outer loops. Each has blocks of its own, which it packs and multiplies first, so that what one
+thread has packed seldom goes through the caches of two; then it helps with the jobs that are left of the others'. Jobs
+are claimed from a counter for each block, and a phase (packing, multiplying) begins when all of the block's jobs before
+it are done; since only a thread at work holds a job, whatever threads there are finish the whole.
 """
 
 from __future__ import annotations
 
+import ctypes
 import functools
 
-from ..jit.address import arrive, invoke, peek, pointer, scratch, take, wait
+from ..jit.address import arrive, invoke, peek, pointer, replace, scratch, seen, wait
 from ..jit.cache import compiled, jit
 from ..jit.kind import Kind
+from ..jit.vector import LINE
 from . import threads
 from .finish import MEMORY, PARTIAL, ending, finish
 from .panels import pack_a, pack_b, pack_strip_a, pack_strip_b
 from .small import DECLINED, DONE, SQUARE
 from .tiles import SEGMENT, Tiles
-from .ukernel import ukernel_packed, ukernel_rows
+from .ukernel import ukernel_columns, ukernel_packed, ukernel_rows
 from .words import filled, room, up
 
 from .words import (  # isort: skip
-    AFTER, BARE, BLOCK, BLOCKS, BPANELS, CONTEXT, CSA, CSB, CSC, CSX, FINISHED, FROM, FUSED, GROUP, HEAD, KC, MC, MR,
-    MULTIPLY, NC, NEED, NEXT, NR, PACK, PART, ROOM, ROWWISE, RSA, RSB, RSC, RSX, SCALARS, SELF, SIZE_A, SIZE_B,
+    AFTER, BARE, BLOCK, BLOCKS, BPANELS, CONTEXT, COUNTERS, CSA, CSB, CSC, CSX, FINISHED, FROM, FUSED, GROUP, HEAD, KC,
+    MC, MR, MULTIPLY, NC, NEED, NEXT, NR, PACK, PART, ROOM, ROWWISE, RSA, RSB, RSC, RSX, SCALARS, SELF, SIZE_A, SIZE_B,
     SIZE_C, SIZE_T, STEP, TO, TOTAL, UNIT, WORKERS, A, B, C, K, M, N, X,
 )  # fmt: skip
 
 ROWS = 16  # steps of k that a job copies into panels: work enough for its overhead, jobs enough for many threads
 RUN = 4  # panels of A in a job, where each thread has JOBS jobs and more
 JOBS = 16
+# Blocks with a counter of their own, or as many strips of blocks where there are more; bytes of one's and of all.
+STRIPS, COUNT = 64, 128
+COUNTS, MARKS = STRIPS * COUNT, 8 * STRIPS
 # Multiplications in one launch, which Ctrl-C cannot interrupt: about a second of one thread.
 LAUNCH = 1 << 36
 
@@ -54,82 +61,88 @@ def _pack_kernel(tile) -> int:
     return compiled(pack, f"void({', '.join(['int64'] * 7)})", f"gemm_pack_{tile}")
 
 
+# How A lies -> its micro-kernel.
+MICRO = {"panels": ukernel_packed, "rows": ukernel_rows, "columns": ukernel_columns}
+
+
 @functools.cache
-def _multiply_kernel(tile, rows: bool = False) -> int:
-    """A tile of C and how it ends: void(...), all arguments int64. `rows`: of A in place, not in panels."""
-    micro = ukernel_rows if rows else ukernel_packed
+def _multiply_kernel(tile, lie: str) -> int:
+    """A tile of C and how it ends: void(...), all arguments int64."""
+    micro = MICRO[lie]
 
     def multiply(h, w, a, b, words, starts, stop, first, last, part, rsp, to, rst, total, rstt, c, x, f):
         f = pointer(f)
         alpha, beta = peek(tile, f[SCALARS]), peek(tile, f[SCALARS] + tile.size_t)
         code = PARTIAL if stop == MEMORY else stop
-        micro(tile, h, a, f[RSA] // tile.group, 1, b, tile.nr, words, part, rsp, to, rst, w, not starts, code,
+        micro(tile, h, a, f[RSA] // tile.group, f[CSA], b, tile.nr, words, part, rsp, to, rst, w, not starts, code,
                 x, f[RSX], alpha, beta)  # fmt: skip
         if stop == MEMORY:
             finish(tile, h, w, part, rsp, total, rstt, first != 0, last != 0, c, f[RSC], f[CSC], x, f[RSX], f[CSX],
                    alpha, beta)  # fmt: skip
 
-    return compiled(multiply, f"void({', '.join(['int64'] * 18)})", f"gemm_multiply_{tile}" + "_rows" * rows)
+    return compiled(multiply, f"void({', '.join(['int64'] * 18)})", f"gemm_multiply_{tile}_{lie}")
 
 
 @jit(inline="always")
-def _pack(f, a, b, m, n, kb, begin, job):
-    """A[ic:ic+m, p:p+kb] and B[p:p+kb, jc:jc+n] into panels; a job is a panel, or ROWS words of k if these are rows.
+def _strip(f):
+    """Columns that share a counter: of a block, or of some where there are too many."""
+    blocks = (min(f[N], f[NC]) + f[BLOCK] - 1) // f[BLOCK]
+    return (blocks + STRIPS - 1) // STRIPS * f[BLOCK]
 
-    Jobs from `begin` on; the last one's follower, and this thread's next job.
-    """
+
+@jit(inline="always")
+def _claim(w, end):
+    """The next job of a counter's, if it is before `end`, for this thread alone; else `end` or more."""
+    job = seen(w, NEXT)
+    while job < end and not replace(w, NEXT, job, job + 1):
+        job = seen(w, NEXT)
+    return job
+
+
+@jit(inline="always")
+def _pack(f, w, side, source, along, down, size, pitch, width, kb, target, begin):
+    """`width` rows of A or columns of B (side), `along` apart, into panels of `pitch` and kb steps, `down` apart; a job
+    is a panel, or ROWS words of k if these are rows. Jobs from `begin` on; the first one after them."""
     words = (kb + f[GROUP] - 1) // f[GROUP]  # of a panel, for each of its rows
-    arows, brows = f[ROWWISE] != 0 and f[RSA] == 1, f[ROWWISE] != 0 and f[CSB] == 1
-    rows = ROWS * f[GROUP]
-    strips = (kb + rows - 1) // rows
-    ajobs = 0 if f[FUSED] != 0 or f[BARE] != 0 else strips if arows else (m + f[MR] - 1) // f[MR]
-    end = begin + ajobs + (strips if brows else (n + f[NR] - 1) // f[NR])
-    if job < end:
-        wait(f, FINISHED, begin)
+    head = f[HEAD] if side == B else 0
+    rowwise, rows = f[ROWWISE] != 0 and along == 1, ROWS * f[GROUP]
+    end = begin + ((kb + rows - 1) // rows if rowwise else (width + pitch - 1) // pitch)
+    job = _claim(w, end)
     while job < end:
-        i, target = job - begin, f[ROOM]
-        if i < ajobs and arows:
-            p = i * rows  # A[:, p:p+rows]
-            source, target = a + p * f[CSA] * f[SIZE_A], target + i * ROWS * f[MR] * f[STEP]
-            invoke(f[PACK], (RSA, source, min(rows, kb - p), f[CSA], m, kb, target))
-        elif i < ajobs:
-            i *= f[MR]  # A[i:i+mr, :]
-            source, target = a + i * f[RSA] * f[SIZE_A], target + i * words * f[STEP]
-            invoke(f[PACK], (A, source, f[RSA], f[CSA], min(f[MR], m - i), kb, target))
-        elif brows:
-            p = (i - ajobs) * rows  # B[p:p+rows, :]
-            source, target = b + p * f[RSB] * f[SIZE_B], target + f[BPANELS] + (i - ajobs) * ROWS * f[NR] * f[STEP]
-            invoke(f[PACK], (RSB, source, min(rows, kb - p), f[RSB], n, kb, target))
+        i = job - begin
+        if rowwise:
+            p, to, code = i * rows, target + i * ROWS * pitch * f[STEP], RSA if side == A else RSB
+            invoke(f[PACK], (code, source + p * down * size, min(rows, kb - p), down, width, kb, to))
         else:
-            j = (i - ajobs) * f[NR]  # B[:, j:j+nr]
-            source, target = b + j * f[CSB] * f[SIZE_B], target + f[BPANELS] + j * (words + f[HEAD]) * f[STEP]
-            invoke(f[PACK], (B, source, f[CSB], f[RSB], min(f[NR], n - j), kb, target))
-        arrive(f, FINISHED)
-        job = take(f, NEXT)
-    return end, job
+            j = i * pitch
+            to = target + j * (words + head) * f[STEP]
+            invoke(f[PACK], (side, source + j * along * size, along, down, min(pitch, width - j), kb, to))
+        arrive(w, FINISHED)
+        job = _claim(w, end)
+    wait(w, FINISHED, end)
+    return end
 
 
 @jit(inline="always")
-def _multiply(f, task, a, c, x, ic, jc, m, n, kb, starts, ends, first, last, begin, job):
-    """C[ic:ic+m, jc:jc+n] takes in one packed block of k; a job is RUN panels of A against one L2 block of B.
+def _multiply(f, w, task, a, c, x, ic, jc, m, j0, n, kb, starts, ends, first, last, begin):
+    """C[ic:ic+m, jc+j0:jc+j0+n] takes in one packed block of k; a job is RUN panels of A against one L2 block of B.
 
     The micro-kernel fetches the next panel ahead, which is of use to the thread that goes on with it.
     """
     words = (kb + f[GROUP] - 1) // f[GROUP]
     panels = (m + f[MR] - 1) // f[MR]
     blocks = (n + f[BLOCK] - 1) // f[BLOCK]
-    run = max(1, min(RUN, panels * blocks // (JOBS * f[WORKERS])))
+    run = max(1, min(RUN, panels * ((f[N] + f[BLOCK] - 1) // f[BLOCK]) // (JOBS * f[WORKERS])))
     runs = (panels + run - 1) // run
     end = begin + runs * blocks
-    if job < end:
-        wait(f, FINISHED, begin)
     square = scratch(SQUARE)  # a chain that ends through memory and needs no room of its own
     stop = PARTIAL
     if ends:
         stop = ending(f[CSC], x, f[CSX], f[UNIT]) if first and last else MEMORY
     width = min(f[N], f[NC])  # of a plane
+    job = _claim(w, end)
     while job < end:
-        i0, j0 = (job - begin) % runs * run * f[MR], (job - begin) // runs * f[BLOCK]
+        i0, jb = (job - begin) % runs * run * f[MR], j0 + (job - begin) // runs * f[BLOCK]
         for i in range(i0, min(i0 + run * f[MR], m), f[MR]):
             h, apanel = min(f[MR], m - i), f[ROOM] + i * words * f[STEP]
             if f[BARE] != 0:
@@ -137,8 +150,8 @@ def _multiply(f, task, a, c, x, ic, jc, m, n, kb, starts, ends, first, last, beg
             elif f[FUSED] != 0:
                 apanel = f[ROOM] + task * f[MR] * words * f[STEP]
                 invoke(f[PACK], (A, a + i * f[RSA] * f[SIZE_A], f[RSA], f[CSA], h, kb, apanel))
-            for j in range(j0, min(j0 + f[BLOCK], n), f[NR]):  # the A panel stays in L1, B's block in L2
-                w, bpanel = min(f[NR], n - j), f[ROOM] + f[BPANELS] + j * (words + f[HEAD]) * f[STEP]
+            for j in range(jb, min(jb + f[BLOCK], j0 + n), f[NR]):  # the A panel stays in L1, B's block in L2
+                across, bpanel = min(f[NR], j0 + n - j), f[ROOM] + f[BPANELS] + j * (words + f[HEAD]) * f[STEP]
                 cij = c + (i * f[RSC] + j * f[CSC]) * f[SIZE_C]
                 xij = x + (i * f[RSX] + j * f[CSX]) * f[SIZE_C] if x != 0 else 0
                 part, rsp, total, rstt = square, f[NR], cij, f[RSC]
@@ -150,13 +163,13 @@ def _multiply(f, task, a, c, x, ic, jc, m, n, kb, starts, ends, first, last, beg
                     total, rstt = f[ROOM] + f[TOTAL] + (i * width + j) * f[SIZE_T], width
                 registers = stop != PARTIAL and stop != MEMORY
                 to, rst = (cij, f[RSC]) if registers else (part, rsp)
-                invoke(f[MULTIPLY], (h, w, apanel, bpanel, words, starts, stop, first, last, part, rsp, to, rst,
+                invoke(f[MULTIPLY], (h, across, apanel, bpanel, words, starts, stop, first, last, part, rsp, to, rst,
                        total, rstt, cij, xij, f[SELF]))  # fmt: skip
                 if f[AFTER] != 0 and ends and last:
-                    invoke(f[AFTER], (f[CONTEXT], ic + i, jc + j, h, w))
-        arrive(f, FINISHED)
-        job = take(f, NEXT)
-    return end, job
+                    invoke(f[AFTER], (f[CONTEXT], ic + i, jc + j, h, across))
+        arrive(w, FINISHED)
+        job = _claim(w, end)
+    return end
 
 
 @functools.cache
@@ -164,7 +177,14 @@ def loops() -> int:
     """The outer loops over the blocks FROM to TO, for one thread: void(words, task)."""
 
     def work(f, task):
-        job, begin, block = take(f, NEXT), 0, 0
+        own, marks = scratch(COUNTS), pointer(scratch(MARKS))  # marks: of each strip, the first job to come
+        counters = f[COUNTERS] if f[COUNTERS] != 0 else own
+        width = _strip(f)
+        strips = (min(f[N], f[NC]) + width - 1) // width
+        for s in range(strips):
+            w, marks[s] = pointer(own + s * COUNT), 0
+            w[NEXT], w[FINISHED] = 0, 0
+        done, block, groups = 0, 0, min(strips, f[WORKERS])
         for jc in range(0, f[N], f[NC]):
             n = min(f[NC], f[N] - jc)
             for ic in range(0, f[M], f[MC]):
@@ -180,17 +200,31 @@ def loops() -> int:
                             kb = min(step, length - p)
                             a = f[A] + (ic * f[RSA] + (segment + p) * f[CSA]) * f[SIZE_A]
                             b = f[B] + ((segment + p) * f[RSB] + jc * f[CSB]) * f[SIZE_B]
-                            begin, job = _pack(f, a, b, m, n, kb, begin, job)
-                            begin, job = _multiply(f, task, a, c, x, ic, jc, m, n, kb, p == 0,
-                                p + step >= length, segment == 0, segment + length == f[K], begin, job)  # fmt: skip
+                            words = (kb + f[GROUP] - 1) // f[GROUP] + f[HEAD]
+                            for s in range(strips):
+                                wait(pointer(counters + s * COUNT), FINISHED, marks[s])
+                            if f[FUSED] == 0 and f[BARE] == 0:
+                                done = _pack(f, f, A, a, f[RSA], f[CSA], f[SIZE_A], f[MR], m, kb, f[ROOM], done)
+                            for r in range(groups):
+                                for s in range((task + r) % groups, strips, groups):
+                                    j0 = s * width
+                                    if j0 < n:
+                                        w, wide = pointer(counters + s * COUNT), min(width, n - j0)
+                                        panels = f[ROOM] + f[BPANELS] + j0 * words * f[STEP]
+                                        begin = _pack(f, w, B, b + j0 * f[CSB] * f[SIZE_B], f[CSB], f[RSB], f[SIZE_B],
+                                            f[NR], wide, kb, panels, marks[s])  # fmt: skip
+                                        marks[s] = _multiply(f, w, task, a, c, x, ic, jc, m, j0, wide, kb, p == 0,
+                                            p + step >= length, segment == 0, segment + length == f[K],
+                                            begin)  # fmt: skip
                         block += 1
 
     return compiled(work, "void(CPointer(int64), int64)", "gemm_loops")
 
 
 @functools.cache
-def kernels(tile, rows: bool = False) -> tuple[int, int]:
-    return _pack_kernel(tile), _multiply_kernel(tile, rows)
+def kernels(tile, lie: str = "panels") -> tuple[int, int]:
+    """What packs, and what multiplies an A that lies so."""
+    return _pack_kernel(tile), _multiply_kernel(tile, lie)
 
 
 def packed(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, trusted: bool = True,
@@ -203,13 +237,17 @@ def packed(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, tr
     f, kept = filled(out, x, a, b, beta, alpha, tiles, kind, workers, trusted, kind.bare)
     if f is None:
         return DECLINED
-    f[PACK], f[MULTIPLY] = kernels(tiles.tile(kind), f[BARE] != 0)
+    lie = "panels" if not f[BARE] else "rows" if f[CSA] == 1 else "columns"
+    f[PACK], f[MULTIPLY] = kernels(tiles.tile(kind), lie)
     if after is not None:
         f[AFTER], context = after.words(swapped)
         f[CONTEXT] = context.buffer_info()[0]
     each = max(1, LAUNCH * f[BLOCKS] // (f[M] * f[N] * f[K]))
+    counters = ctypes.create_string_buffer(COUNTS + LINE if workers > 1 else 0)
+    f[COUNTERS] = up.py_func(ctypes.addressof(counters), LINE) if workers > 1 else 0
     with room(f[NEED]) as f[ROOM]:
         for block in range(0, f[BLOCKS], each):  # Ctrl-C works between launches
             f[NEXT], f[FINISHED], f[FROM], f[TO] = 0, 0, block, block + each
+            ctypes.memset(counters, 0, len(counters))
             threads.launch(loops(), f[SELF], workers)
     return DONE

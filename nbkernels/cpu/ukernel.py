@@ -29,7 +29,8 @@ AHEAD, APART = 8, 16
 ARGUMENTS = "a:w rsa:i csa:i b:w rsb:i kb:i t:t rst:i c:c rsc:i width:i start:i stop:i x:c rsx:i alpha:s beta:s"
 SPEC = [item.split(":") for item in ARGUMENTS.split()]
 UNROLL = 4  # steps of k per turn of a full tile's loop, which fill the window; short tiles are cheap to compile instead
-STRIDED, PACKED, ROWS = "", "_packed", "_rows"  # how A and B lie: anyhow, in panels, or A by rows and B in panels
+# How A and B lie: anyhow, in panels, or A by rows or by columns and B in panels.
+STRIDED, PACKED, ROWS, COLUMNS = "", "_packed", "_rows", "_columns"
 
 
 def _kinds(tile) -> dict:
@@ -54,6 +55,8 @@ def _define(module: ir.Module, tile, mr: int, nv: int, lie: str) -> ir.Function:
         arg |= {"rsa": I64(1), "csa": I64(tile.mr * len(planes))}
     elif lie == ROWS:
         arg |= {"csa": I64(1)}
+    elif lie == COLUMNS:
+        arg |= {"rsa": I64(1)}
     if lie != STRIDED:
         arg |= {"rsb": I64(tile.nr * len(planes))}
     ops = Chain(builder, tile.kind, tile.lanes)
@@ -134,6 +137,8 @@ def _define(module: ir.Module, tile, mr: int, nv: int, lie: str) -> ir.Function:
             for _ in range(steps):
                 for j in lines:
                     words.prefetch(words.at(words.at(b, builder.mul(arg["rsb"], I64(distance))), j))
+                if lie == COLUMNS:
+                    words.prefetch(words.at(a, builder.mul(arg["csa"], I64(APART))))
                 chains = step(a, b, chains)
                 a, b = words.at(a, arg["csa"]), words.at(b, arg["rsb"])
             return [a, b, *_flat(chains)]
@@ -229,3 +234,4 @@ def _ukernel(lie: str):
 ukernel = _ukernel(STRIDED)
 ukernel_packed = _ukernel(PACKED)  # rsa = 1, csa = tile.mr and rsb = tile.nr, whatever is given
 ukernel_rows = _ukernel(ROWS)  # csa = 1 and rsb = tile.nr
+ukernel_columns = _ukernel(COLUMNS)  # rsa = 1 and rsb = tile.nr

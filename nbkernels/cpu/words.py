@@ -15,7 +15,7 @@ from ..jit.kind import Kind
 from ..jit.ndarray import data, ndim, shape, stride
 from ..jit.tile import Tile
 from .small import DECLINED, DONE, unusual
-from .tiles import SEGMENT, Tiles
+from .tiles import SEGMENT, Tiles, caches
 
 # NEXT and FINISHED, which threads contend for, have a cache line each. Up to
 # TRUSTED the caller fills them in.
@@ -23,14 +23,28 @@ NEXT, FINISHED = 0, 8
 (PACK, MULTIPLY, MR, NR, KC, NB, MC, NC, GROUP, STEP, HEAD, SIZE_A, SIZE_B, SIZE_C, SIZE_T, DIRECT, ROWWISE, WORKERS,
  SCALARS, UNIT, READS, TRUSTED, A, RSA, CSA, B, RSB, CSB, C, RSC, CSC, X, RSX, CSX, M, N, K, BLOCK, FUSED, BARE,
  BPANELS, PART, TOTAL, NEED, BLOCKS, ROOM, FROM, TO, SELF, AFTER, CONTEXT, LOOPS, MIXED, SIDED,
- SHIFT_A, SHIFT_B, SHIFT_C, NUMPY, RESULT) = range(16, 75)  # fmt: skip
+ SHIFT_A, SHIFT_B, SHIFT_C, NUMPY, RESULT, COUNTERS, NEAR) = range(16, 77)  # fmt: skip
 WORDS = 80
+PAGE = 4096
 
 
 @jit(inline="always")
 def up(size, step):
     """size rounded up to a multiple of step."""
     return (size + step - 1) // step * step
+
+
+@jit(inline="always")
+def in_place(m, k, rsa, csa, group, size, near):
+    """Whether A, of a kind that may be, is read where it lies: by rows as panels would hold them; or by columns, up to
+    `near` bytes and unless these crowd each other out of the caches.
+
+    Measured 2026-11, Zen 4, TN, one thread, share of the peak by panels and in place: f32 n = 512 .86 and .89, 600 .85
+    and .88, 1000 .91 and .92, 1024 .90 and .79, 1500 (9 MB) .95 and .91; f64 600 .85 and .88, 1000 (8 MB) .88 and .74.
+    """
+    if csa == 1:
+        return (rsa | k) % group == 0
+    return rsa == 1 and group == 1 and csa * size % PAGE != 0 and m * k * size <= near
 
 
 @jit(inline="always")
@@ -71,7 +85,7 @@ def operands(f, out, x, a, b):
 def cuts(f):
     """Fill in how the product is cut, and the room that it needs."""
     m, n, k = f[M], f[N], f[K]
-    f[BARE] &= f[CSA] == 1 and (f[RSA] | k) % f[GROUP] == 0
+    f[BARE] &= in_place(m, k, f[RSA], f[CSA], f[GROUP], f[SIZE_A], f[NEAR])
     f[FUSED] = n <= f[NB] and f[WORKERS] > 1
     blocks = (n + f[NB] - 1) // f[NB]
     f[BLOCK] = up((n + blocks - 1) // blocks, f[NR])
@@ -112,7 +126,7 @@ def buffers(m: int, n: int, k: int, tiles: Tiles, tile: Tile, workers: int, in_p
     """Bytes for panels of A, for panels of B, and for one plane of waiting sums: all that a product needs beside out.
 
     In items of the panels' dtype, complex numbers two each, k counted in words:
-    A: none where it is read `in_place`: rows contiguous, and as panels would hold them (1-4 % faster at n = 512); else
+    A: none where it is read in place (in_place; 1-4 % faster at n = 512); else
     min(m, mc) * min(k, kc) items, or workers * mr * min(k, kc) where several threads meet n <= nb: a panel of A that
     meets one block of B only is packed by the thread that multiplies it, just before (n = 512, two threads: 5 % faster;
     one thread: 2 % slower). B: min(n, nc) * min(k, kc) items. A plane of
@@ -127,6 +141,11 @@ def buffers(m: int, n: int, k: int, tiles: Tiles, tile: Tile, workers: int, in_p
     return _buffers.py_func(m, n, k, tiles.mr, tiles.nr, tiles.kc, tiles.nb, tiles.mc, tiles.nc, *sizes)
 
 
+def near() -> int:
+    """Bytes of an A by columns that is read in place."""
+    return 4 * caches()[1]
+
+
 @functools.cache
 def template(tiles: Tiles, kind: Kind, workers: int) -> bytes:
     """The words that come with the tiles."""
@@ -137,7 +156,7 @@ def template(tiles: Tiles, kind: Kind, workers: int) -> bytes:
         GROUP: tile.group, STEP: tile.step, HEAD: tile.head, SIZE_A: tile.size_a, SIZE_B: tile.size_b,
         SIZE_C: tile.size_c, SIZE_T: tile.size_t, DIRECT: kind.direct, ROWWISE: not tile.head,
         SHIFT_A: tile.size_a.bit_length() - 1, SHIFT_B: tile.size_b.bit_length() - 1,
-        SHIFT_C: tile.size_c.bit_length() - 1,
+        SHIFT_C: tile.size_c.bit_length() - 1, NEAR: near(),
     }.items():  # fmt: skip
         words[word] = value
     return words.tobytes()
@@ -161,11 +180,11 @@ def started(beta, alpha, tiles: Tiles, kind: Kind, workers: int):
     return f, kept
 
 
-def filled(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, trusted: bool, in_place: bool = False):
+def filled(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, trusted: bool, bare: bool = False):
     """The words of a product, and what must live while they are read; (None, None) where arrays not trusted are
-    unusual. `in_place`: that an A of contiguous rows needs no panels."""
+    unusual. `bare`: that A may be read where it lies."""
     f, kept = started(beta, alpha, tiles, kind, workers)
-    f[TRUSTED], f[BARE] = trusted, in_place
+    f[TRUSTED], f[BARE] = trusted, bare
     return (f, kept) if prepare()(id(out), x, id(a), id(b), f[SELF]) == DONE else (None, None)
 
 
