@@ -91,8 +91,9 @@ def choose(m: int, n: int, k: int, workers: int, itemsize: int = 4, upright: tup
     # Half a vector is enough for its rows, and two of these are multiplied in a cycle: f32, one thread, 1024x8x256
     # 79 -> 60 us, 700x5x300 63 -> 49; two threads 48 -> 34 and 39 -> 30.
     along = not upright[0] if m >= n else upright[1]  # k is, in the larger matrix
-    if along and 2 * min(m, n) <= lanes and max(m, n) * lanes * k > SMALL:
-        return "deep"
+    # Or two columns, one after the other: f32, one thread, 1024x2x256 TT 333 -> 65 us, f64 130 -> 96.
+    if 2 * min(m, n) <= lanes and max(m, n) * lanes * k > SMALL and (along or min(m, n) == 2):
+        return "deep" if along else "gemv"
     if k <= DEEPEST and (m * n * k <= SERIAL if workers == 1 else m * max(n, lanes) * k <= SMALL):
         return "small"
     # A is used up at once, in place: f32, one thread, 20000x16x256 3.5 -> 2.7 ms, 20000x128x256 the same as in five
