@@ -35,6 +35,8 @@ def peak(call):
 def stated(path, m, n, k, layout, dtype, threads):
     """Bytes, by the table of the document."""
     size, tile, segments = np.dtype(dtype).itemsize, small(dtype), -(-k // SEGMENT)
+    rsa, csa = (k, 1) if layout[0] == "N" else (1, m)
+    bare = words.in_place.py_func(m, k, rsa, csa, 1, size, words.near())
     if path == "gemv":
         return 8 * segments * m * n
     if path == "thin":
@@ -42,12 +44,10 @@ def stated(path, m, n, k, layout, dtype, threads):
     if path == "deep":
         return size * (threads * tile.nr * min(k, SEGMENT) + segments * m * n)
     if path == "columns":
-        return 0 if layout[0] == "N" or n <= 5 * tile.nr else size * k * (m + tile.mr)
+        return 0 if bare or n <= 5 * tile.nr else size * k * (m + tile.mr)
     if path == "packed":
         kind = kind_of(dtype, dtype, dtype)
         tiles = default_tiles(kind)
-        rsa, csa = (k, 1) if layout[0] == "N" else (1, m)
-        bare = words.in_place.py_func(m, k, rsa, csa, 1, size, words.near())
         return sum(words.buffers(m, n, k, tiles, tiles.tile(kind), threads, bare))
     return 0
 
