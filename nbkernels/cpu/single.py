@@ -16,7 +16,7 @@ from numba.extending import intrinsic
 from ..jit.address import fma, peek, poke
 from ..jit.cache import jit
 from ..jit.vector import ELEMENT, I64, LINE, SIZE, VOID, Lanes, loop, opaque, replaced_if
-from .tiles import SEGMENT
+from .tiles import SEGMENT, WAY
 
 STEPS = 8  # steps of k that a column's chain takes in at once: eight loads of A for a load and a store of the chain
 ROWS = 16  # at once: more are more streams than the prefetchers follow: n = 3000, f32: 1.3 ms, with 32 rows 2.8
@@ -27,9 +27,8 @@ FLOATS, DOUBLES = NEAR.values()
 # Bytes of a row up to which the next rows are asked for, of a matrix beyond L2: 9984x64 of float32 64 -> 53 us, but
 # 960x1000 71 -> 84.
 SHORT = 512
-# Bytes of a way of L1: the lines of columns so far apart share a set, of 8 places, of which half are taken then: mv of
+# The lines of columns a WAY apart share a set of L1, of 8 places, of which half are taken then: mv of
 # 256x256 float32, whose chains step by 8 columns, 4.8 us by eight at once, 3.6 by four; gemv 1024x128 8.9 -> 6.0.
-WAY = 4096
 SKEW = 8  # blocks of 32 bytes that a group of rows runs ahead of the next, where their lines would crowd in L1
 
 

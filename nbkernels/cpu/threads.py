@@ -118,7 +118,7 @@ def _begin() -> None:
     """Start the helpers, asleep; fewer where the system gives no more threads."""
     helpers, begun, line = numba.config.NUMBA_NUM_THREADS - 1, 0, 8 * LINE
 
-    def help(place, w):
+    def begin(place, w):
         w[THREAD] = threading.get_native_id()
         serve(place)
 
@@ -132,7 +132,7 @@ def _begin() -> None:
             w = (ctypes.c_int64 * LINE).from_address(place)
             w[STATE], w[LOCK] = ASLEEP, _new_lock()
             _close(w[LOCK], 1)  # it opens for a moment to wake the helper
-            _thread.start_new_thread(help, (place, w))
+            _thread.start_new_thread(begin, (place, w))
             begun += 1
     _thread.stack_size(stack)
     _words[PLACES], _words[HELPERS] = places, begun

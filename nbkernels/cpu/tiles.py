@@ -17,6 +17,7 @@ from ..jit.tile import Tile
 from ..jit.vector import SIZE, width_bits
 
 SEGMENT = 4096  # steps of k in one chain of fused multiply-adds: part of the library's results, never tuned
+WAY = 4096  # bytes of a way of L1: lines so far apart share a set
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from ..jit.kind import Kind
 from ..jit.ndarray import data, ndim, shape, stride
 from ..jit.tile import Tile
 from .small import DECLINED, DONE, unusual
-from .tiles import SEGMENT, Tiles, caches
+from .tiles import SEGMENT, WAY, Tiles, caches
 
 # NEXT and FINISHED, which threads contend for, have a cache line each. Up to
 # TRUSTED the caller fills them in.
@@ -25,7 +25,6 @@ NEXT, FINISHED = 0, 8
  BPANELS, PART, TOTAL, NEED, BLOCKS, ROOM, FROM, TO, SELF, AFTER, CONTEXT, LOOPS, MIXED, SIDED,
  SHIFT_A, SHIFT_B, SHIFT_C, NUMPY, RESULT, COUNTERS, NEAR) = range(16, 77)  # fmt: skip
 WORDS = 80
-PAGE = 4096
 
 
 @jit(inline="always")
@@ -44,7 +43,7 @@ def in_place(m, k, rsa, csa, group, size, near):
     """
     if csa == 1:
         return (rsa | k) % group == 0
-    return rsa == 1 and group == 1 and csa * size % PAGE != 0 and m * k * size <= near
+    return rsa == 1 and group == 1 and csa * size % WAY != 0 and m * k * size <= near
 
 
 @jit(inline="always")

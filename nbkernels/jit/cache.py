@@ -59,7 +59,10 @@ def _toolchain() -> str:
     return digest.hexdigest()[:16]
 
 
-_COMPILED = ("jit/*.py", "cpu/*.py", "cuda/*.py", "scalar/*.py", "real.py", "transcendental.py", "activations.py")
+_COMPILED = (
+    *("jit/*.py", "cpu/*.py", "cuda/*.py", "scalar/*.py"),
+    *("real.py", "coefficients.py", "transcendental.py", "activations.py"),
+)
 
 # These change where and how Numba works, not what it compiles.
 _HARMLESS = {"NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS", "NUMBA_THREADING_LAYER", "NUMBA_THREADING_LAYER_PRIORITY"}
