@@ -48,7 +48,7 @@ def stated(path, m, n, k, layout, dtype, threads):
     if path == "packed":
         kind = kind_of(dtype, dtype, dtype)
         tiles = default_tiles(kind)
-        return sum(words.buffers(m, n, k, tiles, tiles.tile(kind), threads, bare))
+        return sum(words.buffers(m, n, k, tiles, tiles.tile(kind), threads, bare and words.bare(kind)))
     return 0
 
 

@@ -17,7 +17,7 @@ from .gemv import SHARED as VECTORS_SHARED
 from .kinds import default_tiles, kind_of
 from .tiles import given, small
 from .tuned import tuned
-from .words import buffers, in_place, near
+from .words import bare, buffers, in_place, near
 
 
 def overlaps(out, x) -> bool:
@@ -72,9 +72,9 @@ def panels(out, mat1, mat2, tiles, kind, workers) -> str:
     if out.strides[-1] != out.dtype.itemsize and out.strides[-2] == out.dtype.itemsize:
         m, n, kind, (step, row), other = n, m, kind.swapped(), mat2.strides[-2:], "mat1"
     item = BYTES[kind.a]
-    bare = kind.bare and in_place.py_func(m, k, row // item, step // item, kind.group, item, near())
-    size = sum(buffers(m, n, k, tiles, tiles.tile(kind), workers, bare)[:2])
-    return f"panels of {other if bare else 'mat1 and mat2'}, {size} bytes"
+    there = bare(kind) and in_place.py_func(m, k, row // item, step // item, kind.group, item, near())
+    size = sum(buffers(m, n, k, tiles, tiles.tile(kind), workers, there)[:2])
+    return f"panels of {other if there else 'mat1 and mat2'}, {size} bytes"
 
 
 def dot(out, a, mode) -> dict:

@@ -26,7 +26,7 @@ from .panels import pack_a, pack_b, pack_strip_a, pack_strip_b
 from .small import DECLINED, DONE, SQUARE
 from .tiles import SEGMENT, Tiles
 from .ukernel import ukernel_columns, ukernel_packed, ukernel_rows
-from .words import filled, room, up
+from .words import bare, filled, room, up
 
 from .words import (  # isort: skip
     AFTER, BARE, BLOCK, BLOCKS, BPANELS, CONTEXT, COUNTERS, CSA, CSB, CSC, CSX, FINISHED, FROM, FUSED, GROUP, HEAD, KC,
@@ -234,7 +234,7 @@ def packed(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, tr
     swapped = out.strides[1] != out.itemsize and out.strides[0] == out.itemsize
     if swapped:
         kind = kind.swapped()
-    f, kept = filled(out, x, a, b, beta, alpha, tiles, kind, workers, trusted, kind.bare)
+    f, kept = filled(out, x, a, b, beta, alpha, tiles, kind, workers, trusted, bare(kind))
     if f is None:
         return DECLINED
     lie = "panels" if not f[BARE] else "rows" if f[CSA] == 1 else "columns"

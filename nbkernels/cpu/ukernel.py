@@ -2,7 +2,7 @@
 whatever the kind of the product makes of a step.
 
 One LLVM function per height 1..mr and per number of vectors across 1..nv, so that every edge has a kernel of its own;
-lanes beyond the last column are masked where C and X are touched. An element of A is read as a scalar and spread over
+lanes beyond the last column are left out where C and X are touched. An element of A is read as a scalar and spread over
 a vector; a row of B is nv whole vectors (masked loads would cost 8 %: they take an FMA port). They lie in panels, or B
 alone does and A has contiguous rows, or they have any strides: a function each, as a constant stride takes no register.
 The tile starts from zero or from a stored partial result and ends as a partial result or as the finished C, so an
@@ -62,13 +62,14 @@ def _define(module: ir.Module, tile, mr: int, nv: int, lie: str) -> ir.Function:
     ops = Chain(builder, tile.kind, tile.lanes)
     words = ops.words
     cells = [(i, j) for i in range(mr) for j in range(nv)]
-    widths = [builder.sub(arg["width"], I64(j * tile.lanes)) for j in range(nv)]
-    masks = {dtype: [ops.mask(width, dtype) for width in widths] for dtype in {tile.kind.chain, tile.kind.out}}
+    last = builder.sub(arg["width"], I64((nv - 1) * tile.lanes))
+    masks = {dtype: ops.mask(last, dtype) for dtype in {tile.kind.chain, tile.kind.out}}
 
     def place(matrix: str, i: int, j: int):
-        """Address and mask of cell i, j."""
+        """Address and mask of cell i, j: only the last vector of a row may be cut."""
         row = words.at(arg[matrix], builder.mul(arg["rs" + matrix], I64(i)))
-        return words.at(row, j * tile.lanes), masks[tile.kind.chain if matrix == "t" else tile.kind.out][j]
+        mask = None if j < nv - 1 else masks[tile.kind.chain if matrix == "t" else tile.kind.out]
+        return words.at(row, j * tile.lanes), mask
 
     entry, resume = builder.block, function.append_basic_block("resume")
     begin = function.append_basic_block("begin")

