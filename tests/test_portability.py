@@ -30,6 +30,7 @@ for dtype in ("float32", "float64"):
     bits.update(nbkernels.mm(a, b).tobytes())
     x = rng.standard_normal((37, 41)).astype(dtype)
     bits.update(nbkernels.add(x, x[0]).tobytes() + nbkernels.maximum(x, x.T[:1].T).tobytes())
+    bits.update(nbkernels.outer(x[:, 0], x[0]).tobytes())
 # Other kinds go by other instructions on each width: sums of four bytes, of two int16, conversions bit by bit.
 a, b = rng.integers(-128, 128, (9, 603)).astype("int8"), rng.integers(0, 256, (603, 50)).astype("uint8")
 assert (nbkernels.mm(a, b, out_dtype="int32") == a.astype("int32") @ b.astype("int32")).all()

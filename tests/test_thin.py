@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import nbkernels
-from nbkernels.cpu import gemm
+from nbkernels.cpu import gemm, tiles
 from tests.cases import LAYOUTS, TRANSPOSES, bias_shapes, operands, whole_numbers
 from tests.paths import same_bits_as_packed, same_bits_by_threads
 
@@ -17,6 +17,20 @@ M, N = 971, 149  # many rows and one tile more than four panels, both prime
 @pytest.mark.parametrize("k", [1, 3, 48])
 def test_bits_are_those_of_the_packed_path(rng, k, dtype):
     same_bits_as_packed(rng, M, N, k, dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("m", "n"), [(50, 50), (700, 17), (16, 64), (971, 149)])
+def test_one_step_without_a_bias(rng, m, n, dtype):
+    """Bit for bit, zeros' signs included: the chain begins from zero."""
+    for layouts in TRANSPOSES.values():
+        a, b = operands(rng, m, n, 1, dtype, layouts)
+        a[0], b[:, -1] = 0, -0.0
+        for alpha, order in itertools.product((1, -1.3), "CF"):
+            found, expected = np.full((m, n), np.nan, dtype, order=order), np.empty((m, n), dtype)
+            gemm.gemm(found, None, a, b, 0, alpha)
+            gemm.gemm(expected, None, a, b, 0, alpha, tiles.default(dtype))
+            assert found.tobytes() == expected.tobytes()
 
 
 def test_every_layout_and_bias(rng):

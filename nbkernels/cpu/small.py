@@ -18,6 +18,7 @@ from ..jit.made import ANSWER, NONE, answer, new_strided
 from ..jit.ndarray import OBJECT, WRITEABLE, address_of, data, descr, flags, ndim, shape, stride
 from .finish import MEMORY, PARTIAL, ending, finish
 from .pack import pack, pack_rows_a
+from .tiles import vector_registers
 from .ukernel import ukernel
 
 # What the entry answers; VECTOR, FLAT and LONG: sound, and better done by gemv.py, and by the `alone` of thin.py and of
@@ -31,6 +32,8 @@ LINEAR = 4096  # m*n*k up to which a product with one row or column is as fast h
 THIN, WIDE, BROAD = 48, 1 << 17, 64
 # The same for C in L2 by one thread: 256x256x1 of float64 14 -> 9 us, x2 16 -> 11.
 FEW, NARROW = 16, 1 << 15
+# One step, from so many elements and rows on: with 16 registers outer.py's rows gain earlier (Zen 3, 2026-11).
+STEP_LEAST, STEP_BROAD = (1 << 10, 16) if vector_registers() == 16 else (NARROW, BROAD)
 BRIEF = 60**3  # multiply-adds of a deep product up to which a launch over threads costs more than it saves
 KNOWN = 6  # words before made.words(): what `whole` of gemv.py, thin.py and deep.py say, two each, or zeros
 SERIALLY = 1  # the bit of made.words()' address, free in one, that asks for the limit SERIAL
@@ -45,6 +48,8 @@ IN_PLACE = 5  # panels of B up to which packing A costs more than it saves
 @jit(inline="always")
 def is_thin(m, n, k):
     """Whether C is written by rows."""
+    if k == 1:
+        return min(m, n) >= STEP_BROAD and m * n >= STEP_LEAST
     return min(m, n) >= BROAD and m * n >= (NARROW if k <= FEW else WIDE) and k <= THIN
 
 
