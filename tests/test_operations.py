@@ -90,6 +90,52 @@ def test_division_of_uint64_next_to_whole_quotients(rng):
             check(op, quotients * divisors + np.uint64(off), divisors)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("op", ["floor_divide", "remainder", "fmod"])
+def test_division_of_floats_in_runs_and_alone(op, dtype, rng):
+    """Runs are divided by vectors where all quotients are small: products and their neighbours, quotients next to the
+    limits, runs of special values."""
+    word, least = f"int{8 * np.dtype(dtype).itemsize}", np.dtype(dtype).type(0)
+    special = np.array([0.0, -0.0, 1, -1, 0.5, -3, 7, np.inf, -np.inf, np.nan, 1e-38, 1e38, 1e-45], dtype)
+    x, y = (np.repeat(a.ravel(), 70) for a in np.meshgrid(special, special))
+    pairs = [(x, y), (rng.integers(-(2**31), 2**31, 2000).astype("int32").view("f4").astype(dtype), y[:2000])]
+    for limit in (10, 1000, 2**20, 2**22, 2**49, 2**52):
+        y = (rng.random(2000) + 0.01).astype(dtype)
+        x = (np.rint((rng.random(2000) * 2 - 1) * limit * 1.1) * y).astype(dtype)
+        pairs += [(x, y), (np.nextafter(x, least), -y), (np.nextafter(x, x * 2), y)]
+    for x, y in pairs:
+        result = getattr(nbkernels, op)(x, y)
+        same(op, result, getattr(np, op)(x, y), x, y)
+        alone = np.concatenate([getattr(nbkernels, op)(x[i : i + 1], y[i : i + 1]) for i in range(0, len(x), 37)])
+        known = ~np.isnan(alone)
+        np.testing.assert_array_equal(result[::37].view(word)[known], alone.view(word)[known])
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+@pytest.mark.parametrize("op", ["floor_divide", "remainder", "fmod"])
+def test_division_of_wide_integers_in_runs(op, dtype, rng):
+    """Runs of numbers that a float64 holds, and of others."""
+    info = np.iinfo(dtype)
+    for bits in (3, 20, 49, 50, 51, 63):
+        low = max(info.min, -(1 << bits))
+        for other in (2, 20, 49, 50, 51, 63):
+            x = rng.integers(low, 1 << bits, 500, dtype) if bits < 63 else rng.integers(low, info.max, 500, dtype)
+            y = rng.integers(max(info.min, -(1 << other)), (1 << other) - 1, 500, dtype)
+            exact = np.floor_divide(x, y) * y
+            for first in (x, exact, exact - np.array(1, dtype), exact + np.array(1, dtype)):
+                with np.errstate(all="ignore"):
+                    expected = getattr(np, op)(first, y)
+                np.testing.assert_array_equal(getattr(nbkernels, op)(first, y), expected)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "int64", "uint64"])
+def test_whole_powers_of_integers_in_runs(dtype, rng):
+    info = np.iinfo(dtype)
+    for most in (3, 31, 32, 100):
+        x, y = rng.integers(info.min, info.max, 500, dtype), rng.integers(0, most, 500, dtype, endpoint=True)
+        np.testing.assert_array_equal(nbkernels.pow(x, y), np.power(x, y))
+
+
 @pytest.mark.parametrize("dtype", ["int64", "uint64"])
 @pytest.mark.parametrize(
     "op", [op for op in OPS if op not in (*ULPS, *dtypes.COMPARISONS, "heaviside", "copysign", "nextafter", "ldexp")]

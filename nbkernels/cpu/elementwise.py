@@ -13,7 +13,7 @@ import numpy as np
 from .. import scalar
 from ..dtypes import COMPARISONS, HALVES, kind, known, resolve, settled
 from ..jit.loops import Loop, address
-from ..jit.vector import masked
+from ..jit.vector import masked, width_bits
 from ..strides import plan
 from . import nest
 
@@ -65,7 +65,7 @@ def spec(
         _light(name, inputs[0]),
         name in PAIRED and inputs[0].kind == "f",
         steps,
-        plain=None if masked else scalar.find(f"{op}_plain", inputs[0]),
+        plain=None if masked else _plain(op, inputs[0]),
     )
 
 
@@ -85,14 +85,22 @@ def _light(name, work):
     return name in LIGHT and work.kind in ("f" if name == "divide" else "fiu")
 
 
+def _plain(op, work):
+    """The function that is asked first, or None; where vectors convert integers of 64 bits, no other for these."""
+    divided = work.kind in "iu" and op != "pow"
+    return None if divided and width_bits() == 512 else scalar.find(f"{op}_plain", work)
+
+
 @functools.lru_cache(maxsize=4096)
 def nested(op, dtypes, shapes, strides, dtype, casting, fresh) -> nest.Nest:
     """The loops of a call, planned and compiled."""
     itemsizes = tuple(d.itemsize for d in dtypes)
     loops, (out, first, second, *mask) = plan(shapes, strides, itemsizes), dtypes
-    streamed = not (fresh or mask) and nest.streamed(loops, out.itemsize)
     name = op.removesuffix("_scaled")
-    light = not mask and _light(name, resolve(name, first, second, dtype, casting)[0]) and all(map(masked, itemsizes))
+    work = resolve(name, first, second, dtype, casting)[0]
+    divided = name not in PAIRED and _plain(name, work) is not None  # by runs, which lines are not
+    streamed = not (fresh or mask or divided) and nest.streamed(loops, out.itemsize)
+    light = not mask and _light(name, work) and all(map(masked, itemsizes))
     steps = nest.steps(loops, itemsizes, light, many(name))
     compiled = loop(op, first, second, out, dtype, casting, streamed, bool(mask), steps=steps)
     parallel = nest.PARALLEL >> COSTS_MORE if op in COSTLY else nest.PARALLEL

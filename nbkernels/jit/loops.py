@@ -53,7 +53,7 @@ class Loop:
     2026-11). `steps` are the distances of the inputs' neighbours in elements, where they are known beforehand and the
     output is contiguous; None is that of an input whose columns are, in place of its rows. Where it is `chained`, a
     function of two is applied to the first input and the second, to that and the third, and so on. A `plain` function
-    gives what `function` does, in less time, and whether it does: it is asked first.
+    gives what `function` does, in less time, and whether it does and there is no fault: it is asked first.
     """
 
     function: Callable
@@ -245,20 +245,23 @@ class _Emitter:
         """
         lanes, at_once = (LIGHT, 4) if self.spec.light else (LINE, 2)
         lanes, count, hints = lanes // max(self.widths), self.builder.sub(self.columns, head), ()
-        if (self.spec.light or self.spec.paired) and lanes > 1:
+        known = self.spec.light or self.spec.paired  # that LLVM vectorises the function
+        if (known or self.spec.plain) and lanes > 1:
             hints = (("llvm.loop.vectorize.width", I32(lanes)), ("llvm.loop.interleave.count", I32(at_once)))
-            if self.masks:
+            if self.masks or self.spec.plain:
                 whole = self.builder.and_(count, I64(-at_once * lanes))
                 if self.spec.plain:
-                    self.plainly(base, steps, head, whole, at_once * lanes, hints)
+                    self.plainly(base, steps, head, whole, at_once * lanes, hints, known)
                 else:
                     self.span(base, steps, head, whole, hints=hints)
                 head, count = self.builder.add(head, whole), self.builder.sub(count, whole)
-                hints = (("llvm.loop.vectorize.width", I32(lanes)), ("llvm.loop.interleave.count", I32(1)), MASKED)
+                one = (("llvm.loop.vectorize.width", I32(lanes)), ("llvm.loop.interleave.count", I32(1)), MASKED)
+                hints = one if self.masks else ()
         self.span(base, steps, head, count, hints=hints)
 
-    def plainly(self, base, steps, head, count, size, hints):
-        """Runs of `size`, `count` elements in all: by the plain function, again by the other where that was not all.
+    def plainly(self, base, steps, head, count, size, hints, known):
+        """Runs of `size`, `count` elements in all: by the plain function, again by the other where that was not all,
+        singly unless LLVM is `known` to vectorise it.
 
         pow of 10,000 float32 takes 7.0 us, 12.8 without, and 10.7 where each run is done again (Zen 4, 2026-11).
         """
@@ -277,7 +280,7 @@ class _Emitter:
                     for first in range(0, size, vectors.count):
                         vectors.store(vectors.load(vectors.at(place, first)), vectors.at(out, first))
                 with again:
-                    self.span(base, steps, column, I64(size), hints=(*hints, WHOLE))
+                    self.span(base, steps, column, I64(size), hints=(*hints, WHOLE) if known else ())
             return []
 
         loop(builder, builder.udiv(count, I64(size)), [], run)
@@ -285,7 +288,7 @@ class _Emitter:
     def span(self, base, steps, start, count, target=None, hints=(), plain=False):
         """out[start:start+count], stored from `target` on, where one is given; what is found: faults, whether all is
         `plain`."""
-        builder, latch = self.builder, None
+        builder, latch, faults = self.builder, None, self.spec.faults and not plain
 
         def body(i, said):
             nonlocal latch
@@ -298,7 +301,7 @@ class _Emitter:
                 said = [builder.and_(said[0], ordinary)]
             else:
                 result = self.applied(operands)
-            if self.spec.faults:
+            if faults:
                 said = [builder.or_(said[0], self.found(operands, result, chosen))]
             stored = self.stored(result)
             if target:
@@ -310,10 +313,10 @@ class _Emitter:
             latch = builder.block
             return said
 
-        said = loop(builder, count, [ir.IntType(8)(0)] * bool(self.spec.faults) + [ir.IntType(1)(1)] * plain, body)
+        said = loop(builder, count, [ir.IntType(8)(0)] * bool(faults) + [ir.IntType(1)(1)] * plain, body)
         if hints:
             latch.terminator.set_metadata("llvm.loop", _hints(builder.module, *hints))
-        for k, word in enumerate(self.faulty):
+        for k, word in enumerate(self.faulty if faults else ()):
             with builder.if_then(builder.trunc(builder.lshr(said[0], said[0].type(k)), ir.IntType(1))):
                 builder.store(I64(1), word)
         return said

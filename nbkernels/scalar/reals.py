@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ..real import bits, number
+from ..real import bits, floor, fma, helper, number
 from ..transcendental import atan2 as angle
 from ..transcendental import hypot as length
 from ..transcendental import logaddexp as log_of_sum
@@ -69,6 +69,47 @@ def remainder(x, y):
 def fmod(x, y):
     """What division towards zero leaves: of x's sign."""
     return math.fmod(x, y)
+
+
+def _divided(real, most):
+    """floor_divide, remainder and fmod for quotients below `most`, and whether they are: by a division, a fused product
+    and what vectors have besides, where C's fmod is called for one number after the other.
+
+    The quotient of |x| and |y|, rounded and cut, is the whole one or one more; what it leaves, r, is a multiple of the
+    last places of x and y between -|y| and |y|, a float that is, so neither the product nor r + |y| is rounded. Below
+    2^-3 / eps the rounding of (x - r) / y hides no whole number either. NaN, infinities and y = 0 fail the tests.
+    """
+    zero, one, half, most = real(0), real(1), real(0.5), real(most)
+
+    @helper
+    def left(x, y):
+        size, by = abs(x), abs(y)
+        whole = floor(size / by)
+        rest = fma(-whole, by, size)
+        rest = rest + by if rest < zero else rest
+        return math.copysign(rest, x), (whole < most) & (rest < by)
+
+    def floor_divide(x, y):
+        rest, found = left(x, y)
+        quotient = (x - rest) / y
+        quotient = quotient - one if (rest != zero) & ((y < zero) != (rest < zero)) else quotient
+        whole = floor(quotient)
+        whole = whole + one if quotient - whole > half else whole
+        return math.copysign(quotient, x / y) if quotient == zero else whole, found
+
+    def remainder(x, y):
+        rest, found = left(x, y)
+        moved = rest + y if (y < zero) != (rest < zero) else rest
+        return math.copysign(rest, y) if rest == zero else moved, found
+
+    def fmod(x, y):
+        return left(x, y)
+
+    return floor_divide, remainder, fmod
+
+
+floor_divide_plain, remainder_plain, fmod_plain = _divided(np.float32, 2.0**20)
+floor_divide_plain_float64, remainder_plain_float64, fmod_plain_float64 = _divided(np.float64, 2.0**49)
 
 
 def pow(x, y):
