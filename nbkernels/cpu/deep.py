@@ -23,7 +23,7 @@ from .pack import pack
 from .several import MOST, columns_against, group
 from .small import BRIEF, DECLINED, DONE, GIL, LARGE
 from .tiles import SEGMENT, caches, small
-from .tiny import HEIGHT, tiny, twins
+from .tiny import HEIGHT, tall, tiny, twins
 from .words import filled, operands, room
 
 from .words import (  # isort: skip
@@ -74,8 +74,9 @@ def _job(tile, f, job, panel, one):
             a = f[A] + start * f[CSA] * size
             twins(tile, m, 1, k, a, SEGMENT * f[CSA], f[RSA], f[CSA], b, apart, row, c, m * n, n, 0, 0, 0, w, one, one)
         else:
-            whole = (end - i) // HEIGHT
-            for r, count, h in ((i, whole, HEIGHT), (i + whole * HEIGHT, 1, (end - i) % HEIGHT)):
+            height = tall(tile, w)
+            whole = (end - i) // height
+            for r, count, h in ((i, whole, height), (i + whole * height, 1, (end - i) % height)):
                 if count > 0 and h > 0:
                     a, x_row = f[A] + (r * f[RSA] + start * f[CSA]) * size, x + r * f[RSX] * size if x != 0 else 0
                     tiny(tile, h, count, k, a, h * f[RSA], f[RSA], f[CSA], b, 0, row, c + r * rsc * size, h * rsc, rsc,

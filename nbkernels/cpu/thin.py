@@ -19,7 +19,7 @@ from .outer import outer
 from .pack import pack
 from .small import DECLINED, DONE, LARGE, PANEL, WIDE
 from .tiles import small
-from .tiny import HEIGHT, tiny
+from .tiny import tall, tiny
 from .words import filled, operands, room, up
 
 from .words import (  # isort: skip
@@ -27,7 +27,7 @@ from .words import (  # isort: skip
     SIZE_C, TRUSTED, WORDS, A, B, C, K, M, N, X,
 )  # fmt: skip
 
-ROWS = 4 * HEIGHT  # of a job
+JOB = 4  # blocks of rows of a job
 BYTES = 8 * WORDS
 # Bytes of a vector up to which products of one step go by outer.py: eight rows of two vectors and what they are made of
 # are more than 16 registers hold.
@@ -36,7 +36,7 @@ WIDTH = 32
 
 @jit(inline="always")
 def _rows(tile, f, i, h, b, panel, rsb, alpha, beta):
-    """C[i:i+h], h <= HEIGHT; panels of B are `panel` elements apart."""
+    """C[i:i+h], h rows as `tall` says; panels of B are `panel` elements apart."""
     size, n, whole = tile.itemsize, f[N], f[N] // tile.nr
     if f[K] == 1 and f[X] == 0 and n >= tile.lanes and tile.lanes * size <= WIDTH:  # panels of B are a row of it
         outer(tile, h, n, f[A] + i * f[RSA] * size, f[RSA], b, f[C] + i * f[RSC] * size, f[RSC], alpha)
@@ -55,7 +55,7 @@ def _thin(tile) -> int:
     """The jobs of one thread: void(words, task). Where B's rows are not contiguous its panels are packed first."""
 
     def work(f, task):
-        size, m, n, k = tile.itemsize, f[M], f[N], f[K]
+        size, m, n, k, height = tile.itemsize, f[M], f[N], f[K], tall(tile, tile.nr)
         alpha, beta = peek(tile, f[SCALARS]), peek(tile, f[SCALARS] + size)
         b, panel, rsb, first = f[B], tile.nr, f[RSB], 0
         if f[CSB] != 1:
@@ -68,9 +68,9 @@ def _thin(tile) -> int:
             arrive(f, FINISHED)
             job = take(f, NEXT)
         wait(f, FINISHED, first)
-        while (job - first) * ROWS < m:
-            for i in range((job - first) * ROWS, min(m, (job - first + 1) * ROWS), HEIGHT):
-                _rows(tile, f, i, min(HEIGHT, m - i), b, panel, rsb, alpha, beta)
+        while (job - first) * JOB * height < m:
+            for i in range((job - first) * JOB * height, min(m, (job - first + 1) * JOB * height), height):
+                _rows(tile, f, i, min(height, m - i), b, panel, rsb, alpha, beta)
             job = take(f, NEXT)
 
     return compiled(work, "void(CPointer(int64), int64)", f"gemm_thin_{tile}")
@@ -97,8 +97,9 @@ def _alone(dtype: str):
             for j in range(0, f[N], tile.nr):
                 source, width = f[B] + j * f[CSB] * size, min(tile.nr, f[N] - j)
                 pack(tile, source, f[CSB], f[RSB], width, f[K], b + j * f[K] * size, tile.nr)
-        for i in range(0, f[M], HEIGHT):
-            _rows(tile, f, i, min(HEIGHT, f[M] - i), b, panel, rsb, element(alpha), element(beta))
+        height = tall(tile, tile.nr)
+        for i in range(0, f[M], height):
+            _rows(tile, f, i, min(height, f[M] - i), b, panel, rsb, element(alpha), element(beta))
         return DONE
 
     return both(run, "int64(int64, int64, int64, int64, int64, float64, float64)", f"gemm_thin_alone_{tile}")

@@ -11,15 +11,23 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from ..jit.cache import jit
 from ..jit.vector import ELEMENT, I64, SIZE, VOID, Lanes, loop, opaque
 
-# 8 rows of two vectors are 16 accumulators, one chain each: enough to hide the latency of 4 at two a cycle. With 16
-# registers, half.
+# 8 rows of two vectors are 16 accumulators, one chain each: enough to hide the latency of 4 at two a cycle. 16
+# registers hold 6 such rows, or 8 of one vector (Zen 3, 2026-11, one thread, f32, us, 8 and 6 rows: 512x512x8 190 and
+# 126, 100x16x16x16 30 and 19, 32x100x10x100 311 and 148).
 HEIGHT = 8
 # name and kind of the arguments: p address, i integer, s scalar of the element type; s* are steps from t to t + 1
 ARGUMENTS = "count:i k:i a:p sa:i rsa:i csa:i b:p sb:i rsb:i c:p sc:i rsc:i x:p sx:i rsx:i width:i alpha:s beta:s"
 AHEAD = "na:i nb:i nc:i da:i db:i dc:i"  # what to ask for on the way: three addresses, and bytes from step to step
 NAMES = [item.split(":")[0] for item in f"{ARGUMENTS} {AHEAD}".split()]
+
+
+@jit(inline="always")
+def tall(tile, width):
+    """Rows of products of `width` columns that one call takes: HEIGHT, or what the registers hold of two vectors."""
+    return min(HEIGHT, tile.mr) if width > tile.lanes else HEIGHT
 
 
 def widths(tile):
@@ -28,9 +36,12 @@ def widths(tile):
     return [(half,), (tile.lanes,), (tile.lanes, half), (tile.lanes, tile.lanes)]
 
 
-def _define(module: ir.Module, tile, height: int, width: tuple, ahead: bool = False, twins: int = 1) -> ir.Function:
-    """The LLVM function for this height and width; defined once per module. `ahead`: it asks for what comes next.
-    `twins`: products that go side by side, in as many rows; `count` counts such groups."""
+def _define(
+    module: ir.Module, tile, height: int, width: tuple, least: int, ahead: bool = False, twins: int = 1
+) -> ir.Function:
+    """The LLVM function for this height and width; defined once per module. Rows have more than `least` columns.
+    `ahead`: it asks for what comes next. `twins`: products that go side by side, in as many rows; `count` counts such
+    groups."""
     name = f"tiny_{tile.dtype}_{height}x{'_'.join(map(str, width))}" + "_ahead" * ahead + f"_{twins}" * (twins > 1)
     if name in module.globals:
         return module.globals[name]
@@ -47,7 +58,9 @@ def _define(module: ir.Module, tile, height: int, width: tuple, ahead: bool = Fa
     parts = [Lanes(builder, tile.dtype, count) for count in width]
     rows = [divmod(i, height) for i in range(twins * height)]  # of a group: the product, its row
     cells = [(i, j) for i in range(len(rows)) for j in vectors]
-    masks = [part.mask(builder.sub(arg["width"], I64(j * tile.lanes))) for j, part in enumerate(parts)]
+    # None of a vector that is there: it would take a register.
+    masks = [None if j * tile.lanes + part.count <= least else part.mask(builder.sub(arg["width"], I64(j * tile.lanes)))
+             for j, part in enumerate(parts)]  # fmt: skip
     apart = {m: [builder.mul(arg["s" + m], I64(q)) for q in range(twins + 1)] for m in "abcx"}
     down = {m: [builder.mul(arg["rs" + m], I64(i)) for i in range(height)] for m in "cx"}
     odd = {q: opaque(builder, builder.mul(arg["rsa"], I64(q * SIZE[tile.dtype]))) for q in range(1, height, 2)}
@@ -107,7 +120,8 @@ def _define(module: ir.Module, tile, height: int, width: tuple, ahead: bool = Fa
 
 @intrinsic
 def tiny(typing, tile, height, count, k, a, sa, rsa, csa, b, sb, rsb, c, sc, rsc, x, sx, rsx, width, alpha, beta):
-    """Run `count` products of `height` <= HEIGHT rows and `width` <= 2 * tile.lanes columns; addresses are int64."""
+    """Run `count` products of `width` <= 2 * tile.lanes columns and `height` rows, as many as `tall` says at most;
+    addresses are int64."""
     return _signature(tile), lambda *emission: _emit(*emission, HEIGHT, widths(tile.tile), 1)
 
 
@@ -141,10 +155,13 @@ def _emit(context, builder, signature, args, most: int, across: list, side: int)
     switch = builder.switch(builder.add(builder.mul(args[1], I64(len(across))), which), bad)
     for rows in range(1, most + 1):
         for index, width in enumerate(across):
+            if rows > tall.py_func(record, sum(width)):
+                continue
             block = builder.append_basic_block(f"tiny_{rows}x{sum(width)}")
             switch.add_case(I64(rows * len(across) + index), block)
             with builder.goto_block(block):
-                builder.call(_define(builder.module, record, rows, width, twins=side), values)
+                least = sum(across[index - 1]) if index else 0
+                builder.call(_define(builder.module, record, rows, width, least, twins=side), values)
                 builder.branch(done)
     builder.position_at_end(bad)
     builder.unreachable()
@@ -154,12 +171,14 @@ def _emit(context, builder, signature, args, most: int, across: list, side: int)
 
 @intrinsic
 def tiny_ahead(typing, tile, k, a, rsa, csa, b, rsb, c, rsc, x, rsx, width, alpha, beta, na, nb, nc, da, db, dc):
-    """One product of HEIGHT rows and more than tile.lanes columns, which asks for the next one's lines, step by step:
-    in a burst they would wait for each other, and the product for them."""
+    """One product of so many rows as `tall` has for more than tile.lanes columns, which asks for the next one's lines,
+    step by step: in a burst they would wait for each other, and the product for them."""
 
     def emit(context, builder, signature, args):
         record = signature.args[0].tile
-        half, full = (_define(builder.module, record, HEIGHT, width, ahead=True) for width in widths(record)[2:])
+        two = widths(record)[2:]
+        rows, least = tall.py_func(record, 2 * record.lanes), (record.lanes, sum(two[0]))
+        half, full = (_define(builder.module, record, rows, w, n, ahead=True) for w, n in zip(two, least))
         given = dict(zip("k a rsa csa b rsb c rsc x rsx width alpha beta na nb nc da db dc".split(), args[1:]))
         given |= {"count": I64(1), "sa": I64(0), "sb": I64(0), "sc": I64(0), "sx": I64(0)}
         values = [builder.inttoptr(given[n], argument.type) if isinstance(argument.type, ir.PointerType) else given[n]

@@ -11,7 +11,7 @@ from .finish import finish
 from .pack import pack
 from .single import columns, rows_of
 from .small import PANEL, ROOM, one_block
-from .tiny import HEIGHT, tiny, tiny_ahead, tiny_row
+from .tiny import tall, tiny, tiny_ahead, tiny_row
 
 # What a stack is: int64 words, each operand's address and three strides in elements together, the address of ROOM bytes
 # for each thread or 0, that of alpha and beta. The first word, the next job, which threads contend for, has a cache
@@ -43,7 +43,7 @@ def _bytes(tile, f):
 def _together(tile, f, first, run, b, rsb, alpha, beta):
     """`run` products, of rows of at most two vectors: a block of rows of all of them, then the next block."""
     size, m, i = tile.itemsize, f[M], 0
-    blocks = (m + HEIGHT - 1) // HEIGHT
+    blocks = (m - 1) // tall(tile, f[N]) + 1
     for block in range(blocks):
         h = (m - i + blocks - block - 1) // (blocks - block)
         a, c = f[A] + (first * f[SA] + i * f[RSA]) * size, f[C] + (first * f[SC] + i * f[RSC]) * size
@@ -57,15 +57,16 @@ def _together(tile, f, first, run, b, rsb, alpha, beta):
 def _ahead(tile, f, t, b, rsb, alpha, beta):
     """One product, whose whole tiles ask for the next one: each step of theirs for its part of the bytes."""
     size, m, n, k, width = tile.itemsize, f[M], f[N], f[K], 2 * tile.lanes
-    steps = max(1, m // HEIGHT * ((n + tile.lanes - 1) // width) * k)
+    height = tall(tile, width)
+    steps = max(1, m // height * ((n + tile.lanes - 1) // width) * k)
     da, db, dc = -(-m * k * size // steps), -(-k * n * size // steps), -(-m * n * size // steps)
     na, nb, nc = f[A] + (t + 1) * f[SA] * size, f[B] + (t + 1) * f[SB] * size, f[C] + (t + 1) * f[SC] * size
-    for i in range(0, m, HEIGHT):
-        h, a = min(HEIGHT, m - i), f[A] + (t * f[SA] + i * f[RSA]) * size
+    for i in range(0, m, height):
+        h, a = min(height, m - i), f[A] + (t * f[SA] + i * f[RSA]) * size
         for j in range(0, n, width):
             w, bj, c = min(width, n - j), b + j * size, f[C] + (t * f[SC] + i * f[RSC] + j) * size
             x = f[X] + (t * f[SX] + i * f[RSX] + j) * size if f[X] != 0 else 0
-            if h == HEIGHT and w > tile.lanes:
+            if h == height and w > tile.lanes:
                 tiny_ahead(tile, k, a, f[RSA], f[CSA], bj, rsb, c, f[RSC], x, f[RSX], w, alpha, beta,
                            na, nb, nc, da, db, dc)  # fmt: skip
                 na, nb, nc = na + k * da, nb + k * db, nc + k * dc
@@ -81,8 +82,9 @@ def by_tiny(tile) -> int:
         size, m, n, panel = tile.itemsize, f[M], f[N], scratch(PANEL)
         alpha, beta = peek(tile, f[SCALARS]), peek(tile, f[SCALARS] + size)
         pitch = tile.lanes // 2 if 2 * n <= tile.lanes else (n + tile.lanes - 1) // tile.lanes * tile.lanes
-        ahead = m >= HEIGHT and n > tile.lanes and _bytes(tile, f) > (BEYOND if m > TALLEST else FAR)
-        single = ahead or f[CSB] != 1 or (m > HEIGHT and _bytes(tile, f) > NEAR)
+        height = tall(tile, n)
+        ahead = m >= height and n > tile.lanes and _bytes(tile, f) > (BEYOND if m > TALLEST else FAR)
+        single = ahead or f[CSB] != 1 or (m > height and _bytes(tile, f) > NEAR)
         first = take(f, 0) * f[EACH]
         while first < f[COUNT]:
             last = min(first + f[EACH], f[COUNT])
