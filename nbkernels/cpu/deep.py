@@ -22,13 +22,13 @@ from .kinds import default_tiles, kind_of
 from .pack import pack
 from .several import MOST, columns_against, group
 from .small import BRIEF, DECLINED, DONE, GIL, LARGE
-from .tiles import SEGMENT, caches, small
-from .tiny import HEIGHT, tall, tiny, twins
+from .tiles import SEGMENT, caches, small, vector_registers
+from .tiny import HEIGHT, tall, tiny, tiny_on, twins
 from .words import filled, operands, room
 
 from .words import (  # isort: skip
     BLOCK, CSA, CSB, CSC, CSX, GROUP, NEXT, PACK, PART, READS, ROOM, RSA, RSB, RSC, RSX, SCALARS, SELF, SHIFT_A,
-    SHIFT_B, SHIFT_C, SIZE_C, TRUSTED, WORDS, A, B, C, K, M, N, X,
+    SHIFT_B, SHIFT_C, SIZE_C, TRUSTED, WORDS, A, B, C, K, KC, M, N, NB, X,
 )  # fmt: skip
 
 PAIRS = (M, N), (A, B), (RSA, CSB), (CSA, RSB), (RSC, CSC), (RSX, CSX)  # what C' = B' A' exchanges
@@ -36,51 +36,82 @@ PAIRS = (M, N), (A, B), (RSA, CSB), (CSA, RSB), (RSC, CSC), (RSX, CSX)  # what C
 # (f32, one thread: 1024x8x1024 470 us, here 265; 32x32x10000 339 and 206; 48x48x5000 290 and 234; 64x64: the same).
 # Over threads they would wait for each other at every block of k: two, 64x64x10000 740 and 512, 100x100x5000 970 and
 # 640, f64 1700 and 1260; 160x160x9000 the same.
-NARROW, FEW, SHARED = 16, 48 * 48, 128 * 128
+# Zen 3, one thread, by five loops and here: 64x64x10000 f32 1730 and 1430, f64 3520 and 2930; 100x100x5000 1850, 2230.
+NARROW, FEW, SHARED = 16, (48 if vector_registers() == 32 else 64) ** 2, 128 * 128
 JOBS = NEXT + 1  # the word that take_from reads
 ROWS = 16 * HEIGHT  # of a job, unless it packs B
 # What becomes of B (PACK). By rows: BROAD bytes of them, whose chains for MOST rows of A half fill L1, and TURN steps
 # at a time. One thread, us (by packed panels; NumPy): 1024x8x1024 TN f32 183 (661; 490), f64 394 (1328; 1057).
 IN_PLACE, PACKED, BY_ROWS = 0, 1, 2
 BROAD, TURN = 2048, 64
+# Steps of k that a job takes at a time: by tiles of 6 rows A and B would come from beyond L2 too often, unless their
+# part stays there (Zen 3, one thread, 32x32x50000 TN, us of 4096, 512, 256, 64 steps: f32 3600, 2590, 2650, 2320, f64
+# 9400, 5060, 5410, 5870). Then B is read in place, by PASSES tiles at most, if its rows have up to LINED bytes.
+STEPS = SEGMENT if vector_registers() == 32 else 512
+LINED, PASSES = 1024, 8
 FACTORS = 8 * MOST * TURN  # bytes of stack for those of A
 BYTES, LITTLE = 8 * WORDS, 516 << 10  # of the words; of the room up to BRIEF: a panel of SEGMENT steps, 4 KiB of planes
 
 
 @jit(inline="always")
-def _job(tile, f, job, panel, one):
-    """The chains of a segment, or of some side by side, of one panel of C and some rows, in their planes; in C itself
-    if PART is negative."""
-    size, m, n, rows, side = tile.itemsize, f[M], f[N], f[BLOCK], f[GROUP]
-    panels, chunks = (n + tile.nr - 1) // tile.nr, (m + rows - 1) // rows
-    first, j, i = job // (panels * chunks) * side, job // chunks % panels * tile.nr, job % chunks * rows
-    w, end, row = min(tile.nr, n - j), min(m, i + rows), f[RSB]
-    if f[PACK] == PACKED:
-        row = tile.nr if w > tile.lanes else tile.lanes
-    run = side if (first + side) * SEGMENT <= f[K] else 1
-    for s in range(first, min(first + side, (f[K] + SEGMENT - 1) // SEGMENT), run):
-        start = s * SEGMENT
-        k, b, apart = min(SEGMENT, f[K] - start), f[B] + (start * f[RSB] + j * f[CSB]) * size, SEGMENT * row
-        if f[PACK] == PACKED:
-            for q in range(run):
-                source = b + q * SEGMENT * f[RSB] * size
-                pack(tile, source, f[CSB], f[RSB], w, k, panel + q * apart * size, row)
-            b = panel
-        c, rsc, x, alpha, beta = f[ROOM] + f[PART] + (s * m * n + j) * size, n, 0, one, one
-        if f[PART] < 0:
-            c, rsc, x = f[C] + j * size, f[RSC], f[X] + j * size if f[X] != 0 else 0
+def _block(tile, f, s, p, k, i, end, j, w, b, row, one):
+    """k more steps, from the p-th on, of a segment's chains for rows i to end of a panel of C, in their plane; of C
+    itself if PART is negative."""
+    size, m, n, start, height = tile.itemsize, f[M], f[N], s * SEGMENT + p, tall(tile, w)
+    c, rsc, x, alpha, beta = f[ROOM] + f[PART] + (s * m * n + j) * size, n, 0, one, one
+    if f[PART] < 0:
+        c, rsc, x = f[C] + j * size, f[RSC], f[X] + j * size if f[X] != 0 else 0
+        if start + k == f[K]:
             alpha, beta = peek(tile, f[SCALARS]), peek(tile, f[SCALARS] + size)
-        if run > 1:
-            a = f[A] + start * f[CSA] * size
-            twins(tile, m, 1, k, a, SEGMENT * f[CSA], f[RSA], f[CSA], b, apart, row, c, m * n, n, 0, 0, 0, w, one, one)
-        else:
-            height = tall(tile, w)
-            whole = (end - i) // height
-            for r, count, h in ((i, whole, height), (i + whole * height, 1, (end - i) % height)):
-                if count > 0 and h > 0:
-                    a, x_row = f[A] + (r * f[RSA] + start * f[CSA]) * size, x + r * f[RSX] * size if x != 0 else 0
-                    tiny(tile, h, count, k, a, h * f[RSA], f[RSA], f[CSA], b, 0, row, c + r * rsc * size, h * rsc, rsc,
-                         x_row, h * f[RSX], f[RSX], w, alpha, beta)  # fmt: skip
+    height = -(-(end - i) // -(-(end - i) // height))  # 8 rows are 4 and 4, not 6 and 2, whose chains are few
+    whole = (end - i) // height
+    for r, count, h in ((i, whole, height), (i + whole * height, 1, (end - i) % height)):
+        if count > 0 and h > 0:
+            a, to = f[A] + (r * f[RSA] + start * f[CSA]) * size, c + r * rsc * size
+            x_row = x + r * f[RSX] * size if x != 0 else 0
+            if p == 0:
+                tiny(tile, h, count, k, a, h * f[RSA], f[RSA], f[CSA], b, 0, row, to, h * rsc, rsc,
+                     x_row, h * f[RSX], f[RSX], w, alpha, beta)  # fmt: skip
+            else:
+                tiny_on(tile, h, count, k, a, h * f[RSA], f[RSA], f[CSA], b, 0, row, to, h * rsc, rsc,
+                        x_row, h * f[RSX], f[RSX], w, alpha, beta)  # fmt: skip
+
+
+@jit(inline="always")
+def _job(tile, f, job, panel, one):
+    """The chains of a segment, KC steps at a time, of some rows of NB columns of C; or of two segments side by side."""
+    size, m, n, rows, wide, side = tile.itemsize, f[M], f[N], f[BLOCK], f[NB], f[GROUP]
+    pieces, chunks = (n + wide - 1) // wide, (m + rows - 1) // rows
+    first, j, i = job // (pieces * chunks) * side, job // chunks % pieces * wide, job % chunks * rows
+    if side > 1 and (first + side) * SEGMENT <= f[K]:
+        _pair(tile, f, first, panel, one)
+        return
+    for s in range(first, min(first + side, (f[K] + SEGMENT - 1) // SEGMENT)):
+        length = min(SEGMENT, f[K] - s * SEGMENT)
+        for p in range(0, length, f[KC]):
+            k = min(f[KC], length - p)
+            for q in range(j, min(n, j + wide), tile.nr):
+                w, b, row = min(tile.nr, n - q), f[B] + ((s * SEGMENT + p) * f[RSB] + q * f[CSB]) * size, f[RSB]
+                if f[PACK] == PACKED:
+                    row = tile.nr if w > tile.lanes else tile.lanes
+                    pack(tile, b, f[CSB], f[RSB], w, k, panel, row)
+                    b = panel
+                _block(tile, f, s, p, k, i, min(m, i + rows), q, w, b, row, one)
+
+
+@jit(inline="always")
+def _pair(tile, f, s, panel, one):
+    """The chains of two segments side by side, of all of a small C, in their planes."""
+    size, m, n, row = tile.itemsize, f[M], f[N], f[RSB]
+    a, b, c = f[A] + s * SEGMENT * f[CSA] * size, f[B] + s * SEGMENT * row * size, f[ROOM] + f[PART] + s * m * n * size
+    if f[PACK] == PACKED:
+        row = tile.lanes
+        for q in range(2):
+            source, target = b + q * SEGMENT * f[RSB] * size, panel + q * SEGMENT * row * size
+            pack(tile, source, f[CSB], f[RSB], n, SEGMENT, target, row)
+        b = panel
+    twins(tile, m, 1, SEGMENT, a, SEGMENT * f[CSA], f[RSA], f[CSA], b, SEGMENT * row, row, c, m * n, n, 0, 0, 0, n,
+          one, one)  # fmt: skip
 
 
 @jit(inline="always")
@@ -132,8 +163,14 @@ def _plan(tile, f, workers, cache):
         for p, q in PAIRS:
             f[p], f[q] = f[q], f[p]
     large = f[N] * f[K] * tile.itemsize > cache  # panels of such a B are far apart in memory
+    if STEPS < SEGMENT and f[N] * tile.itemsize <= LINED and f[M] <= PASSES * tile.mr:
+        large = False
     f[PACK] = BY_ROWS if f[CSB] == 1 and large and f[M] <= NARROW else PACKED if f[CSB] != 1 or large else IN_PLACE
     segments, width = (f[K] + SEGMENT - 1) // SEGMENT, BROAD // tile.itemsize if f[PACK] == BY_ROWS else tile.nr
+    if STEPS < SEGMENT and f[PACK] != BY_ROWS:  # a job reads A once
+        parts = 1 if workers == 1 else min((f[N] + tile.nr - 1) // tile.nr, (4 * workers + segments - 1) // segments)
+        width = (f[N] + parts * tile.nr - 1) // (parts * tile.nr) * tile.nr
+    f[NB] = width
     # A job: some rows of a panel, and two segments where C is so small that the chains of one wait for each other.
     f[BLOCK] = ROWS if f[PACK] == IN_PLACE else f[M]
     f[GROUP] = 2 if f[M] <= HEIGHT // 2 and f[N] <= tile.lanes and f[PACK] != BY_ROWS else 1
@@ -142,6 +179,8 @@ def _plan(tile, f, workers, cache):
     panels = workers * min(f[K], SEGMENT) * tile.nr * tile.itemsize if f[PACK] == PACKED else 0
     direct = f[PACK] != BY_ROWS and segments == 1 and f[CSC] == 1 and (f[X] == 0 or f[CSX] == 1)
     f[PART] = -1 if direct else panels
+    # X may be C, where chains wait. A few rows go over B in L1: f32, 3x40x30000, B by rows 560 us, so 280.
+    f[KC] = SEGMENT if direct and f[X] != 0 else TURN if STEPS < SEGMENT and f[M] <= tile.mr < f[N] else STEPS
     return panels if direct else panels + segments * f[M] * f[N] * tile.itemsize
 
 

@@ -37,12 +37,13 @@ def widths(tile):
 
 
 def _define(
-    module: ir.Module, tile, height: int, width: tuple, least: int, ahead: bool = False, twins: int = 1
+    module: ir.Module, tile, height: int, width: tuple, least: int, ahead=False, twins: int = 1, on=False
 ) -> ir.Function:
     """The LLVM function for this height and width; defined once per module. Rows have more than `least` columns.
     `ahead`: it asks for what comes next. `twins`: products that go side by side, in as many rows; `count` counts such
-    groups."""
-    name = f"tiny_{tile.dtype}_{height}x{'_'.join(map(str, width))}" + "_ahead" * ahead + f"_{twins}" * (twins > 1)
+    groups. `on`: chains begin as C has them."""
+    name = f"tiny_{tile.dtype}_{height}x{'_'.join(map(str, width))}" + "_ahead" * ahead + "_on" * on
+    name += f"_by_{twins}" * (twins > 1)
     if name in module.globals:
         return module.globals[name]
     element = ELEMENT[tile.dtype]
@@ -95,7 +96,8 @@ def _define(
     def product(t, carried):
         a, b, c, x = carried
         starts = [lanes.at(base, step) for m, base in (("a", a), ("b", b)) for step in apart[m][:twins]]
-        chain = loop(builder, arg["k"], [*starts, *[parts[j].zero for _, j in cells]], step)[2 * twins :]
+        chain = [parts[j].load(at("c", c, i, j), masks[j]) if on else parts[j].zero for i, j in cells]
+        chain = loop(builder, arg["k"], [*starts, *chain], step)[2 * twins :]
         values = [builder.fmul(alpha[j], value) for (_, j), value in zip(cells, chain)]
         before = builder.block
         with builder.if_then(reads):
@@ -126,6 +128,12 @@ def tiny(typing, tile, height, count, k, a, sa, rsa, csa, b, sb, rsb, c, sc, rsc
 
 
 @intrinsic
+def tiny_on(typing, tile, height, count, k, a, sa, rsa, csa, b, sb, rsb, c, sc, rsc, x, sx, rsx, width, alpha, beta):
+    """The same with chains that begin as C has them."""
+    return _signature(tile), lambda *emission: _emit(*emission, HEIGHT, widths(tile.tile), 1, on=True)
+
+
+@intrinsic
 def twins(typing, tile, height, count, k, a, sa, rsa, csa, b, sb, rsb, c, sc, rsc, x, sx, rsx, width, alpha, beta):
     """Run `count` pairs of products of `height` <= HEIGHT // 2 rows and `width` <= tile.lanes columns, two at a time:
     the chains of one alone would wait for each other."""
@@ -143,7 +151,7 @@ def _signature(tile):
     return types.void(tile, types.int64, *[scalar if kind == "s" else types.int64 for kind in kinds])
 
 
-def _emit(context, builder, signature, args, most: int, across: list, side: int):
+def _emit(context, builder, signature, args, most: int, across: list, side: int, on=False):
     """Call the function for this height, up to `most`, and the first of these widths that is wide enough."""
     record, pointer = signature.args[0].tile, ELEMENT[signature.args[0].tile.dtype].as_pointer()
     kinds = [item.split(":")[1] for item in ARGUMENTS.split()]
@@ -161,7 +169,7 @@ def _emit(context, builder, signature, args, most: int, across: list, side: int)
             switch.add_case(I64(rows * len(across) + index), block)
             with builder.goto_block(block):
                 least = sum(across[index - 1]) if index else 0
-                builder.call(_define(builder.module, record, rows, width, least, twins=side), values)
+                builder.call(_define(builder.module, record, rows, width, least, twins=side, on=on), values)
                 builder.branch(done)
     builder.position_at_end(bad)
     builder.unreachable()
