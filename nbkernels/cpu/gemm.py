@@ -55,7 +55,7 @@ from .small import (
 )
 from .thin import thin
 from .thin import whole as thin_whole
-from .tiles import Tiles, caches, given
+from .tiles import WAY, Tiles, caches, given, vector_registers
 from .tiles import small as small_tile
 from .words import fresh, one_room
 
@@ -80,7 +80,11 @@ def choose(m: int, n: int, k: int, workers: int, itemsize: int = 4, upright: tup
     >>> choose(512, 512, 512, 1)
     'packed'
     """
-    if min(m, n) <= (VECTORS if k > DEEPEST and not is_brief.py_func(m, n, k) else 1):
+    along = not upright[0] if m >= n else upright[1]  # k is, in the larger matrix
+    # Tiles of 16 registers are as fast with three, or with two where k is not along: Zen 3, one thread, us, f32
+    # 3x40x30000 482 and 317, 2x1000x1000 201 and 170, NT 329 and 376; f64 3000x3x3000 NT 14957 and 5096.
+    single = VECTORS if vector_registers() == 32 else 2 if along else 1
+    if min(m, n) <= (single if k > DEEPEST and not is_brief.py_func(m, n, k) else 1):
         return "gemv"
     if is_thin.py_func(m, n, k):
         return "thin"
@@ -90,10 +94,14 @@ def choose(m: int, n: int, k: int, workers: int, itemsize: int = 4, upright: tup
     lanes = tile.lanes * 4 // itemsize
     # Half a vector is enough for its rows, and two of these are multiplied in a cycle: f32, one thread, 1024x8x256
     # 79 -> 60 us, 700x5x300 63 -> 49; two threads 48 -> 34 and 39 -> 30.
-    along = not upright[0] if m >= n else upright[1]  # k is, in the larger matrix
     # Or two columns, one after the other: f32, one thread, 1024x2x256 TT 333 -> 65 us, f64 130 -> 96.
     if 2 * min(m, n) <= lanes and max(m, n) * lanes * k > SMALL and (along or min(m, n) == 2):
         return "deep" if along else "gemv"
+    # Rows of B so far apart crowd each other out of L1, where tiles of 6 rows read them again: Zen 3, one thread, f32
+    # 8x1024x256 249 -> 172 us, 16x2048x512 1516 -> 933, f64 574 -> 253, 2724 -> 1938; 13x997x499 335, by rows 406.
+    crowded = n * itemsize % WAY == 0 and n * k * itemsize > caches()[1] and not upright[1]
+    if crowded and m <= NARROW and vector_registers() == 16:
+        return "deep" if m <= NARROW // 2 else "packed"
     if k <= DEEPEST and (m * n * k <= SERIAL if workers == 1 else m * max(n, lanes) * k <= SMALL):
         return "small"
     # A is used up at once, in place: f32, one thread, 20000x16x256 3.5 -> 2.7 ms, 20000x128x256 the same as in five
