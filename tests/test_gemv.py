@@ -72,6 +72,17 @@ def test_nothing_beyond_the_arrays_is_read(rng):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_columns_that_begin_anywhere_within_a_line(rng, dtype):
+    """Their starts are whole lines apart: vectors then begin with one, after some elements that do not fill one."""
+    room, v = rng.integers(-4, 5, 64 * 101).astype(dtype), rng.integers(-4, 5, (100, 1)).astype(dtype)
+    for start in range(64 // room.itemsize):
+        a = room[start:][: 64 * 100].reshape(100, 64).T
+        np.testing.assert_array_equal(nbkernels.mm(a, v), a.astype(int) @ v.astype(int), str(start))
+        np.testing.assert_array_equal(nbkernels.mm(v.T, a.T), v.T.astype(int) @ a.T.astype(int), str(start))
+        np.testing.assert_array_equal(nbkernels.mv(a, v[:, 0]), (a.astype(int) @ v.astype(int))[:, 0], str(start))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(("m", "k"), [(70, 70), (5000, 60), (2, 5000)])
 def test_what_is_not_read_is_not_read(m, k, dtype):
     a, v, nothing = np.ones((m, k), dtype), np.ones((k, 1), dtype), np.full((m, 1), np.nan, dtype)

@@ -18,7 +18,9 @@ from .tiles import vector_registers
 
 CHAINS = 8  # a vector of float64, half of one of float32, of which two are multiplied in a cycle
 ROWS = 8  # at once, of which each hides the latency of the others; 16 crowd in L1: 64x4096 of float32 31 us, for 16
-WIDE = 1024  # outputs of columns at most, whose chains wait on the stack
+# Outputs of columns at most, whose chains wait on the stack: in L1, or, where vectors are half as long, in L2 (Zen 3,
+# 2026-11, 3000x3000, of the best peer's speed: f32 .76 and 1.02, f64 .84 and 1.06).
+WIDE = 1024 if vector_registers() == 32 else 4096
 WAITING = CHAINS * 8 * WIDE  # bytes of it
 WINDOW = 1 << 15  # bytes of A for each chain before the next takes its turn: the lines between are still in L2 then
 

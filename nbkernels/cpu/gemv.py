@@ -16,13 +16,17 @@ from ..jit.ndarray import data, descr, ndim, shape, stride
 from . import threads
 from .single import columns, few, one, rows_of, segments_of
 from .small import DECLINED, DONE, VECTOR
-from .tiles import SEGMENT, caches, small
+from .tiles import SEGMENT, caches, small, vector_registers
 from .words import room, up
 
 WIDE = 4096  # outputs of a job of columns at most: their chains stay in L1
 # Bytes of A from which what comes next is asked for: of 3000x3000 f32 columns take 0.93 ms for 1.50, rows 0.89 for
 # 1.36; of 1000x1000, which L3 holds, they would take 70 us for 56, and 145 for 108.
 FAR = 32 << 20
+# With 16 registers only rows of float32 gain by that (Zen 3, 2026-11, of the best peer's speed, asked for and not: of
+# 3000x3000 columns f32 .98, 1.04, f64 .84, 1.01, mv by rows .96 and 1.01, by columns .58 and .76, rows f64 .63 and .90,
+# but f32 .94 and .74).
+AHEAD = vector_registers() == 32
 KEPT = 8 * SEGMENT  # bytes of stack for a strided v
 SHARED = 3 << 17  # bytes of A from which threads share the work: 6 us of it
 PIECE = 1 << 16  # bytes of A of a job of rows: 10,000 x 64 f32 by two threads takes 25 us, with 16 KiB 27
@@ -88,7 +92,7 @@ def _job(tile, f, job, cache):
         v = kept
     far = m * word(f + K) * size > FAR
     if form == BY_COLUMNS:
-        columns(tile, h, a, csa, v, sv, k, t, 0, far)
+        columns(tile, h, a, csa, v, sv, k, t, 0, far and AHEAD)
     elif m == 1 and form == BY_ROWS:
         poke(tile, t, one(tile, a, csa, v, sv, k))
     elif form == BY_SEGMENTS:  # m is 1, and an output is a segment
@@ -102,7 +106,7 @@ def _job(tile, f, job, cache):
             done = whole * SEGMENT * size
             poke(tile, t + whole * size, one(tile, a + done, 1, v + done, 1, left))
     else:
-        rows_of(tile, h, a, rsa, v, k, t, m * word(f + K) * size <= cache, far)
+        rows_of(tile, h, a, rsa, v, k, t, m * word(f + K) * size <= cache, far and (AHEAD or size == 4))
 
 
 @jit(inline="always")

@@ -32,7 +32,8 @@ from .small import DECLINED, DONE, LARGE, MADE, UNMADE, alike, apart
 from .tiles import SEGMENT, small
 
 from .gemv import (  # isort: skip
-    ALPHA, BETA, BLOCKS, CSA, EACH, FORM, JOBS, NEXT, PLANES, RSA, RSC, RSX, SV, WORDS, WORKERS, A, C, K, M, V, X,
+    AHEAD, ALPHA, BETA, BLOCKS, CSA, EACH, FORM, JOBS, NEXT, PLANES, RSA, RSC, RSX, SV, WORDS, WORKERS, A, C, K, M, V,
+    X,
 )  # fmt: skip
 
 KEPT = 8 * SEGMENT  # bytes of stack for a row or a v that is not contiguous
@@ -71,7 +72,7 @@ def _job(tile, f, job):
     start, h = s * SEGMENT, min(word(f + EACH), m - i)
     k = min(SEGMENT, word(f + K) - start)
     a, v = word(f + A) + (i * rsa + start * csa) * size, word(f + V) + start * sv * size
-    t, far = word(f + PLANES) + (s * m + i) * size, m * word(f + K) * size > FAR
+    t, far = word(f + PLANES) + (s * m + i) * size, m * word(f + K) * size > FAR and AHEAD
     _sums(tile, word(f + FORM), h, a, rsa, csa, v, sv, k, t, far)
     if word(f + K) <= SEGMENT:
         end(tile, f, i, h)
@@ -194,7 +195,7 @@ def native(dtype: str) -> int:
 
     def product(m, k, a, rsa, csa, v, sv, y, sy, x, sx, beta, alpha):
         size, part, total = tile.itemsize, scratch(BLOCK), scratch(BLOCK)
-        form, far = BY_COLUMNS if rsa == 1 and m > 1 else BY_ROWS, m * k * size > FAR
+        form, far = BY_COLUMNS if rsa == 1 and m > 1 else BY_ROWS, m * k * size > FAR and AHEAD
         for i in range(0, m, WIDE):
             h, xi = min(WIDE, m - i), x + i * sx * size if x != 0 else 0
             for p in range(0, k, SEGMENT):

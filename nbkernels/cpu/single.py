@@ -156,11 +156,12 @@ def _columns(lanes, m, a, down, v, sv, k, t, begun, ahead=False, most=STEPS):
 
     `most` steps at once. `ahead`: the steps that come next are asked for.
 
-    Where all columns start alike within a line, vectors are whole lines: those of eight columns crowd in L1 if they are
-    4 KiB apart, and would be fetched twice.
+    Where all columns start alike within a line, vectors are whole lines, or parts of one: those of eight columns crowd
+    in L1 if they are 4 KiB apart, and would be fetched twice.
     """
     builder, step, size = lanes.builder, I64(lanes.count), SIZE[lanes.dtype]
-    head = builder.udiv(builder.and_(builder.neg(builder.ptrtoint(a, I64)), I64(LINE - 1)), I64(size))
+    within = I64(min(LINE, lanes.count * size) - 1)
+    head = builder.udiv(builder.and_(builder.neg(builder.ptrtoint(a, I64)), within), I64(size))
     together = builder.icmp_signed("==", builder.and_(builder.mul(down, I64(size)), I64(LINE - 1)), I64(0))
     fits = builder.and_(together, builder.icmp_signed("<", head, m))
     head = builder.select(fits, head, I64(0))
