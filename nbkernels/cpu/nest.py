@@ -13,7 +13,7 @@ from ..jit.cache import entry
 from ..jit.gather import gatherer
 from ..jit.ndarray import data, ndim, shape, stride
 from ..jit.turn import MOVED, TILE, turner
-from ..jit.vector import LINE
+from ..jit.vector import LINE, width_bits
 from ..strides import StridedPlan
 from . import threads
 from .small import apart
@@ -35,7 +35,11 @@ ROW = 1024
 # over those of a + b, float32, two threads: 2000 x 2000 2.9 without, 1.6 with it, 4000 x 4000 1.7, 1.4, but where rows
 # meet in a few cache sets, 4096 x 4096, 1.6-2.0, 1.7-1.9 (Zen 4, 2026-11).
 FAR, SPAN = 1 << 22, 2048
-CROWDED = 4096  # bytes between columns that are turned by way of a buffer: 512 x 512 of float64 2.1, straight 5.4
+# Bytes between columns that are turned by way of a buffer: 512 x 512 of float64 2.1, straight 5.4. Vectors of 256 bits
+# turn all others straight, and these from THRONG bytes of output on: 2880 x 2880 float32 by a buffer 2.9, straight 1.6,
+# 4096 x 4096 4.5 and 3.2, but 512 x 512 of float64 1.8 and 4.1 (Zen 3, 2026-11).
+WIDE = width_bits() == 512
+CROWDED, THRONG = 4096 if WIDE else 2048, 1 << 21
 # Bytes of an output from which on streaming stores win over reading each line before it is overwritten: a + b of f32 on
 # two threads, 16 MB of output 46 against 45 GB/s, 32 MB 44 against 37, 64 MB 54 against 34 (2026-11, Sapphire Rapids).
 STREAMED = 1 << 25
@@ -186,7 +190,7 @@ def steps(plan: StridedPlan, itemsizes, short: bool = False, many: int = MANY) -
     if plan.size < many or not plan.shape or plan.strides[0][-1] != itemsizes[0] or max(itemsizes) > 8:
         return ()
     if plan.kind == "transposed":
-        return _across(plan, itemsizes) if short and plan.size * max(itemsizes) <= FAR else ()
+        return _across(plan, itemsizes) if short else ()
     if plan.kind != "strided" or (plan.shape[-1] < NARROW and not short):
         return ()
     apart = [divmod(s[-1], w) for s, w in zip(plan.strides[1:], itemsizes[1:])]
@@ -195,9 +199,11 @@ def steps(plan: StridedPlan, itemsizes, short: bool = False, many: int = MANY) -
 
 def _across(plan, itemsizes):
     """The same where inputs touch along the dimension before, all of one width; of those the steps are None. Not where
-    their columns meet in the same few lines of L1."""
+    their columns meet in the same few lines of L1, nor where a buffer is better for other reasons."""
     inputs = list(zip(plan.strides[1:], itemsizes[1:]))
     found = tuple({0: 0, w: 1}.get(s[-1], None if s[-2] == w else 2) for s, w in inputs)
     turned = [(s[-1], w) for n, (s, w) in zip(found, inputs) if n is None]
     alike = len({w for _, w in turned}) == 1 and turned[0][1] in MOVED
-    return found if 2 not in found and alike and all(s % CROWDED for s, _ in turned) else ()
+    size, free = plan.size * max(itemsizes), all(s % CROWDED for s, _ in turned)
+    straight = free and size <= FAR if WIDE else free or size > THRONG
+    return found if 2 not in found and alike and straight else ()

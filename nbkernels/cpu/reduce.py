@@ -26,7 +26,7 @@ from ..jit.fold import BLOCK, DEALT, LANES, Fold
 from ..jit.fold import address as fold_address
 from ..jit.loops import Loop, address
 from ..jit.turn import MOVED, TILE, turner
-from ..jit.vector import LINE
+from ..jit.vector import LINE, width_bits
 from ..strides import reduce_plan
 from . import threads
 from .nest import binder
@@ -39,8 +39,9 @@ STAGE, NARROW = 1 << 20, 1 << 20
 # Terms of one result that a thread folds at a time, at least.
 SHARE = BLOCK << 6
 # Bytes of a row of partial results, one of 16 or alone: the longer rows are, the better memory streams, and L2 holds 16
-# of 16 KB (4096 x 4096 f32 by columns: of 1 KB 7.0 ms, of 4 KB 5.7, of 16 KB 4.2).
-WIDE, ALONE = 16384, 4096
+# of 16 KB (4096 x 4096 f32 by columns: of 1 KB 7.0 ms, of 4 KB 5.7, of 16 KB 4.2). Alone where vectors are narrow,
+# maximum of 3000 x 3000 f32: of 4 KB 2.8 ms, of 8 KB 2.4 (Zen 3, 2026-11).
+WIDE, ALONE = 16384, 4096 if width_bits() == 512 else 8192
 # Operations whose results have the same bits in any order, of floats too.
 EXACT = ("maximum", "minimum", "fmax", "fmin", "logical_and", "logical_or", "logical_xor")
 

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from numba.core import cgutils
 
-from .vector import I8, I32, I64, LINE, Lanes, loop
+from .vector import I8, I32, I64, LINE, Lanes, loop, width_bits
 
 # Bytes of a row that are done before the next rows of a line: L1 keeps the columns meanwhile, unless these lie a
 # multiple of FEW bytes apart, hence in few of its sets. Times of a + b.T over those of a + b, float32, one thread,
 # 200 x 200, 317 x 317, 999 x 999: 1.25, 1.5-1.8, 1.45-1.65; by way of a buffer 2.1-2.5 (Zen 4, 2026-11).
 WIDE, FEW = 1024, 128
+# Lines of columns that are done together. Where these are several, vectors go along rows however far columns are apart:
+# 2880 x 2880 float32 by one line 2.5 times the contiguous call, by four 2.2 (Zen 3, 2026-11).
+LINES = 1 if width_bits() == 512 else 4
 PIECE = 16  # bytes of a column that are loaded at once: a square has as many rows
 WHOLE = ("llvm.loop.unroll.disable",)
 
@@ -31,7 +34,7 @@ class Across:
 
     def rows(self, rows):
         """Whole squares of all `rows`; the row that they end at."""
-        builder, line = self.builder, I64(LINE // self.width)
+        builder, line = self.builder, I64(LINES * LINE // self.width)
         whole = builder.and_(rows, I64(-self.high))
         first = builder.ptrtoint(self.start(I64(0))[self.turned[0]], I64)
         before = builder.udiv(builder.and_(first, I64(LINE - 1)), I64(self.width))
@@ -89,7 +92,7 @@ class Across:
             return []
 
         wide = I64(WIDE // (max(self.emitter.widths) * self.lanes))
-        rest = builder.and_(self.emitter.inner[self.turned[0]], I64(FEW - 1))
+        rest = builder.and_(self.emitter.inner[self.turned[0]], I64(FEW - 1 if LINES == 1 else -1))
         with builder.if_else(builder.icmp_signed("==", rest, I64(0))) as (few, many):
             with few:
                 loop(builder, vectors, [], upright)
