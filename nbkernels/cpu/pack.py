@@ -8,14 +8,13 @@ where it is contiguous along p, lanes x lanes blocks are transposed in registers
 from __future__ import annotations
 
 import itertools
-import math
 
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
 from ..jit.cache import jit
-from ..jit.vector import ELEMENT, I64, VOID, Lanes, loop
+from ..jit.vector import ELEMENT, I64, LINE, VOID, Lanes, loop
 
 # Bytes of a panel written at once: panels lie so far apart that their lines share sets of the caches. Measured 2026-11,
 # Zen 4, A of n x n stored by columns, us: f64, n = 2048, 64 bytes (a line) 7900, 256 3460, 512 3490, 1024 4110; f32,
@@ -106,17 +105,24 @@ def _pack_vector(typing, tile, source, along, down, kb, target, pitch, width, ro
         def call(way, **options):
             builder.call(_define(builder.module, record, way, **options), values)
 
-        # 8 rows of 16 lanes: blocks of 8x16 take 24 shuffles for 128 elements, blocks of 16x16 take 64.
-        narrow = builder.icmp_signed("<=", rest[-1], I64(record.lanes // 2))
+        def turn(height):
+            """Blocks as low as the rows are few: 8x16 take 24 shuffles for 128 elements, 16x16 take 64."""
+            if height == max(1, record.lanes // 4):
+                call(_transpose, height=height)
+                return
+            lower = builder.icmp_signed("<=", rest[-1], I64(height // 2))
+            with builder.if_else(lower) as (low, high):
+                with low:
+                    turn(height // 2)
+                with high:
+                    call(_transpose, height=height)
+
         with builder.if_else(builder.icmp_signed("==", along, I64(1))) as (unit, strided):
             with unit:
                 call(_copy)
             with strided, builder.if_else(builder.icmp_signed("==", down, I64(1))) as (turned, general):
-                with turned, builder.if_else(narrow) as (half, full):
-                    with half:
-                        call(_transpose, height=max(1, record.lanes // 2))
-                    with full:
-                        call(_transpose, height=record.lanes)
+                with turned:
+                    turn(record.lanes)
                 with general:
                     call(_gather)
         return context.get_dummy_value()
@@ -134,28 +140,32 @@ def _rows(side: str):
     def pack_rows(typing, tile, source, down, width, rows, target, kb):
         def emit(context, builder, signature, args):
             record, pitch = signature.args[0].tile, getattr(signature.args[0].tile, side)
-            lanes = Lanes(builder, record.dtype, record.lanes).narrower(math.gcd(pitch, record.lanes))
+            pieces, vectors = [], Lanes(builder, record.dtype, record.lanes)
+            while (first := sum(each.count for each in pieces)) < pitch:
+                vectors = vectors.narrower(min(vectors.count, 1 << (pitch - first).bit_length() - 1))
+                pieces.append(vectors)
+            firsts = list(itertools.accumulate((each.count for each in pieces), initial=0))[:-1]
             pointer = ELEMENT[record.dtype].as_pointer()
             source, down, width, rows, target, kb = args[1:]
             panels, rest = builder.udiv(width, I64(pitch)), builder.urem(width, I64(pitch))
             away = builder.mul(kb, I64(pitch))  # from a panel to the next
-            masks = [lanes.mask(builder.sub(rest, I64(first))) for first in range(0, pitch, lanes.count)]
+            masks = [lanes.mask(builder.sub(rest, I64(first))) for first, lanes in zip(firsts, pieces)]
 
             def copy(source, target, steps, masks):
-                for u, (first, mask) in itertools.product(range(steps), zip(range(0, pitch, lanes.count), masks)):
+                for u, (first, lanes, mask) in itertools.product(range(steps), zip(firsts, pieces, masks)):
                     place = lanes.at(lanes.at(source, builder.mul(down, I64(u))), first)
                     lanes.store(lanes.load(place, mask), lanes.at(target, u * pitch + first))
 
             def turn(steps):
                 def row(index, carried):
                     def panel(index, carried):
-                        copy(*carried, steps, [None] * pitch)
-                        return [lanes.at(carried[0], pitch), lanes.at(carried[1], away)]
+                        copy(*carried, steps, [None] * len(pieces))
+                        return [vectors.at(carried[0], pitch), vectors.at(carried[1], away)]
 
                     last = loop(builder, panels, carried, panel)
                     with builder.if_then(builder.icmp_signed(">", rest, I64(0))):
                         copy(*last, steps, masks)
-                    return [lanes.at(carried[0], builder.mul(down, I64(steps))), lanes.at(carried[1], steps * pitch)]
+                    return [vectors.at(carried[0], builder.mul(down, I64(steps))), vectors.at(carried[1], steps * pitch)]
 
                 return row
 
@@ -177,6 +187,13 @@ pack_rows_a, pack_rows_b = _rows("mr"), _rows("nr")
 @jit(inline="always")
 def pack(tile, source, along, down, width, kb, target, pitch):
     """One panel: `width` <= pitch valid rows (columns), kb steps; addresses in bytes, strides in elements."""
-    for first in range(0, pitch, tile.lanes):
-        shift = first * tile.itemsize
-        _pack_vector(tile, source + shift * along, along, down, kb, target + shift, pitch, width - first, pitch - first)
+    first = 0
+    while first < pitch:
+        shift, room = first * tile.itemsize, pitch - first
+        if tile.lanes * tile.itemsize < LINE:  # a whole vector's rows, half as many, ...: 6 of 8 would go by masks
+            rows = tile.lanes
+            while rows > room:
+                rows //= 2
+            room = rows
+        _pack_vector(tile, source + shift * along, along, down, kb, target + shift, pitch, width - first, room)
+        first += min(room, tile.lanes)
