@@ -21,8 +21,8 @@ from ..jit.ndarray import OBJECT, WRITEABLE, address_of, data, descr, flags, lay
 from . import threads
 from .gemm import DEEPEST, NAMES, PARALLEL, REAL, VECTORS, clash, gemm, name_of, same, small_tile
 from .kinds import kind_of
-from .small import IN_PLACE, SERIAL, SMALL, apart, distinct, is_thin
 from .small import ROOM as PANELS
+from .small import SERIAL, SMALL, apart, distinct, is_thin, stays
 from .stacks import stack
 from .tiny import HEIGHT
 from .words import one_room, room
@@ -240,7 +240,7 @@ def _run(out, x, a, b, beta, alpha) -> bool:
         words = array("q", bytes(8 * WORDS))
         own = words.buffer_info()[0]
         kernel = _kernel(table, run(address, out, x, a, b, beta, alpha, own), a.dtype)
-        if way == LARGE and words[CSA] != 1 and words[N] > IN_PLACE * small_tile(NAMES[a.dtype]).nr:
+        if way == LARGE and not stays.py_func(small_tile(NAMES[a.dtype]), words[CSA], words[N]):
             with room(workers * PANELS) as words[ROOMS]:
                 threads.launch(kernel, own, workers)
         else:

@@ -15,9 +15,9 @@ from . import threads
 from .finish import ending
 from .kinds import default_tiles, kind_of
 from .pack import pack, pack_rows_a
-from .small import DECLINED, DONE, IN_PLACE, PANEL, SQUARE, column_panel
+from .small import DECLINED, DONE, PANEL, SQUARE, column_panel, stays
 from .tiles import caches, small
-from .words import filled, in_place, room
+from .words import bare, filled, in_place, room
 
 from .words import (  # isort: skip
     CSA, CSB, CSC, CSX, FINISHED, NEAR, NEXT, ROOM, RSA, RSB, RSC, RSX, SCALARS, SELF, UNIT, WORKERS, A, B, C, K, M, N,
@@ -98,8 +98,9 @@ def columns(out, x, a, b, beta, alpha, dtype: str, workers: int, trusted: bool =
     if f is None:
         return DECLINED
     # By two threads, TN, share of the peak by panels and in place: f32 n = 256 .69 and .78, f64 .68 and .85.
-    bare = in_place.py_func(f[M], f[K], f[RSA], f[CSA], 1, tile.itemsize, f[NEAR]) or f[N] <= IN_PLACE * tile.nr
-    with room(0 if bare else (f[M] + tile.mr - 1) // tile.mr * tile.mr * f[K] * tile.itemsize) as apanels:
-        f[ROOM] = 0 if bare else apanels
+    there = bare(kind) and in_place.py_func(f[M], f[K], f[RSA], f[CSA], 1, tile.itemsize, f[NEAR])
+    there = there or stays.py_func(tile, f[CSA], f[N])
+    with room(0 if there else (f[M] + tile.mr - 1) // tile.mr * tile.mr * f[K] * tile.itemsize) as apanels:
+        f[ROOM] = 0 if there else apanels
         threads.launch(_columns(tile), f[SELF], workers)
     return DONE

@@ -14,7 +14,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from ..jit.cache import jit
-from ..jit.vector import ELEMENT, I64, LINE, VOID, Lanes, loop
+from ..jit.vector import ELEMENT, I64, VOID, Lanes, loop
 
 # Bytes of a panel written at once: panels lie so far apart that their lines share sets of the caches. Measured 2026-11,
 # Zen 4, A of n x n stored by columns, us: f64, n = 2048, 64 bytes (a line) 7900, 256 3460, 512 3490, 1024 4110; f32,
@@ -165,7 +165,8 @@ def _rows(side: str):
                     last = loop(builder, panels, carried, panel)
                     with builder.if_then(builder.icmp_signed(">", rest, I64(0))):
                         copy(*last, steps, masks)
-                    return [vectors.at(carried[0], builder.mul(down, I64(steps))), vectors.at(carried[1], steps * pitch)]
+                    source, target = carried
+                    return [vectors.at(source, builder.mul(down, I64(steps))), vectors.at(target, steps * pitch)]
 
                 return row
 
@@ -190,7 +191,7 @@ def pack(tile, source, along, down, width, kb, target, pitch):
     first = 0
     while first < pitch:
         shift, room = first * tile.itemsize, pitch - first
-        if tile.lanes * tile.itemsize < LINE:  # a whole vector's rows, half as many, ...: 6 of 8 would go by masks
+        if tile.narrow:  # a whole vector's rows, half as many, ...: 6 of 8 would go by masks
             rows = tile.lanes
             while rows > room:
                 rows //= 2

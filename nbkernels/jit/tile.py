@@ -14,6 +14,7 @@ from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import models, register_model, typeof_impl
 
 from .kind import BYTES, Kind
+from .vector import LINE
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,11 @@ class Tile:
     def itemsize(self) -> int:
         """Bytes of a word of a panel."""
         return BYTES[self.dtype]
+
+    @property
+    def narrow(self) -> bool:
+        """Whether a vector is less than a cache line."""
+        return self.lanes * self.itemsize < LINE
 
     @property
     def group(self) -> int:
@@ -108,4 +114,4 @@ class _Attributes(AttributeTemplate):
 
 @lower_getattr_generic(TileType)
 def _number(context, builder, kind, value, name):
-    return context.get_constant(types.int64, getattr(kind.tile, name))
+    return context.get_constant(types.int64, int(getattr(kind.tile, name)))
