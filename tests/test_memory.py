@@ -13,7 +13,7 @@ import nbkernels
 from nbkernels.cpu import deep, gemm, words
 from nbkernels.cpu.kinds import default_tiles, kind_of
 from nbkernels.cpu.small import ROOM
-from nbkernels.cpu.tiles import small
+from nbkernels.cpu.tiles import small, vector_registers
 from nbkernels.jit import cache
 from tests.cases import TRANSPOSES, normal, operands
 
@@ -36,7 +36,7 @@ def stated(path, m, n, k, layout, dtype, threads):
     """Bytes, by the table of the document."""
     size, tile, segments = np.dtype(dtype).itemsize, small(dtype), -(-k // SEGMENT)
     rsa, csa = (k, 1) if layout[0] == "N" else (1, m)
-    bare = words.in_place.py_func(m, k, rsa, csa, 1, size, words.near())
+    bare = words.in_place.py_func(m, k, rsa, csa, 1, size, words.near()) and vector_registers() == 32
     if path == "gemv":
         return 8 * segments * m * n
     if path == "thin":
@@ -44,11 +44,11 @@ def stated(path, m, n, k, layout, dtype, threads):
     if path == "deep":
         return size * (threads * tile.nr * min(k, SEGMENT) + segments * m * n)
     if path == "columns":
-        return 0 if bare or n <= 5 * tile.nr else size * k * (m + tile.mr)
+        return 0 if bare or n <= (2 if tile.narrow else 5) * tile.nr else size * k * (m + tile.mr)
     if path == "packed":
         kind = kind_of(dtype, dtype, dtype)
         tiles = default_tiles(kind)
-        return sum(words.buffers(m, n, k, tiles, tiles.tile(kind), threads, bare and words.bare(kind)))
+        return sum(words.buffers(m, n, k, tiles, tiles.tile(kind), threads, bare))
     return 0
 
 

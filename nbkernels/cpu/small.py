@@ -43,8 +43,8 @@ PANEL = 64 << 10  # bytes of stack for a packed panel of B: k <= 512 with nr of 
 ROOM = 1 << 20  # bytes that A may be packed in
 SQUARE = 4 << 10  # bytes of stack for one tile of C
 # Panels of B up to which packing A costs more than it saves; and where vectors are narrower than a line: a step takes
-# fewer cycles then, and loads of A's elements, from rows that share banks of L1, as many (Zen 3, f32, micro-kernel alone:
-# panels 73-78 GFLOP/s, rows 57-62; one thread, of NumPy's speed: n = 100 .89 -> .98, 256 .81 -> .93).
+# fewer cycles then, and loads of A's elements, from rows that share banks of L1, as many (Zen 3, f32, micro-kernel
+# alone: panels 73-78 GFLOP/s, rows 57-62; one thread, of NumPy's speed: n = 100 .89 -> .98, 256 .81 -> .93).
 IN_PLACE, NARROW_IN_PLACE = 5, 2
 
 
