@@ -168,6 +168,7 @@ def test_out_overlap_and_other_dtypes(rng):
         (lambda: nbkernels.add.reduce(np.ones(3), initial=2j), TypeError, "^add.reduce: initial=2j is complex"),
         (lambda: nbkernels.add.reduce(np.ones(3), initial="a"), TypeError, "^add.reduce: initial must be a number"),
         (lambda: nbkernels.add.reduce(np.ones(3), keepdims=[1]), TypeError, "^add.reduce: keepdims must be a bool"),
+        (lambda: nbkernels.add.reduce(np.ones(3), keepdims="abc"), TypeError, "^add.reduce: keepdims must be a bool"),
         (lambda: nbkernels.add.reduce(np.ones(3), out=3), TypeError, "^add.reduce: out must be an array, not an int"),
         (lambda: nbkernels.add.accumulate(np.ones(3), out=3), TypeError, "^add.accumulate: out must be an array"),
         (lambda: nbkernels.add.accumulate(np.ones(3), out=np.ones(2)), OutError, "^add.accumulate: the result has"),
@@ -380,7 +381,15 @@ def test_long_folds_of_every_layout(dtype, op, rng):
 
 
 @pytest.mark.parametrize(
-    ("op", "dtype"), [("maximum", "float32"), ("fmin", "float32"), ("minimum", "float64"), ("fmax", "float16")]
+    ("op", "dtype"),
+    [
+        ("maximum", "float32"),
+        ("fmin", "float32"),
+        ("minimum", "float64"),
+        ("maximum", "float64"),
+        ("fmin", "float64"),
+        ("fmax", "float16"),
+    ],
 )
 def test_extremes_of_nan_infinities_and_zeros(op, dtype, rng):
     """Found by their bits: rows of every length modulo vectors, of NaNs of both signs and of zeros."""

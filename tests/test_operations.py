@@ -229,6 +229,15 @@ def test_nextafter_of_any_bits(dtype, rng):
     check("nextafter", words[0], -words[0])
 
 
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_nextafter_of_every_half(name):
+    dtype = np.dtype(name if name == "float16" else pytest.importorskip("ml_dtypes").bfloat16)
+    every = np.arange(1 << 16, dtype=np.uint16).view(dtype)
+    for towards in (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 2.0**-20):
+        y = np.full_like(every, towards)
+        same("nextafter", nbkernels.nextafter(every, y), np.nextafter(every, y), every, y)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_whole_powers_are_exact(dtype):
     """As C's; and a square is the product, whether the 2 is a number or one of many exponents."""

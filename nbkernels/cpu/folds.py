@@ -115,6 +115,8 @@ def _planned(
 ) -> tuple[tuple, tuple, np.dtype, Ready | None] | None:
     """Shape of a new result, the same with ones where it is folded, its dtype, and what makes it, None where that is of
     nothing; None where there is no result, or no fold in any order."""
+    if type(keepdims) not in (bool, int):
+        return None
     if op not in ASSOCIATIVE or not known(dtype) or (0 in shape and getattr(np, op).identity is None):
         return None
     try:

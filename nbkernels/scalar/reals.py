@@ -167,9 +167,9 @@ def ldexp_float64(x, y):
     return x * number(np.int64(min(max(y, -1022), 1023) + 1023) << 52)
 
 
-def _adjacent(whole):
-    """nextafter of floats whose bits are a `whole`."""
-    least, sign = whole(1), whole(np.iinfo(whole).min)
+def _adjacent(whole, places=0):
+    """nextafter of floats whose bits are a `whole`, of which the last `places` are not used."""
+    least, sign = whole(1 << places), whole(np.iinfo(whole).min)
 
     def nextafter(x, y):
         """The next number from x towards y; y itself where they are equal."""
@@ -182,28 +182,16 @@ def _adjacent(whole):
 
 
 nextafter, nextafter_float64 = _adjacent(np.int32), _adjacent(np.int64)
+nextafter_bfloat16 = _adjacent(np.int32, 16)
 
 
-def _nextafter(bits, lowest, largest):
-    def nextafter(x, y):
-        """The same among the numbers of so many bits, whose exponents end at `lowest`: exact in a wider type."""
-        if x != x or y != y:
-            return x + y
-        if x == y:
-            return y
-        if x == 0:
-            return math.copysign(2.0**lowest, y)
-        size, outwards = abs(x), (y > x) == (x > 0)
-        if size > largest:
-            return math.copysign(largest, x)
-        fraction, exponent = math.frexp(size)
-        if fraction == 0.5 and not outwards:
-            exponent -= 1
-        step = math.ldexp(1.0, max(exponent - bits, lowest))
-        return math.copysign(size + step if outwards else size - step, x)
-
-    return nextafter
-
-
-nextafter_float16 = _nextafter(11, -24, 65504.0)
-nextafter_bfloat16 = _nextafter(8, -133, 255 * 2.0**120)
+def nextafter_float16(x, y):
+    """The same among float16, in float32: 2^-24 apart up to 2^-14, from there on in 10 of the 23 bits of a fraction."""
+    least, normal, largest = np.float32(2.0**-24), np.float32(2.0**-14), np.float32(65504)
+    size, outwards = abs(x), (y > x) == (x > 0)
+    moved = number(np.int32(bits(size) + (np.int32(1 << 13) if outwards else np.int32(-1 << 13))))
+    even = (size < normal) | ((size == normal) & (not outwards))
+    moved = size + (least if outwards else -least) if even else moved
+    moved = math.copysign(largest if size > largest else moved, x)
+    moved = math.copysign(least, y) if x == 0 else moved
+    return y if x == y else x + y if (x != x) | (y != y) else moved
