@@ -16,14 +16,17 @@ from numba.extending import intrinsic
 from ..jit.address import fma, peek, poke
 from ..jit.cache import jit
 from ..jit.vector import ELEMENT, I64, LINE, SIZE, VOID, Lanes, loop, opaque, replaced_if
-from .tiles import SEGMENT, WAY
+from .tiles import SEGMENT, WAY, vector_registers
 
 STEPS = 8  # steps of k that a column's chain takes in at once: eight loads of A for a load and a store of the chain
 ROWS = 16  # at once: more are more streams than the prefetchers follow: n = 3000, f32: 1.3 ms, with 32 rows 2.8
 # Vectors of rows at once in the caches: of 288x256 float32 in L2 4.8 us, with 2 5.7, with 4 5.3; of float64 7.7, with 2
 # 10.6, with 3 the same, but sizes are rarely multiples of 12.
-NEAR = {"float32": 3, "float64": 4}
+NEAR = {"float32": 3, "float64": 4 if vector_registers() == 32 else 3}
 FLOATS, DOUBLES = NEAR.values()
+# Bytes of a row that all groups turn before the next: 16 registers hold the factors of a piece, not those of a vector
+# (Zen 3, 2026-11: 256x256 of float32 7.1 -> 6.6 us, 1000x1000 118 -> 112; of float64, with 3 vectors, 13.0 -> 11.9).
+PART = LINE if vector_registers() == 32 else 16
 # Bytes of a row up to which the next rows are asked for, of a matrix beyond L2: 9984x64 of float32 64 -> 53 us, but
 # 960x1000 71 -> 84.
 SHORT = 512
@@ -102,6 +105,7 @@ def _near(lanes, a, rsa, v, k, t, ahead=False):
     """
     builder, count, size, near = lanes.builder, lanes.count, SIZE[lanes.dtype], NEAR[lanes.dtype]
     line, step = LINE // size, builder.mul(rsa, I64(size))
+    part = min(count, PART // size)
     odd = {m: opaque(builder, builder.mul(step, I64(m))) for m in range(1, count, 2)}
     following = builder.mul(step, I64(near * count))
 
@@ -115,14 +119,17 @@ def _near(lanes, a, rsa, v, k, t, ahead=False):
         """The chains further by the steps of a block from `first` on, of those that are left."""
         there = [None if left is None else builder.icmp_signed("<", I64(p), left) for p in range(count)]
         steps = [I64(p) if inside is None else builder.select(inside, I64(p), I64(0)) for p, inside in enumerate(there)]
-        factors = [lanes.splat(builder.load(lanes.at(lanes.at(v, first), p), align=1)) for p in steps]
-        for g, chain in enumerate(chains):
-            group = opaque(builder, groups[g])
-            rows = [row(group, r, first) for r in range(count)]
-            for down, factor, inside in zip(lanes.turned(rows, left), factors, there):
-                more = lanes.fma(down, factor, chain)
-                chain = more if inside is None else builder.select(inside, more, chain)
-            chains[g] = chain
+        for start in range(0, count, part):
+            some = slice(start, start + part)
+            factors = [lanes.splat(builder.load(lanes.at(lanes.at(v, first), p), align=1)) for p in steps[some]]
+            for g, chain in enumerate(chains):
+                group = opaque(builder, groups[g])
+                rows = [row(group, r, first) for r in range(count)]
+                downs = lanes.turned(rows, left) if part == count else lanes.across(rows, start, left)
+                for down, factor, inside in zip(downs, factors, there[some]):
+                    more = lanes.fma(down, factor, chain)
+                    chain = more if inside is None else builder.select(inside, more, chain)
+                chains[g] = chain
         return chains
 
     def turn(steps):
@@ -163,7 +170,9 @@ def _columns(lanes, m, a, down, v, sv, k, t, begun, ahead=False, most=STEPS):
     within = I64(min(LINE, lanes.count * size) - 1)
     head = builder.udiv(builder.and_(builder.neg(builder.ptrtoint(a, I64)), within), I64(size))
     together = builder.icmp_signed("==", builder.and_(builder.mul(down, I64(size)), I64(LINE - 1)), I64(0))
-    fits = builder.and_(together, builder.icmp_signed("<", head, m))
+    # Pieces before and after whole vectors cost as much as they: with 256 bits 64x10000 of float32 takes 83 us, so 69.
+    least = head if lanes.count * size == LINE else I64(16 * lanes.count)
+    fits = builder.and_(together, builder.icmp_signed("<", least, m))
     head = builder.select(fits, head, I64(0))
     whole, first = builder.udiv(builder.sub(m, head), step), lanes.mask(head)
     end = builder.add(head, builder.mul(whole, step))
