@@ -52,7 +52,8 @@ def default_tiles(kind: Kind) -> Tiles:
             mr = tiles.mr - 1
             tiles = replace(tiles, mr=mr, mc=tiles.mc // mr * mr)
         return replace(tiles, kc=tiles.kc * kind.group)
-    # An element takes two accumulators, a vector of B and one of A two registers: 30 of 32, 14 of 16.
-    mr, vectors = (6, 2) if vector_registers() == 32 else (2, 2)
+    # An element takes two accumulators, a vector of B and one of A two registers: 30 of 32, 16 of 16. There 6x1 have 12
+    # chains for two dependent steps of 4 cycles, 2x2 have 8 (Zen 3, n = 600, of NumPy's speed: .96 and .88).
+    mr, vectors = (6, 2) if vector_registers() == 32 else (6, 1)
     size = BYTES[kind.word]
     return sized(mr, vectors * width_bits() // (8 * size), 2 * size, *caches())
