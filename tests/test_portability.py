@@ -27,7 +27,7 @@ for dtype in ("float32", "float64"):
         gemm.gemm(out, None, a, b, 0, 1, default(dtype))
         assert (out == a @ b).all(), (m, n, k)
     a, b = rng.standard_normal((37, 600)).astype(dtype), rng.standard_normal((600, 41)).astype(dtype)
-    bits.update(nbkernels.mm(a, b).tobytes())
+    bits.update(nbkernels.mm(a, b).tobytes() + nbkernels.mm(a[:4], b[:, :5]).tobytes())  # a vector of 4 and one of 2
     x = rng.standard_normal((37, 41)).astype(dtype)
     bits.update(nbkernels.add(x, x[0]).tobytes() + nbkernels.maximum(x, x.T[:1].T).tobytes())
     bits.update(nbkernels.outer(x[:, 0], x[0]).tobytes())
