@@ -91,6 +91,9 @@ def text():
 
 def meta():
     """What a benchmark result must say about where it was measured; see bench/report.py."""
+    from nbkernels.jit import cache, vector
+
+    name = f"{cpu()} (LLVM: {cache.target()[1]}, vectors of {vector.width_bits()} bits)"
     names = "nbkernels", "numba", "llvmlite", "numpy", "torch"
     versions = {"python": platform.python_version()} | {name: version(name) for name in names if version(name)}
-    return {"cpu": cpu(), "cores": os.cpu_count(), "versions": versions, "date": datetime.date.today().isoformat()}
+    return {"cpu": name, "cores": os.cpu_count(), "versions": versions, "date": datetime.date.today().isoformat()}

@@ -121,19 +121,31 @@ class Lanes:
         builder, word = self.builder, ir.IntType(self.count)
         ones = builder.call(builder.module.declare_intrinsic("llvm.ctpop", [word]), [builder.bitcast(mask, word)])
         left = builder.zext(ones, I64) if self.count < 64 else ones
+        address = builder.bitcast(address, self.element.as_pointer())
         with builder.if_else(builder.icmp_unsigned("==", left, I64(self.count))) as (whole, some):
             with whole:
                 self.store(value, address)
             with some:
-                run = self
-                while run.count > 1:
-                    (low, high), run = run.parts(value, run.count // 2), run.narrower(run.count // 2)
-                    there = builder.icmp_unsigned("!=", builder.and_(left, I64(run.count)), I64(0))
-                    before = builder.block
-                    with builder.if_then(there):
-                        run.store(low, address)
-                        others, inside = [high, run.at(address, run.count)], builder.block
-                    value, address = join(builder, ([low, address], before), (others, inside))
+                builder.call(self._runs(), [value, address, left])
+
+    def _runs(self) -> ir.Function:
+        """void(vector, address, lanes to store), once per module: in the place of every call it would be much code."""
+        name, module = f"store_{self.dtype}_v{self.count}", self.builder.module
+        if name in module.globals:
+            return module.globals[name]
+        function = ir.Function(module, ir.FunctionType(VOID, [self.type, self.element.as_pointer(), I64]), name)
+        function.linkage = "internal"
+        function.attributes.add("noinline")
+        run, (value, address, left) = replace(self, builder=ir.IRBuilder(function.append_basic_block())), function.args
+        while run.count > 1:
+            (low, high), run, before = run.parts(value, run.count // 2), run.narrower(run.count // 2), run.builder.block
+            there = run.builder.icmp_unsigned("!=", run.builder.and_(left, I64(run.count)), I64(0))
+            with run.builder.if_then(there):
+                run.store(low, address)
+                others, inside = [high, run.at(address, run.count)], run.builder.block
+            value, address = join(run.builder, ([low, address], before), (others, inside))
+        run.builder.ret_void()
+        return function
 
     def ramp(self, stride, parts: int = 1):
         """(0, 1, 2, ...) * stride, as offsets for gather; of things that have `parts` elements each, all of them."""
