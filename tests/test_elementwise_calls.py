@@ -165,3 +165,13 @@ def test_fast_reads_nothing_of_subclasses():
 
     a = np.ones((4, 4), "f4")
     assert fast("add", a.view(Other), a) is None
+
+
+@pytest.mark.parametrize("to", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "float16"])
+def test_alpha_is_of_the_operands_dtype_whatever_out_is(dtype, to):
+    for shape in ((), (3,), (40, 50)):
+        x, out = np.full(shape, -3, dtype), np.zeros(shape, to)
+        for _ in range(2):  # planned, and planned before
+            nbkernels.add(x, x, alpha=2, out=out, casting="unsafe")
+            assert (out == -9).all()

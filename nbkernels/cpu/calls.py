@@ -205,15 +205,14 @@ class Calls:
     def found(self, arrays, casting, dtype, fresh):
         """The planned loops of a call, and what they read beside the arrays: bytes of alpha, NOTED, or 0; None where
         alpha is no float."""
-        out, x, y = arrays[:3]
-        scaled = self.scaled != self.op
-        if scaled and out.dtype.name not in ("float32", "float64"):
+        _, x, y = arrays[:3]
+        scaled, work = self.scaled != self.op, resolve(self.op, x.dtype, y.dtype, dtype, casting)[0]
+        if scaled and work.name not in ("float32", "float64"):
             return None
-        work = resolve(self.op, x.dtype, y.dtype, dtype, casting)[0]
         noted = NOTED * (scalar.find(f"{self.op}_faults", work) is not None)
         layouts = tuple(z.shape for z in arrays), tuple(z.strides for z in arrays)
         loops = nested(self.scaled, tuple(z.dtype for z in arrays), *layouts, dtype, casting, fresh)
-        return loops, scaled * out.itemsize or noted
+        return loops, scaled * work.itemsize or noted
 
     def warned(self, result):
         """What an entry made, after the warnings of the faults that it met."""
