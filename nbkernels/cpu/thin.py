@@ -29,16 +29,14 @@ from .words import (  # isort: skip
 
 JOB = 4  # blocks of rows of a job
 BYTES = 8 * WORDS
-# Bytes of a vector up to which products of one step go by outer.py: eight rows of two vectors and what they are made of
-# are more than 16 registers hold.
-WIDTH = 32
 
 
 @jit(inline="always")
 def _rows(tile, f, i, h, b, panel, rsb, alpha, beta):
     """C[i:i+h], h rows as `tall` says; panels of B are `panel` elements apart."""
     size, n, whole = tile.itemsize, f[N], f[N] // tile.nr
-    if f[K] == 1 and f[X] == 0 and n >= tile.lanes and tile.lanes * size <= WIDTH:  # panels of B are a row of it
+    # Panels of B are a row of it; eight rows of two vectors and what they are made of are more than 16 registers hold.
+    if f[K] == 1 and f[X] == 0 and n >= tile.lanes and tile.narrow:
         outer(tile, h, n, f[A] + i * f[RSA] * size, f[RSA], b, f[C] + i * f[RSC] * size, f[RSC], alpha)
         return
     for start, count, width in ((0, whole, tile.nr), (whole, 1, n - whole * tile.nr)):

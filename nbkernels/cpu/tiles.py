@@ -76,6 +76,7 @@ def given(sizes, kind: Kind) -> Tiles:
     return Tiles(*sizes)
 
 
+@functools.cache
 def vector_registers() -> int:
     """Architectural vector registers: 32 with AVX-512 and on 64-bit Arm, else 16."""
     from ..jit.cache import target
