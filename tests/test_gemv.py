@@ -90,13 +90,16 @@ def test_what_is_not_read_is_not_read(m, k, dtype):
     np.testing.assert_array_equal(nbkernels.addmm(nothing.T, v.T, a.T, beta=0.0), np.full((1, m), k))
 
 
-@pytest.mark.parametrize("order", "CF")
-def test_a_matrix_that_comes_from_memory(rng, order):
-    a, v = np.asarray(rng.standard_normal((2105, 4007)), "f4", order=order), rng.standard_normal((4007, 1)).astype("f4")
+@pytest.mark.parametrize(("m", "k", "order", "dtype"), [
+    (2105, 4007, "C", "float32"), (2105, 4007, "F", "float32"), (2105, 2003, "C", "float64"),
+    (140_003, 61, "C", "float32"),
+])  # fmt: skip
+def test_a_matrix_that_comes_from_memory(rng, m, k, order, dtype):
+    a, v = np.asarray(rng.standard_normal((m, k)), dtype, order=order), rng.standard_normal((k, 1)).astype(dtype)
     assert a.nbytes > gemv.FAR
-    found, expected = np.full((2, len(a), 1), np.nan, "f4")
+    found, expected = np.full((2, len(a), 1), np.nan, dtype)
     gemm.gemm(found, None, a, v, 0, 1)
-    gemm.gemm(expected, None, a, v, 0, 1, tiles.default("float32"))
+    gemm.gemm(expected, None, a, v, 0, 1, tiles.default(dtype))
     np.testing.assert_array_equal(found, expected)
 
 

@@ -23,9 +23,8 @@ WIDE = 4096  # outputs of a job of columns at most: their chains stay in L1
 # Bytes of A from which what comes next is asked for: of 3000x3000 f32 columns take 0.93 ms for 1.50, rows 0.89 for
 # 1.36; of 1000x1000, which L3 holds, they would take 70 us for 56, and 145 for 108.
 FAR = 32 << 20
-# With 16 registers only rows of float32 gain by that (Zen 3, 2026-11, of the best peer's speed, asked for and not: of
-# 3000x3000 columns f32 .98, 1.04, f64 .84, 1.01, mv by rows .96 and 1.01, by columns .58 and .76, rows f64 .63 and .90,
-# but f32 .94 and .74).
+# With 16 registers no column gains by that (Zen 3, 2026-11, of the best peer's speed, asked for and not: of 3000x3000
+# f32 .98, 1.04, f64 .84, 1.01, mv by rows .96 and 1.01, by columns .58 and .76).
 AHEAD = vector_registers() == 32
 KEPT = 8 * SEGMENT  # bytes of stack for a strided v
 SHARED = 3 << 17  # bytes of A from which threads share the work: 6 us of it
@@ -109,7 +108,7 @@ def _job(tile, f, job, cache):
             done = whole * SEGMENT * size
             poke(tile, t + whole * size, one(tile, a + done, 1, v + done, 1, left))
     else:
-        rows_of(tile, h, a, rsa, v, k, t, m * word(f + K) * size <= cache, far and (AHEAD or size == 4))
+        rows_of(tile, h, a, rsa, v, k, t, m * word(f + K) * size <= cache, far)
 
 
 @jit(inline="always")

@@ -30,6 +30,12 @@ PART = LINE if vector_registers() == 32 else 16
 # Bytes of a row up to which the next rows are asked for, of a matrix beyond L2: 9984x64 of float32 64 -> 53 us, but
 # 960x1000 71 -> 84.
 SHORT = 512
+# With 16 registers, Zen 3, 2026-11: the next rows are asked for as one run of lines, as they lie where rows touch (GB/s
+# by none, row by row, so: 9600x64 float32 23, 29, 31, float64 30, 35, 40; 9600x128 29, 35, 35 and 22, 32, 37). Long
+# rows that come from memory are not, and those of float32 go by PAIR vectors (3072x3008, by 3, 2, 1, GB/s: 15, 19, 18;
+# ROWS that ask for the next 16), those of float64 as near ones (3000x3000 by two threads 1.6-1.9 ms, by 2 vectors 2.2).
+BY_LINES = vector_registers() == 16
+PAIR = 2
 # The lines of columns a WAY apart share a set of L1, of 8 places, of which half are taken then: mv of
 # 256x256 float32, whose chains step by 8 columns, 4.8 us by eight at once, 3.6 by four; gemv 1024x128 8.9 -> 6.0.
 SKEW = 8  # blocks of 32 bytes that a group of rows runs ahead of the next, where their lines would crowd in L1
@@ -95,15 +101,15 @@ def _rows(lanes, rows, a, rsa, v, rsv, k, t, groups, skew=0, ahead=False):
         lanes.store(chain, lanes.at(t, g * count), lanes.mask(builder.sub(rows, I64(g * count))))
 
 
-def _near(lanes, a, rsa, v, k, t, ahead=False):
-    """The same for exactly NEAR vectors of rows, in the caches: their chains hide each other's latency.
+def _near(lanes, a, rsa, v, k, t, near=None, ahead=False):
+    """The same for exactly `near` vectors of rows, or NEAR: their chains hide each other's latency.
 
     A turn takes a line of each row, all of it at once: lines that crowd each other out of L1 come from L2 once. A row's
     address is its group's, which LLVM cannot see through, and a multiple of the step: with a pointer for each row,
     most of which wait on the stack, a number of float32 takes 0.95 instructions, so 0.71. `ahead`: the rows that come
     next are asked for.
     """
-    builder, count, size, near = lanes.builder, lanes.count, SIZE[lanes.dtype], NEAR[lanes.dtype]
+    builder, count, size, near = lanes.builder, lanes.count, SIZE[lanes.dtype], near or NEAR[lanes.dtype]
     line, step = LINE // size, builder.mul(rsa, I64(size))
     part = min(count, PART // size)
     odd = {m: opaque(builder, builder.mul(step, I64(m))) for m in range(1, count, 2)}
@@ -132,14 +138,23 @@ def _near(lanes, a, rsa, v, k, t, ahead=False):
                 chains[g] = chain
         return chains
 
+    def ask(index, first, groups):
+        """For a line of each of the next rows; or for as many as they have, one turn's after another's."""
+        lines, next_line = near * count, builder.add(start, following)
+        for i in range(first * lines // line, (first + count) * lines // line) if BY_LINES else []:
+            at = builder.add(next_line, builder.add(builder.mul(index, I64(lines * LINE)), I64(i * LINE)))
+            lanes.prefetch(builder.inttoptr(at, lanes.element.as_pointer()))
+        for group in groups if not BY_LINES and first == 0 else []:
+            next_group = opaque(builder, builder.add(group, following))
+            for r in range(count):
+                lanes.prefetch(row(next_group, r, 0))
+
     def turn(steps):
         def body(index, carried):
             v, groups, chains = carried[0], carried[1 : 1 + near], list(carried[1 + near :])
-            for group in groups if ahead and steps == line else []:
-                next_group = opaque(builder, builder.add(group, following))
-                for r in range(count):
-                    lanes.prefetch(row(next_group, r, 0))
             for first in range(0, steps, count):
+                if ahead and steps == line:
+                    ask(index, first, groups)
                 chains = block(groups, v, chains, first)
             return [lanes.at(v, steps), *(builder.add(group, I64(steps * size)) for group in groups), *chains]
 
@@ -269,6 +284,13 @@ def near_rows(typing, tile, a, rsa, v, k, t):
 
 
 @intrinsic
+def pair_rows(typing, tile, a, rsa, v, k, t):
+    """PAIR vectors of rows."""
+    pair = functools.partial(_near, near=PAIR)
+    return types.void(tile, *[types.int64] * 5), _emit(pair, "pipip", "pair_rows", few.py_func)
+
+
+@intrinsic
 def short_rows(typing, tile, a, rsa, v, k, t):
     """NEAR vectors of rows, which ask for those that come next."""
     ahead = functools.partial(_near, ahead=True)
@@ -330,6 +352,10 @@ def rows_of(tile, h, a, rsa, v, k, t, near, far):
     """Any number of rows; `near`: of a matrix in L2; `far`: of one that comes from memory."""
     size, crowded, r = tile.itemsize, _crowded(tile, rsa, k), 0
     several = (FLOATS if size == 4 else DOUBLES) * few(tile)
+    far = far and not (BY_LINES and (size == 8 or k * size <= SHORT))
+    while BY_LINES and far and not crowded and h - r >= PAIR * few(tile):
+        pair_rows(tile, a + r * rsa * size, rsa, v, k, t + r * size)
+        r += PAIR * few(tile)
     while (near or not (crowded or far)) and h - r >= several:
         if near or k * size > SHORT:
             near_rows(tile, a + r * rsa * size, rsa, v, k, t + r * size)
