@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import nbkernels
-from nbkernels.cpu import gemm
+from nbkernels.cpu import gemm, tiles
 from tests.cases import LAYOUTS, TRANSPOSES, bias_shapes, operands, whole_numbers
 from tests.paths import same_bits_as_packed, same_bits_by_threads
 
@@ -60,4 +60,5 @@ def test_describe():
     assert str(gemm.describe(8, 8, 1000)).startswith("deep ")
     half = gemm.small_tile("float32").lanes // 2
     assert str(gemm.describe(20_000, half, 100)).startswith("deep ")
-    assert not str(gemm.describe(20_000, half + 1, 100)).startswith("deep ")
+    assert gemm.choose(20_000, half + 1, 100, 1) != "deep"
+    assert (gemm.choose(20_000, half + 1, 100, 2) == "deep") == (tiles.vector_registers() == 16)

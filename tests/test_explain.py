@@ -46,13 +46,14 @@ def ran(monkeypatch):
         ("thin", "thin"),
         ("deep", "deep"),
         ("columns", "columns"),
+        ("short", "short"),
     ):
         spy(name, word)
     return names
 
 
 SIZES = [(4, 4, 4), (64, 64, 64), (300, 300, 300), (1, 64, 64), (8, 8, 600), (100, 100, 600), (400, 400, 3), (2, 3, 0)]
-SIZES += [(900, 5, 400), (9000, 20, 256)]
+SIZES += [(900, 5, 400), (9000, 20, 256), (8, 1024, 256)]
 
 
 @pytest.mark.parametrize(("m", "n", "k"), SIZES)

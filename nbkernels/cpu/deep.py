@@ -174,7 +174,11 @@ def _plan(tile, f, workers, cache):
     # A job: some rows of a panel, and two segments where C is so small that the chains of one wait for each other.
     f[BLOCK] = ROWS if f[PACK] == IN_PLACE else f[M]
     f[GROUP] = 2 if f[M] <= HEIGHT // 2 and f[N] <= tile.lanes and f[PACK] != BY_ROWS else 1
-    groups, chunks = (segments + f[GROUP] - 1) // f[GROUP], (f[M] + f[BLOCK] - 1) // f[BLOCK]
+    groups = (segments + f[GROUP] - 1) // f[GROUP]
+    if STEPS < SEGMENT and f[PACK] == PACKED and workers > 1:  # few jobs share the rows, and each packs B for itself
+        jobs = groups * ((f[N] + width - 1) // width)
+        f[BLOCK] = max(ROWS, f[M] * jobs // (4 * workers)) if jobs < 4 * workers else f[M]
+    chunks = (f[M] + f[BLOCK] - 1) // f[BLOCK]
     f[JOBS] = groups * ((f[N] + width - 1) // width) * chunks
     panels = workers * min(f[K], SEGMENT) * tile.nr * tile.itemsize if f[PACK] == PACKED else 0
     direct = f[PACK] != BY_ROWS and segments == 1 and f[CSC] == 1 and (f[X] == 0 or f[CSX] == 1)

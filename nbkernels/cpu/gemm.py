@@ -34,6 +34,7 @@ from .gemv import whole as gemv_whole
 from .kinds import MODES, WIDENED, default_tiles, kind_of
 from .packed import packed
 from .serial import planned
+from .short import BROAD, short
 from .small import (
     BRIEF,
     DECLINED,
@@ -55,7 +56,7 @@ from .small import (
 )
 from .thin import thin
 from .thin import whole as thin_whole
-from .tiles import WAY, Tiles, caches, given, vector_registers
+from .tiles import SEGMENT, Tiles, caches, given, vector_registers
 from .tiles import small as small_tile
 from .words import fresh, one_room
 
@@ -69,11 +70,12 @@ DEEPEST = 512  # k up to which a panel of B fits the small path's 64 KiB of stac
 WHOLE = {VECTOR: gemv_whole, FLAT: thin_whole, LONG: deep_whole}  # what the small entry answers -> what it is to know
 REAL = {int, float, bool}
 ONE = 1
+FEWER, TALL = 64, 48  # rows and columns of C that are few with 16 registers
 PARALLEL = 96**3  # below, two launches of 3-10 us cost more than they save
 
 
 def choose(m: int, n: int, k: int, workers: int, itemsize: int = 4, upright: tuple = (False, False)) -> str:
-    """'gemv', 'thin', 'deep', 'small', 'columns' or 'packed'. Upright: whether A and B are stored by columns.
+    """'gemv', 'thin', 'short', 'deep', 'small', 'columns' or 'packed'. Upright: whether A and B are stored by columns.
 
     >>> choose(64, 64, 64, 2), choose(256, 256, 256, 1), choose(256, 256, 256, 2), choose(1, 256, 256, 2)
     ('small', 'small', 'columns', 'gemv')
@@ -88,20 +90,27 @@ def choose(m: int, n: int, k: int, workers: int, itemsize: int = 4, upright: tup
         return "gemv"
     if is_thin.py_func(m, n, k):
         return "thin"
+    tile, narrow = small_tile("float32"), vector_registers() == 16
+    # Few rows, but more than a tile's, against a wide B (up to 6 read it once). Zen 3, us, as before and so, one thread
+    # and two: f32 8x1024x256 134 and 113, 158 and 96, 16x2048x512 866 and 666, 713 and 418, 13x997x499 334 and 312, 279
+    # and 212, 32x256x512 212 and 155, 137 and 84, 64x2000x512 2447 and 2186, 1468 and 1150.
+    wide = n * itemsize >= BROAD // 2 and 2 * n * k * itemsize > caches()[1] and not upright[1]
+    if narrow and wide and tile.mr < m <= FEWER and m < n and k <= SEGMENT and m * n * k > SMALL:
+        return "short"
     if k > DEEPEST and (min(m, n) <= NARROW or m * n <= (FEW if workers == 1 else SHARED)):
         return "deep"
-    tile = small_tile("float32")
     lanes = tile.lanes * 4 // itemsize
     # Half a vector is enough for its rows, and two of these are multiplied in a cycle: f32, one thread, 1024x8x256
     # 79 -> 60 us, 700x5x300 63 -> 49; two threads 48 -> 34 and 39 -> 30.
     # Or two columns, one after the other: f32, one thread, 1024x2x256 TT 333 -> 65 us, f64 130 -> 96.
     if 2 * min(m, n) <= lanes and max(m, n) * lanes * k > SMALL and (along or min(m, n) == 2):
         return "deep" if along else "gemv"
-    # Rows of B so far apart crowd each other out of L1, where tiles of 6 rows read them again: Zen 3, one thread, f32
-    # 8x1024x256 249 -> 172 us, 16x2048x512 1516 -> 933, f64 574 -> 253, 2724 -> 1938; 13x997x499 335, by rows 406.
-    crowded = n * itemsize % WAY == 0 and n * k * itemsize > caches()[1] and not upright[1]
-    if crowded and m <= NARROW and vector_registers() == 16:
-        return "deep" if m <= NARROW // 2 else "packed"
+    # A C of few columns is one job's panels of B against rows of A as they lie. Zen 3, us, two threads, as columns and
+    # deep: f32 1024x8x256 80 and 74, 997x13x499 177 and 161, 5000x24x200 672 and 545, f64 1000x32x500 1177 and 605,
+    # NT 1149 and 525; one thread, as small and deep: f32 NT 508 and 466, 2000x8x500 TN 536 and 439.
+    tall = narrow and n <= TALL and k <= DEEPEST and m * n * k > SMALL
+    if tall and (workers > 1 or True in upright or m * n * k > SERIAL):
+        return "deep"
     if k <= DEEPEST and (m * n * k <= SERIAL if workers == 1 else m * max(n, lanes) * k <= SMALL):
         return "small"
     # A is used up at once, in place: f32, one thread, 20000x16x256 3.5 -> 2.7 ms, 20000x128x256 the same as in five
@@ -145,6 +154,9 @@ def gemm(
         return False
     if path == "deep":
         deep(out, 0 if x is None else id(x), a, b, beta, alpha, kind.a, threads.count())
+        return False
+    if path == "short":
+        short(out, 0 if x is None else id(x), a, b, beta, alpha, kind.a, threads.count())
         return False
     if path == "columns":
         columns(out, 0 if x is None else id(x), a, b, beta, alpha, kind.a, threads.count())
@@ -389,6 +401,8 @@ def _large(out, x, a, b, beta, alpha) -> int:
         return thin(out, x, a, b, beta, alpha, dtype, workers, trusted=False)
     if path == "deep":
         return deep(out, x, a, b, beta, alpha, dtype, workers, trusted=False)
+    if path == "short":
+        return short(out, x, a, b, beta, alpha, dtype, workers, trusted=False)
     if path == "columns":
         return columns(out, x, a, b, beta, alpha, dtype, workers, trusted=False)
     if path != "packed":
@@ -408,7 +422,9 @@ def shared(path: str, m: int, n: int, k: int) -> bool:
     """Whether threads share a product that takes this path; in gemv each layout has its own answer."""
     if path == "thin":
         return m * n >= WIDE
-    return path == "columns" or (path in ("deep", "packed") and m * n * k > (BRIEF if path == "deep" else PARALLEL))
+    return path in ("short", "columns") or (
+        path in ("deep", "packed") and m * n * k > (BRIEF if path == "deep" else PARALLEL)
+    )
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,148 @@
+"""Products of few rows against a wide B from beyond L2: blocks of B that stay in L2, each met by all rows of A.
+
+A job is some columns of C, whose chains wait in a plane beside it: STEPS steps of B's rows at a time are copied into
+panels, as are those of A, and multiplied at once. Five loops would pack all of B and fetch it again from L3; read in
+place, its rows crowd each other, and the chains, out of L1.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from ..jit.address import invoke, peek, pointer, poke, scratch, take
+from ..jit.cache import compiled, entry, jit
+from . import threads
+from .deep import PAIRS
+from .finish import MEMORY, PARTIAL, ending, finish
+from .pack import pack, pack_rows_b
+from .small import DECLINED, DONE
+from .tiles import small
+from .ukernel import ukernel_packed
+from .words import operands, room, up
+
+from .words import (  # isort: skip
+    CSA, CSB, CSC, CSX, NB, NEXT, READS, ROOM, RSA, RSB, RSC, RSX, SCALARS, SHIFT_A, SHIFT_B, SHIFT_C, SIZE_A, SIZE_B,
+    SIZE_C, TRUSTED, UNIT, WORDS, WORKERS, A, B, C, K, M, N, X,
+)  # fmt: skip
+
+# Zen 3, one thread, us, blocks of 64, 128 and 256 steps by 2 KiB of columns: f32 16x2048x512 629, 569, 688, 32x1000x500
+# 495, 508, 452; f64 1437, 1445, 1432 and 1101, 986, 1047; by 512 bytes, of 128 steps, 658, 462, 1486, 1120.
+STEPS, BROAD = 128, 2048
+BYTES = 8 * WORDS + 8  # the words, and the number of tasks
+EACH = 2  # jobs for each thread at least, which start at different times
+
+
+@jit(inline="always")
+def _room(tile, m, k, wide):
+    """Bytes of a thread's panels of A, block of B and plane of chains."""
+    return up((-(-m // tile.mr) * tile.mr * k + wide * (STEPS + m)) * tile.itemsize, 64)
+
+
+@jit(inline="always")
+def _block(tile, f, p, s, j, w, wide, stop, panels, block, plane, alpha, beta):
+    """Steps p to p + s of C[:, j:j+w]: B[p:p+s, j:j+w] goes into panels, and tiles of it on with the plane."""
+    size, m, tiles, last = tile.itemsize, f[M], -(-f[M] // tile.mr), p + s == f[K]
+    stop = stop if last and stop != MEMORY else PARTIAL
+    source = f[B] + (p * f[RSB] + j * f[CSB]) * size
+    if f[CSB] == 1:
+        pack_rows_b(tile, source, f[RSB], w, s, block, s)
+    for q in range(0, w, tile.nr):
+        across, bpanel = min(tile.nr, w - q), block + q * s * size
+        if f[CSB] != 1:
+            pack(tile, source + q * f[CSB] * size, f[CSB], f[RSB], across, s, bpanel, tile.nr)
+        for t in range(tiles):
+            i, apanel = t * m // tiles, panels + (t * f[K] + p) * tile.mr * size
+            part = plane + (i * wide + q) * size
+            to, rst, x = part, wide, 0
+            if stop != PARTIAL:
+                to, rst = f[C] + (i * f[RSC] + j + q) * size, f[RSC]
+                x = f[X] + (i * f[RSX] + j + q) * size if f[X] != 0 else 0
+            ukernel_packed(tile, (t + 1) * m // tiles - i, apanel, 1, tile.mr, bpanel, tile.nr, s, part, wide, to, rst,
+                           across, p > 0, stop, x, f[RSX], alpha, beta)  # fmt: skip
+
+
+@functools.cache
+def _short(tile) -> int:
+    """The jobs of one thread: void(words, task)."""
+
+    def work(f, task):
+        if task >= f[WORKERS]:
+            return
+        size, m, n, k, wide, tiles = tile.itemsize, f[M], f[N], f[K], f[NB], -(-f[M] // tile.mr)
+        panels = f[ROOM] + task * _room(tile, m, k, wide)
+        block, plane = panels + tiles * tile.mr * k * size, panels + (tiles * tile.mr * k + wide * STEPS) * size
+        alpha, beta = peek(tile, f[SCALARS]), peek(tile, f[SCALARS] + size)
+        stop, j = ending(f[CSC], f[X], f[CSX], f[UNIT]), take(f, NEXT) * wide
+        # Rows of the tiles as even as they can be: 8 are 4 and 4, enough chains to hide their latency, not 6 and 2.
+        for t in range(tiles if j < n else 0):
+            i, target = t * m // tiles, panels + t * tile.mr * k * size
+            pack(tile, f[A] + i * f[RSA] * size, f[RSA], f[CSA], (t + 1) * m // tiles - i, k, target, tile.mr)
+        while j < n:
+            w = min(wide, n - j)
+            for p in range(0, k, STEPS):
+                _block(tile, f, p, min(STEPS, k - p), j, w, wide, stop, panels, block, plane, alpha, beta)
+            if stop == MEMORY:
+                c, x = f[C] + j * f[CSC] * size, f[X] + j * f[CSX] * size if f[X] != 0 else 0
+                finish(tile, m, w, plane, wide, 0, 0, True, True, c, f[RSC], f[CSC], x, f[RSX], f[CSX], alpha, beta)
+            j = take(f, NEXT) * wide
+
+    return compiled(work, "void(CPointer(int64), int64)", f"gemm_short_{tile}")
+
+
+@functools.cache
+def _entry(tile):
+    """int64(words of threads.py, address of `_short`, workers, room, its size, out, x, a, b, beta, alpha, trusted):
+    DONE or DECLINED; or, where the room is too small, the bytes that it must have, more than any status."""
+    size, element, shift = tile.itemsize, getattr(np, tile.dtype), tile.itemsize.bit_length() - 1
+
+    def run(launch, work, workers, room, given, out, x, a, b, beta, alpha, trusted):
+        words, factors = scratch(BYTES), scratch(16)
+        f = pointer(words)
+        f[TRUSTED], f[READS], f[UNIT], f[SIZE_A], f[SIZE_B], f[SIZE_C] = (
+            trusted,
+            beta != 0,
+            alpha == 1,
+            size,
+            size,
+            size,
+        )
+        f[SHIFT_A], f[SHIFT_B], f[SHIFT_C] = shift, shift, shift
+        if operands(f, out, x, a, b) != DONE:
+            return DECLINED
+        if f[M] > f[N]:  # C' = B' A': the longer side lies along vectors
+            for p, q in PAIRS:
+                f[p], f[q] = f[q], f[p]
+        parts = max((f[N] * size + BROAD - 1) // BROAD, EACH * workers if workers > 1 else 1)
+        f[NB], f[WORKERS] = up((f[N] + parts - 1) // parts, tile.nr), workers
+        need = workers * _room(tile, f[M], f[K], f[NB])
+        if need > given:
+            return need
+        f[NEXT], f[SCALARS], f[ROOM] = 0, factors, room
+        poke(tile, factors, element(alpha))
+        poke(tile, factors + size, element(beta))
+        invoke(pointer(launch)[threads.SHARE], (launch, work, words, words + 8 * WORDS))
+        return DONE
+
+    kind = ", ".join(["int64"] * 9)
+    return entry(run, f"int64({kind}, float64, float64, boolean)", f"gemm_short_entry_{tile}")
+
+
+@functools.cache
+def _compiled(dtype):
+    """The entry, and what it launches."""
+    return _entry(small(dtype)), _short(small(dtype))
+
+
+def short(out, x, a, b, beta, alpha, dtype: str, workers: int, trusted: bool = True) -> int:
+    """out = alpha * a @ b + beta * x for k <= 4096 and few rows or columns, as `packed` does it for any shape."""
+    (run, work), need, status = _compiled(dtype), 0, DECLINED + 1
+    threads.open_up()
+    while status > DECLINED:
+        own = room(need)
+        with own as address:
+            given = own.buffer[0]
+            status = run(threads.WORDS, work, workers, address, given, id(out), x, id(a), id(b), beta, alpha, trusted)
+        need = status
+    return status
