@@ -124,7 +124,7 @@ def test_sums_are_pairwise_and_of_one_order_for_any_threads(monkeypatch, rng):
 def test_transposed_terms_have_the_bits_of_others(rng):
     """Arrays whose outermost dimension touches, folded whole: through stages of rows, their ends, reversed."""
     for dtype in ("f4", "f8", "i4", "c8", "f2"):
-        for shape in ((70, 65), (16, 300), (1000, 33), (37, 11, 29), (3, 5000), (129, 640)):
+        for shape in ((70, 65), (16, 300), (1000, 33), (37, 11, 29), (3, 5000), (129, 640), (96, 256), (9, 7, 512)):
             x = (rng.standard_normal(shape) * 50).astype(dtype)
             expected = nbkernels.add.reduce(x, None)
             for y in (np.asfortranarray(x), np.asfortranarray(x[::-1])[::-1], np.asfortranarray(x[:, ::-1])[:, ::-1]):

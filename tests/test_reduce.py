@@ -112,12 +112,14 @@ def test_every_edge_and_every_path_gives_the_same_bits(terms, dtype, rng):
 
 def test_threads_do_not_change_a_bit(monkeypatch, rng):
     x = rng.standard_normal((700, 900)).astype("f4")
-    alone = run(x, (900,)), run(x, (700, 1)), run(x, ())
+    alone, whole = (run(x, (900,)), run(x, (700, 1)), run(x, ())), run(x[:, :768].copy(), ())
     monkeypatch.setattr(reduce, "PARALLEL", 1)
     for tasks in (2, 3, 7):
         monkeypatch.setattr(reduce.threads, "count", lambda tasks=tasks: tasks)
         for expected, to in zip(alone, [(900,), (700, 1), ()]):
             same(run(x, to), expected)
+        same(run(np.asfortranarray(x), ()), alone[2])
+        same(run(np.asfortranarray(x[:, :768]), ()), whole)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", *INTEGERS])

