@@ -9,22 +9,27 @@ from __future__ import annotations
 
 import functools
 
-from ..jit.address import arrive, peek, scratch, take, wait
-from ..jit.cache import compiled, jit
+import numpy as np
+
+from ..jit.address import arrive, exchange, invoke, peek, pointer, poke, scratch, static, take, take_from, wait
+from ..jit.cache import both, compiled, entry, jit
 from . import threads
 from .finish import ending
+from .gemv import KERNEL, LAUNCH, TABLE, launchable
 from .kinds import default_tiles, kind_of
 from .pack import pack, pack_rows_a
-from .small import DECLINED, DONE, PANEL, SQUARE, column_panel, stays
+from .small import DECLINED, DONE, LARGE, PANEL, SQUARE, column_panel, stays
+from .small import ROOM as MOST
 from .tiles import caches, small
-from .words import bare, filled, in_place, room
+from .words import BYTES, alone, bare, filled, in_place, near, room, up
 
 from .words import (  # isort: skip
-    CSA, CSB, CSC, CSX, FINISHED, NEAR, NEXT, ROOM, RSA, RSB, RSC, RSX, SCALARS, SELF, UNIT, WORKERS, A, B, C, K, M, N,
-    X,
+    CSA, CSB, CSC, CSX, FINISHED, NEXT, ROOM, RSA, RSB, RSC, RSX, SCALARS, SELF, UNIT, WORKERS, A, B, C, K, M, N, X,
 )  # fmt: skip
 
+PANELS = NEXT + 1  # jobs of panels taken, and the word after it: all of them
 STRIP = 16  # steps of k in a job of packing
+FETCHED = 1 << 16  # bytes of A up to which it is read in place
 FEW, MANY, LEAST = 4, 8, 4  # jobs for each thread, which start at different times; tiles of a job at least
 
 
@@ -67,28 +72,101 @@ def _columns(tile) -> int:
         panel, square = scratch(PANEL), scratch(SQUARE)
         alpha, beta = peek(tile, f[SCALARS]), peek(tile, f[SCALARS] + size)
         stop = ending(f[CSC], f[X], f[CSX], f[UNIT])
-        job, apanels, first = take(f, NEXT), f[ROOM], 0
-        if apanels != 0:
-            first = _pack_jobs(tile, f[RSA], m, k)
+        apanels, first = f[ROOM], 0
         panels = (n + tile.nr - 1) // tile.nr
         h = _height(tile, m, k, panels, f[WORKERS], cache)
-        parts, kept = (m + h - 1) // h, -1
-        while job < first:
-            _pack_job(tile, job, f[A], f[RSA], f[CSA], m, k, apanels)
-            arrive(f, FINISHED)
+        f[PANELS + 1] = panels * ((m + h - 1) // h)  # each thread says so
+        if apanels != 0:
+            first = _pack_jobs(tile, f[RSA], m, k)
             job = take(f, NEXT)
-        wait(f, FINISHED, first)
-        while job - first < panels * parts:
-            j, i = (job - first) % panels * tile.nr, (job - first) // panels * h
+            while job < first:
+                _pack_job(tile, job, f[A], f[RSA], f[CSA], m, k, apanels)
+                arrive(f, FINISHED)
+                job = take(f, NEXT)
+            wait(f, FINISHED, first)
+        job, kept = take_from(f, PANELS, task % 2), -1
+        while job >= 0:
+            j, i = job % panels * tile.nr, job // panels * h
             x = f[X] + i * f[RSX] * size if f[X] != 0 else 0
             own = apanels + i * k * size if apanels != 0 else 0
             column_panel(tile, stop, panel, j == kept, square, own, j, min(h, m - i), n, k, f[A] + i * f[RSA] * size,
                          f[RSA], f[CSA], f[B], f[RSB], f[CSB], f[C] + i * f[RSC] * size, f[RSC], f[CSC], x, f[RSX],
                          f[CSX], alpha, beta)  # fmt: skip
             kept = j
-            job = take(f, NEXT)
+            job = take_from(f, PANELS, task % 2)
 
     return compiled(work, "void(CPointer(int64), int64)", f"gemm_columns_{tile}")
+
+
+@jit(inline="always")
+def _room(tile, f, bare, reach):
+    """Bytes for the panels of A, or 0 where it is read in place.
+
+    By two threads, Zen 4, TN, share of the peak by panels and in place: f32 n = 256 .69 and .78, f64 .68 and .85. What
+    one thread has packed the other must fetch: Zen 3, us by panels and in place, f32 n = 96 23 and 16, 128 37 and 33,
+    200 TN 110 and 115.
+    """
+    size = tile.itemsize
+    there = f[M] * f[K] * size <= FETCHED or stays(tile, f[CSA], f[N])
+    if there or (bare and in_place(f[M], f[K], f[RSA], f[CSA], 1, size, reach)):
+        return 0
+    return up(f[M], tile.mr) * f[K] * size
+
+
+@functools.cache
+def _need(tile, bare):
+    """`_room` from Python: int64(address of the words)."""
+    reach = near()
+
+    def run(address):
+        return _room(tile, pointer(address), bare, reach)
+
+    return entry(run, "int64(int64)", f"gemm_columns_room_{tile}")
+
+
+LOCK = TABLE  # the word of a table by which one call at a time has the room of `_whole`
+
+
+@functools.cache
+def _whole(tile, bare):
+    """int64(table, out, x, a, b, beta, alpha), on checked arrays, their ids, x's or 0: the address of what launches
+    threads and comes back when they are done."""
+    reach, element, size = near(), getattr(np, tile.dtype), tile.itemsize
+
+    def run(table, out, x, a, b, beta, alpha):
+        t, workers = pointer(table), launchable(table)
+        if workers < 2:
+            return LARGE
+        address, factors = scratch(BYTES), scratch(16)
+        f = pointer(address)
+        alone(tile, f, out, x, a, b, beta)
+        need = _room(tile, f, bare, reach)
+        if need > MOST or (need > 0 and exchange(t, LOCK, 1) != 0):
+            return LARGE
+        f[NEXT], f[PANELS], f[FINISHED], f[ROOM] = 0, 0, 0, static(MOST) if need > 0 else 0
+        f[UNIT], f[SCALARS] = alpha == 1, factors
+        poke(tile, factors, element(alpha))
+        poke(tile, factors + size, element(beta))
+        invoke(pointer(t[LAUNCH])[threads.SHARE], (t[LAUNCH], t[KERNEL], address, address + 8 * WORKERS))
+        if need > 0:
+            exchange(t, LOCK, 0)
+        return DONE
+
+    return both(run, "int64(int64, int64, int64, int64, int64, float64, float64)", f"gemm_columns_whole_{tile}_{bare}")[
+        1
+    ]
+
+
+@functools.cache
+def _table(tile):
+    return np.array([threads.WORDS, _columns(tile), 0, 0, 0], np.int64)
+
+
+def whole(dtype: str) -> tuple[int, int]:
+    """The address of the whole call by several threads, and its first argument. It answers LARGE, with nothing done,
+    where there is one thread, or no room, which one call at a time has."""
+    tile = small(dtype)
+    return _whole(tile, bare(kind_of(dtype, dtype, dtype))), _table(tile).ctypes.data
 
 
 def columns(out, x, a, b, beta, alpha, dtype: str, workers: int, trusted: bool = True) -> int:
@@ -97,10 +175,7 @@ def columns(out, x, a, b, beta, alpha, dtype: str, workers: int, trusted: bool =
     f, kept = filled(out, x, a, b, beta, alpha, default_tiles(kind), kind, workers, trusted)
     if f is None:
         return DECLINED
-    # By two threads, TN, share of the peak by panels and in place: f32 n = 256 .69 and .78, f64 .68 and .85.
-    there = bare(kind) and in_place.py_func(f[M], f[K], f[RSA], f[CSA], 1, tile.itemsize, f[NEAR])
-    there = there or stays.py_func(tile, f[CSA], f[N])
-    with room(0 if there else (f[M] + tile.mr - 1) // tile.mr * tile.mr * f[K] * tile.itemsize) as apanels:
-        f[ROOM] = 0 if there else apanels
+    with room(need := _need(tile, bare(kind))(f[SELF])) as apanels:
+        f[ROOM] = apanels if need else 0
         threads.launch(_columns(tile), f[SELF], workers)
     return DONE

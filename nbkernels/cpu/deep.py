@@ -24,11 +24,11 @@ from .several import MOST, columns_against, group
 from .small import BRIEF, DECLINED, DONE, GIL, LARGE
 from .tiles import SEGMENT, caches, small, vector_registers
 from .tiny import HEIGHT, tall, tiny, tiny_on, twins
-from .words import filled, operands, room
+from .words import alone, filled, room
 
 from .words import (  # isort: skip
-    BLOCK, CSA, CSB, CSC, CSX, GROUP, NEXT, PACK, PART, READS, ROOM, RSA, RSB, RSC, RSX, SCALARS, SELF, SHIFT_A,
-    SHIFT_B, SHIFT_C, SIZE_C, TRUSTED, WORDS, A, B, C, K, KC, M, N, NB, X,
+    BLOCK, CSA, CSB, CSC, CSX, GROUP, NEXT, PACK, PART, ROOM, RSA, RSB, RSC, RSX, SCALARS, SELF, WORDS, A, B, C, K,
+    KC, M, N, NB, X,
 )  # fmt: skip
 
 PAIRS = (M, N), (A, B), (RSA, CSB), (CSA, RSB), (RSC, CSC), (RSX, CSX)  # what C' = B' A' exchanges
@@ -212,16 +212,14 @@ def _ending(tile):
 def _alone(tile):
     """int64(address of `_deep`, out, x, a, b, beta, alpha), on checked arrays: their ids, x's or 0; from Python, and
     its address."""
-    cache, element, size, shift = caches()[1], getattr(np, tile.dtype), tile.itemsize, tile.itemsize.bit_length() - 1
+    cache, element, size = caches()[1], getattr(np, tile.dtype), tile.itemsize
 
     def run(work, out, x, a, b, beta, alpha):
         if not GIL:
             return LARGE
         words, factors = scratch(BYTES), scratch(16)
         f = pointer(words)
-        f[TRUSTED], f[READS], f[SIZE_C] = 1, beta != 0, size
-        f[SHIFT_A], f[SHIFT_B], f[SHIFT_C] = shift, shift, shift
-        operands(f, out, x, a, b)
+        alone(tile, f, out, x, a, b, beta)
         _plan(tile, f, 1, cache)
         f[NEXT], f[SCALARS], f[ROOM] = 0, factors, static(LITTLE)
         poke(tile, factors, element(alpha))

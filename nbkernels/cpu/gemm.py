@@ -27,6 +27,7 @@ from ..jit.vector import SIZE
 from ..problem import GemmProblem
 from . import threads
 from .columns import columns
+from .columns import whole as columns_whole
 from .deep import FEW, NARROW, SHARED, deep
 from .deep import whole as deep_whole
 from .gemv import gemv
@@ -38,6 +39,7 @@ from .short import BROAD, short
 from .small import (
     BRIEF,
     DECLINED,
+    DEEPEST,
     DONE,
     FLAT,
     IN_PLACE,
@@ -47,11 +49,14 @@ from .small import (
     SERIAL,
     SERIALLY,
     SMALL,
+    SQUARISH,
     UNMADE,
     VECTOR,
     WIDE,
     is_brief,
+    is_held,
     is_thin,
+    most,
     small_entry,
 )
 from .thin import thin
@@ -66,14 +71,15 @@ OTHERS |= {np.dtype(name): name for name in SIGNLESS}
 
 # Rows or columns up to which deep products go by gemv: f64, 2x1000x1000: 200 us; each panel of B twice, 980.
 VECTORS = 3
-DEEPEST = 512  # k up to which a panel of B fits the small path's 64 KiB of stack
-WHOLE = {VECTOR: gemv_whole, FLAT: thin_whole, LONG: deep_whole}  # what the small entry answers -> what it is to know
+# What the small entry answers -> what it is to know.
+WHOLE = {VECTOR: gemv_whole, FLAT: thin_whole, LONG: deep_whole, SQUARISH: columns_whole}
 REAL = {int, float, bool}
 ONE = 1
 FEWER, TALL = 64, 48  # rows and columns of C that are few with 16 registers
 PARALLEL = 96**3  # below, two launches of 3-10 us cost more than they save
 
 
+@functools.lru_cache(4096)  # 1.7 us
 def choose(m: int, n: int, k: int, workers: int, itemsize: int = 4, upright: tuple = (False, False)) -> str:
     """'gemv', 'thin', 'short', 'deep', 'small', 'columns' or 'packed'. Upright: whether A and B are stored by columns.
 
@@ -111,13 +117,13 @@ def choose(m: int, n: int, k: int, workers: int, itemsize: int = 4, upright: tup
     tall = narrow and n <= TALL and k <= DEEPEST and m * n * k > SMALL
     if tall and (workers > 1 or True in upright or m * n * k > SERIAL):
         return "deep"
-    if k <= DEEPEST and (m * n * k <= SERIAL if workers == 1 else m * max(n, lanes) * k <= SMALL):
+    brief = m * n * k <= SERIAL if workers == 1 else m * max(n, lanes) * k <= most.py_func(m, n, itemsize)
+    if k <= DEEPEST and brief:
         return "small"
     # A is used up at once, in place: f32, one thread, 20000x16x256 3.5 -> 2.7 ms, 20000x128x256 the same as in five
-    # loops; a tall one stored by columns 3.1 -> 3.8. Or it is read again and again, from L2: n = 384, two threads,
-    # 0.6 MB: 565 us, in five loops 643.
+    # loops; a tall one stored by columns 3.1 -> 3.8. Or it is read again and again, from L2.
     few = n * itemsize <= IN_PLACE * tile.nr * 4 and not (upright[0] and workers == 1)
-    held = workers > 1 and m * k * itemsize <= caches()[1] * 3 // 4
+    held = workers > 1 and is_held.py_func(m, k, itemsize, caches()[1])
     return "columns" if k <= DEEPEST and (few or held) else "packed"
 
 
@@ -171,9 +177,10 @@ def gemm(
     return after is not None
 
 
-def upright(*matrices) -> tuple:
-    """Whether each is stored by columns."""
-    return tuple(each.strides[-2] == each.dtype.itemsize != each.strides[-1] for each in matrices)
+def upright(a, b) -> tuple:
+    """Whether each of two matrices is stored by columns."""
+    sa, sb, size_a, size_b = a.strides, b.strides, a.itemsize, b.itemsize
+    return sa[-2] == size_a != sa[-1], sb[-2] == size_b != sb[-1]
 
 
 def _vectors(dtype: str, out, x, a, b, beta: float, alpha: float) -> bool:

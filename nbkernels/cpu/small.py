@@ -18,13 +18,18 @@ from ..jit.made import ANSWER, NONE, answer, new_strided
 from ..jit.ndarray import OBJECT, WRITEABLE, address_of, data, descr, flags, ndim, shape, stride
 from .finish import MEMORY, PARTIAL, ending, finish
 from .pack import pack, pack_rows_a, pack_rows_b
-from .tiles import vector_registers
+from .tiles import caches, vector_registers
 from .ukernel import ukernel, ukernel_packed
 
-# What the entry answers; VECTOR, FLAT and LONG: sound, and better done by gemv.py, and by the `alone` of thin.py and of
-# deep.py, which it knows by KNOWN; UNMADE: nothing is known, and a result so large is the caller's to make.
-DONE, DECLINED, LARGE, VECTOR, FLAT, LONG, UNMADE = range(7)
+# What the entry answers; VECTOR, FLAT, LONG and SQUARISH: sound, and better done by the `whole` of gemv.py, thin.py,
+# deep.py and columns.py, which it knows by KNOWN; UNMADE: nothing is known, and a result so large is the caller's to
+# make.
+DONE, DECLINED, LARGE, VECTOR, FLAT, LONG, SQUARISH, UNMADE = range(8)
 SMALL = 112**3  # m*n*k up to which one thread is fastest: two save nothing of 25 us of float32
+# The same, times bytes of an element, of more than SLIM rows and columns, which columns.py shares from compiled code:
+# Zen 3, us by one and by two threads, f32 64^3 7.5-11 and 6-9, 80^3 13-20 and 9-14, f64 64^3 14-19 and 9-16, 96^3 40-51
+# and 22-32. Vectors of 512 bits are twice as fast.
+SHARED = 4 * (80**3 if vector_registers() == 16 else SMALL)
 SERIAL = 320**3  # the same where there is only one thread to use: the block fits in L2
 LINEAR = 4096  # m*n*k up to which a product with one row or column is as fast here
 # k up to which C is written by rows (thin.py), from so many elements and rows on: 1000x1000x1 of float64 then takes
@@ -34,8 +39,11 @@ THIN, WIDE, BROAD = 48, 1 << 17, 64
 FEW, NARROW = 16, 1 << 15
 # One step, from so many elements and rows on: with 16 registers outer.py's rows gain earlier (Zen 3, 2026-11).
 STEP_LEAST, STEP_BROAD = (1 << 10, 16) if vector_registers() == 16 else (NARROW, BROAD)
+DEEPEST = 512  # k up to which a panel of B fits PANEL
+# Rows or columns up to which other paths than columns.py's may be better.
+SLIM = 64 if vector_registers() == 16 else 16
 BRIEF = 60**3  # multiply-adds of a deep product up to which a launch over threads costs more than it saves
-KNOWN = 6  # words before made.words(): what `whole` of gemv.py, thin.py and deep.py say, two each, or zeros
+KNOWN = 8  # words before made.words(): what `whole` of gemv.py, thin.py, deep.py and columns.py say, two each, or zeros
 SERIALLY = 1  # the bit of made.words()' address, free in one, that asks for the limit SERIAL
 MADE = 1 << 16  # bytes of a result that the entry makes
 GIL = getattr(sys, "_is_gil_enabled", lambda: True)()  # without it no room is shared: A is then read in place
@@ -60,6 +68,19 @@ def is_thin(m, n, k):
 def is_brief(m, n, k):
     """Whether a product of few outputs and k > 512 is one call."""
     return min(m, n) > 1 and m * n * k <= BRIEF
+
+
+@jit(inline="always")
+def most(m, n, size):
+    """m*n*k up to which one thread is fastest."""
+    return SMALL if min(m, n) <= SLIM else SHARED // size
+
+
+@jit(inline="always")
+def is_held(m, k, size, cache):
+    """Whether A stays in L2, where each panel of B goes over it: n = 384, two threads, f32, 0.6 MB: 565 us, in five
+    loops 643."""
+    return m * k * size <= cache * 3 // 4
 
 
 @jit(inline="always")
@@ -204,10 +225,15 @@ def small_entry(tile):
 
     answer(address of made.words(), out or None, x or None, a, b, beta, alpha): out, or made; else a status.
     """
-    size, longest, element = tile.itemsize, PANEL // (tile.nr * tile.itemsize), getattr(np, tile.dtype)
+    size, longest, cache, element = (
+        tile.itemsize,
+        PANEL // (tile.nr * tile.itemsize),
+        caches()[1],
+        getattr(np, tile.dtype),
+    )
 
     def run(numpy, out, x, a, b, beta, alpha):
-        limit, numpy = SERIAL if numpy & SERIALLY else SMALL, numpy & ~SERIALLY
+        serially, numpy = numpy & SERIALLY != 0, numpy & ~SERIALLY
         given, x, a, b, made = address_of(out), address_of(x), address_of(a), address_of(b), 0
         none = pointer(numpy)[NONE]
         x = 0 if x == none else x
@@ -221,17 +247,19 @@ def small_entry(tile):
         if alpha == 0 or not alike(out, x, a, b) or unusual(out, x, a, b, size, size, size):
             return answer(DECLINED, given, made)
         m, n, k = shape(a, 0), shape(b, 1), shape(a, 1)
-        if min(m, n) == 1 and (m * n * k > LINEAR or k > longest) and limit == SMALL:
-            return answer(answered(numpy - 48, VECTOR, out, x, a, b, beta, alpha), given, made)
+        if min(m, n) == 1 and (m * n * k > LINEAR or k > longest) and not serially:
+            return answer(answered(numpy - 64, VECTOR, out, x, a, b, beta, alpha), given, made)
         if k > longest and is_brief(m, n, k):
-            return answer(answered(numpy - 16, LONG, out, x, a, b, beta, alpha), given, made)
-        thin = is_thin(m, n, k) and limit == SMALL
+            return answer(answered(numpy - 32, LONG, out, x, a, b, beta, alpha), given, made)
+        thin = is_thin(m, n, k) and not serially
         if thin and m * n < WIDE:
-            return answer(answered(numpy - 32, FLAT, out, x, a, b, beta, alpha), given, made)
+            return answer(answered(numpy - 48, FLAT, out, x, a, b, beta, alpha), given, made)
         across = n if stride(out, 1) == size else m  # a panel of few columns takes as long as one vector of them
-        padded = max(across, tile.lanes) if limit == SMALL else across
+        padded, limit = (across, SERIAL) if serially else (max(across, tile.lanes), most(m, n, size))
         if thin or k > longest or m > limit or n > limit or m * n // across * padded * k > limit:
-            return answer(LARGE, given, made)
+            if serially or thin or min(m, n) <= SLIM or k > DEEPEST or not is_held(m, k, size, cache):
+                return answer(LARGE, given, made)
+            return answer(answered(numpy - 16, SQUARISH, out, x, a, b, beta, alpha), given, made)
         c, rsc, csc = data(out), stride(out, 0), stride(out, 1)
         pa, rsa, csa, pb, rsb, csb = data(a), stride(a, 0), stride(a, 1), data(b), stride(b, 0), stride(b, 1)
         px, rsx, csx = 0, 0, 0

@@ -20,11 +20,10 @@ from .pack import pack
 from .small import DECLINED, DONE, LARGE, PANEL, WIDE
 from .tiles import small
 from .tiny import tall, tiny
-from .words import filled, operands, room, up
+from .words import alone, filled, room, up
 
 from .words import (  # isort: skip
-    CSA, CSB, CSC, CSX, FINISHED, NEXT, READS, ROOM, RSA, RSB, RSC, RSX, SCALARS, SELF, SHIFT_A, SHIFT_B, SHIFT_C,
-    SIZE_C, TRUSTED, WORDS, A, B, C, K, M, N, X,
+    CSA, CSB, CSC, CSX, FINISHED, NEXT, ROOM, RSA, RSB, RSC, RSX, SCALARS, SELF, WORDS, A, B, C, K, M, N, X,
 )  # fmt: skip
 
 JOB = 4  # blocks of rows of a job
@@ -78,13 +77,11 @@ def _thin(tile) -> int:
 def _alone(dtype: str):
     """int64(0, out, x, a, b, beta, alpha), on checked arrays: their ids, x's or 0; from Python, and its address."""
     tile = small(dtype)
-    size, element, shift = tile.itemsize, getattr(np, dtype), tile.itemsize.bit_length() - 1
+    size, element = tile.itemsize, getattr(np, dtype)
 
     def run(_, out, x, a, b, beta, alpha):
         panels, f = scratch(PANEL), pointer(scratch(BYTES))
-        f[TRUSTED], f[READS], f[SIZE_C] = 1, beta != 0, size
-        f[SHIFT_A], f[SHIFT_B], f[SHIFT_C] = shift, shift, shift
-        operands(f, out, x, a, b)
+        alone(tile, f, out, x, a, b, beta)
         if f[CSC] != 1 or (f[X] != 0 and f[CSX] != 1):
             return LARGE
         b, panel, rsb = f[B], tile.nr, f[RSB]

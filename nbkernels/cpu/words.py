@@ -25,6 +25,7 @@ NEXT, FINISHED = 0, 8
  BPANELS, PART, TOTAL, NEED, BLOCKS, ROOM, FROM, TO, SELF, AFTER, CONTEXT, LOOPS, MIXED, SIDED,
  SHIFT_A, SHIFT_B, SHIFT_C, NUMPY, RESULT, COUNTERS, NEAR) = range(16, 77)  # fmt: skip
 WORDS = 80
+BYTES = 8 * WORDS
 
 
 @jit(inline="always")
@@ -33,6 +34,7 @@ def up(size, step):
     return (size + step - 1) // step * step
 
 
+@functools.cache
 def bare(kind: Kind) -> bool:
     """Whether A may be read where it lies: with 16 registers its rows' addresses cost more than panels (Zen 3, f32, one
     thread, of NumPy's speed, in place and by panels: n = 512 .57 and .82, 1000 .63 and .91, 1024 .46 and .89)."""
@@ -84,6 +86,15 @@ def operands(f, out, x, a, b):
     f[RSA], f[CSA], f[RSB], f[CSB] = rsa >> f[SHIFT_A], csa >> f[SHIFT_A], rsb >> f[SHIFT_B], csb >> f[SHIFT_B]
     f[RSC], f[CSC], f[RSX], f[CSX] = rsc >> f[SHIFT_C], csc >> f[SHIFT_C], rsx >> f[SHIFT_C], csx >> f[SHIFT_C]
     return DONE
+
+
+@jit(inline="always")
+def alone(tile, f, out, x, a, b, beta):
+    """The same of checked arrays of the tile's dtype, in words that nobody has filled in."""
+    shift = 2 if tile.itemsize == 4 else 3
+    f[TRUSTED], f[READS], f[SIZE_C] = 1, beta != 0, tile.itemsize
+    f[SHIFT_A], f[SHIFT_B], f[SHIFT_C] = shift, shift, shift
+    operands(f, out, x, a, b)
 
 
 @helper
