@@ -1,5 +1,6 @@
 """Other vector widths on this machine: NUMBA_CPU_NAME and NUMBA_CPU_FEATURES choose what the generators emit."""
 
+import functools
 import json
 import os
 import platform
@@ -7,6 +8,8 @@ import subprocess
 import sys
 
 import pytest
+
+from nbkernels.jit.vector import width_bits
 
 SCRIPT = """
 import json, hashlib
@@ -83,6 +86,7 @@ print(json.dumps(found))
 """
 
 
+@functools.cache  # of this machine's own vectors once
 def run(script=SCRIPT, **env):
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     environment = dict(os.environ, PYTHONPATH=root, **env)
@@ -93,14 +97,12 @@ def run(script=SCRIPT, **env):
     return json.loads(result.stdout)
 
 
-@pytest.mark.parametrize("width", CPUS)
+@pytest.mark.parametrize("width", [width for width in CPUS if width < width_bits()])
 def test_narrower_vectors_give_the_same_bits(width):
     if platform.machine().lower() not in ("x86_64", "amd64"):
         pytest.skip("needs an x86-64 machine: these are x86 CPU names")
     native, other = run(), run(**CPUS[width])
-    if native[0] < width:
-        pytest.skip(f"needs a machine with {width}-bit vectors")
-    assert other[0] == width
+    assert native[0] > other[0] == width
     assert other[2] == native[2]
 
 

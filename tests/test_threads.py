@@ -106,9 +106,13 @@ def test_set_num_threads_is_honoured():
 def test_python_threads_at_once(rng):
     a, b, expected = product(rng)
     line, wrong = rng.standard_normal(200_000), []  # of a size that compiled code launches by itself
+    square = rng.integers(-9, 9, (150, 150)).astype(np.float32)  # whose panels have one room
+    exact = square @ square
 
     def work():
         for _ in range(10):
+            if not np.array_equal(nbkernels.mm(square, square), exact):
+                wrong.append(3)
             if not np.array_equal(nbkernels.mm(a, b), expected):
                 wrong.append(1)
             if not np.array_equal(nbkernels.add(line, line), line + line):
