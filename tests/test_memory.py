@@ -103,7 +103,7 @@ def test_rooms_that_compiled_code_keeps():
         name = "gemm_serial" if file.name.startswith("gemm_serial") else file.name.rpartition("-")[0]
         kept[name] = sum(section.size() for section in sections if b"bss" in (section.name() or b""))
     rooms = {name: size for name, size in kept.items() if size > 4096}
-    sizes = {name: ROOM for name in ("gemm_small", "gemm_serial", "gemm_columns_whole")}
+    sizes = dict.fromkeys(("gemm_small", "gemm_serial", "gemm_columns_whole"), ROOM)
     sizes["gemm_deep_alone"] = deep.LITTLE
     assert rooms == {name: size for name in kept for start, size in sizes.items() if name.startswith(start)}
     assert len(rooms) >= 4
