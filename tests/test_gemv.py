@@ -10,7 +10,7 @@ from nbkernels.cpu import gemm, gemv, tiles
 from tests.cases import LAYOUTS, operands
 from tests.paths import same_bits_by_threads
 
-SIZES = (1, 2, 15, 16, 17, 33, 700, 1024)
+SIZES = (1, 2, 15, 16, 17, 31, 33, 700, 1024)
 DEPTHS = (1, 7, 8, 16, 17, 100, 4096, 4097, 8200, 70_000)
 
 

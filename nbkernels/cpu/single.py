@@ -351,17 +351,17 @@ def _crowded(tile, rsa, k):
 def rows_of(tile, h, a, rsa, v, k, t, near, far):
     """Any number of rows; `near`: of a matrix in L2; `far`: of one that comes from memory."""
     size, crowded, r = tile.itemsize, _crowded(tile, rsa, k), 0
-    several = (FLOATS if size == 4 else DOUBLES) * few(tile)
+    several, pair = (FLOATS if size == 4 else DOUBLES) * few(tile), PAIR * few(tile)
     far = far and not (BY_LINES and (size == 8 or k * size <= SHORT))
-    while BY_LINES and far and not crowded and h - r >= PAIR * few(tile):
-        pair_rows(tile, a + r * rsa * size, rsa, v, k, t + r * size)
-        r += PAIR * few(tile)
-    while (near or not (crowded or far)) and h - r >= several:
+    while (near or not (crowded or far)) and h - r >= several and not (BY_LINES and several < h - r <= 2 * pair):
         if near or k * size > SHORT:
             near_rows(tile, a + r * rsa * size, rsa, v, k, t + r * size)
         else:
             short_rows(tile, a + r * rsa * size, rsa, v, k, t + r * size)
         r += several
+    while BY_LINES and (near or not crowded) and h - r >= pair:
+        pair_rows(tile, a + r * rsa * size, rsa, v, k, t + r * size)
+        r += pair
     while r < h:
         ar, tr, left = a + r * rsa * size, t + r * size, h - r
         if left == 1:
