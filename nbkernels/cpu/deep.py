@@ -14,8 +14,9 @@ import functools
 
 import numpy as np
 
-from ..jit.address import call, peek, pointer, poke, scratch, static, take_from
+from ..jit.address import ask, call, peek, pointer, poke, scratch, static, take_from
 from ..jit.cache import both, compiled, entry, jit
+from ..jit.vector import LINE
 from . import threads
 from .finish import finish
 from .kinds import default_tiles, kind_of
@@ -45,8 +46,10 @@ ROWS = 16 * HEIGHT  # of a job, unless it packs B
 IN_PLACE, PACKED, BY_ROWS = 0, 1, 2
 BROAD, TURN = 2048, 64
 # Steps of k that a job takes at a time: by tiles of 6 rows A and B would come from beyond L2 too often, unless their
-# part stays there (Zen 3, one thread, 32x32x50000 TN, us of 4096, 512, 256, 64 steps: f32 3600, 2590, 2650, 2320, f64
-# 9400, 5060, 5410, 5870). Then B is read in place, by PASSES tiles at most, if its rows have up to LINED bytes.
+# part stays there. What is read along k, and in place, comes by TURN steps, with the next ones' lines asked for by each
+# tile (Zen 3, one thread, us, 512 steps, 64, 64 asked for: 32x32x50000 TN f32 2490, 1899, 1847, f64 6288, 6616, 3995;
+# 3x40x30000 NN 269, 205, 195, 1406, 603, 513; 100x100x5000 TN, before packed, 2666, 2247, 1799, 5441, 4030, 3501;
+# 64x64x10000 NN the same). B is read in place if its rows have up to LINED bytes, by PASSES tiles at most, or with A.
 STEPS = SEGMENT if vector_registers() == 32 else 512
 LINED, PASSES = 1024, 8
 FACTORS = 8 * MOST * TURN  # bytes of stack for those of A
@@ -54,9 +57,22 @@ BYTES, LITTLE = 8 * WORDS, 516 << 10  # of the words; of the room up to BRIEF: a
 
 
 @jit(inline="always")
-def _block(tile, f, s, p, k, i, end, j, w, b, row, one):
+def _ask(f, p, q, i, end, left, right, size):
+    """Ask for the lines of steps p to q of B[:, left:right], and of A[i:end], if its columns are contiguous."""
+    for step in range(p, q):
+        b, a = f[B] + (step * f[RSB] + left) * size, f[A] + (step * f[CSA] + i) * size
+        for at in range(b, b + (right - left) * size, LINE):
+            ask(at)
+        if f[RSA] == 1:
+            for at in range(a, a + (end - i) * size, LINE):
+                ask(at)
+
+
+@jit(inline="always")
+def _block(tile, f, s, p, k, i, end, j, w, b, row, one, part, parts, left, right):
     """k more steps, from the p-th on, of a segment's chains for rows i to end of a panel of C, in their plane; of C
-    itself if PART is negative."""
+    itself if PART is negative. This is one of `parts` panels, from column `left` to `right`: each asks for its part of
+    the next KC steps; none does if that is 0."""
     size, m, n, start, height = tile.itemsize, f[M], f[N], s * SEGMENT + p, tall(tile, w)
     c, rsc, x, alpha, beta = f[ROOM] + f[PART] + (s * m * n + j) * size, n, 0, one, one
     if f[PART] < 0:
@@ -64,17 +80,23 @@ def _block(tile, f, s, p, k, i, end, j, w, b, row, one):
         if start + k == f[K]:
             alpha, beta = peek(tile, f[SCALARS]), peek(tile, f[SCALARS] + size)
     height = -(-(end - i) // -(-(end - i) // height))  # 8 rows are 4 and 4, not 6 and 2, whose chains are few
-    whole = (end - i) // height
-    for r, count, h in ((i, whole, height), (i + whole * height, 1, (end - i) % height)):
-        if count > 0 and h > 0:
-            a, to = f[A] + (r * f[RSA] + start * f[CSA]) * size, c + r * rsc * size
-            x_row = x + r * f[RSX] * size if x != 0 else 0
-            if p == 0:
-                tiny(tile, h, count, k, a, h * f[RSA], f[RSA], f[CSA], b, 0, row, to, h * rsc, rsc,
-                     x_row, h * f[RSX], f[RSX], w, alpha, beta)  # fmt: skip
-            else:
-                tiny_on(tile, h, count, k, a, h * f[RSA], f[RSA], f[CSA], b, 0, row, to, h * rsc, rsc,
-                        x_row, h * f[RSX], f[RSX], w, alpha, beta)  # fmt: skip
+    r = i
+    while r < end:
+        h = min(height, end - r)
+        count = 1 if parts > 0 else (end - r) // h
+        a, to = f[A] + (r * f[RSA] + start * f[CSA]) * size, c + r * rsc * size
+        x_row = x + r * f[RSX] * size if x != 0 else 0
+        if parts > 0:
+            now, steps = part * (end - i) + r - i, start + f[KC]
+            of = parts * (end - i)
+            _ask(f, steps + now * f[KC] // of, steps + (now + h) * f[KC] // of, i, end, left, right, size)
+        if p == 0:
+            tiny(tile, h, count, k, a, h * f[RSA], f[RSA], f[CSA], b, 0, row, to, h * rsc, rsc,
+                 x_row, h * f[RSX], f[RSX], w, alpha, beta)  # fmt: skip
+        else:
+            tiny_on(tile, h, count, k, a, h * f[RSA], f[RSA], f[CSA], b, 0, row, to, h * rsc, rsc,
+                    x_row, h * f[RSX], f[RSX], w, alpha, beta)  # fmt: skip
+        r += count * h
 
 
 @jit(inline="always")
@@ -96,7 +118,9 @@ def _job(tile, f, job, panel, one):
                     row = tile.nr if w > tile.lanes else tile.lanes
                     pack(tile, b, f[CSB], f[RSB], w, k, panel, row)
                     b = panel
-                _block(tile, f, s, p, k, i, min(m, i + rows), q, w, b, row, one)
+                right = min(n, j + wide)
+                parts = (right - j + tile.nr - 1) // tile.nr if f[KC] == TURN else 0
+                _block(tile, f, s, p, k, i, min(m, i + rows), q, w, b, row, one, (q - j) // tile.nr, parts, j, right)
 
 
 @jit(inline="always")
@@ -163,7 +187,7 @@ def _plan(tile, f, workers, cache):
         for p, q in PAIRS:
             f[p], f[q] = f[q], f[p]
     large = f[N] * f[K] * tile.itemsize > cache  # panels of such a B are far apart in memory
-    if STEPS < SEGMENT and f[N] * tile.itemsize <= LINED and f[M] <= PASSES * tile.mr:
+    if STEPS < SEGMENT and f[N] * tile.itemsize <= LINED and (f[M] <= PASSES * tile.mr or f[RSA] == 1):
         large = False
     f[PACK] = BY_ROWS if f[CSB] == 1 and large and f[M] <= NARROW else PACKED if f[CSB] != 1 or large else IN_PLACE
     segments, width = (f[K] + SEGMENT - 1) // SEGMENT, BROAD // tile.itemsize if f[PACK] == BY_ROWS else tile.nr
@@ -183,8 +207,9 @@ def _plan(tile, f, workers, cache):
     panels = workers * min(f[K], SEGMENT) * tile.nr * tile.itemsize if f[PACK] == PACKED else 0
     direct = f[PACK] != BY_ROWS and segments == 1 and f[CSC] == 1 and (f[X] == 0 or f[CSX] == 1)
     f[PART] = -1 if direct else panels
-    # X may be C, where chains wait. A few rows go over B in L1: f32, 3x40x30000, B by rows 560 us, so 280.
-    f[KC] = SEGMENT if direct and f[X] != 0 else TURN if STEPS < SEGMENT and f[M] <= tile.mr < f[N] else STEPS
+    # X may be C, where chains wait.
+    turns = STEPS < SEGMENT and f[PACK] == IN_PLACE and (f[RSA] == 1 or f[M] <= tile.mr < f[N])
+    f[KC] = SEGMENT if direct and f[X] != 0 else TURN if turns else STEPS
     return panels if direct else panels + segments * f[M] * f[N] * tile.itemsize
 
 

@@ -121,6 +121,8 @@ def by_small(tile) -> int:
     def work(f, task):
         size, alpha, beta = tile.itemsize, peek(tile, f[SCALARS]), peek(tile, f[SCALARS] + tile.itemsize)
         far, room = _bytes(tile, f) > FAR and f[EACH] > 1, f[ROOMS] + task * ROOM if f[ROOMS] != 0 else 0
+        if room == 0 and tile.narrow and (f[M] + tile.mr) * f[K] * size <= PANEL:
+            room = scratch(PANEL)  # as one product has (small.py)
         first = take(f, 0) * f[EACH]
         while first < f[COUNT]:
             for t in range(first, min(first + f[EACH], f[COUNT])):
