@@ -3,7 +3,7 @@
 import numba
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import nbkernels
@@ -175,3 +175,39 @@ def test_alpha_is_of_the_operands_dtype_whatever_out_is(dtype, to):
         for _ in range(2):  # planned, and planned before
             nbkernels.add(x, x, alpha=2, out=out, casting="unsafe")
             assert (out == -9).all()
+
+
+ALPHAS = {"b": (True, False), "i": (2, -3, 0, 100), "u": (2, -3, 0, 100), "f": (0.3, -2, 1.5), "c": (2 - 1j, 0.5, -1)}
+
+
+PAIRS = [("float32", "int8"), ("float16", "uint8"), ("uint8", "int8"), ("int8", "complex64"), ("bool", "bool")]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_alpha_with_any_dtypes_in_any_form(data):
+    """x + alpha*y in the dtype of x + y, rounded after each step, halves once; then as out's dtype, or in x's place.
+
+    Few dtypes, since each pair with an out of another is compiled anew.
+    """
+    op, (first, second) = data.draw(st.sampled_from(["add", "subtract"])), data.draw(st.sampled_from(PAIRS))
+    dtype = np.result_type(np.dtype(first), np.dtype(second))
+    assume((op, dtype.kind) != ("subtract", "b"))
+    alpha, rng = data.draw(st.sampled_from(ALPHAS[dtype.kind])), np.random.default_rng(data.draw(st.integers(0, 99)))
+    shape, other = data.draw(st.sampled_from([((7,), (1,)), ((3, 50), (50,)), ((70, 40), (70, 40))]))
+    x, y = (rng.integers(-9, 9, s).astype(d) for s, d in ((shape, first), (other, second)))
+    if dtype.kind == "b":
+        expected = x | (y & alpha)
+    else:
+        work = np.dtype("f4") if dtype == np.float16 else dtype
+        expected = reference(op, x.astype(work), y.astype(work), alpha).astype(dtype)
+    function = getattr(nbkernels, op)
+    same(function(x, y, alpha=alpha), expected)
+    to = data.draw(st.sampled_from([dtype.name, "complex128"]))
+    if np.can_cast(dtype, to, "same_kind"):
+        out = np.zeros(shape[::-1], to).T
+        assert function(x, y, alpha=alpha, out=out) is out
+        same(out, expected.astype(to))
+    if np.can_cast(dtype, first, "same_kind"):
+        assert getattr(nbkernels, f"{op}_")(x, y, alpha=alpha) is x
+        same(x, expected.astype(first))

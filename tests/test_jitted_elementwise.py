@@ -1,5 +1,6 @@
 """Element-wise operations called from other jitted functions: the bits, dtypes and errors of the calls from Python."""
 
+import functools
 import itertools
 import os
 import subprocess
@@ -10,6 +11,7 @@ import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import nbkernels as nb
 import nbkernels.jitted
@@ -227,6 +229,47 @@ def test_errors_come_before_any_write():
 def test_types_that_operations_do_not_take_are_told(call, args, why):
     with pytest.raises(numba.TypingError, match=why):
         call(*args)
+
+
+@functools.cache
+def of_any_strides():
+    """Operations of 3-D arrays, compiled once for all strides: of two, and of two with an out."""
+    f8, i4, b1 = (numba.types.Array(t, 3, "A") for t in (numba.float64, numba.int32, numba.boolean))
+    less_into = numba.njit((f8, i4, b1))(lambda x, y, out: nb.less(x, y, out=out))
+    in_place = numba.njit((f8, i4))(lambda x, y: nb.multiply_(x, y))
+    return numba.njit((f8, i4))(multiply.py_func), less_into, in_place
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_any_layouts_give_what_python_calls_give(data):
+    """New, into an out and in place."""
+    multiply, less_into, multiply_in_place = of_any_strides()
+    shape = tuple(data.draw(st.lists(st.sampled_from([0, 1, 2, 9, 70]), min_size=3, max_size=3)))
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+
+    def array(dtype, broadcast=True):
+        sizes = [n if not broadcast or data.draw(st.booleans()) else 1 for n in shape]
+        order = data.draw(st.permutations(range(3)))
+        steps = [data.draw(st.sampled_from([1, -1, 2, -3])) for _ in range(3)]
+        room = rng.integers(-9, 9, [sizes[d] * abs(steps[d]) + 1 for d in order]).astype(dtype)
+        room = room.transpose(np.argsort(order))[tuple(slice(None, None, s) for s in steps)]
+        return np.lib.stride_tricks.as_strided(room, sizes, room.strides)
+
+    x, y = array("f8"), array("i4")
+    same(multiply(x, y), nb.multiply(x, y))
+    expected = nb.less(x, y)
+    out = array(bool, False)[tuple(slice(n) for n in expected.shape)]
+    if out.shape == expected.shape:
+        assert less_into(x, y, out) is out
+        same(out, expected)
+    z = array("f8", False)
+    try:
+        expected = nb.multiply_(z.copy(), y)
+    except ValueError:  # y's shape is the larger one
+        return
+    assert multiply_in_place(z, y) is z
+    same(z, expected)
 
 
 @numba.njit(parallel=True)
