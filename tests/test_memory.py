@@ -10,7 +10,7 @@ import pytest
 from llvmlite import binding
 
 import nbkernels
-from nbkernels.cpu import deep, gemm, words
+from nbkernels.cpu import deep, gemm, short, words
 from nbkernels.cpu.kinds import default_tiles, kind_of
 from nbkernels.cpu.small import ROOM
 from nbkernels.cpu.tiles import small, vector_registers
@@ -45,6 +45,8 @@ def stated(path, m, n, k, layout, dtype, threads):
         return size * (threads * tile.nr * min(k, SEGMENT) + segments * m * n)
     if path == "columns":
         return 0 if bare or n <= (2 if tile.narrow else 5) * tile.nr else size * k * (m + tile.mr)
+    if path == "short":
+        return threads * size * ((m + tile.mr) * k + (short.BROAD // size + tile.nr) * (short.STEPS + m))
     if path == "packed":
         kind = kind_of(dtype, dtype, dtype)
         tiles = default_tiles(kind)
@@ -57,12 +59,13 @@ SHAPES = [
     ("deep", 8, 300, 9000), ("deep", 1000, 10, 600), ("columns", 250, 250, 250), ("packed", 600, 700, 900),
     ("deep" if vector_registers() == 16 and numba.get_num_threads() > 1 else "columns", 3000, 40, 300),
 ]  # fmt: skip
+SHAPES += [("short", 16, 2048, 512)] * (vector_registers() == 16)
 
 
 @pytest.mark.parametrize(("path", "m", "n", "k"), SHAPES)
 def test_a_product_takes_its_buffers(path, m, n, k):
     dtype, threads = "float32", numba.get_num_threads()
-    for layout in TRANSPOSES:
+    for layout in [layout for layout in TRANSPOSES if path != "short" or layout[1] == "N"]:
         chosen = gemm.choose(m, n, k, threads, upright=(layout[0] == "T", layout[1] == "T"))
         assert chosen == path or (path == "columns" and threads == 1)
         a, b = operands(None, m, n, k, dtype, TRANSPOSES[layout], lambda _, *ones: np.ones(*ones))

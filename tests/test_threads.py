@@ -131,9 +131,12 @@ import os, sys, threading
 import numpy as np, numba, nbkernels
 from nbkernels.cpu import threads
 a, stack = np.ones(({n}, {n}), np.float32), np.ones((400, 24, 24), np.float32)
+few, wide, square = (np.ones(shape, np.float32) for shape in ((16, 512), (512, 2048), (150, 150)))
 def check():
     assert (nbkernels.bmm(stack, stack) == 24).all()
     assert (nbkernels.mm(a, a) == {n}).all()
+    assert (nbkernels.mm(few, wide) == 512).all()
+    assert (nbkernels.mm(square, square) == 150).all()
     assert (nbkernels.add(a, a) == 2).all()
 check()
 assert threads.layer() in ({layer!r}, "none")

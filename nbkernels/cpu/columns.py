@@ -11,7 +11,7 @@ import functools
 
 import numpy as np
 
-from ..jit.address import arrive, exchange, invoke, peek, pointer, poke, scratch, static, take, take_from, wait
+from ..jit.address import arrive, exchange, peek, pointer, poke, scratch, static, take, take_from, wait
 from ..jit.cache import both, compiled, entry, jit
 from . import threads
 from .finish import ending
@@ -147,7 +147,7 @@ def _whole(tile, bare):
         f[UNIT], f[SCALARS] = alpha == 1, factors
         poke(tile, factors, element(alpha))
         poke(tile, factors + size, element(beta))
-        invoke(pointer(t[LAUNCH])[threads.SHARE], (t[LAUNCH], t[KERNEL], address, address + 8 * WORKERS))
+        threads.shared(t[LAUNCH], t[KERNEL], address, address + 8 * WORKERS)
         if need > 0:
             exchange(t, LOCK, 0)
         return DONE

@@ -11,7 +11,7 @@ import functools
 
 import numpy as np
 
-from ..jit.address import invoke, peek, pointer, poke, scratch, take
+from ..jit.address import peek, pointer, poke, scratch, take
 from ..jit.cache import compiled, entry, jit
 from . import threads
 from .deep import PAIRS
@@ -100,14 +100,8 @@ def _entry(tile):
     def run(launch, work, workers, room, given, out, x, a, b, beta, alpha, trusted):
         words, factors = scratch(BYTES), scratch(16)
         f = pointer(words)
-        f[TRUSTED], f[READS], f[UNIT], f[SIZE_A], f[SIZE_B], f[SIZE_C] = (
-            trusted,
-            beta != 0,
-            alpha == 1,
-            size,
-            size,
-            size,
-        )
+        f[TRUSTED], f[READS], f[UNIT] = trusted, beta != 0, alpha == 1
+        f[SIZE_A], f[SIZE_B], f[SIZE_C] = size, size, size
         f[SHIFT_A], f[SHIFT_B], f[SHIFT_C] = shift, shift, shift
         if operands(f, out, x, a, b) != DONE:
             return DECLINED
@@ -122,7 +116,7 @@ def _entry(tile):
         f[NEXT], f[SCALARS], f[ROOM] = 0, factors, room
         poke(tile, factors, element(alpha))
         poke(tile, factors + size, element(beta))
-        invoke(pointer(launch)[threads.SHARE], (launch, work, words, words + 8 * WORDS))
+        threads.shared(launch, work, words, words + 8 * WORDS)
         return DONE
 
     kind = ", ".join(["int64"] * 9)

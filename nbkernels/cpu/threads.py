@@ -29,6 +29,7 @@ from ..jit.address import (
     SPINS,
     call,
     exchange,
+    invoke,
     keep_off,
     let_others,
     number,
@@ -187,6 +188,16 @@ def _share(words, kernel, context, room):
     state = release()
     _all(words, kernel, context, tasks)
     reacquire(state)
+
+
+@jit(inline="always")
+def shared(words, kernel, context, room):
+    """The same from compiled code that holds the GIL; without threads, by itself, and `room` stays as it is."""
+    share = pointer(words)[SHARE]
+    if share != 0:
+        invoke(share, (words, kernel, context, room))
+    else:
+        call(kernel, context, 0)
 
 
 @functools.cache
