@@ -46,9 +46,21 @@ def test_every_layout_and_bias(rng):
         np.testing.assert_array_equal(nbkernels.addmm(x, a, b, beta=2), 2 * x + expected, str(shape))
 
 
-def test_threads_change_no_bit(rng, monkeypatch):
-    a, b = operands(rng, M, N, 5, "float64", TRANSPOSES["NT"])
+@pytest.mark.parametrize("layout", ["NN", "NT"])
+def test_threads_change_no_bit(rng, monkeypatch, layout):
+    a, b = operands(rng, M, N, 5, "float64", TRANSPOSES[layout])
     same_bits_by_threads(lambda: nbkernels.mm(a, b), monkeypatch)
+
+
+@pytest.mark.parametrize("n", [N, N // 2])
+def test_rows_of_b_take_one_compiled_call(rng, monkeypatch, n):
+    """By several threads, too; the second call asks Python for nothing."""
+    a, b = operands(rng, M, n, 3, "float32", TRANSPOSES["NN"], whole_numbers)
+    x, out = whole_numbers(rng, (M, n), "f4"), np.empty((M, n), "f4")
+    nbkernels.addmm(x, a, b, out=out)
+    monkeypatch.setattr(gemm, "thin", None)
+    nbkernels.addmm(x, a, b, beta=2, alpha=3, out=out)
+    np.testing.assert_array_equal(out, 2 * x + 3 * (a @ b))
 
 
 def test_describe():

@@ -251,13 +251,12 @@ def small_entry(tile):
             return answer(answered(numpy - 64, VECTOR, out, x, a, b, beta, alpha), given, made)
         if k > longest and is_brief(m, n, k):
             return answer(answered(numpy - 32, LONG, out, x, a, b, beta, alpha), given, made)
-        thin = is_thin(m, n, k) and not serially
-        if thin and m * n < WIDE:
+        if is_thin(m, n, k) and not serially:
             return answer(answered(numpy - 48, FLAT, out, x, a, b, beta, alpha), given, made)
         across = n if stride(out, 1) == size else m  # a panel of few columns takes as long as one vector of them
         padded, limit = (across, SERIAL) if serially else (max(across, tile.lanes), most(m, n, size))
-        if thin or k > longest or m > limit or n > limit or m * n // across * padded * k > limit:
-            if serially or thin or min(m, n) <= SLIM or k > DEEPEST or not is_held(m, k, size, cache):
+        if k > longest or m > limit or n > limit or m * n // across * padded * k > limit:
+            if serially or min(m, n) <= SLIM or k > DEEPEST or not is_held(m, k, size, cache):
                 return answer(LARGE, given, made)
             return answer(answered(numpy - 16, SQUARISH, out, x, a, b, beta, alpha), given, made)
         c, rsc, csc = data(out), stride(out, 0), stride(out, 1)

@@ -11,23 +11,23 @@ import functools
 
 import numpy as np
 
-from ..jit.address import arrive, peek, pointer, scratch, take, wait
+from ..jit.address import arrive, peek, pointer, poke, scratch, take, wait
 from ..jit.cache import both, compiled, jit
 from . import threads
+from .gemv import KERNEL, LAUNCH, launchable
 from .kinds import default_tiles, kind_of
 from .outer import outer
 from .pack import pack
 from .small import DECLINED, DONE, LARGE, PANEL, WIDE
 from .tiles import small
 from .tiny import tall, tiny
-from .words import alone, filled, room, up
+from .words import BYTES, alone, filled, room, up
 
 from .words import (  # isort: skip
-    CSA, CSB, CSC, CSX, FINISHED, NEXT, ROOM, RSA, RSB, RSC, RSX, SCALARS, SELF, WORDS, A, B, C, K, M, N, X,
+    CSA, CSB, CSC, CSX, FINISHED, NEXT, ROOM, RSA, RSB, RSC, RSX, SCALARS, SELF, WORKERS, A, B, C, K, M, N, X,
 )  # fmt: skip
 
 JOB = 4  # blocks of rows of a job
-BYTES = 8 * WORDS
 
 
 @jit(inline="always")
@@ -74,16 +74,25 @@ def _thin(tile) -> int:
 
 
 @functools.cache
-def _alone(dtype: str):
-    """int64(0, out, x, a, b, beta, alpha), on checked arrays: their ids, x's or 0; from Python, and its address."""
-    tile = small(dtype)
-    size, element = tile.itemsize, getattr(np, dtype)
+def _whole(tile):
+    """int64(table, out, x, a, b, beta, alpha), on checked arrays: their ids, x's or 0; from Python, and its address.
+    From WIDE elements on it launches threads, and comes back when they are done."""
+    size, element = tile.itemsize, getattr(np, tile.dtype)
 
-    def run(_, out, x, a, b, beta, alpha):
-        panels, f = scratch(PANEL), pointer(scratch(BYTES))
+    def run(table, out, x, a, b, beta, alpha):
+        panels, factors, address = scratch(PANEL), scratch(16), scratch(BYTES)
+        f, t = pointer(address), pointer(table)
         alone(tile, f, out, x, a, b, beta)
         if f[CSC] != 1 or (f[X] != 0 and f[CSX] != 1):
             return LARGE
+        if f[M] * f[N] >= WIDE:
+            if f[CSB] != 1 or t[KERNEL] == 0 or launchable(table) == 0:
+                return LARGE
+            f[NEXT], f[FINISHED], f[SCALARS] = 0, 0, factors
+            poke(tile, factors, element(alpha))
+            poke(tile, factors + size, element(beta))
+            threads.shared(t[LAUNCH], t[KERNEL], address, address + 8 * WORKERS)
+            return DONE
         b, panel, rsb = f[B], tile.nr, f[RSB]
         if f[CSB] != 1:
             b, panel, rsb = panels, f[K] * tile.nr, tile.nr
@@ -97,19 +106,27 @@ def _alone(dtype: str):
             _rows(tile, f, i, min(height, f[M] - i), b, panel, rsb, element(alpha), element(beta))
         return DONE
 
-    return both(run, "int64(int64, int64, int64, int64, int64, float64, float64)", f"gemm_thin_alone_{tile}")
+    return both(run, "int64(int64, int64, int64, int64, int64, float64, float64)", f"gemm_thin_whole_{tile}")
+
+
+@functools.cache
+def _table(tile):
+    return np.array([threads.WORDS, 0, 0, 0], np.int64)  # the kernel comes when threads are to be launched
 
 
 def whole(dtype: str) -> tuple[int, int]:
-    """The address of the whole call of one thread, and its first argument. It answers LARGE, with nothing done,
-    where rows of out or x are not contiguous, or B's panels have no room on the stack."""
-    return _alone(dtype)[1], 0
+    """The address of the whole call, and its first argument. It answers LARGE, with nothing done, where rows of out or
+    x are not contiguous, B's panels have no room on the stack, or threads have not been launched by `thin` before."""
+    tile = small(dtype)
+    return _whole(tile)[1], _table(tile).ctypes.data
 
 
 def thin(out, x, a, b, beta, alpha, dtype: str, workers: int, trusted: bool = True) -> int:
     """out = alpha * a @ b + beta * x for rows of out and x that are contiguous; DECLINED, with nothing done, if not."""
     kind, tile = kind_of(dtype, dtype, dtype), small(dtype)
-    if out.size < WIDE and _alone(dtype)[0](0, id(out), x, id(a), id(b), beta, alpha) == DONE:
+    if out.size >= WIDE and threads.open_up():
+        _table(tile)[KERNEL] = _thin(tile)
+    if _whole(tile)[0](_table(tile).ctypes.data, id(out), x, id(a), id(b), beta, alpha) == DONE:
         return DONE
     f, kept = filled(out, x, a, b, beta, alpha, default_tiles(kind), kind, workers, trusted)
     if f is None or f[CSC] != 1 or (f[X] != 0 and f[CSX] != 1):
