@@ -205,6 +205,25 @@ def test_complex(op):
             check(op, x, y)
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_products_round_every_step(dtype, rng):
+    """Rows of every length, of one number too, in place and reversed: the bits of the parts' formula."""
+
+    def formula(x, y):
+        result = np.empty(np.broadcast(x, y).shape, dtype)
+        result.real, result.imag = x.real * y.real - x.imag * y.imag, x.real * y.imag + x.imag * y.real
+        return result
+
+    for n in (*range(1, 36), 1000, 20_001):
+        x, y = (rng.standard_normal(2 * n).astype(np.dtype(dtype).type(0).real.dtype).view(dtype) for _ in "xy")
+        for a, b in ((x, y), (x[:1], y), (x, y[-1:]), (x[::-1], y), (x[::2], y[::2])):
+            assert nbkernels.multiply(a, b).tobytes() == formula(a, b).tobytes()
+        for a, b in ((x, y), (y, x)):
+            expected, out = formula(a, b).tobytes(), x.copy()
+            first, second = (out if v is x else v for v in (a, b))
+            assert nbkernels.multiply(first, second, out=out).tobytes() == expected
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_ldexp_rounds_once(dtype, rng):
     """To subnormals from every size, beyond both ends; its first operand alone says what it computes in."""

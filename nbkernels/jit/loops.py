@@ -23,7 +23,7 @@ from numba import types
 from numba.core import cgutils, compiler
 from numba.extending import intrinsic
 
-from . import functions, overloads  # noqa: F401, what scalar functions call compiles by them
+from . import functions, overloads, products  # noqa: F401, what scalar functions call compiles by the first two
 from .across import Across
 from .cache import c_function
 from .elements import HALVES, cast, from_memory, memory, number, to_memory, width
@@ -244,6 +244,8 @@ class _Emitter:
         vectors as wide as the others: a division of 64 bytes after those of 32 waits 30 ns (Zen 4, 2026-11).
         """
         lanes, at_once = (LIGHT, 4) if self.spec.light else (LINE, 2)
+        if products.known(self.spec, steps, self.widths):
+            head = products.products(self, base, steps, head)
         lanes, count, hints = lanes // max(self.widths), self.builder.sub(self.columns, head), ()
         known = self.spec.light or self.spec.paired  # that LLVM vectorises the function
         if (known or self.spec.plain) and lanes > 1:
