@@ -56,6 +56,20 @@ def test_threads_change_no_bit(rng, monkeypatch, m, n, k, layout):
     same_bits_by_threads(lambda: nbkernels.mm(a, b), monkeypatch)
 
 
+@pytest.mark.skipif(tiles.vector_registers() == 32, reason="with 32 registers small takes them")
+@pytest.mark.parametrize("m", [2, 4, 6])
+def test_a_tile_of_rows_against_a_large_matrix(rng, monkeypatch, m):
+    """By any threads, as the packed path."""
+    k = 70
+    n = gemm.FAR * tiles.caches()[1] // (8 * k) + 5
+    assert (gemm.choose(m, n, k, 1, 8), gemm.choose(m, n // 2, k, 1, 8)[:4] != "deep") == ("deep", True)
+    a, b = operands(rng, m, n, k, "float64", TRANSPOSES["NN"])
+    same_bits_by_threads(lambda: nbkernels.mm(a, b), monkeypatch)
+    expected = np.empty((m, n))
+    gemm.gemm(expected, None, a, b, 0, 1, tiles.default("float64"))
+    np.testing.assert_array_equal(nbkernels.mm(a, b), expected)
+
+
 def test_describe():
     assert str(gemm.describe(8, 8, 1000)).startswith("deep ")
     half = gemm.small_tile("float32").lanes // 2

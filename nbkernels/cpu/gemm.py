@@ -76,6 +76,7 @@ WHOLE = {VECTOR: gemv_whole, FLAT: thin_whole, LONG: deep_whole, SQUARISH: colum
 REAL = {int, float, bool}
 ONE = 1
 FEWER, TALL = 64, 48  # rows and columns of C that are few with 16 registers
+FAR = 12  # times L2: bytes of B from which L3, which others use, may not hold it
 PARALLEL = 96**3  # below, two launches of 3-10 us cost more than they save
 
 
@@ -103,6 +104,12 @@ def choose(m: int, n: int, k: int, workers: int, itemsize: int = 4, upright: tup
     wide = n * itemsize >= BROAD // 2 and 2 * n * k * itemsize > caches()[1] and not upright[1]
     if narrow and wide and tile.mr < m <= FEWER and m < n and k <= SEGMENT and m * n * k > SMALL:
         return "short"
+    # A tile's rows against a B that L3 may not hold, of which a panel is a line or two of each row. Zen 3, us, one
+    # thread, as small and so: f32 5000x400 4x 701 and 575, 6x 448 and 601; f64 3000x500 3x 863 and 759, 6x 4176 and
+    # 1563, 10000x100 3x 1659 and 818, 6x 3187 and 1089; two, as columns and so: f64 3000x500 4x 1919 and 845, 10000x100
+    # 6x 997 and 814. One of 4 MiB, by one thread, is slower by half so.
+    if narrow and wide and m <= tile.mr and n * k * itemsize > FAR * caches()[1]:
+        return "deep"
     if k > DEEPEST and (min(m, n) <= NARROW or m * n <= (FEW if workers == 1 else SHARED)):
         return "deep"
     lanes = tile.lanes * 4 // itemsize
