@@ -7,7 +7,7 @@ import pytest
 
 import nbkernels
 from nbkernels.cpu import gemm, tiles
-from tests.cases import LAYOUTS, TRANSPOSES, bias_shapes, operands, whole_numbers
+from tests.cases import LAYOUTS, TRANSPOSES, bias_shapes, normal, operands, whole_numbers
 from tests.paths import same_bits_as_packed, same_bits_by_threads
 
 M, N = 971, 149  # many rows and one tile more than four panels, both prime
@@ -31,6 +31,21 @@ def test_one_step_without_a_bias(rng, m, n, dtype):
             gemm.gemm(found, None, a, b, 0, alpha)
             gemm.gemm(expected, None, a, b, 0, alpha, tiles.default(dtype))
             assert found.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("m", "n"), [(50, 50), (17, 700), (64, 16), (971, 149)])
+def test_one_step_with_a_bias(rng, m, n, dtype):
+    """Bit for bit, in place, too, where the last vector of a row meets what the one before has written."""
+    u, v, x = (normal(rng, shape, dtype) for shape in (m, n, (m, n)))
+    for order, bias in itertools.product("CF", (x, x[:1], x[0], x[:, :1], x[0, 0])):
+        expected = np.empty((m, n), dtype, order=order)
+        gemm.gemm(expected, np.asarray(bias), u[:, None], v[None], 0.7, -1.3, tiles.default(dtype))
+        found = nbkernels.addr(bias, u, v, beta=0.7, alpha=-1.3, out=np.full((m, n), np.nan, dtype, order=order))
+        assert found.tobytes() == expected.tobytes()
+        if np.shape(bias) == (m, n):
+            found[...] = x
+            assert nbkernels.addr_(found, u, v, beta=0.7, alpha=-1.3).tobytes() == expected.tobytes()
 
 
 def test_every_layout_and_bias(rng):

@@ -35,8 +35,9 @@ def _rows(tile, f, i, h, b, panel, rsb, alpha, beta):
     """C[i:i+h], h rows as `tall` says; panels of B are `panel` elements apart."""
     size, n, whole = tile.itemsize, f[N], f[N] // tile.nr
     # Panels of B are a row of it; eight rows of two vectors and what they are made of are more than 16 registers hold.
-    if f[K] == 1 and f[X] == 0 and n >= tile.lanes and tile.narrow:
-        outer(tile, h, n, f[A] + i * f[RSA] * size, f[RSA], b, f[C] + i * f[RSC] * size, f[RSC], alpha)
+    if f[K] == 1 and n >= tile.lanes and tile.narrow:
+        x = f[X] + i * f[RSX] * size if f[X] != 0 else 0
+        outer(tile, h, n, f[A] + i * f[RSA] * size, f[RSA], b, f[C] + i * f[RSC] * size, f[RSC], alpha, x, f[RSX], beta)
         return
     for start, count, width in ((0, whole, tile.nr), (whole, 1, n - whole * tile.nr)):
         if width > 0 and count > 0:
