@@ -56,6 +56,17 @@ def floor(x):
     return np.floor(x)
 
 
+def shift_left(x, y):
+    """x << y of two unsigned words of one dtype, y less than their bits: as wide as they are on CPUs, where Numba's own
+    takes 64 bits."""
+    return x << y
+
+
+def shift_right(x, y):
+    """x >> y, likewise."""
+    return x >> y
+
+
 class Real(NamedTuple):
     """A binary floating-point type."""
 

@@ -205,6 +205,17 @@ def test_complex(op):
             check(op, x, y)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint16", "uint32", "uint64"])
+def test_shifts_beyond_the_word_in_vectors_and_singly(dtype, rng):
+    info = np.iinfo(dtype)
+    for n in (3, 40, 999):
+        x = rng.integers(info.min, info.max, n, dtype, endpoint=True)
+        y = rng.choice(np.array([info.min, info.max, 0, 1, 7, 8, 31, 32, 33, 63, 64, 65], dtype), n)
+        for a, b in ((x, y), (x[:1], y), (x, y[:1]), (x[::-2], y[::2])):
+            check("bitwise_left_shift", a, b)
+            check("bitwise_right_shift", a, b)
+
+
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_complex_products_round_every_step(dtype, rng):
     """Rows of every length, of one number too, in place and reversed: the bits of the parts' formula."""

@@ -9,7 +9,7 @@ from numba import types
 from numba.extending import intrinsic, overload
 
 from .. import activations, scalar, transcendental  # noqa: F401, they enter their functions
-from ..real import HELPERS, KERNELS, bits, floor, fma, number
+from ..real import HELPERS, KERNELS, bits, floor, fma, number, shift_left, shift_right
 from .address import fma as fused
 
 OPTIONS = {"forceinline": True, "error_model": "numpy"}  # a loop with a call in it is not vectorised
@@ -62,6 +62,16 @@ def _number(word):
     return None if real is None else lambda word: cast(word, real)
 
 
+def _shift(name):
+    @intrinsic
+    def shift(typing, x, y):
+        return x(x, x), lambda context, builder, signature, args: getattr(builder, name)(*args)
+
+    return lambda x, y: (lambda x, y: shift(x, y)) if x == y else None
+
+
+enter(shift_left, _shift("shl"))
+enter(shift_right, _shift("lshr"))
 enter(floor, lambda x: lambda x: np.floor(x))
 enter(fma, lambda a, b, c: lambda a, b, c: fused(a, b, c))
 for _function in HELPERS:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..real import helper
-from .integers import DIVIDE, narrow_shifts
+from .integers import DIVIDE, narrow_shifts, wide_shifts
 
 
 @helper
@@ -117,4 +117,4 @@ def _shifts(width):
 bitwise_left_shift, bitwise_right_shift = _shifts(64)
 bitwise_left_shift_uint8, bitwise_right_shift_uint8 = narrow_shifts(np.uint8, np.uint16)
 bitwise_left_shift_uint16, bitwise_right_shift_uint16 = narrow_shifts(np.uint16, np.uint32)
-bitwise_left_shift_uint32, bitwise_right_shift_uint32 = _shifts(32)
+bitwise_left_shift_uint32, bitwise_right_shift_uint32 = wide_shifts(np.uint32)
