@@ -102,9 +102,9 @@ def test_temporaries_are_those_that_the_kernel_makes(monkeypatch):
 
 
 def test_panels_are_of_what_is_not_read_in_place():
-    a, b, f = np.ones((600, 900), "f4"), np.ones((900, 700), "f4"), np.asfortranarray
-    out, both = np.ones((600, 700), "f4"), "mat1 and mat2"
-    page, pages = np.ones((1024, 900), "f4"), np.ones((1024, 700), "f4")
+    a, b, f = np.ones((500, 900), "f4"), np.ones((900, 500), "f4"), np.asfortranarray
+    out, both = np.ones((500, 500), "f4"), "mat1 and mat2"
+    page, pages = np.ones((1024, 900), "f4"), np.ones((1024, 500), "f4")
     for mat1, mat2, to, packed in (
         (a, b, out, "mat2"),
         (f(a), b, out, "mat2"),
