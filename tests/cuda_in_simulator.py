@@ -1,13 +1,12 @@
 """Tests of the CUDA kernels that need NUMBA_ENABLE_CUDASIM=1; test_cuda_simulator.py runs them."""
 
-import sys
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numba import cuda
+from numba import cuda, float64
 from numba.core import config
 
 assert config.ENABLE_CUDASIM, "run with NUMBA_ENABLE_CUDASIM=1"
@@ -16,8 +15,6 @@ import nbkernels
 from nbkernels.cuda import elementwise, gemm, launch, memory, simulator, tiles
 from nbkernels.cuda.tiles import Tiles
 from tests import reference
-
-sys.setswitchinterval(1e-3)  # the simulator's threads wait for each other: half the time of the default 5 ms
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of overflow and NaN in scalars
 
@@ -118,6 +115,45 @@ def test_the_references_fma_and_the_simulators(rng):
     equal(np.array([simulator.fma(None, u, v, w) for u, v, w in zip(a, b, c, strict=True)]), ours)
     d, e, f = (numbers(rng, 200, dtype="f8") for _ in range(3))
     equal(np.array([simulator.fma(None, u, v, w) for u, v, w in zip(d, e, f, strict=True)]), fma64(d, e, f))
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize("barriers", [(1, 1), (0, 1), (1, 0)])
+def test_the_simulator_shows_a_missing_barrier(backwards, barriers):
+    """Each thread reads what its neighbour wrote, and then overwrites its own."""
+
+    @cuda.jit
+    def kernel(out):
+        place, thread = cuda.shared.array(8, float64), cuda.threadIdx.x
+        place[thread] = thread
+        if barriers[0]:
+            cuda.syncthreads()
+        out[thread] = place[(thread - 1 if backwards else thread + 1) % 8]
+        if barriers[1]:
+            cuda.syncthreads()
+        place[thread] = 0.5
+
+    out = np.zeros(8)
+    kernel[1, 8](out)
+    assert ((out + (1 if backwards else -1)) % 8 == np.arange(8)).all() == (barriers == (1, 1))
+
+
+def test_an_error_in_a_thread_of_the_simulator_ends_the_launch():
+    @cuda.jit
+    def kernel(out, wrong):
+        x, y = cuda.threadIdx.x, cuda.threadIdx.y
+        if x == wrong:
+            raise ValueError("so")
+        cuda.syncthreads()
+        out[cuda.blockIdx.x, y, x] = cuda.laneid
+
+    out = np.zeros((3, 2, 20))
+    for wrong in (0, 5, 19):
+        with pytest.raises(ValueError, match=rf"tid=\[{wrong}, 0, 0\] ctaid=\[0, 0, 0\]: so"):
+            kernel[3, (20, 2)](out, wrong)
+    assert not out.any()
+    kernel[3, (20, 2)](out, 20)
+    assert (out == np.arange(40).reshape(2, 20) % 32).all()
 
 
 # --- GEMM -----------------------------------------------------------------------------------------
