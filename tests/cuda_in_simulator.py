@@ -149,7 +149,7 @@ def test_an_error_in_a_thread_of_the_simulator_ends_the_launch():
 
     out = np.zeros((3, 2, 20))
     for wrong in (0, 5, 19):
-        with pytest.raises(ValueError, match=rf"tid=\[{wrong}, 0, 0\] ctaid=\[0, 0, 0\]: so"):
+        with pytest.raises(ValueError, match=rf"tid=\[{wrong}, [01], 0\] ctaid=\[0, 0, 0\]: so"):
             kernel[3, (20, 2)](out, wrong)
     assert not out.any()
     kernel[3, (20, 2)](out, 20)
