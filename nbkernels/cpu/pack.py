@@ -49,7 +49,7 @@ def _gather(lanes, source, along, down, kb, target, pitch, width, room):
     loop(builder, kb, [source, target], body)
 
 
-def _transpose(lanes, source, along, down, kb, target, pitch, width, room, height):
+def _transpose(lanes, source, along, down, kb, target, pitch, width, room, height, ahead=0):
     """target[p*pitch + r] = source[r*along + p]: height x lanes blocks, turned in registers; a line is read once."""
     builder, step, part = lanes.builder, I64(lanes.count), lanes.narrower(height)
     kept, none, nowhere = part.mask(room), part.mask(I64(0)), lanes.mask(I64(0))
@@ -63,6 +63,8 @@ def _transpose(lanes, source, along, down, kb, target, pitch, width, room, heigh
             if masked:  # lanes that are masked off take 0.2 us where no memory is: rows end with the last that is there
                 there = builder.icmp_signed("<", row, width)
                 row, mask = builder.select(there, row, last), builder.select(there, inside, nowhere)
+            if not masked and ahead:
+                lanes.prefetch(lanes.at(source, builder.mul(along, I64(r + ahead))), level=2)
             rows.append(lanes.load(lanes.at(source, builder.mul(along, row)), mask))
         for r, row in enumerate(lanes.transpose(rows)):
             for p, column in zip(range(r, lanes.count, height), lanes.parts(row, height)):
@@ -108,14 +110,14 @@ def _pack_vector(typing, tile, source, along, down, kb, target, pitch, width, ro
         def turn(height):
             """Blocks as low as the rows are few: 8x16 take 24 shuffles for 128 elements, 16x16 take 64."""
             if height == max(1, record.lanes // 4):
-                call(_transpose, height=height)
+                call(_transpose, height=height, ahead=record.mr if record.narrow else 0)
                 return
             lower = builder.icmp_signed("<=", rest[-1], I64(height // 2))
             with builder.if_else(lower) as (low, high):
                 with low:
                     turn(height // 2)
                 with high:
-                    call(_transpose, height=height)
+                    call(_transpose, height=height, ahead=record.mr if record.narrow else 0)
 
         with builder.if_else(builder.icmp_signed("==", along, I64(1))) as (unit, strided):
             with unit:
@@ -154,6 +156,8 @@ def _rows(side: str):
             def copy(source, target, steps, masks):
                 for u, (first, lanes, mask) in itertools.product(range(steps), zip(firsts, pieces, masks)):
                     place = lanes.at(lanes.at(source, builder.mul(down, I64(u))), first)
+                    if record.narrow and first * record.itemsize % 64 == 0:
+                        lanes.prefetch(lanes.at(place, builder.mul(down, I64(steps))), level=2)
                     lanes.store(lanes.load(place, mask), lanes.at(target, u * pitch + first))
 
             def turn(steps):
