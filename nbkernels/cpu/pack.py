@@ -14,12 +14,13 @@ from numba import types
 from numba.extending import intrinsic
 
 from ..jit.cache import jit
-from ..jit.vector import ELEMENT, I64, VOID, Lanes, loop
+from ..jit.vector import ELEMENT, I64, LINE, VOID, Lanes, loop
 
 # Bytes of a panel written at once: panels lie so far apart that their lines share sets of the caches. Measured 2026-11,
 # Zen 4, A of n x n stored by columns, us: f64, n = 2048, 64 bytes (a line) 7900, 256 3460, 512 3490, 1024 4110; f32,
 # n = 512, 71, 49, 41, 120.
 CHUNK = 512
+# Vectors of 256 bits ask L2 for the lines that they copy next (Zen 3, n = 512, one thread: f32 257 -> 180 us of 3.1 ms).
 AHEAD = 16  # rows to prefetch: their distance in memory is beyond what the hardware follows
 
 
@@ -49,7 +50,7 @@ def _gather(lanes, source, along, down, kb, target, pitch, width, room):
     loop(builder, kb, [source, target], body)
 
 
-def _transpose(lanes, source, along, down, kb, target, pitch, width, room, height, ahead=0):
+def _transpose(lanes, source, along, down, kb, target, pitch, width, room, height, fetch):
     """target[p*pitch + r] = source[r*along + p]: height x lanes blocks, turned in registers; a line is read once."""
     builder, step, part = lanes.builder, I64(lanes.count), lanes.narrower(height)
     kept, none, nowhere = part.mask(room), part.mask(I64(0)), lanes.mask(I64(0))
@@ -63,8 +64,9 @@ def _transpose(lanes, source, along, down, kb, target, pitch, width, room, heigh
             if masked:  # lanes that are masked off take 0.2 us where no memory is: rows end with the last that is there
                 there = builder.icmp_signed("<", row, width)
                 row, mask = builder.select(there, row, last), builder.select(there, inside, nowhere)
-            if not masked and ahead:
-                lanes.prefetch(lanes.at(source, builder.mul(along, I64(r + ahead))), level=2)
+            if fetch and not masked:  # the next panel's
+                away = builder.mul(along, builder.add(pitch, row))
+                lanes.prefetch(lanes.at(source, away), level=2)
             rows.append(lanes.load(lanes.at(source, builder.mul(along, row)), mask))
         for r, row in enumerate(lanes.transpose(rows)):
             for p, column in zip(range(r, lanes.count, height), lanes.parts(row, height)):
@@ -110,14 +112,14 @@ def _pack_vector(typing, tile, source, along, down, kb, target, pitch, width, ro
         def turn(height):
             """Blocks as low as the rows are few: 8x16 take 24 shuffles for 128 elements, 16x16 take 64."""
             if height == max(1, record.lanes // 4):
-                call(_transpose, height=height, ahead=record.mr if record.narrow else 0)
+                call(_transpose, height=height, fetch=record.narrow)
                 return
             lower = builder.icmp_signed("<=", rest[-1], I64(height // 2))
             with builder.if_else(lower) as (low, high):
                 with low:
                     turn(height // 2)
                 with high:
-                    call(_transpose, height=height, ahead=record.mr if record.narrow else 0)
+                    call(_transpose, height=height, fetch=record.narrow)
 
         with builder.if_else(builder.icmp_signed("==", along, I64(1))) as (unit, strided):
             with unit:
@@ -156,7 +158,7 @@ def _rows(side: str):
             def copy(source, target, steps, masks):
                 for u, (first, lanes, mask) in itertools.product(range(steps), zip(firsts, pieces, masks)):
                     place = lanes.at(lanes.at(source, builder.mul(down, I64(u))), first)
-                    if record.narrow and first * record.itemsize % 64 == 0:
+                    if record.narrow and first * record.itemsize % LINE == 0:
                         lanes.prefetch(lanes.at(place, builder.mul(down, I64(steps))), level=2)
                     lanes.store(lanes.load(place, mask), lanes.at(target, u * pitch + first))
 

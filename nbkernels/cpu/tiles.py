@@ -138,8 +138,8 @@ def sized(mr: int, nr: int, size: int, l1: int, l2: int) -> Tiles:
     nb = max(nr, (l2 // 2 if kc < 1024 else l2 * 3 // 4) // (kc * size) // nr * nr)
     # A row of B that is one line streams from L2 at no cost, so that A's panel may have L1 to itself: fewer tiles begin
     # and end. Zen 3, 32 and 512 KiB, GFLOP/s (best of a run), one thread, kc/nb of 464/128, 512/112, 1024/64, 2048/32:
-    # f32 n = 1024 88, 90, 92, 89, 1021 84, 88, 90, 90; f64 360/88, 512/64: 512 39, 41, 1024 42, 43. Two threads, medians:
-    # f32 1024 122, -, 141, 138, f64 65, 70.
+    # f32 n = 1024 88, 90, 92, 89, 1021 84, 88, 90, 90; f64 360/88, 512/64: n = 512 39, 41, 1024 42, 43. Two threads,
+    # medians: f32 1024 122, -, 141, 138, f64 65, 70.
     if nr * size <= LINE and mr * PANEL <= l1 * 3 // 4:
         kc = PANEL // size
         nb = max(nr, l2 // 2 // PANEL // nr * nr)
