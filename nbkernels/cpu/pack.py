@@ -20,7 +20,7 @@ from ..jit.vector import ELEMENT, I64, LINE, VOID, Lanes, loop
 # Zen 4, A of n x n stored by columns, us: f64, n = 2048, 64 bytes (a line) 7900, 256 3460, 512 3490, 1024 4110; f32,
 # n = 512, 71, 49, 41, 120.
 CHUNK = 512
-# Vectors of 256 bits ask L2 for the lines that they copy next (Zen 3, n = 512, one thread: f32 257 -> 180 us of 3.1 ms).
+# Vectors of 256 bits ask L2 for what they copy next (Zen 3, n = 512, one thread: f32 257 -> 180 us of 3.1 ms).
 AHEAD = 16  # rows to prefetch: their distance in memory is beyond what the hardware follows
 
 
