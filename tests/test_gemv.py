@@ -47,6 +47,16 @@ def test_every_layout(rng):
             np.testing.assert_array_equal(out, expected, f"{la} {lv} {lx}")
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_chain_begins_with_zero_whatever_comes_first(dtype):
+    for m, k, order in itertools.product((1, 2, 9, 17, 33), (5, 600, 9000), "CF"):
+        a, v = np.zeros((m, k), dtype, order), np.ones((k, 1), dtype)
+        a[:, 0], a[:, 1:] = np.inf, 1
+        assert (nbkernels.mm(a, v) == np.inf).all(), f"{m} {k}"
+        a[...], v[...] = -1, 0
+        assert not np.signbit(nbkernels.mm(a, v)).any(), f"{m} {k}"
+
+
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize(("m", "k"), [(600, 700), (5, 120_000), (1, 600_000), (9000, 60)])
 def test_threads_change_no_bit(rng, monkeypatch, m, k, order):

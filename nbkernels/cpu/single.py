@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from ..jit.address import fma, peek, poke
+from ..jit.address import fma, nothing, peek, poke
 from ..jit.cache import jit
 from ..jit.vector import ELEMENT, I64, LINE, SIZE, VOID, Lanes, loop, opaque, replaced_if
 from .tiles import SEGMENT, WAY, vector_registers
@@ -334,7 +334,7 @@ def columns(tile, m, a, down, v, sv, k, t, begun, far):
 @jit(inline="always")
 def one(tile, a, csa, v, sv, k):
     """A single chain, bound by the latency of its additions."""
-    size, chain = tile.itemsize, peek(tile, a) * 0
+    size, chain = tile.itemsize, nothing(tile)
     for p in range(k):
         chain = fma(peek(tile, a + p * csa * size), peek(tile, v + p * sv * size), chain)
     return chain

@@ -41,6 +41,13 @@ def poke(typing, tile, address, value):
 
 
 @intrinsic
+def nothing(typing, tile):
+    """Zero, as a number of the tile's chains: one of them before its first step."""
+    chain = tile.tile.kind.chain
+    return getattr(types, chain)(tile), lambda context, builder, signature, args: ir.Constant(ELEMENT[chain], 0)
+
+
+@intrinsic
 def ask(typing, address):
     """Ask for the line at `address` in L2; never faults."""
 
