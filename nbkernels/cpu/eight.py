@@ -11,6 +11,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from ..jit.address import nothing, poke
 from ..jit.cache import jit
 from ..jit.vector import ELEMENT, I32, I64, VOID, Lanes, loop, replaced_if
 from .single import STEPS, columns
@@ -22,6 +23,11 @@ ROWS = 8  # at once, of which each hides the latency of the others; 16 crowd in 
 # 2026-11, 3000x3000, of the best peer's speed: f32 .76 and 1.02, f64 .84 and 1.06).
 WIDE = 1024 if vector_registers() == 32 else 4096
 WAITING = CHAINS * 8 * WIDE  # bytes of it
+# Bytes of a column up to which columns are read as they lie, by windows of so many steps of each chain: in those of one
+# chain, 8 columns apart, lines are few, and nothing asks for them beforehand. Zen 3, 2026-11, one thread, us, chain by
+# chain and so: 64x10000 f32 83 and 66, f64 143 and 123; 128x5000 78 and 59, 115 and 95; 50x8000 66 and 48, 87 and 68;
+# 256x256 f32 the same. With a step of each, which loads and stores chains as often, 64x10000 f32 87, with two 71.
+LOW, AT_ONCE = (0 if vector_registers() == 32 else 1024), 4
 WINDOW = 1 << 15  # bytes of A for each chain before the next takes its turn: the lines between are still in L2 then
 
 
@@ -123,16 +129,17 @@ rows_of, far_rows_of = _rows_of(False), _rows_of(True)
 
 
 @intrinsic
-def _halve(typing, tile, h, lines, target):
-    """target[i] = the sum of lines[c, i] over the CHAINS lines, which are WIDE numbers long, for i < h."""
+def _halve(typing, tile, h, lines, apart, target):
+    """target[i] = the sum of lines[c*apart + i] over c < CHAINS, for i < h."""
 
     def emit(context, builder, signature, args):
-        tile, (_, h, lines, target) = signature.args[0].tile, args
+        tile, (_, h, lines, apart, target) = signature.args[0].tile, args
         lanes = Lanes(builder, tile.dtype, tile.lanes)
         lines, target = (builder.inttoptr(x, lanes.element.as_pointer()) for x in (lines, target))
 
         def piece(place, mask=None):
-            sums = [lanes.load(lanes.at(lanes.at(lines, c * WIDE), place), mask) for c in range(CHAINS)]
+            starts = [lanes.at(lines, builder.mul(apart, I64(c))) for c in range(CHAINS)]
+            sums = [lanes.load(lanes.at(start, place), mask) for start in starts]
             while len(sums) > 1:
                 half = len(sums) // 2
                 sums = [builder.fadd(low, high) for low, high in zip(sums[:half], sums[half:])]
@@ -146,19 +153,68 @@ def _halve(typing, tile, h, lines, target):
             piece(done, lanes.mask(builder.sub(h, done)))
         return context.get_dummy_value()
 
-    return types.void(tile, *[types.int64] * 3), emit
+    return types.void(tile, *[types.int64] * 4), emit
+
+
+@intrinsic
+def _in_turn(typing, tile, turns, h, a, csa, v, sv, lines, apart):
+    """lines[c*apart + i] += the sum of a[p*csa + i] * v[p*sv] over p = c, c + CHAINS, ..., for i < h: of `turns` times
+    AT_ONCE columns for each chain, of which some chains' are read together. A line's last vector is stored whole."""
+
+    def emit(context, builder, signature, args):
+        tile, (_, turns, h, a, csa, v, sv, lines, apart) = signature.args[0].tile, args
+        lanes = Lanes(builder, tile.dtype, tile.lanes)
+        a, v, lines = (builder.inttoptr(x, lanes.element.as_pointer()) for x in (a, v, lines))
+        whole, some = builder.udiv(h, I64(lanes.count)), CHAINS // AT_ONCE
+        end = builder.mul(whole, I64(lanes.count))
+
+        def together(a, v, chains):
+            steps = [[c + q * CHAINS for q in range(AT_ONCE)] for c in chains]
+            factors = [
+                [lanes.splat(builder.load(lanes.at(v, builder.mul(sv, I64(p))), align=1)) for p in own] for own in steps
+            ]
+            columns = [[lanes.at(a, builder.mul(csa, I64(p))) for p in own] for own in steps]
+            starts = [lanes.at(lines, builder.mul(apart, I64(c))) for c in chains]
+
+            def piece(place, mask=None):
+                for start, *each in zip(starts, factors, columns):
+                    chain = lanes.load(lanes.at(start, place))
+                    for factor, column in zip(*each):
+                        chain = lanes.fma(factor, lanes.load(lanes.at(column, place), mask), chain)
+                    lanes.store(chain, lanes.at(start, place))
+                return []
+
+            loop(builder, whole, [], lambda j, _: piece(builder.mul(j, I64(lanes.count))))
+            with builder.if_then(builder.icmp_signed("<", end, h)):
+                piece(end, lanes.mask(builder.sub(h, end)))
+
+        def turn(index, carried):
+            for first in range(0, CHAINS, some):
+                together(*carried, range(first, first + some))
+            return [lanes.at(x, builder.mul(step, I64(AT_ONCE * CHAINS))) for x, step in zip(carried, (csa, sv))]
+
+        loop(builder, turns, [a, v], turn)
+        return context.get_dummy_value()
+
+    return types.void(tile, *[types.int64] * 8), emit
 
 
 @jit(inline="always")
 def columns_sums(tile, h, a, csa, v, sv, k, t, far, lines):
     """t[i] = the sum of a[p*csa + i] * v[p*sv] over p < k, for i < h <= WIDE; chains wait in `lines`."""
-    size, p = tile.itemsize, 0
+    size, p, apart = tile.itemsize, 0, WIDE
     window = max(WINDOW // (h * size), STEPS) * CHAINS
+    if h * size <= LOW and k >= AT_ONCE * CHAINS:  # lines whose vectors do not crowd in L1
+        apart, turns = (h + CHAINS - 1) // CHAINS * CHAINS, k // (AT_ONCE * CHAINS)
+        for i in range(CHAINS * apart):
+            poke(tile, lines + i * size, nothing(tile))
+        _in_turn(tile, turns, h, a, csa, v, sv, lines, apart)
+        p = turns * AT_ONCE * CHAINS
     while p < k:
         steps = min(window, k - p)
         for c in range(CHAINS):
-            own, column, factor = lines + c * WIDE * size, a + (p + c) * csa * size, v + (p + c) * sv * size
+            own, column, factor = lines + c * apart * size, a + (p + c) * csa * size, v + (p + c) * sv * size
             left = (steps + CHAINS - 1 - c) // CHAINS
             columns(tile, h, column, csa * CHAINS, factor, sv * CHAINS, left, own, p, far)
         p += steps
-    _halve(tile, h, lines, t)
+    _halve(tile, h, lines, apart, t)
