@@ -13,7 +13,7 @@ from ..jit.cache import entry
 from ..jit.gather import gatherer
 from ..jit.ndarray import data, ndim, shape, stride
 from ..jit.turn import MOVED, TILE, turner
-from ..jit.vector import LINE, width_bits
+from ..jit.vector import LINE, SIZE, width_bits
 from ..strides import StridedPlan
 from . import threads
 from .small import apart
@@ -203,7 +203,7 @@ def _across(plan, itemsizes):
     inputs = list(zip(plan.strides[1:], itemsizes[1:]))
     found = tuple({0: 0, w: 1}.get(s[-1], None if s[-2] == w else 2) for s, w in inputs)
     turned = [(s[-1], w) for n, (s, w) in zip(found, inputs) if n is None]
-    alike = len({w for _, w in turned}) == 1 and turned[0][1] in MOVED
+    alike = len({w for _, w in turned}) == 1 and turned[0][1] in SIZE.values()
     size, free = plan.size * max(itemsizes), all(s % CROWDED for s, _ in turned)
     straight = free and size <= FAR if WIDE else free or size > THRONG
     return found if 2 not in found and alike and straight else ()

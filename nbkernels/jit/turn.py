@@ -11,8 +11,8 @@ from numba.extending import intrinsic
 from .cache import compiled
 from .vector import I32, I64, LINE, SIZE, Lanes, loop, width_bits
 
-# Items of 4 and 8 bytes are moved as floats, whatever they mean: no bit of them changes.
-MOVED = {size: dtype for dtype, size in SIZE.items()}
+# Items are moved as numbers of their size, whatever they mean: no bit of them changes.
+MOVED = {1: "int8", 2: "int16"} | {size: dtype for dtype, size in SIZE.items()}
 # Elements that are read at once where they touch, at most: rows of a tile, 4 lines of float32.
 TILE = 64
 PIECE = 16  # bytes that are loaded at once to be transposed
@@ -22,7 +22,7 @@ PIECE = 16  # bytes that are loaded at once to be transposed
 def turner(width: int) -> int:
     """Address of void(source, step, target, pitch, rows, columns, next, beside, step): target[j, i] = source[j, i].
 
-    Items of 4 or 8 bytes. In the source neighbours of a column touch and those of a row are `step` bytes apart; rows of
+    Items of 1, 2, 4 or 8 bytes. In the source neighbours of a column touch and those of a row are `step` bytes apart; rows of
     the target are `pitch` bytes apart. What will be read next is fetched into L2 meanwhile: such a tile at `next` and
     one of rows the last `step` bytes apart at `beside`, where they are not 0.
     """
@@ -41,11 +41,18 @@ def turner(width: int) -> int:
     return compiled(run, f"void({', '.join(['int64'] * 9)})", f"turn_{width}")
 
 
+def sides(width: int) -> tuple[int, ...]:
+    """Lanes of the vectors that squares are made of, the larger first: of small items two sizes, for a tile may be
+    smaller than the larger one."""
+    most = width_bits() // 8 // width
+    return (most,) if width >= 4 else tuple(dict.fromkeys((min(most, 32 // width), PIECE // width)))
+
+
 class _Emitter:
     def __init__(self, builder, width, source, step, target, pitch, rows, columns, next, beside, beside_step):
         self.builder, self.width, self.rows, self.columns = builder, width, rows, columns
         self.asked = {"next": next, "beside": beside}
-        self.lanes = Lanes(builder, MOVED[width], width_bits() // 8 // width)
+        self.lanes = Lanes(builder, MOVED[width], sides(width)[0])
         self.steps = {"read": (source, I64(width), step), "write": (target, pitch, I64(width))}
         self.steps |= {"next": (next, I64(width), step), "beside": (beside, beside_step, I64(width))}
 
@@ -73,9 +80,26 @@ class _Emitter:
 
     def tile(self):
         """A square of vectors at a time; the last of a row or column ends with it, over some that are done already."""
-        builder, side = self.builder, I64(self.lanes.count)
+        builder = self.builder
+        least = builder.select(builder.icmp_signed("<", self.rows, self.columns), self.rows, self.columns)
+        end = builder.append_basic_block("end")
+        for side in sides(self.width):
+            smaller = builder.append_basic_block("smaller")
+            squares = builder.append_basic_block("squares")
+            builder.cbranch(builder.icmp_signed(">=", least, I64(side)), squares, smaller)
+            builder.position_at_end(squares)
+            self.lanes = self.lanes.narrower(side)
+            self.squares(I64(side))
+            builder.branch(end)
+            builder.position_at_end(smaller)
+        self.singles()
+        builder.branch(end)
+        builder.position_at_end(end)
+
+    def squares(self, side):
+        builder, count = self.builder, self.lanes.count
         bottom, right = (builder.sub(n, side) for n in (self.rows, self.columns))
-        high, wide = (builder.sdiv(builder.add(n, I64(self.lanes.count - 1)), side) for n in (self.rows, self.columns))
+        high, wide = (builder.sdiv(builder.add(n, I64(count - 1)), side) for n in (self.rows, self.columns))
 
         def place(k, last):
             start = builder.mul(k, side)
@@ -89,12 +113,7 @@ class _Emitter:
             loop(builder, high, [], down)
             return []
 
-        fits = builder.icmp_signed(">=", builder.select(builder.icmp_signed("<", bottom, right), bottom, right), I64(0))
-        with builder.if_else(fits) as (then, otherwise):
-            with then:
-                loop(builder, wide, [], along)
-            with otherwise:
-                self.singles()
+        loop(builder, wide, [], along)
 
     def square(self, j, i):
         """Loaded in pieces of 16 bytes, which puts them in the right lanes; transposed within these."""
@@ -139,7 +158,7 @@ class _Emitter:
         return pieces[0]
 
     def within(self, vectors, size):
-        """`size` vectors, transposed within each 16 bytes, by unpacking units of 1, then of 2 elements."""
+        """`size` vectors, transposed within each 16 bytes, by unpacking units of 1, 2, 4 ... elements."""
         unit = 1
         while unit < size:
             pairs = [(vectors[k], vectors[k + unit]) for k in range(size) if k & unit == 0]
