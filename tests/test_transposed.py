@@ -6,7 +6,7 @@ import pytest
 from nbkernels import add, fuse, less
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "float16"])
 @pytest.mark.parametrize(("rows", "columns"), [(64, 64), (61, 73), (7, 700), (700, 7), (3, 2000), (2000, 3), (90, 300)])
 def test_squares_that_end_anywhere(rows, columns, dtype, rng):
     count = rows * columns
@@ -53,3 +53,31 @@ def test_more_than_four_mebibytes_from_anywhere_in_a_line(rows, columns, dtype):
         assert (room[: 20 + start] == -1).all()
         assert (room[20 + start + count :] == -1).all()
         np.testing.assert_array_equal(fuse(lambda a, b, c: a + b - c)(x, y, x[::-1]), x + y - x[::-1])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "float32", "int64"])
+@pytest.mark.parametrize("rows", [45, 321, 2048])
+def test_streamed_rows_of_whole_lines(rows, dtype, rng):
+    columns = (16 << 20) // rows // np.dtype(dtype).itemsize // 64 * 64 + 64
+    for start, spare in ((0, 0), (5, 64)):
+        room = rng.integers(-9, 9, rows * columns + 16).astype(dtype)
+        x, y = (room[start : start + rows * columns].reshape(columns, rows).T, room[: rows * columns].reshape(rows, -1))
+        whole = np.full((rows + 2, columns + spare), 77, dtype)
+        out = whole[1:-1, :columns]
+        for first, second in ((y, x), (x, y[:1]), (x[::-1], y)):
+            add(first, second, out=out)
+            np.testing.assert_array_equal(out, first + second)
+        fuse(lambda a, b, c: a + b - c)(x, y, x[::-1], out=out)
+        np.testing.assert_array_equal(out, x + y - x[::-1])
+        assert (whole[0] == 77).all()
+        assert (whole[-1] == 77).all()
+        assert (whole[:, columns:] == 77).all()
+
+
+@pytest.mark.parametrize("dtype", ["int16", "float32", "float64"])
+def test_several_outputs_one_of_them_transposed(dtype, rng):
+    a, b = rng.integers(-9, 9, (2, 130, 300)).astype(dtype)
+    sums, differences = np.empty_like(a), np.empty((300, 130), dtype).T
+    fuse(lambda a, b: (a + b, a - b))(a, b, out=(sums, differences))
+    np.testing.assert_array_equal(sums, a + b)
+    np.testing.assert_array_equal(differences, a - b)

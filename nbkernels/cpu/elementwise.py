@@ -101,10 +101,10 @@ def nested(op, dtypes, shapes, strides, dtype, casting, fresh) -> nest.Nest:
     divided = name not in PAIRED and _plain(name, work) is not None  # by runs, which lines are not
     streamed = not (fresh or mask or divided) and nest.streamed(loops, out.itemsize)
     light = not mask and _light(name, work) and all(map(masked, itemsizes))
-    steps = nest.steps(loops, itemsizes, light, many(name))
+    steps = nest.steps(loops, itemsizes, light, many(name), streamed)
     compiled = loop(op, first, second, out, dtype, casting, streamed, bool(mask), steps=steps)
     parallel = nest.PARALLEL >> COSTS_MORE if op in COSTLY else nest.PARALLEL
-    return nest.Nest(loops, compiled, itemsizes, parallel, light)
+    return nest.Nest(loops, compiled, itemsizes, parallel, light, streamed)
 
 
 def binary(op: str, out, self, other, alpha=1, where=None, casting=None, dtype=None, fresh=False) -> None:

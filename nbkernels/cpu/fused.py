@@ -35,7 +35,7 @@ def _nest(function, dtypes, count, masked, shapes, strides, fresh) -> nest.Nest:
     arguments = dtypes[count:end]
     steps = nest.steps(loops, itemsizes) if count == 1 else ()
     compiled = _loops(adopt(function, arguments), arguments, dtypes[:count], streamed, masked, steps)
-    return nest.Nest(loops, compiled, itemsizes, PARALLEL)
+    return nest.Nest(loops, compiled, itemsizes, PARALLEL, streamed=streamed, outputs=count)
 
 
 def at_once(memory: Memory, out, inputs) -> bool:

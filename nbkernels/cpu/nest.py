@@ -17,7 +17,7 @@ from ..jit.vector import LINE, SIZE, width_bits
 from ..strides import StridedPlan
 from . import threads
 from .small import apart
-from .walk import BUFFERS, HEADER, ROOM, SCALARS, TASKS, collector, walker
+from .walk import BELOW, BUFFERS, HEADER, ROOM, SCALARS, TASKS, collector, walker
 
 # Elements from which on threads share the work: 10 us of an addition where nothing is contiguous, a launch takes 2.
 PARALLEL = 1 << 16
@@ -43,6 +43,13 @@ CROWDED, THRONG = 4096 if WIDE else 2048, 1 << 21
 # Bytes of an output from which on streaming stores win over reading each line before it is overwritten: a + b of f32 on
 # two threads, 16 MB of output 46 against 45 GB/s, 32 MB 44 against 37, 64 MB 54 against 34 (2026-11, Sapphire Rapids).
 STREAMED = 1 << 25
+# With vectors of 256 bits the same of those that turn an input, and half as many where its columns are crowded. They go
+# by tiles of TALL rows of BROAD bytes, one below the other: runs of a KiB are read along 8 columns at once, which the
+# CPU's prefetchers follow (17-20 GB/s; those of a line or four down a band of columns 5-8), and 4 lines are stored at
+# once in each row (19 GB/s; one 6-11), if rows begin with a line. ms of a + b.T, float32, straight and so: 1440 x 1440
+# 1.73 and 1.45, 2000 x 2000 4.0, 2.9, 2880 x 2880 8.5, 6.0, 4096 x 4096 25.3, 14.4; two threads 2880 x 2880 5.0, 4.4,
+# 4096 x 4096 12.7, 9.2 (Zen 3, 2026-11).
+TURNED, TALL, BROAD = 15 << 19, 256, 4 * LINE
 
 
 @functools.cache
@@ -79,7 +86,8 @@ def binder():
 class Nest:
     """Inner loops (their address) over a plan, of operands of `itemsizes`; `parallel` elements are worth threads.
 
-    They may be good for `short` rows as these are, where they know the steps of all operands.
+    They may be good for `short` rows as these are, where they know the steps of all operands, or store past the caches,
+    `streamed`. Of several outputs each is written in its place, however it lies.
     """
 
     plan: StridedPlan
@@ -87,6 +95,8 @@ class Nest:
     itemsizes: tuple[int, ...]
     parallel: int = PARALLEL
     short: bool = False
+    streamed: bool = False
+    outputs: int = 1
     contexts: dict[int, np.ndarray] = field(default_factory=dict, repr=False)
 
     @functools.cached_property
@@ -97,15 +107,16 @@ class Nest:
     @functools.cached_property
     def direct(self) -> bool:
         """Whether the loops are made for the very steps of the inputs."""
-        return self.short and bool(steps(self.plan, self.itemsizes, True))
+        return self.short and bool(steps(self.plan, self.itemsizes, True, streamed=self.streamed))
 
     @functools.cached_property
     def turned(self) -> tuple[int, ...]:
         """For each operand the width of its items, if tiles of it are to be transposed, else 0."""
         if self.plan.kind != "transposed" or self.direct:
             return (0,) * len(self.itemsizes)
-        steps = zip(self.plan.strides, self.itemsizes)
-        return tuple(w if s[-2] == w and abs(s[-1]) > w and w in MOVED else 0 for s, w in steps)
+        inputs = list(zip(self.plan.strides, self.itemsizes))[self.outputs :]
+        found = (w if s[-2] == w and abs(s[-1]) > w and w in MOVED else 0 for s, w in inputs)
+        return (0,) * self.outputs + tuple(found)
 
     @functools.cached_property
     def gathered(self) -> tuple[int, ...]:
@@ -142,12 +153,17 @@ class Nest:
         moved, (high, wide), tile, span, beside = self.turned, sizes[-2:], [s[-2:] for s in steps], sizes[-1], -1
         movers = [turner(w) if w else 0 for w in moved]
         if any(moved):
-            pitch = min(ROW, BUFFERS // TILE // sum(map(bool, moved)))
-            high, wide = TILE, (pitch - min(LINE, pitch // 2)) // most
+            count = sum(map(bool, moved))
+            high, pitch = TILE, min(ROW, BUFFERS // TILE // count)
+            if upright := self.streamed and tall(self.plan) and count <= 2:
+                high, pitch = TALL // count, BROAD + LINE
+            wide = (pitch - min(LINE, pitch // 2)) // most
             tile = [(pitch, w) if w else s for s, w in zip(tile, moved)]
-            if self.plan.size * most > FAR:
+            if upright:
+                span, beside = wide, BELOW
+            elif self.plan.size * most > FAR:
                 high, span = LINE // most, SPAN
-                rows = (p for p in range(1, operands) if not moved[p] and tile[p][1] == self.itemsizes[p])
+                rows = (p for p in range(self.outputs, operands) if not moved[p] and tile[p][1] == self.itemsizes[p])
                 beside = next(rows, 0)
         elif self.gathered:
             wide = min(CHUNK, BUFFERS // operands) // LINE * LINE  # and a line that the last row may reach into
@@ -181,16 +197,26 @@ class Nest:
 
 def streamed(plan: StridedPlan, itemsize: int) -> bool:
     """Whether the output should be stored past the caches: large, and written in runs of whole lines."""
-    large = plan.size * itemsize >= STREAMED
+    least = STREAMED
+    if tall(plan):
+        least = TURNED >> any(abs(s[-1]) > LINE and s[-1] % CROWDED == 0 for s in plan.strides[1:])
+    large = plan.size * itemsize >= least
     return large and plan.strides[0][-1] == itemsize and plan.shape[-1] * itemsize >= 8 * LINE
 
 
-def steps(plan: StridedPlan, itemsizes, short: bool = False, many: int = MANY) -> tuple[int | None, ...]:
+def tall(plan: StridedPlan) -> bool:
+    """Whether streaming stores of what turns an input go by tall tiles."""
+    return not WIDE and plan.kind == "transposed" and all(s % LINE == 0 for s in plan.strides[0][:-1])
+
+
+def steps(
+    plan: StridedPlan, itemsizes, short: bool = False, many: int = MANY, streamed: bool = False
+) -> tuple[int | None, ...]:
     """The inputs' steps in elements, where loops made for them vectorise and those for any steps would not; else ()."""
     if plan.size < many or not plan.shape or plan.strides[0][-1] != itemsizes[0] or max(itemsizes) > 8:
         return ()
     if plan.kind == "transposed":
-        return _across(plan, itemsizes) if short else ()
+        return _across(plan, itemsizes) if short and not (streamed and tall(plan)) else ()
     if plan.kind != "strided" or (plan.shape[-1] < NARROW and not short):
         return ()
     apart = [divmod(s[-1], w) for s, w in zip(plan.strides[1:], itemsizes[1:])]

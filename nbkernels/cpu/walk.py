@@ -19,9 +19,10 @@ from ..jit.turn import TILE
 from ..jit.vector import LINE
 
 LOOP, SCALARS, OPERANDS, NDIM, TASKS, SPLIT, HIGH, WIDE, SPAN, BESIDE, HEADER = range(11)
-BUFFERS = 1 << 16  # bytes of stack for what is moved
+BUFFERS = 120 << 10  # bytes of stack for what is moved
 ROOM = 4096  # bytes of stack: two words for each operand, two for each dimension
 AHEAD = 128  # columns from what is transposed to what is asked for meanwhile
+BELOW, SOON = -2, 4 * LINE  # a BESIDE that says so: bytes along columns instead
 
 
 @jit(inline="always")
@@ -67,7 +68,8 @@ def _walk(context, task):
     """Tiles of HIGH x WIDE of the two innermost dimensions, one call of the inner loops each, in bands of SPAN columns.
 
     An operand with a mover is transposed first, so that the inner loops find it contiguous. If BESIDE is not negative,
-    what lies AHEAD of the tile is asked for meanwhile, and, if it is not 0, what lies ahead in operand BESIDE.
+    what lies AHEAD of the tile is asked for meanwhile, and, if it is not 0, what lies ahead in operand BESIDE; if it is
+    BELOW, the lines that follow SOON in each column.
     """
     f, room, buffers = pointer(context), scratch(ROOM), scratch(BUFFERS)
     operands, ndim, split = f[OPERANDS], f[NDIM], f[SPLIT]
@@ -81,7 +83,7 @@ def _walk(context, task):
     high, wide, span, aside, skew, lead, step = f[HIGH], f[WIDE], f[SPAN], f[BESIDE], 0, 0, f[column_steps]
     if wide < columns and step > 0:
         skew = (base[0] & (LINE - 1)) // step
-    most = max(high, TILE)
+    most = high + LINE if high > TILE else TILE
     for p in range(operands):
         if f[turners + p] != 0:  # rows of it from the start of a line, too
             lead = (-base[p] & (LINE - 1)) // f[row_steps + p]
@@ -101,7 +103,8 @@ def _walk(context, task):
                 step = f[column_steps + p]
                 at = base[p] + j * f[row_steps + p] + i * step
                 if f[turners + p] != 0:
-                    pitch, ahead = f[tile_rows + p], at + down * f[row_steps + p] + along * step if aside >= 0 else 0
+                    pitch, ahead = f[tile_rows + p], at + down * f[row_steps + p] + along * step
+                    ahead = ahead if aside >= 0 else at + SOON if aside == BELOW else 0
                     invoke(f[turners + p], (at, step, buffer, pitch, h, w, ahead, beside, f[row_steps + max(aside, 0)]))
                     beside = 0
                     at = buffer

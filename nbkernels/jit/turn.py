@@ -22,9 +22,9 @@ PIECE = 16  # bytes that are loaded at once to be transposed
 def turner(width: int) -> int:
     """Address of void(source, step, target, pitch, rows, columns, next, beside, step): target[j, i] = source[j, i].
 
-    Items of 1, 2, 4 or 8 bytes. In the source neighbours of a column touch and those of a row are `step` bytes apart; rows of
-    the target are `pitch` bytes apart. What will be read next is fetched into L2 meanwhile: such a tile at `next` and
-    one of rows the last `step` bytes apart at `beside`, where they are not 0.
+    Items of 1, 2, 4 or 8 bytes. In the source neighbours of a column touch and those of a row are `step` bytes apart;
+    rows of the target are `pitch` bytes apart. What will be read next is fetched into L2 meanwhile: such a tile at
+    `next` and one of rows the last `step` bytes apart at `beside`, where they are not 0.
     """
 
     @intrinsic
