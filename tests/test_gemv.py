@@ -1,6 +1,9 @@
 """Products with one row or one column: bit for bit those of the packed path, in every layout, by any threads."""
 
+import ctypes
 import itertools
+import mmap
+import os
 
 import numpy as np
 import pytest
@@ -79,6 +82,26 @@ def test_nothing_beyond_the_arrays_is_read(rng):
         out = np.full((m, 1), np.nan, "f4")
         gemm.gemm(out, None, room[:m, :k], vectors[:k], 0, 1)
         np.testing.assert_array_equal(out, np.full((m, 1), 2 * k))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_nothing_before_the_arrays_is_read(rng, dtype):
+    """They begin with a page, before which nothing may be read where the system can say so."""
+    page, mapped = mmap.PAGESIZE, mmap.mmap(-1, 4 * mmap.PAGESIZE)
+    if os.name == "posix":
+        address = ctypes.addressof(ctypes.c_char.from_buffer(mapped))
+        assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(address), ctypes.c_size_t(page), 0) == 0
+    room, strided = np.frombuffer(mapped, dtype, offset=page), np.lib.stride_tricks.as_strided
+    room[...] = rng.integers(-4, 5, room.shape)
+    for m, k in ((17, 40), (33, 30), (40, 20)):
+        a, v = room[: m * k].reshape(m, k), rng.integers(-4, 5, (k, 1)).astype(dtype)
+        for matrix in (
+            a,
+            a[::-1],
+            strided(room, (m, k), (0, room.itemsize)),
+            strided(room, (m, k), [room.itemsize] * 2),
+        ):
+            np.testing.assert_array_equal(nbkernels.mm(matrix, v), matrix.astype(int) @ v.astype(int))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -36,6 +36,11 @@ SHORT = 512
 # ROWS that ask for the next 16), those of float64 as near ones (3000x3000 by two threads 1.6-1.9 ms, by 2 vectors 2.2).
 BY_LINES = vector_registers() == 16
 PAIR = 2
+# Rows longer than SHORT of a matrix beyond L2, with 16 registers: LONG vectors at once, which ask for their own line
+# after the next (Zen 3, 2026-11, el/ns, by 3 vectors that do not, by 3, by LONG: 960x1000 f32 8.9, 9.2, 9.5, f64 5.8,
+# 5.9, 6.1; 64x3616 f32 11.5, 12.8, 12.9; on a quiet core f32 11.3, 12.2, 13.0). In L2 that gains nothing.
+LONG = 4
+BEHIND = 16  # bytes of a piece
 # The lines of columns a WAY apart share a set of L1, of 8 places, of which half are taken then: mv of
 # 256x256 float32, whose chains step by 8 columns, 4.8 us by eight at once, 3.6 by four; gemv 1024x128 8.9 -> 6.0.
 SKEW = 8  # blocks of 32 bytes that a group of rows runs ahead of the next, where their lines would crowd in L1
@@ -101,13 +106,14 @@ def _rows(lanes, rows, a, rsa, v, rsv, k, t, groups, skew=0, ahead=False):
         lanes.store(chain, lanes.at(t, g * count), lanes.mask(builder.sub(rows, I64(g * count))))
 
 
-def _near(lanes, a, rsa, v, k, t, near=None, ahead=False):
+def _near(lanes, a, rsa, v, k, t, near=None, ahead=False, onward=False):
     """The same for exactly `near` vectors of rows, or NEAR: their chains hide each other's latency.
 
     A turn takes a line of each row, all of it at once: lines that crowd each other out of L1 come from L2 once. A row's
     address is its group's, which LLVM cannot see through, and a multiple of the step: with a pointer for each row,
     most of which wait on the stack, a number of float32 takes 0.95 instructions, so 0.71. `ahead`: the rows that come
-    next are asked for.
+    next are asked for; `onward`: the line after the next of each. Where a vector is two pieces, rows of the upper one
+    are read from before their start: rows have to be BEHIND bytes apart.
     """
     builder, count, size, near = lanes.builder, lanes.count, SIZE[lanes.dtype], near or NEAR[lanes.dtype]
     line, step = LINE // size, builder.mul(rsa, I64(size))
@@ -129,9 +135,13 @@ def _near(lanes, a, rsa, v, k, t, near=None, ahead=False):
             some = slice(start, start + part)
             factors = [lanes.splat(builder.load(lanes.at(lanes.at(v, first), p), align=1)) for p in steps[some]]
             for g, chain in enumerate(chains):
-                group = opaque(builder, groups[g])
+                group = groups[g] = opaque(builder, groups[g])  # in its place, without a copy
                 rows = [row(group, r, first) for r in range(count)]
-                downs = lanes.turned(rows, left) if part == count else lanes.across(rows, start, left)
+                for r in range((first + start) * count // line, (first + start + part) * count // line):
+                    if onward and left is None:
+                        lanes.prefetch(row(group, r, 2 * line))
+                behind = left is None and count * size == 2 * BEHIND
+                downs = lanes.turned(rows, left) if part == count else lanes.across(rows, start, left, behind)
                 for down, factor, inside in zip(downs, factors, there[some]):
                     more = lanes.fma(down, factor, chain)
                     chain = more if inside is None else builder.select(inside, more, chain)
@@ -291,6 +301,13 @@ def pair_rows(typing, tile, a, rsa, v, k, t):
 
 
 @intrinsic
+def long_rows(typing, tile, a, rsa, v, k, t):
+    """LONG vectors of rows, which ask for their next lines."""
+    long = functools.partial(_near, near=LONG, onward=True)
+    return types.void(tile, *[types.int64] * 5), _emit(long, "pipip", "long_rows", few.py_func)
+
+
+@intrinsic
 def short_rows(typing, tile, a, rsa, v, k, t):
     """NEAR vectors of rows, which ask for those that come next."""
     ahead = functools.partial(_near, ahead=True)
@@ -351,15 +368,20 @@ def _crowded(tile, rsa, k):
 def rows_of(tile, h, a, rsa, v, k, t, near, far):
     """Any number of rows; `near`: of a matrix in L2; `far`: of one that comes from memory."""
     size, crowded, r = tile.itemsize, _crowded(tile, rsa, k), 0
-    several, pair = (FLOATS if size == 4 else DOUBLES) * few(tile), PAIR * few(tile)
+    several, pair, long = (FLOATS if size == 4 else DOUBLES) * few(tile), PAIR * few(tile), LONG * few(tile)
+    apart = not BY_LINES or rsa * size >= BEHIND
+    while BY_LINES and apart and not (near or crowded or far) and k * size > SHORT and h - r >= long:
+        long_rows(tile, a + r * rsa * size, rsa, v, k, t + r * size)
+        r += long
     far = far and not (BY_LINES and (size == 8 or k * size <= SHORT))
-    while (near or not (crowded or far)) and h - r >= several and not (BY_LINES and several < h - r <= 2 * pair):
+    wanted = apart and (near or not (crowded or far))
+    while wanted and h - r >= several and not (BY_LINES and several < h - r <= 2 * pair):
         if near or k * size > SHORT:
             near_rows(tile, a + r * rsa * size, rsa, v, k, t + r * size)
         else:
             short_rows(tile, a + r * rsa * size, rsa, v, k, t + r * size)
         r += several
-    while BY_LINES and (near or not crowded) and h - r >= pair:
+    while BY_LINES and apart and (near or not crowded) and h - r >= pair:
         pair_rows(tile, a + r * rsa * size, rsa, v, k, t + r * size)
         r += pair
     while r < h:

@@ -211,13 +211,21 @@ class Lanes:
         piece = min(self.count, 16 // BYTES[self.dtype])
         return [row for first in range(0, self.count, piece) for row in self.across(rows, first, left)]
 
-    def across(self, rows: list, first: int = 0, left=None) -> list:
-        """Elements first, first + 1 ... of every row, as many as a piece has."""
+    def across(self, rows: list, first: int = 0, left=None, behind: bool = False) -> list:
+        """Elements first, first + 1 ... of every row, as many as a piece has.
+
+        `behind`: of vectors of two pieces, the second's rows are read from a piece further back on, for a blend: Zen 3
+        does four of these a cycle, and one insertion.
+        """
         piece = min(self.count, 16 // BYTES[self.dtype])
         narrow = self.narrower(piece)
         mask = None if left is None else narrow.mask(self.builder.sub(left, I64(first)))
-        loads = [narrow.load(self.at(row, first), mask) for row in rows]
-        vectors = [self._joined(loads[i::piece]) for i in range(piece)]
+        if behind:
+            lows = [narrow.load(self.at(row, first)) for row in rows[:piece]]
+            vectors = [self._above(low, self.at(row, first - piece)) for low, row in zip(lows, rows[piece:])]
+        else:
+            loads = [narrow.load(self.at(row, first), mask) for row in rows]
+            vectors = [self._joined(loads[i::piece]) for i in range(piece)]
         for _ in range(piece.bit_length() - 1):
             pairs = zip(vectors[: piece // 2], vectors[piece // 2 :])
             vectors = [half for low, high in pairs for half in self._zipped(low, high, piece)]
@@ -229,6 +237,13 @@ class Lanes:
             both = ir.Constant(ir.VectorType(I32, 2 * parts[0].type.count), list(range(2 * parts[0].type.count)))
             parts = [self.builder.shuffle_vector(*parts[i : i + 2], both) for i in range(0, len(parts), 2)]
         return parts[0]
+
+    def _above(self, low, address):
+        """A vector whose lower half is `low`, the other one as it is in the vector at `address`."""
+        half, kind, lower = self.count // 2, ir.VectorType(I32, self.count), [*range(self.count // 2)]
+        wide = self.builder.shuffle_vector(low, low, ir.Constant(kind, lower * 2))
+        picks = ir.Constant(kind, lower + [*range(self.count + half, 2 * self.count)])
+        return self.builder.shuffle_vector(wide, self.load(address), picks)
 
     def _zipped(self, low, high, piece: int):
         """Two vectors whose lanes alternate, within pieces: those of the lower halves, and those of the upper."""
