@@ -262,8 +262,12 @@ class _Emitter:
                 else:
                     self.span(base, steps, head, whole, hints=hints)
                 head, count = self.builder.add(head, whole), self.builder.sub(count, whole)
-                one = (("llvm.loop.vectorize.width", I32(lanes)), ("llvm.loop.interleave.count", I32(1)), MASKED)
-                hints = one if self.masks else ()
+                one = (("llvm.loop.vectorize.width", I32(lanes)), ("llvm.loop.interleave.count", I32(1)))
+                if self.masks and width_bits() < 512:  # stores of masked vectors are microcode: a row has but one
+                    whole = self.builder.and_(count, I64(-lanes))
+                    self.span(base, steps, head, whole, hints=one)
+                    head, count = self.builder.add(head, whole), self.builder.sub(count, whole)
+                hints = (*one, MASKED) if self.masks else ()
         self.span(base, steps, head, count, hints=hints)
 
     def plainly(self, base, steps, head, count, size, hints, known):
