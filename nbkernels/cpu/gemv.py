@@ -51,7 +51,10 @@ def share(form, m, k, size, workers, wide):
         if workers == 1:
             return min(wide, m)
         part, most = up((m + 4 * workers - 1) // (4 * workers), 64), up((m + workers - 1) // workers, 64)
-        return min(wide, max(min(RUN // size, most), part))
+        each = min(wide, max(min(RUN // size, most), part))
+        # As many for each thread: 10000 outputs of 64 steps f32 28 -> 25 us, f64 53 -> 47, mv 36 -> 32, 65 -> 56.
+        jobs = up((m + each - 1) // each, workers)
+        return min(each, up((m + jobs - 1) // jobs, 64))
     few_jobs = m * ((k + SEGMENT - 1) // SEGMENT) < 48 * 4 * workers
     least = (24 if size == 4 else 16) if few_jobs else 48
     return m if workers == 1 else max(least, PIECE // (min(k, SEGMENT) * size) // 48 * 48)
