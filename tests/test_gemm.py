@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nbkernels
-from nbkernels.cpu import gemm, tiles
+from nbkernels.cpu import gemm, packed, small, tiles
 from tests import reference
 from tests.cases import GEMM_SHAPES, LAYOUTS, TRANSPOSES, bias_shapes, normal, operands, whole_numbers
 
@@ -292,3 +292,34 @@ def test_tiles_that_cannot_be_used_say_why():
 def test_describe_names_path_tiles_and_threads():
     assert str(gemm.describe(4, 4, 4)).startswith("small ")
     assert str(gemm.describe(2048, 2048, 2048)).startswith(f"packed {tiles.default('float32')}")
+
+
+def test_compiled_code_takes_the_path_that_is_chosen():
+    """What small products' entry hands on without Python is what Python would choose."""
+    sizes, found, cache = (65, 90, 128, 200, 320, 500, 700, 1100, 4000), set(), tiles.caches()[1]
+    few, ways = small.IN_PLACE * tiles.small("float32").nr * 4, list(itertools.product((False, True), repeat=2))
+    for m, n, k in itertools.product(sizes, sizes, (1, 20, *sizes)):
+        for workers, size in itertools.product((1, 2), (4, 8)):
+            chosen = {gemm.choose(m, n, k, workers, size, upright) for upright in ways}
+            if packed.is_bulky.py_func(m, n, k, size, workers, few, cache):
+                assert chosen == {"packed"}, (m, n, k, workers, size)
+                found.add(workers)
+            held = k <= small.DEEPEST and small.is_held.py_func(m, k, size, cache)
+            if workers == 1 and held and m * n * k <= small.SERIAL and not small.is_thin.py_func(m, n, k):
+                assert chosen == {"small"}, (m, n, k, size)
+    assert found == {1, 2}
+
+
+def test_large_products_are_one_compiled_call(monkeypatch):
+    """Once the room is there; and Python's way gives the same bits."""
+    a, b = np.random.default_rng(3).standard_normal((2, 400, 600))
+    x = a[0, :400]
+    calls = [
+        lambda: nbkernels.mm(a, b.T),
+        lambda: nbkernels.addmm(x, a, b.T, beta=0.5, alpha=2),
+        lambda: nbkernels.mm(a.copy("F"), np.ascontiguousarray(b.T)),
+    ]
+    expected = [call() for call in calls]
+    monkeypatch.setattr(gemm, "packed", None)
+    for call, result in zip(calls, expected):
+        assert np.array_equal(call(), result)

@@ -23,7 +23,7 @@ SEGMENT = 4096
 
 def peak(call):
     """Bytes that a call holds at its worst, kept pack buffers included."""
-    words._rooms.clear()
+    words.forget()
     tracemalloc.start()
     try:
         call()

@@ -57,7 +57,7 @@ def test_out_is_as_it_was(monkeypatch, name):
     call(out)  # compile
     expected = out.copy()
     out[...] = kept
-    words._rooms.clear()
+    words.forget()
     with monkeypatch.context() as patched:
         patched.setattr(np, "empty", fail)
         asked = True
@@ -82,7 +82,7 @@ def test_a_batch_of_large_products_has_one_room(monkeypatch):
     nb.bmm(a, a.swapaxes(1, 2), tiles=own, out=out)  # compile
     out[...] = 7
     monkeypatch.setattr(words, "KEPT", 0)
-    words._rooms.clear()
+    words.forget()
     real, asked = np.empty, []
 
     def once(*args, **keywords):
@@ -144,7 +144,7 @@ def test_whichever_room_is_refused(monkeypatch, name):
     monkeypatch.setattr(words, "KEPT", 0)
     for number in range(1, 100):
         out[...] = kept
-        words._rooms.clear()
+        words.forget()
         with monkeypatch.context() as patched:
             patched.setattr(np, "empty", allocation(number))
             try:
@@ -171,7 +171,7 @@ calls = (lambda: nb.mm(a, a), lambda: nb.mm(a, a, out=out), lambda: nb.addmm(a, 
 for call in calls:
     call()
     a[...], out[...] = 1, 7
-words._rooms.clear()
+words.forget()
 used = 1024 * int(next(line for line in open("/proc/self/status") if line.startswith("VmSize")).split()[1])
 resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 20), -1))
 for call in calls:

@@ -107,12 +107,15 @@ def test_python_threads_at_once(rng):
     a, b, expected = product(rng)
     line, wrong = rng.standard_normal(200_000), []  # of a size that compiled code launches by itself
     square = rng.integers(-9, 9, (150, 150)).astype(np.float32)  # whose panels have one room
-    exact = square @ square
+    large = rng.integers(-9, 9, (400, 400)).astype(np.float32)  # another
+    exact, product_of_large = square @ square, large @ large
 
     def work():
         for _ in range(10):
             if not np.array_equal(nbkernels.mm(square, square), exact):
                 wrong.append(3)
+            if not np.array_equal(nbkernels.mm(large, large), product_of_large):
+                wrong.append(4)
             if not np.array_equal(nbkernels.mm(a, b), expected):
                 wrong.append(1)
             if not np.array_equal(nbkernels.add(line, line), line + line):

@@ -13,12 +13,13 @@ import numpy as np
 
 from ..jit.address import arrive, exchange, peek, pointer, poke, scratch, static, take, take_from, wait
 from ..jit.cache import both, compiled, entry, jit
+from ..jit.ndarray import shape
 from . import threads
 from .finish import ending
 from .gemv import KERNEL, LAUNCH, TABLE, launchable
 from .kinds import default_tiles, kind_of
 from .pack import pack, pack_rows_a
-from .small import DECLINED, DONE, LARGE, PANEL, SQUARE, column_panel, stays
+from .small import DECLINED, DONE, LARGE, PANEL, SERIAL, SQUARE, column_panel, stays
 from .small import ROOM as MOST
 from .tiles import caches, small
 from .words import BYTES, alone, bare, filled, in_place, near, room, up
@@ -99,16 +100,17 @@ def _columns(tile) -> int:
 
 
 @jit(inline="always")
-def _room(tile, f, bare, reach):
-    """Bytes for the panels of A, or 0 where it is read in place.
+def _room(tile, f, workers, bare, reach):
+    """Bytes for the panels of A, or 0 where it is read in place; by one thread as small.py does it.
 
     By two threads, Zen 4, TN, share of the peak by panels and in place: f32 n = 256 .69 and .78, f64 .68 and .85. What
     one thread has packed the other must fetch: Zen 3, us by panels and in place, f32 n = 96 23 and 16, 128 37 and 33,
     200 TN 110 and 115.
     """
     size = tile.itemsize
-    there = f[M] * f[K] * size <= FETCHED or stays(tile, f[CSA], f[N])
-    if there or (bare and in_place(f[M], f[K], f[RSA], f[CSA], 1, size, reach)):
+    there = workers > 1 and f[M] * f[K] * size <= FETCHED
+    there = there or (workers > 1 and bare and in_place(f[M], f[K], f[RSA], f[CSA], 1, size, reach))
+    if there or stays(tile, f[CSA], f[N]):
         return 0
     return up(f[M], tile.mr) * f[K] * size
 
@@ -119,7 +121,8 @@ def _need(tile, bare):
     reach = near()
 
     def run(address):
-        return _room(tile, pointer(address), bare, reach)
+        f = pointer(address)
+        return _room(tile, f, f[WORKERS], bare, reach)
 
     return entry(run, "int64(int64)", f"gemm_columns_room_{tile}")
 
@@ -135,12 +138,12 @@ def _whole(tile, bare):
 
     def run(table, out, x, a, b, beta, alpha):
         t, workers = pointer(table), launchable(table)
-        if workers < 2:
+        if workers < 2 and (workers < 1 or shape(a, 0) * shape(a, 1) * shape(b, 1) > SERIAL):
             return LARGE
         address, factors = scratch(BYTES), scratch(16)
         f = pointer(address)
         alone(tile, f, out, x, a, b, beta)
-        need = _room(tile, f, bare, reach)
+        need = _room(tile, f, workers, bare, reach)
         if need > MOST or (need > 0 and exchange(t, LOCK, 1) != 0):
             return LARGE
         f[NEXT], f[PANELS], f[FINISHED], f[ROOM] = 0, 0, 0, static(MOST) if need > 0 else 0
@@ -164,7 +167,8 @@ def _table(tile):
 
 def whole(dtype: str) -> tuple[int, int]:
     """The address of the whole call by several threads, and its first argument. It answers LARGE, with nothing done,
-    where there is one thread, or no room, which one call at a time has."""
+    where it is too much for the one thread there is, or there is no room, which one call at a time has."""
+    threads.open_up()
     tile = small(dtype)
     return _whole(tile, bare(kind_of(dtype, dtype, dtype))), _table(tile).ctypes.data
 

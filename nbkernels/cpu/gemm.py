@@ -34,10 +34,12 @@ from .gemv import gemv
 from .gemv import whole as gemv_whole
 from .kinds import MODES, WIDENED, default_tiles, kind_of
 from .packed import packed
+from .packed import whole as packed_whole
 from .serial import planned
 from .short import BROAD, short
 from .small import (
     BRIEF,
+    BULKY,
     DECLINED,
     DEEPEST,
     DONE,
@@ -72,7 +74,7 @@ OTHERS |= {np.dtype(name): name for name in SIGNLESS}
 # Rows or columns up to which deep products go by gemv: f64, 2x1000x1000: 200 us; each panel of B twice, 980.
 VECTORS = 3
 # What the small entry answers -> what it is to know.
-WHOLE = {VECTOR: gemv_whole, FLAT: thin_whole, LONG: deep_whole, SQUARISH: columns_whole}
+WHOLE = {VECTOR: gemv_whole, FLAT: thin_whole, LONG: deep_whole, SQUARISH: columns_whole, BULKY: packed_whole}
 REAL = {int, float, bool}
 ONE = 1
 FEWER, TALL = 64, 48  # rows and columns of C that are few with 16 registers

@@ -16,22 +16,28 @@ from __future__ import annotations
 import ctypes
 import functools
 
-from ..jit.address import arrive, invoke, peek, pointer, replace, scratch, seen, wait
-from ..jit.cache import compiled, jit
+import numpy as np
+
+from ..jit.address import arrive, copy, exchange, invoke, peek, pointer, poke, replace, scratch, seen, wait
+from ..jit.cache import both, compiled, jit
 from ..jit.kind import Kind
+from ..jit.ndarray import shape
 from ..jit.vector import LINE
 from . import threads
+from .deep import SHARED
 from .finish import MEMORY, PARTIAL, ending, finish
+from .gemv import launchable
+from .kinds import default_tiles, kind_of
 from .panels import pack_a, pack_b, pack_strip_a, pack_strip_b
-from .small import DECLINED, DONE, SQUARE
-from .tiles import SEGMENT, Tiles
+from .small import DECLINED, DEEPEST, DONE, IN_PLACE, LARGE, SERIAL, SQUARE, is_held, is_thin
+from .tiles import SEGMENT, Tiles, caches, small
 from .ukernel import ukernel_columns, ukernel_packed, ukernel_rows
-from .words import bare, filled, room, up
+from .words import BYTES, HELD, LENGTH, PLACE, ROOMS, bare, cuts, filled, operands, room, template, up
 
 from .words import (  # isort: skip
     AFTER, BARE, BLOCK, BLOCKS, BPANELS, CONTEXT, COUNTERS, CSA, CSB, CSC, CSX, FINISHED, FROM, FUSED, GROUP, HEAD, KC,
-    MC, MR, MULTIPLY, NC, NEED, NEXT, NR, PACK, PART, ROOM, ROWWISE, RSA, RSB, RSC, RSX, SCALARS, SELF, SIZE_A, SIZE_B,
-    SIZE_C, SIZE_T, STEP, TO, TOTAL, UNIT, WORKERS, A, B, C, K, M, N, X,
+    MC, MR, MULTIPLY, NC, NEED, NEXT, NR, PACK, PART, READS, ROOM, ROWWISE, RSA, RSB, RSC, RSX, SCALARS, SELF, SIZE_A,
+    SIZE_B, SIZE_C, SIZE_T, STEP, TO, TOTAL, TRUSTED, UNIT, WORKERS, A, B, C, K, M, N, X,
 )  # fmt: skip
 
 ROWS = 16  # steps of k that a job copies into panels: work enough for its overhead, jobs enough for many threads
@@ -222,9 +228,16 @@ def loops() -> int:
 
 
 @functools.cache
+def _ready(tile):
+    """What multiplies an A as it lies, in the order of MICRO; 0 until it is compiled."""
+    return np.zeros(len(MICRO), np.int64)
+
+
+@functools.cache
 def kernels(tile, lie: str = "panels") -> tuple[int, int]:
     """What packs, and what multiplies an A that lies so."""
-    return _pack_kernel(tile), _multiply_kernel(tile, lie)
+    multiply = _ready(tile)[list(MICRO).index(lie)] = _multiply_kernel(tile, lie)
+    return _pack_kernel(tile), multiply
 
 
 def packed(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, trusted: bool = True,
@@ -251,3 +264,75 @@ def packed(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, tr
             ctypes.memset(counters, 0, len(counters))
             threads.launch(loops(), f[SELF], workers)
     return DONE
+
+
+@jit(inline="always")
+def is_bulky(m, n, k, size, workers, few, cache):
+    """Whether a product of more than SLIM rows and columns is for this path, whatever its layout (gemm.choose); `few`:
+    bytes of a row of C up to which it may be for columns.py."""
+    if is_thin(m, n, k) or m * n * k <= SERIAL or n * size <= few:
+        return False
+    return m * n > SHARED if k > DEEPEST else workers < 2 or not is_held(m, k, size, cache)
+
+
+LAUNCHER, LOOPS, WORDS, KEPT, PACKS, READY = range(6)  # a table
+
+
+@functools.cache
+def _whole(tile):
+    """int64(table, out, x, a, b, beta, alpha), on checked arrays, their ids, x's or 0: its address. It launches threads
+    and comes back when they are done; LARGE, with nothing done, where another path is better, something is not ready
+    yet, the room that is kept does not do, Ctrl-C must be heard meanwhile, or nothing says how many threads there are.
+
+    Python's way to the launch takes 14 us, or 100-200 after a product that has driven its code out of the caches (Zen
+    3, n = 512, f32, of 3.0 ms).
+    """
+    size, element, few, cache = tile.itemsize, getattr(np, tile.dtype), IN_PLACE * small("float32").nr * 4, caches()[1]
+
+    def run(table, out, x, a, b, beta, alpha):
+        t, workers = pointer(table), launchable(table)
+        kept = pointer(t[KEPT])
+        m, n, k = shape(a, 0), shape(b, 1), shape(a, 1)
+        if workers < 1 or m * n * k > LAUNCH or not is_bulky(m, n, k, size, workers, few, cache):
+            return LARGE
+        address, factors, counters = scratch(BYTES), scratch(16), scratch(COUNTS)
+        f = pointer(address)
+        copy(address, t[WORDS], BYTES)
+        f[WORKERS], f[TRUSTED], f[READS], f[UNIT] = workers, 1, beta != 0, alpha == 1
+        operands(f, out, x, a, b)
+        cuts(f)
+        f[PACK], f[MULTIPLY] = t[PACKS], pointer(t[READY])[0 if f[BARE] == 0 else 1 if f[CSA] == 1 else 2]
+        if f[MULTIPLY] == 0 or exchange(kept, HELD, 1) != 0:
+            return LARGE
+        if kept[LENGTH] < f[NEED]:
+            exchange(kept, HELD, 0)
+            return LARGE
+        poke(tile, factors, element(alpha))
+        poke(tile, factors + size, element(beta))
+        f[SELF], f[SCALARS], f[ROOM], f[COUNTERS], f[TO] = address, factors, kept[PLACE], counters, f[BLOCKS]
+        for s in range(0, COUNTS, COUNT):
+            w = pointer(counters + s)
+            w[NEXT], w[FINISHED] = 0, 0
+        threads.shared(t[LAUNCHER], t[LOOPS], address, address + 8 * WORKERS)
+        exchange(kept, HELD, 0)
+        return DONE
+
+    signature = "int64(int64, int64, int64, int64, int64, float64, float64)"
+    return both(run, signature, f"gemm_packed_whole_{tile}")[1]
+
+
+@functools.cache
+def _table(dtype):
+    """The table of `whole`, and the words that it names."""
+    kind = kind_of(dtype, dtype, dtype)
+    tiles = default_tiles(kind)
+    tile, words = tiles.tile(kind), np.frombuffer(template(tiles, kind, 1), np.int64).copy()
+    words[BARE] = bare(kind)
+    table = [threads.WORDS, loops(), words.ctypes.data, ROOMS, _pack_kernel(tile), _ready(tile).ctypes.data]
+    return np.array(table, np.int64), words
+
+
+def whole(dtype: str) -> tuple[int, int]:
+    """The address of the whole call, and its first argument."""
+    threads.open_up()
+    return _whole(small(dtype)), _table(dtype)[0].ctypes.data

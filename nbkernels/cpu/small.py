@@ -21,10 +21,10 @@ from .pack import pack, pack_rows_a, pack_rows_b
 from .tiles import caches, vector_registers
 from .ukernel import ukernel, ukernel_packed
 
-# What the entry answers; VECTOR, FLAT, LONG and SQUARISH: sound, and better done by the `whole` of gemv.py, thin.py,
-# deep.py and columns.py, which it knows by KNOWN; UNMADE: nothing is known, and a result so large is the caller's to
+# What the entry answers; from VECTOR to BULKY: sound, and better done by the `whole` of gemv.py, thin.py, deep.py,
+# columns.py and packed.py, which it knows by KNOWN; UNMADE: nothing is known, and a result so large is the caller's to
 # make.
-DONE, DECLINED, LARGE, VECTOR, FLAT, LONG, SQUARISH, UNMADE = range(8)
+DONE, DECLINED, LARGE, VECTOR, FLAT, LONG, SQUARISH, BULKY, UNMADE = range(9)
 SMALL = 112**3  # m*n*k up to which one thread is fastest: two save nothing of 25 us of float32
 # The same, times bytes of an element, of more than SLIM rows and columns, which columns.py shares from compiled code:
 # Zen 3, us by one and by two threads, f32 64^3 7.5-11 and 6-9, 80^3 13-20 and 9-14, f64 64^3 14-19 and 9-16, 96^3 40-51
@@ -43,7 +43,7 @@ DEEPEST = 512  # k up to which a panel of B fits PANEL
 # Rows or columns up to which other paths than columns.py's may be better.
 SLIM = 64 if vector_registers() == 16 else 16
 BRIEF = 60**3  # multiply-adds of a deep product up to which a launch over threads costs more than it saves
-KNOWN = 8  # words before made.words(): what `whole` of gemv.py, thin.py, deep.py and columns.py say, two each, or zeros
+KNOWN = 10  # words before made.words(): what each `whole` says, two for each, or zeros
 SERIALLY = 1  # the bit of made.words()' address, free in one, that asks for the limit SERIAL
 MADE = 1 << 16  # bytes of a result that the entry makes
 GIL = getattr(sys, "_is_gil_enabled", lambda: True)()  # without it no room is shared: A is then read in place
@@ -248,17 +248,19 @@ def small_entry(tile):
             return answer(DECLINED, given, made)
         m, n, k = shape(a, 0), shape(b, 1), shape(a, 1)
         if min(m, n) == 1 and (m * n * k > LINEAR or k > longest) and not serially:
-            return answer(answered(numpy - 64, VECTOR, out, x, a, b, beta, alpha), given, made)
+            return answer(answered(numpy - 80, VECTOR, out, x, a, b, beta, alpha), given, made)
         if k > longest and is_brief(m, n, k):
-            return answer(answered(numpy - 32, LONG, out, x, a, b, beta, alpha), given, made)
+            return answer(answered(numpy - 48, LONG, out, x, a, b, beta, alpha), given, made)
         if is_thin(m, n, k) and not serially:
-            return answer(answered(numpy - 48, FLAT, out, x, a, b, beta, alpha), given, made)
+            return answer(answered(numpy - 64, FLAT, out, x, a, b, beta, alpha), given, made)
         across = n if stride(out, 1) == size else m  # a panel of few columns takes as long as one vector of them
         padded, limit = (across, SERIAL) if serially else (max(across, tile.lanes), most(m, n, size))
         if k > longest or m > limit or n > limit or m * n // across * padded * k > limit:
-            if serially or min(m, n) <= SLIM or k > DEEPEST or not is_held(m, k, size, cache):
+            if serially or min(m, n) <= SLIM:
                 return answer(LARGE, given, made)
-            return answer(answered(numpy - 16, SQUARISH, out, x, a, b, beta, alpha), given, made)
+            if k > DEEPEST or not is_held(m, k, size, cache):
+                return answer(answered(numpy - 16, BULKY, out, x, a, b, beta, alpha), given, made)
+            return answer(answered(numpy - 32, SQUARISH, out, x, a, b, beta, alpha), given, made)
         c, rsc, csc = data(out), stride(out, 0), stride(out, 1)
         pa, rsa, csa, pb, rsb, csb = data(a), stride(a, 0), stride(a, 1), data(b), stride(b, 0), stride(b, 1)
         px, rsx, csx = 0, 0, 0

@@ -9,7 +9,7 @@ from array import array
 
 import numpy as np
 
-from ..jit.address import pointer
+from ..jit.address import exchange, pointer
 from ..jit.cache import entry, helper, jit
 from ..jit.kind import Kind
 from ..jit.ndarray import data, ndim, shape, stride
@@ -205,12 +205,12 @@ def filled(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, tr
 
 
 class room:
-    """Address of `size` bytes at the start of a cache line. Rooms up to 64 MiB are kept for the next call: a fresh one
-    would cost a page fault every 4 KiB, a tenth of the time at n = 512."""
+    """Address of `size` bytes at the start of a cache line. One room of up to 64 MiB is kept for the next call: a fresh
+    one would cost a page fault every 4 KiB, a tenth of the time at n = 512."""
 
     def __init__(self, size: int):
         self.rooms = _own.rooms if _own.rooms is not None else _rooms
-        self.buffer = _taken(self.rooms)
+        self.buffer = _kept() if self.rooms is _rooms else _last(self.rooms)
         if self.buffer is None or self.buffer[0] < size:
             memory = np.empty(size + 64, np.uint8)
             self.buffer = size, -(-memory.ctypes.data // 64) * 64, memory
@@ -225,7 +225,7 @@ class room:
             _keep(self.buffer)
 
 
-def _taken(rooms):
+def _last(rooms):
     """The last room, taken away, or None."""
     try:
         return rooms.pop()
@@ -233,10 +233,33 @@ def _taken(rooms):
         return None
 
 
+@functools.cache
+def _take():
+    """Whether the kept room is nobody's, and is the caller's now."""
+
+    def run(words):
+        return exchange(pointer(words), HELD, 1) == 0
+
+    return entry(run, "boolean(int64)", "room_take")
+
+
+def _kept():
+    """The kept room, taken away, or None."""
+    return _last(_rooms) if _take()(ROOMS) else None
+
+
 def _keep(buffer):
     """Leave a room to the next call."""
-    if buffer[0] <= KEPT and not _rooms:
-        _rooms.append(buffer)
+    with _keeping:
+        if buffer[0] <= KEPT and not _rooms:
+            _rooms.append(buffer)
+            _room[LENGTH], _room[PLACE] = buffer[:2]
+            _room[HELD] = 0
+
+
+def forget():
+    """Give the kept room back to the system, if it is nobody's."""
+    _kept()
 
 
 class _Own(threading.local):
@@ -245,7 +268,13 @@ class _Own(threading.local):
 
 _own = _Own()
 KEPT = 64 << 20  # bytes of the largest room that the next call finds
-_rooms: list[tuple[int, int, np.ndarray]] = []  # size, address, memory
+_rooms: list[tuple[int, int, np.ndarray]] = []  # size, address, memory: of the one that is kept, if there is one
+_keeping = threading.Lock()
+# The kept room as compiled code knows it: whether somebody has it (or there is none), its address and bytes. Who takes
+# it from Python takes it out of the list, too.
+HELD, PLACE, LENGTH = range(3)
+_room = np.array([1, 0, 0], np.int64)
+ROOMS = _room.ctypes.data
 
 
 @contextlib.contextmanager
@@ -254,7 +283,7 @@ def one_room():
     if _own.rooms is not None:
         yield
         return
-    kept = _taken(_rooms)
+    kept = _kept()
     _own.rooms = [] if kept is None else [kept]
     try:
         yield
