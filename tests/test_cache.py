@@ -17,10 +17,11 @@ a = np.ones((4, 4), np.float32)
 assert (nbkernels.add(a, a[0]) == 2).all()
 print("right")
 """
+# One entry that Python calls, and one whose work threads share: small ones, for they are compiled twice here.
 ALL = """
-big = np.ones((200, 200), np.float32)
-assert (nbkernels.addmm(a[0], a, a) == 5).all()
-assert (nbkernels.mm(big, big) == 200).all()
+long = np.ones(1_000_000, np.float32)
+assert (nbkernels.mv(a, a[0]) == 4).all()
+assert nbkernels.dot(long, long) == long.size
 """
 
 
@@ -49,6 +50,12 @@ def test_later_processes_add_no_file(filled):
     for _ in range(2):
         assert run(filled, ADD + ALL) == "right"
         assert files(filled) == before
+
+
+def test_the_simulator_of_cuda_compiles_the_same(filled):
+    before = files(filled)
+    assert run(filled, ADD + ALL, NUMBA_ENABLE_CUDASIM="1") == "right"
+    assert files(filled) == before
 
 
 def test_damaged_files_are_compiled_again(filled):

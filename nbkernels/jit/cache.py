@@ -65,7 +65,8 @@ _COMPILED = (
 )
 
 # These change where and how Numba works, not what it compiles.
-_HARMLESS = {"NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS", "NUMBA_THREADING_LAYER", "NUMBA_THREADING_LAYER_PRIORITY"}
+_HARMLESS = {"NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS", "NUMBA_THREADING_LAYER", "NUMBA_THREADING_LAYER_PRIORITY",
+             "NUMBA_ENABLE_CUDASIM"}  # fmt: skip
 
 
 class FileCache(_Cache):
