@@ -19,6 +19,8 @@ from .cache import compiled
 from .elements import cast, from_memory, memory, number, to_memory, width
 from .extreme import INFINITY, OF_ANY, OF_NUMBERS, extreme
 from .loops import _hints
+from .truth import OF_ALL, truth
+from .truth import OF_ANY as OF_SOME
 from .vector import I64, VOID, join, loop, replaced_if
 
 # Terms of a block, its lanes, and terms from which on they are dealt out to lanes; fewer are one chain.
@@ -33,7 +35,7 @@ class Fold:
     """function(a partial result, a term), both of the dtype `work`, over items of dtype `item`.
 
     Of an `exact` one the order does not show: there are no blocks, and more lanes; of integers there is a chain alone,
-    of which LLVM makes lanes by itself, and an extreme of floats is found by their bits.
+    of which LLVM makes lanes by itself, an extreme of floats is found by their bits, a truth by the first that tells.
     """
 
     function: Callable
@@ -59,6 +61,11 @@ class Fold:
     def extreme(self) -> bool:
         """Whether it is the largest or the smallest of floats."""
         return self.item in INFINITY and self.work in INFINITY and self.function.__name__ in OF_ANY + OF_NUMBERS
+
+    @property
+    def truth(self) -> bool:
+        """Whether it asks if any item, or every one, is not zero."""
+        return self.work == "bool" and "complex" not in self.item and self.function.__name__ in OF_SOME + OF_ALL
 
     def __str__(self) -> str:
         return f"{self.function.__name__}_{self.item}_as_{self.work}{'_exact' * self.exact}"
@@ -116,6 +123,9 @@ class _Emitter:
 
         if self.spec.extreme:
             each_row(lambda start: self.extreme(start, length))
+            return
+        if self.spec.truth:
+            each_row(lambda start: truth(builder, self.spec.function.__name__, self.spec.item, start, length))
             return
         if self.spec.chained:
             each_row(lambda start: self.whole(self.chain(start, length)))
