@@ -11,7 +11,7 @@ from ..dtypes import ASSOCIATIVE, NUMBERS, identity, known, neutral, resolve_fol
 from . import calls, scan
 from .elementwise import apart, binary, refuse_negative
 from .recall import Memory, fold_entry
-from .reduce import PARALLEL, Ready, fold, prepared, working
+from .reduce import PARALLEL, Ready, Shares, fold, planned, workers, working
 from .small import GIL
 from .terms import walker
 
@@ -35,12 +35,13 @@ def reduce_fast(self, op, axis, keepdims, out):
     if type(result) is not int:
         return result
     try:
-        plan = _planned(op, self.dtype, self.shape, self.strides, axis, keepdims)
+        plan = _planned(op, self.dtype, self.shape, self.strides, axis, keepdims, None, workers(self))
     except TypeError:  # what cannot be hashed is no bool
         return None
-    if plan is None or plan[-1] is None or plan[-1].at_once is None or self.nbytes >= PARALLEL or not GIL:
+    large = self.nbytes >= PARALLEL  # by as many threads as there are then
+    if plan is None or large or plan[-1] is None or plan[-1].at_once is None or not GIL:
         return _made(plan, op, self)
-    shape, _, dtype, ready = plan
+    shape, dtype, ready = plan
     enter = functools.partial(_recall, _memory.address, self, op, axis, keepdims)
     code = walker(), 0, ready.nothing.ctypes.data
     return _memory.keep(code, ready.words, ((0, 0),) * 3, (np.empty(shape, dtype), self), enter, (ready, op, axis))
@@ -50,12 +51,12 @@ def _with_keywords(self, op, axis, keepdims, initial, where, dtype, out):
     """The same with keywords, for NumPy's arrays of fewer bytes than threads share."""
     x, plain = self, where is None and initial is None and out is None
     try:
-        plan = _planned(op, self.dtype, self.shape, self.strides, axis, keepdims, dtype)
+        plan = _planned(op, self.dtype, self.shape, self.strides, axis, keepdims, dtype, workers(self))
         if plain:
             return _made(plan, op, self)
         if plan is None or plan[-1] is None or self.nbytes >= PARALLEL or type(initial) not in (*NUMBERS, NoneType):
             return None
-        shape, _, work, ready = plan
+        shape, work, ready = plan
         if work != working(work):
             return None  # which is rounded once
         if where is not None:
@@ -65,7 +66,7 @@ def _with_keywords(self, op, axis, keepdims, initial, where, dtype, out):
                 initial = identity(op, work)
             x = np.full(self.shape, neutral(op, work), work)
             np.copyto(x, self, where=where, casting="unsafe")
-            ready = _planned(op, work, x.shape, x.strides, axis, keepdims, work)[-1]
+            ready = _planned(op, work, x.shape, x.strides, axis, keepdims, work, 1)[-1]
         if initial is not None:
             initial = np.asarray(initial, work)
     except (TypeError, ValueError, OverflowError):  # what that is the general path says
@@ -100,21 +101,19 @@ def _made(plan, op, x):
     """The result by a plan; None where there is none."""
     if plan is None:
         return None
-    shape, ones, dtype, ready = plan
+    shape, dtype, ready = plan
     out = np.full(shape, identity(op, dtype)) if ready is None else np.empty(shape, dtype)
-    if x.nbytes >= PARALLEL:
-        fold(op, out.reshape(ones), x, working(dtype))
-    elif ready is not None:
+    if ready is not None:
         ready.run(out, x)
     return out if shape else out[()]
 
 
 @functools.lru_cache(maxsize=4096)
 def _planned(
-    op, dtype, shape, strides, axis, keepdims, wanted=None
-) -> tuple[tuple, tuple, np.dtype, Ready | None] | None:
-    """Shape of a new result, the same with ones where it is folded, its dtype, and what makes it, None where that is of
-    nothing; None where there is no result, or no fold in any order."""
+    op, dtype, shape, strides, axis, keepdims, wanted, tasks
+) -> tuple[tuple, np.dtype, Ready | Shares | None] | None:
+    """Shape of a new result, its dtype, and what makes it, None where that is of nothing; None where there is no
+    result, or no fold in any order."""
     if type(keepdims) not in (bool, int):
         return None
     if op not in ASSOCIATIVE or not known(dtype) or (0 in shape and getattr(np, op).identity is None):
@@ -127,8 +126,8 @@ def _planned(
     kept = ones if keepdims else tuple(n for d, n in enumerate(shape) if d not in axis)
     to = np.empty(ones, work).strides
     if 0 in shape:
-        return kept, ones, work, None
-    return kept, ones, work, prepared(op, (ones, shape), (to, strides), work, dtype, working(work), 1)
+        return kept, work, None
+    return kept, work, planned(op, (ones, shape), (to, strides), work, dtype, working(work), tasks)
 
 
 def reduce(out, self, op, axis, keepdims, initial, where, dtype) -> None:

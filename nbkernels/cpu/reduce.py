@@ -16,6 +16,7 @@ logarithm of its length. Where no order shows in the bits (integers, bools, the 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
@@ -31,7 +32,6 @@ from ..jit.turn import MOVED, TILE, turner
 from ..jit.vector import LINE, width_bits
 from ..strides import reduce_plan
 from . import threads
-from .nest import binder
 from .terms import (
     DESK,
     FEW,
@@ -47,7 +47,9 @@ from .terms import (
     TURN,
     WIDTH,
     at_once,
+    in_shares,
     merger,
+    together,
     walker,
 )
 
@@ -65,6 +67,7 @@ SHARE = BLOCK << 6
 # maximum of 3000 x 3000 f32: of 4 KB 2.8 ms, of 8 KB 2.4 (Zen 3, 2026-11).
 WIDE, ALONE = 16384, 4096 if width_bits() == 512 else 8192
 # Operations whose results have the same bits in any order, of floats too.
+NOWHERE = np.empty(0, np.int64)
 EXACT = ("maximum", "minimum", "fmax", "fmin", "logical_and", "logical_or", "logical_xor")
 
 
@@ -86,12 +89,15 @@ class Ready(NamedTuple):
         if self.blocks is not None:
             self.blocks(out, x)
             return
-        context, go = np.empty(self.size, np.int64), walker()
-        context[: len(self.words)] = self.words
-        alone = go if self.tasks == 1 else 0
-        at = binder()(id(context), id(self.nothing), id(out), id(x), id(x), 0, 0, alone)
-        if not alone:
-            threads.launch(go, at, self.tasks)
+        context = np.empty(self.size, np.int64)
+        together()(self.words, self.nothing, walker(), context, out, x, launches(self.tasks), self.tasks)
+
+
+def launches(tasks) -> int:
+    """What compiled code launches so many by."""
+    if tasks > 1:
+        threads.open_up()
+    return threads.WORDS
 
 
 @functools.lru_cache(maxsize=4096)
@@ -192,21 +198,21 @@ def _rows_of(op, dtype, work, exact):
 
 def sum_to_fast(self, size, out):
     """The sum in a new array; None where the general path has to do it or say what is wrong."""
-    plan = _planned(self.dtype, self.shape, self.strides, size) if out is None and type(size) is tuple else None
+    if out is not None or type(size) is not tuple:
+        return None
+    plan = _planned(self.dtype, self.shape, self.strides, size, workers(self))
     if plan is None:
         return None
     if size == self.shape:
         return self
     out = np.zeros(size, self.dtype) if self.size == 0 else np.empty(size, self.dtype)
-    if self.nbytes >= PARALLEL:
-        fold("add", out, self, working(self.dtype))
-    elif self.size:
+    if self.size:
         plan.run(out, self)
     return out if size else out[()]
 
 
 @functools.lru_cache(maxsize=4096)
-def _planned(dtype, shape, strides, size):
+def _planned(dtype, shape, strides, size, tasks):
     """A sum to a shape, which is made where that is smaller and not of nothing; or None."""
     lead = len(shape) - len(size)
     fits = lead >= 0 and all(type(n) is int and n in (1, m) for n, m in zip(size, shape[max(lead, 0) :]))
@@ -215,7 +221,7 @@ def _planned(dtype, shape, strides, size):
     if shape == size or 0 in shape:
         return ()
     out = np.empty(size, dtype)
-    return prepared("add", (size, shape), (out.strides, strides), dtype, dtype, working(dtype), 1)
+    return planned("add", (size, shape), (out.strides, strides), dtype, dtype, working(dtype), tasks)
 
 
 def sum_to(out, self, size=None) -> None:
@@ -238,40 +244,60 @@ def fold(op: str, out, x, work: np.dtype) -> None:
     """
     if np.may_share_memory(out, x):
         x = x.copy()
-    tasks = threads.count() if x.nbytes >= PARALLEL else 1
-    if tasks > 1 and out.size < 64 and x.size // out.size >= 2 * SHARE:
-        shares = _shares(op, out.shape, x.shape, out.strides, x.strides, x.dtype, work, tasks)
+    plan = planned(op, (out.shape, x.shape), (out.strides, x.strides), out.dtype, x.dtype, work, workers(x))
+    if isinstance(plan, Ready) or out.flags.c_contiguous:
+        plan.run(out, x)
+    else:
+        made = np.empty(out.shape, out.dtype)
+        plan.run(made, x)
+        np.copyto(out, made)
+
+
+def workers(x) -> int:
+    """How many threads a fold of an array is worth."""
+    return threads.count() if x.nbytes >= PARALLEL else 1
+
+
+@functools.lru_cache(maxsize=4096)
+def planned(op, shapes, strides, out: np.dtype, dtype: np.dtype, work: np.dtype, tasks: int) -> Ready | Shares:
+    """The same as `prepared` gives, or few results in shares, which go to a contiguous out."""
+    results = math.prod(shapes[0])
+    if tasks > 1 and results < 64 and math.prod(shapes[1]) // results >= 2 * SHARE:
+        shares = _shares(op, *shapes, *strides, out, dtype, work, tasks)
         if shares is not None:
-            shares.run(op, out, x, work)
-            return
-    prepared(op, (out.shape, x.shape), (out.strides, x.strides), out.dtype, x.dtype, work, tasks).run(out, x)
+            return shares
+    return prepared(op, shapes, strides, out, dtype, work, tasks)
 
 
 class Shares(NamedTuple):
     """Few results by many threads: shares of their terms are folded apart, then merged as the pairs of blocks are.
 
-    A share is a power of two of SHAREs, so its result is one that a single thread would have on its stack. `whole` of
-    them, and what is `over`, which is folded with them, or by `rest`.
+    A share is a power of two of SHAREs, so its result is one that a single thread would have on its stack. What is over
+    is folded with them, or by the words of a `rest`. `merging` is what terms.in_shares reads.
     """
 
-    whole: int
-    over: bool
     each: Ready
-    rest: Ready | None = None
+    rest: np.ndarray
+    size: int
+    merging: np.ndarray
+    at_once: None = None
 
-    def run(self, op, out, x, work) -> None:
-        results = np.empty((self.whole + 1, out.size), work)
-        self.each.run(results, x)
-        if self.rest is not None:
-            self.rest.run(results[self.whole], x)
-        loops = _loop(op, work, work, work)
-        merger()(loops, id(results), self.whole, self.over, out.size, work.itemsize)
-        np.copyto(out, results[0].reshape(out.shape), casting="unsafe")
+    def run(self, out, x) -> None:
+        *_, rows, columns, width, _ = self.merging.tolist()
+        context, results = np.empty(self.size, np.int64), np.empty(rows * columns * width, np.uint8)
+        words, _, nothing, tasks, *_ = self.each
+        arrays = self.merging, nothing, walker(), context, results, out, x
+        in_shares()(words, self.rest, *arrays, launches(tasks), tasks)
 
 
-@functools.lru_cache(maxsize=1024)
-def _shares(op, target, source, to, strides, dtype, work, tasks) -> Shares | None:
+def _shares(op, target, source, to, strides, out, dtype, work, tasks) -> Shares | None:
     """How a fold is shared out; None where its terms are neither at one distance nor to be transposed."""
+
+    def made(whole, over, each, words=NOWHERE, size=0):
+        loops = _loop(op, work, work, work), _copies(work, work, out)
+        merging = *loops, whole, whole + over, math.prod(target), work.itemsize, out.itemsize
+        return Shares(each, words, max(each.size, size), np.array(merging, np.int64))
+
     flat = reduce_plan((target, source), (to, strides), dtype.itemsize)
     share, terms = SHARE, flat.terms
     while terms // (2 * share) >= 8 * tasks:
@@ -286,7 +312,8 @@ def _shares(op, target, source, to, strides, dtype, work, tasks) -> Shares | Non
         whole = terms // share
         if whole < tasks:
             return None
-        return _turned_shares(alone, whole, terms > whole * share, share, tasks)
+        over = terms > whole * share
+        return made(whole, over, _turned_shares(alone, whole + over, share, tasks))
     (step,) = flat.steps
     kept = [d for d in range(len(source)) if d >= lead and target[d - lead] == source[d]]
     sizes, paces = tuple(source[d] for d in kept), tuple(strides[d] for d in kept)
@@ -297,18 +324,19 @@ def _shares(op, target, source, to, strides, dtype, work, tasks) -> Shares | Non
         steps = dense[-len(shapes[0]) :], (*(share * step for _ in count), *paces, step)
         return prepared(op, shapes, steps, work, dtype, work, tasks)
 
-    rest = folds((), terms - whole * share, 1) if terms > whole * share else None
-    if rest is not None:
-        words = rest.words.copy()
-        words[IN // 8] += whole * share * step
-        rest = rest._replace(words=words, at_once=None)
-    return Shares(whole, rest is not None, folds((whole,), share, tasks), rest)
+    each = folds((whole,), share, tasks)
+    if terms == whole * share:
+        return made(whole, 0, each)
+    rest = folds((), terms - whole * share, 1)
+    words = rest.words.copy()
+    words[IN // 8] += whole * share * step
+    return made(whole, 1, each, words, rest.size)
 
 
-def _turned_shares(alone, whole, over, share, tasks) -> Shares:
+def _turned_shares(alone, count, share, tasks) -> Ready:
     """The shares of a fold of terms that are to be transposed: a job each, whose results lie side by side."""
     words, room = alone.words.copy(), int(alone.words[ROOM // 8])
-    words[[JOBS // 8, TASKS // 8, LENGTH // 8]] = whole + over, tasks, share
-    words[HEADER // 8 : HEADER // 8 + 3] = whole + over, words[WIDTH // 8], 0  # the one kept dimension: size, steps
+    words[[JOBS // 8, TASKS // 8, LENGTH // 8]] = count, tasks, share
+    words[HEADER // 8 : HEADER // 8 + 3] = count, words[WIDTH // 8], 0  # the one kept dimension: size, steps
     size = len(words) + (tasks * room + LINE) // 8
-    return Shares(whole, over, alone._replace(words=words, size=size, tasks=tasks, at_once=None))
+    return alone._replace(words=words, size=size, tasks=tasks, at_once=None)

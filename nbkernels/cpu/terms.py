@@ -13,6 +13,7 @@ from ..jit.loops import call_binary, call_loop
 from ..jit.ndarray import OBJECT, address_of, data, shape
 from ..jit.vector import LINE, width_bits
 from . import walk
+from .threads import _all
 
 # Terms that are copied together where they do not touch, a power of two of blocks.
 GATHER = 4096
@@ -237,40 +238,87 @@ def walker() -> int:
     return compiled(_walk, "void(int64, int64)", "reduce_walk")
 
 
+@jit
+def _go(words, nothing, walker, context, out, x, launch, tasks):
+    """A fold of the array x into memory at `out`, its context to be made at an address with a room for each task."""
+    source, f = pointer(data(words)), pointer(context)
+    for i in range(shape(words, 0)):
+        f[i] = source[i]
+    f[walk.SCALARS] = data(nothing)
+    f[walk.HEADER] += out
+    f[walk.HEADER + 1] += data(x)
+    if tasks == 1:
+        call(walker, context, 0)
+    else:
+        _all(launch, walker, context, tasks)
+
+
 @functools.cache
 def at_once():
     def run(words, nothing, walker, out, x):
         """One thread's fold, with a context and a room on the stack."""
-        words, context = address_of(words), scratch(SMALL)
-        source, f = pointer(data(words)), pointer(context)
-        for i in range(shape(words, 0)):
-            f[i] = source[i]
-        f[walk.SCALARS] = data(address_of(nothing))
-        f[walk.HEADER] += data(address_of(out))
-        f[walk.HEADER + 1] += data(address_of(x))
-        call(walker, context, 0)
+        out, x = address_of(out), address_of(x)
+        _go(address_of(words), address_of(nothing), walker, scratch(SMALL), data(out), x, 0, 1)
 
     return entry(run, types.void(OBJECT, OBJECT, types.int64, OBJECT, OBJECT), "reduce_at_once")
 
 
 @functools.cache
+def together():
+    def run(words, nothing, walker, context, out, x, launch, tasks):
+        """The same by many, or in more room than a stack has."""
+        context, out = data(address_of(context)), data(address_of(out))
+        _go(address_of(words), address_of(nothing), walker, context, out, address_of(x), launch, tasks)
+
+    kind = types.void(OBJECT, OBJECT, types.int64, OBJECT, OBJECT, OBJECT, types.int64, types.int64)
+    return entry(run, kind, "reduce_together", nogil=True)
+
+
+@functools.cache
+def in_shares():
+    def run(words, rest, merging, nothing, walker, context, results, out, x, launch, tasks):
+        """Shares folded to rows of `results`, and a `rest`, unless that has no words; then what they merge to, given to
+        out, which is contiguous. `merging`: the loops of both, the shares, the rows, their columns, widths of both."""
+        words, rest, merging, nothing = (
+            address_of(words),
+            address_of(rest),
+            data(address_of(merging)),
+            address_of(nothing),
+        )
+        context, results, out = data(address_of(context)), data(address_of(results)), data(address_of(out))
+        merge, give, whole, rows = word(merging), word(merging + 8), word(merging + 16), word(merging + 24)
+        columns, width, wide = word(merging + 32), word(merging + 40), word(merging + 48)
+        _go(words, nothing, walker, context, results, address_of(x), launch, tasks)
+        if shape(rest, 0) != 0:
+            _go(rest, nothing, walker, context, results + whole * columns * width, address_of(x), launch, 1)
+        _merged(merge, results, whole, rows > whole, columns, width)
+        call_binary(give, out, results, results, 1, columns, 0, 0, 0, wide, width, width)
+
+    kind = types.void(*[OBJECT] * 4, types.int64, *[OBJECT] * 4, *[types.int64] * 2)
+    return entry(run, kind, "reduce_in_shares", nogil=True)
+
+
+@jit
+def _merged(loops, results, whole, rest, columns, width):
+    """Fold `whole` rows of results, and one of a rest, into the first: in pairs, pairs in pairs and so on; what is
+    left over from the last to the first."""
+    pitch, apart = columns * width, 1
+    while 2 * apart <= whole:
+        step, n = 2 * apart * pitch, whole // (2 * apart)
+        call_binary(loops, results, results, results + apart * pitch, n, columns, step, step, step, width, width, width)
+        apart *= 2
+    last = whole if rest else -1
+    for k in range(63):
+        if whole >> k & 1:
+            x = results + (whole >> k + 1 << k + 1) * pitch
+            if last >= 0:
+                call_binary(loops, x, x, results + last * pitch, 1, columns, 0, 0, 0, width, width, width)
+            last = whole >> k + 1 << k + 1
+
+
+@functools.cache
 def merger():
     def merge(loops, results, whole, rest, columns, width):
-        """Fold `whole` rows of results, and one of a rest, into the first: in pairs, pairs in pairs and so on; what is
-        left over from the last to the first."""
-        results, pitch, apart = data(results), columns * width, 1
-        while 2 * apart <= whole:
-            step, n = 2 * apart * pitch, whole // (2 * apart)
-            call_binary(
-                loops, results, results, results + apart * pitch, n, columns, step, step, step, width, width, width
-            )
-            apart *= 2
-        last = whole if rest else -1
-        for k in range(63):
-            if whole >> k & 1:
-                x = results + (whole >> k + 1 << k + 1) * pitch
-                if last >= 0:
-                    call_binary(loops, x, x, results + last * pitch, 1, columns, 0, 0, 0, width, width, width)
-                last = whole >> k + 1 << k + 1
+        _merged(loops, data(results), whole, rest, columns, width)
 
     return entry(merge, "void(int64, int64, int64, boolean, int64, int64)", "reduce_merge")
