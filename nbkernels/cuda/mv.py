@@ -2,7 +2,8 @@
 and the one chain of a product of other dtypes.
 
 A thread takes a chain of an output, and neighbouring threads the direction of A that is closer in memory. Pairs of
-chains are added through shared memory, segments in order by the thread of the first chain.
+chains are added through shared memory, segments in order by the thread of the first chain. A word there is written by
+its own thread alone, and others read it before the barrier that ends an addition: segments need none between them.
 """
 
 from __future__ import annotations
@@ -63,7 +64,6 @@ def kernel(kind: Kind, chains: int) -> Kernel:
             for e in range(PLANES):
                 more = halves[AT(mine * PLANES + e)]
                 total[e] = more if start == 0 else WORD(total[e] + more)
-            cuda.syncthreads()
         if c == 0 and i < m:
             scale(total, 0, alpha)
             if reads_x:
