@@ -1,13 +1,16 @@
 """The disk cache: later processes compile nothing, and whatever happens to its files costs a compilation at most."""
 
+import gc
 import os
 import signal
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
+from numba.core import errors
 
 from nbkernels.jit import cache as compiler
 
@@ -124,3 +127,29 @@ def test_ctrl_c_in_a_compilation_comes_after_it():
             signal.raise_signal(signal.SIGINT)
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_the_collector_rests_in_compilations_and_nowhere_else(monkeypatch):
+    """Also those of two threads at once, and those that fail."""
+    monkeypatch.setattr(compiler.FileCache, "load_overload", lambda *_: seen.append(gc.isenabled()))
+    monkeypatch.setattr(compiler.FileCache, "save_overload", lambda *_: seen.append(gc.isenabled()))
+    seen = []
+
+    def compilation(number):
+        compiler.entry(lambda x: x + number, "int64(int64)", f"test_collector_{number}")
+
+    threads = [threading.Thread(target=compilation, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == [False] * 8
+    with pytest.raises(errors.TypingError):
+        compiler.entry(lambda x: x + "", "int64(int64)", "test_collector_fails")
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        compilation(4)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
