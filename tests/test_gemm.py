@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nbkernels
-from nbkernels.cpu import gemm, packed, small, tiles
+from nbkernels.cpu import gemm, packed, small, tiles, words
 from tests import reference
 from tests.cases import GEMM_SHAPES, LAYOUTS, TRANSPOSES, bias_shapes, normal, operands, whole_numbers
 
@@ -308,6 +308,22 @@ def test_compiled_code_takes_the_path_that_is_chosen():
             if workers == 1 and held and m * n * k <= small.SERIAL and not small.is_thin.py_func(m, n, k):
                 assert chosen == {"small"}, (m, n, k, size)
     assert found == {1, 2}
+
+
+@pytest.mark.parametrize(("n", "threads"), [(100, 1), (250, 1), (330, 1), (250, 2)])
+def test_products_without_a_room_at_first_are_one_compiled_call(n, threads, monkeypatch):
+    """By one thread in the small products' own room; else once Python's way has left one."""
+    threads = min(threads, numba.get_num_threads())
+    before, a = numba.get_num_threads(), np.random.default_rng(4).standard_normal((n, n))
+    numba.set_num_threads(threads)
+    try:
+        expected = nbkernels.mm(a, a)
+        if threads == 1 and n**3 <= small.SERIAL:
+            words.forget()
+        monkeypatch.setattr(gemm, "_large", None)
+        assert np.array_equal(nbkernels.mm(a, a), expected)
+    finally:
+        numba.set_num_threads(before)
 
 
 def test_large_products_are_one_compiled_call(monkeypatch):

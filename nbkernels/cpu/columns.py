@@ -11,18 +11,16 @@ import functools
 
 import numpy as np
 
-from ..jit.address import arrive, exchange, peek, pointer, poke, scratch, static, take, take_from, wait
+from ..jit.address import arrive, peek, pointer, poke, scratch, take, take_from, wait
 from ..jit.cache import both, compiled, entry, jit
-from ..jit.ndarray import shape
 from . import threads
 from .finish import ending
 from .gemv import KERNEL, LAUNCH, TABLE, launchable
 from .kinds import default_tiles, kind_of
 from .pack import pack, pack_rows_a
-from .small import DECLINED, DONE, LARGE, PANEL, SERIAL, SQUARE, column_panel, stays
-from .small import ROOM as MOST
+from .small import ALONE, DECLINED, DONE, LARGE, PANEL, SQUARE, column_panel, stays
 from .tiles import caches, small
-from .words import BYTES, alone, bare, filled, in_place, near, room, up
+from .words import BYTES, ROOMS, alone, bare, borrow, filled, in_place, near, returned, room, up
 
 from .words import (  # isort: skip
     CSA, CSB, CSC, CSX, FINISHED, NEXT, ROOM, RSA, RSB, RSC, RSX, SCALARS, SELF, UNIT, WORKERS, A, B, C, K, M, N, X,
@@ -127,7 +125,7 @@ def _need(tile, bare):
     return entry(run, "int64(int64)", f"gemm_columns_room_{tile}")
 
 
-LOCK = TABLE  # the word of a table by which one call at a time has the room of `_whole`
+KEPT = TABLE  # the word of a table that says where the kept room is told of
 
 
 @functools.cache
@@ -138,21 +136,23 @@ def _whole(tile, bare):
 
     def run(table, out, x, a, b, beta, alpha):
         t, workers = pointer(table), launchable(table)
-        if workers < 2 and (workers < 1 or shape(a, 0) * shape(a, 1) * shape(b, 1) > SERIAL):
-            return LARGE
+        kept = pointer(t[KEPT])
+        if workers < 2:
+            return LARGE if workers == 0 else ALONE
         address, factors = scratch(BYTES), scratch(16)
         f = pointer(address)
         alone(tile, f, out, x, a, b, beta)
         need = _room(tile, f, workers, bare, reach)
-        if need > MOST or (need > 0 and exchange(t, LOCK, 1) != 0):
+        f[ROOM] = borrow(kept, need) if need > 0 else 0
+        if need > 0 and f[ROOM] == 0:
             return LARGE
-        f[NEXT], f[PANELS], f[FINISHED], f[ROOM] = 0, 0, 0, static(MOST) if need > 0 else 0
+        f[NEXT], f[PANELS], f[FINISHED] = 0, 0, 0
         f[UNIT], f[SCALARS] = alpha == 1, factors
         poke(tile, factors, element(alpha))
         poke(tile, factors + size, element(beta))
         threads.shared(t[LAUNCH], t[KERNEL], address, address + 8 * WORKERS)
         if need > 0:
-            exchange(t, LOCK, 0)
+            returned(kept)
         return DONE
 
     return both(run, "int64(int64, int64, int64, int64, int64, float64, float64)", f"gemm_columns_whole_{tile}_{bare}")[
@@ -162,12 +162,12 @@ def _whole(tile, bare):
 
 @functools.cache
 def _table(tile):
-    return np.array([threads.WORDS, _columns(tile), 0, 0, 0], np.int64)
+    return np.array([threads.WORDS, _columns(tile), 0, 0, ROOMS], np.int64)
 
 
 def whole(dtype: str) -> tuple[int, int]:
-    """The address of the whole call by several threads, and its first argument. It answers LARGE, with nothing done,
-    where it is too much for the one thread there is, or there is no room, which one call at a time has."""
+    """The address of the whole call by several threads, and its first argument. It answers with nothing done:
+    ALONE where there is one thread, LARGE where the kept room does not do or nothing says how many there are."""
     threads.open_up()
     tile = small(dtype)
     return _whole(tile, bare(kind_of(dtype, dtype, dtype))), _table(tile).ctypes.data

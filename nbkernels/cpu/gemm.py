@@ -344,7 +344,7 @@ def mm_fast(a, b, out, x=None, beta=0, alpha=1, ndarray=np.ndarray):
             if status is out:
                 return out
         name, xid = NAMES[a.dtype], 0 if x is None else id(x)
-        if status in WHOLE and not known[place := 2 * (status - VECTOR)]:
+        while status in WHOLE and not known[place := 2 * (status - VECTOR)]:  # SQUARISH may be BULKY after all
             known[place : place + 2] = WHOLE[status](name)
             status = entry(numpy, out, x, a, b, beta, alpha)
             if status is out:

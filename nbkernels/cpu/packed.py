@@ -18,7 +18,7 @@ import functools
 
 import numpy as np
 
-from ..jit.address import arrive, copy, exchange, invoke, peek, pointer, poke, replace, scratch, seen, wait
+from ..jit.address import arrive, copy, invoke, peek, pointer, poke, replace, scratch, seen, wait
 from ..jit.cache import both, compiled, jit
 from ..jit.kind import Kind
 from ..jit.ndarray import shape
@@ -32,7 +32,7 @@ from .panels import pack_a, pack_b, pack_strip_a, pack_strip_b
 from .small import DECLINED, DEEPEST, DONE, IN_PLACE, LARGE, SERIAL, SQUARE, is_held, is_thin
 from .tiles import SEGMENT, Tiles, caches, small
 from .ukernel import ukernel_columns, ukernel_packed, ukernel_rows
-from .words import BYTES, HELD, LENGTH, PLACE, ROOMS, bare, cuts, filled, operands, room, template, up
+from .words import BYTES, ROOMS, bare, borrow, cuts, filled, operands, returned, room, template, up
 
 from .words import (  # isort: skip
     AFTER, BARE, BLOCK, BLOCKS, BPANELS, CONTEXT, COUNTERS, CSA, CSB, CSC, CSX, FINISHED, FROM, FUSED, GROUP, HEAD, KC,
@@ -302,19 +302,17 @@ def _whole(tile):
         operands(f, out, x, a, b)
         cuts(f)
         f[PACK], f[MULTIPLY] = t[PACKS], pointer(t[READY])[0 if f[BARE] == 0 else 1 if f[CSA] == 1 else 2]
-        if f[MULTIPLY] == 0 or exchange(kept, HELD, 1) != 0:
-            return LARGE
-        if kept[LENGTH] < f[NEED]:
-            exchange(kept, HELD, 0)
+        f[ROOM] = borrow(kept, f[NEED]) if f[MULTIPLY] != 0 else 0
+        if f[ROOM] == 0:
             return LARGE
         poke(tile, factors, element(alpha))
         poke(tile, factors + size, element(beta))
-        f[SELF], f[SCALARS], f[ROOM], f[COUNTERS], f[TO] = address, factors, kept[PLACE], counters, f[BLOCKS]
+        f[SELF], f[SCALARS], f[COUNTERS], f[TO] = address, factors, counters, f[BLOCKS]
         for s in range(0, COUNTS, COUNT):
             w = pointer(counters + s)
             w[NEXT], w[FINISHED] = 0, 0
         threads.shared(t[LAUNCHER], t[LOOPS], address, address + 8 * WORKERS)
-        exchange(kept, HELD, 0)
+        returned(kept)
         return DONE
 
     signature = "int64(int64, int64, int64, int64, int64, float64, float64)"

@@ -23,8 +23,8 @@ from .ukernel import ukernel, ukernel_packed
 
 # What the entry answers; from VECTOR to BULKY: sound, and better done by the `whole` of gemv.py, thin.py, deep.py,
 # columns.py and packed.py, which it knows by KNOWN; UNMADE: nothing is known, and a result so large is the caller's to
-# make.
-DONE, DECLINED, LARGE, VECTOR, FLAT, LONG, SQUARISH, BULKY, UNMADE = range(9)
+# make. A `whole` answers ALONE where there is one thread, which the entry may be.
+DONE, DECLINED, LARGE, VECTOR, FLAT, LONG, SQUARISH, BULKY, UNMADE, ALONE = range(10)
 SMALL = 112**3  # m*n*k up to which one thread is fastest: two save nothing of 25 us of float32
 # The same, times bytes of an element, of more than SLIM rows and columns, which columns.py shares from compiled code:
 # Zen 3, us by one and by two threads, f32 64^3 7.5-11 and 6-9, 80^3 13-20 and 9-14, f64 64^3 14-19 and 9-16, 96^3 40-51
@@ -40,6 +40,8 @@ FEW, NARROW = 16, 1 << 15
 # One step, from so many elements and rows on: with 16 registers outer.py's rows gain earlier (Zen 3, 2026-11).
 STEP_LEAST, STEP_BROAD = (1 << 10, 16) if vector_registers() == 16 else (NARROW, BROAD)
 DEEPEST = 512  # k up to which a panel of B fits PANEL
+# Quarters of L2 that an A which panels of B go over may take.
+NEAR = 8 if vector_registers() == 16 else 3
 # Rows or columns up to which other paths than columns.py's may be better.
 SLIM = 64 if vector_registers() == 16 else 16
 BRIEF = 60**3  # multiply-adds of a deep product up to which a launch over threads costs more than it saves
@@ -78,9 +80,10 @@ def most(m, n, size):
 
 @jit(inline="always")
 def is_held(m, k, size, cache):
-    """Whether A stays in L2, where each panel of B goes over it: n = 384, two threads, f32, 0.6 MB: 565 us, in five
-    loops 643."""
-    return m * k * size <= cache * 3 // 4
+    """Whether A stays near, where each panel of B goes over it: in L2 (n = 384, two threads, f32, 0.6 MB: 565 us, in
+    five loops 643), or, where vectors are narrow, in L3: Zen 3, two threads, us in five loops and so, f32 320 657 and
+    517, 512 (1 MB) 2251 and 2094, f64 256 690 and 530, 352 (1 MB) 1544 and 1330, 448 3108 and 2877, 512 4193, 4847."""
+    return m * k * size <= cache * NEAR // 4
 
 
 @jit(inline="always")
@@ -258,9 +261,15 @@ def small_entry(tile):
         if k > longest or m > limit or n > limit or m * n // across * padded * k > limit:
             if serially or min(m, n) <= SLIM:
                 return answer(LARGE, given, made)
-            if k > DEEPEST or not is_held(m, k, size, cache):
-                return answer(answered(numpy - 16, BULKY, out, x, a, b, beta, alpha), given, made)
-            return answer(answered(numpy - 32, SQUARISH, out, x, a, b, beta, alpha), given, made)
+            found = BULKY
+            if k <= DEEPEST and is_held(m, k, size, cache):
+                found = answered(numpy - 32, SQUARISH, out, x, a, b, beta, alpha)
+                if found == ALONE and m * n * k > SERIAL:
+                    found = BULKY
+            if found == BULKY:
+                found = answered(numpy - 16, BULKY, out, x, a, b, beta, alpha)
+            if found != ALONE:
+                return answer(found, given, made)
         c, rsc, csc = data(out), stride(out, 0), stride(out, 1)
         pa, rsa, csa, pb, rsb, csb = data(a), stride(a, 0), stride(a, 1), data(b), stride(b, 0), stride(b, 1)
         px, rsx, csx = 0, 0, 0

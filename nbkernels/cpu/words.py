@@ -257,6 +257,24 @@ def _keep(buffer):
             _room[HELD] = 0
 
 
+@jit(inline="always")
+def borrow(kept, need):
+    """From compiled code: the address of the kept room, the caller's until it says `returned`; 0 where it is somebody's
+    or smaller than `need` bytes."""
+    if exchange(kept, HELD, 1) != 0:
+        return 0
+    if kept[LENGTH] < need:
+        exchange(kept, HELD, 0)
+        return 0
+    return kept[PLACE]
+
+
+@jit(inline="always")
+def returned(kept):
+    """The kept room is nobody's."""
+    exchange(kept, HELD, 0)
+
+
 def forget():
     """Give the kept room back to the system, if it is nobody's."""
     _kept()
