@@ -7,8 +7,9 @@ from operator import index
 
 import numpy as np
 
-from .binary import DOCS, Result, columns, supported
+from .binary import DOCS, Result, supported
 from .dtypes import ASSOCIATIVE, NUMBERS, resolve_fold
+from .strides import output_strides
 
 
 def normal(op, axis, ndim):
@@ -68,7 +69,8 @@ def reduce(self, op, axis, keepdims=False, initial=None, where=None, dtype=None)
         if any(shape[a] == 0 for a in axes):
             raise ValueError(f"{op}.reduce has no identity: of {shape} over {axes} there is nothing to reduce")
     kept = tuple(1 if a in axes else n for a, n in enumerate(shape) if keepdims or a not in axes)
-    return Result(kept, result, columns(kept[::-1], result.itemsize)[::-1], casting(result))
+    steps = tuple(s for a, s in enumerate(self.strides) if keepdims or a not in axes)
+    return Result(kept, result, output_strides(kept, (kept,), (steps,), result.itemsize), casting(result))
 
 
 def accumulate(self, op, axis, dtype=None):
@@ -80,4 +82,5 @@ def accumulate(self, op, axis, dtype=None):
     if len(axes) != 1:
         raise ValueError(f"{op}.accumulate goes along one axis, not {axes}")
     result, shape = resolve_fold(op, self.dtype, dtype), tuple(self.shape)
-    return Result(shape, result, columns(shape[::-1], result.itemsize)[::-1], casting(result))
+    strides = output_strides(shape, (shape,), (tuple(self.strides),), result.itemsize)
+    return Result(shape, result, strides, casting(result))

@@ -497,6 +497,53 @@ def test_keywords_of_small_folds(op, dtype, rng):
     same(y[1:], expected, 1e-6)
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "int32", "float32", "float64", "complex64"])
+def test_truths_of_rows_of_any_length(dtype):
+    """One item that tells, at any place; -0.0 is zero, and a bool is whatever is not."""
+    for n in (*range(1, 68), 127, 128, 255, 257, 300, 1029):
+        some = (
+            np.equal.outer(np.arange(n), np.arange(n)) if n < 68 else np.equal.outer([0, n // 2, n - 1], np.arange(n))
+        )
+        for x in (some.astype(dtype), ~some[:, ::-1], (-some.astype("float32")).astype(dtype), some[:0]):
+            truths = x.astype(bool)
+            same(nbkernels.logical_or.reduce(x, 1), truths.any(1))
+            same(nbkernels.logical_and.reduce(x, 1), truths.all(1))
+            same(nbkernels.logical_or.reduce(x[:, 1:], 1), truths[:, 1:].any(1))
+            same(nbkernels.minimum.reduce(truths.reshape(-1), initial=True), truths.all())
+    odd = np.array([2, 4, 8] * 40, np.uint8).view(bool)
+    assert nbkernels.logical_and.reduce(odd)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int8", "complex64"])
+def test_results_in_the_order_of_the_array(dtype, rng):
+    """Their strides are NumPy's: dimensions in the order that they have in memory."""
+    x = rng.integers(1, 5, (6, 5, 4)).astype(dtype)
+    for order in ((0, 1, 2), (2, 1, 0), (1, 2, 0)):
+        for view in (x.transpose(order), x.transpose(order)[::-1, :, ::2]):
+            for axis in range(3):
+                for _ in range(2):  # the second is of a layout that was met before
+                    for keywords in ({}, {"initial": 1}, {"dtype": "complex128"}):
+                        mine = nbkernels.add.reduce(view, axis, **keywords)
+                        numpys = np.add.reduce(view, axis, **keywords)
+                        same(mine, numpys, 1e-6)
+                        assert mine.strides == numpys.strides
+                for out in (np.empty(numpys.shape, mine.dtype), np.empty(numpys.shape, mine.dtype, order="F")):
+                    assert nbkernels.add.reduce(view, axis, dtype="complex128", out=out) is out
+                    same(out, numpys, 1e-6)
+                mine, numpys = nbkernels.add.accumulate(view, axis), np.add.accumulate(view, axis)
+                same(mine, numpys, 1e-6)
+                assert mine.strides == numpys.strides
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint64", "int64"])
+def test_larger_and_smaller_step_by_step(dtype, rng):
+    info = np.iinfo(dtype)
+    x = rng.integers(info.min, info.max, (7, 33), dtype, endpoint=True)
+    for name in ("maximum", "minimum", "fmax"):
+        for axis in (0, 1):
+            same(getattr(nbkernels, name).accumulate(x, axis), getattr(np, name).accumulate(x, axis))
+
+
 def test_at_slices(rng):
     for where in (slice(2, 8), slice(None, None, -3), slice(50, 60), slice(-4, None), slice(0, 0)):
         x = rng.random(20)

@@ -34,6 +34,10 @@ for dtype in ("float32", "float64"):
     x = rng.standard_normal((37, 41)).astype(dtype)
     bits.update(nbkernels.add(x, x[0]).tobytes() + nbkernels.maximum(x, x.T[:1].T).tobytes())
     bits.update(nbkernels.outer(x[:, 0], x[0]).tobytes())
+    where = np.equal.outer(np.arange(300), np.arange(300))[:, :257].astype(dtype)
+    for fold in (nbkernels.logical_or, nbkernels.logical_and):
+        bits.update(fold.reduce(where, 1).tobytes() + fold.reduce(1 - where, 1).tobytes())
+    bits.update(nbkernels.less(x, x[0]).tobytes() + nbkernels.maximum.accumulate(x.astype("int64"), 1).tobytes())
 # Other kinds go by other instructions on each width: sums of four bytes, of two int16, conversions bit by bit.
 a, b = rng.integers(-128, 128, (9, 603)).astype("int8"), rng.integers(0, 256, (603, 50)).astype("uint8")
 assert (nbkernels.mm(a, b, out_dtype="int32") == a.astype("int32") @ b.astype("int32")).all()

@@ -8,6 +8,7 @@ from types import NoneType
 import numpy as np
 
 from ..dtypes import ASSOCIATIVE, NUMBERS, identity, known, neutral, resolve_fold
+from ..strides import output_strides
 from . import calls, scan
 from .elementwise import apart, binary, refuse_negative
 from .recall import Memory, fold_entry
@@ -41,10 +42,12 @@ def reduce_fast(self, op, axis, keepdims, out):
     large = self.nbytes >= PARALLEL  # by as many threads as there are then
     if plan is None or large or plan[-1] is None or plan[-1].at_once is None or not GIL:
         return _made(plan, op, self)
-    shape, dtype, ready = plan
+    shape, dtype, strides, ready = plan
     enter = functools.partial(_recall, _memory.address, self, op, axis, keepdims)
     code = walker(), 0, ready.nothing.ctypes.data
-    return _memory.keep(code, ready.words, ((0, 0),) * 3, (np.empty(shape, dtype), self), enter, (ready, op, axis))
+    return _memory.keep(
+        code, ready.words, ((0, 0),) * 3, (_empty(shape, dtype, strides), self), enter, (ready, op, axis)
+    )
 
 
 def _with_keywords(self, op, axis, keepdims, initial, where, dtype, out):
@@ -56,7 +59,7 @@ def _with_keywords(self, op, axis, keepdims, initial, where, dtype, out):
             return _made(plan, op, self)
         if plan is None or plan[-1] is None or self.nbytes >= PARALLEL or type(initial) not in (*NUMBERS, NoneType):
             return None
-        shape, work, ready = plan
+        shape, work, strides, ready = plan
         if work != working(work):
             return None  # which is rounded once
         if where is not None:
@@ -72,8 +75,8 @@ def _with_keywords(self, op, axis, keepdims, initial, where, dtype, out):
     except (TypeError, ValueError, OverflowError):  # what that is the general path says
         return None
     if out is None:
-        made = np.empty(shape, work)
-    elif type(out) is np.ndarray and _takes(out, shape, work) and not np.may_share_memory(out, x):
+        made = _empty(shape, work, strides)
+    elif strides is None and type(out) is np.ndarray and _takes(out, shape, work) and not np.may_share_memory(out, x):
         made = out
     else:
         return None
@@ -101,19 +104,30 @@ def _made(plan, op, x):
     """The result by a plan; None where there is none."""
     if plan is None:
         return None
-    shape, dtype, ready = plan
-    out = np.full(shape, identity(op, dtype)) if ready is None else np.empty(shape, dtype)
+    shape, dtype, strides, ready = plan
+    out = np.full(shape, identity(op, dtype)) if ready is None else _empty(shape, dtype, strides)
     if ready is not None:
         ready.run(out, x)
     return out if shape else out[()]
 
 
+def _empty(shape, dtype, strides):
+    """A new array, with its strides where it is not in C order."""
+    return np.empty(shape, dtype) if strides is None else np.ndarray(shape, dtype, strides=strides)
+
+
+def _unusual(shape, strides, dtype):
+    """The strides of a new array, None where they are those of C order."""
+    usual = np.empty(shape, dtype).strides
+    return None if all(n == 1 or s == u for n, s, u in zip(shape, strides, usual)) else strides
+
+
 @functools.lru_cache(maxsize=4096)
 def _planned(
     op, dtype, shape, strides, axis, keepdims, wanted, tasks
-) -> tuple[tuple, np.dtype, Ready | Shares | None] | None:
-    """Shape of a new result, its dtype, and what makes it, None where that is of nothing; None where there is no
-    result, or no fold in any order."""
+) -> tuple[tuple, np.dtype, tuple | None, Ready | Shares | None] | None:
+    """Shape of a new result, its dtype, its strides, None in C order, and what makes it, None where that is of nothing;
+    None where there is no result, or no fold in any order."""
     if type(keepdims) not in (bool, int):
         return None
     if op not in ASSOCIATIVE or not known(dtype) or (0 in shape and getattr(np, op).identity is None):
@@ -124,10 +138,12 @@ def _planned(
         return None
     ones = tuple(1 if d in axis else n for d, n in enumerate(shape))
     kept = ones if keepdims else tuple(n for d, n in enumerate(shape) if d not in axis)
-    to = np.empty(ones, work).strides
     if 0 in shape:
-        return kept, work, None
-    return kept, work, planned(op, (ones, shape), (to, strides), work, dtype, working(work), tasks)
+        return kept, work, None, None
+    to = output_strides(ones, (ones,), (strides,), work.itemsize)
+    own = to if keepdims else tuple(s for d, s in enumerate(to) if d not in axis)
+    plan = planned(op, (ones, shape), (to, strides), work, dtype, working(work), tasks)
+    return kept, work, _unusual(kept, own, work), plan
 
 
 def reduce(out, self, op, axis, keepdims, initial, where, dtype) -> None:
@@ -216,10 +232,10 @@ def accumulate_fast(self, op, axis, out, dtype=None):
     steps = _stepped(op, self.dtype, self.shape, self.strides, axis, dtype)
     if steps is None:
         return None
-    work, ready = steps
+    work, strides, ready = steps
     if out is None:
-        out = np.empty(self.shape, work)
-    elif type(out) is not np.ndarray or not _takes(out, self.shape, work) or np.may_share_memory(out, self):
+        out = _empty(self.shape, work, strides)
+    elif strides or type(out) is not np.ndarray or not _takes(out, self.shape, work) or np.may_share_memory(out, self):
         return None
     if ready is not None:
         ready.run(out, out if ready.whole else out[scan.first(axis[0])], self, axis[0])
@@ -239,8 +255,8 @@ accumulate_fast.with_keywords = _accumulate_as
 
 @functools.lru_cache(maxsize=4096)
 def _stepped(op, dtype, shape, strides, axis, wanted):
-    """Dtype of a new result and what makes it, None where there is nothing to do; None where there is no result, or
-    where the numbers have to be seen first."""
+    """Dtype of a new result, its strides, None in C order, and what makes it, None where there is nothing to do; None
+    where there is no result, or where the numbers have to be seen first."""
     if not known(dtype) or len(axis) != 1:
         return None
     try:
@@ -250,5 +266,6 @@ def _stepped(op, dtype, shape, strides, axis, wanted):
     if (op == "pow" and work.kind == "i") or (work.kind == "b" and dtype.kind != "b"):
         return None
     if 0 in shape:
-        return work, None
-    return work, scan.prepared(op, shape, axis[0], np.empty(shape, work).strides, strides, dtype, work)
+        return work, None, None
+    to = output_strides(shape, (shape,), (strides,), work.itemsize)
+    return work, _unusual(shape, to, work), scan.prepared(op, shape, axis[0], to, strides, dtype, work)

@@ -244,13 +244,7 @@ def fold(op: str, out, x, work: np.dtype) -> None:
     """
     if np.may_share_memory(out, x):
         x = x.copy()
-    plan = planned(op, (out.shape, x.shape), (out.strides, x.strides), out.dtype, x.dtype, work, workers(x))
-    if isinstance(plan, Ready) or out.flags.c_contiguous:
-        plan.run(out, x)
-    else:
-        made = np.empty(out.shape, out.dtype)
-        plan.run(made, x)
-        np.copyto(out, made)
+    planned(op, (out.shape, x.shape), (out.strides, x.strides), out.dtype, x.dtype, work, workers(x)).run(out, x)
 
 
 def workers(x) -> int:
@@ -260,7 +254,7 @@ def workers(x) -> int:
 
 @functools.lru_cache(maxsize=4096)
 def planned(op, shapes, strides, out: np.dtype, dtype: np.dtype, work: np.dtype, tasks: int) -> Ready | Shares:
-    """The same as `prepared` gives, or few results in shares, which go to a contiguous out."""
+    """The same as `prepared` gives, or few results in shares."""
     results = math.prod(shapes[0])
     if tasks > 1 and results < 64 and math.prod(shapes[1]) // results >= 2 * SHARE:
         shares = _shares(op, *shapes, *strides, out, dtype, work, tasks)
@@ -283,6 +277,11 @@ class Shares(NamedTuple):
     at_once: None = None
 
     def run(self, out, x) -> None:
+        if not out.flags.c_contiguous:
+            made = np.empty(out.shape, out.dtype)
+            self.run(made, x)
+            np.copyto(out, made)
+            return
         *_, rows, columns, width, _ = self.merging.tolist()
         context, results = np.empty(self.size, np.int64), np.empty(rows * columns * width, np.uint8)
         words, _, nothing, tasks, *_ = self.each
