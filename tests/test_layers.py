@@ -21,7 +21,7 @@ RULES = {
     "dispatch": (),
     "meta": ("numpy", "nbkernels.dtypes"),
     "binary": ("numpy", "nbkernels.dtypes", "nbkernels.meta", "nbkernels.strides"),
-    "folds": ("numpy", "nbkernels.binary", "nbkernels.dtypes"),
+    "folds": ("numpy", "nbkernels.binary", "nbkernels.dtypes", "nbkernels.strides"),
     "methods": ("nbkernels.dispatch", "nbkernels.folds"),
     "problem": ("numpy",),
     "strides": ("numpy",),
