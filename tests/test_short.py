@@ -67,12 +67,12 @@ def test_threads_change_no_bit(rng, monkeypatch, dtype, layout):
 
 
 def test_memory(rng):
-    """For each thread panels of A, a block of STEPS steps of B of up to 2 KiB, and as many chains for each row of A."""
+    """For each thread panels of A, a panel of STEPS steps of B, and chains of up to 2 KiB for each row of A."""
     (m, n, k), dtype, tile = (20, 3000, 700), "float64", tiles.small("float64")
     a, b = operands(rng, m, n, k, dtype, TRANSPOSES["NN"])
     out = np.empty((m, n), dtype)
     used = peak(lambda: short(out, 0, a, b, 0.0, 1.0, dtype, threads.count()))
-    most = threads.count() * 8 * ((m + tile.mr) * k + (STEPS + m) * (BROAD // 8 + tile.nr))
+    most = threads.count() * 8 * ((m + tile.mr) * k + STEPS * tile.nr + m * (BROAD // 8 + tile.nr))
     assert used <= most + OBJECTS
 
 

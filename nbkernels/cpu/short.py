@@ -1,8 +1,8 @@
-"""Products of few rows against a wide B from beyond L2: blocks of B that stay in L2, each met by all rows of A.
+"""Products of few rows against a wide B from beyond L2: panels of B that stay in L1, each met by all rows of A.
 
-A job is some columns of C, whose chains wait in a plane beside it: STEPS steps of B's rows at a time are copied into
-panels, as are those of A, and multiplied at once. Five loops would pack all of B and fetch it again from L3; read in
-place, its rows crowd each other, and the chains, out of L1.
+A job is some columns of C, whose chains wait in a plane beside it: STEPS steps of a panel of B at a time. The first
+tile reads them in place, leaves a copy for the others, and asks for the next panel. Five loops would pack all of B and
+fetch it again from L3; read in place by all, its rows crowd each other, and the chains, out of L1.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from ..jit.cache import compiled, entry, jit
 from . import threads
 from .deep import PAIRS
 from .finish import MEMORY, PARTIAL, ending, finish
-from .pack import pack, pack_rows_b
+from .pack import pack
 from .small import DECLINED, DONE
 from .tiles import small
-from .ukernel import ukernel_packed
+from .ukernel import ukernel_copying, ukernel_packed
 from .words import operands, room, up
 
 from .words import (  # isort: skip
@@ -27,31 +27,32 @@ from .words import (  # isort: skip
     SIZE_C, TRUSTED, UNIT, WORDS, WORKERS, A, B, C, K, M, N, X,
 )  # fmt: skip
 
-# Zen 3, one thread, us, blocks of 64, 128 and 256 steps by 2 KiB of columns: f32 16x2048x512 629, 569, 688, 32x1000x500
-# 495, 508, 452; f64 1437, 1445, 1432 and 1101, 986, 1047; by 512 bytes, of 128 steps, 658, 462, 1486, 1120.
-STEPS, BROAD = 128, 2048
+# Zen 3, one thread, us: f32 16x2048x512 747 with panels for all columns of a job, packed before they are used (alone
+# 230-270: as slow as the rest, to and from L2), so 665, 660, 660 by 64, 128 and 256 steps, 32x1000x500 572, 550, 520,
+# 507; f64 1087, 998, 989, 931, 13x997x499 605, 526, 540, 540; two threads, f32 16x2048x512 446, 350, 400, 369. Asking
+# for rows 16 ahead in place of the next panel: 728 and 272 for 220 of f64 8x1024x256, whose rows share a set of L1.
+STEPS, BROAD = 256, 2048
 BYTES = 8 * WORDS + 8  # the words, and the number of tasks
 EACH = 2  # jobs for each thread at least, which start at different times
 
 
 @jit(inline="always")
 def _room(tile, m, k, wide):
-    """Bytes of a thread's panels of A, block of B and plane of chains."""
-    return up((-(-m // tile.mr) * tile.mr * k + wide * (STEPS + m)) * tile.itemsize, 64)
+    """Bytes of a thread's panels of A, panel of B and plane of chains."""
+    return up((-(-m // tile.mr) * tile.mr * k + STEPS * tile.nr + wide * m) * tile.itemsize, 64)
 
 
 @jit(inline="always")
-def _block(tile, f, p, s, j, w, wide, stop, panels, block, plane, alpha, beta):
-    """Steps p to p + s of C[:, j:j+w]: B[p:p+s, j:j+w] goes into panels, and tiles of it on with the plane."""
+def _block(tile, f, p, s, j, w, wide, stop, panels, panel, plane, alpha, beta):
+    """Steps p to p + s of C[:, j:j+w], panel by panel of B; tiles go on with the plane."""
     size, m, tiles, last = tile.itemsize, f[M], -(-f[M] // tile.mr), p + s == f[K]
     stop = stop if last and stop != MEMORY else PARTIAL
     source = f[B] + (p * f[RSB] + j * f[CSB]) * size
-    if f[CSB] == 1:
-        pack_rows_b(tile, source, f[RSB], w, s, block, s)
     for q in range(0, w, tile.nr):
-        across, bpanel = min(tile.nr, w - q), block + q * s * size
-        if f[CSB] != 1:
-            pack(tile, source + q * f[CSB] * size, f[CSB], f[RSB], across, s, bpanel, tile.nr)
+        across = min(tile.nr, w - q)
+        copies = f[CSB] == 1 and across == tile.nr
+        if not copies:
+            pack(tile, source + q * f[CSB] * size, f[CSB], f[RSB], across, s, panel, tile.nr)
         for t in range(tiles):
             i, apanel = t * m // tiles, panels + (t * f[K] + p) * tile.mr * size
             part = plane + (i * wide + q) * size
@@ -59,8 +60,13 @@ def _block(tile, f, p, s, j, w, wide, stop, panels, block, plane, alpha, beta):
             if stop != PARTIAL:
                 to, rst = f[C] + (i * f[RSC] + j + q) * size, f[RSC]
                 x = f[X] + (i * f[RSX] + j + q) * size if f[X] != 0 else 0
-            ukernel_packed(tile, (t + 1) * m // tiles - i, apanel, 1, tile.mr, bpanel, tile.nr, s, part, wide, to, rst,
-                           across, p > 0, stop, x, f[RSX], alpha, beta)  # fmt: skip
+            h = (t + 1) * m // tiles - i
+            if copies and t == 0:
+                ukernel_copying(tile, h, apanel, 1, tile.mr, source + q * size, f[RSB], s, part, wide, to, rst,
+                                across, p > 0, stop, x, f[RSX], alpha, beta, panel)  # fmt: skip
+            else:
+                ukernel_packed(tile, h, apanel, 1, tile.mr, panel, tile.nr, s, part, wide, to, rst,
+                               across, p > 0, stop, x, f[RSX], alpha, beta)  # fmt: skip
 
 
 @functools.cache
@@ -72,7 +78,8 @@ def _short(tile) -> int:
             return
         size, m, n, k, wide, tiles = tile.itemsize, f[M], f[N], f[K], f[NB], -(-f[M] // tile.mr)
         panels = f[ROOM] + task * _room(tile, m, k, wide)
-        block, plane = panels + tiles * tile.mr * k * size, panels + (tiles * tile.mr * k + wide * STEPS) * size
+        panel = panels + tiles * tile.mr * k * size
+        plane = panel + STEPS * tile.nr * size
         alpha, beta = peek(tile, f[SCALARS]), peek(tile, f[SCALARS] + size)
         stop, j = ending(f[CSC], f[X], f[CSX], f[UNIT]), take(f, NEXT) * wide
         # Rows of the tiles as even as they can be: 8 are 4 and 4, enough chains to hide their latency, not 6 and 2.
@@ -82,7 +89,7 @@ def _short(tile) -> int:
         while j < n:
             w = min(wide, n - j)
             for p in range(0, k, STEPS):
-                _block(tile, f, p, min(STEPS, k - p), j, w, wide, stop, panels, block, plane, alpha, beta)
+                _block(tile, f, p, min(STEPS, k - p), j, w, wide, stop, panels, panel, plane, alpha, beta)
             if stop == MEMORY:
                 c, x = f[C] + j * f[CSC] * size, f[X] + j * f[CSX] * size if f[X] != 0 else 0
                 finish(tile, m, w, plane, wide, 0, 0, True, True, c, f[RSC], f[CSC], x, f[RSX], f[CSX], alpha, beta)

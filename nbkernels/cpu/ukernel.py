@@ -29,8 +29,14 @@ AHEAD, APART = 8, 16
 ARGUMENTS = "a:w rsa:i csa:i b:w rsb:i kb:i t:t rst:i c:c rsc:i width:i start:i stop:i x:c rsx:i alpha:s beta:s"
 SPEC = [item.split(":") for item in ARGUMENTS.split()]
 UNROLL = 4  # steps of k per turn of a full tile's loop, which fill the window; short tiles are cheap to compile instead
-# How A and B lie: anyhow, in panels, or A by rows or by columns and B in panels.
-STRIDED, PACKED, ROWS, COLUMNS = "", "_packed", "_rows", "_columns"
+# How A and B lie: anyhow, in panels, or A by rows or by columns and B in panels; or A in a panel and B by rows, of
+# which the tile makes a panel on its way.
+STRIDED, PACKED, ROWS, COLUMNS, COPYING = "", "_packed", "_rows", "_columns", "_copying"
+
+
+def _spec(lie: str) -> list:
+    """SPEC, and where rows of B are copied to."""
+    return [*SPEC, ["panel", "w"]] if lie == COPYING else SPEC
 
 
 def _kinds(tile) -> dict:
@@ -46,18 +52,18 @@ def _define(module: ir.Module, tile, mr: int, nv: int, lie: str) -> ir.Function:
     if name in module.globals:
         return module.globals[name]
     kinds = _kinds(tile)
-    function = ir.Function(module, ir.FunctionType(VOID, [kinds[kind] for _, kind in SPEC]), name)
+    function = ir.Function(module, ir.FunctionType(VOID, [kinds[kind] for _, kind in _spec(lie)]), name)
     function.linkage = "internal"
     function.attributes.add("noinline")
     builder = ir.IRBuilder(function.append_basic_block("entry"))
-    arg, planes = dict(zip((n for n, _ in SPEC), function.args)), range(tile.kind.planes)
-    if lie == PACKED:  # no register and no addition for a row of A: 5 % at 12x32
+    arg, planes = dict(zip((n for n, _ in _spec(lie)), function.args)), range(tile.kind.planes)
+    if lie in (PACKED, COPYING):  # no register and no addition for a row of A: 5 % at 12x32
         arg |= {"rsa": I64(1), "csa": I64(tile.mr * len(planes))}
     elif lie == ROWS:
         arg |= {"csa": I64(1)}
     elif lie == COLUMNS:
         arg |= {"rsa": I64(1)}
-    if lie != STRIDED:
+    if lie not in (STRIDED, COPYING):
         arg |= {"rsb": I64(tile.nr * len(planes))}
     ops = Chain(builder, tile.kind, tile.lanes)
     words = ops.words
@@ -94,8 +100,10 @@ def _define(module: ir.Module, tile, mr: int, nv: int, lie: str) -> ir.Function:
     # Lines of a row of B to ask for, and how many rows ahead.
     lines, distance = (range(0, nv * tile.lanes, LINE // tile.itemsize), APART) if lie == STRIDED else ((0,), AHEAD)
 
-    def step(a, b, chains):  # chains += A[:, p] B[p, :]
+    def step(a, b, chains, target=None):  # chains += A[:, p] B[p, :]
         across = [[words.load(words.at(b, q * tile.nr + j * tile.lanes)) for q in planes] for j in range(nv)]
+        for j, vectors in enumerate(across if target is not None else ()):
+            words.store(vectors[0], words.at(target, j * tile.lanes))
         result = []
         for i in range(mr):
             down = [words.splat(builder.load(words.at(words.at(a, rows[i]), q * tile.mr), align=1)) for q in planes]
@@ -126,9 +134,12 @@ def _define(module: ir.Module, tile, mr: int, nv: int, lie: str) -> ir.Function:
         for q in range(0, steps * tile.mr * tile.step, LINE):
             words.prefetch(words.at(ahead, q // tile.itemsize), level=2)
 
+    copies = lie == COPYING
+    first = 2 + copies  # of the carried values, the chains'
+
     def turn(steps, fetches=False, follows=False):
         def body(index, carried):
-            a, b, chains = carried[0], carried[1], _split(carried[2:], len(planes))
+            a, b, target, chains = *carried[:2], carried[2] if copies else None, _split(carried[first:], len(planes))
             if fetches:
                 fetch(index)
             if follows:
@@ -136,17 +147,20 @@ def _define(module: ir.Module, tile, mr: int, nv: int, lie: str) -> ir.Function:
             if lie == ROWS:
                 unrolled_no_further(builder)
             for _ in range(steps):
-                for j in lines:
+                for j in lines if not copies else ():
                     words.prefetch(words.at(words.at(b, builder.mul(arg["rsb"], I64(distance))), j))
+                if copies:  # the next panel, to its end
+                    words.prefetch(words.at(b, 2 * tile.nr - 1), level=2)
                 if lie == COLUMNS:
                     words.prefetch(words.at(a, builder.mul(arg["csa"], I64(APART))))
-                chains = step(a, b, chains)
+                chains = step(a, b, chains, target)
                 a, b = words.at(a, arg["csa"]), words.at(b, arg["rsb"])
-            return [a, b, *_flat(chains)]
+                target = words.at(target, tile.nr) if copies else None
+            return [a, b, *[target] * copies, *_flat(chains)]
 
         return body
 
-    carried, full = [arg["a"], arg["b"], *_flat(chains)], mr == tile.mr
+    carried, full = [arg["a"], arg["b"], *[arg.get("panel")] * copies, *_flat(chains)], mr == tile.mr
     if lie == ROWS:  # a step a turn: LLVM reads a row's elements for more at once and spills them, half as fast
         early = builder.select(builder.icmp_signed("<", arg["kb"], I64(mr)), arg["kb"], I64(mr))
         carried = loop(builder, early, carried, turn(1, full, full))
@@ -156,7 +170,7 @@ def _define(module: ir.Module, tile, mr: int, nv: int, lie: str) -> ir.Function:
         carried = loop(builder, builder.udiv(arg["kb"], I64(unroll)), carried, turn(unroll, full, ahead))
         if unroll > 1:
             carried = loop(builder, builder.urem(arg["kb"], I64(unroll)), carried, turn(1))
-    chains = _split(carried[2:], len(planes))
+    chains = _split(carried[first:], len(planes))
     _endings(builder, ops, arg, cells, chains, place)
     return function
 
@@ -198,13 +212,13 @@ def _emit(context, builder, signature, args, lie: str):
     """Call the function for this height and width."""
     record, names, kinds = signature.args[0].tile, [name for name, _ in SPEC], _kinds(signature.args[0].tile)
     height, width = args[1], args[2 + names.index("width")]
-    values = [v if kind in "is" else builder.inttoptr(v, kinds[kind]) for v, (_, kind) in zip(args[2:], SPEC)]
+    values = [v if kind in "is" else builder.inttoptr(v, kinds[kind]) for v, (_, kind) in zip(args[2:], _spec(lie))]
     done, bad = builder.append_basic_block("done"), builder.append_basic_block("unreachable")
     across = builder.sdiv(builder.add(width, I64(record.lanes - 1)), I64(record.lanes))
     choice = builder.add(builder.mul(height, I64(record.nv)), across)
     switch = builder.switch(choice, bad)
     for mr in range(1, record.mr + 1):
-        for nv in range(1, record.nv + 1):
+        for nv in range(record.nv if lie == COPYING else 1, record.nv + 1):
             block = builder.append_basic_block(f"call_{mr}x{nv}")
             switch.add_case(I64(mr * record.nv + nv), block)
             with builder.goto_block(block):
@@ -216,9 +230,9 @@ def _emit(context, builder, signature, args, lie: str):
     return context.get_dummy_value()
 
 
-def _signature(tile):
+def _signature(tile, lie):
     scalar = getattr(types, tile.tile.kind.chain)
-    return types.void(tile, types.int64, *[scalar if kind == "s" else types.int64 for _, kind in SPEC])
+    return types.void(tile, types.int64, *[scalar if kind == "s" else types.int64 for _, kind in _spec(lie)])
 
 
 def _ukernel(lie: str):
@@ -227,9 +241,16 @@ def _ukernel(lie: str):
     @intrinsic
     def ukernel(typing, tile, height, a, rsa, csa, b, rsb, kb, t, rst, c, rsc, width, start, stop, x, rsx, alpha, beta):
         """Run the micro-kernel for `height` <= tile.mr rows and `width` <= tile.nr columns; addresses are int64."""
-        return _signature(tile), lambda *emission: _emit(*emission, lie)
+        return _signature(tile, lie), lambda *emission: _emit(*emission, lie)
 
     return ukernel
+
+
+@intrinsic
+def ukernel_copying(typing, tile, height, a, rsa, csa, b, rsb, kb, t, rst, c, rsc, width, start, stop, x, rsx, alpha,
+                    beta, panel):  # fmt: skip
+    """The same for a panel of A and rows of B in place, all of tile.nr columns, of which it makes the panel."""
+    return _signature(tile, COPYING), lambda *emission: _emit(*emission, COPYING)
 
 
 ukernel = _ukernel(STRIDED)
