@@ -17,7 +17,8 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from .vector import ELEMENT, join, loop, replaced_if, width_bits
+from .loops import LIGHT, _at_once, _hints
+from .vector import ELEMENT, SIZE, join, loop, replaced_if, width_bits
 
 OF_ANY, OF_NUMBERS = ("maximum", "minimum"), ("fmax", "fmin")  # NaN if there is one; only if there is nothing else
 INFINITY = {"float16": 0x7C00, "bfloat16": 0x7F80, "float32": 0x7F80 << 16, "float64": 0x7FF0 << 48}
@@ -57,10 +58,11 @@ def _by_bits(builder, name, dtype, start, count):
 
 
 def _compared(builder, name, dtype, start, count):
-    """1,000,000 float64 take 0.20 ms, by their bits 0.38; float32 as long as by their bits (Zen 3, 2026-11)."""
+    """1,000,000 float64 take 0.14 ms, 0.18 by two vectors at once as LLVM has it, by their bits 0.38; float32 as long
+    as by their bits (Zen 3, 2026-11)."""
     kind, real, sign = start.type.pointee, ELEMENT[dtype], 1 << start.type.pointee.width - 1
     above = name in ("maximum", "fmax")
-    least, flags = builder.bitcast(kind(INFINITY[dtype] | sign * above), real), ("nnan", "nsz")
+    least, flags, latch = builder.bitcast(kind(INFINITY[dtype] | sign * above), real), ("nnan", "nsz"), None
 
     def bits(i):
         value = builder.load(builder.gep(start, [i]))
@@ -68,9 +70,11 @@ def _compared(builder, name, dtype, start, count):
         return value
 
     def step(i, kept):
-        x, (best, odd) = builder.bitcast(bits(i), real), kept
+        nonlocal latch
+        x, (best, odd), latch = builder.bitcast(bits(i), real), kept, builder.block
         further = builder.fcmp_ordered(">" if above else "<", x, best, flags=flags)
-        odd = builder.or_(odd, builder.sext(builder.fcmp_unordered("uno", x, x), kind))
+        nan = builder.sext(builder.fcmp_unordered("uno", x, x), kind)
+        odd = builder.or_(odd, builder.and_(nan, builder.bitcast(x, kind)))  # masks alone LLVM would pack to bits
         return [builder.select(further, x, best, flags=flags), odd]
 
     def zero(i, found):
@@ -84,6 +88,7 @@ def _compared(builder, name, dtype, start, count):
         return [builder.select(there, kind(sign * (not above)), kind(sign * above))]
 
     best, odd = loop(builder, count, [least, kind(0)], step)
+    latch.terminator.set_metadata("llvm.loop", _hints(builder.module, *_at_once(LIGHT // SIZE[dtype], 4)))
     with builder.if_else(builder.icmp_unsigned("==", odd, kind(0))) as (numbers, others):
         with numbers:
             plain = builder.bitcast(best, kind)
