@@ -8,6 +8,7 @@ planned and remembered. Whatever is checked here is checked once for a layout, o
 from __future__ import annotations
 
 import functools
+import math
 import sys
 
 import numpy as np
@@ -145,7 +146,7 @@ class Calls:
     def number(self, value, other, place, dtype, casting):
         """A Python number as an array of no dimensions that gives what the number does; None where there is none."""
         value = settled(self.op, value, other)
-        key = other, type(value), value, place, dtype, casting
+        key = other, type(value), value, _signs(value), place, dtype, casting
         array = self.numbers.get(key)
         if array is not None:
             return array
@@ -157,8 +158,7 @@ class Calls:
                 return None
         except (TypeError, ValueError, OverflowError):
             return None
-        plain = value or type(value) is int  # 0.0 and -0.0 are one key, and so are complex numbers of such parts
-        if plain and type(value) is not complex and len(self.numbers) < NUMBERS:
+        if len(self.numbers) < NUMBERS:
             self.numbers[key] = array
         return array
 
@@ -244,6 +244,13 @@ class Calls:
         if result is None or (out is not None and type(out) is not np.ndarray):
             return None
         return self.planned(x, y, alpha, out, where, words, casting, order, dtype)
+
+
+def _signs(value):
+    """What tells numbers apart that are equal: the signs of zeros."""
+    if type(value) is complex:
+        return math.copysign(1, value.real), math.copysign(1, value.imag)
+    return math.copysign(1, value) if type(value) is float else 1
 
 
 @functools.lru_cache(maxsize=256)
