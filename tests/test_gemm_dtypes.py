@@ -1,5 +1,6 @@
 """addmm and mm of every dtype but float32 and float64: exact against NumPy's integers and against the stated chains."""
 
+import ctypes
 import itertools
 
 import ml_dtypes
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nbkernels
-from nbkernels.cpu import gemm, kinds, tiles
+from nbkernels.cpu import gemm, kinds, packed, tiles
 from nbkernels.jit import chain
 from tests import reference
 from tests.cases import LAYOUTS, bias_shapes
@@ -364,3 +365,24 @@ def test_factors_that_are_equal_but_for_a_zeros_sign():
     for factor in (complex(0.0, 2.0), complex(-0.0, 2.0), complex(0.0, 2.0)):
         product = nbkernels.addmm(x, one, one, beta=0, alpha=factor)
         assert np.signbit(product.real[0, 0]) == np.signbit(factor.real)
+
+
+@pytest.mark.parametrize("side", ["a", "b"])
+@pytest.mark.parametrize("dtype", ["complex64", "complex128", "float16"])
+def test_a_panel_is_what_it_should_be_and_nothing_beside_it_is_written(dtype, side):
+    """Rows and columns in place, of which whole vectors may be stored over what is stored later, but not at the end."""
+    kind = kinds.kind_of(dtype, dtype, dtype)
+    tile = kinds.default_tiles(kind).tile(kind)
+    pitch, size, planes = tile.mr if side == "a" else tile.nr, tile.size_a, 2 if dtype.startswith("complex") else 1
+    pack = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 7)(packed._pack_kernel(tile))
+    rng = np.random.default_rng(5)
+    for kb, width, order in itertools.product((1, 2, 7, 8, 9, 17), {1, pitch - 1, pitch}, ORDERS):
+        x = numbers(rng, (width, kb), dtype).copy(order)
+        along, down = (stride // size for stride in x.strides)
+        panel = np.full(kb * planes * pitch + 64, 7, tile.dtype)
+        pack(packed.A if side == "a" else packed.B, x.ctypes.data, along, down, width, kb, panel.ctypes.data)
+        expected = np.zeros((kb, planes, pitch), tile.dtype)
+        for plane, values in enumerate((x.real, x.imag)[:planes]):
+            expected[:, plane, :width] = values.T
+        assert np.array_equal(panel[: expected.size], expected.ravel(), equal_nan=True), (kb, width, order)
+        assert (panel[expected.size :] == 7).all(), (kb, width, order)

@@ -398,6 +398,10 @@ def _by_plan(entry, x, a, b, out):
             if status is out:
                 return out
         workers, xid = threads.count() if out.size * a.shape[1] > PARALLEL else 1, 0 if x is None else id(x)
+        if status == LARGE and workers == 1:
+            status = entry.serially(out, x, a, b)
+            if status is out:
+                return out
         done = status == LARGE and packed(out, xid, a, b, plan.beta, plan.alpha, plan.tiles, plan.kind, workers) == DONE
         return out if done else None
     except (TypeError, IndexError):  # not a matrix: the checks will say it properly

@@ -12,7 +12,7 @@ from numba.extending import intrinsic, overload
 
 from ..jit.cache import OPTIONS, jit
 from ..jit.chain import Chain
-from ..jit.vector import ELEMENT, I64, VOID, loop
+from ..jit.vector import ELEMENT, I64, VOID, loop, width_bits
 from .pack import pack, pack_rows_a, pack_rows_b
 
 AHEAD = 16  # rows to prefetch: their distance in memory is beyond what the hardware follows
@@ -23,12 +23,24 @@ def _put(chain, planes, target, pitch, kept):
         chain.words.store(plane, chain.words.at(target, chain.builder.mul(pitch, I64(i))), kept)
 
 
-def _rowwise(chain, operand, source, down, kb, target, pitch, room, load):
-    """A word for each step: the items in it are `down` apart. load(lanes, address, p): mask if p is within kb."""
+def _whole_steps(chain, rows, kb, width, room, group):
+    """Groups of steps at the start of a panel whose vectors are stored whole: below 512 bits masks are dear. Vectors of
+    fewer `rows` than lanes run over into the next line, which is stored later; so the last is not among these."""
+    builder = chain.builder
+    if width_bits() == 512:
+        return I64(0)
+    over, whole = I64(int(rows < chain.count)), builder.icmp_signed(">=", room, I64(rows))
+    whole = builder.and_(whole, builder.icmp_signed(">=", width, I64(rows)))
+    return builder.select(whole, builder.udiv(builder.sub(kb, over), I64(group)), I64(0))
+
+
+def _rowwise(chain, operand, source, down, kb, target, pitch, room, whole, load):
+    """A word for each step: the items in it are `down` apart. load(lanes, address, p): mask if p is within kb. The
+    first `whole` words are stored without a mask."""
     words, builder, group, kept = chain.words, chain.builder, chain.kind.group, chain.words.mask(room)
     line = builder.mul(pitch, I64(chain.kind.planes))
 
-    def turn(items):
+    def turn(items, kept=kept):
         def body(index, carried):
             source, target = carried
             words.prefetch(words.at(source, builder.mul(down, I64(AHEAD))))
@@ -40,13 +52,16 @@ def _rowwise(chain, operand, source, down, kb, target, pitch, room, load):
 
         return body
 
-    carried = loop(builder, builder.udiv(kb, I64(group)), [source, target], turn(None))
+    carried = [source, target]
+    if width_bits() < 512:
+        carried = loop(builder, whole, carried, turn(None, None))
+    carried = loop(builder, builder.sub(builder.udiv(kb, I64(group)), whole), carried, turn(None))
     if group > 1:  # the last word's items that are there
         rest = builder.urem(kb, I64(group))
         loop(builder, builder.zext(builder.icmp_signed(">", rest, I64(0)), I64), carried, turn(rest))
 
 
-def _copy(chain, operand, source, along, down, kb, target, pitch, width, room):
+def _copy(chain, operand, rows, source, along, down, kb, target, pitch, width, room):
     """target[p*pitch + r] = source[p*down + r]."""
     builder, valid = chain.builder, chain.mask(width, getattr(chain.kind, operand))
 
@@ -54,10 +69,11 @@ def _copy(chain, operand, source, along, down, kb, target, pitch, width, room):
         there = valid if items is None else chain.mask(_if(builder, q, items, width), getattr(chain.kind, operand))
         return lanes.load(address, there)
 
-    _rowwise(chain, operand, source, down, kb, target, pitch, room, load)
+    whole = _whole_steps(chain, rows, kb, width, room, chain.kind.group)
+    _rowwise(chain, operand, source, down, kb, target, pitch, room, whole, load)
 
 
-def _gather(chain, operand, source, along, down, kb, target, pitch, width, room):
+def _gather(chain, operand, rows, source, along, down, kb, target, pitch, width, room):
     """target[p*pitch + r] = source[p*down + r*along]."""
     builder = chain.builder
 
@@ -67,7 +83,8 @@ def _gather(chain, operand, source, along, down, kb, target, pitch, width, room)
         mask = lanes.mask(builder.mul(there, I64(parts)))
         return lanes.gather(address, lanes.ramp(along, parts), mask)
 
-    _rowwise(chain, operand, source, down, kb, target, pitch, room, load)
+    whole = _whole_steps(chain, rows, kb, width, room, chain.kind.group)
+    _rowwise(chain, operand, source, down, kb, target, pitch, room, whole, load)
 
 
 def _if(builder, q, items, width):
@@ -75,27 +92,35 @@ def _if(builder, q, items, width):
     return builder.select(builder.icmp_signed("<", I64(q), items), width, I64(0))
 
 
-def _transpose(chain, operand, source, along, down, kb, target, pitch, width, room):
-    """target[p*pitch + r] = source[r*along + p]: lanes x lanes blocks, turned in registers."""
+def _transpose(chain, operand, rows, source, along, down, kb, target, pitch, width, room):
+    """target[p*pitch + r] = source[r*along + p]: lanes x lanes blocks, turned in registers; `rows` in a whole one."""
     builder, words, nowhere = chain.builder, chain.words, chain.words.mask(I64(0))
     kept, step, items = words.mask(room), I64(words.count), I64(words.count * chain.kind.group)
     line = builder.mul(pitch, I64(chain.kind.planes))
     group = I64(chain.kind.group)
 
-    def body(index, carried):
-        source, target, left = carried
-        rows = []
-        for r in range(words.count):
-            there = builder.select(builder.icmp_signed("<", I64(r), width), left, I64(0))
-            rows.append(chain.along(operand, words.at(source, builder.mul(along, I64(r))), there))
-        turned = zip(*(words.transpose([row[i] for row in rows]) for i in range(chain.kind.planes)))
-        for p, planes in enumerate(turned):
-            mask = builder.select(builder.icmp_signed("<", builder.mul(I64(p), group), left), kept, nowhere)
-            _put(chain, planes, words.at(target, builder.mul(line, I64(p))), pitch, mask)
-        return [words.at(source, items), words.at(target, builder.mul(line, step)), builder.sub(left, items)]
+    def turn(whole):
+        def body(index, carried):
+            source, target, left = carried
+            lines = []
+            for r in range(rows if whole else words.count):
+                there = None if whole else builder.select(builder.icmp_signed("<", I64(r), width), left, I64(0))
+                lines.append(chain.along(operand, words.at(source, builder.mul(along, I64(r))), there))
+            lines += lines[:1] * (words.count - len(lines))  # stored, and stored over
+            turned = zip(*(words.transpose([line[i] for line in lines]) for i in range(chain.kind.planes)))
+            for p, planes in enumerate(turned):
+                within = builder.icmp_signed("<", builder.mul(I64(p), group), left)
+                mask = None if whole else builder.select(within, kept, nowhere)
+                _put(chain, planes, words.at(target, builder.mul(line, I64(p))), pitch, mask)
+            return [words.at(source, items), words.at(target, builder.mul(line, step)), builder.sub(left, items)]
 
+        return body
+
+    whole, carried = _whole_steps(chain, rows, kb, width, room, words.count * chain.kind.group), [source, target, kb]
+    if width_bits() < 512:
+        carried = loop(builder, whole, carried, turn(True))
     blocks = builder.udiv(builder.add(kb, builder.sub(items, I64(1))), items)
-    loop(builder, blocks, [source, target, kb], body)
+    loop(builder, builder.sub(blocks, whole), carried, turn(False))
 
 
 def _define(module: ir.Module, tile, operand: str, way, lanes: int) -> ir.Function:
@@ -109,7 +134,8 @@ def _define(module: ir.Module, tile, operand: str, way, lanes: int) -> ir.Functi
     function.linkage = "internal"
     function.attributes.add("noinline")
     builder = ir.IRBuilder(function.append_basic_block("entry"))
-    way(Chain(builder, tile.kind, lanes), operand, *function.args)
+    high = tile.mr if operand == "a" else tile.nr
+    way(Chain(builder, tile.kind, lanes), operand, min(high, lanes), *function.args)
     builder.ret_void()
     return function
 
@@ -123,17 +149,24 @@ def _emit(context, builder, signature, args, operand: str):
     def call(way, lanes=record.lanes):
         builder.call(_define(builder.module, record, operand, way, lanes), values)
 
-    # 8 rows of 16 lanes: a transpose of 8x8 blocks needs 24 shuffles for 64 elements, of 16x16 64 for 128.
     narrow = builder.icmp_signed("<=", rest[-1], I64(record.lanes // 2))
+
+    def halves(way):
+        with builder.if_else(narrow) as (half, full):
+            with half:
+                call(way, max(1, record.lanes // 2))
+            with full:
+                call(way)
+
     with builder.if_else(builder.icmp_signed("==", along, I64(1))) as (unit, strided):
         with unit:
-            call(_copy)
+            if width_bits() == 512:
+                call(_copy)
+            else:
+                halves(_copy)
         with strided, builder.if_else(builder.icmp_signed("==", down, I64(1))) as (turned, general):
-            with turned, builder.if_else(narrow) as (half, full):
-                with half:
-                    call(_transpose, max(1, record.lanes // 2))
-                with full:
-                    call(_transpose)
+            with turned:  # 8 rows of 16 lanes: blocks of 8x8 need 24 shuffles for 64 elements, of 16x16 64 for 128
+                halves(_transpose)
             with general:
                 call(_gather)
     return context.get_dummy_value()

@@ -16,7 +16,7 @@ from ..jit.ndarray import OBJECT, address_of, stride
 from .finish import MEMORY, ending
 from .kinds import default_tiles
 from .packed import kernels, loops
-from .small import DECLINED, DONE, GIL, LARGE, ROOM, SQUARE, UNMADE, alike, large, new_matrix
+from .small import DECLINED, DONE, GIL, LARGE, ROOM, SERIAL, SERIALLY, SQUARE, UNMADE, alike, large, new_matrix
 from .tiles import Tiles
 from .words import cuts, operands, started
 
@@ -56,13 +56,15 @@ def one_tile(f, b):
 @functools.cache
 def serial():
     """answer(address of a plan's words, out or None, x or None, a, b): out, or made; or DECLINED with nothing written;
-    LARGE: sound, but too much for one thread or for the room; UNMADE, as small.py.
+    LARGE: sound, but too much for one thread, unless the address has the bit SERIALLY, or for the room; UNMADE, as
+    small.py.
 
     It holds the GIL, so the words and the room are its own.
     """
 
     def run(words, out, x, a, b):
         given, x, a, b, made = address_of(out), address_of(x), address_of(a), address_of(b), 0
+        limit, words = SERIAL if words & SERIALLY != 0 else LIMIT, words & ~SERIALLY
         f = pointer(words)
         none = pointer(f[NUMPY])[NONE]
         x = 0 if x == none else x
@@ -80,7 +82,7 @@ def serial():
             return answer(status, given, made)
         turned = stride(out, 1) != f[SIZE_C] and stride(out, 0) == f[SIZE_C] and f[SIDED] != 0
         m, n, k = f[M], f[N], f[K]
-        if turned or max(m, n, k) > LIMIT or m * n * k > LIMIT or not GIL:
+        if turned or max(m, n, k) > limit or m * n * k > limit or not GIL:
             return answer(LARGE, given, made)
         f[PANELS] = static(ROOM)
         if m <= f[MR] and n <= f[NR] and k <= f[KC]:
@@ -104,5 +106,6 @@ def planned(kind: Kind, beta, alpha, dtype, mixed: bool):
     f[LOOPS], f[MIXED], f[SIDED] = loops(), mixed, kind.swapped() != kind
     f[NUMPY], f[RESULT] = made.words().ctypes.data, id(dtype)
     run = functools.partial(serial(), f[SELF])
+    run.serially = functools.partial(serial(), f[SELF] | SERIALLY)
     run.plan = Plan(kind, tiles, beta, alpha, dtype, (f, factors))
     return run

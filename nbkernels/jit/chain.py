@@ -66,11 +66,12 @@ class Chain:
 
     # -- operands -> words -------------------------------------------------------------------------------------------
 
-    def along(self, operand: str, address, valid) -> list:
-        """Words of `count` * group neighbours in memory, of which the first `valid` are there."""
+    def along(self, operand: str, address, valid=None) -> list:
+        """Words of `count` * group neighbours in memory, of which the first `valid` are there (all)."""
         stored, neighbours = getattr(self.kind, operand), self.count * self.kind.group
-        memory = self._memory(stored, neighbours)
-        mask = memory.mask(self.builder.mul(valid, valid.type(memory.count // neighbours)))
+        memory, mask = self._memory(stored, neighbours), None
+        if valid is not None:
+            mask = memory.mask(self.builder.mul(valid, valid.type(memory.count // neighbours)))
         items = [self._item(operand, v) for v in self._load(stored, address, mask, neighbours)]
         return self._finished(operand, [self.builder.bitcast(v, self.words.type) for v in items])
 
