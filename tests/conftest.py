@@ -7,6 +7,7 @@ CI=true                  hypothesis draws the same examples every time, so that 
 """
 
 import atexit
+import gc
 import os
 import random
 import shutil
@@ -68,6 +69,12 @@ def pytest_sessionfinish(session):
     if file and not hasattr(session.config, "workerinput"):  # with xdist, the controller alone sees every report
         with open(file, "w", encoding="utf-8") as stream:
             stream.writelines(f"{nodeid}\n" for nodeid in dict.fromkeys(_skipped))
+
+
+def pytest_collection_finish():
+    """What is there by now stays: the garbage collector need not go through it in each of the compilations."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items):
