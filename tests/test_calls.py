@@ -11,6 +11,10 @@ from nbkernels.cpu import calls
 X, Y = (np.random.default_rng(p).uniform(1, 9, (4, 5)).astype("f4") for p in (1, 2))
 I, J = X.astype("i4"), Y.astype("i1")
 MASK = X > Y
+NUMBERS = [
+    *[("add", complex(*parts)) for parts in ((2.5, 1), (0, 1), (-0.0, 1), (0.0, -0.0), (-0.0, -0.0))],
+    *[(op, number) for op in ("multiply", "subtract", "equal") for number in (2j, 3, 2.5, -0.0)],
+]
 FORMS = [
     ("add", (X, Y), dict(where=MASK, out="f4")),
     ("add", (X, Y[0]), dict(where=MASK[:, :1], out="f8", casting="safe")),
@@ -40,6 +44,8 @@ FORMS = [
     ("ldexp", (X, 3), {}),
     ("copysign", (X, -0.0), {}),
     ("copysign", (X, 0.0), {}),
+    *[(op, (Z, number), {}) for Z in (X - 1j * Y, (X - 1j * Y).astype("c16")) for op, number in NUMBERS],
+    *[(op, (number, (X + 1j * Y).astype("c16")), {}) for op, number in NUMBERS],
 ]
 
 
@@ -52,7 +58,8 @@ def test_remembered_calls_are_numpys(op, args, words, monkeypatch):
         result = function(*args, **words | out)
         assert (type(result), result.dtype, result.strides) == (type(expected), expected.dtype, expected.strides)
         np.testing.assert_array_equal(result, expected)
-        np.testing.assert_array_equal(np.signbit(result), np.signbit(expected)) if result.dtype.kind == "f" else None
+        for part in ("real", "imag") if result.dtype.kind in "fc" else ():
+            np.testing.assert_array_equal(np.signbit(getattr(result, part)), np.signbit(getattr(expected, part)))
         if turn == 0:  # from now on none of these takes the general path
             monkeypatch.setattr(function.op, "bind", None)
 
@@ -75,6 +82,19 @@ def test_ints_that_the_compiled_entry_reads(dtype):
                 result = getattr(nbkernels, op)(*args)
                 assert result.dtype == expected.dtype
                 np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize("number", [1e39, -1e39, complex(1e39, 1), complex(1, -1e39)])
+def test_numbers_that_overflow_warn_each_time(number):
+    x = X if type(number) is float else X - 1j * Y
+    for args in ((x, number), (number, x)):
+        for _ in range(3):
+            with pytest.warns(RuntimeWarning, match="overflow"):
+                result = nbkernels.add(*args)
+            with pytest.warns(RuntimeWarning, match="overflow"):
+                expected = np.add(*args)
+            assert result.dtype == expected.dtype
+            np.testing.assert_array_equal(result, expected)
 
 
 def test_faults_of_remembered_calls():

@@ -7,6 +7,7 @@ planned and remembered. Whatever is checked here is checked once for a layout, o
 
 from __future__ import annotations
 
+import cmath
 import functools
 import math
 import sys
@@ -158,7 +159,8 @@ class Calls:
                 return None
         except (TypeError, ValueError, OverflowError):
             return None
-        if len(self.numbers) < NUMBERS:
+        held = type(value) is int or cmath.isinf(value) == cmath.isinf(array)  # others NumPy warns of each time
+        if held and len(self.numbers) < NUMBERS:
             self.numbers[key] = array
         return array
 

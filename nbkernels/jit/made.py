@@ -15,7 +15,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import box, intrinsic, models, register_model
 
-NDARRAY, FLOAT, INT, NONE, TRUE, LIKE, STRIDED, RETURN, SCALARS = range(9)
+NDARRAY, FLOAT, INT, COMPLEX, NONE, TRUE, LIKE, STRIDED, RETURN, SCALARS = range(10)
 _SLOTS = {LIKE: 277, STRIDED: 94, RETURN: 76}  # PyArray_NewLikeArray, _NewFromDescr, _Return in NumPy's table
 _TYPE = 2  # the slot of ndarray itself
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
@@ -32,7 +32,7 @@ def words(numbers=True) -> np.ndarray:
     table = (ctypes.c_int64 * (1 + max(_SLOTS.values()))).from_address(address(_multiarray_umath._ARRAY_API, None))
     if table[_TYPE] != id(np.ndarray):
         raise ImportError(f"NumPy {np.__version__} has another C interface than every NumPy 2 before")
-    python = (id(float), id(int)) if numbers else (0, 0)
+    python = (id(float), id(int), id(complex)) if numbers else (0, 0, 0)
     known = id(np.ndarray), *python, id(None), id(True), *(table[slot] for slot in _SLOTS.values())
     scalars = (id(one) for char in "?bBhHiIlLqQefdFD" for one in (np.dtype(char).type, np.dtype(char)))
     return np.array([*known, *scalars, 0], np.int64)

@@ -18,7 +18,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import NativeValue, intrinsic, models, register_model, unbox
 
-from .made import SCALARS
+from .made import COMPLEX, FLOAT, INT, NDARRAY, SCALARS
 
 HEAD = object.__basicsize__  # 16, or 32 where Python runs without the GIL
 C_CONTIGUOUS, F_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x2, 0x100, 0x400
@@ -83,14 +83,14 @@ descr = _field("descr", 40)
 flags = _field("flags", 48, _I32)
 
 
-ZERO_D = 72 + HEAD  # bytes that an array of no dimensions and its element take, as `as_array` makes it
+ZERO_D = 80 + HEAD  # bytes that an array of no dimensions and its element take, as `as_array` makes it
 
 
 @intrinsic
 def as_array(typing, value, like, kinds, room):
     """The address of an array: `value`'s own, or that of one of no dimensions, made of ZERO_D bytes at `room`, where
-    `value` is a NumPy scalar, or a Python float or an int of at most 30 bits that the dtype of `like` holds, which it
-    then has; 0 where there is none.
+    `value` is a NumPy scalar, or a Python float, a complex or an int of at most 30 bits that the dtype of `like` holds,
+    which it then has; 0 where there is none.
 
     `kinds` is the address of made.words(); `value` and `like` are those of any objects: where an array alone will do,
     `like` is `value`, and there is no room. Fields that are not read here are not made.
@@ -112,20 +112,29 @@ def as_array(typing, value, like, kinds, room):
         result = cgutils.alloca_once_value(builder, value)
         element = HEAD + 64
 
-        def keep(number, fits):
+        def keep(fits, number, imaginary=None):
             """The number is the element, where it fits."""
             with builder.if_then(fits):
                 builder.store(number, at(room, element, number.type))
+                if imaginary is not None:
+                    width = 4 if imaginary.type == f32 else 8
+                    builder.store(imaginary, at(room, element + width, imaginary.type))
                 builder.store(room, result)
 
-        with builder.if_then(builder.not_(kind_is(value, 0))):
+        def rounded(number):
+            """The number as a float32, and whether that is finite: others may be overflows."""
+            small = builder.fptrunc(number, f32)
+            bits = builder.and_(builder.bitcast(small, _I32), _I32(0x7FFFFFFF))
+            return small, builder.icmp_signed("<", bits, _I32(0x7F800000))
+
+        with builder.if_then(builder.not_(kind_is(value, NDARRAY))):
             builder.store(_I64(0), result)
-            is_float, is_int = kind_is(value, 1), kind_is(value, 2)
-            with builder.if_then(kind_is(like, 0)):
+            is_float, is_int, is_complex = (kind_is(value, i) for i in (FLOAT, INT, COMPLEX))
+            with builder.if_then(kind_is(like, NDARRAY)):
                 dtype = builder.load(at(like, HEAD + 40))
                 builder.store(dtype, at(room, HEAD + 40))
                 builder.store(_I32(0), at(room, HEAD + 8, _I32))
-                plain = builder.or_(is_float, is_int)
+                plain = builder.or_(builder.or_(is_float, is_int), is_complex)
                 with builder.if_then(builder.not_(plain)):  # a NumPy scalar holds its element
                     builder.store(builder.add(value, _I64(HEAD)), at(room, HEAD))
                     entries, own = _entries(builder, builder.add(kinds, _I64(8 * SCALARS))), type_of(value)
@@ -136,30 +145,37 @@ def as_array(typing, value, like, kinds, room):
                     builder.store(builder.add(room, _I64(element)), at(room, HEAD))
                     digits, short = _digits(builder, lambda offset, kind: builder.load(at(value, offset, kind)))
                     number = builder.load(at(value, HEAD, f64))
-                    number = builder.select(is_float, number, builder.sitofp(digits, f64))
-                    usable, whole = builder.or_(is_float, short), builder.and_(is_int, short)
+                    number = builder.select(is_int, builder.sitofp(digits, f64), number)
+                    second = builder.select(is_complex, _I64(HEAD + 8), _I64(HEAD))
+                    second = builder.load(builder.inttoptr(builder.add(value, second), f64.as_pointer()))
+                    second, whole = builder.select(is_complex, second, f64(0)), builder.and_(is_int, short)
+                    usable = builder.or_(is_float, whole)
+                    either = builder.or_(usable, is_complex)
                     native = builder.icmp_signed("!=", builder.load(at(dtype, HEAD + 10, _I8)), _I8(ord(SWAPPED)))
                     end = builder.append_basic_block("end")
                     switch = builder.switch(
                         builder.select(native, builder.load(at(dtype, HEAD + 12, _I32)), _I32(-1)), end
                     )
-                    for char in "fdbBhHiIlLqQ":
+                    for char in "fdFDbBhHiIlLqQ":
                         kind, block = np.dtype(char), builder.append_basic_block(char)
                         switch.add_case(_I32(kind.num), block)
                         builder.position_at_end(block)
                         if char == "d":
-                            keep(number, usable)
+                            keep(usable, number)
+                        elif char == "D":
+                            keep(either, number, second)
                         elif char == "f":
-                            rounded = builder.fptrunc(number, f32)
-                            bits = builder.and_(builder.bitcast(rounded, _I32), _I32(0x7FFFFFFF))
-                            finite = builder.icmp_signed("<", bits, _I32(0x7F800000))  # others may be overflows
-                            keep(rounded, builder.and_(usable, finite))
+                            small, finite = rounded(number)
+                            keep(builder.and_(usable, finite), small)
+                        elif char == "F":
+                            (small, finite), (other, too) = rounded(number), rounded(second)
+                            keep(builder.and_(either, builder.and_(finite, too)), small, other)
                         else:
                             narrow = builder.trunc(digits, ir.IntType(8 * kind.itemsize))
                             again = (builder.sext if kind.kind == "i" else builder.zext)(narrow, _I64)
                             held = builder.icmp_signed("==", again, digits)
                             held = builder.and_(held, builder.icmp_signed(">=", digits, _I64(np.iinfo(kind).min)))
-                            keep(narrow, builder.and_(whole, held))
+                            keep(builder.and_(whole, held), narrow)
                         builder.branch(end)
                     builder.position_at_end(end)
         return builder.load(result)
