@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import nbkernels
 from nbkernels.cpu import gemm, packed, small, tiles, words
+from nbkernels.cpu.columns import columns as by_columns
 from tests import reference
 from tests.cases import GEMM_SHAPES, LAYOUTS, TRANSPOSES, bias_shapes, normal, operands, whole_numbers
 
@@ -169,6 +170,17 @@ def test_few_columns_have_the_bits_of_small_products(rng, m, n, k, workers):
                 np.testing.assert_array_equal(out, found)
     finally:
         numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
+
+
+def test_few_rows_at_the_end_leave_no_panel_to_the_others(rng):
+    """One panel of B, which jobs of 20 tiles pack and the last, of 5, reads in place: a thread may take that first."""
+    tile = tiles.small("float32")
+    a, b = operands(rng, 305 * tile.mr, tile.nr, 200, "float32", TRANSPOSES["NN"], whole_numbers)
+    expected, out = a.astype(int) @ b.astype(int), np.empty((305 * tile.mr, tile.nr), "float32")
+    for _ in range(20):  # other panels lie on the stack before
+        by_columns(out, 0, a, -b, 0.0, 1.0, "float32", numba.config.NUMBA_NUM_THREADS)
+        by_columns(out, 0, a, b, 0.0, 1.0, "float32", numba.config.NUMBA_NUM_THREADS)
+        np.testing.assert_array_equal(out, expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
