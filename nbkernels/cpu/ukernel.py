@@ -208,8 +208,8 @@ def _endings(builder, ops, arg, cells, chains, place) -> None:
     builder.ret_void()
 
 
-def _emit(context, builder, signature, args, lie: str):
-    """Call the function for this height and width."""
+def _emit(context, builder, signature, args, lie: str, whole: bool = False):
+    """Call the function for this height and width; `whole`: of tile.mr rows, and no other is compiled."""
     record, names, kinds = signature.args[0].tile, [name for name, _ in SPEC], _kinds(signature.args[0].tile)
     height, width = args[1], args[2 + names.index("width")]
     values = [v if kind in "is" else builder.inttoptr(v, kinds[kind]) for v, (_, kind) in zip(args[2:], _spec(lie))]
@@ -217,7 +217,7 @@ def _emit(context, builder, signature, args, lie: str):
     across = builder.sdiv(builder.add(width, I64(record.lanes - 1)), I64(record.lanes))
     choice = builder.add(builder.mul(height, I64(record.nv)), across)
     switch = builder.switch(choice, bad)
-    for mr in range(1, record.mr + 1):
+    for mr in range(record.mr if whole else 1, record.mr + 1):
         for nv in range(record.nv if lie == COPYING else 1, record.nv + 1):
             block = builder.append_basic_block(f"call_{mr}x{nv}")
             switch.add_case(I64(mr * record.nv + nv), block)
@@ -246,14 +246,19 @@ def _ukernel(lie: str):
     return ukernel
 
 
-@intrinsic
-def ukernel_copying(typing, tile, height, a, rsa, csa, b, rsb, kb, t, rst, c, rsc, width, start, stop, x, rsx, alpha,
-                    beta, panel):  # fmt: skip
+def _copying(whole: bool):
     """The same for a panel of A and rows of B in place, all of tile.nr columns, of which it makes the panel."""
-    return _signature(tile, COPYING), lambda *emission: _emit(*emission, COPYING)
+
+    @intrinsic
+    def copying(typing, tile, height, a, rsa, csa, b, rsb, kb, t, rst, c, rsc, width, start, stop, x, rsx, alpha, beta,
+                panel):  # fmt: skip
+        return _signature(tile, COPYING), lambda *emission: _emit(*emission, COPYING, whole)
+
+    return copying
 
 
 ukernel = _ukernel(STRIDED)
 ukernel_packed = _ukernel(PACKED)  # rsa = 1, csa = tile.mr and rsb = tile.nr, whatever is given
 ukernel_rows = _ukernel(ROWS)  # csa = 1 and rsb = tile.nr
 ukernel_columns = _ukernel(COLUMNS)  # rsa = 1 and rsb = tile.nr
+ukernel_copying, ukernel_copying_whole = _copying(False), _copying(True)
