@@ -37,8 +37,10 @@ PAIRS = (M, N), (A, B), (RSA, CSB), (CSA, RSB), (RSC, CSC), (RSX, CSX)  # what C
 # (f32, one thread: 1024x8x1024 470 us, here 265; 32x32x10000 339 and 206; 48x48x5000 290 and 234; 64x64: the same).
 # Over threads they would wait for each other at every block of k: two, 64x64x10000 740 and 512, 100x100x5000 970 and
 # 640, f64 1700 and 1260; 160x160x9000 the same.
-# Zen 3, one thread, by five loops and here: 64x64x10000 f32 1730 and 1430, f64 3520 and 2930; 100x100x5000 1850, 2230.
-NARROW, FEW, SHARED = 16, (48 if vector_registers() == 32 else 64) ** 2, 128 * 128
+# Zen 3, one thread, by five loops and here: 64x64x10000 f32 1730 and 1430, f64 3520 and 2930; 80x80x8000 f32 1851 and
+# 1721, NT 1827 and 1614, f64 3253 and 2957, TN 3697 and 3026; 96x96x6000 2555 and 2307, f64 4021 and 3459; 100x100x5000
+# TN, whose last panels are narrow, 1706 and 1687, 1779 and 1788, f64 3952 and 3960, 3971 and 4152.
+NARROW, FEW, SHARED = 16, (48 if vector_registers() == 32 else 96) ** 2, 128 * 128
 JOBS = NEXT + 1  # the word that take_from reads
 ROWS = 16 * HEIGHT  # of a job, unless it packs B
 # What becomes of B (PACK). By rows: BROAD bytes of them, whose chains for MOST rows of A half fill L1, and TURN steps
