@@ -71,11 +71,12 @@ def _steps(typing, tile, trips, memory):
 
         def body(index, values):
             builder.call(ir.InlineAsm(pure, "", forget, True), [])
-            across = [load(planes * q) for q in range(3)]
+            wide = 3 // planes  # numbers across, as many registers as 16 leave beside the chains
+            across = [load(planes * q) for q in range(wide)]
             result = []
-            for i in range(0, CHAINS // planes, 3):
-                down = load(planes * (3 + i // 3))
-                for j in range(3):
+            for i in range(0, CHAINS // planes, wide):
+                down = load(planes * (wide + i // wide))
+                for j in range(wide):
                     at = (i + j) * planes
                     result += ops.step(down, across[j], values[at : at + planes])
             return result
