@@ -19,6 +19,8 @@ import pytest
 
 from tests.toys import boxes, library, plus, scale  # noqa: F401, fixtures
 
+pytest.register_assert_rewrite("tests.compare")  # or its failures would not show the values
+
 # Set at import, so that xdist's workers and the tests' own subprocesses inherit it and share compiled kernels.
 if "NBKERNELS_CACHE_DIR" not in os.environ:
     os.environ["NBKERNELS_CACHE_DIR"] = tempfile.mkdtemp(prefix="nbkernels-tests-")

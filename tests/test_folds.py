@@ -296,3 +296,12 @@ def test_larger_and_smaller_step_by_step(dtype, rng):
     for name in ("maximum", "minimum", "fmax"):
         for axis in (0, 1):
             same(getattr(nbkernels, name).accumulate(x, axis), getattr(np, name).accumulate(x, axis))
+
+
+def test_more_elements_than_an_int32_counts():
+    """One row again and again, whose last element is the only one that is larger."""
+    row = np.zeros(2**24 + 1, np.int8)
+    row[-1] = 5
+    x = np.broadcast_to(row, (129, row.size))
+    assert x.size > 2**31
+    assert nbkernels.maximum.reduce(x, None) == 5
