@@ -1,4 +1,4 @@
-"""A small library of ops and an array type in plain Python, for tests of the dispatcher: what a user would add."""
+"""A small library of ops and arrays in plain Python, for tests of the dispatcher: what a user would add."""
 
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -53,6 +53,20 @@ def boxes():
     yield adapter
     arrays.unregister_adapter(adapter)
     keys.remove_device("BOX")
+
+
+class Face:
+    """Shows a dict as its CUDA array interface."""
+
+    def __init__(self, face):
+        self.face = face
+
+    @property
+    def __cuda_array_interface__(self):
+        return self.face
+
+
+HONEST = dict(shape=(2, 3), typestr="<f8", data=(4096, False), version=3)
 
 
 def same(self, *rest):

@@ -1,0 +1,176 @@
+"""Foreign arrays on CUDA devices, without a GPU: what the libraries are asked for."""
+
+import sys
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import nbkernels as nb
+from nbkernels.dispatch import ArgumentError, DeviceError, arrays, foreign
+from tests.toys import HONEST, Face, same
+
+
+@pytest.fixture
+def gpus(monkeypatch):
+    """Two devices of a numba.cuda that takes notes."""
+    notes = SimpleNamespace(views=[], current=0, entered=[], waited=[])
+
+    @contextmanager
+    def device(index):
+        before, notes.current = notes.current, index
+        notes.entered.append(index)
+        try:
+            yield
+        finally:
+            notes.current = before
+
+    def as_cuda_array(x, sync=True):
+        face = x.__cuda_array_interface__
+        notes.views.append((face["data"][0], face.get("stream"), sync))
+        seen = SimpleNamespace(shape=x.shape, dtype=np.dtype(face["typestr"]), strides=x.strides)
+        seen.view = lambda dtype: SimpleNamespace(shape=x.shape, dtype=dtype, strides=x.strides)
+        return seen
+
+    def device_array(shape, dtype, strides):
+        return Plain(shape, dtype, strides, notes.current)
+
+    fake = SimpleNamespace(as_cuda_array=as_cuda_array, gpus=type("G", (), {"__getitem__": lambda s, i: device(i)})())
+    fake.device_array = device_array
+    monkeypatch.setitem(sys.modules, "numba.cuda", fake)
+    attribute = SimpleNamespace(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL=9)
+    driver = SimpleNamespace(CUpointer_attribute=attribute)
+    driver.cuPointerGetAttribute = lambda what, pointer: (0, pointer >> 20) if pointer < 1 << 40 else (1, None)
+    monkeypatch.setitem(sys.modules, "cuda.bindings.driver", driver)
+    return notes
+
+
+class Plain:
+    """What the fake's device_array gives; of numba's kind by its name."""
+
+    def __init__(self, shape, dtype, strides, device):
+        self.shape, self.dtype, self.strides, self.stream = shape, dtype, strides, 0
+        self.gpu_data = SimpleNamespace(context=SimpleNamespace(device=SimpleNamespace(id=device)))
+
+
+Plain.__qualname__, Plain.__module__ = "DeviceNDArrayBase", "numba.cuda"
+
+
+@pytest.fixture
+def on_cuda(library):
+    text = "scale(Tensor self, Tensor by) -> Tensor"
+    return library.define(text, structured=same, dispatch={"CUDA": lambda out, self, by: None})
+
+
+def face(device, stream=None, **change):
+    return Face(HONEST | dict(data=((device << 20) + 4096, False), stream=stream) | change)
+
+
+def test_the_stream_of_version_3_is_waited_for(gpus, on_cuda):
+    result = on_cuda.function(face(1, stream=7), face(1))
+    assert type(result) is Plain
+    assert gpus.views == [((1 << 20) + 4096, 7, True), ((1 << 20) + 4096, None, True)]
+    assert (gpus.entered, gpus.current) == ([1], 0)
+    assert arrays.adapter_for(result).device(result) == ("CUDA", 1)
+
+
+def test_devices_that_differ_are_named(gpus, on_cuda):
+    with pytest.raises(DeviceError, match="all arrays must be on one device: self on CUDA:0, by on CUDA:1"):
+        on_cuda.function(face(0), face(1))
+    with pytest.raises(DeviceError, match="self on CUDA:0, by on CUDA:0, out on CUDA:1"):
+        on_cuda.function(face(0), face(0), out=face(1))
+    with pytest.raises(DeviceError, match="self on CUDA:1, by on CPU"):
+        on_cuda.function(face(1), np.ones((2, 3)))
+
+
+def test_the_device_is_given_back_after_an_error(gpus, on_cuda):
+    def fails(out, self, by):
+        assert gpus.current == 1
+        raise ZeroDivisionError
+
+    with on_cuda.library.register("scale", "CUDA", fails, override=True), pytest.raises(ZeroDivisionError):
+        on_cuda.function(face(1), face(1))
+    assert gpus.current == 0
+
+
+def test_pointers_that_no_device_has(gpus, on_cuda):
+    with pytest.raises(ArgumentError, match="its pointer 0x20000000000 is not memory of a CUDA device"):
+        on_cuda.function(face(0, data=(1 << 41, False)), face(0))
+
+
+def test_cuda_memory_without_cuda(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cuda", None)
+    monkeypatch.delitem(sys.modules, "cuda.bindings.driver", raising=False)
+    words = "other is a foreign array .* on a CUDA device, which needs numba-cuda: pip"
+    with pytest.raises(ArgumentError, match=words):
+        nb.add(np.ones((2, 3)), Face(HONEST))
+
+
+def test_dlpack_is_asked_for_the_launching_stream(gpus, on_cuda):
+    asked = []
+
+    class OnCuda:
+        def __dlpack__(self, **options):
+            asked.append(options)
+            raise BufferError
+
+        def __dlpack_device__(self):
+            return 2, 1
+
+    with pytest.raises(ArgumentError, match="__dlpack__ failed"):
+        on_cuda.function(OnCuda(), OnCuda())
+    assert asked == [{"max_version": (1, 1), "stream": 1}]
+
+
+def test_torch_tensors_on_a_side_stream(gpus, on_cuda, monkeypatch):
+    """A torch that has a current stream per device: kernels get arrays that are bound to it, nothing is waited for."""
+
+    class Tensor:
+        requires_grad, layout = False, "strided"
+        shape, dtype, device = (2, 3), "torch.float64", SimpleNamespace(type="cuda", index=1)
+
+        def __init__(self, address):
+            self.address = address
+
+        def stride(self):
+            return 3, 1
+
+        def data_ptr(self):
+            return self.address
+
+        def detach(self):
+            return self
+
+        def is_neg(self):
+            return False
+
+        is_conj = is_neg
+
+    Tensor.__module__ = "torch"
+    Tensor.__qualname__ = "Tensor"
+    streams = {1: 0xAB}
+    stream = lambda device: SimpleNamespace(  # noqa: E731
+        cuda_stream=streams[device.index], synchronize=lambda: gpus.waited.append(streams[device.index])
+    )
+    fake = SimpleNamespace(strided="strided", is_grad_enabled=lambda: False, float64="torch.float64")
+    fake.cuda, fake.bfloat16 = SimpleNamespace(current_stream=stream), "torch.bfloat16"
+    fake.empty_strided = lambda shape, steps, dtype, device: Tensor(3 << 20)
+    monkeypatch.setitem(sys.modules, "torch", fake)
+    assert type(on_cuda.function(Tensor(1 << 20), Tensor(2 << 20))) is Tensor
+    assert gpus.views == [(3 << 20, 0xAB, False), (1 << 20, 0xAB, False), (2 << 20, 0xAB, False)]
+    assert gpus.waited == []
+    streams[1] = 0  # the default stream
+    on_cuda.function(Tensor(1 << 20), Tensor(2 << 20))
+    assert gpus.views[3:] == [(3 << 20, None, False), (1 << 20, None, False), (2 << 20, None, False)]
+    streams[1] = 0xAB
+    # Launched on another library's stream: torch's is waited for.
+    on_cuda.function(Tensor(1 << 20), face(1), out=face(1))
+    assert gpus.waited == [0xAB]
+
+
+def test_bfloat16_on_a_gpu_is_seen_as_such(gpus):
+    """The interface has no code for it: an array comes back as of items of two bytes."""
+    dtype = np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
+    memory = foreign.Memory(1 << 20, (2, 3), None, dtype, False, None, None, None)
+    assert arrays.Cuda().view(memory).dtype == dtype
