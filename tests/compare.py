@@ -1,4 +1,4 @@
-"""How results are held against NumPy's: those of folds, of element-wise operations of two."""
+"""How results are held against others: bit by bit, or within what NumPy's may differ by."""
 
 import warnings
 
@@ -6,6 +6,17 @@ import numpy as np
 import pytest
 
 import nbkernels
+
+
+def same_bits(found, expected, what=""):
+    """Of one dtype and shape, and equal bit by bit, but that any NaN equals any NaN."""
+    found, expected = np.asarray(found), np.asarray(expected)
+    assert (found.dtype, found.shape) == (expected.dtype, expected.shape), what
+    for part in ("real", "imag") if found.dtype.kind == "c" else ("real",):
+        x, y = getattr(found, part), getattr(expected, part)
+        word = f"u{x.itemsize}"
+        wrong = (x.view(word) != y.view(word)) & ~((x != x) & (y != y))
+        assert not wrong.any(), (what, np.argwhere(wrong)[:5], x[wrong][:5], y[wrong][:5])
 
 
 def outcome(function, *args, **keywords):

@@ -13,7 +13,8 @@ from numba.core.errors import TypingError
 from nbkernels.cuda import block
 from nbkernels.cuda.block import BlockGemm
 from tests import cuda_products_in_simulator as products
-from tests.cuda_in_simulator import LAYOUTS, device, product
+from tests.compare import same_bits
+from tests.simulated import LAYOUTS, device, product
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of integers that wrap
 
@@ -72,7 +73,7 @@ def test_the_bits_of_addmm(rng, dtypes):
         a, b, c = (products.numbers(rng, s, d) for s, d in zip(((m, k), (k, n), (m, n)), dtypes))
         want = wanted(c, a, b, alpha, beta)
         views = [lay[(i + 2 * j + 1) % len(lay)](x) for j, x in enumerate((c, a, b))]
-        products.equal(run(gemm, *views, alpha, beta, cut=3 * i), want)
+        same_bits(run(gemm, *views, alpha, beta, cut=3 * i), want)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -81,7 +82,7 @@ def test_layouts_of_every_operand(rng, layout):
     want = product(c, a, b, 0.5, 2)
     for i in range(3):
         views = [LAYOUTS[layout](x.copy()) if i == j else x.copy() for j, x in enumerate((c, a, b))]
-        products.equal(run(of("float32"), *views, 2, 0.5), want)
+        same_bits(run(of("float32"), *views, 2, 0.5), want)
 
 
 @pytest.mark.parametrize("conj", ["a", "b", "ab"])
@@ -89,7 +90,7 @@ def test_conjugates(rng, conj):
     a, b = (products.numbers(rng, shape, "complex64") for shape in ((3, 4), (4, 5)))
     plain = [x.conj() if name in conj else x for name, x in zip("ab", (a, b))]
     c = np.full((3, 5), np.nan, "c8")
-    products.equal(run(of("complex64", conj=conj), c, a, b), wanted(np.zeros_like(c), *plain, 1, 0))
+    same_bits(run(of("complex64", conj=conj), c, a, b), wanted(np.zeros_like(c), *plain, 1, 0))
 
 
 def test_an_error_bound(rng):
@@ -107,21 +108,21 @@ def test_edges(rng, shape):
     a, b = (products.numbers(rng, s, "float32") for s in ((m, k), (k, n)))
     c = np.full((m + 2, n + 2), np.nan, "f4")
     run(of("float32"), c[1:-1, 1:-1], a, b)
-    products.equal(c[1:-1, 1:-1], product(None, a, b, 0, 1))
+    same_bits(c[1:-1, 1:-1], product(None, a, b, 0, 1))
     assert np.isnan(c).sum() == 2 * (m + n) + 4
 
 
 def test_beta_zero_does_not_read_c(rng):
     a, b = (products.numbers(rng, s, "float32") for s in ((3, 4), (4, 5)))
     for beta in (0, -0.0, False):
-        products.equal(run(of("float32"), np.full((3, 5), np.inf, "f4"), a, b, 2, beta), product(None, a, b, 0, 2))
+        same_bits(run(of("float32"), np.full((3, 5), np.inf, "f4"), a, b, 2, beta), product(None, a, b, 0, 2))
 
 
 def test_threads_in_two_dimensions_and_larger_blocks(rng):
     gemm = BlockGemm("float32", tiles=(32, 32, 8, 4, 4))
     a, b = (products.numbers(rng, s, "float32") for s in ((33, 9), (9, 20)))
     got = run(gemm, np.full((33, 20), np.nan, "f4"), a, b, threads=(16, 4))
-    products.equal(got, product(None, a, b, 0, 1))
+    same_bits(got, product(None, a, b, 0, 1))
 
 
 def test_segments_by_the_caller(rng):
@@ -139,7 +140,7 @@ def test_segments_by_the_caller(rng):
     a, b = (products.numbers(rng, s, "float32") for s in ((5, 21), (21, 9)))
     c = np.full((5, 9), np.nan, "f4")
     kernel[1, gemm.threads](c, a, b)
-    products.equal(c, product(None, a, b, 0, 1, segment=8))
+    same_bits(c, product(None, a, b, 0, 1, segment=8))
 
 
 def test_two_products_with_one_between_in_shared_memory(rng):
@@ -162,7 +163,7 @@ def test_two_products_with_one_between_in_shared_memory(rng):
     a, b, d = (products.numbers(rng, s, "float32") for s in ((11, 6), (6, 32), (32, 40)))
     c = np.full((11, 40), np.nan, "f4")
     kernel[1, first.threads](c, a, b, d)
-    products.equal(c, product(None, np.maximum(product(None, a, b, 0, 1), 0), d, 0, 1))
+    same_bits(c, product(None, np.maximum(product(None, a, b, 0, 1), 0), d, 0, 1))
 
 
 def test_operands_may_be_written_after_it(rng):
@@ -182,7 +183,7 @@ def test_operands_may_be_written_after_it(rng):
     a, b = (products.numbers(rng, s, "float32") for s in ((16, 12), (12, 32)))
     c = np.full((16, 32), np.nan, "f4")
     kernel[1, gemm.threads](c, a, b)
-    products.equal(c, product(None, a, b, 0, 1))
+    same_bits(c, product(None, a, b, 0, 1))
 
 
 def test_what_it_is_made_of():

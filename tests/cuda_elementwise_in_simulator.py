@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 import nbkernels
 from nbkernels import transcendental
 from nbkernels.cuda import elementwise, reduce
-from tests.cuda_in_simulator import device, equal, numbers
+from tests.compare import same_bits
+from tests.simulated import device, numbers
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of overflow and NaN in scalars
 
@@ -34,17 +35,18 @@ def test_elementwise_is_the_cpus(rng, op, dtype):
     if np.dtype(dtype).kind == "f":
         x, y = (np.where(rng.random((4, 5)) < 0.6, rng.choice(SPECIAL, (4, 5)), v).astype(dtype) for v in (x, y))
     expected = getattr(nbkernels, op)(x, y[0])
-    equal(elementwise_run(op, x, y[0], np.full_like(expected, 77)), expected)
+    same_bits(elementwise_run(op, x, y[0], np.full_like(expected, 77)), expected)
 
 
 def test_alpha_and_scalars(rng):
     x, y = numbers(rng, 3, 4), numbers(rng, 4)
     for op, alpha in (("add", 0.1), ("subtract", -3)):
         expected = getattr(nbkernels, op)(x, y, alpha=alpha)
-        equal(elementwise_run(op, x, y, np.full((3, 4), np.nan, "f4"), alpha=alpha), expected)
-    equal(elementwise_run("divide", 1, x, np.full((3, 4), np.nan, "f4")), np.float32(1) / x)
-    equal(elementwise_run("multiply", x, 2.5, np.full((3, 4), np.nan, "f4")), x * np.float32(2.5))
-    equal(elementwise_run("add", x, x.astype("f8"), np.full((3, 4), np.nan, "f4")), (x + x.astype("f8")).astype("f4"))
+        same_bits(elementwise_run(op, x, y, np.full((3, 4), np.nan, "f4"), alpha=alpha), expected)
+    same_bits(elementwise_run("divide", 1, x, np.full((3, 4), np.nan, "f4")), np.float32(1) / x)
+    same_bits(elementwise_run("multiply", x, 2.5, np.full((3, 4), np.nan, "f4")), x * np.float32(2.5))
+    wide = x.astype("f8")
+    same_bits(elementwise_run("add", x, wide, np.full((3, 4), np.nan, "f4")), (x + wide).astype("f4"))
     with pytest.raises(TypeError, match="same_kind"):
         elementwise_run("add", x, x, np.zeros((3, 4), "i4"))
     with pytest.raises(TypeError, match=r"longdouble|float128"):
@@ -75,10 +77,10 @@ def test_other_operations_are_the_cpus(rng, kind):
         if expected.dtype.kind in "fc":
             np.testing.assert_allclose(elementwise_run(op, x, y, np.zeros_like(expected)), expected, rtol=1e-6)
         else:
-            equal(elementwise_run(op, x, y, np.zeros_like(expected)), expected)
+            same_bits(elementwise_run(op, x, y, np.zeros_like(expected)), expected)
     old = np.zeros_like(expected)
-    equal(elementwise_run(op, x, y, old, where=device(mask)), np.where(mask, expected, 0).astype(expected.dtype))
-    equal(elementwise_run(op, x, y[0, 0].item(), old), getattr(nbkernels, op)(x, y[0, 0]))
+    same_bits(elementwise_run(op, x, y, old, where=device(mask)), np.where(mask, expected, 0).astype(expected.dtype))
+    same_bits(elementwise_run(op, x, y[0, 0].item(), old), getattr(nbkernels, op)(x, y[0, 0]))
 
 
 def test_elementwise_overlap_and_many_chunks(rng, monkeypatch):
@@ -88,10 +90,10 @@ def test_elementwise_overlap_and_many_chunks(rng, monkeypatch):
     x = numbers(rng, 7, 61)
     expected = x[1:] + x[:-1]
     elementwise_run("add", x[1:], x[:-1], x[1:])
-    equal(x[1:], expected)
+    same_bits(x[1:], expected)
     expected = x * x[:1]
     elementwise_run("multiply", x, x[:1].copy(), x)  # element for element: in place
-    equal(x, expected)
+    same_bits(x, expected)
     elementwise.kernel.cache_clear()
 
 
@@ -109,7 +111,7 @@ def test_any_broadcast(data, shape, seed):
 
     x, y = view(shape), view(shape)
     expected = x + y
-    equal(elementwise_run("add", x, y, np.full_like(expected, np.nan)), expected)
+    same_bits(elementwise_run("add", x, y, np.full_like(expected, np.nan)), expected)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +127,7 @@ def test_sum_to(rng, shape, to, flip):
     axes = (*range(lead), *(d + lead for d, n in enumerate(to) if n == 1 and shape[d + lead] != 1))
     out = np.full(to, np.nan, "f4")
     reduce.sum_to(device(out), device(x))
-    equal(out + 0, x.sum(axis=axes).reshape(to) + 0)
+    same_bits(out + 0, x.sum(axis=axes).reshape(to) + 0)
 
 
 FOLDS = [("maximum", "float32"), ("add", "int8"), ("add", "float16"), ("multiply", "complex64"),
@@ -205,7 +207,7 @@ def test_transcendental_functions_have_the_cpus_bits(rng, dtype):
     for function in (transcendental.pow, transcendental.atan2, transcendental.hypot, transcendental.logaddexp):
         out = np.full(7, np.nan, dtype)
         elementwise.run(function, device(out), device(abs(x)), device(y), (np.dtype(dtype),) * 3)
-        equal(out, [function(a, b) for a, b in zip(abs(x), y, strict=True)])
+        same_bits(out, [function(a, b) for a, b in zip(abs(x), y, strict=True)])
 
 
 # --- a user's function -------------------------------------------------------------------------------
@@ -221,5 +223,5 @@ def test_a_function_over_device_arrays(rng):
         expected[tuple(i)], first[tuple(i)] = transcendental.tanh(a) * b + np.float32(2), a > b
     outs = x, np.zeros(x.shape, bool)
     smooth(device(x[:, ::-1]), device(y), 2, out=tuple(map(device, outs)), where=device(mask))
-    equal(outs[0], expected)
-    equal(outs[1], first)
+    same_bits(outs[0], expected)
+    same_bits(outs[1], first)

@@ -1,6 +1,6 @@
 """Products of every dtype on CUDA, in Numba's simulator: exact against NumPy's integers and the stated chains.
 
-Needs NUMBA_ENABLE_CUDASIM=1; test_cuda_simulator.py runs it. float32 and float64 are cuda_in_simulator.py's.
+Needs NUMBA_ENABLE_CUDASIM=1; test_cuda_simulator.py runs it. float32 and float64 are cuda_gemm_in_simulator.py's.
 """
 
 import itertools
@@ -14,7 +14,8 @@ from nbkernels.cuda import gemm
 from nbkernels.cuda.kinds import kind_of
 from nbkernels.cuda.tiles import Tiles
 from tests import reference
-from tests.cuda_in_simulator import LAYOUTS, device, fma64
+from tests.compare import same_bits
+from tests.simulated import LAYOUTS, device
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of integers that wrap
 
@@ -41,28 +42,6 @@ def numbers(rng, shape, name):
     return (x + 1j * rng.standard_normal(shape) if name[0] == "c" else x).astype(dtype_of(name))
 
 
-def complex_product(a, b, segment):
-    """re += ar*br, re -= ai*bi, im += ar*bi, im += ai*br, each fused, in double precision or single."""
-    fma = reference.fma32 if a.dtype == "complex64" else fma64
-    total = None
-    for start in range(0, a.shape[1], segment):
-        re = im = np.zeros((len(a), b.shape[1]), a.real.dtype)
-        for p in range(start, min(start + segment, a.shape[1])):
-            x, y = a[:, p, None], b[None, p]
-            re = fma(-x.imag, y.imag, fma(x.real, y.real, re))
-            im = fma(x.imag, y.real, fma(x.real, y.imag, im))
-        total = (re, im) if total is None else (total[0] + re, total[1] + im)
-    return total
-
-
-def half_product(a, b, segment):
-    a, b = a.astype("f4"), b.astype("f4")
-    chains = []
-    for start in range(0, a.shape[1], segment):
-        chains.append(reference.matmul(a[:, start : start + segment], b[start : start + segment]))
-    return sum(chains[1:], chains[0])
-
-
 def expected(x, a, b, beta, alpha, out, segment=4096):
     """beta*x + alpha*(a @ b) in an array of dtype `out`."""
     shape, whole = (len(a), b.shape[1]), out.kind in "iub"
@@ -70,16 +49,16 @@ def expected(x, a, b, beta, alpha, out, segment=4096):
         total = (a.astype(out) @ b.astype(out)) if out.kind != "b" else a @ b
         if out.kind == "b":
             return (x & bool(beta)) | (total & bool(alpha))
-        factors = [
+        be, al = (
             np.array(f % 2 ** (8 * out.itemsize), "u8").astype(f"u{out.itemsize}").view(out) for f in (beta, alpha)
-        ]
-        return factors[0] * x + factors[1] * total
+        )
+        return be * x + al * total
     if out.kind != "c":
-        total = np.float32(alpha) * half_product(a, b, segment)
+        total = np.float32(alpha) * reference.matmul(a.astype("f4"), b.astype("f4"), segment)
         return reference.fma32(np.float32(beta), np.broadcast_to(x, shape).astype("f4"), total).astype(out)
-    fma = reference.fma32 if out == "complex64" else fma64
+    fma = reference.fma32 if out == "complex64" else reference.fma64
     real, x = a.real.dtype.type, np.broadcast_to(x, shape)
-    re, im = complex_product(a, b, segment)
+    re, im = reference.complex_chains(a, b, segment)
     al, be = (complex(out.type(f)) for f in (alpha, beta))
     al, be = ((real(f.real), real(f.imag)) for f in (al, be))
     sums = al[0] * re, al[0] * im
@@ -91,15 +70,6 @@ def expected(x, a, b, beta, alpha, out, segment=4096):
     result = np.empty(shape, out)
     result.real, result.imag = sums
     return result
-
-
-def equal(actual, wanted):
-    """The same bits, NaN for NaN."""
-    assert (actual.dtype, actual.shape) == (wanted.dtype, wanted.shape)
-    parts = [(actual.real, wanted.real), (actual.imag, wanted.imag)] if actual.dtype.kind == "c" else [(actual, wanted)]
-    for got, want in parts:
-        same = got.copy().view(f"u{got.itemsize}") == want.copy().view(f"u{want.itemsize}")
-        assert (same | ((got != got) & (want != want))).all(), (got, want)
 
 
 def factors(out):
@@ -126,7 +96,7 @@ def test_bits_across_tile_edges(rng, dtypes):
         lay = (lambda v: v[::-1].copy()[::-1]) if dense else LAYOUTS[next(names)]
         a, b, x = (numbers(rng, shape, name) for shape, name in zip(((m, k), (k, n), (n,)), dtypes))
         want = expected(x, a, b, beta, alpha, dtype_of(dtypes[2]))
-        equal(run(x, lay(a), lay(b), beta, alpha, np.zeros((m, n), dtype_of(dtypes[2]), order)), want)
+        same_bits(run(x, lay(a), lay(b), beta, alpha, np.zeros((m, n), dtype_of(dtypes[2]), order)), want)
 
 
 @pytest.mark.parametrize("dtypes", [("int8",) * 3, ("bool",) * 3, ("float16",) * 3, ("bfloat16", "bfloat16", "float32"),
@@ -136,8 +106,8 @@ def test_segments_wait_in_what_chains_are(rng, monkeypatch, dtypes):
     a, b, x = (numbers(rng, shape, name) for shape, name in zip(((3, 11), (11, 5), (3, 5)), dtypes))
     (beta, alpha), out = factors(dtypes[2])[0], dtype_of(dtypes[2])
     want = expected(x, a, b, beta, alpha, out, segment=4)
-    equal(run(x, a, b, beta, alpha, np.zeros((3, 5), out, "F")), want)
-    equal(run(x, a, b, beta, alpha, x), want)  # in place
+    same_bits(run(x, a, b, beta, alpha, np.zeros((3, 5), out, "F")), want)
+    same_bits(run(x, a, b, beta, alpha, x), want)  # in place
 
 
 @pytest.mark.parametrize("name", ["complex64", "bfloat16", "int16", "bool"])
@@ -145,12 +115,12 @@ def test_what_is_not_read_does_not_matter(rng, name):
     """beta = 0, alpha = 0 and k = 0; a sum of no terms keeps the signs of beta * self."""
     bad = np.full((3, 3), np.nan if name[0] in "cbf" and name != "bool" else 1).astype(dtype_of(name))
     a, zero = numbers(rng, (3, 3), name), np.zeros((3, 3), dtype_of(name))
-    equal(run(bad, a, a, 0, 1, np.ones_like(zero)), run(None, a, a, 0, 1, np.ones_like(zero)))
-    equal(run(bad, bad, bad, 0, 0, np.ones_like(zero)), zero)
+    same_bits(run(bad, a, a, 0, 1, np.ones_like(zero)), run(None, a, a, 0, 1, np.ones_like(zero)))
+    same_bits(run(bad, bad, bad, 0, 0, np.ones_like(zero)), zero)
     x = numbers(rng, (3, 3), name)
     x[0] = -zero[0] if name != "bool" else x[0]
     for left, right, alpha in ((bad, bad, 0), (bad[:, :0], bad[:0], 1)):
-        equal(run(x, left, right, 1, alpha, np.ones_like(x)), x)
+        same_bits(run(x, left, right, 1, alpha, np.ones_like(x)), x)
 
 
 def test_a_complex_chain_at_minus_zero_survives_the_padding_of_k():
@@ -170,7 +140,7 @@ def test_halves_round_once_to_even_and_keep_nan(name):
     b = np.stack([np.tile(low.astype(dtype), 4), gap])
     b = np.concatenate([b, -b], 1)
     want = (np.float32(0) + b[0].astype("f4") + b[1].astype("f4")).astype(dtype)
-    equal(run(None, np.ones((1, 2), dtype), b, 0, 1, np.zeros((1, b.shape[1]), dtype)), want[None])
+    same_bits(run(None, np.ones((1, 2), dtype), b, 0, 1, np.zeros((1, b.shape[1]), dtype)), want[None])
 
 
 @pytest.mark.parametrize("conj", ["a", "b", "ab"])
@@ -178,7 +148,7 @@ def test_conjugates(rng, conj):
     a, b = numbers(rng, (3, 5), "complex64"), numbers(rng, (5, 4), "complex64")
     want = run(None, a.conj() if "a" in conj else a, b.conj() if "b" in conj else b, 0, 1, np.zeros((3, 4), a.dtype))
     for order in "CF":
-        equal(run(None, a, b, 0, 1, np.zeros((3, 4), a.dtype, order), conj=conj), want)
+        same_bits(run(None, a, b, 0, 1, np.zeros((3, 4), a.dtype, order), conj=conj), want)
 
 
 def test_a_mode_of_cpus_is_refused():
@@ -191,7 +161,7 @@ def test_overlap(rng):
     room = numbers(rng, (4, 6), "int16")
     a, b, out = room[:3, :3], numbers(rng, (3, 3), "int16"), room[1:4, 1:4]
     want = a @ b + out
-    equal(run(out, a, b, 1, 1, out), want)
+    same_bits(run(out, a, b, 1, 1, out), want)
 
 
 @pytest.mark.parametrize("name", ["complex64", "float16", "int8", "bool"])
@@ -208,18 +178,18 @@ def test_the_family(rng, name, monkeypatch):
         return getattr(nbkernels, op)(*map(device, args), **keywords).copy_to_host()
 
     both = [product(x[i], a[i], b[i]) for i in range(2)]
-    equal(call("baddbmm", x, a, b), np.stack(both))
-    equal(call("bmm", a, b), np.stack([product(None, a[i], b[i]) for i in range(2)]))
-    equal(call("matmul", a, b[0])[1], product(None, a[1], b[0]))
-    equal(call("linear", a[0], b[0].T, x[0, 0]), product(x[0, :1], a[0], b[0]))
-    equal(call("addbmm", x[0], a, b), product(both[0], a[1], b[1]))
-    equal(call("mv", a[0], b[0, :, 0]), product(None, a[0], b[0, :, :1])[:, 0])
-    equal(call("addmv", x[0, :, 0], a[0], b[0, :, 0]), both[0][:, 0])
-    equal(call("outer", a[0, 0], b[0, 0]), product(None, a[0, :1].T, b[0, :1]))
-    equal(call("addr", x[0], a[0, :, 0], b[0, 0]), product(x[0], a[0, :, :1], b[0, :1]))
+    same_bits(call("baddbmm", x, a, b), np.stack(both))
+    same_bits(call("bmm", a, b), np.stack([product(None, a[i], b[i]) for i in range(2)]))
+    same_bits(call("matmul", a, b[0])[1], product(None, a[1], b[0]))
+    same_bits(call("linear", a[0], b[0].T, x[0, 0]), product(x[0, :1], a[0], b[0]))
+    same_bits(call("addbmm", x[0], a, b), product(both[0], a[1], b[1]))
+    same_bits(call("mv", a[0], b[0, :, 0]), product(None, a[0], b[0, :, :1])[:, 0])
+    same_bits(call("addmv", x[0, :, 0], a[0], b[0, :, 0]), both[0][:, 0])
+    same_bits(call("outer", a[0, 0], b[0, 0]), product(None, a[0, :1].T, b[0, :1]))
+    same_bits(call("addr", x[0], a[0, :, 0], b[0, 0]), product(x[0], a[0, :, :1], b[0, :1]))
     if name == "float16":
         activated = call("addmm_activation", x[0], a[0], b[0])
-        equal(activated, np.maximum(both[0], 0))
+        same_bits(activated, np.maximum(both[0], 0))
 
 
 DOTS = [("complex64",) * 3, ("bfloat16",) * 3, ("float16", "float16", "float32"), ("uint8", "int8", "int32"),
@@ -243,7 +213,7 @@ def test_dot(rng, dtypes):
             want = reference.matmul(a[None].astype("f4"), b[:, None].astype("f4"))[0, 0]
         elif first == "complex64":
             want = reference.dot(a, b)
-            equal(nbkernels.vdot(device(a), device(b)).copy_to_host(), np.array(reference.dot(a.conj(), b)))
+            same_bits(nbkernels.vdot(device(a), device(b)).copy_to_host(), np.array(reference.dot(a.conj(), b)))
         else:
             want = reference.dot(a.astype("f4"), b.astype("f4"))
-        equal(got, np.array(want).astype(out))
+        same_bits(got, np.array(want).astype(out))

@@ -1,5 +1,6 @@
 """Slow and obvious: what the kernels must give, in exact or higher precision."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -10,8 +11,9 @@ SEGMENT = 4096  # written out again on purpose: the library's order of summation
 def fma32(a, b, c):
     """float32 a*b + c, rounded once.
 
-    The product of two float32 is exact in float64. Its sum with c is rounded to odd there (the last bit is set where
-    the sum is inexact), which leaves the rounding to float32 as if it came from the exact value: 53 >= 2*24 + 2.
+    The product of two float32 is exact in float64 (48 of 53 bits). Its sum with c is taken there with its error
+    (Knuth's TwoSum) and rounded to odd: the last bit is set where it is inexact. From 53 bits so rounded, rounding to
+    24 is right (Boldo and Melquiond, 2008: 53 >= 24 + 2).
     """
     product, c = np.asarray(a, np.float64) * np.asarray(b, np.float64), np.asarray(c, np.float64)
     product, c = np.broadcast_arrays(product, c)
@@ -19,27 +21,34 @@ def fma32(a, b, c):
     back = total - product
     error = (product - (total - back)) + (c - back)
     bits = total.view(np.int64).copy()
-    even = (error != 0) & (bits & 1 == 0)
+    even = (abs(error) > 0) & (bits & 1 == 0)  # of infinities the error is NaN
     bits += np.where(even, np.where((error > 0) == (total > 0), 1, -1), 0)
     return bits.view(np.float64).astype(np.float32)
 
 
 def fma64(a, b, c):
-    """float64 a*b + c, rounded once, one element at a time by exact fractions."""
+    """float64 a*b + c, rounded once, one element at a time: Python rounds a fraction to the nearest double."""
+
+    def fused(x, y, z):
+        if not (math.isfinite(x) and math.isfinite(y) and math.isfinite(z)):
+            return x * y + z
+        exact = Fraction(x) * Fraction(y) + Fraction(z)
+        return float(exact) if exact else x * y + z  # a zero's sign is the sum's
+
     arrays = np.broadcast_arrays(a, b, c)
-    values = [
-        float(Fraction(x) * Fraction(y) + Fraction(z)) for x, y, z in zip(*(arr.ravel().tolist() for arr in arrays))
-    ]
+    values = list(map(fused, *(x.ravel().tolist() for x in arrays)))
     return np.array(values).reshape(arrays[0].shape)
 
 
-def matmul(a, b):
+FMA = {np.dtype(np.float32): fma32, np.dtype(np.float64): fma64}
+
+
+def matmul(a, b, segment=SEGMENT):
     """The library's order: per segment of 4096 one chain of fma over k from zero; segment sums added in order."""
-    fma = {np.dtype(np.float32): fma32, np.dtype(np.float64): fma64}[a.dtype]
-    total = None
-    for start in range(0, a.shape[1], SEGMENT):
+    fma, total = FMA[a.dtype], None
+    for start in range(0, a.shape[1], segment):
         chain = np.zeros((a.shape[0], b.shape[1]), a.dtype)
-        for p in range(start, min(start + SEGMENT, a.shape[1])):
+        for p in range(start, min(start + segment, a.shape[1])):
             chain = fma(a[:, p, None], b[None, p, :], chain)
         total = chain if total is None else total + chain
     return total
@@ -47,8 +56,7 @@ def matmul(a, b):
 
 def in_chains(a, v, count):
     """The order of vectors: per segment of 4096 chains of fma, step p in chain p mod count; then added in halves."""
-    fma = {np.dtype(np.float32): fma32, np.dtype(np.float64): fma64}.get(a.dtype)
-    total = None
+    fma, total = FMA.get(a.dtype), None
     for start in range(0, len(v), SEGMENT):
         x, y = a[:, start : start + SEGMENT], v[start : start + SEGMENT]
         chains = np.zeros((len(a), count), a.dtype)
@@ -76,31 +84,35 @@ def mv(a, v):
 
 def addmv(x, a, v, beta, alpha):
     """fma(beta, x, alpha * sum), once, at the end."""
-    fma = {np.dtype(np.float32): fma32, np.dtype(np.float64): fma64}[a.dtype]
-    return fma(a.dtype.type(beta), x, a.dtype.type(alpha) * mv(a, v))
+    return FMA[a.dtype](a.dtype.type(beta), x, a.dtype.type(alpha) * mv(a, v))
 
 
 def addmm(x, a, b, beta, alpha):
     """fma(beta, x, alpha * sum), once, at the end."""
-    fma = {np.dtype(np.float32): fma32, np.dtype(np.float64): fma64}[a.dtype]
-    return fma(a.dtype.type(beta), x, a.dtype.type(alpha) * matmul(a, b))
+    return FMA[a.dtype](a.dtype.type(beta), x, a.dtype.type(alpha) * matmul(a, b))
 
 
 def complex_step(a, b, re, im):
-    """re += ar*br, re -= ai*bi, im += ar*bi, im += ai*br, each fused; of complex64."""
-    re = fma32(-a.imag, b.imag, fma32(a.real, b.real, re))
-    return re, fma32(a.imag, b.real, fma32(a.real, b.imag, im))
+    """re += ar*br, re -= ai*bi, im += ar*bi, im += ai*br, each fused."""
+    fma = FMA[re.dtype]
+    re = fma(-a.imag, b.imag, fma(a.real, b.real, re))
+    return re, fma(a.imag, b.real, fma(a.real, b.imag, im))
+
+
+def complex_chains(a, b, segment=SEGMENT):
+    """Real and imaginary parts, in the order of `matmul`."""
+    total = None
+    for start in range(0, a.shape[1], segment):
+        chain = np.zeros((2, a.shape[0], b.shape[1]), a.real.dtype)
+        for p in range(start, min(start + segment, a.shape[1])):
+            chain = np.array(complex_step(a[:, p, None], b[None, p, :], *chain))
+        total = chain if total is None else total + chain
+    return total
 
 
 def complex_matmul(a, b):
-    """complex64, in the order of `matmul`."""
-    total = None
-    for start in range(0, a.shape[1], SEGMENT):
-        chain = np.zeros((2, a.shape[0], b.shape[1]), np.float32)
-        for p in range(start, min(start + SEGMENT, a.shape[1])):
-            chain = np.array(complex_step(a[:, p, None], b[None, p, :], *chain))
-        total = chain if total is None else total + chain
-    return total[0] + 1j * total[1]
+    re, im = complex_chains(a, b)
+    return re + 1j * im
 
 
 def complex_addmm(x, a, b, beta, alpha):

@@ -1,4 +1,4 @@
-"""The CUDA kernels' own source, run by Numba's CUDA simulator: cuda*_in_simulator.py, in processes of their own.
+"""The CUDA kernels' own source, run by Numba's CUDA simulator: cuda_*in_simulator.py, in processes of their own.
 
 The simulator is chosen when Numba is imported. It runs a kernel's Python line by line, one Python thread for each CUDA
 thread, so sizes are small and tiles smaller than any that a GPU would want.
@@ -22,11 +22,7 @@ def run(*command, **environment):
     return subprocess.run(command, env={**ENVIRONMENT, **environment}, capture_output=True, text=True)
 
 
-FILES = ["cuda_in_simulator.py", "cuda_products_in_simulator.py", "cuda_elementwise_in_simulator.py",
-         "cuda_block_in_simulator.py"]  # fmt: skip
-
-
-@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("file", sorted(path.name for path in TESTS.glob("cuda_*in_simulator.py")))
 def test_kernels(file):
     options = ("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-o", "addopts=")
     result = run(*options, TESTS / file, NUMBA_ENABLE_CUDASIM="1")
