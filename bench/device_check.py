@@ -11,16 +11,15 @@ alone. Exit status: 0 if all is right, 1 if not, 2 where something is missing.
 
 import argparse
 import datetime
-import functools
 import itertools
 import json
 import os
-import statistics
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
+from device_arrays import DTYPES, SIMULATED, numbers, tiled, upload
+from device_speed import gemm_speed, launch_cost, loop_speed, peers
 
 LAYOUTS = {
     "N": lambda x: x,
@@ -28,9 +27,7 @@ LAYOUTS = {
     "reversed": lambda x: np.ascontiguousarray(x[::-1, ::-1])[::-1, ::-1],
     "strided": lambda x: np.repeat(np.repeat(x, 2, 0), 3, 1)[::2, ::3],
 }
-DTYPES = ("float32", "float64")
 OPS = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
-SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
 failures = []
 
 
@@ -50,38 +47,6 @@ def check(right, what):
     if not right:
         failures.append(what)
         print("FAILED:", what)
-
-
-# --- arrays ----------------------------------------------------------------------------------------------------------
-
-
-class View:
-    """Device memory seen through an array's strides, for numba.cuda.as_cuda_array."""
-
-    def __init__(self, memory, offset, x):
-        self.memory = memory  # kept alive
-        self.__cuda_array_interface__ = {
-            "version": 3, "shape": x.shape, "strides": x.strides, "typestr": x.dtype.str,
-            "data": (memory.device_ctypes_pointer.value + offset, False),
-        }  # fmt: skip
-
-
-def upload(x):
-    """A NumPy array on the device with its strides; in the simulator, the array itself."""
-    from numba import cuda
-
-    if SIMULATED:
-        return type(cuda.to_device(np.zeros(1)))(x)
-    reach = [(n - 1) * step for n, step in zip(x.shape, x.strides)]
-    before, after = -sum(min(r, 0) for r in reach), sum(max(r, 0) for r in reach)
-    memory = np.zeros(before + after + x.itemsize, np.uint8)
-    np.ndarray(x.shape, x.dtype, memory, before, x.strides)[...] = x
-    seen = cuda.as_cuda_array(View(cuda.to_device(memory), before, x))
-    return seen if seen.dtype == x.dtype else seen.view(x.dtype)  # bfloat16, for which the interface has no code
-
-
-def numbers(rng, *shape, dtype="float32"):
-    return rng.standard_normal(shape, dtype=dtype)
 
 
 # --- correctness -----------------------------------------------------------------------------------------------------
@@ -181,22 +146,6 @@ def other_products(tiles_of, rng):
         print("right:" if not failures else "checked:", *names)
 
 
-def tiled(block):
-    """A user's kernel, c = alpha * a @ b + beta*c with a block's product for each tile."""
-    from numba import cuda
-
-    @cuda.jit
-    def kernel(c, a, b, alpha, beta):
-        row, column = cuda.blockIdx.y * block.bm, cuda.blockIdx.x * block.bn
-        chains = block.zeros()
-        block.multiply(chains, a[row : row + block.bm], b[:, column : column + block.bn], block.scratch())
-        block.store(c[row : row + block.bm, column : column + block.bn], chains, alpha, beta)
-
-    return lambda c, a, b, alpha, beta: kernel[(-(-c.shape[1] // block.bn), -(-c.shape[0] // block.bm)), block.threads](
-        c, a, b, alpha, beta
-    )
-
-
 def blocks(tiles_of, rng):
     """The block's product in a user's kernel against the CPU's bits: of float32, float64, halves and bytes."""
     from nbkernels.cuda.block import BlockGemm
@@ -278,7 +227,7 @@ def methods(rng):
         check(np.array_equal(target.copy_to_host(), expected), f"add.at {dtype}")
 
 
-# --- resources and speed ---------------------------------------------------------------------------------------------
+# --- resources -------------------------------------------------------------------------------------------------------
 
 
 def resources(tiles_of):
@@ -305,144 +254,6 @@ def resources(tiles_of):
         print(f"{name:48} {used}")
         check(used.spilled == used.stack == 0, f"{name}: {used}")
     return {name: vars(used) for name, used in found.items()}
-
-
-def medians(calls, seconds=0.3, rounds=7):
-    """{name: median seconds of one call by the device's clock}, timed in turns."""
-    from numba import cuda
-
-    def timed(call, repeats):
-        begin, end = cuda.event(), cuda.event()
-        begin.record()
-        for _ in range(repeats):
-            call()
-        end.record()
-        end.synchronize()
-        return cuda.event_elapsed_time(begin, end) / 1e3 / repeats
-
-    repeats, samples = {}, {name: [] for name in calls}
-    for name, call in calls.items():
-        timed(call, 2)  # compile, choose
-        repeats[name] = max(1, min(1000, int(seconds / rounds / len(calls) / timed(call, 2))))
-    for _ in range(rounds):
-        for name, call in calls.items():
-            samples[name].append(timed(call, repeats[name]))
-    return {name: statistics.median(times) for name, times in samples.items()}
-
-
-def peers():
-    """The array libraries with a GPU that are here: {name: (from a device array, mm(a, b, out), add(a, b, out))}."""
-    found = {}
-    try:
-        import torch
-
-        if torch.cuda.is_available():
-            torch.backends.cuda.matmul.allow_tf32 = False
-            found["torch"] = (
-                lambda x: torch.as_tensor(x, device="cuda"),
-                lambda a, b, out: torch.mm(a, b, out=out),
-                lambda a, b, out: torch.add(a, b, out=out),
-            )
-    except ImportError:
-        pass
-    try:
-        import cupy
-
-        found["CuPy"] = (
-            cupy.asarray,
-            lambda a, b, out: cupy.matmul(a, b, out=out),
-            lambda a, b, out: cupy.add(a, b, out=out),
-        )
-    except ImportError:
-        pass
-    print("peers:", ", ".join(found) or "none")
-    return found
-
-
-def row(bench, shape, dtype, times, work, unit, **more):
-    ours = times.pop("ours")
-    against = "  ".join(f"{name} {work / seconds:.1f} ({seconds / ours:.2f}x)" for name, seconds in times.items())
-    name = f"{bench:8} {dtype} {'x'.join(map(str, shape)):16}"
-    print(f"{name} {work / ours:9.1f} {unit}  {more.get('tile', more.get('layout')):16} {against}")
-    return {"bench": bench, "shape": list(shape), "dtype": dtype, "threads": "GPU", "ours_s": ours, "peers": times,
-            "gflops": work / ours if unit == "GFLOP/s" else None, "peak_share": None, **more}  # fmt: skip
-
-
-def gemm_speed(edges, libraries, tune, rng):
-    """GFLOP/s of square products; with tune, the fastest of all candidates."""
-    from numba import cuda
-
-    from nbkernels.cuda import gemm, launch, tiles
-    from nbkernels.cuda.block import BlockGemm
-    from nbkernels.problem import GemmProblem
-
-    rows = []
-    for dtype, n in itertools.product(DTYPES, edges):
-        a, b = cuda.to_device(numbers(rng, n, n, dtype=dtype)), cuda.to_device(numbers(rng, n, n, dtype=dtype))
-        out = cuda.device_array((n, n), dtype)
-        chosen = tiles.default(GemmProblem(n, n, n, dtype), launch.multiprocessors())
-        calls = {"ours": functools.partial(gemm.gemm, out, None, a, b, 0, 1, chosen)}
-        calls["in a user's kernel"] = functools.partial(tiled(BlockGemm(dtype, tiles=chosen)), out, a, b, 1, 0)
-        for name, (view, mm, _) in libraries.items():
-            calls[name] = functools.partial(mm, *map(view, (a, b, out)))
-        rows.append(row("mm", (n, n, n), dtype, medians(calls), 2 * n**3 / 1e9, "GFLOP/s", tile=str(chosen)))
-        if tune:
-            call = functools.partial(gemm.gemm, out, None, a, b, 0, 1)
-            candidates = {str(tile): functools.partial(call, tile) for tile in tiles.candidates(dtype)}
-            times = medians(candidates, seconds=0.05 * len(candidates), rounds=3)
-            best = sorted(times, key=times.get)[:5]
-            print("   fastest:", ", ".join(f"{name} {2 * n**3 / times[name] / 1e9:.0f}" for name in best))
-            rows[-1]["candidates"] = times
-    return rows
-
-
-def loop_speed(n, libraries, rng):
-    """GB/s of add in four layouts and of sum_to over rows, columns and all; each array counted once."""
-    from numba import cuda
-
-    from nbkernels.cuda import elementwise, reduce
-
-    rows = []
-    a, b, out = (cuda.to_device(numbers(rng, n, n)) for _ in range(3))
-    line = cuda.to_device(numbers(rng, n))
-    turned = cuda.as_cuda_array(View(b, 0, np.lib.stride_tricks.as_strided(np.zeros(1, "f4"), (n, n), (4, 4 * n))))
-    for layout, other, size in (("contiguous", b, 12), ("row", line, 8), ("transposed", turned, 12)):
-        calls = {"ours": functools.partial(elementwise.add, out, a, other)}
-        for name, (view, _, add) in libraries.items():
-            calls[name] = functools.partial(add, *map(view, (a, other, out)))
-        rows.append(row("add", (n, n), "float32", medians(calls), size * n * n / 1e9, "GB/s", layout=layout))
-    for layout, shape in (("rows", (n,)), ("columns", (n, 1)), ("all", ())):
-        target = cuda.device_array(shape, "float32")
-        calls = {"ours": functools.partial(reduce.sum_to, target, a)}
-        rows.append(row("sum_to", (n, n), "float32", medians(calls), 4 * n * n / 1e9, "GB/s", layout=layout))
-    return rows
-
-
-def launch_cost(libraries, rng, calls=2000):
-    """Microseconds of the host for one small product that is not waited for."""
-    from numba import cuda
-
-    import nbkernels
-    from nbkernels.cuda import gemm
-
-    a, b, out = (cuda.to_device(numbers(rng, 32, 32)) for _ in range(3))
-    todo = {
-        "nbkernels.mm": functools.partial(nbkernels.mm, a, b, out=out),
-        "the kernel alone": functools.partial(gemm.mm, out, a, b),
-    }
-    for name, (view, mm, _) in libraries.items():
-        todo[name] = functools.partial(mm, *map(view, (a, b, out)))
-    cost = {}
-    for name, call in todo.items():
-        call()
-        cuda.synchronize()
-        start = time.perf_counter()
-        for _ in range(calls):
-            call()
-        cost[name] = (time.perf_counter() - start) / calls * 1e6
-        cuda.synchronize()
-    print("launch of a 32x32x32 product, us:", ", ".join(f"{name} {us:.1f}" for name, us in cost.items()))
-    return cost
 
 
 def main():
