@@ -28,17 +28,6 @@ def reference(op, x, y, alpha=1):
     return result
 
 
-def same(actual, expected):
-    """Equal bit by bit, any NaN equal to any NaN."""
-    expected = np.asarray(expected)
-    assert actual.dtype == expected.dtype
-    assert actual.shape == expected.shape
-    np.testing.assert_array_equal(actual, expected)
-    if actual.dtype.kind == "f":
-        number = ~np.isnan(expected)
-        np.testing.assert_array_equal(np.signbit(actual)[number], np.signbit(expected)[number])
-
-
 def run(op, x, y, out=None, **alpha):
     """The kernel on an out full of what must not survive."""
     if out is None:

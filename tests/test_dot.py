@@ -11,6 +11,7 @@ import nbkernels as nb
 from nbkernels.cpu import dot, threads
 from tests import reference
 from tests.cases import LAYOUTS
+from tests.compare import same_bits
 
 SIZES = (1, 2, 15, 16, 17, 63, 64, 65, 127, 128, 1000, 4095, 4096, 4097, 8192, 13_000)
 
@@ -19,12 +20,6 @@ def vectors(rng, k, dtype):
     if np.dtype(dtype).kind == "c":
         return [(rng.standard_normal((k, 2)) @ [1, 1j]).astype(dtype) for _ in range(2)]
     return [rng.standard_normal(k).astype(dtype) for _ in range(2)]
-
-
-def same_bits(found, expected):
-    np.testing.assert_array_equal(found, expected)
-    assert found.dtype == expected.dtype
-    np.testing.assert_array_equal(np.signbit(found.real), np.signbit(expected.real))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])

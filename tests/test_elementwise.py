@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import nbkernels
 from nbkernels.cpu import elementwise
-from tests.elementwise import DTYPES, FLOATS, OPS, SPECIAL, calls, reference, run, same, values
+from tests.compare import same_bits
+from tests.elementwise import DTYPES, FLOATS, OPS, SPECIAL, calls, reference, run, values
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of overflow and division by zero
 
@@ -24,9 +25,9 @@ def test_any_shapes_strides_and_layouts(op, call):
     out[...] = 77
     guard = raw.copy()
     run(op, x, y, out)
-    same(out, expected)
-    same(x, before[0])
-    same(y, before[1])
+    same_bits(out, expected)
+    same_bits(x, before[0])
+    same_bits(y, before[1])
     out[...] = 77
     np.testing.assert_array_equal(raw, guard, "what lies between out's elements is untouched")
 
@@ -40,23 +41,23 @@ def test_every_dtype(op, dtype, rng):
         return
     for n in (1, 7, 16, 31, 64, 67, 200):
         x, y = values(rng, n, dtype), values(rng, n, dtype)
-        same(run(op, x, y), reference(op, x, y))
-        same(run(op, x, y[:1]), reference(op, x, y[:1]))
-        same(run(op, x[:1], y), reference(op, x[:1], y))
+        same_bits(run(op, x, y), reference(op, x, y))
+        same_bits(run(op, x, y[:1]), reference(op, x, y[:1]))
+        same_bits(run(op, x[:1], y), reference(op, x[:1], y))
 
 
 @pytest.mark.parametrize("op", OPS)
 def test_special_values_meet_each_other(op):
     for dtype in FLOATS:
         x, y = (a.astype(dtype) for a in np.meshgrid(SPECIAL, SPECIAL))
-        same(run(op, x, y), reference(op, x, y))
+        same_bits(run(op, x, y), reference(op, x, y))
 
 
 @pytest.mark.parametrize(("first", "second"), list(itertools.product(["float32", "int64", "uint8"], DTYPES)))
 def test_mixed_dtypes_are_numpys(first, second, rng):
     x, y = values(rng, 41, first), values(rng, 41, second)
     for op in ("add", "divide"):
-        same(run(op, x, y), reference(op, x, y))
+        same_bits(run(op, x, y), reference(op, x, y))
 
 
 @pytest.mark.parametrize("to", ["float32", "float64", "int8", "int64"])
@@ -67,11 +68,11 @@ def test_out_is_cast_under_same_kind(to, rng):
         if np.can_cast(dtype, to, "same_kind"):
             run("add", x, y, out)
             with np.errstate(all="ignore"):
-                same(out, np.add(x, y).astype(to))
+                same_bits(out, np.add(x, y).astype(to))
         else:
             with pytest.raises(TypeError, match="same_kind"):
                 run("add", x, y, out)
-            same(out, np.full(33, 77, to))
+            same_bits(out, np.full(33, 77, to))
 
 
 @pytest.mark.parametrize("op", ["add", "subtract"])
@@ -80,13 +81,13 @@ def test_out_is_cast_under_same_kind(to, rng):
 )
 def test_alpha_rounds_after_the_product(op, dtype, alpha, rng):
     x, y = values(rng, 100, dtype), values(rng, 100, dtype)
-    same(run(op, x, y, alpha=alpha), reference(op, x, y, alpha))
+    same_bits(run(op, x, y, alpha=alpha), reference(op, x, y, alpha))
 
 
 def test_alpha_of_bools():
     x, y = np.array([False, False, True]), np.array([False, True, False])
-    same(run("add", x, y, alpha=False), x)
-    same(run("add", x, y, alpha=True), x | y)
+    same_bits(run("add", x, y, alpha=False), x)
+    same_bits(run("add", x, y, alpha=True), x | y)
 
 
 @pytest.mark.parametrize("op", OPS)
@@ -96,9 +97,9 @@ def test_python_scalars_are_weak(op, rng):
         expected = reference(op, x, scalar)
         out = np.full(expected.shape, 77, expected.dtype)
         getattr(elementwise, op)(out, x, scalar)
-        same(out, expected)
+        same_bits(out, expected)
         getattr(elementwise, op)(out, scalar, x)
-        same(out, reference(op, scalar, x))
+        same_bits(out, reference(op, scalar, x))
 
 
 def test_bits_do_not_depend_on_position_or_threads(rng):
@@ -107,8 +108,8 @@ def test_bits_do_not_depend_on_position_or_threads(rng):
     for op, alpha in [("add", {"alpha": 0.7}), ("divide", {}), ("multiply", {})]:
         alone = np.array([run(op, x[i : i + 1], y[i : i + 1], **alpha)[0] for i in range(300)])
         for start, stop in [(0, 300), (1, 18), (3, 260), (7, 72)]:
-            same(run(op, x[start:stop], y[start:stop], **alpha), alone[start:stop])
-        same(run(op, x[::-3], y[::-3], **alpha), alone[::-3])
+            same_bits(run(op, x[start:stop], y[start:stop], **alpha), alone[start:stop])
+        same_bits(run(op, x[::-3], y[::-3], **alpha), alone[::-3])
 
 
 def test_byte_swapped_and_unknown_dtypes_are_refused():
@@ -116,7 +117,7 @@ def test_byte_swapped_and_unknown_dtypes_are_refused():
         out = np.full(3, 77.0)
         with pytest.raises(TypeError, match="add"):
             elementwise.add(out, x, np.ones(3))
-        same(out, np.full(3, 77.0))
+        same_bits(out, np.full(3, 77.0))
 
 
 def test_kernels_do_not_warn():
@@ -137,17 +138,17 @@ def test_the_three_forms_give_the_same_bits(op, call):
     expected = reference(op, x, y)
     function = getattr(nbkernels, op)
     result = function(x, y)
-    same(result, expected)
+    same_bits(result, expected)
     out, raw = lay(np.full(expected.shape, 77, expected.dtype))
     before = raw.copy()
     assert function(x, y, out=out) is out
-    same(out, expected)
+    same_bits(out, expected)
     out[...] = 77
     np.testing.assert_array_equal(raw, before, "what lies between out's elements is untouched")
     if x.shape == expected.shape and np.can_cast(expected.dtype, x.dtype, "same_kind"):
         target = lay(x)[0]
         assert getattr(nbkernels, op + "_")(target, y) is target
-        same(target, expected.astype(x.dtype))
+        same_bits(target, expected.astype(x.dtype))
 
 
 def test_alpha_in_every_form(rng):
@@ -155,11 +156,11 @@ def test_alpha_in_every_form(rng):
         x, y = values(rng, (6, 7), dtype), values(rng, 7, dtype)
         for alpha in (2, -3, 0):
             expected = reference("subtract", x, y, alpha)
-            same(nbkernels.subtract(x, y, alpha=alpha), expected)
-            same(nbkernels.subtract(x, y, alpha=alpha, out=np.empty((7, 6), dtype).T), expected)
+            same_bits(nbkernels.subtract(x, y, alpha=alpha), expected)
+            same_bits(nbkernels.subtract(x, y, alpha=alpha, out=np.empty((7, 6), dtype).T), expected)
             z = np.asfortranarray(x)
             assert nbkernels.subtract_(z, y, alpha=alpha) is z
-            same(z, expected)
+            same_bits(z, expected)
 
 
 def test_layouts_of_results(rng):
@@ -197,6 +198,6 @@ def test_errors_leave_out_unchanged():
 
 def test_large_calls_with_python_scalars(rng):
     x = rng.standard_normal((359, 128)).astype("f4")
-    same(nbkernels.maximum(x, 0), np.maximum(x, np.float32(0)))
-    same(nbkernels.multiply(2, x), 2 * x)
-    same(nbkernels.divide(np.arange(50_000), 7), np.arange(50_000) / 7)
+    same_bits(nbkernels.maximum(x, 0), np.maximum(x, np.float32(0)))
+    same_bits(nbkernels.multiply(2, x), 2 * x)
+    same_bits(nbkernels.divide(np.arange(50_000), 7), np.arange(50_000) / 7)

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 import nbkernels
 from nbkernels.cpu import elementwise, nest
 from nbkernels.strides import plan
-from tests.elementwise import reference, run, same, values
+from tests.compare import same_bits
+from tests.elementwise import reference, run, values
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of overflow and division by zero
 
@@ -23,7 +24,7 @@ def test_out_that_overlaps_an_input(shift_out, shift_x, n, step, first):
     other = np.linspace(0, 1, n, dtype="f4")
     expected = np.add(x, other)
     run("add", *((x, other) if first else (other, x)), out)
-    same(out, expected)
+    same_bits(out, expected)
 
 
 WINDOWS = st.tuples(st.integers(0, 5), st.sampled_from([1, -1, 2, -2, 3]))
@@ -46,7 +47,7 @@ def test_windows_of_one_array(first, second, third, turned):
         written.ravel()[(out.ctypes.data - base.ctypes.data) // 4 :], out.shape, [s // 4 for s in out.strides]
     )[...] = True
     assert nbkernels.add(x, y, out=out) is out
-    same(out, expected)
+    same_bits(out, expected)
     np.testing.assert_array_equal(base[~written], before[~written])
 
 
@@ -63,14 +64,14 @@ def test_out_that_is_the_transpose_of_an_input():
     base = np.arange(100, dtype="f4").reshape(10, 10)
     expected = base + base.T
     run("add", base, base.T, base)
-    same(base, expected)
+    same_bits(base, expected)
 
 
 def test_out_that_holds_the_broadcast_row():
     base = np.arange(20, dtype="f4").reshape(4, 5)
     expected = base + base[1]
     run("add", base, base[1], base)
-    same(base, expected)
+    same_bits(base, expected)
 
 
 def test_in_place_makes_no_copy(monkeypatch):
@@ -103,10 +104,10 @@ def test_steps_that_loops_are_made_for(dtypes, steps, rng):
             whole = values(rng, (rows, size), "f4").astype(dtype)
             views.append(np.broadcast_to(whole[:, :1], (rows, columns)) if step == 0 else whole[:, ::step])
             assert views[-1].shape == (rows, columns)
-        same(run("multiply", *views), np.multiply(*views))
+        same_bits(run("multiply", *views), np.multiply(*views))
         mask = rng.integers(0, 2, (rows, 2 * columns)).astype(bool)[:, ::2]
         out, expected = (np.full((rows, columns), 77, np.result_type(*views)) for _ in range(2))
-        same(run("multiply", *views, out, where=mask), np.multiply(*views, out=expected, where=mask))
+        same_bits(run("multiply", *views, out, where=mask), np.multiply(*views, out=expected, where=mask))
 
 
 @pytest.mark.parametrize("columns", [1, 3, 130, 4099])
@@ -123,7 +124,7 @@ def test_large_arrays_stream_and_run_in_tasks(columns, monkeypatch, rng):
         for y in (x, x[0], x[:, :1], x[::-1], x.T.copy().T, x[:1, :1]):
             expected = reference("add", x, y)
             raw[:] = 0x5A
-            same(run("add", x, y, out), expected)
+            same_bits(run("add", x, y, out), expected)
             assert (raw[:shift] == 0x5A).all()
             assert (raw[shift + x.nbytes :] == 0x5A).all()
 
@@ -149,10 +150,10 @@ def test_streaming_loops_are_chosen_by_size():
 def test_many_dimensions(rng):
     x = rng.standard_normal((2,) * 12).astype("f4").reshape((2, 1) * 12 + (1,) * 8)
     y = x.T
-    same(run("add", x, x), x + x)
+    same_bits(run("add", x, x), x + x)
     z = rng.standard_normal((2,) * 12)
-    same(run("add", z, z.T), z + z.T)
-    same(run("add", z[::-1, ::-1], z.T[..., ::-1]), z[::-1, ::-1] + z.T[..., ::-1])
+    same_bits(run("add", z, z.T), z + z.T)
+    same_bits(run("add", z[::-1, ::-1], z.T[..., ::-1]), z[::-1, ::-1] + z.T[..., ::-1])
     assert y.ndim == 32
 
 
@@ -160,4 +161,4 @@ def test_repeated_and_windowed_inputs(rng):
     x = rng.standard_normal(64)
     windows = np.lib.stride_tricks.sliding_window_view(x, 9)
     repeated = np.broadcast_to(x[:9], windows.shape)
-    same(run("multiply", windows, repeated), windows * repeated)
+    same_bits(run("multiply", windows, repeated), windows * repeated)

@@ -17,6 +17,7 @@ import nbkernels as nb
 import nbkernels.jitted
 from nbkernels.cpu import within
 from nbkernels.strides import plan
+from tests.compare import same_bits
 from tests.test_strides import operands
 
 
@@ -68,16 +69,6 @@ def less(x, y):
     return nb.less(x, y)
 
 
-def same(got, expected):
-    """The same bits, dtype and shape; NaNs count as equal."""
-    got, expected = np.asarray(got), np.asarray(expected)
-    assert got.dtype == expected.dtype
-    assert got.shape == expected.shape
-    np.testing.assert_array_equal(got, expected)
-    if got.dtype.kind == "f":
-        np.testing.assert_array_equal(np.signbit(got), np.signbit(expected))
-
-
 @pytest.mark.parametrize(
     ("function", "call", "x", "y"),
     [
@@ -91,7 +82,7 @@ def same(got, expected):
     ids=lambda x: getattr(x, "__name__", None),
 )
 def test_arrays_of_any_two_dtypes_broadcast(function, call, x, y):
-    same(call(x, y), function(x, y))
+    same_bits(call(x, y), function(x, y))
 
 
 @pytest.mark.parametrize(
@@ -106,15 +97,15 @@ def test_arrays_of_any_two_dtypes_broadcast(function, call, x, y):
 )
 def test_numbers_are_weak_where_pythons_are(function, call, x, number):
     python = number.item() if isinstance(number, np.float64) else number
-    same(call(x, number), function(x, python))
+    same_bits(call(x, number), function(x, python))
 
 
 def test_the_dtype_that_is_asked_for():
     x, y, out = np.array([1e8, 0.1], "f4"), np.array([1.0, 0.2], "f4"), np.zeros(2)
-    same(add_wide(x, y), nb.add(x, y, dtype=np.float64))
-    same(add_wide(x, 0.1), nb.add(x, 0.1, dtype=np.float64))
+    same_bits(add_wide(x, y), nb.add(x, y, dtype=np.float64))
+    same_bits(add_wide(x, 0.1), nb.add(x, 0.1, dtype=np.float64))
     assert add_narrow_into(x, y, out) is out
-    same(out, nb.add(x, y).astype("f8"))
+    same_bits(out, nb.add(x, y).astype("f8"))
     with pytest.raises(numba.TypingError, match="not defined for complex64"):
         add_wide(np.ones(2, "c8"), y)
     with pytest.raises(numba.TypingError, match=r"one of NumPy's, as np.float64, is wanted"):
@@ -134,10 +125,10 @@ def test_layouts_and_outs(rng):
     for layouts in itertools.product((("C", 1), ("F", 1), ("C", 2), ("F", -1)), repeat=3):
         x, y, out = (loose(rng.standard_normal((67, 130)), *layout) for layout in layouts)
         assert add_into(x, y, out) is out
-        same(out, x + y)
+        same_bits(out, x + y)
     row = rng.standard_normal((67, 130))
     column = np.asfortranarray(row[::-1])
-    same(add(column, row), column + row)
+    same_bits(add(column, row), column + row)
     assert add(column, column).flags.f_contiguous
     assert add(column[:, :0], column[:, :0]).shape == (67, 0)
 
@@ -145,10 +136,10 @@ def test_layouts_and_outs(rng):
 def test_alpha_and_in_place(rng):
     x, y = rng.standard_normal((2, 50, 3)).astype("f4")
     for alpha in (1.0, 0.1, -0.0):
-        same(add_scaled(x, y, alpha), nb.add(x, y, alpha=alpha))
+        same_bits(add_scaled(x, y, alpha), nb.add(x, y, alpha=alpha))
     expected = x - y[0]
     assert subtract_in_place(x, y[0]) is x
-    same(x, expected)
+    same_bits(x, expected)
 
 
 @numba.njit
@@ -167,18 +158,18 @@ def test_where(rng):
         out, expected = np.full((2, 67, 130), 7.0)
         nb.add(x, y, out=expected, where=mask)
         assert add_where(x, y, out, mask) is out
-        same(out, expected)
+        same_bits(out, expected)
     for number in (True, False):
-        same(add_where(x, y, np.zeros_like(x), number), np.where(number, x + y, 0))
+        same_bits(add_where(x, y, np.zeros_like(x), number), np.where(number, x + y, 0))
     flags = rng.random((5, 5)) < 0.5
     expected = nb.add(flags, True, out=flags.copy(), where=flags.T.copy())
-    same(add_where(flags, True, flags, flags.T), expected)  # a mask that is being written
+    same_bits(add_where(flags, True, flags, flags.T), expected)  # a mask that is being written
     x = np.array([[3, 5], [2, 0]], "i4")
-    same(powers_where(x, np.array([2, -1], "i4"), np.array([True, False])), np.array([[9, 5], [4, 0]], "i4"))
+    same_bits(powers_where(x, np.array([2, -1], "i4"), np.array([True, False])), np.array([[9, 5], [4, 0]], "i4"))
     with pytest.raises(ValueError, match="negative integer powers"):
         powers_where(x, np.array([2, -1], "i4"), np.array([False, True]))
     new = numba.njit(lambda x, mask: nb.multiply(x, 2, where=mask))(np.arange(3.0), np.array([[True], [True]]))
-    same(new, np.array([[0.0, 2, 4]] * 2))
+    same_bits(new, np.array([[0.0, 2, 4]] * 2))
     with pytest.raises(ValueError, match="do not broadcast"):
         add_where(x[0], x[0], x[0], np.ones(3, bool))
     with pytest.raises(numba.TypingError, match="an array of bools, or a bool, is wanted"):
@@ -191,7 +182,7 @@ def test_overlap_of_out_and_inputs(rng):
         out, x, y = room[out_rows], room[rows], room[rows, ::-1]
         expected = x + y
         add_into(x, y, out)
-        same(out, expected)
+        same_bits(out, expected)
 
 
 def test_errors_come_before_any_write():
@@ -257,19 +248,19 @@ def test_any_layouts_give_what_python_calls_give(data):
         return np.lib.stride_tricks.as_strided(room, sizes, room.strides)
 
     x, y = array("f8"), array("i4")
-    same(multiply(x, y), nb.multiply(x, y))
+    same_bits(multiply(x, y), nb.multiply(x, y))
     expected = nb.less(x, y)
     out = array(bool, False)[tuple(slice(n) for n in expected.shape)]
     if out.shape == expected.shape:
         assert less_into(x, y, out) is out
-        same(out, expected)
+        same_bits(out, expected)
     z = array("f8", False)
     try:
         expected = nb.multiply_(z.copy(), y)
     except ValueError:  # y's shape is the larger one
         return
     assert multiply_in_place(z, y) is z
-    same(z, expected)
+    same_bits(z, expected)
 
 
 @numba.njit(parallel=True)
@@ -282,7 +273,7 @@ def rows(x, y):
 
 def test_in_parallel_loops(rng):
     x = rng.standard_normal((40, 30))
-    same(rows(x, x[0]), x + x[0])
+    same_bits(rows(x, x[0]), x + x[0])
 
 
 @numba.njit

@@ -11,16 +11,12 @@ import nbkernels as nb
 from nbkernels.cpu import mv
 from tests import reference
 from tests.cases import LAYOUTS, normal
+from tests.compare import same_bits
 from tests.paths import same_bits_by_threads
 
 DTYPES = ("float32", "float64")
 SIZES = (1, 2, 7, 8, 9, 17, 40)
 DEPTHS = (1, 2, 7, 8, 9, 15, 64, 65, 200, 513, 4096, 4097, 8300)
-
-
-def same_bits(found, expected, what=""):
-    np.testing.assert_array_equal(found, expected, what)
-    np.testing.assert_array_equal(np.signbit(found), np.signbit(expected), what)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -9,6 +9,7 @@ from hypothesis.extra import numpy as hnp
 import nbkernels as nb
 from nbkernels.dispatch import MetaArray, OutError
 from tests.cases import LAYOUTS, normal, whole_numbers
+from tests.compare import same_bits
 from tests.reference import bound
 
 DTYPES = ("float32", "float64")
@@ -31,11 +32,6 @@ PRODUCT = {
 }  # fmt: skip
 PRODUCT |= {"baddbmm": PRODUCT["bmm"], "addmv": PRODUCT["mv"], "addr": PRODUCT["outer"]}
 ADDS = ("baddbmm", "addbmm", "addmv", "addr")
-
-
-def same_bits(found, expected):
-    np.testing.assert_array_equal(found, expected)
-    np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
