@@ -1,6 +1,6 @@
 """Batches of products: C[t] = alpha * A[t] @ B[t] + beta * X[t], each with the bits of addmm.
 
-- tiny and small matrices, vectors, and larger ones that come out even: one thread a product, taken in turns (turns.py)
+- tiny and small matrices, vectors, and larger ones that threads share evenly: one thread a product, in turns (turns.py)
 - those of other dtypes and modes: likewise (stacks.py)
 - larger ones: all threads on one product after another (gemm.py)
 """
@@ -19,6 +19,7 @@ from ..jit.cache import entry, jit
 from ..jit.kind import wrapped
 from ..jit.ndarray import OBJECT, WRITEABLE, address_of, data, descr, flags, layout_is_known, ndim, shape, stride
 from . import threads
+from .even import suits
 from .gemm import DEEPEST, NAMES, PARALLEL, REAL, VECTORS, clash, gemm, name_of, same, small_tile
 from .kinds import kind_of
 from .small import ROOM as PANELS
@@ -28,8 +29,8 @@ from .tiny import HEIGHT
 from .words import one_room, room
 
 from .turns import (  # isort: skip
-    BEYOND, COUNT, CSA, CSC, CSX, EACH, FAR, ROOMS, SCALARS, SX, TALLEST, WORDS, A, B, C, K, M, N, X, by_small, by_tiny,
-    by_vectors,
+    BEYOND, COUNT, CSA, CSC, CSX, EACH, FAR, ROOMS, RSA, SCALARS, SX, TALLEST, WORDS, A, B, C, K, M, N, X, by_even,
+    by_small, by_tiny, by_vectors,
 )  # fmt: skip
 
 DEEP = 64  # steps of k up to which a stack is tiny, of TALLEST rows that have two vectors, or four
@@ -43,7 +44,7 @@ OVERHEAD = 200  # multiply-adds in the time that a product takes beside them, 5 
 
 # What the entry answers: a kernel's place in its table, which the caller is to fill or to launch; CLOSED where threads
 # would gain and compiled code may not launch them; LARGE where it is the caller's to ask if there are enough products.
-DECLINED, ONE_BLOCK, TINY, VECTOR, DONE, CLOSED, LARGE = range(7)
+DECLINED, ONE_BLOCK, TINY, VECTOR, EVEN, DONE, CLOSED, LARGE = range(8)
 ROOM = 8 * WORDS + 8  # bytes: the stack's words, and the number of tasks
 
 
@@ -103,23 +104,25 @@ def _even(count, workers) -> bool:
     return count % workers == 0 or count > 4 * workers
 
 
-def choose(out, x, a, b, workers: int, dtype: str) -> tuple[str, int] | None:
-    """('tiny', 'small' or 'vectors', threads) of a stack that has a path of its own, None where each product goes its
-    own way. Arrays, of which x may be None, tell their shapes and strides; none is empty.
+def choose(out, x, a, b, workers: int, dtype: str, alpha=1) -> tuple[str, int] | None:
+    """('tiny', 'small', 'even' or 'vectors', threads) of a stack that has a path of its own, None where each product
+    goes its own way. Arrays, of which x may be None, tell their shapes and strides; none is empty.
     """
     (count, m, n), (_, rsc, csc), k, tile = out.shape, out.strides, a.shape[2], small_tile(dtype)
     if not _served.py_func(m, n, k):
         return None
     if m * n * k > SMALL:
         return ("small", min(count, workers)) if _even(count, workers) else None
-    sides, across = (m, n, k, *a.strides[1:], *b.strides[1:], tile.itemsize), 2
+    sides, across, left = (m, n, k, *a.strides[1:], *b.strides[1:], tile.itemsize), 2, a.strides[1:]
     if abs(csc) != tile.itemsize and abs(rsc) == tile.itemsize:
-        m, n, csc, across = n, m, rsc, 1
+        m, n, csc, across, left = n, m, rsc, 1, b.strides[:0:-1]
     own = across - 3 + (len(x.shape) if x is not None else 0)
     plain = csc == tile.itemsize and (x is None or (own >= 0 and x.shape[own] > 1 and x.strides[own] == tile.itemsize))
     each = (m * k + k * n + m * n) * tile.itemsize
     shared = _gains.py_func(count, m * n * k, count * each, _each.py_func(count, each))
     way = "tiny" if plain and _fits.py_func(count * each, m, n, k, tile.lanes) else "small"
+    if plain and x is None and alpha == 1 and suits.py_func(tile, m, n, k, *(step // tile.itemsize for step in left)):
+        way = "even"
     way = "vectors" if _single.py_func(*sides, way == "tiny") else way
     return way, workers if shared else 1
 
@@ -190,6 +193,9 @@ def _entry(tile):
         tiny = _fits(total, word(f + 8 * M), word(f + 8 * N), k, tile.lanes)
         plain = word(f + 8 * CSC) == 1 and (word(f + 8 * X) == 0 or word(f + 8 * CSX) == 1)
         way, words = TINY if tiny and plain else ONE_BLOCK, pointer(table)
+        even = suits(tile, word(f + 8 * M), word(f + 8 * N), k, word(f + 8 * RSA), word(f + 8 * CSA))
+        if even and plain and word(f + 8 * X) == 0 and alpha == 1 and not large:
+            way = EVEN
         if _single(m, n, k, stride(a, 1), stride(a, 2), stride(b, 1), stride(b, 2), size, way == TINY):
             way = VECTOR
         kernel, launch = words[way], pointer(words[0])
@@ -216,7 +222,7 @@ _tables = {}  # dtype -> the entry, its table and the table's address
 def _table(dtype):
     """The same of a dtype, compiled or loaded at its first use; else None."""
     if dtype in NAMES and layout_is_known():
-        table = np.array([threads.WORDS, 0, 0, 0], np.int64)
+        table = np.array([threads.WORDS, 0, 0, 0, 0], np.int64)
         _tables[dtype] = _entry(small_tile(NAMES[dtype])), table, table.ctypes.data
     return _tables.get(dtype)
 
@@ -228,7 +234,7 @@ def _run(out, x, a, b, beta, alpha) -> bool:
         return False
     run, table, address = found
     way = run(address, out, x, a, b, beta, alpha, 0)
-    if way in (ONE_BLOCK, TINY, VECTOR):
+    if way in (ONE_BLOCK, TINY, VECTOR, EVEN):
         _kernel(table, way, a.dtype)
         way = run(address, out, x, a, b, beta, alpha, 0)
     if way == CLOSED and threads.open_up():
@@ -251,7 +257,8 @@ def _run(out, x, a, b, beta, alpha) -> bool:
 def _kernel(table, way, dtype) -> int:
     """The address of the way's kernel, which is compiled or loaded at its first use."""
     if not table[way]:
-        table[way] = {ONE_BLOCK: by_small, TINY: by_tiny, VECTOR: by_vectors}[way](small_tile(NAMES[dtype]))
+        by = {ONE_BLOCK: by_small, TINY: by_tiny, VECTOR: by_vectors, EVEN: by_even}[way]
+        table[way] = by(small_tile(NAMES[dtype]))
     return int(table[way])
 
 

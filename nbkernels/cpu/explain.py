@@ -45,7 +45,7 @@ def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None, tiles=None) -> 
     cut = None if tiles is None else given(tiles, kind)
     plain = kind.a in SIZE and not conj and mode is None and cut is None
     path = choose(m, n, k, threads.count(), size, upright(a, b)) if plain else "packed"
-    stack = batch_path(out, x, a, b, threads.count(), kind.a) if batch and plain else None
+    stack = batch_path(out, x, a, b, threads.count(), kind.a, alpha) if batch and plain else None
     whole = {"mat1": a, "mat2": b, "self": x}
     present = {name: each for name, each in whole.items() if each is not None}
     copies = [name for name, each in present.items() if any(s % each.dtype.itemsize for s in each.strides)]

@@ -7,6 +7,7 @@ import functools
 from ..jit.address import ask, peek, poke, scratch, take
 from ..jit.cache import compiled, jit
 from ..jit.vector import LINE
+from .even import even
 from .finish import finish
 from .pack import pack
 from .single import columns, rows_of
@@ -101,6 +102,30 @@ def by_tiny(tile) -> int:
             first = take(f, 0) * f[EACH]
 
     return compiled(work, "void(CPointer(int64), int64)", f"gemm_tiny_{tile}")
+
+
+@functools.cache
+def by_even(tile) -> int:
+    """The jobs of one thread by even.py's kernel. B is read in place, or packed where its rows are strided."""
+
+    def work(f, task):
+        size, n, k, panel = tile.itemsize, f[N], f[K], scratch(PANEL)
+        ahead, upright = int(_bytes(tile, f) > FAR), int(f[CSA] != 1)
+        step = f[RSA] if upright == 0 else f[CSA]
+        first = take(f, 0) * f[EACH]
+        while first < f[COUNT]:
+            last = min(first + f[EACH], f[COUNT])
+            run = last - first if f[CSB] == 1 else 1
+            for t in range(first, last, run):
+                a, c = f[A] + t * f[SA] * size, f[C] + t * f[SC] * size
+                b, sb, rsb = f[B] + t * f[SB] * size, f[SB], f[RSB]
+                if f[CSB] != 1:
+                    pack(tile, b, f[CSB], f[RSB], n, k, panel, n)
+                    b, sb, rsb = panel, (b - panel) // size + f[SB], n  # what is asked for is the next B
+                even(tile, ahead, upright, run, f[M], n, k, a, f[SA], step, b, sb, rsb, c, f[SC], f[RSC])
+            first = take(f, 0) * f[EACH]
+
+    return compiled(work, "void(CPointer(int64), int64)", f"gemm_even_{tile}")
 
 
 @jit(inline="always")

@@ -1,0 +1,67 @@
+"""Stacks whose rows are an even number of vectors: the bits of one product, in every layout, far or near."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import nbkernels as nb
+from nbkernels.cpu import batch, turns
+from nbkernels.cpu.even import NEAR
+from nbkernels.cpu.tiles import small
+from tests.cases import TRANSPOSES, normal, whole_numbers
+
+
+def turned(x, layout):
+    """The same stack, whose matrices are stored by rows or by columns."""
+    return x if layout == "C" else np.ascontiguousarray(x.swapaxes(1, 2)).swapaxes(1, 2)
+
+
+@pytest.fixture
+def ran(monkeypatch):
+    """How often even.py's kernel is asked for, from the start."""
+    calls, real = [], batch.by_even
+    monkeypatch.setattr(batch, "by_even", lambda tile: calls.append(tile) or real(tile))
+    monkeypatch.setattr(batch, "_tables", {})
+    return calls
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("m", "panels", "k"), [(4, 1, 8), (8, 1, 16), (5, 2, 9), (6, 1, 15), (7, 3, 23), (16, 2, 32)])
+def test_bits_are_those_of_one_product(rng, ran, m, panels, k, dtype):
+    tile = small(dtype)
+    n = panels * tile.nr
+    for layouts, order, factors in itertools.product(TRANSPOSES.values(), "CF", ((0, 1), (0, -0.5), (2, 1))):
+        a, b, x = (normal(rng, (13, *shape), dtype) for shape in ((m, k), (k, n), (m, n)))
+        a, b = turned(a, layouts[0]), turned(b, layouts[1])
+        out = np.full((13, m, n), np.nan, dtype) if order == "C" else np.full((13, n, m), np.nan, dtype).swapaxes(1, 2)
+        assert nb.baddbmm(x, a, b, beta=factors[0], alpha=factors[1], out=out) is out
+        for t in range(13):
+            one = nb.addmm(x[t], a[t], b[t], beta=factors[0], alpha=factors[1])
+            np.testing.assert_array_equal(out[t], one, f"{layouts} {order} {factors}")
+        found = nb.explain(nb.baddbmm, x, a, b, beta=factors[0], alpha=factors[1], out=out).path
+        if order == "C":
+            assert (found == "stack of even") == (tile.narrow and factors == (0, 1))
+    assert bool(ran) == tile.narrow
+
+
+@pytest.mark.parametrize("layouts", TRANSPOSES.values())
+def test_beyond_the_caches(rng, ran, layouts):
+    """The next matrices are asked for, the last ones' followers too; some of a larger out are all that is written."""
+    tile = small("float32")
+    m, n, k = 18, tile.nr, 19
+    count = turns.FAR // (4 * (m * k + k * n + m * n)) + 300
+    a, b = whole_numbers(rng, (count, m, k), "float32"), whole_numbers(rng, (count, k, n), "float32")
+    whole = np.full((count, m + 1, n + 5), np.nan, "float32")
+    nb.bmm(turned(a, layouts[0]), turned(b, layouts[1]), out=whole[:, :m, :n])
+    np.testing.assert_array_equal(whole[:, :m, :n], a @ b)
+    assert np.isnan(whole[:, m:]).all()
+    assert np.isnan(whole[:, :, n:]).all()
+    assert bool(ran) == tile.narrow
+
+
+def test_what_is_large_or_strided_goes_other_ways(rng, ran):
+    wide = int((NEAR / 8) ** 0.5) // 16 * 16 + 16
+    for a, n in ((np.ones((3, wide, wide)), wide), (np.ones((3, 8, 32))[:, :, ::2], 16)):
+        assert (nb.bmm(a, np.ones((3, a.shape[2], n))) == a.shape[2]).all()
+    assert not ran
