@@ -115,6 +115,43 @@ def test_threads_do_not_change_a_bit(monkeypatch, rng):
         same_bits(run(np.asfortranarray(x[:, :768]), ()), whole)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+def test_rows_side_by_side_have_the_bits_of_terms_in_order(dtype, rng):
+    """Rows that touch, of some blocks each or hardly one: every phase, the last rows, the rest, shares of columns."""
+    for shape in (
+        (2, 256),
+        (5, 257),
+        (70, 300),
+        (33, 1024),
+        (300, 259),
+        (4, 9000),
+        (37, 11, 29),
+        (9, 7, 64),
+        (3, 5, 90, 2),
+    ):
+        x = rng.standard_normal(shape) + 1 + (1j * rng.standard_normal(shape) if dtype[0] == "c" else 0)
+        x = x.astype(dtype)
+        for op in ("add", "multiply")[: 1 if dtype[0] == "c" else 2]:
+            x = x if op == "add" else (1 + x / 1000).astype(dtype)
+            expected = np.empty((1,) * x.ndim, dtype)
+            reduce.fold(op, expected, x, x.dtype)
+            for y in (np.asfortranarray(x), np.asfortranarray(x[:, ::-1])[:, ::-1], aside(x)):
+                loops = reduce.reduce_plan((expected.shape, y.shape), (expected.strides, y.strides), y.itemsize)
+                for tasks in (1, 2, 5):
+                    out = np.full(expected.shape, np.nan, dtype)
+                    reduce._by_rows(op, loops, out.dtype, y.dtype, tasks).run(out, y)
+                    same_bits(out, expected)
+
+
+def aside(x):
+    """The same values in Fortran's order, beginning an item into a line, with others around."""
+    wide = np.full(x.size + 32, np.nan, x.dtype)
+    start = (1 - wide.ctypes.data // x.itemsize) % (64 // x.itemsize)
+    view = wide[start : start + x.size].reshape(x.shape, order="F")
+    view[...] = x
+    return view
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", *INTEGERS])
 def test_every_dtype(dtype, rng):
     x = (rng.standard_normal((37, 90)) * 100).astype("i8").astype(dtype)

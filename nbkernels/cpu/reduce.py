@@ -8,7 +8,7 @@ logarithm of its length. Where no order shows in the bits (integers, bools, the 
 
     rows      terms that touch, or are nearer than the results are: compiled code folds whole rows of them, at once
               from where they lie, or from a buffer in L1 to which GATHER of them are copied; those of one result
-              whose outermost dimension touches are transposed, some rows at a time
+              whose outermost dimension touches are transposed, some rows at a time, or go by abreast.py
     columns   neighbouring results at once: a chain is a row of partial results, to which rows of terms are
               added; so go whole blocks, as results of their own, where rows across memory have no others
 """
@@ -31,7 +31,7 @@ from ..jit.loops import Loop, address
 from ..jit.turn import MOVED, TILE, turner
 from ..jit.vector import LINE, width_bits
 from ..strides import reduce_plan
-from . import threads
+from . import abreast, threads
 from .terms import (
     DESK,
     FEW,
@@ -81,6 +81,7 @@ class Ready(NamedTuple):
     tasks: int
     at_once: Callable | None
     blocks: Callable | None = None
+    walker: Callable = walker
 
     def run(self, out, x) -> None:
         if self.at_once is not None:
@@ -90,7 +91,7 @@ class Ready(NamedTuple):
             self.blocks(out, x)
             return
         context = np.empty(self.size, np.int64)
-        together()(self.words, self.nothing, walker(), context, out, x, launches(self.tasks), self.tasks)
+        together()(self.words, self.nothing, self.walker(), context, out, x, launches(self.tasks), self.tasks)
 
 
 def launches(tasks) -> int:
@@ -256,6 +257,9 @@ def workers(x) -> int:
 def planned(op, shapes, strides, out: np.dtype, dtype: np.dtype, work: np.dtype, tasks: int) -> Ready | Shares:
     """The same as `prepared` gives, or few results in shares."""
     results = math.prod(shapes[0])
+    loops = reduce_plan(shapes, strides, dtype.itemsize)
+    if loops.terms >= BLOCKWISE and abreast.takes(op, loops, dtype, work) and not _whole_blocks(loops, dtype.itemsize):
+        return _by_rows(op, loops, out, dtype, tasks)
     if tasks > 1 and results < 64 and math.prod(shapes[1]) // results >= 2 * SHARE:
         shares = _shares(op, *shapes, *strides, out, dtype, work, tasks)
         if shares is not None:
@@ -266,8 +270,8 @@ def planned(op, shapes, strides, out: np.dtype, dtype: np.dtype, work: np.dtype,
 class Shares(NamedTuple):
     """Few results by many threads: shares of their terms are folded apart, then merged as the pairs of blocks are.
 
-    A share is a power of two of SHAREs, so its result is one that a single thread would have on its stack. What is over
-    is folded with them, or by the words of a `rest`. `merging` is what terms.in_shares reads.
+    A share is a power of two of SHAREs, or a block, so its result is one that a single thread would have on its stack.
+    What is over is folded with them, or by the words of a `rest`. `merging` is what terms.in_shares reads.
     """
 
     each: Ready
@@ -284,9 +288,26 @@ class Shares(NamedTuple):
             return
         *_, rows, columns, width, _ = self.merging.tolist()
         context, results = np.empty(self.size, np.int64), np.empty(rows * columns * width, np.uint8)
-        words, _, nothing, tasks, *_ = self.each
-        arrays = self.merging, nothing, walker(), context, results, out, x
+        words, _, nothing, tasks, *_, go = self.each
+        arrays = self.merging, nothing, go(), context, results, out, x
         in_shares()(words, self.rest, *arrays, launches(tasks), tasks)
+
+
+def _by_rows(op, loops, out, dtype, tasks) -> Shares:
+    """One result of rows that touch: its blocks by abreast.py, which are merged like shares."""
+    copy, fold = _copies(*(np.dtype(f"V{dtype.itemsize}"),) * 3), _rows_of(op, dtype, dtype, False)
+    words, size, count = abreast.words(op, loops, dtype, copy, fold, tasks)
+    each = Ready(words, size, neutral(op, dtype), tasks, None, walker=abreast.walker)
+    merging = (
+        _loop(op, *(dtype,) * 3),
+        _copies(dtype, dtype, out),
+        loops.terms // BLOCK,
+        count,
+        1,
+        dtype.itemsize,
+        out.itemsize,
+    )
+    return Shares(each, NOWHERE, size, np.array(merging, np.int64))
 
 
 def _shares(op, target, source, to, strides, out, dtype, work, tasks) -> Shares | None:

@@ -1,0 +1,159 @@
+"""One result of terms whose outermost dimension touches, in reduce.py's order, with nothing moved: rows side by side.
+
+Blocks begin in row r at each column q where r * ROW + q is a multiple of 256; the last one goes on in the row below,
+and so do its chains: columns from ROW on are the first ones, one row down. A row begins with the end of a block that
+began before, which is dropped. The results of all blocks lie side by side, to be merged.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from ..jit.abreast import END, ender, real, taker
+from ..jit.address import invoke, pointer, word
+from ..jit.cache import compiled, jit
+from ..jit.fold import BLOCK, LANES, call_fold
+from ..jit.vector import LINE, width_bits
+from .terms import (
+    CHAIN,
+    CHUNK,
+    COPY,
+    FOLD,
+    HEADER,
+    IN,
+    ITEM,
+    JOBS,
+    LANE,
+    LENGTH,
+    OUT,
+    REDUCED,
+    ROOM,
+    ROOMS,
+    TAKE,
+    TASKS,
+    TERMS,
+    WIDTH,
+    _gather,
+    _place,
+)
+
+# Bytes of a column that go together, so that L1 keeps their chains.
+TALL = 1024
+SHARE = 2048  # columns of a job, at least, where there are several: BLOCK more are read
+# Where turning rows is slower (reduce.py's other way): columns of rows of one dimension and of several, bytes of a
+# column, and of the whole array where a column has less, but a line of some. GB/s of sums so and turned, one thread
+# (Zen 3, 2026-11): float32 500 x 500 8.5, 12, 1000 x 1000 12, 12, 2000 x 2000 10.5, 7.6, 64^3 17, 6, 100^3 13, 6.5,
+# 40 x 1500 9.4, 14, 10 x 100000 9.7, 5; float64 1000 x 1000 15, 12, 3000 x 3000 9, 5.5, 64^3 23, 6, 100^3 19, 6,
+# 30 x 300 x 1000 8, 1.4; by two threads float32 2000 x 2000 20, 8.5, 100^3 20, 6.6.
+LONG, LEAST, HIGH, LARGE = 1000, 384, 4 * LINE, 1 << 22
+AHEAD = 8
+
+
+def takes(op, loops, dtype, work) -> bool:
+    """Whether a fold goes so: of one result, of rows that touch, and are long."""
+    rows, item, terms = loops.sizes[0] if loops.sizes else 0, dtype.itemsize, loops.terms
+    if width_bits() == 512 or dtype != work or not real(op, work.name) or loops.kept.shape or len(loops.sizes) < 2:
+        return False
+    high = HIGH if terms * item < LARGE else LINE // 2
+    long = terms // rows >= (LONG if len(loops.sizes) == 2 else LEAST)
+    return loops.steps[0] == item and long and rows * item >= high
+
+
+def words(op, loops, dtype, copy, fold, tasks):
+    """The context, its size with rooms, and how many results it makes: of whole blocks, and of what is left."""
+    item, rows, (kind, each) = dtype.itemsize, loops.sizes[0], real(op, dtype.name)
+    row, tall = loops.terms // rows, TALL // item
+    groups = 1 if rows <= tall else -(-(rows + LINE // item) // tall)
+    share = max(SHARE, row * groups // (4 * tasks)) if tasks > 1 else row
+    share = -(-share // BLOCK) * BLOCK
+    tall = min(rows, tall)
+    pitch = -(-tall * item // LINE) * LINE + LINE  # and rows do not meet in few sets of L1
+    room = 2 * LANES * pitch + tall * (END + 16) + LANES * 16 + 2 * LINE
+    room = -(-max(room, BLOCK * item) // LINE) * LINE
+    dims = [v for d in zip(loops.sizes, loops.steps) for v in d]
+    values = {
+        FOLD: fold, JOBS: groups * -(-row // share), TASKS: tasks, COPY: copy, WIDTH: pitch, CHUNK: tall, LENGTH: share,
+        ROOM: room, IN: loops.kept.offsets[1], REDUCED: len(loops.sizes), TERMS: loops.terms,
+        TAKE: taker(op, kind), CHAIN: ender(op, kind, each), LANE: each, ITEM: item, ROOMS: HEADER + 8 * len(dims),
+    }  # fmt: skip
+    context = np.zeros(HEADER // 8, np.int64)
+    for place, value in values.items():
+        context[place // 8] = value
+    context = np.concatenate([context, dims])
+    return context, len(context) + (tasks * room + LINE) // 8, -(-loops.terms // BLOCK)
+
+
+@jit
+def _together(context, x, first, count, start, stop, room):
+    """The blocks that begin in `count` rows from the `first` on, in columns from start to stop."""
+    inner = context + HEADER + 16 * (word(context + REDUCED) - 1)
+    item, pitch, longest, pace = word(context + ITEM), word(context + WIDTH), word(inner), word(inner + 8)
+    rows = word(context + HEADER)
+    row, whole = word(context + TERMS) // rows, word(context + TERMS) // BLOCK
+    done = room + LANES * pitch
+    nowhere = done + LANES * pitch
+    ends = nowhere + LINE
+    firsts = pointer(ends + count * END)  # of the ends in each 16 of 256 columns; how many there are is the next one's
+    for k in range(2 * LANES + 1):
+        firsts[k] = 0
+    for i in range(count):
+        firsts[(-(first + i) * row & BLOCK - 1) // LANES + 1] += 1
+    for k in range(LANES):
+        firsts[k + 1] += firsts[k]
+    stop, end = min(stop, row), 0
+    for i in range(count - 1, -1, -1):
+        phase = -(first + i) * row & BLOCK - 1
+        before = ((first + i) * row + phase) // BLOCK  # blocks that begin before this row's
+        most = min((stop - phase - 1) // BLOCK + 1, whole - before)
+        k = phase // LANES
+        f = pointer(ends + END * (firsts[k + 1] - 1 - firsts[LANES + 1 + k]))
+        firsts[LANES + 1 + k] += 1
+        f[0], f[1], f[2] = room + i * item, phase % LANES, word(context + OUT) + (before - 1) * item
+        f[3], f[4] = start // BLOCK + 1, most
+        end = max(end, phase + BLOCK * most + 1)
+    left, at, alike = 0, x, row % LANES == 0
+    for q in range(start, end, LANES):
+        k = q // LANES % LANES
+        some, entries = firsts[k + 1] - firsts[k], ends + END * firsts[k]
+        if some > 0:
+            invoke(word(context + CHAIN), (entries, some, pitch, done, q // BLOCK, nowhere, 2 if alike else 0))
+        m = 0
+        while m < LANES and q + m < end:
+            if left == 0:
+                left, at = longest - (q + m) % longest, _place(context, x, first * row + q + m)
+            run, there = min(LANES - m, left), min(count, rows - first - (q + m) // row)
+            ahead = AHEAD * pace if left > AHEAD else 0
+            invoke(word(context + TAKE), (room + m * pitch, pitch, at, pace, run, there * word(context + LANE), ahead))
+            m, left, at = m + run, left - run, at + run * pace
+        if some > 0 and not alike:
+            invoke(word(context + CHAIN), (entries, some, pitch, done, q // BLOCK, nowhere, 1))
+
+
+def _walk(context, task):
+    """The task's share of the jobs: rows, and columns where blocks of theirs begin."""
+    jobs, tasks, tall, share = (
+        word(context + JOBS),
+        word(context + TASKS),
+        word(context + CHUNK),
+        word(context + LENGTH),
+    )
+    terms, item, x, rows = word(context + TERMS), word(context + ITEM), word(context + IN), word(context + HEADER)
+    lead = (x & LINE - 1) // item if rows > tall else 0  # so that the others begin with lines
+    groups = jobs // ((terms // rows + share - 1) // share)
+    room = (context + word(context + ROOMS) + LINE) // LINE * LINE + task * word(context + ROOM)
+    for job in range(jobs * task // tasks, jobs * (task + 1) // tasks):
+        group, start = job % groups, job // groups * share
+        first, last = max(0, group * tall - lead), min(rows, (group + 1) * tall - lead)
+        if first < last:
+            _together(context, x, first, last - first, start, start + share, room)
+    rest = terms % BLOCK
+    if rest > 0 and task == 0:
+        _gather(context, x, terms - rest, rest, room)
+        call_fold(word(context + FOLD), room, 0, 1, rest, word(context + OUT) + terms // BLOCK * item)
+
+
+@functools.cache
+def walker() -> int:
+    return compiled(_walk, "void(int64, int64)", "abreast_walk")
