@@ -55,6 +55,11 @@ def test_later_processes_add_no_file(filled):
         assert files(filled) == before
 
 
+def test_what_compiles_is_not_imported_to_load(filled):
+    """Numba's implementations of Python and NumPy, 0.6 s of a process's start."""
+    assert run(filled, ADD + "import sys; assert 'numba.np.npyimpl' not in sys.modules") == "right"
+
+
 def test_the_simulator_of_cuda_compiles_the_same(filled):
     before = files(filled)
     assert run(filled, ADD + ALL, NUMBA_ENABLE_CUDASIM="1") == "right"

@@ -143,6 +143,7 @@ def _copy(function, real, callers, called=_jitted) -> python.FunctionType:
     new = code.replace(co_consts=tuple(map(constant, code.co_consts)))
     digest = hashlib.sha256(_described(new, scope, cells, function.__defaults__)).hexdigest()[:16]
     name = "".join(c for c in function.__name__ if c.isidentifier() or c.isdigit()) + "_" + digest
+    scope["__name__"] = __name__  # a module that a later process has, too: without one Numba cannot load what it kept
     closure = tuple(map(python.CellType, cells))
     return python.FunctionType(new.replace(co_name=name), scope, name, function.__defaults__, closure)
 
