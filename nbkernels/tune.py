@@ -31,7 +31,8 @@ def medians(calls, *, seconds=0.2, rounds=5, progress=iter):
     """
     repeats = {}
     for name, call in calls.items():
-        call()  # compile, touch the memory
+        for _ in range(2):  # compile, touch the memory: the second call of a layout may compile what recalls it
+            call()
         settle()
         repeats[name] = max(1, int(seconds / rounds / len(calls) / _least(call)))
     samples = {name: [] for name in calls}
