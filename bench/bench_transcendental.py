@@ -17,7 +17,7 @@ from numba import njit
 from tabulate import tabulate
 
 import nbkernels.jit.overloads  # noqa: F401, compiled code finds the functions by it
-from nbkernels import transcendental, tune
+from nbkernels import powers, transcendental, tune
 
 ONE = ("exp", "expm1", "log", "log1p", "tanh", "erf")
 TWO = ("pow", "atan2", "hypot", "logaddexp")
@@ -27,7 +27,7 @@ CHUNK = 1 << 22
 
 def compiled(name):
     """loop(inputs..., out)"""
-    function = getattr(transcendental, name)
+    function = getattr(powers if name == "pow" else transcendental, name)
     if name in ONE:
 
         def loop(x, out):

@@ -1,4 +1,4 @@
-"""The polynomials of transcendental.py: minimax, by Remez' algorithm; `bench/remez.py` computes them.
+"""The polynomials of transcendental.py and powers.py: minimax, by Remez' algorithm; `bench/remez.py` computes them.
 
 Each comment states the function that is approximated, and where.
 """

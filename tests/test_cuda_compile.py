@@ -8,7 +8,7 @@ import pytest
 from numba import cuda, types
 from numba.core import errors
 
-from nbkernels import scalar, transcendental
+from nbkernels import powers, scalar, transcendental
 from nbkernels.jit.kind import BYTES, Kind
 from nbkernels.problem import GemmProblem
 
@@ -43,7 +43,7 @@ OTHERS = [
 ]  # fmt: skip
 FUNCTIONS = [
     elementwise.kernel(function, (dtype,) * 3, (dtype,) * 3, 1, (True, True))
-    for function, dtype in ((transcendental.pow, "float64"), (transcendental.atan2, "float32"))
+    for function, dtype in ((powers.pow, "float64"), (transcendental.atan2, "float32"))
 ]
 SCANS = [
     scan.kernel(scalar.find(op, np.dtype(dtype)), item, dtype, (dtype,) * 3, 2)

@@ -15,7 +15,7 @@ COMMAND_LINE = {"cli", "demo", "docs", "info", "warmup", "compare"}  # the rooms
 
 # room: modules that a file there may import besides the standard library and its own room, at any depth of the code.
 # A name allows what is below it: "numba" allows "numba.core". "numba !cuda" allows all of numba but numba.cuda.
-FUNCTIONS = ("nbkernels.scalar", "nbkernels.real", "nbkernels.transcendental", "nbkernels.activations")
+FUNCTIONS = tuple(f"nbkernels.{name}" for name in ("scalar", "real", "transcendental", "powers", "activations"))
 PLANNING = ("numpy", "nbkernels.strides", "nbkernels.dtypes", "nbkernels.problem", "nbkernels.store", *FUNCTIONS)
 RULES = {
     "dispatch": (),
@@ -26,10 +26,11 @@ RULES = {
     "problem": ("numpy",),
     "strides": ("numpy",),
     "dtypes": ("numpy",),
-    "scalar": ("numpy", "nbkernels.real", "nbkernels.transcendental"),
+    "scalar": ("numpy", "nbkernels.powers", "nbkernels.real", "nbkernels.transcendental"),
     "real": ("numpy",),
     "coefficients": ("nbkernels.real",),
     "transcendental": ("numpy", "nbkernels.coefficients", "nbkernels.real"),
+    "powers": ("numpy", "nbkernels.coefficients", "nbkernels.real", "nbkernels.transcendental"),
     "activations": ("numpy", "nbkernels.real", "nbkernels.transcendental"),
     "tune": (),
     "store": (),

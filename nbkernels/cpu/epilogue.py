@@ -14,7 +14,7 @@ import numpy as np
 from ..jit.address import scratch, set_word, word
 from ..jit.adopt import adopt
 from ..jit.cache import compiled
-from ..jit.loops import call_loop
+from ..jit.calling import call_loop
 from . import fused
 from .gemm import clash, gemm
 

@@ -19,7 +19,7 @@ from numba import types
 
 from ..jit.address import invoke, pointer, scratch, set_word
 from ..jit.cache import compiled, entry
-from ..jit.loops import call_loop
+from ..jit.calling import call_loop
 from ..jit.made import ANSWER, NONE, answer, as_returned, new_like
 from ..jit.ndarray import (
     C_CONTIGUOUS,

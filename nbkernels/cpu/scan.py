@@ -20,7 +20,7 @@ from .. import scalar
 from ..dtypes import NUMBERS, kind, resolve
 from ..jit.address import pointer, word
 from ..jit.cache import entry
-from ..jit.loops import call_binary
+from ..jit.calling import call_binary
 from ..jit.ndarray import OBJECT, WRITEABLE, address_of, data, flags, ndim, shape, stride
 from ..jit.scan import Step, call_runs, call_visits, runs, visits
 from ..strides import plan

@@ -8,8 +8,8 @@ from numba import types
 
 from ..jit.address import call, invoke, pointer, scratch, set_word, word
 from ..jit.cache import compiled, entry, jit
+from ..jit.calling import call_binary, call_loop
 from ..jit.fold import DEALT, call_fold
-from ..jit.loops import call_binary, call_loop
 from ..jit.ndarray import OBJECT, address_of, data, shape
 from ..jit.vector import LINE, width_bits
 from . import walk

@@ -14,7 +14,7 @@ import functools
 
 from ..jit.address import invoke, pointer, scratch
 from ..jit.cache import compiled, jit
-from ..jit.loops import call_loop
+from ..jit.calling import call_loop
 from ..jit.turn import TILE
 from ..jit.vector import LINE
 

@@ -16,7 +16,7 @@ import functools
 
 from ..jit.address import copy, pointer, scratch, word
 from ..jit.cache import c_function, compact, jit
-from ..jit.loops import call_loop
+from ..jit.calling import call_loop
 from ..strides import LINE
 
 OPERANDS, MOST = 4, 32  # dimensions, at most

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from numba.core import cgutils
 
+from .hints import WHOLE
 from .vector import I8, I32, I64, LINE, Lanes, loop, width_bits
 
 # Bytes of a row that are done before the next rows of a line: L1 keeps the columns meanwhile, unless these lie a
@@ -18,7 +19,6 @@ WIDE, FEW = 1024, 128
 # 2880 x 2880 float32 by one line 2.5 times the contiguous call, by four 2.2 (Zen 3, 2026-11).
 LINES = 1 if width_bits() == 512 else 4
 PIECE = 16  # bytes of a column that are loaded at once: a square has as many rows
-WHOLE = ("llvm.loop.unroll.disable",)
 
 
 class Across:

@@ -1,7 +1,7 @@
 """A user's scalar function, made ready to be compiled into loops: found again on disk, with constants that stay weak.
 
 The function is copied with other constants and globals, never changed:
-- functions of `math` and NumPy that call the C library for every element become those of `nbkernels.transcendental`;
+- functions of `math` and NumPy that call the C library for every element become those of `transcendental` and `powers`;
 - plain Python functions that it calls are compiled with it;
 - where all its arguments are float32 (or shorter), Python numbers in it are float32 too, as NumPy's weak scalars are.
 """
@@ -24,7 +24,7 @@ from numba.core import compiler, errors, typed_passes
 from numba.core.registry import cpu_target
 from numba.np.numpy_support import as_dtype
 
-from .. import transcendental
+from .. import powers, transcendental
 from ..real import HELPERS, KERNELS, bits, floor, fma, number
 from . import overloads  # noqa: F401, compiled code finds transcendental by it
 from .elements import number as computed
@@ -33,7 +33,7 @@ KNOWN = (*KERNELS, *HELPERS, fma, bits, number, floor)
 NAMES = ("exp", "expm1", "log", "log1p", "tanh", "hypot")
 REPLACED = {getattr(module, name): getattr(transcendental, name) for name in NAMES for module in (math, np)} | {
     math.erf: transcendental.erf,
-    math.pow: transcendental.pow,
+    math.pow: powers.pow,
     math.atan2: transcendental.atan2,
     np.arctan2: transcendental.atan2,
     np.logaddexp: transcendental.logaddexp,

@@ -63,7 +63,7 @@ def _toolchain() -> str:
 
 _COMPILED = (
     *("jit/*.py", "cpu/*.py", "cuda/*.py", "scalar/*.py"),
-    *("real.py", "coefficients.py", "transcendental.py", "activations.py"),
+    *("real.py", "coefficients.py", "transcendental.py", "powers.py", "activations.py"),
 )
 
 # These change where and how Numba works, not what it compiles.

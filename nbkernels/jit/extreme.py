@@ -17,7 +17,8 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from .loops import LIGHT, _at_once, _hints
+from .hints import at_a_time, node
+from .loops import LIGHT
 from .vector import ELEMENT, SIZE, join, loop, replaced_if, width_bits
 
 OF_ANY, OF_NUMBERS = ("maximum", "minimum"), ("fmax", "fmin")  # NaN if there is one; only if there is nothing else
@@ -88,7 +89,7 @@ def _compared(builder, name, dtype, start, count):
         return [builder.select(there, kind(sign * (not above)), kind(sign * above))]
 
     best, odd = loop(builder, count, [least, kind(0)], step)
-    latch.terminator.set_metadata("llvm.loop", _hints(builder.module, *_at_once(LIGHT // SIZE[dtype], 4)))
+    latch.terminator.set_metadata("llvm.loop", node(builder.module, *at_a_time(LIGHT // SIZE[dtype], 4)))
     with builder.if_else(builder.icmp_unsigned("==", odd, kind(0))) as (numbers, others):
         with numbers:
             plain = builder.bitcast(best, kind)

@@ -18,7 +18,7 @@ from . import functions, overloads  # noqa: F401, what scalar functions call com
 from .cache import compiled
 from .elements import cast, from_memory, memory, number, to_memory, width
 from .extreme import INFINITY, OF_ANY, OF_NUMBERS, extreme
-from .loops import _hints
+from .hints import WHOLE, node
 from .truth import OF_ALL, truth
 from .truth import OF_ANY as OF_SOME
 from .vector import I64, VOID, join, loop, replaced_if
@@ -278,8 +278,8 @@ class _Emitter:
             return []
 
         loop(builder, I64(count), [], body)
-        vector = (("llvm.loop.unroll.disable",), ("llvm.loop.vectorize.width", ir.IntType(32)(count)))
-        latch.terminator.set_metadata("llvm.loop", _hints(builder.module, *vector))
+        vector = (WHOLE, ("llvm.loop.vectorize.width", ir.IntType(32)(count)))
+        latch.terminator.set_metadata("llvm.loop", node(builder.module, *vector))
 
     def lane(self, i):
         return self.whole([self.builder.load(self.builder.gep(buffer, [i])) for buffer in self.buffers])

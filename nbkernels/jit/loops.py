@@ -27,8 +27,10 @@ from . import functions, overloads, products  # noqa: F401, what scalar function
 from .across import Across
 from .cache import c_function
 from .elements import HALVES, cast, from_memory, memory, number, to_memory, width
+from .hints import MASKED, WHOLE, at_a_time, node
+from .lines import asked, lines
 from .near import SHORT, Near
-from .vector import I32, I64, LINE, VOID, Lanes, loop, masked, width_bits
+from .vector import I64, LINE, Lanes, loop, masked, width_bits
 
 SIGNATURE = "void(int64, int64, int64, int64, int64, int64)"
 
@@ -42,9 +44,6 @@ TRUTHS = 32
 # Bytes of a row of output from which on up to a line of single elements is worth the whole lines after it: a + b of
 # 30,000 float32 that begin 16 bytes into a page, as malloc lays them, 4.2 us where NumPy takes 4.7 (Zen 4, 2026-11).
 ALIGNED = 1 << 14
-# Bytes of rows of streamed loops that are tiles, and rows that are asked for ahead: with 256 bytes of each 4000 x 4000
-# float32, their sum to be stored, take 11.8 ms, so 6.9 (Zen 3, 2026-11).
-NARROW, AHEAD = 1 << 10, 8
 
 
 @dataclass(frozen=True)
@@ -171,8 +170,6 @@ class _Emitter:
             [builder.load(self.item(array, I64, p)) for p in self.operands]
             for array in (pointers, row_strides, column_strides)
         )
-        narrow = builder.icmp_signed("<=", columns, I64(NARROW // self.widths[0]))
-        self.below = [builder.select(narrow, builder.mul(n, I64(AHEAD)), I64(0)) for n in self.outer]
         self.constants = []
         if self.spec.scalars:
             kind = self.context.get_data_type(self.result)
@@ -180,6 +177,7 @@ class _Emitter:
             self.constants = [self.context.unpack_value(builder, self.result, place) for place in places]
         self.faulty = [self.item(scalars, I64, k) for k in range(2)] if self.spec.faults else []
         self.columns = columns
+        self.asked = asked(self) if self.spec.streamed else []
         cases = self.cases()
         case = I64(len(cases))  # the first whose steps these are, else none
         for k in reversed(range(len(cases))):
@@ -240,7 +238,7 @@ class _Emitter:
         if self.apart:
             Near(self, base, steps).long(head)
         elif self.spec.streamed:
-            self.lines(base, steps, head)
+            lines(self, base, steps, head)
         else:
             self.dense(base, steps, head)
 
@@ -259,10 +257,10 @@ class _Emitter:
         if (known or self.spec.plain) and lanes > 1:
             if self.spec.output == "bool" and lanes < TRUTHS and width_bits() == 256:
                 whole = self.builder.and_(count, I64(-TRUTHS))
-                self.span(base, steps, head, whole, hints=_at_once(TRUTHS))
+                self.span(base, steps, head, whole, hints=at_a_time(TRUTHS))
                 head, count = self.builder.add(head, whole), self.builder.sub(count, whole)
                 at_once = 1
-            hints = _at_once(lanes, at_once)
+            hints = at_a_time(lanes, at_once)
             if self.masks or self.spec.plain:
                 whole = self.builder.and_(count, I64(-at_once * lanes))
                 if self.spec.plain:
@@ -270,7 +268,7 @@ class _Emitter:
                 else:
                     self.span(base, steps, head, whole, hints=hints)
                 head, count = self.builder.add(head, whole), self.builder.sub(count, whole)
-                one = _at_once(lanes)
+                one = at_a_time(lanes)
                 if self.masks and width_bits() < 512:  # stores of masked vectors are microcode: a row has but one
                     whole = self.builder.and_(count, I64(-lanes))
                     self.span(base, steps, head, whole, hints=one)
@@ -334,7 +332,7 @@ class _Emitter:
 
         said = loop(builder, count, [ir.IntType(8)(0)] * bool(faults) + [ir.IntType(1)(1)] * plain, body)
         if hints:
-            latch.terminator.set_metadata("llvm.loop", _hints(builder.module, *hints))
+            latch.terminator.set_metadata("llvm.loop", node(builder.module, *hints))
         for k, word in enumerate(self.faulty if faults else ()):
             with builder.if_then(builder.trunc(builder.lshr(said[0], said[0].type(k)), ir.IntType(1))):
                 builder.store(I64(1), word)
@@ -377,40 +375,6 @@ class _Emitter:
         rest = builder.select(odd, self.columns, builder.sdiv(rest, I64(size)))
         return builder.select(builder.icmp_signed("<", rest, self.columns), rest, self.columns)
 
-    def lines(self, base, steps, head):
-        """A contiguous row from its first whole line on: whole lines by streaming stores, the rest.
-
-        A line is computed into a buffer that LLVM turns into a register: the loop over it is one vector long.
-        """
-        builder, size = self.builder, self.widths[0]
-        lanes = LINE // size  # of a streaming store: a full line leaves for memory at once
-        vector = ir.VectorType(ir.IntType(8 * size), lanes)  # of complex numbers there are none
-        buffer = cgutils.alloca_once(builder, vector)
-        buffer.align = LINE
-        room = builder.bitcast(buffer, self.element[0])
-        hints = (("llvm.loop.unroll.disable",), ("llvm.loop.vectorize.width", I32(lanes)))
-        count = self.columns
-        whole = builder.sdiv(builder.sub(count, head), I64(lanes))
-
-        def line(q, _):
-            column = builder.add(head, builder.mul(q, I64(lanes)))
-            for p in self.operands[self.count :] if width_bits() < 512 else ():
-                if steps[p] == self.widths[p]:
-                    place = builder.add(builder.ptrtoint(self.at(base, steps, p, column), I64), self.below[p])
-                    Lanes(builder, "int8", 1).prefetch(builder.inttoptr(place, self.element[p]))
-            self.span(base, steps, column, I64(lanes), room, hints if None not in steps else ())
-            value = builder.load(buffer)
-            value.align = LINE
-            pointer = builder.bitcast(self.at(base, steps, 0, column), vector.as_pointer())
-            store = builder.store(value, pointer)
-            store.align = LINE
-            store.set_metadata("nontemporal", builder.module.add_metadata([ir.IntType(32)(1)]))
-            return []
-
-        loop(builder, whole, [], line)
-        done = builder.add(head, builder.mul(whole, I64(lanes)))
-        self.span(base, steps, done, builder.sub(count, done))
-
     def at(self, base, steps, p, column):
         """Address of an operand's element in a column."""
         builder = self.builder
@@ -429,69 +393,3 @@ class _Emitter:
         if p == self.count + len(self.spec.inputs):  # the mask
             return value
         return cast(self.context, self.builder, value, self.dtypes[p], self.spec.compute[p - self.count])
-
-
-def _at_once(lanes, vectors=1):
-    """Hints for loops of so many vectors at once."""
-    return ("llvm.loop.vectorize.width", I32(lanes)), ("llvm.loop.interleave.count", I32(vectors))
-
-
-MASKED = ("llvm.loop.vectorize.predicate.enable", ir.IntType(1)(1))
-WHOLE = ("llvm.loop.unroll.disable",)  # of one vector, or of those at once
-
-
-def _hints(module: ir.Module, *properties: tuple):
-    """Metadata for a loop's branch: a node that names itself first, which llvmlite has no word for."""
-    node = module.add_metadata([f"loop {len(module.metadata)}"])
-    node.operands = (node, *[module.add_metadata(list(p)) for p in properties])
-    return node
-
-
-@intrinsic
-def call_loop(typing, function, pointers, rows, columns, row_strides, column_strides, scalars):
-    """Call loops compiled by `address`."""
-
-    def emit(context, builder, signature, args):
-        kind = ir.FunctionType(VOID, [I64] * 6)
-        builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:])
-        return context.get_dummy_value()
-
-    return types.void(*[types.int64] * 7), emit
-
-
-@intrinsic
-def call_binary(typing, function, out, x, y, rows, columns, ro, rx, ry, co, cx, cy):
-    """Call loops of two inputs: addresses, sizes, row steps, column steps. Adjacent rows are passed as one.
-
-    One LLVM function a module, not inlined: a jitted helper with a dozen callers takes 0.7 s longer to compile.
-    """
-
-    def define(module):
-        kind = ir.FunctionType(VOID, [I64] * 12)
-        helper = ir.Function(module, kind, "call_binary")
-        helper.linkage = "internal"
-        helper.attributes.add("noinline")
-        builder = ir.IRBuilder(helper.append_basic_block("entry"))
-        function, rows, columns = helper.args[0], helper.args[4], helper.args[5]
-        pointers, row_steps, column_steps = helper.args[1:4], helper.args[6:9], helper.args[9:12]
-        one = ir.IntType(1)(1)
-        for ahead, step in zip(row_steps, column_steps):
-            one = builder.and_(one, builder.icmp_signed("==", ahead, builder.mul(columns, step)))
-        all_columns = builder.select(one, builder.mul(rows, columns), columns)
-        addresses = []
-        for values in (pointers, row_steps, column_steps):
-            room = builder.alloca(ir.ArrayType(I64, 3))
-            for p, value in enumerate(values):
-                builder.store(value, builder.gep(room, [I64(0), I64(p)]))
-            addresses.append(builder.ptrtoint(room, I64))
-        loops = builder.inttoptr(function, ir.FunctionType(VOID, [I64] * 6).as_pointer())
-        builder.call(loops, [addresses[0], builder.select(one, I64(1), rows), all_columns, *addresses[1:], I64(0)])
-        builder.ret_void()
-        return helper
-
-    def emit(context, builder, signature, args):
-        helper = builder.module.globals.get("call_binary") or define(builder.module)
-        builder.call(helper, args)
-        return context.get_dummy_value()
-
-    return types.void(*[types.int64] * 12), emit

@@ -9,14 +9,14 @@ from __future__ import annotations
 from llvmlite import ir
 from numba.core import cgutils
 
+from .hints import WHOLE
 from .vector import I8, I32, I64, LINE, Lanes, loop
 
 SHORT = 64  # columns below which a row is short: it may end in masked vectors, and the next rows are asked for
 # Rows that are asked for ahead, for their memory is not one stream: a + b of 4.7 M float32, six of each line of 16, one
 # thread 6.6 ms, 14.3 without (Zen 4, 2026-11).
 AHEAD = 8
-SINGLE = (("llvm.loop.vectorize.enable", ir.IntType(1)(0)), ("llvm.loop.unroll.disable",))
-WHOLE = ("llvm.loop.unroll.disable",)  # or a loop of one vector is unrolled before it could be vectorised
+SINGLE = (("llvm.loop.vectorize.enable", ir.IntType(1)(0)), WHOLE)
 
 
 class Near:

@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 
+from ..powers import pow as power
+from ..powers import pow_plain as power_plain
 from ..real import bits, floor, fma, helper, number
 from ..transcendental import atan2 as angle
 from ..transcendental import hypot as length
 from ..transcendental import logaddexp as log_of_sum
-from ..transcendental import pow as power
-from ..transcendental import pow_plain as power_plain
 
 
 def _extremes(whole):

@@ -1,0 +1,22 @@
+"""What LLVM is told of a loop: how many elements at once, whether to unroll it."""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from .vector import I32
+
+MASKED = ("llvm.loop.vectorize.predicate.enable", ir.IntType(1)(1))
+WHOLE = ("llvm.loop.unroll.disable",)  # or a loop of one vector is unrolled before it could be vectorised
+
+
+def at_a_time(lanes, vectors=1):
+    """Hints for loops of so many vectors at once."""
+    return ("llvm.loop.vectorize.width", I32(lanes)), ("llvm.loop.interleave.count", I32(vectors))
+
+
+def node(module: ir.Module, *properties: tuple):
+    """Metadata for a loop's branch: a node that names itself first, which llvmlite has no word for."""
+    found = module.add_metadata([f"loop {len(module.metadata)}"])
+    found.operands = (found, *[module.add_metadata(list(p)) for p in properties])
+    return found
