@@ -35,6 +35,16 @@ def test_the_order_is_the_one_that_is_promised(rng, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+def test_long_columns_in_the_order_of_rows(rng, dtype):
+    """Chains that are added as they end, after any number of steps, and those of few outputs, over segments."""
+    for m, k in itertools.product((257, 264, 1030), (63, 64, 65, 71, 72, 130, 641, 4097, 4170)):
+        a, v = normal(rng, (m, k), dtype), normal(rng, k, dtype)
+        same_bits(nb.mv(np.asfortranarray(a), v), nb.mv(a, v), f"{m} {k}")
+        wide = np.asfortranarray(normal(rng, (m + 3, k), dtype))[1:-2]  # columns that begin anywhere
+        same_bits(nb.mv(wide, v), nb.mv(np.ascontiguousarray(wide), v), f"{m} {k}")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_beta_and_alpha_come_once_at_the_end(rng, dtype):
     for m, k in ((5, 7), (20, 100), (3, 4200 if dtype == "float32" else 70)):
         a, v, x = normal(rng, (m, k), dtype), normal(rng, k, dtype), normal(rng, m, dtype)

@@ -15,7 +15,7 @@ from ..jit.address import nothing, poke
 from ..jit.cache import jit
 from ..jit.vector import ELEMENT, I32, I64, VOID, Lanes, loop, replaced_if
 from .single import STEPS, columns
-from .tiles import vector_registers
+from .tiles import WAY, vector_registers
 
 CHAINS = 8  # a vector of float64, half of one of float32, of which two are multiplied in a cycle
 ROWS = 8  # at once, of which each hides the latency of the others; 16 crowd in L1: 64x4096 of float32 31 us, for 16
@@ -28,6 +28,9 @@ WAITING = CHAINS * 8 * WIDE  # bytes of it
 # chain and so: 64x10000 f32 83 and 66, f64 143 and 123; 128x5000 78 and 59, 115 and 95; 50x8000 66 and 48, 87 and 68;
 # 256x256 f32 the same. With a step of each, which loads and stores chains as often, 64x10000 f32 87, with two 71.
 LOW, AT_ONCE = (0 if vector_registers() == 32 else 1024), 4
+# With 16 registers chains are added as they take in their last STEPS: 10000 outputs of 64 steps of float32 52 -> 45 us,
+# of float64 100 -> 88 (Zen 3, 2026-11).
+LAST = STEPS * CHAINS if vector_registers() == 16 else 1 << 62
 WINDOW = 1 << 15  # bytes of A for each chain before the next takes its turn: the lines between are still in L2 then
 
 
@@ -156,6 +159,71 @@ def _halve(typing, tile, h, lines, apart, target):
     return types.void(tile, *[types.int64] * 4), emit
 
 
+def _ends(added):
+    """into[i] = (a chain over STEPS columns, from line[i] if begun, or zero) + those of the lines that are `added`."""
+
+    def ends(typing, tile, begun, h, a, down, v, sv, line, first, second, third, into):
+        def emit(context, builder, signature, args):
+            tile, (_, begun, h, a, down, v, sv, *lines) = signature.args[0].tile, args
+            lanes = Lanes(builder, tile.dtype, tile.lanes)
+            a, v, line, *sums, into = (builder.inttoptr(x, lanes.element.as_pointer()) for x in (a, v, *lines))
+            factors = [lanes.splat(builder.load(lanes.at(v, builder.mul(sv, I64(q))), align=1)) for q in range(STEPS)]
+            columns = [lanes.at(a, builder.mul(down, I64(q))) for q in range(STEPS)]
+            whole = builder.udiv(h, I64(lanes.count))
+            done = builder.mul(whole, I64(lanes.count))
+
+            def pieces(start):
+                def piece(place, mask=None):
+                    chain = start(place)
+                    for factor, column in zip(factors, columns):
+                        chain = lanes.fma(factor, lanes.load(lanes.at(column, place), mask), chain)
+                    for other in sums[:added]:
+                        chain = builder.fadd(lanes.load(lanes.at(other, place)), chain)
+                    lanes.store(chain, lanes.at(into, place), mask if added == 3 else None)  # lines have room
+                    return []
+
+                loop(builder, whole, [], lambda j, _: piece(builder.mul(j, I64(lanes.count))))
+                with builder.if_then(builder.icmp_signed("<", done, h)):
+                    piece(done, lanes.mask(builder.sub(h, done)))
+
+            with builder.if_else(builder.icmp_signed(">", begun, I64(0))) as (further, fresh):
+                with further:
+                    pieces(lambda place: lanes.load(lanes.at(line, place)))
+                with fresh:
+                    pieces(lambda place: lanes.zero)
+            return context.get_dummy_value()
+
+        return types.void(tile, *[types.int64] * 11), emit
+
+    ends.__name__ = ends.__qualname__ = f"ends_{added}"
+    return intrinsic(ends)
+
+
+_alone, _with_one, _with_two, _with_three = map(_ends, range(4))
+
+
+@jit(inline="always")
+def _last(tile, h, a, csa, v, sv, p, lines, apart, t):
+    """t[i] = the chains added in halves, once each has taken in its part of the last LAST columns, from the p-th on.
+
+    A chain is added as soon as another one waits for it, from L1: 0, 4 to 0, 2, 6 to 2 and 0, 1, 5 to 1, 3, 7 to all.
+    """
+    size, down, step = tile.itemsize, csa * CHAINS, sv * CHAINS
+    for n in range(CHAINS):
+        c = (n & 1) * 4 + (n >> 1 & 1) * 2 + (n >> 2)
+        q = p + (c - p) % CHAINS
+        column, factor, own = a + q * csa * size, v + q * sv * size, lines + c * apart
+        half = own - CHAINS // 2 * apart
+        if c < 4:
+            _alone(tile, p, h, column, down, factor, step, own, 0, 0, 0, own)
+        elif c == 7:
+            _with_three(tile, p, h, column, down, factor, step, own, half, lines + apart, lines, t)
+        elif c == 6:
+            _with_two(tile, p, h, column, down, factor, step, own, half, lines, 0, lines)
+        else:
+            _with_one(tile, p, h, column, down, factor, step, own, half, 0, 0, half)
+
+
 @intrinsic
 def _in_turn(typing, tile, turns, h, a, csa, v, sv, lines, apart):
     """lines[c*apart + i] += the sum of a[p*csa + i] * v[p*sv] over p = c, c + CHAINS, ..., for i < h: of `turns` times
@@ -210,11 +278,16 @@ def columns_sums(tile, h, a, csa, v, sv, k, t, far, lines):
             poke(tile, lines + i * size, nothing(tile))
         _in_turn(tile, turns, h, a, csa, v, sv, lines, apart)
         p = turns * AT_ONCE * CHAINS
-    while p < k:
-        steps = min(window, k - p)
+    last = k >= LAST and p == 0 and csa * CHAINS * size % WAY != 0
+    end = k - LAST if last else k
+    while p < end:
+        steps = min(window, end - p)
         for c in range(CHAINS):
             own, column, factor = lines + c * apart * size, a + (p + c) * csa * size, v + (p + c) * sv * size
             left = (steps + CHAINS - 1 - c) // CHAINS
             columns(tile, h, column, csa * CHAINS, factor, sv * CHAINS, left, own, p, far)
         p += steps
-    _halve(tile, h, lines, apart, t)
+    if last:
+        _last(tile, h, a, csa, v, sv, p, lines, apart * size, t)
+    else:
+        _halve(tile, h, lines, apart, t)
