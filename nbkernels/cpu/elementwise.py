@@ -100,7 +100,8 @@ def nested(op, dtypes, shapes, strides, dtype, casting, fresh) -> nest.Nest:
     work = resolve(name, first, second, dtype, casting)[0]
     divided = name not in PAIRED and _plain(name, work) is not None  # by runs, which lines are not
     streamed = not (fresh or mask or divided) and nest.streamed(loops, out.itemsize)
-    light = not mask and _light(name, work) and all(map(masked, itemsizes))
+    # Truths that come of turned inputs are stored by runs where there are no masked stores of bytes.
+    light = not mask and _light(name, work) and all(map(masked, itemsizes[loops.kind == "transposed" :]))
     steps = nest.steps(loops, itemsizes, light, many(name), streamed)
     compiled = loop(op, first, second, out, dtype, casting, streamed, bool(mask), steps=steps)
     parallel = nest.PARALLEL >> COSTS_MORE if op in COSTLY else nest.PARALLEL
