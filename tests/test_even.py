@@ -45,6 +45,20 @@ def test_bits_are_those_of_one_product(rng, ran, m, panels, k, dtype):
     assert bool(ran) == tile.narrow
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("count", "n", "k"), [(600, 4, 4), (300, 8, 8), (40, 16, 16), (7, 12, 8), (3, 8, 140), (9, 4, 6)]
+)
+def test_small_b_stored_by_columns(rng, dtype, count, n, k):
+    """Turned some at a time, the last ones fewer, into B of any height that A has."""
+    b = turned(whole_numbers(rng, (count, k, n), dtype), "F")
+    for m in (1, 3, 4, 9):
+        a, x = whole_numbers(rng, (count, m, k), dtype), whole_numbers(rng, (count, m, n), dtype)
+        np.testing.assert_array_equal(nb.bmm(a, b), a @ b)
+        np.testing.assert_array_equal(nb.bmm(a[::-1], b[::-1]), (a @ b)[::-1])
+        np.testing.assert_array_equal(nb.baddbmm(x, a, b, beta=2, alpha=-3), 2 * x - 3 * (a @ b))
+
+
 @pytest.mark.parametrize("layouts", TRANSPOSES.values())
 def test_beyond_the_caches(rng, ran, layouts):
     """The next matrices are asked for, the last ones' followers too; some of a larger out are all that is written."""

@@ -16,7 +16,8 @@ from ..jit.address import answered, pointer, scratch, set_word, static
 from ..jit.cache import entry, helper, jit
 from ..jit.made import ANSWER, NONE, answer, new_strided
 from ..jit.ndarray import OBJECT, WRITEABLE, address_of, data, descr, flags, ndim, shape, stride
-from .finish import MEMORY, PARTIAL, ending, finish
+from .even import even_near, suits
+from .finish import MEMORY, PARTIAL, PLAIN, ending, finish
 from .pack import pack, pack_rows_a, pack_rows_b
 from .tiles import caches, vector_registers
 from .ukernel import ukernel, ukernel_copying_whole, ukernel_packed
@@ -143,6 +144,10 @@ def one_block(tile, room, m, n, k, a, rsa, csa, b, rsb, csb, c, rsc, csc, x, rsx
     """One block, k <= 512: A is read in place or packed into the ROOM bytes at `room`, if it is not 0."""
     panel, square = scratch(PANEL), scratch(SQUARE)  # a panel of B; a tile of C, for endings through memory
     stop = ending(csc, x, csx, alpha == 1)
+    if stop == PLAIN and csb == 1 and suits(tile, m, n, k, rsa, csa):
+        upright = int(csa != 1)
+        even_near(tile, upright, 1, m, n, k, a, 0, rsa if upright == 0 else csa, b, 0, rsb, c, 0, rsc)
+        return
     if stays(tile, csa, n) or (m + tile.mr) * k * tile.itemsize > ROOM:
         room = 0
     if room != 0 and rsa == 1:

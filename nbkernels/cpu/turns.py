@@ -12,6 +12,8 @@ from .finish import finish
 from .pack import pack
 from .single import columns, rows_of
 from .small import PANEL, ROOM, one_block
+from .squares import ROOM as TURNED
+from .squares import side, turned
 from .tiny import tall, tiny, tiny_ahead, tiny_row
 
 # What a stack is: int64 words, each operand's address and three strides in elements together, the address of ROOM bytes
@@ -41,7 +43,7 @@ def _bytes(tile, f):
 
 
 @jit(inline="always")
-def _together(tile, f, first, run, b, rsb, alpha, beta):
+def _together(tile, f, first, run, b, sb, rsb, alpha, beta):
     """`run` products, of rows of at most two vectors: a block of rows of all of them, then the next block."""
     size, m, i = tile.itemsize, f[M], 0
     blocks = (m - 1) // tall(tile, f[N]) + 1
@@ -49,7 +51,7 @@ def _together(tile, f, first, run, b, rsb, alpha, beta):
         h = (m - i + blocks - block - 1) // (blocks - block)
         a, c = f[A] + (first * f[SA] + i * f[RSA]) * size, f[C] + (first * f[SC] + i * f[RSC]) * size
         x = f[X] + (first * f[SX] + i * f[RSX]) * size if f[X] != 0 else 0
-        tiny(tile, h, run, f[K], a, f[SA], f[RSA], f[CSA], b, f[SB], rsb, c, f[SC], f[RSC], x, f[SX], f[RSX], f[N],
+        tiny(tile, h, run, f[K], a, f[SA], f[RSA], f[CSA], b, sb, rsb, c, f[SC], f[RSC], x, f[SX], f[RSX], f[N],
              alpha, beta)  # fmt: skip
         i += h
 
@@ -85,20 +87,25 @@ def by_tiny(tile) -> int:
         pitch = tile.lanes // 2 if 2 * n <= tile.lanes else (n + tile.lanes - 1) // tile.lanes * tile.lanes
         height = tall(tile, n)
         ahead = m >= height and n > tile.lanes and _bytes(tile, f) > (BEYOND if m > TALLEST else FAR)
-        single = ahead or f[CSB] != 1 or (m > height and _bytes(tile, f) > NEAR)
+        squares = side(tile, n, f[K]) if tile.narrow and f[RSB] == 1 and not ahead else 0
+        single = ahead or (f[CSB] != 1 and squares == 0) or (m > height and _bytes(tile, f) > NEAR)
+        several = 1 if single else max(1, TURNED // (n * f[K] * size))  # matrices at a time
         first = take(f, 0) * f[EACH]
         while first < f[COUNT]:
             last = min(first + f[EACH], f[COUNT])
-            run = 1 if single else last - first
+            run = several if single or f[CSB] != 1 else last - first
             for t in range(first, last, run):
-                b, rsb = f[B] + t * f[SB] * size, f[RSB]
-                if f[CSB] != 1:
+                b, sb, rsb, count = f[B] + t * f[SB] * size, f[SB], f[RSB], min(run, last - t)
+                if f[CSB] != 1 and squares != 0:
+                    turned(tile, squares, count, n, f[K], b, sb, f[CSB], panel)
+                    b, sb, rsb = panel, n * f[K], n
+                elif f[CSB] != 1:
                     pack(tile, b, f[CSB], f[RSB], n, f[K], panel, pitch)
                     b, rsb = panel, pitch
                 if ahead:
                     _ahead(tile, f, t, b, rsb, alpha, beta)
                 else:
-                    _together(tile, f, t, run, b, rsb, alpha, beta)
+                    _together(tile, f, t, count, b, sb, rsb, alpha, beta)
             first = take(f, 0) * f[EACH]
 
     return compiled(work, "void(CPointer(int64), int64)", f"gemm_tiny_{tile}")
@@ -112,17 +119,22 @@ def by_even(tile) -> int:
         size, n, k, panel = tile.itemsize, f[N], f[K], scratch(PANEL)
         ahead, upright = int(_bytes(tile, f) > FAR), int(f[CSA] != 1)
         step = f[RSA] if upright == 0 else f[CSA]
+        squares = side(tile, n, k) if f[RSB] == 1 else 0
+        several = max(1, TURNED // (n * k * size)) if squares != 0 else 1
         first = take(f, 0) * f[EACH]
         while first < f[COUNT]:
             last = min(first + f[EACH], f[COUNT])
-            run = last - first if f[CSB] == 1 else 1
+            run = last - first if f[CSB] == 1 else several
             for t in range(first, last, run):
-                a, c = f[A] + t * f[SA] * size, f[C] + t * f[SC] * size
+                a, c, count = f[A] + t * f[SA] * size, f[C] + t * f[SC] * size, min(run, last - t)
                 b, sb, rsb = f[B] + t * f[SB] * size, f[SB], f[RSB]
-                if f[CSB] != 1:
+                if f[CSB] != 1 and several > 1:
+                    turned(tile, squares, count, n, k, b, sb, f[CSB], panel)
+                    b, sb, rsb = panel, n * k, n
+                elif f[CSB] != 1:
                     pack(tile, b, f[CSB], f[RSB], n, k, panel, n)
-                    b, sb, rsb = panel, (b - panel) // size + f[SB], n  # what is asked for is the next B
-                even(tile, ahead, upright, run, f[M], n, k, a, f[SA], step, b, sb, rsb, c, f[SC], f[RSC])
+                    b, sb, rsb = panel, (b - panel) // size + sb, n  # what is asked for is the next B
+                even(tile, ahead, upright, count, f[M], n, k, a, f[SA], step, b, sb, rsb, c, f[SC], f[RSC])
             first = take(f, 0) * f[EACH]
 
     return compiled(work, "void(CPointer(int64), int64)", f"gemm_even_{tile}")
