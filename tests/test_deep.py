@@ -74,5 +74,7 @@ def test_describe():
     assert str(gemm.describe(8, 8, 1000)).startswith("deep ")
     half = gemm.small_tile("float32").lanes // 2
     assert str(gemm.describe(20_000, half, 100)).startswith("deep ")
-    assert gemm.choose(20_000, half + 1, 100, 1) != "deep"
-    assert (gemm.choose(20_000, half + 1, 100, 2) == "deep") == (tiles.vector_registers() == 16)
+    narrow = tiles.vector_registers() == 16
+    assert gemm.choose(20_000, (2 * half if narrow else half) + 1, 100, 1) != "deep"
+    for m, n, workers, upright in ((20_000, half + 1, 2, ()), (20_000, 2 * half, 1, ()), (16, 1000, 1, (False, True))):
+        assert (gemm.choose(m, n, 100, workers, 4, upright or (False, False)) == "deep") == narrow

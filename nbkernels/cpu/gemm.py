@@ -123,8 +123,13 @@ def choose(m: int, n: int, k: int, workers: int, itemsize: int = 4, upright: tup
     # A C of few columns is one job's panels of B against rows of A as they lie. Zen 3, us, two threads, as columns and
     # deep: f32 1024x8x256 80 and 74, 997x13x499 177 and 161, 5000x24x200 672 and 545, f64 1000x32x500 1177 and 605,
     # NT 1149 and 525; one thread, as small and deep: f32 NT 508 and 466, 2000x8x500 TN 536 and 439.
-    tall = narrow and n <= TALL and k <= DEEPEST and m * n * k > SMALL
-    if tall and (workers > 1 or True in upright or m * n * k > SERIAL):
+    # Of one vector at most, one thread, small and deep: f32 1024x8x256 122 and 114, 8000x8x50 205 and 161, f64
+    # 1024x4x512 244 and 231. Of few rows, where B is stored by columns, one thread and two: f32 16x1000x400 270 and
+    # 206, 175 and 140, f64 8x1024x256 241 and 141, 157 and 113, 32x1000x500 1111 and 932, 560 and 460. Not where C is
+    # less than so oblong: TN 80x40x500 of f32 48 and 60, 200x40x400 92 and 108; two threads NN 64x48x512 55 and 79.
+    oblong, turned = 8 if True in upright else 4, n >= 8 * m and m <= TALL and upright[1]
+    tall = n <= min(TALL, m // oblong) and (workers > 1 or True in upright or m * n * k > SERIAL or n <= lanes)
+    if narrow and k <= DEEPEST and m * max(n, lanes) * k > SMALL and (tall or turned):
         return "deep"
     brief = m * n * k <= SERIAL if workers == 1 else m * max(n, lanes) * k <= most.py_func(m, n, itemsize)
     if k <= DEEPEST and brief:
