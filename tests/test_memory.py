@@ -96,7 +96,7 @@ def test_rooms_that_compiled_code_keeps():
     products; read from the object code in the cache."""
     for dtype in ("float32", "float64", "int8"):
         nbkernels.mm(*[np.ones((20, 20), dtype)] * 2)
-    nbkernels.mm(np.ones((4, 1000)), np.ones((1000, 4)))
+    nbkernels.mm(np.ones((4, 2000)), np.ones((2000, 4)))
     nbkernels.mm(*[np.ones((150, 150))] * 2)
     kept = {}
     for file in cache.directory().glob("gemm_*.nbc"):
