@@ -13,8 +13,8 @@ from numba.extending import intrinsic
 
 from ..jit.address import nothing, poke
 from ..jit.cache import jit
-from ..jit.vector import ELEMENT, I32, I64, VOID, Lanes, loop, replaced_if
-from .single import STEPS, columns
+from ..jit.vector import ELEMENT, I32, I64, SIZE, VOID, Lanes, loop, replaced_if
+from .single import STEPS, columns, emitted
 from .tiles import WAY, vector_registers
 
 CHAINS = 8  # a vector of float64, half of one of float32, of which two are multiplied in a cycle
@@ -26,8 +26,10 @@ WAITING = CHAINS * 8 * WIDE  # bytes of it
 # Bytes of a column up to which columns are read as they lie, by windows of so many steps of each chain: in those of one
 # chain, 8 columns apart, lines are few, and nothing asks for them beforehand. Zen 3, 2026-11, one thread, us, chain by
 # chain and so: 64x10000 f32 83 and 66, f64 143 and 123; 128x5000 78 and 59, 115 and 95; 50x8000 66 and 48, 87 and 68;
-# 256x256 f32 the same. With a step of each, which loads and stores chains as often, 64x10000 f32 87, with two 71.
-LOW, AT_ONCE = (0 if vector_registers() == 32 else 1024), 4
+# 256x256 f32 the same. With a step of each, which loads and stores chains as often, 64x10000 f32 87, with two 71; with
+# all eight steps of one chain f32 58 -> 54, 128x5000 56 -> 52, but f64 113 -> 124.
+LOW, AT_ONCE = (0 if vector_registers() == 32 else 1024), {4: 8, 8: 4}
+FLOATS, DOUBLES = AT_ONCE.values()
 # With 16 registers chains are added as they take in their last STEPS: 10000 outputs of 64 steps of float32 52 -> 45 us,
 # of float64 100 -> 88 (Zen 3, 2026-11).
 LAST = STEPS * CHAINS if vector_registers() == 16 else 1 << 62
@@ -224,60 +226,58 @@ def _last(tile, h, a, csa, v, sv, p, lines, apart, t):
             _with_one(tile, p, h, column, down, factor, step, own, half, 0, 0, half)
 
 
-@intrinsic
-def _in_turn(typing, tile, turns, h, a, csa, v, sv, lines, apart):
+def _in_turn(lanes, turns, h, a, csa, v, sv, lines, apart):
     """lines[c*apart + i] += the sum of a[p*csa + i] * v[p*sv] over p = c, c + CHAINS, ..., for i < h: of `turns` times
     AT_ONCE columns for each chain, of which some chains' are read together. A line's last vector is stored whole."""
+    builder, at_once = lanes.builder, AT_ONCE[SIZE[lanes.dtype]]
+    whole, some = builder.udiv(h, I64(lanes.count)), CHAINS // at_once
+    end = builder.mul(whole, I64(lanes.count))
 
-    def emit(context, builder, signature, args):
-        tile, (_, turns, h, a, csa, v, sv, lines, apart) = signature.args[0].tile, args
-        lanes = Lanes(builder, tile.dtype, tile.lanes)
-        a, v, lines = (builder.inttoptr(x, lanes.element.as_pointer()) for x in (a, v, lines))
-        whole, some = builder.udiv(h, I64(lanes.count)), CHAINS // AT_ONCE
-        end = builder.mul(whole, I64(lanes.count))
+    def together(a, v, chains):
+        steps = [[c + q * CHAINS for q in range(at_once)] for c in chains]
+        factors = [
+            [lanes.splat(builder.load(lanes.at(v, builder.mul(sv, I64(p))), align=1)) for p in own] for own in steps
+        ]
+        columns = [[lanes.at(a, builder.mul(csa, I64(p))) for p in own] for own in steps]
+        starts = [lanes.at(lines, builder.mul(apart, I64(c))) for c in chains]
 
-        def together(a, v, chains):
-            steps = [[c + q * CHAINS for q in range(AT_ONCE)] for c in chains]
-            factors = [
-                [lanes.splat(builder.load(lanes.at(v, builder.mul(sv, I64(p))), align=1)) for p in own] for own in steps
-            ]
-            columns = [[lanes.at(a, builder.mul(csa, I64(p))) for p in own] for own in steps]
-            starts = [lanes.at(lines, builder.mul(apart, I64(c))) for c in chains]
+        def piece(place, mask=None):
+            for start, *each in zip(starts, factors, columns):
+                chain = lanes.load(lanes.at(start, place))
+                for factor, column in zip(*each):
+                    chain = lanes.fma(factor, lanes.load(lanes.at(column, place), mask), chain)
+                lanes.store(chain, lanes.at(start, place))
+            return []
 
-            def piece(place, mask=None):
-                for start, *each in zip(starts, factors, columns):
-                    chain = lanes.load(lanes.at(start, place))
-                    for factor, column in zip(*each):
-                        chain = lanes.fma(factor, lanes.load(lanes.at(column, place), mask), chain)
-                    lanes.store(chain, lanes.at(start, place))
-                return []
+        loop(builder, whole, [], lambda j, _: piece(builder.mul(j, I64(lanes.count))))
+        with builder.if_then(builder.icmp_signed("<", end, h)):
+            piece(end, lanes.mask(builder.sub(h, end)))
 
-            loop(builder, whole, [], lambda j, _: piece(builder.mul(j, I64(lanes.count))))
-            with builder.if_then(builder.icmp_signed("<", end, h)):
-                piece(end, lanes.mask(builder.sub(h, end)))
+    def turn(index, carried):
+        for first in range(0, CHAINS, some):
+            together(*carried, range(first, first + some))
+        return [lanes.at(x, builder.mul(step, I64(at_once * CHAINS))) for x, step in zip(carried, (csa, sv))]
 
-        def turn(index, carried):
-            for first in range(0, CHAINS, some):
-                together(*carried, range(first, first + some))
-            return [lanes.at(x, builder.mul(step, I64(AT_ONCE * CHAINS))) for x, step in zip(carried, (csa, sv))]
+    loop(builder, turns, [a, v], turn)
 
-        loop(builder, turns, [a, v], turn)
-        return context.get_dummy_value()
 
-    return types.void(tile, *[types.int64] * 8), emit
+@intrinsic
+def in_turn(typing, tile, turns, h, a, csa, v, sv, lines, apart):
+    """The same, as a function of its own."""
+    return types.void(tile, *[types.int64] * 8), emitted(_in_turn, "iipipipi", "in_turn", lambda tile: tile.lanes)
 
 
 @jit(inline="always")
 def columns_sums(tile, h, a, csa, v, sv, k, t, far, lines):
     """t[i] = the sum of a[p*csa + i] * v[p*sv] over p < k, for i < h <= WIDE; chains wait in `lines`."""
-    size, p, apart = tile.itemsize, 0, WIDE
+    size, p, apart, at_once = tile.itemsize, 0, WIDE, FLOATS if tile.itemsize == 4 else DOUBLES
     window = max(WINDOW // (h * size), STEPS) * CHAINS
-    if h * size <= LOW and k >= AT_ONCE * CHAINS:  # lines whose vectors do not crowd in L1
-        apart, turns = (h + CHAINS - 1) // CHAINS * CHAINS, k // (AT_ONCE * CHAINS)
+    if h * size <= LOW and k >= at_once * CHAINS:  # lines whose vectors do not crowd in L1
+        apart, turns = (h + CHAINS - 1) // CHAINS * CHAINS, k // (at_once * CHAINS)
         for i in range(CHAINS * apart):
             poke(tile, lines + i * size, nothing(tile))
-        _in_turn(tile, turns, h, a, csa, v, sv, lines, apart)
-        p = turns * AT_ONCE * CHAINS
+        in_turn(tile, turns, h, a, csa, v, sv, lines, apart)
+        p = turns * at_once * CHAINS
     last = k >= LAST and p == 0 and csa * CHAINS * size % WAY != 0
     end = k - LAST if last else k
     while p < end:

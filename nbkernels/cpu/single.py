@@ -284,7 +284,7 @@ def few(tile):
     return min(tile.lanes, 32 // tile.itemsize)
 
 
-def _emit(way, kinds, name, lanes):
+def emitted(way, kinds, name, lanes):
     def emit(context, builder, signature, args):
         tile, pointer = signature.args[0].tile, ELEMENT[signature.args[0].tile.dtype].as_pointer()
         function = _define(builder.module, tile.dtype, lanes(tile), way, kinds, f"gemv_{name}_{tile.dtype}")
@@ -300,7 +300,7 @@ def _transposing(name, at_once, skew=0, ahead=False):
     def way(lanes, rows, a, rsa, v, k, t):
         _rows(lanes, rows, a, rsa, v, None, k, t, max(1, at_once // lanes.count), skew, ahead)
 
-    emit = _emit(way, "ipipip", name, few.py_func)
+    emit = emitted(way, "ipipip", name, few.py_func)
 
     def rows(typing, tile, rows, a, rsa, v, k, t):
         return types.void(tile, *[types.int64] * 6), emit
@@ -316,28 +316,28 @@ skewed_rows, far_rows = _transposing("skewed_rows", ROWS, SKEW), _transposing("f
 @intrinsic
 def near_rows(typing, tile, a, rsa, v, k, t):
     """NEAR vectors of rows."""
-    return types.void(tile, *[types.int64] * 5), _emit(_near, "pipip", "near_rows", few.py_func)
+    return types.void(tile, *[types.int64] * 5), emitted(_near, "pipip", "near_rows", few.py_func)
 
 
 @intrinsic
 def pair_rows(typing, tile, a, rsa, v, k, t):
     """PAIR vectors of rows."""
     pair = functools.partial(_near, near=PAIR)
-    return types.void(tile, *[types.int64] * 5), _emit(pair, "pipip", "pair_rows", few.py_func)
+    return types.void(tile, *[types.int64] * 5), emitted(pair, "pipip", "pair_rows", few.py_func)
 
 
 @intrinsic
 def long_rows(typing, tile, a, rsa, v, k, t):
     """LONG vectors of rows, which ask for their next lines."""
     long = functools.partial(_near, near=LONG, onward=True)
-    return types.void(tile, *[types.int64] * 5), _emit(long, "pipip", "long_rows", few.py_func)
+    return types.void(tile, *[types.int64] * 5), emitted(long, "pipip", "long_rows", few.py_func)
 
 
 @intrinsic
 def short_rows(typing, tile, a, rsa, v, k, t):
     """NEAR vectors of rows, which ask for those that come next."""
     ahead = functools.partial(_near, ahead=True)
-    return types.void(tile, *[types.int64] * 5), _emit(ahead, "pipip", "short_rows", few.py_func)
+    return types.void(tile, *[types.int64] * 5), emitted(ahead, "pipip", "short_rows", few.py_func)
 
 
 def _segments(lanes, rows, a, v, k, t):
@@ -347,12 +347,12 @@ def _segments(lanes, rows, a, v, k, t):
 @intrinsic
 def segments_of(typing, tile, rows, a, v, k, t):
     """Whole segments, each against its own part of v."""
-    return types.void(tile, *[types.int64] * 5), _emit(_segments, "ippip", "segments", few.py_func)
+    return types.void(tile, *[types.int64] * 5), emitted(_segments, "ippip", "segments", few.py_func)
 
 
 def _of_columns(name, way=_columns, **how):
     def columns(typing, tile, m, a, down, v, sv, k, t, begun):
-        emit = _emit(functools.partial(way, **how), "ipipiipi", name, lambda tile: tile.lanes)
+        emit = emitted(functools.partial(way, **how), "ipipiipi", name, lambda tile: tile.lanes)
         return types.void(tile, *[types.int64] * 8), emit
 
     columns.__name__ = columns.__qualname__ = name
