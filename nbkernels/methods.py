@@ -20,6 +20,8 @@ def attach(function, reduce, accumulate):
 
     def reduce_of(self, axis=0, dtype=None, out=None, keepdims=False, initial=None, where=None):
         axes = dimensions(op, self, axis)
+        if type(keepdims) is int:
+            keepdims = bool(keepdims)
         if dtype is out is initial is where is None:
             return reduce(self, op, axes, keepdims=keepdims)
         return reduce(

@@ -122,13 +122,13 @@ def _unusual(shape, strides, dtype):
     return None if all(n == 1 or s == u for n, s, u in zip(shape, strides, usual)) else strides
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=4096, typed=True)
 def _planned(
     op, dtype, shape, strides, axis, keepdims, wanted, tasks
 ) -> tuple[tuple, np.dtype, tuple | None, Ready | Shares | None] | None:
     """Shape of a new result, its dtype, its strides, None in C order, and what makes it, None where that is of nothing;
     None where there is no result, or no fold in any order."""
-    if type(keepdims) not in (bool, int):
+    if type(keepdims) is not bool:  # by whose address a call is recalled
         return None
     if op not in ASSOCIATIVE or not known(dtype) or (0 in shape and getattr(np, op).identity is None):
         return None

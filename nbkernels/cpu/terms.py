@@ -279,12 +279,8 @@ def in_shares():
     def run(words, rest, merging, nothing, walker, context, results, out, x, launch, tasks):
         """Shares folded to rows of `results`, and a `rest`, unless that has no words; then what they merge to, given to
         out, which is contiguous. `merging`: the loops of both, the shares, the rows, their columns, widths of both."""
-        words, rest, merging, nothing = (
-            address_of(words),
-            address_of(rest),
-            data(address_of(merging)),
-            address_of(nothing),
-        )
+        words, rest, nothing = address_of(words), address_of(rest), address_of(nothing)
+        merging = data(address_of(merging))
         context, results, out = data(address_of(context)), data(address_of(results)), data(address_of(out))
         merge, give, whole, rows = word(merging), word(merging + 8), word(merging + 16), word(merging + 24)
         columns, width, wide = word(merging + 32), word(merging + 40), word(merging + 48)

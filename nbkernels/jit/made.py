@@ -110,14 +110,11 @@ def _box(kind, value, context):
         python.incref(given)
         builder.store(given, result)
     with builder.if_then(builder.icmp_signed("!=", parts.status, _I64(0)), likely=False):
-        array, number = (
-            builder.load(result),
-            python.long_from_longlong(
-                builder.select(builder.icmp_signed("<", parts.status, _I64(0)), builder.neg(parts.status), parts.status)
-            ),
-        )
+        array, negative = builder.load(result), builder.icmp_signed("<", parts.status, _I64(0))
+        size = builder.select(negative, builder.neg(parts.status), parts.status)
+        number = python.long_from_longlong(size)
         builder.store(number, result)
-        with builder.if_else(builder.icmp_signed("<", parts.status, _I64(0))) as (both, other):
+        with builder.if_else(negative) as (both, other):
             with both:
                 builder.store(python.tuple_pack([array, number]), result)
                 python.decref(array)
