@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import nbkernels
-from nbkernels.cpu import gemm, tiles
+from nbkernels.cpu import gemm, paths, tiles
 from tests.cases import LAYOUTS, TRANSPOSES, bias_shapes, operands, whole_numbers
 from tests.paths import same_bits_as_packed, same_bits_by_threads
 
@@ -61,8 +61,8 @@ def test_threads_change_no_bit(rng, monkeypatch, m, n, k, layout):
 def test_a_tile_of_rows_against_a_large_matrix(rng, monkeypatch, m):
     """By any threads, as the packed path."""
     k = 70
-    n = gemm.FAR * tiles.caches()[1] // (8 * k) + 5
-    assert (gemm.choose(m, n, k, 1, 8), gemm.choose(m, n // 2, k, 1, 8)[:4] != "deep") == ("deep", True)
+    n = paths.FAR * tiles.caches()[1] // (8 * k) + 5
+    assert (paths.choose(m, n, k, 1, 8), paths.choose(m, n // 2, k, 1, 8)[:4] != "deep") == ("deep", True)
     a, b = operands(rng, m, n, k, "float64", TRANSPOSES["NN"])
     same_bits_by_threads(lambda: nbkernels.mm(a, b), monkeypatch)
     expected = np.empty((m, n))
@@ -75,6 +75,6 @@ def test_describe():
     half = gemm.small_tile("float32").lanes // 2
     assert str(gemm.describe(20_000, half, 100)).startswith("deep ")
     narrow = tiles.vector_registers() == 16
-    assert gemm.choose(20_000, (2 * half if narrow else half) + 1, 100, 1) != "deep"
+    assert paths.choose(20_000, (2 * half if narrow else half) + 1, 100, 1) != "deep"
     for m, n, workers, upright in ((20_000, half + 1, 2, ()), (20_000, 2 * half, 1, ()), (16, 1000, 1, (False, True))):
-        assert (gemm.choose(m, n, 100, workers, 4, upright or (False, False)) == "deep") == narrow
+        assert (paths.choose(m, n, 100, workers, 4, upright or (False, False)) == "deep") == narrow

@@ -8,7 +8,7 @@ import pytest
 
 import nbkernels as nb
 from nbkernels import docs
-from nbkernels.cpu import batch, gemm, nest, threads, words
+from nbkernels.cpu import batch, gemm, nest, paths, threads, words
 from nbkernels.cpu.tiles import vector_registers
 from nbkernels.dispatch import OutError
 from nbkernels.ops import LIBRARY
@@ -82,7 +82,7 @@ def test_the_path_of_a_batch_is_the_one_it_takes(monkeypatch, count, m, n, k):
         assert not names
         monkeypatch.setattr(batch, "_tables", {})  # kernels are asked for once
         nb.bmm(a, b, out=out)
-        assert found.path == (f"stack of {names[0]}" if names else gemm.choose(m, n, k, threads.count()))
+        assert found.path == (f"stack of {names[0]}" if names else paths.choose(m, n, k, threads.count()))
         assert found.flops == 2 * count * m * n * k
 
 

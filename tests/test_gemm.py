@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import nbkernels
 from nbkernels.cpu import gemm, packed, small, tiles, words
 from nbkernels.cpu.columns import columns as by_columns
+from nbkernels.cpu.paths import choose
 from tests import reference
 from tests.cases import GEMM_SHAPES, LAYOUTS, TRANSPOSES, bias_shapes, normal, operands, whole_numbers
 
@@ -312,7 +313,7 @@ def test_compiled_code_takes_the_path_that_is_chosen():
     few, ways = small.IN_PLACE * tiles.small("float32").nr * 4, list(itertools.product((False, True), repeat=2))
     for m, n, k in itertools.product(sizes, sizes, (1, 20, *sizes)):
         for workers, size in itertools.product((1, 2), (4, 8)):
-            chosen = {gemm.choose(m, n, k, workers, size, upright) for upright in ways}
+            chosen = {choose(m, n, k, workers, size, upright) for upright in ways}
             if packed.is_bulky.py_func(m, n, k, size, workers, few, cache):
                 assert chosen == {"packed"}, (m, n, k, workers, size)
                 found.add(workers)

@@ -10,7 +10,7 @@ import pytest
 from llvmlite import binding
 
 import nbkernels
-from nbkernels.cpu import deep, gemm, short, words
+from nbkernels.cpu import deep, paths, short, words
 from nbkernels.cpu.kinds import default_tiles, kind_of
 from nbkernels.cpu.small import ROOM
 from nbkernels.cpu.tiles import small, vector_registers
@@ -66,7 +66,7 @@ SHAPES += [("short", 16, 2048, 512)] * (vector_registers() == 16)
 def test_a_product_takes_its_buffers(path, m, n, k):
     dtype, threads = "float32", numba.get_num_threads()
     for layout in [layout for layout in TRANSPOSES if path != "short" or layout[1] == "N"]:
-        chosen = gemm.choose(m, n, k, threads, upright=(layout[0] == "T", layout[1] == "T"))
+        chosen = paths.choose(m, n, k, threads, upright=(layout[0] == "T", layout[1] == "T"))
         assert chosen == path or (path == "columns" and threads == 1)
         a, b = operands(None, m, n, k, dtype, TRANSPOSES[layout], lambda _, *ones: np.ones(*ones))
         out = np.empty((m, n), dtype)

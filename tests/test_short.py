@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import nbkernels
-from nbkernels.cpu import gemm, threads, tiles
+from nbkernels.cpu import gemm, paths, threads, tiles
 from nbkernels.cpu.short import BROAD, STEPS, short
 from nbkernels.cpu.small import DECLINED, DONE
 from tests.cases import LAYOUTS, TRANSPOSES, normal, operands, whole_numbers
@@ -80,7 +80,7 @@ def test_memory(rng):
 def test_the_choice(rng):
     """Where there are more rows than a tile has, and a B of some size whose rows are contiguous."""
     assert str(gemm.describe(8, 1024, 256)).startswith("short 6x16")
-    assert gemm.choose(8, 1024, 256, 2, 4, (False, True)) != "short" != gemm.choose(6, 1024, 512, 2)
+    assert paths.choose(8, 1024, 256, 2, 4, (False, True)) != "short" != paths.choose(6, 1024, 512, 2)
     a, b = operands(rng, 8, 1024, 256, "float32", TRANSPOSES["NN"])
     expected = np.empty((8, 1024), "float32")
     gemm.gemm(expected, None, a, b, 0, 1, tiles.default("float32"))

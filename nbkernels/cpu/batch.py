@@ -20,10 +20,11 @@ from ..jit.kind import wrapped
 from ..jit.ndarray import OBJECT, WRITEABLE, address_of, data, descr, flags, layout_is_known, ndim, shape, stride
 from . import threads
 from .even import suits
-from .gemm import DEEPEST, NAMES, PARALLEL, REAL, VECTORS, clash, gemm, name_of, same, small_tile
+from .gemm import NAMES, PARALLEL, REAL, clash, gemm, name_of, same, small_tile
 from .kinds import kind_of
+from .paths import VECTORS
+from .small import DEEPEST, SERIAL, SMALL, apart, distinct, is_thin, stays
 from .small import ROOM as PANELS
-from .small import SERIAL, SMALL, apart, distinct, is_thin, stays
 from .stacks import stack
 from .tiny import HEIGHT
 from .words import one_room, room

@@ -12,9 +12,10 @@ from ..strides import plan
 from . import nest, stacks, threads
 from .batch import choose as batch_path
 from .dot import FLOATS, SHARED
-from .gemm import choose, clash, name_of, same, shared, upright
+from .gemm import clash, name_of, same, shared
 from .gemv import SHARED as VECTORS_SHARED
 from .kinds import default_tiles, kind_of
+from .paths import choose, upright
 from .tiles import given, small
 from .tuned import tuned
 from .words import bare, buffers, in_place, near

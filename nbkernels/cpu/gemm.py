@@ -1,4 +1,4 @@
-"""C = alpha * A @ B + beta * X on the CPU: which path a product takes, and the kernels that the dispatcher knows.
+"""C = alpha * A @ B + beta * X on the CPU: the kernels that the dispatcher knows.
 
 Order of summation, the same on every path, tile, layout and number of threads: k is cut into segments of 4096; within a
 segment an element is one chain of fused multiply-adds over increasing p, from zero; segment sums are added in order;
@@ -28,42 +28,35 @@ from ..problem import GemmProblem
 from . import threads
 from .columns import columns
 from .columns import whole as columns_whole
-from .deep import FEW, NARROW, SHARED, deep
+from .deep import deep
 from .deep import whole as deep_whole
 from .gemv import gemv
 from .gemv import whole as gemv_whole
 from .kinds import MODES, WIDENED, default_tiles, kind_of
 from .packed import packed
 from .packed import whole as packed_whole
+from .paths import choose, upright
 from .serial import planned
-from .short import BROAD, short
+from .short import short
 from .small import (
     BRIEF,
     BULKY,
     DECLINED,
-    DEEPEST,
     DONE,
     FLAT,
-    IN_PLACE,
     KNOWN,
     LARGE,
     LONG,
-    SERIAL,
     SERIALLY,
-    SMALL,
     SQUARISH,
     UNMADE,
     VECTOR,
     WIDE,
-    is_brief,
-    is_held,
-    is_thin,
-    most,
     small_entry,
 )
 from .thin import thin
 from .thin import whole as thin_whole
-from .tiles import SEGMENT, Tiles, caches, given, vector_registers
+from .tiles import Tiles, given
 from .tiles import small as small_tile
 from .words import fresh, one_room
 
@@ -71,74 +64,11 @@ NAMES = {np.dtype(name): name for name in SIZE}  # str(dtype) takes 7 us
 OTHERS = {np.dtype(name): name for name in BYTES if name not in (*SIZE, "bfloat16")}
 OTHERS |= {np.dtype(name): name for name in SIGNLESS}
 
-# Rows or columns up to which deep products go by gemv: f64, 2x1000x1000: 200 us; each panel of B twice, 980.
-VECTORS = 3
 # What the small entry answers -> what it is to know.
 WHOLE = {VECTOR: gemv_whole, FLAT: thin_whole, LONG: deep_whole, SQUARISH: columns_whole, BULKY: packed_whole}
 REAL = {int, float, bool}
 ONE = 1
-FEWER, TALL = 64, 48  # rows and columns of C that are few with 16 registers
-FAR = 12  # times L2: bytes of B from which L3, which others use, may not hold it
 PARALLEL = 96**3  # below, two launches of 3-10 us cost more than they save
-
-
-@functools.lru_cache(4096)  # 1.7 us
-def choose(m: int, n: int, k: int, workers: int, itemsize: int = 4, upright: tuple = (False, False)) -> str:
-    """'gemv', 'thin', 'short', 'deep', 'small', 'columns' or 'packed'. Upright: whether A and B are stored by columns.
-
-    >>> choose(64, 64, 64, 2), choose(256, 256, 256, 1), choose(256, 256, 256, 2), choose(1, 256, 256, 2)
-    ('small', 'small', 'columns', 'gemv')
-    >>> choose(512, 512, 512, 1)
-    'packed'
-    """
-    along = not upright[0] if m >= n else upright[1]  # k is, in the larger matrix
-    # Tiles of 16 registers are as fast with three, or with two where k is not along: Zen 3, one thread, us, f32
-    # 3x40x30000 482 and 317, 2x1000x1000 201 and 170, NT 329 and 376; f64 3000x3x3000 NT 14957 and 5096.
-    single = VECTORS if vector_registers() == 32 else 2 if along else 1
-    if min(m, n) <= (single if k > DEEPEST and not is_brief.py_func(m, n, k) else 1):
-        return "gemv"
-    if is_thin.py_func(m, n, k):
-        return "thin"
-    tile, narrow = small_tile("float32"), vector_registers() == 16
-    # Few rows, but more than a tile's, against a wide B (up to 6 read it once). Zen 3, us, as before and so, one thread
-    # and two: f32 8x1024x256 134 and 113, 158 and 96, 16x2048x512 866 and 666, 713 and 418, 13x997x499 334 and 312, 279
-    # and 212, 32x256x512 212 and 155, 137 and 84, 64x2000x512 2447 and 2186, 1468 and 1150.
-    wide = n * itemsize >= BROAD // 2 and 2 * n * k * itemsize > caches()[1] and not upright[1]
-    if narrow and wide and tile.mr < m <= FEWER and m < n and k <= SEGMENT and m * n * k > SMALL:
-        return "short"
-    # A tile's rows against a B that L3 may not hold, of which a panel is a line or two of each row. Zen 3, us, one
-    # thread, as small and so: f32 5000x400 4x 701 and 575, 6x 448 and 601; f64 3000x500 3x 863 and 759, 6x 4176 and
-    # 1563, 10000x100 3x 1659 and 818, 6x 3187 and 1089; two, as columns and so: f64 3000x500 4x 1919 and 845, 10000x100
-    # 6x 997 and 814. One of 4 MiB, by one thread, is slower by half so.
-    if narrow and wide and m <= tile.mr and n * k * itemsize > FAR * caches()[1]:
-        return "deep"
-    if k > DEEPEST and (min(m, n) <= NARROW or m * n <= (FEW if workers == 1 else SHARED)):
-        return "deep"
-    lanes = tile.lanes * 4 // itemsize
-    # Half a vector is enough for its rows, and two of these are multiplied in a cycle: f32, one thread, 1024x8x256
-    # 79 -> 60 us, 700x5x300 63 -> 49; two threads 48 -> 34 and 39 -> 30.
-    # Or two columns, one after the other: f32, one thread, 1024x2x256 TT 333 -> 65 us, f64 130 -> 96.
-    if 2 * min(m, n) <= lanes and max(m, n) * lanes * k > SMALL and (along or min(m, n) == 2):
-        return "deep" if along else "gemv"
-    # A C of few columns is one job's panels of B against rows of A as they lie. Zen 3, us, two threads, as columns and
-    # deep: f32 1024x8x256 80 and 74, 997x13x499 177 and 161, 5000x24x200 672 and 545, f64 1000x32x500 1177 and 605,
-    # NT 1149 and 525; one thread, as small and deep: f32 NT 508 and 466, 2000x8x500 TN 536 and 439.
-    # Of one vector at most, one thread, small and deep: f32 1024x8x256 122 and 114, 8000x8x50 205 and 161, f64
-    # 1024x4x512 244 and 231. Of few rows, where B is stored by columns, one thread and two: f32 16x1000x400 270 and
-    # 206, 175 and 140, f64 8x1024x256 241 and 141, 157 and 113, 32x1000x500 1111 and 932, 560 and 460. Not where C is
-    # less than so oblong: TN 80x40x500 of f32 48 and 60, 200x40x400 92 and 108; two threads NN 64x48x512 55 and 79.
-    oblong, turned = 8 if True in upright else 4, n >= 8 * m and m <= TALL and upright[1]
-    tall = n <= min(TALL, m // oblong) and (workers > 1 or True in upright or m * n * k > SERIAL or n <= lanes)
-    if narrow and k <= DEEPEST and m * max(n, lanes) * k > SMALL and (tall or turned):
-        return "deep"
-    brief = m * n * k <= SERIAL if workers == 1 else m * max(n, lanes) * k <= most.py_func(m, n, itemsize)
-    if k <= DEEPEST and brief:
-        return "small"
-    # A is used up at once, in place: f32, one thread, 20000x16x256 3.5 -> 2.7 ms, 20000x128x256 the same as in five
-    # loops; a tall one stored by columns 3.1 -> 3.8. Or it is read again and again, from L2.
-    few = n * itemsize <= IN_PLACE * tile.nr * 4 and not (upright[0] and workers == 1)
-    held = workers > 1 and is_held.py_func(m, k, itemsize, caches()[1])
-    return "columns" if k <= DEEPEST and (few or held) else "packed"
 
 
 def gemm(
@@ -189,12 +119,6 @@ def gemm(
     workers = threads.count() if m * n * k > PARALLEL else 1
     packed(out, 0 if x is None else id(x), a, b, beta, alpha, tiles, kind, workers, after=after)
     return after is not None
-
-
-def upright(a, b) -> tuple:
-    """Whether each of two matrices is stored by columns."""
-    sa, sb, size_a, size_b = a.strides, b.strides, a.itemsize, b.itemsize
-    return sa[-2] == size_a != sa[-1], sb[-2] == size_b != sb[-1]
 
 
 def _vectors(dtype: str, out, x, a, b, beta: float, alpha: float) -> bool:

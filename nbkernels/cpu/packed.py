@@ -268,7 +268,7 @@ def packed(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, tr
 
 @jit(inline="always")
 def is_bulky(m, n, k, size, workers, few, cache):
-    """Whether a product of more than SLIM rows and columns is for this path, whatever its layout (gemm.choose); `few`:
+    """Whether a product of more than SLIM rows and columns is for this path, whatever its layout (paths.choose); `few`:
     bytes of a row of C up to which it may be for columns.py."""
     if is_thin(m, n, k) or m * n * k <= SERIAL or n * size <= few:
         return False
