@@ -184,8 +184,9 @@ def resolve(kernel):
     if not isinstance(kernel, str):
         return kernel
     module, _, name = kernel.partition(":")
+    owner = import_module(module)
     try:
-        return getattr(import_module(module), name)
+        return getattr(owner, name)
     except AttributeError:
         raise MissingKernelError(f"the kernel {kernel!r} does not exist: {module} has no {name!r}") from None
 

@@ -17,13 +17,14 @@ PLAIN = np.array([[1.0, 2.0], [3.0, 4.5]])
 
 @pytest.fixture
 def ran(monkeypatch):
-    """The names of the library's functions that were called."""
+    """The names of the library's functions that gave a result."""
     names = []
 
     def noted(function):
         def call(*args, **keywords):
+            result = function(*args, **keywords)
             names.append(function.__name__)
-            return function(*args, **keywords)
+            return result
 
         for method in array.METHODS:
             if hasattr(function, method):

@@ -225,6 +225,13 @@ def test_a_kernel_that_does_not_exist_is_named():
         resolve("math:nothing")
 
 
+def test_an_error_in_the_module_of_a_kernel_is_its_own(tmp_path, monkeypatch):
+    (tmp_path / "broken_kernels.py").write_text("import math\nmath.nothing\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(AttributeError, match="module 'math' has no attribute 'nothing'"):
+        resolve("broken_kernels:mm")
+
+
 # -- forms, delegates, flags ------------------------------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ import functools
 from ..jit.address import ask, peek, poke, scratch, take
 from ..jit.cache import compiled, jit
 from ..jit.vector import LINE
+from .even import NEAR as EVENLY
 from .even import even
 from .finish import finish
 from .pack import pack
@@ -34,6 +35,7 @@ FAR = 8 << 20
 TALLEST, BEYOND = 32, 1 << 20
 BESIDE = 64 << 10  # the same for bytes of a matrix against a vector (one thread, us: 50x1x300x300 of f32 856 -> 440)
 CHAINS = 4 << 10  # bytes of stack for the chains of a row or column, and for a strided vector of k <= 512
+assert max(EVENLY, TURNED) <= PANEL
 
 
 @jit(inline="always")
