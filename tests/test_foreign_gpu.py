@@ -150,9 +150,11 @@ def test_torch_tensors_on_a_side_stream(gpus, on_cuda, monkeypatch):
     Tensor.__module__ = "torch"
     Tensor.__qualname__ = "Tensor"
     streams = {1: 0xAB}
-    stream = lambda device: SimpleNamespace(  # noqa: E731
-        cuda_stream=streams[device.index], synchronize=lambda: gpus.waited.append(streams[device.index])
-    )
+
+    def stream(device):
+        number = streams[device.index]
+        return SimpleNamespace(cuda_stream=number, synchronize=lambda: gpus.waited.append(number))
+
     fake = SimpleNamespace(strided="strided", is_grad_enabled=lambda: False, float64="torch.float64")
     fake.cuda, fake.bfloat16 = SimpleNamespace(current_stream=stream), "torch.bfloat16"
     fake.empty_strided = lambda shape, steps, dtype, device: Tensor(3 << 20)

@@ -133,12 +133,8 @@ def _together(context, x, first, count, start, stop, room):
 
 def _walk(context, task):
     """The task's share of the jobs: rows, and columns where blocks of theirs begin."""
-    jobs, tasks, tall, share = (
-        word(context + JOBS),
-        word(context + TASKS),
-        word(context + CHUNK),
-        word(context + LENGTH),
-    )
+    jobs, tasks = word(context + JOBS), word(context + TASKS)
+    tall, share = word(context + CHUNK), word(context + LENGTH)
     terms, item, x, rows = word(context + TERMS), word(context + ITEM), word(context + IN), word(context + HEADER)
     lead = (x & LINE - 1) // item if rows > tall else 0  # so that the others begin with lines
     groups = jobs // ((terms // rows + share - 1) // share)

@@ -65,14 +65,7 @@ def taker(op: str, kind: str) -> int:
         loop(builder, columns, [], column)
         return context.get_dummy_value()
 
-    @intrinsic
-    def take(typing, partial, pitch, x, pace, columns, rows, ahead):
-        return types.void(*[types.int64] * 7), emit
-
-    def run(partial, pitch, x, pace, columns, rows, ahead):
-        take(partial, pitch, x, pace, columns, rows, ahead)
-
-    return compiled(run, f"void({', '.join(['int64'] * 7)})", f"abreast_take_{op}_{kind}")
+    return _compiled(emit, f"abreast_take_{op}_{kind}")
 
 
 @functools.cache
@@ -150,14 +143,20 @@ def ender(op: str, kind: str, each: int) -> int:
                 rows(body)
         return context.get_dummy_value()
 
+    return _compiled(emit, f"abreast_end_{op}_{kind}_{each}")
+
+
+def _compiled(emit, name: str) -> int:
+    """Address of a function of seven numbers that `emit` writes."""
+
     @intrinsic
-    def end(typing, ends, count, pitch, done, block, nowhere, after):
+    def emitted(typing, a, b, c, d, e, f, g):
         return types.void(*[types.int64] * 7), emit
 
-    def run(ends, count, pitch, done, block, nowhere, after):
-        end(ends, count, pitch, done, block, nowhere, after)
+    def run(a, b, c, d, e, f, g):
+        emitted(a, b, c, d, e, f, g)
 
-    return compiled(run, f"void({', '.join(['int64'] * 7)})", f"abreast_end_{op}_{kind}_{each}")
+    return compiled(run, f"void({', '.join(['int64'] * 7)})", name)
 
 
 def _applied(builder, op, a, b):
