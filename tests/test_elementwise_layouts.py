@@ -115,16 +115,18 @@ def test_large_arrays_stream_and_run_in_tasks(columns, monkeypatch, rng):
     """The paths of 16 M elements at a size that is quick: several tasks, streaming stores, ragged ends."""
     monkeypatch.setattr(nest, "PARALLEL", 1)
     monkeypatch.setattr(nest, "STREAMED", 1)
+    monkeypatch.setattr(nest, "TURNED", 1)
     monkeypatch.setattr(nest.threads, "count", lambda: 3)
     n = 40_000 // columns
     for dtype, shift in itertools.product(["float32", "complex64", "int8", "complex128"], [0, 1, 5]):
         x = values(rng, (n, columns), "float32" if dtype.startswith("complex") else dtype).astype(dtype)
         raw = np.full(x.nbytes + 64, 0x5A, np.uint8)
         out = raw[shift : shift + x.nbytes].view(dtype).reshape(x.shape)
-        for y in (x, x[0], x[:, :1], x[::-1], x.T.copy().T, x[:1, :1]):
-            expected = reference("add", x, y)
+        turned = x.T.copy().T
+        for first, y in *((x, y) for y in (x, x[0], x[:, :1], x[::-1], turned, x[:1, :1])), (turned, turned):
+            expected = reference("add", first, y)
             raw[:] = 0x5A
-            same_bits(run("add", x, y, out), expected)
+            same_bits(run("add", first, y, out), expected)
             assert (raw[:shift] == 0x5A).all()
             assert (raw[shift + x.nbytes :] == 0x5A).all()
 
@@ -143,8 +145,8 @@ def test_streaming_loops_are_chosen_by_size():
     ]
     for x, y, expected in cases:
         loops = plan((x.shape, x.shape, y.shape), (x.strides, x.strides, y.strides), (4, 4, 4))
-        assert nest.streamed(loops, 4) is expected, loops
-    assert not nest.streamed(plan((a.shape,) * 2, ((8,), (4,)), (4, 4)), 4)
+        assert nest.streamed(loops, (4, 4, 4)) is expected, loops
+    assert not nest.streamed(plan((a.shape,) * 2, ((8,), (4,)), (4, 4)), (4, 4))
 
 
 def test_many_dimensions(rng):

@@ -40,6 +40,7 @@ def spec(
     masked: bool = False,
     checked: bool = True,
     steps: tuple[int | None, ...] = (),
+    askew: bool = False,
 ) -> Loop:
     """The loops of an operation over inputs and an output of these dtypes.
 
@@ -60,6 +61,7 @@ def spec(
         out.name,
         int(op != name),
         streamed,
+        askew,
         masked,
         scalar.find(f"{op}_faults", inputs[0]) if checked else None,
         _light(name, inputs[0]),
@@ -99,11 +101,12 @@ def nested(op, dtypes, shapes, strides, dtype, casting, fresh) -> nest.Nest:
     name = op.removesuffix("_scaled")
     work = resolve(name, first, second, dtype, casting)[0]
     divided = name not in PAIRED and _plain(name, work) is not None  # by runs, which lines are not
-    streamed = not (fresh or mask or divided) and nest.streamed(loops, out.itemsize)
+    streamed = not (fresh or mask or divided) and nest.streamed(loops, itemsizes)
     # Truths that come of turned inputs are stored by runs where there are no masked stores of bytes.
     light = not mask and _light(name, work) and all(map(masked, itemsizes[loops.kind == "transposed" :]))
     steps = nest.steps(loops, itemsizes, light, many(name), streamed)
-    compiled = loop(op, first, second, out, dtype, casting, streamed, bool(mask), steps=steps)
+    askew = streamed and nest.askew(loops, itemsizes)
+    compiled = loop(op, first, second, out, dtype, casting, streamed, bool(mask), steps=steps, askew=askew)
     parallel = nest.PARALLEL >> COSTS_MORE if op in COSTLY else nest.PARALLEL
     return nest.Nest(loops, compiled, itemsizes, parallel, light, streamed)
 

@@ -114,9 +114,9 @@ def elementwise(out, arrays) -> dict:
     clashes = [x for x in arrays if overlaps(out, x)]
     if 0 in out.shape:
         return dict(path="nothing: an empty result", flops=0, layout="empty")
-    loops = plan(*(tuple(tuple(getattr(x, name)) for x in operands) for name in ("shape", "strides")),
-                 tuple(x.dtype.itemsize for x in operands))  # fmt: skip
-    path = "streaming stores" if nest.streamed(loops, out.dtype.itemsize) and isinstance(out, np.ndarray) else "loops"
+    itemsizes = tuple(x.dtype.itemsize for x in operands)
+    loops = plan(*(tuple(tuple(getattr(x, name)) for x in operands) for name in ("shape", "strides")), itemsizes)
+    path = "streaming stores" if nest.streamed(loops, itemsizes) and isinstance(out, np.ndarray) else "loops"
     temporaries = [f"{x.shape} {x.dtype}, {x.nbytes} bytes: a copy of an input that out overlaps" for x in clashes]
     workers = threads.count() if loops.size >= nest.PARALLEL else 1
     return dict(path=path, layout=str(loops), threads=workers, temporaries=temporaries, flops=loops.size)

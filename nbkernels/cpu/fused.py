@@ -17,13 +17,14 @@ PARALLEL = 1 << 15
 
 
 @functools.lru_cache(maxsize=1024)
-def _loops(adopted: Adopted, arguments, outs, streamed, masked, steps=()) -> int:
+def _loops(adopted: Adopted, arguments, outs, streamed, masked, steps=(), askew=False) -> int:
     """Address of the compiled loops of a function for arguments and outputs of these dtypes."""
     names = [d.name for d in arguments]
     computed = tuple(names) + tuple(d.name for d in adopted.results)
     first, *more = (d.name for d in outs)
     more = tuple(more)
-    return address(Loop(adopted.function, tuple(names), computed, first, 0, streamed, masked, more=more, steps=steps))
+    how = dict(more=more, steps=steps, askew=askew)
+    return address(Loop(adopted.function, tuple(names), computed, first, 0, streamed, masked=masked, **how))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -31,10 +32,11 @@ def _nest(function, dtypes, count, masked, shapes, strides, fresh) -> nest.Nest:
     """The loops of a call, planned and compiled; operands are `count` outputs, the arguments and a mask."""
     itemsizes = tuple(d.itemsize for d in dtypes)
     loops, end = plan(shapes, strides, itemsizes), len(dtypes) - masked
-    streamed = count == 1 and not (fresh or masked) and nest.streamed(loops, itemsizes[0])
+    streamed = count == 1 and not (fresh or masked) and nest.streamed(loops, itemsizes)
     arguments = dtypes[count:end]
     steps = nest.steps(loops, itemsizes) if count == 1 else ()
-    compiled = _loops(adopt(function, arguments), arguments, dtypes[:count], streamed, masked, steps)
+    askew = streamed and nest.askew(loops, itemsizes)
+    compiled = _loops(adopt(function, arguments), arguments, dtypes[:count], streamed, masked, steps, askew)
     return nest.Nest(loops, compiled, itemsizes, PARALLEL, streamed=streamed, outputs=count)
 
 

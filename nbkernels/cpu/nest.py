@@ -17,7 +17,7 @@ from ..jit.vector import LINE, SIZE, width_bits
 from ..strides import StridedPlan
 from . import threads
 from .small import apart
-from .walk import BELOW, BUFFERS, HEADER, ROOM, SCALARS, TASKS, collector, walker
+from .walk import ASKEW, BELOW, BUFFERS, HEADER, ROOM, SCALARS, TASKS, collector, walker
 
 # Elements from which on threads share the work: 10 us of an addition where nothing is contiguous, a launch takes 2.
 PARALLEL = 1 << 16
@@ -48,7 +48,8 @@ STREAMED = 1 << 25
 # CPU's prefetchers follow (17-20 GB/s; those of a line or four down a band of columns 5-8), and 4 lines are stored at
 # once in each row (19 GB/s; one 6-11), if rows begin with a line. ms of a + b.T, float32, straight and so: 1440 x 1440
 # 1.73 and 1.45, 2000 x 2000 4.0, 2.9, 2880 x 2880 8.5, 6.0, 4096 x 4096 25.3, 14.4; two threads 2880 x 2880 5.0, 4.4,
-# 4096 x 4096 12.7, 9.2 (Zen 3, 2026-11).
+# 4096 x 4096 12.7, 9.2. Of rows that begin within lines each has its own lines, and tiles turn a line more: 3162 x 3162
+# 14.1, 8.6, 5477 x 5477 47, 29, float64 88, 55 (Zen 3, 2026-11).
 TURNED, TALL, BROAD = 15 << 19, 256, 4 * LINE
 
 
@@ -110,6 +111,10 @@ class Nest:
         return self.short and bool(steps(self.plan, self.itemsizes, True, streamed=self.streamed))
 
     @functools.cached_property
+    def askew(self) -> bool:
+        return self.streamed and askew(self.plan, self.itemsizes)
+
+    @functools.cached_property
     def turned(self) -> tuple[int, ...]:
         """For each operand the width of its items, if tiles of it are to be transposed, else 0."""
         if self.plan.kind != "transposed" or self.direct:
@@ -147,7 +152,7 @@ class Nest:
         sizes = (1,) * lead + self.plan.shape
         steps = [(0,) * lead + strides for strides in self.plan.strides]
         ndim, most = len(sizes), max(self.itemsizes)
-        if 16 * (operands + ndim) > ROOM:
+        if 16 * (operands + ndim + 1) > ROOM:
             raise ValueError(f"{operands} operands of {ndim} dimensions are more than loops have room for")
         split = next((d for d, n in enumerate(sizes) if n >= 8 * tasks), sizes.index(max(sizes)))
         moved, (high, wide), tile, span, beside = self.turned, sizes[-2:], [s[-2:] for s in steps], sizes[-1], -1
@@ -155,12 +160,13 @@ class Nest:
         if any(moved):
             count = sum(map(bool, moved))
             high, pitch = TILE, min(ROW, BUFFERS // TILE // count)
-            if upright := self.streamed and tall(self.plan) and count <= 2:
-                high, pitch = TALL // count, BROAD + LINE
+            if upright := self.streamed and tall(self.plan, self.itemsizes) and count <= 2:
+                pitch = BROAD + (2 * LINE if self.askew else LINE)
+                high = min(TALL // count, BUFFERS // pitch // count - LINE)  # and a line more, see walk.py
             wide = (pitch - min(LINE, pitch // 2)) // most
             tile = [(pitch, w) if w else s for s, w in zip(tile, moved)]
             if upright:
-                span, beside = wide, BELOW
+                span, beside = BROAD // most, ASKEW if self.askew else BELOW
             elif self.plan.size * most > FAR:
                 high, span = LINE // most, SPAN
                 rows = (p for p in range(self.outputs, operands) if not moved[p] and tile[p][1] == self.itemsizes[p])
@@ -195,18 +201,31 @@ class Nest:
         threads.launch(self.walker, context.ctypes.data, int(context[TASKS]))
 
 
-def streamed(plan: StridedPlan, itemsize: int) -> bool:
+def streamed(plan: StridedPlan, itemsizes: tuple[int, ...]) -> bool:
     """Whether the output should be stored past the caches: large, and written in runs of whole lines."""
     least = STREAMED
-    if tall(plan):
+    if tall(plan, itemsizes):
         least = TURNED >> any(abs(s[-1]) > LINE and s[-1] % CROWDED == 0 for s in plan.strides[1:])
-    large = plan.size * itemsize >= least
-    return large and plan.strides[0][-1] == itemsize and plan.shape[-1] * itemsize >= 8 * LINE
+    size = itemsizes[0]
+    return plan.size * size >= least and plan.strides[0][-1] == size and plan.shape[-1] * size >= 8 * LINE
 
 
-def tall(plan: StridedPlan) -> bool:
-    """Whether streaming stores of what turns an input go by tall tiles."""
-    return not WIDE and plan.kind == "transposed" and all(s % LINE == 0 for s in plan.strides[0][:-1])
+def tall(plan: StridedPlan, itemsizes: tuple[int, ...]) -> bool:
+    """Whether streaming stores of what turns an input go by tall tiles: of rows that begin at different places in a
+    line none that are wider than the output, nor more than two."""
+    if WIDE or plan.kind != "transposed":
+        return False
+    fits = max(itemsizes) == itemsizes[0] and sum(abs(s[-1]) > w for s, w in zip(plan.strides, itemsizes)) <= 2
+    return fits or not _ragged(plan)
+
+
+def askew(plan: StridedPlan, itemsizes: tuple[int, ...]) -> bool:
+    """Whether such tiles part at the lines of each row, where these begin at different places in a line."""
+    return tall(plan, itemsizes) and _ragged(plan)
+
+
+def _ragged(plan):
+    return any(s % LINE for s in plan.strides[0][:-1])
 
 
 def steps(
@@ -216,7 +235,7 @@ def steps(
     if plan.size < many or not plan.shape or plan.strides[0][-1] != itemsizes[0] or max(itemsizes) > 8:
         return ()
     if plan.kind == "transposed":
-        return _across(plan, itemsizes) if short and not (streamed and tall(plan)) else ()
+        return _across(plan, itemsizes) if short and not (streamed and tall(plan, itemsizes)) else ()
     if plan.kind != "strided" or (plan.shape[-1] < NARROW and not short):
         return ()
     apart = [divmod(s[-1], w) for s, w in zip(plan.strides[1:], itemsizes[1:])]

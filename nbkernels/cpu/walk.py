@@ -22,7 +22,7 @@ LOOP, SCALARS, OPERANDS, NDIM, TASKS, SPLIT, HIGH, WIDE, SPAN, BESIDE, HEADER = 
 BUFFERS = 120 << 10  # bytes of stack for what is moved
 ROOM = 4096  # bytes of stack: two words for each operand, two for each dimension
 AHEAD = 128  # columns from what is transposed to what is asked for meanwhile
-BELOW, SOON = -2, 4 * LINE  # a BESIDE that says so: bytes along columns instead
+BELOW, ASKEW, SOON = -2, -3, 4 * LINE  # a BESIDE that says so: bytes along columns instead
 
 
 @jit(inline="always")
@@ -69,20 +69,23 @@ def _walk(context, task):
 
     An operand with a mover is transposed first, so that the inner loops find it contiguous. If BESIDE is not negative,
     what lies AHEAD of the tile is asked for meanwhile, and, if it is not 0, what lies ahead in operand BESIDE; if it is
-    BELOW, the lines that follow SOON in each column.
+    BELOW, the lines that follow SOON in each column; if it is ASKEW, so too, and rows of the output begin at different
+    places in a line: tiles part at its lines, those of each row, and what is transposed is a line wider.
     """
     f, room, buffers = pointer(context), scratch(ROOM), scratch(BUFFERS)
     operands, ndim, split = f[OPERANDS], f[NDIM], f[SPLIT]
     turners, sizes, row_steps, column_steps, tile_rows, tile_columns = _places(f)
-    cell, base, index = pointer(room), pointer(room + 8 * operands), pointer(room + 16 * operands)
+    cell, base, index = pointer(room), pointer(room + 8 * operands + 16), pointer(room + 16 * operands + 16)
     share = _begin(f, task, base, index)
     if share == 0:
         return
     rows = f[sizes + ndim - 2] if split != ndim - 2 else share
     columns = f[sizes + ndim - 1] if split != ndim - 1 else share
     high, wide, span, aside, skew, lead, step = f[HIGH], f[WIDE], f[SPAN], f[BESIDE], 0, 0, f[column_steps]
-    if wide < columns and step > 0:
+    extra = LINE // step if aside == ASKEW else 0
+    if wide < columns and step > 0 and extra == 0:
         skew = (base[0] & (LINE - 1)) // step
+    tail = extra if extra > 0 else span // 2  # that is left to the band before
     most = high + LINE if high > TILE else TILE
     for p in range(operands):
         if f[turners + p] != 0:  # rows of it from the start of a line, too
@@ -92,9 +95,11 @@ def _walk(context, task):
         first, i, j = 0, 0, 0
         while first < columns:  # out[..., j:j+h, i:i+w], before column last; after a row's first, from a line's start
             last, buffer = first + span - (skew if first == 0 else 0), buffers
-            last = columns if columns - last < span // 2 else last
+            last = columns if columns - last < tail else last
             h, w = min(high + (lead if j == 0 else 0), most), min(wide - (skew if i == 0 else 0), last - i)
             h = rows - j if rows - j < h + high and rows - j <= most else h
+            more = extra if last < columns else 0
+            cell[operands], cell[operands + 1] = -(i > 0), -(more > 0)
             down, along = (0, AHEAD) if i + AHEAD < last else (h, AHEAD - (last - first))
             beside = 0
             if aside > 0:
@@ -104,8 +109,9 @@ def _walk(context, task):
                 at = base[p] + j * f[row_steps + p] + i * step
                 if f[turners + p] != 0:
                     pitch, ahead = f[tile_rows + p], at + down * f[row_steps + p] + along * step
-                    ahead = ahead if aside >= 0 else at + SOON if aside == BELOW else 0
-                    invoke(f[turners + p], (at, step, buffer, pitch, h, w, ahead, beside, f[row_steps + max(aside, 0)]))
+                    ahead = ahead if aside >= 0 else at + SOON if aside <= BELOW else 0
+                    far = f[row_steps + max(aside, 0)]
+                    invoke(f[turners + p], (at, step, buffer, pitch, h, w + more, ahead, beside, far))
                     beside = 0
                     at = buffer
                     buffer += h * pitch

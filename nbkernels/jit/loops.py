@@ -53,12 +53,15 @@ class Loop:
     Dtypes go by NumPy's names. A function of several outputs returns a tuple: `more` are the dtypes of all but the
     first, and `compute` ends with one for each. `scalars` further arguments, of the result's dtype, are the same for
     every element. `streamed` loops store whole lines of contiguous output past the caches (a + b of 16 M f32: 54 GB/s
-    against 34) and drain them before returning. `light` says that memory, not arithmetic, takes the time; `paired`,
-    that its steps wait for each other: two vectors at once take less (pow of float64 3.7 ns, by one 4.5; Zen 4,
-    2026-11). `steps` are the distances of the inputs' neighbours in elements, where they are known beforehand and the
-    output is contiguous; None is that of an input whose columns are, in place of its rows. Where it is `chained`, a
-    function of two is applied to the first input and the second, to that and the third, and so on. A `plain` function
-    gives what `function` does, in less time, and whether it does and there is no fault: it is asked first.
+    against 34) and drain them before returning. Of rows that begin at different places of a line an `askew` one may do
+    a part of whole lines: two words behind the pointers are -1, or 0, where what precedes each row's first whole line
+    is left out, and where as many elements follow the last column. `light` says that memory, not arithmetic, takes the
+    time; `paired`, that its steps wait for each other: two vectors at once take less (pow of float64 3.7 ns, by one
+    4.5; Zen 4, 2026-11). `steps` are the distances of the inputs' neighbours in elements, where they are known
+    beforehand and the output is contiguous; None is that of an input whose columns are, in place of its rows. Where it
+    is `chained`, a function of two is applied to the first input and the second, to that and the third, and so on. A
+    `plain` function gives what `function` does, in less time, and whether it does and there is no fault: it is asked
+    first.
     """
 
     function: Callable
@@ -67,6 +70,7 @@ class Loop:
     output: str
     scalars: int = 0
     streamed: bool = False
+    askew: bool = False
     masked: bool = False
     faults: Callable | None = None
     light: bool = False
@@ -82,7 +86,8 @@ class Loop:
 
     def __str__(self) -> str:
         parts = (self.function.__name__, *self.inputs, "by", *self.compute, "to", *self.outputs)
-        words = ("streamed",) * self.streamed + ("masked",) * self.masked + ("checked",) * (self.faults is not None)
+        words = ("streamed",) * self.streamed + ("askew",) * self.askew
+        words += ("masked",) * self.masked + ("checked",) * (self.faults is not None)
         words += ("light",) * self.light + ("paired",) * self.paired + ("chained",) * self.chained
         words += ("plain",) * (self.plain is not None)
         words += tuple(map(str, self.steps))
@@ -184,6 +189,7 @@ class _Emitter:
             same = [builder.icmp_signed("==", a, I64(b)) for a, b in zip(self.inner, cases[k]) if b is not None]
             case = builder.select(functools.reduce(builder.and_, same), I64(k), case)
         known = builder.icmp_signed("<", case, I64(len(cases)))
+        ends = [builder.load(self.item(pointers, I64, len(bases) + k)) for k in range(2 * self.spec.askew)]
         aligned = builder.icmp_signed(">=", columns, I64(0 if self.spec.streamed else ALIGNED // self.widths[0]))
 
         def start(j):
@@ -193,7 +199,8 @@ class _Emitter:
         def row(j, _):
             base = start(j)
             head = builder.select(known, builder.select(aligned, self.ahead(base), I64(0)), columns)
-            self.span(base, [None] * len(base), I64(0), head)
+            first = self.shifted(head, columns, ends) if self.spec.askew else I64(0)
+            self.span(base, [None] * len(base), first, builder.sub(head, first))
             end = builder.append_basic_block("end")
             switch = builder.switch(case, end)
             for k, steps in enumerate(cases):
@@ -374,6 +381,14 @@ class _Emitter:
         odd = builder.icmp_signed("!=", builder.and_(rest, I64(size - 1)), I64(0))  # never at the start of a line
         rest = builder.select(odd, self.columns, builder.sdiv(rest, I64(size)))
         return builder.select(builder.icmp_signed("<", rest, self.columns), rest, self.columns)
+
+    def shifted(self, head, columns, ends):
+        """The first of a row's columns that are done here, and their end from now on."""
+        builder = self.builder
+        shift = builder.select(builder.icmp_signed("<", head, columns), head, I64(0))  # else nothing goes by lines
+        first, beyond = (builder.and_(shift, end) for end in ends)
+        self.columns = builder.add(columns, beyond)
+        return first
 
     def at(self, base, steps, p, column):
         """Address of an operand's element in a column."""
