@@ -37,7 +37,8 @@ ROW = 1024
 FAR, SPAN = 1 << 22, 2048
 # Bytes between columns that are turned by way of a buffer: 512 x 512 of float64 2.1, straight 5.4. Vectors of 256 bits
 # turn all others straight, and these from THRONG bytes of output on: 2880 x 2880 float32 by a buffer 2.9, straight 1.6,
-# 4096 x 4096 4.5 and 3.2, but 512 x 512 of float64 1.8 and 4.1 (Zen 3, 2026-11).
+# 4096 x 4096 4.5 and 3.2, but 512 x 512 of float64 1.8 and 4.1; items of 8 bytes twice as far apart, for a line of them
+# is half as many rows: 256 x 256 of float64 2.6 by a buffer, straight 2.2 (Zen 3, 2026-11).
 WIDE = width_bits() == 512
 CROWDED, THRONG = 4096 if WIDE else 2048, 1 << 21
 # Bytes of an output from which on streaming stores win over reading each line before it is overwritten: a + b of f32 on
@@ -249,6 +250,6 @@ def _across(plan, itemsizes):
     found = tuple({0: 0, w: 1}.get(s[-1], None if s[-2] == w else 2) for s, w in inputs)
     turned = [(s[-1], w) for n, (s, w) in zip(found, inputs) if n is None]
     alike = len({w for _, w in turned}) == 1 and turned[0][1] in SIZE.values()
-    size, free = plan.size * max(itemsizes), all(s % CROWDED for s, _ in turned)
+    size, free = plan.size * max(itemsizes), all(s % (CROWDED if WIDE else CROWDED // 4 * w) for s, w in turned)
     straight = free and size <= FAR if WIDE else free or size > THRONG
     return found if 2 not in found and alike and straight else ()

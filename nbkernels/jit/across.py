@@ -14,10 +14,12 @@ from .vector import I8, I32, I64, LINE, Lanes, loop, width_bits
 # Bytes of a row that are done before the next rows of a line: L1 keeps the columns meanwhile, unless these lie a
 # multiple of FEW bytes apart, hence in few of its sets. Times of a + b.T over those of a + b, float32, one thread,
 # 200 x 200, 317 x 317, 999 x 999: 1.25, 1.5-1.8, 1.45-1.65; by way of a buffer 2.1-2.5 (Zen 4, 2026-11).
-WIDE, FEW = 1024, 128
-# Lines of columns that are done together. Where these are several, vectors go along rows however far columns are apart:
-# 2880 x 2880 float32 by one line 2.5 times the contiguous call, by four 2.2 (Zen 3, 2026-11).
+WIDE, FEW = 1024, 128 if width_bits() == 512 else 512
+# Lines of columns that are done together. Where these are several, vectors go along rows, but for inputs of up to FAR
+# bytes whose columns lie a multiple of FEW apart: those go by one line. 2880 x 2880 float32 by one line 2.5 times the
+# contiguous call, by four 2.2; 128 x 128 float32 2.4, so 1.9, 384 x 384 of float64 2.2, 1.6 (Zen 3, 2026-11).
 LINES = 1 if width_bits() == 512 else 4
+FAR = 1 << 22
 PIECE = 16  # bytes of a column that are loaded at once: a square has as many rows
 
 
@@ -34,7 +36,12 @@ class Across:
 
     def rows(self, rows):
         """Whole squares of all `rows`; the row that they end at."""
-        builder, line = self.builder, I64(LINES * LINE // self.width)
+        builder, apart, line = self.builder, self.emitter.inner[self.turned[0]], I64(LINE // self.width)
+        self.upright = builder.icmp_signed("==", builder.and_(apart, I64(FEW - 1)), I64(0))
+        if LINES > 1:
+            near = builder.icmp_unsigned("<", builder.mul(apart, self.emitter.columns), I64(FAR))
+            self.upright = builder.and_(self.upright, near)
+            line = builder.select(self.upright, line, I64(LINES * LINE // self.width))
         whole = builder.and_(rows, I64(-self.high))
         first = builder.ptrtoint(self.start(I64(0))[self.turned[0]], I64)
         before = builder.udiv(builder.and_(first, I64(LINE - 1)), I64(self.width))
@@ -92,11 +99,10 @@ class Across:
             return []
 
         wide = I64(WIDE // (max(self.emitter.widths) * self.lanes))
-        rest = builder.and_(self.emitter.inner[self.turned[0]], I64(FEW - 1 if LINES == 1 else -1))
-        with builder.if_else(builder.icmp_signed("==", rest, I64(0))) as (few, many):
-            with few:
+        with builder.if_else(self.upright) as (down, across):
+            with down:
                 loop(builder, vectors, [], upright)
-            with many:
+            with across:
                 loop(builder, builder.udiv(builder.add(vectors, builder.sub(wide, I64(1))), wide), [], block)
         loop(builder, I64(2), [], side)
 
