@@ -122,8 +122,9 @@ def test_large_arrays_stream_and_run_in_tasks(columns, monkeypatch, rng):
         x = values(rng, (n, columns), "float32" if dtype.startswith("complex") else dtype).astype(dtype)
         raw = np.full(x.nbytes + 64, 0x5A, np.uint8)
         out = raw[shift : shift + x.nbytes].view(dtype).reshape(x.shape)
-        turned = x.T.copy().T
-        for first, y in *((x, y) for y in (x, x[0], x[:, :1], x[::-1], turned, x[:1, :1])), (turned, turned):
+        turned, spread = x.T.copy().T, x.repeat(2, 1)[:, ::2]
+        others = x, x[0], x[:, :1], x[::-1], turned, spread, x[:1, :1]
+        for first, y in *((x, y) for y in others), (turned, turned), (spread, spread[:, ::-1]):
             expected = reference("add", first, y)
             raw[:] = 0x5A
             same_bits(run("add", first, y, out), expected)

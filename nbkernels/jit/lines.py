@@ -20,6 +20,13 @@ def asked(emitter):
     return [builder.select(narrow, builder.mul(n, I64(AHEAD)), I64(0)) for n in emitter.outer]
 
 
+def past(emitter, line, place):
+    """Store a line past the caches."""
+    store = emitter.builder.store(line, emitter.builder.bitcast(place, line.type.as_pointer()))
+    store.align = LINE
+    store.set_metadata("nontemporal", emitter.builder.module.add_metadata([I32(1)]))
+
+
 def lines(emitter, base, steps, head):
     """A contiguous row from its first whole line on: whole lines by streaming stores, the rest.
 
@@ -44,10 +51,7 @@ def lines(emitter, base, steps, head):
         emitter.span(base, steps, column, I64(lanes), room, hints if None not in steps else ())
         value = builder.load(buffer)
         value.align = LINE
-        pointer = builder.bitcast(emitter.at(base, steps, 0, column), vector.as_pointer())
-        store = builder.store(value, pointer)
-        store.align = LINE
-        store.set_metadata("nontemporal", builder.module.add_metadata([ir.IntType(32)(1)]))
+        past(emitter, value, emitter.at(base, steps, 0, column))
         return []
 
     loop(builder, whole, [], line)

@@ -10,12 +10,16 @@ from llvmlite import ir
 from numba.core import cgutils
 
 from .hints import WHOLE
-from .vector import I8, I32, I64, LINE, Lanes, loop
+from .lines import past
+from .vector import I8, I32, I64, LINE, Lanes, loop, width_bits
 
 SHORT = 64  # columns below which a row is short: it may end in masked vectors, and the next rows are asked for
 # Rows that are asked for ahead, for their memory is not one stream: a + b of 4.7 M float32, six of each line of 16, one
 # thread 6.6 ms, 14.3 without (Zen 4, 2026-11).
 AHEAD = 8
+# Whether lines are stored past the caches by loops that are to do so: the sum of every other element of two arrays,
+# 5477 x 5477 float64, two threads 102 ms without, 48 (Zen 3, 2026-11).
+STREAMED = width_bits() < 512
 SINGLE = (("llvm.loop.vectorize.enable", ir.IntType(1)(0)), WHOLE)
 
 
@@ -29,7 +33,7 @@ class Near:
 
     def long(self, head):
         """From column `head` on, what is left at the end singly."""
-        done = self.blocks(head)
+        done = self.blocks(head, STREAMED and self.emitter.spec.streamed)
         rest = self.builder.sub(self.emitter.columns, done)
         self.emitter.span(self.base, self.steps, done, rest, hints=SINGLE)
 
@@ -44,8 +48,8 @@ class Near:
         with builder.if_then(builder.and_(some, builder.not_(few))):
             self.end(column, left, self.lanes)
 
-    def blocks(self, head):
-        """Whole vectors; the column that they end at."""
+    def blocks(self, head, streamed=False):
+        """Whole vectors, stored past the caches if they are `streamed` lines; the column that they end at."""
         builder, emitter, lanes = self.builder, self.emitter, self.lanes
         count = builder.sdiv(builder.sub(emitter.columns, head), I64(lanes))
         hints = (WHOLE, ("llvm.loop.vectorize.width", I32(lanes))) if emitter.spec.light else (WHOLE,)
@@ -53,7 +57,12 @@ class Near:
         def block(q, _):
             picked = [p for p, n in self.apart.items() if n not in (0, 1)]
             starts, steps = self.picked(builder.add(head, builder.mul(q, I64(lanes))), lanes, picked)
-            emitter.span(starts, steps, I64(0), I64(lanes), hints=hints)
+            if streamed and lanes * emitter.widths[0] == LINE:
+                room = self.room(0, lanes)
+                emitter.span(starts, steps, I64(0), I64(lanes), room, hints)
+                past(emitter, self.vectors(0, lanes).load(room), starts[0])
+            else:
+                emitter.span(starts, steps, I64(0), I64(lanes), hints=hints)
             return []
 
         loop(builder, count, [], block)
