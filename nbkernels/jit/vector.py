@@ -284,6 +284,11 @@ def opaque(builder: ir.IRBuilder, value):
     return builder.asm(ir.FunctionType(value.type, [value.type]), "", "=r,0", [value], False)
 
 
+def used(builder: ir.IRBuilder, value) -> None:
+    """A use of a vector, by no instruction: what was computed from it before leaves it in its register."""
+    builder.asm(ir.FunctionType(VOID, [value.type]), "", "x", [value], True)
+
+
 def join(builder: ir.IRBuilder, *ways) -> list:
     """Values that depend on the block one comes from: those of each way in, with its block."""
     phis = [builder.phi(value.type) for value in ways[0][0]]
