@@ -8,7 +8,7 @@ import pytest
 import nbkernels as nb
 from nbkernels.cpu import batch, turns
 from nbkernels.cpu.even import NEAR
-from nbkernels.cpu.tiles import small
+from nbkernels.cpu.tiles import default, small
 from tests.cases import TRANSPOSES, normal, whole_numbers
 
 
@@ -28,26 +28,28 @@ def ran(monkeypatch):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(("m", "panels", "k"), [(4, 1, 8), (8, 1, 16), (5, 2, 9), (6, 1, 15), (7, 3, 23), (16, 2, 32)])
-def test_bits_are_those_of_one_product(rng, ran, m, panels, k, dtype):
+@pytest.mark.parametrize("less", [0, 1])
+def test_bits_are_those_of_one_product(rng, ran, m, panels, k, less, dtype):
     tile = small(dtype)
-    n = panels * tile.nr
+    n = panels * tile.nr - less
     for layouts, order, factors in itertools.product(TRANSPOSES.values(), "CF", ((0, 1), (0, -0.5), (2, 1))):
         a, b, x = (normal(rng, (13, *shape), dtype) for shape in ((m, k), (k, n), (m, n)))
         a, b = turned(a, layouts[0]), turned(b, layouts[1])
         out = np.full((13, m, n), np.nan, dtype) if order == "C" else np.full((13, n, m), np.nan, dtype).swapaxes(1, 2)
         assert nb.baddbmm(x, a, b, beta=factors[0], alpha=factors[1], out=out) is out
         for t in range(13):
-            one = nb.addmm(x[t], a[t], b[t], beta=factors[0], alpha=factors[1])
+            one = nb.addmm(x[t], a[t], b[t], beta=factors[0], alpha=factors[1], tiles=default(dtype))
             np.testing.assert_array_equal(out[t], one, f"{layouts} {order} {factors}")
         found = nb.explain(nb.baddbmm, x, a, b, beta=factors[0], alpha=factors[1], out=out).path
         if order == "C":
-            assert (found == "stack of even") == (tile.narrow and factors == (0, 1))
-    assert bool(ran) == tile.narrow
+            assert (found == "stack of even") == (tile.narrow and n >= tile.nr and factors == (0, 1))
+    assert bool(ran) == (tile.narrow and n >= tile.nr)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(
-    ("count", "n", "k"), [(600, 4, 4), (300, 8, 8), (40, 16, 16), (7, 12, 8), (3, 8, 140), (9, 4, 6)]
+    ("count", "n", "k"),
+    [(600, 4, 4), (300, 8, 8), (40, 16, 16), (7, 12, 8), (3, 8, 140), (9, 4, 6), (9, 7, 5), (5, 15, 13), (3, 31, 33)],
 )
 def test_small_b_stored_by_columns(rng, dtype, count, n, k):
     """Turned some at a time, the last ones fewer, into B of any height that A has."""
@@ -55,6 +57,7 @@ def test_small_b_stored_by_columns(rng, dtype, count, n, k):
     for m in (1, 3, 4, 9):
         a, x = whole_numbers(rng, (count, m, k), dtype), whole_numbers(rng, (count, m, n), dtype)
         np.testing.assert_array_equal(nb.bmm(a, b), a @ b)
+        np.testing.assert_array_equal(nb.mm(a[-1], b[-1]), a[-1] @ b[-1])
         np.testing.assert_array_equal(nb.bmm(a[::-1], b[::-1]), (a @ b)[::-1])
         np.testing.assert_array_equal(nb.baddbmm(x, a, b, beta=2, alpha=-3), 2 * x - 3 * (a @ b))
 
@@ -63,7 +66,7 @@ def test_small_b_stored_by_columns(rng, dtype, count, n, k):
 def test_beyond_the_caches(rng, ran, layouts):
     """The next matrices are asked for, the last ones' followers too; some of a larger out are all that is written."""
     tile = small("float32")
-    m, n, k = 18, tile.nr, 19
+    m, n, k = 18, 2 * tile.nr - 3, 19
     count = turns.FAR // (4 * (m * k + k * n + m * n)) + 300
     a, b = whole_numbers(rng, (count, m, k), "float32"), whole_numbers(rng, (count, k, n), "float32")
     whole = np.full((count, m + 1, n + 5), np.nan, "float32")

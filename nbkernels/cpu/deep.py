@@ -20,7 +20,7 @@ from ..jit.vector import LINE
 from . import threads
 from .finish import finish
 from .kinds import default_tiles, kind_of
-from .pack import pack
+from .pack import pack_alone
 from .several import MOST, columns_against, group
 from .small import BRIEF, DECLINED, DONE, GIL, LARGE
 from .tiles import SEGMENT, caches, small, vector_registers
@@ -118,7 +118,7 @@ def _job(tile, f, job, panel, one):
                 w, b, row = min(tile.nr, n - q), f[B] + ((s * SEGMENT + p) * f[RSB] + q * f[CSB]) * size, f[RSB]
                 if f[PACK] == PACKED:
                     row = tile.nr if w > tile.lanes else tile.lanes
-                    pack(tile, b, f[CSB], f[RSB], w, k, panel, row)
+                    pack_alone(tile, b, f[CSB], f[RSB], w, k, panel, row)
                     b = panel
                 right = min(n, j + wide)
                 parts = (right - j + tile.nr - 1) // tile.nr if f[KC] == TURN else 0
@@ -134,7 +134,7 @@ def _pair(tile, f, s, panel, one):
         row = tile.lanes
         for q in range(2):
             source, target = b + q * SEGMENT * f[RSB] * size, panel + q * SEGMENT * row * size
-            pack(tile, source, f[CSB], f[RSB], n, SEGMENT, target, row)
+            pack_alone(tile, source, f[CSB], f[RSB], n, SEGMENT, target, row)
         b = panel
     twins(tile, m, 1, SEGMENT, a, SEGMENT * f[CSA], f[RSA], f[CSA], b, SEGMENT * row, row, c, m * n, n, 0, 0, 0, n,
           one, one)  # fmt: skip

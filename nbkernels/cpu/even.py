@@ -1,12 +1,14 @@
-"""Stacks of products whose rows are an even number of vectors: C[t] = A[t] @ B[t], from operands in place.
+"""Stacks of products whose rows are an even number of vectors, or nearly: C[t] = A[t] @ B[t], from operands in place.
 
 Loops of 16 steps, a call for each tile, spend half of the time between them. Here tiles of ROWS rows by two vectors
 follow each other without a call, STEPS steps without a branch, so that the next tile's chains start while these end.
-4 x 2 chains are what hides a latency of four cycles at two a cycle; 6 x 2 would load less, but leave rows over.
+4 x 2 chains are what hides a latency of four cycles at two a cycle; 6 x 2 would load less, but leave rows over. The
+last tile of a row or column ends with it, over some of the one before, with the same bits.
 
 Zen 3, one thread, us, before and so: 100x16x16x16 of f32 13 and 11, f64 29 and 22, 20x32x32x32 18 and 15, 42 and 30,
 10000x8x8x8 of f64 872 and 367, 10000x16x16x16 of f32 1652 and 1352, f64 3237 and 2869, 64x64x64x64 of f32 433 and 358;
-one product 64x64x64 of f32 8.3 and 6.9, 32x32x32 of f64 3.2 and 2.4.
+one product 64x64x64 of f32 8.3 and 6.9, 32x32x32 of f64 3.2 and 2.4; 31x31x31 of f32 3.2 and 2.5, f64 5.1 and 3.5,
+61x61x61 of f32 10.5 and 8.1, 100x13x13x13 of f64 49 and 27, 100x7x15x9 28 and 11.
 """
 
 from __future__ import annotations
@@ -28,9 +30,11 @@ ARGUMENTS = "count m n k a sa step b sb rsb c sc rsc".split()
 
 @jit(inline="always")
 def suits(tile, m, n, k, rsa, csa):
-    """Whether the products of a stack come here, if nothing is added to them and rows of C are contiguous."""
-    near = (m * k + k * n) * tile.itemsize <= NEAR
-    return tile.narrow and n % tile.nr == 0 and m >= ROWS and k >= STEPS and near and (rsa == 1 or csa == 1)
+    """Whether the products of a stack come here, if nothing is added to them and rows of C are contiguous. The last
+    tile of a row is worth it if more than a vector of it is new."""
+    near, rest = (m * k + k * n) * tile.itemsize <= NEAR, n % tile.nr
+    fits = m >= ROWS and k >= STEPS and n >= tile.nr and (rest == 0 or rest > tile.lanes)
+    return tile.narrow and fits and near and (rsa == 1 or csa == 1)
 
 
 def _define(module: ir.Module, tile, upright: bool, ahead: bool) -> ir.Function:
@@ -50,8 +54,8 @@ def _define(module: ir.Module, tile, upright: bool, ahead: bool) -> ir.Function:
     lanes, vectors = Lanes(builder, tile.dtype, tile.lanes), range(tile.nv)
     apart = [I64(0), arg["step"], builder.shl(arg["step"], I64(1)), opaque(builder, builder.mul(arg["step"], I64(3)))]
 
-    def turn(rows, count):
-        """`count` steps of so many rows: C += A[:, p:p+count] B[p:p+count]."""
+    def turn(count):
+        """`count` steps: C += A[:, p:p+count] B[p:p+count]."""
 
         def body(index, carried):
             (a, b), asks, chains = carried[:2], carried[2:5], carried[5:]
@@ -61,9 +65,9 @@ def _define(module: ir.Module, tile, upright: bool, ahead: bool) -> ir.Function:
                         lanes.prefetch(line, write=matrix == "c")
                     asks = [lanes.at(line, LINE // tile.itemsize) for line in asks]
                 across = [lanes.load(lanes.at(b, j * tile.lanes)) for j in vectors]
-                places = [lanes.at(a, i) if upright else lanes.at(lanes.at(a, apart[i]), p) for i in range(rows)]
+                places = [lanes.at(a, i) if upright else lanes.at(lanes.at(a, apart[i]), p) for i in range(ROWS)]
                 down = [lanes.splat(builder.load(place, align=1)) for place in places]
-                chains = [lanes.fma(down[i], across[j], chains[i * tile.nv + j]) for i in range(rows) for j in vectors]
+                chains = [lanes.fma(down[i], across[j], chains[i * tile.nv + j]) for i in range(ROWS) for j in vectors]
                 b = lanes.at(b, arg["rsb"])
                 a = lanes.at(a, arg["step"]) if upright else a
                 # LLVM would load a row's elements for all steps at once, and spill them: 100x16x16x16 of f32 18 us.
@@ -72,20 +76,21 @@ def _define(module: ir.Module, tile, upright: bool, ahead: bool) -> ir.Function:
 
         return body
 
-    def block(rows, b):
-        """A tile of so many rows, all of k."""
+    def block(b):
+        """A tile, all of k."""
 
         def body(index, carried):
             (a, c), asks = carried[:2], carried[2:]
-            state = [a, b, *asks, *[lanes.zero] * (rows * tile.nv)]
-            state = loop(builder, builder.udiv(arg["k"], I64(STEPS)), state, turn(rows, STEPS))
-            state = loop(builder, builder.urem(arg["k"], I64(STEPS)), state, turn(rows, 1))
-            for i in range(rows):
+            state = [a, b, *asks, *[lanes.zero] * (ROWS * tile.nv)]
+            state = loop(builder, builder.udiv(arg["k"], I64(STEPS)), state, turn(STEPS))
+            state = loop(builder, builder.urem(arg["k"], I64(STEPS)), state, turn(1))
+            row = c
+            for i in range(ROWS):
                 for j in vectors:
-                    lanes.store(state[5 + i * tile.nv + j], lanes.at(c, j * tile.lanes))
-                c = lanes.at(c, arg["rsc"])
-            a = lanes.at(a, rows) if upright else lanes.at(a, builder.mul(arg["step"], I64(rows)))
-            return [a, c, *state[2:5]]
+                    lanes.store(state[5 + i * tile.nv + j], lanes.at(row, j * tile.lanes))
+                row = lanes.at(row, arg["rsc"])
+            a = lanes.at(a, ROWS) if upright else lanes.at(a, builder.mul(arg["step"], I64(ROWS)))
+            return [a, row, *state[2:5]]
 
         return body
 
@@ -95,15 +100,21 @@ def _define(module: ir.Module, tile, upright: bool, ahead: bool) -> ir.Function:
 
         def panel(j, carried):
             (b, c), asks = carried[:2], carried[2:]
-            state, left = [a, c, *asks], arg["m"]
-            for rows in (ROWS, ROWS // 2, 1):
-                state = loop(builder, builder.udiv(left, I64(rows)), state, block(rows, b))
-                left = builder.urem(left, I64(rows))
-            return [lanes.at(b, tile.nr), lanes.at(c, tile.nr), *state[2:]]
+            state = loop(builder, builder.udiv(arg["m"], I64(ROWS)), [a, c, *asks], block(b))
+            left = builder.urem(arg["m"], I64(ROWS))
+            with builder.if_then(builder.icmp_signed(">", left, I64(0))):
+                back = builder.sub(left, I64(ROWS))
+                start = lanes.at(state[0], back if upright else builder.mul(arg["step"], back))
+                block(b)(None, [start, lanes.at(state[1], builder.mul(arg["rsc"], back)), *state[2:]])
+            ahead_by = builder.select(builder.icmp_signed("==", j, before_last), last_by, I64(tile.nr))
+            return [lanes.at(b, ahead_by), lanes.at(c, ahead_by), *state[2:]]
 
-        loop(builder, builder.udiv(arg["n"], I64(tile.nr)), [b, c, *following], panel)
+        loop(builder, panels, [b, c, *following], panel)
         return following
 
+    panels = builder.udiv(builder.add(arg["n"], I64(tile.nr - 1)), I64(tile.nr))
+    before_last = builder.sub(panels, I64(2))
+    last_by = builder.sub(arg["n"], builder.mul(I64(tile.nr), builder.sub(panels, I64(1))))
     loop(builder, arg["count"], [arg[matrix] for matrix in "abc"], product)
     builder.ret_void()
     return function
@@ -133,7 +144,7 @@ def _emit(context, builder, signature, args, upright, ahead):
 
 @intrinsic
 def even(typing, tile, ahead, upright, count, m, n, k, a, sa, step, b, sb, rsb, c, sc, rsc):
-    """Run `count` products of n columns, as `suits` says: a multiple of tile.nr; addresses are int64."""
+    """Run `count` products, of n columns as `suits` says; addresses are int64."""
     return types.void(tile, *[types.int64] * 15), lambda *emission: _emit(
         *emission, upright=emission[-1][2], ahead=emission[-1][1]
     )

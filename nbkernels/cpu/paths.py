@@ -35,15 +35,21 @@ def choose(m: int, n: int, k: int, workers: int, itemsize: int = 4, upright: tup
     tile, narrow = small("float32"), vector_registers() == 16
     # Few rows, but more than a tile's, against a wide B (up to 6 read it once). Zen 3, us, as before and so, one thread
     # and two: f32 8x1024x256 134 and 113, 158 and 96, 16x2048x512 866 and 666, 713 and 418, 13x997x499 334 and 312, 279
-    # and 212, 32x256x512 212 and 155, 137 and 84, 64x2000x512 2447 and 2186, 1468 and 1150.
-    wide = n * itemsize >= BROAD // 2 and 2 * n * k * itemsize > caches()[1] and not upright[1]
-    if narrow and wide and tile.mr < m <= FEWER and m < n and k <= SEGMENT and m * n * k > SMALL:
+    # and 212, 32x256x512 212 and 155, 137 and 84, 64x2000x512 2447 and 2186, 1468 and 1150. Few columns, where
+    # A is stored by columns: 1024x8x1024 364 and 372, 736 and 310, 1024x8x256 156 and 108, 146 and 67, 2000x64x512 2050
+    # and 1725, 1230 and 1088, 300x64x600 347 and 363, 367 and 258, f64 5000x20x200 2737 and 1423, 1397 and 726.
+    # Fewer than a tile's, but not two, where they were deep: f32 6x2000x1000 624 and 583, 512 and 336, 3x1000x1000
+    # 251 and 213, 194 and 130, 1000x5x500 TN 200 and 142, 154 and 89, 3000x4x500 TN 301 and 345, 251 and 220; f64
+    # 6x3000x500 1237 and 963, 815 and 547. B in L2 is best read in place, once: f64 5x1000x500 203 and 254, 159, 148.
+    few, many = min(m, n), max(m, n)
+    wide = many * itemsize >= BROAD // 2 and 2 * many * k * itemsize > caches()[1] and not along
+    far = many * k * itemsize > FAR * caches()[1]
+    enough = few > tile.mr or (few > 2 and (m > n or k > DEEPEST or far))
+    if narrow and wide and enough and few <= FEWER and few < many and k <= SEGMENT and m * n * k > SMALL:
         return "short"
-    # A tile's rows against a B that L3 may not hold, of which a panel is a line or two of each row. Zen 3, us, one
-    # thread, as small and so: f32 5000x400 4x 701 and 575, 6x 448 and 601; f64 3000x500 3x 863 and 759, 6x 4176 and
-    # 1563, 10000x100 3x 1659 and 818, 6x 3187 and 1089; two, as columns and so: f64 3000x500 4x 1919 and 845, 10000x100
-    # 6x 997 and 814. One of 4 MiB, by one thread, is slower by half so.
-    if narrow and wide and m <= tile.mr and n * k * itemsize > FAR * caches()[1]:
+    # Two rows against a B that L3 may not hold, of which a panel is a line or two of each row: f64, one thread, us, as
+    # small and so, 3x3000x500 863 and 759, 3x10000x100 1659 and 818.
+    if narrow and wide and m <= tile.mr and far:
         return "deep"
     if k > DEEPEST and (min(m, n) <= NARROW or m * n <= (FEW if workers == 1 else SHARED)):
         return "deep"

@@ -19,6 +19,7 @@ from ..jit.ndarray import OBJECT, WRITEABLE, address_of, data, descr, flags, ndi
 from .even import even_near, suits
 from .finish import MEMORY, PARTIAL, PLAIN, ending, finish
 from .pack import pack, pack_rows_a, pack_rows_b
+from .squares import side, turned
 from .tiles import caches, vector_registers
 from .ukernel import ukernel, ukernel_copying_whole, ukernel_packed
 
@@ -144,8 +145,12 @@ def one_block(tile, room, m, n, k, a, rsa, csa, b, rsb, csb, c, rsc, csc, x, rsx
     """One block, k <= 512: A is read in place or packed into the ROOM bytes at `room`, if it is not 0."""
     panel, square = scratch(PANEL), scratch(SQUARE)  # a panel of B; a tile of C, for endings through memory
     stop = ending(csc, x, csx, alpha == 1)
-    if stop == PLAIN and csb == 1 and suits(tile, m, n, k, rsa, csa):
+    squares = side(tile, n, k) if rsb == 1 and csb != 1 else 0
+    if stop == PLAIN and (csb == 1 or squares != 0) and suits(tile, m, n, k, rsa, csa):
         upright = int(csa != 1)
+        if csb != 1:
+            turned(tile, squares, 1, n, k, b, 0, csb, panel)
+            b, rsb = panel, n
         even_near(tile, upright, 1, m, n, k, a, 0, rsa if upright == 0 else csa, b, 0, rsb, c, 0, rsc)
         return
     if stays(tile, csa, n) or (m + tile.mr) * k * tile.itemsize > ROOM:

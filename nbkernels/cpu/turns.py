@@ -122,7 +122,7 @@ def by_even(tile) -> int:
         ahead, upright = int(_bytes(tile, f) > FAR), int(f[CSA] != 1)
         step = f[RSA] if upright == 0 else f[CSA]
         squares = side(tile, n, k) if f[RSB] == 1 else 0
-        several = max(1, TURNED // (n * k * size)) if squares != 0 else 1
+        several = max(1, TURNED // (n * k * size)) if squares != 0 and ahead == 0 else 1
         first = take(f, 0) * f[EACH]
         while first < f[COUNT]:
             last = min(first + f[EACH], f[COUNT])
@@ -130,12 +130,13 @@ def by_even(tile) -> int:
             for t in range(first, last, run):
                 a, c, count = f[A] + t * f[SA] * size, f[C] + t * f[SC] * size, min(run, last - t)
                 b, sb, rsb = f[B] + t * f[SB] * size, f[SB], f[RSB]
-                if f[CSB] != 1 and several > 1:
-                    turned(tile, squares, count, n, k, b, sb, f[CSB], panel)
-                    b, sb, rsb = panel, n * k, n
-                elif f[CSB] != 1:
-                    pack(tile, b, f[CSB], f[RSB], n, k, panel, n)
-                    b, sb, rsb = panel, (b - panel) // size + sb, n  # what is asked for is the next B
+                if f[CSB] != 1:
+                    if squares != 0:
+                        turned(tile, squares, count, n, k, b, sb, f[CSB], panel)
+                    else:
+                        pack(tile, b, f[CSB], f[RSB], n, k, panel, n)
+                    sb = n * k if several > 1 else (b - panel) // size + sb  # what is asked for is the next B
+                    b, rsb = panel, n
                 even(tile, ahead, upright, count, f[M], n, k, a, f[SA], step, b, sb, rsb, c, f[SC], f[RSC])
             first = take(f, 0) * f[EACH]
 
