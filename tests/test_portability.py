@@ -31,6 +31,8 @@ for dtype in ("float32", "float64"):
         assert (out == a @ b).all(), (m, n, k)
     a, b = rng.standard_normal((37, 600)).astype(dtype), rng.standard_normal((600, 41)).astype(dtype)
     bits.update(nbkernels.mm(a, b).tobytes() + nbkernels.mm(a[:4], b[:, :5]).tobytes())  # a vector of 4 and one of 2
+    odd = a[:31, :29]  # tiles, and squares of a B stored by columns, that overlap
+    bits.update(nbkernels.mm(odd, b[:29, :31]).tobytes() + nbkernels.mm(odd, odd.T).tobytes())
     x = rng.standard_normal((37, 41)).astype(dtype)
     bits.update(nbkernels.add(x, x[0]).tobytes() + nbkernels.maximum(x, x.T[:1].T).tobytes())
     bits.update(nbkernels.outer(x[:, 0], x[0]).tobytes())

@@ -3,7 +3,7 @@
 Calls for each matrix, to pack it and to multiply, cost more than the product. Zen 3, one thread, NT, us, before and so:
 10000x4x4x4 of f32 624 and 90, f64 586 and 201, 10000x8x8x8 475 and 289, 1346 and 521, 10000x16x16x16 1753 and 1624.
 One product, and what is no multiple of a square: 32x32x32 of f64 3.7 and 2.6, 64x64x64 of f32 10.8 and 7.9, 61x61x61
-11.7 and 9.8, 10000x6x6x6 1079 and 525, 10000x5x5x5 1093 and 563, 100x10x10x10 33 and 18, 100x31x31x31 of f64 259 and 213.
+11.7 and 9.8, 10000x6x6x6 1079 and 525, 10000x5x5x5 1093 and 563, 100x10x10x10 33 and 18, 100x31x31x31 f64 259 and 213.
 By even.py, far, one at a time, so that the next B is asked for: 10000x16x16x16 of f32 2380 and 1950, f64 5876 and 3963.
 """
 
