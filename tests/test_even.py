@@ -43,7 +43,8 @@ def test_bits_are_those_of_one_product(rng, ran, m, panels, k, less, dtype):
         found = nb.explain(nb.baddbmm, x, a, b, beta=factors[0], alpha=factors[1], out=out).path
         if order == "C":
             assert (found == "stack of even") == (tile.narrow and n >= tile.nr and factors == (0, 1))
-    assert bool(ran) == (tile.narrow and n >= tile.nr)
+    if n >= tile.nr:  # else an out stored by columns may be
+        assert bool(ran) == tile.narrow
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
