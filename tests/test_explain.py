@@ -72,7 +72,7 @@ def test_the_path_of_a_product_is_the_one_it_takes(ran, m, n, k):
 )
 def test_the_path_of_a_batch_is_the_one_it_takes(monkeypatch, count, m, n, k):
     names = []
-    for word in ("tiny", "small", "vectors"):
+    for word in ("tiny", "small", "even", "vectors"):
         real = getattr(batch, f"by_{word}")
         monkeypatch.setattr(batch, f"by_{word}", lambda tile, real=real, word=word: names.append(word) or real(tile))
     a, b = draw(count, m, k), draw(count, k, n)
