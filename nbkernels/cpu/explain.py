@@ -13,6 +13,7 @@ from . import nest, stacks, threads
 from .batch import choose as batch_path
 from .dot import FLOATS, SHARED
 from .gemm import clash, name_of, same, shared
+from .gemv import ROWS_SHARED
 from .gemv import SHARED as VECTORS_SHARED
 from .kinds import default_tiles, kind_of
 from .paths import choose, upright
@@ -98,7 +99,8 @@ def mv(out, x, a, v, beta=0, alpha=1, mode=None) -> dict:
     copies = [name for name, each in present.items() if any(s % each.dtype.itemsize for s in each.strides)]
     clashes = [name for name, each in present.items() if overlaps(out, each) or (name != "self" and written(out, each))]
     temporaries = [f"{out.shape} {out.dtype}, {m * out.dtype.itemsize} bytes: out overlaps {', '.join(clashes)}"]
-    workers = threads.count() if m * k * a.dtype.itemsize > VECTORS_SHARED else 1
+    alone = VECTORS_SHARED if form == "columns" else ROWS_SHARED
+    workers = threads.count() if m * k * a.dtype.itemsize > alone else 1
     return dict(path=f"8 chains, by {form}", threads=workers, copies=copies, temporaries=temporaries * (clashes != []),
                 flops=2 * m * k)  # fmt: skip
 

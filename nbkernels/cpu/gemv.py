@@ -27,10 +27,10 @@ FAR = 32 << 20
 # f32 .98, 1.04, f64 .84, 1.01, mv by rows .96 and 1.01, by columns .58 and .76).
 AHEAD = vector_registers() == 32
 KEPT = 8 * SEGMENT  # bytes of stack for a strided v
-# Bytes of A from which threads share the work: 6 us of it. With 16 registers it takes longer (Zen 3, 2026-11, two
-# threads, us, one up to there and so: 256x256 f32 by rows 9.1 and 6.3, by columns 6.0 and 5.7, mv 6.5 and 5.1, 9.0 and
-# 6.2; 150x150 f64 by rows 6.0 and 4.7).
-SHARED = 3 << 17 if vector_registers() == 32 else 1 << 17
+SHARED = 3 << 17  # bytes of A from which threads share the work: 6 us of it
+# Of a matrix by rows with 16 registers, of which that is more (Zen 3, 2026-11, two threads, us, from 384 KiB on and so:
+# 256x256 f32 9.1 and 6.3, mv 6.5 and 5.1, 150x150 f64 6.0 and 4.7; by columns 256x256 f32 4.6 and 5.4, mv 5.1 and 6.9).
+ROWS_SHARED = SHARED if vector_registers() == 32 else 1 << 17
 PIECE = 1 << 16  # bytes of A of a job of rows: 10,000 x 64 f32 by two threads takes 25 us, with 16 KiB 27
 # Bytes of a column of a job at least: 1000 x 1000 f32 by two threads takes 33 us, with 1 KiB 37. With 16 registers each
 # thread has its half of them (Zen 3, 2026-11, two threads, 3000 x 3000, 2 KiB and so: f32 1230 and 930 us, f64 2680 and
@@ -200,7 +200,7 @@ def _entry(dtype: str):
         direct = segments == 1 and rsc == size and px == 0 and alpha == 1  # chains are results
         own = f == 0
         if own:
-            workers = launchable(table) if m * k * size > SHARED else 1
+            workers = launchable(table) if m * k * size > (ROWS_SHARED if form == BY_ROWS else SHARED) else 1
             if workers == 0 or (not direct and segments * m * size > HERE):
                 return VECTOR
             f, planes = head, here

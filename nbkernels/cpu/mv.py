@@ -32,8 +32,8 @@ from .small import DECLINED, DONE, LARGE, MADE, UNMADE, alike, apart
 from .tiles import SEGMENT, small
 
 from .gemv import (  # isort: skip
-    AHEAD, ALPHA, BETA, BLOCKS, CSA, EACH, FORM, JOBS, NEXT, PLANES, RSA, RSC, RSX, SV, WORDS, WORKERS, A, C, K, M, V,
-    X,
+    AHEAD, ALPHA, BETA, BLOCKS, CSA, EACH, FORM, JOBS, NEXT, PLANES, ROWS_SHARED, RSA, RSC, RSX, SV, WORDS, WORKERS, A,
+    C, K, M, V, X,
 )  # fmt: skip
 
 KEPT = 8 * SEGMENT  # bytes of stack for a row or a v that is not contiguous
@@ -118,16 +118,17 @@ def _product(tile, table, out, x, a, v, beta, alpha):
         return DECLINED
     if room == 0 and px != 0 and not (px == data(out) and rsx == rsc) and not apart(out, x, size):
         return DECLINED
+    by_columns = rsa == size and m > 1
     segments = (k + SEGMENT - 1) // SEGMENT
     direct = segments == 1 and rsc == size and px == 0 and alpha == 1  # sums are results
     f, here = room, scratch(HERE)
     if room == 0:
-        workers = launchable(table) if m * k * size > SHARED else 1
+        workers = launchable(table) if m * k * size > (SHARED if by_columns else ROWS_SHARED) else 1
         if workers == 0 or (not direct and segments * m * size > HERE):
             return LARGE
         f = scratch(HEAD)
     planes = data(out) if direct else here if room == 0 else f + 8 * WORDS
-    form = BY_COLUMNS if rsa == size and m > 1 else BY_ROWS
+    form = BY_COLUMNS if by_columns else BY_ROWS
     each = share(form, m, k, size, workers, WIDE)
     set_word(f + NEXT, 0)
     set_word(f + FORM, form)
