@@ -173,6 +173,26 @@ def test_few_columns_have_the_bits_of_small_products(rng, m, n, k, workers):
         numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("k", [700, 5000])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_an_a_larger_than_the_caches_has_the_bits_of_its_parts(rng, dtype, k, workers):
+    """The packed path takes such an A by stretches."""
+    choice = tiles.default(dtype)
+    m, n = 2 * words.near() // (min(k, choice.kc) * np.dtype(dtype).itemsize) + 55, 2 * choice.nb + 5
+    a, b, x = normal(rng, (m, k), dtype), normal(rng, (k, n), dtype), normal(rng, (n,), dtype)
+    numba.set_num_threads(min(workers, numba.config.NUMBA_NUM_THREADS))
+    try:
+        for layout in ("C", "every other"):
+            out = blank(m, n, dtype, layout)
+            gemm.gemm(out, x, a, b, 1, 3, choice)
+            for i in range(0, m, 101):
+                few = nbkernels.addmm(x, a[i : i + 101], b, alpha=3)
+                np.testing.assert_array_equal(out[i : i + 101], few, layout)
+    finally:
+        numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
+
+
 def test_few_rows_at_the_end_leave_no_panel_to_the_others(rng):
     """One panel of B, which jobs of 20 tiles pack and the last, of 5, reads in place: a thread may take that first."""
     tile = tiles.small("float32")

@@ -1,7 +1,8 @@
 """The packed path: five loops (Goto and van de Geijn, 2008) around the micro-kernel, in one launch.
 
 jc  nc columns of C   ic  mc rows of C   pc  kc steps of k: pack A if it must be, then each block
-    jb  nb columns: a block of B in L2, packed, then multiplied by panels of A, up to four of them a job
+    jb  nb columns: a block of B in L2, packed, then multiplied by panels of A, up to four of them a job; where A is
+        larger than the caches, by a stretch of A at a time
         ip  mr rows: a panel of A in L1
             jp  nr columns: one tile of C in registers
 
@@ -36,13 +37,14 @@ from .words import BYTES, ROOMS, bare, borrow, cuts, filled, operands, returned,
 
 from .words import (  # isort: skip
     AFTER, BARE, BLOCK, BLOCKS, BPANELS, CONTEXT, COUNTERS, CSA, CSB, CSC, CSX, FINISHED, FROM, FUSED, GROUP, HEAD, KC,
-    MC, MR, MULTIPLY, NC, NEED, NEXT, NR, PACK, PART, READS, ROOM, ROWWISE, RSA, RSB, RSC, RSX, SCALARS, SELF, SIZE_A,
-    SIZE_B, SIZE_C, SIZE_T, STEP, TO, TOTAL, TRUSTED, UNIT, WORKERS, A, B, C, K, M, N, X,
+    MC, MR, MULTIPLY, NC, NEAR, NEED, NEXT, NR, PACK, PART, READS, ROOM, ROWWISE, RSA, RSB, RSC, RSX, SCALARS, SELF,
+    SIZE_A, SIZE_B, SIZE_C, SIZE_T, STEP, TO, TOTAL, TRUSTED, UNIT, WORKERS, A, B, C, K, M, N, X,
 )  # fmt: skip
 
 ROWS = 16  # steps of k that a job copies into panels: work enough for its overhead, jobs enough for many threads
 RUN = 4  # panels of A in a job, where each thread has JOBS jobs and more
 JOBS = 16
+PARTS = 3  # stretches for every NEAR bytes of A, where it has more: 2 to 4 are level, 1 MB to 512 KB (Zen 3)
 # Blocks with a counter of their own, or as many strips of blocks where there are more; bytes of one's and of all.
 STRIPS, COUNT = 64, 128
 COUNTS, MARKS = STRIPS * COUNT, 8 * STRIPS
@@ -97,6 +99,16 @@ def _strip(f):
 
 
 @jit(inline="always")
+def _stretch(f, m, n, words):
+    """Rows of A that meet all of B before the others do: as many as stay in the caches meanwhile. All of a larger A
+    would come from memory again for each block of B (Zen 3, one thread, GFLOP/s, at once and in stretches: f64 n = 1024
+    34 -> 39, 2048 35 -> 38, f32 1500 72 -> 78, 2048 76 -> 80, 4096 76 -> 83)."""
+    size = m * words * f[STEP]
+    parts = (PARTS * size + f[NEAR] - 1) // f[NEAR] if size > f[NEAR] and n > f[BLOCK] else 1
+    return up((m + parts - 1) // parts, f[MR])
+
+
+@jit(inline="always")
 def _claim(w, end):
     """The next job of a counter's, if it is before `end`, for this thread alone; else `end` or more."""
     job = seen(w, NEXT)
@@ -130,13 +142,13 @@ def _pack(f, w, side, source, along, down, size, pitch, width, kb, target, begin
 
 
 @jit(inline="always")
-def _multiply(f, w, task, a, c, x, ic, jc, m, j0, n, kb, starts, ends, first, last, begin):
-    """C[ic:ic+m, jc+j0:jc+j0+n] takes in one packed block of k; a job is RUN panels of A against one L2 block of B.
+def _multiply(f, w, task, a, c, x, ic, jc, low, m, j0, n, kb, starts, ends, first, last, begin):
+    """C[ic+low:ic+m, jc+j0:jc+j0+n] takes in one packed block of k; a job is RUN panels of A against one L2 block of B.
 
     The micro-kernel fetches the next panel ahead, which is of use to the thread that goes on with it.
     """
     words = (kb + f[GROUP] - 1) // f[GROUP]
-    panels = (m + f[MR] - 1) // f[MR]
+    panels = (m - low + f[MR] - 1) // f[MR]
     blocks = (n + f[BLOCK] - 1) // f[BLOCK]
     run = max(1, min(RUN, panels * ((f[N] + f[BLOCK] - 1) // f[BLOCK]) // (JOBS * f[WORKERS])))
     runs = (panels + run - 1) // run
@@ -148,7 +160,7 @@ def _multiply(f, w, task, a, c, x, ic, jc, m, j0, n, kb, starts, ends, first, la
     width = min(f[N], f[NC])  # of a plane
     job = _claim(w, end)
     while job < end:
-        i0, jb = (job - begin) % runs * run * f[MR], j0 + (job - begin) // runs * f[BLOCK]
+        i0, jb = low + (job - begin) % runs * run * f[MR], j0 + (job - begin) // runs * f[BLOCK]
         for i in range(i0, min(i0 + run * f[MR], m), f[MR]):
             h, apanel = min(f[MR], m - i), f[ROOM] + i * words * f[STEP]
             if f[BARE] != 0:
@@ -211,17 +223,20 @@ def loops() -> int:
                                 wait(pointer(counters + s * COUNT), FINISHED, marks[s])
                             if f[FUSED] == 0 and f[BARE] == 0:
                                 done = _pack(f, f, A, a, f[RSA], f[CSA], f[SIZE_A], f[MR], m, kb, f[ROOM], done)
-                            for r in range(groups):
-                                for s in range((task + r) % groups, strips, groups):
-                                    j0 = s * width
-                                    if j0 < n:
-                                        w, wide = pointer(counters + s * COUNT), min(width, n - j0)
-                                        panels = f[ROOM] + f[BPANELS] + j0 * words * f[STEP]
-                                        begin = _pack(f, w, B, b + j0 * f[CSB] * f[SIZE_B], f[CSB], f[RSB], f[SIZE_B],
-                                            f[NR], wide, kb, panels, marks[s])  # fmt: skip
-                                        marks[s] = _multiply(f, w, task, a, c, x, ic, jc, m, j0, wide, kb, p == 0,
-                                            p + step >= length, segment == 0, segment + length == f[K],
-                                            begin)  # fmt: skip
+                            rows = _stretch(f, m, n, words)
+                            for low in range(0, m, rows):
+                                for r in range(groups):
+                                    for s in range((task + r) % groups, strips, groups):
+                                        j0 = s * width
+                                        if j0 < n:
+                                            w, wide = pointer(counters + s * COUNT), min(width, n - j0)
+                                            panels = f[ROOM] + f[BPANELS] + j0 * words * f[STEP]
+                                            if low == 0:
+                                                marks[s] = _pack(f, w, B, b + j0 * f[CSB] * f[SIZE_B], f[CSB], f[RSB],
+                                                    f[SIZE_B], f[NR], wide, kb, panels, marks[s])  # fmt: skip
+                                            marks[s] = _multiply(f, w, task, a, c, x, ic, jc, low, min(low + rows, m),
+                                                j0, wide, kb, p == 0, p + step >= length, segment == 0,
+                                                segment + length == f[K], marks[s])  # fmt: skip
                         block += 1
 
     return compiled(work, "void(CPointer(int64), int64)", "gemm_loops")
