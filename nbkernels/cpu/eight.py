@@ -2,7 +2,7 @@
 
 rows      A is contiguous along k: vectors are steps of a row, which come as they lie (those of single.py, one
           chain an output, are transposed)
-columns   A is contiguous along the outputs: single.py's loop, once for each chain
+columns   A is contiguous along the outputs: axpy.py's loop, once for each chain
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from numba.extending import intrinsic
 from ..jit.address import nothing, poke
 from ..jit.cache import jit
 from ..jit.vector import ELEMENT, I32, I64, SIZE, VOID, Lanes, loop, replaced_if
-from .single import STEPS, columns, emitted
+from .axpy import STEPS, columns
+from .single import emitted
 from .tiles import WAY, vector_registers
 
 CHAINS = 8  # a vector of float64, half of one of float32, of which two are multiplied in a cycle

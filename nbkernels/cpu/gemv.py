@@ -14,7 +14,8 @@ from ..jit.address import call, fma, invoke, number, peek, pointer, poke, scratc
 from ..jit.cache import both, compiled, entry, jit
 from ..jit.ndarray import data, descr, ndim, shape, stride
 from . import threads
-from .single import columns, few, one, rows_of, segments_of
+from .axpy import columns
+from .single import few, one, rows_of, segments_of
 from .small import DECLINED, DONE, VECTOR
 from .tiles import SEGMENT, caches, small, vector_registers
 from .words import room, up

@@ -7,11 +7,12 @@ import functools
 from ..jit.address import ask, peek, poke, scratch, take
 from ..jit.cache import compiled, jit
 from ..jit.vector import LINE
+from .axpy import columns
 from .even import NEAR as EVENLY
 from .even import even
 from .finish import finish
 from .pack import pack
-from .single import columns, rows_of
+from .single import rows_of
 from .small import PANEL, ROOM, one_block
 from .squares import ROOM as TURNED
 from .squares import side, turned

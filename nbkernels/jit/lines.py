@@ -20,6 +20,24 @@ def asked(emitter):
     return [builder.select(narrow, builder.mul(n, I64(AHEAD)), I64(0)) for n in emitter.outer]
 
 
+def before(emitter, base):
+    """Elements before the output's first whole line, none where there is none; at most the row."""
+    builder, size = emitter.builder, emitter.widths[0]
+    rest = builder.and_(builder.neg(builder.ptrtoint(base[0], I64)), I64(LINE - 1))
+    odd = builder.icmp_signed("!=", builder.and_(rest, I64(size - 1)), I64(0))  # never at the start of a line
+    rest = builder.select(odd, emitter.columns, builder.sdiv(rest, I64(size)))
+    return builder.select(builder.icmp_signed("<", rest, emitter.columns), rest, emitter.columns)
+
+
+def shifted(emitter, head, columns, ends):
+    """The first of an askew row's columns that are done here; emitter.columns becomes their end."""
+    builder = emitter.builder
+    shift = builder.select(builder.icmp_signed("<", head, columns), head, I64(0))  # else nothing goes by lines
+    first, beyond = (builder.and_(shift, end) for end in ends)
+    emitter.columns = builder.add(columns, beyond)
+    return first
+
+
 def past(emitter, line, place):
     """Store a line past the caches."""
     store = emitter.builder.store(line, emitter.builder.bitcast(place, line.type.as_pointer()))

@@ -28,7 +28,7 @@ from .across import Across
 from .cache import c_function
 from .elements import HALVES, cast, from_memory, memory, number, to_memory, width
 from .hints import MASKED, WHOLE, at_a_time, node
-from .lines import asked, lines
+from .lines import asked, before, lines, shifted
 from .near import SHORT, Near
 from .vector import I64, LINE, Lanes, loop, masked, width_bits
 
@@ -198,8 +198,8 @@ class _Emitter:
 
         def row(j, _):
             base = start(j)
-            head = builder.select(known, builder.select(aligned, self.ahead(base), I64(0)), columns)
-            first = self.shifted(head, columns, ends) if self.spec.askew else I64(0)
+            head = builder.select(known, builder.select(aligned, before(self, base), I64(0)), columns)
+            first = shifted(self, head, columns, ends) if self.spec.askew else I64(0)
             self.span(base, [None] * len(base), first, builder.sub(head, first))
             end = builder.append_basic_block("end")
             switch = builder.switch(case, end)
@@ -373,22 +373,6 @@ class _Emitter:
         store = self.builder.store(bits, address)
         store.align = 1
         store.set_metadata("alias.scope", self.scope)
-
-    def ahead(self, base):
-        """Elements before the output's first whole line, none where there is none; at most the row."""
-        builder, size = self.builder, self.widths[0]
-        rest = builder.and_(builder.neg(builder.ptrtoint(base[0], I64)), I64(LINE - 1))
-        odd = builder.icmp_signed("!=", builder.and_(rest, I64(size - 1)), I64(0))  # never at the start of a line
-        rest = builder.select(odd, self.columns, builder.sdiv(rest, I64(size)))
-        return builder.select(builder.icmp_signed("<", rest, self.columns), rest, self.columns)
-
-    def shifted(self, head, columns, ends):
-        """The first of a row's columns that are done here, and their end from now on."""
-        builder = self.builder
-        shift = builder.select(builder.icmp_signed("<", head, columns), head, I64(0))  # else nothing goes by lines
-        first, beyond = (builder.and_(shift, end) for end in ends)
-        self.columns = builder.add(columns, beyond)
-        return first
 
     def at(self, base, steps, p, column):
         """Address of an operand's element in a column."""
