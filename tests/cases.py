@@ -2,6 +2,8 @@
 
 import numpy as np
 
+BINARY = ["add", "subtract", "multiply", "divide", "maximum", "minimum"]
+
 
 def _every_other(x):
     room = np.full([2 * size + 1 for size in x.shape], np.nan, x.dtype)
