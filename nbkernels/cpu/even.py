@@ -37,10 +37,10 @@ def suits(tile, m, n, k, rsa, csa):
     return tile.narrow and fits and near and (rsa == 1 or csa == 1)
 
 
-def _define(module: ir.Module, tile, upright: bool, ahead: bool) -> ir.Function:
+def _define(module: ir.Module, tile, upright: bool, ahead: bool, odd: bool) -> ir.Function:
     """The LLVM function, defined once per module. A has contiguous rows, `step` apart, or `upright` columns. `ahead`:
-    it asks for the next product's lines on the way."""
-    name = f"even_{tile.dtype}_v{tile.lanes}" + "_upright" * upright + "_ahead" * ahead
+    it asks for the next product's lines on the way. `odd`: something is left of m, n or k."""
+    name = f"even_{tile.dtype}_v{tile.lanes}" + "_upright" * upright + "_ahead" * ahead + "_odd" * odd
     if name in module.globals:
         return module.globals[name]
     pointer = ELEMENT[tile.dtype].as_pointer()
@@ -83,7 +83,8 @@ def _define(module: ir.Module, tile, upright: bool, ahead: bool) -> ir.Function:
             (a, c), asks = carried[:2], carried[2:]
             state = [a, b, *asks, *[lanes.zero] * (ROWS * tile.nv)]
             state = loop(builder, builder.udiv(arg["k"], I64(STEPS)), state, turn(STEPS))
-            state = loop(builder, builder.urem(arg["k"], I64(STEPS)), state, turn(1))
+            if odd:
+                state = loop(builder, builder.urem(arg["k"], I64(STEPS)), state, turn(1))
             row = c
             for i in range(ROWS):
                 for j in vectors:
@@ -101,6 +102,8 @@ def _define(module: ir.Module, tile, upright: bool, ahead: bool) -> ir.Function:
         def panel(j, carried):
             (b, c), asks = carried[:2], carried[2:]
             state = loop(builder, builder.udiv(arg["m"], I64(ROWS)), [a, c, *asks], block(b))
+            if not odd:
+                return [lanes.at(b, tile.nr), lanes.at(c, tile.nr), *state[2:]]
             left = builder.urem(arg["m"], I64(ROWS))
             with builder.if_then(builder.icmp_signed(">", left, I64(0))):
                 back = builder.sub(left, I64(ROWS))
@@ -123,22 +126,24 @@ def _define(module: ir.Module, tile, upright: bool, ahead: bool) -> ir.Function:
 def _emit(context, builder, signature, args, upright, ahead):
     """Call the function for an A that lies so; `ahead` is a number, or None where nothing follows."""
     record, pointer = signature.args[0].tile, ELEMENT[signature.args[0].tile.dtype].as_pointer()
-    given = zip(args[-len(ARGUMENTS) :], ARGUMENTS)
-    values = [builder.inttoptr(value, pointer) if name in "abc" else value for value, name in given]
+    arg = dict(zip(ARGUMENTS, args[-len(ARGUMENTS) :]))
+    values = [builder.inttoptr(value, pointer) if name in "abc" else value for name, value in arg.items()]
+    m, n, k = (builder.urem(arg[size], I64(by)) for size, by in (("m", ROWS), ("n", record.nr), ("k", STEPS)))
 
-    def call(*which):
-        builder.call(_define(builder.module, record, *which), values)
+    def each(asked, which):
+        """Call the function for the answers so far and those to the questions that are left."""
+        if not asked:
+            builder.call(_define(builder.module, record, *which), values)
+        elif asked[0] is None:
+            each(asked[1:], [*which, False])
+        else:
+            with builder.if_else(builder.icmp_signed("!=", asked[0], I64(0))) as (yes, no):
+                with yes:
+                    each(asked[1:], [*which, True])
+                with no:
+                    each(asked[1:], [*which, False])
 
-    for lies, says in ((True, "!="), (False, "==")):
-        with builder.if_then(builder.icmp_signed(says, upright, I64(0))):
-            if ahead is None:
-                call(lies, False)
-                continue
-            with builder.if_else(builder.icmp_signed("!=", ahead, I64(0))) as (far, near):
-                with far:
-                    call(lies, True)
-                with near:
-                    call(lies, False)
+    each([upright, ahead, builder.or_(m, builder.or_(n, k))], [])
     return context.get_dummy_value()
 
 
