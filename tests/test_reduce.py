@@ -125,6 +125,8 @@ def test_rows_side_by_side_have_the_bits_of_terms_in_order(dtype, rng):
         (33, 1024),
         (300, 259),
         (4, 9000),
+        (3, 4011),
+        (20, 1008),
         (37, 11, 29),
         (9, 7, 64),
         (3, 5, 90, 2),

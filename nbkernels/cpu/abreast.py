@@ -42,12 +42,15 @@ from .terms import (
 # Bytes of a column that go together, so that L1 keeps their chains.
 TALL = 1024
 SHARE = 2048  # columns of a job, at least, where there are several: BLOCK more are read
-# Where turning rows is slower (reduce.py's other way): columns of rows of one dimension and of several, bytes of a
-# column, and of the whole array where a column has less, but a line of some. GB/s of sums so and turned, one thread
-# (Zen 3, 2026-11): float32 500 x 500 8.5, 12, 1000 x 1000 12, 12, 2000 x 2000 10.5, 7.6, 64^3 17, 6, 100^3 13, 6.5,
-# 40 x 1500 9.4, 14, 10 x 100000 9.7, 5; float64 1000 x 1000 15, 12, 3000 x 3000 9, 5.5, 64^3 23, 6, 100^3 19, 6,
-# 30 x 300 x 1000 8, 1.4; by two threads float32 2000 x 2000 20, 8.5, 100^3 20, 6.6.
-LONG, LEAST, HIGH, LARGE = 1000, 384, 4 * LINE, 1 << 22
+# Where turning rows is slower (reduce.py's other way): bytes of a row's terms, bytes of a column, and of the whole
+# array where a column has less, but half a line. us of sums turned and so, one thread (Zen 3, 2026-11): float32
+# 1000 x 1000 326, 376, 1000 x 2000 742, 550, 2000 x 2000 1670, 1264, 64 x 20 x 30 13, 15, 64^3 248, 71, 100^3 319, 160,
+# 1000 x 20 x 20 160, 176, 10 x 100 x 1000 1164, 867; float64 500 x 500 160, 197, 1000 x 1000 682, 610, 3000 x 3000
+# 13200, 8150.
+LONG, HIGH, LARGE = 7000, 4 * LINE, 1 << 20
+# Where columns touch: terms of a row, and fewer where the array has bytes enough; float32 5 x 2000 7.5, 7.4, 20 x 1000
+# 9, 14, 100 x 1000 32, 34, 20 x 4000 20, 16, 3 x 1000000 1900, 1090, 10 x 100000 720, 220, float64 1380, 300.
+DENSE, FEWER, ENOUGH = 4000, 1000, 1 << 18
 AHEAD = 8
 
 
@@ -56,9 +59,17 @@ def takes(op, loops, dtype, work) -> bool:
     rows, item, terms = loops.sizes[0] if loops.sizes else 0, dtype.itemsize, loops.terms
     if width_bits() == 512 or dtype != work or not real(op, work.name) or loops.kept.shape or len(loops.sizes) < 2:
         return False
-    high = HIGH if terms * item < LARGE else LINE // 2
-    long = terms // rows >= (LONG if len(loops.sizes) == 2 else LEAST)
-    return loops.steps[0] == item and long and rows * item >= high
+    if loops.steps[0] != item or (terms // rows < FEWER and len(loops.sizes) == 2):
+        return False
+    if _dense(loops, item):
+        return terms // rows >= DENSE or terms * item >= ENOUGH
+    return terms // rows * item >= LONG and rows * item >= (HIGH if terms * item < LARGE else LINE // 2)
+
+
+def _dense(loops, item) -> bool:
+    """Whether columns touch, and go together."""
+    rows = loops.sizes[0]
+    return len(loops.sizes) == 2 and loops.steps[1] == rows * item and rows * item <= TALL
 
 
 def words(op, loops, dtype, copy, fold, tasks):
@@ -70,6 +81,8 @@ def words(op, loops, dtype, copy, fold, tasks):
     share = -(-share // BLOCK) * BLOCK
     tall = min(rows, tall)
     pitch = -(-tall * item // LINE) * LINE + LINE  # and rows do not meet in few sets of L1
+    if _dense(loops, item):
+        pitch = rows * item
     room = 2 * LANES * pitch + tall * (END + 16) + LANES * 16 + 2 * LINE
     room = -(-max(room, BLOCK * item) // LINE) * LINE
     dims = [v for d in zip(loops.sizes, loops.steps) for v in d]
@@ -113,13 +126,20 @@ def _together(context, x, first, count, start, stop, room):
         f[0], f[1], f[2] = room + i * item, phase % LANES, word(context + OUT) + (before - 1) * item
         f[3], f[4] = start // BLOCK + 1, most
         end = max(end, phase + BLOCK * most + 1)
-    left, at, alike = 0, x, row % LANES == 0
-    for q in range(start, end, LANES):
-        k = q // LANES % LANES
+    left, at, alike, q = 0, x, row % LANES == 0, start
+    while q < end:
+        k, m, groups = q // LANES % LANES, 0, 1
         some, entries = firsts[k + 1] - firsts[k], ends + END * firsts[k]
         if some > 0:
             invoke(word(context + CHAIN), (entries, some, pitch, done, q // BLOCK, nowhere, 2 if alike else 0))
-        m = 0
+        if pitch == pace and left >= LANES:  # columns touch, and go as one, 16 by 16 until blocks end
+            most = min(left, end - q) // LANES if some == 0 or alike else 1
+            most = min(most, LANES - k)
+            while groups < most and firsts[k + groups + 1] == firsts[k + groups]:
+                groups += 1
+            numbers = LANES * pitch // item * word(context + LANE)
+            invoke(word(context + TAKE), (room, 0, at, LANES * pace, groups, numbers, 0))
+            m, left, at = LANES, left - groups * LANES, at + groups * LANES * pace
         while m < LANES and q + m < end:
             if left == 0:
                 left, at = longest - (q + m) % longest, _place(context, x, first * row + q + m)
@@ -129,6 +149,7 @@ def _together(context, x, first, count, start, stop, room):
             m, left, at = m + run, left - run, at + run * pace
         if some > 0 and not alike:
             invoke(word(context + CHAIN), (entries, some, pitch, done, q // BLOCK, nowhere, 1))
+        q += LANES * groups
 
 
 def _walk(context, task):

@@ -57,7 +57,8 @@ from .terms import (
 PARALLEL = 1 << 21
 # Bytes of 16 transposed rows, at most, of those of a tile, and from row to row where they meet in few sets of L1. With
 # vectors of 256 bits 3000 x 3000 float32 by lines 5.2 GB/s, by 64 rows 8.0, but 256 x 256 9.8 and 7.8 (Zen 3, 2026-11).
-STAGE, NARROW, CROWDED = 1 << 22, 1 << 20, 1 << 20 if width_bits() == 512 else 1024
+# Of shorter rows bytes that are transposed at a time: 100000 x 10 float32 by 4 KB 346 us, by 16 KB 335-360.
+STAGE, NARROW, CROWDED, HALF = 1 << 22, 1 << 20, 1 << 20 if width_bits() == 512 else 1024, 1 << 14
 # Terms from which on sums of all blocks are made first, for two more calls.
 BLOCKWISE = 1 << 14
 # Terms of one result that a thread folds at a time, at least.
@@ -121,11 +122,13 @@ def prepared(op, shapes, strides, out: np.dtype, dtype: np.dtype, work: np.dtype
     else:  # a power of two of blocks: as many as a run has, where that is whole
         length = next((n for n in (GATHER >> i for i in range(5)) if sizes[-1] % n == 0), GATHER)
     row = loops.terms // sizes[0] * item
-    turn = np.prod(kept) == 1 and len(sizes) > 1 and item in MOVED and paces[0] == item and loops.terms > GATHER
+    turn = np.prod(kept) == 1 and len(sizes) > 1 and item in MOVED and paces[0] == item
+    turn = turn and (sizes[0] >= FEW or loops.terms > GATHER)
     turn, high = turn and 16 * row <= STAGE, _high(row)
-    levels = (loops.terms // (GATHER if turn else length)).bit_length() + 1
+    levels = loops.terms // BLOCK + 1 if turn else (loops.terms // length).bit_length() + 1
     length = 1 << loops.terms.bit_length() if turn else length
     held = 0 if len(sizes) == 1 and paces[0] == item else min(GATHER, chunk * loops.terms)  # terms that are copied
+    held = BLOCK if turn else held
     stage = turn * (high + 2 * FEW) * row
     room = levels * chunk * width + (DESK + lanes * chunk * width if across else held * item + stage)
     room = -(-room // LINE) * LINE + 2 * LINE
@@ -172,8 +175,11 @@ def _by_blocks(op, loops, dtype, work, tasks):
 
 
 def _high(row):
-    """Rows of so many bytes that are transposed at a time: 16 where more would not fit, or would meet in a few sets of
-    L1. By 8 of float64, one line of the source, 128 x 128 x 64 take 1.2 times as long (Zen 3, 2026-11)."""
+    """Rows of so many bytes that are transposed at a time: as many as half of L1 holds, or, of longer ones, 16 where
+    more would not fit, or would meet in few sets of L1. By 8 of float64, one line of the source, 128 x 128 x 64 take
+    1.2 times as long (Zen 3, 2026-11)."""
+    if row < 1024:
+        return max(16, HALF // row // 16 * 16)
     return TILE if TILE * row <= NARROW and row % CROWDED else 16
 
 

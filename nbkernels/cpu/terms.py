@@ -9,7 +9,7 @@ from numba import types
 from ..jit.address import call, invoke, pointer, scratch, set_word, word
 from ..jit.cache import compiled, entry, jit
 from ..jit.calling import call_binary, call_loop
-from ..jit.fold import DEALT, call_fold
+from ..jit.fold import BLOCK, DEALT, call_fold
 from ..jit.ndarray import OBJECT, address_of, data, shape
 from ..jit.vector import LINE, width_bits
 from . import walk
@@ -18,7 +18,7 @@ from .threads import _all
 # Terms that are copied together where they do not touch, a power of two of blocks.
 GATHER = 4096
 # Bytes of a context and a room that go to the stack.
-SMALL = 1 << 15
+SMALL = 1 << 16
 # Rows of terms that go to a row of partial results at once, with one store in place of five: 16 + 3 * 5 * 16 = 256.
 FUSED = 5
 # Bytes of terms from which on those to be transposed are asked for in time, and how many columns ahead. With vectors of
@@ -60,6 +60,27 @@ def _merge(context, stack, top, count, columns):
         top -= 1
         count //= 2
     return top
+
+
+@jit
+def _merged(loops, results, whole, rest, columns, width):
+    """Fold `whole` rows of results, and one of a rest, into the first: in pairs, pairs in pairs and so on; what is
+    left over from the last to the first."""
+    pitch, apart = columns * width, 1
+    while 2 * apart <= whole:
+        step, n, x, y = 2 * apart * pitch, whole // (2 * apart), results, results + apart * pitch
+        if columns == 1:  # along these then
+            call_binary(loops, x, x, y, 1, n, 0, 0, 0, step, step, step)
+        else:
+            call_binary(loops, x, x, y, n, columns, step, step, step, width, width, width)
+        apart *= 2
+    last = whole if rest else -1
+    for k in range(63):
+        if whole >> k & 1:
+            x = results + (whole >> k + 1 << k + 1) * pitch
+            if last >= 0:
+                call_binary(loops, x, x, results + last * pitch, 1, columns, 0, 0, 0, width, width, width)
+            last = whole >> k + 1 << k + 1
 
 
 @jit
@@ -114,40 +135,37 @@ def _rows(context, x, columns, step, stack, job):
 
 
 @jit
-def _turned(context, x, stack, stage, first):
+def _turned(context, x, results, stage, first):
     """One result of terms that are to be transposed, or a share of them, from term `first` on: rows at a time to a
-    stage, behind what is left over of those before."""
+    stage, behind what is left over of those before, and folds of their blocks to `results`, which are merged."""
     fold, terms, item, width = word(context + FOLD), word(context + TERMS), word(context + ITEM), word(context + WIDTH)
     dims = context + HEADER + 24 * word(context + KEPT)
     inner = dims + 16 * (word(context + REDUCED) - 1)
     longest, pace, rows, high = word(inner), word(inner + 8), word(dims), word(context + HIGH)
-    row_terms, last, base = terms // rows, min(terms, first + word(context + LENGTH)), stage + GATHER * item
+    row_terms, last, base = terms // rows, min(terms, first + word(context + LENGTH)), stage + BLOCK * item
     ahead = AHEAD * pace if terms * item > FAR else 0
     lead, end = (x & (LINE - 1)) // item, (last + row_terms - 1) // row_terms
-    row, top, count, held = first // row_terms, 0, 0, 0
+    row, count, held, left, at = first // row_terms, 0, 0, 0, base
     end = min(rows, max(end, row + FEW))
     while row < end:
         h = high - (row + lead) % high  # up to the start of a line, and not a few rows alone
         h += high if h < FEW else 0
         h = end - row if end - row < h + FEW else h
         for part in range(0, row_terms, longest):
-            at = _place(context, x, row * row_terms + part)
-            soon = at + ahead if ahead != 0 else 0
-            invoke(word(context + TURN), (at, pace, base + part * item, row_terms * item, h, longest, soon, 0, 0))
+            source = _place(context, x, row * row_terms + part)
+            soon = source + ahead if ahead != 0 else 0
+            invoke(word(context + TURN), (source, pace, base + part * item, row_terms * item, h, longest, soon, 0, 0))
         before = row * row_terms
         start, stop = max(0, first - before), min(h * row_terms, last - before)
         at, left, row = base + (start - held) * item, held + stop - start, row + h
-        while left >= GATHER or (left > 0 and row >= end):
-            length = min(left, GATHER)
-            call_fold(fold, at, 0, 1, length, stack + top * width)
-            count, top, at, left = count + 1, top + 1, at + length * item, left - length
-            if length == GATHER:
-                top = _merge(context, stack, top, count, 1)
-        if left > 0:
-            call_binary(word(context + COPY), base - left * item, at, at, 1, left, 0, 0, 0, item, item, item)
-        held = left
-    while top > 1:
-        top = _merge(context, stack, top, 2, 1)
+        blocks = left // BLOCK
+        call_fold(fold, at, BLOCK * item, blocks, BLOCK, results + count * width)
+        count, at, held = count + blocks, at + blocks * BLOCK * item, left - blocks * BLOCK
+        if held > 0 and row < end:
+            call_binary(word(context + COPY), base - held * item, at, at, 1, held, 0, 0, 0, item, item, item)
+    if held > 0:
+        call_fold(fold, at, 0, 1, held, results + count * width)
+    _merged(word(context + MERGE), results, count, held > 0, 1, width)
 
 
 @jit
@@ -292,24 +310,6 @@ def in_shares():
 
     kind = types.void(*[OBJECT] * 4, types.int64, *[OBJECT] * 4, *[types.int64] * 2)
     return entry(run, kind, "reduce_in_shares", nogil=True)
-
-
-@jit
-def _merged(loops, results, whole, rest, columns, width):
-    """Fold `whole` rows of results, and one of a rest, into the first: in pairs, pairs in pairs and so on; what is
-    left over from the last to the first."""
-    pitch, apart = columns * width, 1
-    while 2 * apart <= whole:
-        step, n = 2 * apart * pitch, whole // (2 * apart)
-        call_binary(loops, results, results, results + apart * pitch, n, columns, step, step, step, width, width, width)
-        apart *= 2
-    last = whole if rest else -1
-    for k in range(63):
-        if whole >> k & 1:
-            x = results + (whole >> k + 1 << k + 1) * pitch
-            if last >= 0:
-                call_binary(loops, x, x, results + last * pitch, 1, columns, 0, 0, 0, width, width, width)
-            last = whole >> k + 1 << k + 1
 
 
 @functools.cache

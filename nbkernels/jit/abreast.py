@@ -33,8 +33,8 @@ def real(op: str, dtype: str) -> tuple[str, int] | None:
 def taker(op: str, kind: str) -> int:
     """Address of void(partial, pitch, x, pace, columns, rows, ahead): partial[m, r] = op(partial[m, r], x[m, r]).
 
-    There is room for a whole line at the end of each row of partial results; columns of x are `pace` bytes apart, and
-    what is `ahead` bytes on is asked for, unless that is 0.
+    There is a line's room at the end of partial results, of which the next row may begin there: its values stay.
+    Columns of x are `pace` bytes apart, and what is `ahead` bytes on is asked for, unless that is 0.
     """
 
     def emit(context, builder, signature, args):
@@ -53,7 +53,9 @@ def taker(op: str, kind: str) -> int:
             def step(k, mask=None):
                 at = builder.mul(k, count)
                 place, term = lanes.at(to, at), lanes.load(lanes.at(source, at), mask)
-                lanes.store(_applied(builder, op, lanes.load(place), term), place)
+                before = lanes.load(place)
+                value = _applied(builder, op, before, term)
+                lanes.store(value if mask is None else builder.select(mask, value, before), place)
                 return []
 
             loop(builder, lines, [], lambda k, _: lanes.prefetch(lanes.at(soon, builder.mul(k, I64(each)))) or [])

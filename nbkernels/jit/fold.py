@@ -102,11 +102,7 @@ class _Emitter:
         self.function = context.compile_subroutine(builder, spec.function, self.call, flags=flags).fndesc
         self.item, self.kept = memory(context, spec.item), memory(context, spec.work)
         self.complex = isinstance(self.work, types.Complex)
-        plane = context.get_data_type(self.work.underlying_float) if self.complex else self.kept
-        self.lanes = [cgutils.alloca_once(builder, ir.VectorType(plane, spec.lanes)) for _ in range(1 + self.complex)]
-        for buffer in self.lanes:
-            buffer.align = 64
-        self.buffers = [builder.bitcast(buffer, plane.as_pointer()) for buffer in self.lanes]
+        self.plane = context.get_data_type(self.work.underlying_float) if self.complex else self.kept
         self.stack = cgutils.alloca_once(builder, self.kept, size=I64(64))
 
     def rows(self, x, apart, count, length, out):
@@ -134,7 +130,15 @@ class _Emitter:
             with short:
                 each_row(lambda start: self.whole(self.chain(start, length)))
             with long:
-                each_row(lambda start: self.fold(start, length))
+                if self.spec.exact:
+                    each_row(lambda start: self.block(start, length))
+                    return
+                whole = builder.icmp_signed("==", length, I64(BLOCK))
+                with builder.if_else(whole) as (blocks, rows):
+                    with blocks:  # float32 54 GB/s, with the stack 35 (Zen 3, 2026-11)
+                        each_row(lambda start: self.block(start, I64(BLOCK)))
+                    with rows:
+                        each_row(lambda start: self.fold(start, length))
 
     def extreme(self, x, length):
         spec, bits = self.spec, ir.IntType(8 * width(self.spec.item))
@@ -145,8 +149,6 @@ class _Emitter:
 
     def fold(self, x, length):
         """Blocks, merged in pairs as they are complete: bit k of the count of blocks is a sum of 2^k on the stack."""
-        if self.spec.exact:
-            return self.block(x, length)
         builder, one = self.builder, I64(1)
         blocks = builder.sdiv(builder.add(length, I64(BLOCK - 1)), I64(BLOCK))
         whole = builder.sdiv(length, I64(BLOCK))
@@ -218,6 +220,11 @@ class _Emitter:
     def block(self, x, length):
         """The fold of the terms of a block."""
         builder, lanes = self.builder, I64(self.spec.lanes)
+        kind = ir.VectorType(self.plane, self.spec.lanes)
+        held = [cgutils.alloca_once(builder, kind) for _ in range(1 + self.complex)]
+        for buffer in held:
+            buffer.align = 64
+        self.buffers = [builder.bitcast(buffer, self.plane.as_pointer()) for buffer in held]
         with builder.if_else(builder.icmp_signed("<", length, I64(self.spec.dealt))) as (few, many):
             with few:
                 chain = self.chain(x, length)
