@@ -28,7 +28,8 @@ WAITING = CHAINS * 8 * WIDE  # bytes of it
 # chain, 8 columns apart, lines are few, and nothing asks for them beforehand. Zen 3, 2026-11, one thread, us, chain by
 # chain and so: 64x10000 f32 83 and 66, f64 143 and 123; 128x5000 78 and 59, 115 and 95; 50x8000 66 and 48, 87 and 68;
 # 256x256 f32 the same. With a step of each, which loads and stores chains as often, 64x10000 f32 87, with two 71; with
-# all eight steps of one chain f32 58 -> 54, 128x5000 56 -> 52, but f64 113 -> 124.
+# all eight steps of one chain f32 58 -> 54, 128x5000 56 -> 52, but f64 113 -> 124. Columns of float32 may be four times
+# as long if they are as many as their elements: 1000x1000 65 and 60, 500x2000 73 and 66, but 800x100 7.9 and 8.9.
 LOW, AT_ONCE = (0 if vector_registers() == 32 else 1024), {4: 8, 8: 4}
 FLOATS, DOUBLES = AT_ONCE.values()
 # With 16 registers chains are added as they take in their last STEPS: 10000 outputs of 64 steps of float32 52 -> 45 us,
@@ -273,7 +274,8 @@ def columns_sums(tile, h, a, csa, v, sv, k, t, far, lines):
     """t[i] = the sum of a[p*csa + i] * v[p*sv] over p < k, for i < h <= WIDE; chains wait in `lines`."""
     size, p, apart, at_once = tile.itemsize, 0, WIDE, FLOATS if tile.itemsize == 4 else DOUBLES
     window = max(WINDOW // (h * size), STEPS) * CHAINS
-    if h * size <= LOW and k >= at_once * CHAINS:  # lines whose vectors do not crowd in L1
+    low = 4 * LOW if size == 4 and k >= h else LOW
+    if h * size <= low and k >= at_once * CHAINS:  # lines whose vectors do not crowd in L1
         apart, turns = (h + CHAINS - 1) // CHAINS * CHAINS, k // (at_once * CHAINS)
         for i in range(CHAINS * apart):
             poke(tile, lines + i * size, nothing(tile))
