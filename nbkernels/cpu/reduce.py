@@ -57,8 +57,10 @@ from .terms import (
 PARALLEL = 1 << 21
 # Bytes of 16 transposed rows, at most, of those of a tile, and from row to row where they meet in few sets of L1. With
 # vectors of 256 bits 3000 x 3000 float32 by lines 5.2 GB/s, by 64 rows 8.0, but 256 x 256 9.8 and 7.8 (Zen 3, 2026-11).
-# Of shorter rows bytes that are transposed at a time: 100000 x 10 float32 by 4 KB 346 us, by 16 KB 335-360.
+# Of shorter rows bytes that are transposed at a time: 100000 x 10 float32 by 4 KB 346 us, by 16 KB 335-360. How many of
+# others: by 64 and by 32 200 x 200 float32 9.0, 7.6, float64 130 x 130 8.4, 6.8, 1000 x 1000 657, 607.
 STAGE, NARROW, CROWDED, HALF = 1 << 22, 1 << 20, 1 << 20 if width_bits() == 512 else 1024, 1 << 14
+HIGH = TILE if width_bits() == 512 else 32
 # Terms from which on sums of all blocks are made first, for two more calls.
 BLOCKWISE = 1 << 14
 # Terms of one result that a thread folds at a time, at least.
@@ -180,7 +182,7 @@ def _high(row):
     1.2 times as long (Zen 3, 2026-11)."""
     if row < 1024:
         return max(16, HALF // row // 16 * 16)
-    return TILE if TILE * row <= NARROW and row % CROWDED else 16
+    return HIGH if HIGH * row <= NARROW and row % CROWDED else 16
 
 
 @functools.cache
