@@ -37,6 +37,16 @@ LAYOUTS = {
     "unaligned": _unaligned,
 }
 
+
+def loose(x, order="C", step=1):
+    """A copy that is contiguous in no order, which Numba gives one type whatever its strides."""
+    m, n = x.shape
+    room = np.empty((m + 1, 2 * n + 1), x.dtype, order=order)
+    view = room[:m, : n * step : step] if step > 0 else room[m - 1 :: -1, n - 1 :: -1]
+    view[...] = x
+    return view
+
+
 # m, n, k: small, prime, skinny in each, across every edge of the default tiles (12x32, 12x16, 6x16, 6x8, 512, 4096).
 GEMM_SHAPES = [
     (1, 1, 1), (2, 3, 4), (5, 7, 11), (4, 4, 4), (11, 31, 13), (12, 32, 8), (13, 33, 9), (1, 97, 53), (97, 1, 53),

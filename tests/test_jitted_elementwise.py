@@ -17,6 +17,7 @@ import nbkernels as nb
 import nbkernels.jitted
 from nbkernels.cpu import within
 from nbkernels.strides import plan
+from tests.cases import loose
 from tests.compare import same_bits
 from tests.test_strides import operands
 
@@ -110,15 +111,6 @@ def test_the_dtype_that_is_asked_for():
         add_wide(np.ones(2, "c8"), y)
     with pytest.raises(numba.TypingError, match=r"one of NumPy's, as np.float64, is wanted"):
         numba.njit(lambda x: nb.add(x, x, dtype="float64"))(x)
-
-
-def loose(x, order="C", step=1):
-    """A copy that is contiguous in no order, which Numba gives one type whatever its strides."""
-    m, n = x.shape
-    room = np.empty((m + 1, 2 * n + 1), x.dtype, order=order)
-    view = room[:m, : n * step : step] if step > 0 else room[m - 1 :: -1, n - 1 :: -1]
-    view[...] = x
-    return view
 
 
 def test_layouts_and_outs(rng):
