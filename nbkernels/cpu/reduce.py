@@ -41,6 +41,7 @@ from .terms import (
     IN,
     JOBS,
     LENGTH,
+    LEVELS,
     ROOM,
     SMALL,
     TASKS,
@@ -363,8 +364,10 @@ def _shares(op, target, source, to, strides, out, dtype, work, tasks) -> Shares 
 
 def _turned_shares(alone, count, share, tasks) -> Ready:
     """The shares of a fold of terms that are to be transposed: a job each, whose results lie side by side."""
-    words, room = alone.words.copy(), int(alone.words[ROOM // 8])
-    words[[JOBS // 8, TASKS // 8, LENGTH // 8]] = count, tasks, share
+    words, levels = alone.words.copy(), share // BLOCK + 1
+    spare = int(words[LEVELS // 8] - levels) * int(words[WIDTH // 8]) // LINE * LINE  # room of blocks of the others
+    room = int(words[ROOM // 8]) - spare
+    words[[JOBS // 8, TASKS // 8, LENGTH // 8, LEVELS // 8, ROOM // 8]] = count, tasks, share, levels, room
     words[HEADER // 8 : HEADER // 8 + 3] = count, words[WIDTH // 8], 0  # the one kept dimension: size, steps
     size = len(words) + (tasks * room + LINE) // 8
     return alone._replace(words=words, size=size, tasks=tasks, at_once=None)
