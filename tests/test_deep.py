@@ -13,7 +13,7 @@ from tests.paths import same_bits_as_packed, same_bits_by_threads
 SHAPES = [
     (2, 3, 513), (4, 5, 9000), (16, 5, 4096), (7, 45, 4097), (3, 701, 520), (701, 3, 8200), (33, 40, 9001),
     (8, 8, 1000), (15, 600, 521), (3, 9, 12_289), (120, 110, 4200),
-    (2001, 4, 300), (7, 2500, 90), (3, 37, 4200), (50, 40, 8261),
+    (2001, 4, 300), (7, 2500, 90), (3, 37, 4200), (50, 40, 8261), (8, 8, 130), (5, 7, 1001), (40, 3, 200), (9, 4, 129),
 ]  # fmt: skip
 
 
@@ -25,7 +25,8 @@ def test_bits_are_those_of_the_packed_path(rng, m, n, k, dtype):
 
 def test_every_layout_and_bias(rng):
     """Whole numbers; B of 70x8192 is read by rows, or packed, for its size."""
-    for m, n, k in ((5, 37, 700), (13, 70, 8192), (3, 20, 600), (40, 2, 5000), (2001, 7, 100), (3, 901, 128)):
+    few = (5, 37, 700), (3, 20, 600), (40, 2, 5000), (2001, 7, 100), (3, 901, 128), (9, 8, 150)
+    for m, n, k in ((13, 70, 8192), *few):
         for la, lb, lo in [
             *itertools.product(LAYOUTS, ("C", "reversed", "F"), "C"),
             *zip("CCCCCCC", "CCCCCCC", LAYOUTS),
@@ -77,5 +78,7 @@ def test_describe():
     assert str(gemm.describe(20_000, half, 100)).startswith("deep ")
     narrow = tiles.vector_registers() == 16
     assert paths.choose(20_000, (2 * half if narrow else half) + 1, 100, 1) != "deep"
+    assert (paths.choose(8, 8, 128, 1) == paths.choose(8, 8, 128, 1, 4, (False, True)) == "deep") == narrow
+    assert paths.choose(8, 8, 127, 1) == paths.choose(8, 8, 128, 1, 4, (True, False)) == "small"
     for m, n, workers, upright in ((20_000, half + 1, 2, ()), (20_000, 2 * half, 1, ()), (16, 1000, 1, (False, True))):
         assert (paths.choose(m, n, 100, workers, 4, upright or (False, False)) == "deep") == narrow

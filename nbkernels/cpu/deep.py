@@ -210,7 +210,7 @@ def _plan(tile, f, workers, cache):
     direct = f[PACK] != BY_ROWS and segments == 1 and f[CSC] == 1 and (f[X] == 0 or f[CSX] == 1)
     f[PART] = -1 if direct else panels
     # X may be C, where chains wait.
-    turns = STEPS < SEGMENT and f[PACK] == IN_PLACE and (f[RSA] == 1 or f[M] <= tile.mr < f[N])
+    turns = STEPS < SEGMENT and f[PACK] == IN_PLACE and (f[RSA] == 1 or f[M] <= tile.mr < f[N] > tile.lanes)
     f[KC] = SEGMENT if direct and f[X] != 0 else TURN if turns else STEPS
     return panels if direct else panels + segments * f[M] * f[N] * tile.itemsize
 

@@ -6,7 +6,7 @@ import functools
 
 from .deep import FEW, NARROW, SHARED
 from .short import BROAD
-from .small import DEEPEST, IN_PLACE, SERIAL, SMALL, is_brief, is_held, is_thin, most
+from .small import DEEPEST, IN_PLACE, SERIAL, SMALL, is_brief, is_held, is_lean, is_thin, most
 from .tiles import SEGMENT, caches, small, vector_registers
 
 # Rows or columns up to which deep products go by gemv: f64, 2x1000x1000: 200 us; each panel of B twice, 980.
@@ -54,6 +54,8 @@ def choose(m: int, n: int, k: int, workers: int, itemsize: int = 4, upright: tup
     if k > DEEPEST and (min(m, n) <= NARROW or m * n <= (FEW if workers == 1 else SHARED)):
         return "deep"
     lanes = tile.lanes * 4 // itemsize
+    if not upright[0] and is_lean.py_func(small(f"float{8 * itemsize}"), m, n, k, upright[1]):
+        return "deep"
     # Half a vector is enough for its rows, and two of these are multiplied in a cycle: f32, one thread, 1024x8x256
     # 79 -> 60 us, 700x5x300 63 -> 49; two threads 48 -> 34 and 39 -> 30.
     # Or two columns, one after the other: f32, one thread, 1024x2x256 TT 333 -> 65 us, f64 130 -> 96.

@@ -47,6 +47,10 @@ NEAR = 8 if vector_registers() == 16 else 3
 # Rows or columns up to which other paths than columns.py's may be better.
 SLIM = 64 if vector_registers() == 16 else 16
 BRIEF = 60**3  # multiply-adds of a deep product up to which a launch over threads costs more than it saves
+# Steps of k from which few outputs, in rows of one vector at most, are deep with 16 registers: tiles would be half
+# empty. Zen 3, one thread, us, so and before: f32 8x8x128 1.1 and 1.4, 8x8x256 1.4, 1.9, 8x8x1000 2.5, 4.7, 32x8x300
+# 3.1, 4.4, f64 6x4x500 1.6, 2.6, 40x3x400 4.5, 6.6.
+LEAN = 128
 KNOWN = 10  # words before made.words(): what each `whole` says, two for each, or zeros
 SERIALLY = 1  # the bit of made.words()' address, free in one, that asks for the limit SERIAL
 MADE = 1 << 16  # bytes of a result that the entry makes
@@ -72,6 +76,13 @@ def is_thin(m, n, k):
 def is_brief(m, n, k):
     """Whether a product of few outputs and k > 512 is one call."""
     return min(m, n) > 1 and m * n * k <= BRIEF
+
+
+@jit(inline="always")
+def is_lean(tile, m, n, k, upright):
+    """Whether a product is deep for fewer steps than others, of an A stored by rows. B is, too, or `upright`, by
+    columns, then as many as a vector has lanes: fewer are slow to pack."""
+    return tile.narrow and (n == tile.lanes <= m if upright else n <= tile.lanes) and k >= LEAN and is_brief(m, n, k)
 
 
 @jit(inline="always")
@@ -267,7 +278,9 @@ def small_entry(tile):
         m, n, k = shape(a, 0), shape(b, 1), shape(a, 1)
         if min(m, n) == 1 and (m * n * k > LINEAR or k > longest) and not serially:
             return answer(answered(numpy - 80, VECTOR, out, x, a, b, beta, alpha), given, made)
-        if k > longest and is_brief(m, n, k):
+        upright = stride(b, 1) != size
+        lean = is_lean(tile, m, n, k, upright) and stride(a, 1) == size and (not upright or stride(b, 0) == size)
+        if lean or (k > longest and is_brief(m, n, k)):
             return answer(answered(numpy - 48, LONG, out, x, a, b, beta, alpha), given, made)
         if is_thin(m, n, k) and not serially:
             return answer(answered(numpy - 64, FLAT, out, x, a, b, beta, alpha), given, made)
