@@ -16,7 +16,7 @@ from nbkernels import tune
 from nbkernels.cpu import threads
 from nbkernels.cpu.tiles import default
 from nbkernels.jit.cache import compiled
-from nbkernels.jit.chain import Chain
+from nbkernels.jit.chain import Chain, crossed
 from nbkernels.jit.kind import Kind
 from nbkernels.jit.vector import ELEMENT, Lanes, loop
 
@@ -62,7 +62,8 @@ def _steps(typing, tile, trips, memory):
     def emit(context, builder, signature, args):
         record = signature.args[0].tile
         ops = Chain(builder, record.kind, record.lanes)
-        words, planes = ops.words, record.kind.planes
+        words, planes, start = ops.words, record.kind.planes, ops.opened(ops.zero)
+        parts = len(start)  # registers of a chain
         memory = builder.inttoptr(args[2], words.element.as_pointer())
         pure, forget = ir.FunctionType(ir.VoidType(), []), "~{memory}"
 
@@ -71,17 +72,18 @@ def _steps(typing, tile, trips, memory):
 
         def body(index, values):
             builder.call(ir.InlineAsm(pure, "", forget, True), [])
-            wide = 3 // planes  # numbers across, as many registers as 16 leave beside the chains
+            wide = 3 // parts  # numbers across, as many registers as 16 leave beside the chains
             across = [load(planes * q) for q in range(wide)]
             result = []
-            for i in range(0, CHAINS // planes, wide):
+            for i in range(0, CHAINS // parts, wide):
                 down = load(planes * (wide + i // wide))
                 for j in range(wide):
-                    at = (i + j) * planes
-                    result += ops.step(down, across[j], values[at : at + planes])
+                    at = (i + j) * parts
+                    result += ops.step(down, across[j], values[at : at + parts])
             return result
 
-        end = loop(builder, args[1], ops.zero * (CHAINS // planes), body)
+        end = loop(builder, args[1], start * (CHAINS // parts), body)
+        end = [plane for at in range(0, len(end), parts) for plane in ops.closed(end[at : at + parts])]
         total = end[0]
         for value in end[1:]:
             total = (builder.fadd if ops.plane.startswith("float") else builder.add)(total, value)
@@ -103,7 +105,9 @@ def step_call(tile, operations=1e9):
 
     address = compiled(work, "void(CPointer(int64), int64)", f"bench_step_peak_{tile}")
     room = np.zeros(64 * 32, np.uint8)
-    each = 2 * CHAINS * tile.lanes * tile.group * tile.kind.planes
+    planes = tile.kind.planes
+    numbers = CHAINS // (2 if crossed(tile.kind) else planes)
+    each = 2 * planes**2 * numbers * tile.lanes * tile.group
     context = np.array([0, operations / each, -(-room.ctypes.data // 64) * 64], np.int64)
 
     def call(room=room):

@@ -43,6 +43,8 @@ for dtype in ("float32", "float64"):
 # Other kinds go by other instructions on each width: sums of four bytes, of two int16, conversions bit by bit.
 a, b = rng.integers(-128, 128, (9, 603)).astype("int8"), rng.integers(0, 256, (603, 50)).astype("uint8")
 assert (nbkernels.mm(a, b, out_dtype="int32") == a.astype("int32") @ b.astype("int32")).all()
+a, b = (rng.integers(-(2**63), 2**63 - 1, shape, "int64", endpoint=True) for shape in ((9, 603), (603, 50)))
+assert (nbkernels.mm(a, b) == a @ b).all()
 for dtype in ("float16", "complex64"):
     unit = [1, 1j if dtype == "complex64" else 1]
     a, b = (rng.standard_normal((*shape, 2)) @ unit for shape in ((9, 603), (603, 50)))
@@ -73,7 +75,7 @@ from nbkernels.cpu import kinds, ukernel
 binding.initialize_all_targets()
 binding.initialize_all_asmprinters()
 found = {}
-for dtype in ("float32", "float64", "int32", "float16", "complex64", "int8"):
+for dtype in ("float32", "float64", "int32", "int64", "float16", "complex64", "int8"):
     kind = kinds.kind_of(dtype, dtype, "int32" if dtype == "int8" else dtype)  # bytes are widened: no vpdpbusd there
     tile = kinds.default_tiles(kind).tile(kind)
     module = ir.Module()
@@ -85,7 +87,8 @@ for dtype in ("float32", "float64", "int32", "float16", "complex64", "int8"):
     passes.getModulePassManager().run(code, passes)
     lines = [" ".join(line.split()) for line in machine.emit_assembly(code).splitlines()]
     steps = 4 * tile.mr * tile.nv * kind.planes**2  # in the unrolled loop
-    vector = sum(bool(re.match(r"(fml[as]|mla) v[0-9]+[.](4s|2d)", line)) for line in lines)
+    steps *= 2 if dtype == "int64" else 1  # umlal and mla
+    vector = sum(bool(re.match(r"(fml[as]|u?mlal?) v[0-9]+[.](4s|2d)", line)) for line in lines)
     scalar = [line for line in lines if re.match(r"(fn?m(add|sub) |bl (?!store_))", line)]
     found[dtype] = [steps, vector, scalar]
 print(json.dumps(found))

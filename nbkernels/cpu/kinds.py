@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from dataclasses import replace
 
-from ..jit.chain import ways
+from ..jit.chain import crossed, ways
 from ..jit.kind import BYTES, SIGNLESS, Kind
 from ..jit.vector import width_bits
 from .tiles import Tiles, caches, default, sized, vector_registers
@@ -46,6 +46,11 @@ def default_tiles(kind: Kind) -> Tiles:
     """The tuner's; else those of float32 or float64, whose words are as large; kc counts elements."""
     if kind.way == "fma" and tuned(kind.chain):
         return tuned(kind.chain)
+    # An element takes two accumulators: 2x2, 4x1, 3x1 vectors are level, 3x2 spills (Zen 3, n = 512 and 1024: int64 at
+    # 8.3 Gop/s with one accumulator and 5x2, 13 so, where the multiplier pipes allow 18).
+    if crossed(kind):
+        mr, vectors = (5, 2) if vector_registers() == 32 else (2, 2)
+        return sized(mr, vectors * width_bits() // 64, 8, *caches())
     if kind.planes == 1:
         tiles = default("float64" if BYTES[kind.word] == 8 else "float32")
         if kind.way == "mul":  # a product needs a register until it is added: 8x3 spills (67 Gop/s for 77, 2026-11)

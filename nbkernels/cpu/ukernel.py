@@ -101,6 +101,7 @@ def _define(module: ir.Module, tile, mr: int, nv: int, lie: str) -> ir.Function:
         heads = [[words.load(words.at(arg["b"], j * tile.lanes))] for j in range(nv)]
         chains = [ops.add(chain, heads[j]) for (_, j), chain in zip(cells, chains)]
         arg["b"] = words.at(arg["b"], tile.head * tile.nr)
+    chains = [ops.opened(chain) for chain in chains]
 
     rows = [builder.mul(arg["rsa"], I64(i)) for i in range(mr)]
     # Lines of a row of B to ask for, and how many rows ahead.
@@ -141,12 +142,12 @@ def _define(module: ir.Module, tile, mr: int, nv: int, lie: str) -> ir.Function:
         for q in range(0, steps * tile.mr * tile.step, LINE):
             words.prefetch(words.at(ahead, q // tile.itemsize), level=2)
 
-    copies = lie == COPYING
+    copies, parts = lie == COPYING, len(chains[0])
     first = 2 + copies  # of the carried values, the chains'
 
     def turn(steps, fetches=False, follows=False):
         def body(index, carried):
-            a, b, target, chains = *carried[:2], carried[2] if copies else None, _split(carried[first:], len(planes))
+            a, b, target, chains = *carried[:2], carried[2] if copies else None, _split(carried[first:], parts)
             if fetches:
                 fetch(index)
             if follows:
@@ -177,7 +178,7 @@ def _define(module: ir.Module, tile, mr: int, nv: int, lie: str) -> ir.Function:
         carried = loop(builder, builder.udiv(arg["kb"], I64(unroll)), carried, turn(unroll, full, ahead))
         if unroll > 1:
             carried = loop(builder, builder.urem(arg["kb"], I64(unroll)), carried, turn(1))
-    chains = _split(carried[first:], len(planes))
+    chains = [ops.closed(chain) for chain in _split(carried[first:], parts)]
     _endings(builder, ops, arg, cells, chains, place)
     return function
 

@@ -1,6 +1,9 @@
 """Chains: what a step and an ending of a product are for each kind, as vector IR; one lane is an element.
 
-A chain, and a number of its dtype, is a list of planes: one vector, or the real and the imaginary ones.
+A chain, and a number of its dtype, is a list of planes: one vector, or the real and the imaginary ones. While it takes
+steps one of int64 has a second vector where no instruction multiplies 64 bits: of a * b = low + 2**32 * crossed, modulo
+2**64, low(a) * low(b) goes to the first and the low halves of low(a) * high(b) and high(a) * low(b) side by side to the
+second; `opened` and `closed` are its two ends.
 """
 
 from __future__ import annotations
@@ -14,6 +17,11 @@ from .vector import ELEMENT, I32, Lanes, width_bits
 OFFSET = 0x80808080 - (1 << 32)  # four bytes of 128 (or -128)
 
 
+def crossed(kind: Kind) -> bool:
+    """Whether a chain takes its steps in two vectors: of int64, where no instruction multiplies them."""
+    return kind.way == "mul" and kind.chain == "int64" and "mul64" not in ways()
+
+
 class Chain:
     """Operations on `count` chains of a kind at a time."""
 
@@ -22,6 +30,7 @@ class Chain:
         self.words = Lanes(builder, kind.word, count)
         self.plane = PLANE.get(kind.chain, kind.chain)  # dtype of a plane of a chain
         self.numbers = Lanes(builder, self.plane, count)
+        self.crossed = crossed(kind)
 
     # -- memory ------------------------------------------------------------------------------------------------------
 
@@ -109,8 +118,21 @@ class Chain:
     def zero(self) -> list:
         return [self.numbers.zero] * self.kind.planes
 
+    def opened(self, chain: list) -> list:
+        """A chain that takes steps."""
+        return [*chain, ir.Constant(ir.VectorType(I32, 2 * self.count), None)] if self.crossed else chain
+
+    def closed(self, chain: list) -> list:
+        """The chain after its last step."""
+        if not self.crossed:
+            return chain
+        low, both = chain[0], self.builder.bitcast(chain[1], chain[0].type)
+        half = ir.Constant(low.type, [32] * self.count)
+        high = self.builder.shl(self.builder.lshr(both, half), half)
+        return [self.builder.add(low, self.builder.add(self.builder.shl(both, half), high))]
+
     def step(self, a: list, b: list, chain: list) -> list:
-        """The chain after one more word of each operand."""
+        """The chain, which is open, after one more word of each operand."""
         if self.kind.way == "fma" and self.kind.planes == 2:
             (ar, ai), (br, bi), (re, im) = a, b, chain
             fma, minus = self.words.fma, self.builder.fneg(ai)
@@ -118,9 +140,24 @@ class Chain:
             return [fma(minus, bi, fma(ar, br, re)), fma(*second, fma(*first, im))]
         if self.kind.way == "fma":
             return [self.words.fma(a[0], b[0], chain[0])]
+        if self.crossed:
+            low, crossed = chain
+            return [self.builder.add(low, self._low(a[0], b[0])), self.builder.add(crossed, self._crossed(a[0], b[0]))]
         if self.kind.way == "mul":
             return [self.builder.add(chain[0], self.builder.mul(a[0], b[0]))]
         return [_dot(self.builder, self.kind, self.count, a[0], b[0], chain[0])]
+
+    def _low(self, a, b):
+        """Products of the low halves of int64, all 64 bits of them."""
+        halves = ir.VectorType(I32, self.count)
+        return self.builder.mul(*(self.builder.zext(self.builder.trunc(x, halves), x.type) for x in (a, b)))
+
+    def _crossed(self, a, b):
+        """Products of the low halves with the other operand's high ones, modulo 2**32."""
+        halves = ir.VectorType(I32, 2 * self.count)
+        a, b = (self.builder.bitcast(x, halves) for x in (a, b))
+        other = ir.Constant(halves, [i ^ 1 for i in range(halves.count)])
+        return self.builder.mul(a, self.builder.shuffle_vector(b, ir.Constant(halves, ir.Undefined), other))
 
     def offset(self) -> list:
         """A word of A that is all offset."""
@@ -229,5 +266,6 @@ def ways() -> tuple[str, ...]:
         "bytes": ("avx512vnni" in features and wide),
         "pairs": x86 and (not wide or "avx512bw" in features),
         "bf16": "avx512bf16" in features and wide,
+        "mul64": "avx512dq" in features and wide,
     }
     return tuple(way for way, there in has.items() if there)
