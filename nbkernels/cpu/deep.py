@@ -4,8 +4,8 @@ A job is a segment against a register tile's columns of C: the stacks' kernel (t
 call, from operands in place. Columns of B lie across its vectors; where its rows are not contiguous a job packs its
 panel first. A B from beyond L2 is read along its rows, against all of a short A (several.py). Segments leave their
 chains in planes, which are added in order; two go side by side where C is so small that one's would wait for each
-other. Products of fewer steps come here where half a vector holds a row of C. The smallest are one compiled call
-(8x8x1000 of float32: 11 us by Python's planning, 4 so).
+other. Products of fewer steps come here where half a vector holds a row of C. All are one compiled call (128x8x256 of
+float32: 16 us by Python's planning, 11 so), the smallest from the small products' entry.
 """
 
 from __future__ import annotations
@@ -19,17 +19,16 @@ from ..jit.cache import both, compiled, entry, jit
 from ..jit.vector import LINE
 from . import threads
 from .finish import finish
-from .kinds import default_tiles, kind_of
 from .pack import pack_alone
 from .several import MOST, columns_against, group
 from .small import BRIEF, DECLINED, DONE, GIL, LARGE
 from .tiles import SEGMENT, caches, small, vector_registers
-from .tiny import HEIGHT, tall, tiny, tiny_on, twins
-from .words import alone, filled, room
+from .tiny import HEIGHT, tall, tiny, tiny_long, tiny_on, twins
+from .words import alone, operands, room, up
 
 from .words import (  # isort: skip
-    BLOCK, CSA, CSB, CSC, CSX, GROUP, NEXT, PACK, PART, ROOM, RSA, RSB, RSC, RSX, SCALARS, SELF, WORDS, A, B, C, K,
-    KC, M, N, NB, X,
+    BLOCK, CSA, CSB, CSC, CSX, GROUP, NEXT, PACK, PART, READS, ROOM, RSA, RSB, RSC, RSX, SCALARS, SHIFT_A, SHIFT_B,
+    SHIFT_C, SIZE_A, SIZE_B, SIZE_C, TRUSTED, WORDS, WORKERS, A, B, C, K, KC, M, N, NB, X,
 )  # fmt: skip
 
 PAIRS = (M, N), (A, B), (RSA, CSB), (CSA, RSB), (RSC, CSC), (RSX, CSX)  # what C' = B' A' exchanges
@@ -55,7 +54,8 @@ BROAD, TURN = 2048, 64
 STEPS = SEGMENT if vector_registers() == 32 else 512
 LINED, PASSES = 1024, 8
 FACTORS = 8 * MOST * TURN  # bytes of stack for those of A
-BYTES, LITTLE = 8 * WORDS, 516 << 10  # of the words; of the room up to BRIEF: a panel of SEGMENT steps, 4 KiB of planes
+BYTES = 8 * WORDS + 8  # of the words, and the number of tasks
+LITTLE = 516 << 10  # of the room up to BRIEF: a panel of SEGMENT steps, 4 KiB of planes
 
 
 @jit(inline="always")
@@ -92,7 +92,10 @@ def _block(tile, f, s, p, k, i, end, j, w, b, row, one, part, parts, left, right
             now, steps = part * (end - i) + r - i, start + f[KC]
             of = parts * (end - i)
             _ask(f, steps + now * f[KC] // of, steps + (now + h) * f[KC] // of, i, end, left, right, size)
-        if p == 0:
+        if tile.narrow and h == tall(tile, w) and w % tile.lanes == 0 and (f[CSA] == 1 or f[RSA] == 1):
+            tiny_long(tile, p, count, k, a, h * f[RSA], f[RSA], f[CSA], b, 0, row, to, h * rsc, rsc,
+                      x_row, h * f[RSX], f[RSX], w, alpha, beta)  # fmt: skip
+        elif p == 0:
             tiny(tile, h, count, k, a, h * f[RSA], f[RSA], f[CSA], b, 0, row, to, h * rsc, rsc,
                  x_row, h * f[RSX], f[RSX], w, alpha, beta)  # fmt: skip
         else:
@@ -167,6 +170,8 @@ def _deep(tile) -> int:
     element = getattr(np, tile.dtype)
 
     def work(f, task):
+        if task >= f[WORKERS]:
+            return
         panel = f[ROOM] + task * min(f[K], SEGMENT) * tile.nr * tile.itemsize
         # Of one segment, for each of two threads those that its caches hold. Segments in turn: the last is short.
         back = task % 2 if f[K] <= SEGMENT else 0
@@ -226,13 +231,32 @@ def _end(tile, f):
 
 
 @functools.cache
-def _ending(tile):
-    """`_end` from Python: void(address of the words)."""
+def _entry(tile):
+    """int64(words of threads.py, address of `_deep`, workers, room, its size, out, x, a, b, beta, alpha, trusted):
+    DONE or DECLINED; or, where the room is too small, the bytes that it must have, more than any status."""
+    cache, element, size, shift = caches()[1], getattr(np, tile.dtype), tile.itemsize, tile.itemsize.bit_length() - 1
 
-    def run(words):
-        _end(tile, pointer(words))
+    def run(launch, work, workers, room, given, out, x, a, b, beta, alpha, trusted):
+        words, factors = scratch(BYTES), scratch(16)
+        f = pointer(words)
+        f[TRUSTED], f[READS] = trusted, beta != 0
+        f[SIZE_A], f[SIZE_B], f[SIZE_C] = size, size, size
+        f[SHIFT_A], f[SHIFT_B], f[SHIFT_C] = shift, shift, shift
+        if operands(f, out, x, a, b) != DONE:
+            return DECLINED
+        need = up(_plan(tile, f, workers, cache), LINE)
+        if need > given:
+            return need
+        f[NEXT], f[SCALARS], f[ROOM], f[WORKERS] = 0, factors, room, workers
+        poke(tile, factors, element(alpha))
+        poke(tile, factors + size, element(beta))
+        threads.shared(launch, work, words, words + 8 * WORDS)
+        if f[PART] >= 0:
+            _end(tile, f)
+        return DONE
 
-    return entry(run, "void(int64)", f"gemm_deep_end_{tile}")
+    kind = ", ".join(["int64"] * 9)
+    return entry(run, f"int64({kind}, float64, float64, boolean)", f"gemm_deep_entry_{tile}")
 
 
 @functools.cache
@@ -248,7 +272,7 @@ def _alone(tile):
         f = pointer(words)
         alone(tile, f, out, x, a, b, beta)
         _plan(tile, f, 1, cache)
-        f[NEXT], f[SCALARS], f[ROOM] = 0, factors, static(LITTLE)
+        f[NEXT], f[SCALARS], f[ROOM], f[WORKERS] = 0, factors, static(LITTLE), 1
         poke(tile, factors, element(alpha))
         poke(tile, factors + size, element(beta))
         call(work, words, 0)
@@ -268,16 +292,22 @@ def whole(dtype: str) -> tuple[int, int]:
 
 def deep(out, x, a, b, beta, alpha, dtype: str, workers: int, trusted: bool = True) -> int:
     """out = alpha * a @ b + beta * x, as `packed` does it for any shape."""
-    kind, tile = kind_of(dtype, dtype, dtype), small(dtype)
+    tile = small(dtype)
     if out.size * a.shape[1] <= BRIEF:
         workers = 1
         if _alone(tile)[0](_deep(tile), id(out), x, id(a), id(b), beta, alpha) == DONE:
             return DONE
-    f, kept = filled(out, x, a, b, beta, alpha, default_tiles(kind), kind, workers, trusted)
-    if f is None:
-        return DECLINED
-    with room(_plan.py_func(tile, f, workers, caches()[1])) as f[ROOM]:
-        threads.launch(_deep(tile), f[SELF], workers)
-        if f[PART] >= 0:
-            _ending(tile)(f[SELF])
-    return DONE
+    return in_room(_entry(tile), _deep(tile), workers, out, x, a, b, beta, alpha, trusted)
+
+
+def in_room(run, work: int, workers: int, out, x, a, b, beta, alpha, trusted: bool) -> int:
+    """`run`, which launches `work`, with as much room as it asks for: DONE or DECLINED."""
+    need, status = 0, DECLINED + 1
+    threads.open_up()
+    while status > DECLINED:
+        own = room(need)
+        with own as address:
+            given = own.buffer[0]
+            status = run(threads.WORDS, work, workers, address, given, id(out), x, id(a), id(b), beta, alpha, trusted)
+        need = status
+    return status

@@ -15,13 +15,13 @@ import numpy as np
 from ..jit.address import peek, pointer, poke, scratch, take
 from ..jit.cache import compiled, entry, jit
 from . import threads
-from .deep import PAIRS
+from .deep import PAIRS, in_room
 from .finish import MEMORY, PARTIAL, ending, finish
 from .pack import pack
 from .small import DECLINED, DONE
 from .tiles import small
 from .ukernel import ukernel_copying, ukernel_packed
-from .words import operands, room, up
+from .words import operands, up
 
 from .words import (  # isort: skip
     CSA, CSB, CSC, CSX, NB, NEXT, READS, ROOM, RSA, RSB, RSC, RSX, SCALARS, SHIFT_A, SHIFT_B, SHIFT_C, SIZE_A, SIZE_B,
@@ -139,12 +139,4 @@ def _compiled(dtype):
 
 def short(out, x, a, b, beta, alpha, dtype: str, workers: int, trusted: bool = True) -> int:
     """out = alpha * a @ b + beta * x for k <= 4096 and few rows or columns, as `packed` does it for any shape."""
-    (run, work), need, status = _compiled(dtype), 0, DECLINED + 1
-    threads.open_up()
-    while status > DECLINED:
-        own = room(need)
-        with own as address:
-            given = own.buffer[0]
-            status = run(threads.WORDS, work, workers, address, given, id(out), x, id(a), id(b), beta, alpha, trusted)
-        need = status
-    return status
+    return in_room(*_compiled(dtype), workers, out, x, a, b, beta, alpha, trusted)

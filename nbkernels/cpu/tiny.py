@@ -7,6 +7,8 @@ fused multiply-adds as anywhere, whatever the width of the vector it lies in.
 
 from __future__ import annotations
 
+import itertools
+
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
@@ -18,6 +20,11 @@ from ..jit.vector import ELEMENT, I64, SIZE, VOID, Lanes, loop, opaque
 # registers hold 6 such rows, or 8 of one vector (Zen 3, 2026-11, one thread, f32, us, 8 and 6 rows: 512x512x8 190 and
 # 126, 100x16x16x16 30 and 19, 32x100x10x100 311 and 148).
 HEIGHT = 8
+# Steps of a turn where products are long and vectors narrow: a neighbour on the core leaves half of what it can issue,
+# and 8 rows of one vector were 21 instructions a step for 8 multiply-adds. Zen 3, one thread, GFLOP/s, by 1 and by 4
+# steps, A by rows: f32 8x8 47 and 56, from L2 37 and 50, 6x16 70 and 79, f64 8x4 23 and 28, 6x8 37 and 41; A by columns
+# 48 and 54, 71 and 77, 24 and 29, 37 and 41, but 8x8 from L3 37 and 30. To ask for the next rows on the way: 48 and 43.
+UNROLL = 4
 # name and kind of the arguments: p address, i integer, s scalar of the element type; s* are steps from t to t + 1
 ARGUMENTS = "count:i k:i a:p sa:i rsa:i csa:i b:p sb:i rsb:i c:p sc:i rsc:i x:p sx:i rsx:i width:i alpha:s beta:s"
 AHEAD = "na:i nb:i nc:i da:i db:i dc:i"  # what to ask for on the way: three addresses, and bytes from step to step
@@ -37,12 +44,13 @@ def widths(tile):
 
 
 def _define(
-    module: ir.Module, tile, height: int, width: tuple, least: int, ahead=False, twins: int = 1, on=False
+    module: ir.Module, tile, height: int, width: tuple, least: int, ahead=False, twins: int = 1, on=False, lie: str = ""
 ) -> ir.Function:
     """The LLVM function for this height and width; defined once per module. Rows have more than `least` columns.
     `ahead`: it asks for what comes next. `twins`: products that go side by side, in as many rows; `count` counts such
-    groups. `on`: chains begin as C has them."""
-    name = f"tiny_{tile.dtype}_{height}x{'_'.join(map(str, width))}" + "_ahead" * ahead + "_on" * on
+    groups. `on`: chains begin as C has them. `lie`: along which of "rsa" and "csa" A's elements touch; UNROLL steps a
+    turn."""
+    name = f"tiny_{tile.dtype}_{height}x{'_'.join(map(str, width))}" + "_ahead" * ahead + "_on" * on + lie
     name += f"_by_{twins}" * (twins > 1)
     if name in module.globals:
         return module.globals[name]
@@ -54,7 +62,7 @@ def _define(
     function.attributes.add("noinline")
     function.attributes.add("optsize")  # the loop over k is short: unrolled, it would compile for three times as long
     builder = ir.IRBuilder(function.append_basic_block("entry"))
-    arg = dict(zip(NAMES, function.args))
+    arg = dict(zip(NAMES, function.args)) | ({lie: I64(1)} if lie else {})
     lanes, vectors = Lanes(builder, tile.dtype, tile.lanes), range(len(width))
     parts = [Lanes(builder, tile.dtype, count) for count in width]
     rows = [divmod(i, height) for i in range(twins * height)]  # of a group: the product, its row
@@ -76,8 +84,8 @@ def _define(
         """A[row, p], in bytes from A[0, p]: a register or its double, fourfold, ... Of plain multiples LLVM makes a sum
         that grows from row to row, 8 cycles of a step, in which 8 vectors of half the width take 4 (one thread,
         10000x8x8x8 of float32 167 -> 150 us)."""
-        if row == 0:
-            return base
+        if row == 0 or lie == "rsa":
+            return lanes.at(base, row)
         shift = (row & -row).bit_length() - 1
         offset = builder.shl(odd[row >> shift], I64(shift))
         return builder.inttoptr(builder.add(builder.ptrtoint(base, I64), offset), base.type)
@@ -93,11 +101,20 @@ def _define(
                  for (i, j), value in zip(cells, chain)]  # fmt: skip
         return [*[lanes.at(each, arg["csa"]) for each in a], *[lanes.at(each, arg["rsb"]) for each in b], *chain]
 
+    def turn(index, carried):
+        for _ in range(UNROLL):
+            carried = step(index, carried)
+        return carried
+
     def product(t, carried):
         a, b, c, x = carried
         starts = [lanes.at(base, step) for m, base in (("a", a), ("b", b)) for step in apart[m][:twins]]
         chain = [parts[j].load(at("c", c, i, j), masks[j]) if on else parts[j].zero for i, j in cells]
-        chain = loop(builder, arg["k"], [*starts, *chain], step)[2 * twins :]
+        values, trips = [*starts, *chain], arg["k"]
+        if lie:
+            values = loop(builder, builder.udiv(trips, I64(UNROLL)), values, turn)
+            trips = builder.urem(trips, I64(UNROLL))
+        chain = loop(builder, trips, values, step)[2 * twins :]
         values = [builder.fmul(alpha[j], value) for (_, j), value in zip(cells, chain)]
         before = builder.block
         with builder.if_then(reads):
@@ -131,6 +148,29 @@ def tiny(typing, tile, height, count, k, a, sa, rsa, csa, b, sb, rsb, c, sc, rsc
 def tiny_on(typing, tile, height, count, k, a, sa, rsa, csa, b, sb, rsb, c, sc, rsc, x, sx, rsx, width, alpha, beta):
     """The same with chains that begin as C has them."""
     return _signature(tile), lambda *emission: _emit(*emission, HEIGHT, widths(tile.tile), 1, on=True)
+
+
+@intrinsic
+def tiny_long(typing, tile, on, count, k, a, sa, rsa, csa, b, sb, rsb, c, sc, rsc, x, sx, rsx, width, alpha, beta):
+    """`tiny`, or unless `on` is 0 `tiny_on`, of as many rows as `tall` says, one or two whole vectors of columns and an
+    A that is contiguous along one of its sides."""
+
+    def emit(context, builder, signature, args):
+        record, pointer = signature.args[0].tile, ELEMENT[signature.args[0].tile.dtype].as_pointer()
+        kinds, which = [item.split(":")[1] for item in ARGUMENTS.split()], I64(0)
+        values = [builder.inttoptr(v, pointer) if kind == "p" else v for v, kind in zip(args[2:], kinds)]
+        given = dict(zip(NAMES, args[2:]))
+        for sign, value, limit in ("!=", args[1], 0), (">", given["width"], record.lanes), ("==", given["csa"], 1):
+            flag = builder.zext(builder.icmp_signed(sign, value, I64(limit)), I64)
+            which = builder.add(builder.shl(which, I64(1)), flag)
+        for i, (going, wide, lie) in enumerate(itertools.product((False, True), (1, 2), ("rsa", "csa"))):
+            with builder.if_then(builder.icmp_signed("==", which, I64(i))):
+                width = (record.lanes,) * wide
+                rows, least = tall.py_func(record, sum(width)), sum(width)
+                builder.call(_define(builder.module, record, rows, width, least, on=going, lie=lie), values)
+        return context.get_dummy_value()
+
+    return _signature(tile), emit
 
 
 @intrinsic
