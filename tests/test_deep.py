@@ -14,6 +14,7 @@ SHAPES = [
     (2, 3, 513), (4, 5, 9000), (16, 5, 4096), (7, 45, 4097), (3, 701, 520), (701, 3, 8200), (33, 40, 9001),
     (8, 8, 1000), (15, 600, 521), (3, 9, 12_289), (120, 110, 4200),
     (2001, 4, 300), (7, 2500, 90), (3, 37, 4200), (50, 40, 8261), (8, 8, 130), (5, 7, 1001), (40, 3, 200), (9, 4, 129),
+    (6, 500, 303),
 ]  # fmt: skip
 
 
@@ -80,5 +81,8 @@ def test_describe():
     assert paths.choose(20_000, (2 * half if narrow else half) + 1, 100, 1) != "deep"
     assert (paths.choose(8, 8, 128, 1) == paths.choose(8, 8, 128, 1, 4, (False, True)) == "deep") == narrow
     assert paths.choose(8, 8, 127, 1) == paths.choose(8, 8, 128, 1, 4, (True, False)) == "small"
+    n = tiles.caches()[1] // (8 * 300) + 1  # a B from beyond L2
+    assert (paths.choose(6, n, 300, 1, 8, (False, True)) == paths.choose(100, 100, 5000, 1) == "deep") == narrow
+    assert paths.choose(6, n, 300, 1, 8) == "small" != "deep" != paths.choose(100, 100, 5000, 1, 4, (True, False))
     for m, n, workers, upright in ((20_000, half + 1, 2, ()), (20_000, 2 * half, 1, ()), (16, 1000, 1, (False, True))):
         assert (paths.choose(m, n, 100, workers, 4, upright or (False, False)) == "deep") == narrow

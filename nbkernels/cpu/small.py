@@ -86,6 +86,17 @@ def is_lean(tile, m, n, k, upright):
 
 
 @jit(inline="always")
+def is_turned(tile, m, n, k, upright, cache):
+    """Whether a B of up to DEEPEST steps, from beyond L2 and `upright`, by columns, is long beside the rows of C, which
+    fill vectors: C' = B' A' is deep then, with B read along its columns, as they lie. Zen 3, one thread, us, so and
+    small: f64 5x700x300 116 and 138, 8x300x300 51 and 80, 3x300x300 43 and 57; f32 6x700x300 82 and 77; of B in L2
+    f64 12x500x150 75 and 73."""
+    half = max(1, tile.lanes // 2)
+    few = 3 <= m <= tile.nr and 4 * m >= 3 * ((m + half - 1) // half * half) and 8 * m <= n
+    return tile.narrow and upright and few and k <= DEEPEST and n * k * tile.itemsize > cache
+
+
+@jit(inline="always")
 def most(m, n, size):
     """m*n*k up to which one thread is fastest."""
     return SMALL if min(m, n) <= SLIM else SHARED // size
@@ -282,6 +293,8 @@ def small_entry(tile):
         lean = is_lean(tile, m, n, k, upright) and stride(a, 1) == size and (not upright or stride(b, 0) == size)
         if lean or (k > longest and is_brief(m, n, k)):
             return answer(answered(numpy - 48, LONG, out, x, a, b, beta, alpha), given, made)
+        if is_turned(tile, m, n, k, stride(b, 0) == size, cache) and not serially:
+            return answer(LARGE, given, made)
         if is_thin(m, n, k) and not serially:
             return answer(answered(numpy - 64, FLAT, out, x, a, b, beta, alpha), given, made)
         across = n if stride(out, 1) == size else m  # a panel of few columns takes as long as one vector of them
