@@ -51,6 +51,19 @@ def test_every_layout(rng):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("m", "k"), [(1, 1), (1, 90), (5, 1), (9, 11), (25, 40), (70, 3)])
+def test_small_ones_from_python(rng, dtype, m, k):
+    """A matrix contiguous along neither side as well, into an out and into a result of their own."""
+    for la, lv, lx in itertools.product(LAYOUTS, repeat=3):
+        a, v, x = (rng.integers(-4, 5, shape).astype(dtype) for shape in ((m, k), (k, 1), (m, 1)))
+        expected, out = 0.5 * x - 2 * (a.astype(int) @ v.astype(int)), LAYOUTS[lx](np.full((m, 1), np.nan, dtype))
+        a, v, x = LAYOUTS[la](a), LAYOUTS[lv](v), LAYOUTS[lx](x)
+        nbkernels.addmm(x, a, v, beta=0.5, alpha=-2, out=out)
+        for found in (out, nbkernels.addmm(x.T, v.T, a.T, beta=0.5, alpha=-2).T):
+            np.testing.assert_array_equal(found, expected, f"{la} {lv} {lx}")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_chain_begins_with_zero_whatever_comes_first(dtype):
     for m, k, order in itertools.product((1, 2, 9, 17, 33), (5, 600, 9000), "CF"):
         a, v = np.zeros((m, k), dtype, order), np.ones((k, 1), dtype)

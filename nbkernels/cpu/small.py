@@ -33,7 +33,10 @@ SMALL = 112**3  # m*n*k up to which one thread is fastest: two save nothing of 2
 # and 22-32. Vectors of 512 bits are twice as fast.
 SHARED = 4 * (80**3 if vector_registers() == 16 else SMALL)
 SERIAL = 320**3  # the same where there is only one thread to use: the block fits in L2
-LINEAR = 4096  # m*n*k up to which a product with one row or column is as fast here
+# m*n*k up to which a product with one row or column is as fast here; one of a matrix that gemv.py declines, faster.
+# With 16 registers gemv.py never loses (Zen 3, 2026-11, us, a call from Python by tiles and so: f32 4x1x16 1.7 and 1.5,
+# 16x1x128 2.0 and 1.7, 8x1x511 5.1 and 2.4, 1x1x512 5.5 and 2.1, f64 32x1x64 2.6 and 2.0, 300x1x8 4.3 and 2.1).
+LINEAR, APART = 4096 if vector_registers() == 32 else 0, 4096
 # k up to which C is written by rows (thin.py), from so many elements and rows on: 1000x1000x1 of float64 then takes
 # 0.19 ms in place of 1.6, k = 32 1.5 in place of 2.8, k = 64 the same.
 THIN, WIDE, BROAD = 48, 1 << 17, 64
@@ -287,7 +290,9 @@ def small_entry(tile):
         if alpha == 0 or not alike(out, x, a, b) or unusual(out, x, a, b, size, size, size):
             return answer(DECLINED, given, made)
         m, n, k = shape(a, 0), shape(b, 1), shape(a, 1)
-        if min(m, n) == 1 and (m * n * k > LINEAR or k > longest) and not serially:
+        matrix = b if m == 1 else a
+        linear = LINEAR if stride(matrix, 0) == size or stride(matrix, 1) == size else APART
+        if min(m, n) == 1 and (m * n * k > linear or k > longest) and not serially:
             return answer(answered(numpy - 80, VECTOR, out, x, a, b, beta, alpha), given, made)
         upright = stride(b, 1) != size
         lean = is_lean(tile, m, n, k, upright) and stride(a, 1) == size and (not upright or stride(b, 0) == size)
