@@ -40,6 +40,17 @@ def test_bits_are_those_of_the_packed_path(rng, dtype):
                 np.testing.assert_array_equal(found, expected, f"{m} {k} {name}")
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("m", "k"), [(100, 512), (64, 1024), (256, 256), (402, 300), (44, 5000), (47, 640)])
+def test_rows_that_crowd_or_are_asked_for(rng, dtype, m, k):
+    a, v = rng.standard_normal((m, k)).astype(dtype), rng.standard_normal((k, 1)).astype(dtype)
+    expected = np.empty((m, 1), dtype)
+    gemm.gemm(expected, None, a, v, 0, 1, tiles.default(dtype))
+    for matrix, vector in ((a, v), (a[::-1].copy()[::-1], v[::-1].copy()[::-1])):
+        np.testing.assert_array_equal(nbkernels.mm(matrix, vector), expected)
+        np.testing.assert_array_equal(nbkernels.mm(vector.T, matrix.T), expected.T)
+
+
 def test_every_layout(rng):
     for m, k in ((33, 70), (1, 9000)):
         for la, lv, lx in itertools.product(LAYOUTS, repeat=3):

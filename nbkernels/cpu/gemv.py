@@ -15,7 +15,7 @@ from ..jit.cache import both, compiled, entry, jit
 from ..jit.ndarray import data, descr, ndim, shape, stride
 from . import threads
 from .axpy import columns
-from .single import few, one, rows_of, segments_of
+from .single import few, is_near, one, rows_of, segments_of
 from .small import DECLINED, DONE, VECTOR
 from .tiles import SEGMENT, caches, small, vector_registers
 from .words import room, up
@@ -115,7 +115,7 @@ def _job(tile, f, job, cache):
             done = whole * SEGMENT * size
             poke(tile, t + whole * size, one(tile, a + done, 1, v + done, 1, left))
     else:
-        rows_of(tile, h, a, rsa, v, k, t, m * word(f + K) * size <= cache, far)
+        rows_of(tile, h, a, rsa, v, k, t, is_near(tile, m * word(f + K) * size, cache, rsa, k), far)
 
 
 @jit(inline="always")

@@ -39,6 +39,10 @@ PAIR = 2
 # 5.9, 6.1; 64x3616 f32 11.5, 12.8, 12.9; on a quiet core f32 11.3, 12.2, 13.0). In L2 that gains nothing.
 LONG = 4
 BEHIND = 16  # bytes of a piece
+# Near rows at once, times the bytes that they begin near multiples of, from which a set of L1 has too few places for
+# them: with 16 registers those of float32 2 KiB apart, or of float64 4, are not near ones in L2 either (Zen 3, 2026-11,
+# us, as near ones and so: f32 100x512 10.3 and 7.9, 64x1024 29 and 11).
+THRONG = 48 << 10
 SKEW = 8  # blocks of 32 bytes that a group of rows runs ahead of the next, where their lines would crowd in L1
 
 
@@ -274,10 +278,19 @@ def one(tile, a, csa, v, sv, k):
 
 
 @jit(inline="always")
-def _crowded(tile, rsa, k):
-    """Whether ROWS rows have more lines in a set of L1 than it has places: their starts are near multiples of 1 KiB."""
-    apart = abs(rsa) * tile.itemsize % 1024
-    return min(apart, 1024 - apart) < 16 and k * tile.itemsize >= 1024
+def _crowded(tile, rsa, k, every=1024):
+    """Whether rows start near multiples of so many bytes: of 1 KiB, ROWS have more lines in a set of L1 than it has
+    places."""
+    apart = abs(rsa) * tile.itemsize % every
+    return min(apart, every - apart) < 16 and k * tile.itemsize >= 1024
+
+
+@jit(inline="always")
+def is_near(tile, held, cache, rsa, k):
+    """Whether rows of a matrix of so many bytes are read as in L2 of `cache` bytes. With 16 registers those of half of
+    it are; more come faster if they are asked for, unless they crowd (Zen 3, 2026-11, us, near and so: f32 500x200 14.5
+    and 12.9, 1500x64 14.3 and 12.2, f64 1000x50 13.4 and 11.8; 256x256, which crowds, 14.7 and 21.0)."""
+    return held <= (cache // 2 if BY_LINES and not _crowded(tile, rsa, k) else cache)
 
 
 @jit(inline="always")
@@ -286,6 +299,7 @@ def rows_of(tile, h, a, rsa, v, k, t, near, far):
     size, crowded, r = tile.itemsize, _crowded(tile, rsa, k), 0
     several, pair, long = (FLOATS if size == 4 else DOUBLES) * few(tile), PAIR * few(tile), LONG * few(tile)
     apart = not BY_LINES or rsa * size >= BEHIND
+    near = near and not (BY_LINES and _crowded(tile, rsa, k, THRONG // several))
     while BY_LINES and apart and not (near or crowded or far) and k * size > SHORT and h - r >= long:
         long_rows(tile, a + r * rsa * size, rsa, v, k, t + r * size)
         r += long
