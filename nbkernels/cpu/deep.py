@@ -40,6 +40,11 @@ PAIRS = (M, N), (A, B), (RSA, CSB), (CSA, RSB), (RSC, CSC), (RSX, CSX)  # what C
 # 1721, NT 1827 and 1614, f64 3253 and 2957, TN 3697 and 3026; 96x96x6000 2555 and 2307, f64 4021 and 3459; 100x100x5000
 # TN, whose last panels are narrow, 1706 and 1687, 1779 and 1788, f64 3952 and 3960, 3971 and 4152.
 NARROW, FEW, SHARED = 16, (48 if vector_registers() == 32 else 96) ** 2, 128 * 128
+# Elements of C up to which one thread has them with 16 registers, of more than LONG steps, unless A is stored by
+# columns and B by rows. Zen 3, us, by five loops and so: 100x100x5000 NN f32 1522 and 1382, f64 3424 and 3060, NT 1678
+# and 1494, 112x112x6000 NN f32 2504 and 2253, NT f64 4698 and 4346, 160x160x5000 NN f32 3972 and 3639, 250x100x2000
+# 1506 and 1413; TN 100x100x5000 1674 and 1926; of 600 steps 128x128 322 and 341.
+MORE, LONG = SHARED if vector_registers() == 32 else 160 * 160, 1024
 JOBS = NEXT + 1  # the word that take_from reads
 ROWS = 16 * HEIGHT  # of a job, unless it packs B
 # What becomes of B (PACK). By rows: BROAD bytes of them, whose chains for MOST rows of A half fill L1, and TURN steps

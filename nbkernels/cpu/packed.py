@@ -25,7 +25,7 @@ from ..jit.kind import Kind
 from ..jit.ndarray import shape
 from ..jit.vector import LINE
 from . import threads
-from .deep import SHARED
+from .deep import LONG, MORE, SHARED
 from .finish import MEMORY, PARTIAL, ending, finish
 from .gemv import launchable
 from .kinds import default_tiles, kind_of
@@ -287,7 +287,9 @@ def is_bulky(m, n, k, size, workers, few, cache):
     bytes of a row of C up to which it may be for columns.py."""
     if is_thin(m, n, k) or m * n * k <= SERIAL or n * size <= few:
         return False
-    return m * n > SHARED if k > DEEPEST else workers < 2 or not is_held(m, k, size, cache)
+    if k > DEEPEST:
+        return m * n > (MORE if workers < 2 and k > LONG else SHARED)
+    return workers < 2 or not is_held(m, k, size, cache)
 
 
 LAUNCHER, LOOPS, WORDS, KEPT, PACKS, READY = range(6)  # a table

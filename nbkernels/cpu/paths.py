@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from .deep import FEW, NARROW, SHARED
+from .deep import FEW, LONG, MORE, NARROW, SHARED
 from .short import BROAD
 from .small import DEEPEST, IN_PLACE, SERIAL, SMALL, is_brief, is_held, is_lean, is_thin, is_turned, most
 from .tiles import SEGMENT, caches, small, vector_registers
@@ -12,11 +12,6 @@ from .tiles import SEGMENT, caches, small, vector_registers
 # Rows or columns up to which deep products go by gemv: f64, 2x1000x1000: 200 us; each panel of B twice, 980.
 VECTORS = 3
 FEWER, TALL = 64, 48  # rows and columns of C that are few with 16 registers
-# Elements of C that are few with them, for one thread and so many steps, unless A is stored by columns and B by rows.
-# Zen 3, us, by five loops and so: 100x100x5000 NN f32 1522 and 1382, f64 3424 and 3060, NT 1678 and 1494, 112x112x6000
-# NN f32 2504 and 2253, NT f64 4698 and 4346, 160x160x5000 NN f32 3972 and 3639, 250x100x2000 1506 and 1413; TN
-# 100x100x5000 1674 and 1926; of 600 steps 128x128 322 and 341.
-MORE, LONG = 160 * 160, 2 * DEEPEST
 FAR = 12  # times L2: bytes of B from which L3, which others use, may not hold it
 
 
