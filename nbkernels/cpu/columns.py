@@ -141,7 +141,7 @@ def _whole(tile, bare):
             return LARGE if workers == 0 else ALONE
         address, factors = scratch(BYTES), scratch(16)
         f = pointer(address)
-        alone(tile, f, out, x, a, b, beta)
+        alone(tile, f, out, x, a, b, beta, 1)
         need = _room(tile, f, workers, bare, reach)
         f[ROOM] = borrow(kept, need) if need > 0 else 0
         if need > 0 and f[ROOM] == 0:

@@ -24,11 +24,11 @@ from .several import MOST, columns_against, group
 from .small import BRIEF, DECLINED, DONE, GIL, LARGE
 from .tiles import SEGMENT, caches, small, vector_registers
 from .tiny import HEIGHT, tall, tiny, tiny_long, tiny_on, twins
-from .words import alone, operands, room, up
+from .words import alone, room, up
 
 from .words import (  # isort: skip
-    BLOCK, CSA, CSB, CSC, CSX, GROUP, NEXT, PACK, PART, READS, ROOM, RSA, RSB, RSC, RSX, SCALARS, SHIFT_A, SHIFT_B,
-    SHIFT_C, SIZE_A, SIZE_B, SIZE_C, TRUSTED, WORDS, WORKERS, A, B, C, K, KC, M, N, NB, X,
+    BLOCK, CSA, CSB, CSC, CSX, GROUP, NEXT, PACK, PART, ROOM, RSA, RSB, RSC, RSX, SCALARS, WORDS, WORKERS, A, B, C, K,
+    KC, M, N, NB, X,
 )  # fmt: skip
 
 PAIRS = (M, N), (A, B), (RSA, CSB), (CSA, RSB), (RSC, CSC), (RSX, CSX)  # what C' = B' A' exchanges
@@ -245,15 +245,12 @@ def _end(tile, f):
 def _entry(tile):
     """int64(words of threads.py, address of `_deep`, workers, room, its size, out, x, a, b, beta, alpha, trusted):
     DONE or DECLINED; or, where the room is too small, the bytes that it must have, more than any status."""
-    cache, element, size, shift = caches()[1], getattr(np, tile.dtype), tile.itemsize, tile.itemsize.bit_length() - 1
+    cache, element, size = caches()[1], getattr(np, tile.dtype), tile.itemsize
 
     def run(launch, work, workers, room, given, out, x, a, b, beta, alpha, trusted):
         words, factors = scratch(BYTES), scratch(16)
         f = pointer(words)
-        f[TRUSTED], f[READS] = trusted, beta != 0
-        f[SIZE_A], f[SIZE_B], f[SIZE_C] = size, size, size
-        f[SHIFT_A], f[SHIFT_B], f[SHIFT_C] = shift, shift, shift
-        if operands(f, out, x, a, b) != DONE:
+        if alone(tile, f, out, x, a, b, beta, trusted) != DONE:
             return DECLINED
         need = up(_plan(tile, f, workers, cache), LINE)
         if need > given:
@@ -281,7 +278,7 @@ def _alone(tile):
             return LARGE
         words, factors = scratch(BYTES), scratch(16)
         f = pointer(words)
-        alone(tile, f, out, x, a, b, beta)
+        alone(tile, f, out, x, a, b, beta, 1)
         _plan(tile, f, 1, cache)
         f[NEXT], f[SCALARS], f[ROOM], f[WORKERS] = 0, factors, static(LITTLE), 1
         poke(tile, factors, element(alpha))

@@ -21,11 +21,10 @@ from .pack import pack
 from .small import DECLINED, DONE
 from .tiles import small
 from .ukernel import ukernel_copying, ukernel_packed
-from .words import operands, up
+from .words import alone, up
 
 from .words import (  # isort: skip
-    CSA, CSB, CSC, CSX, NB, NEXT, READS, ROOM, RSA, RSB, RSC, RSX, SCALARS, SHIFT_A, SHIFT_B, SHIFT_C, SIZE_A, SIZE_B,
-    SIZE_C, TRUSTED, UNIT, WORDS, WORKERS, A, B, C, K, M, N, X,
+    CSA, CSB, CSC, CSX, NB, NEXT, ROOM, RSA, RSB, RSC, RSX, SCALARS, UNIT, WORDS, WORKERS, A, B, C, K, M, N, X,
 )  # fmt: skip
 
 # Zen 3, one thread, us: f32 16x2048x512 747 with panels for all columns of a job, packed before they are used (alone
@@ -103,15 +102,13 @@ def _short(tile) -> int:
 def _entry(tile):
     """int64(words of threads.py, address of `_short`, workers, room, its size, out, x, a, b, beta, alpha, trusted):
     DONE or DECLINED; or, where the room is too small, the bytes that it must have, more than any status."""
-    size, element, shift = tile.itemsize, getattr(np, tile.dtype), tile.itemsize.bit_length() - 1
+    size, element = tile.itemsize, getattr(np, tile.dtype)
 
     def run(launch, work, workers, room, given, out, x, a, b, beta, alpha, trusted):
         words, factors = scratch(BYTES), scratch(16)
         f = pointer(words)
-        f[TRUSTED], f[READS], f[UNIT] = trusted, beta != 0, alpha == 1
-        f[SIZE_A], f[SIZE_B], f[SIZE_C] = size, size, size
-        f[SHIFT_A], f[SHIFT_B], f[SHIFT_C] = shift, shift, shift
-        if operands(f, out, x, a, b) != DONE:
+        f[UNIT] = alpha == 1
+        if alone(tile, f, out, x, a, b, beta, trusted) != DONE:
             return DECLINED
         if f[M] > f[N]:  # C' = B' A': the longer side lies along vectors
             for p, q in PAIRS:

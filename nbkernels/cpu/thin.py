@@ -83,7 +83,7 @@ def _whole(tile):
     def run(table, out, x, a, b, beta, alpha):
         panels, factors, address = scratch(PANEL), scratch(16), scratch(BYTES)
         f, t = pointer(address), pointer(table)
-        alone(tile, f, out, x, a, b, beta)
+        alone(tile, f, out, x, a, b, beta, 1)
         if f[CSC] != 1 or (f[X] != 0 and f[CSX] != 1):
             return LARGE
         if f[M] * f[N] >= WIDE:

@@ -89,12 +89,13 @@ def operands(f, out, x, a, b):
 
 
 @jit(inline="always")
-def alone(tile, f, out, x, a, b, beta):
-    """The same of checked arrays of the tile's dtype, in words that nobody has filled in."""
-    shift = 2 if tile.itemsize == 4 else 3
-    f[TRUSTED], f[READS], f[SIZE_C] = 1, beta != 0, tile.itemsize
+def alone(tile, f, out, x, a, b, beta, trusted):
+    """The same of arrays of the tile's dtype, in words that nobody has filled in."""
+    size, shift = tile.itemsize, 2 if tile.itemsize == 4 else 3
+    f[TRUSTED], f[READS] = trusted, beta != 0
+    f[SIZE_A], f[SIZE_B], f[SIZE_C] = size, size, size
     f[SHIFT_A], f[SHIFT_B], f[SHIFT_C] = shift, shift, shift
-    operands(f, out, x, a, b)
+    return operands(f, out, x, a, b)
 
 
 @helper
