@@ -37,6 +37,10 @@ class Adapter:
     foreign = False  # whether its arrays may tell something else at every look
     intercept = None  # a method (op, row, args, out, in_place) that takes over calls of ops with kernels; see traced.py
 
+    def opens(self, op, key, x):
+        """Whether the body of a composite is run with such arrays, in place of being taken over whole."""
+        return True
+
     def owns(self, cls):
         names = {f"{base.__module__.partition('.')[0]}.{base.__qualname__}" for base in cls.__mro__}
         return not names.isdisjoint(self.classes)

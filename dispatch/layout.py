@@ -1,6 +1,7 @@
 """Questions about strides that need nothing but the numbers: overlap, views. Strides are in bytes."""
 
 from itertools import pairwise
+from operator import index
 
 
 def c_strides(shape, itemsize):
@@ -60,3 +61,41 @@ def flat_strides(shape, strides):
         if outer != size * inner and 0 not in shape:
             return None
     return (lead[-1][1] if lead else strides[-1], strides[-1])
+
+
+def indexed(shape, strides, key):
+    """(shape, strides, offset) of the view that integers, slices, None and ... choose: NumPy's basic indexing.
+
+    >>> from nbkernels.dispatch.layout import indexed
+    >>> indexed((4, 6), (48, 8), (slice(None, None, -1), 2))
+    ((4,), (-48,), 160)
+    """
+    key = list(key) if isinstance(key, tuple) else [key]
+    taken = sum(part is not None and part is not Ellipsis for part in key)
+    if taken > len(shape):
+        raise IndexError(f"{taken} indices for an array of shape {tuple(shape)}")
+    dots = [i for i, part in enumerate(key) if part is Ellipsis]
+    if len(dots) > 1:
+        raise IndexError("an index has one ... at most")
+    at = dots[0] if dots else len(key)
+    key[at : at + 1] = [slice(None)] * (len(shape) - taken)
+    sizes, steps, offset, dims = [], [], 0, iter(zip(shape, strides, strict=True))
+    for part in key:
+        if part is None:
+            sizes.append(1)
+            steps.append(0)
+            continue
+        size, stride = next(dims)
+        if isinstance(part, slice):
+            start, stop, step = part.indices(size)
+            sizes.append(len(range(start, stop, step)))
+            steps.append(stride * step)
+            offset += start * stride if sizes[-1] else 0
+            continue
+        if isinstance(part, bool) or not hasattr(type(part), "__index__"):
+            raise TypeError(f"views are made by integers, slices, None and ..., not by {type(part).__name__}")
+        place = index(part)
+        if not -size <= place < size:
+            raise IndexError(f"index {place} is out of bounds for a size of {size}")
+        offset += (place + size if place < 0 else place) * stride
+    return tuple(sizes), tuple(steps), offset

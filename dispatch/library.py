@@ -43,10 +43,12 @@ class Registration:
 
 
 class Library:
-    """Ops by name. `composites` is the module that holds the bodies of ops without a dispatch table, by their names."""
+    """Ops by name. `composites` is the module that holds the bodies of ops without a dispatch table, by their names;
+    `fit` "module:name" of a function (gradient, argument) -> the gradient in the argument's shape and dtype.
+    """
 
-    def __init__(self, name, composites=None):
-        self.name, self.composites = name, composites or name
+    def __init__(self, name, composites=None, fit=None):
+        self.name, self.composites, self.fit = name, composites or name, fit
         self.ops = {}  # full name -> Op
         self.fallbacks = {}  # key -> its rows, the one in force last
 
@@ -80,6 +82,7 @@ class Library:
         manual_kernel_registration=False,
         device_check=True,
         device_guard=True,
+        output_differentiability=True,
         doc=None,
     ):
         """Define an op by its schema, and return it; its public function is `op.function`.
@@ -92,7 +95,7 @@ class Library:
                       and for numbers, Python's and NumPy's, where they may stand for arrays;
                       keyword-only arguments with default None are not its: it is asked where all of them are None,
                       else its attribute `with_keywords`, if it has that, a function of all arguments and out
-        gradient      the Autograd kernel: {argument: formula}, or "module:name" of it
+        gradient      the Autograd kernel: {argument: formula}, a callable, or "module:name" of it; see derive.py
         casts         (what meta returned, out dtype) -> bool, where out may have another dtype than the result
         meta_only     names of arguments that shape the result and that kernels, which get it as `out`, do not take
         called        (*args) -> what errors call it, where that is not its name
@@ -101,6 +104,7 @@ class Library:
         python_module               the submodule that the public function says it is of
         manual_kernel_registration  no kernel yet, nor a composite: all come from `register`
         device_check, device_guard  False where the op sees to it itself
+        output_differentiability    False where no gradient goes back through the result; a sequence for several
 
         Raises RegistrationError, or SchemaError, where the declaration cannot stand.
         """
@@ -109,7 +113,8 @@ class Library:
         declare.rules(schema)
         kept = declare.variants(schema, variants)
         flags = dict(variants=kept, tags=tuple(tags), python_module=python_module, device_check=device_check,
-                     device_guard=device_guard, doc=doc, meta_only=meta_only, casts=casts, called=called)  # fmt: skip
+                     device_guard=device_guard, doc=doc, meta_only=meta_only, casts=casts, called=called,
+                     output_differentiability=output_differentiability)  # fmt: skip
         kernels = {keys.check(key.strip()): k for names, k in (dispatch or {}).items() for key in names.split(",")}
         if structured_delegate is not None:
             target = self[structured_delegate]
@@ -174,8 +179,10 @@ class Library:
         """`kernel(op, args, out)` for every op that has no other kernel for the key. Returns a Registration.
 
         `args` are in the schema's order; an in-place call passes self as `out` too, and the result is what is returned.
+        That of an Autograd key is kernel(op, grad, args, output_mask) -> gradients.
         """
-        row = table.Row(keys.check(key), kernel, caller(), takes=("op", "args", "out"))
+        takes = ("op", "grad", "args", "output_mask") if key.startswith(keys.AUTOGRAD) else ("op", "args", "out")
+        row = table.Row(keys.check(key), kernel, caller(), takes=takes)
         with keys.LOCK:
             there = self.fallbacks.get(key, ())
             if there and not override:

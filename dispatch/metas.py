@@ -4,9 +4,10 @@ from operator import index
 
 from . import keys, layout
 from .adapter import Adapter, Device, library
+from .operators import Operators
 
 
-class MetaArray:
+class MetaArray(Operators):
     """Shape, dtype and strides in bytes (None: C order), and no memory. Its ops run on the Meta key.
 
     >>> from nbkernels.dispatch import MetaArray
@@ -40,25 +41,9 @@ class MetaArray:
     def ndim(self):
         return len(self.shape)
 
-    @property
-    def T(self):
-        return self.like(self.shape[::-1], self.strides[::-1])
-
-    def __getitem__(self, index):
-        """A view, by integers and slices of the leading dimensions."""
-        index = index if isinstance(index, tuple) else (index,)
-        if len(index) > self.ndim:
-            raise IndexError(f"{len(index)} indices for a meta array of shape {self.shape}")
-        shape, strides = [], []
-        for size, stride, part in zip(self.shape, self.strides, index, strict=False):
-            if isinstance(part, slice):
-                start, stop, step = part.indices(size)
-                shape.append(len(range(start, stop, step)))
-                strides.append(stride * step)
-            elif not -size <= part < size:
-                raise IndexError(f"index {part} is out of bounds for a size of {size}")
-        rest = len(index)
-        return self.like((*shape, *self.shape[rest:]), (*strides, *self.strides[rest:]))
+    def __getitem__(self, key):
+        """A view, by integers, slices, None and ..."""
+        return self.like(*layout.indexed(self.shape, self.strides, key)[:2])
 
     def like(self, shape, strides):
         """Another array of the same dtype and device."""

@@ -52,10 +52,11 @@ class Op:
     """Made by `Library.define`, which says what the parameters mean. As a context manager it removes itself."""
 
     def __init__(self, library, schema, structured, *, casts, meta_only, called, variants, tags, python_module,
-                 device_check, device_guard, doc):  # fmt: skip
+                 device_check, device_guard, output_differentiability, doc):  # fmt: skip
         self.library, self.schema, self.structured, self.doc = library, schema, structured, doc
         self.casts, self.meta_only, self.device_check, self.device_guard = casts, meta_only, device_check, device_guard
         self.variants, self.tags, self.python_module, self.called = variants, tags, python_module, called
+        self.output_differentiability = output_differentiability
         self.elementwise = "elementwise" in tags
         self.arguments = schema.arguments
         self.names = tuple(argument.name for argument in self.arguments)
@@ -65,6 +66,9 @@ class Op:
         self.written = [i for i, argument in enumerate(self.arguments) if argument.type.written]
         self.rare = [i for i, a in enumerate(self.arguments) if a.keyword_only and a.default == "None"]
         self.keyed = [i for i in self.tensors if i not in self.rare]  # tensors that the fast path is chosen by
+        self.derived = [  # arguments that may have gradients
+            i for i, a in enumerate(self.arguments) if a.type.base == "Tensor" and i not in self.rare
+        ]
         self.kernel_arguments = [i for i, name in enumerate(self.names) if name not in meta_only]
         self.aliased = self.alias()
         implied = [Row(keys.META, structured, "derived", takes=self.names)] if structured else []
@@ -84,7 +88,7 @@ class Op:
         """An op of another name that this one's kernels serve: it shares the table and what was found for types."""
         other = Op(self.library, schema, self.structured, **flags | dict(
             casts=self.casts, meta_only=self.meta_only, called=self.called, tags=self.tags,
-            doc=flags["doc"] or self.doc))  # fmt: skip
+            output_differentiability=self.output_differentiability, doc=flags["doc"] or self.doc))  # fmt: skip
         other.table, other.delegates_to = self.table, self
         other.entries, other.worded = self.entries, self.worded
         other.build()
@@ -168,10 +172,10 @@ class Op:
         if row.row is None:
             has = [k for k in keys.devices() if self.table.row(k).row is not None]
             raise MissingKernelError(f"{name} has no kernel for {key}; it has {', '.join(has) or 'none'}")
-        if self.structured or row.reason not in keys.COMPOSITES:
-            for operand in operands if target is None else [*operands, target]:
-                if operand.adapter.intercept is not None:
-                    return operand.adapter.intercept(self, row, args, out, in_place)
+        body = not self.structured and row.reason in keys.COMPOSITES
+        for operand in operands if target is None else [*operands, target]:
+            if operand.adapter.intercept is not None and not (body and operand.adapter.opens(self, key, operand.value)):
+                return operand.adapter.intercept(self, row, args, out, in_place)
         with lead.adapter.guard(lead.device) if self.device_guard else nullcontext():
             if row.reason == "fallback":
                 return row.row.load()(self, args, out)
@@ -337,9 +341,11 @@ class Op:
                 f"pass an array that owns each of its elements"
             )
 
-    def gradient(self, grad, *args, output_mask=None, **kwargs):
+    def gradient(self, grad, *args, output_mask=None, result=None, **kwargs):
         """Gradients of the tensor arguments, given the result's: one for each, None exactly where output_mask is False.
 
-        A Python number in the place of a tensor, or None, has no gradient.
+        Each has its argument's shape and dtype, and the layout of a matrix; that of a list is a tuple. `result` is what
+        the op returned, for formulas that use it. A Python number in the place of a tensor, None, and integers have no
+        gradient.
         """
-        return derive.gradient(self, grad, args, kwargs, output_mask)
+        return derive.gradient(self, grad, args, kwargs, output_mask, result)

@@ -1,19 +1,22 @@
 """Arrays that a mode watches: calls of ops that have a kernel are handed to the mode, in place of running.
 
-A composite's body sees them as it would see any array, through `views`, shape, dtype and strides; there is nothing
-else. compliance.py and the library's explain() are modes; an adapter of your own may `intercept` as well.
+A composite's body sees them as it would see any array, through `views`, operators, shape, dtype and strides; there is
+nothing else. compliance.py, the library's explain() and its tapes are modes; an adapter of your own may `intercept` as
+well.
 """
 
-from . import arrays
+from . import arrays, layout
 from .adapter import Adapter
 from .errors import ComplianceError
+from .operators import FUNCTIONS, Operators
 
 
-class Traced:
+class Traced(Operators):
     """`value` as `mode` watches it.
 
     The mode has `call(op, row, args, out, in_place)`, `apply(function, args, out, where, shape, dtypes)` and
-    `made(value)`; it may have `empty(like, shape, dtype, strides)`.
+    `made(value)`; it may have `empty(like, shape, dtype, strides)`, `view(x, value, offset)` for views of x that lie
+    `offset` bytes after its first element, and `opens(op, key)`: whether the body of a composite is run.
     """
 
     __slots__ = ("mode", "value")
@@ -30,9 +33,23 @@ class Traced:
     strides = property(lambda self: tuple(self.spec.strides))
     ndim = property(lambda self: len(self.spec.shape))
 
-    def __getitem__(self, index):
-        """A view, by integers and slices."""
-        return Traced(self.value[index], self.mode)
+    def __eq__(self, other):
+        return FUNCTIONS["equal"](self, other)
+
+    def __ne__(self, other):
+        return FUNCTIONS["not_equal"](self, other)
+
+    __hash__ = object.__hash__
+
+    def __getitem__(self, key):
+        """A view, by integers, slices, None and ..."""
+        offset = layout.indexed(self.shape, self.strides, key)[2]
+        return viewed(self, self.value[key], offset)
+
+    def __len__(self):
+        if not self.shape:
+            raise TypeError("a 0-d array has no length")
+        return self.shape[0]
 
     def __getattr__(self, name):
         raise ComplianceError(f"a composite asked an array for {name!r}; it has shape, dtype, strides, ndim and views")
@@ -54,6 +71,9 @@ class Tracing(Adapter):
 
     def intercept(self, op, row, args, out, in_place):
         return mode_of(*args, out).call(op, row, args, out, in_place)
+
+    def opens(self, op, key, x):
+        return not hasattr(x.mode, "opens") or x.mode.opens(op, key)
 
     def apply(self, function, args, out, where, shape, dtypes):
         """The same for a function of arrays that is no op of a table; its results have this shape and these dtypes."""
@@ -83,7 +103,12 @@ class Tracing(Adapter):
         return Traced(x, like.mode)
 
     def restride(self, x, shape, strides):
-        return Traced(arrays.adapter_for(x.value).restride(x.value, shape, strides), x.mode)
+        return viewed(x, arrays.adapter_for(x.value).restride(x.value, shape, strides), 0)
+
+
+def viewed(x, value, offset):
+    """A view of what x has inside, as x's mode watches it."""
+    return x.mode.view(x, value, offset) if hasattr(x.mode, "view") else Traced(value, x.mode)
 
 
 def mode_of(*args):

@@ -20,10 +20,39 @@ def restride(x, shape, strides):
     return arrays.adapter_for(x).restride(x, shape, strides)
 
 
+def index(x, key):
+    """The view of x that integers, slices, None and ... choose."""
+    return x[key]
+
+
 def transpose(x):
     """x with its dimensions reversed."""
     s = spec(x)
     return restride(x, s.shape[::-1], s.strides[::-1])
+
+
+def permute(x, axes):
+    """x with its dimensions in the order of `axes`."""
+    s = spec(x)
+    ndim = len(s.shape)
+    order = [axis + ndim if axis < 0 else axis for axis in axes]
+    if sorted(order) != list(range(ndim)):
+        raise ValueError(f"axes {tuple(axes)} are no order of the {ndim} dimensions of {tuple(s.shape)}")
+    return restride(x, tuple(s.shape[axis] for axis in order), tuple(s.strides[axis] for axis in order))
+
+
+def reshape(x, shape, contiguous):
+    """x with other sizes, one of which may be -1, in C order: a view, else one of contiguous(x)."""
+    s = spec(x)
+    known, total = prod(size for size in shape if size != -1), prod(s.shape)
+    if shape.count(-1) == 1 and known and total % known == 0:
+        shape = tuple(total // known if size == -1 else size for size in shape)
+    if prod(shape) != total or min(shape, default=0) < 0:
+        raise ValueError(f"an array of shape {tuple(s.shape)} cannot be reshaped to {shape}")
+    steps = layout.c_strides(s.shape, s.dtype.itemsize)
+    if any(size > 1 and have != want for size, have, want in zip(s.shape, s.strides, steps, strict=True)):
+        x = contiguous(x)
+    return restride(x, shape, layout.c_strides(shape, s.dtype.itemsize))
 
 
 def column(x):

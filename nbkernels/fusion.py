@@ -17,16 +17,21 @@ LAYOUTS = 256  # of calls that are not checked again
 NUMBERS = (bool, int, float, complex)
 # imported at the first call
 ADOPT = "nbkernels.jit.adopt"
+FORWARD, FIT = "nbkernels.forward", "nbkernels.gradients"
 ROOMS = {keys.CPU: "nbkernels.cpu.fused", keys.CUDA: "nbkernels.cuda.fused", keys.META: None}
 
 
-def elementwise(function=None, *, dtypes=None):
+def elementwise(function=None, *, dtypes=None, gradient=None):
     """out[i] = function(x[i], y[i], ...) for any scalar Python function: an operation on arrays of every kind
 
     The function takes one to eight numbers and returns one, or a tuple of them. It is compiled once for the dtypes that
     it is called with (Python numbers in it are weak, as in NumPy 2), and found again on disk. The operation broadcasts,
     takes Python numbers, `out=` (an array, or a tuple of them for several results) and `where=` (elements where it is
     False are not written), and runs where the arrays are. `dtypes` gives the results' dtypes, else they are inferred.
+
+    A tape goes back through it by the function's own derivative, found by forward differentiation, or by `gradient`: a
+    scalar function (grad, *arguments), one grad for each result, that returns the gradient of each argument: grad times
+    the conjugate of the derivative.
 
     Functions of `math` and NumPy are those of `nbkernels.transcendental` where it has them; a function may call other
     plain functions. Raises TypeError, with the reason, for one that Numba cannot compile, ValueError for shapes that do
@@ -40,8 +45,8 @@ def elementwise(function=None, *, dtypes=None):
     array([  0.313,   0.693, 100.   ])
     """
     if function is None:
-        return lambda function: Elementwise(function, dtypes)
-    return Elementwise(function, dtypes)
+        return lambda function: Elementwise(function, dtypes, gradient=gradient)
+    return Elementwise(function, dtypes, gradient=gradient)
 
 
 _fused = {}  # a function's code and what it closes over -> its operation
@@ -75,16 +80,19 @@ def fuse(function, *args, out=None, where=None):
 class Elementwise:
     """What `elementwise` returns."""
 
-    def __init__(self, function, dtypes=None, called="elementwise"):
+    def __init__(self, function, dtypes=None, called="elementwise", gradient=None, most=MOST):
         function = getattr(function, "py_func", function)  # of a jitted one what it was made of
         if not inspect.isfunction(function):
             raise TypeError(f"{called}: a Python function is needed, not {errors.describe(function)}")
         self.function, self.__name__, self.__doc__ = function, function.__name__, function.__doc__
         self.parameters = tuple(inspect.signature(function).parameters.values())
         plain = all(p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty for p in self.parameters)
-        if not plain or not 1 <= len(self.parameters) <= MOST:
+        if not plain or not 1 <= len(self.parameters) <= most:
             given = f"{function.__name__}{inspect.signature(function)}"
-            raise TypeError(f"{called}: {given} should take one to {MOST} arguments, without defaults or stars")
+            raise TypeError(f"{called}: {given} should take one to {most} arguments, without defaults or stars")
+        if gradient is not None and not inspect.isfunction(gradient):
+            raise TypeError(f"{called}: gradient should be a Python function, not {errors.describe(gradient)}")
+        self.slopes = gradient
         given = dtypes if isinstance(dtypes, tuple | list) else () if dtypes is None else (dtypes,)
         self.dtypes = tuple(stated("elementwise", dtype) for dtype in given)
         for dtype in self.dtypes:
@@ -138,6 +146,12 @@ class Elementwise:
             return out
         made = [lead.adapter.wrap(x.value, lead.value) for x in outs]
         return made[0] if len(made) == 1 else tuple(made)
+
+    def gradient(self, *grads, args, where=None, output_mask):
+        """The gradients of the arguments, given those of the results: None where output_mask is False."""
+        found = import_module(FORWARD).gradient(self, grads, args, where, output_mask)
+        fit = import_module(FIT).fit
+        return [None if part is None else fit(part, x) for part, x in zip(found, args)]
 
     def layout(self, args, out, where):
         """What tells calls on NumPy arrays and numbers, with one result, apart; None of other calls."""

@@ -1,27 +1,106 @@
 """Derivatives: for each op, the gradient of each tensor argument as a formula over library ops (of matrix products:
-product_gradients.py).
+product_gradients.py; of folds: fold_gradients.py).
 
 `grad` is the gradient of the result. A formula names what it needs of grad and of the op's arguments; `op.gradient`
-calls those that are wanted. What broadcasting repeated is summed back by sum_to.
+calls those that are wanted, and `fit` gives what comes out the argument's shape, dtype and layout.
 """
 
 import functools
 import inspect
 
 from . import ops, slopes
-from .dispatch.views import expand, spec
+from .dispatch.traced import Traced
+from .dispatch.views import empty, expand, restride, spec
 from .fusion import elementwise
-from .ops import divide, maximum, minimum, multiply, subtract, sum_to
+from .ops import equal, greater, greater_equal, less, less_equal, multiply, not_equal, sum_to
+
+
+def keeps(grad, x):
+    return grad
+
+
+def keeps_product(grad, x, y):
+    """Of x times the conjugate of y."""
+    return grad * y, x * grad.conjugate()
+
+
+OWN = {"copy": keeps, "real_part": keeps, "times": keeps_product}  # a conjugate or a part has no derivative to be found
+PARTIAL = {
+    name: elementwise(function, gradient=OWN.get(name))
+    for name, function in vars(slopes).items()
+    if inspect.isfunction(function) and function.__module__ == slopes.__name__
+}
+chosen, share, times = PARTIAL["chosen"], PARTIAL["share"], PARTIAL["times"]
+
+
+def upright(x):
+    """Whether the matrices of x are column-major, or x repeats its columns: strides that are no answer are None."""
+    s = spec(x)
+    if len(s.shape) < 2 or 1 in s.shape[-2:] or 0 in s.shape or 0 in s.strides[-2:]:
+        return None
+    rows, columns = map(abs, s.strides[-2:])
+    return rows < columns
+
+
+def cast(x, dtype, columns=None):
+    """x in another dtype, the real part of a complex one where that is real; its matrices in the order that is said."""
+    if spec(x).dtype.kind == "c" != dtype.kind:
+        x = PARTIAL["real_part"](x)
+    s = spec(x)
+    lies = columns is None or upright(x) in (None, columns)
+    if s.dtype == dtype and lies:
+        return x
+    if isinstance(x, Traced):  # an order is no part of what its derivative says
+        return elementwise(slopes.copy, dtypes=dtype, gradient=keeps)(x)
+    if lies:
+        columns = upright(x)
+    if columns:
+        return PARTIAL["copy"](x, out=turned(empty(x, s.shape[:-2] + s.shape[:-3:-1], dtype)))
+    return PARTIAL["copy"](x, out=empty(x, s.shape, dtype))
+
+
+def turned(x):
+    """x with its last two dimensions exchanged."""
+    s = spec(x)
+    return restride(x, s.shape[:-2] + s.shape[:-3:-1], s.strides[:-2] + s.strides[:-3:-1])
 
 
 def fit(grad, x):
-    """grad summed to x's shape: undoes x's broadcasting."""
-    return sum_to(grad, spec(x).shape)
+    """A gradient as x's: summed to its shape, which undoes broadcasting, in its dtype, column-major if x is."""
+    if spec(grad).shape != spec(x).shape:
+        grad = sum_to(grad, spec(x).shape)
+    return cast(grad, spec(x).dtype, upright(x))
 
 
 def scale(grad, factor):
     """The factor's conjugate * grad; grad itself for 1."""
     return grad if factor == 1 else multiply(grad, factor.conjugate())
+
+
+def by(grad, y):
+    """grad times y, or its conjugate where it is complex."""
+    kind = "c" if type(y) is complex else getattr(getattr(spec(y), "dtype", None), "kind", "")
+    return times(grad, y) if kind == "c" else multiply(grad, y)
+
+
+def slope(name):
+    """The formula that is a function of slopes.py: of complex numbers one of its own."""
+
+    def formula(grad, self, other):
+        own = f"{name}_complex" if spec(grad).dtype.kind == "c" else name
+        return PARTIAL.get(own, PARTIAL[name])(grad, self, other)
+
+    formula.__name__ = name
+    return formula
+
+
+def slopes_of(op):
+    return {"self": slope(f"{op}_self"), "other": slope(f"{op}_other")}
+
+
+def first(compare, x, y):
+    """Where fmax or fmin takes x."""
+    return ops.logical_or(compare(x, y), not_equal(y, y))
 
 
 def of_masked(formulas):
@@ -41,86 +120,31 @@ def of_masked(formulas):
     return {name: known(formula) for name, formula in formulas.items()}
 
 
-def chosen(grad, where):
-    """grad where the mask is true, else 0, whatever grad is there."""
-    return multiply(grad, 1, where=where, out=ops.fmax(ops.fmin(grad, 0), 0))
-
-
-def wins(x, y):
-    """1 where x > y, 1/2 where they are equal, 0 where x < y.
-
-    (1 + d/|d|) / 2, with d the difference clipped to +-1 so that nothing overflows. Two unequal floats have no zero
-    difference, so with the smallest subnormal in place of |0| the quotient is exactly +-1, or 0 for equal ones.
-    """
-    d = minimum(maximum(subtract(x, y), -1), 1)
-    smallest = {4: 2.0**-149, 8: 2.0**-1074}[spec(d).dtype.itemsize]
-    size = maximum(maximum(d, multiply(d, -1)), smallest)
-    return multiply(ops.add(divide(d, size), 1), 0.5)
-
-
-PARTIAL = {name: elementwise(function) for name, function in vars(slopes).items() if inspect.isfunction(function)}
-
-ADD = {
-    "self": lambda grad, self: fit(grad, self),
-    "other": lambda grad, other, alpha: fit(scale(grad, alpha), other),
-}
-SUBTRACT = {
-    "self": lambda grad, self: fit(grad, self),
-    "other": lambda grad, other, alpha: fit(multiply(grad, -alpha), other),
-}
-MULTIPLY = {
-    "self": lambda grad, self, other: fit(multiply(grad, other), self),
-    "other": lambda grad, self, other: fit(multiply(grad, self), other),
-}
-DIVIDE = {
-    "self": lambda grad, self, other: fit(divide(grad, other), self),
-    "other": lambda grad, self, other: fit(multiply(divide(multiply(grad, self), multiply(other, other)), -1), other),
-}
+ADD = {"self": lambda grad: grad, "other": lambda grad, alpha: scale(grad, alpha)}
+SUBTRACT = {"self": lambda grad: grad, "other": lambda grad, alpha: scale(grad, -alpha)}
+MULTIPLY = {"self": lambda grad, other: by(grad, other), "other": lambda grad, self: by(grad, self)}
+DIVIDE = slopes_of("divide")
 MAXIMUM = {
-    "self": lambda grad, self, other: fit(multiply(grad, wins(self, other)), self),
-    "other": lambda grad, self, other: fit(multiply(grad, wins(other, self)), other),
+    "self": lambda grad, self, other: share(grad, less(self, other), equal(self, other)),
+    "other": lambda grad, self, other: share(grad, less(other, self), equal(self, other)),
 }
 MINIMUM = {
-    "self": lambda grad, self, other: fit(multiply(grad, wins(other, self)), self),
-    "other": lambda grad, self, other: fit(multiply(grad, wins(self, other)), other),
+    "self": lambda grad, self, other: share(grad, greater(self, other), equal(self, other)),
+    "other": lambda grad, self, other: share(grad, greater(other, self), equal(self, other)),
 }
-REMAINDER = {
-    "self": lambda grad, self: fit(grad, self),
-    "other": lambda grad, self, other: fit(PARTIAL["remainder_other"](grad, self, other), other),
-}
-FMOD = {
-    "self": lambda grad, self: fit(grad, self),
-    "other": lambda grad, self, other: fit(PARTIAL["fmod_other"](grad, self, other), other),
-}
-POW = {
-    "self": lambda grad, self, other: fit(PARTIAL["pow_self"](grad, self, other), self),
-    "other": lambda grad, self, other: fit(PARTIAL["pow_other"](grad, self, other), other),
-}
-ATAN2 = {
-    "self": lambda grad, self, other: fit(PARTIAL["atan2_self"](grad, self, other), self),
-    "other": lambda grad, self, other: fit(PARTIAL["atan2_other"](grad, self, other), other),
-}
-HYPOT = {
-    "self": lambda grad, self, other: fit(PARTIAL["hypot_self"](grad, self, other), self),
-    "other": lambda grad, self, other: fit(PARTIAL["hypot_other"](grad, self, other), other),
-}
-COPYSIGN = {
-    "self": lambda grad, self, other: fit(PARTIAL["copysign_self"](grad, self, other), self),
-    "other": lambda grad, self, other: fit(PARTIAL["copysign_other"](grad, self, other), other),
-}
-LOGADDEXP = {
-    "self": lambda grad, self, other: fit(PARTIAL["logaddexp_self"](grad, self, other), self),
-    "other": lambda grad, self, other: fit(PARTIAL["logaddexp_other"](grad, self, other), other),
-}
+# All of it to self where both are equal; what is not NaN wins.
 FMAX = {
-    "self": lambda grad, self, other: fit(PARTIAL["fmax_self"](grad, self, other), self),
-    "other": lambda grad, self, other: fit(PARTIAL["fmax_other"](grad, self, other), other),
+    "self": lambda grad, self, other: chosen(grad, first(greater_equal, self, other)),
+    "other": lambda grad, self, other: share(grad, first(greater_equal, self, other), False),
 }
 FMIN = {
-    "self": lambda grad, self, other: fit(PARTIAL["fmin_self"](grad, self, other), self),
-    "other": lambda grad, self, other: fit(PARTIAL["fmin_other"](grad, self, other), other),
+    "self": lambda grad, self, other: chosen(grad, first(less_equal, self, other)),
+    "other": lambda grad, self, other: share(grad, first(less_equal, self, other), False),
 }
-LDEXP = {"self": lambda grad, self, other: fit(ops.ldexp(grad, other), self)}
+REMAINDER = {"self": lambda grad: grad, "other": slope("remainder_other")}
+FMOD = {"self": lambda grad: grad, "other": slope("fmod_other")}
+POW, ATAN2, HYPOT, COPYSIGN, LOGADDEXP = map(slopes_of, ("pow", "atan2", "hypot", "copysign", "logaddexp"))
+LDEXP = {"self": lambda grad, other: ops.ldexp(grad, other)}
 for _formulas in (ADD, SUBTRACT, MULTIPLY, DIVIDE, MAXIMUM, MINIMUM, REMAINDER, FMOD, POW, ATAN2, HYPOT, COPYSIGN,
                   LOGADDEXP, FMAX, FMIN, LDEXP):  # fmt: skip
     _formulas.update(of_masked(_formulas))

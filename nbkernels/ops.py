@@ -5,9 +5,9 @@ first call that needs them, so that importing the library imports no compiler. S
 """
 
 from . import binary, folds, meta, methods, products
-from .dispatch import Library
+from .dispatch import Library, operators
 
-LIBRARY = Library("nbkernels", composites="nbkernels.composites")
+LIBRARY = Library("nbkernels", composites="nbkernels.composites", fit="nbkernels.gradients:fit")
 define, register, register_fallback = LIBRARY.define, LIBRARY.register, LIBRARY.register_fallback
 
 # -- matrix products --------------------------------------------------------------------------------------------------
@@ -156,6 +156,7 @@ _reduce = define(
     structured=folds.reduce,
     dispatch={"CPU": "nbkernels.cpu.folds:reduce", "CUDA": "nbkernels.cuda.folds:reduce"},
     fast="nbkernels.cpu.folds:reduce_fast",
+    gradient="nbkernels.fold_gradients:REDUCE",
     casts=binary.Result.casts,
     called=lambda self, op, *others: f"{op}.reduce",
 ).function
@@ -165,13 +166,17 @@ _accumulate = define(
     structured=folds.accumulate,
     dispatch={"CPU": "nbkernels.cpu.folds:accumulate", "CUDA": "nbkernels.cuda.folds:accumulate"},
     fast="nbkernels.cpu.folds:accumulate_fast",
+    gradient="nbkernels.fold_gradients:ACCUMULATE",
     casts=binary.Result.casts,
     called=lambda self, op, *others: f"{op}.accumulate",
 ).function
 
 
-def elementwise(op, alpha=False, gradient=None):
-    """Define an element-wise operation of two by its name in scalar/, NumPy and binary.DOCS; its two forms."""
+def elementwise(op, alpha=False, gradient=None, flat=False):
+    """Define an element-wise operation of two by its name in scalar/, NumPy and binary.DOCS; its two forms.
+
+    A `flat` one is constant but for jumps: no gradient goes through it.
+    """
     scale = "Scalar alpha=1, " if alpha else ""
     keywords = "Tensor? where=None, str? casting=None, str? order=None, ScalarType? dtype=None"
     new = define(
@@ -183,6 +188,7 @@ def elementwise(op, alpha=False, gradient=None):
         casts=binary.Result.casts,
         meta_only=["order"],
         tags=["elementwise"],
+        output_differentiability=not flat,
     )
     methods.attach(new.function, _reduce, _accumulate)
     return new.forms
@@ -192,7 +198,7 @@ add, add_ = elementwise("add", alpha=True, gradient="ADD")
 subtract, subtract_ = elementwise("subtract", alpha=True, gradient="SUBTRACT")
 multiply, multiply_ = elementwise("multiply", gradient="MULTIPLY")
 divide, divide_ = elementwise("divide", gradient="DIVIDE")
-floor_divide, floor_divide_ = elementwise("floor_divide")
+floor_divide, floor_divide_ = elementwise("floor_divide", flat=True)
 remainder, remainder_ = elementwise("remainder", gradient="REMAINDER")
 fmod, fmod_ = elementwise("fmod", gradient="FMOD")
 pow, pow_ = elementwise("pow", gradient="POW")
@@ -207,26 +213,26 @@ hypot, hypot_ = elementwise("hypot", gradient="HYPOT")
 copysign, copysign_ = elementwise("copysign", gradient="COPYSIGN")
 nextafter, nextafter_ = elementwise("nextafter")
 logaddexp, logaddexp_ = elementwise("logaddexp", gradient="LOGADDEXP")
-heaviside, heaviside_ = elementwise("heaviside")
+heaviside, heaviside_ = elementwise("heaviside", flat=True)
 ldexp, ldexp_ = elementwise("ldexp", gradient="LDEXP")
-gcd, gcd_ = elementwise("gcd")
-lcm, lcm_ = elementwise("lcm")
+gcd, gcd_ = elementwise("gcd", flat=True)
+lcm, lcm_ = elementwise("lcm", flat=True)
 
-equal, equal_ = elementwise("equal")
-not_equal, not_equal_ = elementwise("not_equal")
-less, less_ = elementwise("less")
-less_equal, less_equal_ = elementwise("less_equal")
-greater, greater_ = elementwise("greater")
-greater_equal, greater_equal_ = elementwise("greater_equal")
+equal, equal_ = elementwise("equal", flat=True)
+not_equal, not_equal_ = elementwise("not_equal", flat=True)
+less, less_ = elementwise("less", flat=True)
+less_equal, less_equal_ = elementwise("less_equal", flat=True)
+greater, greater_ = elementwise("greater", flat=True)
+greater_equal, greater_equal_ = elementwise("greater_equal", flat=True)
 
-logical_and, logical_and_ = elementwise("logical_and")
-logical_or, logical_or_ = elementwise("logical_or")
-logical_xor, logical_xor_ = elementwise("logical_xor")
-bitwise_and, bitwise_and_ = elementwise("bitwise_and")
-bitwise_or, bitwise_or_ = elementwise("bitwise_or")
-bitwise_xor, bitwise_xor_ = elementwise("bitwise_xor")
-bitwise_left_shift, bitwise_left_shift_ = elementwise("bitwise_left_shift")
-bitwise_right_shift, bitwise_right_shift_ = elementwise("bitwise_right_shift")
+logical_and, logical_and_ = elementwise("logical_and", flat=True)
+logical_or, logical_or_ = elementwise("logical_or", flat=True)
+logical_xor, logical_xor_ = elementwise("logical_xor", flat=True)
+bitwise_and, bitwise_and_ = elementwise("bitwise_and", flat=True)
+bitwise_or, bitwise_or_ = elementwise("bitwise_or", flat=True)
+bitwise_xor, bitwise_xor_ = elementwise("bitwise_xor", flat=True)
+bitwise_left_shift, bitwise_left_shift_ = elementwise("bitwise_left_shift", flat=True)
+bitwise_right_shift, bitwise_right_shift_ = elementwise("bitwise_right_shift", flat=True)
 
 # -- reductions -------------------------------------------------------------------------------------------------------
 
@@ -238,6 +244,15 @@ sum_to = define(
     gradient="nbkernels.gradients:SUM_TO",
     meta_only=["size"],
 ).function
+
+
+def contiguous(x):
+    """A copy in C order, of the same bits."""
+    return fmax(x, x, order="C")
+
+
+OPERATORS = (*operators.SYMBOLS.values(), *operators.COMPARISONS.values(), "equal", "not_equal")
+operators.provide({name: globals()[name] for name in OPERATORS} | {"sum": add.reduce, "contiguous": contiguous})
 
 OPERATIONS = [name for name, value in list(globals().items()) if hasattr(value, "schema") and name[0] != "_"]
 __all__ = ["define", "register", "register_fallback", *OPERATIONS]

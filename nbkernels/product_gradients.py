@@ -5,35 +5,20 @@ import inspect
 from . import ops
 from .dispatch.views import column, empty, flatten, is_array, restride, row, spec, transpose
 from .epilogues import SLOPES
-from .gradients import fit, scale
-from .ops import bmm, mm, multiply, mv, sum_to
-
-
-def turned(x):
-    """x with its last two dimensions exchanged."""
-    (*lead, m, n), (*steps, row_step, column_step) = spec(x).shape, spec(x).strides
-    return restride(x, (*lead, n, m), (*steps, column_step, row_step))
-
-
-def cast(x, dtype):
-    """x, rounded to a dtype of fewer bits."""
-    s = spec(x)
-    return x if s.dtype == dtype else multiply(x, 1, out=empty(x, s.shape, dtype))
-
+from .gradients import cast, fit, scale, turned, upright
+from .ops import bmm, mm, mv, sum_to
 
 SWAPPED = {"a": "b", "b": "a"}  # for factors that have changed places
 
 
 def kept(product):
-    """`product` for the gradient of `like`: scaled, in like's dtype and in the memory order of its matrices:
-    column-major comes from (bᵀ aᵀ)ᵀ, with the same bits."""
+    """`product` for the gradient of `like`: scaled, in the memory order of its matrices: column-major comes from
+    (bᵀ aᵀ)ᵀ, with the same bits."""
 
     def run(a, b, like, alpha, mode, conj):
-        (*_, rows, columns), dtype = map(abs, spec(like).strides), spec(like).dtype
-        if rows < columns:
-            found = product(turned(b), turned(a), mode=mode, conj=SWAPPED.get(conj, conj))
-            return turned(cast(scale(found, alpha), dtype))
-        return cast(scale(product(a, b, mode=mode, conj=conj), alpha), dtype)
+        if upright(like):
+            return scale(turned(product(turned(b), turned(a), mode=mode, conj=SWAPPED.get(conj, conj))), alpha)
+        return scale(product(a, b, mode=mode, conj=conj), alpha)
 
     return run
 
@@ -58,7 +43,7 @@ def settled(grad, other, alpha, mode, conj, mine):
     grad where the factor was, the other where both were or neither."""
     wide = spec(grad).dtype
     if spec(other).dtype != wide:
-        other, mode = multiply(other, 1, dtype=wide), None
+        other, mode = cast(other, wide), None
     if wide.kind != "c":
         return other, alpha, mode, None
     there = SWAPPED[mine] if len(conj) != 1 else ""
@@ -66,8 +51,7 @@ def settled(grad, other, alpha, mode, conj, mine):
     return other, alpha.conjugate() if here else alpha, mode, "".join(sorted(here + there)) or None
 
 
-def by_matmul(a, b, like, alpha, mode, conj):
-    return cast(fit(ops.matmul(a, b, mode=mode, conj=conj), like), spec(like).dtype)
+by_mm, by_bmm, by_matmul = kept(mm), kept(bmm), kept(lambda a, b, **keywords: ops.matmul(a, b, **keywords))
 
 
 def by_rows(a, b, like, alpha, mode, conj):
@@ -76,7 +60,7 @@ def by_rows(a, b, like, alpha, mode, conj):
 
 
 def by_mv(a, b, like, alpha, mode, conj):
-    return cast(scale(mv(a, b, mode=mode, conj=conj), alpha), spec(like).dtype)
+    return scale(mv(a, b, mode=mode, conj=conj), alpha)
 
 
 def by_vm(a, b, like, alpha, mode, conj):
@@ -127,10 +111,8 @@ def matmul_other(grad, input, other, mode, conj):
     return right(by_matmul, grad, turned(matrix), other, 1, mode, conj)
 
 
-by_mm, by_bmm = kept(mm), kept(bmm)
-
 ADDMM = {
-    "self": lambda grad, self, beta: fit(scale(grad, beta), self),
+    "self": lambda grad, beta: scale(grad, beta),
     "mat1": lambda grad, mat1, mat2, alpha, mode, conj: left(by_mm, grad, turned(mat2), mat1, alpha, mode, conj),
     "mat2": lambda grad, mat1, mat2, alpha, mode, conj: right(by_mm, grad, turned(mat1), mat2, alpha, mode, conj),
 }
@@ -205,7 +187,7 @@ MATMUL = {"input": matmul_input, "other": matmul_other}
 LINEAR = {
     "input": lambda grad, input, weight, mode, conj: matmul_input(grad, input, transpose(weight), mode, conj),
     "weight": lambda grad, input, weight, mode, conj: transpose(
-        matmul_other(grad, input, transpose(weight), mode, conj)
+        fit(matmul_other(grad, input, transpose(weight), mode, conj), transpose(weight))
     ),
-    "bias": lambda grad, bias: fit(grad, bias),
+    "bias": lambda grad: grad,
 }

@@ -141,3 +141,13 @@ def polynomial(kind: Real, coefficients):
         text = f"fma({text}, x, c{i})"
     exec(f"def horner(x):\n    return {text}", scope)
     return helper(scope["horner"])
+
+
+def dual(x):
+    """x as the variable that compiled code differentiates by: see jit/dual.py."""
+    raise NotImplementedError("a function is differentiated where it is compiled")
+
+
+def tangent(y):
+    """The derivative of y, what was computed of a `dual`, by that."""
+    raise NotImplementedError("a function is differentiated where it is compiled")

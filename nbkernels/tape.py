@@ -1,15 +1,21 @@
 """Gradients of chains of operations: `vjp`, `GradTape`, and `for_torch`, which makes torch's autograd see them.
 
 Each operation's derivative stands beside its schema; a tape notes the calls of operations on the arrays that it
-watches, and walks them backwards. A composite without a derivative of its own is noted by its parts.
+watches, and walks them backwards. A composite without a derivative of its own is noted by its parts. Derivatives are
+written over operations, too: a tape that watches what another one watches gives second derivatives.
 """
 
 from __future__ import annotations
 
+from functools import partial, reduce
+from math import gcd
+
 from . import ops
-from .dispatch import views
+from .dispatch import derive, keys, layout, views
 from .dispatch.errors import ArgumentError, describe
 from .dispatch.traced import Traced, bare, flat
+
+NUMBERS = (bool, int, float, complex)
 
 
 class GradTape:
@@ -18,13 +24,13 @@ class GradTape:
     >>> import numpy as np, nbkernels
     >>> with nbkernels.GradTape() as tape:
     ...     x = tape.watch(np.array([1.0, 2.0, 3.0]))
-    ...     y = nbkernels.sum_to(nbkernels.multiply(x, x), ())
+    ...     y = (x * x)[1:].sum()
     >>> tape.gradient(y, x)
-    array([2., 4., 6.])
+    array([0., 4., 6.])
     """
 
     def __init__(self):
-        self.calls, self.recording = [], True
+        self.steps, self.recording = [], True
 
     def __enter__(self):
         return self
@@ -33,131 +39,295 @@ class GradTape:
         self.recording = False
 
     def watch(self, x):
-        """x as the operations take it, for the tape to see; what they return is watched as well, its `value` plain."""
+        """x as the operations take it, for the tape to see; what they return is watched as well, its `value` plain.
+
+        Such an array has operators, `@`, `.T`, basic indexing, `reshape`, `transpose`, `sum` and `mean`. Comparisons
+        and whatever else gives bools or integers are plain arrays: no gradient goes through them.
+        """
         if not views.is_array(x):
             raise ArgumentError(f"GradTape.watch: an array is wanted, not {describe(x)}")
+        s = views.spec(x)
+        if not derive.differentiable(s):
+            raise ArgumentError(f"GradTape.watch: an array of floats or complex numbers is wanted, not of {s.dtype}")
+        if layout.overlaps_itself(s.shape, s.strides, s.dtype.itemsize):
+            x = ops.contiguous(x)  # a gradient for each of its elements
         return Watched(x, self)
 
     def gradient(self, target, sources, grad=None):
         """Gradients of `target` by each of `sources`, as arrays: None where it does not depend on one.
 
         `sources` is a watched array or a tuple or list of them, `grad` the gradient of what target goes into: ones,
-        where target has one element, if it is left out.
+        where target has one element, if it is left out. Of several targets, a tuple, the gradients are summed, and
+        `grad` is a tuple. A gradient has its source's shape and dtype.
         """
-        alone = not isinstance(sources, tuple | list)
-        sources = (sources,) if alone else sources
-        for x in (target, *sources):
+        alone, several = not isinstance(sources, tuple | list), isinstance(target, tuple | list)
+        sources, targets = (sources,) if alone else sources, target if several else (target,)
+        for x in (*targets, *sources):
             if not (isinstance(x, Watched) and x.mode is self):
                 raise ArgumentError("GradTape.gradient: target and sources are arrays that this tape watches")
-        grads = {id(target): _seed(target) if grad is None else grad}
-        given = getattr(views.spec(grads[id(target)]), "shape", None)
-        if given is None or tuple(given) != target.shape:
-            what = describe(grad) if given is None else f"of shape {tuple(given)}"
-            raise ArgumentError(f"GradTape.gradient: grad is {what}, and the target an array of shape {target.shape}")
-        for op, args, result in reversed(self.calls):
-            passed = grads.get(id(result))
-            if passed is not None:
-                for x, part in zip((args[i] for i in op.keyed), _backwards(op, passed, args), strict=True):
-                    if part is not None:
-                        grads[id(x)] = ops.add(grads[id(x)], part) if id(x) in grads else part
-        found = tuple(grads.get(id(x)) for x in sources)
+        given = grad if several and grad is not None else (grad,) * len(targets)
+        if not isinstance(given, tuple | list) or len(given) != len(targets):
+            raise ArgumentError(f"GradTape.gradient: grad is a tuple of {len(targets)}, one for each target")
+        grads = {}
+        for x, seed in zip(targets, given, strict=True):
+            if seed is not None or grad is None:
+                _add(grads, x, _seed(x, seed))
+        for pull, inputs, results in reversed(self.steps):
+            passed = [grads.get(id(x)) for x in results]
+            if any(part is not None for part in passed):
+                for x, part in zip(inputs, pull(*passed), strict=True):
+                    _add(grads, x, part)
+        found = tuple(_own(grads.get(id(x))) for x in sources)
         return found[0] if alone else found
+
+    def record(self, value, inputs, pull, flows=True):
+        """`value`, an array or a tuple of them, watched: it came of `inputs`, and gradients go through it.
+
+        pull(*gradients), one for each part of value and None where nothing depends on that, gives those of the inputs.
+        `flows` says which parts no gradient goes through; through bools and integers none does.
+        """
+        several = isinstance(value, tuple | list)
+        parts = value if several else (value,)
+        flows = flows if isinstance(flows, tuple | list) else (flows,) * len(parts)
+        seen = [Watched(x, self) if keep and _flows(x) else x for x, keep in zip(parts, flows, strict=True)]
+        self.steps.append((pull, inputs, seen))
+        if not several:
+            return seen[0]
+        return value._make(seen) if hasattr(value, "_make") else type(value)(seen)
 
     # -- what the dispatcher calls, as dispatch/traced.py says ---------------------------------------------------------
 
+    def opens(self, op, key):
+        """Whether a composite's gradient comes from its parts."""
+        return not self.recording or derive.derivative(op, key).reason == keys.COMPOSITE_IMPLICIT
+
+    def made(self, x):
+        """Nothing is kept of what a composite makes."""
+
     def call(self, op, row, args, out, in_place):
         if not self.recording:
-            return op.call(list(map(bare, args)), bare(out), in_place)
-        if out is not None:
+            return op.call([bare(x) for x in args], bare(out), in_place)
+        if out is not None or op.written:
             raise ArgumentError(f"{op.schema.name}: a tape cannot go back through out= and in-place calls")
-        for x in flat(args):
-            if isinstance(x, Traced) and not (isinstance(x, Watched) and x.mode is self):
-                raise ArgumentError(f"{op.schema.name}: one of its arrays is watched by another tape, or a view")
-        result = Watched(op.call(list(map(bare, args))), self)
-        self.calls.append((op, args, result))
-        return result
+        self.mine(op.schema.name, args)
+        result = op.call([bare(x) for x in args])
+        if op.output_differentiability is False:
+            return result
+        inputs = tuple(flat(args[i] for i in op.derived))
+        return self.record(result, inputs, partial(_backwards, op, args, result), op.output_differentiability)
 
     def apply(self, function, args, out, where, shape, dtypes):
-        raise ArgumentError(f"{function.__name__}: a function made by elementwise has no derivative")
+        if not self.recording:
+            return function(*map(bare, args), out=bare(out), where=bare(where))
+        if out is not None:
+            raise ArgumentError(f"{function.__name__}: a tape cannot go back through out=")
+        self.mine(function.__name__, (*args, where))
+        result = function(*map(bare, args), where=bare(where))
+        found = partial(function.gradient, args=list(map(bare, args)), where=bare(where),
+                        output_mask=[isinstance(x, Watched) for x in args])  # fmt: skip
+        return self.record(result, args, found)
+
+    def view(self, x, value, offset):
+        """A view of x, as a part of what x is a view of."""
+        if not (isinstance(x, Watched) and self.recording):
+            return Traced(value, self)
+        root, start = x.root if x.root is not None else (x, 0)
+        there, here = views.spec(root), views.spec(value)
+        lies = _Place(here.shape, here.strides, start + offset), _Place(there.shape, there.strides, 0)
+        seen = self.record(value, (root,), lambda grad: (_moved(grad, *lies),))
+        seen.root = root, start + offset
+        return seen
+
+    def mine(self, name, args):
+        """Raise where another tape watches an argument."""
+        for x in flat(args):
+            if isinstance(x, Traced) and not (isinstance(x, Watched) and x.mode is self):
+                raise ArgumentError(f"{name}: one of its arrays is watched by another tape, or was after its end")
 
 
 class Watched(Traced):
-    """An array that a tape sees."""
+    """An array that a tape sees; `root` is (what it is a view of, offset in bytes), or None."""
 
-    __slots__ = ()
+    __slots__ = ("root",)
 
-    def __getitem__(self, index):
-        raise ArgumentError("GradTape: views of watched arrays have no derivative; take them before `watch`")
+    def __init__(self, value, mode):
+        super().__init__(value, mode)
+        self.root = None
 
     def __getattr__(self, name):
         raise AttributeError(f"an array that a tape watches has no {name!r}: its `value` is the plain array")
+
+    def __setitem__(self, key, value):
+        raise ArgumentError("a tape cannot go back through what is written into an array")
+
+    def __bool__(self):
+        return bool(bare(self))
 
     def __repr__(self):
         return f"Watched({self.value!r})"
 
 
-def _seed(target):
-    if any(size != 1 for size in target.shape):
+def _flows(x):
+    """Whether gradients go through an array."""
+    return views.is_array(x) and derive.differentiable(views.spec(x))
+
+
+def _add(grads, x, part):
+    """One more part of x's gradient."""
+    if part is not None:
+        grads[id(x)] = ops.add(grads[id(x)], part) if id(x) in grads else part
+
+
+def _own(grad):
+    """A gradient whose elements have memory of their own, for its reader to write."""
+    if grad is None or isinstance(grad, Traced):
+        return grad
+    s = views.spec(grad)
+    return ops.contiguous(grad) if layout.overlaps_itself(s.shape, s.strides, s.dtype.itemsize) else grad
+
+
+def _seed(target, grad):
+    """The gradient that is given, as an array of target's shape."""
+    if grad is None and any(size != 1 for size in target.shape):
         raise ArgumentError(f"GradTape.gradient: the target has shape {target.shape}; pass grad")
-    return ops.pow(target.value, 0)  # 1 of its kind and dtype, of a NaN too
+    if grad is None or (type(grad) in NUMBERS and not target.shape):
+        return ops.multiply(ops.pow(target.value, 0), 1 if grad is None else grad)  # 1 of its kind, of a NaN too
+    given = getattr(views.spec(grad), "shape", None)
+    if given is None or tuple(given) != target.shape:
+        what = describe(grad) if given is None else f"of shape {tuple(given)}"
+        raise ArgumentError(f"GradTape.gradient: grad is {what}, and the target an array of shape {target.shape}")
+    return grad
 
 
-def _backwards(op, grad, args):
+def _backwards(op, args, result, *grads):
     """The gradients of a call's tensor arguments, None where one is not watched."""
-    tensors = [args[i] for i in op.keyed]
-    if any(isinstance(x, tuple | list) for x in tensors):
-        raise ArgumentError(f"{op.schema.name}: a tape cannot go back through lists of arrays")
+    tensors = [args[i] for i in op.derived]
     keywords = {a.name: bare(x) for a, x in zip(op.arguments, args, strict=True) if a.keyword_only}
     plain = [bare(x) for a, x in zip(op.arguments, args, strict=True) if not a.keyword_only]
-    return op.gradient(grad, *plain, output_mask=[isinstance(x, Watched) for x in tensors], **keywords)
+    mask = [any(isinstance(part, Watched) for part in flat([x])) for x in tensors]
+    grad = grads if isinstance(result, tuple | list) else grads[0]
+    found = op.gradient(grad, *plain, output_mask=mask, result=result, **keywords)
+    parts = []
+    for x, part in zip(tensors, found, strict=True):
+        if isinstance(x, tuple | list):
+            parts += [None] * len(x) if part is None else part
+        else:
+            parts.append(part)
+    return parts
+
+
+def _zeros(like, *shape):
+    """Zeros of like's kind and dtype: sums of nothing."""
+    return ops.sum_to(views.empty(like, (0, *shape), views.spec(like).dtype), shape)
+
+
+class _Place:
+    """How an array lies in a stretch of memory: strides and offset in bytes."""
+
+    def __init__(self, shape, strides, offset):
+        self.shape, self.offset = tuple(shape), offset
+        self.strides = tuple(0 if n == 1 else s for n, s in zip(shape, strides, strict=True))
+
+
+def _moved(grad, source, target):
+    """What lies in a stretch of zeros as `source` says, seen as `target` says: sums where source repeats an element.
+
+    With a view as the source and its array as the target this is the view's derivative, transposed; the reverse is the
+    view itself.
+    """
+    if isinstance(grad, Traced):
+        return grad.mode.record(_moved(grad.value, source, target), (grad,), lambda g: (_moved(g, target, source),))
+    dtype = views.spec(grad).dtype
+    ends = [0, 0]
+    for place in (source, target):
+        low, high = layout.reach(place.shape, place.strides) if 0 not in place.shape else (0, 0)
+        ends = [min(ends[0], place.offset + low), max(ends[1], place.offset + high)]
+    unit = reduce(gcd, (*source.strides, *target.strides, source.offset, target.offset, *ends)) or 1
+    room = _zeros(grad, (ends[1] - ends[0]) // unit + 1)
+
+    def seen(place, shape):
+        first = views.index(room, slice((place.offset - ends[0]) // unit, None))
+        return views.restride(first, shape, tuple(s // unit * dtype.itemsize for s in place.strides))
+
+    once = tuple(1 if s == 0 else n for n, s in zip(source.shape, source.strides, strict=True))
+    ops.add_(seen(source, once), ops.sum_to(grad, once))
+    return seen(target, target.shape)
 
 
 def vjp(function, *args):
-    """(function(*args), pull): pull(grad) gives grad times the derivative by each argument, None for what is no array.
+    """(function(*args), pull): pull(grad) gives grad times the derivative by each argument, None for what has none.
 
-    The function is written over operations of this library and returns one array.
+    The function is written over operations of this library, operators and views, and returns one array, or a tuple of
+    them: then grad is a tuple. Arguments that are no arrays of floats or complex numbers go in as they are.
 
     >>> import numpy as np, nbkernels
-    >>> result, pull = nbkernels.vjp(nbkernels.linear, np.ones((1, 2)), np.array([[3.0, 4.0]]))
+    >>> result, pull = nbkernels.vjp(lambda x, w: x @ w.T + 1, np.ones((1, 2)), np.array([[3.0, 4.0]]))
+    >>> result
+    array([[8.]])
     >>> pull(np.ones((1, 1)))
     (array([[3., 4.]]), array([[1., 1.]]))
     """
     if not callable(function):
         raise ArgumentError(f"vjp: a function is needed, not {describe(function)}")
     with GradTape() as tape:
-        watched = [tape.watch(x) if views.is_array(x) else x for x in args]
+        watched = [tape.watch(x) if _flows(x) else x for x in args]
         result = function(*watched)
-    if not isinstance(result, Watched):
-        raise ArgumentError(f"vjp: {function.__name__} returned what no operation on its arguments made")
-    known = [x for x in watched if isinstance(x, Watched)]
+    several = isinstance(result, tuple | list)
+    results = tuple(result) if several else (result,)
+    seen = [isinstance(x, Watched) and x.mode is tape for x in results]
+    if not any(seen):
+        name = getattr(function, "__name__", describe(function))
+        raise ArgumentError(f"vjp: {name} returned what no differentiable operation on its arguments made")
+    known = [x for x in watched if isinstance(x, Watched) and x.mode is tape]
 
     def pull(grad):
-        found = iter(tape.gradient(result, known, grad))
-        return tuple(next(found) if isinstance(x, Watched) else None for x in watched)
+        grads = grad if several else (grad,)
+        if not isinstance(grads, tuple | list) or len(grads) != len(results):
+            raise ArgumentError(f"vjp: grad is a tuple of {len(results)}, one for each result")
+        pairs = [(x, part) for x, part, keep in zip(results, grads, seen, strict=True) if keep]
+        found = iter(tape.gradient([x for x, _ in pairs], known, [part for _, part in pairs]))
+        return tuple(next(found) if isinstance(x, Watched) and x.mode is tape else None for x in watched)
 
-    return result.value, pull
+    values = tuple(x.value if keep else x for x, keep in zip(results, seen, strict=True))
+    return values if several else values[0], pull
 
 
 def for_torch(function):
-    """The function of torch tensors, positional, as one step of torch's autograd.
+    """The function of torch tensors, positional, as one step of torch's autograd; derivatives of every order.
 
     >>> layer = nbkernels.for_torch(nbkernels.linear)    # doctest: +SKIP
     >>> layer(x, weight, bias).sum().backward()          # doctest: +SKIP
     """
     import torch
 
+    def placed(args, tensors):
+        """args with tensors where tensors were."""
+        tensors = iter(tensors)
+        return [next(tensors) if isinstance(x, torch.Tensor) else x for x in args]
+
     class Step(torch.autograd.Function):
         @staticmethod
         def forward(context, *args):
             tensors = [x for x in args if isinstance(x, torch.Tensor)]
             context.save_for_backward(*tensors)
-            result, context.pull = vjp(function, *[x.detach() if isinstance(x, torch.Tensor) else x for x in args])
+            context.args = [torch.empty(0) if isinstance(x, torch.Tensor) else x for x in args]
+            result, context.pull = vjp(function, *placed(args, [x.detach() for x in tensors]))
             return result
 
         @staticmethod
-        @torch.autograd.function.once_differentiable
-        def backward(context, grad):
-            context.saved_tensors  # noqa: B018, torch's error where one has been written since
-            return context.pull(grad)
+        def backward(context, *grads):
+            args = placed(context.args, context.saved_tensors)  # torch's error where one has been written since
+            if not torch.is_grad_enabled():
+                return context.pull(grads[0] if len(grads) == 1 else grads)
+            # The gradient, a function of grads and args, will itself be differentiated.
+            wanted = [i for i, x in enumerate(args) if isinstance(x, torch.Tensor) and _flows(x.detach())]
+
+            def again(*values):
+                _, pull = vjp(function, *values[len(grads) :])
+                found = pull(values[0] if len(grads) == 1 else values[: len(grads)])
+                return tuple(_zeros(args[i], *args[i].shape) if found[i] is None else found[i] for i in wanted)
+
+            found = iter(for_torch(again)(*grads, *args))
+            return tuple(next(found) if i in wanted else None for i in range(len(args)))
 
     return Step.apply

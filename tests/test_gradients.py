@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import nbkernels as nb
-from nbkernels import gradients
 
 MATRICES = [((2, 5), (5, 3))]
 SELVES = [(), (1,), (3,), (1, 3), (2, 1), (1, 1), (2, 3)]
@@ -155,31 +154,22 @@ def test_gradients_of_column_major_inputs_are_column_major():
         assert np.array_equal(mine, same), "the same bits in either order"
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_who_wins(dtype):
-    """1, 1/2 or 0, to the last bit: subnormal differences, differences that overflow, NaN."""
+    """All, half or nothing, to the last bit: subnormal differences, those that overflow, NaN (torch's: all to both)."""
     info = np.finfo(dtype)
-    tiny, big = info.smallest_subnormal, info.max
-    pairs = [
-        (1, 2, 0),
-        (2, 1, 1),
-        (3, 3, 0.5),
-        (0, -0.0, 0.5),
-        (tiny, 0, 1),
-        (0, tiny, 0),
-        (info.tiny + tiny, info.tiny, 1),
-    ]
-    pairs += [
-        (big, -big, 1),
-        (-big, big, 0),
-        (np.inf, 1, 1),
-        (-np.inf, np.inf, 0),
-        (np.nan, 1, np.nan),
-        (1, np.nan, np.nan),
-    ]
-    x, y, expected = (np.array(column, dtype) for column in zip(*pairs))
-    with np.errstate(all="ignore"):
-        np.testing.assert_array_equal(gradients.wins(x, y), expected)
+    tiny, big, nan = info.smallest_subnormal, info.max, np.nan
+    pairs = [(1, 2, 0), (2, 1, 1), (3, 3, 0.5), (0, -0.0, 0.5), (tiny, 0, 1), (0, tiny, 0)]
+    pairs += [(info.tiny + tiny, info.tiny, 1), (big, -big, 1), (-big, big, 0), (np.inf, 1, 1), (-np.inf, np.inf, 0)]
+    x, y, expected = (np.array(column, dtype) for column in zip(*pairs, (nan, 1, 1), (1, nan, 1)))
+    grad = np.ones(len(x), dtype)
+    left, right = nb.maximum.op.gradient(grad, x, y)
+    np.testing.assert_array_equal(left, expected)
+    np.testing.assert_array_equal(right[:-2], 1 - expected[:-2])
+    np.testing.assert_array_equal(nb.minimum.op.gradient(grad, x, y)[1][:-2], expected[:-2])
+    np.testing.assert_array_equal(
+        nb.fmax.op.gradient(grad, x, y)[0], np.where(expected == 0.5, 1, [*expected[:-2], 0, 1])
+    )
 
 
 def test_maximum_shares_the_gradient_where_both_are_largest():

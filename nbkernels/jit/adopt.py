@@ -25,11 +25,12 @@ from numba.core.registry import cpu_target
 from numba.np.numpy_support import as_dtype
 
 from .. import powers, transcendental
-from ..real import HELPERS, KERNELS, bits, floor, fma, number
-from . import overloads  # noqa: F401, compiled code finds transcendental by it
+from ..real import HELPERS, KERNELS, bits, dual, floor, fma, number, tangent
+from . import dual as _dual  # noqa: F401, compiled code finds them by these
+from . import overloads  # noqa: F401
 from .elements import number as computed
 
-KNOWN = (*KERNELS, *HELPERS, fma, bits, number, floor)
+KNOWN = (*KERNELS, *HELPERS, fma, bits, number, floor, dual, tangent)
 NAMES = ("exp", "expm1", "log", "log1p", "tanh", "hypot")
 REPLACED = {getattr(module, name): getattr(transcendental, name) for name in NAMES for module in (math, np)} | {
     math.erf: transcendental.erf,
