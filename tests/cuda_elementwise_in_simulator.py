@@ -156,6 +156,19 @@ def test_folds(rng, op, dtype):
         np.testing.assert_array_equal(out, expected)
 
 
+@pytest.mark.parametrize("op", ["add", "maximum", "subtract"])
+def test_folds_under_a_mask_of_permuted_arrays(rng, op):
+    plain = rng.integers(1, 6, (2, 4, 3)).astype("f4")
+    mine, numpys = getattr(nbkernels, op), getattr(np, op)
+    for axes in ((0, 2, 1), (2, 1, 0), (1, 2, 0)):
+        x = plain.transpose(axes)
+        mask = rng.random(x.shape) < 0.5
+        for axis in (0, 2) if op == "subtract" else (0, 2, (0, 1)):
+            words = dict(where=mask, initial=2)
+            found = mine.reduce(device(x), axis, **words | dict(where=device(mask))).copy_to_host()
+            np.testing.assert_array_equal(found, numpys.reduce(x, axis, **words))
+
+
 def test_folds_of_numbers_as_bools():
     x = np.array([[1, -1, 0], [0.5, np.nan, -3]], np.float32)
     for op in ("add", "less"):

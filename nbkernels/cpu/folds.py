@@ -69,7 +69,6 @@ def _with_keywords(self, op, axis, keepdims, initial, where, dtype, out):
                 initial = identity(op, work)
             x = np.full(self.shape, neutral(op, work), work)
             np.copyto(x, self, where=where, casting="unsafe")
-            ready = _planned(op, work, x.shape, x.strides, axis, keepdims, work, 1)[-1]
         if initial is not None:
             initial = np.asarray(initial, work)
     except (TypeError, ValueError, OverflowError):  # what that is the general path says
@@ -80,6 +79,9 @@ def _with_keywords(self, op, axis, keepdims, initial, where, dtype, out):
         made = out
     else:
         return None
+    if x is not self:  # the copy lies in C order, whatever self's is, and made as planned
+        ones, steps = _target(made.strides, x.shape, axis, keepdims)
+        ready = planned(op, (ones, x.shape), (steps, x.strides), work, work, work, 1)
     ready.run(made, x)
     if initial is not None:
         _begin(op, made, initial)
@@ -146,13 +148,18 @@ def _planned(
     return kept, work, _unusual(kept, own, work), plan
 
 
+def _target(strides, shape, axis, keepdims):
+    """Shape and strides of a result of these strides with all dimensions of what is folded: those of `axis` have size
+    1."""
+    steps = iter(strides)
+    spread = tuple(0 * (next(steps) if keepdims else 0) if d in axis else next(steps) for d in range(len(shape)))
+    return tuple(1 if d in axis else n for d, n in enumerate(shape)), spread
+
+
 def reduce(out, self, op, axis, keepdims, initial, where, dtype) -> None:
     """out = self folded by `op` over the dimensions `axis`, in increasing order; see nbkernels.folds."""
     work = resolve_fold(op, self.dtype, dtype)
-    steps = iter(out.strides)
-    strides = [0 * (next(steps) if keepdims else 0) if d in axis else next(steps) for d in range(self.ndim)]
-    shape = [1 if d in axis else n for d, n in enumerate(self.shape)]
-    target = np.lib.stride_tricks.as_strided(out, shape, strides)
+    target = np.lib.stride_tricks.as_strided(out, *_target(out.strides, self.shape, axis, keepdims))
     if initial is not None:
         initial = np.asarray(initial, work)  # or an error, before anything is written
     if self.size == 0:
