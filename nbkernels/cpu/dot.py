@@ -27,7 +27,7 @@ from ..jit.tile import Tile
 from ..jit.vector import ELEMENT, I64, VOID, loop, opaque, used, width_bits
 from . import threads
 from .finish import finish
-from .gemm import gemm, name_of
+from .gemm import accepted, gemm, name_of, whole
 from .gemv import HEAD, HERE, ROOM, TABLE, WORKERS, launchable, run_jobs
 from .kinds import kind_of
 from .small import DECLINED, DONE, LARGE, alike
@@ -258,13 +258,12 @@ def _general(out, a, b, conj: str, mode=None) -> None:
     if found is None:
         gemm(out.reshape(1, 1), None, a[None], b[:, None], 0, 1, conj=conj, mode=mode)
         return
-    status = found[0](found[1], out, a, b)
-    if status is out:
-        return
-    if status == LARGE:
-        _large(found, out, a, b)
-    else:  # strides that are no multiple of an item
-        _general(out, np.ascontiguousarray(a), np.ascontiguousarray(b), conj)
+    arrays = whole(out), whole(a), whole(b)
+    status = found[0](found[1], *arrays)
+    if type(status) is int and status == LARGE:
+        status = _large(found, *arrays)
+    if status is not arrays[0]:
+        accepted(status, out, a, b)
 
 
 def dot(out, self, tensor, out_dtype=None, mode=None, conj=None) -> None:

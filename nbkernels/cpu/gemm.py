@@ -184,8 +184,17 @@ def _odd(operand) -> bool:
 
 
 def whole(operand):
-    """The array, or a copy if it is odd."""
-    return np.ascontiguousarray(operand) if _odd(operand) else operand
+    """The array as the compiled entries of one dtype take it: of NumPy's own dtype object, by whose address they know
+    it, and a copy if it is odd. One of one element is copied, too: np.ascontiguousarray would leave its stride."""
+    operand = operand.view(operand.dtype.type)
+    return operand.copy() if _odd(operand) else operand
+
+
+def accepted(status, *arrays) -> None:
+    """Raise where compiled code declined arrays that have passed every check: nothing is written then."""
+    if status == DECLINED:
+        said = ", ".join(f"{x.dtype} {x.shape} with strides {x.strides}" for x in arrays)
+        raise RuntimeError(f"compiled code declined arrays that it should take: {said}")
 
 
 @contextlib.contextmanager

@@ -26,7 +26,7 @@ from ..jit.ndarray import OBJECT, WRITEABLE, address_of, data, descr, flags, lay
 from . import threads
 from .eight import WAITING, WIDE, columns_sums, far_rows_of, rows_of
 from .finish import finish
-from .gemm import NAMES, REAL, clash, gemm, same, whole
+from .gemm import NAMES, REAL, accepted, clash, gemm, same, whole
 from .gemv import BY_COLUMNS, BY_ROWS, FAR, HEAD, HERE, ROOM, SHARED, TABLE, end, ending, launchable, run_jobs, share
 from .small import DECLINED, DONE, LARGE, MADE, UNMADE, alike, apart
 from .tiles import SEGMENT, small
@@ -259,10 +259,11 @@ def _general(out, x, a, v, beta, alpha, out_dtype, mode, conj) -> None:
         gemm(out[:, None], column, a, v[:, None], beta, alpha, conj=conj or "", mode=mode)
         return
     overlap = clash(out, a) or clash(out, v) or (x is not None and not same(out, x) and clash(out, x))
-    into = empty(out.shape, out.dtype) if overlap or out.strides[0] % out.itemsize else out
-    x, a, v = whole(x), whole(a), whole(v)
-    _roomy(found[0], found[2], into, x, a, v, float(beta), float(alpha))
-    if into is not out:
+    direct = not overlap and out.strides[0] % out.itemsize == 0
+    into = whole(out) if direct else empty(out.shape, out.dtype.type)
+    arrays = into, None if x is None else whole(x), whole(a), whole(v)
+    accepted(_roomy(found[0], found[2], *arrays, float(beta), float(alpha)), out, a, v)
+    if not direct:
         out[...] = into
 
 
