@@ -6,7 +6,7 @@ import numpy as np
 
 from . import ops
 from .binary import DOCS
-from .dtypes import NUMBERS, known
+from .dtypes import COMPARISONS, NUMBERS, known
 
 FUNCTIONS = {getattr(np, name): getattr(ops, name) for name in DOCS} | {np.matmul: ops.matmul}
 METHODS = ("reduce", "accumulate", "outer", "at")
@@ -23,7 +23,7 @@ class Array(np.ndarray):
             keywords["out"] = tuple(map(_plain, out))
         result = _here(ufunc, method, inputs, keywords)
         if result is NotImplemented:
-            result = getattr(ufunc, method)(*inputs, **keywords)
+            result = _numpys(ufunc, method, inputs, keywords)
         if out is None and type(result) is not tuple:
             return _wrapped(result)
         results = result if isinstance(result, tuple) else (result,)
@@ -50,6 +50,19 @@ def _here(ufunc, method, inputs, keywords):
         return function(*inputs, **(keywords | {"out": outs[0]} if outs else keywords))
     except (TypeError, ValueError, NotImplementedError):
         return NotImplemented
+
+
+def _numpys(ufunc, method, inputs, keywords):
+    """The call by NumPy. A mask of a comparison with a Python int is applied here: NumPy 2.4 ends the process where the
+    array's dtype cannot hold that int."""
+    mask = keywords.get("where", True)
+    if method != "__call__" or ufunc.__name__ not in COMPARISONS or mask is True or int not in map(type, inputs):
+        return getattr(ufunc, method)(*inputs, **keywords)
+    result = np.asarray(ufunc(*inputs, **{k: v for k, v in keywords.items() if k not in ("where", "out")}))
+    (out,) = keywords.get("out", (None,))
+    into = np.empty(np.broadcast_shapes(result.shape, np.shape(mask)), result.dtype) if out is None else out
+    np.copyto(into, result, casting=keywords.get("casting", "same_kind"), where=mask)
+    return into if out is not None else into[()]
 
 
 def _ours(x) -> bool:

@@ -76,14 +76,28 @@ def resolve(op: str, first, second, dtype=None, casting: str = "same_kind"):
     (dtype('int64'), dtype('uint64'), dtype('bool'))
     """
     signature = {} if dtype is None else {"signature": (None, None, stated(op, dtype))}
+    # "equiv" is "no" where all are in the machine's byte order. Of a Python number NumPy 2.4 cannot say that it is not
+    # equivalent: the error ends the process.
+    rule = "no" if casting == "equiv" else casting
     try:
-        dtypes = getattr(np, op).resolve_dtypes((first, second, None), casting=casting, **signature)
+        dtypes = getattr(np, op).resolve_dtypes((first, second, None), casting=rule, **signature)
+        if casting == "equiv":
+            _equivalent(op, (first, second), dtypes)
     except TypeError as error:
         names = " and ".join(str(getattr(x, "__name__", x)) for x in (first, second))
         raise TypeError(f"{op}: not defined for {names}: {error}") from None
     if not all(map(known, dtypes)):
         raise TypeError(f"{op}: no loop for {first} and {second}, which NumPy computes in {dtypes[0]}")
     return dtypes
+
+
+def _equivalent(op, given, dtypes) -> None:
+    """Raise where a Python number is not of the dtype that it is computed in: int64, float64 or complex128, or any that
+    takes truths, or any integers that are compared."""
+    for number, to in zip(given, dtypes):
+        free = to.kind == "b" or (op in COMPARISONS and to.kind in "iu")
+        if type(number) is type and np.dtype(number) != to and not free:
+            raise TypeError(f"cannot cast Python {number.__name__} to {to} under the casting rule 'equiv'")
 
 
 @functools.lru_cache(maxsize=4096)

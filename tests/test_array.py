@@ -9,6 +9,7 @@ import pytest
 
 import nbkernels as nb
 from nbkernels import array
+from nbkernels.dtypes import COMPARISONS
 
 OPERATORS = [getattr(operator, name) for name in
              "add sub mul truediv floordiv mod pow matmul lt ge eq ne".split()]  # fmt: skip
@@ -98,6 +99,34 @@ def test_the_rest_is_numpys(ran):
     same(np.add(x[0], 1, out=nb.asarray(np.zeros((3, 2)))), np.tile(PLAIN[0] + 1, (3, 1)))  # a larger out
     masked = np.ma.array(PLAIN, mask=[[1, 0], [0, 0]])
     assert (x + masked).mask.tolist() == [[True, False], [False, False]]
+
+
+@pytest.mark.parametrize("name", COMPARISONS)
+@pytest.mark.parametrize("number", [-129, 70000, 1 << 65, 1])
+def test_masked_comparisons_with_any_int(name, number):
+    """The library's and those that it leaves to NumPy, which would end the process where no element is such an int."""
+    ufunc, plain = getattr(np, name), np.array([[0, 1, 2], [3, 1, 65535]], "u2")
+    x, mask = nb.asarray(plain), np.array([True, False, True])
+    for pair, plainly in (((x, number), (plain, number)), ((number, x), (number, plain))):
+        expected = ufunc(*plainly)
+        for where in (mask, mask.tolist(), np.zeros((2, 1), bool)):
+            wanted = np.where(where, expected, True)
+            for keywords in ({}, {"subok": True}, {"casting": "no"}, {"order": "F", "subok": False}):
+                out = np.ones((2, 3), bool)
+                assert ufunc(*pair, where=where, out=out, **keywords) is out
+                same(nb.asarray(out), wanted)
+                found = ufunc(*pair, where=where, **keywords)
+                same(np.where(where, found, True).view(array.Array), wanted)
+        with pytest.raises(TypeError):
+            ufunc(*pair, where=np.array([0, 1, 1]), out=out)
+        with pytest.raises(ValueError):
+            ufunc(*pair, where=[True, False], out=out, subok=True)
+
+
+def test_sums_under_a_mask_of_permuted_arrays():
+    x = np.arange(24.0).reshape(2, 4, 3).transpose(0, 2, 1)
+    for axis in (0, 1, 2, (0, 2), None):
+        same(nb.asarray(x).sum(axis, where=x % 3 > 0), x.sum(axis, where=x % 3 > 0))
 
 
 def test_asarray_copies_nothing_and_survives_pickle():

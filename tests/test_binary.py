@@ -1,5 +1,6 @@
 """The rules of the element-wise operations, against NumPy's own answers; no kernel runs."""
 
+import functools
 import itertools
 import warnings
 
@@ -166,6 +167,18 @@ def test_dtype_and_casting_are_numpys(op, left, right, data):
     expected = answer(lambda: getattr(np, op)(x, y, **given))
     found = answer(lambda: RULES[op](x, y, **given))
     assert found is expected if isinstance(expected, type) else found.dtype == expected.dtype
+
+
+@pytest.mark.parametrize("op", RULES)
+def test_casting_of_numbers_is_numpys(op):
+    """Where NumPy's own resolve_dtypes would end the process, too."""
+    functions = getattr(np, op), RULES[op]
+    for dtype, number, casting in itertools.product(DTYPES, (2, 2.0, 2 + 0j), binary.CASTINGS):
+        x = np.ones(1, dtype)
+        for pair, wanted in itertools.product(((x, number), (number, x)), (None, "float32", "int64", "complex128")):
+            expected, found = (answer(functools.partial(f, *pair, casting=casting, dtype=wanted)) for f in functions)
+            same = found is expected if isinstance(expected, type) else found.dtype == expected.dtype
+            assert same, (dtype, number, casting, wanted, found, expected)
 
 
 @pytest.mark.parametrize("order", ["K", "C", "F", "A"])
