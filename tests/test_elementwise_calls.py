@@ -7,6 +7,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import nbkernels
+from nbkernels.binary import DOCS
 from nbkernels.cpu import calls as fast_forms
 from nbkernels.cpu import elementwise, quick
 from nbkernels.strides import output_strides
@@ -166,6 +167,22 @@ def test_fast_reads_nothing_of_subclasses():
 
     a = np.ones((4, 4), "f4")
     assert fast("add", a.view(Other), a) is None
+
+
+@pytest.mark.parametrize("to", ["complex64", "complex128"])
+@pytest.mark.parametrize("op", DOCS)
+def test_real_results_into_complex_outs(op, to, rng, capfd):
+    """Of items of 16 bytes, which no vector has; and LLVM has nothing to remark."""
+    for dtype in ("float64", "int32"):
+        x, y = rng.integers(1, 9, (2, 70)).astype(dtype)
+        try:
+            expected = getattr(nbkernels, op)(x, y)
+        except TypeError:
+            continue
+        out = np.full(70, np.nan, to)
+        assert getattr(nbkernels, op)(x, y, out=out) is out
+        same_bits(out, expected.astype(to))
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.parametrize("to", ["float32", "float64"])

@@ -25,7 +25,7 @@ COSTS_MORE = 3
 # Operations that wait for memory, and that LLVM vectorises: it complains where it is told to and cannot.
 LIGHT = ("add", "subtract", "multiply", "divide", "maximum", "minimum", "bitwise_and", "bitwise_or", "bitwise_xor",
          "bitwise_left_shift", "bitwise_right_shift", *COMPARISONS)  # fmt: skip
-# Operations on floats whose steps wait for each other.
+# Operations on floats whose steps wait for each other; LLVM vectorises none into items of 16 bytes.
 PAIRED = ("pow", "float_power", "logaddexp")
 
 
@@ -65,7 +65,7 @@ def spec(
         masked,
         scalar.find(f"{op}_faults", inputs[0]) if checked else None,
         _light(name, inputs[0]),
-        name in PAIRED and inputs[0].kind == "f",
+        name in PAIRED and inputs[0].kind == "f" and out.itemsize < 16,
         steps,
         plain=None if masked else _plain(op, inputs[0]),
     )
