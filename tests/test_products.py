@@ -280,6 +280,21 @@ def test_out_may_overlap_an_input_whose_batches_no_stride_joins(rng):
         assert np.array_equal(out, result)
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "float32", "complex64", "complex128"])
+def test_what_goes_by_a_temporary_keeps_its_bits(dtype):
+    """Infinities of complex numbers, and bools, in an out that overlaps an input whose batches no stride joins."""
+    x = np.array([0, 1, 1, 0, 2, 1] * 8).astype(dtype).reshape(3, 2, 4, 2).transpose(1, 0, 2, 3)
+    if np.dtype(dtype).kind in "fc":
+        x[0, 0, 1, 0] = x[1, 2, 3, 1] = np.inf
+    eye = np.ones((2, 3, 2, 1), dtype)
+    eye = np.concatenate([eye, 1 - eye if dtype != "bool" else ~eye], -1)
+    with np.errstate(all="ignore"):
+        expected = nb.matmul(x.copy(), eye)
+    out = x[::-1]
+    assert nb.matmul(x, eye, out=out) is out
+    same_bits(out, expected)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("m", "n", "k"), [(32, 31, 33), (20, 17, 40), (9, 50, 64), (70, 9, 100)])
 def test_stacks_beyond_the_caches(rng, dtype, m, n, k):
