@@ -1,7 +1,11 @@
 """The disk cache: later processes compile nothing, and whatever happens to its files costs a compilation at most."""
 
+import errno
 import gc
+import io
 import os
+import pickle
+import shutil
 import signal
 import stat
 import subprocess
@@ -69,8 +73,131 @@ def test_the_simulator_of_cuda_compiles_the_same(filled):
 def test_damaged_files_are_compiled_again(filled):
     for number, file in enumerate(files(filled)):
         content = file.read_bytes()
-        file.write_bytes([b"", content[: len(content) // 2], b"\0" * 100, b"not a pickle"][number % 4])
+        kinds = b"", content[: len(content) // 2], b"\0" * 100, b"not a pickle", flipped(content, len(content) // 3)
+        file.write_bytes(kinds[number % len(kinds)])
     assert run(filled, ADD + ALL) == "right"
+    before = files(filled)
+    assert run(filled, ADD + ALL) == "right"
+    assert files(filled) == before
+
+
+def flipped(content, place):
+    return content[:place] + bytes([content[place] ^ 1 << place % 8]) + content[place + 1 :]
+
+
+CONTENT = pickle.dumps((b"machine code", list(range(100))))
+
+
+@pytest.fixture
+def kept(tmp_path):
+    file = tmp_path / "build" / "add.nbc"
+    file.parent.mkdir()
+    compiler.write(file, CONTENT)
+    assert compiler.read(file) == CONTENT
+    return file
+
+
+def test_every_flipped_bit_is_seen(kept):
+    whole = kept.read_bytes()
+    for place in range(len(whole)):
+        kept.write_bytes(flipped(whole, place))
+        assert compiler.read(kept) is None, place
+
+
+def test_what_is_cut_off_or_added_is_seen(kept):
+    whole = kept.read_bytes()
+    for size in (0, 1, compiler.SEAL - 1, compiler.SEAL, compiler.SEAL + 1, len(whole) // 2, len(whole) - 1):
+        kept.write_bytes(whole[:size])
+        assert compiler.read(kept) is None, size
+    kept.write_bytes(whole + b"\0")
+    assert compiler.read(kept) is None
+
+
+def test_a_file_under_another_name_is_not_read(kept):
+    for other in (kept.with_name("mul.nbc"), kept.parent.parent / kept.name, kept.parent.parent / "other" / kept.name):
+        other.parent.mkdir(exist_ok=True)
+        shutil.copy(kept, other)
+        assert compiler.read(other) is None
+
+
+def test_what_is_no_file_is_not_read(kept):
+    kept.unlink()
+    assert compiler.read(kept) is None
+    kept.mkdir()
+    assert compiler.read(kept) is None
+    compiler.write(kept, CONTENT)  # cannot take the directory's place
+    assert [each.name for each in kept.parent.iterdir()] == [kept.name]
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EACCES])
+@pytest.mark.parametrize("step", ["open", "write", "close", "replace"])
+def test_nothing_stays_where_a_file_cannot_be_made(kept, monkeypatch, step, code):
+    """A disk that is full, half-way or at the end, or fails otherwise: what was there before is there still."""
+
+    def fail(*_, **__):
+        raise OSError(code, os.strerror(code))
+
+    class Stream(io.FileIO):
+        def write(self, content):
+            super().write(bytes(content)[: len(content) // 2])
+            if step == "write":
+                fail()
+
+        def __exit__(self, *error):
+            super().__exit__(*error)
+            if step == "close":
+                fail()
+
+    monkeypatch.setattr(compiler.os, "fdopen", Stream)
+    if step == "open":
+        monkeypatch.setattr(compiler.tempfile, "mkstemp", fail)
+    if step == "replace":
+        monkeypatch.setattr(compiler.os, "replace", fail)
+    compiler.write(kept, b"other")
+    assert compiler.read(kept) == CONTENT
+    assert list(kept.parent.iterdir()) == [kept]
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="needs POSIX: a limit on the size of files")
+def test_a_disk_that_takes_no_file_whole(tmp_path):
+    """The same in a process, whose every write ends in an error half-way."""
+    limit = "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+    limit += "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+    assert run(tmp_path, limit + ADD) == "right"
+    assert not files(tmp_path)
+
+
+def test_files_of_two_names_swapped(filled):
+    """Each is sound in itself; code of the one would run for the other."""
+    pairs = sorted(files(filled), key=lambda file: file.stat().st_size)
+    for one, other in zip(pairs[::2], pairs[1::2]):
+        content = one.read_bytes()
+        one.write_bytes(other.read_bytes())
+        other.write_bytes(content)
+    assert run(filled, ADD + ALL) == "right"
+
+
+def test_writers_at_once(kept):
+    """Whoever reads meanwhile finds one of the contents, whole."""
+    contents, wrong, end = [bytes([n]) * 100_000 for n in range(4)], [], threading.Event()
+
+    def read():
+        while not end.is_set():
+            found = compiler.read(kept)
+            if found is None or bytes(found) not in (CONTENT, *contents):
+                wrong.append(found)
+
+    reader = threading.Thread(target=read)
+    writers = [threading.Thread(target=lambda c=c: [compiler.write(kept, c) for _ in range(50)]) for c in contents]
+    reader.start()
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    end.set()
+    reader.join()
+    assert not wrong
+    assert list(kept.parent.iterdir()) == [kept]
 
 
 @pytest.mark.parametrize("kind", ["read-only", "a file", "below a file"])
@@ -91,6 +218,58 @@ def test_processes_at_once(tmp_path):
     assert [racer.communicate(timeout=300)[0].strip() for racer in racers] == [b"right"] * 3
     assert not list(tmp_path.rglob("*.tmp"))
     assert run(tmp_path) == "right"
+
+
+MANY = """
+import random, sys, threading
+import numpy as np, nbkernels as nb
+x, long = np.ones((300, 300), np.float32), np.ones(200_000, np.float32)
+calls = [
+    lambda: (nb.add(x, x.T) == 2).all(), lambda: (nb.add(long, long) == 2).all(),
+    lambda: nb.dot(long, long) == long.size, lambda: (nb.multiply(x, 2) == 2).all(),
+    lambda: (nb.add(x, x.astype("f8")) == 2).all(),
+    lambda: (nb.subtract(x[:, ::2], x[::2].T) == 0).all(), lambda: nb.sum_to(x, ()) == x.size,
+    lambda: (nb.add.accumulate(x[:9], axis=0)[-1] == 9).all(), lambda: (nb.fuse(lambda a: a * 3, x) == 3).all(),
+]
+def work(number):
+    own = calls * 3
+    random.Random(number).shuffle(own)
+    for call in own:
+        if not call():
+            wrong.append(number)
+    over.append(number)
+wrong, over, count = [], [], int(sys.argv[1])
+threads = [threading.Thread(target=work, args=(n,)) for n in range(count)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+sys.exit(bool(wrong) or len(over) != count)
+"""
+
+
+@pytest.mark.parametrize("layer", ["omp", "workqueue"])
+def test_threads_load_and_compile_at_once(tmp_path, layer):
+    """16 of them, with some kernels on disk, others not, and some that another process puts there meanwhile."""
+    environment = dict(
+        os.environ,
+        NBKERNELS_CACHE_DIR=str(tmp_path),
+        NUMBA_THREADING_LAYER=layer,
+        NUMBA_NUM_THREADS="4",
+        PYTHONWARNINGS="ignore",
+    )
+
+    def started(count):
+        command = [sys.executable, "-X", "faulthandler", "-c", MANY, str(count)]
+        return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+
+    for partly in (False, True):
+        if partly:
+            for file in list(files(tmp_path))[::2]:
+                file.unlink()
+        for process in [started(1), started(16)]:
+            assert process.communicate(timeout=300)[1] == ""
+            assert process.returncode == 0
 
 
 def test_another_cpu_or_option_does_not_load_this_ones_code(filled):
@@ -115,23 +294,6 @@ def test_closures_of_one_family_are_told_apart(tmp_path):
         assert run(tmp_path, ENTRY.replace("OFFSET", str(offset))) == str(1 + offset)
     both = ENTRY.replace("OFFSET", "10") + "offset = 20\n" + "\n".join(ENTRY.splitlines()[4:])
     assert run(tmp_path, both) == "11\n21"
-
-
-def test_ctrl_c_in_a_compilation_comes_after_it():
-    def compilation():
-        with compiler.whole():
-            signal.raise_signal(signal.SIGINT)
-            done.append(True)
-
-    done, before = [], signal.signal(signal.SIGINT, signal.default_int_handler)  # which a background job ignores
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            compilation()
-        assert done
-        with pytest.raises(KeyboardInterrupt):  # outside of it at once
-            signal.raise_signal(signal.SIGINT)
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def test_the_collector_rests_in_compilations_and_nowhere_else(monkeypatch):

@@ -12,7 +12,6 @@ Only one launch at a time is shared: a thread that finds another one launching w
 
 from __future__ import annotations
 
-import _thread
 import atexit
 import contextlib
 import ctypes
@@ -44,6 +43,7 @@ from ..jit.address import (
     wake,
 )
 from ..jit.cache import compiled, entry, jit
+from ..jit.shield import start, whole
 
 # What launches go by, also those that compiled code makes by itself while it holds the GIL: whether one is under way,
 # the address of `_share` if compiled code may make one, a C function that counts threads, helpers and their places.
@@ -53,7 +53,6 @@ STATE, LOCK, KERNEL, CONTEXT, FIRST, STEP, TASKS, THREAD = range(8)
 WORKING, IDLE, ASLEEP, OFFERED = range(4)
 LINE = 8  # words
 PATIENCE = 64 * SPINS  # looks for work, 0.6 ms of them, before a helper sleeps: to wake it takes 50 us
-STACK = 8 << 20  # bytes of a helper's stack
 
 _words = np.zeros(8, np.int64)
 WORDS = _words.ctypes.data
@@ -77,7 +76,8 @@ if hasattr(os, "register_at_fork"):
 def layer() -> str:
     """Numba's threading layer, started if it has not been, for it knows how many threads: tbb, omp, workqueue, none."""
     try:
-        pool._launch_threads()
+        with whole():
+            pool._launch_threads()
         return numba.threading_layer()
     except ValueError:  # no layer could be loaded
         return "none"
@@ -126,16 +126,14 @@ def _begin() -> None:
     room, serve = np.zeros(LINE * (helpers + 1), np.int64), _server()
     places = -(-room.ctypes.data // line) * line
     _rooms.append(room)
-    stack = _thread.stack_size(STACK)
     with contextlib.suppress(RuntimeError):  # no more threads
         while begun < helpers:
             place = places + begun * line
             w = (ctypes.c_int64 * LINE).from_address(place)
             w[STATE], w[LOCK] = ASLEEP, _new_lock()
             _close(w[LOCK], 1)  # it opens for a moment to wake the helper
-            _thread.start_new_thread(begin, (place, w))
+            start(begin, place, w)
             begun += 1
-    _thread.stack_size(stack)
     _words[PLACES], _words[HELPERS] = places, begun
 
 

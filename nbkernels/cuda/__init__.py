@@ -1,0 +1,5 @@
+from importlib import import_module
+
+from ..jit.shield import shielded
+
+shielded(import_module, "numba.cuda")

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 from numba.core import compiler, errors, typed_passes
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 from numba.np.numpy_support import as_dtype
 
@@ -76,6 +77,7 @@ def signature(function, dtypes) -> str:
     return f"{function.__name__}({', '.join(f'{n}: {d}' for n, d in zip(names, dtypes))})"
 
 
+@global_compiler_lock
 def _inferred(function, arguments):
     """The Numba type that a function returns, without compiling it."""
     typing, target = cpu_target.typing_context, cpu_target.target_context

@@ -3,7 +3,7 @@
 Numba's cache is keyed by one file's text, keeps an index that two processes can cross, raises on truncated files and on
 directories that cannot be written. Here one file holds one compiled function; its name is the hash of what was asked
 for, its directory the hash of every source of the library and of the versions that compile it. Files appear by an
-atomic rename, and whatever cannot be read is compiled again.
+atomic rename, sealed by a hash, and whatever is not as it was written is compiled again.
 """
 
 from __future__ import annotations
@@ -14,10 +14,8 @@ import gc
 import hashlib
 import os
 import pickle
-import signal
 import sys
 import tempfile
-import threading
 from pathlib import Path
 
 import llvmlite
@@ -27,9 +25,12 @@ from numba import types
 from numba.core import cgutils, compiler, serialize, sigutils
 from numba.core.caching import _Cache
 from numba.core.ccallback import CFunc
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 from numba.core.runtime.nrt import rtsys
 from numba.extending import intrinsic
+
+from .shield import roomy, whole
 
 PACKAGE = Path(__file__).resolve().parent.parent
 OPTIONS = dict(nogil=False, error_model="numpy", boundscheck=False)
@@ -101,22 +102,50 @@ class FileCache(_Cache):
     def load_overload(self, sig, target_context):
         rtsys.initialize(target_context)  # what Numba does in time, with imports for compiling that take 0.6 s
         file = self._file(sig, target_context)
+        content = file and read(file)
         try:
-            return compiler.CompileResult._rebuild(target_context, *pickle.loads(file.read_bytes())) if file else None
-        except Exception:  # missing, truncated, of another build: all the same, compile
+            return compiler.CompileResult._rebuild(target_context, *pickle.loads(content)) if content else None
+        except Exception:  # of modules that are no more, say: compile
             return None
 
     def save_overload(self, sig, data):
         file = self._file(sig, data.target_context)
-        if file is None:
-            return
+        if file is not None:
+            write(file, serialize.dumps(data._reduce()))
+
+
+SEAL = 32  # bytes at the start of a file
+
+
+def seal(file: Path, content) -> bytes:
+    """A hash of what a file holds, its name and its directory's: machine code with a flipped bit, or of another
+    function, would end the process. It takes 1 us for a kilobyte."""
+    digest = hashlib.blake2b(f"{file.parent.name}/{file.name}".encode() + b"\0", digest_size=SEAL)
+    digest.update(content)
+    return digest.digest()
+
+
+def read(file: Path) -> memoryview | None:
+    """What `write` left there, None for anything else."""
+    try:
+        content = memoryview(file.read_bytes())
+    except OSError:
+        return None
+    return content[SEAL:] if content[:SEAL] == seal(file, content[SEAL:]) else None
+
+
+def write(file: Path, content: bytes) -> None:
+    """Make the file, whole or not at all: a full or vanished disk costs the next process a compilation, no more."""
+    with contextlib.suppress(OSError):
+        handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=file.name, suffix=".tmp")
         try:
-            handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=file.name, suffix=".tmp")
             with os.fdopen(handle, "wb") as stream:
-                stream.write(serialize.dumps(data._reduce()))
+                stream.write(seal(file, content))
+                stream.write(content)
             os.replace(temporary, file)
-        except OSError:  # a full or vanished disk costs the next process a compilation, nothing else
-            pass
+        except BaseException:
+            os.unlink(temporary)
+            raise
 
 
 def jit(function=None, **options):
@@ -153,26 +182,9 @@ def both(function, signature: str, name: str):
     return result.entry_point, _address(result)
 
 
+@global_compiler_lock  # LLVM's engine has modules that other threads compile
 def _address(result) -> int:
     return result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)
-
-
-@contextlib.contextmanager
-def whole():
-    """Ctrl-C comes after the block. Within a compilation Python first sees it in a callback of llvmlite's, and there an
-    exception is printed and forgotten."""
-    main = threading.current_thread() is threading.main_thread()
-    if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield
-        return
-    asked = []
-    signal.signal(signal.SIGINT, lambda *_: asked.append(True))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    if asked:
-        raise KeyboardInterrupt
 
 
 @contextlib.contextmanager
@@ -189,12 +201,17 @@ def uncollected():
             gc.enable()
 
 
+def _shielded(compilation, *arguments) -> None:
+    """Run it to its end, with a stack that suffices; but who holds Numba's lock stays in its thread."""
+    with whole(), uncollected():
+        (compilation if global_compiler_lock.is_locked() else functools.partial(roomy, compilation))(*arguments)
+
+
 def _compile(function, signature, name, options):
     _rename(function, name)
     dispatcher = jit(function, **options)
     dispatcher._cache = FileCache(function)
-    with whole(), uncollected():
-        dispatcher.compile(signature)
+    _shielded(dispatcher.compile, signature)
     _ALIVE.append(dispatcher)
     (result,) = dispatcher.overloads.values()
     return result
@@ -210,8 +227,7 @@ def c_function(function, signature: str, name: str) -> CFunc:
     _rename(function, name)
     cfunc = CFunc(function, sigutils.normalize_signature(signature), {}, dict(OPTIONS))
     cfunc._cache = FileCache(function)
-    with whole(), uncollected():
-        cfunc.compile()
+    _shielded(cfunc.compile)
     _ALIVE.append(cfunc)
     return cfunc
 

@@ -1,0 +1,137 @@
+"""What must not be broken off half-way, imports of Numba and compilations: by signals, or by the end of the stack."""
+
+from __future__ import annotations
+
+import _signal  # signal's own functions make an Enum of each number: 0.3 ms for all of them
+import _thread
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+import threading
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None
+
+STACK = 8 << 20  # bytes of the stack of a thread that is started here
+# A thread with less is spared compilations and imports of Numba. LLVM's recursion goes with the code.
+SUFFICIENT = 1 << 20
+_sizes = threading.local()
+_starting = threading.Lock()
+
+
+def _after_fork() -> None:
+    """Who started a thread meanwhile is not in the child."""
+    global _starting
+    _starting = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def shielded(function, *arguments):
+    """function(*arguments), and only then what signals ask for; in another thread where this one's stack is small."""
+    with whole():
+        return roomy(function, *arguments)
+
+
+@contextlib.contextmanager
+def whole():
+    """Python's handlers of signals, such as Ctrl-C's, run after the block, in the order in which the signals came.
+
+    What they raise would leave Numba imported by half, which no later import mends; and within a compilation Python
+    first sees a signal in a callback of llvmlite's, and there an exception is printed and forgotten.
+    """
+    if threading.current_thread() is not threading.main_thread():  # where Python runs no handlers
+        yield
+        return
+    handlers = {number: _signal.getsignal(number) for number in range(1, signal.NSIG)}
+    handlers = {number: handler for number, handler in handlers.items() if callable(handler)}
+    inside, came = [True], []
+
+    def later(number, frame):  # goes on as `handler` even if a signal comes before it is taken away
+        came.append((number, frame)) if inside else handlers[number](number, frame)
+
+    try:
+        for number in handlers:
+            _signal.signal(number, later)
+        yield
+    finally:
+        inside.clear()
+        for number, handler in handlers.items():
+            _signal.signal(number, handler)
+        _handle(handlers, came)
+
+
+def _handle(handlers, came):
+    """Every signal that came, also where handlers raise."""
+    if came:
+        number, frame = came.pop(0)
+        try:
+            handlers[number](number, frame)
+        finally:
+            _handle(handlers, came)
+
+
+def roomy(function, *arguments):
+    """function(*arguments); in a thread with STACK bytes of stack where this one has not SUFFICIENT."""
+    if stack_size() >= SUFFICIENT:
+        return function(*arguments)
+    result, error, done = [], [], threading.Lock()
+
+    def run():
+        try:
+            result.append(function(*arguments))
+        except BaseException as problem:
+            error.append(problem)
+        finally:
+            done.release()
+
+    done.acquire()
+    start(run)
+    with done:
+        if error:
+            raise error[0]
+        return result[0]
+
+
+def start(function, *arguments) -> None:
+    """Call it in a new thread with STACK bytes of stack; a RuntimeError where the system gives no more threads."""
+    with _starting:
+        before = _thread.stack_size(STACK)
+        try:
+            _thread.start_new_thread(function, arguments)
+        finally:
+            _thread.stack_size(before)
+
+
+def stack_size() -> int:
+    """Bytes of this thread's stack; as many as can be where the system does not tell."""
+    try:
+        return _sizes.own
+    except AttributeError:
+        _sizes.own = _stack_size()
+        return _sizes.own
+
+
+def _stack_size():
+    if resource and threading.current_thread() is threading.main_thread():
+        size = resource.getrlimit(resource.RLIMIT_STACK)[0]
+        return sys.maxsize if size == resource.RLIM_INFINITY else size
+    if sys.platform not in ("linux", "darwin"):
+        return sys.maxsize
+    system, size = ctypes.CDLL(None), ctypes.c_size_t(sys.maxsize)
+    system.pthread_self.restype = ctypes.c_void_p
+    thread = ctypes.c_void_p(system.pthread_self())
+    if sys.platform == "darwin":
+        system.pthread_get_stacksize_np.restype = ctypes.c_size_t
+        return system.pthread_get_stacksize_np(thread)
+    attributes = ctypes.create_string_buffer(256)  # a pthread_attr_t, of at most 64 bytes
+    if system.pthread_getattr_np(thread, attributes) == 0:
+        system.pthread_attr_getstacksize(attributes, ctypes.byref(size))
+        system.pthread_attr_destroy(attributes)
+    return size.value

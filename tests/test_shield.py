@@ -1,0 +1,164 @@
+"""Signals while Numba is imported or compiles: they come after it, and what was begun is there for the next call."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from nbkernels.jit import shield
+
+
+class Late(Exception):
+    pass
+
+
+def late(*_):
+    raise Late
+
+
+@pytest.fixture(params=["SIGINT", "SIGTERM", "SIGALRM"])
+def handled(request):
+    """A signal whose handler raises, the way Ctrl-C's and those of time limits do; and what it raises."""
+    number = getattr(signal, request.param, None)
+    if number is None:
+        pytest.skip(f"needs {request.param}, which this system lacks")
+    handler = signal.default_int_handler if request.param == "SIGINT" else late
+    before = signal.signal(number, handler)
+    yield number, KeyboardInterrupt if request.param == "SIGINT" else Late
+    assert signal.signal(number, before) is handler
+
+
+def test_a_signal_comes_after_the_block(handled):
+    number, error = handled
+    done = []
+
+    def block():
+        with shield.whole():
+            signal.raise_signal(number)
+            done.append(True)
+
+    with pytest.raises(error):
+        block()
+    assert done
+    with pytest.raises(error):  # outside of it at once
+        signal.raise_signal(number)
+
+
+def test_a_signal_comes_after_a_block_that_fails(handled):
+    number, error = handled
+
+    def block():
+        with shield.whole():
+            signal.raise_signal(number)
+            raise ValueError
+
+    with pytest.raises(error) as caught:
+        block()
+    assert isinstance(caught.value.__context__, ValueError)
+
+
+def test_blocks_within_blocks(handled):
+    number, error = handled
+    done = []
+
+    def block():
+        with shield.whole():
+            with shield.whole():
+                signal.raise_signal(number)
+            done.append(True)
+
+    with pytest.raises(error):
+        block()
+    assert done
+
+
+def test_every_signal_comes(handled):
+    """In their order, also where the first one's handler raises."""
+    number, error = handled
+    came, other = [], signal.SIGTERM if number != signal.SIGTERM else signal.SIGINT
+    before = signal.signal(other, lambda number, _: came.append(number))
+
+    def block():
+        with shield.whole():
+            signal.raise_signal(number)
+            signal.raise_signal(other)
+            assert not came
+
+    try:
+        with pytest.raises(error):
+            block()
+    finally:
+        signal.signal(other, before)
+    assert came == [other]
+
+
+def test_other_threads_leave_handlers_alone():
+    """Python runs handlers in the main thread alone, and lets no other one set them."""
+    before, seen = signal.getsignal(signal.SIGINT), []
+
+    def work():
+        with shield.whole():
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [before]
+
+
+# A first call that Ctrl-C comes to as the AT-th module is looked for; then the same calls again.
+INTERRUPTED = """
+import os, signal, sys
+import numpy as np
+import nbkernels as nb
+x = np.ones((4, 4), np.float32)
+
+class Interrupting:
+    def __init__(self, at):
+        self.left = at
+    def find_spec(self, name, path=None, target=None):
+        if self.left == 0:
+            signal.raise_signal(signal.SIGINT)
+        self.left -= 1
+
+def interrupted(at):
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # which a background job ignores
+    hook = Interrupting(at)
+    sys.meta_path.insert(0, hook)
+    try:
+        nb.add(x, x)
+        return hook.left >= 0  # so many modules are not imported
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.meta_path.remove(hook)
+    assert (nb.add(x, x) == 2).all() and (nb.mm(x, x) == 4).all() and nb.sum_to(x, ()) == 16, at
+
+at, step, over = 0, {step}, False
+while not over:
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.write(write, b"over" if interrupted(at) else b"on")
+        except BaseException:
+            import traceback
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    os.close(write)
+    over = os.read(read, 4) == b"over"
+    assert os.waitpid(child, 0)[1] == 0, at
+    at += step
+assert at > 3 * step
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork: a process for every place of the signal")
+def test_a_first_call_that_is_interrupted_can_be_made_again():
+    code = INTERRUPTED.format(step=23)
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
+    assert result.returncode == 0, result.stderr[-2000:]
