@@ -23,6 +23,7 @@ from ..jit.address import peek, pointer, poke, scratch, set_word, take_from, wor
 from ..jit.cache import compiled, entry, jit
 from ..jit.made import ANSWER, NONE, answer, new_strided, words
 from ..jit.ndarray import OBJECT, WRITEABLE, address_of, data, descr, flags, layout_is_known, ndim, shape, stride
+from ..jit.rooms import lent, returned
 from . import threads
 from .eight import WAITING, WIDE, columns_sums, far_rows_of, rows_of
 from .finish import finish
@@ -36,7 +37,8 @@ from .gemv import (  # isort: skip
     C, K, M, V, X,
 )  # fmt: skip
 
-KEPT = 8 * SEGMENT  # bytes of stack for a row or a v that is not contiguous
+KEPT = 8 * SEGMENT  # bytes for a row or a v that is not contiguous
+APART = max(2 * KEPT, WAITING)  # bytes for what is not read as it lies
 BLOCK = 8 * WIDE  # bytes of stack for the sums of a block of outputs
 
 
@@ -46,22 +48,24 @@ BLOCK = 8 * WIDE  # bytes of stack for the sums of a block of outputs
 @jit(inline="always")
 def _sums(tile, form, h, a, rsa, csa, v, sv, k, t, far):
     """t[i] = the sum of a[i, p] * v[p] over the k steps of a segment, for i < h."""
-    kept = scratch(KEPT)
+    room = lent(APART) if form == BY_COLUMNS or sv != 1 or csa != 1 else 0
     if form == BY_COLUMNS:
-        columns_sums(tile, h, a, csa, v, sv, k, t, far, scratch(WAITING))
-        return
-    if sv != 1:
-        _copy(tile, k, v, sv, kept)
-        v = kept
-    if csa != 1:
-        row = scratch(KEPT)
-        for r in range(h):
-            _copy(tile, k, a + r * rsa * tile.itemsize, csa, row)
-            rows_of(tile, 1, row, 0, v, k, t + r * tile.itemsize)
-    elif far:
-        far_rows_of(tile, h, a, rsa, v, k, t)
+        columns_sums(tile, h, a, csa, v, sv, k, t, far, room)
     else:
-        rows_of(tile, h, a, rsa, v, k, t)
+        if sv != 1:
+            _copy(tile, k, v, sv, room)
+            v = room
+        if csa != 1:
+            row = room + KEPT
+            for r in range(h):
+                _copy(tile, k, a + r * rsa * tile.itemsize, csa, row)
+                rows_of(tile, 1, row, 0, v, k, t + r * tile.itemsize)
+        elif far:
+            far_rows_of(tile, h, a, rsa, v, k, t)
+        else:
+            rows_of(tile, h, a, rsa, v, k, t)
+    if room != 0:
+        returned(APART, room)
 
 
 @jit(inline="always")

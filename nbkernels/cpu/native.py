@@ -18,13 +18,14 @@ from .ukernel import ukernel
 
 STRIP = 96  # rows: a piece of B is packed once for as many
 PIECE = 256  # steps of k: with 128 bytes of B each, 32 KiB
+PACKED = PANEL // 2  # bytes of stack for them: a PANEL is 512
 PLANE = 16 << 10  # bytes of a strip's chains
 
 
 @jit(inline="always")
 def chains(tile, h, w, k, a, rsa, csa, b, rsb, csb, part):
     """part (h x w, rows tile.nr apart) = the chains of one segment: h <= STRIP, w <= tile.nr, k <= SEGMENT."""
-    size, panel = tile.itemsize, scratch(PANEL)
+    size, panel = tile.itemsize, scratch(PACKED)
     for p in range(0, k, PIECE):
         kb = min(PIECE, k - p)
         pack(tile, b + p * rsb * size, csb, rsb, w, kb, panel, tile.nr)

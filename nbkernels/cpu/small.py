@@ -58,7 +58,8 @@ KNOWN = 10  # words before made.words(): what each `whole` says, two for each, o
 SERIALLY = 1  # the bit of made.words()' address, free in one, that asks for the limit SERIAL
 MADE = 1 << 16  # bytes of a result that the entry makes
 GIL = getattr(sys, "_is_gil_enabled", lambda: True)()  # without it no room is shared: A is then read in place
-PANEL = 64 << 10  # bytes of stack for a packed panel of B: k <= 512 with nr of 128 bytes
+own = static if GIL else scratch  # what gives a room to code that holds the GIL
+PANEL = 64 << 10  # bytes of a packed panel of B: k <= 512 with nr of 128 bytes
 ROOM = 1 << 20  # bytes that A may be packed in
 SQUARE = 4 << 10  # bytes of stack for one tile of C
 # Panels of B up to which packing A costs more than it saves; and where vectors are narrower than a line: a step takes
@@ -166,9 +167,10 @@ def column_panel(tile, stop, panel, kept, square, room, j, m, n, k, a, rsa, csa,
 
 
 @jit(inline="always")
-def one_block(tile, room, m, n, k, a, rsa, csa, b, rsb, csb, c, rsc, csc, x, rsx, csx, alpha, beta):
-    """One block, k <= 512: A is read in place or packed into the ROOM bytes at `room`, if it is not 0."""
-    panel, square = scratch(PANEL), scratch(SQUARE)  # a panel of B; a tile of C, for endings through memory
+def one_block(tile, room, panel, m, n, k, a, rsa, csa, b, rsb, csb, c, rsc, csc, x, rsx, csx, alpha, beta):
+    """One block, k <= 512: A is read in place or packed into the ROOM bytes at `room`, if it is not 0; PANEL bytes at
+    `panel` are for a panel of B."""
+    square = scratch(SQUARE)  # a tile of C, for endings through memory
     stop = ending(csc, x, csx, alpha == 1)
     squares = side(tile, n, k) if rsb == 1 and csb != 1 else 0
     if stop == PLAIN and (csb == 1 or squares != 0) and suits(tile, m, n, k, rsa, csa):
@@ -329,9 +331,8 @@ def small_entry(tile):
             m, n, rsc, csc, rsx, csx = n, m, csc, rsc, csx, rsx
             pa, rsa, csa, pb, rsb, csb = pb, csb, rsb, pa, csa, rsa
         room = static(ROOM) if GIL else 0
-        one_block(
-            tile, room, m, n, k, pa, rsa, csa, pb, rsb, csb, c, rsc, csc, px, rsx, csx, element(alpha), element(beta)
-        )
+        one_block(tile, room, own(PANEL), m, n, k, pa, rsa, csa, pb, rsb, csb, c, rsc, csc, px, rsx, csx,
+                  element(alpha), element(beta))  # fmt: skip
         return answer(DONE, given, made)
 
     kind = ANSWER(types.int64, OBJECT, OBJECT, OBJECT, OBJECT, types.float64, types.float64)

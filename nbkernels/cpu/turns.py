@@ -6,6 +6,7 @@ import functools
 
 from ..jit.address import ask, peek, poke, scratch, take
 from ..jit.cache import compiled, jit
+from ..jit.rooms import lent, returned
 from ..jit.vector import LINE
 from .axpy import columns
 from .even import NEAR as EVENLY
@@ -36,6 +37,7 @@ FAR = 8 << 20
 TALLEST, BEYOND = 32, 1 << 20
 BESIDE = 64 << 10  # the same for bytes of a matrix against a vector (one thread, us: 50x1x300x300 of f32 856 -> 440)
 CHAINS = 4 << 10  # bytes of stack for the chains of a row or column, and for a strided vector of k <= 512
+PANELS = 2 * PANEL  # bytes of a panel of B and, of a narrow tile, of A
 assert max(EVENLY, TURNED) <= PANEL
 
 
@@ -161,9 +163,10 @@ def by_small(tile) -> int:
 
     def work(f, task):
         size, alpha, beta = tile.itemsize, peek(tile, f[SCALARS]), peek(tile, f[SCALARS] + tile.itemsize)
+        panels = lent(PANELS)
         far, room = _bytes(tile, f) > FAR and f[EACH] > 1, f[ROOMS] + task * ROOM if f[ROOMS] != 0 else 0
         if room == 0 and tile.narrow and (f[M] + tile.mr) * f[K] * size <= PANEL:
-            room = scratch(PANEL)  # as one product has (small.py)
+            room = panels + PANEL  # as one product has (small.py)
         first = take(f, 0) * f[EACH]
         while first < f[COUNT]:
             for t in range(first, min(first + f[EACH], f[COUNT])):
@@ -172,10 +175,11 @@ def by_small(tile) -> int:
                     _ask(f[A] + (t + 2) * f[SA] * size, f[M], f[RSA], f[K], f[CSA], size)
                     _ask(f[B] + (t + 2) * f[SB] * size, f[K], f[RSB], f[N], f[CSB], size)
                     _ask(f[C] + (t + 2) * f[SC] * size, f[M], f[RSC], f[N], f[CSC], size)
-                one_block(tile, room, f[M], f[N], f[K], f[A] + t * f[SA] * size, f[RSA], f[CSA],
+                one_block(tile, room, panels, f[M], f[N], f[K], f[A] + t * f[SA] * size, f[RSA], f[CSA],
                           f[B] + t * f[SB] * size, f[RSB], f[CSB], f[C] + t * f[SC] * size, f[RSC], f[CSC],
                           x, f[RSX], f[CSX], alpha, beta)  # fmt: skip
             first = take(f, 0) * f[EACH]
+        returned(PANELS, panels)
 
     return compiled(work, "void(CPointer(int64), int64)", f"gemm_batch_{tile}")
 

@@ -15,11 +15,12 @@ import functools
 from ..jit.address import invoke, pointer, scratch
 from ..jit.cache import compiled, jit
 from ..jit.calling import call_loop
+from ..jit.rooms import lent, returned
 from ..jit.turn import TILE
 from ..jit.vector import LINE
 
 LOOP, SCALARS, OPERANDS, NDIM, TASKS, SPLIT, HIGH, WIDE, SPAN, BESIDE, HEADER = range(11)
-BUFFERS = 120 << 10  # bytes of stack for what is moved
+BUFFERS = 120 << 10  # bytes for what is moved
 ROOM = 4096  # bytes of stack: two words for each operand, two for each dimension
 AHEAD = 128  # columns from what is transposed to what is asked for meanwhile
 BELOW, ASKEW, SOON = -2, -3, 4 * LINE  # a BESIDE that says so: bytes along columns instead
@@ -72,7 +73,7 @@ def _walk(context, task):
     BELOW, the lines that follow SOON in each column; if it is ASKEW, so too, and rows of the output begin at different
     places in a line: tiles part at its lines, those of each row, and what is transposed is a line wider.
     """
-    f, room, buffers = pointer(context), scratch(ROOM), scratch(BUFFERS)
+    f, room, buffers = pointer(context), scratch(ROOM), 0
     operands, ndim, split = f[OPERANDS], f[NDIM], f[SPLIT]
     turners, sizes, row_steps, column_steps, tile_rows, tile_columns = _places(f)
     cell, base, index = pointer(room), pointer(room + 8 * operands + 16), pointer(room + 16 * operands + 16)
@@ -90,6 +91,7 @@ def _walk(context, task):
     for p in range(operands):
         if f[turners + p] != 0:  # rows of it from the start of a line, too
             lead = (-base[p] & (LINE - 1)) // f[row_steps + p]
+            buffers = lent(BUFFERS) if buffers == 0 else buffers
     d = 0
     while d >= 0:
         first, i, j = 0, 0, 0
@@ -123,6 +125,8 @@ def _walk(context, task):
             if j == rows:
                 first, i, j = last, last, 0
         d = _advance(f, base, index, share)
+    if buffers != 0:
+        returned(BUFFERS, buffers)
 
 
 def _collect(context, task):
@@ -131,7 +135,7 @@ def _collect(context, task):
     An operand with a mover is gathered into WIDE bytes of a buffer first; another is contiguous as out is, or one
     element.
     """
-    f, room, buffers = pointer(context), scratch(ROOM), scratch(BUFFERS)
+    f, room = pointer(context), scratch(ROOM)
     operands, ndim, split = f[OPERANDS], f[NDIM], f[SPLIT]
     movers, sizes, row_steps, column_steps, tile_rows, tile_columns = _places(f)
     cell, base, index = pointer(room), pointer(room + 8 * operands), pointer(room + 16 * operands)
@@ -139,7 +143,7 @@ def _collect(context, task):
     if share == 0:
         return
     rows, columns = f[sizes + ndim - 2] if split != ndim - 2 else share, f[sizes + ndim - 1]
-    count, d = 0, 0
+    count, d, buffers = 0, 0, lent(BUFFERS)
     while d >= 0:
         j = 0
         while j < rows:
@@ -164,6 +168,7 @@ def _collect(context, task):
         if d < split:  # what follows lies beyond the other tasks' slices
             call_loop(f[LOOP], room, 1, count, context + 8 * tile_rows, context + 8 * tile_columns, f[SCALARS])
             count = 0
+    returned(BUFFERS, buffers)
 
 
 @functools.cache
