@@ -15,7 +15,7 @@ COMPARISONS = {"lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater
 
 
 def provide(functions):
-    """What operators run: functions by the names of SYMBOLS and COMPARISONS, `contiguous` and `sum`."""
+    """What operators run: functions by the names of SYMBOLS and COMPARISONS, `copy` and `sum`."""
     FUNCTIONS.update(functions)
 
 
@@ -52,7 +52,7 @@ class Operators:
     def reshape(self, *shape):
         """The same elements in C order; one size may be -1. A copy where self is not in C order."""
         shape = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
-        return _views().reshape(self, tuple(shape), FUNCTIONS["contiguous"])
+        return _views().reshape(self, tuple(shape), FUNCTIONS["copy"])
 
     def ravel(self):
         return self.reshape(-1)

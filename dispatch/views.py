@@ -41,8 +41,8 @@ def permute(x, axes):
     return restride(x, tuple(s.shape[axis] for axis in order), tuple(s.strides[axis] for axis in order))
 
 
-def reshape(x, shape, contiguous):
-    """x with other sizes, one of which may be -1, in C order: a view, else one of contiguous(x)."""
+def reshape(x, shape, copy):
+    """x with other sizes, one of which may be -1, in C order: a view, else one of copy(x), which lies so."""
     s = spec(x)
     known, total = prod(size for size in shape if size != -1), prod(s.shape)
     if shape.count(-1) == 1 and known and total % known == 0:
@@ -51,7 +51,7 @@ def reshape(x, shape, contiguous):
         raise ValueError(f"an array of shape {tuple(s.shape)} cannot be reshaped to {shape}")
     steps = layout.c_strides(s.shape, s.dtype.itemsize)
     if any(size > 1 and have != want for size, have, want in zip(s.shape, s.strides, steps, strict=True)):
-        x = contiguous(x)
+        x = copy(x)
     return restride(x, shape, layout.c_strides(shape, s.dtype.itemsize))
 
 

@@ -47,12 +47,6 @@ def addmm_activation(out, self, mat1, mat2, beta, alpha, activation, approximate
         ending.apply(out, out=out)
 
 
-def copy(out, x):
-    """out = x, cast where the dtypes differ, on any device: the larger of x and itself. x * 1 is no copy: of complex
-    numbers infinities become NaN, and of bools it is refused."""
-    ops.maximum(x, x, out=out)
-
-
 # -- vectors as matrices ----------------------------------------------------------------------------------------------
 
 
@@ -156,7 +150,7 @@ def _matmul(out, a, b, bias, **keywords):
     elif any(x is not None and views.overlap(out, x) for x in (a, b, bias)):  # a product would write what others read
         fresh = views.empty(out, *specs[0][:2])
         _matmul(fresh, a, b, bias, **keywords)
-        copy(out, fresh)
+        ops.copy(fresh, out=out)
     else:
         with import_module(ROOMS).one_room() if isinstance(out, np.ndarray) else nullcontext():
             for i in range(batch[0]):

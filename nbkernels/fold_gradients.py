@@ -9,7 +9,7 @@ from . import ops
 from .dispatch.errors import ArgumentError
 from .dispatch.views import empty, expand, index, permute, reshape, spec
 from .gradients import PARTIAL, cast, chosen
-from .ops import add, contiguous, divide, equal, multiply
+from .ops import add, copy, divide, equal, multiply
 
 LARGEST = ("maximum", "minimum", "fmax", "fmin")
 HEAD, TAIL, FIRST, LAST, REVERSED = (
@@ -21,15 +21,15 @@ def reduce_self(grad, self, op, axis, keepdims, initial, where, result):
     s = spec(self)
     axes = tuple(a % len(s.shape) for a in axis)
     kept = tuple(1 if a in axes else n for a, n in enumerate(s.shape))
-    grad = reshape(grad, kept, contiguous)
+    grad = reshape(grad, kept, copy)
     if op == "add":
         found = expand(grad, s.shape)
     elif op in LARGEST:  # shared by all that are the largest
-        mask = equal(self, reshape(result, kept, contiguous))
+        mask = equal(self, reshape(result, kept, copy))
         mask = mask if where is None else ops.logical_and(mask, where)
         return chosen(divide(grad, add.reduce(mask, axis=axes, keepdims=True)), mask)
     elif op in ("logaddexp", "hypot"):
-        found = PARTIAL[f"{op}_fold"](grad, self, reshape(result, kept, contiguous))
+        found = PARTIAL[f"{op}_fold"](grad, self, reshape(result, kept, copy))
     else:
         if where is not None:
             raise ArgumentError(f"{op}.reduce has no derivative with where")
@@ -43,8 +43,8 @@ def in_order(grad, x, op, axes, initial):
     rest = [a for a in range(len(shape)) if a not in axes]
     order = (*rest, *axes)
     lead = tuple(shape[a] for a in rest)
-    steps = reshape(permute(x, order), (*lead, -1), contiguous)
-    grad = reshape(permute(grad, order), (*lead, 1), contiguous)
+    steps = reshape(permute(x, order), (*lead, -1), copy)
+    grad = reshape(permute(grad, order), (*lead, 1), copy)
     if initial is not None:
         steps = preceded(steps, initial)
     found = empty(steps, spec(steps).shape, spec(steps).dtype)
@@ -53,14 +53,14 @@ def in_order(grad, x, op, axes, initial):
         through, into = getattr(ops, op).op.gradient(ops.pow(before, 0), before, index(steps, TAIL))
         after = index(multiply.accumulate(index(through, REVERSED), axis=len(lead)), REVERSED)
         multiply(index(after, TAIL), index(into, HEAD), out=index(index(found, TAIL), HEAD))
-        PARTIAL["copy"](index(into, LAST), out=index(found, LAST))
+        copy(index(into, LAST), out=index(found, LAST))
         multiply(grad, index(after, FIRST), out=index(found, FIRST))
         multiply(grad, index(found, TAIL), out=index(found, TAIL))
     else:
-        PARTIAL["copy"](grad, out=found)
+        copy(grad, out=found)
     if initial is not None:
-        found = contiguous(index(found, TAIL))
-    back = reshape(found, tuple(shape[a] for a in order), contiguous)
+        found = copy(index(found, TAIL))
+    back = reshape(found, tuple(shape[a] for a in order), copy)
     return permute(back, tuple(order.index(a) for a in range(len(shape))))
 
 
@@ -68,9 +68,9 @@ def preceded(steps, initial):
     """Rows with a number before them."""
     (*lead, n), dtype = spec(steps).shape, spec(steps).dtype
     longer = empty(steps, (*lead, n + 1), dtype)
-    PARTIAL["copy"](steps, out=index(longer, TAIL))
+    copy(steps, out=index(longer, TAIL))
     nothing = ops.sum_to(empty(steps, (0, *lead, 1), dtype), (*lead, 1))
-    PARTIAL["copy"](add(nothing, initial, dtype=dtype), out=index(longer, FIRST))
+    copy(add(nothing, initial, dtype=dtype), out=index(longer, FIRST))
     return longer
 
 
@@ -95,7 +95,7 @@ def accumulate_self(grad, self, op, axis, result):
             passed, into = getattr(ops, op).op.gradient(passed, *given)
         else:
             into = passed
-        PARTIAL["copy"](into, out=at(found, slice(i, i + 1)))
+        copy(into, out=at(found, slice(i, i + 1)))
     return found
 
 

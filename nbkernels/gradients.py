@@ -24,7 +24,7 @@ def keeps_product(grad, x, y):
     return grad * y, x * grad.conjugate()
 
 
-OWN = {"copy": keeps, "real_part": keeps, "times": keeps_product}  # a conjugate or a part has no derivative to be found
+OWN = {"real_part": keeps, "times": keeps_product}  # a conjugate or a part has no derivative to be found
 PARTIAL = {
     name: elementwise(function, gradient=OWN.get(name))
     for name, function in vars(slopes).items()
@@ -51,12 +51,12 @@ def cast(x, dtype, columns=None):
     if s.dtype == dtype and lies:
         return x
     if isinstance(x, Traced):  # an order is no part of what its derivative says
-        return elementwise(slopes.copy, dtypes=dtype, gradient=keeps)(x)
+        return ops.copy(x, dtype=dtype)
     if lies:
         columns = upright(x)
     if columns:
-        return PARTIAL["copy"](x, out=turned(empty(x, s.shape[:-2] + s.shape[:-3:-1], dtype)))
-    return PARTIAL["copy"](x, out=empty(x, s.shape, dtype))
+        return ops.copy(x, out=turned(empty(x, s.shape[:-2] + s.shape[:-3:-1], dtype)))
+    return ops.copy(x, out=empty(x, s.shape, dtype))
 
 
 def turned(x):

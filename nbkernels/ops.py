@@ -246,13 +246,14 @@ sum_to = define(
 ).function
 
 
-def contiguous(x):
-    """A copy in C order, of the same bits."""
-    return fmax(x, x, order="C")
+def copy(x, out=None, dtype=None):
+    """x in a new array in C order, or in out: bit for bit in its own dtype, as x * 1 is not, which of inf + 0j
+    is inf + nanj."""
+    return fmax(x, x, out=out, dtype=dtype, order="C")
 
 
 OPERATORS = (*operators.SYMBOLS.values(), *operators.COMPARISONS.values(), "equal", "not_equal")
-operators.provide({name: globals()[name] for name in OPERATORS} | {"sum": add.reduce, "contiguous": contiguous})
+operators.provide({name: globals()[name] for name in OPERATORS} | {"sum": add.reduce, "copy": copy})
 
 OPERATIONS = [name for name, value in list(globals().items()) if hasattr(value, "schema") and name[0] != "_"]
 __all__ = ["define", "register", "register_fallback", *OPERATIONS]

@@ -11,10 +11,6 @@ from .scalar.complexes import multiply as product
 from .scalar.complexes import pow as power
 
 
-def copy(x):
-    return x
-
-
 def real_part(x):
     return x.real
 

@@ -50,7 +50,7 @@ class GradTape:
         if not derive.differentiable(s):
             raise ArgumentError(f"GradTape.watch: an array of floats or complex numbers is wanted, not of {s.dtype}")
         if layout.overlaps_itself(s.shape, s.strides, s.dtype.itemsize):
-            x = ops.contiguous(x)  # a gradient for each of its elements
+            x = ops.copy(x)  # a gradient for each of its elements
         return Watched(x, self)
 
     def gradient(self, target, sources, grad=None):
@@ -183,7 +183,7 @@ def _own(grad):
     if grad is None or isinstance(grad, Traced):
         return grad
     s = views.spec(grad)
-    return ops.contiguous(grad) if layout.overlaps_itself(s.shape, s.strides, s.dtype.itemsize) else grad
+    return ops.copy(grad) if layout.overlaps_itself(s.shape, s.strides, s.dtype.itemsize) else grad
 
 
 def _seed(target, grad):

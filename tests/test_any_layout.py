@@ -137,3 +137,28 @@ def test_element_wise(op, rng):
             mine, plain, index = WAYS[way](x), x.copy(), np.zeros(3, int)
             function.at(mine, WAYS[way](index), y[0]), function.at(plain, index, y[0])
             same_bits(mine, plain, f"at {shape} {way}")
+
+
+def test_folds_in_order_whose_out_is_an_operand():
+    """All that is read is read before it is written: self over no axis, and the mask."""
+    for x in (np.arange(3.0), np.array(5.0)):
+        expected = np.subtract(2, x)
+        nb.subtract.reduce(x, axis=() if x.ndim else 0, initial=2, out=x)
+        np.testing.assert_array_equal(x, expected)
+    x, mask = np.arange(24, dtype="i1").reshape(4, 6), np.ones((4, 6), bool)
+    mask[1], mask[2, 3] = False, False
+    expected = np.subtract.reduce(x, axis=0, where=mask.copy(), initial=1)
+    out = mask[1].view("i1")
+    assert nb.subtract.reduce(x, axis=0, where=mask, initial=1, out=out) is out
+    np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize("op", ["maximum", "minimum", "fmax", "fmin"])
+@pytest.mark.parametrize("dtype", ["c8", "c16"])
+def test_which_complex_nan_comes_out_is_no_matter_of_layout(op, dtype, rng):
+    nans = np.array([complex(np.nan, 2), complex(0.3, np.nan), complex(np.nan, np.nan), 1 + 1j])
+    for size in (2, 3, 17, 200):
+        x = rng.choice(nans, size).astype(dtype)
+        expected = getattr(nb, op).reduce(x)
+        for same in (x[::-1].copy()[::-1], np.repeat(x, 3)[::3], np.stack([x, x], 1)[:, 0]):
+            same_bits(getattr(nb, op).reduce(same), expected, op)

@@ -199,7 +199,8 @@ def _in_order(op, out, x, axis, initial, where, work) -> None:
         for term, mask in zip(terms[initial is None :], marks[initial is None :]):
             binary(op, held, held, term, where=mask, **_computed(work))
 
-    if where is not None or not axis:
+    if where is not None or not axis:  # out is written before all of them are read
+        x, where = (a if a is None or not np.may_share_memory(out, a) else a.copy() for a in (x, where))
         scan.held(out, work, masked)
         return
     if initial is not None:
