@@ -60,6 +60,13 @@ class Adapter:
         """What a kernel gets: the same memory as a NumPy array or a numba device array."""
         return x
 
+    def item(self, x):
+        """A 0-d array as a number, for arguments that are numbers; a ValueError of one that has no data, or a shape."""
+        if self.intercept is not None or self.device(x).key == keys.META or tuple(self.spec(x).shape):
+            raise ValueError
+        found = x if hasattr(x, "item") else self.view(x)
+        return (found.copy_to_host() if hasattr(found, "copy_to_host") else found).item()
+
     def address(self, x):
         """Where x[0, 0, ...] is in its device's memory, or None where x has none."""
 
@@ -72,7 +79,7 @@ class Adapter:
 
     def empty(self, like, shape, dtype, strides):
         """A new array on like's device, dense, with these strides in bytes."""
-        raise NotImplementedError
+        raise self.lacks("empty")
 
     def wrap(self, x, like):
         """An `empty` as an array of like's kind."""
@@ -84,11 +91,15 @@ class Adapter:
 
     def restride(self, x, shape, strides):
         """A view of the same memory from its first element on."""
-        raise NotImplementedError
+        raise self.lacks("restride")
 
     def upload(self, x, like):
         """A 0-d NumPy array as an array on like's device."""
-        raise NotImplementedError
+        raise self.lacks("upload")
+
+    def lacks(self, method):
+        """The error of a call that needs a method which an adapter does not have."""
+        return NotImplementedError(f"{type(self).__name__}, the adapter of {self.name} arrays, has no {method!r}")
 
     def guard(self, device):
         """A context in which `device` is current; the former one comes back at the end, also after an exception."""

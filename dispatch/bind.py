@@ -9,14 +9,17 @@ NUMBERS = (bool, int, float, complex)
 
 
 def number(value):
-    """A Python bool, int, float or complex of equal value; NumPy scalars count as numbers, 0-d arrays do not."""
+    """A Python bool, int, float or complex of equal value; NumPy's scalars and 0-d arrays with data are numbers."""
     if type(value) in NUMBERS:
         return value
-    if type(value).__module__ == "numpy" and isinstance(arrays.adapter_of(type(value)), arrays.NumPyScalar):
-        value = value.item()
+    adapter = arrays.adapter_of(type(value))
+    if adapter is not None:
+        value = adapter.item(value)
     for kind in NUMBERS:
         if isinstance(value, kind):
             return kind(value)
+    if adapter is not None and value.dtype.kind != "c" and float(value) == value:  # a bfloat16, a long double
+        return float(value)
     raise ValueError
 
 
@@ -48,6 +51,7 @@ ELEMENTS = {
     "SymInt": (integer, "an int"),
     "float": (exact(float), "a float"),
     "bool": (exact(bool), "a bool"),
+    "SymBool": (exact(bool), "a bool"),
     "str": (string, "a string"),
 }
 
@@ -57,29 +61,41 @@ def converter(argument):
 
     Tensors are not converted here (see Op.bind), nor are the types that only kernels understand.
     """
-    convert, wanted = ELEMENTS.get(argument.type.base, (None, ""))
-    if convert is None:
+    kind, size = argument.type, argument.type.size
+    if kind.base not in ELEMENTS:
         return lambda op, value: value
-    size, is_list, optional = argument.type.size, argument.type.is_list, argument.type.optional
-    if is_list:
-        wanted = f"a sequence of {'' if size is None else f'{size} '}{argument.type.base}s"
-        element = convert
-
-        def convert(value):
-            if size is not None and not isinstance(value, tuple | list):
-                return (element(value),) * size
-            value = tuple(map(element, value))
-            if size is not None and len(value) != size:
-                raise ValueError
-            return value
+    wanted = ELEMENTS[kind.base][1]
+    if kind.is_list:
+        wanted = f"a sequence of {'' if size is None else f'{size} '}{kind.base}s"
+    convert = of(kind)
 
     def checked(op, value):
-        if value is None and optional:
-            return None
         try:
             return convert(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, AttributeError):
             given = repr(value) if isinstance(value, NUMBERS + (str, tuple, list)) else describe(value)
             raise ArgumentError(f"{op}: {argument.name} must be {wanted}, not {given}") from None
 
     return checked
+
+
+def of(kind):
+    """The function that turns a value into a type of the language, by its suffixes from the outside in."""
+    if not kind.suffixes:
+        return ELEMENTS[kind.base][0]
+    inner, size = of(kind.inner), kind.suffixes[-1][1:-1]
+
+    def optional(value):
+        return None if value is None else inner(value)
+
+    def listed(value):
+        if size and not isinstance(value, tuple | list):
+            return (inner(value),) * int(size)
+        if isinstance(value, str | bytes | dict | set):
+            raise ValueError
+        value = tuple(map(inner, value))
+        if size and len(value) != int(size):
+            raise ValueError
+        return value
+
+    return optional if kind.optional else listed

@@ -52,7 +52,7 @@ def comply(op, *args):
         raise ComplianceError(f"{name} is no composite here: its kernel is {row.reason}")
     watch = Watch(op)
     specs, values = (on_operands(slots, see) for see in (lambda o: o.spec, lambda o: Traced(o.value, watch)))
-    if not op.structured:
+    if not row.row.writes:
         result = row.row.load()(*values)
         if not isinstance(result, Traced):
             raise ComplianceError(f"{name} returned a {type(result).__name__} that no part of it made")

@@ -4,6 +4,7 @@ from . import keys
 from .errors import RegistrationError
 
 VARIANTS = ("function", "method")
+DELEGATED = (keys.CPU, keys.CUDA, keys.META)  # where a delegate has its target's kernels, never its own
 
 
 def rules(schema):
@@ -21,6 +22,9 @@ def rules(schema):
     if (schema.overload == "out" or schema.overload.endswith("_out")) and schema.kind != "out":
         raise RegistrationError(f"{name} is an out overload, so it has a keyword-only argument that is written: "
                                 f"*, Tensor(a!) out")  # fmt: skip
+    fields = [each.name for each in schema.returns if each.name]
+    if len(set(fields)) < len(fields) or any(field.startswith("_") for field in fields):
+        raise RegistrationError(f"{name}: names of returns differ, and none starts with _: {', '.join(fields)}")
     if not any(argument.type.base == "Tensor" for argument in schema.arguments):
         raise RegistrationError(f"{name} takes no Tensor, so nothing says which device it runs on: add one")
 
@@ -38,12 +42,25 @@ def variants(schema, text):
     return given
 
 
+def kernels(schema, dispatch):
+    """{key: kernel} of {"CPU, CUDA": kernel}, by our names of the keys."""
+    found = {}
+    for names, kernel in (dispatch or {}).items():
+        for key in (keys.check(name.strip()) for name in names.split(",")):
+            if key in found:
+                raise RegistrationError(f"{schema.full_name}: its dispatch lists {key} twice; keep one of them")
+            found[key] = kernel
+    return found
+
+
 def structure(schema, dispatch):
     """The rules of a structured op, which has a meta function and kernels in the out form."""
     name = schema.full_name
-    if schema.kind != "functional":
-        form = "functional form: the in-place and out forms are derived from it"
+    if schema.kind == "in-place":
+        form = "functional form, from which it follows, or the out form and this one as its structured_delegate"
         raise RegistrationError(f"{name} is {schema.kind} and structured; declare the {form}")
+    if len(schema.arguments) > len(schema.inputs) + (schema.kind == "out"):
+        raise RegistrationError(f"{name}: a structured op writes one Tensor")
     if len(schema.returns) != 1 or not schema.returns[0].type.is_tensor:
         raise RegistrationError(f"{name}: a structured op returns one Tensor")
     if not dispatch:
@@ -55,10 +72,10 @@ def structure(schema, dispatch):
         )
 
 
-def delegate(schema, target, given):
-    """The rules of an op whose kernels are another's: same arguments, and nothing of its own."""
+def delegate(schema, target, kernels, given):
+    """The rules of an op whose kernels are another's: same arguments, and kernels for further devices alone."""
     name, other = schema.full_name, target.schema
-    listed = [word for word, value in given.items() if value]
+    listed = [key for key in kernels if key in DELEGATED] + [word for word, value in given.items() if value]
     if listed:
         raise RegistrationError(
             f"{name} delegates to {other.full_name}, so it cannot list {', '.join(listed)}: "
@@ -66,7 +83,16 @@ def delegate(schema, target, given):
         )
     if not target.structured:
         raise RegistrationError(f"{name} delegates to {other.full_name}, which is not structured")
-    if (schema.arguments, schema.returns) != (other.arguments, other.returns):
+    if target.delegates_to:
+        first = target.delegates_to.schema.full_name
+        raise RegistrationError(f"{name} delegates to {other.full_name}, which delegates itself: to {first}, then")
+    if schema.kind != "functional" and (other.kind != "out" or schema.kind == "out"):
+        raise RegistrationError(f"{name} is {schema.kind}: what delegates is the functional form, or beside it the "
+                                f"in-place form, of an op that is declared by its out form")  # fmt: skip
+    mine, theirs = (
+        [a._replace(type=a.type._replace(annotation=None)) for a in each.inputs] for each in (schema, other)
+    )
+    if mine != theirs or len(schema.returns) != 1 or (other.kind == "functional" and schema.returns != other.returns):
         raise RegistrationError(f"{name} delegates to {other}, so its arguments and returns must be the same")
 
 

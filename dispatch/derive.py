@@ -9,6 +9,7 @@ gradients; the fallback of an Autograd key is called with (op, grad, args, outpu
 
 from . import keys
 from .errors import ArgumentError, MissingKernelError, RegistrationError
+from .operands import Operand, Operands, each
 from .table import Computed, Row, resolve, signature
 
 REAL, COMPLEX = "fV", "c"  # kinds of dtypes that have derivatives; V is bfloat16's
@@ -53,9 +54,10 @@ def needs(formula):
 def derivative(op, device):
     """The Computed row of an op's derivative on a device key: a declared one wins over the parts of a composite."""
     key = keys.autograd(device)
-    found, declared = op.table.row(key), op.table.rows.get(keys.AUTOGRAD)
-    if found.reason == keys.COMPOSITE_IMPLICIT and declared:
-        return Computed(key, declared[-1], keys.AUTOGRAD)
+    found = op.table.row(key)
+    if found.reason == keys.COMPOSITE_IMPLICIT:
+        declared = next((row for row in op.table.registered() if row.key == keys.AUTOGRAD), None)
+        return found if declared is None else Computed(key, declared, keys.AUTOGRAD)
     return found
 
 
@@ -68,8 +70,7 @@ def gradient(op, grad, args, kwargs, output_mask, result=None):
     """What Op.gradient says."""
     name = op.schema.name
     told = signature(op.function)
-    wanted = [parameter for parameter in told.parameters if parameter != "out" or not op.structured]
-    told = told.replace(parameters=[told.parameters[parameter] for parameter in wanted])
+    told = told.replace(parameters=list(told.parameters.values())[: len(op.names)])  # without what is written
     bound = told.bind(*args, **kwargs)
     bound.apply_defaults()
     values = list(bound.arguments.values())
@@ -84,7 +85,7 @@ def gradient(op, grad, args, kwargs, output_mask, result=None):
         raise ArgumentError(f"{name}: output_mask has one bool for each of {', '.join(tensors)}")
     given = [slots[i] for i in op.derived]
     wanted = [keep and any(map(has_gradient, listed(slot))) for keep, slot in zip(mask, given, strict=True)]
-    plain = [of_value(slot) for slot in slots]
+    plain = each(slots, lambda operand: operand.value)
     kernel = row.row.load()
     if row.reason == "fallback":
         found = kernel(op, grad, plain, tuple(wanted))
@@ -116,7 +117,7 @@ def fitted(op, tensors, wanted, given, found):
     for key, keep, slot, grad in zip(tensors, wanted, given, found, strict=True):
         if not keep or grad is None:
             fits.append(None)
-        elif not isinstance(slot, list):
+        elif not isinstance(slot, Operands):
             fits.append(one(grad, slot))
         elif not isinstance(grad, tuple | list) or len(grad) != len(slot):
             raise ArgumentError(f"{name}: the formula of {key} gives a list of {len(slot)} gradients, one for each")
@@ -126,16 +127,9 @@ def fitted(op, tensors, wanted, given, found):
 
 
 def listed(slot):
-    return slot if isinstance(slot, list) else [slot]
+    return slot if isinstance(slot, Operands) else (slot,)
 
 
 def has_gradient(slot):
     """Whether a slot of a call is an array of floats or complex numbers."""
-    return hasattr(slot, "adapter") and differentiable(slot.spec)
-
-
-def of_value(slot):
-    """A slot's arrays as they came."""
-    if isinstance(slot, list):
-        return [of_value(part) for part in slot]
-    return slot.value if hasattr(slot, "adapter") else slot
+    return isinstance(slot, Operand) and differentiable(slot.spec)

@@ -48,6 +48,10 @@ def unsuitable(op, error, names):
     return UnsuitableError(op, why) if why.partition("=")[0] in names else error
 
 
+class ResultError(TypeError):
+    """A kernel that returned what its op does not return."""
+
+
 class OutDtypeError(OutError, TypeError):
     """An `out` of a dtype that the result has not, and is not cast to."""
 

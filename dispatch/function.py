@@ -8,25 +8,26 @@ from keyword import iskeyword
 
 from .schema import REQUIRED
 
+# What is no argument's has two underscores in front: arguments and ops may be called `fast` and `result`.
 FUNCTION = """\
-def {name}({parameters}):
-    fast = find({types})
-    if fast is not None:
-        result = fast({values})
-        if result is not None:
-            return result
-    return general(({arguments},), {rest})
+def {name}({parameters}):{first}
+    __fast = __find({types})
+    if __fast is not None:
+        __result = __fast({values})
+        if __result is not None:
+            return __result
+    return __general(({arguments},), {rest})
 """
 # With keyword-only arguments that are None as a rule: another fast path takes calls where one is not.
 WORDED = """\
-def {name}({parameters}):
-    usual = {usual}
-    fast = find({types}) if usual else worded({types})
-    if fast is not None:
-        result = fast({values}) if usual else fast({everything})
-        if result is not None:
-            return result
-    return general(({arguments},), {rest})
+def {name}({parameters}):{first}
+    __usual = {usual}
+    __fast = __find({types}) if __usual else __worded({types})
+    if __fast is not None:
+        __result = __fast({values}) if __usual else __fast({everything})
+        if __result is not None:
+            return __result
+    return __general(({arguments},), {rest})
 """
 
 
@@ -35,35 +36,42 @@ def parameter(name):
     return name + "_" if iskeyword(name) else name
 
 
-def build(op, in_place=False):
-    """The function of an op's functional (with `out=`, where it is structured) or in-place form."""
-    schema = op.schema.in_place() if in_place else op.schema
-    scope = {"find": op.entries.get, "worded": op.worded.get, "general": op.call}
-    parameters, starred = [], False
-    for argument in schema.arguments:
+def build(op, schema):
+    """The function of one of an op's forms. That of a structured op's functional form takes `out=` as well."""
+    kind, arguments = schema.kind, schema.inputs if op.structured else schema.arguments
+    in_place = kind == "in-place"
+    scope = {"__find": op.entries.get, "__worded": op.worded.get, "__general": op.call, "__missing": op.target,
+             "__type": type}  # fmt: skip
+    parameters, starred, first = [], False, ""
+    for argument in arguments:
         if argument.keyword_only and not starred:
             parameters.append("*")
             starred = True
         name = parameter(argument.name)
         if argument.value is not REQUIRED:
-            scope[f"default_{name}"] = argument.value
-            name += f"=default_{name}"
+            scope[f"__default_{name}"] = argument.value
+            name += f"=__default_{name}"
         parameters.append(name)
-    names = [parameter(argument.name) for argument in schema.arguments]
+    names = [parameter(argument.name) for argument in arguments]
     rare = [names[i] for i in op.rare]
     values, everything, rest = [name for name in names if name not in rare], list(names), "None"
     if op.structured:
-        values.append("self" if in_place else "out")
-        everything.append(values[-1])
-        rest = "self, True" if in_place else "out"
+        written = "self" if in_place else schema.arguments[-1].name if kind == "out" else "out"
+        values.append(written)
+        everything.append(written)
+        rest = "self, True" if in_place else written
         if not in_place:
-            parameters += ["out=None"] if starred else ["*", "out=None"]
-    kinds = [f"type({names[i]})" for i in op.keyed]
+            parameters += [] if starred else ["*"]
+            parameters += [written if kind == "out" else "out=None"]
+        if kind == "out":
+            first = f"\n    if {written} is None:\n        __missing({schema.name!r}, None, False)"
+    kinds = [f"__type({names[i]})" for i in op.keyed]
     types = f"({', '.join(kinds)})"
     if len(kinds) > 1:  # where all are of one type that is the key: a tuple costs 30 ns more to make and to hash
         types = f"{kinds[0]} if {' is '.join(kinds)} else {types}"
     source = (WORDED if rare else FUNCTION).format(
-        name=schema.name,
+        name=parameter(schema.name),
+        first=first,
         parameters=", ".join(parameters),
         types=types,
         usual=" is ".join([*rare, "None"]),
@@ -74,8 +82,10 @@ def build(op, in_place=False):
     )
     # The code says where it comes from in a traceback.
     exec(compile(source, f"<nbkernels.dispatch {schema.full_name}>", "exec"), scope)
-    function = scope[schema.name]
+    function = scope[parameter(schema.name)]
     function.__module__ = op.library.name + (f".{op.python_module}" if op.python_module else "")
-    function.__doc__ = f"In-place form of `{op.schema.name}`: writes self and returns it." if in_place else op.doc
+    function.__doc__ = op.doc
+    if in_place and op.structured:
+        function.__doc__ = f"In-place form of `{schema.name[:-1]}`: writes self and returns it."
     function.op, function.schema, function.table = op, schema, lambda: op.table
     return function

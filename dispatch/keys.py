@@ -9,6 +9,8 @@ A key is a plain string. `CPU`, `CUDA` and `Meta` (shapes and dtypes only, touch
     CompositeImplicit               the same, and its gradient comes from its parts: used for the Autograd keys too
     Autograd                        the op's derivative, for every Autograd key
     fallback                        the library's last resort for one key
+
+ATen's longer names of the composites (`CompositeImplicitAutograd`) are taken as well.
 """
 
 from _thread import RLock
@@ -25,6 +27,11 @@ AUTOGRAD = "Autograd"
 
 COMPOSITES = (COMPOSITE_EXPLICIT_NON_FUNCTIONAL, COMPOSITE_EXPLICIT, COMPOSITE_IMPLICIT)
 ALIASES = (*COMPOSITES, AUTOGRAD)
+ATEN = {  # its names of the same
+    "CompositeExplicitAutogradNonFunctional": COMPOSITE_EXPLICIT_NON_FUNCTIONAL,
+    "CompositeExplicitAutograd": COMPOSITE_EXPLICIT,
+    "CompositeImplicitAutograd": COMPOSITE_IMPLICIT,
+}
 PRECEDENCE = ("direct", *ALIASES, "fallback")
 
 _devices = [CPU, CUDA, META]
@@ -46,7 +53,8 @@ def runtime():
 
 
 def check(key):
-    """The key itself where it is known, else a RegistrationError that names the nearest one."""
+    """A known key, by our name where ATen's was given; else a RegistrationError that names the nearest one."""
+    key = ATEN.get(key, key) if isinstance(key, str) else key
     if key not in ALIASES and key not in runtime():
         raise RegistrationError(f"unknown dispatch key {key!r}{suggestion(str(key), runtime() + ALIASES)}")
     return key
@@ -54,7 +62,7 @@ def check(key):
 
 def add_device(name):
     """Make a device key, for arrays whose adapter says that they live on it. Twice is once; returns the name."""
-    if not name.isidentifier() or name.startswith(AUTOGRAD) or name in ALIASES:
+    if not name.isidentifier() or name.startswith(AUTOGRAD) or name in (*ALIASES, *ATEN):
         raise RegistrationError(f"{name!r} cannot be a device key: an identifier that is no alias, not Autograd...")
     with LOCK:
         if name not in _devices:

@@ -11,8 +11,8 @@ meanwhile sees the kernels from before or from after.
 
 import sys
 
-from . import declare, grammar, keys, op, table
-from .errors import RegistrationError, suggestion
+from . import declare, grammar, keys, op, packet, stub, table
+from .errors import MissingKernelError, RegistrationError, suggestion
 
 HERE = __package__
 
@@ -35,6 +35,10 @@ class Registration:
     def remove(self):
         self.target.discard(self.row)
 
+    def replaced(self, *args):
+        """Call the kernel that this one took the place of, with a kernel's arguments: redispatch from within."""
+        return self.target.below(self.row).load()(*args)
+
     def __enter__(self):
         return self
 
@@ -50,16 +54,19 @@ class Library:
     def __init__(self, name, composites=None, fit=None):
         self.name, self.composites, self.fit = name, composites or name, fit
         self.ops = {}  # full name -> Op
+        self.stubs = {}  # name -> Stub
+        self.overriding = frozenset()  # rows of kernels that were registered over others
         self.fallbacks = {}  # key -> its rows, the one in force last
 
     def __getitem__(self, name):
         """The op of a name, of a public function, or the op itself."""
         found = getattr(name, "op", name)
-        if isinstance(found, op.Op):
+        known = {**self.stubs, **self.ops}
+        if isinstance(found, op.Op | stub.Stub):
             return found
-        if not isinstance(found, str) or found not in self.ops:
-            raise RegistrationError(f"there is no op {found!r}{suggestion(str(found), list(self.ops))}")
-        return self.ops[found]
+        if not isinstance(found, str) or found not in known:
+            raise RegistrationError(f"there is no op {found!r}{suggestion(str(found), list(known))}")
+        return known[found]
 
     def __iter__(self):
         return iter(list(self.ops.values()))
@@ -87,8 +94,10 @@ class Library:
     ):
         """Define an op by its schema, and return it; its public function is `op.function`.
 
-        structured    the meta function; the kernels are then in the out form, and `out=` and `name_` are derived
-        structured_delegate           a structured op of the same arguments, whose meta function and kernels serve
+        structured    the meta function; the kernels are then in the out form. `out=` and `name_` are derived from a
+                      functional schema; of an out schema the other forms are declared as its delegates
+        structured_delegate           a structured op of the same arguments, whose meta function and kernels serve;
+                      `dispatch` may then have functional kernels for devices other than CPU, CUDA and Meta
         dispatch      {"CPU": kernel, "CUDA": kernel} or {"CPU, CUDA": kernel}; a kernel is a callable or "module:name".
                       Without one the op is CompositeImplicit: a function of the op's name in the library's `composites`
         fast          "module:name" of a function (*args, out) -> result, or None to decline, for exact NumPy arrays,
@@ -99,14 +108,16 @@ class Library:
         casts         (what meta returned, out dtype) -> bool, where out may have another dtype than the result
         meta_only     names of arguments that shape the result and that kernels, which get it as `out`, do not take
         called        (*args) -> what errors call it, where that is not its name
-        variants      "function", "method" or "function, method": what `methods()` gives is for a class of arrays
+        variants      "function", "method" or "function, method": what `methods()` gives is for a class of arrays,
+                      as that of nbkernels.asarray
         tags          "elementwise": Python numbers may stand for arrays, and 0-d CPU arrays join any device
         python_module               the submodule that the public function says it is of
         manual_kernel_registration  no kernel yet, nor a composite: all come from `register`
         device_check, device_guard  False where the op sees to it itself
         output_differentiability    False where no gradient goes back through the result; a sequence for several
 
-        Raises RegistrationError, or SchemaError, where the declaration cannot stand.
+        Where all of several returns have names, a namedtuple of them comes out. Raises RegistrationError, or
+        SchemaError, where the declaration cannot stand.
         """
         schema = grammar.parse(text)
         where = caller()
@@ -115,23 +126,22 @@ class Library:
         flags = dict(variants=kept, tags=tuple(tags), python_module=python_module, device_check=device_check,
                      device_guard=device_guard, doc=doc, meta_only=meta_only, casts=casts, called=called,
                      output_differentiability=output_differentiability)  # fmt: skip
-        kernels = {keys.check(key.strip()): k for names, k in (dispatch or {}).items() for key in names.split(",")}
+        kernels, target = declare.kernels(schema, dispatch), None
         if structured_delegate is not None:
             target = self[structured_delegate]
-            given = dict(structured=structured, dispatch=kernels, fast=fast, gradient=gradient, casts=casts)
-            declare.delegate(schema, target, given)
-            return self._enter(target.delegated(schema, flags))
-        if manual_kernel_registration:
+            given = dict(structured=structured, fast=fast, casts=casts, meta_only=meta_only, called=called)
+            declare.delegate(schema, target, kernels, given)
+        elif manual_kernel_registration:
             declare.manual(schema, kernels)
         elif structured:
             declare.structure(schema, kernels)
         default = f"{self.composites}:{schema.name}"
         if [table.name_of(k) for k in kernels.values()] == [default] and keys.COMPOSITE_IMPLICIT in kernels:
             raise RegistrationError(f"{schema.full_name}: its dispatch only repeats the default; leave it out")
-        if not kernels and not manual_kernel_registration:
+        if not kernels and not manual_kernel_registration and target is None:
             kernels = {keys.COMPOSITE_IMPLICIT: default}
         flags["doc"] = doc or getattr(structured, "__doc__", None)
-        new = op.Op(self, schema, structured, **flags)
+        new = target.delegated(schema, flags) if target else op.Op(self, schema, structured, **flags)
         chief = keys.CPU if keys.CPU in kernels else next(iter(kernels), None)
         for key, kernel in kernels.items():
             new.table.add(new.row(key, kernel, where, fast if key == chief else None))
@@ -139,13 +149,25 @@ class Library:
             new.table.add(new.row(keys.AUTOGRAD, gradient, where))
         return self._enter(new)
 
+    def stub(self, name, takes, dispatch, fast=None):
+        """Kernels by device of a function that no schema declares, for `register` to take; see Stub."""
+        made = self.stubs[name] = stub.Stub(name, tuple(takes.split()))
+        for key, kernel in dispatch.items():
+            made.table.add(made.row(key, kernel, caller(), fast if key == keys.CPU else None))
+        return made
+
+    def packet(self, name):
+        """The overloads of a name, for a call to pick from; see OverloadPacket."""
+        return packet.OverloadPacket(self, name)
+
     def _enter(self, new):
         """An op into the library, if each of its forms has a name of its own."""
         with keys.LOCK:
-            taken = {form.full_name: other for other in self for form in other.forms_declared}
+            taken = {form.full_name: other.schema.full_name for other in self for form in other.forms_declared}
+            taken |= {name: name for name in self.stubs}
             for form in new.forms_declared:
                 if form.full_name in taken:
-                    by = taken[form.full_name].schema.full_name
+                    by = taken[form.full_name]
                     raise RegistrationError(
                         f"{form.full_name} is defined already{f', by {by}' if by != form.full_name else ''}; remove it "
                         f"first, or give this one an overload name: {new.schema.name}.other(...)"
@@ -155,8 +177,11 @@ class Library:
 
     def remove(self, name):
         """Take an op away; its functions still work for those who hold them."""
+        target = self[name]
+        if not isinstance(target, op.Op):
+            raise RegistrationError(f"{name!r} is no op that was defined; what register() returned can be removed")
         with keys.LOCK:
-            self.ops = {known: each for known, each in self.ops.items() if each is not self[name]}
+            self.ops = {known: each for known, each in self.ops.items() if each is not target}
 
     def methods(self):
         """{name: function} of the ops with the variant "method": what a class of arrays may take into its body."""
@@ -166,7 +191,8 @@ class Library:
     def register(self, name, key, kernel, *, override=False):
         """Register a kernel of an op for a key. A key that has one already needs `override=True`.
 
-        Returns a Registration: `remove()` it, or let a `with` block do so, and what was there before is back.
+        Returns a Registration: `remove()` it, or let a `with` block do so, and what was there before is back. The
+        kernel may call what it took the place of, as `replaced(...)` of the Registration.
         """
         target = self[name]
         row = target.row(keys.check(key), kernel, caller())
@@ -178,9 +204,13 @@ class Library:
     def register_fallback(self, key, kernel, *, override=False):
         """`kernel(op, args, out)` for every op that has no other kernel for the key. Returns a Registration.
 
-        `args` are in the schema's order; an in-place call passes self as `out` too, and the result is what is returned.
-        That of an Autograd key is kernel(op, grad, args, output_mask) -> gradients.
+        It runs after the checks of a structured op, as kernels do, on arguments in the schema's order. Where `out` is
+        None it returns the result, which is an error if it has not the op's shape, dtype and device; else it writes
+        `out`, which is self in an in-place call. It is for the author to raise on what it does not honour. That of an
+        Autograd key is `kernel(op, grad, args, output_mask)` -> gradients.
         """
+        if key in keys.ALIASES or key in keys.ATEN:
+            raise RegistrationError(f"a fallback is for one device, not for the alias {key}")
         takes = ("op", "grad", "args", "output_mask") if key.startswith(keys.AUTOGRAD) else ("op", "args", "out")
         row = table.Row(keys.check(key), kernel, caller(), takes=takes)
         with keys.LOCK:
@@ -193,6 +223,23 @@ class Library:
             self.fallbacks[key] = (*there, row)
             self._refresh()
         return Registration(self, row)
+
+    def overrides(self, row, override):
+        """Note whether a row overrides another: while one does, composites run by their parts, not by fast paths."""
+        with keys.LOCK:
+            before = self.overriding
+            self.overriding = before | {row} if override else before - {row}
+            if self.overriding != before:
+                for each in self:
+                    each.forget()
+
+    def below(self, row):
+        """The fallback that one took the place of."""
+        mine = self.fallbacks.get(row.key, ())
+        rest = mine[: mine.index(row)] if row in mine else mine
+        if not rest:
+            raise MissingKernelError(f"{self.name}: the fallback of {row.where} took the place of no other")
+        return rest[-1]
 
     def discard(self, row):
         """Take a fallback out again."""

@@ -4,13 +4,13 @@ A *structured* op has a meta function (specs and scalars in; `.shape`, `.dtype` 
 strides None is C order) and kernels in the out form, `kernel(out, *args)`. From these two come its three forms:
 functional, in-place (`name_`) and `out=`. Kernels see NumPy arrays or numba device arrays, after every check has
 passed, and never an empty result. A kernel of any other op is functional: it gets the arguments as they came, and
-returns the result.
+returns the result; so are those that a delegate has beside its target's. Forms may also be declared one by one, as in
+ATen: the out form with its meta function and kernels, the functional and the in-place form as its delegates.
 """
 
-from collections import namedtuple
 from contextlib import nullcontext
 
-from . import arrays, bind, derive, function, keys, layout
+from . import arrays, bind, declare, derive, function, keys, layout
 from .errors import (
     ArgumentError,
     DeviceError,
@@ -18,29 +18,12 @@ from .errors import (
     OutDtypeError,
     OutError,
     RegistrationError,
+    ResultError,
     describe,
     unsuitable,
 )
+from .operands import Operand, Operands, check_writable, each
 from .table import Row, Table
-
-
-class Operand(namedtuple("Operand", "name value adapter device spec")):
-    """One array of a call: its argument's name, itself, its adapter, and what that says of its device and layout."""
-
-    __slots__ = ()
-
-
-def each(slots, function):
-    """The slots of a call with `function` of every operand in its place; lists of operands become tuples."""
-
-    def of(slot):
-        if isinstance(slot, Operand):
-            return function(slot)
-        # A list may be a value too, one that nobody wants: the meta function says so.
-        listed = isinstance(slot, list) and all(isinstance(part, Operand) for part in slot)
-        return tuple(map(function, slot)) if listed else slot
-
-    return list(map(of, slots))
 
 
 def key_of(types):
@@ -52,13 +35,13 @@ class Op:
     """Made by `Library.define`, which says what the parameters mean. As a context manager it removes itself."""
 
     def __init__(self, library, schema, structured, *, casts, meta_only, called, variants, tags, python_module,
-                 device_check, device_guard, output_differentiability, doc):  # fmt: skip
+                 device_check, device_guard, output_differentiability, doc, target=None):  # fmt: skip
         self.library, self.schema, self.structured, self.doc = library, schema, structured, doc
         self.casts, self.meta_only, self.device_check, self.device_guard = casts, meta_only, device_check, device_guard
         self.variants, self.tags, self.python_module, self.called = variants, tags, python_module, called
         self.output_differentiability = output_differentiability
         self.elementwise = "elementwise" in tags
-        self.arguments = schema.arguments
+        self.arguments = schema.inputs if structured else schema.arguments
         self.names = tuple(argument.name for argument in self.arguments)
         self.converters = [None if a.type.base == "Tensor" else bind.converter(a) for a in self.arguments]
         self.weak = bind.NUMBERS if self.elementwise else ()  # types that may stand for an array
@@ -72,42 +55,48 @@ class Op:
         self.kernel_arguments = [i for i, name in enumerate(self.names) if name not in meta_only]
         self.aliased = self.alias()
         implied = [Row(keys.META, structured, "derived", takes=self.names)] if structured else []
-        self.table = Table(schema, implied, library.fallbacks)
-        self.delegates_to = None
-        self.entries = {}  # types of the tensor arguments -> fast path; one object, read by the public functions
-        self.worded = {}  # the same with keywords
-        self.build()
+        self.delegates_to = target
+        self.table = Table(schema, implied, library.fallbacks, target and target.table)
+        # types of the tensor arguments -> fast path; one object, read by the public functions; the same with keywords
+        self.entries, self.worded = (target.entries, target.worded) if target else ({}, {})
+        self.fields = schema.fields()
+        self.function, self.in_place = function.build(self, schema), None
+        if self.derives and self.aliased is None and "self" in self.names:
+            self.in_place = function.build(self, schema.in_place())
 
-    def build(self):
-        """The public functions."""
-        self.function, self.in_place = function.build(self), None
-        if self.structured and self.aliased is None and "self" in self.names:
-            self.in_place = function.build(self, in_place=True)
+    @property
+    def derives(self):
+        """Whether its in-place and out forms follow from it: where they are not declared one by one."""
+        alone = self.delegates_to is None or self.delegates_to.derives
+        return bool(self.structured) and self.schema.kind == "functional" and alone
 
     def delegated(self, schema, flags):
-        """An op of another name that this one's kernels serve: it shares the table and what was found for types."""
-        other = Op(self.library, schema, self.structured, **flags | dict(
-            casts=self.casts, meta_only=self.meta_only, called=self.called, tags=self.tags,
-            output_differentiability=self.output_differentiability, doc=flags["doc"] or self.doc))  # fmt: skip
-        other.table, other.delegates_to = self.table, self
-        other.entries, other.worded = self.entries, self.worded
-        other.build()
-        return other
+        """An op that this one's kernels serve: they stand behind its own, and what is found for types is shared."""
+        return Op(self.library, schema, self.structured, target=self, **flags | dict(
+            casts=self.casts, meta_only=self.meta_only, called=self.called,
+            output_differentiability=self.output_differentiability,
+            tags=tuple(dict.fromkeys(self.tags + flags["tags"])), doc=flags["doc"] or self.doc))  # fmt: skip
 
     @property
     def forms_declared(self):
         """The schemas of all forms: its own and those that are derived from it."""
-        derived = ((self.schema.out(),) if self.structured else ()) + ((self.in_place.schema,) if self.in_place else ())
+        derived = ((self.schema.out(),) if self.derives else ()) + ((self.in_place.schema,) if self.in_place else ())
         return (self.schema, *derived)
+
+    def form(self, schema):
+        """The public function of one of its forms."""
+        made = (self.function, self.in_place)
+        return next((f for f in made if f is not None and f.schema == schema), None) or function.build(self, schema)
 
     def row(self, key, kernel, where, fast=None):
         """A row of this op's table: it knows what its kernel will be called with."""
         if key.startswith(keys.AUTOGRAD):
             return derive.Formulas(self, key, kernel, where)
-        out = ("out",) if self.structured else ()
-        takes = tuple(self.names[i] for i in self.kernel_arguments) if self.structured else self.names
+        writes = bool(self.structured) and self.delegates_to is None
+        out = ("out",) if writes else ()
+        takes = tuple(self.names[i] for i in self.kernel_arguments) if writes else self.names
         usual = tuple(name for i, name in enumerate(self.names) if i not in self.rare)
-        return Row(key, kernel, where, fast, out + takes, usual + out)
+        return Row(key, kernel, where, fast, out + takes, usual + out, writes)
 
     @property
     def forms(self):
@@ -116,7 +105,8 @@ class Op:
 
     def named(self, args, in_place):
         """What errors call it."""
-        return self.called(*args) if self.called else self.schema.name + "_" * in_place
+        derived = in_place and self.schema.kind != "in-place"
+        return self.called(*args) if self.called else self.schema.name + "_" * derived
 
     def __enter__(self):
         return self
@@ -129,25 +119,36 @@ class Op:
 
     def alias(self):
         """Index of the argument that the schema allows the result to be (`Tensor(a) self -> Tensor(a)`), or None."""
-        annotation = self.schema.returns[0].type.annotation if len(self.schema.returns) == 1 else None
-        alike = [i for i, a in enumerate(self.arguments) if annotation and a.type.annotation == annotation]
-        return alike[0] if alike else None
+        return self.aliases()[0] if len(self.schema.returns) == 1 else None
+
+    def aliases(self):
+        """For each return the index of the argument that it may be, or None."""
+        of = {a.type.annotation: i for i, a in reversed(list(enumerate(self.arguments)))}
+        given = [each.type.annotation for each in self.schema.returns]
+        return [None if annotation is None else of.get(annotation) for annotation in given]
 
     def register(self, row, override):
-        if self.delegates_to:
+        if self.delegates_to and row.key in declare.DELEGATED:
             name, other = self.schema.full_name, self.delegates_to.schema.full_name
             raise RegistrationError(f"{name} delegates to {other}: register the kernel there")
         self.table.add(row, override)
+        self.library.overrides(row, override)
         self.forget()
 
     def discard(self, row):
         self.table.discard(row)
+        self.library.overrides(row, False)
         self.forget()
+
+    def below(self, row):
+        return self.table.below(row)
 
     def forget(self):
         """Look for fast paths anew."""
         self.entries.clear()
         self.worded.clear()
+
+    check_writable = staticmethod(check_writable)
 
     # -- the general path ----------------------------------------------------------------------------------------
 
@@ -172,22 +173,25 @@ class Op:
         if row.row is None:
             has = [k for k in keys.devices() if self.table.row(k).row is not None]
             raise MissingKernelError(f"{name} has no kernel for {key}; it has {', '.join(has) or 'none'}")
-        body = not self.structured and row.reason in keys.COMPOSITES
+        checked = bool(self.structured) and (row.row.writes or row.reason in ("fallback", "structured"))
+        if out is not None and not checked and self.schema.kind == "functional":
+            return self.delegates_to.call(args, out, in_place)  # a delegate's own kernels make their results
+        body = not checked and row.reason in keys.COMPOSITES
         for operand in operands if target is None else [*operands, target]:
             if operand.adapter.intercept is not None and not (body and operand.adapter.opens(self, key, operand.value)):
                 return operand.adapter.intercept(self, row, args, out, in_place)
         with lead.adapter.guard(lead.device) if self.device_guard else nullcontext():
-            if row.reason == "fallback":
-                return row.row.load()(self, args, out)
-            if not self.structured:
-                return self.run_as_is(name, row, slots)
+            if not checked:
+                return self.run_as_is(name, row, slots, args)
             return self.run(name, row, slots, lead, target, in_place)
 
     def enrol(self, types):
         """The fast path for these types where there is one that was not tried yet; later calls find it in `entries`."""
-        row = self.table.row(keys.CPU).row
+        _, row, reason = self.table.row(keys.CPU)
         key = key_of(types)
         if row is None or row.fast is None or key in self.entries:
+            return None
+        if reason in keys.COMPOSITES and self.library.overriding:  # it stands for the parts as they were declared
             return None
         exact = 0
         for i, cls in zip(self.keyed, types, strict=True):
@@ -198,12 +202,21 @@ class Op:
                 return None
         if not exact:
             return None
-        fast = row.load_fast()
+        fast = row.load_fast() if self.fields is None else self.wrapped(row.load_fast())
         self.worded[key] = getattr(fast, "with_keywords", None)
         self.entries[key] = fast
         if self.table.row(keys.CPU).row is not row:  # replaced meanwhile, by another thread
             self.forget()
         return fast
+
+    def wrapped(self, fast):
+        """A fast path whose results get the names of the returns."""
+
+        def named(*args):
+            results = fast(*args)
+            return None if results is None else self.fields(*results)
+
+        return named
 
     def bind(self, name, args):
         """(slots, operands): for each argument an Operand, a list of them, or a value as the schema wants it."""
@@ -215,11 +228,9 @@ class Op:
                 pass
             elif i in self.tensors:
                 if type(value) not in self.weak:
-                    value = self.operand(name, argument.name, value, self.elementwise and i in self.keyed)
-            elif isinstance(value, tuple | list):
-                value = [self.operand(name, f"{argument.name}[{j}]", part) for j, part in enumerate(value)]
+                    value = Operand.of(name, argument.name, value, self.elementwise and i in self.keyed)
             else:
-                raise ArgumentError(f"{name}: {argument.name} must be a sequence of arrays, not {describe(value)}")
+                value = Operands.of(name, argument, value)
             slots.append(value)
         operands = []
         each(slots, operands.append)
@@ -228,33 +239,19 @@ class Op:
             raise ArgumentError(f"{name}: no array among {', '.join(asked)}")
         return slots, operands
 
-    def operand(self, op, name, value, or_number=False):
-        """An argument that has to be an array, as an Operand; `or_number` is for the error alone."""
-        try:
-            adapter = arrays.adapter_for(value)
-            if adapter is not None:
-                return Operand(name, value, adapter, adapter.device(value), adapter.spec(value))
-        except TypeError as error:
-            raise ArgumentError(f"{op}: {name} is {error}") from None
-        converts = isinstance(value, list | tuple) or hasattr(type(value), "__array__")
-        hint = ": pass numpy.asarray of it" if converts else ""
-        wanted = "an array or a Python number" if or_number else "an array"
-        known = f"arrays of {', '.join(arrays.names())} are known"
-        raise ArgumentError(f"{op}: {name} must be {wanted}, not {describe(value)}; {known}{hint}")
-
     def target(self, name, out, in_place):
         """The array to write into, as an operand."""
         word = "self" if in_place else "out"
         if not in_place and isinstance(out, tuple | list):
             raise ArgumentError(f"{name}: out must be one array, not {describe(out)}")
-        return self.operand(name, word, out)
+        return Operand.of(name, word, out)
 
     def lead(self, name, operands, target):
         """The operand whose device the call runs on and whose kind the result has: the first that is bound to a device.
 
         A 0-d CPU array in an element-wise op is not: it may join any device. All others must share one.
         """
-        bound = [o for o in operands if not (self.elementwise and self.joins(o))]
+        bound = [o for o in operands if not (self.elementwise and o.joins)]
         lead = (bound or operands)[0]
         everywhere = (bound or [lead]) + ([target] if target else [])
         if self.device_check and any(o.device != lead.device for o in everywhere):
@@ -262,18 +259,23 @@ class Op:
             raise DeviceError(f"{name}: all arrays must be on one device: {places}")
         return lead
 
-    @staticmethod
-    def joins(operand):
-        return operand.device.key == keys.CPU and operand.spec.shape == ()
-
-    def run_as_is(self, name, row, slots):
+    def run_as_is(self, name, row, slots, args):
         """A call of a kernel that takes the arguments as they came; what it writes is what comes out."""
         for i in self.written:
-            for operand in slots[i] if isinstance(slots[i], list) else (slots[i],):
-                if isinstance(operand, Operand):
-                    self.check_writable(name, operand)
-        result = row.row.load()(*each(slots, lambda operand: operand.value))
-        return slots[self.aliased].value if self.aliased in self.written else result
+            for operand in slots[i] if isinstance(slots[i], Operands) else (slots[i],):
+                if operand is not None:
+                    check_writable(name, operand)
+        kernel, values = row.row.load(), each(slots, lambda operand: operand.value)
+        made = kernel(self, tuple(values), None) if row.reason == "fallback" else kernel(*values)
+        given = [i if i in self.written else None for i in self.aliases()]
+        if None in given and len(given) > 1 and not (isinstance(made, tuple | list) and len(made) == len(given)):
+            what = f"{len(made)} results" if isinstance(made, tuple | list) else describe(made)
+            raise ResultError(f"{name}: {row.row.kernel_name} returned {what}, and its op returns {len(given)}")
+        made = made if None in given and len(given) > 1 else [made] * len(given)
+        results = tuple(part if i is None else args[i] for i, part in zip(given, made, strict=True))
+        if len(results) < 2:
+            return results[0] if results else None
+        return self.fields(*results) if self.fields else results
 
     def run(self, name, row, slots, lead, target, in_place):
         """A structured call: meta says what comes out, the kernel writes it."""
@@ -284,6 +286,8 @@ class Op:
             alike = slots[self.aliased]
             if alike.spec.shape == result.shape and alike.spec.dtype == result.dtype:
                 return alike.value
+        if row.reason == "fallback":
+            return self.fall_back(name, row, slots, lead, target, result)
         if target is None:
             strides = result.strides or layout.c_strides(result.shape, result.dtype.itemsize)
             out, adapter = lead.adapter.empty(lead.value, result.shape, result.dtype, strides), lead.adapter
@@ -296,6 +300,21 @@ class Op:
             else:
                 self.launch(name, row, adapter.view(out), *each(taken, lambda x: self.view(x, lead, adapter)))
         return out if target else adapter.result(out, lead.value)
+
+    def fall_back(self, name, row, slots, lead, target, result):
+        """A structured call of a fallback, which writes `target`, or makes what meta says."""
+        out = None if target is None else target.value
+        made = row.row.load()(self, tuple(each(slots, lambda operand: operand.value)), out)
+        if target is not None:
+            return out
+        adapter = arrays.adapter_for(made)
+        spec = adapter and adapter.spec(made)
+        told = spec and (tuple(spec.shape), spec.dtype, adapter.device(made))
+        if told != (tuple(result.shape), result.dtype, lead.device):
+            told = "{}, {} on {}".format(*told) if told else describe(made)
+            wanted = f"{result.shape}, {result.dtype} on {lead.device}"
+            raise ResultError(f"{name}: the fallback {row.row.kernel_name} returned {told}; the result is {wanted}")
+        return made
 
     def launch(self, name, row, *args):
         """Call a kernel, which knows nothing of the op that it runs for: what it says of an argument gets its name."""
@@ -326,20 +345,7 @@ class Op:
         if tuple(spec.shape) != tuple(result.shape):
             why = "the in-place form never expands self" if in_place else "out is never resized or broadcast into"
             raise OutError(f"{name}: the result has shape {result.shape} and {word} has {spec.shape}; {why}")
-        self.check_writable(name, target)
-
-    @staticmethod
-    def check_writable(name, target):
-        """Raise where a kernel cannot write into an array: read-only, or elements that share memory."""
-        spec, word = target.spec, target.name
-        flaw = target.adapter.flaw(target.value)
-        if flaw:
-            raise OutError(f"{name}: {word} cannot be written: {flaw}")
-        if layout.overlaps_itself(spec.shape, spec.strides, spec.dtype.itemsize):
-            raise OutError(
-                f"{name}: elements of {word} share memory (shape {spec.shape}, strides {spec.strides}): "
-                f"pass an array that owns each of its elements"
-            )
+        check_writable(name, target)
 
     def gradient(self, grad, *args, output_mask=None, result=None, **kwargs):
         """Gradients of the tensor arguments, given the result's: one for each, None exactly where output_mask is False.

@@ -4,6 +4,7 @@
 """
 
 from collections import namedtuple
+from keyword import iskeyword
 
 REQUIRED = object()  # the default of an argument that has none
 
@@ -31,6 +32,11 @@ class Type(namedtuple("Type", "base annotation suffixes", defaults=(None, ()))):
     @property
     def optional(self):
         return self.suffixes[-1:] == ("?",)
+
+    @property
+    def inner(self):
+        """The type inside of the last suffix: `Tensor?` of `Tensor?[]`."""
+        return self._replace(suffixes=self.suffixes[:-1])
 
     @property
     def is_list(self):
@@ -91,6 +97,20 @@ class Schema(namedtuple("Schema", "name overload arguments returns namespace", d
         return f"{self.full_name}({', '.join(arguments + ['*'] * bool(keywords) + keywords)}) -> {returns}"
 
     @property
+    def inputs(self):
+        """The arguments, without the one that an out form writes."""
+        return tuple(a for a in self.arguments if not (a.keyword_only and a.type.written))
+
+    def fields(self):
+        """The class of what comes out where there are several returns: a namedtuple where all of them have names."""
+        names = [f"{each.name}{'_' * iskeyword(each.name)}" for each in self.returns if each.name]
+        if len(self.returns) < 2 or len(names) < len(self.returns):
+            return None
+        made = namedtuple(f"{self.name}{'_' * iskeyword(self.name)}", names)
+        made.__reduce__ = lambda self: (named, (made.__name__, made._fields, *self))
+        return made
+
+    @property
     def full_name(self):
         return f"{self.namespace}{'::' * bool(self.namespace)}{self.name}{'.' * bool(self.overload)}{self.overload}"
 
@@ -117,6 +137,11 @@ class Schema(namedtuple("Schema", "name overload arguments returns namespace", d
         arguments += (Argument(written, "out", keyword_only=True),)
         overload = f"{self.overload}_out" if self.overload else "out"
         return self._replace(overload=overload, arguments=arguments, returns=(Return(written),))
+
+
+def named(name, fields, *values):
+    """A pickled result with named fields: its class is an op's, which no module has."""
+    return namedtuple(name, fields)(*values)
 
 
 class Constant(str):

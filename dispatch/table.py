@@ -6,6 +6,7 @@ the computed ones. Readers take no lock: what they read is replaced whole, never
 
 from collections import namedtuple
 from importlib import import_module
+from itertools import product
 
 from . import keys
 from .errors import MissingKernelError, RegistrationError, describe
@@ -16,12 +17,13 @@ class Row:
 
     `fast` is the fast path that does the same work for exact NumPy arrays. `takes` are the names of what kernels and
     fast paths are called with; what cannot be called so is an error, of a callable at once, else when it is loaded.
+    `writes` says that it is in the out form: it gets an array to write into, after the checks of a structured op.
     """
 
     named = (str,)  # the types of a kernel that is no callable
 
-    def __init__(self, key, kernel, where, fast=None, takes=None, fast_takes=None):
-        self.key, self.kernel, self.where, self.fast = key, kernel, where, fast
+    def __init__(self, key, kernel, where, fast=None, takes=None, fast_takes=None, writes=False):
+        self.key, self.kernel, self.where, self.fast, self.writes = key, kernel, where, fast, writes
         self.takes, self.fast_takes = takes, fast_takes
         self._loaded = {}
         if callable(kernel):
@@ -62,10 +64,13 @@ class Computed(namedtuple("Computed", "key row reason")):
 
 
 class Table:
-    """The rows of one op. `implied` rows are derived (the Meta row of a structured op) and yield to registered ones."""
+    """The rows of one op. `implied` rows are derived (the Meta row of a structured op) and yield to registered ones.
 
-    def __init__(self, schema, implied=(), fallbacks=None):
-        self.schema = schema
+    The table of a delegate has those of `parent`, its target's, behind its own.
+    """
+
+    def __init__(self, schema, implied=(), fallbacks=None, parent=None):
+        self.schema, self.parent = schema, parent
         self.implied = {row.key: row for row in implied}
         self.fallbacks = {} if fallbacks is None else fallbacks
         self.rows = {}  # key -> tuple of its rows, the one in force last
@@ -90,7 +95,7 @@ class Table:
 
     def add(self, row, override=False):
         """Register a row. A second one for the same key needs `override=True`; `discard` brings the first one back."""
-        keys.check(row.key)
+        row.key = keys.check(row.key)
         rival = {keys.COMPOSITE_EXPLICIT: keys.COMPOSITE_IMPLICIT, keys.COMPOSITE_IMPLICIT: keys.COMPOSITE_EXPLICIT}
         with keys.LOCK:
             mine, other = self.rows.get(row.key, ()), self.rows.get(rival.get(row.key))
@@ -116,28 +121,45 @@ class Table:
             self.rows = {**rest, row.key: mine} if mine else rest
             self.refresh()
 
+    def below(self, row):
+        """The kernel that a row took the place of: overridden, or a composite's where there was none for its key.
+
+        A row that is gone by now took the place of the one that is in force.
+        """
+        mine = self.rows.get(row.key, ())
+        rest = mine[: mine.index(row)] if row in mine else mine
+        if rest:
+            return rest[-1]
+        composite = self.compute(row.key, direct=False) if row.key in keys.devices() else None
+        if composite is None or composite.reason not in keys.COMPOSITES or composite.row.writes is not row.writes:
+            raise MissingKernelError(f"{self.name}: the kernel for {row.key} ({row.where}) took the place of no other")
+        return composite.row
+
     def refresh(self):
         """Forget what was computed: after a change of rows or of the library's fallbacks.
 
-        A new dict, so that what another thread still computes from the old rows ends up in the old one.
+        A new dict, so that what another thread still computes from the old rows ends up in the old one. A delegate's
+        is its target's, so that it hears of the target's changes.
         """
-        self._computed = {}
+        (self.parent or self)._computed = {}
 
     def row(self, key):
         """The computed entry of a run-time key; one dict hit after the first time."""
-        computed = self._computed
-        found = computed.get(key)
+        computed = (self.parent or self)._computed
+        found = computed.get((self, key))
         if found is None:
-            found = computed[key] = self.compute(key)
+            found = computed[self, key] = self.compute(key)
         return found
 
-    def compute(self, key):
-        rows, fallbacks = self.rows, self.fallbacks
-        if key in rows:
-            return Computed(key, rows[key][-1], "direct")
+    def compute(self, key, direct=True):
+        """What a key gets; without the kernels that are registered for this very key where not `direct`."""
+        tables, fallbacks = [self.rows, self.parent.rows] if self.parent else [self.rows], self.fallbacks
+        for rows in tables if direct else ():
+            if key in rows:
+                return Computed(key, rows[key][-1], "direct")
         if key in self.implied:
             return Computed(key, self.implied[key], "structured")
-        for alias in keys.ALIASES:
+        for alias, rows in product(keys.ALIASES, tables):
             if alias in rows and self.covers(alias, key):
                 return Computed(key, rows[alias][-1], alias)
         if fallbacks.get(key):
@@ -155,7 +177,7 @@ class Table:
 
     def registered(self):
         """The rows in force, as they were registered."""
-        return [rows[-1] for rows in self.rows.values()]
+        return [rows[-1] for table in (self, self.parent) if table for rows in table.rows.values()]
 
     def computed(self):
         """A Computed for every run-time key."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import MethodType
+
 import numpy as np
 
 from . import ops
@@ -29,6 +31,13 @@ class Array(np.ndarray):
         results = result if isinstance(result, tuple) else (result,)
         given = [_wrapped(r) if o is None else o for r, o in zip(results, out or [None] * len(results))]
         return tuple(given) if isinstance(result, tuple) else given[0]
+
+    def __getattr__(self, name):
+        """The operations of the table that are declared with the variant "method"; ndarray's own methods come first."""
+        function = None if name[:2] == "__" else ops.LIBRARY.methods().get(name)
+        if function is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+        return MethodType(function, self)
 
 
 def _plain(x):

@@ -73,7 +73,7 @@ class Watch:
     def call(self, op, row, args, out, in_place):
         name = op.named(args, in_place)
         slots, operands = op.bind(name, list(args))
-        if row.reason == "fallback" or not op.structured:
+        if not (row.row.writes or (op.structured and row.reason in ("fallback", "structured"))):
             raise NotImplementedError(f"explain: {name} runs a {row.reason} kernel that tells nothing of its result")
         spec = op.structured(*each(slots, lambda o: o.spec))
         target = None if out is None else op.target(name, out, in_place)

@@ -10,6 +10,7 @@ import numpy as np
 from .dispatch import arrays, errors, keys
 from .dispatch.op import Op, Operand
 from .dtypes import known, stated
+from .ops import FUSED
 from .strides import broadcast_shapes, output_strides
 
 MOST = 8  # arguments
@@ -18,7 +19,6 @@ NUMBERS = (bool, int, float, complex)
 # imported at the first call
 ADOPT = "nbkernels.jit.adopt"
 FORWARD, FIT = "nbkernels.forward", "nbkernels.gradients"
-ROOMS = {keys.CPU: "nbkernels.cpu.fused", keys.CUDA: "nbkernels.cuda.fused", keys.META: None}
 
 
 def elementwise(function=None, *, dtypes=None, gradient=None):
@@ -98,12 +98,18 @@ class Elementwise:
         for dtype in self.dtypes:
             if not known(dtype):
                 raise TypeError(f"elementwise: results cannot be of dtype {dtype}")
-        self.layouts, self.memory = {}, None  # of calls on NumPy arrays that have been done before
+        self.forget()
+
+    def forget(self):
+        """No call on NumPy arrays was done before by the kernels that there are now."""
+        self.layouts, self.memory, self.kernels = {}, None, FUSED.table.rows
 
     def __repr__(self):
         return f"<elementwise {self.__name__}({', '.join(p.name for p in self.parameters)})>"
 
     def __call__(self, *args, out=None, where=None):
+        if self.kernels is not FUSED.table.rows:
+            self.forget()
         plain = self.memory is not None and where is None and len(args) == len(self.parameters)
         plain = plain and all(type(x) is np.ndarray for x in (out, *args))
         if plain and self.room.at_once(self.memory, out, args):
@@ -138,9 +144,9 @@ class Elementwise:
                     self.view(lead, writer, inputs.get(key), values[key], dtype) for key, dtype in zip(values, dtypes)
                 ]
                 mask = self.view(lead, writer, inputs.get("where"), where, np.bool_) if where is not None else None
-                room = import_module(ROOMS[lead.device.key])
-                room.run(self.function, [x.adapter.view(x.value) for x in outs], taken, mask, out is None)
-            if layout and shape and len(outs) == 1 and len(self.layouts) < LAYOUTS:
+                run = FUSED.on(lead.device.key, name)
+                run.load()(self.function, [x.adapter.view(x.value) for x in outs], taken, mask, out is None)
+            if layout and run.fast and shape and len(outs) == 1 and len(self.layouts) < LAYOUTS:
                 self.layouts[layout] = shape, results[0], outs[0].value.strides, (*dtypes, np.dtype(bool))
         if out is not None:
             return out
@@ -172,7 +178,7 @@ class Elementwise:
         """The result of a call whose layout has been done before; None where it asks for the checks once more."""
         shape, result, strides, dtypes = self.layouts[layout]
         if self.memory is None:
-            self.room = import_module(ROOMS[keys.CPU])
+            self.room = import_module(FUSED.on(keys.CPU, self.__name__).fast.partition(":")[0])
             self.memory = self.room.Memory()
         values = args if where is None else (*args, where)
         values = [x if type(x) is np.ndarray else np.asarray(x, dtype) for x, dtype in zip(values, dtypes)]
@@ -197,8 +203,8 @@ class Elementwise:
         if any(x.device != lead.device for x in bound + outs):
             places = ", ".join(f"{x.name} on {x.device}" for x in inputs + outs)
             raise errors.DeviceError(f"{self.__name__}: all arrays must be on one device: {places}")
-        if lead.device.key not in ROOMS:
-            raise errors.MissingKernelError(f"{self.__name__} has no kernel for {lead.device.key}")
+        if lead.device.key != keys.META:
+            FUSED.on(lead.device.key, self.__name__)
         return lead
 
     def shape(self, inputs):

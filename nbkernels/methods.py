@@ -3,16 +3,12 @@
 import functools
 
 from .dispatch import arrays, keys, layout, views
-from .dispatch.errors import ArgumentError, DeviceError, MissingKernelError, OutError, describe
-from .dispatch.table import Row
+from .dispatch.errors import ArgumentError, DeviceError, OutError, describe
 from .folds import NOTHING, known, normal, resolve_fold, strong
 
-AT_KERNELS = {key: Row(key, f"nbkernels.{key.lower()}.scan:at", __name__) for key in (keys.CPU, keys.CUDA)}
-AT_FAST = Row(keys.CPU, "nbkernels.cpu.scan:at_fast", __name__)
 
-
-def attach(function, reduce, accumulate):
-    """Give a public function its methods; `reduce` and `accumulate` are operations that take its name."""
+def attach(function, reduce, accumulate, kernels):
+    """Give a public function its methods: `reduce` and `accumulate` are ops that take its name, `kernels` are at's."""
     op = function.__name__
 
     def outer_of(self, other, **keywords):
@@ -39,7 +35,7 @@ def attach(function, reduce, accumulate):
         return accumulate(self, op, dimensions(op, self, axis), dtype=work(op, self, dtype, out), out=out)
 
     def at_of(self, indices, other):
-        return at(op, self, indices, other)
+        return at(op, kernels, self, indices, other)
 
     for name, method, doc in (
         ("outer", outer_of, OUTER),
@@ -99,7 +95,7 @@ def outer(function, self, other, **keywords):
         raise MemoryError(f"{function.__name__}.outer: no memory for a result of shape {shape}") from None
 
 
-def at(op, self, indices, other):
+def at(op, kernels, self, indices, other):
     """self[i] = op(self[i], other[i]) for one index after the other, in place.
 
     >>> import numpy as np, nbkernels
@@ -111,11 +107,10 @@ def at(op, self, indices, other):
     adapter, source = arrays.adapter_of(type(self)), arrays.adapter_of(type(other))
     if adapter is None:
         raise ArgumentError(f"{op}.at: self must be an array, not {describe(self)}")
-    if adapter.exact(type(self)) and AT_FAST.load()(op, self, indices, other):
-        return
     device = adapter.device(self)
-    if device.key not in AT_KERNELS:
-        raise MissingKernelError(f"{op}.at has no kernel for {device.key}; it has {', '.join(AT_KERNELS)}")
+    row = kernels.on(device.key, f"{op}.at")
+    if row.fast and adapter.exact(type(self)) and row.load_fast()(op, self, indices, other):
+        return
     if source and source.device(other) != device and source.spec(other).shape:
         raise DeviceError(
             f"{op}.at: all arrays must be on one device: self on {device}, other on {source.device(other)}"
@@ -131,7 +126,7 @@ def at(op, self, indices, other):
         if source and source is not adapter:
             source.wait(other)
     with adapter.guard(device):
-        AT_KERNELS[device.key].load()(op, adapter.view(self), indices, source.view(other) if source else other)
+        row.load()(op, adapter.view(self), indices, source.view(other) if source else other)
 
 
 def hosted(indices):

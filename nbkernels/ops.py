@@ -9,6 +9,7 @@ from .dispatch import Library, operators
 
 LIBRARY = Library("nbkernels", composites="nbkernels.composites", fit="nbkernels.gradients:fit")
 define, register, register_fallback = LIBRARY.define, LIBRARY.register, LIBRARY.register_fallback
+packet = LIBRARY.packet
 
 # -- matrix products --------------------------------------------------------------------------------------------------
 
@@ -172,6 +173,21 @@ _accumulate = define(
 ).function
 
 
+AT = LIBRARY.stub(
+    "at",
+    takes="op self indices other",
+    dispatch={"CPU": "nbkernels.cpu.scan:at", "CUDA": "nbkernels.cuda.scan:at"},
+    fast="nbkernels.cpu.scan:at_fast",
+)
+
+FUSED = LIBRARY.stub(
+    "elementwise",
+    takes="function outs inputs where fresh",
+    dispatch={"CPU": "nbkernels.cpu.fused:run", "CUDA": "nbkernels.cuda.fused:run"},
+    fast="nbkernels.cpu.fused:again",
+)
+
+
 def elementwise(op, alpha=False, gradient=None, flat=False):
     """Define an element-wise operation of two by its name in scalar/, NumPy and binary.DOCS; its two forms.
 
@@ -190,7 +206,7 @@ def elementwise(op, alpha=False, gradient=None, flat=False):
         tags=["elementwise"],
         output_differentiability=not flat,
     )
-    methods.attach(new.function, _reduce, _accumulate)
+    methods.attach(new.function, _reduce, _accumulate, AT)
     return new.forms
 
 
@@ -256,4 +272,4 @@ OPERATORS = (*operators.SYMBOLS.values(), *operators.COMPARISONS.values(), "equa
 operators.provide({name: globals()[name] for name in OPERATORS} | {"sum": add.reduce, "copy": copy})
 
 OPERATIONS = [name for name, value in list(globals().items()) if hasattr(value, "schema") and name[0] != "_"]
-__all__ = ["define", "register", "register_fallback", *OPERATIONS]
+__all__ = ["define", "packet", "register", "register_fallback", *OPERATIONS]

@@ -139,3 +139,31 @@ def test_asarray_copies_nothing_and_survives_pickle():
     read_only = nb.asarray(np.broadcast_to(1.0, 3))
     with pytest.raises(ValueError, match="read-only"):
         read_only += 1
+
+
+def test_operations_that_are_methods():
+    """Those of the table with the variant "method", as long as they are there; ndarray's own come first."""
+    x = nb.asarray(PLAIN.copy())
+
+    def like(self, *args):
+        return nb.meta(self.shape, self.dtype)
+
+    def kernel(out, self, by):
+        np.multiply(self, by, out=out)
+
+    declared = dict(structured=like, dispatch={"CPU": kernel})
+    with nb.define("scaled(Tensor self, Scalar by) -> Tensor", variants="function, method", **declared) as op:
+        found = x.scaled(2)
+        assert type(found) is array.Array
+        assert found.tolist() == (PLAIN * 2).tolist()
+        assert x.scaled_(by=3) is x
+        assert x.tolist() == (PLAIN * 3).tolist()
+        assert not hasattr(PLAIN, "scaled")
+        assert x.scaled.__func__ is op.function
+    with nb.define("sum(Tensor self, Scalar by) -> Tensor", variants="method", **declared):
+        assert x.sum() == PLAIN.sum() * 3
+    with (
+        nb.define("scaled(Tensor self, Scalar by) -> Tensor", variants="function", **declared),
+        pytest.raises(AttributeError, match="'Array' object has no attribute 'scaled'"),
+    ):
+        x.scaled  # noqa: B018

@@ -1,5 +1,6 @@
 """Every composite of the table keeps to its trade; and those that do not are told what they did."""
 
+from contextlib import ExitStack
 from itertools import islice
 
 import numpy as np
@@ -85,3 +86,30 @@ def test_bodies_in_the_out_form():
 def test_an_op_with_a_kernel_is_no_composite():
     with pytest.raises(ComplianceError, match="add is no composite here: its kernel is direct"):
         comply(nb.add.op, np.ones(2), np.ones(2))
+
+
+@pytest.mark.parametrize("op", COMPOSITES, ids=lambda op: op.schema.full_name)
+def test_composites_run_by_overridden_parts_whatever_the_arrays(op):
+    """Those that have a fast path for NumPy arrays, too: it is made of the kernels that were declared."""
+
+    def overridden(part):
+        def kernel(out, *args):
+            mine.replaced(out, *args)
+            out += 1
+
+        mine = nb.register(part, "CPU", kernel, override=True)
+        return mine
+
+    args = next(docs.examples(op, lambda shape: np.arange(1.0, 1 + np.prod(shape)).reshape(shape)))
+    args = args[: sum(not argument.keyword_only for argument in op.arguments)]  # the keywords have their defaults
+    op.function(*args)
+    before = op.function(*args)  # by the fast path, where there is one
+    parts = [each for each in LIBRARY if each.table.row("CPU").reason == "direct" and each.schema.name[0] in "abdm"]
+    with ExitStack() as stack:
+        for part in parts:
+            stack.enter_context(overridden(part))
+        found = op.function(*args)
+        assert np.array_equal(found, op.function(*[nb.asarray(x) if isinstance(x, np.ndarray) else x for x in args]))
+        alone = op.schema.name == "addmm_activation"  # a product with the function in its store: no other op is called
+        assert np.array_equal(found, before) is alone
+    assert np.array_equal(op.function(*args), before)

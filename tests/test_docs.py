@@ -136,7 +136,7 @@ def test_contributings_code_is_the_librarys():
 def test_extending_runs():
     """Its examples, in order, in one process of their own; then what its last paragraph says."""
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "extending.md").read_text(encoding="utf-8"), re.DOTALL)
-    backend = blocks[-1]
+    backend = next(block for block in blocks if "class Logged" in block)
     assert sum(bool(line) for line in backend.splitlines()) < 40
     checks = """
 found = nb.maximum(Logged([1, 5]), Logged([3, 4]))
@@ -151,6 +151,40 @@ try: nb.add(x, np.ones((2, 3)))
 except ValueError as error: assert "self on LOG:0, other on CPU" in str(error)
 else: raise AssertionError
 assert "LOG" in str(nb.mm.table()) and "fallback" in str(nb.add.table())
+f = nb.elementwise(lambda x, y: x * y + 1 if x < 2 else y)
+out = Logged(np.zeros((2, 3)))
+assert f(x, 3.0, out=out, where=Logged(np.ones((2, 3), bool))) is out
+assert out.array.tolist() == np.where(x.array < 2, x.array * 3 + 1, 3).tolist()
+found = nb.fuse(lambda x, y: (x + y, x - y), x, x)
+assert type(found[0]) is Logged and not found[1].array.any()
+nb.multiply.at(x, [0, 0], 2.0)
+assert x.array[:, 0].tolist() == [4, 4]
+product = lambda out, self, a, b, beta, alpha, *_: np.copyto(out, beta * self + alpha * (a @ b))
+nb.register("addmm", "LOG", product)
+assert type(nb.addmm_activation(w, w, Logged(np.ones((3, 3))), activation="relu")) is Logged
+"""
+    # Every element-wise op of the table, with every keyword: what NumPy gives for the same, or an error.
+    checks += """
+from nbkernels.ops import LIBRARY
+mask, raised, equal = np.array([True, False, True]), 0, 0
+for op in [each for each in LIBRARY if each.elementwise]:
+    for dtype in ("f8", "i4", "?"):
+        x, y = np.array([3, 4, 1], dtype), np.array([2, 1, 3], dtype)
+        for keywords in ({}, dict(alpha=3), dict(dtype="f4"), dict(casting="no"), dict(order="F"), dict(out=(3, "f4")),
+                         dict(out=(3, "c8")), dict(out=(3, "c16"), where=mask), dict(out=((2, 3),))):
+            def call(function, wrap, alpha=None, **given):
+                given = {k: wrap(np.zeros(*v) if k == "out" else v) for k, v in given.items()}
+                if alpha and function is op.function: given["alpha"] = alpha
+                found = function(wrap(x), wrap(y if function is op.function or not alpha else alpha * y), **given)
+                return found.array if isinstance(found, Logged) else found
+            try: found = call(op.function, lambda x: Logged(x) if isinstance(x, np.ndarray) else x, **keywords)
+            except (TypeError, ValueError, NotImplementedError): raised += 1
+            else:
+                equal += 1
+                wanted = call(getattr(np, op.schema.name), lambda x: x, **keywords)
+                assert keywords.get("out") != ((2, 3),) and found.dtype == wanted.dtype, (op, dtype, keywords)
+                assert np.array_equal(found, wanted), (op, dtype, keywords)
+assert raised > 300 and equal > 100, (raised, equal)
 """
     code = "\n".join([*blocks, checks])
     result = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True)

@@ -79,7 +79,7 @@ RULES = {
         "nbkernels.meta",
         "nbkernels.products",
     ),
-    "fusion": ("numpy", "nbkernels.dispatch", "nbkernels.dtypes", "nbkernels.strides"),
+    "fusion": ("numpy", "nbkernels.dispatch", "nbkernels.dtypes", "nbkernels.ops", "nbkernels.strides"),
     "explain": ("nbkernels.dispatch",),
     "__init__": (
         "nbkernels.array",

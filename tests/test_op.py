@@ -91,7 +91,7 @@ def test_structured_ops_take_lists_of_arrays(library):
     [
         (dict(s="a"), "s must be a number, not 'a'"),
         (dict(s=None), "s must be a number, not None"),
-        (dict(s=np.zeros(())), "s must be a number, not a ndarray"),
+        (dict(s=np.zeros(1)), "s must be a number, not a ndarray"),
         (dict(s=object()), "s must be a number, not an object"),
         (dict(i=1.0), "i must be an int, not 1.0"),
         (dict(i=True), "i must be an int, not True"),
