@@ -77,6 +77,9 @@ class Adapter:
         """Why x cannot be written, or ""."""
         return ""
 
+    def written(self, x):
+        """Called after a kernel has written into x, which a caller gave: for libraries that count such writes."""
+
     def empty(self, like, shape, dtype, strides):
         """A new array on like's device, dense, with these strides in bytes."""
         raise self.lacks("empty")

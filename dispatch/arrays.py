@@ -5,6 +5,7 @@ found is kept per type, so the next look is one dict hit. Every operation is zer
 out. `register_adapter` adds one for arrays of your own.
 """
 
+import sys
 from contextlib import nullcontext
 from math import prod
 
@@ -157,7 +158,20 @@ class Torch(Cuda):
     name, classes = "torch", ("torch.Tensor",)
 
     def device(self, x):
+        self.unwatched(x)
         return Device(keys.META if x.device.type == "meta" else x.device.type.upper(), x.device.index or 0)
+
+    @staticmethod
+    def unwatched(x):
+        """A TypeError where something would note what torch does with x, and miss this call."""
+        if library("torch").jit.is_tracing():
+            raise TypeError("a torch tensor in torch.jit.trace: the graph would lack this call; use torch.compile")
+        proxies = sys.modules.get("torch.fx.experimental.proxy_tensor")
+        if proxies and proxies.get_proxy_mode() is not None:
+            raise TypeError("a torch tensor in make_fx: the graph would lack this call; use torch.compile")
+        forward = library("torch.autograd.forward_ad")
+        if forward.unpack_dual(x).tangent is not None:
+            raise TypeError("a torch tensor with a tangent, which would be lost: pass forward_ad.unpack_dual(x).primal")
 
     def spec(self, x):
         name = str(x.dtype).removeprefix("torch.")
@@ -187,12 +201,18 @@ class Torch(Cuda):
             shape, dtype, strides = self.spec(x)
             stream = torch.cuda.current_stream(x.device).cuda_stream or None  # torch's own description tells none
             return super().view(Memory(x.data_ptr(), shape, strides, dtype, False, None, stream, x))
-        return x.view(torch.int16).numpy().view(self.bfloat16()) if x.dtype == torch.bfloat16 else x.numpy()
+        try:
+            return x.view(torch.int16).numpy().view(self.bfloat16()) if x.dtype == torch.bfloat16 else x.numpy()
+        except RuntimeError as error:
+            raise TypeError(f"a torch tensor that has no memory, as those of vmap and torch.export: {error}") from None
 
     @staticmethod
     def bfloat16():
         """NumPy has no bfloat16 of its own."""
         return library("numpy").dtype(library("ml_dtypes").bfloat16)
+
+    def written(self, x):
+        library("torch").autograd.graph.increment_version(x)  # so that autograd finds it changed
 
     def address(self, x):
         return None if x.device.type == "meta" else x.data_ptr()
@@ -216,9 +236,22 @@ class Torch(Cuda):
         return super().guard(device) if device.key == keys.CUDA else nullcontext()
 
 
+class Immutable(DLPack):
+    """Arrays that nobody may write, of libraries whose DLPack does not say so."""
+
+    classes = ("jaxlib.ArrayImpl", "tensorflow.Tensor")
+
+    def owns(self, cls):
+        return super().owns(cls) and Adapter.owns(self, cls)
+
+    def flaw(self, x):
+        return "arrays of its library are immutable"
+
+
 PROTOCOLS = DLPack(), CudaInterface()
 # NumPy's come late: numba's mapped arrays are ndarrays as well. All of them speak the protocols, which come last.
-_adapters = [Numba(), CuPy(), Torch(), Meta(), Tracing(), Masked(), NumPy(), NumPyScalar(), *PROTOCOLS]
+_adapters = [Numba(), CuPy(), Torch(), Meta(), Tracing(), Masked(), NumPy(), NumPyScalar(), Immutable(),
+             *PROTOCOLS]  # fmt: skip
 _found = {}  # type -> its adapter, or None
 
 

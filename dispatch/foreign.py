@@ -223,7 +223,10 @@ class Foreign(Adapter):
 
     def wrap(self, x, like):
         namespace = getattr(like, "__array_namespace__", None)
-        return namespace().from_dlpack(x) if namespace and hasattr(x, "__dlpack__") else x
+        if not (namespace and hasattr(x, "__dlpack__")):
+            return x
+        # NumPy does not export bfloat16, which is ml_dtypes'
+        return namespace().asarray(x) if x.dtype.isbuiltin == 2 else namespace().from_dlpack(x)
 
     def restride(self, x, shape, strides):
         from .arrays import adapter_of

@@ -271,6 +271,8 @@ class Op:
         if None in given and len(given) > 1 and not (isinstance(made, tuple | list) and len(made) == len(given)):
             what = f"{len(made)} results" if isinstance(made, tuple | list) else describe(made)
             raise ResultError(f"{name}: {row.row.kernel_name} returned {what}, and its op returns {len(given)}")
+        for i in self.written:
+            each([slots[i]], lambda operand: operand.adapter.written(operand.value))
         made = made if None in given and len(given) > 1 else [made] * len(given)
         results = tuple(part if i is None else args[i] for i, part in zip(given, made, strict=True))
         if len(results) < 2:
@@ -299,7 +301,10 @@ class Op:
                 self.launch(name, row, out, *each(taken, lambda operand: operand.value))
             else:
                 self.launch(name, row, adapter.view(out), *each(taken, lambda x: self.view(x, lead, adapter)))
-        return out if target else adapter.result(out, lead.value)
+        if target is None:
+            return adapter.result(out, lead.value)
+        adapter.written(out)
+        return out
 
     def fall_back(self, name, row, slots, lead, target, result):
         """A structured call of a fallback, which writes `target`, or makes what meta says."""

@@ -9,9 +9,12 @@ import numpy as np
 from . import ops
 from .binary import DOCS
 from .dtypes import COMPARISONS, NUMBERS, known
+from .watch import HERE, NUMPY, Call, current
 
 FUNCTIONS = {getattr(np, name): getattr(ops, name) for name in DOCS} | {np.matmul: ops.matmul}
 METHODS = ("reduce", "accumulate", "outer", "at")
+USUAL = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}  # what errstate is
+QUIET = {"ignore", "warn"}  # what errstate may ask for where kernels run: they do not look for the faults of floats
 
 
 class Array(np.ndarray):
@@ -23,8 +26,11 @@ class Array(np.ndarray):
         inputs = [_plain(x) for x in inputs]
         if out is not None:
             keywords["out"] = tuple(map(_plain, out))
-        result = _here(ufunc, method, inputs, keywords)
-        if result is NotImplemented:
+        result, why = _here(ufunc, method, inputs, keywords)
+        log = current()
+        if log is not None:
+            log.append(Call(_name(ufunc, method), NUMPY if why else HERE, why))
+        if why:
             result = _numpys(ufunc, method, inputs, keywords)
         if out is None and type(result) is not tuple:
             return _wrapped(result)
@@ -39,6 +45,14 @@ class Array(np.ndarray):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
         return MethodType(function, self)
 
+    def __array_function__(self, function, types, args, keywords):
+        log = current()
+        before = 0 if log is None else len(log)
+        result = super().__array_function__(function, types, args, keywords)
+        if log is not None and len(log) == before:  # else its ufuncs say where they ran
+            log.append(Call(function.__name__, NUMPY, "it is no ufunc"))
+        return result
+
 
 def _plain(x):
     return x.view(np.ndarray) if type(x) is Array or isinstance(x, Array) else x
@@ -48,17 +62,31 @@ def _wrapped(x):
     return x.view(Array) if type(x) is np.ndarray else x
 
 
+def _name(ufunc, method):
+    return ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+
+
 def _here(ufunc, method, inputs, keywords):
-    """The call by this library; NotImplemented, with nothing written, where NumPy can do it or says why not."""
+    """(result, "") of the call by this library, or (None, why), with nothing written, where NumPy can do it or says why
+    not."""
     function, outs = FUNCTIONS.get(ufunc), keywords.get("out", ())
     if method != "__call__":
         function = getattr(function, method, None) if method in METHODS else None
-    if function is None or not all(map(_ours, (*inputs, *outs))):
-        return NotImplemented
+    if function is None:
+        return None, f"nbkernels has no {_name(ufunc, method)}"
+    asked = np.geterr()
+    if asked != USUAL and not QUIET.issuperset(asked.values()):
+        return None, "np.errstate asks for more than warnings"
+    if not all(map(_ours, (*inputs, *outs))):
+        return None, f"an operand is {_described(next(x for x in (*inputs, *outs) if not _ours(x)))}"
     try:
-        return function(*inputs, **(keywords | {"out": outs[0]} if outs else keywords))
-    except (TypeError, ValueError, NotImplementedError):
-        return NotImplemented
+        return function(*inputs, **(keywords | {"out": outs[0]} if outs else keywords)), ""
+    except (TypeError, ValueError, NotImplementedError) as error:
+        return None, str(error) or type(error).__name__
+
+
+def _described(x):
+    return f"{type(x).__name__} of {x.dtype}" if hasattr(x, "dtype") else f"a {type(x).__name__}"
 
 
 def _numpys(ufunc, method, inputs, keywords):
@@ -84,7 +112,9 @@ def asarray(x, dtype=None) -> Array:
     """x as an ndarray whose operators and ufunc calls run here: `@`, `+`, `np.add`, `np.maximum.reduce` ...
 
     No copy is made of an array of this dtype. Everything else is NumPy's: other ufuncs, dtypes that the library has
-    not, functions such as `np.concatenate` and `np.linalg.norm`.
+    not, functions such as `np.concatenate` and `np.linalg.norm`; `nbkernels.watch` tells. Where `np.errstate` asks for
+    more than warnings, NumPy does the call; where it asks for them, kernels warn of faults of integers, and not of
+    those of floats. Raises TypeError for a masked array, also in a list.
 
     >>> import numpy as np, nbkernels
     >>> x = nbkernels.asarray([[1.0, 2.0], [3.0, 4.0]])
@@ -94,4 +124,13 @@ def asarray(x, dtype=None) -> Array:
     >>> np.sqrt(x).sum()
     np.float64(6.146264369941973)
     """
+    if _masked(x):
+        raise TypeError("asarray: a masked array, whose mask would be lost: pass x.filled(value) or x.data")
     return np.asarray(x, dtype).view(Array)
+
+
+def _masked(x) -> bool:
+    """Whether x, or a part of a list, is a masked array."""
+    if isinstance(x, list | tuple):
+        return any(isinstance(part, list | tuple | np.ndarray) and _masked(part) for part in x)
+    return isinstance(x, np.ma.MaskedArray)

@@ -129,8 +129,9 @@ class Epilogue:
         """The fused form, of NumPy's arrays that were checked."""
         dtype = (out if before is None else before).dtype
         operands = [np.asarray(x, np.result_type(dtype, x)) if type(x) in NUMBERS else x for x in operands]
+        function = self.apply.version().function
         try:
-            import_module(FUSED).run(self.apply.function, out, before, input, mat1, mat2, operands, **keywords)
+            import_module(FUSED).run(function, out, before, input, mat1, mat2, operands, **keywords)
         except ValueError as error:
             raise unsuitable(self.__name__, error, keywords) from None
 

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import inspect
 from importlib import import_module
+from types import CellType, FunctionType
 
 import numpy as np
 
 from .dispatch import arrays, errors, keys
-from .dispatch.op import Op, Operand
+from .dispatch.op import Op
+from .dispatch.operands import Operand, check_writable
 from .dtypes import known, stated
+from .frozen import Frozen, content, told
 from .ops import FUSED
 from .strides import broadcast_shapes, output_strides
 
 MOST = 8  # arguments
 LAYOUTS = 256  # of calls that are not checked again
+VERSIONS = 1024  # of functions, by what they read
 NUMBERS = (bool, int, float, complex)
+MASK = "where="  # which no parameter is called
 # imported at the first call
 ADOPT = "nbkernels.jit.adopt"
 FORWARD, FIT = "nbkernels.forward", "nbkernels.gradients"
@@ -34,8 +39,10 @@ def elementwise(function=None, *, dtypes=None, gradient=None):
     the conjugate of the derivative.
 
     Functions of `math` and NumPy are those of `nbkernels.transcendental` where it has them; a function may call other
-    plain functions. Raises TypeError, with the reason, for one that Numba cannot compile, ValueError for shapes that do
-    not broadcast.
+    plain functions. Globals, closures, arrays and modules that it reads are looked at in each call: it is compiled anew
+    where they changed. Raises TypeError, with the reason, for one that Numba cannot compile (lists and dicts are no
+    constants), ValueError for shapes that do not broadcast, and what the function raises for an element, such as
+    IndexError; then nothing is written.
 
     >>> import math, numpy as np, nbkernels
     >>> @nbkernels.elementwise
@@ -49,7 +56,7 @@ def elementwise(function=None, *, dtypes=None, gradient=None):
     return Elementwise(function, dtypes, gradient=gradient)
 
 
-_fused = {}  # a function's code and what it closes over -> its operation
+_fused = {}  # a function's code, scope and what it closes over -> its operation
 
 
 def fuse(function, *args, out=None, where=None):
@@ -64,17 +71,28 @@ def fuse(function, *args, out=None, where=None):
     array([[4., 7.],
            [5., 9.]])
     """
-    cells = getattr(function, "__closure__", None) or ()
-    try:
-        key = getattr(function, "__code__", None), *(cell.cell_contents for cell in cells)
-        operation = _fused.get(key)
-    except TypeError:  # what it closes over cannot be a key
-        key, operation = None, None
-    if operation is None or operation.function.__globals__ is not function.__globals__:
-        operation = Elementwise(function, called="fuse")
-        if key:
-            _fused[key] = operation
+    function = getattr(function, "py_func", function)
+    if not inspect.isfunction(function):
+        return Elementwise(function, called="fuse")
+    held = [content(cell, function) for cell in function.__closure__ or ()]
+    key = function.__code__, id(function.__globals__), *map(told, held)
+    operation = _fused.get(key)
+    if operation is None:
+        cells = tuple(map(CellType, held))  # its own, for another call of this code may change those
+        own = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, cells)
+        operation = Elementwise(own, called="fuse")
+        if len(_fused) >= VERSIONS:
+            _fused.clear()
+        _fused[key] = operation
     return operation(*args, out=out, where=where) if args else operation
+
+
+class Version:
+    """A function as it was when these values were what it reads, and its calls on NumPy arrays that have been done."""
+
+    def __init__(self, frozen):
+        self.frozen, self.function = frozen, frozen.function
+        self.layouts, self.memory = {}, None
 
 
 class Elementwise:
@@ -101,35 +119,48 @@ class Elementwise:
         self.forget()
 
     def forget(self):
-        """No call on NumPy arrays was done before by the kernels that there are now."""
-        self.layouts, self.memory, self.kernels = {}, None, FUSED.table.rows
+        """No call was done before by the kernels that there are now."""
+        self.now, self.versions, self.kernels = None, {}, FUSED.table.rows
 
     def __repr__(self):
         return f"<elementwise {self.__name__}({', '.join(p.name for p in self.parameters)})>"
 
+    def version(self):
+        """The function for what it reads now."""
+        now = self.now
+        if now is None or (now.frozen.read and not now.frozen.holds()):
+            frozen = Frozen(self.function)
+            if len(self.versions) >= VERSIONS:
+                self.versions.clear()
+            now = self.versions.setdefault(frozen.key, Version(frozen))
+            now.frozen = frozen  # the same values, other objects
+            self.now = now
+        return now
+
     def __call__(self, *args, out=None, where=None):
         if self.kernels is not FUSED.table.rows:
             self.forget()
-        plain = self.memory is not None and where is None and len(args) == len(self.parameters)
+        now = self.version()
+        plain = now.memory is not None and where is None and len(args) == len(self.parameters)
         plain = plain and all(type(x) is np.ndarray for x in (out, *args))
-        if plain and self.room.at_once(self.memory, out, args):
+        if plain and self.room.at_once(now.memory, out, args):
             return out
         layout = self.layout(args, out, where)
-        if layout in self.layouts:
-            result = self.again(layout, args, out, where)
+        if layout in now.layouts:
+            result = self.again(now, layout, args, out, where)
             if result is not None:
                 return result
         name = self.__name__
         if len(args) != len(self.parameters):
             names = ", ".join(p.name for p in self.parameters)
             raise TypeError(f"{name}: takes {len(self.parameters)} arguments ({names}), not {len(args)}")
-        values = dict(zip((p.name for p in self.parameters), args)) | ({} if where is None else {"where": where})
+        values = dict(zip((p.name for p in self.parameters), args)) | ({} if where is None else {MASK: where})
         inputs = {key: self.operand(key, value, True) for key, value in values.items() if type(value) not in NUMBERS}
         outs = [self.operand("out", x) for x in (out if isinstance(out, tuple) else () if out is None else (out,))]
         lead = self.lead([*inputs.values()], outs)
         shape = self.shape(inputs.values())
         dtypes = self.arguments(values, inputs)
-        results = self.results(dtypes)
+        adopted, results = self.adopted(now, dtypes)
         if outs:
             self.check(outs, shape, results)
         watched = next((x.adapter for x in (*inputs.values(), *outs) if x.adapter.intercept), None)
@@ -143,12 +174,15 @@ class Elementwise:
                 taken = [
                     self.view(lead, writer, inputs.get(key), values[key], dtype) for key, dtype in zip(values, dtypes)
                 ]
-                mask = self.view(lead, writer, inputs.get("where"), where, np.bool_) if where is not None else None
+                mask = self.view(lead, writer, inputs.get(MASK), where, np.bool_) if where is not None else None
                 run = FUSED.on(lead.device.key, name)
-                run.load()(self.function, [x.adapter.view(x.value) for x in outs], taken, mask, out is None)
-            if layout and run.fast and shape and len(outs) == 1 and len(self.layouts) < LAYOUTS:
-                self.layouts[layout] = shape, results[0], outs[0].value.strides, (*dtypes, np.dtype(bool))
+                run.load()(now.function, [x.adapter.view(x.value) for x in outs], taken, mask, out is None)
+            again = layout and run.fast and shape and len(outs) == 1 and not adopted.raises
+            if again and len(now.layouts) < LAYOUTS:
+                now.layouts[layout] = shape, results[0], outs[0].value.strides, (*dtypes, np.dtype(bool))
         if out is not None:
+            for x in outs:
+                x.adapter.written(x.value)
             return out
         made = [lead.adapter.wrap(x.value, lead.value) for x in outs]
         return made[0] if len(made) == 1 else tuple(made)
@@ -174,16 +208,16 @@ class Elementwise:
                 return None
         return tuple(key)
 
-    def again(self, layout, args, out, where):
+    def again(self, now, layout, args, out, where):
         """The result of a call whose layout has been done before; None where it asks for the checks once more."""
-        shape, result, strides, dtypes = self.layouts[layout]
-        if self.memory is None:
+        shape, result, strides, dtypes = now.layouts[layout]
+        if now.memory is None:
             self.room = import_module(FUSED.on(keys.CPU, self.__name__).fast.partition(":")[0])
-            self.memory = self.room.Memory()
+            now.memory = self.room.Memory()
         values = args if where is None else (*args, where)
         values = [x if type(x) is np.ndarray else np.asarray(x, dtype) for x, dtype in zip(values, dtypes)]
         made = np.ndarray(shape, result, strides=strides) if out is None else out
-        fits = self.room.again(self.function, self.memory, (made, *values), where is not None, out is None)
+        fits = self.room.again(now.function, now.memory, (made, *values), where is not None, out is None)
         return made if fits else None
 
     def operand(self, key, value, or_number=False) -> Operand:
@@ -216,7 +250,7 @@ class Elementwise:
     def arguments(self, values, inputs):
         """The dtypes that the function is called with: arrays' own, and those in which Python numbers join them."""
         dtypes = {key: np.dtype(x.spec.dtype) for key, x in inputs.items()}
-        mask = np.dtype(dtypes.pop("where", type(values.get("where", True))))
+        mask = np.dtype(dtypes.pop(MASK, type(values.get(MASK, True))))
         for key, dtype in dtypes.items():
             if not known(dtype):
                 raise TypeError(f"{self.__name__}: no loop for dtype {dtype!r} of {key}")
@@ -225,12 +259,14 @@ class Elementwise:
         names = [p.name for p in self.parameters]
         return tuple(dtypes[n] if n in dtypes else np.result_type(*dtypes.values(), values[n]) for n in names)
 
-    def results(self, dtypes):
-        """Dtypes of the results, given or inferred; a TypeError where the function does not compile."""
-        found = import_module(ADOPT).adopt(self.function, dtypes).results
+    def adopted(self, now, dtypes):
+        """The function ready to be compiled and the dtypes of the results, given or inferred; a TypeError where it
+        does not compile."""
+        adopted = import_module(ADOPT).adopt(now.function, dtypes)
+        found = adopted.results
         if self.dtypes and len(self.dtypes) != len(found):
             raise TypeError(f"{self.__name__}: returns {len(found)} results, and {len(self.dtypes)} dtypes were given")
-        return self.dtypes or found
+        return adopted, self.dtypes or found
 
     def check(self, outs, shape, results):
         """Raise where a result cannot be written into its out."""
@@ -244,7 +280,7 @@ class Elementwise:
                 )
             if tuple(out.spec.shape) != shape:
                 raise errors.OutError(f"{name}: the result has shape {shape} and out has {tuple(out.spec.shape)}")
-            Op.check_writable(name, out)
+            check_writable(name, out)
         if len(outs) > 1 and len({id(out.value) for out in outs}) < len(outs):
             raise errors.OutError(f"{name}: one array is out for two results")
 

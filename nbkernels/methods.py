@@ -127,6 +127,7 @@ def at(op, kernels, self, indices, other):
             source.wait(other)
     with adapter.guard(device):
         row.load()(op, adapter.view(self), indices, source.view(other) if source else other)
+    adapter.written(self)
 
 
 def hosted(indices):

@@ -238,3 +238,14 @@ def test_a_function_over_device_arrays(rng):
     smooth(device(x[:, ::-1]), device(y), 2, out=tuple(map(device, outs)), where=device(mask))
     same_bits(outs[0], expected)
     same_bits(outs[1], first)
+
+
+TABLE = np.arange(3.0)
+
+
+def test_a_function_that_may_raise_is_refused_before_it_runs():
+    """Kernels cannot tell of an index beyond an array: it would end the process."""
+    x, out = np.ones(3), np.full(3, 7.0)
+    with pytest.raises(TypeError, match="may raise, as an index beyond an array does"):
+        nbkernels.fuse(lambda v: TABLE[int(v)], device(x), out=device(out))
+    assert (out == 7).all()

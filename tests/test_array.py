@@ -167,3 +167,61 @@ def test_operations_that_are_methods():
         pytest.raises(AttributeError, match="'Array' object has no attribute 'scaled'"),
     ):
         x.scaled  # noqa: B018
+
+
+# -- faults of numbers ------------------------------------------------------------------------------------------------
+
+FAULTS = {
+    "divide": (np.divide, [1.0], [0.0]),
+    "invalid": (np.subtract, [np.inf], [np.inf]),
+    "over": (np.multiply, [1e300], [1e300]),
+    "under": (np.multiply, [1e-300], [1e-300]),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c16"])
+def test_errstate_holds(fault, dtype, capfd):
+    """As NumPy's, for operators, out=, products and folds, in each of its modes."""
+    ufunc, x, y = FAULTS[fault]
+    with np.errstate(all="ignore"):
+        x, y = np.array(x, dtype), np.array(y, dtype)
+        if dtype == "f4":
+            x, y = (np.clip(z, *[np.finfo("f4").max * s for s in (-1, 1)]) if fault == "over" else z for z in (x, y))
+            x, y = (z + np.float32(1e-30) if fault == "under" else z for z in (x, y))
+    asked = []
+    for left, right in ((nb.asarray(x), y), (x, nb.asarray(y)), (nb.asarray(x), nb.asarray(y))):
+        with np.errstate(**{"all": "ignore", fault: "raise"}):
+            for call in (lambda a, b: ufunc(a, b), lambda a, b: ufunc(a, b, out=nb.asarray(np.empty(1, dtype)))):
+                with pytest.raises(FloatingPointError, match=fault):
+                    call(left, right)
+        with np.errstate(**{"all": "ignore", fault: "call"}, call=lambda *args: asked.append(args)):
+            ufunc(left, right)
+        with np.errstate(**{"all": "ignore", fault: "print"}):
+            ufunc(left, right)
+    assert len(asked) == 3
+    assert capfd.readouterr().err.count("Warning") == 3
+
+
+def test_errstate_holds_in_place_for_folds_and_for_products():
+    x, big = nb.asarray([1.0]), nb.asarray([1e308, 1e308])
+    with np.errstate(all="raise"):
+        with pytest.raises(FloatingPointError):
+            x /= 0
+        with pytest.raises(FloatingPointError):
+            big.sum()
+        with pytest.raises(FloatingPointError):
+            np.add.accumulate(big)
+        with pytest.raises(FloatingPointError):
+            big[:, None] @ big[None]
+        with pytest.raises(FloatingPointError):
+            nb.asarray([1]) // 0
+        np.testing.assert_array_equal(nb.asarray([1.0]) + 1, [2.0])
+
+
+def test_masked_arrays_are_refused():
+    masked = np.ma.array(PLAIN, mask=[[1, 0], [0, 0]])
+    for x in (masked, masked[0], [masked, masked], [[1.0], (masked[0],)], np.ma.masked):
+        with pytest.raises(TypeError, match=r"asarray: a masked array.*x.filled\(value\)"):
+            nb.asarray(x)
+    assert nb.asarray(masked.data).tolist() == PLAIN.tolist()

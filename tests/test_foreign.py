@@ -93,6 +93,55 @@ def test_read_only_memory_is_read_and_not_written(scale):
         scale.in_place(Producer(x), 2)
 
 
+Immutable = type("ArrayImpl", (Legacy,), {"__module__": "jaxlib._jax"})  # as JAX's class is known
+
+
+def test_arrays_of_libraries_without_writes_are_not_written(scale):
+    """Their DLPack is older than the flag that would say so."""
+    x = np.arange(3.0)
+    assert np.array_equal(scale.function(Immutable(x), 2), [0, 2, 4])
+    for write in (
+        lambda: scale.in_place(Immutable(x), 2),
+        lambda: scale.function(np.ones(3), 2, out=Immutable(x)),
+        lambda: nb.add_(Immutable(x), 1),
+        lambda: nb.mm(np.ones((3, 3)), np.ones((3, 1)), out=Immutable(x[:, None])),
+        lambda: nb.fuse(lambda a: a + 1, x, out=Immutable(x)),
+        lambda: nb.fuse(lambda a: (a, a), x, out=(np.empty(3), Immutable(x))),
+        lambda: nb.add.at(Immutable(x), [0], 1.0),
+        lambda: nb.add.reduce(np.ones((2, 3)), out=Immutable(x)),
+        lambda: nb.epilogue(lambda v: v)(np.zeros(1), np.ones((3, 1)), np.ones((1, 1)), before=Immutable(x[:, None])),
+    ):
+        with pytest.raises(OutError, match="cannot be written: arrays of its library are immutable"):
+            write()
+    assert x.tolist() == [0, 1, 2]
+
+
+def test_arrays_of_jax():
+    jnp = pytest.importorskip("jax.numpy", reason="lacks jax")
+    for dtype in (jnp.float32, jnp.bfloat16, jnp.float16, jnp.int8, jnp.bool_):
+        x = jnp.ones((2, 2), dtype)
+        for call, expected in ((nb.add, x + x), (nb.mm, x @ x), (nb.maximum, x), (nb.equal, x == x)):
+            found = call(x, x)
+            assert type(found) is type(x)
+            assert found.dtype == expected.dtype
+            assert found.tolist() == expected.tolist()
+        fused = nb.fuse(lambda a: a, x)
+        assert type(fused) is type(x)
+        assert fused.dtype == x.dtype
+        for write in (
+            lambda x=x: nb.mm_(x, x),
+            lambda x=x: nb.maximum(x, x, out=x),
+            lambda x=x: nb.fuse(abs_of, x, out=x),
+        ):
+            with pytest.raises(OutError, match="immutable"):
+                write()
+        assert x.tolist() == jnp.ones((2, 2), dtype).tolist()
+
+
+def abs_of(x):
+    return x
+
+
 # -- what lies --------------------------------------------------------------------------------------------------------
 
 

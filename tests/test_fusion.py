@@ -243,3 +243,14 @@ def test_calls_that_were_done_before(rng, shape):
         with pytest.raises(ValueError, match="read-only"):
             muladd(a, b, out=fixed)
     assert not fixed.any()
+
+
+def test_a_parameter_may_be_called_where():
+    @nb.elementwise
+    def chosen(x, where):
+        return x if where else -x
+
+    x, mask = np.arange(4.0), np.array([True, False, True, False])
+    assert chosen(x, mask).tolist() == [0, -1, 2, -3]
+    out = np.full(4, 9.0)
+    assert chosen(x, mask, where=~mask, out=out).tolist() == [9, -1, 9, -3]

@@ -59,7 +59,9 @@ RULES = {
     ),
     "slopes": ("nbkernels.scalar",),
     "products": ("nbkernels.meta", "nbkernels.strides"),
-    "array": ("numpy", "nbkernels.binary", "nbkernels.dtypes", "nbkernels.ops"),
+    "array": ("numpy", "nbkernels.binary", "nbkernels.dtypes", "nbkernels.ops", "nbkernels.watch"),
+    "watch": (),
+    "frozen": ("numpy", "nbkernels.real"),
     "tape": ("nbkernels.dispatch", "nbkernels.ops", "torch"),
     "jitted": (
         *PLANNING,
@@ -79,7 +81,14 @@ RULES = {
         "nbkernels.meta",
         "nbkernels.products",
     ),
-    "fusion": ("numpy", "nbkernels.dispatch", "nbkernels.dtypes", "nbkernels.ops", "nbkernels.strides"),
+    "fusion": (
+        "numpy",
+        "nbkernels.dispatch",
+        "nbkernels.dtypes",
+        "nbkernels.frozen",
+        "nbkernels.ops",
+        "nbkernels.strides",
+    ),
     "explain": ("nbkernels.dispatch",),
     "__init__": (
         "nbkernels.array",
@@ -90,6 +99,7 @@ RULES = {
         "nbkernels.meta",
         "nbkernels.dispatch",
         "nbkernels.tape",
+        "nbkernels.watch",
     ),
 }
 

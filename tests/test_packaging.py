@@ -63,7 +63,7 @@ def test_wheel_metadata(built):
     (name,) = (name for name in built[1].namelist() if name.endswith(".dist-info/METADATA"))
     metadata = built[1].read(name).decode()
     assert "Requires-Python: >=3.10\n" in metadata
-    for extra in ("test", "bench", "cuda12", "cuda13", "torch"):
+    for extra in ("test", "bench", "cuda12", "cuda13", "torch", "jax"):
         assert f"Provides-Extra: {extra}\n" in metadata
     for extra, plugin in itertools.product(("test", "bench"), ("pytest-benchmark", "pytest-xdist")):  # of addopts
         assert re.search(rf'^Requires-Dist: {plugin}>=.*extra == "{extra}"$', metadata, re.MULTILINE)

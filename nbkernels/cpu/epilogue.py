@@ -45,7 +45,7 @@ class After:
 
     def __init__(self, function, out, inputs):
         dtypes = tuple(x.dtype for x in inputs)
-        self.loop = fused._loops(adopt(function, dtypes), dtypes, (out.dtype,), False, False)
+        self.loop = fused._loops(function, adopt(function, dtypes), dtypes, (out.dtype,), False, False)
         self.arrays = [out, *(np.broadcast_to(x, out.shape) for x in inputs)]
 
     def words(self, swapped: bool) -> tuple[int, array]:
@@ -60,7 +60,8 @@ def run(function, out, before, x, a, b, operands, beta, alpha, mode=None, conj=N
 
     All checks are done, `before` shares no memory with out and operands; without it out has the product's dtype.
     """
-    apart = not any(clash(out, each) for each in operands)
+    given = (out if before is None else before).dtype, *(x.dtype for x in operands)
+    apart = not (adopt(function, given).raises or any(clash(out, each) for each in operands))
     product = before
     if product is None:  # in out, unless the function reads something there
         product = out if apart else np.empty(out.shape, out.dtype)

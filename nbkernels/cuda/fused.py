@@ -36,6 +36,8 @@ def kernel(function, dtypes: tuple[str, ...], count: int, ndim: int, masked: boo
     end = len(dtypes) - masked
     arguments = tuple(map(np.dtype, dtypes[count:end]))
     adopted = adopt(function, arguments)
+    if adopted.raises:
+        raise TypeError(f"{function.__name__} may raise, as an index beyond an array does, which kernels cannot tell")
     single = all(computed(d) == types.float32 for d in dtypes[count:end])
     names = [f"p{k}" for k in range(len(dtypes))]
     values = [f"{n}[{n}_at]" + (" != 0" if d == "bool" else "") for n, d in zip(names, dtypes)]

@@ -3,7 +3,10 @@
 The function is copied with other constants and globals, never changed:
 - functions of `math` and NumPy that call the C library for every element become those of `transcendental` and `powers`;
 - plain Python functions that it calls are compiled with it;
-- where all its arguments are float32 (or shorter), Python numbers in it are float32 too, as NumPy's weak scalars are.
+- where all its arguments are float32 (or shorter), Python numbers in it are float32 too, as NumPy's weak scalars are;
+- where it may raise, as an index beyond an array does, it gives 0 instead, and another function says where it does.
+
+What it reads is a constant from here on: frozen.py says when it is another function.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import dis
 import functools
 import hashlib
 import math
+import operator
 import pickle
 import re
 import types as python
@@ -20,7 +24,7 @@ from dataclasses import dataclass
 
 import numba
 import numpy as np
-from numba.core import compiler, errors, typed_passes
+from numba.core import compiler, errors, ir, typed_passes
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 from numba.np.numpy_support import as_dtype
@@ -33,6 +37,8 @@ from .elements import number as computed
 
 KNOWN = (*KERNELS, *HELPERS, fma, bits, number, floor, dual, tangent)
 NAMES = ("exp", "expm1", "log", "log1p", "tanh", "hypot")
+SAFE = {*KNOWN, abs, bool, complex, divmod, float, int, len, max, min, round}  # calls that do not raise
+MOST = 10**6  # bytes of an array beyond which Numba compiles in its address, that no other process has
 REPLACED = {getattr(module, name): getattr(transcendental, name) for name in NAMES for module in (math, np)} | {
     math.erf: transcendental.erf,
     math.pow: powers.pow,
@@ -46,12 +52,14 @@ REPLACED = {getattr(module, name): getattr(transcendental, name) for name in NAM
 class Adopted:
     """A function to compile for arguments of some dtypes, and the dtypes of what it returns.
 
-    In `plain` the functions that it calls are plain ones, too: for compilers other than Numba's for CPUs.
+    In `plain` the functions that it calls are plain ones, too: for compilers other than Numba's for CPUs. `raises` says
+    for which arguments `function`, that gives 0 there, would raise; it is None where there are none.
     """
 
     function: python.FunctionType
     plain: python.FunctionType
     results: tuple[np.dtype, ...]
+    raises: Adopted | None = None
 
 
 @functools.lru_cache(maxsize=1024)
@@ -63,12 +71,21 @@ def adopt(function: python.FunctionType, dtypes: tuple[np.dtype, ...]) -> Adopte
     for real in tried:
         try:
             copy = _copy(function, real, ())
-            result = _inferred(copy, arguments)
+            code, typing = _inferred(copy, arguments)
         except errors.NumbaError as error:
             problem = error
             continue
-        return Adopted(copy, _copy(function, real, (), _as_it_is), _dtypes(function, result, dtypes))
-    raise TypeError(f"{signature(function, dtypes)} does not compile: {_reason(problem)}") from None
+        plain, results = _copy(function, real, (), _as_it_is), _dtypes(function, typing.return_type, dtypes)
+        if not _may_raise(code, typing.typemap):
+            return Adopted(copy, plain, results)
+        guarded, raises = _guarded(copy, typing.return_type)
+        return Adopted(guarded, plain, results, Adopted(raises, plain, (np.dtype(bool),)))
+    raise refusal(function, dtypes, problem)
+
+
+def refusal(function, dtypes, error) -> TypeError:
+    """The error that says why Numba does not compile a function."""
+    return TypeError(f"{signature(function, dtypes)} does not compile: {_reason(error)}")
 
 
 def signature(function, dtypes) -> str:
@@ -79,12 +96,94 @@ def signature(function, dtypes) -> str:
 
 @global_compiler_lock
 def _inferred(function, arguments):
-    """The Numba type that a function returns, without compiling it."""
+    """A function as Numba sees it, and the types in it, without compiling it."""
     typing, target = cpu_target.typing_context, cpu_target.target_context
     typing.refresh()
     target.refresh()
-    ir = compiler.run_frontend(function)
-    return typed_passes.type_inference_stage(typing, target, ir, arguments, None).return_type
+    code = compiler.run_frontend(function)
+    return code, typed_passes.type_inference_stage(typing, target, code, arguments, None)
+
+
+def _may_raise(code, types) -> bool:
+    """Whether a function as Numba sees it, with these types of its variables, holds what may raise.
+
+    That is an index, a `raise`, a complex division, a float to a power that is a negative integer, which Numba has
+    raise though NumPy does not, and a call of what is not known not to.
+    """
+
+    def of(variable, *kinds):
+        return isinstance(types.get(variable.name), kinds)
+
+    def risky(expr):
+        if expr.op in ("getitem", "static_getitem", "typed_getitem"):  # a tuple's known ones are looked at by typing
+            known = expr.op == "static_getitem" or isinstance(code.get_definition(expr.index), ir.Const)
+            return not (known and of(expr.value, numba.types.BaseTuple))
+        if expr.op in ("binop", "inplace_binop") and expr.fn in (operator.pow, operator.ipow):
+            power = code.get_definition(expr.rhs)
+            fixed = isinstance(power, ir.Const) and power.value >= 0
+            return of(expr.rhs, numba.types.Integer) and not of(expr.lhs, numba.types.Integer) and not fixed
+        if expr.op in ("binop", "inplace_binop") and expr.fn in (operator.truediv, operator.itruediv):
+            return of(expr.lhs, numba.types.Complex) or of(expr.rhs, numba.types.Complex)
+        if expr.op != "call":
+            return expr.op == "make_function"
+        called = _called(code, expr.func)
+        if called is range:
+            return len(expr.args) > 2  # a step may be 0
+        if hasattr(called, "py_func"):
+            return any(_risky_for(called.py_func, arguments) for arguments in called.overloads)
+        known = called in SAFE or isinstance(called, np.ufunc | type)
+        return not (known or getattr(called, "__module__", "") == "math")
+
+    statements = [statement for block in code.blocks.values() for statement in block.body]
+    raising = any(isinstance(statement, ir.Raise) for statement in statements)
+    return raising or any(risky(expr) for block in code.blocks.values() for expr in block.find_exprs())
+
+
+def _risky_for(function, arguments) -> bool:
+    """The same of a function that is called with arguments of these types."""
+    try:
+        code, typing = _inferred(function, arguments)
+    except errors.NumbaError:  # it is typed, but not by one step alone: it has a `raise` in it
+        return True
+    return _may_raise(code, typing.typemap)
+
+
+def _called(code, variable):
+    """The function that a variable stands for; None where only a run would tell."""
+    definition = code.get_definition(variable)
+    if isinstance(definition, ir.Global | ir.FreeVar):
+        return definition.value
+    if getattr(definition, "op", None) == "getattr":
+        module = _called(code, definition.value)
+        return getattr(module, definition.attr, None) if isinstance(module, python.ModuleType) else None
+    return None
+
+
+GUARDED = """\
+def {name}_guarded({names}):
+    try:
+        return call({names})
+    except Exception:
+        return zero
+
+def {name}_raises({names}):
+    try:
+        call({names})
+    except Exception:
+        return True
+    return False
+"""
+
+
+def _guarded(function, result):
+    """The function that gives zeros where this one raises, and the one that says where it does."""
+    parts = result.types if isinstance(result, numba.types.BaseTuple) else (result,)
+    zeros = tuple(as_dtype(numba.types.unliteral(part)).type(0) for part in parts)
+    scope = {"call": _jitted(function), "zero": zeros if len(parts) > 1 else zeros[0]}
+    scope["__name__"] = __name__
+    names = ", ".join(f"p{i}" for i in range(function.__code__.co_argcount))
+    exec(compile(GUARDED.format(names=names, name=function.__name__), "<nbkernels>", "exec"), scope)
+    return scope[f"{function.__name__}_guarded"], scope[f"{function.__name__}_raises"]
 
 
 def _dtypes(function, result, dtypes) -> tuple[np.dtype, ...]:
@@ -112,7 +211,7 @@ def _reason(error) -> str:
 
 
 def _jitted(function):
-    return numba.njit(function, error_model="numpy", forceinline=True)
+    return numba.njit(function, error_model="numpy", forceinline=True, boundscheck=True)
 
 
 def _as_it_is(function):
@@ -132,8 +231,16 @@ def _copy(function, real, callers, called=_jitted) -> python.FunctionType:
         return real(value) if type(value) is float or real(value) == value else value
 
     def replaced(value):
+        if isinstance(value, list | dict | set | bytearray):
+            raise errors.TypingError(f"it reads a {type(value).__name__}, which is no constant: a tuple or an array is")
+        if isinstance(value, np.ndarray) and value.nbytes > MOST:
+            raise errors.TypingError(f"it reads an array of {value.nbytes} bytes: {MOST} at most can be constants")
         if value is math or value is np:
             return _module(value)
+        if isinstance(value, python.ModuleType) and value.__spec__ is None:  # a copy by frozen.py
+            copy = python.ModuleType(value.__name__)
+            copy.__dict__.update((name, replaced(member)) for name, member in _members(value))
+            return copy
         if isinstance(value, python.FunctionType) and value not in KNOWN:
             return called(_copy(value, real, (*callers, code), called))
         if isinstance(value, python.BuiltinFunctionType | np.ufunc):
@@ -167,6 +274,11 @@ def _names(code):
             yield from _names(value)
 
 
+def _members(module):
+    """Names and values in a copy of a module."""
+    return [(name, value) for name, value in sorted(vars(module).items()) if name[:2] != "__"]
+
+
 @functools.cache
 def _module(module):
     """math or NumPy with REPLACED's functions: Numba reads attributes of any module."""
@@ -180,23 +292,28 @@ def _module(module):
 
 def _described(code, scope, cells, defaults, seen=()) -> bytes:
     """All that the machine code of a function depends on."""
-    parts = [code.co_code, repr(code.co_names).encode(), repr(code.co_varnames[: code.co_argcount]).encode()]
-    for value in (*code.co_consts, *scope.values(), *cells, defaults):
-        called = getattr(value, "py_func", value)
-        if isinstance(value, python.CodeType):
-            parts.append(_described(value, {}, (), None))
-        elif isinstance(value, python.ModuleType):
-            parts.append(value.__name__.encode())
-        elif not isinstance(called, python.FunctionType):
-            parts.append(_pickled(value))
-        elif called in KNOWN or called.__code__ in seen:
-            parts.append(called.__name__.encode())
-        else:
-            names = set(_names(called.__code__))
-            own = {name: value for name, value in called.__globals__.items() if name in names}
-            inner = [cell.cell_contents for cell in called.__closure__ or ()]
-            parts.append(_described(called.__code__, own, inner, called.__defaults__, (*seen, called.__code__)))
-    return b"\0".join(parts)
+    given = sorted(scope)
+    words = repr((code.co_names, code.co_varnames[: code.co_argcount], given)).encode()
+    values = (*code.co_consts, *map(scope.get, given), *cells, defaults)
+    return b"\0".join([code.co_code, words, *(_value(value, seen) for value in values)])
+
+
+def _value(value, seen) -> bytes:
+    """The same of one value that a function reads."""
+    called = getattr(value, "py_func", value)
+    if isinstance(value, python.CodeType):
+        return _described(value, {}, (), None)
+    if isinstance(value, python.ModuleType):
+        members = _members(value) if value.__spec__ is None else ()
+        return b"\0".join([value.__name__.encode(), *(n.encode() + b"\0" + _value(v, seen) for n, v in members)])
+    if not isinstance(called, python.FunctionType):
+        return _pickled(value)
+    if called in KNOWN or called.__code__ in seen:
+        return called.__name__.encode()
+    names = set(_names(called.__code__))
+    own = {name: value for name, value in called.__globals__.items() if name in names}
+    inner = [cell.cell_contents for cell in called.__closure__ or ()]
+    return _described(called.__code__, own, inner, called.__defaults__, (*seen, called.__code__))
 
 
 def _pickled(value) -> bytes:
