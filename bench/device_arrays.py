@@ -1,5 +1,6 @@
 """Arrays on a GPU, or in Numba's simulator, and a user's kernel: what device_check.py and device_speed.py share."""
 
+import itertools
 import os
 
 import numpy as np
@@ -53,3 +54,32 @@ def tiled(block):
         kernel[grid, block.threads](c, a, b, alpha, beta)
 
     return call
+
+
+def combinations():
+    """The other dtypes of products: (of mat1, of mat2, of the result), in the simulator one of each kind."""
+    same = [np.dtype(name) for name in "int8 uint8 int16 uint16 int32 uint32 int64 uint64 bool float16".split()]
+    same += [np.dtype("complex64"), np.dtype("complex128")]
+    try:
+        from ml_dtypes import bfloat16
+
+        same.append(np.dtype(bfloat16))
+    except ImportError as error:
+        print(f"bfloat16 is not checked: {error}")
+    if SIMULATED:
+        return [(d, d, d) for d in same if d.name in ("int8", "bool", "complex64", "bfloat16")]
+    mixes = [(np.dtype(a), np.dtype(b), np.dtype("int32")) for a, b in itertools.product(("int8", "uint8"), repeat=2)]
+    return [(d, d, d) for d in same] + mixes + [(d, d, np.dtype("float32")) for d in same if "float16" in d.name]
+
+
+def drawn(rng, shape, dtype):
+    """Numbers of the whole range of a dtype."""
+    if dtype.kind in "iu":
+        return rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max, shape, dtype, endpoint=True)
+    if dtype.kind == "b":
+        return rng.random(shape) < 0.1
+    return (rng.standard_normal(shape) + (1j * rng.standard_normal(shape) if dtype.kind == "c" else 0)).astype(dtype)
+
+
+def same_bits(x, y):
+    return np.array_equal(np.ascontiguousarray(x).view("u1"), np.ascontiguousarray(y).view("u1"))

@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from device_arrays import DTYPES, SIMULATED, numbers, tiled, upload
+from device_arrays import DTYPES, SIMULATED, combinations, drawn, numbers, same_bits, tiled, upload
 from device_speed import gemm_speed, launch_cost, loop_speed, peers
 
 LAYOUTS = {
@@ -98,31 +98,6 @@ def near(result, x, a, b, beta, alpha, label):
         check(bool((result.view("u1") == expected.view("u1")).all()), f"{label}: not the CPU's bits")
 
 
-def combinations():
-    """The other dtypes of products: (of mat1, of mat2, of the result), in the simulator one of each kind."""
-    same = [np.dtype(name) for name in "int8 uint8 int16 uint16 int32 uint32 int64 uint64 bool float16".split()]
-    same += [np.dtype("complex64"), np.dtype("complex128")]
-    try:
-        from ml_dtypes import bfloat16
-
-        same.append(np.dtype(bfloat16))
-    except ImportError as error:
-        print(f"bfloat16 is not checked: {error}")
-    if SIMULATED:
-        return [(d, d, d) for d in same if d.name in ("int8", "bool", "complex64", "bfloat16")]
-    mixes = [(np.dtype(a), np.dtype(b), np.dtype("int32")) for a, b in itertools.product(("int8", "uint8"), repeat=2)]
-    return [(d, d, d) for d in same] + mixes + [(d, d, np.dtype("float32")) for d in same if "float16" in d.name]
-
-
-def drawn(rng, shape, dtype):
-    """Numbers of the whole range of a dtype."""
-    if dtype.kind in "iu":
-        return rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max, shape, dtype, endpoint=True)
-    if dtype.kind == "b":
-        return rng.random(shape) < 0.1
-    return (rng.standard_normal(shape) + (1j * rng.standard_normal(shape) if dtype.kind == "c" else 0)).astype(dtype)
-
-
 def other_products(tiles_of, rng):
     """Every other dtype against the CPU's bits: tile edges, layouts, factors, conjugates, segments, dot."""
     from nbkernels import dot
@@ -173,10 +148,6 @@ def blocks(tiles_of, rng):
     print("right:" if not failures else "checked:", "block gemm in a user's kernel")
 
 
-def same_bits(x, y):
-    return np.array_equal(np.ascontiguousarray(x).view("u1"), np.ascontiguousarray(y).view("u1"))
-
-
 def cpu_kernel():
     """The CPU's addmm, or None where it cannot be imported."""
     try:
@@ -189,6 +160,8 @@ def cpu_kernel():
 
 def loops(rng):
     """Element-wise operations exactly, sums of whole numbers exactly, over layouts and broadcasts."""
+    from device_orders import batches, streams, values
+
     from nbkernels.cuda import elementwise, reduce
 
     m, n = (7, 11) if SIMULATED else (1003, 517)
@@ -212,6 +185,9 @@ def loops(rng):
             expected = whole.sum(axis=axes).reshape(shape)
             check(np.array_equal(out.copy_to_host(), expected), f"sum_to {shape} {dtype} {name}")
     methods(rng)
+    batches(rng, check)
+    values(rng, check)
+    streams(check)
     print("right:" if not failures else "checked:", "element-wise operations, sums, folds in order and at")
 
 

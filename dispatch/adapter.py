@@ -73,6 +73,10 @@ class Adapter:
     def wait(self, x):
         """Return when x is written: asked before x is read on the stream of another library."""
 
+    def join(self, x, out):
+        """Let what is launched for `out`, an array of the same library, come after what writes x: asked before x is
+        read. There is nothing to do where a library works on one stream at a time."""
+
     def flaw(self, x):
         """Why x cannot be written, or ""."""
         return ""
@@ -95,6 +99,10 @@ class Adapter:
     def restride(self, x, shape, strides):
         """A view of the same memory from its first element on."""
         raise self.lacks("restride")
+
+    def index(self, x, key):
+        """The view x[key], for a key of integers, slices, None and ...."""
+        return x[key]
 
     def upload(self, x, like):
         """A 0-d NumPy array as an array on like's device."""

@@ -9,7 +9,7 @@ import sys
 from contextlib import nullcontext
 from math import prod
 
-from . import keys
+from . import keys, layout
 from .adapter import Adapter, Device, Spec, library
 from .foreign import CudaInterface, DLPack, Memory
 from .metas import Meta
@@ -111,19 +111,51 @@ class Numba(Cuda):
         return x.device_ctypes_pointer.value if hasattr(x, "gpu_data") else x._ary.ctypes.data
 
     def wait(self, x):
-        if getattr(x, "stream", 0):
-            x.stream.synchronize()
+        (x.stream or library("numba.cuda").default_stream()).synchronize()
+
+    def join(self, x, out):
+        if x.stream != out.stream:
+            written = library("numba.cuda").event()
+            written.record(x.stream)
+            written.wait(out.stream)
 
     def empty(self, like, shape, dtype, strides):
-        return library("numba.cuda").device_array(shape, dtype, strides=strides)
+        return library("numba.cuda").device_array(shape, dtype, strides=strides, stream=like.stream)
 
-    def restride(self, x, shape, strides):
+    @staticmethod
+    def array(shape, strides, dtype, stream, memory):
+        """A device array of numba's plain kind, whatever kind the memory was of."""
+        return library("numba.cuda.cudadrv.devicearray").DeviceNDArray(shape, strides, dtype, stream, memory)
+
+    def restride(self, x, shape, strides, offset=0):
         if hasattr(x, "gpu_data"):
-            return type(x)(shape, strides, x.dtype, stream=x.stream, gpu_data=x.gpu_data)
-        return type(x)(library("numpy").lib.stride_tricks.as_strided(x._ary, shape, strides), x.stream)
+            memory = x.gpu_data.view(offset) if offset else x.gpu_data
+            return self.array(shape, strides, x.dtype, x.stream, memory)
+        numpy = library("numpy")
+        return type(x)(numpy.lib.stride_tricks.as_strided(x._ary, shape, strides), x.stream)
+
+    def index(self, x, key):
+        """By the numbers: numba's own views have the strides of C order, whatever x has."""
+        if hasattr(x, "gpu_data"):
+            return self.restride(x, *layout.indexed(x.shape, x.strides, key))
+        key = key if isinstance(key, tuple) else (key,)
+        return type(x)(x._ary[key if ... in key else (*key, ...)], x.stream)
 
     def upload(self, x, like):
-        return library("numba.cuda").to_device(x)
+        """In memory of the device's pool, given back on like's stream: after the kernels that read it there."""
+        numba = library("numba.cuda")
+        if not hasattr(like, "gpu_data"):
+            return numba.to_device(x)
+        core, driver = library("cuda.core"), library("numba.cuda.cudadrv.driver")
+        device = core.Device(like.gpu_data.context.device.id)
+        device.set_current()
+        stream = core.Stream.from_handle(int(like.stream or 0))
+        owner = device.memory_resource.allocate(x.nbytes, stream=stream)
+        pointer = driver.binding.CUdeviceptr(int(owner.handle))
+        memory = driver.MemoryPointer(numba.current_context(), pointer, x.nbytes, owner=owner)
+        made = self.array((), (), x.dtype, like.stream, memory)
+        made.copy_to_device(x)
+        return made
 
 
 class CuPy(Cuda):

@@ -234,8 +234,17 @@ class Foreign(Adapter):
         view = self.view(x)
         return adapter_of(type(view)).restride(view, shape, strides)
 
+    def index(self, x, key):
+        from .arrays import adapter_of
+
+        view = self.view(x)
+        return adapter_of(type(view)).index(view, key)
+
     def upload(self, x, like):
-        return library("numba.cuda").to_device(x)
+        from .arrays import adapter_of
+
+        view = self.view(like)
+        return adapter_of(type(view)).upload(x, view)
 
     def guard(self, device):
         return library("numba.cuda").gpus[device.index] if device.key == keys.CUDA else super().guard(device)

@@ -300,7 +300,7 @@ class Op:
             if row.reason in keys.COMPOSITES:  # its parts are called with the arrays themselves: on their device
                 self.launch(name, row, out, *each(taken, lambda operand: operand.value))
             else:
-                self.launch(name, row, adapter.view(out), *each(taken, lambda x: self.view(x, lead, adapter)))
+                self.launch(name, row, adapter.view(out), *each(taken, lambda x: self.view(x, lead, adapter, out)))
         if target is None:
             return adapter.result(out, lead.value)
         adapter.written(out)
@@ -329,16 +329,18 @@ class Op:
             raise unsuitable(name, error, self.names) from None
 
     @staticmethod
-    def view(operand, lead, writer):
-        """What a kernel reads, on the device and in the stream order of the library that out is of."""
-        if operand.adapter is not writer:
+    def view(operand, lead, writer, out):
+        """What a kernel reads, on the device and in the stream order of out, of the library `writer`."""
+        if operand.adapter is writer:
+            writer.join(operand.value, out)
+        else:
             operand.adapter.wait(operand.value)
         view = operand.adapter.view(operand.value)
         if operand.adapter.foreign and (tuple(view.shape), view.dtype) != (operand.spec.shape, operand.spec.dtype):
             raise ArgumentError(
                 f"{operand.name} was {operand.spec} and is {view.dtype} {view.shape} at the second look"
             )
-        return view if operand.device == lead.device else lead.adapter.upload(view, lead.value)
+        return view if operand.device == lead.device else writer.view(writer.upload(view, out))
 
     def check_target(self, name, target, result, in_place):
         """Raise where the result cannot be written into `target`: dtype, shape, read-only, overlap with itself."""

@@ -44,7 +44,7 @@ class Traced(Operators):
     def __getitem__(self, key):
         """A view, by integers, slices, None and ..."""
         offset = layout.indexed(self.shape, self.strides, key)[2]
-        return viewed(self, self.value[key], offset)
+        return viewed(self, arrays.adapter_for(self.value).index(self.value, key), offset)
 
     def __len__(self):
         if not self.shape:

@@ -90,9 +90,9 @@ def addbmm(out, self, batch1, batch2, beta, alpha, *keywords):
         addmm(self, first, second, beta=beta, alpha=0, out=out)
         return
     for i in range(last):
-        self = addmm(self, batch1[i], batch2[i], beta=beta, out=self if i else None)
+        self = addmm(self, *(views.index(x, i) for x in (batch1, batch2)), beta=beta, out=self if i else None)
         beta = 1
-    addmm(self, batch1[last], batch2[last], beta=beta, out=out)
+    addmm(self, *(views.index(x, last) for x in (batch1, batch2)), beta=beta, out=out)
 
 
 def matmul(out, input, other, *keywords):
@@ -154,4 +154,4 @@ def _matmul(out, a, b, bias, **keywords):
     else:
         with import_module(ROOMS).one_room() if isinstance(out, np.ndarray) else nullcontext():
             for i in range(batch[0]):
-                _matmul(out[i], a[i], b[i], bias, **keywords)
+                _matmul(*(views.index(x, i) for x in (out, a, b)), bias, **keywords)

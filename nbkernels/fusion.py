@@ -170,11 +170,10 @@ class Elementwise:
             outs = self.allocate(lead, shape, results, inputs)
         if 0 not in shape and lead.device.key != keys.META:
             with lead.adapter.guard(lead.device):
-                writer = outs[0].adapter
                 taken = [
-                    self.view(lead, writer, inputs.get(key), values[key], dtype) for key, dtype in zip(values, dtypes)
+                    self.view(lead, outs[0], inputs.get(key), values[key], dtype) for key, dtype in zip(values, dtypes)
                 ]
-                mask = self.view(lead, writer, inputs.get(MASK), where, np.bool_) if where is not None else None
+                mask = self.view(lead, outs[0], inputs.get(MASK), where, np.bool_) if where is not None else None
                 run = FUSED.on(lead.device.key, name)
                 run.load()(now.function, [x.adapter.view(x.value) for x in outs], taken, mask, out is None)
             again = layout and run.fast and shape and len(outs) == 1 and not adopted.raises
@@ -295,8 +294,8 @@ class Elementwise:
         return outs
 
     @staticmethod
-    def view(lead, writer, operand, value, dtype):
+    def view(lead, out, operand, value, dtype):
         """An argument as the kernel gets it, on the lead's device."""
         if operand is None:
             return np.asarray(value, dtype)
-        return Op.view(operand, lead, writer)
+        return Op.view(operand, lead, out.adapter, out.value)

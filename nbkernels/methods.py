@@ -123,7 +123,9 @@ def at(op, kernels, self, indices, other):
         raise OutError(f"{op}.at: self cannot be written: {flaw or 'its elements share memory'}")
     if device.key != keys.CPU:
         indices = hosted(indices)
-        if source and source is not adapter:
+        if source is adapter:
+            source.join(other, self)
+        elif source:
             source.wait(other)
     with adapter.guard(device):
         row.load()(op, adapter.view(self), indices, source.view(other) if source else other)

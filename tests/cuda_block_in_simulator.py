@@ -14,7 +14,7 @@ from nbkernels.cuda import block
 from nbkernels.cuda.block import BlockGemm
 from tests import cuda_products_in_simulator as products
 from tests.compare import same_bits
-from tests.simulated import LAYOUTS, device, product
+from tests.simulated import LAYOUTS, DeviceArray, product
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of integers that wrap
 
@@ -46,7 +46,7 @@ def tiled(gemm, cut=0):
 
 def run(gemm, c, a, b, alpha=1, beta=0, cut=0, threads=None):
     """Each array itself, with its strides; bfloat16 as kernels see it."""
-    seen = [device(x.view("u2") if x.dtype.name == "bfloat16" else x) for x in (c, a, b)]
+    seen = [DeviceArray(x.view("u2") if x.dtype.name == "bfloat16" else x) for x in (c, a, b)]
     grid = -(-c.shape[1] // gemm.bn), -(-c.shape[0] // gemm.bm)
     tiled(gemm, cut)[grid, threads or gemm.threads](*seen, alpha, beta)
     return c

@@ -5,6 +5,7 @@ test_cuda_simulator.py runs them.
 
 import math
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -209,6 +210,30 @@ def test_sum_to_over_its_own_input(rng):
     expected = x.sum(0)
     reduce.sum_to(device(x[1, ::-1]), device(x))
     np.testing.assert_array_equal(x[1, ::-1], expected)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "complex64", "bool"])
+def test_numbers_go_by_value_and_halves_by_their_bits(rng, dtype):
+    """On either side, as alpha, as initial; NaN and infinities of bfloat16, ties to even: the CPU's bits."""
+    name, dtype = dtype, np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+    x = np.array([0, 1, 1.0078125, -3, 3e38, np.nan, np.inf, 1e-40, 0.333]).astype(dtype)
+    number = {"complex64": 1.3 - 2.7j, "bool": True}.get(name, 1.00390625)
+    ops = ("logical_and", "add", "maximum") if name == "bool" else ("add", "multiply", "subtract")
+    for op in ops:
+        for first, second in ((x, number), (number, x), (x, x[::-1])):
+            want = getattr(nbkernels, op)(first, second)
+            same_bits(elementwise_run(op, first, second, np.zeros_like(want)), want)
+    if name != "bool":
+        want = nbkernels.subtract(x, x[::-1], alpha=number)
+        same_bits(elementwise_run("subtract", x, x[::-1], np.zeros_like(want), alpha=number), want)
+    want = np.asarray(nbkernels.add.accumulate(x))
+    same_bits(nbkernels.add.accumulate(device(x)).copy_to_host(), want)
+    same_bits(nbkernels.maximum.reduce(device(x[1:4]), initial=number).copy_to_host(),
+              np.asarray(nbkernels.maximum.reduce(x[1:4], initial=number)))  # fmt: skip
+    for where in (False, np.arange(9) % 2 == 0):
+        old = x[::-1].copy()
+        given = device(where) if isinstance(where, np.ndarray) else where
+        same_bits(elementwise_run("add", x, x, old, where=given), np.where(where, nbkernels.add(x, x), x[::-1]))
 
 
 # --- functions of floats ----------------------------------------------------------------------------

@@ -192,6 +192,31 @@ def test_the_family(rng, name, monkeypatch):
         same_bits(activated, np.maximum(both[0], 0))
 
 
+BATCHES = {
+    "item 1 has strides (4, 20)": lambda x: x.transpose(0, 2, 1).copy().transpose(0, 2, 1),
+    "rows reversed": lambda x: x[:, ::-1].copy()[:, ::-1],
+    "all reversed": lambda x: x[::-1, ::-1, ::-1].copy()[::-1, ::-1, ::-1],
+    "the batch inside": lambda x: x.transpose(1, 2, 0).copy().transpose(2, 0, 1),
+    "one matrix for all": lambda x: np.broadcast_to(x[1], x.shape),
+}
+
+
+@pytest.mark.parametrize("layout", BATCHES)
+def test_batches_of_any_strides(rng, layout, monkeypatch):
+    """Every op that takes a batch apart, on operands, self and out of these strides; device() refuses to be indexed."""
+    monkeypatch.setattr(gemm, "default", lambda problem, count: TILES[4])
+    lay = BATCHES[layout]
+    a, b, x = (lay(rng.integers(-9, 10, shape).astype("f4")) for shape in ((3, 5, 4), (3, 4, 2), (3, 5, 2)))
+    out = np.zeros((3, 5, 2), "f4") if layout.startswith("one") else lay(np.zeros((3, 5, 2), "f4"))
+    nbkernels.baddbmm(device(x), device(a), device(b), beta=2, out=device(out))
+    np.testing.assert_array_equal(out, 2 * x + a @ b)
+    np.testing.assert_array_equal(
+        nbkernels.addbmm(device(x[0]), device(a), device(b)).copy_to_host(), x[0] + (a @ b).sum(0)
+    )
+    apart = nbkernels.matmul(device(np.stack([a, a], 1)[:, ::-1]), device(b[:, None]))  # dimensions that do not merge
+    np.testing.assert_array_equal(apart.copy_to_host(), np.stack([a @ b, a @ b], 1))
+
+
 DOTS = [("complex64",) * 3, ("bfloat16",) * 3, ("float16", "float16", "float32"), ("uint8", "int8", "int32"),
         ("uint64",) * 3, ("bool",) * 3]  # fmt: skip
 

@@ -20,9 +20,19 @@ SMALL = TILES["float32"][0]
 DeviceArray = type(cuda.to_device(np.zeros(1)))
 
 
+class Whole(DeviceArray):
+    """A device array that host code may not take views of: the simulator's are NumPy's, those on a GPU are wrong."""
+
+    def refused(self, *args, **kwargs):
+        raise AssertionError("host code indexes or reshapes a device array")
+
+    __getitem__ = __setitem__ = reshape = ravel = transpose = squeeze = refused
+    T = property(refused)
+
+
 def device(x):
     """The array itself, as a device array: views keep their strides."""
-    return DeviceArray(x)
+    return Whole(x)
 
 
 def product(x, a, b, beta, alpha, segment=reference.SEGMENT):

@@ -246,7 +246,7 @@ def test_calls_that_were_done_before(rng, shape):
 
 
 def test_a_parameter_may_be_called_where():
-    @nb.elementwise
+    @nbkernels.elementwise
     def chosen(x, where):
         return x if where else -x
 

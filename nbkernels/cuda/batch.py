@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from ..strides import broadcast_strides
 from .gemm import gemm
-from .launch import empty
-from .memory import clash, same
+from .memory import clash, empty, item, same
 
 
 def baddbmm(out, self, batch1, batch2, beta, alpha, mode=None, conj=None, tiles=None) -> None:
@@ -19,8 +18,8 @@ def baddbmm(out, self, batch1, batch2, beta, alpha, mode=None, conj=None, tiles=
         baddbmm(out, temporary, batch1, batch2, 1, 0)  # a copy
         return
     for i in range(out.shape[0]):
-        matrix = x[i if x.shape[0] > 1 else 0] if x is not None and len(x.shape) == 3 else x
-        gemm(out[i], matrix, batch1[i], batch2[i], beta, alpha, tiles, conj or "", mode)
+        matrix = item(x, i if x.shape[0] > 1 else 0) if x is not None and len(x.shape) == 3 else x
+        gemm(item(out, i), matrix, item(batch1, i), item(batch2, i), beta, alpha, tiles, conj or "", mode)
 
 
 def bmm(out, self, mat2, mode=None, conj=None, tiles=None) -> None:

@@ -18,7 +18,8 @@ from ..jit.kind import BYTES, SIGNLESS, Kind
 from ..problem import GemmProblem
 from .chain import word
 from .collective import clear, finish, fragment, lanes, mainloop, slices
-from .kinds import kind_of, stored
+from .elements import stored
+from .kinds import kind_of
 from .launch import SIMULATED, inlined
 from .stage import SHORT
 from .tiles import PIECE, Tiles, default, given

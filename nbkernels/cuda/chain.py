@@ -11,13 +11,12 @@ import functools
 from numba import types
 
 from ..jit.kind import Kind
-from ..real import bits, fma, number
+from ..real import fma
+from .elements import reading, writing
 from .functions import device
-from .kinds import stored
 from .launch import inlined
 
-INT32, INT64, UINT16 = types.int32, types.int64, types.uint16
-_fma, _bits, _number = (device(function, "float32") for function in (fma, bits, number))
+_fma = device(fma, "float32")
 
 
 def word(kind: Kind):
@@ -27,42 +26,13 @@ def word(kind: Kind):
 
 def reader(dtype: str, kind: Kind):
     """read(x, place): an element that is not complex, as a word."""
-    WORD = word(kind)
+    WORD, element = word(kind), reading(dtype)
 
     @inlined
-    def plain(x, place):
-        return WORD(x[place])
+    def read(x, place):
+        return WORD(element(x, place))
 
-    @inlined
-    def truth(x, place):
-        return WORD(x[place] != 0)
-
-    @inlined
-    def bfloat16(x, place):
-        return _number(INT32(INT32(x[place]) << 16))
-
-    return {"bool": truth, "bfloat16": bfloat16}.get(dtype, plain)
-
-
-def writer(kind: Kind):
-    """write(c, place, value): a word as an element of C, rounded to nearest even or modulo 2**bits."""
-    OUT = stored(kind.out)
-
-    @inlined
-    def plain(c, place, value):
-        c[place] = OUT(value)
-
-    @inlined
-    def truth(c, place, value):
-        c[place] = value != 0
-
-    @inlined
-    def bfloat16(c, place, value):
-        whole = INT64(_bits(value)) & 0xFFFFFFFF
-        rounded = (whole + (whole >> 16 & 1) + 0x7FFF) >> 16
-        c[place] = UINT16(rounded if value == value else whole >> 16 | 0x40)
-
-    return {"bool": truth, "bfloat16": bfloat16}.get(kind.out, plain)
+    return read
 
 
 @functools.cache
@@ -126,7 +96,7 @@ def ending(kind: Kind):
     not 0, so that 1 * inf is inf.
     """
     WORD, WHOLE = word(kind), kind.way != "fma"
-    TRUTH, read, store = kind.out == "bool", reader(kind.out, kind), writer(kind)
+    TRUTH, read, store = kind.out == "bool", reader(kind.out, kind), writing(kind.out)
 
     @inlined
     def add(line, j, factor, total, place):

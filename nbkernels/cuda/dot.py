@@ -15,9 +15,11 @@ from numba.np.numpy_support import as_dtype
 
 from ..jit.kind import Kind
 from .chain import ending, loader, stepper, word
+from .elements import stored
 from .gemm import SEGMENT
-from .kinds import kind_of, stored
-from .launch import Kernel, elements, empty, launch, pointer
+from .kinds import kind_of
+from .launch import Kernel, elements, launch, pointer
+from .memory import empty
 from .stage import AT
 
 CHAINS = 64

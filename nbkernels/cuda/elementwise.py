@@ -10,14 +10,15 @@ from __future__ import annotations
 import functools
 
 import numpy as np
-from numba import cuda, from_dtype, types
+from numba import cuda, types
 
 from .. import scalar
 from ..dtypes import COMPARISONS, HALVES, kind, known, resolve, settled
 from ..strides import broadcast_strides, plan
+from .elements import computed, reading, stored, truth, writing
 from .functions import device
-from .launch import Kernel, elements, empty, inlined, launch, multiprocessors, pointer
-from .memory import clash, same
+from .launch import Kernel, elements, inlined, launch, multiprocessors, pointer
+from .memory import clash, empty, same
 
 THREADS = 256  # per block
 BLOCKS = 8  # per multiprocessor: what its 2048 threads allow; more of them would be started one after the other
@@ -26,38 +27,9 @@ BLOCKS = 8  # per multiprocessor: what its 2048 threads allow; more of them woul
 EACH = 4
 
 
-def stored(dtype: str):
-    """The type of an element in memory; a bool is a byte, for Numba has no pointer to bools."""
-    if dtype == "bfloat16":
-        from numba.cuda import types as cuda_types
-
-        return cuda_types.bfloat16
-    return types.uint8 if dtype == "bool" else from_dtype(np.dtype(dtype))
-
-
-def computed(dtype: str):
-    """The type that an element is computed in."""
-    return types.float32 if dtype in HALVES else from_dtype(np.dtype(dtype))
-
-
-@inlined
-def element(x, i):
-    return x[i]
-
-
-@inlined
-def truth(x, i):
-    return x[i] != 0
-
-
 @inlined
 def always(x, i):
     return True
-
-
-def reading(dtype: str):
-    """x[i] of a pointer to `stored` elements."""
-    return truth if dtype == "bool" else element
 
 
 @functools.cache
@@ -84,7 +56,7 @@ def kernel(function, dtypes, compute, ndim: int, arrays: tuple[bool, bool], scal
         return call(x, y, alpha)
 
     read_x, read_y = (reading(dtype) if array else value for dtype, array in zip(dtypes[1:], arrays))
-    chosen = truth if masked else always
+    write, chosen = writing(dtypes[0]), truth if masked else always
     operate = apply_scaled if scaled else apply
 
     def loop(size, shape, out, out_steps, x, x_steps, y, y_steps, mask, mask_steps, alpha):
@@ -102,7 +74,7 @@ def kernel(function, dtypes, compute, ndim: int, arrays: tuple[bool, bool], scal
                 xs[e], ys[e] = read_x(x, at_x + rest * x_steps[0]), read_y(y, at_y + rest * y_steps[0])
             for e in range(EACH):
                 if chunk + e * THREADS < size and marks[e]:
-                    out[places[e]] = RESULT(operate(xs[e], ys[e], alpha))
+                    write(out, places[e], RESULT(operate(xs[e], ys[e], alpha)))
 
     index = types.UniTuple(types.int64, ndim)
     inputs = (types.CPointer(t) if array else c for t, c, array in zip((X, Y), (COMPUTE_X, COMPUTE_Y), arrays))
@@ -138,13 +110,13 @@ def run(function, out, self, other, compute, alpha=None, where=None) -> None:
     names, given = tuple(d.name for d in compute), (_is_array(self), _is_array(other))
     compiled = kernel(function, dtypes, names, len(shape), given, alpha is not None, where is not None)
     blocks = min(-(-loops.size // (THREADS * EACH)), multiprocessors() * BLOCKS)
-    scale = _number(1 if alpha is None else alpha, compute[2])
+    scale = (np.float32 if names[2] in HALVES else compute[2].type)(1 if alpha is None else alpha)
     launch(compiled, blocks, loops.size, shape, *target, *x, *y, *mask, scale, stream=out.stream)
 
 
 def _number(value, dtype):
-    """A Python number as a kernel takes it."""
-    return (np.float32 if dtype.name in HALVES else dtype.type)(value)
+    """A Python number as a kernel takes it: rounded to its dtype, and a half then as a float32."""
+    return np.float32(dtype.type(value)) if dtype.name in HALVES else dtype.type(value)
 
 
 def binary(op: str, out, self, other, alpha=1, where=None, casting=None, dtype=None) -> None:
@@ -160,21 +132,11 @@ def binary(op: str, out, self, other, alpha=1, where=None, casting=None, dtype=N
     compute = resolve(op, *map(kind, values), dtype, casting or "same_kind")
     if not np.can_cast(compute[2], out.dtype, casting or "same_kind"):
         raise TypeError(f"{op}: cannot cast the result from {compute[2]} to {out.dtype} under casting='same_kind'")
-    self, other = (x if _is_array(x) or _is_plain(d) else _uploaded(x, d, out) for x, d in zip(values, compute))
-    if type(where) is bool:
-        where = None if where else _uploaded(where, np.dtype(bool), out)
+    if where is False:
+        return
     name = op if alpha == 1 else f"{op}_scaled"
     function = scalar.find(name, *compute[:2]) if op in COMPARISONS else scalar.find(name, compute[0])
-    run(function, out, self, other, compute, None if alpha == 1 else alpha, where)
-
-
-def _is_plain(dtype) -> bool:
-    """Whether numbers of a dtype can be kernel arguments."""
-    return dtype.kind in "iu" or dtype.name in ("float32", "float64")
-
-
-def _uploaded(value, dtype, like):
-    return cuda.to_device(np.asarray(value, dtype), stream=like.stream)
+    run(function, out, *values, compute, None if alpha == 1 else alpha, None if where is True else where)
 
 
 def copy(out, x) -> None:
@@ -184,7 +146,6 @@ def copy(out, x) -> None:
 
 def fill(out, value) -> None:
     """out = value, a Python scalar."""
-    value = value if _is_plain(out.dtype) else _uploaded(value, out.dtype, out)
     run(scalar.find("first", out.dtype), out, value, value, (out.dtype,) * 3)
 
 

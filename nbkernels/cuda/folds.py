@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from numba import cuda
-
 from .. import scalar
 from ..dtypes import ASSOCIATIVE, identity, neutral, resolve_fold
 from . import scan
 from .elementwise import binary, copy, fill, run
+from .memory import empty, view
 from .reduce import fold
 
 
@@ -19,7 +18,7 @@ def reduce(out, self, op, axis, keepdims, initial, where, dtype) -> None:
     if self.size == 0:
         fill(out, identity(op, out.dtype).item() if initial is None else initial)
         return
-    self, ahead = truths(self, work), op in ASSOCIATIVE
+    self, ahead = truths(self, work, out), op in ASSOCIATIVE
     if not ahead and not axis:  # of one term each
         if initial is None:
             copy(out, self)
@@ -28,36 +27,33 @@ def reduce(out, self, op, axis, keepdims, initial, where, dtype) -> None:
             binary(op, out, out, self, where=where, casting="unsafe", dtype=None if work.kind == "b" else work)
         return
     if ahead and where is not None:
-        chosen = cuda.device_array(tuple(self.shape), work, stream=out.stream)
-        nothing = cuda.to_device(neutral(op, work), stream=out.stream)
-        run(scalar.find("first", work), chosen, nothing, nothing, (work,) * 3)
+        chosen = empty(self.shape, out, work)
+        fill(chosen, neutral(op, work).item())
         run(scalar.find("first", work), chosen, self, self, (work,) * 3, None, where)
         self = chosen
         initial = identity(op, work).item() if initial is None else initial  # a sum of nothing is 0.0, not -0.0
-    shape = tuple(1 if d in axis else n for d, n in enumerate(self.shape) if ahead or d not in axis)
-    target = out
-    if shape != tuple(out.shape):  # a device array is given other dimensions only where it is dense
-        target = cuda.device_array(shape, out.dtype, stream=out.stream)
+    kept = [d for d in range(len(self.shape)) if d not in axis]
+    steps = dict(zip(kept, [out.strides[d] for d in kept] if keepdims else out.strides))
+    dims = range(len(self.shape)) if ahead else kept
+    target = view(out, [self.shape[d] if d in steps else 1 for d in dims], [steps.get(d, 0) for d in dims])
     if ahead:
         fold(op, target, self, work)
     else:
         scan.in_order(op, target, self, axis[0], work, initial, where)
-    if target is not out:
-        copy(out, target.reshape(tuple(out.shape)))
     if ahead and initial is not None:
-        binary(op, out, out, initial, casting="unsafe", dtype=None if work.kind == "b" else work)
+        run(scalar.find(op, work), out, out, initial, (work,) * 3)
 
 
 def accumulate(out, self, op, axis, dtype) -> None:
     """out[k] = op(out[k - 1], self[k]) along `axis`."""
     work = resolve_fold(op, self.dtype, dtype)
-    scan.accumulate(op, out, truths(self, work), axis[0], work)
+    scan.accumulate(op, out, truths(self, work, out), axis[0], work)
 
 
-def truths(x, work):
-    """x, as bools where a fold is computed in these."""
+def truths(x, work, out):
+    """x, as bools where a fold is computed in these: ahead of what is launched for out."""
     if work.kind != "b" or x.dtype == work:
         return x
-    found = cuda.device_array(tuple(x.shape), work, stream=x.stream)
+    found = empty(x.shape, out, work)
     run(scalar.find("first", work), found, x, x, (work,) * 3)
     return found

@@ -6,8 +6,9 @@ import dis
 import functools
 import types as python
 
+from llvmlite import ir
 from numba import cuda, types
-from numba.cuda import libdevice
+from numba.core.cgutils import get_or_insert_function
 from numba.cuda.extending import intrinsic
 
 from ..real import KERNELS, bits, floor, fma, number
@@ -32,14 +33,16 @@ def _fused(a, b, c):
     return cuda.fma(a, b, c)
 
 
-@inlined
-def _floor_float32(x):
-    return libdevice.floorf(x)
+@intrinsic
+def _floor(typing, x):
+    """libdevice's, of either width: of integers it is asked in the floats that they are divided in."""
+    name = {types.float32: "__nv_floorf", types.float64: "__nv_floor"}.get(x)
 
+    def emit(context, builder, signature, args):
+        kind = context.get_value_type(x)
+        return builder.call(get_or_insert_function(builder.module, ir.FunctionType(kind, [kind]), name), args)
 
-@inlined
-def _floor_float64(x):
-    return libdevice.floor(x)
+    return (x(x), emit) if name else None
 
 
 @functools.cache
@@ -58,7 +61,7 @@ def device(function, dtype: str):
     """A plain function of numbers of `dtype` for kernels to call."""
     if SIMULATED:
         return function
-    known = {fma: _fused, bits: _cast, number: _cast, floor: globals().get(f"_floor_{dtype}")}
+    known = {fma: _fused, bits: _cast, number: _cast, floor: _floor}
     if function in known:
         return known[function]
     body = KERNELS[function][dtype] if function in KERNELS else function

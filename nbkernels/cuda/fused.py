@@ -9,10 +9,11 @@ from numba import cuda, types
 
 from ..jit.adopt import adopt
 from ..strides import broadcast_strides, plan
-from .elementwise import BLOCKS, THREADS, computed, copy, stored
+from .elements import computed, reading, stored, writing
+from .elementwise import BLOCKS, THREADS, copy
 from .functions import device
-from .launch import Kernel, elements, empty, inlined, launch, multiprocessors, pointer
-from .memory import clash, same
+from .launch import Kernel, elements, inlined, launch, multiprocessors, pointer
+from .memory import clash, empty, same, uploaded
 
 # One element of each operand, then the function: for any number of them, so the text is put together.
 SOURCE = """\
@@ -40,8 +41,8 @@ def kernel(function, dtypes: tuple[str, ...], count: int, ndim: int, masked: boo
         raise TypeError(f"{function.__name__} may raise, as an index beyond an array does, which kernels cannot tell")
     single = all(computed(d) == types.float32 for d in dtypes[count:end])
     names = [f"p{k}" for k in range(len(dtypes))]
-    values = [f"{n}[{n}_at]" + (" != 0" if d == "bool" else "") for n, d in zip(names, dtypes)]
-    stores = [f"p{k}[p{k}_at] = R{k}(result{f'[{k}]' if count > 1 else ''})" for k in range(count)]
+    values = [f"read{k}({n}, {n}_at)" for k, n in enumerate(names)]
+    stores = [f"write{k}(p{k}, p{k}_at, R{k}(result{f'[{k}]' if count > 1 else ''}))" for k in range(count)]
     source = SOURCE.format(
         parameters=", ".join(f"{n}, {n}_steps" for n in names),
         places=", ".join(f"{n}_at" for n in names),
@@ -56,6 +57,8 @@ def kernel(function, dtypes: tuple[str, ...], count: int, ndim: int, masked: boo
     scope["call"] = inlined(device(adopted.plain, "float32" if single else "float64"))
     scope |= {f"C{k}": computed(dtypes[k]) for k in range(count, end)}
     scope |= {f"R{k}": computed(d.name) for k, d in enumerate(adopted.results)}
+    scope |= {f"read{k}": reading(d) for k, d in enumerate(dtypes)}
+    scope |= {f"write{k}": writing(d) for k, d in enumerate(dtypes[:count])}
     exec(compile(source, f"<nbkernels {function.__name__}>", "exec"), scope)
     index = types.UniTuple(types.int64, ndim)
     operands = [part for d in dtypes for part in (types.CPointer(stored(d)), index)]
@@ -69,7 +72,7 @@ def run(function, outs, inputs, where=None, fresh=False) -> None:
     `fresh`, whether nobody has touched theirs, is for the CPU's stores and changes nothing here.
     """
     like = outs[0]
-    inputs = [cuda.to_device(x, stream=like.stream) if isinstance(x, np.ndarray) else x for x in inputs]
+    inputs = [uploaded(x, like) if isinstance(x, np.ndarray) else x for x in inputs]
     inputs = [_apart(outs, x) for x in (inputs if where is None else (*inputs, where))]
     arrays = [*outs, *inputs]
     loops = plan(*(tuple(tuple(getattr(x, name)) for x in arrays) for name in ("shape", "strides")),
@@ -87,7 +90,7 @@ def _apart(outs, x):
     """x, or a copy where an out really overlaps it other than element for element."""
     for out in outs:
         if not same(out, x, broadcast_strides(out.shape, x.shape, x.strides)) and clash(out, x):
-            other = empty(x.shape, x)
+            other = empty(x.shape, outs[0], x.dtype)
             copy(other, x)
             return other
     return x

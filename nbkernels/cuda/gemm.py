@@ -21,9 +21,10 @@ from ..problem import GemmProblem
 from ..strides import broadcast_strides
 from .chain import word
 from .collective import clear, finish, fragment, mainloop, slices
-from .kinds import kind_of, stored
-from .launch import Kernel, elements, empty, launch, multiprocessors, pointer
-from .memory import clash, same
+from .elements import stored
+from .kinds import kind_of
+from .launch import Kernel, elements, launch, multiprocessors, pointer
+from .memory import clash, empty, same
 from .stage import SHORT
 from .tiles import SEGMENT, Tiles, default, given
 

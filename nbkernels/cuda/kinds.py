@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import functools
 
-from numba import types
-
 from ..jit.kind import SIGNLESS, Kind
 
 
@@ -26,8 +24,3 @@ def kind_of(a: str, b: str, out: str, conj: str = "", mode: str | None = None) -
     if out in ("int8", "uint8"):  # modulo 256 signs do not matter
         a, b, out = "int8", "int8", "int8"
     return Kind(a, b, a if a in ("int32", "int64") else "int32", out, "mul")
-
-
-def stored(dtype: str):
-    """The type of an element in memory: of bool a byte, of bfloat16 its bits; Numba has no pointers to either."""
-    return getattr(types, {"bool": "uint8", "bfloat16": "uint16"}.get(dtype, dtype))

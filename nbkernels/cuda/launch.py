@@ -3,6 +3,9 @@
 A kernel takes pointers and strides, never arrays: an array argument costs five parameters and two more for each
 dimension, microseconds to type, and is addressed through integers, which hides from the compiler that it lies in global
 memory. A pointer is indexed by distance from the array's first element; strides count elements, may be 0 or negative.
+A number is as large as the parameter that it stands for, and a complex one is two.
+
+Of arrays on the device (memory.py) only address, shape, strides, dtype, size and stream are asked, here and elsewhere.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 from numba import cuda
 from numba.core import config
 
@@ -44,15 +48,37 @@ def inlined(function):
     return function if SIMULATED else cuda.jit(device=True, inline="always")(function)
 
 
+def address(x) -> int:
+    """Where x[0, 0, ...] is: of one of Numba's arrays, or of a View."""
+    found = getattr(x, "address", None)
+    if found is None:
+        found = x._ary.ctypes.data if SIMULATED else x.device_ctypes_pointer.value
+    return found or 0
+
+
+class _Interface:
+    def __init__(self, x):
+        self.__array_interface__ = {
+            "version": 3, "data": (address(x), False), "typestr": x.dtype.str, "shape": tuple(x.shape),
+            "strides": tuple(x.strides),
+        }  # fmt: skip
+
+
+def ghost(x) -> np.ndarray:
+    """A NumPy array at a device's addresses: for questions of layout, never to be read but in the simulator."""
+    return np.asarray(_Interface(x))
+
+
 def pointer(x, offset: int = 0, dtype=None):
     """What a kernel takes for the array x: the address of x[0, 0, ...], moved by `offset` bytes; its elements are taken
     for `dtype`, of the same size."""
     if SIMULATED:
-        return simulator.Pointer(x._ary.view(dtype or x.dtype), offset // x.dtype.itemsize)
-    address = (x.device_ctypes_pointer.value or 0) + offset
-    if address % x.dtype.itemsize:
-        raise ValueError(f"a {x.dtype} array on the GPU starts at address {address}, not a multiple of its size")
-    return address
+        dtype = dtype or {"bool": "uint8", "bfloat16": "uint16"}.get(x.dtype.name, x.dtype)
+        return simulator.Pointer(ghost(x).view(dtype), offset // x.dtype.itemsize)
+    place = address(x) + offset
+    if place % x.dtype.itemsize:
+        raise ValueError(f"a {x.dtype} array on the GPU starts at address {place}, not a multiple of its size")
+    return place
 
 
 def elements(x, strides: tuple[int, ...]) -> tuple[int, ...]:
@@ -61,11 +87,6 @@ def elements(x, strides: tuple[int, ...]) -> tuple[int, ...]:
     if any(stride % size for stride in strides):
         raise ValueError(f"strides {tuple(strides)} of a {x.dtype} array on the GPU are not multiples of its size")
     return tuple(stride // size for stride in strides)
-
-
-def empty(shape, like, dtype=None):
-    """An uninitialised array of like's dtype, or of another, ordered on its stream."""
-    return cuda.device_array(tuple(shape), dtype or like.dtype, stream=like.stream)
 
 
 def multiprocessors() -> int:
@@ -81,14 +102,22 @@ def launch(kernel: Kernel, grid: int, *arguments, stream=0) -> None:
     cuda.current_context()  # the driver takes the thread's current context
     code = compiled(kernel, cuda.get_current_device().compute_capability)
     config = core.LaunchConfig(grid=grid, block=kernel.threads)
-    core.launch(core.Stream.from_handle(int(stream) if stream else 0), config, code, *_flat(arguments))
+    core.launch(queue(stream), config, code, *_flat(arguments))
+
+
+def queue(stream):
+    """A stream of Numba's, or 0 for the default one, as cuda.core knows it."""
+    return core.Stream.from_handle(int(stream) if stream else 0)
 
 
 def _flat(arguments):
-    """Arguments as the driver takes them: an int is 8 bytes, a tuple its items."""
+    """Arguments as the driver takes them: an int is 8 bytes, a tuple its items, a complex number its two parts."""
     for argument in arguments:
         if isinstance(argument, tuple):
             yield from argument
+        elif isinstance(argument, np.complexfloating):
+            yield argument.real
+            yield argument.imag
         else:
             yield argument
 

@@ -17,10 +17,11 @@ from ..jit.kind import Kind
 from ..jit.vector import SIZE
 from ..strides import broadcast_strides
 from .chain import ending, loader, stepper, word
+from .elements import stored
 from .gemm import SEGMENT, factor
-from .kinds import kind_of, stored
-from .launch import Kernel, elements, empty, launch, pointer
-from .memory import clash, same
+from .kinds import kind_of
+from .launch import Kernel, elements, launch, pointer
+from .memory import clash, empty, same
 from .stage import AT
 
 CHAINS, THREADS = 8, 128

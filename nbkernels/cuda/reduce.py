@@ -17,10 +17,11 @@ from numba import cuda, types
 from .. import scalar
 from ..dtypes import HALVES
 from ..strides import plan
-from .elementwise import binary, computed, fill, reading, run, stored
+from .elements import computed, reading, stored
+from .elementwise import binary, fill, run
 from .functions import device
-from .launch import Kernel, elements, empty, inlined, launch, pointer
-from .memory import clash
+from .launch import Kernel, elements, inlined, launch, pointer
+from .memory import clash, empty
 from .stage import AT
 
 THREADS = 256
@@ -107,7 +108,7 @@ def fold(op: str, out, x, work) -> None:
     if x.size == out.size and op in ("hypot", "gcd"):  # of one term, its size
         binary(op, out, x, 0, casting="unsafe", dtype=work)
     elif out.dtype != work or clash(out, x):
-        temporary = cuda.device_array(tuple(out.shape), work, stream=out.stream)
+        temporary = empty(out.shape, out, work)
         _fold(op, temporary, x)
         run(scalar.find("first", work), out, temporary, temporary, (work, work, out.dtype))
     else:

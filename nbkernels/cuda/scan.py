@@ -15,10 +15,11 @@ from numba import cuda, types
 from .. import scalar
 from ..dtypes import HALVES, NUMBERS, kind, resolve
 from ..strides import broadcast_strides, plan
-from .elementwise import always, computed, fill, reading, run, stored, truth
+from .elements import computed, reading, stored, truth, writing
+from .elementwise import always, fill, run
 from .functions import device
 from .launch import Kernel, elements, launch, multiprocessors, pointer
-from .memory import clash
+from .memory import clash, empty, uploaded
 
 THREADS, BLOCKS = 128, 16
 
@@ -32,7 +33,7 @@ def kernel(function, item: str, work: str, compute, ndim: int, started=False, ma
     REAL, X, Y, RESULT = map(computed, (work, *compute))
     NDIM, STARTED = ndim, int(started)
     call = device(function, "float32" if compute[0] in HALVES else compute[0])
-    read, again, chosen = reading(item), reading(work), truth if masked else always
+    read, again, write, chosen = reading(item), reading(work), writing(work), truth if masked else always
 
     def steps(rows, count, out, out_steps, out_step, x, x_steps, x_step, mask, mask_steps, mask_step, shape):
         for row in range(cuda.grid(1), rows, cuda.gridsize(1)):
@@ -42,11 +43,11 @@ def kernel(function, item: str, work: str, compute, ndim: int, started=False, ma
                 i, rest = rest - quotient * shape[d], quotient
                 at, source, mark = at + i * out_steps[d], source + i * x_steps[d], mark + i * mask_steps[d]
             if STARTED == 0:
-                out[at] = REAL(read(x, source))
+                write(out, at, REAL(read(x, source)))
             for k in range(1 - STARTED, count):
                 if chosen(mask, mark + k * mask_step):
                     before = again(out, at + (k - 1) * out_step)
-                    out[at + k * out_step] = REAL(RESULT(call(X(before), Y(read(x, source + k * x_step)))))
+                    write(out, at + k * out_step, REAL(RESULT(call(X(before), Y(read(x, source + k * x_step))))))
 
     index = types.UniTuple(types.int64, ndim)
     kinds = stored(work), stored(item), types.uint8
@@ -74,7 +75,7 @@ def _held(op, out, x, axis, work, strides, initial=None, where=None):
     if out.dtype == work and not clash(out, x) and (where is None or not clash(out, where)):
         _scan(op, out, x, axis, work, strides, initial, where)
         return
-    held = cuda.device_array(tuple(out.shape), work, stream=out.stream)
+    held = empty(out.shape, out, work)
     inner = list(held.strides)
     if len(inner) < len(strides):
         inner.insert(axis, 0)
@@ -110,13 +111,13 @@ def visitor(function, out: str, item: str, compute) -> Kernel:
     """out[targets[g]] = function(out[targets[g]], x[sources[j]]) for j from starts[g] to starts[g + 1], in order."""
     X, Y, RESULT = map(computed, compute)
     call = device(function, "float32" if compute[0] in HALVES else compute[0])
-    read, again = reading(item), reading(out)
+    read, again, write = reading(item), reading(out), writing(out)
 
     def visits(groups, targets, starts, sources, out, x):
         for group in range(cuda.grid(1), groups, cuda.gridsize(1)):
             at = targets[group]
             for j in range(starts[group], starts[group + 1]):
-                out[at] = RESULT(call(X(again(out, at)), Y(read(x, sources[j]))))
+                write(out, at, RESULT(call(X(again(out, at)), Y(read(x, sources[j])))))
 
     places = (types.CPointer(types.int64),) * 3
     signature = (types.int64, *places, types.CPointer(stored(out)), types.CPointer(stored(item)))
@@ -133,7 +134,7 @@ def at(op: str, out, indices, x) -> None:
     if not np.can_cast(names[2], out.dtype, "same_kind"):
         raise TypeError(f"{op}: cannot cast the result from {names[2]} to {out.dtype!r} under casting='same_kind'")
     if type(x) in NUMBERS or isinstance(x, np.ndarray):
-        x = cuda.to_device(np.asarray(x, names[1] if type(x) in NUMBERS else None), stream=out.stream)
+        x = uploaded(np.asarray(x, names[1] if type(x) in NUMBERS else None), out)
     places = _distances(out.shape, elements(out, out.strides))[indices]
     sources = np.broadcast_to(_distances(x.shape, elements(x, x.strides)), places.shape).ravel()
     if places.size == 0:
@@ -141,12 +142,10 @@ def at(op: str, out, indices, x) -> None:
     order = np.argsort(places, axis=None, kind="stable")
     targets, starts = np.unique(places.ravel()[order], return_index=True)
     if clash(out, x):
-        held = cuda.device_array(tuple(x.shape), x.dtype, stream=out.stream)
+        held = empty(x.shape, out, x.dtype)
         run(scalar.find("first", x.dtype), held, x, x, (x.dtype,) * 3)
         x, sources = held, np.broadcast_to(_distances(x.shape, elements(held, held.strides)), places.shape).ravel()
-    lists = [
-        cuda.to_device(part, stream=out.stream) for part in (targets, np.append(starts, order.size), sources[order])
-    ]
+    lists = [uploaded(part, out) for part in (targets, np.append(starts, order.size), sources[order])]
     compiled = visitor(scalar.find(op, names[0]), out.dtype.name, x.dtype.name, tuple(d.name for d in names))
     blocks = min(-(-targets.size // THREADS), multiprocessors() * BLOCKS)
     launch(compiled, blocks, targets.size, *map(pointer, lists), pointer(out), pointer(x), stream=out.stream)
