@@ -30,10 +30,15 @@ def fma64(a, b, c):
     """float64 a*b + c, rounded once, one element at a time: Python rounds a fraction to the nearest double."""
 
     def fused(x, y, z):
-        if not (math.isfinite(x) and math.isfinite(y) and math.isfinite(z)):
+        if not (math.isfinite(x) and math.isfinite(y)):
             return x * y + z
+        if not math.isfinite(z):
+            return z  # whatever the product would overflow to
         exact = Fraction(x) * Fraction(y) + Fraction(z)
-        return float(exact) if exact else x * y + z  # a zero's sign is the sum's
+        try:
+            return float(exact) if exact else x * y + z  # a zero's sign is the sum's
+        except OverflowError:
+            return math.inf if exact > 0 else -math.inf
 
     arrays = np.broadcast_arrays(a, b, c)
     values = list(map(fused, *(x.ravel().tolist() for x in arrays)))
@@ -110,9 +115,15 @@ def complex_chains(a, b, segment=SEGMENT):
     return total
 
 
+def joined(re, im):
+    """re + im*i by parts: of an infinite im the product by i has a NaN."""
+    result = np.empty(re.shape, np.result_type(re, np.complex64))
+    result.real, result.imag = re, im
+    return result
+
+
 def complex_matmul(a, b):
-    re, im = complex_chains(a, b)
-    return re + 1j * im
+    return joined(*complex_chains(a, b))
 
 
 def complex_addmm(x, a, b, beta, alpha):
@@ -120,8 +131,7 @@ def complex_addmm(x, a, b, beta, alpha):
     total, beta = complex_matmul(a, b), np.complex64(beta)
     re, im = np.float32(alpha) * total.real, np.float32(alpha) * total.imag
     re, im = fma32(beta.real, x.real, re), fma32(beta.real, x.imag, im)
-    re, im = fma32(-beta.imag, x.imag, re), fma32(beta.imag, x.real, im)
-    return re + 1j * im
+    return joined(fma32(-beta.imag, x.imag, re), fma32(beta.imag, x.real, im))
 
 
 def bound(a, b, x=0, beta=0, alpha=1):

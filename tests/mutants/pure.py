@@ -1,0 +1,171 @@
+"""Faults in shapes, strides, dtypes and checks: planned or looked up in Python, their tests run in seconds."""
+
+from .run import Mutant
+
+STRIDES, GUARDS = "tests/test_strides.py", "tests/test_guards.py"
+DISTINCT = f"{GUARDS} -k distinct"
+
+PLANS = [
+    ("result[d] = size if size != 1 else result[d]", "result[d] = max(size, result[d])", STRIDES),
+    ("0 if n == 1 else s for n, s in zip(size, strides)", "s for n, s in zip(size, strides)", STRIDES),
+    ("if a and b and a != b:", "if a != b:", STRIDES),
+    ("return 1 if a > b else -1", "return -1 if a > b else 1", STRIDES),
+    ("step *= max(shape[d], 1)", "step *= shape[d]", f"{GUARDS} -k empty"),
+    ("key=lambda p: shapes[p] != shape", "key=lambda p: shapes[p] == shape", STRIDES),
+    ("reach += step * (size - 1)", "reach += step * (size - 2)", DISTINCT),
+    ("if step < reach:", "if step < itemsize:", DISTINCT),
+    ("for n, s in zip(shape, strides) if n > 1):", "for n, s in zip(shape, strides) if n > 2):", DISTINCT),
+    ("[o + (size - 1) * s for o, s in zip(offsets, step)]", "[o + size * s for o, s in zip(offsets, step)]", STRIDES),
+    ("all(outer == size * inner for", "all(outer == inner for", STRIDES),
+    ("all(outer == size * inner for", "any(outer == size * inner for", STRIDES),
+    ("loops[-1] = (loops[-1][0] * size, step)", "loops[-1] = (loops[-1][0] + size, step)", STRIDES),
+    ("if not sizes or all(s == w", "if not sizes or any(s == w", STRIDES),
+    ("and all(s in (0, w)", "and any(s in (0, w)", STRIDES),
+    (
+        "if d not in kept and n != 1]",
+        "if d not in kept and n > 2]",
+        "tests/test_reduce.py -k shape",
+    ),
+    (
+        "start = sum((n - 1) * s for n, s in folded if s < 0)",
+        "start = sum(n * s for n, s in folded if s < 0)",
+        "tests/test_fold_layouts.py",
+    ),
+    (
+        "if terms and terms[-1][1] == n * step:",
+        "if terms and terms[-1][1] == step:",
+        "tests/test_reduce.py -k coalesces",
+    ),
+    ("(first, at + start)", "(first, at)", "tests/test_fold_layouts.py"),
+    ("steps = [broadcast_strides(shape, n, s)", "steps = [s[-len(shape):]", STRIDES),
+]
+
+OP, ARRAYS, FOREIGN = "tests/test_op.py", "tests/test_arrays.py", "tests/test_foreign.py"
+LAYOUT = [
+    (
+        "step *= max(size, 1)",
+        "step *= size",
+        f"{GUARDS} -k layouts_views_and_capsules",
+    ),
+    ("if stride < span:", "if stride < itemsize:", f"{OP} -k overlap"),
+    (
+        "high = min((reach[axis + 1] - offset) // stride, size - 1)",
+        "high = min((reach[axis + 1] - offset) // stride, size - 2)",
+        f"{OP} -k overlap",
+    ),
+    ("if size > 1)", "if size > 2)", f"{OP} -k overlap"),
+    ("if outer != size * inner and 0 not in shape:", "if outer != size and 0 not in shape:", f"{ARRAYS} -k flatten"),
+    (
+        "sum(step for step in steps if step > 0)",
+        "sum(step for step in steps if step > 1 << 4)",
+        f"{GUARDS} -k layouts_views_and_capsules",
+    ),
+]
+
+VIEWS = [
+    (
+        "return here == there and start < last and first < stop",
+        "return here == there and start < first < stop",
+        f"{ARRAYS} -k extents",
+    ),
+    (
+        "step if size == want else 0 for size, want, step",
+        "step for size, want, step",
+        f"{GUARDS} -k layouts_views_and_capsules",
+    ),
+    ("fits = lead >= 0 and all(", "fits = all(", f"{ARRAYS} -k expanding"),
+    ("high + s.dtype.itemsize))", "high))", f"{GUARDS} -k layouts_views_and_capsules"),
+]
+
+PROTOCOLS = [
+    ("step * dtype.itemsize for step in tensor.strides", "step for step in tensor.strides", FOREIGN),
+    ("bool(flags & READ_ONLY)", "False", FOREIGN),
+    ("if managed.major != 1:", "if managed.major < 1:", f"{GUARDS} -k layouts_views_and_capsules"),
+    ("if tensor.lanes != 1 or", "if tensor.lanes < 1 or", FOREIGN),
+    ("+ (tensor.byte_offset if tensor.data else 0)", "", f"{GUARDS} -k layouts_views_and_capsules"),
+    ("if not 0 <= tensor.ndim <= 64 or", "if tensor.ndim > 64 or", FOREIGN),
+    ('if face.get("mask") is not None:', "if False:", FOREIGN),
+]
+
+TARGETS = [
+    ("        if flaw:\n", "        if flaw and spec.shape:\n", f"{OP} tests/test_dot.py -k 'out or records'"),
+    ("if tuple(spec.shape) != tuple(result.shape):", "if len(spec.shape) != len(result.shape):", OP),
+    ("if layout.overlaps_itself(spec.shape, spec.strides, spec.dtype.itemsize):", "if 0 in spec.strides:", OP),
+    ("if 0 not in result.shape and row.reason", "if row.reason", OP),
+]
+
+NUMBERS = [
+    ("return math.inf if value > 0 else -math.inf", "return math.inf", "tests/test_integers.py -k numbers"),
+    (
+        '"add": -0.0 if dtype.kind in "fV"',
+        '"add": 0.0 if dtype.kind in "fV"',
+        f"{GUARDS} -k sign",
+    ),
+    ('"logaddexp": -np.inf,', '"logaddexp": 0,', "tests/test_folds.py -k leaves"),
+    ('how["casting"] = "unsafe"', "pass", "tests/test_folds.py -k 'wanted or into'"),
+    ('if op.startswith("logical") and type(value) in (float, complex):', "if False:", f"{GUARDS} -k settled"),
+    (
+        "return dtype.name in DTYPES and dtype.isnative",
+        "return dtype.name in DTYPES",
+        "tests/test_ops.py tests/test_at.py",
+    ),
+]
+
+FOLDS = "tests/test_folds.py"
+RULES = [
+    ("nbkernels/folds.py", "if len(set(axes)) < len(axes):", "if False:", f"{FOLDS} -k bad_input"),
+    ("nbkernels/folds.py", "if any(isinstance(a, bool) for a in given):", "if False:", f"{FOLDS} -k bad_input"),
+    ("nbkernels/folds.py", "if op not in ASSOCIATIVE and len(axes) > 1:", "if False:", f"{FOLDS} -k bad_input"),
+    (
+        "nbkernels/folds.py",
+        "if any(shape[a] == 0 for a in axes):",
+        "if 0 in shape and not axes:",
+        f"{FOLDS} -k bad_input",
+    ),
+    (
+        "nbkernels/binary.py",
+        "if not info.min <= value <= info.max:",
+        "if not info.min <= value <= info.max + 1:",
+        "tests/test_binary.py tests/test_integers.py",
+    ),
+    (
+        "nbkernels/binary.py",
+        "all(map(columns_first, inputs))",
+        "any(map(columns_first, inputs))",
+        "tests/test_binary.py",
+    ),
+    (
+        "nbkernels/binary.py",
+        "if casting not in CASTINGS:",
+        "if not casting:",
+        f"{GUARDS} -k layouts_views_and_capsules",
+    ),
+    (
+        "nbkernels/meta.py",
+        "any(size not in (1, want) for size, want in zip(sizes, shape))",
+        "any(size > want for size, want in zip(sizes, shape))",
+        "tests/test_meta.py",
+    ),
+    (
+        "nbkernels/meta.py",
+        "if lead < 0 or any(want not in (1, have)",
+        "if any(want not in (1, have)",
+        "tests/test_meta.py",
+    ),
+    (
+        "nbkernels/products.py",
+        "if first.shape != second.shape:",
+        "if len(first.shape) != len(second.shape):",
+        "tests/test_products.py -k bad_input",
+    ),
+]
+
+PURE = [
+    *(Mutant("nbkernels/strides.py", *rest) for rest in PLANS),
+    *(Mutant("dispatch/layout.py", *rest) for rest in LAYOUT),
+    *(Mutant("dispatch/views.py", *rest) for rest in VIEWS),
+    *(Mutant("dispatch/foreign.py", *rest) for rest in PROTOCOLS),
+    *(Mutant("dispatch/op.py", *rest) for rest in TARGETS),
+    *(Mutant("nbkernels/dtypes.py", *rest) for rest in NUMBERS),
+    *(Mutant(*rest) for rest in RULES),
+]

@@ -1,0 +1,202 @@
+"""What is planted: a file, text that it has once, the text in its place, the tests that must then fail.
+
+Texts are short, so that they last. Those of pure.py come first.
+"""
+
+from .pure import FOLDS, GUARDS, PURE
+from .run import Mutant
+
+HOST = [
+    ("cpu/mv.py", "x, a, v = whole(x), whole(a), whole(v)", "x, a, v = x, whole(a), whole(v)", f"{GUARDS} -k records"),
+    ("cpu/mv.py", "x, a, v = whole(x), whole(a), whole(v)", "x, a, v = whole(x), a, whole(v)", f"{GUARDS} -k records"),
+    (
+        "cpu/mv.py",
+        "bytes(8 * (WORDS + segments * len(a)))",
+        "bytes(8 * (WORDS + (segments - 1) * len(a)))",
+        f"{GUARDS} -k mv",
+    ),
+    (
+        "cpu/mv.py",
+        "overlap = clash(out, a) or clash(out, v) or",
+        "overlap = clash(out, a) or",
+        "tests/test_mv.py -k overlap",
+    ),
+    (
+        "cpu/mv.py",
+        "if overlap or out.strides[0] % out.itemsize else out",
+        "if overlap else out",
+        f"{GUARDS} -k records",
+    ),
+    ("cpu/dot.py", "np.empty(2 * (len(a) // SEGMENT + 1))", "np.empty(2 * (len(a) // SEGMENT))", f"{GUARDS} -k dot"),
+    ("cpu/dot.py", "np.empty(2 * (len(a) // SEGMENT + 1))", "np.empty(len(a) // SEGMENT + 1)", f"{GUARDS} -k dot"),
+    (
+        "cpu/threads.py",
+        "_words[:], _beginning = 0, threading.Lock()",
+        "_beginning = threading.Lock()",
+        f"{GUARDS} -k fork",
+    ),
+    (
+        "cpu/elementwise.py",
+        "if layouts[0] == layouts[1]:",
+        "if layouts[0][:2] == layouts[1][:2]:",
+        f"{GUARDS} -k set_apart",
+    ),
+    (
+        "cpu/elementwise.py",
+        "np.any(where & (exponents < 0))",
+        "np.any(exponents < 0)",
+        "tests/test_integers.py tests/test_operations.py -k 'pow or power or masked'",
+    ),
+    ("cpu/elementwise.py", "return x.copy() if overlap else x", "return x", f"{GUARDS} -k set_apart"),
+    (
+        "cpu/gemm.py",
+        "overlap = clash(out, a) or clash(out, b) or",
+        "overlap = clash(out, a) or",
+        "tests/test_gemm.py tests/test_products.py -k overlap",
+    ),
+    (
+        "cpu/gemm.py",
+        "return p.shape == q.shape and p.strides == q.strides and",
+        "return p.shape == q.shape and",
+        "tests/test_gemm.py -k overlap",
+    ),
+    ("cpu/gemm.py", "if a.shape[1] == 0 or alpha == 0:", "if a.shape[1] == 0:", "tests/test_gemm.py -k never"),
+    (
+        "cpu/gemm.py",
+        "    if beta == 0:\n        x = None\n",
+        "",
+        "tests/test_gemm.py tests/test_gemm_dtypes.py -k never",
+    ),
+    (
+        "cpu/gemm.py",
+        "return operand is not None and any(",
+        "return operand is not None and all(",
+        f"{GUARDS} -k rows_of_packed",
+    ),
+    (
+        "cpu/gemm.py",
+        "if overlap or any(stride % out.itemsize for stride in out.strides):",
+        "if overlap:",
+        "tests/test_gemm.py -k records",
+    ),
+    (
+        "cpu/folds.py",
+        "chosen, identity(op, work) if initial",
+        "chosen, neutral(op, work) if initial",
+        f"{GUARDS} -k masks",
+    ),
+    (
+        "cpu/folds.py",
+        "(*(slice(None),) * axis[0], slice(not started, None))",
+        "(*(slice(None),) * axis[0], slice(None))",
+        f"{FOLDS} -k negative",
+    ),
+    (
+        "cpu/tiles.py",
+        "planes * (tiles.mr * vectors + vectors + 1) > registers",
+        "planes * (tiles.mr * vectors) > registers",
+        f"{GUARDS} -k tiles",
+    ),
+    (
+        "cpu/tiles.py",
+        "tiles.kc > SEGMENT",
+        "tiles.kc > 2 * SEGMENT",
+        f"{GUARDS} -k tiles",
+    ),
+    (
+        "cpu/tiles.py",
+        "tiles.nb % max(tiles.nr, 1) != 0",
+        "False",
+        f"{GUARDS} -k tiles",
+    ),
+]
+
+OTHERS = [
+    ("nbkernels/fusion.py", "*(cell.cell_contents for cell in cells)", "len(cells)", f"{GUARDS} -k close_over"),
+    (
+        "nbkernels/fusion.py",
+        'if not np.can_cast(dtype, out.spec.dtype, "same_kind"):',
+        "if False:",
+        "tests/test_fusion.py -k errors",
+    ),
+    (
+        "nbkernels/gradients.py",
+        "return grad if factor == 1 else multiply(grad, factor.conjugate())",
+        "return grad if factor == 1 else multiply(grad, factor)",
+        f"{GUARDS} -k conjugated",
+    ),
+    ("nbkernels/tape.py", "ops.add(grads[id(x)], part) if id(x) in grads else part", "part", "tests/test_tape.py"),
+    ("nbkernels/store.py", 'and "candidate" in entry}', "}", "tests/test_tune.py"),
+    ("nbkernels/store.py", "os.unlink(temporary)", "pass", "tests/test_tune.py"),
+    (
+        "nbkernels/methods.py",
+        "if flaw or layout.overlaps_itself(",
+        "if layout.overlaps_itself(",
+        "tests/test_at.py -k bad",
+    ),
+    (
+        "nbkernels/methods.py",
+        "if flaw or layout.overlaps_itself(spec.shape, spec.strides, spec.dtype.itemsize):",
+        "if flaw:",
+        "tests/test_at.py -k bad",
+    ),
+]
+
+# In what is compiled: each costs the compilation of what its tests use.
+COMPILED = [
+    (
+        "cpu/threads.py",
+        "            for task in range(helper + 1, tasks, helpers + 1):\n                call(",
+        "            for task in range(0):\n                call(",
+        "tests/test_threads.py -k 'every_task or never_comes'",
+    ),
+    (
+        "cpu/threads.py",
+        "place[FIRST], place[STEP], place[TASKS] = helper + 1, helpers + 1, tasks",
+        "place[FIRST], place[STEP], place[TASKS] = helper + 1, helpers + 1, tasks - 1",
+        f"{GUARDS} -k awake",
+    ),
+    (
+        "cpu/threads.py",
+        "    for helper in range(helpers):\n        wait(",
+        "    for helper in range(0):\n        wait(",
+        "tests/test_threads.py",
+    ),
+    (
+        "cpu/recall.py",
+        "if touch and (at != start or r[SAME + p] == 0):",
+        "if touch and at != start:",
+        f"{GUARDS} -k met_before",
+    ),
+    (
+        "cpu/recall.py",
+        "if not found or (out != 0 and flags(out) & WRITEABLE == 0):",
+        "if not found:",
+        "tests/test_recall.py -k overlap",
+    ),
+    (
+        "cpu/dot.py",
+        "or k == 0 or (sa | sb) & (size - 1) != 0 or",
+        "or k == 0 or sa & (size - 1) != 0 or",
+        f"{GUARDS} -k inner",
+    ),
+    (
+        "cpu/mv.py",
+        "if (rsa | csa | sv | rsc | rsx) & (size - 1) != 0 or",
+        "if (rsa | csa | sv | rsc) & (size - 1) != 0 or",
+        f"{GUARDS} -k records",
+    ),
+    (
+        "cpu/words.py",
+        "up(min(m, mc) * min(n, nc) * size_t, 64)",
+        "up(min(m, mc) * (min(n, nc) - 1) * size_t, 64)",
+        "tests/test_memory.py -k buffers",
+    ),
+]
+
+MUTANTS = [
+    *PURE,
+    *(Mutant(f"nbkernels/{file}", *rest) for file, *rest in HOST),
+    *(Mutant(*rest) for rest in OTHERS),
+    *(Mutant(f"nbkernels/{file}", *rest, compiled=True) for file, *rest in COMPILED),
+]
