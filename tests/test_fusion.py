@@ -254,3 +254,14 @@ def test_a_parameter_may_be_called_where():
     assert chosen(x, mask).tolist() == [0, -1, 2, -3]
     out = np.full(4, 9.0)
     assert chosen(x, mask, where=~mask, out=out).tolist() == [9, -1, 9, -3]
+
+
+@pytest.mark.parametrize("dtype", ["u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8"])
+def test_python_ints_are_weak_for_every_integer(dtype):
+    x = np.arange(250, 254, dtype="u8").astype(dtype)
+    for function in (lambda x, y: x * y + 2, lambda x, y: -x - y, lambda x, y: 1 if x > y else 0):
+        found = nbkernels.fuse(function, x, x[::-1])
+        exact = np.array([function(int(a), int(b)) for a, b in zip(x, x[::-1])], object)
+        wrapped = np.array([v % 2**64 for v in exact], "u8").astype(dtype)
+        assert found.dtype == x.dtype
+        assert found.tolist() == wrapped.tolist()

@@ -17,7 +17,7 @@ import numpy as np
 from numba import types
 
 from .. import scalar
-from ..dtypes import NUMBERS, kind, resolve
+from ..dtypes import NUMBERS, kind, resolve, settled
 from ..jit.address import pointer, word
 from ..jit.cache import entry
 from ..jit.calling import call_binary
@@ -223,6 +223,7 @@ def _step(op, out, dtype) -> tuple[int, bool]:
 
 def _array(op, out, x):
     """What is put into out, as an array: numbers are weak."""
+    x = settled(op, x, out)
     return np.asarray(x, resolve(op, out.dtype, kind(x))[1] if type(x) in NUMBERS else None)
 
 

@@ -187,7 +187,8 @@ def _guarded(function, result):
 
 
 def _dtypes(function, result, dtypes) -> tuple[np.dtype, ...]:
-    """Dtypes of the results. A kind that the arguments have is as wide as they are, as if Python numbers were weak."""
+    """Dtypes of the results. A kind that the arguments have is as wide as they are, as if Python numbers were weak, and
+    integers are signed as the arguments are."""
     parts = result.types if isinstance(result, numba.types.BaseTuple) else (result,)
     joined = functools.reduce(np.promote_types, dtypes)
     results = []
@@ -198,7 +199,11 @@ def _dtypes(function, result, dtypes) -> tuple[np.dtype, ...]:
             )
         dtype = as_dtype(numba.types.unliteral(part))
         kind = "f" if joined.name == "bfloat16" else joined.kind
-        results.append(joined if dtype.kind == kind and dtype.itemsize > joined.itemsize else dtype)
+        whole = (
+            dtype.kind in "iu" and kind in "iu" and dtype.itemsize == joined.itemsize
+        )  # uint64 + 2 is int64 to Numba
+        wider = {dtype.kind, kind} in ({kind}, {"i", "u"}) and dtype.itemsize > joined.itemsize
+        results.append(joined if wider or whole else dtype)
     return tuple(results)
 
 

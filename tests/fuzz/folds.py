@@ -10,7 +10,7 @@ from . import judge
 from .elementwise import over
 from .rooms import DTYPES, FLOATS, a_shape, chance, lay, narrowed, pick, values
 
-OPS = list(DOCS)
+OPS = [op for op in DOCS if op != "ldexp"]  # NumPy folds that of small integers, and refuses to beside bfloat16
 # Rounded at each step, in no order that is promised: held against sums in higher precision.
 ROUNDED = ("add", "multiply", "hypot", "logaddexp")
 # Of floats, functions that differ from NumPy's by an ulp at each step: of these only layouts and forms are compared.
