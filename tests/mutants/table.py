@@ -7,8 +7,8 @@ from .pure import FOLDS, GUARDS, PURE
 from .run import Mutant
 
 HOST = [
-    ("cpu/mv.py", "x, a, v = whole(x), whole(a), whole(v)", "x, a, v = x, whole(a), whole(v)", f"{GUARDS} -k records"),
-    ("cpu/mv.py", "x, a, v = whole(x), whole(a), whole(v)", "x, a, v = whole(x), a, whole(v)", f"{GUARDS} -k records"),
+    ("cpu/mv.py", "None if x is None else whole(x), whole(a)", "x, whole(a)", f"{GUARDS} -k records"),
+    ("cpu/mv.py", "else whole(x), whole(a), whole(v)", "else whole(x), a, whole(v)", f"{GUARDS} -k records"),
     (
         "cpu/mv.py",
         "bytes(8 * (WORDS + segments * len(a)))",
@@ -23,8 +23,8 @@ HOST = [
     ),
     (
         "cpu/mv.py",
-        "if overlap or out.strides[0] % out.itemsize else out",
-        "if overlap else out",
+        "not overlap and out.strides[0] % out.itemsize == 0",
+        "not overlap",
         f"{GUARDS} -k records",
     ),
     ("cpu/dot.py", "np.empty(2 * (len(a) // SEGMENT + 1))", "np.empty(2 * (len(a) // SEGMENT))", f"{GUARDS} -k dot"),
@@ -112,7 +112,7 @@ HOST = [
 ]
 
 OTHERS = [
-    ("nbkernels/fusion.py", "*(cell.cell_contents for cell in cells)", "len(cells)", f"{GUARDS} -k close_over"),
+    ("nbkernels/fusion.py", "*map(told, held)", "len(held)", f"{GUARDS} -k close_over"),
     (
         "nbkernels/fusion.py",
         'if not np.can_cast(dtype, out.spec.dtype, "same_kind"):',
