@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nbkernels
-from nbkernels.cuda import elementwise, gemm, launch
+from nbkernels.cuda import elementwise, gemm, memory
 from tests.compare import same_bits
 from tests.simulated import LAYOUTS, TILES, device, inside, numbers, product, run
 
@@ -128,7 +128,7 @@ def test_segments(rng, monkeypatch, place):
 @pytest.mark.parametrize("case", ["out is mat1", "out is mat2", "rows shifted", "transposed self", "interleaved"])
 def test_overlap(rng, case, monkeypatch):
     made = []
-    monkeypatch.setattr(gemm, "empty", lambda *args: made.append(args) or launch.empty(*args))
+    monkeypatch.setattr(gemm, "empty", lambda *args: made.append(args) or memory.empty(*args))
     memory_ = numbers(rng, 5, 8)
     a, b, x, out = numbers(rng, 4, 4), numbers(rng, 4, 4), numbers(rng, 4, 4), memory_[:4, :4]
     if case == "out is mat1":

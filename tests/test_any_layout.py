@@ -162,3 +162,19 @@ def test_which_complex_nan_comes_out_is_no_matter_of_layout(op, dtype, rng):
         expected = getattr(nb, op).reduce(x)
         for same in (x[::-1].copy()[::-1], np.repeat(x, 3)[::3], np.stack([x, x], 1)[:, 0]):
             same_bits(getattr(nb, op).reduce(same), expected, op)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_floats_that_do_not_fit_a_uint64_are_one_number_in_every_layout(dtype, rng):
+    x = np.repeat(np.array([-1.0, -2.5, 3.0, np.nan, np.inf, -np.inf, 6e4, -6e4]), 37).astype(dtype)
+    rng.shuffle(x)
+    if dtype != "f2":
+        x[::5] *= np.asarray(2.0**47, dtype)
+    for shape in ((296,), (8, 37), (37, 8)):
+        y = x.reshape(shape)
+        expected = nb.multiply(y, 1, casting="unsafe", out=np.zeros(shape, "u8"))
+        for out in (np.zeros((*shape, 3), "u8")[..., 1], np.zeros(shape, "u8")[::-1], np.zeros(shape[::-1], "u8").T):
+            assert nb.multiply(y, 1, casting="unsafe", out=out) is out
+            np.testing.assert_array_equal(out, expected)
+        alone = [int(nb.multiply(np.array(v), 1, casting="unsafe", out=np.zeros((), "u8"))) for v in y.flat]
+        assert expected.ravel().tolist() == alone

@@ -10,6 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+import nbkernels
 from nbkernels import binary, dtypes
 from nbkernels.dispatch import MetaArray as M
 
@@ -197,3 +198,21 @@ def test_where_broadcasts_and_is_bool():
     assert RULES["add"](f8(3), 1, where=True).shape == (3,)
     raises(TypeError, "where must be bool, and it is int64", RULES["add"], f8(3), 1, where=M((3,), "int64"))
     raises(ValueError, "do not broadcast", RULES["add"], f8(3), 1, where=M((2,), bool))
+
+
+def test_powers_of_complex_numbers_whose_size_overflows():
+    big = np.finfo("f8").max
+    found = nbkernels.float_power(np.array([complex(-big, big), complex(big, -big)]), 0.0078125)
+    np.testing.assert_allclose(
+        found,
+        [complex(-0.5, 0.5) ** 0.0078125 * 2.0 ** (1025 / 128), complex(0.5, -0.5) ** 0.0078125 * 2.0 ** (1025 / 128)],
+    )
+    # exp of -inf + nan i, C's: the exponent's product overflows
+    assert nbkernels.pow(np.array([8.0 + 0j]), complex(-big, np.nan))[0] == 0
+    # log|x| of an x near 1 has its digits, for what multiplies it
+    found = nbkernels.pow(np.array([1 + 1.0714066234720858e-06j]), 11141100.0)
+    np.testing.assert_allclose(
+        found,
+        [np.exp(11141100.0 * (0.5 * np.log1p(1.0714066234720858e-06**2) + 1j * np.arctan(1.0714066234720858e-06)))],
+        rtol=1e-13,
+    )

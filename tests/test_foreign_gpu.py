@@ -101,7 +101,8 @@ def test_pointers_that_no_device_has(gpus, on_cuda):
 
 def test_cuda_memory_without_cuda(monkeypatch):
     monkeypatch.setitem(sys.modules, "cuda", None)
-    monkeypatch.delitem(sys.modules, "cuda.bindings.driver", raising=False)
+    for name in ("cuda.bindings", "cuda.bindings.driver"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
     words = "other is a foreign array .* on a CUDA device, which needs numba-cuda: pip"
     with pytest.raises(ArgumentError, match=words):
         nb.add(np.ones((2, 3)), Face(HONEST))
@@ -158,7 +159,10 @@ def test_torch_tensors_on_a_side_stream(gpus, on_cuda, monkeypatch):
     fake = SimpleNamespace(strided="strided", is_grad_enabled=lambda: False, float64="torch.float64")
     fake.cuda, fake.bfloat16 = SimpleNamespace(current_stream=stream), "torch.bfloat16"
     fake.empty_strided = lambda shape, steps, dtype, device: Tensor(3 << 20)
+    fake.jit = SimpleNamespace(is_tracing=lambda: False)
+    forward_ad = SimpleNamespace(unpack_dual=lambda x: SimpleNamespace(tangent=None))
     monkeypatch.setitem(sys.modules, "torch", fake)
+    monkeypatch.setitem(sys.modules, "torch.autograd.forward_ad", forward_ad)
     assert type(on_cuda.function(Tensor(1 << 20), Tensor(2 << 20))) is Tensor
     assert gpus.views == [(3 << 20, 0xAB, False), (1 << 20, 0xAB, False), (2 << 20, 0xAB, False)]
     assert gpus.waited == []

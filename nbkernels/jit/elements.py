@@ -11,7 +11,7 @@ from llvmlite import ir
 from numba import types
 
 from .convert import narrow, widen
-from .vector import I32
+from .vector import I32, I64
 
 I8, I16 = ir.IntType(8), ir.IntType(16)
 F32, F64 = ir.FloatType(), ir.DoubleType()
@@ -60,10 +60,20 @@ def cast(context, builder, value, source: str, dtype: str):
         value, kind = _odd(builder, value), types.float32
     elif isinstance(kind, types.Float) and isinstance(wanted, types.Integer) and wanted.bitwidth < 64:
         value, kind = context.cast(builder, value, kind, types.int64), types.int64
+    elif isinstance(kind, types.Float) and wanted == types.uint64:
+        return _unsigned(builder, value)
     value = context.cast(builder, value, kind, wanted)
     if dtype in HALVES:
         return widen(builder, narrow(builder, value, "float32", dtype), dtype, "float32")
     return value
+
+
+def _unsigned(builder, value):
+    """A float as a uint64: below 2**63 as an int64 is, from there on that of its distance. What does not fit is the
+    same number in a vector and alone, which LLVM's own conversion leaves open."""
+    half = value.type(2.0**63)
+    below, above = builder.fptosi(value, I64), builder.fptosi(builder.fsub(value, half), I64)
+    return builder.select(builder.fcmp_ordered("<", value, half), below, builder.xor(above, I64(-(1 << 63))))
 
 
 def _odd(builder, value):

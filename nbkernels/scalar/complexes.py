@@ -36,7 +36,11 @@ def product(a, b, c, d):
     if other:
         c, d = math.copysign(1.0 if math.isinf(c) else 0.0, c), math.copysign(1.0 if math.isinf(d) else 0.0, d)
         a, b = math.copysign(0.0, a) if a != a else a, math.copysign(0.0, b) if b != b else b
-    if infinite or other:
+    overflown = math.isinf(a * c) or math.isinf(b * d) or math.isinf(a * d) or math.isinf(b * c)
+    if overflown and not (infinite or other):
+        a, b = math.copysign(0.0, a) if a != a else a, math.copysign(0.0, b) if b != b else b
+        c, d = math.copysign(0.0, c) if c != c else c, math.copysign(0.0, d) if d != d else d
+    if infinite or other or overflown:
         return math.inf * (a * c - b * d), math.inf * (a * d + b * c)
     return re, im
 
@@ -53,6 +57,18 @@ def inverse(re, im):
     ratio = re / im
     scale = 1.0 / (im + re * ratio)
     return complex(ratio * scale, -scale)
+
+
+@helper
+def log_size(re, im):
+    """log|re + im i|, also where the size overflows, and with its digits where it is near 1."""
+    size = math.hypot(re, im)
+    if math.isinf(size) and math.isfinite(re) and math.isfinite(im):
+        return math.log(math.hypot(0.5 * re, 0.5 * im)) + 0.6931471805599453
+    if 0.7 < size < 1.4:
+        large, small = max(abs(re), abs(im)), min(abs(re), abs(im))
+        return 0.5 * math.log1p((large - 1.0) * (large + 1.0) + small * small)
+    return math.log(size)
 
 
 def pow(x, y):
@@ -75,7 +91,7 @@ def pow(x, y):
             square_re, square_im = square_re * square_re - square_im * square_im, 2.0 * square_re * square_im
             rest >>= 1
         return complex(re, im) if y.real > 0 else inverse(re, im)
-    size, angle = math.log(math.hypot(x.real, x.imag)), math.atan2(x.imag, x.real)
+    size, angle = log_size(x.real, x.imag), math.atan2(x.imag, x.real)
     size, turn = product(y.real, y.imag, size, angle)
     length = math.exp(size)
     if turn == 0:  # a real power of a positive number, also one that overflows

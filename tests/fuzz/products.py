@@ -201,6 +201,8 @@ def in_order(a, b, x, shape, beta, alpha, chains, wide):
 
 
 def one(a, b, chains):
+    if 0 in (a.shape[0], b.shape[1]):
+        return np.empty((a.shape[0], b.shape[1]), a.dtype)
     if not chains:
         return reference.complex_matmul(a, b) if a.dtype.kind == "c" else reference.matmul(a, b)
     if a.shape[0] == 1 and b.shape[1] > 1:
