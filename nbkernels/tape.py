@@ -77,8 +77,12 @@ class GradTape:
             if any(part is not None for part in passed):
                 for x, part in zip(inputs, pull(*passed), strict=True):
                     _add(grads, x, part)
-        found = tuple(_own(grads.get(id(x))) for x in sources)
-        return found[0] if alone else found
+        others = [x for x in given if x is not None]
+        found = []
+        for x in sources:
+            found.append(_own(grads.get(id(x)), others))
+            others.append(found[-1])
+        return found[0] if alone else tuple(found)
 
     def record(self, value, inputs, pull, flows=True):
         """`value`, an array or a tuple of them, watched: it came of `inputs`, and gradients go through it.
@@ -178,12 +182,13 @@ def _add(grads, x, part):
         grads[id(x)] = ops.add(grads[id(x)], part) if id(x) in grads else part
 
 
-def _own(grad):
+def _own(grad, others):
     """A gradient whose elements have memory of their own, for its reader to write."""
     if grad is None or isinstance(grad, Traced):
         return grad
     s = views.spec(grad)
-    return ops.copy(grad) if layout.overlaps_itself(s.shape, s.strides, s.dtype.itemsize) else grad
+    shared = any(grad is x for x in others) or layout.overlaps_itself(s.shape, s.strides, s.dtype.itemsize)
+    return ops.copy(grad) if shared else grad
 
 
 def _seed(target, grad):

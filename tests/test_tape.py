@@ -266,6 +266,11 @@ def test_gradients_own_their_elements():
     found = nb.vjp(lambda x: x.sum(), x)[1](1.0)[0]
     found[0, 0] = 5
     assert found.sum() == 10
+    grad = np.ones((2, 3))
+    for part in nb.vjp(lambda x, y: x + y, x, x.copy())[1](grad):
+        part *= 3  # neither the other's nor the caller's
+        assert part.sum() == 18
+    assert grad.sum() == 6
     view = np.broadcast_to(np.arange(3.0), (4, 3))
     assert nb.vjp(lambda x: (x * x).T.sum(), view)[1](1.0)[0].tolist() == [[0, 2, 4]] * 4
 
