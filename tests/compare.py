@@ -62,20 +62,20 @@ def near(op, actual, expected, x, y):
     reach = np.float64(1)
     if wide is np.complex128 and op in ("pow", "float_power"):  # exp(y log x) has the error of y log x
         with np.errstate(all="ignore"):
-            reach = np.maximum(1, abs(y.astype(wide)) * (1 + abs(np.log(x.astype(wide)))) / 4)
+            reach = np.maximum(1, abs(y.astype(wide)) * (1 + abs(np.log(x.astype(wide)))) - 3)
     actual, expected, unit = actual.astype(wide), expected.astype(wide), epsilon(actual.dtype)
     bound = ULPS.get(op, 2 if wide is np.complex128 else 0) * unit * reach
     close = abs(actual - expected) <= bound * abs(expected)
-    if wide is np.complex128:  # or part by part, where one is infinite
-        pairs = (actual.real, expected.real), (actual.imag, expected.imag)
-        close |= np.logical_and.reduce([(a == e) | (abs(a - e) <= bound * abs(e)) for a, e in pairs])
     tiny = abs(actual - expected) <= (2.0**-149 if unit > 2.0**-50 and op in ULPS else 0)
     wrong = ~(close | tiny | (actual == expected) | (np.isnan(actual) & np.isnan(expected)))
     if wide is np.float64 and op not in ("maximum", "minimum", "fmax", "fmin", "nextafter"):
         wrong |= (np.signbit(actual) != np.signbit(expected)) & ~np.isnan(expected)
-    if reach.ndim:  # where no digit is left anything may come out
+    if wide is np.complex128 and op in (
+        "pow",
+        "float_power",
+    ):  # where no digit is left, or both overflow, anything goes
         with np.errstate(all="ignore"):
-            wrong &= reach * unit < 0.05
+            wrong &= (reach * unit < 0.05) & (np.isfinite(actual) | np.isfinite(expected))
     at = np.flatnonzero(wrong)[:5]
     assert not at.size, [(x.flat[i], y.flat[i], actual.flat[i], expected.flat[i]) for i in at]
 

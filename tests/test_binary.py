@@ -216,3 +216,6 @@ def test_powers_of_complex_numbers_whose_size_overflows():
         [np.exp(11141100.0 * (0.5 * np.log1p(1.0714066234720858e-06**2) + 1j * np.arctan(1.0714066234720858e-06)))],
         rtol=1e-13,
     )
+    tiny = complex(-5e-324, -5e-324)
+    expected = np.exp(0.5 * (np.log(5e-324) + 0.5 * np.log(2)) - 0.375j * np.pi)
+    np.testing.assert_allclose(nbkernels.pow(np.array([tiny]), 0.5), [expected], rtol=1e-12)

@@ -61,10 +61,12 @@ def inverse(re, im):
 
 @helper
 def log_size(re, im):
-    """log|re + im i|, also where the size overflows, and with its digits where it is near 1."""
+    """log|re + im i|, also where the size overflows or is subnormal, and with its digits where it is near 1."""
     size = math.hypot(re, im)
     if math.isinf(size) and math.isfinite(re) and math.isfinite(im):
         return math.log(math.hypot(0.5 * re, 0.5 * im)) + 0.6931471805599453
+    if 0.0 < size < 1e-37:  # of subnormals a size has few digits
+        return math.log(math.hypot(2.0**100 * re, 2.0**100 * im)) - 69.31471805599453
     if 0.7 < size < 1.4:
         large, small = max(abs(re), abs(im)), min(abs(re), abs(im))
         return 0.5 * math.log1p((large - 1.0) * (large + 1.0) + small * small)

@@ -192,6 +192,8 @@ def rounded(op, found, x, words):
     )
     most = 6e4 if found.dtype.char == "e" else 1e37 if found.dtype.char in "fFE" else 1e300
     wrong = (abs(exact) < most) & ~(abs(found.astype(wide) - exact) <= allowed)
+    if op == "multiply":  # what overflows on the way may come back to 0 in another order
+        wrong &= np.isfinite(found.astype(wide))
     judge.differ(~wrong, found, np.asarray(exact), "beyond the bound")
 
 
@@ -255,7 +257,10 @@ def at(op, dtype, other, rng, tell):
     if judge.refused(result):
         judge.require(judge.refused(judge.called(lambda: run(x.view), [x, y])), "one layout is refused, not the other")
         return
-    if op not in LOOSE and not judge.refused(wanted) and dtype.kind != "c" and dtype not in FLOATS[:2]:
+    strong = (
+        dtype == np.uint64 and number is not y.view
+    )  # NumPy's `at` takes a Python int for an int64: both are float64
+    if op not in LOOSE and not judge.refused(wanted) and dtype.kind != "c" and dtype not in FLOATS[:2] and not strong:
         compare(op, base, expected, base, {})
     before = x.room.copy()
     judge.attempt(lambda: run(x.view))
