@@ -251,7 +251,10 @@ def at(op, dtype, other, rng, tell):
     base = x.view.copy("C")
     result = judge.called(lambda: run(base), [y], again=False)
     loop = judge.attempt(lambda: getattr(np, op).resolve_dtypes((dtype, np.asarray(number).dtype, None))[2])
-    if not judge.refused(loop) and np.can_cast(loop, dtype, "same_kind"):  # else NumPy's goes by rules of its own
+    held = number is y.view or not isinstance(number, int) or dtype.kind not in "iu" or (
+        np.iinfo(dtype).min <= number <= np.iinfo(dtype).max)  # fmt: skip
+    # else NumPy's `at` goes by rules of its own: an int that the dtype cannot hold is no error
+    if held and not judge.refused(loop) and np.can_cast(loop, dtype, "same_kind"):
         judge.require(judge.refused(wanted) == judge.refused(result), "NumPy gives", repr(wanted), "here it is",
                       repr(result))  # fmt: skip
     if judge.refused(result):

@@ -107,8 +107,10 @@ class Campaign:
         end, stop = time.monotonic() + seconds, None if cases is None else self.next + cases
         with tqdm(total=round(seconds), unit="s", disable=None) as bar:
             while time.monotonic() < end and (stop is None or self.next < stop):
-                self.spawn(end, stop, bar)
-                self.save()
+                try:
+                    self.spawn(end, stop, bar)
+                finally:
+                    self.save()
         return self.table()
 
     def spawn(self, end, stop, bar):
@@ -161,6 +163,8 @@ class Campaign:
         self.done[running["class"]] += 1
         if line["finding"]:
             self.report(running["class"], line["ends"], line["finding"], running["calls"])
+        if self.next % 100 == 0:  # a run may be killed
+            self.save()
         return None
 
     def broken(self, running, how, errors):
