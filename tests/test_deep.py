@@ -58,19 +58,20 @@ def test_threads_change_no_bit(rng, monkeypatch, m, n, k, layout):
     same_bits_by_threads(lambda: nbkernels.mm(a, b), monkeypatch)
 
 
-@pytest.mark.skipif(tiles.vector_registers() == 32, reason="with 32 registers small takes them")
-@pytest.mark.parametrize("m", [2, 4, 6])
-def test_a_tile_of_rows_against_a_large_matrix(rng, monkeypatch, m):
-    """By any threads, as the packed path."""
-    k = 70
-    n = paths.FAR * tiles.caches()[1] // (8 * k) + 5
-    far, near = paths.choose(m, n, k, 1, 8), paths.choose(m, n // 2, k, 1, 8)
-    assert far == ("deep" if m == 2 else "short") != near
-    a, b = operands(rng, m, n, k, "float64", TRANSPOSES["NN"])
-    same_bits_by_threads(lambda: nbkernels.mm(a, b), monkeypatch)
-    expected = np.empty((m, n))
-    gemm.gemm(expected, None, a, b, 0, 1, tiles.default("float64"))
-    np.testing.assert_array_equal(nbkernels.mm(a, b), expected)
+if tiles.vector_registers() == 16:  # with 32 small takes them
+
+    @pytest.mark.parametrize("m", [2, 4, 6])
+    def test_a_tile_of_rows_against_a_large_matrix(rng, monkeypatch, m):
+        """By any threads, as the packed path."""
+        k = 70
+        n = paths.FAR * tiles.caches()[1] // (8 * k) + 5
+        far, near = paths.choose(m, n, k, 1, 8), paths.choose(m, n // 2, k, 1, 8)
+        assert far == ("deep" if m == 2 else "short") != near
+        a, b = operands(rng, m, n, k, "float64", TRANSPOSES["NN"])
+        same_bits_by_threads(lambda: nbkernels.mm(a, b), monkeypatch)
+        expected = np.empty((m, n))
+        gemm.gemm(expected, None, a, b, 0, 1, tiles.default("float64"))
+        np.testing.assert_array_equal(nbkernels.mm(a, b), expected)
 
 
 def test_describe():
