@@ -79,8 +79,8 @@ def test_memory(rng):
 if tiles.vector_registers() == 16:  # with 32 few rows go other ways
 
     def test_the_choice(rng):
-        """Where there are more rows than a tile has, and a B of some size whose rows are contiguous; or fewer of some more
-        work; or columns, for an A whose columns are."""
+        """Where there are more rows than a tile has, and a B of some size whose rows are contiguous; or fewer of some
+        more work; or columns, for an A whose columns are."""
         assert str(gemm.describe(8, 1024, 256)).startswith("short 6x16")
         assert paths.choose(8, 1024, 256, 2, 4, (False, True)) != "short" != paths.choose(6, 1024, 512, 2)
         assert paths.choose(1024, 8, 256, 2) != "short" == paths.choose(1024, 8, 256, 2, 4, (True, False))
