@@ -190,6 +190,8 @@ def scaled(op, dtype, x, y, alpha):
 
 def compare(op, found, wanted, x, y, chosen):
     """NumPy's error, or its numbers as near as the library says."""
+    if judge.refused(wanted) and op == "pow" and not np.any(chosen):
+        return  # a power that no element asks for: of 0-d arrays NumPy refuses it all the same
     if judge.refused(wanted) or judge.refused(found):
         judge.require(judge.refused(wanted) == judge.refused(found), "NumPy gives", repr(wanted)[:300], "here it is",
                       repr(found)[:300])  # fmt: skip
