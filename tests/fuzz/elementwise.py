@@ -57,7 +57,7 @@ def case(theme, rng, tell):
         x, y = (number, y) if isinstance(y, np.ndarray) else (x, number)
         if keywords.get("dtype") in (BFLOAT16, "bfloat16"):
             del keywords["dtype"]  # what numbers become there NumPy itself answers in two ways
-        if abs(number) > 2**63 and isinstance(number, int) and BFLOAT16 in dtypes:
+        if abs(number) >= 2**63 and isinstance(number, int) and BFLOAT16 in dtypes:
             x, y = (2, y) if x is number else (x, 2)  # which NumPy refuses beside bfloat16
         if op in COMPARISONS and keywords.get("casting") in ("no", "equiv"):
             del keywords["casting"]  # an int that the dtype cannot hold is refused here, and NumPy compares it
