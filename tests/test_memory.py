@@ -19,6 +19,8 @@ from nbkernels.jit import cache
 from tests.cases import TRANSPOSES, normal, operands
 
 OBJECTS = 20_000  # bytes of Python objects, and of what rounds addresses
+# Panels of the threads beyond the first one, in the first call in which they meet (jit/rooms.py).
+MEETING = (numba.get_num_threads() - 1) * (PANELS + 128)
 SEGMENT = 4096
 
 
@@ -125,7 +127,7 @@ def test_stacks_take_none(count, n):
     b = np.broadcast_to(a[:1], a.shape)
     for call in (lambda: nbkernels.bmm(a, b, out=out), lambda: nbkernels.matmul(a, a[:1], out=out)):
         call()
-        assert peak(call) <= OBJECTS
+        assert peak(call) <= MEETING + OBJECTS
 
 
 def test_stacks_of_larger_matrices_take_a_room_for_each_thread():
@@ -135,7 +137,7 @@ def test_stacks_of_larger_matrices_take_a_room_for_each_thread():
     for left, rooms in ((a, threads * small("float32").narrow), (a.swapaxes(1, 2), threads)):
         nbkernels.bmm(left, a, out=out)
         used = peak(partial(nbkernels.bmm, left, a, out=out))
-        assert rooms * ROOM <= used <= rooms * ROOM + OBJECTS
+        assert rooms * ROOM <= used <= rooms * ROOM + MEETING + OBJECTS
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -98,8 +98,8 @@ def case(theme, rng, tell):
         if not judge.refused(base) and not judge.refused(found):
             with np.errstate(all="ignore"):
                 base = np.asarray(base).astype(out.view.dtype, copy=False)
-            if mood != "whole" and base.dtype.kind in "biu" and np.asarray(wanted).dtype.kind not in "biu":
-                return  # conversions that C leaves open
+            if base.dtype.kind in "biu" and np.asarray(wanted).dtype.kind not in "biu":
+                chosen = chosen & fits(wanted, base.dtype)
     judge.require(judge.refused(found) == judge.refused(base), "one layout is refused, not the other:", found, base)
     if not judge.refused(found):
         judge.alike(found, base, "the bits of another layout or form", chosen)
@@ -141,6 +141,13 @@ def over(rng, content, placed):
     if out.room is placed.room:
         placed.room[...] = before
     return out
+
+
+def fits(values, dtype):
+    """Where numbers have a value in dtype: of the others C leaves the conversion open."""
+    real, most = np.asarray(values).real.astype("f8"), float(np.iinfo(dtype).max) if dtype.kind != "b" else np.inf
+    least = float(np.iinfo(dtype).min) if dtype.kind == "i" else 0
+    return (dtype.kind == "b") | ((real > least - 1) & (real < most))
 
 
 def misfit(out, shape, base, casting):
