@@ -55,7 +55,7 @@ def spec(
         raise TypeError(f"{name}: cannot cast the result from {result} to {out!r} under casting={casting!r}")
     names = tuple(d.name for d in (*inputs, result))
     return Loop(
-        scalar.find(op, *inputs) if name in COMPARISONS else scalar.find(op, inputs[0]),
+        scalar.find(op, *inputs),
         (first.name, second.name),
         names,
         out.name,

@@ -121,7 +121,7 @@ def prepared(op, shape, axis, strides, x_strides, dtype, work) -> Steps:
     dims = list(zip(nest.shape or (1,), *(s or (0,) for s in nest.strides)))
     beside = dims[-1][0] >= BESIDE and abs(dims[-1][2]) <= abs(x_strides[axis])
     names = resolve(op, work, dtype, None if work.kind == "b" else work, "unsafe")
-    step = Step(scalar.find(op, names[0]), work.name, dtype.name, tuple(d.name for d in names))
+    step = Step(scalar.find(op, *names[:2]), work.name, dtype.name, tuple(d.name for d in names))
     code = (_loop(op, work, dtype), 0) if beside else (0, _runs(step))
     words = (*code, *nest.offsets, strides[axis], x_strides[axis], shape[axis], len(dims), *sum(dims, ()))
     return Steps(np.array(words, np.int64), not beside)
@@ -217,7 +217,7 @@ def _castable(op, out, dtype):
 def _step(op, out, dtype) -> tuple[int, bool]:
     """The visits of an operation to elements of these dtypes, and whether it minds negative operands."""
     names = _castable(op, out, dtype)
-    step = Step(scalar.find(op, names[0]), out.name, dtype.name, tuple(d.name for d in names))
+    step = Step(scalar.find(op, *names[:2]), out.name, dtype.name, tuple(d.name for d in names))
     return _visits(step), op == "pow" and names[1].kind == "i"
 
 

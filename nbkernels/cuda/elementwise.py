@@ -13,7 +13,7 @@ import numpy as np
 from numba import cuda, types
 
 from .. import scalar
-from ..dtypes import COMPARISONS, HALVES, kind, known, resolve, settled
+from ..dtypes import HALVES, kind, known, resolve, settled
 from ..strides import broadcast_strides, plan
 from .elements import computed, reading, stored, truth, writing
 from .functions import device
@@ -135,7 +135,7 @@ def binary(op: str, out, self, other, alpha=1, where=None, casting=None, dtype=N
     if where is False:
         return
     name = op if alpha == 1 else f"{op}_scaled"
-    function = scalar.find(name, *compute[:2]) if op in COMPARISONS else scalar.find(name, compute[0])
+    function = scalar.find(name, *compute[:2])
     run(function, out, *values, compute, None if alpha == 1 else alpha, None if where is True else where)
 
 

@@ -100,7 +100,7 @@ def _scan(op, out, x, axis, work, strides, initial, where):
     if where is None:
         walks += pointer(out), (0,) * len(shape), 0
     name, words = tuple(d.name for d in names), (initial is not None, where is not None)
-    compiled = kernel(scalar.find(op, names[0]), x.dtype.name, work.name, name, len(shape), *words)
+    compiled = kernel(scalar.find(op, *names[:2]), x.dtype.name, work.name, name, len(shape), *words)
     rows = int(np.prod(shape, dtype=int))
     blocks = min(-(-rows // THREADS), multiprocessors() * BLOCKS)
     launch(compiled, blocks, rows, x.shape[axis], *walks, shape, stream=out.stream)
@@ -146,7 +146,7 @@ def at(op: str, out, indices, x) -> None:
         run(scalar.find("first", x.dtype), held, x, x, (x.dtype,) * 3)
         x, sources = held, np.broadcast_to(_distances(x.shape, elements(held, held.strides)), places.shape).ravel()
     lists = [uploaded(part, out) for part in (targets, np.append(starts, order.size), sources[order])]
-    compiled = visitor(scalar.find(op, names[0]), out.dtype.name, x.dtype.name, tuple(d.name for d in names))
+    compiled = visitor(scalar.find(op, *names[:2]), out.dtype.name, x.dtype.name, tuple(d.name for d in names))
     blocks = min(-(-targets.size // THREADS), multiprocessors() * BLOCKS)
     launch(compiled, blocks, targets.size, *map(pointer, lists), pointer(out), pointer(x), stream=out.stream)
 
