@@ -5,6 +5,7 @@ import pytest
 
 import nbkernels
 from nbkernels.dispatch import OutError
+from nbkernels.dtypes import COMPARISONS
 from tests.compare import same
 
 READ_ONLY = np.ones(3)
@@ -109,3 +110,16 @@ def test_at_slices(rng):
 def test_bad_input(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+@pytest.mark.parametrize("op", COMPARISONS)
+def test_uint64_and_int64_are_compared_as_numbers(op):
+    """As the functions do, whichever is self: in a vector, in rows, one after another."""
+    x = np.array([0, 1, 5, 2**63 + 5, 2**53 + 1, 2**64 - 1], np.uint64)
+    y = np.array([0, -1, 6, 2**63 - 1, 2**53, -1], np.int64)
+    for left, right in ((x, y), (y, x)):
+        expected = getattr(np, op)(left, right)
+        for lead in ((), (1,), (2, 1)):
+            mine = np.broadcast_to(left, (*lead, 6)).copy().T
+            getattr(nbkernels, op).at(mine, np.arange(6), np.broadcast_to(right, mine.T.shape).T)
+            np.testing.assert_array_equal(mine, np.broadcast_to(expected, mine.T.shape).T)

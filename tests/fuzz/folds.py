@@ -77,7 +77,7 @@ def reduce(op, dtype, other, rng, tell):
     if not judge.refused(base):
         into(lambda out: run(placed.view, out=out, **(words if tame else words | {"dtype": np.asarray(base).dtype})),
              base, [placed, *given], rng, tell)  # fmt: skip
-        other_out(op, x, placed, words, copy, other, np.shape(base), rng, tell)
+        other_out(op, x, placed, words, copy, other, np.asarray(base), rng, tell)
 
 
 def spelt(words):
@@ -104,17 +104,17 @@ def into(run, base, given, rng, tell):
     out.room[...] = before
 
 
-def other_out(op, x, placed, words, copy, other, shape, rng, tell):
+def other_out(op, x, placed, words, copy, other, base, rng, tell):
     """Into an out of another dtype: folded in what holds both, then cast; or refused, with nothing written."""
     if "dtype" in words or not chance(rng, 0.3):
         return
-    if other.kind in "biu" and (x.dtype.kind not in "biu" or op in ("divide", "float_power")):
+    if other.kind in "biu" and base.dtype.kind not in "biu":
         return  # conversions that C leaves open
-    out = lay(rng, values(rng, shape, other))
+    out = lay(rng, values(rng, base.shape, other))
     tell(f"out {judge.shown(out.view)}")
     run = getattr(nbkernels, op).reduce
     found = judge.called(lambda: run(placed.view, out=out.view, **words), [placed], out)
-    flat = np.zeros(shape, other)
+    flat = np.zeros(base.shape, other)
     again = judge.called(lambda: run(x, out=flat, **copy), [], again=False)
     same(found, again)
 
