@@ -24,6 +24,8 @@ ASSOCIATIVE = frozenset(
     "add multiply maximum minimum fmax fmin logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor gcd "
     "hypot logaddexp".split()
 )
+# Those of which no element is neutral to a negative one: folded with nothing it would be its size.
+SIGNLESS = ("gcd", "hypot")
 COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 
 

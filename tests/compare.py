@@ -81,8 +81,8 @@ def _off(op, actual, expected, x, y):
     bound = ULPS.get(op, 2 if wide is np.complex128 else 0) * unit * reach
     last = 2.0**-149 * (2**0.5 if wide is np.complex128 else 1)  # the least float32, of each part
     bound = bound * _size(expected, np.isfinite(expected.real), np.isfinite(expected.imag))
-    if op in ULPS and unit > 2.0**-50:
-        bound = np.maximum(bound, last)
+    if (op in ULPS or wide is np.complex128) and unit > 2.0**-50:
+        bound = np.maximum(bound, 2 * last if op == "divide" else last)
     real, imag = (~((p == q) | (np.isnan(p) & np.isnan(q))) for p, q in ((actual.real, expected.real),
                                                                         (actual.imag, expected.imag)))  # fmt: skip
     with np.errstate(all="ignore"):

@@ -170,6 +170,15 @@ def test_folds_under_a_mask_of_permuted_arrays(rng, op):
             np.testing.assert_array_equal(found, numpys.reduce(x, axis, **words))
 
 
+@pytest.mark.parametrize(("op", "dtype"), [("gcd", "i4"), ("hypot", "f4")])
+def test_what_is_folded_with_nothing_keeps_its_sign(op, dtype):
+    x, mask = np.array([[4, 6], [9, 3]], dtype), np.array([[False, False], [True, False]])
+    for axis, where, keepdims in ((1, mask, False), (0, mask, True), ((0, 1), mask[:1], False)):
+        words = dict(axis=axis, keepdims=keepdims, initial=-4)
+        found = getattr(nbkernels, op).reduce(device(x), **words, where=device(where)).copy_to_host()
+        np.testing.assert_array_equal(found, getattr(np, op).reduce(x, **words, where=where))
+
+
 def test_folds_of_numbers_as_bools():
     x = np.array([[1, -1, 0], [0.5, np.nan, -3]], np.float32)
     for op in ("add", "less"):
@@ -201,6 +210,9 @@ def test_at(rng, op, dtype):
         nbkernels.add.at(device(x), [0, 1], np.ones(2))
     with pytest.raises(TypeError, match="cannot cast"):
         nbkernels.add.at(device(np.arange(3)), 0, 1.5)
+    unsigned = np.array([2**63 + 5, 5], np.uint64)  # compared as numbers
+    nbkernels.less.at(device(unsigned), [0, 1], device(np.array([2**63 - 1, -1])))
+    assert unsigned.tolist() == [0, 0]
     assert x.tolist() == [1, 1, 2, 3, 9]
 
 

@@ -4,8 +4,15 @@ import numba
 import numpy as np
 
 import nbkernels
-from nbkernels.cpu import gemm, tiles
+from nbkernels.cpu import gemm, paths, tiles
+from nbkernels.cpu.paths import BY_COLUMNS, BY_ROWS
+from nbkernels.cpu.status import PATHS
 from tests.cases import TRANSPOSES, normal, operands
+
+
+def way(m, n, k, workers=1, dtype="float32", layout="NN") -> str:
+    """The path that is chosen for a product."""
+    return PATHS[paths.path(m, n, k, workers, dtype, *(BY_COLUMNS if t == "T" else BY_ROWS for t in layout))]
 
 
 def same_bits_as_packed(rng, m, n, k, dtype):

@@ -8,7 +8,7 @@ import pytest
 import nbkernels
 from nbkernels.cpu import gemm, paths, tiles
 from tests.cases import LAYOUTS, TRANSPOSES, bias_shapes, operands, whole_numbers
-from tests.paths import same_bits_as_packed, same_bits_by_threads
+from tests.paths import same_bits_as_packed, same_bits_by_threads, way
 
 SHAPES = [
     (2, 3, 513), (4, 5, 9000), (16, 5, 4096), (7, 45, 4097), (3, 701, 520), (701, 3, 8200), (33, 40, 9001),
@@ -65,7 +65,7 @@ if tiles.vector_registers() == 16:  # with 32 small takes them
         """By any threads, as the packed path."""
         k = 70
         n = paths.FAR * tiles.caches()[1] // (8 * k) + 5
-        far, near = paths.choose(m, n, k, 1, 8), paths.choose(m, n // 2, k, 1, 8)
+        far, near = way(m, n, k, 1, "float64"), way(m, n // 2, k, 1, "float64")
         assert far == ("deep" if m == 2 else "short") != near
         a, b = operands(rng, m, n, k, "float64", TRANSPOSES["NN"])
         same_bits_by_threads(lambda: nbkernels.mm(a, b), monkeypatch)
@@ -79,12 +79,12 @@ def test_describe():
     half = gemm.small_tile("float32").lanes // 2
     assert str(gemm.describe(20_000, half, 100)).startswith("deep ")
     narrow = tiles.vector_registers() == 16
-    assert paths.choose(20_000, (2 * half if narrow else half) + 1, 100, 1) != "deep"
-    assert (paths.choose(8, 8, 128, 1) == paths.choose(8, 8, 128, 1, 4, (False, True)) == "deep") == narrow
-    assert paths.choose(8, 8, 127, 1) == paths.choose(8, 8, 128, 1, 4, (True, False)) == "small"
+    assert way(20_000, (2 * half if narrow else half) + 1, 100, 1) != "deep"
+    assert (way(8, 8, 128, 1) == way(8, 8, 128, 1, "float32", "NT") == "deep") == narrow
+    assert way(8, 8, 127, 1) == way(8, 8, 128, 1, "float32", "TN") == "small"
     n = tiles.caches()[1] // (8 * 300) + 1  # a B from beyond L2
-    assert (paths.choose(6, n, 300, 1, 8, (False, True)) == paths.choose(100, 100, 5000, 1) == "deep") == narrow
-    assert paths.choose(6, n, 300, 1, 8) == "small"
-    assert paths.choose(100, 100, 5000, 1, 4, (True, False)) != "deep"
-    for m, n, workers, upright in ((20_000, half + 1, 2, ()), (20_000, 2 * half, 1, ()), (16, 1000, 1, (False, True))):
-        assert (paths.choose(m, n, 100, workers, 4, upright or (False, False)) == "deep") == narrow
+    assert (way(6, n, 300, 1, "float64", "NT") == way(100, 100, 5000, 1) == "deep") == narrow
+    assert way(6, n, 300, 1, "float64") == "small"
+    assert way(100, 100, 5000, 1, "float32", "TN") != "deep"
+    for m, n, workers, layout in ((20_000, half + 1, 2, "NN"), (20_000, 2 * half, 1, "NN"), (16, 1000, 1, "NT")):
+        assert (way(m, n, 100, workers, "float32", layout) == "deep") == narrow

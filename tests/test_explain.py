@@ -1,17 +1,21 @@
 """explain(): it tells what the call then does, and does nothing itself."""
 
+import ctypes
 from importlib.util import find_spec
 from itertools import islice
 
+import numba
 import numpy as np
 import pytest
 
 import nbkernels as nb
 from nbkernels import docs
-from nbkernels.cpu import batch, gemm, nest, paths, threads, words
+from nbkernels.cpu import batch, gemm, nest, threads, words
+from nbkernels.cpu.status import DONE, GEMV, PACKED, PATHS
 from nbkernels.cpu.tiles import vector_registers
 from nbkernels.dispatch import OutError
 from nbkernels.ops import LIBRARY
+from tests.paths import way
 
 
 def draw(*shape, dtype="float32"):
@@ -27,44 +31,67 @@ def general(function, *args, **keywords):
 
 @pytest.fixture
 def ran(monkeypatch):
-    """Names of the paths that products take."""
-    names = []
+    """Names of the paths that products go to instead of being computed; the small one's are, and have none."""
+    threads.open_up()
+    names, kept, handed = [], [], ctypes.CFUNCTYPE(*[ctypes.c_int64] * 6, ctypes.c_double, ctypes.c_double)
 
-    def spy(name, word):
-        real = getattr(gemm, name)
+    def done(name, answer=DONE):
+        def run(*_, **__):
+            names.append(name)
+            return answer
 
-        def call(*args, **keywords):
-            names.append(word)
-            return real(*args, **keywords)
+        return run
 
-        monkeypatch.setattr(gemm, name, call)
-
-    for name, word in (
-        ("packed", "packed"),
-        ("_run_small", "small"),
-        ("gemv", "gemv"),
-        ("thin", "thin"),
-        ("deep", "deep"),
-        ("columns", "columns"),
-        ("short", "short"),
-    ):
-        spy(name, word)
-    return names
-
-
-SIZES = [(4, 4, 4), (64, 64, 64), (300, 300, 300), (1, 64, 64), (8, 8, 600), (100, 100, 600), (400, 400, 3), (2, 3, 0)]
-SIZES += [(900, 5, 400), (9000, 20, 256), (8, 1024, 256)]
+    entries = [handed(done(PATHS[path])) for path in range(GEMV, PACKED + 1)]
+    for dtype in ("float32", "float64"):
+        *_, known = gemm._small(dtype)
+        known = known[1 : 1 + 2 * len(entries)]
+        before = known.copy()
+        known[::2] = [ctypes.cast(entry, ctypes.c_void_p).value for entry in entries]
+        kept.append((known, before))
+    monkeypatch.setattr(gemm, "RUN", {path: done(PATHS[path]) for path in gemm.RUN})
+    monkeypatch.setattr(gemm, "packed", done("packed"))
+    monkeypatch.setattr(gemm, "_vectors", done("gemv", True))
+    yield names
+    for known, before in kept:
+        known[:] = before
 
 
-@pytest.mark.parametrize(("m", "n", "k"), SIZES)
-def test_the_path_of_a_product_is_the_one_it_takes(ran, m, n, k):
-    a, b = draw(m, k), draw(k, n)
-    found = nb.explain(nb.mm, a, b)
-    assert not ran
-    general(nb.mm, a, b)
-    assert found.path == (ran[0] if k else "beta * self alone")
-    assert found.flops == 2 * m * n * k
-    assert (found.layout, found.kernel, found.copies) == ("NN", "nbkernels.cpu.gemm:mm", ())
+def matrix(rng, rows, columns, dtype):
+    """Of zeros that take no memory of their own where that can be, in any layout."""
+    form, zero = rng.choice(["rows", "columns", "rows apart", "strided"], p=[0.4, 0.35, 0.15, 0.1]), ZEROS.view(dtype)
+    size = zero.itemsize
+    strides = {"rows": (columns, 1), "columns": (1, rows), "rows apart": (columns + 3, 1), "strided": (1, 1)}[form]
+    if form == "strided":
+        strides = 2 * columns, 2
+    return np.lib.stride_tricks.as_strided(zero, (rows, columns), [step * size for step in strides], writeable=True)
+
+
+ZEROS = np.zeros(9 << 20)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_products_take_the_path_that_explain_names(ran, rng, dtype, workers):
+    """2,500 random shapes and layouts each, by the fast and the general path; all but small ones are only handed on."""
+    before, zeros, odd = numba.get_num_threads(), np.zeros(1 << 20, dtype), 0
+    numba.set_num_threads(min(workers, before))
+    try:
+        for case in range(2500):
+            m, n, k = (int(2 ** rng.uniform(0, 11)) for _ in range(3))
+            a, b = matrix(rng, m, k, dtype), matrix(rng, k, n, dtype)
+            out = matrix(np.random.default_rng(case), m, n, dtype).copy("K") if case % 2 else np.empty((m, n), dtype)
+            x = [None, zeros[:n], zeros[: min(m, n) ** 0], out][case % 4]
+            function, args = (nb.mm, (a, b)) if x is None else (nb.addmm, (x, a, b))
+            found = nb.explain(function, *args, out=out)
+            del ran[:]
+            function(*args, out=out) if case % 5 else general(function, *args, out=out)
+            assert found.path == (ran[0] if ran else "small"), (m, n, k, a.strides, b.strides, out.strides)
+            assert len(ran) <= 1
+            odd += bool(ran)
+    finally:
+        numba.set_num_threads(before)
+    assert odd > 500
 
 
 @pytest.mark.parametrize(
@@ -82,7 +109,7 @@ def test_the_path_of_a_batch_is_the_one_it_takes(monkeypatch, count, m, n, k):
         assert not names
         monkeypatch.setattr(batch, "_tables", {})  # kernels are asked for once
         nb.bmm(a, b, out=out)
-        assert found.path == (f"stack of {names[0]}" if names else paths.choose(m, n, k, threads.count()))
+        assert found.path == (f"stack of {names[0]}" if names else way(m, n, k, threads.count()))
         assert found.flops == 2 * count * m * n * k
 
 

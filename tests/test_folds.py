@@ -306,3 +306,13 @@ def test_more_elements_than_an_int32_counts():
     x = np.broadcast_to(row, (129, row.size))
     assert x.size > 2**31
     assert nbkernels.maximum.reduce(x, None) == 5
+
+
+@pytest.mark.parametrize("op", ["gcd", "hypot"])
+def test_what_is_folded_with_nothing_keeps_its_sign(op):
+    """No element is neutral to a negative one."""
+    dtype = "i4" if op == "gcd" else "f4"
+    x, mask = np.array([[4, 6], [9, 3]], dtype), np.array([[False, False], [True, False]])
+    for axis, where, keepdims in ((1, mask, False), (0, mask, True), ((0, 1), np.False_, False), (1, mask[:1], False)):
+        words = dict(axis=axis, where=where, keepdims=keepdims, initial=-4)
+        np.testing.assert_array_equal(getattr(nbkernels, op).reduce(x, **words), getattr(np, op).reduce(x, **words))

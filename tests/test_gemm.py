@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nbkernels
-from nbkernels.cpu import gemm, packed, small, tiles, words
+from nbkernels.cpu import gemm, tiles, words
 from nbkernels.cpu.columns import columns as by_columns
-from nbkernels.cpu.paths import choose
+from nbkernels.cpu.paths import SERIAL
 from tests import reference
 from tests.cases import GEMM_SHAPES, LAYOUTS, TRANSPOSES, bias_shapes, normal, operands, whole_numbers
 
@@ -327,22 +327,6 @@ def test_describe_names_path_tiles_and_threads():
     assert str(gemm.describe(2048, 2048, 2048)).startswith(f"packed {tiles.default('float32')}")
 
 
-def test_compiled_code_takes_the_path_that_is_chosen():
-    """What small products' entry hands on without Python is what Python would choose."""
-    sizes, found, cache = (65, 90, 128, 200, 320, 500, 700, 1100, 4000), set(), tiles.caches()[1]
-    few, ways = small.IN_PLACE * tiles.small("float32").nr * 4, list(itertools.product((False, True), repeat=2))
-    for m, n, k in itertools.product(sizes, sizes, (1, 20, *sizes)):
-        for workers, size in itertools.product((1, 2), (4, 8)):
-            chosen = {choose(m, n, k, workers, size, upright) for upright in ways}
-            if packed.is_bulky.py_func(m, n, k, size, workers, few, cache):
-                assert chosen == {"packed"}, (m, n, k, workers, size)
-                found.add(workers)
-            held = k <= small.DEEPEST and small.is_held.py_func(m, k, size, cache)
-            if workers == 1 and held and m * n * k <= small.SERIAL and not small.is_thin.py_func(m, n, k):
-                assert chosen == {"small"}, (m, n, k, size)
-    assert found == {1, 2}
-
-
 @pytest.mark.parametrize(("n", "threads"), [(100, 1), (250, 1), (330, 1), (250, 2)])
 def test_products_without_a_room_at_first_are_one_compiled_call(n, threads, monkeypatch):
     """By one thread in the small products' own room; else once Python's way has left one."""
@@ -351,9 +335,9 @@ def test_products_without_a_room_at_first_are_one_compiled_call(n, threads, monk
     numba.set_num_threads(threads)
     try:
         expected = nbkernels.mm(a, a)
-        if threads == 1 and n**3 <= small.SERIAL:
+        if threads == 1 and n**3 <= SERIAL:
             words.forget()
-        monkeypatch.setattr(gemm, "_large", None)
+        monkeypatch.setattr(gemm, "by_path", None)
         assert np.array_equal(nbkernels.mm(a, a), expected)
     finally:
         numba.set_num_threads(before)

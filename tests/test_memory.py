@@ -10,13 +10,14 @@ import pytest
 from llvmlite import binding
 
 import nbkernels
-from nbkernels.cpu import deep, paths, short, words
+from nbkernels.cpu import deep, short, words
 from nbkernels.cpu.kinds import default_tiles, kind_of
 from nbkernels.cpu.small import PANEL, ROOM
 from nbkernels.cpu.tiles import small, vector_registers
 from nbkernels.cpu.turns import PANELS
 from nbkernels.jit import cache
 from tests.cases import TRANSPOSES, normal, operands
+from tests.paths import way
 
 OBJECTS = 20_000  # bytes of Python objects, and of what rounds addresses
 # Panels of the threads beyond the first one, in the first call in which they meet (jit/rooms.py).
@@ -70,7 +71,7 @@ SHAPES += [("short", 16, 2048, 512)] * (vector_registers() == 16)
 def test_a_product_takes_its_buffers(path, m, n, k):
     dtype, threads = "float32", numba.get_num_threads()
     for layout in [layout for layout in TRANSPOSES if path != "short" or layout[1] == "N"]:
-        chosen = paths.choose(m, n, k, threads, upright=(layout[0] == "T", layout[1] == "T"))
+        chosen = way(m, n, k, threads, dtype, layout)
         assert chosen == path or (path == "columns" and threads == 1) or (chosen == "short" and layout[0] == "T")
         a, b = operands(None, m, n, k, dtype, TRANSPOSES[layout], lambda _, *ones: np.ones(*ones))
         out = np.empty((m, n), dtype)

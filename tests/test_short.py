@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import nbkernels
-from nbkernels.cpu import gemm, paths, threads, tiles
+from nbkernels.cpu import gemm, threads, tiles
 from nbkernels.cpu.short import BROAD, STEPS, short
-from nbkernels.cpu.small import DECLINED, DONE
+from nbkernels.cpu.status import DECLINED, DONE
 from tests.cases import LAYOUTS, TRANSPOSES, normal, operands, whole_numbers
-from tests.paths import same_bits_by_threads
+from tests.paths import same_bits_by_threads, way
 from tests.test_memory import OBJECTS, peak
 
 SIZES = [(1, 1, 1), (5, 40, 3), (7, 997, STEPS + 1), (8, 600, 2 * STEPS), (13, 301, 499), (33, 517, 70), (301, 9, 140)]
@@ -82,9 +82,9 @@ if tiles.vector_registers() == 16:  # with 32 few rows go other ways
         """Where there are more rows than a tile has, and a B of some size whose rows are contiguous; or fewer of some
         more work; or columns, for an A whose columns are."""
         assert str(gemm.describe(8, 1024, 256)).startswith("short 6x16")
-        assert paths.choose(8, 1024, 256, 2, 4, (False, True)) != "short" != paths.choose(6, 1024, 512, 2)
-        assert paths.choose(1024, 8, 256, 2) != "short" == paths.choose(1024, 8, 256, 2, 4, (True, False))
-        assert paths.choose(2, 1024, 1024, 2) != "short" == paths.choose(3, 1024, 1024, 2)
+        assert way(8, 1024, 256, 2, "float32", "NT") != "short" != way(6, 1024, 512, 2)
+        assert way(1024, 8, 256, 2) != "short" == way(1024, 8, 256, 2, "float32", "TN")
+        assert way(2, 1024, 1024, 2) != "short" == way(3, 1024, 1024, 2)
         for m, n, k, layout in ((8, 1024, 256, "NN"), (1024, 5, 300, "TN"), (6, 640, 1000, "NT")):
             a, b = operands(rng, m, n, k, "float32", TRANSPOSES[layout])
             expected = np.empty((m, n), "float32")

@@ -8,7 +8,8 @@ import pytest
 
 import nbkernels as nb
 from nbkernels import info
-from nbkernels.cpu import gemm, kinds, packed, small, tiles, tuned
+from nbkernels.cpu import gemm, kinds, packed, tiles, tuned
+from nbkernels.cpu.status import GEMV, PACKED
 from nbkernels.jit import cache
 from nbkernels.store import Store
 
@@ -17,7 +18,7 @@ PLAIN = kinds.kind_of("float32", "float32", "float32")
 
 def forget():
     for known in [known for *_, known in gemm._entries.values() if known is not None]:
-        known[2 * (small.BULKY - small.VECTOR)] = 0
+        known[1 + 2 * (PACKED - GEMV)] = 0
     for each in (tuned.tuned, kinds.default_tiles, gemm._plain, gemm._planned, packed._table):
         each.cache_clear()
 

@@ -22,9 +22,9 @@ from . import threads
 from .even import suits
 from .gemm import NAMES, PARALLEL, REAL, clash, gemm, name_of, same, small_tile
 from .kinds import kind_of
-from .paths import VECTORS
-from .small import DEEPEST, SERIAL, SMALL, apart, distinct, is_thin, stays
+from .paths import ALONE, DEEPEST, SERIAL, VECTORS, is_thin
 from .small import ROOM as PANELS
+from .small import apart, distinct, stays
 from .stacks import stack
 from .tiny import HEIGHT
 from .words import one_room, room
@@ -96,7 +96,7 @@ def _gains(count, steps, total, each):
 def _served(m, n, k):
     """Whether one thread takes a product of a stack at once: for few rows and few steps there are others."""
     return k <= DEEPEST and (
-        m * n * k <= SMALL or (m * n * k <= SERIAL and min(m, n) > VECTORS and not is_thin(m, n, k))
+        m * n * k <= ALONE or (m * n * k <= SERIAL and min(m, n) > VECTORS and not is_thin(m, n, k))
     )
 
 
@@ -112,7 +112,7 @@ def choose(out, x, a, b, workers: int, dtype: str, alpha=1) -> tuple[str, int] |
     (count, m, n), (_, rsc, csc), k, tile = out.shape, out.strides, a.shape[2], small_tile(dtype)
     if not _served.py_func(m, n, k):
         return None
-    if m * n * k > SMALL:
+    if m * n * k > ALONE:
         return ("small", min(count, workers)) if _even(count, workers) else None
     sides, across, left = (m, n, k, *a.strides[1:], *b.strides[1:], tile.itemsize), 2, a.strides[1:]
     if abs(csc) != tile.itemsize and abs(rsc) == tile.itemsize:
@@ -179,7 +179,7 @@ def _entry(tile):
         if not whole:
             return DECLINED
         total = count * (m * k + k * n + m * n) * size
-        large = m * n * k > SMALL
+        large = m * n * k > ALONE
         each = 1 if large else _each(count, total // count)
         set_word(f + 8 * M, n if swap else m)
         set_word(f + 8 * N, m if swap else n)

@@ -15,10 +15,11 @@ from ..jit.address import arrive, peek, pointer, poke, scratch, take, take_from,
 from ..jit.cache import both, compiled, entry, jit
 from . import threads
 from .finish import ending
-from .gemv import KERNEL, LAUNCH, TABLE, launchable
 from .kinds import default_tiles, kind_of
+from .launch import KERNEL, LAUNCH, TABLE, launchable
 from .pack import pack, pack_rows_a
-from .small import ALONE, DECLINED, DONE, LARGE, PANEL, SQUARE, column_panel, stays
+from .small import PANEL, SQUARE, column_panel, stays
+from .status import DECLINED, DONE, LARGE
 from .tiles import caches, small
 from .words import BYTES, ROOMS, alone, bare, borrow, filled, in_place, near, returned, room, up
 
@@ -137,8 +138,8 @@ def _whole(tile, bare):
     def run(table, out, x, a, b, beta, alpha):
         t, workers = pointer(table), launchable(table)
         kept = pointer(t[KEPT])
-        if workers < 2:
-            return LARGE if workers == 0 else ALONE
+        if workers == 0:
+            return LARGE
         address, factors = scratch(BYTES), scratch(16)
         f = pointer(address)
         alone(tile, f, out, x, a, b, beta, 1)
@@ -166,8 +167,8 @@ def _table(tile):
 
 
 def whole(dtype: str) -> tuple[int, int]:
-    """The address of the whole call by several threads, and its first argument. It answers with nothing done:
-    ALONE where there is one thread, LARGE where the kept room does not do or nothing says how many there are."""
+    """The address of the whole call by several threads, and its first argument. It answers LARGE, with
+    nothing done, where the kept room does not do or nothing says how many threads there are."""
     threads.open_up()
     tile = small(dtype)
     return _whole(tile, bare(kind_of(dtype, dtype, dtype))), _table(tile).ctypes.data

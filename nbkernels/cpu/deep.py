@@ -16,12 +16,15 @@ import numpy as np
 
 from ..jit.address import ask, call, peek, pointer, poke, scratch, static, take_from
 from ..jit.cache import both, compiled, entry, jit
+from ..jit.ndarray import shape
 from ..jit.vector import LINE
 from . import threads
 from .finish import finish
 from .pack import pack_alone
+from .paths import BRIEF, DEEP_ROWS
 from .several import MOST, columns_against, group
-from .small import BRIEF, DECLINED, DONE, GIL, LARGE
+from .small import GIL
+from .status import DECLINED, DONE, LARGE
 from .tiles import SEGMENT, caches, small, vector_registers
 from .tiny import HEIGHT, tall, tiny, tiny_long, tiny_on, twins
 from .words import alone, room, up
@@ -32,19 +35,6 @@ from .words import (  # isort: skip
 )  # fmt: skip
 
 PAIRS = (M, N), (A, B), (RSA, CSB), (CSA, RSB), (RSC, CSC), (RSX, CSX)  # what C' = B' A' exchanges
-# The shorter side of C, or all its elements, up to which k > 512 is deep: five loops would pack more than they use
-# (f32, one thread: 1024x8x1024 470 us, here 265; 32x32x10000 339 and 206; 48x48x5000 290 and 234; 64x64: the same).
-# Over threads they would wait for each other at every block of k: two, 64x64x10000 740 and 512, 100x100x5000 970 and
-# 640, f64 1700 and 1260; 160x160x9000 the same.
-# Zen 3, one thread, by five loops and here: 64x64x10000 f32 1730 and 1430, f64 3520 and 2930; 80x80x8000 f32 1851 and
-# 1721, NT 1827 and 1614, f64 3253 and 2957, TN 3697 and 3026; 96x96x6000 2555 and 2307, f64 4021 and 3459; 100x100x5000
-# TN, whose last panels are narrow, 1706 and 1687, 1779 and 1788, f64 3952 and 3960, 3971 and 4152.
-NARROW, FEW, SHARED = 16, (48 if vector_registers() == 32 else 96) ** 2, 128 * 128
-# Elements of C up to which one thread has them with 16 registers, of more than LONG steps, unless A is stored by
-# columns and B by rows. Zen 3, us, by five loops and so: 100x100x5000 NN f32 1522 and 1382, f64 3424 and 3060, NT 1678
-# and 1494, 112x112x6000 NN f32 2504 and 2253, NT f64 4698 and 4346, 160x160x5000 NN f32 3972 and 3639, 250x100x2000
-# 1506 and 1413; TN 100x100x5000 1674 and 1926; of 600 steps 128x128 322 and 341.
-MORE, LONG = SHARED if vector_registers() == 32 else 160 * 160, 1024
 JOBS = NEXT + 1  # the word that take_from reads
 ROWS = 16 * HEIGHT  # of a job, unless it packs B
 # What becomes of B (PACK). By rows: BROAD bytes of them, whose chains for MOST rows of A half fill L1, and TURN steps
@@ -204,7 +194,7 @@ def _plan(tile, f, workers, cache):
     large = f[N] * f[K] * tile.itemsize > cache  # panels of such a B are far apart in memory
     if STEPS < SEGMENT and f[N] * tile.itemsize <= LINED and (f[M] <= PASSES * tile.mr or f[RSA] == 1):
         large = False
-    f[PACK] = BY_ROWS if f[CSB] == 1 and large and f[M] <= NARROW else PACKED if f[CSB] != 1 or large else IN_PLACE
+    f[PACK] = BY_ROWS if f[CSB] == 1 and large and f[M] <= DEEP_ROWS else PACKED if f[CSB] != 1 or large else IN_PLACE
     segments, width = (f[K] + SEGMENT - 1) // SEGMENT, BROAD // tile.itemsize if f[PACK] == BY_ROWS else tile.nr
     if STEPS < SEGMENT and f[PACK] != BY_ROWS:  # a job reads A once
         parts = 1 if workers == 1 else min((f[N] + tile.nr - 1) // tile.nr, (4 * workers + segments - 1) // segments)
@@ -274,12 +264,13 @@ def _alone(tile):
     cache, element, size = caches()[1], getattr(np, tile.dtype), tile.itemsize
 
     def run(work, out, x, a, b, beta, alpha):
-        if not GIL:
+        if not GIL or shape(out, 0) * shape(out, 1) * shape(a, 1) > BRIEF:
             return LARGE
         words, factors = scratch(BYTES), scratch(16)
         f = pointer(words)
         alone(tile, f, out, x, a, b, beta, 1)
-        _plan(tile, f, 1, cache)
+        if _plan(tile, f, 1, cache) > LITTLE:
+            return LARGE
         f[NEXT], f[SCALARS], f[ROOM], f[WORKERS] = 0, factors, static(LITTLE), 1
         poke(tile, factors, element(alpha))
         poke(tile, factors + size, element(beta))
@@ -292,8 +283,8 @@ def _alone(tile):
 
 
 def whole(dtype: str) -> tuple[int, int]:
-    """The address of the whole call of one thread, up to BRIEF, and its first argument. It answers LARGE, with nothing
-    done, where others may be in it at the same time."""
+    """The address of the whole call of one thread, and its first argument. It answers LARGE, with nothing done, for
+    what is not brief, has no room in its own, or where others may be in it at the same time."""
     tile = small(dtype)
     return _alone(tile)[1], _deep(tile)
 

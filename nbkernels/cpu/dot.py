@@ -28,9 +28,11 @@ from ..jit.vector import ELEMENT, I64, VOID, loop, opaque, used, width_bits
 from . import threads
 from .finish import finish
 from .gemm import accepted, gemm, name_of, whole
-from .gemv import HEAD, HERE, ROOM, TABLE, WORKERS, launchable, run_jobs
+from .gemv import HEAD, HERE, run_jobs
 from .kinds import kind_of
-from .small import DECLINED, DONE, LARGE, alike
+from .launch import ROOM, TABLE, WORKERS, launchable
+from .small import alike
+from .status import DECLINED, DONE, LARGE
 from .tiles import SEGMENT, vector_registers
 
 FLOATS = "float32", "float64", "float16", "bfloat16", "complex64", "complex128"

@@ -16,7 +16,8 @@ from .gemm import clash, name_of, same, shared
 from .gemv import ROWS_SHARED
 from .gemv import SHARED as VECTORS_SHARED
 from .kinds import default_tiles, kind_of
-from .paths import choose, upright
+from .paths import path_of
+from .status import PACKED, PATHS
 from .tiles import given, small
 from .tuned import tuned
 from .words import bare, buffers, in_place, near
@@ -46,7 +47,8 @@ def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None, tiles=None) -> 
     kind = kind_of(*(name_of(each.dtype) for each in (a, b, out)), conj or "", mode)
     cut = None if tiles is None else given(tiles, kind)
     plain = kind.a in SIZE and not conj and mode is None and cut is None
-    path = choose(m, n, k, threads.count(), size, upright(a, b)) if plain else "packed"
+    way = path_of(out, x, a, b, threads.count()) if plain else PACKED
+    path = PATHS[way]
     stack = batch_path(out, x, a, b, threads.count(), kind.a, alpha) if batch and plain else None
     whole = {"mat1": a, "mat2": b, "self": x}
     present = {name: each for name, each in whole.items() if each is not None}
@@ -54,7 +56,7 @@ def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None, tiles=None) -> 
     clashes = [name for name, each in present.items() if overlaps(out, each) or (name != "self" and written(out, each))]
     result = f"{out.shape} {out.dtype}, {count * m * n * size} bytes: out overlaps {', '.join(clashes)}"
     temporaries = [result] if clashes else []
-    tiles, workers = cut or default_tiles(kind), threads.count() if shared(path, m, n, k) else 1
+    tiles, workers = cut or default_tiles(kind), threads.count() if shared(way, m, n, k) else 1
     if path == "packed":
         temporaries.append(panels(out, a, b, tiles, kind, workers))
     others = [each for each in (x, a, b) if each is not None]

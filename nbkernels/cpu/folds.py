@@ -7,7 +7,7 @@ from types import NoneType
 
 import numpy as np
 
-from ..dtypes import ASSOCIATIVE, NUMBERS, identity, known, neutral, resolve_fold
+from ..dtypes import ASSOCIATIVE, NUMBERS, SIGNLESS, identity, known, neutral, resolve_fold
 from ..strides import output_strides
 from . import calls, scan
 from .elementwise import apart, binary, refuse_negative
@@ -64,6 +64,8 @@ def _with_keywords(self, op, axis, keepdims, initial, where, dtype, out):
             return None  # which is rounded once
         if where is not None:
             if type(where) is not np.ndarray or where.dtype != bool or (initial is getattr(np, op).identity is None):
+                return None
+            if op in SIGNLESS and initial is not None:
                 return None
             if initial is None:
                 initial = identity(op, work)
@@ -165,7 +167,11 @@ def reduce(out, self, op, axis, keepdims, initial, where, dtype) -> None:
     if self.size == 0:
         target[...] = identity(op, out.dtype) if initial is None else initial
     elif op in ASSOCIATIVE:
+        alone = False
+        if op in SIGNLESS and where is not None and initial is not None:
+            alone = ~np.logical_or.reduce(np.broadcast_to(where, self.shape), axis, keepdims=True)
         _in_any_order(op, target, self, initial, where, work)
+        np.copyto(target, initial if initial is not None else 0, casting="unsafe", where=alone)
     else:
         _in_order(op, target.squeeze(axis), apart(out, truths(self, work)), axis, initial, where, working(work))
 

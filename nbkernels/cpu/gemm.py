@@ -35,25 +35,11 @@ from .gemv import whole as gemv_whole
 from .kinds import MODES, WIDENED, default_tiles, kind_of
 from .packed import packed
 from .packed import whole as packed_whole
-from .paths import choose, upright
+from .paths import BRIEF, THIN_LEAST, path, path_of
 from .serial import planned
 from .short import short
-from .small import (
-    BRIEF,
-    BULKY,
-    DECLINED,
-    DONE,
-    FLAT,
-    KNOWN,
-    LARGE,
-    LONG,
-    SERIALLY,
-    SQUARISH,
-    UNMADE,
-    VECTOR,
-    WIDE,
-    small_entry,
-)
+from .small import KNOWN, SERIALLY, small_entry
+from .status import COLUMNS, DECLINED, DEEP, DONE, GEMV, LARGE, PACKED, PATHS, SHORT, SMALL, THIN, UNMADE
 from .thin import thin
 from .thin import whole as thin_whole
 from .tiles import Tiles, given
@@ -64,8 +50,9 @@ NAMES = {np.dtype(name): name for name in SIZE}  # str(dtype) takes 7 us
 OTHERS = {np.dtype(name): name for name in BYTES if name not in (*SIZE, "bfloat16")}
 OTHERS |= {np.dtype(name): name for name in SIGNLESS}
 
-# What the small entry answers -> what it is to know.
-WHOLE = {VECTOR: gemv_whole, FLAT: thin_whole, LONG: deep_whole, SQUARISH: columns_whole, BULKY: packed_whole}
+# What does a path's product: from compiled code, which the small entry is to know, and from Python.
+WHOLE = {GEMV: gemv_whole, THIN: thin_whole, DEEP: deep_whole, COLUMNS: columns_whole, PACKED: packed_whole}
+RUN = {THIN: thin, DEEP: deep, SHORT: short, COLUMNS: columns}
 REAL = {int, float, bool}
 ONE = 1
 PARALLEL = 96**3  # below, two launches of 3-10 us cost more than they save
@@ -96,29 +83,30 @@ def gemm(
     if _odd(x) or _odd(a) or _odd(b):
         with _even(x) as x, _even(a) as a, _even(b) as b:
             return gemm(out, x, a, b, beta, alpha, tiles, conj, mode, after)
-    plain = tiles is None and kind.a in SIZE
-    path = choose(*out.shape, a.shape[1], threads.count(), out.itemsize, upright(a, b)) if plain else "packed"
-    if path == "gemv" and _vectors(kind.a, out, x, a, b, float(beta), float(alpha)):
-        return False
-    if path == "thin" and thin(out, 0 if x is None else id(x), a, b, beta, alpha, kind.a, threads.count()) == DONE:
-        return False
-    if path == "deep":
-        deep(out, 0 if x is None else id(x), a, b, beta, alpha, kind.a, threads.count())
-        return False
-    if path == "short":
-        short(out, 0 if x is None else id(x), a, b, beta, alpha, kind.a, threads.count())
-        return False
-    if path == "columns":
-        columns(out, 0 if x is None else id(x), a, b, beta, alpha, kind.a, threads.count())
-        return False
-    if path != "packed" and _run_small(out, x, a, b, beta, alpha) == DONE:
-        return False
+    if tiles is None and kind.a in SIZE:
+        way = path_of(out, x, a, b, threads.count())
+        if way != PACKED and by_path(way, out, x, a, b, beta, alpha) == DONE:
+            return False
     tiles = tiles or default_tiles(kind)
     m, n, k = *out.shape, a.shape[1]
     beta, alpha = (wrapped(factor, kind) for factor in (beta, alpha))
     workers = threads.count() if m * n * k > PARALLEL else 1
     packed(out, 0 if x is None else id(x), a, b, beta, alpha, tiles, kind, workers, after=after)
     return after is not None
+
+
+def by_path(way: int, out, x, a, b, beta, alpha, trusted: bool = True) -> int:
+    """float32 and float64 by one path: a status. Not trusted: whether arrays are sound is looked at again."""
+    name, workers = NAMES[out.dtype], threads.count()
+    if way == GEMV:
+        return DONE if _vectors(name, out, x, a, b, float(beta), float(alpha)) else DECLINED
+    if way == SMALL:
+        return _run_small(out, x, a, b, beta, alpha)
+    x = 0 if x is None else id(x)
+    if way == PACKED:
+        kind, tiles = _plain(name)
+        return packed(out, x, a, b, beta, alpha, tiles, kind, workers, trusted)
+    return RUN[way](out, x, a, b, beta, alpha, name, workers, trusted) if way in RUN else way
 
 
 def _vectors(dtype: str, out, x, a, b, beta: float, alpha: float) -> bool:
@@ -156,6 +144,7 @@ def _scaled(out, x, beta, kind) -> None:
 def _small(name):
     """The compiled entry for small products, the address of what it knows NumPy by, and the words around that."""
     known = np.concatenate([np.zeros(KNOWN, np.int64), words()])
+    known[0] = threads.WORDS
     return small_entry(small_tile(name)), known.ctypes.data + 8 * KNOWN, known
 
 
@@ -281,15 +270,12 @@ def mm_fast(a, b, out, x=None, beta=0, alpha=1, ndarray=np.ndarray):
             status = entry(numpy, out, x, a, b, beta, alpha) if status == UNMADE else status
             if status is out:
                 return out
-        name, xid = NAMES[a.dtype], 0 if x is None else id(x)
-        while status in WHOLE and not known[place := 2 * (status - VECTOR)]:  # SQUARISH may be BULKY after all
-            known[place : place + 2] = WHOLE[status](name)
-            status = entry(numpy, out, x, a, b, beta, alpha)
+        while status in WHOLE and not known[place := 1 + 2 * (status - GEMV)]:
+            known[place : place + 2] = WHOLE[status](NAMES[a.dtype])
+            status = entry(numpy, out, x, a, b, beta, alpha)  # another path, where threads were not there before
             if status is out:
                 return out
-        if status == VECTOR:
-            return out if gemv(name, out, xid, a, b, beta, alpha) else None
-        return out if status == LARGE and _large(out, x, a, b, beta, alpha) == DONE else None
+        return out if by_path(status, out, x, a, b, beta, alpha, trusted=False) == DONE else None
     except (TypeError, IndexError, OverflowError):  # not a float, not a matrix: the checks will say it properly
         return None
 
@@ -346,29 +332,6 @@ def _by_plan(entry, x, a, b, out):
         return None
 
 
-def _large(out, x, a, b, beta, alpha) -> int:
-    """What the small entry found to be sound, but too much for it at once."""
-    workers, dtype = threads.count(), NAMES[a.dtype]
-    path = choose(*out.shape, a.shape[1], workers, out.itemsize, upright(a, b))
-    if path == "small":
-        return _run_small(out, x, a, b, beta, alpha)
-    if path == "gemv" and x is None:
-        return DONE if _vectors(dtype, out, None, a, b, float(beta), float(alpha)) else DECLINED
-    x = 0 if x is None else id(x)
-    if path == "thin":
-        return thin(out, x, a, b, beta, alpha, dtype, workers, trusted=False)
-    if path == "deep":
-        return deep(out, x, a, b, beta, alpha, dtype, workers, trusted=False)
-    if path == "short":
-        return short(out, x, a, b, beta, alpha, dtype, workers, trusted=False)
-    if path == "columns":
-        return columns(out, x, a, b, beta, alpha, dtype, workers, trusted=False)
-    if path != "packed":
-        return DECLINED
-    kind, tiles = _plain(dtype)
-    return packed(out, x, a, b, beta, alpha, tiles, kind, workers, trusted=False)
-
-
 @functools.cache
 def _plain(name):
     """Kind and tiles of a product of one dtype."""
@@ -376,13 +339,13 @@ def _plain(name):
     return kind, default_tiles(kind)
 
 
-def shared(path: str, m: int, n: int, k: int) -> bool:
+def shared(way: int, m: int, n: int, k: int) -> bool:
     """Whether threads share a product that takes this path; in gemv each layout has its own answer."""
-    if path == "thin":
-        return m * n >= WIDE
-    return path in ("short", "columns") or (
-        path in ("deep", "packed") and m * n * k > (BRIEF if path == "deep" else PARALLEL)
-    )
+    if way == THIN:
+        return m * n >= THIN_LEAST
+    if way in (DEEP, PACKED):
+        return m * n * k > (BRIEF if way == DEEP else PARALLEL)
+    return way in (SHORT, COLUMNS)
 
 
 @dataclass(frozen=True)
@@ -403,5 +366,5 @@ class Choice:
 def describe(m: int, n: int, k: int, dtype: str = "float32") -> Choice:
     """The path, tiles and threads that an m x k by k x n product takes; nothing runs."""
     problem, available = GemmProblem(m, n, k, str(np.dtype(dtype))), threads.count()
-    path = choose(m, n, k, available, SIZE[problem.dtype])
-    return Choice(problem, path, _plain(problem.dtype)[1], available if shared(path, m, n, k) else 1)
+    way = path(m, n, k, available, problem.dtype)
+    return Choice(problem, PATHS[way], _plain(problem.dtype)[1], available if shared(way, m, n, k) else 1)

@@ -10,13 +10,14 @@ import functools
 
 import numpy as np
 
-from ..jit.address import call, fma, invoke, number, peek, pointer, poke, scratch, set_word, take_from, word
+from ..jit.address import call, fma, invoke, peek, pointer, poke, scratch, set_word, take_from, word
 from ..jit.cache import both, compiled, entry, jit
 from ..jit.ndarray import data, descr, ndim, shape, stride
 from . import threads
 from .axpy import columns
+from .launch import KERNEL, LAUNCH, ROOM, WORKERS, launchable
 from .single import few, is_near, one, rows_of, segments_of
-from .small import DECLINED, DONE, VECTOR
+from .status import DECLINED, DONE, LARGE
 from .tiles import SEGMENT, caches, small, vector_registers
 from .words import room, up
 
@@ -62,17 +63,6 @@ def share(form, m, k, size, workers, wide):
     few_jobs = m * ((k + SEGMENT - 1) // SEGMENT) < 48 * 4 * workers
     least = (24 if size == 4 else 16) if few_jobs else 48
     return m if workers == 1 else max(least, PIECE // (min(k, SEGMENT) * size) // 48 * 48)
-
-
-# A table, which an entry goes by: threads.WORDS, the kernel, the address of a room or 0, the threads that work in it.
-LAUNCH, KERNEL, ROOM, WORKERS, TABLE = range(5)
-
-
-@jit(inline="always")
-def launchable(table):
-    """Threads of a launch that compiled code may make by itself; or 0."""
-    launch = pointer(pointer(table)[LAUNCH])
-    return number(launch[threads.COUNT]) if launch[threads.SHARE] != 0 else 0
 
 
 @jit(inline="always")
@@ -166,7 +156,7 @@ def _entry(dtype: str):
     """int64(table, ids of out, of x or 0, of a and b, beta, alpha), after all checks, from Python, and its address:
     plans the jobs and does them, by all threads where that gains.
 
-    DECLINED where A is contiguous along neither side. VECTOR: a room is wanted, of WORDS and a number for each output
+    DECLINED where A is contiguous along neither side. LARGE: a room is wanted, of WORDS and a number for each output
     and segment, or to be let launch; or, where the table has a room, this is planned, for the caller to launch.
     """
     tile = small(dtype)
@@ -203,7 +193,7 @@ def _entry(dtype: str):
         if own:
             workers = launchable(table) if m * k * size > (ROWS_SHARED if form == BY_ROWS else SHARED) else 1
             if workers == 0 or (not direct and segments * m * size > HERE):
-                return VECTOR
+                return LARGE
             f, planes = head, here
         if direct:
             planes = data(out)
@@ -230,7 +220,7 @@ def _entry(dtype: str):
         poke(tile, f + ALPHA, element(alpha))
         poke(tile, f + BETA, element(beta))
         if not own:
-            return VECTOR
+            return LARGE
         run_jobs(table, f, workers)
         end(tile, f, 0, m)
         return DONE
@@ -244,7 +234,7 @@ def _table(dtype: str):
 
 
 def whole(dtype: str) -> tuple[int, int]:
-    """The address of the whole call, and its first argument. It answers VECTOR, with nothing done, where `gemv` has to
+    """The address of the whole call, and its first argument. It answers LARGE, with nothing done, where `gemv` has to
     be called."""
     return _entry(dtype)[1], _table(dtype).ctypes.data
 
@@ -256,9 +246,9 @@ def gemv(dtype: str, out, x, a, b, beta, alpha) -> bool:
     """
     run, table, arrays = _entry(dtype)[0], _table(dtype), (id(out), x, id(a), id(b), beta, alpha)
     status = run(table.ctypes.data, *arrays)
-    if status == VECTOR and threads.open_up():
+    if status == LARGE and threads.open_up():
         status = run(table.ctypes.data, *arrays)
-    if status == VECTOR:
+    if status == LARGE:
         planes, workers = -(-a.shape[1] // SEGMENT), threads.count() if max(a.nbytes, b.nbytes) > SHARED else 1
         with room(8 * (WORDS + planes * out.size)) as f:  # words and elements of 8 bytes at most
             own = table.copy()

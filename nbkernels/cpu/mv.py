@@ -28,12 +28,14 @@ from . import threads
 from .eight import WAITING, WIDE, columns_sums, far_rows_of, rows_of
 from .finish import finish
 from .gemm import NAMES, REAL, accepted, clash, gemm, same, whole
-from .gemv import BY_COLUMNS, BY_ROWS, FAR, HEAD, HERE, ROOM, SHARED, TABLE, end, ending, launchable, run_jobs, share
-from .small import DECLINED, DONE, LARGE, MADE, UNMADE, alike, apart
+from .gemv import BY_COLUMNS, BY_ROWS, FAR, HEAD, HERE, SHARED, end, ending, run_jobs, share
+from .launch import ROOM, TABLE, WORKERS, launchable
+from .small import MADE, alike, apart
+from .status import DECLINED, DONE, LARGE, UNMADE
 from .tiles import SEGMENT, small
 
 from .gemv import (  # isort: skip
-    AHEAD, ALPHA, BETA, BLOCKS, CSA, EACH, FORM, JOBS, NEXT, PLANES, ROWS_SHARED, RSA, RSC, RSX, SV, WORDS, WORKERS, A,
+    AHEAD, ALPHA, BETA, BLOCKS, CSA, EACH, FORM, JOBS, NEXT, PLANES, ROWS_SHARED, RSA, RSC, RSX, SV, WORDS, A,
     C, K, M, V, X,
 )  # fmt: skip
 

@@ -25,13 +25,13 @@ from ..jit.kind import Kind
 from ..jit.ndarray import shape
 from ..jit.vector import LINE
 from . import threads
-from .deep import LONG, MORE, SHARED
 from .finish import MEMORY, PARTIAL, ending, finish
-from .gemv import launchable
 from .kinds import default_tiles, kind_of
+from .launch import launchable
 from .panels import pack_a, pack_b, pack_strip_a, pack_strip_b
-from .small import DECLINED, DEEPEST, DONE, IN_PLACE, LARGE, SERIAL, SQUARE, is_held, is_thin
-from .tiles import SEGMENT, Tiles, caches, small
+from .small import SQUARE
+from .status import DECLINED, DONE, LARGE
+from .tiles import SEGMENT, Tiles, small
 from .ukernel import ukernel_columns, ukernel_packed, ukernel_rows
 from .words import BYTES, ROOMS, bare, borrow, cuts, filled, operands, returned, room, template, up
 
@@ -281,36 +281,25 @@ def packed(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, tr
     return DONE
 
 
-@jit(inline="always")
-def is_bulky(m, n, k, size, workers, few, cache):
-    """Whether a product of more than SLIM rows and columns is for this path, whatever its layout (paths.choose); `few`:
-    bytes of a row of C up to which it may be for columns.py."""
-    if is_thin(m, n, k) or m * n * k <= SERIAL or n * size <= few:
-        return False
-    if k > DEEPEST:
-        return m * n > (MORE if workers < 2 and k > LONG else SHARED)
-    return workers < 2 or not is_held(m, k, size, cache)
-
-
 LAUNCHER, LOOPS, WORDS, KEPT, PACKS, READY = range(6)  # a table
 
 
 @functools.cache
 def _whole(tile):
     """int64(table, out, x, a, b, beta, alpha), on checked arrays, their ids, x's or 0: its address. It launches threads
-    and comes back when they are done; LARGE, with nothing done, where another path is better, something is not ready
-    yet, the room that is kept does not do, Ctrl-C must be heard meanwhile, or nothing says how many threads there are.
+    and comes back when they are done; LARGE, with nothing done, where something is not ready yet, the room that is kept
+    does not do, Ctrl-C must be heard meanwhile, or nothing says how many threads there are.
 
     Python's way to the launch takes 14 us, or 100-200 after a product that has driven its code out of the caches (Zen
     3, n = 512, f32, of 3.0 ms).
     """
-    size, element, few, cache = tile.itemsize, getattr(np, tile.dtype), IN_PLACE * small("float32").nr * 4, caches()[1]
+    size, element = tile.itemsize, getattr(np, tile.dtype)
 
     def run(table, out, x, a, b, beta, alpha):
         t, workers = pointer(table), launchable(table)
         kept = pointer(t[KEPT])
         m, n, k = shape(a, 0), shape(b, 1), shape(a, 1)
-        if workers < 1 or m * n * k > LAUNCH or not is_bulky(m, n, k, size, workers, few, cache):
+        if workers < 1 or m * n * k > LAUNCH:
             return LARGE
         address, factors, counters = scratch(BYTES), scratch(16), scratch(COUNTS)
         f = pointer(address)

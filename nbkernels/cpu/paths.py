@@ -1,92 +1,179 @@
-"""Which path a product takes: one rule for each class of shapes, with its measurements."""
+"""Which path a product takes: one function, read by compiled code, the general path, explain and describe.
+
+All paths give the same bits, so that a choice is about time alone. Each constant says where another path gets faster,
+with one measurement: us, "so" by the path that is chosen. Zen 3 has 16 vector registers, Zen 4 has 32.
+"""
 
 from __future__ import annotations
 
 import functools
 
-from .deep import FEW, LONG, MORE, NARROW, SHARED
-from .short import BROAD
-from .small import DEEPEST, IN_PLACE, SERIAL, SMALL, is_brief, is_held, is_lean, is_thin, is_turned, most
+from numba.extending import register_jitable
+
+from .status import COLUMNS, DEEP, GEMV, PACKED, SHORT, SMALL, THIN
 from .tiles import SEGMENT, caches, small, vector_registers
 
-# Rows or columns up to which deep products go by gemv: f64, 2x1000x1000: 200 us; each panel of B twice, 980.
-VECTORS = 3
-FEWER, TALL = 64, 48  # rows and columns of C that are few with 16 registers
-FAR = 12  # times L2: bytes of B from which L3, which others use, may not hold it
+# How a matrix lies: its rows or its columns are contiguous, or neither.
+BY_ROWS, BY_COLUMNS, STRIDED = range(3)
+NARROW = vector_registers() == 16
+
+# Multiply-adds, m*n*k, up to which one thread is fastest: two save nothing of 25 us of float32.
+ALONE = 112**3
+# The same, times bytes of an element, of more than SLIM rows and columns, which columns.py shares from compiled code:
+# Zen 3, 64^3 by one thread and two, f32 7.5-11 and 6-9. Vectors of 512 bits are twice as fast.
+SHARED = 4 * (80**3 if NARROW else ALONE)
+SLIM = 64 if NARROW else 16
+SERIAL = 320**3  # the same where there is only one thread to use: the block fits in L2
+BRIEF = 60**3  # multiply-adds of a deep product up to which a launch over threads costs more than it saves
+# Those up to which one row or column is as fast in small.py; of a matrix that is contiguous along neither side, which
+# gemv.py does not take, faster. With 16 registers gemv.py never loses (Zen 3, 16x1x128 of f32 2.0, so 1.7).
+LINEAR, LINEAR_STRIDED = 0 if NARROW else 4096, 4096
+# Rows or columns up to which products of more than DEEPEST steps go by gemv: f64, 2x1000x1000: 200 us; each panel of B
+# twice, 980. Tiles of 16 registers are as fast with three, or with two where k is not along the larger matrix.
+VECTORS, NARROW_VECTORS, NARROW_VECTORS_ALONG = 3, 1, 2
+PANEL = 64 << 10  # bytes of a panel of B that the small path packs
+DEEPEST = 512  # steps of k up to which one fits that has 128 bytes a row
+
+# C is written by rows (thin.py) for so many steps, from so many elements and rows on: 1000x1000x1 of f64 takes 190 us
+# in place of 1600, k = 32 1500 in place of 2800, k = 64 the same. Of FEW_STEPS, C may be in L2: 256x256x1 14, so 9. Of
+# one step, with 16 registers, outer.py's rows gain earlier.
+THIN_STEPS, THIN_LEAST, THIN_ROWS = 48, 1 << 17, 64
+FEW_STEPS, FEW_LEAST = 16, 1 << 15
+ONE_STEP_LEAST, ONE_STEP_ROWS = (1 << 10, 16) if NARROW else (FEW_LEAST, THIN_ROWS)
+
+# k > DEEPEST is deep up to so many rows or columns, or so many elements of C, by one thread or several: five loops
+# would pack more than they use (32x32x10000 339, so 206), and threads wait for each other at every block of k
+# (64x64x10000 740, so 512). With 16 registers, of more than LONG steps, there is more (Zen 3, 100x100x5000 1522, 1382).
+DEEP_ROWS, DEEP_ALONE, DEEP_SHARED = 16, (96 if NARROW else 48) ** 2, 128 * 128
+LONG, LONG_ALONE = 1024, 160 * 160 if NARROW else DEEP_SHARED
+# Steps from which few outputs, in rows of one vector at most, are deep with 16 registers: tiles would be half empty.
+# Zen 3, 8x8x1000 of f32 4.7, so 2.5.
+LEAN = 128
+# With 16 registers, columns of C that are few beside its rows, OBLONG times as many, or SLOPING where A and B are
+# stored by rows: one job's panels of B against rows of A as they lie (Zen 3, two threads, 1024x8x256 80, so 74;
+# 1000x32x500 of f64 1177, so 605).
+TALL, OBLONG, SLOPING = 48, 8, 4
+
+# Few rows against a B of which such rows are wide and beyond L2 (short.py), with 16 registers: Zen 3, 16x2048x512 of
+# f32 866, so 666; two threads 713, so 418. FAR times L2, L3, which others use, may not hold B.
+SHORT_ROWS, SHORT_BYTES, FAR = 64, 1024, 12
+
+# Panels of B up to which packing A costs more than it saves; and where vectors are narrower than a line: a step takes
+# fewer cycles then, and loads of A's elements, from rows that share banks of L1, as many (Zen 3, f32, n = 100, of
+# NumPy's speed .89, so .98).
+IN_PLACE, NARROW_IN_PLACE = 5, 2
+# Quarters of L2 that an A which panels of B go over may take: Zen 4, n = 384, 0.6 MB, two threads 643, so 565; where
+# vectors are narrow, of L3: Zen 3, n = 512, 1 MB 2251, so 2094.
+NEAR = 8 if NARROW else 3
 
 
-@functools.lru_cache(4096)  # 1.7 us
-def choose(m: int, n: int, k: int, workers: int, itemsize: int = 4, upright: tuple = (False, False)) -> str:
-    """'gemv', 'thin', 'short', 'deep', 'small', 'columns' or 'packed'. Upright: whether A and B are stored by columns.
+@register_jitable
+def is_thin(m, n, k):
+    """Whether C is better written by rows."""
+    if k == 1:
+        return min(m, n) >= ONE_STEP_ROWS and m * n >= ONE_STEP_LEAST
+    return min(m, n) >= THIN_ROWS and m * n >= (FEW_LEAST if k <= FEW_STEPS else THIN_LEAST) and k <= THIN_STEPS
 
-    >>> choose(64, 64, 64, 2), choose(256, 256, 256, 1), choose(256, 256, 256, 2), choose(1, 256, 256, 2)
-    ('small', 'small', 'columns', 'gemv')
-    >>> choose(512, 512, 512, 1)
+
+@register_jitable
+def choose(tile, m, n, k, a, b, rows, workers, cache):
+    """The path of C = A B, m x n over k steps, all at least 1, for `workers` threads and so many bytes of L2.
+
+    `a` and `b` say how the matrices lie; `rows`: the rows of C, and of what is added, are contiguous. If C is stored by
+    columns this is asked of C' = B' A'.
+    """
+    size, lanes, narrow, work = tile.itemsize, tile.lanes, tile.narrow, m * n * k
+    few, many, longest = min(m, n), max(m, n), PANEL // (tile.nr * size)
+    vectors = (b if m <= n else a) != STRIDED or many == 1  # gemv.py takes the larger matrix
+    along = a != BY_COLUMNS if m >= n else b == BY_COLUMNS  # k is contiguous in the larger matrix
+    if few == 1:
+        if work <= (LINEAR if vectors else LINEAR_STRIDED) and k <= longest:
+            return SMALL
+        if vectors:
+            return GEMV
+    brief = few > 1 and work <= BRIEF
+    lean = narrow and k >= LEAN and a == BY_ROWS and (n == lanes <= m if b == BY_COLUMNS else n <= lanes)
+    if brief and (k > longest or (lean and b != STRIDED)):
+        return DEEP
+    half = max(1, lanes // 2)
+    filled = 3 <= m <= tile.nr and 4 * m >= 3 * ((m + half - 1) // half * half)  # rows of C' fill vectors
+    if narrow and b == BY_COLUMNS and filled and 8 * m <= n and k <= DEEPEST and n * k * size > cache:
+        return DEEP  # C' = B' A', with B read along its columns: Zen 3, 8x300x300 of f64 80, so 51
+    if rows and is_thin(m, n, k):
+        return THIN
+    most = ALONE if few <= SLIM else SHARED // size
+    if k <= longest and max(m, n) <= most and m * max(n, lanes) * k <= most:  # few columns take as long as a vector
+        return SMALL
+    single = VECTORS if not narrow else NARROW_VECTORS_ALONG if along else NARROW_VECTORS
+    if k > DEEPEST and few <= single and vectors:
+        return GEMV
+    wide = many * size >= SHORT_BYTES and 2 * many * k * size > cache and not along
+    far = many * k * size > FAR * cache
+    enough = few > tile.mr or (few > 2 and (m > n or k > DEEPEST or far))
+    if narrow and wide and enough and few <= SHORT_ROWS and few < many and k <= SEGMENT:
+        return SHORT
+    if narrow and wide and m <= tile.mr and far:
+        return DEEP  # a panel of B is a line or two of each row: Zen 3, 3x10000x100 of f64 1659, so 818
+    if k > DEEPEST and (few <= DEEP_ROWS or m * n <= (DEEP_ALONE if workers == 1 else DEEP_SHARED)):
+        return DEEP
+    apart = a == BY_COLUMNS and b != BY_COLUMNS
+    if narrow and k > LONG and m * n <= LONG_ALONE and workers == 1 and not apart:
+        return DEEP
+    if 2 * few <= lanes and many * lanes * k > ALONE:  # half a vector does for the rows: 1024x8x256 79, so 60
+        if along:
+            return DEEP
+        if few == 2 and vectors:  # one after the other: 1024x2x256 TT 333, so 65
+            return GEMV
+    oblong = OBLONG if a == BY_COLUMNS or b == BY_COLUMNS else SLOPING
+    several = workers > 1 or oblong == OBLONG or work > SERIAL or n <= lanes
+    tall = n <= min(TALL, m // oblong) and several
+    turned = n >= 8 * m and m <= TALL and b == BY_COLUMNS
+    if narrow and k <= DEEPEST and m * max(n, lanes) * k > ALONE and (tall or turned):
+        return DEEP
+    if k > DEEPEST:
+        return PACKED
+    if workers == 1 and work <= SERIAL:
+        return SMALL
+    # A is used up at once, in place (20000x16x256 of f32 3500, so 2700), or it is read again and again, from L2.
+    once = n <= IN_PLACE * tile.nr and not (a == BY_COLUMNS and workers == 1)
+    held = workers > 1 and m * k * size <= cache * NEAR // 4
+    return COLUMNS if once or held else PACKED
+
+
+@functools.lru_cache(4096)  # 3 us
+def path(m: int, n: int, k: int, workers: int, dtype: str = "float32", a=BY_ROWS, b=BY_ROWS, rows=True) -> int:
+    """The choice for a dtype, from Python.
+
+    >>> [PATHS[path(n, 256, 256, workers)] for n, workers in ((1, 2), (64, 1), (256, 2))]
+    ['gemv', 'small', 'columns']
+    >>> PATHS[path(512, 512, 512, 1)]
     'packed'
     """
-    along = not upright[0] if m >= n else upright[1]  # k is, in the larger matrix
-    # Tiles of 16 registers are as fast with three, or with two where k is not along: Zen 3, one thread, us, f32
-    # 3x40x30000 482 and 317, 2x1000x1000 201 and 170, NT 329 and 376; f64 3000x3x3000 NT 14957 and 5096.
-    single = VECTORS if vector_registers() == 32 else 2 if along else 1
-    if min(m, n) <= (single if k > DEEPEST and not is_brief.py_func(m, n, k) else 1):
-        return "gemv"
-    if is_thin.py_func(m, n, k):
-        return "thin"
-    tile, narrow = small("float32"), vector_registers() == 16
-    # Few rows, but more than a tile's, against a wide B (up to 6 read it once). Zen 3, us, as before and so, one thread
-    # and two: f32 8x1024x256 134 and 113, 158 and 96, 16x2048x512 866 and 666, 713 and 418, 13x997x499 334 and 312, 279
-    # and 212, 32x256x512 212 and 155, 137 and 84, 64x2000x512 2447 and 2186, 1468 and 1150. Few columns, where
-    # A is stored by columns: 1024x8x1024 364 and 372, 736 and 310, 1024x8x256 156 and 108, 146 and 67, 2000x64x512 2050
-    # and 1725, 1230 and 1088, 300x64x600 347 and 363, 367 and 258, f64 5000x20x200 2737 and 1423, 1397 and 726.
-    # Fewer than a tile's, but not two, where they were deep: f32 6x2000x1000 624 and 583, 512 and 336, 3x1000x1000
-    # 251 and 213, 194 and 130, 1000x5x500 TN 200 and 142, 154 and 89, 3000x4x500 TN 301 and 345, 251 and 220; f64
-    # 6x3000x500 1237 and 963, 815 and 547. B in L2 is best read in place, once: f64 5x1000x500 203 and 254, 159, 148.
-    few, many = min(m, n), max(m, n)
-    wide = many * itemsize >= BROAD // 2 and 2 * many * k * itemsize > caches()[1] and not along
-    far = many * k * itemsize > FAR * caches()[1]
-    enough = few > tile.mr or (few > 2 and (m > n or k > DEEPEST or far))
-    if narrow and wide and enough and few <= FEWER and few < many and k <= SEGMENT and m * n * k > SMALL:
-        return "short"
-    # Two rows against a B that L3 may not hold, of which a panel is a line or two of each row: f64, one thread, us, as
-    # small and so, 3x3000x500 863 and 759, 3x10000x100 1659 and 818.
-    if narrow and wide and m <= tile.mr and far:
-        return "deep"
-    if k > DEEPEST and (min(m, n) <= NARROW or m * n <= (FEW if workers == 1 else SHARED)):
-        return "deep"
-    if narrow and k > LONG and m * n <= MORE and workers == 1 and upright != (True, False):
-        return "deep"
-    lanes, own = tile.lanes * 4 // itemsize, small(f"float{8 * itemsize}")
-    if not upright[0] and is_lean.py_func(own, m, n, k, upright[1]):
-        return "deep"
-    if is_turned.py_func(own, m, n, k, upright[1], caches()[1]):
-        return "deep"
-    # Half a vector is enough for its rows, and two of these are multiplied in a cycle: f32, one thread, 1024x8x256
-    # 79 -> 60 us, 700x5x300 63 -> 49; two threads 48 -> 34 and 39 -> 30.
-    # Or two columns, one after the other: f32, one thread, 1024x2x256 TT 333 -> 65 us, f64 130 -> 96.
-    if 2 * min(m, n) <= lanes and max(m, n) * lanes * k > SMALL and (along or min(m, n) == 2):
-        return "deep" if along else "gemv"
-    # A C of few columns is one job's panels of B against rows of A as they lie. Zen 3, us, two threads, as columns and
-    # deep: f32 1024x8x256 80 and 74, 997x13x499 177 and 161, 5000x24x200 672 and 545, f64 1000x32x500 1177 and 605,
-    # NT 1149 and 525; one thread, as small and deep: f32 NT 508 and 466, 2000x8x500 TN 536 and 439.
-    # Of one vector at most, one thread, small and deep: f32 1024x8x256 122 and 114, 8000x8x50 205 and 161, f64
-    # 1024x4x512 244 and 231. Of few rows, where B is stored by columns, one thread and two: f32 16x1000x400 270 and
-    # 206, 175 and 140, f64 8x1024x256 241 and 141, 157 and 113, 32x1000x500 1111 and 932, 560 and 460. Not where C is
-    # less than so oblong: TN 80x40x500 of f32 48 and 60, 200x40x400 92 and 108; two threads NN 64x48x512 55 and 79.
-    oblong, turned = 8 if True in upright else 4, n >= 8 * m and m <= TALL and upright[1]
-    tall = n <= min(TALL, m // oblong) and (workers > 1 or True in upright or m * n * k > SERIAL or n <= lanes)
-    if narrow and k <= DEEPEST and m * max(n, lanes) * k > SMALL and (tall or turned):
-        return "deep"
-    brief = m * n * k <= SERIAL if workers == 1 else m * max(n, lanes) * k <= most.py_func(m, n, itemsize)
-    if k <= DEEPEST and brief:
-        return "small"
-    # A is used up at once, in place: f32, one thread, 20000x16x256 3.5 -> 2.7 ms, 20000x128x256 the same as in five
-    # loops; a tall one stored by columns 3.1 -> 3.8. Or it is read again and again, from L2.
-    few = n * itemsize <= IN_PLACE * tile.nr * 4 and not (upright[0] and workers == 1)
-    held = workers > 1 and is_held.py_func(m, k, itemsize, caches()[1])
-    return "columns" if k <= DEEPEST and (few or held) else "packed"
+    return choose(small(dtype), m, n, k, a, b, rows, workers, caches()[1])
 
 
-def upright(a, b) -> tuple:
-    """Whether each of two matrices is stored by columns."""
-    sa, sb, size_a, size_b = a.strides, b.strides, a.itemsize, b.itemsize
-    return sa[-2] == size_a != sa[-1], sb[-2] == size_b != sb[-1]
+def path_of(out, x, a, b, workers: int) -> int:
+    """The path of out = a @ b + x, x or None: arrays, or what has their shapes, strides and dtype."""
+    (m, n), k, size = out.shape[-2:], a.shape[-1], out.dtype.itemsize
+    lies, (row, step) = (lie(a), lie(b)), out.strides[-2:]
+    xrow, xstep = (row, step) if x is None else steps(x)
+    if row == size and (step != size or n == 1):
+        m, n, lies, step, xstep = n, m, (flipped(lies[1]), flipped(lies[0])), row, xrow
+    return path(m, n, k, workers, out.dtype.name, *lies, step == size == xstep)
+
+
+def steps(x) -> tuple[int, int]:
+    """Strides of an array that is broadcast to a matrix."""
+    row = x.strides[-2] if len(x.shape) > 1 and x.shape[-2] > 1 else 0
+    return row, x.strides[-1] if len(x.shape) > 0 and x.shape[-1] > 1 else 0
+
+
+def lie(x) -> int:
+    """How a matrix lies."""
+    size, (row, step) = x.dtype.itemsize, x.strides[-2:]
+    return BY_ROWS if step == size else BY_COLUMNS if row == size else STRIDED
+
+
+def flipped(lies: int) -> int:
+    """How its transpose does."""
+    return (BY_COLUMNS, BY_ROWS, STRIDED)[lies]

@@ -16,7 +16,9 @@ from ..jit.ndarray import OBJECT, address_of, stride
 from .finish import MEMORY, ending
 from .kinds import default_tiles
 from .packed import kernels, loops
-from .small import DECLINED, DONE, GIL, LARGE, ROOM, SERIAL, SERIALLY, SQUARE, UNMADE, alike, large, new_matrix
+from .paths import SERIAL
+from .small import GIL, ROOM, SERIALLY, SQUARE, alike, large, new_matrix
+from .status import DECLINED, DONE, LARGE, UNMADE
 from .tiles import Tiles
 from .words import cuts, operands, started
 

@@ -18,7 +18,7 @@ from . import threads
 from .deep import PAIRS, in_room
 from .finish import MEMORY, PARTIAL, ending, finish
 from .pack import pack
-from .small import DECLINED, DONE
+from .status import DECLINED, DONE
 from .tiles import small
 from .ukernel import ukernel_copying, ukernel_packed
 from .words import alone, up

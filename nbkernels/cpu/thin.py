@@ -14,11 +14,12 @@ import numpy as np
 from ..jit.address import arrive, peek, pointer, poke, scratch, take, wait
 from ..jit.cache import both, compiled, jit
 from . import threads
-from .gemv import KERNEL, LAUNCH, launchable
 from .kinds import default_tiles, kind_of
+from .launch import KERNEL, LAUNCH, launchable
 from .outer import outer
 from .pack import pack
-from .small import DECLINED, DONE, LARGE, PANEL, WIDE
+from .paths import PANEL, THIN_LEAST
+from .status import DECLINED, DONE, LARGE
 from .tiles import small
 from .tiny import tall, tiny
 from .words import BYTES, alone, filled, room, up
@@ -77,7 +78,7 @@ def _thin(tile) -> int:
 @functools.cache
 def _whole(tile):
     """int64(table, out, x, a, b, beta, alpha), on checked arrays: their ids, x's or 0; from Python, and its address.
-    From WIDE elements on it launches threads, and comes back when they are done."""
+    From THIN_LEAST elements on it launches threads, and comes back when they are done."""
     size, element = tile.itemsize, getattr(np, tile.dtype)
 
     def run(table, out, x, a, b, beta, alpha):
@@ -86,7 +87,7 @@ def _whole(tile):
         alone(tile, f, out, x, a, b, beta, 1)
         if f[CSC] != 1 or (f[X] != 0 and f[CSX] != 1):
             return LARGE
-        if f[M] * f[N] >= WIDE:
+        if f[M] * f[N] >= THIN_LEAST:
             if f[CSB] != 1 or t[KERNEL] == 0 or launchable(table) == 0:
                 return LARGE
             f[NEXT], f[FINISHED], f[SCALARS] = 0, 0, factors
@@ -125,7 +126,7 @@ def whole(dtype: str) -> tuple[int, int]:
 def thin(out, x, a, b, beta, alpha, dtype: str, workers: int, trusted: bool = True) -> int:
     """out = alpha * a @ b + beta * x for rows of out and x that are contiguous; DECLINED, with nothing done, if not."""
     kind, tile = kind_of(dtype, dtype, dtype), small(dtype)
-    if out.size >= WIDE and threads.open_up():
+    if out.size >= THIN_LEAST and threads.open_up():
         _table(tile)[KERNEL] = _thin(tile)
     if _whole(tile)[0](_table(tile).ctypes.data, id(out), x, id(a), id(b), beta, alpha) == DONE:
         return DONE

@@ -14,7 +14,8 @@ from ..jit.cache import entry, helper, jit
 from ..jit.kind import Kind
 from ..jit.ndarray import data, ndim, shape, stride
 from ..jit.tile import Tile
-from .small import DECLINED, DONE, unusual
+from .small import unusual
+from .status import DECLINED, DONE
 from .tiles import SEGMENT, WAY, Tiles, caches, vector_registers
 
 # NEXT and FINISHED, which threads contend for, have a cache line each. Up to

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from .. import scalar
-from ..dtypes import ASSOCIATIVE, identity, neutral, resolve_fold
+from ..dtypes import ASSOCIATIVE, SIGNLESS, identity, neutral, resolve_fold
+from ..strides import broadcast_strides
 from . import scan
 from .elementwise import binary, copy, fill, run
 from .memory import empty, view
@@ -26,6 +29,12 @@ def reduce(out, self, op, axis, keepdims, initial, where, dtype) -> None:
             fill(out, initial)
             binary(op, out, out, self, where=where, casting="unsafe", dtype=None if work.kind == "b" else work)
         return
+    alone = None
+    if op in SIGNLESS and where is not None and initial is not None:
+        alone, truth = empty(out.shape, out, np.dtype(bool)), (np.dtype(bool),) * 3
+        marks = view(where, self.shape, broadcast_strides(self.shape, where.shape, where.strides))
+        reduce(alone, marks, "logical_or", axis, keepdims, None, None, None)
+        run(scalar.find("equal", truth[0]), alone, alone, False, truth)
     if ahead and where is not None:
         chosen = empty(self.shape, out, work)
         fill(chosen, neutral(op, work).item())
@@ -42,6 +51,8 @@ def reduce(out, self, op, axis, keepdims, initial, where, dtype) -> None:
         scan.in_order(op, target, self, axis[0], work, initial, where)
     if ahead and initial is not None:
         run(scalar.find(op, work), out, out, initial, (work,) * 3)
+    if alone is not None:
+        run(scalar.find("first", work), out, initial, initial, (work,) * 3, None, alone)
 
 
 def accumulate(out, self, op, axis, dtype) -> None:

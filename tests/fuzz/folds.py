@@ -188,7 +188,7 @@ def rounded(op, found, x, words):
     else:
         allowed = n * unit * size
     allowed = allowed + (
-        2.0**-24 if found.dtype.char == "e" else float(2.0**-120 if found.dtype.itemsize < 8 else 1e-300)
+        2.0**-24 if found.dtype.char == "e" else float(1e-300 if found.dtype.char in "dgDG" else 2.0**-120)
     )
     most = 6e4 if found.dtype.char == "e" else 1e37 if found.dtype.char in "fFE" else 1e300
     wrong = (abs(exact) < most) & ~(abs(found.astype(wide) - exact) <= allowed)
