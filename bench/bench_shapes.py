@@ -116,6 +116,12 @@ def calls(shape, dtype):
     return result
 
 
+def planned(a, b, out):
+    """The path of what matmul is of such operands."""
+    functions = {(1, 1): nbkernels.dot, (2, 1): nbkernels.mv, (2, 2): nbkernels.mm, (3, 3): nbkernels.bmm}
+    return nbkernels.explain(functions[a.ndim, b.ndim], a, b, out=out).path
+
+
 def measure(name, shape, dtype, count, seconds):
     """One row of the table."""
     (batch, m, n, k, layout), every = shape, calls(shape, dtype)
@@ -123,11 +129,13 @@ def measure(name, shape, dtype, count, seconds):
         a, b, out = arrays((0, *[NEIGHBOURS[m]] * 3, layout), dtype)
         every["neighbour"] = lambda: nbkernels.matmul(a, b, out=out)
     with workers(count):
+        plan = planned(*arrays(shape, dtype))
         times = tune.medians(every, seconds=seconds, rounds=7)
     ours, flops = times.pop("nbkernels"), 2 * m * n * k * max(1, batch)
     row = {
         "bench": name, "shape": [*([batch] if batch else []), m, n, k], "dtype": dtype, "threads": count,
-        "layout": layout, "ours_s": ours, "peers": times, "gflops": flops / ours / 1e9, "peak_share": None,
+        "layout": layout, "plan": plan, "ours_s": ours, "peers": times, "gflops": flops / ours / 1e9,
+        "peak_share": None,
     }  # fmt: skip
     if name == "prime":
         row["neighbour"] = ours / times.pop("neighbour") * (NEIGHBOURS[m] / m) ** 3

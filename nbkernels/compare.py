@@ -73,6 +73,7 @@ def table(rows):
             "dtype": row["dtype"],
             "layout": row["layout"],
             "threads": row["threads"],
+            **({"plan": row["plan"]} if "plan" in row else {}),
             "nbkernels us": f"{row['ours_s'] * 1e6:.1f}",
             "GFLOP/s": f"{row['gflops']:.1f}",
             **({"of peak": f"{row['peak_share']:.0%}"} if row["peak_share"] else {}),

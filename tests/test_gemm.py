@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 import nbkernels
 from nbkernels.cpu import gemm, tiles, words
 from nbkernels.cpu.columns import columns as by_columns
-from nbkernels.cpu.paths import SERIAL
+from nbkernels.cpu.paths import SERIAL, legal
+from nbkernels.cpu.status import DONE, PATHS
 from tests import reference
 from tests.cases import GEMM_SHAPES, LAYOUTS, TRANSPOSES, bias_shapes, normal, operands, whole_numbers
 
@@ -341,6 +342,26 @@ def test_products_without_a_room_at_first_are_one_compiled_call(n, threads, monk
         assert np.array_equal(nbkernels.mm(a, a), expected)
     finally:
         numba.set_num_threads(before)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_legal_path_gives_the_same_bits(rng, dtype):
+    """Of random products, from any layout, into both orders of out, with and without what is added."""
+    found = set()
+    for case in range(60):
+        m, n, k = (int(2 ** rng.uniform(0, 8.5)) for _ in range(3))
+        m, k = (m, k) if case % 3 else (int(rng.integers(1, 4)), 4 * k)
+        a, b = operands(rng, m, n, k, dtype, list(TRANSPOSES.values())[case % 4])
+        x = normal(rng, (m, n), dtype) if case % 5 < 3 else None
+        out = np.empty((m, n), dtype, order="CF"[case // 4 % 2])
+        expected = np.empty((m, n), dtype)
+        gemm.gemm(expected, x, a, b, 0.5, 2, tiles.default(dtype))
+        for way in legal(out, x, a, b):
+            out[...] = np.nan
+            assert gemm.by_path(way, out, x, a, b, 0.5, 2) == DONE, (PATHS[way], m, n, k)
+            np.testing.assert_array_equal(out, expected, f"{PATHS[way]} {m}x{n}x{k}")
+            found.add(way)
+    assert found == set(PATHS)
 
 
 def test_large_products_are_one_compiled_call(monkeypatch):

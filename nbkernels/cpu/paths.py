@@ -154,12 +154,33 @@ def path(m: int, n: int, k: int, workers: int, dtype: str = "float32", a=BY_ROWS
 
 def path_of(out, x, a, b, workers: int) -> int:
     """The path of out = a @ b + x, x or None: arrays, or what has their shapes, strides and dtype."""
-    (m, n), k, size = out.shape[-2:], a.shape[-1], out.dtype.itemsize
-    lies, (row, step) = (lie(a), lie(b)), out.strides[-2:]
+    m, n, *lies, rows = _seen(out, x, a, b)
+    return path(m, n, a.shape[-1], workers, out.dtype.name, *lies, rows)
+
+
+def legal(out, x, a, b) -> list[int]:
+    """Every path that can compute it: all give the same bits, and are timed against each other by bench_choice.py."""
+    (m, n, left, right, rows), k, tile = _seen(out, x, a, b), a.shape[-1], small(out.dtype.name)
+    few, brought = min(m, n) <= VECTORS, (right if m <= n else left) != STRIDED
+    found = {
+        GEMV: few and brought,
+        THIN: rows and k <= DEEPEST,
+        DEEP: True,
+        SHORT: k <= SEGMENT,
+        COLUMNS: k <= DEEPEST,
+        SMALL: k <= PANEL // (tile.nr * tile.itemsize),
+        PACKED: True,
+    }
+    return [way for way, possible in found.items() if possible]
+
+
+def _seen(out, x, a, b) -> tuple:
+    """m, n, how A and B lie, and whether rows of C are contiguous: of C' = B' A' where C is stored by columns."""
+    (m, n), size, lies, (row, step) = out.shape[-2:], out.dtype.itemsize, (lie(a), lie(b)), out.strides[-2:]
     xrow, xstep = (row, step) if x is None else steps(x)
     if row == size and (step != size or n == 1):
         m, n, lies, step, xstep = n, m, (flipped(lies[1]), flipped(lies[0])), row, xrow
-    return path(m, n, k, workers, out.dtype.name, *lies, step == size == xstep)
+    return m, n, *lies, step == size == xstep
 
 
 def steps(x) -> tuple[int, int]:

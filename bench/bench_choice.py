@@ -1,0 +1,151 @@
+"""The choice of a path, judged: random products, that nobody tunes to, by the chosen path, every other one and peers.
+
+    python bench/bench_choice.py --seed 1                        # 300 products, one thread and all: tables
+    python bench/bench_choice.py --seed 1 --products 50 --threads 1 --dtypes float64 --json FILE
+
+Sizes are log-uniform, layouts and dtypes random; one product in eight is a batch, which has no other path to be forced
+to. Regret is the chosen path's time over that of the fastest, all called from Python in the same way, which costs some
+microseconds: that of calls that short is flattered. The ratio is the best peer's time over that of the public call.
+"""
+
+import argparse
+import functools
+import math
+import statistics
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tabulate import tabulate
+from tqdm import tqdm
+
+from nbkernels import tune
+from nbkernels.cpu import paths, threads
+from nbkernels.cpu.gemm import by_path
+from nbkernels.cpu.status import PATHS
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
+
+from bench_shapes import arrays, calls, planned
+from kept import keep
+from peak import workers
+from report import geometric_mean, ratio
+
+DTYPES = ("float32", "float64")
+FEW = 16  # rows, columns or steps
+LIGHT = 112**3  # multiply-adds of a product of some tens of microseconds
+
+
+def draw(rng, most: int, dtypes) -> tuple[tuple, str]:
+    """(batch or 0, m, n, k, layout) and a dtype."""
+    m, n, k = (int(most ** rng.random()) for _ in range(3))
+    batch = int(rng.integers(2, 200)) if rng.random() < 1 / 8 else 0
+    if batch:  # as many bytes, and as much work, as one product has
+        m, n, k = (max(1, int(size ** (2 / 3))) for size in (m, n, k))
+    return (batch, m, n, k, str(rng.choice(["NN", "NT", "TN", "TT"]))), str(rng.choice(dtypes))
+
+
+def kind(shape) -> str:
+    """The class of a shape."""
+    batch, m, n, k, _ = shape
+    if batch:
+        return "batch"
+    if min(m, n) == 1:
+        return "row or column"
+    if k <= FEW:
+        return "few steps"
+    if min(m, n) <= FEW:
+        return "few rows or columns"
+    return "light" if m * n * k <= LIGHT else "heavy"
+
+
+def measure(shape, dtype, count, seconds):
+    """One row: the public call, the peers and, of one product, every legal path, in turns."""
+    a, b, out = arrays(shape, dtype)
+    every = calls(shape, dtype)
+    peers = [name for name in every if name != "nbkernels"]
+    with workers(count):
+        plan = planned(a, b, out)
+        if not shape[0]:
+            for way in paths.legal(out, None, a, b):
+                every[PATHS[way]] = functools.partial(by_path, way, out, None, a, b, 0, 1)
+        times = tune.medians(every, seconds=seconds, rounds=5)
+    batch, m, n, k, layout = shape
+    return {
+        "bench": kind(shape), "shape": [*([batch] if batch else []), m, n, k], "dtype": dtype, "threads": count,
+        "layout": layout, "plan": plan, "ours_s": times["nbkernels"], "peers": {name: times[name] for name in peers},
+        "plans": {name: times[name] for name in PATHS.values() if name in times},
+    }  # fmt: skip
+
+
+def regret(row) -> float | None:
+    """The chosen path's time over the fastest one's; None of a batch."""
+    return row["plans"][row["plan"]] / min(row["plans"].values()) if row["plan"] in row["plans"] else None
+
+
+def quantile(values, share: float) -> float:
+    """
+    >>> quantile([1, 2, 3, 4], 0.95), quantile([1, 2, 3, 4], 0.05)
+    (4, 1)
+    """
+    values = sorted(values)
+    return values[min(len(values) - 1, int(share * len(values)))]
+
+
+def named(row) -> str:
+    return f"{'x'.join(map(str, row['shape']))} {row['layout']} {row['dtype']} by {row['plan']}"
+
+
+def summary(rows) -> str:
+    """One line for each class: regret, the ratio to the best peer, and the worst products."""
+    lines = []
+    for name in [*sorted({row["bench"] for row in rows}), "all"]:
+        group = [row for row in rows if name in (row["bench"], "all")]
+        line, judged = {"class": name, "products": len(group)}, [row for row in group if regret(row)]
+        if judged:
+            found, worst = [regret(row) for row in judged], max(judged, key=regret)
+            best = min(worst["plans"], key=worst["plans"].get)
+            line |= {"regret": f"{statistics.median(found):.2f}", "95th": f"{quantile(found, 0.95):.2f}",
+                     "most": f"{regret(worst):.2f}", "where": f"{named(worst)}, best by {best}"}  # fmt: skip
+        found, worst = [ratio(row) for row in group], min(group, key=ratio)
+        line |= {"of the best peer": f"{geometric_mean(found):.2f}", "5th": f"{quantile(found, 0.05):.2f}",
+                 "least": f"{ratio(worst):.2f}", "where ": named(worst)}  # fmt: skip
+        lines.append(line)
+    return tabulate(lines, headers="keys", disable_numparse=True)
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 70, 20, "NT"), (7, 5, 6, 8, "NN")])
+def test_choice(benchmark, shape):
+    row = benchmark.pedantic(measure, (shape, "float64", 1, 0.01))
+    assert (regret(row) is None) == (shape[0] > 0)
+    assert named(row) in summary([row])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seed", type=int, required=True, help="what the products are drawn from")
+    parser.add_argument("--products", type=int, default=300, help="how many (%(default)s)")
+    parser.add_argument("--most", type=int, default=3000, help="the largest size (%(default)s)")
+    parser.add_argument("--dtypes", nargs="+", choices=DTYPES, default=DTYPES)
+    parser.add_argument("--threads", type=int, nargs="+", default=sorted({1, threads.count()}))
+    parser.add_argument("--seconds", type=float, default=0.2, help="time for each product (%(default)s)")
+    parser.add_argument("--json", type=Path, help="put the rows there")
+    args = parser.parse_args()
+    rng, rows = np.random.default_rng(args.seed), []
+    products = [draw(rng, args.most, args.dtypes) for _ in range(args.products)]
+    cases = [(*product, count) for count in args.threads for product in products]
+    for case in tqdm(cases, unit="product"):
+        rows.append(measure(*case, args.seconds))
+        if args.json:  # after each row: a run may be cut short
+            keep(args.json, rows)
+    for count in args.threads:
+        part = [row for row in rows if row["threads"] == count]
+        gflops = [2 * math.prod(row["shape"]) / row["ours_s"] / 1e9 for row in part]
+        print(f"\n{count} thread{'s' * (count > 1)}, seed {args.seed}, median {statistics.median(gflops):.1f} GFLOP/s")
+        print(summary(part))
+
+
+if __name__ == "__main__":
+    main()
