@@ -144,6 +144,7 @@ def choose(tile, m, n, k, a, b, rows, workers, cache):
 def path(m: int, n: int, k: int, workers: int, dtype: str = "float32", a=BY_ROWS, b=BY_ROWS, rows=True) -> int:
     """The choice for a dtype, from Python.
 
+    >>> from nbkernels.cpu.status import PATHS
     >>> [PATHS[path(n, 256, 256, workers)] for n, workers in ((1, 2), (64, 1), (256, 2))]
     ['gemv', 'small', 'columns']
     >>> PATHS[path(512, 512, 512, 1)]
