@@ -4,6 +4,7 @@ import datetime
 import importlib.metadata
 import os
 import platform
+from dataclasses import asdict
 from pathlib import Path
 
 from tabulate import tabulate
@@ -61,18 +62,20 @@ def cut(dtype):
 
 def facts():
     """(name, value) of everything that `info` prints."""
-    from nbkernels.cpu import threads, tiles
+    from nbkernels.cpu import machine, threads, tiles
     from nbkernels.jit import cache, vector
 
     _, target, features = cache.target()
-    l1, l2 = tiles.caches()
+    found = machine.machine()
     directory = cache.directory()
     return [
         ("nbkernels", version("nbkernels")),
         ("Python", f"{platform.python_version()} ({platform.python_implementation()}, {platform.platform()})"),
         *((name, version(name) or "not installed") for name in ("numba", "llvmlite", "numpy")),
         *((name, version(name) or "not installed") for name in ("numba-cuda", "cupy", "torch")),
-        ("CPU", f"{cpu()} (LLVM: {target}), L1 {l1 >> 10} KiB, L2 {l2 >> 10} KiB"),
+        ("CPU", f"{cpu()} (LLVM: {target})"),
+        ("caches", ", ".join(f"{name.upper()} {size >> 10} KiB" for name, size in asdict(found).items() if size)),
+        *([("machine", machine.problem())] if machine.problem() else []),
         ("features", " ".join(name for name in FEATURES if name in features) or "none of those that matter here"),
         ("vectors", f"{vector.width_bits()} bits, {tiles.vector_registers()} registers"),
         *((f"tiles {dtype}", cut(dtype)) for dtype in ("float32", "float64")),

@@ -17,11 +17,12 @@ from . import threads
 from .finish import ending
 from .kinds import default_tiles, kind_of
 from .launch import KERNEL, LAUNCH, TABLE, launchable
+from .machine import l2
 from .pack import pack, pack_rows_a
 from .small import PANEL, SQUARE, column_panel, stays
 from .status import DECLINED, DONE, LARGE
-from .tiles import caches, small
-from .words import BYTES, ROOMS, alone, bare, borrow, filled, in_place, near, returned, room, up
+from .tiles import small
+from .words import BYTES, NEAR_L2, ROOMS, alone, bare, borrow, filled, in_place, returned, room, up
 
 from .words import (  # isort: skip
     CSA, CSB, CSC, CSX, FINISHED, NEXT, ROOM, RSA, RSB, RSC, RSX, SCALARS, SELF, UNIT, WORKERS, A, B, C, K, M, N, X,
@@ -65,7 +66,6 @@ def _height(tile, m, k, panels, workers, cache):
 @functools.cache
 def _columns(tile) -> int:
     """The jobs of one thread: void(words, task). A is read in place where it can be, or packed first."""
-    cache = caches()[1]
 
     def work(f, task):
         size, m, n, k = tile.itemsize, f[M], f[N], f[K]
@@ -74,7 +74,7 @@ def _columns(tile) -> int:
         stop = ending(f[CSC], f[X], f[CSX], f[UNIT])
         apanels, first = f[ROOM], 0
         panels = (n + tile.nr - 1) // tile.nr
-        h = _height(tile, m, k, panels, f[WORKERS], cache)
+        h = _height(tile, m, k, panels, f[WORKERS], l2())
         f[PANELS + 1] = panels * ((m + h - 1) // h)  # each thread says so
         if apanels != 0:
             first = _pack_jobs(tile, f[RSA], m, k)
@@ -117,11 +117,10 @@ def _room(tile, f, workers, bare, reach):
 @functools.cache
 def _need(tile, bare):
     """`_room` from Python: int64(address of the words)."""
-    reach = near()
 
     def run(address):
         f = pointer(address)
-        return _room(tile, f, f[WORKERS], bare, reach)
+        return _room(tile, f, f[WORKERS], bare, NEAR_L2 * l2())
 
     return entry(run, "int64(int64)", f"gemm_columns_room_{tile}")
 
@@ -133,7 +132,7 @@ KEPT = TABLE  # the word of a table that says where the kept room is told of
 def _whole(tile, bare):
     """int64(table, out, x, a, b, beta, alpha), on checked arrays, their ids, x's or 0: the address of what launches
     threads and comes back when they are done."""
-    reach, element, size = near(), getattr(np, tile.dtype), tile.itemsize
+    element, size = getattr(np, tile.dtype), tile.itemsize
 
     def run(table, out, x, a, b, beta, alpha):
         t, workers = pointer(table), launchable(table)
@@ -143,7 +142,7 @@ def _whole(tile, bare):
         address, factors = scratch(BYTES), scratch(16)
         f = pointer(address)
         alone(tile, f, out, x, a, b, beta, 1)
-        need = _room(tile, f, workers, bare, reach)
+        need = _room(tile, f, workers, bare, NEAR_L2 * l2())
         f[ROOM] = borrow(kept, need) if need > 0 else 0
         if need > 0 and f[ROOM] == 0:
             return LARGE

@@ -20,12 +20,13 @@ from ..jit.ndarray import shape
 from ..jit.vector import LINE
 from . import threads
 from .finish import finish
+from .machine import l2
 from .pack import pack_alone
 from .paths import BRIEF, DEEP_ROWS
 from .several import MOST, columns_against, group
 from .small import GIL
 from .status import DECLINED, DONE, LARGE
-from .tiles import SEGMENT, caches, small, vector_registers
+from .tiles import SEGMENT, small, vector_registers
 from .tiny import HEIGHT, tall, tiny, tiny_long, tiny_on, twins
 from .words import alone, room, up
 
@@ -235,14 +236,14 @@ def _end(tile, f):
 def _entry(tile):
     """int64(words of threads.py, address of `_deep`, workers, room, its size, out, x, a, b, beta, alpha, trusted):
     DONE or DECLINED; or, where the room is too small, the bytes that it must have, more than any status."""
-    cache, element, size = caches()[1], getattr(np, tile.dtype), tile.itemsize
+    element, size = getattr(np, tile.dtype), tile.itemsize
 
     def run(launch, work, workers, room, given, out, x, a, b, beta, alpha, trusted):
         words, factors = scratch(BYTES), scratch(16)
         f = pointer(words)
         if alone(tile, f, out, x, a, b, beta, trusted) != DONE:
             return DECLINED
-        need = up(_plan(tile, f, workers, cache), LINE)
+        need = up(_plan(tile, f, workers, l2()), LINE)
         if need > given:
             return need
         f[NEXT], f[SCALARS], f[ROOM], f[WORKERS] = 0, factors, room, workers
@@ -261,7 +262,7 @@ def _entry(tile):
 def _alone(tile):
     """int64(address of `_deep`, out, x, a, b, beta, alpha), on checked arrays: their ids, x's or 0; from Python, and
     its address."""
-    cache, element, size = caches()[1], getattr(np, tile.dtype), tile.itemsize
+    element, size = getattr(np, tile.dtype), tile.itemsize
 
     def run(work, out, x, a, b, beta, alpha):
         if not GIL or shape(out, 0) * shape(out, 1) * shape(a, 1) > BRIEF:
@@ -269,7 +270,7 @@ def _alone(tile):
         words, factors = scratch(BYTES), scratch(16)
         f = pointer(words)
         alone(tile, f, out, x, a, b, beta, 1)
-        if _plan(tile, f, 1, cache) > LITTLE:
+        if _plan(tile, f, 1, l2()) > LITTLE:
             return LARGE
         f[NEXT], f[SCALARS], f[ROOM], f[WORKERS] = 0, factors, static(LITTLE), 1
         poke(tile, factors, element(alpha))

@@ -16,9 +16,10 @@ from ..jit.ndarray import data, descr, ndim, shape, stride
 from . import threads
 from .axpy import columns
 from .launch import KERNEL, LAUNCH, ROOM, WORKERS, launchable
+from .machine import l2
 from .single import few, is_near, one, rows_of, segments_of
 from .status import DECLINED, DONE, LARGE
-from .tiles import SEGMENT, caches, small, vector_registers
+from .tiles import SEGMENT, small, vector_registers
 from .words import room, up
 
 WIDE = 4096  # outputs of a job of columns at most: their chains stay in L1
@@ -130,12 +131,12 @@ def end(tile, f, i, h):
 @functools.cache
 def _work(dtype: str) -> int:
     """The jobs of one thread."""
-    tile, cache = small(dtype), caches()[1]
+    tile = small(dtype)
 
     def work(f, task):
         job = take_from(pointer(f), NEXT, task % 2)
         while job >= 0:
-            _job(tile, f, job, cache)
+            _job(tile, f, job, l2())
             job = take_from(pointer(f), NEXT, task % 2)
 
     return compiled(work, "void(int64, int64)", f"gemv_work_{tile}")

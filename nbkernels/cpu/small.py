@@ -19,11 +19,11 @@ from ..jit.ndarray import OBJECT, WRITEABLE, address_of, data, descr, flags, ndi
 from .even import even_near, suits
 from .finish import MEMORY, PARTIAL, PLAIN, ending, finish
 from .launch import launchable
+from .machine import l2
 from .pack import pack, pack_rows_a, pack_rows_b
 from .paths import BY_COLUMNS, BY_ROWS, IN_PLACE, NARROW_IN_PLACE, PANEL, STRIDED, choose
 from .squares import side, turned
 from .status import DECLINED, DONE, GEMV, LARGE, SMALL, UNMADE
-from .tiles import caches
 from .ukernel import ukernel, ukernel_copying_whole, ukernel_packed
 
 # Words before made.words(): threads.WORDS, and what each `whole` of the paths from GEMV to PACKED says, or zeros.
@@ -200,7 +200,7 @@ def small_entry(tile):
     answer(address of made.words(), out or None, x or None, a, b, beta, alpha): out, or made; else a status. Another
     path's product it hands on to that path's `whole`, if it is known; else the path is the answer.
     """
-    size, longest, cache = tile.itemsize, PANEL // (tile.nr * tile.itemsize), caches()[1]
+    size, longest = tile.itemsize, PANEL // (tile.nr * tile.itemsize)
     element = getattr(np, tile.dtype)
 
     def run(numpy, out, x, a, b, beta, alpha):
@@ -236,7 +236,7 @@ def small_entry(tile):
         else:
             whole, rows = numpy - 8 * KNOWN, csc == 1 and (px == 0 or csx == 1)
             workers = launchable(whole)
-            path = choose(tile, m, n, k, lies(rsa, csa), lies(rsb, csb), rows, workers if workers > 0 else 2, cache)
+            path = choose(tile, m, n, k, lies(rsa, csa), lies(rsb, csb), rows, workers if workers > 0 else 2, l2())
             if path == GEMV and min(m, n) > 1:  # row by row
                 return answer(path, given, made)
             if path != SMALL:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from ..jit.kind import BYTES, Kind
 from ..jit.tile import Tile
 from ..jit.vector import LINE, SIZE, width_bits
+from .machine import machine
 
 SEGMENT = 4096  # steps of k in one chain of fused multiply-adds: part of the library's results, never tuned
 WAY = 4096  # bytes of a way of L1: lines so far apart share a set
@@ -86,18 +86,9 @@ def vector_registers() -> int:
     return 32 if width_bits() == 512 or triple.startswith(("aarch64", "arm64")) else 16
 
 
-@functools.cache
 def caches() -> tuple[int, int]:
-    """Bytes of one core's L1 data cache and of its L2, as Linux tells; 32 KiB and 512 KiB where nothing does."""
-    sizes = {1: 32 << 10, 2: 512 << 10}
-    for index in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
-        try:
-            level, kind, size = ((index / name).read_text().strip() for name in ("level", "type", "size"))
-            if kind != "Instruction" and int(level) in sizes:
-                sizes[int(level)] = int(size.rstrip("K")) << 10
-        except (OSError, ValueError):
-            continue
-    return sizes[1], sizes[2]
+    """Bytes of one core's L1 data cache and of its L2."""
+    return machine().l1, machine().l2
 
 
 @functools.cache

@@ -26,6 +26,7 @@ NEXT, FINISHED = 0, 8
  BPANELS, PART, TOTAL, NEED, BLOCKS, ROOM, FROM, TO, SELF, AFTER, CONTEXT, LOOPS, MIXED, SIDED,
  SHIFT_A, SHIFT_B, SHIFT_C, NUMPY, RESULT, COUNTERS, NEAR) = range(16, 77)  # fmt: skip
 WORDS = 80
+NEAR_L2 = 4  # times L2: bytes of an A by columns that is read in place
 BYTES = 8 * WORDS
 
 
@@ -161,7 +162,7 @@ def buffers(m: int, n: int, k: int, tiles: Tiles, tile: Tile, workers: int, in_p
 
 def near() -> int:
     """Bytes of an A by columns that is read in place."""
-    return 4 * caches()[1]
+    return NEAR_L2 * caches()[1]
 
 
 @functools.cache
