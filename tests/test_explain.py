@@ -10,7 +10,7 @@ import pytest
 
 import nbkernels as nb
 from nbkernels import docs
-from nbkernels.cpu import batch, gemm, nest, threads, words
+from nbkernels.cpu import batch, gemm, nest, paths, threads, words
 from nbkernels.cpu.status import DONE, GEMV, PACKED, PATHS
 from nbkernels.cpu.tiles import vector_registers
 from nbkernels.dispatch import OutError
@@ -57,14 +57,18 @@ def ran(monkeypatch):
         known[:] = before
 
 
+def test_the_facts_of_a_product():
+    found, none = nb.explain(nb.mm, draw(5, 6), draw(6, 7)), nb.explain(nb.mm, draw(5, 0), draw(0, 7))
+    assert (found.flops, found.layout, found.kernel, found.copies) == (420, "NN", "nbkernels.cpu.gemm:mm", ())
+    assert (none.flops, none.path) == (0, "beta * self alone")
+
+
 def matrix(rng, rows, columns, dtype):
-    """Of zeros that take no memory of their own where that can be, in any layout."""
-    form, zero = rng.choice(["rows", "columns", "rows apart", "strided"], p=[0.4, 0.35, 0.15, 0.1]), ZEROS.view(dtype)
-    size = zero.itemsize
-    strides = {"rows": (columns, 1), "columns": (1, rows), "rows apart": (columns + 3, 1), "strided": (1, 1)}[form]
-    if form == "strided":
-        strides = 2 * columns, 2
-    return np.lib.stride_tricks.as_strided(zero, (rows, columns), [step * size for step in strides], writeable=True)
+    """A view of zeros, in any layout; they all share them."""
+    strides = (columns, 1), (1, rows), (columns + 3, 1), (2 * columns, 2)
+    steps = strides[rng.choice(4, p=[0.4, 0.35, 0.15, 0.1])]
+    zeros = ZEROS.view(dtype)
+    return np.lib.stride_tricks.as_strided(zeros, (rows, columns), [step * zeros.itemsize for step in steps])
 
 
 ZEROS = np.zeros(9 << 20)
@@ -81,9 +85,10 @@ def test_products_take_the_path_that_explain_names(ran, rng, dtype, workers):
             m, n, k = (int(2 ** rng.uniform(0, 11)) for _ in range(3))
             a, b = matrix(rng, m, k, dtype), matrix(rng, k, n, dtype)
             out = matrix(np.random.default_rng(case), m, n, dtype).copy("K") if case % 2 else np.empty((m, n), dtype)
-            x = [None, zeros[:n], zeros[: min(m, n) ** 0], out][case % 4]
+            x = [None, zeros[:n], zeros[:1], out][case % 4]
             function, args = (nb.mm, (a, b)) if x is None else (nb.addmm, (x, a, b))
             found = nb.explain(function, *args, out=out)
+            assert found.path in [PATHS[way] for way in paths.legal(out, x, a, b)]
             del ran[:]
             function(*args, out=out) if case % 5 else general(function, *args, out=out)
             assert found.path == (ran[0] if ran else "small"), (m, n, k, a.strides, b.strides, out.strides)

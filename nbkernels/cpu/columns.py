@@ -166,8 +166,8 @@ def _table(tile):
 
 
 def whole(dtype: str) -> tuple[int, int]:
-    """The address of the whole call by several threads, and its first argument. It answers LARGE, with
-    nothing done, where the kept room does not do or nothing says how many threads there are."""
+    """The address of the whole call, and its first argument. It answers LARGE, with nothing done, where the kept room
+    does not do or nothing says how many threads there are."""
     threads.open_up()
     tile = small(dtype)
     return _whole(tile, bare(kind_of(dtype, dtype, dtype))), _table(tile).ctypes.data

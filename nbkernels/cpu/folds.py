@@ -167,11 +167,12 @@ def reduce(out, self, op, axis, keepdims, initial, where, dtype) -> None:
     if self.size == 0:
         target[...] = identity(op, out.dtype) if initial is None else initial
     elif op in ASSOCIATIVE:
-        alone = False
-        if op in SIGNLESS and where is not None and initial is not None:
+        alone = None
+        if op in SIGNLESS and where is not None and initial is not None:  # ahead: out may lie over where
             alone = ~np.logical_or.reduce(np.broadcast_to(where, self.shape), axis, keepdims=True)
         _in_any_order(op, target, self, initial, where, work)
-        np.copyto(target, initial if initial is not None else 0, casting="unsafe", where=alone)
+        if alone is not None:
+            np.copyto(target, initial, casting="unsafe", where=alone)
     else:
         _in_order(op, target.squeeze(axis), apart(out, truths(self, work)), axis, initial, where, working(work))
 

@@ -106,7 +106,7 @@ def by_path(way: int, out, x, a, b, beta, alpha, trusted: bool = True) -> int:
     if way == PACKED:
         kind, tiles = _plain(name)
         return packed(out, x, a, b, beta, alpha, tiles, kind, workers, trusted)
-    return RUN[way](out, x, a, b, beta, alpha, name, workers, trusted) if way in RUN else way
+    return RUN[way](out, x, a, b, beta, alpha, name, workers, trusted)
 
 
 def _vectors(dtype: str, out, x, a, b, beta: float, alpha: float) -> bool:
@@ -275,7 +275,8 @@ def mm_fast(a, b, out, x=None, beta=0, alpha=1, ndarray=np.ndarray):
             status = entry(numpy, out, x, a, b, beta, alpha)  # another path, where threads were not there before
             if status is out:
                 return out
-        return out if by_path(status, out, x, a, b, beta, alpha, trusted=False) == DONE else None
+        done = status in PATHS and by_path(status, out, x, a, b, beta, alpha, trusted=False) == DONE
+        return out if done else None
     except (TypeError, IndexError, OverflowError):  # not a float, not a matrix: the checks will say it properly
         return None
 

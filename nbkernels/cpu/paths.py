@@ -1,12 +1,13 @@
 """Which path a product takes: one function, read by compiled code, the general path, explain and describe.
 
-All paths give the same bits, so that a choice is about time alone. Each constant says where another path gets faster,
-with one measurement: us, "so" by the path that is chosen. Zen 3 has 16 vector registers, Zen 4 has 32.
+All paths give the same bits, so that a choice is about time alone. Figures are of 2026-11, us by the path that would be
+next and by the one that is chosen; what differs between kinds of processor is a row of KINDS.
 """
 
 from __future__ import annotations
 
 import functools
+from typing import NamedTuple
 
 from numba.extending import register_jitable
 
@@ -15,63 +16,77 @@ from .tiles import SEGMENT, caches, small, vector_registers
 
 # How a matrix lies: its rows or its columns are contiguous, or neither.
 BY_ROWS, BY_COLUMNS, STRIDED = range(3)
-NARROW = vector_registers() == 16
 
-# Multiply-adds, m*n*k, up to which one thread is fastest: two save nothing of 25 us of float32.
-ALONE = 112**3
-# The same, times bytes of an element, of more than SLIM rows and columns, which columns.py shares from compiled code:
-# Zen 3, 64^3 by one thread and two, f32 7.5-11 and 6-9. Vectors of 512 bits are twice as fast.
-SHARED = 4 * (80**3 if NARROW else ALONE)
-SLIM = 64 if NARROW else 16
+
+class Limits(NamedTuple):
+    """What differs between kinds of processor."""
+
+    sparing: bool  # with registers: short.py, and deep products of fewer steps than DEEPEST, gain
+    shared: int  # bytes of an element times multiply-adds up to which one thread is fastest, beyond `slim`
+    slim: int  # rows or columns up to which that is ALONE
+    linear: int  # multiply-adds up to which one row or column is as fast in small.py
+    single: int  # rows or columns up to which more than DEEPEST steps go by gemv
+    single_along: int  # the same, where k is contiguous in the larger matrix
+    step_least: int  # elements and rows from which one step is done by rows
+    step_rows: int
+    deep_alone: int  # elements of C up to which more than DEEPEST steps are deep by one thread
+    long_alone: int  # the same of more than LONG steps
+    held: int  # quarters of L2 that an A which panels of B go over may take, where L3 is near: more than it has
+
+
+FEW_LEAST, THIN_ROWS = 1 << 15, 64
+# By vector registers. Measured on processors of AVX2 and of AVX-512; 64-bit Arm has 32 registers, and was not.
+KINDS = {
+    16: Limits(True, 4 * 80**3, 64, 0, 1, 2, 1 << 10, 16, 96**2, 160**2, 8),
+    32: Limits(False, 4 * 112**3, 16, 4096, 3, 3, FEW_LEAST, THIN_ROWS, 48**2, 128**2, 3),
+}
+LIMITS = KINDS[vector_registers()]
+
+ALONE = 112**3  # multiply-adds up to which one thread is fastest: two save nothing of 25 us of float32
 SERIAL = 320**3  # the same where there is only one thread to use: the block fits in L2
 BRIEF = 60**3  # multiply-adds of a deep product up to which a launch over threads costs more than it saves
-# Those up to which one row or column is as fast in small.py; of a matrix that is contiguous along neither side, which
-# gemv.py does not take, faster. With 16 registers gemv.py never loses (Zen 3, 16x1x128 of f32 2.0, so 1.7).
-LINEAR, LINEAR_STRIDED = 0 if NARROW else 4096, 4096
-# Rows or columns up to which products of more than DEEPEST steps go by gemv: f64, 2x1000x1000: 200 us; each panel of B
-# twice, 980. Tiles of 16 registers are as fast with three, or with two where k is not along the larger matrix.
-VECTORS, NARROW_VECTORS, NARROW_VECTORS_ALONG = 3, 1, 2
+SCATTERED = 4096  # those of one row or column up to which a matrix contiguous along neither side is small
+VECTORS = 3  # rows or columns that gemv takes one after another: 2x1000x1000 of f64 980, 200
 PANEL = 64 << 10  # bytes of a panel of B that the small path packs
 DEEPEST = 512  # steps of k up to which one fits that has 128 bytes a row
 
-# C is written by rows (thin.py) for so many steps, from so many elements and rows on: 1000x1000x1 of f64 takes 190 us
-# in place of 1600, k = 32 1500 in place of 2800, k = 64 the same. Of FEW_STEPS, C may be in L2: 256x256x1 14, so 9. Of
-# one step, with 16 registers, outer.py's rows gain earlier.
-THIN_STEPS, THIN_LEAST, THIN_ROWS = 48, 1 << 17, 64
-FEW_STEPS, FEW_LEAST = 16, 1 << 15
-ONE_STEP_LEAST, ONE_STEP_ROWS = (1 << 10, 16) if NARROW else (FEW_LEAST, THIN_ROWS)
-
-# k > DEEPEST is deep up to so many rows or columns, or so many elements of C, by one thread or several: five loops
-# would pack more than they use (32x32x10000 339, so 206), and threads wait for each other at every block of k
-# (64x64x10000 740, so 512). With 16 registers, of more than LONG steps, there is more (Zen 3, 100x100x5000 1522, 1382).
-DEEP_ROWS, DEEP_ALONE, DEEP_SHARED = 16, (96 if NARROW else 48) ** 2, 128 * 128
-LONG, LONG_ALONE = 1024, 160 * 160 if NARROW else DEEP_SHARED
-# Steps from which few outputs, in rows of one vector at most, are deep with 16 registers: tiles would be half empty.
-# Zen 3, 8x8x1000 of f32 4.7, so 2.5.
+# C is written by rows (thin.py) for so many steps, from so many elements and THIN_ROWS on: 1000x1000x1 of f64 1600,
+# 190, k = 32 2800, 1500, k = 64 the same. Of FEW_STEPS, C may be in L2: 256x256x1 14, 9.
+THIN_STEPS, THIN_LEAST, FEW_STEPS = 48, 1 << 17, 16
+# Rows or columns, or elements of C by several threads, up to which k > DEEPEST is deep: five loops would pack more than
+# they use (32x32x10000 339, 206), and threads wait for each other at every block of k (64x64x10000 740, 512).
+DEEP_ROWS, DEEP_SHARED, LONG = 16, 128 * 128, 1024
+# Steps from which few outputs, in rows of one narrow vector at most, are deep: tiles would be half empty. 8x8x1000 of
+# f32 4.7, 2.5.
 LEAN = 128
-# With 16 registers, columns of C that are few beside its rows, OBLONG times as many, or SLOPING where A and B are
-# stored by rows: one job's panels of B against rows of A as they lie (Zen 3, two threads, 1024x8x256 80, so 74;
-# 1000x32x500 of f64 1177, so 605).
+# Columns of C that are few beside its rows, OBLONG times as many, or SLOPING where A and B are stored by rows: one
+# job's panels of B against rows of A as they lie (16 registers, two threads, 1000x32x500 of f64 1177, 605).
 TALL, OBLONG, SLOPING = 48, 8, 4
-
-# Few rows against a B of which such rows are wide and beyond L2 (short.py), with 16 registers: Zen 3, 16x2048x512 of
-# f32 866, so 666; two threads 713, so 418. FAR times L2, L3, which others use, may not hold B.
+# Few rows against a B of which such rows are wide and beyond L2 (16 registers, 16x2048x512 of f32 866, 666). FAR times
+# L2, L3, which others use, may not hold B.
 SHORT_ROWS, SHORT_BYTES, FAR = 64, 1024, 12
-
 # Panels of B up to which packing A costs more than it saves; and where vectors are narrower than a line: a step takes
-# fewer cycles then, and loads of A's elements, from rows that share banks of L1, as many (Zen 3, f32, n = 100, of
-# NumPy's speed .89, so .98).
+# fewer cycles then, and loads of A's elements, from rows that share banks of L1, as many.
 IN_PLACE, NARROW_IN_PLACE = 5, 2
-# Quarters of L2 that an A which panels of B go over may take: Zen 4, n = 384, 0.6 MB, two threads 643, so 565; where
-# vectors are narrow, of L3: Zen 3, n = 512, 1 MB 2251, so 2094.
-NEAR = 8 if NARROW else 3
+
+
+@register_jitable
+def lies(row, step, one):
+    """How a matrix lies, by its strides and that of contiguous elements."""
+    return BY_ROWS if step == one else BY_COLUMNS if row == one else STRIDED
+
+
+@register_jitable
+def longest(tile):
+    """Steps of k up to which the small path packs a panel of B."""
+    return PANEL // (tile.nr * tile.itemsize)
 
 
 @register_jitable
 def is_thin(m, n, k):
     """Whether C is better written by rows."""
     if k == 1:
-        return min(m, n) >= ONE_STEP_ROWS and m * n >= ONE_STEP_LEAST
+        return min(m, n) >= LIMITS.step_rows and m * n >= LIMITS.step_least
     return min(m, n) >= THIN_ROWS and m * n >= (FEW_LEAST if k <= FEW_STEPS else THIN_LEAST) and k <= THIN_STEPS
 
 
@@ -83,60 +98,59 @@ def choose(tile, m, n, k, a, b, rows, workers, cache):
     columns this is asked of C' = B' A'.
     """
     size, lanes, narrow, work = tile.itemsize, tile.lanes, tile.narrow, m * n * k
-    few, many, longest = min(m, n), max(m, n), PANEL // (tile.nr * size)
+    few, many, fits, sparing = min(m, n), max(m, n), k <= longest(tile), LIMITS.sparing
     vectors = (b if m <= n else a) != STRIDED or many == 1  # gemv.py takes the larger matrix
     along = a != BY_COLUMNS if m >= n else b == BY_COLUMNS  # k is contiguous in the larger matrix
     if few == 1:
-        if work <= (LINEAR if vectors else LINEAR_STRIDED) and k <= longest:
+        if work <= (LIMITS.linear if vectors else SCATTERED) and fits:
             return SMALL
         if vectors:
             return GEMV
     brief = few > 1 and work <= BRIEF
     lean = narrow and k >= LEAN and a == BY_ROWS and (n == lanes <= m if b == BY_COLUMNS else n <= lanes)
-    if brief and (k > longest or (lean and b != STRIDED)):
+    if brief and (not fits or (lean and b != STRIDED)):
         return DEEP
     half = max(1, lanes // 2)
     filled = 3 <= m <= tile.nr and 4 * m >= 3 * ((m + half - 1) // half * half)  # rows of C' fill vectors
     if narrow and b == BY_COLUMNS and filled and 8 * m <= n and k <= DEEPEST and n * k * size > cache:
-        return DEEP  # C' = B' A', with B read along its columns: Zen 3, 8x300x300 of f64 80, so 51
+        return DEEP  # C' = B' A', with B read along its columns: 8x300x300 of f64 80, 51
     if rows and is_thin(m, n, k):
         return THIN
-    most = ALONE if few <= SLIM else SHARED // size
-    if k <= longest and max(m, n) <= most and m * max(n, lanes) * k <= most:  # few columns take as long as a vector
+    most = ALONE if few <= LIMITS.slim else LIMITS.shared // size
+    if fits and max(m, n) <= most and m * max(n, lanes) * k <= most:  # few columns take as long as a vector
         return SMALL
-    single = VECTORS if not narrow else NARROW_VECTORS_ALONG if along else NARROW_VECTORS
-    if k > DEEPEST and few <= single and vectors:
+    if k > DEEPEST and few <= (LIMITS.single_along if along else LIMITS.single) and vectors:
         return GEMV
     wide = many * size >= SHORT_BYTES and 2 * many * k * size > cache and not along
     far = many * k * size > FAR * cache
     enough = few > tile.mr or (few > 2 and (m > n or k > DEEPEST or far))
-    if narrow and wide and enough and few <= SHORT_ROWS and few < many and k <= SEGMENT:
+    if sparing and wide and enough and few <= SHORT_ROWS and few < many and k <= SEGMENT:
         return SHORT
-    if narrow and wide and m <= tile.mr and far:
-        return DEEP  # a panel of B is a line or two of each row: Zen 3, 3x10000x100 of f64 1659, so 818
-    if k > DEEPEST and (few <= DEEP_ROWS or m * n <= (DEEP_ALONE if workers == 1 else DEEP_SHARED)):
+    if sparing and wide and m <= tile.mr and far:
+        return DEEP  # a panel of B is a line or two of each row: 3x10000x100 of f64 1659, 818
+    if k > DEEPEST and (few <= DEEP_ROWS or m * n <= (LIMITS.deep_alone if workers == 1 else DEEP_SHARED)):
         return DEEP
     apart = a == BY_COLUMNS and b != BY_COLUMNS
-    if narrow and k > LONG and m * n <= LONG_ALONE and workers == 1 and not apart:
+    if sparing and k > LONG and m * n <= LIMITS.long_alone and workers == 1 and not apart:
         return DEEP
-    if 2 * few <= lanes and many * lanes * k > ALONE:  # half a vector does for the rows: 1024x8x256 79, so 60
+    if 2 * few <= lanes and many * lanes * k > ALONE:  # half a vector does for the rows: 1024x8x256 79, 60
         if along:
             return DEEP
-        if few == 2 and vectors:  # one after the other: 1024x2x256 TT 333, so 65
+        if few == 2 and vectors:  # one after the other: 1024x2x256 TT 333, 65
             return GEMV
     oblong = OBLONG if a == BY_COLUMNS or b == BY_COLUMNS else SLOPING
     several = workers > 1 or oblong == OBLONG or work > SERIAL or n <= lanes
     tall = n <= min(TALL, m // oblong) and several
     turned = n >= 8 * m and m <= TALL and b == BY_COLUMNS
-    if narrow and k <= DEEPEST and m * max(n, lanes) * k > ALONE and (tall or turned):
+    if sparing and k <= DEEPEST and m * max(n, lanes) * k > ALONE and (tall or turned):
         return DEEP
     if k > DEEPEST:
         return PACKED
     if workers == 1 and work <= SERIAL:
         return SMALL
-    # A is used up at once, in place (20000x16x256 of f32 3500, so 2700), or it is read again and again, from L2.
+    # A is used up at once, in place (20000x16x256 of f32 3500, 2700), or it is read again and again, from L2.
     once = n <= IN_PLACE * tile.nr and not (a == BY_COLUMNS and workers == 1)
-    held = workers > 1 and m * k * size <= cache * NEAR // 4
+    held = workers > 1 and m * k * size <= cache * LIMITS.held // 4
     return COLUMNS if once or held else PACKED
 
 
@@ -155,13 +169,13 @@ def path(m: int, n: int, k: int, workers: int, dtype: str = "float32", a=BY_ROWS
 
 def path_of(out, x, a, b, workers: int) -> int:
     """The path of out = a @ b + x, x or None: arrays, or what has their shapes, strides and dtype."""
-    m, n, *lies, rows = _seen(out, x, a, b)
-    return path(m, n, a.shape[-1], workers, out.dtype.name, *lies, rows)
+    m, n, *layout = _seen(out, x, a, b)
+    return path(m, n, a.shape[-1], workers, out.dtype.name, *layout)
 
 
 def legal(out, x, a, b) -> list[int]:
     """Every path that can compute it: all give the same bits, and are timed against each other by bench_choice.py."""
-    (m, n, left, right, rows), k, tile = _seen(out, x, a, b), a.shape[-1], small(out.dtype.name)
+    (m, n, left, right, rows), k = _seen(out, x, a, b), a.shape[-1]
     few, brought = min(m, n) <= VECTORS, (right if m <= n else left) != STRIDED
     found = {
         GEMV: few and brought,
@@ -169,7 +183,7 @@ def legal(out, x, a, b) -> list[int]:
         DEEP: True,
         SHORT: k <= SEGMENT,
         COLUMNS: k <= DEEPEST,
-        SMALL: k <= PANEL // (tile.nr * tile.itemsize),
+        SMALL: k <= longest(small(out.dtype.name)),
         PACKED: True,
     }
     return [way for way, possible in found.items() if possible]
@@ -177,11 +191,12 @@ def legal(out, x, a, b) -> list[int]:
 
 def _seen(out, x, a, b) -> tuple:
     """m, n, how A and B lie, and whether rows of C are contiguous: of C' = B' A' where C is stored by columns."""
-    (m, n), size, lies, (row, step) = out.shape[-2:], out.dtype.itemsize, (lie(a), lie(b)), out.strides[-2:]
+    (m, n), size, (row, step) = out.shape[-2:], out.dtype.itemsize, out.strides[-2:]
+    left, right = (lies(*x.strides[-2:], size) for x in (a, b))
     xrow, xstep = (row, step) if x is None else steps(x)
     if row == size and (step != size or n == 1):
-        m, n, lies, step, xstep = n, m, (flipped(lies[1]), flipped(lies[0])), row, xrow
-    return m, n, *lies, step == size == xstep
+        m, n, left, right, step, xstep = n, m, flipped(right), flipped(left), row, xrow
+    return m, n, left, right, step == size == xstep
 
 
 def steps(x) -> tuple[int, int]:
@@ -190,12 +205,6 @@ def steps(x) -> tuple[int, int]:
     return row, x.strides[-1] if len(x.shape) > 0 and x.shape[-1] > 1 else 0
 
 
-def lie(x) -> int:
-    """How a matrix lies."""
-    size, (row, step) = x.dtype.itemsize, x.strides[-2:]
-    return BY_ROWS if step == size else BY_COLUMNS if row == size else STRIDED
-
-
-def flipped(lies: int) -> int:
+def flipped(form: int) -> int:
     """How its transpose does."""
-    return (BY_COLUMNS, BY_ROWS, STRIDED)[lies]
+    return (BY_COLUMNS, BY_ROWS, STRIDED)[form]

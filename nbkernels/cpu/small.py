@@ -21,7 +21,7 @@ from .finish import MEMORY, PARTIAL, PLAIN, ending, finish
 from .launch import launchable
 from .machine import l2
 from .pack import pack, pack_rows_a, pack_rows_b
-from .paths import BY_COLUMNS, BY_ROWS, IN_PLACE, NARROW_IN_PLACE, PANEL, STRIDED, choose
+from .paths import IN_PLACE, NARROW_IN_PLACE, PANEL, choose, lies, longest
 from .squares import side, turned
 from .status import DECLINED, DONE, GEMV, LARGE, SMALL, UNMADE
 from .ukernel import ukernel, ukernel_copying_whole, ukernel_packed
@@ -172,12 +172,6 @@ def unusual(out, x, a, b, size_a, size_b, size):
 
 
 @jit(inline="always")
-def lies(rs, cs):
-    """How a matrix lies, by its strides in elements."""
-    return BY_ROWS if cs == 1 else BY_COLUMNS if rs == 1 else STRIDED
-
-
-@jit(inline="always")
 def large(a, b, size):
     """Whether the result of two arrays, by their ids, is the caller's to make: it may be none."""
     most = MADE // size
@@ -200,8 +194,7 @@ def small_entry(tile):
     answer(address of made.words(), out or None, x or None, a, b, beta, alpha): out, or made; else a status. Another
     path's product it hands on to that path's `whole`, if it is known; else the path is the answer.
     """
-    size, longest = tile.itemsize, PANEL // (tile.nr * tile.itemsize)
-    element = getattr(np, tile.dtype)
+    size, element = tile.itemsize, getattr(np, tile.dtype)
 
     def run(numpy, out, x, a, b, beta, alpha):
         serially, numpy = numpy & SERIALLY != 0, numpy & ~SERIALLY
@@ -231,12 +224,13 @@ def small_entry(tile):
             m, n, rsc, csc, rsx, csx = n, m, csc, rsc, csx, rsx
             pa, rsa, csa, pb, rsb, csb = pb, csb, rsb, pa, csa, rsa
         if serially:
-            if k > longest:
+            if k > longest(tile):
                 return answer(LARGE, given, made)
         else:
             whole, rows = numpy - 8 * KNOWN, csc == 1 and (px == 0 or csx == 1)
             workers = launchable(whole)
-            path = choose(tile, m, n, k, lies(rsa, csa), lies(rsb, csb), rows, workers if workers > 0 else 2, l2())
+            workers = workers if workers > 0 else 2  # nothing says how many there are
+            path = choose(tile, m, n, k, lies(rsa, csa, 1), lies(rsb, csb, 1), rows, workers, l2())
             if path == GEMV and min(m, n) > 1:  # row by row
                 return answer(path, given, made)
             if path != SMALL:

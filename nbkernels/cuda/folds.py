@@ -31,10 +31,11 @@ def reduce(out, self, op, axis, keepdims, initial, where, dtype) -> None:
         return
     alone = None
     if op in SIGNLESS and where is not None and initial is not None:
-        alone, truth = empty(out.shape, out, np.dtype(bool)), (np.dtype(bool),) * 3
+        truth = np.dtype(bool)
+        alone = empty(out.shape, out, truth)
         marks = view(where, self.shape, broadcast_strides(self.shape, where.shape, where.strides))
         reduce(alone, marks, "logical_or", axis, keepdims, None, None, None)
-        run(scalar.find("equal", truth[0]), alone, alone, False, truth)
+        run(scalar.find("equal", truth), alone, alone, False, (truth,) * 3)
     if ahead and where is not None:
         chosen = empty(self.shape, out, work)
         fill(chosen, neutral(op, work).item())
