@@ -51,7 +51,8 @@ def ran(monkeypatch):
         kept.append((known, before))
     monkeypatch.setattr(gemm, "RUN", {path: done(PATHS[path]) for path in gemm.RUN})
     monkeypatch.setattr(gemm, "packed", done("packed"))
-    monkeypatch.setattr(gemm, "_vectors", done("gemv", True))
+    for name in ("gemv", "_vectors"):
+        monkeypatch.setattr(gemm, name, done("gemv", True))
     yield names
     for known, before in kept:
         known[:] = before

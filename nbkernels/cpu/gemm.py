@@ -99,7 +99,11 @@ def by_path(way: int, out, x, a, b, beta, alpha, trusted: bool = True) -> int:
     """float32 and float64 by one path: a status. Not trusted: whether arrays are sound is looked at again."""
     name, workers = NAMES[out.dtype], threads.count()
     if way == GEMV:
-        return DONE if _vectors(name, out, x, a, b, float(beta), float(alpha)) else DECLINED
+        if 1 in out.shape:
+            done = gemv(name, out, 0 if x is None else id(x), a, b, float(beta), float(alpha))
+        else:
+            done = _vectors(name, out, x, a, b, float(beta), float(alpha))
+        return DONE if done else DECLINED
     if way == SMALL:
         return _run_small(out, x, a, b, beta, alpha)
     x = 0 if x is None else id(x)
