@@ -83,6 +83,12 @@ def longest(tile):
 
 
 @register_jitable
+def along_vectors(m, n, a, b):
+    """Whether gemv.py takes the larger matrix: contiguous along one side, or a vector."""
+    return (b if m <= n else a) != STRIDED or max(m, n) == 1
+
+
+@register_jitable
 def is_thin(m, n, k):
     """Whether C is better written by rows."""
     if k == 1:
@@ -99,7 +105,7 @@ def choose(tile, m, n, k, a, b, rows, workers, cache):
     """
     size, lanes, narrow, work = tile.itemsize, tile.lanes, tile.narrow, m * n * k
     few, many, fits, sparing = min(m, n), max(m, n), k <= longest(tile), LIMITS.sparing
-    vectors = (b if m <= n else a) != STRIDED or many == 1  # gemv.py takes the larger matrix
+    vectors = along_vectors(m, n, a, b)
     along = a != BY_COLUMNS if m >= n else b == BY_COLUMNS  # k is contiguous in the larger matrix
     if few == 1:
         if work <= (LIMITS.linear if vectors else SCATTERED) and fits:
@@ -176,9 +182,8 @@ def path_of(out, x, a, b, workers: int) -> int:
 def legal(out, x, a, b) -> list[int]:
     """Every path that can compute it: all give the same bits, and are timed against each other by bench_choice.py."""
     (m, n, left, right, rows), k = _seen(out, x, a, b), a.shape[-1]
-    few, brought = min(m, n) <= VECTORS, (right if m <= n else left) != STRIDED
     found = {
-        GEMV: few and brought,
+        GEMV: min(m, n) <= VECTORS and along_vectors(m, n, left, right),
         THIN: rows and k <= DEEPEST,
         DEEP: True,
         SHORT: k <= SEGMENT,
