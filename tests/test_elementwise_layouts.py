@@ -27,6 +27,22 @@ def test_out_that_overlaps_an_input(shift_out, shift_x, n, step, first):
     same_bits(out, expected)
 
 
+@pytest.mark.parametrize("dtypes", [("u2", "f8"), ("i8", "i8"), ("f8", "f8"), ("u1", "f8")], ids="-".join)
+@pytest.mark.parametrize("op, written", [("less", "?"), ("equal", "?"), ("add", "i1")])
+def test_masks_of_any_steps_leave_what_they_hide(op, written, dtypes):
+    """Long rows of one byte an element, from every place in a line on: LLVM 22 gives lanes that are none a mask of
+    their own, in loops of several vectors before a row's first whole line, and stores by it."""
+    rng, n = np.random.default_rng(0), 1 << 15
+    x, y = (rng.integers(1, 5, n).astype(dtype) for dtype in dtypes)
+    room = np.full(n + 128, 7, np.uint8)
+    for step, begins in itertools.product((1, -1, 2, -2, 3, -4), range(0, 64, 5)):
+        mask = (rng.random(n * abs(step)) < 0.5)[::step]
+        out = room[64 + begins - room.ctypes.data % 64 :][:n].view(written)
+        out[...], expected = 1, np.ones(n, written)
+        getattr(np, op)(x, y, out=expected, where=mask, casting="unsafe")
+        same_bits(run(op, x, y, out, where=mask, casting="unsafe"), expected)
+
+
 WINDOWS = st.tuples(st.integers(0, 5), st.sampled_from([1, -1, 2, -2, 3]))
 
 

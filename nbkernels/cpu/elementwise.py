@@ -105,6 +105,8 @@ def nested(op, dtypes, shapes, strides, dtype, casting, fresh) -> nest.Nest:
     # Truths that come of turned inputs are stored by runs where there are no masked stores of bytes.
     light = not mask and _light(name, work) and all(map(masked, itemsizes[loops.kind == "transposed" :]))
     steps = nest.steps(loops, itemsizes, light, many(name), streamed)
+    if mask and not set(steps[-1:]) <= {0, 1}:
+        steps = ()  # of masks turned in registers LLVM 22 stores bytes by lanes that are none (test_elementwise.py)
     askew = streamed and nest.askew(loops, itemsizes)
     compiled = loop(op, first, second, out, dtype, casting, streamed, bool(mask), steps=steps, askew=askew)
     parallel = nest.PARALLEL >> COSTS_MORE if op in COSTLY else nest.PARALLEL
