@@ -28,7 +28,7 @@ def test_out_that_overlaps_an_input(shift_out, shift_x, n, step, first):
 
 
 @pytest.mark.parametrize("dtypes", [("u2", "f8"), ("i8", "i8"), ("f8", "f8"), ("u1", "f8")], ids="-".join)
-@pytest.mark.parametrize("op, written", [("less", "?"), ("equal", "?"), ("add", "i1")])
+@pytest.mark.parametrize(("op", "written"), [("less", "?"), ("equal", "?"), ("add", "i1")])
 def test_masks_of_any_steps_leave_what_they_hide(op, written, dtypes):
     """Long rows of one byte an element, from every place in a line on: LLVM 22 gives lanes that are none a mask of
     their own, in loops of several vectors before a row's first whole line, and stores by it."""
