@@ -68,6 +68,10 @@ def traceback_end(error):
     return f"{os.path.basename(frame.tb_frame.f_code.co_filename)}:{frame.tb_lineno}"
 
 
+TICK = 0.5  # seconds of waiting for a child
+LIFE = 50_000  # cases of a child: it keeps the kernels of all of them, 2 GB of them by then
+
+
 class Campaign:
     """A run of cases that goes on past whatever a case does."""
 
@@ -114,7 +118,7 @@ class Campaign:
         return self.table()
 
     def spawn(self, end, stop, bar):
-        """Cases in one child, until it ends, hangs or the time is up."""
+        """Cases in one child, until it ends, hangs, has had LIFE cases or the time is up."""
         process = subprocess.Popen([*self.command, "--from", str(self.next)], text=True, stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
         lines, errors = queue.Queue(), []
@@ -124,18 +128,19 @@ class Campaign:
         ]
         for reader in readers:
             reader.start()
-        running, begun, began = None, time.monotonic() - seconds_of(bar), time.monotonic()
+        running, begun, silent, last = None, time.monotonic() - seconds_of(bar), 0.0, self.next + LIFE
         try:
             while True:
                 now = time.monotonic()
                 bar.n = min(round(now - begun), bar.total)
                 bar.set_postfix(cases=sum(self.done.values()), found=sum(self.found.values()), refresh=True)
-                if (now >= end and (running is None or now - began > 2)) or (stop is not None and self.next >= stop):
+                if (now >= end and (running is None or silent > 2)) or self.next >= (last if stop is None else min(last, stop)):
                     return
                 try:
-                    line = lines.get(timeout=0.5)
+                    line = lines.get(timeout=TICK)
                 except queue.Empty:
-                    if now - began > self.hang:
+                    silent += TICK  # not by the clock: it goes on while a machine is suspended
+                    if silent > self.hang:
                         self.broken(running, f"hangs for {self.hang:.0f} s", "")
                         return
                     continue
@@ -144,7 +149,7 @@ class Campaign:
                     time.sleep(0.1)
                     self.broken(running, death(process.returncode), tail(errors))
                     return
-                running, began = self.heard(json.loads(line), running), now
+                running, silent = self.heard(json.loads(line), running), 0.0
         finally:
             process.kill()
             process.wait()
