@@ -129,12 +129,13 @@ class Campaign:
         for reader in readers:
             reader.start()
         running, begun, silent, last = None, time.monotonic() - seconds_of(bar), 0.0, self.next + LIFE
+        last = last if stop is None else min(last, stop)
         try:
             while True:
                 now = time.monotonic()
                 bar.n = min(round(now - begun), bar.total)
                 bar.set_postfix(cases=sum(self.done.values()), found=sum(self.found.values()), refresh=True)
-                if (now >= end and (running is None or silent > 2)) or self.next >= (last if stop is None else min(last, stop)):
+                if (now >= end and (running is None or silent > 2)) or self.next >= last:
                     return
                 try:
                     line = lines.get(timeout=TICK)
