@@ -92,6 +92,13 @@ def test_at_slices(rng):
         nbkernels.add.at(np.ones(3), slice(0, 2), np.ones(3))
 
 
+@pytest.mark.parametrize("indices", [[], np.empty(0, int), (np.empty(0, int),), slice(0), np.zeros(3, bool)])
+def test_no_index_refuses_no_exponent(indices):
+    out = np.arange(3)
+    nbkernels.pow.at(out, indices, -1)
+    assert out.tolist() == [0, 1, 2]
+
+
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [

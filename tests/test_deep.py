@@ -79,7 +79,7 @@ def test_describe():
     half = gemm.small_tile("float32").lanes // 2
     assert str(gemm.describe(20_000, half, 100)).startswith("deep ")
     narrow = tiles.vector_registers() == 16
-    assert way(20_000, (2 * half if narrow else half) + 1, 100, 1) != "deep"
+    assert way(20_000, 17 if narrow else half + 1, 50, 1) != "deep"
     assert (way(8, 8, 128, 1) == way(8, 8, 128, 1, "float32", "NT") == "deep") == narrow
     assert way(8, 8, 127, 1) == way(8, 8, 128, 1, "float32", "TN") == "small"
     n = tiles.caches()[1] // (8 * 300) + 1  # a B from beyond L2

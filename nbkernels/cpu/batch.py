@@ -22,7 +22,7 @@ from . import threads
 from .even import suits
 from .gemm import NAMES, PARALLEL, REAL, clash, gemm, name_of, same, small_tile
 from .kinds import kind_of
-from .paths import ALONE, DEEPEST, SERIAL, VECTORS, is_thin
+from .paths import ALONE, DEEPEST, SERIAL, is_thin
 from .small import ROOM as PANELS
 from .small import apart, distinct, stays
 from .stacks import stack
@@ -95,9 +95,7 @@ def _gains(count, steps, total, each):
 @jit(inline="always")
 def _served(m, n, k):
     """Whether one thread takes a product of a stack at once: for few rows and few steps there are others."""
-    return k <= DEEPEST and (
-        m * n * k <= ALONE or (m * n * k <= SERIAL and min(m, n) > VECTORS and not is_thin(m, n, k))
-    )
+    return k <= DEEPEST and (m * n * k <= ALONE or (m * n * k <= SERIAL and min(m, n) > 1 and not is_thin(m, n, k)))
 
 
 def _even(count, workers) -> bool:

@@ -44,7 +44,7 @@ from .thin import thin
 from .thin import whole as thin_whole
 from .tiles import Tiles, given
 from .tiles import small as small_tile
-from .words import fresh, one_room
+from .words import fresh
 
 NAMES = {np.dtype(name): name for name in SIZE}  # str(dtype) takes 7 us
 OTHERS = {np.dtype(name): name for name in BYTES if name not in (*SIZE, "bfloat16")}
@@ -99,10 +99,7 @@ def by_path(way: int, out, x, a, b, beta, alpha, trusted: bool = True) -> int:
     """float32 and float64 by one path: a status. Not trusted: whether arrays are sound is looked at again."""
     name, workers = NAMES[out.dtype], threads.count()
     if way == GEMV:
-        if 1 in out.shape:
-            done = gemv(name, out, 0 if x is None else id(x), a, b, float(beta), float(alpha))
-        else:
-            done = _vectors(name, out, x, a, b, float(beta), float(alpha))
+        done = gemv(name, out, 0 if x is None else id(x), a, b, float(beta), float(alpha))
         return DONE if done else DECLINED
     if way == SMALL:
         return _run_small(out, x, a, b, beta, alpha)
@@ -111,20 +108,6 @@ def by_path(way: int, out, x, a, b, beta, alpha, trusted: bool = True) -> int:
         kind, tiles = _plain(name)
         return packed(out, x, a, b, beta, alpha, tiles, kind, workers, trusted)
     return RUN[way](out, x, a, b, beta, alpha, name, workers, trusted)
-
-
-def _vectors(dtype: str, out, x, a, b, beta: float, alpha: float) -> bool:
-    """Few rows or few columns of out, one after another; False, with nothing written, as gemv."""
-    x = None if x is None else np.broadcast_to(x, out.shape)
-    by_rows = len(out) <= out.shape[1]
-    with one_room():
-        for i in range(min(out.shape)):
-            at = np.s_[i : i + 1] if by_rows else np.s_[:, i : i + 1]
-            part = None if x is None else x[at]
-            left, right = (a[at], b) if by_rows else (a, b[at])
-            if not gemv(dtype, out[at], 0 if part is None else id(part), left, right, beta, alpha):
-                return False
-    return True
 
 
 def name_of(dtype) -> str:

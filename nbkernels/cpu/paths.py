@@ -25,36 +25,36 @@ class Limits(NamedTuple):
     shared: int  # bytes of an element times multiply-adds up to which one thread is fastest, beyond `slim`
     slim: int  # rows or columns up to which that is ALONE
     linear: int  # multiply-adds up to which one row or column is as fast in small.py
-    single: int  # rows or columns up to which more than DEEPEST steps go by gemv
-    single_along: int  # the same, where k is contiguous in the larger matrix
-    step_least: int  # elements and rows from which one step is done by rows
-    step_rows: int
     deep_alone: int  # elements of C up to which more than DEEPEST steps are deep by one thread
     long_alone: int  # the same of more than LONG steps
+    step_least: int  # elements and rows from which one step is done by rows
+    step_rows: int
+    tall: int  # columns that are few beside OBLONG times as many rows: deep.py holds them in a tile as rows of C'
     held: int  # quarters of L2 that an A which panels of B go over may take, where L3 is near: more than it has
 
 
 FEW_LEAST, THIN_ROWS = 1 << 15, 64
 # By vector registers. Measured on processors of AVX2 and of AVX-512; 64-bit Arm has 32 registers, and was not.
 KINDS = {
-    16: Limits(True, 4 * 80**3, 64, 0, 1, 2, 1 << 10, 16, 96**2, 160**2, 8),
-    32: Limits(False, 4 * 112**3, 16, 4096, 3, 3, FEW_LEAST, THIN_ROWS, 48**2, 128**2, 3),
+    16: Limits(True, 4 * 80**3, 64, 0, 96**2, 160**2, 1 << 10, 16, 16, 8),
+    32: Limits(False, 4 * 112**3, 16, 4096, 48**2, 128**2, FEW_LEAST, THIN_ROWS, 8, 3),
 }
 LIMITS = KINDS[vector_registers()]
 
 ALONE = 112**3  # multiply-adds up to which one thread is fastest: two save nothing of 25 us of float32
 SERIAL = 320**3  # the same where there is only one thread to use: the block fits in L2
 BRIEF = 60**3  # multiply-adds of a deep product up to which a launch over threads costs more than it saves
+LITTLE = 50_000  # those of few columns up to which a tall product is small
 SCATTERED = 4096  # those of one row or column up to which a matrix contiguous along neither side is small
-VECTORS = 3  # rows or columns that gemv takes one after another: 2x1000x1000 of f64 980, 200
 PANEL = 64 << 10  # bytes of a panel of B that the small path packs
 DEEPEST = 512  # steps of k up to which one fits that has 128 bytes a row
 
 # C is written by rows (thin.py) for so many steps, from so many elements and THIN_ROWS on: 1000x1000x1 of f64 1600,
 # 190, k = 32 2800, 1500, k = 64 the same. Of FEW_STEPS, C may be in L2: 256x256x1 14, 9.
 THIN_STEPS, THIN_LEAST, FEW_STEPS = 48, 1 << 17, 16
-# Rows or columns, or elements of C by several threads, up to which k > DEEPEST is deep: five loops would pack more than
-# they use (32x32x10000 339, 206), and threads wait for each other at every block of k (64x64x10000 740, 512).
+# Rows or columns (twice as many unless A is stored by columns and B by rows), or elements of C by several threads, up
+# to which k > DEEPEST is deep: five loops would pack more than they use (32x32x10000 339, 206), and threads wait for
+# each other at every block of k (64x64x10000 740, 512).
 DEEP_ROWS, DEEP_SHARED, LONG = 16, 128 * 128, 1024
 # Steps from which few outputs, in rows of one narrow vector at most, are deep: tiles would be half empty. 8x8x1000 of
 # f32 4.7, 2.5.
@@ -105,9 +105,9 @@ def choose(tile, m, n, k, a, b, rows, workers, cache):
     """
     size, lanes, narrow, work = tile.itemsize, tile.lanes, tile.narrow, m * n * k
     few, many, fits, sparing = min(m, n), max(m, n), k <= longest(tile), LIMITS.sparing
-    vectors = along_vectors(m, n, a, b)
     along = a != BY_COLUMNS if m >= n else b == BY_COLUMNS  # k is contiguous in the larger matrix
     if few == 1:
+        vectors = along_vectors(m, n, a, b)
         if work <= (LIMITS.linear if vectors else SCATTERED) and fits:
             return SMALL
         if vectors:
@@ -120,13 +120,14 @@ def choose(tile, m, n, k, a, b, rows, workers, cache):
     filled = 3 <= m <= tile.nr and 4 * m >= 3 * ((m + half - 1) // half * half)  # rows of C' fill vectors
     if narrow and b == BY_COLUMNS and filled and 8 * m <= n and k <= DEEPEST and n * k * size > cache:
         return DEEP  # C' = B' A', with B read along its columns: 8x300x300 of f64 80, 51
+    steps = (32 if a == BY_ROWS else 128) // LIMITS.tall * n  # TT of f32: 228x2x409 29, 8, 609x6x287 58, 29
+    if 1 < n <= LIMITS.tall and m >= OBLONG * n and k >= steps and work > LITTLE:
+        return DEEP
     if rows and is_thin(m, n, k):
         return THIN
     most = ALONE if few <= LIMITS.slim else LIMITS.shared // size
     if fits and max(m, n) <= most and m * max(n, lanes) * k <= most:  # few columns take as long as a vector
         return SMALL
-    if k > DEEPEST and few <= (LIMITS.single_along if along else LIMITS.single) and vectors:
-        return GEMV
     wide = many * size >= SHORT_BYTES and 2 * many * k * size > cache and not along
     far = many * k * size > FAR * cache
     enough = few > tile.mr or (few > 2 and (m > n or k > DEEPEST or far))
@@ -134,21 +135,19 @@ def choose(tile, m, n, k, a, b, rows, workers, cache):
         return SHORT
     if sparing and wide and m <= tile.mr and far:
         return DEEP  # a panel of B is a line or two of each row: 3x10000x100 of f64 1659, 818
-    if k > DEEPEST and (few <= DEEP_ROWS or m * n <= (LIMITS.deep_alone if workers == 1 else DEEP_SHARED)):
-        return DEEP
     apart = a == BY_COLUMNS and b != BY_COLUMNS
+    most = LIMITS.deep_alone if workers == 1 else DEEP_SHARED
+    if k > DEEPEST and (few <= (DEEP_ROWS if apart else 2 * DEEP_ROWS) or m * n <= most):
+        return DEEP
     if sparing and k > LONG and m * n <= LIMITS.long_alone and workers == 1 and not apart:
         return DEEP
-    if 2 * few <= lanes and many * lanes * k > ALONE:  # half a vector does for the rows: 1024x8x256 79, 60
-        if along:
-            return DEEP
-        if few == 2 and vectors:  # one after the other: 1024x2x256 TT 333, 65
-            return GEMV
+    if 2 * few <= lanes and many * lanes * k > ALONE and along:  # half a vector does for the rows: 1024x8x256 79, 60
+        return DEEP
     oblong = OBLONG if a == BY_COLUMNS or b == BY_COLUMNS else SLOPING
     several = workers > 1 or oblong == OBLONG or work > SERIAL or n <= lanes
-    tall = n <= min(TALL, m // oblong) and several
+    slender = n <= min(TALL, m // oblong) and several
     turned = n >= 8 * m and m <= TALL and b == BY_COLUMNS
-    if sparing and k <= DEEPEST and m * max(n, lanes) * k > ALONE and (tall or turned):
+    if sparing and k <= DEEPEST and m * max(n, lanes) * k > ALONE and (slender or turned):
         return DEEP
     if k > DEEPEST:
         return PACKED
@@ -183,7 +182,7 @@ def legal(out, x, a, b) -> list[int]:
     """Every path that can compute it: all give the same bits, and are timed against each other by bench_choice.py."""
     (m, n, left, right, rows), k = _seen(out, x, a, b), a.shape[-1]
     found = {
-        GEMV: min(m, n) <= VECTORS and along_vectors(m, n, left, right),
+        GEMV: min(m, n) == 1 and along_vectors(m, n, left, right),
         THIN: rows and k <= DEEPEST,
         DEEP: True,
         SHORT: k <= SEGMENT,

@@ -227,11 +227,11 @@ def _array(op, out, x):
     return np.asarray(x, resolve(op, out.dtype, kind(x))[1] if type(x) in NUMBERS else None)
 
 
-def _addend(op, out, x):
+def _addend(op, out, x, indices):
     """The same, and the visits that do it."""
     x = _array(op, out, x)
     visit, positive = _step(op, out.dtype, x.dtype)
-    if positive and (x < 0).any():
+    if positive and (x < 0).any() and out[indices].size:
         raise ValueError("pow: integers to negative integer powers are not allowed")
     return x, visit
 
@@ -247,7 +247,7 @@ def at_fast(op: str, out, indices, x) -> bool:
         return False
     if not out.dtype.isnative or not (x.dtype.isnative if type(x) is np.ndarray else type(x) in NUMBERS):
         return False
-    x, visit = _addend(op, out, x)
+    x, visit = _addend(op, out, x, indices)
     return _vector()(visit, out, indices, x, max(8, out.itemsize, x.itemsize), out.itemsize)
 
 
@@ -262,7 +262,7 @@ def at(op: str, out, indices, x) -> None:
         _castable(op, out.dtype, x.dtype)
         binary(op, view, view, np.broadcast_to(x, view.shape))
         return
-    x, visit = _addend(op, out, x)
+    x, visit = _addend(op, out, x, indices)
     plain = indices if type(indices) is np.ndarray else np.asarray(indices) if type(indices) is list else None
     if plain is None or plain.ndim != 1 or plain.dtype.kind not in "iu" or plain.dtype == np.uint64 or out.ndim > 2:
         plain = None

@@ -231,8 +231,6 @@ def small_entry(tile):
             workers = launchable(whole)
             workers = workers if workers > 0 else 2  # nothing says how many there are
             path = choose(tile, m, n, k, lies(rsa, csa, 1), lies(rsb, csb, 1), rows, workers, l2())
-            if path == GEMV and min(m, n) > 1:  # row by row
-                return answer(path, given, made)
             if path != SMALL:
                 whole += 8 + 16 * (path - GEMV)
                 found = answered(whole, path, out, x, a, b, beta, alpha)

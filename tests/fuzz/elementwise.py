@@ -98,7 +98,7 @@ def case(theme, rng, tell):
         if not judge.refused(base) and not judge.refused(found):
             with np.errstate(all="ignore"):
                 base = np.asarray(base).astype(out.view.dtype, copy=False)
-            if base.dtype.kind in "biu" and np.asarray(wanted).dtype.kind not in "biu":
+            if base.dtype.kind in "biu" and not judge.refused(wanted) and np.asarray(wanted).dtype.kind not in "biu":
                 chosen = chosen & fits(wanted, base.dtype)
     judge.require(judge.refused(found) == judge.refused(base), "one layout is refused, not the other:", found, base)
     if not judge.refused(found):
