@@ -6,7 +6,7 @@ import numpy as np
 import nbkernels
 from nbkernels.cpu import gemm, paths, tiles
 from nbkernels.cpu.paths import BY_COLUMNS, BY_ROWS
-from nbkernels.cpu.status import PATHS
+from nbkernels.cpu.status import DONE, PATHS
 from tests.cases import TRANSPOSES, normal, operands
 
 
@@ -15,16 +15,19 @@ def way(m, n, k, workers=1, dtype="float32", layout="NN") -> str:
     return PATHS[paths.path(m, n, k, workers, dtype, *(BY_COLUMNS if t == "T" else BY_ROWS for t in layout))]
 
 
-def same_bits_as_packed(rng, m, n, k, dtype):
-    """The path chosen for these sizes, from every layout, into both orders of out, and in place."""
+def same_bits_as_packed(rng, m, n, k, dtype, path):
+    """A path where it is legal, and the one chosen, from every layout, into both orders of out, and in place."""
     for layout, layouts in TRANSPOSES.items():
         a, b = operands(rng, m, n, k, dtype, layouts)
         x, expected = normal(rng, (m, n), dtype), np.empty((m, n), dtype)
         gemm.gemm(expected, x, a, b, 0.7, -1.3, tiles.default(dtype))
         for order in "CF":
             out = np.full((m, n), np.nan, dtype, order=order)
-            gemm.gemm(out, x, a, b, 0.7, -1.3)
-            np.testing.assert_array_equal(out, expected, f"{m}x{n}x{k} {layout} {order}")
+            same = np.full((m, n), x, dtype, order=order)
+            for found, bias in ((out, x), (same, same)):
+                if path in paths.legal(found, bias, a, b):
+                    assert gemm.by_path(path, found, bias, a, b, 0.7, -1.3) == DONE
+                    np.testing.assert_array_equal(found, expected, f"{m}x{n}x{k} {layout} {order}")
             out[...] = x
             assert nbkernels.addmm_(out, a, b, beta=0.7, alpha=-1.3) is out
             np.testing.assert_array_equal(out, expected, f"in place: {m}x{n}x{k} {layout} {order}")

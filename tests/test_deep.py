@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import nbkernels
-from nbkernels.cpu import gemm, paths, tiles
+from nbkernels.cpu import gemm
+from nbkernels.cpu.paths import COLUMN_STEPS, LITTLE, OBLONG, ROW_STEPS, TALL
+from nbkernels.cpu.status import DEEP
 from tests.cases import LAYOUTS, TRANSPOSES, bias_shapes, operands, whole_numbers
 from tests.paths import same_bits_as_packed, same_bits_by_threads, way
 
@@ -21,7 +23,7 @@ SHAPES = [
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(("m", "n", "k"), SHAPES)
 def test_bits_are_those_of_the_packed_path(rng, m, n, k, dtype):
-    same_bits_as_packed(rng, m, n, k, dtype)
+    same_bits_as_packed(rng, m, n, k, dtype, DEEP)
 
 
 def test_every_layout_and_bias(rng):
@@ -58,33 +60,15 @@ def test_threads_change_no_bit(rng, monkeypatch, m, n, k, layout):
     same_bits_by_threads(lambda: nbkernels.mm(a, b), monkeypatch)
 
 
-if tiles.vector_registers() == 16:  # with 32 small takes them
-
-    @pytest.mark.parametrize("m", [2, 4, 6])
-    def test_a_tile_of_rows_against_a_large_matrix(rng, monkeypatch, m):
-        """By any threads, as the packed path."""
-        k = 70
-        n = paths.FAR * tiles.caches()[1] // (8 * k) + 5
-        far, near = way(m, n, k, 1, "float64"), way(m, n // 2, k, 1, "float64")
-        assert far == ("deep" if m == 2 else "short") != near
-        a, b = operands(rng, m, n, k, "float64", TRANSPOSES["NN"])
-        same_bits_by_threads(lambda: nbkernels.mm(a, b), monkeypatch)
-        expected = np.empty((m, n))
-        gemm.gemm(expected, None, a, b, 0, 1, tiles.default("float64"))
-        np.testing.assert_array_equal(nbkernels.mm(a, b), expected)
-
-
 def test_describe():
+    """Many steps for few outputs; tall products of few columns, and enough steps for each of them."""
     assert str(gemm.describe(8, 8, 1000)).startswith("deep ")
-    half = gemm.small_tile("float32").lanes // 2
-    assert str(gemm.describe(20_000, half, 100)).startswith("deep ")
-    narrow = tiles.vector_registers() == 16
-    assert way(20_000, 17 if narrow else half + 1, 50, 1) != "deep"
-    assert (way(8, 8, 128, 1) == way(8, 8, 128, 1, "float32", "NT") == "deep") == narrow
-    assert way(8, 8, 127, 1) == way(8, 8, 128, 1, "float32", "TN") == "small"
-    n = tiles.caches()[1] // (8 * 300) + 1  # a B from beyond L2
-    assert (way(6, n, 300, 1, "float64", "NT") == way(100, 100, 5000, 1) == "deep") == narrow
-    assert way(6, n, 300, 1, "float64") == "small"
-    assert way(100, 100, 5000, 1, "float32", "TN") != "deep"
-    for m, n, workers, layout in ((20_000, half + 1, 2, "NN"), (20_000, 2 * half, 1, "NN"), (16, 1000, 1, "NT")):
-        assert (way(m, n, 100, workers, "float32", layout) == "deep") == narrow
+    assert way(32, 5000, 600, 1, "float32", "NT") == way(128, 128, 600, 2, "float32", "NT") == "deep"
+    assert way(33, 5000, 600, 1, "float32", "NT") == way(128, 129, 600, 2, "float32", "NT") == "packed"
+    for layout, each in (("TN", COLUMN_STEPS), ("NN", ROW_STEPS), ("NT", ROW_STEPS)):
+        n, k = TALL, TALL * each
+        m = max(OBLONG * n, LITTLE // (n * k) + 1)
+        assert way(m, n, k, 1, "float32", layout) == "deep"
+        for less in ((m - 1, n, k), (m, n, k - 1), (m, n + 1, k + each)):
+            assert way(*less, 1, "float32", layout) != "deep"
+    assert way(100, 2, LITTLE // 200, 1) != "deep"

@@ -38,7 +38,10 @@ while True:
 """
 
 
-def test_crashes_and_hangs_are_findings_and_the_run_goes_on(tmp_path, capsys):
+@pytest.mark.parametrize("life", [1, 3, 1000])
+def test_crashes_and_hangs_are_findings_and_the_run_goes_on(tmp_path, capsys, monkeypatch, life):
+    """Whatever cases a child has."""
+    monkeypatch.setattr(run, "LIFE", life)
     state = tmp_path / "state"
     campaign = run.Campaign(3, 5, hang=1.0, state=state)
     campaign.command = [sys.executable, "-c", CHILD]

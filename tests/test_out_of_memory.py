@@ -21,8 +21,8 @@ def calls():
     a, b, x = ones((600, 900), (900, 700), (600, 700))
     bytes_, halves = ones((150, 150), (7, 40, 40), dtype="int8"), ones((150, 150), (7, 40, 40), dtype=h)
     deep, wide, high = ones((8, 9000), (9000, 300), (5000, 60))
-    tall, thin, odd = ones((900, 40), (800, 40), (250, 250))
-    slender, flat = ones((3000, 300), (40, 300))
+    tall, thin, odd = ones((900, 30), (800, 30), (250, 250))
+    slender, flat = ones((700, 300), (40, 300))
     many = np.ones((3, 150, 150), "complex64")
 
     def to(*shape, dtype=f):
@@ -34,7 +34,7 @@ def calls():
         "deep": (to(8, 300), lambda out: nb.mm(deep, wide, out=out)),
         "thin": (to(900, 800), lambda out: nb.mm(tall, thin.T, out=out)),
         "columns": (to(250, 250), lambda out: nb.mm(odd.T, odd, out=out)),
-        "columns, tall": (to(3000, 40), lambda out: nb.mm(slender, flat.T, out=out)),
+        "columns, tall": (to(700, 40), lambda out: nb.mm(slender, flat.T, out=out)),
         "gemv": (to(5000, 1), lambda out: nb.addmm(out, high, high[:60, :1], out=out)),
         "bytes": (to(150, 150, dtype="int32"), lambda out: nb.mm(bytes_[0], bytes_[0], out_dtype="int32", out=out)),
         "halves": (to(150, 150), lambda out: nb.mm(halves[0], halves[0], out_dtype=f, out=out)),

@@ -5,7 +5,6 @@ import itertools
 import numpy as np
 import pytest
 
-import nbkernels
 from nbkernels.cpu import gemm, threads, tiles
 from nbkernels.cpu.short import BROAD, STEPS, short
 from nbkernels.cpu.status import DECLINED, DONE
@@ -76,18 +75,12 @@ def test_memory(rng):
     assert used <= most + OBJECTS
 
 
-if tiles.vector_registers() == 16:  # with 32 few rows go other ways
-
-    def test_the_choice(rng):
-        """Where there are more rows than a tile has, and a B of some size whose rows are contiguous; or fewer of some
-        more work; or columns, for an A whose columns are."""
-        assert str(gemm.describe(8, 1024, 256)).startswith("short 6x16")
-        assert way(8, 1024, 256, 2, "float32", "NT") != "short" != way(6, 1024, 512, 2)
-        assert way(1024, 8, 256, 2) != "short" == way(1024, 8, 256, 2, "float32", "TN")
-        assert way(2, 1024, 1024, 2) != "short" == way(3, 1024, 1024, 2)
-        for m, n, k, layout in ((8, 1024, 256, "NN"), (1024, 5, 300, "TN"), (6, 640, 1000, "NT")):
-            a, b = operands(rng, m, n, k, "float32", TRANSPOSES[layout])
-            expected = np.empty((m, n), "float32")
-            gemm.gemm(expected, None, a, b, 0, 1, tiles.default("float32"))
-            np.testing.assert_array_equal(nbkernels.mm(a, b), expected)
-            assert (nbkernels.explain(nbkernels.mm, a, b).path == "short") == (layout != "NT")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_choice(rng, workers):
+    """Few rows and a B of some size whose rows are contiguous, or few columns of an A whose columns are: with 16
+    registers, or by several threads."""
+    taken = workers > 1 or tiles.vector_registers() == 16
+    for m, n, k, layout in ((8, 1024, 256, "NN"), (3, 1024, 1024, "NN"), (1024, 8, 256, "TN"), (64, 4000, 600, "TN")):
+        assert (way(m, n, k, workers, "float32", layout) == "short") == taken
+    for m, n, k, layout in ((8, 1024, 256, "NT"), (2, 1024, 1024, "NN"), (1024, 8, 256, "NN"), (65, 4000, 600, "NN")):
+        assert way(m, n, k, workers, "float32", layout) != "short"

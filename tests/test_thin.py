@@ -6,17 +6,19 @@ import numpy as np
 import pytest
 
 import nbkernels
-from nbkernels.cpu import gemm, tiles
+from nbkernels.cpu import gemm, paths, tiles
+from nbkernels.cpu.status import DONE, THIN
 from tests.cases import LAYOUTS, TRANSPOSES, bias_shapes, normal, operands, whole_numbers
 from tests.paths import same_bits_as_packed, same_bits_by_threads
 
 M, N = 971, 149  # many rows and one tile more than four panels, both prime
+WIDE = 149 + tiles.caches()[1] // (2 * M)  # columns of a C from beyond L2, or of twice half of it
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("k", [1, 3, 48])
 def test_bits_are_those_of_the_packed_path(rng, k, dtype):
-    same_bits_as_packed(rng, M, N, k, dtype)
+    same_bits_as_packed(rng, M, N, k, dtype, THIN)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -28,7 +30,8 @@ def test_one_step_without_a_bias(rng, m, n, dtype):
         a[0], b[:, -1] = 0, -0.0
         for alpha, order in itertools.product((1, -1.3), "CF"):
             found, expected = np.full((m, n), np.nan, dtype, order=order), np.empty((m, n), dtype)
-            gemm.gemm(found, None, a, b, 0, alpha)
+            assert THIN in paths.legal(found, None, a, b)
+            assert gemm.by_path(THIN, found, None, a, b, 0, alpha) == DONE
             gemm.gemm(expected, None, a, b, 0, alpha, tiles.default(dtype))
             assert found.tobytes() == expected.tobytes()
 
@@ -67,7 +70,7 @@ def test_threads_change_no_bit(rng, monkeypatch, layout):
     same_bits_by_threads(lambda: nbkernels.mm(a, b), monkeypatch)
 
 
-@pytest.mark.parametrize("n", [N, N // 2])
+@pytest.mark.parametrize("n", [WIDE, WIDE // 2])
 def test_rows_of_b_take_one_compiled_call(rng, monkeypatch, n):
     """By several threads, too; the second call asks Python for nothing."""
     a, b = operands(rng, M, n, 3, "float32", TRANSPOSES["NN"], whole_numbers)

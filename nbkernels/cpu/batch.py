@@ -22,10 +22,12 @@ from . import threads
 from .even import suits
 from .gemm import NAMES, PARALLEL, REAL, clash, gemm, name_of, same, small_tile
 from .kinds import kind_of
+from .machine import l2
 from .paths import ALONE, DEEPEST, SERIAL, is_thin
 from .small import ROOM as PANELS
 from .small import apart, distinct, stays
 from .stacks import stack
+from .tiles import caches
 from .tiny import HEIGHT
 from .words import one_room, room
 
@@ -93,9 +95,10 @@ def _gains(count, steps, total, each):
 
 
 @jit(inline="always")
-def _served(m, n, k):
+def _served(m, n, k, size, cache):
     """Whether one thread takes a product of a stack at once: for few rows and few steps there are others."""
-    return k <= DEEPEST and (m * n * k <= ALONE or (m * n * k <= SERIAL and min(m, n) > 1 and not is_thin(m, n, k)))
+    larger = m * n * k <= SERIAL and min(m, n) > 3 and not is_thin(m, n, k, size, cache)
+    return k <= DEEPEST and (m * n * k <= ALONE or larger)
 
 
 def _even(count, workers) -> bool:
@@ -108,7 +111,7 @@ def choose(out, x, a, b, workers: int, dtype: str, alpha=1) -> tuple[str, int] |
     goes its own way. Arrays, of which x may be None, tell their shapes and strides; none is empty.
     """
     (count, m, n), (_, rsc, csc), k, tile = out.shape, out.strides, a.shape[2], small_tile(dtype)
-    if not _served.py_func(m, n, k):
+    if not _served.py_func(m, n, k, tile.itemsize, caches()[1]):
         return None
     if m * n * k > ALONE:
         return ("small", min(count, workers)) if _even(count, workers) else None
@@ -143,7 +146,7 @@ def _entry(tile):
         count, m, n, k = shape(a, 0), shape(a, 1), shape(b, 2), shape(a, 2)
         if shape(b, 0) != count or shape(b, 1) != k or shape(out, 0) != count or shape(out, 1) != m:
             return DECLINED
-        if shape(out, 2) != n or min(count, m, n, k) < 1 or alpha == 0 or not _served(m, n, k):
+        if shape(out, 2) != n or min(count, m, n, k) < 1 or alpha == 0 or not _served(m, n, k, size, l2()):
             return DECLINED
         if flags(out) & WRITEABLE == 0 or not (apart(out, a, size) and apart(out, b, size)):
             return DECLINED

@@ -22,7 +22,7 @@ from . import threads
 from .finish import finish
 from .machine import l2
 from .pack import pack_alone
-from .paths import BRIEF, DEEP_ROWS
+from .paths import BRIEF
 from .several import MOST, columns_against, group
 from .small import GIL
 from .status import DECLINED, DONE, LARGE
@@ -41,7 +41,7 @@ ROWS = 16 * HEIGHT  # of a job, unless it packs B
 # What becomes of B (PACK). By rows: BROAD bytes of them, whose chains for MOST rows of A half fill L1, and TURN steps
 # at a time. One thread, us (by packed panels; NumPy): 1024x8x1024 TN f32 183 (661; 490), f64 394 (1328; 1057).
 IN_PLACE, PACKED, BY_ROWS = 0, 1, 2
-BROAD, TURN = 2048, 64
+BROAD, TURN, LOW = 2048, 64, 16
 # Steps of k that a job takes at a time: by tiles of 6 rows A and B would come from beyond L2 too often, unless their
 # part stays there. What is read along k, and in place, comes by TURN steps, with the next ones' lines asked for by each
 # tile (Zen 3, one thread, us, 512 steps, 64, 64 asked for: 32x32x50000 TN f32 2490, 1899, 1847, f64 6288, 6616, 3995;
@@ -195,7 +195,7 @@ def _plan(tile, f, workers, cache):
     large = f[N] * f[K] * tile.itemsize > cache  # panels of such a B are far apart in memory
     if STEPS < SEGMENT and f[N] * tile.itemsize <= LINED and (f[M] <= PASSES * tile.mr or f[RSA] == 1):
         large = False
-    f[PACK] = BY_ROWS if f[CSB] == 1 and large and f[M] <= DEEP_ROWS else PACKED if f[CSB] != 1 or large else IN_PLACE
+    f[PACK] = BY_ROWS if f[CSB] == 1 and large and f[M] <= LOW else PACKED if f[CSB] != 1 or large else IN_PLACE
     segments, width = (f[K] + SEGMENT - 1) // SEGMENT, BROAD // tile.itemsize if f[PACK] == BY_ROWS else tile.nr
     if STEPS < SEGMENT and f[PACK] != BY_ROWS:  # a job reads A once
         parts = 1 if workers == 1 else min((f[N] + tile.nr - 1) // tile.nr, (4 * workers + segments - 1) // segments)

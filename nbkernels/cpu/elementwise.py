@@ -106,7 +106,7 @@ def nested(op, dtypes, shapes, strides, dtype, casting, fresh) -> nest.Nest:
     light = not mask and _light(name, work) and all(map(masked, itemsizes[loops.kind == "transposed" :]))
     steps = nest.steps(loops, itemsizes, light, many(name), streamed)
     if mask and not set(steps[-1:]) <= {0, 1}:
-        steps = ()  # of masks turned in registers LLVM 22 stores bytes by lanes that are none (test_elementwise.py)
+        steps = ()  # LLVM 22 may store past a mask that it has turned in a register: test_elementwise_layouts.py
     askew = streamed and nest.askew(loops, itemsizes)
     compiled = loop(op, first, second, out, dtype, casting, streamed, bool(mask), steps=steps, askew=askew)
     parallel = nest.PARALLEL >> COSTS_MORE if op in COSTLY else nest.PARALLEL

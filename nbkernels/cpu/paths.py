@@ -1,13 +1,12 @@
 """Which path a product takes: one function, read by compiled code, the general path, explain and describe.
 
 All paths give the same bits, so that a choice is about time alone. Figures are of 2026-11, us by the path that would be
-next and by the one that is chosen; what differs between kinds of processor is a row of KINDS.
+next and by the one that is chosen; what differs between processors is the bytes of L2 and SPARING.
 """
 
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
 
 from numba.extending import register_jitable
 
@@ -17,54 +16,31 @@ from .tiles import SEGMENT, caches, small, vector_registers
 # How a matrix lies: its rows or its columns are contiguous, or neither.
 BY_ROWS, BY_COLUMNS, STRIDED = range(3)
 
+# With 16 vector registers, in place of 32, a register tile has half of the rows: more products gain from the others.
+SPARING = vector_registers() == 16
 
-class Limits(NamedTuple):
-    """What differs between kinds of processor."""
-
-    sparing: bool  # with registers: short.py, and deep products of fewer steps than DEEPEST, gain
-    shared: int  # bytes of an element times multiply-adds up to which one thread is fastest, beyond `slim`
-    slim: int  # rows or columns up to which that is ALONE
-    linear: int  # multiply-adds up to which one row or column is as fast in small.py
-    deep_alone: int  # elements of C up to which more than DEEPEST steps are deep by one thread
-    long_alone: int  # the same of more than LONG steps
-    step_least: int  # elements and rows from which one step is done by rows
-    step_rows: int
-    tall: int  # columns that are few beside OBLONG times as many rows: deep.py holds them in a tile as rows of C'
-    held: int  # quarters of L2 that an A which panels of B go over may take, where L3 is near: more than it has
-
-
-FEW_LEAST, THIN_ROWS = 1 << 15, 64
-# By vector registers. Measured on processors of AVX2 and of AVX-512; 64-bit Arm has 32 registers, and was not.
-KINDS = {
-    16: Limits(True, 4 * 80**3, 64, 0, 96**2, 160**2, 1 << 10, 16, 16, 8),
-    32: Limits(False, 4 * 112**3, 16, 4096, 48**2, 128**2, FEW_LEAST, THIN_ROWS, 8, 3),
-}
-LIMITS = KINDS[vector_registers()]
-
-ALONE = 112**3  # multiply-adds up to which one thread is fastest: two save nothing of 25 us of float32
+ALONE = 112**3  # multiply-adds of a small product of a stack
+NEAR = 80**3  # those up to which one thread is fastest
 SERIAL = 320**3  # the same where there is only one thread to use: the block fits in L2
 BRIEF = 60**3  # multiply-adds of a deep product up to which a launch over threads costs more than it saves
-LITTLE = 50_000  # those of few columns up to which a tall product is small
-SCATTERED = 4096  # those of one row or column up to which a matrix contiguous along neither side is small
+SCATTERED = 4096  # those of one row or column up to which it is small
 PANEL = 64 << 10  # bytes of a panel of B that the small path packs
 DEEPEST = 512  # steps of k up to which one fits that has 128 bytes a row
 
-# C is written by rows (thin.py) for so many steps, from so many elements and THIN_ROWS on: 1000x1000x1 of f64 1600,
-# 190, k = 32 2800, 1500, k = 64 the same. Of FEW_STEPS, C may be in L2: 256x256x1 14, 9.
-THIN_STEPS, THIN_LEAST, FEW_STEPS = 48, 1 << 17, 16
-# Rows or columns (twice as many unless A is stored by columns and B by rows), or elements of C by several threads, up
-# to which k > DEEPEST is deep: five loops would pack more than they use (32x32x10000 339, 206), and threads wait for
-# each other at every block of k (64x64x10000 740, 512).
-DEEP_ROWS, DEEP_SHARED, LONG = 16, 128 * 128, 1024
-# Steps from which few outputs, in rows of one narrow vector at most, are deep: tiles would be half empty. 8x8x1000 of
-# f32 4.7, 2.5.
-LEAN = 128
-# Columns of C that are few beside its rows, OBLONG times as many, or SLOPING where A and B are stored by rows: one
-# job's panels of B against rows of A as they lie (16 registers, two threads, 1000x32x500 of f64 1177, 605).
-TALL, OBLONG, SLOPING = 48, 8, 4
-# Few rows against a B of which such rows are wide and beyond L2 (16 registers, 16x2048x512 of f32 866, 666). FAR times
-# L2, L3, which others use, may not hold B.
-SHORT_ROWS, SHORT_BYTES, FAR = 64, 1024, 12
+# C is written by rows (thin.py), of which each has THIN_ROWS elements at least, for so many steps where it has more
+# bytes than L2, for FEW_STEPS more than half: 1000x1000x1 of f64 1600, 190, k = 32 2800, 1500, k = 64 the same. Threads
+# share it from THIN_LEAST elements on.
+THIN_ROWS, THIN_STEPS, FEW_STEPS, THIN_LEAST = 64, 32, 4, 1 << 17
+# Rows or columns, or elements of C, up to which k > DEEPEST is deep: five loops would pack more than they use
+# (32x32x10000 339, 206), and threads wait for each other at every block of k (64x64x10000 740, 512).
+DEEP_ROWS, DEEP_LEAST = 32, 128 * 128
+# Columns that are few beside OBLONG times as many rows, in products of more than LITTLE multiply-adds, and steps for
+# each column, A stored by columns and otherwise: deep.py holds them in a tile as rows of C'. 228x2x409 TN 29, 8.
+TALL, COLUMN_STEPS, ROW_STEPS = (32, 8, 2) if SPARING else (8, 16, 4)
+OBLONG, LITTLE = 4, 20_000
+# Few rows against a B of more than an eighth of L2 of which such rows are wide, by several threads or with 16 registers
+# (16x2048x512 of f32 866, 666).
+SHORT_ROWS, SHORT_BYTES = 64, 1024
 # Panels of B up to which packing A costs more than it saves; and where vectors are narrower than a line: a step takes
 # fewer cycles then, and loads of A's elements, from rows that share banks of L1, as many.
 IN_PLACE, NARROW_IN_PLACE = 5, 2
@@ -89,11 +65,10 @@ def along_vectors(m, n, a, b):
 
 
 @register_jitable
-def is_thin(m, n, k):
-    """Whether C is better written by rows."""
-    if k == 1:
-        return min(m, n) >= LIMITS.step_rows and m * n >= LIMITS.step_least
-    return min(m, n) >= THIN_ROWS and m * n >= (FEW_LEAST if k <= FEW_STEPS else THIN_LEAST) and k <= THIN_STEPS
+def is_thin(m, n, k, size, cache):
+    """Whether C, of elements of so many bytes, is better written by rows."""
+    bytes_ = m * n * size if k > FEW_STEPS else 2 * m * n * size
+    return min(m, n) >= THIN_ROWS and k <= THIN_STEPS and bytes_ > cache
 
 
 @register_jitable
@@ -103,60 +78,28 @@ def choose(tile, m, n, k, a, b, rows, workers, cache):
     `a` and `b` say how the matrices lie; `rows`: the rows of C, and of what is added, are contiguous. If C is stored by
     columns this is asked of C' = B' A'.
     """
-    size, lanes, narrow, work = tile.itemsize, tile.lanes, tile.narrow, m * n * k
-    few, many, fits, sparing = min(m, n), max(m, n), k <= longest(tile), LIMITS.sparing
-    along = a != BY_COLUMNS if m >= n else b == BY_COLUMNS  # k is contiguous in the larger matrix
+    size, work, few, many, fits = tile.itemsize, m * n * k, min(m, n), max(m, n), k <= DEEPEST
     if few == 1:
-        vectors = along_vectors(m, n, a, b)
-        if work <= (LIMITS.linear if vectors else SCATTERED) and fits:
+        if work <= SCATTERED and fits:
             return SMALL
-        if vectors:
+        if along_vectors(m, n, a, b):
             return GEMV
-    brief = few > 1 and work <= BRIEF
-    lean = narrow and k >= LEAN and a == BY_ROWS and (n == lanes <= m if b == BY_COLUMNS else n <= lanes)
-    if brief and (not fits or (lean and b != STRIDED)):
-        return DEEP
-    half = max(1, lanes // 2)
-    filled = 3 <= m <= tile.nr and 4 * m >= 3 * ((m + half - 1) // half * half)  # rows of C' fill vectors
-    if narrow and b == BY_COLUMNS and filled and 8 * m <= n and k <= DEEPEST and n * k * size > cache:
-        return DEEP  # C' = B' A', with B read along its columns: 8x300x300 of f64 80, 51
-    steps = (32 if a == BY_ROWS else 128) // LIMITS.tall * n  # TT of f32: 228x2x409 29, 8, 609x6x287 58, 29
-    if 1 < n <= LIMITS.tall and m >= OBLONG * n and k >= steps and work > LITTLE:
-        return DEEP
-    if rows and is_thin(m, n, k):
-        return THIN
-    most = ALONE if few <= LIMITS.slim else LIMITS.shared // size
-    if fits and max(m, n) <= most and m * max(n, lanes) * k <= most:  # few columns take as long as a vector
-        return SMALL
-    wide = many * size >= SHORT_BYTES and 2 * many * k * size > cache and not along
-    far = many * k * size > FAR * cache
-    enough = few > tile.mr or (few > 2 and (m > n or k > DEEPEST or far))
-    if sparing and wide and enough and few <= SHORT_ROWS and few < many and k <= SEGMENT:
+    along = a != BY_COLUMNS if m >= n else b == BY_COLUMNS  # k is contiguous in the larger matrix
+    wide = many * size >= SHORT_BYTES and 8 * many * k * size > cache and not along
+    if wide and 2 < few <= SHORT_ROWS and few < many and k <= SEGMENT and (SPARING or workers > 1):
         return SHORT
-    if sparing and wide and m <= tile.mr and far:
-        return DEEP  # a panel of B is a line or two of each row: 3x10000x100 of f64 1659, 818
-    apart = a == BY_COLUMNS and b != BY_COLUMNS
-    most = LIMITS.deep_alone if workers == 1 else DEEP_SHARED
-    if k > DEEPEST and (few <= (DEEP_ROWS if apart else 2 * DEEP_ROWS) or m * n <= most):
+    steps = n * (COLUMN_STEPS if a == BY_COLUMNS else ROW_STEPS)
+    if 1 < n <= TALL and m >= OBLONG * n and k >= steps and work > LITTLE:
         return DEEP
-    if sparing and k > LONG and m * n <= LIMITS.long_alone and workers == 1 and not apart:
-        return DEEP
-    if 2 * few <= lanes and many * lanes * k > ALONE and along:  # half a vector does for the rows: 1024x8x256 79, 60
-        return DEEP
-    oblong = OBLONG if a == BY_COLUMNS or b == BY_COLUMNS else SLOPING
-    several = workers > 1 or oblong == OBLONG or work > SERIAL or n <= lanes
-    slender = n <= min(TALL, m // oblong) and several
-    turned = n >= 8 * m and m <= TALL and b == BY_COLUMNS
-    if sparing and k <= DEEPEST and m * max(n, lanes) * k > ALONE and (slender or turned):
-        return DEEP
-    if k > DEEPEST:
-        return PACKED
-    if workers == 1 and work <= SERIAL:
+    if rows and is_thin(m, n, k, size, cache):
+        return THIN
+    if fits and many <= NEAR and m * max(n, tile.lanes) * k <= NEAR:  # few columns take as long as a vector
         return SMALL
-    # A is used up at once, in place (20000x16x256 of f32 3500, 2700), or it is read again and again, from L2.
-    once = n <= IN_PLACE * tile.nr and not (a == BY_COLUMNS and workers == 1)
-    held = workers > 1 and m * k * size <= cache * LIMITS.held // 4
-    return COLUMNS if once or held else PACKED
+    if k > DEEPEST:
+        return DEEP if few <= DEEP_ROWS or m * n <= DEEP_LEAST else PACKED
+    if workers == 1:
+        return SMALL if work <= SERIAL else PACKED
+    return COLUMNS if m * k * size <= 2 * cache else PACKED  # an A that is read again and again, from L2
 
 
 @functools.lru_cache(4096)  # 3 us
@@ -164,7 +107,7 @@ def path(m: int, n: int, k: int, workers: int, dtype: str = "float32", a=BY_ROWS
     """The choice for a dtype, from Python.
 
     >>> from nbkernels.cpu.status import PATHS
-    >>> [PATHS[path(n, 256, 256, workers)] for n, workers in ((1, 2), (64, 1), (256, 2))]
+    >>> [PATHS[path(n, 256, 256, workers)] for n, workers in ((1, 2), (100, 1), (256, 2))]
     ['gemv', 'small', 'columns']
     >>> PATHS[path(512, 512, 512, 1)]
     'packed'
