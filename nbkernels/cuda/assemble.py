@@ -33,9 +33,27 @@ class Resources:
 
 @dataclass(frozen=True)
 class Machine:
+    """A kernel's machine code, the name of its entry, and what the assembler reports of it, which may be nothing."""
+
     cubin: bytes
     entry: str
-    resources: Resources
+    report: str
+
+    @property
+    def resources(self) -> Resources:
+        """The numbers in the report: sums over the functions that it lists, registers of the largest."""
+
+        def total(pattern: str) -> int:
+            return sum(map(int, re.findall(pattern, self.report)))
+
+        if not (registers := re.findall(r"Used (\d+) registers", self.report)):
+            raise RuntimeError(f"{self.entry}: the assembler reports no registers, only {self.report!r}")
+        return Resources(
+            registers=max(map(int, registers)),
+            spilled=total(r"(\d+) bytes spill stores") + total(r"(\d+) bytes spill loads"),
+            stack=total(r"(\d+) bytes stack frame"),
+            shared=total(r"(\d+) bytes smem"),
+        )
 
 
 def assemble(kernel: Kernel, cc: tuple) -> Machine:
@@ -45,7 +63,7 @@ def assemble(kernel: Kernel, cc: tuple) -> Machine:
         cubin = bytearray(nvjitlink.get_linked_cubin_size(handle))
         nvjitlink.get_linked_cubin(handle, cubin)
         report = _text(nvjitlink.get_info_log, nvjitlink.get_info_log_size(handle), handle)
-    return Machine(bytes(cubin), entry, _resources(report))
+    return Machine(bytes(cubin), entry, report)
 
 
 def ptx(kernel: Kernel, cc: tuple) -> str:
@@ -86,17 +104,3 @@ def _text(read, size: int, handle) -> str:
     buffer = bytearray(size)
     read(handle, buffer)
     return buffer.rstrip(b"\0").decode()
-
-
-def _resources(log: str) -> Resources:
-    """The numbers in the assembler's report: sums over the functions that it lists, registers of the largest."""
-
-    def total(pattern: str) -> int:
-        return sum(map(int, re.findall(pattern, log)))
-
-    return Resources(
-        registers=max(map(int, re.findall(r"Used (\d+) registers", log))),
-        spilled=total(r"(\d+) bytes spill stores") + total(r"(\d+) bytes spill loads"),
-        stack=total(r"(\d+) bytes stack frame"),
-        shared=total(r"(\d+) bytes smem"),
-    )
