@@ -99,7 +99,6 @@ def device(monkeypatch):
 
     notes = Notes()
     notes.devicearray, notes.driver = devicearray, driver
-    gpu = SimpleNamespace(compute_capability=NEWEST, MULTIPROCESSOR_COUNT=132, id=0)
     same = SimpleNamespace(set_current=lambda: None, memory_resource=Pool(notes))
 
     def started(stream, config, kernel, *arguments):
@@ -112,11 +111,12 @@ def device(monkeypatch):
         copied(x.device_ctypes_pointer.value, host, x.nbytes, int(x.stream or 0))
 
     replaced = {
-        numba.cuda: dict(current_context=lambda: None, get_current_device=lambda: gpu, gpus=[contextlib.nullcontext()],
+        numba.cuda: dict(current_context=lambda: None, gpus=[contextlib.nullcontext()],
                          event=lambda: Event(notes), device_array=notes.array, to_device=refused("to_device")),
         cuda.core: dict(launch=started, Device=lambda index: same),
-        launch: dict(compiled=lambda kernel, cc: kernel),
-        memory: dict(pool=lambda index: same.memory_resource, driver=SimpleNamespace(cuMemcpyHtoDAsync=copied)),
+        launch: dict(compiled=lambda kernel, cc: kernel, current=lambda: 0, properties=lambda index: (NEWEST, 132)),
+        memory: dict(current=lambda: 0, pool=lambda index: same.memory_resource,
+                     driver=SimpleNamespace(cuMemcpyHtoDAsync=copied)),
         devicearray.DeviceNDArray: {name: refused(name) for name in FORBIDDEN} | dict(copy_to_device=filled),
     }  # fmt: skip
     for place, members in replaced.items():

@@ -151,12 +151,10 @@ def test_sums_of_products_are_not_contracted():
 def test_launch(monkeypatch):
     """What the driver is handed: stream, grid and block, the machine code, the arguments with tuples laid open."""
     import cuda.core
-    import numba.cuda
 
     calls = []
-    device = type("Device", (), {"compute_capability": NEWEST})
-    monkeypatch.setattr(numba.cuda, "current_context", lambda: None)
-    monkeypatch.setattr(numba.cuda, "get_current_device", lambda: device)
+    monkeypatch.setattr(launch, "current", lambda: 0)
+    monkeypatch.setattr(launch, "properties", lambda index: (NEWEST, 132))
     monkeypatch.setattr(cuda.core, "launch", lambda *arguments: calls.append(arguments))
     monkeypatch.setattr(launch, "compiled", lambda kernel, cc: (kernel, cc))  # loading it takes a driver
     launch.launch(SUMS[0], 7, 1, (2, 3), 4.0)

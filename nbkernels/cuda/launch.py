@@ -24,14 +24,18 @@ if SIMULATED:
 else:
     try:
         from cuda import core
+        from cuda.bindings import driver
     except ImportError as error:
         what = "CUDA arrays need numba-cuda: pip install 'nbkernels[cuda13]', or [cuda12] for drivers before r580"
         raise ImportError(f"{what} ({error})") from error
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Kernel:
-    """A kernel's source with all that its machine code depends on: one body and one signature for every layout."""
+    """A kernel's source with all that its machine code depends on: one body and one signature for every layout.
+
+    Each is made once, by cached functions, and known by its identity: a signature takes 20 us to hash.
+    """
 
     name: str
     body: Callable
@@ -89,9 +93,25 @@ def elements(x, strides: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(stride // size for stride in strides)
 
 
+def current() -> int:
+    """Index of the thread's current device; where it has none, numba's default becomes it.
+
+    The driver is asked: numba's own answer takes six calls of it, 20 us.
+    """
+    error, index = driver.cuCtxGetDevice()
+    return cuda.get_current_device().id if error else int(index)
+
+
+@functools.cache
+def properties(index: int) -> tuple[tuple[int, int], int]:
+    """(compute capability, number of multiprocessors) of a device."""
+    device = cuda.gpus[index]
+    return device.compute_capability, device.MULTIPROCESSOR_COUNT
+
+
 def multiprocessors() -> int:
     """Of the current device; the simulator runs one block at a time."""
-    return 1 if SIMULATED else cuda.get_current_device().MULTIPROCESSOR_COUNT
+    return 1 if SIMULATED else properties(current())[1]
 
 
 def launch(kernel: Kernel, grid: int, *arguments, stream=0) -> None:
@@ -99,10 +119,13 @@ def launch(kernel: Kernel, grid: int, *arguments, stream=0) -> None:
     if SIMULATED:
         _simulated(kernel)[grid, kernel.threads](*arguments)
         return
-    cuda.current_context()  # the driver takes the thread's current context
-    code = compiled(kernel, cuda.get_current_device().compute_capability)
-    config = core.LaunchConfig(grid=grid, block=kernel.threads)
-    core.launch(queue(stream), config, code, *_flat(arguments))
+    code = compiled(kernel, properties(current())[0])
+    core.launch(queue(stream), configuration(grid, kernel.threads), code, *_flat(arguments))
+
+
+@functools.lru_cache(maxsize=1024)
+def configuration(grid: int, threads: int):
+    return core.LaunchConfig(grid=grid, block=threads)
 
 
 def queue(stream):

@@ -15,10 +15,9 @@ import functools
 from dataclasses import dataclass
 
 import numpy as np
-from numba import cuda
 
 from ..strides import output_strides
-from .launch import SIMULATED, address, ghost, queue
+from .launch import SIMULATED, address, current, ghost, queue
 
 if not SIMULATED:
     from cuda import core
@@ -59,7 +58,7 @@ def empty(shape, like, dtype=None) -> View:
         owner = np.empty(size + 1, np.uint8)
         place = owner.ctypes.data
     else:
-        owner = pool(cuda.get_current_device().id).allocate(max(size, 1), stream=queue(like.stream))
+        owner = pool(current()).allocate(max(size, 1), stream=queue(like.stream))
         place = int(owner.handle)
     return View(place, shape, output_strides(shape, (), (), dtype.itemsize), dtype, like.stream, owner)
 
