@@ -48,11 +48,12 @@ class Registration:
 
 class Library:
     """Ops by name. `composites` is the module that holds the bodies of ops without a dispatch table, by their names;
-    `fit` "module:name" of a function (gradient, argument) -> the gradient in the argument's shape and dtype.
+    `fit` "module:name" of a function (gradient, argument) -> the gradient in the argument's shape and dtype;
+    `replays` {library of arrays: "module:name"} of functions (op) -> its fast path for these arrays, or None.
     """
 
-    def __init__(self, name, composites=None, fit=None):
-        self.name, self.composites, self.fit = name, composites or name, fit
+    def __init__(self, name, composites=None, fit=None, replays=None):
+        self.name, self.composites, self.fit, self.replays = name, composites or name, fit, replays or {}
         self.ops = {}  # full name -> Op
         self.stubs = {}  # name -> Stub
         self.overriding = frozenset()  # rows of kernels that were registered over others

@@ -7,7 +7,8 @@ first call that needs them, so that importing the library imports no compiler. S
 from . import binary, folds, meta, methods, products
 from .dispatch import Library, operators
 
-LIBRARY = Library("nbkernels", composites="nbkernels.composites", fit="nbkernels.gradients:fit")
+LIBRARY = Library("nbkernels", composites="nbkernels.composites", fit="nbkernels.gradients:fit",
+                  replays={"numba.cuda": "nbkernels.cuda.replay:replay"})  # fmt: skip
 define, register, register_fallback = LIBRARY.define, LIBRARY.register, LIBRARY.register_fallback
 packet = LIBRARY.packet
 

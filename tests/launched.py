@@ -95,7 +95,7 @@ def device(monkeypatch):
     import numba.cuda
     from numba.cuda.cudadrv import devicearray, driver
 
-    from nbkernels.cuda import launch, memory
+    from nbkernels.cuda import launch, memory, replay
 
     notes = Notes()
     notes.devicearray, notes.driver = devicearray, driver
@@ -117,6 +117,7 @@ def device(monkeypatch):
         launch: dict(compiled=lambda kernel, cc: kernel, current=lambda: 0, properties=lambda index: (NEWEST, 132)),
         memory: dict(current=lambda: 0, pool=lambda index: same.memory_resource,
                      driver=SimpleNamespace(cuMemcpyHtoDAsync=copied)),
+        replay: dict(current=lambda: 0),
         devicearray.DeviceNDArray: {name: refused(name) for name in FORBIDDEN} | dict(copy_to_device=filled),
     }  # fmt: skip
     for place, members in replaced.items():

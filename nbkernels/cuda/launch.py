@@ -11,6 +11,7 @@ Of arrays on the device (memory.py) only address, shape, strides, dtype, size an
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -45,6 +46,19 @@ class Kernel:
 
     def __str__(self) -> str:
         return self.name
+
+
+class Notes(threading.local):
+    """`launches`: what the driver is handed in a call that replay.py notes; None in one that is not noted."""
+
+    launches = None
+
+
+notes = Notes()
+
+
+class Place(int):
+    """An address among the arguments of a launch that is noted."""
 
 
 def inlined(function):
@@ -82,7 +96,7 @@ def pointer(x, offset: int = 0, dtype=None):
     place = address(x) + offset
     if place % x.dtype.itemsize:
         raise ValueError(f"a {x.dtype} array on the GPU starts at address {place}, not a multiple of its size")
-    return place
+    return place if notes.launches is None else Place(place)
 
 
 def elements(x, strides: tuple[int, ...]) -> tuple[int, ...]:
@@ -120,7 +134,11 @@ def launch(kernel: Kernel, grid: int, *arguments, stream=0) -> None:
         _simulated(kernel)[grid, kernel.threads](*arguments)
         return
     code = compiled(kernel, properties(current())[0])
-    core.launch(queue(stream), configuration(grid, kernel.threads), code, *_flat(arguments))
+    given = queue(stream), configuration(grid, kernel.threads), code, *_flat(arguments)
+    if notes.launches is not None:
+        notes.launches.append(given)
+        given = [int(x) if type(x) is Place else x for x in given]
+    core.launch(*given)
 
 
 @functools.lru_cache(maxsize=1024)

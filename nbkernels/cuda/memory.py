@@ -82,7 +82,7 @@ def uploaded(x: np.ndarray, like) -> View:
     return made
 
 
-def _extent(x) -> tuple[int, int]:
+def extent(x) -> tuple[int, int]:
     """First byte of an array's lowest element, and the byte after its highest."""
     reach = [(n - 1) * stride for n, stride in zip(x.shape, x.strides)]
     start = address(x)
@@ -93,7 +93,7 @@ def clash(p, q) -> bool:
     """Whether two arrays share an element; assumed where it would take long to find out."""
     if p.size == 0 or q.size == 0:
         return False
-    (p_low, p_high), (q_low, q_high) = _extent(p), _extent(q)
+    (p_low, p_high), (q_low, q_high) = extent(p), extent(q)
     if p_high <= q_low or q_high <= p_low:
         return False
     try:
