@@ -15,13 +15,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from numba import cuda
-from numba.cuda.cudadrv.devicearray import DeviceNDArray
 
 from .launch import SIMULATED, Place, address, current, notes
 from .memory import extent
 
 if not SIMULATED:
     from cuda import core
+    from numba.cuda.cudadrv.devicearray import DeviceNDArray
 
 PLAIN = (int, float, complex, bool, str, type(None))
 KINDS = 1024  # of calls that an op remembers: there are more only where numbers change from call to call
