@@ -63,11 +63,11 @@ def cut(dtype):
 def facts():
     """(name, value) of everything that `info` prints."""
     from nbkernels.cpu import machine, threads, tiles
-    from nbkernels.jit import cache, vector
+    from nbkernels.jit import cache, files, vector
 
     _, target, features = cache.target()
     found = machine.machine()
-    directory = cache.directory()
+    directory = files.directory()
     return [
         ("nbkernels", version("nbkernels")),
         ("Python", f"{platform.python_version()} ({platform.python_implementation()}, {platform.platform()})"),

@@ -55,7 +55,7 @@ def calls(dtype):
 
 def run(dtypes=DTYPES, progress=True):
     """Run every call once, with a progress bar; prints the time and where the compiled code is."""
-    from nbkernels.jit import cache
+    from nbkernels.jit import files
 
     start = time.perf_counter()
     work = [pair for dtype in dtypes for pair in calls(dtype)]
@@ -63,5 +63,5 @@ def run(dtypes=DTYPES, progress=True):
         for what, call in bar:
             bar.set_postfix_str(what, refresh=False)
             call()
-    kept = cache.directory() or "not kept, no writable directory"
+    kept = files.directory() or "not kept, no writable directory"
     print(f"{len(work)} calls in {time.perf_counter() - start:.1f} s; compiled code: {kept}")

@@ -17,6 +17,7 @@ import pytest
 from numba.core import errors
 
 from nbkernels.jit import cache as compiler
+from nbkernels.jit import files as disk
 
 ADD = """
 import numpy as np, nbkernels
@@ -92,8 +93,8 @@ CONTENT = pickle.dumps((b"machine code", list(range(100))))
 def kept(tmp_path):
     file = tmp_path / "build" / "add.nbc"
     file.parent.mkdir()
-    compiler.write(file, CONTENT)
-    assert compiler.read(file) == CONTENT
+    disk.write(file, CONTENT)
+    assert disk.read(file) == CONTENT
     return file
 
 
@@ -101,31 +102,31 @@ def test_every_flipped_bit_is_seen(kept):
     whole = kept.read_bytes()
     for place in range(len(whole)):
         kept.write_bytes(flipped(whole, place))
-        assert compiler.read(kept) is None, place
+        assert disk.read(kept) is None, place
 
 
 def test_what_is_cut_off_or_added_is_seen(kept):
     whole = kept.read_bytes()
-    for size in (0, 1, compiler.SEAL - 1, compiler.SEAL, compiler.SEAL + 1, len(whole) // 2, len(whole) - 1):
+    for size in (0, 1, disk.SEAL - 1, disk.SEAL, disk.SEAL + 1, len(whole) // 2, len(whole) - 1):
         kept.write_bytes(whole[:size])
-        assert compiler.read(kept) is None, size
+        assert disk.read(kept) is None, size
     kept.write_bytes(whole + b"\0")
-    assert compiler.read(kept) is None
+    assert disk.read(kept) is None
 
 
 def test_a_file_under_another_name_is_not_read(kept):
     for other in (kept.with_name("mul.nbc"), kept.parent.parent / kept.name, kept.parent.parent / "other" / kept.name):
         other.parent.mkdir(exist_ok=True)
         shutil.copy(kept, other)
-        assert compiler.read(other) is None
+        assert disk.read(other) is None
 
 
 def test_what_is_no_file_is_not_read(kept):
     kept.unlink()
-    assert compiler.read(kept) is None
+    assert disk.read(kept) is None
     kept.mkdir()
-    assert compiler.read(kept) is None
-    compiler.write(kept, CONTENT)  # cannot take the directory's place
+    assert disk.read(kept) is None
+    disk.write(kept, CONTENT)  # cannot take the directory's place
     assert [each.name for each in kept.parent.iterdir()] == [kept.name]
 
 
@@ -148,13 +149,13 @@ def test_nothing_stays_where_a_file_cannot_be_made(kept, monkeypatch, step, code
             if step == "close":
                 fail()
 
-    monkeypatch.setattr(compiler.os, "fdopen", Stream)
+    monkeypatch.setattr(disk.os, "fdopen", Stream)
     if step == "open":
-        monkeypatch.setattr(compiler.tempfile, "mkstemp", fail)
+        monkeypatch.setattr(disk.tempfile, "mkstemp", fail)
     if step == "replace":
-        monkeypatch.setattr(compiler.os, "replace", fail)
-    compiler.write(kept, b"other")
-    assert compiler.read(kept) == CONTENT
+        monkeypatch.setattr(disk.os, "replace", fail)
+    disk.write(kept, b"other")
+    assert disk.read(kept) == CONTENT
     assert list(kept.parent.iterdir()) == [kept]
 
 
@@ -183,12 +184,12 @@ def test_writers_at_once(kept):
 
     def read():
         while not end.is_set():
-            found = compiler.read(kept)
+            found = disk.read(kept)
             if found is None or bytes(found) not in (CONTENT, *contents):
                 wrong.append(found)
 
     reader = threading.Thread(target=read)
-    writers = [threading.Thread(target=lambda c=c: [compiler.write(kept, c) for _ in range(50)]) for c in contents]
+    writers = [threading.Thread(target=lambda c=c: [disk.write(kept, c) for _ in range(50)]) for c in contents]
     reader.start()
     for writer in writers:
         writer.start()

@@ -159,18 +159,18 @@ def test_bench_writes_what_the_report_reads(op, tmp_path):
 
 def test_tune_keeps_a_legal_winner(capsys, monkeypatch, tmp_path):
     from nbkernels.cpu import tiles
-    from nbkernels.jit import cache
+    from nbkernels.jit import files
     from nbkernels.store import Store
 
     few = tiles.candidates("float64")[:2]
     monkeypatch.setattr(tiles, "candidates", lambda dtype: few)
-    monkeypatch.setattr(cache, "directory", lambda: tmp_path)
+    monkeypatch.setattr(files, "directory", lambda: tmp_path)
     assert cli.main(["tune", "--sizes", "60", "--seconds", "0.05", "--dtype", "float64"]) == 0
     assert "1.00" in capsys.readouterr().out
     (entry,) = Store(tmp_path / "tiles.json").entries().values()
     assert tiles.Tiles(**entry["candidate"]) in [tiles.default("float64"), *few]
 
-    monkeypatch.setattr(cache, "directory", lambda: None)
+    monkeypatch.setattr(files, "directory", lambda: None)
     assert cli.main(["tune", "--sizes", "60", "--seconds", "0.05", "--dtype", "float64"]) == 0
     assert "not kept" in capsys.readouterr().out
 

@@ -12,7 +12,7 @@ import pytest
 from nbkernels import info
 from nbkernels.cpu import machine
 from nbkernels.cpu.machine import Machine
-from nbkernels.jit import cache
+from nbkernels.jit.files import directory
 
 
 def test_linux(tmp_path):
@@ -99,7 +99,7 @@ print(json.dumps([entry(read, "int64()", "test_machine_l2")(), bits.hexdigest(),
 
 
 def test_a_kernel_on_disk_serves_machines_with_other_caches(tmp_path):
-    files, found = [], []
+    seen, found = [], []
     for l2 in (1 << 20, 1 << 16):
         file = tmp_path / "machine.json"
         file.write_text(json.dumps({"l1": 32768, "l2": l2, "l3": 0}))
@@ -108,8 +108,8 @@ def test_a_kernel_on_disk_serves_machines_with_other_caches(tmp_path):
         found.append(json.loads(run.stdout))
         assert found[-1][0] == l2
         names = "gemm_small_*.nbc", "test_machine_l2*.nbc"
-        files.append({path: path.stat().st_mtime_ns for name in names for path in cache.directory().glob(name)})
+        seen.append({path: path.stat().st_mtime_ns for name in names for path in directory().glob(name)})
     assert found[0][1] == found[1][1]
     assert found[0][2] != found[1][2]
-    assert files[0] == files[1]
-    assert len(files[0]) >= 2
+    assert seen[0] == seen[1]
+    assert len(seen[0]) >= 2

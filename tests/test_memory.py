@@ -15,7 +15,7 @@ from nbkernels.cpu.kinds import default_tiles, kind_of
 from nbkernels.cpu.small import PANEL, ROOM
 from nbkernels.cpu.tiles import small, vector_registers
 from nbkernels.cpu.turns import PANELS
-from nbkernels.jit import cache
+from nbkernels.jit import files
 from tests.cases import TRANSPOSES, normal, operands
 from tests.paths import way
 
@@ -104,8 +104,8 @@ def test_rooms_that_compiled_code_keeps():
     nbkernels.mm(np.ones((4, 2000)), np.ones((2000, 4)))
     nbkernels.mm(*[np.ones((150, 150))] * 2)
     kept = {}
-    for file in cache.directory().glob("gemm_*.nbc"):
-        (_, form, (code, _)), *_ = pickle.loads(cache.read(file))
+    for file in files.directory().glob("gemm_*.nbc"):
+        (_, form, (code, _)), *_ = pickle.loads(files.read(file))
         assert form == "object"
         sections = binding.ObjectFileRef.from_data(code).sections()
         name = "gemm_serial" if file.name.startswith("gemm_serial") else file.name.rpartition("-")[0]

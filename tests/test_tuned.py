@@ -10,7 +10,7 @@ import nbkernels as nb
 from nbkernels import info
 from nbkernels.cpu import gemm, kinds, packed, tiles, tuned
 from nbkernels.cpu.status import GEMV, PACKED
-from nbkernels.jit import cache
+from nbkernels.jit import cache, files
 from nbkernels.store import Store
 
 PLAIN = kinds.kind_of("float32", "float32", "float32")
@@ -26,7 +26,7 @@ def forget():
 @pytest.fixture
 def table(monkeypatch, tmp_path):
     """The store of a directory of its own."""
-    monkeypatch.setattr(cache, "directory", lambda: tmp_path)
+    monkeypatch.setattr(files, "directory", lambda: tmp_path)
     monkeypatch.setenv("NBKERNELS_TUNED", "1")
     forget()
     yield tuned.store()
@@ -114,6 +114,6 @@ def test_another_machines_winners_are_its_own(table, monkeypatch):
     monkeypatch.setattr(tuned, "caches", lambda: (1, 2))
     tuned.tuned.cache_clear()
     assert tuned.tuned("float32") is None
-    monkeypatch.setattr(cache, "directory", lambda: None)
+    monkeypatch.setattr(files, "directory", lambda: None)
     tuned.tuned.cache_clear()
     assert tuned.tuned("float32") is None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import os
 
-from ..jit import cache
+from ..jit import cache, files
 from ..jit.vector import SIZE, width_bits
 from ..store import Store
 from .tiles import Tiles, caches, illegal
@@ -20,7 +20,7 @@ LARGEST = 1 << 24  # of a size: what is larger was never measured
 
 def store() -> Store | None:
     """Where winners are kept; None where nothing can be."""
-    directory = cache.directory()
+    directory = files.directory()
     return Store(directory / "tiles.json") if directory else None
 
 

@@ -1,9 +1,8 @@
 """Compile once, keep on disk: the library's own cache of compiled functions.
 
 Numba's cache is keyed by one file's text, keeps an index that two processes can cross, raises on truncated files and on
-directories that cannot be written. Here one file holds one compiled function; its name is the hash of what was asked
-for, its directory the hash of every source of the library and of the versions that compile it. Files appear by an
-atomic rename, sealed by a hash, and whatever is not as it was written is compiled again.
+directories that cannot be written. Here one file holds one compiled function (files.py); its name is the hash of what
+was asked for.
 """
 
 from __future__ import annotations
@@ -12,13 +11,9 @@ import contextlib
 import functools
 import gc
 import hashlib
-import os
 import pickle
-import sys
-import tempfile
 from pathlib import Path
 
-import llvmlite
 import numba
 from llvmlite import ir
 from numba import types
@@ -30,46 +25,10 @@ from numba.core.registry import cpu_target
 from numba.core.runtime.nrt import rtsys
 from numba.extending import intrinsic
 
+from . import files
 from .shield import roomy, whole
 
-PACKAGE = Path(__file__).resolve().parent.parent
 OPTIONS = dict(nogil=False, error_model="numpy", boundscheck=False)
-
-
-@functools.cache
-def directory() -> Path | None:
-    """Where compiled code is kept: NBKERNELS_CACHE_DIR or the user's cache directory; None if it cannot be written."""
-    base = os.environ.get("NBKERNELS_CACHE_DIR")
-    if not base:
-        import platformdirs
-
-        base = platformdirs.user_cache_dir("nbkernels", appauthor=False)
-    path = Path(base) / _toolchain()
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        return path if os.access(path, os.W_OK) else None
-    except OSError:
-        return None
-
-
-def _toolchain() -> str:
-    """Hash of every source that machine code is made from and of the versions that make it."""
-    digest = hashlib.sha256(repr((numba.__version__, llvmlite.__version__, sys.version, sys.abiflags)).encode())
-    for name in sorted(file for part in _COMPILED for file in PACKAGE.glob(part)):
-        digest.update(str(name.relative_to(PACKAGE)).encode() + b"\0" + name.read_bytes())
-    for option in sorted(k for k in os.environ if k.startswith("NUMBA_") and k not in _HARMLESS):
-        digest.update(f"{option}={os.environ[option]}".encode())
-    return digest.hexdigest()[:16]
-
-
-_COMPILED = (
-    *("jit/*.py", "cpu/*.py", "cuda/*.py", "scalar/*.py"),
-    *("real.py", "coefficients.py", "transcendental.py", "powers.py", "activations.py"),
-)
-
-# These change where and how Numba works, not what it compiles.
-_HARMLESS = {"NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS", "NUMBA_THREADING_LAYER", "NUMBA_THREADING_LAYER_PRIORITY",
-             "NUMBA_ENABLE_CUDASIM"}  # fmt: skip
 
 
 class FileCache(_Cache):
@@ -81,7 +40,7 @@ class FileCache(_Cache):
 
     @property
     def cache_path(self):
-        return str(directory())
+        return str(files.directory())
 
     def enable(self):
         self._enabled = True
@@ -93,16 +52,17 @@ class FileCache(_Cache):
         """Nothing to forget: a file is valid for as long as its directory's name is."""
 
     def _file(self, sig, target_context) -> Path | None:
-        if not self._enabled or directory() is None:
+        if not self._enabled or files.directory() is None:
             return None
         name = f"{self._function.__module__}.{self._function.__qualname__}"
         key = repr((name, str(sig), target_context.codegen().magic_tuple()))
-        return directory() / f"{name.rpartition('.')[2][:120]}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.nbc"
+        digest = hashlib.sha256(key.encode()).hexdigest()[:24]
+        return files.directory() / f"{name.rpartition('.')[2][:120]}-{digest}.nbc"
 
     def load_overload(self, sig, target_context):
         rtsys.initialize(target_context)  # what Numba does in time, with imports for compiling that take 0.6 s
         file = self._file(sig, target_context)
-        content = file and read(file)
+        content = file and files.read(file)
         try:
             return compiler.CompileResult._rebuild(target_context, *pickle.loads(content)) if content else None
         except Exception:  # of modules that are no more, say: compile
@@ -111,41 +71,7 @@ class FileCache(_Cache):
     def save_overload(self, sig, data):
         file = self._file(sig, data.target_context)
         if file is not None:
-            write(file, serialize.dumps(data._reduce()))
-
-
-SEAL = 32  # bytes at the start of a file
-
-
-def seal(file: Path, content) -> bytes:
-    """A hash of what a file holds, its name and its directory's: machine code with a flipped bit, or of another
-    function, would end the process. It takes 2 us for a kilobyte (2026-11)."""
-    digest = hashlib.blake2b(f"{file.parent.name}/{file.name}".encode() + b"\0", digest_size=SEAL)
-    digest.update(content)
-    return digest.digest()
-
-
-def read(file: Path) -> memoryview | None:
-    """What `write` left there, None for anything else."""
-    try:
-        content = memoryview(file.read_bytes())
-    except OSError:
-        return None
-    return content[SEAL:] if content[:SEAL] == seal(file, content[SEAL:]) else None
-
-
-def write(file: Path, content: bytes) -> None:
-    """Make the file, whole or not at all: a full or vanished disk costs the next process a compilation, no more."""
-    with contextlib.suppress(OSError):
-        handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=file.name, suffix=".tmp")
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(seal(file, content))
-                stream.write(content)
-            os.replace(temporary, file)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+            files.write(file, serialize.dumps(data._reduce()))
 
 
 def jit(function=None, **options):
