@@ -14,28 +14,28 @@ import hashlib
 import pickle
 from pathlib import Path
 
-import numba
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils, compiler, serialize, sigutils
+from numba.core import cgutils, serialize, sigutils
 from numba.core.caching import _Cache
 from numba.core.ccallback import CFunc
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.registry import cpu_target
+from numba.core.registry import CPUDispatcher, cpu_target
 from numba.core.runtime.nrt import rtsys
 from numba.extending import intrinsic
 
 from . import files
+from .compiler import Helper, Kernel, Loops, rebuild, reduce
 from .shield import roomy, whole
 
-OPTIONS = dict(nogil=False, error_model="numpy", boundscheck=False)
+OPTIONS = dict(_nrt=False, nogil=False, error_model="numpy", boundscheck=False)
 
 
 class FileCache(_Cache):
     """Numba's cache interface over one file per (function, signature, CPU)."""
 
-    def __init__(self, function):
-        self._function = function
+    def __init__(self, function, linkable=False):
+        self._function, self._linkable = function, linkable
         self._enabled = True
 
     @property
@@ -64,14 +64,14 @@ class FileCache(_Cache):
         file = self._file(sig, target_context)
         content = file and files.read(file)
         try:
-            return compiler.CompileResult._rebuild(target_context, *pickle.loads(content)) if content else None
+            return rebuild(target_context, *pickle.loads(content)) if content else None
         except Exception:  # of modules that are no more, say: compile
             return None
 
     def save_overload(self, sig, data):
         file = self._file(sig, data.target_context)
         if file is not None:
-            files.write(file, serialize.dumps(data._reduce()))
+            files.write(file, serialize.dumps(reduce(data, self._linkable)))
 
 
 def jit(function=None, **options):
@@ -79,12 +79,14 @@ def jit(function=None, **options):
 
     Not cached: a helper's code is part of the entries that call it, and a file of its own would be compiled twice.
     """
-    return functools.partial(jit, **options) if function is None else numba.njit(function, **(OPTIONS | options))
+    if function is None:
+        return functools.partial(jit, **options)
+    return Helper(function, targetoptions=dict(OPTIONS, nopython=True, **options))
 
 
 def helper(function):
     """The same for functions of many lines or many callers: compiled once, where inlining would copy them for each."""
-    return jit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    return jit(function)
 
 
 def entry(function, signature: str, name: str, **options):
@@ -94,12 +96,12 @@ def entry(function, signature: str, name: str, **options):
     What comes back is the compiled built-in itself, 70 ns a call: Numba's dispatcher, which types the arguments, needs
     155. It converts what it is given (a string to a float, too), so callers check their arguments' types.
     """
-    return _compile(function, signature, name, options).entry_point
+    return _compile(function, signature, name, dict(options, no_cfunc_wrapper=True)).entry_point
 
 
 def native(function, signature: str, name: str, **options) -> int:
     """The same, to be called from compiled code: its native address, valid for the life of the process."""
-    return _address(_compile(function, signature, name, options))
+    return _address(_compile(function, signature, name, dict(options, no_cpython_wrapper=True)))
 
 
 def both(function, signature: str, name: str):
@@ -135,7 +137,7 @@ def _shielded(compilation, *arguments) -> None:
 
 def _compile(function, signature, name, options):
     _rename(function, name)
-    dispatcher = jit(function, **options)
+    dispatcher = CPUDispatcher(function, targetoptions=dict(OPTIONS, nopython=True, **options), pipeline_class=Kernel)
     dispatcher._cache = FileCache(function)
     _shielded(dispatcher.compile, signature)
     _ALIVE.append(dispatcher)
@@ -143,16 +145,21 @@ def _compile(function, signature, name, options):
     return result
 
 
-def compiled(function, signature: str, name: str) -> int:
-    """Compile `function` for one C signature; its native address, valid for the life of the process."""
-    return c_function(function, signature, name).address
+def compiled(function, signature: str, name: str, loops: bool = False) -> int:
+    """Compile `function` for one C signature; its native address, valid for the life of the process. `loops`: over
+    elements, which LLVM is to vectorise."""
+    return _c_function(function, signature, name, Loops if loops else Kernel, False).address
 
 
 def c_function(function, signature: str, name: str) -> CFunc:
     """The same, to be embedded in other compiled code."""
+    return _c_function(function, signature, name, Loops, True)
+
+
+def _c_function(function, signature, name, pipeline, linkable):
     _rename(function, name)
-    cfunc = CFunc(function, sigutils.normalize_signature(signature), {}, dict(OPTIONS))
-    cfunc._cache = FileCache(function)
+    cfunc = CFunc(function, sigutils.normalize_signature(signature), {}, dict(OPTIONS), pipeline_class=pipeline)
+    cfunc._cache = FileCache(function, linkable)
     _shielded(cfunc.compile)
     _ALIVE.append(cfunc)
     return cfunc

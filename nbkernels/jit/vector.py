@@ -134,7 +134,7 @@ class Lanes:
         if name in module.globals:
             return module.globals[name]
         function = ir.Function(module, ir.FunctionType(VOID, [self.type, self.element.as_pointer(), I64]), name)
-        function.linkage = "internal"
+        function.linkage = "linkonce_odr"
         function.attributes.add("noinline")
         run, (value, address, left) = replace(self, builder=ir.IRBuilder(function.append_basic_block())), function.args
         while run.count > 1:
