@@ -63,9 +63,9 @@ def cut(dtype):
 def facts():
     """(name, value) of everything that `info` prints."""
     from nbkernels.cpu import machine, threads, tiles
-    from nbkernels.jit import cache, files, vector
+    from nbkernels.jit import files, levels, vector
 
-    _, target, features = cache.target()
+    _, target, features = levels.target()
     found = machine.machine()
     directory = files.directory()
     return [
@@ -94,9 +94,9 @@ def text():
 
 def meta():
     """What a benchmark result must say about where it was measured; see bench/report.py."""
-    from nbkernels.jit import cache, vector
+    from nbkernels.jit import levels, vector
 
-    name = f"{cpu()} (LLVM: {cache.target()[1]}, vectors of {vector.width_bits()} bits)"
+    name = f"{cpu()} (LLVM: {levels.target()[1]}, vectors of {vector.width_bits()} bits)"
     names = "nbkernels", "numba", "llvmlite", "numpy", "torch"
     versions = {"python": platform.python_version()} | {name: version(name) for name in names if version(name)}
     return {"cpu": name, "cores": os.cpu_count(), "versions": versions, "date": datetime.date.today().isoformat()}

@@ -35,7 +35,7 @@ RULES = {
     "tune": (),
     "store": (),
     "data": ("numpy",),
-    "jit": ("numpy", "numba !cuda", "llvmlite", "platformdirs", *FUNCTIONS),
+    "jit": ("numpy", "numba !cuda", "llvmlite", "platformdirs", "nbkernels.origins", *FUNCTIONS),
     "cpu": (*PLANNING, "numba !cuda", "llvmlite", "nbkernels.jit"),
     "cuda": (*PLANNING, "numba", "llvmlite", "cuda", "nbkernels.jit"),
     "epilogues": (
@@ -61,6 +61,7 @@ RULES = {
     "products": ("nbkernels.meta", "nbkernels.strides"),
     "array": ("numpy", "nbkernels.binary", "nbkernels.dtypes", "nbkernels.ops", "nbkernels.watch"),
     "watch": (),
+    "origins": ("tabulate",),
     "frozen": ("numpy", "nbkernels.real"),
     "tape": ("nbkernels.dispatch", "nbkernels.ops", "torch"),
     "jitted": (
@@ -98,6 +99,7 @@ RULES = {
         "nbkernels.ops",
         "nbkernels.meta",
         "nbkernels.dispatch",
+        "nbkernels.origins",
         "nbkernels.tape",
         "nbkernels.watch",
     ),
