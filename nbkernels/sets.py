@@ -173,7 +173,8 @@ def _all():
 
 # Dtypes that meet most: numbers of data beside those of a model, and of precisions.
 MIXED = (("float32", "float64"), ("float64", "float32"), ("int64", "float64"), ("int32", "float32"),
-         ("float16", "float32"), ("float32", "int64"), ("uint8", "float32"), ("int32", "int64"), ("float64", "complex128"))  # fmt: skip
+         ("float16", "float32"), ("float32", "int64"), ("uint8", "float32"), ("int32", "int64"),
+         ("float64", "complex128"))  # fmt: skip
 
 
 @functools.cache
