@@ -60,6 +60,21 @@ def cut(dtype):
     return f"{found}, by the tuner" if found else f"{tiles.default(dtype)}, derived from registers and caches"
 
 
+def packaged():
+    """A line for each level of processors that the package has compiled kernels for: which one is used, and why
+    another is not; or the one line that says why there is none."""
+    from nbkernels.jit import levels
+
+    level, reasons = levels.serving()
+    lines = []
+    for each in levels.packaged():
+        files = list(levels.files_of(each))
+        size = f"{each}: {len(files)} kernels, {sum(file.stat().st_size for file in files) / 1e6:.1f} MB"
+        why = f"not used: {reasons[each]}" if each in reasons else f"not used: {level} has more"
+        lines.append(f"{size}, {'used' if each == level else why}")
+    return lines or [f"no kernels that serve: {levels.problem() or 'this is a pure wheel, or a clone'}"]
+
+
 def facts():
     """(name, value) of everything that `info` prints."""
     from nbkernels.cpu import machine, threads, tiles
@@ -84,6 +99,7 @@ def facts():
             "cache",
             str(directory) if directory else "none: not writable; every process compiles (set NBKERNELS_CACHE_DIR)",
         ),
+        *(("packaged", line) for line in packaged()),
         *(("GPU", line) for line in gpus()),
     ]
 

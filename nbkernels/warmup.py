@@ -95,12 +95,12 @@ def attempt(call):
 # -- processes --------------------------------------------------------------------------------------------------------
 
 
-def share(parts, jobs, begun, done):
-    """Let `jobs` processes make the calls, a part after the other each."""
+def share(parts, jobs, begun, done, child=None):
+    """Let `jobs` processes, which child() makes, make the calls, a part after the other each."""
     waiting, errors, lock = queue.SimpleQueue(), [], threading.Lock()
     for part in parts:
         waiting.put(part)
-    children = [Child() for _ in range(jobs)]
+    children = [(child or Child)() for _ in range(jobs)]
 
     def work(child):
         with contextlib.suppress(queue.Empty):
@@ -129,7 +129,8 @@ def share(parts, jobs, begun, done):
 class Child:
     """A process that makes calls which it is told as lines, one at a time; started again where a call ended it."""
 
-    def __init__(self):
+    def __init__(self, code=CHILD, **environment):
+        self.code, self.environment = code, environment
         self.process, self.stopped = None, False
         self.lock = threading.Lock()
 
@@ -140,8 +141,9 @@ class Child:
                 return None
             if self.process is None:
                 environment = {key: value for key, value in os.environ.items() if key != "NBKERNELS_RECORD"}
+                environment |= self.environment
                 pipe = subprocess.PIPE
-                self.process = subprocess.Popen([sys.executable, "-c", CHILD], stdin=pipe, stdout=pipe, text=True,
+                self.process = subprocess.Popen([sys.executable, "-c", self.code], stdin=pipe, stdout=pipe, text=True,
                                                 encoding="utf-8", env=environment)  # fmt: skip
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.write(call.line() + "\n")

@@ -62,12 +62,16 @@ class FileCache(_Cache):
         directory = files.directory() if self._enabled else None
         return directory and self._file(directory, str(sig), levels.processor())
 
+    def _packaged(self, directory: Path, sig) -> Path:
+        """The same for a level, which is the directory's."""
+        return self._file(directory, str(sig))
+
     def _places(self, sig):
         """(where from, file) of the code that would do, the best first."""
-        if own := self._own(sig):
+        if (own := self._own(sig)) and (not levels.building or self._packaged(cross.OUT, sig).exists()):
             yield CACHED, own
         if directory := levels.directory():
-            yield f"{PACKAGED} {directory.name}", self._file(directory, str(sig))
+            yield f"{PACKAGED} {directory.name}", self._packaged(directory, sig)
 
     def load_overload(self, sig, target_context):
         self._since = time.perf_counter()
@@ -88,7 +92,7 @@ class FileCache(_Cache):
         if own := self._own(sig):
             files.write(own, stored.dump(data, code, data.library._get_module_for_linking(), self._linkable))
         if levels.building:
-            cross.save(lambda directory: self._file(directory, str(sig)), data, self._linkable)
+            cross.save(self._packaged(cross.OUT, sig), data, self._linkable)
 
     def _note(self, where, size):
         note(Specialization(self._name, where, size, time.perf_counter() - self._since))

@@ -61,11 +61,13 @@ class Library(JITCodeLibrary):
         return self._shared_module
 
 
-def save(place, result, linkable: bool) -> None:
-    """Keep a function that was compiled for the level: in the file that place(directory) says."""
+def save(file: Path, result, linkable: bool) -> None:
+    """Keep a function that was compiled for the level: in this file."""
     module = result.library._get_module_for_linking()
     code = result.library.codegen._tm.emit_object(module.clone())  # which changes the module
-    files.write(place(OUT), stored.dump(result, code, module, linkable))
+    files.write(file, stored.dump(result, code, module, linkable))
+    if not file.exists():  # a full disk costs a user's process a compilation, and a package its completeness
+        raise OSError(f"{file} cannot be written")
 
 
 # -- instructions that the host lacks ----------------------------------------------------------------------------------

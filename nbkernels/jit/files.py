@@ -39,12 +39,19 @@ def directory() -> Path | None:
 
 def toolchain() -> str:
     """Hash of every source that machine code is made from and of the versions that make it."""
-    digest = hashlib.sha256(repr((numba.__version__, llvmlite.__version__, sys.version, sys.abiflags)).encode())
-    for name in sorted(file for part in _COMPILED for file in PACKAGE.glob(part)):
+    digest = hashlib.sha256(
+        repr((numba.__version__, llvmlite.__version__, sys.implementation.cache_tag, sys.abiflags)).encode()
+    )
+    for name in sources():
         digest.update(str(name.relative_to(PACKAGE)).encode() + b"\0" + name.read_bytes())
     for option in sorted(k for k in os.environ if k.startswith("NUMBA_") and k not in _HARMLESS):
         digest.update(f"{option}={os.environ[option]}".encode())
     return digest.hexdigest()[:16]
+
+
+def sources() -> list[Path]:
+    """The files that machine code is made from."""
+    return sorted(file for part in _COMPILED for file in PACKAGE.glob(part))
 
 
 _COMPILED = (

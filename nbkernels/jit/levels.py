@@ -130,13 +130,24 @@ def processor() -> str:
     return str(building) if building else repr(cpu_target.target_context.codegen().magic_tuple())
 
 
+@functools.cache
+def _made() -> Path | None:
+    """Where packaged code lies that was made by these versions from these sources."""
+    return PREBUILT / files.toolchain() if PREBUILT.is_dir() else None
+
+
 def packaged() -> list[Level]:
     """Those that the package has code for, by these versions and sources; the largest set of instructions first."""
     found = []
-    for path in (PREBUILT / files.toolchain()).glob("*/"):
+    for path in _made().glob("*/") if _made() else ():
         with contextlib.suppress(ValueError):  # of a directory that nobody built
             found.append(parse(path.name))
     return sorted(found, key=lambda level: (len(level.features), str(level)), reverse=True)
+
+
+def files_of(level: Level) -> list[Path]:
+    """A packaged level's compiled functions."""
+    return sorted((_made() / str(level)).glob("*.nbc"))
 
 
 def choose(levels: list[Level], triple: str, features: frozenset[str]) -> tuple[Level | None, dict[Level, str]]:
@@ -161,7 +172,7 @@ def serving() -> tuple[Level | None, dict[Level, str]]:
 def directory() -> Path | None:
     """Of the packaged code that serves this process."""
     level, _ = serving()
-    return PREBUILT / files.toolchain() / str(level) if level else None
+    return _made() / str(level) if level else None
 
 
 def about() -> list[dict]:

@@ -1,0 +1,70 @@
+"""The build beside what pyproject.toml says: a wheel that carries compiled kernels.
+
+NBKERNELS_PREBUILT names a directory that `python -m nbkernels prebuild --out` made: then the wheel holds its kernels,
+and is tagged for this Python and platform. Without it the wheel is pure, as the sdist always is.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import sys
+import sysconfig
+from pathlib import Path
+
+from setuptools import setup
+from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_py import build_py
+
+PREBUILT = os.environ.get("NBKERNELS_PREBUILT")
+
+
+def made() -> Path:
+    """What was made for this Python from these sources; SystemExit says why there is none."""
+    found = sorted(Path(PREBUILT).glob("*/about.json"))
+    if not found:
+        sys.exit(f"NBKERNELS_PREBUILT={PREBUILT}: no about.json below it; wanted is what `nbkernels prebuild` wrote")
+    problems = []
+    for file in found:
+        about = json.loads(file.read_text(encoding="utf-8"))
+        wrong = [name for name, digest in about["sources"].items() if digest != hashed(Path("nbkernels", name))]
+        if about["versions"]["Python"] != sys.implementation.cache_tag:
+            problems.append(f"{file.parent} is of {about['versions']['Python']}, not {sys.implementation.cache_tag}")
+        elif about["platform"] != sysconfig.get_platform():
+            problems.append(f"{file.parent} is of {about['platform']}, not {sysconfig.get_platform()}")
+        elif wrong:
+            problems.append(f"{file.parent} is of other sources: {wrong[0]} has changed ({len(wrong)} of them)")
+        else:
+            return file.parent
+    sys.exit(f"NBKERNELS_PREBUILT={PREBUILT}: " + "; ".join(problems))
+
+
+def hashed(file: Path):
+    return hashlib.sha256(file.read_bytes()).hexdigest() if file.exists() else None
+
+
+class Build(build_py):
+    def run(self):
+        super().run()
+        if not PREBUILT or self.editable_mode:
+            return
+        source = made()
+        for file in (source / "about.json", *sorted(source.glob("*/*.nbc"))):
+            target = Path(self.build_lib, "nbkernels", "prebuilt", source.name, file.relative_to(source))
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, target)
+
+
+class Wheel(bdist_wheel):
+    def finalize_options(self):
+        super().finalize_options()
+        if PREBUILT:
+            self.root_is_pure = False
+
+    def get_tag(self):
+        pure = super().get_tag()
+        tag = f"cp{sys.version_info.major}{sys.version_info.minor}"
+        return (tag, tag + sys.abiflags, pure[2]) if PREBUILT else pure
+
+
+setup(cmdclass={"build_py": Build, "bdist_wheel": Wheel})
