@@ -24,33 +24,33 @@ def made() -> Path:
     found = sorted(Path(PREBUILT).glob("*/about.json"))
     if not found:
         sys.exit(f"NBKERNELS_PREBUILT={PREBUILT}: no about.json below it; wanted is what `nbkernels prebuild` wrote")
+    wanted = {"Python": sys.implementation.cache_tag, "platform": sysconfig.get_platform()}
     problems = []
     for file in found:
         about = json.loads(file.read_text(encoding="utf-8"))
-        wrong = [name for name, digest in about["sources"].items() if digest != hashed(Path("nbkernels", name))]
-        if about["versions"]["Python"] != sys.implementation.cache_tag:
-            problems.append(f"{file.parent} is of {about['versions']['Python']}, not {sys.implementation.cache_tag}")
-        elif about["platform"] != sysconfig.get_platform():
-            problems.append(f"{file.parent} is of {about['platform']}, not {sysconfig.get_platform()}")
-        elif wrong:
-            problems.append(f"{file.parent} is of other sources: {wrong[0]} has changed ({len(wrong)} of them)")
-        else:
+        other = [f"{name} {about.get(name)}, not {here}" for name, here in wanted.items() if about.get(name) != here]
+        other += [f"another {name}" for name, digest in about["sources"].items() if digest != hashed(name)]
+        if not other:
             return file.parent
-    sys.exit(f"NBKERNELS_PREBUILT={PREBUILT}: " + "; ".join(problems))
+        problems.append(f"{file.parent} is of {', '.join(other[:3])}")
+    sys.exit(f"NBKERNELS_PREBUILT={PREBUILT}: {'; '.join(problems)}")
 
 
-def hashed(file: Path):
+def hashed(source):
+    file = Path("nbkernels", source)
     return hashlib.sha256(file.read_bytes()).hexdigest() if file.exists() else None
 
 
 class Build(build_py):
     def run(self):
         super().run()
+        carried = Path(self.build_lib, "nbkernels", "prebuilt")
+        shutil.rmtree(carried, ignore_errors=True)  # of an earlier build
         if not PREBUILT or self.editable_mode:
             return
         source = made()
         for file in (source / "about.json", *sorted(source.glob("*/*.nbc"))):
-            target = Path(self.build_lib, "nbkernels", "prebuilt", source.name, file.relative_to(source))
+            target = Path(carried, source.name, file.relative_to(source))
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, target)
 

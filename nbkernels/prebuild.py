@@ -103,7 +103,7 @@ def about() -> dict:
     from .jit import files, levels
 
     sources = {path.relative_to(files.PACKAGE).as_posix(): digest(path) for path in files.sources()}
-    return {"versions": levels.versions(), "platform": sysconfig.get_platform(), "sources": sources}
+    return levels.versions() | {"platform": sysconfig.get_platform(), "sources": sources}
 
 
 def digest(path) -> str:

@@ -197,8 +197,9 @@ def problem() -> str | None:
     if reasons:
         return "; ".join(f"{level}: {reason}" for level, reason in reasons.items())
     for found in about():
-        made = {name: found.get("versions", {}).get(name) for name in versions()}
-        wrong = [f"{name} {made[name]}, not {here}" for name, here in versions().items() if made[name] != here]
+        wrong = [
+            f"{name} {found.get(name)}, not {here}" for name, here in versions().items() if found.get(name) != here
+        ]
         return f"made for {', '.join(wrong) or 'other sources or options of Numba'}"
     return None
 
