@@ -6,6 +6,7 @@ but public operations, and functions that it names by module and name.
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 import warnings
@@ -124,15 +125,14 @@ class Call(NamedTuple):
             made = cls(name, tuple(decode(args)), {key: decode(value) for key, value in keywords.items()})
             made.function()
             return made
-        except (TypeError, ValueError, KeyError, OverflowError, RecursionError) as error:
+        except (TypeError, ValueError, KeyError, OverflowError, RecursionError, ImportError) as error:
             raise Unfit(f"{name}: {error}") from None
 
     def function(self):
         """What is called, with the keywords that say so taken away."""
         if self.name in OF_FUNCTIONS:
             keywords = dict(self.keywords)
-            dtypes = {"dtypes": each(keywords.pop("dtypes"), value)} if keywords.get("dtypes") else {}
-            return OF_FUNCTIONS[self.name](function_of(keywords.pop("function", None)), **dtypes), keywords
+            return operation_of(self.name, keywords.pop("function", None), *keywords.pop("dtypes", ())), keywords
         name, _, method = self.name.partition(".")
         found = getattr(ops, name, None) if name in ops.OPERATIONS else None
         if method:
@@ -213,21 +213,22 @@ def named(function):
     if module == "__main__" and spec is None:
         raise Unfit(f"{told} is of a script: only functions of modules can be imported again")
     path = f"{spec.name if module == '__main__' else module}:{name}"
-    if "<" in name or plain(attribute(sys.modules.get(module), name)) is not function:
+    if "<" in name or code_of(attribute(sys.modules.get(module), name)) is not function.__code__:
         raise Unfit(f"{told} is no {path}: only what a module holds by its name can be imported again")
     return path
 
 
-def function_of(path):
-    """The function that `named` tells so."""
+@functools.cache
+def operation_of(kind, path, *dtypes):
+    """What `elementwise` or `epilogue` makes of the function that `named` tells so; always the same, as a program's."""
     module, _, name = str(path).partition(":")
     try:
-        found = plain(attribute(import_module(module), name))
+        function = plain(attribute(import_module(module), name))
     except Exception as error:
         raise Unfit(f"the module of {path} cannot be imported: {error}") from None
-    if not isinstance(found, FunctionType):
+    if not isinstance(function, FunctionType):
         raise Unfit(f"there is no function {path}")
-    return found
+    return OF_FUNCTIONS[kind](function, **({"dtypes": tuple(map(value, dtypes))} if dtypes else {}))
 
 
 def attribute(owner, name):
@@ -238,9 +239,13 @@ def attribute(owner, name):
 
 def plain(x):
     """The Python function of an operation that was made of it, or of a jitted function."""
-    x = getattr(x, "apply", x) if isinstance(x, Epilogue) else x
+    x = getattr(x, "apply", x)
     x = x.function if isinstance(x, Elementwise) else x
     return getattr(x, "py_func", x)
+
+
+def code_of(x):
+    return getattr(plain(x), "__code__", None)
 
 
 # -- descriptions of values -------------------------------------------------------------------------------------------

@@ -83,8 +83,9 @@ def run(work, jobs=None, progress=True) -> int:
 
 
 def attempt(call):
-    """Make a call; what went wrong, in one line, or None."""
+    """Make a call, twice, as some kernels are for calls like an earlier one; what went wrong, in one line, or None."""
     try:
+        call()
         call()
     except (Exception, SystemExit) as error:
         what = str(error) if isinstance(error, Unfit) else f"{type(error).__name__}: {error}"

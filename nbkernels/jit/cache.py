@@ -11,6 +11,8 @@ import contextlib
 import functools
 import gc
 import hashlib
+import importlib
+import os
 import time
 from pathlib import Path
 
@@ -151,8 +153,16 @@ def uncollected():
             gc.enable()
 
 
+@functools.cache
+def _recorder():
+    """What NBKERNELS_RECORD asks for: a function that writes down which public call is about to need a kernel."""
+    file = os.environ.get("NBKERNELS_RECORD")
+    return importlib.import_module("nbkernels.record").recorder(file) if file else lambda: None
+
+
 def _shielded(compilation, *arguments) -> None:
     """Run it to its end, with a stack that suffices; but who holds Numba's lock stays in its thread."""
+    _recorder()()
     with whole(), uncollected():
         (compilation if global_compiler_lock.is_locked() else functools.partial(roomy, compilation))(*arguments)
 
