@@ -85,6 +85,9 @@ def _parser():
     tune.add_argument("--seconds", type=_seconds, default=10.0, help="time spent, compiling apart (%(default)s)")
     warmup = command(_warmup, dtype=False)
     warmup.add_argument("dtypes", nargs="*", metavar="DTYPE", help="float32, float64 (both)")
+    cache = command(_cache, dtype=False).add_mutually_exclusive_group()
+    cache.add_argument("--prune", action="store_true", help="remove the code of every other toolchain than this one")
+    cache.add_argument("--clear", action="store_true", help="remove all code, and the winners that tune has kept")
     table = command(_table, dtype=False)
     table.add_argument("op", nargs="?", help="an operation's name, as in nbkernels.OP")
     table.add_argument("--keys", nargs="+", metavar="KEY", help="the table of an op that had kernels for these keys")
@@ -180,6 +183,16 @@ def _warmup(args):
         print(f"warmup: {', '.join(unknown)} is not among {', '.join(warmup.DTYPES)}", file=sys.stderr)
         return 2
     warmup.run(args.dtypes or warmup.DTYPES)
+    return 0
+
+
+def _cache(args):
+    """Print what the cache of compiled code holds, by toolchain (versions, options and sources); * marks this one."""
+    from nbkernels import cache
+
+    if args.prune or args.clear:
+        return cache.prune() if args.prune else cache.clear()
+    print(cache.text())
     return 0
 
 

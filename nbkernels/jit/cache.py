@@ -72,6 +72,8 @@ class FileCache(_Cache):
         file = self._file(sig, data.target_context)
         if file is not None:
             files.write(file, serialize.dumps(data._reduce()))
+        elif self._enabled:
+            files.notice(f"what is compiled is not kept: {files.problem()}")
 
 
 def jit(function=None, **options):
