@@ -4,9 +4,9 @@ NBKERNELS_PREBUILT names a directory that `python -m nbkernels prebuild --out` m
 and is tagged for this Python and platform. Without it the wheel is pure, as the sdist always is.
 """
 
-import hashlib
 import json
 import os
+import runpy
 import shutil
 import sys
 import sysconfig
@@ -21,24 +21,23 @@ PREBUILT = os.environ.get("NBKERNELS_PREBUILT")
 
 def made() -> Path:
     """What was made for this Python from these sources; SystemExit says why there is none."""
-    found = sorted(Path(PREBUILT).glob("*/about.json"))
-    if not found:
-        sys.exit(f"NBKERNELS_PREBUILT={PREBUILT}: no about.json below it; wanted is what `nbkernels prebuild` wrote")
-    wanted = {"Python": sys.implementation.cache_tag, "platform": sysconfig.get_platform()}
+    sources = runpy.run_path("nbkernels/jit/sources.py")
+    major, minor, *_ = sys.version_info
+    wanted = {
+        "python": f"{sys.implementation.name} {major}.{minor}{getattr(sys, 'abiflags', '')}",
+        "platform": sysconfig.get_platform(),
+        "options": {},
+        "sources": sources["digest"](),
+    }
     problems = []
-    for file in found:
-        about = json.loads(file.read_text(encoding="utf-8"))
-        other = [f"{name} {about.get(name)}, not {here}" for name, here in wanted.items() if about.get(name) != here]
-        other += [f"another {name}" for name, digest in about["sources"].items() if digest != hashed(name)]
+    for file in sorted(Path(PREBUILT).glob("*/toolchain.json")):
+        found = json.loads(file.read_text(encoding="utf-8"))
+        other = [name for name, value in wanted.items() if found.get(name) != value]
         if not other:
             return file.parent
-        problems.append(f"{file.parent} is of {', '.join(other[:3])}")
-    sys.exit(f"NBKERNELS_PREBUILT={PREBUILT}: {'; '.join(problems)}")
-
-
-def hashed(source):
-    file = Path("nbkernels", source)
-    return hashlib.sha256(file.read_bytes()).hexdigest() if file.exists() else None
+        problems.append(f"{file.parent} was made with another {', '.join(other)}")
+    what = "; ".join(problems) or "it holds no toolchain.json; wanted is what `python -m nbkernels prebuild` made"
+    sys.exit(f"NBKERNELS_PREBUILT={PREBUILT}: {what}")
 
 
 class Build(build_py):
@@ -49,7 +48,7 @@ class Build(build_py):
         if not PREBUILT or self.editable_mode:
             return
         source = made()
-        for file in (source / "about.json", *sorted(source.glob("*/*.nbc"))):
+        for file in (source / "toolchain.json", *sorted(source.glob("*/*.nbc"))):
             target = Path(carried, source.name, file.relative_to(source))
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, target)

@@ -99,6 +99,9 @@ def _parser():
     prebuild.add_argument("--set", default="everyday", metavar="everyday|all|FILE", help="of calls (%(default)s)")
     prebuild.add_argument("--jobs", type=_positive, metavar="N", help="processes (as many as there are cores)")
     prebuild.add_argument("--out", default="build/prebuilt", metavar="DIR", help="where it goes (%(default)s)")
+    cache = command(_cache, dtype=False).add_mutually_exclusive_group()
+    cache.add_argument("--prune", action="store_true", help="remove the code of every other toolchain than this one")
+    cache.add_argument("--clear", action="store_true", help="remove all code, and the winners that tune has kept")
     table = command(_table, dtype=False)
     table.add_argument("op", nargs="?", help="an operation's name, as in nbkernels.OP")
     table.add_argument("--keys", nargs="+", metavar="KEY", help="the table of an op that had kernels for these keys")
@@ -214,6 +217,16 @@ def _prebuild(args):
     except ValueError as error:
         print(f"prebuild: {error}", file=sys.stderr)
         return 2
+
+
+def _cache(args):
+    """Print what the cache of compiled code holds, by toolchain (versions, options and sources); * marks this one."""
+    from nbkernels import cache
+
+    if args.prune or args.clear:
+        return cache.prune() if args.prune else cache.clear()
+    print(cache.text())
+    return 0
 
 
 def _table(args):

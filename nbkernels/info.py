@@ -78,11 +78,10 @@ def packaged():
 def facts():
     """(name, value) of everything that `info` prints."""
     from nbkernels.cpu import machine, threads, tiles
-    from nbkernels.jit import files, levels, vector
+    from nbkernels.jit import files, levels, upkeep, vector
 
     _, target, features = levels.target()
     found = machine.machine()
-    directory = files.directory()
     return [
         ("nbkernels", version("nbkernels")),
         ("Python", f"{platform.python_version()} ({platform.python_implementation()}, {platform.platform()})"),
@@ -95,10 +94,7 @@ def facts():
         ("vectors", f"{vector.width_bits()} bits, {tiles.vector_registers()} registers"),
         *((f"tiles {dtype}", cut(dtype)) for dtype in ("float32", "float64")),
         ("threads", f"{threads.count()} of {os.cpu_count()} cores, layer {threads.layer()}"),
-        (
-            "cache",
-            str(directory) if directory else "none: not writable; every process compiles (set NBKERNELS_CACHE_DIR)",
-        ),
+        *(("cache", line) for line in (files.status(), *upkeep.doubts())),
         *(("packaged", line) for line in packaged()),
         *(("GPU", line) for line in gpus()),
     ]

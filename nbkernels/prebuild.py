@@ -3,7 +3,7 @@
 Child processes make the calls of a set, each for one level (jit/cross.py), and leave
 
     OUT/<toolchain>/<level>/*.nbc    what the package carries
-    OUT/<toolchain>/about.json       what it was made with and from
+    OUT/<toolchain>/toolchain.json   what it was made with and from
     OUT/.work/                       the host's copies, with which an interrupted or a larger build goes on
 
 `NBKERNELS_PREBUILT=OUT python -m build` makes a wheel that carries it (setup.py).
@@ -15,7 +15,6 @@ import functools
 import json
 import os
 import sys
-import sysconfig
 import time
 from pathlib import Path
 
@@ -64,7 +63,7 @@ def run(names, work, jobs, out, progress=True) -> int:
     finally:
         for file in made.glob("*/*.tmp"):  # of a child that was ended as it wrote
             file.unlink(missing_ok=True)
-    (made / "about.json").write_text(json.dumps(about(), indent=1), encoding="utf-8")
+    files.put(made / files.RECORD, json.dumps(files.made_by(), indent=1).encode())
     rows = []
     for level in sorted(path for path in made.iterdir() if path.is_dir()):
         sizes = [file.stat().st_size for file in level.glob("*.nbc")]
@@ -96,17 +95,3 @@ def serve(level, out) -> None:
 
     cross.start(levels.parse(level), Path(out))
     warmup.serve()
-
-
-def about() -> dict:
-    """What code that is built now is bound to: versions, and the digests of the sources."""
-    from .jit import files, levels
-
-    sources = {path.relative_to(files.PACKAGE).as_posix(): digest(path) for path in files.sources()}
-    return levels.versions() | {"platform": sysconfig.get_platform(), "sources": sources}
-
-
-def digest(path) -> str:
-    import hashlib
-
-    return hashlib.sha256(path.read_bytes()).hexdigest()

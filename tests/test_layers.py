@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 STDLIB = set(sys.stdlib_module_names)
 COMMAND_LINE = {
     "cli",
+    "cache",
     "demo",
     "docs",
     "info",

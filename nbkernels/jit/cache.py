@@ -93,6 +93,8 @@ class FileCache(_Cache):
         self._note(COMPILED, len(code))
         if own := self._own(sig):
             files.write(own, stored.dump(data, code, data.library._get_module_for_linking(), self._linkable))
+        elif self._enabled:
+            files.notice(f"what is compiled is not kept: {files.problem()}")
         if levels.building:
             cross.save(self._packaged(cross.OUT, sig), data, self._linkable)
 

@@ -65,9 +65,8 @@ def save(file: Path, result, linkable: bool) -> None:
     """Keep a function that was compiled for the level: in this file."""
     module = result.library._get_module_for_linking()
     code = result.library.codegen._tm.emit_object(module.clone())  # which changes the module
-    files.write(file, stored.dump(result, code, module, linkable))
-    if not file.exists():  # a full disk costs a user's process a compilation, and a package its completeness
-        raise OSError(f"{file} cannot be written")
+    content = stored.dump(result, code, module, linkable)
+    files.put(file, files.seal(file, content), content)
 
 
 # -- instructions that the host lacks ----------------------------------------------------------------------------------

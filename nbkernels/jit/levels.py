@@ -11,19 +11,15 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-import logging
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-import llvmlite
-import numba
 from llvmlite import binding
 from numba.core.registry import cpu_target
 
-from . import files
+from . import files, sources
 
-PREBUILT = files.PACKAGE / "prebuilt"
+PREBUILT = sources.PACKAGE / "prebuilt"
 
 # What each level adds to the one before, by LLVM's names: System V ABI for x86-64, "micro-architecture levels"
 # (LAHF-SAHF is sahf there, OSXSAVE xsave, CMPXCHG16B cx16; crc32 is a part of SSE4_2). Arm's ABI has NEON in every
@@ -178,17 +174,13 @@ def directory() -> Path | None:
 def about() -> list[dict]:
     """What each packaged set of code says of itself: who can load it."""
     found = []
-    for file in sorted(PREBUILT.glob("*/about.json")):
+    for file in sorted(PREBUILT.glob(f"*/{files.RECORD}")):
         with contextlib.suppress(OSError, ValueError):
             found.append(json.loads(file.read_text(encoding="utf-8")))
     return found
 
 
-def versions() -> dict[str, str]:
-    """What compiled code is bound to, beside the library's sources."""
-    return {"Python": sys.implementation.cache_tag, "numba": numba.__version__, "llvmlite": llvmlite.__version__}
-
-
+@functools.cache
 def problem() -> str | None:
     """Why none of the packaged code serves here; None where some does, or there is none."""
     level, reasons = serving()
@@ -204,10 +196,10 @@ def problem() -> str | None:
     return None
 
 
-@functools.cache
+_VERSIONS = "python", "platform", "numba", "llvmlite"
+
+
 def tell() -> None:
     """Say once, where something is to be compiled, that packaged code is there and does not serve."""
     if why := problem():
-        logging.getLogger("nbkernels").warning(
-            "nbkernels: its packaged code is not used, kernels are compiled: %s", why
-        )
+        files.notice(f"the package's compiled kernels are not used, new ones are compiled: {why}")
