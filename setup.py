@@ -12,8 +12,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from setuptools import setup
-from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools import Distribution, setup
 from setuptools.command.build_py import build_py
 
 PREBUILT = os.environ.get("NBKERNELS_PREBUILT")
@@ -54,16 +53,10 @@ class Build(build_py):
             shutil.copyfile(file, target)
 
 
-class Wheel(bdist_wheel):
-    def finalize_options(self):
-        super().finalize_options()
-        if PREBUILT:
-            self.root_is_pure = False
-
-    def get_tag(self):
-        pure = super().get_tag()
-        tag = f"cp{sys.version_info.major}{sys.version_info.minor}"
-        return (tag, tag + sys.abiflags, pure[2]) if PREBUILT else pure
+class Tagged(Distribution):
+    def has_ext_modules(self):
+        """Whether the wheel is one Python's and platform's."""
+        return bool(PREBUILT)
 
 
-setup(cmdclass={"build_py": Build, "bdist_wheel": Wheel})
+setup(cmdclass={"build_py": Build}, distclass=Tagged)

@@ -171,15 +171,6 @@ def directory() -> Path | None:
     return _made() / str(level) if level else None
 
 
-def about() -> list[dict]:
-    """What each packaged set of code says of itself: who can load it."""
-    found = []
-    for file in sorted(PREBUILT.glob(f"*/{files.RECORD}")):
-        with contextlib.suppress(OSError, ValueError):
-            found.append(json.loads(file.read_text(encoding="utf-8")))
-    return found
-
-
 @functools.cache
 def problem() -> str | None:
     """Why none of the packaged code serves here; None where some does, or there is none."""
@@ -188,11 +179,13 @@ def problem() -> str | None:
         return None
     if reasons:
         return "; ".join(f"{level}: {reason}" for level, reason in reasons.items())
-    for found in about():
-        wrong = [
-            f"{name} {found.get(name)}, not {here}" for name, here in versions().items() if found.get(name) != here
-        ]
-        return f"made for {', '.join(wrong) or 'other sources or options of Numba'}"
+    here = files.made_by()
+    for record in sorted(PREBUILT.glob(f"*/{files.RECORD}")):
+        with contextlib.suppress(OSError, ValueError, AttributeError, RecursionError):  # no record of ours
+            made = json.loads(record.read_text(encoding="utf-8"))
+            wrong = [f"{name} {made.get(name)}, not {here[name]}" for name in _VERSIONS if made.get(name) != here[name]]
+            wrong += [f"other {name}" for name in ("options", "sources") if made.get(name) != here[name]]
+            return f"made for {', '.join(wrong)}"
     return None
 
 
