@@ -100,7 +100,9 @@ def prebuild(out, calls, *arguments, **kwargs):
     """The command's process, with a file of these calls."""
     file = out.parent / f"{out.name}.jsonl"
     file.write_text("".join(call.line() + "\n" for call in calls))
-    line = [sys.executable, "-W", "error", "-m", "nbkernels", "prebuild", "--set", str(file), "--out", str(out)]
+    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # what a parent may ignore
+    run = f"{heard}; import sys; from nbkernels.cli import main; sys.exit(main(['prebuild', *sys.argv[1:]]))"
+    line = [sys.executable, "-W", "error", "-c", run, "--set", str(file), "--out", str(out)]
     return subprocess.Popen([*line, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **kwargs)
 
 
