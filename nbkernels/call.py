@@ -283,8 +283,8 @@ def describe(x):
         raise Unfit(f"its arrays are on {adapter.device(x)}")
     spec = adapter.spec(x)
     dtype, strides = asked(spec.dtype), spec.strides
-    if dtype not in DTYPES:
-        raise Unfit(f"its arrays are {dtype}")
+    if dtype not in DTYPES or not getattr(spec.dtype, "isnative", True):
+        raise Unfit(f"its arrays are {spec.dtype}")
     strides = layout.c_strides(spec.shape, np.dtype(dtype).itemsize) if strides is None else strides
     return Array(dtype, tuple(spec.shape), tuple(strides), 0, adapter.address(x), bool(adapter.flaw(x)),
                  adapter.exact(type(x)))  # fmt: skip
