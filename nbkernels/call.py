@@ -84,7 +84,7 @@ class Call(NamedTuple):
         >>> import numpy as np
         >>> x = np.ones((4, 8), np.float32)
         >>> str(Call.of("mm", x, x.T, out_dtype="float32"))
-        'mm(float32 4x8, float32 8x4 T, out_dtype='float32')'
+        "mm(float32 4x8, float32 8x4 T, out_dtype='float32')"
         """
         described = each((args, keywords), describe)
         places = shared([x for x in leaves(described) if isinstance(x, Array)])
