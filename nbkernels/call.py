@@ -84,7 +84,7 @@ class Call(NamedTuple):
         >>> import numpy as np
         >>> x = np.ones((4, 8), np.float32)
         >>> str(Call.of("mm", x, x.T, out_dtype="float32"))
-        'mm(float32 4x8, float32 8x4 T, out_dtype=float32)'
+        "mm(float32 4x8, float32 8x4 T, out_dtype='float32')"
         """
         described = each((args, keywords), describe)
         places = shared([x for x in leaves(described) if isinstance(x, Array)])
@@ -283,8 +283,8 @@ def describe(x):
         raise Unfit(f"its arrays are on {adapter.device(x)}")
     spec = adapter.spec(x)
     dtype, strides = asked(spec.dtype), spec.strides
-    if dtype not in DTYPES:
-        raise Unfit(f"its arrays are {dtype}")
+    if dtype not in DTYPES or not getattr(spec.dtype, "isnative", True):
+        raise Unfit(f"its arrays are {spec.dtype}")
     strides = layout.c_strides(spec.shape, np.dtype(dtype).itemsize) if strides is None else strides
     return Array(dtype, tuple(spec.shape), tuple(strides), 0, adapter.address(x), bool(adapter.flaw(x)),
                  adapter.exact(type(x)))  # fmt: skip

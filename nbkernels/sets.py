@@ -21,10 +21,13 @@ FLOATS = "float32", "float64"
 # Squares for the usual paths of a product: one call from Python, the small path, the same over threads, five loops.
 PRODUCTS = 4, 100, 200, 600
 # Sizes m, k and n for the others: one row or column, C written by rows in one call and over threads, few deep outputs
-# likewise, few columns of a tall C.
-SHAPES = (1, 256, 256), (256, 256, 1), (256, 8, 256), (600, 8, 600), (8, 2000, 8), (32, 20_000, 32), (3000, 256, 16)
-# The same for stacks of matrices: tiny ones, and one thread a product.
-STACKS = 4, 100
+# likewise, few columns of a tall C, few rows of a wide one.
+SHAPES = ((1, 256, 256), (256, 256, 1), (256, 8, 256), (600, 8, 600), (8, 2000, 8), (32, 20_000, 32), (3000, 256, 16),
+          (16, 512, 4096))  # fmt: skip
+# The same for stacks: tiny matrices, rows that are an even number of vectors, and one thread a product.
+STACKS = 4, 8, 16, 100
+# Stacks of products of one row, and of one column.
+THIN_STACKS = (1, 600, 8), (200, 300, 1)
 # Vectors for mv and dot: one thread, and several.
 VECTORS = 300, 1000
 # What everyday calls name of the element-wise operations; the first two take alpha.
@@ -89,6 +92,8 @@ def _products(dtype):
     for n in STACKS:
         yield Call.of("bmm", a_(2, n, n), a_(2, n, n))
         yield Call.of("matmul", a_(2, n, n), a_(n, n))
+    for m, k, n in THIN_STACKS:
+        yield Call.of("bmm", a_(2, m, k), a_(2, k, n))
 
 
 def _vectors(dtype):
@@ -128,7 +133,8 @@ def _folds(name, dtype):
 
 def _sums(dtype):
     square, large = array(64, 64, dtype=dtype), array(nest.STREAMED // np.dtype(dtype).itemsize, dtype=dtype)
-    for x, shape in ((square, ()), (square, (64,)), (square, (64, 1)), (large, ())):
+    wide = array(1000, 1000, dtype=dtype)
+    for x, shape in ((square, ()), (square, (64,)), (square, (64, 1)), (wide, (1000,)), (wide, (1000, 1)), (large, ())):
         yield Call.of("sum_to", x, shape)
 
 

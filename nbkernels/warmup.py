@@ -98,14 +98,13 @@ def attempt(call):
 
 def share(parts, jobs, begun, done, child=None):
     """Let `jobs` processes, which child() makes, make the calls, a part after the other each."""
-    waiting, errors, lock = queue.SimpleQueue(), [], threading.Lock()
+    waiting, lock = queue.SimpleQueue(), threading.Lock()
     for part in parts:
         waiting.put(part)
-    children = [(child or Child)() for _ in range(jobs)]
 
     def work(child):
-        with contextlib.suppress(queue.Empty):
-            while not errors:
+        with contextlib.closing(child), contextlib.suppress(queue.Empty):
+            while not child.stopped:
                 for label, call in waiting.get_nowait():
                     with lock:
                         begun(label)
@@ -115,64 +114,74 @@ def share(parts, jobs, begun, done, child=None):
                     with lock:
                         done(label, error)
 
+    children = [(child or Child)() for _ in range(jobs)]
     threads = [threading.Thread(target=work, args=(child,), daemon=True) for child in children]
     for thread in threads:
         thread.start()
     try:
-        for thread in threads:
-            while thread.is_alive():  # a join without a timeout hears no Ctrl-C on Windows
-                thread.join(0.2)
-    finally:
+        wait_for(threads)
+    except KeyboardInterrupt:
         for child in children:
             child.stop()
+        wait_for(threads)
+        raise
+
+
+def wait_for(threads):
+    for thread in threads:
+        while thread.is_alive():
+            thread.join(0.2)  # without a timeout it would hear no Ctrl-C on Windows
 
 
 class Child:
-    """A process that makes calls which it is told as lines, one at a time; started again where a call ended it."""
+    """A process that makes calls which it is told as lines, one at a time; started again where a call ended it. All but
+    `stop` is for one thread."""
 
     def __init__(self, code=CHILD, **environment):
         self.code, self.environment = code, environment
-        self.process, self.stopped = None, False
-        self.lock = threading.Lock()
+        self.process, self.stopped, self.lock = None, False, threading.Lock()
 
     def make(self, call):
         """What went wrong with the call, or None."""
-        with self.lock:
-            if self.stopped:
-                return None
-            if self.process is None:
+        if self.process is None:
+            with self.lock:
+                if self.stopped:
+                    return None
                 environment = {key: value for key, value in os.environ.items() if key != "NBKERNELS_RECORD"}
-                environment |= self.environment
-                pipe = subprocess.PIPE
-                self.process = subprocess.Popen([sys.executable, "-c", self.code], stdin=pipe, stdout=pipe, text=True,
-                                                encoding="utf-8", env=environment)  # fmt: skip
+                command, pipe = [sys.executable, "-c", self.code], subprocess.PIPE
+                self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment | self.environment)
         with contextlib.suppress(BrokenPipeError):
-            self.process.stdin.write(call.line() + "\n")
+            self.process.stdin.write(call.line().encode() + b"\n")
             self.process.stdin.flush()
         answer = self.process.stdout.readline()
-        if answer:
-            return json.loads(answer)
-        process, self.process = self.process, None
-        return f"its process ended with status {process.wait()}"
+        return json.loads(answer) if answer.endswith(b"\n") else f"its process ended with status {self.close()}"
+
+    def close(self):
+        """Let the process end, which waits for a line; its status."""
+        with self.lock:
+            process, self.process = self.process, None
+        if process is None:
+            return None
+        for pipe in (process.stdin, process.stdout):
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
+        return process.wait()
 
     def stop(self):
-        """End the process: at once if it waits, else after the kernel that it compiles."""
+        """Ask the process to end, once the kernel that it compiles is on disk, and start no other one."""
         with self.lock:
             self.stopped = True
-        if self.process is not None:
-            self.process.terminate()
-            self.process.wait()
-            self.process.stdout.close()
-            with contextlib.suppress(BrokenPipeError):
-                self.process.stdin.close()
+            if self.process is not None:
+                self.process.terminate()
 
 
 def serve():
     """What a child does: for each line that comes in, make the call, and say what went wrong."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it, and ends its children
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # after a compilation, which shield.py lets end
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # heard after a compilation, which shield.py lets end
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what a user's module prints is no answer
-    for line in sys.stdin:
-        answers.write(json.dumps(attempt(Call.parse(line))) + "\n")
-        answers.flush()
+    with contextlib.suppress(KeyboardInterrupt, BrokenPipeError):
+        for line in sys.stdin:
+            answers.write(json.dumps(attempt(Call.parse(line))) + "\n")
+            answers.flush()

@@ -30,6 +30,7 @@ from ..origins import CACHED, COMPILED, PACKAGED, Specialization, note
 from . import cross, files, levels, stored
 from .shield import roomy, whole
 
+RECORD = "nbkernels.record"  # by name, where a record is asked for
 OPTIONS = dict(nogil=False, error_model="numpy", boundscheck=False)
 
 
@@ -159,7 +160,7 @@ def uncollected():
 def _recorder():
     """What NBKERNELS_RECORD asks for: a function that writes down which public call is about to need a kernel."""
     file = os.environ.get("NBKERNELS_RECORD")
-    return importlib.import_module("nbkernels.record").recorder(file) if file else lambda: None
+    return importlib.import_module(RECORD).recorder(file) if file else lambda: None
 
 
 def _shielded(compilation, *arguments) -> None:
