@@ -339,6 +339,16 @@ def test_nothing_is_removed_where_others_can_write(base, capsys):
     assert (base / OTHER / "entry1-1.nbc").exists()
 
 
+def test_another_users_directory_is_not_the_caches_own(base, monkeypatch):
+    """In /tmp, say, where they could put a link in its place meanwhile."""
+    filled(base, OTHER, 400)
+    before = names(base)
+    monkeypatch.setattr(files, "foreign", lambda state: state.st_ino == (base / OTHER).stat().st_ino)
+    write(base)
+    assert command("--clear") == 0
+    assert names(base) == before
+
+
 CHILD = """
 import sys
 from nbkernels.jit.cache import entry
