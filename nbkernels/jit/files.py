@@ -191,14 +191,16 @@ def write(file: Path, content: bytes) -> None:
     """Make the file, whole or not at all, its directory anew where that was removed; a notice where it cannot be."""
     from . import upkeep
 
+    sealed = seal(file, content), content
     try:
         try:
-            put(file, seal(file, content), content)
+            put(file, *sealed)
         except FileNotFoundError:
             for each in (file.parent.parent, file.parent):
                 each.mkdir(0o700, parents=True, exist_ok=True)
             _used(file.parent)
-            put(file, seal(file, content), content)
+            with contextlib.suppress(FileNotFoundError):  # removed once more, at this very moment
+                put(file, *sealed)
     except OSError as error:
         if read(file) is None:  # nor has another process made it
             notice(

@@ -28,8 +28,8 @@ _LITERALS = re.compile(
     re.DOTALL,
 )
 # What stands before a docstring: comments alone, or the line before, which ends in a colon.
-_OPENING = re.compile(rb"(?:[ \t]*(?:#.*)?\n)*")
-_HEADER = re.compile(rb"[ \t]*(?:def |async def |class |\)).*:[ \t]*(?:#.*)?\n[ \t]*")
+_OPENING = re.compile(rb"(?:[ \t]*(?:#.*)?\n)*[rR]?")
+_HEADER = re.compile(rb"[ \t]*(?:def |async def |class |\)).*:[ \t]*(?:#.*)?\n[ \t]*[rR]?")
 
 
 def files() -> list[Path]:

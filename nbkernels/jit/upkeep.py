@@ -116,7 +116,7 @@ def bound() -> tuple[int, str | None]:
     given = os.environ.get(SIZE, "").strip()
     if not given:
         return DEFAULT, None
-    parts = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,9})?) ?(?:([KMGT])(?:i?B)?|B?)", given, re.IGNORECASE)
+    parts = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,9})?) ?(?:([KMGT])(?:i?B)?|B?)", given, re.I | re.A)
     if not parts:
         wanted = "a number of bytes, alone or with K, M, G or T"
         return DEFAULT, f"{SIZE}={given[:40]!r} is no size ({wanted}): {written(DEFAULT)} is used"
@@ -149,7 +149,7 @@ def _swept(base: Path) -> int:
     """Bytes of entries, when toolchains not used for 30 days are gone, and what was begun and left a day ago."""
     total, now = 0, time.time()
     for toolchain in toolchains(base):
-        if now - toolchain.used > UNUSED and toolchain.path.name != files.toolchain():
+        if now - toolchain.used > UNUSED:
             remove(toolchain)
             continue
         for file in toolchain.begun:
