@@ -65,7 +65,11 @@ def save(file: Path, result, linkable: bool) -> None:
     """Keep a function that was compiled for the level: in this file."""
     module = result.library._get_module_for_linking()
     code = result.library.codegen._tm.emit_object(module.clone())  # which changes the module
-    content = stored.dump(result, code, module, linkable)
+    put(file, stored.dump(result, code, module, linkable))
+
+
+def put(file: Path, content: bytes) -> None:
+    """Make a file of the package; what cannot be made is an error here."""
     files.put(file, files.seal(file, content), content)
 
 
