@@ -185,7 +185,7 @@ wanted, made = set(), set()
 
 def noted(method, names):
     def call(self, *args):
-        names.add(f"{self._function.__qualname__} {args[0]}")
+        names.add(f"{self._name} {args[0]}")
         return method(self, *args)
 
     return call

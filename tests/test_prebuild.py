@@ -159,8 +159,11 @@ def test_ctrl_c_leaves_whole_files_and_no_process(tmp_path):
     _, error = process.communicate(timeout=120)
     assert process.returncode == 130
     assert error.endswith("\ninterrupted\n")
-    with pytest.raises(ProcessLookupError):  # nobody is left in its group
-        os.killpg(process.pid, 0)
+    end = time.monotonic() + 10
+    with contextlib.suppress(ProcessLookupError):  # nobody is left in its group, once the system has cleared them away
+        while time.monotonic() < end:
+            os.killpg(process.pid, 0)
+    assert time.monotonic() < end
     assert not list(out.glob("*/*/*.tmp"))
     assert all(files.read(file) for file in kernels(out, HERE))
 

@@ -33,13 +33,13 @@ from numba.np.numpy_support import as_dtype
 
 from .. import powers, transcendental
 from ..real import HELPERS, KERNELS, bits, dual, floor, fma, number, tangent
-from . import dual as _dual  # noqa: F401, compiled code finds them by these
 from . import (
     cross,
     files,
     levels,
     overloads,  # noqa: F401
 )
+from . import dual as _dual  # noqa: F401, compiled code finds them by these
 from .elements import number as computed
 
 KNOWN = (*KERNELS, *HELPERS, fma, bits, number, floor, dual, tangent)
