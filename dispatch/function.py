@@ -4,13 +4,14 @@ Defaults and keywords bind at C speed, and `inspect.signature` tells the truth. 
 of its tensors and one call of the fast path that it finds there; everything else is the op's general path.
 """
 
+from functools import lru_cache
 from keyword import iskeyword
 
 from .schema import REQUIRED
 
 # What is no argument's has two underscores in front: arguments and ops may be called `fast` and `result`.
 FUNCTION = """\
-def {name}({parameters}):{first}
+def __function({parameters}):{first}
     __fast = __find({types})
     if __fast is not None:
         __result = __fast({values})
@@ -20,7 +21,7 @@ def {name}({parameters}):{first}
 """
 # With keyword-only arguments that are None as a rule: another fast path takes calls where one is not.
 WORDED = """\
-def {name}({parameters}):{first}
+def __function({parameters}):{first}
     __usual = {usual}
     __fast = __find({types}) if __usual else __worded({types})
     if __fast is not None:
@@ -34,6 +35,12 @@ def {name}({parameters}):{first}
 def parameter(name):
     """The Python name of an argument: `from` is a keyword, so it is `from_`."""
     return name + "_" if iskeyword(name) else name
+
+
+@lru_cache(maxsize=128)
+def compiled(source):
+    """The code of a source: that of operations with the same parameters differs in names alone."""
+    return compile(source, "<nbkernels.dispatch>", "exec")
 
 
 def build(op, schema):
@@ -70,7 +77,6 @@ def build(op, schema):
     if len(kinds) > 1:  # where all are of one type that is the key: a tuple costs 30 ns more to make and to hash
         types = f"{kinds[0]} if {' is '.join(kinds)} else {types}"
     source = (WORDED if rare else FUNCTION).format(
-        name=parameter(schema.name),
         first=first,
         parameters=", ".join(parameters),
         types=types,
@@ -80,9 +86,12 @@ def build(op, schema):
         arguments=", ".join(names),
         rest=rest,
     )
+    exec(compiled(source), scope)
+    function, name = scope.pop("__function"), parameter(schema.name)
     # The code says where it comes from in a traceback.
-    exec(compile(source, f"<nbkernels.dispatch {schema.full_name}>", "exec"), scope)
-    function = scope[parameter(schema.name)]
+    called = {"co_name": name} | ({"co_qualname": name} if hasattr(function.__code__, "co_qualname") else {})
+    function.__code__ = function.__code__.replace(co_filename=f"<nbkernels.dispatch {schema.full_name}>", **called)
+    function.__name__ = function.__qualname__ = name
     function.__module__ = op.library.name + (f".{op.python_module}" if op.python_module else "")
     function.__doc__ = op.doc
     if in_place and op.structured:

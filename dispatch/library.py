@@ -55,6 +55,7 @@ class Library:
     def __init__(self, name, composites=None, fit=None, replays=None):
         self.name, self.composites, self.fit, self.replays = name, composites or name, fit, replays or {}
         self.ops = {}  # full name -> Op
+        self.names = {}  # full name of a form -> its Op
         self.stubs = {}  # name -> Stub
         self.overriding = frozenset()  # rows of kernels that were registered over others
         self.fallbacks = {}  # key -> its rows, the one in force last
@@ -164,15 +165,15 @@ class Library:
     def _enter(self, new):
         """An op into the library, if each of its forms has a name of its own."""
         with keys.LOCK:
-            taken = {form.full_name: other.schema.full_name for other in self for form in other.forms_declared}
-            taken |= {name: name for name in self.stubs}
-            for form in new.forms_declared:
-                if form.full_name in taken:
-                    by = taken[form.full_name]
+            names = [form.full_name for form in new.forms_declared]
+            for name in names:
+                if name in self.names or name in self.stubs:
+                    by = self.names[name].schema.full_name if name in self.names else name
                     raise RegistrationError(
-                        f"{form.full_name} is defined already{f', by {by}' if by != form.full_name else ''}; remove it "
-                        f"first, or give this one an overload name: {new.schema.name}.other(...)"
+                        f"{name} is defined already{f', by {by}' if by != name else ''}; remove it first, or give this "
+                        f"one an overload name: {new.schema.name}.other(...)"
                     )
+            self.names = {**self.names, **dict.fromkeys(names, new)}
             self.ops = {**self.ops, new.schema.full_name: new}
         return new
 
@@ -183,6 +184,7 @@ class Library:
             raise RegistrationError(f"{name!r} is no op that was defined; what register() returned can be removed")
         with keys.LOCK:
             self.ops = {known: each for known, each in self.ops.items() if each is not target}
+            self.names = {known: each for known, each in self.names.items() if each is not target}
 
     def methods(self):
         """{name: function} of the ops with the variant "method": what a class of arrays may take into its body."""

@@ -9,6 +9,7 @@ ATen: the out form with its meta function and kernels, the functional and the in
 """
 
 from contextlib import nullcontext
+from functools import cached_property
 
 from . import arrays, bind, declare, derive, function, keys, layout
 from .errors import (
@@ -77,7 +78,7 @@ class Op:
             output_differentiability=self.output_differentiability,
             tags=tuple(dict.fromkeys(self.tags + flags["tags"])), doc=flags["doc"] or self.doc))  # fmt: skip
 
-    @property
+    @cached_property
     def forms_declared(self):
         """The schemas of all forms: its own and those that are derived from it."""
         derived = ((self.schema.out(),) if self.derives else ()) + ((self.in_place.schema,) if self.in_place else ())

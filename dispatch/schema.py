@@ -65,6 +65,12 @@ class Argument(namedtuple("Argument", "type name default keyword_only", defaults
     def __str__(self):
         return f"{self.type} {self.name}" + ("" if self.default is None else f"={self.default}")
 
+    def annotated(self, annotation):
+        """The same with another annotation, or with none."""
+        if self.type.annotation == annotation:
+            return self
+        return self._replace(type=self.type._replace(annotation=annotation))
+
     @property
     def value(self):
         """The default as a Python value: lists are tuples, and a bare number fills `int[N]`."""
@@ -125,15 +131,13 @@ class Schema(namedtuple("Schema", "name overload arguments returns namespace", d
     def in_place(self):
         """The in-place form of a functional schema: `name_`, which writes self and returns it."""
         written = Annotation(("a",), write=True)
-        arguments = tuple(
-            a._replace(type=a.type._replace(annotation=written if a.name == "self" else None)) for a in self.arguments
-        )
+        arguments = tuple(a.annotated(written if a.name == "self" else None) for a in self.arguments)
         return self._replace(name=self.name + "_", arguments=arguments, returns=(Return(Type("Tensor", written)),))
 
     def out(self):
         """The out form of a functional schema: one more keyword, `out`, which is written and returned."""
         written = Type("Tensor", Annotation(("a",), write=True))
-        arguments = tuple(a._replace(type=a.type._replace(annotation=None)) for a in self.arguments)
+        arguments = tuple(a.annotated(None) for a in self.arguments)
         arguments += (Argument(written, "out", keyword_only=True),)
         overload = f"{self.overload}_out" if self.overload else "out"
         return self._replace(overload=overload, arguments=arguments, returns=(Return(written),))

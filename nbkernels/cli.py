@@ -84,7 +84,24 @@ def _parser():
     )
     tune.add_argument("--seconds", type=_seconds, default=10.0, help="time spent, compiling apart (%(default)s)")
     warmup = command(_warmup, dtype=False)
-    warmup.add_argument("dtypes", nargs="*", metavar="DTYPE", help="float32, float64 (both)")
+    warmup.add_argument("dtypes", nargs="*", metavar="DTYPE", help="only calls with such arrays, as float32")
+    which = warmup.add_mutually_exclusive_group()
+    which.add_argument("--set", choices=["everyday", "all"], default="everyday", help="of calls (%(default)s)")
+    which.add_argument("--from", dest="file", metavar="FILE", help="the calls that NBKERNELS_RECORD=FILE wrote down")
+    warmup.add_argument("--only", nargs="+", action="extend", default=[], metavar="PATTERN",
+                        help="calls whose line in the list holds this, or matches it as names of files do")  # fmt: skip
+    warmup.add_argument("--list", action="store_true", help="print the calls, and compile nothing")
+    warmup.add_argument("--jobs", type=_positive, metavar="N", help="processes (as many as there are cores)")
+    prebuild = command(_prebuild, dtype=False)
+    prebuild.add_argument("--target", nargs="+", action="extend", default=[], metavar="LEVEL",
+                          help="levels of processors: x86-64-v3, x86-64-v4, either with +FEATURE of LLVM's; arm64 on "
+                          "such a machine (x86-64-v3 x86-64-v4 x86-64-v4+avx512vnni)")  # fmt: skip
+    prebuild.add_argument("--set", default="everyday", metavar="everyday|all|FILE", help="of calls (%(default)s)")
+    prebuild.add_argument("--jobs", type=_positive, metavar="N", help="processes (as many as there are cores)")
+    prebuild.add_argument("--out", default="build/prebuilt", metavar="DIR", help="where it goes (%(default)s)")
+    cache = command(_cache, dtype=False).add_mutually_exclusive_group()
+    cache.add_argument("--prune", action="store_true", help="remove the code of every other toolchain than this one")
+    cache.add_argument("--clear", action="store_true", help="remove all code, and the winners that tune has kept")
     table = command(_table, dtype=False)
     table.add_argument("op", nargs="?", help="an operation's name, as in nbkernels.OP")
     table.add_argument("--keys", nargs="+", metavar="KEY", help="the table of an op that had kernels for these keys")
@@ -173,13 +190,42 @@ def _tune(args):
 
 
 def _warmup(args):
-    """Compile the usual CPU kernels of float32 and float64 into the cache, so that later processes need not wait."""
+    """Compile the CPU kernels of a set of calls into the cache, so that later processes need not wait."""
     from nbkernels import warmup
+    from nbkernels.dtypes import DTYPES
 
-    if unknown := [dtype for dtype in args.dtypes if dtype not in warmup.DTYPES]:
-        print(f"warmup: {', '.join(unknown)} is not among {', '.join(warmup.DTYPES)}", file=sys.stderr)
+    try:
+        if unknown := [dtype for dtype in args.dtypes if dtype not in DTYPES]:
+            raise warmup.Nothing(f"{', '.join(unknown)} is not among {', '.join(DTYPES)}")
+        work = warmup.chosen(args.file or args.set, args.dtypes, args.only)
+    except warmup.Nothing as error:
+        print(f"warmup: {error}", file=sys.stderr)
         return 2
-    warmup.run(args.dtypes or warmup.DTYPES)
+    if args.list:
+        print(*(label for label, _ in work), sep="\n")
+        return 0
+    return warmup.run(work, args.jobs)
+
+
+def _prebuild(args):
+    """Compile the CPU kernels of a set of calls for levels of processors, to come with a wheel."""
+    from nbkernels import prebuild, warmup
+
+    try:
+        prebuild.chosen(args.target)
+        return prebuild.run(args.target, warmup.chosen(args.set), args.jobs, args.out)
+    except ValueError as error:
+        print(f"prebuild: {error}", file=sys.stderr)
+        return 2
+
+
+def _cache(args):
+    """Print what the cache of compiled code holds, by toolchain (versions, options and sources); * marks this one."""
+    from nbkernels import cache
+
+    if args.prune or args.clear:
+        return cache.prune() if args.prune else cache.clear()
+    print(cache.text())
     return 0
 
 

@@ -1,67 +1,187 @@
-"""Compile the usual CPU kernels into the cache: `python -m nbkernels warmup`."""
+"""Compile the kernels of a set of calls into the cache: `python -m nbkernels warmup`."""
 
-import functools
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
 import time
+from fnmatch import fnmatchcase
 
-import numpy as np
 from tqdm import tqdm
 
-import nbkernels
-from nbkernels.cpu import nest, quick
+from . import sets
+from .call import Call, Unfit
 
-DTYPES = "float32", "float64"
-# Squares for the usual paths of a product: one call from Python, the small path, the same over threads, five loops.
-PRODUCTS = 4, 100, 200, 600
-# Sizes m, k and n for the others: one row or column, C written by rows in one call and over threads, few deep outputs
-# likewise, few columns of a tall C.
-SHAPES = (1, 256, 256), (256, 256, 1), (256, 8, 256), (600, 8, 600), (8, 2000, 8), (32, 20_000, 32), (3000, 256, 16)
-# The same for stacks of matrices: tiny ones, and one thread a product.
-STACKS = 4, 100
-# Vectors for mv and dot: one thread, and several.
-VECTORS = 300, 1000
+# Operations whose kernels are the same, for one dtype.
+PRODUCTS = frozenset("mm addmm addmm_activation linear matmul bmm baddbmm addbmm outer addr".split())
+CHILD = "from nbkernels import warmup; warmup.serve()"
 
 
-def calls(dtype):
-    """(what, call) for one dtype, through the public operations."""
-    for n in PRODUCTS:
-        a, bias = np.ones((n, n), dtype), np.ones(n, dtype)
-        for layout, mat1, mat2 in (("NN", a, a), ("NT", a, a.T), ("TN", a.T, a), ("TT", a.T, a.T)):
-            yield f"addmm {n} {layout} {dtype}", functools.partial(nbkernels.addmm, bias, mat1, mat2)
-            yield f"mm {n} {layout} {dtype}", functools.partial(nbkernels.mm, mat1, mat2)
-    for m, k, n in SHAPES:
-        a, b = np.ones((m, k), dtype), np.ones((n, k), dtype)
-        yield f"mm {m}x{k}x{n} NN {dtype}", functools.partial(nbkernels.mm, a, np.ascontiguousarray(b.T))
-        yield f"mm {m}x{k}x{n} NT {dtype}", functools.partial(nbkernels.mm, a, b.T)
-    for n in VECTORS:
-        a, long = np.ones((n, n), dtype), np.ones(n * n, dtype)
-        yield f"mv {n} {dtype}", functools.partial(nbkernels.mv, a, a[0])
-        yield f"mv {n} T {dtype}", functools.partial(nbkernels.mv, a.T, a[0])
-        yield f"dot {n * n} {dtype}", functools.partial(nbkernels.dot, long, long)
-    for n in STACKS:
-        stack = np.ones((2, n, n), dtype)
-        yield f"bmm {n} {dtype}", functools.partial(nbkernels.bmm, stack, stack)
-    square, row = np.ones((64, 64), dtype), np.ones(64, dtype)
-    # Threads share both; the stores of the larger one stream.
-    shared, large = (np.ones(size // np.dtype(dtype).itemsize, dtype) for size in (2 * quick.SHARED, nest.STREAMED))
-    operands = ((square, square), (square, row), (square, square.T), (square[::2, ::2], 2), (2, row),
-                (shared, shared), (large, large))  # fmt: skip
-    for name in ("add", "subtract", "multiply", "divide", "maximum", "minimum"):
-        for scale in ({}, {"alpha": 0.5}) if name in ("add", "subtract") else ({},):
-            op = functools.partial(getattr(nbkernels, name), **scale)
-            yield from ((f"{name} {dtype}", functools.partial(op, *pair)) for pair in operands)
-    for x, shape in ((square, ()), (square, (64,)), (square, (64, 1)), (large, ())):
-        yield f"sum_to {dtype}", functools.partial(nbkernels.sum_to, x, shape)
+class Nothing(ValueError):
+    """Why there is nothing to compile."""
 
 
-def run(dtypes=DTYPES, progress=True):
-    """Run every call once, with a progress bar; prints the time and where the compiled code is."""
-    from nbkernels.jit import files
+def chosen(name, dtypes=(), only=()) -> list[tuple[str, Call]]:
+    """(label, call) of a set or a recorded file, of arrays of these dtypes, with one of these patterns in the label."""
+    work = sets.calls(name, lambda what: print(f"warmup: {what}", file=sys.stderr))
+    if not work:
+        raise Nothing(f"{name} holds no call")
+    if dtypes:
+        work = [(label, call) for label, call in work if call.dtypes() & set(dtypes)]
+        if not work:
+            raise Nothing(f"no call of {name} has arrays of {', '.join(dtypes)}")
+    for pattern in only:
+        if not any(matches(label, pattern) for label, _ in work):
+            raise Nothing(f"no call of {name} matches {pattern!r}; --list prints them")
+    return [(label, call) for label, call in work if not only or any(matches(label, pattern) for pattern in only)]
 
-    start = time.perf_counter()
-    work = [pair for dtype in dtypes for pair in calls(dtype)]
-    with tqdm(work, "warmup", disable=not progress) as bar:
-        for what, call in bar:
-            bar.set_postfix_str(what, refresh=False)
-            call()
+
+def matches(label, pattern):
+    return pattern in label or fnmatchcase(label, pattern)
+
+
+def groups(work):
+    """Lists of calls that share kernels, for one process each to compile: those of one operation and dtype."""
+    found = {}
+    for label, call in work:
+        name = "product" if call.name in PRODUCTS else call.name.rstrip("_")
+        found.setdefault((name, *sorted(call.dtypes())), []).append((label, call))
+    return sorted(found.values(), key=len, reverse=True)
+
+
+def run(work, jobs=None, progress=True) -> int:
+    """Make every call once, in `jobs` processes; says how many, the time, and where the compiled code is. 1 where one
+    of them failed, which is named, else 0."""
+    from .jit import files
+
+    start, failed = time.perf_counter(), []
+    parts = groups(work)
+    jobs = min(jobs or os.cpu_count() or 1, len(parts))
+    with tqdm(total=len(work), desc="warmup", disable=not progress) as bar:
+
+        def done(label, error):
+            bar.update()
+            if error:
+                failed.append(label)
+                bar.write(f"warmup: {label}: {error}", file=sys.stderr)
+
+        if jobs == 1:
+            for label, call in work:
+                bar.set_postfix_str(label, refresh=False)
+                done(label, attempt(call))
+        else:
+            share(parts, jobs, lambda label: bar.set_postfix_str(label, refresh=False), done)
     kept = files.directory() or "not kept, no writable directory"
-    print(f"{len(work)} calls in {time.perf_counter() - start:.1f} s; compiled code: {kept}")
+    print(f"{len(work) - len(failed)} calls in {time.perf_counter() - start:.1f} s; compiled code: {kept}")
+    return 1 if failed else 0
+
+
+def attempt(call):
+    """Make a call, twice, as some kernels are for calls like an earlier one; what went wrong, in one line, or None."""
+    try:
+        call()
+        call()
+    except (Exception, SystemExit) as error:
+        what = str(error) if isinstance(error, Unfit) else f"{type(error).__name__}: {error}"
+        return " ".join(what.split()) or type(error).__name__
+    return None
+
+
+# -- processes --------------------------------------------------------------------------------------------------------
+
+
+def share(parts, jobs, begun, done, child=None):
+    """Let `jobs` processes, which child() makes, make the calls, a part after the other each."""
+    waiting, lock = queue.SimpleQueue(), threading.Lock()
+    for part in parts:
+        waiting.put(part)
+
+    def work(child):
+        with contextlib.closing(child), contextlib.suppress(queue.Empty):
+            while not child.stopped:
+                for label, call in waiting.get_nowait():
+                    with lock:
+                        begun(label)
+                    error = child.make(call)
+                    if child.stopped:
+                        return
+                    with lock:
+                        done(label, error)
+
+    children = [(child or Child)() for _ in range(jobs)]
+    threads = [threading.Thread(target=work, args=(child,), daemon=True) for child in children]
+    for thread in threads:
+        thread.start()
+    try:
+        wait_for(threads)
+    except KeyboardInterrupt:
+        for child in children:
+            child.stop()
+        wait_for(threads)
+        raise
+
+
+def wait_for(threads):
+    for thread in threads:
+        while thread.is_alive():
+            thread.join(0.2)  # without a timeout it would hear no Ctrl-C on Windows
+
+
+class Child:
+    """A process that makes calls which it is told as lines, one at a time; started again where a call ended it. All but
+    `stop` is for one thread."""
+
+    def __init__(self, code=CHILD, **environment):
+        self.code, self.environment = code, environment
+        self.process, self.stopped, self.lock = None, False, threading.Lock()
+
+    def make(self, call):
+        """What went wrong with the call, or None."""
+        if self.process is None:
+            with self.lock:
+                if self.stopped:
+                    return None
+                environment = {key: value for key, value in os.environ.items() if key != "NBKERNELS_RECORD"}
+                command, pipe = [sys.executable, "-c", self.code], subprocess.PIPE
+                self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment | self.environment)
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.write(call.line().encode() + b"\n")
+            self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        return json.loads(answer) if answer.endswith(b"\n") else f"its process ended with status {self.close()}"
+
+    def close(self):
+        """Let the process end, which waits for a line; its status."""
+        with self.lock:
+            process, self.process = self.process, None
+        if process is None:
+            return None
+        for pipe in (process.stdin, process.stdout):
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
+        return process.wait()
+
+    def stop(self):
+        """Ask the process to end, once the kernel that it compiles is on disk, and start no other one."""
+        with self.lock:
+            self.stopped = True
+            if self.process is not None:
+                self.process.terminate()
+
+
+def serve():
+    """What a child does: for each line that comes in, make the call, and say what went wrong."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it, and ends its children
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # heard after a compilation, which shield.py lets end
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what a user's module prints is no answer
+    with contextlib.suppress(KeyboardInterrupt, BrokenPipeError):
+        for line in sys.stdin:
+            answers.write(json.dumps(attempt(Call.parse(line))) + "\n")
+            answers.flush()

@@ -11,7 +11,19 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 STDLIB = set(sys.stdlib_module_names)
-COMMAND_LINE = {"cli", "demo", "docs", "info", "warmup", "compare"}  # the rooms that talk to a person
+COMMAND_LINE = {
+    "cli",
+    "cache",
+    "demo",
+    "docs",
+    "info",
+    "prebuild",
+    "warmup",
+    "compare",
+    "call",
+    "record",
+    "sets",
+}  # talk to a person
 
 # room: modules that a file there may import besides the standard library and its own room, at any depth of the code.
 # A name allows what is below it: "numba" allows "numba.core". "numba !cuda" allows all of numba but numba.cuda.
@@ -35,7 +47,7 @@ RULES = {
     "tune": (),
     "store": (),
     "data": ("numpy",),
-    "jit": ("numpy", "numba !cuda", "llvmlite", "platformdirs", *FUNCTIONS),
+    "jit": ("numpy", "numba !cuda", "llvmlite", "platformdirs", "nbkernels.origins", *FUNCTIONS),
     "cpu": (*PLANNING, "numba !cuda", "llvmlite", "nbkernels.jit"),
     "cuda": (*PLANNING, "numba", "llvmlite", "cuda", "nbkernels.jit"),
     "epilogues": (
@@ -61,6 +73,7 @@ RULES = {
     "products": ("nbkernels.meta", "nbkernels.strides"),
     "array": ("numpy", "nbkernels.binary", "nbkernels.dtypes", "nbkernels.ops", "nbkernels.watch"),
     "watch": (),
+    "origins": ("tabulate",),
     "frozen": ("numpy", "nbkernels.real"),
     "tape": ("nbkernels.dispatch", "nbkernels.ops", "torch"),
     "jitted": (
@@ -98,6 +111,7 @@ RULES = {
         "nbkernels.ops",
         "nbkernels.meta",
         "nbkernels.dispatch",
+        "nbkernels.origins",
         "nbkernels.tape",
         "nbkernels.watch",
     ),
@@ -200,6 +214,27 @@ def test_import_is_light():
     baseline = loaded("import numpy")
     packages = loaded("import nbkernels") - baseline - STDLIB
     assert {p for p in packages if not p.startswith(("_", "sitecustomize"))} <= {"nbkernels"}
+
+
+CPU_TIME = """
+import time
+start = time.process_time()
+import numpy
+between = time.process_time()
+import nbkernels
+print((time.process_time() - between) / (between - start))
+"""
+
+
+def test_import_is_quick(tmp_path):
+    """A share of the CPU time of NumPy's import, from bytecode, as an installed package is imported."""
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    environment["PYTHONPYCACHEPREFIX"] = str(tmp_path)
+    environment.pop("COVERAGE_PROCESS_START", None)
+    command = [sys.executable, "-c", CPU_TIME]
+    runs = [subprocess.run(command, capture_output=True, text=True, check=True, env=environment) for _ in range(7)]
+    shares = sorted(float(run.stdout) for run in runs[1:])
+    assert shares[1] < 0.65, shares
 
 
 def test_dispatch_is_pure():

@@ -25,7 +25,7 @@ def ones(*shape, dtype="float32"):
 
 
 def products(dtype):
-    """Every path of a product (warmup.py names them), also where rows or columns are not contiguous."""
+    """Every path of a product (sets.py names them), also where rows or columns are not contiguous."""
     for m, k, n in ((4, 4, 4), (100, 100, 100), (200, 200, 200), (600, 600, 600), (256, 8, 256), (600, 8, 600),
                     (8, 2000, 8), (32, 20_000, 32), (3000, 256, 16), (16, 512, 2048), (300, 1, 300)):  # fmt: skip
         a, b = ones(m, k, dtype=dtype), ones(k, n, dtype=dtype)

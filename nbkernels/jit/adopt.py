@@ -14,6 +14,7 @@ from __future__ import annotations
 import dis
 import functools
 import hashlib
+import json
 import math
 import operator
 import pickle
@@ -21,6 +22,7 @@ import re
 import types as python
 import uuid
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -31,8 +33,13 @@ from numba.np.numpy_support import as_dtype
 
 from .. import powers, transcendental
 from ..real import HELPERS, KERNELS, bits, dual, floor, fma, number, tangent
+from . import (
+    cross,
+    files,
+    levels,
+    overloads,  # noqa: F401
+)
 from . import dual as _dual  # noqa: F401, compiled code finds them by these
-from . import overloads  # noqa: F401
 from .elements import number as computed
 
 KNOWN = (*KERNELS, *HELPERS, fma, bits, number, floor, dual, tangent)
@@ -71,16 +78,62 @@ def adopt(function: python.FunctionType, dtypes: tuple[np.dtype, ...]) -> Adopte
     for real in tried:
         try:
             copy = _copy(function, real, ())
-            code, typing = _inferred(copy, arguments)
+            found = _typed(function, copy, arguments, dtypes, last=real is tried[-1])
         except errors.NumbaError as error:
             problem = error
             continue
-        plain, results = _copy(function, real, (), _as_it_is), _dtypes(function, typing.return_type, dtypes)
-        if not _may_raise(code, typing.typemap):
+        plain, results = _copy(function, real, (), _as_it_is), tuple(map(np.dtype, found.results))
+        if not found.raises:
             return Adopted(copy, plain, results)
-        guarded, raises = _guarded(copy, typing.return_type)
+        guarded, raises = _guarded(copy, found.parts)
         return Adopted(guarded, plain, results, Adopted(raises, plain, (np.dtype(bool),)))
     raise refusal(function, dtypes, problem)
+
+
+class Typed(NamedTuple):
+    """What Numba finds out about a function without compiling it: names of dtypes of its results, of what it returns,
+    and whether it may raise."""
+
+    results: list[str]
+    parts: list[str]
+    raises: bool
+
+
+def _typed(function, copy, arguments, dtypes, last) -> Typed:
+    """This of the copy of a function, which is named after all that it is made of; kept on disk, for Numba compiles
+    what a function calls in order to type it: 0.2 s for a relu. So is that it has no types, if it is not the `last`
+    copy that is tried, whose error is told."""
+    file = f"{copy.__name__[-100:]}-{'-'.join(d.name for d in dtypes)}.nbc"
+    if content := _known(file):
+        if known := json.loads(bytes(content)):
+            return Typed(*known)
+        raise errors.TypingError(f"{function.__name__} has no types")
+    try:
+        code, typing = _inferred(copy, arguments)
+    except errors.NumbaError:
+        if not last:
+            _keep(file, b"null")
+        raise
+    result = typing.return_type
+    parts = result.types if isinstance(result, numba.types.BaseTuple) else (result,)
+    results = [d.name for d in _dtypes(function, parts, dtypes)]
+    names = [as_dtype(numba.types.unliteral(part)).name for part in parts]
+    found = Typed(results, names, _may_raise(code, typing.typemap))
+    _keep(file, json.dumps(found).encode())
+    return found
+
+
+def _known(name):
+    """What a file of this name holds, in the cache or the package; None where there is none."""
+    places = [cross.OUT] if levels.building else [files.directory(), levels.directory()]
+    return next((found for place in places if place and (found := files.read(place / name))), None)
+
+
+def _keep(name, content):
+    if levels.building:
+        cross.put(cross.OUT / name, content)
+    elif directory := files.directory():
+        files.write(directory / name, content)
 
 
 def refusal(function, dtypes, error) -> TypeError:
@@ -175,10 +228,9 @@ def {name}_raises({names}):
 """
 
 
-def _guarded(function, result):
-    """The function that gives zeros where this one raises, and the one that says where it does."""
-    parts = result.types if isinstance(result, numba.types.BaseTuple) else (result,)
-    zeros = tuple(as_dtype(numba.types.unliteral(part)).type(0) for part in parts)
+def _guarded(function, parts):
+    """The function that gives zeros, of these dtypes, where this one raises, and the one that says where it does."""
+    zeros = tuple(np.dtype(part).type(0) for part in parts)
     scope = {"call": _jitted(function), "zero": zeros if len(parts) > 1 else zeros[0]}
     scope["__name__"] = __name__
     names = ", ".join(f"p{i}" for i in range(function.__code__.co_argcount))
@@ -186,10 +238,9 @@ def _guarded(function, result):
     return scope[f"{function.__name__}_guarded"], scope[f"{function.__name__}_raises"]
 
 
-def _dtypes(function, result, dtypes) -> tuple[np.dtype, ...]:
+def _dtypes(function, parts, dtypes) -> tuple[np.dtype, ...]:
     """Dtypes of the results. A kind that the arguments have is as wide as they are, as if Python numbers were weak, and
     integers are signed as the arguments are."""
-    parts = result.types if isinstance(result, numba.types.BaseTuple) else (result,)
     joined = functools.reduce(np.promote_types, dtypes)
     results = []
     for part in parts:

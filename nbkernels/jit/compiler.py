@@ -15,7 +15,7 @@ from llvmlite import binding
 from numba import _dynfunc, types
 from numba.core import cgutils, config, errors, funcdesc, lowering, typed_passes, untyped_passes
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, _LowerResult, compile_result
+from numba.core.compiler import CompilerBase, _LowerResult
 from numba.core.compiler_lock import require_global_compiler_lock
 from numba.core.compiler_machinery import PassManager, register_pass
 from numba.core.registry import CPUDispatcher
@@ -107,24 +107,14 @@ class Library(JITCodeLibrary):
             self._shared_module = module
         return super()._get_module_for_linking()
 
-    def reduced(self, linkable: bool) -> tuple:
-        """What `rebuilt` needs: the machine code, the names it defines and, if others link it, its IR."""
+    def machine_code(self) -> bytes:
+        """Its object code, to be kept on disk."""
         self._make()
-        bitcode = self._get_module_for_linking().as_bitcode() if linkable else None
-        return self.name, self._get_compiled_object(), _defined(self._final_module), bitcode
+        return self._get_compiled_object()
 
-    @classmethod
-    def rebuilt(cls, codegen, name, code, names, bitcode):
-        """The library again, in another process."""
-        self = cls(codegen, name)
-        self.enable_object_caching()
-        self._set_compiled_object(code)
-        if bitcode is not None:
-            self._shared_module = binding.parse_bitcode(bitcode)
-        self._made = True
-        self._finalize_final_module()
-        codegen._engine._defined_symbols.update(names)
-        return self
+    def module(self, linkable: bool):
+        """The IR of that code, as other libraries link it or as it is."""
+        return self._get_module_for_linking() if linkable else self._final_module
 
 
 def _defined(module) -> set[str]:
@@ -226,10 +216,11 @@ class _TypeInference(typed_passes.NopythonTypeInference):
 class Kernel(CompilerBase):
     """The passes for entries and what else has an address."""
 
+    library: ClassVar = Library
     lowering, loops = _Lowering, False
 
     def compile_extra(self, func):
-        self.state.library = Library(self.state.targetctx.codegen(), func.__qualname__)
+        self.state.library = self.library(self.state.targetctx.codegen(), func.__qualname__)
         self.state.library.enable_object_caching()
         self.state.library.loops = self.loops
         self.state.type_annotation = ""
@@ -301,25 +292,3 @@ class Helper(CPUDispatcher):
 
     def add_overload(self, cres):
         self.overloads[tuple(cres.signature.args)] = cres
-
-
-def reduce(result, linkable: bool) -> tuple:
-    """A compiled function as what can be pickled."""
-    result.fndesc.typemap = result.fndesc.calltypes = None  # for compiling only, and they may not pickle
-    library, environments = result.library.reduced(linkable), tuple(result._find_referenced_environments())
-    return library, result.fndesc, result.environment, result.signature, result.reload_init, environments
-
-
-def rebuild(context, library, description, environment, signature, reload, environments):
-    """The function again, in another process."""
-    for function in reload:
-        function()
-    library = Library.rebuilt(context.codegen(), *library)
-    entry = context.get_executable(library, description, environment)
-    for each in environments:
-        library.codegen.set_env(each.env_name, each)
-    return compile_result(
-        typing_context=context.typing_context, target_context=context, entry_point=entry, library=library,
-        fndesc=description, environment=environment, signature=signature, objectmode=False, reload_init=reload,
-        referenced_envs=environments,
-    )  # fmt: skip

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from llvmlite import ir
 from numba.core import cgutils
 
-from .cache import target
+from . import levels
 from .kind import BYTES
 
 I1, I32, I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
@@ -31,10 +31,7 @@ ELEMENT = {
 @functools.cache
 def width_bits() -> int:
     """Widest vector the compile target multiplies and adds in one instruction."""
-    triple, _, features = target()
-    if "avx512f" in features:
-        return 512
-    return 256 if {"avx2", "fma"} <= features else 128
+    return levels.width(levels.target()[2])
 
 
 def masked(width: int) -> bool:

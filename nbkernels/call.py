@@ -1,0 +1,404 @@
+"""Call: a call of the library by what its arrays look like, which can be kept as a line of JSON and made again.
+
+Of an array it has dtype, shape, strides, and which arrays share memory; elements are not kept. Of a line nothing is run
+but public operations, and functions that it names by module and name.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+import warnings
+from importlib import import_module
+from math import prod
+from types import FunctionType
+from typing import NamedTuple
+
+import numpy as np
+
+from . import ops
+from .dispatch import MetaArray, arrays, keys, layout
+from .dtypes import DTYPES, asked
+from .epilogues import Epilogue
+from .folds import NOTHING
+from .fusion import Elementwise
+
+VERSION = 1  # of the lines
+ALIGNED = 16  # bytes modulo which an array's address is kept: what new arrays are aligned to
+LARGEST = 1 << 31  # bytes that a call's arrays may take, or its result
+OF_FUNCTIONS = {"elementwise": Elementwise, "epilogue": Epilogue}
+
+
+class Unfit(ValueError):
+    """A call that cannot be described, or a description that no call can be made of."""
+
+
+class Array(NamedTuple):
+    """Strides in bytes; `memory` numbers what arrays share, `offset` is where in it the first element lies. One that is
+    not `exact` is of another library, or of a subclass, which the library's general path takes."""
+
+    dtype: str
+    shape: tuple
+    strides: tuple
+    memory: int = 0
+    offset: int = 0
+    readonly: bool = False
+    exact: bool = True
+
+    def __str__(self):
+        size = np.dtype(self.dtype).itemsize
+        turned = layout.c_strides(self.shape[::-1], size)[::-1]
+        order = "" if self.dense() else " T" if self.strides == turned else f" strides {self.strides}"
+        shape = "x".join(map(str, self.shape)) or "0-d"
+        return f"{self.dtype} {shape}{order}{' read-only' * self.readonly}{' not NumPy' * (not self.exact)}"
+
+    def dense(self):
+        return self.strides == layout.c_strides(self.shape, np.dtype(self.dtype).itemsize)
+
+    def span(self):
+        """Where its elements begin and end in its memory."""
+        if 0 in self.shape:
+            return self.offset, self.offset
+        far = [(n - 1) * stride for n, stride in zip(self.shape, self.strides)]
+        size = np.dtype(self.dtype).itemsize
+        return self.offset + sum(x for x in far if x < 0), self.offset + sum(x for x in far if x > 0) + size
+
+
+class Other(np.ndarray):
+    """Stands for arrays that are not exactly NumPy's."""
+
+
+class Call(NamedTuple):
+    """`name` is a public operation's, or a method's, as "add.reduce"; calls of what `elementwise` and `epilogue` make
+    have their name, and the keyword `function`."""
+
+    name: str
+    args: tuple
+    keywords: dict
+
+    @classmethod
+    def of(cls, name, /, *args, **keywords):
+        """The description of a call; Unfit, with the reason, where there is none.
+
+        >>> import numpy as np
+        >>> x = np.ones((4, 8), np.float32)
+        >>> str(Call.of("mm", x, x.T, out_dtype="float32"))
+        "mm(float32 4x8, float32 8x4 T, out_dtype='float32')"
+        """
+        described = each((args, keywords), describe)
+        places = shared([x for x in leaves(described) if isinstance(x, Array)])
+        return cls(name, *each(described, lambda x: places[x] if isinstance(x, Array) else x))
+
+    def arrays(self):
+        return [x for x in leaves((self.args, self.keywords)) if isinstance(x, Array)]
+
+    def dtypes(self):
+        return {array.dtype for array in self.arrays()}
+
+    def __str__(self):
+        given = [*map(text, self.args), *(f"{key}={text(value)}" for key, value in self.keywords.items())]
+        return f"{self.name}({', '.join(given)})"
+
+    def line(self):
+        """The call as a line of JSON."""
+        content = {"nbkernels": VERSION, "call": self.name, "args": encode(list(self.args))}
+        return json.dumps(content | ({"keywords": encode(self.keywords)} if self.keywords else {}))
+
+    @classmethod
+    def parse(cls, line):
+        """The call that a line holds; Unfit, with the reason, where it holds none."""
+        try:
+            read = json.loads(line)
+        except (ValueError, RecursionError):
+            raise Unfit("no JSON") from None
+        if not isinstance(read, dict) or "nbkernels" not in read:
+            raise Unfit("no call of nbkernels")
+        if read["nbkernels"] != VERSION:
+            raise Unfit(f"a line of version {read['nbkernels']!r}, not {VERSION}")
+        if "unfit" in read:
+            raise Unfit(f"not recorded: {read['unfit']}")
+        name, args, keywords = read.get("call"), read.get("args", []), read.get("keywords", {})
+        if not (isinstance(name, str) and isinstance(args, list) and isinstance(keywords, dict)):
+            raise Unfit("a call has a name, args and keywords")
+        try:
+            made = cls(name, tuple(decode(args)), {key: decode(value) for key, value in keywords.items()})
+            made.function()
+            return made
+        except (TypeError, ValueError, KeyError, OverflowError, RecursionError, ImportError) as error:
+            raise Unfit(f"{name}: {error}") from None
+
+    def function(self):
+        """What is called, with the keywords that say so taken away."""
+        if self.name in OF_FUNCTIONS:
+            keywords = dict(self.keywords)
+            return operation_of(self.name, keywords.pop("function", None), *keywords.pop("dtypes", ())), keywords
+        name, _, method = self.name.partition(".")
+        found = getattr(ops, name, None) if name in ops.OPERATIONS else None
+        if method:
+            found = getattr(found, method, None) if method in ("reduce", "accumulate", "outer", "at") else None
+        if found is None:
+            raise Unfit(f"there is no operation {self.name}")
+        return found, self.keywords
+
+    def __call__(self):
+        """Make such arrays, of ones, and the call; Unfit where that takes more memory than LARGEST."""
+        function, keywords = self.function()
+        memory = self.memory()
+        self.check_result(function, keywords)
+        args, keywords = each((list(self.args), keywords), lambda x: made(x, memory, 1))
+        if self.name.endswith(".at"):  # what is an index is in range
+            args[1] = each(self.args[1], lambda x: made(x, memory, 0))
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            return function(*args, **keywords)
+
+    def memory(self):
+        """Bytes for the arrays, by the numbers of what they share."""
+        ends = {}
+        for array in self.arrays():
+            begin, end = array.span()
+            if begin < 0:
+                raise Unfit(f"an array begins {-begin} bytes before its memory")
+            ends[array.memory] = max(end, ends.get(array.memory, 0))
+        if sum(ends.values()) > LARGEST:
+            raise Unfit(f"its arrays take {sum(ends.values()):,} bytes; at most {LARGEST:,} are made")
+        return {key: aligned(end) for key, end in ends.items()}
+
+    def check_result(self, function, keywords):
+        """By the same call of arrays without data; where that raises, so does the call itself."""
+        if self.name.endswith(".at"):
+            return
+        if self.name.endswith(".outer"):
+            size = 16 * prod(prod(array.shape) for array in self.arrays())
+        else:
+            args, keywords = each((list(self.args), keywords), ghost)
+            try:
+                result = function(*args, **keywords)
+            except Exception:
+                return
+            results = result if isinstance(result, tuple) else (result,)
+            size = sum(prod(x.shape) * x.dtype.itemsize for x in results if isinstance(x, MetaArray))
+        if size > LARGEST:
+            raise Unfit(f"its result takes {size:,} bytes; at most {LARGEST:,} are made")
+
+
+def ghost(x):
+    """An array without data, or another value, that a description is of."""
+    return MetaArray(x.shape, x.dtype, x.strides) if isinstance(x, Array) else value(x)
+
+
+def aligned(size):
+    """So many bytes from an address that is a multiple of 64."""
+    block = np.empty(size + 64, np.uint8)
+    start = -block.ctypes.data % 64
+    return block[start : start + size]
+
+
+def made(x, memory, fill):
+    """The array, or another value, that a description is of."""
+    if not isinstance(x, Array):
+        return value(x)
+    array = np.ndarray(x.shape, x.dtype, memory[x.memory], x.offset, x.strides)
+    array[...] = fill
+    array.flags.writeable = not x.readonly
+    return array if x.exact else array.view(Other)
+
+
+def named(function):
+    """ "module:name" of a function that can be imported by it; Unfit for any other."""
+    module, name = function.__module__, function.__qualname__
+    spec = getattr(sys.modules.get(module), "__spec__", None)
+    told = f"the function {name} ({function.__code__.co_filename}:{function.__code__.co_firstlineno})"
+    if module == "__main__" and spec is None:
+        raise Unfit(f"{told} is of a script: only functions of modules can be imported again")
+    path = f"{spec.name if module == '__main__' else module}:{name}"
+    if "<" in name or code_of(attribute(sys.modules.get(module), name)) is not function.__code__:
+        raise Unfit(f"{told} is no {path}: only what a module holds by its name can be imported again")
+    return path
+
+
+@functools.cache
+def operation_of(kind, path, *dtypes):
+    """What `elementwise` or `epilogue` makes of the function that `named` tells so; always the same, as a program's."""
+    module, _, name = str(path).partition(":")
+    try:
+        function = plain(attribute(import_module(module), name))
+    except Exception as error:
+        raise Unfit(f"the module of {path} cannot be imported: {error}") from None
+    if not isinstance(function, FunctionType):
+        raise Unfit(f"there is no function {path}")
+    return OF_FUNCTIONS[kind](function, **({"dtypes": tuple(map(value, dtypes))} if dtypes else {}))
+
+
+def attribute(owner, name):
+    for part in name.split("."):
+        owner = getattr(owner, part, None)
+    return owner
+
+
+def plain(x):
+    """The Python function of an operation that was made of it, or of a jitted function."""
+    x = getattr(x, "apply", x)
+    x = x.function if isinstance(x, Elementwise) else x
+    return getattr(x, "py_func", x)
+
+
+def code_of(x):
+    return getattr(plain(x), "__code__", None)
+
+
+# -- descriptions of values -------------------------------------------------------------------------------------------
+
+
+class Number(NamedTuple):
+    """NumPy's number of a dtype."""
+
+    dtype: str
+    value: object
+
+
+class Dtype(NamedTuple):
+    name: str
+
+
+PLAIN = (bool, int, float, complex, str, type(None), type(...))
+
+
+def describe(x):
+    """The description of a value that is no list, tuple or slice of others."""
+    if type(x) in PLAIN or isinstance(x, Array | Number | Dtype):
+        return x
+    if x is NOTHING:
+        return False
+    adapter = arrays.adapter_of(type(x))
+    if adapter is None:
+        if asked(x) in DTYPES:
+            return Dtype(asked(x))
+        raise Unfit(f"what it is given is {type(x).__name__}")
+    if adapter.scalar:
+        item = x.item()
+        return Number(x.dtype.name, item if type(item) in PLAIN else float(x))
+    if adapter.device(x).key != keys.CPU:
+        raise Unfit(f"its arrays are on {adapter.device(x)}")
+    spec = adapter.spec(x)
+    dtype, strides = asked(spec.dtype), spec.strides
+    if dtype not in DTYPES or not getattr(spec.dtype, "isnative", True):
+        raise Unfit(f"its arrays are {spec.dtype}")
+    strides = layout.c_strides(spec.shape, np.dtype(dtype).itemsize) if strides is None else strides
+    return Array(dtype, tuple(spec.shape), tuple(strides), 0, adapter.address(x), bool(adapter.flaw(x)),
+                 adapter.exact(type(x)))  # fmt: skip
+
+
+def shared(described):
+    """{array: the same by the memory that it shares with others, in place of its address}."""
+    spans = sorted({array.span() for array in described})
+    blocks = []
+    for begin, end in spans:
+        if blocks and begin < blocks[-1][1]:
+            blocks[-1][1] = max(end, blocks[-1][1])
+        else:
+            blocks.append([begin, end])
+    order, places = {}, {}
+    for array in described:
+        begin, _ = array.span()
+        start = max(block[0] for block in blocks if block[0] <= begin)
+        number = order.setdefault(start, len(order))
+        places[array] = array._replace(memory=number, offset=array.offset - start + start % ALIGNED)
+    return places
+
+
+def value(x):
+    """What a description of a value that is no array is of."""
+    if isinstance(x, Number):
+        return np.dtype(x.dtype).type(x.value)
+    return np.dtype(x.name) if isinstance(x, Dtype) else x
+
+
+def text(x):
+    return x.name if isinstance(x, Dtype) else f"{x.dtype}({x.value})" if isinstance(x, Number) else (
+        str(x) if isinstance(x, Array) else f"[{', '.join(map(text, x))}]" if type(x) is list else
+        f"({', '.join(map(text, x))}{',' * (len(x) == 1)})" if type(x) is tuple else
+        f"{text(x.start)}:{text(x.stop)}:{text(x.step)}" if type(x) is slice else repr(x))  # fmt: skip
+
+
+def each(x, function):
+    """The same lists, tuples, dicts and slices, of function(what is in them)."""
+    if type(x) in (list, tuple):
+        return type(x)(each(part, function) for part in x)
+    if type(x) is dict:
+        return {key: each(part, function) for key, part in x.items()}
+    if type(x) is slice:
+        return slice(*(each(part, function) for part in (x.start, x.stop, x.step)))
+    return function(x)
+
+
+def leaves(x):
+    found = []
+    each(x, found.append)
+    return found
+
+
+# -- the same as JSON -------------------------------------------------------------------------------------------------
+
+
+def encode(x):
+    """Lists are lists; what JSON has not is an object with one distinguishing key."""
+    if isinstance(x, Array):
+        more = {} if x.dense() else {"strides": x.strides}
+        more |= {"memory": [x.memory, x.offset]}
+        more |= {"readonly": True} if x.readonly else {}
+        return {"array": x.dtype, "shape": x.shape} | more | ({} if x.exact else {"exact": False})
+    if isinstance(x, Number):
+        return {"number": x.dtype, "value": encode(x.value)}
+    if isinstance(x, Dtype):
+        return {"dtype": x.name}
+    if type(x) is complex:
+        return {"complex": [x.real, x.imag]}
+    if type(x) is tuple:
+        return {"tuple": list(map(encode, x))}
+    if type(x) is slice:
+        return {"slice": [encode(part) for part in (x.start, x.stop, x.step)]}
+    if type(x) is dict:
+        return {key: encode(part) for key, part in x.items()}
+    return {"ellipsis": True} if x is ... else list(map(encode, x)) if type(x) is list else x
+
+
+def whole(x, least=None):
+    if type(x) is not int or (least is not None and x < least):
+        raise Unfit(f"{x!r} should be a whole number{'' if least is None else f' from {least}'}")
+    return x
+
+
+def known(name):
+    """The name of a dtype, if it is one that the library has."""
+    if name not in DTYPES:
+        raise Unfit(f"{name!r} should be one of {', '.join(DTYPES)}")
+    if name == "bfloat16":
+        import_module("ml_dtypes")
+    return name
+
+
+def decode(x):
+    if type(x) is list:
+        return list(map(decode, x))
+    if type(x) is not dict:
+        return x
+    (key, first), *_ = x.items()
+    if key == "array":
+        shape = tuple(whole(n, 0) for n in x["shape"])
+        dense = layout.c_strides(shape, np.dtype(known(first)).itemsize)
+        strides = tuple(whole(n) for n in x.get("strides", dense))
+        if len(strides) != len(shape):
+            raise Unfit(f"a shape {shape} has as many strides, not {strides}")
+        memory, offset = (whole(n, 0) for n in x.get("memory", (0, 0)))
+        return Array(first, shape, strides, memory, offset, bool(x.get("readonly")), bool(x.get("exact", True)))
+    if key == "number":
+        return Number(known(first), decode(x["value"]))
+    if key == "dtype":
+        return Dtype(known(first))
+    kinds = {"complex": lambda: complex(*first), "tuple": lambda: tuple(map(decode, first)),
+             "slice": lambda: slice(*map(decode, first)), "ellipsis": lambda: ...}  # fmt: skip
+    if key not in kinds:
+        raise Unfit(f"nothing is encoded as {key!r}")
+    return kinds[key]()

@@ -1,0 +1,152 @@
+"""python -m nbkernels warmup: what it compiles, lists and names; processes that fail, end and are interrupted."""
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from nbkernels import cli, sets, warmup
+
+FEW = ["float32", "--only", "add(float32 64x64, float32 64x64)", "maximum(float32 64x64, 2.0)"]
+
+
+def command(*arguments, cache, **env):
+    line = [sys.executable, "-W", "error", "-m", "nbkernels", "warmup", *arguments]
+    environment = os.environ | {"NBKERNELS_CACHE_DIR": str(cache)} | env
+    return subprocess.run(line, capture_output=True, text=True, timeout=300, env=environment)
+
+
+def compiled(cache):
+    return sorted(file.name for file in cache.rglob("*") if file.is_file())
+
+
+def test_jobs_compile_the_same(tmp_path):
+    """In processes of their own, and the kernels that calls share in one of them alone."""
+    for jobs in ("1", "2"):
+        result = command(*FEW, "--jobs", jobs, cache=tmp_path / jobs)
+        assert result.returncode == 0, result.stderr
+        assert re.fullmatch(rf"2 calls in [\d.]+ s; compiled code: {tmp_path / jobs}.*\n", result.stdout)
+        assert "2/2" in result.stderr  # the progress bar
+    assert compiled(tmp_path / "1") == compiled(tmp_path / "2") != []
+
+
+def test_the_list(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("NBKERNELS_CACHE_DIR", str(tmp_path))
+    assert cli.main(["warmup", *FEW, "--list"]) == 0
+    assert capsys.readouterr().out.splitlines() == ["add(float32 64x64, float32 64x64)", "maximum(float32 64x64, 2.0)"]
+    assert cli.main(["warmup", "--list"]) == 0
+    assert capsys.readouterr().out.splitlines() == [label for label, _ in sets.calls("everyday")]
+    assert cli.main(["warmup", "--list", "--set", "all", "int8", "--only", "mm(*100x100)"]) == 0
+    assert capsys.readouterr().out == "mm(int8 100x100, int8 100x100)\n"
+    assert not compiled(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["float32", "int9"], "int9 is not among bool, int8, "),
+        (["bool"], "no call of everyday has arrays of bool"),
+        (["--only", "add(", "nothing*"], "no call of everyday matches 'nothing*'; --list prints them"),
+        (["--from", "FILE"], "[Errno 2] No such file or directory: 'FILE'"),
+    ],
+)
+def test_nothing_to_compile(arguments, said, capsys, tmp_path):
+    file = str(tmp_path / "nowhere")
+    assert cli.main(["warmup", *[argument.replace("FILE", file) for argument in arguments]]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("warmup: " + said.replace("FILE", file))
+
+
+def test_a_file_of_no_calls(capsys, tmp_path):
+    """Each line is named, be it a picture's."""
+    for content, lines in ((b"", 0), (b"\x89PNG\r\n\x1a\n\0\0\n\xff\xfe", 4)):
+        file = tmp_path / "file"
+        file.write_bytes(content)
+        assert cli.main(["warmup", "--from", str(file)]) == 2
+        *named, last = capsys.readouterr().err.splitlines()
+        assert last == f"warmup: {file} holds no call"
+        assert len(named) == lines
+    assert cli.main(["warmup", "--from", str(tmp_path)]) == 2
+    assert "directory" in capsys.readouterr().err
+
+
+LINES = """\
+{"nbkernels": 1, "call": "add", "args": [{"array": "float32", "shape": [3]}, 1]}
+{"nbkernels": 1, "call": "add", "args": [{"array": "float32", "shape": [3]}, {"array": "float32", "shape": [4]}]}
+{"nbkernels": 1, "call": "add", "args": [{"array": "float32", "shape": [3]}, 1]}
+{"nbkernels": 1, "call": "elementwise", "args": [{"array": "float32", "shape": [3]}], "keywords": {"function": "fatal:f"}}
+{"nbkernels": 2, "call": "add"}
+{"nbkernels": 1, "call": "add", "args": [{"array": "float32", "shape": [1000000000000]}, 1]}
+{"nbkernels": 1, "call": "add", "args": [{"arr
+"""  # noqa: E501
+
+
+def test_calls_that_fail_are_named_and_the_others_go_on(tmp_path):
+    """One by its shapes, one that is too large, one that ends its process; lines that hold none; a line that is there
+    twice is made once."""
+    (tmp_path / "fatal.py").write_text(
+        "import os, sys\ndef f(x):\n    return x\nprint('noise')\nif 'nbkernels.warmup' in sys.modules and "
+        "sys.argv[0] == '-c':\n    os._exit(7)\n"
+    )
+    (tmp_path / "calls.jsonl").write_text(LINES)
+    result = command("--from", str(tmp_path / "calls.jsonl"), "--jobs", "2", cache=tmp_path, PYTHONPATH=str(tmp_path))
+    assert result.returncode == 1
+    assert result.stdout.splitlines()[-1].startswith("1 calls in ")
+    file = tmp_path / "calls.jsonl"
+    for line in (
+        f"warmup: {file}:5: a line of version 2, not 1",
+        f"warmup: {file}:7: no JSON",
+        "warmup: add(float32 3, float32 4): ValueError: ",
+        "warmup: add(float32 1000000000000, 1): its arrays take 4,000,000,000,000 bytes; at most",
+        "warmup: elementwise(float32 3, function='fatal:f'): its process ended with status 7",
+    ):
+        assert result.stderr.count(line) == 1, (line, result.stderr)
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
+@pytest.mark.parametrize(("jobs", "whole_group"), [("1", True), ("2", True), ("2", False)])
+def test_ctrl_c_leaves_whole_files(tmp_path, jobs, whole_group):
+    """In one line, with status 130; no process stays, and what is on disk is loaded: sent as by a terminal, to all
+    processes, or to the first alone."""
+    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # what a parent may ignore
+    run = f"import sys; from nbkernels.cli import main; sys.exit(main(['warmup', '--jobs', '{jobs}']))"
+    environment = os.environ | {"NBKERNELS_CACHE_DIR": str(tmp_path)}
+    process = subprocess.Popen([sys.executable, "-c", f"{heard}; {run}"], stderr=subprocess.PIPE, text=True,
+                               env=environment, start_new_session=True)  # fmt: skip
+    end = time.monotonic() + 120
+    while not compiled(tmp_path) and time.monotonic() < end:
+        time.sleep(0.05)
+    (os.killpg if whole_group else os.kill)(process.pid, signal.SIGINT)
+    _, error = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert error.endswith("\ninterrupted\n")
+    assert "Traceback" not in error
+    with pytest.raises(ProcessLookupError):  # no process of its session is left
+        os.killpg(process.pid, 0)
+    assert compiled(tmp_path)
+    assert not [name for name in compiled(tmp_path) if name.endswith(".tmp")]
+    from nbkernels.jit import files
+
+    assert all(files.read(file) is not None for file in tmp_path.rglob("*.nbc"))
+
+
+def test_groups_hold_every_call_once():
+    work = sets.calls("all")
+    parts = warmup.groups(work)
+    assert sorted(label for part in parts for label, _ in part) == sorted(label for label, _ in work)
+    assert len(parts) > 16  # for processes to share
+
+
+def test_a_child_records_nothing(monkeypatch, tmp_path):
+    """What it makes is no use of the program's."""
+    file = tmp_path / "calls.jsonl"
+    monkeypatch.setenv("NBKERNELS_RECORD", str(file))
+    with contextlib.closing(warmup.Child()) as child:
+        assert child.make(dict(sets.thirty())["add(float32 4x4, float32 4x4)"]) is None
+    assert not file.exists()
