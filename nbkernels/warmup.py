@@ -11,12 +11,14 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor, wait
 from fnmatch import fnmatchcase
 
 from tqdm import tqdm
 
 from . import sets
-from .call import Call, Unfit
+from .call import Call
+from .described import Unfit
 
 # Operations whose kernels are the same, for one dtype.
 PRODUCTS = frozenset("mm addmm addmm_activation linear matmul bmm baddbmm addbmm outer addr".split())
@@ -96,8 +98,8 @@ def attempt(call):
 # -- processes --------------------------------------------------------------------------------------------------------
 
 
-def share(parts, jobs, begun, done):
-    """Let `jobs` processes make the calls, a part after the other each."""
+def share(parts, jobs, begun, done, child=None):
+    """Let `jobs` processes, which child() makes, make the calls, a part after the other each."""
     waiting, lock = queue.SimpleQueue(), threading.Lock()
     for part in parts:
         waiting.put(part)
@@ -114,30 +116,25 @@ def share(parts, jobs, begun, done):
                     with lock:
                         done(label, error)
 
-    children = [Child() for _ in range(jobs)]
-    threads = [threading.Thread(target=work, args=(child,), daemon=True) for child in children]
-    for thread in threads:
-        thread.start()
-    try:
-        wait_for(threads)
-    except KeyboardInterrupt:
-        for child in children:
-            child.stop()
-        wait_for(threads)
-        raise
-
-
-def wait_for(threads):
-    for thread in threads:
-        while thread.is_alive():
-            thread.join(0.2)  # without a timeout it would hear no Ctrl-C on Windows
+    children = [(child or Child)() for _ in range(jobs)]
+    with ThreadPoolExecutor(jobs) as pool:
+        threads = [pool.submit(work, each) for each in children]
+        try:
+            while wait(threads, timeout=0.2).not_done:  # a wait without a timeout hears no Ctrl-C on Windows
+                pass
+        finally:
+            for each in children:
+                each.stop()
+        for thread in threads:
+            thread.result()
 
 
 class Child:
     """A process that makes calls which it is told as lines, one at a time; started again where a call ended it. All but
     `stop` is for one thread."""
 
-    def __init__(self):
+    def __init__(self, code=CHILD, **environment):
+        self.code, self.environment = code, environment
         self.process, self.stopped, self.lock = None, False, threading.Lock()
 
     def make(self, call):
@@ -147,8 +144,8 @@ class Child:
                 if self.stopped:
                     return None
                 environment = {key: value for key, value in os.environ.items() if key != "NBKERNELS_RECORD"}
-                command, pipe = [sys.executable, "-c", CHILD], subprocess.PIPE
-                self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment)
+                command, pipe = [sys.executable, "-c", self.code], subprocess.PIPE
+                self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment | self.environment)
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.write(call.line().encode() + b"\n")
             self.process.stdin.flush()
