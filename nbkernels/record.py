@@ -12,7 +12,8 @@ import sys
 import threading
 
 from . import methods
-from .call import OF_FUNCTIONS, PLAIN, VERSION, Call, Unfit, named
+from .call import OF_FUNCTIONS, VERSION, Call, named
+from .described import PLAIN, Unfit
 from .dispatch.function import parameter
 from .dispatch.op import Op
 from .ops import LIBRARY

@@ -11,12 +11,14 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor, wait
 from fnmatch import fnmatchcase
 
 from tqdm import tqdm
 
 from . import sets
-from .call import Call, Unfit
+from .call import Call
+from .described import Unfit
 
 # Operations whose kernels are the same, for one dtype.
 PRODUCTS = frozenset("mm addmm addmm_activation linear matmul bmm baddbmm addbmm outer addr".split())
@@ -115,22 +117,16 @@ def share(parts, jobs, begun, done, child=None):
                         done(label, error)
 
     children = [(child or Child)() for _ in range(jobs)]
-    threads = [threading.Thread(target=work, args=(child,), daemon=True) for child in children]
-    for thread in threads:
-        thread.start()
-    try:
-        wait_for(threads)
-    except KeyboardInterrupt:
-        for child in children:
-            child.stop()
-        wait_for(threads)
-        raise
-
-
-def wait_for(threads):
-    for thread in threads:
-        while thread.is_alive():
-            thread.join(0.2)  # without a timeout it would hear no Ctrl-C on Windows
+    with ThreadPoolExecutor(jobs) as pool:
+        threads = [pool.submit(work, each) for each in children]
+        try:
+            while wait(threads, timeout=0.2).not_done:  # a wait without a timeout hears no Ctrl-C on Windows
+                pass
+        finally:
+            for each in children:
+                each.stop()
+        for thread in threads:
+            thread.result()
 
 
 class Child:

@@ -9,7 +9,8 @@ import pytest
 import nbkernels as nb
 from nbkernels import call as module
 from nbkernels import sets
-from nbkernels.call import Call, Unfit
+from nbkernels.call import Call
+from nbkernels.described import Unfit
 
 BASE = np.ones((6, 8), np.float32)
 OWN = f"{__name__}:shifted"
