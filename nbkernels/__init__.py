@@ -14,6 +14,7 @@ from .explain import explain
 from .fusion import elementwise, fuse
 from .ops import *  # noqa: F403 its table says what is public
 from .ops import __all__ as _OPS
+from .origins import specializations
 from .tape import GradTape, for_torch, vjp
 from .watch import watch
 
@@ -61,6 +62,6 @@ def __getattr__(name):
 __version__ = "0.1.0"
 
 __all__ = [
-    "GradTape", "MetaArray", "asarray", "elementwise", "epilogue", "explain", "for_torch", "fuse", "meta", "vjp",
-    "watch", *_OPS,
+    "GradTape", "MetaArray", "asarray", "elementwise", "epilogue", "explain", "for_torch", "fuse", "meta",
+    "specializations", "vjp", "watch", *_OPS,
 ]  # fmt: skip

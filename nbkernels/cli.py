@@ -92,6 +92,16 @@ def _parser():
                         help="calls whose line in the list holds this, or matches it as names of files do")  # fmt: skip
     warmup.add_argument("--list", action="store_true", help="print the calls, and compile nothing")
     warmup.add_argument("--jobs", type=_positive, metavar="N", help="processes (as many as there are cores)")
+    prebuild = command(_prebuild, dtype=False)
+    prebuild.add_argument("--target", nargs="+", action="extend", default=[], metavar="LEVEL",
+                          help="levels of processors: x86-64-v3, x86-64-v4, either with +FEATURE of LLVM's; arm64 on "
+                          "such a machine (x86-64-v3 x86-64-v4 x86-64-v4+avx512vnni)")  # fmt: skip
+    prebuild.add_argument("--set", default="everyday", metavar="everyday|all|FILE", help="of calls (%(default)s)")
+    prebuild.add_argument("--jobs", type=_positive, metavar="N", help="processes (as many as there are cores)")
+    prebuild.add_argument("--out", default="build/prebuilt", metavar="DIR", help="where it goes (%(default)s)")
+    cache = command(_cache, dtype=False).add_mutually_exclusive_group()
+    cache.add_argument("--prune", action="store_true", help="remove the code of every other toolchain than this one")
+    cache.add_argument("--clear", action="store_true", help="remove all code, and the winners that tune has kept")
     table = command(_table, dtype=False)
     table.add_argument("op", nargs="?", help="an operation's name, as in nbkernels.OP")
     table.add_argument("--keys", nargs="+", metavar="KEY", help="the table of an op that had kernels for these keys")
@@ -195,6 +205,28 @@ def _warmup(args):
         print(*(label for label, _ in work), sep="\n")
         return 0
     return warmup.run(work, args.jobs)
+
+
+def _prebuild(args):
+    """Compile the CPU kernels of a set of calls for levels of processors, to come with a wheel."""
+    from nbkernels import prebuild, warmup
+
+    try:
+        prebuild.chosen(args.target)
+        return prebuild.run(args.target, warmup.chosen(args.set), args.jobs, args.out)
+    except ValueError as error:
+        print(f"prebuild: {error}", file=sys.stderr)
+        return 2
+
+
+def _cache(args):
+    """Print what the cache of compiled code holds, by toolchain (versions, options and sources); * marks this one."""
+    from nbkernels import cache
+
+    if args.prune or args.clear:
+        return cache.prune() if args.prune else cache.clear()
+    print(cache.text())
+    return 0
 
 
 def _table(args):

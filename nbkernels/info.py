@@ -60,14 +60,28 @@ def cut(dtype):
     return f"{found}, by the tuner" if found else f"{tiles.default(dtype)}, derived from registers and caches"
 
 
+def packaged():
+    """A line for each level of processors that the package has compiled kernels for: which one is used, and why
+    another is not; or the one line that says why there is none."""
+    from nbkernels.jit import levels
+
+    level, reasons = levels.serving()
+    lines = []
+    for each in levels.packaged():
+        files = list(levels.files_of(each))
+        size = f"{each}: {len(files)} kernels, {sum(file.stat().st_size for file in files) / 1e6:.1f} MB"
+        why = f"not used: {reasons[each]}" if each in reasons else f"not used: {level} has more"
+        lines.append(f"{size}, {'used' if each == level else why}")
+    return lines or [f"no kernels that serve: {levels.problem() or 'this is a pure wheel, or a clone'}"]
+
+
 def facts():
     """(name, value) of everything that `info` prints."""
     from nbkernels.cpu import machine, threads, tiles
-    from nbkernels.jit import cache, files, vector
+    from nbkernels.jit import files, levels, upkeep, vector
 
-    _, target, features = cache.target()
+    _, target, features = levels.target()
     found = machine.machine()
-    directory = files.directory()
     return [
         ("nbkernels", version("nbkernels")),
         ("Python", f"{platform.python_version()} ({platform.python_implementation()}, {platform.platform()})"),
@@ -80,10 +94,8 @@ def facts():
         ("vectors", f"{vector.width_bits()} bits, {tiles.vector_registers()} registers"),
         *((f"tiles {dtype}", cut(dtype)) for dtype in ("float32", "float64")),
         ("threads", f"{threads.count()} of {os.cpu_count()} cores, layer {threads.layer()}"),
-        (
-            "cache",
-            str(directory) if directory else "none: not writable; every process compiles (set NBKERNELS_CACHE_DIR)",
-        ),
+        *(("cache", line) for line in (files.status(), *upkeep.doubts())),
+        *(("packaged", line) for line in packaged()),
         *(("GPU", line) for line in gpus()),
     ]
 
@@ -94,9 +106,9 @@ def text():
 
 def meta():
     """What a benchmark result must say about where it was measured; see bench/report.py."""
-    from nbkernels.jit import cache, vector
+    from nbkernels.jit import levels, vector
 
-    name = f"{cpu()} (LLVM: {cache.target()[1]}, vectors of {vector.width_bits()} bits)"
+    name = f"{cpu()} (LLVM: {levels.target()[1]}, vectors of {vector.width_bits()} bits)"
     names = "nbkernels", "numba", "llvmlite", "numpy", "torch"
     versions = {"python": platform.python_version()} | {name: version(name) for name in names if version(name)}
     return {"cpu": name, "cores": os.cpu_count(), "versions": versions, "date": datetime.date.today().isoformat()}

@@ -5,6 +5,7 @@ import gc
 import io
 import os
 import pickle
+import re
 import shutil
 import signal
 import stat
@@ -25,6 +26,13 @@ a = np.ones((4, 4), np.float32)
 assert (nbkernels.add(a, a[0]) == 2).all()
 print("right")
 """
+ONE = """
+from nbkernels.jit.cache import entry
+def one(x):
+    return x + 1
+assert entry(one, "int64(int64)", "test_cache_one")(1) == 2
+print("right")
+"""
 # One entry that Python calls, and two whose work threads share: small ones, for they are compiled twice here.
 ALL = """
 long = np.ones(1_000_000, np.float32)
@@ -33,11 +41,13 @@ assert (nbkernels.add(long, long) == 2).all()
 """
 
 
-def run(cache, code=ADD, **env):
+def run(cache, code=ADD, says="", **env):
+    """What the code prints; `says`: the one line that it warns with."""
     command = [sys.executable, "-c", code]
     environment = dict(os.environ, NBKERNELS_CACHE_DIR=str(cache), **env)
     result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stderr[-2000:]
+    assert re.fullmatch(says and f"<nbkernels>:1: RuntimeWarning: {says}\n", result.stderr), result.stderr
     return result.stdout.strip()
 
 
@@ -72,6 +82,7 @@ def test_the_simulator_of_cuda_compiles_the_same(filled):
 
 
 def test_damaged_files_are_compiled_again(filled):
+    """Without a word, as nothing is lost: the next process finds them whole."""
     for number, file in enumerate(files(filled)):
         content = file.read_bytes()
         kinds = b"", content[: len(content) // 2], b"\0" * 100, b"not a pickle", flipped(content, len(content) // 3)
@@ -87,6 +98,11 @@ def flipped(content, place):
 
 
 CONTENT = pickle.dumps((b"machine code", list(range(100))))
+
+
+@pytest.fixture(autouse=True)
+def _nothing_noticed(monkeypatch):
+    monkeypatch.setattr(disk, "NOTICES", [])
 
 
 @pytest.fixture
@@ -126,7 +142,8 @@ def test_what_is_no_file_is_not_read(kept):
     assert disk.read(kept) is None
     kept.mkdir()
     assert disk.read(kept) is None
-    disk.write(kept, CONTENT)  # cannot take the directory's place
+    with pytest.warns(RuntimeWarning, match="Is a directory|denied"):
+        disk.write(kept, CONTENT)  # cannot take the directory's place
     assert [each.name for each in kept.parent.iterdir()] == [kept.name]
 
 
@@ -157,6 +174,11 @@ def test_nothing_stays_where_a_file_cannot_be_made(kept, monkeypatch, step, code
     disk.write(kept, b"other")
     assert disk.read(kept) == CONTENT
     assert list(kept.parent.iterdir()) == [kept]
+    kept.unlink()
+    with pytest.warns(RuntimeWarning, match=re.escape(f"cannot be kept in {kept.parent} ({os.strerror(code)})")):
+        disk.write(kept, b"other")
+    assert not list(kept.parent.iterdir())
+    disk.write(kept, b"other")  # nothing is said twice
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="needs POSIX: a limit on the size of files")
@@ -164,8 +186,9 @@ def test_a_disk_that_takes_no_file_whole(tmp_path):
     """The same in a process, whose every write ends in an error half-way."""
     limit = "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
     limit += "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
-    assert run(tmp_path, limit + ADD) == "right"
-    assert not files(tmp_path)
+    says = r"what is compiled cannot be kept in \S+ \(File too large\): later processes compile it again"
+    assert run(tmp_path, limit + ONE, says) == "right"
+    assert {file.name for file in files(tmp_path)} <= {disk.RECORD}
 
 
 def test_files_of_two_names_swapped(filled):
@@ -201,16 +224,74 @@ def test_writers_at_once(kept):
     assert list(kept.parent.iterdir()) == [kept]
 
 
-@pytest.mark.parametrize("kind", ["read-only", "a file", "below a file"])
-def test_a_directory_that_cannot_be_written(tmp_path, kind):
-    cache = tmp_path / "cache"
-    if kind == "read-only":
-        cache.mkdir()
-        cache.chmod(stat.S_IRUSR | stat.S_IXUSR)
-    else:
-        cache.write_text("")
-        cache = cache / "below" if kind == "below a file" else cache
-    assert run(cache) == "right"
+@pytest.mark.parametrize("kind", ["a file", "below a file", "no home"])
+def test_a_directory_that_cannot_be_made(tmp_path, kind):
+    cache, env = tmp_path / "cache", {}
+    cache.write_text("")
+    if kind == "below a file":
+        cache = cache / "below"
+    if kind == "no home":
+        home, cache = str(cache), ""
+        env = {"HOME": home, "XDG_CACHE_HOME": home, "LOCALAPPDATA": home}
+    assert run(cache, ONE, r"what is compiled is not kept: \S+ cannot be made \(.*\)", **env) == "right"
+
+
+def test_a_directory_that_can_only_be_read(filled, tmp_path):
+    """An image's, that root filled: what is there is loaded, silently; what is not there is compiled."""
+    shutil.copytree(filled, tmp_path / "cache")
+    read_only = "import errno, os, tempfile\nos.access = lambda *_: False\n"
+    read_only += "def fail(*_, **__): raise OSError(errno.EROFS, os.strerror(errno.EROFS))\ntempfile.mkstemp = fail\n"
+    before = files(tmp_path)
+    assert run(tmp_path / "cache", read_only + ADD) == "right"
+    says = r"what is compiled cannot be kept in \S+ \(Read-only file system\): later processes compile it again"
+    assert (
+        run(tmp_path / "cache", read_only + ADD + "nbkernels.dot(a[0], a[0]); nbkernels.sum_to(a, ())", says) == "right"
+    )
+    assert files(tmp_path) == before
+
+
+LOST = """
+import shutil, sys
+from nbkernels.jit import files
+from nbkernels.jit.cache import entry
+def one(x):
+    return x + 1
+def two(x):
+    return x + 2
+assert entry(one, "int64(int64)", "test_cache_one")(1) == 2
+shutil.rmtree(LOST)
+assert entry(one, "int64(int64)", "test_cache_one")(1) == 2
+assert entry(two, "int64(int64)", "test_cache_two")(1) == 3
+print(files.directory())
+"""
+
+
+@pytest.mark.parametrize("what", ["files.base()", "files.directory()"])
+def test_a_directory_that_goes_while_a_process_runs(tmp_path, what):
+    """The process makes it anew, for its user alone."""
+    directory = Path(run(tmp_path / "cache", LOST.replace("LOST", what)))
+    kept = sorted(file.name.partition("-")[0] for file in files(directory))
+    assert kept == ["test_cache_one", "test_cache_two", disk.RECORD]
+    for each in (directory, directory.parent):
+        assert os.name == "nt" or stat.S_IMODE(each.stat().st_mode) == 0o700
+    before = files(directory)
+    assert run(tmp_path / "cache", ONE) == "right"
+    assert files(directory) == before
+
+
+def test_a_directory_that_goes_and_cannot_be_made_again(tmp_path):
+    says = r"what is compiled cannot be kept in \S+ \(.*\): later processes compile it again"
+    code = LOST.replace("shutil.rmtree(LOST)", "shutil.rmtree(files.base()); files.base().write_text('')")
+    assert run(tmp_path / "cache", code, says)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs POSIX: pipes with names")
+def test_a_pipe_in_a_files_place(filled):
+    """Nobody waits for what it never says."""
+    for file in files(filled):
+        file.unlink()
+        os.mkfifo(file, 0o600)
+    assert run(filled) == "right"
 
 
 def test_processes_at_once(tmp_path):

@@ -185,7 +185,7 @@ wanted, made = set(), set()
 
 def noted(method, names):
     def call(self, *args):
-        names.add(f"{self._function.__qualname__} {args[0]}")
+        names.add(f"{self._name} {args[0]}")
         return method(self, *args)
 
     return call
@@ -238,7 +238,7 @@ def test_typos_name_the_nearest(capsys):
     assert "no command 'dmeo'; did you mean 'demo'?" in capsys.readouterr().err
     with pytest.raises(SystemExit, match="2"):
         cli.main(["xyz"])
-    assert "there are bench, demo, docs, info" in capsys.readouterr().err
+    assert "there are bench, cache, demo, docs, info" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -68,9 +68,9 @@ CPUS = {
 NEON = """
 import json, re
 from llvmlite import binding, ir
-from nbkernels.jit import cache
+from nbkernels.jit import levels
 TRIPLE = "aarch64-unknown-linux-gnu"
-cache.target = lambda: (TRIPLE, "generic", frozenset({"neon"}))  # before any module takes it
+levels.target = lambda: (TRIPLE, "generic", frozenset({"neon"}))  # before any module takes it
 from nbkernels.cpu import kinds, ukernel
 binding.initialize_all_targets()
 binding.initialize_all_asmprinters()

@@ -10,7 +10,7 @@ import nbkernels as nb
 from nbkernels import info
 from nbkernels.cpu import gemm, kinds, packed, tiles, tuned
 from nbkernels.cpu.status import GEMV, PACKED
-from nbkernels.jit import cache, files
+from nbkernels.jit import files, levels
 from nbkernels.store import Store
 
 PLAIN = kinds.kind_of("float32", "float32", "float32")
@@ -107,8 +107,8 @@ def test_a_broken_file_is_no_table(table, text):
 
 def test_another_machines_winners_are_its_own(table, monkeypatch):
     assert table.put(tuned.key("float32"), winner(), 1.0)
-    triple, _, features = cache.target()
-    monkeypatch.setattr(cache, "target", lambda: (triple, "another", features))
+    triple, _, features = levels.target()
+    monkeypatch.setattr(levels, "target", lambda: (triple, "another", features))
     assert tuned.tuned("float32") is None
     monkeypatch.undo()
     monkeypatch.setattr(tuned, "caches", lambda: (1, 2))

@@ -117,7 +117,7 @@ crowded_columns = _of_columns("crowded_columns", most=STEPS // 2)
 held_2, held_4, held_8, held_12 = (_of_columns(f"held_{n}", _held, vectors=n) for n in (2, 4, 8, 12))
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def columns(tile, m, a, down, v, sv, k, t, begun, far):
     """Any number of outputs, neighbours in memory; `far`: of a matrix that comes from memory."""
     vectors = (m + tile.lanes - 1) // tile.lanes

@@ -51,7 +51,7 @@ DECLINED, ONE_BLOCK, TINY, VECTOR, EVEN, DONE, CLOSED, LARGE = range(8)
 ROOM = 8 * WORDS + 8  # bytes: the stack's words, and the number of tasks
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _operand(f, word, x, size, swap):
     """Write an operand's address and strides; whether its strides are whole elements."""
     steps = stride(x, 0), stride(x, 1), stride(x, 2)
@@ -62,7 +62,7 @@ def _operand(f, word, x, size, swap):
     return (steps[0] | steps[1] | steps[2]) & (size - 1) == 0
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _each(count, each):
     """Products of a job, of `each` bytes."""
     least = AHEAD if count * each > FAR else 1
@@ -70,7 +70,7 @@ def _each(count, each):
     return max(1, min(max(CHUNK // each, least, share), (count + 1) // 2))
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _fits(total, m, n, k, lanes):
     """Whether the stacks' kernel takes the matrices, of so many bytes in all."""
     vectors = 4 if total > FAR and m >= HEIGHT else 2
@@ -79,7 +79,7 @@ def _fits(total, m, n, k, lanes):
     return narrow or (k <= DEEP and m <= TALLEST and n <= vectors * lanes)
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _single(m, n, k, rsa, csa, rsb, csb, size, tiny):
     """Whether C is a row or a column, and the other operand of some size and contiguous, along C or along k; but a row
     that is tiny has a vector or two against B's rows in place."""
@@ -87,14 +87,14 @@ def _single(m, n, k, rsa, csa, rsb, csb, size, tiny):
     return min(m, n) == 1 and others * k >= LONE and (along == size or (across == size and not (m == 1 and tiny)))
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _gains(count, steps, total, each):
     """Whether threads share products of so many multiply-adds, of `total` bytes together, two of which take the time of
     one (200x1x64x64)."""
     return count > each and count * (steps + OVERHEAD) + total // 2 > PARALLEL
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _served(m, n, k, size, cache):
     """Whether one thread takes a product of a stack at once: for few rows and few steps there are others."""
     larger = m * n * k <= SERIAL and min(m, n) > 3 and not is_thin(m, n, k, size, cache)

@@ -34,7 +34,7 @@ FETCHED = 1 << 16  # bytes of A up to which it is read in place
 FEW, MANY, LEAST = 4, 8, 4  # jobs for each thread, which start at different times; tiles of a job at least
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _pack_job(tile, t, a, rsa, csa, m, k, room):
     """Panel t of A, or of an A whose columns are contiguous the t-th STRIP of steps of all panels."""
     if rsa == 1:
@@ -46,13 +46,13 @@ def _pack_job(tile, t, a, rsa, csa, m, k, room):
         pack(tile, a + i * rsa * tile.itemsize, rsa, csa, min(tile.mr, m - i), k, target, tile.mr)
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _pack_jobs(tile, rsa, m, k):
     """How many calls of `_pack_job` pack all of A."""
     return (k + STRIP - 1) // STRIP if rsa == 1 else (m + tile.mr - 1) // tile.mr
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _height(tile, m, k, panels, workers, cache):
     """Rows of a job: all, unless that makes few jobs for each thread or they do not stay in half of L2; then whole
     tiles, LEAST at least."""
@@ -98,7 +98,7 @@ def _columns(tile) -> int:
     return compiled(work, "void(CPointer(int64), int64)", f"gemm_columns_{tile}")
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _room(tile, f, workers, bare, reach):
     """Bytes for the panels of A, or 0 where it is read in place; by one thread as small.py does it.
 

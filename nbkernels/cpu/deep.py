@@ -57,7 +57,7 @@ BYTES = 8 * WORDS + 8  # of the words, and the number of tasks
 LITTLE = 516 << 10  # of the room up to BRIEF: a panel of SEGMENT steps, 4 KiB of planes
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _ask(f, p, q, i, end, left, right, size):
     """Ask for the lines of steps p to q of B[:, left:right], and of A[i:end], if its columns are contiguous."""
     for step in range(p, q):
@@ -69,7 +69,7 @@ def _ask(f, p, q, i, end, left, right, size):
                 ask(at)
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _block(tile, f, s, p, k, i, end, j, w, b, row, one, part, parts, left, right):
     """k more steps, from the p-th on, of a segment's chains for rows i to end of a panel of C, in their plane; of C
     itself if PART is negative. This is one of `parts` panels, from column `left` to `right`: each asks for its part of
@@ -103,7 +103,7 @@ def _block(tile, f, s, p, k, i, end, j, w, b, row, one, part, parts, left, right
         r += count * h
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _job(tile, f, job, panel, one):
     """The chains of a segment, KC steps at a time, of some rows of NB columns of C; or of two segments side by side."""
     size, m, n, rows, wide, side = tile.itemsize, f[M], f[N], f[BLOCK], f[NB], f[GROUP]
@@ -127,7 +127,7 @@ def _job(tile, f, job, panel, one):
                 _block(tile, f, s, p, k, i, min(m, i + rows), q, w, b, row, one, (q - j) // tile.nr, parts, j, right)
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _pair(tile, f, s, panel, one):
     """The chains of two segments side by side, of all of a small C, in their planes."""
     size, m, n, row = tile.itemsize, f[M], f[N], f[RSB]
@@ -142,7 +142,7 @@ def _pair(tile, f, s, panel, one):
           one, one)  # fmt: skip
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _by_rows(tile, f, job):
     """One segment's chains of BROAD columns of C, in their plane: B is read along its rows, once for all of A."""
     size, m, n, wide = tile.itemsize, f[M], f[N], BROAD // tile.itemsize
@@ -185,7 +185,7 @@ def _deep(tile) -> int:
     return compiled(work, "void(CPointer(int64), int64)", f"gemm_deep_{tile}")
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _plan(tile, f, workers, cache):
     """How a product is cut, and the bytes of its room: panels of B for each thread, planes of waiting chains."""
     wide = f[M] > f[N]
@@ -222,7 +222,7 @@ def _plan(tile, f, workers, cache):
     return panels if direct else panels + segments * f[M] * f[N] * tile.itemsize
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _end(tile, f):
     """The planes, added in order, become C."""
     size, m, n, segments = tile.itemsize, f[M], f[N], (f[K] + SEGMENT - 1) // SEGMENT

@@ -54,7 +54,7 @@ def _define(module: ir.Module, tile, gathered: bool) -> ir.Function:
     kind, count = tile.kind, tile.lanes
     at_a, at_b, at_sum = (ELEMENT[dtype].as_pointer() for dtype in (kind.a, kind.b, kind.chain))
     function = ir.Function(module, ir.FunctionType(VOID, [I64, at_a, I64, at_b, I64, at_sum]), name)
-    function.linkage = "internal"
+    function.linkage = "linkonce_odr"
     function.attributes.add("noinline")
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     chain, (k, a, sa, b, sb, total) = Chain(builder, kind, count), function.args
@@ -148,7 +148,7 @@ def tile_of(dtype: str, conj: str = "") -> Tile:
     return Tile(kind.word, 1, 1, width_bits() // 8 // BYTES[kind.word], kind)
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _part(tile, s, k, a, sa, b, sb, total):
     """The sum of segment s."""
     start = s * SEGMENT
@@ -172,7 +172,7 @@ def _work(tile) -> int:
     return compiled(work, "void(int64, int64)", f"dot_work_{tile}")
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _sum(tile, table, out, a, b, unit):
     """DONE; DECLINED, with nothing written; or LARGE where it wants a room, for a number of each segment, or to be let
     launch."""

@@ -51,7 +51,7 @@ def _define(module: ir.Module, tile, ahead: bool) -> ir.Function:
         return module.globals[name]
     at = ELEMENT[tile.dtype].as_pointer()
     function = ir.Function(module, ir.FunctionType(VOID, [I64, at, I64, at, I64, at]), name)
-    function.linkage = "internal"
+    function.linkage = "linkonce_odr"
     function.attributes.add("noinline")
     builder, (rows, a, rsa, v, k, t) = ir.IRBuilder(function.append_basic_block("entry")), function.args
     lanes = Lanes(builder, tile.dtype, min(tile.lanes, CHAINS))
@@ -206,7 +206,7 @@ def _ends(added):
 _alone, _with_one, _with_two, _with_three = map(_ends, range(4))
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _last(tile, h, a, csa, v, sv, p, lines, apart, t):
     """t[i] = the chains added in halves, once each has taken in its part of the last LAST columns, from the p-th on.
 
@@ -269,7 +269,7 @@ def in_turn(typing, tile, turns, h, a, csa, v, sv, lines, apart):
     return types.void(tile, *[types.int64] * 8), emitted(_in_turn, "iipipipi", "in_turn", lambda tile: tile.lanes)
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def columns_sums(tile, h, a, csa, v, sv, k, t, far, lines):
     """t[i] = the sum of a[p*csa + i] * v[p*sv] over p < k, for i < h <= WIDE; chains wait in `lines`."""
     size, p, apart, at_once = tile.itemsize, 0, WIDE, FLOATS if tile.itemsize == 4 else DOUBLES

@@ -28,7 +28,7 @@ NEAR = 56 << 10
 ARGUMENTS = "count m n k a sa step b sb rsb c sc rsc".split()
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def suits(tile, m, n, k, rsa, csa):
     """Whether the products of a stack come here, if nothing is added to them and rows of C are contiguous. The last
     tile of a row is worth it if more than a vector of it is new."""
@@ -46,7 +46,7 @@ def _define(module: ir.Module, tile, upright: bool, ahead: bool, odd: bool) -> i
     pointer = ELEMENT[tile.dtype].as_pointer()
     kinds = [pointer if name in "abc" else I64 for name in ARGUMENTS]
     function = ir.Function(module, ir.FunctionType(VOID, kinds), name)
-    function.linkage = "internal"
+    function.linkage = "linkonce_odr"
     function.attributes.add("noinline")
     function.attributes.add("optsize")  # loops are unrolled here, as far as they are to be
     builder = ir.IRBuilder(function.append_basic_block("entry"))

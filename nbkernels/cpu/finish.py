@@ -44,7 +44,7 @@ def _end(typing, tile, part, total, first, last, c, x, alpha, beta):
     ), emit
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def finish(tile, h, w, part, rsp, total, rst, first, last, c, rsc, csc, x, rsx, csx, alpha, beta):
     """End a segment of an h x w tile, its chain at `part`: C = fma(beta, X, alpha*(total + chain)), any strides."""
     for i in range(h):
@@ -56,7 +56,7 @@ def finish(tile, h, w, part, rsp, total, rst, first, last, c, rsc, csc, x, rsx, 
             )  # fmt: skip
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def ending(csc, x, csx, unit):
     """How a finished chain becomes C: in registers where a row of C (and X) is contiguous, else through memory; `unit`
     says that alpha is 1."""

@@ -48,7 +48,7 @@ WORDS = 20
 HEAD, HERE = 8 * WORDS, 8 * 2048  # bytes of stack for the words and for chains
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def share(form, m, k, size, workers, wide):
     """Outputs of a job: `wide` columns at most, and some jobs for each thread where there are several, which take them
     in turn: whoever has begun late or is slower does less. Rows by 48, or, where jobs are few, by 24 or 16, which
@@ -66,7 +66,7 @@ def share(form, m, k, size, workers, wide):
     return m if workers == 1 else max(least, PIECE // (min(k, SEGMENT) * size) // 48 * 48)
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def run_jobs(table, f, workers):
     """All jobs of the words, by the table's kernel."""
     words = pointer(table)
@@ -76,7 +76,7 @@ def run_jobs(table, f, workers):
         call(words[KERNEL], f, 0)
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _job(tile, f, job, cache):
     """The chains of one block of outputs over one segment of k."""
     size, m, form = tile.itemsize, word(f + M), word(f + FORM)
@@ -109,7 +109,7 @@ def _job(tile, f, job, cache):
         rows_of(tile, h, a, rsa, v, k, t, is_near(tile, m * word(f + K) * size, cache, rsa, k), far)
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def end(tile, f, i, h):
     """y = fma(beta, x, alpha * (the planes, added in order)), of h outputs from the i-th on."""
     size, m = tile.itemsize, word(f + M)

@@ -10,7 +10,7 @@ from . import threads
 LAUNCH, KERNEL, ROOM, WORKERS, TABLE = range(5)
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def launchable(table):
     """Threads of a launch that compiled code may make by itself; or 0."""
     launch = pointer(pointer(table)[LAUNCH])

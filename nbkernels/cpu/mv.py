@@ -47,7 +47,7 @@ BLOCK = 8 * WIDE  # bytes of stack for the sums of a block of outputs
 # -- jobs --------------------------------------------------------------------------------------------------------------
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _sums(tile, form, h, a, rsa, csa, v, sv, k, t, far):
     """t[i] = the sum of a[i, p] * v[p] over the k steps of a segment, for i < h."""
     room = lent(APART) if form == BY_COLUMNS or sv != 1 or csa != 1 else 0
@@ -70,7 +70,7 @@ def _sums(tile, form, h, a, rsa, csa, v, sv, k, t, far):
         returned(APART, room)
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _job(tile, f, job):
     """The sums of one block of outputs over one segment, in the segment's plane."""
     size, m, rsa, csa, sv = tile.itemsize, word(f + M), word(f + RSA), word(f + CSA), word(f + SV)
@@ -84,7 +84,7 @@ def _job(tile, f, job):
         end(tile, f, i, h)
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _copy(tile, k, source, step, target):
     """k numbers, `step` apart, to where they touch."""
     for p in range(k):
@@ -104,7 +104,7 @@ def _work(tile) -> int:
     return compiled(work, "void(int64, int64)", f"mv_work_{tile}")
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _product(tile, table, out, x, a, v, beta, alpha):
     """What the entry answers for an out."""
     size, room, workers = tile.itemsize, pointer(table)[ROOM], pointer(table)[WORKERS]

@@ -22,7 +22,7 @@ PACKED = PANEL // 2  # bytes of stack for them: a PANEL is 512
 PLANE = 16 << 10  # bytes of a strip's chains
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def chains(tile, h, w, k, a, rsa, csa, b, rsb, csb, part):
     """part (h x w, rows tile.nr apart) = the chains of one segment: h <= STRIP, w <= tile.nr, k <= SEGMENT."""
     size, panel = tile.itemsize, scratch(PACKED)

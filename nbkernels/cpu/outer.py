@@ -21,7 +21,7 @@ def _define(module: ir.Module, tile, blends: bool) -> ir.Function:
     at = element.as_pointer()
     kinds = [I64, I64, at, I64, at, at, I64, element, *[at, I64, element] * blends]
     function = ir.Function(module, ir.FunctionType(VOID, kinds), name)
-    function.linkage = "internal"
+    function.linkage = "linkonce_odr"
     function.attributes.add("noinline")
     builder, (m, n, a, rsa, b, c, rsc, alpha, *more) = ir.IRBuilder(function.append_basic_block("entry")), function.args
     lanes = Lanes(builder, tile.dtype, tile.lanes)

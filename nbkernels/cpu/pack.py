@@ -93,7 +93,7 @@ def _define(module: ir.Module, tile, way, **options) -> ir.Function:
     pointer = ELEMENT[tile.dtype].as_pointer()
     kind = ir.FunctionType(VOID, [pointer, I64, I64, I64, pointer, I64, I64, I64])
     function = ir.Function(module, kind, name)
-    function.linkage = "internal"
+    function.linkage = "linkonce_odr"
     function.attributes.add("noinline")
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     way(Lanes(builder, tile.dtype, tile.lanes), *function.args, **options)
@@ -197,7 +197,7 @@ def _packer(fetches: bool):
 
         return types.void(tile, *[types.int64] * 8), emit
 
-    @jit(inline="always")
+    @jit(forceinline=True)
     def pack(tile, source, along, down, width, kb, target, pitch):
         """One panel: `width` <= pitch valid rows (columns), kb steps; addresses in bytes, strides in elements."""
         first = 0

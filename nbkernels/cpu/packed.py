@@ -91,14 +91,14 @@ def _multiply_kernel(tile, lie: str) -> int:
     return compiled(multiply, f"void({', '.join(['int64'] * 18)})", f"gemm_multiply_{tile}_{lie}")
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _strip(f):
     """Columns that share a counter: of a block, or of some where there are too many."""
     blocks = (min(f[N], f[NC]) + f[BLOCK] - 1) // f[BLOCK]
     return (blocks + STRIPS - 1) // STRIPS * f[BLOCK]
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _stretch(f, m, n, words):
     """Rows of A that meet all of B before the others do: as many as stay in the caches meanwhile. All of a larger A
     would come from memory again for each block of B (Zen 3, one thread, GFLOP/s, at once and in stretches: f64 n = 1024
@@ -108,7 +108,7 @@ def _stretch(f, m, n, words):
     return up((m + parts - 1) // parts, f[MR])
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _claim(w, end):
     """The next job of a counter's, if it is before `end`, for this thread alone; else `end` or more."""
     job = seen(w, NEXT)
@@ -117,7 +117,7 @@ def _claim(w, end):
     return job
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _pack(f, w, side, source, along, down, size, pitch, width, kb, target, begin):
     """`width` rows of A or columns of B (side), `along` apart, into panels of `pitch` and kb steps, `down` apart; a job
     is a panel, or ROWS words of k if these are rows. Jobs from `begin` on; the first one after them."""
@@ -141,7 +141,7 @@ def _pack(f, w, side, source, along, down, size, pitch, width, kb, target, begin
     return end
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _multiply(f, w, task, a, c, x, ic, jc, low, m, j0, n, kb, starts, ends, first, last, begin):
     """C[ic+low:ic+m, jc+j0:jc+j0+n] takes in one packed block of k; a job is RUN panels of A against one L2 block of B.
 

@@ -12,6 +12,7 @@ from numba.extending import intrinsic, overload
 
 from ..jit.cache import OPTIONS, jit
 from ..jit.chain import Chain
+from ..jit.compiler import Implementation
 from ..jit.vector import ELEMENT, I64, VOID, loop, width_bits
 from .pack import pack, pack_rows_a, pack_rows_b
 
@@ -131,7 +132,7 @@ def _define(module: ir.Module, tile, operand: str, way, lanes: int) -> ir.Functi
     source, target = ELEMENT[getattr(tile.kind, operand)].as_pointer(), ELEMENT[tile.dtype].as_pointer()
     kind = ir.FunctionType(VOID, [source, I64, I64, I64, target, I64, I64, I64])
     function = ir.Function(module, kind, name)
-    function.linkage = "internal"
+    function.linkage = "linkonce_odr"
     function.attributes.add("noinline")
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     high = tile.mr if operand == "a" else tile.nr
@@ -205,14 +206,14 @@ def _head(typing, tile, panel, steps):
     return types.void(tile, types.int64, types.int64), emit
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _convert_a(tile, source, along, down, width, kb, target):
     for first in range(0, tile.mr, tile.lanes):
         start, place = source + first * along * tile.size_a, target + first * tile.itemsize
         _pack_a(tile, start, along, down, kb, place, tile.mr, width - first, tile.mr - first)
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _convert_b(tile, source, along, down, width, kb, target):
     body = target + tile.head * tile.nr * tile.itemsize
     for first in range(0, tile.nr, tile.lanes):
@@ -221,14 +222,14 @@ def _convert_b(tile, source, along, down, width, kb, target):
     _head(tile, target, (kb + tile.group - 1) // tile.group)
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _convert_rows_a(tile, source, down, width, steps, target, kb):
     away = (kb + tile.group - 1) // tile.group * tile.step
     for i in range(0, width, tile.mr):
         _convert_a(tile, source + i * tile.size_a, 1, down, min(tile.mr, width - i), steps, target + i * away)
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _convert_rows_b(tile, source, down, width, steps, target, kb):
     away = (kb + tile.group - 1) // tile.group * tile.step
     for j in range(0, width, tile.nr):
@@ -251,7 +252,7 @@ def pack_strip_b(tile, source, down, width, steps, target, kb):
     """The same for B, of a kind without heads."""
 
 
-@overload(pack_a, jit_options=OPTIONS)
+@overload(pack_a, jit_options=dict(OPTIONS, pipeline_class=Implementation))
 def _pack_panel_a(tile, source, along, down, width, kb, target):
     if tile.tile.kind.same:
         return lambda tile, source, along, down, width, kb, target: pack(
@@ -260,7 +261,7 @@ def _pack_panel_a(tile, source, along, down, width, kb, target):
     return lambda tile, source, along, down, width, kb, target: _convert_a(tile, source, along, down, width, kb, target)
 
 
-@overload(pack_b, jit_options=OPTIONS)
+@overload(pack_b, jit_options=dict(OPTIONS, pipeline_class=Implementation))
 def _pack_panel_b(tile, source, along, down, width, kb, target):
     if tile.tile.kind.same:
         return lambda tile, source, along, down, width, kb, target: pack(
@@ -269,13 +270,13 @@ def _pack_panel_b(tile, source, along, down, width, kb, target):
     return lambda tile, source, along, down, width, kb, target: _convert_b(tile, source, along, down, width, kb, target)
 
 
-@overload(pack_strip_a, jit_options=OPTIONS)
+@overload(pack_strip_a, jit_options=dict(OPTIONS, pipeline_class=Implementation))
 def _pack_strip_a(tile, source, down, width, steps, target, kb):
     rows = pack_rows_a if tile.tile.kind.same else _convert_rows_a
     return lambda tile, source, down, width, steps, target, kb: rows(tile, source, down, width, steps, target, kb)
 
 
-@overload(pack_strip_b, jit_options=OPTIONS)
+@overload(pack_strip_b, jit_options=dict(OPTIONS, pipeline_class=Implementation))
 def _pack_strip_b(tile, source, down, width, steps, target, kb):
     rows = pack_rows_b if tile.tile.kind.same else _convert_rows_b
     return lambda tile, source, down, width, steps, target, kb: rows(tile, source, down, width, steps, target, kb)

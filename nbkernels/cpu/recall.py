@@ -43,7 +43,7 @@ FOLD_ROOM = SMALL + LINE  # the same for a fold, with its partial results
 FACTORS = 16  # bytes at the end of a room, for alpha or the faults
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _recall(memory, arrays, operands, alpha, variant, record, room, scalar):
     """DONE, -faults, UNKNOWN, or DECLINED where memory may overlap; `arrays`, out first, are objects by address.
 

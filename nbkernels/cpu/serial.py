@@ -43,7 +43,7 @@ class Plan:
     words: tuple
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def one_tile(f, b):
     """What the loops do where there is nothing to loop over, 80 ns less; b is where the panel of B goes."""
     a, c, x = f[PANELS], f[C], f[X]

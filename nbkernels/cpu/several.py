@@ -25,7 +25,7 @@ def _define(module: ir.Module, tile, count: int) -> ir.Function:
         return module.globals[name]
     at = ELEMENT[tile.dtype].as_pointer()
     function = ir.Function(module, ir.FunctionType(VOID, [I64, at, I64, at, I64, at, I64, I64]), name)
-    function.linkage = "internal"
+    function.linkage = "linkonce_odr"
     function.attributes.add("noinline")
     builder, (m, a, down, v, k, t, apart, begun) = ir.IRBuilder(function.append_basic_block("entry")), function.args
     lanes = Lanes(builder, tile.dtype, tile.lanes)
@@ -82,13 +82,13 @@ def _against(count):
 _eight, _four, _two, _one = (_against(count) for count in (8, 4, 2, 1))
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def group(left):
     """Vectors to take together, of those that are left."""
     return 8 if left >= 8 else 4 if left >= 4 else 2 if left >= 2 else 1
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def columns_against(tile, count, m, a, down, v, k, t, apart, begun):
     """`count` vectors, as many as `group` says."""
     if count == 8:

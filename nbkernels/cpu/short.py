@@ -36,13 +36,13 @@ BYTES = 8 * WORDS + 8  # the words, and the number of tasks
 EACH = 2  # jobs for each thread at least, which start at different times
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _room(tile, m, k, wide):
     """Bytes of a thread's panels of A, panel of B and plane of chains."""
     return up((-(-m // tile.mr) * tile.mr * k + STEPS * tile.nr + wide * m) * tile.itemsize, 64)
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _block(tile, f, p, s, j, w, wide, stop, panels, panel, plane, alpha, beta):
     """Steps p to p + s of C[:, j:j+w], panel by panel of B; tiles go on with the plane."""
     size, m, tiles, last = tile.itemsize, f[M], -(-f[M] // tile.mr), p + s == f[K]

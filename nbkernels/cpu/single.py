@@ -188,7 +188,7 @@ def _define(module, dtype, lanes, way, kinds, name):
         return module.globals[name]
     kind = {"p": ELEMENT[dtype].as_pointer(), "i": I64}
     function = ir.Function(module, ir.FunctionType(VOID, [kind[k] for k in kinds]), name)
-    function.linkage = "internal"
+    function.linkage = "linkonce_odr"
     function.attributes.add("noinline")
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     way(Lanes(builder, dtype, lanes), *function.args)
@@ -196,7 +196,7 @@ def _define(module, dtype, lanes, way, kinds, name):
     return function
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def few(tile):
     """Lanes of the vectors that rows are read in: 32 bytes at most, of which twice as many are shuffled in a cycle."""
     return min(tile.lanes, 32 // tile.itemsize)
@@ -268,7 +268,7 @@ def segments_of(typing, tile, rows, a, v, k, t):
     return types.void(tile, *[types.int64] * 5), emitted(_segments, "ippip", "segments", few.py_func)
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def one(tile, a, csa, v, sv, k):
     """A single chain, bound by the latency of its additions."""
     size, chain = tile.itemsize, nothing(tile)
@@ -277,7 +277,7 @@ def one(tile, a, csa, v, sv, k):
     return chain
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _crowded(tile, rsa, k, every=1024):
     """Whether rows start near multiples of so many bytes: of 1 KiB, ROWS have more lines in a set of L1 than it has
     places."""
@@ -285,7 +285,7 @@ def _crowded(tile, rsa, k, every=1024):
     return min(apart, every - apart) < 16 and k * tile.itemsize >= 1024
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def is_near(tile, held, cache, rsa, k):
     """Whether rows of a matrix of so many bytes are read as in L2 of `cache` bytes. With 16 registers those of half of
     it are; more come faster if they are asked for, unless they crowd (Zen 3, 2026-11, us, near and so: f32 500x200 14.5
@@ -293,7 +293,7 @@ def is_near(tile, held, cache, rsa, k):
     return held <= (cache // 2 if BY_LINES and not _crowded(tile, rsa, k) else cache)
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def rows_of(tile, h, a, rsa, v, k, t, near, far):
     """Any number of rows; `near`: of a matrix in L2; `far`: of one that comes from memory."""
     size, crowded, r = tile.itemsize, _crowded(tile, rsa, k), 0

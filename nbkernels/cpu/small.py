@@ -36,7 +36,7 @@ ROOM = 1 << 20  # bytes that A may be packed in
 SQUARE = 4 << 10  # bytes of stack for one tile of C
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def stays(tile, csa, n):
     """Whether A is read where it lies, rather than packed, against n columns of B."""
     if tile.narrow:
@@ -44,7 +44,7 @@ def stays(tile, csa, n):
     return csa == 1 or n <= IN_PLACE * tile.nr
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _row_tile(tile, t, m, packed):
     """First row and height of tile t: heights differ by one at most; of packed panels only the last may be lower."""
     tiles = (m + tile.mr - 1) // tile.mr
@@ -54,7 +54,7 @@ def _row_tile(tile, t, m, packed):
     return t * low + min(t, more), low + (1 if t < more else 0)
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def column_panel(tile, stop, panel, kept, square, room, j, m, n, k, a, rsa, csa, b, rsb, csb, c, rsc, csc, x, rsx, csx,
                  alpha, beta):  # fmt: skip
     """C[:, j:j+nr], k <= 512: the panel of B is read in place or packed at `panel`, if it is not kept there already; A
@@ -88,7 +88,7 @@ def column_panel(tile, stop, panel, kept, square, room, j, m, n, k, a, rsa, csa,
             ukernel(tile, h, ai, rsai, csai, bj, rsbj, k, ci, rsc, ci, rsc, w, 0, stop, xi, rsx, alpha, beta)
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def one_block(tile, room, panel, m, n, k, a, rsa, csa, b, rsb, csb, c, rsc, csc, x, rsx, csx, alpha, beta):
     """One block, k <= 512: A is read in place or packed into the ROOM bytes at `room`, if it is not 0; PANEL bytes at
     `panel` are for a panel of B."""
@@ -134,7 +134,7 @@ def distinct(m, rs, n, cs, size):
     return min(rs, cs) >= size and (rs >= n * cs or cs >= m * rs)
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def alike(out, x, a, b):
     """Whether arrays, by their ids, have one dtype."""
     return descr(b) == descr(a) and descr(out) == descr(a) and (x == 0 or descr(x) == descr(a))
@@ -171,14 +171,14 @@ def unusual(out, x, a, b, size_a, size_b, size):
     return steps & (size - 1) != 0
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def large(a, b, size):
     """Whether the result of two arrays, by their ids, is the caller's to make: it may be none."""
     most = MADE // size
     return ndim(a) != 2 or ndim(b) != 2 or shape(a, 0) > most or shape(b, 1) > most // max(shape(a, 0), 1)
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def new_matrix(numpy, dtype, a, b):
     """The address of a new result; 0, and an exception set, without memory."""
     sizes = scratch(16)

@@ -19,7 +19,7 @@ from ..jit.vector import ELEMENT, I64, VOID, Lanes, loop
 ROOM = 8 << 10  # bytes of matrices that are turned before their products: a quarter of L1
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def side(tile, n, k):
     """Of the squares that make up k x n: a vector, or half of one of four elements; 0 where there is none. The last
     ones end with the matrix, over some that are done already."""
@@ -35,7 +35,7 @@ def _define(module: ir.Module, tile, count: int) -> ir.Function:
         return module.globals[name]
     pointer = ELEMENT[tile.dtype].as_pointer()
     function = ir.Function(module, ir.FunctionType(VOID, [I64, I64, I64, pointer, I64, I64, pointer]), name)
-    function.linkage = "internal"
+    function.linkage = "linkonce_odr"
     function.attributes.add("noinline")
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     matrices, n, k, source, sb, csb, target = function.args

@@ -31,7 +31,7 @@ from .words import (  # isort: skip
 JOB = 4  # blocks of rows of a job
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _rows(tile, f, i, h, b, panel, rsb, alpha, beta):
     """C[i:i+h], h rows as `tall` says; panels of B are `panel` elements apart."""
     size, n, whole = tile.itemsize, f[N], f[N] // tile.nr

@@ -188,7 +188,7 @@ def _share(words, kernel, context, room):
     reacquire(state)
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def shared(words, kernel, context, room):
     """The same from compiled code that holds the GIL; without threads, by itself, and `room` stays as it is."""
     share = pointer(words)[SHARE]

@@ -80,7 +80,7 @@ def given(sizes, kind: Kind) -> Tiles:
 @functools.cache
 def vector_registers() -> int:
     """Architectural vector registers: 32 with AVX-512 and on 64-bit Arm, else 16."""
-    from ..jit.cache import target
+    from ..jit.levels import target
 
     triple, _, _ = target()
     return 32 if width_bits() == 512 or triple.startswith(("aarch64", "arm64")) else 16

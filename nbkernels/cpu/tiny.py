@@ -31,7 +31,7 @@ AHEAD = "na:i nb:i nc:i da:i db:i dc:i"  # what to ask for on the way: three add
 NAMES = [item.split(":")[0] for item in f"{ARGUMENTS} {AHEAD}".split()]
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def tall(tile, width):
     """Rows of products of `width` columns that one call takes: HEIGHT, or what the registers hold of two vectors."""
     return min(HEIGHT, tile.mr) if width > tile.lanes else HEIGHT
@@ -58,7 +58,7 @@ def _define(
     kinds = {"p": element.as_pointer(), "i": I64, "s": element}
     arguments = ARGUMENTS.split() + AHEAD.split() * ahead
     function = ir.Function(module, ir.FunctionType(VOID, [kinds[i.split(":")[1]] for i in arguments]), name)
-    function.linkage = "internal"
+    function.linkage = "linkonce_odr"
     function.attributes.add("noinline")
     function.attributes.add("optsize")  # the loop over k is short: unrolled, it would compile for three times as long
     builder = ir.IRBuilder(function.append_basic_block("entry"))

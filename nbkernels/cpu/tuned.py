@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import os
 
-from ..jit import cache, files
+from ..jit import files, levels
 from ..jit.vector import SIZE, width_bits
 from ..store import Store
 from .tiles import Tiles, caches, illegal
@@ -26,7 +26,7 @@ def store() -> Store | None:
 
 def key(dtype: str) -> str:
     """What a winner is kept under."""
-    return f"gemm {dtype} {cache.target()[1]} {width_bits()} bits, L1 {caches()[0]}, L2 {caches()[1]}"
+    return f"gemm {dtype} {levels.target()[1]} {width_bits()} bits, L1 {caches()[0]}, L2 {caches()[1]}"
 
 
 @functools.cache

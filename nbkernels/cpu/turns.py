@@ -41,13 +41,13 @@ PANELS = 2 * PANEL  # bytes of a panel of B and, of a narrow tile, of A
 assert max(EVENLY, TURNED) <= PANEL
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _bytes(tile, f):
     """Of the stack."""
     return f[COUNT] * (f[M] * f[K] + f[K] * f[N] + f[M] * f[N]) * tile.itemsize
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _together(tile, f, first, run, b, sb, rsb, alpha, beta):
     """`run` products, of rows of at most two vectors: a block of rows of all of them, then the next block."""
     size, m, i = tile.itemsize, f[M], 0
@@ -61,7 +61,7 @@ def _together(tile, f, first, run, b, sb, rsb, alpha, beta):
         i += h
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _ahead(tile, f, t, b, rsb, alpha, beta):
     """One product, whose whole tiles ask for the next one: each step of theirs for its part of the bytes."""
     size, m, n, k, width = tile.itemsize, f[M], f[N], f[K], 2 * tile.lanes
@@ -146,7 +146,7 @@ def by_even(tile) -> int:
     return compiled(work, "void(CPointer(int64), int64)", f"gemm_even_{tile}")
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _ask(address, rows, step, columns, across, size):
     """Ask for the lines of a matrix that has a contiguous side."""
     if across != 1:
@@ -184,7 +184,7 @@ def by_small(tile) -> int:
     return compiled(work, "void(CPointer(int64), int64)", f"gemm_batch_{tile}")
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _product(tile, far, m, k, a, rsa, csa, v, sv, c, rsc, x, rsx, alpha, beta):
     """One row or column of outputs, m of them; `far`: what comes next is asked for."""
     size, chains, copy = tile.itemsize, scratch(CHAINS), scratch(CHAINS)

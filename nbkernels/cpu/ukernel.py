@@ -4,7 +4,8 @@ whatever the kind of the product makes of a step.
 One LLVM function per height 1..mr and per number of vectors across 1..nv, so that every edge has a kernel of its own;
 lanes beyond the last column are left out where C and X are touched. An element of A is read as a scalar and spread over
 a vector; a row of B is nv whole vectors (masked loads would cost 8 %: they take an FMA port). They lie in panels, or B
-alone does and A has contiguous rows, or they have any strides: a function each, as a constant stride takes no register.
+alone does and A has contiguous rows, or they have any strides: of mr rows a function each, as a constant stride takes
+no register. Fewer rows go by that for any strides: half of the code to compile.
 The tile starts from zero or from a stored partial result and ends as a partial result or as the finished C, so an
 element is one chain however k is cut (the library's fixed order).
 
@@ -45,6 +46,14 @@ def _spec(lie: str) -> list:
     return [*SPEC, ["panel", "w"]] if lie == COPYING else SPEC
 
 
+def _known(tile, lie: str) -> dict:
+    """The strides that are known of operands that lie so."""
+    planes = tile.kind.planes
+    panel = {"rsa": I64(1), "csa": I64(tile.mr * planes)}
+    known = {PACKED: panel, COPYING: panel, ROWS: {"csa": I64(1)}, COLUMNS: {"rsa": I64(1)}}.get(lie, {})
+    return known if lie in (STRIDED, COPYING) else known | {"rsb": I64(tile.nr * planes)}
+
+
 def _kinds(tile) -> dict:
     """LLVM's type for each kind of argument."""
     chain = ELEMENT[tile.kind.chain]
@@ -59,18 +68,11 @@ def _define(module: ir.Module, tile, mr: int, nv: int, lie: str) -> ir.Function:
         return module.globals[name]
     kinds = _kinds(tile)
     function = ir.Function(module, ir.FunctionType(VOID, [kinds[kind] for _, kind in _spec(lie)]), name)
-    function.linkage = "internal"
+    function.linkage = "linkonce_odr"
     function.attributes.add("noinline")
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     arg, planes = dict(zip((n for n, _ in _spec(lie)), function.args)), range(tile.kind.planes)
-    if lie in (PACKED, COPYING):  # no register and no addition for a row of A: 5 % at 12x32
-        arg |= {"rsa": I64(1), "csa": I64(tile.mr * len(planes))}
-    elif lie == ROWS:
-        arg |= {"csa": I64(1)}
-    elif lie == COLUMNS:
-        arg |= {"rsa": I64(1)}
-    if lie not in (STRIDED, COPYING):
-        arg |= {"rsb": I64(tile.nr * len(planes))}
+    arg |= _known(tile, lie)  # no register and no addition for a row of A: 5 % at 12x32
     ops = Chain(builder, tile.kind, tile.lanes)
     words = ops.words
     cells = [(i, j) for i in range(mr) for j in range(nv)]
@@ -174,7 +176,8 @@ def _define(module: ir.Module, tile, mr: int, nv: int, lie: str) -> ir.Function:
         carried = loop(builder, early, carried, turn(1, full, full))
         carried = loop(builder, builder.sub(arg["kb"], early), carried, turn(1, False, full))
     else:
-        unroll, ahead = (NARROW if tile.narrow else UNROLL) if full else 1, full and lie == PACKED and not tile.narrow
+        unroll = max(1, (NARROW if tile.narrow else UNROLL) * nv // tile.nv) if full else 1
+        ahead = full and lie == PACKED and not tile.narrow
         carried = loop(builder, builder.udiv(arg["kb"], I64(unroll)), carried, turn(unroll, full, ahead))
         if unroll > 1:
             carried = loop(builder, builder.urem(arg["kb"], I64(unroll)), carried, turn(1))
@@ -220,7 +223,10 @@ def _emit(context, builder, signature, args, lie: str, whole: bool = False):
     """Call the function for this height and width; `whole`: of tile.mr rows, and no other is compiled."""
     record, names, kinds = signature.args[0].tile, [name for name, _ in SPEC], _kinds(signature.args[0].tile)
     height, width = args[1], args[2 + names.index("width")]
-    values = [v if kind in "is" else builder.inttoptr(v, kinds[kind]) for v, (_, kind) in zip(args[2:], _spec(lie))]
+    spec = _spec(lie)
+    values = [v if kind in "is" else builder.inttoptr(v, kinds[kind]) for v, (_, kind) in zip(args[2:], spec)]
+    known = _known(record, lie)
+    strided = [known.get(name, value) for (name, _), value in zip(spec, values)]
     done, bad = builder.append_basic_block("done"), builder.append_basic_block("unreachable")
     across = builder.sdiv(builder.add(width, I64(record.lanes - 1)), I64(record.lanes))
     choice = builder.add(builder.mul(height, I64(record.nv)), across)
@@ -230,7 +236,8 @@ def _emit(context, builder, signature, args, lie: str, whole: bool = False):
             block = builder.append_basic_block(f"call_{mr}x{nv}")
             switch.add_case(I64(mr * record.nv + nv), block)
             with builder.goto_block(block):
-                builder.call(_define(builder.module, record, mr, nv, lie), values)
+                own = lie if mr == record.mr or lie == COPYING else STRIDED
+                builder.call(_define(builder.module, record, mr, nv, own), values if own == lie else strided)
                 builder.branch(done)
     builder.position_at_end(bad)
     builder.unreachable()

@@ -26,7 +26,7 @@ AHEAD = 128  # columns from what is transposed to what is asked for meanwhile
 BELOW, ASKEW, SOON = -2, -3, 4 * LINE  # a BESIDE that says so: bytes along columns instead
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _begin(f, task, base, index):
     """Set each operand's base to the first element of the task's slice; the slice's length."""
     size, at = f[HEADER + 2 * f[OPERANDS] + f[SPLIT]], HEADER + (2 + f[SPLIT]) * f[OPERANDS] + f[NDIM]
@@ -38,7 +38,7 @@ def _begin(f, task, base, index):
     return stop - start
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _advance(f, base, index, share):
     """The next element of the outer dimensions, the innermost of them fastest: the one that went on, or -1."""
     operands, sizes = f[OPERANDS], HEADER + 2 * f[OPERANDS]
@@ -56,7 +56,7 @@ def _advance(f, base, index, share):
     return d
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _places(f):
     """Words of a context: movers, sizes, the steps of the two innermost dimensions, those within a tile."""
     movers = HEADER + f[OPERANDS]

@@ -30,7 +30,7 @@ NEAR_L2 = 4  # times L2: bytes of an A by columns that is read in place
 BYTES = 8 * WORDS
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def up(size, step):
     """size rounded up to a multiple of step."""
     return (size + step - 1) // step * step
@@ -43,7 +43,7 @@ def bare(kind: Kind) -> bool:
     return kind.bare and vector_registers() == 32
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def in_place(m, k, rsa, csa, group, size, near):
     """Whether A, of a kind that may be, is read where it lies: by rows as panels would hold them; or by columns, up to
     `near` bytes and unless these crowd each other out of the caches.
@@ -56,7 +56,7 @@ def in_place(m, k, rsa, csa, group, size, near):
     return rsa == 1 and group == 1 and csa * size % WAY != 0 and m * k * size <= near
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def _buffers(m, n, k, mr, nr, kc, nb, mc, nc, group, step, head, size_t, workers, in_place):
     """The formula of `buffers`."""
     rows = 0 if in_place else workers * mr if n <= nb and workers > 1 else up(min(m, mc), mr)
@@ -90,7 +90,7 @@ def operands(f, out, x, a, b):
     return DONE
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def alone(tile, f, out, x, a, b, beta, trusted):
     """The same of arrays of the tile's dtype, in words that nobody has filled in."""
     size, shift = tile.itemsize, 2 if tile.itemsize == 4 else 3
@@ -260,7 +260,7 @@ def _keep(buffer):
             _room[HELD] = 0
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def borrow(kept, need):
     """From compiled code: the address of the kept room, the caller's until it says `returned`; 0 where it is somebody's
     or smaller than `need` bytes."""
@@ -272,7 +272,7 @@ def borrow(kept, need):
     return kept[PLACE]
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def returned(kept):
     """The kept room is nobody's."""
     exchange(kept, HELD, 0)

@@ -158,7 +158,7 @@ def _compiled(emit, name: str) -> int:
     def run(a, b, c, d, e, f, g):
         emitted(a, b, c, d, e, f, g)
 
-    return compiled(run, f"void({', '.join(['int64'] * 7)})", name)
+    return compiled(run, f"void({', '.join(['int64'] * 7)})", name, loops=True)
 
 
 def _applied(builder, op, a, b):

@@ -95,7 +95,7 @@ def static(typing, size):
         room = builder.module.globals.get(name)
         if room is None:
             room = ir.GlobalVariable(builder.module, kind, name)
-            room.linkage, room.align, room.initializer = "internal", 64, ir.Constant(kind, None)
+            room.linkage, room.align, room.initializer = "linkonce_odr", 64, ir.Constant(kind, None)
         return builder.ptrtoint(room, I64)
 
     return (types.int64(size), emit) if isinstance(size, types.IntegerLiteral) else None

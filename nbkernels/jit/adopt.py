@@ -33,11 +33,13 @@ from numba.np.numpy_support import as_dtype
 
 from .. import powers, transcendental
 from ..real import HELPERS, KERNELS, bits, dual, floor, fma, number, tangent
-from . import dual as _dual  # noqa: F401, compiled code finds them by these
 from . import (
+    cross,
     files,
+    levels,
     overloads,  # noqa: F401
 )
+from . import dual as _dual  # noqa: F401, compiled code finds them by these
 from .elements import number as computed
 
 KNOWN = (*KERNELS, *HELPERS, fma, bits, number, floor, dual, tangent)
@@ -101,26 +103,37 @@ def _typed(function, copy, arguments, dtypes, last) -> Typed:
     """This of the copy of a function, which is named after all that it is made of; kept on disk, for Numba compiles
     what a function calls in order to type it: 0.2 s for a relu. So is that it has no types, if it is not the `last`
     copy that is tried, whose error is told."""
-    file = files.directory() and files.directory() / f"{copy.__name__[-100:]}-{'-'.join(d.name for d in dtypes)}.nbc"
-    content = file and files.read(file)
-    if content:
+    file = f"{copy.__name__[-100:]}-{'-'.join(d.name for d in dtypes)}.nbc"
+    if content := _known(file):
         if known := json.loads(bytes(content)):
             return Typed(*known)
         raise errors.TypingError(f"{function.__name__} has no types")
     try:
         code, typing = _inferred(copy, arguments)
     except errors.NumbaError:
-        if file and not last:
-            files.write(file, b"null")
+        if not last:
+            _keep(file, b"null")
         raise
     result = typing.return_type
     parts = result.types if isinstance(result, numba.types.BaseTuple) else (result,)
     results = [d.name for d in _dtypes(function, parts, dtypes)]
     names = [as_dtype(numba.types.unliteral(part)).name for part in parts]
     found = Typed(results, names, _may_raise(code, typing.typemap))
-    if file:
-        files.write(file, json.dumps(found).encode())
+    _keep(file, json.dumps(found).encode())
     return found
+
+
+def _known(name):
+    """What a file of this name holds, in the cache or the package; None where there is none."""
+    places = [cross.OUT] if levels.building else [files.directory(), levels.directory()]
+    return next((found for place in places if place and (found := files.read(place / name))), None)
+
+
+def _keep(name, content):
+    if levels.building:
+        cross.put(cross.OUT / name, content)
+    elif directory := files.directory():
+        files.write(directory / name, content)
 
 
 def refusal(function, dtypes, error) -> TypeError:

@@ -13,32 +13,34 @@ import gc
 import hashlib
 import importlib
 import os
-import pickle
+import time
 from pathlib import Path
 
-import numba
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils, compiler, serialize, sigutils
+from numba.core import cgutils, sigutils
 from numba.core.caching import _Cache
 from numba.core.ccallback import CFunc
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.registry import cpu_target
+from numba.core.registry import CPUDispatcher
 from numba.core.runtime.nrt import rtsys
 from numba.extending import intrinsic
 
-from . import files
+from ..origins import CACHED, COMPILED, PACKAGED, Specialization, note
+from . import cross, files, levels, stored
+from .compiler import Helper, Kernel, Loops
 from .shield import roomy, whole
 
 RECORD = "nbkernels.record"  # by name, where a record is asked for
-OPTIONS = dict(nogil=False, error_model="numpy", boundscheck=False)
+OPTIONS = dict(_nrt=False, nogil=False, error_model="numpy", boundscheck=False)
 
 
 class FileCache(_Cache):
-    """Numba's cache interface over one file per (function, signature, CPU)."""
+    """Numba's cache interface over one file per (function, signature, CPU); `linkable`: other code may take it in."""
 
-    def __init__(self, function):
-        self._function = function
+    def __init__(self, function, linkable=False):
+        self._name = f"{function.__module__}.{function.__qualname__}"
+        self._linkable = linkable
         self._enabled = True
 
     @property
@@ -54,27 +56,51 @@ class FileCache(_Cache):
     def flush(self):
         """Nothing to forget: a file is valid for as long as its directory's name is."""
 
-    def _file(self, sig, target_context) -> Path | None:
-        if not self._enabled or files.directory() is None:
-            return None
-        name = f"{self._function.__module__}.{self._function.__qualname__}"
-        key = repr((name, str(sig), target_context.codegen().magic_tuple()))
-        digest = hashlib.sha256(key.encode()).hexdigest()[:24]
-        return files.directory() / f"{name.rpartition('.')[2][:120]}-{digest}.nbc"
+    def _file(self, directory: Path, *key) -> Path:
+        """Where code for the function and this key is kept."""
+        digest = hashlib.sha256(repr((self._name, *key)).encode()).hexdigest()[:24]
+        return directory / f"{self._name.rpartition('.')[2][:120]}-{digest}.nbc"
+
+    def _own(self, sig) -> Path | None:
+        """In the cache: for this very processor."""
+        directory = files.directory() if self._enabled else None
+        return directory and self._file(directory, str(sig), levels.processor())
+
+    def _packaged(self, directory: Path, sig) -> Path:
+        """The same for a level, which is the directory's."""
+        return self._file(directory, str(sig))
+
+    def _places(self, sig):
+        """(where from, file) of the code that would do, the best first."""
+        if (own := self._own(sig)) and (not levels.building or self._packaged(cross.OUT, sig).exists()):
+            yield CACHED, own
+        if directory := levels.directory():
+            yield f"{PACKAGED} {directory.name}", self._packaged(directory, sig)
 
     def load_overload(self, sig, target_context):
+        self._since = time.perf_counter()
         rtsys.initialize(target_context)  # what Numba does in time, with imports for compiling that take 0.6 s
-        file = self._file(sig, target_context)
-        content = file and files.read(file)
-        try:
-            return compiler.CompileResult._rebuild(target_context, *pickle.loads(content)) if content else None
-        except Exception:  # of modules that are no more, say: compile
-            return None
+        for where, file in self._places(sig):
+            if content := files.read(file):
+                with contextlib.suppress(Exception):  # of modules that are no more, say: compile
+                    result, size = stored.load(target_context, content)
+                    self._note(where, size)
+                    return result
+        levels.tell()
+        return None
 
     def save_overload(self, sig, data):
-        file = self._file(sig, data.target_context)
-        if file is not None:
-            files.write(file, serialize.dumps(data._reduce()))
+        code = data.library.machine_code()
+        self._note(COMPILED, len(code))
+        if own := self._own(sig):
+            files.write(own, stored.dump(data, code, data.library.module(self._linkable), self._linkable))
+        elif self._enabled:
+            files.notice(f"what is compiled is not kept: {files.problem()}")
+        if levels.building:
+            cross.save(self._packaged(cross.OUT, sig), data, self._linkable)
+
+    def _note(self, where, size):
+        note(Specialization(self._name, where, size, time.perf_counter() - self._since))
 
 
 def jit(function=None, **options):
@@ -82,12 +108,14 @@ def jit(function=None, **options):
 
     Not cached: a helper's code is part of the entries that call it, and a file of its own would be compiled twice.
     """
-    return functools.partial(jit, **options) if function is None else numba.njit(function, **(OPTIONS | options))
+    if function is None:
+        return functools.partial(jit, **options)
+    return Helper(function, targetoptions=dict(OPTIONS, nopython=True, **options))
 
 
 def helper(function):
     """The same for functions of many lines or many callers: compiled once, where inlining would copy them for each."""
-    return jit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    return jit(function)
 
 
 def entry(function, signature: str, name: str, **options):
@@ -97,12 +125,12 @@ def entry(function, signature: str, name: str, **options):
     What comes back is the compiled built-in itself, 70 ns a call: Numba's dispatcher, which types the arguments, needs
     155. It converts what it is given (a string to a float, too), so callers check their arguments' types.
     """
-    return _compile(function, signature, name, options).entry_point
+    return _compile(function, signature, name, dict(options, no_cfunc_wrapper=True)).entry_point
 
 
 def native(function, signature: str, name: str, **options) -> int:
     """The same, to be called from compiled code: its native address, valid for the life of the process."""
-    return _address(_compile(function, signature, name, options))
+    return _address(_compile(function, signature, name, dict(options, no_cpython_wrapper=True)))
 
 
 def both(function, signature: str, name: str):
@@ -146,7 +174,7 @@ def _shielded(compilation, *arguments) -> None:
 
 def _compile(function, signature, name, options):
     _rename(function, name)
-    dispatcher = jit(function, **options)
+    dispatcher = CPUDispatcher(function, targetoptions=dict(OPTIONS, nopython=True, **options), pipeline_class=Kernel)
     dispatcher._cache = FileCache(function)
     _shielded(dispatcher.compile, signature)
     _ALIVE.append(dispatcher)
@@ -154,16 +182,21 @@ def _compile(function, signature, name, options):
     return result
 
 
-def compiled(function, signature: str, name: str) -> int:
-    """Compile `function` for one C signature; its native address, valid for the life of the process."""
-    return c_function(function, signature, name).address
+def compiled(function, signature: str, name: str, loops: bool = False) -> int:
+    """Compile `function` for one C signature; its native address, valid for the life of the process. `loops`: over
+    elements, which LLVM is to vectorise."""
+    return _c_function(function, signature, name, Loops if loops else Kernel, False).address
 
 
 def c_function(function, signature: str, name: str) -> CFunc:
     """The same, to be embedded in other compiled code."""
+    return _c_function(function, signature, name, Loops, True)
+
+
+def _c_function(function, signature, name, pipeline, linkable):
     _rename(function, name)
-    cfunc = CFunc(function, sigutils.normalize_signature(signature), {}, dict(OPTIONS))
-    cfunc._cache = FileCache(function)
+    cfunc = CFunc(function, sigutils.normalize_signature(signature), {}, dict(OPTIONS), pipeline_class=pipeline)
+    cfunc._cache = FileCache(function, linkable)
     _shielded(cfunc.compile)
     _ALIVE.append(cfunc)
     return cfunc
@@ -192,10 +225,3 @@ _ALIVE = []
 
 def _rename(function, name: str) -> None:
     function.__name__ = function.__qualname__ = name
-
-
-@functools.cache
-def target() -> tuple[str, str, frozenset[str]]:
-    """(triple, CPU name, features) that Numba compiles for: the host's, or what NUMBA_CPU_NAME/_FEATURES say."""
-    triple, cpu, features = cpu_target.target_context.codegen().magic_tuple()
-    return triple, cpu, frozenset(f[1:] for f in features.split(",") if f.startswith("+"))

@@ -31,7 +31,7 @@ def call_binary(typing, function, out, x, y, rows, columns, ro, rx, ry, co, cx, 
     def define(module):
         kind = ir.FunctionType(VOID, [I64] * 12)
         helper = ir.Function(module, kind, "call_binary")
-        helper.linkage = "internal"
+        helper.linkage = "linkonce_odr"
         helper.attributes.add("noinline")
         builder = ir.IRBuilder(helper.append_basic_block("entry"))
         function, rows, columns = helper.args[0], helper.args[4], helper.args[5]

@@ -257,7 +257,7 @@ class _Bfloat(ir.Type):
 
 def ways() -> tuple[str, ...]:
     """The ways with an instruction of their own on the compile target."""
-    from .cache import target
+    from .levels import target
 
     triple, _, features = target()
     x86 = triple.startswith(("x86_64", "i686", "amd64"))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from .cache import target
+from .levels import target
 from .vector import ELEMENT
 
 UNSIGNED = {"bool", "uint8"}

@@ -88,7 +88,7 @@ def address(spec: Fold) -> int:
     def run(x, apart, count, length, out):
         rows(x, apart, count, length, out)
 
-    return compiled(run, "void(int64, int64, int64, int64, int64)", f"fold_{spec}")
+    return compiled(run, "void(int64, int64, int64, int64, int64)", f"fold_{spec}", loops=True)
 
 
 class _Emitter:

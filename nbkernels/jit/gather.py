@@ -32,7 +32,7 @@ def gatherer(width: int) -> int:
     def run(source, row_step, step, target, rows, columns):
         gather(source, row_step, step, target, rows, columns)
 
-    return compiled(run, f"void({', '.join(['int64'] * 6)})", f"gather_{width}")
+    return compiled(run, f"void({', '.join(['int64'] * 6)})", f"gather_{width}", loops=True)
 
 
 class _Emitter:

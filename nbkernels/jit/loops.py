@@ -149,9 +149,10 @@ class _Emitter:
 
     @property
     def masks(self):
-        """Whether what is left of a row is done by masked vectors: only of operations that no element harms."""
+        """Whether what is left of a row is done by masked vectors: only of operations that no element harms, and not
+        into complex numbers, whose two stores LLVM does not mask."""
         total = (self.spec.light or self.spec.paired) and not (self.spec.masked or self.spec.faults)
-        return total and all(map(masked, self.widths))
+        return total and all(map(masked, self.widths)) and not any("complex" in d for d in self.spec.outputs)
 
     @property
     def apart(self):

@@ -11,8 +11,10 @@ from numba.extending import intrinsic, overload
 from .. import activations, powers, scalar, transcendental  # noqa: F401, they enter their functions
 from ..real import HELPERS, KERNELS, bits, floor, fma, number, shift_left, shift_right
 from .address import fma as fused
+from .compiler import Implementation
 
-OPTIONS = {"forceinline": True, "error_model": "numpy"}  # a loop with a call in it is not vectorised
+# A loop with a call in it is not vectorised.
+OPTIONS = {"forceinline": True, "error_model": "numpy", "pipeline_class": Implementation}
 
 
 def enter(function, choose) -> None:

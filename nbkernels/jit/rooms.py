@@ -22,13 +22,13 @@ TABLE = 8 * (1 + MOST)  # bytes: whether the function's own room is taken; the a
 LINE = 64  # bytes of a cache line, at which a room begins
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def lent(size):
     """Address of `size` (a literal) bytes at the start of a cache line, the caller's until they are `returned`."""
     return _lent(static(TABLE), static(size), size)
 
 
-@jit(inline="always")
+@jit(forceinline=True)
 def returned(size, room):
     """The room is the next caller's."""
     _returned(static(TABLE), static(size), room)

@@ -47,7 +47,7 @@ def runs(spec: Step) -> int:
     def run(out, out_apart, out_step, x, x_apart, x_step, rows, count):
         emitted(out, out_apart, out_step, x, x_apart, x_step, rows, count)
 
-    return compiled(run, f"void({', '.join(['int64'] * 8)})", f"runs_{spec}")
+    return compiled(run, f"void({', '.join(['int64'] * 8)})", f"runs_{spec}", loops=True)
 
 
 def visits(spec: Step) -> int:
@@ -64,7 +64,7 @@ def visits(spec: Step) -> int:
     def run(out, size, step, indices, x, x_step, count):
         emitted(out, size, step, indices, x, x_step, count)
 
-    return compiled(run, f"void({', '.join(['int64'] * 7)})", f"visits_{spec}")
+    return compiled(run, f"void({', '.join(['int64'] * 7)})", f"visits_{spec}", loops=True)
 
 
 class _Emitter:

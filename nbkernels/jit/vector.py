@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from llvmlite import ir
 from numba.core import cgutils
 
-from .cache import target
+from . import levels
 from .kind import BYTES
 
 I1, I32, I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
@@ -31,10 +31,7 @@ ELEMENT = {
 @functools.cache
 def width_bits() -> int:
     """Widest vector the compile target multiplies and adds in one instruction."""
-    triple, _, features = target()
-    if "avx512f" in features:
-        return 512
-    return 256 if {"avx2", "fma"} <= features else 128
+    return levels.width(levels.target()[2])
 
 
 def masked(width: int) -> bool:
@@ -134,7 +131,7 @@ class Lanes:
         if name in module.globals:
             return module.globals[name]
         function = ir.Function(module, ir.FunctionType(VOID, [self.type, self.element.as_pointer(), I64]), name)
-        function.linkage = "internal"
+        function.linkage = "linkonce_odr"
         function.attributes.add("noinline")
         run, (value, address, left) = replace(self, builder=ir.IRBuilder(function.append_basic_block())), function.args
         while run.count > 1:

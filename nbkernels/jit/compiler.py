@@ -1,0 +1,294 @@
+"""Numba's compiler without what these kernels do not need.
+
+A kernel is an entry and the helpers that it calls. Numba compiles each helper as if Python called it: a wrapper, a
+module optimised on its own, machine code that nothing runs, and then the same again within every caller. Here a helper
+stays LLVM IR until an entry links it; the entry's module, with all that it calls, is optimised once and becomes the
+only machine code. The passes that are left out serve closures, loop lifting, array expressions and parallel loops.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import ClassVar
+
+from llvmlite import binding
+from numba import _dynfunc, types
+from numba.core import cgutils, config, errors, funcdesc, lowering, typed_passes, untyped_passes
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, _LowerResult
+from numba.core.compiler_lock import require_global_compiler_lock
+from numba.core.compiler_machinery import PassManager, register_pass
+from numba.core.registry import CPUDispatcher
+
+
+class Library(JITCodeLibrary):
+    """Code that is linked, optimised and made machine code when its address is asked for, and not before."""
+
+    loops = False  # whether LLVM is to vectorise and unroll; vectors that are written here are as they are to be
+    _made = False
+
+    def add_ir_module(self, ir_module):
+        if self.loops:
+            super().add_ir_module(ir_module)
+            return
+        self._raise_if_finalized()
+        module = binding.parse_assembly(cgutils.normalize_ir_text(str(ir_module)))
+        module.data_layout = self._codegen._data_layout
+        self._final_module.link_in(module)
+
+    def finalize(self):
+        """Nothing is added any more; what others link is this library's own IR."""
+        require_global_compiler_lock()
+        self._raise_if_finalized()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name):
+        self._make()
+        return super().get_pointer_to_function(name)
+
+    def _make(self):
+        if self._made:
+            return
+        if not self._finalized:
+            self.finalize()
+        self._made = True
+        self._codegen._check_llvm_bugs()
+        self._link_all(self._final_module)
+        self._optimize_final_module()
+        self._final_module.verify()
+        self._finalize_final_module()
+
+    def _optimize_final_module(self):
+        if self.loops:  # as Numba does: twice, as LLVM vectorises what it has simplified before
+            super()._optimize_final_module()
+            return
+        options = binding.create_pipeline_tuning_options(int(config.OPT))
+        options.loop_vectorization = options.loop_unrolling = options.slp_vectorization = False
+        builder = binding.create_pass_builder(self._codegen._tm, options)
+        builder.getModulePassManager().run(self._final_module, builder)
+
+    def _link_all(self, module):
+        """Link whatever this library's code calls, and what that calls, each once, into its own code in `module`.
+
+        What is linked becomes private, so that LLVM may change or drop it. Not internal: the engine would take a local
+        symbol for the weak one of that name in a later module, whose callers know nothing of the change.
+        """
+        own, seen, waiting = _defined(module), {self}, list(self._linking_libraries)
+        while waiting:
+            library = waiting.pop()
+            if library in seen:
+                continue
+            seen.add(library)
+            self._reload_init.update(library._reload_init)
+            if isinstance(library, Library) and not library._made:
+                waiting += library._linking_libraries
+                module.link_in(library._own(), preserve=True)
+            else:
+                module.link_in(library._get_module_for_linking(), preserve=True)
+        for function in module.functions:
+            if not function.is_declaration and function.name not in own:
+                function.linkage = "private"
+        for variable in module.global_variables:
+            if variable.linkage == binding.Linkage.linkonce_odr:  # one for all parts of this library, and no other's
+                variable.linkage = "private"
+
+    def _own(self):
+        """This library's own functions, to be linked into several modules."""
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage == binding.Linkage.external:
+                function.linkage = "linkonce_odr"
+        return self._final_module
+
+    def _get_module_for_linking(self):
+        """The same with all that it calls, for libraries that are compiled as Numba does."""
+        if self._shared_module is None and not self._made:
+            module = self._own().clone()
+            self._link_all(module)
+            self._shared_module = module
+        return super()._get_module_for_linking()
+
+    def machine_code(self) -> bytes:
+        """Its object code, to be kept on disk."""
+        self._make()
+        return self._get_compiled_object()
+
+    def module(self, linkable: bool):
+        """The IR of that code, as other libraries link it or as it is."""
+        return self._get_module_for_linking() if linkable else self._final_module
+
+
+def _defined(module) -> set[str]:
+    """The names that others see."""
+    return {
+        each.name
+        for kind in (module.functions, module.global_variables)
+        for each in kind
+        if not each.is_declaration and each.linkage != binding.Linkage.private
+    }
+
+
+class _Lower(lowering.Lower):
+    """Numba's, without what it tries and then leaves."""
+
+    def lower_binop(self, resty, expr, op):
+        """Only powers have implementations for operands that are known."""
+        if op in (operator.pow, operator.ipow):
+            return super().lower_binop(resty, expr, op)
+        signature, context = self.fndesc.calltypes[expr], self.context
+        operands = [
+            context.cast(self.builder, self.loadvar(each.name), self.typeof(each.name), kind)
+            for each, kind in zip((expr.lhs, expr.rhs), signature.args, strict=True)
+        ]
+        kind = context.typing_context.resolve_value_type(op)
+        chosen = _Memory(context.typing_context).resolve_function_type(kind, signature.args, {})
+        function = context.get_function(kind, chosen)
+        return context.cast(self.builder, function(self.builder, operands), signature.return_type, resty)
+
+    def alloca_lltype(self, name, lltype, datamodel=None):
+        """Numba asks LLVM for the size, for debuggers."""
+        return cgutils.alloca_once(self.builder, lltype, name=name, zfill=False)
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _Lowering(typed_passes.NativeLowering):
+    _name = "nbkernels_lowering"
+    lowering_class = _Lower
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _HelperLowering(_Lowering):
+    """Lowering to IR, without wrappers and without machine code."""
+
+    _name = "nbkernels_helper_lowering"
+
+    def run_pass(self, state):
+        library, context, flags = state.library, state.targetctx, state.flags
+        with typed_passes.fallback_context(state, f"Function {state.func_id.func_name} failed at lowering"):
+            description = funcdesc.PythonFunctionDescriptor.from_specialized_function(
+                state.func_ir, state.typemap, state.return_type, state.calltypes, mangler=context.mangler,
+                inline=flags.forceinline, noalias=flags.noalias, abi_tags=[flags.get_mangle_string()])  # fmt: skip
+            with context.push_code_library(library):
+                lower = _Lower(context, library, description, state.func_ir, metadata=state.metadata)
+                lower.lower()
+            key = state.pipeline.standin(state.func_id.func, description, lower.env)
+            context.insert_user_function(key, description, [library])
+            state.reload_init.extend(library._reload_init)
+            state["cr"] = _LowerResult(description, lower.call_helper, cfunc=key, env=lower.env)
+        return True
+
+
+class _Memory:
+    """A typing context that remembers what operators and intrinsics make of the types they are given: to find out is
+    nine tenths of type inference, and a kernel adds integers a thousand times."""
+
+    known: ClassVar = {}
+
+    def __init__(self, context):
+        self._context = context
+
+    def __getattr__(self, name):
+        return getattr(self._context, name)
+
+    def resolve_function_type(self, function, args, keywords):
+        helper = type(function) is types.Dispatcher and type(function.dispatcher) is Helper
+        if keywords or not (helper or type(function) is types.Function):
+            return self._context.resolve_function_type(function, args, keywords)
+        found = self.known.get((function, args))
+        if found is None:
+            found = self._context.resolve_function_type(function, args, keywords)
+            if found is not None:
+                self.known[function, args] = found
+        return found
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _TypeInference(typed_passes.NopythonTypeInference):
+    _name = "nbkernels_type_inference"
+
+    def run_pass(self, state):
+        context, state.typingctx = state.typingctx, _Memory(state.typingctx)
+        try:
+            return super().run_pass(state)
+        finally:
+            state.typingctx = context
+
+
+class Kernel(CompilerBase):
+    """The passes for entries and what else has an address."""
+
+    library: ClassVar = Library
+    lowering, loops = _Lowering, False
+
+    def compile_extra(self, func):
+        self.state.library = self.library(self.state.targetctx.codegen(), func.__qualname__)
+        self.state.library.enable_object_caching()
+        self.state.library.loops = self.loops
+        self.state.type_annotation = ""
+        return super().compile_extra(func)
+
+    def define_pipelines(self):
+        passes = PassManager("nbkernels")
+        for each in (
+            untyped_passes.TranslateByteCode, untyped_passes.FixupArgs, untyped_passes.IRProcessing,
+            untyped_passes.RewriteSemanticConstants, untyped_passes.DeadBranchPrune, untyped_passes.GenericRewrites,
+            untyped_passes.ReconstructSSA, untyped_passes.DeadBranchPrune,
+            _TypeInference, typed_passes.PreLowerStripPhis, typed_passes.InlineOverloads,
+            typed_passes.NoPythonSupportedFeatureValidation, typed_passes.IRLegalization,
+            self.lowering, typed_passes.NoPythonBackend,
+        ):  # fmt: skip
+            passes.add_pass(each, each.__name__)
+        passes.finalize()
+        return [passes]
+
+
+class Loops(Kernel):
+    """The same for loops over elements, which LLVM vectorises."""
+
+    loops = True
+
+
+class Part(Kernel):
+    """The passes for helpers."""
+
+    lowering = _HelperLowering
+
+    @staticmethod
+    def standin(function, description, environment):
+        """What Numba knows the function by, in place of machine code."""
+        return Plain(function)
+
+
+class Implementation(Part):
+    """The same for those of overloads, whose dispatchers take nothing but built-in functions; nobody can call them."""
+
+    @staticmethod
+    def standin(function, description, environment):
+        name = description.qualname.rpartition(".")[2]
+        return _dynfunc.make_function(description.lookup_module(), name, "", 0, environment, ())
+
+
+class Plain:
+    """A call from Python runs the function itself, as it is compiled as a part of others only."""
+
+    def __init__(self, function):
+        self.function = function
+
+    def __call__(self, *arguments, **keywords):
+        return self.function(*arguments, **keywords)
+
+
+class Helper(CPUDispatcher):
+    """A function that other compiled functions call."""
+
+    def __init__(self, py_func, locals=None, targetoptions=None, pipeline_class=Part):
+        super().__init__(py_func, locals, targetoptions, pipeline_class)
+
+    def get_call_template(self, args, kws):
+        """Compiled once for all numbers that are known, where the number itself is not asked for."""
+        try:
+            return super().get_call_template(tuple(map(types.unliteral, args)), kws)
+        except errors.TypingError:
+            return super().get_call_template(args, kws)
+
+    def add_overload(self, cres):
+        self.overloads[tuple(cres.signature.args)] = cres

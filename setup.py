@@ -1,0 +1,62 @@
+"""The build beside what pyproject.toml says: a wheel that carries compiled kernels.
+
+NBKERNELS_PREBUILT names a directory that `python -m nbkernels prebuild --out` made: then the wheel holds its kernels,
+and is tagged for this Python and platform. Without it the wheel is pure, as the sdist always is.
+"""
+
+import json
+import os
+import runpy
+import shutil
+import sys
+import sysconfig
+from pathlib import Path
+
+from setuptools import Distribution, setup
+from setuptools.command.build_py import build_py
+
+PREBUILT = os.environ.get("NBKERNELS_PREBUILT")
+
+
+def made() -> Path:
+    """What was made for this Python from these sources; SystemExit says why there is none."""
+    sources = runpy.run_path("nbkernels/jit/sources.py")
+    major, minor, *_ = sys.version_info
+    wanted = {
+        "python": f"{sys.implementation.name} {major}.{minor}{getattr(sys, 'abiflags', '')}",
+        "platform": sysconfig.get_platform(),
+        "options": {},
+        "sources": sources["digest"](),
+    }
+    problems = []
+    for file in sorted(Path(PREBUILT).glob("*/toolchain.json")):
+        found = json.loads(file.read_text(encoding="utf-8"))
+        other = [name for name, value in wanted.items() if found.get(name) != value]
+        if not other:
+            return file.parent
+        problems.append(f"{file.parent} was made with another {', '.join(other)}")
+    what = "; ".join(problems) or "it holds no toolchain.json; wanted is what `python -m nbkernels prebuild` made"
+    sys.exit(f"NBKERNELS_PREBUILT={PREBUILT}: {what}")
+
+
+class Build(build_py):
+    def run(self):
+        super().run()
+        carried = Path(self.build_lib, "nbkernels", "prebuilt")
+        shutil.rmtree(carried, ignore_errors=True)  # of an earlier build
+        if not PREBUILT or self.editable_mode:
+            return
+        source = made()
+        for file in (source / "toolchain.json", *sorted(source.glob("*/*.nbc"))):
+            target = Path(carried, source.name, file.relative_to(source))
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, target)
+
+
+class Tagged(Distribution):
+    def has_ext_modules(self):
+        """Whether the wheel is one Python's and platform's."""
+        return bool(PREBUILT)
+
+
+setup(cmdclass={"build_py": Build}, distclass=Tagged)
