@@ -22,6 +22,7 @@ from .described import Unfit
 
 # Operations whose kernels are the same, for one dtype.
 PRODUCTS = frozenset("mm addmm addmm_activation linear matmul bmm baddbmm addbmm outer addr".split())
+GRACE = 3  # seconds that an interrupted process has for the kernel that it compiles: a product's may take longer
 CHILD = "from nbkernels import warmup; warmup.serve()"
 
 
@@ -125,6 +126,9 @@ def share(parts, jobs, begun, done, child=None):
         finally:
             for each in children:
                 each.stop()
+            if wait(threads, timeout=GRACE).not_done:
+                for each in children:
+                    each.stop(at_once=True)
         for thread in threads:
             thread.result()
 
@@ -163,12 +167,13 @@ class Child:
                 pipe.close()
         return process.wait()
 
-    def stop(self):
-        """Ask the process to end, once the kernel that it compiles is on disk, and start no other one."""
+    def stop(self, at_once=False):
+        """Ask the process to end once the kernel that it compiles is on disk, or end it, and start no other one. Files
+        are whole in either case, for they appear by a rename."""
         with self.lock:
             self.stopped = True
             if self.process is not None:
-                self.process.terminate()
+                (self.process.kill if at_once else self.process.terminate)()
 
 
 def serve():
