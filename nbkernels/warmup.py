@@ -80,8 +80,7 @@ def run(work, jobs=None, progress=True) -> int:
                 done(label, attempt(call))
         else:
             share(parts, jobs, lambda label: bar.set_postfix_str(label, refresh=False), done)
-    kept = files.directory() or "not kept, no writable directory"
-    print(f"{len(work) - len(failed)} calls in {time.perf_counter() - start:.1f} s; compiled code: {kept}")
+    print(f"{len(work) - len(failed)} calls in {time.perf_counter() - start:.1f} s; compiled code: {files.status()}")
     return 1 if failed else 0
 
 
