@@ -14,6 +14,7 @@ where the rows of one bench go, or one line for each bench of a file, as a table
     <!-- end -->                        <!-- end -->
 
 or, where BENCH is a key of the rows, such as size, one line for each value that it has, and for dtype sizes across.
+The rows of bench_first_call.py ("call") have seconds of their own.
 
 --check writes nothing and fails where documents and results are out of step.
 """
@@ -141,12 +142,23 @@ def dtypes(results):
     )
 
 
+def first_calls(results):
+    """Calls down, seconds of CPU time from an empty cache and from a full one."""
+    lines = [["first call", "empty cache, s", "full cache, s"], ["---", "---:", "---:"]]
+    lines += [[row["call"], f"{row['empty_s']:.2f}", f"{row['full_s']:.2f}"] for row in results["rows"]]
+    return markdown_table(lines) + (
+        "\n\nCPU time of a process over `import numpy`: medians of " + machine(results["meta"]) + ".\n"
+    )
+
+
 def rewrite(text, directory):
     """The text with every marked table made anew from its result file in `directory`."""
 
     def table(match):
         results = json.loads((directory / f"{match['name']}.json").read_text(encoding="utf-8"))
         bench = match["bench"] or "bench"
+        if bench == "call":
+            return match[1] + first_calls(results) + match[4]
         if bench == "dtype":
             return match[1] + dtypes(results) + match[4]
         by_key = bench in results["rows"][0]

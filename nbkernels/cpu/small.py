@@ -13,7 +13,7 @@ import numpy as np
 from numba import types
 
 from ..jit.address import answered, pointer, scratch, set_word, static
-from ..jit.cache import entry, helper, jit
+from ..jit.cache import entry, jit
 from ..jit.made import ANSWER, NONE, answer, new_strided
 from ..jit.ndarray import OBJECT, WRITEABLE, address_of, data, descr, flags, ndim, shape, stride
 from .even import even_near, suits
@@ -114,7 +114,7 @@ def one_block(tile, room, panel, m, n, k, a, rsa, csa, b, rsb, csb, c, rsc, csc,
                      csx, alpha, beta)  # fmt: skip
 
 
-@helper
+@jit
 def apart(p, q, size):
     """Whether two arrays' memory is disjoint, by their extents; `size` is the larger item's."""
     plo, phi, qlo, qhi = data(p), data(p) + size, data(q), data(q) + size
@@ -127,7 +127,7 @@ def apart(p, q, size):
     return phi <= qlo or qhi <= plo
 
 
-@helper
+@jit
 def distinct(m, rs, n, cs, size):
     """Whether an m x n array's elements provably lie apart: one dimension's step clears all of the other's extent."""
     rs, cs = rs if m > 1 else n * cs, cs if n > 1 else m * rs
@@ -140,7 +140,7 @@ def alike(out, x, a, b):
     return descr(b) == descr(a) and descr(out) == descr(a) and (x == 0 or descr(x) == descr(a))
 
 
-@helper
+@jit
 def unusual(out, x, a, b, size_a, size_b, size):
     """Whether arrays, by their ids, are anything but a product's operands, sound and apart from out."""
     if ndim(out) != 2 or ndim(a) != 2 or ndim(b) != 2:

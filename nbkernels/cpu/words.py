@@ -10,7 +10,7 @@ from array import array
 import numpy as np
 
 from ..jit.address import exchange, pointer
-from ..jit.cache import entry, helper, jit
+from ..jit.cache import entry, jit
 from ..jit.kind import Kind
 from ..jit.ndarray import data, ndim, shape, stride
 from ..jit.tile import Tile
@@ -65,7 +65,7 @@ def _buffers(m, n, k, mr, nr, kc, nb, mc, nc, group, step, head, size_t, workers
     return up(apanels, 64), up(bpanels, 64), up(min(m, mc) * min(n, nc) * size_t, 64)
 
 
-@helper
+@jit
 def operands(f, out, x, a, b):
     """Fill in what the arrays say, from the ids of out, of x or 0, of a and b: DONE, or DECLINED where checks are
     asked for."""
@@ -100,7 +100,7 @@ def alone(tile, f, out, x, a, b, beta, trusted):
     return operands(f, out, x, a, b)
 
 
-@helper
+@jit
 def cuts(f):
     """Fill in how the product is cut, and the room that it needs."""
     m, n, k = f[M], f[N], f[K]

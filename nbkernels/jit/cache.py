@@ -104,18 +104,14 @@ class FileCache(_Cache):
 
 
 def jit(function=None, **options):
-    """`numba.njit` with the library's options, for helpers that other jitted functions call.
+    """`numba.njit` with the library's options, for helpers that other jitted functions call; `forceinline=True` puts
+    the helper's code into each of them, else LLVM decides.
 
     Not cached: a helper's code is part of the entries that call it, and a file of its own would be compiled twice.
     """
     if function is None:
         return functools.partial(jit, **options)
     return Helper(function, targetoptions=dict(OPTIONS, nopython=True, **options))
-
-
-def helper(function):
-    """The same for functions of many lines or many callers: compiled once, where inlining would copy them for each."""
-    return jit(function)
 
 
 def entry(function, signature: str, name: str, **options):

@@ -27,6 +27,10 @@ class Library(JITCodeLibrary):
     loops = False  # whether LLVM is to vectorise and unroll; vectors that are written here are as they are to be
     _made = False
 
+    def __init__(self, codegen, name):
+        super().__init__(codegen, name)
+        self._reload_init = getattr(self, "_reload_init", set())  # which Numba has from 0.62 on
+
     def add_ir_module(self, ir_module):
         if self.loops:
             super().add_ir_module(ir_module)
@@ -79,7 +83,7 @@ class Library(JITCodeLibrary):
             if library in seen:
                 continue
             seen.add(library)
-            self._reload_init.update(library._reload_init)
+            self._reload_init.update(getattr(library, "_reload_init", ()))
             if isinstance(library, Library) and not library._made:
                 waiting += library._linking_libraries
                 module.link_in(library._own(), preserve=True)
@@ -281,7 +285,7 @@ class Helper(CPUDispatcher):
     """A function that other compiled functions call."""
 
     def __init__(self, py_func, locals=None, targetoptions=None, pipeline_class=Part):
-        super().__init__(py_func, locals, targetoptions, pipeline_class)
+        super().__init__(py_func, locals or {}, targetoptions or {}, pipeline_class)
 
     def get_call_template(self, args, kws):
         """Compiled once for all numbers that are known, where the number itself is not asked for."""

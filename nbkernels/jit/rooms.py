@@ -14,7 +14,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from .address import exchange, let_others, pointer, replace, seen, set_word, static, word
-from .cache import helper, jit
+from .cache import jit
 from .vector import I64, VOID
 
 MOST = 16
@@ -34,7 +34,7 @@ def returned(size, room):
     _returned(static(TABLE), static(size), room)
 
 
-@helper
+@jit
 def _lent(table, own, size):
     w = pointer(table)
     if exchange(w, 0, 1) == 0:
@@ -53,7 +53,7 @@ def _lent(table, own, size):
         let_others()
 
 
-@helper
+@jit
 def _returned(table, own, room):
     w = pointer(table)
     if room == own:
