@@ -117,6 +117,8 @@ def _elementwise(name, dtype, many=True):
         shared, large = (size // np.dtype(dtype).itemsize for size in (2 * quick.SHARED, nest.STREAMED))
         pairs += [(square, a_(64, 64).T), (square[::2, ::2], number), (number, row), (square, row[:, None]),
                   (a_(shared), a_(shared)), (a_(large), a_(large)), (a_(1000, 1000), a_(1000, 1000).T)]  # fmt: skip
+        # Few rows, and rows of less than a cache line, beside columns.
+        pairs += [(a_(n, 300), a_(300, n).T) for n in (2, 3, 4)] + [(a_(11, 59), a_(59, 11).T), (a_(11, 5), a_(11, 1))]
     for pair in pairs:
         yield Call.of(name, *pair)
         if many and name in ("add", "subtract"):
