@@ -138,7 +138,7 @@ class Call(NamedTuple):
             args, keywords = each((list(self.args), keywords), ghost)
             try:
                 result = function(*args, **keywords)
-            except Exception:
+            except Exception:  # the call itself will raise it, and be named
                 return
             results = result if isinstance(result, tuple) else (result,)
             size = sum(prod(x.shape) * x.dtype.itemsize for x in results if isinstance(x, MetaArray))
