@@ -90,7 +90,7 @@ def _parser():
     which.add_argument("--from", dest="file", metavar="FILE", help="the calls that NBKERNELS_RECORD=FILE wrote down")
     warmup.add_argument("--only", nargs="+", action="extend", default=[], metavar="PATTERN",
                         help="calls whose line in the list holds this, or matches it as names of files do")  # fmt: skip
-    warmup.add_argument("--list", action="store_true", help="print the calls, and compile nothing")
+    warmup.add_argument("--list", action="store_true", help="print the calls, and where their code is; compile nothing")
     warmup.add_argument("--jobs", type=_positive, metavar="N", help="processes (as many as there are cores)")
     prebuild = command(_prebuild, dtype=False)
     prebuild.add_argument("--target", nargs="+", action="extend", default=[], metavar="LEVEL",
@@ -202,7 +202,7 @@ def _warmup(args):
         print(f"warmup: {error}", file=sys.stderr)
         return 2
     if args.list:
-        print(*(label for label, _ in work), sep="\n")
+        print(warmup.listed(work))
         return 0
     return warmup.run(work, args.jobs)
 
