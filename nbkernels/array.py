@@ -8,10 +8,10 @@ import numpy as np
 
 from . import numpy_functions, ops
 from .binary import DOCS
-from .dtypes import COMPARISONS, NUMBERS, known
+from .dtypes import ALONE, COMPARISONS, NUMBERS, PARTS, known, ufunc
 from .watch import HERE, NUMPY, Call, current
 
-FUNCTIONS = {getattr(np, name): getattr(ops, name) for name in DOCS} | numpy_functions.UFUNCS
+FUNCTIONS = {ufunc(name): getattr(ops, name) for name in (*DOCS, *ALONE.difference(PARTS))} | numpy_functions.UFUNCS
 METHODS = ("reduce", "accumulate", "outer", "at")
 MASKED = "a masked array, whose mask would be lost: pass x.filled(value) or x.data"
 
