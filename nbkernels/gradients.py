@@ -112,7 +112,8 @@ def of_masked(formulas):
 
         @functools.wraps(formula)
         def masked(grad, where, **needed):
-            return formula(grad if where is None or where is True else chosen(grad, where), **needed)
+            found = formula(grad, **needed)
+            return found if where is None or where is True else chosen(found, where)
 
         masked.__signature__ = told.replace(parameters=[*told.parameters.values(), where])
         return masked

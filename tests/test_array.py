@@ -130,6 +130,8 @@ def test_functions_run_here():
         same(x.mean(), PLAIN.mean())
         same(np.mean(x, axis=0), PLAIN.mean(axis=0))
         same(np.dot(x, 2), PLAIN * 2)
+        same(np.var(x, axis=1), PLAIN.var(axis=1))
+        same(x.astype("f4").std(), PLAIN.astype("f4").std())
     assert log.fallbacks == []
     into = nb.asarray(np.zeros((2, 2)))
     assert np.dot(x, y, into) is into
