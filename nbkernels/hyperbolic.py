@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from .real import F32, F64, Real, bits, fma, generic, kernel
-from .transcendental import exp, expm1, log, log1p
+from .transcendental import HALVES, exp, log, log1p
 
 
 @generic
@@ -43,27 +43,26 @@ def cbrt(x):
 
 def _define(kind: Real):
     real = kind.real
-    zero, one, two, three, half, infinity, nan = map(real, (0, 1, 2, 3, 0.5, np.inf, np.nan))
+    four, least_change = real(4), real(2.0**-60)
+    zero, one, two, three, half, quarter, infinity, nan = map(real, (0, 1, 2, 3, 0.5, 0.25, np.inf, np.nan))
     ln2, third = real(np.log(2)), real(1 / 3)
-    far = real(88 if kind is F32 else 709)  # up to which exp is finite
     large = real(2.0**14 if kind is F32 else 2.0**28)  # from which on 1 beside its square is nothing
 
     tiny, up, down = real(2.0**-100 if kind is F32 else 2.0**-900), real(2.0**54), real(2.0**-18)
 
+    half_exp, quarter_expm1 = HALVES[kind]
+
     @kernel(sinh, kind)
     def _sinh(x):
         a = abs(x)
-        t = expm1(a)
-        w = exp(half * a)
-        value = half * (t + t / (t + one)) if a < far else (half * w) * w
-        return -value if bits(x) < 0 else value
+        t = quarter_expm1(a)
+        value = two * (t + t / fma(four, t, one))
+        return x if a < least_change else -value if bits(x) < 0 else value
 
     @kernel(cosh, kind)
     def _cosh(x):
-        a = abs(x)
-        e = exp(a)
-        w = exp(half * a)
-        return fma(half, e, half / e) if a < far else (half * w) * w
+        h = half_exp(abs(x))
+        return h + quarter / h
 
     @kernel(asinh, kind)
     def _asinh(x):

@@ -113,10 +113,11 @@ def _exponentials(kind: Real):
     half_way = (bias + 1) // 2
     more, less = whole((bias + half_way) << fraction), whole((bias - half_way) << fraction)
     shrink, grow = real(2.0**-half_way), real(2.0**half_way)
+    most_of_half = real(RANGE[kind][1] + 0.6)  # from which on e**x / 2 is infinite, too
     log2e, ln2_high, ln2_low = real(LOG2E), real(LN2[kind][0]), real(LN2[kind][1])
     low, high = map(real, RANGE[kind])
     least, most, ln2 = real(RANGE[kind][0] * LOG2E), real(RANGE[kind][1] * LOG2E), real(np.log(2))
-    one, two, half, zero = real(1), real(2), real(0.5), real(0)
+    one, four, half, quarter, zero, least_change = map(real, (1, 4, 0.5, 0.25, 0, 2.0**-60))
     series = polynomial(kind, EXP[kind])
 
     @helper
@@ -160,19 +161,30 @@ def _exponentials(kind: Real):
         value, shifted = exp_of(low if x < low else high if x > high else x, rest)
         return scaled(value, shifted)
 
-    @kernel(expm1, kind)
-    def _expm1(x):
-        y = low if x < low else high if x > high else x
+    @helper
+    def quarter_expm1(x):
+        """(e**x - 1) / 4, also where e**x alone is infinite, for x of 2**-60 and more."""
+        y = low if x < low else most_of_half if x > most_of_half else x
         shifted = whole_part(y)
         n = shifted - shift
         reduced, rest = fma(n, -ln2_high, y), n * ln2_low
         r = reduced - rest
         rest = (reduced - r) - rest
         p = r + fma(r * r, series(r), rest)
-        h = scaled(half, shifted)  # 2**(n - 1), for 2**n may be infinite
-        return x if x == zero else two * fma(h, p, h - half)
+        h = scaled(quarter, shifted)
+        return fma(h, p, h - quarter)
 
-    return exp_of, exp_sum, scaled
+    @kernel(expm1, kind)
+    def _expm1(x):
+        return x if abs(x) < least_change else four * quarter_expm1(x)
+
+    @helper
+    def half_exp(x):
+        """e**x / 2, likewise, for x from 0 on."""
+        value, shifted = exp_of(most_of_half if x > most_of_half else x, zero)
+        return scaled(half * value, shifted)
+
+    return exp_of, exp_sum, scaled, half_exp, quarter_expm1
 
 
 def _logarithms(kind: Real):
@@ -282,8 +294,9 @@ def _angles(kind: Real):
         return number(whole(bits(angle) & magnitude | bits(y) & sign))
 
 
-_, _, scaled_f32 = _exponentials(F32)
-exp_of, exp_sum, _ = _exponentials(F64)
+_, _, scaled_f32, *_halves_f32 = _exponentials(F32)
+exp_of, exp_sum, _, *_halves_f64 = _exponentials(F64)
+HALVES = {F32: _halves_f32, F64: _halves_f64}  # half_exp and quarter_expm1
 for _kind in (F32, F64):
     _logarithms(_kind)
     _hyperbolic(_kind)

@@ -28,7 +28,7 @@ COSTS_MORE = 3
 # Operations that wait for memory, and that LLVM vectorises: it complains where it is told to and cannot.
 LIGHT = ("add", "subtract", "multiply", "divide", "maximum", "minimum", "bitwise_and", "bitwise_or", "bitwise_xor",
          "bitwise_left_shift", "bitwise_right_shift", "abs", "negative", "square", "floor", "ceil", "trunc", "round",
-         "bitwise_invert", *COMPARISONS)  # fmt: skip
+         "bitwise_invert", "isnan", "isinf", "isfinite", "signbit", *COMPARISONS)  # fmt: skip
 # Operations on floats whose steps wait for each other; LLVM vectorises none into items of 16 bytes.
 PAIRED = ("pow", "float_power", "logaddexp", *TRANSCENDENTAL)
 
@@ -89,7 +89,8 @@ def many(name) -> int:
 
 
 def _light(name, work):
-    return name in LIGHT and work.kind in ("f" if name == "divide" else "fiu")
+    floats = name in ("divide", "isnan", "isinf", "isfinite", "signbit")
+    return name in LIGHT and work.kind in ("f" if floats else "fiu")
 
 
 def _plain(op, work):

@@ -264,4 +264,11 @@ def acos(x, _):
 
 def acosh(x, _):
     x = wide(x)
-    return complex(math.nan, 0.5 * math.pi) if x.real == 0 and x.imag != x.imag else cmath.acosh(x)
+    re, im = x.real, x.imag
+    if re == 0 and im != im:
+        return complex(math.nan, 0.5 * math.pi)
+    if math.fabs(re) > 1e150 or math.fabs(im) > 1e150:
+        return complex(log_size(re, im) + 0.6931471805599453, math.atan2(im, re))
+    below, above = cmath.sqrt(complex(re - 1.0, im)), cmath.sqrt(complex(re + 1.0, im))
+    size = math.asinh(above.real * below.real + above.imag * below.imag)
+    return complex(size, 2.0 * math.atan2(below.imag, above.real))
