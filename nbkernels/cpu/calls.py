@@ -46,10 +46,10 @@ class Table:
 
     ROWS = 256
 
-    def __init__(self, op: str):
+    def __init__(self, op: str, kind=np.ndarray):
         self.op = op
         self.rows = np.zeros((self.ROWS, 8), np.int64)  # the last stays zero: the end
-        self.rows[0, :3] = threads.WORDS, 0, words(joins(op)).ctypes.data
+        self.rows[0, :3] = threads.WORDS, 0, words(joins(op), kind).ctypes.data
         self.dtypes = []  # keeps the dtype objects, hence their addresses, alive
         self.address = self.rows.ctypes.data
 
