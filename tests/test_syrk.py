@@ -1,5 +1,6 @@
 """A matrix times its own transpose, by one triangle: the bits of the whole product, whatever lies where."""
 
+import numba
 import numpy as np
 import pytest
 
@@ -9,15 +10,18 @@ from nbkernels.cpu import gemm, mirror, paths
 
 @pytest.fixture
 def triangles(monkeypatch):
-    """Sizes of the products that were mirrored."""
+    """Sizes of the products that were mirrored, by one thread."""
     sizes = []
+    before = numba.get_num_threads()
+    numba.set_num_threads(1)
 
     def noted(product, out, a, b):
         sizes.append(len(out))
         mirror.mirrored(product, out, a, b)
 
     monkeypatch.setattr(gemm, "mirrored", noted)
-    return sizes
+    yield sizes
+    numba.set_num_threads(before)
 
 
 def plain(a, b):
@@ -75,21 +79,23 @@ def test_what_is_no_such_product(triangles, rng):
 
 
 def test_overlap_nan_and_threads(rng):
-    a = rng.standard_normal((300, 300))
+    a = rng.standard_normal((450, 450))
     a[7, 3] = np.nan
     expected = plain(a, a.T)
     assert np.isnan(expected[7]).all()
     np.testing.assert_array_equal(nb.mm(a, a.T), expected)
     np.testing.assert_array_equal(nb.mm_(a, a.T), expected)  # written over itself
-    x = nb.asarray(rng.standard_normal((300, 40)))
+    x = nb.asarray(rng.standard_normal((500, 40)))
     found = x @ x.T
     assert type(found) is type(x)
     equal_bits(np.asarray(found), plain(np.asarray(x), np.asarray(x).T))
 
 
 def test_it_is_explained_and_chosen_by_size():
-    a = np.ones((300, 64), "f4")
+    a = np.ones((192 * numba.get_num_threads(), 64), "f4")
     assert "one triangle" in str(nb.explain(nb.mm, a, a.T))
     assert "one triangle" not in str(nb.explain(nb.mm, a, a.copy().T))
-    assert not paths.mirrors(191, 191, 64)
-    assert not paths.mirrors(300, 301, 64)
+    assert not paths.mirrors(191, 191, 64, 1)
+    assert not paths.mirrors(300, 301, 64, 1)
+    assert not paths.mirrors(300, 300, 64, 2)
+    assert paths.mirrors(400, 400, 64, 2)

@@ -12,15 +12,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from . import threads
 from .elementwise import binary
-from .paths import mirrors
+from .paths import MIRRORED, mirrors
 
-LINE = 32  # rows that a half is a multiple of, where there are many
+LINE = 16  # rows that a half is a multiple of
+FEW = 128  # rows up to which NumPy turns a part sooner than it takes to plan it: 96 rows 4 us, 10
 
 
 def symmetric(a, b) -> bool:
     """Whether b is a's transpose in the same memory, of a size and dtype for which that is worth a way of its own."""
-    if not mirrors(len(a), b.shape[1], b.shape[0]) or a.dtype != b.dtype or a.dtype.kind == "c":
+    if not mirrors(len(a), b.shape[1], b.shape[0], threads.count()) or a.dtype != b.dtype or a.dtype.kind == "c":
         return False
     if a.strides != b.strides[::-1] or not (isinstance(a, np.ndarray) and isinstance(b, np.ndarray)):
         return False
@@ -28,11 +30,18 @@ def symmetric(a, b) -> bool:
 
 
 def mirrored(product, out, a, b) -> None:
-    """out = a @ b, b being a's transpose; product(out, a, b) is any such product, this one's parts too."""
-    half = len(out) // 2
+    """out = a @ b, b being a's transpose; product(out, a, b) is any product, of parts here."""
+    least, half = MIRRORED * threads.count() // 2, len(out) // 2
     half -= half % LINE
     upper, lower = out[:half, half:], out[half:, :half]
-    product(out[:half, :half], a[:half], b[:, :half])
-    product(out[half:, half:], a[half:], b[:, half:])
+    for part in (slice(half), slice(half, None)):
+        inner = out[part, part]
+        if len(inner) >= least:
+            mirrored(product, inner, a[part], b[:, part])
+        else:
+            product(inner, a[part], b[:, part])
     product(lower, a[half:], b[:, :half])
-    binary("fmax", upper, lower.T, lower.T)  # a copy, bit for bit
+    if len(out) <= FEW:
+        np.copyto(upper, lower.T)
+    else:
+        binary("fmax", upper, lower.T, lower.T)  # a copy, bit for bit

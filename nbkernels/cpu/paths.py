@@ -76,9 +76,10 @@ def is_thin(m, n, k, size, cache):
 
 
 @register_jitable
-def mirrors(m, n, k):
-    """Whether a product of a matrix and its own transpose is better computed by one triangle."""
-    return m == n and m >= MIRRORED and k >= MIRRORED_STEPS
+def mirrors(m, n, k, workers):
+    """Whether a product of a matrix and its own transpose is better computed by one triangle: in parts that so many
+    threads can share."""
+    return m == n and m >= MIRRORED * workers and k >= MIRRORED_STEPS
 
 
 @register_jitable

@@ -230,9 +230,9 @@ def small_entry(tile):
             whole, rows = numpy - 8 * KNOWN, csc == 1 and (px == 0 or csx == 1)
             workers = launchable(whole)
             workers = workers if workers > 0 else 2  # nothing says how many there are
-            path = choose(tile, m, n, k, lies(rsa, csa, 1), lies(rsb, csb, 1), rows, workers, l2())
-            if x == 0 and alpha == 1 and pa == pb and rsa == csb and csa == rsb and mirrors(m, n, k):
+            if x == 0 and alpha == 1 and pa == pb and rsa == csb and csa == rsb and mirrors(m, n, k, workers):
                 return answer(SYMMETRIC, given, made)
+            path = choose(tile, m, n, k, lies(rsa, csa, 1), lies(rsb, csb, 1), rows, workers, l2())
             if path != SMALL:
                 whole += 8 + 16 * (path - GEMV)
                 found = answered(whole, path, out, x, a, b, beta, alpha)
