@@ -184,12 +184,13 @@ def _ours(x) -> bool:
 
 
 def asarray(x, dtype=None) -> Array:
-    """x as an ndarray whose operators and ufunc calls run here: `@`, `+`, `np.add`, `np.maximum.reduce` ...
+    """x as an ndarray whose operators and ufunc calls run here: `@`, `+`, `np.exp`, `np.maximum.reduce` ..., and so do
+    `np.dot`, `inner`, `tensordot`, `einsum` of two, `linalg.multi_dot`, `where`, `clip`, `mean` and `var` of it
 
     No copy is made of an array of this dtype. Everything else is NumPy's: other ufuncs, dtypes that the library has
     not, functions such as `np.concatenate` and `np.linalg.norm`; `nbkernels.watch` tells. Where `np.errstate` asks for
     more than warnings, NumPy does the call; where it asks for them, kernels warn of faults of integers, and not of
-    those of floats. Raises TypeError for a masked array, also in a list.
+    those of floats. Raises TypeError for a masked array, also in a list; so do calls that one is an operand of.
 
     >>> import numpy as np, nbkernels
     >>> x = nbkernels.asarray([[1.0, 2.0], [3.0, 4.0]])

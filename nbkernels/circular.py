@@ -1,7 +1,8 @@
 """sin, cos, tan and their inverses as plain scalar functions, like those of transcendental.py, at most 4 ulp off.
 
 x = k*(pi/2) + r, |r| <= pi/4: `*_plain` reduces arguments below 2**20 so, by pi/2 in three parts, and says whether this
-one was; beyond, which vectors leave, sin, cos and tan are the C library's, right for any size.
+one was; beyond, which vectors leave, sin, cos and tan are the C library's, right for any size. Errors of float32 are those of every 1024th
+argument.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _shift = SHIFT[F64]
 
 @generic
 def sin(x):
-    """The sine."""
+    """The sine. Largest errors found: 0.56 and 0.77 ulp."""
 
 
 @generic
@@ -32,7 +33,7 @@ def sin_plain(x):
 
 @generic
 def cos(x):
-    """The cosine."""
+    """The cosine. Largest errors found: 0.57 and 0.77 ulp."""
 
 
 @generic
@@ -42,7 +43,7 @@ def cos_plain(x):
 
 @generic
 def tan(x):
-    """The tangent."""
+    """The tangent. Largest errors found: 0.92 and 1.99 ulp."""
 
 
 @generic
@@ -52,17 +53,17 @@ def tan_plain(x):
 
 @generic
 def asin(x):
-    """The angle from -pi/2 to pi/2 of this sine; NaN beyond 1."""
+    """The angle from -pi/2 to pi/2 of this sine; NaN beyond 1. Largest errors found: 1.81 and 2.31 ulp."""
 
 
 @generic
 def acos(x):
-    """The angle from 0 to pi of this cosine; NaN beyond 1."""
+    """The angle from 0 to pi of this cosine; NaN beyond 1. Largest errors found: 1.54 and 1.98 ulp."""
 
 
 @generic
 def atan(x):
-    """The angle from -pi/2 to pi/2 of this tangent."""
+    """The angle from -pi/2 to pi/2 of this tangent. Largest errors found: 1.31 and 1.55 ulp."""
 
 
 _sin_f64, _cos_f64 = polynomial(F64, SIN[F64]), polynomial(F64, COS[F64])

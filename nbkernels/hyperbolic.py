@@ -1,5 +1,5 @@
 """sinh, cosh and the inverses of the hyperbolic functions as plain scalar functions, and the cube root: like those of
-transcendental.py, at most 4 ulp off."""
+transcendental.py, at most 4 ulp off. Errors of float32 are those of every 1024th argument."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from .transcendental import HALVES, exp, log, log1p
 
 @generic
 def sinh(x):
-    """(exp(x) - exp(-x)) / 2."""
+    """(exp(x) - exp(-x)) / 2. Largest errors found: 2.06 and 2.09 ulp."""
 
 
 @generic
 def cosh(x):
-    """(exp(x) + exp(-x)) / 2."""
+    """(exp(x) + exp(-x)) / 2. Largest errors found: 1.32 and 1.42 ulp."""
 
 
 @generic
 def asinh(x):
-    """The number of this sinh."""
+    """The number of this sinh. Largest errors found: 1.49 and 1.56 ulp."""
 
 
 @generic
 def acosh(x):
-    """The number from 0 on of this cosh; NaN below 1."""
+    """The number from 0 on of this cosh; NaN below 1. Largest errors found: 1.47 and 1.78 ulp."""
 
 
 @generic
 def atanh(x):
-    """The number of this tanh; infinite of 1 and -1, NaN beyond."""
+    """The number of this tanh; infinite of 1 and -1, NaN beyond. Largest errors found: 1.47 and 1.93 ulp."""
 
 
 @generic
 def cbrt(x):
-    """The cube root, of x's sign."""
+    """The cube root, of x's sign. Largest errors found: 0.73 and 0.74 ulp."""
 
 
 def _define(kind: Real):

@@ -170,6 +170,9 @@ def _all():
         for name in ops.OPERATIONS:
             if name in binary_operations() and _defined(name, dtype):
                 yield from _elementwise(name, dtype, many=False)
+        for name in sorted(_tagged("unary")):
+            if _defined(name, dtype):
+                yield Call.of(name, array(64, 64, dtype=dtype))
         for name in FOLDS:
             if _defined(name, dtype):
                 yield from _folds(name, dtype)

@@ -8,7 +8,7 @@ promised.
 
 The polynomials are in coefficients.py, pow in powers.py.
 `bench/bench_transcendental.py --ulp` measures errors: each function states the largest in float32 (of all arguments, or
-2**27 pairs) and in float64 (of 2**24, erf of 2**17).
+2**27 pairs; exp2, log2 and log10 of every 1024th) and in float64 (of 2**24, erf of 2**17).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def exp(x):
 
 @generic
 def exp2(x):
-    """2**x. Largest errors found: EXP2ULP ulp."""
+    """2**x. Largest errors found: 0.94 and 1.01 ulp."""
 
 
 @generic
@@ -63,12 +63,12 @@ def log(x):
 
 @generic
 def log2(x):
-    """The logarithm to base 2; exact of powers of 2. Largest errors found: LOG2ULP ulp."""
+    """The logarithm to base 2; exact of powers of 2. Largest errors found: 1.67 and 1.63 ulp."""
 
 
 @generic
 def log10(x):
-    """The logarithm to base 10. Largest errors found: LOG10ULP ulp."""
+    """The logarithm to base 10. Largest errors found: 1.70 and 1.70 ulp."""
 
 
 @generic

@@ -31,7 +31,7 @@ def symmetric(a, b) -> bool:
 
 def mirrored(product, out, a, b) -> None:
     """out = a @ b, b being a's transpose; product(out, a, b) is any product, of parts here."""
-    least, half = MIRRORED * threads.count() // 2, len(out) // 2
+    least, half = MIRRORED * threads.count() // 3, len(out) // 2
     half -= half % LINE
     upper, lower = out[:half, half:], out[half:, :half]
     for part in (slice(half), slice(half, None)):
