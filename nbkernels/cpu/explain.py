@@ -12,7 +12,7 @@ from ..jit.kept import kept
 from ..jit.kind import BYTES
 from ..jit.vector import SIZE
 from ..strides import plan
-from . import nest, stacks, threads
+from . import mirror, nest, stacks, threads
 from .batch import choose as batch_path
 from .dot import FLOATS, SHARED
 from .gemm import clash, name_of, same, shared
@@ -54,6 +54,8 @@ def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None, tiles=None) -> 
     if k == 0 or alpha == 0:
         return work | dict(path="beta * self alone", flops=0 if x is None else count * m * n)
     kind = kind_of(*(name_of(each.dtype) for each in (a, b, out)), conj or "", mode)
+    if x is None and alpha == 1 and mode is None and tiles is None and not batch and mirror.symmetric(a, b):
+        return work | dict(path="one triangle, mirrored", threads=threads.count(), flops=m * n * k)
     cut = None if tiles is None else given(tiles, kind)
     plain = kind.a in SIZE and not conj and mode is None and cut is None
     way = path_of(out, x, a, b, threads.count()) if plain else PACKED
