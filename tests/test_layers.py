@@ -63,6 +63,7 @@ RULES = {
     "products": ("nbkernels.meta", "nbkernels.strides"),
     "array": ("numpy", "nbkernels.binary", "nbkernels.dtypes", "nbkernels.ops", "nbkernels.watch"),
     "watch": (),
+    "lent": ("numpy", "nbkernels.dispatch"),
     "origins": ("tabulate",),
     "frozen": ("numpy", "nbkernels.real"),
     "tape": ("nbkernels.dispatch", "nbkernels.ops", "torch"),
