@@ -178,6 +178,19 @@ def of_torch():
     return scope | dict(words=words.ctypes.data, view=views.view_entry(), kept=words), VIEW
 
 
+@functools.cache
+def viewer():
+    """A function of tensors: NumPy's view, which does not keep them alive; None of what is no plain memory, or where
+    grad is on for one that requires it."""
+    found = of_torch()
+    if found is None:
+        return lambda x: None
+    scope, view = found
+    text = f"def seen(x):\n    try:\n        return {view.format('x')}\n    except REFUSED:\n        return None"
+    exec(text, scope := dict(scope))
+    return scope["seen"]
+
+
 def tensors(op, types, fast):
     """Of tensors on the CPU and numbers. What requires grad while grad is on, lazy conjugates, sparse tensors and their
     like refuse to be NumPy's, and the general path says why."""

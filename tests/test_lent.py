@@ -204,9 +204,9 @@ def test_tensors_are_written(monkeypatch):
     for dtype in (torch.float32, torch.bfloat16):
         y, into = x.to(dtype), out.to(dtype)
         version = into._version
-        assert by_fast_path(monkeypatch, lambda: nb.mm(y, y.T, out=into)) is into
+        assert by_fast_path(monkeypatch, lambda y=y, into=into: nb.mm(y, y.T, out=into)) is into
         assert torch.equal(into.float(), x @ x.T)
-        assert by_fast_path(monkeypatch, lambda: nb.add_(into, 1)) is into  # calls twice
+        assert by_fast_path(monkeypatch, lambda into=into: nb.add_(into, 1)) is into  # calls twice
         assert torch.equal(into.float(), (x @ x.T + 2).to(dtype).float())
         assert into._version == version + 4
     fixed = out.expand(2, 3, 3)

@@ -1,0 +1,21 @@
+"""The operations as `torch.library` ops: `nbkernels.torch.linear(x, weight, bias)` is one step of torch's autograd, and of
+torch.compile, torch.export, vmap, autocast and FakeTensor.
+
+Importing this module registers every operation of the table in torch's namespace "nbkernels":
+`torch.ops.nbkernels.mm(a, b)` and `nbkernels.torch.mm(a, b)` are the same op. Its functions take what those of nbkernels
+take, tensors only; see docs/torch.md.
+
+>>> import torch, nbkernels.torch                                    # doctest: +SKIP
+>>> x = torch.ones(2, 3, requires_grad=True)                         # doctest: +SKIP
+>>> nbkernels.torch.mm(x, torch.ones(3, 2)).sum().backward()         # doctest: +SKIP
+"""
+
+try:
+    import torch as _torch  # noqa: F401
+except ImportError as error:
+    raise ImportError("nbkernels.torch needs torch, which is not installed: pip install 'nbkernels[torch]'") from error
+
+from .register import FUNCTIONS as _FUNCTIONS
+
+globals().update(_FUNCTIONS)
+__all__ = list(_FUNCTIONS)  # noqa: PLE0605
