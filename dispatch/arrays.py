@@ -238,7 +238,8 @@ class Torch(Cuda):
     def plain(self, x):
         """The tensor where it is nothing but strided memory that nothing watches, else a TypeError."""
         if x.requires_grad and library("torch").is_grad_enabled():
-            raise TypeError("a torch tensor that requires grad: torch would not see this call; pass x.detach()")
+            hint = "pass x.detach(), or call the function of nbkernels.torch"
+            raise TypeError(f"a torch tensor that requires grad: torch would not see this call; {hint}")
         if x.layout is not library("torch").strided:
             raise TypeError(f"a torch tensor of layout {x.layout}: pass x.to_dense()")
         if x.is_neg() or x.is_conj():

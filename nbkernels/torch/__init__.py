@@ -1,9 +1,9 @@
-"""The operations as `torch.library` ops: `nbkernels.torch.linear(x, weight, bias)` is one step of torch's autograd, and of
-torch.compile, torch.export, vmap, autocast and FakeTensor.
+"""The operations as ops of `torch.library`: `nbkernels.torch.linear(x, weight, bias)` is a step of torch's autograd,
+and of torch.compile, torch.export, vmap, autocast and FakeTensor.
 
 Importing this module registers every operation of the table in torch's namespace "nbkernels":
-`torch.ops.nbkernels.mm(a, b)` and `nbkernels.torch.mm(a, b)` are the same op. Its functions take what those of nbkernels
-take, tensors only; see docs/torch.md.
+`torch.ops.nbkernels.mm(a, b)` and `nbkernels.torch.mm(a, b)` are one op. The functions take what those of nbkernels
+take, of tensors alone. docs/torch.md says more.
 
 >>> import torch, nbkernels.torch                                    # doctest: +SKIP
 >>> x = torch.ones(2, 3, requires_grad=True)                         # doctest: +SKIP
@@ -18,4 +18,4 @@ except ImportError as error:
 from .register import FUNCTIONS as _FUNCTIONS
 
 globals().update(_FUNCTIONS)
-__all__ = list(_FUNCTIONS)  # noqa: PLE0605
+__all__ = list(_FUNCTIONS)

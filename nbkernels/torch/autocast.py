@@ -9,7 +9,7 @@ LOWER = frozenset(
 )  # fmt: skip
 
 
-def autocast(form, device):
+def lowered(form, device):
     """The kernel of a product where autocast is on: floats but float64 are cast, and autocast is off inside."""
 
     def cast(x, dtype):

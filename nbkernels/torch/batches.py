@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import torch
 
-from .gradients import spec
-
 
 def first(x, dim):
     """A tensor with its batch dimension in front."""

@@ -9,10 +9,12 @@ import torch
 
 from ..dispatch import arrays
 from ..dispatch.schema import REQUIRED, Argument, Return, Schema, Type
+from ..folds import normal
 
 NAMESPACE = "nbkernels"
 NUMBERS = {"": (), "Scalar": ("other",), "ScalarSelf": ("self",)}  # overloads: arguments that are numbers
 SIZES = ("size",)  # lists of sizes, which may be symbols
+AXES = "axis"  # of folds, after self and the operation's name
 MASK = Argument(Type("bool", suffixes=("[]",)), "output_mask")
 TENSORS = Type("Tensor", suffixes=("[]",))
 
@@ -60,7 +62,11 @@ class Form:
 
     def arguments(self, values):
         """Those of the op, as it takes them."""
-        return [plain(values[i]) for i in self.places]
+        found = [plain(values[i]) for i in self.places]
+        if AXES in self.op.names:
+            place = self.op.names.index(AXES)
+            found[place] = normal(found[place - 1], found[place], found[0].ndim)
+        return found
 
 
 def renamed(name):

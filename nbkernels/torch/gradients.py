@@ -16,11 +16,9 @@ from ..dispatch.adapter import Spec
 from ..gradients import upright
 from ..lent import viewer
 from ..tape import vjp
-from . import forms
 
 seen = viewer()
 ADAPTER = arrays.adapter_of(torch.Tensor)
-modes, transforms = torch._C._len_torch_dispatch_stack, torch._C._functorch.maybe_current_level
 
 
 def spec(x):
@@ -180,92 +178,3 @@ def kernels(form):
         return chosen(mask, [values[i] for i in places])
 
     return (once, once_fake), (twice, twice_fake)
-
-
-# -- as autograd calls them -------------------------------------------------------------------------------------------
-
-
-def split(ctx, values):
-    """Keep tensors where autograd looks for writes, and what is none as it is."""
-    tensors = [x for x in values if isinstance(x, torch.Tensor)]
-    ctx.save_for_backward(*tensors)
-    ctx.values = [torch.Tensor if isinstance(x, torch.Tensor) else x for x in values]
-
-
-def whole(ctx):
-    tensors = iter(ctx.saved_tensors)
-    return [next(tensors) if x is torch.Tensor else x for x in ctx.values]
-
-
-def unwatched(grad):
-    """Whether gradients may be computed at once: nothing differentiates, traces or batches them."""
-    return not (torch.is_grad_enabled() or modes() or transforms() is not None) and type(grad) is torch.Tensor
-
-
-def spread(ctx, places, found):
-    """Gradients at the places of their arguments."""
-    result = [None] * len(ctx.needs_input_grad)
-    for i, x in zip(places, found):
-        result[i] = x
-    return tuple(result)
-
-
-def of_call(form):
-    """(backward, setup_context) of a functional form."""
-    places, keywords = derived(form), any(a.keyword_only for a in form.schema.arguments)
-    once = forms.backward(form)
-
-    def backward(ctx, grad):
-        values, mask = whole(ctx), [ctx.needs_input_grad[i] for i in places]
-        if unwatched(grad):
-            found = at_once(form, mask, grad, values)
-            return spread(ctx, places, found or map(returned, first(form, mask, grad, values)))
-        return spread(ctx, chosen(mask, places), once.of_torch(grad, *values, mask))
-
-    def keep(ctx, inputs, output, keyword_only_inputs=None):
-        split(ctx, form.values(inputs, keyword_only_inputs or {}))
-
-    def keep_keywords(ctx, inputs, keyword_only_inputs, output):
-        keep(ctx, inputs, output, keyword_only_inputs)
-
-    return backward, keep_keywords if keywords else keep
-
-
-def of_backward(form):
-    """The same of its `backward` form."""
-    places, twice = derived(form), forms.twice_backward(forms.backward(form))
-    own = [0, *(i + 1 for i in places)]
-
-    def backward(ctx, grads):
-        (grad, *values, inner), wanted = whole(ctx), ctx.needs_input_grad
-        mask = [wanted[i] for i in own]
-        likes = chosen(inner, [values[i] for i in places])
-        grads = [torch.zeros_like(like) if x is None else x for x, like in zip(grads, likes)]
-        return spread(ctx, chosen(mask, own), twice.of_torch(grads, grad, *values, inner, mask))
-
-    def keep(ctx, inputs, output):
-        split(ctx, inputs)
-
-    return backward, keep
-
-
-def of_twice_backward(form):
-    def backward(ctx, *grads):
-        raise RuntimeError(f"nbkernels::{form.schema.name}: derivatives of third order are not known to torch's ops")
-
-    return backward, lambda ctx, inputs, output: None
-
-
-def of_flat(form):
-    """Of a form whose result no gradient goes back through."""
-
-    def keep(ctx, inputs, output, keyword_only_inputs=None):
-        ctx.mark_non_differentiable(output)
-
-    def keep_keywords(ctx, inputs, keyword_only_inputs, output):
-        keep(ctx, inputs, output)
-
-    def backward(ctx, grad):
-        return (None,) * len(ctx.needs_input_grad)
-
-    return backward, keep_keywords if any(a.keyword_only for a in form.schema.arguments) else keep

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 from .. import ops
-from . import batches, forms, gradients
-from .autocast import LOWER, autocast
+from . import autograd, batches, forms, gradients
+from .autocast import LOWER, lowered
 from .gradients import spec
 
 LIBRARY = torch.library.Library(forms.NAMESPACE, "DEF")
@@ -22,9 +22,8 @@ def define(form, kernel, fake):
     torch.library.register_fake(f"{forms.NAMESPACE}::{form.name}", fake, lib=LIBRARY)
 
 
-def differentiate(form, backward, setup_context):
-    name = f"{forms.NAMESPACE}::{form.name}"
-    torch.library.register_autograd(name, backward, setup_context=setup_context, lib=LIBRARY)
+def differentiate(form, kernel):
+    LIBRARY.impl(form.name, kernel, "Autograd", with_keyset=True)
 
 
 def batch(form, rule):
@@ -36,7 +35,8 @@ def batch(form, rule):
 
 def kernel_of(form):
     """The op's public function on tensors; what it returns is no argument."""
-    function, alike = form.op.form(functional(form)), form.alike
+    schema = form.op.in_place.schema if form.written == "self" else form.op.schema
+    function, alike = form.op.form(schema), form.alike
 
     def functional_kernel(*args, **keywords):
         if not keywords and len(args) <= alike:  # 5 us less
@@ -54,12 +54,6 @@ def kernel_of(form):
             call(function, form, values)
 
     return writing_kernel if form.written else functional_kernel
-
-
-def functional(form):
-    """The schema of the table that a form was made of."""
-    found = form.op.schema if form.written != "self" else form.op.in_place.schema
-    return found
 
 
 def call(function, form, values, **out):
@@ -95,29 +89,6 @@ def fake_of(form):
     return writing_fake if form.written else functional_fake
 
 
-def autograd_of_writing(form):
-    """A form that writes, where an argument requires grad: self takes the result of the functional form, which torch
-    sees; out is refused, as torch's own is."""
-    overload = form.schema.overload.removesuffix("out").removesuffix("_")
-    function = next(f for f in forms.forms(form.op, ()) if f.schema.overload == overload and not f.written)
-
-    def kernel(*args, **keywords):
-        values = form.values(args, keywords)
-        tensors = [x for x in values if isinstance(x, torch.Tensor)]
-        if torch.is_grad_enabled() and any(x.requires_grad for x in tensors):
-            if form.written == "out":
-                raise RuntimeError(f"nbkernels::{form.name}: out= has no derivative, and an argument requires grad")
-            result = function.of_torch(*args, **{key.rstrip("_"): x for key, x in keywords.items()})
-            if result.is_complex() and not args[0].is_complex():
-                raise TypeError(f"nbkernels::{form.name}: the result is {result.dtype}, and self {args[0].dtype}")
-            args[0].copy_(result)
-            return
-        with torch._C._AutoDispatchBelowAutograd():
-            form.of_torch(*args, **keywords)
-
-    return kernel
-
-
 # -- all of them ------------------------------------------------------------------------------------------------------
 
 
@@ -126,23 +97,23 @@ def register(op):
     for form in forms.forms(op, public):
         define(form, kernel_of(form), fake_of(form))
         if form.written:
-            LIBRARY.impl(form.name, autograd_of_writing(form), "Autograd")
+            differentiate(form, autograd.of_writing(form))
             continue
         batch(form, batches.rule(form))
         if op.schema.name in LOWER:
             for device in DEVICES:
-                LIBRARY.impl(form.name, autocast(form, device.lower()), f"Autocast{device}")
+                LIBRARY.impl(form.name, lowered(form, device.lower()), f"Autocast{device}")
         if op.output_differentiability is False:
-            differentiate(form, *gradients.of_flat(form))
+            differentiate(form, autograd.of_flat(form))
             continue
         once, twice = gradients.kernels(form)
         behind = forms.backward(form)
         last = forms.twice_backward(behind)
         define(behind, *once)
         define(last, *twice)
-        differentiate(form, *gradients.of_call(form))
-        differentiate(behind, *gradients.of_backward(form))
-        differentiate(last, *gradients.of_twice_backward(form))
+        differentiate(form, autograd.of_call(form))
+        differentiate(behind, autograd.of_backward(form))
+        differentiate(last, autograd.of_twice_backward(form))
         batch(behind, batches.one_by_one(behind))
         batch(last, batches.one_by_one(last))
 
@@ -173,7 +144,25 @@ def public(name):
     function.__name__ = function.__qualname__ = name
     function.__module__ = "nbkernels.torch"
     function.__doc__ = getattr(ops, name).__doc__
+    if ops.LIBRARY[getattr(ops, name)].elementwise and not name.endswith("_"):
+        function.reduce, function.accumulate = reduce_of(name), accumulate_of(name)
     return function
+
+
+def reduce_of(name):
+    def reduce(self, axis=0, dtype=None, keepdims=False, initial=None, where=None):
+        axes = range(self.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+        named = dict(keepdims=keepdims, initial=initial, dtype=dtype)
+        return torch.ops.nbkernels.reduce(self, name, list(axes), where, **named)
+
+    return reduce
+
+
+def accumulate_of(name):
+    def accumulate(self, axis=0, dtype=None):
+        return torch.ops.nbkernels.accumulate(self, name, [axis], dtype=dtype)
+
+    return accumulate
 
 
 FUNCTIONS = {name: public(name) for name in ops.OPERATIONS}
