@@ -87,6 +87,15 @@ class Masked(NumPy):
         raise TypeError("a masked array, whose mask would be lost: pass x.filled(value) or x.data")
 
 
+class Tracer(Adapter):
+    """What JAX hands a function that it transforms: recognised in order to say what can be done."""
+
+    name, classes = "JAX", ("jax.Tracer",)
+
+    def device(self, x):
+        raise TypeError("a JAX tracer, as those of jit, grad and vmap, which has no data: use jax.pure_callback")
+
+
 class Cuda(Adapter):
     """What the CUDA libraries share: kernels get numba device arrays, and are launched in order with out's stream."""
 
@@ -315,8 +324,8 @@ class Immutable(DLPack):
 
 PROTOCOLS = DLPack(), CudaInterface()
 # NumPy's come late: numba's mapped arrays are ndarrays as well. All of them speak the protocols, which come last.
-_adapters = [Numba(), CuPy(), Torch(), Meta(), Tracing(), Masked(), NumPy(), NumPyScalar(), Immutable(),
-             *PROTOCOLS]  # fmt: skip
+_adapters = [Numba(), CuPy(), Torch(), Meta(), Tracing(), Masked(), NumPy(), NumPyScalar(), Tracer(),
+             Immutable(), *PROTOCOLS]  # fmt: skip
 _found = {}  # type -> its adapter, or None
 
 
@@ -356,4 +365,5 @@ def adapter_for(x):
 
 def names():
     """The libraries whose arrays are known."""
-    return tuple(dict.fromkeys(adapter.name for adapter in _adapters if adapter.intercept is None))
+    known = (adapter.name for adapter in _adapters if adapter.intercept is None and not isinstance(adapter, Tracer))
+    return tuple(dict.fromkeys(known))
