@@ -11,9 +11,12 @@ take, of tensors alone. docs/torch.md says more.
 """
 
 try:
-    import torch as _torch  # noqa: F401
+    import torch as _torch
 except ImportError as error:
     raise ImportError("nbkernels.torch needs torch, which is not installed: pip install 'nbkernels[torch]'") from error
+
+if not hasattr(_torch.library, "register_vmap"):
+    raise ImportError(f"nbkernels.torch needs torch 2.5 or later, and this is {_torch.__version__}")
 
 from .register import FUNCTIONS as _FUNCTIONS
 

@@ -42,15 +42,21 @@ def one_by_one(form):
         def picked(x, dim, i):
             if isinstance(dim, list | tuple):
                 return [picked(part, d, i) for part, d in zip(x, dim)]
-            return x if dim is None else x.select(dim, i)
+            if dim is None:
+                return x
+            return x.select(dim, i) if info.batch_size else x.new_zeros(x.movedim(dim, 0).shape[1:])
 
-        each = [form.of_torch(*(picked(x, d, i) for x, d in zip(args, in_dims)), **keywords)
-                for i in range(info.batch_size)]  # fmt: skip
+        calls = range(info.batch_size or 1)  # one call tells the shapes of an empty batch
+        each = [form.of_torch(*(picked(x, d, i) for x, d in zip(args, in_dims)), **keywords) for i in calls]
         if isinstance(each[0], list):
-            return [torch.stack(parts) for parts in zip(*each)], [0] * len(each[0])
-        return torch.stack(each), 0
+            return [stacked(parts, info) for parts in zip(*each)], [0] * len(each[0])
+        return stacked(each, info), 0
 
     return run
+
+
+def stacked(parts, info):
+    return torch.stack(list(parts))[: info.batch_size]
 
 
 def mm(form):

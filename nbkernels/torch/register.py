@@ -76,7 +76,8 @@ def fake_of(form):
     def functional_fake(*args, **keywords):
         values = form.values(args, keywords)
         result = told(values)
-        like = next(x for x in values if isinstance(x, torch.Tensor))
+        tensors = [x for x in values if isinstance(x, torch.Tensor)]
+        like = next((x for x in tensors if x.ndim), tensors[0])  # 0-d ones may join any device
         dtype = getattr(torch, result.dtype.name)
         if result.strides is None:
             return torch.empty(result.shape, dtype=dtype, device=like.device)
