@@ -14,7 +14,7 @@ where the rows of one bench go, or one line for each bench of a file, as a table
     <!-- end -->                        <!-- end -->
 
 or, where BENCH is a key of the rows, such as size, one line for each value that it has, and for dtype sizes across.
-The rows of bench_first_call.py ("call") have seconds of their own.
+The rows of bench_first_call.py ("call") and of bench_overhead.py ("overhead") have times of their own.
 
 --check writes nothing and fails where documents and results are out of step.
 """
@@ -151,6 +151,20 @@ def first_calls(results):
     )
 
 
+def overheads(results):
+    """Calls down, microseconds by the kind of arrays across."""
+    kinds = list(results["rows"][0])[2:]
+    lines = [["us a call", *kinds], ["---", *["---:"] * len(kinds)]]
+    for row in results["rows"]:
+        times = (f"{row[kind]:.3g}" if kind in row else "" for kind in kinds)
+        lines.append([f"{row['call']}, {row['n']} x {row['n']}", *times])
+    return markdown_table(lines) + (
+        "\n\nfloat32, one thread, with results of their own; torch is its own call: interleaved medians of "
+        + machine(results["meta"])
+        + ".\n"
+    )
+
+
 def rewrite(text, directory):
     """The text with every marked table made anew from its result file in `directory`."""
 
@@ -159,6 +173,8 @@ def rewrite(text, directory):
         bench = match["bench"] or "bench"
         if bench == "call":
             return match[1] + first_calls(results) + match[4]
+        if bench == "overhead":
+            return match[1] + overheads(results) + match[4]
         if bench == "dtype":
             return match[1] + dtypes(results) + match[4]
         by_key = bench in results["rows"][0]

@@ -49,6 +49,10 @@ class Adapter:
         """Whether arrays of this very class may take an op's fast path."""
         return False
 
+    def lends(self, cls):
+        """Whether arrays of this class may take an op's fast path by views of them, as `Library.lenders` does it."""
+        return False
+
     def device(self, x):
         return Device(keys.CPU)
 

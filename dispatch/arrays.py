@@ -22,6 +22,9 @@ class NumPy(Adapter):
     def exact(self, cls):
         return cls is library("numpy").ndarray
 
+    def lends(self, cls):
+        return not self.exact(cls)
+
     def view(self, x):
         return x.view(library("numpy").ndarray)  # of any alignment: CPU kernels load and store elements at any address
 
@@ -58,6 +61,8 @@ class NumPyScalar(NumPy):
     def exact(self, cls):
         return False
 
+    lends = exact
+
     def view(self, x):
         return library("numpy").asarray(x)
 
@@ -76,8 +81,19 @@ class Masked(NumPy):
     def exact(self, cls):
         return False
 
+    lends = exact
+
     def device(self, x):
         raise TypeError("a masked array, whose mask would be lost: pass x.filled(value) or x.data")
+
+
+class Tracer(Adapter):
+    """What JAX hands a function that it transforms: recognised in order to say what can be done."""
+
+    name, classes = "JAX", ("jax.Tracer",)
+
+    def device(self, x):
+        raise TypeError("a JAX tracer, as those of jit, grad and vmap, which has no data: use jax.pure_callback")
 
 
 class Cuda(Adapter):
@@ -189,6 +205,13 @@ class Torch(Cuda):
 
     name, classes = "torch", ("torch.Tensor",)
 
+    def __init__(self):
+        self.dtypes = {}  # torch's -> NumPy's
+
+    def lends(self, cls):
+        torch = library("torch")
+        return cls is torch.Tensor or cls is torch.nn.Parameter
+
     def device(self, x):
         self.unwatched(x)
         return Device(keys.META if x.device.type == "meta" else x.device.type.upper(), x.device.index or 0)
@@ -206,7 +229,12 @@ class Torch(Cuda):
             raise TypeError("a torch tensor with a tangent, which would be lost: pass forward_ad.unpack_dual(x).primal")
 
     def spec(self, x):
-        name = str(x.dtype).removeprefix("torch.")
+        dtype = self.dtypes.get(x.dtype) or self.dtype(x.dtype)
+        return Spec(tuple(x.shape), dtype, tuple(stride * dtype.itemsize for stride in self.plain(x).stride()))
+
+    def dtype(self, kind):
+        """NumPy's dtype of a tensor's, kept."""
+        name = str(kind).removeprefix("torch.")
         try:
             dtype = self.bfloat16() if name == "bfloat16" else library("numpy").dtype(name)
             if dtype.isbuiltin == 2 and name != "bfloat16":  # ml_dtypes has a complex32, and torch does not share it
@@ -214,12 +242,13 @@ class Torch(Cuda):
         except (TypeError, ImportError):
             hint = " without ml_dtypes: pip install ml_dtypes" if name == "bfloat16" else ""
             raise TypeError(f"torch.{name} has no NumPy dtype{hint}") from None
-        return Spec(tuple(x.shape), dtype, tuple(stride * dtype.itemsize for stride in self.plain(x).stride()))
+        return self.dtypes.setdefault(kind, dtype)
 
     def plain(self, x):
         """The tensor where it is nothing but strided memory that nothing watches, else a TypeError."""
         if x.requires_grad and library("torch").is_grad_enabled():
-            raise TypeError("a torch tensor that requires grad: torch would not see this call; pass x.detach()")
+            hint = "pass x.detach(), or call the function of nbkernels.torch"
+            raise TypeError(f"a torch tensor that requires grad: torch would not see this call; {hint}")
         if x.layout is not library("torch").strided:
             raise TypeError(f"a torch tensor of layout {x.layout}: pass x.to_dense()")
         if x.is_neg() or x.is_conj():
@@ -233,10 +262,23 @@ class Torch(Cuda):
             shape, dtype, strides = self.spec(x)
             stream = torch.cuda.current_stream(x.device).cuda_stream or None  # torch's own description tells none
             return super().view(Memory(x.data_ptr(), shape, strides, dtype, False, None, stream, x))
+        none = "a torch tensor that has no memory, as those of vmap and torch.export"
         try:
-            return x.view(torch.int16).numpy().view(self.bfloat16()) if x.dtype == torch.bfloat16 else x.numpy()
+            if self.nowhere(x):
+                raise TypeError(none)
+            return self.raw(x) if x.dtype is torch.bfloat16 else x.numpy()
         except RuntimeError as error:
-            raise TypeError(f"a torch tensor that has no memory, as those of vmap and torch.export: {error}") from None
+            raise TypeError(f"{none}: {error}") from None
+
+    @staticmethod
+    def nowhere(x):
+        """Whether there is nothing at its address: of functionalize, or of a storage that was given back. Of such a
+        tensor numpy() makes an array of its own."""
+        return x.data_ptr() == 0 and x.numel() > 0
+
+    def raw(self, x):
+        """A tensor of bfloat16, which torch does not give NumPy, as NumPy's view of its memory."""
+        return x.view(library("torch").int16).numpy().view(self.dtypes.get(x.dtype) or self.dtype(x.dtype))
 
     @staticmethod
     def bfloat16():
@@ -282,8 +324,8 @@ class Immutable(DLPack):
 
 PROTOCOLS = DLPack(), CudaInterface()
 # NumPy's come late: numba's mapped arrays are ndarrays as well. All of them speak the protocols, which come last.
-_adapters = [Numba(), CuPy(), Torch(), Meta(), Tracing(), Masked(), NumPy(), NumPyScalar(), Immutable(),
-             *PROTOCOLS]  # fmt: skip
+_adapters = [Numba(), CuPy(), Torch(), Meta(), Tracing(), Masked(), NumPy(), NumPyScalar(), Tracer(),
+             Immutable(), *PROTOCOLS]  # fmt: skip
 _found = {}  # type -> its adapter, or None
 
 
@@ -323,4 +365,5 @@ def adapter_for(x):
 
 def names():
     """The libraries whose arrays are known."""
-    return tuple(dict.fromkeys(adapter.name for adapter in _adapters if adapter.intercept is None))
+    known = (adapter.name for adapter in _adapters if adapter.intercept is None and not isinstance(adapter, Tracer))
+    return tuple(dict.fromkeys(known))

@@ -7,6 +7,8 @@ gradients; the fallback of an Autograd key is called with (op, grad, args, outpu
 `grad` and `result` are tuples.
 """
 
+from functools import lru_cache
+
 from . import keys
 from .errors import ArgumentError, MissingKernelError, RegistrationError
 from .operands import Operand, Operands, each
@@ -46,9 +48,17 @@ class Formulas(Row):
         return super()._load(which, kernel, ("grad", *self.known[2:], "output_mask"))
 
 
+@lru_cache(maxsize=1024)
 def needs(formula):
     """The names that a formula asks for."""
     return tuple(signature(formula).parameters)
+
+
+@lru_cache(maxsize=1024)
+def binding(function, count):
+    """The signature of an op's public function, without what is written."""
+    told = signature(function)
+    return told.replace(parameters=list(told.parameters.values())[:count])
 
 
 def derivative(op, device):
@@ -69,9 +79,7 @@ def differentiable(spec):
 def gradient(op, grad, args, kwargs, output_mask, result=None):
     """What Op.gradient says."""
     name = op.schema.name
-    told = signature(op.function)
-    told = told.replace(parameters=list(told.parameters.values())[: len(op.names)])  # without what is written
-    bound = told.bind(*args, **kwargs)
+    bound = binding(op.function, len(op.names)).bind(*args, **kwargs)
     bound.apply_defaults()
     values = list(bound.arguments.values())
     slots, operands = op.bind(name, values)

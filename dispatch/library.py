@@ -49,11 +49,14 @@ class Registration:
 class Library:
     """Ops by name. `composites` is the module that holds the bodies of ops without a dispatch table, by their names;
     `fit` "module:name" of a function (gradient, argument) -> the gradient in the argument's shape and dtype;
-    `replays` {library of arrays: "module:name"} of functions (op) -> its fast path for these arrays, or None.
+    `replays` {library of arrays: "module:name"} of functions (op) -> its fast path for these arrays, or None;
+    `lenders` {library of arrays: "module:name"} of functions (op, types, fast) -> the fast path of arrays that an
+    adapter `lends`, which runs that of NumPy's on views of them, or None.
     """
 
-    def __init__(self, name, composites=None, fit=None, replays=None):
-        self.name, self.composites, self.fit, self.replays = name, composites or name, fit, replays or {}
+    def __init__(self, name, composites=None, fit=None, replays=None, lenders=None):
+        self.name, self.composites, self.fit = name, composites or name, fit
+        self.replays, self.lenders = replays or {}, lenders or {}
         self.ops = {}  # full name -> Op
         self.names = {}  # full name of a form -> its Op
         self.stubs = {}  # name -> Stub

@@ -165,6 +165,8 @@ class Op:
             result = fast(*taken, out) if self.structured else fast(*taken)
             if result is not None:
                 return result
+        elif out is not None and self.wrote(types, args, taken, out):
+            return out
         name = self.named(args, in_place)
         slots, operands = self.bind(name, args)
         target = None if out is None else self.target(name, out, in_place)
@@ -199,21 +201,43 @@ class Op:
             return None
         if reason in keys.COMPOSITES and self.library.overriding:  # it stands for the parts as they were declared
             return None
-        exact = 0
+        exact, lent = 0, set()
         for i, cls in zip(self.keyed, types, strict=True):
             adapter = arrays.adapter_of(cls)
             if adapter is not None and (adapter.exact(cls) or (self.elementwise and adapter.scalar)):
                 exact += 1
+            elif adapter is not None and adapter.lends(cls):
+                lent.add(adapter.name)
             elif cls not in self.weak and not (cls is type(None) and self.arguments[i].type.optional):
                 return None
-        if not exact:
+        if not exact and not lent:
             return None
-        fast = row.load_fast() if self.fields is None else self.wrapped(row.load_fast())
+        fast = row.load_fast()
+        if lent:
+            fast = self.lent(lent, exact, types, fast)
+            if fast is None:
+                return None
+        if self.fields is not None:
+            fast = self.wrapped(fast)
         self.worded[key] = getattr(fast, "with_keywords", None)
         self.entries[key] = fast
         if self.table.row(keys.CPU).row is not row:  # replaced meanwhile, by another thread
             self.forget()
         return fast
+
+    def wrote(self, types, args, taken, out):
+        """Whether a fast path for NumPy's arrays has written a view of an out that lends NumPy its memory."""
+        adapter = arrays.adapter_of(type(out))
+        if not (self.structured and adapter and adapter.name == "NumPy" and adapter.lends(type(out))):
+            return False
+        fast = (self.entries if len(taken) < len(args) or not self.rare else self.worded).get(key_of(types))
+        return fast is not None and fast(*taken, adapter.view(out)) is not None
+
+    def lent(self, names, exact, types, fast):
+        """The fast path on views of arrays of one library, beside NumPy's own where it is NumPy's; or None."""
+        name = names.pop()
+        maker = self.library.lenders.get(name)
+        return resolve(maker)(self, types, fast) if maker and not names and (name == "NumPy" or not exact) else None
 
     def replay(self, types):
         """The fast path of a library of arrays that repeats what earlier calls launched, or None."""

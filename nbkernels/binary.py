@@ -255,13 +255,21 @@ def factor(op, dtype, alpha):
         real(op, alpha=alpha.real)
 
 
+def compact(*layout):
+    """output_strides, also of sizes that have no hash: torch's symbols."""
+    try:
+        return output_strides(*layout)
+    except TypeError:
+        return output_strides.__wrapped__(*layout)
+
+
 def ordered(op, order, shape, inputs, itemsize):
     """Strides of a new result in one of NumPy's orders."""
     if order not in (None, "K", "C", "F", "A"):
         raise ValueError(f"{op}: order must be one of 'K', 'C', 'F' and 'A', not {order!r}")
     if order in (None, "K"):
         shapes, strides = [tuple(x.shape) for x in inputs], [tuple(x.strides) for x in inputs]
-        return output_strides(shape, tuple(shapes), tuple(strides), itemsize)
+        return compact(shape, tuple(shapes), tuple(strides), itemsize)
     fortran = order == "F" or (order == "A" and all(map(columns_first, inputs)))
     return columns(shape, itemsize) if fortran else columns(shape[::-1], itemsize)[::-1]
 

@@ -7,9 +7,8 @@ from operator import index
 
 import numpy as np
 
-from .binary import DOCS, Result, supported
+from .binary import DOCS, Result, compact, supported
 from .dtypes import ASSOCIATIVE, NUMBERS, resolve_fold
-from .strides import output_strides
 
 
 def normal(op, axis, ndim):
@@ -70,7 +69,7 @@ def reduce(self, op, axis, keepdims=False, initial=None, where=None, dtype=None)
             raise ValueError(f"{op}.reduce has no identity: of {shape} over {axes} there is nothing to reduce")
     kept = tuple(1 if a in axes else n for a, n in enumerate(shape) if keepdims or a not in axes)
     steps = tuple(s for a, s in enumerate(self.strides) if keepdims or a not in axes)
-    return Result(kept, result, output_strides(kept, (kept,), (steps,), result.itemsize), casting(result))
+    return Result(kept, result, compact(kept, (kept,), (steps,), result.itemsize), casting(result))
 
 
 def accumulate(self, op, axis, dtype=None):
@@ -82,5 +81,5 @@ def accumulate(self, op, axis, dtype=None):
     if len(axes) != 1:
         raise ValueError(f"{op}.accumulate goes along one axis, not {axes}")
     result, shape = resolve_fold(op, self.dtype, dtype), tuple(self.shape)
-    strides = output_strides(shape, (shape,), (tuple(self.strides),), result.itemsize)
+    strides = compact(shape, (shape,), (tuple(self.strides),), result.itemsize)
     return Result(shape, result, strides, casting(result))

@@ -11,7 +11,7 @@ import inspect
 from . import ops, slopes
 from .dispatch.traced import Traced
 from .dispatch.views import empty, expand, restride, spec
-from .fusion import elementwise
+from .fusion import NUMBERS, elementwise
 from .ops import equal, greater, greater_equal, less, less_equal, multiply, not_equal, sum_to
 
 
@@ -100,7 +100,7 @@ def slopes_of(op):
 
 def first(compare, x, y):
     """Where fmax or fmin takes x."""
-    return ops.logical_or(compare(x, y), not_equal(y, y))
+    return ops.logical_or(compare(x, y), y != y if type(y) in NUMBERS else not_equal(y, y))
 
 
 def of_masked(formulas):

@@ -8,7 +8,8 @@ from . import binary, folds, meta, methods, products, unary
 from .dispatch import Library, operators
 
 LIBRARY = Library("nbkernels", composites="nbkernels.composites", fit="nbkernels.gradients:fit",
-                  replays={"numba.cuda": "nbkernels.cuda.replay:replay"})  # fmt: skip
+                  replays={"numba.cuda": "nbkernels.cuda.replay:replay"},
+                  lenders={"NumPy": "nbkernels.lent:subclasses", "torch": "nbkernels.lent:tensors"})  # fmt: skip
 define, register, register_fallback = LIBRARY.define, LIBRARY.register, LIBRARY.register_fallback
 packet = LIBRARY.packet
 

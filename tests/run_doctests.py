@@ -4,6 +4,7 @@ import doctest
 import importlib
 import pkgutil
 import sys
+from importlib.util import find_spec
 
 
 def modules():
@@ -15,7 +16,9 @@ def modules():
     for package in (nbkernels, nbkernels.dispatch):
         names += [module.name for module in pkgutil.walk_packages(list(package.__path__)[:1], package.__name__ + ".")]
     # __main__ runs the command line when it is imported; the CUDA room needs a GPU to show anything.
-    return [name for name in dict.fromkeys(names) if not name.endswith("__main__") and ".cuda" not in name]
+    without = [".cuda"] if find_spec("torch") else [".cuda", "nbkernels.torch"]
+    names = [name for name in dict.fromkeys(names) if not name.endswith("__main__")]
+    return [name for name in names if not any(part in name for part in without)]
 
 
 def run():

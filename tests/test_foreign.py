@@ -138,6 +138,17 @@ def test_arrays_of_jax():
         assert x.tolist() == jnp.ones((2, 2), dtype).tolist()
 
 
+def test_tracers_of_jax():
+    jax = pytest.importorskip("jax", reason="lacks jax")
+    x = jax.numpy.ones((2, 2))
+    for transform in (jax.jit, jax.vmap, lambda f: jax.grad(lambda x: f(x).sum())):
+        for call in (lambda x: nb.add(x, 1), lambda x: nb.mm(x, x), lambda x: nb.add(np.ones(2), x)):
+            with pytest.raises(ArgumentError, match=r"is a JAX tracer, .*: use jax\.pure_callback"):
+                transform(call)(x)
+    called = jax.jit(lambda x: jax.pure_callback(lambda y: np.asarray(nb.mm(y, y)), x, x))
+    assert called(x).tolist() == [[2, 2], [2, 2]]
+
+
 def abs_of(x):
     return x
 

@@ -100,3 +100,32 @@ def test_what_notes_calls_of_torch_gets_no_wrong_graph(case):
 def test_errors_of_tracing_name_the_operand():
     with pytest.raises(ArgumentError, match=r"mm: self is a torch tensor in torch\.jit\.trace"):
         torch.jit.trace(lambda x: nb.mm(x, x), torch.ones(2, 2))
+
+
+DTYPES = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128".split()
+NARROW = {"int16": ("float16", "bfloat16"), "int32": ("float16", "bfloat16", "float32", "complex64")}
+NARROW["int64"] = NARROW["int32"]  # integers: floats that do not hold them, which torch takes all the same
+
+
+@pytest.mark.parametrize("first", DTYPES)
+def test_promotion_against_torch(first):
+    """NumPy 2's rules, as for every other array: where torch has others docs/torch.md says so."""
+    one = getattr(torch, first)
+    x = torch.ones(2, dtype=one)
+    for second in DTYPES:
+        other = getattr(torch, second)
+        found, theirs = nb.multiply(x, torch.ones(2, dtype=other)).dtype, torch.promote_types(one, other)
+        if second in NARROW.get(first, ()) or first in NARROW.get(second, ()):
+            numpys = np.result_type(*(np.float16 if name == "bfloat16" else name for name in (first, second)))
+            assert (found, theirs) == (getattr(torch, numpys.name), other if second in NARROW.get(first, ()) else one)
+        else:
+            assert found == theirs, second
+        whole = torch.ones((), dtype=other)
+        assert nb.multiply(x, whole).dtype == found, f"0-d {second}"  # torch: of a higher category alone
+    floats, exact = first.startswith(("float", "complex")), first in ("float64", "complex128")
+    assert nb.multiply(x, 2).dtype == (one if first != "bool" else torch.int64) == torch.result_type(x, 2)
+    assert nb.multiply(x, 2.5).dtype == (one if floats else torch.float32 if first == "bfloat16" else torch.float64)
+    theirs = one if floats or first == "bfloat16" else torch.float32
+    assert torch.result_type(x, 2.5) == theirs
+    wide = torch.complex128 if exact or not (floats or first == "bfloat16") else torch.complex64
+    assert nb.multiply(x, 1j).dtype == wide

@@ -1,0 +1,200 @@
+"""Fast paths of arrays that lend NumPy their memory: torch tensors on the CPU, subclasses of ndarray.
+
+An op's fast path for NumPy arrays is run on views of them, and what it makes becomes an array of their kind. `tensors`
+and `subclasses` get (op, types, fast), the types of the tensor arguments that choose the path, and return a fast path
+for them: where that returns None nothing is done, and the general path looks again.
+"""
+
+from __future__ import annotations
+
+import functools
+from importlib import import_module
+
+import numpy as np
+
+from .dispatch import arrays
+from .dispatch.adapter import library
+
+VIEWS = "nbkernels.jit.lend"  # by name, at the first call
+
+# One for each combination of types, as dispatch/function.py makes functions: a loop over the arguments takes 1 us more.
+LENT = """\
+def lent({names}, out):
+    if {watched}:
+        return None
+    try:
+        {views}
+        __out = None if out is None else {reused}{out}
+    except REFUSED:
+        return None
+    __result = fast({values}, __out)
+    if __result is None:
+        return None
+    if out is not None:
+        written(out)
+        return out
+    return {same}given(__result{like})
+"""
+
+
+def made(op, types, fast, scope, view, watched="False", like="", out="lend_out(out)"):
+    """The fast path by the text above, which calls what `scope` has; its `with_keywords` is of the same make."""
+    usual = {op.names[i]: view.format(op.names[i]) for i, cls in zip(op.keyed, types) if lends(cls)}
+    first = next(iter(usual))
+
+    def written(fast, names, views):
+        own = {name: f"__{name}" for name in views}
+        text = LENT.format(
+            names=", ".join(names),
+            watched=watched,
+            out=out,
+            views="; ".join(f"__{name} = {found}" for name, found in views.items()),
+            reused="__self if out is self else " if "self" in views else "",
+            values=", ".join(own.get(name, name) for name in names),
+            same=f"{first} if __result is {own[first]} else " if op.aliased is not None else "",
+            like=like.format(", ".join(op.names[i] for i in op.keyed)),
+        )
+        place = scope | {"fast": fast}
+        exec(compile(text, f"<nbkernels.lent {op.schema.full_name}>", "exec"), place)
+        return place["lent"]
+
+    lent = written(fast, [name for i, name in enumerate(op.names) if i not in op.rare], usual)
+    keywords = getattr(fast, "with_keywords", None)
+    if keywords is not None:
+        others = {op.names[i]: f"lend_one({op.names[i]})" for i in op.tensors if i in op.rare}
+        lent.with_keywords = written(keywords, op.names, usual | others)
+    return lent
+
+
+def lends(cls) -> bool:
+    adapter = arrays.adapter_of(cls)
+    return adapter is not None and adapter.lends(cls)
+
+
+# -- subclasses of ndarray --------------------------------------------------------------------------------------------
+
+
+def subclasses(op, types, fast):
+    """Of ndarray itself, its subclasses and memmaps. The result is of the class that the general path gives it: that of
+    the first operand or, for element-wise ops, of the first that has dimensions."""
+    classes = {cls for cls in types if issubclass(cls, np.ndarray | np.generic)}
+    if all(issubclass(cls, np.memmap | np.generic) or cls is np.ndarray for cls in classes):
+        like, given = "", as_it_is
+    else:
+        like, given = ", {}", as_lead if len(classes) > 1 and op.elementwise else as_first
+    scope = dict(lend=plain_one, lend_one=plain_one, lend_out=plain_out, given=given, written=id, ndarray=np.ndarray,
+                 REFUSED=TypeError)  # fmt: skip
+    return made(op, types, fast, scope, view="{0}.view(ndarray)", like=like)
+
+
+def as_it_is(result):
+    return result
+
+
+def as_first(result, first, *others):
+    """Of the first array's class."""
+    like = first if isinstance(first, np.ndarray) else next(x for x in others if isinstance(x, np.ndarray))
+    return result if type(like) is np.ndarray else arrays.adapter_of(type(like)).result(np.asarray(result), like)
+
+
+def as_lead(result, *operands):
+    """Of the class of the first array that has dimensions."""
+    operands = [x for x in operands if isinstance(x, np.ndarray | np.generic)]
+    like = next((x for x in operands if x.ndim), operands[0])
+    return as_first(result, like) if isinstance(like, np.ndarray) else result
+
+
+def plain_one(x):
+    return x.view(np.ndarray) if isinstance(x, np.ndarray) and lends(type(x)) else x
+
+
+def plain_out(x):
+    if type(x) is np.ndarray or (isinstance(x, np.ndarray) and lends(type(x))):
+        return x.view(np.ndarray)
+    raise TypeError
+
+
+# -- torch ------------------------------------------------------------------------------------------------------------
+
+# What sees calls but for the tensors' own flags: torch.jit.trace, modes (make_fx, FakeTensorMode), forward_ad. A look
+# takes 50 ns.
+WATCHED = "tracing() or modes() or forward._current_level >= 0"
+# x.numpy() takes 0.9 us, and is what `lend` asks.
+VIEW = (
+    "lend({0}) if {0}.is_neg() or ({0}.requires_grad and grad_is_on()) "
+    "else __view if type(__view := view(words, {0})) is ndarray else lend({0})"
+)
+OUT = "({}) if type(out) is Tensor else lend(out)"
+
+
+@functools.cache
+def of_torch():
+    """What the fast paths of tensors call, and how they get a view; None where this torch lacks a part of it."""
+    torch = library("torch")
+    own, adapter, from_numpy, bfloat16 = torch._C, arrays.adapter_of(torch.Tensor), torch.from_numpy, torch.bfloat16
+    try:
+        seen = dict(tracing=own._is_tracing, modes=own._len_torch_dispatch_stack, forward=torch.autograd.forward_ad)
+        inside = own._functorch.maybe_current_level
+        assert type(seen["forward"]._current_level) is int
+    except (AttributeError, AssertionError):
+        return None
+    grad_is_on, numpy = torch.is_grad_enabled, torch.Tensor.numpy
+
+    def lend(x):
+        """The view as torch makes it, which refuses what is more than memory."""
+        if not lends(type(x)) or inside() is not None or adapter.nowhere(x):
+            raise TypeError
+        x = x.detach() if x.requires_grad and not grad_is_on() else x
+        return adapter.raw(x) if x.dtype is bfloat16 else numpy(x)
+
+    def lend_one(x):
+        return lend(x) if isinstance(x, torch.Tensor) else x
+
+    def given(result):
+        result = result if type(result) is np.ndarray else np.asarray(result)
+        if result.dtype.kind == "V":
+            return from_numpy(result.view(np.int16)).view(bfloat16)
+        return from_numpy(result)
+
+    scope = dict(
+        lend=lend,
+        lend_one=lend_one,
+        given=given,
+        grad_is_on=grad_is_on,
+        ndarray=np.ndarray,
+        Tensor=torch.Tensor,
+        REFUSED=(RuntimeError, TypeError),
+        written=torch.autograd.graph.increment_version,
+        **seen,
+    )
+    views = import_module(VIEWS)
+    try:
+        others = (adapter.dtype(bfloat16),)
+    except TypeError:  # without ml_dtypes
+        others = ()
+    words = views.words_of(torch.Tensor, others)
+    if words is None:
+        return scope, "lend({0})"
+    return scope | dict(words=words.ctypes.data, view=views.view_entry(), kept=words), VIEW
+
+
+@functools.cache
+def viewer():
+    """A function of tensors: NumPy's view, which does not keep them alive; None of what is no plain memory, or where
+    grad is on for one that requires it."""
+    found = of_torch()
+    if found is None:
+        return lambda x: None
+    scope, view = found
+    text = f"def seen(x):\n    try:\n        return {view.format('x')}\n    except REFUSED:\n        return None"
+    exec(text, scope := dict(scope))
+    return scope["seen"]
+
+
+def tensors(op, types, fast):
+    """Of tensors on the CPU and numbers. What requires grad while grad is on, lazy conjugates, sparse tensors and their
+    like refuse to be NumPy's, and the general path says why."""
+    found = of_torch()
+    return found and made(
+        op, types, fast, found[0], view=found[1], watched=WATCHED, out=OUT.format(found[1].format("out"))
+    )

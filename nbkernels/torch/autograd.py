@@ -1,0 +1,205 @@
+"""How torch's autograd goes through the ops: by a node for each call, as torch.library.register_autograd makes it; that
+of torch 2.13 refuses torch.func.grad, and takes 20 us more.
+"""
+
+from __future__ import annotations
+
+import functools
+from contextlib import nullcontext
+
+import torch
+from torch.autograd import forward_ad
+
+from ..dispatch import derive
+from . import forms
+from .gradients import at_once, chosen, derived, first, returned
+
+below, modes, transforms = (torch._C._AutoDispatchBelowAutograd, torch._C._len_torch_dispatch_stack,
+                            torch._C._functorch.maybe_current_level)  # fmt: skip
+AFTER = torch._C._after_autograd_keyset
+
+
+class Blank(tuple):
+    """What is kept of a tensor whose elements no formula reads: shape, strides, dtype and device."""
+
+    @classmethod
+    def of(cls, x):
+        return cls((tuple(x.shape), x.stride(), x.dtype, x.device))
+
+    def tensor(self):
+        """One like it, of whatever is in its memory."""
+        shape, strides, dtype, device = self
+        return torch.empty_strided(shape, strides, dtype=dtype, device=device)
+
+
+def keep(ctx, values, read=None):
+    """Keep a call's arguments, tensors where autograd looks for writes; `read` are places of what formulas read."""
+    kept = [
+        x if not isinstance(x, torch.Tensor) else torch.Tensor if read is None or i in read else Blank.of(x)
+        for i, x in enumerate(values)
+    ]
+    ctx.save_for_backward(*(x for x, how in zip(values, kept) if how is torch.Tensor))
+    ctx.values = kept
+
+
+def kept(ctx):
+    tensors = iter(ctx.saved_tensors)
+    return [next(tensors) if x is torch.Tensor else x.tensor() if type(x) is Blank else x for x in ctx.values]
+
+
+def kernel(form, setup, backward):
+    """The autograd kernel of a functional form: setup(ctx, values, needs, result) keeps what backward(ctx, *gradients)
+    asks for; that gives a gradient for each argument of the schema, and None for the rest."""
+    lists = [i for i, a in enumerate(form.schema.arguments) if a.type == forms.TENSORS]
+    several = form.schema.returns[0].type == forms.TENSORS
+
+    class Step(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, keyset, keywords, count, *args):
+            args = (list(args[:count]), *args[count:]) if lists else args
+            # the levels of torch.func below this one go by the grad mode, which is off in here
+            with below(), nullcontext() if transforms() is None else torch.enable_grad():
+                result = form.of_torch.redispatch(keyset & AFTER, *args, **keywords)
+            setup(ctx, form.values(args, keywords), ctx.needs_input_grad[3:], result)
+            return tuple(result) if several else result
+
+        @staticmethod
+        def backward(ctx, *grads):
+            return (None, None, None, *backward(ctx, *grads))
+
+    Step.__name__ = Step.__qualname__ = f"nbkernels::{form.name}"
+    inside = super(torch.autograd.Function, Step).apply  # at a level of torch.func, where Step.apply would add its own
+
+    def run(keyset, *args, **keywords):
+        flat = (*args[0], *args[1:]) if lists else args
+        if forward_ad._current_level >= 0:
+            no_tangents(form, flat)
+        if torch.is_grad_enabled() and any(isinstance(x, torch.Tensor) and x.requires_grad for x in flat):
+            given = keyset, keywords, len(args[0]) if lists else 0, *flat
+            result = Step.apply(*given) if transforms() is None else in_transform(inside, given)
+            return list(result) if several else result
+        with below():
+            return form.of_torch.redispatch(keyset & AFTER, *args, **keywords)
+
+    return run
+
+
+def no_tangents(form, args):
+    for x in args:
+        if isinstance(x, torch.Tensor) and forward_ad.unpack_dual(x).tangent is not None:
+            raise RuntimeError(
+                f"nbkernels::{form.name}: an argument has a tangent, and torch's ops have no forward derivatives: use "
+                "torch.func.grad, vjp or jacrev"
+            )
+
+
+def in_transform(apply, given):
+    """A node at the level of torch.func that this kernel is called for."""
+    from torch._functorch.utils import enable_single_level_autograd_function
+
+    with enable_single_level_autograd_function():
+        return apply(*given)
+
+
+def unwatched(grad):
+    """Whether gradients may be computed at once: nothing differentiates, traces or batches them."""
+    return not (torch.is_grad_enabled() or modes() or transforms() is not None) and type(grad) is torch.Tensor
+
+
+def spread(count, places, found):
+    """Gradients at the places of their arguments."""
+    result = [None] * count
+    for i, x in zip(places, found):
+        result[i] = x
+    return result
+
+
+def of_call(form):
+    """The kernel of a functional form."""
+    op, places, once = form.op, derived(form), forms.backward(form)
+    count = sum(not a.keyword_only for a in form.schema.arguments)
+    formulas = derive.derivative(op, "CPU").row
+    formulas = None if formulas is None else formulas.load()
+    needs = [frozenset(derive.needs(formulas[op.names[i]])) if op.names[i] in formulas else frozenset()
+             for i in op.derived] if isinstance(formulas, dict) else None  # fmt: skip
+
+    @functools.cache
+    def read(mask):
+        """Places of what the formulas read that are asked for; None where that is not known, or anything."""
+        if needs is None:
+            return None
+        names = frozenset().union(*chosen(mask, needs))
+        return None if "result" in names else {i for i, name in zip(form.places, op.names) if name in names}
+
+    def setup(ctx, values, wanted, result):
+        ctx.mask = tuple(wanted[i] for i in places)
+        keep(ctx, values, read(ctx.mask))
+
+    def backward(ctx, grad):
+        values, mask = kept(ctx), ctx.mask
+        if unwatched(grad):
+            found = at_once(form, mask, grad, values)
+            return spread(count, places, found or map(returned, first(form, mask, grad, values)))
+        return spread(count, chosen(mask, places), once.of_torch(grad, *values, mask))
+
+    return kernel(form, setup, backward)
+
+
+def of_backward(form):
+    """The kernel of its `backward` form."""
+    places, once = derived(form), forms.backward(form)
+    twice, own = forms.twice_backward(once), [0, *(i + 1 for i in places)]
+
+    def setup(ctx, values, wanted, result):
+        keep(ctx, values)
+        ctx.mask = [wanted[i] for i in own]
+
+    def backward(ctx, *grads):
+        (grad, *values, inner), mask = kept(ctx), ctx.mask
+        return spread(len(values) + 2, chosen(mask, own), twice.of_torch(list(grads), grad, *values, inner, mask))
+
+    return kernel(once, setup, backward)
+
+
+def of_twice_backward(form):
+    """The kernel of the `twice_backward` form, whose own derivative is refused."""
+    twice = forms.twice_backward(forms.backward(form))
+
+    def backward(ctx, *grads):
+        raise RuntimeError(f"nbkernels::{form.name}: torch's ops have no derivatives of third order")
+
+    return kernel(twice, lambda ctx, values, wanted, result: None, backward)
+
+
+def of_flat(form):
+    """The kernel of a form whose result no gradient goes back through."""
+
+    def run(keyset, *args, **keywords):
+        with below(), torch.no_grad():
+            return form.of_torch.redispatch(keyset & AFTER, *args, **keywords)
+
+    return run
+
+
+def of_writing(form):
+    """The kernel of a form that writes: where an argument requires grad self takes the result of the functional form,
+    which torch sees; out is refused, as torch's own is."""
+    overload = form.schema.overload.removesuffix("out").removesuffix("_")
+    function = next(f for f in forms.forms(form.op, ()) if f.schema.overload == overload and not f.written)
+
+    def run(keyset, *args, **keywords):
+        tensors = [x for x in (*args, *keywords.values()) if isinstance(x, torch.Tensor)]
+        if forward_ad._current_level >= 0:
+            no_tangents(form, tensors)
+        if not (torch.is_grad_enabled() and any(x.requires_grad for x in tensors)):
+            with below():
+                form.of_torch.redispatch(keyset & AFTER, *args, **keywords)
+            return
+        if form.written == "out":
+            raise RuntimeError(f"nbkernels::{form.name}: out= has no derivative, and an argument requires grad")
+        result = function.of_torch(*args, **{key.rstrip("_"): x for key, x in keywords.items()})
+        if result.is_complex() and not args[0].is_complex():
+            raise TypeError(f"nbkernels::{form.name}: the result is {result.dtype}, and self {args[0].dtype}")
+        args[0].copy_(result)
+
+    return run

@@ -1,0 +1,334 @@
+"""nbkernels.torch: the operations as ops of torch.library, held against torch's own and its checks."""
+
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import nbkernels as nb
+from nbkernels import ops
+from nbkernels.ops import LIBRARY
+
+torch = pytest.importorskip("torch", reason="lacks torch")
+pytestmark = pytest.mark.filterwarnings("ignore")  # torch's, of what it uses itself
+
+import nbkernels.torch as nt  # noqa: E402
+from nbkernels.torch import forms  # noqa: E402
+
+INTEGERS = ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift", "gcd", "lcm")
+
+
+def floats(*shape):
+    """Numbers away from kinks and poles."""
+    return (torch.rand(*shape, dtype=torch.float64) + 0.55).requires_grad_()
+
+
+SHAPES = {
+    "addmm": ((5,), (3, 4), (4, 5)), "addmm_activation": ((5,), (3, 4), (4, 5)), "mm": ((4, 4), (4, 4)),
+    "bmm": ((2, 4, 4), (2, 4, 4)), "baddbmm": ((5,), (2, 3, 4), (2, 4, 5)), "addbmm": ((3, 5), (2, 3, 4), (2, 4, 5)),
+    "mv": ((3, 4), (4,)), "addmv": ((3,), (3, 4), (4,)), "outer": ((3,), (4,)), "addr": ((3, 4), (3,), (4,)),
+    "dot": ((4,), (4,)), "vdot": ((4,), (4,)), "matmul": ((2, 3, 4), (4, 5)), "linear": ((2, 3, 4), (5, 4), (5,)),
+    "reduce": ((3, 4),), "accumulate": ((3, 4),), "sum_to": ((3, 4),),
+}  # fmt: skip
+
+
+def call(op, overload=""):
+    """(the op in torch, arguments) of a call of its functional form."""
+    name = op.schema.name
+    form = next(f for f in forms.forms(op, ()) if f.schema.overload == overload and not f.written)
+    if not op.elementwise:
+        return form, [*(floats(*shape) for shape in SHAPES[name]), *([(4,)] if name == "sum_to" else [])]
+    if name in INTEGERS:
+        x, y, number = torch.randint(1, 5, (3, 4)), torch.randint(1, 5, (4,)), 2
+    else:
+        x, y, number = floats(3, 4), floats(4), 1.5
+    if name == "ldexp":
+        y, number = torch.randint(1, 3, (4,)), 2
+    return form, {"": [x, y], "Scalar": [x, number], "ScalarSelf": [number, y]}[overload]
+
+
+def detached(args):
+    return [x.detach() if isinstance(x, torch.Tensor) else x for x in args]
+
+
+ALL = [op for op in LIBRARY if op.schema.name != "nextafter"]  # whose backward pass is refused
+named = pytest.mark.parametrize("op", ALL, ids=lambda op: op.schema.name)
+
+
+QUICK = "test_schema", "test_autograd_registration", "test_faketensor"  # a tenth of the time of the fourth
+TRACED = ("add", "maximum", "less", "bitwise_and")
+
+
+@named
+def test_opcheck(op):
+    """By all of torch's checks for products, folds and some element-wise ops, which are all made alike."""
+    form, args = call(op)
+    whole = not op.elementwise or op.schema.name in TRACED
+    torch.library.opcheck(form.of_torch, args, test_utils=(*QUICK, *["test_aot_dispatch_dynamic"] * whole))
+
+
+@pytest.mark.parametrize("overload", ["Scalar", "ScalarSelf"])
+@pytest.mark.parametrize("name", ["add", "pow", "fmax", "less"])
+def test_opcheck_of_numbers(name, overload):
+    form, args = call(LIBRARY[name], overload)
+    torch.library.opcheck(form.of_torch, args)
+
+
+@pytest.mark.parametrize("name", ["mm", "bmm", "add", "less", "bitwise_and", "addmm", "sum_to", "reduce"])
+def test_opcheck_of_what_writes(name):
+    op = LIBRARY[name]
+    form, args = call(op)
+    args, result = detached(args), form.of_torch(*detached(args))
+    out = next(f for f in forms.forms(op, ()) if f.schema.overload == "out")
+    torch.library.opcheck(out.of_torch, args, dict(out=torch.empty_like(result)))
+    for each in forms.forms(op, ops.OPERATIONS):
+        if each.written == "self" and not each.schema.overload and result.shape == args[0].shape:
+            torch.library.opcheck(each.of_torch, args)
+
+
+@named
+def test_the_library_s_own_results(op):
+    form, args = call(op)
+    args = detached(args)
+    if op.schema.name in ("reduce", "accumulate"):
+        expected = getattr(nb.add, op.schema.name)(*args)
+    else:
+        expected = op.function(*args)
+    found = form.of_torch(*args)
+    assert found.dtype == expected.dtype
+    assert torch.equal(found, expected)
+
+
+TORCHS = {
+    "addmm": torch.addmm, "mm": torch.mm, "bmm": torch.bmm, "mv": torch.mv, "outer": torch.outer, "dot": torch.dot,
+    "linear": torch.nn.functional.linear, "matmul": torch.matmul, "baddbmm": torch.baddbmm, "addbmm": torch.addbmm,
+    "addr": torch.addr, "add": torch.add, "multiply": torch.mul,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TORCHS)
+def test_first_and_second_derivatives_are_those_of_torch(name):
+    form, args = call(LIBRARY[name])
+    seeds = [torch.rand_like(x) for x in args]
+
+    def derivatives(function):
+        result = function(*args)
+        first = torch.autograd.grad(result, args, torch.cos(result.detach()), create_graph=True)
+        total = sum((g * seed).sum() for g, seed in zip(first, seeds))
+        second = torch.autograd.grad(total, args, allow_unused=True) if total.requires_grad else [None] * len(args)
+        return [*first, *(torch.zeros_like(x) if g is None else g for g, x in zip(second, args))]
+
+    for found, expected in zip(derivatives(form.of_torch), derivatives(TORCHS[name])):
+        torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
+
+
+DIFFERENCES = {
+    "fold": lambda x, y: nt.add.reduce(nt.multiply(x, y), axis=0),
+    "running": lambda x, y: nt.add.accumulate(x, axis=1),
+    "activation": lambda x, y: nt.sum_to(nt.addmm_activation(y, x, nt.mm(x.T, x)), (4,)),
+    "masked": lambda x, y: nt.multiply(x, y, where=x > 0),
+}
+
+
+@pytest.mark.parametrize("case", DIFFERENCES)
+def test_derivatives_by_differences(case):
+    args = floats(3, 4), floats(4)
+    assert torch.autograd.gradcheck(DIFFERENCES[case], args)
+    assert torch.autograd.gradgradcheck(DIFFERENCES[case], args)
+
+
+def test_derivatives_of_complex_products():
+    x, y = (floats(3, 3).detach().to(torch.complex128) * 1j + 1 for _ in range(2))
+    x, y = x.requires_grad_(), y.requires_grad_()
+    pair = nt.mm(x, y, conj="b"), x @ y.conj()
+    for found, expected in zip(*(torch.autograd.grad(z.abs().sum(), (x, y)) for z in pair)):
+        torch.testing.assert_close(found, expected)
+
+
+def test_third_and_forward_derivatives_are_refused():
+    x = floats(3)
+    (first,) = torch.autograd.grad(nt.multiply(x, nt.multiply(x, x)).sum(), x, create_graph=True)
+    (second,) = torch.autograd.grad(first.sum(), x, create_graph=True)
+    torch.testing.assert_close(second, 6 * x)
+    with pytest.raises(RuntimeError, match="no derivatives of third order"):
+        torch.autograd.grad(second.sum(), x)
+    with pytest.raises(RuntimeError, match=r"tangent.*no forward derivatives"):
+        torch.func.jvp(lambda x: nt.multiply(x, 2.0), (x,), (x,))
+    with pytest.raises(RuntimeError, match=r"tangent.*no forward derivatives"):
+        torch.func.jvp(lambda y: nt.add_(y.clone(), 2.0) or y, (x.detach(),), (x.detach(),))
+    with pytest.raises(nb.dispatch.MissingKernelError, match="nextafter has no derivative"):
+        nt.nextafter(x, 2.0).sum().backward()
+
+
+def test_transforms_of_functions():
+    x, batch = floats(3, 3).detach(), floats(4, 3, 3).detach()
+
+    def mine(x):
+        return nt.multiply(nt.mm(x, x), nt.linear(x, x[0:2], x[0, :2]).sum()).sum()
+
+    def theirs(x):
+        return ((x @ x) * torch.nn.functional.linear(x, x[0:2], x[0, :2]).sum()).sum()
+
+    grad, vmap, jacrev = torch.func.grad, torch.func.vmap, torch.func.jacrev
+    for transform, given in (
+        (grad, x),
+        (lambda f: vmap(grad(f)), batch),
+        (lambda f: jacrev(grad(f)), x),
+        (lambda f: grad(lambda x: grad(f)(x).sum()), x),
+    ):
+        torch.testing.assert_close(transform(mine)(given), transform(theirs)(given), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["mm", "linear", "addmm", "add", "sum_to", "dot", "reduce", "less"])
+def test_vmap_has_the_bits_of_single_calls(name):
+    form, args = call(LIBRARY[name])
+    args = detached(args)
+    tensors = [i for i, x in enumerate(args) if isinstance(x, torch.Tensor)]
+    for dims in ((0,) * len(tensors), (-1, *[None] * (len(tensors) - 1)), (*[None] * (len(tensors) - 1), 0)):
+        given, in_dims = list(args), [None] * len(args)
+        for i, dim in zip(tensors, dims):
+            if dim is not None:
+                given[i], in_dims[i] = torch.stack([args[i] * k for k in (1, 2, 3)], dim), dim
+        found = torch.func.vmap(form.of_torch, tuple(in_dims))(*given)
+        each = [[x if d is None else x.select(d, k) for x, d in zip(given, in_dims)] for k in range(3)]
+        assert torch.equal(found, torch.stack([form.of_torch(*one) for one in each]))
+
+
+def layers(x, weight, bias):
+    hidden = nt.linear(x, weight, bias)
+    scaled = nt.add_(nt.multiply(hidden, 2.0), 1)
+    return nt.add(nt.mm(scaled.t(), hidden), nt.maximum.reduce(hidden))
+
+
+BACKENDS = ["aot_eager", *(["inductor"] if shutil.which("g++") or shutil.which("c++") else [])]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_compiled_without_a_break(backend):
+    """One graph, forwards and backwards, with the bits of calls one by one; of other sizes, too."""
+    args = [x.detach().float().requires_grad_() for x in (floats(8, 6), floats(4, 6), floats(4))]
+    compiled = torch.compile(layers, fullgraph=True, backend=backend, dynamic=backend == "aot_eager")
+    for rows in (8, 5) if backend == "aot_eager" else (8,):
+        given = args[0][:rows].detach().requires_grad_(), *args[1:]
+        found, expected = compiled(*given), layers(*given)
+        assert torch.equal(found, expected)
+        pairs = zip(torch.autograd.grad(found.sum(), given), torch.autograd.grad(expected.sum(), given))
+        assert all(torch.equal(x, y) for x, y in pairs)
+    torch._dynamo.reset()
+
+
+def test_exported():
+    class Module(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight, self.bias = torch.nn.Parameter(torch.rand(4, 6)), torch.nn.Parameter(torch.rand(4))
+
+        def forward(self, x):
+            return layers(x, self.weight, self.bias)
+
+    module, rows = Module(), torch.export.Dim("rows", min=2, max=64)
+    program = torch.export.export(module, (torch.rand(8, 6),), dynamic_shapes={"x": {0: rows}})
+    assert "nbkernels.linear.default" in program.graph_module.code
+    x = torch.rand(5, 6)
+    assert torch.equal(program.module()(x), module(x))
+
+
+def test_fake_and_meta_tensors():
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode():
+        fake = nt.mm(torch.ones(2, 3), torch.ones(3, 4))
+        assert (type(fake).__name__, fake.shape) == ("FakeTensor", (2, 4))
+        with pytest.raises(ValueError, match="2x3 and 4x4"):
+            nt.mm(torch.ones(2, 3), torch.ones(4, 4))
+    meta = nt.add(torch.ones(3, 4, device="meta").T, torch.ones(3, device="meta", dtype=torch.int8))
+    assert (meta.shape, meta.stride(), meta.dtype) == ((4, 3), (1, 4), torch.float32)
+
+
+def test_autocast():
+    x, weight, bias = torch.rand(3, 4, requires_grad=True), torch.rand(5, 4), torch.rand(5)
+    for dtype in (torch.bfloat16, torch.float16):
+        with torch.autocast("cpu", dtype=dtype):
+            found, sums = nt.linear(x, weight, bias), nt.add(x, x)
+        assert (found.dtype, sums.dtype) == (dtype, torch.float32)
+        assert torch.equal(found, nb.linear(x.detach().to(dtype), weight.to(dtype), bias.to(dtype)))
+        found.float().sum().backward()
+        assert x.grad.dtype == torch.float32
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert nt.mm(x.double(), weight.double().T).dtype == torch.float64
+        assert torch.compile(lambda x: nt.mm(x, x.T), fullgraph=True, backend="aot_eager")(x).dtype == torch.bfloat16
+
+
+def test_writes():
+    """The version counter, leaves, what is saved, and what may not be written."""
+    leaf, other = torch.ones(2, 2, requires_grad=True), torch.full((2, 2), 3.0)
+    with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
+        nt.add_(leaf, 1)
+    with torch.no_grad():
+        assert nt.add_(leaf, 1) is leaf
+    assert leaf._version == 1
+    product = (leaf * other).sum()
+    nt.multiply_(other, 2.0)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        product.backward()
+    middle = leaf * 1
+    assert nt.multiply_(middle, other) is middle  # self is not read going back
+    middle.sum().backward()
+    assert torch.equal(leaf.grad, other)
+    out = torch.empty(2, 2)
+    assert nt.mm(other, other, mode=None, out=out) is out
+    assert torch.equal(out, other @ other)
+    with pytest.raises(RuntimeError, match="requires grad"):
+        nt.mm(leaf, other, out=out)
+    with pytest.raises(TypeError, match="complex"):
+        nt.multiply_(leaf * 1, torch.ones(2, 2, dtype=torch.complex64))
+    with pytest.raises(ValueError, match="never expands"):
+        nt.add_(torch.ones(2), torch.ones(2, 2))
+    same = torch.ones(3)
+    assert nt.sum_to(same, (3,)).data_ptr() != same.data_ptr()
+
+
+def test_lazy_conjugates_are_resolved():
+    z = torch.tensor([[1 + 2j, 3j]], requires_grad=True)
+    assert torch.equal(nt.mm(z, z.conj().T), z @ z.conj().T)
+    assert torch.equal(nt.add(z.conj().imag, 1), z.conj().imag + 1)
+    (mine,) = torch.autograd.grad(nt.mm(z.conj(), z.T).real.sum(), z)
+    (theirs,) = torch.autograd.grad((z.conj() @ z.T).real.sum(), z)
+    assert torch.equal(mine.resolve_conj(), theirs.resolve_conj())
+
+
+def test_everyday_products_go_back_at_once():
+    """The shortcut's gradients have the formulas' bits and layouts."""
+    from nbkernels.torch import gradients
+
+    for x, weight in ((floats(5, 3), floats(4, 3)), (floats(3, 5).detach().T, floats(3, 4).detach().T)):
+        bias, grad = floats(4), floats(5, 4).detach()
+        form = next(forms.forms(LIBRARY["linear"], ()))
+        values = [*detached((x, weight, bias)), None, None, None, None]
+        quick = gradients.at_once(form, (True,) * 3, grad, values)
+        whole = gradients.first(form, (True,) * 3, grad, values)
+        for found, expected in zip(quick, map(gradients.returned, whole)):
+            assert torch.equal(found, expected)
+            assert found.stride() == expected.stride()
+    assert gradients.at_once(form, (True,) * 3, grad, [*values[:3], "float64", None, None, None]) is None
+
+
+def test_without_torch():
+    """One line says how to get it."""
+    code = "import sys; sys.modules['torch'] = None\nimport nbkernels.torch"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert run.returncode == 1
+    last = run.stderr.strip().splitlines()[-1]
+    assert last == ("ImportError: nbkernels.torch needs torch, which is not installed: pip install 'nbkernels[torch]'")
+
+
+def test_functions_are_those_of_the_table():
+    assert set(nt.__all__) == set(ops.OPERATIONS)
+    assert nt.mm.__doc__ == nb.mm.__doc__
+    x = torch.arange(6.0).reshape(2, 3)
+    for axis in (0, 1, None, (0, 1), -1):
+        assert torch.equal(nt.add.reduce(x, axis), nb.add.reduce(x, axis))
+    assert nt.add.reduce(x, keepdims=True, dtype=torch.float64).dtype == torch.float64
+    assert np.array_equal(nt.maximum.accumulate(x, 1), nb.maximum.accumulate(x.numpy(), 1))
