@@ -7,6 +7,7 @@ import os
 import sys
 
 import nbkernels
+from nbkernels.tuning.command import options as tune_options
 
 
 def main(argv=None):
@@ -78,11 +79,7 @@ def _parser():
     )
     bench.add_argument("--seconds", type=_seconds, default=0.5, help="time spent on each row (%(default)s)")
     bench.add_argument("--json", metavar="FILE", help="write the rows there too, as bench/report.py reads them")
-    tune = command(_tune)
-    tune.add_argument(
-        "--sizes", type=_positive, nargs="+", default=[256, 1024], help="n x n x n products, timed together (256 1024)"
-    )
-    tune.add_argument("--seconds", type=_seconds, default=10.0, help="time spent, compiling apart (%(default)s)")
+    tune_options(command(_tune, dtype=False))
     warmup = command(_warmup, dtype=False)
     warmup.add_argument("dtypes", nargs="*", metavar="DTYPE", help="only calls with such arrays, as float32")
     which = warmup.add_mutually_exclusive_group()
@@ -155,38 +152,10 @@ def _bench(args):
 
 
 def _tune(args):
-    """Time the legal tiles of large products here; later processes use the fastest, unless NBKERNELS_TUNED is 0."""
-    import numpy as np
-    from tabulate import tabulate
-    from tqdm import tqdm
+    """Time the legal tiles of matrix products here; what is fastest is kept, and used from then on."""
+    from nbkernels.tuning import command
 
-    from nbkernels import tune
-    from nbkernels.cpu import gemm, tiles, tuned
-
-    squares = [np.random.default_rng(0).standard_normal((n, n)).astype(args.dtype) for n in args.sizes]
-    outs = [np.empty_like(square) for square in squares]
-
-    def call(candidate):
-        for square, out in zip(squares, outs):
-            gemm.gemm(out, None, square, square, 0, 1, candidate)
-
-    candidates = list(dict.fromkeys([tiles.default(args.dtype), *tiles.candidates(args.dtype)]))
-    for candidate in tqdm(candidates, "compile"):
-        call(candidate)
-    store, key = tuned.store(), tuned.key(args.dtype)
-    fastest, times = tune.winner(key, candidates, call, store, seconds=args.seconds, progress=lambda r: tqdm(r, "time"))
-    flops = sum(2 * n**3 for n in args.sizes)
-    rows = [
-        (str(c), f"{flops / t / 1e9:.1f}", f"{times[fastest] / t:.2f}")
-        for c, t in sorted(times.items(), key=lambda i: i[1])
-    ]
-    print(tabulate(rows, headers=["tiles", "GFLOP/s", "of the fastest"], disable_numparse=True))
-    kept = store is not None and store.get(key, tiles.Tiles) == fastest
-    print(
-        f"kept in {store.path}: NBKERNELS_TUNED=0 leaves them unused"
-        if kept
-        else "not kept: the cache directory cannot be written"
-    )
+    return command.run(args)
 
 
 def _warmup(args):

@@ -1,11 +1,16 @@
-"""Candidates x timer -> winner, kept on disk. Knows no kernel: a candidate is any frozen dataclass or JSON value.
+"""Times in turns, of what is to be compared. Knows no kernel. Called, the module is the tuner: `nbkernels.tune(...)`.
 
 - medians({name: call}): interleaved timing, name -> median seconds
-- winner(key, candidates, call, store): the fastest candidate
+- tune(shape, dtype=...): the fastest tiles of matrix products, kept and used (nbkernels/tuning/run.py)
 """
 
+import importlib
 import statistics
+import sys
 import time
+import types
+
+LEAST = 1e-9  # seconds of a call for which the clock did not move
 
 
 def settle(limit=0.5):
@@ -44,8 +49,10 @@ def medians(calls, *, seconds=0.2, rounds=5, progress=iter):
             start = time.perf_counter()
             for _ in turns:
                 call()
-            samples[name].append((time.perf_counter() - start) / repeats[name])
-    return {name: statistics.median(times) for name, times in samples.items()}
+            spent = time.perf_counter() - start
+            if spent > 0:  # a clock that was set back tells nothing
+                samples[name].append(spent / repeats[name])
+    return {name: statistics.median(times or [LEAST]) for name, times in samples.items()}
 
 
 def _least(call, calls=5, seconds=0.02):
@@ -61,18 +68,11 @@ def _least(call, calls=5, seconds=0.02):
     return max(least, 1e-7)
 
 
-def winner(key, candidates, call, store=None, **timing):
-    """(candidate, {candidate: seconds}): the fastest of `candidates` when call(candidate) is timed; kept in `store`.
+class _Tune(types.ModuleType):
+    """The module, which can be called."""
 
-    >>> fastest, seconds = winner("sleep", [0.02, 0.001], time.sleep, seconds=0.1, rounds=3)
-    >>> fastest
-    0.001
-    """
-    candidates = list(candidates)
-    if not candidates:
-        raise ValueError(f"no candidates for {key!r}")
-    times = medians({candidate: (lambda c=candidate: call(c)) for candidate in candidates}, **timing)
-    fastest = min(times, key=times.get)
-    if store is not None:
-        store.put(key, fastest, times[fastest])
-    return fastest, times
+    def __call__(self, *args, **kwargs):
+        return importlib.import_module("nbkernels.tuning.run").tune(*args, **kwargs)
+
+
+sys.modules[__name__].__class__ = _Tune

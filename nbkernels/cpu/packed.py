@@ -22,16 +22,17 @@ import numpy as np
 from ..jit.address import arrive, copy, invoke, peek, pointer, poke, replace, scratch, seen, wait
 from ..jit.cache import both, compiled, jit
 from ..jit.kind import Kind
-from ..jit.ndarray import shape
+from ..jit.ndarray import shape, stride
 from ..jit.vector import LINE
 from . import threads
 from .finish import MEMORY, PARTIAL, ending, finish
-from .kinds import default_tiles, kind_of
+from .kinds import kind_of, tiles_of
 from .launch import launchable
 from .panels import pack_a, pack_b, pack_strip_a, pack_strip_b
 from .small import SQUARE
 from .status import DECLINED, DONE, LARGE
 from .tiles import SEGMENT, Tiles, small
+from .tuned import SLOTS, slot
 from .ukernel import ukernel_columns, ukernel_packed, ukernel_rows
 from .words import BYTES, ROOMS, bare, borrow, cuts, filled, operands, returned, room, template, up
 
@@ -71,6 +72,7 @@ def _pack_kernel(tile) -> int:
 
 # How A lies -> its micro-kernel.
 MICRO = {"panels": ukernel_packed, "rows": ukernel_rows, "columns": ukernel_columns}
+READY_PACK = len(MICRO)
 
 
 @functools.cache
@@ -244,15 +246,16 @@ def loops() -> int:
 
 @functools.cache
 def _ready(tile):
-    """What multiplies an A as it lies, in the order of MICRO; 0 until it is compiled."""
-    return np.zeros(len(MICRO), np.int64)
+    """What multiplies an A as it lies, in the order of MICRO, and what packs; 0 until it is compiled."""
+    return np.zeros(READY_PACK + 1, np.int64)
 
 
 @functools.cache
 def kernels(tile, lie: str = "panels") -> tuple[int, int]:
     """What packs, and what multiplies an A that lies so."""
-    multiply = _ready(tile)[list(MICRO).index(lie)] = _multiply_kernel(tile, lie)
-    return _pack_kernel(tile), multiply
+    ready, pack, multiply = _ready(tile), _pack_kernel(tile), _multiply_kernel(tile, lie)
+    ready[READY_PACK], ready[list(MICRO).index(lie)] = pack, multiply
+    return pack, multiply
 
 
 def packed(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, trusted: bool = True,
@@ -281,7 +284,7 @@ def packed(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, tr
     return DONE
 
 
-LAUNCHER, LOOPS, WORDS, KEPT, PACKS, READY = range(6)  # a table
+LAUNCHER, LOOPS, KEPT, FIRST = range(4)  # a table; then for each slot of tuned.py the words and what is ready
 
 
 @functools.cache
@@ -303,11 +306,15 @@ def _whole(tile):
             return LARGE
         address, factors, counters = scratch(BYTES), scratch(16), scratch(COUNTS)
         f = pointer(address)
-        copy(address, t[WORDS], BYTES)
+        left, right = abs(stride(a, 0)) < abs(stride(a, 1)), abs(stride(b, 0)) < abs(stride(b, 1))
+        turned = stride(out, 1) != size and stride(out, 0) == size
+        own = FIRST + 2 * slot(m, n, k, int(left), int(right), turned)
+        copy(address, t[own], BYTES)
+        ready = pointer(t[own + 1])
         f[WORKERS], f[TRUSTED], f[READS], f[UNIT] = workers, 1, beta != 0, alpha == 1
         operands(f, out, x, a, b)
         cuts(f)
-        f[PACK], f[MULTIPLY] = t[PACKS], pointer(t[READY])[0 if f[BARE] == 0 else 1 if f[CSA] == 1 else 2]
+        f[PACK], f[MULTIPLY] = ready[READY_PACK], ready[0 if f[BARE] == 0 else 1 if f[CSA] == 1 else 2]
         f[ROOM] = borrow(kept, f[NEED]) if f[MULTIPLY] != 0 else 0
         if f[ROOM] == 0:
             return LARGE
@@ -325,18 +332,22 @@ def _whole(tile):
     return both(run, signature, f"gemm_packed_whole_{tile}")[1]
 
 
+_tables: list = []  # every one that was made: compiled code may still read those before new winners (renew.py)
+
+
 @functools.cache
 def _table(dtype):
-    """The table of `whole`, and the words that it names."""
+    """The table of `whole`."""
     kind = kind_of(dtype, dtype, dtype)
-    tiles = default_tiles(kind)
-    tile, words = tiles.tile(kind), np.frombuffer(template(tiles, kind, 1), np.int64).copy()
-    words[BARE] = bare(kind)
-    table = [threads.WORDS, loops(), words.ctypes.data, ROOMS, _pack_kernel(tile), _ready(tile).ctypes.data]
-    return np.array(table, np.int64), words
+    cuts = [tiles_of(kind, which) for which in range(SLOTS)]
+    words = np.array([np.frombuffer(template(tiles, kind, 1), np.int64) for tiles in cuts])
+    words[:, BARE] = bare(kind)
+    own = [(each.ctypes.data, _ready(tiles.tile(kind)).ctypes.data) for each, tiles in zip(words, cuts)]
+    _tables.append((np.array([threads.WORDS, loops(), ROOMS, *sum(own, ())], np.int64), words))
+    return _tables[-1][0]
 
 
 def whole(dtype: str) -> tuple[int, int]:
     """The address of the whole call, and its first argument."""
     threads.open_up()
-    return _whole(small(dtype)), _table(dtype)[0].ctypes.data
+    return _whole(small(dtype)), _table(dtype).ctypes.data

@@ -17,7 +17,7 @@ from numba import cuda, types
 from numba.np.numpy_support import as_dtype
 
 from ..jit.kind import BYTES, Kind, wrapped
-from ..problem import GemmProblem
+from ..problem import GemmProblem, slot
 from ..strides import broadcast_strides
 from .chain import word
 from .collective import clear, finish, fragment, mainloop, slices
@@ -27,6 +27,7 @@ from .launch import Kernel, elements, launch, multiprocessors, pointer
 from .memory import clash, empty, same
 from .stage import SHORT
 from .tiles import SEGMENT, Tiles, default, given
+from .tuned import place, tuned, winner
 
 BAND = 8  # tile rows that are worked through column by column, so that blocks at work together share B in L2
 
@@ -80,7 +81,7 @@ def gemm(out, x, a, b, beta, alpha, tiles: Tiles | None = None, conj: str = "", 
     problem, kind = (
         (GemmProblem(n, m, k, kind.chain), kind.swapped()) if swap else (GemmProblem(m, n, k, kind.chain), kind)
     )
-    tiles = tiles or default(problem, multiprocessors())
+    tiles = tiles or winner(out, a, b, kind) or default(problem, multiprocessors())
     # The sum of finished segments waits in out, unless that holds other numbers than chains, or x is read from there.
     waits, partial = (
         k > SEGMENT and not (kind.direct and (x is None or not clash(out, x))),
@@ -163,4 +164,5 @@ def describe(m: int, n: int, k: int, dtype: str = "float32") -> Choice:
     dtype is the operands', by its name.
     """
     problem = GemmProblem(m, n, k, kind_of(dtype, dtype, dtype).chain)
-    return Choice(problem, default(problem, multiprocessors()))
+    own = tuned(problem.dtype, slot(m, n, k, 0, 0, 0), place())
+    return Choice(problem, own or default(problem, multiprocessors()))

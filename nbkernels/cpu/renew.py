@@ -1,0 +1,18 @@
+"""Winners that have changed while the process runs: what products know of them is found anew."""
+
+from __future__ import annotations
+
+from .. import winners
+from . import gemm, packed, tuned
+from .status import GEMV, PACKED
+
+
+def renew() -> None:
+    """From the next call on products go by the winners that are kept now."""
+    for each in (winners.entries, tuned.tuned, gemm._planned, packed._table):
+        each.cache_clear()
+    for dtype, (_, numpy, known) in list(gemm._entries.items()):
+        if known is None:
+            del gemm._entries[dtype]  # a plan, with tiles of its own
+        else:
+            known[1 + 2 * (PACKED - GEMV)] = 0
