@@ -66,5 +66,5 @@ __version__ = "0.1.0"
 
 __all__ = [
     "GradTape", "MetaArray", "asarray", "elementwise", "epilogue", "explain", "for_torch", "fuse", "meta",
-    "specializations", "tune", "vjp", "watch", *_OPS,
+    "specializations", "tune", "vjp", "watch", *_OPS,  # noqa: F405 __getattr__ has tune
 ]  # fmt: skip

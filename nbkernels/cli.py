@@ -7,6 +7,7 @@ import os
 import sys
 
 import nbkernels
+from nbkernels.benches.command import options as bench_options
 from nbkernels.tuning.command import options as tune_options
 
 
@@ -72,13 +73,7 @@ def _parser():
     demo.add_argument("--epochs", type=_positive, default=40, help="passes over the training set (%(default)s)")
     demo.add_argument("--batch", type=_positive, default=64, help="digits per step (%(default)s)")
     command(_info, dtype=False)
-    bench = command(_bench)
-    bench.add_argument("op", nargs="?", choices=["addmm", "add"], default="addmm", help="(%(default)s)")
-    bench.add_argument(
-        "--sizes", type=_positive, nargs="+", help="n of each row: n x n matrices of addmm, n elements of add"
-    )
-    bench.add_argument("--seconds", type=_seconds, default=0.5, help="time spent on each row (%(default)s)")
-    bench.add_argument("--json", metavar="FILE", help="write the rows there too, as bench/report.py reads them")
+    bench_options(command(_bench, dtype=False), _positive, _seconds)
     tune_options(command(_tune, dtype=False))
     warmup = command(_warmup, dtype=False)
     warmup.add_argument("dtypes", nargs="*", metavar="DTYPE", help="only calls with such arrays, as float32")
@@ -129,26 +124,10 @@ def _info(args):
 
 
 def _bench(args):
-    """Time this library against NumPy, and torch where installed, in one run: interleaved medians."""
-    import json
+    """Time this library against NumPy, torch and other peers in one run: interleaved medians, shares of peaks."""
+    from nbkernels.benches import command
 
-    from tqdm import tqdm
-
-    from nbkernels import compare, info
-
-    sizes = args.sizes or {"addmm": [4, 64, 256, 1024], "add": [16, 10_000, 1_000_000, 16_000_000]}[args.op]
-    with tqdm(total=5 * len(sizes), unit="round", leave=False) as bar:
-
-        def rounds(turns):
-            for turn in turns:
-                yield turn
-                bar.update()
-
-        rows = list(getattr(compare, args.op)(sizes, args.dtype, seconds=args.seconds, progress=rounds))
-    print(compare.table(rows))
-    if args.json:
-        with open(args.json, "w", encoding="utf-8") as file:
-            json.dump({"meta": info.meta(), "rows": rows}, file, indent=1)
+    return command.run(args)
 
 
 def _tune(args):

@@ -39,7 +39,6 @@ def slot(m, n, k, left, right, turned):
     return 4 * shape_class(m, n, k) + 2 * left + right
 
 
-
 @dataclass(frozen=True)
 class GemmProblem:
     """C (m x n) = alpha * A (m x k) @ B (k x n) + beta * X, all of one dtype. `layout` is 'NN', 'NT', 'TN' or 'TT'."""

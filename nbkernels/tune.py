@@ -28,7 +28,30 @@ def settle(limit=0.5):
 
 
 def medians(calls, *, seconds=0.2, rounds=5, progress=iter):
-    """{name: median seconds of one call}, from {name: call}: timed in turns, `rounds` times, after a few calls each.
+    """{name: median seconds of one call}, from {name: call}, by `samples`."""
+    found = samples(calls, seconds=seconds, rounds=rounds, progress=progress)
+    return {name: middle(times) for name, times in found.items()}
+
+
+def middle(times):
+    """The median; where the clock gave no time, its least step."""
+    return statistics.median(times or [LEAST])
+
+
+def spread(times):
+    """How far apart the middle half of the samples is, over their median: what a row can differ by and be the same.
+
+    >>> spread([1.0, 1.0, 1.0]), spread([1.0, 2.0, 3.0])
+    (0.0, 1.0)
+    """
+    if len(times) < 2:
+        return 0.0
+    low, _, high = statistics.quantiles(times, n=4)
+    return (high - low) / middle(times)
+
+
+def samples(calls, *, seconds=0.2, rounds=5, progress=iter):
+    """{name: seconds of one call, of each round}, from {name: call}: timed in turns, `rounds` times, after a few calls.
 
     Turns, because machine speed drifts: two things timed one after the other are not compared. A turn repeats its call
     until about seconds / rounds / len(calls) have gone by, so that short calls are not lost in the clock. Before it
@@ -40,7 +63,7 @@ def medians(calls, *, seconds=0.2, rounds=5, progress=iter):
             call()
         settle()
         repeats[name] = max(1, int(seconds / rounds / len(calls) / _least(call)))
-    samples = {name: [] for name in calls}
+    found = {name: [] for name in calls}
     for _ in progress(range(rounds)):
         for name, call in calls.items():
             turns = range(repeats[name])
@@ -51,8 +74,8 @@ def medians(calls, *, seconds=0.2, rounds=5, progress=iter):
                 call()
             spent = time.perf_counter() - start
             if spent > 0:  # a clock that was set back tells nothing
-                samples[name].append(spent / repeats[name])
-    return {name: statistics.median(times or [LEAST]) for name, times in samples.items()}
+                found[name].append(spent / repeats[name])
+    return found
 
 
 def _least(call, calls=5, seconds=0.02):

@@ -11,7 +11,7 @@ def renew() -> None:
     """From the next call on products go by the winners that are kept now."""
     for each in (winners.entries, tuned.tuned, gemm._planned, packed._table):
         each.cache_clear()
-    for dtype, (_, numpy, known) in list(gemm._entries.items()):
+    for dtype, (_, _, known) in list(gemm._entries.items()):
         if known is None:
             del gemm._entries[dtype]  # a plan, with tiles of its own
         else:

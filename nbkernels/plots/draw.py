@@ -7,6 +7,7 @@ machine and versions. The file's name says which format: .png or .svg (or anothe
 from __future__ import annotations
 
 import importlib.util
+import textwrap
 from dataclasses import dataclass
 
 # Okabe and Ito's eight: blue, vermillion, green, orange, purple, sky blue, yellow, black.
@@ -51,8 +52,10 @@ def save(file, draw, *args) -> None:
         figure = Figure(figsize=(WIDTH, 4.4), dpi=DPI, layout="constrained")
         FigureCanvasAgg(figure)
         foot = draw(figure, *args)
-        figure.get_layout_engine().set(rect=(0, 0.05, 1, 0.95))
-        figure.text(0.01, 0.01, foot, fontsize=6.5, color="0.35", va="bottom")
+        lines = textwrap.wrap(foot, 150)
+        share = (0.02 + 0.13 * len(lines)) / figure.get_figheight()
+        figure.get_layout_engine().set(rect=(0, share, 1, 1 - share))
+        figure.text(0.01, 0.01, "\n".join(lines), fontsize=6.5, color="0.35", va="bottom")
         figure.savefig(file)
 
 
@@ -149,7 +152,8 @@ def named(name) -> str:
 
 def speed(figure, results) -> str:
     """GFLOP/s against n of square products: ours, every peer, and the peak where it was measured."""
-    rows = sorted((r for r in results["rows"] if r.get("gflops") and len(set(r["shape"])) == 1), key=lambda r: r["shape"])
+    rows = [r for r in results["rows"] if r.get("gflops") and len(set(r["shape"])) == 1]
+    rows.sort(key=lambda row: row["shape"])
     if not rows:
         raise ValueError("no square product among the rows: there is no speed against n to draw")
     dtype, threads = rows[0]["dtype"], rows[0]["threads"]
@@ -225,4 +229,5 @@ KINDS = {"speed": speed, "roofline": roofline, "ratios": ratios}
 def bench(file, results, kind=None) -> None:
     """Rows of a bench into a file, as one of KINDS; by default what they have most to say of."""
     squares = {tuple(r["shape"]) for r in results["rows"] if r.get("gflops") and len(set(r["shape"])) == 1}
-    save(file, KINDS[kind or ("speed" if len(squares) > 2 and len(squares) == len(results["rows"]) else "ratios")], results)
+    by_size = len(squares) > 2 and len(squares) == len(results["rows"])
+    save(file, KINDS[kind or ("speed" if by_size else "ratios")], results)

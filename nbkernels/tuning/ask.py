@@ -37,7 +37,7 @@ def shapes(asked) -> dict[str, list[tuple[int, int, int]]]:
     for each in asked:
         if isinstance(each, str):
             if each not in SIZES:
-                raise Impossible(f"shape {each!r}: three sizes M N K or a class are wanted, one of {', '.join(CLASSES)}")
+                raise Impossible(f"shape {each!r}: three sizes M N K or one of {', '.join(CLASSES)} is wanted")
             found.setdefault(each, []).extend(SIZES[each])
             continue
         sizes = tuple(each)
@@ -73,7 +73,7 @@ def values(text: str) -> list[int]:
         if step:
             found += range(first, last + 1, step[0])
         else:
-            found += itertools.takewhile(lambda size: size <= last, (first << i for i in range(25)))
+            found += [first << i for i in range(25) if first << i <= last]
         if len(found) > WAYS:
             raise Impossible(f"{text!r} has more than {WAYS} sizes")
     return list(dict.fromkeys(found))

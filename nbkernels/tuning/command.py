@@ -14,14 +14,14 @@ def options(parser) -> None:
     """The command's options; light, for --help."""
     add = parser.add_argument
     add("--shape", nargs="+", action="append", metavar="M N K|CLASS",
-        help=f"a product's three sizes, or a class of shapes: {', '.join(CLASSES)}; may be repeated (every class)")  # fmt: skip
+        help=f"a product's sizes, or a class: {', '.join(CLASSES)}; may be repeated (every class)")  # fmt: skip
     add("--dtype", default="float32", help="(%(default)s)")
     add("--layout", nargs="+", metavar="NN", help="NN, NT, TN, TT: T where columns are contiguous (all four)")
     add("--threads", type=int, nargs="+", metavar="N", help="judge by so many threads (all, and one)")
     add("--device", choices=["cpu", "cuda"], default="cpu", help="(%(default)s)")
     add("--tiles", nargs="+", action="extend", metavar="NAME=SIZES",
-        help="sweep these sizes: kc=128,256, kc=128:1024 (doubling), kc=128:512:64; mr nr kc nb mc nc on the CPU, bm bn "
-        "bk tm tn on CUDA (candidates around the default, and far from it)")  # fmt: skip
+        help="sweep these sizes: kc=128,256, kc=128:1024 (doubling), kc=128:512:64; mr nr kc nb mc nc on the CPU, bm "
+        "bn bk tm tn on CUDA (candidates around the default, and far from it)")  # fmt: skip
     add("--budget", type=_seconds, default=BUDGET, metavar="SECONDS", help="for all of it (%(default)s)")
     add("--dry-run", action="store_true", help="say what would be timed, and time nothing")
     add("--no-keep", action="store_true", help="measure, and keep nothing")

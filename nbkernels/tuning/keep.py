@@ -40,7 +40,8 @@ def alone(store):
         store.path.parent.mkdir(parents=True, exist_ok=True)
         lock.acquire(timeout=0)
     except Timeout:
-        raise Busy(f"another tune is at work on {store.path}; wait for it, or name another NBKERNELS_CACHE_DIR") from None
+        said = f"another tune is at work on {store.path}: wait, or name another NBKERNELS_CACHE_DIR"
+        raise Busy(said) from None
     except (OSError, NotImplementedError):
         yield
         return
@@ -81,11 +82,11 @@ def shown(entries) -> list[dict]:
     lines = []
     for key, each in sorted(entries.items()):
         sizes, ratio = each["candidate"], each.get("ratio")
-        said = " ".join(f"{k}={v}" for k, v in sizes.items()) if isinstance(sizes, dict) else str(sizes)
-        old = older(each)
+        said = " ".join(f"{name}={n}" for name, n in sizes.items()) if isinstance(sizes, dict) else str(sizes)
+        old = f" with {then}: tune again?" if (then := older(each)) else ""
         lines.append({"winner": key.partition(" on ")[0].removeprefix("gemm "), "tiles": said,
                       "over the default": f"{ratio:.2f}x" if isinstance(ratio, float) else "",
-                      "measured": str(each.get("date", "")) + (f" with {old}: tune again?" if old else "")})  # fmt: skip
+                      "measured": f"{each.get('date', '')}{old}"})  # fmt: skip
     return lines
 
 
@@ -98,7 +99,7 @@ def export(store, file) -> int:
 
 
 def read(file) -> dict:
-    """The winners that an exported file holds: each a set of positive sizes under a key; Impossible where it is none."""
+    """The winners that an exported file holds, sets of positive sizes under keys; Impossible where it is none."""
     try:
         content = json.loads(Path(file).read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:

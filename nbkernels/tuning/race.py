@@ -1,7 +1,7 @@
 """Who is fastest: successive halving by ratios to a default that is timed in between. Knows no kernel.
 
 A candidate is anything hashable, a lane what it is timed on; `sample(candidate, lane)` gives seconds of one call. The
-speed of a machine drifts by more than tiles differ, so that a time is held against the default's right before and after.
+speed of a machine drifts by more than tiles differ, so that a time is held against those of the default around it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import time
 from dataclasses import dataclass
 
 EACH = 4  # candidates between two samples of the default
+NEAR = 4  # samples of the default, the fastest of which stands for it
 FEW = 4  # who is left at the end of a race, and runs some laps more
 LAPS = 3  # of these
 TAKES = 3  # samples that are taken where the clock jumps
@@ -86,7 +87,7 @@ class Race:
         for lane in self.lanes:
             order = [c for c in candidates if c not in self.failed]
             self.random.shuffle(order)
-            before = self.reference(lane)
+            self.reference(lane)
             for start in range(0, len(order), EACH):
                 taken = {}
                 for candidate in order[start : start + EACH]:
@@ -96,21 +97,22 @@ class Race:
                         taken[candidate] = self.take(candidate, lane)
                     except Exception as error:  # it does not compile, say: the others go on
                         self.failed[candidate] = f"{type(error).__name__}: {error}".splitlines()[0]
-                after = self.reference(lane)
+                self.reference(lane)
+                like = min(self.base[lane][-NEAR:])  # others' work on the machine only adds time
                 for candidate, seconds in taken.items():
                     if seconds is not None:
-                        ratio = seconds / math.sqrt(before * after)
-                        self.ratios.setdefault(candidate, {}).setdefault(lane, []).append(ratio)
+                        self.ratios.setdefault(candidate, {}).setdefault(lane, []).append(seconds / like)
                     self.done += 1
                     self.heard(self.done, self.total, self.best(candidate))
-                before = after
                 if self.over:
                     return
 
     def best(self, candidate):
         """The best of all after a new sample of this one, by score."""
-        if candidate in self.ratios and candidate not in self.failed and (
-            self._best is None or self._best == candidate or self.score(candidate) < self.score(self._best)
+        if (
+            candidate in self.ratios
+            and candidate not in self.failed
+            and (self._best is None or self._best == candidate or self.score(candidate) < self.score(self._best))
         ):
             self._best = candidate
         return self._best
@@ -128,19 +130,21 @@ class Race:
         return sorted((c for c in self.ratios if self.score(c) < math.inf), key=self.score)
 
     def seconds(self, candidate, lane) -> float | None:
-        """Its ratio in the default's median seconds."""
+        """Its ratio in the default's seconds, the lower quartile of them all."""
         ratios = self.ratios.get(candidate, {}).get(lane)
-        return statistics.median(ratios) * statistics.median(self.base[lane]) if ratios else None
+        base = sorted(self.base[lane])
+        return statistics.median(ratios) * base[len(base) // 4] if ratios else None
 
-    def run(self, candidates) -> list:
-        """Halve until FEW are left, which run LAPS laps more; the ranking."""
+    def run(self, candidates, laps=1) -> list:
+        """Halve after `laps` laps until FEW are left, which run LAPS laps more; the ranking."""
         alive = [c for c in dict.fromkeys(candidates) if c not in self.failed]
         runs, size = 0, len(alive)
         while size > FEW:
-            runs, size = runs + size, max(FEW, size // 2)
+            runs, size = runs + size * laps, max(FEW, size // 2)
         self.total = self.done + len(self.lanes) * (runs + size * LAPS)
         while len(alive) > FEW and not self.over:
-            self.lap(alive)
+            for _ in range(laps):
+                self.lap(alive)
             alive = [c for c in self.ranked() if c in set(alive)][: max(FEW, len(alive) // 2)]
             if not alive:
                 break

@@ -101,13 +101,16 @@ class Tuning:
         shown = [line for i, line in enumerate(every) if i < SHOWN or line[3]]
         shapes = dict.fromkeys(shape for _, _, speeds, _ in every for shape in speeds)
         lines = [
-            [*(tiles[size] for size in self.names), f"{ratio:.3f}", *(f"{speeds[s]:.1f}" if s in speeds else "" for s in shapes), mark]
+            [*(tiles[size] for size in self.names), f"{ratio:.3f}"]
+            + [f"{speeds[shape]:.1f}" if shape in speeds else "" for shape in shapes]
+            + [mark]
             for tiles, ratio, speeds, mark in shown
-        ]  # fmt: skip
+        ]
         heads = [*self.names, "x default", *(f"{'x'.join(map(str, shape))} GFLOP/s" for shape in shapes), ""]
         more = f"\n... {len(every) - len(shown)} slower ones" if len(every) > len(shown) else ""
         head = self.rows[0]
-        return f"{name}, {head.dtype}, {head.device}\n" + tabulate(lines, headers=heads, disable_numparse=True) + more + "\n"
+        table = tabulate(lines, headers=heads, disable_numparse=True)
+        return f"{name}, {head.dtype}, {head.device}\n{table}{more}\n"
 
     def json(self, file) -> None:
         """Write all of it; `python -m nbkernels bench --compare` reads the rows."""

@@ -73,11 +73,12 @@ def tune(shape=None, *, dtype="float32", layout=None, threads=None, device="cpu"
     """Find the tiles that are fastest here for matrix products, keep those that are, and use them from then on.
 
     `shape` is (m, n, k), a class ("square", "tall", "wide", "deep", "flat") or a list of these, by default every class;
-    `layout` "NN", "NT", "TN", "TT" or several, by default all; `threads` how many, by default all and one; `tiles` sizes
-    to sweep in place of those around the default, as {"kc": [128, 256]} or ["kc=128:512:64"] (mr, nr, kc, nb, mc, nc on
-    the CPU, bm, bn, bk, tm, tn on CUDA); `budget` seconds. Winners that are faster than the default by 3 %, and by more
-    than the default differs from itself, at every shape and number of threads are kept for the layout and class, unless
-    `save` is False. Returns a Tuning: `rows`, `kept`, `json(file)`, `csv(file)`, `plot(file)`; it prints as a table.
+    `layout` "NN", "NT", "TN", "TT" or several, by default all; `threads` how many, by default all and one; `tiles`
+    sizes to sweep in place of those around the default, as {"kc": [128, 256]} or ["kc=128:512:64"] (mr, nr, kc, nb, mc,
+    nc on the CPU, bm, bn, bk, tm, tn on CUDA); `budget` seconds. Winners that are faster than the default by 3 %, and
+    by more than the default differs from itself, at every shape and number of threads are kept for the layout and
+    class, unless `save` is False. Returns a Tuning: `rows`, `kept`, `json(file)`, `csv(file)`, `plot(file)`; it prints
+    as a table.
 
     ValueError: what was asked for cannot be had, or another tune is at work. KeyboardInterrupt ends the measuring, not
     the result: `interrupted` says so.
@@ -120,15 +121,15 @@ def _class(side, plan, name, store, found, until, heard):
                 heard=lambda done, total, best: heard(name, done, total, best))  # fmt: skip
     best = None
     try:
-        race.run([side.default, *plan.candidates[name]])
+        race.run([side.default, *plan.candidates[name]], laps=2 if plan.sweep else 1)
         ranked = [c for c in race.ranked() if c != side.default]
         if ranked and not plan.sweep and not race.over:
             race.run([*side.neighbours(ranked[0], plan.shapes[name]), *ranked[:1]])
             ranked = [c for c in race.ranked() if c != side.default]
         best = ranked[0] if ranked else None
-        kept = []
         if best is not None and race.score(best) < PROMISING:
-            kept = [_last(side, plan, name, layout, best, store, found, until, heard) for layout in plan.layouts]
+            for layout in plan.layouts:
+                _last(side, plan, name, layout, best, store, found, until, heard)
     finally:  # after Ctrl-C, too
         ranked = [c for c in race.ranked() if c != side.default]
         best = best or (ranked[0] if ranked else None)
