@@ -18,8 +18,9 @@ class Unreadable(ValueError):
 
 
 def named(row) -> str:
-    return " ".join(filter(None, [row["bench"], row.get("op") if row.get("op") != row["bench"] else None,
-                                  "x".join(map(str, row["shape"]))]))  # fmt: skip
+    op = row.get("op")
+    what = [row["bench"], None if op in ("matmul", row["bench"]) else op, "x".join(map(str, row["shape"]))]
+    return " ".join(filter(None, what))
 
 
 def table(rows) -> str:

@@ -52,8 +52,8 @@ def save(file, draw, *args) -> None:
         figure = Figure(figsize=(WIDTH, 4.4), dpi=DPI, layout="constrained")
         FigureCanvasAgg(figure)
         foot = draw(figure, *args)
-        lines = textwrap.wrap(foot, 150)
-        share = (0.02 + 0.13 * len(lines)) / figure.get_figheight()
+        lines = textwrap.wrap(foot, 140)
+        share = (0.04 + 0.13 * len(lines)) / figure.get_figheight()
         figure.get_layout_engine().set(rect=(0, share, 1, 1 - share))
         figure.text(0.01, 0.01, "\n".join(lines), fontsize=6.5, color="0.35", va="bottom")
         figure.savefig(file)
@@ -152,26 +152,28 @@ def named(name) -> str:
 
 def speed(figure, results) -> str:
     """GFLOP/s against n of square products: ours, every peer, and the peak where it was measured."""
-    rows = [r for r in results["rows"] if r.get("gflops") and len(set(r["shape"])) == 1]
-    rows.sort(key=lambda row: row["shape"])
+    rows = [row for row in results["rows"] if row.get("gflops") and len(set(row["shape"])) == 1]
     if not rows:
         raise ValueError("no square product among the rows: there is no speed against n to draw")
-    dtype, threads = rows[0]["dtype"], rows[0]["threads"]
-    rows = [r for r in rows if (r["dtype"], r["threads"]) == (dtype, threads)]
+    first = rows[0]
+    same = ("bench", "dtype", "layout")
+    rows = sorted((row for row in rows if all(row[k] == first[k] for k in same)), key=lambda row: row["shape"])
+    rows = list({row["shape"][0]: row for row in rows}.values())  # of two numbers of threads the last
     axes = figure.subplots()
     peers = list(dict.fromkeys(peer for row in rows for peer in row["peers"]))
     for i, name in enumerate(["nbkernels", *peers]):
-        points = [(r["shape"][0], r["gflops"] * (1 if i == 0 else r["ours_s"] / r["peers"][name]))
-                  for r in rows if i == 0 or name in r["peers"]]  # fmt: skip
+        points = [(row["shape"][0], row["gflops"] * (1 if i == 0 else row["ours_s"] / row["peers"][name]))
+                  for row in rows if i == 0 or name in row["peers"]]  # fmt: skip
         axes.plot(*zip(*points), marker=MARKERS[i % 8], color=COLOURS[i % 8], label=name, lw=2 if i == 0 else 1.2)
-    peaks = [r["gflops"] / r["peak_share"] for r in rows if r.get("peak_share")]
+    peaks = [(row["shape"][0], row["gflops"] / row["peak_share"]) for row in rows if row.get("peak_share")]
     if peaks:
-        axes.axhline(max(peaks), color="k", ls="--", lw=1, label="peak of fused multiply-adds, measured")
-    axes.set(xscale="log", xlabel="n of n x n matrices", ylabel="GFLOP/s", ylim=(0, None),
-             title=f"{rows[0]['bench']}, {dtype}, {threads} thread{'s' * (threads != 1)}")  # fmt: skip
-    sizes = [r["shape"][0] for r in rows]
-    axes.set_xticks(sizes, sizes)
+        axes.plot(*zip(*peaks), color="k", ls="--", lw=1, label="peak of multiply-adds, measured")
+    counts = " and ".join(map(str, sorted({row["threads"] for row in rows})))
+    axes.set(xscale="log", xlabel="n of n x n matrices", ylabel="GFLOP/s", ylim=(0, None))
+    axes.set_title(f"{first['bench']}, {first['dtype']} {first['layout']}, threads: {counts}", fontsize=9, loc="left")
+    sizes = [row["shape"][0] for row in rows]
     axes.minorticks_off()
+    axes.set_xticks(sizes, sizes)
     axes.legend(frameon=False, fontsize=8)
     return footer(results["meta"])
 
@@ -191,9 +193,10 @@ def roofline(figure, results) -> str:
                   label=f"{level}, {width:.0f} GB/s")  # fmt: skip
     for i, name in enumerate(dict.fromkeys(r["bench"] for r in rows)):
         own = [(x, r["gflops"]) for x, r in zip(at, rows) if r["bench"] == name]
-        axes.plot(*zip(*own), MARKERS[i % 8], color=COLOURS[i % 8], label=name, ms=6)
-    axes.set(xscale="log", yscale="log", xlabel="operations a byte that must move", ylabel="GFLOP/s",
-             title=f"peak {top:.0f} GFLOP/s, {peaks['threads']} thread{'s' * (peaks['threads'] != 1)}")  # fmt: skip
+        axes.plot(*zip(*own), MARKERS[(i + i // 8) % 8], color=COLOURS[i % 8], label=name, ms=6, ls="")
+    axes.set(xscale="log", yscale="log", xlabel="operations a byte that must move", ylabel="GFLOP/s")
+    axes.set_title(f"peak {top:.0f} GFLOP/s, {peaks['threads']} thread{'s' * (peaks['threads'] != 1)}", fontsize=9,
+                   loc="left")  # fmt: skip
     axes.legend(frameon=False, fontsize=7, loc="lower right", ncols=2)
     return footer(results["meta"])
 
@@ -203,24 +206,33 @@ def ratios(figure, results) -> str:
     rows = [r for r in results["rows"] if r["peers"]]
     if not rows:
         raise ValueError("no row has a peer: there are no ratios to draw")
-    figure.set_size_inches(WIDTH, max(2.2, 0.7 + 0.2 * len(rows)))
+    figure.set_size_inches(WIDTH, max(2.2, 0.9 + 0.19 * len(rows)))
     axes = figure.subplots()
     for i, row in enumerate(reversed(rows)):
         peer, seconds = min(row["peers"].items(), key=lambda item: item[1])
         ratio = seconds / row["ours_s"]
-        axes.barh(i, ratio, color=COLOURS[0] if ratio >= 1 else COLOURS[1], hatch="" if ratio >= 1 else "//", ec="w")
-        axes.text(ratio, i, f" {ratio:.2f} {peer}", va="center", fontsize=7)
+        faster = ratio >= 1
+        axes.barh(
+            i, ratio - 1, left=1, color=COLOURS[0] if faster else COLOURS[1], hatch="" if faster else "///", ec="w"
+        )
+        axes.text(max(ratio, 1), i, f" {ratio:.2f} {peer}", va="center", fontsize=7)
     axes.axvline(1, color="k", lw=1)
     axes.set_yticks(range(len(rows)), [label(row) for row in reversed(rows)], fontsize=7)
-    axes.set(xlabel="time of the best peer over ours (above 1: nbkernels is faster)", ylim=(-0.6, len(rows) - 0.4))
-    axes.margins(x=0.15)
+    axes.set(xscale="log", ylim=(-0.6, len(rows) - 0.4))
+    low, high = axes.get_xlim()
+    axes.set_xlim(min(low, 0.5), max(high, 2) * 1.8)
+    ticks = [tick for tick in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 1000) if low <= tick <= max(high, 2)]
+    axes.minorticks_off()
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.set_xlabel("time of the best peer over ours (above 1: nbkernels is faster)", fontsize=8)
     axes.grid(axis="y", visible=False)
     return footer(results["meta"])
 
 
 def label(row) -> str:
-    shape = "x".join(map(str, row["shape"]))
-    return " ".join(filter(None, [row["bench"], row.get("op"), shape, row["dtype"], row.get("layout")]))
+    from ..benches.rows import named
+
+    return " ".join(filter(None, [named(row), row["dtype"], row.get("layout")]))
 
 
 KINDS = {"speed": speed, "roofline": roofline, "ratios": ratios}
