@@ -34,7 +34,7 @@ def slot_of(out, a, b) -> int:
     """That of arrays: which of a kind's winners a product takes."""
     left, right = (int(abs(x.strides[-2]) < abs(x.strides[-1])) for x in (a, b))
     row, step = out.strides[-2:]
-    turned = step != out.itemsize and row == out.itemsize
+    turned = step != out.dtype.itemsize and row == out.dtype.itemsize
     return problem.slot(*out.shape[-2:], a.shape[-1], left, right, turned)
 
 

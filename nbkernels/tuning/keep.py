@@ -11,6 +11,7 @@ from pathlib import Path
 from .ask import Impossible
 
 FORMAT = "nbkernels tiles 1"
+ORDER = ("mr", "nr", "kc", "nb", "mc", "nc", "bm", "bn", "bk", "tm", "tn")  # of sizes, as people read them
 VERSIONS = ("nbkernels", "numba", "llvmlite")
 
 
@@ -82,7 +83,7 @@ def shown(entries) -> list[dict]:
     lines = []
     for key, each in sorted(entries.items()):
         sizes, ratio = each["candidate"], each.get("ratio")
-        said = " ".join(f"{name}={n}" for name, n in sizes.items()) if isinstance(sizes, dict) else str(sizes)
+        said = " ".join(f"{name}={sizes[name]}" for name in ORDER if name in sizes) if isinstance(sizes, dict) else "?"
         old = f" with {then}: tune again?" if (then := older(each)) else ""
         lines.append({"winner": key.partition(" on ")[0].removeprefix("gemm "), "tiles": said,
                       "over the default": f"{ratio:.2f}x" if isinstance(ratio, float) else "",
