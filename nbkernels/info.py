@@ -65,7 +65,7 @@ def cut(dtype):
 def winners():
     """A line for each winner of the tuner that is kept for this machine, and why a file of them is not read."""
     from nbkernels import winners as found
-    from nbkernels.cpu import tuned
+    from nbkernels.cpu import machine
     from nbkernels.tuning import keep
 
     store = found.store()
@@ -75,8 +75,22 @@ def winners():
         yield wrong
     if os.environ.get("NBKERNELS_TUNED", "1") == "0":
         yield "not used: NBKERNELS_TUNED=0"
-    for line in keep.shown(keep.kept(store, tuned.place())):
+    for line in keep.shown(keep.kept(store, machine.place())):
         yield ": ".join(filter(None, line.values()))
+    if machine.measured():
+        yield f"paths chosen as with an L2 of {machine.machine().l2 >> 10} KiB, stated are {machine.stated().l2 >> 10}"
+
+
+def peaks():
+    """What `tune` measured of the machine, in lines."""
+    from nbkernels import winners as found
+    from nbkernels.cpu import machine
+
+    store = found.store()
+    top = store and store.get(f"peaks on {machine.place()}")
+    if isinstance(top, dict) and {"gflops", "gb_s", "threads", "dtype"} <= set(top):
+        widths = ", ".join(f"{level} {width:.0f} GB/s" for level, width in top["gb_s"].items())
+        yield f"{top['gflops']:.0f} GFLOP/s of {top['dtype']} by {top['threads']} threads, copies: {widths}"
 
 
 def packaged():
@@ -100,7 +114,7 @@ def facts():
     from nbkernels.jit import files, levels, upkeep, vector
 
     _, target, features = levels.target()
-    found = machine.machine()
+    found = machine.stated()
     return [
         ("nbkernels", version("nbkernels")),
         ("Python", f"{platform.python_version()} ({platform.python_implementation()}, {platform.platform()})"),
@@ -112,6 +126,7 @@ def facts():
         ("features", " ".join(name for name in FEATURES if name in features) or "none of those that matter here"),
         ("vectors", f"{vector.width_bits()} bits, {tiles.vector_registers()} registers"),
         *((f"tiles {dtype}", cut(dtype)) for dtype in ("float32", "float64")),
+        *(("peak", line) for line in peaks()),
         *(("tuned", line) for line in winners()),
         ("threads", f"{threads.count()} of {os.cpu_count()} cores, layer {threads.layer()}"),
         *(("cache", line) for line in (files.status(), *upkeep.doubts())),

@@ -8,9 +8,10 @@ import pytest
 
 import nbkernels as nb
 from nbkernels import info, problem, winners
-from nbkernels.cpu import gemm, kinds, tiles, tuned
+from nbkernels.cpu import gemm, kinds, machine, tiles, tuned
 from nbkernels.cpu.renew import renew
 from nbkernels.jit import files, levels
+from nbkernels.jit.cache import entry
 from nbkernels.problem import CLASSES, LAYOUTS
 from nbkernels.store import Store
 
@@ -19,7 +20,7 @@ SQUARE = 0  # the slot of NN
 
 
 def key(which=SQUARE, name="float32"):
-    return winners.key(name, which, tuned.place())
+    return winners.key(name, which, machine.place())
 
 
 @pytest.fixture
@@ -94,7 +95,10 @@ def test_compiled_code_takes_the_slot_that_python_does(table, name, layout):
 
 def test_it_can_be_switched_off(table, monkeypatch):
     assert table.put(key(), winner(), 1.0)
+    renew()
+    assert kinds.tiles_of(PLAIN, SQUARE) == winner()
     monkeypatch.setenv("NBKERNELS_TUNED", "0")
+    renew()
     assert kinds.tiles_of(PLAIN, SQUARE) == tiles.default("float32")
     assert any("NBKERNELS_TUNED=0" in line for line in info.winners())
 
@@ -102,6 +106,7 @@ def test_it_can_be_switched_off(table, monkeypatch):
 def test_it_is_read_once(table, monkeypatch):
     reads, real = [], Store.entries
     monkeypatch.setattr(Store, "entries", lambda self: reads.append(1) or real(self))
+    renew()
     a = np.ones((600, 600), np.float32)
     for _ in range(3):
         nb.mm(a, a)
@@ -127,19 +132,25 @@ BROKEN = {
 @pytest.mark.parametrize("candidate", BROKEN)
 def test_what_cannot_be_used_is_not_there(table, candidate):
     table.path.write_text(json.dumps({key(): {"candidate": BROKEN[candidate], "seconds": 1.0}}))
+    renew()
     assert kinds.tiles_of(PLAIN, SQUARE) == tiles.default("float32")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "\x00\xff", "[" * 100_000, '{"gemm float32": 3}'])
 def test_a_broken_file_is_no_table(table, text):
     table.path.write_bytes(text.encode("latin-1"))
+    renew()
     assert kinds.tiles_of(PLAIN, SQUARE) == tiles.default("float32")
 
 
 def test_another_machines_winners_are_its_own(table, monkeypatch):
     assert table.put(key(), winner(), 1.0)
+    renew()
     assert tuned.tuned(PLAIN, SQUARE) == winner()
-    for change in ((levels, "target", lambda: ("", "another", "")), (tuned, "caches", lambda: (1, 2))):
+    for change in (
+        (levels, "target", lambda: ("", "another", "")),
+        (machine, "stated", lambda: machine.Machine(1 << 14)),
+    ):
         with monkeypatch.context() as patch:
             patch.setattr(*change)
             renew()
@@ -151,9 +162,30 @@ def test_another_machines_winners_are_its_own(table, monkeypatch):
         assert list(info.winners()) == []
 
 
+def test_the_l2_that_paths_go_by(table, monkeypatch):
+    """It is read by Python and by compiled code, goes before what is stated, and changes no bit."""
+    read = entry(lambda: machine.l2(), "int64()", "test_l2")
+    a = np.random.default_rng(0).standard_normal((400, 300)).astype("f4")
+    expected, stated = nb.mm(a, a.T), machine.stated()
+    assert table.add({machine.plan_key(): {"candidate": {"l2": stated.l2 * 4}, "seconds": 0}})
+    assert (machine.machine().l2, read()) == (stated.l2, stated.l2)
+    renew()
+    assert (machine.machine().l2, read(), machine.stated()) == (stated.l2 * 4, stated.l2 * 4, stated)
+    np.testing.assert_array_equal(nb.mm(a, a.T), expected)
+    assert any("as with an L2" in line for line in info.winners())
+    for wrong in ({"l2": 1}, {"l2": "many"}, {"l9": 1 << 20}, [3]):
+        assert table.add({machine.plan_key(): {"candidate": wrong}})
+        renew()
+        assert (machine.machine(), read()) == (stated, stated.l2)
+    assert table.remove([machine.plan_key()])
+    renew()
+    assert machine.measured() is None
+
+
 def test_what_others_can_write_is_not_read(table):
     assert table.put(key(), winner(), 1.0)
     table.path.chmod(0o666)
+    renew()
     assert winners.store() is None
     assert kinds.tiles_of(PLAIN, SQUARE) == tiles.default("float32")
 
@@ -167,6 +199,7 @@ def test_winners_of_older_versions_are_used_and_offered_again(table):
         "date": "2020-01-01",
     }
     assert table.add({key(): old})
+    renew()
     assert kinds.tiles_of(PLAIN, SQUARE) == winner()
     (line,) = [line for line in info.winners() if "float32 square NN" in line]
     assert "1.20x" in line

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from .. import winners
-from . import gemm, packed, tuned
+from . import gemm, kinds, machine, packed, paths, tiles, tuned, words
 from .status import GEMV, PACKED
 
 
 def renew() -> None:
     """From the next call on products go by the winners that are kept now."""
-    for each in (winners.entries, tuned.tuned, gemm._planned, packed._table):
+    winners.entries.cache_clear()
+    machine.renew()
+    planned = tiles.default, kinds.default_tiles, paths.path, words.template
+    for each in (*planned, tuned.tuned, gemm._planned, packed._table):
         each.cache_clear()
     for dtype, (_, _, known) in list(gemm._entries.items()):
         if known is None:

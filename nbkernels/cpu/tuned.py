@@ -12,11 +12,10 @@ from dataclasses import replace
 from numba.extending import register_jitable
 
 from .. import problem, winners
-from ..jit import levels
 from ..jit.kind import Kind
-from ..jit.vector import width_bits
 from ..problem import CLASSES, LAYOUTS
-from .tiles import Tiles, caches, illegal
+from .machine import place
+from .tiles import Tiles, illegal
 
 SLOTS = len(CLASSES) * len(LAYOUTS)
 shape_class = register_jitable(problem.shape_class)
@@ -36,11 +35,6 @@ def slot_of(out, a, b) -> int:
     row, step = out.strides[-2:]
     turned = step != out.dtype.itemsize and row == out.dtype.itemsize
     return problem.slot(*out.shape[-2:], a.shape[-1], left, right, turned)
-
-
-def place() -> str:
-    """The machine, as winners are kept for it."""
-    return f"{levels.target()[1]} {width_bits()} bits, L1 {caches()[0]}, L2 {caches()[1]}"
 
 
 def named(kind: Kind) -> str:

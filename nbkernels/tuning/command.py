@@ -81,7 +81,8 @@ def _managed(args) -> int:
             done, what = store.add(found), f"{len(found)} winners from {args.file}"
         elif args.reset:
             found = keep.kept(store, side.place())
-            done, what = store.remove(found), f"{len(found)} winners forgotten"
+            done = store.remove([*found, *(f"{what} on {side.place()}" for what in ("plans", "peaks"))])
+            what = f"{len(found)} winners forgotten"
         else:
             found = keep.kept(store, side.place())
             print(tabulate(keep.shown(found), headers="keys", disable_numparse=True) if found else

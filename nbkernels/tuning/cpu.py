@@ -31,9 +31,15 @@ class Cpu:
         if dtype not in DTYPES:
             raise Impossible(f"dtype {dtype!r}: there are {', '.join(DTYPES)}")
         self.dtype, self.kind = dtype, kinds.kind_of(dtype, dtype, dtype)
-        self.default = kinds.default_tiles(self.kind)
         self.available = threads.count()
         self._lane, self._arrays, self._repeats, self._checked = None, None, {}, set()
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Take the default as the machine's record says now."""
+        from ..cpu import kinds
+
+        self.default = kinds.default_tiles(self.kind)
 
     # -- candidates --------------------------------------------------------------------------------------------------
 
@@ -60,7 +66,12 @@ class Cpu:
     def candidates(self, shapes) -> list:
         """Around the default, and far from it, for a machine that says wrong things of its caches: other register
         tiles with three depths, the default's with every depth and block."""
+        from ..cpu import tiles as derived
+        from ..jit.vector import SIZE
+
         size, found = self.bytes_of_a_word, [self.default]
+        if self.dtype in SIZE:
+            found += derived.candidates(self.dtype)
         for mr, nr in [(self.default.mr, self.default.nr), *self.register_tiles()]:
             own = (mr, nr) == (self.default.mr, self.default.nr)
             for words in DEPTHS if own else DEPTHS[1:6:2]:
@@ -137,16 +148,14 @@ class Cpu:
                 if out.tobytes() != self._arrays[3].tobytes():
                     raise ArithmeticError(f"wrong: {tiles} gave other bits than the default at {lane}")
                 self._checked.add((tiles, lane))
-            if lane not in self._repeats:
-                self._repeats[lane] = max(1, int(LEAST / min(self._timed(tiles, out, 1) for _ in range(3))))
-            return min(self._timed(tiles, out, self._repeats[lane]) for _ in range(TURNS))
+            return self.timed(self._run, tiles, lane)
 
-    def _timed(self, tiles, out, repeats) -> float:
-        turns = range(repeats)
-        start = time.perf_counter()
-        for _ in turns:
-            self._run(tiles, out)
-        return (time.perf_counter() - start) / repeats
+    def timed(self, run, tiles, lane) -> float:
+        """Seconds of run(tiles, out) on the arrays of a lane: the fastest of TURNS."""
+        out = self._arrays[2]
+        if lane not in self._repeats:
+            self._repeats[lane] = max(1, int(LEAST / min(_timed(run, tiles, out, 1) for _ in range(3))))
+        return min(_timed(run, tiles, out, self._repeats[lane]) for _ in range(TURNS))
 
     # -- what is kept ------------------------------------------------------------------------------------------------
 
@@ -171,6 +180,14 @@ class Cpu:
         from ..cpu.renew import renew
 
         renew()
+
+
+def _timed(run, tiles, out, repeats) -> float:
+    turns = range(repeats)
+    start = time.perf_counter()
+    for _ in turns:
+        run(tiles, out)
+    return (time.perf_counter() - start) / repeats
 
 
 def fit(size: int, step: int) -> int:

@@ -70,6 +70,9 @@ class Cuda:
 
         return multiprocessors()
 
+    def refresh(self) -> None:
+        """Nothing of a GPU's record changes."""
+
     # -- candidates --------------------------------------------------------------------------------------------------
 
     def illegal(self, tiles):

@@ -65,7 +65,7 @@ def entry(winner, verdicts, default) -> dict:
 def kept(store, place) -> dict:
     """{key: entry} of a machine."""
     found = {} if store is None else store.entries()
-    return {key: each for key, each in found.items() if key.endswith(f" on {place}")}
+    return {key: each for key, each in found.items() if key.startswith("gemm ") and key.endswith(f" on {place}")}
 
 
 def older(entry) -> str | None:

@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass
 
 EACH = 4  # candidates between two samples of the default
-NEAR = 4  # samples of the default, the fastest of which stands for it
+NEAR = 3  # samples of the default, the fastest of which stands for it
 FEW = 4  # who is left at the end of a race, and runs some laps more
 LAPS = 3  # of these
 TAKES = 3  # samples that are taken where the clock jumps
@@ -79,7 +79,9 @@ class Race:
         if seconds is None:
             raise ArithmeticError("the clock of this machine jumps: no time of the default could be taken")
         self.base[lane].append(seconds)
-        self.like.setdefault(lane, seconds)
+        if lane not in self.like:
+            first = [seconds, *filter(sound, (self.sample(self.default, lane) for _ in range(2)))]
+            self.like[lane] = min(first)
         return seconds
 
     def lap(self, candidates) -> None:
@@ -160,13 +162,12 @@ def versus(sample, default, winner, lanes, *, rounds=9, end=math.inf, clock=time
     found = []
     for lane in lanes:
         times = {0: [], 1: [], 2: []}
-        like = None
+        like = min(filter(sound, (sample(default, lane) for _ in range(TAKES))), default=None)
         for turn in range(rounds):
             for which in ((0, 1, 2), (2, 1, 0))[turn % 2]:
                 seconds = sample(winner if which == 1 else default, lane)
                 if sound(seconds, like):
                     times[which].append(seconds)
-                    like = like or seconds
             if clock() >= end and turn >= 2:
                 break
         if heard:

@@ -12,6 +12,7 @@ from .result import Final, Row, Tuning
 BUDGET = 240.0  # seconds for all classes
 ROUNDS = 7  # turns of the last measure
 PROMISING = 1 / (1 + MARGIN / 2)  # the score from which a candidate is worth a last measure
+PATHS = 0.15  # of the budget, for paths
 DEVICES = ("cpu", "cuda")
 
 
@@ -100,6 +101,8 @@ def tune(shape=None, *, dtype="float32", layout=None, threads=None, device="cpu"
     end, names = time.perf_counter() + budget, list(plan.shapes)
     with keep.alone(store):
         try:
+            if shape is None and not plan.sweep:
+                _machine(side, store, found, end, heard or (lambda *_: None))
             for i, name in enumerate(names):
                 left = end - time.perf_counter()
                 until = time.perf_counter() + max(0.0, left) / (len(names) - i)
@@ -110,6 +113,24 @@ def tune(shape=None, *, dtype="float32", layout=None, threads=None, device="cpu"
     if save and store is None:
         found.notes.append("nothing can be kept: there is no directory of this user's to write to")
     return found
+
+
+def _machine(side, store, found, end, heard):
+    """What comes before a tune of all classes: by which L2 paths are chosen, and the peaks, which info shows."""
+    if side.device != "cpu":
+        return
+    from ..benches import peak
+    from . import plans
+
+    top = peak.peaks(side.available)
+    said = f"{top['gflops']:.0f} GFLOP/s, copies " + ", ".join(f"{k} {v:.0f} GB/s" for k, v in top["gb_s"].items())
+    found.notes.append(f"peak by {side.available} threads: {said}")
+    if store is not None:
+        store.add({f"peaks on {side.place()}": {"candidate": top, "date": found.meta["date"]}})
+    begun = time.perf_counter()
+    if note := plans.find(side, store, begun + PATHS * (end - begun), heard):
+        found.notes.append(note)
+        side.refresh()
 
 
 def _class(side, plan, name, store, found, until, heard):
@@ -139,6 +160,8 @@ def _class(side, plan, name, store, found, until, heard):
         found.failed.update({str(tiles): why for tiles, why in race.failed.items()})
         if best is not None and not won:
             found.notes.append(f"{name}: the default stays")
+        if late := [c for c in plan.candidates[name] if race.score(c) == math.inf and c not in race.failed]:
+            found.notes.append(f"{name}: time ran out before {len(late)} candidates were timed: a larger --budget")
 
 
 def _last(side, plan, name, layout, best, store, found, until, heard):
