@@ -68,6 +68,9 @@ class Device:
     def refresh(self):
         pass
 
+    def compile(self, candidates, end, heard):
+        pass
+
 
 @pytest.fixture
 def path(tmp_path):
@@ -395,6 +398,7 @@ def test_the_gpus_side_by_a_double(path, monkeypatch):
     """Candidates of nbkernels/cuda/tiles.py, a clock that is a function of theirs: the fastest is kept."""
     monkeypatch.setattr(cuda, "missing", lambda: None)
     monkeypatch.setattr(cuda.Cuda, "renew", lambda self: None)
+    monkeypatch.setattr(cuda.Cuda, "compile", lambda *_: None)
     monkeypatch.setattr(cuda.Cuda, "_multiprocessors", staticmethod(lambda: 132))
     monkeypatch.setattr(cuda.Cuda, "place", lambda self: "a GPU")
     monkeypatch.setattr(cuda.Cuda, "store", lambda self: Store(path))

@@ -15,7 +15,8 @@ TILES = 5  # register tiles beside the default's that are tried
 DEPTHS = (192, 256, 384, 512, 768, 1024, 2048)  # kc, in words
 BLOCKS = tuple(1 << i for i in range(16, 22))  # bytes of a block of B: 64 KiB to 2 MiB
 OUTER = 4096  # mc and nc, at most, of candidates
-TURNS = 3  # of a sample, of which the fastest counts: other work on the machine only adds time
+TURNS = 3  # of a sample, of which the fastest counts: other work on the machine only adds time; of long calls
+LONG = 0.03  # seconds of all of them, one: they outlast what disturbs them
 LEAST = 0.002  # seconds of a sample: shorter calls are repeated
 
 
@@ -119,6 +120,19 @@ class Cpu:
                 raise Impossible(f"threads {count}: there are {self.available}")
         return [(*shape, layout, count) for count in threads for layout in layouts for shape in shapes]
 
+    def compile(self, candidates, end, heard) -> None:
+        """What the candidates need, apart from the races: a product by each register tile, until `end`. What fails says
+        so there."""
+        tiles = list({(each.mr, each.nr): each for each in candidates}.values())
+        for i, each in enumerate(tiles):
+            for layout in ("NN", "TN"):
+                self.prepare((2 * each.mr, each.nr, 64, layout, 1))
+                with contextlib.suppress(Exception):
+                    self._run(each, self._arrays[2])
+            heard("compile", i + 1, len(tiles), each)
+            if time.perf_counter() > end:
+                return
+
     def prepare(self, lane) -> None:
         """Arrays of the tuner's own for a lane; those of the last one go."""
         from .made import matrices
@@ -151,11 +165,14 @@ class Cpu:
             return self.timed(self._run, tiles, lane)
 
     def timed(self, run, tiles, lane) -> float:
-        """Seconds of run(tiles, out) on the arrays of a lane: the fastest of TURNS."""
+        """Seconds of run(tiles, out) on the arrays of a lane: the fastest of TURNS, or fewer."""
         out = self._arrays[2]
         if lane not in self._repeats:
-            self._repeats[lane] = max(1, int(LEAST / min(_timed(run, tiles, out, 1) for _ in range(3))))
-        return min(_timed(run, tiles, out, self._repeats[lane]) for _ in range(TURNS))
+            least = min(_timed(run, tiles, out, 1) for _ in range(3))
+            repeats = max(1, int(LEAST / least))
+            self._repeats[lane] = repeats, max(1, min(TURNS, int(LONG / (repeats * least))))
+        repeats, turns = self._repeats[lane]
+        return min(_timed(run, tiles, out, repeats) for _ in range(turns))
 
     # -- what is kept ------------------------------------------------------------------------------------------------
 

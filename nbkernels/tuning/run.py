@@ -13,6 +13,7 @@ BUDGET = 240.0  # seconds for all classes
 ROUNDS = 7  # turns of the last measure
 PROMISING = 1 / (1 + MARGIN / 2)  # the score from which a candidate is worth a last measure
 PATHS = 0.15  # of the budget, for paths
+COMPILING = 0.4  # of the budget, at most
 DEVICES = ("cpu", "cuda")
 
 
@@ -98,15 +99,18 @@ def tune(shape=None, *, dtype="float32", layout=None, threads=None, device="cpu"
     store = side.store() if save else None
     found = Tuning(meta(), side.names)
     found.notes += [f"left out: {count} of the tiles: {why}" for why, count in plan.turned_away.items()]
-    end, names = time.perf_counter() + budget, list(plan.shapes)
+    begun, names, heard = time.perf_counter(), list(plan.shapes), heard or (lambda *_: None)
+    end = begun + budget
     with keep.alone(store):
         try:
             if shape is None and not plan.sweep:
-                _machine(side, store, found, end, heard or (lambda *_: None))
+                _machine(side, store, found, end, heard)
+            every = dict.fromkeys(each for name in names for each in plan.candidates[name])
+            side.compile([side.default, *every], begun + COMPILING * budget, heard)
             for i, name in enumerate(names):
                 left = end - time.perf_counter()
                 until = time.perf_counter() + max(0.0, left) / (len(names) - i)
-                _class(side, plan, name, store, found, until, heard or (lambda *_: None))
+                _class(side, plan, name, store, found, until, heard)
         except KeyboardInterrupt:
             found.interrupted = True
             found.notes.append("interrupted: what was measured until then is above, what was kept stays")
