@@ -17,6 +17,7 @@ BLOCKS = tuple(1 << i for i in range(16, 22))  # bytes of a block of B: 64 KiB t
 OUTER = 4096  # mc and nc, at most, of candidates
 TURNS = 3  # of a sample, of which the fastest counts: other work on the machine only adds time; of long calls
 LONG = 0.03  # seconds of all of them, one: they outlast what disturbs them
+LANES = 3  # whose arrays are there at once
 LEAST = 0.002  # seconds of a sample: shorter calls are repeated
 
 
@@ -33,7 +34,7 @@ class Cpu:
             raise Impossible(f"dtype {dtype!r}: there are {', '.join(DTYPES)}")
         self.dtype, self.kind = dtype, kinds.kind_of(dtype, dtype, dtype)
         self.available = threads.count()
-        self._lane, self._arrays, self._repeats, self._checked = None, None, {}, set()
+        self._kept, self._arrays, self._repeats, self._checked = {}, None, {}, set()
         self.refresh()
 
     def refresh(self) -> None:
@@ -134,15 +135,16 @@ class Cpu:
                 return
 
     def prepare(self, lane) -> None:
-        """Arrays of the tuner's own for a lane; those of the last one go."""
+        """Arrays of the tuner's own for a lane, and the result; those of LANES lanes are kept."""
         from .made import matrices
 
-        if self._lane != lane:
-            self._arrays, self._lane = None, None
-            m, n, k, layout, _ = lane
-            a, b, out = matrices(m, n, k, layout, self.dtype)
-            self._arrays, self._lane = (a, b, out, np.empty_like(out)), lane
-            self._run(self.default, self._arrays[3])
+        if (found := self._kept.pop(lane, None)) is None:
+            while len(self._kept) >= LANES:
+                del self._kept[next(iter(self._kept))]
+            a, b, out = matrices(*lane[:4], self.dtype)
+            found = self._arrays = a, b, out, np.empty_like(out)
+            self._run(self.default, found[3])
+        self._kept[lane] = self._arrays = found
 
     def _run(self, tiles, out):
         from ..cpu import gemm

@@ -85,29 +85,31 @@ class Race:
         return seconds
 
     def lap(self, candidates) -> None:
-        """One sample of each on each lane, in another order each time."""
-        for lane in self.lanes:
-            order = [c for c in candidates if c not in self.failed]
-            self.random.shuffle(order)
-            self.reference(lane)
-            for start in range(0, len(order), EACH):
-                taken = {}
-                for candidate in order[start : start + EACH]:
-                    if self.over:
-                        break
-                    try:
-                        taken[candidate] = self.take(candidate, lane)
-                    except Exception as error:  # it does not compile, say: the others go on
-                        self.failed[candidate] = f"{type(error).__name__}: {error}".splitlines()[0]
-                self.reference(lane)
-                like = min(self.base[lane][-NEAR:])  # others' work on the machine only adds time
-                for candidate, seconds in taken.items():
-                    if seconds is not None:
-                        self.ratios.setdefault(candidate, {}).setdefault(lane, []).append(seconds / like)
-                    self.done += 1
-                    self.heard(self.done, self.total, self.best(candidate))
+        """One sample of each on each lane, in another order each time: a few on all lanes, then the next."""
+        order = [c for c in candidates if c not in self.failed]
+        self.random.shuffle(order)
+        for start in range(0, len(order), EACH):
+            for lane in self.lanes:
                 if self.over:
                     return
+                self._few(order[start : start + EACH], lane)
+
+    def _few(self, candidates, lane) -> None:
+        """A sample of each, between two of the default."""
+        self.reference(lane)
+        taken = {}
+        for candidate in candidates:
+            try:
+                taken[candidate] = None if candidate in self.failed else self.take(candidate, lane)
+            except Exception as error:  # it does not compile, say: the others go on
+                self.failed[candidate] = f"{type(error).__name__}: {error}".splitlines()[0]
+        self.reference(lane)
+        like = min(self.base[lane][-NEAR:])  # others' work on the machine only adds time
+        for candidate, seconds in taken.items():
+            if seconds is not None:
+                self.ratios.setdefault(candidate, {}).setdefault(lane, []).append(seconds / like)
+            self.done += 1
+            self.heard(self.done, self.total, self.best(candidate))
 
     def best(self, candidate):
         """The best of all after a new sample of this one, by score."""
