@@ -103,8 +103,26 @@ def heat(found, x=None, y=None) -> tuple[Grid]:
 
 
 def tiles(figure, found, x=None, y=None) -> str:
-    """The heat map of a Tuning."""
-    return grid(figure, *heat(found, x, y))
+    """The heat map of a Tuning, or a curve where one size alone was swept."""
+    (made,) = heat(found, x, y)
+    return curve(figure, made) if len(made.ys) == 1 else grid(figure, made)
+
+
+def curve(figure, grid: Grid) -> str:
+    """Speed against one size."""
+    axes = figure.subplots()
+    (speeds,) = grid.values
+    points = [(x, speed) for x, speed in zip(grid.xs, speeds) if speed is not None]
+    axes.plot(*zip(*points), marker="o", color=COLOURS[0], lw=2)
+    if grid.mark and grid.mark[0] in grid.xs:
+        at = grid.mark[0]
+        axes.plot(at, dict(points)[at], "s", ms=14, mfc="none", mec=COLOURS[1], mew=2, label="default")
+        axes.legend(frameon=False, fontsize=8)
+    axes.set(xscale="log", xlabel=named(grid.x), ylabel=grid.unit, ylim=(0, None))
+    axes.minorticks_off()
+    axes.set_xticks(grid.xs, grid.xs, rotation=45 if len(grid.xs) > 12 else 0)
+    axes.set_title(grid.title, fontsize=9, loc="left")
+    return footer(grid.meta)
 
 
 def grid(figure, grid: Grid) -> str:
@@ -131,7 +149,9 @@ def grid(figure, grid: Grid) -> str:
     axes.set_ylabel(named(grid.y))
     axes.set_title(grid.title, fontsize=9, loc="left")
     figure.colorbar(image, label=grid.unit)
-    axes.legend(loc="upper left", bbox_to_anchor=(0, -0.13), ncols=2, frameon=False, fontsize=8, markerscale=0.5)
+    axes.legend(
+        loc="lower right", bbox_to_anchor=(1, 1), ncols=2, frameon=False, fontsize=8, markerscale=0.5, borderpad=0
+    )
     return footer(grid.meta)
 
 

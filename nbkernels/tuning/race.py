@@ -35,6 +35,15 @@ def mean(ratios) -> float:
     return math.exp(statistics.fmean(map(math.log, ratios)))
 
 
+def low(times) -> float:
+    """The end of the lower third: other work on the machine only adds time.
+
+    >>> low([3.0]), low([3.0, 2.0]), low([4.0, 3.0, 2.0, 1.0])
+    (3.0, 2.0, 2.0)
+    """
+    return sorted(times)[(len(times) - 1) // 3]
+
+
 @dataclass(frozen=True)
 class Verdict:
     """A winner against the default on one lane: median seconds, and how far the default was from itself."""
@@ -122,22 +131,20 @@ class Race:
         return self._best
 
     def score(self, candidate) -> float:
-        """Time over the default's: geometric mean over the lanes of the median; infinite where it has not finished one
-        lap."""
+        """Time over the default's: geometric mean over the lanes; infinite where it has not finished one lap."""
         ratios = self.ratios.get(candidate, {})
         if candidate in self.failed or len(ratios) < len(self.lanes):
             return math.inf
-        return mean(statistics.median(each) for each in ratios.values())
+        return mean(low(each) for each in ratios.values())
 
     def ranked(self) -> list:
         """Who has run, the fastest first."""
         return sorted((c for c in self.ratios if self.score(c) < math.inf), key=self.score)
 
     def seconds(self, candidate, lane) -> float | None:
-        """Its ratio in the default's seconds, the lower quartile of them all."""
+        """Its ratio in the default's seconds."""
         ratios = self.ratios.get(candidate, {}).get(lane)
-        base = sorted(self.base[lane])
-        return statistics.median(ratios) * base[len(base) // 4] if ratios else None
+        return low(ratios) * low(self.base[lane]) if ratios else None
 
     def run(self, candidates, laps=1) -> list:
         """Halve after `laps` laps until FEW are left, which run LAPS laps more; the ranking."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 
 from tabulate import tabulate
 
@@ -116,6 +116,7 @@ class Tuning:
         """Write all of it; `python -m nbkernels bench --compare` reads the rows."""
         content = {
             "meta": self.meta,
+            "names": self.names,
             "rows": [{"bench": "tiles", **asdict(row), "gflops": row.gflops} for row in self.rows],
             "finals": [asdict(final) for final in self.finals],
             "failed": self.failed,
@@ -123,6 +124,16 @@ class Tuning:
         }
         with open(file, "w", encoding="utf-8") as out:
             json.dump(content, out, indent=1)
+
+    @classmethod
+    def read(cls, file):
+        """What `json` has written: its rows."""
+        with open(file, encoding="utf-8") as text:
+            content = json.load(text)
+        known = {each.name for each in fields(Row)}
+        rows = [Row(**{k: tuple(v) if k == "shape" else v for k, v in row.items() if k in known})
+                for row in content["rows"]]  # fmt: skip
+        return cls(content["meta"], tuple(content["names"]), rows)
 
     def csv(self, file) -> None:
         """Write the rows, with the configuration in each."""

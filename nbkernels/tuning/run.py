@@ -12,6 +12,7 @@ from .result import Final, Row, Tuning
 BUDGET = 240.0  # seconds for all classes
 ROUNDS = 7  # turns of the last measure
 PROMISING = 1 / (1 + MARGIN / 2)  # the score from which a candidate is worth a last measure
+SWEEPS = 4  # laps of all candidates, where sizes are asked for: each is a cell of a picture
 PATHS = 0.15  # of the budget, for paths
 COMPILING = 0.4  # of the budget, at most
 DEVICES = ("cpu", "cuda")
@@ -146,7 +147,7 @@ def _class(side, plan, name, store, found, until, heard):
                 heard=lambda done, total, best: heard(name, done, total, best))  # fmt: skip
     best = None
     try:
-        race.run([side.default, *plan.candidates[name]], laps=2 if plan.sweep else 1)
+        race.run([side.default, *plan.candidates[name]], laps=SWEEPS if plan.sweep else 1)
         ranked = [c for c in race.ranked() if c != side.default]
         if ranked and not plan.sweep and not race.over:
             race.run([*side.neighbours(ranked[0], plan.shapes[name]), *ranked[:1]])
