@@ -17,7 +17,7 @@ from numba import cuda, types
 from numba.np.numpy_support import as_dtype
 
 from ..jit.kind import BYTES, Kind, wrapped
-from ..problem import GemmProblem, slot
+from ..problem import GemmProblem
 from ..strides import broadcast_strides
 from .chain import word
 from .collective import clear, finish, fragment, mainloop, slices
@@ -27,7 +27,7 @@ from .launch import Kernel, elements, launch, multiprocessors, pointer
 from .memory import clash, empty, same
 from .stage import SHORT
 from .tiles import SEGMENT, Tiles, default, given
-from .tuned import place, tuned, winner
+from .tuned import winner
 
 BAND = 8  # tile rows that are worked through column by column, so that blocks at work together share B in L2
 
@@ -159,10 +159,9 @@ class Choice:
 
 
 def describe(m: int, n: int, k: int, dtype: str = "float32") -> Choice:
-    """The tiles that an m x k by k x n product with a C-ordered out takes on the current device; nothing runs.
+    """The tiles that an m x k by k x n product with a C-ordered out is given on the current device; nothing runs.
 
     dtype is the operands', by its name.
     """
     problem = GemmProblem(m, n, k, kind_of(dtype, dtype, dtype).chain)
-    own = tuned(problem.dtype, slot(m, n, k, 0, 0, 0), place())
-    return Choice(problem, own or default(problem, multiprocessors()))
+    return Choice(problem, default(problem, multiprocessors()))
