@@ -22,7 +22,7 @@ def options(parser, whole, seconds) -> None:
     add("--seconds", type=seconds, help="time spent on each row (0.5, quick 0.1)")
     add("--json", metavar="FILE", help="write the rows there too, as bench/report.py and --compare read them")
     add("--csv", metavar="FILE", help="the same as a table, with the configuration in each line")
-    add("--plot", metavar="FILE", help="draw them: .png or .svg (needs matplotlib)")
+    add("--plot", metavar="FILE", help="draw them: .png or .svg (needs matplotlib; the table has bars)")
     add("--kind", choices=KINDS, help="of picture (speed against n for squares, else bars of ratios)")
     add("--compare", nargs=2, metavar=("A", "B"), help="hold two files of rows against each other, and measure nothing")
 
@@ -77,9 +77,10 @@ def _measured(args) -> int:
     from tqdm import tqdm
 
     from ..cpu import threads
-    from .measure import ROUNDS, chosen, row
-    from .rows import table
+    from .measure import ROUNDS, chosen, machine_peaks, row
+    from .rows import table, writable
 
+    writable(args.json, args.csv, args.plot)
     counts = args.threads or [threads.count()]
     cases = chosen(args.what, args.quick, args.dtype, args.sizes, args.device)
     todo = [(case, count if case.parallel else 1) for count in counts for case in cases]
@@ -97,10 +98,20 @@ def _measured(args) -> int:
         except KeyboardInterrupt:
             status = 130
     print(table(rows))
+    for count in counts if args.device == "cpu" else ():
+        print(_peak(machine_peaks(count, "float32")))
     if status:
         print("interrupted: these rows were measured until then", file=sys.stderr)
     _written(args, rows, counts)
     return status
+
+
+def _peak(found) -> str:
+    """What shares are of, in a line."""
+    widths = ", ".join(f"{level} {width:.0f}" for level, width in found["gb_s"].items())
+    count = f"{found['threads']} thread{'s' * (found['threads'] > 1)}"
+    speed = f"{found['gflops']:.0f} GFLOP/s of float32"
+    return f"peak by {count}: {speed}, copies {widths} GB/s, a launch {found['launch_us']:.2f} us"
 
 
 def _written(args, rows, counts) -> None:
@@ -121,7 +132,7 @@ def _written(args, rows, counts) -> None:
             json.dump(results, file, indent=1)
     if args.csv:
         write_csv(rows, args.csv)
-    if args.plot and rows:
+    if args.plot and rows and args.plot != "-":
         from ..plots import draw
 
         if why := draw.missing():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 
 from tabulate import tabulate
 
@@ -44,6 +45,17 @@ def table(rows) -> str:
 def _marked(ratio) -> str:
     text = bar(ratio, 12)
     return f"{text[:6]}|{text[6:]}".rstrip()
+
+
+def writable(*files) -> None:
+    """An OSError for a file that cannot be written, before anything is timed, not after."""
+    for file in filter(None, files):
+        if file != "-":
+            there = os.path.exists(file)
+            with open(file, "a", encoding="utf-8"):
+                pass
+            if not there:
+                os.unlink(file)
 
 
 def write_csv(rows, file) -> None:

@@ -27,7 +27,11 @@ def options(parser) -> None:
     add("--no-keep", action="store_true", help="measure, and keep nothing")
     add("--json", metavar="FILE", help="write every row there")
     add("--csv", metavar="FILE", help="the same as a table")
-    add("--plot", metavar="FILE", help="draw the heat map over two tile sizes: .png or .svg (needs matplotlib)")
+    add(
+        "--plot",
+        metavar="FILE",
+        help="draw the heat map over two tile sizes: .png, .svg (needs matplotlib), - in the terminal",
+    )
     add("--axes", nargs=2, metavar="NAME", help="the two sizes of the heat map (those with the most values)")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--show", action="store_true", help="print the winners that are kept for this machine")
@@ -112,6 +116,8 @@ def _shapes(given):
 def _tuned(args) -> int:
     from tqdm import tqdm
 
+    from ..benches.rows import writable
+    from ..plots import draw
     from .run import Plan, backend, tune
 
     side = backend(args.device, args.dtype)
@@ -123,13 +129,9 @@ def _tuned(args) -> int:
     if args.dry_run:
         print(Plan(side, shapes, args.layout, args.threads, args.tiles))
         return 0
-    for file in filter(None, (args.json, args.csv, args.plot)):
-        _writable(file)
-    if args.plot:
-        from ..plots import draw
-
-        if why := draw.missing():
-            print(f"tune: {why}: --plot draws in the terminal, into no file", file=sys.stderr)
+    writable(args.json, args.csv, args.plot)
+    if args.plot and args.plot != "-" and (why := draw.missing()):
+        print(f"tune: {why}: the map is drawn in the terminal, into no file", file=sys.stderr)
     with tqdm(unit="sample", leave=False, disable=None) as bar:
 
         def heard(name, done, total, best):
@@ -146,12 +148,6 @@ def _tuned(args) -> int:
     return 130 if found.interrupted else 0
 
 
-def _writable(file) -> None:
-    """An OSError before anything is timed, not after."""
-    with open(file, "a", encoding="utf-8"):
-        pass
-
-
 def _written(found, args) -> None:
     if args.json:
         found.json(args.json)
@@ -160,7 +156,7 @@ def _written(found, args) -> None:
     if args.plot and found.rows:
         from ..plots import blocks, draw
 
-        if draw.missing():
+        if args.plot == "-" or draw.missing():
             print(blocks.heat(*draw.heat(found, *(args.axes or (None, None)))))
         else:
             found.plot(args.plot, *(args.axes or ()))
