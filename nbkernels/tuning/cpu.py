@@ -11,9 +11,9 @@ import numpy as np
 from .ask import Impossible
 
 NAMES = ("mr", "nr", "kc", "nb", "mc", "nc")
-TILES = 5  # register tiles beside the default's that are tried
-DEPTHS = (192, 256, 384, 512, 768, 1024, 2048)  # kc, in words
-BLOCKS = tuple(1 << i for i in range(16, 22))  # bytes of a block of B: 64 KiB to 2 MiB
+TILES = 3  # register tiles beside the default's that are tried
+DEPTHS = (192, 256, 384, 512, 1024, 2048)  # kc, in words
+BLOCKS = tuple(1 << i for i in range(17, 21))  # bytes of a block of B: 128 KiB to 1 MiB
 OUTER = 4096  # mc and nc, at most, of candidates
 TURNS = 3  # of a sample, of which the fastest counts: other work on the machine only adds time; of long calls
 LONG = 0.03  # seconds of all of them, one: they outlast what disturbs them
@@ -67,7 +67,7 @@ class Cpu:
 
     def candidates(self, shapes) -> list:
         """Around the default, and far from it, for a machine that says wrong things of its caches: other register
-        tiles with three depths, the default's with every depth and block."""
+        tiles with three depths, the default's with every depth and block; some 50."""
         from ..cpu import tiles as derived
         from ..jit.vector import SIZE
 
@@ -76,8 +76,8 @@ class Cpu:
             found += derived.candidates(self.dtype)
         for mr, nr in [(self.default.mr, self.default.nr), *self.register_tiles()]:
             own = (mr, nr) == (self.default.mr, self.default.nr)
-            for words in DEPTHS if own else DEPTHS[1:6:2]:
-                for room in BLOCKS if own else BLOCKS[2:5:2]:
+            for words in DEPTHS if own else DEPTHS[1::2]:
+                for room in BLOCKS if own else BLOCKS[1::2]:
                     kc = words * self.kind.group
                     nb = fit(min(room // (words * size), OUTER), nr)
                     found.append(self.complete({"mr": mr, "nr": nr, "kc": kc, "nb": nb}))

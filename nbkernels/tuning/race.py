@@ -165,7 +165,7 @@ class Race:
         return self.ranked()
 
 
-def versus(sample, default, winner, lanes, *, rounds=9, end=math.inf, clock=time.perf_counter, heard=None):
+def versus(sample, default, winner, lanes, *, rounds=9, end=math.inf, clock=time.perf_counter):
     """[Verdict] of the winner against the default on every lane, in turns, with the default once more in each: what it
     differs from itself by is noise."""
     found = []
@@ -179,8 +179,6 @@ def versus(sample, default, winner, lanes, *, rounds=9, end=math.inf, clock=time
                     times[which].append(seconds)
             if clock() >= end and turn >= 2:
                 break
-        if heard:
-            heard()
         if not all(times.values()):
             raise ArithmeticError("the clock of this machine jumps: the winner could not be judged")
         one, own, other = (statistics.median(times[i]) for i in range(3))

@@ -52,8 +52,13 @@ class Plan:
         side.lanes([(1, 1, 1)], self.layouts, self.threads)  # says what cannot be had
 
     def racing(self, name):
-        """Where candidates of a class race: its shapes in the first layout on the most threads."""
-        return self.side.lanes(self.shapes[name], self.layouts[:1], [max(self.threads)])
+        """Where candidates of a class race: in the first layout, by the most threads, on the shapes that are asked for,
+        of a class on the smallest and the largest one."""
+        shapes = self.shapes[name]
+        if shapes == ask.SIZES[name]:
+            by_size = sorted(shapes, key=math.prod)
+            shapes = [by_size[0], by_size[-1]]
+        return self.side.lanes(shapes, self.layouts[:1], [max(self.threads)])
 
     def judging(self, name, layout):
         """Where the best one is held against the default: the shapes of the class and those asked for."""
@@ -155,7 +160,8 @@ def _class(side, plan, name, store, found, until, heard):
         best = ranked[0] if ranked else None
         if best is not None and race.score(best) < PROMISING:
             for layout in plan.layouts:
-                _last(side, plan, name, layout, best, store, found, until, heard)
+                if not _last(side, plan, name, layout, best, store, found, until, heard):
+                    break
     finally:  # after Ctrl-C, too
         ranked = [c for c in race.ranked() if c != side.default]
         best = best or (ranked[0] if ranked else None)
@@ -170,11 +176,14 @@ def _class(side, plan, name, store, found, until, heard):
 
 
 def _last(side, plan, name, layout, best, store, found, until, heard):
-    """The final of a class in one layout."""
-    lanes = plan.judging(name, layout)
-    verdicts = versus(side.sample, side.default, best, lanes, rounds=ROUNDS, end=until,
-                      heard=lambda: heard(f"{name} {layout}, last measure", 0, 0, best))  # fmt: skip
-    good, why = convincing(verdicts), "not faster by enough everywhere: the default stays"
+    """The final of a class in one layout: whether the candidate convinces."""
+    verdicts = []
+    for lane in plan.judging(name, layout):
+        verdicts += versus(side.sample, side.default, best, [lane], rounds=ROUNDS, end=until)
+        heard(f"{name} {layout}, last measure", 0, 0, best)
+        if not convincing(verdicts):
+            break  # it is not to be kept, wherever else it is faster
+    good, why = convincing(verdicts), f"not faster by enough on {named(verdicts[-1].lane)}: the default stays"
     if good:
         why = "faster; not kept, as was asked for" if store is None else "kept"
         if store is not None and not store.add({side.key(name, layout): keep.entry(best, verdicts, side.default)}):
@@ -185,6 +194,16 @@ def _last(side, plan, name, layout, best, store, found, until, heard):
         side.renew()
     found.finals.append(Final(name, layout, vars(best), vars(side.default), good and store is not None, why,
                               tuple(verdicts)))  # fmt: skip
+    return good
+
+
+def named(lane) -> str:
+    """
+    >>> named((8, 9, 10, "NT", 2))
+    '8x9x10 NT, 2 threads'
+    """
+    *shape, layout, count = lane
+    return f"{'x'.join(map(str, shape))} {layout}, {count} thread{'s' * (count > 1)}"
 
 
 def _rows(side, race, name, marks):
