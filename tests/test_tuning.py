@@ -15,7 +15,7 @@ from nbkernels import cli, winners
 from nbkernels.cpu import machine
 from nbkernels.problem import CLASSES, LAYOUTS, shape_class
 from nbkernels.store import Store
-from nbkernels.tuning import ask, command, cuda, keep, race, run
+from nbkernels.tuning import ask, command, cpu, cuda, keep, plans, race, run
 
 
 @dataclasses.dataclass(frozen=True)
@@ -430,6 +430,34 @@ def directory(monkeypatch, tmp_path):
     yield tmp_path
     monkeypatch.undo()
     renew()
+
+
+@pytest.mark.parametrize("factor", [4, 1 / 4, 1])
+def test_the_l2_that_choices_go_by_is_found(directory, monkeypatch, factor):
+    """Of a machine whose paths are fastest as another L2 would choose them, by a third, with noise of a tenth."""
+    side, noise = cpu.Cpu("float32"), random.Random(5)
+    side.available = 2
+    stated = machine.stated().l2
+    right = int(stated * factor)
+
+    def sample(self, way, lane):
+        own = plans.chosen(lane, "float32", right)
+        return (1.0 if way == own else 1.5) * (1 + 0.1 * noise.random())
+
+    monkeypatch.setattr(plans.Paths, "sample", sample)
+    said = plans.find(side, winners.store(), math.inf, lambda *_: None)
+    lanes = side.lanes(plans.SHAPES, ["NN"], [2])
+    if factor == 1:
+        assert "as the caches tell" in said
+        assert machine.measured() is None
+    else:
+        assert f"stated are {stated >> 10}" in said
+        kept = machine.measured().l2
+        assert [plans.chosen(lane, "float32", kept) for lane in lanes] == [
+            plans.chosen(lane, "float32", right) for lane in lanes
+        ]
+        assert machine.machine().l2 == kept
+        assert "not kept" in plans.find(side, None, math.inf, lambda *_: None)
 
 
 def test_the_command_on_real_products(directory, capsys, monkeypatch):
