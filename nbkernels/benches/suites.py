@@ -17,6 +17,7 @@ from . import dtypes, elementwise, mkl, peers, shapes
 
 SQUARES = (64, 256, 512, 1024)
 LAYOUTS = ("NN", "NT", "TN", "TT")
+QUICK_PATTERNS = ("contiguous", "row", "transposed", "every other")
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def loops(dtype=None, sizes=None):
             size = n * n
             width = np.dtype(kind).itemsize
             moved = size * width * (5 if op == elementwise.EXPRESSION else 3)
-            quick = (op, kind, n, pattern) in elementwise.QUICK
+            quick = (op, kind, n, pattern) in elementwise.QUICK and kind == "float32" and pattern in QUICK_PATTERNS
             yield Case("elementwise", (size,), kind, lambda c=(op, kind, n, pattern): elementwise.calls(*c)[0], pattern,
                        op, size, moved, "copy", quick, n >= 300)  # fmt: skip
 

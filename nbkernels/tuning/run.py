@@ -147,7 +147,7 @@ def _class(side, plan, name, store, found, until, heard):
     """One class: the race, its rows, and a last measure in each layout where it is worth one."""
     lanes = plan.racing(name)
     begun = time.perf_counter()
-    share = 0.9 if plan.sweep else 0.5
+    share = 0.9 if plan.sweep else 0.7
     race = Race(side.sample, side.default, lanes, end=begun + share * (until - begun),
                 heard=lambda done, total, best: heard(name, done, total, best))  # fmt: skip
     best = None
