@@ -72,7 +72,7 @@ def _pack_kernel(tile) -> int:
 
 # How A lies -> its micro-kernel.
 MICRO = {"panels": ukernel_packed, "rows": ukernel_rows, "columns": ukernel_columns}
-READY_PACK = len(MICRO)
+PACKER = len(MICRO)  # where _ready has what packs
 
 
 @functools.cache
@@ -247,14 +247,14 @@ def loops() -> int:
 @functools.cache
 def _ready(tile):
     """What multiplies an A as it lies, in the order of MICRO, and what packs; 0 until it is compiled."""
-    return np.zeros(READY_PACK + 1, np.int64)
+    return np.zeros(PACKER + 1, np.int64)
 
 
 @functools.cache
 def kernels(tile, lie: str = "panels") -> tuple[int, int]:
     """What packs, and what multiplies an A that lies so."""
     ready, pack, multiply = _ready(tile), _pack_kernel(tile), _multiply_kernel(tile, lie)
-    ready[READY_PACK], ready[list(MICRO).index(lie)] = pack, multiply
+    ready[PACKER], ready[list(MICRO).index(lie)] = pack, multiply
     return pack, multiply
 
 
@@ -314,7 +314,7 @@ def _whole(tile):
         f[WORKERS], f[TRUSTED], f[READS], f[UNIT] = workers, 1, beta != 0, alpha == 1
         operands(f, out, x, a, b)
         cuts(f)
-        f[PACK], f[MULTIPLY] = ready[READY_PACK], ready[0 if f[BARE] == 0 else 1 if f[CSA] == 1 else 2]
+        f[PACK], f[MULTIPLY] = ready[PACKER], ready[0 if f[BARE] == 0 else 1 if f[CSA] == 1 else 2]
         f[ROOM] = borrow(kept, f[NEED]) if f[MULTIPLY] != 0 else 0
         if f[ROOM] == 0:
             return LARGE

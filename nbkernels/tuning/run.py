@@ -92,7 +92,7 @@ def tune(shape=None, *, dtype="float32", layout=None, threads=None, device="cpu"
     the result: `interrupted` says so.
 
     >>> import nbkernels
-    >>> found = nbkernels.tune((64, 64, 64), tiles={"kc": [32, 64]}, layout="NN", threads=1, budget=1, save=False)
+    >>> found = nbkernels.tune((64, 64, 64), tiles={"kc": [32, 64]}, layout="NN", threads=1, budget=60, save=False)
     >>> sorted(row.tiles["kc"] for row in found.rows)[:2]
     [32, 64]
     """
