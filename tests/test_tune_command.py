@@ -1,8 +1,10 @@
 """python -m nbkernels tune: winners as files, the GPU's side by a double, bad input; by which L2 paths are chosen."""
 
+import dataclasses
 import json
 import math
 import random
+import re
 
 import pytest
 
@@ -137,6 +139,45 @@ def test_the_command_on_real_products(directory, capsys, monkeypatch):
     assert {row["tiles"]["kc"] for row in json.loads((directory / "a.json").read_text())["rows"]} >= {16, 32}
     assert cli.main([*line, "--dry-run"]) == 0
     assert "2 candidates on 70x60x50" in capsys.readouterr().out
+
+
+def test_the_map_in_the_terminal(directory, capsys, monkeypatch):
+    """Where it is asked for, and without matplotlib, which is said; no file is left."""
+    monkeypatch.chdir(directory)
+    line = "tune --shape 70 60 50 --tiles kc=16,32 nb=16,32 --layout NN --threads 1 --no-keep --plot".split()
+    assert cli.main([*line, "-"]) == 0
+    assert "░" in (out := capsys.readouterr().out) or "█" in out
+    monkeypatch.setattr("nbkernels.plots.draw.missing", lambda: "matplotlib is not installed")
+    assert cli.main([*line, "a.png"]) == 0
+    out, error = capsys.readouterr()
+    assert "kc" in out
+    assert "tune: matplotlib is not installed" in error
+    assert not (directory / "a.png").exists()
+
+
+def test_more_than_the_machine_has_is_a_line(directory, capsys, monkeypatch):
+    monkeypatch.setattr("nbkernels.tuning.made.memory", lambda: 1000)
+    line = "tune --shape 700 600 500 --tiles kc=16 --layout NN --threads 1 --no-keep".split()
+    assert cli.main(line) == 2
+    assert re.fullmatch(r"tune: .*matrices are more than this machine has\n", capsys.readouterr().err)
+
+
+def test_verify_counts_what_winners_cut(directory, capsys, monkeypatch):
+    from nbkernels.tuning import verify
+
+    monkeypatch.setattr(verify, "SIZES", (330, 340))
+    monkeypatch.setattr(verify, "LEAST", 0.001)
+    base = cpu.Cpu("float32").default
+    for which in range(4):
+        assert winners.store().put(
+            winners.key("float32", which, machine.place()), dataclasses.replace(base, kc=64), 1.0
+        )
+    file = str(directory / "v.json")
+    assert cli.main(["tune", "--verify", "2", "--seed", "3", "--threads", "1", "--json", file]) in (0, 1)
+    assert "2 random products of float32, seed 3, 2 of them cut by winners" in capsys.readouterr().out
+    found = json.loads((directory / "v.json").read_text())["rows"]
+    assert [row["path"] for row in found] == ["packed, tuned"] * 2
+    assert all(0.1 < row["tuned over default"] < 10 for row in found)
 
 
 def test_winners_by_the_command(directory, capsys):

@@ -251,6 +251,13 @@ def test_ctrl_c_keeps_what_was_measured(path):
     run.tune("square", side=Device(best_at(40), path), layout="NN", budget=30)  # the lock is free again
 
 
+def test_a_clock_that_jumps_in_one_class_leaves_the_others(path):
+    side = Device(lambda tiles, lane: -1.0 if lane[0] == 2600 else best_at(40)(tiles, lane), path)
+    found = run.tune(["tall", "square"], side=side, layout="NN", budget=30)
+    assert [final.shape_class for final in found.kept] == ["square"]
+    assert "tall: the clock of this machine jumps" in str(found)
+
+
 def test_one_tune_at_a_time(path):
     side = Device(best_at(40), path)
     with keep.alone(side.kept), pytest.raises(keep.Busy, match="another tune is at work"):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import os
+
 import numpy as np
 
 
@@ -22,8 +25,19 @@ def matrix(rng, rows: int, columns: int, dtype: str) -> np.ndarray:
     return x.astype(dtype)
 
 
+def memory() -> float:
+    """Bytes of the machine; infinite where it does not tell."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return math.inf
+
+
 def matrices(m, n, k, layout, dtype, seed=0):
     """a (m, k), b (k, n), out (m, n): T in the layout is a matrix whose columns are contiguous."""
+    wanted = np.dtype(np.float64).itemsize * (m * k + k * n + 2 * m * n)
+    if wanted > memory():
+        raise MemoryError(f"{m}x{n}x{k}: {wanted >> 30} GiB of matrices are more than this machine has")
     rng = np.random.default_rng(seed)
     a, b = matrix(rng, m, k, dtype), matrix(rng, k, n, dtype)
     turn = {"N": np.ascontiguousarray, "T": np.asfortranarray}

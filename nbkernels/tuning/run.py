@@ -116,7 +116,10 @@ def tune(shape=None, *, dtype="float32", layout=None, threads=None, device="cpu"
             for i, name in enumerate(names):
                 left = end - time.perf_counter()
                 until = time.perf_counter() + max(0.0, left) / (len(names) - i)
-                _class(side, plan, name, store, found, until, heard)
+                try:
+                    _class(side, plan, name, store, found, until, heard)
+                except (ArithmeticError, MemoryError) as error:  # a clock that jumps, a large shape: others go on
+                    found.notes.append(f"{name}: {error}")
         except KeyboardInterrupt:
             found.interrupted = True
             found.notes.append("interrupted: what was measured until then is above, what was kept stays")
