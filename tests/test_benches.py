@@ -127,6 +127,7 @@ def test_csv_has_a_line_for_each_peer(tmp_path):
         (["gem"], "no bench 'gem'; did you mean 'gemm'?"),
         (["gemm", "--peers", "numpyy"], "no peer 'numpyy'"),
         (["gemm", "--dtype", "float33"], "no dtype 'float33'"),
+        (["reduce", "--dtype", "bfloat16"], "nothing fits what was asked for"),
         (["gemm", "--threads", "4096"], "--threads 4096: there are"),
         (["--compare", "nowhere", "nowhere"], "No such file"),
     ],

@@ -93,6 +93,7 @@ def directory(monkeypatch, tmp_path):
     from nbkernels.jit import files
 
     monkeypatch.setattr(files, "directory", lambda: tmp_path / "toolchain")
+    monkeypatch.setattr(ask, "SIZES", {name: [sizes[0]] for name, sizes in ask.SIZES.items()})
     monkeypatch.setenv("NBKERNELS_TUNED", "1")
     renew()
     yield tmp_path

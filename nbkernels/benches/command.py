@@ -86,7 +86,7 @@ def _measured(args) -> int:
     todo = [(case, count if case.parallel else 1) for count in counts for case in cases]
     todo = list(dict.fromkeys(todo))
     if not todo:
-        print("bench: nothing fits what was asked for", file=sys.stderr)
+        print("bench: nothing fits what was asked for; bench dtypes has products of other dtypes", file=sys.stderr)
         return 2
     seconds = args.seconds if args.seconds is not None else 0.1 if args.quick else 0.5
     rows, status = [], 0

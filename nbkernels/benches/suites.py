@@ -20,6 +20,15 @@ LAYOUTS = ("NN", "NT", "TN", "TT")
 QUICK_PATTERNS = ("contiguous", "row", "transposed", "every other")
 
 
+def floats(dtype) -> list[str]:
+    """The dtypes of a suite: float32 and float64, or the one that is asked for; of others the suite dtypes has products.
+
+    >>> floats(None), floats("float64"), floats("int8")
+    (['float32', 'float64'], ['float64'], [])
+    """
+    return [each for each in ("float32", "float64") if dtype in (None, each)]
+
+
 @dataclass(frozen=True)
 class Case:
     """One row to be: `calls()` gives {library: call}, "nbkernels" among them. `peak` says what its share is of."""
@@ -40,7 +49,7 @@ class Case:
 
 def gemm(dtype=None, sizes=None):
     """mm into out= of square matrices."""
-    for kind in [dtype] if dtype else ["float32", "float64"]:
+    for kind in floats(dtype):
         for n in sizes or SQUARES:
             for layout in LAYOUTS:
                 quick = layout == "NN" and (kind == "float32" or n == 512)
@@ -57,7 +66,7 @@ def _product(bench, shape, dtype, quick, parallel=True):
 
 def every_shape(dtype=None, sizes=None):
     """matmul of every class of shapes: tiny, primes, few rows, columns or steps, vectors, deep, batched."""
-    for kind in [dtype] if dtype else ["float32", "float64"]:
+    for kind in floats(dtype):
         for name, members in shapes.SHAPES.items():
             for i, shape in enumerate(members):
                 quick = kind == (dtype or "float32") and i == len(members) // 2
@@ -90,7 +99,7 @@ def loops(dtype=None, sizes=None):
 
 def folds(dtype=None, sizes=None):
     """Sums and maxima over all, rows and columns."""
-    for kind in [dtype] if dtype else ["float32", "float64"]:
+    for kind in floats(dtype):
         for n in sizes or (100, 1000, 4000):
             for op in ("add", "maximum"):
                 for axis in (None, 0, 1):
@@ -112,14 +121,14 @@ def _fold(op, dtype, n, axis):
 
 def batch(dtype=None, sizes=None):
     """Stacks of matrices."""
-    for kind in [dtype] if dtype else ["float32", "float64"]:
+    for kind in floats(dtype):
         for i, shape in enumerate(shapes.SHAPES["batched"]):
             yield _product("batch", shape, kind, kind == (dtype or "float32") and i in (1, 3, 9, 11))
 
 
 def overhead(dtype=None, sizes=None):
     """Calls so small that the way to the kernel is all."""
-    for kind in [dtype] if dtype else ["float32", "float64"]:
+    for kind in floats(dtype):
         for op in ("mm", "addmm", "add", "add, out", "sum", "bmm"):
             yield Case("overhead", (4, 4), kind, functools.partial(_small, op, kind), op=op, peak="", parallel=False,
                        quick=kind == (dtype or "float32"))  # fmt: skip
@@ -152,7 +161,7 @@ def tiles(dtype=None, sizes=None):
     """One product cut by other depths than the default's, which is the peer."""
     from ..tuning.cpu import Cpu
 
-    for kind in [dtype] if dtype else ["float32"]:
+    for kind in floats(dtype or "float32"):
         side = Cpu(kind)
         for n in sizes or (1024,):
             for kc in (128, 256, 512, 1024, 2048):
@@ -173,7 +182,7 @@ def _cut(dtype, n, cut, default):
 
 def cuda(dtype=None, sizes=None):
     """mm and add on the GPU."""
-    for kind in [dtype] if dtype else ["float32", "float64"]:
+    for kind in floats(dtype):
         for n in sizes or (512, 1024, 2048, 4096):
             size = np.dtype(kind).itemsize
             for op, work, moved in (("mm", 2 * n**3, 3 * n * n * size), ("add", n * n, 3 * n * n * size)):
@@ -201,7 +210,7 @@ def _on_gpu(op, dtype, n):
 
 def addmm(dtype=None, sizes=None):
     """addmm of a row of biases and square matrices."""
-    for kind in [dtype or "float32"]:
+    for kind in floats(dtype or "float32"):
         for n in sizes or (4, 64, 256, 1024):
             yield Case("addmm", (n, n, n), kind, functools.partial(_addmm, kind, n), "NN", "addmm", 2 * n**3,
                        quick=True, parallel=n >= 256)  # fmt: skip
@@ -223,7 +232,7 @@ def _addmm(dtype, n):
 
 def add(dtype=None, sizes=None):
     """add of two vectors."""
-    for kind in [dtype or "float32"]:
+    for kind in floats(dtype or "float32"):
         for n in sizes or (16, 10_000, 1_000_000, 16_000_000):
             yield Case("add", (n,), kind, functools.partial(_add, kind, n), op="add", flops=n, peak="copy",
                        bytes=3 * n * np.dtype(kind).itemsize, quick=True, parallel=n >= 1 << 17)  # fmt: skip

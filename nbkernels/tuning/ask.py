@@ -70,12 +70,12 @@ def values(text: str) -> list[int]:
         first, last, *step = map(int, (*ends, *ends[:1])[: max(2, len(ends))])
         if last < first:
             raise Impossible(f"the range {part!r} is empty")
+        if step and (last - first) // step[0] > WAYS:
+            raise Impossible(f"{text!r} has more than {WAYS} sizes")
         if step:
             found += range(first, last + 1, step[0])
         else:
             found += [first << i for i in range(25) if first << i <= last]
-        if len(found) > WAYS:
-            raise Impossible(f"{text!r} has more than {WAYS} sizes")
     return list(dict.fromkeys(found))
 
 
