@@ -45,12 +45,11 @@ def level(size) -> str:
     return next((name for name, most in sizes if most and size <= most), "memory")
 
 
-def share(case, seconds, workers):
-    """(share of the peak, what the peak is): of multiply-adds, or of a copy in the level that holds the operands; two
-    Nones where a case has none."""
+def share(case, seconds, workers, top):
+    """(share of the peak, what the peak is): of `top` multiply-adds a second, timed in turns with it, or of a copy
+    in the level that holds the operands; two Nones where a case has none."""
     if case.peak == "fma":
-        top = machine_peaks(workers, case.dtype if case.dtype == "float64" else "float32")["gflops"]
-        return case.flops / seconds / 1e9 / top, "multiply-adds"
+        return case.flops / seconds / top, "multiply-adds"
     if case.peak == "copy":
         where = level(case.bytes)
         width = machine_peaks(workers, "float32")["gb_s"].get(where)
@@ -64,9 +63,14 @@ def row(case, workers, only=None, seconds=0.3, rounds=ROUNDS, peak=True) -> dict
     with peaks_of.workers(workers):
         calls = {name: call for name, call in case.calls().items()
                  if only is None or name in ("nbkernels", "default", *only)}  # fmt: skip
+        flops, top = 0, None
+        if peak and case.peak == "fma":
+            calls["peak"], flops = peaks_of.fma_call(case.dtype, workers, 2e7)
         times = clock(calls, seconds=seconds, rounds=rounds)
         ours, spread = tune.middle(times["nbkernels"]), tune.spread(times.pop("nbkernels"))
-        part, of = share(case, ours, workers) if peak else (None, None)
+        if flops:
+            top = flops / tune.middle(times.pop("peak"))
+        part, of = share(case, ours, workers, top) if peak else (None, None)
     return {
         "bench": case.bench, "op": case.op, "shape": list(case.shape), "dtype": case.dtype, "threads": workers,
         "layout": case.layout, "device": case.device, "ours_s": ours, "spread": spread,

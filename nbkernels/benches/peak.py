@@ -191,6 +191,6 @@ def peaks(workers=1, dtype="float32", seconds=0.6) -> dict:
             calls[level], moved[level] = found
     nothing = compiled(lambda context, task: None, "void(CPointer(int64), int64)", "bench_nothing")
     calls["launch"] = lambda: threads.launch(nothing, 0, workers)
-    times = tune.medians(calls, seconds=seconds, rounds=3)
+    times = {name: min(each) for name, each in tune.samples(calls, seconds=seconds, rounds=5).items()}
     return {"gflops": flops / times["fma"] / 1e9, "launch_us": times["launch"] * 1e6, "threads": workers,
             "gb_s": {level: size / times[level] / 1e9 for level, size in moved.items()}, "dtype": dtype}  # fmt: skip

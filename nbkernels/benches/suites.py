@@ -21,7 +21,7 @@ QUICK_PATTERNS = ("contiguous", "row", "transposed", "every other")
 
 
 def floats(dtype) -> list[str]:
-    """The dtypes of a suite: float32 and float64, or the one that is asked for; of others the suite dtypes has products.
+    """The dtypes of a suite: float32 and float64, or the one that is asked for; others are those of the suite dtypes.
 
     >>> floats(None), floats("float64"), floats("int8")
     (['float32', 'float64'], ['float64'], [])

@@ -7,6 +7,7 @@ A record of a machine can be wrong: a guest is told its host's caches, or those 
 from __future__ import annotations
 
 import contextlib
+import statistics
 from dataclasses import dataclass
 
 from . import keep
@@ -91,8 +92,8 @@ def find(side, store, end, heard) -> str | None:
         verdicts = [verdict for lane in changed
                     for verdict in versus(timed.sample, ways[lane][stated.l2], ways[lane][best], [lane],
                                           rounds=ROUNDS, end=end)]  # fmt: skip
-    gain, noise = mean(each.ratio for each in verdicts), max(each.noise for each in verdicts)
-    if gain <= 1 + max(MARGIN, min(noise, 0.2)) or min(each.ratio for each in verdicts) < 1 / (1 + max(MARGIN, noise)):
+    gain, noise = mean(each.ratio for each in verdicts), statistics.median(each.noise for each in verdicts)
+    if not convincing(verdicts):
         return "paths: no other L2 is better by enough: chosen as the caches tell"
     record = {"candidate": {"l2": best}, "ratio": gain, "noise": noise, "versions": keep.versions()}
     said = f"paths: chosen as with an L2 of {best >> 10} KiB, stated are {stated.l2 >> 10}: {gain:.2f} times as fast"
@@ -100,6 +101,22 @@ def find(side, store, end, heard) -> str | None:
         return f"{said}; not kept"
     side.renew()
     return said
+
+
+def convincing(verdicts) -> bool:
+    """Whether another L2 is better: on average by more than MARGIN and the noise, and on more than twice as many shapes
+    as it is worse on. Unlike tiles, which are a class's own, every L2 is a compromise between shapes.
+
+    >>> from nbkernels.tuning.race import Verdict
+    >>> convincing([Verdict(0, 1.5, 1.0, 0.1)] * 5 + [Verdict(0, 0.8, 1.0, 0.1)] * 2)
+    True
+    >>> convincing([Verdict(0, 1.5, 1.0, 0.1)] * 4 + [Verdict(0, 0.8, 1.0, 0.1)] * 2)
+    False
+    """
+    noise = statistics.median(each.noise for each in verdicts)
+    better = sum(each.ratio > 1 + max(MARGIN, each.noise) for each in verdicts)
+    worse = sum(each.ratio < 1 / (1 + max(MARGIN, each.noise)) for each in verdicts)
+    return mean(each.ratio for each in verdicts) > 1 + max(MARGIN, noise) and better > 2 * worse
 
 
 @contextlib.contextmanager
