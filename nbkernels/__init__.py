@@ -47,9 +47,12 @@ _ELSEWHERE = {
 
 def __getattr__(name):
     """The error for a name that is not here says which may be meant."""
+    from importlib import import_module
     from importlib.util import find_spec
 
     hint = ""
+    if name == "tune":  # a module that can be called, imported when it is asked for
+        return import_module("nbkernels.tune")
     if name in _ELSEWHERE:
         hint = f"; did you mean {_ELSEWHERE[name]!r}?"
     elif name[:2] != "__" and name.isidentifier() and find_spec(f"{__name__}.{name}"):
@@ -71,5 +74,5 @@ __version__ = "0.1.0"
 
 __all__ = [
     "GradTape", "MetaArray", "asarray", "elementwise", "epilogue", "explain", "for_torch", "fuse", "meta",
-    "specializations", "vjp", "watch", *_OPS,
+    "specializations", "tune", "vjp", "watch", *_OPS,  # noqa: F405 __getattr__ has tune
 ]  # fmt: skip

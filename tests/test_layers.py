@@ -12,14 +12,14 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 STDLIB = set(sys.stdlib_module_names)
 COMMAND_LINE = set(
-    "cli cache demo docs stubs info prebuild warmup compare call described record sets".split()
+    "cli cache demo docs stubs info prebuild warmup call described record sets benches tuning plots".split()
 )  # talk to a person
 
 # room: modules that a file there may import besides the standard library and its own room, at any depth of the code.
 # A name allows what is below it: "numba" allows "numba.core". "numba !cuda" allows all of numba but numba.cuda.
 FUNCTIONS = tuple(f"nbkernels.{name}" for name in (
     "scalar", "real", "transcendental", "powers", "activations", "circular", "hyperbolic"))  # fmt: skip
-PLANNING = ("numpy", "nbkernels.strides", "nbkernels.dtypes", "nbkernels.problem", "nbkernels.store", *FUNCTIONS)
+PLANNING = ("numpy", "nbkernels.strides", "nbkernels.dtypes", "nbkernels.problem", "nbkernels.winners", *FUNCTIONS)
 RULES = {
     "dispatch": (),
     "meta": ("numpy", "nbkernels.dtypes"),
@@ -45,8 +45,9 @@ RULES = {
     "circular": ("numpy", "nbkernels.coefficients", "nbkernels.real", "nbkernels.transcendental"),
     "hyperbolic": ("numpy", "nbkernels.real", "nbkernels.transcendental"),
     "activations": ("numpy", "nbkernels.real", "nbkernels.transcendental"),
-    "tune": (),
+    "tune": ("nbkernels.tuning",),
     "store": (),
+    "winners": ("nbkernels.jit", "nbkernels.problem", "nbkernels.store"),
     "data": ("numpy",),
     "jit": ("numpy", "numba !cuda", "llvmlite", "platformdirs", "nbkernels.origins", *FUNCTIONS),
     "cpu": (*PLANNING, "numba !cuda", "llvmlite", "nbkernels.jit"),
@@ -135,6 +136,7 @@ RULES = {
         "nbkernels.dispatch",
         "nbkernels.origins",
         "nbkernels.tape",
+        "nbkernels.tune",
         "nbkernels.watch",
     ),
 }
