@@ -43,6 +43,8 @@ _ELSEWHERE = {
     "neg": "negative", "rint": "round",
     "prod": "multiply.reduce", "max": "maximum.reduce", "min": "minimum.reduce", "cumsum": "add.accumulate",
 }  # fmt: skip
+# NumPy's functions that run here of `asarray` arrays, and have no function of this library.
+_OF_ARRAYS = "einsum tensordot inner vecdot matvec vecmat where clip mean var std".split()
 
 
 def __getattr__(name):
@@ -55,6 +57,8 @@ def __getattr__(name):
         return import_module("nbkernels.tune")
     if name in _ELSEWHERE:
         hint = f"; did you mean {_ELSEWHERE[name]!r}?"
+    elif name in _OF_ARRAYS:
+        hint = f"; np.{name} of arrays that asarray() makes runs here"
     elif name[:2] != "__" and name.isidentifier() and find_spec(f"{__name__}.{name}"):
         hint = f"; import {__name__}.{name}"
     elif name[:2] != "__":
