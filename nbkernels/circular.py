@@ -1,8 +1,8 @@
 """sin, cos, tan and their inverses as plain scalar functions, like those of transcendental.py, at most 4 ulp off.
 
 x = k*(pi/2) + r, |r| <= pi/4: `*_plain` reduces arguments below 2**20 so, by pi/2 in three parts, and says whether this
-one was; beyond, which vectors leave, sin, cos and tan are the C library's, right for any size. Errors of float32 are those of every 1024th
-argument.
+one was; beyond, which vectors leave, sin, cos and tan are the C library's, right for any size. Errors of float32 are
+those of every 1024th argument.
 """
 
 from __future__ import annotations
