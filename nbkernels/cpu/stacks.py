@@ -53,7 +53,7 @@ FIRST, COUNT, EACH, STEP_A, STEP_B, STEP_C, STEP_X, ROOMS, SIZE = range(8, 17)
 
 
 @functools.cache
-def _kernel() -> int:
+def jobs() -> int:
     """The jobs of one thread: void(shared words, task)."""
 
     def work(f, task):
@@ -107,5 +107,5 @@ def stack(out, x, a, b, beta, alpha, kind: Kind) -> bool:
     with room(workers * size) as rooms:
         each = max(1, min(len(out) // (4 * workers), GAIN // (f[M] * f[N] * f[K] + OVERHEAD)))
         shared = array("q", [*[0] * 8, f[SELF], len(out), each, *steps, rooms, size])
-        threads.launch(_kernel(), shared.buffer_info()[0], workers)
+        threads.launch(jobs(), shared.buffer_info()[0], workers)
     return True

@@ -198,6 +198,15 @@ def shared(words, kernel, context, room):
         call(kernel, context, 0)
 
 
+@jit
+def unheld(words, kernel, context, room):
+    """The same from compiled code that does not hold the GIL, or that need not give it away meanwhile."""
+    w = pointer(words)
+    tasks = number(w[COUNT]) if w[SHARE] != 0 and w[BUSY] == 0 else 1
+    set_word(room, tasks)
+    _all(words, kernel, context, tasks)
+
+
 @functools.cache
 def _launcher():
     def run(words, kernel, context, tasks):

@@ -65,6 +65,24 @@ def _returned(table, own, room):
     _free(word(room - 8))
 
 
+@jit
+def bought(size):
+    """Address of `size` bytes at the start of a cache line, of any size, the caller's until they are `sold`."""
+    while True:
+        memory = _allocate(size + 2 * LINE)
+        if memory != 0:
+            room = (memory + 2 * LINE) & -LINE
+            set_word(room - 8, memory)
+            return room
+        let_others()
+
+
+@jit
+def sold(room):
+    """The system has them back."""
+    _free(word(room - 8))
+
+
 @intrinsic
 def _allocate(typing, size):
     """Address of memory from Python's allocator that needs no GIL, or 0."""

@@ -1,0 +1,305 @@
+"""NumPy's inner loops of matmul, vecdot, matvec and vecmat, over ours: a stack of products in one call.
+
+Rows against a vector along which both are contiguous go by 64 chains (dot.py), all else by the packed path's loops;
+threads share what is worth a launch. Of floats whose computation raised a flag NumPy computes all again (inner.py).
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from ..jit.address import call, copy, invoke, number, pointer, scratch
+from ..jit.cache import compiled, jit
+from ..jit.counters import set_in
+from ..jit.flags import given, taken
+from ..jit.kind import BYTES as WORD
+from ..jit.kind import SIGNLESS, Kind
+from ..jit.rooms import bought, lent, returned, sold
+from ..jit.tile import Tile
+from ..jit.vector import width_bits
+from . import threads
+from .dot import segment
+from .finish import finish
+from .inner import (
+    AGAIN,
+    FLOATS,
+    FORM,
+    KERNEL,
+    LAYOUT,
+    LEAST,
+    MATMUL,
+    MATVEC,
+    OTHER,
+    PRODUCT,
+    SERIOUS,
+    SIGNATURE,
+    SMALL,
+    VECDOT,
+    WIDTHS,
+    left,
+    made,
+    ran,
+    work_of,
+)
+from .kinds import default_tiles, kind_of
+from .packed import COUNT, COUNTS, kernels, loops
+from .small import distinct
+from .stacks import EACH, GAIN, OVERHEAD, SIZE, STEP_A, STEP_B, STEP_C, STEP_X, jobs
+from .stacks import COUNT as PRODUCTS
+from .stacks import FIRST, ROOMS
+from .tiles import SEGMENT
+from .words import BYTES, borrow, cuts, started, up
+from .words import ROOMS as KEPT
+from .words import returned as given_back
+
+from .words import (  # isort: skip
+    BLOCKS, COUNTERS, CSA, CSB, CSC, FINISHED, FROM, LOOPS, MULTIPLY, NEED, NEXT, PACK, ROOM, RSA, RSB, RSC, SELF, TO,
+    WORKERS, A, B, C, K, M, N, X,
+)  # fmt: skip
+
+# What a slot has for products: words of C = A B and of C' = B' A' (words.py), the kernel of rows, multiply-adds from
+# which on it is used and of one product from which on the packed path is, threads.WORDS, addresses of kernels.
+PLAN, TURNED, ROWS, BY_ROWS, BY_PANELS, LAUNCH, STACK, FLAGGED, KEPT_ROOM = range(PRODUCT, PRODUCT + 9)
+PARALLEL = 96**3  # below, a launch costs more than it saves
+OWN = 1 << 18  # bytes of a room that the function keeps
+GIVEN = 8 * 20  # bytes of what a stack's jobs read
+# What a launch of flagged jobs reads.
+BY, CONTEXT, RAISED = range(3)
+LAUNCHED = 24
+# A stack of products: how many, their sizes, each operand's address, row and column strides and step from one to the
+# next, all in bytes.
+(COUNTED, ROWS_, COLUMNS, STEPS, PA, RA, CA, SA, PB, RB, CB, SB, PC, RC, CC, SC) = range(16)
+STACKED = 8 * 16
+
+
+@jit
+def _described(s, a, d, t, q):
+    """The call as a stack of products; strides of sizes of 1 do not count."""
+    form = s[FORM]
+    q[COUNTED], q[ROWS_], q[STEPS], q[COLUMNS] = d[0], 1, d[1], 1
+    q[PA], q[PB], q[PC] = a[0], a[1], a[2]
+    q[SA], q[SB], q[SC] = t[0], t[1], t[2]
+    q[RA], q[CA], q[RB], q[CB], q[RC], q[CC] = 0, 0, 0, 0, 0, 0
+    if form == MATMUL:
+        q[ROWS_], q[STEPS], q[COLUMNS] = d[1], d[2], d[3]
+        q[RA], q[CA], q[RB], q[CB], q[RC], q[CC] = t[3], t[4], t[5], t[6], t[7], t[8]
+    elif form == VECDOT:
+        q[CA], q[RB] = t[3], t[4]
+    elif form == MATVEC:
+        q[ROWS_], q[STEPS] = d[1], d[2]
+        q[RA], q[CA], q[RB], q[RC] = t[3], t[4], t[5], t[6]
+    else:
+        q[COLUMNS] = d[2]
+        q[CA], q[RB], q[CB], q[CC] = t[3], t[4], t[5], t[6]
+    wa, wb, wc = s[WIDTHS], s[WIDTHS + 1], s[WIDTHS + 2]
+    if q[ROWS_] == 1:
+        q[RA], q[RC] = wa * q[STEPS], wc * q[COLUMNS]
+    if q[COLUMNS] == 1:
+        q[CB], q[CC] = wb, wc
+    if q[STEPS] == 1:
+        q[CA], q[RB] = wa, wb * q[COLUMNS]
+
+
+@jit
+def _sound(s, q):
+    """Whether there is something to compute, in whole elements, and C's lie apart."""
+    if min(min(q[COUNTED], q[ROWS_]), min(q[STEPS], q[COLUMNS])) < 1:
+        return False
+    odd = (q[RA] | q[CA]) & (s[WIDTHS] - 1) | (q[RB] | q[CB]) & (s[WIDTHS + 1] - 1)
+    odd |= (q[RC] | q[CC]) & (s[WIDTHS + 2] - 1)
+    return odd == 0 and distinct(q[ROWS_], abs(q[RC]), q[COLUMNS], abs(q[CC]), s[WIDTHS + 2])
+
+
+@jit
+def _by_rows(s, q):
+    """Rows of a matrix against a vector, both contiguous along k: done if they are."""
+    wa, wb, wc = s[WIDTHS], s[WIDTHS + 1], s[WIDTHS + 2]
+    if s[ROWS] == 0 or min(q[ROWS_], q[COLUMNS]) != 1 or q[CA] != wa or q[RB] != wb:
+        return False
+    for i in range(q[COUNTED]):
+        a, b, c = q[PA] + i * q[SA], q[PB] + i * q[SB], q[PC] + i * q[SC]
+        if q[COLUMNS] == 1:
+            invoke(s[ROWS], (q[ROWS_], q[STEPS], a, q[RA] // wa, b, c, q[RC] // wc))
+        else:
+            invoke(s[ROWS], (q[COLUMNS], q[STEPS], b, q[CB] // wb, a, c, q[CC] // wc))
+    return True
+
+
+@jit
+def _filled(s, q, f, address):
+    """The words of the first product: C' = B' A' where C is stored by columns."""
+    turned = q[CC] != s[WIDTHS + 2] and q[RC] == s[WIDTHS + 2]
+    copy(address, s[TURNED] if turned else s[PLAN], BYTES)
+    wa, wb, wc = s[WIDTHS], s[WIDTHS + 1], s[WIDTHS + 2]
+    f[SELF], f[X], f[K] = address, 0, q[STEPS]
+    if turned:
+        f[M], f[N], f[A], f[B], f[C] = q[COLUMNS], q[ROWS_], q[PB], q[PA], q[PC]
+        f[RSA], f[CSA], f[RSB], f[CSB] = q[CB] // wb, q[RB] // wb, q[CA] // wa, q[RA] // wa
+        f[RSC], f[CSC] = q[CC] // wc, q[RC] // wc
+    else:
+        f[M], f[N], f[A], f[B], f[C] = q[ROWS_], q[COLUMNS], q[PA], q[PB], q[PC]
+        f[RSA], f[CSA], f[RSB], f[CSB] = q[RA] // wa, q[CA] // wa, q[RB] // wb, q[CB] // wb
+        f[RSC], f[CSC] = q[RC] // wc, q[CC] // wc
+    return turned
+
+
+@jit
+def _stacked(s, q, f, address, turned, workers, room, each, w, flagged):
+    """Products one thread each."""
+    g = scratch(GIVEN)
+    words = pointer(g)
+    words[0], words[FIRST], words[PRODUCTS], words[EACH] = 0, address, q[COUNTED], each
+    words[STEP_A], words[STEP_B] = (q[SB], q[SA]) if turned else (q[SA], q[SB])
+    words[STEP_C], words[STEP_X], words[ROOMS], words[SIZE] = q[SC], 0, room, up(f[NEED], 64)
+    w[BY], w[CONTEXT] = s[STACK], g
+    if workers > 1:
+        threads.unheld(s[LAUNCH], s[FLAGGED], flagged, address + 8 * WORKERS)
+    else:
+        call(s[FLAGGED], flagged, 0)
+
+
+@jit
+def _in_turn(s, q, f, address, turned, workers, w, flagged):
+    """One product after another, shared by threads."""
+    counters = scratch(COUNTS)
+    f[COUNTERS] = counters if workers > 1 else 0
+    for i in range(q[COUNTED]):
+        f[A] = q[PB] + i * q[SB] if turned else q[PA] + i * q[SA]
+        f[B] = q[PA] + i * q[SA] if turned else q[PB] + i * q[SB]
+        f[C], f[WORKERS] = q[PC] + i * q[SC], workers
+        f[NEXT], f[FINISHED], f[FROM], f[TO] = 0, 0, 0, f[BLOCKS]
+        for j in range(0, COUNTS if workers > 1 else 0, COUNT):
+            pointer(counters + j)[NEXT], pointer(counters + j)[FINISHED] = 0, 0
+        w[BY], w[CONTEXT] = f[LOOPS], address
+        if workers > 1:
+            threads.unheld(s[LAUNCH], s[FLAGGED], flagged, address + 8 * WORKERS)
+        else:
+            call(s[FLAGGED], flagged, 0)
+
+
+@jit
+def _by_panels(s, q):
+    """The packed path; the flags that went up."""
+    address, flagged = scratch(BYTES), scratch(LAUNCHED)
+    f, w, launch = pointer(address), pointer(flagged), pointer(s[LAUNCH])
+    turned = _filled(s, q, f, address)
+    one = q[ROWS_] * q[COLUMNS] * q[STEPS]
+    stack = q[COUNTED] > 1 and one <= PARALLEL
+    shared = q[COUNTED] * (one + OVERHEAD) > GAIN if stack else one > PARALLEL
+    workers = number(launch[threads.COUNT]) if shared and launch[threads.SHARE] != 0 else 1
+    w[RAISED] = 0
+    f[WORKERS] = 1 if stack else workers
+    cuts(f)
+    need = up(f[NEED], 64) * (workers if stack else 1)
+    room, where = lent(OWN) if need <= OWN else 0, 0
+    if room == 0:
+        room, where = borrow(pointer(s[KEPT_ROOM]), need), 1
+    if room == 0:
+        room, where = bought(need), 2
+    f[ROOM] = room
+    if stack:
+        each = max(1, min(q[COUNTED] // (4 * workers), GAIN // (one + OVERHEAD)))
+        _stacked(s, q, f, address, turned, workers, room, each, w, flagged)
+    else:
+        _in_turn(s, q, f, address, turned, workers, w, flagged)
+    if where == 0:
+        returned(OWN, room)
+    elif where == 1:
+        given_back(pointer(s[KEPT_ROOM]))
+    else:
+        sold(room)
+    return w[RAISED]
+
+
+def _products(args, dims, strides, data, slot):
+    s, room = pointer(slot), scratch(STACKED)
+    q, work = pointer(room), work_of(s, pointer(dims))
+    _described(s, pointer(args), pointer(dims), pointer(strides), q)
+    small, sound = work < s[LEAST], _sound(s, q)
+    if small or not sound or not made(s, slot):
+        left(s, LAYOUT if not sound else SMALL if small else OTHER, work, args, dims, strides, data)
+        return
+    before = taken()
+    rows = work >= s[BY_ROWS] and _by_rows(s, q)
+    if not rows and work < s[BY_PANELS] * q[COUNTED]:
+        given(before)
+        left(s, SMALL, work, args, dims, strides, data)
+        return
+    ran(s, work)
+    raised = 0 if rows else _by_panels(s, q)
+    raised |= taken()
+    if s[FLOATS] == 0:
+        raised = 0
+    elif raised & SERIOUS != 0:
+        left(s, AGAIN, work, args, dims, strides, data)
+        raised = taken()
+    given(before | raised)
+
+
+def _flagged(words, task):
+    """A job of a launch, and the flags that it raised, which helpers keep from the thread that waits for them."""
+    w, before = pointer(words), taken()
+    call(w[BY], w[CONTEXT], task)
+    set_in(w, RAISED, taken())
+    given(before)
+
+
+# -- what a slot is made of --------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def products() -> int:
+    """What the trampoline of a product's slot calls."""
+    return compiled(_products, SIGNATURE, "inner_products")
+
+
+@functools.cache
+def _rows(kind: Kind) -> int:
+    """c[i] = the sum of a[i, p] * v[p]: void(m, k, a, rsa, v, c, rsc), k contiguous, strides in elements."""
+    tile = Tile(kind.word, 1, 1, width_bits() // 8 // WORD[kind.word], kind)
+    one = getattr(np, kind.chain)
+
+    def run(m, k, a, rsa, v, c, rsc):
+        total, part, last = scratch(64), scratch(64), (k - 1) // SEGMENT
+        for i in range(m):
+            for p in range(last + 1):
+                at, start = a + (i * rsa + p * SEGMENT) * tile.size_a, v + p * SEGMENT * tile.size_b
+                segment(tile, min(SEGMENT, k - p * SEGMENT), at, 1, start, 1, part)
+                finish(tile, 1, 1, part, 0, total, 0, p == 0, p == last, c + i * rsc * tile.size_c, 0, 0, 0, 0, 0,
+                       one(1), one(1))  # fmt: skip
+
+    return compiled(run, f"void({', '.join(['int64'] * 7)})", f"inner_rows_{tile}")
+
+
+@functools.cache
+def _one_by_one(name: str, conj: str) -> Kind:
+    """The kind of a product whose operands are read as they lie, a chain of each element."""
+    kind = kind_of(name, name, name, conj)
+    if kind.group == 1:
+        return kind
+    name = SIGNLESS.get(name, name)
+    return Kind(name, name, "int32", name, "mul")
+
+
+@functools.cache
+def _plan(kind: Kind):
+    """Words of a product of this kind, and what must live while they are read."""
+    tiles = default_tiles(kind)
+    f, kept = started(0, 1, tiles, kind, 1)
+    f[PACK], f[MULTIPLY] = kernels(tiles.tile(kind))
+    f[LOOPS] = loops()
+    return f, kept
+
+
+def fill(slot, name: str, conj: str) -> None:
+    """Compile what products of a dtype need, or load it, and enter it in their slot's words; KERNEL comes last."""
+    threads.open_up()
+    kind = kind_of(name, name, name, conj)
+    slot[PLAN], slot[TURNED] = (_plan(each)[0].buffer_info()[0] for each in (kind, kind.swapped()))
+    slot[ROWS] = 0 if name == "bool" else _rows(_one_by_one(name, conj))
+    slot[BY_ROWS], slot[BY_PANELS] = 0, 0
+    slot[LAUNCH], slot[STACK], slot[KEPT_ROOM] = threads.WORDS, jobs(), KEPT
+    slot[FLAGGED] = compiled(_flagged, "void(int64, int64)", "inner_flagged")
+    slot[KERNEL] = 1

@@ -1,0 +1,116 @@
+"""use_in_numpy: which requests are made of this process, and NumPy as they want it."""
+
+from __future__ import annotations
+
+import threading
+
+from . import table
+from .slots import Slot, slots
+from .which import Wish, every, wish
+
+_lock = threading.RLock()
+_wishes: list = []  # of the requests that hold, each once
+_paused: list = []  # requests that nothing be replaced
+_watching: list = []  # watches, while which NumPy's own loops are counted
+_taken: list[Slot] = []
+
+
+def _wanted() -> dict:
+    """loop -> elements from which on it is ours, None where it is only counted."""
+    if not (_wishes or _watching):
+        return {}
+    held = [] if _paused else [each.wish for each in _wishes]
+    found = {}
+    for loop in every():
+        least = [size for each in held if (size := each.least(loop)[0]) is not None]
+        if least or _watching:
+            found[loop] = min(least) if least else None
+    return found
+
+
+def _apply() -> None:
+    """Replace what is wanted and is not replaced, give back what is not wanted any more."""
+    wanted = _wanted()
+    now = dict(zip(wanted, slots(list(wanted))))
+    for slot in [slot for slot in _taken if slot.loop not in wanted]:
+        slot.give_back()
+        _taken.remove(slot)
+    for loop, slot in now.items():
+        slot.take(wanted[loop] is not None, wanted[loop] or 0)
+        if slot not in _taken:
+            _taken.append(slot)
+    functions = any(each.wish.functions for each in _wishes) and not _paused
+    if functions or _watching or _patched:
+        _patch(functions)
+
+
+def reason(loop) -> str:
+    """Why a loop is NumPy's own, of those that are counted."""
+    if _paused:
+        return "use_in_numpy(False) holds"
+    whys = [each.wish.least(loop)[1] for each in _wishes]
+    return whys[-1] if whys else "use_in_numpy is off"
+
+
+_patched: list = []
+
+
+def _patch(functions) -> None:
+    """Functions."""
+
+
+class use_in_numpy:
+    """use_in_numpy(True) or with use_in_numpy(): NumPy's own ufuncs run our kernels, in code that nobody edits
+
+    Replaced are the inner loops of `@`, `np.matmul`, `vecdot`, `matvec`, `vecmat` and of element-wise ufuncs, for the
+    dtypes that were measured faster here than in NumPy: integers and float16 for most. It holds for the whole process,
+    all threads; the old loops come back where the block ends, however it ends, or with `use_in_numpy(False)`, which as
+    a block turns it off for as long. Blocks may be nested and may cross in threads: what any of them asks for holds.
+
+    floats: also products of float32, float64 and complex numbers, and what else of these was measured faster.
+    names, dtypes: only these ufuncs, only these dtypes; where both are given, whether it was measured faster or not.
+    functions: also np.dot, inner, tensordot, einsum of two operands and linalg.multi_dot, which are patched.
+
+    Raises TypeError and ValueError for names and dtypes that there are not, RuntimeError for a NumPy whose C table is
+    unknown.
+
+    >>> import numpy as np, nbkernels
+    >>> a = np.arange(6, dtype=np.int32).reshape(2, 3)
+    >>> with nbkernels.use_in_numpy():
+    ...     a @ a.T
+    array([[ 5, 14],
+           [14, 50]], dtype=int32)
+    """
+
+    def __init__(self, on: bool = True, *, floats=False, names=None, dtypes=None, functions=False):
+        if not isinstance(on, bool):
+            raise TypeError(f"use_in_numpy: True or False is wanted, not {on!r}")
+        self.on, self.wish, self._depth = on, wish(floats, names, dtypes, functions), 0
+        self._removed: list = []
+        table.check()
+        with _lock:
+            if on:
+                _wishes.append(self)
+            else:
+                self._removed = [each for each in _wishes if not each._depth]
+                for each in self._removed:
+                    _wishes.remove(each)
+            _apply()
+
+    def __enter__(self) -> use_in_numpy:
+        with _lock:
+            self._depth += 1
+            if not self.on:
+                _wishes.extend(self._removed)
+                self._removed = []
+                _paused.append(self)
+            elif self._depth > 1 or self not in _wishes:
+                _wishes.append(self)
+            _apply()
+        return self
+
+    def __exit__(self, *exception) -> None:
+        with _lock:
+            self._depth -= 1
+            (_wishes if self.on else _paused).remove(self)
+            _apply()

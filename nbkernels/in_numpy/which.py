@@ -1,0 +1,160 @@
+"""Which of NumPy's inner loops are replaced: those measured faster here, or those that are asked for.
+
+measured.json holds what bench/bench_numpy_loops.py found, by the width of vectors: for each ufunc and dtype the elements
+of a call, or multiply-adds, from which on ours is at least GAIN times as fast as NumPy's. Without figures for a width
+those loops are taken that gain SURELY times at another one.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from dataclasses import dataclass
+from importlib.resources import files
+
+import numpy as np
+
+from .. import scalar
+from ..binary import DOCS
+from ..cpu.inner import MATMUL, MATVEC, VECDOT, VECMAT
+from ..dtypes import COMPARISONS, DTYPES
+from ..jit.vector import width_bits
+
+GAIN, SURELY = 1.1, 2.0
+FORMS = {"matmul": MATMUL, "vecdot": VECDOT, "matvec": MATVEC, "vecmat": VECMAT}
+_ALIASES = {"power": "pow", "arctan2": "atan2", "left_shift": "bitwise_left_shift",
+            "right_shift": "bitwise_right_shift"}  # fmt: skip
+# NumPy's name of each element-wise ufunc -> ours.
+OURS = {name: name for name in DOCS if isinstance(getattr(np, name, None), np.ufunc)}
+OURS = {getattr(np, name).__name__: name for name in OURS} | _ALIASES
+# Operations on floats that raise no flag, whatever the element.
+QUIET = (*COMPARISONS, "logical_and", "logical_or", "logical_xor", "maximum", "minimum", "fmax", "fmin", "copysign",
+         "heaviside")  # fmt: skip
+HALF, FLOATS = ("float16",), ("float32", "float64", "complex64", "complex128")
+
+
+@dataclass(frozen=True)
+class Loop:
+    """One inner loop of NumPy's: a ufunc, and one of its `types`."""
+
+    ufunc: np.ufunc
+    types: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.ufunc.__name__, self.types
+
+    @property
+    def letters(self) -> str:
+        return self.types.replace("->", "")
+
+    @property
+    def product(self) -> bool:
+        return self.ufunc.__name__ in FORMS
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        return tuple(np.dtype(letter).name for letter in self.letters)
+
+    @property
+    def of_floats(self) -> bool:
+        return any(np.dtype(letter).kind in "fc" for letter in self.letters)
+
+    def __str__(self) -> str:
+        return f"{self.ufunc.__name__} of {self.dtypes[0]}"
+
+
+def possible(loop: Loop) -> str:
+    """"" where there is a kernel for it, else why not."""
+    name = loop.ufunc.__name__
+    if any(dtype not in DTYPES for dtype in loop.dtypes):
+        return f"no kernel for {next(dtype for dtype in loop.dtypes if dtype not in DTYPES)}"
+    if loop.product:
+        return ""
+    if name not in OURS:
+        return f"no kernel for {name}"
+    if name in ("power",) and np.dtype(loop.letters[0]).kind == "i":
+        return "NumPy's raises for negative exponents"
+    first, second = np.dtype(loop.letters[0]), np.dtype(loop.letters[-2])
+    return "" if scalar.find(OURS[name], first, second) else f"no kernel for {name} of {loop.dtypes[0]}"
+
+
+@functools.cache
+def every() -> tuple[Loop, ...]:
+    """All loops of NumPy's ufuncs of numbers; of two alike, the one that NumPy finds."""
+    ufuncs = {f.__name__: f for f in vars(np).values() if isinstance(f, np.ufunc)}
+    loops = (Loop(f, types) for f in ufuncs.values() for types in dict.fromkeys(f.types))
+    return tuple(loop for loop in loops if not set(loop.letters) & set("OMm"))
+
+
+@functools.cache
+def measured() -> dict[str, dict[str, int]]:
+    """ufunc -> dtype -> elements, or multiply-adds, from which on ours is faster on a processor like this one."""
+    found = json.loads(files(__package__).joinpath("measured.json").read_text(encoding="utf-8"))
+    figures = found.get(str(width_bits()))
+    least = GAIN if figures is not None else SURELY
+    figures = next(iter(found.values()), {}) if figures is None else figures
+    chosen: dict[str, dict[str, int]] = {}
+    for name, dtypes in figures.items():
+        for dtype, (size, gain) in dtypes.items():
+            if gain >= least:
+                chosen.setdefault(name, {})[dtype] = size
+    return chosen
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a call of use_in_numpy asks for."""
+
+    floats: bool = False
+    names: tuple[str, ...] | None = None
+    dtypes: tuple[str, ...] | None = None
+    functions: bool = False
+
+    def least(self, loop: Loop) -> tuple[int | None, str]:
+        """(elements from which on the loop is replaced, "") or (None, why it is not)."""
+        name, dtype = loop.ufunc.__name__, loop.dtypes[0]
+        if reason := possible(loop):
+            return None, reason
+        if self.names is not None and name not in self.names:
+            return None, "not among names="
+        if self.dtypes is not None and dtype not in self.dtypes:
+            return None, "not among dtypes="
+        found = measured().get(name, {}).get(dtype)
+        if self.dtypes is not None and self.names is not None:
+            return found or 0, ""
+        if dtype in FLOATS and not (self.floats or self.dtypes is not None):
+            return None, "floats are not asked for"
+        if found is None and not (loop.product and dtype in FLOATS):
+            return None, "not measured faster here"
+        return found or 0, ""
+
+
+def wish(floats=False, names=None, dtypes=None, functions=False) -> Wish:
+    """A Wish of what a user wrote, or an error that says what there is."""
+    known = sorted({*FORMS, *OURS})
+    if names is not None:
+        names = tuple(getattr(np, name, np.add).__name__ if name not in known else name for name in _words("names", names))
+        if wrong := [name for name in names if name not in known]:
+            raise ValueError(f"use_in_numpy: names={wrong}: there are {', '.join(known)}")
+    if dtypes is not None:
+        dtypes = tuple(_dtype(each) for each in _words("dtypes", dtypes))
+    return Wish(bool(floats), names, dtypes, bool(functions))
+
+
+def _words(what, given) -> tuple:
+    try:
+        return (given,) if isinstance(given, str | type | np.dtype) else tuple(given)
+    except TypeError:
+        raise TypeError(f"use_in_numpy: {what}={given!r} is no list of names") from None
+
+
+def _dtype(given) -> str:
+    try:
+        name = np.dtype(given).name
+    except TypeError:
+        name = None
+    if name not in DTYPES or name == "bfloat16":
+        there = ", ".join(dtype for dtype in DTYPES if dtype != "bfloat16")
+        raise ValueError(f"use_in_numpy: dtypes={given!r}: there are {there}")
+    return name
