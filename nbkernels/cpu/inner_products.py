@@ -10,7 +10,7 @@ import functools
 
 import numpy as np
 
-from ..jit.address import call, copy, invoke, number, pointer, scratch
+from ..jit.address import call, copy, invoke, number, pointer, scratch, set_word, word
 from ..jit.cache import compiled, jit
 from ..jit.counters import set_in
 from ..jit.flags import given, taken
@@ -59,9 +59,15 @@ from .words import (  # isort: skip
     WORKERS, A, B, C, K, M, N, X,
 )  # fmt: skip
 
-# What a slot has for products: words of C = A B and of C' = B' A' (words.py), the kernel of rows, multiply-adds from
-# which on it is used and of one product from which on the packed path is, threads.WORDS, addresses of kernels.
-PLAN, TURNED, ROWS, BY_ROWS, BY_PANELS, LAUNCH, STACK, FLAGGED, KEPT_ROOM = range(PRODUCT, PRODUCT + 9)
+# What a slot has for products: words of C = A B and of C' = B' A' (words.py), the kernel of rows, picoseconds of NumPy's
+# own loop for a multiply-add, threads.WORDS, addresses of kernels.
+PLAN, TURNED, ROWS, THEIRS, LAUNCH, STACK, FLAGGED, KEPT_ROOM = range(PRODUCT, PRODUCT + 8)
+# Picoseconds of ours, and of NumPy's, of which GAIN hundredths must be saved: a call by rows, one of them, a step of k;
+# a call by panels, one product, an element of A or B, one of C, of 8 bytes twice (Zen 4, 2026-11: int8 and float16, by the shapes of
+# bench_numpy_loops.py, none of which is slower than 0.97 of NumPy's so).
+ROW_CALL, ROW, ROW_STEP, CALL, PRODUCT_, READ, WRITTEN, GAIN_ = 200_000, 90_000, 30, 600_000, 300_000, 1500, 600, 110
+INTEGER, HALF, OTHERS = 800, 7400, 100  # NumPy's: of integers, of float16, and of floats, which BLAS does
+ALWAYS = 1 << 30
 PARALLEL = 96**3  # below, a launch costs more than it saves
 OWN = 1 << 18  # bytes of a room that the function keeps
 GIVEN = 8 * 20  # bytes of what a stack's jobs read
@@ -72,6 +78,7 @@ LAUNCHED = 24
 # next, all in bytes.
 (COUNTED, ROWS_, COLUMNS, STEPS, PA, RA, CA, SA, PB, RB, CB, SB, PC, RC, CC, SC) = range(16)
 STACKED = 8 * 16
+NEITHER, ROWWISE, PANELS = range(3)
 
 
 @jit
@@ -113,18 +120,28 @@ def _sound(s, q):
 
 
 @jit
+def _way(s, q):
+    """How the stack is computed: by rows, which are those of a matrix against a vector, both contiguous along k; by
+    panels; or not at all, where NumPy takes no longer."""
+    m, n, k, many = q[ROWS_], q[COLUMNS], q[STEPS], q[COUNTED]
+    theirs = s[THEIRS] * m * n * k * many * 100
+    if s[ROWS] != 0 and min(m, n) == 1 and q[CA] == s[WIDTHS] and q[RB] == s[WIDTHS + 1]:
+        return ROWWISE if theirs > GAIN_ * (ROW_CALL + many * m * n * (ROW + k * ROW_STEP)) else NEITHER
+    wide = 2 if s[WIDTHS + 2] >= 8 else 1
+    ours = CALL + many * (PRODUCT_ + wide * (READ * (m * k + k * n) + WRITTEN * m * n))
+    return PANELS if theirs > GAIN_ * ours else NEITHER
+
+
+@jit
 def _by_rows(s, q):
-    """Rows of a matrix against a vector, both contiguous along k: done if they are."""
+    """Rows of a matrix against a vector."""
     wa, wb, wc = s[WIDTHS], s[WIDTHS + 1], s[WIDTHS + 2]
-    if s[ROWS] == 0 or min(q[ROWS_], q[COLUMNS]) != 1 or q[CA] != wa or q[RB] != wb:
-        return False
     for i in range(q[COUNTED]):
         a, b, c = q[PA] + i * q[SA], q[PB] + i * q[SB], q[PC] + i * q[SC]
         if q[COLUMNS] == 1:
             invoke(s[ROWS], (q[ROWS_], q[STEPS], a, q[RA] // wa, b, c, q[RC] // wc))
         else:
             invoke(s[ROWS], (q[COLUMNS], q[STEPS], b, q[CB] // wb, a, c, q[CC] // wc))
-    return True
 
 
 @jit
@@ -217,18 +234,17 @@ def _products(args, dims, strides, data, slot):
     s, room = pointer(slot), scratch(STACKED)
     q, work = pointer(room), work_of(s, pointer(dims))
     _described(s, pointer(args), pointer(dims), pointer(strides), q)
-    small, sound = work < s[LEAST], _sound(s, q)
-    if small or not sound or not made(s, slot):
-        left(s, LAYOUT if not sound else SMALL if small else OTHER, work, args, dims, strides, data)
-        return
-    before = taken()
-    rows = work >= s[BY_ROWS] and _by_rows(s, q)
-    if not rows and work < s[BY_PANELS] * q[COUNTED]:
-        given(before)
-        left(s, SMALL, work, args, dims, strides, data)
+    sound = _sound(s, q)
+    way = _way(s, q) if sound and work >= s[LEAST] else NEITHER
+    if way == NEITHER or not made(s, slot):
+        left(s, LAYOUT if not sound else SMALL if way == NEITHER else OTHER, work, args, dims, strides, data)
         return
     ran(s, work)
-    raised = 0 if rows else _by_panels(s, q)
+    before, raised = taken(), 0
+    if way == ROWWISE:
+        _by_rows(s, q)
+    else:
+        raised = _by_panels(s, q)
     raised |= taken()
     if s[FLOATS] == 0:
         raised = 0
@@ -273,6 +289,20 @@ def _rows(kind: Kind) -> int:
     return compiled(run, f"void({', '.join(['int64'] * 7)})", f"inner_rows_{tile}")
 
 
+def _words(m, k, a, rsa, v, c, rsc):
+    for i in range(m):
+        row, total = a + 8 * i * rsa, 0
+        for p in range(k):
+            total += word(row + 8 * p) * word(v + 8 * p)
+        set_word(c + 8 * i * rsc, total)
+
+
+@functools.cache
+def _rows_of_words() -> int:
+    """The same of 64-bit integers, which LLVM vectorises by itself."""
+    return compiled(_words, f"void({', '.join(['int64'] * 7)})", "inner_rows_int64", loops=True)
+
+
 @functools.cache
 def _one_by_one(name: str, conj: str) -> Kind:
     """The kind of a product whose operands are read as they lie, a chain of each element."""
@@ -293,13 +323,19 @@ def _plan(kind: Kind):
     return f, kept
 
 
+def prepare(slot, name: str, always: bool) -> None:
+    """What the choice of a way reads, before there are kernels; `always`: every product is worth it."""
+    slot[THEIRS] = ALWAYS if always else HALF if name == "float16" else INTEGER if "int" in name or name == "bool" else OTHERS
+    slot[ROWS] = slot[ROWS] or name != "bool"
+
+
 def fill(slot, name: str, conj: str) -> None:
     """Compile what products of a dtype need, or load it, and enter it in their slot's words; KERNEL comes last."""
     threads.open_up()
     kind = kind_of(name, name, name, conj)
     slot[PLAN], slot[TURNED] = (_plan(each)[0].buffer_info()[0] for each in (kind, kind.swapped()))
-    slot[ROWS] = 0 if name == "bool" else _rows(_one_by_one(name, conj))
-    slot[BY_ROWS], slot[BY_PANELS] = 0, 0
+    if slot[ROWS]:
+        slot[ROWS] = _rows_of_words() if name in ("int64", "uint64") else _rows(_one_by_one(name, conj))
     slot[LAUNCH], slot[STACK], slot[KEPT_ROOM] = threads.WORDS, jobs(), KEPT
     slot[FLAGGED] = compiled(_flagged, "void(int64, int64)", "inner_flagged")
     slot[KERNEL] = 1

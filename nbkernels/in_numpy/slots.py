@@ -25,10 +25,12 @@ class Slot:
         self.loop, self.words = loop, words
         self.address, self.trampoline, self.replaced, self.failure = words.ctypes.data, 0, False, ""
 
-    def take(self, ours: bool, least: int) -> None:
-        """Let NumPy call this slot: our kernel from `least` elements on, or its own loop, counted."""
+    def take(self, ours: bool, least: int, counted: bool = False) -> None:
+        """Let NumPy call this slot: our kernel from `least` elements on, or its own loop; small calls `counted`, too."""
         w, body = self.words, self.body() if ours else inner.other()
-        w[inner.LEAST] = least
+        w[inner.LEAST], w[inner.GATE] = least, 0 if counted or self.loop.product else least
+        if self.loop.product:
+            inner_products.prepare(w, self.loop.dtypes[0], always=ours and least == 0)
         if not self.replaced:
             w[inner.BODY] = inner.other()
             w[inner.OLD] = table.replace(self.loop.ufunc, self.loop.types, self.trampoline)

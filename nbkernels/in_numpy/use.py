@@ -6,7 +6,7 @@ import threading
 
 from . import table
 from .slots import Slot, slots
-from .which import Wish, every, wish
+from .which import chosen, every, wish
 
 _lock = threading.RLock()
 _wishes: list = []  # of the requests that hold, each once
@@ -17,14 +17,10 @@ _taken: list[Slot] = []
 
 def _wanted() -> dict:
     """loop -> elements from which on it is ours, None where it is only counted."""
-    if not (_wishes or _watching):
-        return {}
-    held = [] if _paused else [each.wish for each in _wishes]
-    found = {}
-    for loop in every():
-        least = [size for each in held if (size := each.least(loop)[0]) is not None]
-        if least or _watching:
-            found[loop] = min(least) if least else None
+    found = dict.fromkeys(every()) if _watching else {}
+    for each in [] if _paused else _wishes:
+        for loop, least in chosen(each.wish).items():
+            found[loop] = least if found.get(loop) is None else min(least, found[loop])
     return found
 
 
@@ -36,7 +32,7 @@ def _apply() -> None:
         slot.give_back()
         _taken.remove(slot)
     for loop, slot in now.items():
-        slot.take(wanted[loop] is not None, wanted[loop] or 0)
+        slot.take(wanted[loop] is not None, wanted[loop] or 0, counted=bool(_watching))
         if slot not in _taken:
             _taken.append(slot)
     functions = any(each.wish.functions for each in _wishes) and not _paused

@@ -27,6 +27,15 @@ _ALIASES = {"power": "pow", "arctan2": "atan2", "left_shift": "bitwise_left_shif
 # NumPy's name of each element-wise ufunc -> ours.
 OURS = {name: name for name in DOCS if isinstance(getattr(np, name, None), np.ufunc)}
 OURS = {getattr(np, name).__name__: name for name in OURS} | _ALIASES
+# Operations on floats whose last bit may differ from NumPy's, by docs/elementwise.md's bounds: by names= only.
+ROUNDED = "power", "float_power", "arctan2", "hypot", "logaddexp"
+# Operations whose flags are not NumPy's for some elements (tests/test_use_in_numpy.py has the others).
+UNLIKE = {
+    "arctan2": ("float32", "float64"), "hypot": ("float64",), "logaddexp": ("float16", "float32", "float64"),
+    "nextafter": ("float16", "float32", "float64"), "remainder": ("float64",),
+    "power": ("float16", "complex64", "complex128"), "float_power": ("complex128",),
+    "multiply": ("complex64", "complex128"), "divide": ("complex64", "complex128"),
+}  # fmt: skip
 # Operations on floats that raise no flag, whatever the element.
 QUIET = (*COMPARISONS, "logical_and", "logical_or", "logical_xor", "maximum", "minimum", "fmax", "fmin", "copysign",
          "heaviside")  # fmt: skip
@@ -73,8 +82,10 @@ def possible(loop: Loop) -> str:
         return ""
     if name not in OURS:
         return f"no kernel for {name}"
-    if name in ("power",) and np.dtype(loop.letters[0]).kind == "i":
-        return "NumPy's raises for negative exponents"
+    if name == "power" and np.dtype(loop.letters[0]).kind == "i":
+        return "NumPy's raises an error for negative exponents"
+    if loop.dtypes[0] in UNLIKE.get(name, ()):
+        return "its floating-point flags are not NumPy's"
     first, second = np.dtype(loop.letters[0]), np.dtype(loop.letters[-2])
     return "" if scalar.find(OURS[name], first, second) else f"no kernel for {name} of {loop.dtypes[0]}"
 
@@ -122,12 +133,21 @@ class Wish:
             return None, "not among dtypes="
         found = measured().get(name, {}).get(dtype)
         if self.dtypes is not None and self.names is not None:
-            return found or 0, ""
+            return 0, ""
+        if name in ROUNDED and loop.of_floats and self.names is None:
+            return None, "its last bit may differ from NumPy's: asked for by names="
         if dtype in FLOATS and not (self.floats or self.dtypes is not None):
             return None, "floats are not asked for"
         if found is None and not (loop.product and dtype in FLOATS):
             return None, "not measured faster here"
-        return found or 0, ""
+        return found or 1, ""
+
+
+@functools.cache
+def chosen(wish: Wish) -> dict[Loop, int]:
+    """The loops that it replaces, and from how many elements on."""
+    found = ((loop, wish.least(loop)[0]) for loop in every())
+    return {loop: least for loop, least in found if least is not None}
 
 
 def wish(floats=False, names=None, dtypes=None, functions=False) -> Wish:
