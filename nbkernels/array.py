@@ -6,15 +6,14 @@ from types import MethodType
 
 import numpy as np
 
-from . import ops
+from . import numpy_functions, ops
 from .binary import DOCS
 from .dtypes import COMPARISONS, NUMBERS, known
 from .watch import HERE, NUMPY, Call, current
 
-FUNCTIONS = {getattr(np, name): getattr(ops, name) for name in DOCS} | {np.matmul: ops.matmul}
+FUNCTIONS = {getattr(np, name): getattr(ops, name) for name in DOCS} | numpy_functions.UFUNCS
 METHODS = ("reduce", "accumulate", "outer", "at")
-USUAL = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}  # what errstate is
-QUIET = {"ignore", "warn"}  # what errstate may ask for where kernels run: they do not look for the faults of floats
+MASKED = "a masked array, whose mask would be lost: pass x.filled(value) or x.data"
 
 
 class Array(np.ndarray):
@@ -23,7 +22,10 @@ class Array(np.ndarray):
     __array_priority__ = 1.0  # above ndarray: what np.concatenate makes of both is one
 
     def __array_ufunc__(self, ufunc, method, *inputs, out=None, **keywords):
+        _unmasked(ufunc, inputs)
+        _unmasked(ufunc, out or ())
         inputs = [_plain(x) for x in inputs]
+        subok = keywords.pop("subok", True)
         if out is not None:
             keywords["out"] = tuple(map(_plain, out))
         result, why = _here(ufunc, method, inputs, keywords)
@@ -32,6 +34,8 @@ class Array(np.ndarray):
             log.append(Call(_name(ufunc, method), NUMPY if why else HERE, why))
         if why:
             result = _numpys(ufunc, method, inputs, keywords)
+        if out is None and not subok:
+            return result
         if out is None and type(result) is not tuple:
             return _wrapped(result)
         results = result if isinstance(result, tuple) else (result,)
@@ -47,15 +51,37 @@ class Array(np.ndarray):
 
     def __array_function__(self, function, types, args, keywords):
         log = current()
+        if any(issubclass(each, np.ma.MaskedArray) for each in types):
+            raise TypeError(f"{function.__name__}: {MASKED}")
+        result, why = None, "it is no ufunc"
+        if function in numpy_functions.FUNCTIONS:
+            plain = {key: _deep(x) for key, x in keywords.items()}
+            result, why = numpy_functions.attempt(function, _deep(args), plain)
+        if not why:
+            if log is not None:
+                log.append(Call(function.__name__, HERE))
+            out = keywords.get("out", args[2] if function is np.dot and len(args) > 2 else None)
+            return _wrapped(result) if out is None else out
         before = 0 if log is None else len(log)
         result = super().__array_function__(function, types, args, keywords)
         if log is not None and len(log) == before:  # else its ufuncs say where they ran
-            log.append(Call(function.__name__, NUMPY, "it is no ufunc"))
+            log.append(Call(function.__name__, NUMPY, why))
         return result
 
 
 def _plain(x):
     return x.view(np.ndarray) if type(x) is Array or isinstance(x, Array) else x
+
+
+def _deep(x):
+    """Arguments of a function, lists of arrays too, as plain arrays."""
+    return type(x)(map(_deep, x)) if type(x) in (list, tuple) else _plain(x)
+
+
+def _unmasked(ufunc, operands):
+    """Raise where an operand has a mask, which a ufunc may lose."""
+    if any(isinstance(x, np.ma.MaskedArray) for x in operands):
+        raise TypeError(f"{ufunc.__name__}: {MASKED}")
 
 
 def _wrapped(x):
@@ -72,16 +98,17 @@ def _here(ufunc, method, inputs, keywords):
     function, outs = FUNCTIONS.get(ufunc), keywords.get("out", ())
     if method != "__call__":
         function = getattr(function, method, None) if method in METHODS else None
+    elif ufunc.__name__ == "clip" and ufunc.nin == 3:  # which NumPy gives no public name
+        function = numpy_functions.clip
     if function is None:
         return None, f"nbkernels has no {_name(ufunc, method)}"
-    asked = np.geterr()
-    if asked != USUAL and not QUIET.issuperset(asked.values()):
+    if not numpy_functions.faults_are_quiet():
         return None, "np.errstate asks for more than warnings"
     if not all(map(_ours, (*inputs, *outs))):
         return None, f"an operand is {_described(next(x for x in (*inputs, *outs) if not _ours(x)))}"
     try:
         return function(*inputs, **(keywords | {"out": outs[0]} if outs else keywords)), ""
-    except (TypeError, ValueError, NotImplementedError) as error:
+    except (numpy_functions.Declined, TypeError, ValueError, NotImplementedError) as error:
         return None, str(error) or type(error).__name__
 
 
@@ -125,7 +152,7 @@ def asarray(x, dtype=None) -> Array:
     np.float64(6.146264369941973)
     """
     if _masked(x):
-        raise TypeError("asarray: a masked array, whose mask would be lost: pass x.filled(value) or x.data")
+        raise TypeError(f"asarray: {MASKED}")
     return np.asarray(x, dtype).view(Array)
 
 

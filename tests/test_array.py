@@ -97,8 +97,59 @@ def test_the_rest_is_numpys(ran):
     same(exponent, np.frexp(PLAIN)[1])
     assert ran == []
     same(np.add(x[0], 1, out=nb.asarray(np.zeros((3, 2)))), np.tile(PLAIN[0] + 1, (3, 1)))  # a larger out
-    masked = np.ma.array(PLAIN, mask=[[1, 0], [0, 0]])
-    assert (x + masked).mask.tolist() == [[True, False], [False, False]]
+
+
+def test_masked_operands_are_refused():
+    x, masked = nb.asarray(PLAIN.copy()), np.ma.array(PLAIN, mask=[[1, 0], [0, 0]])
+    calls = [
+        lambda: x + masked, lambda: masked @ x, lambda: x @ masked, lambda: np.dot(x, masked),
+        lambda: np.sqrt(x, out=masked), lambda: np.concatenate([x, masked]), lambda: np.where(x, masked, x),
+        lambda: np.add.reduce(x, out=masked), lambda: np.einsum("ij,jk", x, masked), lambda: x.__iadd__(masked),
+        lambda: x < masked,
+    ]  # fmt: skip
+    for call in calls:
+        with pytest.raises(TypeError, match="a masked array, whose mask would be lost"):
+            call()
+    np.testing.assert_array_equal(x, PLAIN)
+    assert (masked + x).mask.tolist() == masked.mask.tolist()  # by np.ma, which keeps the mask
+
+
+def test_functions_run_here():
+    x, y = nb.asarray(PLAIN), PLAIN[::-1]
+    with nb.watch() as log:
+        same(np.dot(x, y), PLAIN.dot(y))
+        same(np.dot(y, x), y.dot(PLAIN))
+        same(np.inner(x, y), np.inner(PLAIN, y))
+        same(np.tensordot(x, y, 1), PLAIN.dot(y))
+        same(np.einsum("ij,kj->ik", x, y), PLAIN.dot(y.T))
+        same(np.linalg.multi_dot([x, y, x]), PLAIN.dot(y).dot(PLAIN))
+        same(np.vecdot(x, y), np.vecdot(PLAIN, y))
+        same(np.where(y > 2, x, 0), np.where(y > 2, PLAIN, 0))
+        same(np.clip(x, 1.5, y), np.clip(PLAIN, 1.5, y))
+        same(x.clip(None, 2), PLAIN.clip(None, 2))
+        same(x.mean(), PLAIN.mean())
+        same(np.mean(x, axis=0), PLAIN.mean(axis=0))
+        same(np.dot(x, 2), PLAIN * 2)
+    assert log.fallbacks == []
+    into = nb.asarray(np.zeros((2, 2)))
+    assert np.dot(x, y, into) is into
+    assert np.einsum("ij,jk", x, y, out=into) is into
+    assert into.tolist() == PLAIN.dot(y).tolist()
+
+
+def test_subok_and_axes():
+    x, y = nb.asarray(PLAIN), PLAIN[::-1]
+    assert type(np.add(x, y, subok=False)) is np.ndarray
+    assert type(np.matmul(x, y, subok=False)) is np.ndarray
+    assert type(np.cos(x, subok=False)) is np.ndarray
+    assert type(np.add(x, y, subok=True)) is array.Array
+    with nb.watch() as log:
+        same(np.matmul(x, y, axes=[(1, 0), (0, 1), (1, 0)]), (PLAIN.T @ y).T)
+        same(np.matmul(x, y, dtype="f8", casting="safe"), PLAIN @ y)
+        same(np.add(x, y, subok=True), PLAIN + y)
+    assert log.fallbacks == []
+    with pytest.raises(TypeError, match="casting rule"):
+        np.matmul(x, y, dtype="i4")
 
 
 @pytest.mark.parametrize("name", COMPARISONS)

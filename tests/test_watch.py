@@ -26,7 +26,12 @@ PLAIN = np.array([[1.0, 2.0], [3.0, 4.5]])
         (lambda x: x + np.ones(2, np.longdouble), "add", "an operand is ndarray of (longdouble|float)"),
         (lambda x: np.add(x[0], 1, out=nb.asarray(np.zeros((3, 2)))), "add", r".*the result has shape \(2,\)"),
         (lambda x: np.concatenate([x, x]), "concatenate", "it is no ufunc"),
-        (lambda x: np.dot(x, x), "dot", "it is no ufunc"),
+        (lambda x: np.dot(x, x), "dot", ""),
+        (lambda x: np.dot(x, x, x), "dot", ""),
+        (lambda x: np.where([True, False], x, 0.0), "where", ""),
+        (lambda x: np.clip(x, 0, 1), "clip", ""),
+        (lambda x: np.einsum("ij->j", x), "einsum", "it is no einsum of two operands"),
+        (lambda x: np.sort(x), "sort", "it is no ufunc"),
     ],
 )
 def test_each_call_is_told(call, name, why):
