@@ -59,6 +59,11 @@ def __getattr__(name):
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}", name=name)
 
 
+def __dir__():
+    """The public names, and not the modules that have them."""
+    return sorted((*__all__, "__version__"))
+
+
 __version__ = "0.1.0"
 
 __all__ = [

@@ -99,7 +99,7 @@ def test_links_exist(document):
     text = re.sub(r"`[^`\n]+`", "", document.read_text(encoding="utf-8"))  # code may look like a link
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", text):
         if not target.startswith("http"):
-            assert (ROOT / target).exists(), f"{document.name} links to {target}"
+            assert (document.parent / target).exists(), f"{document.name} links to {target}"
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 STDLIB = set(sys.stdlib_module_names)
 COMMAND_LINE = set(
-    "cli cache demo docs info prebuild warmup compare call described record sets".split()
+    "cli cache demo docs stubs info prebuild warmup compare call described record sets".split()
 )  # talk to a person
 
 # room: modules that a file there may import besides the standard library and its own room, at any depth of the code.

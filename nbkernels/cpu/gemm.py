@@ -4,7 +4,7 @@ Order of summation, the same on every path, tile, layout and number of threads: 
 segment an element is one chain of fused multiply-adds over increasing p, from zero; segment sums are added in order;
 then fma(beta, x, alpha*sum), once. Blocks of kc within a segment carry the chain on through memory.
 
-Operands are read through their strides, or packed into buffers that docs/products.md states; copied are operands whose
+Operands are read through their strides, or packed into buffers that docs/kernels.md states; copied are operands whose
 strides are no multiple of the item size, and outputs that really overlap inputs.
 """
 
