@@ -9,12 +9,12 @@ import os
 import numpy as np
 
 from nbkernels.in_numpy.use import use_in_numpy
-from nbkernels.in_numpy.which import DTYPES, FORMS, OURS
+from nbkernels.in_numpy.which import DTYPES, OURS, PRODUCTS
 
 
 def pytest_configure(config):
     how = os.environ.get("NBKERNELS_IN_NUMPY", "default")
-    asked = {"names": [*FORMS, *OURS], "dtypes": [d for d in DTYPES if d != "bfloat16"]} if how == "all" else {}
+    asked = {"names": [*PRODUCTS, *OURS], "dtypes": [d for d in DTYPES if d != "bfloat16"]} if how == "all" else {}
     config.in_numpy = use_in_numpy(floats=how == "all", **asked)
 
 

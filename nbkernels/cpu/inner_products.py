@@ -26,11 +26,13 @@ from .inner import (
     AGAIN,
     FLOATS,
     FORM,
+    GATE,
     KERNEL,
     LAYOUT,
     LEAST,
     MATMUL,
     MATVEC,
+    OLD,
     OTHER,
     PRODUCT,
     SERIOUS,
@@ -63,11 +65,12 @@ from .words import (  # isort: skip
 # own loop for a multiply-add, threads.WORDS, addresses of kernels.
 PLAN, TURNED, ROWS, THEIRS, LAUNCH, STACK, FLAGGED, KEPT_ROOM = range(PRODUCT, PRODUCT + 8)
 # Picoseconds of ours, and of NumPy's, of which GAIN hundredths must be saved: a call by rows, one of them, a step of k;
-# a call by panels, one product, an element of A or B, one of C, of 8 bytes twice (Zen 4, 2026-11: int8 and float16, by the shapes of
+# a call by panels, one product, an element of A or B, one of C, of 8 bytes twice (AVX2, 2026-11: int8 and float16, by the shapes of
 # bench_numpy_loops.py, none of which is slower than 0.97 of NumPy's so).
 ROW_CALL, ROW, ROW_STEP, CALL, PRODUCT_, READ, WRITTEN, GAIN_ = 200_000, 90_000, 30, 600_000, 300_000, 1500, 600, 110
 INTEGER, HALF, OTHERS = 800, 7400, 100  # NumPy's: of integers, of float16, and of floats, which BLAS does
 ALWAYS = 1 << 30
+FLOOR = GAIN_ * (ROW_CALL + ROW) // 100  # picoseconds of NumPy's below which no way is worth it
 PARALLEL = 96**3  # below, a launch costs more than it saves
 OWN = 1 << 18  # bytes of a room that the function keeps
 GIVEN = 8 * 20  # bytes of what a stack's jobs read
@@ -231,8 +234,13 @@ def _by_panels(s, q):
 
 
 def _products(args, dims, strides, data, slot):
-    s, room = pointer(slot), scratch(STACKED)
-    q, work = pointer(room), work_of(s, pointer(dims))
+    s = pointer(slot)
+    work = work_of(s, pointer(dims))
+    if s[GATE] != 0 and work * s[THEIRS] < FLOOR:
+        invoke(s[OLD], (args, dims, strides, data))
+        return
+    room = scratch(STACKED)
+    q = pointer(room)
     _described(s, pointer(args), pointer(dims), pointer(strides), q)
     sound = _sound(s, q)
     way = _way(s, q) if sound and work >= s[LEAST] else NEITHER

@@ -12,23 +12,24 @@ import numpy as np
 from ..cpu import elementwise, inner, inner_products
 from ..jit.trampolines import trampolines
 from . import table
-from .which import FORMS, OURS, QUIET, Loop
+from .which import OURS, PRODUCTS, QUIET, Loop
 
+FORMS = dict(zip(PRODUCTS, (inner.MATMUL, inner.VECDOT, inner.MATVEC, inner.VECMAT)))
 LINE = 8  # words of a cache line: threads that count in two slots do not share one
 _slots: dict[tuple[str, str], Slot] = {}  # made once, kept for ever: a thread may be in one at any time
 
 
 class Slot:
-    """One loop of one ufunc; `replaced` while NumPy calls our trampoline in its place."""
+    """One loop of one ufunc; `replaced` while NumPy calls our trampoline in its place; `why` it is only counted."""
 
     def __init__(self, loop: Loop, words: np.ndarray):
         self.loop, self.words = loop, words
-        self.address, self.trampoline, self.replaced, self.failure = words.ctypes.data, 0, False, ""
+        self.address, self.trampoline, self.replaced, self.failure, self.why = words.ctypes.data, 0, False, "", ""
 
     def take(self, ours: bool, least: int, counted: bool = False) -> None:
         """Let NumPy call this slot: our kernel from `least` elements on, or its own loop; small calls `counted`, too."""
         w, body = self.words, self.body() if ours else inner.other()
-        w[inner.LEAST], w[inner.GATE] = least, 0 if counted or self.loop.product else least
+        w[inner.LEAST], w[inner.GATE] = least, 0 if counted else -1 if self.loop.product else least
         if self.loop.product:
             inner_products.prepare(w, self.loop.dtypes[0], always=ours and least == 0)
         if not self.replaced:

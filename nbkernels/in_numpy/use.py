@@ -1,58 +1,54 @@
-"""use_in_numpy: which requests are made of this process, and NumPy as they want it."""
+"""use_in_numpy: what is asked of this process, and NumPy as all of that wants it."""
 
 from __future__ import annotations
 
 import threading
 
-from . import table
-from .slots import Slot, slots
+from .. import watch
+from . import functions, table
 from .which import chosen, every, wish
 
 _lock = threading.RLock()
-_wishes: list = []  # of the requests that hold, each once
-_paused: list = []  # requests that nothing be replaced
-_watching: list = []  # watches, while which NumPy's own loops are counted
-_taken: list[Slot] = []
+_wishes: list[use_in_numpy] = []  # those that hold
+_paused: list[use_in_numpy] = []  # those that ask that nothing be replaced
+_taken: list = []  # slots whose loops are replaced now
 
 
 def _wanted() -> dict:
     """loop -> elements from which on it is ours, None where it is only counted."""
-    found = dict.fromkeys(every()) if _watching else {}
+    found = dict.fromkeys(every()) if _wishes and watch.watching() else {}
     for each in [] if _paused else _wishes:
         for loop, least in chosen(each.wish).items():
             found[loop] = least if found.get(loop) is None else min(least, found[loop])
     return found
 
 
-def _apply() -> None:
-    """Replace what is wanted and is not replaced, give back what is not wanted any more."""
-    wanted = _wanted()
-    now = dict(zip(wanted, slots(list(wanted))))
-    for slot in [slot for slot in _taken if slot.loop not in wanted]:
-        slot.give_back()
-        _taken.remove(slot)
-    for loop, slot in now.items():
-        slot.take(wanted[loop] is not None, wanted[loop] or 0, counted=bool(_watching))
-        if slot not in _taken:
-            _taken.append(slot)
-    functions = any(each.wish.functions for each in _wishes) and not _paused
-    if functions or _watching or _patched:
-        _patch(functions)
+def apply() -> None:
+    """Replace what is wanted and is not replaced; give back what is not wanted any more."""
+    with _lock:
+        wanted = _wanted()
+        for slot in [slot for slot in _taken if slot.loop not in wanted]:
+            slot.give_back()
+            _taken.remove(slot)
+        if wanted:
+            from .slots import slots  # Numba comes with it
+
+            counted = watch.watching() > 0
+            for slot in slots(list(wanted)):
+                least = wanted[slot.loop]
+                slot.take(least is not None, least or 0, counted)
+                slot.why = _refused(slot.loop) if least is None else ""
+                if slot not in _taken:
+                    _taken.append(slot)
+        functions.patch([] if _paused else [each.wish for each in _wishes if each.wish.functions])
 
 
-def reason(loop) -> str:
-    """Why a loop is NumPy's own, of those that are counted."""
+def _refused(loop) -> str:
+    """Why a loop, of those that are counted, is NumPy's own."""
     if _paused:
         return "use_in_numpy(False) holds"
     whys = [each.wish.least(loop)[1] for each in _wishes]
-    return whys[-1] if whys else "use_in_numpy is off"
-
-
-_patched: list = []
-
-
-def _patch(functions) -> None:
-    """Functions."""
+    return "" if "" in whys else whys[-1] if whys else "use_in_numpy is off"
 
 
 class use_in_numpy:
@@ -91,7 +87,7 @@ class use_in_numpy:
                 self._removed = [each for each in _wishes if not each._depth]
                 for each in self._removed:
                     _wishes.remove(each)
-            _apply()
+            apply()
 
     def __enter__(self) -> use_in_numpy:
         with _lock:
@@ -102,11 +98,11 @@ class use_in_numpy:
                 _paused.append(self)
             elif self._depth > 1 or self not in _wishes:
                 _wishes.append(self)
-            _apply()
+            apply()
         return self
 
     def __exit__(self, *exception) -> None:
         with _lock:
             self._depth -= 1
             (_wishes if self.on else _paused).remove(self)
-            _apply()
+            apply()

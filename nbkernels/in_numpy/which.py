@@ -8,20 +8,15 @@ those loops are taken that gain SURELY times at another one.
 from __future__ import annotations
 
 import functools
-import json
 from dataclasses import dataclass
-from importlib.resources import files
 
 import numpy as np
 
-from .. import scalar
 from ..binary import DOCS
-from ..cpu.inner import MATMUL, MATVEC, VECDOT, VECMAT
 from ..dtypes import COMPARISONS, DTYPES
-from ..jit.vector import width_bits
 
 GAIN, SURELY = 1.1, 2.0
-FORMS = {"matmul": MATMUL, "vecdot": VECDOT, "matvec": MATVEC, "vecmat": VECMAT}
+PRODUCTS = "matmul", "vecdot", "matvec", "vecmat"
 _ALIASES = {"power": "pow", "arctan2": "atan2", "left_shift": "bitwise_left_shift",
             "right_shift": "bitwise_right_shift"}  # fmt: skip
 # NumPy's name of each element-wise ufunc -> ours.
@@ -59,7 +54,7 @@ class Loop:
 
     @property
     def product(self) -> bool:
-        return self.ufunc.__name__ in FORMS
+        return self.ufunc.__name__ in PRODUCTS
 
     @property
     def dtypes(self) -> tuple[str, ...]:
@@ -86,6 +81,8 @@ def possible(loop: Loop) -> str:
         return "NumPy's raises an error for negative exponents"
     if loop.dtypes[0] in UNLIKE.get(name, ()):
         return "its floating-point flags are not NumPy's"
+    from .. import scalar
+
     first, second = np.dtype(loop.letters[0]), np.dtype(loop.letters[-2])
     return "" if scalar.find(OURS[name], first, second) else f"no kernel for {name} of {loop.dtypes[0]}"
 
@@ -101,6 +98,11 @@ def every() -> tuple[Loop, ...]:
 @functools.cache
 def measured() -> dict[str, dict[str, int]]:
     """ufunc -> dtype -> elements, or multiply-adds, from which on ours is faster on a processor like this one."""
+    import json
+    from importlib.resources import files
+
+    from ..jit.vector import width_bits  # Numba comes with it
+
     found = json.loads(files(__package__).joinpath("measured.json").read_text(encoding="utf-8"))
     figures = found.get(str(width_bits()))
     least = GAIN if figures is not None else SURELY
@@ -152,7 +154,7 @@ def chosen(wish: Wish) -> dict[Loop, int]:
 
 def wish(floats=False, names=None, dtypes=None, functions=False) -> Wish:
     """A Wish of what a user wrote, or an error that says what there is."""
-    known = sorted({*FORMS, *OURS})
+    known = sorted({*PRODUCTS, *OURS})
     if names is not None:
         names = tuple(getattr(np, name, np.add).__name__ if name not in known else name for name in _words("names", names))
         if wrong := [name for name in names if name not in known]:
