@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import sys
+import importlib
 from contextvars import ContextVar
 from dataclasses import dataclass
 
 HERE, NUMPY = "nbkernels", "NumPy"
+LOOPS = "nbkernels.in_numpy.report"  # by name, where a block begins
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,8 @@ def watching() -> int:
 
 
 def _loops():
-    """What counts NumPy's loops, once use_in_numpy has been used."""
-    return sys.modules.get(f"{__package__}.in_numpy.report")
+    """What counts NumPy's loops, which has nothing to count before use_in_numpy is used."""
+    return importlib.import_module(LOOPS)
 
 
 class watch:
@@ -73,13 +74,11 @@ class watch:
         self.log = log = Log()
         self.token = _log.set(log)
         _open.append(log)
-        self.before = _loops() and _loops().begin()
+        self.before = _loops().begin()
         return log
 
     def __exit__(self, *exception):
         _log.reset(self.token)
-        if _loops():
-            self.log += _loops().end(self.before)
+        self.log += _loops().end(self.before)
         del _open[next(i for i, log in enumerate(_open) if log is self.log)]
-        if _loops():
-            _loops().apply()
+        _loops().apply()

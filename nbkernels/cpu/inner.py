@@ -73,7 +73,7 @@ def work_of(s, dims):
     work = dims[0]
     if form != ELEMENTWISE:
         work *= dims[1]
-    if form == MATMUL or form == MATVEC or form == VECMAT:
+    if form in (MATMUL, MATVEC, VECMAT):
         work *= dims[2]
     return work * dims[3] if form == MATMUL else work
 

@@ -48,9 +48,8 @@ from .inner import (
 from .kinds import default_tiles, kind_of
 from .packed import COUNT, COUNTS, kernels, loops
 from .small import distinct
-from .stacks import EACH, GAIN, OVERHEAD, SIZE, STEP_A, STEP_B, STEP_C, STEP_X, jobs
 from .stacks import COUNT as PRODUCTS
-from .stacks import FIRST, ROOMS
+from .stacks import EACH, FIRST, GAIN, OVERHEAD, ROOMS, SIZE, STEP_A, STEP_B, STEP_C, STEP_X, jobs
 from .tiles import SEGMENT
 from .words import BYTES, borrow, cuts, started, up
 from .words import ROOMS as KEPT
@@ -333,7 +332,9 @@ def _plan(kind: Kind):
 
 def prepare(slot, name: str, always: bool) -> None:
     """What the choice of a way reads, before there are kernels; `always`: every product is worth it."""
-    slot[THEIRS] = ALWAYS if always else HALF if name == "float16" else INTEGER if "int" in name or name == "bool" else OTHERS
+    slot[THEIRS] = (
+        ALWAYS if always else HALF if name == "float16" else INTEGER if "int" in name or name == "bool" else OTHERS
+    )
     slot[ROWS] = slot[ROWS] or name != "bool"
 
 

@@ -27,9 +27,9 @@ def begin():
     return _slots(), functions.counts.copy()
 
 
-def end(before=None) -> list[Call]:
-    """What happened since `begin`, the most work first."""
-    slots, called = before or ({}, {})
+def end(before) -> list[Call]:
+    """What happened since `begin` said this, the most work first."""
+    slots, called = before
     calls = []
     for slot, counts in _slots().items():
         since = counts - slots.get(slot, np.zeros_like(counts))

@@ -41,7 +41,7 @@ def _program(target, module):
             runpy.run_path(target, run_name="__main__")
     except SystemExit:
         raise
-    except BaseException as error:  # noqa: BLE001 whatever it is, python prints it and ends
+    except BaseException as error:
         trace = error.__traceback__
         while trace and (trace.tb_frame.f_code.co_filename in (__file__, runpy.__file__) or _frozen(trace)):
             trace = trace.tb_next

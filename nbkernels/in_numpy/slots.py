@@ -72,7 +72,7 @@ def _make(address):
     slot = next(slot for slot in _slots.values() if slot.address == address)
     try:
         slot.compile()
-    except BaseException as error:  # noqa: BLE001 the caller is C code: NumPy's own loop goes on
+    except BaseException as error:
         slot.failure = f"{type(error).__name__}: {error}"
         try:
             warnings.warn(f"use_in_numpy: {slot.loop} stays NumPy's: {slot.failure}", RuntimeWarning, stacklevel=1)

@@ -69,7 +69,7 @@ class Loop:
 
 
 def possible(loop: Loop) -> str:
-    """"" where there is a kernel for it, else why not."""
+    """Why there is no kernel for it, or nothing where there is one."""
     name = loop.ufunc.__name__
     if any(dtype not in DTYPES for dtype in loop.dtypes):
         return f"no kernel for {next(dtype for dtype in loop.dtypes if dtype not in DTYPES)}"
@@ -89,8 +89,9 @@ def possible(loop: Loop) -> str:
 
 @functools.cache
 def every() -> tuple[Loop, ...]:
-    """All loops of NumPy's ufuncs of numbers; of two alike, the one that NumPy finds."""
-    ufuncs = {f.__name__: f for f in vars(np).values() if isinstance(f, np.ufunc)}
+    """All loops of NumPy's ufuncs of one or two numbers and one result; of two alike, the one that NumPy finds."""
+    found = (f for f in vars(np).values() if isinstance(f, np.ufunc) and f.nout == 1 and f.nin <= 2)
+    ufuncs = {f.__name__: f for f in found}
     loops = (Loop(f, types) for f in ufuncs.values() for types in dict.fromkeys(f.types))
     return tuple(loop for loop in loops if not set(loop.letters) & set("OMm"))
 
@@ -156,7 +157,7 @@ def wish(floats=False, names=None, dtypes=None, functions=False) -> Wish:
     """A Wish of what a user wrote, or an error that says what there is."""
     known = sorted({*PRODUCTS, *OURS})
     if names is not None:
-        names = tuple(getattr(np, name, np.add).__name__ if name not in known else name for name in _words("names", names))
+        names = tuple(getattr(getattr(np, str(name), None), "__name__", name) for name in _words("names", names))
         if wrong := [name for name in names if name not in known]:
             raise ValueError(f"use_in_numpy: names={wrong}: there are {', '.join(known)}")
     if dtypes is not None:

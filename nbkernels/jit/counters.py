@@ -5,8 +5,6 @@ from __future__ import annotations
 from numba import types
 from numba.extending import intrinsic
 
-from .vector import I64
-
 _WORDS = types.CPointer(types.int64)
 
 
