@@ -124,6 +124,8 @@ def chosen(row):
         return None
     if row["ufunc"] in ("matmul", "vecdot", "matvec", "vecmat"):
         gain = math.exp(sum(map(math.log, (r for _, r in found))) / len(found))
+        if row["dtype"].startswith(("float32", "float64", "complex", "bool")):
+            return None  # BLAS is as fast, and NumPy's loop of truths stops at the first
         return (1, gain) if sorted(r for _, r in found)[1] >= 0.94 else None  # one may be noise: the model declines it
     for i, (size, _) in enumerate(found):
         rest = [r for _, r in found[i:]]

@@ -12,7 +12,7 @@ LOOPS = "nbkernels.in_numpy.report"  # by name, where a block begins
 
 @dataclass(frozen=True)
 class Call:
-    """One call: `name` ran `where`, in NumPy because of `why`. Of loops of NumPy's that use_in_numpy looks after, `calls`
+    """One call: `name` ran `where`, in NumPy because of `why`. Of NumPy's loops that use_in_numpy looks after, `calls`
     that had one fate, and their elements or multiply-adds, `work`."""
 
     name: str
@@ -58,8 +58,8 @@ class watch:
 
     Ufuncs, their methods and operators are seen, and NumPy's functions: `np.sum` and others that call ufuncs as these,
     `np.concatenate` and others that do not by themselves. Methods of the array that call none, as `x.sort()`, are not.
-    Blocks may be nested: a call is noted by the innermost. With `use_in_numpy`, what became of the loops of NumPy's ufuncs
-    meanwhile comes at the end of the block: those of the whole process, summed by ufunc, dtype and reason.
+    Blocks may be nested: a call is noted by the innermost. With `use_in_numpy`, what became of the loops of NumPy's
+    ufuncs comes at the end of the block: those of the whole process, summed by ufunc, dtype and reason.
 
     >>> import numpy as np, nbkernels
     >>> x = nbkernels.asarray([1.0, 4.0])

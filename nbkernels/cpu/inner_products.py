@@ -60,11 +60,11 @@ from .words import (  # isort: skip
     WORKERS, A, B, C, K, M, N, X,
 )  # fmt: skip
 
-# What a slot has for products: words of C = A B and of C' = B' A' (words.py), the kernel of rows, picoseconds of NumPy's
-# own loop for a multiply-add, threads.WORDS, addresses of kernels.
+# What a slot has for products: words of C = A B and of C' = B' A' (words.py), the kernel of rows, picoseconds of a
+# multiply-add in NumPy's own loop, threads.WORDS, addresses of kernels.
 PLAN, TURNED, ROWS, THEIRS, LAUNCH, STACK, FLAGGED, KEPT_ROOM = range(PRODUCT, PRODUCT + 8)
 # Picoseconds of ours, and of NumPy's, of which GAIN hundredths must be saved: a call by rows, one of them, a step of k;
-# a call by panels, one product, an element of A or B, one of C, of 8 bytes twice (AVX2, 2026-11: int8 and float16, by the shapes of
+# a call by panels, one product, an element of A or B, one of C, of 8 bytes twice (AVX2, 2026-11: by the shapes of
 # bench_numpy_loops.py, none of which is slower than 0.97 of NumPy's so).
 ROW_CALL, ROW, ROW_STEP, CALL, PRODUCT_, READ, WRITTEN, GAIN_ = 200_000, 90_000, 30, 600_000, 300_000, 1500, 600, 110
 INTEGER, HALF, OTHERS = 800, 7400, 100  # NumPy's: of integers, of float16, and of floats, which BLAS does
@@ -332,9 +332,8 @@ def _plan(kind: Kind):
 
 def prepare(slot, name: str, always: bool) -> None:
     """What the choice of a way reads, before there are kernels; `always`: every product is worth it."""
-    slot[THEIRS] = (
-        ALWAYS if always else HALF if name == "float16" else INTEGER if "int" in name or name == "bool" else OTHERS
-    )
+    usual = HALF if name == "float16" else OTHERS if name.startswith(("float", "complex")) else INTEGER
+    slot[THEIRS] = ALWAYS if always else usual
     slot[ROWS] = slot[ROWS] or name != "bool"
 
 

@@ -27,7 +27,7 @@ class Slot:
         self.address, self.trampoline, self.replaced, self.failure, self.why = words.ctypes.data, 0, False, "", ""
 
     def take(self, ours: bool, least: int, counted: bool = False) -> None:
-        """Let NumPy call this slot: our kernel from `least` elements on, or its own loop; small calls `counted`, too."""
+        """Let NumPy call this slot: our kernel from `least` elements on, or its own loop; small calls `counted`."""
         w, body = self.words, self.body() if ours else inner.other()
         w[inner.LEAST], w[inner.GATE] = least, 0 if counted else -1 if self.loop.product else least
         if self.loop.product:

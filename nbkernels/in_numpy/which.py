@@ -1,8 +1,8 @@
 """Which of NumPy's inner loops are replaced: those measured faster here, or those that are asked for.
 
-measured.json holds what bench/bench_numpy_loops.py found, by the width of vectors: for each ufunc and dtype the elements
-of a call, or multiply-adds, from which on ours is at least GAIN times as fast as NumPy's. Without figures for a width
-those loops are taken that gain SURELY times at another one.
+measured.json holds what bench/bench_numpy_loops.py found, by the width of vectors: for each ufunc and dtype the
+elements of a call, or multiply-adds, from which on ours is at least GAIN times as fast as NumPy's. Without figures for
+a width those loops are taken that gain SURELY times at another one.
 """
 
 from __future__ import annotations
@@ -141,9 +141,9 @@ class Wish:
             return None, "its last bit may differ from NumPy's: asked for by names="
         if dtype in FLOATS and not (self.floats or self.dtypes is not None):
             return None, "floats are not asked for"
-        if found is None and not (loop.product and dtype in FLOATS):
+        if found is None:
             return None, "not measured faster here"
-        return found or 1, ""
+        return found, ""
 
 
 @functools.cache

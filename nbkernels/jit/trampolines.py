@@ -2,9 +2,9 @@
 
     void(a, sizes, c, d)  calls  *slot(a, sizes, c, d, slot), or, where sizes[0] < slot[2], *slot[1](a, sizes, c, d)
 
-`slot` is the address of a function's own words: a store there gives it another body. The functions hold addresses of the
-process, so none is kept on disk: 60 take 30 ms, 500 take 200. What is small goes on after 3 ns, where a body that asks
-the same takes 50 (AVX2, 2026-11).
+`slot` is the address of a function's own words: a store there gives it another body. The functions hold addresses of
+the process, so none is kept on disk: 60 take 30 ms, 500 take 200. What is small goes on after 3 ns, where a body that
+asks the same takes 50 (AVX2, 2026-11).
 """
 
 from __future__ import annotations
