@@ -1,4 +1,4 @@
-"""The programs of bench_numpy_programs.py, each a function of nothing whose results are arrays. None knows nbkernels."""
+"""The programs of bench_numpy_programs.py: functions of nothing whose results are arrays. None knows nbkernels."""
 
 import functools
 
@@ -97,7 +97,7 @@ def filters():
     @program("filterpy KalmanFilter")
     def kalman():
         f = KalmanFilter(4, 2)
-        f.F, f.H = step, seen
+        f.x, f.F, f.H = np.zeros(4), step, seen
         return f.batch_filter(measured)[:2]
 
     @program("filterpy ExtendedKalmanFilter")

@@ -1,30 +1,67 @@
-"""A pytest plugin that runs other people's tests under use_in_numpy: `-p tests.numpy_suite`.
+"""NumPy's own tests under use_in_numpy, against the same by NumPy alone.
 
-NBKERNELS_IN_NUMPY says how: "default"; "all", every loop that there is a kernel for, of any size. The end of the run
-says how many calls ran here.
+    python -m tests.numpy_suite [default|floats|all] [FILE ...]     # the files of FILES
+
+It fails where a test fails that passes in plain NumPy. "all" replaces every loop that there is a kernel for, of any
+size; what then fails for its last bit alone is ROUNDED. The module is a pytest plugin as well: `-p tests.numpy_suite`,
+with NBKERNELS_IN_NUMPY=default, floats or all.
 """
 
 import os
+import re
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 
-from nbkernels.in_numpy.use import use_in_numpy
-from nbkernels.in_numpy.which import DTYPES, OURS, PRODUCTS
+FILES = "test_ufunc.py", "test_umath.py", "test_einsum.py", "test_half.py", "test_multiarray.py"
+# The ufunc's accumulate keeps NumPy's loop, whose last bit may be another: only in "all".
+ROUNDED = "test_memoverlap_accumulate_symmetric[hypot", "test_memoverlap_accumulate_symmetric[logaddexp"
+HOW = "NBKERNELS_IN_NUMPY"
 
 
 def pytest_configure(config):
-    how = os.environ.get("NBKERNELS_IN_NUMPY", "default")
-    asked = {"names": [*PRODUCTS, *OURS], "dtypes": [d for d in DTYPES if d != "bfloat16"]} if how == "all" else {}
-    config.in_numpy = use_in_numpy(floats=how == "all", **asked)
+    if how := os.environ.get(HOW):
+        from nbkernels.in_numpy.use import use_in_numpy
+        from nbkernels.in_numpy.which import DTYPES, OURS, PRODUCTS
+
+        dtypes = [name for name in DTYPES if name != "bfloat16"]
+        asked = {"names": [*PRODUCTS, *OURS], "dtypes": dtypes} if how == "all" else {}
+        use_in_numpy(floats=how != "default", **asked)
 
 
 def pytest_terminal_summary(terminalreporter):
-    from nbkernels.in_numpy.slots import all_slots
+    if os.environ.get(HOW):
+        from nbkernels.in_numpy.slots import all_slots
 
-    rows = np.array([slot.counts() for slot in all_slots()] or [[[0, 0]] * 5])
-    here, others = rows[:, 0, 0].sum(), rows[:, 1:4, 0].sum()
-    terminalreporter.write_line(f"use_in_numpy: {here} calls of loops ran in nbkernels, {others} in NumPy")
+        rows = np.array([slot.counts() for slot in all_slots()] or [[[0, 0]] * 5])
+        here, others = rows[:, 0, 0].sum(), rows[:, 1:4, 0].sum()
+        terminalreporter.write_line(f"use_in_numpy: {here} calls of loops ran in nbkernels, {others} in NumPy")
 
 
-def pytest_unconfigure(config):
-    use_in_numpy(False)
+def outcome(file, how):
+    """(the ids that failed, the last lines that pytest wrote)."""
+    root = Path(__file__).resolve().parent.parent
+    environment = os.environ | {HOW: how, "PYTHONPATH": str(root)}
+    folder = Path(np.__file__).parent / "_core" / "tests"
+    command = [sys.executable, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir", str(folder), "-rfE",
+               "-p", "tests.numpy_suite", "-p", "no:cacheprovider", "-W", "ignore", str(folder / file)]  # fmt: skip
+    text = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=root).stdout
+    failed = set(re.findall(r"^(?:FAILED|ERROR) \S*?::(.*?)(?: - .*)?$", text, re.MULTILINE))
+    return failed, [line for line in text.splitlines() if re.search(r"use_in_numpy: | in [\d.]+s", line)]
+
+
+def main(how="default", *files):
+    worse = []
+    for file in files or FILES:
+        plain, told = outcome(file, "")
+        ours, also = outcome(file, how)
+        only = sorted(test for test in ours - plain if not (how == "all" and test.startswith(ROUNDED)))
+        worse += only
+        print(f"{file}: NumPy: {told[-1]}; {how}: {'; '.join(also)}; fails here alone: {only or 'none'}", flush=True)
+    return 1 if worse else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -8,20 +8,14 @@ from __future__ import annotations
 
 import functools
 
-import numpy as np
-
-from ..jit.address import call, copy, invoke, number, pointer, scratch, set_word, word
+from ..jit.address import call, copy, invoke, number, pointer, scratch
 from ..jit.cache import compiled, jit
 from ..jit.counters import set_in
 from ..jit.flags import given, taken
-from ..jit.kind import BYTES as WORD
-from ..jit.kind import SIGNLESS, Kind
+from ..jit.kind import Kind
 from ..jit.rooms import bought, lent, returned, sold
-from ..jit.tile import Tile
-from ..jit.vector import width_bits
+from ..jit.vector import SIZE
 from . import threads
-from .dot import segment
-from .finish import finish
 from .inner import (
     AGAIN,
     FLOATS,
@@ -45,12 +39,14 @@ from .inner import (
     ran,
     work_of,
 )
+from .inner_rows import rows
+from .inner_stacks import stacks, suits, table
 from .kinds import default_tiles, kind_of
 from .packed import COUNT, COUNTS, kernels, loops
 from .small import distinct
 from .stacks import COUNT as PRODUCTS
-from .stacks import EACH, FIRST, GAIN, OVERHEAD, ROOMS, SIZE, STEP_A, STEP_B, STEP_C, STEP_X, jobs
-from .tiles import SEGMENT
+from .stacks import EACH, FIRST, GAIN, OVERHEAD, ROOMS, STEP_A, STEP_B, STEP_C, STEP_X, jobs
+from .stacks import SIZE as ROOM_SIZE
 from .words import BYTES, borrow, cuts, started, up
 from .words import ROOMS as KEPT
 from .words import returned as given_back
@@ -61,8 +57,9 @@ from .words import (  # isort: skip
 )  # fmt: skip
 
 # What a slot has for products: words of C = A B and of C' = B' A' (words.py), the kernel of rows, picoseconds of a
-# multiply-add in NumPy's own loop, threads.WORDS, addresses of kernels.
-PLAN, TURNED, ROWS, THEIRS, LAUNCH, STACK, FLAGGED, KEPT_ROOM = range(PRODUCT, PRODUCT + 8)
+# multiply-add in NumPy's own loop, threads.WORDS, addresses of kernels; whether stacks of
+# small matrices alone are for us, and what their kernel reads (inner_stacks.py).
+PLAN, TURNED, ROWS, THEIRS, LAUNCH, STACK, FLAGGED, KEPT_ROOM, SMALLS, TABLE = range(PRODUCT, PRODUCT + 10)
 # Picoseconds of ours, and of NumPy's, of which GAIN hundredths must be saved: a call by rows, one of them, a step of k;
 # a call by panels, one product, an element of A or B, one of C, of 8 bytes twice (AVX2, 2026-11: by the shapes of
 # bench_numpy_loops.py, none of which is slower than 0.97 of NumPy's so).
@@ -80,7 +77,7 @@ LAUNCHED = 24
 # next, all in bytes.
 (COUNTED, ROWS_, COLUMNS, STEPS, PA, RA, CA, SA, PB, RB, CB, SB, PC, RC, CC, SC) = range(16)
 STACKED = 8 * 16
-NEITHER, ROWWISE, PANELS = range(3)
+NEITHER, ROWWISE, PANELS, STACKS = range(4)
 
 
 @jit
@@ -126,6 +123,8 @@ def _way(s, q):
     """How the stack is computed: by rows, which are those of a matrix against a vector, both contiguous along k; by
     panels; or not at all, where NumPy takes no longer."""
     m, n, k, many = q[ROWS_], q[COLUMNS], q[STEPS], q[COUNTED]
+    if s[SMALLS] != 0:
+        return STACKS if suits(many, m, n, k) and q[CC] == s[WIDTHS + 2] else NEITHER
     theirs = s[THEIRS] * m * n * k * many * 100
     if s[ROWS] != 0 and min(m, n) == 1 and q[CA] == s[WIDTHS] and q[RB] == s[WIDTHS + 1]:
         return ROWWISE if theirs > GAIN_ * (ROW_CALL + many * m * n * (ROW + k * ROW_STEP)) else NEITHER
@@ -171,7 +170,7 @@ def _stacked(s, q, f, address, turned, workers, room, each, w, flagged):
     words = pointer(g)
     words[0], words[FIRST], words[PRODUCTS], words[EACH] = 0, address, q[COUNTED], each
     words[STEP_A], words[STEP_B] = (q[SB], q[SA]) if turned else (q[SA], q[SB])
-    words[STEP_C], words[STEP_X], words[ROOMS], words[SIZE] = q[SC], 0, room, up(f[NEED], 64)
+    words[STEP_C], words[STEP_X], words[ROOMS], words[ROOM_SIZE] = q[SC], 0, room, up(f[NEED], 64)
     w[BY], w[CONTEXT] = s[STACK], g
     if workers > 1:
         threads.unheld(s[LAUNCH], s[FLAGGED], flagged, address + 8 * WORKERS)
@@ -250,6 +249,11 @@ def _products(args, dims, strides, data, slot):
     before, raised = taken(), 0
     if way == ROWWISE:
         _by_rows(s, q)
+    elif way == STACKS:
+        flagged = scratch(LAUNCHED)
+        pointer(flagged)[RAISED] = 0
+        invoke(s[KERNEL], (room, s[TABLE], flagged))
+        raised = pointer(flagged)[RAISED]
     else:
         raised = _by_panels(s, q)
     raised |= taken()
@@ -279,48 +283,6 @@ def products() -> int:
 
 
 @functools.cache
-def _rows(kind: Kind) -> int:
-    """c[i] = the sum of a[i, p] * v[p]: void(m, k, a, rsa, v, c, rsc), k contiguous, strides in elements."""
-    tile = Tile(kind.word, 1, 1, width_bits() // 8 // WORD[kind.word], kind)
-    one = getattr(np, kind.chain)
-
-    def run(m, k, a, rsa, v, c, rsc):
-        total, part, last = scratch(64), scratch(64), (k - 1) // SEGMENT
-        for i in range(m):
-            for p in range(last + 1):
-                at, start = a + (i * rsa + p * SEGMENT) * tile.size_a, v + p * SEGMENT * tile.size_b
-                segment(tile, min(SEGMENT, k - p * SEGMENT), at, 1, start, 1, part)
-                finish(tile, 1, 1, part, 0, total, 0, p == 0, p == last, c + i * rsc * tile.size_c, 0, 0, 0, 0, 0,
-                       one(1), one(1))  # fmt: skip
-
-    return compiled(run, f"void({', '.join(['int64'] * 7)})", f"inner_rows_{tile}")
-
-
-def _words(m, k, a, rsa, v, c, rsc):
-    for i in range(m):
-        row, total = a + 8 * i * rsa, 0
-        for p in range(k):
-            total += word(row + 8 * p) * word(v + 8 * p)
-        set_word(c + 8 * i * rsc, total)
-
-
-@functools.cache
-def _rows_of_words() -> int:
-    """The same of 64-bit integers, which LLVM vectorises by itself."""
-    return compiled(_words, f"void({', '.join(['int64'] * 7)})", "inner_rows_int64", loops=True)
-
-
-@functools.cache
-def _one_by_one(name: str, conj: str) -> Kind:
-    """The kind of a product whose operands are read as they lie, a chain of each element."""
-    kind = kind_of(name, name, name, conj)
-    if kind.group == 1:
-        return kind
-    name = SIGNLESS.get(name, name)
-    return Kind(name, name, "int32", name, "mul")
-
-
-@functools.cache
 def _plan(kind: Kind):
     """Words of a product of this kind, and what must live while they are read."""
     tiles = default_tiles(kind)
@@ -335,6 +297,7 @@ def prepare(slot, name: str, always: bool) -> None:
     usual = HALF if name == "float16" else OTHERS if name.startswith(("float", "complex")) else INTEGER
     slot[THEIRS] = ALWAYS if always else usual
     slot[ROWS] = slot[ROWS] or name != "bool"
+    slot[SMALLS] = name in SIZE and not always
 
 
 def fill(slot, name: str, conj: str) -> None:
@@ -343,7 +306,9 @@ def fill(slot, name: str, conj: str) -> None:
     kind = kind_of(name, name, name, conj)
     slot[PLAN], slot[TURNED] = (_plan(each)[0].buffer_info()[0] for each in (kind, kind.swapped()))
     if slot[ROWS]:
-        slot[ROWS] = _rows_of_words() if name in ("int64", "uint64") else _rows(_one_by_one(name, conj))
+        slot[ROWS] = rows(name, conj)
     slot[LAUNCH], slot[STACK], slot[KEPT_ROOM] = threads.WORDS, jobs(), KEPT
     slot[FLAGGED] = compiled(_flagged, "void(int64, int64)", "inner_flagged")
-    slot[KERNEL] = 1
+    if name in SIZE:
+        slot[TABLE] = table(name, slot[FLAGGED])[0].ctypes.data
+    slot[KERNEL] = stacks(name) if name in SIZE else 1
