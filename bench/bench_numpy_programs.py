@@ -5,10 +5,10 @@ language model in NumPy.
     python bench/bench_numpy_programs.py [--json FILE] [--only PATTERN ...] [--floats] [--functions]
 
 Each program is called ROUNDS times in both ways, in turns, in one process, by one thread; the ratio is that of the
-shortest times of the processor, as others use the machine, too, and `pairs` the median of the rounds' own. Results are compared: `difference` is the
-largest one between two elements, over the largest element. `products` is the share of the multiply-adds of NumPy's
-product loops that ran here, `loops` how many calls of element-wise loops did. What SciPy and Cython call BLAS for,
-NumPy does not see, nor do we.
+shortest times of the processor, as others use the machine, too, and `pairs` the median of the rounds' own. Results are
+compared: `difference` is the largest one between two elements, over the largest element. `products` is the share of the
+multiply-adds of NumPy's product loops that ran here, `loops` how many calls of element-wise loops did. What SciPy and
+Cython call BLAS for, NumPy does not see, nor do we.
 """
 
 import argparse
