@@ -144,6 +144,12 @@ def table(rows):
     return found
 
 
+def test_matmul_of_integers(benchmark):
+    a = np.ones((64, 64), np.int32)
+    with use_in_numpy():
+        benchmark(np.matmul, a, a)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", default="bench/results/numpy_loops-avx2.json")

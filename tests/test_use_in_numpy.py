@@ -1,5 +1,6 @@
 """use_in_numpy against NumPy itself: values, flags, layouts, and what is given back."""
 
+import os
 import threading
 import warnings
 
@@ -299,6 +300,19 @@ def test_loops_in_use_while_they_are_swapped():
     assert not wrong
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="fork is Unix's")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_child_goes_on():
+    a = np.ones((200, 200), "i4")
+    with use_in_numpy():
+        a @ a
+        child = os.fork()
+        if not child:
+            os._exit(0 if (a @ a == 200).all() else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        assert (a @ a == 200).all()
+
+
 def test_the_first_call_may_come_from_many_threads(monkeypatch):
     a, made = np.ones((40, 40), "u4"), []
     with forced("matmul", "uint32"):
@@ -420,7 +434,10 @@ def test_functions_are_patched_where_asked_and_given_back():
     assert (np.dot, np.einsum, np.linalg.multi_dot) == own
     found = {(call.name, call.where): call for call in log}
     assert found["dot int64", "nbkernels"].calls >= 1
-    assert found["dot float64", "NumPy"].why == "floats are not asked for"
+    assert found["dot float64", "NumPy"].why == "BLAS is as fast: asked for by dtypes="
+    with nbkernels.watch() as log, use_in_numpy(functions=True, dtypes="float64"):
+        assert np.allclose(np.dot(a / 2, a / 2), own[0](a / 2, a / 2))
+    assert any((call.name, call.where) == ("dot float64", "nbkernels") for call in log)
 
 
 def test_no_warning_where_numpy_has_none():
