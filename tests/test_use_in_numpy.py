@@ -318,7 +318,7 @@ def test_the_first_call_may_come_from_many_threads(monkeypatch):
     with forced("matmul", "uint32"):
         slot = slot_of("matmul", "uint32")
         slot.words[slots.inner.KERNEL] = 0
-        slot.words[slots.inner.MAKER] = slots.ctypes.cast(slots._make, slots.ctypes.c_void_p).value
+        slot.words[slots.inner.MAKER] = slots.maker()
         compile_ = slots.Slot.compile
         monkeypatch.setattr(slots.Slot, "compile", lambda self: (made.append(self), compile_(self)))
         found = []
@@ -331,12 +331,29 @@ def test_the_first_call_may_come_from_many_threads(monkeypatch):
     assert made == [slot]
 
 
+def test_ctrl_c_while_a_kernel_is_made_reaches_the_program(monkeypatch):
+    a = np.full((9, 9), 2, "u2")
+    with forced("matmul", "uint16"):
+        slot = slot_of("matmul", "uint16")
+        slot.words[slots.inner.KERNEL], slot.words[slots.inner.MAKER] = 0, slots.maker()
+
+        def interrupted(self):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(slots.Slot, "compile", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            [a @ a for _ in range(1000)]
+        monkeypatch.undo()
+        assert (a @ a == 36).all()
+        assert slot.words[slots.inner.KERNEL] != 0
+
+
 def test_what_cannot_be_compiled_stays_numpys(monkeypatch):
     a = np.full((9, 9), 2, "u2")
     with forced("matmul", "uint16"):
         slot = slot_of("matmul", "uint16")
         slot.words[slots.inner.KERNEL] = 0
-        slot.words[slots.inner.MAKER] = slots.ctypes.cast(slots._make, slots.ctypes.c_void_p).value
+        slot.words[slots.inner.MAKER] = slots.maker()
         monkeypatch.setattr(slots.Slot, "compile", lambda self: 1 / 0)
         with pytest.warns(RuntimeWarning, match="matmul of uint16 stays NumPy's: ZeroDivisionError"):
             assert (a @ a == 36).all()

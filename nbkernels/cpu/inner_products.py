@@ -50,6 +50,7 @@ from .stacks import SIZE as ROOM_SIZE
 from .words import BYTES, borrow, cuts, started, up
 from .words import ROOMS as KEPT
 from .words import returned as given_back
+from .words import room as kept_room
 
 from .words import (  # isort: skip
     BLOCKS, COUNTERS, CSA, CSB, CSC, FINISHED, FROM, LOOPS, MULTIPLY, NEED, NEXT, PACK, ROOM, RSA, RSB, RSC, SELF, TO,
@@ -69,6 +70,7 @@ ALWAYS = 1 << 30
 FLOOR = GAIN_ * (ROW_CALL + ROW) // 100  # picoseconds of NumPy's below which no way is worth it
 PARALLEL = 96**3  # below, a launch costs more than it saves
 OWN = 1 << 18  # bytes of a room that the function keeps
+BEGUN = 16 << 20  # those of one that all products share, in turns: its pages come as they are used
 GIVEN = 8 * 20  # bytes of what a stack's jobs read
 # What a launch of flagged jobs reads.
 BY, CONTEXT, RAISED = range(3)
@@ -303,6 +305,8 @@ def prepare(slot, name: str, always: bool) -> None:
 def fill(slot, name: str, conj: str) -> None:
     """Compile what products of a dtype need, or load it, and enter it in their slot's words; KERNEL comes last."""
     threads.open_up()
+    with kept_room(BEGUN):  # which is the kept one from now on, if there was none
+        pass
     kind = kind_of(name, name, name, conj)
     slot[PLAN], slot[TURNED] = (_plan(each)[0].buffer_info()[0] for each in (kind, kind.swapped()))
     if slot[ROWS]:

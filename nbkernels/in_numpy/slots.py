@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import ctypes
 import functools
 import traceback
@@ -72,6 +73,9 @@ def _make(address):
     slot = next(slot for slot in _slots.values() if slot.address == address)
     try:
         slot.compile()
+    except KeyboardInterrupt:  # for the program, which is inside NumPy now: the next call begins again
+        slot.words[inner.MAKER] = maker()
+        _thread.interrupt_main()
     except BaseException as error:
         slot.failure = f"{type(error).__name__}: {error}"
         try:
@@ -80,15 +84,18 @@ def _make(address):
             traceback.print_exc()
 
 
+def maker() -> int:
+    return ctypes.cast(_make, ctypes.c_void_p).value
+
+
 def slots(loops: list[Loop]) -> list[Slot]:
     """The slots of these loops, made at once where they are new."""
     new = [loop for loop in loops if loop.key not in _slots]
     if new:
-        words, maker = _room(len(new)), ctypes.cast(_make, ctypes.c_void_p).value
-        made = [Slot(loop, row) for loop, row in zip(new, words)]
+        made = [Slot(loop, row) for loop, row in zip(new, _room(len(new)))]
         for slot, slot.trampoline in zip(made, trampolines([slot.address for slot in made])):
             w, letters = slot.words, slot.loop.letters
-            w[inner.MAKER], w[inner.INPUTS] = maker, slot.loop.ufunc.nin
+            w[inner.MAKER], w[inner.INPUTS] = maker(), slot.loop.ufunc.nin
             w[inner.FORM] = FORMS.get(slot.loop.ufunc.__name__, inner.ELEMENTWISE)
             w[inner.FLOATS] = slot.loop.of_floats and slot.loop.ufunc.__name__ not in QUIET
             w[inner.WIDTHS : inner.WIDTHS + len(letters)] = [np.dtype(letter).itemsize for letter in letters]

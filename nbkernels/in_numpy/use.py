@@ -11,7 +11,7 @@ from .which import chosen, every, wish
 _lock = threading.RLock()
 _wishes: list[use_in_numpy] = []  # those that hold
 _paused: list[use_in_numpy] = []  # those that ask that nothing be replaced
-_taken: list = []  # slots whose loops are replaced now
+_taken: dict = {}  # slots whose loops are replaced now, in order
 
 
 def _wanted() -> dict:
@@ -29,7 +29,7 @@ def apply() -> None:
         wanted = _wanted()
         for slot in [slot for slot in _taken if slot.loop not in wanted]:
             slot.give_back()
-            _taken.remove(slot)
+            del _taken[slot]
         if wanted:
             from .slots import slots  # Numba comes with it
 
@@ -38,8 +38,7 @@ def apply() -> None:
                 least = wanted[slot.loop]
                 slot.take(least is not None, least or 0, counted)
                 slot.why = _refused(slot.loop) if least is None else ""
-                if slot not in _taken:
-                    _taken.append(slot)
+                _taken[slot] = None
         functions.patch([] if _paused else [each.wish for each in _wishes if each.wish.functions])
 
 
