@@ -39,6 +39,9 @@ meta.__class__ = _Meta
 _ELSEWHERE = {
     "sub": "subtract", "mul": "multiply", "div": "divide", "true_divide": "divide", "power": "pow", "mod": "remainder",
     "arctan2": "atan2", "left_shift": "bitwise_left_shift", "right_shift": "bitwise_right_shift", "sum": "add.reduce",
+    "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
+    "arctanh": "atanh", "conjugate": "conj", "invert": "bitwise_invert", "bitwise_not": "bitwise_invert",
+    "neg": "negative", "rint": "round",
     "prod": "multiply.reduce", "max": "maximum.reduce", "min": "minimum.reduce", "cumsum": "add.accumulate",
 }  # fmt: skip
 

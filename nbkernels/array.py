@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from types import MethodType
 
 import numpy as np
 
 from . import numpy_functions, ops
 from .binary import DOCS
-from .dtypes import COMPARISONS, NUMBERS, known
+from .dtypes import ALONE, COMPARISONS, NUMBERS, PARTS, known, ufunc
+from .numpy_functions import NOTHING_ASKED, asked_of_faults
 from .watch import HERE, NUMPY, Call, current
 
-FUNCTIONS = {getattr(np, name): getattr(ops, name) for name in DOCS} | numpy_functions.UFUNCS
+FUNCTIONS = {ufunc(name): getattr(ops, name) for name in (*DOCS, *ALONE.difference(PARTS))} | numpy_functions.UFUNCS
 METHODS = ("reduce", "accumulate", "outer", "at")
+OPERATORS_OF = {
+    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "matmul": "matmul", "lt": "less",
+    "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal",
+}  # fmt: skip
+AT_ONCE = frozenset((int, float, complex))
+CALLS, PRODUCTS, OPERATORS = "nbkernels.cpu.calls", "nbkernels.cpu.vectors", "nbkernels.cpu.operators"
 MASKED = "a masked array, whose mask would be lost: pass x.filled(value) or x.data"
 
 
@@ -22,8 +30,6 @@ class Array(np.ndarray):
     __array_priority__ = 1.0  # above ndarray: what np.concatenate makes of both is one
 
     def __array_ufunc__(self, ufunc, method, *inputs, out=None, **keywords):
-        _unmasked(ufunc, inputs)
-        _unmasked(ufunc, out or ())
         inputs = [_plain(x) for x in inputs]
         subok = keywords.pop("subok", True)
         if out is not None:
@@ -33,6 +39,7 @@ class Array(np.ndarray):
         if log is not None:
             log.append(Call(_name(ufunc, method), NUMPY if why else HERE, why))
         if why:
+            _unmasked(ufunc, (*inputs, *(out or ())))
             result = _numpys(ufunc, method, inputs, keywords)
         if out is None and not subok:
             return result
@@ -67,6 +74,47 @@ class Array(np.ndarray):
         if log is not None and len(log) == before:  # else its ufuncs say where they ran
             log.append(Call(function.__name__, NUMPY, why))
         return result
+
+
+def _operator(symbol, op, turned=False, in_place=False):
+    """An operator of Array: compiled code does what it can at once, where nobody watches, errstate asks for nothing and
+    the kernels are the library's own; the ufunc does the rest."""
+    slow, own, operation = getattr(np.ndarray, symbol), f"{op}_fast", getattr(ops, op).op
+    find = operation.entries.get
+    trusted = fast = None
+
+    def method(self, other):
+        nonlocal trusted, fast
+        there = find(np.ndarray)
+        if there is not trusted or there is None or current() is not None or asked_of_faults() is not NOTHING_ASKED:
+            if there is None:
+                operation.enrol((np.ndarray, np.ndarray))
+            if trusted is None:
+                rooms = import_module(PRODUCTS if op == "matmul" else CALLS), import_module(OPERATORS)
+                trusted = getattr(rooms[0], own)
+                fast = rooms[1].product(Array) if op == "matmul" else rooms[1].operator(op, Array)
+            return slow(self, other)
+        kind = type(other)
+        if kind is np.ndarray:
+            other = other.view(Array)
+        elif kind is not Array and (kind not in AT_ONCE or op == "matmul"):
+            return slow(self, other)
+        if in_place:
+            result = fast(self, other, self)
+        else:
+            result = fast(other, self) if turned else fast(self, other)
+        return slow(self, other) if result is None else result
+
+    method.__name__, method.__qualname__ = symbol, f"Array.{symbol}"
+    return method
+
+
+for _name, _op in OPERATORS_OF.items():
+    setattr(Array, f"__{_name}__", _operator(f"__{_name}__", _op))
+    if _op not in COMPARISONS:
+        setattr(Array, f"__r{_name}__", _operator(f"__r{_name}__", _op, turned=True))
+        if _op != "matmul":
+            setattr(Array, f"__i{_name}__", _operator(f"__i{_name}__", _op, in_place=True))
 
 
 def _plain(x):

@@ -8,6 +8,7 @@ ndarrays; dtypes and shapes are NumPy's, and bits those of the operation that ru
 from __future__ import annotations
 
 import functools
+from contextvars import Context
 from itertools import pairwise
 
 import numpy as np
@@ -40,8 +41,19 @@ def attempt(function, args, keywords):
         return None, str(error) or type(error).__name__
 
 
+try:  # what np.errstate is, by one object where nobody has asked for anything
+    from numpy._core.umath import _extobj_contextvar
+
+    asked_of_faults = _extobj_contextvar.get
+    NOTHING_ASKED = Context().run(asked_of_faults)
+except (ImportError, LookupError):
+    asked_of_faults = NOTHING_ASKED = object
+
+
 def faults_are_quiet() -> bool:
     """Whether np.errstate asks for no more than warnings of the faults of floats."""
+    if asked_of_faults() is NOTHING_ASKED:
+        return True
     asked = np.geterr()
     return asked == USUAL or QUIET.issuperset(asked.values())
 

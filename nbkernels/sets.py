@@ -187,8 +187,12 @@ MIXED = (("float32", "float64"), ("float64", "float32"), ("int64", "float64"), (
 
 @functools.cache
 def binary_operations():
-    """The element-wise operations."""
-    return frozenset(op for op in ops.OPERATIONS if "elementwise" in getattr(ops, op).op.tags and op[-1] != "_")
+    """The element-wise operations of two."""
+    return frozenset(_tagged("elementwise") - _tagged("unary"))
+
+
+def _tagged(tag):
+    return {op for op in ops.OPERATIONS if tag in getattr(ops, op).op.tags and op[-1] != "_"}
 
 
 def _defined(name, dtype):

@@ -17,22 +17,33 @@ COMMAND_LINE = set(
 
 # room: modules that a file there may import besides the standard library and its own room, at any depth of the code.
 # A name allows what is below it: "numba" allows "numba.core". "numba !cuda" allows all of numba but numba.cuda.
-FUNCTIONS = tuple(f"nbkernels.{name}" for name in ("scalar", "real", "transcendental", "powers", "activations"))
+FUNCTIONS = tuple(f"nbkernels.{name}" for name in (
+    "scalar", "real", "transcendental", "powers", "activations", "circular", "hyperbolic"))  # fmt: skip
 PLANNING = ("numpy", "nbkernels.strides", "nbkernels.dtypes", "nbkernels.problem", "nbkernels.store", *FUNCTIONS)
 RULES = {
     "dispatch": (),
     "meta": ("numpy", "nbkernels.dtypes"),
     "binary": ("numpy", "nbkernels.dtypes", "nbkernels.meta", "nbkernels.strides"),
+    "unary": ("nbkernels.binary",),
     "folds": ("numpy", "nbkernels.binary", "nbkernels.dtypes", "nbkernels.strides"),
     "methods": ("nbkernels.dispatch", "nbkernels.folds"),
     "problem": ("numpy",),
     "strides": ("numpy",),
     "dtypes": ("numpy",),
-    "scalar": ("numpy", "nbkernels.powers", "nbkernels.real", "nbkernels.transcendental"),
+    "scalar": (
+        "numpy",
+        "nbkernels.circular",
+        "nbkernels.hyperbolic",
+        "nbkernels.powers",
+        "nbkernels.real",
+        "nbkernels.transcendental",
+    ),
     "real": ("numpy",),
     "coefficients": ("nbkernels.real",),
     "transcendental": ("numpy", "nbkernels.coefficients", "nbkernels.real"),
     "powers": ("numpy", "nbkernels.coefficients", "nbkernels.real", "nbkernels.transcendental"),
+    "circular": ("numpy", "nbkernels.coefficients", "nbkernels.real", "nbkernels.transcendental"),
+    "hyperbolic": ("numpy", "nbkernels.real", "nbkernels.transcendental"),
     "activations": ("numpy", "nbkernels.real", "nbkernels.transcendental"),
     "tune": (),
     "store": (),
@@ -103,6 +114,7 @@ RULES = {
         "nbkernels.methods",
         "nbkernels.meta",
         "nbkernels.products",
+        "nbkernels.unary",
     ),
     "fusion": (
         "numpy",
