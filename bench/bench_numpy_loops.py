@@ -77,6 +77,9 @@ def element_calls(loop):
         b = b % 7 if shift else b
         if loop.ufunc.__name__ == "power":
             b = b % 3 + 1 if b.dtype.kind in "iu" else b
+        if loop.ufunc.nin == 1:
+            yield size, lambda a=a, o=o: loop.ufunc(a, out=o)
+            continue
         for other in (b, b[:1]):
             yield size, lambda a=a, other=other, o=o: loop.ufunc(a, other, out=o)
 

@@ -92,6 +92,7 @@ RULES = {
         "nbkernels.jit",
         "nbkernels.numpy_functions",
         "nbkernels.scalar",
+        "nbkernels.unary",
         "nbkernels.watch",
     ),
     "origins": ("tabulate",),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import nbkernels
 from nbkernels import use_in_numpy
 from nbkernels.in_numpy import slots, table, use
-from nbkernels.in_numpy.which import chosen, every, possible, wish
+from nbkernels.in_numpy.which import ALIKE, chosen, every, possible, wish
 
 HALVES = ("add", "subtract", "multiply", "divide", "floor_divide", "remainder", "less", "equal", "logical_and",
           "copysign")  # fmt: skip
@@ -95,6 +95,28 @@ def test_every_pair_of_hostile_elements_has_numpys_bits_and_flags(name, dtype):
     for (mine, flags), (theirs, expected) in zip(got, want):
         same(mine, theirs)
         assert flags == expected
+
+
+@pytest.mark.parametrize("name", ["exp", "sqrt", "cos", "reciprocal", "rint", "isfinite", "logical_not"])
+def test_every_half_has_numpys_bits_and_flags(name):
+    assert name in ALIKE
+    ufunc, halves = getattr(np, name), np.arange(1 << 16, dtype="u2").view("f2")
+    groups = [*halves.reshape(-1, 16), *halves[::997, None], halves[:0], halves[::-3]]
+    want = [observed(lambda x=x: ufunc(x)) for x in groups]
+    with forced(name, "float16"):
+        got = [observed(lambda x=x: ufunc(x)) for x in groups]
+        over = halves[15:2000].copy()  # in place, piece by piece
+        if name not in ("isfinite", "logical_not"):
+            same(ufunc(over, out=over), want_of(ufunc, halves[15:2000]))
+        assert calls(name, "float16") >= len(groups) - 1
+    for (mine, flags), (theirs, expected) in zip(got, want):
+        same(mine, theirs)
+        assert flags == expected
+
+
+def want_of(ufunc, x):
+    with use_in_numpy(False), np.errstate(all="ignore"):
+        return ufunc(x)
 
 
 def layouts(x):

@@ -113,6 +113,7 @@ def _of_floats(s, a, t, n, over, room, data):
         words[0] = again[inputs] = a[inputs] + start * t[inputs]
         for i in range(inputs):
             words[1 + i] = again[i] = a[i] + start * t[i]
+            words[2] = words[1 + i]  # kernels of one input have it twice
             if over >> i & 1 != 0:
                 again[i] = kept + i * PIECE
                 copy(again[i], words[1 + i], count * s[WIDTHS + i])
@@ -149,6 +150,7 @@ def _elementwise(args, dims, strides, data, slot):
     words[0], steps[0], same[inputs] = a[inputs], t[inputs], t[inputs]
     for i in range(inputs):
         words[1 + i], steps[1 + i], same[i] = a[i], t[i], t[i]
+        words[2], steps[2] = a[i], t[i]
     for i in range(5):  # and FAULTS, which follow
         none[i] = 0
     if s[FLOATS] != 0:

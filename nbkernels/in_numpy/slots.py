@@ -63,8 +63,8 @@ class Slot:
 
 
 def _elementwise(loop: Loop) -> int:
-    first, *rest = map(np.dtype, loop.letters)
-    return elementwise.loop(OURS[loop.ufunc.__name__], first, rest[-2], rest[-1])
+    *inputs, result = map(np.dtype, loop.letters)
+    return elementwise.loop(OURS[loop.ufunc.__name__], inputs[0], inputs[-1], result)
 
 
 @ctypes.CFUNCTYPE(None, ctypes.c_int64)

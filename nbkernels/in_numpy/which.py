@@ -12,15 +12,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..binary import DOCS
+from .. import binary, unary
 from ..dtypes import COMPARISONS, DTYPES
 
 GAIN, SURELY = 1.1, 2.0
 PRODUCTS = "matmul", "vecdot", "matvec", "vecmat"
 _ALIASES = {"power": "pow", "arctan2": "atan2", "left_shift": "bitwise_left_shift",
-            "right_shift": "bitwise_right_shift"}  # fmt: skip
+            "right_shift": "bitwise_right_shift", "rint": "round"}  # fmt: skip
 # NumPy's name of each element-wise ufunc -> ours.
-OURS = {name: name for name in DOCS if isinstance(getattr(np, name, None), np.ufunc)}
+OURS = {name: name for name in (*binary.DOCS, *unary.DOCS) if isinstance(getattr(np, name, None), np.ufunc)}
 OURS = {getattr(np, name).__name__: name for name in OURS} | _ALIASES
 # Operations on floats whose last bit may differ from NumPy's, by docs/elementwise.md's bounds: by names= only.
 ROUNDED = "power", "float_power", "arctan2", "hypot", "logaddexp"
@@ -31,6 +31,11 @@ UNLIKE = {
     "power": ("float16", "complex64", "complex128"), "float_power": ("complex128",),
     "multiply": ("complex64", "complex128"), "divide": ("complex64", "complex128"),
 }  # fmt: skip
+# Operations of one whose float16 loops have NumPy's bits and flags, for each of the 65,536 (2026-11).
+ALIKE = frozenset(
+    "absolute arccos cbrt ceil conjugate cos cosh exp exp2 floor isfinite isinf isnan logical_not negative positive "
+    "reciprocal rint sign signbit sin sqrt square tan trunc".split()
+)
 # Operations on floats that raise no flag, whatever the element.
 QUIET = (*COMPARISONS, "logical_and", "logical_or", "logical_xor", "maximum", "minimum", "fmax", "fmin", "copysign",
          "heaviside")  # fmt: skip
@@ -79,6 +84,9 @@ def possible(loop: Loop) -> str:
         return ""
     if name not in OURS:
         return f"no kernel for {name}"
+    if loop.ufunc.nin == 1:
+        alike = name in ALIKE and loop.dtypes[0] in HALF
+        return "" if alike else "its last bit or its flags are not NumPy's, or not known to be"
     if name == "power" and np.dtype(loop.letters[0]).kind == "i":
         return "NumPy's raises an error for negative exponents"
     if loop.dtypes[0] in UNLIKE.get(name, ()):
