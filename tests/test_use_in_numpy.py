@@ -1,6 +1,7 @@
 """use_in_numpy against NumPy itself: values, flags, layouts, and what is given back."""
 
 import os
+import signal
 import threading
 import warnings
 
@@ -107,7 +108,8 @@ def test_every_half_has_numpys_bits_and_flags(name):
         got = [observed(lambda x=x: ufunc(x)) for x in groups]
         over = halves[15:2000].copy()  # in place, piece by piece
         if name not in ("isfinite", "logical_not"):
-            same(ufunc(over, out=over), want_of(ufunc, halves[15:2000]))
+            with np.errstate(all="ignore"):
+                same(ufunc(over, out=over), want_of(ufunc, halves[15:2000]))
         assert calls(name, "float16") >= len(groups) - 1
     for (mine, flags), (theirs, expected) in zip(got, want):
         same(mine, theirs)
@@ -359,12 +361,21 @@ def test_ctrl_c_while_a_kernel_is_made_reaches_the_program(monkeypatch):
         slot = slot_of("matmul", "uint16")
         slot.words[slots.inner.KERNEL], slot.words[slots.inner.MAKER] = 0, slots.maker()
 
+        compile_, times = slots.Slot.compile, []
+
         def interrupted(self):
-            raise KeyboardInterrupt
+            times.append(self)
+            if len(times) == 1:
+                raise KeyboardInterrupt
+            compile_(self)
 
         monkeypatch.setattr(slots.Slot, "compile", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            [a @ a for _ in range(1000)]
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                [a @ a for _ in range(1_000_000)]
+        finally:
+            signal.signal(signal.SIGINT, before)
         monkeypatch.undo()
         assert (a @ a == 36).all()
         assert slot.words[slots.inner.KERNEL] != 0

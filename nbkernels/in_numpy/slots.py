@@ -5,6 +5,7 @@ from __future__ import annotations
 import _thread
 import ctypes
 import functools
+import threading
 import traceback
 import warnings
 
@@ -75,7 +76,7 @@ def _make(address):
         slot.compile()
     except KeyboardInterrupt:  # for the program, which is inside NumPy now: the next call begins again
         slot.words[inner.MAKER] = maker()
-        _thread.interrupt_main()
+        threading.Timer(0.01, _thread.interrupt_main).start()  # now it would come here once more
     except BaseException as error:
         slot.failure = f"{type(error).__name__}: {error}"
         try:

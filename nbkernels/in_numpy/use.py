@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 
 from .. import watch
-from . import functions, table
-from .which import chosen, every, wish
 
 _lock = threading.RLock()
 _wishes: list[use_in_numpy] = []  # those that hold
@@ -16,6 +15,8 @@ _taken: dict = {}  # slots whose loops are replaced now, in order
 
 def _wanted() -> dict:
     """loop -> elements from which on it is ours, None where it is only counted."""
+    from .which import chosen, every
+
     found = dict.fromkeys(every()) if _wishes and watch.watching() else {}
     for each in [] if _paused else _wishes:
         for loop, least in chosen(each.wish).items():
@@ -26,7 +27,7 @@ def _wanted() -> dict:
 def apply() -> None:
     """Replace what is wanted and is not replaced; give back what is not wanted any more."""
     with _lock:
-        wanted = _wanted()
+        wanted = _wanted() if _wishes else {}
         for slot in [slot for slot in _taken if slot.loop not in wanted]:
             slot.give_back()
             del _taken[slot]
@@ -39,7 +40,11 @@ def apply() -> None:
                 slot.take(least is not None, least or 0, counted)
                 slot.why = _refused(slot.loop) if least is None else ""
                 _taken[slot] = None
-        functions.patch([] if _paused else [each.wish for each in _wishes if each.wish.functions])
+        patched = [] if _paused else [each.wish for each in _wishes if each.wish.functions]
+        if patched or f"{__package__}.functions" in sys.modules:
+            from .functions import patch
+
+            patch(patched)
 
 
 def _refused(loop) -> str:
@@ -76,9 +81,12 @@ class use_in_numpy:
     def __init__(self, on: bool = True, *, floats=False, names=None, dtypes=None, functions=False):
         if not isinstance(on, bool):
             raise TypeError(f"use_in_numpy: True or False is wanted, not {on!r}")
+        from .table import check  # what this library is imported with stays small
+        from .which import wish
+
         self.on, self.wish, self._depth = on, wish(floats, names, dtypes, functions), 0
         self._removed: list = []
-        table.check()
+        check()
         with _lock:
             if on:
                 _wishes.append(self)
