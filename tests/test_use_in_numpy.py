@@ -295,11 +295,21 @@ def test_nested_crossing_and_paused():
 
 
 def test_somebody_elses_loop_is_left_alone():
-    with use_in_numpy():
-        ours = table.replace(np.add, "ee->e", int(slot_of("add", "float16").words[1]))
-        theirs = int(slot_of("add", "float16").words[1])
-    assert table.replace(np.add, "ee->e", theirs) == theirs
-    assert ours != theirs
+    x = np.linspace(-3, 3, 50).astype("f2")
+    want = np.heaviside(x, x)
+    with forced("heaviside", "float16"):
+        slot = slot_of("heaviside", "float16")
+    theirs = slots.trampolines([slot.address])[0]  # one that calls what it has replaced
+    with forced("heaviside", "float16"):
+        assert table.replace(np.heaviside, "ee->e", theirs) == slot.trampoline
+    with forced("heaviside", "float16"):
+        assert not slot.replaced
+        same(np.heaviside(x, x), want)
+    assert table.replace(np.heaviside, "ee->e", slot.original) == theirs
+    with forced("heaviside", "float16"):
+        assert slot.replaced
+        same(np.heaviside(x, x), want)
+    assert table.replace(np.heaviside, "ee->e", slot.original) == slot.original
 
 
 def test_loops_in_use_while_they_are_swapped():

@@ -21,11 +21,14 @@ LINE = 8  # words of a cache line: threads that count in two slots do not share 
 _slots: dict[tuple[str, str], Slot] = {}  # made once, kept for ever: a thread may be in one at any time
 
 
+_at: dict[int, Slot] = {}  # by the address of its words
+
+
 class Slot:
     """One loop of one ufunc; `replaced` while NumPy calls our trampoline in its place; `why` it is only counted."""
 
     def __init__(self, loop: Loop, words: np.ndarray):
-        self.loop, self.words = loop, words
+        self.loop, self.words, self.original = loop, words, 0
         self.address, self.trampoline, self.replaced, self.failure, self.why = words.ctypes.data, 0, False, "", ""
 
     def take(self, ours: bool, least: int, counted: bool = False) -> None:
@@ -36,13 +39,20 @@ class Slot:
             inner_products.prepare(w, self.loop.dtypes[0], always=ours and least == 0)
         if not self.replaced:
             w[inner.BODY] = inner.other()
-            w[inner.OLD] = table.replace(self.loop.ufunc, self.loop.types, self.trampoline)
+            old = table.replace(self.loop.ufunc, self.loop.types, self.trampoline, self.address + 8 * inner.OLD)
+            self.original = self.original or old
+            if old != self.original:  # it may call ours, as what it has replaced
+                table.replace(self.loop.ufunc, self.loop.types, old)
+                w[inner.OLD] = self.original
+                return
             self.replaced = True
         w[inner.BODY] = body
 
     def give_back(self) -> None:
         """NumPy has its own loop again, or whoever's has replaced ours since."""
-        last = table.replace(self.loop.ufunc, self.loop.types, int(self.words[inner.OLD]))
+        if not self.replaced:
+            return
+        last = table.replace(self.loop.ufunc, self.loop.types, self.original)
         if last != self.trampoline:
             table.replace(self.loop.ufunc, self.loop.types, last)
         self.replaced = False
@@ -71,7 +81,7 @@ def _elementwise(loop: Loop) -> int:
 @ctypes.CFUNCTYPE(None, ctypes.c_int64)
 def _make(address):
     """What a slot's first call reaches: compile its kernel."""
-    slot = next(slot for slot in _slots.values() if slot.address == address)
+    slot = _at[address]
     try:
         slot.compile()
     except KeyboardInterrupt:  # for the program, which is inside NumPy now: the next call begins again
@@ -100,7 +110,7 @@ def slots(loops: list[Loop]) -> list[Slot]:
             w[inner.FORM] = FORMS.get(slot.loop.ufunc.__name__, inner.ELEMENTWISE)
             w[inner.FLOATS] = slot.loop.of_floats and slot.loop.ufunc.__name__ not in QUIET
             w[inner.WIDTHS : inner.WIDTHS + len(letters)] = [np.dtype(letter).itemsize for letter in letters]
-            _slots[slot.loop.key] = slot
+            _slots[slot.loop.key] = _at[slot.address] = slot
     return [_slots[loop.key] for loop in loops]
 
 

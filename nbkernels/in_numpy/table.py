@@ -44,11 +44,12 @@ def _call():
     return kind(_entries()[REPLACE])
 
 
-def replace(ufunc: np.ufunc, types: str, loop: int) -> int:
-    """Give a ufunc another loop for these types, one of `ufunc.types`; the address of the one that it had."""
+def replace(ufunc: np.ufunc, types: str, loop: int, kept: int | None = None) -> int:
+    """Give a ufunc another loop for these types, one of `ufunc.types`; the address of the one that it had, which is
+    also written to the address `kept`, before the other loop can be called."""
     letters = types.replace("->", "")
     signature = (ctypes.c_int * len(letters))(*(np.dtype(letter).num for letter in letters))
-    old = ctypes.c_void_p()
+    old = ctypes.c_void_p() if kept is None else ctypes.c_void_p.from_address(kept)
     if _call()(ufunc, loop, signature, ctypes.byref(old)) != 0 or not old.value:
         raise RuntimeError(f"NumPy {np.__version__} has no loop {types} of {ufunc.__name__}")
     return old.value
