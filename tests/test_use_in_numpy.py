@@ -102,7 +102,14 @@ def test_every_pair_of_hostile_elements_has_numpys_bits_and_flags(name, dtype):
 def test_every_half_has_numpys_bits_and_flags(name):
     assert name in ALIKE
     ufunc, halves = getattr(np, name), np.arange(1 << 16, dtype="u2").view("f2")
-    groups = [*halves.reshape(-1, 16), *halves[::997, None], halves[:0], halves[::-3]]
+    groups = [
+        *halves.reshape(-1, 16),
+        halves[0xFC00:0xFC01],
+        halves[[0xFC00, 0xE000, 0xFC00]],
+        *halves[::997, None],
+        halves[:0],
+        halves[::-3],
+    ]
     want = [observed(lambda x=x: ufunc(x)) for x in groups]
     with forced(name, "float16"):
         got = [observed(lambda x=x: ufunc(x)) for x in groups]

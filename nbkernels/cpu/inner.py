@@ -17,7 +17,7 @@ from ..jit.address import copy, exchange, invoke, pointer, scratch, seen
 from ..jit.cache import compiled, jit
 from ..jit.calling import call_loop
 from ..jit.counters import add_to
-from ..jit.flags import DIVIDE, INVALID, OVERFLOW, given, taken
+from ..jit.flags import DIVIDE, INVALID, OVERFLOW, UNDERFLOW, given, taken
 
 # A slot: what the trampoline calls; NumPy's own loop, and elements below which it calls that by itself, which is not
 # counted; our kernel, and what compiles it, or 0; elements, or multiply-adds, below which NumPy's is faster;
@@ -31,6 +31,8 @@ COUNTED = HERE, OTHER, SMALL, LAYOUT, AGAIN = range(COUNTS, COUNTS + 10, 2)
 PRODUCT = COUNTS + 10
 WORDS = 40
 FORMS = ELEMENTWISE, MATMUL, VECDOT, MATVEC, VECMAT = range(5)
+# What FLOATS says of exp of float16, where our kernel and not NumPy's takes that of -inf for an underflow.
+SINKING, MINUS_INFINITY = 2, 0xFC00
 SERIOUS = INVALID | DIVIDE | OVERFLOW
 PIECE = 8192  # bytes of an operand that is kept, where it will be overwritten, in case that it is needed again
 KEPT = 2 * PIECE
@@ -103,6 +105,19 @@ def _overwritten(s, a, t, n):
 
 
 @jit
+def _has(p, step, n, bits):
+    """Whether one of n elements of 2 bytes, `step` bytes apart, is this one."""
+    room = scratch(8)
+    w = pointer(room)
+    w[0] = 0
+    for i in range(n):
+        copy(room, p + i * step, 2)
+        if w[0] == bits:
+            return True
+    return False
+
+
+@jit
 def _of_floats(s, a, t, n, over, room, data):
     """Piece by piece where the output overwrites an input; a piece whose computation raised a flag is NumPy's."""
     raised, inputs, kept = taken(), s[INPUTS], scratch(KEPT)
@@ -119,7 +134,8 @@ def _of_floats(s, a, t, n, over, room, data):
                 copy(again[i], words[1 + i], count * s[WIDTHS + i])
         call_loop(s[KERNEL], room, 1, count, room + NONE, room + STEPS, room + FAULTS)
         up = taken()
-        if up & SERIOUS != 0:
+        sunk = up & UNDERFLOW != 0 and s[FLOATS] == SINKING and _has(words[1], t[0], count, MINUS_INFINITY)
+        if up & SERIOUS != 0 or sunk:
             pointer(room + SIZE)[0] = count
             left(s, AGAIN, count, room + ADDRESSES, room + SIZE, room + STRIDES, data)
             up = taken()

@@ -14,7 +14,7 @@ import numpy as np
 from ..cpu import elementwise, inner, inner_products
 from ..jit.trampolines import trampolines
 from . import table
-from .which import OURS, PRODUCTS, QUIET, Loop
+from .which import OURS, PRODUCTS, QUIET, SINKING, Loop
 
 FORMS = dict(zip(PRODUCTS, (inner.MATMUL, inner.VECDOT, inner.MATVEC, inner.VECMAT)))
 LINE = 8  # words of a cache line: threads that count in two slots do not share one
@@ -109,6 +109,8 @@ def slots(loops: list[Loop]) -> list[Slot]:
             w[inner.MAKER], w[inner.INPUTS] = maker(), slot.loop.ufunc.nin
             w[inner.FORM] = FORMS.get(slot.loop.ufunc.__name__, inner.ELEMENTWISE)
             w[inner.FLOATS] = slot.loop.of_floats and slot.loop.ufunc.__name__ not in QUIET
+            if slot.loop.ufunc.__name__ in SINKING:
+                w[inner.FLOATS] = inner.SINKING
             w[inner.WIDTHS : inner.WIDTHS + len(letters)] = [np.dtype(letter).itemsize for letter in letters]
             _slots[slot.loop.key] = _at[slot.address] = slot
     return [_slots[loop.key] for loop in loops]

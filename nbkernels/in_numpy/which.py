@@ -36,6 +36,7 @@ ALIKE = frozenset(
     "absolute arccos cbrt ceil conjugate cos cosh exp exp2 floor isfinite isinf isnan logical_not negative positive "
     "reciprocal rint sign signbit sin sqrt square tan trunc".split()
 )
+SINKING = "exp", "exp2"  # among these, that of -inf: inner.py
 # Operations on floats that raise no flag, whatever the element.
 QUIET = (*COMPARISONS, "logical_and", "logical_or", "logical_xor", "maximum", "minimum", "fmax", "fmin", "copysign",
          "heaviside")  # fmt: skip
