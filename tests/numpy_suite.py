@@ -43,11 +43,15 @@ def pytest_terminal_summary(terminalreporter):
 def outcome(file, how):
     """(the ids that failed, the last lines that pytest wrote)."""
     root = Path(__file__).resolve().parent.parent
-    environment = os.environ | {HOW: how, "PYTHONPATH": str(root)}
+    # Tests that want more memory skip: some fill 9 GB.
+    environment = os.environ | {HOW: how, "PYTHONPATH": str(root), "NPY_AVAILABLE_MEM": "2 GB"}
     folder = Path(np.__file__).parent / "_core" / "tests"
     command = [sys.executable, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir", str(folder), "-rfE",
                "-p", "tests.numpy_suite", "-p", "no:cacheprovider", "-W", "ignore", str(folder / file)]  # fmt: skip
-    text = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=root).stdout
+    run = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=root)
+    text = run.stdout
+    if run.returncode not in (0, 1):
+        raise RuntimeError(f"pytest ended with {run.returncode}: {text[-2000:]} {run.stderr[-2000:]}")
     failed = set(re.findall(r"^(?:FAILED|ERROR) \S*?::(.*?)(?: - .*)?$", text, re.MULTILINE))
     return failed, [line for line in text.splitlines() if re.search(r"use_in_numpy: | in [\d.]+s", line)]
 
