@@ -11,6 +11,7 @@ from .array import asarray as asarray
 from .epilogues import epilogue as epilogue
 from .explain import explain as explain
 from .fusion import elementwise as elementwise, fuse as fuse
+from .in_numpy.use import use_in_numpy as use_in_numpy
 from .ops import define as define, packet as packet, register as register, register_fallback as register_fallback
 from .origins import specializations as specializations
 from .tape import GradTape as GradTape, for_torch as for_torch, vjp as vjp

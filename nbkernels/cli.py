@@ -21,6 +21,8 @@ def main(argv=None):
     if "run" not in args:
         parser.print_help(sys.stderr)
         return 2
+    if args.run is _run:  # the program's errors are its own
+        return args.run(args)
     try:
         return args.run(args) or 0
     except KeyboardInterrupt:
@@ -94,6 +96,12 @@ def _parser():
     cache = command(_cache, dtype=False).add_mutually_exclusive_group()
     cache.add_argument("--prune", action="store_true", help="remove the code of every other toolchain than this one")
     cache.add_argument("--clear", action="store_true", help="remove all code, and the winners that tune has kept")
+    run = command(_run, dtype=False)
+    run.add_argument("--report", action="store_true", help="say afterwards what ran here, what in NumPy, and why")
+    run.add_argument("--floats", action="store_true", help="also products of float32, float64 and complex numbers")
+    run.add_argument("--functions", action="store_true", help="also np.dot, inner, tensordot, einsum and multi_dot")
+    run.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE ...", help="a module, by its name")
+    run.add_argument("script", nargs=argparse.REMAINDER, metavar="SCRIPT ...", help="a script and its arguments")
     table = command(_table, dtype=False)
     table.add_argument("op", nargs="?", help="an operation's name, as in nbkernels.OP")
     table.add_argument("--keys", nargs="+", metavar="KEY", help="the table of an op that had kernels for these keys")
@@ -174,6 +182,23 @@ def _cache(args):
     if args.prune or args.clear:
         return cache.prune() if args.prune else cache.clear()
     print(cache.text())
+    return 0
+
+
+def _run(args):
+    """Run a script or a module that nobody edits with NumPy's own operations running here: use_in_numpy."""
+    from nbkernels.in_numpy.run import run
+    from nbkernels.in_numpy.table import UnknownNumPy
+
+    if not (command := args.module or args.script):
+        print("run: name a script, or -m and a module", file=sys.stderr)
+        return 2
+    try:
+        run(command[0], command[1:], module=bool(args.module), report=args.report, floats=args.floats,
+            functions=args.functions)  # fmt: skip
+    except UnknownNumPy as error:
+        print(f"run: {error}", file=sys.stderr)
+        return 2
     return 0
 
 

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import importlib
 from contextvars import ContextVar
 from dataclasses import dataclass
 
 HERE, NUMPY = "nbkernels", "NumPy"
+LOOPS = "nbkernels.in_numpy.report"  # by name, where a block begins
 
 
 @dataclass(frozen=True)
 class Call:
-    """One call: `name` ran `where`, in NumPy because of `why`."""
+    """One call: `name` ran `where`, in NumPy because of `why`. Of NumPy's loops that use_in_numpy looks after, `calls`
+    that had one fate, and their elements or multiply-adds, `work`."""
 
     name: str
     where: str
     why: str = ""
+    calls: int = 1
+    work: int = 0
 
     def __str__(self):
-        return f"{self.name:24}{self.where:12}{self.why}".rstrip()
+        times = f"{self.calls} times" + f", {self.why}" * bool(self.why) if self.work else self.why
+        return f"{self.name:24}{self.where:12}{times}".rstrip()
 
 
 class Log(list):
@@ -34,6 +40,17 @@ class Log(list):
 
 _log = ContextVar("nbkernels_watch", default=None)
 current = _log.get  # the log to enter calls in, or None
+_open: list[Log] = []  # of all threads
+
+
+def watching() -> int:
+    """How many blocks are open, in all threads."""
+    return len(_open)
+
+
+def _loops():
+    """What counts NumPy's loops, which has nothing to count before use_in_numpy is used."""
+    return importlib.import_module(LOOPS)
 
 
 class watch:
@@ -41,7 +58,8 @@ class watch:
 
     Ufuncs, their methods and operators are seen, and NumPy's functions: `np.sum` and others that call ufuncs as these,
     `np.concatenate` and others that do not by themselves. Methods of the array that call none, as `x.sort()`, are not.
-    Blocks may be nested: a call is noted by the innermost.
+    Blocks may be nested: a call is noted by the innermost. With `use_in_numpy`, what became of the loops of NumPy's
+    ufuncs comes at the end of the block: those of the whole process, summed by ufunc, dtype and reason.
 
     >>> import numpy as np, nbkernels
     >>> x = nbkernels.asarray([1.0, 4.0])
@@ -53,9 +71,14 @@ class watch:
     """
 
     def __enter__(self) -> Log:
-        log = Log()
+        self.log = log = Log()
         self.token = _log.set(log)
+        _open.append(log)
+        self.before = _loops().begin()
         return log
 
     def __exit__(self, *exception):
         _log.reset(self.token)
+        self.log += _loops().end(self.before)
+        del _open[next(i for i, log in enumerate(_open) if log is self.log)]
+        _loops().apply()

@@ -36,7 +36,14 @@ def test_names_of_numpy_run_here():
     import numpy as np
 
     x = nbkernels.asarray(np.ones((2, 2)))
-    calls = {"einsum": ("ij,jk", x, x), "where": (x > 0, x, x), "clip": (x, 0, 1), "mean": (x,), "var": (x,), "std": (x,)}
+    calls = {
+        "einsum": ("ij,jk", x, x),
+        "where": (x > 0, x, x),
+        "clip": (x, 0, 1),
+        "mean": (x,),
+        "var": (x,),
+        "std": (x,),
+    }
     for name in nbkernels._OF_ARRAYS:
         if hasattr(np, name):
             with nbkernels.watch() as log:

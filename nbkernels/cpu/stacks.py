@@ -26,7 +26,7 @@ NEXT = SHARED["next"]
 
 
 @functools.cache
-def _kernel() -> int:
+def jobs() -> int:
     """The jobs of one thread: void(shared words, task)."""
 
     def work(f, task):
@@ -81,5 +81,5 @@ def stack(out, x, a, b, beta, alpha, kind: Kind) -> bool:
         shared = SHARED.array()
         shared.first, shared.count, shared.each, shared.rooms, shared.size = f.own, len(out), each, rooms, size
         shared.step_a, shared.step_b, shared.step_c, shared.step_x = steps
-        threads.launch(_kernel(), shared.buffer_info()[0], workers)
+        threads.launch(jobs(), shared.buffer_info()[0], workers)
     return True

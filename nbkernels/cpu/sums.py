@@ -8,7 +8,7 @@ from ..jit.address import call, pointer, scratch, set_word
 from ..jit.cache import compiled
 from ..jit.fold import BLOCK, DEALT, LANES
 from ..jit.record import Record
-from ..jit.rooms import allocate, free
+from ..jit.rooms import bought, sold
 from ..jit.vector import LINE
 from . import terms
 from .reduce import ALONE, WIDE
@@ -24,7 +24,7 @@ KEPT, FOLDED = 24 * MOST, 16 * MOST  # bytes of what terms.py reads of kept and 
 
 
 def _run(facts):
-    """Plan the sum at an address, and do it: 0, or 1 without memory for it."""
+    """Plan the sum at an address, and do it."""
     f, source = sum_at(facts), pointer(facts + SUM_BYTES)
     kept, folded = pointer(scratch(KEPT)), pointer(scratch(FOLDED))
     keeps, folds, count = 0, 0, 1
@@ -72,9 +72,7 @@ def _run(facts):
 
     words = terms.HEADER + 24 * keeps + 16 * folds  # in bytes
     small = words + room + LINE <= SMALL
-    context = scratch(SMALL) if small else allocate(words + room + LINE)
-    if context == 0:
-        return 1
+    context = scratch(SMALL) if small else bought(words + room + LINE)
     for at in range(0, terms.HEADER, 8):
         set_word(context + at, 0)
     set_word(context + terms.FOLD, 0 if across else f.fold)
@@ -108,11 +106,10 @@ def _run(facts):
         dims[3 * keeps + i] = folded[i]
     call(f.walker, context, 0)
     if not small:
-        free(context)
-    return 0
+        sold(context)
 
 
 @functools.cache
 def run() -> int:
-    """The address of int64(address of a sum)."""
-    return compiled(_run, "int64(int64)", "sum_run")
+    """The address of void(address of a sum)."""
+    return compiled(_run, "void(int64)", "sum_run")

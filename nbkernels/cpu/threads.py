@@ -201,6 +201,15 @@ def shared(words, kernel, context, room):
         call(kernel, context, 0)
 
 
+@jit
+def unheld(words, kernel, context, room):
+    """The same from compiled code that does not hold the GIL, or that need not give it away meanwhile."""
+    w = pool_at(words)
+    tasks = number(w.count) if w.share != 0 and w.busy == 0 else 1
+    set_word(room, tasks)
+    _all(words, kernel, context, tasks)
+
+
 @functools.cache
 def _launcher():
     def run(words, kernel, context, tasks):

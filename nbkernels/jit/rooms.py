@@ -45,7 +45,7 @@ def _lent(table, own, size):
                 room = exchange(w, i, 0)
                 if room != 0:
                     return room
-        memory = allocate(size + LINE)
+        memory = _allocate(size + LINE)
         if memory != 0:
             room = (memory + LINE) & -LINE
             set_word(room - 8, memory)
@@ -62,11 +62,29 @@ def _returned(table, own, room):
     for i in range(1, MOST + 1):
         if replace(w, i, 0, room):
             return
-    free(word(room - 8))
+    _free(word(room - 8))
+
+
+@jit
+def bought(size):
+    """Address of `size` bytes at the start of a cache line, of any size, the caller's until they are `sold`."""
+    while True:
+        memory = _allocate(size + 2 * LINE)
+        if memory != 0:
+            room = (memory + 2 * LINE) & -LINE
+            set_word(room - 8, memory)
+            return room
+        let_others()
+
+
+@jit
+def sold(room):
+    """The system has them back."""
+    _free(word(room - 8))
 
 
 @intrinsic
-def allocate(typing, size):
+def _allocate(typing, size):
     """Address of memory from Python's allocator that needs no GIL, or 0."""
 
     def emit(context, builder, signature, args):
@@ -77,7 +95,7 @@ def allocate(typing, size):
 
 
 @intrinsic
-def free(typing, memory):
+def _free(typing, memory):
     """Give it back."""
 
     def emit(context, builder, signature, args):

@@ -1,0 +1,194 @@
+"""Which of NumPy's inner loops are replaced: those measured faster here, or those that are asked for.
+
+measured.json holds what bench/bench_numpy_loops.py found, by the width of vectors: for each ufunc and dtype the
+elements of a call, or multiply-adds, from which on ours is at least GAIN times as fast as NumPy's. Without figures for
+a width those loops are taken that gain SURELY times at another one.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+
+from .. import binary, unary
+from ..dtypes import COMPARISONS, DTYPES
+
+GAIN, SURELY = 1.1, 2.0
+PRODUCTS = "matmul", "vecdot", "matvec", "vecmat"
+_ALIASES = {"power": "pow", "arctan2": "atan2", "left_shift": "bitwise_left_shift",
+            "right_shift": "bitwise_right_shift", "rint": "round"}  # fmt: skip
+# NumPy's name of each element-wise ufunc -> ours.
+OURS = {name: name for name in (*binary.DOCS, *unary.DOCS) if isinstance(getattr(np, name, None), np.ufunc)}
+OURS = {getattr(np, name).__name__: name for name in OURS} | _ALIASES
+# Operations on floats whose last bit may differ from NumPy's, by docs/elementwise.md's bounds: by names= only.
+ROUNDED = "power", "float_power", "arctan2", "hypot", "logaddexp"
+# Operations whose flags are not NumPy's for some elements (tests/test_use_in_numpy.py has the others).
+UNLIKE = {
+    "arctan2": ("float32", "float64"), "hypot": ("float64",), "logaddexp": ("float16", "float32", "float64"),
+    "nextafter": ("float16", "float32", "float64"), "remainder": ("float64",),
+    "power": ("float16", "complex64", "complex128"), "float_power": ("complex128",),
+    "multiply": ("complex64", "complex128"), "divide": ("complex64", "complex128"),
+}  # fmt: skip
+# Operations of one whose float16 loops have NumPy's bits and flags, for each of the 65,536 (2026-11).
+ALIKE = frozenset(
+    "absolute arccos cbrt ceil conjugate cos cosh exp exp2 floor isfinite isinf isnan logical_not negative positive "
+    "reciprocal rint sign signbit sin sqrt square tan trunc".split()
+)
+SINKING = "exp", "exp2"  # among these, that of -inf: inner.py
+# Operations on floats that raise no flag, whatever the element.
+QUIET = (*COMPARISONS, "logical_and", "logical_or", "logical_xor", "maximum", "minimum", "fmax", "fmin", "copysign",
+         "heaviside")  # fmt: skip
+# Products of which stacks of small matrices gain (inner_stacks.py), and BLAS does the others.
+STACKS = ("matmul", "float32"), ("matmul", "float64")
+HALF, FLOATS = ("float16",), ("float32", "float64", "complex64", "complex128")
+
+
+@dataclass(frozen=True)
+class Loop:
+    """One inner loop of NumPy's: a ufunc, and one of its `types`."""
+
+    ufunc: np.ufunc
+    types: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.ufunc.__name__, self.types
+
+    @property
+    def letters(self) -> str:
+        return self.types.replace("->", "")
+
+    @property
+    def product(self) -> bool:
+        return self.ufunc.__name__ in PRODUCTS
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        return tuple(np.dtype(letter).name for letter in self.letters)
+
+    @property
+    def of_floats(self) -> bool:
+        return any(np.dtype(letter).kind in "fc" for letter in self.letters)
+
+    def __str__(self) -> str:
+        return f"{self.ufunc.__name__} of {self.dtypes[0]}"
+
+
+def possible(loop: Loop) -> str:
+    """Why there is no kernel for it, or nothing where there is one."""
+    name = loop.ufunc.__name__
+    if any(dtype not in DTYPES for dtype in loop.dtypes):
+        return f"no kernel for {next(dtype for dtype in loop.dtypes if dtype not in DTYPES)}"
+    if loop.product:
+        return ""
+    if name not in OURS:
+        return f"no kernel for {name}"
+    if loop.ufunc.nin == 1:
+        alike = name in ALIKE and loop.dtypes[0] in HALF
+        return "" if alike else "its last bit or its flags are not NumPy's, or not known to be"
+    if name == "power" and np.dtype(loop.letters[0]).kind == "i":
+        return "NumPy's raises an error for negative exponents"
+    if loop.dtypes[0] in UNLIKE.get(name, ()):
+        return "its floating-point flags are not NumPy's"
+    from .. import scalar
+
+    first, second = np.dtype(loop.letters[0]), np.dtype(loop.letters[-2])
+    return "" if scalar.find(OURS[name], first, second) else f"no kernel for {name} of {loop.dtypes[0]}"
+
+
+@functools.cache
+def every() -> tuple[Loop, ...]:
+    """All loops of NumPy's ufuncs of one or two numbers and one result; of two alike, the one that NumPy finds."""
+    found = (f for f in vars(np).values() if isinstance(f, np.ufunc) and f.nout == 1 and f.nin <= 2)
+    ufuncs = {f.__name__: f for f in found}
+    loops = (Loop(f, types) for f in ufuncs.values() for types in dict.fromkeys(f.types))
+    return tuple(loop for loop in loops if not set(loop.letters) & set("OMm"))
+
+
+@functools.cache
+def measured() -> dict[str, dict[str, int]]:
+    """ufunc -> dtype -> elements, or multiply-adds, from which on ours is faster on a processor like this one."""
+    import json
+    from importlib.resources import files
+
+    from ..jit.vector import width_bits  # Numba comes with it
+
+    found = json.loads(files(__package__).joinpath("measured.json").read_text(encoding="utf-8"))
+    figures = found.get(str(width_bits()))
+    least = GAIN if figures is not None else SURELY
+    figures = next(iter(found.values()), {}) if figures is None else figures
+    chosen: dict[str, dict[str, int]] = {}
+    for name, dtypes in figures.items():
+        for dtype, (size, gain) in dtypes.items():
+            if gain >= least:
+                chosen.setdefault(name, {})[dtype] = size
+    return chosen
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a call of use_in_numpy asks for."""
+
+    floats: bool = False
+    names: tuple[str, ...] | None = None
+    dtypes: tuple[str, ...] | None = None
+    functions: bool = False
+
+    def least(self, loop: Loop) -> tuple[int | None, str]:
+        """(elements from which on the loop is replaced, "") or (None, why it is not)."""
+        name, dtype = loop.ufunc.__name__, loop.dtypes[0]
+        if reason := possible(loop):
+            return None, reason
+        if self.names is not None and name not in self.names:
+            return None, "not among names="
+        if self.dtypes is not None and dtype not in self.dtypes:
+            return None, "not among dtypes="
+        found = measured().get(name, {}).get(dtype)
+        if self.dtypes is not None and self.names is not None:
+            return 0, ""
+        if name in ROUNDED and loop.of_floats and self.names is None:
+            return None, "its last bit may differ from NumPy's: asked for by names="
+        if dtype in FLOATS and not (self.floats or self.dtypes is not None):
+            return None, "floats are not asked for"
+        if found is None and (name, dtype) not in STACKS:
+            return None, "not measured faster here"
+        return found or 1, ""
+
+
+@functools.cache
+def chosen(wish: Wish) -> dict[Loop, int]:
+    """The loops that it replaces, and from how many elements on."""
+    found = ((loop, wish.least(loop)[0]) for loop in every())
+    return {loop: least for loop, least in found if least is not None}
+
+
+def wish(floats=False, names=None, dtypes=None, functions=False) -> Wish:
+    """A Wish of what a user wrote, or an error that says what there is."""
+    known = sorted({*PRODUCTS, *OURS})
+    if names is not None:
+        names = tuple(getattr(getattr(np, str(name), None), "__name__", name) for name in _words("names", names))
+        if wrong := [name for name in names if name not in known]:
+            raise ValueError(f"use_in_numpy: names={wrong}: there are {', '.join(known)}")
+    if dtypes is not None:
+        dtypes = tuple(_dtype(each) for each in _words("dtypes", dtypes))
+    return Wish(bool(floats), names, dtypes, bool(functions))
+
+
+def _words(what, given) -> tuple:
+    try:
+        return (given,) if isinstance(given, str | type | np.dtype) else tuple(given)
+    except TypeError:
+        raise TypeError(f"use_in_numpy: {what}={given!r} is no list of names") from None
+
+
+def _dtype(given) -> str:
+    try:
+        name = np.dtype(given).name
+    except TypeError:
+        name = None
+    if name not in DTYPES or name == "bfloat16":
+        there = ", ".join(dtype for dtype in DTYPES if dtype != "bfloat16")
+        raise ValueError(f"use_in_numpy: dtypes={given!r}: there are {there}")
+    return name

@@ -1,0 +1,23 @@
+"""Counters in memory that compiled code of several threads adds to."""
+
+from __future__ import annotations
+
+from numba import types
+from numba.extending import intrinsic
+
+_WORDS = types.CPointer(types.int64)
+
+
+def _atomic(operation):
+    @intrinsic
+    def change(typing, words, index, value):
+        def emit(context, builder, signature, args):
+            builder.atomic_rmw(operation, builder.gep(args[0], [args[1]]), args[2], "monotonic")
+            return context.get_dummy_value()
+
+        return types.void(_WORDS, types.int64, types.int64), emit
+
+    return change
+
+
+add_to, set_in = _atomic("add"), _atomic("or")  # words[index] += value, |= value, seen by all threads
