@@ -50,7 +50,7 @@ def modules():
 
 def test_wheel_holds_every_module_and_the_data(built):
     names = {name for name in built[1].namelist() if ".dist-info/" not in name}
-    more = "data/digits.npz", "data/LICENSE.txt", "__init__.pyi", "py.typed"
+    more = "data/digits.npz", "data/LICENSE.txt", "__init__.pyi", "py.typed", "torch/__init__.pyi"
     assert names == modules() | {f"nbkernels/{name}" for name in more}
 
 
