@@ -19,15 +19,16 @@ import pytest
 from tqdm import tqdm
 
 import nbkernels
-from nbkernels import compare, tune
+from nbkernels import tune
+from nbkernels.benches import mkl
+from nbkernels.benches.peak import fma_call, workers
+from nbkernels.benches.rows import table
 from nbkernels.cpu import gemm, threads
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
 
-import mkl_peer
 from kept import keep
-from peak import fma_call, workers
 
 from tests.cases import LAYOUTS, SQUARES, TRANSPOSES
 
@@ -53,9 +54,9 @@ def calls(form, n, dtype, layout):
         ta, tb, tbias, tout = (torch.from_numpy(x) for x in (a, b, bias, out))
         whole = (lambda: torch.addmm(tbias, ta, tb)) if form == "addmm" else (lambda: torch.mm(ta, tb, out=tout))
         result["torch"] = whole
-    if mkl_peer.library():
+    if mkl.library():
         into = np.empty_like(out)
-        product = mkl_peer.gemm(into, a, b, form == "addmm")
+        product = mkl.gemm(into, a, b, form == "addmm")
         result["MKL"] = (lambda: (np.copyto(into, bias), product())) if form == "addmm" else product
     return result
 
@@ -108,7 +109,7 @@ def main():
         rows.append(measure(*case, seconds=args.seconds, rounds=args.rounds))
         if args.json:  # after each row: a run may be cut short
             keep(args.json, rows)
-    print(compare.table(rows))
+    print(table(rows))
 
 
 if __name__ == "__main__":

@@ -21,6 +21,8 @@ from tabulate import tabulate
 from tqdm import tqdm
 
 from nbkernels import tune
+from nbkernels.benches.peak import workers
+from nbkernels.benches.shapes import arrays, calls
 from nbkernels.cpu import paths, threads
 from nbkernels.cpu.gemm import by_path
 from nbkernels.cpu.status import PATHS
@@ -28,9 +30,8 @@ from nbkernels.cpu.status import PATHS
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
 
-from bench_shapes import arrays, calls, planned
+from bench_shapes import planned
 from kept import keep
-from peak import workers
 from report import geometric_mean, ratio
 
 DTYPES = ("float32", "float64")

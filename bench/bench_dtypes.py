@@ -10,93 +10,22 @@ halves run a plain loop, is timed up to n = 256.
 """
 
 import argparse
-import contextlib
 import sys
 from pathlib import Path
 
-import ml_dtypes
-import numpy as np
 import pytest
 from tabulate import tabulate
 from tqdm import tqdm
 
-import nbkernels
 from nbkernels import tune
+from nbkernels.benches.dtypes import CASES, SIZES, calls, names
+from nbkernels.benches.peak import step_call, workers
 from nbkernels.cpu.kinds import default_tiles, kind_of
-from nbkernels.jit.chain import ways
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
 
 from kept import keep
-from peak import step_call, workers
-
-with contextlib.suppress(ImportError):
-    import torch
-torch = sys.modules.get("torch")
-
-# name: operands, keywords
-CASES = {
-    "float32": (("float32", "float32"), {}),
-    "float64": (("float64", "float64"), {}),
-    "float16": (("float16", "float16"), {}),
-    "bfloat16": (("bfloat16", "bfloat16"), {}),
-    "bfloat16 bf16_dot": (("bfloat16", "bfloat16"), {"mode": "bf16_dot"}),
-    "int8 -> int32": (("int8", "int8"), {"out_dtype": "int32"}),
-    "uint8, int8 -> int32": (("uint8", "int8"), {"out_dtype": "int32"}),
-    "int8": (("int8", "int8"), {}),
-    "int16": (("int16", "int16"), {}),
-    "int32": (("int32", "int32"), {}),
-    "int64": (("int64", "int64"), {}),
-    "bool": (("bool", "bool"), {}),
-    "complex64": (("complex64", "complex64"), {}),
-    "complex128": (("complex128", "complex128"), {}),
-}
-SIZES = (4, 16, 64, 256, 1024)
-SLOW = 256  # the largest n for NumPy's plain loops
-
-
-def names():
-    return [name for name, (_, keywords) in CASES.items() if "mode" not in keywords or "bf16" in ways()]
-
-
-def matrix(rng, n, dtype):
-    if dtype == "bool":
-        return rng.random((n, n)) < 0.5
-    if dtype.startswith(("int", "uint")):
-        info = np.iinfo(dtype)
-        return rng.integers(info.min, info.max, (n, n), dtype, endpoint=True)
-    x = rng.standard_normal((n, n))
-    if dtype.startswith("complex"):
-        x = x + 1j * rng.standard_normal((n, n))
-    return x.astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
-
-
-def tensor(x):
-    half = x.dtype == ml_dtypes.bfloat16
-    return torch.from_numpy(x.view(np.int16)).view(torch.bfloat16) if half else torch.from_numpy(x)
-
-
-def calls(name, n):
-    """{library: the call} for n x n operands; a peer is there where it has the same product."""
-    (left, right), keywords = CASES[name]
-    rng = np.random.default_rng(0)
-    a, b = matrix(rng, n, left), matrix(rng, n, right)
-    out = nbkernels.mm(a, b, **keywords)
-    result = {"nbkernels": lambda: nbkernels.mm(a, b, out=out, **keywords)}
-    blas = left.startswith("complex") or left in ("float32", "float64")
-    if not keywords and left != "bfloat16" and (n <= SLOW or blas):
-        result["NumPy"] = lambda: np.matmul(a, b, out=out)
-    if torch and left != "bool" and left == right:
-        ta, tb = map(tensor, (a, b))
-        if keywords.get("out_dtype"):
-            result["torch"] = lambda: torch._int_mm(ta, tb)
-            if n <= 16:
-                del result["torch"]  # it wants more than 16 rows
-        else:
-            tout = torch.empty(n, n, dtype=ta.dtype)
-            result["torch"] = lambda: torch.mm(ta, tb, out=tout)
-    return result
 
 
 def measure(name, n, seconds=0.5):

@@ -19,11 +19,10 @@ from tabulate import tabulate
 from tqdm import tqdm
 
 import nbkernels
+from nbkernels.benches.peak import workers
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
-
-from peak import workers
 
 SIDES = {"in L2": 256, "beyond the caches": 2880}  # of square matrices of float32: 0.75 MB and 95 MB of three
 MOST, ATTEMPTS, ROUNDS = 1.25, 8, 15

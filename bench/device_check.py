@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 from device_arrays import DTYPES, SIMULATED, combinations, drawn, numbers, same_bits, tiled, upload
-from device_speed import gemm_speed, launch_cost, loop_speed, peers
+from device_speed import gemm_speed, launch_cost, libraries_here, loop_speed
 
 LAYOUTS = {
     "N": lambda x: x,
@@ -267,7 +267,7 @@ def main():
         from numba import cuda
 
         results["resources"] = resources(tiles_of)
-        libraries = peers()
+        libraries = libraries_here()
         edges = (512, 1024) if options.quick else (512, 1024, 2048, 4096, 8192)
         results["rows"] = gemm_speed(edges, libraries, options.tune, rng)
         results["rows"] += loop_speed(2048 if options.quick else 8192, libraries, rng)

@@ -2,61 +2,38 @@
 
 import functools
 import itertools
-import statistics
 import time
 
 import numpy as np
 from device_arrays import DTYPES, View, numbers, tiled
 
+from nbkernels import tune
+from nbkernels.benches import measure, peers
+from nbkernels.tuning.cuda import Cuda
+from nbkernels.tuning.race import Race
+
 
 def medians(calls, seconds=0.3, rounds=7):
     """{name: median seconds of one call by the device's clock}, timed in turns."""
-    from numba import cuda
-
-    def timed(call, repeats):
-        begin, end = cuda.event(), cuda.event()
-        begin.record()
-        for _ in range(repeats):
-            call()
-        end.record()
-        end.synchronize()
-        return cuda.event_elapsed_time(begin, end) / 1e3 / repeats
-
-    repeats, samples = {}, {name: [] for name in calls}
-    for name, call in calls.items():
-        timed(call, 2)  # compile, choose
-        repeats[name] = max(1, min(1000, int(seconds / rounds / len(calls) / timed(call, 2))))
-    for _ in range(rounds):
-        for name, call in calls.items():
-            samples[name].append(timed(call, repeats[name]))
-    return {name: statistics.median(times) for name, times in samples.items()}
+    return {name: tune.middle(times) for name, times in measure.gpu_samples(calls, seconds, rounds).items()}
 
 
-def peers():
+def libraries_here():
     """The array libraries with a GPU that are here: {name: (from a device array, mm(a, b, out), add(a, b, out))}."""
-    found = {}
-    try:
-        import torch
-
-        if torch.cuda.is_available():
-            torch.backends.cuda.matmul.allow_tf32 = False
-            found["torch"] = (
-                lambda x: torch.as_tensor(x, device="cuda"),
-                lambda a, b, out: torch.mm(a, b, out=out),
-                lambda a, b, out: torch.add(a, b, out=out),
-            )
-    except ImportError:
-        pass
-    try:
-        import cupy
-
+    found, torch, cupy = {}, peers.torch(), peers.cupy()
+    if torch and torch.cuda.is_available():
+        torch.backends.cuda.matmul.allow_tf32 = False
+        found["torch"] = (
+            lambda x: torch.as_tensor(x, device="cuda"),
+            lambda a, b, out: torch.mm(a, b, out=out),
+            lambda a, b, out: torch.add(a, b, out=out),
+        )
+    if cupy:
         found["CuPy"] = (
             cupy.asarray,
             lambda a, b, out: cupy.matmul(a, b, out=out),
             lambda a, b, out: cupy.add(a, b, out=out),
         )
-    except ImportError:
-        pass
     print("peers:", ", ".join(found) or "none")
     return found
 
@@ -70,8 +47,8 @@ def row(bench, shape, dtype, times, work, unit, **more):
             "gflops": work / ours if unit == "GFLOP/s" else None, "peak_share": None, **more}  # fmt: skip
 
 
-def gemm_speed(edges, libraries, tune, rng):
-    """GFLOP/s of square products; with tune, the fastest of all candidates."""
+def gemm_speed(edges, libraries, sweep, rng):
+    """GFLOP/s of square products; with `sweep`, the fastest of all candidates, raced as `nbkernels tune` does."""
     from numba import cuda
 
     from nbkernels.cuda import gemm, launch, tiles
@@ -88,12 +65,11 @@ def gemm_speed(edges, libraries, tune, rng):
         for name, (view, mm, _) in libraries.items():
             calls[name] = functools.partial(mm, *map(view, (a, b, out)))
         rows.append(row("mm", (n, n, n), dtype, medians(calls), 2 * n**3 / 1e9, "GFLOP/s", tile=str(chosen)))
-        if tune:
-            call = functools.partial(gemm.gemm, out, None, a, b, 0, 1)
-            candidates = {str(tile): functools.partial(call, tile) for tile in tiles.candidates(dtype)}
-            times = medians(candidates, seconds=0.05 * len(candidates), rounds=3)
-            best = sorted(times, key=times.get)[:5]
-            print("   fastest:", ", ".join(f"{name} {2 * n**3 / times[name] / 1e9:.0f}" for name in best))
+        if sweep:
+            race = Race((side := Cuda(dtype)).sample, side.default, [(n, n, n, "NN", 1)])
+            ranked = race.run([side.default, *side.candidates([(n, n, n)])])
+            times = {str(tile): race.seconds(tile, race.lanes[0]) for tile in ranked}
+            print("   fastest:", ", ".join(f"{name} {2 * n**3 / times[name] / 1e9:.0f}" for name in list(times)[:5]))
             rows[-1]["candidates"] = times
     return rows
 

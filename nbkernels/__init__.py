@@ -38,17 +38,27 @@ meta.__class__ = _Meta
 _ELSEWHERE = {
     "sub": "subtract", "mul": "multiply", "div": "divide", "true_divide": "divide", "power": "pow", "mod": "remainder",
     "arctan2": "atan2", "left_shift": "bitwise_left_shift", "right_shift": "bitwise_right_shift", "sum": "add.reduce",
+    "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
+    "arctanh": "atanh", "conjugate": "conj", "invert": "bitwise_invert", "bitwise_not": "bitwise_invert",
+    "neg": "negative", "rint": "round",
     "prod": "multiply.reduce", "max": "maximum.reduce", "min": "minimum.reduce", "cumsum": "add.accumulate",
 }  # fmt: skip
+# NumPy's functions that run here of `asarray` arrays, and have no function of this library.
+_OF_ARRAYS = "einsum tensordot inner vecdot matvec vecmat where clip mean var std".split()
 
 
 def __getattr__(name):
     """The error for a name that is not here says which may be meant."""
+    from importlib import import_module
     from importlib.util import find_spec
 
     hint = ""
+    if name == "tune":  # a module that can be called, imported when it is asked for
+        return import_module("nbkernels.tune")
     if name in _ELSEWHERE:
         hint = f"; did you mean {_ELSEWHERE[name]!r}?"
+    elif name in _OF_ARRAYS:
+        hint = f"; np.{name} of arrays that asarray() makes runs here"
     elif name[:2] != "__" and name.isidentifier() and find_spec(f"{__name__}.{name}"):
         hint = f"; import {__name__}.{name}"
     elif name[:2] != "__":
@@ -68,5 +78,5 @@ __version__ = "0.1.0"
 
 __all__ = [
     "GradTape", "MetaArray", "asarray", "elementwise", "epilogue", "explain", "for_torch", "fuse", "meta",
-    "specializations", "vjp", "watch", *_OPS,
+    "specializations", "tune", "vjp", "watch", *_OPS,  # noqa: F405 __getattr__ has tune
 ]  # fmt: skip

@@ -14,6 +14,7 @@ from .fusion import elementwise as elementwise, fuse as fuse
 from .ops import define as define, packet as packet, register as register, register_fallback as register_fallback
 from .origins import specializations as specializations
 from .tape import GradTape as GradTape, for_torch as for_torch, vjp as vjp
+from .tune import tune as tune
 from .watch import watch as watch
 
 __version__: str
@@ -1010,6 +1011,766 @@ class _bitwise_right_shift_(_Operation):
     def __call__(_, self: _A, other: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
 
 bitwise_right_shift_: _bitwise_right_shift_
+
+class _abs(_Operation):
+    r"""out = |self|"""
+
+    @overload
+    def __call__(_, self: _Array | _Number, *, where: _Array | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _Array: ...
+    @overload
+    def __call__(_, self: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: _Out) -> _Out: ...
+    @overload
+    def __call__(_, self: _A | _Number, *, where: _A | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _A: ...
+
+abs: _abs
+
+class _abs_(_Operation):
+    r"""In-place form of `abs`: writes self and returns it."""
+
+    def __call__(_, self: _A, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
+
+abs_: _abs_
+
+class _negative(_Operation):
+    r"""out = -self"""
+
+    @overload
+    def __call__(_, self: _Array | _Number, *, where: _Array | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _Array: ...
+    @overload
+    def __call__(_, self: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: _Out) -> _Out: ...
+    @overload
+    def __call__(_, self: _A | _Number, *, where: _A | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _A: ...
+
+negative: _negative
+
+class _negative_(_Operation):
+    r"""In-place form of `negative`: writes self and returns it."""
+
+    def __call__(_, self: _A, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
+
+negative_: _negative_
+
+class _positive(_Operation):
+    r"""out = self, in a new array"""
+
+    @overload
+    def __call__(_, self: _Array | _Number, *, where: _Array | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _Array: ...
+    @overload
+    def __call__(_, self: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: _Out) -> _Out: ...
+    @overload
+    def __call__(_, self: _A | _Number, *, where: _A | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _A: ...
+
+positive: _positive
+
+class _positive_(_Operation):
+    r"""In-place form of `positive`: writes self and returns it."""
+
+    def __call__(_, self: _A, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
+
+positive_: _positive_
+
+class _sign(_Operation):
+    r"""out = -1, 0 or 1"""
+
+    @overload
+    def __call__(_, self: _Array | _Number, *, where: _Array | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _Array: ...
+    @overload
+    def __call__(_, self: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: _Out) -> _Out: ...
+    @overload
+    def __call__(_, self: _A | _Number, *, where: _A | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _A: ...
+
+sign: _sign
+
+class _sign_(_Operation):
+    r"""In-place form of `sign`: writes self and returns it."""
+
+    def __call__(_, self: _A, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
+
+sign_: _sign_
+
+class _signbit(_Operation):
+    r"""out = whether the sign is minus, of zeros and NaN too"""
+
+    @overload
+    def __call__(_, self: _Array | _Number, *, where: _Array | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _Array: ...
+    @overload
+    def __call__(_, self: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: _Out) -> _Out: ...
+    @overload
+    def __call__(_, self: _A | _Number, *, where: _A | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _A: ...
+
+signbit: _signbit
+
+class _signbit_(_Operation):
+    r"""In-place form of `signbit`: writes self and returns it."""
+
+    def __call__(_, self: _A, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
+
+signbit_: _signbit_
+
+class _conj(_Operation):
+    r"""out = the conjugate"""
+
+    @overload
+    def __call__(_, self: _Array | _Number, *, where: _Array | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _Array: ...
+    @overload
+    def __call__(_, self: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: _Out) -> _Out: ...
+    @overload
+    def __call__(_, self: _A | _Number, *, where: _A | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _A: ...
+
+conj: _conj
+
+class _conj_(_Operation):
+    r"""In-place form of `conj`: writes self and returns it."""
+
+    def __call__(_, self: _A, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
+
+conj_: _conj_
+
+class _real(_Operation):
+    r"""out = the real part, in a new array"""
+
+    @overload
+    def __call__(_, self: _Array | _Number, *, where: _Array | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _Array: ...
+    @overload
+    def __call__(_, self: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: _Out) -> _Out: ...
+    @overload
+    def __call__(_, self: _A | _Number, *, where: _A | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _A: ...
+
+real: _real
+
+class _real_(_Operation):
+    r"""In-place form of `real`: writes self and returns it."""
+
+    def __call__(_, self: _A, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
+
+real_: _real_
+
+class _imag(_Operation):
+    r"""out = the imaginary part, in a new array"""
+
+    @overload
+    def __call__(_, self: _Array | _Number, *, where: _Array | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _Array: ...
+    @overload
+    def __call__(_, self: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: _Out) -> _Out: ...
+    @overload
+    def __call__(_, self: _A | _Number, *, where: _A | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _A: ...
+
+imag: _imag
+
+class _imag_(_Operation):
+    r"""In-place form of `imag`: writes self and returns it."""
+
+    def __call__(_, self: _A, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
+
+imag_: _imag_
+
+class _square(_Operation):
+    r"""out = self * self"""
+
+    @overload
+    def __call__(_, self: _Array | _Number, *, where: _Array | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _Array: ...
+    @overload
+    def __call__(_, self: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: _Out) -> _Out: ...
+    @overload
+    def __call__(_, self: _A | _Number, *, where: _A | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _A: ...
+
+square: _square
+
+class _square_(_Operation):
+    r"""In-place form of `square`: writes self and returns it."""
+
+    def __call__(_, self: _A, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
+
+square_: _square_
+
+class _reciprocal(_Operation):
+    r"""out = 1 / self"""
+
+    @overload
+    def __call__(_, self: _Array | _Number, *, where: _Array | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _Array: ...
+    @overload
+    def __call__(_, self: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: _Out) -> _Out: ...
+    @overload
+    def __call__(_, self: _A | _Number, *, where: _A | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _A: ...
+
+reciprocal: _reciprocal
+
+class _reciprocal_(_Operation):
+    r"""In-place form of `reciprocal`: writes self and returns it."""
+
+    def __call__(_, self: _A, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
+
+reciprocal_: _reciprocal_
+
+class _sqrt(_Operation):
+    r"""out = the square root"""
+
+    @overload
+    def __call__(_, self: _Array | _Number, *, where: _Array | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _Array: ...
+    @overload
+    def __call__(_, self: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: _Out) -> _Out: ...
+    @overload
+    def __call__(_, self: _A | _Number, *, where: _A | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _A: ...
+
+sqrt: _sqrt
+
+class _sqrt_(_Operation):
+    r"""In-place form of `sqrt`: writes self and returns it."""
+
+    def __call__(_, self: _A, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
+
+sqrt_: _sqrt_
+
+class _cbrt(_Operation):
+    r"""out = the cube root, of self's sign"""
+
+    @overload
+    def __call__(_, self: _Array | _Number, *, where: _Array | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _Array: ...
+    @overload
+    def __call__(_, self: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: _Out) -> _Out: ...
+    @overload
+    def __call__(_, self: _A | _Number, *, where: _A | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _A: ...
+
+cbrt: _cbrt
+
+class _cbrt_(_Operation):
+    r"""In-place form of `cbrt`: writes self and returns it."""
+
+    def __call__(_, self: _A, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
+
+cbrt_: _cbrt_
+
+class _exp(_Operation):
+    r"""out = e**self"""
+
+    @overload
+    def __call__(_, self: _Array | _Number, *, where: _Array | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _Array: ...
+    @overload
+    def __call__(_, self: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: _Out) -> _Out: ...
+    @overload
+    def __call__(_, self: _A | _Number, *, where: _A | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _A: ...
+
+exp: _exp
+
+class _exp_(_Operation):
+    r"""In-place form of `exp`: writes self and returns it."""
+
+    def __call__(_, self: _A, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
+
+exp_: _exp_
+
+class _exp2(_Operation):
+    r"""out = 2**self"""
+
+    @overload
+    def __call__(_, self: _Array | _Number, *, where: _Array | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _Array: ...
+    @overload
+    def __call__(_, self: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: _Out) -> _Out: ...
+    @overload
+    def __call__(_, self: _A | _Number, *, where: _A | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _A: ...
+
+exp2: _exp2
+
+class _exp2_(_Operation):
+    r"""In-place form of `exp2`: writes self and returns it."""
+
+    def __call__(_, self: _A, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
+
+exp2_: _exp2_
+
+class _expm1(_Operation):
+    r"""out = e**self - 1, with its digits near 0"""
+
+    @overload
+    def __call__(_, self: _Array | _Number, *, where: _Array | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _Array: ...
+    @overload
+    def __call__(_, self: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: _Out) -> _Out: ...
+    @overload
+    def __call__(_, self: _A | _Number, *, where: _A | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _A: ...
+
+expm1: _expm1
+
+class _expm1_(_Operation):
+    r"""In-place form of `expm1`: writes self and returns it."""
+
+    def __call__(_, self: _A, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
+
+expm1_: _expm1_
+
+class _log(_Operation):
+    r"""out = the natural logarithm"""
+
+    @overload
+    def __call__(_, self: _Array | _Number, *, where: _Array | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _Array: ...
+    @overload
+    def __call__(_, self: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: _Out) -> _Out: ...
+    @overload
+    def __call__(_, self: _A | _Number, *, where: _A | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _A: ...
+
+log: _log
+
+class _log_(_Operation):
+    r"""In-place form of `log`: writes self and returns it."""
+
+    def __call__(_, self: _A, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
+
+log_: _log_
+
+class _log2(_Operation):
+    r"""out = the logarithm to base 2"""
+
+    @overload
+    def __call__(_, self: _Array | _Number, *, where: _Array | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _Array: ...
+    @overload
+    def __call__(_, self: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: _Out) -> _Out: ...
+    @overload
+    def __call__(_, self: _A | _Number, *, where: _A | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _A: ...
+
+log2: _log2
+
+class _log2_(_Operation):
+    r"""In-place form of `log2`: writes self and returns it."""
+
+    def __call__(_, self: _A, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
+
+log2_: _log2_
+
+class _log10(_Operation):
+    r"""out = the logarithm to base 10"""
+
+    @overload
+    def __call__(_, self: _Array | _Number, *, where: _Array | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _Array: ...
+    @overload
+    def __call__(_, self: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: _Out) -> _Out: ...
+    @overload
+    def __call__(_, self: _A | _Number, *, where: _A | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _A: ...
+
+log10: _log10
+
+class _log10_(_Operation):
+    r"""In-place form of `log10`: writes self and returns it."""
+
+    def __call__(_, self: _A, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
+
+log10_: _log10_
+
+class _log1p(_Operation):
+    r"""out = log(1 + self), with its digits near 0"""
+
+    @overload
+    def __call__(_, self: _Array | _Number, *, where: _Array | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _Array: ...
+    @overload
+    def __call__(_, self: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: _Out) -> _Out: ...
+    @overload
+    def __call__(_, self: _A | _Number, *, where: _A | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _A: ...
+
+log1p: _log1p
+
+class _log1p_(_Operation):
+    r"""In-place form of `log1p`: writes self and returns it."""
+
+    def __call__(_, self: _A, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
+
+log1p_: _log1p_
+
+class _sin(_Operation):
+    r"""out = the sine"""
+
+    @overload
+    def __call__(_, self: _Array | _Number, *, where: _Array | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _Array: ...
+    @overload
+    def __call__(_, self: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: _Out) -> _Out: ...
+    @overload
+    def __call__(_, self: _A | _Number, *, where: _A | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _A: ...
+
+sin: _sin
+
+class _sin_(_Operation):
+    r"""In-place form of `sin`: writes self and returns it."""
+
+    def __call__(_, self: _A, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
+
+sin_: _sin_
+
+class _cos(_Operation):
+    r"""out = the cosine"""
+
+    @overload
+    def __call__(_, self: _Array | _Number, *, where: _Array | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _Array: ...
+    @overload
+    def __call__(_, self: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: _Out) -> _Out: ...
+    @overload
+    def __call__(_, self: _A | _Number, *, where: _A | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _A: ...
+
+cos: _cos
+
+class _cos_(_Operation):
+    r"""In-place form of `cos`: writes self and returns it."""
+
+    def __call__(_, self: _A, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
+
+cos_: _cos_
+
+class _tan(_Operation):
+    r"""out = the tangent"""
+
+    @overload
+    def __call__(_, self: _Array | _Number, *, where: _Array | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _Array: ...
+    @overload
+    def __call__(_, self: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: _Out) -> _Out: ...
+    @overload
+    def __call__(_, self: _A | _Number, *, where: _A | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _A: ...
+
+tan: _tan
+
+class _tan_(_Operation):
+    r"""In-place form of `tan`: writes self and returns it."""
+
+    def __call__(_, self: _A, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
+
+tan_: _tan_
+
+class _asin(_Operation):
+    r"""out = the angle of this sine, from -pi/2 to pi/2"""
+
+    @overload
+    def __call__(_, self: _Array | _Number, *, where: _Array | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _Array: ...
+    @overload
+    def __call__(_, self: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: _Out) -> _Out: ...
+    @overload
+    def __call__(_, self: _A | _Number, *, where: _A | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _A: ...
+
+asin: _asin
+
+class _asin_(_Operation):
+    r"""In-place form of `asin`: writes self and returns it."""
+
+    def __call__(_, self: _A, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
+
+asin_: _asin_
+
+class _acos(_Operation):
+    r"""out = the angle of this cosine, from 0 to pi"""
+
+    @overload
+    def __call__(_, self: _Array | _Number, *, where: _Array | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _Array: ...
+    @overload
+    def __call__(_, self: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: _Out) -> _Out: ...
+    @overload
+    def __call__(_, self: _A | _Number, *, where: _A | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _A: ...
+
+acos: _acos
+
+class _acos_(_Operation):
+    r"""In-place form of `acos`: writes self and returns it."""
+
+    def __call__(_, self: _A, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
+
+acos_: _acos_
+
+class _atan(_Operation):
+    r"""out = the angle of this tangent, from -pi/2 to pi/2"""
+
+    @overload
+    def __call__(_, self: _Array | _Number, *, where: _Array | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _Array: ...
+    @overload
+    def __call__(_, self: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: _Out) -> _Out: ...
+    @overload
+    def __call__(_, self: _A | _Number, *, where: _A | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _A: ...
+
+atan: _atan
+
+class _atan_(_Operation):
+    r"""In-place form of `atan`: writes self and returns it."""
+
+    def __call__(_, self: _A, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
+
+atan_: _atan_
+
+class _sinh(_Operation):
+    r"""out = the hyperbolic sine"""
+
+    @overload
+    def __call__(_, self: _Array | _Number, *, where: _Array | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _Array: ...
+    @overload
+    def __call__(_, self: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: _Out) -> _Out: ...
+    @overload
+    def __call__(_, self: _A | _Number, *, where: _A | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _A: ...
+
+sinh: _sinh
+
+class _sinh_(_Operation):
+    r"""In-place form of `sinh`: writes self and returns it."""
+
+    def __call__(_, self: _A, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
+
+sinh_: _sinh_
+
+class _cosh(_Operation):
+    r"""out = the hyperbolic cosine"""
+
+    @overload
+    def __call__(_, self: _Array | _Number, *, where: _Array | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _Array: ...
+    @overload
+    def __call__(_, self: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: _Out) -> _Out: ...
+    @overload
+    def __call__(_, self: _A | _Number, *, where: _A | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _A: ...
+
+cosh: _cosh
+
+class _cosh_(_Operation):
+    r"""In-place form of `cosh`: writes self and returns it."""
+
+    def __call__(_, self: _A, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
+
+cosh_: _cosh_
+
+class _tanh(_Operation):
+    r"""out = the hyperbolic tangent"""
+
+    @overload
+    def __call__(_, self: _Array | _Number, *, where: _Array | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _Array: ...
+    @overload
+    def __call__(_, self: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: _Out) -> _Out: ...
+    @overload
+    def __call__(_, self: _A | _Number, *, where: _A | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _A: ...
+
+tanh: _tanh
+
+class _tanh_(_Operation):
+    r"""In-place form of `tanh`: writes self and returns it."""
+
+    def __call__(_, self: _A, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
+
+tanh_: _tanh_
+
+class _asinh(_Operation):
+    r"""out = the number of this sinh"""
+
+    @overload
+    def __call__(_, self: _Array | _Number, *, where: _Array | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _Array: ...
+    @overload
+    def __call__(_, self: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: _Out) -> _Out: ...
+    @overload
+    def __call__(_, self: _A | _Number, *, where: _A | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _A: ...
+
+asinh: _asinh
+
+class _asinh_(_Operation):
+    r"""In-place form of `asinh`: writes self and returns it."""
+
+    def __call__(_, self: _A, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
+
+asinh_: _asinh_
+
+class _acosh(_Operation):
+    r"""out = the number of this cosh"""
+
+    @overload
+    def __call__(_, self: _Array | _Number, *, where: _Array | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _Array: ...
+    @overload
+    def __call__(_, self: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: _Out) -> _Out: ...
+    @overload
+    def __call__(_, self: _A | _Number, *, where: _A | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _A: ...
+
+acosh: _acosh
+
+class _acosh_(_Operation):
+    r"""In-place form of `acosh`: writes self and returns it."""
+
+    def __call__(_, self: _A, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
+
+acosh_: _acosh_
+
+class _atanh(_Operation):
+    r"""out = the number of this tanh"""
+
+    @overload
+    def __call__(_, self: _Array | _Number, *, where: _Array | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _Array: ...
+    @overload
+    def __call__(_, self: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: _Out) -> _Out: ...
+    @overload
+    def __call__(_, self: _A | _Number, *, where: _A | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _A: ...
+
+atanh: _atanh
+
+class _atanh_(_Operation):
+    r"""In-place form of `atanh`: writes self and returns it."""
+
+    def __call__(_, self: _A, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
+
+atanh_: _atanh_
+
+class _floor(_Operation):
+    r"""out = the largest whole number up to self"""
+
+    @overload
+    def __call__(_, self: _Array | _Number, *, where: _Array | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _Array: ...
+    @overload
+    def __call__(_, self: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: _Out) -> _Out: ...
+    @overload
+    def __call__(_, self: _A | _Number, *, where: _A | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _A: ...
+
+floor: _floor
+
+class _floor_(_Operation):
+    r"""In-place form of `floor`: writes self and returns it."""
+
+    def __call__(_, self: _A, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
+
+floor_: _floor_
+
+class _ceil(_Operation):
+    r"""out = the smallest whole number from self on"""
+
+    @overload
+    def __call__(_, self: _Array | _Number, *, where: _Array | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _Array: ...
+    @overload
+    def __call__(_, self: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: _Out) -> _Out: ...
+    @overload
+    def __call__(_, self: _A | _Number, *, where: _A | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _A: ...
+
+ceil: _ceil
+
+class _ceil_(_Operation):
+    r"""In-place form of `ceil`: writes self and returns it."""
+
+    def __call__(_, self: _A, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
+
+ceil_: _ceil_
+
+class _trunc(_Operation):
+    r"""out = the whole part"""
+
+    @overload
+    def __call__(_, self: _Array | _Number, *, where: _Array | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _Array: ...
+    @overload
+    def __call__(_, self: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: _Out) -> _Out: ...
+    @overload
+    def __call__(_, self: _A | _Number, *, where: _A | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _A: ...
+
+trunc: _trunc
+
+class _trunc_(_Operation):
+    r"""In-place form of `trunc`: writes self and returns it."""
+
+    def __call__(_, self: _A, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
+
+trunc_: _trunc_
+
+class _round(_Operation):
+    r"""out = the nearest whole number, of two the even one"""
+
+    @overload
+    def __call__(_, self: _Array | _Number, *, where: _Array | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _Array: ...
+    @overload
+    def __call__(_, self: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: _Out) -> _Out: ...
+    @overload
+    def __call__(_, self: _A | _Number, *, where: _A | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _A: ...
+
+round: _round
+
+class _round_(_Operation):
+    r"""In-place form of `round`: writes self and returns it."""
+
+    def __call__(_, self: _A, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
+
+round_: _round_
+
+class _isnan(_Operation):
+    r"""out = whether it is NaN"""
+
+    @overload
+    def __call__(_, self: _Array | _Number, *, where: _Array | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _Array: ...
+    @overload
+    def __call__(_, self: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: _Out) -> _Out: ...
+    @overload
+    def __call__(_, self: _A | _Number, *, where: _A | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _A: ...
+
+isnan: _isnan
+
+class _isnan_(_Operation):
+    r"""In-place form of `isnan`: writes self and returns it."""
+
+    def __call__(_, self: _A, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
+
+isnan_: _isnan_
+
+class _isinf(_Operation):
+    r"""out = whether it is infinite"""
+
+    @overload
+    def __call__(_, self: _Array | _Number, *, where: _Array | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _Array: ...
+    @overload
+    def __call__(_, self: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: _Out) -> _Out: ...
+    @overload
+    def __call__(_, self: _A | _Number, *, where: _A | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _A: ...
+
+isinf: _isinf
+
+class _isinf_(_Operation):
+    r"""In-place form of `isinf`: writes self and returns it."""
+
+    def __call__(_, self: _A, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
+
+isinf_: _isinf_
+
+class _isfinite(_Operation):
+    r"""out = whether it is a number and finite"""
+
+    @overload
+    def __call__(_, self: _Array | _Number, *, where: _Array | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _Array: ...
+    @overload
+    def __call__(_, self: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: _Out) -> _Out: ...
+    @overload
+    def __call__(_, self: _A | _Number, *, where: _A | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _A: ...
+
+isfinite: _isfinite
+
+class _isfinite_(_Operation):
+    r"""In-place form of `isfinite`: writes self and returns it."""
+
+    def __call__(_, self: _A, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
+
+isfinite_: _isfinite_
+
+class _logical_not(_Operation):
+    r"""out = whether it is 0"""
+
+    @overload
+    def __call__(_, self: _Array | _Number, *, where: _Array | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _Array: ...
+    @overload
+    def __call__(_, self: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: _Out) -> _Out: ...
+    @overload
+    def __call__(_, self: _A | _Number, *, where: _A | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _A: ...
+
+logical_not: _logical_not
+
+class _logical_not_(_Operation):
+    r"""In-place form of `logical_not`: writes self and returns it."""
+
+    def __call__(_, self: _A, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
+
+logical_not_: _logical_not_
+
+class _bitwise_invert(_Operation):
+    r"""out = ~self"""
+
+    @overload
+    def __call__(_, self: _Array | _Number, *, where: _Array | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _Array: ...
+    @overload
+    def __call__(_, self: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: _Out) -> _Out: ...
+    @overload
+    def __call__(_, self: _A | _Number, *, where: _A | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _A: ...
+
+bitwise_invert: _bitwise_invert
+
+class _bitwise_invert_(_Operation):
+    r"""In-place form of `bitwise_invert`: writes self and returns it."""
+
+    def __call__(_, self: _A, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
+
+bitwise_invert_: _bitwise_invert_
 
 class _sum_to(_Operation):
     r"""out = self, summed over leading dimensions and over those that `size` has as 1: what broadcasting undoes"""

@@ -1,10 +1,12 @@
 """The cache of compiled code, as people see it: `python -m nbkernels cache`."""
 
+import contextlib
 import datetime
 import sys
 
 from tabulate import tabulate
 
+from nbkernels import winners
 from nbkernels.jit import files, upkeep
 
 
@@ -61,8 +63,14 @@ def prune():
 
 
 def clear():
-    """Remove all."""
-    return _remove(lambda toolchain: True)
+    """Remove all, with the tuner's winners."""
+    status = _remove(lambda toolchain: True)
+    base = files.base()
+    if not files.distrust(base):
+        for name in (winners.FILE, f"{winners.FILE}.lock"):
+            with contextlib.suppress(FileNotFoundError):
+                (base / name).unlink()
+    return status
 
 
 def _remove(chosen):

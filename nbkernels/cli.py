@@ -7,6 +7,8 @@ import os
 import sys
 
 import nbkernels
+from nbkernels.benches.command import options as bench_options
+from nbkernels.tuning.command import options as tune_options
 
 
 def main(argv=None):
@@ -71,18 +73,8 @@ def _parser():
     demo.add_argument("--epochs", type=_positive, default=40, help="passes over the training set (%(default)s)")
     demo.add_argument("--batch", type=_positive, default=64, help="digits per step (%(default)s)")
     command(_info, dtype=False)
-    bench = command(_bench)
-    bench.add_argument("op", nargs="?", choices=["addmm", "add"], default="addmm", help="(%(default)s)")
-    bench.add_argument(
-        "--sizes", type=_positive, nargs="+", help="n of each row: n x n matrices of addmm, n elements of add"
-    )
-    bench.add_argument("--seconds", type=_seconds, default=0.5, help="time spent on each row (%(default)s)")
-    bench.add_argument("--json", metavar="FILE", help="write the rows there too, as bench/report.py reads them")
-    tune = command(_tune)
-    tune.add_argument(
-        "--sizes", type=_positive, nargs="+", default=[256, 1024], help="n x n x n products, timed together (256 1024)"
-    )
-    tune.add_argument("--seconds", type=_seconds, default=10.0, help="time spent, compiling apart (%(default)s)")
+    bench_options(command(_bench, dtype=False), _positive, _seconds)
+    tune_options(command(_tune, dtype=False))
     warmup = command(_warmup, dtype=False)
     warmup.add_argument("dtypes", nargs="*", metavar="DTYPE", help="only calls with such arrays, as float32")
     which = warmup.add_mutually_exclusive_group()
@@ -132,61 +124,17 @@ def _info(args):
 
 
 def _bench(args):
-    """Time this library against NumPy, and torch where installed, in one run: interleaved medians."""
-    import json
+    """Time this library against NumPy, torch and other peers in one run: interleaved medians, shares of peaks."""
+    from nbkernels.benches import command
 
-    from tqdm import tqdm
-
-    from nbkernels import compare, info
-
-    sizes = args.sizes or {"addmm": [4, 64, 256, 1024], "add": [16, 10_000, 1_000_000, 16_000_000]}[args.op]
-    with tqdm(total=5 * len(sizes), unit="round", leave=False) as bar:
-
-        def rounds(turns):
-            for turn in turns:
-                yield turn
-                bar.update()
-
-        rows = list(getattr(compare, args.op)(sizes, args.dtype, seconds=args.seconds, progress=rounds))
-    print(compare.table(rows))
-    if args.json:
-        with open(args.json, "w", encoding="utf-8") as file:
-            json.dump({"meta": info.meta(), "rows": rows}, file, indent=1)
+    return command.run(args)
 
 
 def _tune(args):
-    """Time the legal tiles of large products here; later processes use the fastest, unless NBKERNELS_TUNED is 0."""
-    import numpy as np
-    from tabulate import tabulate
-    from tqdm import tqdm
+    """Time the legal tiles of matrix products here; what is fastest is kept, and used from then on."""
+    from nbkernels.tuning import command
 
-    from nbkernels import tune
-    from nbkernels.cpu import gemm, tiles, tuned
-
-    squares = [np.random.default_rng(0).standard_normal((n, n)).astype(args.dtype) for n in args.sizes]
-    outs = [np.empty_like(square) for square in squares]
-
-    def call(candidate):
-        for square, out in zip(squares, outs):
-            gemm.gemm(out, None, square, square, 0, 1, candidate)
-
-    candidates = list(dict.fromkeys([tiles.default(args.dtype), *tiles.candidates(args.dtype)]))
-    for candidate in tqdm(candidates, "compile"):
-        call(candidate)
-    store, key = tuned.store(), tuned.key(args.dtype)
-    fastest, times = tune.winner(key, candidates, call, store, seconds=args.seconds, progress=lambda r: tqdm(r, "time"))
-    flops = sum(2 * n**3 for n in args.sizes)
-    rows = [
-        (str(c), f"{flops / t / 1e9:.1f}", f"{times[fastest] / t:.2f}")
-        for c, t in sorted(times.items(), key=lambda i: i[1])
-    ]
-    print(tabulate(rows, headers=["tiles", "GFLOP/s", "of the fastest"], disable_numparse=True))
-    kept = store is not None and store.get(key, tiles.Tiles) == fastest
-    print(
-        f"kept in {store.path}: NBKERNELS_TUNED=0 leaves them unused"
-        if kept
-        else "not kept: the cache directory cannot be written"
-    )
+    return command.run(args)
 
 
 def _warmup(args):

@@ -16,7 +16,8 @@ from tabulate import tabulate
 from tqdm import tqdm
 
 import nbkernels
-from nbkernels import compare, tune
+from nbkernels import tune
+from nbkernels.benches import measure, rows, suites
 from nbkernels.data import digits
 from nbkernels.dispatch import views
 
@@ -195,7 +196,10 @@ first step            {first:.2f} s (compiles the kernels, or loads them from th
     print(tabulate(_what_ran(place, hidden, batch, dtype), headers=["product", "m n k", "kernel"]))
     if table and device == "cpu":
         print("\naddmm(bias, a, b) against a @ b + bias, in this run:")
-        print(compare.table(compare.addmm((16, 64, 256, 1024), dtype, seconds=0.15, torch=False)))
+        from nbkernels.cpu import threads
+
+        products = suites.addmm(dtype, (16, 64, 256, 1024))
+        print(rows.table(measure.row(each, threads.count(), ["NumPy"], 0.15, 5, peak=False) for each in products))
     return accuracy
 
 

@@ -54,10 +54,43 @@ def gpus():
 
 def cut(dtype):
     """The tiles of large products, and whose they are."""
-    from nbkernels.cpu import tiles, tuned
+    from nbkernels.cpu import kinds, tuned
 
-    found = tuned.tuned(dtype)
-    return f"{found}, by the tuner" if found else f"{tiles.default(dtype)}, derived from registers and caches"
+    kind = kinds.kind_of(dtype, dtype, dtype)
+    own = sum(tuned.tuned(kind, which) is not None for which in range(tuned.SLOTS))
+    text = f"{kinds.default_tiles(kind)}, derived from registers and caches"
+    return f"{text}; by the tuner in {own} of {tuned.SLOTS} classes and layouts" if own else text
+
+
+def winners():
+    """A line for each winner of the tuner that is kept for this machine, and why a file of them is not read."""
+    from nbkernels import winners as found
+    from nbkernels.cpu import machine
+    from nbkernels.tuning import keep
+
+    store = found.store()
+    if store is None:
+        return
+    if wrong := store.problem():
+        yield wrong
+    if os.environ.get("NBKERNELS_TUNED", "1") == "0":
+        yield "not used: NBKERNELS_TUNED=0"
+    for line in keep.shown(keep.kept(store, machine.place())):
+        yield ": ".join(filter(None, line.values()))
+    if machine.measured():
+        yield f"paths chosen as with an L2 of {machine.machine().l2 >> 10} KiB, stated are {machine.stated().l2 >> 10}"
+
+
+def peaks():
+    """What `tune` measured of the machine, in lines."""
+    from nbkernels import winners as found
+    from nbkernels.cpu import machine
+
+    store = found.store()
+    top = store and store.get(f"peaks on {machine.place()}")
+    if isinstance(top, dict) and {"gflops", "gb_s", "threads", "dtype"} <= set(top):
+        widths = ", ".join(f"{level} {width:.0f} GB/s" for level, width in top["gb_s"].items())
+        yield f"{top['gflops']:.0f} GFLOP/s of {top['dtype']} by {top['threads']} threads, copies: {widths}"
 
 
 def packaged():
@@ -81,7 +114,7 @@ def facts():
     from nbkernels.jit import files, levels, upkeep, vector
 
     _, target, features = levels.target()
-    found = machine.machine()
+    found = machine.stated()
     return [
         ("nbkernels", version("nbkernels")),
         ("Python", f"{platform.python_version()} ({platform.python_implementation()}, {platform.platform()})"),
@@ -93,6 +126,8 @@ def facts():
         ("features", " ".join(name for name in FEATURES if name in features) or "none of those that matter here"),
         ("vectors", f"{vector.width_bits()} bits, {tiles.vector_registers()} registers"),
         *((f"tiles {dtype}", cut(dtype)) for dtype in ("float32", "float64")),
+        *(("peak", line) for line in peaks()),
+        *(("tuned", line) for line in winners()),
         ("threads", f"{threads.count()} of {os.cpu_count()} cores, layer {threads.layer()}"),
         *(("cache", line) for line in (files.status(), *upkeep.doubts())),
         *(("packaged", line) for line in packaged()),

@@ -6,6 +6,38 @@ from dataclasses import dataclass
 
 import numpy as np
 
+CLASSES = ("square", "tall", "wide", "deep", "flat")
+LAYOUTS = ("NN", "NT", "TN", "TT")
+LONG = 4  # times as long as another size: what makes a shape another class
+
+
+def shape_class(m, n, k):
+    """Where the class of an m x k by k x n product stands in CLASSES: what tiles are tuned for. deep: many steps of k
+    for each row and column, flat: few; tall: many more rows than columns, wide: columns than rows.
+
+    >>> [CLASSES[shape_class(*s)] for s in ((9, 9, 9), (40, 9, 9), (9, 40, 9), (9, 9, 40), (40, 40, 9))]
+    ['square', 'tall', 'wide', 'deep', 'flat']
+    """
+    if k >= LONG * max(m, n):
+        return 3
+    if m >= LONG * n:
+        return 1
+    if n >= LONG * m:
+        return 2
+    return 4 if LONG * k <= min(m, n) else 0
+
+
+def slot(m, n, k, left, right, turned):
+    """Class and layout in one number: 4 * class + 2 * left + right, of matrices whose columns are contiguous (1) or
+    not (0); `turned`, of C' = B' A', which is what runs where C is stored by columns.
+
+    >>> slot(40, 9, 9, 0, 1, 0), slot(9, 40, 9, 0, 1, 1)
+    (5, 5)
+    """
+    if turned:
+        m, n, left, right = n, m, 1 - right, 1 - left
+    return 4 * shape_class(m, n, k) + 2 * left + right
+
 
 @dataclass(frozen=True)
 class GemmProblem:

@@ -18,13 +18,24 @@ class Store:
         self.path = Path(path)
 
     def entries(self):
+        return self._read()[0]
+
+    def problem(self):
+        """Why the file counts as none, in a line; None where it is sound or not there."""
+        return self._read()[1]
+
+    def _read(self):
         try:
             entries = json.loads(self.path.read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError):
-            return {}
+        except FileNotFoundError:
+            return {}, None
+        except (OSError, ValueError, RecursionError) as error:
+            return {}, f"{self.path} is not read: {str(error) or type(error).__name__}"
         if not isinstance(entries, dict):
-            return {}
-        return {key: entry for key, entry in entries.items() if isinstance(entry, dict) and "candidate" in entry}
+            return {}, f"{self.path} is not read: a JSON object is wanted"
+        sound = {key: entry for key, entry in entries.items() if isinstance(entry, dict) and "candidate" in entry}
+        strange = len(entries) - len(sound)
+        return sound, f"{self.path}: {strange} of {len(entries)} entries are no winners" if strange else None
 
     def get(self, key, kind=None):
         """The winner kept under key, as kind(**fields) where kind is given; None where there is none that fits."""
@@ -39,7 +50,18 @@ class Store:
     def put(self, key, candidate, seconds):
         """True where the winner is now on disk."""
         record = dataclasses.asdict(candidate) if dataclasses.is_dataclass(candidate) else candidate
-        entries = self.entries() | {key: {"candidate": record, "seconds": seconds}}
+        return self.add({key: {"candidate": record, "seconds": seconds}})
+
+    def add(self, entries):
+        """True where all of {key: entry} are now on disk, beside the others."""
+        return self._write(self.entries() | entries)
+
+    def remove(self, keys):
+        """True where none of the keys is on disk any more."""
+        gone = set(keys)
+        return not gone or self._write({key: entry for key, entry in self.entries().items() if key not in gone})
+
+    def _write(self, entries):
         temporary = None
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)

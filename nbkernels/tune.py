@@ -1,11 +1,16 @@
-"""Candidates x timer -> winner, kept on disk. Knows no kernel: a candidate is any frozen dataclass or JSON value.
+"""Times in turns, of what is to be compared. Knows no kernel. Called, the module is the tuner: `nbkernels.tune(...)`.
 
 - medians({name: call}): interleaved timing, name -> median seconds
-- winner(key, candidates, call, store): the fastest candidate
+- tune(shape, dtype=...): the fastest tiles of matrix products, kept and used (nbkernels/tuning/run.py)
 """
 
+import importlib
 import statistics
+import sys
 import time
+import types
+
+LEAST = 1e-9  # seconds of a call for which the clock did not move
 
 
 def settle(limit=0.5):
@@ -23,7 +28,30 @@ def settle(limit=0.5):
 
 
 def medians(calls, *, seconds=0.2, rounds=5, progress=iter):
-    """{name: median seconds of one call}, from {name: call}: timed in turns, `rounds` times, after a few calls each.
+    """{name: median seconds of one call}, from {name: call}, by `samples`."""
+    found = samples(calls, seconds=seconds, rounds=rounds, progress=progress)
+    return {name: middle(times) for name, times in found.items()}
+
+
+def middle(times):
+    """The median; where the clock gave no time, its least step."""
+    return statistics.median(times or [LEAST])
+
+
+def spread(times):
+    """How far apart the middle half of the samples is, over their median: what a row can differ by and be the same.
+
+    >>> spread([1.0, 1.0, 1.0]), spread([1.0, 2.0, 3.0])
+    (0.0, 1.0)
+    """
+    if len(times) < 2:
+        return 0.0
+    low, _, high = statistics.quantiles(times, n=4)
+    return (high - low) / middle(times)
+
+
+def samples(calls, *, seconds=0.2, rounds=5, progress=iter):
+    """{name: seconds of one call, of each round}, from {name: call}: timed in turns, `rounds` times, after a few calls.
 
     Turns, because machine speed drifts: two things timed one after the other are not compared. A turn repeats its call
     until about seconds / rounds / len(calls) have gone by, so that short calls are not lost in the clock. Before it
@@ -35,7 +63,7 @@ def medians(calls, *, seconds=0.2, rounds=5, progress=iter):
             call()
         settle()
         repeats[name] = max(1, int(seconds / rounds / len(calls) / _least(call)))
-    samples = {name: [] for name in calls}
+    found = {name: [] for name in calls}
     for _ in progress(range(rounds)):
         for name, call in calls.items():
             turns = range(repeats[name])
@@ -44,8 +72,10 @@ def medians(calls, *, seconds=0.2, rounds=5, progress=iter):
             start = time.perf_counter()
             for _ in turns:
                 call()
-            samples[name].append((time.perf_counter() - start) / repeats[name])
-    return {name: statistics.median(times) for name, times in samples.items()}
+            spent = time.perf_counter() - start
+            if spent > 0:  # a clock that was set back tells nothing
+                found[name].append(spent / repeats[name])
+    return found
 
 
 def _least(call, calls=5, seconds=0.02):
@@ -61,18 +91,11 @@ def _least(call, calls=5, seconds=0.02):
     return max(least, 1e-7)
 
 
-def winner(key, candidates, call, store=None, **timing):
-    """(candidate, {candidate: seconds}): the fastest of `candidates` when call(candidate) is timed; kept in `store`.
+class _Tune(types.ModuleType):
+    """The module, which can be called."""
 
-    >>> fastest, seconds = winner("sleep", [0.02, 0.001], time.sleep, seconds=0.1, rounds=3)
-    >>> fastest
-    0.001
-    """
-    candidates = list(candidates)
-    if not candidates:
-        raise ValueError(f"no candidates for {key!r}")
-    times = medians({candidate: (lambda c=candidate: call(c)) for candidate in candidates}, **timing)
-    fastest = min(times, key=times.get)
-    if store is not None:
-        store.put(key, fastest, times[fastest])
-    return fastest, times
+    def __call__(self, *args, **kwargs):
+        return importlib.import_module("nbkernels.tuning.run").tune(*args, **kwargs)
+
+
+sys.modules[__name__].__class__ = _Tune

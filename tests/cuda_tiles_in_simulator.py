@@ -92,3 +92,49 @@ def test_explain_tells_the_kernels_choices(rng):
     added = nbkernels.explain(nbkernels.add, a, 2)
     assert (added.path, added.bytes, added.flops) == ("grid-stride loop", 2 * 4 * 160, 160)
     assert nbkernels.explain(nbkernels.add, device(np.ones((0, 3))), 1).path == "nothing: an empty result"
+
+
+@pytest.fixture
+def table(monkeypatch, tmp_path):
+    """The tuner's store, in a directory of its own."""
+    from nbkernels import winners
+    from nbkernels.cuda import tuned
+    from nbkernels.jit import files
+
+    monkeypatch.setattr(files, "directory", lambda: tmp_path / "toolchain")
+    monkeypatch.setenv("NBKERNELS_TUNED", "1")
+    tuned.renew()
+    yield winners.store()
+    monkeypatch.undo()
+    tuned.renew()
+
+
+def test_the_tuner_here(table, monkeypatch):
+    """Its candidates are right, bit by bit; what its clock finds faster is kept, used by that layout, and told."""
+    from nbkernels.cuda import tuned
+    from nbkernels.tuning import ask, cuda
+    from nbkernels.tuning.run import tune
+
+    fast, slow, seconds = Tiles(16, 32, 4, 4, 4), Tiles(32, 32, 4, 4, 4), []
+    side = cuda.Cuda("float32", lambda call, repeats: call() or seconds[-1])
+    sample, shape = side.sample, (9, 9, 9)
+
+    def timed(candidate, lane):
+        seconds.append(0.8 if candidate == fast else 1.0)
+        return sample(candidate, lane)
+
+    monkeypatch.setattr(ask, "SIZES", {"square": [shape]})
+    monkeypatch.setattr("nbkernels.tuning.run.ROUNDS", 3)
+    monkeypatch.setattr("nbkernels.tuning.race.LAPS", 1)
+    side.sample, side.candidates, side.neighbours = timed, lambda shapes: [fast, slow], lambda *_: []
+    found = tune(shape, side=side, layout="NT", budget=120)
+    assert [final.tiles for final in found.kept] == [vars(fast)], str(found)
+    assert found.failed == {}
+    assert list(table.entries()) == [f"gemm float32 square NT on {tuned.place()}"]
+    a, b = (device(np.ones(shape[:2], "f4", order=order)) for order in "CF")
+    out, kind = device(np.zeros(shape[:2], "f4")), gemm.kind_of(*["float32"] * 3)
+    assert (gemm.winner(out, a, b, kind), gemm.winner(out, a, a, kind)) == (fast, None)
+    assert nbkernels.explain(nbkernels.mm, a, b, out=out).tile == f"{fast}, tuned"
+    assert "tuned" not in nbkernels.explain(nbkernels.mm, a, a, out=out).tile
+    gemm.mm(out, a, b)
+    np.testing.assert_array_equal(out.copy_to_host(), np.full(shape[:2], 9, "f4"))

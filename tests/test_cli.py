@@ -157,24 +157,6 @@ def test_bench_writes_what_the_report_reads(op, tmp_path):
     assert all(row["ours_s"] > 0 and row["peers"]["NumPy"] > 0 for row in results["rows"])
 
 
-def test_tune_keeps_a_legal_winner(capsys, monkeypatch, tmp_path):
-    from nbkernels.cpu import tiles
-    from nbkernels.jit import files
-    from nbkernels.store import Store
-
-    few = tiles.candidates("float64")[:2]
-    monkeypatch.setattr(tiles, "candidates", lambda dtype: few)
-    monkeypatch.setattr(files, "directory", lambda: tmp_path)
-    assert cli.main(["tune", "--sizes", "60", "--seconds", "0.05", "--dtype", "float64"]) == 0
-    assert "1.00" in capsys.readouterr().out
-    (entry,) = Store(tmp_path / "tiles.json").entries().values()
-    assert tiles.Tiles(**entry["candidate"]) in [tiles.default("float64"), *few]
-
-    monkeypatch.setattr(files, "directory", lambda: None)
-    assert cli.main(["tune", "--sizes", "60", "--seconds", "0.05", "--dtype", "float64"]) == 0
-    assert "not kept" in capsys.readouterr().out
-
-
 NOTED = """
 import json, sys
 from nbkernels import cli
@@ -213,6 +195,7 @@ def test_after_warmup_nothing_is_compiled():
     assert os.environ["NBKERNELS_CACHE_DIR"] in said[-1]
     for line in (["demo", "--epochs", "2"], ["bench", "add"]):
         _, wanted, made = noted(*line)
+        wanted, made = ({name for name in names if "bench_" not in name} for names in (wanted, made))  # of peaks
         assert wanted
         assert wanted <= there
         assert not made
@@ -247,7 +230,9 @@ def test_typos_name_the_nearest(capsys):
         (["demo", "--epochs", "0"], "--epochs: '0' is not a positive whole number"),
         (["demo", "--device", "tpu"], "--device: invalid choice: 'tpu'"),
         (["bench", "--sizes", "x"], "--sizes: 'x' is not a positive whole number"),
-        (["tune", "--seconds", "nan"], "--seconds: 'nan' is not a number of seconds"),
+        (["bench", "--seconds", "nan"], "--seconds: 'nan' is not a number of seconds"),
+        (["tune", "--budget", "0"], "--budget: '0' is not a positive number of seconds"),
+        (["tune", "--show", "--reset"], "not allowed with argument"),
     ],
 )
 def test_wrong_arguments(wrong, words, capsys):

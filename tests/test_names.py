@@ -10,9 +10,10 @@ import nbkernels
     [
         ("elemntwise", "; did you mean 'elementwise'[?]"),
         ("mul", "; did you mean 'multiply'[?]"),
+        ("einsum", "; np.einsum of arrays that asarray[(][)] makes runs here"),
         ("data", "; import nbkernels.data"),
         ("zzzz", ""),
-        ("a.b", ""),
+        ("q.z", ""),
         ("__wrapped__", ""),
     ],
 )
@@ -29,3 +30,20 @@ def test_names_that_others_have_lead_somewhere():
         for part in path.split("."):
             found = getattr(found, part)
         assert callable(found)
+
+
+def test_names_of_numpy_run_here():
+    import numpy as np
+
+    x = nbkernels.asarray(np.ones((2, 2)))
+    calls = {"einsum": ("ij,jk", x, x), "where": (x > 0, x, x), "clip": (x, 0, 1), "mean": (x,), "var": (x,), "std": (x,)}
+    for name in nbkernels._OF_ARRAYS:
+        if hasattr(np, name):
+            with nbkernels.watch() as log:
+                getattr(np, name)(*calls.get(name, (x, x)))
+            assert log, name
+            assert not log.fallbacks, name
+
+
+def test_dir_shows_public_names_alone():
+    assert dir(nbkernels) == sorted([*nbkernels.__all__, "__version__"])

@@ -62,25 +62,21 @@ def test_wheel_carries_its_licences(built):
     assert any("10.24432/C50P49" in text and "CC BY 4.0" in text for text in texts)
 
 
+SMALL = {"filelock", "numba", "llvmlite", "numpy", "platformdirs", "tabulate", "tqdm"}
+
+
 def test_wheel_metadata(built):
     (name,) = (name for name in built[1].namelist() if name.endswith(".dist-info/METADATA"))
     metadata = built[1].read(name).decode()
     assert "Requires-Python: >=3.10\n" in metadata
     assert f"Version: {nbkernels.__version__}\n" in metadata
-    for extra in ("test", "bench", "types", "cuda12", "cuda13", "torch", "jax"):
+    for extra in ("test", "bench", "types", "plot", "cuda12", "cuda13", "torch", "jax"):
         assert f"Provides-Extra: {extra}\n" in metadata
     for extra, plugin in itertools.product(("test", "bench"), ("pytest-benchmark", "pytest-xdist")):  # of addopts
         assert re.search(rf'^Requires-Dist: {plugin}>=.*extra == "{extra}"$', metadata, re.MULTILINE)
     for line in metadata.splitlines():  # what everyone installs stays small
         if line.startswith("Requires-Dist:") and "extra ==" not in line:
-            assert re.split("[<>]", line.split()[1])[0] in {
-                "numba",
-                "llvmlite",
-                "numpy",
-                "platformdirs",
-                "tabulate",
-                "tqdm",
-            }
+            assert re.split("[<>]", line.split()[1])[0] in SMALL
 
 
 def test_sdist_can_be_tested(built):

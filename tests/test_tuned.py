@@ -7,30 +7,31 @@ import numpy as np
 import pytest
 
 import nbkernels as nb
-from nbkernels import info
-from nbkernels.cpu import gemm, kinds, packed, tiles, tuned
-from nbkernels.cpu.status import GEMV, PACKED
+from nbkernels import info, problem, winners
+from nbkernels.cpu import gemm, kinds, machine, tiles, tuned
+from nbkernels.cpu.renew import renew
 from nbkernels.jit import files, levels
+from nbkernels.jit.cache import entry
+from nbkernels.problem import CLASSES, LAYOUTS
 from nbkernels.store import Store
 
 PLAIN = kinds.kind_of("float32", "float32", "float32")
+SQUARE = 0  # the slot of NN
 
 
-def forget():
-    for known in [known for *_, known in gemm._entries.values() if known is not None]:
-        known[1 + 2 * (PACKED - GEMV)] = 0
-    for each in (tuned.tuned, kinds.default_tiles, gemm._plain, gemm._planned, packed._table):
-        each.cache_clear()
+def key(which=SQUARE, name="float32"):
+    return winners.key(name, which, machine.place())
 
 
 @pytest.fixture
 def table(monkeypatch, tmp_path):
     """The store of a directory of its own."""
-    monkeypatch.setattr(files, "directory", lambda: tmp_path)
+    monkeypatch.setattr(files, "directory", lambda: tmp_path / "toolchain")
     monkeypatch.setenv("NBKERNELS_TUNED", "1")
-    forget()
-    yield tuned.store()
-    forget()
+    renew()
+    yield winners.store()
+    monkeypatch.undo()
+    renew()
 
 
 def winner():
@@ -44,33 +45,68 @@ def winner():
 def test_a_winner_is_used_and_told(table):
     a, b = np.random.default_rng(0).standard_normal((2, 600, 600)).astype(np.float32)
     half = a[:70, :90].astype(np.float16)
-    before = nb.mm(a, b), nb.mm(half, half.T), nb.mm(half, half.T, out_dtype="float32")
-    assert kinds.default_tiles(PLAIN) == tiles.default("float32")
+
+    def results():
+        return [nb.mm(a, b), nb.mm(a.T, b), nb.mm(half, half.T), nb.mm(half, half.T, out_dtype="float32")]
+
+    before = results()
+    assert kinds.tiles_of(PLAIN, SQUARE) == tiles.default("float32")
     assert "tuned" not in nb.explain(nb.mm, a, b).tile
-    assert table.put(tuned.key("float32"), winner(), 1.0)
-    forget()
-    assert kinds.default_tiles(PLAIN) == winner()
-    for left, to, kind in (("float16", "float32", winner()), ("float64", "float64", tiles.default("float64"))):
-        assert kinds.default_tiles(kinds.kind_of(left, left, to)) == kind
-    assert kinds.default_tiles(kinds.kind_of("int32", "int32", "int32")).kc == tiles.default("float32").kc
+    assert table.put(key(), winner(), 1.0)
+    renew()
+    assert kinds.tiles_of(PLAIN, SQUARE) == winner()
+    for left, to, cut in (("float16", "float32", winner()), ("float64", "float64", tiles.default("float64"))):
+        assert kinds.tiles_of(kinds.kind_of(left, left, to), SQUARE) == cut
+    assert kinds.tiles_of(kinds.kind_of("int32", "int32", "int32"), SQUARE).kc == tiles.default("float32").kc
     assert nb.explain(nb.mm, a, b).tile == f"{winner()}, tuned"
+    assert nb.explain(nb.mm, a.T, b).tile == str(tiles.default("float32"))  # another layout
+    assert nb.explain(nb.mm, a, b, out=np.empty((600, 600), "f4", order="F")).tile == str(tiles.default("float32"))
+    assert nb.explain(nb.mm, a.T, b.T, out=np.empty((600, 600), "f4", order="F")).tile == f"{winner()}, tuned"
     assert str(winner()) in str(gemm.describe(600, 600, 600))
-    assert "by the tuner" in info.cut("float32")
-    assert "derived" in info.cut("float64")
-    after = nb.mm(a, b), nb.mm(half, half.T), nb.mm(half, half.T, out_dtype="float32")
-    for one, other in zip(before, after):
+    assert str(winner()) not in str(gemm.describe(150, 150, 600 * 4))
+    assert "by the tuner in 1 of 20" in info.cut("float32")
+    assert "tuner" not in info.cut("float64")
+    assert any(line.startswith("float32 square NN: mr=") for line in info.winners())
+    for one, other in zip(before, results()):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_compiled_code_takes_the_slot_that_python_does(table, name, layout):
+    """A winner of one slot changes the tiles of the products in it, and no bit of any."""
+    sizes = {"square": (330, 330, 330), "tall": (1400, 60, 520), "wide": (60, 1400, 520), "deep": (140, 140, 600),
+             "flat": (700, 700, 90)}  # fmt: skip
+    m, n, k = sizes[name]
+    rng = np.random.default_rng(1)
+    a, b = (np.array(rng.standard_normal(s), "f4", order="CF"[t == "T"]) for s, t in zip(((m, k), (k, n)), layout))
+    which = 4 * CLASSES.index(name) + LAYOUTS.index(layout)
+    assert tuned.slot_of(np.empty((m, n), "f4"), a, b) == which
+    for order in "CF":
+        out = np.empty((m, n), "f4", order=order)
+        assert tuned.slot_of(out, a, b) == problem.slot(m, n, k, layout[0] == "T", layout[1] == "T", order == "F")
+    assert table.put(key(which), winner(), 1.0)
+    expected = nb.mm(a, b)
+    renew()
+    for _ in range(2):
+        np.testing.assert_array_equal(nb.mm(a, b), expected)
+    assert [which for which in range(tuned.SLOTS) if tuned.tuned(PLAIN, which)] == [which]
+
+
 def test_it_can_be_switched_off(table, monkeypatch):
-    assert table.put(tuned.key("float32"), winner(), 1.0)
+    assert table.put(key(), winner(), 1.0)
+    renew()
+    assert kinds.tiles_of(PLAIN, SQUARE) == winner()
     monkeypatch.setenv("NBKERNELS_TUNED", "0")
-    assert kinds.default_tiles(PLAIN) == tiles.default("float32")
+    renew()
+    assert kinds.tiles_of(PLAIN, SQUARE) == tiles.default("float32")
+    assert any("NBKERNELS_TUNED=0" in line for line in info.winners())
 
 
 def test_it_is_read_once(table, monkeypatch):
     reads, real = [], Store.entries
     monkeypatch.setattr(Store, "entries", lambda self: reads.append(1) or real(self))
+    renew()
     a = np.ones((600, 600), np.float32)
     for _ in range(3):
         nb.mm(a, a)
@@ -95,25 +131,77 @@ BROKEN = {
 
 @pytest.mark.parametrize("candidate", BROKEN)
 def test_what_cannot_be_used_is_not_there(table, candidate):
-    table.path.write_text(json.dumps({tuned.key("float32"): {"candidate": BROKEN[candidate], "seconds": 1.0}}))
-    assert kinds.default_tiles(PLAIN) == tiles.default("float32")
+    table.path.write_text(json.dumps({key(): {"candidate": BROKEN[candidate], "seconds": 1.0}}))
+    renew()
+    assert kinds.tiles_of(PLAIN, SQUARE) == tiles.default("float32")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "\x00\xff", "[" * 100_000, '{"gemm float32": 3}'])
 def test_a_broken_file_is_no_table(table, text):
     table.path.write_bytes(text.encode("latin-1"))
-    assert kinds.default_tiles(PLAIN) == tiles.default("float32")
+    renew()
+    assert kinds.tiles_of(PLAIN, SQUARE) == tiles.default("float32")
 
 
 def test_another_machines_winners_are_its_own(table, monkeypatch):
-    assert table.put(tuned.key("float32"), winner(), 1.0)
-    triple, _, features = levels.target()
-    monkeypatch.setattr(levels, "target", lambda: (triple, "another", features))
-    assert tuned.tuned("float32") is None
-    monkeypatch.undo()
-    monkeypatch.setattr(tuned, "caches", lambda: (1, 2))
-    tuned.tuned.cache_clear()
-    assert tuned.tuned("float32") is None
-    monkeypatch.setattr(files, "directory", lambda: None)
-    tuned.tuned.cache_clear()
-    assert tuned.tuned("float32") is None
+    assert table.put(key(), winner(), 1.0)
+    renew()
+    assert tuned.tuned(PLAIN, SQUARE) == winner()
+    for change in (
+        (levels, "target", lambda: ("", "another", "")),
+        (machine, "stated", lambda: machine.Machine(1 << 14)),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(*change)
+            renew()
+            assert tuned.tuned(PLAIN, SQUARE) is None
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "directory", lambda: None)
+        renew()
+        assert tuned.tuned(PLAIN, SQUARE) is None
+        assert list(info.winners()) == []
+
+
+def test_the_l2_that_paths_go_by(table, monkeypatch):
+    """It is read by Python and by compiled code, goes before what is stated, and changes no bit."""
+    read = entry(lambda: machine.l2(), "int64()", "test_l2")
+    a = np.random.default_rng(0).standard_normal((400, 300)).astype("f4")
+    expected, stated = nb.mm(a, a.T), machine.stated()
+    assert table.add({machine.plan_key(): {"candidate": {"l2": stated.l2 * 4}, "seconds": 0}})
+    assert (machine.machine().l2, read()) == (stated.l2, stated.l2)
+    renew()
+    assert (machine.machine().l2, read(), machine.stated()) == (stated.l2 * 4, stated.l2 * 4, stated)
+    np.testing.assert_array_equal(nb.mm(a, a.T), expected)
+    assert any("as with an L2" in line for line in info.winners())
+    for wrong in ({"l2": 1}, {"l2": "many"}, {"l9": 1 << 20}, [3]):
+        assert table.add({machine.plan_key(): {"candidate": wrong}})
+        renew()
+        assert (machine.machine(), read()) == (stated, stated.l2)
+    assert table.remove([machine.plan_key()])
+    renew()
+    assert machine.measured() is None
+
+
+def test_what_others_can_write_is_not_read(table):
+    assert table.put(key(), winner(), 1.0)
+    table.path.chmod(0o666)
+    renew()
+    assert winners.store() is None
+    assert kinds.tiles_of(PLAIN, SQUARE) == tiles.default("float32")
+
+
+def test_winners_of_older_versions_are_used_and_offered_again(table):
+    old = {
+        "candidate": asdict(winner()),
+        "seconds": 1.0,
+        "ratio": 1.2,
+        "versions": {"numba": "0.1"},
+        "date": "2020-01-01",
+    }
+    assert table.add({key(): old})
+    renew()
+    assert kinds.tiles_of(PLAIN, SQUARE) == winner()
+    (line,) = [line for line in info.winners() if "float32 square NN" in line]
+    assert "1.20x" in line
+    assert "numba 0.1" in line
+    assert "tune again?" in line

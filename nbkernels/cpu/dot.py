@@ -270,7 +270,9 @@ def _general(out, a, b, conj: str, mode=None) -> None:
 
 
 def dot(out, self, tensor, out_dtype=None, mode=None, conj=None) -> None:
-    """out = the sum over i of self[i] * tensor[i]."""
+    """out = the sum over i of self[i] * tensor[i]; vectors of two dtypes are converted to out's before."""
+    if out_dtype is None and self.dtype != tensor.dtype:
+        self, tensor = (x.astype(out.dtype, copy=False) for x in (self, tensor))
     _general(out, self, tensor, conj or "", mode)
 
 

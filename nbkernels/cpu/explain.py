@@ -12,17 +12,17 @@ from ..jit.kept import kept
 from ..jit.kind import BYTES
 from ..jit.vector import SIZE
 from ..strides import plan
-from . import nest, stacks, threads
+from . import mirror, nest, stacks, threads
 from .batch import choose as batch_path
 from .dot import FLOATS, SHARED
 from .gemm import clash, name_of, same, shared
 from .gemv import ROWS_SHARED
 from .gemv import SHARED as VECTORS_SHARED
-from .kinds import default_tiles, kind_of
+from .kinds import kind_of, tiles_of
 from .paths import path_of
 from .status import PACKED, PATHS
 from .tiles import given, small
-from .tuned import tuned
+from .tuned import slot_of, tuned
 from .words import bare, buffers, in_place, near
 
 # The compiled function that does the work of each path; its name goes on with the dtype.
@@ -54,6 +54,8 @@ def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None, tiles=None) -> 
     if k == 0 or alpha == 0:
         return work | dict(path="beta * self alone", flops=0 if x is None else count * m * n)
     kind = kind_of(*(name_of(each.dtype) for each in (a, b, out)), conj or "", mode)
+    if x is None and alpha == 1 and mode is None and tiles is None and not batch and mirror.symmetric(a, b):
+        return work | dict(path="one triangle, mirrored", threads=threads.count(), flops=m * n * k)
     cut = None if tiles is None else given(tiles, kind)
     plain = kind.a in SIZE and not conj and mode is None and cut is None
     way = path_of(out, x, a, b, threads.count()) if plain else PACKED
@@ -65,7 +67,8 @@ def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None, tiles=None) -> 
     clashes = [name for name, each in present.items() if overlaps(out, each) or (name != "self" and written(out, each))]
     result = f"{out.shape} {out.dtype}, {count * m * n * size} bytes: out overlaps {', '.join(clashes)}"
     temporaries = [result] if clashes else []
-    tiles, workers = cut or default_tiles(kind), threads.count() if shared(way, m, n, k) else 1
+    which, workers = slot_of(out, a, b), threads.count() if shared(way, m, n, k) else 1
+    tiles = cut or tiles_of(kind, which)
     if path == "packed":
         temporaries.append(panels(out, a, b, tiles, kind, workers))
     others = [each for each in (x, a, b) if each is not None]
@@ -73,7 +76,7 @@ def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None, tiles=None) -> 
         path, workers = "stack, one thread a product", turns
     elif stack is not None:
         path, workers, temporaries = f"stack of {stack[0]}", stack[1], temporaries[: len(clashes) > 0]
-    shown = f"{tiles}, tuned" if cut is None and tiles == tuned(kind.chain) else str(tiles)
+    shown = f"{tiles}, tuned" if cut is None and tiles == tuned(kind, which) else str(tiles)
     tile = shown if path == "packed" or not plain else f"{small(kind.a).mr}x{small(kind.a).nr}"
     flops = 2 * count * m * n * k * (4 if out.dtype.kind == "c" else 1)
     return work | dict(path=path, tile=tile, code=kept(f"{WORK[path]}_{kind.a}"), threads=workers, copies=copies,

@@ -24,7 +24,7 @@ from ..jit.kind import BYTES, SIGNLESS, wrapped
 from ..jit.made import words
 from ..jit.ndarray import layout_is_known
 from ..jit.vector import SIZE
-from ..problem import GemmProblem
+from ..problem import GemmProblem, slot
 from . import threads
 from .columns import columns
 from .columns import whole as columns_whole
@@ -32,18 +32,20 @@ from .deep import deep
 from .deep import whole as deep_whole
 from .gemv import gemv
 from .gemv import whole as gemv_whole
-from .kinds import MODES, WIDENED, default_tiles, kind_of
+from .kinds import MODES, WIDENED, kind_of, tiles_of
+from .mirror import mirrored, symmetric
 from .packed import packed
 from .packed import whole as packed_whole
 from .paths import BRIEF, THIN_LEAST, path, path_of
 from .serial import planned
 from .short import short
 from .small import KNOWN, SERIALLY, small_entry
-from .status import COLUMNS, DECLINED, DEEP, DONE, GEMV, LARGE, PACKED, PATHS, SHORT, SMALL, THIN, UNMADE
+from .status import COLUMNS, DECLINED, DEEP, DONE, GEMV, LARGE, PACKED, PATHS, SHORT, SMALL, SYMMETRIC, THIN, UNMADE
 from .thin import thin
 from .thin import whole as thin_whole
 from .tiles import Tiles, given
 from .tiles import small as small_tile
+from .tuned import slot_of
 from .words import fresh
 
 NAMES = {np.dtype(name): name for name in SIZE}  # str(dtype) takes 7 us
@@ -83,16 +85,26 @@ def gemm(
     if _odd(x) or _odd(a) or _odd(b):
         with _even(x) as x, _even(a) as a, _even(b) as b:
             return gemm(out, x, a, b, beta, alpha, tiles, conj, mode, after)
+    plain = x is None and alpha == 1 and tiles is None and mode is None and after is None
+    if plain and symmetric(a, b):
+        mirrored(product, out, a, b)
+        return False
     if tiles is None and kind.a in SIZE:
         way = path_of(out, x, a, b, threads.count())
         if way != PACKED and by_path(way, out, x, a, b, beta, alpha) == DONE:
             return False
-    tiles = tiles or default_tiles(kind)
+    tiles = tiles or tiles_of(kind, slot_of(out, a, b))
     m, n, k = *out.shape, a.shape[1]
     beta, alpha = (wrapped(factor, kind) for factor in (beta, alpha))
     workers = threads.count() if m * n * k > PARALLEL else 1
     packed(out, 0 if x is None else id(x), a, b, beta, alpha, tiles, kind, workers, after=after)
     return after is not None
+
+
+def product(out, a, b) -> None:
+    """out = a @ b, at once where that can be."""
+    if mm_fast(a, b, out) is not out:
+        gemm(out, None, a, b, 0, 1)
 
 
 def by_path(way: int, out, x, a, b, beta, alpha, trusted: bool = True) -> int:
@@ -105,8 +117,8 @@ def by_path(way: int, out, x, a, b, beta, alpha, trusted: bool = True) -> int:
         return _run_small(out, x, a, b, beta, alpha)
     x = 0 if x is None else id(x)
     if way == PACKED:
-        kind, tiles = _plain(name)
-        return packed(out, x, a, b, beta, alpha, tiles, kind, workers, trusted)
+        kind = kind_of(name, name, name)
+        return packed(out, x, a, b, beta, alpha, tiles_of(kind, slot_of(out, a, b)), kind, workers, trusted)
     return RUN[way](out, x, a, b, beta, alpha, name, workers, trusted)
 
 
@@ -257,6 +269,9 @@ def mm_fast(a, b, out, x=None, beta=0, alpha=1, ndarray=np.ndarray):
             status = entry(numpy, out, x, a, b, beta, alpha) if status == UNMADE else status
             if status is out:
                 return out
+        if status == SYMMETRIC:
+            mirrored(product, out, a, b)
+            return out
         while status in WHOLE and not known[place := 1 + 2 * (status - GEMV)]:
             known[place : place + 2] = WHOLE[status](NAMES[a.dtype])
             status = entry(numpy, out, x, a, b, beta, alpha)  # another path, where threads were not there before
@@ -309,22 +324,19 @@ def _by_plan(entry, x, a, b, out):
             status = entry(out, x, a, b) if status == UNMADE else status
             if status is out:
                 return out
+        if status == LARGE and x is None and symmetric(a, b):
+            return None  # the general path sees to it
         workers, xid = threads.count() if out.size * a.shape[1] > PARALLEL else 1, 0 if x is None else id(x)
         if status == LARGE and workers == 1:
             status = entry.serially(out, x, a, b)
             if status is out:
                 return out
-        done = status == LARGE and packed(out, xid, a, b, plan.beta, plan.alpha, plan.tiles, plan.kind, workers) == DONE
-        return out if done else None
+        if status != LARGE:
+            return None
+        tiles = tiles_of(plan.kind, slot_of(out, a, b))
+        return out if packed(out, xid, a, b, plan.beta, plan.alpha, tiles, plan.kind, workers) == DONE else None
     except (TypeError, IndexError):  # not a matrix: the checks will say it properly
         return None
-
-
-@functools.cache
-def _plain(name):
-    """Kind and tiles of a product of one dtype."""
-    kind = kind_of(name, name, name)
-    return kind, default_tiles(kind)
 
 
 def shared(way: int, m: int, n: int, k: int) -> bool:
@@ -355,4 +367,5 @@ def describe(m: int, n: int, k: int, dtype: str = "float32") -> Choice:
     """The path, tiles and threads that an m x k by k x n product takes; nothing runs."""
     problem, available = GemmProblem(m, n, k, str(np.dtype(dtype))), threads.count()
     way = path(m, n, k, available, problem.dtype)
-    return Choice(problem, PATHS[way], _plain(problem.dtype)[1], available if shared(way, m, n, k) else 1)
+    tiles = tiles_of(kind_of(*[problem.dtype] * 3), slot(m, n, k, 0, 0, 0))
+    return Choice(problem, PATHS[way], tiles, available if shared(way, m, n, k) else 1)

@@ -43,9 +43,7 @@ def kind_of(a: str, b: str, out: str, conj: str = "", mode: str | None = None) -
 
 @functools.cache
 def default_tiles(kind: Kind) -> Tiles:
-    """The tuner's; else those of float32 or float64, whose words are as large; kc counts elements."""
-    if kind.way == "fma" and tuned(kind.chain):
-        return tuned(kind.chain)
+    """Derived ones: those of float32 or float64, whose words are as large; kc counts elements."""
     # An element takes two accumulators: 2x2, 4x1, 3x1 vectors are level, 3x2 spills (Zen 3, n = 512 and 1024: int64 at
     # 8.3 Gop/s with one accumulator and 5x2, 13 so, where the multiplier pipes allow 18).
     if crossed(kind):
@@ -62,3 +60,8 @@ def default_tiles(kind: Kind) -> Tiles:
     mr, vectors = (6, 2) if vector_registers() == 32 else (6, 1)
     size = BYTES[kind.word]
     return sized(mr, vectors * width_bits() // (8 * size), 2 * size, *caches())
+
+
+def tiles_of(kind: Kind, which: int) -> Tiles:
+    """The tuner's for a slot (tuned.py), or the derived ones."""
+    return tuned(kind, which) or default_tiles(kind)

@@ -3,6 +3,9 @@
 What the system tells, or defaults. The environment's NBKERNELS_MACHINE names a JSON file whose fields go before it,
 {"l1": bytes, "l2": bytes, "l3": bytes}, for a machine that tells nothing, or to plan as another one would. Compiled
 code finds the record by the name of a symbol, so a kernel on disk serves machines with other caches.
+
+`python -m nbkernels tune` may find that products are planned better as on a machine with another L2 (tuning/plans.py);
+what it keeps goes before both.
 """
 
 from __future__ import annotations
@@ -20,7 +23,9 @@ from llvmlite import binding, ir
 from numba import types
 from numba.extending import intrinsic
 
-from ..jit.vector import I64
+from .. import winners
+from ..jit import levels
+from ..jit.vector import I64, width_bits
 
 VARIABLE, SYMBOL = "NBKERNELS_MACHINE", "nbkernels_machine"
 LEVELS = {1: "l1", 2: "l2", 3: "l3"}
@@ -47,7 +52,37 @@ class Machine:
 @functools.cache
 def machine() -> Machine:
     """The record of this process."""
+    return measured() or stated()
+
+
+def stated() -> Machine:
+    """What the environment's file or the system tells."""
     return _stated()[0] or detected()
+
+
+def place() -> str:
+    """The machine, as the tuner's winners are kept for it."""
+    return f"{levels.target()[1]} {width_bits()} bits, L1 {stated().l1}, L2 {stated().l2}"
+
+
+def plan_key() -> str:
+    """What the tuner's L2 is kept under."""
+    return f"plans on {place()}"
+
+
+def measured() -> Machine | None:
+    """The record with the L2 by which the tuner found products planned best, or None."""
+    try:
+        found = replace(stated(), **winners.entries()[plan_key()]["candidate"]) if winners.entries() else None
+    except (KeyError, TypeError):
+        return None
+    return found if found and not found.flaw() else None
+
+
+def renew() -> None:
+    """Take what the tuner keeps now; compiled code reads it, too."""
+    machine.cache_clear()
+    _words[:] = list(asdict(machine()).values())
 
 
 @functools.cache

@@ -22,17 +22,18 @@ import numpy as np
 from ..jit.address import arrive, copy, invoke, peek, pointer, poke, replace, scratch, seen, wait
 from ..jit.cache import both, compiled, jit
 from ..jit.kind import Kind
-from ..jit.ndarray import shape
+from ..jit.ndarray import shape, stride
 from ..jit.record import Record
 from ..jit.vector import LINE
 from . import threads
 from .finish import MEMORY, PARTIAL, ending, finish
-from .kinds import default_tiles, kind_of
+from .kinds import kind_of, tiles_of
 from .launch import launchable
 from .panels import pack_a, pack_b, pack_strip_a, pack_strip_b
 from .small import SQUARE
 from .status import DECLINED, DONE, LARGE
 from .tiles import SEGMENT, Tiles, small
+from .tuned import SLOTS, slot
 from .ukernel import ukernel_columns, ukernel_packed, ukernel_rows
 from .words import (
     BYTES,
@@ -85,6 +86,7 @@ def _pack_kernel(tile) -> int:
 PANEL_A, PANEL_B, STRIP_A, STRIP_B = range(4)
 # How A lies -> its micro-kernel.
 MICRO = {"panels": ukernel_packed, "rows": ukernel_rows, "columns": ukernel_columns}
+PACKER = len(MICRO)  # where _ready has what packs
 
 
 @functools.cache
@@ -258,15 +260,16 @@ def loops() -> int:
 
 @functools.cache
 def _ready(tile):
-    """What multiplies an A as it lies, in the order of MICRO; 0 until it is compiled."""
-    return np.zeros(len(MICRO), np.int64)
+    """What multiplies an A as it lies, in the order of MICRO, and what packs; 0 until it is compiled."""
+    return np.zeros(PACKER + 1, np.int64)
 
 
 @functools.cache
 def kernels(tile, lie: str = "panels") -> tuple[int, int]:
     """What packs, and what multiplies an A that lies so."""
-    multiply = _ready(tile)[list(MICRO).index(lie)] = _multiply_kernel(tile, lie)
-    return _pack_kernel(tile), multiply
+    ready, pack, multiply = _ready(tile), _pack_kernel(tile), _multiply_kernel(tile, lie)
+    ready[PACKER], ready[list(MICRO).index(lie)] = pack, multiply
+    return pack, multiply
 
 
 def packed(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, trusted: bool = True,
@@ -295,8 +298,8 @@ def packed(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, tr
     return DONE
 
 
-TABLE = Record("Packed", "launch kernel words kept packs ready")  # the first as launch.TABLE's
-table_at = TABLE.pointer()
+TABLE = Record("Packed", "launch kernel kept")  # the first as launch.TABLE's
+table_at, FIRST = TABLE.pointer(), TABLE.words  # from FIRST on for each slot of tuned.py its words, and what is ready
 
 
 @functools.cache
@@ -318,11 +321,15 @@ def _whole(tile):
             return LARGE
         address, factors, counters = scratch(BYTES), scratch(16), scratch(COUNTS)
         f = words_at(address)
-        copy(address, t.words, BYTES)
+        left, right = abs(stride(a, 0)) < abs(stride(a, 1)), abs(stride(b, 0)) < abs(stride(b, 1))
+        turned = stride(out, 1) != size and stride(out, 0) == size
+        own = FIRST + 2 * slot(m, n, k, int(left), int(right), turned)
+        copy(address, t[own], BYTES)
+        ready = pointer(t[own + 1])
         f.workers, f.trusted, f.reads, f.unit = workers, 1, beta != 0, alpha == 1
         operands(f, out, x, a, b)
         cuts(f)
-        f.pack, f.multiply = t.packs, pointer(t.ready)[0 if f.bare == 0 else 1 if f.csa == 1 else 2]
+        f.pack, f.multiply = ready[PACKER], ready[0 if f.bare == 0 else 1 if f.csa == 1 else 2]
         f.room = borrow(kept, f.need) if f.multiply != 0 else 0
         if f.room == 0:
             return LARGE
@@ -340,18 +347,24 @@ def _whole(tile):
     return both(run, signature, f"gemm_packed_whole_{tile}")[1]
 
 
+_tables: list = []  # every one that was made: compiled code may still read those before new winners (renew.py)
+
+
 @functools.cache
 def _table(dtype):
-    """The table of `whole`, and the words that it names."""
+    """The table of `whole`."""
     kind = kind_of(dtype, dtype, dtype)
-    tiles = default_tiles(kind)
-    tile, words = tiles.tile(kind), np.frombuffer(template(tiles, kind, 1), np.int64).copy()
-    words[WORDS["bare"]] = bare(kind)
-    table = [threads.WORDS, loops(), words.ctypes.data, ROOMS, _pack_kernel(tile), _ready(tile).ctypes.data]
-    return np.array(table, np.int64), words
+    cuts = [tiles_of(kind, which) for which in range(SLOTS)]
+    words = np.array([np.frombuffer(template(tiles, kind, 1), np.int64) for tiles in cuts])
+    words[:, WORDS["bare"]] = bare(kind)
+    table = TABLE.array()
+    table.launch, table.kernel, table.kept = threads.WORDS, loops(), ROOMS
+    own = [(each.ctypes.data, _ready(tiles.tile(kind)).ctypes.data) for each, tiles in zip(words, cuts)]
+    _tables.append((np.array([*table, *sum(own, ())], np.int64), words))
+    return _tables[-1][0]
 
 
 def whole(dtype: str) -> tuple[int, int]:
     """The address of the whole call, and its first argument."""
     threads.open_up()
-    return _whole(small(dtype)), _table(dtype)[0].ctypes.data
+    return _whole(small(dtype)), _table(dtype).ctypes.data

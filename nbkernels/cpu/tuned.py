@@ -1,40 +1,53 @@
-"""The tuner's table: tiles that `python -m nbkernels tune` found fastest here, in place of those that are derived.
+"""The tuner's winners in their place: tiles that `python -m nbkernels tune` found fastest here.
 
-A JSON file beside the compiled code, read once a process, at the first product that packs. Winners are known by dtype,
-processor and caches, so that a directory that machines share serves each its own; what is missing, broken or not legal
-here is as if it were not there. NBKERNELS_TUNED=0 leaves the table unread. No bit of a result depends on it.
+Winners are known by processor, caches, kind of product, class of shape and layout, so that a directory that machines
+share serves each its own; what is not legal here is as if it were not there. No bit of a result depends on it.
 """
 
 from __future__ import annotations
 
 import functools
-import os
+from dataclasses import replace
 
-from ..jit import files, levels
-from ..jit.vector import SIZE, width_bits
-from ..store import Store
-from .tiles import Tiles, caches, illegal
+from numba.extending import register_jitable
 
-LARGEST = 1 << 24  # of a size: what is larger was never measured
+from .. import problem, winners
+from ..jit.kind import Kind
+from ..problem import CLASSES, LAYOUTS
+from .machine import place
+from .tiles import Tiles, illegal
 
-
-def store() -> Store | None:
-    """Where winners are kept; None where nothing can be."""
-    directory = files.directory()
-    return Store(directory / "tiles.json") if directory else None
+SLOTS = len(CLASSES) * len(LAYOUTS)
+shape_class = register_jitable(problem.shape_class)
 
 
-def key(dtype: str) -> str:
-    """What a winner is kept under."""
-    return f"gemm {dtype} {levels.target()[1]} {width_bits()} bits, L1 {caches()[0]}, L2 {caches()[1]}"
+@register_jitable
+def slot(m, n, k, left, right, turned):
+    """problem.slot, from compiled code."""
+    if turned:
+        m, n, left, right = n, m, 1 - right, 1 - left
+    return 4 * shape_class(m, n, k) + 2 * left + right
+
+
+def slot_of(out, a, b) -> int:
+    """That of arrays: which of a kind's winners a product takes."""
+    left, right = (int(abs(x.strides[-2]) < abs(x.strides[-1])) for x in (a, b))
+    row, step = out.strides[-2:]
+    turned = step != out.dtype.itemsize and row == out.dtype.itemsize
+    return problem.slot(*out.shape[-2:], a.shape[-1], left, right, turned)
+
+
+def named(kind: Kind) -> str:
+    """The kind as winners are kept for it: what is summed in a dtype by the same instruction shares them."""
+    if kind.way == "fma" and kind.planes == 1:
+        return kind.chain
+    return str(replace(kind, conj="", turned=False))
 
 
 @functools.cache
-def tuned(dtype: str) -> Tiles | None:
-    """The winner for products whose chains are of the dtype, or None."""
-    if dtype not in SIZE or os.environ.get("NBKERNELS_TUNED", "1") == "0" or not store():
+def tuned(kind: Kind, which: int) -> Tiles | None:
+    """The winner for products of a kind in a slot, or None."""
+    if not winners.entries():
         return None
-    tiles = store().get(key(dtype), Tiles)
-    sizes = () if tiles is None else vars(tiles).values()
-    sound = sizes and all(type(size) is int and size <= LARGEST for size in sizes)
-    return tiles if sound and not illegal(tiles, dtype) else None
+    tiles = winners.find(named(kind), which, place(), Tiles)
+    return tiles if tiles and not illegal(tiles, kind.word, kind.planes) else None

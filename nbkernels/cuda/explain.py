@@ -7,6 +7,7 @@ from ..strides import plan
 from .gemm import describe
 from .kinds import kind_of
 from .tiles import given
+from .tuned import place, slot_of, tuned
 
 
 def facts(name: str, pointwise: bool, out, values) -> dict:
@@ -14,10 +15,11 @@ def facts(name: str, pointwise: bool, out, values) -> dict:
     if 0 in out.shape:
         return dict(path="nothing: an empty result", flops=0)
     if name in ("addmm", "mm"):
-        (m, n), k = out.shape, values[name == "addmm"].shape[1]
-        dtype, tiles = values[name == "addmm"].dtype.name, values[-1]
-        cut = describe(m, n, k, dtype).tiles if tiles is None else given(tiles, kind_of(dtype, dtype, dtype).chain)
-        return dict(path="simt", tile=str(cut), flops=2 * m * n * k)
+        a, b = values[name == "addmm" :][:2]
+        (m, n), k, tiles, chain = out.shape, a.shape[1], values[-1], kind_of(*[a.dtype.name] * 3).chain
+        own = tuned(chain, slot_of(out, a, b), place()) if tiles is None else None
+        cut = own or (describe(m, n, k, a.dtype.name).tiles if tiles is None else given(tiles, chain))
+        return dict(path="simt", tile=f"{cut}, tuned" if own else str(cut), flops=2 * m * n * k)
     if name in ("mv", "addmv"):
         mat = values[name == "addmv"]
         own = mat.dtype.name in SIZE and out.dtype == mat.dtype

@@ -27,6 +27,7 @@ from .launch import Kernel, elements, launch, multiprocessors, pointer
 from .memory import clash, empty, same
 from .stage import SHORT
 from .tiles import SEGMENT, Tiles, default, given
+from .tuned import winner
 
 BAND = 8  # tile rows that are worked through column by column, so that blocks at work together share B in L2
 
@@ -80,7 +81,7 @@ def gemm(out, x, a, b, beta, alpha, tiles: Tiles | None = None, conj: str = "", 
     problem, kind = (
         (GemmProblem(n, m, k, kind.chain), kind.swapped()) if swap else (GemmProblem(m, n, k, kind.chain), kind)
     )
-    tiles = tiles or default(problem, multiprocessors())
+    tiles = tiles or winner(out, a, b, kind) or default(problem, multiprocessors())
     # The sum of finished segments waits in out, unless that holds other numbers than chains, or x is read from there.
     waits, partial = (
         k > SEGMENT and not (kind.direct and (x is None or not clash(out, x))),
@@ -158,7 +159,7 @@ class Choice:
 
 
 def describe(m: int, n: int, k: int, dtype: str = "float32") -> Choice:
-    """The tiles that an m x k by k x n product with a C-ordered out takes on the current device; nothing runs.
+    """The tiles that an m x k by k x n product with a C-ordered out is given on the current device; nothing runs.
 
     dtype is the operands', by its name.
     """

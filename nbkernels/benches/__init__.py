@@ -1,0 +1,1 @@
+"""`python -m nbkernels bench`: this library beside its peers, in turns; bench/*.py measure by the same parts."""

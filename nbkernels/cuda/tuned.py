@@ -1,0 +1,52 @@
+"""The tuner's winners in their place, as on the CPU (nbkernels/cpu/tuned.py), known by the GPU."""
+
+from __future__ import annotations
+
+import functools
+
+from .. import winners
+from ..jit.kind import Kind
+from ..problem import slot
+from .launch import SIMULATED, current, properties
+from .tiles import Tiles, illegal
+
+
+@functools.cache
+def place_of(device: int) -> str:
+    from numba import cuda
+
+    if SIMULATED:
+        return "CUDA simulator"
+    name = cuda.gpus[device].name
+    (major, minor), count = properties(device)
+    return f"{name.decode() if isinstance(name, bytes) else name}, {major}.{minor}, {count} multiprocessors"
+
+
+def place() -> str:
+    """The current device, as winners are kept for it."""
+    return place_of(0 if SIMULATED else current())
+
+
+@functools.cache
+def tuned(chain: str, which: int, on: str) -> Tiles | None:
+    """The winner for products whose chains are of a dtype in a slot, or None."""
+    tiles = winners.find(chain, which, on, Tiles)
+    return tiles if tiles and not illegal(tiles, chain) else None
+
+
+def slot_of(out, a, b) -> int:
+    """That of a product's arrays."""
+    left, right = (int(abs(x.strides[0]) < abs(x.strides[1])) for x in (a, b))
+    turned = int(abs(out.strides[0]) < abs(out.strides[1]))
+    return slot(*out.shape, a.shape[1], left, right, turned)
+
+
+def winner(out, a, b, kind: Kind) -> Tiles | None:
+    """For a product of arrays, or None."""
+    return tuned(kind.chain, slot_of(out, a, b), place()) if winners.entries() else None
+
+
+def renew() -> None:
+    """From the next call on products go by the winners that are kept now."""
+    winners.entries.cache_clear()
+    tuned.cache_clear()

@@ -1,0 +1,1 @@
+"""Pictures of what was measured: draw.py with matplotlib, an extra, blocks.py in a terminal."""

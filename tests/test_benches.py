@@ -1,0 +1,192 @@
+"""python -m nbkernels bench: what it measures, its files, how two of them are held against each other; pictures."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from nbkernels import cli
+from nbkernels.benches import command, measure, peak, peers, rows, suites
+from nbkernels.plots import blocks, draw
+
+META = {"cpu": "a processor", "cores": 2, "versions": {"numpy": "2"}, "date": "2026-11-25"}
+
+
+def row(n, ours=1.0, bench="gemm", **peer_seconds):
+    return {
+        "bench": bench, "op": "matmul", "shape": [n, n, n], "dtype": "float32", "threads": 1, "layout": "NN",
+        "device": "cpu", "ours_s": ours, "spread": 0.01, "peers": peer_seconds, "gflops": 2 * n**3 / ours / 1e9,
+        "bytes": 12 * n * n, "gb_s": 1.0, "peak_share": 0.8, "peak": "multiply-adds",
+    }  # fmt: skip
+
+
+RESULTS = {
+    "meta": META,
+    "rows": [row(n, n**3 / 1e11, NumPy=n**3 / 8e10, torch=n**3 / 1.5e11) for n in (64, 256, 1024)],
+    "peaks": {"gflops": 250.0, "gb_s": {"L1": 150.0, "memory": 20.0}, "threads": 1, "launch_us": 1.0},
+}
+
+
+def test_names_of_the_command_are_those_of_its_parts():
+    assert tuple(suites.SUITES) == command.SUITES
+    assert command.PEERS == peers.NAMES
+    assert tuple(draw.KINDS) == command.KINDS
+    assert set(suites.EVERYDAY) <= set(suites.SUITES)
+    assert "NumPy" in peers.found()
+
+
+@pytest.mark.parametrize("name", [name for name in suites.SUITES if name != "cuda"])
+def test_every_suite_has_quick_cases_that_agree_with_numpy(name):
+    cases = measure.chosen([name], quick=True)
+    assert cases
+    smallest = min(cases, key=lambda case: (case.flops, case.bytes))
+    calls = smallest.calls()
+    assert "nbkernels" in calls
+    other = calls.get("NumPy") or calls.get("default")
+    if other:
+        first, second = np.array(calls["nbkernels"]()), np.array(other())
+        np.testing.assert_allclose(first.astype("c16"), second.astype("c16"), rtol=1e-3, atol=1e-3)
+
+
+def test_a_row_has_its_configuration():
+    case = next(suites.gemm("float64", [8]))
+    found = measure.row(case, 1, ["NumPy"], seconds=0.01, rounds=2)
+    assert set(found["peers"]) == {"NumPy"}
+    assert (found["shape"], found["dtype"], found["threads"], found["layout"]) == ([8, 8, 8], "float64", 1, "NN")
+    assert found["ours_s"] > 0
+    assert 0 < found["peak_share"] < 2
+    json.dumps(found)
+
+
+def test_peaks_are_of_this_world():
+    found = peak.peaks(1, seconds=0.05)
+    assert 1 < found["gflops"] < 10_000
+    assert {"L1", "L2", "memory"} <= set(found["gb_s"])
+    assert all(0.1 < width < 10_000 for width in found["gb_s"].values())
+    assert found["launch_us"] < 10_000
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+def written(path, *found):
+    path.write_text(json.dumps({"meta": META, "rows": found}))
+    return str(path)
+
+
+def test_compare_says_a_word_of_each_row(tmp_path, capsys):
+    first = written(tmp_path / "a.json", row(8), row(16), row(32), row(64))
+    second = written(tmp_path / "b.json", row(8, 0.5), row(16, 2.0), row(32, 1.02), row(128))
+    text, slower = rows.compare(first, second)
+    assert slower == 1
+    assert [line.rstrip().rsplit("x ", 1)[1].strip() for line in text.splitlines()[2:5]] == [
+        "faster", "slower", "within noise",
+    ]  # fmt: skip
+    assert "1 faster, 1 slower, 1 within noise" in text
+    assert text.count("alone") == 2
+    assert cli.main(["bench", "--compare", first, second]) == 1
+    assert cli.main(["bench", "--compare", first, first]) == 0
+    capsys.readouterr()
+
+
+def test_compare_reads_what_pytest_writes(tmp_path):
+    def of_pytest(median):
+        stats = {"median": median, "iqr": 0.01 * median}
+        return {"benchmarks": [{"fullname": "bench_tiles.py::x", "stats": stats}]}
+
+    for name, median in (("a", 1.0), ("b", 0.5)):
+        (tmp_path / f"{name}.json").write_text(json.dumps(of_pytest(median)))
+    text, slower = rows.compare(tmp_path / "a.json", tmp_path / "b.json")
+    assert "2.00x" in text
+    assert "faster" in text
+    assert slower == 0
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"rows": [3]}', '{"rows": [{}]}', "\x00", '{"benchmarks": [{}]}'])
+def test_files_without_rows_are_refused_in_a_line(tmp_path, text, capsys):
+    (tmp_path / "a.json").write_text(text)
+    assert cli.main(["bench", "--compare", str(tmp_path / "a.json"), str(tmp_path / "a.json")]) == 2
+    error = capsys.readouterr().err
+    assert "holds no rows" in error or "measured nothing" in error
+    assert error.count("\n") == 1
+
+
+def test_csv_has_a_line_for_each_peer(tmp_path):
+    rows.write_csv(RESULTS["rows"], tmp_path / "a.csv")
+    with open(tmp_path / "a.csv", newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert len(lines) == 6
+    assert {line["peer"] for line in lines} == {"NumPy", "torch"}
+    assert float(lines[0]["ratio"]) == pytest.approx(1.25)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (["gem"], "no bench 'gem'; did you mean 'gemm'?"),
+        (["gemm", "--peers", "numpyy"], "no peer 'numpyy'"),
+        (["gemm", "--dtype", "float33"], "no dtype 'float33'"),
+        (["reduce", "--dtype", "bfloat16"], "nothing fits what was asked for"),
+        (["gemm", "--threads", "4096"], "--threads 4096: there are"),
+        (["--compare", "nowhere", "nowhere"], "No such file"),
+    ],
+)
+def test_bad_input_is_one_line(line, words, capsys):
+    assert cli.main(["bench", *line]) == 2
+    error = capsys.readouterr().err
+    assert words in error
+    assert error.count("\n") == 1
+
+
+def test_a_peer_that_is_not_installed_is_named(monkeypatch, capsys):
+    monkeypatch.setattr(peers, "found", lambda: ["NumPy"])
+    assert cli.main(["bench", "gemm", "--peers", "torch"]) == 2
+    assert "peer torch not installed; there are NumPy" in capsys.readouterr().err
+
+
+# -- pictures ----------------------------------------------------------------------------------------------------------
+
+GRID = draw.Grid("kc", "nb", [128, 256], [16, 32], [[50.0, 100.0], [None, 75.0]], "GFLOP/s", "mm", META, (256, 16))
+
+
+@pytest.mark.parametrize("ending", ["png", "svg"])
+@pytest.mark.parametrize("kind", [*draw.KINDS, "tiles"])
+def test_pictures(tmp_path, kind, ending):
+    if why := draw.missing():
+        pytest.skip(why)
+    file = tmp_path / f"a.{ending}"
+    draw.save(file, *((draw.grid, GRID) if kind == "tiles" else (draw.KINDS[kind], RESULTS)))
+    content = file.read_bytes()
+    assert content.startswith(b"\x89PNG" if ending == "png" else b"<?xml")
+    if ending == "svg":
+        text = content.decode()
+        assert "a processor, 2 cores" in text  # the footer
+        assert {"speed": "n of n x n matrices", "roofline": "operations a byte", "ratios": "time of the best peer",
+                "tiles": "kc, steps of k"}[kind] in text  # fmt: skip
+
+
+def test_what_has_nothing_to_draw_says_so(tmp_path):
+    if why := draw.missing():
+        pytest.skip(why)
+    for kind in draw.KINDS:
+        with pytest.raises(ValueError, match="no "):
+            draw.bench(tmp_path / "a.png", {"meta": META, "rows": [], "peaks": RESULTS["peaks"]}, kind)
+
+
+def test_without_matplotlib_there_is_a_line_and_the_terminal(monkeypatch, tmp_path):
+    monkeypatch.setattr(draw.importlib.util, "find_spec", lambda name: None)
+    assert "pip install 'nbkernels[plot]'" in draw.missing()
+    with pytest.raises(RuntimeError, match="matplotlib is not installed"):
+        draw.save(tmp_path / "a.png", draw.grid, GRID)
+    text = blocks.heat(GRID)
+    assert text.splitlines()[1].split() == ["nb", "\\", "kc", "128", "256"]
+    assert "█" in text
+    assert "100" in text
+
+
+def test_a_bar_in_the_table_is_half_at_one():
+    text = rows.table(RESULTS["rows"])
+    assert "0.67x" in text
+    assert "████    |" not in text
+    assert blocks.bar(1.0, 12) == "██████" + " " * 6
