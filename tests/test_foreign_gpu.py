@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import nbkernels as nb
-from nbkernels.dispatch import ArgumentError, DeviceError, arrays, foreign
+from nbkernels.dispatch import ArgumentError, DeviceError, arrays, devices, foreign
 from tests.toys import HONEST, Face, same
 
 
@@ -179,4 +179,4 @@ def test_bfloat16_on_a_gpu_is_seen_as_such(gpus):
     """The interface has no code for it: an array comes back as of items of two bytes."""
     dtype = np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
     memory = foreign.Memory(1 << 20, (2, 3), None, dtype, False, None, None, None)
-    assert arrays.Cuda().view(memory).dtype == dtype
+    assert devices.Cuda().view(memory).dtype == dtype

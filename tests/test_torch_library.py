@@ -139,6 +139,42 @@ def test_derivatives_by_differences(case):
     assert torch.autograd.gradgradcheck(DIFFERENCES[case], args)
 
 
+def test_derivatives_of_some_arguments():
+    """Of those that require grad; also where what is optional is left out."""
+    for mask in ((True, False, False), (False, True, True), (False, False, True)):
+        args = [x.detach().requires_grad_(keep) for x, keep in zip((floats(5), floats(3, 4), floats(4, 5)), mask)]
+        assert torch.autograd.gradgradcheck(lambda *given: nt.addmm(*given, beta=2, alpha=3), args)
+    x, weight = floats(2, 3, 4), floats(5, 4)
+    for call in (nt.linear, lambda x, weight: nt.linear(x, weight, None)):
+        assert torch.autograd.gradcheck(call, (x, weight))
+        assert torch.autograd.gradgradcheck(call, (x, weight))
+    assert torch.autograd.gradgradcheck(lambda x: nt.mm(x, x.T), (floats(3, 2),))
+    assert torch.autograd.gradcheck(lambda x: nt.add.reduce(x), (floats(3, 2),))
+
+
+def test_a_model_is_trained():
+    """By torch's own optimizer; through checkpoints, from several threads."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from torch.utils.checkpoint import checkpoint
+
+    torch.manual_seed(0)
+    layer, x = torch.nn.Linear(4, 1), torch.rand(64, 4)
+    optimizer, wanted = torch.optim.SGD(layer.parameters(), 0.2), x.sum(1, keepdim=True)
+    for _ in range(200):
+        loss = nt.linear(x, layer.weight, layer.bias).sub(wanted).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert loss < 2e-3
+    given = x.clone().requires_grad_()
+    checkpoint(lambda x: nt.mm(x.T, x), given, use_reentrant=False).sum().backward()
+    torch.testing.assert_close(given.grad, 2 * x.sum(1, keepdim=True).expand(64, 4))
+    with ThreadPoolExecutor(4) as pool:
+        calls = list(pool.map(lambda _: nt.linear(x, layer.weight, layer.bias), range(16)))
+    assert all(torch.equal(calls[0], call) for call in calls)
+
+
 def test_derivatives_of_complex_products():
     x, y = (floats(3, 3).detach().to(torch.complex128) * 1j + 1 for _ in range(2))
     x, y = x.requires_grad_(), y.requires_grad_()

@@ -11,6 +11,7 @@ import torch
 from torch.autograd import forward_ad
 
 from ..dispatch import derive
+from ..dispatch.schema import REQUIRED
 from . import forms
 from .gradients import at_once, chosen, derived, first, returned
 
@@ -52,6 +53,7 @@ def kernel(form, setup, backward):
     asks for; that gives a gradient for each argument of the schema, and None for the rest."""
     lists = [i for i, a in enumerate(form.schema.arguments) if a.type == forms.TENSORS]
     several = form.schema.returns[0].type == forms.TENSORS
+    fill = tuple(None if a.value is REQUIRED else a.value for a in form.schema.arguments if not a.keyword_only)
 
     class Step(torch.autograd.Function):
         @staticmethod
@@ -71,6 +73,7 @@ def kernel(form, setup, backward):
     inside = super(torch.autograd.Function, Step).apply  # at a level of torch.func, where Step.apply would add its own
 
     def run(keyset, *args, **keywords):
+        args += fill[len(args) :]  # torch leaves out what is as its default
         flat = (*args[0], *args[1:]) if lists else args
         if forward_ad._current_level >= 0:
             no_tangents(form, flat)
