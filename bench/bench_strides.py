@@ -4,7 +4,7 @@
     python -m pytest bench/bench_strides.py --benchmark-enable  # and each held to 1.25, on one thread
 
 Medians of calls in turns, so that whatever else runs here meets both alike; an attempt beyond 1.25 is repeated, for a
-neighbour may have had the caches, and the least counts. One input transposed does not hold it (docs/elementwise.md).
+neighbour may have had the caches, and the least counts. One input transposed does not hold it (docs/kernels.md).
 """
 
 import argparse

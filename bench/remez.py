@@ -71,6 +71,7 @@ def cases():
     near = {"float32": (ZERO, root**2, 3), "float64": (ZERO, root**2, 6)}
     unit = {"float32": (ZERO, mp.mpf(1) / 9, 4), "float64": (ZERO, mp.mpf(1) / 9, 10)}
     small, floor = mp.mpf("0.625") ** 2, mp.mpf("4e-4")
+    eighth = (mp.pi / 4) ** 2 * mp.mpf("1.002")
     return {
         "EXP": (exp, lambda r: mp.sqrt(r * r + floor), {"float32": (-half, half, 5), "float64": (-half, half, 10)}),
         "LOG": (log, lambda z: z / 2, near),
@@ -85,6 +86,9 @@ def cases():
                 {"float32": (ZERO, mp.mpf(1), 6), "float64": (ZERO, mp.mpf(1), 12)}),
         "ERFC": (lambda t: mp.log(mp.erfc(1 + t)), lambda t: mp.erfc(1 + t) / mp.erf(1 + t),
                  {"float32": (mp.mpf(0), mp.mpf(3), 7), "float64": (mp.mpf(0), mp.mpf(5), 20)}),
+        "SIN": (odd(mp.sin), lambda z: z, {"float32": (ZERO, eighth, 3), "float64": (ZERO, eighth, 6)}),
+        "COS": (lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2 if z > 10 * ZERO else mp.mpf(1) / 24,
+                lambda z: z * z, {"float32": (ZERO, eighth, 3), "float64": (ZERO, eighth, 5)}),
     }  # fmt: skip
 
 

@@ -12,6 +12,7 @@ blanks, a single return in parentheses) is an error too, so that the inverse hol
 """
 
 import re
+from functools import lru_cache
 from itertools import zip_longest
 
 from .errors import SchemaError
@@ -31,6 +32,21 @@ def parse(text):
     """The Schema that `text` declares, or a SchemaError that points at the column."""
     if not isinstance(text, str):
         raise TypeError(f"a schema is a string, not {type(text).__name__}")
+    name, _, rest = text.partition("(")
+    like = _like(rest) if name.isidentifier() and name.isascii() else None
+    return _parsed(text) if like is None else like._replace(name=name)
+
+
+@lru_cache(maxsize=64)
+def _like(rest):
+    """The schema of an op of these arguments and returns, of which many differ in their names alone; None of none."""
+    try:
+        return _parsed(f"op({rest}")
+    except SchemaError:
+        return None
+
+
+def _parsed(text):
     schema = Parser(text).schema()
     for column, (given, canonical) in enumerate(zip_longest(text, str(schema)), 1):
         if given != canonical:

@@ -7,9 +7,12 @@ the computed ones. Readers take no lock: what they read is replaced whole, never
 from collections import namedtuple
 from importlib import import_module
 from itertools import product
+from types import FunctionType
 
 from . import keys
 from .errors import MissingKernelError, RegistrationError, describe
+
+CO_VARARGS = 0x04  # of a code's flags: the function takes any number of arguments
 
 
 class Row:
@@ -227,6 +230,11 @@ def callable_with(function, count):
     """Whether `count` positional arguments fit a callable; assumed where it does not tell."""
     if not callable(function):
         return False
+    if type(function) is FunctionType and not function.__dict__:  # nor a signature of another: at once
+        code, defaults = function.__code__, len(function.__defaults__ or ())
+        keywords = code.co_kwonlyargcount == len(function.__kwdefaults__ or ())
+        fits = count <= code.co_argcount or bool(code.co_flags & CO_VARARGS)
+        return keywords and fits and code.co_argcount - defaults <= count
     told = signature(function)
     try:
         return told is None or told.bind(*range(count)) is not None

@@ -38,6 +38,9 @@ meta.__class__ = _Meta
 _ELSEWHERE = {
     "sub": "subtract", "mul": "multiply", "div": "divide", "true_divide": "divide", "power": "pow", "mod": "remainder",
     "arctan2": "atan2", "left_shift": "bitwise_left_shift", "right_shift": "bitwise_right_shift", "sum": "add.reduce",
+    "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
+    "arctanh": "atanh", "conjugate": "conj", "invert": "bitwise_invert", "bitwise_not": "bitwise_invert",
+    "neg": "negative", "rint": "round",
     "prod": "multiply.reduce", "max": "maximum.reduce", "min": "minimum.reduce", "cumsum": "add.accumulate",
 }  # fmt: skip
 
@@ -60,6 +63,11 @@ def __getattr__(name):
         hint = "".join(f"; did you mean {near!r}?" for near in get_close_matches(name, __all__, 1))
     # With a name of its own, to which Python adds no other guess.
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}", name=name)
+
+
+def __dir__():
+    """The public names, and not the modules that have them."""
+    return sorted((*__all__, "__version__"))
 
 
 __version__ = "0.1.0"

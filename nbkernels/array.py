@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from types import MethodType
 
 import numpy as np
 
-from . import ops
+from . import numpy_functions, ops
 from .binary import DOCS
-from .dtypes import COMPARISONS, NUMBERS, known
+from .dtypes import ALONE, COMPARISONS, NUMBERS, PARTS, known, ufunc
+from .numpy_functions import NOTHING_ASKED, asked_of_faults
 from .watch import HERE, NUMPY, Call, current
 
-FUNCTIONS = {getattr(np, name): getattr(ops, name) for name in DOCS} | {np.matmul: ops.matmul}
+FUNCTIONS = {ufunc(name): getattr(ops, name) for name in (*DOCS, *ALONE.difference(PARTS))} | numpy_functions.UFUNCS
 METHODS = ("reduce", "accumulate", "outer", "at")
-USUAL = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}  # what errstate is
-QUIET = {"ignore", "warn"}  # what errstate may ask for where kernels run: they do not look for the faults of floats
+OPERATORS_OF = {
+    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "matmul": "matmul", "lt": "less",
+    "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal",
+}  # fmt: skip
+AT_ONCE = frozenset((int, float, complex))
+CALLS, PRODUCTS, OPERATORS = "nbkernels.cpu.calls", "nbkernels.cpu.vectors", "nbkernels.cpu.operators"
+MASKED = "a masked array, whose mask would be lost: pass x.filled(value) or x.data"
 
 
 class Array(np.ndarray):
@@ -24,6 +31,7 @@ class Array(np.ndarray):
 
     def __array_ufunc__(self, ufunc, method, *inputs, out=None, **keywords):
         inputs = [_plain(x) for x in inputs]
+        subok = keywords.pop("subok", True)
         if out is not None:
             keywords["out"] = tuple(map(_plain, out))
         result, why = _here(ufunc, method, inputs, keywords)
@@ -31,7 +39,10 @@ class Array(np.ndarray):
         if log is not None:
             log.append(Call(_name(ufunc, method), NUMPY if why else HERE, why))
         if why:
+            _unmasked(ufunc, (*inputs, *(out or ())))
             result = _numpys(ufunc, method, inputs, keywords)
+        if out is None and not subok:
+            return result
         if out is None and type(result) is not tuple:
             return _wrapped(result)
         results = result if isinstance(result, tuple) else (result,)
@@ -47,15 +58,78 @@ class Array(np.ndarray):
 
     def __array_function__(self, function, types, args, keywords):
         log = current()
+        if any(issubclass(each, np.ma.MaskedArray) for each in types):
+            raise TypeError(f"{function.__name__}: {MASKED}")
+        result, why = None, "it is no ufunc"
+        if function in numpy_functions.FUNCTIONS:
+            plain = {key: _deep(x) for key, x in keywords.items()}
+            result, why = numpy_functions.attempt(function, _deep(args), plain)
+        if not why:
+            if log is not None:
+                log.append(Call(function.__name__, HERE))
+            out = keywords.get("out", args[2] if function is np.dot and len(args) > 2 else None)
+            return _wrapped(result) if out is None else out
         before = 0 if log is None else len(log)
         result = super().__array_function__(function, types, args, keywords)
         if log is not None and len(log) == before:  # else its ufuncs say where they ran
-            log.append(Call(function.__name__, NUMPY, "it is no ufunc"))
+            log.append(Call(function.__name__, NUMPY, why))
         return result
+
+
+def _operator(symbol, op, turned=False, in_place=False):
+    """An operator of Array: compiled code does what it can at once, where nobody watches, errstate asks for nothing and
+    the kernels are the library's own; the ufunc does the rest."""
+    slow, own, operation = getattr(np.ndarray, symbol), f"{op}_fast", getattr(ops, op).op
+    find = operation.entries.get
+    trusted = fast = None
+
+    def method(self, other):
+        nonlocal trusted, fast
+        there = find(np.ndarray)
+        if there is not trusted or there is None or current() is not None or asked_of_faults() is not NOTHING_ASKED:
+            if there is None:
+                operation.enrol((np.ndarray, np.ndarray))
+            if trusted is None:
+                rooms = import_module(PRODUCTS if op == "matmul" else CALLS), import_module(OPERATORS)
+                trusted = getattr(rooms[0], own)
+                fast = rooms[1].product(Array) if op == "matmul" else rooms[1].operator(op, Array)
+            return slow(self, other)
+        kind = type(other)
+        if kind is np.ndarray:
+            other = other.view(Array)
+        elif kind is not Array and (kind not in AT_ONCE or op == "matmul"):
+            return slow(self, other)
+        if in_place:
+            result = fast(self, other, self)
+        else:
+            result = fast(other, self) if turned else fast(self, other)
+        return slow(self, other) if result is None else result
+
+    method.__name__, method.__qualname__ = symbol, f"Array.{symbol}"
+    return method
+
+
+for _name, _op in OPERATORS_OF.items():
+    setattr(Array, f"__{_name}__", _operator(f"__{_name}__", _op))
+    if _op not in COMPARISONS:
+        setattr(Array, f"__r{_name}__", _operator(f"__r{_name}__", _op, turned=True))
+        if _op != "matmul":
+            setattr(Array, f"__i{_name}__", _operator(f"__i{_name}__", _op, in_place=True))
 
 
 def _plain(x):
     return x.view(np.ndarray) if type(x) is Array or isinstance(x, Array) else x
+
+
+def _deep(x):
+    """Arguments of a function, lists of arrays too, as plain arrays."""
+    return type(x)(map(_deep, x)) if type(x) in (list, tuple) else _plain(x)
+
+
+def _unmasked(ufunc, operands):
+    """Raise where an operand has a mask, which a ufunc may lose."""
+    if any(isinstance(x, np.ma.MaskedArray) for x in operands):
+        raise TypeError(f"{ufunc.__name__}: {MASKED}")
 
 
 def _wrapped(x):
@@ -72,16 +146,17 @@ def _here(ufunc, method, inputs, keywords):
     function, outs = FUNCTIONS.get(ufunc), keywords.get("out", ())
     if method != "__call__":
         function = getattr(function, method, None) if method in METHODS else None
+    elif ufunc.__name__ == "clip" and ufunc.nin == 3:  # which NumPy gives no public name
+        function = numpy_functions.clip
     if function is None:
         return None, f"nbkernels has no {_name(ufunc, method)}"
-    asked = np.geterr()
-    if asked != USUAL and not QUIET.issuperset(asked.values()):
+    if not numpy_functions.faults_are_quiet():
         return None, "np.errstate asks for more than warnings"
     if not all(map(_ours, (*inputs, *outs))):
         return None, f"an operand is {_described(next(x for x in (*inputs, *outs) if not _ours(x)))}"
     try:
         return function(*inputs, **(keywords | {"out": outs[0]} if outs else keywords)), ""
-    except (TypeError, ValueError, NotImplementedError) as error:
+    except (numpy_functions.Declined, TypeError, ValueError, NotImplementedError) as error:
         return None, str(error) or type(error).__name__
 
 
@@ -109,12 +184,13 @@ def _ours(x) -> bool:
 
 
 def asarray(x, dtype=None) -> Array:
-    """x as an ndarray whose operators and ufunc calls run here: `@`, `+`, `np.add`, `np.maximum.reduce` ...
+    """x as an ndarray whose operators and ufunc calls run here: `@`, `+`, `np.exp`, `np.maximum.reduce` ..., and so do
+    `np.dot`, `inner`, `tensordot`, `einsum` of two, `linalg.multi_dot`, `where`, `clip`, `mean` and `var` of it
 
     No copy is made of an array of this dtype. Everything else is NumPy's: other ufuncs, dtypes that the library has
     not, functions such as `np.concatenate` and `np.linalg.norm`; `nbkernels.watch` tells. Where `np.errstate` asks for
     more than warnings, NumPy does the call; where it asks for them, kernels warn of faults of integers, and not of
-    those of floats. Raises TypeError for a masked array, also in a list.
+    those of floats. Raises TypeError for a masked array, also in a list; so do calls that one is an operand of.
 
     >>> import numpy as np, nbkernels
     >>> x = nbkernels.asarray([[1.0, 2.0], [3.0, 4.0]])
@@ -125,7 +201,7 @@ def asarray(x, dtype=None) -> Array:
     np.float64(6.146264369941973)
     """
     if _masked(x):
-        raise TypeError("asarray: a masked array, whose mask would be lost: pass x.filled(value) or x.data")
+        raise TypeError(f"asarray: {MASKED}")
     return np.asarray(x, dtype).view(Array)
 
 

@@ -106,15 +106,20 @@ class Call(NamedTuple):
 
     def __call__(self):
         """Make such arrays, of ones, and the call; Unfit where that takes more memory than LARGEST."""
+        function, args, keywords = self.made()
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            return function(*args, **keywords)
+
+    def made(self):
+        """The function, and such arguments."""
         function, keywords = self.function()
         memory = self.memory()
         self.check_result(function, keywords)
         args, keywords = each((list(self.args), keywords), lambda x: made(x, memory, 1))
         if self.name.endswith(".at"):  # what is an index is in range
             args[1] = each(self.args[1], lambda x: made(x, memory, 0))
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            return function(*args, **keywords)
+        return function, args, keywords
 
     def memory(self):
         """Bytes for the arrays, by the numbers of what they share."""

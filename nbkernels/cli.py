@@ -82,7 +82,7 @@ def _parser():
     which.add_argument("--from", dest="file", metavar="FILE", help="the calls that NBKERNELS_RECORD=FILE wrote down")
     warmup.add_argument("--only", nargs="+", action="extend", default=[], metavar="PATTERN",
                         help="calls whose line in the list holds this, or matches it as names of files do")  # fmt: skip
-    warmup.add_argument("--list", action="store_true", help="print the calls, and compile nothing")
+    warmup.add_argument("--list", action="store_true", help="print the calls, and where their code is; compile nothing")
     warmup.add_argument("--jobs", type=_positive, metavar="N", help="processes (as many as there are cores)")
     prebuild = command(_prebuild, dtype=False)
     prebuild.add_argument("--target", nargs="+", action="extend", default=[], metavar="LEVEL",
@@ -97,8 +97,8 @@ def _parser():
     table = command(_table, dtype=False)
     table.add_argument("op", nargs="?", help="an operation's name, as in nbkernels.OP")
     table.add_argument("--keys", nargs="+", metavar="KEY", help="the table of an op that had kernels for these keys")
-    docs = command(_docs, dtype=False)
-    docs.add_argument("file", nargs="?", help="where to write it (standard output)")
+    for run in (_docs, _stubs):
+        command(run, dtype=False).add_argument("file", nargs="?", help="where to write it (standard output)")
     return parser, commands.choices
 
 
@@ -150,7 +150,7 @@ def _warmup(args):
         print(f"warmup: {error}", file=sys.stderr)
         return 2
     if args.list:
-        print(*(label for label, _ in work), sep="\n")
+        print(warmup.listed(work))
         return 0
     return warmup.run(work, args.jobs)
 
@@ -201,9 +201,19 @@ def _docs(args):
     """Write the page of all operations: signature, forms, dtypes, devices, formula, gradient."""
     from nbkernels import docs
 
-    text = docs.page()
-    if args.file is None:
+    _write(docs.page(), args.file)
+
+
+def _stubs(args):
+    """Write the types of the public names, for mypy, pyright and editors: nbkernels/__init__.pyi."""
+    from nbkernels import stubs
+
+    _write(stubs.page(), args.file)
+
+
+def _write(text, file):
+    if file is None:
         print(text, end="")
         return
-    with open(args.file, "w", encoding="utf-8", newline="\n") as file:
-        file.write(text)
+    with open(file, "w", encoding="utf-8", newline="\n") as opened:
+        opened.write(text)

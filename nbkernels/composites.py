@@ -59,7 +59,15 @@ def addmv(out, self, mat, vec, beta, alpha, *keywords):
     ops.addmm(views.column(self), mat, views.column(vec), out=views.column(out), **scaled)
 
 
+def converted(out, out_dtype, *arrays):
+    """The arrays in the result's dtype, where no out_dtype is asked for: those of others are copied."""
+    dtype = views.spec(out).dtype
+    alike = [x is None or out_dtype is not None or views.spec(x).dtype == dtype for x in arrays]
+    return [x if same else ops.copy(x, dtype=dtype) for x, same in zip(arrays, alike)]
+
+
 def outer(out, self, vec2, *keywords):
+    self, vec2 = converted(out, keywords[0], self, vec2)
     ops.mm(views.column(self), views.row(vec2), out=out, **given(*keywords))
 
 
@@ -69,6 +77,7 @@ def addr(out, self, vec1, vec2, beta, alpha, *keywords):
 
 
 def dot(out, self, tensor, *keywords):
+    self, tensor = converted(out, keywords[0], self, tensor)
     ops.mm(views.row(self), views.column(tensor), out=views.restride(out, (1, 1), (0, 0)), **given(*keywords))
 
 
@@ -96,6 +105,7 @@ def addbmm(out, self, batch1, batch2, beta, alpha, *keywords):
 
 
 def matmul(out, input, other, *keywords):
+    input, other = converted(out, keywords[0], input, other)
     ndims, uncut = tuple(len(views.spec(x).shape) for x in (input, other)), given(*keywords[:3])
     if ndims == (1, 1):
         ops.dot(input, other, out=out, **uncut)
@@ -108,6 +118,7 @@ def matmul(out, input, other, *keywords):
 
 
 def linear(out, input, weight, bias, *keywords):
+    input, weight, bias = converted(out, keywords[0], input, weight, bias)
     _matmul(*_batches(out, input, views.transpose(weight)), bias, **given(*keywords))
 
 

@@ -26,7 +26,19 @@ ASSOCIATIVE = frozenset(
 )
 # Those of which no element is neutral to a negative one: folded with nothing it would be its size.
 SIGNLESS = ("gcd", "hypot")
+# Operations of one operand, of which only parts of complex numbers are no ufuncs of NumPy's.
+ALONE = frozenset(
+    "abs acos acosh asin asinh atan atanh bitwise_invert cbrt ceil conj cos cosh exp exp2 expm1 floor imag isfinite "
+    "isinf isnan log log10 log1p log2 logical_not negative positive real reciprocal round sign signbit sin sinh sqrt "
+    "square tan tanh trunc".split()
+)
+PARTS = ("real", "imag")
 COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+
+
+def ufunc(op: str):
+    """NumPy's ufunc of an operation."""
+    return getattr(np, "rint" if op == "round" else op)
 
 
 def asked(dtype) -> str:
@@ -77,6 +89,8 @@ def resolve(op: str, first, second, dtype=None, casting: str = "same_kind"):
     >>> resolve("less", np.dtype("int64"), np.dtype("uint64"))
     (dtype('int64'), dtype('uint64'), dtype('bool'))
     """
+    if op in ALONE:
+        return _resolve_alone(op, first, dtype, casting)
     signature = {} if dtype is None else {"signature": (None, None, stated(op, dtype))}
     # "equiv" is "no" where all are in the machine's byte order. Of a Python number NumPy 2.4 cannot say that it is not
     # equivalent: the error ends the process.
@@ -91,6 +105,24 @@ def resolve(op: str, first, second, dtype=None, casting: str = "same_kind"):
     if not all(map(known, dtypes)):
         raise TypeError(f"{op}: no loop for {first} and {second}, which NumPy computes in {dtypes[0]}")
     return dtypes
+
+
+def _resolve_alone(op, first, dtype, casting):
+    """The same of an operation of one, which gets its operand twice."""
+    wanted = stated(op, dtype)
+    try:
+        if op in PARTS:
+            found = first, np.empty(0, first).real.dtype
+            if wanted not in (None, found[1]):
+                raise TypeError(f"dtype={wanted} is asked for")
+        else:
+            how = {} if wanted is None else {"signature": (None, wanted)}
+            found = ufunc(op).resolve_dtypes((first, None), casting="no" if casting == "equiv" else casting, **how)
+    except TypeError as error:
+        raise TypeError(f"{op}: not defined for {getattr(first, '__name__', first)}: {error}") from None
+    if not all(map(known, found)):
+        raise TypeError(f"{op}: no loop for {first}, which NumPy computes in {found[0]}")
+    return found[0], found[0], found[1]
 
 
 def _equivalent(op, given, dtypes) -> None:

@@ -24,7 +24,9 @@ class Explanation:
     """One call: the row of the table that chose its kernel, what the kernel would do, and the parts of a composite.
 
     `bytes` counts each element that is read or written once; `flops` additions and multiplications, or the elements of
-    an element-wise operation; both are the sums of a composite's parts. A field that the kernel does not tell is None.
+    an element-wise operation; both are the sums of a composite's parts. `code` is the compiled function that does most
+    of the work, and where it is: compiled, cached or packaged where this process has it, else in the cache, packaged or
+    to be compiled. A field that the kernel does not tell is None.
     """
 
     op: str
@@ -35,6 +37,7 @@ class Explanation:
     result: str = ""
     path: str | None = None
     tile: str | None = None
+    code: str | None = None
     layout: str | None = None
     threads: int | None = None
     copies: tuple = ()
@@ -45,7 +48,7 @@ class Explanation:
 
     def __str__(self):
         lines = [self.op]
-        for name in ("device", "kernel", "row", "fast", "result", "path", "tile", "layout", "threads"):
+        for name in ("device", "kernel", "row", "fast", "result", "path", "tile", "code", "layout", "threads"):
             if getattr(self, name) not in (None, ""):
                 lines.append(f"  {name:12}{getattr(self, name)}")
         for name in ("copies", "temporaries"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from importlib import import_module
 from types import CellType, FunctionType
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,7 @@ ADOPT = "nbkernels.jit.adopt"
 FORWARD, FIT = "nbkernels.forward", "nbkernels.gradients"
 
 
-def elementwise(function=None, *, dtypes=None, gradient=None):
+def elementwise(function=None, *, dtypes=None, gradient=None) -> Any:
     """out[i] = function(x[i], y[i], ...) for any scalar Python function: an operation on arrays of every kind
 
     The function takes one to eight numbers and returns one, or a tuple of them. It is compiled once for the dtypes that
@@ -59,7 +60,7 @@ def elementwise(function=None, *, dtypes=None, gradient=None):
 _fused = {}  # a function's code, scope and what it closes over -> its operation
 
 
-def fuse(function, *args, out=None, where=None):
+def fuse(function, *args, out=None, where=None) -> Any:
     """out = function(*args): a whole expression of arrays in one pass over them, without temporaries
 
     The function is an expression of its arguments' elements, as for `elementwise`. Without further arguments the result

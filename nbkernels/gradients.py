@@ -112,12 +112,36 @@ def of_masked(formulas):
 
         @functools.wraps(formula)
         def masked(grad, where, **needed):
-            return formula(grad if where is None or where is True else chosen(grad, where), **needed)
+            found = formula(grad, **needed)
+            return found if where is None or where is True else chosen(found, where)
 
         masked.__signature__ = told.replace(parameters=[*told.parameters.values(), where])
         return masked
 
     return {name: known(formula) for name, formula in formulas.items()}
+
+
+def over(grad, y):
+    """grad divided by y, or by its conjugate where it is complex."""
+    return ops.divide(grad, ops.conj(y) if spec(y).dtype.kind == "c" else y)
+
+
+def of_sign(grad, self):
+    """0 of real numbers; of complex ones what turns them: grad without its part along them, over the size."""
+    if spec(self).dtype.kind != "c":
+        return ops.multiply(grad, 0)
+    way = ops.sign(self)
+    along = ops.real(ops.multiply(ops.conj(way), grad))
+    turn = ops.divide(ops.subtract(grad, ops.multiply(way, along)), ops.abs(self))
+    return chosen(turn, not_equal(self, 0))
+
+
+def of_asin(grad, self):
+    return over(grad, ops.sqrt(multiply(ops.subtract(1, self), ops.add(self, 1))))
+
+
+def of_imag(grad, self):
+    return multiply(grad, 1j if spec(self).dtype.kind == "c" else 0)
 
 
 ADD = {"self": lambda grad: grad, "other": lambda grad, alpha: scale(grad, alpha)}
@@ -145,7 +169,40 @@ REMAINDER = {"self": lambda grad: grad, "other": slope("remainder_other")}
 FMOD = {"self": lambda grad: grad, "other": slope("fmod_other")}
 POW, ATAN2, HYPOT, COPYSIGN, LOGADDEXP = map(slopes_of, ("pow", "atan2", "hypot", "copysign", "logaddexp"))
 LDEXP = {"self": lambda grad, other: ops.ldexp(grad, other)}
+# Of one. They do not read the result: `where` may leave it unwritten.
+LN2, LN10 = 0.6931471805599453, 2.302585092994046
+ABS = {"self": lambda grad, self: multiply(grad, ops.sign(self))}
+NEGATIVE = {"self": lambda grad: ops.negative(grad)}
+POSITIVE = {"self": lambda grad: grad}
+SIGN, IMAG = {"self": of_sign}, {"self": of_imag}
+CONJ = {"self": lambda grad: ops.conj(grad)}
+REAL = {"self": lambda grad: grad}
+SQUARE = {"self": lambda grad, self: by(grad, multiply(self, 2))}
+RECIPROCAL = {"self": lambda grad, self: over(ops.negative(grad), ops.square(self))}
+SQRT = {"self": lambda grad, self: over(grad, multiply(ops.sqrt(self), 2))}
+CBRT = {"self": lambda grad, self: over(grad, multiply(ops.square(ops.cbrt(self)), 3))}
+EXP = {"self": lambda grad, self: by(grad, ops.exp(self))}
+EXP2 = {"self": lambda grad, self: by(grad, multiply(ops.exp2(self), LN2))}
+EXPM1 = {"self": lambda grad, self: by(grad, ops.exp(self))}
+LOG = {"self": lambda grad, self: over(grad, self)}
+LOG2 = {"self": lambda grad, self: over(grad, multiply(self, LN2))}
+LOG10 = {"self": lambda grad, self: over(grad, multiply(self, LN10))}
+LOG1P = {"self": lambda grad, self: over(grad, ops.add(self, 1))}
+SIN = {"self": lambda grad, self: by(grad, ops.cos(self))}
+COS = {"self": lambda grad, self: by(grad, ops.negative(ops.sin(self)))}
+TAN = {"self": lambda grad, self: by(grad, ops.add(ops.square(ops.tan(self)), 1))}
+ASIN = {"self": lambda grad, self: of_asin(grad, self)}
+ACOS = {"self": lambda grad, self: ops.negative(of_asin(grad, self))}
+ATAN = {"self": lambda grad, self: over(grad, ops.add(ops.square(self), 1))}
+SINH = {"self": lambda grad, self: by(grad, ops.cosh(self))}
+COSH = {"self": lambda grad, self: by(grad, ops.sinh(self))}
+TANH = {"self": lambda grad, self: by(grad, ops.subtract(1, ops.square(ops.tanh(self))))}
+ASINH = {"self": lambda grad, self: over(grad, ops.sqrt(ops.add(ops.square(self), 1)))}
+ACOSH = {"self": lambda grad, self: over(grad, multiply(ops.sqrt(ops.subtract(self, 1)), ops.sqrt(ops.add(self, 1))))}
+ATANH = {"self": lambda grad, self: over(grad, multiply(ops.subtract(1, self), ops.add(self, 1)))}
+UNARY = (ABS, NEGATIVE, POSITIVE, SIGN, IMAG, CONJ, REAL, SQUARE, RECIPROCAL, SQRT, CBRT, EXP, EXP2, EXPM1, LOG, LOG2,
+         LOG10, LOG1P, SIN, COS, TAN, ASIN, ACOS, ATAN, SINH, COSH, TANH, ASINH, ACOSH, ATANH)  # fmt: skip
 for _formulas in (ADD, SUBTRACT, MULTIPLY, DIVIDE, MAXIMUM, MINIMUM, REMAINDER, FMOD, POW, ATAN2, HYPOT, COPYSIGN,
-                  LOGADDEXP, FMAX, FMIN, LDEXP):  # fmt: skip
+                  LOGADDEXP, FMAX, FMIN, LDEXP, *UNARY):  # fmt: skip
     _formulas.update(of_masked(_formulas))
 SUM_TO = {"self": lambda grad, self: expand(grad, spec(self).shape)}

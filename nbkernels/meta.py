@@ -122,6 +122,20 @@ def alike(op, out_dtype, pair, **others):
         same_dtype(op, **pair)
 
 
+def promoted(op, out_dtype, **tensors):
+    """The specs in the dtype that holds the numbers of all, NumPy's, where no out_dtype is asked for; None stays."""
+    given = {name: spec for name, spec in tensors.items() if spec is not None}
+    if out_dtype is not None or len({spec.dtype for spec in given.values()}) == 1:
+        return tensors
+    supported(op, GEMM_DTYPES, **given)
+    try:
+        dtype = np.result_type(*(spec.dtype for spec in given.values()))
+    except TypeError:
+        names = " and ".join(f"{name} {spec.dtype}" for name, spec in given.items())
+        raise TypeError(f"{op}: no dtype holds the numbers of {names}: cast them first") from None
+    return tensors | {name: OutSpec(spec.shape, dtype, spec.strides) for name, spec in given.items()}
+
+
 def multiplied(op, shape, pair, *keywords):
     """What comes of the product of a pair of factors, given its shape and the keywords."""
     supported(op, GEMM_DTYPES, **pair)
@@ -198,9 +212,10 @@ def linear(input, weight, bias=None, out_dtype=None, mode=None, conj=None, tiles
     """out = input @ weight.T + bias
 
     input is (..., k), weight (n, k), bias (n,), (1,), () or None; out is (..., n). Dtypes and keywords as addmm: bias
-    has the result's, input is "a" and weight "b". weight is read through its strides, never transposed in memory.
+    has the result's, input is "a" and weight "b". weight is read through its strides, never transposed in memory. Where
+    dtypes differ all are converted to the one that holds their numbers, NumPy's, before.
 
-    Raises TypeError for dtypes that differ or have no kernel, ValueError for shapes that do not fit. Source: ATen's
+    Raises TypeError for dtypes that have no kernel, ValueError for shapes that do not fit. Source: ATen's
     linear.
 
     >>> import numpy as np, nbkernels
@@ -208,8 +223,8 @@ def linear(input, weight, bias=None, out_dtype=None, mode=None, conj=None, tiles
     array([[ 3.5, 12. ],
            [ 3.5, 12. ]])
     """
-    pair = {"input": input, "weight": weight}
-    alike("linear", out_dtype, pair, **({} if bias is None else {"bias": bias}))
+    pair = promoted("linear", out_dtype, input=input, weight=weight, bias=bias)
+    bias = pair.pop("bias")
     if not input.shape:
         raise ValueError(f"linear: input must have a dimension: {named(**pair)}")
     if len(weight.shape) != 2:

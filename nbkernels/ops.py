@@ -4,7 +4,7 @@ The one module that knows both the dispatcher and the kernels. Kernels are named
 first call that needs them, so that importing the library imports no compiler. See CONTRIBUTING.md, "Add an operation".
 """
 
-from . import binary, folds, meta, methods, products
+from . import binary, folds, meta, methods, products, unary
 from .dispatch import Library, operators
 
 LIBRARY = Library("nbkernels", composites="nbkernels.composites", fit="nbkernels.gradients:fit",
@@ -189,15 +189,17 @@ FUSED = LIBRARY.stub(
 )
 
 
+WORDS = "Tensor? where=None, str? casting=None, str? order=None, ScalarType? dtype=None"
+
+
 def elementwise(op, alpha=False, gradient=None, flat=False):
     """Define an element-wise operation of two by its name in scalar/, NumPy and binary.DOCS; its two forms.
 
     A `flat` one is constant but for jumps: no gradient goes through it.
     """
     scale = "Scalar alpha=1, " if alpha else ""
-    keywords = "Tensor? where=None, str? casting=None, str? order=None, ScalarType? dtype=None"
     new = define(
-        f"{op}(Tensor self, Tensor other, *, {scale}{keywords}) -> Tensor",
+        f"{op}(Tensor self, Tensor other, *, {scale}{WORDS}) -> Tensor",
         structured=binary.rule(op, alpha),
         dispatch={key: f"nbkernels.{key.lower()}.elementwise:{op}" for key in ("CPU", "CUDA")},
         fast=f"nbkernels.cpu.calls:{op}_fast",
@@ -250,6 +252,68 @@ bitwise_or, bitwise_or_ = elementwise("bitwise_or", flat=True)
 bitwise_xor, bitwise_xor_ = elementwise("bitwise_xor", flat=True)
 bitwise_left_shift, bitwise_left_shift_ = elementwise("bitwise_left_shift", flat=True)
 bitwise_right_shift, bitwise_right_shift_ = elementwise("bitwise_right_shift", flat=True)
+
+# -- element-wise, of one ---------------------------------------------------------------------------------------------
+
+
+def of_one(op, flat=False):
+    """Define an element-wise operation of one by its name in scalar/, NumPy and unary.DOCS; its two forms.
+
+    A `flat` one is constant but for jumps; of others the derivative has the operation's name.
+    """
+    return define(
+        f"{op}(Tensor self, *, {WORDS}) -> Tensor",
+        structured=unary.rule(op),
+        dispatch={key: f"nbkernels.{key.lower()}.elementwise:{op}" for key in ("CPU", "CUDA")},
+        fast=f"nbkernels.cpu.calls:{op}_fast",
+        gradient=None if flat else f"nbkernels.gradients:{op.upper()}",
+        casts=binary.Result.casts,
+        meta_only=["order"],
+        tags=["elementwise", "unary"],
+        output_differentiability=not flat,
+    ).forms
+
+
+abs, abs_ = of_one("abs")
+negative, negative_ = of_one("negative")
+positive, positive_ = of_one("positive")
+sign, sign_ = of_one("sign")
+signbit, signbit_ = of_one("signbit", flat=True)
+conj, conj_ = of_one("conj")
+real, real_ = of_one("real")
+imag, imag_ = of_one("imag")
+square, square_ = of_one("square")
+reciprocal, reciprocal_ = of_one("reciprocal")
+sqrt, sqrt_ = of_one("sqrt")
+cbrt, cbrt_ = of_one("cbrt")
+exp, exp_ = of_one("exp")
+exp2, exp2_ = of_one("exp2")
+expm1, expm1_ = of_one("expm1")
+log, log_ = of_one("log")
+log2, log2_ = of_one("log2")
+log10, log10_ = of_one("log10")
+log1p, log1p_ = of_one("log1p")
+sin, sin_ = of_one("sin")
+cos, cos_ = of_one("cos")
+tan, tan_ = of_one("tan")
+asin, asin_ = of_one("asin")
+acos, acos_ = of_one("acos")
+atan, atan_ = of_one("atan")
+sinh, sinh_ = of_one("sinh")
+cosh, cosh_ = of_one("cosh")
+tanh, tanh_ = of_one("tanh")
+asinh, asinh_ = of_one("asinh")
+acosh, acosh_ = of_one("acosh")
+atanh, atanh_ = of_one("atanh")
+floor, floor_ = of_one("floor", flat=True)
+ceil, ceil_ = of_one("ceil", flat=True)
+trunc, trunc_ = of_one("trunc", flat=True)
+round, round_ = of_one("round", flat=True)
+isnan, isnan_ = of_one("isnan", flat=True)
+isinf, isinf_ = of_one("isinf", flat=True)
+isfinite, isfinite_ = of_one("isfinite", flat=True)
+logical_not, logical_not_ = of_one("logical_not", flat=True)
+bitwise_invert, bitwise_invert_ = of_one("bitwise_invert", flat=True)
 
 # -- reductions -------------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """Shape and dtype rules of the products built on addmm: batches, vectors, NumPy's matmul. Pure, as meta.py."""
 
-from .meta import FLOATS, added, alike, multiplied, named, product, supported
+from .meta import FLOATS, added, alike, multiplied, named, product, promoted, supported
 from .strides import broadcast_shapes
 
 
@@ -157,17 +157,17 @@ def addmv(self, mat, vec, beta=1, alpha=1, out_dtype=None, mode=None, conj=None)
 def outer(self, vec2, out_dtype=None, mode=None, conj=None):
     """out[i, j] = self[i] * vec2[j], of vectors (m,) and (n,)
 
-    The bits of mm with k = 1; dtypes and keywords as addmm.
+    The bits of mm with k = 1; dtypes and keywords as addmm. Where both
+    have dtypes of their own they are converted to the one that holds the numbers of both, NumPy's, before.
 
-    Raises TypeError for dtypes that differ or have no kernel, ValueError for what is not 1-D. Source: ATen's outer.
+    Raises TypeError for dtypes that have no kernel, ValueError for what is not 1-D. Source: ATen's outer.
 
     >>> import numpy as np, nbkernels
     >>> nbkernels.outer(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
     array([[3., 4.],
            [6., 8.]])
     """
-    pair = {"self": self, "vec2": vec2}
-    alike("outer", out_dtype, pair)
+    pair = promoted("outer", out_dtype, self=self, vec2=vec2)
     ranked("outer", 1, **pair)
     return multiplied("outer", (self.shape[0], vec2.shape[0]), pair, out_dtype, mode, conj)
 
@@ -206,15 +206,16 @@ def dot(self, tensor, out_dtype=None, mode=None, conj=None):
     vectors are cut into segments of 4096; in each, 64 chains of fused multiply-adds from zero, element i in chain
     i mod 64; then chain c takes in chain c + h for h = 32, 16, 8, 4, 2, 1, and the segments' sums are added in order.
     float16 and bfloat16 are summed in float32 and rounded once. Other devices have the order of their mm. With
-    out_dtype or a mode it is theirs everywhere. Dtypes and keywords as addmm.
+    out_dtype or a mode it is theirs everywhere. Dtypes and keywords as addmm. Where both
+    have dtypes of their own they are converted to the one that holds the numbers of both, NumPy's, before.
 
-    Raises TypeError for dtypes that differ or have no kernel, ValueError for shapes that do not fit. Source: ATen.
+    Raises TypeError for dtypes that have no kernel, ValueError for shapes that do not fit. Source: ATen.
 
     >>> import numpy as np, nbkernels
     >>> nbkernels.dot(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
     np.float64(11.0)
     """
-    return inner("dot", {"self": self, "tensor": tensor}, out_dtype, mode, conj)
+    return inner("dot", promoted("dot", out_dtype, self=self, tensor=tensor), out_dtype, mode, conj)
 
 
 def vdot(self, other, out_dtype=None, mode=None):
@@ -235,9 +236,10 @@ def matmul(input, other, out_dtype=None, mode=None, conj=None, tiles=None):
     Matrices are in the last two dimensions; those before them broadcast, and nothing is repeated in memory. A 1-D input
     is a row and a 1-D other a column, whose dimension the result then lacks. Every matrix has the bits of mm; two
     vectors have those of dot, a matrix and a vector of floats those of mv. Dtypes and keywords as addmm:
-    input is "a" and other "b".
+    input is "a" and other "b". Where both have dtypes of their own they are converted to the one that holds the
+    numbers of both, NumPy's, before.
 
-    Raises TypeError for dtypes that differ or have no kernel, ValueError for 0-d arrays and for shapes that do not fit.
+    Raises TypeError for dtypes that have no kernel, ValueError for 0-d arrays and for shapes that do not fit.
     Source: NumPy's matmul.
 
     >>> import numpy as np, nbkernels
@@ -246,8 +248,7 @@ def matmul(input, other, out_dtype=None, mode=None, conj=None, tiles=None):
     >>> nbkernels.matmul(np.ones(3), np.ones((7, 3, 6))).shape
     (7, 6)
     """
-    pair = {"input": input, "other": other}
-    alike("matmul", out_dtype, pair)
+    pair = promoted("matmul", out_dtype, input=input, other=other)
     if not input.shape or not other.shape:
         raise ValueError(f"matmul: both must have a dimension: {named(**pair)}")
     ranks = sorted((len(input.shape), len(other.shape)))

@@ -170,6 +170,9 @@ def _all():
         for name in ops.OPERATIONS:
             if name in binary_operations() and _defined(name, dtype):
                 yield from _elementwise(name, dtype, many=False)
+        for name in sorted(_tagged("unary")):
+            if _defined(name, dtype):
+                yield Call.of(name, array(64, 64, dtype=dtype))
         for name in FOLDS:
             if _defined(name, dtype):
                 yield from _folds(name, dtype)
@@ -187,8 +190,12 @@ MIXED = (("float32", "float64"), ("float64", "float32"), ("int64", "float64"), (
 
 @functools.cache
 def binary_operations():
-    """The element-wise operations."""
-    return frozenset(op for op in ops.OPERATIONS if "elementwise" in getattr(ops, op).op.tags and op[-1] != "_")
+    """The element-wise operations of two."""
+    return frozenset(_tagged("elementwise") - _tagged("unary"))
+
+
+def _tagged(tag):
+    return {op for op in ops.OPERATIONS if tag in getattr(ops, op).op.tags and op[-1] != "_"}
 
 
 def _defined(name, dtype):

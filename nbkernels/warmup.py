@@ -14,11 +14,13 @@ import time
 from concurrent.futures import ThreadPoolExecutor, wait
 from fnmatch import fnmatchcase
 
+from tabulate import tabulate
 from tqdm import tqdm
 
 from . import sets
 from .call import Call
 from .described import Unfit
+from .explain import explain
 
 # Operations whose kernels are the same, for one dtype.
 PRODUCTS = frozenset("mm addmm addmm_activation linear matmul bmm baddbmm addbmm outer addr".split())
@@ -47,6 +49,20 @@ def chosen(name, dtypes=(), only=()) -> list[tuple[str, Call]]:
 
 def matches(label, pattern):
     return pattern in label or fnmatchcase(label, pattern)
+
+
+def listed(work) -> str:
+    """A table of the calls and of the code that does most of each one's work: where it is now."""
+    return tabulate([(label, "; ".join(code(call))) for label, call in work], ["call", "code"])
+
+
+def code(call) -> list[str]:
+    """What `explain` says of the compiled code of a call and its parts; of what it does not explain, nothing."""
+    with contextlib.suppress(Exception):  # which the call itself will raise, and warmup name
+        function, args, keywords = call.made()
+        found = explain(function, *args, **keywords)
+        return list(dict.fromkeys(part.code for part in found.parts or (found,) if part.code))
+    return []
 
 
 def groups(work):

@@ -46,9 +46,9 @@ class watch:
     >>> import numpy as np, nbkernels
     >>> x = nbkernels.asarray([1.0, 4.0])
     >>> with nbkernels.watch() as log:
-    ...     y = np.sqrt(x) + x
+    ...     y = np.spacing(x) + x
     >>> print(log)
-    sqrt                    NumPy       nbkernels has no sqrt
+    spacing                 NumPy       nbkernels has no spacing
     add                     nbkernels
     """
 

@@ -84,6 +84,36 @@ def test_other_operations_are_the_cpus(rng, kind):
     same_bits(elementwise_run(op, x, y[0, 0].item(), old), getattr(nbkernels, op)(x, y[0, 0]))
 
 
+ALONE = {
+    "float32": "exp sin log10 asinh cbrt sqrt ceil round sign isnan",
+    "float64": "cos tan log2 expm1 atanh signbit",
+    "complex64": "exp sqrt asin acosh tanh abs sign isfinite conj",
+    "int8": "abs negative reciprocal bitwise_invert floor",
+    "uint8": "sign square",
+    "bool": "logical_not bitwise_invert trunc",
+    "float16": "exp abs",
+}
+
+
+@pytest.mark.parametrize("dtype", ALONE)
+def test_operations_of_one_are_the_cpus(rng, dtype):
+    x, mask = (rng.integers(1, 12, (3, 4)) % 7).astype(dtype), rng.random(4) < 0.5
+    if dtype[0] in "fc":
+        x = x / 7 + (0.5j * x if dtype[0] == "c" else 0)
+        x = x.astype(dtype)
+    for op in ALONE[dtype].split():
+        expected, kernel = getattr(nbkernels, op)(x), getattr(elementwise, op)
+        out = np.zeros_like(expected)
+        kernel(device(out), device(x))
+        if expected.dtype.kind in "fc":
+            np.testing.assert_allclose(out, expected, rtol=2e-3 if dtype == "float16" else 1e-6, atol=1e-7)
+        else:
+            same_bits(out, expected)
+        masked = np.zeros_like(expected)
+        kernel(device(masked), device(x), where=device(mask))
+        same_bits(masked, np.where(mask, out, 0).astype(expected.dtype))
+
+
 def test_elementwise_overlap_and_many_chunks(rng, monkeypatch):
     monkeypatch.setattr(elementwise, "THREADS", 32)
     monkeypatch.setattr(elementwise, "BLOCKS", 2)  # for three or four chunks

@@ -42,16 +42,91 @@ def same(found, expected):
     np.testing.assert_allclose(np.asarray(found), expected, rtol=4.5e-16)  # pow's 2 ulp
 
 
+def pairs_of(function):
+    """Operands of an operator as arrays that run here, and the same as NumPy's."""
+    x, y = nb.asarray(PLAIN), PLAIN[::-1]
+    yield from [((x, y), (PLAIN, y)), ((y, x), (y, PLAIN)), ((x, nb.asarray(y)), (PLAIN, y))]
+    if function is not operator.matmul:
+        for number in (3, 3.5, np.float32(3), True):  # NumPy squares for a power of 2
+            yield from [((x, number), (PLAIN, number)), ((number, x), (number, PLAIN))]
+
+
 @pytest.mark.parametrize("function", OPERATORS, ids=lambda f: f.__name__)
 def test_operators_run_here(ran, function):
-    x, y = nb.asarray(PLAIN), PLAIN[::-1]
-    same(function(x, y), function(PLAIN, y))
-    same(function(y, x), function(y, PLAIN))
-    if function is not operator.matmul:
-        same(function(x, 3), function(PLAIN, 3))  # NumPy squares for a power of 2
-        same(function(3, x), function(3, PLAIN))
-        same(function(x, np.float32(3)), function(PLAIN, np.float32(3)))
-    assert len(ran) == (2 if function is operator.matmul else 5)
+    """Where somebody watches by the ufuncs, else by compiled code; a second time by what the first has learnt."""
+    for given, plain in pairs_of(function):
+        with nb.watch() as log:
+            same(function(*given), function(*plain))
+        assert [call.where for call in log] == ["nbkernels"]
+    assert len(ran) == (3 if function is operator.matmul else 11)
+    for _ in range(2):
+        for given, plain in pairs_of(function):
+            same(function(*given), function(*plain))
+
+
+AT_ONCE = [f for f in OPERATORS if f not in (operator.pow, operator.mod, operator.floordiv)]
+
+
+@pytest.mark.parametrize("function", AT_ONCE, ids=lambda f: f.__name__)
+def test_operators_are_calls_of_compiled_code(function, monkeypatch):
+    """No ufunc is asked, of dtypes that were met; and what it would do is done, for other kinds of operands as well."""
+    calls = [given for given, _ in pairs_of(function) if not isinstance(given[0], np.generic | bool)]
+    calls = [given for given in calls if not isinstance(given[1], np.generic | bool)]
+    for given in calls * 2:
+        function(*given)
+    x = nb.asarray(PLAIN)
+    others = [nb.asarray(np.ones((2, 2), "i4")), nb.asarray(np.ones((2, 2), "c8")), np.ones((2, 2, 2)), PLAIN.T[::-1]]
+    for other in others:
+        same(function(x, other), function(PLAIN, np.asarray(other)))
+        same(function(other, x), function(np.asarray(other), PLAIN))
+    monkeypatch.setattr(array.Array, "__array_ufunc__", None)
+    for given in calls:
+        assert type(function(*given)) is array.Array
+
+
+def test_operators_ask_numpy_where_they_have_to():
+    x = nb.asarray(PLAIN.copy())
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+        x / np.zeros(2)
+    with nb.watch() as log:
+        x + x
+    assert [call.name for call in log] == ["add"]
+    assert (x == None).tolist() == [[False] * 2] * 2  # noqa: E711
+    for call in (lambda: x + np.ones(3), lambda: x @ np.ones(3), lambda: x @ 2, lambda: x < np.ones(5)):
+        with pytest.raises(ValueError, match=r"matmul|broadcast"):
+            call()
+    with pytest.raises(TypeError):
+        x + object()
+    assert type(x[0, 0] + x) is array.Array
+    small = nb.asarray(np.array([100], "i1"))
+    with pytest.raises(OverflowError):
+        small + 300
+    assert (small + small).tolist() == [-56]
+    x += 1
+    x /= np.array([2.0, 4.0])
+    same(x, (PLAIN + 1) / [2.0, 4.0])
+    y = nb.asarray(np.arange(6))
+    y[1:] += y[:-1]
+    assert y.tolist() == [0, 1, 3, 5, 7, 9]
+    with pytest.raises(ValueError, match="read-only"):
+        nb.asarray(np.broadcast_to(1, 6)).__iadd__(1)
+
+
+def test_operators_run_what_was_registered():
+    """A kernel that somebody puts in the place of the library's is asked by operators, too."""
+    x = nb.asarray(PLAIN)
+    x + x
+    asked = []
+
+    def mine(out, self, other, alpha, where, casting, dtype):
+        asked.append(1)
+        np.add(self, other, out=out)
+
+    with nb.register("add", "CPU", mine, override=True):
+        same(x + x, PLAIN + PLAIN)
+    assert asked == [1]
+    same(x + x, PLAIN + PLAIN)
+    assert asked == [1]
 
 
 def test_out_and_in_place_are_the_very_object(ran):
@@ -83,7 +158,7 @@ def test_methods_of_ufuncs():
 
 def test_the_rest_is_numpys(ran):
     x = nb.asarray(PLAIN)
-    same(np.sqrt(x), np.sqrt(PLAIN))
+    same(np.spacing(x), np.spacing(PLAIN))
     same(np.concatenate([x, x]), np.concatenate([PLAIN, PLAIN]))
     same(x + [1, 2], PLAIN + [1, 2])
     same(x.astype(np.longdouble) + 1, PLAIN.astype(np.longdouble) + 1)
@@ -97,8 +172,61 @@ def test_the_rest_is_numpys(ran):
     same(exponent, np.frexp(PLAIN)[1])
     assert ran == []
     same(np.add(x[0], 1, out=nb.asarray(np.zeros((3, 2)))), np.tile(PLAIN[0] + 1, (3, 1)))  # a larger out
-    masked = np.ma.array(PLAIN, mask=[[1, 0], [0, 0]])
-    assert (x + masked).mask.tolist() == [[True, False], [False, False]]
+
+
+def test_masked_operands_are_refused():
+    x, masked = nb.asarray(PLAIN.copy()), np.ma.array(PLAIN, mask=[[1, 0], [0, 0]])
+    calls = [
+        lambda: x + masked, lambda: masked @ x, lambda: x @ masked, lambda: np.dot(x, masked),
+        lambda: np.sqrt(x, out=masked), lambda: np.concatenate([x, masked]), lambda: np.where(x, masked, x),
+        lambda: np.add.reduce(x, out=masked), lambda: np.einsum("ij,jk", x, masked), lambda: x.__iadd__(masked),
+        lambda: x < masked,
+    ]  # fmt: skip
+    for call in calls:
+        with pytest.raises(TypeError, match="a masked array, whose mask would be lost"):
+            call()
+    np.testing.assert_array_equal(x, PLAIN)
+    assert (masked + x).mask.tolist() == masked.mask.tolist()  # by np.ma, which keeps the mask
+
+
+def test_functions_run_here():
+    x, y = nb.asarray(PLAIN), PLAIN[::-1]
+    with nb.watch() as log:
+        same(np.dot(x, y), PLAIN.dot(y))
+        same(np.dot(y, x), y.dot(PLAIN))
+        same(np.inner(x, y), np.inner(PLAIN, y))
+        same(np.tensordot(x, y, 1), PLAIN.dot(y))
+        same(np.einsum("ij,kj->ik", x, y), PLAIN.dot(y.T))
+        same(np.linalg.multi_dot([x, y, x]), PLAIN.dot(y).dot(PLAIN))
+        same(np.vecdot(x, y), np.vecdot(PLAIN, y))
+        same(np.where(y > 2, x, 0), np.where(y > 2, PLAIN, 0))
+        same(np.clip(x, 1.5, y), np.clip(PLAIN, 1.5, y))
+        same(x.clip(None, 2), PLAIN.clip(None, 2))
+        same(x.mean(), PLAIN.mean())
+        same(np.mean(x, axis=0), PLAIN.mean(axis=0))
+        same(np.dot(x, 2), PLAIN * 2)
+        same(np.var(x, axis=1), PLAIN.var(axis=1))
+        same(x.astype("f4").std(), PLAIN.astype("f4").std())
+    assert log.fallbacks == []
+    into = nb.asarray(np.zeros((2, 2)))
+    assert np.dot(x, y, into) is into
+    assert np.einsum("ij,jk", x, y, out=into) is into
+    assert into.tolist() == PLAIN.dot(y).tolist()
+
+
+def test_subok_and_axes():
+    x, y = nb.asarray(PLAIN), PLAIN[::-1]
+    assert type(np.add(x, y, subok=False)) is np.ndarray
+    assert type(np.matmul(x, y, subok=False)) is np.ndarray
+    assert type(np.cos(x, subok=False)) is np.ndarray
+    assert type(np.add(x, y, subok=True)) is array.Array
+    with nb.watch() as log:
+        same(np.matmul(x, y, axes=[(1, 0), (0, 1), (1, 0)]), (PLAIN.T @ y).T)
+        same(np.matmul(x, y, dtype="f8", casting="safe"), PLAIN @ y)
+        same(np.add(x, y, subok=True), PLAIN + y)
+    assert log.fallbacks == []
+    with pytest.raises(TypeError, match="casting rule"):
+        np.matmul(x, y, dtype="i4")
 
 
 @pytest.mark.parametrize("name", COMPARISONS)

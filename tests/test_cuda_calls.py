@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import nbkernels as nb
-from nbkernels import binary, scalar
+from nbkernels import binary, dtypes, scalar
 from nbkernels.dispatch import arrays, views
 from nbkernels.dtypes import ASSOCIATIVE, DTYPES, resolve
 
@@ -243,6 +243,7 @@ def chosen(cases, often):
 
 MIXED = ("bfloat16", "complex64")
 OPERATIONS = [op for op in binary.DOCS if scalar.exists(op)]
+ALONE = sorted(dtypes.ALONE)
 ALPHAS = ("add", "subtract")
 
 
@@ -268,6 +269,13 @@ def elementwise(gpu, op, dtype):
         both(gpu, lambda array: function(array((9,), dtype), array((9,), dtype), where=array((9,), "bool")))
         if op in ALPHAS and dtype.kind != "b":
             both(gpu, lambda array: function(array((9,), dtype), array((9,), dtype), alpha=number))
+
+
+def alone(gpu, op, dtype):
+    """An operation of one, with and without a mask."""
+    function = getattr(nb, op)
+    if both(gpu, lambda array: function(array((9,), dtype))):
+        both(gpu, lambda array: function(array((3, 9), dtype), where=array((9,), "bool")))
 
 
 def folds(gpu, op, dtype):
@@ -300,6 +308,20 @@ def test_operations_are_assembled(gpu, op, dtype):
     """By the machine code; NBKERNELS_EVERY_KERNEL=1 does so for every operation and dtype."""
     elementwise(gpu, op, dtype_of(dtype))
     check_code(gpu, every=op == "add" and dtype in MIXED)
+
+
+@pytest.mark.parametrize("op", ALONE)
+def test_every_operation_of_one_is_launched_with_what_it_takes(gpu, op):
+    for dtype in map(dtype_of, DTYPES):
+        alone(gpu, op, dtype)
+    assert gpu.launches
+    check(gpu)
+
+
+@pytest.mark.parametrize(("op", "dtype"), chosen(pairs(ALONE), 37))
+def test_operations_of_one_are_assembled(gpu, op, dtype):
+    alone(gpu, op, dtype_of(dtype))
+    check_code(gpu)
 
 
 @pytest.mark.parametrize(("op", "dtype"), chosen(pairs(OPERATIONS), 61))

@@ -63,6 +63,24 @@ def test_the_facts_of_a_product():
     assert (none.flops, none.path) == (0, "beta * self alone")
 
 
+def test_the_code_of_a_call_is_the_code_that_runs():
+    """Each function that `explain` says is there was made or loaded by the call, under that name."""
+    a, i, v = draw(30, 40), np.arange(60).reshape(6, 10), draw(4000)
+    wide, stack = draw(4, 400), draw(3, 4, 4)
+    calls = [
+        (nb.mm, a, a.T), (nb.mm, wide, draw(400, 3000)), (nb.mm, i, i.T), (nb.mm, a[:1], a.T), (nb.bmm, stack, stack),
+        (nb.mv, a, v[:40]), (nb.dot, v, v), (nb.add, a, 1), (nb.less, i, 2.5), (nb.subtract, 2.5, i),
+        (nb.add.reduce, a), (nb.sum_to, a, (1, 40)), (nb.maximum.reduce, i),
+    ]  # fmt: skip
+    for function, *args in calls:
+        function(*args)
+        name, where = nb.explain(function, *args).code.split(": ")
+        there = {each.name.rpartition(".")[2]: each.where for each in nb.specializations()}
+        assert where.split(",")[0] in (*there.values(), "in the cache"), (function, name)
+        assert name in there or where == "in the cache", (function, name)
+    assert nb.explain(nb.add, a[:0], 1).code is None
+
+
 def matrix(rng, rows, columns, dtype):
     """A view of zeros, in any layout; they all share them."""
     strides = (columns, 1), (1, rows), (columns + 3, 1), (2 * columns, 2)
@@ -229,7 +247,7 @@ def test_it_prints():
     lines = text.splitlines()
     assert lines[0] == "addmm"
     assert [line.split()[0] for line in lines[1:]] == (
-        "device kernel row fast result path tile layout threads copies temporaries bytes flops".split()
+        "device kernel row fast result path tile code layout threads copies temporaries bytes flops".split()
     )
     assert "  flops       128" in lines
 

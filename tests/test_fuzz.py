@@ -11,15 +11,15 @@ import pytest
 import nbkernels
 from tests.fuzz import elementwise, illegal, judge, rooms, run
 
-SECONDS = 60
+SECONDS = 20  # python -m tests.fuzz takes as long as it is given
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def test_a_minute_finds_nothing():
+def test_new_cases_find_nothing():
     command = [sys.executable, "-m", "tests.fuzz", "--seconds", str(SECONDS), "--seed", "23"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30 * SECONDS, cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]
-    assert int(done.stdout.split()[-2]) > 100, done.stdout  # cases
+    assert int(done.stdout.split()[-2]) > 30, done.stdout  # cases
 
 
 # A child's part, of cases 5, 6 and so on: 5 is fine, 6 is a finding, 7 ends the process, 8 hangs.

@@ -380,7 +380,9 @@ def test_a_panel_is_what_it_should_be_and_nothing_beside_it_is_written(dtype, si
         x = numbers(rng, (width, kb), dtype).copy(order)
         along, down = (stride // size for stride in x.strides)
         panel = np.full(kb * planes * pitch + 64, 7, tile.dtype)
-        pack(packed.A if side == "a" else packed.B, x.ctypes.data, along, down, width, kb, panel.ctypes.data)
+        pack(
+            packed.PANEL_A if side == "a" else packed.PANEL_B, x.ctypes.data, along, down, width, kb, panel.ctypes.data
+        )
         expected = np.zeros((kb, planes, pitch), tile.dtype)
         for plane, values in enumerate((x.real, x.imag)[:planes]):
             expected[:, plane, :width] = values.T

@@ -270,17 +270,17 @@ import numpy as np, numba, nbkernels
 from nbkernels.cpu import threads
 x = np.ones(300_000, np.float32)
 nbkernels.add(x, x)
-assert threads.open_up() and threads._words[threads.HELPERS]
-before = threads._words.copy()
-threads._words[threads.BUSY] = 1  # a launch under way in another thread, which the child has not
+assert threads.open_up() and threads._words.helpers
+places = threads._words.places
+threads._words.busy = 1  # a launch under way in another thread, which the child has not
 child = os.fork()
 if child == 0:
-    assert not threads._words.any(), threads._words
+    assert not any(threads._words), threads._words
     assert (nbkernels.add(x, x) == 2).all()
     threads.open_up()
-    assert threads._words[threads.BUSY] == 0 and threads._words[threads.PLACES] != before[threads.PLACES]
+    assert threads._words.busy == 0 and threads._words.places != places
     os._exit(0)
-threads._words[threads.BUSY] = 0
+threads._words.busy = 0
 assert os.waitpid(child, 0)[1] == 0
 print("alive")
 """

@@ -12,27 +12,38 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 STDLIB = set(sys.stdlib_module_names)
 COMMAND_LINE = set(
-    "cli cache demo docs info prebuild warmup call described record sets benches tuning plots".split()
+    "cli cache demo docs stubs info prebuild warmup call described record sets benches tuning plots".split()
 )  # talk to a person
 
 # room: modules that a file there may import besides the standard library and its own room, at any depth of the code.
 # A name allows what is below it: "numba" allows "numba.core". "numba !cuda" allows all of numba but numba.cuda.
-FUNCTIONS = tuple(f"nbkernels.{name}" for name in ("scalar", "real", "transcendental", "powers", "activations"))
+FUNCTIONS = tuple(f"nbkernels.{name}" for name in (
+    "scalar", "real", "transcendental", "powers", "activations", "circular", "hyperbolic"))  # fmt: skip
 PLANNING = ("numpy", "nbkernels.strides", "nbkernels.dtypes", "nbkernels.problem", "nbkernels.winners", *FUNCTIONS)
 RULES = {
     "dispatch": (),
     "meta": ("numpy", "nbkernels.dtypes"),
     "binary": ("numpy", "nbkernels.dtypes", "nbkernels.meta", "nbkernels.strides"),
+    "unary": ("nbkernels.binary",),
     "folds": ("numpy", "nbkernels.binary", "nbkernels.dtypes", "nbkernels.strides"),
     "methods": ("nbkernels.dispatch", "nbkernels.folds"),
     "problem": ("numpy",),
     "strides": ("numpy",),
     "dtypes": ("numpy",),
-    "scalar": ("numpy", "nbkernels.powers", "nbkernels.real", "nbkernels.transcendental"),
+    "scalar": (
+        "numpy",
+        "nbkernels.circular",
+        "nbkernels.hyperbolic",
+        "nbkernels.powers",
+        "nbkernels.real",
+        "nbkernels.transcendental",
+    ),
     "real": ("numpy",),
     "coefficients": ("nbkernels.real",),
     "transcendental": ("numpy", "nbkernels.coefficients", "nbkernels.real"),
     "powers": ("numpy", "nbkernels.coefficients", "nbkernels.real", "nbkernels.transcendental"),
+    "circular": ("numpy", "nbkernels.coefficients", "nbkernels.real", "nbkernels.transcendental"),
+    "hyperbolic": ("numpy", "nbkernels.real", "nbkernels.transcendental"),
     "activations": ("numpy", "nbkernels.real", "nbkernels.transcendental"),
     "tune": ("nbkernels.tuning",),
     "store": (),
@@ -62,7 +73,16 @@ RULES = {
     ),
     "slopes": ("nbkernels.scalar",),
     "products": ("nbkernels.meta", "nbkernels.strides"),
-    "array": ("numpy", "nbkernels.binary", "nbkernels.dtypes", "nbkernels.ops", "nbkernels.watch"),
+    "array": (
+        "numpy",
+        "nbkernels.binary",
+        "nbkernels.dtypes",
+        "nbkernels.numpy_functions",
+        "nbkernels.ops",
+        "nbkernels.watch",
+    ),
+    "contractions": ("numpy", "nbkernels.dtypes", "nbkernels.ops"),
+    "numpy_functions": ("numpy", "nbkernels.contractions", "nbkernels.fusion", "nbkernels.ops"),
     "watch": (),
     "origins": ("tabulate",),
     "frozen": ("numpy", "nbkernels.real"),
@@ -84,6 +104,7 @@ RULES = {
         "nbkernels.methods",
         "nbkernels.meta",
         "nbkernels.products",
+        "nbkernels.unary",
     ),
     "fusion": (
         "numpy",

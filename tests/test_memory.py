@@ -1,4 +1,4 @@
-"""What docs/products.md says of memory: no path takes more than its buffers."""
+"""What docs/kernels.md says of memory: no path takes more than its buffers."""
 
 import pickle
 import tracemalloc

@@ -12,7 +12,7 @@ import nbkernels
         ("mul", "; did you mean 'multiply'[?]"),
         ("data", "; import nbkernels.data"),
         ("zzzz", ""),
-        ("a.b", ""),
+        ("q.z", ""),
         ("__wrapped__", ""),
     ],
 )

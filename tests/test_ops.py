@@ -113,8 +113,8 @@ def test_linear_says_what_does_not_fit():
         nb.linear(np.ones((2, 5)), np.ones((3, 5)), np.ones(2))
     with pytest.raises(TypeError, match=r"^linear: weight must be an array, not None"):
         nb.linear(np.ones((2, 5)), None)
-    with pytest.raises(TypeError, match=r"^linear: input and weight must share a dtype"):
-        nb.linear(np.ones((2, 5), np.float32), np.ones((3, 5)))
+    with pytest.raises(TypeError, match=r"^linear: input has dtype (longdouble|float)"):
+        nb.linear(np.ones((2, 5), np.longdouble), np.ones((3, 5)))
 
 
 # -- sum_to -----------------------------------------------------------------------------------------------------------

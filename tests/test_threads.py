@@ -40,15 +40,15 @@ def test_a_helper_that_never_comes_is_not_waited_for():
 
     address, hits = compiled(count, "void(CPointer(int64), int64)", "test_count"), np.zeros(7, np.int64)
     assert threads.open_up()
-    nobody, kept = np.zeros(8, np.int64), threads._words.copy()
-    nobody[threads.STATE] = threads.IDLE
+    nobody, kept = threads.HELPER.array(), threads._words[:]
+    nobody.state = threads.IDLE
     try:
-        threads._words[[threads.PLACES, threads.HELPERS]] = nobody.ctypes.data, 1
+        threads._words.places, threads._words.helpers = nobody.buffer_info()[0], 1
         threads.launch(address, hits.ctypes.data, 7)
     finally:
         threads._words[:] = kept
     assert hits.tolist() == [1] * 7
-    assert nobody[threads.STATE] == threads.IDLE
+    assert nobody.state == threads.IDLE
 
 
 def test_helpers_sleep_between_launches(rng):
@@ -70,23 +70,23 @@ def test_a_helper_wakes_off_the_core_of_who_launches(rng):
 
     kernel, own = compiled(nothing, "void(CPointer(int64), int64)", "test_nothing"), os.sched_getaffinity(0)
     threads.launch(kernel, 0, 2)
-    if not threads._words[threads.HELPERS]:
+    if not threads._words.helpers:
         return  # with one core nobody wakes
-    place = (ctypes.c_int64 * threads.LINE).from_address(int(threads._words[threads.PLACES]))
+    place = (ctypes.c_int64 * threads.LINE).from_address(threads._words.places)
 
     def cores():
         end = time.monotonic() + 10
         while place[threads.STATE] != threads.ASLEEP and time.monotonic() < end:
             time.sleep(0.01)
         threads.launch(kernel, 0, 2)
-        return os.sched_getaffinity(place[threads.THREAD])
+        return os.sched_getaffinity(place[threads.HELPER["thread"]])
 
     assert cores() < own
     try:
         for core in own:
             os.sched_setaffinity(0, {core, min(own - {core}, default=core)})
             assert len(cores()) == 1
-            before = os.sched_getaffinity(place[threads.THREAD])
+            before = os.sched_getaffinity(place[threads.HELPER["thread"]])
             os.sched_setaffinity(0, {core})  # there is no other
             assert cores() == before
     finally:
@@ -151,7 +151,7 @@ elif {how!r} == "fork":
     child = os.fork()
     if child == 0:
         check()
-        assert threads._words[threads.HELPERS] == (threads.layer() != "none")
+        assert threads._words.helpers == (threads.layer() != "none")
         os._exit(0)
     status = os.waitpid(child, 0)[1]
     assert status == 0, status

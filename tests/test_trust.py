@@ -3,6 +3,7 @@
 import os
 import pickle
 import re
+import shutil
 import stat
 import subprocess
 import sys
@@ -90,12 +91,17 @@ def run(cache, before=""):
     return int(loaded), said, result.stderr
 
 
-@pytest.fixture
-def cache(tmp_path):
-    cache = tmp_path / "cache"
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    cache = tmp_path_factory.mktemp("trust") / "cache"
     run(cache)
     assert run(cache)[0] == 2
     return cache
+
+
+@pytest.fixture
+def cache(made, tmp_path):
+    return shutil.copytree(made, tmp_path / "cache")
 
 
 def content(cache):

@@ -370,7 +370,7 @@ def started(base, count, **env):
 
 def test_beside_processes_that_run(base):
     """Two that load and write, in a cache that is cleared all the time, and bounded to less than they write."""
-    racers = [started(base, 12, **{upkeep.SIZE: "20K"}) for _ in range(2)]
+    racers = [started(base, 7, **{upkeep.SIZE: "20K"}) for _ in range(2)]
     cleared = 0
     while any(racer.poll() is None for racer in racers):
         for toolchain in upkeep.toolchains(base):
@@ -378,7 +378,7 @@ def test_beside_processes_that_run(base):
         time.sleep(0.02)
     assert [racer.communicate(timeout=60) for racer in racers] == [("right\n", "")] * 2
     assert cleared
-    last = started(base, 12)
+    last = started(base, 7)
     assert last.communicate(timeout=60) == ("right\n", "")
     assert not list(base.rglob("*.tmp"))
 

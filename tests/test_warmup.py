@@ -38,12 +38,33 @@ def test_jobs_compile_the_same(tmp_path):
 def test_the_list(capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("NBKERNELS_CACHE_DIR", str(tmp_path))
     assert cli.main(["warmup", *FEW, "--list"]) == 0
-    assert capsys.readouterr().out.splitlines() == ["add(float32 64x64, float32 64x64)", "maximum(float32 64x64, 2.0)"]
+    rows = ["add(float32 64x64, float32 64x64)", "maximum(float32 64x64, 2.0)"]
+    assert listed(capsys) == rows
     assert cli.main(["warmup", "--list"]) == 0
-    assert capsys.readouterr().out.splitlines() == [label for label, _ in sets.calls("everyday")]
+    assert listed(capsys) == [label for label, _ in sets.calls("everyday")]
     assert cli.main(["warmup", "--list", "--set", "all", "int8", "--only", "mm(*100x100)"]) == 0
-    assert capsys.readouterr().out == "mm(int8 100x100, int8 100x100)\n"
-    assert not compiled(tmp_path)
+    assert listed(capsys) == ["mm(int8 100x100, int8 100x100)"]
+    assert not [file for file in compiled(tmp_path) if not re.match("gelu_|relu_|toolchain", file)]  # results' types
+
+
+def listed(capsys):
+    """The calls of a printed list."""
+    head, line, *rows = capsys.readouterr().out.splitlines()
+    assert head.split() == ["call", "code"]
+    assert set(line) == {"-", " "}
+    return [re.split("  +", row)[0] for row in rows]
+
+
+def test_the_list_says_where_the_code_is(tmp_path):
+    add, maximum = "loop_add_float32_float32_by", "loop_maximum_float32_float32_by"
+
+    def rows():
+        out = command(*FEW, "--list", cache=tmp_path).stdout.splitlines()
+        return [re.split("  +", row)[1] for row in out[2:]]
+
+    assert rows() == [f"{add}: to be compiled", f"{maximum}: to be compiled"]
+    assert command("--only", "add(float32 64x64, float32 64x64)", "--set", "all", cache=tmp_path).returncode == 0
+    assert rows() == [f"{add}: in the cache", f"{maximum}: to be compiled"]
 
 
 @pytest.mark.parametrize(

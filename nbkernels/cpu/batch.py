@@ -8,13 +8,12 @@
 from __future__ import annotations
 
 import functools
-from array import array
 
 import numpy as np
 from numba import types
 from numpy import empty
 
-from ..jit.address import call, invoke, pointer, poke, scratch, set_word, word
+from ..jit.address import call, invoke, pointer, poke, scratch
 from ..jit.cache import entry, jit
 from ..jit.kind import wrapped
 from ..jit.ndarray import OBJECT, WRITEABLE, address_of, data, descr, flags, layout_is_known, ndim, shape, stride
@@ -29,12 +28,8 @@ from .small import apart, distinct, stays
 from .stacks import stack
 from .tiles import caches
 from .tiny import HEIGHT
+from .turns import BEYOND, FAR, STACK, TALLEST, by_even, by_small, by_tiny, by_vectors
 from .words import one_room, room
-
-from .turns import (  # isort: skip
-    BEYOND, COUNT, CSA, CSC, CSX, EACH, FAR, ROOMS, RSA, SCALARS, SX, TALLEST, WORDS, A, B, C, K, M, N, X, by_even,
-    by_small, by_tiny, by_vectors,
-)  # fmt: skip
 
 DEEP = 64  # steps of k up to which a stack is tiny, of TALLEST rows that have two vectors, or four
 CHUNK = 32 << 10  # bytes of A, B and C that a thread takes at a time, at least
@@ -48,17 +43,19 @@ OVERHEAD = 200  # multiply-adds in the time that a product takes beside them, 5 
 # What the entry answers: a kernel's place in its table, which the caller is to fill or to launch; CLOSED where threads
 # would gain and compiled code may not launch them; LARGE where it is the caller's to ask if there are enough products.
 DECLINED, ONE_BLOCK, TINY, VECTOR, EVEN, DONE, CLOSED, LARGE = range(8)
-ROOM = 8 * WORDS + 8  # bytes: the stack's words, and the number of tasks
+ROOM, SCALARS, TASKS = STACK.bytes, 8 * STACK["alpha"], 8 * STACK["tasks"]  # in bytes
+A, B, C, X = (STACK[name] for name in "abcx")
+stack_at = STACK.pointer()
 
 
 @jit(forceinline=True)
 def _operand(f, word, x, size, swap):
-    """Write an operand's address and strides; whether its strides are whole elements."""
+    """Write an operand's address and strides, from its word on; whether its strides are whole elements."""
     steps = stride(x, 0), stride(x, 1), stride(x, 2)
-    set_word(f + 8 * word, data(x))
-    set_word(f + 8 * word + 8, steps[0] // size)
-    set_word(f + 8 * word + 16, steps[2 if swap else 1] // size)
-    set_word(f + 8 * word + 24, steps[1 if swap else 2] // size)
+    f[word] = data(x)
+    f[word + 1] = steps[0] // size
+    f[word + 2] = steps[2 if swap else 1] // size
+    f[word + 3] = steps[1 if swap else 2] // size
     return (steps[0] | steps[1] | steps[2]) & (size - 1) == 0
 
 
@@ -140,7 +137,8 @@ def _entry(tile):
 
     def run(table, out, x, a, b, beta, alpha, own):
         out, a, b = address_of(out), address_of(a), address_of(b)
-        f = own if own != 0 else scratch(ROOM)
+        words = own if own != 0 else scratch(ROOM)
+        f = stack_at(words)
         if ndim(out) != 3 or ndim(a) != 3 or ndim(b) != 3 or descr(b) != descr(a) or descr(out) != descr(a):
             return DECLINED
         count, m, n, k = shape(a, 0), shape(a, 1), shape(b, 2), shape(a, 2)
@@ -160,7 +158,7 @@ def _entry(tile):
         whole = _operand(f, C, out, size, swap)
         whole = _operand(f, A, left, size, swap) and whole
         whole = _operand(f, B, right, size, swap) and whole
-        set_word(f + 8 * X, 0)
+        f.x = 0
         if x != 0:
             lies, steps = data(x) == data(out), 0
             if descr(x) != descr(a) or ndim(x) > 3:
@@ -172,46 +170,46 @@ def _entry(tile):
                     return DECLINED
                 step = stride(x, at) if have > 1 else 0
                 lies, steps = lies and (step == stride(out, d) or shape(out, d) == 1), steps | step
-                set_word(f + 8 * (SX + (3 - d if swap and d > 0 else d)), step // size)
+                f[X + 1 + (3 - d if swap and d > 0 else d)] = step // size
             if beta != 0:
                 if (not lies and not apart(out, x, size)) or steps & (size - 1) != 0:
                     return DECLINED
-                set_word(f + 8 * X, data(x))
+                f.x = data(x)
         if not whole:
             return DECLINED
         total = count * (m * k + k * n + m * n) * size
         large = m * n * k > ALONE
         each = 1 if large else _each(count, total // count)
-        set_word(f + 8 * M, n if swap else m)
-        set_word(f + 8 * N, m if swap else n)
-        set_word(f + 8 * K, k)
-        set_word(f + 8 * COUNT, count)
-        set_word(f + 8 * EACH, each)
-        set_word(f + 8 * ROOMS, 0)
-        scalars = f + 8 * (SCALARS + 1)
-        set_word(f + 8 * SCALARS, scalars)
+        f.m = n if swap else m
+        f.n = m if swap else n
+        f.k = k
+        f.count = count
+        f.each = each
+        f.rooms = 0
+        scalars = words + SCALARS
+        f.scalars = scalars
         poke(tile, scalars, element(alpha))
         poke(tile, scalars + size, element(beta))
-        tiny = _fits(total, word(f + 8 * M), word(f + 8 * N), k, tile.lanes)
-        plain = word(f + 8 * CSC) == 1 and (word(f + 8 * X) == 0 or word(f + 8 * CSX) == 1)
-        way, words = TINY if tiny and plain else ONE_BLOCK, pointer(table)
-        even = suits(tile, word(f + 8 * M), word(f + 8 * N), k, word(f + 8 * RSA), word(f + 8 * CSA))
-        if even and plain and word(f + 8 * X) == 0 and alpha == 1 and not large:
+        tiny = _fits(total, f.m, f.n, k, tile.lanes)
+        plain = f.csc == 1 and (f.x == 0 or f.csx == 1)
+        way, ways = TINY if tiny and plain else ONE_BLOCK, pointer(table)
+        even = suits(tile, f.m, f.n, k, f.rsa, f.csa)
+        if even and plain and f.x == 0 and alpha == 1 and not large:
             way = EVEN
         if _single(m, n, k, stride(a, 1), stride(a, 2), stride(b, 1), stride(b, 2), size, way == TINY):
             way = VECTOR
-        kernel, launch = words[way], pointer(words[0])
+        kernel, launch = ways[way], threads.pool_at(ways[0])
         if own == 0 and large:
             return LARGE
         if kernel == 0 or own != 0:
             return way
-        set_word(f, 0)
+        f.next = 0
         if not _gains(count, m * n * k, total, each):
-            call(kernel, f, 0)
+            call(kernel, words, 0)
             return DONE
-        if launch[threads.SHARE] == 0:
+        if launch.share == 0:
             return CLOSED
-        invoke(launch[threads.SHARE], (words[0], kernel, f, f + 8 * WORDS))
+        invoke(launch.share, (ways[0], kernel, words, words + TASKS))
         return DONE
 
     kind = types.int64(types.int64, OBJECT, types.int64, OBJECT, OBJECT, types.float64, types.float64, types.int64)
@@ -245,11 +243,11 @@ def _run(out, x, a, b, beta, alpha) -> bool:
     if way == LARGE and not _even(len(out), workers):
         return False
     if way in (CLOSED, LARGE):
-        words = array("q", bytes(8 * WORDS))
+        words = STACK.array()
         own = words.buffer_info()[0]
         kernel = _kernel(table, run(address, out, x, a, b, beta, alpha, own), a.dtype)
-        if way == LARGE and not stays.py_func(small_tile(NAMES[a.dtype]), words[CSA], words[N]):
-            with room(workers * PANELS) as words[ROOMS]:
+        if way == LARGE and not stays.py_func(small_tile(NAMES[a.dtype]), words.csa, words.n):
+            with room(workers * PANELS) as words.rooms:
                 threads.launch(kernel, own, workers)
         else:
             threads.launch(kernel, own, workers)

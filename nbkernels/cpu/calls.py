@@ -15,7 +15,7 @@ import sys
 import numpy as np
 
 from .. import scalar
-from ..dtypes import kind, known, resolve, settled
+from ..dtypes import ALONE, kind, known, resolve, settled
 from ..jit.made import words
 from ..strides import broadcast_shapes, distinct, output_strides
 from . import threads
@@ -46,10 +46,10 @@ class Table:
 
     ROWS = 256
 
-    def __init__(self, op: str):
+    def __init__(self, op: str, kind=np.ndarray):
         self.op = op
         self.rows = np.zeros((self.ROWS, 8), np.int64)  # the last stays zero: the end
-        self.rows[0, :3] = threads.WORDS, 0, words(joins(op)).ctypes.data
+        self.rows[0, :3] = threads.WORDS, 0, words(joins(op), kind).ctypes.data
         self.dtypes = []  # keeps the dtype objects, hence their addresses, alive
         self.address = self.rows.ctypes.data
 
@@ -314,6 +314,16 @@ def _fast(op: str, scaled=None):
             return result if type(result) is ndarray else keywords(self, other, *words)
         return scaled.calls.with_keywords(self, other, alpha, *words) if _plain(alpha) else None
 
+    def alone(self, out, ndarray=np.ndarray):
+        result = small(rows, out, self, self, 1.0)
+        return result if type(result) is ndarray else go_on(result, self, self, 1.0, out)
+
+    def alone_keywords(self, where, casting, order, dtype, out):
+        return keywords(self, self, where, casting, order, dtype, out)
+
+    if op in ALONE:
+        alone.calls, alone.with_keywords = calls, alone_keywords
+        return alone
     made = fast if scaled is None else with_alpha
     made.calls, made.with_keywords = calls, keywords if scaled is None else alpha_keywords
     return made

@@ -16,19 +16,32 @@ from ..jit.cache import both, compiled, entry, jit
 from . import threads
 from .finish import ending
 from .kinds import default_tiles, kind_of
-from .launch import KERNEL, LAUNCH, TABLE, launchable
+from .launch import launch_table, launchable, table_at
 from .machine import l2
 from .pack import pack, pack_rows_a
 from .small import PANEL, SQUARE, column_panel, stays
 from .status import DECLINED, DONE, LARGE
 from .tiles import small
-from .words import BYTES, NEAR_L2, ROOMS, alone, bare, borrow, filled, in_place, returned, room, up
+from .words import (
+    BYTES,
+    FINISHED,
+    NEAR_L2,
+    NEXT,
+    ROOMS,
+    WORDS,
+    WORKERS,
+    alone,
+    bare,
+    borrow,
+    filled,
+    in_place,
+    returned,
+    room,
+    up,
+    words_at,
+)
 
-from .words import (  # isort: skip
-    CSA, CSB, CSC, CSX, FINISHED, NEXT, ROOM, RSA, RSB, RSC, RSX, SCALARS, SELF, UNIT, WORKERS, A, B, C, K, M, N, X,
-)  # fmt: skip
-
-PANELS = NEXT + 1  # jobs of panels taken, and the word after it: all of them
+PANEL_NEXT = WORDS["panel"]  # by which jobs are taken once A is packed
 STRIP = 16  # steps of k in a job of packing
 FETCHED = 1 << 16  # bytes of A up to which it is read in place
 FEW, MANY, LEAST = 4, 8, 4  # jobs for each thread, which start at different times; tiles of a job at least
@@ -68,34 +81,34 @@ def _columns(tile) -> int:
     """The jobs of one thread: void(words, task). A is read in place where it can be, or packed first."""
 
     def work(f, task):
-        size, m, n, k = tile.itemsize, f[M], f[N], f[K]
+        size, m, n, k = tile.itemsize, f.m, f.n, f.k
         panel, square = scratch(PANEL), scratch(SQUARE)
-        alpha, beta = peek(tile, f[SCALARS]), peek(tile, f[SCALARS] + size)
-        stop = ending(f[CSC], f[X], f[CSX], f[UNIT])
-        apanels, first = f[ROOM], 0
+        alpha, beta = peek(tile, f.scalars), peek(tile, f.scalars + size)
+        stop = ending(f.csc, f.x, f.csx, f.unit)
+        apanels, first = f.room, 0
         panels = (n + tile.nr - 1) // tile.nr
-        h = _height(tile, m, k, panels, f[WORKERS], l2())
-        f[PANELS + 1] = panels * ((m + h - 1) // h)  # each thread says so
+        h = _height(tile, m, k, panels, f.workers, l2())
+        f.panels = panels * ((m + h - 1) // h)  # each thread says so
         if apanels != 0:
-            first = _pack_jobs(tile, f[RSA], m, k)
+            first = _pack_jobs(tile, f.rsa, m, k)
             job = take(f, NEXT)
             while job < first:
-                _pack_job(tile, job, f[A], f[RSA], f[CSA], m, k, apanels)
+                _pack_job(tile, job, f.a, f.rsa, f.csa, m, k, apanels)
                 arrive(f, FINISHED)
                 job = take(f, NEXT)
             wait(f, FINISHED, first)
-        job, kept = take_from(f, PANELS, task % 2), -1
+        job, kept = take_from(f, PANEL_NEXT, task % 2), -1
         while job >= 0:
             j, i = job % panels * tile.nr, job // panels * h
-            x = f[X] + i * f[RSX] * size if f[X] != 0 else 0
+            x = f.x + i * f.rsx * size if f.x != 0 else 0
             own = apanels + i * k * size if apanels != 0 else 0
-            column_panel(tile, stop, panel, j == kept, square, own, j, min(h, m - i), n, k, f[A] + i * f[RSA] * size,
-                         f[RSA], f[CSA], f[B], f[RSB], f[CSB], f[C] + i * f[RSC] * size, f[RSC], f[CSC], x, f[RSX],
-                         f[CSX], alpha, beta)  # fmt: skip
+            column_panel(tile, stop, panel, j == kept, square, own, j, min(h, m - i), n, k, f.a + i * f.rsa * size,
+                         f.rsa, f.csa, f.b, f.rsb, f.csb, f.c + i * f.rsc * size, f.rsc, f.csc, x, f.rsx,
+                         f.csx, alpha, beta)  # fmt: skip
             kept = j if i + h <= m else -1  # few rows at the end may have read B in place
-            job = take_from(f, PANELS, task % 2)
+            job = take_from(f, PANEL_NEXT, task % 2)
 
-    return compiled(work, "void(CPointer(int64), int64)", f"gemm_columns_{tile}")
+    return compiled(work, WORDS.kernel, f"gemm_columns_{tile}")
 
 
 @jit(forceinline=True)
@@ -107,11 +120,11 @@ def _room(tile, f, workers, bare, reach):
     200 TN 110 and 115.
     """
     size = tile.itemsize
-    there = workers > 1 and f[M] * f[K] * size <= FETCHED
-    there = there or (workers > 1 and bare and in_place(f[M], f[K], f[RSA], f[CSA], 1, size, reach))
-    if there or stays(tile, f[CSA], f[N]):
+    there = workers > 1 and f.m * f.k * size <= FETCHED
+    there = there or (workers > 1 and bare and in_place(f.m, f.k, f.rsa, f.csa, 1, size, reach))
+    if there or stays(tile, f.csa, f.n):
         return 0
-    return up(f[M], tile.mr) * f[K] * size
+    return up(f.m, tile.mr) * f.k * size
 
 
 @functools.cache
@@ -119,13 +132,10 @@ def _need(tile, bare):
     """`_room` from Python: int64(address of the words)."""
 
     def run(address):
-        f = pointer(address)
-        return _room(tile, f, f[WORKERS], bare, NEAR_L2 * l2())
+        f = words_at(address)
+        return _room(tile, f, f.workers, bare, NEAR_L2 * l2())
 
     return entry(run, "int64(int64)", f"gemm_columns_room_{tile}")
-
-
-KEPT = TABLE  # the word of a table that says where the kept room is told of
 
 
 @functools.cache
@@ -135,22 +145,22 @@ def _whole(tile, bare):
     element, size = getattr(np, tile.dtype), tile.itemsize
 
     def run(table, out, x, a, b, beta, alpha):
-        t, workers = pointer(table), launchable(table)
-        kept = pointer(t[KEPT])
+        t, workers = table_at(table), launchable(table)
+        kept = pointer(t.kept)
         if workers == 0:
             return LARGE
         address, factors = scratch(BYTES), scratch(16)
-        f = pointer(address)
+        f = words_at(address)
         alone(tile, f, out, x, a, b, beta, 1)
         need = _room(tile, f, workers, bare, NEAR_L2 * l2())
-        f[ROOM] = borrow(kept, need) if need > 0 else 0
-        if need > 0 and f[ROOM] == 0:
+        f.room = borrow(kept, need) if need > 0 else 0
+        if need > 0 and f.room == 0:
             return LARGE
-        f[NEXT], f[PANELS], f[FINISHED] = 0, 0, 0
-        f[UNIT], f[SCALARS] = alpha == 1, factors
+        f.next, f.panel, f.finished = 0, 0, 0
+        f.unit, f.scalars = alpha == 1, factors
         poke(tile, factors, element(alpha))
         poke(tile, factors + size, element(beta))
-        threads.shared(t[LAUNCH], t[KERNEL], address, address + 8 * WORKERS)
+        threads.shared(t.launch, t.kernel, address, address + WORKERS)
         if need > 0:
             returned(kept)
         return DONE
@@ -162,7 +172,7 @@ def _whole(tile, bare):
 
 @functools.cache
 def _table(tile):
-    return np.array([threads.WORDS, _columns(tile), 0, 0, ROOMS], np.int64)
+    return launch_table(_columns(tile), ROOMS)
 
 
 def whole(dtype: str) -> tuple[int, int]:
@@ -170,7 +180,7 @@ def whole(dtype: str) -> tuple[int, int]:
     does not do or nothing says how many threads there are."""
     threads.open_up()
     tile = small(dtype)
-    return _whole(tile, bare(kind_of(dtype, dtype, dtype))), _table(tile).ctypes.data
+    return _whole(tile, bare(kind_of(dtype, dtype, dtype))), _table(tile).buffer_info()[0]
 
 
 def columns(out, x, a, b, beta, alpha, dtype: str, workers: int, trusted: bool = True) -> int:
@@ -179,7 +189,7 @@ def columns(out, x, a, b, beta, alpha, dtype: str, workers: int, trusted: bool =
     f, kept = filled(out, x, a, b, beta, alpha, default_tiles(kind), kind, workers, trusted)
     if f is None:
         return DECLINED
-    with room(need := _need(tile, bare(kind))(f[SELF])) as apanels:
-        f[ROOM] = apanels if need else 0
-        threads.launch(_columns(tile), f[SELF], workers)
+    with room(need := _need(tile, bare(kind))(f.own)) as apanels:
+        f.room = apanels if need else 0
+        threads.launch(_columns(tile), f.own, workers)
     return DONE

@@ -23,14 +23,15 @@ from ..jit.chain import Chain
 from ..jit.kind import BYTES
 from ..jit.made import ANSWER, NONE, answer, as_returned, new_strided, words
 from ..jit.ndarray import OBJECT, WRITEABLE, address_of, data, descr, flags, layout_is_known, ndim, shape, stride
+from ..jit.record import Record
 from ..jit.tile import Tile
 from ..jit.vector import ELEMENT, I64, VOID, loop, opaque, used, width_bits
 from . import threads
 from .finish import finish
 from .gemm import accepted, gemm, name_of, whole
-from .gemv import HEAD, HERE, run_jobs
+from .gemv import HERE, run_jobs
 from .kinds import kind_of
-from .launch import ROOM, TABLE, WORKERS, launchable
+from .launch import SIZE, TABLE, launch_table, launchable, table_at
 from .small import alike
 from .status import DECLINED, DONE, LARGE
 from .tiles import SEGMENT, vector_registers
@@ -43,7 +44,8 @@ CHAINS = 64  # two vectors of operands are loaded for each step of a vector of c
 HELD = 14
 EACH = 2  # segments of a job: 0.5 us of float32
 SHARED = 3 << 16  # bytes of a vector up to which one thread takes them all: 4 us from L2
-(NEXT, JOBS, SUMS, K, A, SA, B, SB) = range(8)
+DOT = Record("Dot", "next jobs sums k a sa b sb tasks")
+dot_at, NEXT, HEAD, TASKS = DOT.pointer(), DOT["next"], DOT.bytes, 8 * DOT["tasks"]
 
 
 def _define(module: ir.Module, tile, gathered: bool) -> ir.Function:
@@ -161,15 +163,14 @@ def _part(tile, s, k, a, sa, b, sb, total):
 def _work(tile) -> int:
     """The jobs of one thread: void(address of the words, task)."""
 
-    def work(words, task):
-        f = pointer(words)
+    def work(f, task):
         job = take_from(f, NEXT, task % 2)
         while job >= 0:
-            for s in range(job * EACH, min((job + 1) * EACH, (f[K] + SEGMENT - 1) // SEGMENT)):
-                _part(tile, s, f[K], f[A], f[SA], f[B], f[SB], f[SUMS] + s * tile.size_t)
+            for s in range(job * EACH, min((job + 1) * EACH, (f.k + SEGMENT - 1) // SEGMENT)):
+                _part(tile, s, f.k, f.a, f.sa, f.b, f.sb, f.sums + s * tile.size_t)
             job = take_from(f, NEXT, task % 2)
 
-    return compiled(work, "void(int64, int64)", f"dot_work_{tile}")
+    return compiled(work, DOT.kernel, f"dot_work_{tile}")
 
 
 @jit(forceinline=True)
@@ -181,16 +182,16 @@ def _sum(tile, table, out, a, b, unit):
     k, sa, sb, size = shape(a, 0), stride(a, 0), stride(b, 0), tile.size_a
     if shape(b, 0) != k or k == 0 or (sa | sb) & (size - 1) != 0 or flags(out) & WRITEABLE == 0:
         return DECLINED
-    segments, f, sums, total = (k + SEGMENT - 1) // SEGMENT, scratch(HEAD), scratch(HERE), scratch(64)
+    segments, words, sums, total = (k + SEGMENT - 1) // SEGMENT, scratch(HEAD), scratch(HERE), scratch(64)
     workers = launchable(table) if k * size > SHARED else 1
-    if pointer(table)[ROOM] != 0:
-        workers, sums = pointer(table)[WORKERS], pointer(table)[ROOM]
+    if table_at(table).room != 0:
+        workers, sums = table_at(table).workers, table_at(table).room
     elif workers == 0 or segments * tile.size_t > HERE:
         return LARGE
-    w = pointer(f)
-    w[NEXT], w[JOBS], w[SUMS], w[K] = 0, (segments + EACH - 1) // EACH, sums, k
-    w[A], w[SA], w[B], w[SB] = data(a), sa // size, data(b), sb // size
-    run_jobs(table, f, workers)
+    f = dot_at(words)
+    f.next, f.jobs, f.sums, f.k = 0, (segments + EACH - 1) // EACH, sums, k
+    f.a, f.sa, f.b, f.sb = data(a), sa // size, data(b), sb // size
+    run_jobs(table, words, f.jobs, workers, TASKS)
     for s in range(segments):
         finish(tile, 1, 1, sums + s * tile.size_t, 0, total, 0, s == 0, s == segments - 1, data(out), 0, 0, 0, 0, 0,
                unit, unit)  # fmt: skip
@@ -209,7 +210,7 @@ def _entry(tile):
             given, made = 0, new_strided(numpy, descr(a), 0, 0, 0)
             if made == 0:
                 return answer(DONE, 0, 0)
-        status = _sum(tile, numpy - 8 * TABLE, given + made, a, b, element(1))
+        status = _sum(tile, numpy - SIZE, given + made, a, b, element(1))
         return answer(status, given, as_returned(numpy, made) if made != 0 and status == DONE else made)
 
     return entry(run, ANSWER(types.int64, OBJECT, OBJECT, OBJECT), f"dot_{tile}")
@@ -238,8 +239,8 @@ def _found(dtype, conj: str):
     """The entry for a dtype of floats, compiled or loaded at its first use; else None."""
     if name_of(dtype) in FLOATS and layout_is_known():
         tile = tile_of(name_of(dtype), conj if dtype.kind == "c" else "")
-        known = np.concatenate([[threads.WORDS, _work(tile), 0, 0], words()])
-        _entries[conj][dtype] = _entry(tile), known.ctypes.data + 8 * TABLE, known
+        known = np.concatenate([launch_table(_work(tile)), words()])
+        _entries[conj][dtype] = _entry(tile), known.ctypes.data + SIZE, known
     return _entries[conj].get(dtype)
 
 
@@ -250,8 +251,8 @@ def _large(found, out, a, b):
     if status is out or status != LARGE:
         return status
     sums, known = np.empty(2 * (len(a) // SEGMENT + 1)), known.copy()  # of 16 bytes at most
-    known[ROOM], known[WORKERS] = sums.ctypes.data, threads.count()
-    return run(known.ctypes.data + 8 * TABLE, out, a, b)
+    known[TABLE["room"]], known[TABLE["workers"]] = sums.ctypes.data, threads.count()
+    return run(known.ctypes.data + SIZE, out, a, b)
 
 
 def _general(out, a, b, conj: str, mode=None) -> None:
@@ -269,7 +270,9 @@ def _general(out, a, b, conj: str, mode=None) -> None:
 
 
 def dot(out, self, tensor, out_dtype=None, mode=None, conj=None) -> None:
-    """out = the sum over i of self[i] * tensor[i]."""
+    """out = the sum over i of self[i] * tensor[i]; vectors of two dtypes are converted to out's before."""
+    if out_dtype is None and self.dtype != tensor.dtype:
+        self, tensor = (x.astype(out.dtype, copy=False) for x in (self, tensor))
     _general(out, self, tensor, conj or "", mode)
 
 

@@ -11,7 +11,7 @@ import functools
 import numpy as np
 
 from .. import scalar
-from ..dtypes import COMPARISONS, HALVES, kind, known, resolve, settled
+from ..dtypes import ALONE, COMPARISONS, HALVES, kind, known, resolve, settled, ufunc
 from ..jit.loops import Loop, address
 from ..jit.vector import masked, width_bits
 from ..strides import plan
@@ -20,13 +20,17 @@ from . import nest
 NO_SCALARS = np.empty(0)
 # Operations that take 0.5 to 3 ns an element where an addition in L2 takes 0.1: sizes at which calls go another way are
 # smaller for them by this power of two.
-COSTLY = ("pow", "float_power", "atan2", "hypot", "logaddexp", "floor_divide", "remainder", "fmod", "gcd", "lcm")
+TRANSCENDENTAL = ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cbrt", "cos", "cosh", "exp", "exp2", "expm1",
+                  "log", "log10", "log1p", "log2", "sin", "sinh", "tan", "tanh")  # fmt: skip
+COSTLY = ("pow", "float_power", "atan2", "hypot", "logaddexp", "floor_divide", "remainder", "fmod", "gcd", "lcm",
+          *TRANSCENDENTAL)  # fmt: skip
 COSTS_MORE = 3
 # Operations that wait for memory, and that LLVM vectorises: it complains where it is told to and cannot.
 LIGHT = ("add", "subtract", "multiply", "divide", "maximum", "minimum", "bitwise_and", "bitwise_or", "bitwise_xor",
-         "bitwise_left_shift", "bitwise_right_shift", *COMPARISONS)  # fmt: skip
+         "bitwise_left_shift", "bitwise_right_shift", "abs", "negative", "square", "floor", "ceil", "trunc", "round",
+         "bitwise_invert", "isnan", "isinf", "isfinite", "signbit", *COMPARISONS)  # fmt: skip
 # Operations on floats whose steps wait for each other; LLVM vectorises none into items of 16 bytes.
-PAIRED = ("pow", "float_power", "logaddexp")
+PAIRED = ("pow", "float_power", "logaddexp", *TRANSCENDENTAL)
 
 
 def spec(
@@ -68,6 +72,7 @@ def spec(
         name in PAIRED and inputs[0].kind == "f" and out.itemsize < 16,
         steps,
         plain=None if masked else _plain(op, inputs[0]),
+        alone=name in ALONE,
     )
 
 
@@ -84,7 +89,8 @@ def many(name) -> int:
 
 
 def _light(name, work):
-    return name in LIGHT and work.kind in ("f" if name == "divide" else "fiu")
+    floats = name in ("divide", "isnan", "isinf", "isfinite", "signbit")
+    return name in LIGHT and work.kind in ("f" if floats else "fiu")
 
 
 def _plain(op, work):
@@ -166,7 +172,9 @@ def warn(op, faults):
     smallest = np.iinfo(np.int64).min
     for met, pair in zip(faults, ((1, 0), (smallest, -1))):
         if met:
-            getattr(np, op)(np.int64(pair[0]), np.int64(pair[1]))
+            if op in ALONE:
+                pair = pair[1:]
+            ufunc(op)(*map(np.int64, pair))
 
 
 def _wrapped(value, dtype: np.dtype) -> np.ndarray:
@@ -194,8 +202,13 @@ def __getattr__(name: str):
     """The kernel of an operation, by its name: made when it is first asked for."""
     if not scalar.exists(name):
         raise AttributeError(f"no element-wise operation is called {name}")
-    globals()[name] = made = functools.partial(binary if scalar.exists(f"{name}_scaled") else _unscaled, name)
+    way = _alone if name in ALONE else binary if scalar.exists(f"{name}_scaled") else _unscaled
+    globals()[name] = made = functools.partial(way, name)
     return made
+
+
+def _alone(op, out, self, where=None, casting=None, dtype=None) -> None:
+    binary(op, out, self, self, 1, where, casting, dtype)
 
 
 def _unscaled(op, out, self, other, where=None, casting=None, dtype=None) -> None:

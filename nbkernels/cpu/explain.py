@@ -6,10 +6,13 @@ from math import prod
 
 import numpy as np
 
+from .. import scalar
+from ..dtypes import kind, resolve, settled
+from ..jit.kept import kept
 from ..jit.kind import BYTES
 from ..jit.vector import SIZE
 from ..strides import plan
-from . import nest, stacks, threads
+from . import mirror, nest, stacks, threads
 from .batch import choose as batch_path
 from .dot import FLOATS, SHARED
 from .gemm import clash, name_of, same, shared
@@ -21,6 +24,12 @@ from .status import PACKED, PATHS
 from .tiles import given, small
 from .tuned import slot_of, tuned
 from .words import bare, buffers, in_place, near
+
+# The compiled function that does the work of each path; its name goes on with the dtype.
+WORK = {"gemv": "gemv", "thin": "gemm_thin", "deep": "gemm_deep", "short": "gemm_short", "columns": "gemm_columns",
+        "packed": "gemm_multiply", "small": "gemm_small", "stack, one thread a product": "gemm_multiply",
+        "stack of tiny": "gemm_tiny", "stack of small": "gemm_batch", "stack of even": "gemm_even",
+        "stack of vectors": "gemm_vectors"}  # fmt: skip
 
 
 def overlaps(out, x) -> bool:
@@ -45,6 +54,8 @@ def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None, tiles=None) -> 
     if k == 0 or alpha == 0:
         return work | dict(path="beta * self alone", flops=0 if x is None else count * m * n)
     kind = kind_of(*(name_of(each.dtype) for each in (a, b, out)), conj or "", mode)
+    if x is None and alpha == 1 and mode is None and tiles is None and not batch and mirror.symmetric(a, b):
+        return work | dict(path="one triangle, mirrored", threads=threads.count(), flops=m * n * k)
     cut = None if tiles is None else given(tiles, kind)
     plain = kind.a in SIZE and not conj and mode is None and cut is None
     way = path_of(out, x, a, b, threads.count()) if plain else PACKED
@@ -68,7 +79,8 @@ def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None, tiles=None) -> 
     shown = f"{tiles}, tuned" if cut is None and tiles == tuned(kind, which) else str(tiles)
     tile = shown if path == "packed" or not plain else f"{small(kind.a).mr}x{small(kind.a).nr}"
     flops = 2 * count * m * n * k * (4 if out.dtype.kind == "c" else 1)
-    return work | dict(path=path, tile=tile, threads=workers, copies=copies, temporaries=temporaries, flops=flops)
+    return work | dict(path=path, tile=tile, code=kept(f"{WORK[path]}_{kind.a}"), threads=workers, copies=copies,
+                       temporaries=temporaries, flops=flops)  # fmt: skip
 
 
 def panels(out, mat1, mat2, tiles, kind, workers) -> str:
@@ -88,7 +100,8 @@ def dot(out, a, mode) -> dict:
         return dict(path="mm of a row and a column", flops=2 * a.shape[0])
     shared = a.shape[0] * a.dtype.itemsize > SHARED
     flops = 2 * a.shape[0] * (4 if a.dtype.kind == "c" else 1)
-    return dict(path="64 chains", threads=threads.count() if shared else 1, flops=flops)
+    code = kept(f"dot_work_{name_of(a.dtype)}")
+    return dict(path="64 chains", code=code, threads=threads.count() if shared else 1, flops=flops)
 
 
 def mv(out, x, a, v, beta=0, alpha=1, mode=None) -> dict:
@@ -104,8 +117,8 @@ def mv(out, x, a, v, beta=0, alpha=1, mode=None) -> dict:
     temporaries = [f"{out.shape} {out.dtype}, {m * out.dtype.itemsize} bytes: out overlaps {', '.join(clashes)}"]
     alone = VECTORS_SHARED if form == "columns" else ROWS_SHARED
     workers = threads.count() if m * k * a.dtype.itemsize > alone else 1
-    return dict(path=f"8 chains, by {form}", threads=workers, copies=copies, temporaries=temporaries * (clashes != []),
-                flops=2 * m * k)  # fmt: skip
+    return dict(path=f"8 chains, by {form}", code=kept(f"mv_work_{name_of(a.dtype)}"), threads=workers, copies=copies,
+                temporaries=temporaries * (clashes != []), flops=2 * m * k)  # fmt: skip
 
 
 def layout(a, b) -> str:
@@ -127,6 +140,15 @@ def elementwise(out, arrays) -> dict:
     return dict(path=path, layout=str(loops), threads=workers, temporaries=temporaries, flops=loops.size)
 
 
+def loop(name, self, other, alpha=1, *others) -> str:
+    """What is known of the compiled loops of an operation of two."""
+    kinds = (kind(settled(name, x, y)) for x, y in ((self, other), (other, self)))
+    work = resolve(name, *kinds)
+    given = "_".join(name_of(getattr(x, "dtype", w)) for x, w in zip((self, other), work))
+    scaled = scalar.exists(f"{name}_scaled") and alpha != 1
+    return kept(f"loop_{name}{'_scaled' * scaled}_{given}_by")
+
+
 def facts(name: str, pointwise: bool, out, values) -> dict:
     """The facts of a kernel by its name and its arguments: arrays, or what has shape, dtype and strides as they do."""
     if name in ("addmm", "baddbmm"):
@@ -142,5 +164,9 @@ def facts(name: str, pointwise: bool, out, values) -> dict:
     if name in ("dot", "vdot"):
         return dot(out, values[0], values[3])
     if pointwise:
-        return elementwise(out, [x for x in values if hasattr(x, "strides")])
+        told = elementwise(out, [x for x in values if hasattr(x, "strides")])
+        return told if 0 in out.shape else told | dict(code=loop(name, *values))
+    if name in ("reduce", "accumulate", "sum_to"):
+        op = "add" if name == "sum_to" else values[1]
+        return dict(code=kept(f"loop_{op}_*{name_of(values[0].dtype)}"))
     return {}

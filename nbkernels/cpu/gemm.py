@@ -4,7 +4,7 @@ Order of summation, the same on every path, tile, layout and number of threads: 
 segment an element is one chain of fused multiply-adds over increasing p, from zero; segment sums are added in order;
 then fma(beta, x, alpha*sum), once. Blocks of kc within a segment carry the chain on through memory.
 
-Operands are read through their strides, or packed into buffers that docs/products.md states; copied are operands whose
+Operands are read through their strides, or packed into buffers that docs/kernels.md states; copied are operands whose
 strides are no multiple of the item size, and outputs that really overlap inputs.
 """
 
@@ -33,13 +33,14 @@ from .deep import whole as deep_whole
 from .gemv import gemv
 from .gemv import whole as gemv_whole
 from .kinds import MODES, WIDENED, kind_of, tiles_of
+from .mirror import mirrored, symmetric
 from .packed import packed
 from .packed import whole as packed_whole
 from .paths import BRIEF, THIN_LEAST, path, path_of
 from .serial import planned
 from .short import short
 from .small import KNOWN, SERIALLY, small_entry
-from .status import COLUMNS, DECLINED, DEEP, DONE, GEMV, LARGE, PACKED, PATHS, SHORT, SMALL, THIN, UNMADE
+from .status import COLUMNS, DECLINED, DEEP, DONE, GEMV, LARGE, PACKED, PATHS, SHORT, SMALL, SYMMETRIC, THIN, UNMADE
 from .thin import thin
 from .thin import whole as thin_whole
 from .tiles import Tiles, given
@@ -84,6 +85,10 @@ def gemm(
     if _odd(x) or _odd(a) or _odd(b):
         with _even(x) as x, _even(a) as a, _even(b) as b:
             return gemm(out, x, a, b, beta, alpha, tiles, conj, mode, after)
+    plain = x is None and alpha == 1 and tiles is None and mode is None and after is None
+    if plain and symmetric(a, b):
+        mirrored(product, out, a, b)
+        return False
     if tiles is None and kind.a in SIZE:
         way = path_of(out, x, a, b, threads.count())
         if way != PACKED and by_path(way, out, x, a, b, beta, alpha) == DONE:
@@ -94,6 +99,12 @@ def gemm(
     workers = threads.count() if m * n * k > PARALLEL else 1
     packed(out, 0 if x is None else id(x), a, b, beta, alpha, tiles, kind, workers, after=after)
     return after is not None
+
+
+def product(out, a, b) -> None:
+    """out = a @ b, at once where that can be."""
+    if mm_fast(a, b, out) is not out:
+        gemm(out, None, a, b, 0, 1)
 
 
 def by_path(way: int, out, x, a, b, beta, alpha, trusted: bool = True) -> int:
@@ -258,6 +269,9 @@ def mm_fast(a, b, out, x=None, beta=0, alpha=1, ndarray=np.ndarray):
             status = entry(numpy, out, x, a, b, beta, alpha) if status == UNMADE else status
             if status is out:
                 return out
+        if status == SYMMETRIC:
+            mirrored(product, out, a, b)
+            return out
         while status in WHOLE and not known[place := 1 + 2 * (status - GEMV)]:
             known[place : place + 2] = WHOLE[status](NAMES[a.dtype])
             status = entry(numpy, out, x, a, b, beta, alpha)  # another path, where threads were not there before
@@ -310,6 +324,8 @@ def _by_plan(entry, x, a, b, out):
             status = entry(out, x, a, b) if status == UNMADE else status
             if status is out:
                 return out
+        if status == LARGE and x is None and symmetric(a, b):
+            return None  # the general path sees to it
         workers, xid = threads.count() if out.size * a.shape[1] > PARALLEL else 1, 0 if x is None else id(x)
         if status == LARGE and workers == 1:
             status = entry.serially(out, x, a, b)

@@ -10,12 +10,13 @@ import functools
 
 import numpy as np
 
-from ..jit.address import call, fma, invoke, peek, pointer, poke, scratch, set_word, take_from, word
+from ..jit.address import call, fma, invoke, peek, poke, scratch, take_from
 from ..jit.cache import both, compiled, entry, jit
 from ..jit.ndarray import data, descr, ndim, shape, stride
+from ..jit.record import Record, address
 from . import threads
 from .axpy import columns
-from .launch import KERNEL, LAUNCH, ROOM, WORKERS, launchable
+from .launch import launch_table, launchable, table_at
 from .machine import l2
 from .single import few, is_near, one, rows_of, segments_of
 from .status import DECLINED, DONE, LARGE
@@ -41,11 +42,12 @@ PIECE = 1 << 16  # bytes of A of a job of rows: 10,000 x 64 f32 by two threads t
 RUN = 2048 if vector_registers() == 32 else 16384
 
 BY_ROWS, BY_COLUMNS, BY_SEGMENTS = 0, 1, 2
-(
-    NEXT, JOBS, FORM, M, K, A, RSA, CSA, V, SV, PLANES, EACH, BLOCKS, C, RSC, X, RSX, ALPHA, BETA, TASKS,
-) = range(0, 160, 8)  # fmt: skip
-WORDS = 20
-HEAD, HERE = 8 * WORDS, 8 * 2048  # bytes of stack for the words and for chains
+# What a product with one row or column is: the jobs; the matrix, m outputs by k; the vector; where the chains of each
+# segment wait, the outputs of a job and the jobs of a segment; what becomes of the sums.
+VECTOR = Record("Vector", "next jobs form m k a rsa csa v sv planes each blocks c rsc x rsx alpha beta tasks")
+vector_at, NEXT = VECTOR.pointer(), VECTOR["next"]
+HEAD, HERE = VECTOR.bytes, 8 * 2048  # bytes of stack for the words and for chains
+ALPHA, BETA, TASKS = (8 * VECTOR[name] for name in ("alpha", "beta", "tasks"))
 
 
 @jit(forceinline=True)
@@ -67,57 +69,57 @@ def share(form, m, k, size, workers, wide):
 
 
 @jit(forceinline=True)
-def run_jobs(table, f, workers):
-    """All jobs of the words, by the table's kernel."""
-    words = pointer(table)
-    if workers > 1 and word(f + JOBS) > 1:
-        invoke(pointer(words[LAUNCH])[threads.SHARE], (words[LAUNCH], words[KERNEL], f, f + TASKS))
+def run_jobs(table, words, jobs, workers, tasks):
+    """All jobs of the words at an address, by the table's kernel; `tasks` bytes on is room for a number."""
+    t = table_at(table)
+    if workers > 1 and jobs > 1:
+        invoke(threads.pool_at(t.launch).share, (t.launch, t.kernel, words, words + tasks))
     else:
-        call(words[KERNEL], f, 0)
+        call(t.kernel, words, 0)
 
 
 @jit(forceinline=True)
 def _job(tile, f, job, cache):
     """The chains of one block of outputs over one segment of k."""
-    size, m, form = tile.itemsize, word(f + M), word(f + FORM)
-    segment, i = job // word(f + BLOCKS), job % word(f + BLOCKS) * word(f + EACH)
-    start, rsa, csa, sv = segment * SEGMENT, word(f + RSA), word(f + CSA), word(f + SV)
-    k = min(SEGMENT, word(f + K) - start)
-    a, v = word(f + A) + (i * rsa + start * csa) * size, word(f + V) + start * sv * size
-    t, h = word(f + PLANES) + (segment * m + i) * size, min(word(f + EACH), m - i)
+    size, m, form = tile.itemsize, f.m, f.form
+    segment, i = job // f.blocks, job % f.blocks * f.each
+    start, rsa, csa, sv = segment * SEGMENT, f.rsa, f.csa, f.sv
+    k = min(SEGMENT, f.k - start)
+    a, v = f.a + (i * rsa + start * csa) * size, f.v + start * sv * size
+    t, h = f.planes + (segment * m + i) * size, min(f.each, m - i)
     if sv != 1 and m > 1 and form == BY_ROWS:
         kept = scratch(KEPT)
         for p in range(k):
             poke(tile, kept + p * size, peek(tile, v + p * sv * size))
         v = kept
-    far = m * word(f + K) * size > FAR
+    far = m * f.k * size > FAR
     if form == BY_COLUMNS:
         columns(tile, h, a, csa, v, sv, k, t, 0, far and AHEAD)
     elif m == 1 and form == BY_ROWS:
         poke(tile, t, one(tile, a, csa, v, sv, k))
     elif form == BY_SEGMENTS:  # m is 1, and an output is a segment
         start = i * SEGMENT
-        a, v, t = word(f + A) + start * size, word(f + V) + start * size, word(f + PLANES) + i * size
-        whole = min(word(f + EACH), (word(f + K) - start) // SEGMENT)
+        a, v, t = f.a + start * size, f.v + start * size, f.planes + i * size
+        whole = min(f.each, (f.k - start) // SEGMENT)
         if whole > 0:
             segments_of(tile, whole, a, v, SEGMENT, t)
-        left = word(f + K) - start - whole * SEGMENT
-        if whole < word(f + EACH) and left > 0:
+        left = f.k - start - whole * SEGMENT
+        if whole < f.each and left > 0:
             done = whole * SEGMENT * size
             poke(tile, t + whole * size, one(tile, a + done, 1, v + done, 1, left))
     else:
-        rows_of(tile, h, a, rsa, v, k, t, is_near(tile, m * word(f + K) * size, cache, rsa, k), far)
+        rows_of(tile, h, a, rsa, v, k, t, is_near(tile, m * f.k * size, cache, rsa, k), far)
 
 
 @jit(forceinline=True)
 def end(tile, f, i, h):
     """y = fma(beta, x, alpha * (the planes, added in order)), of h outputs from the i-th on."""
-    size, m = tile.itemsize, word(f + M)
-    planes, segments = word(f + PLANES), (word(f + K) + SEGMENT - 1) // SEGMENT
-    if planes == word(f + C):
+    size, m = tile.itemsize, f.m
+    planes, segments = f.planes, (f.k + SEGMENT - 1) // SEGMENT
+    if planes == f.c:
         return
-    alpha, beta, c, x = peek(tile, f + ALPHA), peek(tile, f + BETA), word(f + C), word(f + X)
-    rsc, rsx = word(f + RSC), word(f + RSX)
+    alpha, beta, c, x = peek(tile, address(f) + ALPHA), peek(tile, address(f) + BETA), f.c, f.x
+    rsc, rsx = f.rsc, f.rsx
     for r in range(i, i + h):
         value = peek(tile, planes + r * size)
         for s in range(1, segments):
@@ -134,20 +136,21 @@ def _work(dtype: str) -> int:
     tile = small(dtype)
 
     def work(f, task):
-        job = take_from(pointer(f), NEXT, task % 2)
+        job = take_from(f, NEXT, task % 2)
         while job >= 0:
             _job(tile, f, job, l2())
-            job = take_from(pointer(f), NEXT, task % 2)
+            job = take_from(f, NEXT, task % 2)
 
-    return compiled(work, "void(int64, int64)", f"gemv_work_{tile}")
+    return compiled(work, VECTOR.kernel, f"gemv_work_{tile}")
 
 
 @functools.cache
 def ending(tile):
     """`end`, of all outputs, from Python: void(address of the words)."""
 
-    def run(f):
-        end(tile, f, 0, word(f + M))
+    def run(words):
+        f = vector_at(words)
+        end(tile, f, 0, f.m)
 
     return entry(run, "void(int64)", f"gemv_end_{tile}")
 
@@ -164,8 +167,8 @@ def _entry(dtype: str):
     size, element = tile.itemsize, getattr(np, dtype)
 
     def run(table, out, x, a, b, beta, alpha):
-        f, workers = pointer(table)[ROOM], pointer(table)[WORKERS]
-        planes, head, here = f + 8 * WORDS, scratch(HEAD), scratch(HERE)
+        words, workers = table_at(table).room, table_at(table).workers
+        planes, head, here = words + HEAD, scratch(HEAD), scratch(HERE)
         m, n, k = shape(out, 0), shape(out, 1), shape(a, 1)
         turned = m == 1 and n > 1  # y' = b' a'
         mat, vec, along, down = (b, a, 1, 0) if turned else (a, b, 0, 1)
@@ -190,39 +193,40 @@ def _entry(dtype: str):
         if form == BY_ROWS and csa != 1 and m > 1:
             return DECLINED
         direct = segments == 1 and rsc == size and px == 0 and alpha == 1  # chains are results
-        own = f == 0
+        own = words == 0
         if own:
             workers = launchable(table) if m * k * size > (ROWS_SHARED if form == BY_ROWS else SHARED) else 1
             if workers == 0 or (not direct and segments * m * size > HERE):
                 return LARGE
-            f, planes = head, here
+            words, planes = head, here
         if direct:
             planes = data(out)
         each = few(tile) if form == BY_SEGMENTS else share(form, m, k, size, workers, WIDE)
         blocks = ((segments if form == BY_SEGMENTS else m) + each - 1) // each
         jobs = blocks if form == BY_SEGMENTS else blocks * segments
-        set_word(f + NEXT, 0)
-        set_word(f + FORM, form)
-        set_word(f + M, m)
-        set_word(f + K, k)
-        set_word(f + A, data(mat))
-        set_word(f + RSA, rsa)
-        set_word(f + CSA, csa)
-        set_word(f + V, data(vec))
-        set_word(f + SV, sv)
-        set_word(f + PLANES, planes)
-        set_word(f + EACH, each)
-        set_word(f + BLOCKS, blocks)
-        set_word(f + JOBS, jobs)
-        set_word(f + C, data(out))
-        set_word(f + RSC, rsc // size)
-        set_word(f + X, px)
-        set_word(f + RSX, rsx // size)
-        poke(tile, f + ALPHA, element(alpha))
-        poke(tile, f + BETA, element(beta))
+        f = vector_at(words)
+        f.next = 0
+        f.form = form
+        f.m = m
+        f.k = k
+        f.a = data(mat)
+        f.rsa = rsa
+        f.csa = csa
+        f.v = data(vec)
+        f.sv = sv
+        f.planes = planes
+        f.each = each
+        f.blocks = blocks
+        f.jobs = jobs
+        f.c = data(out)
+        f.rsc = rsc // size
+        f.x = px
+        f.rsx = rsx // size
+        poke(tile, words + ALPHA, element(alpha))
+        poke(tile, words + BETA, element(beta))
         if not own:
             return LARGE
-        run_jobs(table, f, workers)
+        run_jobs(table, words, jobs, workers, TASKS)
         end(tile, f, 0, m)
         return DONE
 
@@ -231,13 +235,13 @@ def _entry(dtype: str):
 
 @functools.cache
 def _table(dtype: str):
-    return np.array([threads.WORDS, _work(dtype), 0, 0], np.int64)
+    return launch_table(_work(dtype))
 
 
 def whole(dtype: str) -> tuple[int, int]:
     """The address of the whole call, and its first argument. It answers LARGE, with nothing done, where `gemv` has to
     be called."""
-    return _entry(dtype)[1], _table(dtype).ctypes.data
+    return _entry(dtype)[1], _table(dtype).buffer_info()[0]
 
 
 def gemv(dtype: str, out, x, a, b, beta, alpha) -> bool:
@@ -246,15 +250,15 @@ def gemv(dtype: str, out, x, a, b, beta, alpha) -> bool:
     False, with nothing written, where the matrix is contiguous along neither side.
     """
     run, table, arrays = _entry(dtype)[0], _table(dtype), (id(out), x, id(a), id(b), beta, alpha)
-    status = run(table.ctypes.data, *arrays)
+    status = run(table.buffer_info()[0], *arrays)
     if status == LARGE and threads.open_up():
-        status = run(table.ctypes.data, *arrays)
+        status = run(table.buffer_info()[0], *arrays)
     if status == LARGE:
         planes, workers = -(-a.shape[1] // SEGMENT), threads.count() if max(a.nbytes, b.nbytes) > SHARED else 1
-        with room(8 * (WORDS + planes * out.size)) as f:  # words and elements of 8 bytes at most
-            own = table.copy()
-            own[ROOM], own[WORKERS] = f, workers
-            status = run(own.ctypes.data, *arrays)
+        with room(HEAD + 8 * planes * out.size) as f:  # words and elements of 8 bytes at most
+            own = launch_table(_work(dtype))
+            own.room, own.workers = f, workers
+            status = run(own.buffer_info()[0], *arrays)
             if status != DECLINED:
                 threads.launch(_work(dtype), f, workers)
                 ending(small(dtype))(f)

@@ -19,7 +19,7 @@ import numpy as np
 from numba import types
 from numpy import empty
 
-from ..jit.address import peek, pointer, poke, scratch, set_word, take_from, word
+from ..jit.address import peek, pointer, poke, scratch, set_word, take_from
 from ..jit.cache import compiled, entry, jit
 from ..jit.made import ANSWER, NONE, answer, new_strided, words
 from ..jit.ndarray import OBJECT, WRITEABLE, address_of, data, descr, flags, layout_is_known, ndim, shape, stride
@@ -28,16 +28,30 @@ from . import threads
 from .eight import WAITING, WIDE, columns_sums, far_rows_of, rows_of
 from .finish import finish
 from .gemm import NAMES, REAL, accepted, clash, gemm, same, whole
-from .gemv import BY_COLUMNS, BY_ROWS, FAR, HEAD, HERE, SHARED, end, ending, run_jobs, share
-from .launch import ROOM, TABLE, WORKERS, launchable
+from .gemv import (
+    AHEAD,
+    ALPHA,
+    BETA,
+    BY_COLUMNS,
+    BY_ROWS,
+    FAR,
+    HEAD,
+    HERE,
+    NEXT,
+    ROWS_SHARED,
+    SHARED,
+    TASKS,
+    VECTOR,
+    end,
+    ending,
+    run_jobs,
+    share,
+    vector_at,
+)
+from .launch import SIZE, TABLE, launch_table, launchable, table_at
 from .small import MADE, alike, apart
 from .status import DECLINED, DONE, LARGE, UNMADE
 from .tiles import SEGMENT, small
-
-from .gemv import (  # isort: skip
-    AHEAD, ALPHA, BETA, BLOCKS, CSA, EACH, FORM, JOBS, NEXT, PLANES, ROWS_SHARED, RSA, RSC, RSX, SV, WORDS, A,
-    C, K, M, V, X,
-)  # fmt: skip
 
 KEPT = 8 * SEGMENT  # bytes for a row or a v that is not contiguous
 APART = max(2 * KEPT, WAITING)  # bytes for what is not read as it lies
@@ -73,14 +87,14 @@ def _sums(tile, form, h, a, rsa, csa, v, sv, k, t, far):
 @jit(forceinline=True)
 def _job(tile, f, job):
     """The sums of one block of outputs over one segment, in the segment's plane."""
-    size, m, rsa, csa, sv = tile.itemsize, word(f + M), word(f + RSA), word(f + CSA), word(f + SV)
-    s, i = job // word(f + BLOCKS), job % word(f + BLOCKS) * word(f + EACH)
-    start, h = s * SEGMENT, min(word(f + EACH), m - i)
-    k = min(SEGMENT, word(f + K) - start)
-    a, v = word(f + A) + (i * rsa + start * csa) * size, word(f + V) + start * sv * size
-    t, far = word(f + PLANES) + (s * m + i) * size, m * word(f + K) * size > FAR and AHEAD
-    _sums(tile, word(f + FORM), h, a, rsa, csa, v, sv, k, t, far)
-    if word(f + K) <= SEGMENT:
+    size, m, rsa, csa, sv = tile.itemsize, f.m, f.rsa, f.csa, f.sv
+    s, i = job // f.blocks, job % f.blocks * f.each
+    start, h = s * SEGMENT, min(f.each, m - i)
+    k = min(SEGMENT, f.k - start)
+    a, v = f.a + (i * rsa + start * csa) * size, f.v + start * sv * size
+    t, far = f.planes + (s * m + i) * size, m * f.k * size > FAR and AHEAD
+    _sums(tile, f.form, h, a, rsa, csa, v, sv, k, t, far)
+    if f.k <= SEGMENT:
         end(tile, f, i, h)
 
 
@@ -96,18 +110,18 @@ def _work(tile) -> int:
     """The jobs of one thread: void(address of the words, task)."""
 
     def work(f, task):
-        job = take_from(pointer(f), NEXT, task % 2)
+        job = take_from(f, NEXT, task % 2)
         while job >= 0:
             _job(tile, f, job)
-            job = take_from(pointer(f), NEXT, task % 2)
+            job = take_from(f, NEXT, task % 2)
 
-    return compiled(work, "void(int64, int64)", f"mv_work_{tile}")
+    return compiled(work, VECTOR.kernel, f"mv_work_{tile}")
 
 
 @jit(forceinline=True)
 def _product(tile, table, out, x, a, v, beta, alpha):
     """What the entry answers for an out."""
-    size, room, workers = tile.itemsize, pointer(table)[ROOM], pointer(table)[WORKERS]
+    size, room, workers = tile.itemsize, table_at(table).room, table_at(table).workers
     if ndim(out) != 1 or ndim(a) != 2 or ndim(v) != 1 or not alike(out, x, a, v):
         return DECLINED
     m, k, rsa, csa, sv, rsc = shape(a, 0), shape(a, 1), stride(a, 0), stride(a, 1), stride(v, 0), stride(out, 0)
@@ -127,37 +141,38 @@ def _product(tile, table, out, x, a, v, beta, alpha):
     by_columns = rsa == size and m > 1
     segments = (k + SEGMENT - 1) // SEGMENT
     direct = segments == 1 and rsc == size and px == 0 and alpha == 1  # sums are results
-    f, here = room, scratch(HERE)
+    words, here = room, scratch(HERE)
     if room == 0:
         workers = launchable(table) if m * k * size > (SHARED if by_columns else ROWS_SHARED) else 1
         if workers == 0 or (not direct and segments * m * size > HERE):
             return LARGE
-        f = scratch(HEAD)
-    planes = data(out) if direct else here if room == 0 else f + 8 * WORDS
+        words = scratch(HEAD)
+    planes = data(out) if direct else here if room == 0 else words + HEAD
     form = BY_COLUMNS if by_columns else BY_ROWS
     each = share(form, m, k, size, workers, WIDE)
-    set_word(f + NEXT, 0)
-    set_word(f + FORM, form)
-    set_word(f + M, m)
-    set_word(f + K, k)
-    set_word(f + A, data(a))
-    set_word(f + RSA, rsa // size)
-    set_word(f + CSA, csa // size if k > 1 or form == BY_COLUMNS else 1)
-    set_word(f + V, data(v))
-    set_word(f + SV, sv // size if k > 1 else 1)
-    set_word(f + PLANES, planes)
-    set_word(f + EACH, each)
-    set_word(f + BLOCKS, (m + each - 1) // each)
-    set_word(f + JOBS, (m + each - 1) // each * segments)
-    set_word(f + C, data(out))
-    set_word(f + RSC, rsc // size)
-    set_word(f + X, px)
-    set_word(f + RSX, rsx // size)
-    poke(tile, f + ALPHA, alpha)
-    poke(tile, f + BETA, beta)
+    f = vector_at(words)
+    f.next = 0
+    f.form = form
+    f.m = m
+    f.k = k
+    f.a = data(a)
+    f.rsa = rsa // size
+    f.csa = csa // size if k > 1 or form == BY_COLUMNS else 1
+    f.v = data(v)
+    f.sv = sv // size if k > 1 else 1
+    f.planes = planes
+    f.each = each
+    f.blocks = (m + each - 1) // each
+    f.jobs = (m + each - 1) // each * segments
+    f.c = data(out)
+    f.rsc = rsc // size
+    f.x = px
+    f.rsx = rsx // size
+    poke(tile, words + ALPHA, alpha)
+    poke(tile, words + BETA, beta)
     if room != 0:
         return LARGE
-    run_jobs(table, f, workers)
+    run_jobs(table, words, f.jobs, workers, TASKS)
     if segments > 1:
         end(tile, f, 0, m)
     return DONE
@@ -186,7 +201,7 @@ def _entry(tile):
             made = new_strided(numpy, descr(a), 1, sizes, 0)
             if made == 0:
                 return answer(DONE, 0, 0)
-        status = _product(tile, numpy - 8 * TABLE, given + made, x, a, v, beta, alpha)
+        status = _product(tile, numpy - SIZE, given + made, x, a, v, beta, alpha)
         return answer(status, given, made)
 
     kind = ANSWER(types.int64, OBJECT, OBJECT, OBJECT, OBJECT, types.float64, types.float64)
@@ -222,8 +237,8 @@ def _found(dtype):
     """The entry for float32 or float64, compiled or loaded at its first use; else None."""
     if dtype in NAMES and layout_is_known():
         tile = small(NAMES[dtype])
-        known = np.concatenate([[threads.WORDS, _work(tile), 0, 0], words()])
-        _entries[dtype] = _entry(tile), known.ctypes.data + 8 * TABLE, known
+        known = np.concatenate([launch_table(_work(tile)), words()])
+        _entries[dtype] = _entry(tile), known.ctypes.data + SIZE, known
     return _entries.get(dtype)
 
 
@@ -242,11 +257,11 @@ def _large(found, out, x, a, v, beta, alpha) -> int:
 def _roomy(run, known, out, x, a, v, beta, alpha) -> int:
     """With a room and threads, of arrays that are known to be apart."""
     segments, workers = (a.shape[1] + SEGMENT - 1) // SEGMENT, threads.count() if a.nbytes > SHARED else 1
-    room = array("q", bytes(8 * (WORDS + segments * len(a))))  # of 8 bytes at most
+    room = array("q", bytes(HEAD + 8 * segments * len(a)))  # of 8 bytes at most
     tile, known = small(NAMES[a.dtype]), known.copy()
     f = room.buffer_info()[0]
-    known[ROOM], known[WORKERS] = f, workers
-    if run(known.ctypes.data + 8 * TABLE, out, x, a, v, beta, alpha) == DECLINED:
+    known[TABLE["room"]], known[TABLE["workers"]] = f, workers
+    if run(known.ctypes.data + SIZE, out, x, a, v, beta, alpha) == DECLINED:
         return DECLINED
     threads.launch(_work(tile), f, workers)
     if segments > 1:

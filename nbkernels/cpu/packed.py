@@ -23,6 +23,7 @@ from ..jit.address import arrive, copy, invoke, peek, pointer, poke, replace, sc
 from ..jit.cache import both, compiled, jit
 from ..jit.kind import Kind
 from ..jit.ndarray import shape, stride
+from ..jit.record import Record
 from ..jit.vector import LINE
 from . import threads
 from .finish import MEMORY, PARTIAL, ending, finish
@@ -34,13 +35,24 @@ from .status import DECLINED, DONE, LARGE
 from .tiles import SEGMENT, Tiles, small
 from .tuned import SLOTS, slot
 from .ukernel import ukernel_columns, ukernel_packed, ukernel_rows
-from .words import BYTES, ROOMS, bare, borrow, cuts, filled, operands, returned, room, template, up
-
-from .words import (  # isort: skip
-    AFTER, BARE, BLOCK, BLOCKS, BPANELS, CONTEXT, COUNTERS, CSA, CSB, CSC, CSX, FINISHED, FROM, FUSED, GROUP, HEAD, KC,
-    MC, MR, MULTIPLY, NC, NEAR, NEED, NEXT, NR, PACK, PART, READS, ROOM, ROWWISE, RSA, RSB, RSC, RSX, SCALARS, SELF,
-    SIZE_A, SIZE_B, SIZE_C, SIZE_T, STEP, TO, TOTAL, TRUSTED, UNIT, WORKERS, A, B, C, K, M, N, X,
-)  # fmt: skip
+from .words import (
+    BYTES,
+    FINISHED,
+    NEXT,
+    ROOMS,
+    WORDS,
+    WORKERS,
+    bare,
+    borrow,
+    cuts,
+    filled,
+    operands,
+    returned,
+    room,
+    template,
+    up,
+    words_at,
+)
 
 ROWS = 16  # steps of k that a job copies into panels: work enough for its overhead, jobs enough for many threads
 RUN = 4  # panels of A in a job, where each thread has JOBS jobs and more
@@ -58,11 +70,11 @@ def _pack_kernel(tile) -> int:
     """void(what, source, along, down, width, kb, target): a panel or, of operands that lie as panels do, some rows."""
 
     def pack(what, source, along, down, width, kb, target):
-        if what == A:
+        if what == PANEL_A:
             pack_a(tile, source, along, down, width, kb, target)
-        elif what == B:
+        elif what == PANEL_B:
             pack_b(tile, source, along, down, width, kb, target)
-        elif what == RSA:  # `along` is the number of steps
+        elif what == STRIP_A:  # `along` is the number of steps
             pack_strip_a(tile, source, down, width, along, target, kb)
         else:
             pack_strip_b(tile, source, down, width, along, target, kb)
@@ -70,6 +82,8 @@ def _pack_kernel(tile) -> int:
     return compiled(pack, f"void({', '.join(['int64'] * 7)})", f"gemm_pack_{tile}")
 
 
+# What a job packs: a panel, or some rows of panels.
+PANEL_A, PANEL_B, STRIP_A, STRIP_B = range(4)
 # How A lies -> its micro-kernel.
 MICRO = {"panels": ukernel_packed, "rows": ukernel_rows, "columns": ukernel_columns}
 PACKER = len(MICRO)  # where _ready has what packs
@@ -81,13 +95,13 @@ def _multiply_kernel(tile, lie: str) -> int:
     micro = MICRO[lie]
 
     def multiply(h, w, a, b, words, starts, stop, first, last, part, rsp, to, rst, total, rstt, c, x, f):
-        f = pointer(f)
-        alpha, beta = peek(tile, f[SCALARS]), peek(tile, f[SCALARS] + tile.size_t)
+        f = words_at(f)
+        alpha, beta = peek(tile, f.scalars), peek(tile, f.scalars + tile.size_t)
         code = PARTIAL if stop == MEMORY else stop
-        micro(tile, h, a, f[RSA] // tile.group, f[CSA], b, tile.nr, words, part, rsp, to, rst, w, not starts, code,
-                x, f[RSX], alpha, beta)  # fmt: skip
+        micro(tile, h, a, f.rsa // tile.group, f.csa, b, tile.nr, words, part, rsp, to, rst, w, not starts, code,
+                x, f.rsx, alpha, beta)  # fmt: skip
         if stop == MEMORY:
-            finish(tile, h, w, part, rsp, total, rstt, first != 0, last != 0, c, f[RSC], f[CSC], x, f[RSX], f[CSX],
+            finish(tile, h, w, part, rsp, total, rstt, first != 0, last != 0, c, f.rsc, f.csc, x, f.rsx, f.csx,
                    alpha, beta)  # fmt: skip
 
     return compiled(multiply, f"void({', '.join(['int64'] * 18)})", f"gemm_multiply_{tile}_{lie}")
@@ -96,8 +110,8 @@ def _multiply_kernel(tile, lie: str) -> int:
 @jit(forceinline=True)
 def _strip(f):
     """Columns that share a counter: of a block, or of some where there are too many."""
-    blocks = (min(f[N], f[NC]) + f[BLOCK] - 1) // f[BLOCK]
-    return (blocks + STRIPS - 1) // STRIPS * f[BLOCK]
+    blocks = (min(f.n, f.nc) + f.block - 1) // f.block
+    return (blocks + STRIPS - 1) // STRIPS * f.block
 
 
 @jit(forceinline=True)
@@ -105,9 +119,9 @@ def _stretch(f, m, n, words):
     """Rows of A that meet all of B before the others do: as many as stay in the caches meanwhile. All of a larger A
     would come from memory again for each block of B (Zen 3, one thread, GFLOP/s, at once and in stretches: f64 n = 1024
     34 -> 39, 2048 35 -> 38, f32 1500 72 -> 78, 2048 76 -> 80, 4096 76 -> 83)."""
-    size = m * words * f[STEP]
-    parts = (PARTS * size + f[NEAR] - 1) // f[NEAR] if size > f[NEAR] and n > f[BLOCK] else 1
-    return up((m + parts - 1) // parts, f[MR])
+    size = m * words * f.step
+    parts = (PARTS * size + f.near - 1) // f.near if size > f.near and n > f.block else 1
+    return up((m + parts - 1) // parts, f.mr)
 
 
 @jit(forceinline=True)
@@ -123,20 +137,20 @@ def _claim(w, end):
 def _pack(f, w, side, source, along, down, size, pitch, width, kb, target, begin):
     """`width` rows of A or columns of B (side), `along` apart, into panels of `pitch` and kb steps, `down` apart; a job
     is a panel, or ROWS words of k if these are rows. Jobs from `begin` on; the first one after them."""
-    words = (kb + f[GROUP] - 1) // f[GROUP]  # of a panel, for each of its rows
-    head = f[HEAD] if side == B else 0
-    rowwise, rows = f[ROWWISE] != 0 and along == 1, ROWS * f[GROUP]
+    words = (kb + f.group - 1) // f.group  # of a panel, for each of its rows
+    head = f.head if side == PANEL_B else 0
+    rowwise, rows = f.rowwise != 0 and along == 1, ROWS * f.group
     end = begin + ((kb + rows - 1) // rows if rowwise else (width + pitch - 1) // pitch)
     job = _claim(w, end)
     while job < end:
         i = job - begin
         if rowwise:
-            p, to, code = i * rows, target + i * ROWS * pitch * f[STEP], RSA if side == A else RSB
-            invoke(f[PACK], (code, source + p * down * size, min(rows, kb - p), down, width, kb, to))
+            p, to, code = i * rows, target + i * ROWS * pitch * f.step, STRIP_A if side == PANEL_A else STRIP_B
+            invoke(f.pack, (code, source + p * down * size, min(rows, kb - p), down, width, kb, to))
         else:
             j = i * pitch
-            to = target + j * (words + head) * f[STEP]
-            invoke(f[PACK], (side, source + j * along * size, along, down, min(pitch, width - j), kb, to))
+            to = target + j * (words + head) * f.step
+            invoke(f.pack, (side, source + j * along * size, along, down, min(pitch, width - j), kb, to))
         arrive(w, FINISHED)
         job = _claim(w, end)
     wait(w, FINISHED, end)
@@ -149,44 +163,44 @@ def _multiply(f, w, task, a, c, x, ic, jc, low, m, j0, n, kb, starts, ends, firs
 
     The micro-kernel fetches the next panel ahead, which is of use to the thread that goes on with it.
     """
-    words = (kb + f[GROUP] - 1) // f[GROUP]
-    panels = (m - low + f[MR] - 1) // f[MR]
-    blocks = (n + f[BLOCK] - 1) // f[BLOCK]
-    run = max(1, min(RUN, panels * ((f[N] + f[BLOCK] - 1) // f[BLOCK]) // (JOBS * f[WORKERS])))
+    words = (kb + f.group - 1) // f.group
+    panels = (m - low + f.mr - 1) // f.mr
+    blocks = (n + f.block - 1) // f.block
+    run = max(1, min(RUN, panels * ((f.n + f.block - 1) // f.block) // (JOBS * f.workers)))
     runs = (panels + run - 1) // run
     end = begin + runs * blocks
     square = scratch(SQUARE)  # a chain that ends through memory and needs no room of its own
     stop = PARTIAL
     if ends:
-        stop = ending(f[CSC], x, f[CSX], f[UNIT]) if first and last else MEMORY
-    width = min(f[N], f[NC])  # of a plane
+        stop = ending(f.csc, x, f.csx, f.unit) if first and last else MEMORY
+    width = min(f.n, f.nc)  # of a plane
     job = _claim(w, end)
     while job < end:
-        i0, jb = low + (job - begin) % runs * run * f[MR], j0 + (job - begin) // runs * f[BLOCK]
-        for i in range(i0, min(i0 + run * f[MR], m), f[MR]):
-            h, apanel = min(f[MR], m - i), f[ROOM] + i * words * f[STEP]
-            if f[BARE] != 0:
-                apanel = a + i * f[RSA] * f[SIZE_A]
-            elif f[FUSED] != 0:
-                apanel = f[ROOM] + task * f[MR] * words * f[STEP]
-                invoke(f[PACK], (A, a + i * f[RSA] * f[SIZE_A], f[RSA], f[CSA], h, kb, apanel))
-            for j in range(jb, min(jb + f[BLOCK], j0 + n), f[NR]):  # the A panel stays in L1, B's block in L2
-                across, bpanel = min(f[NR], j0 + n - j), f[ROOM] + f[BPANELS] + j * (words + f[HEAD]) * f[STEP]
-                cij = c + (i * f[RSC] + j * f[CSC]) * f[SIZE_C]
-                xij = x + (i * f[RSX] + j * f[CSX]) * f[SIZE_C] if x != 0 else 0
-                part, rsp, total, rstt = square, f[NR], cij, f[RSC]
-                if f[PART] > 0:
-                    part, rsp = f[ROOM] + f[PART] + (i * width + j) * f[SIZE_T], width
-                elif f[PART] == 0:
-                    part, rsp = cij, f[RSC]
-                if f[TOTAL] > 0:
-                    total, rstt = f[ROOM] + f[TOTAL] + (i * width + j) * f[SIZE_T], width
+        i0, jb = low + (job - begin) % runs * run * f.mr, j0 + (job - begin) // runs * f.block
+        for i in range(i0, min(i0 + run * f.mr, m), f.mr):
+            h, apanel = min(f.mr, m - i), f.room + i * words * f.step
+            if f.bare != 0:
+                apanel = a + i * f.rsa * f.size_a
+            elif f.fused != 0:
+                apanel = f.room + task * f.mr * words * f.step
+                invoke(f.pack, (PANEL_A, a + i * f.rsa * f.size_a, f.rsa, f.csa, h, kb, apanel))
+            for j in range(jb, min(jb + f.block, j0 + n), f.nr):  # the A panel stays in L1, B's block in L2
+                across, bpanel = min(f.nr, j0 + n - j), f.room + f.bpanels + j * (words + f.head) * f.step
+                cij = c + (i * f.rsc + j * f.csc) * f.size_c
+                xij = x + (i * f.rsx + j * f.csx) * f.size_c if x != 0 else 0
+                part, rsp, total, rstt = square, f.nr, cij, f.rsc
+                if f.part > 0:
+                    part, rsp = f.room + f.part + (i * width + j) * f.size_t, width
+                elif f.part == 0:
+                    part, rsp = cij, f.rsc
+                if f.total > 0:
+                    total, rstt = f.room + f.total + (i * width + j) * f.size_t, width
                 registers = stop != PARTIAL and stop != MEMORY
-                to, rst = (cij, f[RSC]) if registers else (part, rsp)
-                invoke(f[MULTIPLY], (h, across, apanel, bpanel, words, starts, stop, first, last, part, rsp, to, rst,
-                       total, rstt, cij, xij, f[SELF]))  # fmt: skip
-                if f[AFTER] != 0 and ends and last:
-                    invoke(f[AFTER], (f[CONTEXT], ic + i, jc + j, h, across))
+                to, rst = (cij, f.rsc) if registers else (part, rsp)
+                invoke(f.multiply, (h, across, apanel, bpanel, words, starts, stop, first, last, part, rsp, to, rst,
+                       total, rstt, cij, xij, f.own))  # fmt: skip
+                if f.after != 0 and ends and last:
+                    invoke(f.after, (f.context, ic + i, jc + j, h, across))
         arrive(w, FINISHED)
         job = _claim(w, end)
     return end
@@ -198,33 +212,33 @@ def loops() -> int:
 
     def work(f, task):
         own, marks = scratch(COUNTS), pointer(scratch(MARKS))  # marks: of each strip, the first job to come
-        counters = f[COUNTERS] if f[COUNTERS] != 0 else own
+        counters = f.counters if f.counters != 0 else own
         width = _strip(f)
-        strips = (min(f[N], f[NC]) + width - 1) // width
+        strips = (min(f.n, f.nc) + width - 1) // width
         for s in range(strips):
             w, marks[s] = pointer(own + s * COUNT), 0
             w[NEXT], w[FINISHED] = 0, 0
-        done, block, groups = 0, 0, min(strips, f[WORKERS])
-        for jc in range(0, f[N], f[NC]):
-            n = min(f[NC], f[N] - jc)
-            for ic in range(0, f[M], f[MC]):
-                m = min(f[MC], f[M] - ic)
-                c = f[C] + (ic * f[RSC] + jc * f[CSC]) * f[SIZE_C]  # C[ic:ic+mc, jc:jc+nc]
-                x = f[X] + (ic * f[RSX] + jc * f[CSX]) * f[SIZE_C] if f[X] != 0 else 0
-                for segment in range(0, f[K], SEGMENT):
-                    length = min(SEGMENT, f[K] - segment)
-                    cuts = (length + f[KC] - 1) // f[KC]
-                    step = up((length + cuts - 1) // cuts, f[GROUP])  # even pieces
+        done, block, groups = 0, 0, min(strips, f.workers)
+        for jc in range(0, f.n, f.nc):
+            n = min(f.nc, f.n - jc)
+            for ic in range(0, f.m, f.mc):
+                m = min(f.mc, f.m - ic)
+                c = f.c + (ic * f.rsc + jc * f.csc) * f.size_c  # C[ic:ic+mc, jc:jc+nc]
+                x = f.x + (ic * f.rsx + jc * f.csx) * f.size_c if f.x != 0 else 0
+                for segment in range(0, f.k, SEGMENT):
+                    length = min(SEGMENT, f.k - segment)
+                    cuts = (length + f.kc - 1) // f.kc
+                    step = up((length + cuts - 1) // cuts, f.group)  # even pieces
                     for p in range(0, length, step):
-                        if f[FROM] <= block < f[TO]:  # A[ic:ic+mc, p:p+kb] @ B[p:p+kb, jc:jc+nc]
+                        if f.start <= block < f.stop:  # A[ic:ic+mc, p:p+kb] @ B[p:p+kb, jc:jc+nc]
                             kb = min(step, length - p)
-                            a = f[A] + (ic * f[RSA] + (segment + p) * f[CSA]) * f[SIZE_A]
-                            b = f[B] + ((segment + p) * f[RSB] + jc * f[CSB]) * f[SIZE_B]
-                            words = (kb + f[GROUP] - 1) // f[GROUP] + f[HEAD]
+                            a = f.a + (ic * f.rsa + (segment + p) * f.csa) * f.size_a
+                            b = f.b + ((segment + p) * f.rsb + jc * f.csb) * f.size_b
+                            words = (kb + f.group - 1) // f.group + f.head
                             for s in range(strips):
                                 wait(pointer(counters + s * COUNT), FINISHED, marks[s])
-                            if f[FUSED] == 0 and f[BARE] == 0:
-                                done = _pack(f, f, A, a, f[RSA], f[CSA], f[SIZE_A], f[MR], m, kb, f[ROOM], done)
+                            if f.fused == 0 and f.bare == 0:
+                                done = _pack(f, f, PANEL_A, a, f.rsa, f.csa, f.size_a, f.mr, m, kb, f.room, done)
                             rows = _stretch(f, m, n, words)
                             for low in range(0, m, rows):
                                 for r in range(groups):
@@ -232,16 +246,16 @@ def loops() -> int:
                                         j0 = s * width
                                         if j0 < n:
                                             w, wide = pointer(counters + s * COUNT), min(width, n - j0)
-                                            panels = f[ROOM] + f[BPANELS] + j0 * words * f[STEP]
+                                            panels = f.room + f.bpanels + j0 * words * f.step
                                             if low == 0:
-                                                marks[s] = _pack(f, w, B, b + j0 * f[CSB] * f[SIZE_B], f[CSB], f[RSB],
-                                                    f[SIZE_B], f[NR], wide, kb, panels, marks[s])  # fmt: skip
+                                                marks[s] = _pack(f, w, PANEL_B, b + j0 * f.csb * f.size_b, f.csb, f.rsb,
+                                                    f.size_b, f.nr, wide, kb, panels, marks[s])  # fmt: skip
                                             marks[s] = _multiply(f, w, task, a, c, x, ic, jc, low, min(low + rows, m),
                                                 j0, wide, kb, p == 0, p + step >= length, segment == 0,
-                                                segment + length == f[K], marks[s])  # fmt: skip
+                                                segment + length == f.k, marks[s])  # fmt: skip
                         block += 1
 
-    return compiled(work, "void(CPointer(int64), int64)", "gemm_loops")
+    return compiled(work, WORDS.kernel, "gemm_loops")
 
 
 @functools.cache
@@ -268,23 +282,25 @@ def packed(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, tr
     f, kept = filled(out, x, a, b, beta, alpha, tiles, kind, workers, trusted, bare(kind))
     if f is None:
         return DECLINED
-    lie = "panels" if not f[BARE] else "rows" if f[CSA] == 1 else "columns"
-    f[PACK], f[MULTIPLY] = kernels(tiles.tile(kind), lie)
+    lie = "panels" if not f.bare else "rows" if f.csa == 1 else "columns"
+    f.pack, f.multiply = kernels(tiles.tile(kind), lie)
     if after is not None:
-        f[AFTER], context = after.words(swapped)
-        f[CONTEXT] = context.buffer_info()[0]
-    each = max(1, LAUNCH * f[BLOCKS] // (f[M] * f[N] * f[K]))
+        f.after, context = after.words(swapped)
+        f.context = context.buffer_info()[0]
+    each = max(1, LAUNCH * f.blocks // (f.m * f.n * f.k))
     counters = ctypes.create_string_buffer(COUNTS + LINE if workers > 1 else 0)
-    f[COUNTERS] = up.py_func(ctypes.addressof(counters), LINE) if workers > 1 else 0
-    with room(f[NEED]) as f[ROOM]:
-        for block in range(0, f[BLOCKS], each):  # Ctrl-C works between launches
-            f[NEXT], f[FINISHED], f[FROM], f[TO] = 0, 0, block, block + each
+    f.counters = up.py_func(ctypes.addressof(counters), LINE) if workers > 1 else 0
+    with room(f.need) as f.room:
+        for block in range(0, f.blocks, each):  # Ctrl-C works between launches
+            f.next, f.finished, f.start, f.stop = 0, 0, block, block + each
             ctypes.memset(counters, 0, len(counters))
-            threads.launch(loops(), f[SELF], workers)
+            threads.launch(loops(), f.own, workers)
     return DONE
 
 
-LAUNCHER, LOOPS, KEPT, FIRST = range(4)  # a table; then for each slot of tuned.py the words and what is ready
+# Then, for each slot of tuned.py, the addresses of its words and of what is ready.
+TABLE = Record("Packed", "launch kernel kept slots")  # the first as launch.TABLE's
+table_at = TABLE.pointer()
 
 
 @functools.cache
@@ -299,32 +315,31 @@ def _whole(tile):
     size, element = tile.itemsize, getattr(np, tile.dtype)
 
     def run(table, out, x, a, b, beta, alpha):
-        t, workers = pointer(table), launchable(table)
-        kept = pointer(t[KEPT])
+        t, workers = table_at(table), launchable(table)
+        kept = pointer(t.kept)
         m, n, k = shape(a, 0), shape(b, 1), shape(a, 1)
         if workers < 1 or m * n * k > LAUNCH:
             return LARGE
         address, factors, counters = scratch(BYTES), scratch(16), scratch(COUNTS)
-        f = pointer(address)
         left, right = abs(stride(a, 0)) < abs(stride(a, 1)), abs(stride(b, 0)) < abs(stride(b, 1))
         turned = stride(out, 1) != size and stride(out, 0) == size
-        own = FIRST + 2 * slot(m, n, k, int(left), int(right), turned)
-        copy(address, t[own], BYTES)
-        ready = pointer(t[own + 1])
-        f[WORKERS], f[TRUSTED], f[READS], f[UNIT] = workers, 1, beta != 0, alpha == 1
+        own = pointer(t.slots + 16 * slot(m, n, k, int(left), int(right), turned))
+        f, ready = words_at(address), pointer(own[1])
+        copy(address, own[0], BYTES)
+        f.workers, f.trusted, f.reads, f.unit = workers, 1, beta != 0, alpha == 1
         operands(f, out, x, a, b)
         cuts(f)
-        f[PACK], f[MULTIPLY] = ready[PACKER], ready[0 if f[BARE] == 0 else 1 if f[CSA] == 1 else 2]
-        f[ROOM] = borrow(kept, f[NEED]) if f[MULTIPLY] != 0 else 0
-        if f[ROOM] == 0:
+        f.pack, f.multiply = ready[PACKER], ready[0 if f.bare == 0 else 1 if f.csa == 1 else 2]
+        f.room = borrow(kept, f.need) if f.multiply != 0 else 0
+        if f.room == 0:
             return LARGE
         poke(tile, factors, element(alpha))
         poke(tile, factors + size, element(beta))
-        f[SELF], f[SCALARS], f[COUNTERS], f[TO] = address, factors, counters, f[BLOCKS]
+        f.own, f.scalars, f.counters, f.stop = address, factors, counters, f.blocks
         for s in range(0, COUNTS, COUNT):
             w = pointer(counters + s)
             w[NEXT], w[FINISHED] = 0, 0
-        threads.shared(t[LAUNCHER], t[LOOPS], address, address + 8 * WORKERS)
+        threads.shared(t.launch, t.kernel, address, address + WORKERS)
         returned(kept)
         return DONE
 
@@ -341,10 +356,12 @@ def _table(dtype):
     kind = kind_of(dtype, dtype, dtype)
     cuts = [tiles_of(kind, which) for which in range(SLOTS)]
     words = np.array([np.frombuffer(template(tiles, kind, 1), np.int64) for tiles in cuts])
-    words[:, BARE] = bare(kind)
+    words[:, WORDS["bare"]] = bare(kind)
     own = [(each.ctypes.data, _ready(tiles.tile(kind)).ctypes.data) for each, tiles in zip(words, cuts)]
-    _tables.append((np.array([threads.WORDS, loops(), ROOMS, *sum(own, ())], np.int64), words))
-    return _tables[-1][0]
+    slots = np.array(own, np.int64)
+    table = np.array([threads.WORDS, loops(), ROOMS, slots.ctypes.data], np.int64)
+    _tables.append((table, slots, words))
+    return table
 
 
 def whole(dtype: str) -> tuple[int, int]:

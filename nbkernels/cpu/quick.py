@@ -181,11 +181,11 @@ def small_entry():
         faults = pointer(room + SCALARS)
         faults[0] = faults[1] = 0
         if large:
-            words = pointer(launch[LAUNCH])
-            if launch[SLICES] == 0 or words[threads.SHARE] == 0:
+            pool = threads.pool_at(launch[LAUNCH])
+            if launch[SLICES] == 0 or pool.share == 0:
                 return answer(LARGE, given, made)
             context[LOOP], context[ROWS], context[COLUMNS] = row[6], rows, columns
-            invoke(words[threads.SHARE], (launch[LAUNCH], launch[SLICES], room, room + TASKS))
+            invoke(pool.share, (launch[LAUNCH], launch[SLICES], room, room + TASKS))
         else:
             if row[7] & 255 == 4:
                 set_word(room + SCALARS, np.float32(alpha))

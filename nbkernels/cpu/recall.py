@@ -107,10 +107,10 @@ def _recall(memory, arrays, operands, alpha, variant, record, room, scalar):
     if r[LAUNCH] == 0:
         call(r[WALKER], room, 0)
     else:
-        words = pointer(r[LAUNCH])
-        if words[threads.SHARE] == 0:
+        pool = threads.pool_at(r[LAUNCH])
+        if pool.share == 0:
             return DECLINED
-        invoke(words[threads.SHARE], (r[LAUNCH], r[WALKER], room, room + 8 * walk.TASKS))
+        invoke(pool.share, (r[LAUNCH], r[WALKER], room, room + 8 * walk.TASKS))
     return -faults[0] - 2 * faults[1] if r[SCALAR] == NOTED else DONE
 
 

@@ -15,18 +15,12 @@ from ..jit.made import ANSWER, NONE, answer
 from ..jit.ndarray import OBJECT, address_of, stride
 from .finish import MEMORY, ending
 from .kinds import default_tiles
-from .packed import kernels, loops
+from .packed import PANEL_A, PANEL_B, kernels, loops
 from .paths import SERIAL
 from .small import GIL, ROOM, SERIALLY, SQUARE, alike, large, new_matrix
 from .status import DECLINED, DONE, LARGE, UNMADE
 from .tiles import Tiles
-from .words import cuts, operands, started
-
-from .words import (  # isort: skip
-    BLOCKS, CSA, CSB, CSC, CSX, FINISHED, FROM, GROUP, KC, LOOPS, MIXED, MR, MULTIPLY, NEED, NEXT, NR, NUMPY, PACK,
-    RESULT, RSA, RSB, RSC, SELF, SIDED, SIZE_C, TO, UNIT, A, B, C, K, M, N, X,
-)  # fmt: skip
-from .words import ROOM as PANELS  # small.ROOM is a size
+from .words import cuts, operands, started, words_at
 
 LIMIT = 96**3  # m*n*k up to which threads do not pay: two launches of 3-10 us cost more than they save
 
@@ -46,13 +40,13 @@ class Plan:
 @jit(forceinline=True)
 def one_tile(f, b):
     """What the loops do where there is nothing to loop over, 80 ns less; b is where the panel of B goes."""
-    a, c, x = f[PANELS], f[C], f[X]
-    square, stop = scratch(SQUARE), ending(f[CSC], x, f[CSX], f[UNIT])
-    to, rst = (square, f[NR]) if stop == MEMORY else (c, f[RSC])
-    invoke(f[PACK], (A, f[A], f[RSA], f[CSA], f[M], f[K], a))
-    invoke(f[PACK], (B, f[B], f[CSB], f[RSB], f[N], f[K], b))
-    words = (f[K] + f[GROUP] - 1) // f[GROUP]
-    invoke(f[MULTIPLY], (f[M], f[N], a, b, words, 1, stop, 1, 1, square, f[NR], to, rst, c, f[RSC], c, x, f[SELF]))
+    a, c, x = f.room, f.c, f.x
+    square, stop = scratch(SQUARE), ending(f.csc, x, f.csx, f.unit)
+    to, rst = (square, f.nr) if stop == MEMORY else (c, f.rsc)
+    invoke(f.pack, (PANEL_A, f.a, f.rsa, f.csa, f.m, f.k, a))
+    invoke(f.pack, (PANEL_B, f.b, f.csb, f.rsb, f.n, f.k, b))
+    words = (f.k + f.group - 1) // f.group
+    invoke(f.multiply, (f.m, f.n, a, b, words, 1, stop, 1, 1, square, f.nr, to, rst, c, f.rsc, c, x, f.own))
 
 
 @functools.cache
@@ -67,34 +61,34 @@ def serial():
     def run(words, out, x, a, b):
         given, x, a, b, made = address_of(out), address_of(x), address_of(a), address_of(b), 0
         limit, words = SERIAL if words & SERIALLY != 0 else LIMIT, words & ~SERIALLY
-        f = pointer(words)
-        none = pointer(f[NUMPY])[NONE]
+        f = words_at(words)
+        none = pointer(f.numpy)[NONE]
         x = 0 if x == none else x
         if given == none:
-            if large(a, b, f[SIZE_C]):
+            if large(a, b, f.size_c):
                 return answer(UNMADE, 0, 0)
-            given, made = 0, new_matrix(f[NUMPY], f[RESULT], a, b)
+            given, made = 0, new_matrix(f.numpy, f.result, a, b)
             if made == 0:
                 return answer(DONE, 0, 0)
         out = given + made
-        if f[MIXED] == 0 and not alike(out, x, a, b):
+        if f.mixed == 0 and not alike(out, x, a, b):
             return answer(DECLINED, given, made)
         status = operands(f, out, x, a, b)
         if status != DONE:
             return answer(status, given, made)
-        turned = stride(out, 1) != f[SIZE_C] and stride(out, 0) == f[SIZE_C] and f[SIDED] != 0
-        m, n, k = f[M], f[N], f[K]
+        turned = stride(out, 1) != f.size_c and stride(out, 0) == f.size_c and f.sided != 0
+        m, n, k = f.m, f.n, f.k
         if turned or max(m, n, k) > limit or m * n * k > limit or not GIL:
             return answer(LARGE, given, made)
-        f[PANELS] = static(ROOM)
-        if m <= f[MR] and n <= f[NR] and k <= f[KC]:
-            one_tile(f, f[PANELS] + ROOM // 2)
+        f.room = static(ROOM)
+        if m <= f.mr and n <= f.nr and k <= f.kc:
+            one_tile(f, f.room + ROOM // 2)
             return answer(DONE, given, made)
         cuts(f)
-        if f[NEED] > ROOM:
+        if f.need > ROOM:
             return answer(LARGE, given, made)
-        f[NEXT], f[FINISHED], f[FROM], f[TO] = 0, 0, 0, f[BLOCKS]
-        call(f[LOOPS], words, 0)
+        f.next, f.finished, f.start, f.stop = 0, 0, 0, f.blocks
+        call(f.loops, words, 0)
         return answer(DONE, given, made)
 
     return entry(run, ANSWER(types.int64, *[OBJECT] * 4), "gemm_serial")
@@ -104,10 +98,10 @@ def planned(kind: Kind, beta, alpha, dtype, mixed: bool):
     """`serial` of a plan; `mixed`: the arrays' dtypes are not alike, and the caller has looked at them."""
     tiles = default_tiles(kind)
     f, factors = started(beta, alpha, tiles, kind, 1)
-    f[PACK], f[MULTIPLY] = kernels(tiles.tile(kind))
-    f[LOOPS], f[MIXED], f[SIDED] = loops(), mixed, kind.swapped() != kind
-    f[NUMPY], f[RESULT] = made.words().ctypes.data, id(dtype)
-    run = functools.partial(serial(), f[SELF])
-    run.serially = functools.partial(serial(), f[SELF] | SERIALLY)
+    f.pack, f.multiply = kernels(tiles.tile(kind))
+    f.loops, f.mixed, f.sided = loops(), mixed, kind.swapped() != kind
+    f.numpy, f.result = made.words().ctypes.data, id(dtype)
+    run = functools.partial(serial(), f.own)
+    run.serially = functools.partial(serial(), f.own | SERIALLY)
     run.plan = Plan(kind, tiles, beta, alpha, dtype, (f, factors))
     return run

@@ -12,27 +12,22 @@ import functools
 
 import numpy as np
 
-from ..jit.address import peek, pointer, poke, scratch, take
+from ..jit.address import peek, poke, scratch, take
 from ..jit.cache import compiled, entry, jit
 from . import threads
-from .deep import PAIRS, in_room
+from .deep import in_room
 from .finish import MEMORY, PARTIAL, ending, finish
 from .pack import pack
 from .status import DECLINED, DONE
 from .tiles import small
 from .ukernel import ukernel_copying, ukernel_packed
-from .words import alone, up
-
-from .words import (  # isort: skip
-    CSA, CSB, CSC, CSX, NB, NEXT, ROOM, RSA, RSB, RSC, RSX, SCALARS, UNIT, WORDS, WORKERS, A, B, C, K, M, N, X,
-)  # fmt: skip
+from .words import BYTES, NEXT, TASKS, WORDS, alone, swap_sides, up, words_at
 
 # Zen 3, one thread, us: f32 16x2048x512 747 with panels for all columns of a job, packed before they are used (alone
 # 230-270: as slow as the rest, to and from L2), so 665, 660, 660 by 64, 128 and 256 steps, 32x1000x500 572, 550, 520,
 # 507; f64 1087, 998, 989, 931, 13x997x499 605, 526, 540, 540; two threads, f32 16x2048x512 446, 350, 400, 369. Asking
 # for rows 16 ahead in place of the next panel: 728 and 272 for 220 of f64 8x1024x256, whose rows share a set of L1.
 STEPS, BROAD = 256, 2048
-BYTES = 8 * WORDS + 8  # the words, and the number of tasks
 EACH = 2  # jobs for each thread at least, which start at different times
 
 
@@ -45,28 +40,28 @@ def _room(tile, m, k, wide):
 @jit(forceinline=True)
 def _block(tile, f, p, s, j, w, wide, stop, panels, panel, plane, alpha, beta):
     """Steps p to p + s of C[:, j:j+w], panel by panel of B; tiles go on with the plane."""
-    size, m, tiles, last = tile.itemsize, f[M], -(-f[M] // tile.mr), p + s == f[K]
+    size, m, tiles, last = tile.itemsize, f.m, -(-f.m // tile.mr), p + s == f.k
     stop = stop if last and stop != MEMORY else PARTIAL
-    source = f[B] + (p * f[RSB] + j * f[CSB]) * size
+    source = f.b + (p * f.rsb + j * f.csb) * size
     for q in range(0, w, tile.nr):
         across = min(tile.nr, w - q)
-        copies = f[CSB] == 1 and across == tile.nr
+        copies = f.csb == 1 and across == tile.nr
         if not copies:
-            pack(tile, source + q * f[CSB] * size, f[CSB], f[RSB], across, s, panel, tile.nr)
+            pack(tile, source + q * f.csb * size, f.csb, f.rsb, across, s, panel, tile.nr)
         for t in range(tiles):
-            i, apanel = t * m // tiles, panels + (t * f[K] + p) * tile.mr * size
+            i, apanel = t * m // tiles, panels + (t * f.k + p) * tile.mr * size
             part = plane + (i * wide + q) * size
             to, rst, x = part, wide, 0
             if stop != PARTIAL:
-                to, rst = f[C] + (i * f[RSC] + j + q) * size, f[RSC]
-                x = f[X] + (i * f[RSX] + j + q) * size if f[X] != 0 else 0
+                to, rst = f.c + (i * f.rsc + j + q) * size, f.rsc
+                x = f.x + (i * f.rsx + j + q) * size if f.x != 0 else 0
             h = (t + 1) * m // tiles - i
             if copies and t == 0:
-                ukernel_copying(tile, h, apanel, 1, tile.mr, source + q * size, f[RSB], s, part, wide, to, rst,
-                                across, p > 0, stop, x, f[RSX], alpha, beta, panel)  # fmt: skip
+                ukernel_copying(tile, h, apanel, 1, tile.mr, source + q * size, f.rsb, s, part, wide, to, rst,
+                                across, p > 0, stop, x, f.rsx, alpha, beta, panel)  # fmt: skip
             else:
                 ukernel_packed(tile, h, apanel, 1, tile.mr, panel, tile.nr, s, part, wide, to, rst,
-                               across, p > 0, stop, x, f[RSX], alpha, beta)  # fmt: skip
+                               across, p > 0, stop, x, f.rsx, alpha, beta)  # fmt: skip
 
 
 @functools.cache
@@ -74,28 +69,28 @@ def _short(tile) -> int:
     """The jobs of one thread: void(words, task)."""
 
     def work(f, task):
-        if task >= f[WORKERS]:
+        if task >= f.workers:
             return
-        size, m, n, k, wide, tiles = tile.itemsize, f[M], f[N], f[K], f[NB], -(-f[M] // tile.mr)
-        panels = f[ROOM] + task * _room(tile, m, k, wide)
+        size, m, n, k, wide, tiles = tile.itemsize, f.m, f.n, f.k, f.nb, -(-f.m // tile.mr)
+        panels = f.room + task * _room(tile, m, k, wide)
         panel = panels + tiles * tile.mr * k * size
         plane = panel + STEPS * tile.nr * size
-        alpha, beta = peek(tile, f[SCALARS]), peek(tile, f[SCALARS] + size)
-        stop, j = ending(f[CSC], f[X], f[CSX], f[UNIT]), take(f, NEXT) * wide
+        alpha, beta = peek(tile, f.scalars), peek(tile, f.scalars + size)
+        stop, j = ending(f.csc, f.x, f.csx, f.unit), take(f, NEXT) * wide
         # Rows of the tiles as even as they can be: 8 are 4 and 4, enough chains to hide their latency, not 6 and 2.
         for t in range(tiles if j < n else 0):
             i, target = t * m // tiles, panels + t * tile.mr * k * size
-            pack(tile, f[A] + i * f[RSA] * size, f[RSA], f[CSA], (t + 1) * m // tiles - i, k, target, tile.mr)
+            pack(tile, f.a + i * f.rsa * size, f.rsa, f.csa, (t + 1) * m // tiles - i, k, target, tile.mr)
         while j < n:
             w = min(wide, n - j)
             for p in range(0, k, STEPS):
                 _block(tile, f, p, min(STEPS, k - p), j, w, wide, stop, panels, panel, plane, alpha, beta)
             if stop == MEMORY:
-                c, x = f[C] + j * f[CSC] * size, f[X] + j * f[CSX] * size if f[X] != 0 else 0
-                finish(tile, m, w, plane, wide, 0, 0, True, True, c, f[RSC], f[CSC], x, f[RSX], f[CSX], alpha, beta)
+                c, x = f.c + j * f.csc * size, f.x + j * f.csx * size if f.x != 0 else 0
+                finish(tile, m, w, plane, wide, 0, 0, True, True, c, f.rsc, f.csc, x, f.rsx, f.csx, alpha, beta)
             j = take(f, NEXT) * wide
 
-    return compiled(work, "void(CPointer(int64), int64)", f"gemm_short_{tile}")
+    return compiled(work, WORDS.kernel, f"gemm_short_{tile}")
 
 
 @functools.cache
@@ -106,22 +101,21 @@ def _entry(tile):
 
     def run(launch, work, workers, room, given, out, x, a, b, beta, alpha, trusted):
         words, factors = scratch(BYTES), scratch(16)
-        f = pointer(words)
-        f[UNIT] = alpha == 1
+        f = words_at(words)
+        f.unit = alpha == 1
         if alone(tile, f, out, x, a, b, beta, trusted) != DONE:
             return DECLINED
-        if f[M] > f[N]:  # C' = B' A': the longer side lies along vectors
-            for p, q in PAIRS:
-                f[p], f[q] = f[q], f[p]
-        parts = max((f[N] * size + BROAD - 1) // BROAD, EACH * workers if workers > 1 else 1)
-        f[NB], f[WORKERS] = up((f[N] + parts - 1) // parts, tile.nr), workers
-        need = workers * _room(tile, f[M], f[K], f[NB])
+        if f.m > f.n:  # C' = B' A': the longer side lies along vectors
+            swap_sides(f)
+        parts = max((f.n * size + BROAD - 1) // BROAD, EACH * workers if workers > 1 else 1)
+        f.nb, f.workers = up((f.n + parts - 1) // parts, tile.nr), workers
+        need = workers * _room(tile, f.m, f.k, f.nb)
         if need > given:
             return need
-        f[NEXT], f[SCALARS], f[ROOM] = 0, factors, room
+        f.next, f.scalars, f.room = 0, factors, room
         poke(tile, factors, element(alpha))
         poke(tile, factors + size, element(beta))
-        threads.shared(launch, work, words, words + 8 * WORDS)
+        threads.shared(launch, work, words, words + TASKS)
         return DONE
 
     kind = ", ".join(["int64"] * 9)

@@ -21,9 +21,9 @@ from .finish import MEMORY, PARTIAL, PLAIN, ending, finish
 from .launch import launchable
 from .machine import l2
 from .pack import pack, pack_rows_a, pack_rows_b
-from .paths import IN_PLACE, NARROW_IN_PLACE, PANEL, choose, lies, longest
+from .paths import IN_PLACE, NARROW_IN_PLACE, PANEL, choose, lies, longest, mirrors
 from .squares import side, turned
-from .status import DECLINED, DONE, GEMV, LARGE, SMALL, UNMADE
+from .status import DECLINED, DONE, GEMV, LARGE, SMALL, SYMMETRIC, UNMADE
 from .ukernel import ukernel, ukernel_copying_whole, ukernel_packed
 
 # Words before made.words(): threads.WORDS, and what each `whole` of the paths from GEMV to PACKED says, or zeros.
@@ -230,6 +230,8 @@ def small_entry(tile):
             whole, rows = numpy - 8 * KNOWN, csc == 1 and (px == 0 or csx == 1)
             workers = launchable(whole)
             workers = workers if workers > 0 else 2  # nothing says how many there are
+            if x == 0 and alpha == 1 and pa == pb and rsa == csb and csa == rsb and mirrors(m, n, k, workers):
+                return answer(SYMMETRIC, given, made)
             path = choose(tile, m, n, k, lies(rsa, csa, 1), lies(rsb, csb, 1), rows, workers, l2())
             if path != SMALL:
                 whole += 8 + 16 * (path - GEMV)

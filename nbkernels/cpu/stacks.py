@@ -6,50 +6,23 @@ Float32 and float64 have paths of their own (batch.py).
 from __future__ import annotations
 
 import functools
-from array import array
 
-from ..jit.address import call, pointer, scratch, take
+from ..jit.address import call, copy, scratch, take
 from ..jit.cache import compiled
 from ..jit.kind import Kind
+from ..jit.record import Record
 from . import threads
 from .kinds import default_tiles
 from .packed import kernels, loops
 from .serial import LIMIT, one_tile
-from .words import BLOCKS as PIECES
-from .words import (
-    BPANELS,
-    FINISHED,
-    FROM,
-    KC,
-    MR,
-    MULTIPLY,
-    NEED,
-    NEXT,
-    NR,
-    PACK,
-    ROOM,
-    SELF,
-    TO,
-    WORDS,
-    A,
-    B,
-    C,
-    K,
-    M,
-    N,
-    X,
-    filled,
-    room,
-    up,
-)
-from .words import LOOPS as RUN
+from .words import BYTES, filled, room, up, words_at
 
 GAIN = 48**3  # multiply-adds of a stack from which threads share it: a launch takes as long as 10 us of them
 OVERHEAD = 2000  # multiply-adds in the time that a product takes beside them
-BYTES = 8 * WORDS
-# What threads share: the next job, then the words of the first product, how many there are, how many are a job, how far
+# What threads share: the next job; the words of the first product, how many there are, how many are a job, how far
 # operands lie apart, in bytes, and rooms for panels with their size.
-FIRST, COUNT, EACH, STEP_A, STEP_B, STEP_C, STEP_X, ROOMS, SIZE = range(8, 17)
+SHARED = Record("Shared", "next | first count each step_a step_b step_c step_x rooms size")
+NEXT = SHARED["next"]
 
 
 @functools.cache
@@ -57,26 +30,25 @@ def _kernel() -> int:
     """The jobs of one thread: void(shared words, task)."""
 
     def work(f, task):
-        address, first = scratch(BYTES), pointer(f[FIRST])
-        mine = pointer(address)
-        for i in range(WORDS):
-            mine[i] = first[i]
-        mine[SELF], mine[ROOM] = address, f[ROOMS] + task * f[SIZE]
-        tile = mine[M] <= mine[MR] and mine[N] <= mine[NR] and mine[K] <= mine[KC]
-        start = take(f, 0) * f[EACH]
-        while start < f[COUNT]:
-            for t in range(start, min(start + f[EACH], f[COUNT])):
-                mine[A], mine[B] = first[A] + t * f[STEP_A], first[B] + t * f[STEP_B]
-                mine[C] = first[C] + t * f[STEP_C]
-                mine[X] = first[X] + t * f[STEP_X] if first[X] != 0 else 0
+        address, first = scratch(BYTES), words_at(f.first)
+        mine = words_at(address)
+        copy(address, f.first, BYTES)
+        mine.own, mine.room = address, f.rooms + task * f.size
+        tile = mine.m <= mine.mr and mine.n <= mine.nr and mine.k <= mine.kc
+        start = take(f, NEXT) * f.each
+        while start < f.count:
+            for t in range(start, min(start + f.each, f.count)):
+                mine.a, mine.b = first.a + t * f.step_a, first.b + t * f.step_b
+                mine.c = first.c + t * f.step_c
+                mine.x = first.x + t * f.step_x if first.x != 0 else 0
                 if tile:
-                    one_tile(mine, mine[ROOM] + mine[BPANELS])
+                    one_tile(mine, mine.room + mine.bpanels)
                 else:
-                    mine[NEXT], mine[FINISHED], mine[FROM], mine[TO] = 0, 0, 0, mine[PIECES]
-                    call(mine[RUN], address, 0)
-            start = take(f, 0) * f[EACH]
+                    mine.next, mine.finished, mine.start, mine.stop = 0, 0, 0, mine.blocks
+                    call(mine.loops, address, 0)
+            start = take(f, NEXT) * f.each
 
-    return compiled(work, "void(CPointer(int64), int64)", "gemm_stack")
+    return compiled(work, SHARED.kernel, "gemm_stack")
 
 
 def choose(out, operands, k: int, workers: int) -> int:
@@ -101,11 +73,13 @@ def stack(out, x, a, b, beta, alpha, kind: Kind) -> bool:
         left, right = a, b
     tiles, x0 = default_tiles(kind), None if x is None else x[0]
     f, kept = filled(out[0], 0 if x is None else id(x0), a[0], b[0], beta, alpha, tiles, kind, 1, True)
-    f[PACK], f[MULTIPLY] = kernels(tiles.tile(kind))
-    f[RUN], size = loops(), up(f[NEED], 64)
+    f.pack, f.multiply = kernels(tiles.tile(kind))
+    f.loops, size = loops(), up(f.need, 64)
     steps = [0 if each is None else each.strides[0] for each in (left, right, out, x)]
     with room(workers * size) as rooms:
-        each = max(1, min(len(out) // (4 * workers), GAIN // (f[M] * f[N] * f[K] + OVERHEAD)))
-        shared = array("q", [*[0] * 8, f[SELF], len(out), each, *steps, rooms, size])
+        each = max(1, min(len(out) // (4 * workers), GAIN // (f.m * f.n * f.k + OVERHEAD)))
+        shared = SHARED.array()
+        shared.first, shared.count, shared.each, shared.rooms, shared.size = f.own, len(out), each, rooms, size
+        shared.step_a, shared.step_b, shared.step_c, shared.step_x = steps
         threads.launch(_kernel(), shared.buffer_info()[0], workers)
     return True

@@ -32,7 +32,6 @@ from ..jit.address import (
     keep_off,
     let_others,
     number,
-    pointer,
     reacquire,
     release,
     replace,
@@ -43,19 +42,22 @@ from ..jit.address import (
     wake,
 )
 from ..jit.cache import compiled, entry, jit
+from ..jit.record import Record
 from ..jit.shield import start, whole
 
 # What launches go by, also those that compiled code makes by itself while it holds the GIL: whether one is under way,
 # the address of `_share` if compiled code may make one, a C function that counts threads, helpers and their places.
-BUSY, SHARE, COUNT, HELPERS, PLACES = range(5)
+POOL = Record("Pool", "busy share count helpers places")
 # A helper's place, a cache line: what it does, the lock that it sleeps at, what it is offered, its system's number.
-STATE, LOCK, KERNEL, CONTEXT, FIRST, STEP, TASKS, THREAD = range(8)
+HELPER = Record("Helper", "state lock kernel context first step tasks thread")
+pool_at, helper_at = POOL.pointer(), HELPER.pointer()
+BUSY, STATE = POOL["busy"], HELPER["state"]
 WORKING, IDLE, ASLEEP, OFFERED = range(4)
 LINE = 8  # words
 PATIENCE = 64 * SPINS  # looks for work, 0.6 ms of them, before a helper sleeps: to wake it takes 50 us
 
-_words = np.zeros(8, np.int64)
-WORDS = _words.ctypes.data
+_words = POOL.array()
+WORDS = _words.buffer_info()[0]
 _rooms: list = []  # of the helpers' places
 _new_lock = ctypes.PYFUNCTYPE(ctypes.c_void_p)(("PyThread_allocate_lock", ctypes.pythonapi))
 _close = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)(("PyThread_acquire_lock", ctypes.pythonapi))
@@ -65,7 +67,7 @@ _beginning = threading.Lock()
 def _after_fork() -> None:
     """The child has no helpers yet."""
     global _beginning
-    _words[:], _beginning = 0, threading.Lock()
+    _words[:], _beginning = POOL.array(), threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):
@@ -93,19 +95,19 @@ def count() -> int:
 
 def _serve(place):
     """What a helper does for as long as the process lives."""
-    w, looks = pointer(place), 0
-    sleep(w[LOCK])
-    while w[LOCK] != 0:
+    w, looks = helper_at(place), 0
+    sleep(w.lock)
+    while w.lock != 0:
         while seen(w, STATE) != OFFERED:
             looks += 1
             if looks % SPINS == 0:
                 let_others()
             if looks >= PATIENCE and replace(w, STATE, IDLE, ASLEEP):
-                sleep(w[LOCK])
+                sleep(w.lock)
                 looks = 0
         if replace(w, STATE, OFFERED, WORKING):
-            for task in range(w[FIRST], w[TASKS], w[STEP]):
-                call(w[KERNEL], w[CONTEXT], task)
+            for task in range(w.first, w.tasks, w.step):
+                call(w.kernel, w.context, task)
             exchange(w, STATE, IDLE)
             looks = 0
 
@@ -120,7 +122,7 @@ def _begin() -> None:
     helpers, begun, line = numba.config.NUMBA_NUM_THREADS - 1, 0, 8 * LINE
 
     def begin(place, w):
-        w[THREAD] = threading.get_native_id()
+        w[HELPER["thread"]] = threading.get_native_id()
         serve(place)
 
     room, serve = np.zeros(LINE * (helpers + 1), np.int64), _server()
@@ -130,18 +132,19 @@ def _begin() -> None:
         while begun < helpers:
             place = places + begun * line
             w = (ctypes.c_int64 * LINE).from_address(place)
-            w[STATE], w[LOCK] = ASLEEP, _new_lock()
-            _close(w[LOCK], 1)  # it opens for a moment to wake the helper
+            w[STATE], lock = ASLEEP, _new_lock()
+            w[HELPER["lock"]] = lock
+            _close(lock, 1)  # it opens for a moment to wake the helper
             start(begin, place, w)
             begun += 1
-    _words[PLACES], _words[HELPERS] = places, begun
+    _words.places, _words.helpers = places, begun
 
 
 @atexit.register
 def _rest() -> None:
     """Before Python takes the compiled code away helpers sleep, and nobody wakes them any more."""
-    _words[BUSY], end = 1, time.monotonic() + 0.5
-    states = [ctypes.c_int64.from_address(int(_words[PLACES]) + 8 * LINE * i) for i in range(_words[HELPERS])]
+    _words.busy, end = 1, time.monotonic() + 0.5
+    states = [ctypes.c_int64.from_address(_words.places + 8 * LINE * i) for i in range(_words.helpers)]
     while any(state.value != ASLEEP for state in states) and time.monotonic() < end:
         time.sleep(1e-4)
 
@@ -152,36 +155,36 @@ def _rest() -> None:
 @jit
 def _all(words, kernel, context, tasks):
     """The kernel for every task, shared with the helpers if nobody else is at it."""
-    w = pointer(words)
-    helpers = min(w[HELPERS], tasks - 1)
+    w = pool_at(words)
+    helpers = min(w.helpers, tasks - 1)
     if helpers < 1 or exchange(w, BUSY, 1) != 0:
         for task in range(tasks):
             call(kernel, context, task)
         return
     for helper in range(helpers):
-        place = pointer(w[PLACES] + helper * 8 * LINE)
-        place[KERNEL], place[CONTEXT] = kernel, context
-        place[FIRST], place[STEP], place[TASKS] = helper + 1, helpers + 1, tasks
+        place = helper_at(w.places + helper * 8 * LINE)
+        place.kernel, place.context = kernel, context
+        place.first, place.step, place.tasks = helper + 1, helpers + 1, tasks
         if exchange(place, STATE, OFFERED) == ASLEEP:
-            if place[THREAD] != 0:  # else it may wake on this core, and share it for 2-14 ms while others idle
-                keep_off(place[THREAD])
-            wake(place[LOCK])
+            if place.thread != 0:  # else it may wake on this core, and share it for 2-14 ms while others idle
+                keep_off(place.thread)
+            wake(place.lock)
     for task in range(0, tasks, helpers + 1):
         call(kernel, context, task)
     for helper in range(helpers):
-        if replace(pointer(w[PLACES] + helper * 8 * LINE), STATE, OFFERED, IDLE):
+        if replace(helper_at(w.places + helper * 8 * LINE), STATE, OFFERED, IDLE):
             for task in range(helper + 1, tasks, helpers + 1):
                 call(kernel, context, task)
     for helper in range(helpers):
-        wait(pointer(w[PLACES] + helper * 8 * LINE), STATE, IDLE)
+        wait(helper_at(w.places + helper * 8 * LINE), STATE, IDLE)
     exchange(w, BUSY, 0)
 
 
 def _share(words, kernel, context, room):
     """Call the kernel with `context` for as many tasks as there are threads, a number that goes to `room`, without the
     GIL, which the caller holds."""
-    w = pointer(words)
-    tasks = number(w[COUNT]) if w[BUSY] == 0 else 1
+    w = pool_at(words)
+    tasks = number(w.count) if w.busy == 0 else 1
     set_word(room, tasks)
     state = release()
     _all(words, kernel, context, tasks)
@@ -191,7 +194,7 @@ def _share(words, kernel, context, room):
 @jit(forceinline=True)
 def shared(words, kernel, context, room):
     """The same from compiled code that holds the GIL; without threads, by itself, and `room` stays as it is."""
-    share = pointer(words)[SHARE]
+    share = pool_at(words).share
     if share != 0:
         invoke(share, (words, kernel, context, room))
     else:
@@ -208,14 +211,14 @@ def _launcher():
 
 def open_up() -> bool:
     """Let compiled code launch by WORDS; False where it cannot be known by how many threads."""
-    if not _words[SHARE]:
+    if not _words.share:
         if layer() == "none":
             return False
         with _beginning:
-            if not _words[PLACES]:
+            if not _words.places:
                 _begin()
-        _words[COUNT] = ctypes.cast(pool._get_num_threads, ctypes.c_void_p).value
-        _words[SHARE] = compiled(_share, "void(int64, int64, int64, int64)", "share")
+        _words.count = ctypes.cast(pool._get_num_threads, ctypes.c_void_p).value
+        _words.share = compiled(_share, "void(int64, int64, int64, int64)", "share")
     return True
 
 

@@ -6,6 +6,7 @@ import functools
 
 from ..jit.address import ask, peek, poke, scratch, take
 from ..jit.cache import compiled, jit
+from ..jit.record import Record
 from ..jit.rooms import lent, returned
 from ..jit.vector import LINE
 from .axpy import columns
@@ -19,12 +20,16 @@ from .squares import ROOM as TURNED
 from .squares import side, turned
 from .tiny import tall, tiny, tiny_ahead, tiny_row
 
-# What a stack is: int64 words, each operand's address and three strides in elements together, the address of ROOM bytes
-# for each thread or 0, that of alpha and beta. The first word, the next job, which threads contend for, has a cache
-# line to itself.
-(A, SA, RSA, CSA, B, SB, RSB, CSB, C, SC, RSC, CSC, X, SX, RSX, CSX, M, N, K, COUNT, EACH, ROOMS,
- SCALARS) = range(8, 31)  # fmt: skip
-WORDS = 36  # room for alpha and beta behind
+# A stack: the next job, each operand's address and its three strides in elements, the address of ROOM bytes for each
+# thread or 0, that of the factors, and the factors.
+STACK = Record(
+    "Stack",
+    """
+    next |
+    a sa rsa csa b sb rsb csb c sc rsc csc x sx rsx csx m n k count each rooms scalars alpha beta tasks
+    """,
+)
+NEXT = STACK["next"]
 # Bytes of a stack up to which a job's matrices are gone through block by block, beyond which one by one (float32, us):
 # 1000x16x16x16 93 and 107, 10000x16x16x16 2200 and 986.
 NEAR = 16 << 20
@@ -44,19 +49,19 @@ assert max(EVENLY, TURNED) <= PANEL
 @jit(forceinline=True)
 def _bytes(tile, f):
     """Of the stack."""
-    return f[COUNT] * (f[M] * f[K] + f[K] * f[N] + f[M] * f[N]) * tile.itemsize
+    return f.count * (f.m * f.k + f.k * f.n + f.m * f.n) * tile.itemsize
 
 
 @jit(forceinline=True)
 def _together(tile, f, first, run, b, sb, rsb, alpha, beta):
     """`run` products, of rows of at most two vectors: a block of rows of all of them, then the next block."""
-    size, m, i = tile.itemsize, f[M], 0
-    blocks = (m - 1) // tall(tile, f[N]) + 1
+    size, m, i = tile.itemsize, f.m, 0
+    blocks = (m - 1) // tall(tile, f.n) + 1
     for block in range(blocks):
         h = (m - i + blocks - block - 1) // (blocks - block)
-        a, c = f[A] + (first * f[SA] + i * f[RSA]) * size, f[C] + (first * f[SC] + i * f[RSC]) * size
-        x = f[X] + (first * f[SX] + i * f[RSX]) * size if f[X] != 0 else 0
-        tiny(tile, h, run, f[K], a, f[SA], f[RSA], f[CSA], b, sb, rsb, c, f[SC], f[RSC], x, f[SX], f[RSX], f[N],
+        a, c = f.a + (first * f.sa + i * f.rsa) * size, f.c + (first * f.sc + i * f.rsc) * size
+        x = f.x + (first * f.sx + i * f.rsx) * size if f.x != 0 else 0
+        tiny(tile, h, run, f.k, a, f.sa, f.rsa, f.csa, b, sb, rsb, c, f.sc, f.rsc, x, f.sx, f.rsx, f.n,
              alpha, beta)  # fmt: skip
         i += h
 
@@ -64,22 +69,22 @@ def _together(tile, f, first, run, b, sb, rsb, alpha, beta):
 @jit(forceinline=True)
 def _ahead(tile, f, t, b, rsb, alpha, beta):
     """One product, whose whole tiles ask for the next one: each step of theirs for its part of the bytes."""
-    size, m, n, k, width = tile.itemsize, f[M], f[N], f[K], 2 * tile.lanes
+    size, m, n, k, width = tile.itemsize, f.m, f.n, f.k, 2 * tile.lanes
     height = tall(tile, width)
     steps = max(1, m // height * ((n + tile.lanes - 1) // width) * k)
     da, db, dc = -(-m * k * size // steps), -(-k * n * size // steps), -(-m * n * size // steps)
-    na, nb, nc = f[A] + (t + 1) * f[SA] * size, f[B] + (t + 1) * f[SB] * size, f[C] + (t + 1) * f[SC] * size
+    na, nb, nc = f.a + (t + 1) * f.sa * size, f.b + (t + 1) * f.sb * size, f.c + (t + 1) * f.sc * size
     for i in range(0, m, height):
-        h, a = min(height, m - i), f[A] + (t * f[SA] + i * f[RSA]) * size
+        h, a = min(height, m - i), f.a + (t * f.sa + i * f.rsa) * size
         for j in range(0, n, width):
-            w, bj, c = min(width, n - j), b + j * size, f[C] + (t * f[SC] + i * f[RSC] + j) * size
-            x = f[X] + (t * f[SX] + i * f[RSX] + j) * size if f[X] != 0 else 0
+            w, bj, c = min(width, n - j), b + j * size, f.c + (t * f.sc + i * f.rsc + j) * size
+            x = f.x + (t * f.sx + i * f.rsx + j) * size if f.x != 0 else 0
             if h == height and w > tile.lanes:
-                tiny_ahead(tile, k, a, f[RSA], f[CSA], bj, rsb, c, f[RSC], x, f[RSX], w, alpha, beta,
+                tiny_ahead(tile, k, a, f.rsa, f.csa, bj, rsb, c, f.rsc, x, f.rsx, w, alpha, beta,
                            na, nb, nc, da, db, dc)  # fmt: skip
                 na, nb, nc = na + k * da, nb + k * db, nc + k * dc
             else:
-                tiny(tile, h, 1, k, a, 0, f[RSA], f[CSA], bj, 0, rsb, c, 0, f[RSC], x, 0, f[RSX], w, alpha, beta)
+                tiny(tile, h, 1, k, a, 0, f.rsa, f.csa, bj, 0, rsb, c, 0, f.rsc, x, 0, f.rsx, w, alpha, beta)
 
 
 @functools.cache
@@ -87,33 +92,33 @@ def by_tiny(tile) -> int:
     """The jobs of one thread by tiny.py's kernels. B is read in place, or packed where its rows are strided."""
 
     def work(f, task):
-        size, m, n, panel = tile.itemsize, f[M], f[N], scratch(PANEL)
-        alpha, beta = peek(tile, f[SCALARS]), peek(tile, f[SCALARS] + size)
+        size, m, n, panel = tile.itemsize, f.m, f.n, scratch(PANEL)
+        alpha, beta = peek(tile, f.scalars), peek(tile, f.scalars + size)
         pitch = tile.lanes // 2 if 2 * n <= tile.lanes else (n + tile.lanes - 1) // tile.lanes * tile.lanes
         height = tall(tile, n)
         ahead = m >= height and n > tile.lanes and _bytes(tile, f) > (BEYOND if m > TALLEST else FAR)
-        squares = side(tile, n, f[K]) if tile.narrow and f[RSB] == 1 and not ahead else 0
-        single = ahead or (f[CSB] != 1 and squares == 0) or (m > height and _bytes(tile, f) > NEAR)
-        several = 1 if single else max(1, TURNED // (n * f[K] * size))  # matrices at a time
-        first = take(f, 0) * f[EACH]
-        while first < f[COUNT]:
-            last = min(first + f[EACH], f[COUNT])
-            run = several if single or f[CSB] != 1 else last - first
+        squares = side(tile, n, f.k) if tile.narrow and f.rsb == 1 and not ahead else 0
+        single = ahead or (f.csb != 1 and squares == 0) or (m > height and _bytes(tile, f) > NEAR)
+        several = 1 if single else max(1, TURNED // (n * f.k * size))  # matrices at a time
+        first = take(f, NEXT) * f.each
+        while first < f.count:
+            last = min(first + f.each, f.count)
+            run = several if single or f.csb != 1 else last - first
             for t in range(first, last, run):
-                b, sb, rsb, count = f[B] + t * f[SB] * size, f[SB], f[RSB], min(run, last - t)
-                if f[CSB] != 1 and squares != 0:
-                    turned(tile, squares, count, n, f[K], b, sb, f[CSB], panel)
-                    b, sb, rsb = panel, n * f[K], n
-                elif f[CSB] != 1:
-                    pack(tile, b, f[CSB], f[RSB], n, f[K], panel, pitch)
+                b, sb, rsb, count = f.b + t * f.sb * size, f.sb, f.rsb, min(run, last - t)
+                if f.csb != 1 and squares != 0:
+                    turned(tile, squares, count, n, f.k, b, sb, f.csb, panel)
+                    b, sb, rsb = panel, n * f.k, n
+                elif f.csb != 1:
+                    pack(tile, b, f.csb, f.rsb, n, f.k, panel, pitch)
                     b, rsb = panel, pitch
                 if ahead:
                     _ahead(tile, f, t, b, rsb, alpha, beta)
                 else:
                     _together(tile, f, t, count, b, sb, rsb, alpha, beta)
-            first = take(f, 0) * f[EACH]
+            first = take(f, NEXT) * f.each
 
-    return compiled(work, "void(CPointer(int64), int64)", f"gemm_tiny_{tile}")
+    return compiled(work, STACK.kernel, f"gemm_tiny_{tile}")
 
 
 @functools.cache
@@ -121,29 +126,29 @@ def by_even(tile) -> int:
     """The jobs of one thread by even.py's kernel. B is read in place, or packed where its rows are strided."""
 
     def work(f, task):
-        size, n, k, panel = tile.itemsize, f[N], f[K], scratch(PANEL)
-        ahead, upright = int(_bytes(tile, f) > FAR), int(f[CSA] != 1)
-        step = f[RSA] if upright == 0 else f[CSA]
-        squares = side(tile, n, k) if f[RSB] == 1 else 0
+        size, n, k, panel = tile.itemsize, f.n, f.k, scratch(PANEL)
+        ahead, upright = int(_bytes(tile, f) > FAR), int(f.csa != 1)
+        step = f.rsa if upright == 0 else f.csa
+        squares = side(tile, n, k) if f.rsb == 1 else 0
         several = max(1, TURNED // (n * k * size)) if squares != 0 and ahead == 0 else 1
-        first = take(f, 0) * f[EACH]
-        while first < f[COUNT]:
-            last = min(first + f[EACH], f[COUNT])
-            run = last - first if f[CSB] == 1 else several
+        first = take(f, NEXT) * f.each
+        while first < f.count:
+            last = min(first + f.each, f.count)
+            run = last - first if f.csb == 1 else several
             for t in range(first, last, run):
-                a, c, count = f[A] + t * f[SA] * size, f[C] + t * f[SC] * size, min(run, last - t)
-                b, sb, rsb = f[B] + t * f[SB] * size, f[SB], f[RSB]
-                if f[CSB] != 1:
+                a, c, count = f.a + t * f.sa * size, f.c + t * f.sc * size, min(run, last - t)
+                b, sb, rsb = f.b + t * f.sb * size, f.sb, f.rsb
+                if f.csb != 1:
                     if squares != 0:
-                        turned(tile, squares, count, n, k, b, sb, f[CSB], panel)
+                        turned(tile, squares, count, n, k, b, sb, f.csb, panel)
                     else:
-                        pack(tile, b, f[CSB], f[RSB], n, k, panel, n)
+                        pack(tile, b, f.csb, f.rsb, n, k, panel, n)
                     sb = n * k if several > 1 else (b - panel) // size + sb  # what is asked for is the next B
                     b, rsb = panel, n
-                even(tile, ahead, upright, count, f[M], n, k, a, f[SA], step, b, sb, rsb, c, f[SC], f[RSC])
-            first = take(f, 0) * f[EACH]
+                even(tile, ahead, upright, count, f.m, n, k, a, f.sa, step, b, sb, rsb, c, f.sc, f.rsc)
+            first = take(f, NEXT) * f.each
 
-    return compiled(work, "void(CPointer(int64), int64)", f"gemm_even_{tile}")
+    return compiled(work, STACK.kernel, f"gemm_even_{tile}")
 
 
 @jit(forceinline=True)
@@ -162,26 +167,26 @@ def by_small(tile) -> int:
     """The jobs of one thread by small.py's one_block."""
 
     def work(f, task):
-        size, alpha, beta = tile.itemsize, peek(tile, f[SCALARS]), peek(tile, f[SCALARS] + tile.itemsize)
+        size, alpha, beta = tile.itemsize, peek(tile, f.scalars), peek(tile, f.scalars + tile.itemsize)
         panels = lent(PANELS)
-        far, room = _bytes(tile, f) > FAR and f[EACH] > 1, f[ROOMS] + task * ROOM if f[ROOMS] != 0 else 0
-        if room == 0 and tile.narrow and (f[M] + tile.mr) * f[K] * size <= PANEL:
+        far, room = _bytes(tile, f) > FAR and f.each > 1, f.rooms + task * ROOM if f.rooms != 0 else 0
+        if room == 0 and tile.narrow and (f.m + tile.mr) * f.k * size <= PANEL:
             room = panels + PANEL  # as one product has (small.py)
-        first = take(f, 0) * f[EACH]
-        while first < f[COUNT]:
-            for t in range(first, min(first + f[EACH], f[COUNT])):
-                x = f[X] + t * f[SX] * size if f[X] != 0 else 0
+        first = take(f, NEXT) * f.each
+        while first < f.count:
+            for t in range(first, min(first + f.each, f.count)):
+                x = f.x + t * f.sx * size if f.x != 0 else 0
                 if far:
-                    _ask(f[A] + (t + 2) * f[SA] * size, f[M], f[RSA], f[K], f[CSA], size)
-                    _ask(f[B] + (t + 2) * f[SB] * size, f[K], f[RSB], f[N], f[CSB], size)
-                    _ask(f[C] + (t + 2) * f[SC] * size, f[M], f[RSC], f[N], f[CSC], size)
-                one_block(tile, room, panels, f[M], f[N], f[K], f[A] + t * f[SA] * size, f[RSA], f[CSA],
-                          f[B] + t * f[SB] * size, f[RSB], f[CSB], f[C] + t * f[SC] * size, f[RSC], f[CSC],
-                          x, f[RSX], f[CSX], alpha, beta)  # fmt: skip
-            first = take(f, 0) * f[EACH]
+                    _ask(f.a + (t + 2) * f.sa * size, f.m, f.rsa, f.k, f.csa, size)
+                    _ask(f.b + (t + 2) * f.sb * size, f.k, f.rsb, f.n, f.csb, size)
+                    _ask(f.c + (t + 2) * f.sc * size, f.m, f.rsc, f.n, f.csc, size)
+                one_block(tile, room, panels, f.m, f.n, f.k, f.a + t * f.sa * size, f.rsa, f.csa,
+                          f.b + t * f.sb * size, f.rsb, f.csb, f.c + t * f.sc * size, f.rsc, f.csc,
+                          x, f.rsx, f.csx, alpha, beta)  # fmt: skip
+            first = take(f, NEXT) * f.each
         returned(PANELS, panels)
 
-    return compiled(work, "void(CPointer(int64), int64)", f"gemm_batch_{tile}")
+    return compiled(work, STACK.kernel, f"gemm_batch_{tile}")
 
 
 @jit(forceinline=True)
@@ -211,25 +216,25 @@ def by_vectors(tile) -> int:
     """The jobs of one thread where C is one row or one column, and the other matrix lies along it or along k."""
 
     def work(f, task):
-        size, alpha, beta = tile.itemsize, peek(tile, f[SCALARS]), peek(tile, f[SCALARS] + tile.itemsize)
-        m, k, matrix, vector, along = f[M], f[K], A, B, 2  # the place of the outputs' stride, before that along k
-        if m == 1:
-            m, matrix, vector, along = f[N], B, A, 3
-        rsa, csa, sv = f[matrix + along], f[matrix + 5 - along], f[vector + along]
-        rsc, rsx = f[C + along], f[X + along]
-        short = m <= 8 * tile.lanes and rsa == 1 and rsc == 1 and (f[X] == 0 or rsx == 1)
+        size, alpha, beta = tile.itemsize, peek(tile, f.scalars), peek(tile, f.scalars + tile.itemsize)
+        m, k, matrix, each, vector, apart = f.m, f.k, f.a, f.sa, f.b, f.sb
+        rsa, csa, sv, rsc, rsx = f.rsa, f.csa, f.rsb, f.rsc, f.rsx
+        if m == 1:  # B's columns against a row of A
+            m, matrix, each, vector, apart = f.n, f.b, f.sb, f.a, f.sa
+            rsa, csa, sv, rsc, rsx = f.csb, f.rsb, f.csa, f.csc, f.csx
+        short = m <= 8 * tile.lanes and rsa == 1 and rsc == 1 and (f.x == 0 or rsx == 1)
         far = m * k * size > BESIDE and _bytes(tile, f) > BEYOND
-        first = take(f, 0) * f[EACH]
-        while first < f[COUNT]:
-            last = min(first + f[EACH], f[COUNT])
+        first = take(f, NEXT) * f.each
+        while first < f.count:
+            last = min(first + f.each, f.count)
             for t in range(first, last, last - first if short else 1):
-                a, v = f[matrix] + t * f[matrix + 1] * size, f[vector] + t * f[vector + 1] * size
-                c, x = f[C] + t * f[SC] * size, f[X] + t * f[SX] * size if f[X] != 0 else 0
+                a, v = matrix + t * each * size, vector + t * apart * size
+                c, x = f.c + t * f.sc * size, f.x + t * f.sx * size if f.x != 0 else 0
                 if short:
-                    tiny_row(tile, 1, last - first, k, v, f[vector + 1], 0, sv, a, f[matrix + 1], csa, c, f[SC], 0,
-                             x, f[SX], 0, m, alpha, beta)  # fmt: skip
+                    tiny_row(tile, 1, last - first, k, v, apart, 0, sv, a, each, csa, c, f.sc, 0,
+                             x, f.sx, 0, m, alpha, beta)  # fmt: skip
                 else:
                     _product(tile, far, m, k, a, rsa, csa, v, sv, c, rsc, x, rsx, alpha, beta)
-            first = take(f, 0) * f[EACH]
+            first = take(f, NEXT) * f.each
 
-    return compiled(work, "void(CPointer(int64), int64)", f"gemm_vectors_{tile}")
+    return compiled(work, STACK.kernel, f"gemm_vectors_{tile}")

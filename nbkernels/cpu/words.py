@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
-from array import array
 
 import numpy as np
 
@@ -13,21 +12,28 @@ from ..jit.address import exchange, pointer
 from ..jit.cache import entry, jit
 from ..jit.kind import Kind
 from ..jit.ndarray import data, ndim, shape, stride
+from ..jit.record import Record
 from ..jit.tile import Tile
 from .small import unusual
 from .status import DECLINED, DONE
 from .tiles import SEGMENT, WAY, Tiles, caches, vector_registers
 
-# NEXT and FINISHED, which threads contend for, have a cache line each. Up to
-# TRUSTED the caller fills them in.
-NEXT, FINISHED = 0, 8
-(PACK, MULTIPLY, MR, NR, KC, NB, MC, NC, GROUP, STEP, HEAD, SIZE_A, SIZE_B, SIZE_C, SIZE_T, DIRECT, ROWWISE, WORKERS,
- SCALARS, UNIT, READS, TRUSTED, A, RSA, CSA, B, RSB, CSB, C, RSC, CSC, X, RSX, CSX, M, N, K, BLOCK, FUSED, BARE,
- BPANELS, PART, TOTAL, NEED, BLOCKS, ROOM, FROM, TO, SELF, AFTER, CONTEXT, LOOPS, MIXED, SIDED,
- SHIFT_A, SHIFT_B, SHIFT_C, NUMPY, RESULT, COUNTERS, NEAR) = range(16, 77)  # fmt: skip
-WORDS = 80
+# A product: by which words threads take jobs, and how many there are, in lines of their own; what comes with its tiles
+# and kind, and what the caller says; what the arrays do; how it is cut, and where its parts are.
+WORDS = Record(
+    "Words",
+    """
+    next jobs panel panels | finished |
+    pack multiply mr nr kc nb mc nc group step head size_a size_b size_c size_t direct rowwise shift_a shift_b shift_c
+    workers tasks near scalars unit reads trusted bare loops mixed sided numpy result counters after context own
+    a rsa csa b rsb csb c rsc csc x rsx csx m n k
+    block fused bpanels part total need blocks room start stop
+    """,
+)
+words_at = WORDS.pointer()
+BYTES, NEXT, FINISHED = WORDS.bytes, WORDS["next"], WORDS["finished"]
+WORKERS, TASKS = 8 * WORDS["workers"], 8 * WORDS["tasks"]  # where a launch says how many threads there are, in bytes
 NEAR_L2 = 4  # times L2: bytes of an A by columns that is read in place
-BYTES = 8 * WORDS
 
 
 @jit(forceinline=True)
@@ -69,24 +75,24 @@ def _buffers(m, n, k, mr, nr, kc, nb, mc, nc, group, step, head, size_t, workers
 def operands(f, out, x, a, b):
     """Fill in what the arrays say, from the ids of out, of x or 0, of a and b: DONE, or DECLINED where checks are
     asked for."""
-    if f[TRUSTED] == 0 and unusual(out, x, a, b, f[SIZE_A], f[SIZE_B], f[SIZE_C]):
+    if f.trusted == 0 and unusual(out, x, a, b, f.size_a, f.size_b, f.size_c):
         return DECLINED
     m, n, k = shape(a, 0), shape(b, 1), shape(a, 1)
     c, rsc, csc = data(out), stride(out, 0), stride(out, 1)
     pa, rsa, csa, pb, rsb, csb = data(a), stride(a, 0), stride(a, 1), data(b), stride(b, 0), stride(b, 1)
     px, rsx, csx = 0, 0, 0
-    if x != 0 and f[READS] != 0:
+    if x != 0 and f.reads != 0:
         px, last = data(x), ndim(x) - 1
         if last > 0 and (shape(x, 0) > 1 or m == 1):
             rsx = stride(x, 0)
         if last >= 0 and (shape(x, last) > 1 or n == 1):
             csx = stride(x, last)
-    if csc != f[SIZE_C] and rsc == f[SIZE_C]:  # C' = B' A': stored along the contiguous side
+    if csc != f.size_c and rsc == f.size_c:  # C' = B' A': stored along the contiguous side
         m, n, rsc, csc, rsx, csx = n, m, csc, rsc, csx, rsx
         pa, rsa, csa, pb, rsb, csb = pb, csb, rsb, pa, csa, rsa
-    f[M], f[N], f[K], f[A], f[B], f[C], f[X] = m, n, k, pa, pb, c, px
-    f[RSA], f[CSA], f[RSB], f[CSB] = rsa >> f[SHIFT_A], csa >> f[SHIFT_A], rsb >> f[SHIFT_B], csb >> f[SHIFT_B]
-    f[RSC], f[CSC], f[RSX], f[CSX] = rsc >> f[SHIFT_C], csc >> f[SHIFT_C], rsx >> f[SHIFT_C], csx >> f[SHIFT_C]
+    f.m, f.n, f.k, f.a, f.b, f.c, f.x = m, n, k, pa, pb, c, px
+    f.rsa, f.csa, f.rsb, f.csb = rsa >> f.shift_a, csa >> f.shift_a, rsb >> f.shift_b, csb >> f.shift_b
+    f.rsc, f.csc, f.rsx, f.csx = rsc >> f.shift_c, csc >> f.shift_c, rsx >> f.shift_c, csx >> f.shift_c
     return DONE
 
 
@@ -94,37 +100,45 @@ def operands(f, out, x, a, b):
 def alone(tile, f, out, x, a, b, beta, trusted):
     """The same of arrays of the tile's dtype, in words that nobody has filled in."""
     size, shift = tile.itemsize, 2 if tile.itemsize == 4 else 3
-    f[TRUSTED], f[READS] = trusted, beta != 0
-    f[SIZE_A], f[SIZE_B], f[SIZE_C] = size, size, size
-    f[SHIFT_A], f[SHIFT_B], f[SHIFT_C] = shift, shift, shift
+    f.trusted, f.reads = trusted, beta != 0
+    f.size_a, f.size_b, f.size_c = size, size, size
+    f.shift_a, f.shift_b, f.shift_c = shift, shift, shift
     return operands(f, out, x, a, b)
+
+
+@jit(forceinline=True)
+def swap_sides(f):
+    """C' = B' A'."""
+    f.m, f.n, f.a, f.b = f.n, f.m, f.b, f.a
+    f.rsa, f.csa, f.rsb, f.csb = f.csb, f.rsb, f.csa, f.rsa
+    f.rsc, f.csc, f.rsx, f.csx = f.csc, f.rsc, f.csx, f.rsx
 
 
 @jit
 def cuts(f):
     """Fill in how the product is cut, and the room that it needs."""
-    m, n, k = f[M], f[N], f[K]
-    f[BARE] &= in_place(m, k, f[RSA], f[CSA], f[GROUP], f[SIZE_A], f[NEAR])
-    f[FUSED] = n <= f[NB] and f[WORKERS] > 1
-    blocks = (n + f[NB] - 1) // f[NB]
-    f[BLOCK] = up((n + blocks - 1) // blocks, f[NR])
-    apanels, bpanels, plane = _buffers(m, n, k, f[MR], f[NR], f[KC], f[NB], f[MC], f[NC], f[GROUP], f[STEP],
-                                       f[HEAD], f[SIZE_T], f[WORKERS], f[BARE])  # fmt: skip
-    f[BPANELS], need = apanels, apanels + bpanels
+    m, n, k = f.m, f.n, f.k
+    f.bare &= in_place(m, k, f.rsa, f.csa, f.group, f.size_a, f.near)
+    f.fused = n <= f.nb and f.workers > 1
+    blocks = (n + f.nb - 1) // f.nb
+    f.block = up((n + blocks - 1) // blocks, f.nr)
+    apanels, bpanels, plane = _buffers(m, n, k, f.mr, f.nr, f.kc, f.nb, f.mc, f.nc, f.group, f.step,
+                                       f.head, f.size_t, f.workers, f.bare)  # fmt: skip
+    f.bpanels, need = apanels, apanels + bpanels
     # Chains cut by kc wait in out itself, unless its rows are not contiguous or X is read from there at the end;
     # so do the sums of finished segments. PART and TOTAL: offset of a plane, or 0 for out, or -1 for nowhere.
-    direct = f[CSC] == 1 and f[X] != f[C] and f[DIRECT] != 0
-    cut, segments = k > f[KC], (k + SEGMENT - 1) // SEGMENT
-    f[PART], f[TOTAL] = 0 if cut else -1, 0
+    direct = f.csc == 1 and f.x != f.c and f.direct != 0
+    cut, segments = k > f.kc, (k + SEGMENT - 1) // SEGMENT
+    f.part, f.total = 0 if cut else -1, 0
     if cut and not (direct and segments == 1):
-        f[PART] = need
+        f.part = need
         need += plane
     if segments > 1 and not direct:
-        f[TOTAL] = need
+        f.total = need
         need += plane
-    f[NEED] = need
-    pieces = (min(k, SEGMENT) + f[KC] - 1) // f[KC] * segments  # at least as many as there are
-    f[BLOCKS] = ((m + f[MC] - 1) // f[MC]) * ((n + f[NC] - 1) // f[NC]) * pieces
+    f.need = need
+    pieces = (min(k, SEGMENT) + f.kc - 1) // f.kc * segments  # at least as many as there are
+    f.blocks = ((m + f.mc - 1) // f.mc) * ((n + f.nc - 1) // f.nc) * pieces
 
 
 @functools.cache
@@ -132,7 +146,7 @@ def prepare():
     """Both from Python: int64(id of out, of x or 0, of a, of b, address of the words)."""
 
     def run(out, x, a, b, words):
-        f = pointer(words)
+        f = words_at(words)
         status = operands(f, out, x, a, b)
         if status == DONE:
             cuts(f)
@@ -169,16 +183,13 @@ def near() -> int:
 def template(tiles: Tiles, kind: Kind, workers: int) -> bytes:
     """The words that come with the tiles."""
     tile = tiles.tile(kind)
-    words = array("q", bytes(8 * WORDS))
-    for word, value in {
-        MR: tiles.mr, NR: tiles.nr, KC: tiles.kc, NB: tiles.nb, MC: tiles.mc, NC: tiles.nc, WORKERS: workers,
-        GROUP: tile.group, STEP: tile.step, HEAD: tile.head, SIZE_A: tile.size_a, SIZE_B: tile.size_b,
-        SIZE_C: tile.size_c, SIZE_T: tile.size_t, DIRECT: kind.direct, ROWWISE: not tile.head,
-        SHIFT_A: tile.size_a.bit_length() - 1, SHIFT_B: tile.size_b.bit_length() - 1,
-        SHIFT_C: tile.size_c.bit_length() - 1, NEAR: near(),
-    }.items():  # fmt: skip
-        words[word] = value
-    return words.tobytes()
+    f = WORDS.array()
+    f.mr, f.nr, f.kc, f.nb, f.mc, f.nc = tiles.mr, tiles.nr, tiles.kc, tiles.nb, tiles.mc, tiles.nc
+    f.group, f.step, f.head, f.direct, f.rowwise = tile.group, tile.step, tile.head, kind.direct, not tile.head
+    f.size_a, f.size_b, f.size_c, f.size_t = tile.size_a, tile.size_b, tile.size_c, tile.size_t
+    f.shift_a, f.shift_b, f.shift_c = (size.bit_length() - 1 for size in (tile.size_a, tile.size_b, tile.size_c))
+    f.workers, f.near = workers, near()
+    return f.tobytes()
 
 
 def _scalars(alpha, beta, dtype: str):
@@ -192,10 +203,10 @@ _known_scalars = functools.lru_cache(256)(_scalars)  # of real numbers: 0j and -
 
 def started(beta, alpha, tiles: Tiles, kind: Kind, workers: int):
     """The words of a product before its arrays are known, and what must live while they are read."""
-    f = array("q", template(tiles, kind, workers))
-    f[SELF] = f.buffer_info()[0]
-    f[SCALARS], kept = (_scalars if kind.planes > 1 else _known_scalars)(alpha, beta, kind.chain)
-    f[READS], f[UNIT] = beta != 0, alpha == 1
+    f = WORDS.array(template(tiles, kind, workers))
+    f.own = f.buffer_info()[0]
+    f.scalars, kept = (_scalars if kind.planes > 1 else _known_scalars)(alpha, beta, kind.chain)
+    f.reads, f.unit = beta != 0, alpha == 1
     return f, kept
 
 
@@ -203,8 +214,8 @@ def filled(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, tr
     """The words of a product, and what must live while they are read; (None, None) where arrays not trusted are
     unusual. `bare`: that A may be read where it lies."""
     f, kept = started(beta, alpha, tiles, kind, workers)
-    f[TRUSTED], f[BARE] = trusted, bare
-    return (f, kept) if prepare()(id(out), x, id(a), id(b), f[SELF]) == DONE else (None, None)
+    f.trusted, f.bare = trusted, bare
+    return (f, kept) if prepare()(id(out), x, id(a), id(b), f.own) == DONE else (None, None)
 
 
 class room:

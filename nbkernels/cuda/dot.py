@@ -16,6 +16,7 @@ from numba.np.numpy_support import as_dtype
 from ..jit.kind import Kind
 from .chain import ending, loader, stepper, word
 from .elements import stored
+from .elementwise import copy
 from .gemm import SEGMENT
 from .kinds import kind_of
 from .launch import Kernel, elements, launch, pointer
@@ -82,8 +83,19 @@ def final(kind: Kind) -> Kernel:
     return Kernel(f"dot's segments {kind}", total, (types.int64, *at), 1)
 
 
+def converted(x, dtype):
+    """x, or a copy of another dtype."""
+    if x.dtype == dtype:
+        return x
+    made = empty(x.shape, x, dtype)
+    copy(made, x)
+    return made
+
+
 def dot(out, self, tensor, out_dtype=None, mode=None, conj=None) -> None:
-    """out = the sum over i of self[i] * tensor[i]."""
+    """out = the sum over i of self[i] * tensor[i]; vectors of two dtypes are converted to out's before."""
+    if out_dtype is None and self.dtype != tensor.dtype:
+        self, tensor = (converted(x, out.dtype) for x in (self, tensor))
     kind = kind_of(*(x.dtype.name for x in (self, tensor, out)), conj or "", mode)
     (k,), at = self.shape, [as_dtype(stored(dtype)) for dtype in (kind.a, kind.b, kind.out)]
     count, chains = max(1, -(-k // SEGMENT)), 1 if kind.way == "fma" and out.dtype != self.dtype else CHAINS

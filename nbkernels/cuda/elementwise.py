@@ -13,7 +13,7 @@ import numpy as np
 from numba import cuda, types
 
 from .. import scalar
-from ..dtypes import HALVES, kind, known, resolve, settled
+from ..dtypes import ALONE, HALVES, kind, known, resolve, settled
 from ..strides import broadcast_strides, plan
 from .elements import computed, reading, stored, truth, writing
 from .functions import device
@@ -157,8 +157,13 @@ def __getattr__(name: str):
     """The kernel of an operation, by its name: made when it is first asked for."""
     if not scalar.exists(name):
         raise AttributeError(f"no element-wise operation is called {name}")
-    globals()[name] = made = functools.partial(binary if scalar.exists(f"{name}_scaled") else _unscaled, name)
+    way = _alone if name in ALONE else binary if scalar.exists(f"{name}_scaled") else _unscaled
+    globals()[name] = made = functools.partial(way, name)
     return made
+
+
+def _alone(op, out, self, where=None, casting=None, dtype=None) -> None:
+    binary(op, out, self, self, 1, where, casting, dtype)
 
 
 def _unscaled(op, out, self, other, where=None, casting=None, dtype=None) -> None:

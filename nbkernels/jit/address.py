@@ -377,15 +377,15 @@ def answered(typing, words, otherwise, out, x, a, b, beta, alpha):
 
 @intrinsic
 def invoke(typing, address, arguments):
-    """Call the C function at `address`, which takes int64 and returns nothing, with a tuple of integers."""
+    """Call the C function at `address`, which returns nothing, with numbers: float64 as they are, others as int64."""
 
     def emit(context, builder, signature, args):
         kinds = signature.args[1]
         values = [
-            context.cast(builder, value, kind, types.int64)
+            value if kind == types.float64 else context.cast(builder, value, kind, types.int64)
             for value, kind in zip(cgutils.unpack_tuple(builder, args[1], len(kinds)), kinds)
         ]
-        kind = ir.FunctionType(VOID, [I64] * len(values))
+        kind = ir.FunctionType(VOID, [value.type for value in values])
         builder.call(builder.inttoptr(args[0], kind.as_pointer()), values)
         return context.get_dummy_value()
 

@@ -61,7 +61,7 @@ class Loop:
     beforehand and the output is contiguous; None is that of an input whose columns are, in place of its rows. Where it
     is `chained`, a function of two is applied to the first input and the second, to that and the third, and so on. A
     `plain` function gives what `function` does, in less time, and whether it does and there is no fault: it is asked
-    first.
+    first. Where it is `alone`, an operation of one, both inputs are the same array.
     """
 
     function: Callable
@@ -79,6 +79,7 @@ class Loop:
     more: tuple[str, ...] = ()
     chained: bool = False
     plain: Callable | None = None
+    alone: bool = False
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -235,6 +236,8 @@ class _Emitter:
             return [self.widths[: self.count] + [n * w for n, w in zip(self.spec.steps, self.widths[self.count :])]]
         alone = [[w if p < self.count or p == q else 0 for p, w in enumerate(self.widths)] for q in inputs]
         cases = [self.widths] + (alone if 1 < len(alone) <= 3 else [])
+        if self.spec.alone:
+            cases = cases[:1]
         return cases + [[self.widths[0]] + [None] * len(inputs)] * self.spec.streamed
 
     def item(self, array, kind, i):

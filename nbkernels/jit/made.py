@@ -22,9 +22,10 @@ _I32, _I64 = ir.IntType(32), ir.IntType(64)
 
 
 @functools.cache
-def words(numbers=True) -> np.ndarray:
+def words(numbers=True, kind=np.ndarray) -> np.ndarray:
     """What compiled code cannot know by itself: addresses of objects and of NumPy's functions; without `numbers` it
-    takes none of Python's for an operand."""
+    takes none of Python's for an operand. `kind`, a subclass of ndarray, is what it takes and makes in ndarray's place.
+    """
     from numpy._core import _multiarray_umath
 
     address = ctypes.pythonapi.PyCapsule_GetPointer
@@ -33,7 +34,7 @@ def words(numbers=True) -> np.ndarray:
     if table[_TYPE] != id(np.ndarray):
         raise ImportError(f"NumPy {np.__version__} has another C interface than every NumPy 2 before")
     python = (id(float), id(int), id(complex)) if numbers else (0, 0, 0)
-    known = id(np.ndarray), *python, id(None), id(True), *(table[slot] for slot in _SLOTS.values())
+    known = id(kind), *python, id(None), id(True), *(table[slot] for slot in _SLOTS.values())
     scalars = (id(one) for char in "?bBhHiIlLqQefdFD" for one in (np.dtype(char).type, np.dtype(char)))
     return np.array([*known, *scalars, 0], np.int64)
 
@@ -45,7 +46,7 @@ def new_like(typing, words, array, dtype):
     def emit(context, builder, signature, args):
         words, array, dtype = args
         _own(context, builder, dtype)
-        return _invoke(builder, words, LIKE, (array, _I32(2), dtype, _I32(0)))  # 2 is "K"
+        return _invoke(builder, words, LIKE, (array, _I32(2), dtype, _I32(1)))  # 2 is "K", 1 of array's own type
 
     return types.int64(*[types.int64] * 3), emit
 

@@ -8,7 +8,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic, overload
 
-from .. import activations, powers, scalar, transcendental  # noqa: F401, they enter their functions
+from .. import activations, circular, hyperbolic, powers, scalar, transcendental  # noqa: F401, they enter their functions
 from ..real import HELPERS, KERNELS, bits, floor, fma, number, shift_left, shift_right
 from .address import fma as fused
 from .compiler import Implementation

@@ -45,7 +45,7 @@ def _lent(table, own, size):
                 room = exchange(w, i, 0)
                 if room != 0:
                     return room
-        memory = _allocate(size + LINE)
+        memory = allocate(size + LINE)
         if memory != 0:
             room = (memory + LINE) & -LINE
             set_word(room - 8, memory)
@@ -62,11 +62,11 @@ def _returned(table, own, room):
     for i in range(1, MOST + 1):
         if replace(w, i, 0, room):
             return
-    _free(word(room - 8))
+    free(word(room - 8))
 
 
 @intrinsic
-def _allocate(typing, size):
+def allocate(typing, size):
     """Address of memory from Python's allocator that needs no GIL, or 0."""
 
     def emit(context, builder, signature, args):
@@ -77,7 +77,7 @@ def _allocate(typing, size):
 
 
 @intrinsic
-def _free(typing, memory):
+def free(typing, memory):
     """Give it back."""
 
     def emit(context, builder, signature, args):

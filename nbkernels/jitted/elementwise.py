@@ -1,4 +1,4 @@
-"""Element-wise operations of two: their loops become part of the function that calls them.
+"""Element-wise operations: their loops become part of the function that calls them.
 
 Numbers are weak where Python's are: an int64, a float64 or a complex128, which an int, a float and a complex are in
 jitted code, takes the array's dtype where its kind can hold it. NumPy's numbers of other dtypes, and bools, bring
@@ -21,7 +21,7 @@ from ..binary import DOCS, factor
 from ..cpu import within
 from ..cpu.elementwise import spec
 from ..cpu.within import BLOCK, MOST, OPERANDS, SHAPE, STEP
-from ..dtypes import COMPARISONS, resolve
+from ..dtypes import ALONE, COMPARISONS, resolve
 from ..jit.address import scratch
 from ..jit.cache import embedded
 from ..jit.loops import loops
@@ -342,5 +342,27 @@ def _teach(op):
     overload(getattr(ops, f"{op}_"))(in_place)
 
 
+def _teach_alone(op):
+    """Overload the public functions of an operation of one: it gets its operand twice."""
+
+    def operation(self, out, where, dtype, in_place):
+        if not isinstance(self, types.Array):
+            raise TypingError(f"{op}: self is {self}, and an array is wanted")
+        return numba.njit(_operation(op, self, self, types.none, out, where, dtype, in_place))
+
+    def typed(self, out=None, where=None, dtype=None):
+        body = operation(self, out, where, dtype, False)
+        return lambda self, out=None, where=None, dtype=None: body(self, self, 1, out, where, dtype)
+
+    def in_place(self, where=None, dtype=None):
+        body = operation(self, None, where, dtype, True)
+        return lambda self, where=None, dtype=None: body(self, self, 1, None, where, dtype)
+
+    overload(getattr(ops, op))(typed)
+    overload(getattr(ops, f"{op}_"))(in_place)
+
+
 for _op in DOCS:
     _teach(_op)
+for _op in ALONE:
+    _teach_alone(_op)

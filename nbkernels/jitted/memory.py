@@ -5,10 +5,12 @@ from __future__ import annotations
 import numba
 import numpy as np
 from numba import types
+from numba.core import cgutils
 from numba.core.errors import NumbaNotImplementedError, TypingError
 from numba.np.numpy_support import as_dtype
 
 from ..binary import supported
+from ..jit.vector import I64
 
 
 def absent(x):
@@ -35,18 +37,8 @@ def address(x):
     return np.int64(x.ctypes.data)  # which is unsigned: with an int64 it would make a float
 
 
-@numba.njit
-def _extent(x):
-    """First byte of an array's memory and the one after its last."""
-    low, high = address(x), address(x) + x.itemsize
-    for size, step in zip(np.atleast_1d(x).shape, np.atleast_1d(x).strides):
-        reach = (size - 1) * step
-        low, high = low + min(reach, 0), high + max(reach, 0)
-    return low, high
-
-
-@numba.njit
-def overlap(x, y):
-    """Whether the extents of two arrays' memory meet."""
-    (low, high), (first, last) = _extent(x), _extent(y)
-    return x.size > 0 and y.size > 0 and first < high and low < last
+def described(context, builder, kind, value):
+    """(address, bytes of an item, shape, strides in bytes) of an array, as integers in the code that is emitted."""
+    array = context.make_array(kind)(context, builder, value)
+    shape, strides = (cgutils.unpack_tuple(builder, x, kind.ndim) for x in (array.shape, array.strides))
+    return builder.ptrtoint(array.data, I64), array.itemsize, shape, strides

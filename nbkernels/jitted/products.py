@@ -6,81 +6,78 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic, overload
 
 from .. import ops
-from ..cpu import dot, mv
-from ..cpu.native import native
-from .memory import absent, address, overlap
+from ..cpu import checked, dot
+from ..cpu.within import BLOCK, DATA, MOST, NDIM, SHAPE, STEP, WIDTH
+from ..jit.vector import I64
+from .memory import absent, address, described
+
+MESSAGES = {
+    checked.INNER: "nbkernels: the operands cannot be multiplied, their inner sizes differ",
+    checked.BATCHES: "nbkernels: the batches differ in size",
+    checked.OUT: "nbkernels: out has not the product's shape",
+    checked.SELF: "nbkernels: self cannot be expanded to the product's shape",
+    checked.OVERLAPS: "nbkernels: out overlaps a matrix or a vector",
+    checked.OVERLAPS_SELF: "nbkernels: out overlaps self",
+    checked.TWICE: "nbkernels: out has one element in several places",
+    checked.UNEVEN: "nbkernels: strides that are no multiple of the item's size",
+}
 
 
-def _calling(address, integers, floats=0):
-    """An intrinsic that calls the function at address(out's dtype) with so many integers and floats."""
+def _raising():
+    """A jitted function that raises what a status says: messages must be literals."""
+    lines = [f"    if status == {status}:\n        raise ValueError({text!r})" for status, text in MESSAGES.items()]
+    scope = {}
+    exec("def told(status):\n" + "\n".join(lines), scope)
+    return numba.njit(scope["told"])
+
+
+_told = _raising()
+
+
+def _product(strict):
+    """An intrinsic: cpu/checked.py's answer for these arrays; `strict`: batches are alike, and not broadcast."""
 
     @intrinsic
-    def call(typing, out, integers_, floats_):
+    def product(typing, out, x, a, b, beta, alpha):
         def emit(context, builder, signature, args):
-            kinds = [ir.IntType(64)] * integers + [ir.DoubleType()] * floats
-            pointer = ir.FunctionType(ir.VoidType(), kinds).as_pointer()
-            function = context.add_dynamic_addr(
-                builder, address(str(signature.args[0].dtype)), info="nbkernels product"
-            )
-            values = [builder.extract_value(x, i) for x, n in zip(args[1:], (integers, floats)) for i in range(n)]
-            builder.call(builder.bitcast(function, pointer), values)
-            return context.get_dummy_value()
+            words, dtype = cgutils.alloca_once(builder, I64, 4 * BLOCK), str(out.dtype)
+            for p, kind in enumerate((out, x, a, b)):
+                data, item, shape, steps = described(context, builder, kind, args[p])
+                block = {DATA: data, WIDTH: item, NDIM: I64(kind.ndim)}
+                block |= dict(enumerate(shape, SHAPE)) | dict(enumerate(steps, STEP))
+                for at, value in block.items():
+                    builder.store(value, builder.gep(words, [I64(BLOCK * p + at)]))
+            addresses = checked.checked(dtype), checked.multiplier(dtype, (a.ndim, b.ndim))
+            run, multiply = (context.add_dynamic_addr(builder, at, info="nbkernels product") for at in addresses)
+            words, multiply = builder.ptrtoint(words, I64), builder.ptrtoint(multiply, I64)
+            given = [words, multiply, *args[4:], ir.IntType(8)(int(strict))]
+            kind = ir.FunctionType(I64, [value.type for value in given])
+            return builder.call(builder.bitcast(run, kind.as_pointer()), given)
 
-        given = types.UniTuple(types.int64, integers), types.UniTuple(types.float64, floats)
-        return types.void(out, *given), emit
+        return types.int64(out, x, a, b, types.float64, types.float64), emit
 
-    return call
-
-
-_call, _call_mv, _call_dot = _calling(native, 15, 2), _calling(mv.native, 11, 2), _calling(dot.native, 6)
-
-
-@numba.njit
-def _check(out, x, a, b, beta):
-    """The errors of a product of matrices or of batches, x of out's shape."""
-    if a.shape[-1] != b.shape[-2]:
-        raise ValueError("nbkernels: the matrices cannot be multiplied, their inner sizes differ")
-    if a.shape[:-2] != b.shape[:-2]:
-        raise ValueError("nbkernels: the batches differ in size")
-    if out.shape != a.shape[:-1] + b.shape[-1:]:
-        raise ValueError("nbkernels: out has not the product's shape")
-    _check_memory(out, x, a, b, beta)
+    return product
 
 
-@numba.njit
-def _check_memory(out, x, a, b, beta):
-    if overlap(out, a) or overlap(out, b):
-        raise ValueError("nbkernels: out overlaps a matrix or a vector")
-    same = address(x) == address(out) and x.strides == out.strides
-    if beta != 0 and not same and overlap(out, x):
-        raise ValueError("nbkernels: out overlaps self")
-    for size, step in zip(out.shape, out.strides):
-        if size > 1 and step == 0:
-            raise ValueError("nbkernels: out has one element in several places")
-    for step in out.strides + x.strides + a.strides + b.strides:
-        if step % out.itemsize != 0:
-            raise ValueError("nbkernels: strides that are no multiple of the item's size")
+_alike, _broadcast = _product(True), _product(False)
 
 
-@numba.njit
-def _multiply(out, x, a, b, beta, alpha):
-    """out = beta*x + alpha*(a @ b), of checked arrays."""
-    size, (m, n), k = out.itemsize, out.shape, a.shape[1]
-    if k == 0 or alpha == 0:
-        for i in range(m):
-            for j in range(n):
-                out[i, j] = 0 if beta == 0 else x.dtype.type(beta) * x[i, j]
-    elif out.size > 0:
-        numbers = (
-            m, n, k, address(a), a.strides[0] // size, a.strides[1] // size, address(b), b.strides[0] // size,
-            b.strides[1] // size, address(out), out.strides[0] // size, out.strides[1] // size,
-            address(x) if beta != 0 else 0, x.strides[0] // size, x.strides[1] // size,
-        )  # fmt: skip
-        _call(out, numbers, (float(beta), float(alpha)))
+@intrinsic
+def _call_dot(typing, dtype, k, a, sa, b, sb, out):
+    """The sum of products of two vectors at addresses, strides in elements, to an address."""
+
+    def emit(context, builder, signature, args):
+        kind = ir.FunctionType(ir.VoidType(), [I64] * 6).as_pointer()
+        run = context.add_dynamic_addr(builder, dot.native(str(dtype.dtype)), info="nbkernels product")
+        builder.call(builder.bitcast(run, kind), args[1:])
+        return context.get_dummy_value()
+
+    return types.void(dtype, *[types.int64] * 6), emit
 
 
 def _refuse(name, ndims, out, *operands):
@@ -97,6 +94,8 @@ def _refuse(name, ndims, out, *operands):
         raise TypingError(f"{name}: {wanted} dimensions are wanted, not {', '.join(map(str, given))}")
     if not (absent(out) or out.mutable):
         raise TypingError(f"{name}: out is read-only")
+    if max(x.ndim for x in arrays) > MOST:
+        raise TypingError(f"{name}: jitted products are of arrays of at most {MOST} dimensions")
 
 
 def _refuse_factors(name, **factors):
@@ -106,8 +105,8 @@ def _refuse_factors(name, **factors):
             raise TypingError(f"{name}: {factor} must be a real number, not {x}")
 
 
-def _teach(function, ndims, fill, adds):
-    """Overload a public function of a, b and out of `ndims`; fill(out, self, a, b, beta, alpha) does its work."""
+def _teach(function, ndims, adds):
+    """Overload a public function of a, b and out of `ndims`, and of self where it adds one."""
     name, last = function.__name__, max(ndims[1] - 1, 1)
 
     def added(self, mat1, mat2, beta=1, alpha=1, out=None):
@@ -117,12 +116,12 @@ def _teach(function, ndims, fill, adds):
 
             def run(self, mat1, mat2, beta=1, alpha=1, out=None):
                 result = np.empty(mat1.shape[:-1] + mat2.shape[last:], mat1.dtype)
-                fill(result, np.broadcast_to(self, result.shape), mat1, mat2, beta, alpha)
+                _told(_alike(result, self, mat1, mat2, float(beta), float(alpha)))
                 return result
         else:
 
             def run(self, mat1, mat2, beta=1, alpha=1, out=None):
-                fill(out, np.broadcast_to(self, out.shape), mat1, mat2, beta, alpha)
+                _told(_alike(out, self, mat1, mat2, float(beta), float(alpha)))
                 return out
 
         return run
@@ -133,12 +132,12 @@ def _teach(function, ndims, fill, adds):
 
             def run(self, mat2, out=None):
                 result = np.empty(self.shape[:-1] + mat2.shape[last:], self.dtype)
-                fill(result, result, self, mat2, 0, 1)
+                _told(_alike(result, result, self, mat2, 0.0, 1.0))
                 return result
         else:
 
             def run(self, mat2, out=None):
-                fill(out, out, self, mat2, 0, 1)
+                _told(_alike(out, out, self, mat2, 0.0, 1.0))
                 return out
 
         return run
@@ -146,50 +145,15 @@ def _teach(function, ndims, fill, adds):
     overload(function)(added if adds else plain)
 
 
-@numba.njit
-def _multiply_one(out, x, a, b, beta, alpha):
-    _check(out, x, a, b, beta)
-    _multiply(out, x, a, b, beta, alpha)
-
-
-@numba.njit
-def _multiply_each(out, x, a, b, beta, alpha):
-    _check(out, x, a, b, beta)
-    for i in np.ndindex(out.shape[:-2]):
-        _multiply(out[i], x[i], a[i], b[i], beta, alpha)
-
-
-_teach(ops.mm, (2, 2, 2), _multiply_one, adds=False)
-_teach(ops.addmm, (2, 2, 2), _multiply_one, adds=True)
-_teach(ops.bmm, (3, 3, 3), _multiply_each, adds=False)
-_teach(ops.baddbmm, (3, 3, 3), _multiply_each, adds=True)
+_teach(ops.mm, (2, 2, 2), adds=False)
+_teach(ops.addmm, (2, 2, 2), adds=True)
+_teach(ops.bmm, (3, 3, 3), adds=False)
+_teach(ops.baddbmm, (3, 3, 3), adds=True)
+_teach(ops.mv, (2, 1, 1), adds=False)
+_teach(ops.addmv, (2, 1, 1), adds=True)
 
 
 # -- vectors, and matmul ----------------------------------------------------------------------------------------------
-
-
-@numba.njit
-def _multiply_vector(out, x, a, v, beta, alpha):
-    """out = beta*x + alpha*(a @ v), in the order of mv."""
-    size, (m, k) = out.itemsize, a.shape
-    if k != len(v):
-        raise ValueError("nbkernels: the matrix and the vector cannot be multiplied, their inner sizes differ")
-    if len(out) != m:
-        raise ValueError("nbkernels: out has not the product's shape")
-    _check_memory(out, x, a, v, beta)
-    if k == 0 or alpha == 0:
-        for i in range(m):
-            out[i] = 0 if beta == 0 else x.dtype.type(beta) * x[i]
-    elif m > 0:
-        numbers = (
-            m, k, address(a), a.strides[0] // size, a.strides[1] // size, address(v), v.strides[0] // size,
-            address(out), out.strides[0] // size, address(x) if beta != 0 else 0, x.strides[0] // size,
-        )  # fmt: skip
-        _call_mv(out, numbers, (float(beta), float(alpha)))
-
-
-_teach(ops.mv, (2, 1, 1), _multiply_vector, adds=False)
-_teach(ops.addmv, (2, 1, 1), _multiply_vector, adds=True)
 
 
 @numba.njit
@@ -201,8 +165,7 @@ def _dot(a, b):
     if a.strides[0] % size != 0 or b.strides[0] % size != 0:
         raise ValueError("nbkernels: strides that are no multiple of the item's size")
     if len(a) > 0:
-        numbers = (len(a), address(a), a.strides[0] // size, address(b), b.strides[0] // size, address(total))
-        _call_dot(total, numbers, ())
+        _call_dot(total, len(a), address(a), a.strides[0] // size, address(b), b.strides[0] // size, address(total))
     return total[0]
 
 
@@ -229,29 +192,18 @@ def _typed_dot(self, tensor, out=None):
     return lambda self, tensor, out=None: body(self, tensor, out)
 
 
-@numba.njit
-def _multiply_batches(out, a, b):
-    """Products of all pairs of matrices, in batches that broadcast to out's."""
-    if out.shape[:-2] != np.broadcast_shapes(a.shape[:-2], b.shape[:-2]):
-        raise ValueError("nbkernels: out has not the product's shape")
-    a, b = np.broadcast_to(a, out.shape[:-2] + a.shape[-2:]), np.broadcast_to(b, out.shape[:-2] + b.shape[-2:])
-    _multiply_each(out, out, a, b, 0, 1)
+# The result's shape by the factors' dimensions, 3 for more than 2.
+_SHAPES = {
+    (2, 2): lambda a, b: (a.shape[0], b.shape[1]),
+    (2, 1): lambda a, b: a.shape[:1],
+    (1, 2): lambda a, b: b.shape[1:],
+    (3, 1): lambda a, b: a.shape[:-1],
+    (1, 3): lambda a, b: b.shape[:-2] + b.shape[-1:],
+}
 
 
-# What fills out, and out's shape: of batches; by the factors' dimensions, 3 for more than 2, of others.
-_BATCHES = (
-    lambda out, a, b: _multiply_batches(out, a, b),
-    lambda a, b: np.broadcast_shapes(a.shape[:-2], b.shape[:-2]) + (a.shape[-2], b.shape[-1]),
-)
-_WAYS = {
-    (2, 2): (lambda out, a, b: _multiply_one(out, out, a, b, 0, 1), lambda a, b: (a.shape[0], b.shape[1])),
-    (2, 1): (lambda out, a, b: _multiply_vector(out, out, a, b, 0, 1), lambda a, b: a.shape[:1]),
-    (1, 2): (lambda out, a, b: _multiply_vector(out, out, b.T, a, 0, 1), lambda a, b: b.shape[1:]),
-    (3, 1): (lambda out, a, b: _multiply_batches(out[..., None], a, b[:, None]), lambda a, b: a.shape[:-1]),
-    (1, 3): (
-        lambda out, a, b: _multiply_batches(out[..., None, :], a[None], b), lambda a, b: b.shape[:-2] + b.shape[-1:],
-    ),
-}  # fmt: skip
+def _of_batches(a, b):
+    return np.broadcast_shapes(a.shape[:-2], b.shape[:-2]) + (a.shape[-2], b.shape[-1])
 
 
 @overload(ops.matmul)
@@ -267,15 +219,15 @@ def _typed_matmul(input, other, out=None):
     ndim = max(ndims) - (min(ndims) == 1)
     if not absent(out) and out.ndim != ndim:
         raise TypingError(f"matmul: an out of {ndim} dimensions is wanted, not {out}")
-    fill, shape = map(numba.njit, _WAYS.get(tuple(min(n, 3) for n in ndims), _BATCHES))
+    shape = numba.njit(_SHAPES.get(tuple(min(n, 3) for n in ndims), _of_batches))
 
     def new(input, other, out=None):
         result = np.empty(shape(input, other), input.dtype)
-        fill(result, input, other)
+        _told(_broadcast(result, result, input, other, 0.0, 1.0))
         return result
 
     def into(input, other, out=None):
-        fill(out, input, other)
+        _told(_broadcast(out, out, input, other, 0.0, 1.0))
         return out
 
     return new if absent(out) else into

@@ -1,9 +1,9 @@
-"""What each element-wise operation does to one pair of elements: plain scalar functions, compiled for every device.
+"""What each element-wise operation does to one element, or a pair: plain scalar functions, compiled for every device.
 
-Both operands have the dtype that the operation computes in, and the result is converted to the one that comes out;
-float16 and bfloat16 are computed in float32. Each function is one fixed expression, never contracted, so an element's
-bits do not depend on where it stands in an array or in a loop. `common` holds what is the same for every kind of
-number, the other modules what is not.
+Operands have the dtype that the operation computes in, and the result is converted to the one that comes out; float16
+and bfloat16 are computed in float32. Operations of one get their operand twice. Each function is one fixed expression,
+never contracted, so an element's bits do not depend on where it stands in an array or in a loop. `common` holds what is
+the same for every kind of number, the other modules what is not.
 """
 
 from __future__ import annotations
@@ -12,15 +12,29 @@ import functools
 
 import numpy as np
 
-from . import booleans, common, complexes, integers, reals, unsigned
+from . import (
+    booleans,
+    common,
+    complexes,
+    integers,
+    one,
+    one_boolean,
+    one_complex,
+    one_integer,
+    one_real,
+    one_unsigned,
+    reals,
+    unsigned,
+)
 
+# Those of one stand first: their names, as floor, are also those of functions that the others import.
 KINDS = {
-    "b": (booleans, common),
-    "i": (integers, common),
-    "u": (unsigned, integers, common),
-    "f": (reals, common),
-    "V": (reals, common),  # bfloat16
-    "c": (complexes, common),
+    "b": (one_boolean, booleans, common, one),
+    "i": (one_integer, integers, common, one),
+    "u": (one_unsigned, one_integer, unsigned, integers, common, one),
+    "f": (one_real, reals, common, one),
+    "V": (one_real, reals, common, one),  # bfloat16
+    "c": (one_complex, complexes, common, one),
 }
 
 

@@ -11,8 +11,8 @@ HOST = [
     ("cpu/mv.py", "else whole(x), whole(a), whole(v)", "else whole(x), a, whole(v)", f"{GUARDS} -k records"),
     (
         "cpu/mv.py",
-        "bytes(8 * (WORDS + segments * len(a)))",
-        "bytes(8 * (WORDS + (segments - 1) * len(a)))",
+        "bytes(HEAD + 8 * segments * len(a))",
+        "bytes(HEAD + 8 * (segments - 1) * len(a))",
         f"{GUARDS} -k mv",
     ),
     (
@@ -31,7 +31,7 @@ HOST = [
     ("cpu/dot.py", "np.empty(2 * (len(a) // SEGMENT + 1))", "np.empty(len(a) // SEGMENT + 1)", f"{GUARDS} -k dot"),
     (
         "cpu/threads.py",
-        "_words[:], _beginning = 0, threading.Lock()",
+        "_words[:], _beginning = POOL.array(), threading.Lock()",
         "_beginning = threading.Lock()",
         f"{GUARDS} -k fork",
     ),
@@ -152,8 +152,8 @@ COMPILED = [
     ),
     (
         "cpu/threads.py",
-        "place[FIRST], place[STEP], place[TASKS] = helper + 1, helpers + 1, tasks",
-        "place[FIRST], place[STEP], place[TASKS] = helper + 1, helpers + 1, tasks - 1",
+        "place.first, place.step, place.tasks = helper + 1, helpers + 1, tasks",
+        "place.first, place.step, place.tasks = helper + 1, helpers + 1, tasks - 1",
         f"{GUARDS} -k awake",
     ),
     (

@@ -1,0 +1,274 @@
+"""Operations of one on complex numbers, computed in float64: branch cuts and special values are C99's, as NumPy's.
+
+Each part is right to a few ulp of the number's size.
+"""
+
+import cmath
+import math
+
+import numpy as np
+
+from ..real import helper
+from .complexes import inverse, log_size
+from .one_real import round_float64
+
+
+@helper
+def wide(x):
+    """A complex128."""
+    return complex(np.float64(x.real), np.float64(x.imag))
+
+
+@helper
+def turned(x):
+    """x times the imaginary unit."""
+    return complex(-x.imag, x.real)
+
+
+@helper
+def back(x):
+    """x over the imaginary unit."""
+    return complex(x.imag, -x.real)
+
+
+def conj(x, _):
+    return complex(x.real, -x.imag)
+
+
+def real(x, _):
+    return x.real
+
+
+def imag(x, _):
+    return x.imag
+
+
+def negative(x, _):
+    return complex(-x.real, -x.imag)
+
+
+def square(x, _):
+    return complex(x.real * x.real - x.imag * x.imag, x.real * x.imag + x.imag * x.real)
+
+
+def reciprocal(x, _):
+    """1 / x, by Smith's method; NaN of 0."""
+    return complex(math.nan, math.nan) if x.real == 0 and x.imag == 0 else inverse(x.real, x.imag)
+
+
+def abs(x, _):
+    return math.hypot(x.real, x.imag)
+
+
+def sign(x, _):
+    """x / |x|; 0 of 0; of one infinite part its own direction."""
+    if x.real == 0 and x.imag == 0:
+        return complex(0.0, 0.0)
+    if math.isinf(x.real) != math.isinf(x.imag):
+        far = math.isinf(x.real)
+        return complex(math.copysign(1.0, x.real) if far else 0.0, 0.0 if far else math.copysign(1.0, x.imag))
+    size = math.hypot(np.float64(x.real), np.float64(x.imag))
+    return complex(x.real / size, x.imag / size)
+
+
+def round(x, _):
+    """Both parts."""
+    x = wide(x)
+    return complex(round_float64(x.real, 0.0), round_float64(x.imag, 0.0))
+
+
+def isnan(x, _):
+    return x.real != x.real or x.imag != x.imag
+
+
+def isinf(x, _):
+    return math.isinf(x.real) or math.isinf(x.imag)
+
+
+def isfinite(x, _):
+    return math.isfinite(x.real) and math.isfinite(x.imag)
+
+
+@helper
+def scaled(size, re, im):
+    """exp(size) * (re + im i), also where exp(size) alone overflows."""
+    near = size if size < 709.0 else 0.5 * size
+    factor = math.exp(near)
+    re, im = factor * re, factor * im
+    return complex(re, im) if size < 709.0 else complex(factor * re, factor * im)
+
+
+@helper
+def exponential(x):
+    if x.imag == 0:
+        return complex(math.exp(x.real), x.imag)
+    if not math.isfinite(x.imag):
+        if x.real == math.inf:
+            return complex(math.inf, math.nan)
+        return complex(0.0, math.copysign(0.0, x.imag)) if x.real == -math.inf else complex(math.nan, math.nan)
+    return scaled(x.real, math.cos(x.imag), math.sin(x.imag))
+
+
+def exp(x, _):
+    return exponential(wide(x))
+
+
+def exp2(x, _):
+    x = wide(x)
+    return exponential(complex(x.real * 0.6931471805599453, x.imag * 0.6931471805599453))
+
+
+def expm1(x, _):
+    """exp(x) - 1, with its digits near 0."""
+    x = wide(x)
+    half = math.sin(0.5 * x.imag)
+    return complex(math.expm1(x.real) * math.cos(x.imag) - 2.0 * half * half, math.exp(x.real) * math.sin(x.imag))
+
+
+def log(x, _):
+    x = wide(x)
+    return complex(log_size(x.real, x.imag), math.atan2(x.imag, x.real))
+
+
+def log2(x, _):
+    x = wide(x)
+    return complex(log_size(x.real, x.imag) * 1.4426950408889634, math.atan2(x.imag, x.real) * 1.4426950408889634)
+
+
+def log10(x, _):
+    x = wide(x)
+    return complex(log_size(x.real, x.imag) * 0.4342944819032518, math.atan2(x.imag, x.real) * 0.4342944819032518)
+
+
+def log1p(x, _):
+    """log(1 + x), with its digits near 0."""
+    x = wide(x)
+    size = log_size(x.real + 1.0, x.imag)
+    if -0.5 < size < 0.5:
+        size = 0.5 * math.log1p(x.real * (2.0 + x.real) + x.imag * x.imag)
+    return complex(size, math.atan2(x.imag, x.real + 1.0))
+
+
+def sqrt(x, _):
+    return cmath.sqrt(wide(x))
+
+
+@helper
+def hyperbolic_sine(x):
+    re, im = x.real, x.imag
+    if im == 0:
+        return complex(math.sinh(re), im)
+    if not math.isfinite(im):
+        return complex(re if re == 0 or math.isinf(re) else math.nan, math.nan)
+    if math.fabs(re) > 700.0:
+        return scaled(math.fabs(re), math.copysign(0.5, re) * math.cos(im), 0.5 * math.sin(im))
+    return complex(math.sinh(re) * math.cos(im), math.cosh(re) * math.sin(im))
+
+
+@helper
+def hyperbolic_cosine(x):
+    re, im = x.real, x.imag
+    if im == 0:
+        return complex(math.cosh(re), math.copysign(0.0, re) * im)
+    if not math.isfinite(im):
+        return complex(math.inf if math.isinf(re) else math.nan, 0.0 if re == 0 else math.nan)
+    if math.fabs(re) > 700.0:
+        return scaled(math.fabs(re), 0.5 * math.cos(im), math.copysign(0.5, re) * math.sin(im))
+    return complex(math.cosh(re) * math.cos(im), math.sinh(re) * math.sin(im))
+
+
+@helper
+def hyperbolic_tangent(x):
+    """Kahan's formula (1987)."""
+    re, im = x.real, x.imag
+    if im == 0:
+        return complex(math.tanh(re), im)
+    if math.isinf(re):
+        return complex(math.copysign(1.0, re), math.copysign(0.0, math.sin(2.0 * im) if math.isfinite(im) else im))
+    if not math.isfinite(im):
+        return complex(re if re == 0 else math.nan, math.nan)
+    if math.fabs(re) > 22.0:
+        turn = 4.0 * math.sin(im) * math.cos(im) * math.exp(-2.0 * math.fabs(re))
+        return complex(math.copysign(1.0, re), turn)
+    slope, sine = math.tan(im), math.sinh(re)
+    root, square = math.sqrt(1.0 + sine * sine), 1.0 + slope * slope
+    if math.isinf(square):
+        return complex(root / sine, 1.0 / slope)
+    whole = 1.0 + square * sine * sine
+    return complex(square * root * sine / whole, slope / whole)
+
+
+@helper
+def hyperbolic_angle(x):
+    """atanh: the logarithm of (1 + x) / (1 - x), halved."""
+    re, im = x.real, x.imag
+    if re != re:
+        return complex(0.0, math.copysign(0.5 * math.pi, im)) if math.isinf(im) else complex(math.nan, math.nan)
+    if im != im:
+        return complex(re if re == 0 else math.copysign(0.0, re) if math.isinf(re) else math.nan, math.nan)
+    size, high = math.fabs(re), math.fabs(im)
+    if size > 1e150 or high > 1e150:
+        far = math.hypot(0.5 * size, 0.5 * high)
+        part = 0.0 if math.isinf(far) else 0.25 * size / far / far
+        return complex(math.copysign(part, re), math.copysign(0.5 * math.pi, im))
+    part = 0.25 * math.log1p(4.0 * size / ((1.0 - size) * (1.0 - size) + im * im))
+    return complex(math.copysign(part, re), 0.5 * math.atan2(2.0 * im, (1.0 - size) * (1.0 + size) - im * im))
+
+
+def sinh(x, _):
+    return hyperbolic_sine(wide(x))
+
+
+def cosh(x, _):
+    return hyperbolic_cosine(wide(x))
+
+
+def tanh(x, _):
+    return hyperbolic_tangent(wide(x))
+
+
+def atanh(x, _):
+    return hyperbolic_angle(wide(x))
+
+
+def sin(x, _):
+    return back(hyperbolic_sine(turned(wide(x))))
+
+
+def cos(x, _):
+    return hyperbolic_cosine(turned(wide(x)))
+
+
+def tan(x, _):
+    return back(hyperbolic_tangent(turned(wide(x))))
+
+
+def atan(x, _):
+    return back(hyperbolic_angle(turned(wide(x))))
+
+
+def asinh(x, _):
+    x = wide(x)
+    return x if x.imag == 0 and x.real != x.real else cmath.asinh(x)
+
+
+def asin(x, _):
+    x = wide(x)
+    return x if x.real == 0 and x.imag != x.imag else cmath.asin(x)
+
+
+def acos(x, _):
+    x = wide(x)
+    return complex(0.5 * math.pi, x.imag) if x.real == 0 and x.imag != x.imag else cmath.acos(x)
+
+
+def acosh(x, _):
+    x = wide(x)
+    re, im = x.real, x.imag
+    if re == 0 and im != im:
+        return complex(math.nan, 0.5 * math.pi)
+    if math.fabs(re) > 1e150 or math.fabs(im) > 1e150:
+        return complex(log_size(re, im) + 0.6931471805599453, math.atan2(im, re))
+    below, above = cmath.sqrt(complex(re - 1.0, im)), cmath.sqrt(complex(re + 1.0, im))
+    size = math.asinh(above.real * below.real + above.imag * below.imag)
+    return complex(size, 2.0 * math.atan2(below.imag, above.real))

@@ -1,0 +1,44 @@
+"""Record: words by their names, from compiled code and from Python."""
+
+import pickle
+
+from nbkernels.jit.address import take
+from nbkernels.jit.cache import entry, jit
+from nbkernels.jit.record import Record, address
+
+PAIR = Record("Pair", "next | m n room")
+OTHER = Record("Pair", "room n")  # of the same name
+pair_at, other_at, NEXT = PAIR.pointer(), OTHER.pointer(), PAIR["next"]
+
+
+@jit(forceinline=True)
+def turned(f):
+    f.m, f.n = f.n, f.m
+
+
+def test_compiled_code_and_python_agree():
+    def run(words):
+        f = pair_at(words)
+        turned(f)
+        f.m += take(f, NEXT)
+        f.room = f.m == 9
+        other = other_at(address(f))
+        other.n = 4
+        return f[NEXT]
+
+    f = PAIR.array()
+    f.next, f.m, f.n = 7, 1, 2
+    assert entry(run, "int64(int64)", "test_named_words")(f.buffer_info()[0]) == 8
+    assert (f.next, f[1], f.m, f.n, f.room) == (8, 4, 9, 1, 1)
+    assert PAIR.array(f.tobytes()) == f
+
+
+def test_lines_and_sizes():
+    assert (PAIR["next"], PAIR["m"], PAIR["room"], PAIR.words, PAIR.bytes) == (0, 8, 10, 16, 128)
+
+
+def test_types_are_told_apart_and_survive_a_pickle():
+    assert PAIR.type != OTHER.type
+    for record in (PAIR, OTHER):
+        assert pickle.loads(pickle.dumps(record.type)) == record.type
+        assert pickle.loads(pickle.dumps(record.kernel)) == record.kernel

@@ -1,0 +1,111 @@
+"""The types of the public names: what mypy and pyright find in a user's program."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import nbkernels
+from nbkernels import stubs
+
+ROOT = Path(__file__).parents[1]
+HEAD = """\
+import numpy as np
+import nbkernels as nb
+
+a, b, i = np.ones((3, 4)), np.ones((4, 5), np.float32), np.arange(12).reshape(3, 4)
+"""
+MISTAKES = """\
+nb.mm(a)
+nb.mm(a, b, alpha=2)
+nb.adddmm(a, a, b)
+nb.add(a, "x")
+nb.addmm(a, a, b, tiles="64")
+nb.mm([[1.0]], b)
+nb.mm(a, b).reshaped(3)
+nb.add.reduse(a)
+nb.add(a, a, out=3)
+nb.add_(2.0, a)
+nb.sum_to(a, "3")
+nb.asarray(a, dtyp=3)
+number: int = nb.linear(a, b.T)
+nb.mm.reduce(a)
+"""
+RIGHT = """\
+nb.mm(a, a.T, out=np.empty((3, 3))).sum()
+nb.add(a, i).T
+nb.add(np.float32(2), 2, alpha=0.5)
+nb.add(2, a, alpha=0.5, where=a > 0)
+nb.add_(a, i).mean()
+nb.add.reduce(a, axis=(0, 1), keepdims=True)
+nb.add.at(a, 0, 1)
+nb.addmm(a[0], i, i.T, out_dtype="float32", tiles=(64, 64))
+nb.mm(nb.meta((3, 4), "f4"), nb.meta((4, 3), np.float32)).shape
+print(nb.addmm.table(), nb.addmm.__name__, nb.__version__)
+nb.linear(a, b.T, None).shape
+half: float = nb.dot(a[0], a[0]) / 2
+nb.elementwise(lambda x, y: x + y)(a, a)
+with nb.watch() as log:
+    nb.asarray(a) @ a.T
+print(log, nb.explain(nb.add, a, a).path)
+nb.sum_to(a, a.shape[1:])
+"""
+
+
+def mypy(files, home):
+    command = [sys.executable, "-m", "mypy", "--follow-imports=silent", "--no-incremental", "--output=json", *files]
+    result = subprocess.run(command, capture_output=True, text=True, cwd=home, env=os.environ | {"MYPYPATH": str(home)})
+    assert result.returncode in (0, 1), result.stderr
+    found = map(json.loads, result.stdout.splitlines())
+    return [(Path(each["file"]).name, each["line"], each["message"]) for each in found if each["severity"] == "error"]
+
+
+def pyright(files, home):
+    settings = {"typeCheckingMode": "standard", "extraPaths": [str(home)], "reportMissingImports": "none"}
+    (home / "pyrightconfig.json").write_text(json.dumps(settings))
+    command = [sys.executable, "-m", "basedpyright", "--outputjson", "--pythonpath", sys.executable, *files]
+    result = subprocess.run(command, capture_output=True, text=True, cwd=home)
+    assert result.returncode in (0, 1), result.stderr
+    found = json.loads(result.stdout)["generalDiagnostics"]
+    errors = [each for each in found if each["severity"] == "error"]
+    return [(Path(each["file"]).name, each["range"]["start"]["line"] + 1, each["message"]) for each in errors]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """The package as it is installed: a clone has dispatch/ beside it."""
+    home = tmp_path_factory.mktemp("types")
+    (home / "nbkernels").mkdir()
+    for each in [*(ROOT / "nbkernels").iterdir(), ROOT / "dispatch"]:
+        (home / "nbkernels" / each.name).symlink_to(each)
+    return home
+
+
+@pytest.mark.parametrize(("module", "checker"), [("mypy", mypy), ("basedpyright", pyright)])
+def test_mistakes_are_found_and_nothing_else(module, checker, home):
+    if not find_spec(module):
+        pytest.skip(f"{module} is not installed")
+    (home / "mistakes.py").write_text(HEAD + MISTAKES)
+    (home / "right.py").write_text(HEAD + RIGHT)
+    examples = sorted(map(str, (ROOT / "examples").glob("*.py")))
+    found = checker(["mistakes.py", "right.py", *examples], home)
+    assert not [each for each in found if each[0] != "mistakes.py"]
+    first = HEAD.count("\n") + 1
+    assert sorted({line for _, line, _ in found}) == [*range(first, first + MISTAKES.count("\n"))]
+
+
+def test_the_stubs_are_those_of_the_table():
+    written = (ROOT / "nbkernels" / "__init__.pyi").read_text(encoding="utf-8")
+    assert written == stubs.page(), "python -m nbkernels stubs nbkernels/__init__.pyi"
+    assert (ROOT / "nbkernels" / "py.typed").exists()
+
+
+def test_the_stubs_name_what_is_public():
+    text = stubs.page()
+    missing = [name for name in nbkernels.__all__ if not re.search(rf"\b{name}\b( as {name}\b|: )", text)]
+    assert missing == []
