@@ -15,7 +15,7 @@ from .in_numpy.use import use_in_numpy as use_in_numpy
 from .ops import define as define, packet as packet, register as register, register_fallback as register_fallback
 from .origins import specializations as specializations
 from .tape import GradTape as GradTape, for_torch as for_torch, vjp as vjp
-from .tune import tune as tune
+from .tuning.run import tune as tune
 from .watch import watch as watch
 
 __version__: str

@@ -94,6 +94,8 @@ def _least(call, calls=5, seconds=0.02):
 class _Tune(types.ModuleType):
     """The module, which can be called."""
 
+    __module__ = "nbkernels.tuning.run"  # whose function it is then: for stubs
+
     def __call__(self, *args, **kwargs):
         return importlib.import_module("nbkernels.tuning.run").tune(*args, **kwargs)
 

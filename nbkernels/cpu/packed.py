@@ -298,8 +298,9 @@ def packed(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, tr
     return DONE
 
 
-TABLE = Record("Packed", "launch kernel kept")  # the first as launch.TABLE's
-table_at, FIRST = TABLE.pointer(), TABLE.words  # from FIRST on for each slot of tuned.py its words, and what is ready
+# Then, for each slot of tuned.py, the addresses of its words and of what is ready.
+TABLE = Record("Packed", "launch kernel kept slots")  # the first as launch.TABLE's
+table_at = TABLE.pointer()
 
 
 @functools.cache
@@ -320,12 +321,11 @@ def _whole(tile):
         if workers < 1 or m * n * k > LAUNCH:
             return LARGE
         address, factors, counters = scratch(BYTES), scratch(16), scratch(COUNTS)
-        f = words_at(address)
         left, right = abs(stride(a, 0)) < abs(stride(a, 1)), abs(stride(b, 0)) < abs(stride(b, 1))
         turned = stride(out, 1) != size and stride(out, 0) == size
-        own = FIRST + 2 * slot(m, n, k, int(left), int(right), turned)
-        copy(address, t[own], BYTES)
-        ready = pointer(t[own + 1])
+        own = pointer(t.slots + 16 * slot(m, n, k, int(left), int(right), turned))
+        f, ready = words_at(address), pointer(own[1])
+        copy(address, own[0], BYTES)
         f.workers, f.trusted, f.reads, f.unit = workers, 1, beta != 0, alpha == 1
         operands(f, out, x, a, b)
         cuts(f)
@@ -357,11 +357,11 @@ def _table(dtype):
     cuts = [tiles_of(kind, which) for which in range(SLOTS)]
     words = np.array([np.frombuffer(template(tiles, kind, 1), np.int64) for tiles in cuts])
     words[:, WORDS["bare"]] = bare(kind)
-    table = TABLE.array()
-    table.launch, table.kernel, table.kept = threads.WORDS, loops(), ROOMS
     own = [(each.ctypes.data, _ready(tiles.tile(kind)).ctypes.data) for each, tiles in zip(words, cuts)]
-    _tables.append((np.array([*table, *sum(own, ())], np.int64), words))
-    return _tables[-1][0]
+    slots = np.array(own, np.int64)
+    table = np.array([threads.WORDS, loops(), ROOMS, slots.ctypes.data], np.int64)
+    _tables.append((table, slots, words))
+    return table
 
 
 def whole(dtype: str) -> tuple[int, int]:

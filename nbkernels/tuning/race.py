@@ -143,12 +143,14 @@ class Race:
 
     def seconds(self, candidate, lane) -> float | None:
         """Its ratio in the default's seconds."""
+        if candidate == self.default:
+            return low(self.base[lane]) if self.base[lane] else None
         ratios = self.ratios.get(candidate, {}).get(lane)
         return low(ratios) * low(self.base[lane]) if ratios else None
 
     def run(self, candidates, laps=1) -> list:
-        """Halve after `laps` laps until FEW are left, which run LAPS laps more; the ranking."""
-        alive = [c for c in dict.fromkeys(candidates) if c not in self.failed]
+        """Halve after `laps` laps until FEW are left, which run LAPS laps more; the ranking, without the default."""
+        alive = [c for c in dict.fromkeys(candidates) if c not in self.failed and c != self.default]
         runs, size = 0, len(alive)
         while size > FEW:
             runs, size = runs + size * laps, max(FEW, size // 2)

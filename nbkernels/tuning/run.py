@@ -57,7 +57,7 @@ class Plan:
         shapes = self.shapes[name]
         if shapes == ask.SIZES[name]:
             by_size = sorted(shapes, key=math.prod)
-            shapes = [by_size[0], by_size[-1]]
+            shapes = list(dict.fromkeys((by_size[0], by_size[-1])))
         return self.side.lanes(shapes, self.layouts[:1], [max(self.threads)])
 
     def judging(self, name, layout):
@@ -155,18 +155,18 @@ def _class(side, plan, name, store, found, until, heard):
                 heard=lambda done, total, best: heard(name, done, total, best))  # fmt: skip
     best = None
     try:
-        race.run([side.default, *plan.candidates[name]], laps=SWEEPS if plan.sweep else 1)
-        ranked = [c for c in race.ranked() if c != side.default]
+        race.run(plan.candidates[name], laps=SWEEPS if plan.sweep else 1)
+        ranked = race.ranked()
         if ranked and not plan.sweep and not race.over:
             race.run([*side.neighbours(ranked[0], plan.shapes[name]), *ranked[:1]])
-            ranked = [c for c in race.ranked() if c != side.default]
+            ranked = race.ranked()
         best = ranked[0] if ranked else None
         if best is not None and race.score(best) < PROMISING:
             for layout in plan.layouts:
                 if not _last(side, plan, name, layout, best, store, found, until, heard):
                     break
     finally:  # after Ctrl-C, too
-        ranked = [c for c in race.ranked() if c != side.default]
+        ranked = race.ranked()
         best = best or (ranked[0] if ranked else None)
         won = any(final.kept and final.shape_class == name and final.tiles == vars(best) for final in found.finals)
         marks = {side.default: "default"} | ({best: "winner" if won else "fastest"} if best else {})
@@ -174,7 +174,8 @@ def _class(side, plan, name, store, found, until, heard):
         found.failed.update({str(tiles): why for tiles, why in race.failed.items()})
         if best is not None and not won:
             found.notes.append(f"{name}: the default stays")
-        if late := [c for c in plan.candidates[name] if race.score(c) == math.inf and c not in race.failed]:
+        late = [c for c in plan.candidates[name] if c != side.default and race.score(c) == math.inf]
+        if late := [c for c in late if c not in race.failed]:
             found.notes.append(f"{name}: time ran out before {len(late)} candidates were timed: a larger --budget")
 
 
@@ -210,14 +211,14 @@ def named(lane) -> str:
 
 
 def _rows(side, race, name, marks):
+    """A row for the default and for each candidate that has finished a lap, on each lane."""
     rows = []
-    for candidate in race.ranked():
+    for candidate in [side.default, *race.ranked()]:
         for lane in race.lanes:
             *shape, layout, threads = lane
-            ratios = race.ratios[candidate][lane]
-            seconds = race.seconds(candidate, lane)
-            base = race.seconds(side.default, lane)
-            ratio = base / seconds if base else 1.0
-            rows.append(Row(tuple(shape), name, side.dtype, layout, threads, side.device, dict(vars(candidate)),
-                            seconds, ratio, len(ratios), marks.get(candidate, "")))  # fmt: skip
+            samples = race.base[lane] if candidate == side.default else race.ratios[candidate][lane]
+            if samples:
+                seconds, base = (race.seconds(each, lane) for each in (candidate, side.default))
+                rows.append(Row(tuple(shape), name, side.dtype, layout, threads, side.device, dict(vars(candidate)),
+                                seconds, base / seconds, len(samples), marks.get(candidate, "")))  # fmt: skip
     return rows
