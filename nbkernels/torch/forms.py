@@ -88,7 +88,7 @@ def forms(op, public):
         written = {"in-place": "self", "out": "out"}.get(schema.kind)
         if written == "self" and schema.name not in public:
             continue
-        for overload, numbers in (NUMBERS if op.elementwise else {"": ()}).items():
+        for overload, numbers in (NUMBERS if "other" in op.names and op.elementwise else {"": ()}).items():
             if written not in numbers:
                 label = "_".join(filter(None, (overload, "out" if written == "out" else "")))
                 yield Form(op, in_torch(schema, label, numbers, written), written)

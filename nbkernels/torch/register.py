@@ -145,7 +145,7 @@ def public(name):
     function.__name__ = function.__qualname__ = name
     function.__module__ = "nbkernels.torch"
     function.__doc__ = getattr(ops, name).__doc__
-    if ops.LIBRARY[getattr(ops, name)].elementwise and not name.endswith("_"):
+    if hasattr(getattr(ops, name), "accumulate"):
         function.reduce, function.accumulate = reduce_of(name), accumulate_of(name)
     return function
 
