@@ -210,7 +210,7 @@ def test_nothing_named_lists_what_there_is(capsys):
     assert cli.main([]) == 2
     assert "train a digit classifier" in " ".join(capsys.readouterr().err.lower().split())
     assert cli.main(["table"]) == 2
-    assert capsys.readouterr().err.startswith("name an operation (there are add, ")
+    assert capsys.readouterr().err.startswith("name an operation (there are abs, ")
 
 
 def test_typos_name_the_nearest(capsys):

@@ -94,8 +94,8 @@ def test_any_batch(data):
 
 @pytest.mark.parametrize("shape", [(4, 8, 8), (1, 8, 8), (2, 130, 130)])
 def test_explain_tells_of_stacks(monkeypatch, shape):
-    ran, real = [], stacks._kernel
-    monkeypatch.setattr(stacks, "_kernel", lambda: ran.append(1) or real())
+    ran, real = [], stacks.jobs
+    monkeypatch.setattr(stacks, "jobs", lambda: ran.append(1) or real())
     a = np.ones(shape, np.int8)
     found = nb.explain(nb.bmm, a, a, out_dtype="int32")
     assert not ran

@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from .. import scalar
-from ..dtypes import kind, resolve, settled
+from ..dtypes import ALONE, kind, resolve, settled
 from ..jit.kept import kept
 from ..jit.kind import BYTES
 from ..jit.vector import SIZE
@@ -141,7 +141,7 @@ def elementwise(out, arrays) -> dict:
 
 
 def loop(name, self, other, alpha=1, *others) -> str:
-    """What is known of the compiled loops of an operation of two."""
+    """What is known of the compiled loops of an operation of two; of one operand they read it twice."""
     kinds = (kind(settled(name, x, y)) for x, y in ((self, other), (other, self)))
     work = resolve(name, *kinds)
     given = "_".join(name_of(getattr(x, "dtype", w)) for x, w in zip((self, other), work))
@@ -165,7 +165,7 @@ def facts(name: str, pointwise: bool, out, values) -> dict:
         return dot(out, values[0], values[3])
     if pointwise:
         told = elementwise(out, [x for x in values if hasattr(x, "strides")])
-        return told if 0 in out.shape else told | dict(code=loop(name, *values))
+        return told if 0 in out.shape else told | dict(code=loop(name, *(values[:1] * 2 if name in ALONE else values)))
     if name in ("reduce", "accumulate", "sum_to"):
         op = "add" if name == "sum_to" else values[1]
         return dict(code=kept(f"loop_{op}_*{name_of(values[0].dtype)}"))
