@@ -118,10 +118,14 @@ def _tuned(args) -> int:
 
     from ..benches.rows import writable
     from ..plots import draw
+    from .ask import Impossible
     from .run import Plan, backend, tune
 
     side = backend(args.device, args.dtype)
     shapes = _shapes(args.shape)
+    for name in args.axes or ():
+        if name not in side.names:
+            raise Impossible(f"axis {name!r}: there are {', '.join(side.names)}")
     if args.verify:
         from . import verify
 
