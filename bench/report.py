@@ -165,6 +165,21 @@ def overheads(results):
     )
 
 
+def programs(results):
+    """Programs of which something ran here down, speed over NumPy's and share of products across; the others in one."""
+    rows = results["rows"]
+    here = [row for row in rows if row["products"] or row["loops"]]
+    others = [row["ratio"] for row in rows if row not in here]
+    lines = [["program", "times as fast", "products here"], ["---", "---:", "---:"]]
+    for row in sorted(here, key=lambda row: -row["ratio"]):
+        lines.append([row["program"], f"{row['ratio']:.2f}", f"{row['products'] or 0:.0%}"])
+    lines.append([f"the {len(others)} others: nothing runs here", f"{min(others):.2f} to {max(others):.2f}", "0%"])
+    return markdown_table(lines) + (
+        "\n\nCPU time of NumPy alone over that under `use_in_numpy`, one thread, the least of "
+        f"{rows[0]['rounds']} rounds in turns, on {machine(results['meta'])}.\n"
+    )
+
+
 def rewrite(text, directory):
     """The text with every marked table made anew from its result file in `directory`."""
 
@@ -175,6 +190,8 @@ def rewrite(text, directory):
             return match[1] + first_calls(results) + match[4]
         if bench == "overhead":
             return match[1] + overheads(results) + match[4]
+        if bench == "programs":
+            return match[1] + programs(results) + match[4]
         if bench == "dtype":
             return match[1] + dtypes(results) + match[4]
         by_key = bench in results["rows"][0]

@@ -198,18 +198,27 @@ def _logarithms(kind: Real):
     series = polynomial(kind, LOG[kind])
 
     @helper
-    def log_sum(x, rest):
-        """log(x) + rest, for a small rest."""
+    def split(x):
+        """(n, f) of x = 2**n * (1 + f), for a positive x."""
         tiny = x < smallest
         word = bits(x * up if tiny else x)
         n = whole(whole(word - root) >> fraction)
         f = number(whole(word - whole(n << fraction))) - one
-        n = real(n) - (real(fraction + 2) if tiny else zero)
-        s, square = f / (two + f), half * f * f
-        z = s * s
-        value = n * ln2_high - ((square - fma(s, fma(z, series(z), square), fma(n, ln2_low, rest))) - f)
+        return real(n) - (real(fraction + 2) if tiny else zero), f
+
+    @helper
+    def ended(value, x):
+        """A logarithm of x, where x is positive and finite; else what it is there."""
         value = value if x < infinity else x
         return value if x > zero else -infinity if x == zero else nan
+
+    @helper
+    def log_sum(x, rest):
+        """log(x) + rest, for a small rest."""
+        n, f = split(x)
+        s, square = f / (two + f), half * f * f
+        z = s * s
+        return ended(n * ln2_high - ((square - fma(s, fma(z, series(z), square), fma(n, ln2_low, rest))) - f), x)
 
     @kernel(log, kind)
     def _log(x):
@@ -218,16 +227,11 @@ def _logarithms(kind: Real):
     @helper
     def based(x, high, low, factor):
         """n * (high + low) + factor * log(m), where x = 2**n * m."""
-        tiny = x < smallest
-        word = bits(x * up if tiny else x)
-        n = whole(whole(word - root) >> fraction)
-        f = number(whole(word - whole(n << fraction))) - one
-        n = real(n) - (real(fraction + 2) if tiny else zero)
+        n, f = split(x)
         s, square = f / (two + f), half * f * f
         z = s * s
         value = n * high + fma(n, low, (f - (square - s * fma(z, series(z), square))) * factor)
-        value = value if x < infinity else x
-        return value if x > zero else -infinity if x == zero else nan
+        return ended(value, x)
 
     @kernel(log2, kind)
     def _log2(x):

@@ -44,9 +44,8 @@ SHORT_ROWS, SHORT_BYTES = 64, 1024
 # Panels of B up to which packing A costs more than it saves; and where vectors are narrower than a line: a step takes
 # fewer cycles then, and loads of A's elements, from rows that share banks of L1, as many.
 IN_PLACE, NARROW_IN_PLACE = 5, 2
-# Rows of A and steps from which A A' is computed by one triangle. Time of NumPy's syrk over ours, float32, one thread,
-# without and with it: 256 x 256 0.86, 0.94; 512 x 512 0.63, 0.96; 1024 x 1024 0.86, 1.34; by halves of at least 256
-# 0.83 to 1.66 (Zen 4, 2026-11).
+# Rows of A and steps from which A A' is computed by one triangle: 1.14 (192 rows) to 1.66 (1024) of the whole's speed
+# (bench/results/mirror-avx2.json).
 MIRRORED, MIRRORED_STEPS = 192, 16
 
 

@@ -11,7 +11,6 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic, overload
 from numba.np.numpy_support import as_dtype
@@ -26,7 +25,7 @@ from ..jit.address import scratch
 from ..jit.cache import embedded
 from ..jit.loops import loops
 from ..jit.vector import I64
-from .memory import absent, dtype_of
+from .memory import absent, described, dtype_of
 
 WEAK = {types.int64: int, types.float64: float, types.complex128: complex}
 NUMBER = 16  # bytes for one of any dtype
@@ -105,11 +104,9 @@ def _describe(typing, words, p, x):
 
 
 def _describe_array(context, builder, signature, args):
-    array = context.make_array(signature.args[2])(context, builder, args[2])
-    ndim = signature.args[2].ndim
-    shape, steps = (cgutils.unpack_tuple(builder, x, ndim) for x in (array.shape, array.strides))
-    data = builder.ptrtoint(array.data, I64)
-    _write(builder, args, [data, array.itemsize, I64(ndim), *shape])
+    kind = signature.args[2]
+    data, item, shape, steps = described(context, builder, kind, args[2])
+    _write(builder, args, [data, item, I64(kind.ndim), *shape])
     _write(builder, args, steps, STEP)
     return context.get_dummy_value()
 
