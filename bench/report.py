@@ -159,7 +159,8 @@ def overheads(results):
         times = (f"{row[kind]:.3g}" if kind in row else "" for kind in kinds)
         lines.append([f"{row['call']}, {row['n']} x {row['n']}", *times])
     return markdown_table(lines) + (
-        "\n\nfloat32, one thread, with results of their own; torch is its own call: interleaved medians of "
+        "\n\nfloat32, one thread, with results of their own; torch is its own call. Of device arrays it is the host's "
+        "time of a call made before, without the driver's: doubles take its place. Interleaved medians of "
         + machine(results["meta"])
         + ".\n"
     )
