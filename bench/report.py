@@ -14,7 +14,8 @@ where the rows of one bench go, or one line for each bench of a file, as a table
     <!-- end -->                        <!-- end -->
 
 or, where BENCH is a key of the rows, such as size, one line for each value that it has, and for dtype sizes across.
-The rows of bench_first_call.py ("call") and of bench_overhead.py ("overhead") have times of their own.
+The rows of bench_first_call.py ("call"), of bench_overhead.py ("overhead") and of bench_numpy_loops.py ("loops", with
+nbkernels/in_numpy/measured.json) have times of their own.
 
 --check writes nothing and fails where documents and results are out of step.
 """
@@ -181,6 +182,69 @@ def programs(results):
     )
 
 
+def replaced(width):
+    """ufunc -> the loops that use_in_numpy replaces on vectors of `width` bits: of integers and bool, of float16, and,
+    with floats=True, of the others; each dtype -> (from how many elements on, gain), as measured.json has it."""
+    from nbkernels.in_numpy import which
+
+    measured = json.loads((ROOT / "nbkernels" / "in_numpy" / "measured.json").read_text(encoding="utf-8"))[width]
+    found = {}
+    for name, figures in measured.items():
+        for dtype, (elements, gain) in figures.items():
+            column = 2 if dtype in which.FLOATS else int(dtype in which.HALF)
+            if gain >= which.GAIN and not (name in which.ROUNDED and column):
+                found.setdefault(name, ({}, {}, {}))[column][dtype] = elements, gain
+    return found
+
+
+def loops(results):
+    """NumPy's inner loops that are replaced, those of the same dtypes and sizes in one line; in a cell the gains."""
+    found, groups = replaced(re.search(r"vectors of (\d+) bits", results["meta"]["cpu"])[1]), {}
+    for name, (integers, *floats) in found.items():
+        alike = tuple(integers), *(tuple((dtype, elements) for dtype, (elements, _) in cell.items()) for cell in floats)
+        groups.setdefault(alike, []).append(name)
+    lines = [["loops", "integers, bool", "float16", "with `floats=True`"], ["---"] * 4, squares(results, found)]
+    for names in sorted(groups.values(), key=len, reverse=True):
+        cells = [[(dtype, *figures) for name in names for dtype, figures in found[name][i].items()] for i in range(3)]
+        lines.append([", ".join(f"`{name}`" for name in names), *map(gains, cells, (8, 1, 4))])
+    return markdown_table(lines) + (
+        "\n\nNumPy's time over ours: for element-wise loops the geometric mean over the sizes from the named number of "
+        "elements on, into an array that is there; for products over the shapes of `bench/bench_numpy_loops.py`. "
+        f"Interleaved, on {machine(results['meta'])}.\n"
+    )
+
+
+def squares(results, found):
+    """The line of square products: a range over the dtypes of each cell for each size."""
+    shapes = {"16": "3: 4096", "64": "4: 262144", "200": "5: 8000000"}
+    rows = {row["dtype"]: row["ratios"] for row in results["rows"] if row["ufunc"] == "matmul"}
+    cells = [[span([rows[dtype][key] for dtype in cell], "{:.3g}") for key in shapes.values()] if cell else []
+             for cell in found["matmul"]]  # fmt: skip
+    return [f"`matmul` of n x n, n = {' / '.join(shapes)}", *map(" / ".join, cells)]
+
+
+def span(values, form):
+    """
+    >>> span([1.25, 3], "{:.2f}"), span([1, 1], "{:,}")
+    ('1.25-3.00', '1')
+    """
+    return "-".join(dict.fromkeys(form.format(value) for value in (min(values), max(values))))
+
+
+def gains(found, every):
+    """A cell: (dtype, elements, gain) of each loop as a range, and which dtypes, where they are not all `every`.
+
+    >>> gains([("int8", 100, 1.5), ("int16", 1000, 3.25)], 8)
+    'int8, int16: 1.5-3.2 from 100-1,000'
+    """
+    if not found:
+        return ""
+    dtypes, sizes, gain = zip(*found)
+    told = span(gain, "{:.2g}") + (f" from {span(sizes, '{:,}')}" if max(sizes) > 1 else "")
+    names = list(dict.fromkeys(dtypes))
+    return told if len(names) == every else f"{', '.join(names)}: {told}"
+
+
 def rewrite(text, directory):
     """The text with every marked table made anew from its result file in `directory`."""
 
@@ -193,6 +257,8 @@ def rewrite(text, directory):
             return match[1] + overheads(results) + match[4]
         if bench == "programs":
             return match[1] + programs(results) + match[4]
+        if bench == "loops":
+            return match[1] + loops(results) + match[4]
         if bench == "dtype":
             return match[1] + dtypes(results) + match[4]
         by_key = bench in results["rows"][0]

@@ -2,6 +2,7 @@
 
 import doctest
 import importlib.util
+import json
 import re
 import subprocess
 import sys
@@ -63,6 +64,32 @@ def test_tables_are_the_committed_results(report):
     for document in report.DOCUMENTS:
         text = document.read_text(encoding="utf-8")
         assert report.rewrite(text, ROOT / "bench" / "results") == text, document.name
+
+
+def test_the_table_of_numpys_loops_has_those_that_are_replaced(report, monkeypatch):
+    """Every loop that use_in_numpy takes on such vectors by default, and with floats=True, and no other."""
+    from nbkernels.in_numpy import which
+    from nbkernels.jit import vector
+
+    monkeypatch.setattr(vector, "width_bits", lambda: 256)
+    monkeypatch.setattr(which, "measured", which.measured.__wrapped__)
+    there = {loop.ufunc.__name__ for loop in which.every()}
+    told = {name: cells for name, cells in report.replaced("256").items() if name in there}
+    for wish, columns in ((which.Wish(), 2), (which.Wish(floats=True), 3)):
+        found = {(loop.ufunc.__name__, loop.dtypes[0]): least for loop, least in which.chosen.__wrapped__(wish).items()}
+        wanted = {(name, dtype): figures[0] for name, cells in told.items() for cell in cells[:columns]
+                  for dtype, figures in cell.items()}  # fmt: skip
+        assert {key: least for key, least in found.items() if key not in which.STACKS} == wanted
+        assert len(wanted) > 100
+
+
+def test_numpys_loops_are_chosen_from_the_committed_results(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    import bench_numpy_loops
+
+    results = json.loads((ROOT / "bench" / "results" / "numpy_loops-avx2.json").read_text(encoding="utf-8"))
+    kept = json.loads((ROOT / "nbkernels" / "in_numpy" / "measured.json").read_text(encoding="utf-8"))
+    assert bench_numpy_loops.table(results["rows"]) == kept["256"]
 
 
 def test_a_stale_table_is_noticed(report, tmp_path):
