@@ -11,8 +11,10 @@ import os
 import sys
 import threading
 
+import numpy as np
+
 from . import methods
-from .call import OF_FUNCTIONS, VERSION, Call, named
+from .call import IN_NUMPY, OF_FUNCTIONS, VERSION, Call, named
 from .described import PLAIN, Unfit
 from .dispatch.function import parameter
 from .dispatch.op import Op
@@ -107,6 +109,12 @@ def described(frame):
     for name, kind in OF_FUNCTIONS.items():
         if code is kind.__call__.__code__:
             return of_function(name, values)
+    slot = getattr(sys.modules.get("nbkernels.in_numpy.slots"), "Slot", None)
+    if slot and code is slot.compile.__code__:
+        loop = values["self"].loop
+        return Call.of(IN_NUMPY, loop.ufunc.__name__, *(np.empty(1, dtype) for dtype in loop.dtypes[:-1]))
+    if slot and code is slot.take.__code__:
+        return Call.of(IN_NUMPY)
     op = getattr(frame.f_globals.get("__general"), "__self__", None)
     if not isinstance(op, Op) or op.library is not LIBRARY:
         return None

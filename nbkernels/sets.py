@@ -2,7 +2,8 @@
 
 THIRTY      everyday calls, which tests and benches of the first call make
 everyday    these and their neighbours: the same operations in every layout, of float32 and float64, on every path
-all         these, every element-wise operation and reduction of every dtype, the products of the other dtypes
+all         these, every element-wise operation and reduction of every dtype, the products of the other dtypes, and the
+            loops that use_in_numpy replaces
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from collections.abc import Callable
 import numpy as np
 
 from . import dtypes, ops, record
-from .call import Call
+from .call import IN_NUMPY, Call
 from .cpu import nest, quick
 from .dtypes import DTYPES
+from .in_numpy import which
 
 FLOATS = "float32", "float64"
 # Squares for the usual paths of a product: one call from Python, the small path, the same over threads, five loops.
@@ -180,6 +182,8 @@ def _all():
     for first, second in MIXED:
         for name in ARITHMETIC[:4]:
             yield Call.of(name, array(64, 64, dtype=first), array(64, 64, dtype=second))
+    for loop in which.faster():
+        yield Call.of(IN_NUMPY, loop.ufunc.__name__, *(array(1, dtype=dtype) for dtype in loop.dtypes[:-1]))
 
 
 # Dtypes that meet most: numbers of data beside those of a model, and of precisions.

@@ -11,10 +11,12 @@ import time
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import nbkernels
 from nbkernels import cli, sets
+from nbkernels.call import Call
 from nbkernels.jit import files, levels, sources
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -219,6 +221,21 @@ def use(prebuilt, cache, *arguments, code=USE, **environment):
 def test_packaged_code_is_loaded_and_nothing_kept(thirty, tmp_path):
     assert use(thirty, tmp_path) == (False, [f"packaged {HERE}"], "")
     assert not list(tmp_path.rglob("*.nbc"))
+
+
+def test_loops_of_numpy_are_packaged(tmp_path):
+    """An element-wise one and products, of a file of calls."""
+    if HERE is None:
+        pytest.skip("needs a processor of x86-64-v3 or later")
+    half, whole = np.ones(1, "f2"), np.ones(1, "i4")
+    loops = [Call.of("use_in_numpy", "add", half, half), Call.of("use_in_numpy", "matmul", whole, whole)]
+    finished(prebuild(tmp_path / "out", loops, "--target", str(HERE)))
+    calls = (
+        "x, y = np.ones((64, 64), 'i4'), np.ones(1000, 'f2')\n"
+        "    with nbkernels.use_in_numpy():\n        x, y = x @ x, y + y\n    assert x[0, 0] == 64 and y[0] == 2\n"
+    )
+    code = USE.replace('assert (nbkernels.add(np.ones((4, 4), "f"), np.ones((4, 4), "f")) == 2).all()', calls)
+    assert use(tmp_path / "out", tmp_path / "cache", code=code) == (False, [f"packaged {HERE}"], "")
 
 
 def test_the_machines_own_code_comes_first(thirty, tmp_path):

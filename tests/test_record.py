@@ -6,10 +6,12 @@ import stat
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from nbkernels import record
 from nbkernels.call import Call
+from nbkernels.cli import main
 
 # Prints what Numba compiled: functions by its events, and passes of its compiler, which also run for what has no event.
 WATCHED = """
@@ -65,6 +67,20 @@ def capped(v, limit):
 def shifted(x, by):
     return x + by
 """
+IN_NUMPY = """
+import numpy as np, nbkernels as nb
+f = lambda *shape, dtype: np.ones(shape, dtype)
+with nb.use_in_numpy(), nb.watch() as log:
+    for _ in range(2):
+        f(64, 64, dtype="i4") @ f(64, 64, dtype="i4"); f(20, 300, dtype="f2") @ f(300, dtype="f2")
+        np.add(f(1000, dtype="f2"), f(1000, dtype="f2")); np.fmod(f(1000, dtype="i1"), 3); np.sqrt(f(1000, dtype="f2"))
+assert {call.name for call in log if call.where == "nbkernels"} == {
+    "matmul int32", "matmul float16", "add float16", "fmod int8", "sqrt float16"}, log
+with nb.use_in_numpy(floats=True, functions=True), nb.watch() as log:
+    np.heaviside(f(1000, dtype="f4"), f(1000, dtype="f4")); f(1000, 8, 8, dtype="f4") @ f(1000, 8, 8, dtype="f4")
+    np.ldexp(f(1000, dtype="f4"), f(1000, dtype="i4")); np.dot(f(100, 100, dtype="i8"), f(100, 100, dtype="i8"))
+assert {"heaviside float32", "ldexp float32", "matmul float32"} <= {c.name for c in log if c.where == "nbkernels"}, log
+"""
 REPORT = """
 print(sum(seen.values()), seen)
 """
@@ -91,6 +107,27 @@ def test_after_warmup_the_program_compiles_nothing(tmp_path):
     before = sorted((tmp_path / "cache").rglob("*"))
     assert run(WATCHED + PROGRAM + REPORT, tmp_path, NBKERNELS_CACHE_DIR=cache).stdout.startswith("0 ")
     assert sorted((tmp_path / "cache").rglob("*")) == before
+
+
+def test_after_warmup_a_program_in_numpy_compiles_nothing(tmp_path):
+    """Loops of ufuncs that ran here: products by panels, by rows and in stacks, element-wise ones of one and two."""
+    file, cache = tmp_path / "calls.jsonl", str(tmp_path / "cache")
+    assert not run(IN_NUMPY, tmp_path, NBKERNELS_RECORD=str(file)).stderr
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert not [line for line in lines if "unfit" in line]
+    assert len([line for line in lines if line["call"] == "use_in_numpy" and line["args"]]) == 8
+    run(["-W", "error", "-m", "nbkernels", "warmup", "--from", str(file)], tmp_path, NBKERNELS_CACHE_DIR=cache)
+    before = sorted((tmp_path / "cache").rglob("*"))
+    assert run(WATCHED + IN_NUMPY + REPORT, tmp_path, NBKERNELS_CACHE_DIR=cache).stdout.startswith("0 ")
+    assert sorted((tmp_path / "cache").rglob("*")) == before
+
+
+@pytest.mark.parametrize("ufunc", ["matmul", "sin", "no_such", 3, "int32"])
+def test_a_recorded_loop_that_there_is_not_is_named(tmp_path, ufunc, capsys):
+    file = tmp_path / "calls.jsonl"
+    file.write_text(Call.of("use_in_numpy", ufunc, np.ones(1, "c16")).line())
+    assert main(["warmup", "--from", str(file), "--jobs", "1"]) == 1
+    assert "use_in_numpy has no kernel for" in capsys.readouterr().err
 
 
 def test_the_watch_sees_what_is_compiled(tmp_path):

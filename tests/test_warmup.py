@@ -11,6 +11,7 @@ import time
 import pytest
 
 from nbkernels import cli, sets, warmup
+from nbkernels.in_numpy import which
 
 FEW = ["float32", "--only", "add(float32 64x64, float32 64x64)", "maximum(float32 64x64, 2.0)"]
 
@@ -162,6 +163,14 @@ def test_groups_hold_every_call_once():
     parts = warmup.groups(work)
     assert sorted(label for part in parts for label, _ in part) == sorted(label for label, _ in work)
     assert len(parts) > 16  # for processes to share
+
+
+@pytest.mark.parametrize("wish", [which.Wish(), which.Wish(floats=True)])
+def test_all_has_every_loop_that_is_replaced(wish):
+    labels = {label for label, _ in sets.calls("all")}
+    for loop in which.chosen(wish):
+        operands = "".join(f", {dtype} 1" for dtype in loop.dtypes[:-1])
+        assert f"use_in_numpy('{loop.ufunc.__name__}'{operands})" in labels
 
 
 def test_a_child_records_nothing(monkeypatch, tmp_path):

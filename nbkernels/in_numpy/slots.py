@@ -14,7 +14,7 @@ import numpy as np
 from ..cpu import elementwise, inner, inner_products
 from ..jit.trampolines import trampolines
 from . import table
-from .which import OURS, PRODUCTS, QUIET, SINKING, Loop
+from .which import OURS, PRODUCTS, QUIET, SINKING, Loop, every, possible
 
 FORMS = dict(zip(PRODUCTS, (inner.MATMUL, inner.VECDOT, inner.MATVEC, inner.VECMAT)))
 LINE = 8  # words of a cache line: threads that count in two slots do not share one
@@ -128,6 +128,21 @@ def _room(count: int) -> np.ndarray:
     _rooms().append(room)
     start = -room.ctypes.data % (8 * LINE) // 8
     return room[start : start + count * size].reshape(count, size)
+
+
+def warm(name: str | None = None, *operands) -> None:
+    """Compile what a ufunc of such operands needs under use_in_numpy; without a name, what every block needs."""
+    for body in (inner.other, inner.elementwise, inner_products.products):
+        body()
+    if name is not None:
+        dtypes = tuple(x.dtype.name for x in operands)
+        loops = [loop for loop in every() if loop.key[0] == name and loop.dtypes[:-1] == dtypes and not possible(loop)]
+        if not loops:
+            raise TypeError(f"use_in_numpy has no kernel for {name} of {', '.join(dtypes)}")
+        (slot,) = slots(loops[:1])
+        if slot.loop.product and not slot.replaced:
+            inner_products.prepare(slot.words, dtypes[0], always=False)
+        slot.compile()
 
 
 def all_slots() -> list[Slot]:

@@ -108,14 +108,20 @@ def every() -> tuple[Loop, ...]:
 
 
 @functools.cache
-def measured() -> dict[str, dict[str, int]]:
-    """ufunc -> dtype -> elements, or multiply-adds, from which on ours is faster on a processor like this one."""
+def _found() -> dict[str, dict]:
+    """What measured.json holds, by the width of vectors."""
     import json
     from importlib.resources import files
 
+    return json.loads(files(__package__).joinpath("measured.json").read_text(encoding="utf-8"))
+
+
+@functools.cache
+def measured() -> dict[str, dict[str, int]]:
+    """ufunc -> dtype -> elements, or multiply-adds, from which on ours is faster on a processor like this one."""
     from ..jit.vector import width_bits  # Numba comes with it
 
-    found = json.loads(files(__package__).joinpath("measured.json").read_text(encoding="utf-8"))
+    found = _found()
     figures = found.get(str(width_bits()))
     least = GAIN if figures is not None else SURELY
     figures = next(iter(found.values()), {}) if figures is None else figures
@@ -125,6 +131,13 @@ def measured() -> dict[str, dict[str, int]]:
             if gain >= least:
                 chosen.setdefault(name, {})[dtype] = size
     return chosen
+
+
+def faster() -> list[Loop]:
+    """The loops that were measured faster on any kind of processor, for code that is made for others than this one."""
+    found = {(name, dtype) for figures in _found().values() for name, dtypes in figures.items() for dtype in dtypes}
+    found |= set(STACKS)
+    return [loop for loop in every() if (loop.ufunc.__name__, loop.dtypes[0]) in found and not possible(loop)]
 
 
 @dataclass(frozen=True)
