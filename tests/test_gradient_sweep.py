@@ -1,6 +1,7 @@
 """Every derivative in every dtype it has, against torch's autograd: values, dtypes and layouts; alpha and beta real and
 complex, broadcasting, mixed dtypes, column-major inputs. What torch cannot do is held against differences instead."""
 
+import math
 from importlib.util import find_spec
 
 import numpy as np
@@ -186,6 +187,58 @@ def test_against_differences(dtype, rng):
     declared -= ALONE  # test_unary.py's
     if dtype == "float64":
         assert declared - seen == {"addmm_activation", "ldexp", "sum_to", "reduce", "accumulate"}, "test them, too"
+
+
+# -- second derivatives of operations of one --------------------------------------------------------------------------
+
+STEPS = ("floor", "ceil", "trunc", "round")  # none
+ONES = sorted(op for op in ALONE if LIBRARY[op].table.row("AutogradCPU").row is not None and op not in STEPS)
+NUMPYS = dict(acos="arccos", asin="arcsin", atan="arctan", acosh="arccosh", asinh="arcsinh", atanh="arctanh")
+# What is not holomorphic: first derivatives by (grad, x), written here.
+SLOPES = {
+    "f": {"abs": lambda grad, x: grad * np.sign(x), "sign": lambda grad, x: 0 * x},
+    "c": {"abs": lambda grad, x: grad * x / np.sqrt(x.real**2 + x.imag**2), "conj": lambda grad, x: np.conj(grad),
+          "sign": lambda grad, x: (grad - np.conj(grad) * x**2 / abs(x) ** 2) / (2 * abs(x)),
+          "real": lambda grad, x: grad + 0j, "imag": lambda grad, x: 1j * grad},
+}  # fmt: skip
+SLOPES["f"] |= {"conj": lambda grad, x: grad, "real": lambda grad, x: grad, "imag": lambda grad, x: 0 * x}
+
+
+def by_cauchy(name, x, order, count=64, radius=0.05):
+    """A derivative of NumPy's function at x: by the mean over a circle that holds no singularity, to 12 digits."""
+    circle = np.exp(2j * np.pi * np.arange(count) / count)
+    around = x[..., None] + radius * circle
+    values = around ** (1 / 3) if name == "cbrt" else getattr(np, NUMPYS.get(name, name))(around)
+    found = math.factorial(order) * np.mean(values * circle**-order, -1) / radius**order
+    return found if x.dtype.kind == "c" else found.real
+
+
+@pytest.mark.parametrize(("name", "dtype"), [(name, dtype) for name in ONES for dtype in DTYPES[2:]
+                                             if not (name == "cbrt" and dtype[0] == "c")])  # fmt: skip
+def test_second_derivatives_of_one(name, dtype, rng):
+    """The derivative, and those of sum(Re(conj(seed) * derivative)) in grad and x: by Cauchy's integral of NumPy's
+    function where it is holomorphic, else by differences."""
+    function, x = getattr(nb, name), rng.uniform(0.2, 0.8, (3, 4)) + (name == "acosh")
+    x = (x + 1j * rng.uniform(0.2, 0.8, (3, 4)) if dtype[0] == "c" else x).astype(dtype)
+    grad, seed = made(rng, (3, 4), function(x).dtype), made(rng, (3, 4), dtype)
+    with nb.GradTape() as outer:
+        seen = outer.watch(grad), outer.watch(x)
+        with nb.GradTape() as inner:
+            source = inner.watch(seen[1])
+            target = function(source)
+        slope = inner.gradient(target, source, seen[0])
+    found = slope.value, *outer.gradient(slope, seen, seed)
+    wide = [each.astype("c16" if each.dtype.kind == "c" else "f8") for each in (grad, x, seed)]
+    if formula := SLOPES[dtype[0]].get(name):
+        wanted = formula(*wide[:2]), *(differences(formula, wide[:2], wide[2], i) for i in range(2))
+    else:
+        first, second = (by_cauchy(name, wide[1], order) for order in (1, 2))
+        wanted = wide[0] * first.conj(), wide[2] * first, wide[2].conj() * wide[0] * second.conj()
+    for mine, expected, like in zip(found, wanted, (x, grad, x), strict=True):
+        mine = np.zeros_like(like) if mine is None else mine  # it does not depend on it
+        check_like(mine, like)
+        np.testing.assert_allclose(mine, expected, rtol=0, atol=max(1, abs(expected).max()) * (
+            1e-5 if dtype in ("float32", "complex64") else 1e-8 if formula else 1e-11))  # fmt: skip
 
 
 @pytest.mark.parametrize("activation", ACTIVE)

@@ -117,6 +117,14 @@ TORCHS = {
     "linear": torch.nn.functional.linear, "matmul": torch.matmul, "baddbmm": torch.baddbmm, "addbmm": torch.addbmm,
     "addr": torch.addr, "add": torch.add, "multiply": torch.mul,
 }  # fmt: skip
+TORCHS |= {
+    op.schema.name: getattr(torch, op.schema.name)
+    for op in LIBRARY
+    if "unary" in op.tags
+    and op.table.row("AutogradCPU").row
+    and hasattr(torch, op.schema.name)
+    and op.schema.name != "imag"  # which torch has for complex numbers alone
+}
 
 
 @pytest.mark.parametrize("name", TORCHS)
