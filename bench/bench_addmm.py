@@ -23,7 +23,8 @@ from nbkernels import tune
 from nbkernels.benches import mkl
 from nbkernels.benches.peak import fma_call, workers
 from nbkernels.benches.rows import table
-from nbkernels.cpu import gemm, threads
+from nbkernels.cpu.gemm import gemm
+from nbkernels.cpu.runtime import threads
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "bench")]

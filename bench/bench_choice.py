@@ -23,9 +23,10 @@ from tqdm import tqdm
 from nbkernels import tune
 from nbkernels.benches.peak import workers
 from nbkernels.benches.shapes import arrays, calls
-from nbkernels.cpu import paths, threads
-from nbkernels.cpu.gemm import by_path
-from nbkernels.cpu.status import PATHS
+from nbkernels.cpu.gemm import paths
+from nbkernels.cpu.gemm.gemm import by_path
+from nbkernels.cpu.runtime import threads
+from nbkernels.cpu.runtime.status import PATHS
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "bench")]

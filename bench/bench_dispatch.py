@@ -13,8 +13,8 @@ from tabulate import tabulate
 
 import nbkernels
 from nbkernels import tune
-from nbkernels.cpu import gemm
-from nbkernels.cpu.quick import NUMPY, small_entry
+from nbkernels.cpu.elementwise.entry import NUMPY, small_entry
+from nbkernels.cpu.gemm import gemm
 from nbkernels.jit.made import words
 
 

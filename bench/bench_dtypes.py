@@ -20,7 +20,7 @@ from tqdm import tqdm
 from nbkernels import tune
 from nbkernels.benches.dtypes import CASES, SIZES, calls, names
 from nbkernels.benches.peak import step_call, workers
-from nbkernels.cpu.kinds import default_tiles, kind_of
+from nbkernels.cpu.gemm.kinds import default_tiles, kind_of
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "bench")]

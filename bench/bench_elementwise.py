@@ -22,7 +22,7 @@ from tqdm import tqdm
 
 from nbkernels import tune
 from nbkernels.benches.elementwise import ALL, DTYPES, EXPRESSION, OPS, QUICK, SIDES, calls, copy
-from nbkernels.cpu import threads
+from nbkernels.cpu.runtime import threads
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 

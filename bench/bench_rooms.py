@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nbkernels.benches import measure
-from nbkernels.cpu import threads
+from nbkernels.cpu.runtime import threads
 
 CASES = measure.chosen(("reduce", "batch", "overhead"), quick=True)
 

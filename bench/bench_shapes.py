@@ -26,7 +26,7 @@ from nbkernels import tune
 from nbkernels.benches.peak import workers
 from nbkernels.benches.rows import table
 from nbkernels.benches.shapes import NEIGHBOURS, SHAPES, arrays, calls
-from nbkernels.cpu import threads
+from nbkernels.cpu.runtime import threads
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "bench")]

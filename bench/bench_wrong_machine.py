@@ -23,8 +23,9 @@ from tabulate import tabulate
 from tqdm import tqdm
 
 from nbkernels import info, tune
-from nbkernels.cpu import gemm, kinds, machine, paths, threads, tuned
-from nbkernels.cpu.status import PACKED, PATHS
+from nbkernels.cpu.gemm import gemm, kinds, paths, tuned
+from nbkernels.cpu.runtime import machine, threads
+from nbkernels.cpu.runtime.status import PACKED, PATHS
 from nbkernels.tuning.cpu import workers
 from nbkernels.tuning.made import matrices
 from nbkernels.tuning.race import mean

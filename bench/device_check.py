@@ -151,7 +151,7 @@ def blocks(tiles_of, rng):
 def cpu_kernel():
     """The CPU's addmm, or None where it cannot be imported."""
     try:
-        from nbkernels.cpu.gemm import addmm
+        from nbkernels.cpu.gemm.gemm import addmm
     except ImportError as error:
         print(f"not compared with the CPU's bits: {error}")
         return None

@@ -5,7 +5,7 @@ import itertools
 from tabulate import tabulate
 
 from nbkernels.benches.peak import peaks, workers
-from nbkernels.cpu import threads
+from nbkernels.cpu.runtime import threads
 
 if __name__ == "__main__":
     rows = []

@@ -20,7 +20,9 @@ OPERATORS_OF = {
     "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal",
 }  # fmt: skip
 AT_ONCE = frozenset((int, float, complex))
-CALLS, PRODUCTS, OPERATORS = "nbkernels.cpu.calls", "nbkernels.cpu.vectors", "nbkernels.cpu.operators"
+CALLS = "nbkernels.cpu.elementwise.fast"
+PRODUCTS = "nbkernels.cpu.gemv.vectors"
+OPERATORS = "nbkernels.cpu.elementwise.operators"
 MASKED = "a masked array, whose mask would be lost: pass x.filled(value) or x.data"
 
 

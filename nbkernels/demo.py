@@ -196,7 +196,7 @@ first step            {first:.2f} s (compiles the kernels, or loads them from th
     print(tabulate(_what_ran(place, hidden, batch, dtype), headers=["product", "m n k", "kernel"]))
     if table and device == "cpu":
         print("\naddmm(bias, a, b) against a @ b + bias, in this run:")
-        from nbkernels.cpu import threads
+        from nbkernels.cpu.runtime import threads
 
         products = suites.addmm(dtype, (16, 64, 256, 1024))
         print(rows.table(measure.row(each, threads.count(), ["NumPy"], 0.15, 5, peak=False) for each in products))
@@ -206,5 +206,5 @@ first step            {first:.2f} s (compiles the kernels, or loads them from th
 def _what_ran(place, hidden, batch, dtype):
     from importlib import import_module
 
-    gemm = import_module(f"nbkernels.{place.name}.gemm")
+    gemm = import_module("nbkernels.cuda.gemm" if place.name == "cuda" else "nbkernels.cpu.gemm.gemm")
     return [(text, f"{m} {n} {k}", gemm.describe(m, n, k, dtype)) for text, m, n, k in products(hidden, batch)]

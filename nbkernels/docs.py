@@ -80,7 +80,7 @@ def forms(op):
 
 
 def devices(op):
-    """`CPU (nbkernels.cpu.gemm:addmm), Meta`: the device keys that have a kernel, and which; composites are for all."""
+    """`CPU (nbkernels.cpu.gemm.gemm:addmm), Meta`: device keys with a kernel, and which; composites are for all."""
     rows = [op.table.row(key) for key in (keys.CPU, keys.CUDA)]
     if {row.reason for row in rows} <= set(keys.COMPOSITES):
         return f"all, composite (`{rows[0].row.kernel_name}`)"

@@ -13,7 +13,7 @@ from .dispatch.errors import unsuitable
 from .fusion import NUMBERS, Elementwise
 from .transcendental import erf, exp, tanh
 
-FUSED = "nbkernels.cpu.epilogue"  # by name, at the first call
+FUSED = "nbkernels.cpu.gemm.epilogue"  # by name, at the first call
 
 
 def relu_of(v):

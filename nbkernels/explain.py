@@ -3,7 +3,7 @@
 >>> import numpy as np, nbkernels
 >>> found = nbkernels.explain(nbkernels.add, np.ones((4, 6)), np.ones(6))
 >>> print(found.op, found.kernel, found.flops, found.bytes)
-add nbkernels.cpu.elementwise:add 24 432
+add nbkernels.cpu.elementwise.elementwise:add 24 432
 """
 
 from dataclasses import dataclass
@@ -114,7 +114,7 @@ class Watch:
         """What the room of the kernel tells: nbkernels/cpu/explain.py or nbkernels/cuda/explain.py."""
         taken = [each([slots[i]], lambda o: plain(o.value))[0] for i in op.kernel_arguments]
         size = sum(touched(spec) for spec in (views.spec(to), *(operand.spec for operand in operands)))
-        room = row.row.kernel_name.partition(":")[0].rpartition(".")[0]
+        room = ".".join(row.row.kernel_name.partition(":")[0].split(".")[:2])
         if room not in ("nbkernels.cpu", "nbkernels.cuda"):
             return {"bytes": size}
         told = import_module(f"{room}.explain").facts(op.schema.name, op.elementwise, plain(to), taken)

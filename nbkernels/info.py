@@ -54,7 +54,7 @@ def gpus():
 
 def cut(dtype):
     """The tiles of large products, and whose they are."""
-    from nbkernels.cpu import kinds, tuned
+    from nbkernels.cpu.gemm import kinds, tuned
 
     kind = kinds.kind_of(dtype, dtype, dtype)
     own = sum(tuned.tuned(kind, which) is not None for which in range(tuned.SLOTS))
@@ -65,7 +65,7 @@ def cut(dtype):
 def winners():
     """A line for each winner of the tuner that is kept for this machine, and why a file of them is not read."""
     from nbkernels import winners as found
-    from nbkernels.cpu import machine
+    from nbkernels.cpu.runtime import machine
     from nbkernels.tuning import keep
 
     store = found.store()
@@ -84,7 +84,7 @@ def winners():
 def peaks():
     """What `tune` measured of the machine, in lines."""
     from nbkernels import winners as found
-    from nbkernels.cpu import machine
+    from nbkernels.cpu.runtime import machine
 
     store = found.store()
     top = store and store.get(f"peaks on {machine.place()}")
@@ -110,7 +110,8 @@ def packaged():
 
 def facts():
     """(name, value) of everything that `info` prints."""
-    from nbkernels.cpu import machine, threads, tiles
+    from nbkernels.cpu.gemm import blocking
+    from nbkernels.cpu.runtime import machine, threads
     from nbkernels.jit import files, levels, upkeep, vector
 
     _, target, features = levels.target()
@@ -124,7 +125,7 @@ def facts():
         ("caches", ", ".join(f"{name.upper()} {size >> 10} KiB" for name, size in asdict(found).items() if size)),
         *([("machine", machine.problem())] if machine.problem() else []),
         ("features", " ".join(name for name in FEATURES if name in features) or "none of those that matter here"),
-        ("vectors", f"{vector.width_bits()} bits, {tiles.vector_registers()} registers"),
+        ("vectors", f"{vector.width_bits()} bits, {blocking.vector_registers()} registers"),
         *((f"tiles {dtype}", cut(dtype)) for dtype in ("float32", "float64")),
         *(("peak", line) for line in peaks()),
         *(("tuned", line) for line in winners()),

@@ -21,8 +21,8 @@ CUT = f"{KEYWORDS}, int[]? tiles=None"
 addmm, addmm_ = define(
     f"addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, {CUT}) -> Tensor",
     structured=meta.addmm,
-    dispatch={"CPU": "nbkernels.cpu.gemm:addmm", "CUDA": "nbkernels.cuda.gemm:addmm"},
-    fast="nbkernels.cpu.gemm:addmm_fast",
+    dispatch={"CPU": "nbkernels.cpu.gemm.gemm:addmm", "CUDA": "nbkernels.cuda.gemm:addmm"},
+    fast="nbkernels.cpu.gemm.gemm:addmm_fast",
     gradient="nbkernels.product_gradients:ADDMM",
     meta_only=["out_dtype"],
 ).forms
@@ -30,8 +30,8 @@ addmm, addmm_ = define(
 mm, mm_ = define(
     f"mm(Tensor self, Tensor mat2, *, {CUT}) -> Tensor",
     structured=meta.mm,
-    dispatch={"CPU": "nbkernels.cpu.gemm:mm", "CUDA": "nbkernels.cuda.gemm:mm"},
-    fast="nbkernels.cpu.gemm:mm_fast",
+    dispatch={"CPU": "nbkernels.cpu.gemm.gemm:mm", "CUDA": "nbkernels.cuda.gemm:mm"},
+    fast="nbkernels.cpu.gemm.gemm:mm_fast",
     gradient="nbkernels.product_gradients:MM",
     meta_only=["out_dtype"],
 ).forms
@@ -48,8 +48,8 @@ addmm_activation, addmm_activation_ = define(
 bmm, bmm_ = define(
     f"bmm(Tensor self, Tensor mat2, *, {CUT}) -> Tensor",
     structured=products.bmm,
-    dispatch={"CPU": "nbkernels.cpu.batch:bmm", "CUDA": "nbkernels.cuda.batch:bmm"},
-    fast="nbkernels.cpu.batch:bmm_fast",
+    dispatch={"CPU": "nbkernels.cpu.gemm.batch:bmm", "CUDA": "nbkernels.cuda.batch:bmm"},
+    fast="nbkernels.cpu.gemm.batch:bmm_fast",
     gradient="nbkernels.product_gradients:BMM",
     meta_only=["out_dtype"],
 ).forms
@@ -57,8 +57,8 @@ bmm, bmm_ = define(
 baddbmm, baddbmm_ = define(
     f"baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1, {CUT}) -> Tensor",
     structured=products.baddbmm,
-    dispatch={"CPU": "nbkernels.cpu.batch:baddbmm", "CUDA": "nbkernels.cuda.batch:baddbmm"},
-    fast="nbkernels.cpu.batch:baddbmm_fast",
+    dispatch={"CPU": "nbkernels.cpu.gemm.batch:baddbmm", "CUDA": "nbkernels.cuda.batch:baddbmm"},
+    fast="nbkernels.cpu.gemm.batch:baddbmm_fast",
     gradient="nbkernels.product_gradients:BADDBMM",
     meta_only=["out_dtype"],
 ).forms
@@ -74,11 +74,11 @@ mv = define(
     f"mv(Tensor self, Tensor vec, *, {KEYWORDS}) -> Tensor",
     structured=products.mv,
     dispatch={
-        "CPU": "nbkernels.cpu.mv:mv",
+        "CPU": "nbkernels.cpu.gemv.mv:mv",
         "CUDA": "nbkernels.cuda.mv:mv",
         "CompositeExplicit": "nbkernels.composites:mv",
     },
-    fast="nbkernels.cpu.mv:mv_fast",
+    fast="nbkernels.cpu.gemv.mv:mv_fast",
     gradient="nbkernels.product_gradients:MV",
 ).function
 
@@ -86,11 +86,11 @@ addmv, addmv_ = define(
     f"addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1, {KEYWORDS}) -> Tensor",
     structured=products.addmv,
     dispatch={
-        "CPU": "nbkernels.cpu.mv:addmv",
+        "CPU": "nbkernels.cpu.gemv.mv:addmv",
         "CUDA": "nbkernels.cuda.mv:addmv",
         "CompositeExplicit": "nbkernels.composites:addmv",
     },
-    fast="nbkernels.cpu.mv:addmv_fast",
+    fast="nbkernels.cpu.gemv.mv:addmv_fast",
     gradient="nbkernels.product_gradients:ADDMV",
 ).forms
 
@@ -98,7 +98,7 @@ outer = define(
     f"outer(Tensor self, Tensor vec2, *, {KEYWORDS}) -> Tensor",
     structured=products.outer,
     dispatch={"CompositeExplicit": "nbkernels.composites:outer"},
-    fast="nbkernels.cpu.vectors:outer_fast",
+    fast="nbkernels.cpu.gemv.vectors:outer_fast",
     gradient="nbkernels.product_gradients:OUTER",
 ).function
 
@@ -106,7 +106,7 @@ addr, addr_ = define(
     f"addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1, {KEYWORDS}) -> Tensor",
     structured=products.addr,
     dispatch={"CompositeExplicit": "nbkernels.composites:addr"},
-    fast="nbkernels.cpu.vectors:addr_fast",
+    fast="nbkernels.cpu.gemv.vectors:addr_fast",
     gradient="nbkernels.product_gradients:ADDR",
 ).forms
 
@@ -114,11 +114,11 @@ dot = define(
     f"dot(Tensor self, Tensor tensor, *, {KEYWORDS}) -> Tensor",
     structured=products.dot,
     dispatch={
-        "CPU": "nbkernels.cpu.dot:dot",
+        "CPU": "nbkernels.cpu.gemv.dot:dot",
         "CUDA": "nbkernels.cuda.dot:dot",
         "CompositeExplicit": "nbkernels.composites:dot",
     },
-    fast="nbkernels.cpu.dot:dot_fast",
+    fast="nbkernels.cpu.gemv.dot:dot_fast",
     gradient="nbkernels.product_gradients:DOT",
 ).function
 
@@ -126,11 +126,11 @@ vdot = define(
     "vdot(Tensor self, Tensor other, *, ScalarType? out_dtype=None, str? mode=None) -> Tensor",
     structured=products.vdot,
     dispatch={
-        "CPU": "nbkernels.cpu.dot:vdot",
+        "CPU": "nbkernels.cpu.gemv.dot:vdot",
         "CUDA": "nbkernels.cuda.dot:vdot",
         "CompositeExplicit": "nbkernels.composites:vdot",
     },
-    fast="nbkernels.cpu.dot:vdot_fast",
+    fast="nbkernels.cpu.gemv.dot:vdot_fast",
     gradient="nbkernels.product_gradients:VDOT",
 ).function
 
@@ -138,7 +138,7 @@ matmul = define(
     f"matmul(Tensor input, Tensor other, *, {CUT}) -> Tensor",
     structured=products.matmul,
     dispatch={"CompositeExplicit": "nbkernels.composites:matmul"},
-    fast="nbkernels.cpu.vectors:matmul_fast",
+    fast="nbkernels.cpu.gemv.vectors:matmul_fast",
     gradient="nbkernels.product_gradients:MATMUL",
 ).function
 
@@ -157,8 +157,8 @@ _reduce = define(
     "reduce(Tensor self, str op='add', int[] axis=[0], *, bool keepdims=False, Scalar? initial=None, "
     "Tensor? where=None, ScalarType? dtype=None) -> Tensor",
     structured=folds.reduce,
-    dispatch={"CPU": "nbkernels.cpu.folds:reduce", "CUDA": "nbkernels.cuda.folds:reduce"},
-    fast="nbkernels.cpu.folds:reduce_fast",
+    dispatch={"CPU": "nbkernels.cpu.reduce.folds:reduce", "CUDA": "nbkernels.cuda.folds:reduce"},
+    fast="nbkernels.cpu.reduce.folds:reduce_fast",
     gradient="nbkernels.fold_gradients:REDUCE",
     casts=binary.Result.casts,
     called=lambda self, op, *others: f"{op}.reduce",
@@ -167,8 +167,8 @@ _reduce = define(
 _accumulate = define(
     "accumulate(Tensor self, str op='add', int[] axis=[0], *, ScalarType? dtype=None) -> Tensor",
     structured=folds.accumulate,
-    dispatch={"CPU": "nbkernels.cpu.folds:accumulate", "CUDA": "nbkernels.cuda.folds:accumulate"},
-    fast="nbkernels.cpu.folds:accumulate_fast",
+    dispatch={"CPU": "nbkernels.cpu.reduce.folds:accumulate", "CUDA": "nbkernels.cuda.folds:accumulate"},
+    fast="nbkernels.cpu.reduce.folds:accumulate_fast",
     gradient="nbkernels.fold_gradients:ACCUMULATE",
     casts=binary.Result.casts,
     called=lambda self, op, *others: f"{op}.accumulate",
@@ -178,15 +178,15 @@ _accumulate = define(
 AT = LIBRARY.stub(
     "at",
     takes="op self indices other",
-    dispatch={"CPU": "nbkernels.cpu.scan:at", "CUDA": "nbkernels.cuda.scan:at"},
-    fast="nbkernels.cpu.scan:at_fast",
+    dispatch={"CPU": "nbkernels.cpu.reduce.scan:at", "CUDA": "nbkernels.cuda.scan:at"},
+    fast="nbkernels.cpu.reduce.scan:at_fast",
 )
 
 FUSED = LIBRARY.stub(
     "elementwise",
     takes="function outs inputs where fresh",
-    dispatch={"CPU": "nbkernels.cpu.fused:run", "CUDA": "nbkernels.cuda.fused:run"},
-    fast="nbkernels.cpu.fused:again",
+    dispatch={"CPU": "nbkernels.cpu.elementwise.fused:run", "CUDA": "nbkernels.cuda.fused:run"},
+    fast="nbkernels.cpu.elementwise.fused:again",
 )
 
 
@@ -202,8 +202,8 @@ def elementwise(op, alpha=False, gradient=None, flat=False):
     new = define(
         f"{op}(Tensor self, Tensor other, *, {scale}{WORDS}) -> Tensor",
         structured=binary.rule(op, alpha),
-        dispatch={key: f"nbkernels.{key.lower()}.elementwise:{op}" for key in ("CPU", "CUDA")},
-        fast=f"nbkernels.cpu.calls:{op}_fast",
+        dispatch={"CPU": f"nbkernels.cpu.elementwise.elementwise:{op}", "CUDA": f"nbkernels.cuda.elementwise:{op}"},
+        fast=f"nbkernels.cpu.elementwise.fast:{op}_fast",
         gradient=gradient and f"nbkernels.gradients:{gradient}",
         casts=binary.Result.casts,
         meta_only=["order"],
@@ -265,8 +265,8 @@ def of_one(op, flat=False):
     return define(
         f"{op}(Tensor self, *, {WORDS}) -> Tensor",
         structured=unary.rule(op),
-        dispatch={key: f"nbkernels.{key.lower()}.elementwise:{op}" for key in ("CPU", "CUDA")},
-        fast=f"nbkernels.cpu.calls:{op}_fast",
+        dispatch={"CPU": f"nbkernels.cpu.elementwise.elementwise:{op}", "CUDA": f"nbkernels.cuda.elementwise:{op}"},
+        fast=f"nbkernels.cpu.elementwise.fast:{op}_fast",
         gradient=None if flat else f"nbkernels.gradients:{op.upper()}",
         casts=binary.Result.casts,
         meta_only=["order"],
@@ -321,8 +321,8 @@ bitwise_invert, bitwise_invert_ = of_one("bitwise_invert", flat=True)
 sum_to = define(
     "sum_to(Tensor(a) self, int[] size) -> Tensor(a)",
     structured=meta.sum_to,
-    dispatch={"CPU": "nbkernels.cpu.reduce:sum_to", "CUDA": "nbkernels.cuda.reduce:sum_to"},
-    fast="nbkernels.cpu.reduce:sum_to_fast",
+    dispatch={"CPU": "nbkernels.cpu.reduce.reduce:sum_to", "CUDA": "nbkernels.cuda.reduce:sum_to"},
+    fast="nbkernels.cpu.reduce.reduce:sum_to_fast",
     gradient="nbkernels.gradients:SUM_TO",
     meta_only=["size"],
 ).function

@@ -49,7 +49,7 @@ def test_default_tiles_follow_the_problem():
 
 
 def test_the_segment_is_the_cpus():
-    from nbkernels.cpu import tiles as cpu
+    from nbkernels.cpu.gemm import blocking as cpu
 
     assert tiles.SEGMENT == cpu.SEGMENT
 

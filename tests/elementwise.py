@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from nbkernels import dtypes
-from nbkernels.cpu import elementwise
+from nbkernels.cpu.elementwise import elementwise
 
 OPS = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
 FLOATS, INTEGERS = ("float32", "float64"), dtypes.INTEGERS

@@ -4,9 +4,10 @@ import numba
 import numpy as np
 
 import nbkernels
-from nbkernels.cpu import gemm, paths, tiles
-from nbkernels.cpu.paths import BY_COLUMNS, BY_ROWS
-from nbkernels.cpu.status import DONE, PATHS
+from nbkernels.cpu.gemm import blocking as tiles
+from nbkernels.cpu.gemm import gemm, paths
+from nbkernels.cpu.gemm.paths import BY_COLUMNS, BY_ROWS
+from nbkernels.cpu.runtime.status import DONE, PATHS
 from tests.cases import TRANSPOSES, normal, operands
 
 
@@ -36,7 +37,7 @@ def same_bits_as_packed(rng, m, n, k, dtype, path):
 def same_bits_by_threads(call, monkeypatch):
     """The results of a call on 1, 2, ... all threads, whatever its size would have it take."""
     available = numba.get_num_threads()
-    monkeypatch.setattr("nbkernels.cpu.threads.count", numba.get_num_threads)
+    monkeypatch.setattr("nbkernels.cpu.runtime.threads.count", numba.get_num_threads)
     results = []
     try:
         for count in range(1, numba.config.NUMBA_NUM_THREADS + 1):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import nbkernels
-from nbkernels.cpu import calls
+from nbkernels.cpu.elementwise import fast as calls
 
 X, Y = (np.random.default_rng(p).uniform(1, 9, (4, 5)).astype("f4") for p in (1, 2))
 I, J = X.astype("i4"), Y.astype("i1")

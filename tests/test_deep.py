@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import nbkernels
-from nbkernels.cpu import gemm
-from nbkernels.cpu.paths import COLUMN_STEPS, LITTLE, OBLONG, ROW_STEPS, TALL
-from nbkernels.cpu.status import DEEP
+from nbkernels.cpu.gemm import gemm
+from nbkernels.cpu.gemm.paths import COLUMN_STEPS, LITTLE, OBLONG, ROW_STEPS, TALL
+from nbkernels.cpu.runtime.status import DEEP
 from tests.cases import LAYOUTS, TRANSPOSES, bias_shapes, operands, whole_numbers
 from tests.paths import same_bits_as_packed, same_bits_by_threads, way
 

@@ -131,7 +131,7 @@ def test_links_exist(document):
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_files_that_documents_name_exist(document):
-    """`nbkernels/cpu/gemm.py` and its like, in backquotes."""
+    """`nbkernels/cpu/gemm/gemm.py` and its like, in backquotes."""
     for name in re.findall(r"`([\w./]+/[\w./]+\.(?:py|md|json|toml))`", document.read_text(encoding="utf-8")):
         assert (ROOT / name).exists(), f"{document.name} names {name}"
 

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nbkernels as nb
-from nbkernels.cpu import dot, threads
+from nbkernels.cpu.gemv import dot
+from nbkernels.cpu.runtime import threads
 from tests import reference
 from tests.cases import LAYOUTS
 from tests.compare import same_bits

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nbkernels
-from nbkernels.cpu import elementwise
+from nbkernels.cpu.elementwise import elementwise
 from tests.compare import same_bits
 from tests.elementwise import DTYPES, FLOATS, OPS, SPECIAL, calls, reference, run, values
 

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 import nbkernels
 from nbkernels.binary import DOCS
-from nbkernels.cpu import calls as fast_forms
-from nbkernels.cpu import elementwise, quick
+from nbkernels.cpu.elementwise import elementwise
+from nbkernels.cpu.elementwise import entry as quick
+from nbkernels.cpu.elementwise import fast as fast_forms
 from nbkernels.strides import output_strides
 from tests.compare import same_bits
 from tests.elementwise import OPS, calls, reference, values

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nbkernels
-from nbkernels.cpu import elementwise, nest
+from nbkernels.cpu.elementwise import elementwise
+from nbkernels.cpu.elementwise import schedule as nest
 from nbkernels.strides import plan
 from tests.compare import same_bits
 from tests.elementwise import reference, run, values

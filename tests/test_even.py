@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import nbkernels as nb
-from nbkernels.cpu import batch, turns
-from nbkernels.cpu.even import NEAR
-from nbkernels.cpu.tiles import default, small
+from nbkernels.cpu.gemm import batch, turns
+from nbkernels.cpu.gemm.blocking import default, small
+from nbkernels.cpu.gemm.even import NEAR
 from tests.cases import TRANSPOSES, normal, whole_numbers
 
 

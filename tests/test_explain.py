@@ -10,9 +10,12 @@ import pytest
 
 import nbkernels as nb
 from nbkernels import docs
-from nbkernels.cpu import batch, gemm, nest, paths, threads, words
-from nbkernels.cpu.status import DONE, GEMV, PACKED, PATHS
-from nbkernels.cpu.tiles import vector_registers
+from nbkernels.cpu.elementwise import schedule as nest
+from nbkernels.cpu.gemm import batch, gemm, paths
+from nbkernels.cpu.gemm import context as words
+from nbkernels.cpu.gemm.blocking import vector_registers
+from nbkernels.cpu.runtime import threads
+from nbkernels.cpu.runtime.status import DONE, GEMV, PACKED, PATHS
 from nbkernels.dispatch import OutError
 from nbkernels.ops import LIBRARY
 from tests.paths import way
@@ -59,7 +62,7 @@ def ran(monkeypatch):
 
 def test_the_facts_of_a_product():
     found, none = nb.explain(nb.mm, draw(5, 6), draw(6, 7)), nb.explain(nb.mm, draw(5, 0), draw(0, 7))
-    assert (found.flops, found.layout, found.kernel, found.copies) == (420, "NN", "nbkernels.cpu.gemm:mm", ())
+    assert (found.flops, found.layout, found.kernel, found.copies) == (420, "NN", "nbkernels.cpu.gemm.gemm:mm", ())
     assert (none.flops, none.path) == (0, "beta * self alone")
 
 
@@ -198,7 +201,7 @@ def test_the_row_that_chose_it():
     a = draw(4, 4)
     before = nb.explain(nb.mm, a, a)
     assert before.row.startswith("CPU: direct, registered at nbkernels/ops.py:")
-    assert before.fast == "nbkernels.cpu.gemm:mm_fast"
+    assert before.fast == "nbkernels.cpu.gemm.gemm:mm_fast"
     with nb.register("mm", "CPU", lambda out, self, mat2, mode, conj, tiles: out.fill(0), override=True):
         found = nb.explain(nb.mm, a, a)
         assert "tests/test_explain.py" in found.row

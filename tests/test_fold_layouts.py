@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import nbkernels
-from nbkernels.cpu import reduce
+from nbkernels.cpu.reduce import reduce
 from tests.compare import same
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of NaN

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nbkernels
-from nbkernels.cpu import reduce
+from nbkernels.cpu.reduce import reduce
 from nbkernels.dispatch import MetaArray, OutError
 from nbkernels.dtypes import ASSOCIATIVE, resolve_fold
 from tests.compare import outcome, same

@@ -9,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nbkernels
-from nbkernels.cpu import gemm, tiles, words
-from nbkernels.cpu.columns import columns as by_columns
-from nbkernels.cpu.paths import SERIAL, legal
-from nbkernels.cpu.status import DONE, PATHS
+from nbkernels.cpu.gemm import blocking as tiles
+from nbkernels.cpu.gemm import context as words
+from nbkernels.cpu.gemm import gemm
+from nbkernels.cpu.gemm.columns import columns as by_columns
+from nbkernels.cpu.gemm.paths import SERIAL, legal
+from nbkernels.cpu.runtime.status import DONE, PATHS
 from tests import reference
 from tests.cases import GEMM_SHAPES, LAYOUTS, TRANSPOSES, bias_shapes, normal, operands, whole_numbers
 

@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nbkernels
-from nbkernels.cpu import gemm, kinds, packed, tiles
+from nbkernels.cpu.gemm import blocking as tiles
+from nbkernels.cpu.gemm import gemm, kinds
+from nbkernels.cpu.gemm import loops as packed
 from nbkernels.jit import chain
 from tests import reference
 from tests.cases import LAYOUTS, bias_shapes

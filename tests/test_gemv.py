@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import nbkernels
-from nbkernels.cpu import gemm, gemv, tiles
+from nbkernels.cpu.gemm import blocking as tiles
+from nbkernels.cpu.gemm import gemm
+from nbkernels.cpu.gemv import gemv
 from tests.cases import LAYOUTS, operands
 from tests.paths import same_bits_by_threads
 

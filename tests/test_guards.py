@@ -13,7 +13,10 @@ import pytest
 
 import nbkernels as nb
 from nbkernels import dtypes, strides
-from nbkernels.cpu import dot, elementwise, mv, threads, tiles
+from nbkernels.cpu.elementwise import elementwise
+from nbkernels.cpu.gemm import blocking as tiles
+from nbkernels.cpu.gemv import dot, mv
+from nbkernels.cpu.runtime import threads
 from nbkernels.dispatch import foreign, layout, views
 from nbkernels.jit.cache import compiled
 from nbkernels.jit.vector import width_bits
@@ -267,7 +270,7 @@ def test_a_helper_that_is_awake_does_all_that_is_its():
 FORKED = """
 import os, sys
 import numpy as np, numba, nbkernels
-from nbkernels.cpu import threads
+from nbkernels.cpu.runtime import threads
 x = np.ones(300_000, np.float32)
 nbkernels.add(x, x)
 assert threads.open_up() and threads._words.helpers

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import nbkernels as nb
 import nbkernels.jitted
-from nbkernels.cpu import within
+from nbkernels.cpu.elementwise import planner as within
 from nbkernels.strides import plan
 from tests.cases import loose
 from tests.compare import same_bits

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from nbkernels import info
-from nbkernels.cpu import machine
-from nbkernels.cpu.machine import Machine
+from nbkernels.cpu.runtime import machine
+from nbkernels.cpu.runtime.machine import Machine
 from nbkernels.jit.files import directory
 
 
@@ -83,7 +83,7 @@ CHILD = """
 import hashlib, json
 import numpy as np, nbkernels as nb
 from numba import types
-from nbkernels.cpu import machine
+from nbkernels.cpu.runtime import machine
 from nbkernels.jit.cache import entry
 
 def read():

@@ -10,11 +10,12 @@ import pytest
 from llvmlite import binding
 
 import nbkernels
-from nbkernels.cpu import deep, short, words
-from nbkernels.cpu.kinds import default_tiles, kind_of
-from nbkernels.cpu.small import PANEL, ROOM
-from nbkernels.cpu.tiles import small, vector_registers
-from nbkernels.cpu.turns import PANELS
+from nbkernels.cpu.gemm import context as words
+from nbkernels.cpu.gemm import deep, short
+from nbkernels.cpu.gemm.blocking import small, vector_registers
+from nbkernels.cpu.gemm.entry import PANEL, ROOM
+from nbkernels.cpu.gemm.kinds import default_tiles, kind_of
+from nbkernels.cpu.gemm.turns import PANELS
 from nbkernels.jit import files
 from tests.cases import TRANSPOSES, normal, operands
 from tests.paths import way

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nbkernels as nb
-from nbkernels.cpu import mv
+from nbkernels.cpu.gemv import mv
 from tests import reference
 from tests.cases import LAYOUTS, normal
 from tests.compare import same_bits

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import nbkernels as nb
-from nbkernels.cpu import tiles, words
+from nbkernels.cpu.gemm import blocking as tiles
+from nbkernels.cpu.gemm import context as words
 
 
 def ones(*shapes, dtype="float32"):
@@ -164,7 +165,7 @@ def test_a_process_out_of_memory_goes_on():
         pytest.skip("needs Linux: its limit of address space")
     code = """
 import resource, numpy as np, nbkernels as nb
-from nbkernels.cpu import words
+from nbkernels.cpu.gemm import context as words
 a, out = np.ones((1500, 1500), "float32"), np.empty((1500, 1500), "float32")
 calls = (lambda: nb.mm(a, a), lambda: nb.mm(a, a, out=out), lambda: nb.addmm(a, a, a, out=out),
          lambda: nb.mm(a[::-1], a, out=a), lambda: nb.addmm_(a, a, a))

@@ -15,8 +15,8 @@ SCRIPT = """
 import json, hashlib
 import numpy as np
 import nbkernels
-from nbkernels.cpu.tiles import candidates, default
-from nbkernels.cpu import gemm
+from nbkernels.cpu.gemm.blocking import candidates, default
+from nbkernels.cpu.gemm import gemm
 from nbkernels.jit.vector import width_bits
 from tests.cases import GEMM_SHAPES, LAYOUTS, TRANSPOSES, whole_numbers
 rng = np.random.default_rng(0)
@@ -71,7 +71,7 @@ from llvmlite import binding, ir
 from nbkernels.jit import levels
 TRIPLE = "aarch64-unknown-linux-gnu"
 levels.target = lambda: (TRIPLE, "generic", frozenset({"neon"}))  # before any module takes it
-from nbkernels.cpu import kinds, ukernel
+from nbkernels.cpu.gemm import kinds, microkernel as ukernel
 binding.initialize_all_targets()
 binding.initialize_all_asmprinters()
 found = {}

@@ -467,7 +467,7 @@ def test_specializations_print_as_a_table():
     header, _, *rows = str(found).splitlines()
     assert header.split() == ["name", "where", "bytes", "seconds"]
     assert len(rows) == len(found)
-    assert "nbkernels.cpu.quick.elementwise_small" in str(found)
+    assert "nbkernels.cpu.elementwise.entry.elementwise_small" in str(found)
 
 
 def test_sources_are_known_to_the_build():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import nbkernels as nb
 from nbkernels import epilogues
-from nbkernels.cpu import stacks
+from nbkernels.cpu.gemm import stacks
 from nbkernels.dispatch import MetaArray
 from nbkernels.jit import chain
 from tests import reference

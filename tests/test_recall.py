@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 
 import nbkernels
-from nbkernels.cpu import calls, nest, recall
+from nbkernels.cpu.elementwise import fast as calls
+from nbkernels.cpu.elementwise import plan_cache as recall
+from nbkernels.cpu.elementwise import schedule as nest
 from nbkernels.strides import plan
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbkernels.cpu import reduce
+from nbkernels.cpu.reduce import reduce
 from nbkernels.dtypes import INTEGERS
 from nbkernels.strides import reduce_plan
 from tests.compare import same_bits
@@ -15,7 +15,7 @@ from tests.compare import same_bits
 
 @np.errstate(all="ignore")
 def in_order(terms):
-    """The sum of a 1-D array, term by term, as nbkernels/cpu/reduce.py states it; integers wrap."""
+    """The sum of a 1-D array, term by term, as nbkernels/cpu/reduce/reduce.py states it; integers wrap."""
     zero = np.full(1, -0.0 if terms.dtype.kind == "f" else 0, terms.dtype)[0]
     sums = []
     for count, start in enumerate(range(0, len(terms), reduce.BLOCK), 1):

@@ -5,9 +5,11 @@ import itertools
 import numpy as np
 import pytest
 
-from nbkernels.cpu import gemm, threads, tiles
-from nbkernels.cpu.short import BROAD, STEPS, short
-from nbkernels.cpu.status import DECLINED, DONE
+from nbkernels.cpu.gemm import blocking as tiles
+from nbkernels.cpu.gemm import gemm
+from nbkernels.cpu.gemm.short import BROAD, STEPS, short
+from nbkernels.cpu.runtime import threads
+from nbkernels.cpu.runtime.status import DECLINED, DONE
 from tests.cases import LAYOUTS, TRANSPOSES, normal, operands, whole_numbers
 from tests.paths import same_bits_by_threads, way
 from tests.test_memory import OBJECTS, peak

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 import nbkernels as nb
-from nbkernels.cpu import gemm, mirror, paths
+from nbkernels.cpu.gemm import gemm, paths
+from nbkernels.cpu.gemm import syrk as mirror
 
 
 @pytest.fixture

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import nbkernels
-from nbkernels.cpu import gemm, paths, tiles
-from nbkernels.cpu.status import DONE, THIN
+from nbkernels.cpu.gemm import blocking as tiles
+from nbkernels.cpu.gemm import gemm, paths
+from nbkernels.cpu.runtime.status import DONE, THIN
 from tests.cases import LAYOUTS, TRANSPOSES, bias_shapes, normal, operands, whole_numbers
 from tests.paths import same_bits_as_packed, same_bits_by_threads
 

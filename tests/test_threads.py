@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import nbkernels
-from nbkernels.cpu import threads
+from nbkernels.cpu.runtime import threads
 from nbkernels.jit.cache import compiled
 
 N = 300  # large enough for the packed, parallel path
@@ -132,7 +132,7 @@ def test_python_threads_at_once(rng):
 SCRIPT = """
 import os, sys, threading
 import numpy as np, numba, nbkernels
-from nbkernels.cpu import threads
+from nbkernels.cpu.runtime import threads
 a, stack = np.ones(({n}, {n}), np.float32), np.ones((400, 24, 24), np.float32)
 few, wide, square = (np.ones(shape, np.float32) for shape in ((16, 512), (512, 2048), (150, 150)))
 def check():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import nbkernels as nb
-from nbkernels.cpu import tiles
+from nbkernels.cpu.gemm import blocking as tiles
 
 USUAL = tiles.default("float32")
 OWN = tiles.Tiles(USUAL.mr // 2, USUAL.nr, 64, USUAL.nr, USUAL.mr // 2 * 3, USUAL.nr)

@@ -10,7 +10,7 @@ import pytest
 
 import nbkernels as nb
 from nbkernels import cli, winners
-from nbkernels.cpu import machine
+from nbkernels.cpu.runtime import machine
 from nbkernels.problem import LAYOUTS
 from nbkernels.store import Store
 from nbkernels.tuning import ask, cpu, cuda, keep, plans, run
@@ -89,7 +89,7 @@ def test_the_gpus_side_by_a_double(path, monkeypatch):
 
 @pytest.fixture
 def directory(monkeypatch, tmp_path):
-    from nbkernels.cpu.renew import renew
+    from nbkernels.cpu.runtime.renew import renew
     from nbkernels.jit import files
 
     monkeypatch.setattr(files, "directory", lambda: tmp_path / "toolchain")

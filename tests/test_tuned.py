@@ -8,8 +8,10 @@ import pytest
 
 import nbkernels as nb
 from nbkernels import info, problem, winners
-from nbkernels.cpu import gemm, kinds, machine, tiles, tuned
-from nbkernels.cpu.renew import renew
+from nbkernels.cpu.gemm import blocking as tiles
+from nbkernels.cpu.gemm import gemm, kinds, tuned
+from nbkernels.cpu.runtime import machine
+from nbkernels.cpu.runtime.renew import renew
 from nbkernels.jit import files, levels
 from nbkernels.jit.cache import entry
 from nbkernels.problem import CLASSES, LAYOUTS

@@ -63,7 +63,7 @@ def _wrong(args) -> str | None:
 
     if lacks := [each for each in args.peers or () if each not in peers.found()]:
         return f"peer {', '.join(lacks)} not installed; there are {', '.join(peers.found())}"
-    from ..cpu import threads
+    from ..cpu.runtime import threads
     from ..dtypes import DTYPES
 
     if args.dtype and args.dtype not in DTYPES:
@@ -76,7 +76,7 @@ def _wrong(args) -> str | None:
 def _measured(args) -> int:
     from tqdm import tqdm
 
-    from ..cpu import threads
+    from ..cpu.runtime import threads
     from .measure import ROUNDS, chosen, machine_peaks, row
     from .rows import table, writable
 

@@ -6,7 +6,7 @@ import numpy as np
 
 import nbkernels
 
-from ..cpu import threads
+from ..cpu.runtime import threads
 from . import peers
 
 

@@ -27,7 +27,7 @@ def machine_peaks(workers, dtype):
 @functools.cache
 def steps(name) -> float:
     """Operations a second of the chains that a dtype's products are made of, one thread."""
-    from ..cpu.kinds import default_tiles, kind_of
+    from ..cpu.gemm.kinds import default_tiles, kind_of
     from .dtypes import CASES
 
     (left, right), words = CASES[name]
@@ -38,7 +38,7 @@ def steps(name) -> float:
 
 def level(size) -> str:
     """The cache level that so many bytes stay in."""
-    from ..cpu.machine import machine
+    from ..cpu.runtime.machine import machine
 
     found = machine()
     sizes = (("L1", found.l1), ("L2", found.l2), ("L3", found.l3))

@@ -10,9 +10,9 @@ from numba import types
 from numba.extending import intrinsic
 
 from .. import tune
-from ..cpu import threads
-from ..cpu.machine import machine
-from ..cpu.tiles import default
+from ..cpu.gemm.blocking import default
+from ..cpu.runtime import threads
+from ..cpu.runtime.machine import machine
 from ..jit.address import copy
 from ..jit.cache import compiled
 from ..jit.chain import Chain, crossed

@@ -12,18 +12,20 @@ from ..jit.kept import kept
 from ..jit.kind import BYTES
 from ..jit.vector import SIZE
 from ..strides import plan
-from . import mirror, nest, stacks, threads
-from .batch import choose as batch_path
-from .dot import FLOATS, SHARED
-from .gemm import clash, name_of, same, shared
-from .gemv import ROWS_SHARED
-from .gemv import SHARED as VECTORS_SHARED
-from .kinds import kind_of, tiles_of
-from .paths import path_of
-from .status import PACKED, PATHS
-from .tiles import given, small
-from .tuned import slot_of, tuned
-from .words import bare, buffers, in_place, near
+from .elementwise import schedule
+from .gemm import stacks, syrk
+from .gemm.batch import choose as batch_path
+from .gemm.blocking import given, small
+from .gemm.context import bare, buffers, in_place, near
+from .gemm.gemm import clash, name_of, same, shared
+from .gemm.kinds import kind_of, tiles_of
+from .gemm.paths import path_of
+from .gemm.tuned import slot_of, tuned
+from .gemv.dot import FLOATS, SHARED
+from .gemv.gemv import ROWS_SHARED
+from .gemv.gemv import SHARED as VECTORS_SHARED
+from .runtime import threads
+from .runtime.status import PACKED, PATHS
 
 # The compiled function that does the work of each path; its name goes on with the dtype.
 WORK = {"gemv": "gemv", "thin": "gemm_thin", "deep": "gemm_deep", "short": "gemm_short", "columns": "gemm_columns",
@@ -54,7 +56,7 @@ def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None, tiles=None) -> 
     if k == 0 or alpha == 0:
         return work | dict(path="beta * self alone", flops=0 if x is None else count * m * n)
     kind = kind_of(*(name_of(each.dtype) for each in (a, b, out)), conj or "", mode)
-    if x is None and alpha == 1 and mode is None and tiles is None and not batch and mirror.symmetric(a, b):
+    if x is None and alpha == 1 and mode is None and tiles is None and not batch and syrk.symmetric(a, b):
         return work | dict(path="one triangle, mirrored", threads=threads.count(), flops=m * n * k)
     cut = None if tiles is None else given(tiles, kind)
     plain = kind.a in SIZE and not conj and mode is None and cut is None
@@ -134,9 +136,9 @@ def elementwise(out, arrays) -> dict:
         return dict(path="nothing: an empty result", flops=0, layout="empty")
     itemsizes = tuple(x.dtype.itemsize for x in operands)
     loops = plan(*(tuple(tuple(getattr(x, name)) for x in operands) for name in ("shape", "strides")), itemsizes)
-    path = "streaming stores" if nest.streamed(loops, itemsizes) and isinstance(out, np.ndarray) else "loops"
+    path = "streaming stores" if schedule.streamed(loops, itemsizes) and isinstance(out, np.ndarray) else "loops"
     temporaries = [f"{x.shape} {x.dtype}, {x.nbytes} bytes: a copy of an input that out overlaps" for x in clashes]
-    workers = threads.count() if loops.size >= nest.PARALLEL else 1
+    workers = threads.count() if loops.size >= schedule.PARALLEL else 1
     return dict(path=path, layout=str(loops), threads=workers, temporaries=temporaries, flops=loops.size)
 
 

@@ -1,4 +1,4 @@
-"""The tuner's winners in their place, as on the CPU (nbkernels/cpu/tuned.py), known by the GPU."""
+"""The tuner's winners in their place, as on the CPU (nbkernels/cpu/gemm/tuned.py), known by the GPU."""
 
 from __future__ import annotations
 

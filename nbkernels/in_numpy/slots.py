@@ -11,7 +11,9 @@ import warnings
 
 import numpy as np
 
-from ..cpu import elementwise, inner, inner_products
+from ..cpu.elementwise import elementwise
+from ..cpu.numpy_loops import elementwise as inner
+from ..cpu.numpy_loops import products as inner_products
 from ..jit.trampolines import trampolines
 from . import table
 from .which import OURS, PRODUCTS, QUIET, SINKING, Loop, every, possible

@@ -17,9 +17,9 @@ from numba.np.numpy_support import as_dtype
 
 from .. import ops, scalar
 from ..binary import DOCS, factor
-from ..cpu import within
-from ..cpu.elementwise import spec
-from ..cpu.within import BLOCK, MOST, OPERANDS, SHAPE, STEP
+from ..cpu.elementwise import planner
+from ..cpu.elementwise.elementwise import spec
+from ..cpu.elementwise.planner import BLOCK, MOST, OPERANDS, SHAPE, STEP
 from ..dtypes import ALONE, COMPARISONS, resolve
 from ..jit.address import scratch
 from ..jit.cache import embedded
@@ -134,23 +134,23 @@ def _shape(typing, words, ndim):
 
 @intrinsic
 def _fit(typing, words, given):
-    """within.fit, of the operands at `words`."""
+    """planner.fit, of the operands at `words`."""
 
     def emit(context, builder, signature, args):
-        return builder.call(embedded(context, builder, within.fit(), ir.FunctionType(I64, [I64] * 2)), args)
+        return builder.call(embedded(context, builder, planner.fit(), ir.FunctionType(I64, [I64] * 2)), args)
 
     return types.int64(types.int64, types.int64), emit
 
 
 def _runner(plain, scaled):
-    """An intrinsic that calls within.run with the loops of one record or, unless `one`, of the other."""
+    """An intrinsic that calls planner.run with the loops of one record or, unless `one`, of the other."""
 
     @intrinsic
     def run(typing, words, one, room):
         def emit(context, builder, signature, args):
             kind = ir.FunctionType(ir.VoidType(), [I64] * 6)
             inner = [builder.ptrtoint(embedded(context, builder, loops(x), kind), I64) for x in (plain, scaled)]
-            outer = embedded(context, builder, within.run(), ir.FunctionType(I64, [I64] * 4))
+            outer = embedded(context, builder, planner.run(), ir.FunctionType(I64, [I64] * 4))
             place = I64(0)
             if isinstance(room, types.Array):
                 array = context.make_array(room)(context, builder, args[2])
@@ -251,7 +251,7 @@ def _operation(op, self, other, alpha, out, where, dtype, in_place):
         _describe(words, 1, first(self))
         _describe(words, 2, y)
         _describe(words, 3, chosen)
-        if _fit(words, 0) != within.DONE:
+        if _fit(words, 0) != planner.DONE:
             raise ValueError(apart)
         check(y, chosen)
         result = make(_shape(words, ndim), element)
@@ -267,11 +267,11 @@ def _operation(op, self, other, alpha, out, where, dtype, in_place):
         _describe(words, 2, y)
         _describe(words, 3, chosen)
         status = _fit(words, 1)
-        if status == within.MISMATCH:
+        if status == planner.MISMATCH:
             raise ValueError(apart)
-        if status == within.RESHAPED:
+        if status == planner.RESHAPED:
             raise ValueError(wrong)
-        if status == within.SHARED:
+        if status == planner.SHARED:
             raise ValueError(twice)
         check(y, chosen)
         room = run(words, alpha == 1, None)

@@ -11,8 +11,9 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic, overload
 
 from .. import ops
-from ..cpu import checked, dot
-from ..cpu.within import BLOCK, DATA, MOST, NDIM, SHAPE, STEP, WIDTH
+from ..cpu.elementwise.planner import BLOCK, DATA, MOST, NDIM, SHAPE, STEP, WIDTH
+from ..cpu.gemm import checked
+from ..cpu.gemv import dot
 from ..jit.vector import I64
 from .memory import absent, address, described
 

@@ -11,8 +11,8 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic, overload
 
 from .. import ops
-from ..cpu import reduce, sums, terms
-from ..cpu.sums import SUM
+from ..cpu.reduce import loops, reduce, sums
+from ..cpu.reduce.sums import SUM
 from ..jit.vector import I64
 from .memory import described, dtype_of
 
@@ -23,11 +23,11 @@ def _loops(dtype: np.dtype, work: np.dtype) -> dict:
         "item": dtype.itemsize,
         "width": work.itemsize,
         "exact": int(work.kind in "iu"),
-        "walker": terms.walker(),
+        "walker": loops.walker(),
         "fold": reduce._rows_of("add", dtype, work, work.kind in "iu"),
         "copy": reduce._copies(*(np.dtype(f"V{dtype.itemsize}"),) * 3),
         "take": reduce._loop("add", work, dtype, work),
-        "chain": reduce._loop("add", work, dtype, work, terms.FUSED),
+        "chain": reduce._loop("add", work, dtype, work, loops.FUSED),
         "merge": reduce._loop("add", work, work, work),
         "first": reduce._copies(dtype, work, work),
         "give": reduce._copies(work, work, dtype),

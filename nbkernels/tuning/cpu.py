@@ -27,7 +27,8 @@ class Cpu:
     device, names = "cpu", NAMES
 
     def __init__(self, dtype: str):
-        from ..cpu import kinds, threads
+        from ..cpu.gemm import kinds
+        from ..cpu.runtime import threads
         from ..dtypes import DTYPES
 
         if dtype not in DTYPES:
@@ -39,14 +40,14 @@ class Cpu:
 
     def refresh(self) -> None:
         """Take the default as the machine's record says now."""
-        from ..cpu import kinds
+        from ..cpu.gemm import kinds
 
         self.default = kinds.default_tiles(self.kind)
 
     # -- candidates --------------------------------------------------------------------------------------------------
 
     def illegal(self, tiles):
-        from ..cpu.tiles import illegal
+        from ..cpu.gemm.blocking import illegal
 
         return illegal(tiles, self.kind.word, self.kind.planes)
 
@@ -68,7 +69,7 @@ class Cpu:
     def candidates(self, shapes) -> list:
         """Around the default, and far from it, for a machine that says wrong things of its caches: other register
         tiles with three depths, the default's with every depth and block; some 50."""
-        from ..cpu import tiles as derived
+        from ..cpu.gemm import blocking as derived
         from ..jit.vector import SIZE
 
         size, found = self.bytes_of_a_word, [self.default]
@@ -147,7 +148,7 @@ class Cpu:
         self._kept[lane] = self._arrays = found
 
     def _run(self, tiles, out):
-        from ..cpu import gemm
+        from ..cpu.gemm import gemm
 
         a, b, *_ = self._arrays
         gemm.gemm(out, None, a, b, 0, 1, tiles)
@@ -185,18 +186,18 @@ class Cpu:
 
     def key(self, name, layout) -> str:
         from .. import winners
-        from ..cpu import tuned
+        from ..cpu.gemm import tuned
         from ..problem import CLASSES, LAYOUTS
 
         return winners.key(tuned.named(self.kind), 4 * CLASSES.index(name) + LAYOUTS.index(layout), tuned.place())
 
     def place(self) -> str:
-        from ..cpu import tuned
+        from ..cpu.gemm import tuned
 
         return tuned.place()
 
     def renew(self) -> None:
-        from ..cpu.renew import renew
+        from ..cpu.runtime.renew import renew
 
         renew()
 

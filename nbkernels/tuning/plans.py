@@ -1,4 +1,4 @@
-"""By which L2 products choose their path (nbkernels/cpu/paths.py): every path that some L2 would choose is timed on
+"""By which L2 products choose their path (nbkernels/cpu/gemm/paths.py): every path that some L2 chooses is timed on
 shapes around its borders, and the L2 whose choices take the least time is kept, where it convinces.
 
 A record of a machine can be wrong: a guest is told its host's caches, or those of another processor.
@@ -39,7 +39,7 @@ class Paths:
         self.side = side
 
     def sample(self, way, lane) -> float:
-        from ..cpu import gemm
+        from ..cpu.gemm import gemm
         from .cpu import workers
 
         with workers(lane[-1]):
@@ -54,15 +54,15 @@ class Paths:
 
 def chosen(lane, dtype, l2) -> Way:
     """The path by an L2."""
-    from ..cpu import paths, tiles
+    from ..cpu.gemm import blocking, paths
 
     m, n, k, _, count = lane
-    return Way(paths.choose(tiles.small(dtype), m, n, k, paths.BY_ROWS, paths.BY_ROWS, True, count, l2))
+    return Way(paths.choose(blocking.small(dtype), m, n, k, paths.BY_ROWS, paths.BY_ROWS, True, count, l2))
 
 
 def find(side, store, end, heard) -> str | None:
     """Race the paths and keep an L2; what to say of it, None where there is nothing to say."""
-    from ..cpu import machine
+    from ..cpu.runtime import machine
 
     if side.dtype not in ("float32", "float64"):
         return None

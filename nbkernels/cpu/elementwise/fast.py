@@ -1,0 +1,361 @@
+"""Element-wise calls at once: of layouts and dtypes that were met before, in one call of compiled code.
+
+`add_fast` is the fast form of add: the result, or None where the general path has to do it or say what is wrong; its
+attribute `with_keywords` takes them too. What the small entry (quick.py) does not serve is recalled (recall.py), or
+planned and remembered. Whatever is checked here is checked once for a layout, or by the entries.
+"""
+
+from __future__ import annotations
+
+import cmath
+import functools
+import math
+import sys
+
+import numpy as np
+
+from ... import scalar
+from ...dtypes import ALONE, kind, known, resolve, settled
+from ...jit.made import words
+from ...strides import broadcast_shapes, distinct, output_strides
+from ..runtime import threads
+from .elementwise import COSTLY, COSTS_MORE, binary, loop, many, nested, warn
+from .entry import DECLINED, LARGE, NOTED, SHARED, UNKNOWN, allow, small_entry
+from .plan_cache import Memory, recall_entry
+
+WEAK, STRONG = (int, float, complex), (bool, np.generic)  # numbers that take an array's dtype, and that bring one
+ORDERS = "K", "C", "F"
+CASTINGS = "same_kind", "no", "equiv", "safe", "unsafe"
+NUMBERS = 256  # that an operation keeps as arrays
+NOTHING = np.zeros((), bool)  # a mask
+ONE = 1
+
+
+def joins(op) -> bool:
+    """Whether a number gives what it would as an array of the other operand's dtype."""
+    return op != "ldexp"
+
+
+class Table:
+    """An operation's compiled loops by the addresses of three dtype objects: rows of eight int64 for the small entry,
+    below one of how to launch.
+
+    Only results of the computing dtype are here, so a row that matches a fresh result has found the right dtype for it.
+    Of the scaled operations only those on floats are.
+    """
+
+    ROWS = 256
+
+    def __init__(self, op: str, kind=np.ndarray):
+        self.op = op
+        self.rows = np.zeros((self.ROWS, 8), np.int64)  # the last stays zero: the end
+        self.rows[0, :3] = threads.WORDS, 0, words(joins(op), kind).ctypes.data
+        self.dtypes = []  # keeps the dtype objects, hence their addresses, alive
+        self.address = self.rows.ctypes.data
+
+    def add(self, out: np.dtype, first: np.dtype, second: np.dtype) -> bool:
+        """Compile and enter the loops over these dtypes; False where the small entry will not have them."""
+        dtypes, name = (out, first, second), self.op.removesuffix("_scaled")
+        try:
+            work, _, result = resolve(name, first, second)
+        except TypeError:
+            return False
+        scaled, noted = self.op != name, scalar.find(f"{name}_faults", work) is not None
+        if result != out or len(self.dtypes) == self.ROWS - 2 or (name == "pow" and work.kind in "iu"):
+            return False
+        if not all(map(known, dtypes)) or (scaled and out.name not in ("float32", "float64")):
+            return False
+        loops = loop(self.op, first, second, out)
+        sizes = tuple(d.itemsize for d in dtypes)
+        most = SHARED // max(sizes) >> (COSTS_MORE if name in COSTLY else 0)
+        limits = most << 24 | many(name) << 8 | (out.itemsize if scaled else NOTED * noted)
+        row = (*map(id, dtypes), *sizes, loops, limits)
+        self.dtypes.append(dtypes)
+        self.rows[len(self.dtypes)] = row
+        return True
+
+
+@functools.lru_cache(maxsize=4096)
+def _outcome(op, first, second, shapes, strides, mask, dtype, casting):
+    """Shape, dtype and strides of a result, or None where there is none; `mask` is the shape of `where`."""
+    try:
+        shape, result = broadcast_shapes(*shapes, mask), resolve(op, first, second, dtype, casting)[2]
+    except (TypeError, ValueError):
+        return None
+    if not (known(first) and known(second)):
+        return None
+    return shape, result, output_strides(shape, shapes, strides, result.itemsize)
+
+
+class Calls:
+    """What one operation, or its scaled form, has compiled and planned."""
+
+    def __init__(self, op: str):
+        self.scaled, self.op = op, op.removesuffix("_scaled")
+        self.table, self.memory = Table(op), Memory(joins(op))
+        self.results = {}  # two dtypes -> that of the result
+        self.numbers = {}  # (an array's dtype, a number, ...) -> the number as an array
+
+    def small(self, *args):
+        """The small entry; until the first call, so that importing this module compiles nothing."""
+        self.small = small_entry()
+        return self.small(*args)
+
+    def recall(self, *args):
+        self.recall = recall_entry()
+        return self.recall(*args)
+
+    def go_on(self, x, y, alpha, out):
+        """What the small entry did not do with these arguments."""
+        if type(x) is not np.ndarray or type(y) is not np.ndarray:
+            x, y = self.arrays(x, y)
+            if x is None:
+                return None
+        dtype = self.result(x.dtype, y.dtype)
+        if dtype is None or (out is not None and type(out) is not np.ndarray):
+            return None
+        given = self.table.address, out, x, y, alpha
+        result = self.small(*given)
+        if result is UNKNOWN and (out is None or out.dtype == dtype) and self.table.add(dtype, x.dtype, y.dtype):
+            result = self.small(*given)
+        if result is LARGE and allow(self.table.rows[0]):
+            result = self.small(*given)
+        return self.warned(result) if type(result) is not int else self.planned(x, y, alpha, out)
+
+    def result(self, *given):
+        """The dtype of a new result by what resolve() takes, kept; None where there is none."""
+        dtype = self.results.get(given)
+        if dtype is None:
+            try:
+                self.results[given] = dtype = resolve(self.op, *given)[2]
+            except (TypeError, ValueError):
+                return None
+        return dtype
+
+    def arrays(self, x, y, dtype=None, casting="same_kind"):
+        """Both operands as arrays, one of which may be a Python number; (None, None) where there are none such."""
+        if type(x) is not np.ndarray and isinstance(x, STRONG):
+            x = np.asarray(x)
+        if type(y) is not np.ndarray and isinstance(y, STRONG):
+            y = np.asarray(y)
+        if type(y) in WEAK and type(x) is np.ndarray:
+            y = self.number(y, x.dtype, 1, dtype, casting)
+        elif type(x) in WEAK and type(y) is np.ndarray:
+            x = self.number(x, y.dtype, 0, dtype, casting)
+        return (x, y) if type(x) is type(y) is np.ndarray else (None, None)
+
+    def number(self, value, other, place, dtype, casting):
+        """A Python number as an array of no dimensions that gives what the number does; None where there is none."""
+        value = settled(self.op, value, other)
+        key = other, type(value), value, _signs(value), place, dtype, casting
+        array = self.numbers.get(key)
+        if array is not None:
+            return array
+        kinds = (other, kind(value)) if place else (kind(value), other)
+        try:
+            wanted = resolve(self.op, *kinds, dtype, casting)
+            array = np.array(value, wanted[place])
+            if wanted != resolve(self.op, *((other, array.dtype) if place else (array.dtype, other)), dtype, casting):
+                return None
+        except (TypeError, ValueError, OverflowError):
+            return None
+        held = type(value) is int or cmath.isinf(value) == cmath.isinf(array)  # others NumPy warns of each time
+        if held and len(self.numbers) < NUMBERS:
+            self.numbers[key] = array
+        return array
+
+    def planned(self, x, y, alpha, out, where=None, words=(None,) * 3, casting="same_kind", order="K", dtype=None):
+        """The result by way of a plan, of any layout and size; None where anything is unusual, and nothing is done.
+
+        `words` are the keywords casting, order and dtype as they were given, with which the plan is kept.
+        """
+        if self.op == "pow" and (dtype or y.dtype).kind == "i":  # signed powers of integers are looked at first
+            powers = y if dtype is None else y.astype(dtype)
+            if powers.size and (powers.min() if powers.ndim else powers[()]) < 0:
+                return None
+        entry = functools.partial(self.recall, self.memory.address, out, x, y, where, alpha, *words)
+        result = entry(0)
+        if type(result) is not int:
+            return self.warned(result)
+        layouts, mask = ((x.shape, y.shape), (x.strides, y.strides)), () if where is None else where.shape
+        outcome = _outcome(self.op, x.dtype, y.dtype, *layouts, mask, dtype, casting)
+        if outcome is None or (
+            self.scaled != self.op and type(alpha) is float and outcome[1].name not in ("float32", "float64")
+        ):
+            return None
+        fresh, made, (shape, kind, strides) = out is None, out, outcome
+        if fresh:
+            made = np.ndarray(shape, kind, strides=strides) if order == "K" else np.empty(shape, kind, order)
+        elif not self.fits(out, shape, kind, casting):
+            return None
+        if 0 in shape:
+            return made
+        if result is UNKNOWN:
+            arrays = (made, x, y) if where is None else (made, x, y, where)
+            result = self.memory.run(self.found(arrays, casting, dtype, fresh), arrays, entry, words)
+        if result is not DECLINED:
+            return self.warned(result)
+        binary(self.op, made, x, y, alpha, where, casting, dtype, fresh)
+        return made[()] if fresh and made.ndim == 0 else made
+
+    @staticmethod
+    def fits(out, shape, result, casting):
+        """Whether an out can take a result."""
+        castable = out.dtype == result or (known(out.dtype) and np.can_cast(result, out.dtype, casting))
+        return castable and out.shape == shape and out.flags.writeable and distinct(shape, out.strides, out.itemsize)
+
+    def found(self, arrays, casting, dtype, fresh):
+        """The planned loops of a call, and what they read beside the arrays: bytes of alpha, NOTED, or 0; None where
+        alpha is no float."""
+        _, x, y = arrays[:3]
+        scaled, work = self.scaled != self.op, resolve(self.op, x.dtype, y.dtype, dtype, casting)[0]
+        if scaled and work.name not in ("float32", "float64"):
+            return None
+        noted = NOTED * (scalar.find(f"{self.op}_faults", work) is not None)
+        layouts = tuple(z.shape for z in arrays), tuple(z.strides for z in arrays)
+        loops = nested(self.scaled, tuple(z.dtype for z in arrays), *layouts, dtype, casting, fresh)
+        return loops, scaled * work.itemsize or noted
+
+    def warned(self, result):
+        """What an entry made, after the warnings of the faults that it met."""
+        if type(result) is not tuple:
+            return result
+        result, faults = result
+        warn(self.op, (faults & 1, faults & 2))
+        return result
+
+    def with_keywords(self, x, y, alpha, where, casting, order, dtype, out):
+        """The same with keywords."""
+        words = tuple(sys.intern(word) if type(word) is str else word for word in (casting, order, dtype))
+        casting, order = "same_kind" if casting is None else casting, "K" if order is None else order
+        if where is True or where is False:
+            where = None if where else NOTHING
+        elif where is not None and (type(where) is not np.ndarray or where.dtype != bool):
+            return None
+        if type(order) is not str or order not in ORDERS or type(casting) is not str or casting not in CASTINGS:
+            return None
+        try:
+            dtype = None if dtype is None else _asked(dtype)
+        except TypeError:
+            return None
+        if type(x) is not np.ndarray or type(y) is not np.ndarray:
+            x, y = self.arrays(x, y, dtype, casting)
+            if x is None:
+                return None
+        result = self.result(x.dtype, y.dtype, dtype, casting)
+        if result is None or (out is not None and type(out) is not np.ndarray):
+            return None
+        return self.planned(x, y, alpha, out, where, words, casting, order, dtype)
+
+
+def _signs(value):
+    """What tells numbers apart that are equal: the signs of zeros."""
+    if type(value) is complex:
+        return math.copysign(1, value.real), math.copysign(1, value.imag)
+    return math.copysign(1, value) if type(value) is float else 1
+
+
+@functools.lru_cache(maxsize=256)
+def _asked(dtype):
+    """What the keyword asks for; a TypeError where that is no dtype of this library's."""
+    dtype = np.dtype(dtype)
+    if not known(dtype):
+        raise TypeError
+    return dtype
+
+
+def _fast(op: str, scaled=None):
+    """The fast form of an operation; of one that takes alpha, `scaled` is that for an alpha other than 1."""
+    calls = Calls(op)
+    rows, slots, at_once = calls.table.address, calls.memory.address, op != "pow"
+    plans = calls.memory.records
+
+    def small(*args):  # until the first call, so that importing this module compiles nothing
+        nonlocal small
+        small = small_entry()
+        return small(*args)
+
+    def recall(*args):
+        nonlocal recall
+        recall = recall_entry()
+        return recall(*args)
+
+    def fast(self, other, out, alpha=1.0, ndarray=np.ndarray):
+        result = small(rows, out, self, other, alpha)
+        return result if type(result) is ndarray else go_on(result, self, other, alpha, out)
+
+    def go_on(result, x, y, alpha, out):
+        if type(result) is not int:
+            return calls.warned(result)
+        known = at_once or (type(y) is np.ndarray and y.dtype.kind == "f")
+        if known and plans and result <= UNKNOWN:  # planned before: two calls of compiled code
+            result = recall(slots, out, x, y, None, alpha, None, None, None, 0)
+            if type(result) is not int:
+                return calls.warned(result)
+        return calls.go_on(x, y, alpha, out)
+
+    def with_alpha(self, other, alpha, out, ndarray=np.ndarray):
+        if alpha is ONE:
+            result = small(rows, out, self, other, 1.0)
+            return result if type(result) is ndarray else go_on(result, self, other, 1.0, out)
+        return scaled(self, other, out, alpha) if _plain(alpha) else None
+
+    def keywords(self, other, where, casting, order, dtype, out):
+        if at_once:
+            result = recall(slots, out, self, other, where, 1.0, casting, order, dtype, 0)
+            if type(result) is not int:
+                return calls.warned(result)
+        return calls.with_keywords(self, other, 1, where, casting, order, dtype, out)
+
+    def alpha_keywords(self, other, alpha, where, casting, order, dtype, out, ndarray=np.ndarray):
+        words = where, casting, order, dtype, out
+        if alpha is ONE:
+            result = recall(slots, out, self, other, where, 1.0, casting, order, dtype, 0)
+            return result if type(result) is ndarray else keywords(self, other, *words)
+        return scaled.calls.with_keywords(self, other, alpha, *words) if _plain(alpha) else None
+
+    def alone(self, out, ndarray=np.ndarray):
+        result = small(rows, out, self, self, 1.0)
+        return result if type(result) is ndarray else go_on(result, self, self, 1.0, out)
+
+    def alone_keywords(self, where, casting, order, dtype, out):
+        return keywords(self, self, where, casting, order, dtype, out)
+
+    if op in ALONE:
+        alone.calls, alone.with_keywords = calls, alone_keywords
+        return alone
+    made = fast if scaled is None else with_alpha
+    made.calls, made.with_keywords = calls, keywords if scaled is None else alpha_keywords
+    return made
+
+
+def _squared(power, multiply):
+    """The fast form of pow, where x**2 is x*x: the bits that it has elsewhere, sooner."""
+
+    def fast(self, other, out):
+        number = type(other)
+        if number is int or number is float:
+            kind = self.dtype.kind if type(self) is np.ndarray else ""
+            if other == 2 and (kind == "f" or (number is int and kind in ("i", "u"))):
+                return multiply(self, self, out)
+        return power(self, other, out)
+
+    fast.calls, fast.with_keywords = power.calls, power.with_keywords
+    return fast
+
+
+def _plain(alpha) -> bool:
+    """Whether alpha is a number that a float64 holds exactly."""
+    return type(alpha) is float or (type(alpha) is int and abs(alpha) <= 1 << 53)
+
+
+def __getattr__(name: str):
+    """The fast form of an operation, as `add_fast`: made when it is first asked for."""
+    op = name.removesuffix("_fast")
+    if not scalar.exists(op) or op == name:
+        raise AttributeError(f"no element-wise operation has a fast form {name}")
+    made = _fast(op, _fast(f"{op}_scaled") if scalar.exists(f"{op}_scaled") else None)
+    if op == "pow":
+        made = _squared(made, globals().get("multiply_fast") or __getattr__("multiply_fast"))
+    globals()[name] = made
+    return made

@@ -1,0 +1,103 @@
+"""A user's scalar function over broadcast NumPy arrays of any strides, all of its outputs in one pass."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+from numba.core.errors import NumbaError
+
+from ...jit.adopt import Adopted, adopt, refusal
+from ...jit.loops import Loop, address
+from ...strides import plan
+from . import schedule
+from .elementwise import apart
+from .plan_cache import DONE, MOST, UNKNOWN, Memory, many_entry
+
+# Elements from which threads share the work. Unlike an addition's, a function's cost is not known: 2 ns an element are
+# 60 us, of which a second thread saves more than the 5 us that it costs.
+PARALLEL = 1 << 15
+
+
+@functools.lru_cache(maxsize=1024)
+def _loops(function, adopted: Adopted, arguments, outs, streamed, masked, steps=(), askew=False) -> int:
+    """Address of the compiled loops of a function, adopted, for arguments and outputs of these dtypes."""
+    names = [d.name for d in arguments]
+    computed = tuple(names) + tuple(d.name for d in adopted.results)
+    first, *more = (d.name for d in outs)
+    more = tuple(more)
+    how = dict(more=more, steps=steps, askew=askew)
+    try:
+        return address(Loop(adopted.function, tuple(names), computed, first, 0, streamed, masked=masked, **how))
+    except (NumbaError, NotImplementedError) as error:  # constants that have a type and nothing else
+        raise refusal(function, arguments, error) from None
+
+
+@functools.lru_cache(maxsize=4096)
+def _nest(function, dtypes, count, masked, shapes, strides, fresh, raises=False) -> schedule.Nest:
+    """The loops of a call, planned and compiled; operands are `count` outputs, the arguments and a mask. Or, with
+    `raises`, the loops that say where the function would raise."""
+    itemsizes = tuple(d.itemsize for d in dtypes)
+    loops, end = plan(shapes, strides, itemsizes), len(dtypes) - masked
+    streamed = count == 1 and not (fresh or masked) and schedule.streamed(loops, itemsizes)
+    arguments = dtypes[count:end]
+    steps = schedule.steps(loops, itemsizes) if count == 1 else ()
+    askew = streamed and schedule.askew(loops, itemsizes)
+    adopted = adopt(function, arguments)
+    adopted = adopted.raises if raises else adopted
+    compiled = _loops(function, adopted, arguments, dtypes[:count], streamed, masked, steps, askew)
+    return schedule.Nest(loops, compiled, itemsizes, PARALLEL, streamed=streamed, outputs=count)
+
+
+def at_once(memory: Memory, out, inputs) -> bool:
+    """The same for one output, by a plan that `memory` keeps; False where it has none, and nothing is done."""
+    return many_entry()(memory.address, 1 + len(inputs), 0, 0, out, *inputs, *[None] * (MOST - 1 - len(inputs))) == DONE
+
+
+def again(function, memory: Memory, arrays, masked: bool, fresh: bool) -> bool:
+    """The same, `arrays` being the output, the inputs and a mask: by a plan that `memory` keeps of a layout that `run`
+    has done before. False where it does not, and nothing is done."""
+    slots, variant, entry = memory.address, masked << 1 | fresh, many_entry()
+    padded = *arrays, *[None] * (MOST - len(arrays))
+    status = entry(slots, len(arrays), variant, 0, *padded)
+    if status == UNKNOWN:
+        layouts = tuple(x.shape for x in arrays), tuple(x.strides for x in arrays)
+        found = _nest(function, tuple(x.dtype for x in arrays), 1, masked, *layouts, fresh)
+        status = memory.run((found, 0), arrays, lambda record: entry(slots, len(arrays), variant, record, *padded))
+    return status == DONE
+
+
+def run(function, outs, inputs, where=None, fresh=False) -> None:
+    """outs[k] = function(*inputs)[k], where `where` is not False; outs do not share memory with one another.
+
+    Raises what the function does for an element, before anything is written.
+    """
+    others = ()
+    if adopt(function, tuple(x.dtype for x in inputs)).raises:
+        others = _others(function, inputs, where)
+    inputs = (*inputs, where) if where is not None else tuple(inputs)
+    for out in outs:
+        inputs = tuple(apart(out, x) for x in inputs)
+    arrays = (*outs, *inputs)
+    layouts = tuple(x.shape for x in arrays), tuple(x.strides for x in arrays)
+    dtypes = tuple(x.dtype for x in arrays)
+    _nest(function, dtypes, len(outs), where is not None, *layouts, fresh).run_all(arrays)
+    for at, results in others:
+        for out, result in zip(outs, results):
+            out[at] = result
+
+
+def _others(function, inputs, where):
+    """(index, results) of the elements for which compiled code raises, by Python: its error, if it has one, else what
+    NumPy's numbers give, as in a division by 0. Those that are masked off do not count."""
+    found = np.empty(np.broadcast_shapes(*(x.shape for x in inputs), np.shape(where)), bool)
+    arrays = (found, *inputs)
+    layouts = tuple(x.shape for x in arrays), tuple(x.strides for x in arrays)
+    _nest(function, tuple(x.dtype for x in arrays), 1, False, *layouts, True, True).run_all(arrays)
+    found &= True if where is None else where
+    views, results = [np.broadcast_to(x, found.shape) for x in inputs], []
+    with np.errstate(all="ignore"):
+        for at in map(tuple, np.argwhere(found)):
+            result = function(*(x[at] for x in views))
+            results.append((at, result if isinstance(result, tuple) else (result,)))
+    return results

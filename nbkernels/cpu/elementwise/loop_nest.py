@@ -1,0 +1,181 @@
+"""Compiled inner loops over all loops of a plan: outer dimensions, tiles, what is moved to a buffer first.
+
+A context is an array of int64: a header, address and mover of each operand, sizes and strides.
+
+    LOOP SCALARS OPERANDS NDIM TASKS SPLIT HIGH WIDE SPAN BESIDE
+    address[operands]  mover[operands]  size[ndim]  stride[ndim][operands]  tile_stride[2][operands]
+
+A walker takes it and a task: the task's slice of dimension SPLIT.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from ...jit.address import invoke, pointer, scratch
+from ...jit.cache import compiled, jit
+from ...jit.calling import call_loop
+from ...jit.rooms import lent, returned
+from ...jit.turn import TILE
+from ...jit.vector import LINE
+
+LOOP, SCALARS, OPERANDS, NDIM, TASKS, SPLIT, HIGH, WIDE, SPAN, BESIDE, HEADER = range(11)
+BUFFERS = 120 << 10  # bytes for what is moved
+ROOM = 4096  # bytes of stack: two words for each operand, two for each dimension
+AHEAD = 128  # columns from what is transposed to what is asked for meanwhile
+BELOW, ASKEW, SOON = -2, -3, 4 * LINE  # a BESIDE that says so: bytes along columns instead
+
+
+@jit(forceinline=True)
+def _begin(f, task, base, index):
+    """Set each operand's base to the first element of the task's slice; the slice's length."""
+    size, at = f[HEADER + 2 * f[OPERANDS] + f[SPLIT]], HEADER + (2 + f[SPLIT]) * f[OPERANDS] + f[NDIM]
+    start, stop = size * task // f[TASKS], size * (task + 1) // f[TASKS]
+    for p in range(f[OPERANDS]):
+        base[p] = f[HEADER + p] + start * f[at + p]
+    for d in range(f[NDIM]):
+        index[d] = 0
+    return stop - start
+
+
+@jit(forceinline=True)
+def _advance(f, base, index, share):
+    """The next element of the outer dimensions, the innermost of them fastest: the one that went on, or -1."""
+    operands, sizes = f[OPERANDS], HEADER + 2 * f[OPERANDS]
+    d, at = f[NDIM] - 3, sizes + f[NDIM] + (f[NDIM] - 3) * operands
+    while d >= 0:
+        i = index[d] + 1
+        turn = i == (f[sizes + d] if d != f[SPLIT] else share)
+        for p in range(operands):
+            base[p] += f[at + p] * (1 - i) if turn else f[at + p]
+        index[d] = 0 if turn else i
+        if not turn:
+            break
+        d -= 1
+        at -= operands
+    return d
+
+
+@jit(forceinline=True)
+def _places(f):
+    """Words of a context: movers, sizes, the steps of the two innermost dimensions, those within a tile."""
+    movers = HEADER + f[OPERANDS]
+    sizes = movers + f[OPERANDS]
+    row_steps = sizes + f[NDIM] + (f[NDIM] - 2) * f[OPERANDS]
+    return movers, sizes, row_steps, row_steps + f[OPERANDS], row_steps + 2 * f[OPERANDS], row_steps + 3 * f[OPERANDS]
+
+
+def _walk(context, task):
+    """Tiles of HIGH x WIDE of the two innermost dimensions, one call of the inner loops each, in bands of SPAN columns.
+
+    An operand with a mover is transposed first, so that the inner loops find it contiguous. If BESIDE is not negative,
+    what lies AHEAD of the tile is asked for meanwhile, and, if it is not 0, what lies ahead in operand BESIDE; if it is
+    BELOW, the lines that follow SOON in each column; if it is ASKEW, so too, and rows of the output begin at different
+    places in a line: tiles part at its lines, those of each row, and what is transposed is a line wider.
+    """
+    f, room, buffers = pointer(context), scratch(ROOM), 0
+    operands, ndim, split = f[OPERANDS], f[NDIM], f[SPLIT]
+    turners, sizes, row_steps, column_steps, tile_rows, tile_columns = _places(f)
+    cell, base, index = pointer(room), pointer(room + 8 * operands + 16), pointer(room + 16 * operands + 16)
+    share = _begin(f, task, base, index)
+    if share == 0:
+        return
+    rows = f[sizes + ndim - 2] if split != ndim - 2 else share
+    columns = f[sizes + ndim - 1] if split != ndim - 1 else share
+    high, wide, span, aside, skew, lead, step = f[HIGH], f[WIDE], f[SPAN], f[BESIDE], 0, 0, f[column_steps]
+    extra = LINE // step if aside == ASKEW else 0
+    if wide < columns and step > 0 and extra == 0:
+        skew = (base[0] & (LINE - 1)) // step
+    tail = extra if extra > 0 else span // 2  # that is left to the band before
+    most = high + LINE if high > TILE else TILE
+    for p in range(operands):
+        if f[turners + p] != 0:  # rows of it from the start of a line, too
+            lead = (-base[p] & (LINE - 1)) // f[row_steps + p]
+            buffers = lent(BUFFERS) if buffers == 0 else buffers
+    d = 0
+    while d >= 0:
+        first, i, j = 0, 0, 0
+        while first < columns:  # out[..., j:j+h, i:i+w], before column last; after a row's first, from a line's start
+            last, buffer = first + span - (skew if first == 0 else 0), buffers
+            last = columns if columns - last < tail else last
+            h, w = min(high + (lead if j == 0 else 0), most), min(wide - (skew if i == 0 else 0), last - i)
+            h = rows - j if rows - j < h + high and rows - j <= most else h
+            more = extra if last < columns else 0
+            cell[operands], cell[operands + 1] = -(i > 0), -(more > 0)
+            down, along = (0, AHEAD) if i + AHEAD < last else (h, AHEAD - (last - first))
+            beside = 0
+            if aside > 0:
+                beside = base[aside] + (j + down) * f[row_steps + aside] + (i + along) * f[column_steps + aside]
+            for p in range(operands):
+                step = f[column_steps + p]
+                at = base[p] + j * f[row_steps + p] + i * step
+                if f[turners + p] != 0:
+                    pitch, ahead = f[tile_rows + p], at + down * f[row_steps + p] + along * step
+                    ahead = ahead if aside >= 0 else at + SOON if aside <= BELOW else 0
+                    far = f[row_steps + max(aside, 0)]
+                    invoke(f[turners + p], (at, step, buffer, pitch, h, w + more, ahead, beside, far))
+                    beside = 0
+                    at = buffer
+                    buffer += h * pitch
+                cell[p] = at
+            call_loop(f[LOOP], room, h, w, context + 8 * tile_rows, context + 8 * tile_columns, f[SCALARS])
+            i += w
+            if i == last:
+                i, j = first, j + h
+            if j == rows:
+                first, i, j = last, last, 0
+        d = _advance(f, base, index, share)
+    if buffers != 0:
+        returned(BUFFERS, buffers)
+
+
+def _collect(context, task):
+    """Short rows end to end: up to HIGH elements in one call of the inner loops, as one row, while out is contiguous.
+
+    An operand with a mover is gathered into WIDE bytes of a buffer first; another is contiguous as out is, or one
+    element.
+    """
+    f, room = pointer(context), scratch(ROOM)
+    operands, ndim, split = f[OPERANDS], f[NDIM], f[SPLIT]
+    movers, sizes, row_steps, column_steps, tile_rows, tile_columns = _places(f)
+    cell, base, index = pointer(room), pointer(room + 8 * operands), pointer(room + 16 * operands)
+    share = _begin(f, task, base, index)
+    if share == 0:
+        return
+    rows, columns = f[sizes + ndim - 2] if split != ndim - 2 else share, f[sizes + ndim - 1]
+    count, d, buffers = 0, 0, lent(BUFFERS)
+    while d >= 0:
+        j = 0
+        while j < rows:
+            h = min((f[HIGH] - count) // columns, rows - j)
+            if h == 0:
+                call_loop(f[LOOP], room, 1, count, context + 8 * tile_rows, context + 8 * tile_columns, f[SCALARS])
+                count = 0
+                continue
+            buffer = buffers
+            for p in range(operands):
+                at, step = base[p] + j * f[row_steps + p], f[column_steps + p]
+                if f[movers + p] != 0:
+                    to = buffer + count * f[tile_columns + p]
+                    invoke(f[movers + p], (at, f[row_steps + p], step, to, h, columns))
+                    at = buffer
+                    buffer += f[WIDE]
+                if count == 0:
+                    cell[p] = at
+            count += h * columns
+            j += h
+        d = _advance(f, base, index, share)
+        if d < split:  # what follows lies beyond the other tasks' slices
+            call_loop(f[LOOP], room, 1, count, context + 8 * tile_rows, context + 8 * tile_columns, f[SCALARS])
+            count = 0
+    returned(BUFFERS, buffers)
+
+
+@functools.cache
+def walker() -> int:
+    return compiled(_walk, "void(int64, int64)", "walk")
+
+
+@functools.cache
+def collector() -> int:
+    return compiled(_collect, "void(int64, int64)", "collect")

@@ -1,0 +1,74 @@
+"""Operators of a subclass of ndarray at once: what the entries of ndarrays do, told of that class in its place.
+
+`operator(op, kind)` gives call(x, y, out=None): the result, of that class, or None, with nothing written, where another
+way has to be found. Both are arrays of the class, or one is a number. `product(kind)` gives the same of matmul.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...dtypes import resolve
+from ...jit.made import words
+from ..gemm.entry import KNOWN
+from ..gemm.gemm import _entries, _entry
+from ..gemv.vectors import matmul_fast
+from .entry import LARGE, UNKNOWN, allow, small_entry
+from .fast import WEAK, Table
+
+
+def operator(op, kind):
+    table, at_once = Table(op, kind), small_entry()
+    rows = table.address
+
+    def call(x, y, out=None):
+        result = at_once(rows, out, x, y, 1.0)
+        return result if type(result) is kind else later(result, x, y, out)
+
+    def later(result, x, y, out):
+        if result is UNKNOWN and learn(x, y):
+            result = at_once(rows, out, x, y, 1.0)
+        if result is LARGE and allow(table.rows[0]):
+            result = at_once(rows, out, x, y, 1.0)
+        return None if type(result) is int else result
+
+    def learn(x, y):
+        """Enter the loops over these operands' dtypes; whether that was done."""
+        if type(x) in WEAK or type(y) in WEAK:
+            dtype, number = (y.dtype, type(x)) if type(x) in WEAK else (x.dtype, type(y))
+            try:
+                first, second, result = resolve(op, dtype, number)
+            except TypeError:
+                return False
+            return first == second == dtype and table.add(result, dtype, dtype)
+        try:
+            return table.add(resolve(op, x.dtype, y.dtype)[2], x.dtype, y.dtype)
+        except (TypeError, AttributeError):
+            return False
+
+    return call
+
+
+def product(kind):
+    tables = {}  # dtype -> the small entry, and what it knows NumPy by: that `kind` is what it makes
+
+    def call(x, y):
+        found = tables.get(x.dtype) or enter(x.dtype)
+        if found and x.ndim == 2 == y.ndim:
+            result = found[0](found[1], None, None, x, y, 0, 1)
+            if type(result) is kind:
+                return result
+        result = matmul_fast(x, y, None)
+        return result.view(kind) if type(result) is np.ndarray else result
+
+    def enter(dtype):
+        entry, numpy, known = _entries.get(dtype) or _entry(dtype) or (None, 0, None)
+        if numpy == 0:  # a dtype of another way
+            return None
+        own = known.copy()
+        own[1:KNOWN] = 0  # of other paths: they are matmul_fast's
+        own[KNOWN:] = words(kind=kind)
+        tables[dtype] = entry, own.ctypes.data + 8 * KNOWN, own
+        return tables[dtype]
+
+    return call

@@ -1,0 +1,218 @@
+"""Element-wise calls of a layout that has been planned before, in one call of compiled code.
+
+The entry gets an operation's memory, SLOTS words, each 0 or the address of a record, and one more, that of
+made.words(). The dtypes, shapes and strides of the arrays, a mask among them where there is one, and three words that
+say what else the loops depend on, are a key; it goes to the slot that its hash is or, if that is taken, to the one
+beside it, in place of another. A record is int64 words:
+
+    LENGTH SLOT WALKER LAUNCH SCALAR CONTEXT KEY  low[MOST]  high[MOST]  same[MOST]  context[CONTEXT]
+    dtype ndim shape[ndim] strides[ndim]  key[LENGTH]
+
+WALKER goes through the context; LAUNCH is 0, or what threads launch by; SCALAR the bytes of alpha, a float, NOTED where
+the loops take note of faults, 0, or the address of what they read; KEY the word where the key begins; low and high are
+the extents of the arrays, in bytes from their data; same says which inputs are laid out as out is; then comes how a new
+out is made.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+from numba import types
+
+from ...jit.address import call, invoke, pointer, scratch, set_word
+from ...jit.cache import entry, jit
+from ...jit.made import ANSWER, NONE, TRUE, answer, as_returned, new_strided, words
+from ...jit.ndarray import OBJECT, WRITEABLE, ZERO_D, address_of, as_array, data, descr, flags, ndim, shape, stride
+from ...jit.vector import LINE
+from ...strides import distinct
+from ..gemm.entry import GIL
+from ..reduce.loops import SMALL
+from ..runtime import threads
+from . import loop_nest
+from .entry import DECLINED, DONE, NOTED, UNKNOWN
+from .schedule import Nest
+
+SLOTS = 256
+MOST = 10  # operands: an output, eight arguments and a mask
+LENGTH, SLOT, WALKER, LAUNCH, SCALAR, CONTEXT, KEY, LOW = range(8)
+HIGH, SAME, WORDS = LOW + MOST, LOW + 2 * MOST, LOW + 3 * MOST
+# Bytes of stack for a context or a key of arrays of 64 dimensions, NumPy's most: of four, of MOST; for their addresses.
+ROOM, LARGE_ROOM, ADDRESSES = 6144, 12288, 8 * MOST
+FOLD_ROOM = SMALL + LINE  # the same for a fold, with its partial results
+FACTORS = 16  # bytes at the end of a room, for alpha or the faults
+
+
+@jit(forceinline=True)
+def _recall(memory, arrays, operands, alpha, variant, record, room, scalar):
+    """DONE, -faults, UNKNOWN, or DECLINED where memory may overlap; `arrays`, out first, are objects by address.
+
+    An out of 0 is made and put there. `variant` are the three words that begin the key.
+    """
+    key, slots, out, n, code = pointer(room), pointer(memory), arrays[0], 0, 0
+    for word in variant:
+        key[n] = word
+        code = (code ^ word) * 0x9E3779B97F4A7C1
+        n += 1
+    for p in range(operands):
+        z = arrays[p]
+        key[n] = 0 if z == 0 else descr(z) + (ndim(z) << 56)
+        code = (code ^ key[n]) * 0x9E3779B97F4A7C1
+        n += 1
+        for d in range(0 if z == 0 else ndim(z)):
+            key[n] = shape(z, d)
+            key[n + 1] = stride(z, d)
+            code = ((code ^ key[n]) * 31 ^ key[n + 1]) * 0x9E3779B97F4A7C1
+            n += 2
+    slot = (code >> 40) & (SLOTS - 1)
+    if record != 0:
+        slot ^= slots[slot] != 0
+        r = pointer(record)
+        r[LENGTH], r[SLOT], slots[slot] = n, slot, record
+        for i in range(n):
+            r[r[KEY] + i] = key[i]
+    found, plan = False, 0
+    for way in range(2):
+        if not found and slots[slot ^ way] != 0:
+            plan = slots[slot ^ way]
+            r = pointer(plan)
+            at, found = r[KEY], r[LENGTH] == n
+            for i in range(n if found else 0):
+                found = found and r[at + i] == key[i]
+    if not found or (out != 0 and flags(out) & WRITEABLE == 0):
+        return UNKNOWN
+    if out == 0:
+        like = plan + 8 * (WORDS + r[CONTEXT])
+        made = pointer(like)
+        out = new_strided(slots[SLOTS], made[0], made[1], like + 16, like + 16 + 8 * made[1])
+        arrays[0] = out
+        if out == 0:
+            return DONE
+    for i in range(r[CONTEXT]):
+        key[i] = r[WORDS + i]
+    start = data(out)
+    for p in range(operands):
+        at = data(arrays[p])
+        touch = p > 0 and at + r[HIGH + p] > start + r[LOW] and start + r[HIGH] > at + r[LOW + p]
+        if touch and (at != start or r[SAME + p] == 0):
+            return DECLINED
+        key[loop_nest.HEADER + p] += at
+    faults = pointer(scalar)
+    faults[0] = faults[1] = 0
+    if r[SCALAR] == 4:
+        set_word(scalar, np.float32(alpha))
+    elif r[SCALAR] == 8:
+        set_word(scalar, alpha)
+    key[loop_nest.SCALARS] = scalar if r[SCALAR] <= 8 else r[SCALAR]
+    if r[LAUNCH] == 0:
+        call(r[WALKER], room, 0)
+    else:
+        pool = threads.pool_at(r[LAUNCH])
+        if pool.share == 0:
+            return DECLINED
+        invoke(pool.share, (r[LAUNCH], r[WALKER], room, room + 8 * loop_nest.TASKS))
+    return -faults[0] - 2 * faults[1] if r[SCALAR] == NOTED else DONE
+
+
+@functools.cache
+def recall_entry():
+    """answer(memory, out, x, y, where, alpha, casting, order, dtype, record): the result, or what `_recall` answers.
+
+    An out that is None is made; x or y may be a number where dtype is None. What casting, order and dtype are is known
+    by their addresses alone. A record that is not 0 is entered first.
+    """
+
+    def run(memory, out, x, y, where, alpha, casting, order, dtype, record):
+        room, arrays, numpy = scratch(ROOM), pointer(scratch(ADDRESSES)), pointer(memory)[SLOTS]
+        names, out, x, y, mask = pointer(numpy), address_of(out), address_of(x), address_of(y), address_of(where)
+        weak, given = address_of(dtype) == names[NONE], 0 if out == names[NONE] else as_array(out, out, numpy, 0)
+        arrays[0] = given
+        arrays[1] = as_array(x, y if weak else x, numpy, scratch(ZERO_D))
+        arrays[2] = as_array(y, x if weak else y, numpy, scratch(ZERO_D))
+        masked = mask != names[NONE] and mask != names[TRUE]
+        arrays[3] = as_array(mask, mask, numpy, 0) if masked else mask
+        if arrays[1] == 0 or arrays[2] == 0 or arrays[3] == 0 or (given == 0 and out != names[NONE]):
+            return answer(UNKNOWN, given, 0)
+        variant = address_of(casting), address_of(order), address_of(dtype)
+        status = _recall(memory, arrays, 4 if masked else 3, alpha, variant, record, room, room + ROOM - FACTORS)
+        made = 0 if given != 0 else arrays[0]
+        if made != 0 and ndim(made) == 0 and status <= 0:
+            made = as_returned(numpy, made)
+        return answer(status, given, made)
+
+    kind = ANSWER(types.int64, *[OBJECT] * 4, types.float64, *[OBJECT] * 3, types.int64)
+    return entry(run, kind, "elementwise_recall")
+
+
+@functools.cache
+def many_entry():
+    """int64(memory, operands, variant, record, array, ...): the same of one to MOST arrays, of which MOST are given."""
+
+    def run(memory, operands, variant, record, a, b, c, d, e, f, g, h, i, j):
+        room, arrays = scratch(LARGE_ROOM), pointer(scratch(ADDRESSES))
+        arrays[0], arrays[1], arrays[2], arrays[3] = address_of(a), address_of(b), address_of(c), address_of(d)
+        arrays[4], arrays[5], arrays[6], arrays[7] = address_of(e), address_of(f), address_of(g), address_of(h)
+        arrays[8], arrays[9] = address_of(i), address_of(j)
+        return _recall(memory, arrays, operands, 0.0, (variant, 0, 0), record, room, room + LARGE_ROOM - FACTORS)
+
+    return entry(run, types.int64(*[types.int64] * 4, *[OBJECT] * MOST), "elementwise_recall_many")
+
+
+@functools.cache
+def fold_entry():
+    """answer(memory, x, op, axis, keepdims, record): the same of a fold into a new array; all but x are known by their
+    addresses alone."""
+
+    def run(memory, x, op, axis, keepdims, record):
+        room, arrays, numpy = scratch(FOLD_ROOM), pointer(scratch(ADDRESSES)), pointer(memory)[SLOTS]
+        variant = address_of(op), address_of(axis), address_of(keepdims)
+        arrays[0], arrays[1] = 0, address_of(x)
+        status = _recall(memory, arrays, 2, 0.0, variant, record, room, room + FOLD_ROOM - FACTORS)
+        made = arrays[0]
+        return answer(status, 0, as_returned(numpy, made) if made != 0 and ndim(made) == 0 else made)
+
+    return entry(run, ANSWER(types.int64, *[OBJECT] * 4, types.int64), "elementwise_recall_fold")
+
+
+class Memory:
+    """The plans of one operation, by layout."""
+
+    def __init__(self, numbers=True):
+        self.slots = np.zeros(SLOTS + 1, np.int64)
+        self.slots[SLOTS] = words(numbers).ctypes.data
+        self.address = self.slots.ctypes.data
+        self.records = {}  # slot -> (record, dtypes and words whose addresses are in its key)
+
+    def run(self, found: tuple[Nest, int] | None, arrays, enter, variant=()):
+        """Run planned loops, which read `found[1]` beside checked arrays, and keep them: what the entry answers, which
+        enter(record) calls with a record; `variant` are objects that it is told.
+
+        DECLINED also where threads cannot be launched from compiled code, or no GIL guards the slots.
+        """
+        if found is None or not GIL:
+            return DECLINED
+        loops, scalar = found
+        if not (loops.small or threads.open_up()):
+            return DECLINED
+        out = arrays[0]
+        context, launch = loops.context(1 if loops.small else threads.count()), 0 if loops.small else threads.WORDS
+        ends = [[(n - 1) * s for n, s in zip(z.shape, z.strides)] for z in arrays]
+        own = distinct(out.shape, out.strides, max(loops.itemsizes))
+        low = [sum(min(e, 0) for e in end) for end in ends]
+        high = [sum(max(e, 0) for e in end) + z.itemsize for z, end in zip(arrays, ends)]
+        same = [own and (z.shape, z.strides) == (out.shape, out.strides) for z in arrays]
+        return self.keep((loops.walker, launch, scalar), context, (low, high, same), arrays, enter, variant)
+
+    def keep(self, code, context, extents, arrays, enter, variant):
+        """Make a record of these words, keep it, and run it; what `run` answers."""
+        out, none = arrays[0], [0] * (MOST - len(arrays))
+        record = np.array([
+            0, 0, *code, len(context), WORDS + len(context) + 2 + 2 * out.ndim,
+            *(word for words in extents for word in (*words, *none)),
+            *context, id(out.dtype), out.ndim, *out.shape, *out.strides,
+            *[0] * (3 + sum(1 + 2 * z.ndim for z in arrays)),
+        ], np.int64)  # fmt: skip
+        status = enter(record.ctypes.data)
+        self.records[record[SLOT]] = record, [*(z.dtype for z in arrays), *variant]
+        return status

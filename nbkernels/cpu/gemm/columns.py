@@ -1,0 +1,195 @@
+"""The small path over threads: a job is a panel of B, packed by the thread that multiplies it, against all of A, or
+against some rows of it where panels are few.
+
+What is larger than one thread's work and fits in L2 all the same gains nothing from blocks of k (f32, two threads,
+n = 256: 176 us, in five loops 232). Nor does a C of few columns, for which each element of A is used once or twice.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from ...jit.address import arrive, peek, pointer, poke, scratch, take, take_from, wait
+from ...jit.cache import both, compiled, entry, jit
+from ..runtime import threads
+from ..runtime.launch import launch_table, launchable, table_at
+from ..runtime.machine import l2
+from ..runtime.status import DECLINED, DONE, LARGE
+from .blocking import small
+from .context import (
+    BYTES,
+    FINISHED,
+    NEAR_L2,
+    NEXT,
+    ROOMS,
+    WORDS,
+    WORKERS,
+    alone,
+    bare,
+    borrow,
+    filled,
+    in_place,
+    returned,
+    room,
+    up,
+    words_at,
+)
+from .entry import PANEL, SQUARE, column_panel, stays
+from .kinds import default_tiles, kind_of
+from .pack import pack, pack_rows_a
+from .store import ending
+
+PANEL_NEXT = WORDS["panel"]  # by which jobs are taken once A is packed
+STRIP = 16  # steps of k in a job of packing
+FETCHED = 1 << 16  # bytes of A up to which it is read in place
+FEW, MANY, LEAST = 4, 8, 4  # jobs for each thread, which start at different times; tiles of a job at least
+
+
+@jit(forceinline=True)
+def _pack_job(tile, t, a, rsa, csa, m, k, room):
+    """Panel t of A, or of an A whose columns are contiguous the t-th STRIP of steps of all panels."""
+    if rsa == 1:
+        p = t * STRIP
+        pack_rows_a(tile, a + p * csa * tile.itemsize, csa, m, min(STRIP, k - p), room + p * tile.mr * tile.itemsize, k)
+    else:
+        i = t * tile.mr
+        target = room + i * k * tile.itemsize
+        pack(tile, a + i * rsa * tile.itemsize, rsa, csa, min(tile.mr, m - i), k, target, tile.mr)
+
+
+@jit(forceinline=True)
+def _pack_jobs(tile, rsa, m, k):
+    """How many calls of `_pack_job` pack all of A."""
+    return (k + STRIP - 1) // STRIP if rsa == 1 else (m + tile.mr - 1) // tile.mr
+
+
+@jit(forceinline=True)
+def _height(tile, m, k, panels, workers, cache):
+    """Rows of a job: all, unless that makes few jobs for each thread or they do not stay in half of L2; then whole
+    tiles, LEAST at least."""
+    parts = m * k * tile.itemsize // (cache // 2)
+    if workers > 1 and panels < FEW * workers:
+        parts = max(parts, (MANY * workers + panels - 1) // panels)
+    parts = min(parts, m // (LEAST * tile.mr))
+    return m if parts <= 1 else ((m + parts - 1) // parts + tile.mr - 1) // tile.mr * tile.mr
+
+
+@functools.cache
+def _columns(tile) -> int:
+    """The jobs of one thread: void(words, task). A is read in place where it can be, or packed first."""
+
+    def work(f, task):
+        size, m, n, k = tile.itemsize, f.m, f.n, f.k
+        panel, square = scratch(PANEL), scratch(SQUARE)
+        alpha, beta = peek(tile, f.scalars), peek(tile, f.scalars + size)
+        stop = ending(f.csc, f.x, f.csx, f.unit)
+        apanels, first = f.room, 0
+        panels = (n + tile.nr - 1) // tile.nr
+        h = _height(tile, m, k, panels, f.workers, l2())
+        f.panels = panels * ((m + h - 1) // h)  # each thread says so
+        if apanels != 0:
+            first = _pack_jobs(tile, f.rsa, m, k)
+            job = take(f, NEXT)
+            while job < first:
+                _pack_job(tile, job, f.a, f.rsa, f.csa, m, k, apanels)
+                arrive(f, FINISHED)
+                job = take(f, NEXT)
+            wait(f, FINISHED, first)
+        job, kept = take_from(f, PANEL_NEXT, task % 2), -1
+        while job >= 0:
+            j, i = job % panels * tile.nr, job // panels * h
+            x = f.x + i * f.rsx * size if f.x != 0 else 0
+            own = apanels + i * k * size if apanels != 0 else 0
+            column_panel(tile, stop, panel, j == kept, square, own, j, min(h, m - i), n, k, f.a + i * f.rsa * size,
+                         f.rsa, f.csa, f.b, f.rsb, f.csb, f.c + i * f.rsc * size, f.rsc, f.csc, x, f.rsx,
+                         f.csx, alpha, beta)  # fmt: skip
+            kept = j if i + h <= m else -1  # few rows at the end may have read B in place
+            job = take_from(f, PANEL_NEXT, task % 2)
+
+    return compiled(work, WORDS.kernel, f"gemm_columns_{tile}")
+
+
+@jit(forceinline=True)
+def _room(tile, f, workers, bare, reach):
+    """Bytes for the panels of A, or 0 where it is read in place; by one thread as small.py does it.
+
+    By two threads, Zen 4, TN, share of the peak by panels and in place: f32 n = 256 .69 and .78, f64 .68 and .85. What
+    one thread has packed the other must fetch: Zen 3, us by panels and in place, f32 n = 96 23 and 16, 128 37 and 33,
+    200 TN 110 and 115.
+    """
+    size = tile.itemsize
+    there = workers > 1 and f.m * f.k * size <= FETCHED
+    there = there or (workers > 1 and bare and in_place(f.m, f.k, f.rsa, f.csa, 1, size, reach))
+    if there or stays(tile, f.csa, f.n):
+        return 0
+    return up(f.m, tile.mr) * f.k * size
+
+
+@functools.cache
+def _need(tile, bare):
+    """`_room` from Python: int64(address of the words)."""
+
+    def run(address):
+        f = words_at(address)
+        return _room(tile, f, f.workers, bare, NEAR_L2 * l2())
+
+    return entry(run, "int64(int64)", f"gemm_columns_room_{tile}")
+
+
+@functools.cache
+def _whole(tile, bare):
+    """int64(table, out, x, a, b, beta, alpha), on checked arrays, their ids, x's or 0: the address of what launches
+    threads and comes back when they are done."""
+    element, size = getattr(np, tile.dtype), tile.itemsize
+
+    def run(table, out, x, a, b, beta, alpha):
+        t, workers = table_at(table), launchable(table)
+        kept = pointer(t.kept)
+        if workers == 0:
+            return LARGE
+        address, factors = scratch(BYTES), scratch(16)
+        f = words_at(address)
+        alone(tile, f, out, x, a, b, beta, 1)
+        need = _room(tile, f, workers, bare, NEAR_L2 * l2())
+        f.room = borrow(kept, need) if need > 0 else 0
+        if need > 0 and f.room == 0:
+            return LARGE
+        f.next, f.panel, f.finished = 0, 0, 0
+        f.unit, f.scalars = alpha == 1, factors
+        poke(tile, factors, element(alpha))
+        poke(tile, factors + size, element(beta))
+        threads.shared(t.launch, t.kernel, address, address + WORKERS)
+        if need > 0:
+            returned(kept)
+        return DONE
+
+    return both(run, "int64(int64, int64, int64, int64, int64, float64, float64)", f"gemm_columns_whole_{tile}_{bare}")[
+        1
+    ]
+
+
+@functools.cache
+def _table(tile):
+    return launch_table(_columns(tile), ROOMS)
+
+
+def whole(dtype: str) -> tuple[int, int]:
+    """The address of the whole call, and its first argument. It answers LARGE, with nothing done, where the kept room
+    does not do or nothing says how many threads there are."""
+    threads.open_up()
+    tile = small(dtype)
+    return _whole(tile, bare(kind_of(dtype, dtype, dtype))), _table(tile).buffer_info()[0]
+
+
+def columns(out, x, a, b, beta, alpha, dtype: str, workers: int, trusted: bool = True) -> int:
+    """out = alpha * a @ b + beta * x for k <= 512, as `packed` does it for any k."""
+    kind, tile = kind_of(dtype, dtype, dtype), small(dtype)
+    f, kept = filled(out, x, a, b, beta, alpha, default_tiles(kind), kind, workers, trusted)
+    if f is None:
+        return DECLINED
+    with room(need := _need(tile, bare(kind))(f.own)) as apanels:
+        f.room = apanels if need else 0
+        threads.launch(_columns(tile), f.own, workers)
+    return DONE

@@ -1,0 +1,335 @@
+"""What compiled products read: int64 words, and the one compiled call that fills them in from the arrays' ids."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+
+import numpy as np
+
+from ...jit.address import exchange, pointer
+from ...jit.cache import entry, jit
+from ...jit.kind import Kind
+from ...jit.ndarray import data, ndim, shape, stride
+from ...jit.record import Record
+from ...jit.tile import Tile
+from ..runtime.status import DECLINED, DONE
+from .blocking import SEGMENT, WAY, Tiles, caches, vector_registers
+from .entry import unusual
+
+# A product: by which words threads take jobs, and how many there are, in lines of their own; what comes with its tiles
+# and kind, and what the caller says; what the arrays do; how it is cut, and where its parts are.
+WORDS = Record(
+    "Words",
+    """
+    next jobs panel panels | finished |
+    pack multiply mr nr kc nb mc nc group step head size_a size_b size_c size_t direct rowwise shift_a shift_b shift_c
+    workers tasks near scalars unit reads trusted bare loops mixed sided numpy result counters after context own
+    a rsa csa b rsb csb c rsc csc x rsx csx m n k
+    block fused bpanels part total need blocks room start stop
+    """,
+)
+words_at = WORDS.pointer()
+BYTES, NEXT, FINISHED = WORDS.bytes, WORDS["next"], WORDS["finished"]
+WORKERS, TASKS = 8 * WORDS["workers"], 8 * WORDS["tasks"]  # where a launch says how many threads there are, in bytes
+NEAR_L2 = 4  # times L2: bytes of an A by columns that is read in place
+
+
+@jit(forceinline=True)
+def up(size, step):
+    """size rounded up to a multiple of step."""
+    return (size + step - 1) // step * step
+
+
+@functools.cache
+def bare(kind: Kind) -> bool:
+    """Whether A may be read where it lies: with 16 registers its rows' addresses cost more than panels (Zen 3, f32, one
+    thread, of NumPy's speed, in place and by panels: n = 512 .57 and .82, 1000 .63 and .91, 1024 .46 and .89)."""
+    return kind.bare and vector_registers() == 32
+
+
+@jit(forceinline=True)
+def in_place(m, k, rsa, csa, group, size, near):
+    """Whether A, of a kind that may be, is read where it lies: by rows as panels would hold them; or by columns, up to
+    `near` bytes and unless these crowd each other out of the caches.
+
+    Measured 2026-11, Zen 4, TN, one thread, share of the peak by panels and in place: f32 n = 512 .86 and .89, 600 .85
+    and .88, 1000 .91 and .92, 1024 .90 and .79, 1500 (9 MB) .95 and .91; f64 600 .85 and .88, 1000 (8 MB) .88 and .74.
+    """
+    if csa == 1:
+        return (rsa | k) % group == 0
+    return rsa == 1 and group == 1 and csa * size % WAY != 0 and m * k * size <= near
+
+
+@jit(forceinline=True)
+def _buffers(m, n, k, mr, nr, kc, nb, mc, nc, group, step, head, size_t, workers, in_place):
+    """The formula of `buffers`."""
+    rows = 0 if in_place else workers * mr if n <= nb and workers > 1 else up(min(m, mc), mr)
+    words = (min(k, kc) + group - 1) // group
+    apanels, bpanels = rows * words * step, up(min(n, nc), nr) * (words + head) * step
+    return up(apanels, 64), up(bpanels, 64), up(min(m, mc) * min(n, nc) * size_t, 64)
+
+
+@jit
+def operands(f, out, x, a, b):
+    """Fill in what the arrays say, from the ids of out, of x or 0, of a and b: DONE, or DECLINED where checks are
+    asked for."""
+    if f.trusted == 0 and unusual(out, x, a, b, f.size_a, f.size_b, f.size_c):
+        return DECLINED
+    m, n, k = shape(a, 0), shape(b, 1), shape(a, 1)
+    c, rsc, csc = data(out), stride(out, 0), stride(out, 1)
+    pa, rsa, csa, pb, rsb, csb = data(a), stride(a, 0), stride(a, 1), data(b), stride(b, 0), stride(b, 1)
+    px, rsx, csx = 0, 0, 0
+    if x != 0 and f.reads != 0:
+        px, last = data(x), ndim(x) - 1
+        if last > 0 and (shape(x, 0) > 1 or m == 1):
+            rsx = stride(x, 0)
+        if last >= 0 and (shape(x, last) > 1 or n == 1):
+            csx = stride(x, last)
+    if csc != f.size_c and rsc == f.size_c:  # C' = B' A': stored along the contiguous side
+        m, n, rsc, csc, rsx, csx = n, m, csc, rsc, csx, rsx
+        pa, rsa, csa, pb, rsb, csb = pb, csb, rsb, pa, csa, rsa
+    f.m, f.n, f.k, f.a, f.b, f.c, f.x = m, n, k, pa, pb, c, px
+    f.rsa, f.csa, f.rsb, f.csb = rsa >> f.shift_a, csa >> f.shift_a, rsb >> f.shift_b, csb >> f.shift_b
+    f.rsc, f.csc, f.rsx, f.csx = rsc >> f.shift_c, csc >> f.shift_c, rsx >> f.shift_c, csx >> f.shift_c
+    return DONE
+
+
+@jit(forceinline=True)
+def alone(tile, f, out, x, a, b, beta, trusted):
+    """The same of arrays of the tile's dtype, in words that nobody has filled in."""
+    size, shift = tile.itemsize, 2 if tile.itemsize == 4 else 3
+    f.trusted, f.reads = trusted, beta != 0
+    f.size_a, f.size_b, f.size_c = size, size, size
+    f.shift_a, f.shift_b, f.shift_c = shift, shift, shift
+    return operands(f, out, x, a, b)
+
+
+@jit(forceinline=True)
+def swap_sides(f):
+    """C' = B' A'."""
+    f.m, f.n, f.a, f.b = f.n, f.m, f.b, f.a
+    f.rsa, f.csa, f.rsb, f.csb = f.csb, f.rsb, f.csa, f.rsa
+    f.rsc, f.csc, f.rsx, f.csx = f.csc, f.rsc, f.csx, f.rsx
+
+
+@jit
+def cuts(f):
+    """Fill in how the product is cut, and the room that it needs."""
+    m, n, k = f.m, f.n, f.k
+    f.bare &= in_place(m, k, f.rsa, f.csa, f.group, f.size_a, f.near)
+    f.fused = n <= f.nb and f.workers > 1
+    blocks = (n + f.nb - 1) // f.nb
+    f.block = up((n + blocks - 1) // blocks, f.nr)
+    apanels, bpanels, plane = _buffers(m, n, k, f.mr, f.nr, f.kc, f.nb, f.mc, f.nc, f.group, f.step,
+                                       f.head, f.size_t, f.workers, f.bare)  # fmt: skip
+    f.bpanels, need = apanels, apanels + bpanels
+    # Chains cut by kc wait in out itself, unless its rows are not contiguous or X is read from there at the end;
+    # so do the sums of finished segments. PART and TOTAL: offset of a plane, or 0 for out, or -1 for nowhere.
+    direct = f.csc == 1 and f.x != f.c and f.direct != 0
+    cut, segments = k > f.kc, (k + SEGMENT - 1) // SEGMENT
+    f.part, f.total = 0 if cut else -1, 0
+    if cut and not (direct and segments == 1):
+        f.part = need
+        need += plane
+    if segments > 1 and not direct:
+        f.total = need
+        need += plane
+    f.need = need
+    pieces = (min(k, SEGMENT) + f.kc - 1) // f.kc * segments  # at least as many as there are
+    f.blocks = ((m + f.mc - 1) // f.mc) * ((n + f.nc - 1) // f.nc) * pieces
+
+
+@functools.cache
+def prepare():
+    """Both from Python: int64(id of out, of x or 0, of a, of b, address of the words)."""
+
+    def run(out, x, a, b, words):
+        f = words_at(words)
+        status = operands(f, out, x, a, b)
+        if status == DONE:
+            cuts(f)
+        return status
+
+    return entry(run, "int64(int64, int64, int64, int64, int64)", "gemm_prepare")
+
+
+def buffers(m: int, n: int, k: int, tiles: Tiles, tile: Tile, workers: int, in_place: bool) -> tuple[int, int, int]:
+    """Bytes for panels of A, for panels of B, and for one plane of waiting sums: all that a product needs beside out.
+
+    In items of the panels' dtype, complex numbers two each, k counted in words:
+    A: none where it is read in place (in_place; 1-4 % faster at n = 512); else
+    min(m, mc) * min(k, kc) items, or workers * mr * min(k, kc) where several threads meet n <= nb: a panel of A that
+    meets one block of B only is packed by the thread that multiplies it, just before (n = 512, two threads: 5 % faster;
+    one thread: 2 % slower). B: min(n, nc) * min(k, kc) items. A plane of
+    min(m, mc) * min(n, nc) items is needed only where chains are cut (k > kc) and out cannot hold them: no contiguous
+    rows, in-place, or k > 4096; a second one for k > 4096 where out is in-place or has no contiguous rows.
+
+    >>> tiles = Tiles(12, 32, 512, 512, 4092, 4096)
+    >>> buffers(1500, 1500, 1500, tiles, Tile("float32", 12, 2, 16), 2, False)
+    (3072000, 3080192, 9000000)
+    """
+    sizes = tile.group, tile.step, tile.head, tile.size_t, workers, in_place
+    return _buffers.py_func(m, n, k, tiles.mr, tiles.nr, tiles.kc, tiles.nb, tiles.mc, tiles.nc, *sizes)
+
+
+def near() -> int:
+    """Bytes of an A by columns that is read in place."""
+    return NEAR_L2 * caches()[1]
+
+
+@functools.cache
+def template(tiles: Tiles, kind: Kind, workers: int) -> bytes:
+    """The words that come with the tiles."""
+    tile = tiles.tile(kind)
+    f = WORDS.array()
+    f.mr, f.nr, f.kc, f.nb, f.mc, f.nc = tiles.mr, tiles.nr, tiles.kc, tiles.nb, tiles.mc, tiles.nc
+    f.group, f.step, f.head, f.direct, f.rowwise = tile.group, tile.step, tile.head, kind.direct, not tile.head
+    f.size_a, f.size_b, f.size_c, f.size_t = tile.size_a, tile.size_b, tile.size_c, tile.size_t
+    f.shift_a, f.shift_b, f.shift_c = (size.bit_length() - 1 for size in (tile.size_a, tile.size_b, tile.size_c))
+    f.workers, f.near = workers, near()
+    return f.tobytes()
+
+
+def _scalars(alpha, beta, dtype: str):
+    """Address of the two factors in a chain's dtype, and the array that keeps it."""
+    factors = np.array([alpha, beta], dtype)
+    return factors.ctypes.data, factors
+
+
+_known_scalars = functools.lru_cache(256)(_scalars)  # of real numbers: 0j and -0j are one key, and two factors
+
+
+def started(beta, alpha, tiles: Tiles, kind: Kind, workers: int):
+    """The words of a product before its arrays are known, and what must live while they are read."""
+    f = WORDS.array(template(tiles, kind, workers))
+    f.own = f.buffer_info()[0]
+    f.scalars, kept = (_scalars if kind.planes > 1 else _known_scalars)(alpha, beta, kind.chain)
+    f.reads, f.unit = beta != 0, alpha == 1
+    return f, kept
+
+
+def filled(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, trusted: bool, bare: bool = False):
+    """The words of a product, and what must live while they are read; (None, None) where arrays not trusted are
+    unusual. `bare`: that A may be read where it lies."""
+    f, kept = started(beta, alpha, tiles, kind, workers)
+    f.trusted, f.bare = trusted, bare
+    return (f, kept) if prepare()(id(out), x, id(a), id(b), f.own) == DONE else (None, None)
+
+
+class room:
+    """Address of `size` bytes at the start of a cache line. One room of up to 64 MiB is kept for the next call: a fresh
+    one would cost a page fault every 4 KiB, a tenth of the time at n = 512."""
+
+    def __init__(self, size: int):
+        self.rooms = _own.rooms if _own.rooms is not None else _rooms
+        self.buffer = _kept() if self.rooms is _rooms else _last(self.rooms)
+        if self.buffer is None or self.buffer[0] < size:
+            memory = np.empty(size + 64, np.uint8)
+            self.buffer = size, -(-memory.ctypes.data // 64) * 64, memory
+
+    def __enter__(self) -> int:
+        return self.buffer[1]
+
+    def __exit__(self, *_):
+        if self.rooms is not _rooms:
+            self.rooms.append(self.buffer)
+        else:
+            _keep(self.buffer)
+
+
+def _last(rooms):
+    """The last room, taken away, or None."""
+    try:
+        return rooms.pop()
+    except IndexError:
+        return None
+
+
+@functools.cache
+def _take():
+    """Whether the kept room is nobody's, and is the caller's now."""
+
+    def run(words):
+        return exchange(pointer(words), HELD, 1) == 0
+
+    return entry(run, "boolean(int64)", "room_take")
+
+
+def _kept():
+    """The kept room, taken away, or None."""
+    return _last(_rooms) if _take()(ROOMS) else None
+
+
+def _keep(buffer):
+    """Leave a room to the next call."""
+    with _keeping:
+        if buffer[0] <= KEPT and not _rooms:
+            _rooms.append(buffer)
+            _room[LENGTH], _room[PLACE] = buffer[:2]
+            _room[HELD] = 0
+
+
+@jit(forceinline=True)
+def borrow(kept, need):
+    """From compiled code: the address of the kept room, the caller's until it says `returned`; 0 where it is somebody's
+    or smaller than `need` bytes."""
+    if exchange(kept, HELD, 1) != 0:
+        return 0
+    if kept[LENGTH] < need:
+        exchange(kept, HELD, 0)
+        return 0
+    return kept[PLACE]
+
+
+@jit(forceinline=True)
+def returned(kept):
+    """The kept room is nobody's."""
+    exchange(kept, HELD, 0)
+
+
+def forget():
+    """Give the kept room back to the system, if it is nobody's."""
+    _kept()
+
+
+class _Own(threading.local):
+    rooms = None  # the rooms of this thread's products, while it goes through several
+
+
+_own = _Own()
+KEPT = 64 << 20  # bytes of the largest room that the next call finds
+_rooms: list[tuple[int, int, np.ndarray]] = []  # size, address, memory: of the one that is kept, if there is one
+_keeping = threading.Lock()
+# The kept room as compiled code knows it: whether somebody has it (or there is none), its address and bytes. Who takes
+# it from Python takes it out of the list, too.
+HELD, PLACE, LENGTH = range(3)
+_room = np.array([1, 0, 0], np.int64)
+ROOMS = _room.ctypes.data
+
+
+@contextlib.contextmanager
+def one_room():
+    """The products within, alike, use one room, of any size: what the first one had, the others cannot be refused."""
+    if _own.rooms is not None:
+        yield
+        return
+    kept = _kept()
+    _own.rooms = [] if kept is None else [kept]
+    try:
+        yield
+    finally:
+        rooms, _own.rooms = _own.rooms, None
+        if rooms:
+            _keep(max(rooms, key=lambda buffer: buffer[0]))
+
+
+@contextlib.contextmanager
+def fresh(like):
+    """A new array with the shape and dtype of `like`, in a room."""
+    own = room(like.nbytes)
+    with own as address:
+        size, _, memory = own.buffer
+        first = address - memory.ctypes.data
+        yield memory[first : first + like.nbytes].view(like.dtype).reshape(like.shape)

@@ -1,0 +1,304 @@
+"""Products of many steps of k and few outputs: segments of k in parallel, their chains in registers throughout.
+
+A job is a segment against a register tile's columns of C: the stacks' kernel (tiny.py) takes the whole segment in one
+call, from operands in place. Columns of B lie across its vectors; where its rows are not contiguous a job packs its
+panel first. A B from beyond L2 is read along its rows, against all of a short A (several.py). Segments leave their
+chains in planes, which are added in order; two go side by side where C is so small that one's would wait for each
+other. Products of fewer steps come here where half a vector holds a row of C. All are one compiled call (128x8x256 of
+float32: 16 us by Python's planning, 11 so), the smallest from the small products' entry.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from ...jit.address import ask, call, peek, poke, scratch, static, take_from
+from ...jit.cache import both, compiled, entry, jit
+from ...jit.ndarray import shape
+from ...jit.vector import LINE
+from ..runtime import threads
+from ..runtime.machine import l2
+from ..runtime.status import DECLINED, DONE, LARGE
+from .blocking import SEGMENT, small, vector_registers
+from .context import BYTES, NEXT, TASKS, WORDS, alone, room, swap_sides, up, words_at
+from .entry import GIL
+from .pack import pack_alone
+from .paths import BRIEF
+from .several import MOST, columns_against, group
+from .store import finish
+from .tiny import HEIGHT, tall, tiny, tiny_long, tiny_on, twins
+
+ROWS = 16 * HEIGHT  # of a job, unless it packs B
+# What becomes of B (PACK). By rows: BROAD bytes of them, whose chains for MOST rows of A half fill L1, and TURN steps
+# at a time. One thread, us (by packed panels; NumPy): 1024x8x1024 TN f32 183 (661; 490), f64 394 (1328; 1057).
+IN_PLACE, PACKED, BY_ROWS = 0, 1, 2
+BROAD, TURN, LOW = 2048, 64, 16
+# Steps of k that a job takes at a time: by tiles of 6 rows A and B would come from beyond L2 too often, unless their
+# part stays there. What is read along k, and in place, comes by TURN steps, with the next ones' lines asked for by each
+# tile (Zen 3, one thread, us, 512 steps, 64, 64 asked for: 32x32x50000 TN f32 2490, 1899, 1847, f64 6288, 6616, 3995;
+# 3x40x30000 NN 269, 205, 195, 1406, 603, 513; 100x100x5000 TN, before packed, 2666, 2247, 1799, 5441, 4030, 3501;
+# 64x64x10000 NN the same), or by twice as many where threads share rows of up to LINED bytes in all and A's columns do
+# not meet in few sets of L1 (two threads, 64, 128: 100x100x5000 TN f32 1168, 1080, 124x124x4200 1398, 1289, 50x60x8000
+# f64 1269, 1106; but 100x100x5000 2078, 2248, 64x64x10000 f32 790, 871, one thread 50x60x8000 1011, 1109). B is read in
+# place if its rows have up to LINED bytes, by PASSES tiles at most, or with A.
+STEPS = SEGMENT if vector_registers() == 32 else 512
+LINED, PASSES = 1024, 8
+FACTORS = 8 * MOST * TURN  # bytes of stack for those of A
+LITTLE = 516 << 10  # of the room up to BRIEF: a panel of SEGMENT steps, 4 KiB of planes
+
+
+@jit(forceinline=True)
+def _ask(f, p, q, i, end, left, right, size):
+    """Ask for the lines of steps p to q of B[:, left:right], and of A[i:end], if its columns are contiguous."""
+    for step in range(p, q):
+        b, a = f.b + (step * f.rsb + left) * size, f.a + (step * f.csa + i) * size
+        for at in range(b, b + (right - left) * size, LINE):
+            ask(at)
+        if f.rsa == 1:
+            for at in range(a, a + (end - i) * size, LINE):
+                ask(at)
+
+
+@jit(forceinline=True)
+def _block(tile, f, s, p, k, i, end, j, w, b, row, one, part, parts, left, right):
+    """k more steps, from the p-th on, of a segment's chains for rows i to end of a panel of C, in their plane; of C
+    itself if PART is negative. This is one of `parts` panels, from column `left` to `right`: each asks for its part of
+    the next KC steps; none does if that is 0."""
+    size, m, n, start, height = tile.itemsize, f.m, f.n, s * SEGMENT + p, tall(tile, w)
+    c, rsc, x, alpha, beta = f.room + f.part + (s * m * n + j) * size, n, 0, one, one
+    if f.part < 0:
+        c, rsc, x = f.c + j * size, f.rsc, f.x + j * size if f.x != 0 else 0
+        if start + k == f.k:
+            alpha, beta = peek(tile, f.scalars), peek(tile, f.scalars + size)
+    height = -(-(end - i) // -(-(end - i) // height))  # 8 rows are 4 and 4, not 6 and 2, whose chains are few
+    r = i
+    while r < end:
+        h = min(height, end - r)
+        count = 1 if parts > 0 else (end - r) // h
+        a, to = f.a + (r * f.rsa + start * f.csa) * size, c + r * rsc * size
+        x_row = x + r * f.rsx * size if x != 0 else 0
+        if parts > 0:
+            now, steps = part * (end - i) + r - i, start + f.kc
+            of = parts * (end - i)
+            _ask(f, steps + now * f.kc // of, steps + (now + h) * f.kc // of, i, end, left, right, size)
+        if tile.narrow and h == tall(tile, w) and w % tile.lanes == 0 and (f.csa == 1 or f.rsa == 1):
+            tiny_long(tile, p, count, k, a, h * f.rsa, f.rsa, f.csa, b, 0, row, to, h * rsc, rsc,
+                      x_row, h * f.rsx, f.rsx, w, alpha, beta)  # fmt: skip
+        elif p == 0:
+            tiny(tile, h, count, k, a, h * f.rsa, f.rsa, f.csa, b, 0, row, to, h * rsc, rsc,
+                 x_row, h * f.rsx, f.rsx, w, alpha, beta)  # fmt: skip
+        else:
+            tiny_on(tile, h, count, k, a, h * f.rsa, f.rsa, f.csa, b, 0, row, to, h * rsc, rsc,
+                    x_row, h * f.rsx, f.rsx, w, alpha, beta)  # fmt: skip
+        r += count * h
+
+
+@jit(forceinline=True)
+def _job(tile, f, job, panel, one):
+    """The chains of a segment, KC steps at a time, of some rows of NB columns of C; or of two segments side by side."""
+    size, m, n, rows, wide, side = tile.itemsize, f.m, f.n, f.block, f.nb, f.group
+    pieces, chunks = (n + wide - 1) // wide, (m + rows - 1) // rows
+    first, j, i = job // (pieces * chunks) * side, job // chunks % pieces * wide, job % chunks * rows
+    if side > 1 and (first + side) * SEGMENT <= f.k:
+        _pair(tile, f, first, panel, one)
+        return
+    for s in range(first, min(first + side, (f.k + SEGMENT - 1) // SEGMENT)):
+        length = min(SEGMENT, f.k - s * SEGMENT)
+        for p in range(0, length, f.kc):
+            k = min(f.kc, length - p)
+            for q in range(j, min(n, j + wide), tile.nr):
+                w, b, row = min(tile.nr, n - q), f.b + ((s * SEGMENT + p) * f.rsb + q * f.csb) * size, f.rsb
+                if f.pack == PACKED:
+                    row = tile.nr if w > tile.lanes else tile.lanes
+                    pack_alone(tile, b, f.csb, f.rsb, w, k, panel, row)
+                    b = panel
+                right = min(n, j + wide)
+                parts = (right - j + tile.nr - 1) // tile.nr if f.kc < STEPS else 0
+                _block(tile, f, s, p, k, i, min(m, i + rows), q, w, b, row, one, (q - j) // tile.nr, parts, j, right)
+
+
+@jit(forceinline=True)
+def _pair(tile, f, s, panel, one):
+    """The chains of two segments side by side, of all of a small C, in their planes."""
+    size, m, n, row = tile.itemsize, f.m, f.n, f.rsb
+    a, b, c = f.a + s * SEGMENT * f.csa * size, f.b + s * SEGMENT * row * size, f.room + f.part + s * m * n * size
+    if f.pack == PACKED:
+        row = tile.lanes
+        for q in range(2):
+            source, target = b + q * SEGMENT * f.rsb * size, panel + q * SEGMENT * row * size
+            pack_alone(tile, source, f.csb, f.rsb, n, SEGMENT, target, row)
+        b = panel
+    twins(tile, m, 1, SEGMENT, a, SEGMENT * f.csa, f.rsa, f.csa, b, SEGMENT * row, row, c, m * n, n, 0, 0, 0, n,
+          one, one)  # fmt: skip
+
+
+@jit(forceinline=True)
+def _by_rows(tile, f, job):
+    """One segment's chains of BROAD columns of C, in their plane: B is read along its rows, once for all of A."""
+    size, m, n, wide = tile.itemsize, f.m, f.n, BROAD // tile.itemsize
+    blocks, factors = (n + wide - 1) // wide, scratch(FACTORS)
+    s, j = job // blocks, job % blocks * wide
+    for start in range(0, min(SEGMENT, f.k - s * SEGMENT), TURN):
+        p, i = s * SEGMENT + start, 0
+        steps = min(TURN, min(f.k, (s + 1) * SEGMENT) - p)
+        while i < m:
+            count = group(m - i)
+            for q in range(steps):
+                for r in range(count):
+                    value = peek(tile, f.a + ((i + r) * f.rsa + (p + q) * f.csa) * size)
+                    poke(tile, factors + (q * count + r) * size, value)
+            plane = f.room + f.part + ((s * m + i) * n + j) * size
+            columns_against(tile, count, min(wide, n - j), f.b + (p * f.rsb + j) * size, f.rsb, factors, steps,
+                            plane, n, start)  # fmt: skip
+            i += count
+
+
+@functools.cache
+def _deep(tile) -> int:
+    """The jobs of one thread: void(words, task)."""
+    element = getattr(np, tile.dtype)
+
+    def work(f, task):
+        if task >= f.workers:
+            return
+        panel = f.room + task * min(f.k, SEGMENT) * tile.nr * tile.itemsize
+        # Of one segment, for each of two threads those that its caches hold. Segments in turn: the last is short.
+        back = task % 2 if f.k <= SEGMENT else 0
+        job = take_from(f, NEXT, back)
+        while job >= 0:
+            if f.pack == BY_ROWS:
+                _by_rows(tile, f, job)
+            else:
+                _job(tile, f, job, panel, element(1))
+            job = take_from(f, NEXT, back)
+
+    return compiled(work, WORDS.kernel, f"gemm_deep_{tile}")
+
+
+@jit(forceinline=True)
+def _plan(tile, f, workers, cache):
+    """How a product is cut, and the bytes of its room: panels of B for each thread, planes of waiting chains."""
+    wide = f.m > f.n
+    if (wide and f.rsa == 1) or (f.csb != 1 and (f.rsa == 1 or not wide)):  # vectors along the longer side in memory
+        swap_sides(f)
+    large = f.n * f.k * tile.itemsize > cache  # panels of such a B are far apart in memory
+    if STEPS < SEGMENT and f.n * tile.itemsize <= LINED and (f.m <= PASSES * tile.mr or f.rsa == 1):
+        large = False
+    f.pack = BY_ROWS if f.csb == 1 and large and f.m <= LOW else PACKED if f.csb != 1 or large else IN_PLACE
+    segments, width = (f.k + SEGMENT - 1) // SEGMENT, BROAD // tile.itemsize if f.pack == BY_ROWS else tile.nr
+    if STEPS < SEGMENT and f.pack != BY_ROWS:  # a job reads A once
+        parts = 1 if workers == 1 else min((f.n + tile.nr - 1) // tile.nr, (4 * workers + segments - 1) // segments)
+        width = (f.n + parts * tile.nr - 1) // (parts * tile.nr) * tile.nr
+    f.nb = width
+    # A job: some rows of a panel, and two segments where C is so small that the chains of one wait for each other.
+    f.block = ROWS if f.pack == IN_PLACE else f.m
+    f.group = 2 if f.m <= HEIGHT // 2 and f.n <= tile.lanes and f.pack != BY_ROWS else 1
+    groups = (segments + f.group - 1) // f.group
+    if STEPS < SEGMENT and f.pack == PACKED and workers > 1:  # few jobs share the rows, and each packs B for itself
+        jobs = groups * ((f.n + width - 1) // width)
+        f.block = max(ROWS, f.m * jobs // (4 * workers)) if jobs < 4 * workers else f.m
+    chunks = (f.m + f.block - 1) // f.block
+    f.jobs = groups * ((f.n + width - 1) // width) * chunks
+    panels = workers * min(f.k, SEGMENT) * tile.nr * tile.itemsize if f.pack == PACKED else 0
+    direct = f.pack != BY_ROWS and segments == 1 and f.csc == 1 and (f.x == 0 or f.csx == 1)
+    f.part = -1 if direct else panels
+    # X may be C, where chains wait.
+    turns = STEPS < SEGMENT and f.pack == IN_PLACE and (f.rsa == 1 or f.m <= tile.mr < f.n > tile.lanes)
+    f.kc = SEGMENT if direct and f.x != 0 else TURN if turns else STEPS
+    fits = (f.m + f.n) * tile.itemsize <= LINED and f.csa * tile.itemsize % 256 != 0
+    if turns and f.kc == TURN and f.rsa == 1 and workers > 1 and fits:
+        f.kc = 2 * TURN
+    return panels if direct else panels + segments * f.m * f.n * tile.itemsize
+
+
+@jit(forceinline=True)
+def _end(tile, f):
+    """The planes, added in order, become C."""
+    size, m, n, segments = tile.itemsize, f.m, f.n, (f.k + SEGMENT - 1) // SEGMENT
+    alpha, beta, planes = peek(tile, f.scalars), peek(tile, f.scalars + size), f.room + f.part
+    for s in range(segments):
+        finish(tile, m, n, planes + s * m * n * size, n, planes, n, s == 0, s == segments - 1, f.c, f.rsc, f.csc,
+               f.x, f.rsx, f.csx, alpha, beta)  # fmt: skip
+
+
+@functools.cache
+def _entry(tile):
+    """int64(words of threads.py, address of `_deep`, workers, room, its size, out, x, a, b, beta, alpha, trusted):
+    DONE or DECLINED; or, where the room is too small, the bytes that it must have, more than any status."""
+    element, size = getattr(np, tile.dtype), tile.itemsize
+
+    def run(launch, work, workers, room, given, out, x, a, b, beta, alpha, trusted):
+        words, factors = scratch(BYTES), scratch(16)
+        f = words_at(words)
+        if alone(tile, f, out, x, a, b, beta, trusted) != DONE:
+            return DECLINED
+        need = up(_plan(tile, f, workers, l2()), LINE)
+        if need > given:
+            return need
+        f.next, f.scalars, f.room, f.workers = 0, factors, room, workers
+        poke(tile, factors, element(alpha))
+        poke(tile, factors + size, element(beta))
+        threads.shared(launch, work, words, words + TASKS)
+        if f.part >= 0:
+            _end(tile, f)
+        return DONE
+
+    kind = ", ".join(["int64"] * 9)
+    return entry(run, f"int64({kind}, float64, float64, boolean)", f"gemm_deep_entry_{tile}")
+
+
+@functools.cache
+def _alone(tile):
+    """int64(address of `_deep`, out, x, a, b, beta, alpha), on checked arrays: their ids, x's or 0; from Python, and
+    its address."""
+    element, size = getattr(np, tile.dtype), tile.itemsize
+
+    def run(work, out, x, a, b, beta, alpha):
+        if not GIL or shape(out, 0) * shape(out, 1) * shape(a, 1) > BRIEF:
+            return LARGE
+        words, factors = scratch(BYTES), scratch(16)
+        f = words_at(words)
+        alone(tile, f, out, x, a, b, beta, 1)
+        if _plan(tile, f, 1, l2()) > LITTLE:
+            return LARGE
+        f.next, f.scalars, f.room, f.workers = 0, factors, static(LITTLE), 1
+        poke(tile, factors, element(alpha))
+        poke(tile, factors + size, element(beta))
+        call(work, words, 0)
+        if f.part >= 0:
+            _end(tile, f)
+        return DONE
+
+    return both(run, "int64(int64, int64, int64, int64, int64, float64, float64)", f"gemm_deep_alone_{tile}")
+
+
+def whole(dtype: str) -> tuple[int, int]:
+    """The address of the whole call of one thread, and its first argument. It answers LARGE, with nothing done, for
+    what is not brief, has no room in its own, or where others may be in it at the same time."""
+    tile = small(dtype)
+    return _alone(tile)[1], _deep(tile)
+
+
+def deep(out, x, a, b, beta, alpha, dtype: str, workers: int, trusted: bool = True) -> int:
+    """out = alpha * a @ b + beta * x, as `packed` does it for any shape."""
+    tile = small(dtype)
+    if out.size * a.shape[1] <= BRIEF:
+        workers = 1
+        if _alone(tile)[0](_deep(tile), id(out), x, id(a), id(b), beta, alpha) == DONE:
+            return DONE
+    return in_room(_entry(tile), _deep(tile), workers, out, x, a, b, beta, alpha, trusted)
+
+
+def in_room(run, work: int, workers: int, out, x, a, b, beta, alpha, trusted: bool) -> int:
+    """`run`, which launches `work`, with as much room as it asks for: DONE or DECLINED."""
+    need, status = 0, DECLINED + 1
+    threads.open_up()
+    while status > DECLINED:
+        own = room(need)
+        with own as address:
+            given = own.buffer[0]
+            status = run(threads.WORDS, work, workers, address, given, id(out), x, id(a), id(b), beta, alpha, trusted)
+        need = status
+    return status

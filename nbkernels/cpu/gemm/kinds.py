@@ -1,0 +1,67 @@
+"""Which kind of product a call is, by its dtypes, and the tiles for it."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+
+from ...jit.chain import crossed, ways
+from ...jit.kind import BYTES, SIGNLESS, Kind
+from ...jit.vector import width_bits
+from .blocking import Tiles, caches, default, sized, vector_registers
+from .tuned import tuned
+
+MODES = {"bf16_dot": "bf16"}
+WIDENED = {"float16": "float32", "bfloat16": "float32", "int8": "int32", "uint8": "int32"}  # by out_dtype
+
+
+@functools.cache
+def kind_of(a: str, b: str, out: str, conj: str = "", mode: str | None = None) -> Kind:
+    """The kind for operands and a result of these dtypes, by NumPy's names.
+
+    >>> print(kind_of("float32", "float32", "float32"))
+    float32
+    >>> kind_of("float16", "float16", "float32").chain, kind_of("uint64", "uint64", "uint64").chain
+    ('float32', 'int64')
+    """
+    if mode is not None:
+        if MODES[mode] not in ways():
+            raise ValueError(f"mode {mode!r} needs a processor with AVX512_BF16; leave mode out")
+        return Kind(a, b, "float32", out, MODES[mode])
+    if a in ("float16", "bfloat16"):
+        return Kind(a, b, "float32", out)
+    if a.startswith(("float", "complex")):
+        return Kind(a, b, a, out, conj=conj)
+    a, b, out = (SIGNLESS.get(name, name) for name in (a, b, out))
+    if a in ("int32", "int64"):
+        return Kind(a, b, a, out, "mul")
+    way = next(way for way in ("bytes", "pairs", "mul") if way in (*ways(), "mul") and (way, a) != ("bytes", "int16"))
+    if out in ("int8", "uint8"):  # modulo 256 signs do not matter: those of the instruction need no offset
+        a, b, out = "uint8", "int8", "int8"
+    return Kind(a, b, "int32", out, way)
+
+
+@functools.cache
+def default_tiles(kind: Kind) -> Tiles:
+    """Derived ones: those of float32 or float64, whose words are as large; kc counts elements."""
+    # An element takes two accumulators: 2x2, 4x1, 3x1 vectors are level, 3x2 spills (Zen 3, n = 512 and 1024: int64 at
+    # 8.3 Gop/s with one accumulator and 5x2, 13 so, where the multiplier pipes allow 18).
+    if crossed(kind):
+        mr, vectors = (5, 2) if vector_registers() == 32 else (2, 2)
+        return sized(mr, vectors * width_bits() // 64, 8, *caches())
+    if kind.planes == 1:
+        tiles = default("float64" if BYTES[kind.word] == 8 else "float32")
+        if kind.way == "mul":  # a product needs a register until it is added: 8x3 spills (67 Gop/s for 77, 2026-11)
+            mr = tiles.mr - 1
+            tiles = replace(tiles, mr=mr, mc=tiles.mc // mr * mr)
+        return replace(tiles, kc=tiles.kc * kind.group)
+    # An element takes two accumulators, a vector of B and one of A two registers: 30 of 32, 16 of 16. There 6x1 have 12
+    # chains for two dependent steps of 4 cycles, 2x2 have 8 (Zen 3, n = 600, of NumPy's speed: .96 and .88).
+    mr, vectors = (6, 2) if vector_registers() == 32 else (6, 1)
+    size = BYTES[kind.word]
+    return sized(mr, vectors * width_bits() // (8 * size), 2 * size, *caches())
+
+
+def tiles_of(kind: Kind, which: int) -> Tiles:
+    """The tuner's for a slot (tuned.py), or the derived ones."""
+    return tuned(kind, which) or default_tiles(kind)

@@ -1,0 +1,279 @@
+"""The micro-kernel: an mr x nr tile of C held in registers, C[i, j] <- chain of fma(A[i, p], B[p, j], .) over p, or
+whatever the kind of the product makes of a step.
+
+One LLVM function per height 1..mr and per number of vectors across 1..nv, so that every edge has a kernel of its own;
+lanes beyond the last column are left out where C and X are touched. An element of A is read as a scalar and spread over
+a vector; a row of B is nv whole vectors (masked loads would cost 8 %: they take an FMA port). They lie in panels, or B
+alone does and A has contiguous rows, or they have any strides: of mr rows a function each, as a constant stride takes
+no register. Fewer rows go by that for any strides: half of the code to compile.
+The tile starts from zero or from a stored partial result and ends as a partial result or as the finished C, so an
+element is one chain however k is cut (the library's fixed order).
+
+    start   0: zero                       1: the partial result at t
+    stop    0: store the chain at t       1: C = chain       2: C = fma(beta, x, alpha * chain)
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from ...jit.chain import Chain
+from ...jit.vector import ELEMENT, I64, LINE, VOID, loop, unrolled_no_further
+
+# Rows of B to run ahead with prefetch: 8 rows of 128 bytes cover the L2 latency of ~15 cycles at 12 cycles a row.
+# Of a B in place rows lie apart, beyond what the hardware follows, and may come from memory: twice as far, and every
+# line (f64, one thread, us: 16x2048x512 1666 -> 1168, 13x997x499 390 -> 285; 64x64x64 the same).
+AHEAD, APART = 8, 16
+# name and kind of the arguments: address of w words, t chains, c elements of C; i integer; s a chain's dtype
+ARGUMENTS = "a:w rsa:i csa:i b:w rsb:i kb:i t:t rst:i c:c rsc:i width:i start:i stop:i x:c rsx:i alpha:s beta:s"
+SPEC = [item.split(":") for item in ARGUMENTS.split()]
+# Steps of k per turn of a full tile's loop, which fill the window; short tiles are cheap to compile instead. Where
+# vectors are narrow the loop is 20 instructions for 12 multiply-adds, and a neighbour on the core takes half of what it
+# can issue: there is nothing else in it, panels come as the hardware follows them. Zen 3, n = 512, one thread, GFLOP/s
+# best and median: f32 by 4 with prefetches of B and A 92 and 70, without 89 and 73, by 8 90 and 76 (NumPy 94 and 72);
+# f64 44 and 34, 44 and 35.5, 44 and 36.5 (42 and 35.6); by 16 92 and 72, 44 and 34; without C's either 92 and 73, 45
+# and 36.
+UNROLL, NARROW = 4, 8
+# How A and B lie: anyhow, in panels, or A by rows or by columns and B in panels; or A in a panel and B by rows, of
+# which the tile makes a panel on its way.
+STRIDED, PACKED, ROWS, COLUMNS, COPYING = "", "_packed", "_rows", "_columns", "_copying"
+
+
+def _spec(lie: str) -> list:
+    """SPEC, and where rows of B are copied to."""
+    return [*SPEC, ["panel", "w"]] if lie == COPYING else SPEC
+
+
+def _known(tile, lie: str) -> dict:
+    """The strides that are known of operands that lie so."""
+    planes = tile.kind.planes
+    panel = {"rsa": I64(1), "csa": I64(tile.mr * planes)}
+    known = {PACKED: panel, COPYING: panel, ROWS: {"csa": I64(1)}, COLUMNS: {"rsa": I64(1)}}.get(lie, {})
+    return known if lie in (STRIDED, COPYING) else known | {"rsb": I64(tile.nr * planes)}
+
+
+def _kinds(tile) -> dict:
+    """LLVM's type for each kind of argument."""
+    chain = ELEMENT[tile.kind.chain]
+    pointers = {"w": ELEMENT[tile.dtype], "t": chain, "c": ELEMENT[tile.kind.out]}
+    return {"i": I64, "s": chain} | {kind: element.as_pointer() for kind, element in pointers.items()}
+
+
+def _define(module: ir.Module, tile, mr: int, nv: int, lie: str) -> ir.Function:
+    """The LLVM function of the mr x nv tile; defined once per module."""
+    name = f"ukernel_{tile}_{mr}x{nv}{lie}"
+    if name in module.globals:
+        return module.globals[name]
+    kinds = _kinds(tile)
+    function = ir.Function(module, ir.FunctionType(VOID, [kinds[kind] for _, kind in _spec(lie)]), name)
+    function.linkage = "linkonce_odr"
+    function.attributes.add("noinline")
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    arg, planes = dict(zip((n for n, _ in _spec(lie)), function.args)), range(tile.kind.planes)
+    arg |= _known(tile, lie)  # no register and no addition for a row of A: 5 % at 12x32
+    ops = Chain(builder, tile.kind, tile.lanes)
+    words = ops.words
+    cells = [(i, j) for i in range(mr) for j in range(nv)]
+    last = builder.sub(arg["width"], I64((nv - 1) * tile.lanes))
+    masks = {dtype: ops.mask(last, dtype) for dtype in {tile.kind.chain, tile.kind.out}}
+
+    def place(matrix: str, i: int, j: int):
+        """Address and mask of cell i, j: only the last vector of a row may be cut."""
+        row = words.at(arg[matrix], builder.mul(arg["rs" + matrix], I64(i)))
+        mask = None if j < nv - 1 else masks[tile.kind.chain if matrix == "t" else tile.kind.out]
+        return words.at(row, j * tile.lanes), mask
+
+    entry, resume = builder.block, function.append_basic_block("resume")
+    begin = function.append_basic_block("begin")
+    builder.cbranch(builder.icmp_signed("==", arg["start"], I64(0)), begin, resume)
+    builder.position_at_end(resume)
+    partial = [ops.load(*place("t", i, j)) for i, j in cells]
+    builder.branch(begin)
+    builder.position_at_end(begin)
+    chains = []
+    for value in partial:
+        phis = [builder.phi(plane.type) for plane in value]
+        for phi, zero, plane in zip(phis, ops.zero, value):
+            phi.add_incoming(zero, entry)
+            phi.add_incoming(plane, resume)
+        chains.append(phis)
+    if tile.head:
+        heads = [[words.load(words.at(arg["b"], j * tile.lanes))] for j in range(nv)]
+        chains = [ops.add(chain, heads[j]) for (_, j), chain in zip(cells, chains)]
+        arg["b"] = words.at(arg["b"], tile.head * tile.nr)
+    chains = [ops.opened(chain) for chain in chains]
+
+    rows = [builder.mul(arg["rsa"], I64(i)) for i in range(mr)]
+    # Lines of a row of B to ask for, and how many rows ahead.
+    lines, distance = (range(0, nv * tile.lanes, LINE // tile.itemsize), APART) if lie == STRIDED else ((0,), AHEAD)
+    lines = () if lie == COPYING or (lie == PACKED and tile.narrow) else lines
+
+    def step(a, b, chains, target=None):  # chains += A[:, p] B[p, :]
+        across = [[words.load(words.at(b, q * tile.nr + j * tile.lanes)) for q in planes] for j in range(nv)]
+        for j, vectors in enumerate(across if target is not None else ()):
+            words.store(vectors[0], words.at(target, j * tile.lanes))
+        result = []
+        for i in range(mr):
+            down = [words.splat(builder.load(words.at(words.at(a, rows[i]), q * tile.mr), align=1)) for q in planes]
+            result += [ops.step(down, across[j], chains[i * nv + j]) for j in range(nv)]
+        return result
+
+    if tile.kind.direct:  # chains and elements of C are stored alike
+        partial = builder.icmp_signed("==", arg["stop"], I64(0))
+        arg["to"], arg["rsto"] = (builder.select(partial, arg[t], arg[c]) for t, c in (("t", "c"), ("rst", "rsc")))
+
+    def fetch(index):
+        """The next tile of C comes nearer meanwhile, a row each turn (the last one again and again): without it each
+        tile begins and ends with a wait for L3 (Zen 4, n = 1024, f32: 95 % of the peak in the loops, then 98 %). Small
+        products go down the rows and are done with them: it is this tile (4x512x512x64 NT, f32: 2.1 -> 1.65 ms)."""
+        row = builder.select(builder.icmp_signed("<", index, I64(mr)), index, I64(mr - 1))
+        to, rsto = ("to", "rsto") if tile.kind.direct else ("c", "rsc")
+        following = words.at(arg[to], builder.mul(arg[rsto], row))
+        for j in range(nv) if lie == STRIDED else range(nv, 2 * nv):
+            words.prefetch(words.at(following, j * tile.lanes), write=lie == STRIDED)
+
+    def follow(index, a, steps):
+        """And the next panel of A comes to L2, of its rows one each turn."""
+        if lie == ROWS:
+            row = builder.add(builder.urem(index, I64(mr)), I64(mr))
+            words.prefetch(words.at(a, builder.mul(arg["rsa"], row)), level=2)
+            return
+        ahead = words.at(a, builder.mul(arg["kb"], arg["csa"]))
+        for q in range(0, steps * tile.mr * tile.step, LINE):
+            words.prefetch(words.at(ahead, q // tile.itemsize), level=2)
+
+    copies, parts = lie == COPYING, len(chains[0])
+    first = 2 + copies  # of the carried values, the chains'
+
+    def turn(steps, fetches=False, follows=False):
+        def body(index, carried):
+            a, b, target, chains = *carried[:2], carried[2] if copies else None, _split(carried[first:], parts)
+            if fetches:
+                fetch(index)
+            if follows:
+                follow(index, a, steps)
+            if lie == ROWS:
+                unrolled_no_further(builder)
+            for _ in range(steps):
+                for j in lines:
+                    words.prefetch(words.at(words.at(b, builder.mul(arg["rsb"], I64(distance))), j))
+                if copies:  # the next panel, to its end
+                    words.prefetch(words.at(b, 2 * tile.nr - 1), level=2)
+                if lie == COLUMNS:
+                    words.prefetch(words.at(a, builder.mul(arg["csa"], I64(APART))))
+                chains = step(a, b, chains, target)
+                a, b = words.at(a, arg["csa"]), words.at(b, arg["rsb"])
+                target = words.at(target, tile.nr) if copies else None
+            return [a, b, *[target] * copies, *_flat(chains)]
+
+        return body
+
+    carried, full = [arg["a"], arg["b"], *[arg.get("panel")] * copies, *_flat(chains)], mr == tile.mr
+    if lie == ROWS:  # a step a turn: LLVM reads a row's elements for more at once and spills them, half as fast
+        early = builder.select(builder.icmp_signed("<", arg["kb"], I64(mr)), arg["kb"], I64(mr))
+        carried = loop(builder, early, carried, turn(1, full, full))
+        carried = loop(builder, builder.sub(arg["kb"], early), carried, turn(1, False, full))
+    else:
+        unroll = max(1, (NARROW if tile.narrow else UNROLL) * nv // tile.nv) if full else 1
+        ahead = full and lie == PACKED and not tile.narrow
+        carried = loop(builder, builder.udiv(arg["kb"], I64(unroll)), carried, turn(unroll, full, ahead))
+        if unroll > 1:
+            carried = loop(builder, builder.urem(arg["kb"], I64(unroll)), carried, turn(1))
+    chains = [ops.closed(chain) for chain in _split(carried[first:], parts)]
+    _endings(builder, ops, arg, cells, chains, place)
+    return function
+
+
+def _flat(chains: list) -> list:
+    return [plane for chain in chains for plane in chain]
+
+
+def _split(values: list, size: int) -> list:
+    return [values[i : i + size] for i in range(0, len(values), size)]
+
+
+def _endings(builder, ops, arg, cells, chains, place) -> None:
+    """What the stops ask for; each returns."""
+    plain, epilogue = (builder.function.append_basic_block(name) for name in ("plain", "epilogue"))
+    builder.cbranch(builder.icmp_signed("==", arg["stop"], I64(2)), epilogue, plain)
+    builder.position_at_end(plain)
+    if ops.kind.direct:
+        for (i, j), value in zip(cells, chains):
+            ops.store(value, *place("to", i, j))
+    else:
+        with builder.if_else(builder.icmp_signed("==", arg["stop"], I64(0))) as (unfinished, finished):
+            with unfinished:
+                for (i, j), value in zip(cells, chains):
+                    ops.store(value, *place("t", i, j))
+            with finished:
+                for (i, j), value in zip(cells, chains):
+                    ops.write(value, *place("c", i, j))
+    builder.ret_void()
+    builder.position_at_end(epilogue)
+    alpha, beta = ops.splat(arg["alpha"]), ops.splat(arg["beta"])
+    for (i, j), value in zip(cells, chains):
+        x = ops.read(*place("x", i, j))
+        ops.write(ops.blend(beta, x, ops.scale(alpha, value)), *place("c", i, j))
+    builder.ret_void()
+
+
+def _emit(context, builder, signature, args, lie: str, whole: bool = False):
+    """Call the function for this height and width; `whole`: of tile.mr rows, and no other is compiled."""
+    record, names, kinds = signature.args[0].tile, [name for name, _ in SPEC], _kinds(signature.args[0].tile)
+    height, width = args[1], args[2 + names.index("width")]
+    spec = _spec(lie)
+    values = [v if kind in "is" else builder.inttoptr(v, kinds[kind]) for v, (_, kind) in zip(args[2:], spec)]
+    known = _known(record, lie)
+    strided = [known.get(name, value) for (name, _), value in zip(spec, values)]
+    done, bad = builder.append_basic_block("done"), builder.append_basic_block("unreachable")
+    across = builder.sdiv(builder.add(width, I64(record.lanes - 1)), I64(record.lanes))
+    choice = builder.add(builder.mul(height, I64(record.nv)), across)
+    switch = builder.switch(choice, bad)
+    for mr in range(record.mr if whole else 1, record.mr + 1):
+        for nv in range(record.nv if lie == COPYING else 1, record.nv + 1):
+            block = builder.append_basic_block(f"call_{mr}x{nv}")
+            switch.add_case(I64(mr * record.nv + nv), block)
+            with builder.goto_block(block):
+                own = lie if mr == record.mr or lie == COPYING else STRIDED
+                builder.call(_define(builder.module, record, mr, nv, own), values if own == lie else strided)
+                builder.branch(done)
+    builder.position_at_end(bad)
+    builder.unreachable()
+    builder.position_at_end(done)
+    return context.get_dummy_value()
+
+
+def _signature(tile, lie):
+    scalar = getattr(types, tile.tile.kind.chain)
+    return types.void(tile, types.int64, *[scalar if kind == "s" else types.int64 for _, kind in _spec(lie)])
+
+
+def _ukernel(lie: str):
+    """The intrinsic for operands that lie so."""
+
+    @intrinsic
+    def ukernel(typing, tile, height, a, rsa, csa, b, rsb, kb, t, rst, c, rsc, width, start, stop, x, rsx, alpha, beta):
+        """Run the micro-kernel for `height` <= tile.mr rows and `width` <= tile.nr columns; addresses are int64."""
+        return _signature(tile, lie), lambda *emission: _emit(*emission, lie)
+
+    return ukernel
+
+
+def _copying(whole: bool):
+    """The same for a panel of A and rows of B in place, all of tile.nr columns, of which it makes the panel."""
+
+    @intrinsic
+    def copying(typing, tile, height, a, rsa, csa, b, rsb, kb, t, rst, c, rsc, width, start, stop, x, rsx, alpha, beta,
+                panel):  # fmt: skip
+        return _signature(tile, COPYING), lambda *emission: _emit(*emission, COPYING, whole)
+
+    return copying
+
+
+ukernel = _ukernel(STRIDED)
+ukernel_packed = _ukernel(PACKED)  # rsa = 1, csa = tile.mr and rsb = tile.nr, whatever is given
+ukernel_rows = _ukernel(ROWS)  # csa = 1 and rsb = tile.nr
+ukernel_columns = _ukernel(COLUMNS)  # rsa = 1 and rsb = tile.nr
+ukernel_copying, ukernel_copying_whole = _copying(False), _copying(True)

@@ -1,0 +1,282 @@
+"""Packing with conversion: as pack.py, for operands that are not held in panels as they lie in memory.
+
+A panel holds words: one element converted to the chain's dtype, or `group` neighbours in k, zero beyond kb. Complex
+numbers take two lines of the pitch a step, real and imaginary.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic, overload
+
+from ...jit.cache import OPTIONS, jit
+from ...jit.chain import Chain
+from ...jit.compiler import Implementation
+from ...jit.vector import ELEMENT, I64, VOID, loop, width_bits
+from .pack import pack, pack_rows_a, pack_rows_b
+
+AHEAD = 16  # rows to prefetch: their distance in memory is beyond what the hardware follows
+
+
+def _put(chain, planes, target, pitch, kept):
+    for i, plane in enumerate(planes):
+        chain.words.store(plane, chain.words.at(target, chain.builder.mul(pitch, I64(i))), kept)
+
+
+def _whole_steps(chain, rows, kb, width, room, group):
+    """Groups of steps at the start of a panel whose vectors are stored whole: below 512 bits masks are dear. Vectors of
+    fewer `rows` than lanes run over into the next line, which is stored later; so the last is not among these."""
+    builder = chain.builder
+    if width_bits() == 512:
+        return I64(0)
+    over, whole = I64(int(rows < chain.count)), builder.icmp_signed(">=", room, I64(rows))
+    whole = builder.and_(whole, builder.icmp_signed(">=", width, I64(rows)))
+    return builder.select(whole, builder.udiv(builder.sub(kb, over), I64(group)), I64(0))
+
+
+def _rowwise(chain, operand, source, down, kb, target, pitch, room, whole, load):
+    """A word for each step: the items in it are `down` apart. load(lanes, address, p): mask if p is within kb. The
+    first `whole` words are stored without a mask."""
+    words, builder, group, kept = chain.words, chain.builder, chain.kind.group, chain.words.mask(room)
+    line = builder.mul(pitch, I64(chain.kind.planes))
+
+    def turn(items, kept=kept):
+        def body(index, carried):
+            source, target = carried
+            words.prefetch(words.at(source, builder.mul(down, I64(AHEAD))))
+            addresses = [words.at(source, builder.mul(down, I64(q))) for q in range(group)]
+            places = iter(range(group))
+            planes = chain.across(operand, addresses, lambda lanes, address: load(lanes, address, next(places), items))
+            _put(chain, planes, target, pitch, kept)
+            return [words.at(source, builder.mul(down, I64(group))), words.at(target, line)]
+
+        return body
+
+    carried = [source, target]
+    if width_bits() < 512:
+        carried = loop(builder, whole, carried, turn(None, None))
+    carried = loop(builder, builder.sub(builder.udiv(kb, I64(group)), whole), carried, turn(None))
+    if group > 1:  # the last word's items that are there
+        rest = builder.urem(kb, I64(group))
+        loop(builder, builder.zext(builder.icmp_signed(">", rest, I64(0)), I64), carried, turn(rest))
+
+
+def _copy(chain, operand, rows, source, along, down, kb, target, pitch, width, room):
+    """target[p*pitch + r] = source[p*down + r]."""
+    builder, valid = chain.builder, chain.mask(width, getattr(chain.kind, operand))
+
+    def load(lanes, address, q, items):
+        there = valid if items is None else chain.mask(_if(builder, q, items, width), getattr(chain.kind, operand))
+        return lanes.load(address, there)
+
+    whole = _whole_steps(chain, rows, kb, width, room, chain.kind.group)
+    _rowwise(chain, operand, source, down, kb, target, pitch, room, whole, load)
+
+
+def _gather(chain, operand, rows, source, along, down, kb, target, pitch, width, room):
+    """target[p*pitch + r] = source[p*down + r*along]."""
+    builder = chain.builder
+
+    def load(lanes, address, q, items):
+        parts = lanes.count // chain.count
+        there = width if items is None else _if(builder, q, items, width)
+        mask = lanes.mask(builder.mul(there, I64(parts)))
+        return lanes.gather(address, lanes.ramp(along, parts), mask)
+
+    whole = _whole_steps(chain, rows, kb, width, room, chain.kind.group)
+    _rowwise(chain, operand, source, down, kb, target, pitch, room, whole, load)
+
+
+def _if(builder, q, items, width):
+    """width where item q is one of the `items` that are there, else 0."""
+    return builder.select(builder.icmp_signed("<", I64(q), items), width, I64(0))
+
+
+def _transpose(chain, operand, rows, source, along, down, kb, target, pitch, width, room):
+    """target[p*pitch + r] = source[r*along + p]: lanes x lanes blocks, turned in registers; `rows` in a whole one."""
+    builder, words, nowhere = chain.builder, chain.words, chain.words.mask(I64(0))
+    kept, step, items = words.mask(room), I64(words.count), I64(words.count * chain.kind.group)
+    line = builder.mul(pitch, I64(chain.kind.planes))
+    group = I64(chain.kind.group)
+
+    def turn(whole):
+        def body(index, carried):
+            source, target, left = carried
+            lines = []
+            for r in range(rows if whole else words.count):
+                there = None if whole else builder.select(builder.icmp_signed("<", I64(r), width), left, I64(0))
+                lines.append(chain.along(operand, words.at(source, builder.mul(along, I64(r))), there))
+            lines += lines[:1] * (words.count - len(lines))  # stored, and stored over
+            turned = zip(*(words.transpose([line[i] for line in lines]) for i in range(chain.kind.planes)))
+            for p, planes in enumerate(turned):
+                within = builder.icmp_signed("<", builder.mul(I64(p), group), left)
+                mask = None if whole else builder.select(within, kept, nowhere)
+                _put(chain, planes, words.at(target, builder.mul(line, I64(p))), pitch, mask)
+            return [words.at(source, items), words.at(target, builder.mul(line, step)), builder.sub(left, items)]
+
+        return body
+
+    whole, carried = _whole_steps(chain, rows, kb, width, room, words.count * chain.kind.group), [source, target, kb]
+    if width_bits() < 512:
+        carried = loop(builder, whole, carried, turn(True))
+    blocks = builder.udiv(builder.add(kb, builder.sub(items, I64(1))), items)
+    loop(builder, builder.sub(blocks, whole), carried, turn(False))
+
+
+def _define(module: ir.Module, tile, operand: str, way, lanes: int) -> ir.Function:
+    """The LLVM function that packs one vector's width of a panel in the given way; defined once per module."""
+    name = f"pack{way.__name__}_{tile.kind}_{operand}_v{lanes}"
+    if name in module.globals:
+        return module.globals[name]
+    source, target = ELEMENT[getattr(tile.kind, operand)].as_pointer(), ELEMENT[tile.dtype].as_pointer()
+    kind = ir.FunctionType(VOID, [source, I64, I64, I64, target, I64, I64, I64])
+    function = ir.Function(module, kind, name)
+    function.linkage = "linkonce_odr"
+    function.attributes.add("noinline")
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    high = tile.mr if operand == "a" else tile.nr
+    way(Chain(builder, tile.kind, lanes), operand, min(high, lanes), *function.args)
+    builder.ret_void()
+    return function
+
+
+def _emit(context, builder, signature, args, operand: str):
+    """Pack up to tile.lanes rows of a panel, in the way that the strides allow."""
+    record, (source, along, down, kb, target, *rest) = signature.args[0].tile, args[1:]
+    stored, words = ELEMENT[getattr(record.kind, operand)].as_pointer(), ELEMENT[record.dtype].as_pointer()
+    values = [builder.inttoptr(source, stored), along, down, kb, builder.inttoptr(target, words), *rest]
+
+    def call(way, lanes=record.lanes):
+        builder.call(_define(builder.module, record, operand, way, lanes), values)
+
+    narrow = builder.icmp_signed("<=", rest[-1], I64(record.lanes // 2))
+
+    def halves(way):
+        with builder.if_else(narrow) as (half, full):
+            with half:
+                call(way, max(1, record.lanes // 2))
+            with full:
+                call(way)
+
+    with builder.if_else(builder.icmp_signed("==", along, I64(1))) as (unit, strided):
+        with unit:
+            if width_bits() == 512:
+                call(_copy)
+            else:
+                halves(_copy)
+        with strided, builder.if_else(builder.icmp_signed("==", down, I64(1))) as (turned, general):
+            with turned:  # 8 rows of 16 lanes: blocks of 8x8 need 24 shuffles for 64 elements, of 16x16 64 for 128
+                halves(_transpose)
+            with general:
+                call(_gather)
+    return context.get_dummy_value()
+
+
+@intrinsic
+def _pack_a(typing, tile, source, along, down, kb, target, pitch, width, room):
+    return types.void(tile, *[types.int64] * 8), lambda *emission: _emit(*emission, operand="a")
+
+
+@intrinsic
+def _pack_b(typing, tile, source, along, down, kb, target, pitch, width, room):
+    return types.void(tile, *[types.int64] * 8), lambda *emission: _emit(*emission, operand="b")
+
+
+@intrinsic
+def _head(typing, tile, panel, steps):
+    """Before a panel of B, if its kind asks for it: what chains begin with, the product with A's offset taken away."""
+
+    def emit(context, builder, signature, args):
+        record, (panel, steps) = signature.args[0].tile, args[1:]
+        chain = Chain(builder, record.kind, record.lanes)
+        words, offset = chain.words, chain.offset()
+        panel = builder.inttoptr(panel, words.element.as_pointer())
+        for first in range(0, record.nr * record.head, record.lanes):
+
+            def body(p, carried):
+                at, sums = carried
+                return [words.at(at, record.nr), *chain.step(offset, [words.load(at)], [sums])]
+
+            start = words.at(panel, record.nr + first)
+            _, sums = loop(builder, steps, [start, words.zero], body)
+            words.store(builder.neg(sums), words.at(panel, first))
+        return context.get_dummy_value()
+
+    return types.void(tile, types.int64, types.int64), emit
+
+
+@jit(forceinline=True)
+def _convert_a(tile, source, along, down, width, kb, target):
+    for first in range(0, tile.mr, tile.lanes):
+        start, place = source + first * along * tile.size_a, target + first * tile.itemsize
+        _pack_a(tile, start, along, down, kb, place, tile.mr, width - first, tile.mr - first)
+
+
+@jit(forceinline=True)
+def _convert_b(tile, source, along, down, width, kb, target):
+    body = target + tile.head * tile.nr * tile.itemsize
+    for first in range(0, tile.nr, tile.lanes):
+        start, place = source + first * along * tile.size_b, body + first * tile.itemsize
+        _pack_b(tile, start, along, down, kb, place, tile.nr, width - first, tile.nr - first)
+    _head(tile, target, (kb + tile.group - 1) // tile.group)
+
+
+@jit(forceinline=True)
+def _convert_rows_a(tile, source, down, width, steps, target, kb):
+    away = (kb + tile.group - 1) // tile.group * tile.step
+    for i in range(0, width, tile.mr):
+        _convert_a(tile, source + i * tile.size_a, 1, down, min(tile.mr, width - i), steps, target + i * away)
+
+
+@jit(forceinline=True)
+def _convert_rows_b(tile, source, down, width, steps, target, kb):
+    away = (kb + tile.group - 1) // tile.group * tile.step
+    for j in range(0, width, tile.nr):
+        _convert_b(tile, source + j * tile.size_b, 1, down, min(tile.nr, width - j), steps, target + j * away)
+
+
+def pack_a(tile, source, along, down, width, kb, target):
+    """A panel of A: `width` <= mr valid rows, kb steps; addresses in bytes, strides in elements."""
+
+
+def pack_b(tile, source, along, down, width, kb, target):
+    """A panel of B: `width` <= nr valid columns, kb steps, after its head where the kind has one."""
+
+
+def pack_strip_a(tile, source, down, width, steps, target, kb):
+    """Some steps of all panels of A, of kb steps each, from rows that are contiguous."""
+
+
+def pack_strip_b(tile, source, down, width, steps, target, kb):
+    """The same for B, of a kind without heads."""
+
+
+@overload(pack_a, jit_options=dict(OPTIONS, pipeline_class=Implementation))
+def _pack_panel_a(tile, source, along, down, width, kb, target):
+    if tile.tile.kind.same:
+        return lambda tile, source, along, down, width, kb, target: pack(
+            tile, source, along, down, width, kb, target, tile.mr
+        )
+    return lambda tile, source, along, down, width, kb, target: _convert_a(tile, source, along, down, width, kb, target)
+
+
+@overload(pack_b, jit_options=dict(OPTIONS, pipeline_class=Implementation))
+def _pack_panel_b(tile, source, along, down, width, kb, target):
+    if tile.tile.kind.same:
+        return lambda tile, source, along, down, width, kb, target: pack(
+            tile, source, along, down, width, kb, target, tile.nr
+        )
+    return lambda tile, source, along, down, width, kb, target: _convert_b(tile, source, along, down, width, kb, target)
+
+
+@overload(pack_strip_a, jit_options=dict(OPTIONS, pipeline_class=Implementation))
+def _pack_strip_a(tile, source, down, width, steps, target, kb):
+    rows = pack_rows_a if tile.tile.kind.same else _convert_rows_a
+    return lambda tile, source, down, width, steps, target, kb: rows(tile, source, down, width, steps, target, kb)
+
+
+@overload(pack_strip_b, jit_options=dict(OPTIONS, pipeline_class=Implementation))
+def _pack_strip_b(tile, source, down, width, steps, target, kb):
+    rows = pack_rows_b if tile.tile.kind.same else _convert_rows_b
+    return lambda tile, source, down, width, steps, target, kb: rows(tile, source, down, width, steps, target, kb)

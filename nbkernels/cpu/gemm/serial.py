@@ -1,0 +1,107 @@
+"""Small products of any kind in one call: the packed path by one thread, all that the arrays do not say made ready."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+from numba import types
+
+from ...jit import made
+from ...jit.address import call, invoke, pointer, scratch, static
+from ...jit.cache import entry, jit
+from ...jit.kind import Kind
+from ...jit.made import ANSWER, NONE, answer
+from ...jit.ndarray import OBJECT, address_of, stride
+from ..runtime.status import DECLINED, DONE, LARGE, UNMADE
+from .blocking import Tiles
+from .context import cuts, operands, started, words_at
+from .entry import GIL, ROOM, SERIALLY, SQUARE, alike, large, new_matrix
+from .kinds import default_tiles
+from .loops import PANEL_A, PANEL_B, kernels, loops
+from .paths import SERIAL
+from .store import MEMORY, ending
+
+LIMIT = 96**3  # m*n*k up to which threads do not pay: two launches of 3-10 us cost more than they save
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A product without its arrays: kind, tiles, factors and the result's dtype, and the words that say so."""
+
+    kind: Kind
+    tiles: Tiles
+    beta: object
+    alpha: object
+    dtype: object
+    words: tuple
+
+
+@jit(forceinline=True)
+def one_tile(f, b):
+    """What the loops do where there is nothing to loop over, 80 ns less; b is where the panel of B goes."""
+    a, c, x = f.room, f.c, f.x
+    square, stop = scratch(SQUARE), ending(f.csc, x, f.csx, f.unit)
+    to, rst = (square, f.nr) if stop == MEMORY else (c, f.rsc)
+    invoke(f.pack, (PANEL_A, f.a, f.rsa, f.csa, f.m, f.k, a))
+    invoke(f.pack, (PANEL_B, f.b, f.csb, f.rsb, f.n, f.k, b))
+    words = (f.k + f.group - 1) // f.group
+    invoke(f.multiply, (f.m, f.n, a, b, words, 1, stop, 1, 1, square, f.nr, to, rst, c, f.rsc, c, x, f.own))
+
+
+@functools.cache
+def serial():
+    """answer(address of a plan's words, out or None, x or None, a, b): out, or made; or DECLINED with nothing written;
+    LARGE: sound, but too much for one thread, unless the address has the bit SERIALLY, or for the room; UNMADE, as
+    small.py.
+
+    It holds the GIL, so the words and the room are its own.
+    """
+
+    def run(words, out, x, a, b):
+        given, x, a, b, made = address_of(out), address_of(x), address_of(a), address_of(b), 0
+        limit, words = SERIAL if words & SERIALLY != 0 else LIMIT, words & ~SERIALLY
+        f = words_at(words)
+        none = pointer(f.numpy)[NONE]
+        x = 0 if x == none else x
+        if given == none:
+            if large(a, b, f.size_c):
+                return answer(UNMADE, 0, 0)
+            given, made = 0, new_matrix(f.numpy, f.result, a, b)
+            if made == 0:
+                return answer(DONE, 0, 0)
+        out = given + made
+        if f.mixed == 0 and not alike(out, x, a, b):
+            return answer(DECLINED, given, made)
+        status = operands(f, out, x, a, b)
+        if status != DONE:
+            return answer(status, given, made)
+        turned = stride(out, 1) != f.size_c and stride(out, 0) == f.size_c and f.sided != 0
+        m, n, k = f.m, f.n, f.k
+        if turned or max(m, n, k) > limit or m * n * k > limit or not GIL:
+            return answer(LARGE, given, made)
+        f.room = static(ROOM)
+        if m <= f.mr and n <= f.nr and k <= f.kc:
+            one_tile(f, f.room + ROOM // 2)
+            return answer(DONE, given, made)
+        cuts(f)
+        if f.need > ROOM:
+            return answer(LARGE, given, made)
+        f.next, f.finished, f.start, f.stop = 0, 0, 0, f.blocks
+        call(f.loops, words, 0)
+        return answer(DONE, given, made)
+
+    return entry(run, ANSWER(types.int64, *[OBJECT] * 4), "gemm_serial")
+
+
+def planned(kind: Kind, beta, alpha, dtype, mixed: bool):
+    """`serial` of a plan; `mixed`: the arrays' dtypes are not alike, and the caller has looked at them."""
+    tiles = default_tiles(kind)
+    f, factors = started(beta, alpha, tiles, kind, 1)
+    f.pack, f.multiply = kernels(tiles.tile(kind))
+    f.loops, f.mixed, f.sided = loops(), mixed, kind.swapped() != kind
+    f.numpy, f.result = made.words().ctypes.data, id(dtype)
+    run = functools.partial(serial(), f.own)
+    run.serially = functools.partial(serial(), f.own | SERIALLY)
+    run.plan = Plan(kind, tiles, beta, alpha, dtype, (f, factors))
+    return run

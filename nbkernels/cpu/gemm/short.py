@@ -1,0 +1,133 @@
+"""Products of few rows against a wide B from beyond L2: panels of B that stay in L1, each met by all rows of A; or of
+few columns, for an A stored by columns, which is the same of the transposed matrices.
+
+A job is some columns of C, whose chains wait in a plane beside it: STEPS steps of a panel of B at a time. The first
+tile reads them in place, leaves a copy for the others, and asks for the next panel. Five loops would pack all of B and
+fetch it again from L3; read in place by all, its rows crowd each other, and the chains, out of L1.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from ...jit.address import peek, poke, scratch, take
+from ...jit.cache import compiled, entry, jit
+from ..runtime import threads
+from ..runtime.status import DECLINED, DONE
+from .blocking import small
+from .context import BYTES, NEXT, TASKS, WORDS, alone, swap_sides, up, words_at
+from .deep import in_room
+from .microkernel import ukernel_copying, ukernel_packed
+from .pack import pack
+from .store import MEMORY, PARTIAL, ending, finish
+
+# Zen 3, one thread, us: f32 16x2048x512 747 with panels for all columns of a job, packed before they are used (alone
+# 230-270: as slow as the rest, to and from L2), so 665, 660, 660 by 64, 128 and 256 steps, 32x1000x500 572, 550, 520,
+# 507; f64 1087, 998, 989, 931, 13x997x499 605, 526, 540, 540; two threads, f32 16x2048x512 446, 350, 400, 369. Asking
+# for rows 16 ahead in place of the next panel: 728 and 272 for 220 of f64 8x1024x256, whose rows share a set of L1.
+STEPS, BROAD = 256, 2048
+EACH = 2  # jobs for each thread at least, which start at different times
+
+
+@jit(forceinline=True)
+def _room(tile, m, k, wide):
+    """Bytes of a thread's panels of A, panel of B and plane of chains."""
+    return up((-(-m // tile.mr) * tile.mr * k + STEPS * tile.nr + wide * m) * tile.itemsize, 64)
+
+
+@jit(forceinline=True)
+def _block(tile, f, p, s, j, w, wide, stop, panels, panel, plane, alpha, beta):
+    """Steps p to p + s of C[:, j:j+w], panel by panel of B; tiles go on with the plane."""
+    size, m, tiles, last = tile.itemsize, f.m, -(-f.m // tile.mr), p + s == f.k
+    stop = stop if last and stop != MEMORY else PARTIAL
+    source = f.b + (p * f.rsb + j * f.csb) * size
+    for q in range(0, w, tile.nr):
+        across = min(tile.nr, w - q)
+        copies = f.csb == 1 and across == tile.nr
+        if not copies:
+            pack(tile, source + q * f.csb * size, f.csb, f.rsb, across, s, panel, tile.nr)
+        for t in range(tiles):
+            i, apanel = t * m // tiles, panels + (t * f.k + p) * tile.mr * size
+            part = plane + (i * wide + q) * size
+            to, rst, x = part, wide, 0
+            if stop != PARTIAL:
+                to, rst = f.c + (i * f.rsc + j + q) * size, f.rsc
+                x = f.x + (i * f.rsx + j + q) * size if f.x != 0 else 0
+            h = (t + 1) * m // tiles - i
+            if copies and t == 0:
+                ukernel_copying(tile, h, apanel, 1, tile.mr, source + q * size, f.rsb, s, part, wide, to, rst,
+                                across, p > 0, stop, x, f.rsx, alpha, beta, panel)  # fmt: skip
+            else:
+                ukernel_packed(tile, h, apanel, 1, tile.mr, panel, tile.nr, s, part, wide, to, rst,
+                               across, p > 0, stop, x, f.rsx, alpha, beta)  # fmt: skip
+
+
+@functools.cache
+def _short(tile) -> int:
+    """The jobs of one thread: void(words, task)."""
+
+    def work(f, task):
+        if task >= f.workers:
+            return
+        size, m, n, k, wide, tiles = tile.itemsize, f.m, f.n, f.k, f.nb, -(-f.m // tile.mr)
+        panels = f.room + task * _room(tile, m, k, wide)
+        panel = panels + tiles * tile.mr * k * size
+        plane = panel + STEPS * tile.nr * size
+        alpha, beta = peek(tile, f.scalars), peek(tile, f.scalars + size)
+        stop, j = ending(f.csc, f.x, f.csx, f.unit), take(f, NEXT) * wide
+        # Rows of the tiles as even as they can be: 8 are 4 and 4, enough chains to hide their latency, not 6 and 2.
+        for t in range(tiles if j < n else 0):
+            i, target = t * m // tiles, panels + t * tile.mr * k * size
+            pack(tile, f.a + i * f.rsa * size, f.rsa, f.csa, (t + 1) * m // tiles - i, k, target, tile.mr)
+        while j < n:
+            w = min(wide, n - j)
+            for p in range(0, k, STEPS):
+                _block(tile, f, p, min(STEPS, k - p), j, w, wide, stop, panels, panel, plane, alpha, beta)
+            if stop == MEMORY:
+                c, x = f.c + j * f.csc * size, f.x + j * f.csx * size if f.x != 0 else 0
+                finish(tile, m, w, plane, wide, 0, 0, True, True, c, f.rsc, f.csc, x, f.rsx, f.csx, alpha, beta)
+            j = take(f, NEXT) * wide
+
+    return compiled(work, WORDS.kernel, f"gemm_short_{tile}")
+
+
+@functools.cache
+def _entry(tile):
+    """int64(words of threads.py, address of `_short`, workers, room, its size, out, x, a, b, beta, alpha, trusted):
+    DONE or DECLINED; or, where the room is too small, the bytes that it must have, more than any status."""
+    size, element = tile.itemsize, getattr(np, tile.dtype)
+
+    def run(launch, work, workers, room, given, out, x, a, b, beta, alpha, trusted):
+        words, factors = scratch(BYTES), scratch(16)
+        f = words_at(words)
+        f.unit = alpha == 1
+        if alone(tile, f, out, x, a, b, beta, trusted) != DONE:
+            return DECLINED
+        if f.m > f.n:  # C' = B' A': the longer side lies along vectors
+            swap_sides(f)
+        parts = max((f.n * size + BROAD - 1) // BROAD, EACH * workers if workers > 1 else 1)
+        f.nb, f.workers = up((f.n + parts - 1) // parts, tile.nr), workers
+        need = workers * _room(tile, f.m, f.k, f.nb)
+        if need > given:
+            return need
+        f.next, f.scalars, f.room = 0, factors, room
+        poke(tile, factors, element(alpha))
+        poke(tile, factors + size, element(beta))
+        threads.shared(launch, work, words, words + TASKS)
+        return DONE
+
+    kind = ", ".join(["int64"] * 9)
+    return entry(run, f"int64({kind}, float64, float64, boolean)", f"gemm_short_entry_{tile}")
+
+
+@functools.cache
+def _compiled(dtype):
+    """The entry, and what it launches."""
+    return _entry(small(dtype)), _short(small(dtype))
+
+
+def short(out, x, a, b, beta, alpha, dtype: str, workers: int, trusted: bool = True) -> int:
+    """out = alpha * a @ b + beta * x for k <= 4096 and few rows or columns, as `packed` does it for any shape."""
+    return in_room(*_compiled(dtype), workers, out, x, a, b, beta, alpha, trusted)

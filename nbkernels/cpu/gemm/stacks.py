@@ -1,0 +1,85 @@
+"""Stacks of small products of any kind: one thread a product, taken in turns, by the packed path's loops.
+
+Float32 and float64 have paths of their own (batch.py).
+"""
+
+from __future__ import annotations
+
+import functools
+
+from ...jit.address import call, copy, scratch, take
+from ...jit.cache import compiled
+from ...jit.kind import Kind
+from ...jit.record import Record
+from ..runtime import threads
+from .context import BYTES, filled, room, up, words_at
+from .kinds import default_tiles
+from .loops import kernels, loops
+from .serial import LIMIT, one_tile
+
+GAIN = 48**3  # multiply-adds of a stack from which threads share it: a launch takes as long as 10 us of them
+OVERHEAD = 2000  # multiply-adds in the time that a product takes beside them
+# What threads share: the next job; the words of the first product, how many there are, how many are a job, how far
+# operands lie apart, in bytes, and rooms for panels with their size.
+SHARED = Record("Shared", "next | first count each step_a step_b step_c step_x rooms size")
+NEXT = SHARED["next"]
+
+
+@functools.cache
+def jobs() -> int:
+    """The jobs of one thread: void(shared words, task)."""
+
+    def work(f, task):
+        address, first = scratch(BYTES), words_at(f.first)
+        mine = words_at(address)
+        copy(address, f.first, BYTES)
+        mine.own, mine.room = address, f.rooms + task * f.size
+        tile = mine.m <= mine.mr and mine.n <= mine.nr and mine.k <= mine.kc
+        start = take(f, NEXT) * f.each
+        while start < f.count:
+            for t in range(start, min(start + f.each, f.count)):
+                mine.a, mine.b = first.a + t * f.step_a, first.b + t * f.step_b
+                mine.c = first.c + t * f.step_c
+                mine.x = first.x + t * f.step_x if first.x != 0 else 0
+                if tile:
+                    one_tile(mine, mine.room + mine.bpanels)
+                else:
+                    mine.next, mine.finished, mine.start, mine.stop = 0, 0, 0, mine.blocks
+                    call(mine.loops, address, 0)
+            start = take(f, NEXT) * f.each
+
+    return compiled(work, SHARED.kernel, "gemm_stack")
+
+
+def choose(out, operands, k: int, workers: int) -> int:
+    """Threads for a stack of products into `out`, 0 where it is none: one product, a large one, or strides that are no
+    whole elements."""
+    count, m, n = out.shape
+    whole = all(step % x.dtype.itemsize == 0 for x in (out, *operands) for step in x.strides[1:])
+    if count < 2 or m * n * k > LIMIT or not whole:
+        return 0
+    return min(workers, count) if count * (m * n * k + OVERHEAD) > GAIN else 1
+
+
+def stack(out, x, a, b, beta, alpha, kind: Kind) -> bool:
+    """out[t] = alpha * a[t] @ b[t] + beta * x[t] after all checks, x of out's shape or None; False where it is no
+    stack, with nothing written."""
+    workers = choose(out, [each for each in (x, a, b) if each is not None], a.shape[2], threads.count())
+    if not workers:
+        return False
+    if out.strides[2] != out.itemsize and out.strides[1] == out.itemsize:
+        kind, left, right = kind.swapped(), b, a
+    else:
+        left, right = a, b
+    tiles, x0 = default_tiles(kind), None if x is None else x[0]
+    f, kept = filled(out[0], 0 if x is None else id(x0), a[0], b[0], beta, alpha, tiles, kind, 1, True)
+    f.pack, f.multiply = kernels(tiles.tile(kind))
+    f.loops, size = loops(), up(f.need, 64)
+    steps = [0 if each is None else each.strides[0] for each in (left, right, out, x)]
+    with room(workers * size) as rooms:
+        each = max(1, min(len(out) // (4 * workers), GAIN // (f.m * f.n * f.k + OVERHEAD)))
+        shared = SHARED.array()
+        shared.first, shared.count, shared.each, shared.rooms, shared.size = f.own, len(out), each, rooms, size
+        shared.step_a, shared.step_b, shared.step_c, shared.step_x = steps
+        threads.launch(jobs(), shared.buffer_info()[0], workers)
+    return True

@@ -1,0 +1,53 @@
+"""The tuner's winners in their place: tiles that `python -m nbkernels tune` found fastest here.
+
+Winners are known by processor, caches, kind of product, class of shape and layout, so that a directory that machines
+share serves each its own; what is not legal here is as if it were not there. No bit of a result depends on it.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+
+from numba.extending import register_jitable
+
+from ... import problem, winners
+from ...jit.kind import Kind
+from ...problem import CLASSES, LAYOUTS
+from ..runtime.machine import place
+from .blocking import Tiles, illegal
+
+SLOTS = len(CLASSES) * len(LAYOUTS)
+shape_class = register_jitable(problem.shape_class)
+
+
+@register_jitable
+def slot(m, n, k, left, right, turned):
+    """problem.slot, from compiled code."""
+    if turned:
+        m, n, left, right = n, m, 1 - right, 1 - left
+    return 4 * shape_class(m, n, k) + 2 * left + right
+
+
+def slot_of(out, a, b) -> int:
+    """That of arrays: which of a kind's winners a product takes."""
+    left, right = (int(abs(x.strides[-2]) < abs(x.strides[-1])) for x in (a, b))
+    row, step = out.strides[-2:]
+    turned = step != out.dtype.itemsize and row == out.dtype.itemsize
+    return problem.slot(*out.shape[-2:], a.shape[-1], left, right, turned)
+
+
+def named(kind: Kind) -> str:
+    """The kind as winners are kept for it: what is summed in a dtype by the same instruction shares them."""
+    if kind.way == "fma" and kind.planes == 1:
+        return kind.chain
+    return str(replace(kind, conj="", turned=False))
+
+
+@functools.cache
+def tuned(kind: Kind, which: int) -> Tiles | None:
+    """The winner for products of a kind in a slot, or None."""
+    if not winners.entries():
+        return None
+    tiles = winners.find(named(kind), which, place(), Tiles)
+    return tiles if tiles and not illegal(tiles, kind.word, kind.planes) else None

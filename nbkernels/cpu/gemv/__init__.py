@@ -1,0 +1,1 @@
+"""A matrix or a vector times a vector."""

@@ -1,0 +1,138 @@
+"""Columns of a matrix against a vector, eight axpy at once: t[i] = sum over p of a[i, p] * v[p], in order of p.
+
+A is contiguous along the outputs: chains wait in memory and take in eight steps of k at a time, or few of them stay in
+registers.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from numba import types
+from numba.extending import intrinsic
+
+from ...jit.cache import jit
+from ...jit.vector import I64, LINE, SIZE, loop
+from ..gemm.blocking import WAY, vector_registers
+from .dotxf import emitted
+
+STEPS = 8  # steps of k that a column's chain takes in at once: eight loads of A for a load and a store of the chain
+# With 16 registers chains of up to 12 vectors of outputs stay there over all steps: columns are read as they lie, and
+# no chain is loaded or stored. Zen 3, 2026-11, us, by eight steps and so: 16x1000 f32 2.07, 1.34, 64x10000 59, 50,
+# 96x10000 79, 70; 16x1000 f64 2.28, 1.51, 40x10000 72, 60.
+HELD = vector_registers() == 16
+
+
+def _columns(lanes, m, a, down, v, sv, k, t, begun, ahead=False, most=STEPS):
+    """t[i] = chain over p < k of a[p*down + i] * v[p*sv] for i < m, from 0 if `begun` is 0 and from t[i] otherwise.
+
+    `most` steps at once. `ahead`: the steps that come next are asked for.
+
+    Where all columns start alike within a line, vectors are whole lines, or parts of one: those of eight columns crowd
+    in L1 if they are 4 KiB apart, and would be fetched twice.
+    """
+    builder, step, size = lanes.builder, I64(lanes.count), SIZE[lanes.dtype]
+    within = I64(min(LINE, lanes.count * size) - 1)
+    head = builder.udiv(builder.and_(builder.neg(builder.ptrtoint(a, I64)), within), I64(size))
+    together = builder.icmp_signed("==", builder.and_(builder.mul(down, I64(size)), I64(LINE - 1)), I64(0))
+    # Pieces before and after whole vectors cost as much as they: with 256 bits 64x10000 of float32 takes 83 us, so 69.
+    least = head if lanes.count * size == LINE else I64(16 * lanes.count)
+    fits = builder.and_(together, builder.icmp_signed("<", least, m))
+    head = builder.select(fits, head, I64(0))
+    whole, first = builder.udiv(builder.sub(m, head), step), lanes.mask(head)
+    end = builder.add(head, builder.mul(whole, step))
+    last = lanes.mask(builder.sub(m, end))
+
+    def turn(steps):
+        def body(index, carried):
+            a, v, begun = carried
+            factors = [lanes.splat(builder.load(lanes.at(v, builder.mul(sv, I64(q))), align=1)) for q in range(steps)]
+            rows = [lanes.at(a, builder.mul(down, I64(q))) for q in range(steps)]
+
+            def piece(place, mask=None):
+                kept = lanes.load(lanes.at(t, place), mask)
+                chain = builder.select(builder.icmp_signed("==", begun, I64(0)), lanes.zero, kept)
+                for row in rows if ahead and steps == most and mask is None else []:
+                    lanes.prefetch(lanes.at(lanes.at(row, builder.mul(down, I64(steps))), place), level=2)
+                for factor, row in zip(factors, rows):
+                    chain = lanes.fma(factor, lanes.load(lanes.at(row, place), mask), chain)
+                lanes.store(chain, lanes.at(t, place), mask)
+
+            def whole_piece(j, _):
+                piece(builder.add(head, builder.mul(j, step)))
+                return []
+
+            with builder.if_then(builder.icmp_signed(">", head, I64(0))):
+                piece(I64(0), first)
+            loop(builder, whole, [], whole_piece)
+            with builder.if_then(builder.icmp_signed("<", end, m)):
+                piece(end, last)
+            return [lanes.at(a, builder.mul(down, I64(steps))), lanes.at(v, builder.mul(sv, I64(steps))), I64(1)]
+
+        return body
+
+    with builder.if_then(builder.icmp_signed("==", k, I64(0))):
+        turn(0)(None, [a, v, begun])
+    carried, left = [a, v, begun], k
+    for steps in dict.fromkeys((most, STEPS // 2, 1)):
+        carried = loop(builder, builder.udiv(left, I64(steps)), carried, turn(steps))
+        left = builder.urem(left, I64(steps))
+
+
+def _held(lanes, m, a, down, v, sv, k, t, begun, vectors):
+    """The same for a vector of outputs at least and `vectors` at most, whose chains stay in registers.
+
+    Vectors that would reach beyond the last output end with it: what two of them hold is the same.
+    """
+    builder, last = lanes.builder, lanes.builder.sub(m, I64(lanes.count))
+    places = [I64(i * lanes.count) for i in range(vectors)]
+    places = [builder.select(builder.icmp_signed("<", place, last), place, last) for place in places]
+    fresh = builder.icmp_signed("==", begun, I64(0))
+    kept = [builder.select(fresh, lanes.zero, lanes.load(lanes.at(t, place))) for place in places]
+
+    def column(_, carried):
+        a, v, *chains = carried
+        factor = lanes.splat(builder.load(v, align=1))
+        chains = [lanes.fma(factor, lanes.load(lanes.at(a, place)), c) for place, c in zip(places, chains)]
+        return [lanes.at(a, down), lanes.at(v, sv), *chains]
+
+    _, _, *chains = loop(builder, k, [a, v, *kept], column)
+    for place, chain in zip(places, chains):
+        lanes.store(chain, lanes.at(t, place))
+
+
+def _of_columns(name, way=_columns, **how):
+    def columns(typing, tile, m, a, down, v, sv, k, t, begun):
+        emit = emitted(functools.partial(way, **how), "ipipiipi", name, lambda tile: tile.lanes)
+        return types.void(tile, *[types.int64] * 8), emit
+
+    columns.__name__ = columns.__qualname__ = name
+    return intrinsic(columns)
+
+
+near_columns, far_columns = _of_columns("near_columns"), _of_columns("far_columns", ahead=True)
+# The lines of columns a WAY apart share a set of L1, of 8 places, of which half are taken then: mv of
+# 256x256 float32, whose chains step by 8 columns, 4.8 us by eight at once, 3.6 by four; gemv 1024x128 8.9 -> 6.0.
+crowded_columns = _of_columns("crowded_columns", most=STEPS // 2)
+held_2, held_4, held_8, held_12 = (_of_columns(f"held_{n}", _held, vectors=n) for n in (2, 4, 8, 12))
+
+
+@jit(forceinline=True)
+def columns(tile, m, a, down, v, sv, k, t, begun, far):
+    """Any number of outputs, neighbours in memory; `far`: of a matrix that comes from memory."""
+    vectors = (m + tile.lanes - 1) // tile.lanes
+    if HELD and tile.lanes <= m and vectors <= 12:
+        if vectors <= 2:
+            held_2(tile, m, a, down, v, sv, k, t, begun)
+        elif vectors <= 4:
+            held_4(tile, m, a, down, v, sv, k, t, begun)
+        elif vectors <= 8:
+            held_8(tile, m, a, down, v, sv, k, t, begun)
+        else:
+            held_12(tile, m, a, down, v, sv, k, t, begun)
+    elif far:
+        far_columns(tile, m, a, down, v, sv, k, t, begun)
+    elif down * tile.itemsize % WAY == 0:
+        crowded_columns(tile, m, a, down, v, sv, k, t, begun)
+    else:
+        near_columns(tile, m, a, down, v, sv, k, t, begun)

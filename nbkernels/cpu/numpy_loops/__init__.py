@@ -1,0 +1,1 @@
+"""NumPy's inner loops, over the kernels of the other rooms."""

@@ -1,0 +1,320 @@
+"""The compiled code of folds: the terms of results, by rows and by columns, in reduce.py's order."""
+
+from __future__ import annotations
+
+import functools
+
+from numba import types
+
+from ...jit.address import call, invoke, pointer, scratch, set_word, word
+from ...jit.cache import compiled, entry, jit
+from ...jit.calling import call_binary, call_loop
+from ...jit.fold import BLOCK, DEALT, call_fold
+from ...jit.ndarray import OBJECT, address_of, data, shape
+from ...jit.vector import LINE, width_bits
+from ..elementwise import loop_nest
+from ..runtime.threads import _all
+
+# Terms that are copied together where they do not touch, a power of two of blocks.
+GATHER = 4096
+# Bytes of a context and a room that go to the stack.
+SMALL = 1 << 16
+# Rows of terms that go to a row of partial results at once, with one store in place of five: 16 + 3 * 5 * 16 = 256.
+FUSED = 5
+# Bytes of terms from which on those to be transposed are asked for in time, and how many columns ahead. With vectors of
+# 256 bits 1 << 17 and 24 in place of 1 << 22 and 128: 2000 x 2000 float32 6.9, 9.9 GB/s (Zen 3, 2026-11).
+FAR, AHEAD = (1 << 22, loop_nest.AHEAD) if width_bits() == 512 else (1 << 17, 24)
+FEW = 8  # rows that are not transposed alone: fewer would go one by one
+DESK = 192  # bytes of what a call of fused loops reads: addresses and steps
+
+# The context: words in the order of these names, then for each kept dimension size, output and input stride, for each
+# reduced one size and stride. NEUTRAL and OUT are where the binder puts addresses. FOLD is 0 for columns; TAKE, CHAIN,
+# MERGE, FIRST and GIVE are loops: one row of terms or FUSED of them to partial results, partial results to others, the
+# first terms, results to the output. TURN is 0, or what transposes the terms of one result where the outermost of its
+# dimensions is the one that touches, HIGH rows of the others at a time; each job then folds LENGTH terms of it.
+FOLD, NEUTRAL, JOBS, TASKS, COPY, WIDTH, CHUNK, LENGTH, ROOM, _, OUT, IN, _, KEPT, REDUCED, TERMS = range(0, 128, 8)
+TAKE, CHAIN, MERGE, FIRST, GIVE, ITEM, LANE, LEVELS, ROOMS, TURN, HIGH, HEADER = range(128, 224, 8)
+assert (NEUTRAL, OUT) == (8 * loop_nest.SCALARS, 8 * loop_nest.HEADER)
+
+
+@jit
+def _place(context, x, first):
+    """Address of term `first` of the result whose terms begin at x."""
+    dimensions = word(context + REDUCED)
+    inner = context + HEADER + 24 * word(context + KEPT) + 16 * (dimensions - 1)
+    for d in range(dimensions):
+        size = word(inner - 16 * d)
+        x += first % size * word(inner - 16 * d + 8)
+        first //= size
+    return x
+
+
+@jit
+def _merge(context, stack, top, count, columns):
+    """Fold the pairs that are complete after `count` results were pushed; the new top."""
+    width = word(context + WIDTH)
+    pitch = columns * width
+    while count % 2 == 0:
+        x = stack + (top - 2) * pitch
+        call_binary(word(context + MERGE), x, x, x + pitch, 1, columns, 0, 0, 0, width, width, width)
+        top -= 1
+        count //= 2
+    return top
+
+
+@jit
+def _merged(loops, results, whole, rest, columns, width):
+    """Fold `whole` rows of results, and one of a rest, into the first: in pairs, pairs in pairs and so on; what is
+    left over from the last to the first."""
+    pitch, apart = columns * width, 1
+    while 2 * apart <= whole:
+        step, n, x, y = 2 * apart * pitch, whole // (2 * apart), results, results + apart * pitch
+        if columns == 1:  # along these then
+            call_binary(loops, x, x, y, 1, n, 0, 0, 0, step, step, step)
+        else:
+            call_binary(loops, x, x, y, n, columns, step, step, step, width, width, width)
+        apart *= 2
+    last = whole if rest else -1
+    for k in range(63):
+        if whole >> k & 1:
+            x = results + (whole >> k + 1 << k + 1) * pitch
+            if last >= 0:
+                call_binary(loops, x, x, results + last * pitch, 1, columns, 0, 0, 0, width, width, width)
+            last = whole >> k + 1 << k + 1
+
+
+@jit
+def _gather(context, x, first, length, buffer):
+    """Copy terms to a buffer, run by run."""
+    item, dimensions = word(context + ITEM), word(context + REDUCED)
+    inner = context + HEADER + 24 * word(context + KEPT) + 16 * (dimensions - 1)
+    longest, pace = word(inner), word(inner + 8)
+    while length > 0:
+        run, at = min(length, longest - first % longest), _place(context, x, first)
+        call_binary(word(context + COPY), buffer, at, at, 1, run, 0, 0, 0, item, pace, pace)
+        first, length, buffer = first + run, length - run, buffer + run * item
+
+
+@jit
+def _rows(context, x, columns, step, stack, job):
+    """`columns` results, whose first terms are `step` bytes apart, to a row at `stack`; or a job's share of one."""
+    fold, terms, item, width = word(context + FOLD), word(context + TERMS), word(context + ITEM), word(context + WIDTH)
+    buffer = stack + word(context + LEVELS) * word(context + CHUNK) * width
+    dimensions = word(context + REDUCED)
+    inner = context + HEADER + 24 * word(context + KEPT) + 16 * (dimensions - 1)
+    longest, pace = word(inner), word(inner + 8)
+    if dimensions == 1 and pace == item:
+        call_fold(fold, x, step, columns, terms, stack)
+    elif word(context + TURN) != 0:
+        _turned(context, x, stack, buffer, job * word(context + LENGTH))
+    elif terms <= GATHER:
+        several = GATHER // terms
+        for i in range(0, columns, several):
+            n, first = min(several, columns - i), x + i * step
+            if dimensions == 1:
+                copy = word(context + COPY)
+                call_binary(copy, buffer, first, first, n, terms, terms * item, step, step, item, pace, pace)
+            else:
+                for j in range(n):
+                    _gather(context, first + j * step, 0, terms, buffer + j * terms * item)
+            call_fold(fold, buffer, terms * item, n, terms, stack + i * width)
+    else:
+        pitch, group, top = columns * width, word(context + LENGTH), 0
+        for start in range(0, terms, group):
+            length = min(group, terms - start)
+            direct = pace == item and longest - start % longest >= length
+            source = _place(context, x, start)
+            for i in range(columns):
+                if not direct:
+                    _gather(context, x + i * step, start, length, buffer)
+                at = source + i * step if direct else buffer
+                call_fold(fold, at, 0, 1, length, stack + top * pitch + i * width)
+            top = _merge(context, stack, top + 1, start // group + 1, columns) if length == group else top + 1
+        while top > 1:
+            top = _merge(context, stack, top, 2, columns)
+
+
+@jit
+def _turned(context, x, results, stage, first):
+    """One result of terms that are to be transposed, or a share of them, from term `first` on: rows at a time to a
+    stage, behind what is left over of those before, and folds of their blocks to `results`, which are merged."""
+    fold, terms, item, width = word(context + FOLD), word(context + TERMS), word(context + ITEM), word(context + WIDTH)
+    dims = context + HEADER + 24 * word(context + KEPT)
+    inner = dims + 16 * (word(context + REDUCED) - 1)
+    longest, pace, rows, high = word(inner), word(inner + 8), word(dims), word(context + HIGH)
+    row_terms, last, base = terms // rows, min(terms, first + word(context + LENGTH)), stage + BLOCK * item
+    ahead = AHEAD * pace if terms * item > FAR else 0
+    lead, end = (x & (LINE - 1)) // item, (last + row_terms - 1) // row_terms
+    row, count, held, left, at = first // row_terms, 0, 0, 0, base
+    end = min(rows, max(end, row + FEW))
+    while row < end:
+        h = high - (row + lead) % high  # up to the start of a line, and not a few rows alone
+        h += high if h < FEW else 0
+        h = end - row if end - row < h + FEW else h
+        for part in range(0, row_terms, longest):
+            source = _place(context, x, row * row_terms + part)
+            soon = source + ahead if ahead != 0 else 0
+            invoke(word(context + TURN), (source, pace, base + part * item, row_terms * item, h, longest, soon, 0, 0))
+        before = row * row_terms
+        start, stop = max(0, first - before), min(h * row_terms, last - before)
+        at, left, row = base + (start - held) * item, held + stop - start, row + h
+        blocks = left // BLOCK
+        call_fold(fold, at, BLOCK * item, blocks, BLOCK, results + count * width)
+        count, at, held = count + blocks, at + blocks * BLOCK * item, left - blocks * BLOCK
+        if held > 0 and row < end:
+            call_binary(word(context + COPY), base - held * item, at, at, 1, held, 0, 0, 0, item, item, item)
+    if held > 0:
+        call_fold(fold, at, 0, 1, held, results + count * width)
+    _merged(word(context + MERGE), results, count, held > 0, 1, width)
+
+
+@jit
+def _block(context, x, first, length, columns, step, desk, partial, target):
+    """Folds of `length` terms from `first` on, of `columns` results `step` bytes apart, to a row at `target`."""
+    width, lanes = word(context + WIDTH), word(context + LANE)
+    if length < DEALT or lanes == 1:
+        lanes, partial = 1, target
+    pitch = columns * width
+    dimensions = word(context + REDUCED)
+    inner = context + HEADER + 24 * word(context + KEPT) + 16 * (dimensions - 1)
+    longest, pace = word(inner), word(inner + 8)
+    k = 0
+    while k < length:
+        lane, run = k % lanes, min(length - k, longest - (first + k) % longest)
+        at, to = _place(context, x, first + k), partial + lane * pitch
+        if k >= lanes and lane == 0 and run >= FUSED * lanes:
+            one = pace == columns * step
+            for p in range(FUSED):
+                set_word(desk + 16 + 8 * p, at + p * lanes * pace)
+                set_word(desk + 80 + 8 * p, pace)
+                set_word(desk + 144 + 8 * p, step)
+            for p in range(0, 16, 8):
+                set_word(desk + p, partial)
+                set_word(desk + 64 + p, pitch)
+                set_word(desk + 128 + p, width)
+            rows, wide = (1, lanes * columns) if one else (lanes, columns)
+            call_loop(word(context + CHAIN), desk, rows, wide, desk + 64, desk + 128, 0)
+            k += FUSED * lanes
+            continue
+        rows = min(lanes - lane, run)
+        if k < lanes:
+            call_binary(word(context + FIRST), to, at, at, rows, columns, pitch, pace, pace, width, step, step)
+        else:
+            call_binary(word(context + TAKE), to, to, at, rows, columns, pitch, pitch, pace, width, width, step)
+        k += rows
+    merge, half = word(context + MERGE), lanes // 2
+    while half > 0:
+        out = partial if half > 1 else target
+        call_binary(merge, out, partial, partial + half * pitch, 1, half * columns, 0, 0, 0, width, width, width)
+        half //= 2
+
+
+@jit
+def _columns(context, x, columns, step, stack):
+    """The same, `columns` results side by side."""
+    width, terms, longest = word(context + WIDTH), word(context + TERMS), word(context + LENGTH)
+    pitch = columns * width
+    desk = stack + (word(context + LEVELS) * word(context + CHUNK) * width + LINE - 1) // LINE * LINE
+    partial = desk + DESK
+    top, start, count = 0, 0, 0
+    while start < terms:
+        length = min(longest, terms - start)
+        _block(context, x, start, length, columns, step, desk, partial, stack + top * pitch)
+        start += length
+        count += 1
+        top = _merge(context, stack, top + 1, count, columns) if length == longest else top + 1
+    while top > 1:
+        top = _merge(context, stack, top, 2, columns)
+
+
+def _walk(context, task):
+    """The task's share of the jobs: chunks of the innermost kept dimension, for each place in the outer ones."""
+    chunk, kept, jobs, tasks = word(context + CHUNK), word(context + KEPT), word(context + JOBS), word(context + TASKS)
+    dims, width = context + HEADER, word(context + WIDTH)
+    inner = dims + 24 * (kept - 1)
+    length, out_step, step = word(inner), word(inner + 8), word(inner + 16)
+    room = (context + word(context + ROOMS) + LINE) // LINE * LINE + task * word(context + ROOM)
+    for job in range(jobs * task // tasks, jobs * (task + 1) // tasks):
+        chunks = (length + chunk - 1) // chunk
+        first, rest = job % chunks * chunk, job // chunks
+        out, x = word(context + OUT) + first * out_step, word(context + IN) + first * step
+        for d in range(kept - 2, -1, -1):
+            i = rest % word(dims + 24 * d)
+            rest //= word(dims + 24 * d)
+            out += i * word(dims + 24 * d + 8)
+            x += i * word(dims + 24 * d + 16)
+        columns = min(chunk, length - first)
+        if word(context + FOLD) != 0:
+            _rows(context, x, columns, step, room, job)
+        else:
+            _columns(context, x, columns, step, room)
+        call_binary(word(context + GIVE), out, room, word(context + NEUTRAL), 1, columns, 0, 0, 0, out_step, width, 0)
+
+
+@functools.cache
+def walker() -> int:
+    return compiled(_walk, "void(int64, int64)", "reduce_walk")
+
+
+@jit
+def _go(words, nothing, walker, context, out, x, launch, tasks):
+    """A fold of the array x into memory at `out`, its context to be made at an address with a room for each task."""
+    source, f = pointer(data(words)), pointer(context)
+    for i in range(shape(words, 0)):
+        f[i] = source[i]
+    f[loop_nest.SCALARS] = data(nothing)
+    f[loop_nest.HEADER] += out
+    f[loop_nest.HEADER + 1] += data(x)
+    if tasks == 1:
+        call(walker, context, 0)
+    else:
+        _all(launch, walker, context, tasks)
+
+
+@functools.cache
+def at_once():
+    def run(words, nothing, walker, out, x):
+        """One thread's fold, with a context and a room on the stack."""
+        out, x = address_of(out), address_of(x)
+        _go(address_of(words), address_of(nothing), walker, scratch(SMALL), data(out), x, 0, 1)
+
+    return entry(run, types.void(OBJECT, OBJECT, types.int64, OBJECT, OBJECT), "reduce_at_once")
+
+
+@functools.cache
+def together():
+    def run(words, nothing, walker, context, out, x, launch, tasks):
+        """The same by many, or in more room than a stack has."""
+        context, out = data(address_of(context)), data(address_of(out))
+        _go(address_of(words), address_of(nothing), walker, context, out, address_of(x), launch, tasks)
+
+    kind = types.void(OBJECT, OBJECT, types.int64, OBJECT, OBJECT, OBJECT, types.int64, types.int64)
+    return entry(run, kind, "reduce_together", nogil=True)
+
+
+@functools.cache
+def in_shares():
+    def run(words, rest, merging, nothing, walker, context, results, out, x, launch, tasks):
+        """Shares folded to rows of `results`, and a `rest`, unless that has no words; then what they merge to, given to
+        out, which is contiguous. `merging`: the loops of both, the shares, the rows, their columns, widths of both."""
+        words, rest, nothing = address_of(words), address_of(rest), address_of(nothing)
+        merging = data(address_of(merging))
+        context, results, out = data(address_of(context)), data(address_of(results)), data(address_of(out))
+        merge, give, whole, rows = word(merging), word(merging + 8), word(merging + 16), word(merging + 24)
+        columns, width, wide = word(merging + 32), word(merging + 40), word(merging + 48)
+        _go(words, nothing, walker, context, results, address_of(x), launch, tasks)
+        if shape(rest, 0) != 0:
+            _go(rest, nothing, walker, context, results + whole * columns * width, address_of(x), launch, 1)
+        _merged(merge, results, whole, rows > whole, columns, width)
+        call_binary(give, out, results, results, 1, columns, 0, 0, 0, wide, width, width)
+
+    kind = types.void(*[OBJECT] * 4, types.int64, *[OBJECT] * 4, *[types.int64] * 2)
+    return entry(run, kind, "reduce_in_shares", nogil=True)
+
+
+@functools.cache
+def merger():
+    def merge(loops, results, whole, rest, columns, width):
+        _merged(loops, data(results), whole, rest, columns, width)
+
+    return entry(merge, "void(int64, int64, int64, boolean, int64, int64)", "reduce_merge")

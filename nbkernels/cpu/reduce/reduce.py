@@ -1,0 +1,374 @@
+"""out = x folded by an associative operation, in one order for each result whatever the layout, tiles or threads.
+
+The terms of a result are counted in C order of the dimensions that are folded, and cut into blocks of 256. A block of
+fewer than 32 terms is a chain, first to last; a longer one is 16 chains, chain l of the terms l, l + 16, l + 32 ...,
+folded by halves: l with l + 8, then with l + 4, + 2, + 1. Blocks are folded in pairs as they are complete, pairs in
+pairs and so on; what is left over at the end is folded from the last to the first. The error of a sum grows with the
+logarithm of its length. Where no order shows in the bits (integers, bools, the larger of two) there are no blocks.
+
+    rows      terms that touch, or are nearer than the results are: compiled code folds whole rows of them, at once
+              from where they lie, or from a buffer in L1 to which GATHER of them are copied; those of one result
+              whose outermost dimension touches are transposed, some rows at a time, or go by abreast.py
+    columns   neighbouring results at once: a chain is a row of partial results, to which rows of terms are
+              added; so go whole blocks, as results of their own, where rows across memory have no others
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from ... import scalar
+from ...dtypes import HALVES, known, neutral
+from ...jit.fold import BLOCK, DEALT, LANES, Fold
+from ...jit.fold import address as fold_address
+from ...jit.loops import Loop, address
+from ...jit.turn import MOVED, TILE, turner
+from ...jit.vector import LINE, width_bits
+from ...strides import reduce_plan
+from ..runtime import threads
+from . import row_blocks as abreast
+from .loops import (
+    DESK,
+    FEW,
+    FUSED,
+    GATHER,
+    HEADER,
+    IN,
+    JOBS,
+    LENGTH,
+    LEVELS,
+    ROOM,
+    SMALL,
+    TASKS,
+    TURN,
+    WIDTH,
+    at_once,
+    in_shares,
+    merger,
+    together,
+    walker,
+)
+
+# Bytes of terms from which on threads pay: 60 us of one thread's.
+PARALLEL = 1 << 21
+# Bytes of 16 transposed rows, at most, of those of a tile, and from row to row where they meet in few sets of L1. With
+# vectors of 256 bits 3000 x 3000 float32 by lines 5.2 GB/s, by 64 rows 8.0, but 256 x 256 9.8 and 7.8 (Zen 3, 2026-11).
+# Of shorter rows bytes that are transposed at a time: 100000 x 10 float32 by 4 KB 346 us, by 16 KB 335-360. How many of
+# others: by 64 and by 32 200 x 200 float32 9.0, 7.6, float64 130 x 130 8.4, 6.8, 1000 x 1000 657, 607.
+STAGE, NARROW, CROWDED, HALF = 1 << 22, 1 << 20, 1 << 20 if width_bits() == 512 else 1024, 1 << 14
+HIGH = TILE if width_bits() == 512 else 32
+# Terms from which on sums of all blocks are made first, for two more calls.
+BLOCKWISE = 1 << 14
+# Terms of one result that a thread folds at a time, at least.
+SHARE = BLOCK << 6
+# Bytes of a row of partial results, one of 16 or alone: the longer rows are, the better memory streams, and L2 holds 16
+# of 16 KB (4096 x 4096 f32 by columns: of 1 KB 7.0 ms, of 4 KB 5.7, of 16 KB 4.2). Alone where vectors are narrow,
+# maximum of 3000 x 3000 f32: of 4 KB 2.8 ms, of 8 KB 2.4 (Zen 3, 2026-11).
+WIDE, ALONE = 16384, 4096 if width_bits() == 512 else 8192
+# Operations whose results have the same bits in any order, of floats too.
+NOWHERE = np.empty(0, np.int64)
+EXACT = ("maximum", "minimum", "fmax", "fmin", "logical_and", "logical_or", "logical_xor")
+
+
+class Ready(NamedTuple):
+    """A fold but for its arrays: a context without their addresses, its size with a room for each task, and what does
+    all of a small one, or all in steps."""
+
+    words: np.ndarray
+    size: int
+    nothing: np.ndarray
+    tasks: int
+    at_once: Callable | None
+    blocks: Callable | None = None
+    walker: Callable = walker
+
+    def run(self, out, x) -> None:
+        if self.at_once is not None:
+            self.at_once(out, x)
+            return
+        if self.blocks is not None:
+            self.blocks(out, x)
+            return
+        context = np.empty(self.size, np.int64)
+        together()(self.words, self.nothing, self.walker(), context, out, x, launches(self.tasks), self.tasks)
+
+
+def launches(tasks) -> int:
+    """What compiled code launches so many by."""
+    if tasks > 1:
+        threads.open_up()
+    return threads.WORDS
+
+
+@functools.lru_cache(maxsize=4096)
+def prepared(op, shapes, strides, out: np.dtype, dtype: np.dtype, work: np.dtype, tasks: int) -> Ready:
+    """A fold of an input into an output of these dtypes, in `work`, by so many tasks."""
+    exact = work.kind in "biu" or (op in EXACT and work.kind != "c")  # of two complex NaNs the first one comes out
+    loops = reduce_plan(shapes, strides, dtype.itemsize, ordered=not exact)
+    if not exact and _whole_blocks(loops, dtype.itemsize):
+        return _by_blocks(op, loops, dtype, work, tasks)
+    lead = () if loops.kept.shape else (1,)
+    kept = (*lead, *loops.kept.shape)
+    to, steps = ((0,) * len(lead) + s for s in loops.kept.strides)
+    sizes, paces = loops.sizes or (1,), loops.steps or (dtype.itemsize,)
+    width, item = work.itemsize, dtype.itemsize
+    across = kept[-1] > 1 and abs(steps[-1]) <= min(abs(p) for p in paces)
+    lanes = 1 if exact or loops.terms < DEALT else LANES
+    chunk = min(kept[-1], -(-kept[-1] // tasks), max(16, (WIDE if lanes > 1 else ALONE) // width))
+    if across:
+        length = loops.terms if exact else BLOCK
+    else:  # a power of two of blocks: as many as a run has, where that is whole
+        length = next((n for n in (GATHER >> i for i in range(5)) if sizes[-1] % n == 0), GATHER)
+    row = loops.terms // sizes[0] * item
+    turn = np.prod(kept) == 1 and len(sizes) > 1 and item in MOVED and paces[0] == item
+    turn = turn and (sizes[0] >= FEW or loops.terms > GATHER)
+    turn, high = turn and 16 * row <= STAGE, _high(row)
+    levels = loops.terms // BLOCK + 1 if turn else (loops.terms // length).bit_length() + 1
+    length = 1 << loops.terms.bit_length() if turn else length
+    held = 0 if len(sizes) == 1 and paces[0] == item else min(GATHER, chunk * loops.terms)  # terms that are copied
+    held = BLOCK if turn else held
+    stage = turn * (high + 2 * FEW) * row
+    room = levels * chunk * width + (DESK + lanes * chunk * width if across else held * item + stage)
+    room = -(-room // LINE) * LINE + 2 * LINE
+    jobs = -(-kept[-1] // chunk) * int(np.prod(kept[:-1], dtype=int))
+    inner = 0 if across else _rows_of(op, dtype, work, exact)
+    copy = 0 if across else _copies(*(np.dtype(f"V{item}"),) * 3)
+    give = _loop(op, work, work, out) if loops.terms == 1 and op in ("hypot", "gcd") else _copies(work, work, out)
+    take, chain = (_loop(op, work, dtype, work, n) if across and loops.terms > 1 else 0 for n in (1, FUSED))
+    first = _copies(dtype if across else work, work, work)
+    merge = _loop(op, work, work, work)
+    header = (inner, 0, jobs, tasks, copy, width, chunk, length, room, 0, *loops.kept.offsets, 0)
+    counts = (len(kept), len(sizes), loops.terms, take, chain, merge, first, give, item, lanes, levels)
+    dims = [v for d in zip(kept, to, steps) for v in d] + [v for d in zip(sizes, paces) for v in d]
+    words = 8 * (HEADER // 8 + len(dims))
+    context = np.array((*header, *counts, words, turner(item) if turn else 0, high, *dims), np.int64)
+    size, nothing = len(context) + (tasks * room + LINE) // 8, neutral(op, work)
+    small = tasks == 1 and 8 * size <= SMALL
+    return Ready(context, size, nothing, tasks, partial(at_once(), context, nothing, walker()) if small else None)
+
+
+def _whole_blocks(loops, item) -> bool:
+    """Whether there is one result, of many terms that are nearer across their rows than along them, and rows of whole
+    blocks."""
+    near = len(loops.sizes) > 1 and min(map(abs, loops.steps)) < min(abs(loops.steps[-1]), LINE)
+    return near and not loops.kept.shape and loops.sizes[-1] % BLOCK == 0 and loops.terms >= BLOCKWISE
+
+
+def _by_blocks(op, loops, dtype, work, tasks):
+    """One result of terms that are neighbours only across their rows, of whole blocks each: sums of all blocks, which
+    are neighbours then, and of these the result."""
+    *outer, last = zip(loops.sizes, loops.steps)
+    sizes, steps = zip(*outer, (last[0] // BLOCK, last[1] * BLOCK))
+    shapes = (*sizes, 1), (*sizes, BLOCK)
+    count, strides = loops.terms // BLOCK, (np.empty(shapes[0], work).strides, (*steps, last[1]))
+    each = prepared(op, shapes, strides, work, dtype, work, tasks)
+
+    def blocks(out, x):
+        results = np.empty(count, work)
+        each.run(results, x)
+        merger()(_loop(op, work, work, work), id(results), count, False, 1, work.itemsize)
+        np.copyto(out, results[0], casting="unsafe")
+
+    return each._replace(at_once=None, blocks=blocks)
+
+
+def _high(row):
+    """Rows of so many bytes that are transposed at a time: as many as half of L1 holds, or, of longer ones, 16 where
+    more would not fit, or would meet in few sets of L1. By 8 of float64, one line of the source, 128 x 128 x 64 take
+    1.2 times as long (Zen 3, 2026-11)."""
+    if row < 1024:
+        return max(16, HALF // row // 16 * 16)
+    return HIGH if HIGH * row <= NARROW and row % CROWDED else 16
+
+
+@functools.cache
+def _loop(op, work, dtype, out, terms=1):
+    """The loops of op(a partial result, a term), or of a chain of several terms, as what goes to `out`."""
+    names = (work.name,) + (dtype.name,) * terms
+    return address(Loop(scalar.find(op, work), names, (work.name,) * (terms + 2), out.name, chained=terms > 1))
+
+
+@functools.cache
+def _copies(dtype, work, out):
+    """The loops of a copy by way of the dtype `work`; of items without one, whatever their bits mean."""
+    if dtype.kind == "V" and dtype.name not in HALVES:
+        dtype = work = out = np.dtype({1: "u1", 2: "u2", 4: "u4", 8: "u8", 16: "c16"}[dtype.itemsize])
+    return address(Loop(scalar.common.first, (dtype.name,) * 2, (work.name,) * 3, out.name))
+
+
+@functools.cache
+def _rows_of(op, dtype, work, exact):
+    return fold_address(Fold(scalar.find(op, work), dtype.name, work.name, exact))
+
+
+def sum_to_fast(self, size, out):
+    """The sum in a new array; None where the general path has to do it or say what is wrong."""
+    if out is not None or type(size) is not tuple:
+        return None
+    plan = _planned(self.dtype, self.shape, self.strides, size, workers(self))
+    if plan is None:
+        return None
+    if size == self.shape:
+        return self
+    out = np.zeros(size, self.dtype) if self.size == 0 else np.empty(size, self.dtype)
+    if self.size:
+        plan.run(out, self)
+    return out if size else out[()]
+
+
+@functools.lru_cache(maxsize=4096)
+def _planned(dtype, shape, strides, size, tasks):
+    """A sum to a shape, which is made where that is smaller and not of nothing; or None."""
+    lead = len(shape) - len(size)
+    fits = lead >= 0 and all(type(n) is int and n in (1, m) for n, m in zip(size, shape[max(lead, 0) :]))
+    if not fits or not known(dtype) or dtype.kind == "b":
+        return None
+    if shape == size or 0 in shape:
+        return ()
+    out = np.empty(size, dtype)
+    return planned("add", (size, shape), (out.strides, strides), dtype, dtype, working(dtype), tasks)
+
+
+def sum_to(out, self, size=None) -> None:
+    """out = self summed to out's shape; `size`, which is that shape, is not read. Integers wrap."""
+    if self.size == 0:
+        out[...] = 0
+        return
+    fold("add", out, self, working(self.dtype))
+
+
+def working(dtype: np.dtype) -> np.dtype:
+    """What partial results are held in."""
+    return np.dtype(np.float32) if dtype.name in HALVES else dtype
+
+
+def fold(op: str, out, x, work: np.dtype) -> None:
+    """out = x folded by an associative operation over the dimensions where out's size is 1, or none; not empty.
+
+    What is folded has the dtype `work`; each element is converted to it on the way, the result to out's at the end.
+    """
+    if np.may_share_memory(out, x):
+        x = x.copy()
+    planned(op, (out.shape, x.shape), (out.strides, x.strides), out.dtype, x.dtype, work, workers(x)).run(out, x)
+
+
+def workers(x) -> int:
+    """How many threads a fold of an array is worth."""
+    return threads.count() if x.nbytes >= PARALLEL else 1
+
+
+@functools.lru_cache(maxsize=4096)
+def planned(op, shapes, strides, out: np.dtype, dtype: np.dtype, work: np.dtype, tasks: int) -> Ready | Shares:
+    """The same as `prepared` gives, or few results in shares."""
+    results = math.prod(shapes[0])
+    loops = reduce_plan(shapes, strides, dtype.itemsize)
+    if loops.terms >= BLOCKWISE and abreast.takes(op, loops, dtype, work) and not _whole_blocks(loops, dtype.itemsize):
+        return _by_rows(op, loops, out, dtype, tasks)
+    if tasks > 1 and results < 64 and math.prod(shapes[1]) // results >= 2 * SHARE:
+        shares = _shares(op, *shapes, *strides, out, dtype, work, tasks)
+        if shares is not None:
+            return shares
+    return prepared(op, shapes, strides, out, dtype, work, tasks)
+
+
+class Shares(NamedTuple):
+    """Few results by many threads: shares of their terms are folded apart, then merged as the pairs of blocks are.
+
+    A share is a power of two of SHAREs, or a block, so its result is one that a single thread would have on its stack.
+    What is over is folded with them, or by the words of a `rest`. `merging` is what terms.in_shares reads.
+    """
+
+    each: Ready
+    rest: np.ndarray
+    size: int
+    merging: np.ndarray
+    at_once: None = None
+
+    def run(self, out, x) -> None:
+        if not out.flags.c_contiguous:
+            made = np.empty(out.shape, out.dtype)
+            self.run(made, x)
+            np.copyto(out, made)
+            return
+        *_, rows, columns, width, _ = self.merging.tolist()
+        context, results = np.empty(self.size, np.int64), np.empty(rows * columns * width, np.uint8)
+        words, _, nothing, tasks, *_, go = self.each
+        arrays = self.merging, nothing, go(), context, results, out, x
+        in_shares()(words, self.rest, *arrays, launches(tasks), tasks)
+
+
+def _by_rows(op, loops, out, dtype, tasks) -> Shares:
+    """One result of rows that touch: its blocks by abreast.py, which are merged like shares."""
+    copy, fold = _copies(*(np.dtype(f"V{dtype.itemsize}"),) * 3), _rows_of(op, dtype, dtype, False)
+    words, size, count = abreast.words(op, loops, dtype, copy, fold, tasks)
+    each = Ready(words, size, neutral(op, dtype), tasks, None, walker=abreast.walker)
+    merging = (
+        _loop(op, *(dtype,) * 3),
+        _copies(dtype, dtype, out),
+        loops.terms // BLOCK,
+        count,
+        1,
+        dtype.itemsize,
+        out.itemsize,
+    )
+    return Shares(each, NOWHERE, size, np.array(merging, np.int64))
+
+
+def _shares(op, target, source, to, strides, out, dtype, work, tasks) -> Shares | None:
+    """How a fold is shared out; None where its terms are neither at one distance nor to be transposed."""
+
+    def made(whole, over, each, words=NOWHERE, size=0):
+        loops = _loop(op, work, work, work), _copies(work, work, out)
+        merging = *loops, whole, whole + over, math.prod(target), work.itemsize, out.itemsize
+        return Shares(each, words, max(each.size, size), np.array(merging, np.int64))
+
+    flat = reduce_plan((target, source), (to, strides), dtype.itemsize)
+    share, terms = SHARE, flat.terms
+    while terms // (2 * share) >= 8 * tasks:
+        share *= 2
+    whole, lead = terms // share, len(source) - len(target)
+    if len(flat.sizes) != 1:
+        alone = prepared(op, (target, source), (to, strides), work, dtype, work, 1)
+        if alone.blocks is not None or not alone.words[TURN // 8]:
+            return None
+        while share < TILE * flat.terms // flat.sizes[0]:  # a share turns whole rows, and those at its ends in vain
+            share *= 2
+        whole = terms // share
+        if whole < tasks:
+            return None
+        over = terms > whole * share
+        return made(whole, over, _turned_shares(alone, whole + over, share, tasks))
+    (step,) = flat.steps
+    kept = [d for d in range(len(source)) if d >= lead and target[d - lead] == source[d]]
+    sizes, paces = tuple(source[d] for d in kept), tuple(strides[d] for d in kept)
+    dense = np.empty((whole, *sizes, 1), work).strides
+
+    def folds(count, length, tasks):
+        shapes = (*count, *sizes, 1), (*count, *sizes, length)
+        steps = dense[-len(shapes[0]) :], (*(share * step for _ in count), *paces, step)
+        return prepared(op, shapes, steps, work, dtype, work, tasks)
+
+    each = folds((whole,), share, tasks)
+    if terms == whole * share:
+        return made(whole, 0, each)
+    rest = folds((), terms - whole * share, 1)
+    words = rest.words.copy()
+    words[IN // 8] += whole * share * step
+    return made(whole, 1, each, words, rest.size)
+
+
+def _turned_shares(alone, count, share, tasks) -> Ready:
+    """The shares of a fold of terms that are to be transposed: a job each, whose results lie side by side."""
+    words, levels = alone.words.copy(), share // BLOCK + 1
+    spare = int(words[LEVELS // 8] - levels) * int(words[WIDTH // 8]) // LINE * LINE  # room of blocks of the others
+    room = int(words[ROOM // 8]) - spare
+    words[[JOBS // 8, TASKS // 8, LENGTH // 8, LEVELS // 8, ROOM // 8]] = count, tasks, share, levels, room
+    words[HEADER // 8 : HEADER // 8 + 3] = count, words[WIDTH // 8], 0  # the one kept dimension: size, steps
+    size = len(words) + (tasks * room + LINE) // 8
+    return alone._replace(words=words, size=size, tasks=tasks, at_once=None)

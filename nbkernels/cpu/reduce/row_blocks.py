@@ -1,0 +1,213 @@
+"""One result of terms whose outermost dimension touches, in reduce.py's order, with nothing moved: rows side by side.
+
+Blocks begin in row r at each column q where r * ROW + q is a multiple of 256; the last one goes on in the row below,
+and so do its chains: columns from ROW on are the first ones, one row down. A row begins with the end of a block that
+began before, which is dropped. The results of all blocks lie side by side, to be merged.
+
+Where rows have parts that lie side by side, too, of a dimension that is neither the first nor the last, these are what
+goes abreast: more of memory at once. Those of part p of PARTS of row r begin at term (r * PARTS + p) * ROW, so below it
+is the next part of the same row, or the first one of the next.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from ...jit.abreast import END, ender, real, taker
+from ...jit.address import invoke, pointer, word
+from ...jit.cache import compiled, jit
+from ...jit.fold import BLOCK, LANES, call_fold
+from ...jit.vector import LINE, width_bits
+from .loops import (
+    CHAIN,
+    CHUNK,
+    COPY,
+    FOLD,
+    HEADER,
+    IN,
+    ITEM,
+    JOBS,
+    LANE,
+    LENGTH,
+    LEVELS,
+    OUT,
+    REDUCED,
+    ROOM,
+    ROOMS,
+    TAKE,
+    TASKS,
+    TERMS,
+    WIDTH,
+    _gather,
+    _place,
+)
+
+# Bytes of a column that go together, so that L1 keeps their chains.
+TALL = 1024
+SHARE = 2048  # columns of a job, at least, where there are several: BLOCK more are read
+# Where turning rows is slower (reduce.py's other way): bytes of a row's terms, bytes of a column, and of the whole
+# array where a column has less, but half a line. us of sums turned and so, one thread (Zen 3, 2026-11): float32
+# 1000 x 1000 326, 376, 1000 x 2000 742, 550, 2000 x 2000 1670, 1264, 64 x 20 x 30 13, 15, 64^3 248, 71, 100^3 319, 160,
+# 1000 x 20 x 20 160, 176, 10 x 100 x 1000 1164, 867; float64 500 x 500 160, 197, 1000 x 1000 682, 610, 3000 x 3000
+# 13200, 8150.
+LONG, HIGH, LARGE = 7000, 4 * LINE, 1 << 21
+# Where rows have parts of so many terms, fewer in a LARGE array, and columns not so many bytes, parts go as rows:
+# float32 12 x 50 x 500 117 turned, 130, 12 x 50 x 700 199, 180, 12 x 300 x 300 as rows 887, 642, 30 x 300 x 1000 8100,
+# 4300, 50 x 50 x 500 322, 405; float64 12 x 50 x 1000 749 turned, 336, 30 x 300 x 500 as rows 4090, 5010.
+PARTED, SMALLER, SLIM = 700, 300, 2 * LINE
+# Where columns touch: terms of a row, and fewer where the array has bytes enough; float32 5 x 2000 7.5, 7.4, 20 x 1000
+# 9, 14, 100 x 1000 32, 34, 20 x 4000 20, 16, 3 x 1000000 1900, 1090, 10 x 100000 720, 220, float64 1380, 300.
+DENSE, FEWER, ENOUGH = 4000, 1000, 1 << 18
+AHEAD = 8
+
+
+def takes(op, loops, dtype, work) -> bool:
+    """Whether a fold goes so: of one result, of rows that touch, and are long."""
+    rows, item, terms = loops.sizes[0] if loops.sizes else 0, dtype.itemsize, loops.terms
+    if width_bits() == 512 or dtype != work or not real(op, work.name) or loops.kept.shape or len(loops.sizes) < 2:
+        return False
+    if loops.steps[0] != item or (terms // rows < FEWER and len(loops.sizes) == 2):
+        return False
+    if _dense(loops, item):
+        return terms // rows >= DENSE or terms * item >= ENOUGH
+    if _beside(loops, item) > 1:
+        return terms * item >= ENOUGH
+    return terms // rows * item >= LONG and rows * item >= (HIGH if terms * item < LARGE else LINE // 2)
+
+
+def _beside(loops, item) -> int:
+    """How many parts of a row lie side by side, and go so, as rows of their own, which are long."""
+    column, least = loops.sizes[0] * item, PARTED if loops.terms * item < LARGE else SMALLER
+    parted = len(loops.sizes) == 3 and loops.steps[1] == column <= SLIM and loops.sizes[2] >= least
+    return loops.sizes[1] if parted else 1
+
+
+def _dense(loops, item) -> bool:
+    """Whether columns touch, and go together."""
+    column = loops.sizes[0] * _beside(loops, item) * item
+    return loops.terms * item == column * loops.sizes[-1] and loops.steps[-1] == column <= TALL
+
+
+def words(op, loops, dtype, copy, fold, tasks):
+    """The context, its size with rooms, and how many results it makes: of whole blocks, and of what is left."""
+    item, (kind, each), parts = dtype.itemsize, real(op, dtype.name), _beside(loops, dtype.itemsize)
+    rows = loops.sizes[0] * parts
+    row, tall = loops.terms // rows, TALL // item
+    groups = 1 if rows <= tall else -(-(rows + LINE // item) // tall)
+    share = max(SHARE, row * groups // (4 * tasks)) if tasks > 1 else row
+    share = -(-share // BLOCK) * BLOCK
+    tall = min(rows, tall)
+    pitch = -(-tall * item // LINE) * LINE + LINE  # and rows do not meet in few sets of L1
+    if _dense(loops, item):
+        pitch = rows * item
+    room = 2 * LANES * pitch + tall * (END + 16) + LANES * 16 + 2 * LINE
+    room = -(-max(room, BLOCK * item) // LINE) * LINE
+    dims = [v for d in zip(loops.sizes, loops.steps) for v in d]
+    values = {
+        FOLD: fold, JOBS: groups * -(-row // share), TASKS: tasks, COPY: copy, WIDTH: pitch, CHUNK: tall, LENGTH: share,
+        ROOM: room, IN: loops.kept.offsets[1], REDUCED: len(loops.sizes), TERMS: loops.terms, LEVELS: parts,
+        TAKE: taker(op, kind), CHAIN: ender(op, kind, each), LANE: each, ITEM: item, ROOMS: HEADER + 8 * len(dims),
+    }  # fmt: skip
+    context = np.zeros(HEADER // 8, np.int64)
+    for place, value in values.items():
+        context[place // 8] = value
+    context = np.concatenate([context, dims])
+    return context, len(context) + (tasks * room + LINE) // 8, -(-loops.terms // BLOCK)
+
+
+@jit
+def _before(context, i):
+    """Rows or parts of rows whose terms come before those of the one that is number i in memory."""
+    rows = word(context + HEADER)
+    return i % rows * word(context + LEVELS) + i // rows
+
+
+@jit
+def _together(context, x, first, count, start, stop, room):
+    """The blocks that begin in `count` rows from the `first` on, in columns from start to stop."""
+    inner = context + HEADER + 16 * (word(context + REDUCED) - 1)
+    item, pitch, longest, pace = word(context + ITEM), word(context + WIDTH), word(inner), word(inner + 8)
+    parts, last = word(context + LEVELS), (word(context + LEVELS) - 1) * word(context + HEADER)
+    rows, numbers = parts * word(context + HEADER), word(context + LANE)
+    row, whole = word(context + TERMS) // rows, word(context + TERMS) // BLOCK
+    done = room + LANES * pitch
+    nowhere = done + LANES * pitch
+    ends = nowhere + LINE
+    firsts = pointer(ends + count * END)  # of the ends in each 16 of 256 columns; how many there are is the next one's
+    for k in range(2 * LANES + 1):
+        firsts[k] = 0
+    for i in range(count):
+        firsts[(-_before(context, first + i) * row & BLOCK - 1) // LANES + 1] += 1
+    for k in range(LANES):
+        firsts[k + 1] += firsts[k]
+    stop, end = min(stop, row), 0
+    for i in range(count - 1, -1, -1):
+        start_of = _before(context, first + i) * row
+        phase = -start_of & BLOCK - 1
+        before = (start_of + phase) // BLOCK  # blocks that begin before this row's
+        most = min((stop - phase - 1) // BLOCK + 1, whole - before)
+        k = phase // LANES
+        f = pointer(ends + END * (firsts[k + 1] - 1 - firsts[LANES + 1 + k]))
+        firsts[LANES + 1 + k] += 1
+        f[0], f[1], f[2] = room + i * item, phase % LANES, word(context + OUT) + (before - 1) * item
+        f[3], f[4] = start // BLOCK + 1, most
+        end = max(end, phase + BLOCK * most + 1)
+    left, at, alike, q = 0, x, row % LANES == 0, start
+    while q < end:
+        k, m, groups = q // LANES % LANES, 0, 1
+        some, entries = firsts[k + 1] - firsts[k], ends + END * firsts[k]
+        if some > 0:
+            invoke(word(context + CHAIN), (entries, some, pitch, done, q // BLOCK, nowhere, 2 if alike else 0))
+        if pitch == pace and left >= LANES and (parts == 1 or q < row):  # columns touch, and go as one, 16 by 16
+            most = min(left, end - q) // LANES if some == 0 or alike else 1  # until blocks end
+            most = min(most, LANES - k)
+            while groups < most and firsts[k + groups + 1] == firsts[k + groups]:
+                groups += 1
+            wide = LANES * pitch
+            invoke(word(context + TAKE), (room, 0, at, wide, groups, wide // item * numbers, 0))
+            m, left, at = LANES, left - groups * LANES, at + groups * wide
+        while m < LANES and q + m < end:
+            if left == 0:
+                left = longest - (q + m) % longest
+                at = _place(context, x, _before(context, first) * row + q + m)
+            run, ahead, to = min(LANES - m, left), AHEAD * pace if left > AHEAD else 0, room + m * pitch
+            on = count if q + m < row else min(count, last - first)  # that go on in the next part
+            if on > 0:
+                invoke(word(context + TAKE), (to, pitch, at, pace, run, on * numbers, ahead))
+            over = max(first, last)
+            on = min(first + count, rows - 1) - over  # from a last part to the first one of the next row
+            if q + m >= row and on > 0:
+                over_at = _place(context, x, _before(context, over) * row + q + m)
+                to += (over - first) * item
+                invoke(word(context + TAKE), (to, pitch, over_at, pace, run, on * numbers, ahead))
+            m, left, at = m + run, left - run, at + run * pace
+        if some > 0 and not alike:
+            invoke(word(context + CHAIN), (entries, some, pitch, done, q // BLOCK, nowhere, 1))
+        q += LANES * groups
+
+
+def _walk(context, task):
+    """The task's share of the jobs: rows, and columns where blocks of theirs begin."""
+    jobs, tasks = word(context + JOBS), word(context + TASKS)
+    tall, share = word(context + CHUNK), word(context + LENGTH)
+    terms, item, x = word(context + TERMS), word(context + ITEM), word(context + IN)
+    rows = word(context + HEADER) * word(context + LEVELS)
+    lead = (x & LINE - 1) // item if rows > tall else 0  # so that the others begin with lines
+    groups = jobs // ((terms // rows + share - 1) // share)
+    room = (context + word(context + ROOMS) + LINE) // LINE * LINE + task * word(context + ROOM)
+    for job in range(jobs * task // tasks, jobs * (task + 1) // tasks):
+        group, start = job % groups, job // groups * share
+        first, last = max(0, group * tall - lead), min(rows, (group + 1) * tall - lead)
+        if first < last:
+            _together(context, x, first, last - first, start, start + share, room)
+    rest = terms % BLOCK
+    if rest > 0 and task == 0:
+        _gather(context, x, terms - rest, rest, room)
+        call_fold(word(context + FOLD), room, 0, 1, rest, word(context + OUT) + terms // BLOCK * item)
+
+
+@functools.cache
+def walker() -> int:
+    return compiled(_walk, "void(int64, int64)", "abreast_walk")

@@ -1,0 +1,297 @@
+"""Folds in order, one element after the other: what only such an order defines, and results that keep every step.
+
+    accumulate   out[0] = x[0], out[k] = op(out[k - 1], x[k]) along one dimension
+    in_order     the last of these alone: the fold of an operation that is not associative
+    at           a[indices[i]] = op(a[indices[i]], b[i]) for one i after the other, repeated indices too
+
+Where neighbours lie beside the dimension a step is one call of the vectorised loops over all of them; else the steps of
+one row after the other are scalar, with the result of the last in a register.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+from numba import types
+
+from ... import scalar
+from ...dtypes import NUMBERS, kind, resolve, settled
+from ...jit.address import pointer, word
+from ...jit.cache import entry
+from ...jit.calling import call_binary
+from ...jit.ndarray import OBJECT, WRITEABLE, address_of, data, flags, ndim, shape, stride
+from ...jit.scan import Step, call_runs, call_visits, runs, visits
+from ...strides import plan
+from ..elementwise.elementwise import apart, binary, loop
+from ..gemm.entry import apart as disjoint
+
+# Neighbours from which on a step is worth a call of its own: about 20 ns.
+BESIDE = 32
+INDEX = np.dtype(np.int64)
+
+
+@functools.cache
+def _steps():
+    def steps(words, out, x):
+        """Steps 1 to count - 1 at each index of `kept` sizes; by `loops`, where there is no `scan`, which makes step 0
+        too. Words: both of these, what is added to the addresses of out and x, their steps, count, kept, then for each
+        size its strides of out and x; the last is inner."""
+        words = data(address_of(words))
+        loops, scan, count, kept, sizes = word(words), word(words + 8), word(words + 48), word(words + 56), words + 64
+        out, x = data(address_of(out)) + word(words + 16), data(address_of(x)) + word(words + 24)
+        out_step, x_step = word(words + 32), word(words + 40)
+        places = 1
+        for d in range(kept - 1):
+            places *= word(sizes + 24 * d)
+        inner = sizes + 24 * (kept - 1)
+        columns, to, pace = word(inner), word(inner + 8), word(inner + 16)
+        for place in range(places):
+            rest, at, source = place, out, x
+            for d in range(kept - 2, -1, -1):
+                size = word(sizes + 24 * d)
+                at += rest % size * word(sizes + 24 * d + 8)
+                source += rest % size * word(sizes + 24 * d + 16)
+                rest //= size
+            if scan != 0:
+                call_runs(scan, at, to, out_step, source, pace, x_step, columns, count)
+                continue
+            for _ in range(1, count):
+                source += x_step
+                call_binary(loops, at + out_step, at, source, 1, columns, 0, 0, 0, to, to, pace)
+                at += out_step
+
+    return entry(steps, types.void(OBJECT, OBJECT, OBJECT), "scan_steps", nogil=True)
+
+
+def accumulate(op: str, out, x, axis: int, work: np.dtype) -> None:
+    """out[k] = op(out[k - 1], x[k]) along an axis, in `work`; both have one shape."""
+    if x.size:
+        x = apart(out, x)
+        held(out, work, lambda held: _scan(op, held, held[first(axis)], x, axis, held.strides, work))
+
+
+def in_order(op: str, out, x, axis: int, work: np.dtype) -> None:
+    """out = x folded along an axis from its first element on; out has x's shape without it, and is not empty."""
+    x = apart(out, x)
+
+    def run(held):
+        strides = list(held.strides)
+        strides.insert(axis, 0)
+        _scan(op, held, held, x, axis, tuple(strides), work)
+
+    held(out, work, run)
+
+
+def first(axis: int) -> tuple:
+    """The index of an array's first part along an axis."""
+    return *(slice(None),) * axis, 0
+
+
+def held(out, work, run):
+    """run(out), by way of an array of the dtype `work` where out has another."""
+    if out.dtype == work:
+        run(out)
+    else:
+        wide = np.empty(out.shape, work)
+        run(wide)
+        np.copyto(out, wide, casting="unsafe")
+
+
+class Steps(NamedTuple):
+    """A scan but for its arrays, as the words that compiled code reads; `whole` where it makes the first step too."""
+
+    words: np.ndarray
+    whole: bool
+
+    def run(self, out, begin, x, axis: int) -> None:
+        """`begin`: the part of out that the first step makes."""
+        if not self.whole:
+            np.copyto(begin, x[first(axis)], casting="unsafe")
+        _steps()(self.words, out, x)
+
+
+@functools.lru_cache(maxsize=4096)
+def prepared(op, shape, axis, strides, x_strides, dtype, work) -> Steps:
+    """A scan along an axis of an input of this dtype, of these strides, to an output of `strides`, in `work`."""
+    rest = tuple(n for d, n in enumerate(shape) if d != axis)
+    to, source = (tuple(s for d, s in enumerate(given) if d != axis) for given in (strides, x_strides))
+    nest = plan((rest, rest), (to, source), (work.itemsize, dtype.itemsize))
+    dims = list(zip(nest.shape or (1,), *(s or (0,) for s in nest.strides)))
+    beside = dims[-1][0] >= BESIDE and abs(dims[-1][2]) <= abs(x_strides[axis])
+    names = resolve(op, work, dtype, None if work.kind == "b" else work, "unsafe")
+    step = Step(scalar.find(op, *names[:2]), work.name, dtype.name, tuple(d.name for d in names))
+    code = (_loop(op, work, dtype), 0) if beside else (0, _runs(step))
+    words = (*code, *nest.offsets, strides[axis], x_strides[axis], shape[axis], len(dims), *sum(dims, ()))
+    return Steps(np.array(words, np.int64), not beside)
+
+
+_runs, _visits = functools.cache(runs), functools.cache(visits)
+
+
+def _scan(op, out, begin, x, axis, strides, work):
+    """Along an axis of x; out's strides may be 0 there."""
+    prepared(op, x.shape, axis, strides, x.strides, x.dtype, work).run(out, begin, x, axis)
+
+
+def _loop(op, work, dtype):
+    return loop(op, work, dtype, work, None if work.kind == "b" else work, "unsafe", checked=False)
+
+
+def _address(x) -> int:
+    return x.__array_interface__["data"][0]
+
+
+@functools.cache
+def _vector():
+    def vector(visits, out, indices, x, width, itemsize):
+        """Visit elements of a vector; False, and nothing is done, where x does not fit, out cannot be written, its
+        elements share memory, or that is shared with another's, or an index is out of bounds."""
+        out, indices, x = address_of(out), address_of(indices), address_of(x)
+        size, count = shape(out, 0), shape(indices, 0)
+        step = stride(x, 0) if ndim(x) == 1 else 0
+        if not (ndim(x) == 0 or (ndim(x) == 1 and shape(x, 0) == count)):
+            return False
+        if count == 0 and flags(out) & WRITEABLE != 0:
+            return True
+        if stride(indices, 0) != 8:
+            return False
+        if flags(out) & WRITEABLE == 0 or (size > 1 and abs(stride(out, 0)) < itemsize):
+            return False
+        if not (disjoint(out, indices, width) and disjoint(out, x, width)):
+            return False
+        places, low, high = pointer(data(indices)), 0, 0
+        for i in range(count):
+            low, high = min(low, places[i]), max(high, places[i])
+        inside = -size <= low and high < size
+        if inside:
+            call_visits(visits, data(out), size, stride(out, 0), data(indices), data(x), step, count)
+        return inside
+
+    kind = types.boolean(types.int64, OBJECT, OBJECT, OBJECT, types.int64, types.int64)
+    return entry(vector, kind, "scan_vector", nogil=True)
+
+
+@functools.cache
+def _visitor():
+    def visitor(visits, out, size, step, indices, x, x_step, count):
+        """False, and nothing is done, where an index is out of bounds; -1 for a size says that none can be."""
+        low = high = 0
+        for i in range(count if size >= 0 else 0):
+            low, high = min(low, word(indices + 8 * i)), max(high, word(indices + 8 * i))
+        inside = size < 0 or count == 0 or (-size <= low and high < size)
+        if inside:
+            call_visits(visits, out, max(size, 0), step, indices, x, x_step, count)
+        return inside
+
+    return entry(visitor, f"boolean({', '.join(['int64'] * 8)})", "scan_visitor", nogil=True)
+
+
+@functools.cache
+def _rows():
+    def rows(loops, out, size, step, indices, x, x_step, count, columns, out_pace, x_pace):
+        """The same for rows of out and of x, by the vectorised loops."""
+        low = high = 0
+        for i in range(count):
+            low, high = min(low, word(indices + 8 * i)), max(high, word(indices + 8 * i))
+        inside = count == 0 or (-size <= low and high < size)
+        for i in range(count if inside else 0):
+            index = word(indices + 8 * i)
+            at = out + (index + size if index < 0 else index) * step
+            call_binary(loops, at, at, x + i * x_step, 1, columns, 0, 0, 0, out_pace, out_pace, x_pace)
+        return inside
+
+    return entry(rows, f"boolean({', '.join(['int64'] * 11)})", "scan_rows", nogil=True)
+
+
+def _castable(op, out, dtype):
+    """What an operation on elements of out and of another dtype works in, where that can be put into out."""
+    names = resolve(op, out, dtype)
+    if not np.can_cast(names[2], out, "same_kind"):
+        raise TypeError(f"{op}: cannot cast the result from {names[2]} to {out!r} under casting='same_kind'")
+    return names
+
+
+@functools.lru_cache(maxsize=4096)
+def _step(op, out, dtype) -> tuple[int, bool]:
+    """The visits of an operation to elements of these dtypes, and whether it minds negative operands."""
+    names = _castable(op, out, dtype)
+    step = Step(scalar.find(op, *names[:2]), out.name, dtype.name, tuple(d.name for d in names))
+    return _visits(step), op == "pow" and names[1].kind == "i"
+
+
+def _array(op, out, x):
+    """What is put into out, as an array: numbers are weak."""
+    x = settled(op, x, out)
+    return np.asarray(x, resolve(op, out.dtype, kind(x))[1] if type(x) in NUMBERS else None)
+
+
+def _addend(op, out, x, indices):
+    """The same, and the visits that do it."""
+    x = _array(op, out, x)
+    visit, positive = _step(op, out.dtype, x.dtype)
+    if positive and (x < 0).any() and out[indices].size:
+        raise ValueError("pow: integers to negative integer powers are not allowed")
+    return x, visit
+
+
+NOWHERE = np.empty(0, INDEX)
+
+
+def at_fast(op: str, out, indices, x) -> bool:
+    """The same for indices of a vector; False where it is left to the general path, and nothing is done."""
+    if type(indices) is list:
+        indices = np.asarray(indices) if indices else NOWHERE
+    if type(indices) is not np.ndarray or indices.dtype != INDEX or indices.ndim != 1 or out.ndim != 1:
+        return False
+    if not out.dtype.isnative or not (x.dtype.isnative if type(x) is np.ndarray else type(x) in NUMBERS):
+        return False
+    x, visit = _addend(op, out, x, indices)
+    return _vector()(visit, out, indices, x, max(8, out.itemsize, x.itemsize), out.itemsize)
+
+
+def at(op: str, out, indices, x) -> None:
+    """out[i] = op(out[i], x[i]) for one index after the other, so that repeated ones add up, as NumPy's ufunc.at.
+
+    `indices` is anything that indexes an array; x broadcasts to what it selects. The result must be castable to out's
+    dtype under "same_kind". A slice names each element once: then it is the operation in place.
+    """
+    if type(indices) is slice:
+        view, x = out[indices], _array(op, out, x)
+        _castable(op, out.dtype, x.dtype)
+        binary(op, view, view, np.broadcast_to(x, view.shape))
+        return
+    x, visit = _addend(op, out, x, indices)
+    plain = indices if type(indices) is np.ndarray else np.asarray(indices) if type(indices) is list else None
+    if plain is None or plain.ndim != 1 or plain.dtype.kind not in "iu" or plain.dtype == np.uint64 or out.ndim > 2:
+        plain = None
+    shape = None if plain is None else plain.shape + out.shape[1:]
+    if x.shape != shape or np.may_share_memory(out, x):
+        places = _places(out, indices) if shape is None else None
+        x = np.broadcast_to(x, shape or places.shape)
+        if np.may_share_memory(out, x):
+            x = x.copy()
+    if shape is None:
+        x = x if x.size and not any(x.strides) else np.ascontiguousarray(x).reshape(-1)
+        places = np.ascontiguousarray(places)
+        step = x.strides[0] if x.ndim == 1 and x.size == places.size else 0
+        _visitor()(visit, _address(out), -1, 1, _address(places), _address(x), step, places.size)
+        return
+    plain = np.ascontiguousarray(plain.copy() if np.may_share_memory(out, plain) else plain, np.int64)
+    where = _address(out), len(out), out.strides[0], _address(plain), _address(x), x.strides[0], len(plain)
+    if out.ndim == 1:
+        inside = _visitor()(visit, *where)
+    else:
+        loops = loop(op, out.dtype, x.dtype, out.dtype, checked=False)
+        inside = _rows()(loops, *where, out.shape[1], out.strides[1], x.strides[1])
+    if not inside:
+        out[plain]  # NumPy's error names the index
+
+
+def _places(x, indices):
+    """Distance in bytes from x's first element of each that `indices` selects."""
+    distance = np.zeros(x.shape, np.int64)
+    for d, (size, pace) in enumerate(zip(x.shape, x.strides)):
+        distance += (np.arange(size) * pace).reshape((size,) + (1,) * (x.ndim - d - 1))
+    return np.asarray(distance[indices])

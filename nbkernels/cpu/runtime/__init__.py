@@ -1,0 +1,1 @@
+"""What every kernel runs on: the machine's caches, threads, launches, statuses."""

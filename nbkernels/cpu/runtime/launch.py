@@ -1,0 +1,26 @@
+"""Launches of threads that compiled code makes by itself: the table that it goes by."""
+
+from __future__ import annotations
+
+from ...jit.address import number
+from ...jit.cache import jit
+from ...jit.record import Record
+from .threads import WORDS, pool_at
+
+# What a launch goes by: threads.WORDS, the kernel, a room or 0, its threads, and where the kept room is told of.
+TABLE = Record("Launch", "launch kernel room workers kept")
+table_at, SIZE = TABLE.pointer(), TABLE.bytes
+
+
+def launch_table(kernel: int = 0, kept: int = 0):
+    """Such a table."""
+    made = TABLE.array()
+    made.launch, made.kernel, made.kept = WORDS, kernel, kept
+    return made
+
+
+@jit(forceinline=True)
+def launchable(table):
+    """Threads of a launch that compiled code may make by itself; or 0."""
+    pool = pool_at(table_at(table).launch)
+    return number(pool.count) if pool.share != 0 else 0

@@ -1,0 +1,23 @@
+"""Winners that have changed while the process runs: what products know of them is found anew."""
+
+from __future__ import annotations
+
+from ... import winners
+from ..gemm import blocking, context, gemm, kinds, paths, tuned
+from ..gemm import loops as packed
+from . import machine
+from .status import GEMV, PACKED
+
+
+def renew() -> None:
+    """From the next call on products go by the winners that are kept now."""
+    winners.entries.cache_clear()
+    machine.renew()
+    planned = blocking.default, kinds.default_tiles, paths.path, context.template
+    for each in (*planned, tuned.tuned, gemm._planned, packed._table):
+        each.cache_clear()
+    for dtype, (_, _, known) in list(gemm._entries.items()):
+        if known is None:
+            del gemm._entries[dtype]  # a plan, with tiles of its own
+        else:
+            known[1 + 2 * (PACKED - GEMV)] = 0

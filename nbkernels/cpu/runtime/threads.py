@@ -1,0 +1,238 @@
+"""Work for several threads: one launcher for every kernel of the library, and threads of its own.
+
+A kernel is a C function void(int64 context, int64 task); `launch` calls it for every task, which all finish one after
+another, too. The launching thread never depends on the others: it offers each helper its tasks, does its own, and then
+takes back and does what no helper has begun. So a helper that the system has put to sleep, or behind another thread on
+the same core, costs nothing but its help. Numba's layers wait for all of their threads, up to a tick of the system's
+clock (a call of 30 us then takes 4 ms); GNU's OpenMP kills a forked child, and workqueue a process where two threads
+launch at once.
+
+Only one launch at a time is shared: a thread that finds another one launching works by itself.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import functools
+import os
+import threading
+import time
+
+import numba
+import numpy as np
+from numba.np.ufunc import parallel as pool
+
+from ...jit.address import (
+    SPINS,
+    call,
+    exchange,
+    invoke,
+    keep_off,
+    let_others,
+    number,
+    reacquire,
+    release,
+    replace,
+    seen,
+    set_word,
+    sleep,
+    wait,
+    wake,
+)
+from ...jit.cache import compiled, entry, jit
+from ...jit.record import Record
+from ...jit.shield import start, whole
+
+# What launches go by, also those that compiled code makes by itself while it holds the GIL: whether one is under way,
+# the address of `_share` if compiled code may make one, a C function that counts threads, helpers and their places.
+POOL = Record("Pool", "busy share count helpers places")
+# A helper's place, a cache line: what it does, the lock that it sleeps at, what it is offered, its system's number.
+HELPER = Record("Helper", "state lock kernel context first step tasks thread")
+pool_at, helper_at = POOL.pointer(), HELPER.pointer()
+BUSY, STATE = POOL["busy"], HELPER["state"]
+WORKING, IDLE, ASLEEP, OFFERED = range(4)
+LINE = 8  # words
+PATIENCE = 64 * SPINS  # looks for work, 0.6 ms of them, before a helper sleeps: to wake it takes 50 us
+
+_words = POOL.array()
+WORDS = _words.buffer_info()[0]
+_rooms: list = []  # of the helpers' places
+_new_lock = ctypes.PYFUNCTYPE(ctypes.c_void_p)(("PyThread_allocate_lock", ctypes.pythonapi))
+_close = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)(("PyThread_acquire_lock", ctypes.pythonapi))
+_beginning = threading.Lock()
+
+
+def _after_fork() -> None:
+    """The child has no helpers yet."""
+    global _beginning
+    _words[:], _beginning = POOL.array(), threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+@functools.cache
+def layer() -> str:
+    """Numba's threading layer, started if it has not been, for it knows how many threads: tbb, omp, workqueue, none."""
+    try:
+        with whole():
+            pool._launch_threads()
+        return numba.threading_layer()
+    except ValueError:  # no layer could be loaded
+        return "none"
+
+
+def count() -> int:
+    """Threads that the next launch would use: numba.get_num_threads()."""
+    return pool._get_num_threads() if layer() != "none" else 1  # Numba's own takes 0.6 us to see that they are there
+
+
+# -- helpers -----------------------------------------------------------------------------------------------------------
+
+
+def _serve(place):
+    """What a helper does for as long as the process lives."""
+    w, looks = helper_at(place), 0
+    sleep(w.lock)
+    while w.lock != 0:
+        while seen(w, STATE) != OFFERED:
+            looks += 1
+            if looks % SPINS == 0:
+                let_others()
+            if looks >= PATIENCE and replace(w, STATE, IDLE, ASLEEP):
+                sleep(w.lock)
+                looks = 0
+        if replace(w, STATE, OFFERED, WORKING):
+            for task in range(w.first, w.tasks, w.step):
+                call(w.kernel, w.context, task)
+            exchange(w, STATE, IDLE)
+            looks = 0
+
+
+@functools.cache
+def _server():
+    return entry(_serve, "void(int64)", "serve", nogil=True)
+
+
+def _begin() -> None:
+    """Start the helpers, asleep; fewer where the system gives no more threads."""
+    helpers, begun, line = numba.config.NUMBA_NUM_THREADS - 1, 0, 8 * LINE
+
+    def begin(place, w):
+        w[HELPER["thread"]] = threading.get_native_id()
+        serve(place)
+
+    room, serve = np.zeros(LINE * (helpers + 1), np.int64), _server()
+    places = -(-room.ctypes.data // line) * line
+    _rooms.append(room)
+    with contextlib.suppress(RuntimeError):  # no more threads
+        while begun < helpers:
+            place = places + begun * line
+            w = (ctypes.c_int64 * LINE).from_address(place)
+            w[STATE], lock = ASLEEP, _new_lock()
+            w[HELPER["lock"]] = lock
+            _close(lock, 1)  # it opens for a moment to wake the helper
+            start(begin, place, w)
+            begun += 1
+    _words.places, _words.helpers = places, begun
+
+
+@atexit.register
+def _rest() -> None:
+    """Before Python takes the compiled code away helpers sleep, and nobody wakes them any more."""
+    _words.busy, end = 1, time.monotonic() + 0.5
+    states = [ctypes.c_int64.from_address(_words.places + 8 * LINE * i) for i in range(_words.helpers)]
+    while any(state.value != ASLEEP for state in states) and time.monotonic() < end:
+        time.sleep(1e-4)
+
+
+# -- launches ----------------------------------------------------------------------------------------------------------
+
+
+@jit
+def _all(words, kernel, context, tasks):
+    """The kernel for every task, shared with the helpers if nobody else is at it."""
+    w = pool_at(words)
+    helpers = min(w.helpers, tasks - 1)
+    if helpers < 1 or exchange(w, BUSY, 1) != 0:
+        for task in range(tasks):
+            call(kernel, context, task)
+        return
+    for helper in range(helpers):
+        place = helper_at(w.places + helper * 8 * LINE)
+        place.kernel, place.context = kernel, context
+        place.first, place.step, place.tasks = helper + 1, helpers + 1, tasks
+        if exchange(place, STATE, OFFERED) == ASLEEP:
+            if place.thread != 0:  # else it may wake on this core, and share it for 2-14 ms while others idle
+                keep_off(place.thread)
+            wake(place.lock)
+    for task in range(0, tasks, helpers + 1):
+        call(kernel, context, task)
+    for helper in range(helpers):
+        if replace(helper_at(w.places + helper * 8 * LINE), STATE, OFFERED, IDLE):
+            for task in range(helper + 1, tasks, helpers + 1):
+                call(kernel, context, task)
+    for helper in range(helpers):
+        wait(helper_at(w.places + helper * 8 * LINE), STATE, IDLE)
+    exchange(w, BUSY, 0)
+
+
+def _share(words, kernel, context, room):
+    """Call the kernel with `context` for as many tasks as there are threads, a number that goes to `room`, without the
+    GIL, which the caller holds."""
+    w = pool_at(words)
+    tasks = number(w.count) if w.busy == 0 else 1
+    set_word(room, tasks)
+    state = release()
+    _all(words, kernel, context, tasks)
+    reacquire(state)
+
+
+@jit(forceinline=True)
+def shared(words, kernel, context, room):
+    """The same from compiled code that holds the GIL; without threads, by itself, and `room` stays as it is."""
+    share = pool_at(words).share
+    if share != 0:
+        invoke(share, (words, kernel, context, room))
+    else:
+        call(kernel, context, 0)
+
+
+@jit
+def unheld(words, kernel, context, room):
+    """The same from compiled code that does not hold the GIL, or that need not give it away meanwhile."""
+    w = pool_at(words)
+    tasks = number(w.count) if w.share != 0 and w.busy == 0 else 1
+    set_word(room, tasks)
+    _all(words, kernel, context, tasks)
+
+
+@functools.cache
+def _launcher():
+    def run(words, kernel, context, tasks):
+        _all(words, kernel, context, tasks)
+
+    return entry(run, "void(int64, int64, int64, int64)", "launch", nogil=True)
+
+
+def open_up() -> bool:
+    """Let compiled code launch by WORDS; False where it cannot be known by how many threads."""
+    if not _words.share:
+        if layer() == "none":
+            return False
+        with _beginning:
+            if not _words.places:
+                _begin()
+        _words.count = ctypes.cast(pool._get_num_threads, ctypes.c_void_p).value
+        _words.share = compiled(_share, "void(int64, int64, int64, int64)", "share")
+    return True
+
+
+def launch(kernel: int, context: int, tasks: int) -> None:
+    """Call the kernel at this address with `context` for every task in range(tasks), shared among threads."""
+    if tasks > 1:
+        open_up()
+    _launcher()(WORDS, kernel, context, tasks)
