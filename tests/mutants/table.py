@@ -7,6 +7,19 @@ from .pure import FOLDS, GUARDS, PURE
 from .run import Mutant
 
 HOST = [
+    (
+        "in_numpy/slots.py",
+        "if slot.loop.product and not slot.replaced:",
+        "if False:",
+        "tests/test_record.py -k in_numpy",
+    ),
+    ("record.py", "if slot and code is slot.take.__code__:", "if False:", "tests/test_record.py -k in_numpy"),
+    (
+        "gradients.py",
+        "by(grad, ops.sinh(self))",
+        "by(grad, ops.sinh(getattr(self, 'value', self)))",
+        "tests/test_gradient_sweep.py -k second",
+    ),
     ("cpu/gemv/mv.py", "None if x is None else whole(x), whole(a)", "x, whole(a)", f"{GUARDS} -k records"),
     ("cpu/gemv/mv.py", "else whole(x), whole(a), whole(v)", "else whole(x), a, whole(v)", f"{GUARDS} -k records"),
     (
