@@ -11,8 +11,8 @@ import functools
 
 import numpy as np
 
-from ...jit.address import arrive, peek, pointer, poke, scratch, take, take_from, wait
-from ...jit.cache import both, compiled, entry, jit
+from ...jit.address import arrive, peek, pointer, scratch, take, take_from, wait
+from ...jit.cache import compiled, entry, jit
 from ..runtime import threads
 from ..runtime.launch import launch_table, launchable, table_at
 from ..runtime.machine import l2
@@ -36,6 +36,7 @@ from .context import (
     up,
     words_at,
 )
+from .door import factored, whole_call
 from .entry import PANEL, SQUARE, column_panel, stays
 from .kinds import default_tiles, kind_of
 from .pack import pack, pack_rows_a
@@ -142,7 +143,7 @@ def _need(tile, bare):
 def _whole(tile, bare):
     """int64(table, out, x, a, b, beta, alpha), on checked arrays, their ids, x's or 0: the address of what launches
     threads and comes back when they are done."""
-    element, size = getattr(np, tile.dtype), tile.itemsize
+    element = getattr(np, tile.dtype)
 
     def run(table, out, x, a, b, beta, alpha):
         t, workers = table_at(table), launchable(table)
@@ -156,18 +157,13 @@ def _whole(tile, bare):
         f.room = borrow(kept, need) if need > 0 else 0
         if need > 0 and f.room == 0:
             return LARGE
-        f.next, f.panel, f.finished = 0, 0, 0
-        f.unit, f.scalars = alpha == 1, factors
-        poke(tile, factors, element(alpha))
-        poke(tile, factors + size, element(beta))
+        factored(tile, f, factors, element(alpha), element(beta))
         threads.shared(t.launch, t.kernel, address, address + WORKERS)
         if need > 0:
             returned(kept)
         return DONE
 
-    return both(run, "int64(int64, int64, int64, int64, int64, float64, float64)", f"gemm_columns_whole_{tile}_{bare}")[
-        1
-    ]
+    return whole_call(run, f"gemm_columns_whole_{tile}_{bare}")[1]
 
 
 @functools.cache

@@ -15,14 +15,14 @@ import functools
 import numpy as np
 
 from ...jit.address import ask, call, peek, poke, scratch, static, take_from
-from ...jit.cache import both, compiled, entry, jit
+from ...jit.cache import compiled, jit
 from ...jit.ndarray import shape
 from ...jit.vector import LINE
-from ..runtime import threads
 from ..runtime.machine import l2
-from ..runtime.status import DECLINED, DONE, LARGE
+from ..runtime.status import DONE, LARGE
 from .blocking import SEGMENT, small, vector_registers
-from .context import BYTES, NEXT, TASKS, WORDS, alone, room, swap_sides, up, words_at
+from .context import BYTES, NEXT, WORDS, alone, swap_sides, up, words_at
+from .door import factored, in_room, planned_entry, whole_call
 from .entry import GIL
 from .pack import pack_alone
 from .paths import BRIEF
@@ -213,9 +213,16 @@ def _plan(tile, f, workers, cache):
     return panels if direct else panels + segments * f.m * f.n * tile.itemsize
 
 
+@jit
+def _planned(tile, f, workers):
+    return up(_plan(tile, f, workers, l2()), LINE)
+
+
 @jit(forceinline=True)
 def _end(tile, f):
-    """The planes, added in order, become C."""
+    """The planes, if there are any, added in order, become C."""
+    if f.part < 0:
+        return
     size, m, n, segments = tile.itemsize, f.m, f.n, (f.k + SEGMENT - 1) // SEGMENT
     alpha, beta, planes = peek(tile, f.scalars), peek(tile, f.scalars + size), f.room + f.part
     for s in range(segments):
@@ -225,35 +232,14 @@ def _end(tile, f):
 
 @functools.cache
 def _entry(tile):
-    """int64(words of threads.py, address of `_deep`, workers, room, its size, out, x, a, b, beta, alpha, trusted):
-    DONE or DECLINED; or, where the room is too small, the bytes that it must have, more than any status."""
-    element, size = getattr(np, tile.dtype), tile.itemsize
-
-    def run(launch, work, workers, room, given, out, x, a, b, beta, alpha, trusted):
-        words, factors = scratch(BYTES), scratch(16)
-        f = words_at(words)
-        if alone(tile, f, out, x, a, b, beta, trusted) != DONE:
-            return DECLINED
-        need = up(_plan(tile, f, workers, l2()), LINE)
-        if need > given:
-            return need
-        f.next, f.scalars, f.room, f.workers = 0, factors, room, workers
-        poke(tile, factors, element(alpha))
-        poke(tile, factors + size, element(beta))
-        threads.shared(launch, work, words, words + TASKS)
-        if f.part >= 0:
-            _end(tile, f)
-        return DONE
-
-    kind = ", ".join(["int64"] * 9)
-    return entry(run, f"int64({kind}, float64, float64, boolean)", f"gemm_deep_entry_{tile}")
+    return planned_entry(tile, _planned, _end, f"gemm_deep_entry_{tile}")
 
 
 @functools.cache
 def _alone(tile):
     """int64(address of `_deep`, out, x, a, b, beta, alpha), on checked arrays: their ids, x's or 0; from Python, and
     its address."""
-    element, size = getattr(np, tile.dtype), tile.itemsize
+    element = getattr(np, tile.dtype)
 
     def run(work, out, x, a, b, beta, alpha):
         if not GIL or shape(out, 0) * shape(out, 1) * shape(a, 1) > BRIEF:
@@ -263,15 +249,13 @@ def _alone(tile):
         alone(tile, f, out, x, a, b, beta, 1)
         if _plan(tile, f, 1, l2()) > LITTLE:
             return LARGE
-        f.next, f.scalars, f.room, f.workers = 0, factors, static(LITTLE), 1
-        poke(tile, factors, element(alpha))
-        poke(tile, factors + size, element(beta))
+        f.room, f.workers = static(LITTLE), 1
+        factored(tile, f, factors, element(alpha), element(beta))
         call(work, words, 0)
-        if f.part >= 0:
-            _end(tile, f)
+        _end(tile, f)
         return DONE
 
-    return both(run, "int64(int64, int64, int64, int64, int64, float64, float64)", f"gemm_deep_alone_{tile}")
+    return whole_call(run, f"gemm_deep_alone_{tile}")
 
 
 def whole(dtype: str) -> tuple[int, int]:
@@ -289,16 +273,3 @@ def deep(out, x, a, b, beta, alpha, dtype: str, workers: int, trusted: bool = Tr
         if _alone(tile)[0](_deep(tile), id(out), x, id(a), id(b), beta, alpha) == DONE:
             return DONE
     return in_room(_entry(tile), _deep(tile), workers, out, x, a, b, beta, alpha, trusted)
-
-
-def in_room(run, work: int, workers: int, out, x, a, b, beta, alpha, trusted: bool) -> int:
-    """`run`, which launches `work`, with as much room as it asks for: DONE or DECLINED."""
-    need, status = 0, DECLINED + 1
-    threads.open_up()
-    while status > DECLINED:
-        own = room(need)
-        with own as address:
-            given = own.buffer[0]
-            status = run(threads.WORDS, work, workers, address, given, id(out), x, id(a), id(b), beta, alpha, trusted)
-        need = status
-    return status

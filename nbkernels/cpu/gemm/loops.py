@@ -19,8 +19,8 @@ import functools
 
 import numpy as np
 
-from ...jit.address import arrive, copy, invoke, peek, pointer, poke, replace, scratch, seen, wait
-from ...jit.cache import both, compiled, jit
+from ...jit.address import arrive, copy, invoke, peek, pointer, replace, scratch, seen, wait
+from ...jit.cache import compiled, jit
 from ...jit.kind import Kind
 from ...jit.ndarray import shape, stride
 from ...jit.record import Record
@@ -47,6 +47,7 @@ from .context import (
     up,
     words_at,
 )
+from .door import factored, whole_call
 from .entry import SQUARE
 from .kinds import kind_of, tiles_of
 from .microkernel import ukernel_columns, ukernel_packed, ukernel_rows
@@ -326,16 +327,15 @@ def _whole(tile):
         own = pointer(t.slots + 16 * slot(m, n, k, int(left), int(right), turned))
         f, ready = words_at(address), pointer(own[1])
         copy(address, own[0], BYTES)
-        f.workers, f.trusted, f.reads, f.unit = workers, 1, beta != 0, alpha == 1
+        f.workers, f.trusted, f.reads = workers, 1, beta != 0
         operands(f, out, x, a, b)
         cuts(f)
         f.pack, f.multiply = ready[PACKER], ready[0 if f.bare == 0 else 1 if f.csa == 1 else 2]
         f.room = borrow(kept, f.need) if f.multiply != 0 else 0
         if f.room == 0:
             return LARGE
-        poke(tile, factors, element(alpha))
-        poke(tile, factors + size, element(beta))
-        f.own, f.scalars, f.counters, f.stop = address, factors, counters, f.blocks
+        factored(tile, f, factors, element(alpha), element(beta))
+        f.own, f.counters, f.stop = address, counters, f.blocks
         for s in range(0, COUNTS, COUNT):
             w = pointer(counters + s)
             w[NEXT], w[FINISHED] = 0, 0
@@ -343,8 +343,7 @@ def _whole(tile):
         returned(kept)
         return DONE
 
-    signature = "int64(int64, int64, int64, int64, int64, float64, float64)"
-    return both(run, signature, f"gemm_packed_whole_{tile}")[1]
+    return whole_call(run, f"gemm_packed_whole_{tile}")[1]
 
 
 _tables: list = []  # every one that was made: compiled code may still read those before new winners (renew.py)

@@ -10,15 +10,11 @@ from __future__ import annotations
 
 import functools
 
-import numpy as np
-
-from ...jit.address import peek, poke, scratch, take
-from ...jit.cache import compiled, entry, jit
-from ..runtime import threads
-from ..runtime.status import DECLINED, DONE
+from ...jit.address import peek, take
+from ...jit.cache import compiled, jit
 from .blocking import small
-from .context import BYTES, NEXT, TASKS, WORDS, alone, swap_sides, up, words_at
-from .deep import in_room
+from .context import NEXT, WORDS, swap_sides, up
+from .door import in_room, planned_entry
 from .microkernel import ukernel_copying, ukernel_packed
 from .pack import pack
 from .store import MEMORY, PARTIAL, ending, finish
@@ -93,39 +89,26 @@ def _short(tile) -> int:
     return compiled(work, WORDS.kernel, f"gemm_short_{tile}")
 
 
-@functools.cache
-def _entry(tile):
-    """int64(words of threads.py, address of `_short`, workers, room, its size, out, x, a, b, beta, alpha, trusted):
-    DONE or DECLINED; or, where the room is too small, the bytes that it must have, more than any status."""
-    size, element = tile.itemsize, getattr(np, tile.dtype)
+@jit
+def _plan(tile, f, workers):
+    """How the product is cut into jobs, and the bytes of its room."""
+    if f.m > f.n:  # C' = B' A': the longer side lies along vectors
+        swap_sides(f)
+    parts = max((f.n * tile.itemsize + BROAD - 1) // BROAD, EACH * workers if workers > 1 else 1)
+    f.nb = up((f.n + parts - 1) // parts, tile.nr)
+    return workers * _room(tile, f.m, f.k, f.nb)
 
-    def run(launch, work, workers, room, given, out, x, a, b, beta, alpha, trusted):
-        words, factors = scratch(BYTES), scratch(16)
-        f = words_at(words)
-        f.unit = alpha == 1
-        if alone(tile, f, out, x, a, b, beta, trusted) != DONE:
-            return DECLINED
-        if f.m > f.n:  # C' = B' A': the longer side lies along vectors
-            swap_sides(f)
-        parts = max((f.n * size + BROAD - 1) // BROAD, EACH * workers if workers > 1 else 1)
-        f.nb, f.workers = up((f.n + parts - 1) // parts, tile.nr), workers
-        need = workers * _room(tile, f.m, f.k, f.nb)
-        if need > given:
-            return need
-        f.next, f.scalars, f.room = 0, factors, room
-        poke(tile, factors, element(alpha))
-        poke(tile, factors + size, element(beta))
-        threads.shared(launch, work, words, words + TASKS)
-        return DONE
 
-    kind = ", ".join(["int64"] * 9)
-    return entry(run, f"int64({kind}, float64, float64, boolean)", f"gemm_short_entry_{tile}")
+@jit(forceinline=True)
+def _end(tile, f):
+    """Jobs have left nothing."""
 
 
 @functools.cache
 def _compiled(dtype):
     """The entry, and what it launches."""
-    return _entry(small(dtype)), _short(small(dtype))
+    tile = small(dtype)
+    return planned_entry(tile, _plan, _end, f"gemm_short_entry_{tile}"), _short(tile)
 
 
 def short(out, x, a, b, beta, alpha, dtype: str, workers: int, trusted: bool = True) -> int:

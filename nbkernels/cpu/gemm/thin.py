@@ -11,13 +11,14 @@ import functools
 
 import numpy as np
 
-from ...jit.address import arrive, peek, poke, scratch, take, wait
-from ...jit.cache import both, compiled, jit
+from ...jit.address import arrive, peek, scratch, take, wait
+from ...jit.cache import compiled, jit
 from ..runtime import threads
 from ..runtime.launch import launch_table, launchable, table_at
 from ..runtime.status import DECLINED, DONE, LARGE
 from .blocking import small
 from .context import BYTES, FINISHED, NEXT, WORDS, WORKERS, alone, filled, room, up, words_at
+from .door import factored, whole_call
 from .ger import outer
 from .kinds import default_tiles, kind_of
 from .pack import pack
@@ -86,9 +87,7 @@ def _whole(tile):
         if f.m * f.n >= THIN_LEAST:
             if f.csb != 1 or t.kernel == 0 or launchable(table) == 0:
                 return LARGE
-            f.next, f.finished, f.scalars = 0, 0, factors
-            poke(tile, factors, element(alpha))
-            poke(tile, factors + size, element(beta))
+            factored(tile, f, factors, element(alpha), element(beta))
             threads.shared(t.launch, t.kernel, address, address + WORKERS)
             return DONE
         b, panel, rsb = f.b, tile.nr, f.rsb
@@ -104,7 +103,7 @@ def _whole(tile):
             _rows(tile, f, i, min(height, f.m - i), b, panel, rsb, element(alpha), element(beta))
         return DONE
 
-    return both(run, "int64(int64, int64, int64, int64, int64, float64, float64)", f"gemm_thin_whole_{tile}")
+    return whole_call(run, f"gemm_thin_whole_{tile}")
 
 
 @functools.cache

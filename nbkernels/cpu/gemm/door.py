@@ -1,0 +1,64 @@
+"""What the paths' compiled calls share: factors that jobs read, the whole call, and one whose plan counts its room."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...jit.address import poke, scratch
+from ...jit.cache import both, entry, jit
+from ..runtime import threads
+from ..runtime.status import DECLINED, DONE
+from .context import BYTES, TASKS, alone, room, words_at
+
+
+@jit(forceinline=True)
+def factored(tile, f, factors, alpha, beta):
+    """The factors, of the tile's dtype, where jobs read them; no job is taken yet."""
+    f.next, f.finished, f.panel, f.scalars, f.unit = 0, 0, 0, factors, alpha == 1
+    poke(tile, factors, alpha)
+    poke(tile, factors + tile.itemsize, beta)
+
+
+def whole_call(run, name: str):
+    """A path's whole call, run(table, out, x, a, b, beta, alpha) on checked arrays by their ids, x's or 0: from Python,
+    and its address, by which small products' entry goes on to it."""
+    return both(run, "int64(int64, int64, int64, int64, int64, float64, float64)", name)
+
+
+def planned_entry(tile, plan, end, name: str):
+    """int64(words of threads.py, address of the jobs, workers, room, its size, out, x, a, b, beta, alpha, trusted):
+    DONE or DECLINED; or, where the room is too small, the bytes that it must have, more than any status.
+
+    `plan(tile, f, workers)` cuts the product and answers these bytes; `end(tile, f)` is what is left to do after jobs.
+    """
+    element = getattr(np, tile.dtype)
+
+    def run(launch, work, workers, room, given, out, x, a, b, beta, alpha, trusted):
+        words, factors = scratch(BYTES), scratch(16)
+        f = words_at(words)
+        if alone(tile, f, out, x, a, b, beta, trusted) != DONE:
+            return DECLINED
+        need = plan(tile, f, workers)
+        if need > given:
+            return need
+        f.room, f.workers = room, workers
+        factored(tile, f, factors, element(alpha), element(beta))
+        threads.shared(launch, work, words, words + TASKS)
+        end(tile, f)
+        return DONE
+
+    kind = ", ".join(["int64"] * 9)
+    return entry(run, f"int64({kind}, float64, float64, boolean)", name)
+
+
+def in_room(run, work: int, workers: int, out, x, a, b, beta, alpha, trusted: bool) -> int:
+    """`run`, which launches `work`, with as much room as it asks for: DONE or DECLINED."""
+    need, status = 0, DECLINED + 1
+    threads.open_up()
+    while status > DECLINED:
+        own = room(need)
+        with own as address:
+            given = own.buffer[0]
+            status = run(threads.WORDS, work, workers, address, given, id(out), x, id(a), id(b), beta, alpha, trusted)
+        need = status
+    return status
