@@ -44,7 +44,7 @@ def _unary(op, dtype, n):
 
 
 def mirror():
-    """x @ x.T, of which BLAS' syrk and mirror.py compute half."""
+    """x @ x.T, of which BLAS' syrk and ours compute half."""
     for n, k in SHAPES:
         for dtype in DTYPES:
             yield Case("mirror", (n, n, k), dtype, lambda n=n, k=k, dtype=dtype: _mirror(n, k, dtype), "NT", "matmul",

@@ -4,7 +4,7 @@
 
 Element-wise: arrays of 1 to 1,000,000 elements into an array that is there, each with another array and with one
 number; a size's ratio is the smaller of both. From the first size on from which no ratio is below 0.97 a loop's gain is
-the geometric mean of the ratios. Products: the shapes of PRODUCTS, by the cost model of inner_products.py.
+the geometric mean of the ratios. Products: the shapes of PRODUCTS, by the cost model of numpy_loops/products.py.
 
 --table writes nbkernels/in_numpy/measured.json for vectors as wide as this processor's, from the file that --json
 names, which is not measured again where it is there.

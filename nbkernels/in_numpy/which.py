@@ -36,11 +36,11 @@ ALIKE = frozenset(
     "absolute arccos cbrt ceil conjugate cos cosh exp exp2 floor isfinite isinf isnan logical_not negative positive "
     "reciprocal rint sign signbit sin sqrt square tan trunc".split()
 )
-SINKING = "exp", "exp2"  # among these, that of -inf: inner.py
+SINKING = "exp", "exp2"  # among these, that of -inf: numpy_loops/elementwise.py
 # Operations on floats that raise no flag, whatever the element.
 QUIET = (*COMPARISONS, "logical_and", "logical_or", "logical_xor", "maximum", "minimum", "fmax", "fmin", "copysign",
          "heaviside")  # fmt: skip
-# Products of which stacks of small matrices gain (inner_stacks.py), and BLAS does the others.
+# Products of which stacks of small matrices gain (numpy_loops/stacks.py), and BLAS does the others.
 STACKS = ("matmul", "float32"), ("matmul", "float64")
 HALF, FLOATS = ("float16",), ("float32", "float64", "complex64", "complex128")
 

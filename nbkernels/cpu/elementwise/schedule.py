@@ -163,7 +163,7 @@ class Nest:
             high, pitch = TILE, min(ROW, BUFFERS // TILE // count)
             if upright := self.streamed and tall(self.plan, self.itemsizes) and count <= 2:
                 pitch = BROAD + (2 * LINE if self.askew else LINE)
-                high = min(TALL // count, BUFFERS // pitch // count - LINE)  # and a line more, see walk.py
+                high = min(TALL // count, BUFFERS // pitch // count - LINE)  # and a line more, see loop_nest.py
             wide = (pitch - min(LINE, pitch // 2)) // most
             tile = [(pitch, w) if w else s for s, w in zip(tile, moved)]
             if upright:

@@ -37,7 +37,7 @@ CHUNK = 32 << 10  # bytes of A, B and C that a thread takes at a time, at least
 # threads, us: 10000x16x16x16 of f32 in chunks, 64, 16 and 2 jobs 1180, 550, 569, 500, of f64 2450, 1600, 1340, 1330).
 SHARES = 32
 AHEAD = 8  # products of a job at least, which a thread meets one after another as it has asked for them
-LONE = 1024  # elements of a matrix from which vectors are better served by single.py's kernels
+LONE = 1024  # elements of a matrix from which vectors are better served by dotxf.py's kernels
 OVERHEAD = 200  # multiply-adds in the time that a product takes beside them, 5 ns: for the question of threads
 
 # What the entry answers: a kernel's place in its table, which the caller is to fill or to launch; CLOSED where threads

@@ -1,4 +1,4 @@
-"""Products by one thread, all checks included, of arrays that jitted code of others describes as within.py says."""
+"""Products by one thread, all checks included, of arrays that jitted code of others describes as planner.py says."""
 
 from __future__ import annotations
 

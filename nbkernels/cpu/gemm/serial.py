@@ -53,7 +53,7 @@ def one_tile(f, b):
 def serial():
     """answer(address of a plan's words, out or None, x or None, a, b): out, or made; or DECLINED with nothing written;
     LARGE: sound, but too much for one thread, unless the address has the bit SERIALLY, or for the room; UNMADE, as
-    small.py.
+    entry.py.
 
     It holds the GIL, so the words and the room are its own.
     """

@@ -1,7 +1,7 @@
 """Chains of a matrix's columns against a few vectors at once: t[r, i] = sum over p of a[p, i] * v[p, r], in order.
 
 The matrix is read once, along its rows as they lie: chains wait in L1 and take in eight steps of k at a time, as
-axpy.py's columns, but each vector of the matrix meets all of the vectors while it is in a register.
+axpyf.py's columns, but each vector of the matrix meets all of the vectors while it is in a register.
 """
 
 from __future__ import annotations

@@ -164,14 +164,14 @@ def _ask(address, rows, step, columns, across, size):
 
 @functools.cache
 def by_small(tile) -> int:
-    """The jobs of one thread by small.py's one_block."""
+    """The jobs of one thread by entry.py's one_block."""
 
     def work(f, task):
         size, alpha, beta = tile.itemsize, peek(tile, f.scalars), peek(tile, f.scalars + tile.itemsize)
         panels = lent(PANELS)
         far, room = _bytes(tile, f) > FAR and f.each > 1, f.rooms + task * ROOM if f.rooms != 0 else 0
         if room == 0 and tile.narrow and (f.m + tile.mr) * f.k * size <= PANEL:
-            room = panels + PANEL  # as one product has (small.py)
+            room = panels + PANEL  # as one product has (entry.py)
         first = take(f, NEXT) * f.each
         while first < f.count:
             for t in range(first, min(first + f.each, f.count)):

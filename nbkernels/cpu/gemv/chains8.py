@@ -1,8 +1,8 @@
 """Sums over a segment of k <= 4096 steps in 8 chains, of a matrix's lines against a vector: the order of mv.py.
 
-rows      A is contiguous along k: vectors are steps of a row, which come as they lie (those of single.py, one
+rows      A is contiguous along k: vectors are steps of a row, which come as they lie (those of dotxf.py, one
           chain an output, are transposed)
-columns   A is contiguous along the outputs: axpy.py's loop, once for each chain
+columns   A is contiguous along the outputs: axpyf.py's loop, once for each chain
 """
 
 from __future__ import annotations

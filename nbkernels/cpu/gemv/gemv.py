@@ -1,6 +1,6 @@
 """Products with one row or one column: y = alpha * A @ v + beta * x, m outputs over k steps.
 
-A job is a segment of k and a block of outputs; it leaves its chains, by rows, columns or segments as single.py tells,
+A job is a segment of k and a block of outputs; it leaves its chains, by rows, columns or segments as dotxf.py tells,
 in the segment's plane. Planes are added in order, so that y has the bits of every other path.
 """
 
@@ -54,7 +54,7 @@ ALPHA, BETA, TASKS = (8 * VECTOR[name] for name in ("alpha", "beta", "tasks"))
 def share(form, m, k, size, workers, wide):
     """Outputs of a job: `wide` columns at most, and some jobs for each thread where there are several, which take them
     in turn: whoever has begun late or is slower does less. Rows by 48, or, where jobs are few, by 24 or 16, which
-    single.py takes at once: 64 x 10000 of float32 by two threads takes 29 us, by 48 34."""
+    dotxf.py takes at once: 64 x 10000 of float32 by two threads takes 29 us, by 48 34."""
     if form == BY_COLUMNS:
         if workers == 1:
             return min(wide, m)

@@ -22,7 +22,7 @@ from ...jit.flags import DIVIDE, INVALID, OVERFLOW, UNDERFLOW, given, taken
 # A slot: what the trampoline calls; NumPy's own loop, and elements below which it calls that by itself, which is not
 # counted; our kernel, and what compiles it, or 0; elements, or multiply-adds, below which NumPy's is faster;
 # whether flags of floats count; how many inputs; which of FORMS; bytes of an item of each operand. Then calls and work
-# (elements, or multiply-adds) of each of COUNTED, and what products read (inner_products.py).
+# (elements, or multiply-adds) of each of COUNTED, and what products read (products.py).
 BODY, OLD, GATE, KERNEL, MAKER, LEAST, FLOATS, INPUTS, FORM, WIDTHS = range(10)
 COUNTS = WIDTHS + 3
 # What is counted: calls that ran here; those left to NumPy: all of them, small ones, layouts that are not for us; what

@@ -1,7 +1,7 @@
 """NumPy's inner loops of matmul, vecdot, matvec and vecmat, over ours: a stack of products in one call.
 
 Rows against a vector along which both are contiguous go by 64 chains (dot.py), all else by the packed path's loops;
-threads share what is worth a launch. Of floats whose computation raised a flag NumPy computes all again (inner.py).
+threads share what is worth a launch. Floats whose computation raised a flag NumPy computes again (elementwise.py).
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ from .elementwise import (
 from .rows import rows
 from .stacks import stacks, suits, table
 
-# What a slot has for products: words of C = A B and of C' = B' A' (words.py), the kernel of rows, picoseconds of a
+# What a slot has for products: words of C = A B and of C' = B' A' (context.py), the kernel of rows, picoseconds of a
 # multiply-add in NumPy's own loop, threads.WORDS, addresses of kernels; whether stacks of
-# small matrices alone are for us, and what their kernel reads (inner_stacks.py).
+# small matrices alone are for us, and what their kernel reads (stacks.py).
 PLAN, TURNED, ROWS, THEIRS, LAUNCH, STACK, FLAGGED, KEPT_ROOM, SMALLS, TABLE = range(PRODUCT, PRODUCT + 10)
 # Picoseconds of ours, and of NumPy's, of which GAIN hundredths must be saved: a call by rows, one of them, a step of k;
 # a call by panels, one product, an element of A or B, one of C, of 8 bytes twice (AVX2, 2026-11: by the shapes of

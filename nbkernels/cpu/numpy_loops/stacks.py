@@ -31,7 +31,7 @@ def suits(many, m, n, k):
 
 @functools.cache
 def stacks(dtype: str) -> int:
-    """void(what inner_products.py knows of the stack, in bytes; table; what its launches read)."""
+    """void(what products.py knows of the stack, in bytes; table; what its launches read)."""
     tile = small(dtype)
 
     def run(stack, table, launch):

@@ -8,7 +8,7 @@ logarithm of its length. Where no order shows in the bits (integers, bools, the 
 
     rows      terms that touch, or are nearer than the results are: compiled code folds whole rows of them, at once
               from where they lie, or from a buffer in L1 to which GATHER of them are copied; those of one result
-              whose outermost dimension touches are transposed, some rows at a time, or go by abreast.py
+              whose outermost dimension touches are transposed, some rows at a time, or go by row_blocks.py
     columns   neighbouring results at once: a chain is a row of partial results, to which rows of terms are
               added; so go whole blocks, as results of their own, where rows across memory have no others
 """
@@ -304,7 +304,7 @@ class Shares(NamedTuple):
 
 
 def _by_rows(op, loops, out, dtype, tasks) -> Shares:
-    """One result of rows that touch: its blocks by abreast.py, which are merged like shares."""
+    """One result of rows that touch: its blocks by row_blocks.py, which are merged like shares."""
     copy, fold = _copies(*(np.dtype(f"V{dtype.itemsize}"),) * 3), _rows_of(op, dtype, dtype, False)
     words, size, count = abreast.words(op, loops, dtype, copy, fold, tasks)
     each = Ready(words, size, neutral(op, dtype), tasks, None, walker=abreast.walker)

@@ -2,7 +2,7 @@
 
 DONE; DECLINED: nothing is written, more checks are wanted; UNMADE: a result so large is the caller's to make; LARGE:
 nothing is written, a room, a launch or Ctrl-C is wanted that the call cannot have by itself. The others name a path of
-paths.py: the arrays are sound, and nothing is written yet. SYMMETRIC: likewise, and B is A turned (mirror.py).
+paths.py: the arrays are sound, and nothing is written yet. SYMMETRIC: likewise, and B is A turned (syrk.py).
 """
 
 DONE, DECLINED, UNMADE, LARGE, GEMV, THIN, DEEP, SHORT, COLUMNS, PACKED, SMALL, SYMMETRIC = range(12)
