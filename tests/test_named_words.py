@@ -42,3 +42,25 @@ def test_types_are_told_apart_and_survive_a_pickle():
     for record in (PAIR, OTHER):
         assert pickle.loads(pickle.dumps(record.type)) == record.type
         assert pickle.loads(pickle.dumps(record.kernel)) == record.kernel
+
+
+ROWS = Record("Rows", "count starts[3] last")
+SHORTER = Record("Rows", "count starts[2] gap last")
+rows_at = ROWS.pointer()
+
+
+def test_a_name_of_several_words():
+    def run(words):
+        f = rows_at(words)
+        for p in range(f.count):
+            f.starts[p] += f.last + p
+        f.last = f.starts[2]
+
+    f = ROWS.array()
+    f.starts = 0, 10, 0
+    f.count, f.last = 3, 5
+    entry(run, "void(int64)", "test_named_rows")(f.buffer_info()[0])
+    assert f.tolist() == [3, 5, 16, 7, 7, 0, 0, 0]
+    assert list(f.starts) == [5, 16, 7]
+    assert ROWS.type != SHORTER.type
+    assert pickle.loads(pickle.dumps(ROWS.type)) == ROWS.type

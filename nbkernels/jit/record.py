@@ -1,4 +1,5 @@
-"""Record: int64 words in memory by their names. Compiled code reads `f.kc` and writes `f.kc = 256`.
+"""Record: int64 words in memory by their names. Compiled code reads `f.kc`, writes `f.kc = 256`, and `f.low[p] = 0`
+where a name has several words.
 
 What threads share and what one compiled function tells another stand in such words; a Record says once which there are.
 """
@@ -28,18 +29,22 @@ class Record:
     >>> pair = Record("Pair", "next jobs | done")  # what follows a bar begins a cache line of its own
     >>> pair["jobs"], pair["done"], pair.words, pair.bytes
     (1, 8, 16, 128)
+    >>> Record("Rows", "count starts[3] steps[3]")["steps"]  # of several words the first; `f.steps` points there
+    4
     """
 
     def __init__(self, name: str, words: str):
-        self.name, self.text, self.places, each = name, words, {}, LINE // 8
-        *lines, last = [line.split() for line in words.split("|")]
-        first = 0
-        for line in (*lines, last):
-            self.places |= {word: first + i for i, word in enumerate(line)}
-            first += -(-len(line) // each) * each
-        self.words = first
+        self.name, self.text, self.places, self.counts, each = name, words, {}, {}, LINE // 8
+        self.words = 0
+        for line in words.split("|"):
+            for word in line.split():
+                word, _, count = word.rstrip("]").partition("[")
+                self.places[word], self.counts[word] = self.words, int(count or 0)
+                self.words += int(count or 1)
+            self.words = -(-self.words // each) * each
         self.type = RecordType(self)
-        self.python = type(name, (array,), {word: _item(place) for word, place in self.places.items()})
+        items = {word: _item(place, self.counts[word]) for word, place in self.places.items()}
+        self.python = type(name, (array,), items)
 
     @property
     def bytes(self) -> int:
@@ -72,7 +77,13 @@ class Record:
         return at
 
 
-def _item(place):
+def _item(place, count):
+    if count:  # several words
+        part = slice(place, place + count)
+        return property(
+            lambda words: memoryview(words)[part],
+            lambda words, values: memoryview(words).__setitem__(part, array("q", values)),
+        )
     return property(itemgetter(place), lambda words, value: words.__setitem__(place, value))
 
 
@@ -85,7 +96,7 @@ class RecordType(types.CPointer):
 
     @property
     def key(self):
-        return self.name, *self.record.places.items()
+        return self.name, *self.record.places.items(), *self.record.counts.values()
 
     def __reduce__(self):
         return _type, (self.record.name, self.record.text)
@@ -104,7 +115,8 @@ class _Words(AttributeTemplate):
     key = RecordType
 
     def generic_resolve(self, kind, name):
-        return types.int64 if name in kind.record.places else None
+        count = kind.record.counts.get(name)
+        return None if count is None else types.CPointer(types.int64) if count else types.int64
 
 
 def _place(builder, kind, value, name):
@@ -113,7 +125,8 @@ def _place(builder, kind, value, name):
 
 @lower_getattr_generic(RecordType)
 def _read(context, builder, kind, value, name):
-    return builder.load(_place(builder, kind, value, name))
+    place = _place(builder, kind, value, name)
+    return place if kind.record.counts[name] else builder.load(place)
 
 
 @lower_setattr_generic(RecordType)

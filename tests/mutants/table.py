@@ -182,7 +182,7 @@ COMPILED = [
     ),
     (
         "cpu/elementwise/plan_cache.py",
-        "if touch and (at != start or r[SAME + p] == 0):",
+        "if touch and (at != start or r.same[p] == 0):",
         "if touch and at != start:",
         f"{GUARDS} -k met_before",
     ),

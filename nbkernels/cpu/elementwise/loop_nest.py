@@ -1,11 +1,10 @@
 """Compiled inner loops over all loops of a plan: outer dimensions, tiles, what is moved to a buffer first.
 
-A context is an array of int64: a header, address and mover of each operand, sizes and strides.
+A context is a header, NEST, and behind it, from word HEADER on,
 
-    LOOP SCALARS OPERANDS NDIM TASKS SPLIT HIGH WIDE SPAN BESIDE
     address[operands]  mover[operands]  size[ndim]  stride[ndim][operands]  tile_stride[2][operands]
 
-A walker takes it and a task: the task's slice of dimension SPLIT.
+A walker takes it and a task: the task's slice of dimension `split`.
 """
 
 from __future__ import annotations
@@ -15,25 +14,29 @@ import functools
 from ...jit.address import invoke, pointer, scratch
 from ...jit.cache import compiled, jit
 from ...jit.calling import call_loop
+from ...jit.record import Record
 from ...jit.rooms import lent, returned
 from ...jit.turn import TILE
 from ...jit.vector import LINE
 
-LOOP, SCALARS, OPERANDS, NDIM, TASKS, SPLIT, HIGH, WIDE, SPAN, BESIDE, HEADER = range(11)
+# The inner loops, what they read beside the operands; how many operands, dimensions and tasks; the dimension that tasks
+# share; a tile's rows and columns, the columns of a band; which operand is asked for ahead.
+NEST = Record("Nest", "loop scalars operands ndim tasks split high wide span beside")
+nest_at, HEADER = NEST.pointer(), NEST.words
 BUFFERS = 120 << 10  # bytes for what is moved
 ROOM = 4096  # bytes of stack: two words for each operand, two for each dimension
 AHEAD = 128  # columns from what is transposed to what is asked for meanwhile
-BELOW, ASKEW, SOON = -2, -3, 4 * LINE  # a BESIDE that says so: bytes along columns instead
+BELOW, ASKEW, SOON = -2, -3, 4 * LINE  # a `beside` that says so: bytes along columns instead
 
 
 @jit(forceinline=True)
 def _begin(f, task, base, index):
     """Set each operand's base to the first element of the task's slice; the slice's length."""
-    size, at = f[HEADER + 2 * f[OPERANDS] + f[SPLIT]], HEADER + (2 + f[SPLIT]) * f[OPERANDS] + f[NDIM]
-    start, stop = size * task // f[TASKS], size * (task + 1) // f[TASKS]
-    for p in range(f[OPERANDS]):
+    size, at = f[HEADER + 2 * f.operands + f.split], HEADER + (2 + f.split) * f.operands + f.ndim
+    start, stop = size * task // f.tasks, size * (task + 1) // f.tasks
+    for p in range(f.operands):
         base[p] = f[HEADER + p] + start * f[at + p]
-    for d in range(f[NDIM]):
+    for d in range(f.ndim):
         index[d] = 0
     return stop - start
 
@@ -41,11 +44,11 @@ def _begin(f, task, base, index):
 @jit(forceinline=True)
 def _advance(f, base, index, share):
     """The next element of the outer dimensions, the innermost of them fastest: the one that went on, or -1."""
-    operands, sizes = f[OPERANDS], HEADER + 2 * f[OPERANDS]
-    d, at = f[NDIM] - 3, sizes + f[NDIM] + (f[NDIM] - 3) * operands
+    operands, sizes = f.operands, HEADER + 2 * f.operands
+    d, at = f.ndim - 3, sizes + f.ndim + (f.ndim - 3) * operands
     while d >= 0:
         i = index[d] + 1
-        turn = i == (f[sizes + d] if d != f[SPLIT] else share)
+        turn = i == (f[sizes + d] if d != f.split else share)
         for p in range(operands):
             base[p] += f[at + p] * (1 - i) if turn else f[at + p]
         index[d] = 0 if turn else i
@@ -59,22 +62,22 @@ def _advance(f, base, index, share):
 @jit(forceinline=True)
 def _places(f):
     """Words of a context: movers, sizes, the steps of the two innermost dimensions, those within a tile."""
-    movers = HEADER + f[OPERANDS]
-    sizes = movers + f[OPERANDS]
-    row_steps = sizes + f[NDIM] + (f[NDIM] - 2) * f[OPERANDS]
-    return movers, sizes, row_steps, row_steps + f[OPERANDS], row_steps + 2 * f[OPERANDS], row_steps + 3 * f[OPERANDS]
+    movers = HEADER + f.operands
+    sizes = movers + f.operands
+    row_steps = sizes + f.ndim + (f.ndim - 2) * f.operands
+    return movers, sizes, row_steps, row_steps + f.operands, row_steps + 2 * f.operands, row_steps + 3 * f.operands
 
 
 def _walk(context, task):
-    """Tiles of HIGH x WIDE of the two innermost dimensions, one call of the inner loops each, in bands of SPAN columns.
+    """Tiles of high x wide of the two innermost dimensions, one call of the inner loops each, in bands of span columns.
 
-    An operand with a mover is transposed first, so that the inner loops find it contiguous. If BESIDE is not negative,
-    what lies AHEAD of the tile is asked for meanwhile, and, if it is not 0, what lies ahead in operand BESIDE; if it is
+    An operand with a mover is transposed first, so that the inner loops find it contiguous. If beside is not negative,
+    what lies AHEAD of the tile is asked for meanwhile, and, if it is not 0, what lies ahead in operand beside; if it is
     BELOW, the lines that follow SOON in each column; if it is ASKEW, so too, and rows of the output begin at different
     places in a line: tiles part at its lines, those of each row, and what is transposed is a line wider.
     """
-    f, room, buffers = pointer(context), scratch(ROOM), 0
-    operands, ndim, split = f[OPERANDS], f[NDIM], f[SPLIT]
+    f, room, buffers = nest_at(context), scratch(ROOM), 0
+    operands, ndim, split = f.operands, f.ndim, f.split
     turners, sizes, row_steps, column_steps, tile_rows, tile_columns = _places(f)
     cell, base, index = pointer(room), pointer(room + 8 * operands + 16), pointer(room + 16 * operands + 16)
     share = _begin(f, task, base, index)
@@ -82,7 +85,7 @@ def _walk(context, task):
         return
     rows = f[sizes + ndim - 2] if split != ndim - 2 else share
     columns = f[sizes + ndim - 1] if split != ndim - 1 else share
-    high, wide, span, aside, skew, lead, step = f[HIGH], f[WIDE], f[SPAN], f[BESIDE], 0, 0, f[column_steps]
+    high, wide, span, aside, skew, lead, step = f.high, f.wide, f.span, f.beside, 0, 0, f[column_steps]
     extra = LINE // step if aside == ASKEW else 0
     if wide < columns and step > 0 and extra == 0:
         skew = (base[0] & (LINE - 1)) // step
@@ -118,7 +121,7 @@ def _walk(context, task):
                     at = buffer
                     buffer += h * pitch
                 cell[p] = at
-            call_loop(f[LOOP], room, h, w, context + 8 * tile_rows, context + 8 * tile_columns, f[SCALARS])
+            call_loop(f.loop, room, h, w, context + 8 * tile_rows, context + 8 * tile_columns, f.scalars)
             i += w
             if i == last:
                 i, j = first, j + h
@@ -130,13 +133,13 @@ def _walk(context, task):
 
 
 def _collect(context, task):
-    """Short rows end to end: up to HIGH elements in one call of the inner loops, as one row, while out is contiguous.
+    """Short rows end to end: up to high elements in one call of the inner loops, as one row, while out is contiguous.
 
-    An operand with a mover is gathered into WIDE bytes of a buffer first; another is contiguous as out is, or one
+    An operand with a mover is gathered into wide bytes of a buffer first; another is contiguous as out is, or one
     element.
     """
-    f, room = pointer(context), scratch(ROOM)
-    operands, ndim, split = f[OPERANDS], f[NDIM], f[SPLIT]
+    f, room = nest_at(context), scratch(ROOM)
+    operands, ndim, split = f.operands, f.ndim, f.split
     movers, sizes, row_steps, column_steps, tile_rows, tile_columns = _places(f)
     cell, base, index = pointer(room), pointer(room + 8 * operands), pointer(room + 16 * operands)
     share = _begin(f, task, base, index)
@@ -147,9 +150,9 @@ def _collect(context, task):
     while d >= 0:
         j = 0
         while j < rows:
-            h = min((f[HIGH] - count) // columns, rows - j)
+            h = min((f.high - count) // columns, rows - j)
             if h == 0:
-                call_loop(f[LOOP], room, 1, count, context + 8 * tile_rows, context + 8 * tile_columns, f[SCALARS])
+                call_loop(f.loop, room, 1, count, context + 8 * tile_rows, context + 8 * tile_columns, f.scalars)
                 count = 0
                 continue
             buffer = buffers
@@ -159,14 +162,14 @@ def _collect(context, task):
                     to = buffer + count * f[tile_columns + p]
                     invoke(f[movers + p], (at, f[row_steps + p], step, to, h, columns))
                     at = buffer
-                    buffer += f[WIDE]
+                    buffer += f.wide
                 if count == 0:
                     cell[p] = at
             count += h * columns
             j += h
         d = _advance(f, base, index, share)
         if d < split:  # what follows lies beyond the other tasks' slices
-            call_loop(f[LOOP], room, 1, count, context + 8 * tile_rows, context + 8 * tile_columns, f[SCALARS])
+            call_loop(f.loop, room, 1, count, context + 8 * tile_rows, context + 8 * tile_columns, f.scalars)
             count = 0
     returned(BUFFERS, buffers)
 

@@ -3,15 +3,9 @@
 The entry gets an operation's memory, SLOTS words, each 0 or the address of a record, and one more, that of
 made.words(). The dtypes, shapes and strides of the arrays, a mask among them where there is one, and three words that
 say what else the loops depend on, are a key; it goes to the slot that its hash is or, if that is taken, to the one
-beside it, in place of another. A record is int64 words:
+beside it, in place of another. A record is PLAN, and behind it
 
-    LENGTH SLOT WALKER LAUNCH SCALAR CONTEXT KEY  low[MOST]  high[MOST]  same[MOST]  context[CONTEXT]
-    dtype ndim shape[ndim] strides[ndim]  key[LENGTH]
-
-WALKER goes through the context; LAUNCH is 0, or what threads launch by; SCALAR the bytes of alpha, a float, NOTED where
-the loops take note of faults, 0, or the address of what they read; KEY the word where the key begins; low and high are
-the extents of the arrays, in bytes from their data; same says which inputs are laid out as out is; then comes how a new
-out is made.
+    context[PLAN.context]  dtype ndim shape[ndim] strides[ndim] of a new out  key[PLAN.length]
 """
 
 from __future__ import annotations
@@ -25,19 +19,24 @@ from ...jit.address import call, invoke, pointer, scratch, set_word
 from ...jit.cache import entry, jit
 from ...jit.made import ANSWER, NONE, TRUE, answer, as_returned, new_strided, words
 from ...jit.ndarray import OBJECT, WRITEABLE, ZERO_D, address_of, as_array, data, descr, flags, ndim, shape, stride
+from ...jit.record import Record
 from ...jit.vector import LINE
 from ...strides import distinct
 from ..gemm.entry import GIL
 from ..reduce.loops import SMALL
 from ..runtime import threads
-from . import loop_nest
 from .entry import DECLINED, DONE, NOTED, UNKNOWN
+from .loop_nest import HEADER, NEST, nest_at
 from .schedule import Nest
 
 SLOTS = 256
+TASKS = 8 * NEST["tasks"]  # bytes
 MOST = 10  # operands: an output, eight arguments and a mask
-LENGTH, SLOT, WALKER, LAUNCH, SCALAR, CONTEXT, KEY, LOW = range(8)
-HIGH, SAME, WORDS = LOW + MOST, LOW + 2 * MOST, LOW + 3 * MOST
+# Words of the key, its slot; what goes through the context; 0, or what threads launch by; the bytes of alpha, a float,
+# NOTED where the loops take note of faults, 0, or the address of what they read; words of the context; the word where
+# the key begins; the extents of the arrays, in bytes from their data; which inputs are laid out as out is.
+PLAN = Record("Plan", f"length slot walker launch scalar context key low[{MOST}] high[{MOST}] same[{MOST}]")
+plan_at, WORDS = PLAN.pointer(), PLAN.words
 # Bytes of stack for a context or a key of arrays of 64 dimensions, NumPy's most: of four, of MOST; for their addresses.
 ROOM, LARGE_ROOM, ADDRESSES = 6144, 12288, 8 * MOST
 FOLD_ROOM = SMALL + LINE  # the same for a fold, with its partial results
@@ -68,51 +67,51 @@ def _recall(memory, arrays, operands, alpha, variant, record, room, scalar):
     slot = (code >> 40) & (SLOTS - 1)
     if record != 0:
         slot ^= slots[slot] != 0
-        r = pointer(record)
-        r[LENGTH], r[SLOT], slots[slot] = n, slot, record
+        r = plan_at(record)
+        r.length, r.slot, slots[slot] = n, slot, record
         for i in range(n):
-            r[r[KEY] + i] = key[i]
+            r[r.key + i] = key[i]
     found, plan = False, 0
     for way in range(2):
         if not found and slots[slot ^ way] != 0:
             plan = slots[slot ^ way]
-            r = pointer(plan)
-            at, found = r[KEY], r[LENGTH] == n
+            r = plan_at(plan)
+            at, found = r.key, r.length == n
             for i in range(n if found else 0):
                 found = found and r[at + i] == key[i]
     if not found or (out != 0 and flags(out) & WRITEABLE == 0):
         return UNKNOWN
     if out == 0:
-        like = plan + 8 * (WORDS + r[CONTEXT])
+        like = plan + 8 * (WORDS + r.context)
         made = pointer(like)
         out = new_strided(slots[SLOTS], made[0], made[1], like + 16, like + 16 + 8 * made[1])
         arrays[0] = out
         if out == 0:
             return DONE
-    for i in range(r[CONTEXT]):
+    for i in range(r.context):
         key[i] = r[WORDS + i]
     start = data(out)
     for p in range(operands):
         at = data(arrays[p])
-        touch = p > 0 and at + r[HIGH + p] > start + r[LOW] and start + r[HIGH] > at + r[LOW + p]
-        if touch and (at != start or r[SAME + p] == 0):
+        touch = p > 0 and at + r.high[p] > start + r.low[0] and start + r.high[0] > at + r.low[p]
+        if touch and (at != start or r.same[p] == 0):
             return DECLINED
-        key[loop_nest.HEADER + p] += at
+        key[HEADER + p] += at
     faults = pointer(scalar)
     faults[0] = faults[1] = 0
-    if r[SCALAR] == 4:
+    if r.scalar == 4:
         set_word(scalar, np.float32(alpha))
-    elif r[SCALAR] == 8:
+    elif r.scalar == 8:
         set_word(scalar, alpha)
-    key[loop_nest.SCALARS] = scalar if r[SCALAR] <= 8 else r[SCALAR]
-    if r[LAUNCH] == 0:
-        call(r[WALKER], room, 0)
+    nest_at(room).scalars = scalar if r.scalar <= 8 else r.scalar
+    if r.launch == 0:
+        call(r.walker, room, 0)
     else:
-        pool = threads.pool_at(r[LAUNCH])
+        pool = threads.pool_at(r.launch)
         if pool.share == 0:
             return DECLINED
-        invoke(pool.share, (r[LAUNCH], r[WALKER], room, room + 8 * loop_nest.TASKS))
-    return -faults[0] - 2 * faults[1] if r[SCALAR] == NOTED else DONE
+        invoke(pool.share, (r.launch, r.walker, room, room + TASKS))
+    return -faults[0] - 2 * faults[1] if r.scalar == NOTED else DONE
 
 
 @functools.cache
@@ -206,13 +205,12 @@ class Memory:
 
     def keep(self, code, context, extents, arrays, enter, variant):
         """Make a record of these words, keep it, and run it; what `run` answers."""
-        out, none = arrays[0], [0] * (MOST - len(arrays))
-        record = np.array([
-            0, 0, *code, len(context), WORDS + len(context) + 2 + 2 * out.ndim,
-            *(word for words in extents for word in (*words, *none)),
-            *context, id(out.dtype), out.ndim, *out.shape, *out.strides,
-            *[0] * (3 + sum(1 + 2 * z.ndim for z in arrays)),
-        ], np.int64)  # fmt: skip
+        out, plan, none = arrays[0], PLAN.array(), [0] * (MOST - len(arrays))
+        plan.walker, plan.launch, plan.scalar = code
+        plan.low, plan.high, plan.same = ((*words, *none) for words in extents)
+        plan.context, plan.key = len(context), WORDS + len(context) + 2 + 2 * out.ndim
+        new, key = (id(out.dtype), out.ndim, *out.shape, *out.strides), [0] * (3 + sum(1 + 2 * z.ndim for z in arrays))
+        record = np.array((*plan, *context, *new, *key), np.int64)
         status = enter(record.ctypes.data)
-        self.records[record[SLOT]] = record, [*(z.dtype for z in arrays), *variant]
+        self.records[record[PLAN["slot"]]] = record, [*(z.dtype for z in arrays), *variant]
         return status

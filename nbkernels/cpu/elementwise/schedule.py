@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...jit.address import call, pointer
+from ...jit.address import call
 from ...jit.cache import entry
 from ...jit.gather import gatherer
 from ...jit.ndarray import data, ndim, shape, stride
@@ -17,7 +17,7 @@ from ...jit.vector import LINE, SIZE, width_bits
 from ...strides import StridedPlan
 from ..gemm.entry import apart
 from ..runtime import threads
-from .loop_nest import ASKEW, BELOW, BUFFERS, HEADER, ROOM, SCALARS, TASKS, collector, walker
+from .loop_nest import ASKEW, BELOW, BUFFERS, HEADER, NEST, ROOM, collector, nest_at, walker
 
 # Elements from which on threads share the work: 10 us of an addition where nothing is contiguous, a launch takes 2.
 PARALLEL = 1 << 16
@@ -70,8 +70,8 @@ def binder():
             if width != 0 and not (same or apart(out, x, width)):
                 return 0
         context = data(context)
-        f = pointer(context)
-        f[SCALARS] = data(scalars)
+        f = nest_at(context)
+        f.scalars = data(scalars)
         f[HEADER] += data(out)
         f[HEADER + 1] += data(first)
         f[HEADER + 2] += data(second)
@@ -178,8 +178,10 @@ class Nest:
             movers = [gatherer(w) if w else 0 for w in self.gathered]
             tile = [(0, w if any(s) else 0) for s, w in zip(steps, self.itemsizes)]
         strides = [s[d] for d in range(ndim) for s in steps] + [s[d] for d in range(2) for s in tile]
-        header = (self.loop, 0, operands, ndim, tasks, split, high, wide, span, beside)
-        return *header, *self.plan.offsets, *movers, *sizes, *strides
+        f = NEST.array()
+        f.loop, f.operands, f.ndim, f.tasks, f.split = self.loop, operands, ndim, tasks, split
+        f.high, f.wide, f.span, f.beside = high, wide, span, beside
+        return *f, *self.plan.offsets, *movers, *sizes, *strides
 
     def run(self, scalars: np.ndarray, out: np.ndarray, inputs: tuple[np.ndarray, ...], apart: bool) -> bool:
         """Run over two or three inputs; False, and nothing is done, where an input may overlap out.
@@ -191,7 +193,7 @@ class Nest:
         third = id(inputs[2]) if len(inputs) > 2 else 0
         at = binder()(id(context), id(scalars), id(out), id(inputs[0]), id(inputs[1]), third, width, alone)
         if at and not self.small:
-            threads.launch(go, at, int(context[TASKS]))
+            threads.launch(go, at, int(context[NEST["tasks"]]))
         return at != 0
 
     def run_all(self, arrays: tuple[np.ndarray, ...]) -> None:
@@ -199,7 +201,7 @@ class Nest:
         element."""
         context, start = self.context(1 if self.small else threads.count()), HEADER
         context[start : start + len(arrays)] += [x.ctypes.data for x in arrays]
-        threads.launch(self.walker, context.ctypes.data, int(context[TASKS]))
+        threads.launch(self.walker, context.ctypes.data, int(context[NEST["tasks"]]))
 
 
 def streamed(plan: StridedPlan, itemsizes: tuple[int, ...]) -> bool:

@@ -11,6 +11,7 @@ from ...jit.cache import compiled, entry, jit
 from ...jit.calling import call_binary, call_loop
 from ...jit.fold import BLOCK, DEALT, call_fold
 from ...jit.ndarray import OBJECT, address_of, data, shape
+from ...jit.record import Record
 from ...jit.vector import LINE, width_bits
 from ..elementwise import loop_nest
 from ..runtime.threads import _all
@@ -27,21 +28,28 @@ FAR, AHEAD = (1 << 22, loop_nest.AHEAD) if width_bits() == 512 else (1 << 17, 24
 FEW = 8  # rows that are not transposed alone: fewer would go one by one
 DESK = 192  # bytes of what a call of fused loops reads: addresses and steps
 
-# The context: words in the order of these names, then for each kept dimension size, output and input stride, for each
-# reduced one size and stride. NEUTRAL and OUT are where the binder puts addresses. FOLD is 0 for columns; TAKE, CHAIN,
-# MERGE, FIRST and GIVE are loops: one row of terms or FUSED of them to partial results, partial results to others, the
-# first terms, results to the output. TURN is 0, or what transposes the terms of one result where the outermost of its
-# dimensions is the one that touches, HIGH rows of the others at a time; each job then folds LENGTH terms of it.
-FOLD, NEUTRAL, JOBS, TASKS, COPY, WIDTH, CHUNK, LENGTH, ROOM, _, OUT, IN, _, KEPT, REDUCED, TERMS = range(0, 128, 8)
-TAKE, CHAIN, MERGE, FIRST, GIVE, ITEM, LANE, LEVELS, ROOMS, TURN, HIGH, HEADER = range(128, 224, 8)
-assert (NEUTRAL, OUT) == (8 * loop_nest.SCALARS, 8 * loop_nest.HEADER)
+# The context: these words, then for each kept dimension size, output and input stride, for each reduced one size and
+# stride. `neutral` and `out` are where plan_cache.py puts addresses. `fold` is 0 for columns; `take`, `chain`, `merge`,
+# `first` and `give` are loops: one row of terms or FUSED of them to partial results, partial results to others, the
+# first terms, results to the output. `turn` is 0, or what transposes the terms of one result where the outermost of its
+# dimensions is the one that touches, `high` rows of the others at a time; each job then folds `length` terms of it.
+FOLD = Record(
+    "Fold",
+    """
+    fold neutral jobs tasks copy width chunk length | room rooms kept reduced terms item lanes levels |
+    out x take chain merge first give turn | high
+    """,
+)
+fold_at, HEADER = FOLD.pointer(), FOLD.bytes
+assert (FOLD["neutral"], FOLD["out"]) == (loop_nest.NEST["scalars"], loop_nest.HEADER)
 
 
 @jit
 def _place(context, x, first):
     """Address of term `first` of the result whose terms begin at x."""
-    dimensions = word(context + REDUCED)
-    inner = context + HEADER + 24 * word(context + KEPT) + 16 * (dimensions - 1)
+    f = fold_at(context)
+    dimensions = f.reduced
+    inner = context + HEADER + 24 * f.kept + 16 * (dimensions - 1)
     for d in range(dimensions):
         size = word(inner - 16 * d)
         x += first % size * word(inner - 16 * d + 8)
@@ -52,11 +60,12 @@ def _place(context, x, first):
 @jit
 def _merge(context, stack, top, count, columns):
     """Fold the pairs that are complete after `count` results were pushed; the new top."""
-    width = word(context + WIDTH)
+    f = fold_at(context)
+    width = f.width
     pitch = columns * width
     while count % 2 == 0:
         x = stack + (top - 2) * pitch
-        call_binary(word(context + MERGE), x, x, x + pitch, 1, columns, 0, 0, 0, width, width, width)
+        call_binary(f.merge, x, x, x + pitch, 1, columns, 0, 0, 0, width, width, width)
         top -= 1
         count //= 2
     return top
@@ -86,40 +95,42 @@ def _merged(loops, results, whole, rest, columns, width):
 @jit
 def _gather(context, x, first, length, buffer):
     """Copy terms to a buffer, run by run."""
-    item, dimensions = word(context + ITEM), word(context + REDUCED)
-    inner = context + HEADER + 24 * word(context + KEPT) + 16 * (dimensions - 1)
+    f = fold_at(context)
+    item, dimensions = f.item, f.reduced
+    inner = context + HEADER + 24 * f.kept + 16 * (dimensions - 1)
     longest, pace = word(inner), word(inner + 8)
     while length > 0:
         run, at = min(length, longest - first % longest), _place(context, x, first)
-        call_binary(word(context + COPY), buffer, at, at, 1, run, 0, 0, 0, item, pace, pace)
+        call_binary(f.copy, buffer, at, at, 1, run, 0, 0, 0, item, pace, pace)
         first, length, buffer = first + run, length - run, buffer + run * item
 
 
 @jit
 def _rows(context, x, columns, step, stack, job):
     """`columns` results, whose first terms are `step` bytes apart, to a row at `stack`; or a job's share of one."""
-    fold, terms, item, width = word(context + FOLD), word(context + TERMS), word(context + ITEM), word(context + WIDTH)
-    buffer = stack + word(context + LEVELS) * word(context + CHUNK) * width
-    dimensions = word(context + REDUCED)
-    inner = context + HEADER + 24 * word(context + KEPT) + 16 * (dimensions - 1)
+    f = fold_at(context)
+    fold, terms, item, width = f.fold, f.terms, f.item, f.width
+    buffer = stack + f.levels * f.chunk * width
+    dimensions = f.reduced
+    inner = context + HEADER + 24 * f.kept + 16 * (dimensions - 1)
     longest, pace = word(inner), word(inner + 8)
     if dimensions == 1 and pace == item:
         call_fold(fold, x, step, columns, terms, stack)
-    elif word(context + TURN) != 0:
-        _turned(context, x, stack, buffer, job * word(context + LENGTH))
+    elif f.turn != 0:
+        _turned(context, x, stack, buffer, job * f.length)
     elif terms <= GATHER:
         several = GATHER // terms
         for i in range(0, columns, several):
             n, first = min(several, columns - i), x + i * step
             if dimensions == 1:
-                copy = word(context + COPY)
+                copy = f.copy
                 call_binary(copy, buffer, first, first, n, terms, terms * item, step, step, item, pace, pace)
             else:
                 for j in range(n):
                     _gather(context, first + j * step, 0, terms, buffer + j * terms * item)
             call_fold(fold, buffer, terms * item, n, terms, stack + i * width)
     else:
-        pitch, group, top = columns * width, word(context + LENGTH), 0
+        pitch, group, top = columns * width, f.length, 0
         for start in range(0, terms, group):
             length = min(group, terms - start)
             direct = pace == item and longest - start % longest >= length
@@ -138,11 +149,12 @@ def _rows(context, x, columns, step, stack, job):
 def _turned(context, x, results, stage, first):
     """One result of terms that are to be transposed, or a share of them, from term `first` on: rows at a time to a
     stage, behind what is left over of those before, and folds of their blocks to `results`, which are merged."""
-    fold, terms, item, width = word(context + FOLD), word(context + TERMS), word(context + ITEM), word(context + WIDTH)
-    dims = context + HEADER + 24 * word(context + KEPT)
-    inner = dims + 16 * (word(context + REDUCED) - 1)
-    longest, pace, rows, high = word(inner), word(inner + 8), word(dims), word(context + HIGH)
-    row_terms, last, base = terms // rows, min(terms, first + word(context + LENGTH)), stage + BLOCK * item
+    f = fold_at(context)
+    fold, terms, item, width = f.fold, f.terms, f.item, f.width
+    dims = context + HEADER + 24 * f.kept
+    inner = dims + 16 * (f.reduced - 1)
+    longest, pace, rows, high = word(inner), word(inner + 8), word(dims), f.high
+    row_terms, last, base = terms // rows, min(terms, first + f.length), stage + BLOCK * item
     ahead = AHEAD * pace if terms * item > FAR else 0
     lead, end = (x & (LINE - 1)) // item, (last + row_terms - 1) // row_terms
     row, count, held, left, at = first // row_terms, 0, 0, 0, base
@@ -154,7 +166,7 @@ def _turned(context, x, results, stage, first):
         for part in range(0, row_terms, longest):
             source = _place(context, x, row * row_terms + part)
             soon = source + ahead if ahead != 0 else 0
-            invoke(word(context + TURN), (source, pace, base + part * item, row_terms * item, h, longest, soon, 0, 0))
+            invoke(f.turn, (source, pace, base + part * item, row_terms * item, h, longest, soon, 0, 0))
         before = row * row_terms
         start, stop = max(0, first - before), min(h * row_terms, last - before)
         at, left, row = base + (start - held) * item, held + stop - start, row + h
@@ -162,21 +174,22 @@ def _turned(context, x, results, stage, first):
         call_fold(fold, at, BLOCK * item, blocks, BLOCK, results + count * width)
         count, at, held = count + blocks, at + blocks * BLOCK * item, left - blocks * BLOCK
         if held > 0 and row < end:
-            call_binary(word(context + COPY), base - held * item, at, at, 1, held, 0, 0, 0, item, item, item)
+            call_binary(f.copy, base - held * item, at, at, 1, held, 0, 0, 0, item, item, item)
     if held > 0:
         call_fold(fold, at, 0, 1, held, results + count * width)
-    _merged(word(context + MERGE), results, count, held > 0, 1, width)
+    _merged(f.merge, results, count, held > 0, 1, width)
 
 
 @jit
 def _block(context, x, first, length, columns, step, desk, partial, target):
     """Folds of `length` terms from `first` on, of `columns` results `step` bytes apart, to a row at `target`."""
-    width, lanes = word(context + WIDTH), word(context + LANE)
+    f = fold_at(context)
+    width, lanes = f.width, f.lanes
     if length < DEALT or lanes == 1:
         lanes, partial = 1, target
     pitch = columns * width
-    dimensions = word(context + REDUCED)
-    inner = context + HEADER + 24 * word(context + KEPT) + 16 * (dimensions - 1)
+    dimensions = f.reduced
+    inner = context + HEADER + 24 * f.kept + 16 * (dimensions - 1)
     longest, pace = word(inner), word(inner + 8)
     k = 0
     while k < length:
@@ -193,16 +206,16 @@ def _block(context, x, first, length, columns, step, desk, partial, target):
                 set_word(desk + 64 + p, pitch)
                 set_word(desk + 128 + p, width)
             rows, wide = (1, lanes * columns) if one else (lanes, columns)
-            call_loop(word(context + CHAIN), desk, rows, wide, desk + 64, desk + 128, 0)
+            call_loop(f.chain, desk, rows, wide, desk + 64, desk + 128, 0)
             k += FUSED * lanes
             continue
         rows = min(lanes - lane, run)
         if k < lanes:
-            call_binary(word(context + FIRST), to, at, at, rows, columns, pitch, pace, pace, width, step, step)
+            call_binary(f.first, to, at, at, rows, columns, pitch, pace, pace, width, step, step)
         else:
-            call_binary(word(context + TAKE), to, to, at, rows, columns, pitch, pitch, pace, width, width, step)
+            call_binary(f.take, to, to, at, rows, columns, pitch, pitch, pace, width, width, step)
         k += rows
-    merge, half = word(context + MERGE), lanes // 2
+    merge, half = f.merge, lanes // 2
     while half > 0:
         out = partial if half > 1 else target
         call_binary(merge, out, partial, partial + half * pitch, 1, half * columns, 0, 0, 0, width, width, width)
@@ -212,9 +225,10 @@ def _block(context, x, first, length, columns, step, desk, partial, target):
 @jit
 def _columns(context, x, columns, step, stack):
     """The same, `columns` results side by side."""
-    width, terms, longest = word(context + WIDTH), word(context + TERMS), word(context + LENGTH)
+    f = fold_at(context)
+    width, terms, longest = f.width, f.terms, f.length
     pitch = columns * width
-    desk = stack + (word(context + LEVELS) * word(context + CHUNK) * width + LINE - 1) // LINE * LINE
+    desk = stack + (f.levels * f.chunk * width + LINE - 1) // LINE * LINE
     partial = desk + DESK
     top, start, count = 0, 0, 0
     while start < terms:
@@ -229,26 +243,27 @@ def _columns(context, x, columns, step, stack):
 
 def _walk(context, task):
     """The task's share of the jobs: chunks of the innermost kept dimension, for each place in the outer ones."""
-    chunk, kept, jobs, tasks = word(context + CHUNK), word(context + KEPT), word(context + JOBS), word(context + TASKS)
-    dims, width = context + HEADER, word(context + WIDTH)
+    f = fold_at(context)
+    chunk, kept, jobs, tasks = f.chunk, f.kept, f.jobs, f.tasks
+    dims, width = context + HEADER, f.width
     inner = dims + 24 * (kept - 1)
     length, out_step, step = word(inner), word(inner + 8), word(inner + 16)
-    room = (context + word(context + ROOMS) + LINE) // LINE * LINE + task * word(context + ROOM)
+    room = (context + f.rooms + LINE) // LINE * LINE + task * f.room
     for job in range(jobs * task // tasks, jobs * (task + 1) // tasks):
         chunks = (length + chunk - 1) // chunk
         first, rest = job % chunks * chunk, job // chunks
-        out, x = word(context + OUT) + first * out_step, word(context + IN) + first * step
+        out, x = f.out + first * out_step, f.x + first * step
         for d in range(kept - 2, -1, -1):
             i = rest % word(dims + 24 * d)
             rest //= word(dims + 24 * d)
             out += i * word(dims + 24 * d + 8)
             x += i * word(dims + 24 * d + 16)
         columns = min(chunk, length - first)
-        if word(context + FOLD) != 0:
+        if f.fold != 0:
             _rows(context, x, columns, step, room, job)
         else:
             _columns(context, x, columns, step, room)
-        call_binary(word(context + GIVE), out, room, word(context + NEUTRAL), 1, columns, 0, 0, 0, out_step, width, 0)
+        call_binary(f.give, out, room, f.neutral, 1, columns, 0, 0, 0, out_step, width, 0)
 
 
 @functools.cache
@@ -259,12 +274,12 @@ def walker() -> int:
 @jit
 def _go(words, nothing, walker, context, out, x, launch, tasks):
     """A fold of the array x into memory at `out`, its context to be made at an address with a room for each task."""
-    source, f = pointer(data(words)), pointer(context)
+    source, f = pointer(data(words)), fold_at(context)
     for i in range(shape(words, 0)):
         f[i] = source[i]
-    f[loop_nest.SCALARS] = data(nothing)
-    f[loop_nest.HEADER] += out
-    f[loop_nest.HEADER + 1] += data(x)
+    f.neutral = data(nothing)
+    f.out += out
+    f.x += data(x)
     if tasks == 1:
         call(walker, context, 0)
     else:

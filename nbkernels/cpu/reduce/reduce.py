@@ -33,27 +33,7 @@ from ...jit.vector import LINE, width_bits
 from ...strides import reduce_plan
 from ..runtime import threads
 from . import row_blocks as abreast
-from .loops import (
-    DESK,
-    FEW,
-    FUSED,
-    GATHER,
-    HEADER,
-    IN,
-    JOBS,
-    LENGTH,
-    LEVELS,
-    ROOM,
-    SMALL,
-    TASKS,
-    TURN,
-    WIDTH,
-    at_once,
-    in_shares,
-    merger,
-    together,
-    walker,
-)
+from .loops import DESK, FEW, FOLD, FUSED, GATHER, SMALL, at_once, in_shares, merger, together, walker
 
 # Bytes of terms from which on threads pay: 60 us of one thread's.
 PARALLEL = 1 << 21
@@ -137,17 +117,20 @@ def prepared(op, shapes, strides, out: np.dtype, dtype: np.dtype, work: np.dtype
     room = levels * chunk * width + (DESK + lanes * chunk * width if across else held * item + stage)
     room = -(-room // LINE) * LINE + 2 * LINE
     jobs = -(-kept[-1] // chunk) * int(np.prod(kept[:-1], dtype=int))
-    inner = 0 if across else _rows_of(op, dtype, work, exact)
-    copy = 0 if across else _copies(*(np.dtype(f"V{item}"),) * 3)
-    give = _loop(op, work, work, out) if loops.terms == 1 and op in ("hypot", "gcd") else _copies(work, work, out)
-    take, chain = (_loop(op, work, dtype, work, n) if across and loops.terms > 1 else 0 for n in (1, FUSED))
-    first = _copies(dtype if across else work, work, work)
-    merge = _loop(op, work, work, work)
-    header = (inner, 0, jobs, tasks, copy, width, chunk, length, room, 0, *loops.kept.offsets, 0)
-    counts = (len(kept), len(sizes), loops.terms, take, chain, merge, first, give, item, lanes, levels)
+    f = FOLD.array()
+    f.jobs, f.tasks, f.chunk, f.length, f.levels, f.high = jobs, tasks, chunk, length, levels, high
+    f.width, f.item, f.lanes, f.kept, f.reduced, f.terms = width, item, lanes, len(kept), len(sizes), loops.terms
+    f.room, (f.out, f.x) = room, loops.kept.offsets
+    if not across:
+        f.fold, f.copy = _rows_of(op, dtype, work, exact), _copies(*(np.dtype(f"V{item}"),) * 3)
+    f.give = _loop(op, work, work, out) if loops.terms == 1 and op in ("hypot", "gcd") else _copies(work, work, out)
+    if across and loops.terms > 1:
+        f.take, f.chain = (_loop(op, work, dtype, work, n) for n in (1, FUSED))
+    f.first, f.merge = _copies(dtype if across else work, work, work), _loop(op, work, work, work)
+    f.turn = turner(item) if turn else 0
     dims = [v for d in zip(kept, to, steps) for v in d] + [v for d in zip(sizes, paces) for v in d]
-    words = 8 * (HEADER // 8 + len(dims))
-    context = np.array((*header, *counts, words, turner(item) if turn else 0, high, *dims), np.int64)
+    f.rooms = FOLD.bytes + 8 * len(dims)
+    context = np.array((*f, *dims), np.int64)
     size, nothing = len(context) + (tasks * room + LINE) // 8, neutral(op, work)
     small = tasks == 1 and 8 * size <= SMALL
     return Ready(context, size, nothing, tasks, partial(at_once(), context, nothing, walker()) if small else None)
@@ -335,7 +318,7 @@ def _shares(op, target, source, to, strides, out, dtype, work, tasks) -> Shares 
     whole, lead = terms // share, len(source) - len(target)
     if len(flat.sizes) != 1:
         alone = prepared(op, (target, source), (to, strides), work, dtype, work, 1)
-        if alone.blocks is not None or not alone.words[TURN // 8]:
+        if alone.blocks is not None or not alone.words[FOLD["turn"]]:
             return None
         while share < TILE * flat.terms // flat.sizes[0]:  # a share turns whole rows, and those at its ends in vain
             share *= 2
@@ -359,16 +342,16 @@ def _shares(op, target, source, to, strides, out, dtype, work, tasks) -> Shares 
         return made(whole, 0, each)
     rest = folds((), terms - whole * share, 1)
     words = rest.words.copy()
-    words[IN // 8] += whole * share * step
+    words[FOLD["x"]] += whole * share * step
     return made(whole, 1, each, words, rest.size)
 
 
 def _turned_shares(alone, count, share, tasks) -> Ready:
     """The shares of a fold of terms that are to be transposed: a job each, whose results lie side by side."""
-    words, levels = alone.words.copy(), share // BLOCK + 1
-    spare = int(words[LEVELS // 8] - levels) * int(words[WIDTH // 8]) // LINE * LINE  # room of blocks of the others
-    room = int(words[ROOM // 8]) - spare
-    words[[JOBS // 8, TASKS // 8, LENGTH // 8, LEVELS // 8, ROOM // 8]] = count, tasks, share, levels, room
-    words[HEADER // 8 : HEADER // 8 + 3] = count, words[WIDTH // 8], 0  # the one kept dimension: size, steps
-    size = len(words) + (tasks * room + LINE) // 8
+    f, levels = FOLD.array(alone.words[: FOLD.words].tobytes()), share // BLOCK + 1
+    f.room -= (f.levels - levels) * f.width // LINE * LINE  # room of blocks of the others
+    f.jobs, f.tasks, f.length, f.levels = count, tasks, share, levels
+    dims = count, f.width, 0, *alone.words[FOLD.words + 3 :]  # the one kept dimension: size, steps
+    words = np.array((*f, *dims), np.int64)
+    size = len(words) + (tasks * f.room + LINE) // 8
     return alone._replace(words=words, size=size, tasks=tasks, at_once=None)

@@ -20,29 +20,7 @@ from ...jit.address import invoke, pointer, word
 from ...jit.cache import compiled, jit
 from ...jit.fold import BLOCK, LANES, call_fold
 from ...jit.vector import LINE, width_bits
-from .loops import (
-    CHAIN,
-    CHUNK,
-    COPY,
-    FOLD,
-    HEADER,
-    IN,
-    ITEM,
-    JOBS,
-    LANE,
-    LENGTH,
-    LEVELS,
-    OUT,
-    REDUCED,
-    ROOM,
-    ROOMS,
-    TAKE,
-    TASKS,
-    TERMS,
-    WIDTH,
-    _gather,
-    _place,
-)
+from .loops import FOLD, HEADER, _gather, _place, fold_at
 
 # Bytes of a column that go together, so that L1 keeps their chains.
 TALL = 1024
@@ -105,33 +83,32 @@ def words(op, loops, dtype, copy, fold, tasks):
     room = 2 * LANES * pitch + tall * (END + 16) + LANES * 16 + 2 * LINE
     room = -(-max(room, BLOCK * item) // LINE) * LINE
     dims = [v for d in zip(loops.sizes, loops.steps) for v in d]
-    values = {
-        FOLD: fold, JOBS: groups * -(-row // share), TASKS: tasks, COPY: copy, WIDTH: pitch, CHUNK: tall, LENGTH: share,
-        ROOM: room, IN: loops.kept.offsets[1], REDUCED: len(loops.sizes), TERMS: loops.terms, LEVELS: parts,
-        TAKE: taker(op, kind), CHAIN: ender(op, kind, each), LANE: each, ITEM: item, ROOMS: HEADER + 8 * len(dims),
-    }  # fmt: skip
-    context = np.zeros(HEADER // 8, np.int64)
-    for place, value in values.items():
-        context[place // 8] = value
-    context = np.concatenate([context, dims])
+    f = FOLD.array()
+    f.fold, f.copy, f.take, f.chain = fold, copy, taker(op, kind), ender(op, kind, each)
+    f.jobs, f.tasks, f.length, f.chunk, f.levels = groups * -(-row // share), tasks, share, tall, parts
+    f.item, f.width, f.lanes, f.reduced, f.terms = item, pitch, each, len(loops.sizes), loops.terms
+    f.room, f.rooms, f.x = room, HEADER + 8 * len(dims), loops.kept.offsets[1]
+    context = np.array((*f, *dims), np.int64)
     return context, len(context) + (tasks * room + LINE) // 8, -(-loops.terms // BLOCK)
 
 
 @jit
 def _before(context, i):
     """Rows or parts of rows whose terms come before those of the one that is number i in memory."""
+    f = fold_at(context)
     rows = word(context + HEADER)
-    return i % rows * word(context + LEVELS) + i // rows
+    return i % rows * f.levels + i // rows
 
 
 @jit
 def _together(context, x, first, count, start, stop, room):
     """The blocks that begin in `count` rows from the `first` on, in columns from start to stop."""
-    inner = context + HEADER + 16 * (word(context + REDUCED) - 1)
-    item, pitch, longest, pace = word(context + ITEM), word(context + WIDTH), word(inner), word(inner + 8)
-    parts, last = word(context + LEVELS), (word(context + LEVELS) - 1) * word(context + HEADER)
-    rows, numbers = parts * word(context + HEADER), word(context + LANE)
-    row, whole = word(context + TERMS) // rows, word(context + TERMS) // BLOCK
+    f = fold_at(context)
+    inner = context + HEADER + 16 * (f.reduced - 1)
+    item, pitch, longest, pace = f.item, f.width, word(inner), word(inner + 8)
+    parts, last = f.levels, (f.levels - 1) * word(context + HEADER)
+    rows, numbers = parts * word(context + HEADER), f.lanes
+    row, whole = f.terms // rows, f.terms // BLOCK
     done = room + LANES * pitch
     nowhere = done + LANES * pitch
     ends = nowhere + LINE
@@ -149,24 +126,24 @@ def _together(context, x, first, count, start, stop, room):
         before = (start_of + phase) // BLOCK  # blocks that begin before this row's
         most = min((stop - phase - 1) // BLOCK + 1, whole - before)
         k = phase // LANES
-        f = pointer(ends + END * (firsts[k + 1] - 1 - firsts[LANES + 1 + k]))
+        e = pointer(ends + END * (firsts[k + 1] - 1 - firsts[LANES + 1 + k]))
         firsts[LANES + 1 + k] += 1
-        f[0], f[1], f[2] = room + i * item, phase % LANES, word(context + OUT) + (before - 1) * item
-        f[3], f[4] = start // BLOCK + 1, most
+        e[0], e[1], e[2] = room + i * item, phase % LANES, f.out + (before - 1) * item
+        e[3], e[4] = start // BLOCK + 1, most
         end = max(end, phase + BLOCK * most + 1)
     left, at, alike, q = 0, x, row % LANES == 0, start
     while q < end:
         k, m, groups = q // LANES % LANES, 0, 1
         some, entries = firsts[k + 1] - firsts[k], ends + END * firsts[k]
         if some > 0:
-            invoke(word(context + CHAIN), (entries, some, pitch, done, q // BLOCK, nowhere, 2 if alike else 0))
+            invoke(f.chain, (entries, some, pitch, done, q // BLOCK, nowhere, 2 if alike else 0))
         if pitch == pace and left >= LANES and (parts == 1 or q < row):  # columns touch, and go as one, 16 by 16
             most = min(left, end - q) // LANES if some == 0 or alike else 1  # until blocks end
             most = min(most, LANES - k)
             while groups < most and firsts[k + groups + 1] == firsts[k + groups]:
                 groups += 1
             wide = LANES * pitch
-            invoke(word(context + TAKE), (room, 0, at, wide, groups, wide // item * numbers, 0))
+            invoke(f.take, (room, 0, at, wide, groups, wide // item * numbers, 0))
             m, left, at = LANES, left - groups * LANES, at + groups * wide
         while m < LANES and q + m < end:
             if left == 0:
@@ -175,28 +152,29 @@ def _together(context, x, first, count, start, stop, room):
             run, ahead, to = min(LANES - m, left), AHEAD * pace if left > AHEAD else 0, room + m * pitch
             on = count if q + m < row else min(count, last - first)  # that go on in the next part
             if on > 0:
-                invoke(word(context + TAKE), (to, pitch, at, pace, run, on * numbers, ahead))
+                invoke(f.take, (to, pitch, at, pace, run, on * numbers, ahead))
             over = max(first, last)
             on = min(first + count, rows - 1) - over  # from a last part to the first one of the next row
             if q + m >= row and on > 0:
                 over_at = _place(context, x, _before(context, over) * row + q + m)
                 to += (over - first) * item
-                invoke(word(context + TAKE), (to, pitch, over_at, pace, run, on * numbers, ahead))
+                invoke(f.take, (to, pitch, over_at, pace, run, on * numbers, ahead))
             m, left, at = m + run, left - run, at + run * pace
         if some > 0 and not alike:
-            invoke(word(context + CHAIN), (entries, some, pitch, done, q // BLOCK, nowhere, 1))
+            invoke(f.chain, (entries, some, pitch, done, q // BLOCK, nowhere, 1))
         q += LANES * groups
 
 
 def _walk(context, task):
     """The task's share of the jobs: rows, and columns where blocks of theirs begin."""
-    jobs, tasks = word(context + JOBS), word(context + TASKS)
-    tall, share = word(context + CHUNK), word(context + LENGTH)
-    terms, item, x = word(context + TERMS), word(context + ITEM), word(context + IN)
-    rows = word(context + HEADER) * word(context + LEVELS)
+    f = fold_at(context)
+    jobs, tasks = f.jobs, f.tasks
+    tall, share = f.chunk, f.length
+    terms, item, x = f.terms, f.item, f.x
+    rows = word(context + HEADER) * f.levels
     lead = (x & LINE - 1) // item if rows > tall else 0  # so that the others begin with lines
     groups = jobs // ((terms // rows + share - 1) // share)
-    room = (context + word(context + ROOMS) + LINE) // LINE * LINE + task * word(context + ROOM)
+    room = (context + f.rooms + LINE) // LINE * LINE + task * f.room
     for job in range(jobs * task // tasks, jobs * (task + 1) // tasks):
         group, start = job % groups, job // groups * share
         first, last = max(0, group * tall - lead), min(rows, (group + 1) * tall - lead)
@@ -205,7 +183,7 @@ def _walk(context, task):
     rest = terms % BLOCK
     if rest > 0 and task == 0:
         _gather(context, x, terms - rest, rest, room)
-        call_fold(word(context + FOLD), room, 0, 1, rest, word(context + OUT) + terms // BLOCK * item)
+        call_fold(f.fold, room, 0, 1, rest, f.out + terms // BLOCK * item)
 
 
 @functools.cache

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import functools
 
-from ...jit.address import call, pointer, scratch, set_word
+from ...jit.address import call, pointer, scratch
 from ...jit.cache import compiled
 from ...jit.fold import BLOCK, DEALT, LANES
 from ...jit.record import Record
 from ...jit.rooms import bought, sold
 from ...jit.vector import LINE
-from . import loops
-from .loops import DESK, GATHER, SMALL
+from .loops import DESK, FOLD, GATHER, HEADER, SMALL, fold_at
 from .reduce import ALONE, WIDE
 
 MOST = 64  # dimensions of an array, as NumPy has it
@@ -20,6 +19,7 @@ MOST = 64  # dimensions of an array, as NumPy has it
 SUM = Record("Sum", "out x item width exact ndim walker fold copy take chain merge first give")
 DIMENSION = 4
 sum_at, SUM_BYTES = SUM.pointer(), SUM.bytes
+FOLD_WORDS = FOLD.words
 KEPT, FOLDED = 24 * MOST, 16 * MOST  # bytes of what loops.py reads of kept and of folded dimensions
 
 
@@ -70,36 +70,17 @@ def _run(facts):
     for d in range(keeps - 1):
         jobs *= kept[3 * d]
 
-    words = loops.HEADER + 24 * keeps + 16 * folds  # in bytes
+    words = HEADER + 24 * keeps + 16 * folds  # in bytes
     small = words + room + LINE <= SMALL
     context = scratch(SMALL) if small else bought(words + room + LINE)
-    for at in range(0, loops.HEADER, 8):
-        set_word(context + at, 0)
-    set_word(context + loops.FOLD, 0 if across else f.fold)
-    set_word(context + loops.JOBS, (columns + chunk - 1) // chunk * jobs)
-    set_word(context + loops.TASKS, 1)
-    set_word(context + loops.WIDTH, width)
-    set_word(context + loops.ITEM, f.item)
-    set_word(context + loops.CHUNK, chunk)
-    set_word(context + loops.LENGTH, length)
-    set_word(context + loops.ROOM, room)
-    set_word(context + loops.ROOMS, words)
-    set_word(context + loops.LEVELS, levels)
-    set_word(context + loops.LANE, lanes)
-    set_word(context + loops.HIGH, 16)
-    set_word(context + loops.KEPT, keeps)
-    set_word(context + loops.REDUCED, folds)
-    set_word(context + loops.TERMS, count)
-    set_word(context + loops.OUT, f.out)
-    set_word(context + loops.IN, f.x)
-    set_word(context + loops.NEUTRAL, context)
-    set_word(context + loops.COPY, f.copy)
-    set_word(context + loops.TAKE, f.take)
-    set_word(context + loops.CHAIN, f.chain)
-    set_word(context + loops.MERGE, f.merge)
-    set_word(context + loops.FIRST, f.first)
-    set_word(context + loops.GIVE, f.give)
-    dims = pointer(context + loops.HEADER)
+    g, dims = fold_at(context), pointer(context + HEADER)
+    for i in range(FOLD_WORDS):
+        g[i] = 0
+    g.fold, g.copy, g.take, g.chain = 0 if across else f.fold, f.copy, f.take, f.chain
+    g.merge, g.first, g.give, g.neutral, g.out, g.x = f.merge, f.first, f.give, context, f.out, f.x
+    g.jobs, g.tasks, g.chunk, g.length, g.levels = (columns + chunk - 1) // chunk * jobs, 1, chunk, length, levels
+    g.width, g.item, g.lanes, g.high, g.room, g.rooms = width, f.item, lanes, 16, room, words
+    g.kept, g.reduced, g.terms = keeps, folds, count
     for i in range(3 * keeps):
         dims[i] = kept[i]
     for i in range(2 * folds):
