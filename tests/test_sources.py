@@ -44,7 +44,8 @@ def slowly(text):
 
 
 def fastly(text):
-    return sources.meaning(text.encode()).decode().replace("\0", "\n").split("\n")
+    left = sources.meaning(text.encode()).decode().replace("\0", "\n")
+    return left.split("\n") if left else []  # a docstring alone leaves nothing
 
 
 @pytest.mark.parametrize("file", sources.files(), ids=lambda file: file.relative_to(PACKAGE).as_posix())
