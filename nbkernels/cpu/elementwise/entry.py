@@ -1,7 +1,13 @@
 """Element-wise calls in one step: read the arrays' fields, check everything, run the compiled loops.
 
-The entry is compiled once for all operations and dtypes. It gets the operation's loops as a table: TABLE, then a ROW
-for each triple of dtypes, and one of zeros.
+The entry is compiled once for all operations and dtypes. It gets the operation's loops as a table, in rows of eight
+int64: a first one, one for each triple of dtypes, and one of zeros:
+
+    what launches go by (threads.WORDS);  the address of _slice, or 0;  that of made.words()
+
+    addresses of the dtype objects of out, x, y;  their itemsizes;  the loops;  the most elements to serve under the
+    GIL << 24 | those from which on spread inputs are not served << 8 | bytes of alpha, a float, or NOTED where the
+    loops take note of faults, or 0
 """
 
 from __future__ import annotations
@@ -30,7 +36,6 @@ from ...jit.ndarray import (
     shape,
     stride,
 )
-from ...jit.record import Record, address
 from ..runtime import threads
 from .schedule import STREAMED
 
@@ -40,39 +45,39 @@ NOTED = 1
 # Bytes of the widest operand of an addition from which on threads share the work, without the GIL: a + b of 100,000
 # float32 takes one thread 13.1 us, two 8.1 (Zen 4, 2026-11).
 SHARED = 1 << 18
-# What launches go by (threads.WORDS), the address of _slice or 0, that of made.words().
-TABLE = Record("Table", "launch slices numpy")
-# Addresses of the dtype objects of out, x, y; their itemsizes; the loops; the most elements to serve under the GIL;
-# those from which on spread inputs are not served; bytes of alpha, a float, or NOTED where the loops take note of
-# faults, or 0.
-ROW = Record("Row", "out x y widths[3] loop most many scalar")
-# A call, of which a slice reads the first lines; then what is known of each operand, and alpha or the faults.
-SLICE = "at[3] row_steps[3] column_steps[3] loop rows columns tasks"
-CALL = Record("Call", f"{SLICE} | steps[3] low[3] high[3] same[3] scalars[2]")
-table_at, row_at, call_at = TABLE.pointer(), ROW.pointer(), CALL.pointer()
-HEAD, EACH, ROOM = TABLE.bytes, ROW.bytes, CALL.bytes
-TASKS = 8 * CALL["tasks"]
+LAUNCH, SLICES, NUMPY = 0, 1, 2  # words of a table, before its rows
+LOOP, ROWS, COLUMNS = 9, 10, 11  # words of a slice's context, which begins with the pointers
+ROW_STEPS, COLUMN_STEPS, TASKS, STEPS, LOW, HIGH, SAME, SCALARS, ROOM = (
+    24,
+    48,
+    96,
+    104,
+    128,
+    152,
+    176,
+    200,
+    216,
+)  # bytes
 
 
 def _slice(context, task):
     """One of TASKS equal parts of the rows, or of the columns where there are few rows."""
-    f, pointers = call_at(context), scratch(24)
-    rows, columns, tasks = f.rows, f.columns, f.tasks
+    f, pointers = pointer(context), scratch(24)
+    rows, columns, tasks = f[ROWS], f[COLUMNS], f[TASKS // 8]
     upright = rows >= 4 * tasks
-    whole, steps = (rows, f.row_steps) if upright else (columns, f.column_steps)
+    whole, steps = (rows, pointer(context + ROW_STEPS)) if upright else (columns, pointer(context + COLUMN_STEPS))
     start, stop = whole * task // tasks, whole * (task + 1) // tasks
     for p in range(3):
-        set_word(pointers + 8 * p, f.at[p] + start * steps[p])
+        set_word(pointers + 8 * p, f[p] + start * steps[p])
     rows, columns = (stop - start, columns) if upright else (rows, stop - start)
-    call_loop(f.loop, pointers, rows, columns, address(f.row_steps), address(f.column_steps), address(f.scalars))
+    call_loop(f[LOOP], pointers, rows, columns, context + ROW_STEPS, context + COLUMN_STEPS, context + SCALARS)
 
 
 def allow(table) -> bool:
-    """Let the entry do LARGE calls by this table; False where it must not."""
-    slices = TABLE["slices"]
-    if threads.open_up() and not table[slices]:
-        table[slices] = compiled(_slice, "void(int64, int64)", "elementwise_slice")
-    return table[slices] != 0
+    """Let the entry do LARGE calls by this table (its first row); False where it must not."""
+    if threads.open_up() and not table[SLICES]:
+        table[SLICES] = compiled(_slice, "void(int64, int64)", "elementwise_slice")
+    return table[SLICES] != 0
 
 
 @functools.cache
@@ -86,39 +91,40 @@ def small_entry():
 
     def run(table, out, x, y, alpha):
         out, x, y, made = address_of(out), address_of(x), address_of(y), 0
-        launch, row = table_at(table), row_at(table + HEAD)
-        numpy = launch.numpy
+        launch, row = pointer(table), pointer(table + 64)
+        numpy = launch[NUMPY]
         fresh = out == pointer(numpy)[NONE]
         given = 0 if fresh else as_array(out, out, numpy, 0)
         first = x
         x, y = as_array(x, y, numpy, scratch(ZERO_D)), as_array(y, x, numpy, scratch(ZERO_D))
         if x == 0 or y == 0 or (given == 0 and not fresh):
             return answer(DECLINED, given, made)
-        while row.x != descr(x) or row.y != descr(y) or (not fresh and row.out != descr(out)):
-            table += EACH
-            row = row_at(table + HEAD)
-            if row.out == 0:
+        while row[1] != descr(x) or row[2] != descr(y) or (not fresh and row[0] != descr(out)):
+            table += 64
+            row = pointer(table + 64)
+            if row[0] == 0:
                 return answer(UNKNOWN, given, made)
         if fresh:
-            made = new_like(numpy, x if x == first and ndim(x) >= ndim(y) else y, row.out)
+            made = new_like(numpy, x if x == first and ndim(x) >= ndim(y) else y, row[0])
             if made == 0:
                 return answer(DONE, given, made)
             out = made
         dimensions, dense = ndim(out), flags(out) & (C_CONTIGUOUS | F_CONTIGUOUS)
-        if dense == 0 or flags(out) & WRITEABLE == 0 or (dimensions == 0 and row.scalar == NOTED):
+        if dense == 0 or flags(out) & WRITEABLE == 0 or (dimensions == 0 and row[7] & 255 == NOTED):
             return answer(DECLINED, given, made)
         if ndim(x) != dimensions and ndim(y) != dimensions:
             return answer(DECLINED, given, made)
-        room = scratch(ROOM)
-        f = call_at(room)
-        row_steps, column_steps, steps, low, high, same = f.row_steps, f.column_steps, f.steps, f.low, f.high, f.same
+        room = scratch(ROOM)  # a slice's context; words for each operand, and alpha
+        context, pointers = pointer(room), pointer(room)
+        row_steps, column_steps, steps = pointer(room + ROW_STEPS), pointer(room + COLUMN_STEPS), pointer(room + STEPS)
+        low, high, same = pointer(room + LOW), pointer(room + HIGH), pointer(room + SAME)
         for p in range(3):
             z = out if p == 0 else x if p == 1 else y
             if ndim(z) > dimensions:
                 return answer(DECLINED, given, made)
             start = data(z)
-            f.at[p] = low[p] = start
-            high[p] = start + row.widths[p]
+            pointers[p] = low[p] = start
+            high[p] = start + row[3 + p]
             same[p] = start == data(out)
             row_steps[p] = column_steps[p] = 0
 
@@ -140,7 +146,7 @@ def small_entry():
                     if m == n:
                         repeated = repeated or (step == 0 and m > 1)  # which says nothing of the result's order
                         reached = True
-                    if n != 1 and (step != steps[0] or abs(step) < row.widths[p]):
+                    if n != 1 and (step != steps[0] or abs(step) < row[3 + p]):
                         same[p] = 0
                 end = high if step > 0 else low
                 end[p] += (n - 1) * step
@@ -163,30 +169,30 @@ def small_entry():
 
         if empty or repeated:
             return answer(DONE if empty else DECLINED, given, made)
-        large = rows * columns > row.most
-        if large and (rows * columns * row.widths[0] >= STREAMED or row.scalar > NOTED):
+        large = rows * columns > row[7] >> 24
+        if large and (rows * columns * row[3] >= STREAMED or row[7] & 255 > NOTED):
             return answer(DECLINED, given, made)
         for p in range(1, 3):
             step = column_steps[p]
-            if rows * columns >= row.many and step != 0 and step != row.widths[p]:
+            if rows * columns >= row[7] >> 8 & 0xFFFF and step != 0 and step != row[3 + p]:
                 return answer(DECLINED, given, made)
             if same[p] == 0 and high[p] > low[0] and high[0] > low[p]:
                 return answer(DECLINED, given, made)
-        faults, scalars = f.scalars, address(f.scalars)
+        faults = pointer(room + SCALARS)
         faults[0] = faults[1] = 0
         if large:
-            pool = threads.pool_at(launch.launch)
-            if launch.slices == 0 or pool.share == 0:
+            pool = threads.pool_at(launch[LAUNCH])
+            if launch[SLICES] == 0 or pool.share == 0:
                 return answer(LARGE, given, made)
-            f.loop, f.rows, f.columns = row.loop, rows, columns
-            invoke(pool.share, (launch.launch, launch.slices, room, room + TASKS))
+            context[LOOP], context[ROWS], context[COLUMNS] = row[6], rows, columns
+            invoke(pool.share, (launch[LAUNCH], launch[SLICES], room, room + TASKS))
         else:
-            if row.scalar == 4:
-                set_word(scalars, np.float32(alpha))
-            elif row.scalar == 8:
-                set_word(scalars, alpha)
-            call_loop(row.loop, room, rows, columns, address(row_steps), address(column_steps), scalars)
-        if row.scalar == NOTED and faults[0] + faults[1] > 0:
+            if row[7] & 255 == 4:
+                set_word(room + SCALARS, np.float32(alpha))
+            elif row[7] & 255 == 8:
+                set_word(room + SCALARS, alpha)
+            call_loop(row[6], room, rows, columns, room + ROW_STEPS, room + COLUMN_STEPS, room + SCALARS)
+        if row[7] & 255 == NOTED and faults[0] + faults[1] > 0:
             return answer(-faults[0] - 2 * faults[1], given, made)
         return answer(DONE, given, as_returned(numpy, made) if fresh and dimensions == 0 else made)
 

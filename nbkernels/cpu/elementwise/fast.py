@@ -1,7 +1,7 @@
 """Element-wise calls at once: of layouts and dtypes that were met before, in one call of compiled code.
 
 `add_fast` is the fast form of add: the result, or None where the general path has to do it or say what is wrong; its
-attribute `with_keywords` takes them too. What the small entry (entry.py) does not serve is recalled (plan_cache.py), or
+attribute `with_keywords` takes them too. What the small entry (quick.py) does not serve is recalled (recall.py), or
 planned and remembered. Whatever is checked here is checked once for a layout, or by the entries.
 """
 
@@ -20,7 +20,7 @@ from ...jit.made import words
 from ...strides import broadcast_shapes, distinct, output_strides
 from ..runtime import threads
 from .elementwise import COSTLY, COSTS_MORE, binary, loop, many, nested, warn
-from .entry import DECLINED, LARGE, NOTED, ROW, SHARED, TABLE, UNKNOWN, allow, small_entry
+from .entry import DECLINED, LARGE, NOTED, SHARED, UNKNOWN, allow, small_entry
 from .plan_cache import Memory, recall_entry
 
 WEAK, STRONG = (int, float, complex), (bool, np.generic)  # numbers that take an array's dtype, and that bring one
@@ -37,7 +37,8 @@ def joins(op) -> bool:
 
 
 class Table:
-    """An operation's compiled loops by the addresses of three dtype objects: entry.py's TABLE, and behind it ROWs.
+    """An operation's compiled loops by the addresses of three dtype objects: rows of eight int64 for the small entry,
+    below one of how to launch.
 
     Only results of the computing dtype are here, so a row that matches a fresh result has found the right dtype for it.
     Of the scaled operations only those on floats are.
@@ -47,12 +48,10 @@ class Table:
 
     def __init__(self, op: str, kind=np.ndarray):
         self.op = op
-        self.words = np.zeros(TABLE.words + self.ROWS * ROW.words, np.int64)  # the last row stays zero: the end
-        table = TABLE.array()
-        table.launch, table.numpy = threads.WORDS, words(joins(op), kind).ctypes.data
-        self.words[: TABLE.words] = table
+        self.rows = np.zeros((self.ROWS, 8), np.int64)  # the last stays zero: the end
+        self.rows[0, :3] = threads.WORDS, 0, words(joins(op), kind).ctypes.data
         self.dtypes = []  # keeps the dtype objects, hence their addresses, alive
-        self.address = self.words.ctypes.data
+        self.address = self.rows.ctypes.data
 
     def add(self, out: np.dtype, first: np.dtype, second: np.dtype) -> bool:
         """Compile and enter the loops over these dtypes; False where the small entry will not have them."""
@@ -62,18 +61,17 @@ class Table:
         except TypeError:
             return False
         scaled, noted = self.op != name, scalar.find(f"{name}_faults", work) is not None
-        if result != out or len(self.dtypes) == self.ROWS - 1 or (name == "pow" and work.kind in "iu"):
+        if result != out or len(self.dtypes) == self.ROWS - 2 or (name == "pow" and work.kind in "iu"):
             return False
         if not all(map(known, dtypes)) or (scaled and out.name not in ("float32", "float64")):
             return False
-        row, sizes = ROW.array(), [d.itemsize for d in dtypes]
-        row.out, row.x, row.y = map(id, dtypes)
-        row.widths = sizes
-        row.loop, row.many = loop(self.op, first, second, out), many(name)
-        row.most = SHARED // max(sizes) >> (COSTS_MORE if name in COSTLY else 0)
-        row.scalar = out.itemsize if scaled else NOTED * noted
-        self.words[TABLE.words :].reshape(self.ROWS, -1)[len(self.dtypes)] = row
+        loops = loop(self.op, first, second, out)
+        sizes = tuple(d.itemsize for d in dtypes)
+        most = SHARED // max(sizes) >> (COSTS_MORE if name in COSTLY else 0)
+        limits = most << 24 | many(name) << 8 | (out.itemsize if scaled else NOTED * noted)
+        row = (*map(id, dtypes), *sizes, loops, limits)
         self.dtypes.append(dtypes)
+        self.rows[len(self.dtypes)] = row
         return True
 
 
@@ -120,7 +118,7 @@ class Calls:
         result = self.small(*given)
         if result is UNKNOWN and (out is None or out.dtype == dtype) and self.table.add(dtype, x.dtype, y.dtype):
             result = self.small(*given)
-        if result is LARGE and allow(self.table.words):
+        if result is LARGE and allow(self.table.rows[0]):
             result = self.small(*given)
         return self.warned(result) if type(result) is not int else self.planned(x, y, alpha, out)
 

@@ -28,7 +28,7 @@ def operator(op, kind):
     def later(result, x, y, out):
         if result is UNKNOWN and learn(x, y):
             result = at_once(rows, out, x, y, 1.0)
-        if result is LARGE and allow(table.words):
+        if result is LARGE and allow(table.rows[0]):
             result = at_once(rows, out, x, y, 1.0)
         return None if type(result) is int else result
 
