@@ -1,5 +1,6 @@
 """Guards at the edges of what the library reads and writes: rooms, copies, layouts, a forked child."""
 
+import contextlib
 import ctypes
 import dataclasses
 import itertools
@@ -15,7 +16,7 @@ import nbkernels as nb
 from nbkernels import dtypes, strides
 from nbkernels.cpu.elementwise import elementwise
 from nbkernels.cpu.gemm import blocking as tiles
-from nbkernels.cpu.gemv import dot, mv
+from nbkernels.cpu.gemv import dot, jobs, mv
 from nbkernels.cpu.runtime import threads
 from nbkernels.dispatch import foreign, layout, views
 from nbkernels.jit.cache import compiled
@@ -117,30 +118,16 @@ def test_a_complex_factor_is_conjugated_in_a_gradient():
     np.testing.assert_allclose(pull(grad)[0], (1 - 2j) * grad)
 
 
-def guarded(monkeypatch, module, name, rooms):
-    """A module's maker of rooms gives them with numbers behind their ends, which stay."""
-    make = getattr(module, name)
+def guarded(monkeypatch, rooms):
+    """The rooms of vectors' sums have bytes behind their ends, which stay."""
 
-    class Numpy:
-        def __getattr__(self, other):
-            return getattr(np, other)
+    @contextlib.contextmanager
+    def longer(size):
+        whole = np.full(size + (1 << 15), 7, np.uint8)
+        rooms.append((whole, size))
+        yield whole.ctypes.data
 
-        @staticmethod
-        def empty(size, dtype=float):
-            whole = np.full(size + 64, 7.25, dtype)
-            rooms.append((whole, size))
-            return whole[:size]
-
-    if name == "np":
-        monkeypatch.setattr(module, name, Numpy())
-        return
-
-    def longer(kind, content):
-        whole = make(kind, content + bytes(64 * 8))
-        rooms.append((np.frombuffer(whole, np.int64), len(content) // 8))
-        return whole
-
-    monkeypatch.setattr(module, name, longer)
+    monkeypatch.setattr(jobs, "room", longer)
 
 
 def intact(rooms):
@@ -152,7 +139,7 @@ def intact(rooms):
 def test_the_sums_of_a_large_dot_fit_their_room(dtype, extra, monkeypatch):
     """More segments than the stack holds, the last of them whole or of one element: a number for each in the room."""
     rooms, size = [], np.dtype(dtype).itemsize
-    guarded(monkeypatch, dot, "np", rooms)
+    guarded(monkeypatch, rooms)
     one = np.broadcast_to(np.ones((), dtype), 4096 * (dot.HERE // size + 1) + extra)
     assert nb.dot(one, one) == len(one)  # sums of whole numbers below 2**24 are exact
     assert rooms
@@ -162,11 +149,11 @@ def test_the_sums_of_a_large_dot_fit_their_room(dtype, extra, monkeypatch):
 @pytest.mark.parametrize("k", [4095, 4096, 4097, 3 * 4096])
 def test_the_sums_of_a_large_mv_fit_their_room(k, monkeypatch):
     rooms = []
-    guarded(monkeypatch, mv, "array", rooms)
+    guarded(monkeypatch, rooms)
     for dtype in ("f4", "f8"):
         a, v, x, out = np.ones((50, k), dtype), np.ones(k, dtype), np.ones(50, dtype), np.ones(50, dtype)
-        run, _, known = mv._entries.get(a.dtype) or mv._found(a.dtype)
-        assert mv._roomy(run, known, out, x, a, v, 1.0, 2.0) == mv.DONE
+        found = mv._entries.get(a.dtype) or mv._found(a.dtype)
+        assert mv._large(jobs.with_room, found, out, x, a, v, 1.0, 2.0) is out
         assert (out == 1 + 2 * k).all()
     assert intact(rooms)
     assert len(rooms) == 2

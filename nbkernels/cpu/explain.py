@@ -22,8 +22,8 @@ from .gemm.kinds import kind_of, tiles_of
 from .gemm.paths import path_of
 from .gemm.tuned import slot_of, tuned
 from .gemv.dot import FLOATS, SHARED
-from .gemv.gemv import ROWS_SHARED
-from .gemv.gemv import SHARED as VECTORS_SHARED
+from .gemv.jobs import ROWS_SHARED
+from .gemv.jobs import SHARED as VECTORS_SHARED
 from .runtime import threads
 from .runtime.status import PACKED, PATHS
 

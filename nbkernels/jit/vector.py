@@ -80,6 +80,14 @@ class Lanes:
         """a*b + c, rounded once, lane by lane."""
         return self._call(f"llvm.fma.{self._suffix}", self.type, a, b, c)
 
+    def each(self, address, step, count: int) -> list:
+        """The addresses of `count` elements, `step` apart."""
+        return [self.at(address, self.builder.mul(step, I64(i))) for i in range(count)]
+
+    def broadcast(self, address):
+        """The element at an address in every lane."""
+        return self.splat(self.builder.load(address, align=1))
+
     def splat(self, scalar):
         """The scalar in every lane."""
         vector = ir.VectorType(scalar.type, self.count)
@@ -143,6 +151,20 @@ class Lanes:
             value, address = join(run.builder, ([low, address], before), (others, inside))
         run.builder.ret_void()
         return function
+
+    def over(self, count, piece, first=None) -> None:
+        """Emit `piece(place)` for each whole vector of elements from `first` on, `piece(place, mask)` for the rest."""
+        builder, first = self.builder, first or I64(0)
+        whole = builder.udiv(builder.sub(count, first), I64(self.count))
+        end = builder.add(first, builder.mul(whole, I64(self.count)))
+
+        def body(index, _):
+            piece(builder.add(first, builder.mul(index, I64(self.count))))
+            return []
+
+        loop(builder, whole, [], body)
+        with builder.if_then(builder.icmp_signed("<", end, count)):
+            piece(end, self.mask(builder.sub(count, end)))
 
     def ramp(self, stride, parts: int = 1):
         """(0, 1, 2, ...) * stride, as offsets for gather; of things that have `parts` elements each, all of them."""
@@ -301,3 +323,11 @@ def replaced_if(builder: ir.IRBuilder, condition, values: list, others) -> list:
     with builder.if_then(condition):
         results, inside = others(), builder.block
     return join(builder, (values, before), (results, inside))
+
+
+def in_blocks(builder: ir.IRBuilder, k, count: int, carried: list, block) -> list:
+    """Emit `carried = block(index, carried)` for each `count` of k steps, and once more, with `left`, for the rest."""
+    whole, left = builder.udiv(k, I64(count)), builder.urem(k, I64(count))
+    carried = loop(builder, whole, carried, block)
+    some = builder.icmp_signed(">", left, I64(0))
+    return replaced_if(builder, some, carried, lambda: block(whole, carried, left))

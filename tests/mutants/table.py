@@ -24,8 +24,8 @@ HOST = [
     ("cpu/gemv/mv.py", "else whole(x), whole(a), whole(v)", "else whole(x), a, whole(v)", f"{GUARDS} -k records"),
     (
         "cpu/gemv/mv.py",
-        "bytes(HEAD + 8 * segments * len(a))",
-        "bytes(HEAD + 8 * (segments - 1) * len(a))",
+        "8 * segments * len(a)",
+        "8 * (segments - 1) * len(a)",
         f"{GUARDS} -k mv",
     ),
     (
@@ -42,11 +42,11 @@ HOST = [
     ),
     (
         "cpu/gemv/dot.py",
-        "np.empty(2 * (len(a) // SEGMENT + 1))",
-        "np.empty(2 * (len(a) // SEGMENT))",
+        "16 * (len(a) // SEGMENT + 1)",
+        "16 * (len(a) // SEGMENT)",
         f"{GUARDS} -k dot",
     ),
-    ("cpu/gemv/dot.py", "np.empty(2 * (len(a) // SEGMENT + 1))", "np.empty(len(a) // SEGMENT + 1)", f"{GUARDS} -k dot"),
+    ("cpu/gemv/dot.py", "16 * (len(a) // SEGMENT + 1)", "8 * (len(a) // SEGMENT + 1)", f"{GUARDS} -k dot"),
     (
         "cpu/runtime/threads.py",
         "_words[:], _beginning = POOL.array(), threading.Lock()",

@@ -6,24 +6,18 @@ registers.
 
 from __future__ import annotations
 
-import functools
-
-from numba import types
-from numba.extending import intrinsic
-
 from ...jit.cache import jit
-from ...jit.vector import I64, LINE, SIZE, loop
+from ...jit.emit import emitted
+from ...jit.vector import I64, LINE, SIZE, Lanes, loop
 from ..gemm.blocking import WAY, vector_registers
-from .dotxf import emitted
 
 STEPS = 8  # steps of k that a column's chain takes in at once: eight loads of A for a load and a store of the chain
-# With 16 registers chains of up to 12 vectors of outputs stay there over all steps: columns are read as they lie, and
-# no chain is loaded or stored. Zen 3, 2026-11, us, by eight steps and so: 16x1000 f32 2.07, 1.34, 64x10000 59, 50,
-# 96x10000 79, 70; 16x1000 f64 2.28, 1.51, 40x10000 72, 60.
+# With 16 registers chains of up to 12 vectors of outputs stay there over all steps, and columns are read as they lie:
+# 16x1000 f32 2.07 -> 1.34 us, 96x10000 79 -> 70 (Zen 3, 2026-11).
 HELD = vector_registers() == 16
 
 
-def _columns(lanes, m, a, down, v, sv, k, t, begun, ahead=False, most=STEPS):
+def _columns(builder, tile, m, a, down, v, sv, k, t, begun, ahead=False, most=STEPS):
     """t[i] = chain over p < k of a[p*down + i] * v[p*sv] for i < m, from 0 if `begun` is 0 and from t[i] otherwise.
 
     `most` steps at once. `ahead`: the steps that come next are asked for.
@@ -31,7 +25,7 @@ def _columns(lanes, m, a, down, v, sv, k, t, begun, ahead=False, most=STEPS):
     Where all columns start alike within a line, vectors are whole lines, or parts of one: those of eight columns crowd
     in L1 if they are 4 KiB apart, and would be fetched twice.
     """
-    builder, step, size = lanes.builder, I64(lanes.count), SIZE[lanes.dtype]
+    lanes, size = Lanes(builder, tile.dtype, tile.lanes), SIZE[tile.dtype]
     within = I64(min(LINE, lanes.count * size) - 1)
     head = builder.udiv(builder.and_(builder.neg(builder.ptrtoint(a, I64)), within), I64(size))
     together = builder.icmp_signed("==", builder.and_(builder.mul(down, I64(size)), I64(LINE - 1)), I64(0))
@@ -39,15 +33,12 @@ def _columns(lanes, m, a, down, v, sv, k, t, begun, ahead=False, most=STEPS):
     least = head if lanes.count * size == LINE else I64(16 * lanes.count)
     fits = builder.and_(together, builder.icmp_signed("<", least, m))
     head = builder.select(fits, head, I64(0))
-    whole, first = builder.udiv(builder.sub(m, head), step), lanes.mask(head)
-    end = builder.add(head, builder.mul(whole, step))
-    last = lanes.mask(builder.sub(m, end))
+    first = lanes.mask(head)
 
     def turn(steps):
         def body(index, carried):
             a, v, begun = carried
-            factors = [lanes.splat(builder.load(lanes.at(v, builder.mul(sv, I64(q))), align=1)) for q in range(steps)]
-            rows = [lanes.at(a, builder.mul(down, I64(q))) for q in range(steps)]
+            factors, rows = [lanes.broadcast(at) for at in lanes.each(v, sv, steps)], lanes.each(a, down, steps)
 
             def piece(place, mask=None):
                 kept = lanes.load(lanes.at(t, place), mask)
@@ -58,15 +49,9 @@ def _columns(lanes, m, a, down, v, sv, k, t, begun, ahead=False, most=STEPS):
                     chain = lanes.fma(factor, lanes.load(lanes.at(row, place), mask), chain)
                 lanes.store(chain, lanes.at(t, place), mask)
 
-            def whole_piece(j, _):
-                piece(builder.add(head, builder.mul(j, step)))
-                return []
-
             with builder.if_then(builder.icmp_signed(">", head, I64(0))):
                 piece(I64(0), first)
-            loop(builder, whole, [], whole_piece)
-            with builder.if_then(builder.icmp_signed("<", end, m)):
-                piece(end, last)
+            lanes.over(m, piece, head)
             return [lanes.at(a, builder.mul(down, I64(steps))), lanes.at(v, builder.mul(sv, I64(steps))), I64(1)]
 
         return body
@@ -79,12 +64,13 @@ def _columns(lanes, m, a, down, v, sv, k, t, begun, ahead=False, most=STEPS):
         left = builder.urem(left, I64(steps))
 
 
-def _held(lanes, m, a, down, v, sv, k, t, begun, vectors):
+def _held(builder, tile, m, a, down, v, sv, k, t, begun, vectors):
     """The same for a vector of outputs at least and `vectors` at most, whose chains stay in registers.
 
     Vectors that would reach beyond the last output end with it: what two of them hold is the same.
     """
-    builder, last = lanes.builder, lanes.builder.sub(m, I64(lanes.count))
+    lanes = Lanes(builder, tile.dtype, tile.lanes)
+    last = builder.sub(m, I64(lanes.count))
     places = [I64(i * lanes.count) for i in range(vectors)]
     places = [builder.select(builder.icmp_signed("<", place, last), place, last) for place in places]
     fresh = builder.icmp_signed("==", begun, I64(0))
@@ -92,7 +78,7 @@ def _held(lanes, m, a, down, v, sv, k, t, begun, vectors):
 
     def column(_, carried):
         a, v, *chains = carried
-        factor = lanes.splat(builder.load(v, align=1))
+        factor = lanes.broadcast(v)
         chains = [lanes.fma(factor, lanes.load(lanes.at(a, place)), c) for place, c in zip(places, chains)]
         return [lanes.at(a, down), lanes.at(v, sv), *chains]
 
@@ -101,13 +87,8 @@ def _held(lanes, m, a, down, v, sv, k, t, begun, vectors):
         lanes.store(chain, lanes.at(t, place))
 
 
-def _of_columns(name, way=_columns, **how):
-    def columns(typing, tile, m, a, down, v, sv, k, t, begun):
-        emit = emitted(functools.partial(way, **how), "ipipiipi", name, lambda tile: tile.lanes)
-        return types.void(tile, *[types.int64] * 8), emit
-
-    columns.__name__ = columns.__qualname__ = name
-    return intrinsic(columns)
+def _of_columns(name, body=_columns, **how):
+    return emitted(f"gemv_{name}", "ipipiipi", body, **how)
 
 
 near_columns, far_columns = _of_columns("near_columns"), _of_columns("far_columns", ahead=True)

@@ -12,29 +12,28 @@ from __future__ import annotations
 import functools
 
 import numpy as np
-from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 from numpy import empty
 
 from ...jit.address import pointer, scratch, take_from
 from ...jit.cache import compiled, entry, jit
 from ...jit.chain import Chain
+from ...jit.emit import emitted
 from ...jit.kind import BYTES
 from ...jit.made import ANSWER, NONE, answer, as_returned, new_strided, words
 from ...jit.ndarray import OBJECT, WRITEABLE, address_of, data, descr, flags, layout_is_known, ndim, shape, stride
 from ...jit.record import Record
 from ...jit.tile import Tile
-from ...jit.vector import ELEMENT, I64, VOID, loop, opaque, used, width_bits
+from ...jit.vector import I64, loop, opaque, replaced_if, used, width_bits
 from ..gemm.blocking import SEGMENT, vector_registers
 from ..gemm.entry import alike
 from ..gemm.gemm import accepted, gemm, name_of, whole
 from ..gemm.kinds import kind_of
 from ..gemm.store import finish
 from ..runtime import threads
-from ..runtime.launch import SIZE, TABLE, launch_table, launchable, table_at
+from ..runtime.launch import SIZE, launchable, table_at
 from ..runtime.status import DECLINED, DONE, LARGE
-from .gemv import HERE, run_jobs
+from .jobs import HERE, enlarged, known, run_jobs
 
 FLOATS = "float32", "float64", "float16", "bfloat16", "complex64", "complex128"
 CHAINS = 64  # two vectors of operands are loaded for each step of a vector of chains: four of these hide its latency
@@ -48,19 +47,10 @@ DOT = Record("Dot", "next jobs sums k a sa b sb tasks")
 dot_at, NEXT, HEAD, TASKS = DOT.pointer(), DOT["next"], DOT.bytes, 8 * DOT["tasks"]
 
 
-def _define(module: ir.Module, tile, gathered: bool) -> ir.Function:
-    """void(k, a, sa, b, sb, sum): the sum of k <= 4096 steps; neighbours in memory unless gathered by their strides."""
-    name = f"dot_{tile.kind}_{'gathered' if gathered else 'neighbours'}"
-    if name in module.globals:
-        return module.globals[name]
+def _segment(builder, tile, k, a, sa, b, sb, total, gathered=False):
+    """The sum of k <= 4096 steps; neighbours in memory unless gathered by their strides."""
     kind, count = tile.kind, tile.lanes
-    at_a, at_b, at_sum = (ELEMENT[dtype].as_pointer() for dtype in (kind.a, kind.b, kind.chain))
-    function = ir.Function(module, ir.FunctionType(VOID, [I64, at_a, I64, at_b, I64, at_sum]), name)
-    function.linkage = "linkonce_odr"
-    function.attributes.add("noinline")
-    builder = ir.IRBuilder(function.append_basic_block("entry"))
-    chain, (k, a, sa, b, sb, total) = Chain(builder, kind, count), function.args
-    vectors, planes = CHAINS // count, kind.planes
+    chain, vectors, planes = Chain(builder, kind, count), CHAINS // count, kind.planes
     tight = planes == 1 and vector_registers() == 16
     held = min(vectors, HELD) if tight else vectors
     waiting = [None] * held  # by vector of chains: where it waits
@@ -103,13 +93,8 @@ def _define(module: ir.Module, tile, gathered: bool) -> ir.Function:
         chain.store(chain.zero, address)
     sums = loop(builder, whole, chain.zero * held, block)
     sums += [vector for address in waiting[held:] for vector in chain.load(address)]
-    before = builder.block
-    with builder.if_then(builder.icmp_signed(">", left, I64(0))):
-        longer, inside = block(whole, sums, left), builder.block
-    for i, (short, long) in enumerate(zip(sums, longer)):
-        sums[i] = builder.phi(short.type)
-        sums[i].add_incoming(short, before)
-        sums[i].add_incoming(long, inside)
+    some = builder.icmp_signed(">", left, I64(0))
+    sums = replaced_if(builder, some, sums, lambda: block(whole, sums, left))
     sums = [sums[i : i + planes] for i in range(0, len(sums), planes)]
     while len(sums) > 1:
         half = len(sums) // 2
@@ -119,28 +104,18 @@ def _define(module: ir.Module, tile, gathered: bool) -> ir.Function:
         halves = [lanes.parts(plane, lanes.count // 2) for plane in sums]
         sums, lanes = chain.add(*zip(*halves)), lanes.narrower(lanes.count // 2)
     Chain(builder, kind, 1).store(sums, total)
-    builder.ret_void()
-    return function
 
 
-@intrinsic
-def segment(typing, tile, k, a, sa, b, sb, total):
-    """The sum of k <= 4096 steps of the vectors at a and b, whose strides count elements; all are int64."""
+_neighbours, _gathered = emitted("dot", "iaibit", _segment), emitted("dot_gathered", "iaibit", _segment, gathered=True)
 
-    def emit(context, builder, signature, args):
-        record, one = signature.args[0].tile, I64(1)
-        k, a, sa, b, sb, total = args[1:]
-        neighbours = builder.and_(builder.icmp_signed("==", sa, one), builder.icmp_signed("==", sb, one))
-        with builder.if_else(neighbours) as branches:
-            for gathered, branch in enumerate(branches):
-                with branch:
-                    function = _define(builder.module, record, bool(gathered))
-                    kinds = [argument.type for argument in function.args]
-                    builder.call(function, [v if kind is I64 else builder.inttoptr(v, kind)
-                                            for v, kind in zip((k, a, sa, b, sb, total), kinds)])  # fmt: skip
-        return context.get_dummy_value()
 
-    return types.void(tile, *[types.int64] * 6), emit
+@jit(forceinline=True)
+def segment(tile, k, a, sa, b, sb, total):
+    """The sum of k <= 4096 steps of the vectors at a and b, whose strides count elements."""
+    if sa == 1 and sb == 1:
+        _neighbours(tile, k, a, sa, b, sb, total)
+    else:
+        _gathered(tile, k, a, sa, b, sb, total)
 
 
 @functools.cache
@@ -154,9 +129,17 @@ def tile_of(dtype: str, conj: str = "") -> Tile:
 def _part(tile, s, k, a, sa, b, sb, total):
     """The sum of segment s."""
     start = s * SEGMENT
-    segment(
-        tile, min(SEGMENT, k - start), a + start * sa * tile.size_a, sa, b + start * sb * tile.size_b, sb, total
-    )  # fmt: skip
+    a, b = a + start * sa * tile.size_a, b + start * sb * tile.size_b
+    segment(tile, min(SEGMENT, k - start), a, sa, b, sb, total)
+
+
+@jit(forceinline=True)
+def inner(tile, k, a, sa, b, sb, out, unit):
+    """out = the sum of k steps, by one thread."""
+    last, total, part = (k - 1) // SEGMENT, scratch(64), scratch(64)
+    for s in range(last + 1):
+        _part(tile, s, k, a, sa, b, sb, part)
+        finish(tile, 1, 1, part, 0, total, 0, s == 0, s == last, out, 0, 0, 0, 0, 0, unit, unit)
 
 
 @functools.cache
@@ -223,15 +206,12 @@ def native(dtype: str) -> int:
     element = getattr(np, tile.kind.chain)
 
     def sums(k, a, sa, b, sb, out):
-        last, total, part = (k - 1) // SEGMENT, scratch(64), scratch(64)
-        for s in range(last + 1):
-            _part(tile, s, k, a, sa, b, sb, part)
-            finish(tile, 1, 1, part, 0, total, 0, s == 0, s == last, out, 0, 0, 0, 0, 0, element(1), element(1))
+        inner(tile, k, a, sa, b, sb, out, element(1))
 
     return compiled(sums, f"void({', '.join(['int64'] * 6)})", f"dot_native_{tile}")
 
 
-# The factor that is conjugated -> dtype -> the entry, the address that it goes by, the words there.
+# The factor that is conjugated -> dtype -> the entry, as jobs.known has it.
 _entries = {"": {}, "a": {}, "b": {}, "ab": {}}
 
 
@@ -239,20 +219,13 @@ def _found(dtype, conj: str):
     """The entry for a dtype of floats, compiled or loaded at its first use; else None."""
     if name_of(dtype) in FLOATS and layout_is_known():
         tile = tile_of(name_of(dtype), conj if dtype.kind == "c" else "")
-        known = np.concatenate([launch_table(_work(tile)), words()])
-        _entries[conj][dtype] = _entry(tile), known.ctypes.data + SIZE, known
+        _entries[conj][dtype] = known(_entry(tile), _work(tile), words())
     return _entries[conj].get(dtype)
 
 
 def _large(found, out, a, b):
     """What the entry found to be sound, by all threads: out, or a status."""
-    run, numpy, known = found
-    status = run(numpy, out, a, b) if threads.open_up() else LARGE
-    if status is out or status != LARGE:
-        return status
-    sums, known = np.empty(2 * (len(a) // SEGMENT + 1)), known.copy()  # of 16 bytes at most
-    known[TABLE["room"]], known[TABLE["workers"]] = sums.ctypes.data, threads.count()
-    return run(known.ctypes.data + SIZE, out, a, b)
+    return enlarged(found, 16 * (len(a) // SEGMENT + 1), threads.count(), out, a, b)  # of 16 bytes at most
 
 
 def _general(out, a, b, conj: str, mode=None) -> None:

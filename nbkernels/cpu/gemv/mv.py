@@ -13,13 +13,12 @@ How rows and columns of A are read is told in chains8.py; an A that is contiguou
 from __future__ import annotations
 
 import functools
-from array import array
 
 import numpy as np
 from numba import types
 from numpy import empty
 
-from ...jit.address import peek, pointer, poke, scratch, set_word, take_from
+from ...jit.address import pointer, scratch, set_word
 from ...jit.cache import compiled, entry, jit
 from ...jit.made import ANSWER, NONE, answer, new_strided, words
 from ...jit.ndarray import OBJECT, WRITEABLE, address_of, data, descr, flags, layout_is_known, ndim, shape, stride
@@ -29,36 +28,28 @@ from ..gemm.entry import MADE, alike, apart
 from ..gemm.gemm import NAMES, REAL, accepted, clash, gemm, same, whole
 from ..gemm.store import finish
 from ..runtime import threads
-from ..runtime.launch import SIZE, TABLE, launch_table, launchable, table_at
+from ..runtime.launch import SIZE, table_at
 from ..runtime.status import DECLINED, DONE, LARGE, UNMADE
 from .chains8 import WAITING, WIDE, columns_sums, far_rows_of, rows_of
-from .gemv import (
+from .jobs import (
     AHEAD,
-    ALPHA,
-    BETA,
     BY_COLUMNS,
     BY_ROWS,
     FAR,
     HEAD,
-    HERE,
-    NEXT,
-    ROWS_SHARED,
     SHARED,
-    TASKS,
-    VECTOR,
-    end,
-    ending,
-    run_jobs,
-    share,
+    copied,
+    enlarged,
+    known,
+    product,
     vector_at,
+    with_room,
+    work,
 )
 
 KEPT = 8 * SEGMENT  # bytes for a row or a v that is not contiguous
 APART = max(2 * KEPT, WAITING)  # bytes for what is not read as it lies
 BLOCK = 8 * WIDE  # bytes of stack for the sums of a block of outputs
-
-
-# -- jobs --------------------------------------------------------------------------------------------------------------
 
 
 @jit(forceinline=True)
@@ -69,12 +60,12 @@ def _sums(tile, form, h, a, rsa, csa, v, sv, k, t, far):
         columns_sums(tile, h, a, csa, v, sv, k, t, far, room)
     else:
         if sv != 1:
-            _copy(tile, k, v, sv, room)
+            copied(tile, k, v, sv, room)
             v = room
         if csa != 1:
             row = room + KEPT
             for r in range(h):
-                _copy(tile, k, a + r * rsa * tile.itemsize, csa, row)
+                copied(tile, k, a + r * rsa * tile.itemsize, csa, row)
                 rows_of(tile, 1, row, 0, v, k, t + r * tile.itemsize)
         elif far:
             far_rows_of(tile, h, a, rsa, v, k, t)
@@ -85,43 +76,16 @@ def _sums(tile, form, h, a, rsa, csa, v, sv, k, t, far):
 
 
 @jit(forceinline=True)
-def _job(tile, f, job):
-    """The sums of one block of outputs over one segment, in the segment's plane."""
-    size, m, rsa, csa, sv = tile.itemsize, f.m, f.rsa, f.csa, f.sv
-    s, i = job // f.blocks, job % f.blocks * f.each
-    start, h = s * SEGMENT, min(f.each, m - i)
-    k = min(SEGMENT, f.k - start)
-    a, v = f.a + (i * rsa + start * csa) * size, f.v + start * sv * size
-    t, far = f.planes + (s * m + i) * size, m * f.k * size > FAR and AHEAD
-    _sums(tile, f.form, h, a, rsa, csa, v, sv, k, t, far)
-    if f.k <= SEGMENT:
-        end(tile, f, i, h)
+def _of_job(tile, f, i, h, k, a, v, t):
+    """The same of a job."""
+    far = f.m * f.k * tile.itemsize > FAR and AHEAD
+    _sums(tile, f.form, h, a, f.rsa, f.csa, v, f.sv, k, t, far)
 
 
 @jit(forceinline=True)
-def _copy(tile, k, source, step, target):
-    """k numbers, `step` apart, to where they touch."""
-    for p in range(k):
-        poke(tile, target + p * tile.itemsize, peek(tile, source + p * step * tile.itemsize))
-
-
-@functools.cache
-def _work(tile) -> int:
-    """The jobs of one thread: void(address of the words, task)."""
-
-    def work(f, task):
-        job = take_from(f, NEXT, task % 2)
-        while job >= 0:
-            _job(tile, f, job)
-            job = take_from(f, NEXT, task % 2)
-
-    return compiled(work, VECTOR.kernel, f"mv_work_{tile}")
-
-
-@jit(forceinline=True)
-def _product(tile, table, out, x, a, v, beta, alpha):
-    """What the entry answers for an out."""
-    size, room, workers = tile.itemsize, table_at(table).room, table_at(table).workers
+def _into(tile, table, out, x, a, v, beta, alpha):
+    """What the entry answers for an out. With a room in the table, arrays are known to be apart."""
+    size, trusted, f = tile.itemsize, table_at(table).room != 0, vector_at(scratch(HEAD))
     if ndim(out) != 1 or ndim(a) != 2 or ndim(v) != 1 or not alike(out, x, a, v):
         return DECLINED
     m, k, rsa, csa, sv, rsc = shape(a, 0), shape(a, 1), stride(a, 0), stride(a, 1), stride(v, 0), stride(out, 0)
@@ -134,58 +98,22 @@ def _product(tile, table, out, x, a, v, beta, alpha):
         return DECLINED
     if (rsa | csa | sv | rsc | rsx) & (size - 1) != 0 or (rsc == 0 and m > 1):
         return DECLINED
-    if room == 0 and not (apart(out, a, size) and apart(out, v, size)):
+    if not trusted and not (apart(out, a, size) and apart(out, v, size)):
         return DECLINED
-    if room == 0 and px != 0 and not (px == data(out) and rsx == rsc) and not apart(out, x, size):
+    if not trusted and px != 0 and not (px == data(out) and rsx == rsc) and not apart(out, x, size):
         return DECLINED
-    by_columns = rsa == size and m > 1
-    segments = (k + SEGMENT - 1) // SEGMENT
-    direct = segments == 1 and rsc == size and px == 0 and alpha == 1  # sums are results
-    words, here = room, scratch(HERE)
-    if room == 0:
-        workers = launchable(table) if m * k * size > (SHARED if by_columns else ROWS_SHARED) else 1
-        if workers == 0 or (not direct and segments * m * size > HERE):
-            return LARGE
-        words = scratch(HEAD)
-    planes = data(out) if direct else here if room == 0 else words + HEAD
-    form = BY_COLUMNS if by_columns else BY_ROWS
-    each = share(form, m, k, size, workers, WIDE)
-    f = vector_at(words)
-    f.next = 0
-    f.form = form
-    f.m = m
-    f.k = k
-    f.a = data(a)
-    f.rsa = rsa // size
-    f.csa = csa // size if k > 1 or form == BY_COLUMNS else 1
-    f.v = data(v)
-    f.sv = sv // size if k > 1 else 1
-    f.planes = planes
-    f.each = each
-    f.blocks = (m + each - 1) // each
-    f.jobs = (m + each - 1) // each * segments
-    f.c = data(out)
-    f.rsc = rsc // size
-    f.x = px
-    f.rsx = rsx // size
-    poke(tile, words + ALPHA, alpha)
-    poke(tile, words + BETA, beta)
-    if room != 0:
-        return LARGE
-    run_jobs(table, words, f.jobs, workers, TASKS)
-    if segments > 1:
-        end(tile, f, 0, m)
-    return DONE
+    f.m, f.k, f.a, f.rsa, f.csa, f.v, f.sv = m, k, data(a), rsa, csa, data(v), sv
+    f.c, f.rsc, f.x, f.rsx = data(out), rsc, px, rsx
+    return product(tile, table, f, BY_COLUMNS if rsa == size and m > 1 else BY_ROWS, WIDE, alpha, beta)
 
 
 @functools.cache
 def _entry(tile):
     """The call from Python: answer(address of made.words(), out or None, x or None, a, v, beta, alpha): out, or made;
-    else a status. Before made.words() is a table as gemv's.
+    else a status. Before made.words() is a table of its launches.
 
-    DECLINED, with nothing written, where arrays are unusual; UNMADE: a result so large is the caller's to make. LARGE
-    without a room: to be called again with one, of WORDS and a number for each output and segment; with one arrays are
-    only planned, for `_work` and `ending`.
+    DECLINED, with nothing written, where arrays are unusual; UNMADE: a result so large is the caller's to make; LARGE
+    as `product` says.
     """
     size = tile.itemsize
 
@@ -201,7 +129,7 @@ def _entry(tile):
             made = new_strided(numpy, descr(a), 1, sizes, 0)
             if made == 0:
                 return answer(DONE, 0, 0)
-        status = _product(tile, numpy - SIZE, given + made, x, a, v, beta, alpha)
+        status = _into(tile, numpy - SIZE, given + made, x, a, v, beta, alpha)
         return answer(status, given, made)
 
     kind = ANSWER(types.int64, OBJECT, OBJECT, OBJECT, OBJECT, types.float64, types.float64)
@@ -230,43 +158,21 @@ def native(dtype: str) -> int:
     return compiled(product, f"void({', '.join(['int64'] * 11)}, float64, float64)", f"mv_native_{tile}")
 
 
-_entries = {}  # dtype -> the entry, the address that it goes by, and the words there
+_entries = {}  # dtype -> the entry, as jobs.known has it
 
 
 def _found(dtype):
     """The entry for float32 or float64, compiled or loaded at its first use; else None."""
     if dtype in NAMES and layout_is_known():
         tile = small(NAMES[dtype])
-        known = np.concatenate([launch_table(_work(tile)), words()])
-        _entries[dtype] = _entry(tile), known.ctypes.data + SIZE, known
+        _entries[dtype] = known(_entry(tile), work(tile, _of_job, "mv"), words())
     return _entries.get(dtype)
 
 
-def _large(found, out, x, a, v, beta, alpha) -> int:
-    """What the entry left to its caller: to let it launch threads, or to give it a room."""
-    run, numpy, known = found
-    if threads.open_up():
-        status = run(numpy, out, x, a, v, beta, alpha)
-        if status is out:
-            return DONE
-        if status != LARGE:
-            return status
-    return _roomy(run, known, out, x, a, v, beta, alpha)
-
-
-def _roomy(run, known, out, x, a, v, beta, alpha) -> int:
-    """With a room and threads, of arrays that are known to be apart."""
+def _large(call, found, out, x, a, v, beta, alpha):
+    """What the entry answers by `call`, with_room or enlarged."""
     segments, workers = (a.shape[1] + SEGMENT - 1) // SEGMENT, threads.count() if a.nbytes > SHARED else 1
-    room = array("q", bytes(HEAD + 8 * segments * len(a)))  # of 8 bytes at most
-    tile, known = small(NAMES[a.dtype]), known.copy()
-    f = room.buffer_info()[0]
-    known[TABLE["room"]], known[TABLE["workers"]] = f, workers
-    if run(known.ctypes.data + SIZE, out, x, a, v, beta, alpha) == DECLINED:
-        return DECLINED
-    threads.launch(_work(tile), f, workers)
-    if segments > 1:
-        ending(tile)(f)
-    return DONE
+    return call(found, 8 * segments * len(a), workers, out, x, a, v, beta, alpha)  # of 8 bytes at most
 
 
 # -- the operations ----------------------------------------------------------------------------------------------------
@@ -283,7 +189,8 @@ def _general(out, x, a, v, beta, alpha, out_dtype, mode, conj) -> None:
     direct = not overlap and out.strides[0] % out.itemsize == 0
     into = whole(out) if direct else empty(out.shape, out.dtype.type)
     arrays = into, None if x is None else whole(x), whole(a), whole(v)
-    accepted(_roomy(found[0], found[2], *arrays, float(beta), float(alpha)), out, a, v)
+    if (status := _large(with_room, found, *arrays, float(beta), float(alpha))) is not into:
+        accepted(status, out, a, v)
     if not direct:
         out[...] = into
 
@@ -317,10 +224,8 @@ def mv_fast(self, vec, out, x=None, beta=0, alpha=1, ndarray=np.ndarray):
         if out is None:
             out = empty(len(self), self.dtype)
             status = found[0](found[1], out, x, self, vec, beta, alpha)
-            if status is out:
-                return out
-        if status == LARGE:
-            status = _large(found, out, x, self, vec, beta, alpha)
+        if type(status) is int and status == LARGE:
+            status = _large(enlarged, found, out, x, self, vec, beta, alpha)
     except OverflowError:  # a factor that is no float: the checks will say it properly
         return None
-    return out if status == DONE else None
+    return out if status is out else None

@@ -9,15 +9,13 @@ import functools
 
 import numpy as np
 
-from ...jit.address import scratch, set_word, word
+from ...jit.address import set_word, word
 from ...jit.cache import compiled
 from ...jit.kind import BYTES, SIGNLESS, Kind
 from ...jit.tile import Tile
 from ...jit.vector import width_bits
-from ..gemm.blocking import SEGMENT
 from ..gemm.kinds import kind_of
-from ..gemm.store import finish
-from ..gemv.dot import segment
+from ..gemv.dot import inner
 
 
 def rows(name: str, conj: str) -> int:
@@ -31,13 +29,8 @@ def _rows(kind: Kind) -> int:
     one = getattr(np, kind.chain)
 
     def run(m, k, a, rsa, v, c, rsc):
-        total, part, last = scratch(64), scratch(64), (k - 1) // SEGMENT
         for i in range(m):
-            for p in range(last + 1):
-                at, start = a + (i * rsa + p * SEGMENT) * tile.size_a, v + p * SEGMENT * tile.size_b
-                segment(tile, min(SEGMENT, k - p * SEGMENT), at, 1, start, 1, part)
-                finish(tile, 1, 1, part, 0, total, 0, p == 0, p == last, c + i * rsc * tile.size_c, 0, 0, 0, 0, 0,
-                       one(1), one(1))  # fmt: skip
+            inner(tile, k, a + i * rsa * tile.size_a, 1, v, 1, c + i * rsc * tile.size_c, one(1))
 
     return compiled(run, f"void({', '.join(['int64'] * 7)})", f"inner_rows_{tile}")
 

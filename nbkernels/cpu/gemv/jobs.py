@@ -1,0 +1,172 @@
+"""y = alpha * A @ v + beta * x in jobs, for gemv.py and mv.py; calls with threads or a room, for dot.py as well.
+
+A job is a segment of k and a block of outputs; it leaves its sums in the segment's plane. Planes are added in order, so
+that y has the bits of every other path.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...jit.address import call, fma, invoke, peek, poke, scratch, take_from
+from ...jit.cache import compiled, jit
+from ...jit.record import Record, address
+from ..gemm.blocking import SEGMENT, vector_registers
+from ..gemm.context import room, up
+from ..runtime import threads
+from ..runtime.launch import SIZE, TABLE, launch_table, launchable, table_at
+from ..runtime.status import DONE, LARGE
+from .dotxf import few
+
+# Bytes of A from which what comes next is asked for: of 3000x3000 f32 columns take 0.93 ms for 1.50, rows 0.89 for
+# 1.36; of 1000x1000, which L3 holds, they would take 70 us for 56, and 145 for 108.
+FAR = 32 << 20
+# With 16 registers no column gains by that (Zen 3, 2026-11, 3000x3000, of the best peer's speed, asked for and not: f32
+# .98, 1.04, f64 .84, 1.01).
+AHEAD = vector_registers() == 32
+SHARED = 3 << 17  # bytes of A from which threads share the work: 6 us of it
+# Of a matrix by rows with 16 registers, of which that is more (Zen 3, 2026-11, two threads, us, from 384 KiB on and so:
+# 256x256 f32 9.1 and 6.3, by columns 4.6 and 5.4).
+ROWS_SHARED = SHARED if vector_registers() == 32 else 1 << 17
+PIECE = 1 << 16  # bytes of A of a job of rows: 10,000 x 64 f32 by two threads takes 25 us, with 16 KiB 27
+# Bytes of a column of a job at least: 1000 x 1000 f32 by two threads takes 33 us, with 1 KiB 37. With 16 registers each
+# thread has its half of them (Zen 3, 2026-11, two threads, 3000 x 3000 f32, 2 KiB and so: 1230 and 930 us).
+RUN = 2048 if vector_registers() == 32 else 16384
+
+BY_ROWS, BY_COLUMNS, BY_SEGMENTS = 0, 1, 2
+# A product: the jobs; how they read the matrix, m outputs by k, and the vector; where the sums of each segment wait,
+# the outputs of a job and the jobs of a segment; what becomes of the sums.
+VECTOR = Record("Vector", "next jobs form m k a rsa csa v sv planes each blocks c rsc x rsx alpha beta tasks")
+vector_at, NEXT = VECTOR.pointer(), VECTOR["next"]
+HEAD, HERE = VECTOR.bytes, 8 * 2048  # bytes of stack for the words and for sums
+ALPHA, BETA, TASKS = (8 * VECTOR[name] for name in ("alpha", "beta", "tasks"))
+
+
+# -- jobs --------------------------------------------------------------------------------------------------------------
+
+
+@jit(forceinline=True)
+def _share(form, m, k, size, workers, wide):
+    """Outputs of a job: `wide` columns at most, and some jobs for each thread where there are several, which take them
+    in turn: whoever has begun late or is slower does less. Rows by 48, or, where jobs are few, by 24 or 16, which
+    dotxf.py takes at once: 64 x 10000 of float32 by two threads takes 29 us, by 48 34."""
+    if form == BY_COLUMNS:
+        if workers == 1:
+            return min(wide, m)
+        part, most = up((m + 4 * workers - 1) // (4 * workers), 64), up((m + workers - 1) // workers, 64)
+        each = min(wide, max(min(RUN // size, most), part))
+        # As many for each thread: 10000 outputs of 64 steps f32 28 -> 25 us, f64 53 -> 47, mv 36 -> 32, 65 -> 56.
+        jobs = up((m + each - 1) // each, workers)
+        return min(each, up((m + jobs - 1) // jobs, 64))
+    few_jobs = m * ((k + SEGMENT - 1) // SEGMENT) < 48 * 4 * workers
+    least = (24 if size == 4 else 16) if few_jobs else 48
+    return m if workers == 1 else max(least, PIECE // (min(k, SEGMENT) * size) // 48 * 48)
+
+
+@jit(forceinline=True)
+def copied(tile, k, source, step, target):
+    """k numbers, `step` apart, to where they touch."""
+    for p in range(k):
+        poke(tile, target + p * tile.itemsize, peek(tile, source + p * step * tile.itemsize))
+
+
+@jit(forceinline=True)
+def _end(tile, f, i, h):
+    """y = fma(beta, x, alpha * (the planes, added in order)), of h outputs from the i-th on."""
+    size, m = tile.itemsize, f.m
+    planes, segments = f.planes, (f.k + SEGMENT - 1) // SEGMENT
+    if planes == f.c:  # sums are results
+        return
+    alpha, beta, c, x = peek(tile, address(f) + ALPHA), peek(tile, address(f) + BETA), f.c, f.x
+    rsc, rsx = f.rsc, f.rsx
+    for r in range(i, i + h):
+        value = peek(tile, planes + r * size)
+        for s in range(1, segments):
+            value = value + peek(tile, planes + (s * m + r) * size)
+        value = alpha * value
+        if x != 0:
+            value = fma(beta, peek(tile, x + r * rsx * size), value)
+        poke(tile, c + r * rsc * size, value)
+
+
+def work(tile, sums, name: str) -> int:
+    """The jobs of one thread. `sums(tile, f, i, h, k, a, v, t)` leaves those of h outputs from the i-th on, over
+    k steps, at t."""
+
+    def run(f, task):
+        size, job = tile.itemsize, take_from(f, NEXT, task % 2)
+        while job >= 0:
+            s, i = job // f.blocks, job % f.blocks * f.each
+            start, h = s * SEGMENT, min(f.each, f.m - i)
+            a, v = f.a + (i * f.rsa + start * f.csa) * size, f.v + start * f.sv * size
+            sums(tile, f, i, h, min(SEGMENT, f.k - start), a, v, f.planes + (s * f.m + i) * size)
+            if f.k <= SEGMENT:
+                _end(tile, f, i, h)
+            job = take_from(f, NEXT, task % 2)
+
+    return compiled(run, VECTOR.kernel, f"{name}_work_{tile}")
+
+
+# -- calls -------------------------------------------------------------------------------------------------------------
+
+
+@jit(forceinline=True)
+def run_jobs(table, words, jobs, workers, tasks):
+    """All jobs of the words at an address, by the table's kernel; `tasks` bytes on is room for a number."""
+    t = table_at(table)
+    if workers > 1 and jobs > 1:
+        invoke(threads.pool_at(t.launch).share, (t.launch, t.kernel, words, words + tasks))
+    else:
+        call(t.kernel, words, 0)
+
+
+@jit(forceinline=True)
+def product(tile, table, f, form, wide, alpha, beta):
+    """The product of the arrays that f tells, strides in bytes, by jobs of `wide` columns at most: DONE; or LARGE, with
+    nothing done: a room is wanted, of a number for each output and segment, or to be let launch."""
+    size, m, k, own = tile.itemsize, f.m, f.k, table_at(table).room
+    segments, workers = (k + SEGMENT - 1) // SEGMENT, 1
+    direct = segments == 1 and f.rsc == size and f.x == 0 and alpha == 1  # sums are results
+    if m * k * size > (ROWS_SHARED if form == BY_ROWS else SHARED):
+        workers = table_at(table).workers if own != 0 else launchable(table)
+    if workers == 0 or (not direct and own == 0 and segments * m * size > HERE):
+        return LARGE
+    outputs = segments if form == BY_SEGMENTS else m
+    each = few(tile) if form == BY_SEGMENTS else _share(form, m, k, size, workers, wide)
+    blocks, here = (outputs + each - 1) // each, scratch(HERE)
+    f.next, f.form, f.each, f.blocks = 0, form, each, blocks
+    f.jobs = blocks if form == BY_SEGMENTS else blocks * segments
+    f.planes = f.c if direct else own if own != 0 else here
+    f.rsa, f.rsc, f.rsx = f.rsa // size, f.rsc // size, f.rsx // size
+    f.csa = f.csa // size if k > 1 or form == BY_COLUMNS else 1
+    f.sv = f.sv // size if k > 1 else 1
+    poke(tile, address(f) + ALPHA, alpha)
+    poke(tile, address(f) + BETA, beta)
+    run_jobs(table, address(f), f.jobs, workers, TASKS)
+    if segments > 1:
+        _end(tile, f, 0, m)
+    return DONE
+
+
+def known(run, kernel: int, *words):
+    """An entry, the address that it goes by, and what is there: a table of its launches, and these words behind it."""
+    table = np.concatenate([launch_table(kernel), *words])
+    return run, table.ctypes.data + SIZE, table
+
+
+def with_room(entry, need: int, workers: int, *arguments):
+    """The entry's answer, given so many bytes of room and threads, for arrays that are known to be apart."""
+    run, _, table = entry
+    if workers > 1:
+        threads.open_up()
+    with room(need) as place:
+        table = table.copy()
+        table[TABLE["room"]], table[TABLE["workers"]] = place, workers
+        return run(table.ctypes.data + SIZE, *arguments)
+
+
+def enlarged(entry, need: int, workers: int, *arguments):
+    """The same where the entry has said LARGE: it may be that it only wants to launch."""
+    status = entry[0](entry[1], *arguments) if threads.open_up() else LARGE
+    large = type(status) is int and status == LARGE
+    return with_room(entry, need, workers, *arguments) if large else status
