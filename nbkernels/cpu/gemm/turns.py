@@ -8,6 +8,7 @@ from ...jit.address import ask, peek, poke, scratch, take
 from ...jit.cache import compiled, jit
 from ...jit.record import Record
 from ...jit.rooms import lent, returned
+from ...jit.turn import turned
 from ...jit.vector import LINE
 from ..gemv.axpyf import columns
 from ..gemv.dotxf import rows_of
@@ -15,8 +16,6 @@ from .entry import PANEL, ROOM, one_block
 from .even import NEAR as EVENLY
 from .even import even
 from .pack import pack
-from .squares import ROOM as TURNED
-from .squares import side, turned
 from .store import finish
 from .tiny import tall, tiny, tiny_ahead, tiny_row
 
@@ -42,6 +41,7 @@ FAR = 8 << 20
 TALLEST, BEYOND = 32, 1 << 20
 BESIDE = 64 << 10  # the same for bytes of a matrix against a vector (one thread, us: 50x1x300x300 of f32 856 -> 440)
 CHAINS = 4 << 10  # bytes of stack for the chains of a row or column, and for a strided vector of k <= 512
+TURNED = 8 << 10  # bytes of matrices B that are turned before their products: a quarter of L1
 PANELS = 2 * PANEL  # bytes of a panel of B and, of a narrow tile, of A
 assert max(EVENLY, TURNED) <= PANEL
 
@@ -97,8 +97,8 @@ def by_tiny(tile) -> int:
         pitch = tile.lanes // 2 if 2 * n <= tile.lanes else (n + tile.lanes - 1) // tile.lanes * tile.lanes
         height = tall(tile, n)
         ahead = m >= height and n > tile.lanes and _bytes(tile, f) > (BEYOND if m > TALLEST else FAR)
-        squares = side(tile, n, f.k) if tile.narrow and f.rsb == 1 and not ahead else 0
-        single = ahead or (f.csb != 1 and squares == 0) or (m > height and _bytes(tile, f) > NEAR)
+        turns = tile.narrow and f.csb != 1 and f.rsb == 1 and not ahead
+        single = ahead or (f.csb != 1 and not turns) or (m > height and _bytes(tile, f) > NEAR)
         several = 1 if single else max(1, TURNED // (n * f.k * size))  # matrices at a time
         first = take(f, NEXT) * f.each
         while first < f.count:
@@ -106,8 +106,8 @@ def by_tiny(tile) -> int:
             run = several if single or f.csb != 1 else last - first
             for t in range(first, last, run):
                 b, sb, rsb, count = f.b + t * f.sb * size, f.sb, f.rsb, min(run, last - t)
-                if f.csb != 1 and squares != 0:
-                    turned(tile, squares, count, n, f.k, b, sb, f.csb, panel)
+                if turns:
+                    turned(tile, count, n, f.k, b, sb, f.csb, panel)
                     b, sb, rsb = panel, n * f.k, n
                 elif f.csb != 1:
                     pack(tile, b, f.csb, f.rsb, n, f.k, panel, pitch)
@@ -129,8 +129,7 @@ def by_even(tile) -> int:
         size, n, k, panel = tile.itemsize, f.n, f.k, scratch(PANEL)
         ahead, upright = int(_bytes(tile, f) > FAR), int(f.csa != 1)
         step = f.rsa if upright == 0 else f.csa
-        squares = side(tile, n, k) if f.rsb == 1 else 0
-        several = max(1, TURNED // (n * k * size)) if squares != 0 and ahead == 0 else 1
+        several = max(1, TURNED // (n * k * size)) if f.rsb == 1 and ahead == 0 else 1
         first = take(f, NEXT) * f.each
         while first < f.count:
             last = min(first + f.each, f.count)
@@ -139,8 +138,8 @@ def by_even(tile) -> int:
                 a, c, count = f.a + t * f.sa * size, f.c + t * f.sc * size, min(run, last - t)
                 b, sb, rsb = f.b + t * f.sb * size, f.sb, f.rsb
                 if f.csb != 1:
-                    if squares != 0:
-                        turned(tile, squares, count, n, k, b, sb, f.csb, panel)
+                    if f.rsb == 1:
+                        turned(tile, count, n, k, b, sb, f.csb, panel)
                     else:
                         pack(tile, b, f.csb, f.rsb, n, k, panel, n)
                     sb = n * k if several > 1 else (b - panel) // size + sb  # what is asked for is the next B
