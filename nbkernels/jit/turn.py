@@ -9,7 +9,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from .cache import compiled
-from .vector import I64, LINE, SIZE, VOID, Lanes, loop, width_bits
+from .vector import I64, LINE, SIZE, Lanes, loop, once, width_bits
 
 # Items are moved as numbers of their size, whatever they mean: no bit of them changes.
 MOVED = {1: "int8", 2: "int16"} | {size: dtype for dtype, size in SIZE.items()}
@@ -61,13 +61,9 @@ def turned(typing, tile, matrices, n, k, source, sb, csb, target):
 
 def _matrices(module: ir.Module, width: int) -> ir.Function:
     """The LLVM function of `turned`, defined once per module."""
-    name = f"turned_{width}"
-    if name in module.globals:
-        return module.globals[name]
-    function = ir.Function(module, ir.FunctionType(VOID, [I64] * 7), name)
-    function.linkage = "linkonce_odr"
-    function.attributes.add("noinline")
-    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    function, builder = once(module, f"turned_{width}", [I64] * 7)
+    if builder is None:
+        return function
     matrices, n, k, source, sb, csb, target = function.args
     apart, step, pitch, size = (builder.mul(each, I64(width)) for each in (sb, csb, n, builder.mul(n, k)))
 

@@ -20,11 +20,11 @@ from ...jit.turn import turned
 from ..runtime.launch import launchable
 from ..runtime.machine import l2
 from ..runtime.status import DECLINED, DONE, GEMV, LARGE, SMALL, SYMMETRIC, UNMADE
-from .even import even_near, suits
 from .microkernel import ukernel, ukernel_copying_whole, ukernel_packed
 from .pack import pack, pack_rows_a, pack_rows_b
 from .paths import IN_PLACE, NARROW_IN_PLACE, PANEL, choose, lies, longest, mirrors
 from .store import MEMORY, PARTIAL, PLAIN, ending, finish
+from .tiny import even_near, suits
 
 # Words before made.words(): threads.WORDS, and what each `whole` of the paths from GEMV to PACKED says, or zeros.
 KNOWN = 13
