@@ -89,6 +89,7 @@ class _Tile:
         self.odd = {q: opaque(builder, builder.mul(arg["rsa"], I64(q * SIZE[tile.dtype]))) for q in range(1, height, 2)}
 
     def at(self, matrix, base, i, j):
+        """C or X at vector j of row i."""
         (product, row), lanes = self.rows[i], self.lanes
         return lanes.at(lanes.at(lanes.at(base, self.apart[matrix][product]), self.down[matrix][row]), j * lanes.count)
 
@@ -293,6 +294,11 @@ def _ahead(builder, tile, arg):
     switch(builder, [(_flag(builder, ">", arg["width"], sum(widths(tile)[2])), 2)], call)
 
 
+def _by_lie(builder, tile, arg):
+    asked = [(arg[name], 2) for name in ("upright", "ahead") if name in arg]
+    switch(builder, asked, lambda upright, ahead=False: _even(builder, tile, arg, upright, ahead))
+
+
 # `count` products of `width` <= 2 * tile.lanes columns and `height` rows, as many as `tall` says at most.
 tiny = _intrinsic("tiny", TINY, _by_height(HEIGHT, widths), "height:i")
 # The same with chains that begin as C has them.
@@ -310,13 +316,5 @@ tiny_long = _intrinsic("tiny_long", TINY, _long, "on:i")
 tiny_ahead = _intrinsic("tiny_ahead", f"{TINY} {ASKS}", _ahead)
 # `count` products as `suits` says; A's rows are `step` apart, or `upright` its columns. `ahead`: the next one's lines
 # are asked for.
-even = _intrinsic(
-    "even", EVEN,
-    lambda builder, tile, arg: switch(builder, [(arg["upright"], 2), (arg["ahead"], 2)],
-                                      lambda *form: _even(builder, tile, arg, *form)), "ahead:i upright:i",
-)  # fmt: skip
-even_near = _intrinsic(
-    "even_near", EVEN,
-    lambda builder, tile, arg: switch(builder, [(arg["upright"], 2)],
-                                      lambda upright: _even(builder, tile, arg, upright, False)), "upright:i",
-)  # fmt: skip
+even = _intrinsic("even", EVEN, _by_lie, "upright:i ahead:i")
+even_near = _intrinsic("even_near", EVEN, _by_lie, "upright:i")

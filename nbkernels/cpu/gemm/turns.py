@@ -196,7 +196,7 @@ def _even(tile, f, task, first, last):
     for t in range(first, last, run):
         a, c, count = f.a + t * f.sa * size, f.c + t * f.sc * size, min(run, last - t)
         b, sb, rsb = _rows_of_b(tile, f, t, count, panel, f.n)
-        even(tile, ahead, upright, count, f.m, f.n, f.k, a, f.sa, step, b, sb, rsb, c, f.sc, f.rsc)
+        even(tile, upright, ahead, count, f.m, f.n, f.k, a, f.sa, step, b, sb, rsb, c, f.sc, f.rsc)
 
 
 @jit(forceinline=True)
