@@ -42,12 +42,12 @@ NEAR = 16 << 20
 # A tiny product asks for the next one's lines a few at each step: 1000x32x32x32 of f32 1.38 -> 0.71 ms, of f64, in two
 # tiles side by side, 3.16 -> 2.11; in the caches these are 15 % slower than one_block.
 FAR = 8 << 20
-BEYOND = 1 << 20  # the same of narrow matrices of more rows: 32x100x10x100 of f64 195 -> 166 us
 BESIDE = 64 << 10  # the same for bytes of a matrix against a vector (one thread, us: 50x1x300x300 of f32 856 -> 440)
 CHUNK = 32 << 10  # bytes of A, B and C that a thread takes at a time, at least
-# Jobs of a stack beyond L2: threads that take neighbouring pieces fetch each other's lines, ahead and to write (two
-# threads, us: 10000x16x16x16 of f32 in chunks, 64, 16 and 2 jobs 1180, 550, 569, 500, of f64 2450, 1600, 1340, 1330).
-SHARES = 32
+# Jobs of a stack beyond BEYOND bytes: threads that take neighbouring pieces fetch each other's lines, ahead and to
+# write (two threads, us: 10000x16x16x16 of f32 in chunks, 64, 16 and 2 jobs 1180, 550, 569, 500, of f64 2450, 1600,
+# 1340, 1330).
+SHARES, BEYOND = 32, 1 << 20
 AHEAD = 8  # products of a job at least, which a thread meets one after another as it has asked for them
 CHAINS = 4 << 10  # bytes of stack for the chains of a row or column, and for a strided vector of k <= 512
 TURNED = 8 << 10  # bytes of matrices B that are turned before their products: a quarter of L1
@@ -176,7 +176,7 @@ def _tiny(tile, f, task, first, last):
     m, n, panel, (alpha, beta), total = f.m, f.n, scratch(PANEL), _factors(tile, f), bytes_of(tile, f)
     pitch = tile.lanes // 2 if 2 * n <= tile.lanes else (n + tile.lanes - 1) // tile.lanes * tile.lanes
     height = tall(tile, n)
-    ahead = m >= height and n > tile.lanes and total > (BEYOND if m > TALLEST else FAR)
+    ahead = m >= height and n > tile.lanes and total > FAR
     run = _at_once(tile, f, last - first, ahead or (m > height and total > NEAR))
     for t in range(first, last, run):
         count = min(run, last - t)
