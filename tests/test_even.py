@@ -8,7 +8,7 @@ import pytest
 import nbkernels as nb
 from nbkernels.cpu.gemm import batch, turns
 from nbkernels.cpu.gemm.blocking import default, small
-from nbkernels.cpu.gemm.even import NEAR
+from nbkernels.cpu.gemm.tiny import NEAR
 from tests.cases import TRANSPOSES, normal, whole_numbers
 
 
@@ -19,9 +19,9 @@ def turned(x, layout):
 
 @pytest.fixture
 def ran(monkeypatch):
-    """How often even.py's kernel is asked for, from the start."""
-    calls, real = [], batch.by_even
-    monkeypatch.setattr(batch, "by_even", lambda tile: calls.append(tile) or real(tile))
+    """How often the kernel `even` is asked for, from the start."""
+    calls, (name, real) = [], batch.WAYS[turns.EVEN]
+    monkeypatch.setitem(batch.WAYS, turns.EVEN, (name, lambda tile: calls.append(tile) or real(tile)))
     monkeypatch.setattr(batch, "_tables", {})
     return calls
 

@@ -125,9 +125,9 @@ def test_products_take_the_path_that_explain_names(ran, rng, dtype, workers):
 )
 def test_the_path_of_a_batch_is_the_one_it_takes(monkeypatch, count, m, n, k):
     names = []
-    for word in ("tiny", "small", "even", "vectors"):
-        real = getattr(batch, f"by_{word}")
-        monkeypatch.setattr(batch, f"by_{word}", lambda tile, real=real, word=word: names.append(word) or real(tile))
+    for place, (word, real) in batch.WAYS.items():
+        counted = word, lambda tile, real=real, word=word: names.append(word) or real(tile)
+        monkeypatch.setitem(batch.WAYS, place, counted)
     a, b = draw(count, m, k), draw(count, k, n)
     for out in (draw(count, m, n), draw(count, n, m).swapaxes(1, 2), draw(count, m, 2 * n)[:, :, ::2]):
         del names[:]

@@ -7,6 +7,7 @@ what. `Lanes` emits LLVM IR over `<n x element>` values; the target's width is c
 from __future__ import annotations
 
 import functools
+import itertools
 from dataclasses import dataclass, replace
 
 from llvmlite import ir
@@ -135,13 +136,11 @@ class Lanes:
 
     def _runs(self) -> ir.Function:
         """void(vector, address, lanes to store), once per module: in the place of every call it would be much code."""
-        name, module = f"store_{self.dtype}_v{self.count}", self.builder.module
-        if name in module.globals:
-            return module.globals[name]
-        function = ir.Function(module, ir.FunctionType(VOID, [self.type, self.element.as_pointer(), I64]), name)
-        function.linkage = "linkonce_odr"
-        function.attributes.add("noinline")
-        run, (value, address, left) = replace(self, builder=ir.IRBuilder(function.append_basic_block())), function.args
+        kinds = [self.type, self.element.as_pointer(), I64]
+        function, inside = once(self.builder.module, f"store_{self.dtype}_v{self.count}", kinds)
+        if inside is None:
+            return function
+        run, (value, address, left) = replace(self, builder=inside), function.args
         while run.count > 1:
             (low, high), run, before = run.parts(value, run.count // 2), run.narrower(run.count // 2), run.builder.block
             there = run.builder.icmp_unsigned("!=", run.builder.and_(left, I64(run.count)), I64(0))
@@ -272,6 +271,34 @@ class Lanes:
             yield self.builder.shuffle_vector(low, high, pick)
 
 
+def once(module: ir.Module, name: str, kinds: list):
+    """The LLVM function of that name, of arguments of these types, which stays one; and where it is not in the module
+    yet, what is to define it."""
+    if name in module.globals:
+        return module.globals[name], None
+    function = ir.Function(module, ir.FunctionType(VOID, kinds), name)
+    function.linkage = "linkonce_odr"
+    function.attributes.add("noinline")
+    return function, ir.IRBuilder(function.append_basic_block("entry"))
+
+
+def switch(builder: ir.IRBuilder, asked: list, emit) -> None:
+    """Emit `emit(*answers)` for every set of answers: each of what is asked is an i64, below the number beside it."""
+    which, done, bad = I64(0), builder.append_basic_block("done"), builder.append_basic_block("unreachable")
+    for value, many in asked:
+        which = builder.add(builder.mul(which, I64(many)), value)
+    to = builder.switch(which, bad)
+    for index, answers in enumerate(itertools.product(*(range(many) for _, many in asked))):
+        block = builder.append_basic_block("way")
+        to.add_case(I64(index), block)
+        with builder.goto_block(block):
+            emit(*answers)
+            builder.branch(done)
+    builder.position_at_end(bad)
+    builder.unreachable()
+    builder.position_at_end(done)
+
+
 def loop(builder: ir.IRBuilder, trips, carried: list, body) -> list:
     """Emit `for index in range(trips): carried = body(index, carried)`; returns the values after the last trip."""
     function, before = builder.function, builder.block
@@ -296,6 +323,11 @@ def loop(builder: ir.IRBuilder, trips, carried: list, body) -> list:
 def unrolled_no_further(builder: ir.IRBuilder) -> None:
     """Keep LLVM from unrolling the loop that is being emitted: an assembler text, empty here, might hold a label."""
     builder.asm(ir.FunctionType(VOID, []), "", "", [], True)
+
+
+def fence(builder: ir.IRBuilder) -> None:
+    """Loads and stores stay on their side of it."""
+    builder.asm(ir.FunctionType(VOID, []), "", "~{memory}", [], True)
 
 
 def opaque(builder: ir.IRBuilder, value):

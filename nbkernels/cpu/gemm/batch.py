@@ -11,6 +11,7 @@ import functools
 
 import numpy as np
 from numba import types
+from numba.extending import register_jitable
 from numpy import empty
 
 from ...jit.address import call, invoke, pointer, poke, scratch
@@ -23,26 +24,17 @@ from .blocking import caches
 from .context import one_room, room
 from .entry import ROOM as PANELS
 from .entry import apart, distinct, stays
-from .even import suits
 from .gemm import NAMES, PARALLEL, REAL, clash, gemm, name_of, same, small_tile
 from .kinds import kind_of
-from .paths import ALONE, DEEPEST, SERIAL, is_thin
+from .paths import ALONE, DEEPEST, SERIAL, is_thin, steps
 from .stacks import stack
-from .tiny import HEIGHT
-from .turns import BEYOND, FAR, STACK, TALLEST, by_even, by_small, by_tiny, by_vectors
+from .turns import EVEN, ONE_BLOCK, STACK, TINY, VECTOR, by_even, by_small, by_tiny, by_vectors, bytes_of, chosen, job
 
-DEEP = 64  # steps of k up to which a stack is tiny, of TALLEST rows that have two vectors, or four
-CHUNK = 32 << 10  # bytes of A, B and C that a thread takes at a time, at least
-# Jobs of a stack beyond L2: threads that take neighbouring pieces fetch each other's lines, ahead and to write (two
-# threads, us: 10000x16x16x16 of f32 in chunks, 64, 16 and 2 jobs 1180, 550, 569, 500, of f64 2450, 1600, 1340, 1330).
-SHARES = 32
-AHEAD = 8  # products of a job at least, which a thread meets one after another as it has asked for them
-LONE = 1024  # elements of a matrix from which vectors are better served by dotxf.py's kernels
 OVERHEAD = 200  # multiply-adds in the time that a product takes beside them, 5 ns: for the question of threads
 
-# What the entry answers: a kernel's place in its table, which the caller is to fill or to launch; CLOSED where threads
-# would gain and compiled code may not launch them; LARGE where it is the caller's to ask if there are enough products.
-DECLINED, ONE_BLOCK, TINY, VECTOR, EVEN, DONE, CLOSED, LARGE = range(8)
+# What the entry answers: a kernel, which the caller is to compile or to launch; CLOSED where threads would gain and
+# compiled code may not launch them; LARGE where it is the caller's to ask if there are enough products.
+DECLINED, DONE, CLOSED, LARGE = 0, EVEN + 1, EVEN + 2, EVEN + 3
 ROOM, SCALARS, TASKS = STACK.bytes, 8 * STACK["alpha"], 8 * STACK["tasks"]  # in bytes
 A, B, C, X = (STACK[name] for name in "abcx")
 stack_at = STACK.pointer()
@@ -59,39 +51,13 @@ def _operand(f, word, x, size, swap):
     return (steps[0] | steps[1] | steps[2]) & (size - 1) == 0
 
 
-@jit(forceinline=True)
-def _each(count, each):
-    """Products of a job, of `each` bytes."""
-    least = AHEAD if count * each > FAR else 1
-    share = count // SHARES if count * each > BEYOND else 1
-    return max(1, min(max(CHUNK // each, least, share), (count + 1) // 2))
+@register_jitable
+def _gains(tile, f):
+    """Whether threads share the products, two of which take the time of one (200x1x64x64)."""
+    return f.count > f.each and f.count * (f.m * f.n * f.k + OVERHEAD) + bytes_of(tile, f) // 2 > PARALLEL
 
 
-@jit(forceinline=True)
-def _fits(total, m, n, k, lanes):
-    """Whether the stacks' kernel takes the matrices, of so many bytes in all."""
-    vectors = 4 if total > FAR and m >= HEIGHT else 2
-    # Half of the last vector would be empty: these have one half as wide (Zen 4: 32x100x10x100 of f64 192 -> 159 us).
-    narrow = n <= 2 * lanes and (n - 1) % lanes < lanes // 2
-    return narrow or (k <= DEEP and m <= TALLEST and n <= vectors * lanes)
-
-
-@jit(forceinline=True)
-def _single(m, n, k, rsa, csa, rsb, csb, size, tiny):
-    """Whether C is a row or a column, and the other operand of some size and contiguous, along C or along k; but a row
-    that is tiny has a vector or two against B's rows in place."""
-    others, across, along = (n, csb, rsb) if m == 1 else (m, rsa, csa)
-    return min(m, n) == 1 and others * k >= LONE and (along == size or (across == size and not (m == 1 and tiny)))
-
-
-@jit(forceinline=True)
-def _gains(count, steps, total, each):
-    """Whether threads share products of so many multiply-adds, of `total` bytes together, two of which take the time of
-    one (200x1x64x64)."""
-    return count > each and count * (steps + OVERHEAD) + total // 2 > PARALLEL
-
-
-@jit(forceinline=True)
+@register_jitable
 def _served(m, n, k, size, cache):
     """Whether one thread takes a product of a stack at once: for few rows and few steps there are others."""
     larger = m * n * k <= SERIAL and min(m, n) > 3 and not is_thin(m, n, k, size, cache)
@@ -107,23 +73,20 @@ def choose(out, x, a, b, workers: int, dtype: str, alpha=1) -> tuple[str, int] |
     """('tiny', 'small', 'even' or 'vectors', threads) of a stack that has a path of its own, None where each product
     goes its own way. Arrays, of which x may be None, tell their shapes and strides; none is empty.
     """
-    (count, m, n), (_, rsc, csc), k, tile = out.shape, out.strides, a.shape[2], small_tile(dtype)
-    if not _served.py_func(m, n, k, tile.itemsize, caches()[1]):
+    (count, m, n), k, tile, f = out.shape, a.shape[2], small_tile(dtype), STACK.array()
+    size, large = tile.itemsize, m * n * k > ALONE
+    if not _served(m, n, k, size, caches()[1]) or (large and not _even(count, workers)):
         return None
-    if m * n * k > ALONE:
-        return ("small", min(count, workers)) if _even(count, workers) else None
-    sides, across, left = (m, n, k, *a.strides[1:], *b.strides[1:], tile.itemsize), 2, a.strides[1:]
-    if abs(csc) != tile.itemsize and abs(rsc) == tile.itemsize:
-        m, n, csc, across, left = n, m, rsc, 1, b.strides[:0:-1]
-    own = across - 3 + (len(x.shape) if x is not None else 0)
-    plain = csc == tile.itemsize and (x is None or (own >= 0 and x.shape[own] > 1 and x.strides[own] == tile.itemsize))
-    each = (m * k + k * n + m * n) * tile.itemsize
-    shared = _gains.py_func(count, m * n * k, count * each, _each.py_func(count, each))
-    way = "tiny" if plain and _fits.py_func(count * each, m, n, k, tile.lanes) else "small"
-    if plain and x is None and alpha == 1 and suits.py_func(tile, m, n, k, *(step // tile.itemsize for step in left)):
-        way = "even"
-    way = "vectors" if _single.py_func(*sides, way == "tiny") else way
-    return way, workers if shared else 1
+    swap = abs(out.strides[2]) != size and abs(out.strides[1]) == size
+    turn = slice(None, None, -1 if swap else 1)
+    (f.m, f.n), f.k, f.count = out.shape[:0:-1] if swap else out.shape[1:], k, count
+    for operand, each in ("a", b if swap else a), ("b", a if swap else b), ("c", out):
+        for name, step in zip(("rs", "cs"), each.strides[1:][turn]):
+            setattr(f, name + operand, step // size)
+    if x is not None:
+        f.x, f.csx = 1, steps(x)[turn][1] // size
+    f.each = job(tile, f)
+    return WAYS[chosen(tile, f, alpha == 1)][0], min(count, workers) if large or _gains(tile, f) else 1
 
 
 @functools.cache
@@ -177,34 +140,24 @@ def _entry(tile):
                 f.x = data(x)
         if not whole:
             return DECLINED
-        total = count * (m * k + k * n + m * n) * size
-        large = m * n * k > ALONE
-        each = 1 if large else _each(count, total // count)
         f.m = n if swap else m
         f.n = m if swap else n
         f.k = k
         f.count = count
-        f.each = each
+        f.each = job(tile, f)
         f.rooms = 0
         scalars = words + SCALARS
         f.scalars = scalars
         poke(tile, scalars, element(alpha))
         poke(tile, scalars + size, element(beta))
-        tiny = _fits(total, f.m, f.n, k, tile.lanes)
-        plain = f.csc == 1 and (f.x == 0 or f.csx == 1)
-        way, ways = TINY if tiny and plain else ONE_BLOCK, pointer(table)
-        even = suits(tile, f.m, f.n, k, f.rsa, f.csa)
-        if even and plain and f.x == 0 and alpha == 1 and not large:
-            way = EVEN
-        if _single(m, n, k, stride(a, 1), stride(a, 2), stride(b, 1), stride(b, 2), size, way == TINY):
-            way = VECTOR
+        way, ways = chosen(tile, f, alpha == 1), pointer(table)
         kernel, launch = ways[way], threads.pool_at(ways[0])
-        if own == 0 and large:
+        if own == 0 and m * n * k > ALONE:
             return LARGE
         if kernel == 0 or own != 0:
             return way
         f.next = 0
-        if not _gains(count, m * n * k, total, each):
+        if not _gains(tile, f):
             call(kernel, words, 0)
             return DONE
         if launch.share == 0:
@@ -216,6 +169,13 @@ def _entry(tile):
     return entry(run, kind, f"gemm_batch_entry_{tile}")
 
 
+# The kernels' names, and what compiles them.
+WAYS = {
+    ONE_BLOCK: ("small", by_small),
+    TINY: ("tiny", by_tiny),
+    VECTOR: ("vectors", by_vectors),
+    EVEN: ("even", by_even),
+}
 _tables = {}  # dtype -> the entry, its table and the table's address
 
 
@@ -234,7 +194,7 @@ def _run(out, x, a, b, beta, alpha) -> bool:
         return False
     run, table, address = found
     way = run(address, out, x, a, b, beta, alpha, 0)
-    if way in (ONE_BLOCK, TINY, VECTOR, EVEN):
+    if way in WAYS:
         _kernel(table, way, a.dtype)
         way = run(address, out, x, a, b, beta, alpha, 0)
     if way == CLOSED and threads.open_up():
@@ -257,8 +217,7 @@ def _run(out, x, a, b, beta, alpha) -> bool:
 def _kernel(table, way, dtype) -> int:
     """The address of the way's kernel, which is compiled or loaded at its first use."""
     if not table[way]:
-        by = {ONE_BLOCK: by_small, TINY: by_tiny, VECTOR: by_vectors, EVEN: by_even}[way]
-        table[way] = by(small_tile(NAMES[dtype]))
+        table[way] = WAYS[way][1](small_tile(NAMES[dtype]))
     return int(table[way])
 
 

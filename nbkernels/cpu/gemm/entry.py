@@ -16,15 +16,15 @@ from ...jit.address import answered, pointer, scratch, set_word, static
 from ...jit.cache import entry, jit
 from ...jit.made import ANSWER, NONE, answer, new_strided
 from ...jit.ndarray import OBJECT, WRITEABLE, address_of, data, descr, flags, ndim, shape, stride
+from ...jit.turn import turned
 from ..runtime.launch import launchable
 from ..runtime.machine import l2
 from ..runtime.status import DECLINED, DONE, GEMV, LARGE, SMALL, SYMMETRIC, UNMADE
-from .even import even_near, suits
 from .microkernel import ukernel, ukernel_copying_whole, ukernel_packed
 from .pack import pack, pack_rows_a, pack_rows_b
 from .paths import IN_PLACE, NARROW_IN_PLACE, PANEL, choose, lies, longest, mirrors
-from .squares import side, turned
 from .store import MEMORY, PARTIAL, PLAIN, ending, finish
+from .tiny import even_near, suits
 
 # Words before made.words(): threads.WORDS, and what each `whole` of the paths from GEMV to PACKED says, or zeros.
 KNOWN = 13
@@ -94,11 +94,10 @@ def one_block(tile, room, panel, m, n, k, a, rsa, csa, b, rsb, csb, c, rsc, csc,
     `panel` are for a panel of B."""
     square = scratch(SQUARE)  # a tile of C, for endings through memory
     stop = ending(csc, x, csx, alpha == 1)
-    squares = side(tile, n, k) if rsb == 1 and csb != 1 else 0
-    if stop == PLAIN and (csb == 1 or squares != 0) and suits(tile, m, n, k, rsa, csa):
+    if stop == PLAIN and (csb == 1 or rsb == 1) and suits(tile, m, n, k, rsa, csa):
         upright = int(csa != 1)
         if csb != 1:
-            turned(tile, squares, 1, n, k, b, 0, csb, panel)
+            turned(tile, 1, n, k, b, 0, csb, panel)
             b, rsb = panel, n
         even_near(tile, upright, 1, m, n, k, a, 0, rsa if upright == 0 else csa, b, 0, rsb, c, 0, rsc)
         return

@@ -1,20 +1,30 @@
-"""Stacks of tiny products: C[t] = alpha * A[t] @ B[t] + beta * X[t], rows of C in at most two vectors of registers.
+"""Straight-line code for small products: C[t] = alpha * A[t] @ B[t] + beta * X[t] for t < count, operands in place.
 
-One LLVM function for each height 1..HEIGHT and each width; the loop over t is inside it, so that a matrix costs its
-arithmetic and no call. Rows of B, C and X are contiguous; everything else has strides. An element is the same chain of
-fused multiply-adds as anywhere, whatever the width of the vector it lies in.
+A tile of C stays in registers from the first step of k to the last. The loop over t is inside, so that a matrix costs
+its arithmetic and no call; and an element is the same chain of fused multiply-adds as anywhere, whatever the width of
+the vector it lies in. Rows of B, C and X are contiguous.
+
+tiny   C is a tile of at most HEIGHT rows and two vectors, a function for each height and width, and A has any strides
+even   C is many tiles, of ROWS rows by two vectors, and nothing is added to it: they follow each other without a call,
+       STEPS steps without a branch, so that the next tile's chains start while these end. 4 x 2 chains are what hides a
+       latency of four cycles at two a cycle; 6 x 2 would load less, but leave rows over. The last tile of a row or
+       column ends with it, over some of the one before, with the same bits, however few are new (2500x20x20x20 of f64
+       2.3 times as fast as by one_block, 10x10x10 1.3 times; Zen 3, 2026-11).
+
+even on Zen 3, one thread, us, before and so: 100x16x16x16 of f32 13 and 11, f64 29 and 22, 20x32x32x32 18 and 15, 42
+and 30, 10000x8x8x8 of f64 872 and 367, 10000x16x16x16 of f32 1652 and 1352, f64 3237 and 2869; one product 64x64x64 of
+f32 8.3 and 6.9, 32x32x32 of f64 3.2 and 2.4; 31x31x31 of f32 3.2 and 2.5, 100x13x13x13 of f64 49 and 27.
 """
 
 from __future__ import annotations
 
 import itertools
+from inspect import Parameter, Signature
 
-from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
+from numba.extending import intrinsic, register_jitable
 
-from ...jit.cache import jit
-from ...jit.vector import ELEMENT, I64, SIZE, VOID, Lanes, loop, opaque
+from ...jit.vector import ELEMENT, I64, LINE, SIZE, Lanes, fence, loop, once, opaque, replaced_if, switch
 
 # 8 rows of two vectors are 16 accumulators, one chain each: enough to hide the latency of 4 at two a cycle. 16
 # registers hold 6 such rows, or 8 of one vector (Zen 3, 2026-11, one thread, f32, us, 8 and 6 rows: 512x512x8 190 and
@@ -25,16 +35,29 @@ HEIGHT = 8
 # steps, A by rows: f32 8x8 47 and 56, from L2 37 and 50, 6x16 70 and 79, f64 8x4 23 and 28, 6x8 37 and 41; A by columns
 # 48 and 54, 71 and 77, 24 and 29, 37 and 41, but 8x8 from L3 37 and 30. To ask for the next rows on the way: 48 and 43.
 UNROLL = 4
-# name and kind of the arguments: p address, i integer, s scalar of the element type; s* are steps from t to t + 1
-ARGUMENTS = "count:i k:i a:p sa:i rsa:i csa:i b:p sb:i rsb:i c:p sc:i rsc:i x:p sx:i rsx:i width:i alpha:s beta:s"
-AHEAD = "na:i nb:i nc:i da:i db:i dc:i"  # what to ask for on the way: three addresses, and bytes from step to step
-NAMES = [item.split(":")[0] for item in f"{ARGUMENTS} {AHEAD}".split()]
+ROWS, STEPS = 4, 8  # of `even`
+EACH = 4  # steps between two lines of each matrix asked for: all of 16x16x16, and more of what is larger
+# Bytes of A and B that stay in 32 KiB of L1 as `even` needs them (one thread, us, by one_block and so: 80x80x80 of f32,
+# 50 KiB, 658 and 531, 96x96x96, 72 KiB, 1071 and 1026, 64x64x64 of f64, 64 KiB, 909 and 1065).
+NEAR = 56 << 10
+# Arguments by name and kind: p address, i integer, s scalar of the element type; s* are steps from t to t + 1, and rs*
+# and cs* from row to row and from column to column.
+TINY = "count:i k:i a:p sa:i rsa:i csa:i b:p sb:i rsb:i c:p sc:i rsc:i x:p sx:i rsx:i width:i alpha:s beta:s"
+ASKS = "na:i nb:i nc:i da:i db:i dc:i"  # what to ask for on the way: three addresses, and bytes from step to step
+EVEN = "count:i m:i n:i k:i a:p sa:i step:i b:p sb:i rsb:i c:p sc:i rsc:i"
 
 
-@jit(forceinline=True)
+@register_jitable
 def tall(tile, width):
     """Rows of products of `width` columns that one call takes: HEIGHT, or what the registers hold of two vectors."""
     return min(HEIGHT, tile.mr) if width > tile.lanes else HEIGHT
+
+
+@register_jitable
+def suits(tile, m, n, k, rsa, csa):
+    """Whether products are for `even`, if nothing is added to them and rows of C are contiguous."""
+    near = (m * k + k * n) * tile.itemsize <= NEAR
+    return tile.narrow and near and m >= ROWS and k >= STEPS and n >= tile.nr and (rsa == 1 or csa == 1)
 
 
 def widths(tile):
@@ -43,201 +66,254 @@ def widths(tile):
     return [(half,), (tile.lanes,), (tile.lanes, half), (tile.lanes, tile.lanes)]
 
 
-def _define(
-    module: ir.Module, tile, height: int, width: tuple, least: int, ahead=False, twins: int = 1, on=False, lie: str = ""
-) -> ir.Function:
-    """The LLVM function for this height and width; defined once per module. Rows have more than `least` columns.
-    `ahead`: it asks for what comes next. `twins`: products that go side by side, in as many rows; `count` counts such
-    groups. `on`: chains begin as C has them. `lie`: along which of "rsa" and "csa" A's elements touch; UNROLL steps a
-    turn."""
-    name = f"tiny_{tile.dtype}_{height}x{'_'.join(map(str, width))}" + "_ahead" * ahead + "_on" * on + lie
-    name += f"_by_{twins}" * (twins > 1)
-    if name in module.globals:
-        return module.globals[name]
-    element = ELEMENT[tile.dtype]
-    kinds = {"p": element.as_pointer(), "i": I64, "s": element}
-    arguments = ARGUMENTS.split() + AHEAD.split() * ahead
-    function = ir.Function(module, ir.FunctionType(VOID, [kinds[i.split(":")[1]] for i in arguments]), name)
-    function.linkage = "linkonce_odr"
-    function.attributes.add("noinline")
-    function.attributes.add("optsize")  # the loop over k is short: unrolled, it would compile for three times as long
-    builder = ir.IRBuilder(function.append_basic_block("entry"))
-    arg = dict(zip(NAMES, function.args)) | ({lie: I64(1)} if lie else {})
-    lanes, vectors = Lanes(builder, tile.dtype, tile.lanes), range(len(width))
-    parts = [Lanes(builder, tile.dtype, count) for count in width]
-    rows = [divmod(i, height) for i in range(twins * height)]  # of a group: the product, its row
-    cells = [(i, j) for i in range(len(rows)) for j in vectors]
-    # None of a vector that is there: it would take a register.
-    masks = [None if j * tile.lanes + part.count <= least else part.mask(builder.sub(arg["width"], I64(j * tile.lanes)))
-             for j, part in enumerate(parts)]  # fmt: skip
-    apart = {m: [builder.mul(arg["s" + m], I64(q)) for q in range(twins + 1)] for m in "abcx"}
-    down = {m: [builder.mul(arg["rs" + m], I64(i)) for i in range(height)] for m in "cx"}
-    odd = {q: opaque(builder, builder.mul(arg["rsa"], I64(q * SIZE[tile.dtype]))) for q in range(1, height, 2)}
-    alpha, beta = ([part.splat(arg[factor]) for part in parts] for factor in ("alpha", "beta"))
-    reads = builder.icmp_unsigned("!=", builder.ptrtoint(arg["x"], I64), I64(0))
+class _Tile:
+    """A tile of C: `height` rows of a product, or of each of `twins` side by side, in vectors of `width` lanes, of
+    which more than `least` are columns.
 
-    def at(matrix, base, i, j):
-        product, row = rows[i]
-        return lanes.at(lanes.at(lanes.at(base, apart[matrix][product]), down[matrix][row]), j * tile.lanes)
+    `arg` has the function's arguments by name. `lie`: along which of "rsa" and "csa" A's elements touch. `asks`: bytes
+    from line to line of A, B and C, which are asked for at every `each`-th step.
+    """
 
-    def below(base, row):
+    def __init__(self, builder, tile, arg, height, width, least, twins=1, lie="", asks=(), each=1):
+        self.builder, self.arg, self.twins, self.lie, self.asks, self.each = builder, arg, twins, lie, asks, each
+        self.lanes, self.parts = Lanes(builder, tile.dtype, tile.lanes), [Lanes(builder, tile.dtype, w) for w in width]
+        self.rows = [divmod(i, height) for i in range(twins * height)]  # the product, its row
+        self.cells = [(i, j) for i in range(len(self.rows)) for j in range(len(width))]
+        # None of a vector that is there: it would take a register.
+        self.masks = [None if j * tile.lanes + part.count <= least else
+                      part.mask(builder.sub(arg["width"], I64(j * tile.lanes)))
+                      for j, part in enumerate(self.parts)]  # fmt: skip
+        self.down = {m: [builder.mul(arg["rs" + m], I64(i)) for i in range(height)] for m in "cx" if m in arg}
+        self.apart = {m: [builder.mul(arg["s" + m], I64(q)) for q in range(twins + 1)] for m in "abcx" if m in arg}
+        self.odd = {q: opaque(builder, builder.mul(arg["rsa"], I64(q * SIZE[tile.dtype]))) for q in range(1, height, 2)}
+
+    def at(self, matrix, base, i, j):
+        """C or X at vector j of row i."""
+        (product, row), lanes = self.rows[i], self.lanes
+        return lanes.at(lanes.at(lanes.at(base, self.apart[matrix][product]), self.down[matrix][row]), j * lanes.count)
+
+    def loaded(self, matrix, base):
+        return [self.parts[j].load(self.at(matrix, base, i, j), self.masks[j]) for i, j in self.cells]
+
+    def below(self, base, row):
         """A[row, p], in bytes from A[0, p]: a register or its double, fourfold, ... Of plain multiples LLVM makes a sum
         that grows from row to row, 8 cycles of a step, in which 8 vectors of half the width take 4 (one thread,
         10000x8x8x8 of float32 167 -> 150 us)."""
-        if row == 0 or lie == "rsa":
-            return lanes.at(base, row)
+        builder = self.builder
+        if row == 0 or self.lie == "rsa":
+            return self.lanes.at(base, row)
         shift = (row & -row).bit_length() - 1
-        offset = builder.shl(odd[row >> shift], I64(shift))
+        offset = builder.shl(self.odd[row >> shift], I64(shift))
         return builder.inttoptr(builder.add(builder.ptrtoint(base, I64), offset), base.type)
 
-    def step(p, carried):  # chain += A[t][:, p] B[t][p, :]
-        a, b, chain = carried[:twins], carried[twins : 2 * twins], carried[2 * twins :]
-        for m in "abc" if ahead else "":
-            line = builder.add(arg["n" + m], builder.mul(p, arg["d" + m]))
-            lanes.prefetch(builder.inttoptr(line, element.as_pointer()), write=m == "c")
-        across = [[part.load(lanes.at(line, j * tile.lanes), masks[j]) for j, part in enumerate(parts)] for line in b]
-        column = [builder.load(below(a[q], i), align=1) for q, i in rows]
-        chain = [parts[j].fma(parts[j].splat(column[i]), across[rows[i][0]][j], value)
-                 for (i, j), value in zip(cells, chain)]  # fmt: skip
-        return [*[lanes.at(each, arg["csa"]) for each in a], *[lanes.at(each, arg["rsb"]) for each in b], *chain]
+    def split(self, carried):
+        """Places in A and in B, lines to ask for, chains."""
+        ends = list(itertools.accumulate((self.twins, self.twins, len(self.asks))))
+        return [carried[start:end] for start, end in zip([0, *ends], [*ends, None])]
 
-    def turn(index, carried):
-        for _ in range(UNROLL):
-            carried = step(index, carried)
-        return carried
+    def steps(self, count):
+        """`count` steps: chain += A[t][:, p] B[t][p, :]."""
+        lanes, builder = self.lanes, self.builder
+
+        def turn(index, carried):
+            a, b, lines, chains = self.split(carried)
+            for p in range(count):
+                if p % self.each == self.each - 1:
+                    for matrix, line in zip("abc", lines):
+                        lanes.prefetch(builder.inttoptr(line, lanes.element.as_pointer()), write=matrix == "c")
+                    lines = [builder.add(line, by) for line, by in zip(lines, self.asks)]
+                across = [[part.load(lanes.at(row, j * lanes.count), self.masks[j]) for j, part in
+                           enumerate(self.parts)] for row in b]  # fmt: skip
+                column = [builder.load(self.below(a[q], i), align=1) for q, i in self.rows]
+                chains = [self.parts[j].fma(self.parts[j].splat(column[i]), across[self.rows[i][0]][j], value)
+                          for (i, j), value in zip(self.cells, chains)]  # fmt: skip
+                a, b = [lanes.at(each, self.arg["csa"]) for each in a], [lanes.at(each, self.arg["rsb"]) for each in b]
+                if count == STEPS:  # LLVM would load a row's elements for all, and spill: 100x16x16x16 of f32 18 us
+                    fence(builder)
+            return [*a, *b, *lines, *chains]
+
+        return turn
+
+    def chains(self, a, b, begin, turn, lines=()):
+        """All of k, `turn` steps at a time: the lines to ask for next, and the chains."""
+        carried, left = [*a, *b, *lines, *begin], self.arg["k"]
+        if turn > 1:
+            carried = loop(self.builder, self.builder.udiv(left, I64(turn)), carried, self.steps(turn))
+            left = self.builder.urem(left, I64(turn))
+        return self.split(loop(self.builder, left, carried, self.steps(1)))[2:]
+
+    def store(self, values, c):
+        for (i, j), value in zip(self.cells, values):
+            self.parts[j].store(value, self.at("c", c, i, j), self.masks[j])
+
+
+def _tiny(builder, tile, arg, height, width, least, ahead=False, twins=1, on=False, lie=""):
+    """Call the LLVM function for this height and width. `ahead`: it asks for what comes next. `twins`: products that go
+    side by side, in as many rows; `count` counts such groups. `on`: chains begin as C has them."""
+    name = f"{height}x{'_'.join(map(str, width))}" + "_ahead" * ahead + "_on" * on + lie + f"_by_{twins}" * (twins > 1)
+    builder, arg = _called(builder, tile, f"tiny_{tile.dtype}_{name}", TINY + f" {ASKS}" * ahead, arg)
+    if builder is None:
+        return
+    arg |= {lie: I64(1)} if lie else {}
+    asks = [arg["d" + m] for m in "abc"] if ahead else []
+    block = _Tile(builder, tile, arg, height, width, least, twins, lie, asks)
+    factors = {name: [part.splat(arg[name]) for part in block.parts] for name in ("alpha", "beta")}
+    reads = builder.icmp_unsigned("!=", builder.ptrtoint(arg["x"], I64), I64(0))
 
     def product(t, carried):
         a, b, c, x = carried
-        starts = [lanes.at(base, step) for m, base in (("a", a), ("b", b)) for step in apart[m][:twins]]
-        chain = [parts[j].load(at("c", c, i, j), masks[j]) if on else parts[j].zero for i, j in cells]
-        values, trips = [*starts, *chain], arg["k"]
-        if lie:
-            values = loop(builder, builder.udiv(trips, I64(UNROLL)), values, turn)
-            trips = builder.urem(trips, I64(UNROLL))
-        chain = loop(builder, trips, values, step)[2 * twins :]
-        values = [builder.fmul(alpha[j], value) for (_, j), value in zip(cells, chain)]
-        before = builder.block
-        with builder.if_then(reads):
-            blended = [
-                parts[j].fma(beta[j], parts[j].load(at("x", x, i, j), masks[j]), value)
-                for (i, j), value in zip(cells, values)
-            ]
-            inside = builder.block
-        for (i, j), value, more in zip(cells, values, blended):
-            phi = builder.phi(value.type)
-            phi.add_incoming(value, before)
-            phi.add_incoming(more, inside)
-            values[i * len(width) + j] = phi
-        for (i, j), value in zip(cells, values):
-            parts[j].store(value, at("c", c, i, j), masks[j])
-        return [lanes.at(base, apart[m][twins]) for m, base in zip("abcx", carried)]
+        starts = [[block.lanes.at(base, by) for by in block.apart[m][:twins]] for m, base in (("a", a), ("b", b))]
+        begin = block.loaded("c", c) if on else [block.parts[j].zero for _, j in block.cells]
+        lines = [arg["n" + m] for m in "abc"] if ahead else []
+        _, chains = block.chains(*starts, begin, UNROLL if lie else 1, lines)
+        values = [builder.fmul(factors["alpha"][j], chain) for (_, j), chain in zip(block.cells, chains)]
+        values = replaced_if(builder, reads, values, lambda: [
+            block.parts[j].fma(factors["beta"][j], old, value)
+            for (_, j), old, value in zip(block.cells, block.loaded("x", x), values)
+        ])  # fmt: skip
+        block.store(values, c)
+        return [block.lanes.at(base, block.apart[m][twins]) for m, base in zip("abcx", carried)]
 
     loop(builder, arg["count"], [arg[m] for m in "abcx"], product)
     builder.ret_void()
-    return function
 
 
-@intrinsic
-def tiny(typing, tile, height, count, k, a, sa, rsa, csa, b, sb, rsb, c, sc, rsc, x, sx, rsx, width, alpha, beta):
-    """Run `count` products of `width` <= 2 * tile.lanes columns and `height` rows, as many as `tall` says at most;
-    addresses are int64."""
-    return _signature(tile), lambda *emission: _emit(*emission, HEIGHT, widths(tile.tile), 1)
+def _even(builder, tile, arg, upright, ahead):
+    """Call the LLVM function for an A that has contiguous rows, `step` apart, or `upright` columns. `ahead`: it asks
+    for the next product's lines on the way."""
+    name = f"even_{tile.dtype}_v{tile.lanes}" + "_upright" * upright + "_ahead" * ahead
+    builder, arg = _called(builder, tile, name, EVEN, arg)
+    if builder is None:
+        return
+    lie, other = ("rsa", "csa") if upright else ("csa", "rsa")
+    arg |= {lie: I64(1), other: arg["step"]}
+    block = _Tile(builder, tile, arg, ROWS, (tile.lanes,) * tile.nv, tile.nr, 1, lie, [I64(LINE)] * 3 * ahead, EACH)
+    lanes, height, width = block.lanes, I64(ROWS), I64(tile.nr)
+    panels = builder.udiv(builder.add(arg["n"], I64(tile.nr - 1)), width)
+    last = builder.sub(panels, I64(2))
+    rest = builder.sub(arg["n"], builder.mul(width, builder.sub(panels, I64(1))))
+
+    def below(a, c, rows):
+        return lanes.at(a, builder.mul(arg["rsa"], rows)), lanes.at(c, builder.mul(arg["rsc"], rows))
+
+    def product(t, carried):
+        a, b, c = carried
+        following = [lanes.at(base, arg["s" + matrix]) for matrix, base in zip("abc", carried)]
+
+        def panel(j, carried):
+            b, c, *lines = carried
+
+            def tiles(index, carried):
+                a, c, *lines = carried
+                lines, chains = block.chains([a], [b], [lanes.zero] * len(block.cells), STEPS, lines)
+                block.store(chains, c)
+                return [*below(a, c, height), *lines]
+
+            state = loop(builder, builder.udiv(arg["m"], height), [a, c, *lines], tiles)
+            left = builder.urem(arg["m"], height)
+            with builder.if_then(builder.icmp_signed(">", left, I64(0))):
+                tiles(None, [*below(*state[:2], builder.sub(left, height)), *state[2:]])
+            by = builder.select(builder.icmp_signed("==", j, last), rest, width)
+            return [lanes.at(b, by), lanes.at(c, by), *state[2:]]
+
+        loop(builder, panels, [b, c, *([builder.ptrtoint(each, I64) for each in following] if ahead else [])], panel)
+        return following
+
+    loop(builder, arg["count"], [arg[matrix] for matrix in "abc"], product)
+    builder.ret_void()
 
 
-@intrinsic
-def tiny_on(typing, tile, height, count, k, a, sa, rsa, csa, b, sb, rsb, c, sc, rsc, x, sx, rsx, width, alpha, beta):
-    """The same with chains that begin as C has them."""
-    return _signature(tile), lambda *emission: _emit(*emission, HEIGHT, widths(tile.tile), 1, on=True)
+def _called(builder, tile, name, arguments, arg):
+    """Call an LLVM function; where it is not in the module yet, its builder and its arguments by name."""
+    element, items = ELEMENT[tile.dtype], [item.split(":") for item in arguments.split()]
+    kinds = {"p": element.as_pointer(), "i": I64, "s": element}
+    function, inside = once(builder.module, name, [kinds[kind] for _, kind in items])
+    function.attributes.add("optsize")  # loops are unrolled here, as far as they are to be
+    builder.call(function, [builder.inttoptr(arg[n], kinds["p"]) if kind == "p" else arg[n] for n, kind in items])
+    return inside, dict(zip((n for n, _ in items), function.args))
 
 
-@intrinsic
-def tiny_long(typing, tile, on, count, k, a, sa, rsa, csa, b, sb, rsb, c, sc, rsc, x, sx, rsx, width, alpha, beta):
-    """`tiny`, or unless `on` is 0 `tiny_on`, of as many rows as `tall` says, one or two whole vectors of columns and an
-    A that is contiguous along one of its sides."""
+def _intrinsic(name, arguments, emit, asked=""):
+    """An intrinsic of a tile and integers of these names: `asked`, then the function's arguments, of which addresses
+    are int64."""
+    items = [item.split(":") for item in f"{asked} {arguments}".split()]
 
-    def emit(context, builder, signature, args):
-        record, pointer = signature.args[0].tile, ELEMENT[signature.args[0].tile.dtype].as_pointer()
-        kinds, which = [item.split(":")[1] for item in ARGUMENTS.split()], I64(0)
-        values = [builder.inttoptr(v, pointer) if kind == "p" else v for v, kind in zip(args[2:], kinds)]
-        given = dict(zip(NAMES, args[2:]))
-        for sign, value, limit in ("!=", args[1], 0), (">", given["width"], record.lanes), ("==", given["csa"], 1):
-            flag = builder.zext(builder.icmp_signed(sign, value, I64(limit)), I64)
-            which = builder.add(builder.shl(which, I64(1)), flag)
-        for i, (going, wide, lie) in enumerate(itertools.product((False, True), (1, 2), ("rsa", "csa"))):
-            with builder.if_then(builder.icmp_signed("==", which, I64(i))):
-                width = (record.lanes,) * wide
-                rows, least = tall.py_func(record, sum(width)), sum(width)
-                builder.call(_define(builder.module, record, rows, width, least, on=going, lie=lie), values)
-        return context.get_dummy_value()
+    def call(typing, tile, *given):
+        def emission(context, builder, signature, args):
+            emit(builder, signature.args[0].tile, dict(zip((n for n, _ in items), args[1:])))
+            return context.get_dummy_value()
 
-    return _signature(tile), emit
+        scalar = getattr(types, tile.tile.dtype)
+        return types.void(tile, *[scalar if kind == "s" else types.int64 for _, kind in items]), emission
+
+    names = ("typing", "tile", *(n for n, _ in items))
+    call.__signature__ = Signature([Parameter(n, Parameter.POSITIONAL_OR_KEYWORD) for n in names])
+    call.__name__ = call.__qualname__ = name
+    return intrinsic(call)
 
 
-@intrinsic
-def twins(typing, tile, height, count, k, a, sa, rsa, csa, b, sb, rsb, c, sc, rsc, x, sx, rsx, width, alpha, beta):
-    """Run `count` pairs of products of `height` <= HEIGHT // 2 rows and `width` <= tile.lanes columns, two at a time:
-    the chains of one alone would wait for each other."""
-    return _signature(tile), lambda *emission: _emit(*emission, HEIGHT // 2, widths(tile.tile)[:2], 2)
+def _flag(builder, sign, value, limit):
+    return builder.zext(builder.icmp_signed(sign, value, I64(limit)), I64)
 
 
-@intrinsic
-def tiny_row(typing, tile, height, count, k, a, sa, rsa, csa, b, sb, rsb, c, sc, rsc, x, sx, rsx, width, alpha, beta):
-    """Run `count` products of one row and `width` <= 8 * tile.lanes columns: rows of B are read from end to end."""
-    return _signature(tile), lambda *emission: _emit(*emission, 1, [(tile.tile.lanes,) * n for n in (4, 8)], 1)
+def _by_height(most, across, **form):
+    """For `tiny` of any height up to `most`, and the first of these widths that is wide enough."""
+
+    def emit(builder, tile, arg):
+        which, wide = I64(0), across(tile)
+        for width in wide[:-1]:
+            which = builder.add(which, _flag(builder, ">", arg["width"], sum(width)))
+
+        def call(row, index):
+            least = sum(wide[index - 1]) if index else 0
+            if row < tall(tile, sum(wide[index])):
+                _tiny(builder, tile, arg, row + 1, wide[index], least, **form)
+
+        switch(builder, [(builder.sub(arg["height"], I64(1)), most), (which, len(wide))], call)
+
+    return emit
 
 
-def _signature(tile):
-    scalar, kinds = getattr(types, tile.tile.dtype), [item.split(":")[1] for item in ARGUMENTS.split()]
-    return types.void(tile, types.int64, *[scalar if kind == "s" else types.int64 for kind in kinds])
+def _long(builder, tile, arg):
+    wide, rows = _flag(builder, ">", arg["width"], tile.lanes), _flag(builder, "==", arg["csa"], 1)
+
+    def call(on, second, by_rows):
+        width = (tile.lanes,) * (1 + second)
+        lie = "csa" if by_rows else "rsa"
+        _tiny(builder, tile, arg, tall(tile, sum(width)), width, sum(width), on=bool(on), lie=lie)
+
+    switch(builder, [(_flag(builder, "!=", arg["on"], 0), 2), (wide, 2), (rows, 2)], call)
 
 
-def _emit(context, builder, signature, args, most: int, across: list, side: int, on=False):
-    """Call the function for this height, up to `most`, and the first of these widths that is wide enough."""
-    record, pointer = signature.args[0].tile, ELEMENT[signature.args[0].tile.dtype].as_pointer()
-    kinds = [item.split(":")[1] for item in ARGUMENTS.split()]
-    values = [builder.inttoptr(v, pointer) if kind == "p" else v for v, kind in zip(args[2:], kinds)]
-    n, which = args[2 + NAMES.index("width")], I64(0)
-    for width in across[:-1]:
-        which = builder.add(which, builder.zext(builder.icmp_signed(">", n, I64(sum(width))), I64))
-    done, bad = builder.append_basic_block("done"), builder.append_basic_block("unreachable")
-    switch = builder.switch(builder.add(builder.mul(args[1], I64(len(across))), which), bad)
-    for rows in range(1, most + 1):
-        for index, width in enumerate(across):
-            if rows > tall.py_func(record, sum(width)):
-                continue
-            block = builder.append_basic_block(f"tiny_{rows}x{sum(width)}")
-            switch.add_case(I64(rows * len(across) + index), block)
-            with builder.goto_block(block):
-                least = sum(across[index - 1]) if index else 0
-                builder.call(_define(builder.module, record, rows, width, least, twins=side, on=on), values)
-                builder.branch(done)
-    builder.position_at_end(bad)
-    builder.unreachable()
-    builder.position_at_end(done)
-    return context.get_dummy_value()
+def _ahead(builder, tile, arg):
+    def call(whole):
+        width, least = widths(tile)[2 + whole], (tile.lanes, sum(widths(tile)[2]))[whole]
+        _tiny(builder, tile, arg, tall(tile, 2 * tile.lanes), width, least, ahead=True)
+
+    switch(builder, [(_flag(builder, ">", arg["width"], sum(widths(tile)[2])), 2)], call)
 
 
-@intrinsic
-def tiny_ahead(typing, tile, k, a, rsa, csa, b, rsb, c, rsc, x, rsx, width, alpha, beta, na, nb, nc, da, db, dc):
-    """One product of so many rows as `tall` has for more than tile.lanes columns, which asks for the next one's lines,
-    step by step: in a burst they would wait for each other, and the product for them."""
+def _by_lie(builder, tile, arg):
+    asked = [(arg[name], 2) for name in ("upright", "ahead") if name in arg]
+    switch(builder, asked, lambda upright, ahead=False: _even(builder, tile, arg, upright, ahead))
 
-    def emit(context, builder, signature, args):
-        record = signature.args[0].tile
-        two = widths(record)[2:]
-        rows, least = tall.py_func(record, 2 * record.lanes), (record.lanes, sum(two[0]))
-        half, full = (_define(builder.module, record, rows, w, n, ahead=True) for w, n in zip(two, least))
-        given = dict(zip("k a rsa csa b rsb c rsc x rsx width alpha beta na nb nc da db dc".split(), args[1:]))
-        given |= {"count": I64(1), "sa": I64(0), "sb": I64(0), "sc": I64(0), "sx": I64(0)}
-        values = [builder.inttoptr(given[n], argument.type) if isinstance(argument.type, ir.PointerType) else given[n]
-                  for n, argument in zip(NAMES, full.args)]  # fmt: skip
-        narrow = builder.icmp_signed("<=", given["width"], I64(sum(widths(record)[2])))
-        with builder.if_else(narrow) as (then, otherwise):
-            with then:
-                builder.call(half, values)
-            with otherwise:
-                builder.call(full, values)
-        return context.get_dummy_value()
 
-    scalar = getattr(types, tile.tile.dtype)
-    return types.void(tile, *[types.int64] * 11, scalar, scalar, *[types.int64] * 6), emit
+# `count` products of `width` <= 2 * tile.lanes columns and `height` rows, as many as `tall` says at most.
+tiny = _intrinsic("tiny", TINY, _by_height(HEIGHT, widths), "height:i")
+# The same with chains that begin as C has them.
+tiny_on = _intrinsic("tiny_on", TINY, _by_height(HEIGHT, widths, on=True), "height:i")
+# `count` pairs of products of `height` <= HEIGHT // 2 rows and `width` <= tile.lanes columns, two at a time: the chains
+# of one alone would wait for each other.
+twins = _intrinsic("twins", TINY, _by_height(HEIGHT // 2, lambda tile: widths(tile)[:2], twins=2), "height:i")
+# One row of `width` <= 8 * tile.lanes columns: rows of B are read from end to end.
+tiny_row = _intrinsic("tiny_row", TINY, _by_height(1, lambda tile: [(tile.lanes,) * n for n in (4, 8)]), "height:i")
+# `tiny`, or unless `on` is 0 `tiny_on`, of as many rows as `tall` says, one or two whole vectors of columns and an A
+# that is contiguous along one of its sides.
+tiny_long = _intrinsic("tiny_long", TINY, _long, "on:i")
+# `tiny` of so many rows as `tall` has for more than tile.lanes columns, which asks for the next product's lines, step
+# by step: in a burst they would wait for each other, and the product for them.
+tiny_ahead = _intrinsic("tiny_ahead", f"{TINY} {ASKS}", _ahead)
+# `count` products as `suits` says; A's rows are `step` apart, or `upright` its columns. `ahead`: the next one's lines
+# are asked for.
+even = _intrinsic("even", EVEN, _by_lie, "upright:i ahead:i")
+even_near = _intrinsic("even_near", EVEN, _by_lie, "upright:i")

@@ -1,24 +1,26 @@
-"""How threads go through a stack of tiny or small products: in jobs of EACH, the next one to whoever is free."""
+"""Stacks of tiny or small products: which kernel takes them, and how threads go through them, in jobs of EACH, the next
+one to whoever is free."""
 
 from __future__ import annotations
 
 import functools
 
+from numba.extending import register_jitable
+
 from ...jit.address import ask, peek, poke, scratch, take
 from ...jit.cache import compiled, jit
 from ...jit.record import Record
 from ...jit.rooms import lent, returned
+from ...jit.turn import turned
 from ...jit.vector import LINE
 from ..gemv.axpyf import columns
 from ..gemv.dotxf import rows_of
 from .entry import PANEL, ROOM, one_block
-from .even import NEAR as EVENLY
-from .even import even
 from .pack import pack
-from .squares import ROOM as TURNED
-from .squares import side, turned
+from .paths import ALONE
 from .store import finish
-from .tiny import tall, tiny, tiny_ahead, tiny_row
+from .tiny import HEIGHT, even, suits, tall, tiny, tiny_ahead
+from .tiny import NEAR as EVENLY
 
 # A stack: the next job, each operand's address and its three strides in elements, the address of ROOM bytes for each
 # thread or 0, that of the factors, and the factors.
@@ -30,6 +32,8 @@ STACK = Record(
     """,
 )
 NEXT = STACK["next"]
+DEEP, TALLEST = 64, 32  # steps of k and rows up to which a stack is tiny that has two vectors, or four
+LONE = 1024  # elements of a matrix from which vectors are better served by dotxf.py's kernels
 # Bytes of a stack up to which a job's matrices are gone through block by block, beyond which one by one (float32, us):
 # 1000x16x16x16 93 and 107, 10000x16x16x16 2200 and 986.
 NEAR = 16 << 20
@@ -38,18 +42,97 @@ NEAR = 16 << 20
 # A tiny product asks for the next one's lines a few at each step: 1000x32x32x32 of f32 1.38 -> 0.71 ms, of f64, in two
 # tiles side by side, 3.16 -> 2.11; in the caches these are 15 % slower than one_block.
 FAR = 8 << 20
-# Rows of tiny matrices; narrow ones may have more, and ask from L2's bytes on: 32x100x10x100 of f64 195 -> 166 us.
-TALLEST, BEYOND = 32, 1 << 20
 BESIDE = 64 << 10  # the same for bytes of a matrix against a vector (one thread, us: 50x1x300x300 of f32 856 -> 440)
+CHUNK = 32 << 10  # bytes of A, B and C that a thread takes at a time, at least
+# Jobs of a stack beyond BEYOND bytes: threads that take neighbouring pieces fetch each other's lines, ahead and to
+# write (two threads, us: 10000x16x16x16 of f32 in chunks, 64, 16 and 2 jobs 1180, 550, 569, 500, of f64 2450, 1600,
+# 1340, 1330).
+SHARES, BEYOND = 32, 1 << 20
+AHEAD = 8  # products of a job at least, which a thread meets one after another as it has asked for them
 CHAINS = 4 << 10  # bytes of stack for the chains of a row or column, and for a strided vector of k <= 512
+TURNED = 8 << 10  # bytes of matrices B that are turned before their products: a quarter of L1
 PANELS = 2 * PANEL  # bytes of a panel of B and, of a narrow tile, of A
 assert max(EVENLY, TURNED) <= PANEL
 
+ONE_BLOCK, TINY, VECTOR, EVEN = range(1, 5)  # the kernels, by their place in a table
+
+
+@register_jitable
+def bytes_of(tile, f):
+    """Those of the stack."""
+    return f.count * (f.m * f.k + f.k * f.n + f.m * f.n) * tile.itemsize
+
+
+@register_jitable
+def job(tile, f):
+    """Products of a job."""
+    total = bytes_of(tile, f)
+    if f.m * f.n * f.k > ALONE:
+        return 1
+    least = max(AHEAD if total > FAR else 1, f.count // SHARES if total > BEYOND else 1)
+    return max(1, min(max(CHUNK // (total // f.count), least), (f.count + 1) // 2))
+
+
+@register_jitable
+def chosen(tile, f, unit):
+    """The kernel of a stack; `unit`: alpha is 1. A row or a column goes by the other operand where that is of some size
+    and contiguous, along C or along k; but a row that is tiny has a vector or two against B's rows in place."""
+    m, n, k, lanes = f.m, f.n, f.k, tile.lanes
+    plain = f.csc == 1 and (f.x == 0 or f.csx == 1)
+    # Half of the last vector would be empty: these have one half as wide (Zen 4: 32x100x10x100 of f64 192 -> 159 us).
+    narrow = n <= 2 * lanes and (n - 1) % lanes < lanes // 2
+    vectors = 4 if m >= HEIGHT and bytes_of(tile, f) > FAR else 2
+    fits = plain and (narrow or (k <= DEEP and m <= TALLEST and n <= vectors * lanes))
+    long, across, along = (n, f.csb, f.rsb) if m == 1 else (m, f.rsa, f.csa)
+    if min(m, n) == 1 and long * k >= LONE and (along == 1 or (across == 1 and not (m == 1 and fits))):
+        return VECTOR
+    if plain and f.x == 0 and unit and suits(tile, m, n, k, f.rsa, f.csa):
+        return EVEN
+    return TINY if fits else ONE_BLOCK
+
+
+def _by(piece):
+    """The kernel that does its jobs by `piece` of a tile, the stack, the thread, the first product and the last."""
+
+    @functools.cache
+    def by(tile) -> int:
+        def work(f, task):
+            first = take(f, NEXT) * f.each
+            while first < f.count:
+                piece(tile, f, task, first, min(first + f.each, f.count))
+                first = take(f, NEXT) * f.each
+
+        return compiled(work, STACK.kernel, f"gemm_{piece.__name__.strip('_')}_{tile}")
+
+    return by
+
 
 @jit(forceinline=True)
-def _bytes(tile, f):
-    """Of the stack."""
-    return f.count * (f.m * f.k + f.k * f.n + f.m * f.n) * tile.itemsize
+def _factors(tile, f):
+    return peek(tile, f.scalars), peek(tile, f.scalars + tile.itemsize)
+
+
+@jit(forceinline=True)
+def _at_once(tile, f, left, alone):
+    """Of so many products those whose Bs are made ready together."""
+    if alone or (f.csb != 1 and not (tile.narrow and f.rsb == 1)):
+        return 1
+    return left if f.csb == 1 else max(1, TURNED // (f.n * f.k * tile.itemsize))
+
+
+@jit(forceinline=True)
+def _rows_of_b(tile, f, t, count, panel, pitch):
+    """The place of B, or of `count`, as rows: in place, or in a panel, turned, or packed at a pitch; and elements from
+    one B, or from the panel to the next in place, and from row to row."""
+    b, n, k = f.b + t * f.sb * tile.itemsize, f.n, f.k
+    if f.csb == 1:
+        return b, f.sb, f.rsb
+    if tile.narrow and f.rsb == 1:
+        turned(tile, count, n, k, b, f.sb, f.csb, panel)
+        pitch = n
+    else:
+        pack(tile, b, f.csb, f.rsb, n, k, panel, pitch)
+    return panel, n * k if count > 1 else f.sb + (b - panel) // tile.itemsize, pitch
 
 
 @jit(forceinline=True)
@@ -80,75 +163,40 @@ def _ahead(tile, f, t, b, rsb, alpha, beta):
             w, bj, c = min(width, n - j), b + j * size, f.c + (t * f.sc + i * f.rsc + j) * size
             x = f.x + (t * f.sx + i * f.rsx + j) * size if f.x != 0 else 0
             if h == height and w > tile.lanes:
-                tiny_ahead(tile, k, a, f.rsa, f.csa, bj, rsb, c, f.rsc, x, f.rsx, w, alpha, beta,
+                tiny_ahead(tile, 1, k, a, 0, f.rsa, f.csa, bj, 0, rsb, c, 0, f.rsc, x, 0, f.rsx, w, alpha, beta,
                            na, nb, nc, da, db, dc)  # fmt: skip
                 na, nb, nc = na + k * da, nb + k * db, nc + k * dc
             else:
                 tiny(tile, h, 1, k, a, 0, f.rsa, f.csa, bj, 0, rsb, c, 0, f.rsc, x, 0, f.rsx, w, alpha, beta)
 
 
-@functools.cache
-def by_tiny(tile) -> int:
-    """The jobs of one thread by tiny.py's kernels. B is read in place, or packed where its rows are strided."""
-
-    def work(f, task):
-        size, m, n, panel = tile.itemsize, f.m, f.n, scratch(PANEL)
-        alpha, beta = peek(tile, f.scalars), peek(tile, f.scalars + size)
-        pitch = tile.lanes // 2 if 2 * n <= tile.lanes else (n + tile.lanes - 1) // tile.lanes * tile.lanes
-        height = tall(tile, n)
-        ahead = m >= height and n > tile.lanes and _bytes(tile, f) > (BEYOND if m > TALLEST else FAR)
-        squares = side(tile, n, f.k) if tile.narrow and f.rsb == 1 and not ahead else 0
-        single = ahead or (f.csb != 1 and squares == 0) or (m > height and _bytes(tile, f) > NEAR)
-        several = 1 if single else max(1, TURNED // (n * f.k * size))  # matrices at a time
-        first = take(f, NEXT) * f.each
-        while first < f.count:
-            last = min(first + f.each, f.count)
-            run = several if single or f.csb != 1 else last - first
-            for t in range(first, last, run):
-                b, sb, rsb, count = f.b + t * f.sb * size, f.sb, f.rsb, min(run, last - t)
-                if f.csb != 1 and squares != 0:
-                    turned(tile, squares, count, n, f.k, b, sb, f.csb, panel)
-                    b, sb, rsb = panel, n * f.k, n
-                elif f.csb != 1:
-                    pack(tile, b, f.csb, f.rsb, n, f.k, panel, pitch)
-                    b, rsb = panel, pitch
-                if ahead:
-                    _ahead(tile, f, t, b, rsb, alpha, beta)
-                else:
-                    _together(tile, f, t, count, b, sb, rsb, alpha, beta)
-            first = take(f, NEXT) * f.each
-
-    return compiled(work, STACK.kernel, f"gemm_tiny_{tile}")
+@jit(forceinline=True)
+def _tiny(tile, f, task, first, last):
+    """By `tiny`."""
+    m, n, panel, (alpha, beta), total = f.m, f.n, scratch(PANEL), _factors(tile, f), bytes_of(tile, f)
+    pitch = tile.lanes // 2 if 2 * n <= tile.lanes else (n + tile.lanes - 1) // tile.lanes * tile.lanes
+    height = tall(tile, n)
+    ahead = m >= height and n > tile.lanes and total > FAR
+    run = _at_once(tile, f, last - first, ahead or (m > height and total > NEAR))
+    for t in range(first, last, run):
+        count = min(run, last - t)
+        b, sb, rsb = _rows_of_b(tile, f, t, count, panel, pitch)
+        if ahead:
+            _ahead(tile, f, t, b, rsb, alpha, beta)
+        else:
+            _together(tile, f, t, count, b, sb, rsb, alpha, beta)
 
 
-@functools.cache
-def by_even(tile) -> int:
-    """The jobs of one thread by even.py's kernel. B is read in place, or packed where its rows are strided."""
-
-    def work(f, task):
-        size, n, k, panel = tile.itemsize, f.n, f.k, scratch(PANEL)
-        ahead, upright = int(_bytes(tile, f) > FAR), int(f.csa != 1)
-        step = f.rsa if upright == 0 else f.csa
-        squares = side(tile, n, k) if f.rsb == 1 else 0
-        several = max(1, TURNED // (n * k * size)) if squares != 0 and ahead == 0 else 1
-        first = take(f, NEXT) * f.each
-        while first < f.count:
-            last = min(first + f.each, f.count)
-            run = last - first if f.csb == 1 else several
-            for t in range(first, last, run):
-                a, c, count = f.a + t * f.sa * size, f.c + t * f.sc * size, min(run, last - t)
-                b, sb, rsb = f.b + t * f.sb * size, f.sb, f.rsb
-                if f.csb != 1:
-                    if squares != 0:
-                        turned(tile, squares, count, n, k, b, sb, f.csb, panel)
-                    else:
-                        pack(tile, b, f.csb, f.rsb, n, k, panel, n)
-                    sb = n * k if several > 1 else (b - panel) // size + sb  # what is asked for is the next B
-                    b, rsb = panel, n
-                even(tile, ahead, upright, count, f.m, n, k, a, f.sa, step, b, sb, rsb, c, f.sc, f.rsc)
-            first = take(f, NEXT) * f.each
-
-    return compiled(work, STACK.kernel, f"gemm_even_{tile}")
+@jit(forceinline=True)
+def _even(tile, f, task, first, last):
+    """By `even`."""
+    size, panel, ahead, upright = tile.itemsize, scratch(PANEL), int(bytes_of(tile, f) > FAR), int(f.csa != 1)
+    step = f.rsa if upright == 0 else f.csa
+    run = _at_once(tile, f, last - first, ahead == 1 and f.csb != 1)
+    for t in range(first, last, run):
+        a, c, count = f.a + t * f.sa * size, f.c + t * f.sc * size, min(run, last - t)
+        b, sb, rsb = _rows_of_b(tile, f, t, count, panel, f.n)
+        even(tile, upright, ahead, count, f.m, f.n, f.k, a, f.sa, step, b, sb, rsb, c, f.sc, f.rsc)
 
 
 @jit(forceinline=True)
@@ -162,35 +210,26 @@ def _ask(address, rows, step, columns, across, size):
                 ask(address + i * step * size + j)
 
 
-@functools.cache
-def by_small(tile) -> int:
-    """The jobs of one thread by entry.py's one_block."""
-
-    def work(f, task):
-        size, alpha, beta = tile.itemsize, peek(tile, f.scalars), peek(tile, f.scalars + tile.itemsize)
-        panels = lent(PANELS)
-        far, room = _bytes(tile, f) > FAR and f.each > 1, f.rooms + task * ROOM if f.rooms != 0 else 0
-        if room == 0 and tile.narrow and (f.m + tile.mr) * f.k * size <= PANEL:
-            room = panels + PANEL  # as one product has (entry.py)
-        first = take(f, NEXT) * f.each
-        while first < f.count:
-            for t in range(first, min(first + f.each, f.count)):
-                x = f.x + t * f.sx * size if f.x != 0 else 0
-                if far:
-                    _ask(f.a + (t + 2) * f.sa * size, f.m, f.rsa, f.k, f.csa, size)
-                    _ask(f.b + (t + 2) * f.sb * size, f.k, f.rsb, f.n, f.csb, size)
-                    _ask(f.c + (t + 2) * f.sc * size, f.m, f.rsc, f.n, f.csc, size)
-                one_block(tile, room, panels, f.m, f.n, f.k, f.a + t * f.sa * size, f.rsa, f.csa,
-                          f.b + t * f.sb * size, f.rsb, f.csb, f.c + t * f.sc * size, f.rsc, f.csc,
-                          x, f.rsx, f.csx, alpha, beta)  # fmt: skip
-            first = take(f, NEXT) * f.each
-        returned(PANELS, panels)
-
-    return compiled(work, STACK.kernel, f"gemm_batch_{tile}")
+@jit(forceinline=True)
+def _batch(tile, f, task, first, last):
+    """By entry.py's one_block."""
+    size, panels, (alpha, beta) = tile.itemsize, lent(PANELS), _factors(tile, f)
+    far, room = bytes_of(tile, f) > FAR and f.each > 1, f.rooms + task * ROOM if f.rooms != 0 else 0
+    if room == 0 and tile.narrow and (f.m + tile.mr) * f.k * size <= PANEL:
+        room = panels + PANEL  # as one product has (entry.py)
+    for t in range(first, last):
+        x = f.x + t * f.sx * size if f.x != 0 else 0
+        if far:
+            _ask(f.a + (t + 2) * f.sa * size, f.m, f.rsa, f.k, f.csa, size)
+            _ask(f.b + (t + 2) * f.sb * size, f.k, f.rsb, f.n, f.csb, size)
+            _ask(f.c + (t + 2) * f.sc * size, f.m, f.rsc, f.n, f.csc, size)
+        one_block(tile, room, panels, f.m, f.n, f.k, f.a + t * f.sa * size, f.rsa, f.csa, f.b + t * f.sb * size, f.rsb,
+                  f.csb, f.c + t * f.sc * size, f.rsc, f.csc, x, f.rsx, f.csx, alpha, beta)  # fmt: skip
+    returned(PANELS, panels)
 
 
 @jit(forceinline=True)
-def _product(tile, far, m, k, a, rsa, csa, v, sv, c, rsc, x, rsx, alpha, beta):
+def _column(tile, far, m, k, a, rsa, csa, v, sv, c, rsc, x, rsx, alpha, beta):
     """One row or column of outputs, m of them; `far`: what comes next is asked for."""
     size, chains, copy = tile.itemsize, scratch(CHAINS), scratch(CHAINS)
     if rsa != 1 and sv != 1:
@@ -211,30 +250,20 @@ def _product(tile, far, m, k, a, rsa, csa, v, sv, c, rsc, x, rsx, alpha, beta):
             finish(tile, h, 1, t, 1, 0, 0, True, True, ci, rsc, 1, xi, rsx, 1, alpha, beta)
 
 
-@functools.cache
-def by_vectors(tile) -> int:
-    """The jobs of one thread where C is one row or one column, and the other matrix lies along it or along k."""
+@jit(forceinline=True)
+def _vectors(tile, f, task, first, last):
+    """Where C is one row or one column, and the other matrix lies along it or along k."""
+    size, (alpha, beta), far = tile.itemsize, _factors(tile, f), bytes_of(tile, f) > FAR
+    m, matrix, each, vector, apart = f.m, f.a, f.sa, f.b, f.sb
+    rsa, csa, sv, rsc, rsx = f.rsa, f.csa, f.rsb, f.rsc, f.rsx
+    if m == 1:  # B's columns against a row of A
+        m, matrix, each, vector, apart = f.n, f.b, f.sb, f.a, f.sa
+        rsa, csa, sv, rsc, rsx = f.csb, f.rsb, f.csa, f.csc, f.csx
+    far = far and m * f.k * size > BESIDE
+    for t in range(first, last):
+        x = f.x + t * f.sx * size if f.x != 0 else 0
+        _column(tile, far, m, f.k, matrix + t * each * size, rsa, csa, vector + t * apart * size, sv,
+                f.c + t * f.sc * size, rsc, x, rsx, alpha, beta)  # fmt: skip
 
-    def work(f, task):
-        size, alpha, beta = tile.itemsize, peek(tile, f.scalars), peek(tile, f.scalars + tile.itemsize)
-        m, k, matrix, each, vector, apart = f.m, f.k, f.a, f.sa, f.b, f.sb
-        rsa, csa, sv, rsc, rsx = f.rsa, f.csa, f.rsb, f.rsc, f.rsx
-        if m == 1:  # B's columns against a row of A
-            m, matrix, each, vector, apart = f.n, f.b, f.sb, f.a, f.sa
-            rsa, csa, sv, rsc, rsx = f.csb, f.rsb, f.csa, f.csc, f.csx
-        short = m <= 8 * tile.lanes and rsa == 1 and rsc == 1 and (f.x == 0 or rsx == 1)
-        far = m * k * size > BESIDE and _bytes(tile, f) > BEYOND
-        first = take(f, NEXT) * f.each
-        while first < f.count:
-            last = min(first + f.each, f.count)
-            for t in range(first, last, last - first if short else 1):
-                a, v = matrix + t * each * size, vector + t * apart * size
-                c, x = f.c + t * f.sc * size, f.x + t * f.sx * size if f.x != 0 else 0
-                if short:
-                    tiny_row(tile, 1, last - first, k, v, apart, 0, sv, a, each, csa, c, f.sc, 0,
-                             x, f.sx, 0, m, alpha, beta)  # fmt: skip
-                else:
-                    _product(tile, far, m, k, a, rsa, csa, v, sv, c, rsc, x, rsx, alpha, beta)
-            first = take(f, NEXT) * f.each
 
-    return compiled(work, STACK.kernel, f"gemm_vectors_{tile}")
+by_tiny, by_even, by_small, by_vectors = map(_by, (_tiny, _even, _batch, _vectors))

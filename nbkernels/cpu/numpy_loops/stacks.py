@@ -11,12 +11,13 @@ import numpy as np
 
 from ...jit.address import call, number, pointer, scratch
 from ...jit.cache import compiled, jit
+from ..gemm import turns
 from ..gemm.blocking import small
-from ..gemm.turns import STACK, TALLEST, by_small, by_tiny
+from ..gemm.turns import STACK
 from ..runtime import threads
 
 FEW, MOST, WORK = 8, 32, 24**3  # products at least; rows, columns and steps of one, and multiply-adds, at most
-CHUNK, GAIN = 32 << 10, 80**3  # bytes of a job; multiply-adds of a stack from which threads share it
+GAIN = 80**3  # multiply-adds of a stack from which threads share it
 SIZE, TASKS, stack_at = STACK.bytes, 8 * STACK["tasks"], STACK.pointer()
 A, B, C = (STACK[name] for name in "abc")
 TINY, SMALL, LAUNCH, FLAGGED, FACTORS = range(5)  # what stands in the table
@@ -44,10 +45,9 @@ def stacks(dtype: str) -> int:
             f[operand], f[operand + 1] = q[at], q[at + 3] // size
             f[operand + 2], f[operand + 3] = q[at + 1] // size, q[at + 2] // size
         one = f.m * f.n * f.k
-        bytes_ = (f.m * f.k + f.k * f.n + f.m * f.n) * size
-        f.each = max(1, min(CHUNK // bytes_, (f.count + 1) // 2))
+        f.each = turns.job(tile, f)
         f.scalars = t[FACTORS]
-        w[BY] = t[TINY if f.m <= TALLEST and f.n <= 2 * tile.lanes else SMALL]
+        w[BY] = t[TINY if turns.chosen(tile, f, False) == turns.TINY else SMALL]
         w[CONTEXT] = address
         pool = threads.pool_at(t[LAUNCH])
         if f.count * one > GAIN and pool.share != 0 and number(pool.count) > 1:
@@ -63,5 +63,5 @@ def table(dtype: str, flagged: int):
     """What `stacks` reads of the process: kernels, threads.WORDS, the jobs that keep flags, alpha = 1 and beta = 0."""
     tile = small(dtype)
     factors = np.array([1, 0], dtype)
-    words = [by_tiny(tile), by_small(tile), threads.WORDS, flagged, factors.ctypes.data]
+    words = [turns.by_tiny(tile), turns.by_small(tile), threads.WORDS, flagged, factors.ctypes.data]
     return np.array(words, np.int64), factors
