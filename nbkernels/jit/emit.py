@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from inspect import Parameter, Signature
 
-from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from .vector import ELEMENT, I64, VOID
+from .vector import ELEMENT, I64, once
 
 
 def emitted(name: str, kinds: str, body, **how):
@@ -19,17 +18,12 @@ def emitted(name: str, kinds: str, body, **how):
     """
 
     def function(module, tile):
-        symbol = f"{name}_{tile.kind}"
-        if symbol in module.globals:
-            return module.globals[symbol]
         dtypes = {"p": tile.dtype, "a": tile.kind.a, "b": tile.kind.b, "t": tile.kind.chain}
         arguments = [I64 if kind == "i" else ELEMENT[dtypes[kind]].as_pointer() for kind in kinds]
-        made = ir.Function(module, ir.FunctionType(VOID, arguments), symbol)
-        made.linkage = "linkonce_odr"
-        made.attributes.add("noinline")
-        builder = ir.IRBuilder(made.append_basic_block("entry"))
-        body(builder, tile, *made.args, **how)
-        builder.ret_void()
+        made, builder = once(module, f"{name}_{tile.kind}", arguments)
+        if builder is not None:
+            body(builder, tile, *made.args, **how)
+            builder.ret_void()
         return made
 
     def emit(context, builder, signature, args):
@@ -41,7 +35,12 @@ def emitted(name: str, kinds: str, body, **how):
     def call(typing, tile, *arguments):
         return types.void(tile, *[types.int64] * len(kinds)), emit
 
-    names = ["typing", "tile", *(f"{kind}{i}" for i, kind in enumerate(kinds))]
-    call.__signature__ = Signature([Parameter(each, Parameter.POSITIONAL_ONLY) for each in names])  # without a star
+    return of_arguments(name, [f"{kind}{i}" for i, kind in enumerate(kinds)], call)
+
+
+def of_arguments(name: str, arguments, call):
+    """The intrinsic `name(tile, *arguments)` that `call(typing, tile, *types)` is, which has a star in their place."""
+    names = ("typing", "tile", *arguments)
+    call.__signature__ = Signature([Parameter(each, Parameter.POSITIONAL_OR_KEYWORD) for each in names])
     call.__name__ = call.__qualname__ = name
     return intrinsic(call)

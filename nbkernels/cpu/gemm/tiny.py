@@ -18,12 +18,13 @@ f32 8.3 and 6.9, 32x32x32 of f64 3.2 and 2.4; 31x31x31 of f32 3.2 and 2.5, 100x1
 
 from __future__ import annotations
 
+import functools
 import itertools
-from inspect import Parameter, Signature
 
 from numba import types
-from numba.extending import intrinsic, register_jitable
+from numba.extending import register_jitable
 
+from ...jit.emit import of_arguments
 from ...jit.vector import ELEMENT, I64, LINE, SIZE, Lanes, fence, loop, once, opaque, replaced_if, switch
 
 # 8 rows of two vectors are 16 accumulators, one chain each: enough to hide the latency of 4 at two a cycle. 16
@@ -134,12 +135,15 @@ class _Tile:
 
         return turn
 
-    def chains(self, a, b, begin, turn, lines=()):
-        """All of k, `turn` steps at a time: the lines to ask for next, and the chains."""
+    def chains(self, a, b, begin, turn, lines=(), whole=False):
+        """All of k, `turn` steps at a time, of which they are a `whole` number or not: the lines to ask for next, and
+        the chains."""
         carried, left = [*a, *b, *lines, *begin], self.arg["k"]
         if turn > 1:
             carried = loop(self.builder, self.builder.udiv(left, I64(turn)), carried, self.steps(turn))
             left = self.builder.urem(left, I64(turn))
+        if whole:
+            return self.split(carried)[2:]
         return self.split(loop(self.builder, left, carried, self.steps(1)))[2:]
 
     def store(self, values, c):
@@ -178,10 +182,10 @@ def _tiny(builder, tile, arg, height, width, least, ahead=False, twins=1, on=Fal
     builder.ret_void()
 
 
-def _even(builder, tile, arg, upright, ahead):
-    """Call the LLVM function for an A that has contiguous rows, `step` apart, or `upright` columns. `ahead`: it asks
-    for the next product's lines on the way."""
-    name = f"even_{tile.dtype}_v{tile.lanes}" + "_upright" * upright + "_ahead" * ahead
+def _even(builder, tile, arg, whole, upright, ahead):
+    """Call the LLVM function for an A that has contiguous rows, `step` apart, or `upright` columns. `whole`: nothing is
+    left of m, n and k. `ahead`: it asks for the next product's lines on the way."""
+    name = f"even_{tile.dtype}_v{tile.lanes}" + "_whole" * whole + "_upright" * upright + "_ahead" * ahead
     builder, arg = _called(builder, tile, name, EVEN, arg)
     if builder is None:
         return
@@ -205,11 +209,13 @@ def _even(builder, tile, arg, upright, ahead):
 
             def tiles(index, carried):
                 a, c, *lines = carried
-                lines, chains = block.chains([a], [b], [lanes.zero] * len(block.cells), STEPS, lines)
+                lines, chains = block.chains([a], [b], [lanes.zero] * len(block.cells), STEPS, lines, whole)
                 block.store(chains, c)
                 return [*below(a, c, height), *lines]
 
             state = loop(builder, builder.udiv(arg["m"], height), [a, c, *lines], tiles)
+            if whole:
+                return [lanes.at(b, width), lanes.at(c, width), *state[2:]]
             left = builder.urem(arg["m"], height)
             with builder.if_then(builder.icmp_signed(">", left, I64(0))):
                 tiles(None, [*below(*state[:2], builder.sub(left, height)), *state[2:]])
@@ -246,10 +252,7 @@ def _intrinsic(name, arguments, emit, asked=""):
         scalar = getattr(types, tile.tile.dtype)
         return types.void(tile, *[scalar if kind == "s" else types.int64 for _, kind in items]), emission
 
-    names = ("typing", "tile", *(n for n, _ in items))
-    call.__signature__ = Signature([Parameter(n, Parameter.POSITIONAL_OR_KEYWORD) for n in names])
-    call.__name__ = call.__qualname__ = name
-    return intrinsic(call)
+    return of_arguments(name, [n for n, _ in items], call)
 
 
 def _flag(builder, sign, value, limit):
@@ -294,8 +297,10 @@ def _ahead(builder, tile, arg):
 
 
 def _by_lie(builder, tile, arg):
-    asked = [(arg[name], 2) for name in ("upright", "ahead") if name in arg]
-    switch(builder, asked, lambda upright, ahead=False: _even(builder, tile, arg, upright, ahead))
+    rests = [builder.urem(arg[size], I64(by)) for size, by in (("m", ROWS), ("n", tile.nr), ("k", STEPS))]
+    whole = builder.zext(builder.icmp_unsigned("==", functools.reduce(builder.or_, rests), I64(0)), I64)
+    asked = [(whole, 2), *((arg[name], 2) for name in ("upright", "ahead") if name in arg)]
+    switch(builder, asked, lambda whole, upright, ahead=False: _even(builder, tile, arg, whole, upright, ahead))
 
 
 # `count` products of `width` <= 2 * tile.lanes columns and `height` rows, as many as `tall` says at most.
@@ -305,8 +310,6 @@ tiny_on = _intrinsic("tiny_on", TINY, _by_height(HEIGHT, widths, on=True), "heig
 # `count` pairs of products of `height` <= HEIGHT // 2 rows and `width` <= tile.lanes columns, two at a time: the chains
 # of one alone would wait for each other.
 twins = _intrinsic("twins", TINY, _by_height(HEIGHT // 2, lambda tile: widths(tile)[:2], twins=2), "height:i")
-# One row of `width` <= 8 * tile.lanes columns: rows of B are read from end to end.
-tiny_row = _intrinsic("tiny_row", TINY, _by_height(1, lambda tile: [(tile.lanes,) * n for n in (4, 8)]), "height:i")
 # `tiny`, or unless `on` is 0 `tiny_on`, of as many rows as `tall` says, one or two whole vectors of columns and an A
 # that is contiguous along one of its sides.
 tiny_long = _intrinsic("tiny_long", TINY, _long, "on:i")

@@ -15,23 +15,10 @@ from ..runtime import threads
 from ..runtime.launch import SIZE
 from ..runtime.machine import l2
 from ..runtime.status import DECLINED, LARGE
+from . import jobs
 from .axpyf import columns
 from .dotxf import is_near, one, rows_of, segments_of
-from .jobs import (
-    AHEAD,
-    BY_COLUMNS,
-    BY_ROWS,
-    BY_SEGMENTS,
-    FAR,
-    HEAD,
-    SHARED,
-    copied,
-    enlarged,
-    known,
-    product,
-    vector_at,
-    work,
-)
+from .jobs import AHEAD, BY_COLUMNS, BY_ROWS, BY_SEGMENTS, FAR, HEAD, SHARED, copied, product, vector_at
 
 WIDE = 4096  # outputs of a job of columns at most: their chains stay in L1
 KEPT = 8 * SEGMENT  # bytes of stack for a strided v
@@ -101,7 +88,7 @@ def _entry(dtype: str):
 @functools.cache
 def _known(dtype: str):
     run, address = _entry(dtype)
-    return address, known(run, work(small(dtype), _sums, "gemv"))
+    return address, jobs.known(run, jobs.work(small(dtype), _sums, "gemv"))
 
 
 def whole(dtype: str) -> tuple[int, int]:
@@ -120,5 +107,5 @@ def gemv(dtype: str, out, x, a, b, beta, alpha) -> bool:
     status = run(table, *arrays)
     if status == LARGE:
         planes, workers = -(-a.shape[1] // SEGMENT), threads.count() if max(a.nbytes, b.nbytes) > SHARED else 1
-        status = enlarged(_known(dtype)[1], 8 * planes * out.size, workers, *arrays)  # of 8 bytes at most
+        status = jobs.enlarged(_known(dtype)[1], 8 * planes * out.size, workers, *arrays)  # of 8 bytes at most
     return status != DECLINED

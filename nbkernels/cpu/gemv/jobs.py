@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...jit.address import call, fma, invoke, peek, poke, scratch, take_from
+from ...jit.address import call, fma, peek, poke, scratch, take_from
 from ...jit.cache import compiled, jit
 from ...jit.record import Record, address
 from ..gemm.blocking import SEGMENT, vector_registers
@@ -115,7 +115,7 @@ def run_jobs(table, words, jobs, workers, tasks):
     """All jobs of the words at an address, by the table's kernel; `tasks` bytes on is room for a number."""
     t = table_at(table)
     if workers > 1 and jobs > 1:
-        invoke(threads.pool_at(t.launch).share, (t.launch, t.kernel, words, words + tasks))
+        threads.shared(t.launch, t.kernel, words, words + tasks)
     else:
         call(t.kernel, words, 0)
 

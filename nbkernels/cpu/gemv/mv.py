@@ -30,22 +30,9 @@ from ..gemm.store import finish
 from ..runtime import threads
 from ..runtime.launch import SIZE, table_at
 from ..runtime.status import DECLINED, DONE, LARGE, UNMADE
+from . import jobs
 from .chains8 import WAITING, WIDE, columns_sums, far_rows_of, rows_of
-from .jobs import (
-    AHEAD,
-    BY_COLUMNS,
-    BY_ROWS,
-    FAR,
-    HEAD,
-    SHARED,
-    copied,
-    enlarged,
-    known,
-    product,
-    vector_at,
-    with_room,
-    work,
-)
+from .jobs import AHEAD, BY_COLUMNS, BY_ROWS, FAR, HEAD, SHARED, copied, product, vector_at
 
 KEPT = 8 * SEGMENT  # bytes for a row or a v that is not contiguous
 APART = max(2 * KEPT, WAITING)  # bytes for what is not read as it lies
@@ -165,7 +152,7 @@ def _found(dtype):
     """The entry for float32 or float64, compiled or loaded at its first use; else None."""
     if dtype in NAMES and layout_is_known():
         tile = small(NAMES[dtype])
-        _entries[dtype] = known(_entry(tile), work(tile, _of_job, "mv"), words())
+        _entries[dtype] = jobs.known(_entry(tile), jobs.work(tile, _of_job, "mv"), words())
     return _entries.get(dtype)
 
 
@@ -189,7 +176,7 @@ def _general(out, x, a, v, beta, alpha, out_dtype, mode, conj) -> None:
     direct = not overlap and out.strides[0] % out.itemsize == 0
     into = whole(out) if direct else empty(out.shape, out.dtype.type)
     arrays = into, None if x is None else whole(x), whole(a), whole(v)
-    if (status := _large(with_room, found, *arrays, float(beta), float(alpha))) is not into:
+    if (status := _large(jobs.with_room, found, *arrays, float(beta), float(alpha))) is not into:
         accepted(status, out, a, v)
     if not direct:
         out[...] = into
@@ -225,7 +212,7 @@ def mv_fast(self, vec, out, x=None, beta=0, alpha=1, ndarray=np.ndarray):
             out = empty(len(self), self.dtype)
             status = found[0](found[1], out, x, self, vec, beta, alpha)
         if type(status) is int and status == LARGE:
-            status = _large(enlarged, found, out, x, self, vec, beta, alpha)
+            status = _large(jobs.enlarged, found, out, x, self, vec, beta, alpha)
     except OverflowError:  # a factor that is no float: the checks will say it properly
         return None
     return out if status is out else None
