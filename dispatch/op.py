@@ -11,25 +11,17 @@ ATen: the out form with its meta function and kernels, the functional and the in
 from contextlib import nullcontext
 from functools import cached_property
 
-from . import arrays, bind, declare, derive, function, keys, layout
+from . import bind, declare, derive, function, keys, run
 from .errors import (
     ArgumentError,
     DeviceError,
     MissingKernelError,
-    OutDtypeError,
-    OutError,
     RegistrationError,
-    ResultError,
     describe,
-    unsuitable,
 )
+from .fast import enrol, wrote
 from .operands import Operand, Operands, check_writable, each
-from .table import Row, Table, resolve
-
-
-def key_of(types):
-    """What `entries` knows these types by: where all are of one type it is that, 30 ns less to make and to hash."""
-    return types[0] if len(set(types)) == 1 else types
+from .table import Row, Table
 
 
 class Op:
@@ -156,7 +148,7 @@ class Op:
     def call(self, args, out=None, in_place=False):
         """Run the op on arguments in schema order: fast path, device, kernel, meta, out, launch."""
         types, taken = tuple(type(args[i]) for i in self.keyed), args
-        fast = self.enrol(types)
+        fast = enrol(self, types)
         if all(args[i] is None for i in self.rare):
             taken = [value for i, value in enumerate(args) if i not in self.rare]
         else:
@@ -165,7 +157,7 @@ class Op:
             result = fast(*taken, out) if self.structured else fast(*taken)
             if result is not None:
                 return result
-        elif out is not None and self.wrote(types, args, taken, out):
+        elif out is not None and wrote(self, types, args, taken, out):
             return out
         name = self.named(args, in_place)
         slots, operands = self.bind(name, args)
@@ -185,75 +177,8 @@ class Op:
                 return operand.adapter.intercept(self, row, args, out, in_place)
         with lead.adapter.guard(lead.device) if self.device_guard else nullcontext():
             if not checked:
-                return self.run_as_is(name, row, slots, args)
-            return self.run(name, row, slots, lead, target, in_place)
-
-    def enrol(self, types):
-        """The fast path for these types where there is one that was not tried yet; later calls find it in `entries`."""
-        key = key_of(types)
-        if key in self.entries:
-            return None
-        if (replay := self.replay(types)) is not None:
-            self.entries[key] = replay
-            return replay
-        _, row, reason = self.table.row(keys.CPU)
-        if row is None or row.fast is None:
-            return None
-        if reason in keys.COMPOSITES and self.library.overriding:  # it stands for the parts as they were declared
-            return None
-        exact, lent = 0, set()
-        for i, cls in zip(self.keyed, types, strict=True):
-            adapter = arrays.adapter_of(cls)
-            if adapter is not None and (adapter.exact(cls) or (self.elementwise and adapter.scalar)):
-                exact += 1
-            elif adapter is not None and adapter.lends(cls):
-                lent.add(adapter.name)
-            elif cls not in self.weak and not (cls is type(None) and self.arguments[i].type.optional):
-                return None
-        if not exact and not lent:
-            return None
-        fast = row.load_fast()
-        if lent:
-            fast = self.lent(lent, exact, types, fast)
-            if fast is None:
-                return None
-        if self.fields is not None:
-            fast = self.wrapped(fast)
-        self.worded[key] = getattr(fast, "with_keywords", None)
-        self.entries[key] = fast
-        if self.table.row(keys.CPU).row is not row:  # replaced meanwhile, by another thread
-            self.forget()
-        return fast
-
-    def wrote(self, types, args, taken, out):
-        """Whether a fast path for NumPy's arrays has written a view of an out that lends NumPy its memory."""
-        adapter = arrays.adapter_of(type(out))
-        if not (self.structured and adapter and adapter.name == "NumPy" and adapter.lends(type(out))):
-            return False
-        fast = (self.entries if len(taken) < len(args) or not self.rare else self.worded).get(key_of(types))
-        return fast is not None and fast(*taken, adapter.view(out)) is not None
-
-    def lent(self, names, exact, types, fast):
-        """The fast path on views of arrays of one library, beside NumPy's own where it is NumPy's; or None."""
-        name = names.pop()
-        maker = self.library.lenders.get(name)
-        return resolve(maker)(self, types, fast) if maker and not names and (name == "NumPy" or not exact) else None
-
-    def replay(self, types):
-        """The fast path of a library of arrays that repeats what earlier calls launched, or None."""
-        adapters = {arrays.adapter_of(cls) for cls in types if cls not in self.weak and cls is not type(None)}
-        name = adapters.pop().name if len(adapters) == 1 and None not in adapters else None
-        maker = self.library.replays.get(name) if self.structured and not self.library.overriding else None
-        return maker and resolve(maker)(self)
-
-    def wrapped(self, fast):
-        """A fast path whose results get the names of the returns."""
-
-        def named(*args):
-            results = fast(*args)
-            return None if results is None else self.fields(*results)
-
-        return named
+                return run.run_as_is(self, name, row, slots, args)
+            return run.run(self, name, row, slots, lead, target, in_place)
 
     def bind(self, name, args):
         """(slots, operands): for each argument an Operand, a list of them, or a value as the schema wants it."""
@@ -295,101 +220,6 @@ class Op:
             places = ", ".join(f"{o.name} on {o.device}" for o in operands + ([target] if target else []))
             raise DeviceError(f"{name}: all arrays must be on one device: {places}")
         return lead
-
-    def run_as_is(self, name, row, slots, args):
-        """A call of a kernel that takes the arguments as they came; what it writes is what comes out."""
-        for i in self.written:
-            for operand in slots[i] if isinstance(slots[i], Operands) else (slots[i],):
-                if operand is not None:
-                    check_writable(name, operand)
-        kernel, values = row.row.load(), each(slots, lambda operand: operand.value)
-        made = kernel(self, tuple(values), None) if row.reason == "fallback" else kernel(*values)
-        given = [i if i in self.written else None for i in self.aliases()]
-        if None in given and len(given) > 1 and not (isinstance(made, tuple | list) and len(made) == len(given)):
-            what = f"{len(made)} results" if isinstance(made, tuple | list) else describe(made)
-            raise ResultError(f"{name}: {row.row.kernel_name} returned {what}, and its op returns {len(given)}")
-        for i in self.written:
-            each([slots[i]], lambda operand: operand.adapter.written(operand.value))
-        made = made if None in given and len(given) > 1 else [made] * len(given)
-        results = tuple(part if i is None else args[i] for i, part in zip(given, made, strict=True))
-        if len(results) < 2:
-            return results[0] if results else None
-        return self.fields(*results) if self.fields else results
-
-    def run(self, name, row, slots, lead, target, in_place):
-        """A structured call: meta says what comes out, the kernel writes it."""
-        result = self.structured(*each(slots, lambda operand: operand.spec))
-        if target is not None:
-            self.check_target(name, target, result, in_place)
-        elif self.aliased is not None:
-            alike = slots[self.aliased]
-            if alike.spec.shape == result.shape and alike.spec.dtype == result.dtype:
-                return alike.value
-        if row.reason == "fallback":
-            return self.fall_back(name, row, slots, lead, target, result)
-        if target is None:
-            strides = result.strides or layout.c_strides(result.shape, result.dtype.itemsize)
-            out, adapter = lead.adapter.empty(lead.value, result.shape, result.dtype, strides), lead.adapter
-        else:
-            out, adapter = target.value, target.adapter
-        if 0 not in result.shape and row.reason != "structured":
-            taken = [slots[i] for i in self.kernel_arguments]
-            if row.reason in keys.COMPOSITES:  # its parts are called with the arrays themselves: on their device
-                self.launch(name, row, out, *each(taken, lambda operand: operand.value))
-            else:
-                self.launch(name, row, adapter.view(out), *each(taken, lambda x: self.view(x, lead, adapter, out)))
-        if target is None:
-            return adapter.result(out, lead.value)
-        adapter.written(out)
-        return out
-
-    def fall_back(self, name, row, slots, lead, target, result):
-        """A structured call of a fallback, which writes `target`, or makes what meta says."""
-        out = None if target is None else target.value
-        made = row.row.load()(self, tuple(each(slots, lambda operand: operand.value)), out)
-        if target is not None:
-            return out
-        adapter = arrays.adapter_for(made)
-        spec = adapter and adapter.spec(made)
-        told = spec and (tuple(spec.shape), spec.dtype, adapter.device(made))
-        if told != (tuple(result.shape), result.dtype, lead.device):
-            told = "{}, {} on {}".format(*told) if told else describe(made)
-            wanted = f"{result.shape}, {result.dtype} on {lead.device}"
-            raise ResultError(f"{name}: the fallback {row.row.kernel_name} returned {told}; the result is {wanted}")
-        return made
-
-    def launch(self, name, row, *args):
-        """Call a kernel, which knows nothing of the op that it runs for: what it says of an argument gets its name."""
-        try:
-            row.row.load()(*args)
-        except ValueError as error:
-            raise unsuitable(name, error, self.names) from None
-
-    @staticmethod
-    def view(operand, lead, writer, out):
-        """What a kernel reads, on the device and in the stream order of out, of the library `writer`."""
-        if operand.adapter is writer:
-            writer.join(operand.value, out)
-        else:
-            operand.adapter.wait(operand.value)
-        view = operand.adapter.view(operand.value)
-        if operand.adapter.foreign and (tuple(view.shape), view.dtype) != (operand.spec.shape, operand.spec.dtype):
-            raise ArgumentError(
-                f"{operand.name} was {operand.spec} and is {view.dtype} {view.shape} at the second look"
-            )
-        return view if operand.device == lead.device else writer.view(writer.upload(view, out))
-
-    def check_target(self, name, target, result, in_place):
-        """Raise where the result cannot be written into `target`: dtype, shape, read-only, overlap with itself."""
-        spec, word = target.spec, target.name
-        if spec.dtype != result.dtype and not (self.casts and self.casts(result, spec.dtype)):
-            casting = getattr(result, "casting", "same_kind")
-            how = f"cannot be cast ({casting}) to" if self.casts else "has another dtype than"
-            raise OutDtypeError(f"{name}: the result is {result.dtype}, which {how} {word}: {spec.dtype}")
-        if tuple(spec.shape) != tuple(result.shape):
-            why = "the in-place form never expands self" if in_place else "out is never resized or broadcast into"
-            raise OutError(f"{name}: the result has shape {result.shape} and {word} has {spec.shape}; {why}")
-        check_writable(name, target)
 
     def gradient(self, grad, *args, output_mask=None, result=None, **kwargs):
         """Gradients of the tensor arguments, given the result's: one for each, None exactly where output_mask is False.

@@ -16,6 +16,7 @@ from .dispatch import arrays, keys, views
 from .dispatch.errors import describe
 from .dispatch.metas import Ghost
 from .dispatch.op import each
+from .dispatch.run import check_target
 from .dispatch.traced import Traced, bare
 
 
@@ -82,7 +83,7 @@ class Watch:
         target = None if out is None else op.target(name, out, in_place)
         lead = op.lead(name, operands, target)
         if target is not None:
-            op.check_target(name, target, spec, in_place)
+            check_target(op, name, target, spec, in_place)
         strides = spec.strides or views.layout.c_strides(spec.shape, spec.dtype.itemsize)
         to = bare(out) if out is not None else Ghost(spec.shape, spec.dtype, strides, lead.device)
         where = f"{row.key}: {row.reason}, registered at {row.row.where}"

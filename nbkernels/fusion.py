@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from .dispatch import arrays, errors, keys
-from .dispatch.op import Op
 from .dispatch.operands import Operand, check_writable
+from .dispatch.run import view
 from .dtypes import known, stated
 from .frozen import Frozen, content, told
 from .ops import FUSED
@@ -299,4 +299,4 @@ class Elementwise:
         """An argument as the kernel gets it, on the lead's device."""
         if operand is None:
             return np.asarray(value, dtype)
-        return Op.view(operand, lead, out.adapter, out.value)
+        return view(operand, lead, out.adapter, out.value)

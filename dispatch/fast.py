@@ -1,0 +1,81 @@
+"""Fast paths: what a public function calls at once, found by the types of its arrays at their first call."""
+
+from . import arrays, keys
+from .table import resolve
+
+
+def key_of(types):
+    """What `entries` knows these types by: where all are of one type it is that, 30 ns less to make and to hash."""
+    return types[0] if len(set(types)) == 1 else types
+
+
+def enrol(op, types):
+    """The fast path for these types where there is one that was not tried yet; later calls find it in `entries`."""
+    key = key_of(types)
+    if key in op.entries:
+        return None
+    if (again := replay(op, types)) is not None:
+        op.entries[key] = again
+        return again
+    _, row, reason = op.table.row(keys.CPU)
+    if row is None or row.fast is None:
+        return None
+    if reason in keys.COMPOSITES and op.library.overriding:  # it stands for the parts as they were declared
+        return None
+    exact, lenders = 0, set()
+    for i, cls in zip(op.keyed, types, strict=True):
+        adapter = arrays.adapter_of(cls)
+        if adapter is not None and (adapter.exact(cls) or (op.elementwise and adapter.scalar)):
+            exact += 1
+        elif adapter is not None and adapter.lends(cls):
+            lenders.add(adapter.name)
+        elif cls not in op.weak and not (cls is type(None) and op.arguments[i].type.optional):
+            return None
+    if not exact and not lenders:
+        return None
+    fast = row.load_fast()
+    if lenders:
+        fast = lent(op, lenders, exact, types, fast)
+        if fast is None:
+            return None
+    if op.fields is not None:
+        fast = wrapped(op, fast)
+    op.worded[key] = getattr(fast, "with_keywords", None)
+    op.entries[key] = fast
+    if op.table.row(keys.CPU).row is not row:  # replaced meanwhile, by another thread
+        op.forget()
+    return fast
+
+
+def wrote(op, types, args, taken, out):
+    """Whether a fast path for NumPy's arrays has written a view of an out that lends NumPy its memory."""
+    adapter = arrays.adapter_of(type(out))
+    if not (op.structured and adapter and adapter.name == "NumPy" and adapter.lends(type(out))):
+        return False
+    fast = (op.entries if len(taken) < len(args) or not op.rare else op.worded).get(key_of(types))
+    return fast is not None and fast(*taken, adapter.view(out)) is not None
+
+
+def lent(op, names, exact, types, fast):
+    """The fast path on views of arrays of one library, beside NumPy's own where it is NumPy's; or None."""
+    name = names.pop()
+    maker = op.library.lenders.get(name)
+    return resolve(maker)(op, types, fast) if maker and not names and (name == "NumPy" or not exact) else None
+
+
+def replay(op, types):
+    """The fast path of a library of arrays that repeats what earlier calls launched, or None."""
+    adapters = {arrays.adapter_of(cls) for cls in types if cls not in op.weak and cls is not type(None)}
+    name = adapters.pop().name if len(adapters) == 1 and None not in adapters else None
+    maker = op.library.replays.get(name) if op.structured and not op.library.overriding else None
+    return maker and resolve(maker)(op)
+
+
+def wrapped(op, fast):
+    """A fast path whose results get the names of the returns."""
+
+    def named(*args):
+        results = fast(*args)
+        return None if results is None else op.fields(*results)
+
+    return named
