@@ -168,7 +168,7 @@ PURE = [
     *(Mutant("dispatch/layout.py", *rest) for rest in LAYOUT),
     *(Mutant("dispatch/views.py", *rest) for rest in VIEWS),
     *(Mutant("dispatch/foreign.py", *rest) for rest in PROTOCOLS),
-    *(Mutant("dispatch/op.py", *rest) for rest in TARGETS),
+    *(Mutant("dispatch/run.py", *rest) for rest in TARGETS),
     *(Mutant("dispatch/operands.py", *rest) for rest in WRITTEN),
     *(Mutant("nbkernels/dtypes.py", *rest) for rest in NUMBERS),
     *(Mutant(*rest) for rest in RULES),
