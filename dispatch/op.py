@@ -141,14 +141,14 @@ class Op:
         self.entries.clear()
         self.worded.clear()
 
-    check_writable = staticmethod(check_writable)
+    check_writable, enrol = staticmethod(check_writable), enrol
 
     # -- the general path ----------------------------------------------------------------------------------------
 
     def call(self, args, out=None, in_place=False):
         """Run the op on arguments in schema order: fast path, device, kernel, meta, out, launch."""
         types, taken = tuple(type(args[i]) for i in self.keyed), args
-        fast = enrol(self, types)
+        fast = self.enrol(types)
         if all(args[i] is None for i in self.rare):
             taken = [value for i, value in enumerate(args) if i not in self.rare]
         else:
