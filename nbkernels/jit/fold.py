@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils, compiler
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from . import functions, overloads  # noqa: F401, what scalar functions call compiles by them
 from .cache import compiled
+from .compiler import subroutine
 from .elements import cast, from_memory, memory, number, to_memory, width
 from .extreme import INFINITY, OF_ANY, OF_NUMBERS, extreme
 from .hints import WHOLE, node
@@ -96,10 +97,7 @@ class _Emitter:
         self.spec, self.context, self.builder = spec, context, builder
         self.work = number(spec.work)
         self.call = self.work(self.work, self.work)
-        flags = compiler.Flags()
-        flags.error_model = "numpy"
-        flags.forceinline = True
-        self.function = context.compile_subroutine(builder, spec.function, self.call, flags=flags).fndesc
+        self.function = subroutine(context, spec.function, self.call)
         self.item, self.kept = memory(context, spec.item), memory(context, spec.work)
         self.complex = isinstance(self.work, types.Complex)
         self.plane = context.get_data_type(self.work.underlying_float) if self.complex else self.kept

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 from numba import types
-from numba.core import compiler
 from numba.extending import intrinsic
 
 from . import functions, overloads  # noqa: F401, what scalar functions call compiles by them
 from .cache import compiled
+from .compiler import subroutine
 from .elements import HALVES, cast, from_memory, memory, number, to_memory
 from .vector import I64, VOID, loop
 
@@ -72,10 +72,7 @@ class _Emitter:
         self.spec, self.context, self.builder = spec, context, builder
         *inputs, result = map(number, spec.compute)
         self.call = result(*inputs)
-        flags = compiler.Flags()
-        flags.error_model = "numpy"
-        flags.forceinline = True
-        self.function = context.compile_subroutine(builder, spec.function, self.call, flags=flags).fndesc
+        self.function = subroutine(context, spec.function, self.call)
 
     def runs(self, out, out_apart, out_step, x, x_apart, x_step, rows, count):
         builder = self.builder
