@@ -24,11 +24,11 @@ from numba.core.ccallback import CFunc
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 from numba.core.runtime.nrt import rtsys
-from numba.extending import intrinsic
+from numba.extending import intrinsic, register_jitable
 
 from ..origins import CACHED, COMPILED, PACKAGED, Specialization, note
 from . import cross, files, levels, stored
-from .compiler import Helper, Kernel, Loops
+from .compiler import Helper, Implementation, Kernel, Loops
 from .shield import roomy, whole
 
 RECORD = "nbkernels.record"  # by name, where a record is asked for
@@ -112,6 +112,11 @@ def jit(function=None, **options):
     if function is None:
         return functools.partial(jit, **options)
     return Helper(function, targetoptions=dict(OPTIONS, nopython=True, **options))
+
+
+def plain(function):
+    """A plain function, which those that are compiled call, too: `numba.extending.register_jitable`, as above."""
+    return register_jitable(**OPTIONS, pipeline_class=Implementation)(function)
 
 
 def entry(function, signature: str, name: str, **options):

@@ -3,22 +3,30 @@
 A kernel is an entry and the helpers that it calls. Numba compiles each helper as if Python called it: a wrapper, a
 module optimised on its own, machine code that nothing runs, and then the same again within every caller. Here a helper
 stays LLVM IR until an entry links it; the entry's module, with all that it calls, is optimised once and becomes the
-only machine code. The passes that are left out serve closures, loop lifting, array expressions and parallel loops.
+only machine code. The passes that are left out serve closures, loop lifting, array expressions and parallel loops; and
+as nothing is counted (`_nrt=False`), nobody asks how long a variable lives.
 """
 
 from __future__ import annotations
 
-import operator
+import functools
+import importlib.util
 from typing import ClassVar
 
 from llvmlite import binding
 from numba import _dynfunc, types
-from numba.core import cgutils, config, errors, funcdesc, lowering, typed_passes, untyped_passes
+from numba.core import cgutils, config, errors, funcdesc, typed_passes, untyped_passes
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, Flags, _LowerResult
 from numba.core.compiler_lock import require_global_compiler_lock
-from numba.core.compiler_machinery import PassManager, register_pass
+from numba.core.compiler_machinery import FunctionPass, PassManager, register_pass
+from numba.core.ir_utils import build_definitions
 from numba.core.registry import CPUDispatcher
+from numba.core.transforms import canonicalize_cfg
+
+from .infer import TypeInference
+from .lower import Lower
+from .ssa import SSA
 
 
 class Library(JITCodeLibrary):
@@ -133,32 +141,10 @@ def _defined(module) -> set[str]:
     }
 
 
-class _Lower(lowering.Lower):
-    """Numba's, without what it tries and then leaves."""
-
-    def lower_binop(self, resty, expr, op):
-        """Only powers have implementations for operands that are known."""
-        if op in (operator.pow, operator.ipow):
-            return super().lower_binop(resty, expr, op)
-        signature, context = self.fndesc.calltypes[expr], self.context
-        operands = [
-            context.cast(self.builder, self.loadvar(each.name), self.typeof(each.name), kind)
-            for each, kind in zip((expr.lhs, expr.rhs), signature.args, strict=True)
-        ]
-        kind = context.typing_context.resolve_value_type(op)
-        chosen = _Memory(context.typing_context).resolve_function_type(kind, signature.args, {})
-        function = context.get_function(kind, chosen)
-        return context.cast(self.builder, function(self.builder, operands), signature.return_type, resty)
-
-    def alloca_lltype(self, name, lltype, datamodel=None):
-        """Numba asks LLVM for the size, for debuggers."""
-        return cgutils.alloca_once(self.builder, lltype, name=name, zfill=False)
-
-
 @register_pass(mutates_CFG=True, analysis_only=False)
 class _Lowering(typed_passes.NativeLowering):
     _name = "nbkernels_lowering"
-    lowering_class = _Lower
+    lowering_class = Lower
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
@@ -174,7 +160,7 @@ class _HelperLowering(_Lowering):
                 state.func_ir, state.typemap, state.return_type, state.calltypes, mangler=context.mangler,
                 inline=flags.forceinline, noalias=flags.noalias, abi_tags=[flags.get_mangle_string()])  # fmt: skip
             with context.push_code_library(library):
-                lower = _Lower(context, library, description, state.func_ir, metadata=state.metadata)
+                lower = Lower(context, library, description, state.func_ir, metadata=state.metadata)
                 lower.lower()
             key = state.pipeline.standin(state.func_id.func, description, lower.env)
             context.insert_user_function(key, description, [library])
@@ -183,40 +169,43 @@ class _HelperLowering(_Lowering):
         return True
 
 
-class _Memory:
-    """A typing context that remembers what operators and intrinsics make of the types they are given: to find out is
-    nine tenths of type inference, and a kernel adds integers a thousand times."""
-
-    known: ClassVar = {}
-
-    def __init__(self, context):
-        self._context = context
-
-    def __getattr__(self, name):
-        return getattr(self._context, name)
-
-    def resolve_function_type(self, function, args, keywords):
-        helper = type(function) is types.Dispatcher and type(function.dispatcher) is Helper
-        if keywords or not (helper or type(function) is types.Function):
-            return self._context.resolve_function_type(function, args, keywords)
-        found = self.known.get((function, args))
-        if found is None:
-            found = self._context.resolve_function_type(function, args, keywords)
-            if found is not None:
-                self.known[function, args] = found
-        return found
-
-
-@register_pass(mutates_CFG=True, analysis_only=False)
-class _TypeInference(typed_passes.NopythonTypeInference):
-    _name = "nbkernels_type_inference"
+@register_pass(mutates_CFG=False, analysis_only=False)
+class _StripPhis(typed_passes.PreLowerStripPhis):
+    _name = "nbkernels_strip_phis"
 
     def run_pass(self, state):
-        context, state.typingctx = state.typingctx, _Memory(state.typingctx)
-        try:
-            return super().run_pass(state)
-        finally:
-            state.typingctx = context
+        state.func_ir = self._strip_phi_nodes(state.func_ir)
+        state.func_ir._definitions = build_definitions(state.func_ir.blocks)
+        return True
+
+
+class _Passes(PassManager):
+    """One after the other; Numba computes the life of every variable after each."""
+
+    def _runPass(self, index, each, state):
+        each.analysis = self._analysis
+        with errors.new_error_context("Pass {name}", name=each.name()):
+            each.run_pass(state)
+        if isinstance(each, FunctionPass):
+            state.func_ir.blocks = canonicalize_cfg(state.func_ir.blocks)
+
+
+@functools.cache
+def _import_numba():
+    """What Numba imports to compile, in which `arraymath` asks for BLAS: that would import scipy.linalg, 0.3 s. Whoever
+    calls a BLAS asks again."""
+    linalg = importlib.import_module("numba.np.linalg")
+    ensure = linalg.ensure_blas
+
+    def installed():
+        if importlib.util.find_spec("scipy") is None:
+            raise ImportError("scipy")
+
+    linalg.ensure_blas = installed
+    try:
+        importlib.import_module("numba.np.arraymath")
+    finally:
+        linalg.ensure_blas = ensure
 
 
 class Kernel(CompilerBase):
@@ -225,7 +214,12 @@ class Kernel(CompilerBase):
     library: ClassVar = Library
     lowering, loops, simplified = _Lowering, False, False
 
+    def __init__(self, *arguments):
+        _import_numba()
+        super().__init__(*arguments)
+
     def compile_extra(self, func):
+        assert not self.state.flags.nrt
         self.state.library = self.library(self.state.targetctx.codegen(), func.__qualname__)
         self.state.library.enable_object_caching()
         self.state.library.loops, self.state.library.simplified = self.loops, self.simplified
@@ -233,14 +227,12 @@ class Kernel(CompilerBase):
         return super().compile_extra(func)
 
     def define_pipelines(self):
-        passes = PassManager("nbkernels")
+        passes = _Passes("nbkernels")
         for each in (
-            untyped_passes.TranslateByteCode, untyped_passes.FixupArgs, untyped_passes.IRProcessing,
+            untyped_passes.TranslateByteCode, untyped_passes.FixupArgs,
             untyped_passes.RewriteSemanticConstants, untyped_passes.DeadBranchPrune, untyped_passes.GenericRewrites,
-            untyped_passes.ReconstructSSA, untyped_passes.DeadBranchPrune,
-            _TypeInference, typed_passes.PreLowerStripPhis, typed_passes.InlineOverloads,
-            typed_passes.NoPythonSupportedFeatureValidation, typed_passes.IRLegalization,
-            self.lowering, typed_passes.NoPythonBackend,
+            SSA, untyped_passes.DeadBranchPrune, TypeInference, _StripPhis, typed_passes.InlineOverloads,
+            typed_passes.NoPythonSupportedFeatureValidation, self.lowering, typed_passes.NoPythonBackend,
         ):  # fmt: skip
             passes.add_pass(each, each.__name__)
         passes.finalize()
@@ -308,6 +300,8 @@ class Plain:
 
 class Helper(CPUDispatcher):
     """A function that other compiled functions call."""
+
+    helper = True  # to be remembered by infer.py
 
     def __init__(self, py_func, locals=None, targetoptions=None, pipeline_class=Part):
         super().__init__(py_func, locals or {}, targetoptions or {}, pipeline_class)

@@ -14,7 +14,7 @@ from .address import fma as fused
 from .compiler import Implementation
 
 # A loop with a call in it is not vectorised.
-OPTIONS = {"forceinline": True, "error_model": "numpy", "pipeline_class": Implementation}
+OPTIONS = {"forceinline": True, "error_model": "numpy", "_nrt": False, "pipeline_class": Implementation}
 
 
 def enter(function, choose) -> None:

@@ -11,11 +11,10 @@ import functools
 
 import numpy as np
 from numba import types
-from numba.extending import register_jitable
 from numpy import empty
 
 from ...jit.address import call, invoke, pointer, poke, scratch
-from ...jit.cache import entry, jit
+from ...jit.cache import entry, jit, plain
 from ...jit.kind import wrapped
 from ...jit.ndarray import OBJECT, WRITEABLE, address_of, data, descr, flags, layout_is_known, ndim, shape, stride
 from ..runtime import threads
@@ -51,13 +50,13 @@ def _operand(f, word, x, size, swap):
     return (steps[0] | steps[1] | steps[2]) & (size - 1) == 0
 
 
-@register_jitable
+@plain
 def _gains(tile, f):
     """Whether threads share the products, two of which take the time of one (200x1x64x64)."""
     return f.count > f.each and f.count * (f.m * f.n * f.k + OVERHEAD) + bytes_of(tile, f) // 2 > PARALLEL
 
 
-@register_jitable
+@plain
 def _served(m, n, k, size, cache):
     """Whether one thread takes a product of a stack at once: for few rows and few steps there are others."""
     larger = m * n * k <= SERIAL and min(m, n) > 3 and not is_thin(m, n, k, size, cache)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import functools
 
-from numba.extending import register_jitable
-
+from ...jit.cache import plain
 from ..runtime.status import COLUMNS, DEEP, GEMV, PACKED, SHORT, SMALL, THIN
 from .blocking import SEGMENT, caches, small, vector_registers
 
@@ -49,39 +48,39 @@ IN_PLACE, NARROW_IN_PLACE = 5, 2
 MIRRORED, MIRRORED_STEPS = 192, 16
 
 
-@register_jitable
+@plain
 def lies(row, step, one):
     """How a matrix lies, by its strides and that of contiguous elements."""
     return BY_ROWS if step == one else BY_COLUMNS if row == one else STRIDED
 
 
-@register_jitable
+@plain
 def longest(tile):
     """Steps of k up to which the small path packs a panel of B."""
     return PANEL // (tile.nr * tile.itemsize)
 
 
-@register_jitable
+@plain
 def along_vectors(m, n, a, b):
     """Whether gemv.py takes the larger matrix: contiguous along one side, or a vector."""
     return (b if m <= n else a) != STRIDED or max(m, n) == 1
 
 
-@register_jitable
+@plain
 def is_thin(m, n, k, size, cache):
     """Whether C, of elements of so many bytes, is better written by rows."""
     bytes_ = m * n * size if k > FEW_STEPS else 2 * m * n * size
     return min(m, n) >= THIN_ROWS and k <= THIN_STEPS and bytes_ > cache
 
 
-@register_jitable
+@plain
 def mirrors(m, n, k, workers):
     """Whether a product of a matrix and its own transpose is better computed by one triangle: in parts that so many
     threads can share."""
     return m == n and m >= MIRRORED * workers and k >= MIRRORED_STEPS
 
 
-@register_jitable
+@plain
 def choose(tile, m, n, k, a, b, rows, workers, cache):
     """The path of C = A B, m x n over k steps, all at least 1, for `workers` threads and so many bytes of L2.
 

@@ -22,8 +22,8 @@ import functools
 import itertools
 
 from numba import types
-from numba.extending import register_jitable
 
+from ...jit.cache import plain
 from ...jit.emit import of_arguments
 from ...jit.vector import ELEMENT, I64, LINE, SIZE, Lanes, fence, loop, once, opaque, replaced_if, switch
 
@@ -48,13 +48,13 @@ ASKS = "na:i nb:i nc:i da:i db:i dc:i"  # what to ask for on the way: three addr
 EVEN = "count:i m:i n:i k:i a:p sa:i step:i b:p sb:i rsb:i c:p sc:i rsc:i"
 
 
-@register_jitable
+@plain
 def tall(tile, width):
     """Rows of products of `width` columns that one call takes: HEIGHT, or what the registers hold of two vectors."""
     return min(HEIGHT, tile.mr) if width > tile.lanes else HEIGHT
 
 
-@register_jitable
+@plain
 def suits(tile, m, n, k, rsa, csa):
     """Whether products are for `even`, if nothing is added to them and rows of C are contiguous."""
     near = (m * k + k * n) * tile.itemsize <= NEAR

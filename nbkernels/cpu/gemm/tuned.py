@@ -9,19 +9,18 @@ from __future__ import annotations
 import functools
 from dataclasses import replace
 
-from numba.extending import register_jitable
-
 from ... import problem, winners
+from ...jit.cache import plain
 from ...jit.kind import Kind
 from ...problem import CLASSES, LAYOUTS
 from ..runtime.machine import place
 from .blocking import Tiles, illegal
 
 SLOTS = len(CLASSES) * len(LAYOUTS)
-shape_class = register_jitable(problem.shape_class)
+shape_class = plain(problem.shape_class)
 
 
-@register_jitable
+@plain
 def slot(m, n, k, left, right, turned):
     """problem.slot, from compiled code."""
     if turned:

@@ -5,10 +5,8 @@ from __future__ import annotations
 
 import functools
 
-from numba.extending import register_jitable
-
 from ...jit.address import ask, peek, poke, scratch, take
-from ...jit.cache import compiled, jit
+from ...jit.cache import compiled, jit, plain
 from ...jit.record import Record
 from ...jit.rooms import lent, returned
 from ...jit.turn import turned
@@ -57,13 +55,13 @@ assert max(EVENLY, TURNED) <= PANEL
 ONE_BLOCK, TINY, VECTOR, EVEN = range(1, 5)  # the kernels, by their place in a table
 
 
-@register_jitable
+@plain
 def bytes_of(tile, f):
     """Those of the stack."""
     return f.count * (f.m * f.k + f.k * f.n + f.m * f.n) * tile.itemsize
 
 
-@register_jitable
+@plain
 def job(tile, f):
     """Products of a job."""
     total = bytes_of(tile, f)
@@ -73,7 +71,7 @@ def job(tile, f):
     return max(1, min(max(CHUNK // (total // f.count), least), (f.count + 1) // 2))
 
 
-@register_jitable
+@plain
 def chosen(tile, f, unit):
     """The kernel of a stack; `unit`: alpha is 1. A row or a column goes by the other operand where that is of some size
     and contiguous, along C or along k; but a row that is tiny has a vector or two against B's rows in place."""

@@ -1,0 +1,87 @@
+"""Numba's lowering to LLVM IR, without what serves debuggers, `try` and values that are counted."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import operator
+
+from numba.core import cgutils, errors, ir, lowering
+from numba.cpython.builtins import do_minmax
+
+from .infer import COMPARED, Memory, direct
+from .ssa import variables
+
+
+class Lower(lowering.Lower):
+    """Numba's, for functions without its runtime."""
+
+    def _find_singly_assigned_variable(self):
+        """Those that need no memory: assigned once, and read in that block only."""
+        assigned, outside = collections.Counter(), set()
+        for block in self.blocks.values():
+            here = set()
+            for each in block.body:
+                outside.update(read.name for read in variables(each) if read.name not in here)
+                if isinstance(each, ir.Assign):
+                    here.add(each.target.name)
+                    assigned[each.target.name] += 1
+        self._singly_assigned_vars = {name for name, n in assigned.items() if n == 1 and name not in outside}
+        self._blk_local_varmap = {}
+
+    def lower_block(self, block):
+        try:
+            for each in block.body:
+                self.loc = each.loc
+                self.lower_inst(each)
+        except Exception:
+            kind = functools.partial(errors.LoweringError, loc=self.loc)
+            with errors.new_error_context('lowering "{inst}" at {loc}', inst=each, loc=self.loc, errcls_=kind):
+                raise
+
+    def lower_inst(self, inst):
+        if isinstance(inst, ir.Assign):
+            self.debuginfo.mark_location(self.builder, self.loc.line)
+            name = inst.target.name
+            self.storevar(self.lower_assign(self.typeof(name), inst), name)
+        else:
+            super().lower_inst(inst)
+
+    def storevar(self, value, name, argidx=None):
+        """What a variable held before needs no clearing up."""
+        if name in self._singly_assigned_vars:
+            self._blk_local_varmap[name] = value
+        else:
+            self.builder.store(value, self.getvar(name))
+
+    def lower_binop(self, resty, expr, op):
+        """Only powers have implementations for operands that are known."""
+        if op in (operator.pow, operator.ipow):
+            return super().lower_binop(resty, expr, op)
+        signature, context = self.fndesc.calltypes[expr], self.context
+        kind = context.typing_context.resolve_value_type(op)
+        chosen = Memory(context.typing_context).resolve_function_type(kind, signature.args, {})
+        function = context.get_function(kind, chosen)
+        result = function(self.builder, self._operands(signature, (expr.lhs, expr.rhs)))
+        return context.cast(self.builder, result, signature.return_type, resty)
+
+    def lower_call(self, resty, expr):
+        function, signature = self.typeof(expr.func.name), self.fndesc.calltypes[expr]
+        if direct(self.context.typing_context, function, signature.args) is None:
+            return super().lower_call(resty, expr)
+        values = self._operands(signature, expr.args)
+        if function.typing_key is int:
+            return self.context.cast(self.builder, *values, *signature.args, resty)
+        compare = COMPARED[function.typing_key]
+        result = do_minmax(self.context, self.builder, signature.args, values, compare)
+        return self.context.cast(self.builder, result, signature.return_type, resty)
+
+    def _operands(self, signature, variables):
+        return [
+            self.context.cast(self.builder, self.loadvar(each.name), self.typeof(each.name), kind)
+            for each, kind in zip(variables, signature.args, strict=True)
+        ]
+
+    def alloca_lltype(self, name, lltype, datamodel=None):
+        """Numba asks LLVM for the size, for debuggers."""
+        return cgutils.alloca_once(self.builder, lltype, name=name, zfill=False)
