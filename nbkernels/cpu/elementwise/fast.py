@@ -19,8 +19,9 @@ from ...dtypes import ALONE, kind, known, resolve, settled
 from ...jit.made import words
 from ...strides import broadcast_shapes, distinct, output_strides
 from ..runtime import threads
-from .elementwise import COSTLY, COSTS_MORE, binary, loop, many, nested, warn
-from .entry import DECLINED, LARGE, NOTED, SHARED, UNKNOWN, allow, small_entry
+from . import gates
+from .elementwise import binary, loop, nested, warn
+from .entry import DECLINED, LARGE, NOTED, UNKNOWN, allow, small_entry
 from .plan_cache import Memory, recall_entry
 
 WEAK, STRONG = (int, float, complex), (bool, np.generic)  # numbers that take an array's dtype, and that bring one
@@ -49,7 +50,7 @@ class Table:
     def __init__(self, op: str, kind=np.ndarray):
         self.op = op
         self.rows = np.zeros((self.ROWS, 8), np.int64)  # the last stays zero: the end
-        self.rows[0, :3] = threads.WORDS, 0, words(joins(op), kind).ctypes.data
+        self.rows[0, :4] = threads.WORDS, 0, words(joins(op), kind).ctypes.data, gates.STREAMED
         self.dtypes = []  # keeps the dtype objects, hence their addresses, alive
         self.address = self.rows.ctypes.data
 
@@ -67,8 +68,8 @@ class Table:
             return False
         loops = loop(self.op, first, second, out)
         sizes = tuple(d.itemsize for d in dtypes)
-        most = SHARED // max(sizes) >> (COSTS_MORE if name in COSTLY else 0)
-        limits = most << 24 | many(name) << 8 | (out.itemsize if scaled else NOTED * noted)
+        most, many = gates.alone(name, max(sizes)), gates.many(name)
+        limits = most << 24 | many << 8 | (out.itemsize if scaled else NOTED * noted)
         row = (*map(id, dtypes), *sizes, loops, limits)
         self.dtypes.append(dtypes)
         self.rows[len(self.dtypes)] = row

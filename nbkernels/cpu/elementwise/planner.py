@@ -18,6 +18,7 @@ from ...jit.address import copy, pointer, scratch, word
 from ...jit.cache import c_function, compact, jit
 from ...jit.calling import call_loop
 from ...strides import LINE
+from .gates import SQUARE
 
 OPERANDS, MOST = 4, 32  # dimensions, at most
 DATA, WIDTH, NDIM, SHAPE = range(4)
@@ -28,7 +29,6 @@ STRIDES = SIZES + MOST + 1  # one loop stands before those of the dimensions
 CELL = 8 * OPERANDS
 PLAN = 8 * (STRIDES + OPERANDS * (MOST + 1))  # bytes
 ORDER = 8 * MOST
-SQUARE = 64  # rows and columns of a tile where an input is transposed: of three operands of 8 bytes 96 KiB, in L2
 
 DONE, MISMATCH, RESHAPED, SHARED = range(4)
 
