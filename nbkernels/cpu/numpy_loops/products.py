@@ -128,14 +128,10 @@ def _filled(s, q, f, address):
 
 
 @jit
-def _stacked(s, q, f, address, turned, workers, room, each, w, flagged):
-    """Products one thread each."""
-    g = scratch(GIVEN)
-    words = given_at(g)
-    words.next, words.first, words.count, words.each = 0, address, q.count, each
-    words.step_a, words.step_b = (q.sb, q.sa) if turned else (q.sa, q.sb)
-    words.step_c, words.step_x, words.rooms, words.size = q.sc, 0, room, up(f.need, 64)
-    w.by, w.context = s.stack, g
+def _launched(s, flagged, work, context, workers, address):
+    """Jobs that keep their flags, by as many threads as are worth it."""
+    w = launched_at(flagged)
+    w.by, w.context = work, context
     if workers > 1:
         threads.unheld(s.launch, s.flagged, flagged, address + WORKERS)
     else:
@@ -143,7 +139,18 @@ def _stacked(s, q, f, address, turned, workers, room, each, w, flagged):
 
 
 @jit
-def _in_turn(s, q, f, address, turned, workers, w, flagged):
+def _stacked(s, q, f, address, turned, workers, room, each, flagged):
+    """Products one thread each."""
+    g = scratch(GIVEN)
+    words = given_at(g)
+    words.next, words.first, words.count, words.each = 0, address, q.count, each
+    words.step_a, words.step_b = (q.sb, q.sa) if turned else (q.sa, q.sb)
+    words.step_c, words.step_x, words.rooms, words.size = q.sc, 0, room, up(f.need, 64)
+    _launched(s, flagged, s.stack, g, workers, address)
+
+
+@jit
+def _in_turn(s, q, f, address, turned, workers, flagged):
     """One product after another, shared by threads."""
     counters = scratch(COUNTS)
     f.counters = counters if workers > 1 else 0
@@ -154,11 +161,7 @@ def _in_turn(s, q, f, address, turned, workers, w, flagged):
         f.next, f.finished, f.start, f.stop = 0, 0, 0, f.blocks
         for j in range(0, COUNTS if workers > 1 else 0, COUNT):
             pointer(counters + j)[NEXT], pointer(counters + j)[FINISHED] = 0, 0
-        w.by, w.context = f.loops, address
-        if workers > 1:
-            threads.unheld(s.launch, s.flagged, flagged, address + WORKERS)
-        else:
-            call(s.flagged, flagged, 0)
+        _launched(s, flagged, f.loops, address, workers, address)
 
 
 @jit
@@ -183,9 +186,9 @@ def _by_panels(s, q):
     f.room = room
     if stack:
         each = max(1, min(q.count // (4 * workers), GAIN // (one + OVERHEAD)))
-        _stacked(s, q, f, address, turned, workers, room, each, w, flagged)
+        _stacked(s, q, f, address, turned, workers, room, each, flagged)
     else:
-        _in_turn(s, q, f, address, turned, workers, w, flagged)
+        _in_turn(s, q, f, address, turned, workers, flagged)
     if where == 0:
         returned(OWN, room)
     elif where == 1:
