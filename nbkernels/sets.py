@@ -15,7 +15,7 @@ import numpy as np
 
 from . import dtypes, ops, record
 from .call import IN_NUMPY, Call
-from .cpu.elementwise import entry, schedule
+from .cpu.elementwise import gates
 from .dtypes import DTYPES
 from .in_numpy import which
 
@@ -116,7 +116,7 @@ def _elementwise(name, dtype, many=True):
     pairs = [(square, a_(64, 64)), (square, row), (square, number)]
     if many:
         # Threads share both; the stores of the larger one stream.
-        shared, large = (size // np.dtype(dtype).itemsize for size in (2 * entry.SHARED, schedule.STREAMED))
+        shared, large = (size // np.dtype(dtype).itemsize for size in (2 * gates.SHARED, gates.STREAMED))
         pairs += [(square, a_(64, 64).T), (square[::2, ::2], number), (number, row), (square, row[:, None]),
                   (a_(shared), a_(shared)), (a_(large), a_(large)), (a_(1000, 1000), a_(1000, 1000).T)]  # fmt: skip
         # Few rows, and rows of less than a cache line, beside columns.
@@ -136,7 +136,7 @@ def _folds(name, dtype):
 
 
 def _sums(dtype):
-    square, large = array(64, 64, dtype=dtype), array(schedule.STREAMED // np.dtype(dtype).itemsize, dtype=dtype)
+    square, large = array(64, 64, dtype=dtype), array(gates.STREAMED // np.dtype(dtype).itemsize, dtype=dtype)
     wide = array(1000, 1000, dtype=dtype)
     for x, shape in ((square, ()), (square, (64,)), (square, (64, 1)), (wide, (1000,)), (wide, (1000, 1)), (large, ())):
         yield Call.of("sum_to", x, shape)

@@ -1,4 +1,4 @@
-"""Shapes and strides of element-wise loops, planned without a device: broadcast, reorder, flip, coalesce.
+"""Shapes and strides of nested loops, planned without a device: broadcast, reorder, flip, coalesce.
 
     element (i0, ..., in) of operand p lies at base[p] + offsets[p] + sum(i[d] * strides[p][d])
 
@@ -46,28 +46,87 @@ def broadcast_strides(shape: Sizes, size: Sizes, strides: Sizes) -> Sizes:
     return (0,) * lead + tuple(0 if n == 1 else s for n, s in zip(size, strides))
 
 
-def _order(shape: Sizes, operands: list[Sizes]) -> list[int]:
-    """Dimensions, the fastest last: by the strides of the first operand that tells two apart, else as they stand."""
+# -- the planner ------------------------------------------------------------------------------------------------------
+# Nested loops in indexable words, outermost first, a row each: size, then the stride of every operand. The functions
+# below work in place; cpu/elementwise/planner.py and cpu/reduce compile the same ones.
 
-    def outside(d: int, e: int) -> int:
-        """1 where d belongs outside e, -1 where inside, 0 where no operand tells."""
-        for strides in operands:
-            a, b = abs(strides[d]), abs(strides[e])
-            if a and b and a != b:
-                return 1 if a > b else -1
-        return 0
 
-    order: list[int] = []
-    for d in range(len(shape)):
-        at = len(order)
-        for i in range(len(order) - 1, -1, -1):
-            side = outside(d, order[i])
-            if side > 0:
-                at = i
-            elif side < 0:
-                break
-        order.insert(at, d)
-    return order
+def sort(loops, count: int, operands: int) -> None:
+    """The fastest last: by the strides of the first operand that tells two loops apart, else as they stand."""
+    row = 1 + operands
+    for d in range(1, count):
+        at, e, side = d, d - 1, 0
+        while e >= 0 and side >= 0:
+            side = 0
+            for p in range(1, row):
+                a, b = abs(loops[d * row + p]), abs(loops[e * row + p])
+                if side == 0 and a != 0 and b != 0:
+                    side = (a > b) - (a < b)
+            at = e if side > 0 else at
+            e -= 1
+        for i in range((d + 1) * row - 1, (at + 1) * row - 1, -1):
+            loops[i], loops[i - row] = loops[i - row], loops[i]
+
+
+def forward(base, loops, count: int, operands: int) -> None:
+    """Turn loops round where the output, or the first operand that does not stand, runs backwards."""
+    for at in range(0, count * (1 + operands), 1 + operands):
+        first = 0
+        for p in range(operands):
+            first = loops[at + 1 + p] if first == 0 else first
+        for p in range(operands if first < 0 else 0):
+            base[p] += (loops[at] - 1) * loops[at + 1 + p]
+            loops[at + 1 + p] = -loops[at + 1 + p]
+
+
+def join(loops, count: int, operands: int) -> int:
+    """Neighbours that are one walk of every operand become one loop; those that go once vanish. How many are left."""
+    row, left = 1 + operands, 0
+    for d in range(count):
+        size, last, one = loops[d * row], (left - 1) * row, left > 0
+        for p in range(1, row):
+            one = one and loops[last + p] == size * loops[d * row + p]
+        if size != 1:
+            left += 0 if one else 1
+            to = (left - 1) * row
+            loops[to] = size * (loops[to] if one else 1)
+            for p in range(1, row):
+                loops[to + p] = loops[d * row + p]
+    return left
+
+
+def pair(loops, count: int, operands: int) -> bool:
+    """Bring next to the innermost loop the one along which some input is denser than along it, where it is sparse;
+    whether there is one."""
+    row = 1 + operands
+    inner = (count - 1) * row
+    for p in range(2, row if count > 1 else 0):
+        near, best = abs(loops[inner + p]), -1
+        for at in range(0, inner if near > LINE else 0, row):
+            step = abs(loops[at + p])
+            if step != 0 and step < near:
+                best, near = at, step
+        if best >= 0:
+            for i in range(best, inner - row):
+                loops[i], loops[i + row] = loops[i + row], loops[i]
+            return True
+    return False
+
+
+def steps_over(sizes, strides, ndim: int, itemsize: int) -> bool:
+    """Whether every dimension steps over all that lies inside it."""
+    for d in range(ndim):
+        reach, step = itemsize, abs(strides[d])
+        for e in range(ndim):
+            inner = abs(strides[e])
+            if sizes[e] > 1 and (inner < step or (inner == step and e < d)):
+                reach += inner * (sizes[e] - 1)
+        if sizes[d] > 1 and step < reach:
+            return False
+    return True
+
+
+# -- plans ------------------------------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=4096)
@@ -78,8 +137,10 @@ def output_strides(shape: Sizes, shapes: tuple[Sizes, ...], strides: tuple[Sizes
     (4, 8)
     """
     full = sorted(range(len(shapes)), key=lambda p: shapes[p] != shape)
+    loops = rows(range(len(shape)), [broadcast_strides(shape, shapes[p], strides[p]) for p in full])
+    sort(loops, len(shape), len(full))
     result, step = [0] * len(shape), itemsize
-    for d in reversed(_order(shape, [broadcast_strides(shape, shapes[p], strides[p]) for p in full])):
+    for d in reversed(loops[:: 1 + len(full)]):
         result[d] = step
         step *= max(shape[d], 1)
     return tuple(result)
@@ -92,12 +153,7 @@ def distinct(shape: Sizes, strides: Sizes, itemsize: int) -> bool:
     >>> distinct((2, 3), (-12, 4), 4), distinct((2, 3), (0, 4), 4)
     (True, False)
     """
-    reach = itemsize
-    for step, size in sorted((abs(s), n) for n, s in zip(shape, strides) if n > 1):
-        if step < reach:
-            return False
-        reach += step * (size - 1)
-    return True
+    return steps_over(shape, strides, len(shape), itemsize)
 
 
 @dataclass(frozen=True)
@@ -133,32 +189,22 @@ def plan(shapes: tuple[Sizes, ...], strides: tuple[Sizes, ...], itemsizes: Sizes
     >>> print(plan(((4, 6), (4, 6), (6,)), ((24, 4), (24, 4), (4,)), (4, 4, 4)))
     contiguous 4 x 6: out (24, 4), in1 (24, 4), in2 (0, 4)
     """
-    shape = shapes[0]
-    steps = [broadcast_strides(shape, n, s) for n, s in zip(shapes, strides)]
-    offsets = [0] * len(shapes)
+    shape, operands, base = shapes[0], len(shapes), [0] * len(shapes)
     if 0 in shape:
-        return StridedPlan((0,), ((0,),) * len(shapes), tuple(offsets), "empty")
+        return StridedPlan((0,), ((0,),) * operands, tuple(base), "empty")
+    loops = rows(shape, [broadcast_strides(shape, n, s) for n, s in zip(shapes, strides)])
+    sort(loops, len(shape), operands)
+    forward(base, loops, len(shape), operands)
+    count = join(loops, len(shape), operands)
+    transposed = pair(loops, count, operands)
+    sizes, *steps = (tuple(loops[p : count * (1 + operands) : 1 + operands]) for p in range(1 + operands))
+    kind = "transposed" if transposed else _kind([s[-1] if s else 0 for s in steps], sizes, itemsizes)
+    return StridedPlan(sizes, tuple(steps), tuple(base), kind)
 
-    dims = [d for d in _order(shape, steps) if shape[d] > 1]
-    loops: list[tuple[int, list[int]]] = []  # (size, one stride an operand), outermost first
-    for d in dims:
-        size, step = shape[d], [s[d] for s in steps]
-        if next(s for s in (*step, 1) if s) < 0:  # the output runs forward, and with it whatever ran the same way
-            offsets = [o + (size - 1) * s for o, s in zip(offsets, step)]
-            step = [-s for s in step]
-        if loops and all(outer == size * inner for outer, inner in zip(loops[-1][1], step)):
-            loops[-1] = (loops[-1][0] * size, step)
-        else:
-            loops.append((size, step))
 
-    partner = _transposed(loops)
-    if partner is not None:
-        row = loops.pop(partner)
-        loops.insert(len(loops) - 1, row)
-    sizes = tuple(size for size, _ in loops)
-    by_operand = tuple(tuple(step[p] for _, step in loops) for p in range(len(shapes)))
-    kind = "transposed" if partner is not None else _kind([s[-1] if s else 0 for s in by_operand], sizes, itemsizes)
-    return StridedPlan(sizes, by_operand, tuple(offsets), kind)
+def rows(sizes, strides) -> list[int]:
+    """Loops as the planner has them."""
+    return [word for row in zip(sizes, *strides) for word in row]
 
 
 def _kind(inner: list[int], sizes: Sizes, itemsizes: Sizes) -> str:
@@ -168,18 +214,6 @@ def _kind(inner: list[int], sizes: Sizes, itemsizes: Sizes) -> str:
     if inner[0] == itemsizes[0] and all(s in (0, w) for s, w in zip(inner, itemsizes)):
         return "scalar"
     return "strided"
-
-
-def _transposed(loops: list[tuple[int, list[int]]]) -> int | None:
-    """The outer dimension along which some input is denser than along the innermost, where it is sparse; or None."""
-    if len(loops) < 2:
-        return None
-    for p in range(1, len(loops[-1][1])):
-        far = abs(loops[-1][1][p])
-        near = min((abs(step[p]), d) for d, (_, step) in enumerate(loops) if step[p]) if far else (0, 0)
-        if far > LINE and near[0] < far:
-            return near[1]
-    return None
 
 
 @dataclass(frozen=True)
@@ -219,20 +253,16 @@ def reduce_plan(
     to = broadcast_strides(shape, target, to)
     target = (1,) * lead + target
     kept = [d for d, n in enumerate(target) if n == shape[d]]
-    folded = [(n, steps[d]) for d, n in enumerate(shape) if d not in kept and n != 1]
-    start = 0
+    folded = [(n, steps[d]) for d, n in enumerate(shape) if d not in kept]
     if not ordered:
-        start = sum((n - 1) * s for n, s in folded if s < 0)
-        folded = sorted(((n, abs(s)) for n, s in folded), key=lambda d: (d[1] != 0, -d[1]))
-    terms: list[tuple[int, int]] = []
-    for n, step in folded:
-        if terms and terms[-1][1] == n * step:
-            terms[-1] = (terms[-1][0] * n, step)
-        else:
-            terms.append((n, step))
+        folded.sort(key=lambda d: (d[1] != 0, -abs(d[1])))
+    terms, start = [word for dim in folded for word in dim], [0]
+    if not ordered:
+        forward(start, terms, len(folded), 1)
+    count = join(terms, len(folded), 1)
     size = tuple(shape[d] for d in kept)
     # The input leads: its order makes neighbours of the output's elements, and their sums share its cache lines.
     loops = plan((size, size), (tuple(steps[d] for d in kept), tuple(to[d] for d in kept)), (itemsize, itemsize))
     first, at = loops.offsets[::-1]
-    loops = StridedPlan(loops.shape, loops.strides[::-1], (first, at + start), loops.kind)
-    return ReducePlan(loops, tuple(n for n, _ in terms), tuple(s for _, s in terms))
+    loops = StridedPlan(loops.shape, loops.strides[::-1], (first, at + start[0]), loops.kind)
+    return ReducePlan(loops, tuple(terms[: 2 * count : 2]), tuple(terms[1 : 2 * count : 2]))

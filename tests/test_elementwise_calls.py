@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 import nbkernels
 from nbkernels.binary import DOCS
-from nbkernels.cpu.elementwise import elementwise
-from nbkernels.cpu.elementwise import entry as quick
+from nbkernels.cpu.elementwise import elementwise, gates
 from nbkernels.cpu.elementwise import fast as fast_forms
 from nbkernels.strides import output_strides
 from tests.compare import same_bits
@@ -110,7 +109,7 @@ def test_fast_shares_large_calls(workers, rng):
     available = numba.get_num_threads()
     numba.set_num_threads(min(workers, available))
     try:
-        n = quick.SHARED // 4
+        n = gates.SHARED // 4
         tall, flat, turned = (rng.standard_normal(s).astype("f4") for s in ((n // 8 + 1, 8), (3, n), (512, n // 256)))
         for x, y in (
             (flat[0], flat[1]),

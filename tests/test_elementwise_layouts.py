@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nbkernels
-from nbkernels.cpu.elementwise import elementwise
-from nbkernels.cpu.elementwise import schedule as nest
+from nbkernels.cpu.elementwise import elementwise, gates
+from nbkernels.cpu.runtime import threads
 from nbkernels.strides import plan
 from tests.compare import same_bits
 from tests.elementwise import reference, run, values
@@ -130,10 +130,10 @@ def test_steps_that_loops_are_made_for(dtypes, steps, rng):
 @pytest.mark.parametrize("columns", [1, 3, 130, 4099])
 def test_large_arrays_stream_and_run_in_tasks(columns, monkeypatch, rng):
     """The paths of 16 M elements at a size that is quick: several tasks, streaming stores, ragged ends."""
-    monkeypatch.setattr(nest, "PARALLEL", 1)
-    monkeypatch.setattr(nest, "STREAMED", 1)
-    monkeypatch.setattr(nest, "TURNED", 1)
-    monkeypatch.setattr(nest.threads, "count", lambda: 3)
+    monkeypatch.setattr(gates, "PARALLEL", 1)
+    monkeypatch.setattr(gates, "STREAMED", 1)
+    monkeypatch.setattr(gates, "TURNED", 1)
+    monkeypatch.setattr(threads, "count", lambda: 3)
     n = 40_000 // columns
     for dtype, shift in itertools.product(["float32", "complex64", "int8", "complex128"], [0, 1, 5]):
         x = values(rng, (n, columns), "float32" if dtype.startswith("complex") else dtype).astype(dtype)
@@ -150,7 +150,7 @@ def test_large_arrays_stream_and_run_in_tasks(columns, monkeypatch, rng):
 
 
 def test_streaming_loops_are_chosen_by_size():
-    a = np.empty(nest.STREAMED // 4, "f4")
+    a = np.empty(gates.STREAMED // 4, "f4")
     rows, narrow, turned = a.reshape(-1, 2048), a.reshape(-1, 4), np.empty((2048, len(a) // 2048), "f4").T
     cases = [
         (a, a, True),
@@ -163,8 +163,8 @@ def test_streaming_loops_are_chosen_by_size():
     ]
     for x, y, expected in cases:
         loops = plan((x.shape, x.shape, y.shape), (x.strides, x.strides, y.strides), (4, 4, 4))
-        assert nest.streamed(loops, (4, 4, 4)) is expected, loops
-    assert not nest.streamed(plan((a.shape,) * 2, ((8,), (4,)), (4, 4)), (4, 4))
+        assert gates.streamed(loops, (4, 4, 4)) is expected, loops
+    assert not gates.streamed(plan((a.shape,) * 2, ((8,), (4,)), (4, 4)), (4, 4))
 
 
 def test_many_dimensions(rng):

@@ -10,7 +10,7 @@ import pytest
 
 import nbkernels as nb
 from nbkernels import docs
-from nbkernels.cpu.elementwise import schedule as nest
+from nbkernels.cpu.elementwise import gates
 from nbkernels.cpu.gemm import batch, gemm, paths
 from nbkernels.cpu.gemm import context as words
 from nbkernels.cpu.gemm.blocking import vector_registers
@@ -190,8 +190,8 @@ def test_loops_say_their_plan():
     square = draw(64, 64)
     assert nb.explain(nb.add, square, square.T).layout.startswith("transposed")
     assert nb.explain(nb.add, draw(2, 3), draw(2, 3)).threads == 1
-    large = np.broadcast_to(np.float32(1), (nest.PARALLEL,))
-    assert nb.explain(nb.add, large, 1).bytes == 4 * nest.PARALLEL + 4
+    large = np.broadcast_to(np.float32(1), (gates.PARALLEL,))
+    assert nb.explain(nb.add, large, 1).bytes == 4 * gates.PARALLEL + 4
     assert nb.explain(nb.add_, x, x[::-1]).temporaries == (
         "(6, 4) float32, 96 bytes: a copy of an input that out overlaps",
     )

@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 
 import nbkernels
-from nbkernels.cpu.reduce import reduce
+from nbkernels.cpu.reduce import plan, reduce
 from tests.compare import same
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of NaN
 
 
 def test_sums_are_pairwise_and_of_one_order_for_any_threads(monkeypatch, rng):
-    x = rng.random(5 * reduce.SHARE // 2 + 77).astype("f4")
+    x = rng.random(5 * plan.SHARE // 2 + 77).astype("f4")
     alone = nbkernels.add.reduce(x)
     assert abs(float(alone) - math.fsum(x.astype("f8"))) / len(x) < 1e-6
     monkeypatch.setattr(reduce.threads, "count", lambda: 3)
-    monkeypatch.setattr(reduce, "PARALLEL", 1)
+    monkeypatch.setattr(plan, "PARALLEL", 1)
     assert nbkernels.add.reduce(x) == nbkernels.sum_to(x, ()) == alone
     assert nbkernels.add.reduce(x[::-1]) != 0
     half = rng.random(100_000).astype("f2")

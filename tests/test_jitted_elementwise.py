@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from array import array
 
 import numba
 import numpy as np
@@ -271,25 +272,25 @@ def test_in_parallel_loops(rng):
 @numba.njit
 def planned(words, plan):
     """The words of a plan, and how many loops it has."""
-    return within._planned(words, within.pointer(plan))
+    return within._planned(words, within.loops_at(plan))
 
 
 @settings(max_examples=300, deadline=None)
 @given(operands())
 def test_plans_are_those_of_strides(layout):
     shapes, strides, itemsizes = layout
-    words = np.zeros((within.OPERANDS, within.BLOCK), np.int64)
-    for block, shape, steps, width in zip(words, shapes, strides, itemsizes):
-        block[within.WIDTH], block[within.NDIM] = width, len(shape)
-        block[within.SHAPE :][: len(shape)], block[within.STEP :][: len(shape)] = shape, steps
-    found = np.zeros(within.PLAN // 8, np.int64)
-    loops, transposed = planned(words.ctypes.data, found.ctypes.data)
+    words = [within.OPERAND.array() for _ in range(within.OPERANDS)]
+    for block, size, steps, width in zip(words, shapes, strides, itemsizes):
+        block.width, block.ndim = width, len(size)
+        block.shape[: len(size)], block.step[: len(size)] = array("q", size), array("q", steps)
+    found, blocks = within.LOOPS.array(), np.array(words)
+    loops, transposed = planned(blocks.ctypes.data, found.buffer_info()[0])
     expected = plan(shapes, strides, itemsizes)
-    steps = found[within.STRIDES :].reshape(-1, within.OPERANDS)[:loops]
+    sizes, *steps = np.array(found[within.LOOPS["lead"] :][: loops * within.ROW]).reshape(-1, within.ROW).T
     skipped = loops - len(expected.shape)
-    assert tuple(found[within.SIZES :][:loops]) == (1,) * skipped + expected.shape
-    assert tuple(map(tuple, steps[skipped:].T)) == (*expected.strides, (0,) * len(expected.shape))  # no mask
-    assert tuple(found[: within.OPERANDS]) == (*expected.offsets, 0)
+    assert tuple(sizes) == (1,) * skipped + expected.shape
+    assert tuple(tuple(s[skipped:]) for s in steps) == (*expected.strides, (0,) * len(expected.shape))  # no mask
+    assert tuple(found.base) == (*expected.offsets, 0)
     assert transposed == (expected.kind == "transposed")
 
 

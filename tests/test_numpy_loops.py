@@ -116,8 +116,8 @@ def test_the_first_call_may_come_from_many_threads(monkeypatch):
     a, made = np.ones((40, 40), "u4"), []
     with forced("matmul", "uint32"):
         slot = slot_of("matmul", "uint32")
-        slot.words[slots.inner.KERNEL] = 0
-        slot.words[slots.inner.MAKER] = slots.maker()
+        slot.words[slots.SLOT["kernel"]] = 0
+        slot.words[slots.SLOT["maker"]] = slots.maker()
         compile_ = slots.Slot.compile
         monkeypatch.setattr(slots.Slot, "compile", lambda self: (made.append(self), compile_(self)))
         found = []
@@ -134,7 +134,7 @@ def test_ctrl_c_while_a_kernel_is_made_reaches_the_program(monkeypatch):
     a = np.full((9, 9), 2, "u2")
     with forced("matmul", "uint16"):
         slot = slot_of("matmul", "uint16")
-        slot.words[slots.inner.KERNEL], slot.words[slots.inner.MAKER] = 0, slots.maker()
+        slot.words[slots.SLOT["kernel"]], slot.words[slots.SLOT["maker"]] = 0, slots.maker()
 
         compile_, times = slots.Slot.compile, []
 
@@ -153,15 +153,15 @@ def test_ctrl_c_while_a_kernel_is_made_reaches_the_program(monkeypatch):
             signal.signal(signal.SIGINT, before)
         monkeypatch.undo()
         assert (a @ a == 36).all()
-        assert slot.words[slots.inner.KERNEL] != 0
+        assert slot.words[slots.SLOT["kernel"]] != 0
 
 
 def test_what_cannot_be_compiled_stays_numpys(monkeypatch):
     a = np.full((9, 9), 2, "u2")
     with forced("matmul", "uint16"):
         slot = slot_of("matmul", "uint16")
-        slot.words[slots.inner.KERNEL] = 0
-        slot.words[slots.inner.MAKER] = slots.maker()
+        slot.words[slots.SLOT["kernel"]] = 0
+        slot.words[slots.SLOT["maker"]] = slots.maker()
         monkeypatch.setattr(slots.Slot, "compile", lambda self: 1 / 0)
         with pytest.warns(RuntimeWarning, match="matmul of uint16 stays NumPy's: ZeroDivisionError"):
             assert (a @ a == 36).all()

@@ -6,6 +6,7 @@ import pytest
 
 import nbkernels
 from nbkernels.cpu.elementwise import fast as calls
+from nbkernels.cpu.elementwise import gates
 from nbkernels.cpu.elementwise import plan_cache as recall
 from nbkernels.cpu.elementwise import schedule as nest
 from nbkernels.strides import plan
@@ -110,7 +111,7 @@ def test_large_known_layouts_over_threads(workers, rng):
     available = numba.get_num_threads()
     numba.set_num_threads(min(workers, available))
     try:
-        n = nest.PARALLEL
+        n = gates.PARALLEL
         x, y = rng.standard_normal((2, n // 4, 6, 3)).astype("f4")[..., 1:6:2, :]
         for scale in (1, 2.5):
             for _ in range(3):
@@ -124,7 +125,7 @@ def test_large_known_layouts_over_threads(workers, rng):
 @pytest.mark.parametrize("columns", [1, 2, 5, 16, 31])
 def test_short_rows_end_to_end(dtype, columns, rng):
     """Every distance of neighbours, rows at the very end of memory, repeated rows and columns, masks."""
-    rows = 1 + nest.GATHERED // columns
+    rows = 1 + gates.GATHERED // columns
     for step in (1, 2, 3, 4, 7, -1, -2, -4, -6):
         size = (columns - 1) * abs(step) + 1
         views = []

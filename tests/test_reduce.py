@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbkernels.cpu.reduce import reduce
+from nbkernels.cpu.reduce import plan, reduce
 from nbkernels.dtypes import INTEGERS
 from nbkernels.strides import reduce_plan
 from tests.compare import same_bits
@@ -18,9 +18,9 @@ def in_order(terms):
     """The sum of a 1-D array, term by term, as nbkernels/cpu/reduce/reduce.py states it; integers wrap."""
     zero = np.full(1, -0.0 if terms.dtype.kind == "f" else 0, terms.dtype)[0]
     sums = []
-    for count, start in enumerate(range(0, len(terms), reduce.BLOCK), 1):
-        block = terms[start : start + reduce.BLOCK]
-        count_of_lanes = reduce.LANES if len(block) >= reduce.DEALT else 1
+    for count, start in enumerate(range(0, len(terms), plan.BLOCK), 1):
+        block = terms[start : start + plan.BLOCK]
+        count_of_lanes = plan.LANES if len(block) >= plan.DEALT else 1
         lanes = [zero] * count_of_lanes
         for k, term in enumerate(block):
             lanes[k % count_of_lanes] = lanes[k % count_of_lanes] + term
@@ -29,7 +29,7 @@ def in_order(terms):
             lanes = [lanes[i] + lanes[i + half] for i in range(half)]
             half //= 2
         sums.append(lanes[0])
-        while len(block) == reduce.BLOCK and count % 2 == 0:
+        while len(block) == plan.BLOCK and count % 2 == 0:
             last = sums.pop()
             sums.append(sums.pop() + last)
             count //= 2
@@ -106,7 +106,7 @@ def test_every_edge_and_every_path_gives_the_same_bits(terms, dtype, rng):
 def test_threads_do_not_change_a_bit(monkeypatch, rng):
     x = rng.standard_normal((700, 900)).astype("f4")
     alone, whole = (run(x, (900,)), run(x, (700, 1)), run(x, ())), run(x[:, :768].copy(), ())
-    monkeypatch.setattr(reduce, "PARALLEL", 1)
+    monkeypatch.setattr(plan, "PARALLEL", 1)
     for tasks in (2, 3, 7):
         monkeypatch.setattr(reduce.threads, "count", lambda tasks=tasks: tasks)
         for expected, to in zip(alone, [(900,), (700, 1), ()]):

@@ -12,7 +12,7 @@ from ..jit.kept import kept
 from ..jit.kind import BYTES
 from ..jit.vector import SIZE
 from ..strides import plan
-from .elementwise import schedule
+from .elementwise import gates
 from .gemm import stacks, syrk
 from .gemm.batch import choose as batch_path
 from .gemm.blocking import given, small
@@ -136,9 +136,9 @@ def elementwise(out, arrays) -> dict:
         return dict(path="nothing: an empty result", flops=0, layout="empty")
     itemsizes = tuple(x.dtype.itemsize for x in operands)
     loops = plan(*(tuple(tuple(getattr(x, name)) for x in operands) for name in ("shape", "strides")), itemsizes)
-    path = "streaming stores" if schedule.streamed(loops, itemsizes) and isinstance(out, np.ndarray) else "loops"
+    path = "streaming stores" if gates.streamed(loops, itemsizes) and isinstance(out, np.ndarray) else "loops"
     temporaries = [f"{x.shape} {x.dtype}, {x.nbytes} bytes: a copy of an input that out overlaps" for x in clashes]
-    workers = threads.count() if loops.size >= schedule.PARALLEL else 1
+    workers = threads.count() if loops.size >= gates.PARALLEL else 1
     return dict(path=path, layout=str(loops), threads=workers, temporaries=temporaries, flops=loops.size)
 
 

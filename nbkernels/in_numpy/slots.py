@@ -14,6 +14,7 @@ import numpy as np
 from ..cpu.elementwise import elementwise
 from ..cpu.numpy_loops import elementwise as inner
 from ..cpu.numpy_loops import products as inner_products
+from ..cpu.numpy_loops.elementwise import SLOT
 from ..jit.trampolines import trampolines
 from . import table
 from .which import OURS, PRODUCTS, QUIET, SINKING, Loop, every, possible
@@ -36,19 +37,19 @@ class Slot:
     def take(self, ours: bool, least: int, counted: bool = False) -> None:
         """Let NumPy call this slot: our kernel from `least` elements on, or its own loop; small calls `counted`."""
         w, body = self.words, self.body() if ours else inner.other()
-        w[inner.LEAST], w[inner.GATE] = least, 0 if counted else -1 if self.loop.product else least
+        w[SLOT["least"]], w[SLOT["gate"]] = least, 0 if counted else -1 if self.loop.product else least
         if self.loop.product:
             inner_products.prepare(w, self.loop.dtypes[0], always=ours and least == 0)
         if not self.replaced:
-            w[inner.BODY] = inner.other()
-            old = table.replace(self.loop.ufunc, self.loop.types, self.trampoline, self.address + 8 * inner.OLD)
+            w[SLOT["body"]] = inner.other()
+            old = table.replace(self.loop.ufunc, self.loop.types, self.trampoline, self.address + 8 * SLOT["old"])
             self.original = self.original or old
             if old != self.original:  # it may call ours, as what it has replaced
                 table.replace(self.loop.ufunc, self.loop.types, old)
-                w[inner.OLD] = self.original
+                w[SLOT["old"]] = self.original
                 return
             self.replaced = True
-        w[inner.BODY] = body
+        w[SLOT["body"]] = body
 
     def give_back(self) -> None:
         """NumPy has its own loop again, or whoever's has replaced ours since."""
@@ -68,11 +69,11 @@ class Slot:
             name, conjugated = self.loop.dtypes[0], self.loop.ufunc.__name__ in ("vecdot", "vecmat")
             inner_products.fill(self.words, name, "a" if conjugated and name.startswith("complex") else "")
         else:
-            self.words[inner.KERNEL] = _elementwise(self.loop)
+            self.words[SLOT["kernel"]] = _elementwise(self.loop)
 
     def counts(self) -> np.ndarray:
         """Calls and work, by what became of them: rows in the order of inner.COUNTED."""
-        return self.words[inner.COUNTS : inner.COUNTS + 2 * len(inner.COUNTED)].reshape(-1, 2).copy()
+        return self.words[inner.HERE : inner.HERE + 2 * len(inner.COUNTED)].reshape(-1, 2).copy()
 
 
 def _elementwise(loop: Loop) -> int:
@@ -87,7 +88,7 @@ def _make(address):
     try:
         slot.compile()
     except KeyboardInterrupt:  # for the program, which is inside NumPy now: the next call begins again
-        slot.words[inner.MAKER] = maker()
+        slot.words[SLOT["maker"]] = maker()
         threading.Timer(0.01, _thread.interrupt_main).start()  # now it would come here once more
     except BaseException as error:
         slot.failure = f"{type(error).__name__}: {error}"
@@ -108,12 +109,12 @@ def slots(loops: list[Loop]) -> list[Slot]:
         made = [Slot(loop, row) for loop, row in zip(new, _room(len(new)))]
         for slot, slot.trampoline in zip(made, trampolines([slot.address for slot in made])):
             w, letters = slot.words, slot.loop.letters
-            w[inner.MAKER], w[inner.INPUTS] = maker(), slot.loop.ufunc.nin
-            w[inner.FORM] = FORMS.get(slot.loop.ufunc.__name__, inner.ELEMENTWISE)
-            w[inner.FLOATS] = slot.loop.of_floats and slot.loop.ufunc.__name__ not in QUIET
+            w[SLOT["maker"]], w[SLOT["inputs"]] = maker(), slot.loop.ufunc.nin
+            w[SLOT["form"]] = FORMS.get(slot.loop.ufunc.__name__, inner.ELEMENTWISE)
+            w[SLOT["floats"]] = slot.loop.of_floats and slot.loop.ufunc.__name__ not in QUIET
             if slot.loop.ufunc.__name__ in SINKING:
-                w[inner.FLOATS] = inner.SINKING
-            w[inner.WIDTHS : inner.WIDTHS + len(letters)] = [np.dtype(letter).itemsize for letter in letters]
+                w[SLOT["floats"]] = inner.SINKING
+            w[SLOT["widths"] : SLOT["widths"] + len(letters)] = [np.dtype(letter).itemsize for letter in letters]
             _slots[slot.loop.key] = _at[slot.address] = slot
     return [_slots[loop.key] for loop in loops]
 
@@ -125,7 +126,7 @@ def _rooms() -> list:
 
 def _room(count: int) -> np.ndarray:
     """Words for so many slots, each from a cache line on, which stay where they are."""
-    size = -(-inner.WORDS // LINE) * LINE
+    size = -(-SLOT.words // LINE) * LINE
     room = np.zeros((count + 1) * size, np.int64)
     _rooms().append(room)
     start = -room.ctypes.data % (8 * LINE) // 8

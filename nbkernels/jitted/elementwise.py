@@ -19,7 +19,7 @@ from .. import ops, scalar
 from ..binary import DOCS, factor
 from ..cpu.elementwise import planner
 from ..cpu.elementwise.elementwise import spec
-from ..cpu.elementwise.planner import BLOCK, MOST, OPERANDS, SHAPE, STEP
+from ..cpu.elementwise.planner import MOST, OPERAND, OPERANDS
 from ..dtypes import ALONE, COMPARISONS, resolve
 from ..jit.address import scratch
 from ..jit.cache import embedded
@@ -29,7 +29,7 @@ from .memory import absent, described, dtype_of
 
 WEAK = {types.int64: int, types.float64: float, types.complex128: complex}
 NUMBER = 16  # bytes for one of any dtype
-NUMBERS = 8 * BLOCK * OPERANDS  # alpha, where the blocks end, then the operands that are numbers
+NUMBERS = OPERAND.bytes * OPERANDS  # alpha, where the blocks end, then the operands that are numbers
 ROOM = NUMBERS + NUMBER * OPERANDS
 
 
@@ -107,13 +107,13 @@ def _describe_array(context, builder, signature, args):
     kind = signature.args[2]
     data, item, shape, steps = described(context, builder, kind, args[2])
     _write(builder, args, [data, item, I64(kind.ndim), *shape])
-    _write(builder, args, steps, STEP)
+    _write(builder, args, steps, OPERAND["step"])
     return context.get_dummy_value()
 
 
 def _write(builder, args, values, first=0):
     """Store words of an operand's block."""
-    at = builder.add(builder.mul(args[1], I64(BLOCK)), I64(first))
+    at = builder.add(builder.mul(args[1], I64(OPERAND.words)), I64(first))
     block = builder.gep(builder.inttoptr(args[0], I64.as_pointer()), [at])
     for i, value in enumerate(values):
         builder.store(value, builder.gep(block, [I64(i)]))
@@ -125,7 +125,7 @@ def _shape(typing, words, ndim):
 
     def emit(context, builder, signature, args):
         words = builder.inttoptr(args[0], I64.as_pointer())
-        sizes = [builder.load(builder.gep(words, [I64(SHAPE + d)])) for d in range(ndim.literal_value)]
+        sizes = [builder.load(builder.gep(words, [I64(OPERAND["shape"] + d)])) for d in range(ndim.literal_value)]
         return context.make_tuple(builder, signature.return_type, sizes)
 
     literal = isinstance(ndim, types.IntegerLiteral)

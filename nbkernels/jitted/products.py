@@ -11,7 +11,7 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic, overload
 
 from .. import ops
-from ..cpu.elementwise.planner import BLOCK, DATA, MOST, NDIM, SHAPE, STEP, WIDTH
+from ..cpu.elementwise.planner import MOST, OPERAND
 from ..cpu.gemm import checked
 from ..cpu.gemv import dot
 from ..jit.vector import I64
@@ -46,13 +46,12 @@ def _product(strict):
     @intrinsic
     def product(typing, out, x, a, b, beta, alpha):
         def emit(context, builder, signature, args):
-            words, dtype = cgutils.alloca_once(builder, I64, 4 * BLOCK), str(out.dtype)
+            words, dtype = cgutils.alloca_once(builder, I64, 4 * OPERAND.words), str(out.dtype)
             for p, kind in enumerate((out, x, a, b)):
                 data, item, shape, steps = described(context, builder, kind, args[p])
-                block = {DATA: data, WIDTH: item, NDIM: I64(kind.ndim)}
-                block |= dict(enumerate(shape, SHAPE)) | dict(enumerate(steps, STEP))
+                block = dict(enumerate((data, item, I64(kind.ndim), *shape))) | dict(enumerate(steps, OPERAND["step"]))
                 for at, value in block.items():
-                    builder.store(value, builder.gep(words, [I64(BLOCK * p + at)]))
+                    builder.store(value, builder.gep(words, [I64(OPERAND.words * p + at)]))
             addresses = checked.checked(dtype), checked.multiplier(dtype, (a.ndim, b.ndim))
             run, multiply = (context.add_dynamic_addr(builder, at, info="nbkernels product") for at in addresses)
             words, multiply = builder.ptrtoint(words, I64), builder.ptrtoint(multiply, I64)

@@ -15,16 +15,10 @@ from ...dtypes import ALONE, COMPARISONS, HALVES, kind, known, resolve, settled,
 from ...jit.loops import Loop, address
 from ...jit.vector import masked, width_bits
 from ...strides import plan
-from . import schedule
+from . import gates, schedule
+from .gates import TRANSCENDENTAL
 
 NO_SCALARS = np.empty(0)
-# Operations that take 0.5 to 3 ns an element where an addition in L2 takes 0.1: sizes at which calls go another way are
-# smaller for them by this power of two.
-TRANSCENDENTAL = ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cbrt", "cos", "cosh", "exp", "exp2", "expm1",
-                  "log", "log10", "log1p", "log2", "sin", "sinh", "tan", "tanh")  # fmt: skip
-COSTLY = ("pow", "float_power", "atan2", "hypot", "logaddexp", "floor_divide", "remainder", "fmod", "gcd", "lcm",
-          *TRANSCENDENTAL)  # fmt: skip
-COSTS_MORE = 3
 # Operations that wait for memory, and that LLVM vectorises: it complains where it is told to and cannot.
 LIGHT = ("add", "subtract", "multiply", "divide", "maximum", "minimum", "bitwise_and", "bitwise_or", "bitwise_xor",
          "bitwise_left_shift", "bitwise_right_shift", "abs", "negative", "square", "floor", "ceil", "trunc", "round",
@@ -82,12 +76,6 @@ def loop(*args, **keywords) -> int:
     return address(spec(*args, **keywords))
 
 
-def many(name) -> int:
-    """Elements from which on inputs that are spread are worth more than the loops for any steps, which do costly ones
-    singly: pow of 32 x 32 float32, one of them transposed, 27 us so, 3.2 turned (Zen 4, 2026-11)."""
-    return 1 << 8 if name in COSTLY else schedule.MANY
-
-
 def _light(name, work):
     floats = name in ("divide", "isnan", "isinf", "isfinite", "signbit")
     return name in LIGHT and work.kind in ("f" if floats else "fiu")
@@ -107,16 +95,15 @@ def nested(op, dtypes, shapes, strides, dtype, casting, fresh) -> schedule.Nest:
     name = op.removesuffix("_scaled")
     work = resolve(name, first, second, dtype, casting)[0]
     divided = name not in PAIRED and _plain(name, work) is not None  # by runs, which lines are not
-    streamed = not (fresh or mask or divided) and schedule.streamed(loops, itemsizes)
+    streamed = not (fresh or mask or divided) and gates.streamed(loops, itemsizes)
     # Truths that come of turned inputs are stored by runs where there are no masked stores of bytes.
     light = not mask and _light(name, work) and all(map(masked, itemsizes[loops.kind == "transposed" :]))
-    steps = schedule.steps(loops, itemsizes, light, many(name), streamed)
+    steps = gates.steps(loops, itemsizes, light, gates.many(name), streamed)
     if mask and not set(steps[-1:]) <= {0, 1}:
         steps = ()  # LLVM 22 may store past a mask that it has turned in a register: test_elementwise_layouts.py
-    askew = streamed and schedule.askew(loops, itemsizes)
+    askew = streamed and gates.askew(loops, itemsizes)
     compiled = loop(op, first, second, out, dtype, casting, streamed, bool(mask), steps=steps, askew=askew)
-    parallel = schedule.PARALLEL >> COSTS_MORE if op in COSTLY else schedule.PARALLEL
-    return schedule.Nest(loops, compiled, itemsizes, parallel, light, streamed)
+    return schedule.Nest(loops, compiled, itemsizes, gates.parallel(op), light, streamed)
 
 
 def binary(op: str, out, self, other, alpha=1, where=None, casting=None, dtype=None, fresh=False) -> None:

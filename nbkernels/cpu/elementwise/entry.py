@@ -3,7 +3,7 @@
 The entry is compiled once for all operations and dtypes. It gets the operation's loops as a table, in rows of eight
 int64: a first one, one for each triple of dtypes, and one of zeros:
 
-    what launches go by (threads.WORDS);  the address of _slice, or 0;  that of made.words()
+    what launches go by (threads.WORDS);  the address of _slice, or 0;  that of made.words();  gates.STREAMED
 
     addresses of the dtype objects of out, x, y;  their itemsizes;  the loops;  the most elements to serve under the
     GIL << 24 | those from which on spread inputs are not served << 8 | bytes of alpha, a float, or NOTED where the
@@ -37,15 +37,11 @@ from ...jit.ndarray import (
     stride,
 )
 from ..runtime import threads
-from .schedule import STREAMED
 
 # What an entry answers (see made.answer): done; what keeps it from that; with faults, their bits below 0.
 DONE, DECLINED, UNKNOWN, LARGE = range(4)
 NOTED = 1
-# Bytes of the widest operand of an addition from which on threads share the work, without the GIL: a + b of 100,000
-# float32 takes one thread 13.1 us, two 8.1 (Zen 4, 2026-11).
-SHARED = 1 << 18
-LAUNCH, SLICES, NUMPY = 0, 1, 2  # words of a table, before its rows
+LAUNCH, SLICES, NUMPY, STREAMED = 0, 1, 2, 3  # words of a table, before its rows
 LOOP, ROWS, COLUMNS = 9, 10, 11  # words of a slice's context, which begins with the pointers
 ROW_STEPS, COLUMN_STEPS, TASKS, STEPS, LOW, HIGH, SAME, SCALARS, ROOM = (
     24,
@@ -170,7 +166,7 @@ def small_entry():
         if empty or repeated:
             return answer(DONE if empty else DECLINED, given, made)
         large = rows * columns > row[7] >> 24
-        if large and (rows * columns * row[3] >= STREAMED or row[7] & 255 > NOTED):
+        if large and (rows * columns * row[3] >= launch[STREAMED] or row[7] & 255 > NOTED):
             return answer(DECLINED, given, made)
         for p in range(1, 3):
             step = column_steps[p]

@@ -1,7 +1,7 @@
 """Element-wise calls at once: of layouts and dtypes that were met before, in one call of compiled code.
 
 `add_fast` is the fast form of add: the result, or None where the general path has to do it or say what is wrong; its
-attribute `with_keywords` takes them too. What the small entry (quick.py) does not serve is recalled (recall.py), or
+attribute `with_keywords` takes them too. What the small entry (entry.py) does not serve is recalled (plan_cache.py), or
 planned and remembered. Whatever is checked here is checked once for a layout, or by the entries.
 """
 
@@ -16,12 +16,11 @@ import numpy as np
 
 from ... import scalar
 from ...dtypes import ALONE, kind, known, resolve, settled
-from ...jit.made import words
 from ...strides import broadcast_shapes, distinct, output_strides
-from ..runtime import threads
-from .elementwise import COSTLY, COSTS_MORE, binary, loop, many, nested, warn
-from .entry import DECLINED, LARGE, NOTED, SHARED, UNKNOWN, allow, small_entry
+from .elementwise import binary, nested, warn
+from .entry import DECLINED, LARGE, NOTED, UNKNOWN, allow, small_entry
 from .plan_cache import Memory, recall_entry
+from .table import Table, joins
 
 WEAK, STRONG = (int, float, complex), (bool, np.generic)  # numbers that take an array's dtype, and that bring one
 ORDERS = "K", "C", "F"
@@ -29,50 +28,6 @@ CASTINGS = "same_kind", "no", "equiv", "safe", "unsafe"
 NUMBERS = 256  # that an operation keeps as arrays
 NOTHING = np.zeros((), bool)  # a mask
 ONE = 1
-
-
-def joins(op) -> bool:
-    """Whether a number gives what it would as an array of the other operand's dtype."""
-    return op != "ldexp"
-
-
-class Table:
-    """An operation's compiled loops by the addresses of three dtype objects: rows of eight int64 for the small entry,
-    below one of how to launch.
-
-    Only results of the computing dtype are here, so a row that matches a fresh result has found the right dtype for it.
-    Of the scaled operations only those on floats are.
-    """
-
-    ROWS = 256
-
-    def __init__(self, op: str, kind=np.ndarray):
-        self.op = op
-        self.rows = np.zeros((self.ROWS, 8), np.int64)  # the last stays zero: the end
-        self.rows[0, :3] = threads.WORDS, 0, words(joins(op), kind).ctypes.data
-        self.dtypes = []  # keeps the dtype objects, hence their addresses, alive
-        self.address = self.rows.ctypes.data
-
-    def add(self, out: np.dtype, first: np.dtype, second: np.dtype) -> bool:
-        """Compile and enter the loops over these dtypes; False where the small entry will not have them."""
-        dtypes, name = (out, first, second), self.op.removesuffix("_scaled")
-        try:
-            work, _, result = resolve(name, first, second)
-        except TypeError:
-            return False
-        scaled, noted = self.op != name, scalar.find(f"{name}_faults", work) is not None
-        if result != out or len(self.dtypes) == self.ROWS - 2 or (name == "pow" and work.kind in "iu"):
-            return False
-        if not all(map(known, dtypes)) or (scaled and out.name not in ("float32", "float64")):
-            return False
-        loops = loop(self.op, first, second, out)
-        sizes = tuple(d.itemsize for d in dtypes)
-        most = SHARED // max(sizes) >> (COSTS_MORE if name in COSTLY else 0)
-        limits = most << 24 | many(name) << 8 | (out.itemsize if scaled else NOTED * noted)
-        row = (*map(id, dtypes), *sizes, loops, limits)
-        self.dtypes.append(dtypes)
-        self.rows[len(self.dtypes)] = row
-        return True
 
 
 @functools.lru_cache(maxsize=4096)
@@ -96,15 +51,6 @@ class Calls:
         self.results = {}  # two dtypes -> that of the result
         self.numbers = {}  # (an array's dtype, a number, ...) -> the number as an array
 
-    def small(self, *args):
-        """The small entry; until the first call, so that importing this module compiles nothing."""
-        self.small = small_entry()
-        return self.small(*args)
-
-    def recall(self, *args):
-        self.recall = recall_entry()
-        return self.recall(*args)
-
     def go_on(self, x, y, alpha, out):
         """What the small entry did not do with these arguments."""
         if type(x) is not np.ndarray or type(y) is not np.ndarray:
@@ -115,11 +61,11 @@ class Calls:
         if dtype is None or (out is not None and type(out) is not np.ndarray):
             return None
         given = self.table.address, out, x, y, alpha
-        result = self.small(*given)
+        result = small_entry()(*given)
         if result is UNKNOWN and (out is None or out.dtype == dtype) and self.table.add(dtype, x.dtype, y.dtype):
-            result = self.small(*given)
+            result = small_entry()(*given)
         if result is LARGE and allow(self.table.rows[0]):
-            result = self.small(*given)
+            result = small_entry()(*given)
         return self.warned(result) if type(result) is not int else self.planned(x, y, alpha, out)
 
     def result(self, *given):
@@ -173,7 +119,7 @@ class Calls:
             powers = y if dtype is None else y.astype(dtype)
             if powers.size and (powers.min() if powers.ndim else powers[()]) < 0:
                 return None
-        entry = functools.partial(self.recall, self.memory.address, out, x, y, where, alpha, *words)
+        entry = functools.partial(recall_entry(), self.memory.address, out, x, y, where, alpha, *words)
         result = entry(0)
         if type(result) is not int:
             return self.warned(result)

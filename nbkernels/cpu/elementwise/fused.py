@@ -10,13 +10,9 @@ from numba.core.errors import NumbaError
 from ...jit.adopt import Adopted, adopt, refusal
 from ...jit.loops import Loop, address
 from ...strides import plan
-from . import schedule
+from . import gates, schedule
 from .elementwise import apart
 from .plan_cache import DONE, MOST, UNKNOWN, Memory, many_entry
-
-# Elements from which threads share the work. Unlike an addition's, a function's cost is not known: 2 ns an element are
-# 60 us, of which a second thread saves more than the 5 us that it costs.
-PARALLEL = 1 << 15
 
 
 @functools.lru_cache(maxsize=1024)
@@ -39,14 +35,14 @@ def _nest(function, dtypes, count, masked, shapes, strides, fresh, raises=False)
     `raises`, the loops that say where the function would raise."""
     itemsizes = tuple(d.itemsize for d in dtypes)
     loops, end = plan(shapes, strides, itemsizes), len(dtypes) - masked
-    streamed = count == 1 and not (fresh or masked) and schedule.streamed(loops, itemsizes)
+    streamed = count == 1 and not (fresh or masked) and gates.streamed(loops, itemsizes)
     arguments = dtypes[count:end]
-    steps = schedule.steps(loops, itemsizes) if count == 1 else ()
-    askew = streamed and schedule.askew(loops, itemsizes)
+    steps = gates.steps(loops, itemsizes) if count == 1 else ()
+    askew = streamed and gates.askew(loops, itemsizes)
     adopted = adopt(function, arguments)
     adopted = adopted.raises if raises else adopted
     compiled = _loops(function, adopted, arguments, dtypes[:count], streamed, masked, steps, askew)
-    return schedule.Nest(loops, compiled, itemsizes, PARALLEL, streamed=streamed, outputs=count)
+    return schedule.Nest(loops, compiled, itemsizes, gates.FUNCTION_PARALLEL, streamed=streamed, outputs=count)
 
 
 def at_once(memory: Memory, out, inputs) -> bool:

@@ -14,7 +14,8 @@ from ..gemm.entry import KNOWN
 from ..gemm.gemm import _entries, _entry
 from ..gemv.vectors import matmul_fast
 from .entry import LARGE, UNKNOWN, allow, small_entry
-from .fast import WEAK, Table
+from .fast import WEAK
+from .table import Table
 
 
 def operator(op, kind):

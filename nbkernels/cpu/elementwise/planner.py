@@ -1,77 +1,61 @@
 """Loops over operands of any strides, planned and walked by one thread without Python: what users' jitted code calls.
 
-An operand is a block of words that its caller fills in, the output first, then two inputs and a mask, which is a
-number where the loops read none:
-
-    DATA  WIDTH (bytes of an item)  NDIM  SHAPE[MOST]  STEP[MOST] (bytes)
-
-`fit` says what comes out; `run` makes the plan of strides.py, at every call, and walks it. A plan is words, too:
-
-    address[OPERANDS]  size[MOST]  stride[MOST][OPERANDS]
+An operand is an Operand that its caller fills in, the output first, then two inputs and a mask, which is a number where
+the loops read none. `fit` says what comes out; `run` makes the plan of strides.py, at every call, and walks it.
 """
 
 from __future__ import annotations
 
 import functools
 
-from ...jit.address import copy, pointer, scratch, word
+from ... import strides
+from ...jit.address import copy, pointer, scratch
 from ...jit.cache import c_function, compact, jit
 from ...jit.calling import call_loop
-from ...strides import LINE
+from ...jit.record import Record, address
+from .gates import SQUARE
 
 OPERANDS, MOST = 4, 32  # dimensions, at most
-DATA, WIDTH, NDIM, SHAPE = range(4)
-STEP = SHAPE + MOST
-BLOCK = STEP + MOST
-SIZES = OPERANDS
-STRIDES = SIZES + MOST + 1  # one loop stands before those of the dimensions
-CELL = 8 * OPERANDS
-PLAN = 8 * (STRIDES + OPERANDS * (MOST + 1))  # bytes
-ORDER = 8 * MOST
-SQUARE = 64  # rows and columns of a tile where an input is transposed: of three operands of 8 bytes 96 KiB, in L2
+ROW = 1 + OPERANDS
+# An array: its address, bytes of an item, dimensions; sizes and strides in bytes.
+OPERAND = Record("Operand", f"data width ndim shape[{MOST}] step[{MOST}]")
+# A plan: addresses of the first elements, a loop that goes once, and those of the dimensions.
+LOOPS = Record("Loops", f"base[{OPERANDS}] lead[{ROW}] dims[{ROW * MOST}]")
+operand_at, loops_at, BLOCK, PLAN = OPERAND.pointer(), LOOPS.pointer(), OPERAND.bytes, LOOPS.bytes
+CELL, ORDER = 8 * OPERANDS, 8 * MOST
 
 DONE, MISMATCH, RESHAPED, SHARED = range(4)
+
+sort, forward, join, pair, steps_over = map(
+    jit, (strides.sort, strides.forward, strides.join, strides.pair, strides.steps_over)
+)
 
 
 # -- what comes out ---------------------------------------------------------------------------------------------------
 
 
-@jit
-def _distinct(out):
-    """Whether every dimension steps over all that lies inside it, as strides.distinct."""
-    for d in range(out[NDIM]):
-        reach, step = out[WIDTH], abs(out[STEP + d])
-        for e in range(out[NDIM]):
-            inner = abs(out[STEP + e])
-            if out[SHAPE + e] > 1 and (inner < step or (inner == step and e < d)):
-                reach += inner * (out[SHAPE + e] - 1)
-        if out[SHAPE + d] > 1 and step < reach:
-            return False
-    return True
-
-
 def _fit(words, given):
     """The inputs' common shape becomes out's; one that is given must have it, and elements that share no memory."""
     compact()
-    out, ndim = pointer(words), 0
+    out, ndim = operand_at(words), 0
     for p in range(1, OPERANDS):
-        ndim = max(ndim, pointer(words + 8 * BLOCK * p)[NDIM])
+        ndim = max(ndim, operand_at(words + BLOCK * p).ndim)
     if given == 0:
-        out[NDIM] = ndim
+        out.ndim = ndim
     for d in range(ndim):
         size = 1
         for p in range(1, OPERANDS):
-            x = pointer(words + 8 * BLOCK * p)
-            own = d - ndim + x[NDIM]
-            beside = x[SHAPE + own] if own >= 0 else 1
+            x = operand_at(words + BLOCK * p)
+            own = d - ndim + x.ndim
+            beside = x.shape[own] if own >= 0 else 1
             if size != beside and size != 1 and beside != 1:
                 return MISMATCH
             size = beside if size == 1 else size
         if given == 0:
-            out[SHAPE + d] = size
-        elif out[NDIM] != ndim or out[SHAPE + d] != size:
+            out.shape[d] = size
+        elif out.ndim != ndim or out.shape[d] != size:
             return RESHAPED
-    return DONE if given == 0 or _distinct(out) else SHARED
+    return DONE if given == 0 or steps_over(out.shape, out.step, out.ndim, out.width) else SHARED
 
 
 # -- inputs that overlap the output -----------------------------------------------------------------------------------
@@ -80,14 +64,14 @@ def _fit(words, given):
 @jit
 def _meet(out, x):
     """Whether an input shares memory with out (by their extents) otherwise than element for element."""
-    low, high, first, last = out[DATA], out[DATA] + out[WIDTH], x[DATA], x[DATA] + x[WIDTH]
-    same = out[DATA] == x[DATA] and out[NDIM] == x[NDIM] and out[WIDTH] == x[WIDTH]
-    for d in range(out[NDIM]):
-        reach = (out[SHAPE + d] - 1) * out[STEP + d]
+    low, high, first, last = out.data, out.data + out.width, x.data, x.data + x.width
+    same = out.data == x.data and out.ndim == x.ndim and out.width == x.width
+    for d in range(out.ndim):
+        reach = (out.shape[d] - 1) * out.step[d]
         low, high = low + min(reach, 0), high + max(reach, 0)
-        same = same and out[SHAPE + d] == x[SHAPE + d] and out[STEP + d] == x[STEP + d]
-    for d in range(x[NDIM]):
-        reach = (x[SHAPE + d] - 1) * x[STEP + d]
+        same = same and out.shape[d] == x.shape[d] and out.step[d] == x.step[d]
+    for d in range(x.ndim):
+        reach = (x.shape[d] - 1) * x.step[d]
         first, last = first + min(reach, 0), last + max(reach, 0)
     return first < high and low < last and not same
 
@@ -95,34 +79,34 @@ def _meet(out, x):
 @jit
 def _size(x):
     """Bytes of an input's items."""
-    size = x[WIDTH]
-    for d in range(x[NDIM]):
-        size *= x[SHAPE + d]
+    size = x.width
+    for d in range(x.ndim):
+        size *= x.shape[d]
     return size
 
 
 @jit
 def _move(x, to):
     """Copy an input's items to `to`, in the order of indices; the first byte after them."""
-    index, at, d = pointer(scratch(ORDER)), x[DATA], 0
-    x[DATA] = to
-    for e in range(x[NDIM]):
+    index, at, d = pointer(scratch(ORDER)), x.data, 0
+    x.data = to
+    for e in range(x.ndim):
         index[e] = 0
     while d >= 0:
-        copy(to, at, x[WIDTH])
-        to, d = to + x[WIDTH], x[NDIM] - 1
+        copy(to, at, x.width)
+        to, d = to + x.width, x.ndim - 1
         while d >= 0:
             index[d] += 1
-            at += x[STEP + d]
-            if index[d] < x[SHAPE + d]:
+            at += x.step[d]
+            if index[d] < x.shape[d]:
                 break
-            at -= x[STEP + d] * x[SHAPE + d]
+            at -= x.step[d] * x.shape[d]
             index[d] = 0
             d -= 1
-    step = x[WIDTH]
-    for e in range(x[NDIM] - 1, -1, -1):
-        x[STEP + e] = step
-        step *= x[SHAPE + e]
+    step = x.width
+    for e in range(x.ndim - 1, -1, -1):
+        x.step[e] = step
+        step *= x.shape[e]
     return to
 
 
@@ -130,132 +114,35 @@ def _move(x, to):
 
 
 @jit
-def _described(words, f):
-    """Operands as a plan's words f, dimensions as they are indexed: strides are 0 where an input is repeated."""
-    out = pointer(words)
+def _planned(words, f):
+    """The plan f of the operands at `words`: how many loops, and whether an input is transposed."""
+    out = operand_at(words)
     for p in range(OPERANDS):
-        x = pointer(words + 8 * BLOCK * p)
-        f[p] = x[DATA]
-        for d in range(out[NDIM]):
-            own = d - out[NDIM] + x[NDIM]
-            repeated = own < 0 or x[SHAPE + own] == 1
-            f[STRIDES + d * OPERANDS + p] = 0 if repeated else x[STEP + own]
-    for d in range(out[NDIM]):
-        f[SIZES + d] = out[SHAPE + d]
-
-
-@jit
-def _outside(f, d, e):
-    """1 where dimension d belongs outside e, -1 where inside, 0 where no operand tells."""
-    for p in range(OPERANDS):
-        a, b = abs(f[STRIDES + d * OPERANDS + p]), abs(f[STRIDES + e * OPERANDS + p])
-        if a != 0 and b != 0 and a != b:
-            return 1 if a > b else -1
-    return 0
-
-
-@jit
-def _sorted(f, ndim, order):
-    """Write the dimensions of more than one element to `order`, the fastest last; how many they are."""
-    count = 0
-    for d in range(ndim):
-        if f[SIZES + d] == 1:
-            continue
-        at = count
-        for i in range(count - 1, -1, -1):
-            side = _outside(f, d, order[i])
-            if side > 0:
-                at = i
-            elif side < 0:
-                break
-        for i in range(count, at, -1):
-            order[i] = order[i - 1]
-        order[at] = d
-        count += 1
-    return count
-
-
-@jit
-def _forward(f, d):
-    """Turn dimension d round where the output (or, where that stands, the first input that does not) runs backwards."""
-    at, first = STRIDES + d * OPERANDS, 0
-    for p in range(OPERANDS - 1, -1, -1):
-        first = f[at + p] if f[at + p] != 0 else first
-    for p in range(OPERANDS if first < 0 else 0):
-        f[p] += (f[SIZES + d] - 1) * f[at + p]
-        f[at + p] = -f[at + p]
-
-
-@jit
-def _merged(f, order, count, g):
-    """Dimensions in order as loops g, neighbours that are one walk joined: how many loops, the first of which, and the
-    second where there is no other, goes once."""
-    loops = 1 if count > 0 else 2
-    for d in range(2):
-        g[SIZES + d] = 1
-        for p in range(OPERANDS):
-            g[STRIDES + d * OPERANDS + p] = 0
-    for i in range(count):
-        d, last = order[i], loops - 1
-        _forward(f, d)
-        size, joined = f[SIZES + d], i > 0
-        for p in range(OPERANDS):
-            joined = joined and g[STRIDES + last * OPERANDS + p] == size * f[STRIDES + d * OPERANDS + p]
-        if not joined:
-            loops, last = loops + 1, loops
-        g[SIZES + last] = size * (g[SIZES + last] if joined else 1)
-        for p in range(OPERANDS):
-            g[STRIDES + last * OPERANDS + p] = f[STRIDES + d * OPERANDS + p]
-    for p in range(OPERANDS):
-        g[p] = f[p]
-    return loops
-
-
-@jit
-def _partner(g, loops):
-    """The outer loop along which some input is denser than along the innermost, where it is sparse; or -1."""
-    for p in range(1, OPERANDS):
-        far, best = abs(g[STRIDES + (loops - 1) * OPERANDS + p]), -1
-        near = far
-        for d in range(1, loops if far > LINE else 1):
-            step = abs(g[STRIDES + d * OPERANDS + p])
-            if step != 0 and step < near:
-                best, near = d, step
-        if best >= 0:
-            return best
-    return -1
-
-
-@jit
-def _beside(g, loops, d):
-    """Move loop d next to the innermost."""
-    for e in range(d, loops - 2):
-        g[SIZES + e], g[SIZES + e + 1] = g[SIZES + e + 1], g[SIZES + e]
-        for p in range(STRIDES + e * OPERANDS, STRIDES + (e + 1) * OPERANDS):
-            g[p], g[p + OPERANDS] = g[p + OPERANDS], g[p]
-
-
-@jit
-def _planned(words, g):
-    """The plan g of the operands at `words`: how many loops, and whether an input is transposed."""
-    f, order = pointer(scratch(PLAN)), pointer(scratch(ORDER))
-    _described(words, f)
-    loops = _merged(f, order, _sorted(f, word(words + 8 * NDIM), order), g)
-    partner = _partner(g, loops)
-    if partner >= 0:
-        _beside(g, loops, partner)
-    return loops, partner >= 0
+        x = operand_at(words + BLOCK * p)
+        f.base[p] = x.data
+        for d in range(out.ndim):
+            own = d - out.ndim + x.ndim
+            repeated = own < 0 or x.shape[own] == 1
+            f.dims[d * ROW + 1 + p] = 0 if repeated else x.step[own]
+    for d in range(out.ndim):
+        f.dims[d * ROW] = out.shape[d]
+    sort(f.dims, out.ndim, OPERANDS)
+    forward(f.base, f.dims, out.ndim, OPERANDS)
+    count = join(f.dims, out.ndim, OPERANDS)
+    for i in range(ROW if count > 0 else 2 * ROW):
+        f.lead[i] = i % ROW == 0
+    return max(count, 1) + 1, pair(f.dims, count, OPERANDS)
 
 
 # -- the walk ---------------------------------------------------------------------------------------------------------
 
 
 @jit
-def _walk(plan, loops, high, wide, inner, scalars):
+def _walk(f, loops, high, wide, inner, scalars):
     """Tiles of high x wide elements of the two innermost loops, one call of the inner loops each."""
-    f, room, index = pointer(plan), scratch(CELL), pointer(scratch(ORDER))
-    cell, rows, columns = pointer(room), f[SIZES + loops - 2], f[SIZES + loops - 1]
-    down, across = STRIDES + (loops - 2) * OPERANDS, STRIDES + (loops - 1) * OPERANDS
+    room, index, g, steps = scratch(CELL), pointer(scratch(ORDER)), f.lead, address(f.lead) + 8
+    cell, down, across = pointer(room), (loops - 2) * ROW, (loops - 1) * ROW
+    rows, columns = g[down], g[across]
     for d in range(loops - 2):
         index[d] = 0
     d = 0
@@ -263,16 +150,16 @@ def _walk(plan, loops, high, wide, inner, scalars):
         for j in range(0, rows, high):
             for i in range(0, columns, wide):
                 for p in range(OPERANDS):
-                    cell[p] = f[p] + j * f[down + p] + i * f[across + p]
+                    cell[p] = f.base[p] + j * g[down + 1 + p] + i * g[across + 1 + p]
                 h, w = min(high, rows - j), min(wide, columns - i)
-                call_loop(inner, room, h, w, plan + 8 * down, plan + 8 * across, scalars)
+                call_loop(inner, room, h, w, steps + 8 * down, steps + 8 * across, scalars)
         d = loops - 3
         while d >= 0:
+            at = d * ROW
             index[d] += 1
-            turn = index[d] == f[SIZES + d]
+            turn = index[d] == g[at]
             for p in range(OPERANDS):
-                step = f[STRIDES + d * OPERANDS + p]
-                f[p] += step * (1 - f[SIZES + d]) if turn else step
+                f.base[p] += g[at + 1 + p] * (1 - g[at] if turn else 1)
             if not turn:
                 break
             index[d] = 0
@@ -283,12 +170,12 @@ def _run(words, inner, scalars, room):
     """Call inner loops of two inputs, or of these and a mask, over the operands at `words`. Inputs that overlap the
     output are copied to `room`; without one, its size in bytes is the answer and nothing is done, else 0."""
     compact()
-    out, need = pointer(words), 0
-    for d in range(out[NDIM]):
-        if out[SHAPE + d] == 0:
+    out, need = operand_at(words), 0
+    for d in range(out.ndim):
+        if out.shape[d] == 0:
             return 0
     for p in range(1, OPERANDS):
-        x = pointer(words + 8 * BLOCK * p)
+        x = operand_at(words + BLOCK * p)
         if _meet(out, x):
             if room == 0:
                 need += _size(x)
@@ -296,13 +183,10 @@ def _run(words, inner, scalars, room):
                 room = _move(x, room)
     if need > 0:
         return need
-    plan = scratch(PLAN)
-    g = pointer(plan)
-    loops, transposed = _planned(words, g)
-    high, wide = g[SIZES + loops - 2], g[SIZES + loops - 1]
-    if transposed:
-        high = wide = SQUARE
-    _walk(plan, loops, high, wide, inner, scalars)
+    f = loops_at(scratch(PLAN))
+    loops, transposed = _planned(words, f)
+    high, wide = (SQUARE, SQUARE) if transposed else (f.lead[(loops - 2) * ROW], f.lead[(loops - 1) * ROW])
+    _walk(f, loops, high, wide, inner, scalars)
     return 0
 
 

@@ -13,45 +13,12 @@ from ...jit.cache import entry
 from ...jit.gather import gatherer
 from ...jit.ndarray import data, ndim, shape, stride
 from ...jit.turn import MOVED, TILE, turner
-from ...jit.vector import LINE, SIZE, width_bits
+from ...jit.vector import LINE
 from ...strides import StridedPlan
 from ..gemm.entry import apart
 from ..runtime import threads
+from . import gates
 from .loop_nest import ASKEW, BELOW, BUFFERS, HEADER, NEST, ROOM, collector, nest_at, walker
-
-# Elements from which on threads share the work: 10 us of an addition where nothing is contiguous, a launch takes 2.
-PARALLEL = 1 << 16
-# Elements in all and in a row from which on loops are made for the very steps of the inputs, in 0.1 s, and the most
-# elements that may lie between two neighbours for it.
-MANY, NARROW, NEAR = 1 << 12, 64, 4
-# Columns below which rows are put end to end where the output is contiguous (NARROW where inputs are strided), elements
-# from which on, and bytes of an operand that are put together.
-SHORT, GATHERED, CHUNK = 32, 1 << 7, 1 << 13
-# Bytes from row to row of a transposed tile, at most, a line of which stays free: then rows do not meet in a cache set
-# (a + b.T of 4000 x 4000 float32, one thread, 12.0 ms without, 10.4; Zen 4, 2026-11). It has TILE rows.
-ROW = 1024
-# Bytes of an output beyond which such a tile is one line of the transposed operand high, what is read next is asked for
-# in time, and a band of SPAN columns is done at once, so that L2 still has the lines that rows share. Times of a + b.T
-# over those of a + b, float32, two threads: 2000 x 2000 2.9 without, 1.6 with it, 4000 x 4000 1.7, 1.4, but where rows
-# meet in a few cache sets, 4096 x 4096, 1.6-2.0, 1.7-1.9 (Zen 4, 2026-11).
-FAR, SPAN = 1 << 22, 2048
-# Bytes between columns that are turned by way of a buffer: 512 x 512 of float64 2.1, straight 5.4. Vectors of 256 bits
-# turn all others straight, and these from THRONG bytes of output on: 2880 x 2880 float32 by a buffer 2.9, straight 1.6,
-# 4096 x 4096 4.5 and 3.2, but 512 x 512 of float64 1.8 and 4.1; items of 8 bytes twice as far apart, for a line of them
-# is half as many rows: 256 x 256 of float64 2.6 by a buffer, straight 2.2 (Zen 3, 2026-11).
-WIDE = width_bits() == 512
-CROWDED, THRONG = 4096 if WIDE else 2048, 1 << 21
-# Bytes of an output from which on streaming stores win over reading each line before it is overwritten: a + b of f32 on
-# two threads, 16 MB of output 46 against 45 GB/s, 32 MB 44 against 37, 64 MB 54 against 34 (2026-11, Sapphire Rapids).
-STREAMED = 1 << 25
-# With vectors of 256 bits the same of those that turn an input, and half as many where its columns are crowded. They go
-# by tiles of TALL rows of BROAD bytes, one below the other: runs of a KiB are read along 8 columns at once, which the
-# CPU's prefetchers follow (17-20 GB/s; those of a line or four down a band of columns 5-8), and 4 lines are stored at
-# once in each row (19 GB/s; one 6-11), if rows begin with a line. ms of a + b.T, float32, straight and so: 1440 x 1440
-# 1.73 and 1.45, 2000 x 2000 4.0, 2.9, 2880 x 2880 8.5, 6.0, 4096 x 4096 25.3, 14.4; two threads 2880 x 2880 5.0, 4.4,
-# 4096 x 4096 12.7, 9.2. Of rows that begin within lines each has its own lines, and tiles turn a line more: 3162 x 3162
-# 14.1, 8.6, 5477 x 5477 47, 29, float64 88, 55 (Zen 3, 2026-11).
-TURNED, TALL, BROAD = 15 << 19, 256, 4 * LINE
 
 
 @functools.cache
@@ -95,7 +62,7 @@ class Nest:
     plan: StridedPlan
     loop: int
     itemsizes: tuple[int, ...]
-    parallel: int = PARALLEL
+    parallel: int = gates.PARALLEL
     short: bool = False
     streamed: bool = False
     outputs: int = 1
@@ -109,11 +76,11 @@ class Nest:
     @functools.cached_property
     def direct(self) -> bool:
         """Whether the loops are made for the very steps of the inputs."""
-        return self.short and bool(steps(self.plan, self.itemsizes, True, streamed=self.streamed))
+        return self.short and bool(gates.steps(self.plan, self.itemsizes, True, streamed=self.streamed))
 
     @functools.cached_property
     def askew(self) -> bool:
-        return self.streamed and askew(self.plan, self.itemsizes)
+        return self.streamed and gates.askew(self.plan, self.itemsizes)
 
     @functools.cached_property
     def turned(self) -> tuple[int, ...]:
@@ -130,8 +97,8 @@ class Nest:
         shape, widths = self.plan.shape, self.itemsizes
         if self.direct:
             return ()
-        short = NARROW if self.plan.kind == "strided" else LINE // max(widths) + 1 if self.short else SHORT
-        if self.plan.kind == "transposed" or len(shape) < 2 or shape[-1] >= short or self.plan.size < GATHERED:
+        short = gates.NARROW if self.plan.kind == "strided" else LINE // max(widths) + 1 if self.short else gates.SHORT
+        if self.plan.kind == "transposed" or len(shape) < 2 or shape[-1] >= short or self.plan.size < gates.GATHERED:
             return ()
         compact = [tuple(w * math.prod(shape[d + 1 :]) for d in range(len(shape))) for w in widths]
         if self.plan.strides[0] != compact[0]:
@@ -160,20 +127,20 @@ class Nest:
         movers = [turner(w) if w else 0 for w in moved]
         if any(moved):
             count = sum(map(bool, moved))
-            high, pitch = TILE, min(ROW, BUFFERS // TILE // count)
-            if upright := self.streamed and tall(self.plan, self.itemsizes) and count <= 2:
-                pitch = BROAD + (2 * LINE if self.askew else LINE)
-                high = min(TALL // count, BUFFERS // pitch // count - LINE)  # and a line more, see loop_nest.py
+            high, pitch = TILE, min(gates.ROW, BUFFERS // TILE // count)
+            if upright := self.streamed and gates.tall(self.plan, self.itemsizes) and count <= 2:
+                pitch = gates.BROAD + (2 * LINE if self.askew else LINE)
+                high = min(gates.TALL // count, BUFFERS // pitch // count - LINE)  # and a line more, see loop_nest.py
             wide = (pitch - min(LINE, pitch // 2)) // most
             tile = [(pitch, w) if w else s for s, w in zip(tile, moved)]
             if upright:
-                span, beside = BROAD // most, ASKEW if self.askew else BELOW
-            elif self.plan.size * most > FAR:
-                high, span = LINE // most, SPAN
+                span, beside = gates.BROAD // most, ASKEW if self.askew else BELOW
+            elif self.plan.size * most > gates.FAR:
+                high, span = LINE // most, gates.SPAN
                 rows = (p for p in range(self.outputs, operands) if not moved[p] and tile[p][1] == self.itemsizes[p])
                 beside = next(rows, 0)
         elif self.gathered:
-            wide = min(CHUNK, BUFFERS // operands) // LINE * LINE  # and a line that the last row may reach into
+            wide = min(gates.CHUNK, BUFFERS // operands) // LINE * LINE  # and a line that the last row may reach into
             high, split = (wide - LINE) // most, min(split, ndim - 2)
             movers = [gatherer(w) if w else 0 for w in self.gathered]
             tile = [(0, w if any(s) else 0) for s, w in zip(steps, self.itemsizes)]
@@ -202,56 +169,3 @@ class Nest:
         context, start = self.context(1 if self.small else threads.count()), HEADER
         context[start : start + len(arrays)] += [x.ctypes.data for x in arrays]
         threads.launch(self.walker, context.ctypes.data, int(context[NEST["tasks"]]))
-
-
-def streamed(plan: StridedPlan, itemsizes: tuple[int, ...]) -> bool:
-    """Whether the output should be stored past the caches: large, and written in runs of whole lines."""
-    least = STREAMED
-    if tall(plan, itemsizes):
-        least = TURNED >> any(abs(s[-1]) > LINE and s[-1] % CROWDED == 0 for s in plan.strides[1:])
-    size = itemsizes[0]
-    return plan.size * size >= least and plan.strides[0][-1] == size and plan.shape[-1] * size >= 8 * LINE
-
-
-def tall(plan: StridedPlan, itemsizes: tuple[int, ...]) -> bool:
-    """Whether streaming stores of what turns an input go by tall tiles: of rows that begin at different places in a
-    line none that are wider than the output, nor more than two."""
-    if WIDE or plan.kind != "transposed":
-        return False
-    fits = max(itemsizes) == itemsizes[0] and sum(abs(s[-1]) > w for s, w in zip(plan.strides, itemsizes)) <= 2
-    return fits or not _ragged(plan)
-
-
-def askew(plan: StridedPlan, itemsizes: tuple[int, ...]) -> bool:
-    """Whether such tiles part at the lines of each row, where these begin at different places in a line."""
-    return tall(plan, itemsizes) and _ragged(plan)
-
-
-def _ragged(plan):
-    return any(s % LINE for s in plan.strides[0][:-1])
-
-
-def steps(
-    plan: StridedPlan, itemsizes, short: bool = False, many: int = MANY, streamed: bool = False
-) -> tuple[int | None, ...]:
-    """The inputs' steps in elements, where loops made for them vectorise and those for any steps would not; else ()."""
-    if plan.size < many or not plan.shape or plan.strides[0][-1] != itemsizes[0] or max(itemsizes) > 8:
-        return ()
-    if plan.kind == "transposed":
-        return _across(plan, itemsizes) if short and not (streamed and tall(plan, itemsizes)) else ()
-    if plan.kind != "strided" or (plan.shape[-1] < NARROW and not short):
-        return ()
-    apart = [divmod(s[-1], w) for s, w in zip(plan.strides[1:], itemsizes[1:])]
-    return tuple(n for n, _ in apart) if all(rest == 0 and abs(n) <= NEAR for n, rest in apart) else ()
-
-
-def _across(plan, itemsizes):
-    """The same where inputs touch along the dimension before, all of one width; of those the steps are None. Not where
-    their columns meet in the same few lines of L1, nor where a buffer is better for other reasons."""
-    inputs = list(zip(plan.strides[1:], itemsizes[1:]))
-    found = tuple({0: 0, w: 1}.get(s[-1], None if s[-2] == w else 2) for s, w in inputs)
-    turned = [(s[-1], w) for n, (s, w) in zip(found, inputs) if n is None]
-    alike = len({w for _, w in turned}) == 1 and turned[0][1] in SIZE.values()
-    size, free = plan.size * max(itemsizes), all(s % (CROWDED if WIDE else CROWDED // 4 * w) for s, w in turned)
-    straight = free and size <= FAR if WIDE else free or size > THRONG
-    return found if 2 not in found and alike and straight else ()

@@ -6,9 +6,9 @@ import functools
 
 import numpy as np
 
-from ...jit.address import invoke, nothing, peek, pointer, poke
+from ...jit.address import invoke, nothing, peek, poke
 from ...jit.cache import compiled, jit
-from ..elementwise.planner import BLOCK, DATA, NDIM, SHAPE, STEP, WIDTH
+from ..elementwise.planner import BLOCK, operand_at
 from ..gemv import mv
 from .blocking import small
 from .native import native
@@ -20,34 +20,34 @@ DONE, INNER, BATCHES, OUT, SELF, OVERLAPS, OVERLAPS_SELF, TWICE, UNEVEN = range(
 @jit
 def _size(x, d):
     """Of the dimension that is the d-th from the end, 1 where there is none."""
-    return x[SHAPE + x[NDIM] - 1 - d] if d < x[NDIM] else 1
+    return x.shape[x.ndim - 1 - d] if d < x.ndim else 1
 
 
 @jit
 def _step(x, d):
     """Bytes from one element of it to the next; 0 where it is expanded."""
-    return x[STEP + x[NDIM] - 1 - d] if _size(x, d) > 1 else 0
+    return x.step[x.ndim - 1 - d] if _size(x, d) > 1 else 0
 
 
 @jit
 def _unfit(out, x, a, b, strict):
     """What is wrong with the sizes. A vector a is a row, a vector b a column, which out has not."""
-    rows, columns = a[NDIM] > 1, b[NDIM] > 1
+    rows, columns = a.ndim > 1, b.ndim > 1
     inner = rows + columns
     if _size(a, 0) != _size(b, 1 if columns else 0):
         return INNER
-    batches = max(a[NDIM] - 2, b[NDIM] - 2, 0)
+    batches = max(a.ndim - 2, b.ndim - 2, 0)
     for d in range(batches):
         p, q = _size(a, d + 2), _size(b, d + 2)
         if p != q and (strict or (p != 1 and q != 1)):
             return BATCHES
         if _size(out, d + inner) != (q if p == 1 else p):
             return OUT
-    if out[NDIM] != batches + inner or (columns and _size(out, 0) != _size(b, 0)):
+    if out.ndim != batches + inner or (columns and _size(out, 0) != _size(b, 0)):
         return OUT
     if rows and _size(out, inner - 1) != _size(a, 1):
         return OUT
-    for d in range(x[NDIM]):
+    for d in range(x.ndim):
         if _size(x, d) != 1 and _size(x, d) != _size(out, d):
             return SELF
     return DONE
@@ -56,13 +56,13 @@ def _unfit(out, x, a, b, strict):
 @jit
 def _apart(out, x):
     """Whether the extents of two arrays' memory do not meet."""
-    low, high, first, last = out[DATA], out[DATA] + out[WIDTH], x[DATA], x[DATA] + x[WIDTH]
-    for d in range(out[NDIM]):
+    low, high, first, last = out.data, out.data + out.width, x.data, x.data + x.width
+    for d in range(out.ndim):
         if _size(out, d) == 0:
             return True
         reach = (_size(out, d) - 1) * _step(out, d)
         low, high = low + min(reach, 0), high + max(reach, 0)
-    for d in range(x[NDIM]):
+    for d in range(x.ndim):
         if _size(x, d) == 0:
             return True
         reach = (_size(x, d) - 1) * _step(x, d)
@@ -73,10 +73,10 @@ def _apart(out, x):
 @jit
 def _lies(out, x):
     """Whether x, expanded, is element for element out."""
-    for d in range(out[NDIM]):
+    for d in range(out.ndim):
         if _size(out, d) > 1 and _step(out, d) != _step(x, d):
             return False
-    return out[DATA] == x[DATA]
+    return out.data == x.data
 
 
 @jit
@@ -86,11 +86,11 @@ def _wrong(out, x, a, b, beta):
         return OVERLAPS
     if beta != 0 and not _lies(out, x) and not _apart(out, x):
         return OVERLAPS_SELF
-    for d in range(out[NDIM]):
+    for d in range(out.ndim):
         if _size(out, d) > 1 and _step(out, d) == 0:
             return TWICE
-    for d in range(max(out[NDIM], x[NDIM], a[NDIM], b[NDIM])):
-        if (_step(out, d) | _step(x, d) | _step(a, d) | _step(b, d)) & (out[WIDTH] - 1) != 0:
+    for d in range(max(out.ndim, x.ndim, a.ndim, b.ndim)):
+        if (_step(out, d) | _step(x, d) | _step(a, d) | _step(b, d)) & (out.width - 1) != 0:
             return UNEVEN
     return DONE
 
@@ -112,15 +112,15 @@ def checked(dtype: str) -> int:
     element, size = getattr(np, dtype), tile.itemsize
 
     def product(words, multiply, beta, alpha, strict):
-        out, x = pointer(words), pointer(words + 8 * BLOCK)
-        a, b = pointer(words + 16 * BLOCK), pointer(words + 24 * BLOCK)
+        out, x = operand_at(words), operand_at(words + BLOCK)
+        a, b = operand_at(words + 2 * BLOCK), operand_at(words + 3 * BLOCK)
         status = _unfit(out, x, a, b, strict)
         if status == DONE:
             status = _wrong(out, x, a, b, beta)
         if status != DONE:
             return status
-        rows, columns = a[NDIM] > 1, b[NDIM] > 1
-        inner, batches = rows + columns, max(a[NDIM] - 2, b[NDIM] - 2, 0)
+        rows, columns = a.ndim > 1, b.ndim > 1
+        inner, batches = rows + columns, max(a.ndim - 2, b.ndim - 2, 0)
         m, n, k = _size(a, 1), _size(b, 0) if columns else 1, _size(a, 0)
         rsa, csa = _step(a, 1), _step(a, 0)
         rsb, csb = _step(b, 1 if columns else 0), _step(b, 0) if columns else 0
@@ -130,7 +130,7 @@ def checked(dtype: str) -> int:
         for d in range(batches):
             count *= _size(out, d + inner)
         for t in range(count):
-            ca, cb, c, px, rest = a[DATA], b[DATA], out[DATA], x[DATA] if beta != 0 else 0, t
+            ca, cb, c, px, rest = a.data, b.data, out.data, x.data if beta != 0 else 0, t
             for d in range(batches):
                 i, rest = rest % _size(out, d + inner), rest // _size(out, d + inner)
                 ca, cb = ca + i * _step(a, d + 2), cb + i * _step(b, d + 2)

@@ -18,27 +18,35 @@ from ...jit.cache import compiled, jit
 from ...jit.calling import call_loop
 from ...jit.counters import add_to
 from ...jit.flags import DIVIDE, INVALID, OVERFLOW, UNDERFLOW, given, taken
+from ...jit.record import Record, address
 
 # A slot: what the trampoline calls; NumPy's own loop, and elements below which it calls that by itself, which is not
 # counted; our kernel, and what compiles it, or 0; elements, or multiply-adds, below which NumPy's is faster;
-# whether flags of floats count; how many inputs; which of FORMS; bytes of an item of each operand. Then calls and work
-# (elements, or multiply-adds) of each of COUNTED, and what products read (products.py).
-BODY, OLD, GATE, KERNEL, MAKER, LEAST, FLOATS, INPUTS, FORM, WIDTHS = range(10)
-COUNTS = WIDTHS + 3
+# whether flags of floats count; how many inputs; which of FORMS; bytes of an item of each operand; calls and work
+# (elements, or multiply-adds) of each of COUNTED. Then what products read: words of C = A B and of C' = B' A'
+# (context.py), the kernel of rows, picoseconds of a multiply-add in NumPy's own loop, threads.WORDS, addresses of
+# kernels; whether stacks of small matrices alone are for us, and what their kernel reads (stacks.py).
+SLOT = Record(
+    "Slot",
+    """
+    body old gate kernel maker least floats inputs form widths[3] counts[10]
+    plan turned rows theirs launch stack flagged kept_room smalls table
+    """,
+)
+slot_at, KERNEL, MAKER = SLOT.pointer(), SLOT["kernel"], SLOT["maker"]
 # What is counted: calls that ran here; those left to NumPy: all of them, small ones, layouts that are not for us; what
 # NumPy computed again because of a flag, which ran here, too.
-COUNTED = HERE, OTHER, SMALL, LAYOUT, AGAIN = range(COUNTS, COUNTS + 10, 2)
-PRODUCT = COUNTS + 10
-WORDS = 40
+COUNTED = HERE, OTHER, SMALL, LAYOUT, AGAIN = range(SLOT["counts"], SLOT["counts"] + 10, 2)
 FORMS = ELEMENTWISE, MATMUL, VECDOT, MATVEC, VECMAT = range(5)
-# What FLOATS says of exp of float16, where our kernel and not NumPy's takes that of -inf for an underflow.
+# What `floats` says of exp of float16, where our kernel and not NumPy's takes that of -inf for an underflow.
 SINKING, MINUS_INFINITY = 2, 0xFC00
 SERIOUS = INVALID | DIVIDE | OVERFLOW
 PIECE = 8192  # bytes of an operand that is kept, where it will be overwritten, in case that it is needed again
 KEPT = 2 * PIECE
 SIGNATURE = f"void({', '.join(['int64'] * 5)})"
-# A room of a call: addresses and steps for the kernel, row steps, faults; addresses, strides and size for NumPy's loop.
-STEPS, NONE, FAULTS, ADDRESSES, STRIDES, SIZE, ROOM = 24, 48, 72, 88, 112, 136, 144
+# A call: addresses, steps and row steps for the kernel, and its faults; addresses, strides and size for NumPy's loop.
+CALL = Record("Call", "words[3] steps[3] none[3] faults[2] addresses[3] strides[3] size")
+call_at, ROOM, SIZE = CALL.pointer(), CALL.bytes, CALL["size"]
 
 
 @jit
@@ -46,7 +54,7 @@ def left(s, why, work, args, dims, strides, data):
     """NumPy's own loop, counted."""
     add_to(s, why, 1)
     add_to(s, why + 1, work)
-    invoke(s[OLD], (args, dims, strides, data))
+    invoke(s.old, (args, dims, strides, data))
 
 
 @jit
@@ -59,7 +67,7 @@ def ran(s, work):
 @jit
 def made(s, slot):
     """Whether there is a kernel: the first call has it compiled, and others meanwhile go to NumPy's loop."""
-    maker = exchange(s, MAKER, 0) if s[KERNEL] == 0 else 0
+    maker = exchange(s, MAKER, 0) if s.kernel == 0 else 0
     if maker != 0:
         raised = taken()
         invoke(maker, (slot,))
@@ -71,7 +79,7 @@ def made(s, slot):
 @jit(forceinline=True)
 def work_of(s, dims):
     """Elements, or multiply-adds, of a call."""
-    form = s[FORM]
+    form = s.form
     work = dims[0]
     if form != ELEMENTWISE:
         work *= dims[1]
@@ -92,13 +100,13 @@ def _meet(p, step, width, q, other, size, n):
 def _overwritten(s, a, t, n):
     """Which inputs the output overwrites element for element, a bit each; -1 where the loop is not for this layout: a
     fold, or another overlap."""
-    inputs, over = s[INPUTS], 0
-    out, step, width = a[inputs], t[inputs], s[WIDTHS + inputs]
+    inputs, over = s.inputs, 0
+    out, step, width = a[inputs], t[inputs], s.widths[inputs]
     if n > 1 and abs(step) < width:
         return -1
     for i in range(inputs):
-        if _meet(out, step, width, a[i], t[i], s[WIDTHS + i], n):
-            if a[i] != out or t[i] != step or s[WIDTHS + i] != width or (s[FLOATS] != 0 and step != width):
+        if _meet(out, step, width, a[i], t[i], s.widths[i], n):
+            if a[i] != out or t[i] != step or s.widths[i] != width or (s.floats != 0 and step != width):
                 return -1
             over |= 1 << i
     return over
@@ -118,65 +126,68 @@ def _has(p, step, n, bits):
 
 
 @jit
-def _of_floats(s, a, t, n, over, room, data):
+def _of_floats(s, a, t, n, over, f, data):
     """Piece by piece where the output overwrites an input; a piece whose computation raised a flag is NumPy's."""
-    raised, inputs, kept = taken(), s[INPUTS], scratch(KEPT)
-    words, again = pointer(room), pointer(room + ADDRESSES)
-    piece = n if over == 0 else PIECE // s[WIDTHS + inputs]
+    raised, inputs, kept = taken(), s.inputs, scratch(KEPT)
+    piece = n if over == 0 else PIECE // s.widths[inputs]
     for start in range(0, n, piece):
-        count = min(piece, n - start)
-        words[0] = again[inputs] = a[inputs] + start * t[inputs]
+        f.size = min(piece, n - start)
+        f.words[0] = f.addresses[inputs] = a[inputs] + start * t[inputs]
         for i in range(inputs):
-            words[1 + i] = again[i] = a[i] + start * t[i]
-            words[2] = words[1 + i]  # kernels of one input have it twice
+            f.words[1 + i] = f.addresses[i] = a[i] + start * t[i]
+            f.words[2] = f.words[1 + i]  # kernels of one input have it twice
             if over >> i & 1 != 0:
-                again[i] = kept + i * PIECE
-                copy(again[i], words[1 + i], count * s[WIDTHS + i])
-        call_loop(s[KERNEL], room, 1, count, room + NONE, room + STEPS, room + FAULTS)
+                f.addresses[i] = kept + i * PIECE
+                copy(f.addresses[i], f.words[1 + i], f.size * s.widths[i])
+        _call(s, f, f.size)
         up = taken()
-        sunk = up & UNDERFLOW != 0 and s[FLOATS] == SINKING and _has(words[1], t[0], count, MINUS_INFINITY)
+        sunk = up & UNDERFLOW != 0 and s.floats == SINKING and _has(f.words[1], t[0], f.size, MINUS_INFINITY)
         if up & SERIOUS != 0 or sunk:
-            pointer(room + SIZE)[0] = count
-            left(s, AGAIN, count, room + ADDRESSES, room + SIZE, room + STRIDES, data)
+            sizes = address(f) + 8 * SIZE
+            left(s, AGAIN, f.size, address(f.addresses), sizes, address(f.strides), data)
             up = taken()
         raised |= up
     given(raised)
 
 
+@jit(forceinline=True)
+def _call(s, f, n):
+    """Our kernel over a row."""
+    call_loop(s.kernel, address(f.words), 1, n, address(f.none), address(f.steps), address(f.faults))
+
+
 @jit
-def _whole(s, room, n):
+def _whole(s, f, n):
     """A row whose operation raises no flags but those of its faults."""
-    raised, faults = taken(), pointer(room + FAULTS)
-    call_loop(s[KERNEL], room, 1, n, room + NONE, room + STEPS, room + FAULTS)
+    raised = taken()
+    _call(s, f, n)
     taken()
-    raised |= DIVIDE if faults[0] != 0 else 0
-    given(raised | (OVERFLOW if faults[1] != 0 else 0))
+    raised |= DIVIDE if f.faults[0] != 0 else 0
+    given(raised | (OVERFLOW if f.faults[1] != 0 else 0))
 
 
 def _elementwise(args, dims, strides, data, slot):
-    s, a, t, n = pointer(slot), pointer(args), pointer(strides), pointer(dims)[0]
-    small = n < s[LEAST]
+    s, a, t, n = slot_at(slot), pointer(args), pointer(strides), pointer(dims)[0]
+    small = n < s.least
     over = -1 if small else _overwritten(s, a, t, n)
     if over < 0 or not made(s, slot):
         left(s, SMALL if small else LAYOUT if over < 0 else OTHER, n, args, dims, strides, data)
         return
     ran(s, n)
-    room, inputs = scratch(ROOM), s[INPUTS]
-    words, steps, none, same = pointer(room), pointer(room + STEPS), pointer(room + NONE), pointer(room + STRIDES)
-    words[0], steps[0], same[inputs] = a[inputs], t[inputs], t[inputs]
+    f, inputs = call_at(scratch(ROOM)), s.inputs
+    f.words[0], f.steps[0], f.strides[inputs] = a[inputs], t[inputs], t[inputs]
     for i in range(inputs):
-        words[1 + i], steps[1 + i], same[i] = a[i], t[i], t[i]
-        words[2], steps[2] = a[i], t[i]
-    for i in range(5):  # and FAULTS, which follow
-        none[i] = 0
-    if s[FLOATS] != 0:
-        _of_floats(s, a, t, n, over, room, data)
+        f.words[1 + i], f.steps[1 + i], f.strides[i] = a[i], t[i], t[i]
+        f.words[2], f.steps[2] = a[i], t[i]
+    f.none[0] = f.none[1] = f.none[2] = f.faults[0] = f.faults[1] = 0
+    if s.floats != 0:
+        _of_floats(s, a, t, n, over, f, data)
     else:
-        _whole(s, room, n)
+        _whole(s, f, n)
 
 
 def _other(args, dims, strides, data, slot):
-    s = pointer(slot)
+    s = slot_at(slot)
     left(s, OTHER, work_of(s, pointer(dims)), args, dims, strides, data)
 
 

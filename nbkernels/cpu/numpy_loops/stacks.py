@@ -9,8 +9,9 @@ import functools
 
 import numpy as np
 
-from ...jit.address import call, number, pointer, scratch
+from ...jit.address import call, number, scratch
 from ...jit.cache import compiled, jit
+from ...jit.record import Record
 from ..gemm import turns
 from ..gemm.blocking import small
 from ..gemm.turns import STACK
@@ -19,9 +20,12 @@ from ..runtime import threads
 FEW, MOST, WORK = 8, 32, 24**3  # products at least; rows, columns and steps of one, and multiply-adds, at most
 GAIN = 80**3  # multiply-adds of a stack from which threads share it
 SIZE, TASKS, stack_at = STACK.bytes, 8 * STACK["tasks"], STACK.pointer()
-A, B, C = (STACK[name] for name in "abc")
-TINY, SMALL, LAUNCH, FLAGGED, FACTORS = range(5)  # what stands in the table
-BY, CONTEXT = range(2)
+# A stack of products: how many, their sizes, each operand's address, row and column strides and step from one to the
+# next, all in bytes. What such stacks read of the process. What a launch of jobs that keep flags reads.
+STACKED = Record("Stacked", "count rows columns steps a ra ca sa b rb cb sb c rc cc sc")
+TABLE = Record("Table", "tiny small launch flagged factors")
+LAUNCHED = Record("Launched", "by context raised")
+stacked_at, table_at, launched_at = STACKED.pointer(), TABLE.pointer(), LAUNCHED.pointer()
 
 
 @jit(forceinline=True)
@@ -36,24 +40,24 @@ def stacks(dtype: str) -> int:
     tile = small(dtype)
 
     def run(stack, table, launch):
-        q, t, w = pointer(stack), pointer(table), pointer(launch)
+        q, t, w = stacked_at(stack), table_at(table), launched_at(launch)
         size, address = tile.itemsize, scratch(SIZE)
         f = stack_at(address)
         f.next, f.x, f.rooms = 0, 0, 0
-        f.count, f.m, f.n, f.k = q[0], q[1], q[2], q[3]
-        for operand, at in ((A, 4), (B, 8), (C, 12)):
-            f[operand], f[operand + 1] = q[at], q[at + 3] // size
-            f[operand + 2], f[operand + 3] = q[at + 1] // size, q[at + 2] // size
+        f.count, f.m, f.n, f.k = q.count, q.rows, q.columns, q.steps
+        f.a, f.sa, f.rsa, f.csa = q.a, q.sa // size, q.ra // size, q.ca // size
+        f.b, f.sb, f.rsb, f.csb = q.b, q.sb // size, q.rb // size, q.cb // size
+        f.c, f.sc, f.rsc, f.csc = q.c, q.sc // size, q.rc // size, q.cc // size
         one = f.m * f.n * f.k
         f.each = turns.job(tile, f)
-        f.scalars = t[FACTORS]
-        w[BY] = t[TINY if turns.chosen(tile, f, False) == turns.TINY else SMALL]
-        w[CONTEXT] = address
-        pool = threads.pool_at(t[LAUNCH])
+        f.scalars = t.factors
+        w.by = t.tiny if turns.chosen(tile, f, False) == turns.TINY else t.small
+        w.context = address
+        pool = threads.pool_at(t.launch)
         if f.count * one > GAIN and pool.share != 0 and number(pool.count) > 1:
-            threads.unheld(t[LAUNCH], t[FLAGGED], launch, address + TASKS)
+            threads.unheld(t.launch, t.flagged, launch, address + TASKS)
         else:
-            call(t[FLAGGED], launch, 0)
+            call(t.flagged, launch, 0)
 
     return compiled(run, "void(int64, int64, int64)", f"inner_stacks_{tile}")
 
@@ -63,5 +67,7 @@ def table(dtype: str, flagged: int):
     """What `stacks` reads of the process: kernels, threads.WORDS, the jobs that keep flags, alpha = 1 and beta = 0."""
     tile = small(dtype)
     factors = np.array([1, 0], dtype)
-    words = [turns.by_tiny(tile), turns.by_small(tile), threads.WORDS, flagged, factors.ctypes.data]
-    return np.array(words, np.int64), factors
+    t = TABLE.array()
+    t.tiny, t.small, t.launch, t.flagged = turns.by_tiny(tile), turns.by_small(tile), threads.WORDS, flagged
+    t.factors = factors.ctypes.data
+    return t, factors

@@ -15,7 +15,8 @@ from ..elementwise.plan_cache import Memory, fold_entry
 from ..gemm.entry import GIL
 from . import scan
 from .loops import walker
-from .reduce import PARALLEL, Ready, Shares, fold, planned, workers, working
+from .plan import PARALLEL, workers
+from .reduce import Ready, Shares, fold, planned, working
 
 _memory = Memory()
 

@@ -6,12 +6,12 @@ import functools
 
 from numba import types
 
-from ...jit.address import call, invoke, pointer, scratch, set_word, word
+from ...jit.address import call, invoke, pointer, scratch, word
 from ...jit.cache import compiled, entry, jit
 from ...jit.calling import call_binary, call_loop
 from ...jit.fold import BLOCK, DEALT, call_fold
 from ...jit.ndarray import OBJECT, address_of, data, shape
-from ...jit.record import Record
+from ...jit.record import Record, address
 from ...jit.vector import LINE, width_bits
 from ..elementwise import loop_nest
 from ..runtime.threads import _all
@@ -26,7 +26,6 @@ FUSED = 5
 # 256 bits 1 << 17 and 24 in place of 1 << 22 and 128: 2000 x 2000 float32 6.9, 9.9 GB/s (Zen 3, 2026-11).
 FAR, AHEAD = (1 << 22, loop_nest.AHEAD) if width_bits() == 512 else (1 << 17, 24)
 FEW = 8  # rows that are not transposed alone: fewer would go one by one
-DESK = 192  # bytes of what a call of fused loops reads: addresses and steps
 
 # The context: these words, then for each kept dimension size, output and input stride, for each reduced one size and
 # stride. `neutral` and `out` are where plan_cache.py puts addresses. `fold` is 0 for columns; `take`, `chain`, `merge`,
@@ -41,6 +40,12 @@ FOLD = Record(
     """,
 )
 fold_at, HEADER = FOLD.pointer(), FOLD.bytes
+# What a call of fused loops reads: addresses and steps, of partial results twice and of FUSED rows of terms.
+CHAIN = Record("Chain", "at[8] row_step[8] step[8]")
+chain_at, DESK = CHAIN.pointer(), CHAIN.bytes
+# Shares that are merged: loops that merge, and give to out; how many are whole, their rows, columns; widths of both.
+MERGING = Record("Merging", "merge give whole rows columns width wide")
+merging_at = MERGING.pointer()
 assert (FOLD["neutral"], FOLD["out"]) == (loop_nest.NEST["scalars"], loop_nest.HEADER)
 
 
@@ -183,7 +188,7 @@ def _turned(context, x, results, stage, first):
 @jit
 def _block(context, x, first, length, columns, step, desk, partial, target):
     """Folds of `length` terms from `first` on, of `columns` results `step` bytes apart, to a row at `target`."""
-    f = fold_at(context)
+    f, c = fold_at(context), chain_at(desk)
     width, lanes = f.width, f.lanes
     if length < DEALT or lanes == 1:
         lanes, partial = 1, target
@@ -197,16 +202,12 @@ def _block(context, x, first, length, columns, step, desk, partial, target):
         at, to = _place(context, x, first + k), partial + lane * pitch
         if k >= lanes and lane == 0 and run >= FUSED * lanes:
             one = pace == columns * step
+            for p in range(2):
+                c.at[p], c.row_step[p], c.step[p] = partial, pitch, width
             for p in range(FUSED):
-                set_word(desk + 16 + 8 * p, at + p * lanes * pace)
-                set_word(desk + 80 + 8 * p, pace)
-                set_word(desk + 144 + 8 * p, step)
-            for p in range(0, 16, 8):
-                set_word(desk + p, partial)
-                set_word(desk + 64 + p, pitch)
-                set_word(desk + 128 + p, width)
+                c.at[2 + p], c.row_step[2 + p], c.step[2 + p] = at + p * lanes * pace, pace, step
             rows, wide = (1, lanes * columns) if one else (lanes, columns)
-            call_loop(f.chain, desk, rows, wide, desk + 64, desk + 128, 0)
+            call_loop(f.chain, desk, rows, wide, address(c.row_step), address(c.step), 0)
             k += FUSED * lanes
             continue
         rows = min(lanes - lane, run)
@@ -311,17 +312,15 @@ def together():
 def in_shares():
     def run(words, rest, merging, nothing, walker, context, results, out, x, launch, tasks):
         """Shares folded to rows of `results`, and a `rest`, unless that has no words; then what they merge to, given to
-        out, which is contiguous. `merging`: the loops of both, the shares, the rows, their columns, widths of both."""
+        out, which is contiguous."""
         words, rest, nothing = address_of(words), address_of(rest), address_of(nothing)
-        merging = data(address_of(merging))
+        m, source = merging_at(data(address_of(merging))), address_of(x)
         context, results, out = data(address_of(context)), data(address_of(results)), data(address_of(out))
-        merge, give, whole, rows = word(merging), word(merging + 8), word(merging + 16), word(merging + 24)
-        columns, width, wide = word(merging + 32), word(merging + 40), word(merging + 48)
-        _go(words, nothing, walker, context, results, address_of(x), launch, tasks)
+        _go(words, nothing, walker, context, results, source, launch, tasks)
         if shape(rest, 0) != 0:
-            _go(rest, nothing, walker, context, results + whole * columns * width, address_of(x), launch, 1)
-        _merged(merge, results, whole, rows > whole, columns, width)
-        call_binary(give, out, results, results, 1, columns, 0, 0, 0, wide, width, width)
+            _go(rest, nothing, walker, context, results + m.whole * m.columns * m.width, source, launch, 1)
+        _merged(m.merge, results, m.whole, m.rows > m.whole, m.columns, m.width)
+        call_binary(m.give, out, results, results, 1, m.columns, 0, 0, 0, m.wide, m.width, m.width)
 
     kind = types.void(*[OBJECT] * 4, types.int64, *[OBJECT] * 4, *[types.int64] * 2)
     return entry(run, kind, "reduce_in_shares", nogil=True)

@@ -25,34 +25,19 @@ import numpy as np
 
 from ... import scalar
 from ...dtypes import HALVES, known, neutral
-from ...jit.fold import BLOCK, DEALT, LANES, Fold
+from ...jit.fold import BLOCK, Fold
 from ...jit.fold import address as fold_address
 from ...jit.loops import Loop, address
-from ...jit.turn import MOVED, TILE, turner
-from ...jit.vector import LINE, width_bits
-from ...strides import reduce_plan
+from ...jit.turn import TILE, turner
+from ...jit.vector import LINE
+from ...strides import reduce_plan, rows
 from ..runtime import threads
 from . import row_blocks as abreast
-from .loops import DESK, FEW, FOLD, FUSED, GATHER, SMALL, at_once, in_shares, merger, together, walker
+from .loops import FOLD, FUSED, MERGING, SMALL, at_once, in_shares, merger, together, walker
+from .plan import BLOCKWISE, SHARE, cut, shared, turned, whole_blocks, workers
 
-# Bytes of terms from which on threads pay: 60 us of one thread's.
-PARALLEL = 1 << 21
-# Bytes of 16 transposed rows, at most, of those of a tile, and from row to row where they meet in few sets of L1. With
-# vectors of 256 bits 3000 x 3000 float32 by lines 5.2 GB/s, by 64 rows 8.0, but 256 x 256 9.8 and 7.8 (Zen 3, 2026-11).
-# Of shorter rows bytes that are transposed at a time: 100000 x 10 float32 by 4 KB 346 us, by 16 KB 335-360. How many of
-# others: by 64 and by 32 200 x 200 float32 9.0, 7.6, float64 130 x 130 8.4, 6.8, 1000 x 1000 657, 607.
-STAGE, NARROW, CROWDED, HALF = 1 << 22, 1 << 20, 1 << 20 if width_bits() == 512 else 1024, 1 << 14
-HIGH = TILE if width_bits() == 512 else 32
-# Terms from which on sums of all blocks are made first, for two more calls.
-BLOCKWISE = 1 << 14
-# Terms of one result that a thread folds at a time, at least.
-SHARE = BLOCK << 6
-# Bytes of a row of partial results, one of 16 or alone: the longer rows are, the better memory streams, and L2 holds 16
-# of 16 KB (4096 x 4096 f32 by columns: of 1 KB 7.0 ms, of 4 KB 5.7, of 16 KB 4.2). Alone where vectors are narrow,
-# maximum of 3000 x 3000 f32: of 4 KB 2.8 ms, of 8 KB 2.4 (Zen 3, 2026-11).
-WIDE, ALONE = 16384, 4096 if width_bits() == 512 else 8192
-# Operations whose results have the same bits in any order, of floats too.
 NOWHERE = np.empty(0, np.int64)
+# Operations whose results have the same bits in any order, of floats too.
 EXACT = ("maximum", "minimum", "fmax", "fmin", "logical_and", "logical_or", "logical_xor")
 
 
@@ -91,56 +76,26 @@ def prepared(op, shapes, strides, out: np.dtype, dtype: np.dtype, work: np.dtype
     """A fold of an input into an output of these dtypes, in `work`, by so many tasks."""
     exact = work.kind in "biu" or (op in EXACT and work.kind != "c")  # of two complex NaNs the first one comes out
     loops = reduce_plan(shapes, strides, dtype.itemsize, ordered=not exact)
-    if not exact and _whole_blocks(loops, dtype.itemsize):
+    if not exact and whole_blocks(loops, dtype.itemsize):
         return _by_blocks(op, loops, dtype, work, tasks)
-    lead = () if loops.kept.shape else (1,)
-    kept = (*lead, *loops.kept.shape)
-    to, steps = ((0,) * len(lead) + s for s in loops.kept.strides)
-    sizes, paces = loops.sizes or (1,), loops.steps or (dtype.itemsize,)
-    width, item = work.itemsize, dtype.itemsize
-    across = kept[-1] > 1 and abs(steps[-1]) <= min(abs(p) for p in paces)
-    lanes = 1 if exact or loops.terms < DEALT else LANES
-    chunk = min(kept[-1], -(-kept[-1] // tasks), max(16, (WIDE if lanes > 1 else ALONE) // width))
-    if across:
-        length = loops.terms if exact else BLOCK
-    else:  # a power of two of blocks: as many as a run has, where that is whole
-        length = next((n for n in (GATHER >> i for i in range(5)) if sizes[-1] % n == 0), GATHER)
-    row = loops.terms // sizes[0] * item
-    turn = np.prod(kept) == 1 and len(sizes) > 1 and item in MOVED and paces[0] == item
-    turn = turn and (sizes[0] >= FEW or loops.terms > GATHER)
-    turn, high = turn and 16 * row <= STAGE, _high(row)
-    levels = loops.terms // BLOCK + 1 if turn else (loops.terms // length).bit_length() + 1
-    length = 1 << loops.terms.bit_length() if turn else length
-    held = 0 if len(sizes) == 1 and paces[0] == item else min(GATHER, chunk * loops.terms)  # terms that are copied
-    held = BLOCK if turn else held
-    stage = turn * (high + 2 * FEW) * row
-    room = levels * chunk * width + (DESK + lanes * chunk * width if across else held * item + stage)
-    room = -(-room // LINE) * LINE + 2 * LINE
-    jobs = -(-kept[-1] // chunk) * int(np.prod(kept[:-1], dtype=int))
-    f = FOLD.array()
-    f.jobs, f.tasks, f.chunk, f.length, f.levels, f.high = jobs, tasks, chunk, length, levels, high
-    f.width, f.item, f.lanes, f.kept, f.reduced, f.terms = width, item, lanes, len(kept), len(sizes), loops.terms
-    f.room, (f.out, f.x) = room, loops.kept.offsets
+    kept = rows(loops.kept.shape, loops.kept.strides) or [1, 0, 0]
+    reduced = rows(loops.sizes, (loops.steps,)) or [1, dtype.itemsize]
+    f, dims = FOLD.array(), kept + reduced
+    f.kept, f.reduced, f.tasks = len(kept) // 3, len(reduced) // 2, tasks
+    f.item, f.width, f.high = dtype.itemsize, work.itemsize, turned(loops, dtype.itemsize)
+    f.turn = turner(dtype.itemsize) if f.high else 0
+    across = cut(f, dims, exact)
+    f.rooms, (f.out, f.x) = FOLD.bytes + 8 * len(dims), loops.kept.offsets
     if not across:
-        f.fold, f.copy = _rows_of(op, dtype, work, exact), _copies(*(np.dtype(f"V{item}"),) * 3)
+        f.fold, f.copy = _rows_of(op, dtype, work, exact), _copies(*(np.dtype(f"V{dtype.itemsize}"),) * 3)
     f.give = _loop(op, work, work, out) if loops.terms == 1 and op in ("hypot", "gcd") else _copies(work, work, out)
     if across and loops.terms > 1:
         f.take, f.chain = (_loop(op, work, dtype, work, n) for n in (1, FUSED))
     f.first, f.merge = _copies(dtype if across else work, work, work), _loop(op, work, work, work)
-    f.turn = turner(item) if turn else 0
-    dims = [v for d in zip(kept, to, steps) for v in d] + [v for d in zip(sizes, paces) for v in d]
-    f.rooms = FOLD.bytes + 8 * len(dims)
-    context = np.array((*f, *dims), np.int64)
-    size, nothing = len(context) + (tasks * room + LINE) // 8, neutral(op, work)
+    context, nothing = np.array((*f, *dims), np.int64), neutral(op, work)
+    size = len(context) + (tasks * f.room + LINE) // 8
     small = tasks == 1 and 8 * size <= SMALL
     return Ready(context, size, nothing, tasks, partial(at_once(), context, nothing, walker()) if small else None)
-
-
-def _whole_blocks(loops, item) -> bool:
-    """Whether there is one result, of many terms that are nearer across their rows than along them, and rows of whole
-    blocks."""
-    near = len(loops.sizes) > 1 and min(map(abs, loops.steps)) < min(abs(loops.steps[-1]), LINE)
-    return near and not loops.kept.shape and loops.sizes[-1] % BLOCK == 0 and loops.terms >= BLOCKWISE
 
 
 def _by_blocks(op, loops, dtype, work, tasks):
@@ -159,15 +114,6 @@ def _by_blocks(op, loops, dtype, work, tasks):
         np.copyto(out, results[0], casting="unsafe")
 
     return each._replace(at_once=None, blocks=blocks)
-
-
-def _high(row):
-    """Rows of so many bytes that are transposed at a time: as many as half of L1 holds, or, of longer ones, 16 where
-    more would not fit, or would meet in few sets of L1. By 8 of float64, one line of the source, 128 x 128 x 64 take
-    1.2 times as long (Zen 3, 2026-11)."""
-    if row < 1024:
-        return max(16, HALF // row // 16 * 16)
-    return HIGH if HIGH * row <= NARROW and row % CROWDED else 16
 
 
 @functools.cache
@@ -241,17 +187,12 @@ def fold(op: str, out, x, work: np.dtype) -> None:
     planned(op, (out.shape, x.shape), (out.strides, x.strides), out.dtype, x.dtype, work, workers(x)).run(out, x)
 
 
-def workers(x) -> int:
-    """How many threads a fold of an array is worth."""
-    return threads.count() if x.nbytes >= PARALLEL else 1
-
-
 @functools.lru_cache(maxsize=4096)
 def planned(op, shapes, strides, out: np.dtype, dtype: np.dtype, work: np.dtype, tasks: int) -> Ready | Shares:
     """The same as `prepared` gives, or few results in shares."""
     results = math.prod(shapes[0])
     loops = reduce_plan(shapes, strides, dtype.itemsize)
-    if loops.terms >= BLOCKWISE and abreast.takes(op, loops, dtype, work) and not _whole_blocks(loops, dtype.itemsize):
+    if loops.terms >= BLOCKWISE and abreast.takes(op, loops, dtype, work) and not whole_blocks(loops, dtype.itemsize):
         return _by_rows(op, loops, out, dtype, tasks)
     if tasks > 1 and results < 64 and math.prod(shapes[1]) // results >= 2 * SHARE:
         shares = _shares(op, *shapes, *strides, out, dtype, work, tasks)
@@ -279,8 +220,8 @@ class Shares(NamedTuple):
             self.run(made, x)
             np.copyto(out, made)
             return
-        *_, rows, columns, width, _ = self.merging.tolist()
-        context, results = np.empty(self.size, np.int64), np.empty(rows * columns * width, np.uint8)
+        f = MERGING.array(self.merging.tobytes())
+        context, results = np.empty(self.size, np.int64), np.empty(f.rows * f.columns * f.width, np.uint8)
         words, _, nothing, tasks, *_, go = self.each
         arrays = self.merging, nothing, go(), context, results, out, x
         in_shares()(words, self.rest, *arrays, launches(tasks), tasks)
@@ -291,30 +232,26 @@ def _by_rows(op, loops, out, dtype, tasks) -> Shares:
     copy, fold = _copies(*(np.dtype(f"V{dtype.itemsize}"),) * 3), _rows_of(op, dtype, dtype, False)
     words, size, count = abreast.words(op, loops, dtype, copy, fold, tasks)
     each = Ready(words, size, neutral(op, dtype), tasks, None, walker=abreast.walker)
-    merging = (
-        _loop(op, *(dtype,) * 3),
-        _copies(dtype, dtype, out),
-        loops.terms // BLOCK,
-        count,
-        1,
-        dtype.itemsize,
-        out.itemsize,
-    )
-    return Shares(each, NOWHERE, size, np.array(merging, np.int64))
+    return Shares(each, NOWHERE, size, _merging(op, loops.terms // BLOCK, count, 1, dtype, out))
+
+
+def _merging(op, whole, rows, columns, work, out):
+    """What `in_shares` reads: rows of results in `work`, all but perhaps one of them whole shares."""
+    f = MERGING.array()
+    f.merge, f.give = _loop(op, work, work, work), _copies(work, work, out)
+    f.whole, f.rows, f.columns, f.width, f.wide = whole, rows, columns, work.itemsize, out.itemsize
+    return np.array(f, np.int64)
 
 
 def _shares(op, target, source, to, strides, out, dtype, work, tasks) -> Shares | None:
     """How a fold is shared out; None where its terms are neither at one distance nor to be transposed."""
 
     def made(whole, over, each, words=NOWHERE, size=0):
-        loops = _loop(op, work, work, work), _copies(work, work, out)
-        merging = *loops, whole, whole + over, math.prod(target), work.itemsize, out.itemsize
-        return Shares(each, words, max(each.size, size), np.array(merging, np.int64))
+        merging = _merging(op, whole, whole + over, math.prod(target), work, out)
+        return Shares(each, words, max(each.size, size), merging)
 
     flat = reduce_plan((target, source), (to, strides), dtype.itemsize)
-    share, terms = SHARE, flat.terms
-    while terms // (2 * share) >= 8 * tasks:
-        share *= 2
+    share, terms = shared(flat.terms, tasks), flat.terms
     whole, lead = terms // share, len(source) - len(target)
     if len(flat.sizes) != 1:
         alone = prepared(op, (target, source), (to, strides), work, dtype, work, 1)

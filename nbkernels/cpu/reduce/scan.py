@@ -22,8 +22,9 @@ from ...jit.address import pointer, word
 from ...jit.cache import entry
 from ...jit.calling import call_binary
 from ...jit.ndarray import OBJECT, WRITEABLE, address_of, data, flags, ndim, shape, stride
+from ...jit.record import Record
 from ...jit.scan import Step, call_runs, call_visits, runs, visits
-from ...strides import plan
+from ...strides import plan, rows
 from ..elementwise.elementwise import apart, binary, loop
 from ..gemm.entry import apart as disjoint
 
@@ -32,35 +33,37 @@ BESIDE = 32
 INDEX = np.dtype(np.int64)
 
 
+# A scan: loops of a step over neighbours or, where there are none, one of whole rows; what is added to the addresses of
+# out and x, their steps; how many steps, and loops beside them, which follow: a size, strides of out and x.
+SCAN = Record("Scan", "loops scan out x out_step x_step count kept")
+scan_at, SCAN_BYTES = SCAN.pointer(), SCAN.bytes
+
+
 @functools.cache
 def _steps():
     def steps(words, out, x):
-        """Steps 1 to count - 1 at each index of `kept` sizes; by `loops`, where there is no `scan`, which makes step 0
-        too. Words: both of these, what is added to the addresses of out and x, their steps, count, kept, then for each
-        size its strides of out and x; the last is inner."""
-        words = data(address_of(words))
-        loops, scan, count, kept, sizes = word(words), word(words + 8), word(words + 48), word(words + 56), words + 64
-        out, x = data(address_of(out)) + word(words + 16), data(address_of(x)) + word(words + 24)
-        out_step, x_step = word(words + 32), word(words + 40)
-        places = 1
-        for d in range(kept - 1):
-            places *= word(sizes + 24 * d)
-        inner = sizes + 24 * (kept - 1)
-        columns, to, pace = word(inner), word(inner + 8), word(inner + 16)
+        """Steps 1 to count - 1 at each place beside them; by `loops`, where there is no `scan`, which makes step 0 too.
+        The last of the loops beside them is inner."""
+        words, places = data(address_of(words)), 1
+        f, dims = scan_at(words), pointer(words + SCAN_BYTES)
+        out, x = data(address_of(out)) + f.out, data(address_of(x)) + f.x
+        inner = 3 * (f.kept - 1)
+        for d in range(0, inner, 3):
+            places *= dims[d]
+        columns, to, pace = dims[inner], dims[inner + 1], dims[inner + 2]
         for place in range(places):
             rest, at, source = place, out, x
-            for d in range(kept - 2, -1, -1):
-                size = word(sizes + 24 * d)
-                at += rest % size * word(sizes + 24 * d + 8)
-                source += rest % size * word(sizes + 24 * d + 16)
-                rest //= size
-            if scan != 0:
-                call_runs(scan, at, to, out_step, source, pace, x_step, columns, count)
+            for d in range(inner - 3, -1, -3):
+                at += rest % dims[d] * dims[d + 1]
+                source += rest % dims[d] * dims[d + 2]
+                rest //= dims[d]
+            if f.scan != 0:
+                call_runs(f.scan, at, to, f.out_step, source, pace, f.x_step, columns, f.count)
                 continue
-            for _ in range(1, count):
-                source += x_step
-                call_binary(loops, at + out_step, at, source, 1, columns, 0, 0, 0, to, to, pace)
-                at += out_step
+            for _ in range(1, f.count):
+                source += f.x_step
+                call_binary(f.loops, at + f.out_step, at, source, 1, columns, 0, 0, 0, to, to, pace)
+                at += f.out_step
 
     return entry(steps, types.void(OBJECT, OBJECT, OBJECT), "scan_steps", nogil=True)
 
@@ -118,13 +121,15 @@ def prepared(op, shape, axis, strides, x_strides, dtype, work) -> Steps:
     rest = tuple(n for d, n in enumerate(shape) if d != axis)
     to, source = (tuple(s for d, s in enumerate(given) if d != axis) for given in (strides, x_strides))
     nest = plan((rest, rest), (to, source), (work.itemsize, dtype.itemsize))
-    dims = list(zip(nest.shape or (1,), *(s or (0,) for s in nest.strides)))
-    beside = dims[-1][0] >= BESIDE and abs(dims[-1][2]) <= abs(x_strides[axis])
+    dims = rows(nest.shape, nest.strides) or [1, 0, 0]
+    beside = dims[-3] >= BESIDE and abs(dims[-1]) <= abs(x_strides[axis])
     names = resolve(op, work, dtype, None if work.kind == "b" else work, "unsafe")
     step = Step(scalar.find(op, *names[:2]), work.name, dtype.name, tuple(d.name for d in names))
-    code = (_loop(op, work, dtype), 0) if beside else (0, _runs(step))
-    words = (*code, *nest.offsets, strides[axis], x_strides[axis], shape[axis], len(dims), *sum(dims, ()))
-    return Steps(np.array(words, np.int64), not beside)
+    f = SCAN.array()
+    f.loops, f.scan = (_loop(op, work, dtype), 0) if beside else (0, _runs(step))
+    (f.out, f.x), f.out_step, f.x_step = nest.offsets, strides[axis], x_strides[axis]
+    f.count, f.kept = shape[axis], len(dims) // 3
+    return Steps(np.array((*f, *dims), np.int64), not beside)
 
 
 _runs, _visits = functools.cache(runs), functools.cache(visits)

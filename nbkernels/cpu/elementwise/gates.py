@@ -1,0 +1,144 @@
+"""From which sizes on element-wise calls go another way: threads, streaming stores, tiles, loops for certain steps.
+
+Every way gives the same bits. Sizes that a cache decides follow from the machine's (runtime/machine.py), those that a
+launch, a call or a compilation decides are numbers of their own. Nothing of this is compiled in but SQUARE.
+"""
+
+from __future__ import annotations
+
+from ...jit.vector import LINE, SIZE, width_bits
+from ...strides import StridedPlan
+from ..runtime.machine import stated
+
+_caches = stated()
+WIDE = width_bits() == 512
+
+# -- threads ----------------------------------------------------------------------------------------------------------
+
+# Elements from which on threads share the work: 10 us of an addition where nothing is contiguous, a launch takes 2. Of
+# a user's function, whose cost is not known: 2 ns an element are 60 us, of which a second thread saves more than 5.
+PARALLEL, FUNCTION_PARALLEL = 1 << 16, 1 << 15
+# Bytes of the widest operand of an addition from which on threads share the work of the small entry, without the GIL:
+# a + b of 100,000 float32 takes one thread 13.1 us, two 8.1 (Zen 4, 2026-11).
+SHARED = 1 << 18
+# Operations that take 0.5 to 3 ns an element where an addition in L2 takes 0.1: sizes at which calls go another way are
+# smaller for them by this power of two.
+TRANSCENDENTAL = ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cbrt", "cos", "cosh", "exp", "exp2", "expm1",
+                  "log", "log10", "log1p", "log2", "sin", "sinh", "tan", "tanh")  # fmt: skip
+COSTLY = ("pow", "float_power", "atan2", "hypot", "logaddexp", "floor_divide", "remainder", "fmod", "gcd", "lcm",
+          *TRANSCENDENTAL)  # fmt: skip
+COSTS_MORE = 3
+
+
+def parallel(op: str) -> int:
+    """Elements of an operation from which on threads share the work."""
+    return PARALLEL >> COSTS_MORE * (op in COSTLY)
+
+
+def alone(op: str, width: int) -> int:
+    """Elements, the widest operand's of so many bytes, up to which the small entry keeps the GIL."""
+    return SHARED // width >> COSTS_MORE * (op in COSTLY)
+
+
+# -- loops for the very steps of inputs, short rows -----------------------------------------------------------------
+
+# Elements in all and in a row from which on loops are made for the very steps of the inputs, in 0.1 s, and the most
+# elements that may lie between two neighbours for it.
+MANY, NARROW, NEAR = 1 << 12, 64, 4
+# Columns below which rows are put end to end where the output is contiguous (NARROW where inputs are strided), elements
+# from which on, and bytes of an operand that are put together.
+SHORT, GATHERED, CHUNK = 32, 1 << 7, _caches.l1 // 4
+
+
+def many(op: str) -> int:
+    """Elements from which on inputs that are spread are worth more than the loops for any steps, which do costly ones
+    singly: pow of 32 x 32 float32, one of them transposed, 27 us so, 3.2 turned (Zen 4, 2026-11)."""
+    return 1 << 8 if op in COSTLY else MANY
+
+
+def steps(
+    plan: StridedPlan, itemsizes, short: bool = False, many: int = MANY, streamed: bool = False
+) -> tuple[int | None, ...]:
+    """The inputs' steps in elements, where loops made for them vectorise and those for any steps would not; else ()."""
+    if plan.size < many or not plan.shape or plan.strides[0][-1] != itemsizes[0] or max(itemsizes) > 8:
+        return ()
+    if plan.kind == "transposed":
+        return _across(plan, itemsizes) if short and not (streamed and tall(plan, itemsizes)) else ()
+    if plan.kind != "strided" or (plan.shape[-1] < NARROW and not short):
+        return ()
+    apart = [divmod(s[-1], w) for s, w in zip(plan.strides[1:], itemsizes[1:])]
+    return tuple(n for n, _ in apart) if all(rest == 0 and abs(n) <= NEAR for n, rest in apart) else ()
+
+
+# -- inputs that are transposed ---------------------------------------------------------------------------------------
+
+# Rows and columns of a tile by jitted callers: of three operands of 8 bytes 96 KiB, in any L2.
+SQUARE = 64
+# Bytes from row to row of a transposed tile, at most, a line of which stays free: then rows do not meet in a cache set
+# (a + b.T of 4000 x 4000 float32, one thread, 12.0 ms without, 10.4; Zen 4, 2026-11). It has TILE rows.
+ROW = 1024
+# Bytes of an output beyond which lines that its rows share leave L2. Such a tile is one line of the transposed operand
+# high then, what is read next is asked for in time, and a band of SPAN columns is done at once, whose lines, 128 KiB,
+# any L2 keeps. Times of a + b.T over those of a + b, float32, two threads: 2000 x 2000 2.9 without, 1.6 with it,
+# 4000 x 4000 1.7, 1.4, but where rows meet in a few cache sets, 4096 x 4096, 1.6-2.0, 1.7-1.9 (Zen 4, 2026-11).
+FAR, SPAN = 4 * _caches.l2, 2048
+# Bytes between columns that are turned by way of a buffer: 512 x 512 of float64 2.1, straight 5.4. Vectors of 256 bits
+# turn all others straight, and these beyond FAR: 2880 x 2880 float32 by a buffer 2.9, straight 1.6, 4096 x 4096 4.5 and
+# 3.2, but 512 x 512 of float64 1.8 and 4.1; items of 8 bytes twice as far apart, for a line of them is half as many
+# rows: 256 x 256 of float64 2.6 by a buffer, straight 2.2 (Zen 3, 2026-11).
+CROWDED = 4096 if WIDE else 2048
+
+
+def _across(plan, itemsizes):
+    """The same where inputs touch along the dimension before, all of one width; of those the steps are None. Not where
+    their columns meet in the same few lines of L1, nor where a buffer is better for other reasons."""
+    inputs = list(zip(plan.strides[1:], itemsizes[1:]))
+    found = tuple({0: 0, w: 1}.get(s[-1], None if s[-2] == w else 2) for s, w in inputs)
+    turned = [(s[-1], w) for n, (s, w) in zip(found, inputs) if n is None]
+    alike = len({w for _, w in turned}) == 1 and turned[0][1] in SIZE.values()
+    size, free = plan.size * max(itemsizes), all(s % (CROWDED if WIDE else CROWDED // 4 * w) for s, w in turned)
+    straight = free and size <= FAR if WIDE else free or size > FAR
+    return found if 2 not in found and alike and straight else ()
+
+
+# -- streaming stores -------------------------------------------------------------------------------------------------
+
+# Bytes of an output from which on streaming stores win over reading each line before it is overwritten: the last cache
+# does not hold it, or 32 MiB, how much of it there may be: a + b of f32 on two threads, 16 MB of output 46 against
+# 45 GB/s, 32 MB 44 against 37, 64 MB 54 against 34 (2026-11, Sapphire Rapids).
+STREAMED = min(_caches.l3 or 1 << 25, 1 << 25)
+# With vectors of 256 bits the same of those that turn an input, and half as many where its columns are crowded. They go
+# by tiles of TALL rows of BROAD bytes, one below the other: runs of a KiB are read along 8 columns at once, which the
+# CPU's prefetchers follow (17-20 GB/s; those of a line or four down a band of columns 5-8), and 4 lines are stored at
+# once in each row (19 GB/s; one 6-11), if rows begin with a line. ms of a + b.T, float32, straight and so: 1440 x 1440
+# 1.73 and 1.45, 2000 x 2000 4.0, 2.9, 2880 x 2880 8.5, 6.0, 4096 x 4096 25.3, 14.4; two threads 2880 x 2880 5.0, 4.4,
+# 4096 x 4096 12.7, 9.2. Of rows that begin within lines each has its own lines, and tiles turn a line more: 3162 x 3162
+# 14.1, 8.6, 5477 x 5477 47, 29, float64 88, 55 (Zen 3, 2026-11).
+TURNED, TALL, BROAD = 15 * _caches.l2, 256, 4 * LINE
+
+
+def streamed(plan: StridedPlan, itemsizes: tuple[int, ...]) -> bool:
+    """Whether the output should be stored past the caches: large, and written in runs of whole lines."""
+    least = STREAMED
+    if tall(plan, itemsizes):
+        least = TURNED >> any(abs(s[-1]) > LINE and s[-1] % CROWDED == 0 for s in plan.strides[1:])
+    size = itemsizes[0]
+    return plan.size * size >= least and plan.strides[0][-1] == size and plan.shape[-1] * size >= 8 * LINE
+
+
+def tall(plan: StridedPlan, itemsizes: tuple[int, ...]) -> bool:
+    """Whether streaming stores of what turns an input go by tall tiles: of rows that begin at different places in a
+    line none that are wider than the output, nor more than two."""
+    if WIDE or plan.kind != "transposed":
+        return False
+    fits = max(itemsizes) == itemsizes[0] and sum(abs(s[-1]) > w for s, w in zip(plan.strides, itemsizes)) <= 2
+    return fits or not _ragged(plan)
+
+
+def askew(plan: StridedPlan, itemsizes: tuple[int, ...]) -> bool:
+    """Whether such tiles part at the lines of each row, where these begin at different places in a line."""
+    return tall(plan, itemsizes) and _ragged(plan)
+
+
+def _ragged(plan):
+    return any(s % LINE for s in plan.strides[0][:-1])

@@ -1,0 +1,97 @@
+"""How a fold is cut: rows or columns, blocks and runs of them, rooms, threads. One function, `cut`, says it of every
+fold, as it is for Python's calls and compiled for jitted callers' (sums.py); the order of the terms is reduce.py's.
+"""
+
+from __future__ import annotations
+
+from ...jit.fold import BLOCK, DEALT, LANES
+from ...jit.turn import MOVED, TILE
+from ...jit.vector import LINE, width_bits
+from ..runtime import threads
+from .loops import DESK, FEW, GATHER
+
+# Bytes of terms from which on threads pay: 60 us of one thread's.
+PARALLEL = 1 << 21
+# Bytes of 16 transposed rows, at most, of those of a tile, and from row to row where they meet in few sets of L1. With
+# vectors of 256 bits 3000 x 3000 float32 by lines 5.2 GB/s, by 64 rows 8.0, but 256 x 256 9.8 and 7.8 (Zen 3, 2026-11).
+# Of shorter rows bytes that are transposed at a time: 100000 x 10 float32 by 4 KB 346 us, by 16 KB 335-360. How many of
+# others: by 64 and by 32 200 x 200 float32 9.0, 7.6, float64 130 x 130 8.4, 6.8, 1000 x 1000 657, 607.
+STAGE, NARROW, CROWDED, HALF = 1 << 22, 1 << 20, 1 << 20 if width_bits() == 512 else 1024, 1 << 14
+HIGH = TILE if width_bits() == 512 else 32
+# Terms from which on sums of all blocks are made first, for two more calls.
+BLOCKWISE = 1 << 14
+# Terms of one result that a thread folds at a time, at least.
+SHARE = BLOCK << 6
+# Bytes of a row of partial results, one of 16 or alone: the longer rows are, the better memory streams, and L2 holds 16
+# of 16 KB (4096 x 4096 f32 by columns: of 1 KB 7.0 ms, of 4 KB 5.7, of 16 KB 4.2). Alone where vectors are narrow,
+# maximum of 3000 x 3000 f32: of 4 KB 2.8 ms, of 8 KB 2.4 (Zen 3, 2026-11).
+WIDE, ALONE = 16384, 4096 if width_bits() == 512 else 8192
+
+
+def cut(f, dims, exact) -> bool:
+    """Cut a fold of these loops, as loops.py reads them; whether columns go together, else rows do.
+
+    f is its Fold, of which kept, reduced, tasks, item and width are known, `turn`, and `high` where terms are turned.
+    """
+    inner, first = 3 * (f.kept - 1), 3 * f.kept
+    last, columns, terms, jobs, nearest = first + 2 * (f.reduced - 1), dims[inner], 1, 1, abs(dims[first + 1])
+    for d in range(0, inner, 3):
+        jobs *= dims[d]
+    for d in range(first, last + 2, 2):
+        terms *= dims[d]
+        nearest = min(nearest, abs(dims[d + 1]))
+    across = columns > 1 and abs(dims[inner + 2]) <= nearest
+    lanes = 1 if exact != 0 or terms < DEALT else LANES
+    chunk = min(-(-columns // f.tasks), max(16, (WIDE if lanes > 1 else ALONE) // f.width))
+    length, levels, row = GATHER, 1, terms // dims[first] * f.item
+    if across:
+        length = terms if exact != 0 else BLOCK
+    else:  # a power of two of blocks: as many as a run has, where that is whole
+        while length > BLOCK and dims[last] & (length - 1) != 0:
+            length //= 2
+        length = length if dims[last] & (length - 1) == 0 else GATHER
+    while terms // length >> levels - 1 > 0:
+        levels += 1
+    plain = f.reduced == 1 and dims[first + 1] == f.item
+    held = 0 if plain else min(GATHER, chunk * terms) * f.item  # bytes that are copied
+    if f.turn != 0:
+        length, levels, held = terms, terms // BLOCK + 1, BLOCK * f.item + (f.high + 2 * FEW) * row
+    room = levels * chunk * f.width + (DESK + lanes * chunk * f.width if across else held)
+    f.terms, f.lanes, f.chunk, f.length, f.levels = terms, lanes, chunk, length, levels
+    f.room, f.jobs = -(-room // LINE) * LINE + 2 * LINE, -(-columns // chunk) * jobs
+    return across
+
+
+def turned(loops, item) -> int:
+    """How many rows of the terms of one result are transposed at a time, where the outermost of their dimensions
+    touches; 0 where they are not: as many as half of L1 holds, or, of longer ones, 16 where more would not fit, or
+    would meet in few sets of L1. By 8 of float64, one line of the source, 128 x 128 x 64 take 1.2 times as long (Zen 3,
+    2026-11)."""
+    if loops.kept.shape or len(loops.sizes) < 2 or item not in MOVED or loops.steps[0] != item:
+        return 0
+    row = loops.terms // loops.sizes[0] * item
+    if 16 * row > STAGE or (loops.sizes[0] < FEW and loops.terms <= GATHER):
+        return 0
+    if row < 1024:
+        return max(16, HALF // row // 16 * 16)
+    return HIGH if HIGH * row <= NARROW and row % CROWDED else 16
+
+
+def whole_blocks(loops, item) -> bool:
+    """Whether there is one result, of many terms that are nearer across their rows than along them, and rows of whole
+    blocks."""
+    near = len(loops.sizes) > 1 and min(map(abs, loops.steps)) < min(abs(loops.steps[-1]), LINE)
+    return near and not loops.kept.shape and loops.sizes[-1] % BLOCK == 0 and loops.terms >= BLOCKWISE
+
+
+def workers(x) -> int:
+    """How many threads a fold of an array is worth."""
+    return threads.count() if x.nbytes >= PARALLEL else 1
+
+
+def shared(terms: int, tasks: int) -> int:
+    """Terms of one result that a thread folds at a time: a power of two of SHAREs, some eight of them for each."""
+    share = SHARE
+    while terms // (2 * share) >= 8 * tasks:
+        share *= 2
+    return share
