@@ -2,14 +2,15 @@
 
     python bench/bench_choice.py --seed 1                        # 300 products, one thread and all: tables
     python bench/bench_choice.py --seed 1 --products 50 --threads 1 --dtypes float64 --json FILE
+    python bench/bench_choice.py --seed 1 --products 3000 --csv FILE                            # for bench_costs.py
 
-Sizes are log-uniform, layouts and dtypes random; one product in eight is a batch, which has no other path to be forced
-to. Regret is the chosen path's time over that of the fastest, all called from Python in the same way, which costs some
-microseconds: that of calls that short is flattered. The ratio is the best peer's time over that of the public call.
+Sizes are log-uniform, layouts and dtypes random; one product in eight is a batch, which has no other path. Regret is
+the chosen path's time over that of the fastest, each by the public call while products may take no other path. The
+ratio is the best peer's time over that of the public call.
 """
 
 import argparse
-import functools
+import csv
 import math
 import statistics
 import sys
@@ -23,8 +24,7 @@ from tqdm import tqdm
 from nbkernels import tune
 from nbkernels.benches.peak import workers
 from nbkernels.benches.shapes import arrays, calls
-from nbkernels.cpu.gemm import paths
-from nbkernels.cpu.gemm.gemm import by_path
+from nbkernels.cpu.gemm import cost, paths
 from nbkernels.cpu.runtime import threads
 from nbkernels.cpu.runtime.status import PATHS
 
@@ -37,12 +37,15 @@ from report import geometric_mean, ratio
 
 DTYPES = ("float32", "float64")
 FEW = 16  # rows, columns or steps
+ROUNDS = 5
 LIGHT = 112**3  # multiply-adds of a product of some tens of microseconds
 
 
-def draw(rng, most: int, dtypes) -> tuple[tuple, str]:
-    """(batch or 0, m, n, k, layout) and a dtype."""
-    m, n, k = (int(most ** rng.random()) for _ in range(3))
+def draw(rng, most: int, dtypes, least: int = 0) -> tuple[tuple, str]:
+    """(batch or 0, m, n, k, layout) and a dtype; of at least so many multiply-adds before it is made a batch."""
+    m = n = k = 0
+    while m * n * k <= least:
+        m, n, k = (int(most ** rng.random()) for _ in range(3))
     batch = int(rng.integers(2, 200)) if rng.random() < 1 / 8 else 0
     if batch:  # as many bytes, and as much work, as one product has
         m, n, k = (max(1, int(size ** (2 / 3))) for size in (m, n, k))
@@ -64,22 +67,42 @@ def kind(shape) -> str:
 
 
 def measure(shape, dtype, count, seconds):
-    """One row: the public call, the peers and, of one product, every legal path, in turns."""
+    """One row: the public call, the peers and, of one product, the public call by every path that it may take, in
+    turns."""
     a, b, out = arrays(shape, dtype)
     every = calls(shape, dtype)
     peers = [name for name in every if name != "nbkernels"]
     with workers(count):
-        plan = planned(a, b, out)
-        if not shape[0]:
-            for way in paths.legal(out, None, a, b):
-                every[PATHS[way]] = functools.partial(by_path, way, out, None, a, b, 0, 1)
-        times = tune.medians(every, seconds=seconds, rounds=5)
+        plan, found = planned(a, b, out), {}
+        ways = [] if shape[0] else [way for way in paths.legal(out, None, a, b) if forced(way, out, a, b, count)]
+        share = seconds / ROUNDS / (len(every) + len(ways))
+        for _ in range(ROUNDS):
+            for name, call in every.items():
+                found.setdefault(name, []).extend(tune.samples({name: call}, seconds=share, rounds=1)[name])
+            for name, way in ((PATHS[way], way) for way in ways):
+                with paths.only(way):
+                    timed = tune.samples({name: every["nbkernels"]}, seconds=share, rounds=1)
+                found.setdefault(name, []).extend(timed[name])
+    times = {name: tune.middle(each) for name, each in found.items()}
     batch, m, n, k, layout = shape
     return {
         "bench": kind(shape), "shape": [*([batch] if batch else []), m, n, k], "dtype": dtype, "threads": count,
         "layout": layout, "plan": plan, "ours_s": times["nbkernels"], "peers": {name: times[name] for name in peers},
         "plans": {name: times[name] for name in PATHS.values() if name in times},
     }  # fmt: skip
+
+
+def forced(way: int, out, a, b, count: int) -> bool:
+    """Whether a product may take a path."""
+    with paths.only(way):
+        return paths.path_of(out, None, a, b, count) == way
+
+
+def line(row) -> dict:
+    """A row as bench_costs.py reads it: sizes, and microseconds of each path."""
+    found = dict(zip("mnk", row["shape"][-3:])) | {name: row[name] for name in ("layout", "dtype", "threads")}
+    return found | {PATHS[way]: f"{1e6 * row['plans'][PATHS[way]]:.4g}" if PATHS[way] in row["plans"] else ""
+                    for way in cost.WAYS}  # fmt: skip
 
 
 def regret(row) -> float | None:
@@ -123,6 +146,17 @@ def test_choice(benchmark, shape):
     row = benchmark.pedantic(measure, (shape, "float64", 1, 0.01))
     assert (regret(row) is None) == (shape[0] > 0)
     assert named(row) in summary([row])
+    assert line(row)["m"] == shape[1]
+
+
+def write(file: Path, row: dict) -> None:
+    """Put a row at the end of a file."""
+    new = not file.exists()
+    with open(file, "a", newline="", encoding="utf-8") as rows:
+        writer = csv.DictWriter(rows, row, lineterminator="\n")
+        if new:
+            writer.writeheader()
+        writer.writerow(row)
 
 
 def main():
@@ -130,18 +164,22 @@ def main():
     parser.add_argument("--seed", type=int, required=True, help="what the products are drawn from")
     parser.add_argument("--products", type=int, default=300, help="how many (%(default)s)")
     parser.add_argument("--most", type=int, default=3000, help="the largest size (%(default)s)")
+    parser.add_argument("--work", type=int, default=0, help="multiply-adds of a product at least (%(default)s)")
     parser.add_argument("--dtypes", nargs="+", choices=DTYPES, default=DTYPES)
     parser.add_argument("--threads", type=int, nargs="+", default=sorted({1, threads.count()}))
     parser.add_argument("--seconds", type=float, default=0.2, help="time for each product (%(default)s)")
     parser.add_argument("--json", type=Path, help="put the rows there")
+    parser.add_argument("--csv", type=Path, help="put the paths' times of single products there")
     args = parser.parse_args()
     rng, rows = np.random.default_rng(args.seed), []
-    products = [draw(rng, args.most, args.dtypes) for _ in range(args.products)]
+    products = [draw(rng, args.most, args.dtypes, args.work) for _ in range(args.products)]
     cases = [(*product, count) for count in args.threads for product in products]
     for case in tqdm(cases, unit="product"):
         rows.append(measure(*case, args.seconds))
         if args.json:  # after each row: a run may be cut short
             keep(args.json, rows)
+        if args.csv and rows[-1]["plans"]:
+            write(args.csv, line(rows[-1]))
     for count in args.threads:
         part = [row for row in rows if row["threads"] == count]
         gflops = [2 * math.prod(row["shape"]) / row["ours_s"] / 1e9 for row in part]

@@ -4,7 +4,6 @@ import datetime
 import importlib.metadata
 import os
 import platform
-from dataclasses import asdict
 from pathlib import Path
 
 from tabulate import tabulate
@@ -65,6 +64,7 @@ def cut(dtype):
 def winners():
     """A line for each winner of the tuner that is kept for this machine, and why a file of them is not read."""
     from nbkernels import winners as found
+    from nbkernels.cpu.gemm import cost
     from nbkernels.cpu.runtime import machine
     from nbkernels.tuning import keep
 
@@ -78,7 +78,7 @@ def winners():
     for line in keep.shown(keep.kept(store, machine.place())):
         yield ": ".join(filter(None, line.values()))
     if machine.measured():
-        yield f"paths chosen as with an L2 of {machine.machine().l2 >> 10} KiB, stated are {machine.stated().l2 >> 10}"
+        yield f"paths chosen by the costs of {cost.kind()}"
 
 
 def peaks():
@@ -110,7 +110,7 @@ def packaged():
 
 def facts():
     """(name, value) of everything that `info` prints."""
-    from nbkernels.cpu.gemm import blocking
+    from nbkernels.cpu.gemm import blocking, cost
     from nbkernels.cpu.runtime import machine, threads
     from nbkernels.jit import files, levels, upkeep, vector
 
@@ -122,10 +122,11 @@ def facts():
         *((name, version(name) or "not installed") for name in ("numba", "llvmlite", "numpy")),
         *((name, version(name) or "not installed") for name in ("numba-cuda", "cupy", "torch")),
         ("CPU", f"{cpu()} (LLVM: {target})"),
-        ("caches", ", ".join(f"{name.upper()} {size >> 10} KiB" for name, size in asdict(found).items() if size)),
+        ("caches", ", ".join(f"{name.upper()} {size >> 10} KiB" for name, size in found.sizes.items() if size)),
         *([("machine", machine.problem())] if machine.problem() else []),
         ("features", " ".join(name for name in FEATURES if name in features) or "none of those that matter here"),
         ("vectors", f"{vector.width_bits()} bits, {blocking.vector_registers()} registers"),
+        ("costs", cost.PROBLEM or f"{cost.kind()}: {cost.KINDS[cost.kind()]['source']}"),
         *((f"tiles {dtype}", cut(dtype)) for dtype in ("float32", "float64")),
         *(("peak", line) for line in peaks()),
         *(("tuned", line) for line in winners()),

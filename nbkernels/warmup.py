@@ -101,10 +101,16 @@ def run(work, jobs=None, progress=True) -> int:
 
 
 def attempt(call):
-    """Make a call, twice, as some kernels are for calls like an earlier one; what went wrong, in one line, or None."""
+    """Make a call, twice, as some kernels are for calls like an earlier one, and a product by every path, for costs are
+    another machine's; what went wrong, in one line, or None."""
+    from .cpu.gemm import cost, paths
+
     try:
         call()
         call()
+        for way in cost.WAYS if call.name in PRODUCTS and call.dtypes() <= set(cost.DTYPES) else ():
+            with paths.only(way):
+                call()
     except (Exception, SystemExit) as error:
         what = str(error) if isinstance(error, Unfit) else f"{type(error).__name__}: {error}"
         return " ".join(what.split()) or type(error).__name__

@@ -14,8 +14,9 @@ from nbkernels.cpu.elementwise import gates
 from nbkernels.cpu.gemm import batch, gemm, paths
 from nbkernels.cpu.gemm import context as words
 from nbkernels.cpu.gemm.blocking import vector_registers
+from nbkernels.cpu.gemm.paths import only
 from nbkernels.cpu.runtime import threads
-from nbkernels.cpu.runtime.status import DONE, GEMV, PACKED, PATHS
+from nbkernels.cpu.runtime.status import DONE, GEMV, PACKED, PATHS, SMALL
 from nbkernels.dispatch import OutError
 from nbkernels.ops import LIBRARY
 from tests.paths import way
@@ -154,6 +155,7 @@ def test_temporaries_are_those_that_the_kernel_makes(monkeypatch):
         made.clear()
 
 
+@only(PACKED)
 def test_panels_are_of_what_is_not_read_in_place():
     a, b, f = np.ones((500, 900), "f4"), np.ones((900, 500), "f4"), np.asfortranarray
     out, both = np.ones((500, 500), "f4"), "mat1 and mat2"
@@ -291,5 +293,6 @@ def test_torch_tensors_too():
         pytest.skip("needs torch")
     import torch
 
-    found = nb.explain(nb.mm, torch.ones(64, 64), torch.ones(64, 64).T)
+    with only(SMALL):
+        found = nb.explain(nb.mm, torch.ones(64, 64), torch.ones(64, 64).T)
     assert (found.path, found.layout, found.fast, found.device) == ("small", "NT", None, "CPU")

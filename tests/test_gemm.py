@@ -13,8 +13,8 @@ from nbkernels.cpu.gemm import blocking as tiles
 from nbkernels.cpu.gemm import context as words
 from nbkernels.cpu.gemm import gemm
 from nbkernels.cpu.gemm.columns import columns as by_columns
-from nbkernels.cpu.gemm.paths import SERIAL, legal
-from nbkernels.cpu.runtime.status import DONE, PATHS
+from nbkernels.cpu.gemm.paths import legal, only
+from nbkernels.cpu.runtime.status import COLUMNS, DONE, PACKED, PATHS, SMALL
 from tests import reference
 from tests.cases import GEMM_SHAPES, LAYOUTS, TRANSPOSES, bias_shapes, normal, operands, whole_numbers
 
@@ -330,18 +330,18 @@ def test_describe_names_path_tiles_and_threads():
     assert str(gemm.describe(2048, 2048, 2048)).startswith(f"packed {tiles.default('float32')}")
 
 
-@pytest.mark.parametrize(("n", "threads"), [(100, 1), (250, 1), (330, 1), (250, 2)])
-def test_products_without_a_room_at_first_are_one_compiled_call(n, threads, monkeypatch):
-    """By one thread in the small products' own room; else once Python's way has left one."""
-    threads = min(threads, numba.get_num_threads())
+@pytest.mark.parametrize(("n", "threads", "way"), [(250, 1, SMALL), (330, 1, PACKED), (250, 2, COLUMNS)])
+def test_products_without_a_room_at_first_are_one_compiled_call(n, threads, way, monkeypatch):
+    """The small path has its own; others once Python's way has left one."""
     before, a = numba.get_num_threads(), np.random.default_rng(4).standard_normal((n, n))
-    numba.set_num_threads(threads)
+    numba.set_num_threads(min(threads, before))
     try:
-        expected = nbkernels.mm(a, a)
-        if threads == 1 and n**3 <= SERIAL:
-            words.forget()
-        monkeypatch.setattr(gemm, "by_path", None)
-        assert np.array_equal(nbkernels.mm(a, a), expected)
+        with only(way):
+            expected = nbkernels.mm(a, a)
+            if way == SMALL:
+                words.forget()
+            monkeypatch.setattr(gemm, "by_path", None)
+            assert np.array_equal(nbkernels.mm(a, a), expected)
     finally:
         numba.set_num_threads(before)
 
@@ -376,6 +376,9 @@ def test_large_products_are_one_compiled_call(monkeypatch):
         lambda: nbkernels.mm(a.copy("F"), np.ascontiguousarray(b.T)),
     ]
     expected = [call() for call in calls]
-    monkeypatch.setattr(gemm, "packed", None)
-    for call, result in zip(calls, expected):
-        assert np.array_equal(call(), result)
+    with only(PACKED):
+        for call in calls:
+            call()
+        monkeypatch.setattr(gemm, "packed", None)
+        for call, result in zip(calls, expected):
+            assert np.array_equal(call(), result)

@@ -54,7 +54,7 @@ def test_windows():
 @pytest.mark.parametrize(
     "text",
     ["", "{", "[]", "3", '{"l2": "1"}', '{"l2": 1.5}', '{"l2": true}', '{"l2": 0}', '{"l9": 1}',
-     '{"l2": 4096, "l3": 1}', '{"l1": -4096}', "[" * 100_000, '{"l3": 99999999999999999999}'],
+     '{"l2": 4096, "l3": 1}', '{"costs": 3}', '{"l1": -4096}', "[" * 100_000, '{"l3": 99999999999999999999}'],
 )  # fmt: skip
 def test_a_file_with_a_flaw_counts_as_none(text, tmp_path, monkeypatch):
     file = tmp_path / "machine.json"
@@ -98,11 +98,11 @@ print(json.dumps([entry(read, "int64()", "test_machine_l2")(), bits.hexdigest(),
 """
 
 
-def test_a_kernel_on_disk_serves_machines_with_other_caches(tmp_path):
+def test_a_kernel_on_disk_serves_machines_with_other_caches_and_costs(tmp_path):
     seen, found = [], []
-    for l2 in (1 << 20, 1 << 16):
+    for l2, costs in ((1 << 20, "avx2"), (1 << 16, "avx512")):
         file = tmp_path / "machine.json"
-        file.write_text(json.dumps({"l1": 32768, "l2": l2, "l3": 0}))
+        file.write_text(json.dumps({"l1": 32768, "l2": l2, "l3": 0, "costs": costs}))
         env = os.environ | {machine.VARIABLE: str(file), "NBKERNELS_TUNED": "0", "NUMBA_NUM_THREADS": "2"}
         run = subprocess.run([sys.executable, "-c", CHILD], env=env, capture_output=True, text=True, check=True)
         found.append(json.loads(run.stdout))

@@ -15,7 +15,9 @@ from nbkernels.cpu.gemm import deep, short
 from nbkernels.cpu.gemm.blocking import small, vector_registers
 from nbkernels.cpu.gemm.entry import PANEL, ROOM
 from nbkernels.cpu.gemm.kinds import default_tiles, kind_of
+from nbkernels.cpu.gemm.paths import only
 from nbkernels.cpu.gemm.turns import PANELS
+from nbkernels.cpu.runtime.status import PACKED, PATHS
 from nbkernels.jit import files
 from tests.cases import TRANSPOSES, normal, operands
 from tests.paths import way
@@ -63,23 +65,22 @@ def stated(path, m, n, k, layout, dtype, threads):
 SHAPES = [
     ("small", 60, 60, 60), ("gemv", 1, 2000, 9000), ("gemv", 5000, 1, 60), ("thin", 900, 800, 30),
     ("deep", 8, 300, 9000), ("deep", 1000, 10, 600), ("columns", 250, 250, 250), ("packed", 600, 700, 900),
-    ("columns", 700, 40, 300),
+    ("columns", 700, 40, 300), ("short", 16, 2048, 512),
 ]  # fmt: skip
-SHAPES += [("short", 16, 2048, 512)] * (vector_registers() == 16 or numba.get_num_threads() > 1)
 
 
 @pytest.mark.parametrize(("path", "m", "n", "k"), SHAPES)
 def test_a_product_takes_its_buffers(path, m, n, k):
-    dtype, threads = "float32", numba.get_num_threads()
-    for layout in [layout for layout in TRANSPOSES if path != "short" or layout[1] == "N"]:
-        chosen = way(m, n, k, threads, dtype, layout)
-        assert chosen == path or (path == "columns" and threads == 1) or (chosen == "short" and layout[0] == "T")
+    dtype, threads, (number,) = "float32", numba.get_num_threads(), (way for way, name in PATHS.items() if name == path)
+    for layout in TRANSPOSES:
         a, b = operands(None, m, n, k, dtype, TRANSPOSES[layout], lambda _, *ones: np.ones(*ones))
         out = np.empty((m, n), dtype)
-        nbkernels.mm(a, b, out=out)  # compile
-        assert out[0, 0] == k
-        used = peak(partial(nbkernels.mm, a, b, out=out))
-        assert used <= stated(chosen, m, n, k, layout, dtype, threads) + OBJECTS, layout
+        with only(number):
+            assert way(m, n, k, threads, dtype, layout) == path
+            nbkernels.mm(a, b, out=out)  # compile
+            assert out[0, 0] == k
+            used = peak(partial(nbkernels.mm, a, b, out=out))
+        assert used <= stated(path, m, n, k, layout, dtype, threads) + OBJECTS, layout
 
 
 @pytest.mark.parametrize(("left", "to"), [("int8", "int32"), ("float16", "float32"), ("complex64", "complex64")])
@@ -102,8 +103,9 @@ def test_rooms_that_compiled_code_keeps():
     few deep outputs, nothing in any other code of products; read from the object code in the cache."""
     for dtype in ("float32", "float64", "int8"):
         nbkernels.mm(*[np.ones((20, 20), dtype)] * 2)
-    nbkernels.mm(np.ones((4, 2000)), np.ones((2000, 4)))
-    nbkernels.mm(*[np.ones((150, 150))] * 2)
+    for number in PATHS:
+        with only(number):
+            nbkernels.mm(*[np.ones((150, 150))] * 2)
     kept = {}
     for file in files.directory().glob("gemm_*.nbc"):
         (_, code, _, _), *_ = pickle.loads(files.read(file))
@@ -141,6 +143,7 @@ def test_stacks_of_larger_matrices_take_a_room_for_each_thread():
         assert rooms * ROOM <= used <= rooms * ROOM + MEETING + OBJECTS
 
 
+@only(PACKED)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_linear_layer_takes_no_transposed_copy(rng, dtype):
     """Y = X W', dX = dY W, dW = dY' X at 2400: the buffers, which are less than one operand."""

@@ -50,8 +50,8 @@ def modules():
 
 def test_wheel_holds_every_module_and_the_data(built):
     names = {name for name in built[1].namelist() if ".dist-info/" not in name}
-    more = ("data/digits.npz", "data/LICENSE.txt", "in_numpy/measured.json", "__init__.pyi", "py.typed",
-            "torch/__init__.pyi")  # fmt: skip
+    more = ("data/digits.npz", "data/LICENSE.txt", "in_numpy/measured.json", "cpu/gemm/costs.json",
+            "__init__.pyi", "py.typed", "torch/__init__.pyi")  # fmt: skip
     assert names == modules() | {f"nbkernels/{name}" for name in more}
 
 

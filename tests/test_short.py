@@ -7,9 +7,11 @@ import pytest
 
 from nbkernels.cpu.gemm import blocking as tiles
 from nbkernels.cpu.gemm import gemm
+from nbkernels.cpu.gemm.blocking import SEGMENT
+from nbkernels.cpu.gemm.paths import only
 from nbkernels.cpu.gemm.short import BROAD, STEPS, short
 from nbkernels.cpu.runtime import threads
-from nbkernels.cpu.runtime.status import DECLINED, DONE
+from nbkernels.cpu.runtime.status import DECLINED, DONE, SHORT
 from tests.cases import LAYOUTS, TRANSPOSES, normal, operands, whole_numbers
 from tests.paths import same_bits_by_threads, way
 from tests.test_memory import OBJECTS, peak
@@ -78,11 +80,9 @@ def test_memory(rng):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_the_choice(rng, workers):
-    """Few rows and a B of some size whose rows are contiguous, or few columns of an A whose columns are: with 16
-    registers, or by several threads."""
-    taken = workers > 1 or tiles.vector_registers() == 16
-    for m, n, k, layout in ((8, 1024, 256, "NN"), (3, 1024, 1024, "NN"), (1024, 8, 256, "TN"), (64, 4000, 600, "TN")):
-        assert (way(m, n, k, workers, "float32", layout) == "short") == taken
-    for m, n, k, layout in ((8, 1024, 256, "NT"), (2, 1024, 1024, "NN"), (1024, 8, 256, "NN"), (65, 4000, 600, "NN")):
-        assert way(m, n, k, workers, "float32", layout) != "short"
+def test_its_bounds(workers):
+    """64 rows or columns, of which each thread packs all; and no threads for what one thread does at once."""
+    with only(SHORT):
+        assert way(64, 4000, 600, workers) == way(4000, 64, 600, workers, "float64", "TN") == "short"
+        assert way(65, 4000, 600, workers) == way(64, 4000, SEGMENT + 1, workers) == "packed"
+        assert way(30, 30, 30, workers) == ("short" if workers == 1 else "packed")

@@ -13,7 +13,7 @@ from tests.cases import LAYOUTS, TRANSPOSES, bias_shapes, normal, operands, whol
 from tests.paths import same_bits_as_packed, same_bits_by_threads
 
 M, N = 971, 149  # many rows and one tile more than four panels, both prime
-WIDE = 149 + tiles.caches()[1] // (2 * M)  # columns of a C from beyond L2, or of twice half of it
+WIDE = 149 + paths.THIN_LEAST // M  # columns of a C that threads share
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -71,16 +71,20 @@ def test_threads_change_no_bit(rng, monkeypatch, layout):
     same_bits_by_threads(lambda: nbkernels.mm(a, b), monkeypatch)
 
 
-@pytest.mark.parametrize("n", [WIDE, WIDE // 2])
-def test_rows_of_b_take_one_compiled_call(rng, monkeypatch, n):
-    """By several threads, too; the second call asks Python for nothing."""
-    a, b = operands(rng, M, n, 3, "float32", TRANSPOSES["NN"], whole_numbers)
+@pytest.mark.parametrize("layout", ["NN", "NT"])
+@pytest.mark.parametrize("n", [WIDE, WIDE // 3])
+def test_one_compiled_call(rng, monkeypatch, n, layout):
+    """By several threads, too, and where panels of B are packed first; the second call asks Python for nothing."""
+    a, b = operands(rng, M, n, 3, "float32", TRANSPOSES[layout], whole_numbers)
     x, out = whole_numbers(rng, (M, n), "f4"), np.empty((M, n), "f4")
-    nbkernels.addmm(x, a, b, out=out)
-    monkeypatch.setattr(gemm, "thin", None)
-    nbkernels.addmm(x, a, b, beta=2, alpha=3, out=out)
+    with paths.only(THIN):
+        nbkernels.addmm(x, a, b, out=out)
+        monkeypatch.setattr(gemm, "by_path", None)
+        nbkernels.addmm(x, a, b, beta=2, alpha=3, out=out)
     np.testing.assert_array_equal(out, 2 * x + 3 * (a @ b))
 
 
 def test_describe():
-    assert str(gemm.describe(1000, 1000, 8)).startswith("thin ")
+    with paths.only(THIN):
+        assert str(gemm.describe(1000, 1000, 8)).startswith("thin ")
+        assert str(gemm.describe(1000, 1000, 513)).startswith("packed ")

@@ -1,4 +1,4 @@
-"""python -m nbkernels tune: winners as files, the GPU's side by a double, bad input; by which L2 paths are chosen."""
+"""python -m nbkernels tune: winners as files, the GPU's side by a double, bad input; by whose costs paths go."""
 
 import dataclasses
 import json
@@ -10,7 +10,10 @@ import pytest
 
 import nbkernels as nb
 from nbkernels import cli, winners
+from nbkernels.cpu.gemm import cost
+from nbkernels.cpu.gemm.paths import only
 from nbkernels.cpu.runtime import machine
+from nbkernels.cpu.runtime.status import PACKED
 from nbkernels.problem import LAYOUTS
 from nbkernels.store import Store
 from nbkernels.tuning import ask, cpu, cuda, keep, plans, run
@@ -101,31 +104,26 @@ def directory(monkeypatch, tmp_path):
     renew()
 
 
-@pytest.mark.parametrize("factor", [4, 1 / 4, 1])
-def test_the_l2_that_choices_go_by_is_found(directory, monkeypatch, factor):
-    """Of a machine whose paths are fastest as another L2 would choose them, by a third, with noise of a tenth."""
+@pytest.mark.parametrize("right", ["avx2", "avx512"])
+def test_the_costs_that_choices_go_by_are_found(directory, monkeypatch, right):
+    """Of a machine whose paths are fastest as a kind of costs chooses them, by a third, with noise of a tenth."""
     side, noise = cpu.Cpu("float32"), random.Random(5)
     side.available = 2
-    stated = machine.stated().l2
-    right = int(stated * factor)
+    own = cost.kind()
 
     def sample(self, way, lane):
-        own = plans.chosen(lane, "float32", right)
-        return (1.0 if way == own else 1.5) * (1 + 0.1 * noise.random())
+        best = plans.chosen(lane, "float32", right)
+        return (1.0 if way == best else 1.5) * (1 + 0.1 * noise.random())
 
     monkeypatch.setattr(plans.Paths, "sample", sample)
     said = plans.find(side, winners.store(), math.inf, lambda *_: None)
-    lanes = side.lanes(plans.SHAPES, ["NN"], [2])
-    if factor == 1:
-        assert "as the caches tell" in said
+    if right == own:
+        assert said == f"paths: chosen best by the costs of {own}"
         assert machine.measured() is None
     else:
-        assert f"stated are {stated >> 10}" in said
-        kept = machine.measured().l2
-        assert [plans.chosen(lane, "float32", kept) for lane in lanes] == [
-            plans.chosen(lane, "float32", right) for lane in lanes
-        ]
-        assert machine.machine().l2 == kept
+        assert f"the costs of {right}, in place of {own}" in said
+        assert machine.measured().costs == machine.machine().costs == cost.kind() == right
+        assert cost.table == cost.KINDS[right]["table"]
         assert "not kept" in plans.find(side, None, math.inf, lambda *_: None)
 
 
@@ -163,6 +161,7 @@ def test_more_than_the_machine_has_is_a_line(directory, capsys, monkeypatch):
     assert re.fullmatch(r"tune: .*matrices are more than this machine has\n", capsys.readouterr().err)
 
 
+@only(PACKED)
 def test_verify_counts_what_winners_cut(directory, capsys, monkeypatch):
     from nbkernels.tuning import verify
 

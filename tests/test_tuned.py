@@ -9,9 +9,11 @@ import pytest
 import nbkernels as nb
 from nbkernels import info, problem, winners
 from nbkernels.cpu.gemm import blocking as tiles
-from nbkernels.cpu.gemm import gemm, kinds, tuned
+from nbkernels.cpu.gemm import cost, gemm, kinds, tuned
+from nbkernels.cpu.gemm.paths import only
 from nbkernels.cpu.runtime import machine
 from nbkernels.cpu.runtime.renew import renew
+from nbkernels.cpu.runtime.status import PACKED
 from nbkernels.jit import files, levels
 from nbkernels.jit.cache import entry
 from nbkernels.problem import CLASSES, LAYOUTS
@@ -53,18 +55,20 @@ def test_a_winner_is_used_and_told(table):
 
     before = results()
     assert kinds.tiles_of(PLAIN, SQUARE) == tiles.default("float32")
-    assert "tuned" not in nb.explain(nb.mm, a, b).tile
+    with only(PACKED):
+        assert nb.explain(nb.mm, a, b).tile == str(tiles.default("float32"))
     assert table.put(key(), winner(), 1.0)
     renew()
     assert kinds.tiles_of(PLAIN, SQUARE) == winner()
     for left, to, cut in (("float16", "float32", winner()), ("float64", "float64", tiles.default("float64"))):
         assert kinds.tiles_of(kinds.kind_of(left, left, to), SQUARE) == cut
     assert kinds.tiles_of(kinds.kind_of("int32", "int32", "int32"), SQUARE).kc == tiles.default("float32").kc
-    assert nb.explain(nb.mm, a, b).tile == f"{winner()}, tuned"
-    assert nb.explain(nb.mm, a.T, b).tile == str(tiles.default("float32"))  # another layout
-    assert nb.explain(nb.mm, a, b, out=np.empty((600, 600), "f4", order="F")).tile == str(tiles.default("float32"))
-    assert nb.explain(nb.mm, a.T, b.T, out=np.empty((600, 600), "f4", order="F")).tile == f"{winner()}, tuned"
-    assert str(winner()) in str(gemm.describe(600, 600, 600))
+    with only(PACKED):
+        assert nb.explain(nb.mm, a, b).tile == f"{winner()}, tuned"
+        assert nb.explain(nb.mm, a.T, b).tile == str(tiles.default("float32"))  # another layout
+        assert nb.explain(nb.mm, a, b, out=np.empty((600, 600), "f4", order="F")).tile == str(tiles.default("float32"))
+        assert nb.explain(nb.mm, a.T, b.T, out=np.empty((600, 600), "f4", order="F")).tile == f"{winner()}, tuned"
+        assert str(winner()) in str(gemm.describe(600, 600, 600))
     assert str(winner()) not in str(gemm.describe(150, 150, 600 * 4))
     assert "by the tuner in 1 of 20" in info.cut("float32")
     assert "tuner" not in info.cut("float64")
@@ -164,21 +168,22 @@ def test_another_machines_winners_are_its_own(table, monkeypatch):
         assert list(info.winners()) == []
 
 
-def test_the_l2_that_paths_go_by(table, monkeypatch):
-    """It is read by Python and by compiled code, goes before what is stated, and changes no bit."""
-    read = entry(lambda: machine.l2(), "int64()", "test_l2")
+def test_the_costs_that_paths_go_by(table, monkeypatch):
+    """They are read by Python and by compiled code, go before what is stated, and change no bit."""
+    read = entry(lambda: cost.known()[0], "float64()", "test_costs")
     a = np.random.default_rng(0).standard_normal((400, 300)).astype("f4")
     expected, stated = nb.mm(a, a.T), machine.stated()
-    assert table.add({machine.plan_key(): {"candidate": {"l2": stated.l2 * 4}, "seconds": 0}})
-    assert (machine.machine().l2, read()) == (stated.l2, stated.l2)
+    own, other = cost.kind(), next(kind for kind in cost.KINDS if kind != cost.kind())
+    assert table.add({machine.plan_key(): {"candidate": {"costs": other}, "seconds": 0}})
+    assert (cost.kind(), read()) == (own, cost.KINDS[own]["table"][0])
     renew()
-    assert (machine.machine().l2, read(), machine.stated()) == (stated.l2 * 4, stated.l2 * 4, stated)
+    assert (cost.kind(), read(), machine.stated()) == (other, cost.KINDS[other]["table"][0], stated)
     np.testing.assert_array_equal(nb.mm(a, a.T), expected)
-    assert any("as with an L2" in line for line in info.winners())
-    for wrong in ({"l2": 1}, {"l2": "many"}, {"l9": 1 << 20}, [3]):
+    assert any(f"by the costs of {other}" in line for line in info.winners())
+    for wrong in ({"costs": "none"}, {"costs": 1}, {"l2": 1 << 20}, [3]):
         assert table.add({machine.plan_key(): {"candidate": wrong}})
         renew()
-        assert (machine.machine(), read()) == (stated, stated.l2)
+        assert (cost.kind(), read()) == (own, cost.KINDS[own]["table"][0])
     assert table.remove([machine.plan_key()])
     renew()
     assert machine.measured() is None

@@ -11,6 +11,7 @@ import time
 import pytest
 
 from nbkernels import cli, sets, warmup
+from nbkernels.cpu.gemm import cost, paths
 from nbkernels.in_numpy import which
 
 FEW = ["float32", "--only", "add(float32 64x64, float32 64x64)", "maximum(float32 64x64, 2.0)"]
@@ -180,3 +181,20 @@ def test_a_child_records_nothing(monkeypatch, tmp_path):
     with contextlib.closing(warmup.Child()) as child:
         assert child.make(dict(sets.thirty())["add(float32 4x4, float32 4x4)"]) is None
     assert not file.exists()
+
+
+def test_products_are_made_by_every_path():
+    """Which one costs choose is the machine's where they are called, not where they are compiled."""
+    seen = []
+
+    class Product:
+        name = "mm"
+
+        def dtypes(self):
+            return {"float32"}
+
+        def __call__(self):
+            seen.append(paths.path(50, 200, 300, 2))
+
+    assert warmup.attempt(Product()) is None
+    assert seen[2:] == list(cost.WAYS)

@@ -17,9 +17,9 @@ from .gemm import stacks, syrk
 from .gemm.batch import choose as batch_path
 from .gemm.blocking import given, small
 from .gemm.context import bare, buffers, in_place, near
-from .gemm.gemm import clash, name_of, same, shared
+from .gemm.gemm import clash, name_of, same
 from .gemm.kinds import kind_of, tiles_of
-from .gemm.paths import path_of
+from .gemm.paths import path_of, shared
 from .gemm.tuned import slot_of, tuned
 from .gemv.dot import FLOATS, SHARED
 from .gemv.jobs import ROWS_SHARED

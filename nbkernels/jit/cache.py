@@ -114,9 +114,10 @@ def jit(function=None, **options):
     return Helper(function, targetoptions=dict(OPTIONS, nopython=True, **options))
 
 
-def plain(function):
+def plain(function=None, **options):
     """A plain function, which those that are compiled call, too: `numba.extending.register_jitable`, as above."""
-    return register_jitable(**OPTIONS, pipeline_class=Implementation)(function)
+    register = register_jitable(**OPTIONS, pipeline_class=Implementation, **options)
+    return register if function is None else register(function)
 
 
 def entry(function, signature: str, name: str, **options):

@@ -129,7 +129,7 @@ def tune(shape=None, *, dtype="float32", layout=None, threads=None, device="cpu"
 
 
 def _machine(side, store, found, end, heard):
-    """What comes before a tune of all classes: by which L2 paths are chosen, and the peaks, which info shows."""
+    """What comes before a tune of all classes: by whose costs paths are chosen, and the peaks, which info shows."""
     if side.device != "cpu":
         return
     from ..benches import peak

@@ -23,12 +23,13 @@ from .blocking import caches
 from .context import one_room, room
 from .entry import ROOM as PANELS
 from .entry import apart, distinct, stays
-from .gemm import NAMES, PARALLEL, REAL, clash, gemm, name_of, same, small_tile
+from .gemm import NAMES, REAL, clash, gemm, name_of, same, small_tile
 from .kinds import kind_of
-from .paths import ALONE, DEEPEST, SERIAL, is_thin, steps
+from .paths import ALONE, DEEPEST, PARALLEL, SERIAL, steps
 from .stacks import stack
 from .turns import EVEN, ONE_BLOCK, STACK, TINY, VECTOR, by_even, by_small, by_tiny, by_vectors, bytes_of, chosen, job
 
+THIN_ROWS, THIN_STEPS, FEW_STEPS = 64, 32, 4
 OVERHEAD = 200  # multiply-adds in the time that a product takes beside them, 5 ns: for the question of threads
 
 # What the entry answers: a kernel, which the caller is to compile or to launch; CLOSED where threads would gain and
@@ -57,9 +58,17 @@ def _gains(tile, f):
 
 
 @plain
+def _is_thin(m, n, k, size, cache):
+    """Whether C, of elements of so many bytes, is better written by rows (thin.py): from beyond L2, by its bytes for
+    some steps, by twice as many for few."""
+    bytes_ = m * n * size if k > FEW_STEPS else 2 * m * n * size
+    return min(m, n) >= THIN_ROWS and k <= THIN_STEPS and bytes_ > cache
+
+
+@plain
 def _served(m, n, k, size, cache):
     """Whether one thread takes a product of a stack at once: for few rows and few steps there are others."""
-    larger = m * n * k <= SERIAL and min(m, n) > 3 and not is_thin(m, n, k, size, cache)
+    larger = m * n * k <= SERIAL and min(m, n) > 3 and not _is_thin(m, n, k, size, cache)
     return k <= DEEPEST and (m * n * k <= ALONE or larger)
 
 

@@ -18,14 +18,16 @@ from ...jit.address import ask, call, peek, poke, scratch, static, take_from
 from ...jit.cache import compiled, jit
 from ...jit.ndarray import shape
 from ...jit.vector import LINE
+from ..runtime.launch import launch_table, launchable, table_at
 from ..runtime.machine import l2
-from ..runtime.status import DONE, LARGE
+from ..runtime.status import DEEP, DONE, LARGE
 from .blocking import SEGMENT, small, vector_registers
 from .context import BYTES, NEXT, WORDS, alone, swap_sides, up, words_at
+from .cost import swaps
 from .door import factored, in_room, planned_entry, whole_call
 from .entry import GIL
 from .pack import pack_alone
-from .paths import BRIEF
+from .paths import BRIEF, SERIAL
 from .several import MOST, columns_against, group
 from .store import finish
 from .tiny import HEIGHT, tall, tiny, tiny_long, tiny_on, twins
@@ -46,7 +48,7 @@ BROAD, TURN, LOW = 2048, 64, 16
 STEPS = SEGMENT if vector_registers() == 32 else 512
 LINED, PASSES = 1024, 8
 FACTORS = 8 * MOST * TURN  # bytes of stack for those of A
-LITTLE = 516 << 10  # of the room up to BRIEF: a panel of SEGMENT steps, 4 KiB of planes
+LITTLE = 516 << 10  # of the room of one thread: a panel of SEGMENT steps, 4 KiB of planes
 
 
 @jit(forceinline=True)
@@ -180,8 +182,7 @@ def _deep(tile) -> int:
 @jit(forceinline=True)
 def _plan(tile, f, workers, cache):
     """How a product is cut, and the bytes of its room: panels of B for each thread, planes of waiting chains."""
-    wide = f.m > f.n
-    if (wide and f.rsa == 1) or (f.csb != 1 and (f.rsa == 1 or not wide)):  # vectors along the longer side in memory
+    if swaps(DEEP, f.m, f.n, f.rsa, f.csb):
         swap_sides(f)
     large = f.n * f.k * tile.itemsize > cache  # panels of such a B are far apart in memory
     if STEPS < SEGMENT and f.n * tile.itemsize <= LINED and (f.m <= PASSES * tile.mr or f.rsa == 1):
@@ -237,12 +238,12 @@ def _entry(tile):
 
 @functools.cache
 def _alone(tile):
-    """int64(address of `_deep`, out, x, a, b, beta, alpha), on checked arrays: their ids, x's or 0; from Python, and
-    its address."""
+    """int64(table, out, x, a, b, beta, alpha), on checked arrays: their ids, x's or 0; from Python, and its address."""
     element = getattr(np, tile.dtype)
 
-    def run(work, out, x, a, b, beta, alpha):
-        if not GIL or shape(out, 0) * shape(out, 1) * shape(a, 1) > BRIEF:
+    def run(table, out, x, a, b, beta, alpha):
+        most = SERIAL if launchable(table) == 1 else BRIEF
+        if not GIL or shape(out, 0) * shape(out, 1) * shape(a, 1) > most:
             return LARGE
         words, factors = scratch(BYTES), scratch(16)
         f = words_at(words)
@@ -251,18 +252,23 @@ def _alone(tile):
             return LARGE
         f.room, f.workers = static(LITTLE), 1
         factored(tile, f, factors, element(alpha), element(beta))
-        call(work, words, 0)
+        call(table_at(table).kernel, words, 0)
         _end(tile, f)
         return DONE
 
     return whole_call(run, f"gemm_deep_alone_{tile}")
 
 
+@functools.cache
+def _table(tile):
+    return launch_table(_deep(tile))
+
+
 def whole(dtype: str) -> tuple[int, int]:
     """The address of the whole call of one thread, and its first argument. It answers LARGE, with nothing done, for
-    what is not brief, has no room in its own, or where others may be in it at the same time."""
+    what others would share, has no room in its own, or where others may be in it at the same time."""
     tile = small(dtype)
-    return _alone(tile)[1], _deep(tile)
+    return _alone(tile)[1], _table(tile).buffer_info()[0]
 
 
 def deep(out, x, a, b, beta, alpha, dtype: str, workers: int, trusted: bool = True) -> int:
@@ -270,6 +276,6 @@ def deep(out, x, a, b, beta, alpha, dtype: str, workers: int, trusted: bool = Tr
     tile = small(dtype)
     if out.size * a.shape[1] <= BRIEF:
         workers = 1
-        if _alone(tile)[0](_deep(tile), id(out), x, id(a), id(b), beta, alpha) == DONE:
-            return DONE
+    if workers == 1 and _alone(tile)[0](_table(tile).buffer_info()[0], id(out), x, id(a), id(b), beta, alpha) == DONE:
+        return DONE
     return in_room(_entry(tile), _deep(tile), workers, out, x, a, b, beta, alpha, trusted)

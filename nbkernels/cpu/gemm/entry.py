@@ -20,9 +20,10 @@ from ...jit.turn import turned
 from ..runtime.launch import launchable
 from ..runtime.machine import l2
 from ..runtime.status import DECLINED, DONE, GEMV, LARGE, SMALL, SYMMETRIC, UNMADE
+from .cost import known
 from .microkernel import ukernel, ukernel_copying_whole, ukernel_packed
 from .pack import pack, pack_rows_a, pack_rows_b
-from .paths import IN_PLACE, NARROW_IN_PLACE, PANEL, choose, lies, longest, mirrors
+from .paths import IN_PLACE, NARROW_IN_PLACE, PANEL, choose, longest, mirrors
 from .store import MEMORY, PARTIAL, PLAIN, ending, finish
 from .tiny import even_near, suits
 
@@ -231,7 +232,7 @@ def small_entry(tile):
             workers = workers if workers > 0 else 2  # nothing says how many there are
             if x == 0 and alpha == 1 and pa == pb and rsa == csb and csa == rsb and mirrors(m, n, k, workers):
                 return answer(SYMMETRIC, given, made)
-            path = choose(tile, m, n, k, lies(rsa, csa, 1), lies(rsb, csb, 1), rows, workers, l2())
+            path = choose(tile, m, n, k, rsa, csa, rsb, csb, rows, workers, l2(), known())
             if path != SMALL:
                 whole += 8 + 16 * (path - GEMV)
                 found = answered(whole, path, out, x, a, b, beta, alpha)

@@ -54,7 +54,7 @@ from .entry import KNOWN, SERIALLY, small_entry
 from .kinds import MODES, WIDENED, kind_of, tiles_of
 from .loops import packed
 from .loops import whole as packed_whole
-from .paths import BRIEF, THIN_LEAST, path, path_of
+from .paths import PARALLEL, path, path_of, shared
 from .serial import planned
 from .short import short
 from .syrk import mirrored, symmetric
@@ -71,7 +71,6 @@ WHOLE = {GEMV: gemv_whole, THIN: thin_whole, DEEP: deep_whole, COLUMNS: columns_
 RUN = {THIN: thin, DEEP: deep, SHORT: short, COLUMNS: columns}
 REAL = {int, float, bool}
 ONE = 1
-PARALLEL = 96**3  # below, two launches of 3-10 us cost more than they save
 
 
 def gemm(
@@ -351,15 +350,6 @@ def _by_plan(entry, x, a, b, out):
         return out if packed(out, xid, a, b, plan.beta, plan.alpha, tiles, plan.kind, workers) == DONE else None
     except (TypeError, IndexError):  # not a matrix: the checks will say it properly
         return None
-
-
-def shared(way: int, m: int, n: int, k: int) -> bool:
-    """Whether threads share a product that takes this path; in gemv each layout has its own answer."""
-    if way == THIN:
-        return m * n >= THIN_LEAST
-    if way in (DEEP, PACKED):
-        return m * n * k > (BRIEF if way == DEEP else PARALLEL)
-    return way in (SHORT, COLUMNS)
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,10 @@ import functools
 
 from ...jit.address import peek, take
 from ...jit.cache import compiled, jit
+from ..runtime.status import SHORT
 from .blocking import small
 from .context import NEXT, WORDS, swap_sides, up
+from .cost import swaps
 from .door import in_room, planned_entry
 from .microkernel import ukernel_copying, ukernel_packed
 from .pack import pack
@@ -92,7 +94,7 @@ def _short(tile) -> int:
 @jit
 def _plan(tile, f, workers):
     """How the product is cut into jobs, and the bytes of its room."""
-    if f.m > f.n:  # C' = B' A': the longer side lies along vectors
+    if swaps(SHORT, f.m, f.n, f.rsa, f.csb):
         swap_sides(f)
     parts = max((f.n * tile.itemsize + BROAD - 1) // BROAD, EACH * workers if workers > 1 else 1)
     f.nb = up((f.n + parts - 1) // parts, tile.nr)

@@ -48,12 +48,13 @@ def _rows(tile, f, i, h, b, panel, rsb, alpha, beta):
 
 @functools.cache
 def _thin(tile) -> int:
-    """The jobs of one thread: void(words, task). Where B's rows are not contiguous its panels are packed first."""
+    """The jobs of one thread: void(words, task). Panels of B are BPANELS elements apart; where its rows are not
+    contiguous they are packed first."""
 
     def work(f, task):
         size, m, n, k, height = tile.itemsize, f.m, f.n, f.k, tall(tile, tile.nr)
         alpha, beta = peek(tile, f.scalars), peek(tile, f.scalars + size)
-        b, panel, rsb, first = f.b, tile.nr, f.rsb, 0
+        b, panel, rsb, first = f.b, f.bpanels, f.rsb, 0
         if f.csb != 1:
             b, panel, rsb, first = f.room, k * tile.nr, tile.nr, (n + tile.nr - 1) // tile.nr
         job = take(f, NEXT)
@@ -84,23 +85,24 @@ def _whole(tile):
         alone(tile, f, out, x, a, b, beta, 1)
         if f.csc != 1 or (f.x != 0 and f.csx != 1):
             return LARGE
-        if f.m * f.n >= THIN_LEAST:
-            if f.csb != 1 or t.kernel == 0 or launchable(table) == 0:
-                return LARGE
-            factored(tile, f, factors, element(alpha), element(beta))
-            threads.shared(t.launch, t.kernel, address, address + WORKERS)
-            return DONE
-        b, panel, rsb = f.b, tile.nr, f.rsb
+        many = f.m * f.n >= THIN_LEAST
+        if many and (t.kernel == 0 or launchable(table) == 0):
+            return LARGE
+        f.bpanels = tile.nr
         if f.csb != 1:
-            b, panel, rsb = panels, f.k * tile.nr, tile.nr
             if up(f.n, tile.nr) * f.k * size > PANEL:
                 return LARGE
             for j in range(0, f.n, tile.nr):
                 source, width = f.b + j * f.csb * size, min(tile.nr, f.n - j)
-                pack(tile, source, f.csb, f.rsb, width, f.k, b + j * f.k * size, tile.nr)
+                pack(tile, source, f.csb, f.rsb, width, f.k, panels + j * f.k * size, tile.nr)
+            f.b, f.rsb, f.csb, f.bpanels = panels, tile.nr, 1, f.k * tile.nr
+        if many:
+            factored(tile, f, factors, element(alpha), element(beta))
+            threads.shared(t.launch, t.kernel, address, address + WORKERS)
+            return DONE
         height = tall(tile, tile.nr)
         for i in range(0, f.m, height):
-            _rows(tile, f, i, min(height, f.m - i), b, panel, rsb, element(alpha), element(beta))
+            _rows(tile, f, i, min(height, f.m - i), f.b, f.bpanels, f.rsb, element(alpha), element(beta))
         return DONE
 
     return whole_call(run, f"gemm_thin_whole_{tile}")
@@ -128,6 +130,7 @@ def thin(out, x, a, b, beta, alpha, dtype: str, workers: int, trusted: bool = Tr
     f, kept = filled(out, x, a, b, beta, alpha, default_tiles(kind), kind, workers, trusted)
     if f is None or f.csc != 1 or (f.x != 0 and f.csx != 1):
         return DECLINED
+    f.bpanels = tile.nr
     with room(0 if f.csb == 1 else up(f.n, tile.nr) * f.k * tile.itemsize) as f.room:
         threads.launch(_thin(tile), f.own, workers)
     return DONE

@@ -1,11 +1,11 @@
-"""The machine's caches, as planners and compiled code read them: at run time, never compiled in.
+"""The machine's caches and kind, as planners and compiled code read them: at run time, never compiled in.
 
 What the system tells, or defaults. The environment's NBKERNELS_MACHINE names a JSON file whose fields go before it,
-{"l1": bytes, "l2": bytes, "l3": bytes}, for a machine that tells nothing, or to plan as another one would. Compiled
-code finds the record by the name of a symbol, so a kernel on disk serves machines with other caches.
+{"l1": bytes, "l2": bytes, "l3": bytes, "costs": kind}, for a machine that tells nothing, or to plan as another one
+would. Compiled code finds the bytes by the name of a symbol, so a kernel on disk serves machines with other caches.
 
-`python -m nbkernels tune` may find that products are planned better as on a machine with another L2 (tuning/plans.py);
-what it keeps goes before both.
+`python -m nbkernels tune` may find that another kind of processor's costs choose better paths (tuning/plans.py); what
+it keeps goes before both.
 """
 
 from __future__ import annotations
@@ -34,16 +34,22 @@ LEVELS = {1: "l1", 2: "l2", 3: "l3"}
 @dataclass(frozen=True)
 class Machine:
     """Bytes of one core's first cache for data, of its second, and of the third, which cores share; 0 where there is
-    no third."""
+    no third. Then the kind of processor by whose costs products choose their path (gemm/cost.py); by the vectors' width
+    where it is none."""
 
     l1: int = 32 << 10
     l2: int = 512 << 10
     l3: int = 0
+    costs: str = ""
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        return {name: getattr(self, name) for name in LEVELS.values()}
 
     def flaw(self) -> str | None:
         """Why it is no machine's record."""
-        if any(type(size) is not int for size in asdict(self).values()):
-            return f"sizes in bytes are wanted: {asdict(self)}"
+        if any(type(size) is not int for size in self.sizes.values()) or type(self.costs) is not str:
+            return f"sizes in bytes are wanted, and a name: {asdict(self)}"
         if not (4096 <= self.l1 <= self.l2 <= 1 << 40 and (self.l3 == 0 or self.l2 <= self.l3 <= 1 << 40)):
             return f"4096 <= l1 <= l2 <= l3 is wanted: {asdict(self)}"
         return None
@@ -66,23 +72,22 @@ def place() -> str:
 
 
 def plan_key() -> str:
-    """What the tuner's L2 is kept under."""
+    """What the tuner's kind of costs is kept under."""
     return f"plans on {place()}"
 
 
 def measured() -> Machine | None:
-    """The record with the L2 by which the tuner found products planned best, or None."""
+    """The record with the costs by which the tuner found paths chosen best, or None."""
     try:
-        found = replace(stated(), **winners.entries()[plan_key()]["candidate"]) if winners.entries() else None
+        found = replace(stated(), costs=winners.entries()[plan_key()]["candidate"]["costs"])
     except (KeyError, TypeError):
         return None
-    return found if found and not found.flaw() else None
+    return None if found.flaw() else found
 
 
 def renew() -> None:
-    """Take what the tuner keeps now; compiled code reads it, too."""
+    """Take what the tuner keeps now."""
     machine.cache_clear()
-    _words[:] = list(asdict(machine()).values())
 
 
 @functools.cache
@@ -162,7 +167,7 @@ def _of_windows(rows) -> dict[int, int]:
 
 # -- from compiled code ------------------------------------------------------------------------------------------------
 
-_words = np.array(list(asdict(machine()).values()), np.int64)
+_words = np.array(list(machine().sizes.values()), np.int64)
 binding.add_symbol(SYMBOL, _words.ctypes.data)
 
 

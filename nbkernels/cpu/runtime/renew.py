@@ -13,7 +13,8 @@ def renew() -> None:
     """From the next call on products go by the winners that are kept now."""
     winners.entries.cache_clear()
     machine.renew()
-    planned = blocking.default, kinds.default_tiles, paths.path, context.template
+    paths.renew()
+    planned = blocking.default, kinds.default_tiles, context.template
     for each in (*planned, tuned.tuned, gemm._planned, packed._table):
         each.cache_clear()
     for dtype, (_, _, known) in list(gemm._entries.items()):

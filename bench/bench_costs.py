@@ -1,0 +1,230 @@
+"""The costs by which paths are chosen (nbkernels/cpu/gemm/costs.json), fitted to measured times, and judged.
+
+    python bench/bench_choice.py --seed 1 --csv FILE      # measure, on the processor at hand
+    python bench/bench_costs.py FILE --kind KIND --bits 256 --l2 512                                  # fit, and print
+    python bench/bench_costs.py FILE --kind KIND --bits 256 --l2 512 --source "what it is" --write    # and keep
+
+What a product takes by a path is a sum of features times costs of at least 0 (cost.py): non-negative least squares of
+the relative error, as of logarithms, where a path counts by the root of the best one's share of its time. Judged are
+products that the fit has not seen, a fifth of them in turn: the chosen path's time over that of the fastest.
+
+Of a kind that was timed by one thread alone `--like` names another one: two threads, and paths that were not timed,
+take what that kind's costs tell of the ratio to one thread, and to the packed path, DOUBT added.
+"""
+
+import argparse
+import csv
+import datetime
+import functools
+import json
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+from tabulate import tabulate
+
+from nbkernels.cpu.gemm import cost, paths
+from nbkernels.cpu.runtime.status import PACKED, PATHS
+from nbkernels.jit.tile import Tile
+from nbkernels.jit.vector import SIZE
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
+
+from report import geometric_mean
+
+FOLDS, STEPS, DIGITS = 5, 5, 4
+ROUND = 1024  # elements of a line that is a way of L1, of float32
+DOUBT = 1.3  # times what another kind tells of a path that was not timed
+REGISTERS = {256: 6, 512: 12}  # rows of the register tile, by bits of vectors
+
+
+def tile_of(dtype: str, bits: int) -> Tile:
+    """The register tile of such vectors, as blocking.small has it here."""
+    return Tile(dtype, REGISTERS[bits], 2, bits // (8 * SIZE[dtype]))
+
+
+class Product:
+    """A line of a file: sizes, how it lies, threads, and microseconds of each path of cost.WAYS, NaN where none."""
+
+    def __init__(self, line: dict, bits: int, l2: int):
+        self.shape = self.m, self.n, self.k = tuple(int(line[name]) for name in "mnk")
+        self.layout, self.dtype, self.threads = line["layout"], line["dtype"], int(line["threads"])
+        self.times = np.array([float(line.get(PATHS[way]) or "nan") for way in cost.WAYS])
+        self.tile, self.bits, self.l2 = tile_of(self.dtype, bits), bits, l2
+        self.fold = hash(self.shape) % FOLDS  # the same in every process, and whatever the threads
+        self.may = [paths.possible(self.tile, way, self.k, True) and paths.bounded(way, *self.shape, self.threads)
+                    for way in cost.WAYS]  # fmt: skip
+        self.many = [self.threads > 1 and paths.shared(way, *self.shape) for way in cost.WAYS]
+
+    @functools.cached_property
+    def features(self) -> np.ndarray:
+        """A row for each path."""
+        (rsa, csa), (rsb, csb) = paths.strides(self.layout, *self.shape)
+        return np.array([
+            cost.predicted(self.tile, np.eye(cost.COUNT), 0, (*self.shape, rsa, csa, rsb, csb),
+                           cost.swaps(way, self.m, self.n, rsa, csb), self.l2, 1)
+            for way in cost.WAYS
+        ])  # fmt: skip
+
+    def predicted(self, costs) -> np.ndarray:
+        """Microseconds of each path by {(dtype, threads, path): costs}; infinite where there are none."""
+        found = (costs.get((self.dtype, 2 if many else 1, way)) for way, many in zip(cost.WAYS, self.many))
+        return np.array([math.inf if each is None else row @ each for each, row in zip(found, self.features)])
+
+    def regret(self, costs) -> float:
+        times = np.where(np.isnan(self.times) | ~np.array(self.may), math.inf, self.predicted(costs))
+        return self.times[times.argmin()] / np.nanmin(self.times)
+
+
+def read(file, bits: int, l2: int) -> list[Product]:
+    """Its products of more than one row and column: those have other paths."""
+    with open(file, newline="", encoding="utf-8") as lines:
+        found = [Product(line, bits, l2) for line in csv.DictReader(lines)]
+    return [each for each in found if min(each.m, each.n) > 1]
+
+
+def nonnegative(features, times, weights) -> np.ndarray:
+    """Costs of at least 0 with the least squares of log(predicted / time), by steps of weighted least squares."""
+    from scipy.optimize import nnls
+
+    near = times
+    for _ in range(STEPS):
+        rows = features * (weights / np.sqrt(times * near))[:, None]
+        scale = rows.max(0, initial=0) + (rows.max(0, initial=0) == 0)
+        found = nnls(rows / scale, weights * np.sqrt(times / near), maxiter=10_000)[0] / scale
+        near = np.maximum(features @ found, times / 20)
+    return found
+
+
+def fit(products) -> dict:
+    """{(dtype, threads, path): costs} of all that the products tell."""
+    costs = {}
+    for dtype, threads, (i, way) in ((d, t, w) for d in SIZE for t in (1, 2) for w in enumerate(cost.WAYS)):
+        part = [each for each in products if (each.dtype, each.threads) == (dtype, threads)
+                and each.many[i] == (threads > 1) and each.times[i] > 0]  # fmt: skip
+        if len(part) > cost.COUNT:
+            times = np.array([each.times[i] for each in part])
+            weights = np.sqrt([np.nanmin(each.times) / each.times[i] for each in part])
+            costs[dtype, threads, way] = nonnegative(np.array([each.features[i] for each in part]), times, weights)
+    return costs
+
+
+def judged(products) -> list[dict]:
+    """A line for each number of threads: regret of products that were not fitted to."""
+    lines = []
+    for threads in sorted({each.threads for each in products}):
+        found = []
+        for fold in range(FOLDS):
+            costs = fit([each for each in products if each.fold != fold])
+            found += [each.regret(costs) for each in products if (each.threads, each.fold) == (threads, fold)]
+        lines.append({"threads": threads, "products": len(found), "regret": f"{geometric_mean(found):.3f}",
+                      "95th": f"{np.quantile(found, 0.95):.2f}", "most": f"{max(found):.2f}"})  # fmt: skip
+    return lines
+
+
+def alike(products, kind: str, bits: int, l2: int) -> list[Product]:
+    """Products of one thread, and larger round ones beside them, by one thread and by two, as another kind's costs
+    tell: of a path that was not timed by its ratio to the packed one, of others by theirs to what was timed."""
+    other, found, packed = costs_of(kind), [], cost.WAYS.index(PACKED)
+    for each in products:
+        line = {"layout": each.layout, "dtype": each.dtype}
+
+        def of(shape, threads, *on, line=line):
+            return Product(line | dict(zip("mnk", shape)) | {"threads": threads}, *on)
+
+        base = of(each.shape, 1, bits, l2).predicted(other)
+        times = np.where(np.isnan(each.times), DOUBT * each.times[packed] * base / base[packed], each.times)
+        for shape in {
+            each.shape,
+            tuple(-(-size // ROUND) * ROUND if 3 * size > ROUND else size for size in each.shape),
+        }:
+            for threads in (1, 2):
+                product = of(shape, threads, each.bits, each.l2)
+                told = of(shape, threads, bits, l2).predicted(other)
+                product.times = np.where(product.may, times * told / base, np.nan)
+                found.append(product)
+    return found
+
+
+def costs_of(kind: str) -> dict:
+    """{(dtype, threads, path): costs} of a kind that is kept."""
+    return {
+        (dtype, int(threads), way): np.array(by_path[PATHS[way]])
+        for dtype, by_threads in cost.KINDS[kind]["costs"].items()
+        for threads, by_path in by_threads.items()
+        for way in cost.WAYS
+        if by_path.get(PATHS[way])
+    }
+
+
+def text(kinds: dict) -> str:
+    """costs.json: a line for each path."""
+    marks, lines = {}, {"features": list(cost.FEATURES)}
+    for kind, each in kinds.items():
+        lines[kind] = {name: value for name, value in each.items() if name in ("source", "date", "costs")}
+
+    def marked(value):
+        if isinstance(value, dict):
+            return {name: marked(each) for name, each in value.items()}
+        if isinstance(value, list):
+            marks[f'"<{len(marks)}>"'] = json.dumps(value)
+            return f"<{len(marks) - 1}>"
+        return value
+
+    found = json.dumps(marked(lines), indent=1)
+    for mark, line in marks.items():
+        found = found.replace(mark, line)
+    return found + "\n"
+
+
+def rounded(costs) -> list[float]:
+    return [float(f"{each:.{DIGITS}g}") for each in costs]
+
+
+def test_costs_are_written_as_they_are_read(tmp_path):
+    file = tmp_path / "costs.json"
+    file.write_text(text(cost.KINDS))
+    assert cost.read(file) == (cost.KINDS, None)
+
+
+def test_a_fit_finds_the_costs_that_made_the_times():
+    own, rng, products = costs_of("avx2"), np.random.default_rng(0), []
+    for layout in 75 * ["NN", "NT", "TN", "TT"]:
+        sizes = {name: int(2 ** rng.uniform(1, 11)) for name in "mnk"}
+        each = Product(sizes | {"layout": layout, "dtype": "float64", "threads": 1}, 256, 512 << 10)
+        each.times = np.where(each.may, each.predicted(own), np.nan)
+        products.append(each)
+    found = fit(products)
+    assert geometric_mean([each.regret(found) for each in products]) < 1.01
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("file", type=Path, help="what bench_choice.py --csv has written")
+    parser.add_argument("--kind", required=True, help="the processor's, as NBKERNELS_MACHINE names it")
+    parser.add_argument("--bits", type=int, choices=REGISTERS, required=True, help="of its vectors")
+    parser.add_argument("--l2", type=int, required=True, help="KiB of its L2")
+    parser.add_argument("--like", choices=cost.KINDS, help="the kind that tells what was not timed")
+    parser.add_argument("--source", default="", help="where the times are from")
+    parser.add_argument("--write", action="store_true", help="put the costs into costs.json")
+    args = parser.parse_args()
+    products = read(args.file, args.bits, args.l2 << 10)
+    print(tabulate(judged(products), headers="keys", disable_numparse=True))
+    if not args.write:
+        return
+    if args.like:
+        products = alike(products, args.like, 256, 512 << 10)
+    found = fit(products)
+    costs = {
+        dtype: {str(threads): {PATHS[way]: rounded(found[dtype, threads, way]) for way in cost.WAYS
+                               if (dtype, threads, way) in found} for threads in (1, 2)}
+        for dtype in cost.DTYPES
+    }  # fmt: skip
+    entry = {"source": args.source, "date": datetime.date.today().isoformat(), "costs": costs}
+    cost.FILE.write_text(text(cost.KINDS | {args.kind: entry}), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

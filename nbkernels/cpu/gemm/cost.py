@@ -1,0 +1,162 @@
+"""What a product takes by each path, predicted: microseconds, FEATURES of its sizes and layouts times costs.
+
+Costs are data, costs.json: for each kind of processor, dtype, path, and one thread or two, fitted to measured times by
+bench/bench_costs.py. Compiled code finds them by the name of a symbol, so that machine code depends on none.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from array import array
+from pathlib import Path
+
+from llvmlite import binding, ir
+from numba import types
+from numba.extending import intrinsic
+
+from ...jit.cache import plain
+from ...jit.vector import width_bits
+from ..runtime.machine import machine
+from ..runtime.status import COLUMNS, DEEP, PACKED, PATHS, SHORT, SMALL, THIN
+from .blocking import WAY
+
+FILE, SYMBOL = Path(__file__).with_name("costs.json"), "nbkernels_costs"
+WAYS = THIN, DEEP, SHORT, COLUMNS, PACKED, SMALL  # consecutive numbers
+DTYPES, THREADS = ("float32", "float64"), ("1", "2")
+# What a product has: u and v tiles down and across, w vectors across, areas of A, B and C in vectors. `far`: a matrix
+# has more bytes than L2. `crowded`: its lines are a way of L1 apart, and share a set. `turned`: the path computes C' =
+# B' A', of which all is said then.
+FEATURES = (
+    "1", "m", "w", "u v", "v k", "u v k", "m w k", "C", "C, A by columns", "C, B by columns", "C, k = 1", "C, turned",
+    "A by rows", "A by columns", "B by columns", "A far", "B far", "v A by rows", "v A by columns", "u B by rows",
+    "u B by columns", "v A far", "u B far", "v A crowded", "u B crowded",
+)  # fmt: skip
+COUNT = len(FEATURES)
+NEVER = [math.inf] + [0] * (COUNT - 1)  # the costs of a path that is not taken
+
+
+@plain
+def place(size, way, many):
+    """Where the costs of a path begin, for elements of so many bytes, by one thread or by many."""
+    return ((size // 8 * len(THREADS) + many) * len(WAYS) + way - THIN) * COUNT
+
+
+@plain
+def swaps(way, m, n, rsa, csb):
+    """Whether a path computes C' = B' A': vectors lie along the side that is the longer one in memory, or at all."""
+    if way == DEEP:
+        return (m > n and rsa == 1) or (csb != 1 and (rsa == 1 or m <= n))
+    return way == SHORT and m > n
+
+
+@plain(forceinline=True)
+def predicted(tile, costs, at, product, turned, cache, share):
+    """Microseconds of a product, (m, n, k, strides in elements), by costs[at:at + COUNT], with so many bytes of L2;
+    threads share all but the first."""
+    m, n, k, rsa, csa, rsb, csb = product
+    if turned:
+        m, n, rsa, csa, rsb, csb = n, m, csb, rsb, csa, rsa
+    size, part, alike = tile.itemsize, 1.0 / tile.lanes, 1.0 if turned else 0.0
+    u, v, w = -(-m // tile.mr), -(-n // tile.nr), -(-n // tile.lanes)
+    a, b, c = m * k * part, k * n * part, m * n * part
+    a_rows, b_rows = a if csa == 1 else 0.0, b if csb == 1 else 0.0
+    a_columns, b_columns = a - a_rows, b - b_rows
+    a_far, b_far = a if m * k * size > cache else 0.0, b if k * n * size > cache else 0.0
+    a_crowded = a if (rsa if csa == 1 else csa) * size % WAY == 0 else 0.0
+    b_crowded = b if (rsb if csb == 1 else csb) * size % WAY == 0 else 0.0
+    return costs[at] + share * (
+        costs[at + 1] * m
+        + costs[at + 2] * w
+        + costs[at + 3] * (u * v)
+        + costs[at + 4] * (v * k)
+        + costs[at + 5] * (u * v * k)
+        + costs[at + 6] * (m * w * k)
+        + costs[at + 7] * c
+        + costs[at + 8] * (c if csa != 1 else 0.0)
+        + costs[at + 9] * (c if csb != 1 else 0.0)
+        + costs[at + 10] * (c if k == 1 else 0.0)
+        + costs[at + 11] * (c * alike)
+        + costs[at + 12] * a_rows
+        + costs[at + 13] * a_columns
+        + costs[at + 14] * b_columns
+        + costs[at + 15] * a_far
+        + costs[at + 16] * b_far
+        + costs[at + 17] * (v * a_rows)
+        + costs[at + 18] * (v * a_columns)
+        + costs[at + 19] * (u * b_rows)
+        + costs[at + 20] * (u * b_columns)
+        + costs[at + 21] * (v * a_far)
+        + costs[at + 22] * (u * b_far)
+        + costs[at + 23] * (v * a_crowded)
+        + costs[at + 24] * (u * b_crowded)
+    )
+
+
+def read(file: Path) -> tuple[dict[str, dict], str | None]:
+    """A file's costs by kind of processor, each with the `table` of compiled code; or none, and why."""
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+        if tuple(found.pop("features")) != FEATURES:
+            raise ValueError("they are of other features: bench/bench_costs.py fits them again")
+        return {kind: each | {"table": _table(each["costs"])} for kind, each in found.items()}, None
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        return {}, f"{file} holds no costs, and packed is the path of all: {type(error).__name__}: {error}"
+
+
+def _table(costs) -> array:
+    """{dtype: {threads: {path: costs}}} as compiled code reads it; a path without any is never taken."""
+    words = array("d")
+    for dtype in DTYPES:
+        for threads in THREADS:
+            for way in WAYS:
+                each = costs[dtype][threads].get(PATHS[way]) or NEVER
+                if len(each) != COUNT or not all(type(cost) in (int, float) and cost >= 0 for cost in each):
+                    raise ValueError(f"{dtype}, {threads}, {PATHS[way]}: {COUNT} costs of at least 0 are wanted")
+                words.extend(each)
+    return words
+
+
+KINDS, PROBLEM = read(FILE)
+
+
+def kind(record=None) -> str:
+    """Whose costs are used: those that the machine's record names, or else of the vectors' width."""
+    named = (record or machine()).costs
+    return named if named in KINDS else "avx512" if width_bits() == 512 else "avx2"
+
+
+def of_machine() -> array:
+    """The table of the machine's kind; where there is none, one by which no path is better than another."""
+    return KINDS[kind()]["table"] if kind() in KINDS else array("d", NEVER * (len(DTYPES) * len(THREADS) * len(WAYS)))
+
+
+table = of_machine()[:]  # compiled code reads it: it stays where it is
+binding.add_symbol(SYMBOL, table.buffer_info()[0])
+
+
+def fill(costs) -> None:
+    """Go by these costs from now on."""
+    memoryview(table)[:] = costs
+
+
+def without(costs, way: int) -> array:
+    """Such costs by which no other path is taken."""
+    found = array("d", costs)
+    for at in range(0, len(found), COUNT):
+        if at // COUNT % len(WAYS) != way - THIN:
+            found[at] = math.inf
+    return found
+
+
+@intrinsic
+def known(typing):
+    """The costs, from compiled code."""
+
+    def emit(context, builder, signature, args):
+        record = builder.module.globals.get(SYMBOL)
+        if record is None:
+            record = ir.GlobalVariable(builder.module, ir.ArrayType(ir.DoubleType(), len(table)), SYMBOL)
+        return builder.bitcast(record, ir.DoubleType().as_pointer())
+
+    return types.CPointer(types.float64)(), emit
