@@ -87,24 +87,31 @@ class Library(JITCodeLibrary):
         What is linked becomes private, so that LLVM may change or drop it. Not internal: the engine would take a local
         symbol for the weak one of that name in a later module, whose callers know nothing of the change.
         """
-        own, seen, waiting = _defined(module), {self}, list(self._linking_libraries)
-        while waiting:
-            library = waiting.pop()
-            if library in seen:
-                continue
-            seen.add(library)
+        own = _defined(module)
+        for library in self._called():
             self._reload_init.update(getattr(library, "_reload_init", ()))
-            if isinstance(library, Library) and not library._made:
-                waiting += library._linking_libraries
-                module.link_in(library._own(), preserve=True)
-            else:
-                module.link_in(library._get_module_for_linking(), preserve=True)
+            whole = library._own() if _open(library) else library._get_module_for_linking()
+            module.link_in(whole, preserve=True)
         for function in module.functions:
             if not function.is_declaration and function.name not in own:
                 function.linkage = "private"
         for variable in module.global_variables:
             if variable.linkage == binding.Linkage.linkonce_odr:  # one for all parts of this library, and no other's
                 variable.linkage = "private"
+
+    def _called(self):
+        """The libraries that it calls, each after all that call it: what nothing calls yet is not linked."""
+        seen, order = {self}, []
+
+        def visit(library):
+            for each in library._linking_libraries if library is self or _open(library) else ():
+                if each not in seen:
+                    seen.add(each)
+                    visit(each)
+            order.append(library)
+
+        visit(self)
+        return reversed(order[:-1])
 
     def _own(self):
         """This library's own functions, to be linked into several modules."""
@@ -129,6 +136,11 @@ class Library(JITCodeLibrary):
     def module(self, linkable: bool):
         """The IR of that code, as other libraries link it or as it is."""
         return self._get_module_for_linking() if linkable else self._final_module
+
+
+def _open(library) -> bool:
+    """Whether it holds its own functions only, not what they call."""
+    return isinstance(library, Library) and not library._made
 
 
 def _defined(module) -> set[str]:
