@@ -60,8 +60,9 @@ def sort(loops, count: int, operands: int) -> None:
             side = 0
             for p in range(1, row):
                 a, b = abs(loops[d * row + p]), abs(loops[e * row + p])
-                if side == 0 and a != 0 and b != 0:
-                    side = (a > b) - (a < b)
+                if a != 0 and b != 0 and a != b:
+                    side = 1 if a > b else -1
+                    break
             at = e if side > 0 else at
             e -= 1
         for i in range((d + 1) * row - 1, (at + 1) * row - 1, -1):

@@ -8,8 +8,8 @@ DISTINCT = f"{GUARDS} -k distinct"
 PLANS = [
     ("result[d] = size if size != 1 else result[d]", "result[d] = max(size, result[d])", STRIDES),
     ("0 if n == 1 else s for n, s in zip(size, strides)", "s for n, s in zip(size, strides)", STRIDES),
-    ("if side == 0 and a != 0 and b != 0:", "if side == 0:", STRIDES),
-    ("side = (a > b) - (a < b)", "side = (a < b) - (a > b)", STRIDES),
+    ("if a != 0 and b != 0 and a != b:", "if a != b:", STRIDES),
+    ("side = 1 if a > b else -1", "side = -1 if a > b else 1", STRIDES),
     ("step *= max(shape[d], 1)", "step *= shape[d]", f"{GUARDS} -k empty"),
     ("key=lambda p: shapes[p] != shape", "key=lambda p: shapes[p] == shape", STRIDES),
     ("reach += inner * (sizes[e] - 1)", "reach += inner * (sizes[e] - 2)", DISTINCT),

@@ -130,7 +130,8 @@ def _planned(words, f):
     forward(f.base, f.dims, out.ndim, OPERANDS)
     count = join(f.dims, out.ndim, OPERANDS)
     for i in range(ROW if count > 0 else 2 * ROW):
-        f.lead[i] = i % ROW == 0
+        f.lead[i] = 0
+    f.lead[0], f.lead[ROW] = 1, f.dims[0] if count > 0 else 1
     return max(count, 1) + 1, pair(f.dims, count, OPERANDS)
 
 

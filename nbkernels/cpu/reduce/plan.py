@@ -43,7 +43,7 @@ def cut(f, dims, exact) -> bool:
     across = columns > 1 and abs(dims[inner + 2]) <= nearest
     lanes = 1 if exact != 0 or terms < DEALT else LANES
     chunk = min(-(-columns // f.tasks), max(16, (WIDE if lanes > 1 else ALONE) // f.width))
-    length, levels, row = GATHER, 1, terms // dims[first] * f.item
+    length, levels = GATHER, 1
     if across:
         length = terms if exact != 0 else BLOCK
     else:  # a power of two of blocks: as many as a run has, where that is whole
@@ -55,7 +55,8 @@ def cut(f, dims, exact) -> bool:
     plain = f.reduced == 1 and dims[first + 1] == f.item
     held = 0 if plain else min(GATHER, chunk * terms) * f.item  # bytes that are copied
     if f.turn != 0:
-        length, levels, held = terms, terms // BLOCK + 1, BLOCK * f.item + (f.high + 2 * FEW) * row
+        stage = (f.high + 2 * FEW) * (terms // dims[first])
+        length, levels, held = terms, terms // BLOCK + 1, (BLOCK + stage) * f.item
     room = levels * chunk * f.width + (DESK + lanes * chunk * f.width if across else held)
     f.terms, f.lanes, f.chunk, f.length, f.levels = terms, lanes, chunk, length, levels
     f.room, f.jobs = -(-room // LINE) * LINE + 2 * LINE, -(-columns // chunk) * jobs

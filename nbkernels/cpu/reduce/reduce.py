@@ -205,7 +205,7 @@ class Shares(NamedTuple):
     """Few results by many threads: shares of their terms are folded apart, then merged as the pairs of blocks are.
 
     A share is a power of two of SHAREs, or a block, so its result is one that a single thread would have on its stack.
-    What is over is folded with them, or by the words of a `rest`. `merging` is what terms.in_shares reads.
+    What is over is folded with them, or by the words of a `rest`. `merging` is what loops.in_shares reads.
     """
 
     each: Ready
