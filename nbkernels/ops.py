@@ -22,7 +22,7 @@ addmm, addmm_ = define(
     f"addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, {CUT}) -> Tensor",
     structured=meta.addmm,
     dispatch={"CPU": "nbkernels.cpu.gemm.gemm:addmm", "CUDA": "nbkernels.cuda.gemm:addmm"},
-    fast="nbkernels.cpu.gemm.gemm:addmm_fast",
+    fast="nbkernels.cpu.gemm.fast:addmm_fast",
     gradient="nbkernels.product_gradients:ADDMM",
     meta_only=["out_dtype"],
 ).forms
@@ -31,7 +31,7 @@ mm, mm_ = define(
     f"mm(Tensor self, Tensor mat2, *, {CUT}) -> Tensor",
     structured=meta.mm,
     dispatch={"CPU": "nbkernels.cpu.gemm.gemm:mm", "CUDA": "nbkernels.cuda.gemm:mm"},
-    fast="nbkernels.cpu.gemm.gemm:mm_fast",
+    fast="nbkernels.cpu.gemm.fast:mm_fast",
     gradient="nbkernels.product_gradients:MM",
     meta_only=["out_dtype"],
 ).forms

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..gemm.batch import bmm_fast
-from ..gemm.gemm import addmm_fast, mm_fast
+from ..gemm.fast import addmm_fast, mm_fast
 from .dot import dot_fast
 from .mv import mv_fast
 

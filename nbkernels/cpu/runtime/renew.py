@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ... import winners
-from ..gemm import blocking, context, gemm, kinds, paths, tuned
-from ..gemm import loops as packed
+from ..gemm import blocking, context, fast, kinds, packed, paths, tuned
 from . import machine
 from .status import GEMV, PACKED
 
@@ -15,10 +14,10 @@ def renew() -> None:
     machine.renew()
     paths.renew()
     planned = blocking.default, kinds.default_tiles, context.template
-    for each in (*planned, tuned.tuned, gemm._planned, packed._table):
+    for each in (*planned, tuned.tuned, fast._planned, packed._table):
         each.cache_clear()
-    for dtype, (_, _, known) in list(gemm._entries.items()):
+    for dtype, (_, _, known) in list(fast._entries.items()):
         if known is None:
-            del gemm._entries[dtype]  # a plan, with tiles of its own
+            del fast._entries[dtype]  # a plan, with tiles of its own
         else:
             known[1 + 2 * (PACKED - GEMV)] = 0

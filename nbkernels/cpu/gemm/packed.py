@@ -1,0 +1,139 @@
+"""The packed path's calls: from Python, by as many launches as let Ctrl-C through, and whole from compiled code."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+
+import numpy as np
+
+from ...jit.address import copy, pointer, scratch
+from ...jit.kind import Kind
+from ...jit.ndarray import shape, stride
+from ...jit.record import Record
+from ...jit.vector import LINE
+from ..runtime import threads
+from ..runtime.launch import launchable
+from ..runtime.status import DECLINED, DONE, LARGE
+from .blocking import Tiles, small
+from .context import (
+    BYTES,
+    FINISHED,
+    NEXT,
+    ROOMS,
+    WORDS,
+    WORKERS,
+    bare,
+    borrow,
+    cuts,
+    filled,
+    operands,
+    returned,
+    room,
+    template,
+    up,
+    words_at,
+)
+from .door import factored, whole_call
+from .kinds import kind_of, tiles_of
+from .loops import COUNT, COUNTS, PACKER, kernels, loops, ready
+from .tuned import SLOTS, slot
+
+# Multiplications in one launch, which Ctrl-C cannot interrupt: about a second of one thread.
+LAUNCH = 1 << 36
+
+
+def packed(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, trusted: bool = True,
+           after=None) -> int:  # fmt: skip
+    """out = alpha * a @ b + beta * x, x given by its id or 0: DONE, or, where arrays not trusted are unusual, DECLINED
+    with nothing done. `after`, an epilogue.After, is applied to each tile that is done."""
+    swapped = out.strides[1] != out.itemsize and out.strides[0] == out.itemsize
+    if swapped:
+        kind = kind.swapped()
+    f, kept = filled(out, x, a, b, beta, alpha, tiles, kind, workers, trusted, bare(kind))
+    if f is None:
+        return DECLINED
+    lie = "panels" if not f.bare else "rows" if f.csa == 1 else "columns"
+    f.pack, f.multiply = kernels(tiles.tile(kind), lie)
+    if after is not None:
+        f.after, context = after.words(swapped)
+        f.context = context.buffer_info()[0]
+    each = max(1, LAUNCH * f.blocks // (f.m * f.n * f.k))
+    counters = ctypes.create_string_buffer(COUNTS + LINE if workers > 1 else 0)
+    f.counters = up.py_func(ctypes.addressof(counters), LINE) if workers > 1 else 0
+    with room(f.need) as f.room:
+        for block in range(0, f.blocks, each):  # Ctrl-C works between launches
+            f.next, f.finished, f.start, f.stop = 0, 0, block, block + each
+            ctypes.memset(counters, 0, len(counters))
+            threads.launch(loops(), f.own, workers)
+    return DONE
+
+
+# Then, for each slot of tuned.py, the addresses of its words and of what is ready.
+TABLE = Record("Packed", "launch kernel kept slots")  # the first as launch.TABLE's
+table_at = TABLE.pointer()
+
+
+@functools.cache
+def _whole(tile):
+    """int64(table, out, x, a, b, beta, alpha), on checked arrays, their ids, x's or 0: its address. It launches threads
+    and comes back when they are done; LARGE, with nothing done, where something is not ready yet, the room that is kept
+    does not do, Ctrl-C must be heard meanwhile, or nothing says how many threads there are.
+
+    Python's way to the launch takes 14 us, or 100-200 after a product that has driven its code out of the caches (Zen
+    3, n = 512, f32, of 3.0 ms).
+    """
+    size, element = tile.itemsize, getattr(np, tile.dtype)
+
+    def run(table, out, x, a, b, beta, alpha):
+        t, workers = table_at(table), launchable(table)
+        kept = pointer(t.kept)
+        m, n, k = shape(a, 0), shape(b, 1), shape(a, 1)
+        if workers < 1 or m * n * k > LAUNCH:
+            return LARGE
+        address, factors, counters = scratch(BYTES), scratch(16), scratch(COUNTS)
+        left, right = abs(stride(a, 0)) < abs(stride(a, 1)), abs(stride(b, 0)) < abs(stride(b, 1))
+        turned = stride(out, 1) != size and stride(out, 0) == size
+        own = pointer(t.slots + 16 * slot(m, n, k, int(left), int(right), turned))
+        f, made = words_at(address), pointer(own[1])
+        copy(address, own[0], BYTES)
+        f.workers, f.trusted, f.reads = workers, 1, beta != 0
+        operands(f, out, x, a, b)
+        cuts(f)
+        f.pack, f.multiply = made[PACKER], made[0 if f.bare == 0 else 1 if f.csa == 1 else 2]
+        f.room = borrow(kept, f.need) if f.multiply != 0 else 0
+        if f.room == 0:
+            return LARGE
+        factored(tile, f, factors, element(alpha), element(beta))
+        f.own, f.counters, f.stop = address, counters, f.blocks
+        for s in range(0, COUNTS, COUNT):
+            w = pointer(counters + s)
+            w[NEXT], w[FINISHED] = 0, 0
+        threads.shared(t.launch, t.kernel, address, address + WORKERS)
+        returned(kept)
+        return DONE
+
+    return whole_call(run, f"gemm_packed_whole_{tile}")[1]
+
+
+_tables: list = []  # every one that was made: compiled code may still read those before new winners (renew.py)
+
+
+@functools.cache
+def _table(dtype):
+    """The table of `whole`."""
+    kind = kind_of(dtype, dtype, dtype)
+    cuts = [tiles_of(kind, which) for which in range(SLOTS)]
+    words = np.array([np.frombuffer(template(tiles, kind, 1), np.int64) for tiles in cuts])
+    words[:, WORDS["bare"]] = bare(kind)
+    own = [(each.ctypes.data, ready(tiles.tile(kind)).ctypes.data) for each, tiles in zip(words, cuts)]
+    slots = np.array(own, np.int64)
+    table = np.array([threads.WORDS, loops(), ROOMS, slots.ctypes.data], np.int64)
+    _tables.append((table, slots, words))
+    return table
+
+
+def whole(dtype: str) -> tuple[int, int]:
+    """The address of the whole call, and its first argument."""
+    threads.open_up()
+    return _whole(small(dtype)), _table(dtype).ctypes.data
