@@ -11,7 +11,7 @@ import pytest
 import nbkernels as nb
 from nbkernels import docs
 from nbkernels.cpu.elementwise import gates
-from nbkernels.cpu.gemm import batch, gemm, paths
+from nbkernels.cpu.gemm import batch, fast, gemm, paths
 from nbkernels.cpu.gemm import context as words
 from nbkernels.cpu.gemm.blocking import vector_registers
 from nbkernels.cpu.gemm.paths import only
@@ -54,7 +54,8 @@ def ran(monkeypatch):
         known[::2] = [ctypes.cast(entry, ctypes.c_void_p).value for entry in entries]
         kept.append((known, before))
     monkeypatch.setattr(gemm, "RUN", {path: done(PATHS[path]) for path in gemm.RUN})
-    monkeypatch.setattr(gemm, "packed", done("packed"))
+    for room in (fast, gemm):
+        monkeypatch.setattr(room, "packed", done("packed"))
     monkeypatch.setattr(gemm, "gemv", done("gemv", True))
     yield names
     for known, before in kept:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import nbkernels as nb
-from nbkernels.cpu.gemm import gemm, paths
+from nbkernels.cpu.gemm import fast, gemm, paths
 from nbkernels.cpu.gemm import syrk as mirror
 
 
@@ -20,7 +20,8 @@ def triangles(monkeypatch):
         sizes.append(len(out))
         mirror.mirrored(product, out, a, b)
 
-    monkeypatch.setattr(gemm, "mirrored", noted)
+    for room in (fast, gemm):
+        monkeypatch.setattr(room, "mirrored", noted)
     yield sizes
     numba.set_num_threads(before)
 
