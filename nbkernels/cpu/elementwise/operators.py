@@ -11,7 +11,7 @@ import numpy as np
 from ...dtypes import resolve
 from ...jit.made import words
 from ..gemm.entry import KNOWN
-from ..gemm.gemm import _entries, _entry
+from ..gemm.fast import _entries, _entry
 from ..gemv.vectors import matmul_fast
 from .entry import LARGE, UNKNOWN, allow, small_entry
 from .fast import WEAK
