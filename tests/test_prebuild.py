@@ -398,7 +398,7 @@ def test_the_thirty_calls_of_a_release_in_an_empty_home(thirty, tree, tmp_path):
         content.extractall(tmp_path / "site")
     parts = [f"nbkernels/prebuilt/{files.toolchain()}/{HERE}/{file.name}" for file in kernels(thirty, HERE)]
     assert names == {*parts, f"nbkernels/prebuilt/{files.toolchain()}/{files.RECORD}"}
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("NBKERNELS_", "XDG_"))}
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("NBKERNELS_", "XDG_", "PYTHONDONTWRITE"))}
     environment |= {"HOME": str(tmp_path / "home"), "PYTHONPATH": str(tmp_path / "site")}
     line = [sys.executable, "-c", FIRST]
     times = []
