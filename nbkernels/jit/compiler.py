@@ -270,7 +270,7 @@ class Part(Kernel):
 
 class Subroutine(Part):
     """The same for the scalar functions of loops: alone, their branches become selections, of which LLVM makes vectors;
-    together with a loop's other branches some would not (fmod of 20,000 int16 5.5 us, 30 without; Zen 3, 2026-11)."""
+    together with a loop's other branches some would not (fmod of 20,000 int16 5.5 us, 30 without)."""
 
     simplified = True
 

@@ -356,7 +356,7 @@ class _Emitter:
 
     def found(self, operands, result, chosen):
         """The faults of an element, each a word of 0 or 1, none where it is masked off. A word with a bit for each
-        keeps LLVM from vectors (floor_divide of 20,000 int8 8.6 us, so 119; Zen 3, 2026-11)."""
+        keeps LLVM from vectors (floor_divide of 20,000 int8 8.6 us, so 119)."""
         builder = self.builder
         fault = self.context.call_internal(builder, self.fault, self.fault_call, [*operands, result])
         fault = fault if chosen is None else builder.select(chosen, fault, fault.type(0))

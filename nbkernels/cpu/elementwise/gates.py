@@ -19,7 +19,7 @@ WIDE = width_bits() == 512
 # a user's function, whose cost is not known: 2 ns an element are 60 us, of which a second thread saves more than 5.
 PARALLEL, FUNCTION_PARALLEL = 1 << 16, 1 << 15
 # Bytes of the widest operand of an addition from which on threads share the work of the small entry, without the GIL:
-# a + b of 100,000 float32 takes one thread 13.1 us, two 8.1 (Zen 4, 2026-11).
+# a + b of 100,000 float32 takes one thread 13.1 us, two 8.1.
 SHARED = 1 << 18
 # Operations that take 0.5 to 3 ns an element where an addition in L2 takes 0.1: sizes at which calls go another way are
 # smaller for them by this power of two.
@@ -52,7 +52,7 @@ SHORT, GATHERED, CHUNK = 32, 1 << 7, _caches.l1 // 4
 
 def many(op: str) -> int:
     """Elements from which on inputs that are spread are worth more than the loops for any steps, which do costly ones
-    singly: pow of 32 x 32 float32, one of them transposed, 27 us so, 3.2 turned (Zen 4, 2026-11)."""
+    singly: pow of 32 x 32 float32, one of them transposed, 27 us so, 3.2 turned."""
     return 1 << 8 if op in COSTLY else MANY
 
 
@@ -75,17 +75,15 @@ def steps(
 # Rows and columns of a tile by jitted callers: of three operands of 8 bytes 96 KiB, in any L2.
 SQUARE = 64
 # Bytes from row to row of a transposed tile, at most, a line of which stays free: then rows do not meet in a cache set
-# (a + b.T of 4000 x 4000 float32, one thread, 12.0 ms without, 10.4; Zen 4, 2026-11). It has TILE rows.
+# (a + b.T of 4000 x 4000 float32, one thread, 12.0 ms without, 10.4). It has TILE rows.
 ROW = 1024
 # Bytes of an output beyond which lines that its rows share leave L2. Such a tile is one line of the transposed operand
 # high then, what is read next is asked for in time, and a band of SPAN columns is done at once, whose lines, 128 KiB,
-# any L2 keeps. Times of a + b.T over those of a + b, float32, two threads: 2000 x 2000 2.9 without, 1.6 with it,
-# 4000 x 4000 1.7, 1.4, but where rows meet in a few cache sets, 4096 x 4096, 1.6-2.0, 1.7-1.9 (Zen 4, 2026-11).
+# any L2 keeps: a + b.T of 2000 x 2000 float32, two threads, takes 2.9 times as long as a + b without it, 1.6 with it.
 FAR, SPAN = 4 * _caches.l2, 2048
-# Bytes between columns that are turned by way of a buffer: 512 x 512 of float64 2.1, straight 5.4. Vectors of 256 bits
-# turn all others straight, and these beyond FAR: 2880 x 2880 float32 by a buffer 2.9, straight 1.6, 4096 x 4096 4.5 and
-# 3.2, but 512 x 512 of float64 1.8 and 4.1; items of 8 bytes twice as far apart, for a line of them is half as many
-# rows: 256 x 256 of float64 2.6 by a buffer, straight 2.2 (Zen 3, 2026-11).
+# Bytes between columns that are turned by way of a buffer: 512 x 512 of float64 take 2.1 times as long as untransposed,
+# straight 5.4. Vectors of 256 bits turn all others straight, and these beyond FAR (2880 x 2880 float32 by a buffer 2.9,
+# straight 1.6); items of 8 bytes twice as far apart, for a line of them is half as many rows.
 CROWDED = 4096 if WIDE else 2048
 
 
@@ -105,15 +103,12 @@ def _across(plan, itemsizes):
 
 # Bytes of an output from which on streaming stores win over reading each line before it is overwritten: the last cache
 # does not hold it, or 32 MiB, how much of it there may be: a + b of f32 on two threads, 16 MB of output 46 against
-# 45 GB/s, 32 MB 44 against 37, 64 MB 54 against 34 (2026-11, Sapphire Rapids).
+# 45 GB/s, 64 MB 54 against 34.
 STREAMED = min(_caches.l3 or 1 << 25, 1 << 25)
 # With vectors of 256 bits the same of those that turn an input, and half as many where its columns are crowded. They go
 # by tiles of TALL rows of BROAD bytes, one below the other: runs of a KiB are read along 8 columns at once, which the
-# CPU's prefetchers follow (17-20 GB/s; those of a line or four down a band of columns 5-8), and 4 lines are stored at
-# once in each row (19 GB/s; one 6-11), if rows begin with a line. ms of a + b.T, float32, straight and so: 1440 x 1440
-# 1.73 and 1.45, 2000 x 2000 4.0, 2.9, 2880 x 2880 8.5, 6.0, 4096 x 4096 25.3, 14.4; two threads 2880 x 2880 5.0, 4.4,
-# 4096 x 4096 12.7, 9.2. Of rows that begin within lines each has its own lines, and tiles turn a line more: 3162 x 3162
-# 14.1, 8.6, 5477 x 5477 47, 29, float64 88, 55 (Zen 3, 2026-11).
+# CPU's prefetchers follow, and 4 lines are stored at once in each row, if rows begin with a line: a + b.T of 4096^2
+# float32 straight 25.3 ms, so 14.4. Of rows that begin within lines each has its own lines, and tiles turn a line more.
 TURNED, TALL, BROAD = 15 * _caches.l2, 256, 4 * LINE
 
 

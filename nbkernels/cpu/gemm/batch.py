@@ -29,6 +29,7 @@ from .paths import ALONE, DEEPEST, PARALLEL, SERIAL, steps
 from .stacks import stack
 from .turns import EVEN, ONE_BLOCK, STACK, TINY, VECTOR, by_even, by_small, by_tiny, by_vectors, bytes_of, chosen, job
 
+# Rows and columns at least, and steps at most, of products of a stack that are written by rows; steps that are few.
 THIN_ROWS, THIN_STEPS, FEW_STEPS = 64, 32, 4
 OVERHEAD = 200  # multiply-adds in the time that a product takes beside them, 5 ns: for the question of threads
 
