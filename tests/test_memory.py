@@ -12,8 +12,8 @@ from llvmlite import binding
 import nbkernels
 from nbkernels.cpu.gemm import context as words
 from nbkernels.cpu.gemm import deep, short
+from nbkernels.cpu.gemm.block import PANEL, ROOM
 from nbkernels.cpu.gemm.blocking import small, vector_registers
-from nbkernels.cpu.gemm.entry import PANEL, ROOM
 from nbkernels.cpu.gemm.kinds import default_tiles, kind_of
 from nbkernels.cpu.gemm.paths import only
 from nbkernels.cpu.gemm.turns import PANELS
@@ -115,7 +115,7 @@ def test_rooms_that_compiled_code_keeps():
         kept[name] = sum(section.size() for section in sections if b"bss" in (section.name() or b"")) & -1024
     rooms = {name: size for name, size in kept.items() if size > 4096}
     sizes = {
-        "gemm_small": ROOM + PANEL,
+        "gemm_block": ROOM + PANEL,
         "gemm_serial": ROOM,
         "gemm_batch_float": PANELS,
         "gemm_deep_alone": deep.LITTLE,

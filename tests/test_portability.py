@@ -80,7 +80,7 @@ for dtype in ("float32", "float64", "int32", "int64", "float16", "complex64", "i
     tile = kinds.default_tiles(kind).tile(kind)
     module = ir.Module()
     module.triple = TRIPLE
-    ukernel._define(module, tile, tile.mr, tile.nv, ukernel.PACKED).linkage = "external"
+    ukernel._define(module, "ukernel", tile, tile.mr, tile.nv, ukernel.PACKED)
     machine = binding.Target.from_triple(TRIPLE).create_target_machine(opt=3)
     code = binding.parse_assembly(str(module))
     passes = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(3))

@@ -314,11 +314,11 @@ from nbkernels.jit import cross, levels
 level = levels.parse(sys.argv[1])
 cross.start(level, Path(sys.argv[2]))
 texts = []
-save = cross.save
-def saved(file, result, linkable):
-    texts.append(result.library.codegen._tm.emit_assembly(result.library.level.clone()))
-    save(file, result, linkable)
-cross.save = saved
+code = cross.machine_code
+def made(library):
+    texts.append(library.codegen._tm.emit_assembly(library.level.clone()))
+    return code(library)
+cross.machine_code = made
 import nbkernels
 rng = np.random.default_rng(1)
 for dtype, out in (("i1", "i4"), ("u1", "i4"), ("i2", None)):

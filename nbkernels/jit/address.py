@@ -375,18 +375,29 @@ def answered(typing, words, otherwise, out, x, a, b, beta, alpha):
     return types.int64(*[types.int64] * 6, types.float64, types.float64), emit
 
 
+def _call(context, builder, signature, args, result):
+    """Call the C function at an address with numbers: float64 as they are, others as int64."""
+    kinds = signature.args[1]
+    values = [
+        value if kind == types.float64 else context.cast(builder, value, kind, types.int64)
+        for value, kind in zip(cgutils.unpack_tuple(builder, args[1], len(kinds)), kinds)
+    ]
+    kind = ir.FunctionType(result, [value.type for value in values])
+    return builder.call(builder.inttoptr(args[0], kind.as_pointer()), values)
+
+
 @intrinsic
 def invoke(typing, address, arguments):
     """Call the C function at `address`, which returns nothing, with numbers: float64 as they are, others as int64."""
 
-    def emit(context, builder, signature, args):
-        kinds = signature.args[1]
-        values = [
-            value if kind == types.float64 else context.cast(builder, value, kind, types.int64)
-            for value, kind in zip(cgutils.unpack_tuple(builder, args[1], len(kinds)), kinds)
-        ]
-        kind = ir.FunctionType(VOID, [value.type for value in values])
-        builder.call(builder.inttoptr(args[0], kind.as_pointer()), values)
-        return context.get_dummy_value()
+    def emit(*emission):
+        _call(*emission, VOID)
+        return emission[0].get_dummy_value()
 
     return types.void(types.int64, arguments), emit
+
+
+@intrinsic
+def asked(typing, address, arguments):
+    """What the C function at `address`, called likewise, returns: an int64."""
+    return types.int64(types.int64, arguments), lambda *emission: _call(*emission, I64)

@@ -38,9 +38,8 @@ OPTIONS = dict(_nrt=False, nogil=False, error_model="numpy", boundscheck=False)
 class FileCache(_Cache):
     """Numba's cache interface over one file per (function, signature, CPU); `linkable`: other code may take it in."""
 
-    def __init__(self, function, linkable=False):
-        self._name = f"{function.__module__}.{function.__qualname__}"
-        self._linkable = linkable
+    def __init__(self, name, linkable=False):
+        self._name, self._linkable = name, linkable
         self._enabled = True
 
     @property
@@ -78,26 +77,37 @@ class FileCache(_Cache):
             yield f"{PACKAGED} {directory.name}", self._packaged(directory, sig)
 
     def load_overload(self, sig, target_context):
+        return self.load(sig, target_context, stored.load)
+
+    def load(self, sig, target_context, restore):
+        """What restore(target_context, content) makes of the file; None where there is none that will do."""
         self._since = time.perf_counter()
         rtsys.initialize(target_context)  # what Numba does in time, with imports for compiling that take 0.6 s
         for where, file in self._places(sig):
             if content := files.read(file):
                 with contextlib.suppress(Exception):  # of modules that are no more, say: compile
-                    result, size = stored.load(target_context, content)
+                    result, size = restore(target_context, content)
                     self._note(where, size)
                     return result
         levels.tell()
         return None
 
     def save_overload(self, sig, data):
-        code = data.library.machine_code()
+        def content(code):
+            return stored.dump(data, code, data.library.module(self._linkable), self._linkable)
+
+        self.save(sig, data.library, content)
+
+    def save(self, sig, library, content):
+        """Keep content(machine code of the library)."""
+        code = library.machine_code()
         self._note(COMPILED, len(code))
         if own := self._own(sig):
-            files.write(own, stored.dump(data, code, data.library.module(self._linkable), self._linkable))
+            files.write(own, content(code))
         elif self._enabled:
             files.notice(f"what is compiled is not kept: {files.problem()}")
         if levels.building:
-            cross.save(self._packaged(cross.OUT, sig), data, self._linkable)
+            cross.put(self._packaged(cross.OUT, sig), content(cross.machine_code(library)))
 
     def _note(self, where, size):
         note(Specialization(self._name, where, size, time.perf_counter() - self._since))
@@ -167,7 +177,7 @@ def _recorder():
     return importlib.import_module(RECORD).recorder(file) if file else lambda: None
 
 
-def _shielded(compilation, *arguments) -> None:
+def shielded(compilation, *arguments) -> None:
     """Run it to its end, with a stack that suffices; but who holds Numba's lock stays in its thread."""
     _recorder()()
     with whole(), uncollected():
@@ -177,9 +187,9 @@ def _shielded(compilation, *arguments) -> None:
 def _compile(function, signature, name, options):
     _rename(function, name)
     dispatcher = CPUDispatcher(function, targetoptions=dict(OPTIONS, nopython=True, **options), pipeline_class=Kernel)
-    dispatcher._cache = FileCache(function)
-    _shielded(dispatcher.compile, signature)
-    _ALIVE.append(dispatcher)
+    dispatcher._cache = FileCache(_name(function))
+    shielded(dispatcher.compile, signature)
+    ALIVE.append(dispatcher)
     (result,) = dispatcher.overloads.values()
     return result
 
@@ -198,9 +208,9 @@ def c_function(function, signature: str, name: str) -> CFunc:
 def _c_function(function, signature, name, pipeline, linkable):
     _rename(function, name)
     cfunc = CFunc(function, sigutils.normalize_signature(signature), {}, dict(OPTIONS), pipeline_class=pipeline)
-    cfunc._cache = FileCache(function, linkable)
-    _shielded(cfunc.compile)
-    _ALIVE.append(cfunc)
+    cfunc._cache = FileCache(_name(function), linkable)
+    shielded(cfunc.compile)
+    ALIVE.append(cfunc)
     return cfunc
 
 
@@ -222,7 +232,11 @@ def compact(typing):
     return types.void(), emit
 
 
-_ALIVE = []
+ALIVE = []
+
+
+def _name(function) -> str:
+    return f"{function.__module__}.{function.__qualname__}"
 
 
 def _rename(function, name: str) -> None:

@@ -15,7 +15,7 @@ from numba.core import cgutils, config
 from numba.core.codegen import JITCodeLibrary
 from numba.core.registry import cpu_target
 
-from . import compiler, files, levels, stored
+from . import compiler, files, levels
 
 OUT: Path  # where the level's code goes
 
@@ -73,10 +73,9 @@ class KernelLibrary(_Both, compiler.Library):
         return self._get_module_for_linking() if linkable else self.level
 
 
-def save(file: Path, result, linkable: bool) -> None:
-    """Keep a function that was compiled for the level: in this file."""
-    code = result.library.codegen._tm.emit_object(result.library.level.clone())  # which changes the module
-    put(file, stored.dump(result, code, result.library.module(linkable), linkable))
+def machine_code(library) -> bytes:
+    """The level's, of what was compiled for it."""
+    return library.codegen._tm.emit_object(library.level.clone())  # which changes the module
 
 
 def put(file: Path, content: bytes) -> None:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from ...dtypes import resolve
-from ...jit.made import words
-from ..gemm.entry import KNOWN
+from ..gemm.entry import small_table, supplied
 from ..gemm.fast import _entries, _entry
+from ..gemm.gemm import NAMES
 from ..gemv.vectors import matmul_fast
+from ..runtime.status import SMALL
 from .entry import LARGE, UNKNOWN, allow, small_entry
 from .fast import WEAK
 from .table import Table
@@ -51,25 +52,26 @@ def operator(op, kind):
 
 
 def product(kind):
-    tables = {}  # dtype -> the small entry, and what it knows NumPy by: that `kind` is what it makes
+    tables = {}  # dtype -> the small entry, its table's address, by which `kind` is what it makes, and the table
 
     def call(x, y):
         found = tables.get(x.dtype) or enter(x.dtype)
         if found and x.ndim == 2 == y.ndim:
-            result = found[0](found[1], None, None, x, y, 0, 1)
+            entry, words, table = found
+            result = entry(words, None, None, x, y, 0, 1)
+            while type(result) is int and result >= SMALL and supplied(result, NAMES[x.dtype], table):
+                result = entry(words, None, None, x, y, 0, 1)  # other paths are matmul_fast's
             if type(result) is kind:
                 return result
         result = matmul_fast(x, y, None)
         return result.view(kind) if type(result) is np.ndarray else result
 
     def enter(dtype):
-        entry, numpy, known = _entries.get(dtype) or _entry(dtype) or (None, 0, None)
-        if numpy == 0:  # a dtype of another way
+        entry, words, _ = _entries.get(dtype) or _entry(dtype) or (None, 0, None)
+        if words == 0:  # a dtype of another way
             return None
-        own = known.copy()
-        own[1:KNOWN] = 0  # of other paths: they are matmul_fast's
-        own[KNOWN:] = words(kind=kind)
-        tables[dtype] = entry, own.ctypes.data + 8 * KNOWN, own
+        table = small_table(NAMES[dtype], kind)
+        tables[dtype] = entry, table.buffer_info()[0], table
         return tables[dtype]
 
     return call

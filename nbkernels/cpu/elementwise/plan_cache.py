@@ -22,9 +22,9 @@ from ...jit.ndarray import OBJECT, WRITEABLE, ZERO_D, address_of, as_array, data
 from ...jit.record import Record
 from ...jit.vector import LINE
 from ...strides import distinct
-from ..gemm.entry import GIL
 from ..reduce.loops import SMALL
 from ..runtime import threads
+from ..runtime.arrays import GIL
 from .entry import DECLINED, DONE, NOTED, UNKNOWN
 from .loop_nest import HEADER, NEST, nest_at
 from .schedule import Nest

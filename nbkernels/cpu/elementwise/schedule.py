@@ -15,8 +15,8 @@ from ...jit.ndarray import data, ndim, shape, stride
 from ...jit.turn import MOVED, TILE, turner
 from ...jit.vector import LINE
 from ...strides import StridedPlan
-from ..gemm.entry import apart
 from ..runtime import threads
+from ..runtime.arrays import apart
 from . import gates
 from .loop_nest import ASKEW, BELOW, BUFFERS, HEADER, NEST, ROOM, collector, nest_at, walker
 

@@ -18,11 +18,12 @@ from ...jit.cache import entry, jit, plain
 from ...jit.kind import wrapped
 from ...jit.ndarray import OBJECT, WRITEABLE, address_of, data, descr, flags, layout_is_known, ndim, shape, stride
 from ..runtime import threads
+from ..runtime.arrays import apart, distinct
 from ..runtime.machine import l2
+from .block import ROOM as PANELS
+from .block import stays
 from .blocking import caches
 from .context import one_room, room
-from .entry import ROOM as PANELS
-from .entry import apart, distinct, stays
 from .gemm import NAMES, REAL, clash, gemm, name_of, same, small_tile
 from .kinds import kind_of
 from .paths import ALONE, DEEPEST, PARALLEL, SERIAL, steps

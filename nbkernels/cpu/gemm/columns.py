@@ -17,6 +17,7 @@ from ..runtime import threads
 from ..runtime.launch import launch_table, launchable, table_at
 from ..runtime.machine import l2
 from ..runtime.status import DECLINED, DONE, LARGE
+from .block import PANEL, SQUARE, column_panel, lacking, stays
 from .blocking import small
 from .context import (
     BYTES,
@@ -37,8 +38,8 @@ from .context import (
     words_at,
 )
 from .door import factored, whole_call
-from .entry import PANEL, SQUARE, column_panel, stays
 from .kinds import default_tiles, kind_of
+from .microkernel import supply
 from .pack import pack, pack_rows_a
 from .store import ending
 
@@ -128,13 +129,22 @@ def _room(tile, f, workers, bare, reach):
     return up(f.m, tile.mr) * f.k * size
 
 
+@jit
+def _lacking(tile, f, need, unit):
+    """The place of a micro-kernel that jobs need and that is not compiled; or -1. An A in place may be cut anyhow."""
+    stop = ending(f.csc, f.x, f.csx, unit)
+    return lacking(tile, stop, need > 0, 1, min(f.m, tile.mr), f.m, f.n, f.csb)
+
+
 @functools.cache
 def _need(tile, bare):
-    """`_room` from Python: int64(address of the words)."""
+    """`_room` from Python: int64(address of the words); or what `_lacking` says, less than 0."""
 
     def run(address):
         f = words_at(address)
-        return _room(tile, f, f.workers, bare, NEAR_L2 * l2())
+        need = _room(tile, f, f.workers, bare, NEAR_L2 * l2())
+        at = _lacking(tile, f, need, f.unit)
+        return need if at < 0 else -1 - at
 
     return entry(run, "int64(int64)", f"gemm_columns_room_{tile}")
 
@@ -154,6 +164,8 @@ def _whole(tile, bare):
         f = words_at(address)
         alone(tile, f, out, x, a, b, beta, 1)
         need = _room(tile, f, workers, bare, NEAR_L2 * l2())
+        if _lacking(tile, f, need, alpha == 1) >= 0:
+            return LARGE
         f.room = borrow(kept, need) if need > 0 else 0
         if need > 0 and f.room == 0:
             return LARGE
@@ -172,8 +184,8 @@ def _table(tile):
 
 
 def whole(dtype: str) -> tuple[int, int]:
-    """The address of the whole call, and its first argument. It answers LARGE, with nothing done, where the kept room
-    does not do or nothing says how many threads there are."""
+    """The address of the whole call, and its first argument. It answers LARGE, with nothing done, where a
+    micro-kernel is not compiled, the kept room does not do or nothing says how many threads there are."""
     threads.open_up()
     tile = small(dtype)
     return _whole(tile, bare(kind_of(dtype, dtype, dtype))), _table(tile).buffer_info()[0]
@@ -185,7 +197,9 @@ def columns(out, x, a, b, beta, alpha, dtype: str, workers: int, trusted: bool =
     f, kept = filled(out, x, a, b, beta, alpha, default_tiles(kind), kind, workers, trusted)
     if f is None:
         return DECLINED
-    with room(need := _need(tile, bare(kind))(f.own)) as apanels:
+    while (need := _need(tile, bare(kind))(f.own)) < 0:
+        supply(tile, -1 - need)
+    with room(need) as apanels:
         f.room = apanels if need else 0
         threads.launch(_columns(tile), f.own, workers)
     return DONE

@@ -7,16 +7,18 @@ import functools
 import threading
 
 import numpy as np
+from numba import types
 
 from ...jit.address import exchange, pointer
 from ...jit.cache import entry, jit
 from ...jit.kind import Kind
+from ...jit.linked import linked
 from ...jit.ndarray import data, ndim, shape, stride
 from ...jit.record import Record
 from ...jit.tile import Tile
+from ..runtime.arrays import unusual
 from ..runtime.status import DECLINED, DONE
 from .blocking import SEGMENT, WAY, Tiles, caches, vector_registers
-from .entry import unusual
 
 # A product: by which words threads take jobs, and how many there are, in lines of their own; what comes with its tiles
 # and kind, and what the caller says; what the arrays do; how it is cut, and where its parts are.
@@ -71,7 +73,7 @@ def _buffers(m, n, k, mr, nr, kc, nb, mc, nc, group, step, head, size_t, workers
     return up(apanels, 64), up(bpanels, 64), up(min(m, mc) * min(n, nc) * size_t, 64)
 
 
-@jit
+@linked(types.int64, WORDS.type, *[types.int64] * 4)
 def operands(f, out, x, a, b):
     """Fill in what the arrays say, from the ids of out, of x or 0, of a and b: DONE, or DECLINED where checks are
     asked for."""

@@ -18,6 +18,7 @@ from ...jit.address import ask, call, peek, poke, scratch, static, take_from
 from ...jit.cache import compiled, jit
 from ...jit.ndarray import shape
 from ...jit.vector import LINE
+from ..runtime.arrays import GIL
 from ..runtime.launch import launch_table, launchable, table_at
 from ..runtime.machine import l2
 from ..runtime.status import DEEP, DONE, LARGE
@@ -25,7 +26,6 @@ from .blocking import SEGMENT, small, vector_registers
 from .context import BYTES, NEXT, WORDS, alone, swap_sides, up, words_at
 from .cost import swaps
 from .door import factored, in_room, planned_entry, whole_call
-from .entry import GIL
 from .pack import pack_alone
 from .paths import BRIEF, SERIAL
 from .several import MOST, columns_against, group

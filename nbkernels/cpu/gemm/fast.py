@@ -16,30 +16,25 @@ from ...jit.chain import ways
 from ...jit.kind import BYTES, SIGNLESS, wrapped
 from ...jit.ndarray import layout_is_known
 from ...jit.vector import SIZE
-from ..gemv.gemv import whole as gemv_whole
 from ..runtime import threads
-from ..runtime.status import COLUMNS, DECLINED, DEEP, DONE, GEMV, LARGE, PACKED, PATHS, SYMMETRIC, THIN, UNMADE
-from .columns import whole as columns_whole
-from .deep import whole as deep_whole
-from .gemm import NAMES, REAL, by_path, gemm, small
+from ..runtime.status import DECLINED, DONE, LARGE, PATHS, SYMMETRIC, UNMADE
+from .entry import small_entry, small_table, supplied
+from .gemm import NAMES, REAL, by_path, gemm
 from .kinds import MODES, WIDENED, kind_of, tiles_of
 from .packed import packed
-from .packed import whole as packed_whole
 from .paths import PARALLEL
 from .serial import planned
 from .syrk import mirrored, symmetric
-from .thin import whole as thin_whole
 from .tuned import slot_of
 
 OTHERS = {np.dtype(name): name for name in BYTES if name not in (*SIZE, "bfloat16")}
 OTHERS |= {np.dtype(name): name for name in SIGNLESS}
 
-# What does a path's product from compiled code, which the small entry is to know.
-WHOLE = {GEMV: gemv_whole, THIN: thin_whole, DEEP: deep_whole, COLUMNS: columns_whole, PACKED: packed_whole}
 ONE = 1
 
-
-_entries = {}  # dtype -> what gemm.small says, once the layout of ndarray is known to be what it reads; or a plan and 0
+# dtype -> the small entry, its table's address and the table, once the layout of ndarray is known to be what it reads;
+# or a plan, 0 and None.
+_entries = {}
 
 
 def _entry(dtype):
@@ -47,7 +42,8 @@ def _entry(dtype):
     if not layout_is_known():
         return None
     if dtype in NAMES:
-        _entries[dtype] = small(NAMES[dtype])
+        table = small_table(NAMES[dtype])
+        _entries[dtype] = small_entry(), table.buffer_info()[0], table
     elif entry := _planned(dtype, 1, 1):
         _entries[dtype] = entry, 0, None
     return _entries.get(dtype)
@@ -92,30 +88,27 @@ def mm_fast(a, b, out, x=None, beta=0, alpha=1, ndarray=np.ndarray):
         found = _entries.get(a.dtype) or _entry(a.dtype)
         if found is None:
             return None
-        entry, numpy, known = found
-        if numpy == 0:
+        entry, words, table = found
+        if words == 0:
             plain = x is None or (beta is ONE and alpha is ONE)
             return _by_plan(entry if plain else _planned(a.dtype, beta, alpha), x, a, b, out)
         if out is not None and type(out) is not ndarray:
             return None
-        status = entry(numpy, out, x, a, b, beta, alpha)
+        status = entry(words, out, x, a, b, beta, alpha)
         if type(status) is ndarray:
             return status
         if status == DECLINED:
             return None
         if out is None:
             out = empty((len(a), b.shape[1]), a.dtype)
-            status = entry(numpy, out, x, a, b, beta, alpha) if status == UNMADE else status
-            if status is out:
-                return out
+            status = entry(words, out, x, a, b, beta, alpha) if status == UNMADE else status
+        while status is not out and supplied(status, NAMES[a.dtype], table):
+            status = entry(words, out, x, a, b, beta, alpha)
+        if status is out:
+            return out
         if status == SYMMETRIC:
             mirrored(_product, out, a, b)
             return out
-        while status in WHOLE and not known[place := 1 + 2 * (status - GEMV)]:
-            known[place : place + 2] = WHOLE[status](NAMES[a.dtype])
-            status = entry(numpy, out, x, a, b, beta, alpha)  # another path, where threads were not there before
-            if status is out:
-                return out
         done = status in PATHS and by_path(status, out, x, a, b, beta, alpha, trusted=False) == DONE
         return out if done else None
     except (TypeError, IndexError, OverflowError):  # not a float, not a matrix: the checks will say it properly

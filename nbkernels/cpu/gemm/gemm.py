@@ -11,13 +11,11 @@ strides are no multiple of the item size, and outputs that really overlap inputs
 from __future__ import annotations
 
 import contextlib
-import functools
 from dataclasses import dataclass
 
 import numpy as np
 
 from ...jit.kind import wrapped
-from ...jit.made import words
 from ...jit.vector import SIZE
 from ...problem import GemmProblem, slot
 from ..gemv.gemv import gemv
@@ -39,7 +37,7 @@ from .blocking import small as small_tile
 from .columns import columns
 from .context import fresh
 from .deep import deep
-from .entry import KNOWN, SERIALLY, small_entry
+from .entry import SERIALLY, small_entry, small_table, supplied
 from .kinds import kind_of, tiles_of
 from .packed import packed
 from .paths import PARALLEL, path, path_of, shared
@@ -133,17 +131,13 @@ def _scaled(out, x, beta, kind) -> None:
         np.multiply(x, np.asarray(wrapped(beta, kind), kind.chain), out, dtype=kind.chain, casting="unsafe")
 
 
-@functools.cache
-def small(name):
-    """The compiled entry for small products, the address of what it knows NumPy by, and the words around that."""
-    known = np.concatenate([np.zeros(KNOWN, np.int64), words()])
-    known[0] = threads.WORDS
-    return small_entry(small_tile(name)), known.ctypes.data + 8 * KNOWN, known
-
-
 def _run_small(out, x, a, b, beta, alpha) -> int:
-    entry, numpy, _ = small(NAMES[out.dtype])
-    found = entry(numpy | SERIALLY, out, x, a, b, float(beta), float(alpha))
+    name = NAMES[out.dtype]
+    entry, table = small_entry(), small_table(name)
+    words = table.buffer_info()[0] | SERIALLY
+    found = entry(words, out, x, a, b, float(beta), float(alpha))
+    while found is not out and supplied(found, name, table):
+        found = entry(words, out, x, a, b, float(beta), float(alpha))
     return DONE if found is out else found
 
 

@@ -20,6 +20,8 @@ import numpy as np
 
 from ...jit.address import arrive, invoke, peek, pointer, replace, scratch, seen, wait
 from ...jit.cache import compiled, jit
+from . import microkernel
+from .block import SQUARE
 from .blocking import SEGMENT
 from .context import (
     FINISHED,
@@ -28,8 +30,6 @@ from .context import (
     up,
     words_at,
 )
-from .entry import SQUARE
-from .microkernel import ukernel_columns, ukernel_packed, ukernel_rows
 from .pack_converting import pack_a, pack_b, pack_strip_a, pack_strip_b
 from .store import MEMORY, PARTIAL, ending, finish
 
@@ -62,14 +62,19 @@ def _pack_kernel(tile) -> int:
 # What a job packs: a panel, or some rows of panels.
 PANEL_A, PANEL_B, STRIP_A, STRIP_B = range(4)
 # How A lies -> its micro-kernel.
-MICRO = {"panels": ukernel_packed, "rows": ukernel_rows, "columns": ukernel_columns}
+MICRO = {
+    "panels": (microkernel.ukernel_packed, microkernel.PACKED),
+    "rows": (microkernel.ukernel_rows, microkernel.ROWS),
+    "columns": (microkernel.ukernel_columns, microkernel.COLUMNS),
+}
 PACKER = len(MICRO)  # where `ready` has what packs
 
 
 @functools.cache
 def _multiply_kernel(tile, lie: str) -> int:
     """A tile of C and how it ends: void(...), all arguments int64."""
-    micro = MICRO[lie]
+    micro, number = MICRO[lie]
+    microkernel.every(tile, number)
 
     def multiply(h, w, a, b, words, starts, stop, first, last, part, rsp, to, rst, total, rstt, c, x, f):
         f = words_at(f)

@@ -1,8 +1,9 @@
 """The micro-kernel: an mr x nr tile of C held in registers, C[i, j] <- chain of fma(A[i, p], B[p, j], .) over p, or
 whatever the kind of the product makes of a step.
 
-One LLVM function per height 1..mr and per number of vectors across 1..nv, so that every edge has a kernel of its own;
-lanes beyond the last column are left out where C and X are touched. An element of A is read as a scalar and spread over
+One LLVM function per height 1..mr and per number of vectors across 1..nv, so that every edge has a kernel of its own,
+compiled alone when a product first needs it: callers find them in the tile's `table`. Lanes beyond the last column are
+left out where C and X are touched. An element of A is read as a scalar and spread over
 a vector; a row of B is nv whole vectors (masked loads would cost 8 %: they take an FMA port). They lie in panels, or B
 alone does and A has contiguous rows, or they have any strides: of mr rows a function each, as a constant stride takes
 no register. Fewer rows go by that for any strides: half of the code to compile.
@@ -15,11 +16,16 @@ element is one chain however k is cut (the library's fixed order).
 
 from __future__ import annotations
 
-from llvmlite import ir
+import functools
+from array import array
+
+from llvmlite import binding, ir
 from numba import types
 from numba.extending import intrinsic
 
+from ...jit.cache import jit, plain
 from ...jit.chain import Chain
+from ...jit.routine import routine
 from ...jit.vector import ELEMENT, I64, LINE, VOID, loop, unrolled_no_further
 
 # Rows of B to run ahead with prefetch: 8 rows of 128 bytes cover the L2 latency of ~15 cycles at 12 cycles a row.
@@ -38,15 +44,16 @@ SPEC = [item.split(":") for item in ARGUMENTS.split()]
 UNROLL, NARROW = 4, 8
 # How A and B lie: anyhow, in panels, or A by rows or by columns and B in panels; or A in a panel and B by rows, of
 # which the tile makes a panel on its way.
-STRIDED, PACKED, ROWS, COLUMNS, COPYING = "", "_packed", "_rows", "_columns", "_copying"
+LIES = "", "_packed", "_rows", "_columns", "_copying"
+STRIDED, PACKED, ROWS, COLUMNS, COPYING = range(5)
 
 
-def _spec(lie: str) -> list:
+def _spec(lie: int) -> list:
     """SPEC, and where rows of B are copied to."""
     return [*SPEC, ["panel", "w"]] if lie == COPYING else SPEC
 
 
-def _known(tile, lie: str) -> dict:
+def _known(tile, lie: int) -> dict:
     """The strides that are known of operands that lie so."""
     planes = tile.kind.planes
     panel = {"rsa": I64(1), "csa": I64(tile.mr * planes)}
@@ -61,15 +68,10 @@ def _kinds(tile) -> dict:
     return {"i": I64, "s": chain} | {kind: element.as_pointer() for kind, element in pointers.items()}
 
 
-def _define(module: ir.Module, tile, mr: int, nv: int, lie: str) -> ir.Function:
-    """The LLVM function of the mr x nv tile; defined once per module."""
-    name = f"ukernel_{tile}_{mr}x{nv}{lie}"
-    if name in module.globals:
-        return module.globals[name]
+def _define(module: ir.Module, name: str, tile, mr: int, nv: int, lie: int) -> None:
+    """The LLVM function of the mr x nv tile."""
     kinds = _kinds(tile)
     function = ir.Function(module, ir.FunctionType(VOID, [kinds[kind] for _, kind in _spec(lie)]), name)
-    function.linkage = "linkonce_odr"
-    function.attributes.add("noinline")
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     arg, planes = dict(zip((n for n, _ in _spec(lie)), function.args)), range(tile.kind.planes)
     arg |= _known(tile, lie)  # no register and no addition for a row of A: 5 % at 12x32
@@ -176,14 +178,15 @@ def _define(module: ir.Module, tile, mr: int, nv: int, lie: str) -> ir.Function:
         carried = loop(builder, early, carried, turn(1, full, full))
         carried = loop(builder, builder.sub(arg["kb"], early), carried, turn(1, False, full))
     else:
-        unroll = max(1, (NARROW if tile.narrow else UNROLL) * nv // tile.nv) if full else 1
+        # By 8 LLVM spills a chain where strides take registers, too (Zen 3, 100^3 of f32, two threads: 27 us, by 4 17).
+        steps = NARROW if tile.narrow and lie != STRIDED else UNROLL
+        unroll = max(1, steps * nv // tile.nv) if full else 1
         ahead = full and lie == PACKED and not tile.narrow
         carried = loop(builder, builder.udiv(arg["kb"], I64(unroll)), carried, turn(unroll, full, ahead))
         if unroll > 1:
             carried = loop(builder, builder.urem(arg["kb"], I64(unroll)), carried, turn(1))
     chains = [ops.closed(chain) for chain in _split(carried[first:], parts)]
     _endings(builder, ops, arg, cells, chains, place)
-    return function
 
 
 def _flat(chains: list) -> list:
@@ -219,29 +222,90 @@ def _endings(builder, ops, arg, cells, chains, place) -> None:
     builder.ret_void()
 
 
-def _emit(context, builder, signature, args, lie: str, whole: bool = False):
-    """Call the function for this height and width; `whole`: of tile.mr rows, and no other is compiled."""
-    record, names, kinds = signature.args[0].tile, [name for name, _ in SPEC], _kinds(signature.args[0].tile)
+@plain
+def place(tile, lie, height, across):
+    """Where the table has the micro-kernel for A and B that lie so, of so many rows and vectors across."""
+    return (lie * (tile.mr + 1) + height) * (tile.nv + 1) + across
+
+
+@functools.cache
+def table(tile):
+    """The addresses of a tile's micro-kernels, 0 until they are compiled; compiled code finds it by its symbol."""
+    words = array("q", bytes(8 * place(tile, len(LIES), 0, 0)))
+    binding.add_symbol(_symbol(tile), words.buffer_info()[0])
+    return words
+
+
+def _symbol(tile) -> str:
+    return f"nbkernels_ukernels_{tile}"
+
+
+@functools.cache
+def _again(tile):
+    """What is to be done before code that calls a tile's micro-kernels is loaded."""
+    return functools.partial(table, tile)
+
+
+def supply(tile, at: int) -> None:
+    """Compile or load the micro-kernel at one place of the table."""
+    (row, nv), words = divmod(at, tile.nv + 1), table(tile)
+    lie, mr = divmod(row, tile.mr + 1)
+    lie = lie if mr == tile.mr or lie == COPYING else STRIDED
+    own = place(tile, lie, mr, nv)
+    if not words[own]:
+        name = f"ukernel_{tile}_{mr}x{nv}{LIES[lie]}"
+        words[own] = routine(name, lambda module, name: _define(module, name, tile, mr, nv, lie))
+    words[at] = words[own]
+
+
+def every(tile, *lies: int) -> None:
+    """Those of every height and width, for operands that lie so."""
+    for lie in lies:
+        for height in range(1, tile.mr + 1):
+            for across in range(tile.nv if lie == COPYING else 1, tile.nv + 1):
+                supply(tile, place(tile, lie, height, across))
+
+
+@jit
+def absent(tile, lie, height, n):
+    """The place of a micro-kernel that `height` rows and n columns need and that is not compiled; or -1."""
+    words, edge = _words(tile), n % tile.nr
+    whole, rest = place(tile, lie, height, tile.nv), place(tile, lie, height, (edge + tile.lanes - 1) // tile.lanes)
+    if n >= tile.nr and words[whole] == 0:
+        return whole
+    return rest if edge > 0 and words[rest] == 0 else -1
+
+
+@intrinsic
+def _words(typing, tile):
+    """The tile's table."""
+
+    def emit(context, builder, signature, args):
+        return _known_table(context, builder, signature.args[0].tile)
+
+    return types.CPointer(types.int64)(tile), emit
+
+
+def _known_table(context, builder, tile):
+    name, words = _symbol(tile), table(tile)
+    context.active_code_library._reload_init.add(_again(tile))
+    if name not in builder.module.globals:
+        ir.GlobalVariable(builder.module, ir.ArrayType(I64, len(words)), name)
+    return builder.bitcast(builder.module.globals[name], I64.as_pointer())
+
+
+def _emit(context, builder, signature, args, lie: int):
+    """Call the function for this height and width."""
+    tile, names, kinds = signature.args[0].tile, [name for name, _ in SPEC], _kinds(signature.args[0].tile)
     height, width = args[1], args[2 + names.index("width")]
-    spec = _spec(lie)
-    values = [v if kind in "is" else builder.inttoptr(v, kinds[kind]) for v, (_, kind) in zip(args[2:], spec)]
-    known = _known(record, lie)
-    strided = [known.get(name, value) for (name, _), value in zip(spec, values)]
-    done, bad = builder.append_basic_block("done"), builder.append_basic_block("unreachable")
-    across = builder.sdiv(builder.add(width, I64(record.lanes - 1)), I64(record.lanes))
-    choice = builder.add(builder.mul(height, I64(record.nv)), across)
-    switch = builder.switch(choice, bad)
-    for mr in range(record.mr if whole else 1, record.mr + 1):
-        for nv in range(record.nv if lie == COPYING else 1, record.nv + 1):
-            block = builder.append_basic_block(f"call_{mr}x{nv}")
-            switch.add_case(I64(mr * record.nv + nv), block)
-            with builder.goto_block(block):
-                own = lie if mr == record.mr or lie == COPYING else STRIDED
-                builder.call(_define(builder.module, record, mr, nv, own), values if own == lie else strided)
-                builder.branch(done)
-    builder.position_at_end(bad)
-    builder.unreachable()
-    builder.position_at_end(done)
+    given, known = zip(args[2:], _spec(lie)), _known(tile, lie)
+    values = [known.get(name, v if kind in "is" else builder.inttoptr(v, kinds[kind])) for v, (name, kind) in given]
+    across = builder.sdiv(builder.add(width, I64(tile.lanes - 1)), I64(tile.lanes))
+    row = builder.add(height, I64(lie * (tile.mr + 1)))
+    at = builder.add(builder.mul(row, I64(tile.nv + 1)), across)
+    kernel = builder.load(builder.gep(_known_table(context, builder, tile), [at]))
+    kind = ir.FunctionType(VOID, [value.type for value in values])
+    builder.call(builder.inttoptr(kernel, kind.as_pointer()), values)
     return context.get_dummy_value()
 
 
@@ -250,7 +314,7 @@ def _signature(tile, lie):
     return types.void(tile, types.int64, *[scalar if kind == "s" else types.int64 for _, kind in _spec(lie)])
 
 
-def _ukernel(lie: str):
+def _ukernel(lie: int):
     """The intrinsic for operands that lie so."""
 
     @intrinsic
@@ -261,19 +325,14 @@ def _ukernel(lie: str):
     return ukernel
 
 
-def _copying(whole: bool):
+@intrinsic
+def ukernel_copying(typing, tile, height, a, rsa, csa, b, rsb, kb, t, rst, c, rsc, width, start, stop, x, rsx, alpha,
+                    beta, panel):  # fmt: skip
     """The same for a panel of A and rows of B in place, all of tile.nr columns, of which it makes the panel."""
-
-    @intrinsic
-    def copying(typing, tile, height, a, rsa, csa, b, rsb, kb, t, rst, c, rsc, width, start, stop, x, rsx, alpha, beta,
-                panel):  # fmt: skip
-        return _signature(tile, COPYING), lambda *emission: _emit(*emission, COPYING, whole)
-
-    return copying
+    return _signature(tile, COPYING), lambda *emission: _emit(*emission, COPYING)
 
 
 ukernel = _ukernel(STRIDED)
 ukernel_packed = _ukernel(PACKED)  # rsa = 1, csa = tile.mr and rsb = tile.nr, whatever is given
 ukernel_rows = _ukernel(ROWS)  # csa = 1 and rsb = tile.nr
 ukernel_columns = _ukernel(COLUMNS)  # rsa = 1 and rsb = tile.nr
-ukernel_copying, ukernel_copying_whole = _copying(False), _copying(True)

@@ -11,9 +11,9 @@ import functools
 from ...jit.address import scratch
 from ...jit.cache import compiled, jit
 from .blocking import SEGMENT, small
-from .entry import PANEL
-from .microkernel import ukernel
+from .microkernel import STRIDED, every, ukernel
 from .pack import pack
+from .paths import PANEL
 from .store import PARTIAL, finish
 
 STRIP = 96  # rows: a piece of B is packed once for as many
@@ -58,4 +58,5 @@ def native(dtype: str) -> int:
                     finish(tile, h, w, part, tile.nr, total, tile.nr, p == 0, p + length == k, cij, rsc, csc, xij, rsx,
                            csx, alpha, beta)  # fmt: skip
 
+    every(tile, STRIDED)
     return compiled(product, f"void({', '.join(['int64'] * 15)}, float64, float64)", f"gemm_native_{tile}")

@@ -20,7 +20,7 @@ from .cost import place, predicted, swaps
 BY_ROWS, BY_COLUMNS, STRIDED = range(3)
 
 ALONE = 112**3  # multiply-adds of a small product of a stack
-LITTLE = 16**3  # those of a product that is small without a question
+LITTLE = 16**3  # those of a product up to which there is no other path
 AWAKE = 48**3  # those up to which no threads are launched where one can do it: to wake them takes 50 us
 BRIEF = 60**3  # those of a deep product up to which a launch over threads costs more than it saves
 PARALLEL = 96**3  # those up to which two launches of 3-10 us cost more than they save
@@ -110,13 +110,19 @@ def _better(best, way, time):
 
 
 @plain
+def little(m, n, k):
+    """Whether a product is small without a question."""
+    return m * n * k <= LITTLE and k <= DEEPEST
+
+
+@plain
 def choose(tile, m, n, k, rsa, csa, rsb, csb, rows, workers, cache, costs):
     """The path of C = A B, m x n over k steps, all at least 1, for `workers` threads and so many bytes of L2.
 
     Strides are in elements; `rows`: the rows of C, and of what is added, are contiguous. If C is stored by columns this
     is asked of C' = B' A'.
     """
-    if m * n * k <= LITTLE and k <= DEEPEST:
+    if little(m, n, k):
         return SMALL
     if min(m, n) == 1 and along_vectors(m, n, lies(rsa, csa), lies(rsb, csb)):
         return GEMV

@@ -13,10 +13,12 @@ from ...jit.cache import entry, jit
 from ...jit.kind import Kind
 from ...jit.made import ANSWER, NONE, answer
 from ...jit.ndarray import OBJECT, address_of, stride
+from ..runtime.arrays import GIL, alike, large, new_matrix
 from ..runtime.status import DECLINED, DONE, LARGE, UNMADE
+from .block import ROOM, SQUARE
 from .blocking import Tiles
 from .context import cuts, operands, started, words_at
-from .entry import GIL, ROOM, SERIALLY, SQUARE, alike, large, new_matrix
+from .entry import SERIALLY
 from .kinds import default_tiles
 from .loops import PANEL_A, PANEL_B, kernels, loops
 from .paths import SERIAL

@@ -17,7 +17,7 @@ from .blocking import small
 from .context import NEXT, WORDS, swap_sides, up
 from .cost import swaps
 from .door import in_room, planned_entry
-from .microkernel import ukernel_copying, ukernel_packed
+from .microkernel import COPYING, PACKED, every, ukernel_copying, ukernel_packed
 from .pack import pack
 from .store import MEMORY, PARTIAL, ending, finish
 
@@ -88,6 +88,7 @@ def _short(tile) -> int:
                 finish(tile, m, w, plane, wide, 0, 0, True, True, c, f.rsc, f.csc, x, f.rsx, f.csx, alpha, beta)
             j = take(f, NEXT) * wide
 
+    every(tile, PACKED, COPYING)
     return compiled(work, WORDS.kernel, f"gemm_short_{tile}")
 
 

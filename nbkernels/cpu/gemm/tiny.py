@@ -182,7 +182,7 @@ def _tiny(builder, tile, arg, height, width, least, ahead=False, twins=1, on=Fal
     builder.ret_void()
 
 
-def _even(builder, tile, arg, whole, upright, ahead):
+def _even(builder, tile, arg, whole, upright, ahead=False):
     """Call the LLVM function for an A that has contiguous rows, `step` apart, or `upright` columns. `whole`: nothing is
     left of m, n and k. `ahead`: it asks for the next product's lines on the way."""
     name = f"even_{tile.dtype}_v{tile.lanes}" + "_whole" * whole + "_upright" * upright + "_ahead" * ahead
@@ -296,11 +296,22 @@ def _ahead(builder, tile, arg):
     switch(builder, [(_flag(builder, ">", arg["width"], sum(widths(tile)[2])), 2)], call)
 
 
-def _by_lie(builder, tile, arg):
+def _whole(builder, tile, arg):
+    """Whether nothing is left of m, n and k; as a number."""
     rests = [builder.urem(arg[size], I64(by)) for size, by in (("m", ROWS), ("n", tile.nr), ("k", STEPS))]
-    whole = builder.zext(builder.icmp_unsigned("==", functools.reduce(builder.or_, rests), I64(0)), I64)
-    asked = [(whole, 2), *((arg[name], 2) for name in ("upright", "ahead") if name in arg)]
-    switch(builder, asked, lambda whole, upright, ahead=False: _even(builder, tile, arg, whole, upright, ahead))
+    return builder.zext(builder.icmp_unsigned("==", functools.reduce(builder.or_, rests), I64(0)), I64)
+
+
+def _by_lie(builder, tile, arg):
+    asked = [(_whole(builder, tile, arg), 2), (arg["upright"], 2), (arg["ahead"], 2)]
+    switch(builder, asked, functools.partial(_even, builder, tile, arg))
+
+
+def _of_lie(upright):
+    def emit(builder, tile, arg):
+        switch(builder, [(_whole(builder, tile, arg), 2)], lambda whole: _even(builder, tile, arg, whole, upright))
+
+    return emit
 
 
 # `count` products of `width` <= 2 * tile.lanes columns and `height` rows, as many as `tall` says at most.
@@ -319,4 +330,7 @@ tiny_ahead = _intrinsic("tiny_ahead", f"{TINY} {ASKS}", _ahead)
 # `count` products as `suits` says; A's rows are `step` apart, or `upright` its columns. `ahead`: the next one's lines
 # are asked for.
 even = _intrinsic("even", EVEN, _by_lie, "upright:i ahead:i")
-even_near = _intrinsic("even_near", EVEN, _by_lie, "upright:i")
+# The same, nothing asked for, of an A that lies so.
+even_rows, even_upright = (
+    _intrinsic(f"even_{name}", EVEN, _of_lie(upright)) for upright, name in enumerate(("rows", "upright"))
+)

@@ -13,7 +13,8 @@ from ...jit.turn import turned
 from ...jit.vector import LINE
 from ..gemv.axpyf import columns
 from ..gemv.dotxf import rows_of
-from .entry import PANEL, ROOM, one_block
+from .block import PANEL, ROOM, one_block
+from .microkernel import COPYING, PACKED, STRIDED, every
 from .pack import pack
 from .paths import ALONE
 from .store import finish
@@ -89,8 +90,9 @@ def chosen(tile, f, unit):
     return TINY if fits else ONE_BLOCK
 
 
-def _by(piece):
-    """The kernel that does its jobs by `piece` of a tile, the stack, the thread, the first product and the last."""
+def _by(piece, *lies):
+    """The kernel that does its jobs by `piece` of a tile, the stack, the thread, the first product and the last, and
+    needs micro-kernels for operands that lie so."""
 
     @functools.cache
     def by(tile) -> int:
@@ -100,6 +102,7 @@ def _by(piece):
                 piece(tile, f, task, first, min(first + f.each, f.count))
                 first = take(f, NEXT) * f.each
 
+        every(tile, *lies)
         return compiled(work, STACK.kernel, f"gemm_{piece.__name__.strip('_')}_{tile}")
 
     return by
@@ -264,4 +267,5 @@ def _vectors(tile, f, task, first, last):
                 f.c + t * f.sc * size, rsc, x, rsx, alpha, beta)  # fmt: skip
 
 
-by_tiny, by_even, by_small, by_vectors = map(_by, (_tiny, _even, _batch, _vectors))
+by_tiny, by_even, by_vectors = map(_by, (_tiny, _even, _vectors))
+by_small = _by(_batch, STRIDED, PACKED, COPYING)

@@ -26,11 +26,11 @@ from ...jit.record import Record
 from ...jit.tile import Tile
 from ...jit.vector import I64, loop, opaque, replaced_if, used, width_bits
 from ..gemm.blocking import SEGMENT, vector_registers
-from ..gemm.entry import alike
 from ..gemm.gemm import accepted, gemm, name_of, whole
 from ..gemm.kinds import kind_of
 from ..gemm.store import finish
 from ..runtime import threads
+from ..runtime.arrays import alike
 from ..runtime.launch import SIZE, launchable, table_at
 from ..runtime.status import DECLINED, DONE, LARGE
 from .jobs import HERE, enlarged, known, run_jobs

@@ -24,10 +24,10 @@ from ...jit.made import ANSWER, NONE, answer, new_strided, words
 from ...jit.ndarray import OBJECT, WRITEABLE, address_of, data, descr, flags, layout_is_known, ndim, shape, stride
 from ...jit.rooms import lent, returned
 from ..gemm.blocking import SEGMENT, small
-from ..gemm.entry import MADE, alike, apart
 from ..gemm.gemm import NAMES, REAL, accepted, clash, gemm, same, whole
 from ..gemm.store import finish
 from ..runtime import threads
+from ..runtime.arrays import MADE, alike, apart
 from ..runtime.launch import SIZE, table_at
 from ..runtime.status import DECLINED, DONE, LARGE, UNMADE
 from . import jobs

@@ -19,11 +19,11 @@ from ..gemm.context import BYTES, FINISHED, NEXT, WORKERS, borrow, cuts, started
 from ..gemm.context import ROOMS as KEPT
 from ..gemm.context import returned as given_back
 from ..gemm.context import room as kept_room
-from ..gemm.entry import distinct
 from ..gemm.kinds import default_tiles, kind_of
 from ..gemm.loops import COUNT, COUNTS, kernels, loops
 from ..gemm.stacks import GAIN, OVERHEAD, SHARED, jobs
 from ..runtime import threads
+from ..runtime.arrays import distinct
 from . import elementwise as inner
 from .elementwise import SERIOUS, SIGNATURE, SLOT, left, made, ran, slot_at, work_of
 from .rows import rows

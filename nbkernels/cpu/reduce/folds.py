@@ -12,7 +12,7 @@ from ...strides import output_strides
 from ..elementwise import fast as calls
 from ..elementwise.elementwise import apart, binary, refuse_negative
 from ..elementwise.plan_cache import Memory, fold_entry
-from ..gemm.entry import GIL
+from ..runtime.arrays import GIL
 from . import scan
 from .loops import walker
 from .plan import PARALLEL, workers

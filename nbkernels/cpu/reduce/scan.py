@@ -26,7 +26,7 @@ from ...jit.record import Record
 from ...jit.scan import Step, call_runs, call_visits, runs, visits
 from ...strides import plan, rows
 from ..elementwise.elementwise import apart, binary, loop
-from ..gemm.entry import apart as disjoint
+from ..runtime.arrays import apart as disjoint
 
 # Neighbours from which on a step is worth a call of its own: about 20 ns.
 BESIDE = 32

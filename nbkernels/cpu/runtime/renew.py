@@ -16,8 +16,8 @@ def renew() -> None:
     planned = blocking.default, kinds.default_tiles, context.template
     for each in (*planned, tuned.tuned, fast._planned, packed._table):
         each.cache_clear()
-    for dtype, (_, _, known) in list(fast._entries.items()):
-        if known is None:
+    for dtype, (_, _, table) in list(fast._entries.items()):
+        if table is None:
             del fast._entries[dtype]  # a plan, with tiles of its own
         else:
-            known[1 + 2 * (PACKED - GEMV)] = 0
+            table.ways[2 * (PACKED - GEMV)] = 0

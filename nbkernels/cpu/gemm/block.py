@@ -1,0 +1,173 @@
+"""One block of a product, k <= 512, by one thread: panels of B in place or packed, against all of A.
+
+The small path is one block, or where it suits one call of tiny.py's `even`; the jobs of columns.py and of stacks are
+some panels of one each.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+from numba import types
+
+from ...jit.address import scratch, static
+from ...jit.cache import compiled, jit
+from ...jit.turn import turned
+from ..runtime.arrays import GIL
+from ..runtime.status import DONE, LACKING
+from .blocking import small
+from .context import WORDS
+from .microkernel import COPYING, PACKED, STRIDED, absent, ukernel, ukernel_copying, ukernel_packed
+from .pack import pack, pack_rows_a, pack_rows_b
+from .paths import IN_PLACE, NARROW_IN_PLACE, PANEL
+from .store import MEMORY, PARTIAL, ending, finish
+from .tiny import even_rows, even_upright
+
+own = static if GIL else scratch  # what gives a room to code that holds the GIL
+ROOM = 1 << 20  # bytes that A may be packed in
+SQUARE = 4 << 10  # bytes of stack for one tile of C
+KERNEL = types.int64(WORDS.type, types.float64, types.float64)  # status(words, beta, alpha)
+
+
+@jit(forceinline=True)
+def stays(tile, csa, n):
+    """Whether A is read where it lies, rather than packed, against n columns of B."""
+    if tile.narrow:
+        return n <= NARROW_IN_PLACE * tile.nr
+    return csa == 1 or n <= IN_PLACE * tile.nr
+
+
+@jit(forceinline=True)
+def packs(tile, m, n, k, csa):
+    """Whether A is packed where there is a room."""
+    return not stays(tile, csa, n) and (m + tile.mr) * k * tile.itemsize <= ROOM
+
+
+@jit(forceinline=True)
+def _row_tile(tile, t, m, packed):
+    """First row and height of tile t: heights differ by one at most; of packed panels only the last may be lower."""
+    tiles = (m + tile.mr - 1) // tile.mr
+    low, more = m // tiles, m % tiles
+    if packed:
+        return t * tile.mr, min(tile.mr, m - t * tile.mr)
+    return t * low + min(t, more), low + (1 if t < more else 0)
+
+
+@jit(forceinline=True)
+def column_panel(tile, stop, panel, kept, square, room, j, m, n, k, a, rsa, csa, b, rsb, csb, c, rsc, csc, x, rsx, csx,
+                 alpha, beta):  # fmt: skip
+    """C[:, j:j+nr], k <= 512: the panel of B is read in place or packed at `panel`, if it is not kept there already; A
+    in place or, packed, at `room` if that is not 0."""
+    size, w, tiles = tile.itemsize, min(tile.nr, n - j), (m + tile.mr - 1) // tile.mr
+    bj, rsbj = b + j * csb * size, rsb
+    copies = tile.narrow and room != 0 and not kept and csb == 1 and w == tile.nr and tiles > 1 and stop != MEMORY
+    if not copies and (csb != 1 or w < tile.nr or tiles > 8):  # packing pays from the ninth pass over the panel
+        if not kept and csb == 1 and tile.narrow:
+            pack_rows_b(tile, bj, rsb, w, k, panel, k)
+        elif not kept:
+            pack(tile, bj, csb, rsb, w, k, panel, tile.nr)
+        bj, rsbj = panel, tile.nr
+    for t in range(tiles):
+        i, h = _row_tile(tile, t, m, room != 0)
+        ai, rsai, csai = a + i * rsa * size, rsa, csa
+        if room != 0:
+            ai, rsai, csai = room + t * tile.mr * k * size, 1, tile.mr
+        ci, xi = c + (i * rsc + j * csc) * size, x + (i * rsx + j * csx) * size if x != 0 else 0
+        if stop == MEMORY:
+            ukernel(tile, h, ai, rsai, csai, bj, rsbj, k, square, tile.nr, square, tile.nr, w, 0, PARTIAL,
+                    0, 0, alpha, beta)  # fmt: skip
+            finish(tile, h, w, square, tile.nr, 0, 0, True, True, ci, rsc, csc, xi, rsx, csx, alpha, beta)
+        elif copies and t == 0:  # Zen 3, us, copied before and so: f32 64^3 11.2 and 10.6, 64 of them 636, 606
+            ukernel_copying(tile, h, ai, 1, tile.mr, bj, rsb, k, ci, rsc, ci, rsc, w, 0, stop, xi, rsx, alpha, beta,
+                            panel)  # fmt: skip
+            bj = panel
+        elif tile.narrow and room != 0 and bj == panel:
+            ukernel_packed(tile, h, ai, 1, tile.mr, bj, tile.nr, k, ci, rsc, ci, rsc, w, 0, stop, xi, rsx, alpha, beta)
+        else:
+            ukernel(tile, h, ai, rsai, csai, bj, rsbj, k, ci, rsc, ci, rsc, w, 0, stop, xi, rsx, alpha, beta)
+
+
+@jit(forceinline=True)
+def one_block(tile, room, panel, m, n, k, a, rsa, csa, b, rsb, csb, c, rsc, csc, x, rsx, csx, alpha, beta):
+    """One block, k <= 512: A is read in place or packed into the ROOM bytes at `room`, if it is not 0; PANEL bytes at
+    `panel` are for a panel of B."""
+    square = scratch(SQUARE)  # a tile of C, for endings through memory
+    stop = ending(csc, x, csx, alpha == 1)
+    if not packs(tile, m, n, k, csa):
+        room = 0
+    if room != 0 and rsa == 1:
+        pack_rows_a(tile, a, csa, m, k, room, k)
+    for i in range(0, m if room != 0 and rsa != 1 else 0, tile.mr):
+        target = room + i * k * tile.itemsize
+        pack(tile, a + i * rsa * tile.itemsize, rsa, csa, min(tile.mr, m - i), k, target, tile.mr)
+    for j in range(0, n, tile.nr):
+        column_panel(tile, stop, panel, False, square, room, j, m, n, k, a, rsa, csa, b, rsb, csb, c, rsc, csc, x, rsx,
+                     csx, alpha, beta)  # fmt: skip
+
+
+@jit(forceinline=True)
+def lacking(tile, stop, packed, least, most, m, n, csb):
+    """The place in their table of a micro-kernel that `column_panel` needs and that is not compiled; or -1. A is
+    packed, or in place and cut into tiles of `least` to `most` rows."""
+    tiles = (m + tile.mr - 1) // tile.mr
+    panels = packed and tile.narrow and stop != MEMORY  # those of B are packed, too, or copied by a tile on its way
+    strided, at = not panels or (csb == 1 and tiles <= 8), -1
+    if panels and csb == 1 and tiles > 1 and n >= tile.nr:
+        at = absent(tile, COPYING, tile.mr, n // tile.nr * tile.nr)
+    if packed:
+        least, most = m - (tiles - 1) * tile.mr, tile.mr if tiles > 1 else 0
+    for h in range(least, most + 1):
+        if not packed or h in (least, most):
+            if strided:
+                at = max(at, absent(tile, STRIDED, h, n))
+            if panels:
+                at = max(at, absent(tile, PACKED, h, n))
+    return at
+
+
+def block(dtype: str) -> tuple[int, int]:
+    """The small path's kernel, and nothing: DONE, or LACKING + the place of a micro-kernel, with nothing written."""
+    return _block(small(dtype)), 0
+
+
+@functools.cache
+def _block(tile) -> int:
+    element = getattr(np, tile.dtype)
+
+    def run(f, beta, alpha):
+        m, n, k = f.m, f.n, f.k
+        packed, stop = GIL and packs(tile, m, n, k, f.csa), ending(f.csc, f.x, f.csx, alpha == 1)
+        tiles = (m + tile.mr - 1) // tile.mr
+        low = m if tiles == 1 else m // tiles  # and some tiles are one row higher
+        at = lacking(tile, stop, packed, low, low + (low * tiles < m), m, n, f.csb)
+        if at >= 0:
+            return LACKING + at
+        one_block(tile, static(ROOM) if packed else 0, own(PANEL), m, n, k, f.a, f.rsa, f.csa, f.b, f.rsb, f.csb, f.c,
+                  f.rsc, f.csc, f.x, f.rsx, f.csx, element(alpha), element(beta))  # fmt: skip
+        return DONE
+
+    return compiled(run, KERNEL, f"gemm_block_{tile}")
+
+
+def by_rows(dtype: str) -> tuple[int, int]:
+    """The same for products as tiny.suits says, whose A has contiguous rows."""
+    return _even(small(dtype), even_rows, False), 0
+
+
+def by_columns(dtype: str) -> tuple[int, int]:
+    """And for an A of contiguous columns."""
+    return _even(small(dtype), even_upright, True), 0
+
+
+@functools.cache
+def _even(tile, even, upright) -> int:
+    def run(f, beta, alpha):
+        b, rsb, step = f.b, f.rsb, f.csa if upright else f.rsa
+        if f.csb != 1:
+            b, rsb = scratch(PANEL), f.n
+            turned(tile, 1, f.n, f.k, f.b, 0, f.csb, b)
+        even(tile, 1, f.m, f.n, f.k, f.a, 0, step, b, 0, rsb, f.c, 0, f.rsc)
+        return DONE
+
+    return compiled(run, KERNEL, f"gemm_{even.__name__}_{tile}")

@@ -1,0 +1,86 @@
+"""Arrays as compiled entries meet them, by their ids: whether they are what a product takes, and new ones."""
+
+from __future__ import annotations
+
+import sys
+
+from ...jit.address import scratch, set_word
+from ...jit.cache import jit
+from ...jit.made import new_strided
+from ...jit.ndarray import WRITEABLE, data, descr, flags, ndim, shape, stride
+
+MADE = 1 << 16  # bytes of a result that an entry makes
+GIL = getattr(sys, "_is_gil_enabled", lambda: True)()  # without it no room is shared
+
+
+@jit
+def apart(p, q, size):
+    """Whether two arrays' memory is disjoint, by their extents; `size` is the larger item's."""
+    plo, phi, qlo, qhi = data(p), data(p) + size, data(q), data(q) + size
+    for d in range(ndim(p)):
+        reach = (shape(p, d) - 1) * stride(p, d)
+        plo, phi = plo + min(reach, 0), phi + max(reach, 0)
+    for d in range(ndim(q)):
+        reach = (shape(q, d) - 1) * stride(q, d)
+        qlo, qhi = qlo + min(reach, 0), qhi + max(reach, 0)
+    return phi <= qlo or qhi <= plo
+
+
+@jit
+def distinct(m, rs, n, cs, size):
+    """Whether an m x n array's elements provably lie apart: one dimension's step clears all of the other's extent."""
+    rs, cs = rs if m > 1 else n * cs, cs if n > 1 else m * rs
+    return min(rs, cs) >= size and (rs >= n * cs or cs >= m * rs)
+
+
+@jit(forceinline=True)
+def alike(out, x, a, b):
+    """Whether arrays, by their ids, have one dtype."""
+    return descr(b) == descr(a) and descr(out) == descr(a) and (x == 0 or descr(x) == descr(a))
+
+
+@jit
+def unusual(out, x, a, b, size_a, size_b, size):
+    """Whether arrays, by their ids, are anything but a product's operands, sound and apart from out."""
+    if ndim(out) != 2 or ndim(a) != 2 or ndim(b) != 2:
+        return True
+    m, n, k, rsc, csc = shape(a, 0), shape(b, 1), shape(a, 1), stride(out, 0), stride(out, 1)
+    if shape(b, 0) != k or shape(out, 0) != m or shape(out, 1) != n or min(m, n, k) < 1:
+        return True
+    if flags(out) & WRITEABLE == 0 or not (apart(out, a, max(size, size_a)) and apart(out, b, max(size, size_b))):
+        return True
+    if (stride(a, 0) | stride(a, 1)) & (size_a - 1) != 0 or (stride(b, 0) | stride(b, 1)) & (size_b - 1) != 0:
+        return True
+    if not distinct(m, abs(rsc), n, abs(csc), size):
+        return True
+    steps = rsc | csc
+    if x != 0:
+        if ndim(x) > 2:
+            return True
+        rows = shape(x, 0) if ndim(x) == 2 else 1
+        columns = shape(x, ndim(x) - 1) if ndim(x) > 0 else 1
+        if (rows != 1 and rows != m) or (columns != 1 and columns != n):
+            return True
+        rsx = stride(x, 0) if rows > 1 else 0
+        csx = stride(x, ndim(x) - 1) if columns > 1 else 0
+        steps |= rsx | csx
+        same = data(x) == data(out) and (rsx == rsc or m == 1) and (csx == csc or n == 1)
+        if not same and not apart(out, x, size):
+            return True
+    return steps & (size - 1) != 0
+
+
+@jit(forceinline=True)
+def large(a, b, size):
+    """Whether the result of two arrays, by their ids, is the caller's to make: it may be none."""
+    most = MADE // size
+    return ndim(a) != 2 or ndim(b) != 2 or shape(a, 0) > most or shape(b, 1) > most // max(shape(a, 0), 1)
+
+
+@jit(forceinline=True)
+def new_matrix(numpy, dtype, a, b):
+    """The address of a new result; 0, and an exception set, without memory."""
+    sizes = scratch(16)
+    set_word(sizes, shape(a, 0))
+    set_word(sizes + 8, shape(b, 1))
+    return new_strided(numpy, dtype, 2, sizes, 0)  # no strides: in C order
