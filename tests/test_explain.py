@@ -1,6 +1,7 @@
 """explain(): it tells what the call then does, and does nothing itself."""
 
 import ctypes
+from array import array
 from importlib.util import find_spec
 from itertools import islice
 
@@ -48,18 +49,17 @@ def ran(monkeypatch):
 
     entries = [handed(done(PATHS[path])) for path in range(GEMV, PACKED + 1)]
     for dtype in ("float32", "float64"):
-        *_, known = gemm.small(dtype)
-        known = known[1 : 1 + 2 * len(entries)]
-        before = known.copy()
-        known[::2] = [ctypes.cast(entry, ctypes.c_void_p).value for entry in entries]
-        kept.append((known, before))
+        ways = gemm.small_table(dtype).ways
+        kept.append((ways, ways.tolist()))
+        for at, entry in enumerate(entries):
+            ways[2 * at] = ctypes.cast(entry, ctypes.c_void_p).value
     monkeypatch.setattr(gemm, "RUN", {path: done(PATHS[path]) for path in gemm.RUN})
     for room in (fast, gemm):
         monkeypatch.setattr(room, "packed", done("packed"))
     monkeypatch.setattr(gemm, "gemv", done("gemv", True))
     yield names
-    for known, before in kept:
-        known[:] = before
+    for ways, before in kept:
+        ways[:] = array("q", before)
 
 
 def test_the_facts_of_a_product():

@@ -67,3 +67,41 @@ def test_a_product_compiles_the_micro_kernels_that_it_needs_and_no_other(tmp_pat
     environment = os.environ | {"NBKERNELS_CACHE_DIR": str(tmp_path)}
     for _ in range(2):  # compiled, and from disk
         subprocess.run([sys.executable, "-c", script], env=environment, check=True, timeout=300)
+
+
+# Every product begins with an empty table: one that runs into a micro-kernel that it did not ask for ends the process.
+EMPTY = """
+import numba, numpy as np, nbkernels as nb
+from nbkernels.cpu.gemm import blocking, kinds, microkernel, paths
+from nbkernels.cpu.runtime.status import PATHS, SHORT
+ways = [way for way in PATHS if way != SHORT]  # which has every one from its start
+rng = np.random.default_rng(SEED)
+names = {"float32": None, "float64": None, "int16": None, "complex64": None}
+tiles = {name: {kinds.default_tiles(kind).tile(kind) for kind in [kinds.kind_of(name, name, name)]} for name in names}
+for name in ("float32", "float64"):
+    tiles[name].add(blocking.small(name))
+def matrix(m, n, name):
+    x = rng.integers(-9, 9, (n, m) if rng.random() < 0.5 else (m, n)).astype(name)
+    x = x if x.shape == (m, n) and (m != n or rng.random() < 0.5) else x.T
+    return x[:, ::2].repeat(2, 1)[:, : x.shape[1]] if rng.random() < 0.1 else x
+for case in range(CASES):
+    name, workers = list(names)[case % 5 % 4], 1 + case % 2
+    numba.set_num_threads(min(workers, numba.config.NUMBA_NUM_THREADS))
+    m, n, k = (int(2 ** rng.uniform(0, 7.5)) for _ in "mnk")
+    a, b = matrix(m, k, name), matrix(k, n, name)
+    x = [None, matrix(m, n, name), matrix(1, n, name)][case % 3]
+    out = np.empty((m, n), name, order="CF"[rng.random() < 0.2])
+    for tile in tiles[name]:
+        microkernel.table(tile)[:] = microkernel.array("q", [0] * len(microkernel.table(tile)))
+    wanted = a @ b + (0 if x is None else x)
+    with paths.only(ways[case % len(ways)]):
+        found = nb.mm(a, b, out=out) if x is None else nb.addmm(x, a, b, out=out)
+    assert np.array_equal(found, wanted.astype(name)), (case, name, m, n, k)
+"""
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_no_product_runs_into_a_micro_kernel_that_it_did_not_ask_for(seed):
+    script = EMPTY.replace("SEED", str(seed)).replace("CASES", "700")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr[-2000:]

@@ -15,23 +15,25 @@ from ..strides import plan
 from .elementwise import gates
 from .gemm import stacks, syrk
 from .gemm.batch import choose as batch_path
+from .gemm.block import kernel_for
 from .gemm.blocking import given, small
 from .gemm.context import bare, buffers, in_place, near
 from .gemm.gemm import clash, name_of, same
 from .gemm.kinds import kind_of, tiles_of
-from .gemm.paths import path_of, shared
+from .gemm.paths import path_of, seen, shared
 from .gemm.tuned import slot_of, tuned
 from .gemv.dot import FLOATS, SHARED
 from .gemv.jobs import ROWS_SHARED
 from .gemv.jobs import SHARED as VECTORS_SHARED
 from .runtime import threads
-from .runtime.status import PACKED, PATHS
+from .runtime.status import BY_COLUMNS, BY_ROWS, PACKED, PATHS, SMALL
 
 # The compiled function that does the work of each path; its name goes on with the dtype.
 WORK = {"gemv": "gemv", "thin": "gemm_thin", "deep": "gemm_deep", "short": "gemm_short", "columns": "gemm_columns",
-        "packed": "gemm_multiply", "small": "gemm_small", "stack, one thread a product": "gemm_multiply",
+        "packed": "gemm_multiply", "stack, one thread a product": "gemm_multiply",
         "stack of tiny": "gemm_tiny", "stack of small": "gemm_batch", "stack of even": "gemm_even",
         "stack of vectors": "gemm_vectors"}  # fmt: skip
+OF_SMALL = {SMALL: "gemm_block", BY_ROWS: "gemm_even_rows", BY_COLUMNS: "gemm_even_upright"}
 
 
 def overlaps(out, x) -> bool:
@@ -81,7 +83,12 @@ def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None, tiles=None) -> 
     shown = f"{tiles}, tuned" if cut is None and tiles == tuned(kind, which) else str(tiles)
     tile = shown if path == "packed" or not plain else f"{small(kind.a).mr}x{small(kind.a).nr}"
     flops = 2 * count * m * n * k * (4 if out.dtype.kind == "c" else 1)
-    return work | dict(path=path, tile=tile, code=kept(f"{WORK[path]}_{kind.a}"), threads=workers, copies=copies,
+    if path == "small":
+        *sizes, rows = seen(out, x, a, b)
+        name = OF_SMALL[kernel_for(small(kind.a), rows and x is None and alpha == 1, *sizes)]
+    else:
+        name = WORK[path]
+    return work | dict(path=path, tile=tile, code=kept(f"{name}_{kind.a}"), threads=workers, copies=copies,
                        temporaries=temporaries, flops=flops)  # fmt: skip
 
 

@@ -12,17 +12,17 @@ import numpy as np
 from numba import types
 
 from ...jit.address import scratch, static
-from ...jit.cache import compiled, jit
+from ...jit.cache import compiled, jit, plain
 from ...jit.turn import turned
 from ..runtime.arrays import GIL
-from ..runtime.status import DONE, LACKING
+from ..runtime.status import BY_COLUMNS, BY_ROWS, DONE, LACKING, SMALL
 from .blocking import small
 from .context import WORDS
-from .microkernel import COPYING, PACKED, STRIDED, absent, ukernel, ukernel_copying, ukernel_packed
+from .microkernel import COPYING, PACKED, STRIDED, absent, known, ukernel, ukernel_copying, ukernel_packed
 from .pack import pack, pack_rows_a, pack_rows_b
 from .paths import IN_PLACE, NARROW_IN_PLACE, PANEL
 from .store import MEMORY, PARTIAL, ending, finish
-from .tiny import even_rows, even_upright
+from .tiny import even_rows, even_upright, suits
 
 own = static if GIL else scratch  # what gives a room to code that holds the GIL
 ROOM = 1 << 20  # bytes that A may be packed in
@@ -112,18 +112,27 @@ def lacking(tile, stop, packed, least, most, m, n, csb):
     packed, or in place and cut into tiles of `least` to `most` rows."""
     tiles = (m + tile.mr - 1) // tile.mr
     panels = packed and tile.narrow and stop != MEMORY  # those of B are packed, too, or copied by a tile on its way
-    strided, at = not panels or (csb == 1 and tiles <= 8), -1
+    strided, at, words = not panels or (csb == 1 and tiles <= 8), -1, known(tile)
     if panels and csb == 1 and tiles > 1 and n >= tile.nr:
-        at = absent(tile, COPYING, tile.mr, n // tile.nr * tile.nr)
+        at = absent(tile, words, COPYING, tile.mr, n // tile.nr * tile.nr)
     if packed:
-        least, most = m - (tiles - 1) * tile.mr, tile.mr if tiles > 1 else 0
+        least, most = m - (tiles - 1) * tile.mr, tile.mr if tiles > 1 else m
     for h in range(least, most + 1):
         if not packed or h in (least, most):
             if strided:
-                at = max(at, absent(tile, STRIDED, h, n))
+                at = max(at, absent(tile, words, STRIDED, h, n))
             if panels:
-                at = max(at, absent(tile, PACKED, h, n))
+                at = max(at, absent(tile, words, PACKED, h, n))
     return at
+
+
+@plain
+def kernel_for(tile, plain, m, n, k, rsa, csa, rsb, csb):
+    """Which of the small path's kernels does a product. `plain`: rows of C are contiguous, nothing is added to them and
+    alpha is 1."""
+    if plain and (csb == 1 or rsb == 1) and suits(tile, m, n, k, rsa, csa):
+        return BY_ROWS if csa == 1 else BY_COLUMNS
+    return SMALL
 
 
 def block(dtype: str) -> tuple[int, int]:

@@ -115,7 +115,7 @@ def _columns(tile) -> int:
 
 @jit(forceinline=True)
 def _room(tile, f, workers, bare, reach):
-    """Bytes for the panels of A, or 0 where it is read in place; by one thread as entry.py does it.
+    """Bytes for the panels of A, or 0 where it is read in place; by one thread as block.py does it.
 
     By two threads, Zen 4, TN, share of the peak by panels and in place: f32 n = 256 .69 and .78, f64 .68 and .85. What
     one thread has packed the other must fetch: Zen 3, us by panels and in place, f32 n = 96 23 and 16, 128 37 and 33,

@@ -19,6 +19,7 @@ from ...jit.tile import Tile
 from ..runtime.arrays import unusual
 from ..runtime.status import DECLINED, DONE
 from .blocking import SEGMENT, WAY, Tiles, caches, vector_registers
+from .microkernel import COLUMNS, PACKED, ROWS, absent_of, table
 
 # A product: by which words threads take jobs, and how many there are, in lines of their own; what comes with its tiles
 # and kind, and what the caller says; what the arrays do; how it is cut, and where its parts are.
@@ -28,6 +29,7 @@ WORDS = Record(
     next jobs panel panels | finished |
     pack multiply mr nr kc nb mc nc group step head size_a size_b size_c size_t direct rowwise shift_a shift_b shift_c
     workers tasks near scalars unit reads trusted bare loops mixed sided numpy result counters after context own
+    micro nv lanes
     a rsa csa b rsb csb c rsc csc x rsx csx m n k
     block fused bpanels part total need blocks room start stop
     """,
@@ -143,6 +145,12 @@ def cuts(f):
     f.blocks = ((m + f.mc - 1) // f.mc) * ((n + f.nc - 1) // f.nc) * pieces
 
 
+@jit(forceinline=True)
+def missing(f):
+    """The place of a micro-kernel that a product, which is cut, needs and that is not compiled; or -1."""
+    return absent_of(f, pointer(f.micro), PACKED if f.bare == 0 else ROWS if f.csa == 1 else COLUMNS, f.m, f.n)
+
+
 @functools.cache
 def prepare():
     """Both from Python: int64(id of out, of x or 0, of a, of b, address of the words)."""
@@ -191,6 +199,7 @@ def template(tiles: Tiles, kind: Kind, workers: int) -> bytes:
     f.size_a, f.size_b, f.size_c, f.size_t = tile.size_a, tile.size_b, tile.size_c, tile.size_t
     f.shift_a, f.shift_b, f.shift_c = (size.bit_length() - 1 for size in (tile.size_a, tile.size_b, tile.size_c))
     f.workers, f.near = workers, near()
+    f.micro, f.nv, f.lanes = table(tile).buffer_info()[0], tile.nv, tile.lanes
     return f.tobytes()
 
 

@@ -52,7 +52,6 @@ from .packed import whole as packed_whole
 from .paths import choose, little, longest, mirrors
 from .store import PLAIN, ending
 from .thin import whole as thin_whole
-from .tiny import suits
 
 SERIALLY = 1  # the bit of the table's address, free in one, that asks for this path
 # threads.WORDS; by status from GEMV to CHOICE what `WHOLE` says, or zeros; the tile; the address of made.words().
@@ -128,9 +127,8 @@ def small_entry():
                 way = table + 8 * (WAYS + 2 * (path - GEMV))
                 found = answered(way, path, out, x, a, b, beta, alpha)
                 return answer(path if found == LARGE else found, given, made)
-        way, simple = SMALL, ending(f.csc, f.x, f.csx, alpha == 1) == PLAIN and (f.csb == 1 or f.rsb == 1)
-        if simple and suits(t, m, n, k, f.rsa, f.csa):
-            way = BY_ROWS if f.csa == 1 else BY_COLUMNS
+        plain = ending(f.csc, f.x, f.csx, alpha == 1) == PLAIN
+        way = block.kernel_for(t, plain, m, n, k, f.rsa, f.csa, f.rsb, f.csb)
         kernel = t.ways[2 * (way - GEMV)]
         if kernel == 0:
             return answer(way, given, made)

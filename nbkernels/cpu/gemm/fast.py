@@ -17,10 +17,11 @@ from ...jit.kind import BYTES, SIGNLESS, wrapped
 from ...jit.ndarray import layout_is_known
 from ...jit.vector import SIZE
 from ..runtime import threads
-from ..runtime.status import DECLINED, DONE, LARGE, PATHS, SYMMETRIC, UNMADE
+from ..runtime.status import DECLINED, DONE, LACKING, LARGE, PATHS, SYMMETRIC, UNMADE
 from .entry import small_entry, small_table, supplied
 from .gemm import NAMES, REAL, by_path, gemm
 from .kinds import MODES, WIDENED, kind_of, tiles_of
+from .microkernel import supply
 from .packed import packed
 from .paths import PARALLEL
 from .serial import planned
@@ -154,13 +155,15 @@ def _by_plan(entry, x, a, b, out):
         if out is None:
             out = empty((len(a), b.shape[1]), dtype)
             status = entry(out, x, a, b) if status == UNMADE else status
-            if status is out:
-                return out
+        if status is not out and status >= LACKING:
+            status = _supplied(entry, plan, out, x, a, b)
+        if status is out:
+            return out
         if status == LARGE and x is None and symmetric(a, b):
             return None  # the general path sees to it
         workers, xid = threads.count() if out.size * a.shape[1] > PARALLEL else 1, 0 if x is None else id(x)
         if status == LARGE and workers == 1:
-            status = entry.serially(out, x, a, b)
+            status = _supplied(entry.serially, plan, out, x, a, b)
             if status is out:
                 return out
         if status != LARGE:
@@ -169,3 +172,12 @@ def _by_plan(entry, x, a, b, out):
         return out if packed(out, xid, a, b, plan.beta, plan.alpha, tiles, plan.kind, workers) == DONE else None
     except (TypeError, IndexError):  # not a matrix: the checks will say it properly
         return None
+
+
+def _supplied(entry, plan, out, x, a, b):
+    """What the entry answers when it lacks nothing any more."""
+    status = entry(out, x, a, b)
+    while status is not out and status >= LACKING:
+        supply(plan.tiles.tile(plan.kind), status - LACKING)
+        status = entry(out, x, a, b)
+    return status

@@ -73,8 +73,7 @@ PACKER = len(MICRO)  # where `ready` has what packs
 @functools.cache
 def _multiply_kernel(tile, lie: str) -> int:
     """A tile of C and how it ends: void(...), all arguments int64."""
-    micro, number = MICRO[lie]
-    microkernel.every(tile, number)
+    micro, _ = MICRO[lie]
 
     def multiply(h, w, a, b, words, starts, stop, first, last, part, rsp, to, rst, total, rstt, c, x, f):
         f = words_at(f)
@@ -252,3 +251,10 @@ def kernels(tile, lie: str = "panels") -> tuple[int, int]:
     known, pack, multiply = ready(tile), _pack_kernel(tile), _multiply_kernel(tile, lie)
     known[PACKER], known[list(MICRO).index(lie)] = pack, multiply
     return pack, multiply
+
+
+def kernels_of(f, tile, lie: str = "panels") -> None:
+    """The same, and the micro-kernels that it calls, for the product of these words."""
+    f.pack, f.multiply = kernels(tile, lie)
+    while (at := microkernel.absent_of(tile, microkernel.table(tile), MICRO[lie][1], f.m, f.n)) >= 0:
+        microkernel.supply(tile, at)

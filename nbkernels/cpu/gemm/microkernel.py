@@ -23,7 +23,7 @@ from llvmlite import binding, ir
 from numba import types
 from numba.extending import intrinsic
 
-from ...jit.cache import jit, plain
+from ...jit.cache import plain
 from ...jit.chain import Chain
 from ...jit.routine import routine
 from ...jit.vector import ELEMENT, I64, LINE, VOID, loop, unrolled_no_further
@@ -266,18 +266,25 @@ def every(tile, *lies: int) -> None:
                 supply(tile, place(tile, lie, height, across))
 
 
-@jit
-def absent(tile, lie, height, n):
-    """The place of a micro-kernel that `height` rows and n columns need and that is not compiled; or -1."""
-    words, edge = _words(tile), n % tile.nr
+@plain
+def absent(tile, words, lie, height, n):
+    """The place of a micro-kernel that `height` rows and n columns need and that is not in the table; or -1."""
+    edge = n % tile.nr
     whole, rest = place(tile, lie, height, tile.nv), place(tile, lie, height, (edge + tile.lanes - 1) // tile.lanes)
     if n >= tile.nr and words[whole] == 0:
         return whole
     return rest if edge > 0 and words[rest] == 0 else -1
 
 
+@plain
+def absent_of(tile, words, lie, m, n):
+    """The same of a product that is cut into whole tiles and what is left."""
+    at = absent(tile, words, lie, tile.mr, n) if m >= tile.mr else -1
+    return at if at >= 0 or m % tile.mr == 0 else absent(tile, words, lie, m % tile.mr, n)
+
+
 @intrinsic
-def _words(typing, tile):
+def known(typing, tile):
     """The tile's table."""
 
     def emit(context, builder, signature, args):

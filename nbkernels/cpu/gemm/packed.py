@@ -27,6 +27,7 @@ from .context import (
     borrow,
     cuts,
     filled,
+    missing,
     operands,
     returned,
     room,
@@ -36,7 +37,7 @@ from .context import (
 )
 from .door import factored, whole_call
 from .kinds import kind_of, tiles_of
-from .loops import COUNT, COUNTS, PACKER, kernels, loops, ready
+from .loops import COUNT, COUNTS, PACKER, kernels_of, loops, ready
 from .tuned import SLOTS, slot
 
 # Multiplications in one launch, which Ctrl-C cannot interrupt: about a second of one thread.
@@ -54,7 +55,7 @@ def packed(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, tr
     if f is None:
         return DECLINED
     lie = "panels" if not f.bare else "rows" if f.csa == 1 else "columns"
-    f.pack, f.multiply = kernels(tiles.tile(kind), lie)
+    kernels_of(f, tiles.tile(kind), lie)
     if after is not None:
         f.after, context = after.words(swapped)
         f.context = context.buffer_info()[0]
@@ -101,7 +102,7 @@ def _whole(tile):
         operands(f, out, x, a, b)
         cuts(f)
         f.pack, f.multiply = made[PACKER], made[0 if f.bare == 0 else 1 if f.csa == 1 else 2]
-        f.room = borrow(kept, f.need) if f.multiply != 0 else 0
+        f.room = borrow(kept, f.need) if f.multiply != 0 and missing(f) < 0 else 0
         if f.room == 0:
             return LARGE
         factored(tile, f, factors, element(alpha), element(beta))

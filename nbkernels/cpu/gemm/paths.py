@@ -161,12 +161,12 @@ def strides(layout: str, m: int, n: int, k: int) -> list[tuple[int, int]]:
 
 def path_of(out, x, a, b, workers: int) -> int:
     """The path of out = a @ b + x, x or None: arrays, or what has their shapes, strides and dtype."""
-    return _path(out.dtype.name, *_seen(out, x, a, b), workers)
+    return _path(out.dtype.name, *seen(out, x, a, b), workers)
 
 
 def legal(out, x, a, b) -> list[int]:
     """Every path that can compute it: all give the same bits, and are timed against each other by bench_choice.py."""
-    m, n, k, *strides, rows = _seen(out, x, a, b)
+    m, n, k, *strides, rows = seen(out, x, a, b)
     forms = lies(*strides[:2]), lies(*strides[2:])
     vector = [GEMV] if min(m, n) == 1 and along_vectors(m, n, *forms) else []
     return vector + [way for way in cost.WAYS if possible(small(out.dtype.name), way, k, rows)]
@@ -195,7 +195,7 @@ def renew() -> None:
     _path.cache_clear()
 
 
-def _seen(out, x, a, b) -> tuple:
+def seen(out, x, a, b) -> tuple:
     """m, n, k, the strides of A and B, and whether rows of C are contiguous: of C' = B' A' where C is stored by
     columns."""
     (m, n), k, size, (row, step) = out.shape[-2:], a.shape[-1], out.dtype.itemsize, out.strides[-2:]

@@ -14,10 +14,10 @@ from ...jit.kind import Kind
 from ...jit.made import ANSWER, NONE, answer
 from ...jit.ndarray import OBJECT, address_of, stride
 from ..runtime.arrays import GIL, alike, large, new_matrix
-from ..runtime.status import DECLINED, DONE, LARGE, UNMADE
+from ..runtime.status import DECLINED, DONE, LACKING, LARGE, UNMADE
 from .block import ROOM, SQUARE
 from .blocking import Tiles
-from .context import cuts, operands, started, words_at
+from .context import cuts, missing, operands, started, words_at
 from .entry import SERIALLY
 from .kinds import default_tiles
 from .loops import PANEL_A, PANEL_B, kernels, loops
@@ -54,8 +54,8 @@ def one_tile(f, b):
 @functools.cache
 def serial():
     """answer(address of a plan's words, out or None, x or None, a, b): out, or made; or DECLINED with nothing written;
-    LARGE: sound, but too much for one thread, unless the address has the bit SERIALLY, or for the room; UNMADE, as
-    entry.py.
+    LARGE: sound, but too much for one thread, unless the address has the bit SERIALLY, or for the room; UNMADE and
+    LACKING, as entry.py.
 
     It holds the GIL, so the words and the room are its own.
     """
@@ -82,6 +82,9 @@ def serial():
         m, n, k = f.m, f.n, f.k
         if turned or max(m, n, k) > limit or m * n * k > limit or not GIL:
             return answer(LARGE, given, made)
+        at = missing(f)
+        if at >= 0:
+            return answer(LACKING + at, given, made)
         f.room = static(ROOM)
         if m <= f.mr and n <= f.nr and k <= f.kc:
             one_tile(f, f.room + ROOM // 2)

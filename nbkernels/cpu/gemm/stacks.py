@@ -14,7 +14,7 @@ from ...jit.record import Record
 from ..runtime import threads
 from .context import BYTES, filled, room, up, words_at
 from .kinds import default_tiles
-from .loops import kernels, loops
+from .loops import kernels_of, loops
 from .serial import LIMIT, one_tile
 
 GAIN = 48**3  # multiply-adds of a stack from which threads share it: a launch takes as long as 10 us of them
@@ -73,7 +73,7 @@ def stack(out, x, a, b, beta, alpha, kind: Kind) -> bool:
         left, right = a, b
     tiles, x0 = default_tiles(kind), None if x is None else x[0]
     f, kept = filled(out[0], 0 if x is None else id(x0), a[0], b[0], beta, alpha, tiles, kind, 1, True)
-    f.pack, f.multiply = kernels(tiles.tile(kind))
+    kernels_of(f, tiles.tile(kind))
     f.loops, size = loops(), up(f.need, 64)
     steps = [0 if each is None else each.strides[0] for each in (left, right, out, x)]
     with room(workers * size) as rooms:

@@ -213,11 +213,11 @@ def _ask(address, rows, step, columns, across, size):
 
 @jit(forceinline=True)
 def _batch(tile, f, task, first, last):
-    """By entry.py's one_block."""
+    """By block.py's one_block."""
     size, panels, (alpha, beta) = tile.itemsize, lent(PANELS), _factors(tile, f)
     far, room = bytes_of(tile, f) > FAR and f.each > 1, f.rooms + task * ROOM if f.rooms != 0 else 0
     if room == 0 and tile.narrow and (f.m + tile.mr) * f.k * size <= PANEL:
-        room = panels + PANEL  # as one product has (entry.py)
+        room = panels + PANEL  # as one product has (block.py)
     for t in range(first, last):
         x = f.x + t * f.sx * size if f.x != 0 else 0
         if far:

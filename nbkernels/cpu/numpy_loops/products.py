@@ -21,6 +21,7 @@ from ..gemm.context import returned as given_back
 from ..gemm.context import room as kept_room
 from ..gemm.kinds import default_tiles, kind_of
 from ..gemm.loops import COUNT, COUNTS, kernels, loops
+from ..gemm.microkernel import PACKED, every
 from ..gemm.stacks import GAIN, OVERHEAD, SHARED, jobs
 from ..runtime import threads
 from ..runtime.arrays import distinct
@@ -256,6 +257,7 @@ def _plan(kind: Kind):
     tiles = default_tiles(kind)
     f, kept = started(0, 1, tiles, kind, 1)
     f.pack, f.multiply = kernels(tiles.tile(kind))
+    every(tiles.tile(kind), PACKED)  # loops of NumPy cannot ask for more
     f.loops = loops()
     return f, kept
 
