@@ -8,7 +8,7 @@ import pytest
 import nbkernels as nb
 from nbkernels.cpu.gemm import batch, turns
 from nbkernels.cpu.gemm.blocking import default, small
-from nbkernels.cpu.gemm.tiny import NEAR
+from nbkernels.cpu.gemm.even import NEAR
 from tests.cases import TRANSPOSES, normal, whole_numbers
 
 

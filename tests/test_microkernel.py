@@ -11,6 +11,7 @@ import pytest
 from nbkernels.cpu.gemm import microkernel
 from nbkernels.cpu.gemm.blocking import small
 from nbkernels.jit.compiler import Library
+from nbkernels.jit.routine import routine
 
 LOOP = re.compile(r"^(\.L\w+):(?:(?!^\.L\w+:)[\s\S])*?\tj\w+\t\1\b", re.MULTILINE)
 STACK = re.compile(r"\(%r[sb]p[^)]*\), %[yz]mm|%[yz]mm\d+, -?\d*\(%r[sb]p")
@@ -27,7 +28,7 @@ def test_no_chain_is_spilled_in_a_loop(dtype, lie, monkeypatch):
     def define(module, name):
         microkernel._define(module, name, tile, tile.mr, tile.nv, lie)
 
-    microkernel.routine(f"spills_{dtype}_{lie}_{np.random.default_rng().integers(1 << 60)}", define)
+    routine(f"spills_{dtype}_{lie}_{np.random.default_rng().integers(1 << 60)}", define)
     loops = [each.group() for each in LOOP.finditer(code[0]) if "fmadd" in each.group()]
     assert loops
     assert not [line for each in loops for line in STACK.findall(each)]
@@ -39,13 +40,12 @@ def _assembly(library):
 
 def test_each_is_compiled_when_it_is_first_asked_for_and_found_again():
     tile = small("float32")
-    words = microkernel.table(tile)
+    table = microkernel.table(tile)
     for lie in range(len(microkernel.LIES)):
         at = microkernel.place(tile, lie, tile.mr - 1, tile.nv)
-        microkernel.supply(tile, at)
-        assert words[at]
+        assert table.supply(at) == table.words[at] != 0
         low = microkernel.place(tile, microkernel.STRIDED, tile.mr - 1, tile.nv)
-        assert lie == microkernel.COPYING or words[at] == words[low]  # fewer rows go by any strides
+        assert lie == microkernel.COPYING or table.words[at] == table.words[low]  # fewer rows go by any strides
 
 
 SCRIPT = """
@@ -71,8 +71,10 @@ def test_a_product_compiles_the_micro_kernels_that_it_needs_and_no_other(tmp_pat
 
 # Every product begins with an empty table: one that runs into a micro-kernel that it did not ask for ends the process.
 EMPTY = """
+from array import array
 import numba, numpy as np, nbkernels as nb
-from nbkernels.cpu.gemm import blocking, kinds, microkernel, paths
+from nbkernels.cpu.gemm import blocking, kinds, microkernel, paths, tiny
+from nbkernels.cpu.gemm.batch import choose as chosen
 from nbkernels.cpu.runtime.status import PATHS, SHORT
 ways = [way for way in PATHS if way != SHORT]  # which has every one from its start
 rng = np.random.default_rng(SEED)
@@ -91,12 +93,25 @@ for case in range(CASES):
     a, b = matrix(m, k, name), matrix(k, n, name)
     x = [None, matrix(m, n, name), matrix(1, n, name)][case % 3]
     out = np.empty((m, n), name, order="CF"[rng.random() < 0.2])
-    for tile in tiles[name]:
-        microkernel.table(tile)[:] = microkernel.array("q", [0] * len(microkernel.table(tile)))
+    tables = [microkernel.table(tile) for tile in tiles[name]]
+    if name.startswith("float"):
+        tables.append(tiny.table(blocking.small(name)))
+        size = [1 + int(2 ** rng.uniform(0, 5)) for _ in range(3)]
+        count = int(rng.choice([2, 40, 1 + (12 << 20) // (8 * size[0] * size[1])])) if case % 50 == 0 else 7
+    for table in tables:
+        table.words[:] = array("q", [0] * len(table.words))
     wanted = a @ b + (0 if x is None else x)
     with paths.only(ways[case % len(ways)]):
         found = nb.mm(a, b, out=out) if x is None else nb.addmm(x, a, b, out=out)
     assert np.array_equal(found, wanted.astype(name)), (case, name, m, n, k)
+    if name.startswith("float"):
+        p, q, r = size
+        a, b = rng.integers(-9, 9, (count, p, q)).astype(name), rng.integers(-9, 9, (count, q, r)).astype(name)
+        if case % 2 and count < 100:
+            b = np.ascontiguousarray(b.swapaxes(1, 2)).swapaxes(1, 2)
+        if chosen(np.empty((count, p, r), name), None, a, b, 1, name) in (None, ("small", 1), ("small", 2)):
+            continue  # it has every one from its start
+        assert np.array_equal(nb.bmm(a, b), a @ b), (case, name, count, size)
 """
 
 

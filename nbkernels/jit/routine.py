@@ -5,28 +5,36 @@ Numba knows nothing of them: no types are inferred, no wrapper is made.
 
 from __future__ import annotations
 
+import functools
+from array import array
+
+from llvmlite import binding, ir
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 
 from . import stored
 from .cache import ALIVE, FileCache, shielded
 from .compiler import Kernel
+from .vector import I64
 
 
 def routine(name: str, define) -> int:
     """The address of the function that define(module, name) adds to an LLVM module, valid for the life of the process;
     kept on disk as what Numba compiles."""
-    found = []
-    shielded(lambda: found.append(_ready(name, define)))
-    return found[0]
+    if name not in _ADDRESSES:
+        shielded(_ready, name, define)
+    return _ADDRESSES[name]
+
+
+_ADDRESSES: dict[str, int] = {}
 
 
 @global_compiler_lock
-def _ready(name, define) -> int:
+def _ready(name, define) -> None:
     context, cache = cpu_target.target_context, FileCache(f"{__name__}.{name}")
     library = cache.load((), context, _load) or _compile(name, define, context.codegen(), cache)
     ALIVE.append(library)
-    return library.get_pointer_to_function(name)
+    _ADDRESSES[name] = library.get_pointer_to_function(name)
 
 
 def _load(context, content):
@@ -42,3 +50,42 @@ def _compile(name, define, codegen, cache):
     library.finalize()
     cache.save((), library, lambda code: stored.dump_library(name, code, library.module(False)))
     return library
+
+
+class Table:
+    """The addresses of routines, 0 until they are compiled. Compiled code finds it by its symbol, for machine code on
+    disk holds no address; `of(at)` is the name of one by its place, and what defines it."""
+
+    def __init__(self, symbol: str, size: int, of):
+        self.symbol, self.words, self._of = f"nbkernels_{symbol}", array("q", bytes(8 * size)), of
+        binding.add_symbol(self.symbol, self.address)
+
+    @property
+    def address(self) -> int:
+        return self.words.buffer_info()[0]
+
+    def supply(self, at: int) -> int:
+        """Compile or load the routine at this place, if it is not there: its address."""
+        self.words[at] = self.words[at] or routine(*self._of(at))
+        return self.words[at]
+
+
+def known_table(context, builder, tables, key):
+    """The first word of the table `tables(key)`, a function that makes one once, from code that is being emitted."""
+    table = tables(key)
+    context.active_code_library._reload_init.add(_again(tables, key))
+    if table.symbol not in builder.module.globals:
+        ir.GlobalVariable(builder.module, ir.ArrayType(I64, len(table.words)), table.symbol)
+    return builder.bitcast(builder.module.globals[table.symbol], I64.as_pointer())
+
+
+@functools.cache
+def _again(tables, key):
+    """What is to be done before such code is loaded."""
+    return functools.partial(tables, key)
+
+
+def call_routine(builder, table, at, values) -> None:
+    """Call the routine at a place with these values."""
+    kind = ir.FunctionType(ir.VoidType(), [value.type for value in values])
+    builder.call(builder.inttoptr(builder.load(builder.gep(table, [at])), kind.as_pointer()), values)

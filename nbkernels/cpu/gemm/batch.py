@@ -20,6 +20,7 @@ from ...jit.ndarray import OBJECT, WRITEABLE, address_of, data, descr, flags, la
 from ..runtime import threads
 from ..runtime.arrays import apart, distinct
 from ..runtime.machine import l2
+from ..runtime.status import LACKING
 from .block import ROOM as PANELS
 from .block import stays
 from .blocking import caches
@@ -28,7 +29,23 @@ from .gemm import NAMES, REAL, clash, gemm, name_of, same, small_tile
 from .kinds import kind_of
 from .paths import ALONE, DEEPEST, PARALLEL, SERIAL, steps
 from .stacks import stack
-from .turns import EVEN, ONE_BLOCK, STACK, TINY, VECTOR, by_even, by_small, by_tiny, by_vectors, bytes_of, chosen, job
+from .tiny import known
+from .tiny import table as tinies
+from .turns import (
+    EVEN,
+    ONE_BLOCK,
+    STACK,
+    TINY,
+    VECTOR,
+    by_even,
+    by_small,
+    by_tiny,
+    by_vectors,
+    bytes_of,
+    chosen,
+    job,
+    lacking,
+)
 
 # Rows and columns at least, and steps at most, of products of a stack that are written by rows; steps that are few.
 THIN_ROWS, THIN_STEPS, FEW_STEPS = 64, 32, 4
@@ -162,6 +179,10 @@ def _entry(tile):
         poke(tile, scalars + size, element(beta))
         way, ways = chosen(tile, f, alpha == 1), pointer(table)
         kernel, launch = ways[way], threads.pool_at(ways[0])
+        if way == TINY:
+            at = lacking(tile, known(tile), f)
+            if at >= 0:
+                return LACKING + at
         if own == 0 and m * n * k > ALONE:
             return LARGE
         if kernel == 0 or own != 0:
@@ -204,6 +225,9 @@ def _run(out, x, a, b, beta, alpha) -> bool:
         return False
     run, table, address = found
     way = run(address, out, x, a, b, beta, alpha, 0)
+    while way >= LACKING:
+        tinies(small_tile(NAMES[a.dtype])).supply(way - LACKING)
+        way = run(address, out, x, a, b, beta, alpha, 0)
     if way in WAYS:
         _kernel(table, way, a.dtype)
         way = run(address, out, x, a, b, beta, alpha, 0)

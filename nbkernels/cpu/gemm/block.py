@@ -18,11 +18,11 @@ from ..runtime.arrays import GIL
 from ..runtime.status import BY_COLUMNS, BY_ROWS, DONE, LACKING, SMALL
 from .blocking import small
 from .context import WORDS
+from .even import even_rows, even_upright, suits
 from .microkernel import COPYING, PACKED, STRIDED, absent, known, ukernel, ukernel_copying, ukernel_packed
 from .pack import pack, pack_rows_a, pack_rows_b
 from .paths import IN_PLACE, NARROW_IN_PLACE, PANEL
 from .store import MEMORY, PARTIAL, ending, finish
-from .tiny import even_rows, even_upright, suits
 
 own = static if GIL else scratch  # what gives a room to code that holds the GIL
 ROOM = 1 << 20  # bytes that A may be packed in

@@ -39,7 +39,7 @@ from .context import (
 )
 from .door import factored, whole_call
 from .kinds import default_tiles, kind_of
-from .microkernel import supply
+from .microkernel import table
 from .pack import pack, pack_rows_a
 from .store import ending
 
@@ -198,7 +198,7 @@ def columns(out, x, a, b, beta, alpha, dtype: str, workers: int, trusted: bool =
     if f is None:
         return DECLINED
     while (need := _need(tile, bare(kind))(f.own)) < 0:
-        supply(tile, -1 - need)
+        table(tile).supply(-1 - need)
     with room(need) as apanels:
         f.room = apanels if need else 0
         threads.launch(_columns(tile), f.own, workers)

@@ -199,7 +199,7 @@ def template(tiles: Tiles, kind: Kind, workers: int) -> bytes:
     f.size_a, f.size_b, f.size_c, f.size_t = tile.size_a, tile.size_b, tile.size_c, tile.size_t
     f.shift_a, f.shift_b, f.shift_c = (size.bit_length() - 1 for size in (tile.size_a, tile.size_b, tile.size_c))
     f.workers, f.near = workers, near()
-    f.micro, f.nv, f.lanes = table(tile).buffer_info()[0], tile.nv, tile.lanes
+    f.micro, f.nv, f.lanes = table(tile).address, tile.nv, tile.lanes
     return f.tobytes()
 
 

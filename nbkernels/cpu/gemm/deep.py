@@ -30,7 +30,7 @@ from .pack import pack_alone
 from .paths import BRIEF, SERIAL
 from .several import MOST, columns_against, group
 from .store import finish
-from .tiny import HEIGHT, tall, tiny, tiny_long, tiny_on, twins
+from .tiny import HEIGHT, tall, tiny_any, tiny_long, tiny_on, twins
 
 ROWS = 16 * HEIGHT  # of a job, unless it packs B
 # What becomes of B (PACK). By rows: BROAD bytes of them, whose chains for MOST rows of A half fill L1, and TURN steps
@@ -89,8 +89,8 @@ def _block(tile, f, s, p, k, i, end, j, w, b, row, one, part, parts, left, right
             tiny_long(tile, p, count, k, a, h * f.rsa, f.rsa, f.csa, b, 0, row, to, h * rsc, rsc,
                       x_row, h * f.rsx, f.rsx, w, alpha, beta)  # fmt: skip
         elif p == 0:
-            tiny(tile, h, count, k, a, h * f.rsa, f.rsa, f.csa, b, 0, row, to, h * rsc, rsc,
-                 x_row, h * f.rsx, f.rsx, w, alpha, beta)  # fmt: skip
+            tiny_any(tile, h, count, k, a, h * f.rsa, f.rsa, f.csa, b, 0, row, to, h * rsc, rsc,
+                     x_row, h * f.rsx, f.rsx, w, alpha, beta)  # fmt: skip
         else:
             tiny_on(tile, h, count, k, a, h * f.rsa, f.rsa, f.csa, b, 0, row, to, h * rsc, rsc,
                     x_row, h * f.rsx, f.rsx, w, alpha, beta)  # fmt: skip

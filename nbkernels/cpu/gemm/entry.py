@@ -47,7 +47,7 @@ from .columns import whole as columns_whole
 from .context import BYTES, WORDS, alone, swap_sides, words_at
 from .cost import known
 from .deep import whole as deep_whole
-from .microkernel import supply
+from .microkernel import table as microkernels
 from .packed import whole as packed_whole
 from .paths import choose, little, longest, mirrors
 from .store import PLAIN, ending
@@ -153,7 +153,7 @@ def small_table(dtype: str, kind=np.ndarray):
 def supplied(status: int, dtype: str, table) -> bool:
     """Whether the entry is to be asked again: what it lacked, by its answer, is there now and was not before."""
     if status >= LACKING:
-        supply(small(dtype), status - LACKING)
+        microkernels(small(dtype)).supply(status - LACKING)
         return True
     ways, at = table.ways, 2 * (status - GEMV)
     if status not in WHOLE or ways[at]:

@@ -256,5 +256,6 @@ def kernels(tile, lie: str = "panels") -> tuple[int, int]:
 def kernels_of(f, tile, lie: str = "panels") -> None:
     """The same, and the micro-kernels that it calls, for the product of these words."""
     f.pack, f.multiply = kernels(tile, lie)
-    while (at := microkernel.absent_of(tile, microkernel.table(tile), MICRO[lie][1], f.m, f.n)) >= 0:
-        microkernel.supply(tile, at)
+    table = microkernel.table(tile)
+    while (at := microkernel.absent_of(tile, table.words, MICRO[lie][1], f.m, f.n)) >= 0:
+        table.supply(at)

@@ -17,15 +17,14 @@ element is one chain however k is cut (the library's fixed order).
 from __future__ import annotations
 
 import functools
-from array import array
 
-from llvmlite import binding, ir
+from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
 from ...jit.cache import plain
 from ...jit.chain import Chain
-from ...jit.routine import routine
+from ...jit.routine import Table, call_routine, known_table
 from ...jit.vector import ELEMENT, I64, LINE, VOID, loop, unrolled_no_further
 
 # Rows of B to run ahead with prefetch: 8 rows of 128 bytes cover the L2 latency of ~15 cycles at 12 cycles a row.
@@ -229,33 +228,16 @@ def place(tile, lie, height, across):
 
 
 @functools.cache
-def table(tile):
-    """The addresses of a tile's micro-kernels, 0 until they are compiled; compiled code finds it by its symbol."""
-    words = array("q", bytes(8 * place(tile, len(LIES), 0, 0)))
-    binding.add_symbol(_symbol(tile), words.buffer_info()[0])
-    return words
+def table(tile) -> Table:
+    """A tile's micro-kernels. Fewer rows than the tile has go by any strides."""
 
+    def of(at):
+        row, nv = divmod(at, tile.nv + 1)
+        lie, mr = divmod(row, tile.mr + 1)
+        lie = lie if mr == tile.mr or lie == COPYING else STRIDED
+        return f"ukernel_{tile}_{mr}x{nv}{LIES[lie]}", functools.partial(_define, tile=tile, mr=mr, nv=nv, lie=lie)
 
-def _symbol(tile) -> str:
-    return f"nbkernels_ukernels_{tile}"
-
-
-@functools.cache
-def _again(tile):
-    """What is to be done before code that calls a tile's micro-kernels is loaded."""
-    return functools.partial(table, tile)
-
-
-def supply(tile, at: int) -> None:
-    """Compile or load the micro-kernel at one place of the table."""
-    (row, nv), words = divmod(at, tile.nv + 1), table(tile)
-    lie, mr = divmod(row, tile.mr + 1)
-    lie = lie if mr == tile.mr or lie == COPYING else STRIDED
-    own = place(tile, lie, mr, nv)
-    if not words[own]:
-        name = f"ukernel_{tile}_{mr}x{nv}{LIES[lie]}"
-        words[own] = routine(name, lambda module, name: _define(module, name, tile, mr, nv, lie))
-    words[at] = words[own]
+    return Table(f"ukernels_{tile}", place(tile, len(LIES), 0, 0), of)
 
 
 def every(tile, *lies: int) -> None:
@@ -263,7 +245,7 @@ def every(tile, *lies: int) -> None:
     for lie in lies:
         for height in range(1, tile.mr + 1):
             for across in range(tile.nv if lie == COPYING else 1, tile.nv + 1):
-                supply(tile, place(tile, lie, height, across))
+                table(tile).supply(place(tile, lie, height, across))
 
 
 @plain
@@ -288,17 +270,9 @@ def known(typing, tile):
     """The tile's table."""
 
     def emit(context, builder, signature, args):
-        return _known_table(context, builder, signature.args[0].tile)
+        return known_table(context, builder, table, signature.args[0].tile)
 
     return types.CPointer(types.int64)(tile), emit
-
-
-def _known_table(context, builder, tile):
-    name, words = _symbol(tile), table(tile)
-    context.active_code_library._reload_init.add(_again(tile))
-    if name not in builder.module.globals:
-        ir.GlobalVariable(builder.module, ir.ArrayType(I64, len(words)), name)
-    return builder.bitcast(builder.module.globals[name], I64.as_pointer())
 
 
 def _emit(context, builder, signature, args, lie: int):
@@ -310,9 +284,7 @@ def _emit(context, builder, signature, args, lie: int):
     across = builder.sdiv(builder.add(width, I64(tile.lanes - 1)), I64(tile.lanes))
     row = builder.add(height, I64(lie * (tile.mr + 1)))
     at = builder.add(builder.mul(row, I64(tile.nv + 1)), across)
-    kernel = builder.load(builder.gep(_known_table(context, builder, tile), [at]))
-    kind = ir.FunctionType(VOID, [value.type for value in values])
-    builder.call(builder.inttoptr(kernel, kind.as_pointer()), values)
+    call_routine(builder, known_table(context, builder, table, tile), at, values)
     return context.get_dummy_value()
 
 

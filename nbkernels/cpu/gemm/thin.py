@@ -12,7 +12,7 @@ import functools
 import numpy as np
 
 from ...jit.address import arrive, peek, scratch, take, wait
-from ...jit.cache import compiled, jit
+from ...jit.cache import compiled, jit, plain
 from ..runtime import threads
 from ..runtime.launch import launch_table, launchable, table_at
 from ..runtime.status import DECLINED, DONE, LARGE
@@ -23,7 +23,7 @@ from .ger import outer
 from .kinds import default_tiles, kind_of
 from .pack import pack
 from .paths import PANEL, THIN_LEAST
-from .tiny import tall, tiny
+from .tiny import absent, known, table, tall, tiny
 
 JOB = 4  # blocks of rows of a job
 
@@ -44,6 +44,15 @@ def _rows(tile, f, i, h, b, panel, rsb, alpha, beta):
             x = f.x + (i * f.rsx + first) * size if f.x != 0 else 0
             tiny(tile, h, count, f.k, a, 0, f.rsa, f.csa, b + start * panel * size, panel, rsb, c, tile.nr, f.rsc,
                  x, tile.nr, f.rsx, width, alpha, beta)  # fmt: skip
+
+
+@plain
+def _lacking(tile, words, m, n):
+    """The place of what `_rows` need of tiny.py's table and is not there; or -1."""
+    height, at = tall(tile, tile.nr), -1
+    for h in (min(m, height), m % height):
+        at = max(at, max(absent(tile, words, h, min(n, tile.nr)), absent(tile, words, h, n % tile.nr)))
+    return at
 
 
 @functools.cache
@@ -85,6 +94,8 @@ def _whole(tile):
         alone(tile, f, out, x, a, b, beta, 1)
         if f.csc != 1 or (f.x != 0 and f.csx != 1):
             return LARGE
+        if _lacking(tile, known(tile), f.m, f.n) >= 0:
+            return LARGE
         many = f.m * f.n >= THIN_LEAST
         if many and (t.kernel == 0 or launchable(table) == 0):
             return LARGE
@@ -115,7 +126,8 @@ def _table(tile):
 
 def whole(dtype: str) -> tuple[int, int]:
     """The address of the whole call, and its first argument. It answers LARGE, with nothing done, where rows of out or
-    x are not contiguous, B's panels have no room on the stack, or threads have not been launched by `thin` before."""
+    x are not contiguous, something is not compiled, B's panels have no room on the stack, or threads have not been
+    launched by `thin` before."""
     tile = small(dtype)
     return _whole(tile)[1], _table(tile).buffer_info()[0]
 
@@ -123,6 +135,9 @@ def whole(dtype: str) -> tuple[int, int]:
 def thin(out, x, a, b, beta, alpha, dtype: str, workers: int, trusted: bool = True) -> int:
     """out = alpha * a @ b + beta * x for rows of out and x that are contiguous; DECLINED, with nothing done, if not."""
     kind, tile = kind_of(dtype, dtype, dtype), small(dtype)
+    m, n = out.shape if out.strides[1] == out.itemsize else out.shape[::-1]
+    while (at := _lacking(tile, table(tile).words, m, n)) >= 0:
+        table(tile).supply(at)
     if out.size >= THIN_LEAST and threads.open_up():
         _table(tile).kernel = _thin(tile)
     if _whole(tile)[0](_table(tile).buffer_info()[0], id(out), x, id(a), id(b), beta, alpha) == DONE:

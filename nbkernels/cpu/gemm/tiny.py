@@ -4,16 +4,7 @@ A tile of C stays in registers from the first step of k to the last. The loop ov
 its arithmetic and no call; and an element is the same chain of fused multiply-adds as anywhere, whatever the width of
 the vector it lies in. Rows of B, C and X are contiguous.
 
-tiny   C is a tile of at most HEIGHT rows and two vectors, a function for each height and width, and A has any strides
-even   C is many tiles, of ROWS rows by two vectors, and nothing is added to it: they follow each other without a call,
-       STEPS steps without a branch, so that the next tile's chains start while these end. 4 x 2 chains are what hides a
-       latency of four cycles at two a cycle; 6 x 2 would load less, but leave rows over. The last tile of a row or
-       column ends with it, over some of the one before, with the same bits, however few are new (2500x20x20x20 of f64
-       2.3 times as fast as by one_block, 10x10x10 1.3 times; Zen 3, 2026-11).
-
-even on Zen 3, one thread, us, before and so: 100x16x16x16 of f32 13 and 11, f64 29 and 22, 20x32x32x32 18 and 15, 42
-and 30, 10000x8x8x8 of f64 872 and 367, 10000x16x16x16 of f32 1652 and 1352, f64 3237 and 2869; one product 64x64x64 of
-f32 8.3 and 6.9, 32x32x32 of f64 3.2 and 2.4; 31x31x31 of f32 3.2 and 2.5, 100x13x13x13 of f64 49 and 27.
+C is a tile of at most HEIGHT rows and two vectors, a function for each height and width, and A has any strides.
 """
 
 from __future__ import annotations
@@ -21,11 +12,14 @@ from __future__ import annotations
 import functools
 import itertools
 
+from llvmlite import ir
 from numba import types
+from numba.extending import intrinsic
 
 from ...jit.cache import plain
 from ...jit.emit import of_arguments
-from ...jit.vector import ELEMENT, I64, LINE, SIZE, Lanes, fence, loop, once, opaque, replaced_if, switch
+from ...jit.routine import Table, call_routine, known_table
+from ...jit.vector import ELEMENT, I64, SIZE, VOID, Lanes, fence, loop, once, opaque, replaced_if, switch
 
 # 8 rows of two vectors are 16 accumulators, one chain each: enough to hide the latency of 4 at two a cycle. 16
 # registers hold 6 such rows, or 8 of one vector (Zen 3, 2026-11, one thread, f32, us, 8 and 6 rows: 512x512x8 190 and
@@ -36,16 +30,11 @@ HEIGHT = 8
 # steps, A by rows: f32 8x8 47 and 56, from L2 37 and 50, 6x16 70 and 79, f64 8x4 23 and 28, 6x8 37 and 41; A by columns
 # 48 and 54, 71 and 77, 24 and 29, 37 and 41, but 8x8 from L3 37 and 30. To ask for the next rows on the way: 48 and 43.
 UNROLL = 4
-ROWS, STEPS = 4, 8  # of `even`
-EACH = 4  # steps between two lines of each matrix asked for: all of 16x16x16, and more of what is larger
-# Bytes of A and B that stay in 32 KiB of L1 as `even` needs them (one thread, us, by one_block and so: 80x80x80 of f32,
-# 50 KiB, 658 and 531, 96x96x96, 72 KiB, 1071 and 1026, 64x64x64 of f64, 64 KiB, 909 and 1065).
-NEAR = 56 << 10
+STEPS = 8  # of a turn of even.py
 # Arguments by name and kind: p address, i integer, s scalar of the element type; s* are steps from t to t + 1, and rs*
 # and cs* from row to row and from column to column.
 TINY = "count:i k:i a:p sa:i rsa:i csa:i b:p sb:i rsb:i c:p sc:i rsc:i x:p sx:i rsx:i width:i alpha:s beta:s"
 ASKS = "na:i nb:i nc:i da:i db:i dc:i"  # what to ask for on the way: three addresses, and bytes from step to step
-EVEN = "count:i m:i n:i k:i a:p sa:i step:i b:p sb:i rsb:i c:p sc:i rsc:i"
 
 
 @plain
@@ -54,20 +43,13 @@ def tall(tile, width):
     return min(HEIGHT, tile.mr) if width > tile.lanes else HEIGHT
 
 
-@plain
-def suits(tile, m, n, k, rsa, csa):
-    """Whether products are for `even`, if nothing is added to them and rows of C are contiguous."""
-    near = (m * k + k * n) * tile.itemsize <= NEAR
-    return tile.narrow and near and m >= ROWS and k >= STEPS and n >= tile.nr and (rsa == 1 or csa == 1)
-
-
 def widths(tile):
     """The lanes of a row's vectors, for the rows that are served: a wide vector may cost as much as two narrow ones."""
     half = max(1, tile.lanes // 2)
     return [(half,), (tile.lanes,), (tile.lanes, half), (tile.lanes, tile.lanes)]
 
 
-class _Tile:
+class Block:
     """A tile of C: `height` rows of a product, or of each of `twins` side by side, in vectors of `width` lanes, of
     which more than `least` are columns.
 
@@ -151,16 +133,20 @@ class _Tile:
             self.parts[j].store(value, self.at("c", c, i, j), self.masks[j])
 
 
-def _tiny(builder, tile, arg, height, width, least, ahead=False, twins=1, on=False, lie=""):
-    """Call the LLVM function for this height and width. `ahead`: it asks for what comes next. `twins`: products that go
-    side by side, in as many rows; `count` counts such groups. `on`: chains begin as C has them."""
-    name = f"{height}x{'_'.join(map(str, width))}" + "_ahead" * ahead + "_on" * on + lie + f"_by_{twins}" * (twins > 1)
-    builder, arg = _called(builder, tile, f"tiny_{tile.dtype}_{name}", TINY + f" {ASKS}" * ahead, arg)
-    if builder is None:
-        return
+def _tiny(builder, tile, arg, height, width, least, twins=1, on=False, lie=""):
+    """Call the LLVM function for this height and width. `twins`: products that go side by side, in as many rows;
+    `count` counts such groups. `on`: chains begin as C has them."""
+    name = f"{height}x{'_'.join(map(str, width))}" + "_on" * on + lie + f"_by_{twins}" * (twins > 1)
+    builder, arg = called(builder, tile, f"tiny_{tile.dtype}_{name}", TINY, arg)
+    if builder is not None:
+        _products(builder, tile, arg, height, width, least, twins=twins, on=on, lie=lie)
+
+
+def _products(builder, tile, arg, height, width, least, ahead=False, twins=1, on=False, lie=""):
+    """Its body. `ahead`: it asks for what comes next."""
     arg |= {lie: I64(1)} if lie else {}
     asks = [arg["d" + m] for m in "abc"] if ahead else []
-    block = _Tile(builder, tile, arg, height, width, least, twins, lie, asks)
+    block = Block(builder, tile, arg, height, width, least, twins, lie, asks)
     factors = {name: [part.splat(arg[name]) for part in block.parts] for name in ("alpha", "beta")}
     reads = builder.icmp_unsigned("!=", builder.ptrtoint(arg["x"], I64), I64(0))
 
@@ -182,71 +168,116 @@ def _tiny(builder, tile, arg, height, width, least, ahead=False, twins=1, on=Fal
     builder.ret_void()
 
 
-def _even(builder, tile, arg, whole, upright, ahead=False):
-    """Call the LLVM function for an A that has contiguous rows, `step` apart, or `upright` columns. `whole`: nothing is
-    left of m, n and k. `ahead`: it asks for the next product's lines on the way."""
-    name = f"even_{tile.dtype}_v{tile.lanes}" + "_whole" * whole + "_upright" * upright + "_ahead" * ahead
-    builder, arg = _called(builder, tile, name, EVEN, arg)
-    if builder is None:
-        return
-    lie, other = ("rsa", "csa") if upright else ("csa", "rsa")
-    arg |= {lie: I64(1), other: arg["step"]}
-    block = _Tile(builder, tile, arg, ROWS, (tile.lanes,) * tile.nv, tile.nr, 1, lie, [I64(LINE)] * 3 * ahead, EACH)
-    lanes, height, width = block.lanes, I64(ROWS), I64(tile.nr)
-    panels = builder.udiv(builder.add(arg["n"], I64(tile.nr - 1)), width)
-    last = builder.sub(panels, I64(2))
-    rest = builder.sub(arg["n"], builder.mul(width, builder.sub(panels, I64(1))))
-
-    def below(a, c, rows):
-        return lanes.at(a, builder.mul(arg["rsa"], rows)), lanes.at(c, builder.mul(arg["rsc"], rows))
-
-    def product(t, carried):
-        a, b, c = carried
-        following = [lanes.at(base, arg["s" + matrix]) for matrix, base in zip("abc", carried)]
-
-        def panel(j, carried):
-            b, c, *lines = carried
-
-            def tiles(index, carried):
-                a, c, *lines = carried
-                lines, chains = block.chains([a], [b], [lanes.zero] * len(block.cells), STEPS, lines, whole)
-                block.store(chains, c)
-                return [*below(a, c, height), *lines]
-
-            state = loop(builder, builder.udiv(arg["m"], height), [a, c, *lines], tiles)
-            if whole:
-                return [lanes.at(b, width), lanes.at(c, width), *state[2:]]
-            left = builder.urem(arg["m"], height)
-            with builder.if_then(builder.icmp_signed(">", left, I64(0))):
-                tiles(None, [*below(*state[:2], builder.sub(left, height)), *state[2:]])
-            by = builder.select(builder.icmp_signed("==", j, last), rest, width)
-            return [lanes.at(b, by), lanes.at(c, by), *state[2:]]
-
-        loop(builder, panels, [b, c, *([builder.ptrtoint(each, I64) for each in following] if ahead else [])], panel)
-        return following
-
-    loop(builder, arg["count"], [arg[matrix] for matrix in "abc"], product)
-    builder.ret_void()
-
-
-def _called(builder, tile, name, arguments, arg):
+def called(builder, tile, name, arguments, arg):
     """Call an LLVM function; where it is not in the module yet, its builder and its arguments by name."""
-    element, items = ELEMENT[tile.dtype], [item.split(":") for item in arguments.split()]
-    kinds = {"p": element.as_pointer(), "i": I64, "s": element}
-    function, inside = once(builder.module, name, [kinds[kind] for _, kind in items])
+    kinds = _kinds(tile, arguments)
+    function, inside = once(builder.module, name, list(kinds.values()))
+    builder.call(function, _values(builder, kinds, arg))
+    return inside, _entered(function, kinds)
+
+
+def _kinds(tile, arguments) -> dict:
+    """LLVM's types of arguments by name."""
+    of = {"p": ELEMENT[tile.dtype].as_pointer(), "i": I64, "s": ELEMENT[tile.dtype]}
+    return {name: of[kind] for name, kind in (item.split(":") for item in arguments.split())}
+
+
+def _values(builder, kinds, arg) -> list:
+    return [builder.inttoptr(arg[name], kind) if isinstance(kind, ir.PointerType) else arg[name]
+            for name, kind in kinds.items()]  # fmt: skip
+
+
+def _entered(function, kinds) -> dict:
     function.attributes.add("optsize")  # loops are unrolled here, as far as they are to be
-    builder.call(function, [builder.inttoptr(arg[n], kinds["p"]) if kind == "p" else arg[n] for n, kind in items])
-    return inside, dict(zip((n for n, _ in items), function.args))
+    return dict(zip(kinds, function.args))
 
 
-def _intrinsic(name, arguments, emit, asked=""):
+# -- those that are compiled one by one, when a product needs them: `tiny`, and `tiny_ahead` ---------------------------
+
+AHEAD = 4 * HEIGHT  # where they begin in the table
+
+
+def _define(module, name, tile, height, width, least, ahead):
+    kinds = _kinds(tile, TINY + f" {ASKS}" * ahead)
+    function = ir.Function(module, ir.FunctionType(VOID, list(kinds.values())), name)
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    _products(builder, tile, _entered(function, kinds), height, width, least, ahead)
+
+
+@functools.cache
+def table(tile) -> Table:
+    """By the first of `widths` that is wide enough, and by height; then for more than one vector, and an `ahead` of
+    whole vectors."""
+
+    def of(at):
+        which, height = divmod(at, HEIGHT) if at < AHEAD else (2 + at - AHEAD, tall(tile, 2 * tile.lanes) - 1)
+        wide = widths(tile)
+        width, least, ahead = wide[which], sum(wide[which - 1]) if which else 0, at >= AHEAD
+        name = f"tiny_{tile.dtype}_{height + 1}x{'_'.join(map(str, width))}" + "_ahead" * ahead
+        return f"{name}_alone", functools.partial(
+            _define, tile=tile, height=height + 1, width=width, least=least, ahead=ahead
+        )
+
+    return Table(f"tiny_{tile}", AHEAD + 2, of)
+
+
+@plain
+def class_of(tile, width):
+    """The first of `widths` that is wide enough."""
+    half = max(1, tile.lanes // 2)
+    return (width > half) + (width > tile.lanes) + (width > tile.lanes + half)
+
+
+@plain
+def absent(tile, words, height, width):
+    """The place of what `tiny` needs for so many rows and columns and that is not in the table; or -1."""
+    at = class_of(tile, width) * HEIGHT + height - 1
+    return at if height > 0 and width > 0 and words[at] == 0 else -1
+
+
+def every(tile) -> None:
+    """All that are compiled one by one."""
+    for at in range(AHEAD + 2):
+        if at >= AHEAD or at % HEIGHT < tall(tile, sum(widths(tile)[at // HEIGHT])):
+            table(tile).supply(at)
+
+
+@intrinsic
+def known(typing, tile):
+    """The tile's table."""
+
+    def emit(context, builder, signature, args):
+        return known_table(context, builder, table, signature.args[0].tile)
+
+    return types.CPointer(types.int64)(tile), emit
+
+
+def _of_table(ahead):
+    """For a place in the table that is found by height and width."""
+
+    def emit(context, builder, tile, arg):
+        at = I64(AHEAD) if ahead else builder.sub(arg["height"], I64(1))
+        if ahead:
+            at = builder.add(at, _flag(builder, ">", arg["width"], sum(widths(tile)[2])))
+        for width in () if ahead else widths(tile)[:-1]:
+            at = builder.add(at, builder.mul(_flag(builder, ">", arg["width"], sum(width)), I64(HEIGHT)))
+        kinds = _kinds(tile, TINY + f" {ASKS}" * ahead)
+        call_routine(builder, known_table(context, builder, table, tile), at, _values(builder, kinds, arg))
+
+    return emit
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+
+
+def on_tile(name, arguments, emit, asked=""):
     """An intrinsic of a tile and integers of these names: `asked`, then the function's arguments, of which addresses
     are int64."""
     items = [item.split(":") for item in f"{asked} {arguments}".split()]
 
     def call(typing, tile, *given):
         def emission(context, builder, signature, args):
-            emit(builder, signature.args[0].tile, dict(zip((n for n, _ in items), args[1:])))
+            emit(context, builder, signature.args[0].tile, dict(zip((n for n, _ in items), args[1:])))
             return context.get_dummy_value()
 
         scalar = getattr(types, tile.tile.dtype)
@@ -262,7 +293,7 @@ def _flag(builder, sign, value, limit):
 def _by_height(most, across, **form):
     """For `tiny` of any height up to `most`, and the first of these widths that is wide enough."""
 
-    def emit(builder, tile, arg):
+    def emit(context, builder, tile, arg):
         which, wide = I64(0), across(tile)
         for width in wide[:-1]:
             which = builder.add(which, _flag(builder, ">", arg["width"], sum(width)))
@@ -277,7 +308,7 @@ def _by_height(most, across, **form):
     return emit
 
 
-def _long(builder, tile, arg):
+def _long(context, builder, tile, arg):
     wide, rows = _flag(builder, ">", arg["width"], tile.lanes), _flag(builder, "==", arg["csa"], 1)
 
     def call(on, second, by_rows):
@@ -288,49 +319,18 @@ def _long(builder, tile, arg):
     switch(builder, [(_flag(builder, "!=", arg["on"], 0), 2), (wide, 2), (rows, 2)], call)
 
 
-def _ahead(builder, tile, arg):
-    def call(whole):
-        width, least = widths(tile)[2 + whole], (tile.lanes, sum(widths(tile)[2]))[whole]
-        _tiny(builder, tile, arg, tall(tile, 2 * tile.lanes), width, least, ahead=True)
-
-    switch(builder, [(_flag(builder, ">", arg["width"], sum(widths(tile)[2])), 2)], call)
-
-
-def _whole(builder, tile, arg):
-    """Whether nothing is left of m, n and k; as a number."""
-    rests = [builder.urem(arg[size], I64(by)) for size, by in (("m", ROWS), ("n", tile.nr), ("k", STEPS))]
-    return builder.zext(builder.icmp_unsigned("==", functools.reduce(builder.or_, rests), I64(0)), I64)
-
-
-def _by_lie(builder, tile, arg):
-    asked = [(_whole(builder, tile, arg), 2), (arg["upright"], 2), (arg["ahead"], 2)]
-    switch(builder, asked, functools.partial(_even, builder, tile, arg))
-
-
-def _of_lie(upright):
-    def emit(builder, tile, arg):
-        switch(builder, [(_whole(builder, tile, arg), 2)], lambda whole: _even(builder, tile, arg, whole, upright))
-
-    return emit
-
-
 # `count` products of `width` <= 2 * tile.lanes columns and `height` rows, as many as `tall` says at most.
-tiny = _intrinsic("tiny", TINY, _by_height(HEIGHT, widths), "height:i")
+tiny = on_tile("tiny", TINY, _of_table(False), "height:i")
+# The same, of every height and width at once.
+tiny_any = on_tile("tiny_any", TINY, _by_height(HEIGHT, widths), "height:i")
 # The same with chains that begin as C has them.
-tiny_on = _intrinsic("tiny_on", TINY, _by_height(HEIGHT, widths, on=True), "height:i")
+tiny_on = on_tile("tiny_on", TINY, _by_height(HEIGHT, widths, on=True), "height:i")
 # `count` pairs of products of `height` <= HEIGHT // 2 rows and `width` <= tile.lanes columns, two at a time: the chains
 # of one alone would wait for each other.
-twins = _intrinsic("twins", TINY, _by_height(HEIGHT // 2, lambda tile: widths(tile)[:2], twins=2), "height:i")
+twins = on_tile("twins", TINY, _by_height(HEIGHT // 2, lambda tile: widths(tile)[:2], twins=2), "height:i")
 # `tiny`, or unless `on` is 0 `tiny_on`, of as many rows as `tall` says, one or two whole vectors of columns and an A
 # that is contiguous along one of its sides.
-tiny_long = _intrinsic("tiny_long", TINY, _long, "on:i")
+tiny_long = on_tile("tiny_long", TINY, _long, "on:i")
 # `tiny` of so many rows as `tall` has for more than tile.lanes columns, which asks for the next product's lines, step
 # by step: in a burst they would wait for each other, and the product for them.
-tiny_ahead = _intrinsic("tiny_ahead", f"{TINY} {ASKS}", _ahead)
-# `count` products as `suits` says; A's rows are `step` apart, or `upright` its columns. `ahead`: the next one's lines
-# are asked for.
-even = _intrinsic("even", EVEN, _by_lie, "upright:i ahead:i")
-# The same, nothing asked for, of an A that lies so.
-even_rows, even_upright = (
-    _intrinsic(f"even_{name}", EVEN, _of_lie(upright)) for upright, name in enumerate(("rows", "upright"))
-)
+tiny_ahead = on_tile("tiny_ahead", f"{TINY} {ASKS}", _of_table(True))

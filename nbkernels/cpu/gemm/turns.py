@@ -14,12 +14,14 @@ from ...jit.vector import LINE
 from ..gemv.axpyf import columns
 from ..gemv.dotxf import rows_of
 from .block import PANEL, ROOM, one_block
+from .even import NEAR as EVENLY
+from .even import even, suits
 from .microkernel import COPYING, PACKED, STRIDED, every
 from .pack import pack
 from .paths import ALONE
 from .store import finish
-from .tiny import HEIGHT, even, suits, tall, tiny, tiny_ahead
-from .tiny import NEAR as EVENLY
+from .tiny import AHEAD as AHEADS
+from .tiny import HEIGHT, absent, tall, tiny, tiny_ahead
 
 # A stack: the next job, each operand's address and its three strides in elements, the address of ROOM bytes for each
 # thread or 0, that of the factors, and the factors.
@@ -148,6 +150,22 @@ def _together(tile, f, first, run, b, sb, rsb, alpha, beta):
         tiny(tile, h, run, f.k, a, f.sa, f.rsa, f.csa, b, sb, rsb, c, f.sc, f.rsc, x, f.sx, f.rsx, f.n,
              alpha, beta)  # fmt: skip
         i += h
+
+
+@plain
+def lacking(tile, words, f):
+    """The place of what `_tiny` needs of tiny.py's table and is not there; or -1."""
+    m, n, height = f.m, f.n, tall(tile, f.n)
+    if m >= height and n > tile.lanes and bytes_of(tile, f) > FAR:  # by `_ahead`: of any sizes
+        width, at = 2 * tile.lanes, -1
+        for place in range(AHEADS, AHEADS + 2):
+            at = place if words[place] == 0 else at
+        for h in (height, m % height):
+            at = max(at, max(absent(tile, words, h, min(width, n)), absent(tile, words, h, n % width)))
+        return at
+    blocks = (m - 1) // height + 1
+    low = m // blocks
+    return max(absent(tile, words, low, n), absent(tile, words, low + 1, n) if low * blocks < m else -1)
 
 
 @jit(forceinline=True)

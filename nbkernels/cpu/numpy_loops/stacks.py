@@ -14,6 +14,7 @@ from ...jit.cache import compiled, jit
 from ...jit.record import Record
 from ..gemm import turns
 from ..gemm.blocking import small
+from ..gemm.tiny import every
 from ..gemm.turns import STACK
 from ..runtime import threads
 
@@ -68,6 +69,7 @@ def table(dtype: str, flagged: int):
     tile = small(dtype)
     factors = np.array([1, 0], dtype)
     t = TABLE.array()
+    every(tile)  # loops of NumPy cannot ask for more
     t.tiny, t.small, t.launch, t.flagged = turns.by_tiny(tile), turns.by_small(tile), threads.WORDS, flagged
     t.factors = factors.ctypes.data
     return t, factors

@@ -1,0 +1,107 @@
+"""Straight-line code for products of many tiles, ROWS rows by two vectors, and nothing is added; operands in place.
+
+Tiles follow each other without a call, STEPS steps without a branch, so that the next tile's chains start while these
+end. 4 x 2 chains are what hides a latency of four cycles at two a cycle; 6 x 2 would load less, but leave rows over.
+The last tile of a row or column ends with it, over some of the one before, with the same bits, however few are new
+(2500x20x20x20 of f64 2.3 times as fast as by one_block, 10x10x10 1.3 times; Zen 3, 2026-11).
+
+Zen 3, one thread, us, before and so: 100x16x16x16 of f32 13 and 11, f64 29 and 22, 20x32x32x32 18 and 15, 42 and 30,
+10000x8x8x8 of f64 872 and 367, 10000x16x16x16 of f32 1652 and 1352, f64 3237 and 2869; one product 64x64x64 of f32 8.3
+and 6.9, 32x32x32 of f64 3.2 and 2.4; 31x31x31 of f32 3.2 and 2.5, 100x13x13x13 of f64 49 and 27.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from ...jit.cache import plain
+from ...jit.vector import I64, LINE, loop, switch
+from .tiny import STEPS, Block, called, on_tile
+
+ROWS = 4  # of a tile
+EACH = 4  # steps between two lines of each matrix asked for: all of 16x16x16, and more of what is larger
+# Bytes of A and B that stay in 32 KiB of L1 as `even` needs them (one thread, us, by one_block and so: 80x80x80 of f32,
+# 50 KiB, 658 and 531, 96x96x96, 72 KiB, 1071 and 1026, 64x64x64 of f64, 64 KiB, 909 and 1065).
+NEAR = 56 << 10
+EVEN = "count:i m:i n:i k:i a:p sa:i step:i b:p sb:i rsb:i c:p sc:i rsc:i"
+
+
+@plain
+def suits(tile, m, n, k, rsa, csa):
+    """Whether products are for `even`, if nothing is added to them and rows of C are contiguous."""
+    near = (m * k + k * n) * tile.itemsize <= NEAR
+    return tile.narrow and near and m >= ROWS and k >= STEPS and n >= tile.nr and (rsa == 1 or csa == 1)
+
+
+def _even(builder, tile, arg, whole, upright, ahead=False):
+    """Call the LLVM function for an A that has contiguous rows, `step` apart, or `upright` columns. `whole`: nothing is
+    left of m, n and k. `ahead`: it asks for the next product's lines on the way."""
+    name = f"even_{tile.dtype}_v{tile.lanes}" + "_whole" * whole + "_upright" * upright + "_ahead" * ahead
+    builder, arg = called(builder, tile, name, EVEN, arg)
+    if builder is None:
+        return
+    lie, other = ("rsa", "csa") if upright else ("csa", "rsa")
+    arg |= {lie: I64(1), other: arg["step"]}
+    block = Block(builder, tile, arg, ROWS, (tile.lanes,) * tile.nv, tile.nr, 1, lie, [I64(LINE)] * 3 * ahead, EACH)
+    lanes, height, width = block.lanes, I64(ROWS), I64(tile.nr)
+    panels = builder.udiv(builder.add(arg["n"], I64(tile.nr - 1)), width)
+    last = builder.sub(panels, I64(2))
+    rest = builder.sub(arg["n"], builder.mul(width, builder.sub(panels, I64(1))))
+
+    def below(a, c, rows):
+        return lanes.at(a, builder.mul(arg["rsa"], rows)), lanes.at(c, builder.mul(arg["rsc"], rows))
+
+    def product(t, carried):
+        a, b, c = carried
+        following = [lanes.at(base, arg["s" + matrix]) for matrix, base in zip("abc", carried)]
+
+        def panel(j, carried):
+            b, c, *lines = carried
+
+            def tiles(index, carried):
+                a, c, *lines = carried
+                lines, chains = block.chains([a], [b], [lanes.zero] * len(block.cells), STEPS, lines, whole)
+                block.store(chains, c)
+                return [*below(a, c, height), *lines]
+
+            state = loop(builder, builder.udiv(arg["m"], height), [a, c, *lines], tiles)
+            if whole:
+                return [lanes.at(b, width), lanes.at(c, width), *state[2:]]
+            left = builder.urem(arg["m"], height)
+            with builder.if_then(builder.icmp_signed(">", left, I64(0))):
+                tiles(None, [*below(*state[:2], builder.sub(left, height)), *state[2:]])
+            by = builder.select(builder.icmp_signed("==", j, last), rest, width)
+            return [lanes.at(b, by), lanes.at(c, by), *state[2:]]
+
+        loop(builder, panels, [b, c, *([builder.ptrtoint(each, I64) for each in following] if ahead else [])], panel)
+        return following
+
+    loop(builder, arg["count"], [arg[matrix] for matrix in "abc"], product)
+    builder.ret_void()
+
+
+def _whole(builder, tile, arg):
+    """Whether nothing is left of m, n and k; as a number."""
+    rests = [builder.urem(arg[size], I64(by)) for size, by in (("m", ROWS), ("n", tile.nr), ("k", STEPS))]
+    return builder.zext(builder.icmp_unsigned("==", functools.reduce(builder.or_, rests), I64(0)), I64)
+
+
+def _by_lie(context, builder, tile, arg):
+    asked = [(_whole(builder, tile, arg), 2), (arg["upright"], 2), (arg["ahead"], 2)]
+    switch(builder, asked, functools.partial(_even, builder, tile, arg))
+
+
+def _of_lie(upright):
+    def emit(context, builder, tile, arg):
+        switch(builder, [(_whole(builder, tile, arg), 2)], lambda whole: _even(builder, tile, arg, whole, upright))
+
+    return emit
+
+
+# `count` products as `suits` says; A's rows are `step` apart, or `upright` its columns. `ahead`: the next one's lines
+# are asked for.
+even = on_tile("even", EVEN, _by_lie, "upright:i ahead:i")
+# The same, nothing asked for, of an A that lies so.
+even_rows, even_upright = (
+    on_tile(f"even_{name}", EVEN, _of_lie(upright)) for upright, name in enumerate(("rows", "upright"))
+)
