@@ -9,6 +9,7 @@ all         these, every element-wise operation and reduction of every dtype, th
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -28,6 +29,9 @@ SHAPES = ((1, 256, 256), (256, 256, 1), (256, 8, 256), (600, 8, 600), (8, 2000, 
           (16, 512, 4096))  # fmt: skip
 # The same for stacks: tiny matrices, rows that are an even number of vectors, and one thread a product.
 STACKS = 4, 8, 16, 100
+# Rows, and columns of one to three vectors, of which each has a micro-kernel; the same of the matrices of stacks.
+ROWS, COLUMNS = range(1, 15), (1, 16, 32, 48)
+TINY_ROWS, TINY_COLUMNS = range(1, 9), (2, 4, 6, 8, 12, 16, 24, 32)
 # Stacks of products of one row, and of one column.
 THIN_STACKS = (1, 600, 8), (200, 300, 1)
 # Vectors for mv and dot: one thread, and several.
@@ -96,6 +100,15 @@ def _products(dtype):
         yield Call.of("matmul", a_(2, n, n), a_(n, n))
     for m, k, n in THIN_STACKS:
         yield Call.of("bmm", a_(2, m, k), a_(2, k, n))
+    for m, n in itertools.product(TINY_ROWS, TINY_COLUMNS):
+        yield Call.of("bmm", a_(2, m, 8), a_(2, 8, n))
+    yield from _edges(dtype)
+
+
+def _edges(dtype):
+    """Products that need every micro-kernel."""
+    for m, n in itertools.product(ROWS, COLUMNS):
+        yield Call.of("mm", array(m, 8, dtype=dtype), array(8, n, dtype=dtype))
 
 
 def _vectors(dtype):
@@ -166,6 +179,7 @@ def _all():
             yield Call.of("addmm", a_(n), a_(n, n), a_(n, n).T)
         yield Call.of("bmm", a_(2, 4, 4), a_(2, 4, 4))
         yield Call.of("bmm", a_(2, 100, 100), a_(2, 100, 100))
+        yield from _edges(dtype)
         yield from _vectors(dtype)
         yield from _sums(dtype)
     for dtype in (*FLOATS, "bool", *others):

@@ -134,7 +134,7 @@ def test_only_ends_with_an_error():
 def test_a_single_column_of_out_is_explained_as_it_runs(rng):
     """Where n is 1 both of out's strides may be an element's: what is asked of is C' = B' A'."""
     a, b = rng.standard_normal((300, 90))[:, ::2], rng.standard_normal((45, 1))
-    m, n, k, rsa, csa, rsb, csb, rows = paths._seen(np.empty((300, 1)), None, a, b)
+    m, n, k, rsa, csa, rsb, csb, rows = paths.seen(np.empty((300, 1)), None, a, b)
     assert (m, n, k, rsa, csa, rsb, csb, rows) == (1, 300, 45, 1, 1, 2, 90, True)
 
 

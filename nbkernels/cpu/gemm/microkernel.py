@@ -304,10 +304,10 @@ def _ukernel(lie: int):
     return ukernel
 
 
+# The same for a panel of A and rows of B in place, all of tile.nr columns, of which it makes the panel.
 @intrinsic
 def ukernel_copying(typing, tile, height, a, rsa, csa, b, rsb, kb, t, rst, c, rsc, width, start, stop, x, rsx, alpha,
                     beta, panel):  # fmt: skip
-    """The same for a panel of A and rows of B in place, all of tile.nr columns, of which it makes the panel."""
     return _signature(tile, COPYING), lambda *emission: _emit(*emission, COPYING)
 
 
