@@ -15,7 +15,7 @@ from .dispatch import layout, views
 from .epilogues import ENDINGS
 from .strides import broadcast_strides
 
-ROOMS = "nbkernels.cpu.gemm.context"  # by name, at the first loop
+ROOMS = "nbkernels.cpu.runtime.workspace"  # by name, at the first loop
 KEYWORDS = "out_dtype", "mode", "conj", "tiles"  # of every product, the last arguments of the bodies
 
 

@@ -13,10 +13,9 @@ import nbkernels as nb
 from nbkernels import docs
 from nbkernels.cpu.elementwise import gates
 from nbkernels.cpu.gemm import batch, fast, gemm, paths
-from nbkernels.cpu.gemm import context as words
 from nbkernels.cpu.gemm.blocking import vector_registers
 from nbkernels.cpu.gemm.paths import only
-from nbkernels.cpu.runtime import threads
+from nbkernels.cpu.runtime import threads, workspace
 from nbkernels.cpu.runtime.status import DONE, GEMV, PACKED, PATHS, SMALL
 from nbkernels.dispatch import OutError
 from nbkernels.ops import LIBRARY
@@ -172,7 +171,7 @@ def test_panels_are_of_what_is_not_read_in_place():
         (text,) = nb.explain(nb.mm, mat1, mat2, out=to).temporaries
         assert text.startswith(f"panels of {packed if vector_registers() == 32 else both}, ")
         nb.mm(mat1, mat2, out=to)  # compile
-        words.forget()
+        workspace.forget()
         nb.mm(mat1, mat2, out=to)
         assert text.endswith(f", {words._rooms[0][0]} bytes")
     (text,) = nb.explain(nb.mm, a.astype("f2"), b.astype("f2")).temporaries

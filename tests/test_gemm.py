@@ -14,6 +14,7 @@ from nbkernels.cpu.gemm import context as words
 from nbkernels.cpu.gemm import fast, gemm
 from nbkernels.cpu.gemm.columns import columns as by_columns
 from nbkernels.cpu.gemm.paths import legal, only
+from nbkernels.cpu.runtime import workspace
 from nbkernels.cpu.runtime.status import COLUMNS, DONE, PACKED, PATHS, SMALL
 from tests import reference
 from tests.cases import GEMM_SHAPES, LAYOUTS, TRANSPOSES, bias_shapes, normal, operands, whole_numbers
@@ -339,7 +340,7 @@ def test_products_without_a_room_at_first_are_one_compiled_call(n, threads, way,
         with only(way):
             expected = nbkernels.mm(a, a)
             if way == SMALL:
-                words.forget()
+                workspace.forget()
             for room in (fast, gemm):
                 monkeypatch.setattr(room, "by_path", None)
             assert np.array_equal(nbkernels.mm(a, a), expected)

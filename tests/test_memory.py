@@ -17,6 +17,7 @@ from nbkernels.cpu.gemm.blocking import small, vector_registers
 from nbkernels.cpu.gemm.kinds import default_tiles, kind_of
 from nbkernels.cpu.gemm.paths import only
 from nbkernels.cpu.gemm.turns import PANELS
+from nbkernels.cpu.runtime import workspace
 from nbkernels.cpu.runtime.status import PACKED, PATHS
 from nbkernels.jit import files
 from tests.cases import TRANSPOSES, normal, operands
@@ -30,7 +31,7 @@ SEGMENT = 4096
 
 def peak(call):
     """Bytes that a call holds at its worst, kept pack buffers included."""
-    words.forget()
+    workspace.forget()
     tracemalloc.start()
     try:
         call()

@@ -9,8 +9,8 @@ import pytest
 
 import nbkernels as nb
 from nbkernels.cpu.gemm import blocking as tiles
-from nbkernels.cpu.gemm import context as words
 from nbkernels.cpu.gemm.paths import only
+from nbkernels.cpu.runtime import workspace
 from nbkernels.cpu.runtime.status import COLUMNS, DEEP, PACKED, THIN
 
 
@@ -68,7 +68,7 @@ def test_out_is_as_it_was(monkeypatch, name):
     call(out)  # compile
     expected = out.copy()
     out[...] = kept
-    words.forget()
+    workspace.forget()
     with monkeypatch.context() as patched:
         patched.setattr(np, "empty", fail)
         asked = True
@@ -93,7 +93,7 @@ def test_a_batch_of_large_products_has_one_room(monkeypatch):
     nb.bmm(a, a.swapaxes(1, 2), tiles=own, out=out)  # compile
     out[...] = 7
     monkeypatch.setattr(words, "KEPT", 0)
-    words.forget()
+    workspace.forget()
     real, asked = np.empty, []
 
     def once(*args, **keywords):
@@ -155,7 +155,7 @@ def test_whichever_room_is_refused(monkeypatch, name):
     monkeypatch.setattr(words, "KEPT", 0)
     for number in range(1, 100):
         out[...] = kept
-        words.forget()
+        workspace.forget()
         with monkeypatch.context() as patched:
             patched.setattr(np, "empty", allocation(number))
             try:
@@ -175,7 +175,7 @@ def test_a_process_out_of_memory_goes_on():
         pytest.skip("needs Linux: its limit of address space")
     code = """
 import resource, numpy as np, nbkernels as nb
-from nbkernels.cpu.gemm import context as words
+from nbkernels.cpu.runtime import workspace
 from nbkernels.cpu.gemm.paths import only
 from nbkernels.cpu.runtime.status import PACKED
 packed = only(PACKED)
@@ -186,7 +186,7 @@ calls = (lambda: nb.mm(a, a), lambda: nb.mm(a, a, out=out), lambda: nb.addmm(a, 
 for call in calls:
     call()
     a[...], out[...] = 1, 7
-words.forget()
+workspace.forget()
 used = 1024 * int(next(line for line in open("/proc/self/status") if line.startswith("VmSize")).split()[1])
 resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 20), -1))
 for call in calls:

@@ -21,10 +21,10 @@ from ..runtime import threads
 from ..runtime.arrays import apart, distinct
 from ..runtime.machine import l2
 from ..runtime.status import LACKING
+from ..runtime.workspace import one_room, room
 from .block import ROOM as PANELS
 from .block import stays
 from .blocking import caches
-from .context import one_room, room
 from .gemm import NAMES, REAL, clash, gemm, name_of, same, small_tile
 from .kinds import kind_of
 from .paths import ALONE, DEEPEST, PARALLEL, SERIAL, steps

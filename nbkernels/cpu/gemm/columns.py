@@ -16,27 +16,11 @@ from ...jit.cache import compiled, entry, jit
 from ..runtime import threads
 from ..runtime.launch import launch_table, launchable, table_at
 from ..runtime.machine import l2
-from ..runtime.status import DECLINED, DONE, LARGE
+from ..runtime.status import DECLINED, DONE, LACKING, LARGE
+from ..runtime.workspace import ROOMS, borrow, returned, room, without
 from .block import PANEL, SQUARE, column_panel, lacking, stays
 from .blocking import small
-from .context import (
-    BYTES,
-    FINISHED,
-    NEAR_L2,
-    NEXT,
-    ROOMS,
-    WORDS,
-    WORKERS,
-    alone,
-    bare,
-    borrow,
-    filled,
-    in_place,
-    returned,
-    room,
-    up,
-    words_at,
-)
+from .context import BYTES, FINISHED, NEAR_L2, NEXT, WORDS, WORKERS, alone, bare, filled, in_place, up, words_at
 from .door import factored, whole_call
 from .kinds import default_tiles, kind_of
 from .microkernel import table
@@ -164,11 +148,12 @@ def _whole(tile, bare):
         f = words_at(address)
         alone(tile, f, out, x, a, b, beta, 1)
         need = _room(tile, f, workers, bare, NEAR_L2 * l2())
-        if _lacking(tile, f, need, alpha == 1) >= 0:
-            return LARGE
+        at = _lacking(tile, f, need, alpha == 1)
+        if at >= 0:
+            return LACKING + at
         f.room = borrow(kept, need) if need > 0 else 0
         if need > 0 and f.room == 0:
-            return LARGE
+            return without(kept, need)
         factored(tile, f, factors, element(alpha), element(beta))
         threads.shared(t.launch, t.kernel, address, address + WORKERS)
         if need > 0:
@@ -184,8 +169,9 @@ def _table(tile):
 
 
 def whole(dtype: str) -> tuple[int, int]:
-    """The address of the whole call, and its first argument. It answers LARGE, with nothing done, where a
-    micro-kernel is not compiled, the kept room does not do or nothing says how many threads there are."""
+    """The address of the whole call, and its first argument. It answers, with nothing done, LARGE where somebody has
+    the kept room or nothing says how many threads there are, WANTED + bytes where it is too small, LACKING + its place
+    where a micro-kernel is not compiled."""
     threads.open_up()
     tile = small(dtype)
     return _whole(tile, bare(kind_of(dtype, dtype, dtype))), _table(tile).buffer_info()[0]

@@ -8,7 +8,8 @@ from ...jit.address import poke, scratch
 from ...jit.cache import both, entry, jit
 from ..runtime import threads
 from ..runtime.status import DECLINED, DONE
-from .context import BYTES, TASKS, alone, room, words_at
+from ..runtime.workspace import room
+from .context import BYTES, TASKS, alone, words_at
 
 
 @jit(forceinline=True)

@@ -40,7 +40,9 @@ from ..runtime.status import (
     SYMMETRIC,
     THIN,
     UNMADE,
+    WANTED,
 )
+from ..runtime.workspace import make_room
 from . import block
 from .blocking import small
 from .columns import whole as columns_whole
@@ -152,6 +154,8 @@ def small_table(dtype: str, kind=np.ndarray):
 
 def supplied(status: int, dtype: str, table) -> bool:
     """Whether the entry is to be asked again: what it lacked, by its answer, is there now and was not before."""
+    if status >= WANTED:
+        return make_room(status - WANTED)
     if status >= LACKING:
         microkernels(small(dtype)).supply(status - LACKING)
         return True

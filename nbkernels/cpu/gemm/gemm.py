@@ -32,10 +32,10 @@ from ..runtime.status import (
     SMALL,
     THIN,
 )
+from ..runtime.workspace import fresh
 from .blocking import Tiles, given
 from .blocking import small as small_tile
 from .columns import columns
-from .context import fresh
 from .deep import deep
 from .entry import SERIALLY, small_entry, small_table, supplied
 from .kinds import kind_of, tiles_of

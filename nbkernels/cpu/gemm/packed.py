@@ -15,22 +15,19 @@ from ...jit.vector import LINE
 from ..runtime import threads
 from ..runtime.launch import launchable
 from ..runtime.status import DECLINED, DONE, LARGE
+from ..runtime.workspace import ROOMS, borrow, returned, room, without
 from .blocking import Tiles, small
 from .context import (
     BYTES,
     FINISHED,
     NEXT,
-    ROOMS,
     WORDS,
     WORKERS,
     bare,
-    borrow,
     cuts,
     filled,
     missing,
     operands,
-    returned,
-    room,
     template,
     up,
     words_at,
@@ -102,9 +99,11 @@ def _whole(tile):
         operands(f, out, x, a, b)
         cuts(f)
         f.pack, f.multiply = made[PACKER], made[0 if f.bare == 0 else 1 if f.csa == 1 else 2]
-        f.room = borrow(kept, f.need) if f.multiply != 0 and missing(f) < 0 else 0
-        if f.room == 0:
+        if f.multiply == 0 or missing(f) >= 0:
             return LARGE
+        f.room = borrow(kept, f.need)
+        if f.room == 0:
+            return without(kept, f.need)
         factored(tile, f, factors, element(alpha), element(beta))
         f.own, f.counters, f.stop = address, counters, f.blocks
         for s in range(0, COUNTS, COUNT):

@@ -12,7 +12,8 @@ from ...jit.cache import compiled
 from ...jit.kind import Kind
 from ...jit.record import Record
 from ..runtime import threads
-from .context import BYTES, filled, room, up, words_at
+from ..runtime.workspace import room
+from .context import BYTES, filled, up, words_at
 from .kinds import default_tiles
 from .loops import kernels_of, loops
 from .serial import LIMIT, one_tile

@@ -16,8 +16,9 @@ from ...jit.cache import compiled, jit, plain
 from ..runtime import threads
 from ..runtime.launch import launch_table, launchable, table_at
 from ..runtime.status import DECLINED, DONE, LARGE
+from ..runtime.workspace import room
 from .blocking import small
-from .context import BYTES, FINISHED, NEXT, WORDS, WORKERS, alone, filled, room, up, words_at
+from .context import BYTES, FINISHED, NEXT, WORDS, WORKERS, alone, filled, up, words_at
 from .door import factored, whole_call
 from .ger import outer
 from .kinds import default_tiles, kind_of

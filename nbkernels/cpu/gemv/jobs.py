@@ -12,10 +12,11 @@ from ...jit.address import call, fma, peek, poke, scratch, take_from
 from ...jit.cache import compiled, jit
 from ...jit.record import Record, address
 from ..gemm.blocking import SEGMENT, vector_registers
-from ..gemm.context import room, up
+from ..gemm.context import up
 from ..runtime import threads
 from ..runtime.launch import SIZE, TABLE, launch_table, launchable, table_at
 from ..runtime.status import DONE, LARGE
+from ..runtime.workspace import room
 from .dotxf import few
 
 # Bytes of A from which what comes next is asked for: of 3000x3000 f32 columns take 0.93 ms for 1.50, rows 0.89 for

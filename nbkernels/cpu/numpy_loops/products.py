@@ -15,16 +15,17 @@ from ...jit.flags import given, taken
 from ...jit.kind import Kind
 from ...jit.rooms import bought, lent, returned, sold
 from ...jit.vector import SIZE
-from ..gemm.context import BYTES, FINISHED, NEXT, WORKERS, borrow, cuts, started, up, words_at
-from ..gemm.context import ROOMS as KEPT
-from ..gemm.context import returned as given_back
-from ..gemm.context import room as kept_room
+from ..gemm.context import BYTES, FINISHED, NEXT, WORKERS, cuts, started, up, words_at
 from ..gemm.kinds import default_tiles, kind_of
 from ..gemm.loops import COUNT, COUNTS, kernels, loops
 from ..gemm.microkernel import PACKED, every
 from ..gemm.stacks import GAIN, OVERHEAD, SHARED, jobs
 from ..runtime import threads
 from ..runtime.arrays import distinct
+from ..runtime.workspace import ROOMS as KEPT
+from ..runtime.workspace import borrow
+from ..runtime.workspace import returned as given_back
+from ..runtime.workspace import room as kept_room
 from . import elementwise as inner
 from .elementwise import SERIOUS, SIGNATURE, SLOT, left, made, ran, slot_at, work_of
 from .rows import rows

@@ -1,0 +1,143 @@
+"""Rooms: memory that a call needs beside its arrays, of which one is kept for the next call."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+
+import numpy as np
+
+from ...jit.address import exchange, pointer
+from ...jit.cache import entry, jit
+from .status import LARGE, WANTED
+
+KEPT = 64 << 20  # bytes of the largest room that the next call finds
+HELD, PLACE, LENGTH = range(3)  # of the kept room: whether somebody has it, or there is none; its address and bytes
+
+
+class room:
+    """Address of `size` bytes at the start of a cache line. One room of up to 64 MiB is kept for the next call: a fresh
+    one would cost a page fault every 4 KiB, a tenth of the time at n = 512."""
+
+    def __init__(self, size: int):
+        self.rooms = _own.rooms if _own.rooms is not None else _rooms
+        self.buffer = _kept() if self.rooms is _rooms else _last(self.rooms)
+        if self.buffer is None or self.buffer[0] < size:
+            memory = np.empty(size + 64, np.uint8)
+            self.buffer = size, -(-memory.ctypes.data // 64) * 64, memory
+
+    def __enter__(self) -> int:
+        return self.buffer[1]
+
+    def __exit__(self, *_):
+        if self.rooms is not _rooms:
+            self.rooms.append(self.buffer)
+        else:
+            _keep(self.buffer)
+
+
+def _last(rooms):
+    """The last room, taken away, or None."""
+    try:
+        return rooms.pop()
+    except IndexError:
+        return None
+
+
+@functools.cache
+def _take():
+    """Whether the kept room is nobody's, and is the caller's now."""
+
+    def run(words):
+        return exchange(pointer(words), HELD, 1) == 0
+
+    return entry(run, "boolean(int64)", "room_take")
+
+
+def _kept():
+    """The kept room, taken away, or None."""
+    return _last(_rooms) if _take()(ROOMS) else None
+
+
+def _keep(buffer):
+    """Leave a room to the next call."""
+    with _keeping:
+        if buffer[0] <= KEPT and not _rooms:
+            _rooms.append(buffer)
+            _room[LENGTH], _room[PLACE] = buffer[:2]
+            _room[HELD] = 0
+
+
+@jit(forceinline=True)
+def borrow(kept, need):
+    """From compiled code: the address of the kept room, the caller's until it says `returned`; 0 where it is somebody's
+    or smaller than `need` bytes."""
+    if exchange(kept, HELD, 1) != 0:
+        return 0
+    if kept[LENGTH] < need:
+        exchange(kept, HELD, 0)
+        return 0
+    return kept[PLACE]
+
+
+@jit(forceinline=True)
+def without(kept, need):
+    """What a call answers that could not borrow: how large a room it wants, or LARGE where there is one."""
+    return WANTED + need if kept[LENGTH] < need and need <= KEPT else LARGE
+
+
+@jit(forceinline=True)
+def returned(kept):
+    """The kept room is nobody's."""
+    exchange(kept, HELD, 0)
+
+
+def make_room(size: int) -> bool:
+    """Whether the next call finds a room of so many bytes: it is made, unless somebody has the one that is kept."""
+    with room(size):
+        pass
+    return _room[LENGTH] >= size
+
+
+def forget():
+    """Give the kept room back to the system, if it is nobody's."""
+    _kept()
+
+
+class _Own(threading.local):
+    rooms = None  # the rooms of this thread's products, while it goes through several
+
+
+_own = _Own()
+_rooms: list[tuple[int, int, np.ndarray]] = []  # size, address, memory: of the one that is kept, if there is one
+_keeping = threading.Lock()
+# As compiled code knows it. Who takes it from Python takes it out of the list, too.
+_room = np.array([1, 0, 0], np.int64)
+ROOMS = _room.ctypes.data
+
+
+@contextlib.contextmanager
+def one_room():
+    """The products within, alike, use one room, of any size: what the first one had, the others cannot be refused."""
+    if _own.rooms is not None:
+        yield
+        return
+    kept = _kept()
+    _own.rooms = [] if kept is None else [kept]
+    try:
+        yield
+    finally:
+        rooms, _own.rooms = _own.rooms, None
+        if rooms:
+            _keep(max(rooms, key=lambda buffer: buffer[0]))
+
+
+@contextlib.contextmanager
+def fresh(like):
+    """A new array with the shape and dtype of `like`, in a room."""
+    own = room(like.nbytes)
+    with own as address:
+        size, _, memory = own.buffer
+        first = address - memory.ctypes.data
+        yield memory[first : first + like.nbytes].view(like.dtype).reshape(like.shape)
