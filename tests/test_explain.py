@@ -173,7 +173,7 @@ def test_panels_are_of_what_is_not_read_in_place():
         nb.mm(mat1, mat2, out=to)  # compile
         workspace.forget()
         nb.mm(mat1, mat2, out=to)
-        assert text.endswith(f", {words._rooms[0][0]} bytes")
+        assert text.endswith(f", {workspace._rooms[0][0]} bytes")
     (text,) = nb.explain(nb.mm, a.astype("f2"), b.astype("f2")).temporaries
     assert text.startswith(f"panels of {both}, ")
 

@@ -92,7 +92,7 @@ def test_a_batch_of_large_products_has_one_room(monkeypatch):
     own = tiles.Tiles(cut.mr, cut.nr, 64, cut.nr, cut.mr, cut.nr)
     nb.bmm(a, a.swapaxes(1, 2), tiles=own, out=out)  # compile
     out[...] = 7
-    monkeypatch.setattr(words, "KEPT", 0)
+    monkeypatch.setattr(workspace, "KEPT", 0)
     workspace.forget()
     real, asked = np.empty, []
 
@@ -152,7 +152,7 @@ def test_whichever_room_is_refused(monkeypatch, name):
     kept = out.copy()
     call(out)  # compile
     expected, refused = out.copy(), 0
-    monkeypatch.setattr(words, "KEPT", 0)
+    monkeypatch.setattr(workspace, "KEPT", 0)
     for number in range(1, 100):
         out[...] = kept
         workspace.forget()
