@@ -376,15 +376,14 @@ def test_a_panel_is_what_it_should_be_and_nothing_beside_it_is_written(dtype, si
     kind = kinds.kind_of(dtype, dtype, dtype)
     tile = kinds.default_tiles(kind).tile(kind)
     pitch, size, planes = tile.mr if side == "a" else tile.nr, tile.size_a, 2 if dtype.startswith("complex") else 1
-    pack = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 7)(packed._pack_kernel(tile))
+    what = packed.PANEL_A if side == "a" else packed.PANEL_B
+    pack = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 6)(packed._pack_kernel(tile, what))
     rng = np.random.default_rng(5)
     for kb, width, order in itertools.product((1, 2, 7, 8, 9, 17), {1, pitch - 1, pitch}, ORDERS):
         x = numbers(rng, (width, kb), dtype).copy(order)
         along, down = (stride // size for stride in x.strides)
         panel = np.full(kb * planes * pitch + 64, 7, tile.dtype)
-        pack(
-            packed.PANEL_A if side == "a" else packed.PANEL_B, x.ctypes.data, along, down, width, kb, panel.ctypes.data
-        )
+        pack(x.ctypes.data, along, down, width, kb, panel.ctypes.data)
         expected = np.zeros((kb, planes, pitch), tile.dtype)
         for plane, values in enumerate((x.real, x.imag)[:planes]):
             expected[:, plane, :width] = values.T

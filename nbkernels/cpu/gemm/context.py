@@ -8,7 +8,7 @@ import numpy as np
 from numba import types
 
 from ...jit.address import pointer
-from ...jit.cache import entry, jit
+from ...jit.cache import entry, jit, plain
 from ...jit.kind import Kind
 from ...jit.linked import linked
 from ...jit.ndarray import data, ndim, shape, stride
@@ -27,7 +27,7 @@ WORDS = Record(
     next jobs panel panels | finished |
     pack multiply mr nr kc nb mc nc group step head size_a size_b size_c size_t direct rowwise shift_a shift_b shift_c
     workers tasks near scalars unit reads trusted bare loops mixed sided numpy result counters after context own
-    micro nv lanes
+    micro nv lanes packs
     a rsa csa b rsb csb c rsc csc x rsx csx m n k
     block fused bpanels part total need blocks room start stop
     """,
@@ -143,9 +143,36 @@ def cuts(f):
     f.blocks = ((m + f.mc - 1) // f.mc) * ((n + f.nc - 1) // f.nc) * pieces
 
 
+# What a job packs: a panel, or some rows of panels; PACKS + one of them stands beside the micro-kernels' places.
+PANEL_A, PANEL_B, STRIP_A, STRIP_B = range(4)
+PACKS = 1 << 12
+MULTIPLIERS = "panels", "rows", "columns"  # how A lies: what multiplies it so has a place in `ready`
+PACKER = len(MULTIPLIERS)  # where that has what packs, by the numbers above
+
+
+@functools.cache
+def ready(tile):
+    """The loops' kernels for a tile, 0 until they are compiled."""
+    return np.zeros(PACKER + 4, np.int64)
+
+
+@plain
+def packers(f, single):
+    """What packs A and B; `single`: of one tile they are panels."""
+    a_rows = not single and f.fused == 0 and f.rowwise != 0 and f.rsa == 1
+    b_rows = not single and f.rowwise != 0 and f.csb == 1
+    return STRIP_A if a_rows else PANEL_A, STRIP_B if b_rows else PANEL_B
+
+
 @jit(forceinline=True)
-def missing(f):
-    """The place of a micro-kernel that a product, which is cut, needs and that is not compiled; or -1."""
+def missing(f, single):
+    """The place of a micro-kernel, or PACKS + what packs, that a product, which is cut, needs and that is not compiled;
+    or -1."""
+    (a, b), packs = packers(f, single), pointer(f.packs)
+    if packs[b] == 0:
+        return PACKS + b
+    if f.bare == 0 and packs[a] == 0:
+        return PACKS + a
     return absent_of(f, pointer(f.micro), PACKED if f.bare == 0 else ROWS if f.csa == 1 else COLUMNS, f.m, f.n)
 
 
@@ -198,6 +225,7 @@ def template(tiles: Tiles, kind: Kind, workers: int) -> bytes:
     f.shift_a, f.shift_b, f.shift_c = (size.bit_length() - 1 for size in (tile.size_a, tile.size_b, tile.size_c))
     f.workers, f.near = workers, near()
     f.micro, f.nv, f.lanes = table(tile).address, tile.nv, tile.lanes
+    f.packs = ready(tile).ctypes.data + 8 * PACKER
     return f.tobytes()
 
 

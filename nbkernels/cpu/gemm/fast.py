@@ -21,7 +21,7 @@ from ..runtime.status import DECLINED, DONE, LACKING, LARGE, PATHS, SYMMETRIC, U
 from .entry import small_entry, small_table, supplied
 from .gemm import NAMES, REAL, by_path, gemm
 from .kinds import MODES, WIDENED, kind_of, tiles_of
-from .microkernel import table
+from .loops import supply
 from .packed import packed
 from .paths import PARALLEL
 from .serial import planned
@@ -178,6 +178,6 @@ def _supplied(entry, plan, out, x, a, b):
     """What the entry answers when it lacks nothing any more."""
     status = entry(out, x, a, b)
     while status is not out and status >= LACKING:
-        table(plan.tiles.tile(plan.kind)).supply(status - LACKING)
+        supply(plan.tiles.tile(plan.kind), status - LACKING)
         status = entry(out, x, a, b)
     return status

@@ -16,8 +16,6 @@ from __future__ import annotations
 
 import functools
 
-import numpy as np
-
 from ...jit.address import arrive, invoke, peek, pointer, replace, scratch, seen, wait
 from ...jit.cache import compiled, jit
 from . import microkernel
@@ -25,8 +23,17 @@ from .block import SQUARE
 from .blocking import SEGMENT
 from .context import (
     FINISHED,
+    MULTIPLIERS,
     NEXT,
+    PACKER,
+    PACKS,
+    PANEL_A,
+    PANEL_B,
+    STRIP_A,
+    STRIP_B,
     WORDS,
+    packers,
+    ready,
     up,
     words_at,
 )
@@ -43,31 +50,28 @@ COUNTS, MARKS = STRIPS * COUNT, 8 * STRIPS
 
 
 @functools.cache
-def _pack_kernel(tile) -> int:
-    """void(what, source, along, down, width, kb, target): a panel or, of operands that lie as panels do, some rows."""
+def _pack_kernel(tile, what: int) -> int:
+    """void(source, along, down, width, kb, target): a panel or, of operands that lie as panels do, some rows, of which
+    `along` is the number."""
+    panel, strip = (pack_a, pack_strip_a) if what in (PANEL_A, STRIP_A) else (pack_b, pack_strip_b)
 
-    def pack(what, source, along, down, width, kb, target):
-        if what == PANEL_A:
-            pack_a(tile, source, along, down, width, kb, target)
-        elif what == PANEL_B:
-            pack_b(tile, source, along, down, width, kb, target)
-        elif what == STRIP_A:  # `along` is the number of steps
-            pack_strip_a(tile, source, down, width, along, target, kb)
-        else:
-            pack_strip_b(tile, source, down, width, along, target, kb)
+    def pack_panel(source, along, down, width, kb, target):
+        panel(tile, source, along, down, width, kb, target)
 
-    return compiled(pack, f"void({', '.join(['int64'] * 7)})", f"gemm_pack_{tile}")
+    def pack_rows(source, along, down, width, kb, target):
+        strip(tile, source, down, width, along, target, kb)
+
+    name = ("a", "b", "rows_a", "rows_b")[what]
+    pack = pack_panel if what in (PANEL_A, PANEL_B) else pack_rows
+    return compiled(pack, f"void({', '.join(['int64'] * 6)})", f"gemm_pack_{tile}_{name}")
 
 
-# What a job packs: a panel, or some rows of panels.
-PANEL_A, PANEL_B, STRIP_A, STRIP_B = range(4)
 # How A lies -> its micro-kernel.
 MICRO = {
     "panels": (microkernel.ukernel_packed, microkernel.PACKED),
     "rows": (microkernel.ukernel_rows, microkernel.ROWS),
     "columns": (microkernel.ukernel_columns, microkernel.COLUMNS),
 }
-PACKER = len(MICRO)  # where `ready` has what packs
 
 
 @functools.cache
@@ -122,16 +126,16 @@ def _pack(f, w, side, source, along, down, size, pitch, width, kb, target, begin
     head = f.head if side == PANEL_B else 0
     rowwise, rows = f.rowwise != 0 and along == 1, ROWS * f.group
     end = begin + ((kb + rows - 1) // rows if rowwise else (width + pitch - 1) // pitch)
-    job = _claim(w, end)
+    job, packs = _claim(w, end), pointer(f.packs)
     while job < end:
         i = job - begin
         if rowwise:
             p, to, code = i * rows, target + i * ROWS * pitch * f.step, STRIP_A if side == PANEL_A else STRIP_B
-            invoke(f.pack, (code, source + p * down * size, min(rows, kb - p), down, width, kb, to))
+            invoke(packs[code], (source + p * down * size, min(rows, kb - p), down, width, kb, to))
         else:
             j = i * pitch
             to = target + j * (words + head) * f.step
-            invoke(f.pack, (side, source + j * along * size, along, down, min(pitch, width - j), kb, to))
+            invoke(packs[side], (source + j * along * size, along, down, min(pitch, width - j), kb, to))
         arrive(w, FINISHED)
         job = _claim(w, end)
     wait(w, FINISHED, end)
@@ -164,7 +168,7 @@ def _multiply(f, w, task, a, c, x, ic, jc, low, m, j0, n, kb, starts, ends, firs
                 apanel = a + i * f.rsa * f.size_a
             elif f.fused != 0:
                 apanel = f.room + task * f.mr * words * f.step
-                invoke(f.pack, (PANEL_A, a + i * f.rsa * f.size_a, f.rsa, f.csa, h, kb, apanel))
+                invoke(pointer(f.packs)[PANEL_A], (a + i * f.rsa * f.size_a, f.rsa, f.csa, h, kb, apanel))
             for j in range(jb, min(jb + f.block, j0 + n), f.nr):  # the A panel stays in L1, B's block in L2
                 across, bpanel = min(f.nr, j0 + n - j), f.room + f.bpanels + j * (words + f.head) * f.step
                 cij = c + (i * f.rsc + j * f.csc) * f.size_c
@@ -239,23 +243,30 @@ def loops() -> int:
     return compiled(work, WORDS.kernel, "gemm_loops")
 
 
-@functools.cache
-def ready(tile):
-    """What multiplies an A as it lies, in the order of MICRO, and what packs; 0 until it is compiled."""
-    return np.zeros(PACKER + 1, np.int64)
+def multiplier(tile, lie: str = "panels") -> int:
+    """What multiplies an A that lies so."""
+    found = _multiply_kernel(tile, lie)
+    ready(tile)[MULTIPLIERS.index(lie)] = found
+    return found
 
 
-@functools.cache
-def kernels(tile, lie: str = "panels") -> tuple[int, int]:
-    """What packs, and what multiplies an A that lies so."""
-    known, pack, multiply = ready(tile), _pack_kernel(tile), _multiply_kernel(tile, lie)
-    known[PACKER], known[list(MICRO).index(lie)] = pack, multiply
-    return pack, multiply
+def supply(tile, at: int) -> None:
+    """Compile or load what `context.missing` names."""
+    if at >= PACKS:
+        ready(tile)[PACKER + at - PACKS] = _pack_kernel(tile, at - PACKS)
+    else:
+        microkernel.table(tile).supply(at)
+
+
+def every_packer(tile) -> None:
+    for what in range(4):
+        supply(tile, PACKS + what)
 
 
 def kernels_of(f, tile, lie: str = "panels") -> None:
-    """The same, and the micro-kernels that it calls, for the product of these words."""
-    f.pack, f.multiply = kernels(tile, lie)
-    table = microkernel.table(tile)
+    """What the product of these words, which is cut, needs of the loops' kernels."""
+    f.multiply, table = multiplier(tile, lie), microkernel.table(tile)
+    for what in packers(f, False)[int(f.bare != 0) :]:
+        supply(tile, PACKS + what)
     while (at := microkernel.absent_of(tile, table.words, MICRO[lie][1], f.m, f.n)) >= 0:
         table.supply(at)

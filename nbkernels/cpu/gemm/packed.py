@@ -28,13 +28,14 @@ from .context import (
     filled,
     missing,
     operands,
+    ready,
     template,
     up,
     words_at,
 )
 from .door import factored, whole_call
 from .kinds import kind_of, tiles_of
-from .loops import COUNT, COUNTS, PACKER, kernels_of, loops, ready
+from .loops import COUNT, COUNTS, kernels_of, loops
 from .tuned import SLOTS, slot
 
 # Multiplications in one launch, which Ctrl-C cannot interrupt: about a second of one thread.
@@ -98,8 +99,8 @@ def _whole(tile):
         f.workers, f.trusted, f.reads = workers, 1, beta != 0
         operands(f, out, x, a, b)
         cuts(f)
-        f.pack, f.multiply = made[PACKER], made[0 if f.bare == 0 else 1 if f.csa == 1 else 2]
-        if f.multiply == 0 or missing(f) >= 0:
+        f.multiply = made[0 if f.bare == 0 else 1 if f.csa == 1 else 2]
+        if f.multiply == 0 or missing(f, False) >= 0:
             return LARGE
         f.room = borrow(kept, f.need)
         if f.room == 0:

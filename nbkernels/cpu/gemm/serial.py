@@ -17,10 +17,10 @@ from ..runtime.arrays import GIL, alike, large, new_matrix
 from ..runtime.status import DECLINED, DONE, LACKING, LARGE, UNMADE
 from .block import ROOM, SQUARE
 from .blocking import Tiles
-from .context import cuts, missing, operands, started, words_at
+from .context import PANEL_A, PANEL_B, cuts, missing, operands, started, words_at
 from .entry import SERIALLY
 from .kinds import default_tiles
-from .loops import PANEL_A, PANEL_B, kernels, loops
+from .loops import loops, multiplier
 from .paths import SERIAL
 from .store import MEMORY, ending
 
@@ -45,8 +45,9 @@ def one_tile(f, b):
     a, c, x = f.room, f.c, f.x
     square, stop = scratch(SQUARE), ending(f.csc, x, f.csx, f.unit)
     to, rst = (square, f.nr) if stop == MEMORY else (c, f.rsc)
-    invoke(f.pack, (PANEL_A, f.a, f.rsa, f.csa, f.m, f.k, a))
-    invoke(f.pack, (PANEL_B, f.b, f.csb, f.rsb, f.n, f.k, b))
+    packs = pointer(f.packs)
+    invoke(packs[PANEL_A], (f.a, f.rsa, f.csa, f.m, f.k, a))
+    invoke(packs[PANEL_B], (f.b, f.csb, f.rsb, f.n, f.k, b))
     words = (f.k + f.group - 1) // f.group
     invoke(f.multiply, (f.m, f.n, a, b, words, 1, stop, 1, 1, square, f.nr, to, rst, c, f.rsc, c, x, f.own))
 
@@ -82,16 +83,17 @@ def serial():
         m, n, k = f.m, f.n, f.k
         if turned or max(m, n, k) > limit or m * n * k > limit or not GIL:
             return answer(LARGE, given, made)
-        at = missing(f)
+        f.room, single = static(ROOM), m <= f.mr and n <= f.nr and k <= f.kc
+        if not single:
+            cuts(f)
+            if f.need > ROOM:
+                return answer(LARGE, given, made)
+        at = missing(f, single)
         if at >= 0:
             return answer(LACKING + at, given, made)
-        f.room = static(ROOM)
-        if m <= f.mr and n <= f.nr and k <= f.kc:
+        if single:
             one_tile(f, f.room + ROOM // 2)
             return answer(DONE, given, made)
-        cuts(f)
-        if f.need > ROOM:
-            return answer(LARGE, given, made)
         f.next, f.finished, f.start, f.stop = 0, 0, 0, f.blocks
         call(f.loops, words, 0)
         return answer(DONE, given, made)
@@ -103,7 +105,7 @@ def planned(kind: Kind, beta, alpha, dtype, mixed: bool):
     """`serial` of a plan; `mixed`: the arrays' dtypes are not alike, and the caller has looked at them."""
     tiles = default_tiles(kind)
     f, factors = started(beta, alpha, tiles, kind, 1)
-    f.pack, f.multiply = kernels(tiles.tile(kind))
+    f.multiply = multiplier(tiles.tile(kind))
     f.loops, f.mixed, f.sided = loops(), mixed, kind.swapped() != kind
     f.numpy, f.result = made.words().ctypes.data, id(dtype)
     run = functools.partial(serial(), f.own)

@@ -17,7 +17,7 @@ from ...jit.rooms import bought, lent, returned, sold
 from ...jit.vector import SIZE
 from ..gemm.context import BYTES, FINISHED, NEXT, WORKERS, cuts, started, up, words_at
 from ..gemm.kinds import default_tiles, kind_of
-from ..gemm.loops import COUNT, COUNTS, kernels, loops
+from ..gemm.loops import COUNT, COUNTS, every_packer, loops, multiplier
 from ..gemm.microkernel import PACKED, every
 from ..gemm.stacks import GAIN, OVERHEAD, SHARED, jobs
 from ..runtime import threads
@@ -257,8 +257,9 @@ def _plan(kind: Kind):
     """Words of a product of this kind, and what must live while they are read."""
     tiles = default_tiles(kind)
     f, kept = started(0, 1, tiles, kind, 1)
-    f.pack, f.multiply = kernels(tiles.tile(kind))
+    f.multiply = multiplier(tiles.tile(kind))
     every(tiles.tile(kind), PACKED)  # loops of NumPy cannot ask for more
+    every_packer(tiles.tile(kind))
     f.loops = loops()
     return f, kept
 
