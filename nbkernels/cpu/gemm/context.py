@@ -157,18 +157,24 @@ def ready(tile):
 
 
 @plain
-def packers(f, single):
-    """What packs A and B; `single`: of one tile they are panels."""
-    a_rows = not single and f.fused == 0 and f.rowwise != 0 and f.rsa == 1
-    b_rows = not single and f.rowwise != 0 and f.csb == 1
+def single(f):
+    """Whether a product is one tile."""
+    return f.m <= f.mr and f.n <= f.nr and f.k <= f.kc
+
+
+@plain
+def packers(f, alone):
+    """What packs A and B; `alone`: one tile, of which they are the panels."""
+    a_rows = not alone and f.fused == 0 and f.rowwise != 0 and f.rsa == 1
+    b_rows = not alone and f.rowwise != 0 and f.csb == 1
     return STRIP_A if a_rows else PANEL_A, STRIP_B if b_rows else PANEL_B
 
 
 @jit(forceinline=True)
-def missing(f, single):
+def missing(f, alone):
     """The place of a micro-kernel, or PACKS + what packs, that a product, which is cut, needs and that is not compiled;
     or -1."""
-    (a, b), packs = packers(f, single), pointer(f.packs)
+    (a, b), packs = packers(f, alone), pointer(f.packs)
     if packs[b] == 0:
         return PACKS + b
     if f.bare == 0 and packs[a] == 0:

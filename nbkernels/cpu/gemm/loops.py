@@ -263,10 +263,10 @@ def every_packer(tile) -> None:
         supply(tile, PACKS + what)
 
 
-def kernels_of(f, tile, lie: str = "panels") -> None:
-    """What the product of these words, which is cut, needs of the loops' kernels."""
+def kernels_of(f, tile, lie: str = "panels", alone=False) -> None:
+    """What the product of these words, which is cut, needs of the loops' kernels; `alone`: as one tile."""
     f.multiply, table = multiplier(tile, lie), microkernel.table(tile)
-    for what in packers(f, False)[int(f.bare != 0) :]:
+    for what in packers(f, alone)[int(f.bare != 0) :]:
         supply(tile, PACKS + what)
     while (at := microkernel.absent_of(tile, table.words, MICRO[lie][1], f.m, f.n)) >= 0:
         table.supply(at)

@@ -17,7 +17,7 @@ from ..runtime.arrays import GIL, alike, large, new_matrix
 from ..runtime.status import DECLINED, DONE, LACKING, LARGE, UNMADE
 from .block import ROOM, SQUARE
 from .blocking import Tiles
-from .context import PANEL_A, PANEL_B, cuts, missing, operands, started, words_at
+from .context import PANEL_A, PANEL_B, cuts, missing, operands, single, started, words_at
 from .entry import SERIALLY
 from .kinds import default_tiles
 from .loops import loops, multiplier
@@ -83,15 +83,15 @@ def serial():
         m, n, k = f.m, f.n, f.k
         if turned or max(m, n, k) > limit or m * n * k > limit or not GIL:
             return answer(LARGE, given, made)
-        f.room, single = static(ROOM), m <= f.mr and n <= f.nr and k <= f.kc
-        if not single:
+        f.room, alone = static(ROOM), single(f)
+        if not alone:
             cuts(f)
             if f.need > ROOM:
                 return answer(LARGE, given, made)
-        at = missing(f, single)
+        at = missing(f, alone)
         if at >= 0:
             return answer(LACKING + at, given, made)
-        if single:
+        if alone:
             one_tile(f, f.room + ROOM // 2)
             return answer(DONE, given, made)
         f.next, f.finished, f.start, f.stop = 0, 0, 0, f.blocks

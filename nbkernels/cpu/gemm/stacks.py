@@ -13,7 +13,7 @@ from ...jit.kind import Kind
 from ...jit.record import Record
 from ..runtime import threads
 from ..runtime.workspace import room
-from .context import BYTES, filled, up, words_at
+from .context import BYTES, filled, single, up, words_at
 from .kinds import default_tiles
 from .loops import kernels_of, loops
 from .serial import LIMIT, one_tile
@@ -35,7 +35,7 @@ def jobs() -> int:
         mine = words_at(address)
         copy(address, f.first, BYTES)
         mine.own, mine.room = address, f.rooms + task * f.size
-        tile = mine.m <= mine.mr and mine.n <= mine.nr and mine.k <= mine.kc
+        tile = single(mine)
         start = take(f, NEXT) * f.each
         while start < f.count:
             for t in range(start, min(start + f.each, f.count)):
@@ -74,7 +74,7 @@ def stack(out, x, a, b, beta, alpha, kind: Kind) -> bool:
         left, right = a, b
     tiles, x0 = default_tiles(kind), None if x is None else x[0]
     f, kept = filled(out[0], 0 if x is None else id(x0), a[0], b[0], beta, alpha, tiles, kind, 1, True)
-    kernels_of(f, tiles.tile(kind))
+    kernels_of(f, tiles.tile(kind), alone=single(f))
     f.loops, size = loops(), up(f.need, 64)
     steps = [0 if each is None else each.strides[0] for each in (left, right, out, x)]
     with room(workers * size) as rooms:
