@@ -90,6 +90,8 @@ for case in range(CASES):
     name, workers = list(names)[case % 5 % 4], 1 + case % 2
     numba.set_num_threads(min(workers, numba.config.NUMBA_NUM_THREADS))
     m, n, k = (int(2 ** rng.uniform(0, 7.5)) for _ in "mnk")
+    if case % 4 == 0:  # whole panels of B, which jobs of few tiles may meet again
+        n = min(tile.nr for tile in tiles[name]) * (1 + case % 3)
     a, b = matrix(m, k, name), matrix(k, n, name)
     x = [None, matrix(m, n, name), matrix(1, n, name)][case % 3]
     out = np.empty((m, n), name, order="CF"[rng.random() < 0.2])

@@ -31,6 +31,8 @@ _ADDRESSES: dict[str, int] = {}
 
 @global_compiler_lock
 def _ready(name, define) -> None:
+    if name in _ADDRESSES:  # by another thread, meanwhile
+        return
     context, cache = cpu_target.target_context, FileCache(f"{__name__}.{name}")
     library = cache.load((), context, _load) or _compile(name, define, context.codegen(), cache)
     ALIVE.append(library)

@@ -107,12 +107,12 @@ def one_block(tile, room, panel, m, n, k, a, rsa, csa, b, rsb, csb, c, rsc, csc,
 
 
 @jit(forceinline=True)
-def lacking(tile, stop, packed, least, most, m, n, csb):
+def lacking(tile, stop, packed, least, most, m, n, csb, cut):
     """The place in their table of a micro-kernel that `column_panel` needs and that is not compiled; or -1. A is
-    packed, or in place and cut into tiles of `least` to `most` rows."""
+    packed, or in place and cut into tiles of `least` to `most` rows; `cut`: it may be in parts of few tiles."""
     tiles = (m + tile.mr - 1) // tile.mr
     panels = packed and tile.narrow and stop != MEMORY  # those of B are packed, too, or copied by a tile on its way
-    strided, at, words = not panels or (csb == 1 and tiles <= 8), -1, known(tile)
+    strided, at, words = not panels or (csb == 1 and (cut or tiles <= 8)), -1, known(tile)
     if panels and csb == 1 and tiles > 1 and n >= tile.nr:
         at = absent(tile, words, COPYING, tile.mr, n // tile.nr * tile.nr)
     if packed:
@@ -149,7 +149,7 @@ def _block(tile) -> int:
         packed, stop = GIL and packs(tile, m, n, k, f.csa), ending(f.csc, f.x, f.csx, alpha == 1)
         tiles = (m + tile.mr - 1) // tile.mr
         low = m if tiles == 1 else m // tiles  # and some tiles are one row higher
-        at = lacking(tile, stop, packed, low, low + (low * tiles < m), m, n, f.csb)
+        at = lacking(tile, stop, packed, low, low + (low * tiles < m), m, n, f.csb, False)
         if at >= 0:
             return LACKING + at
         one_block(tile, static(ROOM) if packed else 0, own(PANEL), m, n, k, f.a, f.rsa, f.csa, f.b, f.rsb, f.csb, f.c,

@@ -117,7 +117,7 @@ def _room(tile, f, workers, bare, reach):
 def _lacking(tile, f, need, unit):
     """The place of a micro-kernel that jobs need and that is not compiled; or -1. An A in place may be cut anyhow."""
     stop = ending(f.csc, f.x, f.csx, unit)
-    return lacking(tile, stop, need > 0, 1, min(f.m, tile.mr), f.m, f.n, f.csb)
+    return lacking(tile, stop, need > 0, 1, min(f.m, tile.mr), f.m, f.n, f.csb, True)
 
 
 @functools.cache
