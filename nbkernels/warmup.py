@@ -26,6 +26,7 @@ from .explain import explain
 PRODUCTS = frozenset("mm addmm addmm_activation linear matmul bmm baddbmm addbmm outer addr".split())
 GRACE = 3  # seconds that an interrupted process has for the kernel that it compiles: a product's may take longer
 CHILD = "from nbkernels import warmup; warmup.serve()"
+DEAF = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"  # the parent hears it, and ends its children
 
 
 class Nothing(ValueError):
@@ -169,7 +170,7 @@ class Child:
                 if self.stopped:
                     return None
                 environment = {key: value for key, value in os.environ.items() if key != "NBKERNELS_RECORD"}
-                command, pipe = [sys.executable, "-c", self.code], subprocess.PIPE
+                command, pipe = [sys.executable, "-c", f"{DEAF}; {self.code}"], subprocess.PIPE
                 self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment | self.environment)
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.write(call.line().encode() + b"\n")
@@ -199,7 +200,6 @@ class Child:
 
 def serve():
     """What a child does: for each line that comes in, make the call, and say what went wrong."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it, and ends its children
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # heard after a compilation, which shield.py lets end
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what a user's module prints is no answer

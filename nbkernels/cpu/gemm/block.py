@@ -1,6 +1,6 @@
 """One block of a product, k <= 512, by one thread: panels of B in place or packed, against all of A.
 
-The small path is one block, or where it suits one call of tiny.py's `even`; the jobs of columns.py and of stacks are
+The small path is one block, or where it suits one call of even.py's; the jobs of columns.py and of stacks are
 some panels of one each.
 """
 
@@ -160,7 +160,7 @@ def _block(tile) -> int:
 
 
 def by_rows(dtype: str) -> tuple[int, int]:
-    """The same for products as tiny.suits says, whose A has contiguous rows."""
+    """The same for products as even.suits says, whose A has contiguous rows."""
     return _even(small(dtype), even_rows, False), 0
 
 

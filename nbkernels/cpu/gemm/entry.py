@@ -58,7 +58,7 @@ from .thin import whole as thin_whole
 SERIALLY = 1  # the bit of the table's address, free in one, that asks for this path
 # threads.WORDS; by status from GEMV to CHOICE what `WHOLE` says, or zeros; the tile; the address of made.words().
 TABLE = Record("Small", f"launch ways[{2 * (CHOICE - GEMV + 1)}] mr nr lanes itemsize narrow numpy")
-table_at = TABLE.pointer()
+table_at, WAYS = TABLE.pointer(), TABLE["ways"]
 
 
 @functools.cache
@@ -119,8 +119,8 @@ def small_entry():
         elif not little(m, n, k):
             workers = launchable(table)
             workers = workers if workers > 0 else 2  # nothing says how many there are
-            alike_ = f.a == f.b and f.rsa == f.csb and f.csa == f.rsb
-            if x == 0 and alpha == 1 and alike_ and mirrors(m, n, k, workers):
+            itself = f.a == f.b and f.rsa == f.csb and f.csa == f.rsb
+            if x == 0 and alpha == 1 and itself and mirrors(m, n, k, workers):
                 return answer(SYMMETRIC, given, made)
             if t.ways[2 * (CHOICE - GEMV)] == 0:
                 return answer(CHOICE, given, made)
@@ -138,9 +138,6 @@ def small_entry():
 
     kind = ANSWER(types.int64, OBJECT, OBJECT, OBJECT, OBJECT, types.float64, types.float64)
     return entry(run, kind, "gemm_small")
-
-
-WAYS = TABLE["ways"]
 
 
 @functools.cache
