@@ -21,8 +21,8 @@ from .dtypes import DTYPES
 from .in_numpy import which
 
 FLOATS = "float32", "float64"
-# Squares for the usual paths of a product: one call from Python, the small path, the same over threads, five loops.
-PRODUCTS = 4, 100, 200, 600
+# Squares for the usual paths of a product: the small one, of edges and of whole tiles, over threads, five loops.
+PRODUCTS = 4, 32, 100, 200, 600
 # Sizes m, k and n for the others: one row or column, C written by rows in one call and over threads, few deep outputs
 # likewise, few columns of a tall C, few rows of a wide one.
 SHAPES = ((1, 256, 256), (256, 256, 1), (256, 8, 256), (600, 8, 600), (8, 2000, 8), (32, 20_000, 32), (3000, 256, 16),
