@@ -383,18 +383,14 @@ def _call(context, builder, signature, args, result):
         for value, kind in zip(cgutils.unpack_tuple(builder, args[1], len(kinds)), kinds)
     ]
     kind = ir.FunctionType(result, [value.type for value in values])
-    return builder.call(builder.inttoptr(args[0], kind.as_pointer()), values)
+    answer = builder.call(builder.inttoptr(args[0], kind.as_pointer()), values)
+    return answer if result is I64 else context.get_dummy_value()
 
 
 @intrinsic
 def invoke(typing, address, arguments):
     """Call the C function at `address`, which returns nothing, with numbers: float64 as they are, others as int64."""
-
-    def emit(*emission):
-        _call(*emission, VOID)
-        return emission[0].get_dummy_value()
-
-    return types.void(types.int64, arguments), emit
+    return types.void(types.int64, arguments), lambda *emission: _call(*emission, VOID)
 
 
 @intrinsic

@@ -34,7 +34,7 @@ class Lower(lowering.Lower):
             for each in block.body:
                 self.loc = each.loc
                 self.lower_inst(each)
-        except Exception:  # any: it goes on, with a text that is made for it alone, not for each instruction
+        except Exception:  # raised again, of whatever kind, with the instruction's text: made only where one fails
             kind = functools.partial(errors.LoweringError, loc=self.loc)
             with errors.new_error_context('lowering "{inst}" at {loc}', inst=each, loc=self.loc, errcls_=kind):
                 raise

@@ -146,8 +146,9 @@ def cuts(f):
 # What a job packs: a panel, or some rows of panels; PACKS + one of them stands beside the micro-kernels' places.
 PANEL_A, PANEL_B, STRIP_A, STRIP_B = range(4)
 PACKS = 1 << 12
-MULTIPLIERS = "panels", "rows", "columns"  # how A lies: what multiplies it so has a place in `ready`
-PACKER = len(MULTIPLIERS)  # where that has what packs, by the numbers above
+# How A lies -> its micro-kernels; what multiplies it so has a place in `ready`, in this order.
+LIES = {"panels": PACKED, "rows": ROWS, "columns": COLUMNS}
+PACKER = len(LIES)  # where that has what packs, by the numbers above
 
 
 @functools.cache

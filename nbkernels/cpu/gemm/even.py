@@ -3,11 +3,7 @@
 Tiles follow each other without a call, STEPS steps without a branch, so that the next tile's chains start while these
 end. 4 x 2 chains are what hides a latency of four cycles at two a cycle; 6 x 2 would load less, but leave rows over.
 The last tile of a row or column ends with it, over some of the one before, with the same bits, however few are new
-(2500x20x20x20 of f64 2.3 times as fast as by one_block, 10x10x10 1.3 times; Zen 3, 2026-11).
-
-Zen 3, one thread, us, before and so: 100x16x16x16 of f32 13 and 11, f64 29 and 22, 20x32x32x32 18 and 15, 42 and 30,
-10000x8x8x8 of f64 872 and 367, 10000x16x16x16 of f32 1652 and 1352, f64 3237 and 2869; one product 64x64x64 of f32 8.3
-and 6.9, 32x32x32 of f64 3.2 and 2.4; 31x31x31 of f32 3.2 and 2.5, 100x13x13x13 of f64 49 and 27.
+(2500x20x20x20 of f64 2.3 times as fast as by one_block, one 64x64x64 of f32 1.2 times).
 """
 
 from __future__ import annotations

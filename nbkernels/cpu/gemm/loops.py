@@ -18,12 +18,11 @@ import functools
 
 from ...jit.address import arrive, invoke, peek, pointer, replace, scratch, seen, wait
 from ...jit.cache import compiled, jit
-from . import microkernel
 from .block import SQUARE
 from .blocking import SEGMENT
 from .context import (
     FINISHED,
-    MULTIPLIERS,
+    LIES,
     NEXT,
     PACKER,
     PACKS,
@@ -37,6 +36,7 @@ from .context import (
     up,
     words_at,
 )
+from .microkernel import absent_of, table, ukernel_columns, ukernel_packed, ukernel_rows
 from .pack_converting import pack_a, pack_b, pack_strip_a, pack_strip_b
 from .store import MEMORY, PARTIAL, ending, finish
 
@@ -67,17 +67,13 @@ def _pack_kernel(tile, what: int) -> int:
 
 
 # How A lies -> its micro-kernel.
-MICRO = {
-    "panels": (microkernel.ukernel_packed, microkernel.PACKED),
-    "rows": (microkernel.ukernel_rows, microkernel.ROWS),
-    "columns": (microkernel.ukernel_columns, microkernel.COLUMNS),
-}
+MICRO = {"panels": ukernel_packed, "rows": ukernel_rows, "columns": ukernel_columns}
 
 
 @functools.cache
 def _multiply_kernel(tile, lie: str) -> int:
     """A tile of C and how it ends: void(...), all arguments int64."""
-    micro, _ = MICRO[lie]
+    micro = MICRO[lie]
 
     def multiply(h, w, a, b, words, starts, stop, first, last, part, rsp, to, rst, total, rstt, c, x, f):
         f = words_at(f)
@@ -246,7 +242,7 @@ def loops() -> int:
 def multiplier(tile, lie: str = "panels") -> int:
     """What multiplies an A that lies so."""
     found = _multiply_kernel(tile, lie)
-    ready(tile)[MULTIPLIERS.index(lie)] = found
+    ready(tile)[list(LIES).index(lie)] = found
     return found
 
 
@@ -255,18 +251,27 @@ def supply(tile, at: int) -> None:
     if at >= PACKS:
         ready(tile)[PACKER + at - PACKS] = _pack_kernel(tile, at - PACKS)
     else:
-        microkernel.table(tile).supply(at)
+        table(tile).supply(at)
 
 
 def every_packer(tile) -> None:
+    """All that pack."""
     for what in range(4):
         supply(tile, PACKS + what)
 
 
 def kernels_of(f, tile, lie: str = "panels", alone=False) -> None:
     """What the product of these words, which is cut, needs of the loops' kernels; `alone`: as one tile."""
-    f.multiply, table = multiplier(tile, lie), microkernel.table(tile)
-    for what in packers(f, alone)[int(f.bare != 0) :]:
+    m, n = (size if size < step else step + size % step for size, step in ((f.m, tile.mr), (f.n, tile.nr)))
+    f.multiply = _supplied(tile, lie, packers(f, alone)[int(f.bare != 0) :], m, n)
+
+
+@functools.lru_cache(4096)
+def _supplied(tile, lie, packs, m, n) -> int:
+    """What multiplies, with all that it calls for m rows and n columns, or any that leave the same over. Each product
+    asks."""
+    for what in packs:
         supply(tile, PACKS + what)
-    while (at := microkernel.absent_of(tile, table.words, MICRO[lie][1], f.m, f.n)) >= 0:
-        table.supply(at)
+    while (at := absent_of(tile, table(tile).words, LIES[lie], m, n)) >= 0:
+        supply(tile, at)
+    return multiplier(tile, lie)

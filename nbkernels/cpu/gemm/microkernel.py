@@ -3,10 +3,10 @@ whatever the kind of the product makes of a step.
 
 One LLVM function per height 1..mr and per number of vectors across 1..nv, so that every edge has a kernel of its own,
 compiled alone when a product first needs it: callers find them in the tile's `table`. Lanes beyond the last column are
-left out where C and X are touched. An element of A is read as a scalar and spread over
-a vector; a row of B is nv whole vectors (masked loads would cost 8 %: they take an FMA port). They lie in panels, or B
-alone does and A has contiguous rows, or they have any strides: of mr rows a function each, as a constant stride takes
-no register. Fewer rows go by that for any strides: half of the code to compile.
+left out where C and X are touched. An element of A is read as a scalar and spread over a vector; a row of B is nv whole
+vectors (masked loads would cost 8 %: they take an FMA port). They lie in panels, or B alone does and A has contiguous
+rows, or they have any strides: of mr rows a function each, as a constant stride takes no register. Fewer rows go by
+that for any strides: half of the code to compile.
 The tile starts from zero or from a stored partial result and ends as a partial result or as the finished C, so an
 element is one chain however k is cut (the library's fixed order).
 
@@ -177,7 +177,7 @@ def _define(module: ir.Module, name: str, tile, mr: int, nv: int, lie: int) -> N
         carried = loop(builder, early, carried, turn(1, full, full))
         carried = loop(builder, builder.sub(arg["kb"], early), carried, turn(1, False, full))
     else:
-        # By 8 LLVM spills a chain where strides take registers, too (Zen 3, 100^3 of f32, two threads: 27 us, by 4 17).
+        # By 8 LLVM spills a chain where strides take registers, too: 100^3 of f32 takes 1.6 times as long.
         steps = NARROW if tile.narrow and lie != STRIDED else UNROLL
         unroll = max(1, steps * nv // tile.nv) if full else 1
         ahead = full and lie == PACKED and not tile.narrow
@@ -279,8 +279,8 @@ def _emit(context, builder, signature, args, lie: int):
     """Call the function for this height and width."""
     tile, names, kinds = signature.args[0].tile, [name for name, _ in SPEC], _kinds(signature.args[0].tile)
     height, width = args[1], args[2 + names.index("width")]
-    given, known = zip(args[2:], _spec(lie)), _known(tile, lie)
-    values = [known.get(name, v if kind in "is" else builder.inttoptr(v, kinds[kind])) for v, (name, kind) in given]
+    given, fixed = zip(args[2:], _spec(lie)), _known(tile, lie)
+    values = [fixed.get(name, v if kind in "is" else builder.inttoptr(v, kinds[kind])) for v, (name, kind) in given]
     across = builder.sdiv(builder.add(width, I64(tile.lanes - 1)), I64(tile.lanes))
     row = builder.add(height, I64(lie * (tile.mr + 1)))
     at = builder.add(builder.mul(row, I64(tile.nv + 1)), across)

@@ -57,7 +57,10 @@ def _take():
 
 def _kept():
     """The kept room, taken away, or None."""
-    return _last(_rooms) if _take()(ROOMS) else None
+    if not _take()(ROOMS):
+        return None
+    _room[LENGTH] = 0  # there is none: compiled code may ask for one
+    return _last(_rooms)
 
 
 def _keep(buffer):
