@@ -8,8 +8,8 @@ What a product takes by a path is a sum of features times costs of at least 0 (c
 the relative error, as of logarithms, where a path counts by the root of the best one's share of its time. Judged are
 products that the fit has not seen, a fifth of them in turn: the chosen path's time over that of the fastest.
 
-Of a kind that was timed by one thread alone `--like` names another one: two threads, and paths that were not timed,
-take what that kind's costs tell of the ratio to one thread, and to the packed path, DOUBT added.
+Random products have no round sizes: of a kind that was timed on those alone `--like` names another one, whose costs of
+crowded lines it takes.
 """
 
 import argparse
@@ -25,7 +25,7 @@ import numpy as np
 from tabulate import tabulate
 
 from nbkernels.cpu.gemm import cost, paths
-from nbkernels.cpu.runtime.status import PACKED, PATHS
+from nbkernels.cpu.runtime.status import PATHS
 from nbkernels.jit.tile import Tile
 from nbkernels.jit.vector import SIZE
 
@@ -35,8 +35,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
 from report import geometric_mean
 
 FOLDS, STEPS, DIGITS = 5, 5, 4
-ROUND = 1024  # elements of a line that is a way of L1, of float32
-DOUBT = 1.3  # times what another kind tells of a path that was not timed
+CROWDED = [i for i, name in enumerate(cost.FEATURES) if "crowded" in name]
 REGISTERS = {256: 6, 512: 12}  # rows of the register tile, by bits of vectors
 
 
@@ -124,30 +123,6 @@ def judged(products) -> list[dict]:
     return lines
 
 
-def alike(products, kind: str, bits: int, l2: int) -> list[Product]:
-    """Products of one thread, and larger round ones beside them, by one thread and by two, as another kind's costs
-    tell: of a path that was not timed by its ratio to the packed one, of others by theirs to what was timed."""
-    other, found, packed = costs_of(kind), [], cost.WAYS.index(PACKED)
-    for each in products:
-        line = {"layout": each.layout, "dtype": each.dtype}
-
-        def of(shape, threads, *on, line=line):
-            return Product(line | dict(zip("mnk", shape)) | {"threads": threads}, *on)
-
-        base = of(each.shape, 1, bits, l2).predicted(other)
-        times = np.where(np.isnan(each.times), DOUBT * each.times[packed] * base / base[packed], each.times)
-        for shape in {
-            each.shape,
-            tuple(-(-size // ROUND) * ROUND if 3 * size > ROUND else size for size in each.shape),
-        }:
-            for threads in (1, 2):
-                product = of(shape, threads, each.bits, each.l2)
-                told = of(shape, threads, bits, l2).predicted(other)
-                product.times = np.where(product.may, times * told / base, np.nan)
-                found.append(product)
-    return found
-
-
 def costs_of(kind: str) -> dict:
     """{(dtype, threads, path): costs} of a kind that is kept."""
     return {
@@ -206,7 +181,7 @@ def main():
     parser.add_argument("--kind", required=True, help="the processor's, as NBKERNELS_MACHINE names it")
     parser.add_argument("--bits", type=int, choices=REGISTERS, required=True, help="of its vectors")
     parser.add_argument("--l2", type=int, required=True, help="KiB of its L2")
-    parser.add_argument("--like", choices=cost.KINDS, help="the kind that tells what was not timed")
+    parser.add_argument("--like", choices=cost.KINDS, help="the kind that tells of crowded lines")
     parser.add_argument("--source", default="", help="where the times are from")
     parser.add_argument("--write", action="store_true", help="put the costs into costs.json")
     args = parser.parse_args()
@@ -214,9 +189,9 @@ def main():
     print(tabulate(judged(products), headers="keys", disable_numparse=True))
     if not args.write:
         return
-    if args.like:
-        products = alike(products, args.like, 256, 512 << 10)
     found = fit(products)
+    for path, costs in (costs_of(args.like) if args.like else {}).items():
+        found[path][CROWDED] = costs[CROWDED]
     costs = {
         dtype: {str(threads): {PATHS[way]: rounded(found[dtype, threads, way]) for way in cost.WAYS
                                if (dtype, threads, way) in found} for threads in (1, 2)}
