@@ -207,6 +207,10 @@ def methods(rng):
         np.add.at(expected, indices, terms)
         nbkernels.add.at(target, indices, upload(terms))
         check(np.array_equal(target.copy_to_host(), expected), f"add.at {dtype}")
+    for dtype, *_ in combinations():
+        x = drawn(rng, (m, n), dtype) * (rng.random((m, n)) < 1 / n).astype(dtype)
+        expected = x.astype(bool).any(1)
+        check(np.array_equal(nbkernels.logical_or.reduce(upload(x), 1).copy_to_host(), expected), f"logical_or {dtype}")
 
 
 # --- resources -------------------------------------------------------------------------------------------------------

@@ -44,14 +44,16 @@ def row(bench, shape, dtype, times, work, unit, **more):
     name = f"{bench:8} {dtype} {'x'.join(map(str, shape)):16}"
     print(f"{name} {work / ours:9.1f} {unit}  {more.get('tile', more.get('layout')):16} {against}")
     return {"bench": bench, "shape": list(shape), "dtype": dtype, "threads": "GPU", "ours_s": ours, "peers": times,
-            "gflops": work / ours if unit == "GFLOP/s" else None, "peak_share": None, **more}  # fmt: skip
+            "gflops": work / ours if unit == "GFLOP/s" else None, "gb_s": work / ours if unit == "GB/s" else None,
+            **more}  # fmt: skip
 
 
 def gemm_speed(edges, libraries, sweep, rng):
     """GFLOP/s of square products; with `sweep`, the fastest of all candidates, raced as `nbkernels tune` does."""
     from numba import cuda
 
-    from nbkernels.cuda import gemm, launch, tiles
+    import nbkernels
+    from nbkernels.cuda import launch, tiles
     from nbkernels.cuda.block import BlockGemm
     from nbkernels.problem import GemmProblem
 
@@ -60,7 +62,7 @@ def gemm_speed(edges, libraries, sweep, rng):
         a, b = cuda.to_device(numbers(rng, n, n, dtype=dtype)), cuda.to_device(numbers(rng, n, n, dtype=dtype))
         out = cuda.device_array((n, n), dtype)
         chosen = tiles.default(GemmProblem(n, n, n, dtype), launch.multiprocessors())
-        calls = {"ours": functools.partial(gemm.gemm, out, None, a, b, 0, 1, chosen)}
+        calls = {"ours": functools.partial(nbkernels.mm, a, b, out=out)}
         calls["in a user's kernel"] = functools.partial(tiled(BlockGemm(dtype, tiles=chosen)), out, a, b, 1, 0)
         for name, (view, mm, _) in libraries.items():
             calls[name] = functools.partial(mm, *map(view, (a, b, out)))

@@ -14,8 +14,8 @@ where the rows of one bench go, or one line for each bench of a file, as a table
     <!-- end -->                        <!-- end -->
 
 or, where BENCH is a key of the rows, such as size, one line for each value that it has, and for dtype sizes across.
-The rows of bench_first_call.py ("call"), of bench_overhead.py ("overhead") and of bench_numpy_loops.py ("loops", with
-nbkernels/in_numpy/measured.json) have times of their own.
+The rows of bench_first_call.py ("call"), of bench_overhead.py ("overhead"), of bench_numpy_loops.py ("loops", with
+nbkernels/in_numpy/measured.json) and of device_check.py ("gpu") have times of their own.
 
 --check writes nothing and fails where documents and results are out of step.
 """
@@ -223,6 +223,22 @@ def squares(results, found):
     return [f"`matmul` of n x n, n = {' / '.join(shapes)}", *map(" / ".join, cells)]
 
 
+def devices(results):
+    """Calls on a GPU down: what is reached, and peers' time / ours."""
+    rows, peers = results["rows"], ["torch", "CuPy"]
+    lines = [["", "", *peers], ["---", *["---:"] * (1 + len(peers))]]
+    for row in rows:
+        rate = f"{row['gflops'] / 1e3:.1f} TFLOP/s" if row["gflops"] else f"{row['gb_s']:,.0f} GB/s"
+        ratios = (f"{row['peers'][peer] / row['ours_s']:.2f}" if peer in row["peers"] else "" for peer in peers)
+        layout = f", {row['layout']}" if "layout" in row else ""
+        lines.append([f"{row['bench']} of {size(row)}, {row['dtype']}{layout}", rate, *ratios])
+    meta = results["meta"]
+    return markdown_table(lines) + (
+        f"\n\nTime of torch / CuPy over ours, by the device's clock in turns, on {meta['date']}, {meta['cpu']}, "
+        "torch's TF32 off; bytes of each array counted once.\n"
+    )
+
+
 def span(values, form):
     """
     >>> span([1.25, 3], "{:.2f}"), span([1, 1], "{:,}")
@@ -259,6 +275,8 @@ def rewrite(text, directory):
             return match[1] + programs(results) + match[4]
         if bench == "loops":
             return match[1] + loops(results) + match[4]
+        if bench == "gpu":
+            return match[1] + devices(results) + match[4]
         if bench == "dtype":
             return match[1] + dtypes(results) + match[4]
         by_key = bench in results["rows"][0]

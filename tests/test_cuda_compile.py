@@ -44,6 +44,9 @@ OTHERS = [
     for op, dtype, masked in (("floor_divide", "int8", False), ("gcd", "uint64", False), ("maximum", "bool", True),
                               ("add", "float16", True), ("divide", "complex64", False), ("copysign", "float32", False))
 ]  # fmt: skip
+# A fold in bools: its terms' truths, of numbers that have none themselves (folds.py).
+COMPLEX = elementwise.kernel(scalar.find("not_equal", np.dtype("complex64")), ("bool", "complex64", "complex64"),
+                             ("complex64", "complex64", "bool"), 1, (True, False))  # fmt: skip
 FUNCTIONS = [
     elementwise.kernel(function, (dtype,) * 3, (dtype,) * 3, 1, (True, True))
     for function, dtype in ((powers.pow, "float64"), (transcendental.atan2, "float32"))
@@ -106,7 +109,7 @@ def test_gemm_of_other_dtypes(kind):
     assert used.registers >= tile.tm * tile.tn * size // 4
 
 
-@pytest.mark.parametrize("kernel", [*LOOPS, *FUNCTIONS, *SUMS, *SCANS, *DOTS, *MVS], ids=str)
+@pytest.mark.parametrize("kernel", [*LOOPS, COMPLEX, *FUNCTIONS, *SUMS, *SCANS, *DOTS, *MVS], ids=str)
 def test_loops_and_sums(kernel):
     used = assemble(kernel, NEWEST).resources
     print(kernel, used)
