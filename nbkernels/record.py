@@ -14,6 +14,7 @@ import threading
 import numpy as np
 
 from . import methods
+from .array import Array, _plain
 from .call import IN_NUMPY, OF_FUNCTIONS, VERSION, Call, named
 from .described import PLAIN, Unfit
 from .dispatch.function import parameter
@@ -106,6 +107,11 @@ def described(frame):
     code, values = frame.f_code, frame.f_locals
     if code is methods.at.__code__:
         return Call.of(f"{values['op']}.at", values["self"], values["indices"], values["other"])
+    if code is Array.__add__.__code__:  # that of every operator
+        x, y = map(_plain, (values["self"], values["other"]))
+        return Call.of(
+            values["op"], *((y, x) if values["turned"] else (x, y)), **({"out": x} if values["in_place"] else {})
+        )
     for name, kind in OF_FUNCTIONS.items():
         if code is kind.__call__.__code__:
             return of_function(name, values)

@@ -55,9 +55,11 @@ def samples(calls, *, seconds=0.2, rounds=5, progress=iter):
 
     Turns, because machine speed drifts: two things timed one after the other are not compared. A turn repeats its call
     until about seconds / rounds / len(calls) have gone by, so that short calls are not lost in the clock. Before it
-    threads settle, and one call is not timed.
+    threads settle, and one call is not timed. From here on the process has no first calls (docs/first_call.md).
     """
-    repeats = {}
+    from .jit import patience
+
+    patience.CALLS, repeats = 0, {}
     for name, call in calls.items():
         for _ in range(2):  # compile, touch the memory: the second call of a layout may compile what recalls it
             call()

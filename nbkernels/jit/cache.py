@@ -177,9 +177,14 @@ def _recorder():
     return importlib.import_module(RECORD).recorder(file) if file else lambda: None
 
 
+def recorded() -> None:
+    """Write down the public call that is being made, if that is asked for: it needs a kernel, now or later."""
+    _recorder()()
+
+
 def shielded(compilation, *arguments) -> None:
     """Run it to its end, with a stack that suffices; but who holds Numba's lock stays in its thread."""
-    _recorder()()
+    recorded()
     with whole(), uncollected():
         (compilation if global_compiler_lock.is_locked() else functools.partial(roomy, compilation))(*arguments)
 

@@ -40,6 +40,7 @@ from ..runtime import threads
 
 # What an entry answers (see made.answer): done; what keeps it from that; with faults, their bits below 0.
 DONE, DECLINED, UNKNOWN, LARGE = range(4)
+WAITING = 4  # and where it is not asked yet
 NOTED = 1
 LAUNCH, SLICES, NUMPY, STREAMED = 0, 1, 2, 3  # words of a table, before its rows
 LOOP, ROWS, COLUMNS = 9, 10, 11  # words of a slice's context, which begins with the pointers

@@ -16,9 +16,10 @@ import numpy as np
 
 from ... import scalar
 from ...dtypes import ALONE, kind, known, resolve, settled
+from ...jit.patience import Patience
 from ...strides import broadcast_shapes, distinct, output_strides
 from .elementwise import binary, nested, warn
-from .entry import DECLINED, LARGE, NOTED, UNKNOWN, allow, small_entry
+from .entry import DECLINED, LARGE, NOTED, UNKNOWN, WAITING, allow, small_entry
 from .plan_cache import Memory, recall_entry
 from .table import Table, joins
 
@@ -28,6 +29,9 @@ CASTINGS = "same_kind", "no", "equiv", "safe", "unsafe"
 NUMBERS = 256  # that an operation keeps as arrays
 NOTHING = np.zeros((), bool)  # a mask
 ONE = 1
+
+# Calls without the small entry, and without plans that are kept.
+at_first, unplanned = Patience("elementwise_small"), Patience("elementwise_recall")
 
 
 @functools.lru_cache(maxsize=4096)
@@ -51,8 +55,8 @@ class Calls:
         self.results = {}  # two dtypes -> that of the result
         self.numbers = {}  # (an array's dtype, a number, ...) -> the number as an array
 
-    def go_on(self, x, y, alpha, out):
-        """What the small entry did not do with these arguments."""
+    def go_on(self, x, y, alpha, out, asked=True):
+        """What the small entry did not do with these arguments, or was not asked."""
         if type(x) is not np.ndarray or type(y) is not np.ndarray:
             x, y = self.arrays(x, y)
             if x is None:
@@ -60,6 +64,8 @@ class Calls:
         dtype = self.result(x.dtype, y.dtype)
         if dtype is None or (out is not None and type(out) is not np.ndarray):
             return None
+        if not asked:
+            return self.planned(x, y, alpha, out)
         given = self.table.address, out, x, y, alpha
         result = small_entry()(*given)
         if result is UNKNOWN and (out is None or out.dtype == dtype) and self.table.add(dtype, x.dtype, y.dtype):
@@ -119,10 +125,12 @@ class Calls:
             powers = y if dtype is None else y.astype(dtype)
             if powers.size and (powers.min() if powers.ndim else powers[()]) < 0:
                 return None
-        entry = functools.partial(recall_entry(), self.memory.address, out, x, y, where, alpha, *words)
-        result = entry(0)
-        if type(result) is not int:
-            return self.warned(result)
+        result = DECLINED
+        if not unplanned():
+            entry = functools.partial(recall_entry(), self.memory.address, out, x, y, where, alpha, *words)
+            result = entry(0)
+            if type(result) is not int:
+                return self.warned(result)
         layouts, mask = ((x.shape, y.shape), (x.strides, y.strides)), () if where is None else where.shape
         outcome = _outcome(self.op, x.dtype, y.dtype, *layouts, mask, dtype, casting)
         if outcome is None or (
@@ -218,6 +226,8 @@ def _fast(op: str, scaled=None):
 
     def small(*args):  # until the first call, so that importing this module compiles nothing
         nonlocal small
+        if at_first():
+            return WAITING
         small = small_entry()
         return small(*args)
 
@@ -238,7 +248,7 @@ def _fast(op: str, scaled=None):
             result = recall(slots, out, x, y, None, alpha, None, None, None, 0)
             if type(result) is not int:
                 return calls.warned(result)
-        return calls.go_on(x, y, alpha, out)
+        return calls.go_on(x, y, alpha, out, result is not WAITING)
 
     def with_alpha(self, other, alpha, out, ndarray=np.ndarray):
         if alpha is ONE:
@@ -247,17 +257,16 @@ def _fast(op: str, scaled=None):
         return scaled(self, other, out, alpha) if _plain(alpha) else None
 
     def keywords(self, other, where, casting, order, dtype, out):
-        if at_once:
+        if at_once and plans:
             result = recall(slots, out, self, other, where, 1.0, casting, order, dtype, 0)
             if type(result) is not int:
                 return calls.warned(result)
         return calls.with_keywords(self, other, 1, where, casting, order, dtype, out)
 
-    def alpha_keywords(self, other, alpha, where, casting, order, dtype, out, ndarray=np.ndarray):
+    def alpha_keywords(self, other, alpha, where, casting, order, dtype, out):
         words = where, casting, order, dtype, out
         if alpha is ONE:
-            result = recall(slots, out, self, other, where, 1.0, casting, order, dtype, 0)
-            return result if type(result) is ndarray else keywords(self, other, *words)
+            return keywords(self, other, *words)
         return scaled.calls.with_keywords(self, other, alpha, *words) if _plain(alpha) else None
 
     def alone(self, out, ndarray=np.ndarray):

@@ -9,19 +9,27 @@ from __future__ import annotations
 import numpy as np
 
 from ...dtypes import resolve
+from ..gemm.at_first import suits
 from ..gemm.entry import small_table, supplied
 from ..gemm.fast import _entries, _entry
 from ..gemm.gemm import NAMES
 from ..gemv.vectors import matmul_fast
 from ..runtime.status import SMALL
-from .entry import LARGE, UNKNOWN, allow, small_entry
-from .fast import WEAK
+from .entry import LARGE, UNKNOWN, WAITING, allow, small_entry
+from .fast import WEAK, at_first
 from .table import Table
 
 
 def operator(op, kind):
-    table, at_once = Table(op, kind), small_entry()
+    table = Table(op, kind)
     rows = table.address
+
+    def at_once(*args):  # until the first calls are made, which go by the function
+        nonlocal at_once
+        if at_first.lasts():  # which counts it
+            return WAITING
+        at_once = small_entry()
+        return at_once(*args)
 
     def call(x, y, out=None):
         result = at_once(rows, out, x, y, 1.0)
@@ -55,7 +63,10 @@ def product(kind):
     tables = {}  # dtype -> the small entry, its table's address, by which `kind` is what it makes, and the table
 
     def call(x, y):
-        found = tables.get(x.dtype) or enter(x.dtype)
+        found = tables.get(x.dtype)
+        if found is None and x.ndim == 2 == y.ndim and suits(x, y):
+            return None  # to the function
+        found = found or enter(x.dtype)
         if found and x.ndim == 2 == y.ndim:
             entry, words, table = found
             result = entry(words, None, None, x, y, 0, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import math
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from ...jit.address import call
 from ...jit.cache import entry
 from ...jit.gather import gatherer
 from ...jit.ndarray import data, ndim, shape, stride
+from ...jit.patience import Patience
 from ...jit.turn import MOVED, TILE, turner
 from ...jit.vector import LINE
 from ...strides import StridedPlan
@@ -19,6 +21,10 @@ from ..runtime import threads
 from ..runtime.arrays import apart
 from . import gates
 from .loop_nest import ASKEW, BELOW, BUFFERS, HEADER, NEST, ROOM, collector, nest_at, walker
+
+FEW = 256  # calls of the inner loops
+_LOOP = ctypes.PYFUNCTYPE(None, *[ctypes.c_int64] * 6)  # the inner loops
+_patient = Patience("walk")
 
 
 @functools.cache
@@ -49,6 +55,12 @@ def binder():
         return context
 
     return entry(bind, "int64(int64, int64, int64, int64, int64, int64, int64, int64)", "nest_bind")
+
+
+def _meets(out, x) -> bool:
+    """Whether an input's extent meets out's, and it is not out element for element."""
+    same = (x.ctypes.data, x.shape, x.strides) == (out.ctypes.data, out.shape, out.strides)
+    return not same and np.may_share_memory(out, x)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,6 +167,11 @@ class Nest:
 
         `apart` says that none does, other than element for element.
         """
+        if self.flat and _patient():
+            if not apart and any(_meets(out, x) for x in inputs):
+                return False
+            self._at_once((out, *inputs), scalars.ctypes.data)
+            return True
         context, go = self.context(1 if self.small else threads.count()), self.walker
         width, alone = 0 if apart else max(self.itemsizes), go if self.small else 0
         third = id(inputs[2]) if len(inputs) > 2 else 0
@@ -163,9 +180,29 @@ class Nest:
             threads.launch(go, at, int(context[NEST["tasks"]]))
         return at != 0
 
+    @functools.cached_property
+    def flat(self) -> bool:
+        """Whether few calls of the inner loops do it, if not as fast: they take any steps."""
+        return math.prod(self.plan.shape[:-2]) <= FEW and not self.streamed
+
+    def _at_once(self, arrays, scalars: int) -> None:
+        """All of a plane by one call of the inner loops: for the first calls, which compile no walker."""
+        lead = max(0, 2 - len(self.plan.shape))
+        *outer, rows, columns = (1,) * lead + self.plan.shape
+        steps = np.array([(0,) * lead + strides for strides in self.plan.strides])
+        starts = np.array([x.ctypes.data + offset for x, offset in zip(arrays, self.plan.offsets)])
+        *far, down, across = map(np.ascontiguousarray, steps.T)
+        for index in np.ndindex(*outer):
+            # The inner loops look at two words behind the addresses: how lines of a tile begin and end.
+            cell = np.array([*sum((i * step for i, step in zip(index, far)), starts), 0, 0])
+            _LOOP(self.loop)(cell.ctypes.data, rows, columns, down.ctypes.data, across.ctypes.data, scalars)
+
     def run_all(self, arrays: tuple[np.ndarray, ...]) -> None:
         """Run over any number of operands, outputs first, of which no input overlaps an output other than element for
         element."""
+        if self.flat and _patient():
+            self._at_once(arrays, 0)
+            return
         context, start = self.context(1 if self.small else threads.count()), HEADER
         context[start : start + len(arrays)] += [x.ctypes.data for x in arrays]
         threads.launch(self.walker, context.ctypes.data, int(context[NEST["tasks"]]))

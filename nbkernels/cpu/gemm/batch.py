@@ -22,6 +22,7 @@ from ..runtime.arrays import apart, distinct
 from ..runtime.machine import l2
 from ..runtime.status import LACKING
 from ..runtime.workspace import one_room, room
+from . import at_first
 from .block import ROOM as PANELS
 from .block import stays
 from .blocking import caches
@@ -258,7 +259,8 @@ def _kernel(table, way, dtype) -> int:
 def baddbmm(out, self, batch1, batch2, beta, alpha, mode=None, conj=None, tiles=None) -> None:
     """out[i] = beta * self[i] + alpha * (batch1[i] @ batch2[i])."""
     x = None if beta == 0 else np.broadcast_to(self, out.shape)
-    if tiles is None and _run(out, 0 if x is None else id(x), batch1, batch2, beta, alpha):
+    stacked = tiles is None and (out.dtype in _tables or not at_first.suits(batch1, batch2, wanted=out.dtype.name))
+    if stacked and _run(out, 0 if x is None else id(x), batch1, batch2, beta, alpha):
         return
     kind = kind_of(*(name_of(each.dtype) for each in (batch1, batch2, out)), conj or "", mode)
     reads = [batch1, batch2] + ([] if x is None or same(out, x) else [x])
@@ -268,7 +270,7 @@ def baddbmm(out, self, batch1, batch2, beta, alpha, mode=None, conj=None, tiles=
         out[...] = temporary
         return
     factors = wrapped(beta, kind), wrapped(alpha, kind)
-    if tiles is None and 0 not in (*batch1.shape, alpha) and stack(out, x, batch1, batch2, *factors, kind):
+    if stacked and 0 not in (*batch1.shape, alpha) and stack(out, x, batch1, batch2, *factors, kind):
         return
     with one_room():
         for i in range(len(out)):
@@ -298,6 +300,8 @@ def _fast(x, a, b, beta, alpha, out):
             (count, m, _), (_, _, n) = a.shape, b.shape
             out = empty((count, m, n), a.dtype)
         elif type(out) is not np.ndarray:
+            return None
+        if a.dtype not in _tables and at_first.first(a, b):
             return None
         return out if _run(out, x, a, b, beta, alpha) else None
     except (ValueError, OverflowError):  # not 3-D, an int too large for a float: the checks will say it properly

@@ -18,7 +18,8 @@ from ...jit.ndarray import layout_is_known
 from ...jit.vector import SIZE
 from ..runtime import threads
 from ..runtime.status import DECLINED, DONE, LACKING, LARGE, PATHS, SYMMETRIC, UNMADE
-from .entry import small_entry, small_table, supplied
+from . import at_first
+from .entry import again, small_entry, small_table
 from .gemm import NAMES, REAL, by_path, gemm
 from .kinds import MODES, WIDENED, kind_of, tiles_of
 from .loops import supply
@@ -86,7 +87,9 @@ def addmm_fast(self, mat1, mat2, beta, alpha, out):
 def mm_fast(a, b, out, x=None, beta=0, alpha=1, ndarray=np.ndarray):
     """mm, likewise; and what addmm adds."""
     try:
-        found = _entries.get(a.dtype) or _entry(a.dtype)
+        found = _entries.get(a.dtype)
+        if found is None and not at_first.first(a, b, x is None and alpha is ONE):
+            found = _entry(a.dtype)
         if found is None:
             return None
         entry, words, table = found
@@ -103,7 +106,7 @@ def mm_fast(a, b, out, x=None, beta=0, alpha=1, ndarray=np.ndarray):
         if out is None:
             out = empty((len(a), b.shape[1]), a.dtype)
             status = entry(words, out, x, a, b, beta, alpha) if status == UNMADE else status
-        while status is not out and supplied(status, NAMES[a.dtype], table):
+        while status is not out and (words := again(status, words, NAMES[a.dtype], table, out, x, a, b)):
             status = entry(words, out, x, a, b, beta, alpha)
         if status is out:
             return out
@@ -131,6 +134,9 @@ addmm_fast.with_keywords, mm_fast.with_keywords = addmm_keywords, mm_keywords
 
 def _keywords(x, a, b, beta, alpha, out_dtype, mode, conj, out):
     try:
+        plain, wanted = x is None and alpha is ONE, None if out_dtype is None else asked(out_dtype)
+        if mode is None and at_first.first(a, b, plain, wanted):
+            return None
         return _by_plan(_planned(a.dtype, beta, alpha, b.dtype, out_dtype, mode, conj), x, a, b, out)
     except TypeError:  # no dtype
         return None

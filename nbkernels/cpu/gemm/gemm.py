@@ -33,6 +33,7 @@ from ..runtime.status import (
     THIN,
 )
 from ..runtime.workspace import fresh
+from . import at_first
 from .blocking import Tiles, given
 from .blocking import small as small_tile
 from .columns import columns
@@ -81,6 +82,8 @@ def gemm(
     plain = x is None and alpha == 1 and tiles is None and mode is None and after is None
     if plain and symmetric(a, b):
         mirrored(product, out, a, b)
+        return False
+    if tiles is None and at_first.product(out, x, a, b, beta, alpha, kind):
         return False
     if tiles is None and kind.a in SIZE:
         way = path_of(out, x, a, b, threads.count())

@@ -25,6 +25,7 @@ from ...jit.ndarray import OBJECT, WRITEABLE, address_of, data, descr, flags, la
 from ...jit.record import Record
 from ...jit.tile import Tile
 from ...jit.vector import I64, loop, opaque, replaced_if, used, width_bits
+from ..gemm import at_first
 from ..gemm.blocking import SEGMENT, vector_registers
 from ..gemm.gemm import accepted, gemm, name_of, whole
 from ..gemm.kinds import kind_of
@@ -230,6 +231,9 @@ def _large(found, out, a, b):
 
 def _general(out, a, b, conj: str, mode=None) -> None:
     """Whole numbers have one sum, in any order; a mode and a wider out have that of the product."""
+    if mode is None and out.dtype == a.dtype and (sums := at_first.sums(a[None], b, CHAINS)) is not None:
+        out[...] = sums[0]
+        return
     found = _found(a.dtype, conj) if a.size and mode is None and out.dtype == a.dtype else None
     if found is None:
         gemm(out.reshape(1, 1), None, a[None], b[:, None], 0, 1, conj=conj, mode=mode)
@@ -257,7 +261,10 @@ def vdot(out, self, other, out_dtype=None, mode=None) -> None:
 def dot_fast(self, tensor, out, conj="", ndarray=np.ndarray):
     """dot of plain arrays in few calls; None, with nothing written, where more care is needed."""
     dtype = self.dtype
-    found = _entries[conj].get(dtype) or _found(dtype, conj)
+    found = _entries[conj].get(dtype)
+    if found is None and self.ndim == 1 and at_first.first_sums(self, tensor, CHAINS):
+        return None
+    found = found or _found(dtype, conj)
     if found is None or not (out is None or type(out) is ndarray):
         return None
     status = found[0](found[1], out, self, tensor)

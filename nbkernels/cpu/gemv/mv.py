@@ -23,6 +23,7 @@ from ...jit.cache import compiled, entry, jit
 from ...jit.made import ANSWER, NONE, answer, new_strided, words
 from ...jit.ndarray import OBJECT, WRITEABLE, address_of, data, descr, flags, layout_is_known, ndim, shape, stride
 from ...jit.rooms import lent, returned
+from ..gemm import at_first
 from ..gemm.blocking import SEGMENT, small
 from ..gemm.gemm import NAMES, REAL, accepted, clash, gemm, same, whole
 from ..gemm.store import finish
@@ -31,7 +32,7 @@ from ..runtime.arrays import MADE, alike, apart
 from ..runtime.launch import SIZE, table_at
 from ..runtime.status import DECLINED, DONE, LARGE, UNMADE
 from . import jobs
-from .chains8 import WAITING, WIDE, columns_sums, far_rows_of, rows_of
+from .chains8 import CHAINS, WAITING, WIDE, columns_sums, far_rows_of, rows_of
 from .jobs import AHEAD, BY_COLUMNS, BY_ROWS, FAR, HEAD, SHARED, copied, product, vector_at
 
 KEPT = 8 * SEGMENT  # bytes for a row or a v that is not contiguous
@@ -167,7 +168,12 @@ def _large(call, found, out, x, a, v, beta, alpha):
 
 def _general(out, x, a, v, beta, alpha, out_dtype, mode, conj) -> None:
     """Other dtypes, modes and a wider out have the order of mm, with v as a column."""
-    found, x = _found(a.dtype) if a.size and alpha != 0 else None, None if beta == 0 else x
+    x = None if beta == 0 else x
+    plain = x is None and alpha == 1 and mode is None and out.dtype == a.dtype
+    if plain and (sums := at_first.sums(a, v, CHAINS)) is not None:
+        out[...] = sums
+        return
+    found = _found(a.dtype) if a.size and alpha != 0 else None
     if found is None or out.dtype != a.dtype or mode is not None:
         column = x[:, None] if x is not None and x.ndim else x
         gemm(out[:, None], column, a, v[:, None], beta, alpha, conj=conj or "", mode=mode)
@@ -199,7 +205,10 @@ def addmv_fast(self, mat, vec, beta, alpha, out):
 
 def mv_fast(self, vec, out, x=None, beta=0, alpha=1, ndarray=np.ndarray):
     """mv, likewise; and what addmv adds."""
-    found = _entries.get(self.dtype) or _found(self.dtype)
+    found = _entries.get(self.dtype)
+    if found is None and x is None and self.ndim == 2 and at_first.first_sums(self, vec, CHAINS):
+        return None
+    found = found or _found(self.dtype)
     if found is None or not (out is None or type(out) is ndarray):
         return None
     try:

@@ -32,6 +32,7 @@ from ...jit.turn import TILE, turner
 from ...jit.vector import LINE
 from ...strides import reduce_plan, rows
 from ..runtime import threads
+from . import at_first
 from . import row_blocks as abreast
 from .loops import FOLD, FUSED, MERGING, SMALL, at_once, in_shares, merger, together, walker
 from .plan import BLOCKWISE, SHARE, cut, shared, turned, whole_blocks, workers
@@ -138,7 +139,7 @@ def _rows_of(op, dtype, work, exact):
 
 def sum_to_fast(self, size, out):
     """The sum in a new array; None where the general path has to do it or say what is wrong."""
-    if out is not None or type(size) is not tuple:
+    if out is not None or type(size) is not tuple or at_first.first("add", self):
         return None
     plan = _planned(self.dtype, self.shape, self.strides, size, workers(self))
     if plan is None:
@@ -184,6 +185,8 @@ def fold(op: str, out, x, work: np.dtype) -> None:
     """
     if np.may_share_memory(out, x):
         x = x.copy()
+    if at_first.fold(op, out, x, work):
+        return
     planned(op, (out.shape, x.shape), (out.strides, x.strides), out.dtype, x.dtype, work, workers(x)).run(out, x)
 
 

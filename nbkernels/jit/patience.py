@@ -1,0 +1,61 @@
+"""Python first: what compiled code does for later calls is done in Python for the first ones, where that takes less
+than to compile it: 0.1 to 10 ms a call, for 0.5 to 3 s. A program that makes a few calls never waits for that code, nor
+does one whose cache or package has it: it is loaded then.
+
+NBKERNELS_FIRST_CALLS=n   how many calls of a kind are the first ones; 0 for none
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import warnings
+
+from . import files, levels
+from .cache import recorded
+
+VARIABLE, USUAL = "NBKERNELS_FIRST_CALLS", 32
+
+
+def asked(text: str) -> int:
+    """The number in the variable."""
+    if text.isdecimal():
+        return int(text)
+    warnings.warn(
+        f"{VARIABLE}={text!r} is no number of calls: {USUAL} are the first ones", RuntimeWarning, stacklevel=2
+    )
+    return USUAL
+
+
+CALLS = asked(os.environ.get(VARIABLE, str(USUAL)))  # that are made in Python first
+
+
+class Patience:
+    """Counts the calls of one kind. `code`: the name, a glob pattern, of what is compiled for later ones."""
+
+    def __init__(self, code: str = ""):
+        self.code, self.calls = code, 0
+
+    def __call__(self) -> bool:
+        """Whether this call is one of the first."""
+        self.calls += 1
+        if lasts := self.lasts():
+            recorded()
+        return lasts
+
+    def lasts(self, code: str = "") -> bool:
+        """Whether the call that was counted last was one; `code`: what a call of its kind needs later, beside."""
+        if not 0 < CALLS >= self.calls:
+            return False
+        if self.code and on_disk(self.code):
+            self.calls = sys.maxsize  # for good, and soon told
+            return False
+        return not (code and on_disk(code))
+
+
+@functools.cache
+def on_disk(code: str) -> bool:
+    """Whether there was compiled code of such a name when this was asked first."""
+    places = filter(None, (files.directory(), levels.directory()))
+    return any(next(place.glob(f"{code}-*.nbc"), None) for place in places)

@@ -1,0 +1,259 @@
+"""The first calls of a process: Python does what is compiled for later ones: the same bits, warnings and errors."""
+
+import itertools
+import os
+import subprocess
+import sys
+import tempfile
+import warnings
+
+import numpy as np
+import pytest
+
+import nbkernels as nb
+from nbkernels.cpu.elementwise import elementwise
+from nbkernels.cpu.gemm import at_first, gemm
+from nbkernels.cpu.gemm.kinds import kind_of
+from nbkernels.cpu.reduce import at_first as first_folds
+from nbkernels.cpu.reduce import reduce as fold_module
+from nbkernels.jit import patience
+from nbkernels.jit.patience import Patience
+from tests.cases import TRANSPOSES
+
+LAYOUTS = {
+    "C": np.ascontiguousarray,
+    "F": np.asfortranarray,
+    "reversed": lambda x: np.ascontiguousarray(x[::-1, ::-1])[::-1, ::-1],
+    "strided": lambda x: np.repeat(np.repeat(x, 2, 0), 3, 1)[::2, ::3],
+}
+SERVED = ("float32", "float64", "float16", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
+          "bool", "complex64", "complex128")  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def empty(monkeypatch):
+    """As if nothing were on disk."""
+    monkeypatch.setattr(patience, "on_disk", lambda code: False)
+
+
+@pytest.fixture
+def first(monkeypatch):
+    """Calls that never end to be first ones."""
+    monkeypatch.setattr(patience, "CALLS", 1 << 60)
+
+
+def drawn(rng, shape, dtype):
+    dtype = np.dtype(dtype)
+    if dtype.kind == "b":
+        return rng.random(shape) < 0.1
+    if dtype.kind in "iu":
+        return rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max, shape, dtype, endpoint=True)
+    return (rng.standard_normal(shape) + (1j * rng.standard_normal(shape) if dtype.kind == "c" else 0)).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", SERVED)
+def test_products_have_the_bits_of_the_compiled_paths(rng, monkeypatch, dtype):
+    kind, served = kind_of(dtype, dtype, dtype), 0
+    sizes = [(1, 1, 1), (7, 5, 3), (64, 64, 64), (13, 1, 40), (1, 33, 9), (61, 47, 200), (3, 2, 4096), (20, 19, 513)]
+    whole, plain = np.dtype(dtype).kind in "iub", np.dtype(dtype).kind in "bc"
+    factors = [(0, 1), (1, 1), (3, -2) if whole else (0.75, -1.25), (0, 2)]
+    for case, ((m, n, k), (beta, alpha)) in enumerate(itertools.product(sizes, factors)):
+        a, b, x = (drawn(rng, shape, dtype) for shape in ((m, k), (k, n), (m, n)))
+        x = (x, x[0], x[:, :1], x[:1, :1])[case % 4]
+        names = list(itertools.product(LAYOUTS, LAYOUTS))[(5 * case) % 16]
+        a, b, order = LAYOUTS[names[0]](a), LAYOUTS[names[1]](b), "CF"[case % 2]
+        expected, found = np.empty((m, n), dtype, order), np.empty((m, n), dtype, order)
+        monkeypatch.setattr(patience, "CALLS", 0)
+        gemm.gemm(expected, x if beta else None, a, b, beta, alpha)
+        monkeypatch.setattr(patience, "CALLS", 1 << 60)
+        if at_first.product(found, x if beta else None, a, b, beta, alpha, kind):
+            served += 1
+            assert found.tobytes() == expected.tobytes(), (m, n, k, beta, alpha, names, order)
+    assert served == len(sizes) * (1 if plain else len(factors))
+
+
+@pytest.mark.parametrize("conj", ["a", "b", "ab"])
+def test_conjugates(rng, monkeypatch, conj):
+    a, b, kind = drawn(rng, (9, 30), "complex64"), drawn(rng, (30, 21), "complex64"), kind_of(*["complex64"] * 3, conj)
+    expected, found = np.empty((9, 21), "complex64"), np.empty((9, 21), "complex64")
+    gemm.gemm(expected, None, a, b, 0, 1, conj=conj)
+    monkeypatch.setattr(patience, "CALLS", 1 << 60)
+    assert at_first.product(found, None, a, b, 0, 1, kind)
+    assert found.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sums_in_chains(rng, monkeypatch, dtype):
+    """mv in 8, dot in 64: any strides, ends of chains and of segments."""
+    for m, k in ((1, 1), (5, 7), (3, 8), (40, 100), (2, 63), (1, 64), (7, 65), (3, 4095), (2, 4097), (1, 9000)):
+        a, v = drawn(rng, (m, 2 * k), dtype)[:, ::2], drawn(rng, k, dtype)[::-1]
+        for each in (a, np.ascontiguousarray(a), np.asfortranarray(a)):
+            monkeypatch.setattr(patience, "CALLS", 0)
+            expected = nb.mv(each, v), nb.dot(each[0], v)
+            monkeypatch.setattr(patience, "CALLS", 1 << 60)
+            assert at_first.sums(each, v, 8).tobytes() == expected[0].tobytes()
+            assert at_first.sums(each[:1], v, 64)[0].tobytes() == expected[1].tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "complex64", "int8", "uint32", "bool"])
+def test_folds(rng, monkeypatch, dtype):
+    shapes = [((1,), (1,)), ((31,), (1,)), ((32,), ()), ((47,), (1,)), ((255,), ()), ((256,), ()), ((257,), ()),
+              ((1000,), ()), ((2816,), ()), ((5, 700), (5, 1)), ((700, 5), (5,)), ((9, 8, 70), (9, 1, 1)),
+              ((40, 30, 20), (30, 1)), ((3, 300, 4), (1, 4))]  # fmt: skip
+    for shape, target in shapes:
+        x = drawn(rng, shape, dtype)
+        for lay in (lambda x: x, np.asfortranarray, lambda x: x[..., ::-1]):
+            for op in ("add", "multiply", "maximum"):
+                work = fold_module.working(np.dtype(dtype))
+                expected, found = np.empty(target, dtype), np.empty(target, dtype)
+                monkeypatch.setattr(patience, "CALLS", 0)
+                fold_module.fold(op, expected, lay(x), work)
+                monkeypatch.setattr(patience, "CALLS", 1 << 60)
+                if first_folds.fold(op, found, lay(x), work):
+                    assert found.tobytes() == expected.tobytes(), (shape, target, op)
+                else:
+                    assert op == "maximum" or (op, dtype) == ("multiply", "complex64")
+
+
+def test_signed_zeros_infinities_and_nan(first):
+    a = np.array([[-0.0, 1, np.inf], [0, -1, np.nan], [-0.0, -0.0, -0.0]], "f4")
+    b, kind = np.array([[1, -0.0], [0, 0], [0, 1]], "f4"), kind_of(*["float32"] * 3)
+    for alpha in (1, -1, 2.5):
+        found, expected = np.empty((3, 2), "f4"), np.empty((3, 2), "f4")
+        assert at_first.product(found, None, a, b, 0, alpha, kind)
+        patience.CALLS = 0
+        gemm.gemm(expected, None, a, b, 0, alpha)
+        patience.CALLS = 1 << 60
+        assert np.array_equal(found, expected, equal_nan=True)
+        assert (np.signbit(found) == np.signbit(expected))[~np.isnan(found)].all()
+
+
+def test_what_it_is_not_for(first):
+    """Nothing is written where it declines."""
+    gaps = np.zeros((8, 8), "f4")[::2, ::2]
+    cases = [("float32", (2, 2, 4097), None), ("float32", (6000, 6000, 1), None), ("float32", (4, 4, 4), gaps)]
+    for dtype, shape, out in cases:
+        m, n, k = shape
+        out = np.zeros((m, n), dtype) if out is None else out
+        a, b = np.ones((m, k), dtype), np.ones((k, n), dtype)
+        assert not at_first.product(out, None, a, b, 0, 1, kind_of(*[dtype] * 3))
+        assert not out.any()
+
+
+@pytest.mark.parametrize("order", TRANSPOSES)
+def test_elementwise_calls_in_any_layout(rng, first, order):
+    """Flat plans by one call of the inner loops: NumPy's bits, and its results where inputs overlap out."""
+    turns = [lambda x: x, lambda x: x.T, lambda x: x[::-1], lambda x: x[:, ::3], lambda x: x[:1], lambda x: x[:, :1]]
+    for case, (p, q) in enumerate(itertools.product(turns, turns)):
+        for dtype, op in (("f4", "add"), ("f8", "multiply"), ("i4", "subtract"), ("f4", "less")):
+            x, y = drawn(rng, (30, 30), dtype), drawn(rng, (30, 30), dtype)
+            x, y = p(x), q(y)
+            try:
+                expected = getattr(np, op)(x, y)
+            except ValueError:
+                continue
+            out = np.empty(expected.shape, expected.dtype, order="CF"[case % 2])
+            elementwise.binary(op, out, x, y)
+            assert out.tobytes("C") == expected.tobytes("C"), (case, op, dtype)
+    x = drawn(rng, (40, 40), "f4")
+    y = x.copy()
+    elementwise.binary("add", x[1:], x[1:], x[:-1])
+    y[1:] += y[:-1].copy()
+    assert np.array_equal(x, y)
+
+
+def test_planes_of_more_dimensions(rng, first):
+    x, y = drawn(rng, (3, 4, 5, 6), "f8"), drawn(rng, (4, 1, 6), "f8")
+    for p, q in ((x, y), (x[::2, ::-1], y), (x.transpose(2, 0, 3, 1), x.transpose(2, 0, 3, 1)[::-1]), (x, x[..., :1])):
+        expected = p - q
+        out = np.empty(expected.shape)
+        elementwise.binary("subtract", out, p, q)
+        assert np.array_equal(out, expected)
+
+
+def test_faults_are_noted(first):
+    out = np.empty(3, "i4")
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        elementwise.binary("floor_divide", out, np.array([4, 5, 6], "i4"), np.array([2, 0, 3], "i4"))
+    assert out.tolist() == [2, 0, 2]
+    assert [str(each.message) for each in found] == ["divide by zero encountered in floor_divide"]
+
+
+def test_patience_counts():
+    waits = Patience()
+    before, patience.CALLS = patience.CALLS, 2
+    try:
+        assert [waits() for _ in range(4)] == [True, True, False, False]
+        assert not waits.lasts()
+        patience.CALLS = 0
+        assert not Patience().lasts()
+        assert not Patience()()
+    finally:
+        patience.CALLS = before
+
+
+def test_the_variable():
+    assert (patience.asked("0"), patience.asked("7")) == (0, 7)
+    with pytest.warns(RuntimeWarning, match="NBKERNELS_FIRST_CALLS='-1' is no number of calls: 32 are the first ones"):
+        assert patience.asked("-1") == 32
+
+
+def test_what_is_on_disk_is_loaded_at_once(monkeypatch):
+    monkeypatch.setattr(patience, "CALLS", 9)
+    monkeypatch.setattr(patience, "on_disk", lambda code: code == "there")
+    assert (Patience("there")(), Patience("gone")(), Patience()()) == (False, True, True)
+    assert (Patience().lasts("there"), Patience().lasts("gone")) == (False, True)
+
+
+CHILD = """
+import hashlib, sys, warnings
+import numpy as np, nbkernels as nb
+
+rng, bits = np.random.default_rng(1), hashlib.sha256()
+x, y = rng.standard_normal((2, 40, 50)), rng.integers(-9, 9, (40, 50))
+stack, small = rng.standard_normal((5, 7, 8)).astype("f4"), rng.standard_normal((9, 9)).astype("f4")
+CALLS = [
+    lambda: nb.add(x[0], x[1]), lambda: nb.add(x[0], 2), lambda: nb.multiply(x[0], x[1, :1]), lambda: nb.less(y, 3),
+    lambda: nb.add(x[0], x[1], alpha=2.5), lambda: nb.subtract(x[0].T, x[1].T), lambda: nb.add(y, x[0]),
+    lambda: nb.add(x[0], x[1], where=x[0] > 0, out=x[0].copy()), lambda: nb.exp(small), lambda: nb.add(x, x[:1]),
+    lambda: nb.mm(x[0], x[1].T), lambda: nb.mm(small, small.T), lambda: nb.addmm(small[0], small, small, beta=0.5),
+    lambda: nb.mm(y, y.T), lambda: nb.matmul(stack, stack.transpose(0, 2, 1)), lambda: nb.linear(small, small),
+    lambda: nb.mm(small.astype("f2"), small.astype("f2")), lambda: nb.addmm_activation(small[0], small, small),
+    lambda: nb.mv(small, small[0]), lambda: nb.dot(small[0], small[1]), lambda: nb.sum_to(x, (40, 1)),
+    lambda: nb.add.reduce(small), lambda: nb.add.reduce(y, (0, 1)), lambda: nb.matmul(x[0], x[1, 0]),
+    lambda: nb.mm(small.astype("c8"), small.astype("c8")),
+    lambda: nb.mm(y.astype("i1"), y.T.astype("i1"), out_dtype=np.int32),
+    lambda: nb.mm(small, small, out=np.empty((9, 9), "f4", order="F")), lambda: nb.bmm(x, x.transpose(0, 2, 1)),
+]
+for turn in range(4):
+    for call in CALLS:
+        bits.update(np.ascontiguousarray(call()).tobytes())
+    if turn == 0:
+        names = {each.name.rpartition(".")[2] for each in nb.specializations()}
+print(bits.hexdigest(), *sorted(name for name in names if not name.startswith(("loop_", "ukernel_"))))
+"""
+
+
+def test_few_calls_compile_loops_and_micro_kernels_and_later_ones_have_their_bits(tmp_path):
+    """Twenty-eight kinds of calls, four times each; with patience and without."""
+    found = []
+    for calls in ("32", "0"):
+        with tempfile.TemporaryDirectory(dir=tmp_path) as cache:
+            environment = os.environ | {"NBKERNELS_CACHE_DIR": cache, patience.VARIABLE: calls}
+            run = subprocess.run([sys.executable, "-c", CHILD], env=environment, capture_output=True, text=True)
+            assert run.returncode == 0, run.stderr
+            found.append(run.stdout.split())
+    (bits, *names), (expected, *others) = found
+    assert bits == expected
+    assert set(names) <= {"room_take"}
+    assert {"gemm_small", "elementwise_small", "elementwise_recall"} <= set(others)
+
+
+def test_errors_are_the_same(monkeypatch):
+    for calls in (0, 1 << 60):
+        monkeypatch.setattr(patience, "CALLS", calls)
+        with pytest.raises(ValueError, match="5x6 and 5x6: self has 6 columns and mat2 has 5 rows"):
+            nb.mm(np.ones((5, 6)), np.ones((5, 6)))
+        with pytest.raises(ValueError, match="integers to negative integer powers"):
+            nb.pow(np.array([2, 3]), np.array([1, -1]))
