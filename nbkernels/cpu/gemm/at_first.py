@@ -42,7 +42,7 @@ def suits(a, b, plain: bool = True, wanted: str | None = None) -> bool:
     if not patience.lasts():
         return False
     wanted = wanted or a.dtype.name
-    if a.dtype != b.dtype or a.ndim != b.ndim or not {wanted, a.dtype.name} <= DTYPES:
+    if a.dtype != b.dtype or not 2 <= a.ndim == b.ndim or not {wanted, a.dtype.name} <= DTYPES:
         return False
     kind = _served(kind_of(a.dtype.name, b.dtype.name, wanted))
     return kind is not None and (plain or _scales(kind, a)) and _fits(tile_of(kind), a, b)
