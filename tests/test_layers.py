@@ -45,7 +45,7 @@ RULES = {
     "circular": ("numpy", "nbkernels.coefficients", "nbkernels.real", "nbkernels.transcendental"),
     "hyperbolic": ("numpy", "nbkernels.real", "nbkernels.transcendental"),
     "activations": ("numpy", "nbkernels.real", "nbkernels.transcendental"),
-    "tune": ("nbkernels.tuning",),
+    "tune": ("nbkernels.tuning", "nbkernels.jit.patience"),
     "store": (),
     "winners": ("nbkernels.jit", "nbkernels.problem", "nbkernels.store"),
     "data": ("numpy",),
