@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import os
 from fnmatch import fnmatchcase
 
 from ..origins import PACKAGED, specializations
@@ -21,3 +24,19 @@ def kept(name: str) -> str:
         if directory and any(next(directory.glob(f"{name}{end}.nbc"), None) for end in ("-*", "_*")):
             return f"{name}: {where}{f' {directory.name}' if where == PACKAGED else ''}"
     return f"{name}: {TO_BE}"
+
+
+@functools.cache
+def on_disk(code: str) -> bool:
+    """Whether the cache or the package had code whose name matches when this was asked first."""
+    return any(fnmatchcase(name, f"{code}-*.nbc") for name in _names())
+
+
+@functools.cache
+def _names() -> tuple[str, ...]:
+    """Of the files in the cache and the package."""
+    found = []
+    for place in filter(None, (files.directory(), levels.directory())):
+        with contextlib.suppress(OSError):  # there is none yet, or it cannot be listed
+            found += os.listdir(place)
+    return tuple(found)

@@ -34,7 +34,7 @@ class Lower(lowering.Lower):
             for each in block.body:
                 self.loc = each.loc
                 self.lower_inst(each)
-        except Exception:  # raised again, of whatever kind, with the instruction's text: made only where one fails
+        except Exception:  # raised again below, with the instruction's text, which is made for one that fails alone
             kind = functools.partial(errors.LoweringError, loc=self.loc)
             with errors.new_error_context('lowering "{inst}" at {loc}', inst=each, loc=self.loc, errcls_=kind):
                 raise

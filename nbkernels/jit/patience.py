@@ -7,15 +7,12 @@ NBKERNELS_FIRST_CALLS=n   how many calls of a kind are the first ones; 0 for non
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import os
 import sys
 import warnings
-from fnmatch import fnmatchcase
 
-from . import files, levels
 from .cache import recorded
+from .kept import on_disk
 
 VARIABLE, USUAL = "NBKERNELS_FIRST_CALLS", 32
 
@@ -54,19 +51,3 @@ class Patience:
             self.calls = sys.maxsize  # for good, and soon told
             return False
         return not (code and on_disk(code))
-
-
-@functools.cache
-def on_disk(code: str) -> bool:
-    """Whether there was compiled code of such a name when this was asked first."""
-    return any(fnmatchcase(name, f"{code}-*.nbc") for name in _names())
-
-
-@functools.cache
-def _names() -> tuple[str, ...]:
-    """Of the files in the cache and the package."""
-    found = []
-    for place in filter(None, (files.directory(), levels.directory())):
-        with contextlib.suppress(OSError):  # there is none yet, or it cannot be listed
-            found += os.listdir(place)
-    return tuple(found)

@@ -13,6 +13,7 @@ import functools
 
 import numpy as np
 
+from ...dtypes import asked
 from ...jit.kind import BYTES, PLANE, SIGNLESS, Kind, wrapped
 from ...jit.patience import Patience
 from ...jit.tile import Tile
@@ -31,17 +32,17 @@ patience = Patience()  # of products, whatever their dtypes
 # -- which are for it -------------------------------------------------------------------------------------------------
 
 
-def first(a, b, plain: bool = True, wanted: str | None = None) -> bool:
+def first(a, b, plain: bool = True, out_dtype=None) -> bool:
     """Whether a product of arrays, or of stacks of them, is one of the first, which are counted, and suits. `plain`:
-    nothing is added, and alpha is 1; `wanted`: the dtype of the result."""
-    return patience() and suits(a, b, plain, wanted)
+    nothing is added, and alpha is 1; `out_dtype`: the result's, if it is not theirs."""
+    return patience() and suits(a, b, plain, out_dtype)
 
 
-def suits(a, b, plain: bool = True, wanted: str | None = None) -> bool:
+def suits(a, b, plain: bool = True, out_dtype=None) -> bool:
     """Whether it could be one."""
     if not patience.lasts():
         return False
-    wanted = wanted or a.dtype.name
+    wanted = a.dtype.name if out_dtype is None else asked(out_dtype)
     if a.dtype != b.dtype or not 2 <= a.ndim == b.ndim or not {wanted, a.dtype.name} <= DTYPES:
         return False
     kind = _served(kind_of(a.dtype.name, b.dtype.name, wanted))

@@ -259,7 +259,7 @@ def _kernel(table, way, dtype) -> int:
 def baddbmm(out, self, batch1, batch2, beta, alpha, mode=None, conj=None, tiles=None) -> None:
     """out[i] = beta * self[i] + alpha * (batch1[i] @ batch2[i])."""
     x = None if beta == 0 else np.broadcast_to(self, out.shape)
-    stacked = tiles is None and (out.dtype in _tables or not at_first.suits(batch1, batch2, wanted=out.dtype.name))
+    stacked = tiles is None and (out.dtype in _tables or not at_first.suits(batch1, batch2, out_dtype=out.dtype))
     if stacked and _run(out, 0 if x is None else id(x), batch1, batch2, beta, alpha):
         return
     kind = kind_of(*(name_of(each.dtype) for each in (batch1, batch2, out)), conj or "", mode)

@@ -2,8 +2,7 @@
 
 The entry takes the arrays, checks what it can, declines what is unusual and makes the result, so that a 4x4 product
 costs one call. It is compiled once for all dtypes, and reads from a table what differs: a register tile's numbers, and
-the kernels of the paths. What it lacks is its answer, is compiled by `supplied`, and it is asked again. The choice of a
-path it is told by Python at first.
+the kernels of the paths. What it lacks is its answer, is compiled by `supplied`, and it is asked again.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from ...jit.address import answered, asked, pointer, scratch
 from ...jit.cache import compiled, entry
 from ...jit.made import ANSWER, NONE, answer
 from ...jit.ndarray import OBJECT, address_of, descr
-from ...jit.patience import Patience
 from ...jit.record import Record
 from ..gemv.gemv import whole as gemv_whole
 from ..runtime import threads
@@ -53,12 +51,11 @@ from .cost import known
 from .deep import whole as deep_whole
 from .microkernel import table as microkernels
 from .packed import whole as packed_whole
-from .paths import choose, little, longest, mirrors, path_of
+from .paths import choose, little, longest, mirrors
 from .store import PLAIN, ending
 from .thin import whole as thin_whole
 
-# In the table's address, free in one: the bit that asks for this path; from where on another path is told.
-SERIALLY, TOLD = 1, 56
+SERIALLY = 1  # the bit of the table's address, free in one, that asks for this path
 # threads.WORDS; by status from GEMV to CHOICE what `WHOLE` says, or zeros; the tile; the address of made.words().
 TABLE = Record("Small", f"launch ways[{2 * (CHOICE - GEMV + 1)}] mr nr lanes itemsize narrow numpy")
 table_at, WAYS = TABLE.pointer(), TABLE["ways"]
@@ -98,7 +95,7 @@ def small_entry():
     """
 
     def run(table, out, x, a, b, beta, alpha):
-        path, serially, table = table >> TOLD, table & SERIALLY != 0, table & ((1 << TOLD) - 1 - SERIALLY)
+        serially, table = table & SERIALLY != 0, table & ~SERIALLY
         t = table_at(table)
         given, x, a, b, made = address_of(out), address_of(x), address_of(a), address_of(b), 0
         none = pointer(t.numpy)[NONE]
@@ -125,10 +122,9 @@ def small_entry():
             itself = f.a == f.b and f.rsa == f.csb and f.csa == f.rsb
             if x == 0 and alpha == 1 and itself and mirrors(m, n, k, workers):
                 return answer(SYMMETRIC, given, made)
-            if path == 0 and t.ways[2 * (CHOICE - GEMV)] == 0:
+            if t.ways[2 * (CHOICE - GEMV)] == 0:
                 return answer(CHOICE, given, made)
-            if path == 0:
-                path = asked(t.ways[2 * (CHOICE - GEMV)], (table, words, rows, workers))
+            path = asked(t.ways[2 * (CHOICE - GEMV)], (table, words, rows, workers))
             if path != SMALL:
                 way = table + 8 * (WAYS + 2 * (path - GEMV))
                 found = answered(way, path, out, x, a, b, beta, alpha)
@@ -151,16 +147,6 @@ def small_table(dtype: str, kind=np.ndarray):
     t.launch, t.numpy = threads.WORDS, made.words(kind=kind).ctypes.data
     t.mr, t.nr, t.lanes, t.itemsize, t.narrow = tile.mr, tile.nr, tile.lanes, tile.itemsize, tile.narrow
     return t
-
-
-def again(status: int, words: int, dtype: str, table, out, x, a, b) -> int:
-    """The first argument with which the entry is to be asked again after this answer, or 0."""
-    if status == CHOICE and _patient():
-        return words | path_of(out, x, a, b, threads.count()) << TOLD
-    return words if supplied(status, dtype, table) else 0
-
-
-_patient = Patience("gemm_choice")
 
 
 def supplied(status: int, dtype: str, table) -> bool:

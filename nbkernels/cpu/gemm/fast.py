@@ -19,7 +19,7 @@ from ...jit.vector import SIZE
 from ..runtime import threads
 from ..runtime.status import DECLINED, DONE, LACKING, LARGE, PATHS, SYMMETRIC, UNMADE
 from . import at_first
-from .entry import again, small_entry, small_table
+from .entry import small_entry, small_table, supplied
 from .gemm import NAMES, REAL, by_path, gemm
 from .kinds import MODES, WIDENED, kind_of, tiles_of
 from .loops import supply
@@ -106,7 +106,7 @@ def mm_fast(a, b, out, x=None, beta=0, alpha=1, ndarray=np.ndarray):
         if out is None:
             out = empty((len(a), b.shape[1]), a.dtype)
             status = entry(words, out, x, a, b, beta, alpha) if status == UNMADE else status
-        while status is not out and (words := again(status, words, NAMES[a.dtype], table, out, x, a, b)):
+        while status is not out and supplied(status, NAMES[a.dtype], table):
             status = entry(words, out, x, a, b, beta, alpha)
         if status is out:
             return out
@@ -134,8 +134,7 @@ addmm_fast.with_keywords, mm_fast.with_keywords = addmm_keywords, mm_keywords
 
 def _keywords(x, a, b, beta, alpha, out_dtype, mode, conj, out):
     try:
-        plain, wanted = x is None and alpha is ONE, None if out_dtype is None else asked(out_dtype)
-        if mode is None and at_first.first(a, b, plain, wanted):
+        if mode is None and at_first.first(a, b, x is None and alpha is ONE, out_dtype):
             return None
         return _by_plan(_planned(a.dtype, beta, alpha, b.dtype, out_dtype, mode, conj), x, a, b, out)
     except TypeError:  # no dtype

@@ -13,36 +13,26 @@ from ...jit.patience import Patience
 
 MOST = 1 << 22  # elements
 # Integers and bools have one result whatever the order; of floats these are NumPy's, bit for bit, term by term.
-WHOLE = (
-    "add",
-    "multiply",
-    "maximum",
-    "minimum",
-    "bitwise_and",
-    "bitwise_or",
-    "bitwise_xor",
-    "logical_and",
-    "logical_or",
-)
-FLOATS = ("add", "multiply")
+WHOLE = "add multiply maximum minimum bitwise_and bitwise_or bitwise_xor logical_and logical_or".split()
+KINDS = {"b": WHOLE, "i": WHOLE, "u": WHOLE, "f": ("add", "multiply"), "c": ("add",)}
 
 patience = Patience("reduce_walk")
 
 
 def first(op: str, x) -> bool:
-    """Whether a fold is one of the first, and suits; counts it."""
-    return patience.lasts() and suits(op, x) and patience()
+    """Whether a fold is one of the first, which are counted, and suits."""
+    return patience() and _suits(op, x, x.dtype)
 
 
-def suits(op: str, x) -> bool:
-    kinds = {"b": WHOLE, "i": WHOLE, "u": WHOLE, "f": FLOATS, "c": FLOATS[:1]}
-    return op in kinds.get(x.dtype.kind, ()) and 0 < x.size <= MOST
+def _suits(op: str, x, work: np.dtype) -> bool:
+    known = all(op in KINDS.get(dtype.kind, ()) for dtype in (x.dtype, work))
+    return known and 0 < x.size <= MOST and np.can_cast(x.dtype, work, "same_kind")
 
 
 def fold(op: str, out, x, work: np.dtype) -> bool:
     """out = x folded over the dimensions in which out has size 1 or none; False, with nothing done, where this is not
     for it."""
-    if not (patience.lasts() and suits(op, x) and (work.kind in "biu" or op in FLOATS)):
+    if not (patience.lasts() and _suits(op, x, work)):
         return False
     sizes = (1,) * (x.ndim - out.ndim) + out.shape
     kept = [d for d in range(x.ndim) if sizes[d] == x.shape[d]]
