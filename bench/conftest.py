@@ -1,9 +1,9 @@
 """Benches run in one process (with --dist=loadfile pytest-benchmark warns and stops), and time later calls."""
 
-from nbkernels.jit import patience
+from nbkernels import first_calls
 
 
 def pytest_configure(config):
-    patience.CALLS = 0
+    first_calls.CALLS = 0
     if not config.getoption("numprocesses", None):
         config.option.dist = "no"

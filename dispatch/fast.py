@@ -33,7 +33,7 @@ def enrol(op, types):
             return None
     if not exact and not lenders:
         return None
-    fast = row.load_fast()
+    fast = (not lenders and op.library.first and resolve(op.library.first)(op)) or row.load_fast()
     if lenders:
         fast = lent(op, lenders, exact, types, fast)
         if fast is None:

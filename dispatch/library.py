@@ -51,12 +51,13 @@ class Library:
     `fit` "module:name" of a function (gradient, argument) -> the gradient in the argument's shape and dtype;
     `replays` {library of arrays: "module:name"} of functions (op) -> its fast path for these arrays, or None;
     `lenders` {library of arrays: "module:name"} of functions (op, types, fast) -> the fast path of arrays that an
-    adapter `lends`, which runs that of NumPy's on views of them, or None.
+    adapter `lends`, which runs that of NumPy's on views of them, or None;
+    `first` "module:name" of a function (op) -> the fast path of its first calls with NumPy's arrays, or None.
     """
 
-    def __init__(self, name, composites=None, fit=None, replays=None, lenders=None):
+    def __init__(self, name, composites=None, fit=None, replays=None, lenders=None, first=None):
         self.name, self.composites, self.fit = name, composites or name, fit
-        self.replays, self.lenders = replays or {}, lenders or {}
+        self.replays, self.lenders, self.first = replays or {}, lenders or {}, first
         self.ops = {}  # full name -> Op
         self.names = {}  # full name of a form -> its Op
         self.stubs = {}  # name -> Stub

@@ -8,6 +8,7 @@ from . import binary, folds, meta, methods, products, unary
 from .dispatch import Library, operators
 
 LIBRARY = Library("nbkernels", composites="nbkernels.composites", fit="nbkernels.gradients:fit",
+                  first="nbkernels.first_calls:first",
                   replays={"numba.cuda": "nbkernels.cuda.replay:replay"},
                   lenders={"NumPy": "nbkernels.lent:subclasses", "torch": "nbkernels.lent:tensors"})  # fmt: skip
 define, register, register_fallback = LIBRARY.define, LIBRARY.register, LIBRARY.register_fallback

@@ -57,9 +57,9 @@ def samples(calls, *, seconds=0.2, rounds=5, progress=iter):
     until about seconds / rounds / len(calls) have gone by, so that short calls are not lost in the clock. Before it
     threads settle, and one call is not timed. From here on the process has no first calls (docs/first_call.md).
     """
-    from .jit import patience
+    from . import first_calls
 
-    patience.CALLS, repeats = 0, {}
+    first_calls.CALLS, repeats = 0, {}
     for name, call in calls.items():
         for _ in range(2):  # compile, touch the memory: the second call of a layout may compile what recalls it
             call()

@@ -104,10 +104,10 @@ def run(work, jobs=None, progress=True) -> int:
 def attempt(call):
     """Make a call, twice, as some kernels are for calls like an earlier one, and a product by every path, for costs are
     another machine's; what went wrong, in one line, or None."""
+    from . import first_calls
     from .cpu.gemm import cost, paths
-    from .jit import patience
 
-    patience.CALLS = 0
+    first_calls.CALLS = 0
     try:
         call()
         call()

@@ -17,7 +17,7 @@ import hypothesis
 import numpy as np
 import pytest
 
-from nbkernels.jit import patience
+from nbkernels import first_calls
 from tests.toys import boxes, library, plus, scale  # noqa: F401, fixtures
 
 pytest.register_assert_rewrite("tests.compare")  # or its failures would not show the values
@@ -31,7 +31,7 @@ if "NBKERNELS_CACHE_DIR" not in os.environ:
 os.environ["NBKERNELS_TUNED"] = "0"
 
 # What the first calls of a process do is test_at_first.py's; all others are about what later ones do.
-patience.CALLS, os.environ[patience.VARIABLE] = 0, "0"
+first_calls.CALLS, os.environ[first_calls.VARIABLE] = 0, "0"
 
 # No deadline: the first example of a kernel compiles it.
 hypothesis.settings.register_profile("nbkernels", deadline=None, derandomize=bool(os.environ.get("CI")))

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import nbkernels as nb
+from nbkernels import first_calls
 from nbkernels.cpu.elementwise import elementwise
 from nbkernels.cpu.gemm import at_first, gemm
 from nbkernels.cpu.gemm.kinds import kind_of
@@ -38,7 +39,7 @@ def empty(monkeypatch):
 @pytest.fixture
 def first(monkeypatch):
     """Calls that never end to be first ones."""
-    monkeypatch.setattr(patience, "CALLS", 1 << 60)
+    monkeypatch.setattr(first_calls, "CALLS", 1 << 60)
 
 
 def drawn(rng, shape, dtype):
@@ -62,9 +63,9 @@ def test_products_have_the_bits_of_the_compiled_paths(rng, monkeypatch, dtype):
         names = list(itertools.product(LAYOUTS, LAYOUTS))[(5 * case) % 16]
         a, b, order = LAYOUTS[names[0]](a), LAYOUTS[names[1]](b), "CF"[case % 2]
         expected, found = np.empty((m, n), dtype, order), np.empty((m, n), dtype, order)
-        monkeypatch.setattr(patience, "CALLS", 0)
+        monkeypatch.setattr(first_calls, "CALLS", 0)
         gemm.gemm(expected, x if beta else None, a, b, beta, alpha)
-        monkeypatch.setattr(patience, "CALLS", 1 << 60)
+        monkeypatch.setattr(first_calls, "CALLS", 1 << 60)
         if at_first.product(found, x if beta else None, a, b, beta, alpha, kind):
             served += 1
             assert found.tobytes() == expected.tobytes(), (m, n, k, beta, alpha, names, order)
@@ -76,7 +77,7 @@ def test_conjugates(rng, monkeypatch, conj):
     a, b, kind = drawn(rng, (9, 30), "complex64"), drawn(rng, (30, 21), "complex64"), kind_of(*["complex64"] * 3, conj)
     expected, found = np.empty((9, 21), "complex64"), np.empty((9, 21), "complex64")
     gemm.gemm(expected, None, a, b, 0, 1, conj=conj)
-    monkeypatch.setattr(patience, "CALLS", 1 << 60)
+    monkeypatch.setattr(first_calls, "CALLS", 1 << 60)
     assert at_first.product(found, None, a, b, 0, 1, kind)
     assert found.tobytes() == expected.tobytes()
 
@@ -87,9 +88,9 @@ def test_sums_in_chains(rng, monkeypatch, dtype):
     for m, k in ((1, 1), (5, 7), (3, 8), (40, 100), (2, 63), (1, 64), (7, 65), (3, 4095), (2, 4097), (1, 9000)):
         a, v = drawn(rng, (m, 2 * k), dtype)[:, ::2], drawn(rng, k, dtype)[::-1]
         for each in (a, np.ascontiguousarray(a), np.asfortranarray(a)):
-            monkeypatch.setattr(patience, "CALLS", 0)
+            monkeypatch.setattr(first_calls, "CALLS", 0)
             expected = nb.mv(each, v), nb.dot(each[0], v)
-            monkeypatch.setattr(patience, "CALLS", 1 << 60)
+            monkeypatch.setattr(first_calls, "CALLS", 1 << 60)
             assert at_first.sums(each, v, 8).tobytes() == expected[0].tobytes()
             assert at_first.sums(each[:1], v, 64)[0].tobytes() == expected[1].tobytes()
 
@@ -105,9 +106,9 @@ def test_folds(rng, monkeypatch, dtype):
             for op in ("add", "multiply", "maximum"):
                 work = fold_module.working(np.dtype(dtype))
                 expected, found = np.empty(target, dtype), np.empty(target, dtype)
-                monkeypatch.setattr(patience, "CALLS", 0)
+                monkeypatch.setattr(first_calls, "CALLS", 0)
                 fold_module.fold(op, expected, lay(x), work)
-                monkeypatch.setattr(patience, "CALLS", 1 << 60)
+                monkeypatch.setattr(first_calls, "CALLS", 1 << 60)
                 if first_folds.fold(op, found, lay(x), work):
                     assert found.tobytes() == expected.tobytes(), (shape, target, op)
                 else:
@@ -120,9 +121,9 @@ def test_signed_zeros_infinities_and_nan(first):
     for alpha in (1, -1, 2.5):
         found, expected = np.empty((3, 2), "f4"), np.empty((3, 2), "f4")
         assert at_first.product(found, None, a, b, 0, alpha, kind)
-        patience.CALLS = 0
+        first_calls.CALLS = 0
         gemm.gemm(expected, None, a, b, 0, alpha)
-        patience.CALLS = 1 << 60
+        first_calls.CALLS = 1 << 60
         assert np.array_equal(found, expected, equal_nan=True)
         assert (np.signbit(found) == np.signbit(expected))[~np.isnan(found)].all()
 
@@ -180,25 +181,25 @@ def test_faults_are_noted(first):
 
 def test_patience_counts():
     waits = Patience()
-    before, patience.CALLS = patience.CALLS, 2
+    before, first_calls.CALLS = first_calls.CALLS, 2
     try:
         assert [waits() for _ in range(4)] == [True, True, False, False]
         assert not waits.lasts()
-        patience.CALLS = 0
+        first_calls.CALLS = 0
         assert not Patience().lasts()
         assert not Patience()()
     finally:
-        patience.CALLS = before
+        first_calls.CALLS = before
 
 
 def test_the_variable():
-    assert (patience.asked("0"), patience.asked("7")) == (0, 7)
+    assert (first_calls.asked("0"), first_calls.asked("7")) == (0, 7)
     with pytest.warns(RuntimeWarning, match="NBKERNELS_FIRST_CALLS='-1' is no number of calls: 32 are the first ones"):
-        assert patience.asked("-1") == 32
+        assert first_calls.asked("-1") == 32
 
 
 def test_what_is_on_disk_is_loaded_at_once(monkeypatch):
-    monkeypatch.setattr(patience, "CALLS", 9)
+    monkeypatch.setattr(first_calls, "CALLS", 9)
     monkeypatch.setattr(patience, "on_disk", lambda code: code == "there")
     assert (Patience("there")(), Patience("gone")(), Patience()()) == (False, True, True)
     assert (Patience().lasts("there"), Patience().lasts("gone")) == (False, True)
@@ -238,7 +239,7 @@ def test_few_calls_compile_loops_and_micro_kernels_and_later_ones_have_their_bit
     found = []
     for calls in ("32", "0"):
         with tempfile.TemporaryDirectory(dir=tmp_path) as cache:
-            environment = os.environ | {"NBKERNELS_CACHE_DIR": cache, patience.VARIABLE: calls}
+            environment = os.environ | {"NBKERNELS_CACHE_DIR": cache, first_calls.VARIABLE: calls}
             run = subprocess.run([sys.executable, "-c", CHILD], env=environment, capture_output=True, text=True)
             assert run.returncode == 0, run.stderr
             found.append(run.stdout.split())
@@ -250,7 +251,7 @@ def test_few_calls_compile_loops_and_micro_kernels_and_later_ones_have_their_bit
 
 def test_errors_are_the_same(monkeypatch):
     for calls in (0, 1 << 60):
-        monkeypatch.setattr(patience, "CALLS", calls)
+        monkeypatch.setattr(first_calls, "CALLS", calls)
         with pytest.raises(ValueError, match="5x6 and 5x6: self has 6 columns and mat2 has 5 rows"):
             nb.mm(np.ones((5, 6)), np.ones((5, 6)))
         with pytest.raises(ValueError, match="integers to negative integer powers"):

@@ -9,10 +9,9 @@ import sys
 import numpy as np
 import pytest
 
-from nbkernels import record
+from nbkernels import first_calls, record
 from nbkernels.call import Call
 from nbkernels.cli import main
-from nbkernels.jit import patience
 
 # Prints what Numba compiled: functions by its events, and passes of its compiler, which also run for what has no event.
 WATCHED = """
@@ -101,7 +100,7 @@ def test_after_warmup_the_program_compiles_nothing(monkeypatch, tmp_path):
     functions of modules: recorded in one process, compiled in two others, in a cache that was empty."""
     (tmp_path / "recorded_module.py").write_text(MODULE)
     file, cache = tmp_path / "calls.jsonl", str(tmp_path / "cache")
-    monkeypatch.setenv(patience.VARIABLE, "32")  # calls that compile nothing of what later ones need are recorded, too
+    monkeypatch.setenv(first_calls.VARIABLE, "32")  # calls that compile nothing of theirs are recorded, too
     assert not run(PROGRAM, tmp_path, NBKERNELS_RECORD=str(file), NBKERNELS_CACHE_DIR=str(tmp_path / "none")).stderr
     assert not [line for line in file.read_text().splitlines() if "unfit" in json.loads(line)]
     warm = ["-W", "error", "-m", "nbkernels", "warmup", "--from", str(file), "--jobs", "2"]
@@ -136,7 +135,7 @@ def test_a_recorded_loop_that_there_is_not_is_named(tmp_path, ufunc, capsys):
 def test_the_watch_sees_what_is_compiled(tmp_path):
     """Else the test above could not fail: one call more than the record has."""
     call = (
-        "import numpy as np, nbkernels as nb, nbkernels.jit.patience as p; p.CALLS = 0; nb.add(np.ones(3), np.ones(3))"
+        "import numpy as np, nbkernels as nb, nbkernels.first_calls as p; p.CALLS = 0; nb.add(np.ones(3), np.ones(3))"
     )
     code = WATCHED + call + REPORT
     assert not run(code, tmp_path, NBKERNELS_CACHE_DIR=str(tmp_path / "empty")).stdout.startswith("0 ")

@@ -1,33 +1,16 @@
 """Python first: what compiled code does for later calls is done in Python for the first ones, where that takes less
 than to compile it: 0.1 to 10 ms a call, for 0.5 to 3 s. A program that makes a few calls never waits for that code, nor
-does one whose cache or package has it: it is loaded then.
-
-NBKERNELS_FIRST_CALLS=n   how many calls of a kind are the first ones; 0 for none
+does one whose cache or package has it: it is loaded then. How many calls of a kind are the first ones:
+nbkernels/first_calls.py.
 """
 
 from __future__ import annotations
 
-import os
 import sys
-import warnings
 
+from .. import first_calls
 from .cache import recorded
 from .kept import on_disk
-
-VARIABLE, USUAL = "NBKERNELS_FIRST_CALLS", 32
-
-
-def asked(text: str) -> int:
-    """The number in the variable."""
-    if text.isdecimal():
-        return int(text)
-    warnings.warn(
-        f"{VARIABLE}={text!r} is no number of calls: {USUAL} are the first ones", RuntimeWarning, stacklevel=2
-    )
-    return USUAL
-
-
-CALLS = asked(os.environ.get(VARIABLE, str(USUAL)))  # that are made in Python first
 
 
 class Patience:
@@ -45,7 +28,7 @@ class Patience:
 
     def lasts(self, code: str = "") -> bool:
         """Whether the call that was counted last was one; `code`: what a call of its kind needs later, beside."""
-        if not 0 < CALLS >= self.calls:
+        if not 0 < first_calls.CALLS >= self.calls:
             return False
         if self.code and on_disk(self.code):
             self.calls = sys.maxsize  # for good, and soon told
