@@ -193,7 +193,9 @@ def test_every_source_that_compiled_code_may_be_made_from_counts():
             while parts and not (PACKAGE.joinpath(*parts[:-1], f"{parts[-1]}.py")).exists():
                 parts.pop()
             if root == "nbkernels" and parts:
-                assert ".".join(parts) in counted | {"first_calls", "store", "winners", "origins"}, f"{name} imports {target}"
+                assert ".".join(parts) in counted | {"first_calls", "store", "winners", "origins"}, (
+                    f"{name} imports {target}"
+                )
 
 
 def copy(to, change=lambda text: text):
