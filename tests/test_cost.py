@@ -76,7 +76,7 @@ def compiled():
     tile = small("float32")
 
     def run(m, n, k, rsa, csa, rsb, csb, workers):
-        return paths.choose(tile, m, n, k, rsa, csa, rsb, csb, True, workers, machine.l2(), cost.known())
+        return paths.choose(tile, (m, n, k, rsa, csa, rsb, csb), True, workers, machine.l2(), cost.known())
 
     return entry(run, f"int64({', '.join(['int64'] * 8)})", "test_cost_choice")
 

@@ -2,9 +2,9 @@
 
 import pickle
 
-from nbkernels.jit.address import take
 from nbkernels.jit.cache import entry, jit
 from nbkernels.jit.record import Record, address
+from nbkernels.jit.sharing import take
 
 PAIR = Record("Pair", "next | m n room")
 OTHER = Record("Pair", "room n")  # of the same name

@@ -13,8 +13,9 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from .address import exchange, let_others, pointer, replace, seen, set_word, static, word
+from .address import pointer, set_word, static, word
 from .cache import jit
+from .sharing import exchange, let_others, replace, seen
 from .vector import I64, VOID
 
 MOST = 16

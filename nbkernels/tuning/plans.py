@@ -59,7 +59,7 @@ def chosen(lane, dtype, kind) -> Way:
 
     m, n, k, _, count = lane
     costs = cost.KINDS[kind]["table"]
-    return Way(paths.choose(blocking.small(dtype), m, n, k, k, 1, n, 1, True, count, blocking.caches()[1], costs))
+    return Way(paths.choose(blocking.small(dtype), (m, n, k, k, 1, n, 1), True, count, blocking.caches()[1], costs))
 
 
 def find(side, store, end, heard) -> str | None:

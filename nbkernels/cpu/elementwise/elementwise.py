@@ -34,6 +34,7 @@ def spec(
     out: np.dtype,
     dtype: np.dtype | None = None,
     casting: str = "same_kind",
+    *,
     streamed: bool = False,
     masked: bool = False,
     checked: bool = True,

@@ -15,7 +15,7 @@ import functools
 import numpy as np
 from numba import types
 
-from ...jit.address import call, invoke, pointer, scratch, set_word
+from ...jit.address import invoke, pointer, scratch, set_word
 from ...jit.cache import entry, jit
 from ...jit.made import ANSWER, NONE, TRUE, answer, as_returned, new_strided, words
 from ...jit.ndarray import OBJECT, WRITEABLE, ZERO_D, address_of, as_array, data, descr, flags, ndim, shape, stride
@@ -105,7 +105,7 @@ def _recall(memory, arrays, operands, alpha, variant, record, room, scalar):
         set_word(scalar, alpha)
     nest_at(room).scalars = scalar if r.scalar <= 8 else r.scalar
     if r.launch == 0:
-        call(r.walker, room, 0)
+        invoke(r.walker, (room, 0))
     else:
         pool = threads.pool_at(r.launch)
         if pool.share == 0:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...jit.address import call
+from ...jit.address import invoke
 from ...jit.cache import entry
 from ...jit.gather import gatherer
 from ...jit.ndarray import data, ndim, shape, stride
@@ -51,7 +51,7 @@ def binder():
         if third != 0:
             f[HEADER + 3] += data(third)
         if walker != 0:
-            call(walker, context, 0)
+            invoke(walker, (context, 0))
         return context
 
     return entry(bind, "int64(int64, int64, int64, int64, int64, int64, int64, int64)", "nest_bind")

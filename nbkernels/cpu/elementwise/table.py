@@ -10,7 +10,7 @@ from ...jit.made import words
 from ..runtime import threads
 from . import gates
 from .elementwise import loop
-from .entry import NOTED
+from .entry import HEAD, NOTED, ROW
 
 
 def joins(op) -> bool:
@@ -19,8 +19,7 @@ def joins(op) -> bool:
 
 
 class Table:
-    """An operation's compiled loops by the addresses of three dtype objects: rows of eight int64 for the small entry,
-    below one of how to launch.
+    """An operation's compiled loops by the addresses of three dtype objects: rows for the small entry, below its head.
 
     Only results of the computing dtype are here, so a row that matches a fresh result has found the right dtype for it.
     Of the scaled operations only those on floats are.
@@ -30,8 +29,10 @@ class Table:
 
     def __init__(self, op: str, kind=np.ndarray):
         self.op = op
-        self.rows = np.zeros((self.ROWS, 8), np.int64)  # the last stays zero: the end
-        self.rows[0, :4] = threads.WORDS, 0, words(joins(op), kind).ctypes.data, gates.STREAMED
+        self.rows = np.zeros((self.ROWS, ROW.words), np.int64)  # the last stays zero: the end
+        head = HEAD.array()
+        head.launch, head.numpy, head.streamed = threads.WORDS, words(joins(op), kind).ctypes.data, gates.STREAMED
+        self.rows[0] = head
         self.dtypes = []  # keeps the dtype objects, hence their addresses, alive
         self.address = self.rows.ctypes.data
 

@@ -13,7 +13,7 @@ import numpy as np
 from numba import types
 from numpy import empty
 
-from ...jit.address import call, invoke, pointer, poke, scratch
+from ...jit.address import invoke, pointer, poke, scratch
 from ...jit.cache import entry, jit, plain
 from ...jit.kind import wrapped
 from ...jit.ndarray import OBJECT, WRITEABLE, address_of, data, descr, flags, layout_is_known, ndim, shape, stride
@@ -32,21 +32,7 @@ from .paths import ALONE, DEEPEST, PARALLEL, SERIAL, steps
 from .stacks import stack
 from .tiny import known
 from .tiny import table as tinies
-from .turns import (
-    EVEN,
-    ONE_BLOCK,
-    STACK,
-    TINY,
-    VECTOR,
-    by_even,
-    by_small,
-    by_tiny,
-    by_vectors,
-    bytes_of,
-    chosen,
-    job,
-    lacking,
-)
+from .turns import EVEN, STACK, TINY, WAYS, bytes_of, chosen, job, lacking
 
 # Rows and columns at least, and steps at most, of products of a stack that are written by rows; steps that are few.
 THIN_ROWS, THIN_STEPS, FEW_STEPS = 64, 32, 4
@@ -190,7 +176,7 @@ def _entry(tile):
             return way
         f.next = 0
         if not _gains(tile, f):
-            call(kernel, words, 0)
+            invoke(kernel, (words, 0))
             return DONE
         if launch.share == 0:
             return CLOSED
@@ -201,13 +187,6 @@ def _entry(tile):
     return entry(run, kind, f"gemm_batch_entry_{tile}")
 
 
-# The kernels' names, and what compiles them.
-WAYS = {
-    ONE_BLOCK: ("small", by_small),
-    TINY: ("tiny", by_tiny),
-    VECTOR: ("vectors", by_vectors),
-    EVEN: ("even", by_even),
-}
 _tables = {}  # dtype -> the entry, its table and the table's address
 
 

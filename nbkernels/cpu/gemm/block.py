@@ -19,6 +19,7 @@ from ..runtime.status import BY_COLUMNS, BY_ROWS, DONE, LACKING, SMALL
 from .blocking import small
 from .context import WORDS
 from .even import even_rows, even_upright, suits
+from .matrix import matrices, sub
 from .microkernel import COPYING, PACKED, STRIDED, absent, known, ukernel, ukernel_copying, ukernel_packed
 from .pack import pack, pack_rows_a, pack_rows_b
 from .paths import IN_PLACE, NARROW_IN_PLACE, PANEL
@@ -55,12 +56,13 @@ def _row_tile(tile, t, m, packed):
 
 
 @jit(forceinline=True)
-def column_panel(tile, stop, panel, kept, square, room, j, m, n, k, a, rsa, csa, b, rsb, csb, c, rsc, csc, x, rsx, csx,
-                 alpha, beta):  # fmt: skip
+def column_panel(tile, stop, rooms, kept, j, sizes, operands, alpha, beta):
     """C[:, j:j+nr], k <= 512: the panel of B is read in place or packed at `panel`, if it is not kept there already; A
     in place or, packed, at `room` if that is not 0."""
+    (m, n, k), (panel, square, room), (a, b, c, x) = sizes, rooms, operands
     size, w, tiles = tile.itemsize, min(tile.nr, n - j), (m + tile.mr - 1) // tile.mr
-    bj, rsbj = b + j * csb * size, rsb
+    bj, rsb, csb = sub(b, 0, j, size)
+    rsbj = rsb
     copies = tile.narrow and room != 0 and not kept and csb == 1 and w == tile.nr and tiles > 1 and stop != MEMORY
     if not copies and (csb != 1 or w < tile.nr or tiles > 8):  # packing pays from the ninth pass over the panel
         if not kept and csb == 1 and tile.narrow:
@@ -70,14 +72,15 @@ def column_panel(tile, stop, panel, kept, square, room, j, m, n, k, a, rsa, csa,
         bj, rsbj = panel, tile.nr
     for t in range(tiles):
         i, h = _row_tile(tile, t, m, room != 0)
-        ai, rsai, csai = a + i * rsa * size, rsa, csa
+        ai, rsai, csai = sub(a, i, 0, size)
         if room != 0:
             ai, rsai, csai = room + t * tile.mr * k * size, 1, tile.mr
-        ci, xi = c + (i * rsc + j * csc) * size, x + (i * rsx + j * csx) * size if x != 0 else 0
+        own, old = sub(c, i, j, size), sub(x, i, j, size)
+        (ci, rsc, _), (xi, rsx, _) = own, old
         if stop == MEMORY:
             ukernel(tile, h, ai, rsai, csai, bj, rsbj, k, square, tile.nr, square, tile.nr, w, 0, PARTIAL,
                     0, 0, alpha, beta)  # fmt: skip
-            finish(tile, h, w, square, tile.nr, 0, 0, True, True, ci, rsc, csc, xi, rsx, csx, alpha, beta)
+            finish(tile, (h, w), (square, tile.nr), (0, 0), True, True, own, old, alpha, beta)
         elif copies and t == 0:  # 5 % less than to copy it before (64^3 of f32)
             ukernel_copying(tile, h, ai, 1, tile.mr, bj, rsb, k, ci, rsc, ci, rsc, w, 0, stop, xi, rsx, alpha, beta,
                             panel)  # fmt: skip
@@ -89,11 +92,12 @@ def column_panel(tile, stop, panel, kept, square, room, j, m, n, k, a, rsa, csa,
 
 
 @jit(forceinline=True)
-def one_block(tile, room, panel, m, n, k, a, rsa, csa, b, rsb, csb, c, rsc, csc, x, rsx, csx, alpha, beta):
+def one_block(tile, room, panel, sizes, operands, alpha, beta):
     """One block, k <= 512: A is read in place or packed into the ROOM bytes at `room`, if it is not 0; PANEL bytes at
     `panel` are for a panel of B."""
+    (m, n, k), ((a, rsa, csa), _, c, x) = sizes, operands
     square = scratch(SQUARE)  # a tile of C, for endings through memory
-    stop = ending(csc, x, csx, alpha == 1)
+    stop = ending(c[2], x[0], x[2], alpha == 1)
     if not packs(tile, m, n, k, csa):
         room = 0
     if room != 0 and rsa == 1:
@@ -102,8 +106,7 @@ def one_block(tile, room, panel, m, n, k, a, rsa, csa, b, rsb, csb, c, rsc, csc,
         target = room + i * k * tile.itemsize
         pack(tile, a + i * rsa * tile.itemsize, rsa, csa, min(tile.mr, m - i), k, target, tile.mr)
     for j in range(0, n, tile.nr):
-        column_panel(tile, stop, panel, False, square, room, j, m, n, k, a, rsa, csa, b, rsb, csb, c, rsc, csc, x, rsx,
-                     csx, alpha, beta)  # fmt: skip
+        column_panel(tile, stop, (panel, square, room), False, j, sizes, operands, alpha, beta)
 
 
 @jit(forceinline=True)
@@ -152,8 +155,8 @@ def _block(tile) -> int:
         at = lacking(tile, stop, packed, low, low + (low * tiles < m), m, n, f.csb, False)
         if at >= 0:
             return LACKING + at
-        one_block(tile, static(ROOM) if packed else 0, own(PANEL), m, n, k, f.a, f.rsa, f.csa, f.b, f.rsb, f.csb, f.c,
-                  f.rsc, f.csc, f.x, f.rsx, f.csx, element(alpha), element(beta))  # fmt: skip
+        room = static(ROOM) if packed else 0
+        one_block(tile, room, own(PANEL), (m, n, k), matrices(f), element(alpha), element(beta))
         return DONE
 
     return compiled(run, KERNEL, f"gemm_block_{tile}")

@@ -6,11 +6,13 @@ import functools
 
 import numpy as np
 
-from ...jit.address import invoke, nothing, peek, poke
+from ...jit.address import invoke, nothing, peek, poke, scratch
 from ...jit.cache import compiled, jit
 from ..elementwise.planner import BLOCK, operand_at
 from ..gemv import mv
 from .blocking import small
+from .context import BYTES, swap_sides, words_at
+from .matrix import matrices, sub
 from .native import native
 
 # What is wrong, or nothing is.
@@ -96,12 +98,13 @@ def _wrong(out, x, a, b, beta):
 
 
 @jit
-def _scaled(tile, m, n, c, rsc, csc, x, rsx, csx, beta):
-    """c = beta * x: a product of no steps."""
-    for i in range(m):
-        for j in range(n):
-            value = beta * peek(tile, x + i * rsx + j * csx) if x != 0 else nothing(tile)
-            poke(tile, c + i * rsc + j * csc, value)
+def _scaled(tile, f, beta):
+    """C = beta * X: a product of no steps."""
+    _, _, c, x = matrices(f)
+    for i in range(f.m):
+        for j in range(f.n):
+            value = beta * peek(tile, sub(x, i, j, tile.itemsize)[0]) if f.x != 0 else nothing(tile)
+            poke(tile, sub(c, i, j, tile.itemsize)[0], value)
 
 
 @functools.cache
@@ -126,7 +129,8 @@ def checked(dtype: str) -> int:
         rsb, csb = _step(b, 1 if columns else 0), _step(b, 0) if columns else 0
         rsc, csc = _step(out, inner - 1) if rows else 0, _step(out, 0) if columns else 0
         rsx, csx = _step(x, inner - 1) if rows else 0, _step(x, 0) if columns else 0
-        count = 1 if m * n > 0 else 0
+        count, own = 1 if m * n > 0 else 0, scratch(BYTES)
+        f = words_at(own)
         for d in range(batches):
             count *= _size(out, d + inner)
         for t in range(count):
@@ -135,17 +139,15 @@ def checked(dtype: str) -> int:
                 i, rest = rest % _size(out, d + inner), rest // _size(out, d + inner)
                 ca, cb = ca + i * _step(a, d + 2), cb + i * _step(b, d + 2)
                 c, px = c + i * _step(out, d + inner), px + i * _step(x, d + inner) if beta != 0 else 0
+            f.m, f.n, f.k, f.a, f.b, f.c, f.x = m, n, k, ca, cb, c, px
+            f.rsa, f.csa, f.rsb, f.csb = rsa // size, csa // size, rsb // size, csb // size
+            f.rsc, f.csc, f.rsx, f.csx = rsc // size, csc // size, rsx // size, csx // size
             if k == 0 or alpha == 0:
-                _scaled(tile, m, n, c, rsc, csc, px, rsx, csx, element(beta))
-            elif inner == 2 or batches > 0:
-                invoke(multiply, (m, n, k, ca, rsa // size, csa // size, cb, rsb // size, csb // size, c, rsc // size,
-                       csc // size, px, rsx // size, csx // size, beta, alpha))  # fmt: skip
-            elif rows:
-                invoke(multiply, (m, k, ca, rsa // size, csa // size, cb, rsb // size, c, rsc // size, px, rsx // size,
-                       beta, alpha))  # fmt: skip
-            else:
-                invoke(multiply, (n, k, cb, csb // size, rsb // size, ca, csa // size, c, csc // size, px, csx // size,
-                       beta, alpha))  # fmt: skip
+                _scaled(tile, f, element(beta))
+                continue
+            if inner == 1 and batches == 0 and columns:  # a vector by a matrix: the matrix's transpose by it
+                swap_sides(f)
+            invoke(multiply, (own, beta, alpha))
         return DONE
 
     return compiled(product, "int64(int64, int64, float64, float64, boolean)", f"product_checked_{dtype}")

@@ -11,8 +11,9 @@ import functools
 
 import numpy as np
 
-from ...jit.address import arrive, peek, pointer, scratch, take, take_from, wait
+from ...jit.address import peek, pointer, scratch
 from ...jit.cache import compiled, entry, jit
+from ...jit.sharing import arrive, take, take_from, wait
 from ..runtime import threads
 from ..runtime.launch import launch_table, launchable, table_at
 from ..runtime.machine import l2
@@ -20,11 +21,13 @@ from ..runtime.status import DECLINED, DONE, LACKING, LARGE
 from ..runtime.workspace import ROOMS, borrow, returned, room, without
 from .block import PANEL, SQUARE, column_panel, lacking, stays
 from .blocking import small
-from .context import BYTES, FINISHED, NEAR_L2, NEXT, WORDS, WORKERS, alone, bare, filled, in_place, up, words_at
+from .context import BYTES, FINISHED, NEAR_L2, NEXT, WORDS, WORKERS, alone, bare, in_place, up, words_at
 from .door import factored, whole_call
 from .kinds import default_tiles, kind_of
+from .matrix import matrices, sub
 from .microkernel import table
 from .pack import pack, pack_rows_a
+from .setup import filled
 from .store import ending
 
 PANEL_NEXT = WORDS["panel"]  # by which jobs are taken once A is packed
@@ -71,7 +74,7 @@ def _columns(tile) -> int:
         panel, square = scratch(PANEL), scratch(SQUARE)
         alpha, beta = peek(tile, f.scalars), peek(tile, f.scalars + size)
         stop = ending(f.csc, f.x, f.csx, f.unit)
-        apanels, first = f.room, 0
+        (a, b, c, x), apanels, first = matrices(f), f.room, 0
         panels = (n + tile.nr - 1) // tile.nr
         h = _height(tile, m, k, panels, f.workers, l2())
         f.panels = panels * ((m + h - 1) // h)  # each thread says so
@@ -86,11 +89,9 @@ def _columns(tile) -> int:
         job, kept = take_from(f, PANEL_NEXT, task % 2), -1
         while job >= 0:
             j, i = job % panels * tile.nr, job // panels * h
-            x = f.x + i * f.rsx * size if f.x != 0 else 0
-            own = apanels + i * k * size if apanels != 0 else 0
-            column_panel(tile, stop, panel, j == kept, square, own, j, min(h, m - i), n, k, f.a + i * f.rsa * size,
-                         f.rsa, f.csa, f.b, f.rsb, f.csb, f.c + i * f.rsc * size, f.rsc, f.csc, x, f.rsx,
-                         f.csx, alpha, beta)  # fmt: skip
+            rows = sub(a, i, 0, size), b, sub(c, i, 0, size), sub(x, i, 0, size)
+            rooms = panel, square, apanels + i * k * size if apanels != 0 else 0
+            column_panel(tile, stop, rooms, j == kept, j, (min(h, m - i), n, k), rows, alpha, beta)
             kept = j if i + h <= m else -1  # few rows at the end may have read B in place
             job = take_from(f, PANEL_NEXT, task % 2)
 
@@ -180,7 +181,7 @@ def whole(dtype: str) -> tuple[int, int]:
 def columns(out, x, a, b, beta, alpha, dtype: str, workers: int, trusted: bool = True) -> int:
     """out = alpha * a @ b + beta * x for k <= 512, as `packed` does it for any k."""
     kind, tile = kind_of(dtype, dtype, dtype), small(dtype)
-    f, kept = filled(out, x, a, b, beta, alpha, default_tiles(kind), kind, workers, trusted)
+    f, kept = filled(out, x, a, b, beta, alpha, default_tiles(kind), kind, workers, trusted=trusted)
     if f is None:
         return DECLINED
     while (need := _need(tile, bare(kind))(f.own)) < 0:

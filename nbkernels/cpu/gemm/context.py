@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import functools
 
-import numpy as np
 from numba import types
 
-from ...jit.address import pointer
-from ...jit.cache import entry, jit, plain
+from ...jit.cache import entry, jit
 from ...jit.kind import Kind
 from ...jit.linked import linked
 from ...jit.ndarray import data, ndim, shape, stride
@@ -16,8 +14,7 @@ from ...jit.record import Record
 from ...jit.tile import Tile
 from ..runtime.arrays import unusual
 from ..runtime.status import DECLINED, DONE
-from .blocking import SEGMENT, WAY, Tiles, caches, vector_registers
-from .microkernel import COLUMNS, PACKED, ROWS, absent_of, table
+from .blocking import SEGMENT, WAY, Tiles, vector_registers
 
 # A product: by which words threads take jobs, and how many there are, in lines of their own; what comes with its tiles
 # and kind, and what the caller says; what the arrays do; how it is cut, and where its parts are.
@@ -65,8 +62,9 @@ def in_place(m, k, rsa, csa, group, size, near):
 
 
 @jit(forceinline=True)
-def _buffers(m, n, k, mr, nr, kc, nb, mc, nc, group, step, head, size_t, workers, in_place):
+def _buffers(sizes, cut, panels, workers, in_place):
     """The formula of `buffers`."""
+    (m, n, k), (mr, nr, kc, nb, mc, nc), (group, step, head, size_t) = sizes, cut, panels
     rows = 0 if in_place else workers * mr if n <= nb and workers > 1 else up(min(m, mc), mr)
     words = (min(k, kc) + group - 1) // group
     apanels, bpanels = rows * words * step, up(min(n, nc), nr) * (words + head) * step
@@ -124,8 +122,8 @@ def cuts(f):
     f.fused = n <= f.nb and f.workers > 1
     blocks = (n + f.nb - 1) // f.nb
     f.block = up((n + blocks - 1) // blocks, f.nr)
-    apanels, bpanels, plane = _buffers(m, n, k, f.mr, f.nr, f.kc, f.nb, f.mc, f.nc, f.group, f.step,
-                                       f.head, f.size_t, f.workers, f.bare)  # fmt: skip
+    tiles, panels = (f.mr, f.nr, f.kc, f.nb, f.mc, f.nc), (f.group, f.step, f.head, f.size_t)
+    apanels, bpanels, plane = _buffers((m, n, k), tiles, panels, f.workers, f.bare)
     f.bpanels, need = apanels, apanels + bpanels
     # Chains cut by kc wait in out itself, unless its rows are not contiguous or X is read from there at the end;
     # so do the sums of finished segments. PART and TOTAL: offset of a plane, or 0 for out, or -1 for nowhere.
@@ -141,46 +139,6 @@ def cuts(f):
     f.need = need
     pieces = (min(k, SEGMENT) + f.kc - 1) // f.kc * segments  # at least as many as there are
     f.blocks = ((m + f.mc - 1) // f.mc) * ((n + f.nc - 1) // f.nc) * pieces
-
-
-# What a job packs: a panel, or some rows of panels; PACKS + one of them stands beside the micro-kernels' places.
-PANEL_A, PANEL_B, STRIP_A, STRIP_B = range(4)
-PACKS = 1 << 12
-# How A lies -> its micro-kernels; what multiplies it so has a place in `ready`, in this order.
-LIES = {"panels": PACKED, "rows": ROWS, "columns": COLUMNS}
-PACKER = len(LIES)  # where that has what packs, by the numbers above
-
-
-@functools.cache
-def ready(tile):
-    """The loops' kernels for a tile, 0 until they are compiled."""
-    return np.zeros(PACKER + 4, np.int64)
-
-
-@plain
-def single(f):
-    """Whether a product is one tile."""
-    return f.m <= f.mr and f.n <= f.nr and f.k <= f.kc
-
-
-@plain
-def packers(f, alone):
-    """What packs A and B; `alone`: one tile, of which they are the panels."""
-    a_rows = not alone and f.fused == 0 and f.rowwise != 0 and f.rsa == 1
-    b_rows = not alone and f.rowwise != 0 and f.csb == 1
-    return STRIP_A if a_rows else PANEL_A, STRIP_B if b_rows else PANEL_B
-
-
-@jit(forceinline=True)
-def missing(f, alone):
-    """The place of a micro-kernel, or PACKS + what packs, that a product, which is cut, needs and that is not compiled;
-    or -1."""
-    (a, b), packs = packers(f, alone), pointer(f.packs)
-    if packs[b] == 0:
-        return PACKS + b
-    if f.bare == 0 and packs[a] == 0:
-        return PACKS + a
-    return absent_of(f, pointer(f.micro), PACKED if f.bare == 0 else ROWS if f.csa == 1 else COLUMNS, f.m, f.n)
 
 
 @functools.cache
@@ -212,51 +170,5 @@ def buffers(m: int, n: int, k: int, tiles: Tiles, tile: Tile, workers: int, in_p
     >>> buffers(1500, 1500, 1500, tiles, Tile("float32", 12, 2, 16), 2, False)
     (3072000, 3080192, 9000000)
     """
-    sizes = tile.group, tile.step, tile.head, tile.size_t, workers, in_place
-    return _buffers.py_func(m, n, k, tiles.mr, tiles.nr, tiles.kc, tiles.nb, tiles.mc, tiles.nc, *sizes)
-
-
-def near() -> int:
-    """Bytes of an A by columns that is read in place."""
-    return NEAR_L2 * caches()[1]
-
-
-@functools.cache
-def template(tiles: Tiles, kind: Kind, workers: int) -> bytes:
-    """The words that come with the tiles."""
-    tile = tiles.tile(kind)
-    f = WORDS.array()
-    f.mr, f.nr, f.kc, f.nb, f.mc, f.nc = tiles.mr, tiles.nr, tiles.kc, tiles.nb, tiles.mc, tiles.nc
-    f.group, f.step, f.head, f.direct, f.rowwise = tile.group, tile.step, tile.head, kind.direct, not tile.head
-    f.size_a, f.size_b, f.size_c, f.size_t = tile.size_a, tile.size_b, tile.size_c, tile.size_t
-    f.shift_a, f.shift_b, f.shift_c = (size.bit_length() - 1 for size in (tile.size_a, tile.size_b, tile.size_c))
-    f.workers, f.near = workers, near()
-    f.micro, f.nv, f.lanes = table(tile).address, tile.nv, tile.lanes
-    f.packs = ready(tile).ctypes.data + 8 * PACKER
-    return f.tobytes()
-
-
-def _scalars(alpha, beta, dtype: str):
-    """Address of the two factors in a chain's dtype, and the array that keeps it."""
-    factors = np.array([alpha, beta], dtype)
-    return factors.ctypes.data, factors
-
-
-_known_scalars = functools.lru_cache(256)(_scalars)  # of real numbers: 0j and -0j are one key, and two factors
-
-
-def started(beta, alpha, tiles: Tiles, kind: Kind, workers: int):
-    """The words of a product before its arrays are known, and what must live while they are read."""
-    f = WORDS.array(template(tiles, kind, workers))
-    f.own = f.buffer_info()[0]
-    f.scalars, kept = (_scalars if kind.planes > 1 else _known_scalars)(alpha, beta, kind.chain)
-    f.reads, f.unit = beta != 0, alpha == 1
-    return f, kept
-
-
-def filled(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, trusted: bool, bare: bool = False):
-    """The words of a product, and what must live while they are read; (None, None) where arrays not trusted are
-    unusual. `bare`: that A may be read where it lies."""
-    f, kept = started(beta, alpha, tiles, kind, workers)
-    f.trusted, f.bare = trusted, bare
-    return (f, kept) if prepare()(id(out), x, id(a), id(b), f.own) == DONE else (None, None)
+    panels = tile.group, tile.step, tile.head, tile.size_t
+    return _buffers.py_func((m, n, k), tuple(tiles), panels, workers, in_place)

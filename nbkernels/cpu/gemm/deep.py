@@ -14,9 +14,10 @@ import functools
 
 import numpy as np
 
-from ...jit.address import ask, call, peek, poke, scratch, static, take_from
+from ...jit.address import ask, invoke, peek, poke, scratch, static
 from ...jit.cache import compiled, jit
 from ...jit.ndarray import shape
+from ...jit.sharing import take_from
 from ...jit.vector import LINE
 from ..runtime.arrays import GIL
 from ..runtime.launch import launch_table, launchable, table_at
@@ -26,6 +27,7 @@ from .blocking import SEGMENT, small, vector_registers
 from .context import BYTES, NEXT, WORDS, alone, swap_sides, up, words_at
 from .cost import swaps
 from .door import factored, in_room, planned_entry, whole_call
+from .matrix import matrices
 from .pack import pack_alone
 from .paths import BRIEF, SERIAL
 from .several import MOST, columns_against, group
@@ -64,10 +66,12 @@ def _ask(f, p, q, i, end, left, right, size):
 
 
 @jit(forceinline=True)
-def _block(tile, f, s, p, k, i, end, j, w, b, row, one, part, parts, left, right):
-    """k more steps, from the p-th on, of a segment's chains for rows i to end of a panel of C, in their plane; of C
-    itself if PART is negative. This is one of `parts` panels, from column `left` to `right`: each asks for its part of
-    the next KC steps; none does if that is 0."""
+def _block(tile, f, steps, rows, columns, panel, asks, one):
+    """Some steps of a segment's chains, (segment, first, how many), for rows i to end of some columns of C, in their
+    plane; of C itself if PART is negative. `panel`: B, and from row to row of it. It is one of several, of the columns
+    from `left` to `right`, (its number, how many): each asks for its part of the next KC steps; none does if that is 0.
+    """
+    (s, p, k), (i, end), (j, w), (b, row), (part, parts, left, right) = steps, rows, columns, panel, asks
     size, m, n, start, height = tile.itemsize, f.m, f.n, s * SEGMENT + p, tall(tile, w)
     c, rsc, x, alpha, beta = f.room + f.part + (s * m * n + j) * size, n, 0, one, one
     if f.part < 0:
@@ -82,9 +86,9 @@ def _block(tile, f, s, p, k, i, end, j, w, b, row, one, part, parts, left, right
         a, to = f.a + (r * f.rsa + start * f.csa) * size, c + r * rsc * size
         x_row = x + r * f.rsx * size if x != 0 else 0
         if parts > 0:
-            now, steps = part * (end - i) + r - i, start + f.kc
+            now, next_ = part * (end - i) + r - i, start + f.kc
             of = parts * (end - i)
-            _ask(f, steps + now * f.kc // of, steps + (now + h) * f.kc // of, i, end, left, right, size)
+            _ask(f, next_ + now * f.kc // of, next_ + (now + h) * f.kc // of, i, end, left, right, size)
         if tile.narrow and h == tall(tile, w) and w % tile.lanes == 0 and (f.csa == 1 or f.rsa == 1):
             tiny_long(tile, p, count, k, a, h * f.rsa, f.rsa, f.csa, b, 0, row, to, h * rsc, rsc,
                       x_row, h * f.rsx, f.rsx, w, alpha, beta)  # fmt: skip
@@ -118,7 +122,8 @@ def _job(tile, f, job, panel, one):
                     b = panel
                 right = min(n, j + wide)
                 parts = (right - j + tile.nr - 1) // tile.nr if f.kc < STEPS else 0
-                _block(tile, f, s, p, k, i, min(m, i + rows), q, w, b, row, one, (q - j) // tile.nr, parts, j, right)
+                asks = (q - j) // tile.nr, parts, j, right
+                _block(tile, f, (s, p, k), (i, min(m, i + rows)), (q, w), (b, row), asks, one)
 
 
 @jit(forceinline=True)
@@ -226,9 +231,10 @@ def _end(tile, f):
         return
     size, m, n, segments = tile.itemsize, f.m, f.n, (f.k + SEGMENT - 1) // SEGMENT
     alpha, beta, planes = peek(tile, f.scalars), peek(tile, f.scalars + size), f.room + f.part
+    _, _, c, x = matrices(f)
     for s in range(segments):
-        finish(tile, m, n, planes + s * m * n * size, n, planes, n, s == 0, s == segments - 1, f.c, f.rsc, f.csc,
-               f.x, f.rsx, f.csx, alpha, beta)  # fmt: skip
+        chains = planes + s * m * n * size, n
+        finish(tile, (m, n), chains, (planes, n), s == 0, s == segments - 1, c, x, alpha, beta)
 
 
 @functools.cache
@@ -252,7 +258,7 @@ def _alone(tile):
             return LARGE
         f.room, f.workers = static(LITTLE), 1
         factored(tile, f, factors, element(alpha), element(beta))
-        call(table_at(table).kernel, words, 0)
+        invoke(table_at(table).kernel, (words, 0))
         _end(tile, f)
         return DONE
 

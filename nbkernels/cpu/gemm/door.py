@@ -7,6 +7,7 @@ import numpy as np
 from ...jit.address import poke, scratch
 from ...jit.cache import both, entry, jit
 from ..runtime import threads
+from ..runtime.launch import launch_table, table_at
 from ..runtime.status import DECLINED, DONE
 from ..runtime.workspace import room
 from .context import BYTES, TASKS, alone, words_at
@@ -27,39 +28,39 @@ def whole_call(run, name: str):
 
 
 def planned_entry(tile, plan, end, name: str):
-    """int64(words of threads.py, address of the jobs, workers, room, its size, out, x, a, b, beta, alpha, trusted):
-    DONE or DECLINED; or, where the room is too small, the bytes that it must have, more than any status.
+    """int64(table, out, x, a, b, beta, alpha, trusted): DONE or DECLINED; or, where the table's room is too small, the
+    bytes that it must have, more than any status.
 
     `plan(tile, f, workers)` cuts the product and answers these bytes; `end(tile, f)` is what is left to do after jobs.
     """
     element = getattr(np, tile.dtype)
 
-    def run(launch, work, workers, room, given, out, x, a, b, beta, alpha, trusted):
-        words, factors = scratch(BYTES), scratch(16)
+    def run(table, out, x, a, b, beta, alpha, trusted):
+        words, factors, t = scratch(BYTES), scratch(16), table_at(table)
         f = words_at(words)
         if alone(tile, f, out, x, a, b, beta, trusted) != DONE:
             return DECLINED
-        need = plan(tile, f, workers)
-        if need > given:
+        need = plan(tile, f, t.workers)
+        if need > t.size:
             return need
-        f.room, f.workers = room, workers
+        f.room, f.workers = t.room, t.workers
         factored(tile, f, factors, element(alpha), element(beta))
-        threads.shared(launch, work, words, words + TASKS)
+        threads.shared(t.launch, t.kernel, words, words + TASKS)
         end(tile, f)
         return DONE
 
-    kind = ", ".join(["int64"] * 9)
-    return entry(run, f"int64({kind}, float64, float64, boolean)", name)
+    return entry(run, "int64(int64, int64, int64, int64, int64, float64, float64, boolean)", name)
 
 
 def in_room(run, work: int, workers: int, out, x, a, b, beta, alpha, trusted: bool) -> int:
     """`run`, which launches `work`, with as much room as it asks for: DONE or DECLINED."""
-    need, status = 0, DECLINED + 1
+    need, status, table = 0, DECLINED + 1, launch_table(work)
     threads.open_up()
+    table.workers = workers
     while status > DECLINED:
         own = room(need)
-        with own as address:
-            given = own.buffer[0]
-            status = run(threads.WORDS, work, workers, address, given, id(out), x, id(a), id(b), beta, alpha, trusted)
+        with own as table.room:
+            table.size = own.buffer[0]
+            status = run(table.buffer_info()[0], id(out), x, id(a), id(b), beta, alpha, trusted)
         need = status
     return status

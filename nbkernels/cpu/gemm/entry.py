@@ -20,28 +20,10 @@ from ...jit.made import ANSWER, NONE, answer
 from ...jit.ndarray import OBJECT, address_of, descr
 from ...jit.record import Record
 from ..gemv.gemv import whole as gemv_whole
-from ..runtime import threads
+from ..runtime import status, threads
 from ..runtime.arrays import alike, large, new_matrix
 from ..runtime.launch import launchable
 from ..runtime.machine import l2
-from ..runtime.status import (
-    BY_COLUMNS,
-    BY_ROWS,
-    CHOICE,
-    COLUMNS,
-    DECLINED,
-    DEEP,
-    DONE,
-    GEMV,
-    LACKING,
-    LARGE,
-    PACKED,
-    SMALL,
-    SYMMETRIC,
-    THIN,
-    UNMADE,
-    WANTED,
-)
 from ..runtime.workspace import make_room
 from . import block
 from .blocking import small
@@ -57,7 +39,7 @@ from .thin import whole as thin_whole
 
 SERIALLY = 1  # the bit of the table's address, free in one, that asks for this path
 # threads.WORDS; by status from GEMV to CHOICE what `WHOLE` says, or zeros; the tile; the address of made.words().
-TABLE = Record("Small", f"launch ways[{2 * (CHOICE - GEMV + 1)}] mr nr lanes itemsize narrow numpy")
+TABLE = Record("Small", f"launch ways[{2 * (status.CHOICE - status.GEMV + 1)}] mr nr lanes itemsize narrow numpy")
 table_at, WAYS = TABLE.pointer(), TABLE["ways"]
 
 
@@ -66,7 +48,8 @@ def _choice() -> int:
     """int64(table, words, rows, workers): the path, as paths.choose says."""
 
     def run(t, f, rows, workers):
-        return choose(t, f.m, f.n, f.k, f.rsa, f.csa, f.rsb, f.csb, rows != 0, workers, l2(), known())
+        product = f.m, f.n, f.k, f.rsa, f.csa, f.rsb, f.csb
+        return choose(t, product, rows != 0, workers, l2(), known())
 
     return compiled(run, types.int64(TABLE.type, WORDS.type, types.int64, types.int64), "gemm_choice")
 
@@ -74,15 +57,15 @@ def _choice() -> int:
 # What does a product, or a part of one, by what the entry answers where it has no such kernel yet: of a dtype its
 # address, and the first argument of a path's whole call.
 WHOLE = {
-    GEMV: gemv_whole,
-    THIN: thin_whole,
-    DEEP: deep_whole,
-    COLUMNS: columns_whole,
-    PACKED: packed_whole,
-    SMALL: block.block,
-    BY_ROWS: block.by_rows,
-    BY_COLUMNS: block.by_columns,
-    CHOICE: lambda dtype: (_choice(), 0),
+    status.GEMV: gemv_whole,
+    status.THIN: thin_whole,
+    status.DEEP: deep_whole,
+    status.COLUMNS: columns_whole,
+    status.PACKED: packed_whole,
+    status.SMALL: block.block,
+    status.BY_ROWS: block.by_rows,
+    status.BY_COLUMNS: block.by_columns,
+    status.CHOICE: lambda dtype: (_choice(), 0),
 }
 
 
@@ -102,36 +85,36 @@ def small_entry():
         x = 0 if x == none else x
         if given == none:
             if large(a, b, t.itemsize):
-                return answer(UNMADE, 0, 0)
+                return answer(status.UNMADE, 0, 0)
             given, made = 0, new_matrix(t.numpy, descr(a), a, b)
             if made == 0:
-                return answer(DONE, 0, 0)
+                return answer(status.DONE, 0, 0)
         out, words = given + made, scratch(BYTES)
         f = words_at(words)
-        if alpha == 0 or not alike(out, x, a, b) or alone(t, f, out, x, a, b, beta, 0) != DONE:
-            return answer(DECLINED, given, made)
+        if alpha == 0 or not alike(out, x, a, b) or alone(t, f, out, x, a, b, beta, 0) != status.DONE:
+            return answer(status.DECLINED, given, made)
         if f.n == 1 and f.rsc == 1 and f.csc == 1:  # a column is a row
             swap_sides(f)
         m, n, k, rows = f.m, f.n, f.k, f.csc == 1 and (f.x == 0 or f.csx == 1)
         if serially:
             if k > longest(t):
-                return answer(LARGE, given, made)
+                return answer(status.LARGE, given, made)
         elif not little(m, n, k):
             workers = launchable(table)
             workers = workers if workers > 0 else 2  # nothing says how many there are
             itself = f.a == f.b and f.rsa == f.csb and f.csa == f.rsb
             if x == 0 and alpha == 1 and itself and mirrors(m, n, k, workers):
-                return answer(SYMMETRIC, given, made)
-            if t.ways[2 * (CHOICE - GEMV)] == 0:
-                return answer(CHOICE, given, made)
-            path = asked(t.ways[2 * (CHOICE - GEMV)], (table, words, rows, workers))
-            if path != SMALL:
-                way = table + 8 * (WAYS + 2 * (path - GEMV))
+                return answer(status.SYMMETRIC, given, made)
+            if t.ways[2 * (status.CHOICE - status.GEMV)] == 0:
+                return answer(status.CHOICE, given, made)
+            path = asked(t.ways[2 * (status.CHOICE - status.GEMV)], (table, words, rows, workers))
+            if path != status.SMALL:
+                way = table + 8 * (WAYS + 2 * (path - status.GEMV))
                 found = answered(way, path, out, x, a, b, beta, alpha)
-                return answer(path if found == LARGE else found, given, made)
+                return answer(path if found == status.LARGE else found, given, made)
         plain = ending(f.csc, f.x, f.csx, alpha == 1) == PLAIN
         way = block.kernel_for(t, plain, m, n, k, f.rsa, f.csa, f.rsb, f.csb)
-        kernel = t.ways[2 * (way - GEMV)]
+        kernel = t.ways[2 * (way - status.GEMV)]
         if kernel == 0:
             return answer(way, given, made)
         return answer(asked(kernel, (words, beta, alpha)), given, made)
@@ -149,15 +132,15 @@ def small_table(dtype: str, kind=np.ndarray):
     return t
 
 
-def supplied(status: int, dtype: str, table) -> bool:
+def supplied(found: int, dtype: str, table) -> bool:
     """Whether the entry is to be asked again: what it lacked, by its answer, is there now and was not before."""
-    if status >= WANTED:
-        return make_room(status - WANTED)
-    if status >= LACKING:
-        microkernels(small(dtype)).supply(status - LACKING)
+    if found >= status.WANTED:
+        return make_room(found - status.WANTED)
+    if found >= status.LACKING:
+        microkernels(small(dtype)).supply(found - status.LACKING)
         return True
-    ways, at = table.ways, 2 * (status - GEMV)
-    if status not in WHOLE or ways[at]:
+    ways, at = table.ways, 2 * (found - status.GEMV)
+    if found not in WHOLE or ways[at]:
         return False
-    ways[at : at + 2] = array("q", WHOLE[status](dtype))
+    ways[at : at + 2] = array("q", WHOLE[found](dtype))
     return True

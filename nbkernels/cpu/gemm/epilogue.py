@@ -55,7 +55,7 @@ class After:
         return _kernel(), array("q", [self.loop, len(self.arrays), *operands])
 
 
-def run(function, out, before, x, a, b, operands, beta, alpha, mode=None, conj=None, tiles=None) -> None:
+def run(function, out, before, x, a, b, operands, *, beta, alpha, mode=None, conj=None, tiles=None) -> None:
     """out = function(product, *operands), product = alpha * a @ b + beta * x, which stays in `before` if that is given.
 
     All checks are done, `before` shares no memory with out and operands; without it out has the product's dtype.

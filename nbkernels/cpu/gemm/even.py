@@ -38,7 +38,8 @@ def _even(builder, tile, arg, whole, upright, ahead=False):
         return
     lie, other = ("rsa", "csa") if upright else ("csa", "rsa")
     arg |= {lie: I64(1), other: arg["step"]}
-    block = Block(builder, tile, arg, ROWS, (tile.lanes,) * tile.nv, tile.nr, 1, lie, [I64(LINE)] * 3 * ahead, EACH)
+    block = Block(builder, tile, arg, ROWS, (tile.lanes,) * tile.nv, tile.nr, lie=lie,
+                  asks=[I64(LINE)] * 3 * ahead, each=EACH)  # fmt: skip
     lanes, height, width = block.lanes, I64(ROWS), I64(tile.nr)
     panels = builder.udiv(builder.add(arg["n"], I64(tile.nr - 1)), width)
     last = builder.sub(panels, I64(2))

@@ -21,8 +21,8 @@ from ..runtime.status import DECLINED, DONE, LACKING, LARGE, PATHS, SYMMETRIC, U
 from . import at_first
 from .entry import small_entry, small_table, supplied
 from .gemm import NAMES, REAL, by_path, gemm
+from .kernels import supply
 from .kinds import MODES, WIDENED, kind_of, tiles_of
-from .loops import supply
 from .packed import packed
 from .paths import PARALLEL
 from .serial import planned

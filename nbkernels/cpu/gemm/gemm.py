@@ -113,7 +113,7 @@ def by_path(way: int, out, x, a, b, beta, alpha, trusted: bool = True) -> int:
     x = 0 if x is None else id(x)
     if way == PACKED:
         kind = kind_of(name, name, name)
-        return packed(out, x, a, b, beta, alpha, tiles_of(kind, slot_of(out, a, b)), kind, workers, trusted)
+        return packed(out, x, a, b, beta, alpha, tiles_of(kind, slot_of(out, a, b)), kind, workers, trusted=trusted)
     return RUN[way](out, x, a, b, beta, alpha, name, workers, trusted)
 
 

@@ -16,29 +16,16 @@ from __future__ import annotations
 
 import functools
 
-from ...jit.address import arrive, invoke, peek, pointer, replace, scratch, seen, wait
+from ...jit.address import invoke, pointer, scratch
 from ...jit.cache import compiled, jit
+from ...jit.record import address
+from ...jit.sharing import arrive, replace, seen, wait
 from .block import SQUARE
 from .blocking import SEGMENT
-from .context import (
-    FINISHED,
-    LIES,
-    NEXT,
-    PACKER,
-    PACKS,
-    PANEL_A,
-    PANEL_B,
-    STRIP_A,
-    STRIP_B,
-    WORDS,
-    packers,
-    ready,
-    up,
-    words_at,
-)
-from .microkernel import absent_of, table, ukernel_columns, ukernel_packed, ukernel_rows
-from .pack_converting import pack_a, pack_b, pack_strip_a, pack_strip_b
-from .store import MEMORY, PARTIAL, ending, finish
+from .context import FINISHED, NEXT, WORDS, up
+from .kernels import PANEL_A, PANEL_B, STRIP_A, STRIP_B, TILE_BYTES, tile_at
+from .matrix import matrices, sub
+from .store import MEMORY, PARTIAL, ending
 
 ROWS = 16  # steps of k that a job copies into panels: work enough for its overhead, jobs enough for many threads
 RUN = 4  # panels of A in a job, where each thread has JOBS jobs and more
@@ -47,45 +34,6 @@ PARTS = 3  # stretches for every NEAR bytes of A, where it has more: 2 to 4 are 
 # Blocks with a counter of their own, or as many strips of blocks where there are more; bytes of one's and of all.
 STRIPS, COUNT = 64, 128
 COUNTS, MARKS = STRIPS * COUNT, 8 * STRIPS
-
-
-@functools.cache
-def _pack_kernel(tile, what: int) -> int:
-    """void(source, along, down, width, kb, target): a panel or, of operands that lie as panels do, some rows, of which
-    `along` is the number."""
-    panel, strip = (pack_a, pack_strip_a) if what in (PANEL_A, STRIP_A) else (pack_b, pack_strip_b)
-
-    def pack_panel(source, along, down, width, kb, target):
-        panel(tile, source, along, down, width, kb, target)
-
-    def pack_rows(source, along, down, width, kb, target):
-        strip(tile, source, down, width, along, target, kb)
-
-    name = ("a", "b", "rows_a", "rows_b")[what]
-    pack = pack_panel if what in (PANEL_A, PANEL_B) else pack_rows
-    return compiled(pack, f"void({', '.join(['int64'] * 6)})", f"gemm_pack_{tile}_{name}")
-
-
-# How A lies -> its micro-kernel.
-MICRO = {"panels": ukernel_packed, "rows": ukernel_rows, "columns": ukernel_columns}
-
-
-@functools.cache
-def _multiply_kernel(tile, lie: str) -> int:
-    """A tile of C and how it ends: void(...), all arguments int64."""
-    micro = MICRO[lie]
-
-    def multiply(h, w, a, b, words, starts, stop, first, last, part, rsp, to, rst, total, rstt, c, x, f):
-        f = words_at(f)
-        alpha, beta = peek(tile, f.scalars), peek(tile, f.scalars + tile.size_t)
-        code = PARTIAL if stop == MEMORY else stop
-        micro(tile, h, a, f.rsa // tile.group, f.csa, b, tile.nr, words, part, rsp, to, rst, w, not starts, code,
-                x, f.rsx, alpha, beta)  # fmt: skip
-        if stop == MEMORY:
-            finish(tile, h, w, part, rsp, total, rstt, first != 0, last != 0, c, f.rsc, f.csc, x, f.rsx, f.csx,
-                   alpha, beta)  # fmt: skip
-
-    return compiled(multiply, f"void({', '.join(['int64'] * 18)})", f"gemm_multiply_{tile}_{lie}")
 
 
 @jit(forceinline=True)
@@ -115,11 +63,13 @@ def _claim(w, end):
 
 
 @jit(forceinline=True)
-def _pack(f, w, side, source, along, down, size, pitch, width, kb, target, begin):
-    """`width` rows of A or columns of B (side), `along` apart, into panels of `pitch` and kb steps, `down` apart; a job
-    is a panel, or ROWS words of k if these are rows. Jobs from `begin` on; the first one after them."""
+def _pack(f, w, side, matrix, width, kb, target, begin):
+    """`width` rows of A or columns of B (side) into panels of kb steps; of the matrix its address, and its strides
+    along the panel's width and down it. A job is a panel, or ROWS words of k if these are rows. Jobs from `begin` on;
+    the first one after them."""
+    source, along, down = matrix
     words = (kb + f.group - 1) // f.group  # of a panel, for each of its rows
-    head = f.head if side == PANEL_B else 0
+    head, size, pitch = (f.head, f.size_b, f.nr) if side == PANEL_B else (0, f.size_a, f.mr)
     rowwise, rows = f.rowwise != 0 and along == 1, ROWS * f.group
     end = begin + ((kb + rows - 1) // rows if rowwise else (width + pitch - 1) // pitch)
     job, packs = _claim(w, end), pointer(f.packs)
@@ -139,11 +89,14 @@ def _pack(f, w, side, source, along, down, size, pitch, width, kb, target, begin
 
 
 @jit(forceinline=True)
-def _multiply(f, w, task, a, c, x, ic, jc, low, m, j0, n, kb, starts, ends, first, last, begin):
+def _multiply(f, w, t, task, rows, columns, operands, kb, ends, begin):
     """C[ic+low:ic+m, jc+j0:jc+j0+n] takes in one packed block of k; a job is RUN panels of A against one L2 block of B.
+    `operands`: A, C and X from row ic and column jc on; `t`: the words of a tile, which say where in k it is; `ends`: a
+    segment does.
 
     The micro-kernel fetches the next panel ahead, which is of use to the thread that goes on with it.
     """
+    (ic, low, m), (jc, j0, n), (a, c, x) = rows, columns, operands
     words = (kb + f.group - 1) // f.group
     panels = (m - low + f.mr - 1) // f.mr
     blocks = (n + f.block - 1) // f.block
@@ -151,37 +104,34 @@ def _multiply(f, w, task, a, c, x, ic, jc, low, m, j0, n, kb, starts, ends, firs
     runs = (panels + run - 1) // run
     end = begin + runs * blocks
     square = scratch(SQUARE)  # a chain that ends through memory and needs no room of its own
-    stop = PARTIAL
+    t.stop, t.words = PARTIAL, words
     if ends:
-        stop = ending(f.csc, x, f.csx, f.unit) if first and last else MEMORY
+        t.stop = ending(f.csc, x[0], f.csx, f.unit) if t.first != 0 and t.last != 0 else MEMORY
     width = min(f.n, f.nc)  # of a plane
     job = _claim(w, end)
     while job < end:
         i0, jb = low + (job - begin) % runs * run * f.mr, j0 + (job - begin) // runs * f.block
         for i in range(i0, min(i0 + run * f.mr, m), f.mr):
-            h, apanel = min(f.mr, m - i), f.room + i * words * f.step
+            t.height, t.a = min(f.mr, m - i), f.room + i * words * f.step
             if f.bare != 0:
-                apanel = a + i * f.rsa * f.size_a
+                t.a = sub(a, i, 0, f.size_a)[0]
             elif f.fused != 0:
-                apanel = f.room + task * f.mr * words * f.step
-                invoke(pointer(f.packs)[PANEL_A], (a + i * f.rsa * f.size_a, f.rsa, f.csa, h, kb, apanel))
+                t.a = f.room + task * f.mr * words * f.step
+                source, along, down = sub(a, i, 0, f.size_a)
+                invoke(pointer(f.packs)[PANEL_A], (source, along, down, t.height, kb, t.a))
             for j in range(jb, min(jb + f.block, j0 + n), f.nr):  # the A panel stays in L1, B's block in L2
-                across, bpanel = min(f.nr, j0 + n - j), f.room + f.bpanels + j * (words + f.head) * f.step
-                cij = c + (i * f.rsc + j * f.csc) * f.size_c
-                xij = x + (i * f.rsx + j * f.csx) * f.size_c if x != 0 else 0
-                part, rsp, total, rstt = square, f.nr, cij, f.rsc
+                t.width, t.b = min(f.nr, j0 + n - j), f.room + f.bpanels + j * (words + f.head) * f.step
+                t.c, t.x = sub(c, i, j, f.size_c)[0], sub(x, i, j, f.size_c)[0]
+                t.part, t.rsp, t.total, t.rst = square, f.nr, t.c, f.rsc
                 if f.part > 0:
-                    part, rsp = f.room + f.part + (i * width + j) * f.size_t, width
+                    t.part, t.rsp = f.room + f.part + (i * width + j) * f.size_t, width
                 elif f.part == 0:
-                    part, rsp = cij, f.rsc
+                    t.part, t.rsp = t.c, f.rsc
                 if f.total > 0:
-                    total, rstt = f.room + f.total + (i * width + j) * f.size_t, width
-                registers = stop != PARTIAL and stop != MEMORY
-                to, rst = (cij, f.rsc) if registers else (part, rsp)
-                invoke(f.multiply, (h, across, apanel, bpanel, words, starts, stop, first, last, part, rsp, to, rst,
-                       total, rstt, cij, xij, f.own))  # fmt: skip
-                if f.after != 0 and ends and last:
-                    invoke(f.after, (f.context, ic + i, jc + j, h, across))
+                    t.total, t.rst = f.room + f.total + (i * width + j) * f.size_t, width
+                invoke(f.multiply, (address(t), f.own))
+                if f.after != 0 and ends and t.last != 0:
+                    invoke(f.after, (f.context, ic + i, jc + j, t.height, t.width))
         arrive(w, FINISHED)
         job = _claim(w, end)
     return end
@@ -193,6 +143,7 @@ def loops() -> int:
 
     def work(f, task):
         own, marks = scratch(COUNTS), pointer(scratch(MARKS))  # marks: of each strip, the first job to come
+        t = tile_at(scratch(TILE_BYTES))
         counters = f.counters if f.counters != 0 else own
         width = _strip(f)
         strips = (min(f.n, f.nc) + width - 1) // width
@@ -200,12 +151,12 @@ def loops() -> int:
             w, marks[s] = pointer(own + s * COUNT), 0
             w[NEXT], w[FINISHED] = 0, 0
         done, block, groups = 0, 0, min(strips, f.workers)
+        whole_a, whole_b, whole_c, whole_x = matrices(f)
         for jc in range(0, f.n, f.nc):
             n = min(f.nc, f.n - jc)
             for ic in range(0, f.m, f.mc):
                 m = min(f.mc, f.m - ic)
-                c = f.c + (ic * f.rsc + jc * f.csc) * f.size_c  # C[ic:ic+mc, jc:jc+nc]
-                x = f.x + (ic * f.rsx + jc * f.csx) * f.size_c if f.x != 0 else 0
+                c, x = sub(whole_c, ic, jc, f.size_c), sub(whole_x, ic, jc, f.size_c)  # C[ic:ic+mc, jc:jc+nc]
                 for segment in range(0, f.k, SEGMENT):
                     length = min(SEGMENT, f.k - segment)
                     cuts = (length + f.kc - 1) // f.kc
@@ -213,13 +164,13 @@ def loops() -> int:
                     for p in range(0, length, step):
                         if f.start <= block < f.stop:  # A[ic:ic+mc, p:p+kb] @ B[p:p+kb, jc:jc+nc]
                             kb = min(step, length - p)
-                            a = f.a + (ic * f.rsa + (segment + p) * f.csa) * f.size_a
-                            b = f.b + ((segment + p) * f.rsb + jc * f.csb) * f.size_b
+                            a = sub(whole_a, ic, segment + p, f.size_a)
+                            t.starts, t.first, t.last = p == 0, segment == 0, segment + length == f.k
                             words = (kb + f.group - 1) // f.group + f.head
                             for s in range(strips):
                                 wait(pointer(counters + s * COUNT), FINISHED, marks[s])
                             if f.fused == 0 and f.bare == 0:
-                                done = _pack(f, f, PANEL_A, a, f.rsa, f.csa, f.size_a, f.mr, m, kb, f.room, done)
+                                done = _pack(f, f, PANEL_A, a, m, kb, f.room, done)
                             rows = _stretch(f, m, n, words)
                             for low in range(0, m, rows):
                                 for r in range(groups):
@@ -229,49 +180,12 @@ def loops() -> int:
                                             w, wide = pointer(counters + s * COUNT), min(width, n - j0)
                                             panels = f.room + f.bpanels + j0 * words * f.step
                                             if low == 0:
-                                                marks[s] = _pack(f, w, PANEL_B, b + j0 * f.csb * f.size_b, f.csb, f.rsb,
-                                                    f.size_b, f.nr, wide, kb, panels, marks[s])  # fmt: skip
-                                            marks[s] = _multiply(f, w, task, a, c, x, ic, jc, low, min(low + rows, m),
-                                                j0, wide, kb, p == 0, p + step >= length, segment == 0,
-                                                segment + length == f.k, marks[s])  # fmt: skip
+                                                b, down, across = sub(whole_b, segment + p, jc + j0, f.size_b)
+                                                marks[s] = _pack(f, w, PANEL_B, (b, across, down), wide, kb, panels,
+                                                                 marks[s])  # fmt: skip
+                                            part, columns = (ic, low, min(low + rows, m)), (jc, j0, wide)
+                                            marks[s] = _multiply(f, w, t, task, part, columns, (a, c, x), kb,
+                                                                 p + step >= length, marks[s])  # fmt: skip
                         block += 1
 
     return compiled(work, WORDS.kernel, "gemm_loops")
-
-
-def multiplier(tile, lie: str = "panels") -> int:
-    """What multiplies an A that lies so."""
-    found = _multiply_kernel(tile, lie)
-    ready(tile)[list(LIES).index(lie)] = found
-    return found
-
-
-def supply(tile, at: int) -> None:
-    """Compile or load what `context.missing` names."""
-    if at >= PACKS:
-        ready(tile)[PACKER + at - PACKS] = _pack_kernel(tile, at - PACKS)
-    else:
-        table(tile).supply(at)
-
-
-def every_packer(tile) -> None:
-    """All that pack."""
-    for what in range(4):
-        supply(tile, PACKS + what)
-
-
-def kernels_of(f, tile, lie: str = "panels", alone=False) -> None:
-    """What the product of these words, which is cut, needs of the loops' kernels; `alone`: as one tile."""
-    m, n = (size if size < step else step + size % step for size, step in ((f.m, tile.mr), (f.n, tile.nr)))
-    f.multiply = _supplied(tile, lie, packers(f, alone)[int(f.bare != 0) :], m, n)
-
-
-@functools.lru_cache(4096)
-def _supplied(tile, lie, packs, m, n) -> int:
-    """What multiplies, with all that it calls for m rows and n columns, or any that leave the same over. Each product
-    asks."""
-    for what in packs:
-        supply(tile, PACKS + what)
-    while (at := absent_of(tile, table(tile).words, LIES[lie], m, n)) >= 0:
-        supply(tile, at)
-    return multiplier(tile, lie)

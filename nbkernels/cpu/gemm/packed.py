@@ -17,39 +17,25 @@ from ..runtime.launch import launchable
 from ..runtime.status import DECLINED, DONE, LARGE
 from ..runtime.workspace import ROOMS, borrow, returned, room, without
 from .blocking import Tiles, small
-from .context import (
-    BYTES,
-    FINISHED,
-    NEXT,
-    WORDS,
-    WORKERS,
-    bare,
-    cuts,
-    filled,
-    missing,
-    operands,
-    ready,
-    template,
-    up,
-    words_at,
-)
+from .context import BYTES, FINISHED, NEXT, WORDS, WORKERS, bare, cuts, operands, up, words_at
 from .door import factored, whole_call
+from .kernels import kernels_of, missing, ready
 from .kinds import kind_of, tiles_of
-from .loops import COUNT, COUNTS, kernels_of, loops
+from .loops import COUNT, COUNTS, loops
+from .setup import filled, template
 from .tuned import SLOTS, slot
 
 # Multiplications in one launch, which Ctrl-C cannot interrupt: about a second of one thread.
 LAUNCH = 1 << 36
 
 
-def packed(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, trusted: bool = True,
-           after=None) -> int:  # fmt: skip
+def packed(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, *, trusted=True, after=None) -> int:
     """out = alpha * a @ b + beta * x, x given by its id or 0: DONE, or, where arrays not trusted are unusual, DECLINED
     with nothing done. `after`, an epilogue.After, is applied to each tile that is done."""
     swapped = out.strides[1] != out.itemsize and out.strides[0] == out.itemsize
     if swapped:
         kind = kind.swapped()
-    f, kept = filled(out, x, a, b, beta, alpha, tiles, kind, workers, trusted, bare(kind))
+    f, kept = filled(out, x, a, b, beta, alpha, tiles, kind, workers, trusted=trusted, bare=bare(kind))
     if f is None:
         return DECLINED
     lie = "panels" if not f.bare else "rows" if f.csa == 1 else "columns"

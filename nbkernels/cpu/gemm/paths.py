@@ -116,18 +116,18 @@ def little(m, n, k):
 
 
 @plain
-def choose(tile, m, n, k, rsa, csa, rsb, csb, rows, workers, cache, costs):
+def choose(tile, product, rows, workers, cache, costs):
     """The path of C = A B, m x n over k steps, all at least 1, for `workers` threads and so many bytes of L2.
 
-    Strides are in elements; `rows`: the rows of C, and of what is added, are contiguous. If C is stored by columns this
-    is asked of C' = B' A'.
+    The product is m, n, k and A's and B's strides in elements; `rows`: the rows of C, and of what is added, are
+    contiguous. If C is stored by columns this is asked of C' = B' A'.
     """
+    m, n, k, rsa, csa, rsb, csb = product
     if little(m, n, k):
         return SMALL
     if min(m, n) == 1 and along_vectors(m, n, lies(rsa, csa), lies(rsb, csb)):
         return GEMV
-    product = m, n, k, rsa, csa, rsb, csb  # no loop, which takes twice as long
-    best = PACKED, _time(tile, PACKED, product, rows, workers, cache, costs)
+    best = PACKED, _time(tile, PACKED, product, rows, workers, cache, costs)  # no loop: twice as long
     best = _better(best, SMALL, _time(tile, SMALL, product, rows, workers, cache, costs))
     best = _better(best, THIN, _time(tile, THIN, product, rows, workers, cache, costs))
     best = _better(best, DEEP, _time(tile, DEEP, product, rows, workers, cache, costs))
@@ -136,8 +136,8 @@ def choose(tile, m, n, k, rsa, csa, rsb, csb, rows, workers, cache, costs):
 
 
 @functools.lru_cache(4096)
-def _path(dtype, m, n, k, rsa, csa, rsb, csb, rows, workers) -> int:
-    return choose(small(dtype), m, n, k, rsa, csa, rsb, csb, rows, workers, caches()[1], cost.table)
+def _path(dtype, product, rows, workers) -> int:
+    return choose(small(dtype), product, rows, workers, caches()[1], cost.table)
 
 
 def path(m: int, n: int, k: int, workers: int, dtype: str = "float32", layout: str = "NN") -> int:
@@ -151,7 +151,7 @@ def path(m: int, n: int, k: int, workers: int, dtype: str = "float32", layout: s
     'packed'
     """
     left, right = strides(layout, m, n, k)
-    return _path(dtype, m, n, k, *left, *right, True, workers)
+    return _path(dtype, (m, n, k, *left, *right), True, workers)
 
 
 def strides(layout: str, m: int, n: int, k: int) -> list[tuple[int, int]]:
@@ -161,7 +161,8 @@ def strides(layout: str, m: int, n: int, k: int) -> list[tuple[int, int]]:
 
 def path_of(out, x, a, b, workers: int) -> int:
     """The path of out = a @ b + x, x or None: arrays, or what has their shapes, strides and dtype."""
-    return _path(out.dtype.name, *seen(out, x, a, b), workers)
+    *product, rows = seen(out, x, a, b)
+    return _path(out.dtype.name, tuple(product), rows, workers)
 
 
 def legal(out, x, a, b) -> list[int]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from numba import types
 
 from ...jit import made
-from ...jit.address import call, invoke, pointer, scratch, static
+from ...jit.address import invoke, pointer, scratch, static
 from ...jit.cache import entry, jit
 from ...jit.kind import Kind
 from ...jit.made import ANSWER, NONE, answer
@@ -17,12 +17,14 @@ from ..runtime.arrays import GIL, alike, large, new_matrix
 from ..runtime.status import DECLINED, DONE, LACKING, LARGE, UNMADE
 from .block import ROOM, SQUARE
 from .blocking import Tiles
-from .context import PANEL_A, PANEL_B, cuts, missing, operands, single, started, words_at
+from .context import cuts, operands, words_at
 from .entry import SERIALLY
+from .kernels import PANEL_A, PANEL_B, TILE_BYTES, missing, multiplier, single, tile_at
 from .kinds import default_tiles
-from .loops import loops, multiplier
+from .loops import loops
 from .paths import SERIAL
-from .store import MEMORY, ending
+from .setup import started
+from .store import ending
 
 LIMIT = 96**3  # m*n*k up to which threads do not pay: two launches of 3-10 us cost more than they save
 
@@ -42,14 +44,14 @@ class Plan:
 @jit(forceinline=True)
 def one_tile(f, b):
     """What the loops do where there is nothing to loop over, 80 ns less; b is where the panel of B goes."""
-    a, c, x = f.room, f.c, f.x
-    square, stop = scratch(SQUARE), ending(f.csc, x, f.csx, f.unit)
-    to, rst = (square, f.nr) if stop == MEMORY else (c, f.rsc)
-    packs = pointer(f.packs)
-    invoke(packs[PANEL_A], (f.a, f.rsa, f.csa, f.m, f.k, a))
+    own, packs = scratch(TILE_BYTES), pointer(f.packs)
+    invoke(packs[PANEL_A], (f.a, f.rsa, f.csa, f.m, f.k, f.room))
     invoke(packs[PANEL_B], (f.b, f.csb, f.rsb, f.n, f.k, b))
-    words = (f.k + f.group - 1) // f.group
-    invoke(f.multiply, (f.m, f.n, a, b, words, 1, stop, 1, 1, square, f.nr, to, rst, c, f.rsc, c, x, f.own))
+    t = tile_at(own)
+    t.height, t.width, t.a, t.b, t.words = f.m, f.n, f.room, b, (f.k + f.group - 1) // f.group
+    t.starts, t.first, t.last, t.stop = 1, 1, 1, ending(f.csc, f.x, f.csx, f.unit)
+    t.part, t.rsp, t.total, t.rst, t.c, t.x = scratch(SQUARE), f.nr, f.c, f.rsc, f.c, f.x
+    invoke(f.multiply, (own, f.own))
 
 
 @functools.cache
@@ -95,7 +97,7 @@ def serial():
             one_tile(f, f.room + ROOM // 2)
             return answer(DONE, given, made)
         f.next, f.finished, f.start, f.stop = 0, 0, 0, f.blocks
-        call(f.loops, words, 0)
+        invoke(f.loops, (words, 0))
         return answer(DONE, given, made)
 
     return entry(run, ANSWER(types.int64, *[OBJECT] * 4), "gemm_serial")

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import functools
 
-from ...jit.address import peek, take
+from ...jit.address import peek
 from ...jit.cache import compiled, jit
+from ...jit.sharing import take
 from ..runtime.status import SHORT
 from .blocking import small
 from .context import NEXT, WORDS, swap_sides, up
 from .cost import swaps
 from .door import in_room, planned_entry
+from .matrix import matrices, sub
 from .microkernel import COPYING, PACKED, every, ukernel_copying, ukernel_packed
 from .pack import pack
 from .store import MEMORY, PARTIAL, ending, finish
@@ -36,8 +38,9 @@ def _room(tile, m, k, wide):
 
 
 @jit(forceinline=True)
-def _block(tile, f, p, s, j, w, wide, stop, panels, panel, plane, alpha, beta):
-    """Steps p to p + s of C[:, j:j+w], panel by panel of B; tiles go on with the plane."""
+def _block(tile, f, steps, columns, stop, rooms, alpha, beta):
+    """Steps p to p + s of C[:, j:j+w], panel by panel of B; tiles go on with the plane, of rows `wide` apart."""
+    (p, s), (j, w), (panels, panel, plane, wide) = steps, columns, rooms
     size, m, tiles, last = tile.itemsize, f.m, -(-f.m // tile.mr), p + s == f.k
     stop = stop if last and stop != MEMORY else PARTIAL
     source = f.b + (p * f.rsb + j * f.csb) * size
@@ -82,10 +85,11 @@ def _short(tile) -> int:
         while j < n:
             w = min(wide, n - j)
             for p in range(0, k, STEPS):
-                _block(tile, f, p, min(STEPS, k - p), j, w, wide, stop, panels, panel, plane, alpha, beta)
+                _block(tile, f, (p, min(STEPS, k - p)), (j, w), stop, (panels, panel, plane, wide), alpha, beta)
             if stop == MEMORY:
-                c, x = f.c + j * f.csc * size, f.x + j * f.csx * size if f.x != 0 else 0
-                finish(tile, m, w, plane, wide, 0, 0, True, True, c, f.rsc, f.csc, x, f.rsx, f.csx, alpha, beta)
+                _, _, c, x = matrices(f)
+                c, x = sub(c, 0, j, size), sub(x, 0, j, size)
+                finish(tile, (m, w), (plane, wide), (0, 0), True, True, c, x, alpha, beta)
             j = take(f, NEXT) * wide
 
     every(tile, PACKED, COPYING)

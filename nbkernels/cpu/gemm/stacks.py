@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import functools
 
-from ...jit.address import call, copy, scratch, take
+from ...jit.address import copy, invoke, scratch
 from ...jit.cache import compiled
 from ...jit.kind import Kind
 from ...jit.record import Record
+from ...jit.sharing import take
 from ..runtime import threads
 from ..runtime.workspace import room
-from .context import BYTES, filled, single, up, words_at
+from .context import BYTES, up, words_at
+from .kernels import kernels_of, single
 from .kinds import default_tiles
-from .loops import kernels_of, loops
+from .loops import loops
 from .serial import LIMIT, one_tile
+from .setup import filled
 
 GAIN = 48**3  # multiply-adds of a stack from which threads share it: a launch takes as long as 10 us of them
 OVERHEAD = 2000  # multiply-adds in the time that a product takes beside them
@@ -46,7 +49,7 @@ def jobs() -> int:
                     one_tile(mine, mine.room + mine.bpanels)
                 else:
                     mine.next, mine.finished, mine.start, mine.stop = 0, 0, 0, mine.blocks
-                    call(mine.loops, address, 0)
+                    invoke(mine.loops, (address, 0))
             start = take(f, NEXT) * f.each
 
     return compiled(work, SHARED.kernel, "gemm_stack")
@@ -73,7 +76,7 @@ def stack(out, x, a, b, beta, alpha, kind: Kind) -> bool:
     else:
         left, right = a, b
     tiles, x0 = default_tiles(kind), None if x is None else x[0]
-    f, kept = filled(out[0], 0 if x is None else id(x0), a[0], b[0], beta, alpha, tiles, kind, 1, True)
+    f, kept = filled(out[0], 0 if x is None else id(x0), a[0], b[0], beta, alpha, tiles, kind, 1)
     kernels_of(f, tiles.tile(kind), alone=single(f))
     f.loops, size = loops(), up(f.need, 64)
     steps = [0 if each is None else each.strides[0] for each in (left, right, out, x)]

@@ -8,6 +8,7 @@ from numba.extending import intrinsic
 from ...jit.cache import jit
 from ...jit.chain import Chain
 from ...jit.vector import ELEMENT, I64, replaced_if
+from .matrix import sub
 
 PARTIAL, PLAIN, REGISTERS, MEMORY = 0, 1, 2, 3  # the micro-kernel's stops, and finish() below
 
@@ -45,15 +46,15 @@ def _end(typing, tile, part, total, first, last, c, x, alpha, beta):
 
 
 @jit(forceinline=True)
-def finish(tile, h, w, part, rsp, total, rst, first, last, c, rsc, csc, x, rsx, csx, alpha, beta):
-    """End a segment of an h x w tile, its chain at `part`: C = fma(beta, X, alpha*(total + chain)), any strides."""
-    for i in range(h):
-        for j in range(w):
-            at_x = x + (i * rsx + j * csx) * tile.size_c if x != 0 else 0
-            _end(
-                tile, part + (i * rsp + j) * tile.size_t, total + (i * rst + j) * tile.size_t, first, last,
-                c + (i * rsc + j * csc) * tile.size_c, at_x, alpha, beta,
-            )  # fmt: skip
+def finish(tile, sizes, chains, sums, first, last, c, x, alpha, beta):
+    """End a segment of a tile of `sizes` rows and columns, which is the first one or the last: C = fma(beta, X, alpha *
+    (sums + chains)). C and X are matrices; of `chains` and `sums` the address and the stride down."""
+    (part, down), (total, step) = chains, sums
+    for i in range(sizes[0]):
+        for j in range(sizes[1]):
+            to, old = sub(c, i, j, tile.size_c)[0], sub(x, i, j, tile.size_c)[0]
+            own, before = part + (i * down + j) * tile.size_t, total + (i * step + j) * tile.size_t
+            _end(tile, own, before, first, last, to, old, alpha, beta)
 
 
 @jit(forceinline=True)

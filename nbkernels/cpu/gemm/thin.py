@@ -11,19 +11,21 @@ import functools
 
 import numpy as np
 
-from ...jit.address import arrive, peek, scratch, take, wait
+from ...jit.address import peek, scratch
 from ...jit.cache import compiled, jit, plain
+from ...jit.sharing import arrive, take, wait
 from ..runtime import threads
 from ..runtime.launch import launch_table, launchable, table_at
 from ..runtime.status import DECLINED, DONE, LARGE
 from ..runtime.workspace import room
 from .blocking import small
-from .context import BYTES, FINISHED, NEXT, WORDS, WORKERS, alone, filled, up, words_at
+from .context import BYTES, FINISHED, NEXT, WORDS, WORKERS, alone, up, words_at
 from .door import factored, whole_call
 from .ger import outer
 from .kinds import default_tiles, kind_of
 from .pack import pack
 from .paths import PANEL, THIN_LEAST
+from .setup import filled
 from .tiny import absent, known, table, tall, tiny
 
 JOB = 4  # blocks of rows of a job
@@ -143,7 +145,7 @@ def thin(out, x, a, b, beta, alpha, dtype: str, workers: int, trusted: bool = Tr
         _table(tile).kernel = _thin(tile)
     if _whole(tile)[0](_table(tile).buffer_info()[0], id(out), x, id(a), id(b), beta, alpha) == DONE:
         return DONE
-    f, kept = filled(out, x, a, b, beta, alpha, default_tiles(kind), kind, workers, trusted)
+    f, kept = filled(out, x, a, b, beta, alpha, default_tiles(kind), kind, workers, trusted=trusted)
     if f is None or f.csc != 1 or (f.x != 0 and f.csx != 1):
         return DECLINED
     f.bpanels = tile.nr

@@ -57,7 +57,7 @@ class Block:
     from line to line of A, B and C, which are asked for at every `each`-th step.
     """
 
-    def __init__(self, builder, tile, arg, height, width, least, twins=1, lie="", asks=(), each=1):
+    def __init__(self, builder, tile, arg, height, width, least, *, twins=1, lie="", asks=(), each=1):
         self.builder, self.arg, self.twins, self.lie, self.asks, self.each = builder, arg, twins, lie, asks, each
         self.lanes, self.parts = Lanes(builder, tile.dtype, tile.lanes), [Lanes(builder, tile.dtype, w) for w in width]
         self.rows = [divmod(i, height) for i in range(twins * height)]  # the product, its row
@@ -146,7 +146,7 @@ def _products(builder, tile, arg, height, width, least, ahead=False, twins=1, on
     """Its body. `ahead`: it asks for what comes next."""
     arg |= {lie: I64(1)} if lie else {}
     asks = [arg["d" + m] for m in "abc"] if ahead else []
-    block = Block(builder, tile, arg, height, width, least, twins, lie, asks)
+    block = Block(builder, tile, arg, height, width, least, twins=twins, lie=lie, asks=asks)
     factors = {name: [part.splat(arg[name]) for part in block.parts] for name in ("alpha", "beta")}
     reads = builder.icmp_unsigned("!=", builder.ptrtoint(arg["x"], I64), I64(0))
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import functools
 
-from ...jit.address import ask, peek, poke, scratch, take
+from ...jit.address import ask, peek, poke, scratch
 from ...jit.cache import compiled, jit, plain
 from ...jit.record import Record
 from ...jit.rooms import lent, returned
+from ...jit.sharing import take
 from ...jit.turn import turned
 from ...jit.vector import LINE
 from ..gemv.axpyf import columns
@@ -16,6 +17,7 @@ from ..gemv.dotxf import rows_of
 from .block import PANEL, ROOM, one_block
 from .even import NEAR as EVENLY
 from .even import even, suits
+from .matrix import sub
 from .microkernel import COPYING, PACKED, STRIDED, every
 from .pack import pack
 from .paths import ALONE
@@ -230,6 +232,16 @@ def _ask(address, rows, step, columns, across, size):
 
 
 @jit(forceinline=True)
+def _matrices(f, t, size):
+    """A, B, C and X of product t."""
+    x = f.x + t * f.sx * size if f.x != 0 else 0
+    return (
+        (f.a + t * f.sa * size, f.rsa, f.csa), (f.b + t * f.sb * size, f.rsb, f.csb),
+        (f.c + t * f.sc * size, f.rsc, f.csc), (x, f.rsx, f.csx),
+    )  # fmt: skip
+
+
+@jit(forceinline=True)
 def _batch(tile, f, task, first, last):
     """By block.py's one_block."""
     size, panels, (alpha, beta) = tile.itemsize, lent(PANELS), _factors(tile, f)
@@ -237,53 +249,53 @@ def _batch(tile, f, task, first, last):
     if room == 0 and tile.narrow and (f.m + tile.mr) * f.k * size <= PANEL:
         room = panels + PANEL  # as one product has (block.py)
     for t in range(first, last):
-        x = f.x + t * f.sx * size if f.x != 0 else 0
         if far:
             _ask(f.a + (t + 2) * f.sa * size, f.m, f.rsa, f.k, f.csa, size)
             _ask(f.b + (t + 2) * f.sb * size, f.k, f.rsb, f.n, f.csb, size)
             _ask(f.c + (t + 2) * f.sc * size, f.m, f.rsc, f.n, f.csc, size)
-        one_block(tile, room, panels, f.m, f.n, f.k, f.a + t * f.sa * size, f.rsa, f.csa, f.b + t * f.sb * size, f.rsb,
-                  f.csb, f.c + t * f.sc * size, f.rsc, f.csc, x, f.rsx, f.csx, alpha, beta)  # fmt: skip
+        one_block(tile, room, panels, (f.m, f.n, f.k), _matrices(f, t, size), alpha, beta)
     returned(PANELS, panels)
 
 
 @jit(forceinline=True)
-def _column(tile, far, m, k, a, rsa, csa, v, sv, c, rsc, x, rsx, alpha, beta):
+def _column(tile, far, m, k, matrix, vector, c, x, alpha, beta):
     """One row or column of outputs, m of them; `far`: what comes next is asked for."""
-    size, chains, copy = tile.itemsize, scratch(CHAINS), scratch(CHAINS)
+    size, chains, copy, (_, rsa, csa), (v, sv) = tile.itemsize, scratch(CHAINS), scratch(CHAINS), matrix, vector
     if rsa != 1 and sv != 1:
         for p in range(k):
             poke(tile, copy + p * size, peek(tile, v + p * sv * size))
         v = copy
-    direct = rsc == 1 and x == 0 and alpha == 1
+    direct = c[1] == 1 and x[0] == 0 and alpha == 1
     wide = m if direct else CHAINS // size
     for i in range(0, m, wide):
-        h, ai, ci = min(wide, m - i), a + i * rsa * size, c + i * rsc * size
-        t = ci if direct else chains
+        h, ai, ci = min(wide, m - i), sub(matrix, i, 0, size)[0], sub(c, i, 0, size)
+        t = ci[0] if direct else chains
         if rsa != 1:
             rows_of(tile, h, ai, rsa, v, k, t, not far, far)
         else:
             columns(tile, h, ai, csa, v, sv, k, t, 0, far)
         if not direct:
-            xi = x + i * rsx * size if x != 0 else 0
-            finish(tile, h, 1, t, 1, 0, 0, True, True, ci, rsc, 1, xi, rsx, 1, alpha, beta)
+            finish(tile, (h, 1), (t, 1), (0, 0), True, True, ci, sub(x, i, 0, size), alpha, beta)
 
 
 @jit(forceinline=True)
 def _vectors(tile, f, task, first, last):
     """Where C is one row or one column, and the other matrix lies along it or along k."""
     size, (alpha, beta), far = tile.itemsize, _factors(tile, f), bytes_of(tile, f) > FAR
-    m, matrix, each, vector, apart = f.m, f.a, f.sa, f.b, f.sb
-    rsa, csa, sv, rsc, rsx = f.rsa, f.csa, f.rsb, f.rsc, f.rsx
-    if m == 1:  # B's columns against a row of A
-        m, matrix, each, vector, apart = f.n, f.b, f.sb, f.a, f.sa
-        rsa, csa, sv, rsc, rsx = f.csb, f.rsb, f.csa, f.csc, f.csx
+    m, column = (f.n, 0) if f.m == 1 else (f.m, 1)  # of outputs, and whether B is one: else A is a row
     far = far and m * f.k * size > BESIDE
     for t in range(first, last):
-        x = f.x + t * f.sx * size if f.x != 0 else 0
-        _column(tile, far, m, f.k, matrix + t * each * size, rsa, csa, vector + t * apart * size, sv,
-                f.c + t * f.sc * size, rsc, x, rsx, alpha, beta)  # fmt: skip
+        (a, rsa, csa), (b, rsb, csb), (c, rsc, csc), (x, rsx, csx) = _matrices(f, t, size)
+        if column:
+            _column(tile, far, m, f.k, (a, rsa, csa), (b, rsb), (c, rsc, 1), (x, rsx, 1), alpha, beta)
+        else:
+            _column(tile, far, m, f.k, (b, csb, rsb), (a, csa), (c, csc, 1), (x, csx, 1), alpha, beta)
 
 
-by_tiny, by_even, by_vectors = map(_by, (_tiny, _even, _vectors))
-by_small = _by(_batch, STRIDED, PACKED, COPYING)
+# The kernels' names, and what compiles them.
+WAYS = {
+    ONE_BLOCK: ("small", _by(_batch, STRIDED, PACKED, COPYING)),
+    TINY: ("tiny", _by(_tiny)),
+    VECTOR: ("vectors", _by(_vectors)),
+    EVEN: ("even", _by(_even)),
+}

@@ -15,7 +15,7 @@ import numpy as np
 from numba import types
 from numpy import empty
 
-from ...jit.address import pointer, scratch, take_from
+from ...jit.address import pointer, scratch
 from ...jit.cache import compiled, entry, jit
 from ...jit.chain import Chain
 from ...jit.emit import emitted
@@ -23,6 +23,7 @@ from ...jit.kind import BYTES
 from ...jit.made import ANSWER, NONE, answer, as_returned, new_strided, words
 from ...jit.ndarray import OBJECT, WRITEABLE, address_of, data, descr, flags, layout_is_known, ndim, shape, stride
 from ...jit.record import Record
+from ...jit.sharing import take_from
 from ...jit.tile import Tile
 from ...jit.vector import I64, loop, opaque, replaced_if, used, width_bits
 from ..gemm import at_first
@@ -140,7 +141,7 @@ def inner(tile, k, a, sa, b, sb, out, unit):
     last, total, part = (k - 1) // SEGMENT, scratch(64), scratch(64)
     for s in range(last + 1):
         _part(tile, s, k, a, sa, b, sb, part)
-        finish(tile, 1, 1, part, 0, total, 0, s == 0, s == last, out, 0, 0, 0, 0, 0, unit, unit)
+        finish(tile, (1, 1), (part, 0), (total, 0), s == 0, s == last, (out, 0, 0), (0, 0, 0), unit, unit)
 
 
 @functools.cache
@@ -177,8 +178,8 @@ def _sum(tile, table, out, a, b, unit):
     f.a, f.sa, f.b, f.sb = data(a), sa // size, data(b), sb // size
     run_jobs(table, words, f.jobs, workers, TASKS)
     for s in range(segments):
-        finish(tile, 1, 1, sums + s * tile.size_t, 0, total, 0, s == 0, s == segments - 1, data(out), 0, 0, 0, 0, 0,
-               unit, unit)  # fmt: skip
+        part, last = (sums + s * tile.size_t, 0), s == segments - 1
+        finish(tile, (1, 1), part, (total, 0), s == 0, last, (data(out), 0, 0), (0, 0, 0), unit, unit)
     return DONE
 
 

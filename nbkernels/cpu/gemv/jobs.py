@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...jit.address import call, fma, peek, poke, scratch, take_from
+from ...jit.address import fma, invoke, peek, poke, scratch
 from ...jit.cache import compiled, jit
 from ...jit.record import Record, address
+from ...jit.sharing import take_from
 from ..gemm.blocking import SEGMENT, vector_registers
 from ..gemm.context import up
 from ..runtime import threads
@@ -118,7 +119,7 @@ def run_jobs(table, words, jobs, workers, tasks):
     if workers > 1 and jobs > 1:
         threads.shared(t.launch, t.kernel, words, words + tasks)
     else:
-        call(t.kernel, words, 0)
+        invoke(t.kernel, (words, 0))
 
 
 @jit(forceinline=True)

@@ -26,6 +26,8 @@ from ...jit.rooms import lent, returned
 from ..gemm import at_first
 from ..gemm.blocking import SEGMENT, small
 from ..gemm.gemm import NAMES, REAL, accepted, clash, gemm, same, whole
+from ..gemm.matrix import matrices, sub
+from ..gemm.native import PRODUCT
 from ..gemm.store import finish
 from ..runtime import threads
 from ..runtime.arrays import MADE, alike, apart
@@ -41,8 +43,9 @@ BLOCK = 8 * WIDE  # bytes of stack for the sums of a block of outputs
 
 
 @jit(forceinline=True)
-def _sums(tile, form, h, a, rsa, csa, v, sv, k, t, far):
+def _sums(tile, form, h, matrix, vector, k, t, far):
     """t[i] = the sum of a[i, p] * v[p] over the k steps of a segment, for i < h."""
+    (a, rsa, csa), (v, sv, _) = matrix, vector
     room = lent(APART) if form == BY_COLUMNS or sv != 1 or csa != 1 else 0
     if form == BY_COLUMNS:
         columns_sums(tile, h, a, csa, v, sv, k, t, far, room)
@@ -67,7 +70,7 @@ def _sums(tile, form, h, a, rsa, csa, v, sv, k, t, far):
 def _of_job(tile, f, i, h, k, a, v, t):
     """The same of a job."""
     far = f.m * f.k * tile.itemsize > FAR and AHEAD
-    _sums(tile, f.form, h, a, f.rsa, f.csa, v, f.sv, k, t, far)
+    _sums(tile, f.form, h, (a, f.rsa, f.csa), (v, f.sv, 0), k, t, far)
 
 
 @jit(forceinline=True)
@@ -126,24 +129,20 @@ def _entry(tile):
 
 @functools.cache
 def native(dtype: str) -> int:
-    """y = alpha*A@v + beta*x by one thread, of what addresses say: void(m, k, a, rsa, csa, v, sv, y, sy, x, sx, beta,
-    alpha), sizes at least 1, strides in elements, x 0 for none. y shares no memory with A and v, and with x only where
-    it is x."""
+    """y = alpha*A@v + beta*x by one thread: gemm/native.py's, of one column, in the order of mv."""
     tile = small(dtype)
 
-    def product(m, k, a, rsa, csa, v, sv, y, sy, x, sx, beta, alpha):
-        size, part, total = tile.itemsize, scratch(BLOCK), scratch(BLOCK)
-        form, far = BY_COLUMNS if rsa == 1 and m > 1 else BY_ROWS, m * k * size > FAR and AHEAD
-        for i in range(0, m, WIDE):
-            h, xi = min(WIDE, m - i), x + i * sx * size if x != 0 else 0
-            for p in range(0, k, SEGMENT):
-                steps = min(SEGMENT, k - p)
-                ai, vp = a + (i * rsa + p * csa) * size, v + p * sv * size
-                _sums(tile, form, h, ai, rsa, csa, vp, sv, steps, part, far)
-                finish(tile, h, 1, part, 1, total, 1, p == 0, p + steps == k, y + i * sy * size, sy, 0, xi, sx, 0,
-                       alpha, beta)  # fmt: skip
+    def product(f, beta, alpha):
+        size, (a, v, y, x), part, total = tile.itemsize, matrices(f), scratch(BLOCK), scratch(BLOCK)
+        form, far = BY_COLUMNS if f.rsa == 1 and f.m > 1 else BY_ROWS, f.m * f.k * size > FAR and AHEAD
+        for i in range(0, f.m, WIDE):
+            h, yi, xi = min(WIDE, f.m - i), sub(y, i, 0, size), sub(x, i, 0, size)
+            for p in range(0, f.k, SEGMENT):
+                steps = min(SEGMENT, f.k - p)
+                _sums(tile, form, h, sub(a, i, p, size), sub(v, p, 0, size), steps, part, far)
+                finish(tile, (h, 1), (part, 1), (total, 1), p == 0, p + steps == f.k, yi, xi, alpha, beta)
 
-    return compiled(product, f"void({', '.join(['int64'] * 11)}, float64, float64)", f"mv_native_{tile}")
+    return compiled(product, PRODUCT, f"mv_native_{tile}")
 
 
 _entries = {}  # dtype -> the entry, as jobs.known has it

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import functools
 
-from ...jit.address import copy, exchange, invoke, pointer, scratch, seen
+from ...jit.address import copy, invoke, pointer, scratch
 from ...jit.cache import compiled, jit
 from ...jit.calling import call_loop
 from ...jit.counters import add_to
 from ...jit.flags import DIVIDE, INVALID, OVERFLOW, UNDERFLOW, given, taken
 from ...jit.record import Record, address
+from ...jit.sharing import exchange, seen
 
 # A slot: what the trampoline calls; NumPy's own loop, and elements below which it calls that by itself, which is not
 # counted; our kernel, and what compiles it, or 0; elements, or multiply-adds, below which NumPy's is faster;

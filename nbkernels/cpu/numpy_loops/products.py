@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import functools
 
-from ...jit.address import call, copy, invoke, number, pointer, scratch
+from ...jit.address import copy, invoke, number, pointer, scratch
 from ...jit.cache import compiled, jit
 from ...jit.counters import set_in
 from ...jit.flags import given, taken
 from ...jit.kind import Kind
 from ...jit.rooms import bought, lent, returned, sold
 from ...jit.vector import SIZE
-from ..gemm.context import BYTES, FINISHED, NEXT, WORKERS, cuts, started, up, words_at
+from ..gemm.context import BYTES, FINISHED, NEXT, WORKERS, cuts, up, words_at
+from ..gemm.kernels import every_packer, multiplier
 from ..gemm.kinds import default_tiles, kind_of
-from ..gemm.loops import COUNT, COUNTS, every_packer, loops, multiplier
+from ..gemm.loops import COUNT, COUNTS, loops
 from ..gemm.microkernel import PACKED, every
+from ..gemm.setup import started
 from ..gemm.stacks import GAIN, OVERHEAD, SHARED, jobs
 from ..runtime import threads
 from ..runtime.arrays import distinct
@@ -137,7 +139,7 @@ def _launched(s, flagged, work, context, workers, address):
     if workers > 1:
         threads.unheld(s.launch, s.flagged, flagged, address + WORKERS)
     else:
-        call(s.flagged, flagged, 0)
+        invoke(s.flagged, (flagged, 0))
 
 
 @jit
@@ -238,7 +240,7 @@ def _products(args, dims, strides, data, slot):
 def _flagged(words, task):
     """A job of a launch, and the flags that it raised, which helpers keep from the thread that waits for them."""
     w, before = launched_at(words), taken()
-    call(w.by, w.context, task)
+    invoke(w.by, (w.context, task))
     set_in(w, RAISED, taken())
     given(before)
 

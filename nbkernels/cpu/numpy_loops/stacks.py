@@ -9,7 +9,7 @@ import functools
 
 import numpy as np
 
-from ...jit.address import call, number, scratch
+from ...jit.address import invoke, number, scratch
 from ...jit.cache import compiled, jit
 from ...jit.record import Record
 from ..gemm import turns
@@ -58,7 +58,7 @@ def stacks(dtype: str) -> int:
         if f.count * one > GAIN and pool.share != 0 and number(pool.count) > 1:
             threads.unheld(t.launch, t.flagged, launch, address + TASKS)
         else:
-            call(t.flagged, launch, 0)
+            invoke(t.flagged, (launch, 0))
 
     return compiled(run, "void(int64, int64, int64)", f"inner_stacks_{tile}")
 
@@ -70,6 +70,7 @@ def table(dtype: str, flagged: int):
     factors = np.array([1, 0], dtype)
     t = TABLE.array()
     every(tile)  # loops of NumPy cannot ask for more
-    t.tiny, t.small, t.launch, t.flagged = turns.by_tiny(tile), turns.by_small(tile), threads.WORDS, flagged
+    t.tiny, t.small = (turns.WAYS[way][1](tile) for way in (turns.TINY, turns.ONE_BLOCK))
+    t.launch, t.flagged = threads.WORDS, flagged
     t.factors = factors.ctypes.data
     return t, factors

@@ -6,7 +6,7 @@ import functools
 
 from numba import types
 
-from ...jit.address import call, invoke, pointer, scratch, word
+from ...jit.address import invoke, pointer, scratch, word
 from ...jit.cache import compiled, entry, jit
 from ...jit.calling import call_binary, call_loop
 from ...jit.fold import BLOCK, DEALT, call_fold
@@ -43,8 +43,9 @@ fold_at, HEADER = FOLD.pointer(), FOLD.bytes
 # What a call of fused loops reads: addresses and steps, of partial results twice and of FUSED rows of terms.
 CHAIN = Record("Chain", "at[8] row_step[8] step[8]")
 chain_at, DESK = CHAIN.pointer(), CHAIN.bytes
-# Shares that are merged: loops that merge, and give to out; how many are whole, their rows, columns; widths of both.
-MERGING = Record("Merging", "merge give whole rows columns width wide")
+# Shares that are merged: loops that merge, and give to out; how many are whole, their rows, columns; widths of both;
+# what launches threads.
+MERGING = Record("Merging", "merge give whole rows columns width wide launch")
 merging_at = MERGING.pointer()
 assert (FOLD["neutral"], FOLD["out"]) == (loop_nest.NEST["scalars"], loop_nest.HEADER)
 
@@ -282,7 +283,7 @@ def _go(words, nothing, walker, context, out, x, launch, tasks):
     f.out += out
     f.x += data(x)
     if tasks == 1:
-        call(walker, context, 0)
+        invoke(walker, (context, 0))
     else:
         _all(launch, walker, context, tasks)
 
@@ -310,19 +311,19 @@ def together():
 
 @functools.cache
 def in_shares():
-    def run(words, rest, merging, nothing, walker, context, results, out, x, launch, tasks):
+    def run(words, rest, merging, nothing, walker, context, results, out, x, tasks):
         """Shares folded to rows of `results`, and a `rest`, unless that has no words; then what they merge to, given to
         out, which is contiguous."""
         words, rest, nothing = address_of(words), address_of(rest), address_of(nothing)
         m, source = merging_at(data(address_of(merging))), address_of(x)
         context, results, out = data(address_of(context)), data(address_of(results)), data(address_of(out))
-        _go(words, nothing, walker, context, results, source, launch, tasks)
+        _go(words, nothing, walker, context, results, source, m.launch, tasks)
         if shape(rest, 0) != 0:
-            _go(rest, nothing, walker, context, results + m.whole * m.columns * m.width, source, launch, 1)
+            _go(rest, nothing, walker, context, results + m.whole * m.columns * m.width, source, m.launch, 1)
         _merged(m.merge, results, m.whole, m.rows > m.whole, m.columns, m.width)
         call_binary(m.give, out, results, results, 1, m.columns, 0, 0, 0, m.wide, m.width, m.width)
 
-    kind = types.void(*[OBJECT] * 4, types.int64, *[OBJECT] * 4, *[types.int64] * 2)
+    kind = types.void(*[OBJECT] * 4, types.int64, *[OBJECT] * 4, types.int64)
     return entry(run, kind, "reduce_in_shares", nogil=True)
 
 

@@ -226,8 +226,8 @@ class Shares(NamedTuple):
         f = MERGING.array(self.merging.tobytes())
         context, results = np.empty(self.size, np.int64), np.empty(f.rows * f.columns * f.width, np.uint8)
         words, _, nothing, tasks, *_, go = self.each
-        arrays = self.merging, nothing, go(), context, results, out, x
-        in_shares()(words, self.rest, *arrays, launches(tasks), tasks)
+        f.launch = launches(tasks)
+        in_shares()(words, self.rest, np.array(f, np.int64), nothing, go(), context, results, out, x, tasks)
 
 
 def _by_rows(op, loops, out, dtype, tasks) -> Shares:

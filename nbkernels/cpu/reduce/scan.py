@@ -195,9 +195,10 @@ def _visitor():
 
 @functools.cache
 def _rows():
-    def rows(loops, out, size, step, indices, x, x_step, count, columns, out_pace, x_pace):
-        """The same for rows of out and of x, by the vectorised loops."""
-        low = high = 0
+    def rows(loops, row, out, size, step, indices, x, x_step, count):
+        """The same for rows of out and of x, by the vectorised loops; a row is told by three words at an address: its
+        elements, and how far apart they are in out and in x."""
+        low, high, columns, out_pace, x_pace = 0, 0, word(row), word(row + 8), word(row + 16)
         for i in range(count):
             low, high = min(low, word(indices + 8 * i)), max(high, word(indices + 8 * i))
         inside = count == 0 or (-size <= low and high < size)
@@ -207,7 +208,7 @@ def _rows():
             call_binary(loops, at, at, x + i * x_step, 1, columns, 0, 0, 0, out_pace, out_pace, x_pace)
         return inside
 
-    return entry(rows, f"boolean({', '.join(['int64'] * 11)})", "scan_rows", nogil=True)
+    return entry(rows, f"boolean({', '.join(['int64'] * 9)})", "scan_rows", nogil=True)
 
 
 def _castable(op, out, dtype):
@@ -289,7 +290,8 @@ def at(op: str, out, indices, x) -> None:
         inside = _visitor()(visit, *where)
     else:
         loops = loop(op, out.dtype, x.dtype, out.dtype, checked=False)
-        inside = _rows()(loops, *where, out.shape[1], out.strides[1], x.strides[1])
+        row = np.array([out.shape[1], out.strides[1], x.strides[1]], np.int64)
+        inside = _rows()(loops, _address(row), *where)
     if not inside:
         out[plain]  # NumPy's error names the index
 

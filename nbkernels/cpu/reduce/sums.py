@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from ... import strides
-from ...jit.address import call, copy, pointer, scratch
+from ...jit.address import copy, invoke, pointer, scratch
 from ...jit.cache import compiled, jit
 from ...jit.record import Record
 from ...jit.rooms import bought, sold
@@ -46,11 +46,11 @@ def _run(facts):
     g.copy, g.take, g.chain, g.merge, g.first, g.give = f.copy, f.take, f.chain, f.merge, f.first, f.give
     g.out, g.x, g.neutral, g.rooms = f.out, f.x, context, HEADER + 24 * keeps + 16 * folds
     if g.rooms + g.room + LINE <= SMALL:
-        call(f.walker, context, 0)
+        invoke(f.walker, (context, 0))
     else:
         large = bought(g.rooms + g.room + LINE)
         copy(large, context, g.rooms)
-        call(f.walker, large, 0)
+        invoke(f.walker, (large, 0))
         sold(large)
 
 

@@ -7,8 +7,9 @@ from ...jit.cache import jit
 from ...jit.record import Record
 from .threads import WORDS, pool_at
 
-# What a launch goes by: threads.WORDS, the kernel, a room or 0, its threads, and where the kept room is told of.
-TABLE = Record("Launch", "launch kernel room workers kept")
+# What a launch goes by: threads.WORDS, the kernel, a room or 0 and its bytes, its threads, and where the kept room is
+# told of.
+TABLE = Record("Launch", "launch kernel room workers kept size")
 table_at, SIZE = TABLE.pointer(), TABLE.bytes
 
 

@@ -24,25 +24,10 @@ import numba
 import numpy as np
 from numba.np.ufunc import parallel as pool
 
-from ...jit.address import (
-    SPINS,
-    call,
-    exchange,
-    invoke,
-    keep_off,
-    let_others,
-    number,
-    reacquire,
-    release,
-    replace,
-    seen,
-    set_word,
-    sleep,
-    wait,
-    wake,
-)
+from ...jit.address import invoke, number, set_word
 from ...jit.cache import compiled, entry, jit
 from ...jit.record import Record
+from ...jit.sharing import SPINS, exchange, keep_off, let_others, reacquire, release, replace, seen, sleep, wait, wake
 from ...jit.shield import start, whole
 
 # What launches go by, also those that compiled code makes by itself while it holds the GIL: whether one is under way,
@@ -107,7 +92,7 @@ def _serve(place):
                 looks = 0
         if replace(w, STATE, OFFERED, WORKING):
             for task in range(w.first, w.tasks, w.step):
-                call(w.kernel, w.context, task)
+                invoke(w.kernel, (w.context, task))
             exchange(w, STATE, IDLE)
             looks = 0
 
@@ -159,7 +144,7 @@ def _all(words, kernel, context, tasks):
     helpers = min(w.helpers, tasks - 1)
     if helpers < 1 or exchange(w, BUSY, 1) != 0:
         for task in range(tasks):
-            call(kernel, context, task)
+            invoke(kernel, (context, task))
         return
     for helper in range(helpers):
         place = helper_at(w.places + helper * 8 * LINE)
@@ -170,11 +155,11 @@ def _all(words, kernel, context, tasks):
                 keep_off(place.thread)
             wake(place.lock)
     for task in range(0, tasks, helpers + 1):
-        call(kernel, context, task)
+        invoke(kernel, (context, task))
     for helper in range(helpers):
         if replace(helper_at(w.places + helper * 8 * LINE), STATE, OFFERED, IDLE):
             for task in range(helper + 1, tasks, helpers + 1):
-                call(kernel, context, task)
+                invoke(kernel, (context, task))
     for helper in range(helpers):
         wait(helper_at(w.places + helper * 8 * LINE), STATE, IDLE)
     exchange(w, BUSY, 0)
@@ -198,7 +183,7 @@ def shared(words, kernel, context, room):
     if share != 0:
         invoke(share, (words, kernel, context, room))
     else:
-        call(kernel, context, 0)
+        invoke(kernel, (context, 0))
 
 
 @jit

@@ -8,8 +8,9 @@ import threading
 
 import numpy as np
 
-from ...jit.address import exchange, pointer
+from ...jit.address import pointer
 from ...jit.cache import entry, jit
+from ...jit.sharing import exchange
 from .status import LARGE, WANTED
 
 KEPT = 64 << 20  # bytes of the largest room that the next call finds

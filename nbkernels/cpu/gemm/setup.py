@@ -1,0 +1,60 @@
+"""The words of a product (context.py), from Python: what comes with its tiles and kind, its factors, its arrays."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from ...jit.kind import Kind
+from ..runtime.status import DONE
+from .blocking import Tiles, caches
+from .context import NEAR_L2, WORDS, prepare
+from .kernels import PACKER, ready
+from .microkernel import table
+
+
+def near() -> int:
+    """Bytes of an A by columns that is read in place."""
+    return NEAR_L2 * caches()[1]
+
+
+@functools.cache
+def template(tiles: Tiles, kind: Kind, workers: int) -> bytes:
+    """The words that come with the tiles."""
+    tile = tiles.tile(kind)
+    f = WORDS.array()
+    f.mr, f.nr, f.kc, f.nb, f.mc, f.nc = tiles.mr, tiles.nr, tiles.kc, tiles.nb, tiles.mc, tiles.nc
+    f.group, f.step, f.head, f.direct, f.rowwise = tile.group, tile.step, tile.head, kind.direct, not tile.head
+    f.size_a, f.size_b, f.size_c, f.size_t = tile.size_a, tile.size_b, tile.size_c, tile.size_t
+    f.shift_a, f.shift_b, f.shift_c = (size.bit_length() - 1 for size in (tile.size_a, tile.size_b, tile.size_c))
+    f.workers, f.near = workers, near()
+    f.micro, f.nv, f.lanes = table(tile).address, tile.nv, tile.lanes
+    f.packs = ready(tile).ctypes.data + 8 * PACKER
+    return f.tobytes()
+
+
+def _scalars(alpha, beta, dtype: str):
+    """Address of the two factors in a chain's dtype, and the array that keeps it."""
+    factors = np.array([alpha, beta], dtype)
+    return factors.ctypes.data, factors
+
+
+_known_scalars = functools.lru_cache(256)(_scalars)  # of real numbers: 0j and -0j are one key, and two factors
+
+
+def started(beta, alpha, tiles: Tiles, kind: Kind, workers: int):
+    """The words of a product before its arrays are known, and what must live while they are read."""
+    f = WORDS.array(template(tiles, kind, workers))
+    f.own = f.buffer_info()[0]
+    f.scalars, kept = (_scalars if kind.planes > 1 else _known_scalars)(alpha, beta, kind.chain)
+    f.reads, f.unit = beta != 0, alpha == 1
+    return f, kept
+
+
+def filled(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, *, trusted=True, bare=False):
+    """The words of a product, and what must live while they are read; (None, None) where arrays not trusted are
+    unusual. `bare`: that A may be read where it lies."""
+    f, kept = started(beta, alpha, tiles, kind, workers)
+    f.trusted, f.bare = trusted, bare
+    return (f, kept) if prepare()(id(out), x, id(a), id(b), f.own) == DONE else (None, None)
