@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from ... import winners
 from ..gemm import blocking, context, fast, kinds, packed, paths, tuned
-from . import machine
 from .status import GEMV, PACKED
 
 
 def renew() -> None:
     """From the next call on products go by the winners that are kept now."""
     winners.entries.cache_clear()
-    machine.renew()
     paths.renew()
     planned = blocking.default, kinds.default_tiles, context.template
     for each in (*planned, tuned.tuned, fast._planned, packed._table):
