@@ -3,6 +3,7 @@
     python bench/bench_choice.py --seed 1 --csv FILE      # measure, on the processor at hand
     python bench/bench_costs.py FILE --kind KIND --bits 256 --l2 512                                  # fit, and print
     python bench/bench_costs.py FILE --kind KIND --bits 256 --l2 512 --source "what it is" --write    # and keep
+    python bench/bench_costs.py FILE --kind KIND --bits 256 --l2 512 --tuned          # what tune makes of other kinds'
 
 What a product takes by a path is a sum of features times costs of at least 0 (cost.py): non-negative least squares of
 the relative error, as of logarithms, where a path counts by the root of the best one's share of its time. Judged are
@@ -15,7 +16,7 @@ crowded lines it takes.
 import argparse
 import csv
 import datetime
-import functools
+import itertools
 import json
 import math
 import sys
@@ -24,17 +25,18 @@ from pathlib import Path
 import numpy as np
 from tabulate import tabulate
 
-from nbkernels.cpu.gemm import cost, paths
+from nbkernels.cpu.gemm import cost
 from nbkernels.cpu.runtime.status import PATHS
 from nbkernels.jit.tile import Tile
 from nbkernels.jit.vector import SIZE
+from nbkernels.tuning import adapt, plans
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
 
 from report import geometric_mean
 
-FOLDS, STEPS, DIGITS = 5, 5, 4
+FOLDS, STEPS, DIGITS, SEEDS = 5, 5, 4, 10
 CROWDED = [i for i, name in enumerate(cost.FEATURES) if "crowded" in name]
 REGISTERS = {256: 6, 512: 12}  # rows of the register tile, by bits of vectors
 
@@ -44,28 +46,14 @@ def tile_of(dtype: str, bits: int) -> Tile:
     return Tile(dtype, REGISTERS[bits], 2, bits // (8 * SIZE[dtype]))
 
 
-class Product:
-    """A line of a file: sizes, how it lies, threads, and microseconds of each path of cost.WAYS, NaN where none."""
+class Product(adapt.Product):
+    """A line of a file."""
 
     def __init__(self, line: dict, bits: int, l2: int):
-        self.shape = self.m, self.n, self.k = tuple(int(line[name]) for name in "mnk")
-        self.layout, self.dtype, self.threads = line["layout"], line["dtype"], int(line["threads"])
+        shape, self.dtype = tuple(int(line[name]) for name in "mnk"), line["dtype"]
+        super().__init__(shape, line["layout"], int(line["threads"]), tile_of(self.dtype, bits), l2)
         self.times = np.array([float(line.get(PATHS[way]) or "nan") for way in cost.WAYS])
-        self.tile, self.bits, self.l2 = tile_of(self.dtype, bits), bits, l2
-        self.fold = hash(self.shape) % FOLDS  # the same in every process, and whatever the threads
-        self.may = [paths.possible(self.tile, way, self.k, True) and paths.bounded(way, *self.shape, self.threads)
-                    for way in cost.WAYS]  # fmt: skip
-        self.many = [self.threads > 1 and paths.shared(way, *self.shape) for way in cost.WAYS]
-
-    @functools.cached_property
-    def features(self) -> np.ndarray:
-        """A row for each path."""
-        (rsa, csa), (rsb, csb) = paths.strides(self.layout, *self.shape)
-        return np.array([
-            cost.predicted(self.tile, np.eye(cost.COUNT), 0, (*self.shape, rsa, csa, rsb, csb),
-                           cost.swaps(way, self.m, self.n, rsa, csb), self.l2, 1)
-            for way in cost.WAYS
-        ])  # fmt: skip
+        self.fold = hash(shape) % FOLDS  # the same in every process, and whatever the threads
 
     def predicted(self, costs) -> np.ndarray:
         """Microseconds of each path by {(dtype, threads, path): costs}; infinite where there are none."""
@@ -73,7 +61,7 @@ class Product:
         return np.array([math.inf if each is None else row @ each for each, row in zip(found, self.features)])
 
     def regret(self, costs) -> float:
-        times = np.where(np.isnan(self.times) | ~np.array(self.may), math.inf, self.predicted(costs))
+        times = np.where(np.isnan(self.times) | ~self.may, math.inf, self.predicted(costs))
         return self.times[times.argmin()] / np.nanmin(self.times)
 
 
@@ -81,7 +69,7 @@ def read(file, bits: int, l2: int) -> list[Product]:
     """Its products of more than one row and column: those have other paths."""
     with open(file, newline="", encoding="utf-8") as lines:
         found = [Product(line, bits, l2) for line in csv.DictReader(lines)]
-    return [each for each in found if min(each.m, each.n) > 1]
+    return [each for each in found if min(each.shape[:2]) > 1]
 
 
 def nonnegative(features, times, weights) -> np.ndarray:
@@ -121,6 +109,35 @@ def judged(products) -> list[dict]:
         lines.append({"threads": threads, "products": len(found), "regret": f"{geometric_mean(found):.3f}",
                       "95th": f"{np.quantile(found, 0.95):.2f}", "most": f"{max(found):.2f}"})  # fmt: skip
     return lines
+
+
+def tuned(products) -> list[dict]:
+    """A line for each kind and number of threads: regret by its costs, as if the machine were another's, and by what
+    tune would keep, which times some of the products; judged are the others."""
+    found = {}
+    for each in products:
+        each.times[~each.may] = np.nan
+    for kind, dtype, seed in itertools.product(cost.KINDS, cost.DTYPES, range(SEEDS)):
+        rng, own = np.random.default_rng(seed), adapt.part(cost.KINDS[kind]["table"], dtype)
+        parts = [[each for each in products if (each.dtype, each.threads) == (dtype, threads)] for threads in (1, 2)]
+        light = [[each for each in part if np.nanmin(each.times) < plans.LIGHT] for part in parts]
+        seen = [each for part in light for each in rng.permutation(part)[: plans.PRODUCTS]]
+        if not seen:
+            continue
+        _, costs, *_ = adapt.best({kind: own}, kind, seen)
+        for threads, part in enumerate(parts, 1):
+            others = [each for each in part if each not in seen]
+            if not others:
+                continue
+            fastest = np.nanmin([each.times for each in others], 1)
+            line = found.setdefault((kind, threads), [[], [], 0])
+            line[0].extend(adapt.chosen(own, others) / fastest)
+            line[1].extend(adapt.chosen(own if costs is None else costs, others) / fastest)
+            line[2] += costs is not None
+    return [{"costs of": kind, "threads": threads, "regret": f"{geometric_mean(before):.3f}",
+             "95th": f"{np.quantile(before, 0.95):.2f}", "tuned": f"{geometric_mean(after):.3f}",
+             "95th ": f"{np.quantile(after, 0.95):.2f}", "kept": f"{kept} of {SEEDS * len(cost.DTYPES)}"}
+            for (kind, threads), (before, after, kept) in found.items()]  # fmt: skip
 
 
 def costs_of(kind: str) -> dict:
@@ -164,7 +181,8 @@ def test_costs_are_written_as_they_are_read(tmp_path):
     assert cost.read(file) == (cost.KINDS, None)
 
 
-def test_a_fit_finds_the_costs_that_made_the_times():
+def test_a_fit_finds_the_costs_that_made_the_times(monkeypatch):
+    """And what tune would keep loses less than another kind's."""
     own, rng, products = costs_of("avx2"), np.random.default_rng(0), []
     for layout in 75 * ["NN", "NT", "TN", "TT"]:
         sizes = {name: int(2 ** rng.uniform(1, 11)) for name in "mnk"}
@@ -173,6 +191,10 @@ def test_a_fit_finds_the_costs_that_made_the_times():
         products.append(each)
     found = fit(products)
     assert geometric_mean([each.regret(found) for each in products]) < 1.01
+    monkeypatch.setattr(sys.modules[__name__], "SEEDS", 1)
+    losses = {line["costs of"]: (float(line["regret"]), float(line["tuned"])) for line in tuned(products)}
+    assert losses["avx2"] == (1, 1)
+    assert losses["avx512"][0] > losses["avx512"][1]
 
 
 def main():
@@ -183,10 +205,11 @@ def main():
     parser.add_argument("--l2", type=int, required=True, help="KiB of its L2")
     parser.add_argument("--like", choices=cost.KINDS, help="the kind that tells of crowded lines")
     parser.add_argument("--source", default="", help="where the times are from")
+    parser.add_argument("--tuned", action="store_true", help="judge what tune makes of each kind's costs instead")
     parser.add_argument("--write", action="store_true", help="put the costs into costs.json")
     args = parser.parse_args()
     products = read(args.file, args.bits, args.l2 << 10)
-    print(tabulate(judged(products), headers="keys", disable_numparse=True))
+    print(tabulate((tuned if args.tuned else judged)(products), headers="keys", disable_numparse=True))
     if not args.write:
         return
     found = fit(products)

@@ -77,8 +77,11 @@ def winners():
         yield "not used: NBKERNELS_TUNED=0"
     for line in keep.shown(keep.kept(store, machine.place())):
         yield ": ".join(filter(None, line.values()))
-    if machine.measured():
-        yield f"paths chosen by the costs of {cost.kind()}"
+    for dtype in cost.DTYPES:
+        if fitted := cost.fitted(dtype):
+            ratio = found.entries()[machine.plan_key(dtype)].get("ratio")
+            said = f": {ratio:.2f}x" if isinstance(ratio, float) else ""
+            yield f"paths of {dtype} by costs of this machine, fitted from those of {fitted[0]}{said}"
 
 
 def peaks():

@@ -1,22 +1,20 @@
-"""python -m nbkernels tune: winners as files, the GPU's side by a double, bad input; by whose costs paths go."""
+"""python -m nbkernels tune: winners as files, the GPU's side by a double, bad input."""
 
 import dataclasses
 import json
 import math
-import random
 import re
 
 import pytest
 
 import nbkernels as nb
 from nbkernels import cli, winners
-from nbkernels.cpu.gemm import cost
 from nbkernels.cpu.gemm.paths import only
 from nbkernels.cpu.runtime import machine
 from nbkernels.cpu.runtime.status import PACKED
 from nbkernels.problem import LAYOUTS
 from nbkernels.store import Store
-from nbkernels.tuning import ask, cpu, cuda, keep, plans, run
+from nbkernels.tuning import ask, cpu, cuda, keep, run
 from tests.tuner import Device, best_at
 
 
@@ -104,29 +102,6 @@ def directory(monkeypatch, tmp_path):
     renew()
 
 
-@pytest.mark.parametrize("right", ["avx2", "avx512"])
-def test_the_costs_that_choices_go_by_are_found(directory, monkeypatch, right):
-    """Of a machine whose paths are fastest as a kind of costs chooses them, by a third, with noise of a tenth."""
-    side, noise = cpu.Cpu("float32"), random.Random(5)
-    side.available = 2
-    own = cost.kind()
-
-    def sample(self, way, lane):
-        best = plans.chosen(lane, "float32", right)
-        return (1.0 if way == best else 1.5) * (1 + 0.1 * noise.random())
-
-    monkeypatch.setattr(plans.Paths, "sample", sample)
-    said = plans.find(side, winners.store(), math.inf, lambda *_: None)
-    if right == own:
-        assert said == f"paths: chosen best by the costs of {own}"
-        assert machine.measured() is None
-    else:
-        assert f"the costs of {right}, in place of {own}" in said
-        assert machine.measured().costs == machine.machine().costs == cost.kind() == right
-        assert cost.table == cost.KINDS[right]["table"]
-        assert "not kept" in plans.find(side, None, math.inf, lambda *_: None)
-
-
 def test_the_command_on_real_products(directory, capsys, monkeypatch):
     """One register tile, so that nothing is compiled; the file has the rows; nothing slower is kept."""
     monkeypatch.chdir(directory)
@@ -183,6 +158,7 @@ def test_verify_counts_what_winners_cut(directory, capsys, monkeypatch):
 def test_winners_by_the_command(directory, capsys):
     entry = {"candidate": {"mr": 1}, "seconds": 1.0, "ratio": 1.5, "date": "2026-01-01", "versions": keep.versions()}
     key = winners.key("float32", 0, machine.place())
+    assert winners.store().add({machine.plan_key("float64"): entry})
     assert cli.main(["tune", "--show"]) == 0
     assert "no winners" in capsys.readouterr().out
     assert winners.store().add({key: entry, "gemm float32 square NN on another": entry})

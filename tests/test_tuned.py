@@ -1,6 +1,7 @@
 """The tuner's winners are used where they can be, told of, and never felt: not in bits, not by a second reading."""
 
 import json
+import math
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -172,21 +173,26 @@ def test_the_costs_that_paths_go_by(table, monkeypatch):
     """They are read by Python and by compiled code, go before what is stated, and change no bit."""
     read = entry(lambda: cost.known()[0], "float64()", "test_costs")
     a = np.random.default_rng(0).standard_normal((400, 300)).astype("f4")
-    expected, stated = nb.mm(a, a.T), machine.stated()
-    own, other = cost.kind(), next(kind for kind in cost.KINDS if kind != cost.kind())
-    assert table.add({machine.plan_key(): {"candidate": {"costs": other}, "seconds": 0}})
-    assert (cost.kind(), read()) == (own, cost.KINDS[own]["table"][0])
+    expected, key = nb.mm(a, a.T), machine.plan_key("float32")
+    own, other = cost.KINDS[cost.kind()]["table"], next(kind for kind in cost.KINDS if kind != cost.kind())
+    fitted = cost.KINDS[other]["costs"]["float32"]
+    sound = {"kind": other, "features": cost.FEATURES, "costs": fitted}
+    assert table.add({key: {"candidate": sound, "seconds": 0, "ratio": 1.25}})
+    assert read() == own[0]
     renew()
-    assert (cost.kind(), read(), machine.stated()) == (other, cost.KINDS[other]["table"][0], stated)
+    assert read() == fitted["1"]["thin"][0] == cost.table[0] != own[0]
+    assert cost.table[len(own) // 2 :] == own[len(own) // 2 :]
     np.testing.assert_array_equal(nb.mm(a, a.T), expected)
-    assert any(f"by the costs of {other}" in line for line in info.winners())
-    for wrong in ({"costs": "none"}, {"costs": 1}, {"l2": 1 << 20}, [3]):
-        assert table.add({machine.plan_key(): {"candidate": wrong}})
+    assert f"paths of float32 by costs of this machine, fitted from those of {other}: 1.25x" in info.winners()
+    less, nan, more = ({**fitted, "1": fitted["1"] | {"thin": [each] * cost.COUNT}} for each in (-1, math.nan, 10**400))
+    lacks = {**fitted, "1": {"packed": fitted["1"]["packed"]}}
+    wrong = [sound | {"costs": each} for each in (less, nan, more, lacks, {}, {"1": fitted["1"]}, [3], None, "avx2")]
+    wrong += [sound | {"kind": each} for each in ("none", [3], None)] + [{"costs": other}, {}, [3], None]
+    wrong += [sound | {"features": each} for each in (cost.FEATURES[1:], 3)]
+    for each in wrong:
+        assert table.add({key: {"candidate": each}})
         renew()
-        assert (cost.kind(), read()) == (own, cost.KINDS[own]["table"][0])
-    assert table.remove([machine.plan_key()])
-    renew()
-    assert machine.measured() is None
+        assert (cost.fitted("float32"), read(), cost.table) == (None, own[0], own), each
 
 
 def test_what_others_can_write_is_not_read(table):

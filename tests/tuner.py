@@ -53,9 +53,6 @@ class Device:
     def renew(self):
         self.renewed += 1
 
-    def refresh(self):
-        pass
-
     def compile(self, candidates, end, heard):
         pass
 

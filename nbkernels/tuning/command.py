@@ -85,7 +85,8 @@ def _managed(args) -> int:
             done, what = store.add(found), f"{len(found)} winners from {args.file}"
         elif args.reset:
             found = keep.kept(store, side.place())
-            done = store.remove([*found, *(f"{what} on {side.place()}" for what in ("plans", "peaks"))])
+            beside = "peaks", *(f"plans of {dtype}" for dtype in ("float32", "float64"))
+            done = store.remove([*found, *(f"{what} on {side.place()}" for what in beside)])
             what = f"{len(found)} winners forgotten"
         else:
             found = keep.kept(store, side.place())

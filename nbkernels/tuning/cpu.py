@@ -35,14 +35,8 @@ class Cpu:
             raise Impossible(f"dtype {dtype!r}: there are {', '.join(DTYPES)}")
         self.dtype, self.kind = dtype, kinds.kind_of(dtype, dtype, dtype)
         self.available = threads.count()
-        self._kept, self._arrays, self._repeats, self._checked = {}, None, {}, set()
-        self.refresh()
-
-    def refresh(self) -> None:
-        """Take the default as the machine's record says now."""
-        from ..cpu.gemm import kinds
-
         self.default = kinds.default_tiles(self.kind)
+        self._kept, self._arrays, self._repeats, self._checked = {}, None, {}, set()
 
     # -- candidates --------------------------------------------------------------------------------------------------
 

@@ -72,9 +72,6 @@ class Cuda:
 
         return multiprocessors()
 
-    def refresh(self) -> None:
-        """Nothing of a GPU's record changes."""
-
     # -- candidates --------------------------------------------------------------------------------------------------
 
     def illegal(self, tiles):

@@ -1,129 +1,130 @@
-"""By whose costs products choose their path (nbkernels/cpu/gemm/cost.py): every path that some kind of processor's
-costs choose is timed on shapes where they differ, and the kind whose choices take the least time is kept, where it
-convinces.
-
-No costs are this machine's own: the nearest kind's may be those of another generation.
+"""The costs by which products choose their path (nbkernels/cpu/gemm/cost.py), fitted to this machine: some hundred
+products are timed by every path, in about a second for each number of threads, and the kind of processor's costs that
+serve best are fitted to the times (adapt.py), and kept where held-out products are faster by them.
 """
 
 from __future__ import annotations
 
-import contextlib
-import statistics
-from dataclasses import dataclass
+import datetime
+import itertools
+import math
+import time
+
+import numpy as np
 
 from . import keep
-from .race import MARGIN, Race, mean, versus
 
-LAPS, ROUNDS = 3, 7
-# An A of 0.1 to 8 MB against panels of B, a C of as much in few steps, few rows against a wide B, squares, few columns.
-SHAPES = (
-    *((m, 500, 256) for m in (100, 200, 400, 800, 1600)),
-    *((m, 700, 500) for m in (200, 400, 800, 1600)),
-    *((n, n, k) for k in (8, 32) for n in (150, 300, 600, 1200)),
-    *((16, n, k) for k in (256, 1000) for n in (500, 1000, 2000)),
-    *((n, n, n) for n in (50, 75, 150)),
-    *((m, n, k) for m in (200, 2000) for n in (3, 12, 40) for k in (20, 300)),
-)
+PRODUCTS = 200  # for each number of threads: 33 of 40 draws are kept where costs are another kind's, of 60 products 17
+LARGEST = 3000  # rows, columns or steps
+LIGHT = 1000.0  # microseconds that a product is expected to take: longer ones cost 8 times the time, and tell no more
+TURNS = 3  # over all products, seconds apart, of which the fastest counts: other work on the machine only adds time
+SAMPLE = 200.0  # microseconds that a call is repeated for
+HOPELESS = 3  # times the fastest path's time: what takes longer is timed in the first turn alone
 
 
-@dataclass(frozen=True)
-class Way:
-    """A path as a candidate of the race."""
+def drawn(dtype, threads, costs, count) -> list:
+    """So many random products, the same ones each time, of more than one row and column, that take some time."""
+    from ..cpu.gemm import blocking, paths
+    from . import adapt
 
-    number: int
+    rng, found = np.random.default_rng(threads), []
+    while len(found) < count:
+        m, n, k = (int(LARGEST ** rng.random()) for _ in range(3))
+        layout = str(rng.choice(["NN", "NT", "TN", "TT"]))
+        if min(m, n) > 1 and not paths.little(m, n, k):
+            each = adapt.Product((m, n, k), layout, threads, blocking.small(dtype), blocking.caches()[1])
+            if adapt.predicted(costs, [each])[0][each.may].min() < LIGHT:
+                found.append(each)
+    return found
 
 
-class Paths:
-    """Products by a path of their own; a lane is (m, n, k, layout, threads)."""
+class Clock:
+    """Times products by their paths, on the same random numbers all. From here on the process has no first calls."""
 
-    def __init__(self, side):
-        self.side = side
+    def __init__(self, dtype):
+        from .. import first_calls
 
-    def sample(self, way, lane) -> float:
-        from ..cpu.gemm import gemm
+        self.dtype, self.numbers, first_calls.CALLS = np.dtype(dtype), np.zeros(0, dtype), 0
+
+    def __call__(self, product) -> np.ndarray:
+        """Microseconds by each path of cost.WAYS, NaN where it may not be taken or is known to take long."""
+        import nbkernels
+
+        from ..cpu.gemm import cost, paths
         from .cpu import workers
 
-        with workers(lane[-1]):
-            self.side.prepare(lane)
-            a, b, out, _ = self.side._arrays
+        a, b, out = self._arrays(*product.shape, *product.layout)
+        found = np.full(len(cost.WAYS), math.nan)
 
-            def call(tiles, out):
-                return gemm.by_path(way.number, out, None, a, b, 0, 1)
+        def timed(repeats):
+            start = time.perf_counter()
+            for _ in range(repeats):
+                nbkernels.mm(a, b, out=out)
+            spent = time.perf_counter() - start
+            return 1e6 * spent / repeats if spent > 0 else math.nan  # a clock that was set back tells nothing
 
-            return self.side.timed(call, None, lane)
+        hopeless = product.times > HOPELESS * np.nanmin(product.times, initial=math.inf)
+        with workers(product.threads):
+            for i in np.flatnonzero(product.may & ~hopeless):
+                with paths.only(cost.WAYS[i]):
+                    once = timed(1 if product.times[i] > 0 else 3)  # the second one may compile what recalls it
+                    found[i] = timed(max(1, int(SAMPLE / np.fmax(once, 1))))
+        return found
+
+    def _arrays(self, m, n, k, left, right):
+        begin = -(-m * k // 64) * 64  # of B, on a line of its own
+        if len(self.numbers) < begin + k * n:
+            self.numbers = np.random.default_rng(0).standard_normal(begin + k * n).astype(self.dtype)
+        a, b = self.numbers[: m * k], self.numbers[begin : begin + k * n]
+        a = a.reshape(m, k) if left == "N" else a.reshape(k, m).T
+        b = b.reshape(k, n) if right == "N" else b.reshape(n, k).T
+        return a, b, np.empty((m, n), self.dtype)
 
 
-def chosen(lane, dtype, kind) -> Way:
-    """The path by a kind's costs."""
-    from ..cpu.gemm import blocking, cost, paths
-
-    m, n, k, _, count = lane
-    costs = cost.KINDS[kind]["table"]
-    return Way(paths.choose(blocking.small(dtype), (m, n, k, k, 1, n, 1), True, count, blocking.caches()[1], costs))
-
-
-def find(side, store, end, heard) -> str | None:
-    """Race the paths and keep a kind of costs; what to say of it, None where there is nothing to say."""
+def find(side, store, end, heard, clock=None) -> str | None:
+    """Time the products, fit costs and keep them; what to say of it, None where there is nothing to say."""
     from ..cpu.gemm import cost
     from ..cpu.runtime import machine
+    from . import adapt
 
-    if side.dtype not in ("float32", "float64"):
+    if side.dtype not in cost.DTYPES or not cost.KINDS:
         return None
-    with _forgotten(store, machine.plan_key(), side):
-        own, lanes = cost.kind(machine.stated()), side.lanes(SHAPES, ["NN"], [side.available])
-        ways = {lane: {kind: chosen(lane, side.dtype, kind) for kind in cost.KINDS} for lane in lanes}
-        lanes = [lane for lane in lanes if len(set(ways[lane].values())) > 1]
-        timed, ratios = Paths(side), {}
-        for i, lane in enumerate(lanes):
-            usual = ways[lane][own]
-            race = Race(timed.sample, usual, [lane], end=end)
-            for _ in range(LAPS):
-                race.lap(sorted(set(ways[lane].values()) - {usual}, key=lambda way: way.number))
-            ratios[lane] = {way: race.score(way) for way in ways[lane].values()} | {usual: 1.0}
-            heard("paths", i + 1, len(lanes), f"{lane[0]}x{lane[1]}x{lane[2]}")
-        known = [lane for lane in lanes if max(ratios[lane].values()) < float("inf")]
-        others = [kind for kind in cost.KINDS if kind != own] if known else []
-        scores = {kind: mean(ratios[lane][ways[lane][kind]] for lane in known) for kind in others}
-        if not scores:
-            return None
-        best = min(scores, key=scores.get)
-        changed = [lane for lane in known if ways[lane][best] != ways[lane][own]]
-        if scores[best] > 1 / (1 + MARGIN / 2) or not changed:
-            return f"paths: chosen best by the costs of {own}"
-        verdicts = [verdict for lane in changed
-                    for verdict in versus(timed.sample, ways[lane][own], ways[lane][best], [lane],
-                                          rounds=ROUNDS, end=end)]  # fmt: skip
-    gain, noise = mean(each.ratio for each in verdicts), statistics.median(each.noise for each in verdicts)
-    if not convincing(verdicts):
-        return f"paths: no other costs are better by enough: chosen by those of {own}"
-    record = {"candidate": {"costs": best}, "ratio": gain, "noise": noise, "versions": keep.versions()}
-    said = f"paths: chosen by the costs of {best}, in place of {own}: {gain:.2f} times as fast"
-    if store is None or not store.add({machine.plan_key(): record}):
+    clock, own, key = clock or Clock(side.dtype), cost.kind(), machine.plan_key(side.dtype)
+    kinds = {kind: adapt.part(each["table"], side.dtype) for kind, each in cost.KINDS.items()}
+    counts = sorted({1, side.available})
+    products = [each for count in counts for each in drawn(side.dtype, count, kinds[own], PRODUCTS)]
+    for turn, (i, each) in itertools.product(range(TURNS), enumerate(products)):
+        if time.perf_counter() > end and turn:
+            break
+        if time.perf_counter() > end:
+            return "paths: time ran out before they were timed: a larger --budget"
+        each.times = np.fmin(each.times, clock(each))
+        heard("paths", turn * len(products) + i + 1, TURNS * len(products), "x".join(map(str, each.shape)))
+    kind, costs, gain, error = adapt.best(kinds, own, products)
+    ratio = f"{math.exp(gain):.3f} times as fast"
+    if costs is None:
+        if store is not None and key in store.entries():
+            store.remove([key])
+            side.renew()
+        return f"paths: chosen by the costs of {own}: those fitted to this machine are {ratio}, not enough to be kept"
+    record = {
+        "candidate": {"kind": kind, "features": cost.FEATURES, "costs": written(costs)}, "ratio": math.exp(gain),
+        "noise": error, "versions": keep.versions(), "date": datetime.date.today().isoformat(),
+    }  # fmt: skip
+    said = f"paths: chosen by costs of this machine, fitted from those of {kind}: {ratio} as by those of {own}"
+    if store is None or not store.add({key: record}):
         return f"{said}; not kept"
     side.renew()
     return said
 
 
-def convincing(verdicts) -> bool:
-    """Whether other costs are better: on average by more than MARGIN and the noise, and on more than twice as many
-    shapes as they are worse on. Unlike tiles, which are a class's own, all costs are a compromise between shapes.
+def written(costs) -> dict:
+    """{threads: {path: costs}}, as costs.json has them."""
+    from ..cpu.gemm import cost
+    from ..cpu.runtime.status import PATHS
 
-    >>> from nbkernels.tuning.race import Verdict
-    >>> convincing([Verdict(0, 1.5, 1.0, 0.1)] * 5 + [Verdict(0, 0.8, 1.0, 0.1)] * 2)
-    True
-    >>> convincing([Verdict(0, 1.5, 1.0, 0.1)] * 4 + [Verdict(0, 0.8, 1.0, 0.1)] * 2)
-    False
-    """
-    noise = statistics.median(each.noise for each in verdicts)
-    better = sum(each.ratio > 1 + max(MARGIN, each.noise) for each in verdicts)
-    worse = sum(each.ratio < 1 / (1 + max(MARGIN, each.noise)) for each in verdicts)
-    return mean(each.ratio for each in verdicts) > 1 + max(MARGIN, noise) and better > 2 * worse
-
-
-@contextlib.contextmanager
-def _forgotten(store, key, side):
-    """Without the kind that was kept before: it is found again, where it is still better."""
-    if store is not None and key in store.entries():
-        store.remove([key])
-        side.renew()
-    yield
+    return {
+        threads: {PATHS[way]: [float(f"{each:.4g}") for each in row] for way, row in zip(cost.WAYS, rows)
+                  if math.isfinite(row[0])}
+        for threads, rows in zip(cost.THREADS, costs)
+    }  # fmt: skip

@@ -129,7 +129,7 @@ def tune(shape=None, *, dtype="float32", layout=None, threads=None, device="cpu"
 
 
 def _machine(side, store, found, end, heard):
-    """What comes before a tune of all classes: by whose costs paths are chosen, and the peaks, which info shows."""
+    """What comes before a tune of all classes: the costs by which paths are chosen, and the peaks, which info shows."""
     if side.device != "cpu":
         return
     from ..benches import peak
@@ -143,7 +143,6 @@ def _machine(side, store, found, end, heard):
     begun = time.perf_counter()
     if note := plans.find(side, store, begun + PATHS * (end - begun), heard):
         found.notes.append(note)
-        side.refresh()
 
 
 def _class(side, plan, name, store, found, until, heard):

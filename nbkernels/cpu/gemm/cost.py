@@ -1,7 +1,8 @@
 """What a product takes by each path, predicted: microseconds, FEATURES of its sizes and layouts times costs.
 
 Costs are data, costs.json: for each kind of processor, dtype, path, and one thread or two, fitted to measured times by
-bench/bench_costs.py. Compiled code finds them by the name of a symbol, so that machine code depends on none.
+bench/bench_costs.py. Those that the tuner has fitted to this machine (tuning/plans.py) go before them. Compiled code
+finds them by the name of a symbol, so that machine code depends on none.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from llvmlite import binding, ir
 from numba import types
 from numba.extending import intrinsic
 
+from ... import winners
 from ...jit.cache import plain
 from ...jit.vector import width_bits
-from ..runtime.machine import machine
+from ..runtime.machine import machine, plan_key
 from ..runtime.status import COLUMNS, DEEP, PACKED, PATHS, SHORT, SMALL, THIN
 from .blocking import WAY
 
@@ -33,6 +35,7 @@ FEATURES = (
 )  # fmt: skip
 COUNT = len(FEATURES)
 NEVER = [math.inf] + [0] * (COUNT - 1)  # the costs of a path that is not taken
+FLAWS = OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError
 
 
 @plain
@@ -89,38 +92,68 @@ def read(file: Path) -> tuple[dict[str, dict], str | None]:
     """A file's costs by kind of processor, each with the `table` of compiled code; or none, and why."""
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
-        if tuple(found.pop("features")) != FEATURES:
-            raise ValueError("they are of other features: bench/bench_costs.py fits them again")
+        _same(found.pop("features"))
         return {kind: each | {"table": _table(each["costs"])} for kind, each in found.items()}, None
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except FLAWS as error:
         return {}, f"{file} holds no costs, and packed is the path of all: {type(error).__name__}: {error}"
 
 
+def _same(features) -> None:
+    if tuple(features) != FEATURES:
+        raise ValueError("they are of other features: bench/bench_costs.py fits them again")
+
+
 def _table(costs) -> array:
-    """{dtype: {threads: {path: costs}}} as compiled code reads it; a path without any is never taken."""
+    """{dtype: {threads: {path: costs}}} as compiled code reads it."""
+    return array("d", [word for dtype in DTYPES for word in _part(costs[dtype], dtype)])
+
+
+def _part(costs, dtype) -> array:
+    """That of a dtype; a path without costs is never taken."""
     words = array("d")
-    for dtype in DTYPES:
-        for threads in THREADS:
-            for way in WAYS:
-                each = costs[dtype][threads].get(PATHS[way]) or NEVER
-                if len(each) != COUNT or not all(type(cost) in (int, float) and cost >= 0 for cost in each):
-                    raise ValueError(f"{dtype}, {threads}, {PATHS[way]}: {COUNT} costs of at least 0 are wanted")
-                words.extend(each)
+    for threads in THREADS:
+        for way in WAYS:
+            each = costs[threads].get(PATHS[way]) or NEVER
+            sound = all(type(cost) in (int, float) and 0 <= cost < math.inf for cost in each) or each is NEVER
+            if len(each) != COUNT or not sound:
+                raise ValueError(f"{dtype}, {threads}, {PATHS[way]}: {COUNT} costs of at least 0 are wanted")
+            words.extend(each)
     return words
 
 
 KINDS, PROBLEM = read(FILE)
 
 
-def kind(record=None) -> str:
-    """Whose costs are used: those that the machine's record names, or else of the vectors' width."""
-    named = (record or machine()).costs
+def kind() -> str:
+    """Whose costs are used where none are fitted: those that the machine's record names, or of the vectors' width."""
+    named = machine().costs
     return named if named in KINDS else "avx512" if width_bits() == 512 else "avx2"
 
 
+def fitted(dtype: str) -> tuple[str, array] | None:
+    """The part of a dtype that the tuner has fitted to this machine, and the kind whose costs it began with; None where
+    there is none, or not one of these features and of that kind's paths."""
+    try:
+        record = winners.entries()[plan_key(dtype)]["candidate"]
+        _same(record["features"])
+        began, costs = KINDS[record["kind"]]["costs"][dtype], record["costs"]
+        if any(set(costs[threads]) != set(began[threads]) for threads in THREADS):
+            raise ValueError("they are of other paths")
+        return record["kind"], _part(costs, dtype)
+    except FLAWS:
+        return None
+
+
 def of_machine() -> array:
-    """The table of the machine's kind; where there is none, one by which no path is better than another."""
-    return KINDS[kind()]["table"] if kind() in KINDS else array("d", NEVER * (len(DTYPES) * len(THREADS) * len(WAYS)))
+    """The table of the machine's kind, with what is fitted in its place; where there is none, one by which no path is
+    better than another."""
+    if kind() not in KINDS:
+        return array("d", NEVER * (len(DTYPES) * len(THREADS) * len(WAYS)))
+    found, size = KINDS[kind()]["table"][:], len(KINDS[kind()]["table"]) // len(DTYPES)
+    for i, dtype in enumerate(DTYPES):
+        if own := fitted(dtype):
+            found[i * size : (i + 1) * size] = own[1]
+    return found
 
 
 table = of_machine()[:]  # compiled code reads it: it stays where it is

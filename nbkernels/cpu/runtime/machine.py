@@ -2,10 +2,8 @@
 
 What the system tells, or defaults. The environment's NBKERNELS_MACHINE names a JSON file whose fields go before it,
 {"l1": bytes, "l2": bytes, "l3": bytes, "costs": kind}, for a machine that tells nothing, or to plan as another one
-would. Compiled code finds the bytes by the name of a symbol, so a kernel on disk serves machines with other caches.
-
-`python -m nbkernels tune` may find that another kind of processor's costs choose better paths (tuning/plans.py); what
-it keeps goes before both.
+would; costs that the tuner has fitted to this machine go before a kind's (gemm/cost.py). Compiled code finds the bytes
+by the name of a symbol, so a kernel on disk serves machines with other caches.
 """
 
 from __future__ import annotations
@@ -23,7 +21,6 @@ from llvmlite import binding, ir
 from numba import types
 from numba.extending import intrinsic
 
-from ... import winners
 from ...jit import levels
 from ...jit.vector import I64, width_bits
 
@@ -58,7 +55,7 @@ class Machine:
 @functools.cache
 def machine() -> Machine:
     """The record of this process."""
-    return measured() or stated()
+    return stated()
 
 
 def stated() -> Machine:
@@ -71,23 +68,9 @@ def place() -> str:
     return f"{levels.target()[1]} {width_bits()} bits, L1 {stated().l1}, L2 {stated().l2}"
 
 
-def plan_key() -> str:
-    """What the tuner's kind of costs is kept under."""
-    return f"plans on {place()}"
-
-
-def measured() -> Machine | None:
-    """The record with the costs by which the tuner found paths chosen best, or None."""
-    try:
-        found = replace(stated(), costs=winners.entries()[plan_key()]["candidate"]["costs"])
-    except (KeyError, TypeError):
-        return None
-    return None if found.flaw() else found
-
-
-def renew() -> None:
-    """Take what the tuner keeps now."""
-    machine.cache_clear()
+def plan_key(dtype: str) -> str:
+    """What the costs that the tuner fitted to this machine are kept under."""
+    return f"plans of {dtype} on {place()}"
 
 
 @functools.cache

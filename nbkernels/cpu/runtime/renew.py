@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from ... import winners
-from ..gemm import blocking, context, fast, kinds, packed, paths, tuned
-from . import machine
+from ..gemm import blocking, fast, kinds, packed, paths, setup, tuned
 from .status import GEMV, PACKED
 
 
 def renew() -> None:
     """From the next call on products go by the winners that are kept now."""
     winners.entries.cache_clear()
-    machine.renew()
     paths.renew()
-    planned = blocking.default, kinds.default_tiles, context.template
+    planned = blocking.default, kinds.default_tiles, setup.template
     for each in (*planned, tuned.tuned, fast._planned, packed._table):
         each.cache_clear()
     for dtype, (_, _, table) in list(fast._entries.items()):
