@@ -68,7 +68,7 @@ def call(choice, a, b, out):
 
 def wrong(factor, lanes, dtype, budget) -> list:
     """[choices before, choices after, what tune said] of a process that is told caches `factor` times as large."""
-    right = machine.stated()
+    right = machine.machine()
     record = {"l1": max(4096, int(right.l1 * factor)), "l2": int(right.l2 * factor)}
     record["l3"] = max(right.l3, record["l2"]) if right.l3 else 0
     with tempfile.TemporaryDirectory() as place:
@@ -127,7 +127,7 @@ def main():
     print(tabulate(lines, headers=heads, disable_numparse=True))
     if options.json:
         options.json.write_text(json.dumps({"meta": info.meta(), "rows": rows}, indent=1), encoding="utf-8")
-    right = asdict(machine.stated())
+    right = asdict(machine.machine())
     print(f"{options.products} random products of {options.dtype}, seed {options.seed}; the right record is {right}")
 
 

@@ -118,7 +118,7 @@ def facts():
     from nbkernels.jit import files, levels, upkeep, vector
 
     _, target, features = levels.target()
-    found = machine.stated()
+    found = machine.machine()
     return [
         ("nbkernels", version("nbkernels")),
         ("Python", f"{platform.python_version()} ({platform.python_implementation()}, {platform.platform()})"),

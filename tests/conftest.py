@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from nbkernels import first_calls
+from nbkernels.ops import LIBRARY
 from tests.toys import boxes, library, plus, scale  # noqa: F401, fixtures
 
 pytest.register_assert_rewrite("tests.compare")  # or its failures would not show the values
@@ -86,6 +87,17 @@ def pytest_collection_finish():
 def pytest_collection_modifyitems(items):
     """The simulator's minutes first: at the end other workers would wait for them."""
     items.sort(key=lambda item: item.path.name != "test_cuda_simulator.py")
+
+
+@pytest.fixture(scope="module")
+def at_first():
+    """First calls that never end, for tests of what is written over operations: those of the operations themselves
+    compile each, and take a third longer for it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(first_calls, "CALLS", 1 << 60)
+        for name in first_calls.KINDS:
+            LIBRARY[name].forget()
+        yield
 
 
 @pytest.fixture(autouse=True)

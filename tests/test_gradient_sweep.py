@@ -27,6 +27,8 @@ BINARY = ("add", "subtract", "multiply", "divide", "pow", "float_power", "maximu
 FOLDS = ("add", "multiply", "maximum", "minimum", "logaddexp")
 COMPLEX_TOO = {"add", "subtract", "multiply", "divide", "pow", "float_power", *SHAPES}
 
+pytestmark = pytest.mark.usefixtures("at_first")
+
 
 def dtype_of(name):
     return pytest.importorskip("ml_dtypes").bfloat16 if name == "bfloat16" else name

@@ -7,6 +7,8 @@ import pytest
 
 import nbkernels as nb
 
+pytestmark = pytest.mark.usefixtures("at_first")
+
 MATRICES = [((2, 5), (5, 3))]
 SELVES = [(), (1,), (3,), (1, 3), (2, 1), (1, 1), (2, 3)]
 SHAPES = [((), ()), ((3,), (1,)), ((2, 3), (3,)), ((2, 1), (1, 3)), ((4, 2, 3), (2, 1)), ((3,), (3,)), ((2, 3), ())]

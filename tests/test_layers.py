@@ -300,3 +300,23 @@ def test_command_line_help_is_light():
 
 def test_site_packages_gets_no_module_named_dispatch():
     assert not (Path(sysconfig.get_paths()["purelib"]) / "dispatch").exists()
+
+
+# First parameters of what emits LLVM IR; and the one entry that Python calls with up to ten arrays.
+EMITTERS, MANY = ("typing", "builder", "chain", "lanes"), ("plan_cache.py", "run")
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "nbkernels" / "cpu").rglob("*.py")), ids=lambda path: f"{path.parent.name}/{path.name}"
+)
+def test_files_of_the_cpu_rooms_can_be_read(path):
+    """At most 350 lines, a dozen names of an import, ten positional parameters but of what emits IR."""
+    text = path.read_text(encoding="utf-8")
+    assert text.count("\n") <= 350
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom):
+            assert len(node.names) <= 12, f"{node.module}: import the module"
+        if isinstance(node, ast.FunctionDef):
+            given = [each.arg for each in (*node.args.posonlyargs, *node.args.args)]
+            emits = bool(given) and given[0] in EMITTERS
+            assert len(given) <= 10 or emits or (path.name, node.name) == MANY, f"{node.name}: make records of them"

@@ -9,6 +9,8 @@ import pytest
 import nbkernels as nb
 from nbkernels.dispatch import ArgumentError, MissingKernelError, RegistrationError, views
 
+pytestmark = pytest.mark.usefixtures("at_first")
+
 
 def chain(x, w, b):
     """Two layers whose input is used three times, and a number."""

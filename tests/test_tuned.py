@@ -156,7 +156,7 @@ def test_another_machines_winners_are_its_own(table, monkeypatch):
     assert tuned.tuned(PLAIN, SQUARE) == winner()
     for change in (
         (levels, "target", lambda: ("", "another", "")),
-        (machine, "stated", lambda: machine.Machine(1 << 14)),
+        (machine, "machine", lambda: machine.Machine(1 << 14)),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(*change)

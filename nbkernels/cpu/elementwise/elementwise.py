@@ -103,7 +103,9 @@ def nested(op, dtypes, shapes, strides, dtype, casting, fresh) -> schedule.Nest:
     if mask and not set(steps[-1:]) <= {0, 1}:
         steps = ()  # LLVM 22 may store past a mask that it has turned in a register: test_elementwise_layouts.py
     askew = streamed and gates.askew(loops, itemsizes)
-    compiled = loop(op, first, second, out, dtype, casting, streamed, bool(mask), steps=steps, askew=askew)
+    compiled = loop(
+        op, first, second, out, dtype, casting, streamed=streamed, masked=bool(mask), steps=steps, askew=askew
+    )
     return schedule.Nest(loops, compiled, itemsizes, gates.parallel(op), light, streamed)
 
 

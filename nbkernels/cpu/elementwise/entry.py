@@ -16,7 +16,7 @@ from ...jit.address import invoke, pointer, scratch, set_word
 from ...jit.cache import compiled, entry
 from ...jit.calling import call_loop
 from ...jit.made import ANSWER, NONE, answer, as_returned, new_like
-from ...jit.ndarray import OBJECT, address_of, as_array, data, descr, flags, ndim, shape, stride
+from ...jit.ndarray import OBJECT, ZERO_D, address_of, as_array, data, descr, flags, ndim, shape, stride
 from ...jit.record import Record, address
 from ..runtime import threads
 
@@ -76,7 +76,7 @@ def small_entry():
         fresh = out == pointer(numpy)[NONE]
         given = 0 if fresh else as_array(out, out, numpy, 0)
         first = x
-        x, y = as_array(x, y, numpy, scratch(ndarray.ZERO_D)), as_array(y, x, numpy, scratch(ndarray.ZERO_D))
+        x, y = as_array(x, y, numpy, scratch(ZERO_D)), as_array(y, x, numpy, scratch(ZERO_D))
         if x == 0 or y == 0 or (given == 0 and not fresh):
             return answer(DECLINED, given, made)
         while row.x != descr(x) or row.y != descr(y) or (not fresh and row.out != descr(out)):

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from ...jit.vector import LINE, SIZE, width_bits
 from ...strides import StridedPlan
-from ..runtime.machine import stated
+from ..runtime.machine import machine
 
-_caches = stated()
+_caches = machine()
 WIDE = width_bits() == 512
 
 # -- threads ----------------------------------------------------------------------------------------------------------

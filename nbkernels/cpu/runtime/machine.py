@@ -54,18 +54,13 @@ class Machine:
 
 @functools.cache
 def machine() -> Machine:
-    """The record of this process."""
-    return stated()
-
-
-def stated() -> Machine:
-    """What the environment's file or the system tells."""
+    """The record of this process: what the environment's file or the system tells."""
     return _stated()[0] or detected()
 
 
 def place() -> str:
     """The machine, as the tuner's winners are kept for it."""
-    return f"{levels.target()[1]} {width_bits()} bits, L1 {stated().l1}, L2 {stated().l2}"
+    return f"{levels.target()[1]} {width_bits()} bits, L1 {machine().l1}, L2 {machine().l2}"
 
 
 def plan_key(dtype: str) -> str:
