@@ -1,8 +1,8 @@
 """What a first call costs, as CPU time on one core: python bench/bench_first_call.py [--json FILE] [--turns N].
 
 Each row is a process of its own in which the calls before it were not made: with an empty cache, and again from what
-the first one left there. `thirty` makes the thirty everyday calls of nbkernels.sets; `import` is that of nbkernels over
-NumPy's. Medians of the turns; seconds of the process's own clock, over `import numpy`.
+the first one left there. `thirty` makes the thirty everyday calls of nbkernels.calls.sets; `import` is that of
+nbkernels over NumPy's. Medians of the turns; seconds of the process's own clock, over `import numpy`.
 """
 
 import argparse
@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from tabulate import tabulate
 from tqdm import tqdm
 
-from nbkernels import info
+from nbkernels.commands import info
 
 START = "import time, numpy as np; start = time.process_time(); import nbkernels as nb\n"
 END = "\nprint(time.process_time() - start)"

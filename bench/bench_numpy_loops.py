@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nbkernels import info
+from nbkernels.commands import info
 from nbkernels.in_numpy.slots import slots
 from nbkernels.in_numpy.use import use_in_numpy
 from nbkernels.in_numpy.which import every, possible

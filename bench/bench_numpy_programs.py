@@ -32,7 +32,8 @@ sys.path[:0] = [str(Path(__file__).resolve().parent.parent), str(Path(__file__).
 
 from numpy_programs import programs
 
-from nbkernels import info, use_in_numpy, watch
+from nbkernels import use_in_numpy, watch
+from nbkernels.commands import info
 from nbkernels.in_numpy.report import AGAIN, share
 from nbkernels.in_numpy.which import PRODUCTS
 

@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # the tests' do
 
 import nbkernels as nb
 from nbkernels import tune
-from nbkernels.info import meta
+from nbkernels.commands.info import meta
 from tests import launched
 
 KINDS = "ndarray", "subclass", "memmap", "asarray", "tensor", "device array"

@@ -120,7 +120,7 @@ def main():
     if args.serve:
         return serve(args.serve)
     if args.list:
-        from nbkernels.call import Call
+        from nbkernels.calls.call import Call
 
         for function, operands, out in cases().values():
             print(Call.of(function.__name__, *operands, out=out).line())

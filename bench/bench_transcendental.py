@@ -17,7 +17,8 @@ from numba import njit
 from tabulate import tabulate
 
 import nbkernels.jit.overloads  # noqa: F401, compiled code finds the functions by it
-from nbkernels import circular, hyperbolic, powers, transcendental, tune
+from nbkernels import tune
+from nbkernels.elementary import circular, hyperbolic, powers, transcendental
 
 CIRCULAR = ("sin", "cos", "tan", "asin", "acos", "atan")
 HYPERBOLIC = ("sinh", "cosh", "asinh", "acosh", "atanh", "cbrt")

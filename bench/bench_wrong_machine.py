@@ -22,7 +22,8 @@ import pytest
 from tabulate import tabulate
 from tqdm import tqdm
 
-from nbkernels import info, tune
+from nbkernels import tune
+from nbkernels.commands import info
 from nbkernels.cpu.gemm import gemm, kinds, paths, tuned
 from nbkernels.cpu.runtime import machine, threads
 from nbkernels.cpu.runtime.status import PACKED, PATHS

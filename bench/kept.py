@@ -2,7 +2,7 @@
 
 import json
 
-from nbkernels import info
+from nbkernels.commands import info
 
 MEASURED = (
     "bench",

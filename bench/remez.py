@@ -1,4 +1,4 @@
-"""The polynomials of nbkernels.coefficients, by Remez' algorithm: python bench/remez.py [NAME ...]. Needs mpmath.
+"""The polynomials of nbkernels/elementary, by Remez' algorithm: python bench/remez.py [NAME ...]. Needs mpmath.
 
 For each polynomial p the function f that it stands for, the weight w of its error where it is used, and the interval:
 p is the polynomial of its degree with the least max |w*(p - f)|, printed with the logarithm of that maximum.

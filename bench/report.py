@@ -7,8 +7,9 @@ A result file, bench/results/NAME.json, is one run on one machine:
                "ours_s": median seconds, "peers": {"NumPy": median seconds, ...},
                "gflops": 2mnk / ours_s / 1e9 or null, "peak_share": share of the measured FMA peak or null}]}
 
-`nbkernels.info.meta()` gives the meta; `python bench/bench_addmm.py --json FILE` writes such a file. A document says
-where the rows of one bench go, or one line for each bench of a file, as a table that this script rewrites:
+`nbkernels.commands.info.meta()` gives the meta; `python bench/bench_addmm.py --json FILE` writes such a file. A
+document says where the rows of one bench go, or one line for each bench of a file, as a table that this script
+rewrites:
 
     <!-- table NAME BENCH -->           <!-- table NAME -->
     <!-- end -->                        <!-- end -->

@@ -8,6 +8,7 @@ if not os.path.isdir(os.path.join(__path__[0], "dispatch")):
 
 from . import meta
 from .array import asarray
+from .autograd.tape import GradTape, for_torch, vjp
 from .dispatch import MetaArray
 from .epilogues import epilogue
 from .explain import explain
@@ -16,7 +17,6 @@ from .in_numpy.use import use_in_numpy
 from .ops import *  # noqa: F403 its table says what is public
 from .ops import __all__ as _OPS
 from .origins import specializations
-from .tape import GradTape, for_torch, vjp
 from .watch import watch
 
 

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from .array import asarray as asarray
+from .autograd.tape import GradTape as GradTape, for_torch as for_torch, vjp as vjp
 from .epilogues import epilogue as epilogue
 from .explain import explain as explain
 from .fusion import elementwise as elementwise, fuse as fuse
 from .in_numpy.use import use_in_numpy as use_in_numpy
 from .ops import define as define, packet as packet, register as register, register_fallback as register_fallback
 from .origins import specializations as specializations
-from .tape import GradTape as GradTape, for_torch as for_torch, vjp as vjp
 from .tuning.run import tune as tune
 from .watch import watch as watch
 

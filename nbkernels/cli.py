@@ -112,7 +112,7 @@ def _parser():
 
 def _demo(args):
     """Train a digit classifier with library calls alone, and compare it with the same program in NumPy."""
-    from nbkernels import demo
+    from nbkernels.commands import demo
 
     try:
         accuracy = demo.run(
@@ -126,7 +126,7 @@ def _demo(args):
 
 def _info(args):
     """Print versions, CPU features, threading layer, cache directory and GPUs."""
-    from nbkernels import info
+    from nbkernels.commands import info
 
     print(info.text())
 
@@ -147,7 +147,7 @@ def _tune(args):
 
 def _warmup(args):
     """Compile the CPU kernels of a set of calls into the cache, so that later processes need not wait."""
-    from nbkernels import warmup
+    from nbkernels.commands import warmup
     from nbkernels.dtypes import DTYPES
 
     try:
@@ -165,7 +165,7 @@ def _warmup(args):
 
 def _prebuild(args):
     """Compile the CPU kernels of a set of calls for levels of processors, to come with a wheel."""
-    from nbkernels import prebuild, warmup
+    from nbkernels.commands import prebuild, warmup
 
     try:
         prebuild.chosen(args.target)
@@ -177,7 +177,7 @@ def _prebuild(args):
 
 def _cache(args):
     """Print what the cache of compiled code holds, by toolchain (versions, options and sources); * marks this one."""
-    from nbkernels import cache
+    from nbkernels.commands import cache
 
     if args.prune or args.clear:
         return cache.prune() if args.prune else cache.clear()
@@ -224,14 +224,14 @@ def _table(args):
 
 def _docs(args):
     """Write the page of all operations: signature, forms, dtypes, devices, formula, gradient."""
-    from nbkernels import docs
+    from nbkernels.commands import docs
 
     _write(docs.page(), args.file)
 
 
 def _stubs(args):
     """Write the types of the public names, for mypy, pyright and editors: nbkernels/__init__.pyi."""
-    from nbkernels import stubs
+    from nbkernels.commands import stubs
 
     _write(stubs.page(), args.file)
 

@@ -7,11 +7,11 @@ from importlib import import_module
 import numpy as np
 
 from . import meta, ops
-from .activations import gelu, gelu_tanh, relu, sigmoid, silu
 from .dispatch import MetaArray, views
 from .dispatch.errors import unsuitable
+from .elementary.activations import gelu, gelu_tanh, relu, sigmoid, silu
+from .elementary.transcendental import erf, exp, tanh
 from .fusion import NUMBERS, Elementwise
-from .transcendental import erf, exp, tanh
 
 FUSED = "nbkernels.cpu.gemm.epilogue"  # by name, at the first call
 

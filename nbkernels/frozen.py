@@ -15,7 +15,7 @@ import types as python
 
 import numpy as np
 
-from .real import HELPERS, KERNELS, bits, dual, floor, fma, number, tangent
+from .elementary.real import HELPERS, KERNELS, bits, dual, floor, fma, number, tangent
 
 MISSING = object()
 EXACT = (fma, bits, number, floor, dual, tangent)

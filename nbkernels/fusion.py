@@ -24,7 +24,7 @@ NUMBERS = (bool, int, float, complex)
 MASK = "where="  # which no parameter is called
 # imported at the first call
 ADOPT = "nbkernels.jit.adopt"
-FORWARD, FIT = "nbkernels.forward", "nbkernels.gradients"
+FORWARD, FIT = "nbkernels.autograd.forward", "nbkernels.autograd.gradients"
 
 
 def elementwise(function=None, *, dtypes=None, gradient=None) -> Any:
@@ -39,8 +39,8 @@ def elementwise(function=None, *, dtypes=None, gradient=None) -> Any:
     scalar function (grad, *arguments), one grad for each result, that returns the gradient of each argument: grad times
     the conjugate of the derivative.
 
-    Functions of `math` and NumPy are those of `nbkernels.transcendental` where it has them; a function may call other
-    plain functions. Globals, closures, arrays and modules that it reads are looked at in each call: it is compiled anew
+    Functions of `math` and NumPy are those of `nbkernels.elementary` where it has them; a function may call other plain
+    functions. Globals, closures, arrays and modules that it reads are looked at in each call: it is compiled anew
     where they changed. Raises TypeError, with the reason, for one that Numba cannot compile (lists and dicts are no
     constants), ValueError for shapes that do not broadcast, and what the function raises for an element, such as
     IndexError; then nothing is written.

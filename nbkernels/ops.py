@@ -7,7 +7,7 @@ first call that needs them, so that importing the library imports no compiler. S
 from . import binary, folds, meta, methods, products, unary
 from .dispatch import Library, operators
 
-LIBRARY = Library("nbkernels", composites="nbkernels.composites", fit="nbkernels.gradients:fit",
+LIBRARY = Library("nbkernels", composites="nbkernels.composites", fit="nbkernels.autograd.gradients:fit",
                   first="nbkernels.first_calls:first",
                   replays={"numba.cuda": "nbkernels.cuda.replay:replay"},
                   lenders={"NumPy": "nbkernels.lent:subclasses", "torch": "nbkernels.lent:tensors"})  # fmt: skip
@@ -24,7 +24,7 @@ addmm, addmm_ = define(
     structured=meta.addmm,
     dispatch={"CPU": "nbkernels.cpu.gemm.gemm:addmm", "CUDA": "nbkernels.cuda.gemm:addmm"},
     fast="nbkernels.cpu.gemm.fast:addmm_fast",
-    gradient="nbkernels.product_gradients:ADDMM",
+    gradient="nbkernels.autograd.products:ADDMM",
     meta_only=["out_dtype"],
 ).forms
 
@@ -33,7 +33,7 @@ mm, mm_ = define(
     structured=meta.mm,
     dispatch={"CPU": "nbkernels.cpu.gemm.gemm:mm", "CUDA": "nbkernels.cuda.gemm:mm"},
     fast="nbkernels.cpu.gemm.fast:mm_fast",
-    gradient="nbkernels.product_gradients:MM",
+    gradient="nbkernels.autograd.products:MM",
     meta_only=["out_dtype"],
 ).forms
 
@@ -43,7 +43,7 @@ addmm_activation, addmm_activation_ = define(
     "-> Tensor",
     structured=products.addmm_activation,
     dispatch={"CompositeExplicit": "nbkernels.composites:addmm_activation"},
-    gradient="nbkernels.product_gradients:ADDMM_ACTIVATION",
+    gradient="nbkernels.autograd.products:ADDMM_ACTIVATION",
 ).forms
 
 bmm, bmm_ = define(
@@ -51,7 +51,7 @@ bmm, bmm_ = define(
     structured=products.bmm,
     dispatch={"CPU": "nbkernels.cpu.gemm.batch:bmm", "CUDA": "nbkernels.cuda.batch:bmm"},
     fast="nbkernels.cpu.gemm.batch:bmm_fast",
-    gradient="nbkernels.product_gradients:BMM",
+    gradient="nbkernels.autograd.products:BMM",
     meta_only=["out_dtype"],
 ).forms
 
@@ -60,7 +60,7 @@ baddbmm, baddbmm_ = define(
     structured=products.baddbmm,
     dispatch={"CPU": "nbkernels.cpu.gemm.batch:baddbmm", "CUDA": "nbkernels.cuda.batch:baddbmm"},
     fast="nbkernels.cpu.gemm.batch:baddbmm_fast",
-    gradient="nbkernels.product_gradients:BADDBMM",
+    gradient="nbkernels.autograd.products:BADDBMM",
     meta_only=["out_dtype"],
 ).forms
 
@@ -68,7 +68,7 @@ addbmm, addbmm_ = define(
     f"addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1, {CUT}) -> Tensor",
     structured=products.addbmm,
     dispatch={"CompositeExplicit": "nbkernels.composites:addbmm"},
-    gradient="nbkernels.product_gradients:ADDBMM",
+    gradient="nbkernels.autograd.products:ADDBMM",
 ).forms
 
 mv = define(
@@ -80,7 +80,7 @@ mv = define(
         "CompositeExplicit": "nbkernels.composites:mv",
     },
     fast="nbkernels.cpu.gemv.mv:mv_fast",
-    gradient="nbkernels.product_gradients:MV",
+    gradient="nbkernels.autograd.products:MV",
 ).function
 
 addmv, addmv_ = define(
@@ -92,7 +92,7 @@ addmv, addmv_ = define(
         "CompositeExplicit": "nbkernels.composites:addmv",
     },
     fast="nbkernels.cpu.gemv.mv:addmv_fast",
-    gradient="nbkernels.product_gradients:ADDMV",
+    gradient="nbkernels.autograd.products:ADDMV",
 ).forms
 
 outer = define(
@@ -100,7 +100,7 @@ outer = define(
     structured=products.outer,
     dispatch={"CompositeExplicit": "nbkernels.composites:outer"},
     fast="nbkernels.cpu.gemv.vectors:outer_fast",
-    gradient="nbkernels.product_gradients:OUTER",
+    gradient="nbkernels.autograd.products:OUTER",
 ).function
 
 addr, addr_ = define(
@@ -108,7 +108,7 @@ addr, addr_ = define(
     structured=products.addr,
     dispatch={"CompositeExplicit": "nbkernels.composites:addr"},
     fast="nbkernels.cpu.gemv.vectors:addr_fast",
-    gradient="nbkernels.product_gradients:ADDR",
+    gradient="nbkernels.autograd.products:ADDR",
 ).forms
 
 dot = define(
@@ -120,7 +120,7 @@ dot = define(
         "CompositeExplicit": "nbkernels.composites:dot",
     },
     fast="nbkernels.cpu.gemv.dot:dot_fast",
-    gradient="nbkernels.product_gradients:DOT",
+    gradient="nbkernels.autograd.products:DOT",
 ).function
 
 vdot = define(
@@ -132,7 +132,7 @@ vdot = define(
         "CompositeExplicit": "nbkernels.composites:vdot",
     },
     fast="nbkernels.cpu.gemv.dot:vdot_fast",
-    gradient="nbkernels.product_gradients:VDOT",
+    gradient="nbkernels.autograd.products:VDOT",
 ).function
 
 matmul = define(
@@ -140,7 +140,7 @@ matmul = define(
     structured=products.matmul,
     dispatch={"CompositeExplicit": "nbkernels.composites:matmul"},
     fast="nbkernels.cpu.gemv.vectors:matmul_fast",
-    gradient="nbkernels.product_gradients:MATMUL",
+    gradient="nbkernels.autograd.products:MATMUL",
 ).function
 
 linear = define(
@@ -148,7 +148,7 @@ linear = define(
     structured=meta.linear,
     dispatch={"CompositeExplicit": "nbkernels.composites:linear"},
     fast="nbkernels.composites:linear_fast",
-    gradient="nbkernels.product_gradients:LINEAR",
+    gradient="nbkernels.autograd.products:LINEAR",
 ).function
 
 # -- element-wise, broadcasting ---------------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ _reduce = define(
     structured=folds.reduce,
     dispatch={"CPU": "nbkernels.cpu.reduce.folds:reduce", "CUDA": "nbkernels.cuda.folds:reduce"},
     fast="nbkernels.cpu.reduce.folds:reduce_fast",
-    gradient="nbkernels.fold_gradients:REDUCE",
+    gradient="nbkernels.autograd.folds:REDUCE",
     casts=binary.Result.casts,
     called=lambda self, op, *others: f"{op}.reduce",
 ).function
@@ -170,7 +170,7 @@ _accumulate = define(
     structured=folds.accumulate,
     dispatch={"CPU": "nbkernels.cpu.reduce.folds:accumulate", "CUDA": "nbkernels.cuda.folds:accumulate"},
     fast="nbkernels.cpu.reduce.folds:accumulate_fast",
-    gradient="nbkernels.fold_gradients:ACCUMULATE",
+    gradient="nbkernels.autograd.folds:ACCUMULATE",
     casts=binary.Result.casts,
     called=lambda self, op, *others: f"{op}.accumulate",
 ).function
@@ -205,7 +205,7 @@ def elementwise(op, alpha=False, gradient=None, flat=False):
         structured=binary.rule(op, alpha),
         dispatch={"CPU": f"nbkernels.cpu.elementwise.elementwise:{op}", "CUDA": f"nbkernels.cuda.elementwise:{op}"},
         fast=f"nbkernels.cpu.elementwise.fast:{op}_fast",
-        gradient=gradient and f"nbkernels.gradients:{gradient}",
+        gradient=gradient and f"nbkernels.autograd.gradients:{gradient}",
         casts=binary.Result.casts,
         meta_only=["order"],
         tags=["elementwise"],
@@ -268,7 +268,7 @@ def of_one(op, flat=False):
         structured=unary.rule(op),
         dispatch={"CPU": f"nbkernels.cpu.elementwise.elementwise:{op}", "CUDA": f"nbkernels.cuda.elementwise:{op}"},
         fast=f"nbkernels.cpu.elementwise.fast:{op}_fast",
-        gradient=None if flat else f"nbkernels.gradients:{op.upper()}",
+        gradient=None if flat else f"nbkernels.autograd.gradients:{op.upper()}",
         casts=binary.Result.casts,
         meta_only=["order"],
         tags=["elementwise", "unary"],
@@ -324,7 +324,7 @@ sum_to = define(
     structured=meta.sum_to,
     dispatch={"CPU": "nbkernels.cpu.reduce.reduce:sum_to", "CUDA": "nbkernels.cuda.reduce:sum_to"},
     fast="nbkernels.cpu.reduce.reduce:sum_to_fast",
-    gradient="nbkernels.gradients:SUM_TO",
+    gradient="nbkernels.autograd.gradients:SUM_TO",
     meta_only=["size"],
 ).function
 

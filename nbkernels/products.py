@@ -19,9 +19,9 @@ def addmm_activation(
 ):
     """out = activation(beta * self + alpha * (mat1 @ mat2))
 
-    activation is "relu", "gelu", "silu", "tanh" or "sigmoid": the functions of nbkernels.activations, one definition on
-    every device. approximate="tanh" is gelu's other formula. The bits are those of addmm followed by the function.
-    float16, bfloat16, float32 and float64; out_dtype, mode and tiles as addmm.
+    activation is "relu", "gelu", "silu", "tanh" or "sigmoid": the functions of nbkernels.elementary.activations, one
+    definition on every device. approximate="tanh" is gelu's other formula. The bits are those of addmm followed by the
+    function. float16, bfloat16, float32 and float64; out_dtype, mode and tiles as addmm.
 
     Raises as addmm, ValueError for an unknown activation. Source: ATen's _addmm_activation.
 

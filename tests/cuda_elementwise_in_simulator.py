@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nbkernels
-from nbkernels import powers, transcendental
 from nbkernels.cuda import elementwise, reduce
+from nbkernels.elementary import powers, transcendental
 from tests.compare import same_bits
 from tests.simulated import device, numbers
 

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from nbkernels import first_calls, info, winners
+from nbkernels import first_calls, winners
+from nbkernels.commands import info
 from nbkernels.cpu.gemm import blocking, cost, paths
 from nbkernels.cpu.runtime import machine
 from nbkernels.cpu.runtime.renew import renew

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import nbkernels as nb
-from nbkernels import call as module
-from nbkernels import sets
-from nbkernels.call import Call
-from nbkernels.described import Unfit
+from nbkernels.calls import call as module
+from nbkernels.calls import sets
+from nbkernels.calls.call import Call
+from nbkernels.calls.described import Unfit
 
 BASE = np.ones((6, 8), np.float32)
 OWN = f"{__name__}:shifted"

@@ -41,7 +41,7 @@ def test_the_demo_calls_nothing_but_its_operations():
     """Run with arrays that refuse arithmetic of their own: what is not an operation of the set raises."""
     import numpy as np
 
-    from nbkernels import demo
+    from nbkernels.commands import demo
 
     class Bare(np.ndarray):
         def __array_ufunc__(self, *arguments, **kwargs):
@@ -71,7 +71,7 @@ def test_the_demos_gradient_is_the_losss(rng):
     """Against central differences of the loss in float64."""
     import numpy as np
 
-    from nbkernels import demo
+    from nbkernels.commands import demo
 
     x, t = rng.standard_normal((7, 64)), rng.choice([-1.0, 1.0], (7, 10))
     p = demo.initial(5, 64, np.float64)

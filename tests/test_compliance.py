@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import nbkernels as nb
-from nbkernels import docs
+from nbkernels.commands import docs
 from nbkernels.dispatch import ComplianceError, Library, MetaArray, comply, keys, views
 from nbkernels.ops import LIBRARY
 

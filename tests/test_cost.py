@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import nbkernels as nb
-from nbkernels import info
+from nbkernels.commands import info
 from nbkernels.cpu.gemm import cost, paths
 from nbkernels.cpu.gemm.blocking import caches, small
 from nbkernels.cpu.runtime import machine

@@ -8,7 +8,8 @@ import pytest
 from numba import cuda, types
 from numba.core import errors
 
-from nbkernels import powers, scalar, transcendental
+from nbkernels import scalar
+from nbkernels.elementary import powers, transcendental
 from nbkernels.jit.kind import BYTES, Kind
 from nbkernels.problem import GemmProblem
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import nbkernels as nb
-from nbkernels import activations
 from nbkernels.dispatch import OutError
+from nbkernels.elementary import activations
 from tests.cases import LAYOUTS, bias_shapes
 
 NAMED = {

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import nbkernels
-from nbkernels import docs
+from nbkernels.commands import docs
 from nbkernels.dispatch import MetaArray
 from nbkernels.ops import LIBRARY
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import nbkernels as nb
-from nbkernels import docs
+from nbkernels.commands import docs
 from nbkernels.cpu.elementwise import gates
 from nbkernels.cpu.gemm import batch, fast, gemm, paths
 from nbkernels.cpu.gemm.blocking import vector_registers

@@ -11,14 +11,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 STDLIB = set(sys.stdlib_module_names)
-COMMAND_LINE = set(
-    "cli cache demo docs stubs info prebuild warmup call described record sets benches tuning plots".split()
-)  # talk to a person
+COMMAND_LINE = {"cli", "commands", "calls", "benches", "tuning", "plots"}  # talk to a person
 
 # room: modules that a file there may import besides the standard library and its own room, at any depth of the code.
 # A name allows what is below it: "numba" allows "numba.core". "numba !cuda" allows all of numba but numba.cuda.
-FUNCTIONS = tuple(f"nbkernels.{name}" for name in (
-    "scalar", "real", "transcendental", "powers", "activations", "circular", "hyperbolic"))  # fmt: skip
+FUNCTIONS = "nbkernels.scalar", "nbkernels.elementary"
 PLANNING = ("numpy", "nbkernels.strides", "nbkernels.dtypes", "nbkernels.problem", "nbkernels.winners", *FUNCTIONS)
 RULES = {
     "dispatch": (),
@@ -30,21 +27,8 @@ RULES = {
     "problem": ("numpy",),
     "strides": ("numpy",),
     "dtypes": ("numpy",),
-    "scalar": (
-        "numpy",
-        "nbkernels.circular",
-        "nbkernels.hyperbolic",
-        "nbkernels.powers",
-        "nbkernels.real",
-        "nbkernels.transcendental",
-    ),
-    "real": ("numpy",),
-    "coefficients": ("nbkernels.real",),
-    "transcendental": ("numpy", "nbkernels.coefficients", "nbkernels.real"),
-    "powers": ("numpy", "nbkernels.coefficients", "nbkernels.real", "nbkernels.transcendental"),
-    "circular": ("numpy", "nbkernels.coefficients", "nbkernels.real", "nbkernels.transcendental"),
-    "hyperbolic": ("numpy", "nbkernels.real", "nbkernels.transcendental"),
-    "activations": ("numpy", "nbkernels.real", "nbkernels.transcendental"),
+    "scalar": ("numpy", "nbkernels.elementary"),
+    "elementary": ("numpy",),
     "tune": ("nbkernels.first_calls", "nbkernels.tuning"),
     "first_calls": ("numpy", "nbkernels.dtypes"),
     "store": (),
@@ -63,24 +47,21 @@ RULES = {
     "cuda": (*PLANNING, "numba", "llvmlite", "cuda", "nbkernels.jit"),
     "epilogues": (
         "numpy",
-        "nbkernels.activations",
-        "nbkernels.transcendental",
+        "nbkernels.elementary",
         "nbkernels.dispatch",
         "nbkernels.fusion",
         "nbkernels.meta",
         "nbkernels.ops",
     ),
-    "gradients": ("nbkernels.dispatch", "nbkernels.fusion", "nbkernels.ops", "nbkernels.slopes"),
-    "product_gradients": ("nbkernels.dispatch", "nbkernels.epilogues", "nbkernels.gradients", "nbkernels.ops"),
-    "fold_gradients": ("nbkernels.dispatch", "nbkernels.gradients", "nbkernels.ops"),
-    "forward": (
+    "autograd": (
+        "torch",
         "nbkernels.dispatch",
+        "nbkernels.elementary",
+        "nbkernels.epilogues",
         "nbkernels.fusion",
-        "nbkernels.gradients",
         "nbkernels.ops",
-        "nbkernels.real",
+        "nbkernels.scalar",
     ),
-    "slopes": ("nbkernels.scalar",),
     "products": ("nbkernels.meta", "nbkernels.strides"),
     "array": (
         "numpy",
@@ -99,10 +80,10 @@ RULES = {
         "torch",
         "nbkernels.dispatch",
         "nbkernels.folds",
-        "nbkernels.gradients",
+        "nbkernels.autograd",
         "nbkernels.lent",
         "nbkernels.ops",
-        "nbkernels.tape",
+        "nbkernels.autograd",
     ),
     "in_numpy": (
         "numpy",
@@ -117,8 +98,7 @@ RULES = {
         "nbkernels.watch",
     ),
     "origins": ("tabulate",),
-    "frozen": ("numpy", "nbkernels.real"),
-    "tape": ("nbkernels.dispatch", "nbkernels.ops", "torch"),
+    "frozen": ("numpy", "nbkernels.elementary"),
     "jitted": (
         *PLANNING,
         "numba !cuda",
@@ -157,7 +137,7 @@ RULES = {
         "nbkernels.meta",
         "nbkernels.dispatch",
         "nbkernels.origins",
-        "nbkernels.tape",
+        "nbkernels.autograd",
         "nbkernels.tune",
         "nbkernels.watch",
     ),

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from nbkernels import info
+from nbkernels.commands import info
 from nbkernels.cpu.runtime import machine
 from nbkernels.cpu.runtime.machine import Machine
 from nbkernels.jit.files import directory

@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 import nbkernels
-from nbkernels import cli, sets
-from nbkernels.call import Call
+from nbkernels import cli
+from nbkernels.calls import sets
+from nbkernels.calls.call import Call
 from nbkernels.jit import files, levels, sources
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -431,7 +432,7 @@ def test_a_wheel_of_what_was_made_with_something_else_is_not_built(thirty, tree,
 
 
 def test_info_tells_which_level_is_used(thirty, monkeypatch):
-    from nbkernels import info
+    from nbkernels.commands import info
 
     monkeypatch.setattr(levels, "PREBUILT", thirty)
     with fresh():

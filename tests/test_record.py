@@ -9,8 +9,9 @@ import sys
 import numpy as np
 import pytest
 
-from nbkernels import first_calls, record
-from nbkernels.call import Call
+from nbkernels import first_calls
+from nbkernels.calls import record
+from nbkernels.calls.call import Call
 from nbkernels.cli import main
 
 # Prints what Numba compiled: functions by its events, and passes of its compiler, which also run for what has no event.
@@ -167,7 +168,7 @@ def test_processes_write_into_one_file(tmp_path):
     """Whole lines, each process's own among them. Who looks while another writes may take its line for a torn one, and
     ends it: that gives an empty line."""
     file = tmp_path / "calls.jsonl"
-    code = "import sys; from nbkernels.record import Record; r = Record(sys.argv[1])\n"
+    code = "import sys; from nbkernels.calls.record import Record; r = Record(sys.argv[1])\n"
     code += "for n in range(300): r.add(sys.argv[2] + '-' + str(n) + '-' + 'x' * 3000)"
     command = [sys.executable, "-c", code, str(file)]
     for process in [subprocess.Popen([*command, name]) for name in "abc"]:
@@ -217,7 +218,6 @@ def test_a_record_costs_nothing_where_it_is_off(monkeypatch):
 
     monkeypatch.delenv("NBKERNELS_RECORD", raising=False)
     assert cache._recorder.__wrapped__()() is None
-    code = (
-        "import numpy as np, nbkernels as nb, sys; nb.add(np.ones(3), 1); assert 'nbkernels.record' not in sys.modules"
-    )
+    code = "import numpy as np, nbkernels as nb, sys; nb.add(np.ones(3), 1)"
+    code += "; assert 'nbkernels.calls.record' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=300)

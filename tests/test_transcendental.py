@@ -9,8 +9,8 @@ import pytest
 from numba import njit
 
 import nbkernels.jit.overloads  # compiled code finds the functions by it
-from nbkernels import activations, powers, transcendental
-from nbkernels.real import fma
+from nbkernels.elementary import activations, powers, transcendental
+from nbkernels.elementary.real import fma
 
 ONE = ("exp", "expm1", "log", "log1p", "tanh", "erf")
 TWO = ("pow", "atan2", "hypot", "logaddexp")

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import nbkernels as nb
-from nbkernels import info, problem, winners
+from nbkernels import problem, winners
+from nbkernels.commands import info
 from nbkernels.cpu.gemm import blocking as tiles
 from nbkernels.cpu.gemm import cost, gemm, kinds, tuned
 from nbkernels.cpu.gemm.paths import only

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import nbkernels
-from nbkernels import stubs
+from nbkernels.commands import stubs
 
 ROOT = Path(__file__).parents[1]
 HEAD = """\

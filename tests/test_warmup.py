@@ -10,7 +10,9 @@ import time
 
 import pytest
 
-from nbkernels import cli, sets, warmup
+from nbkernels import cli
+from nbkernels.calls import sets
+from nbkernels.commands import warmup
 from nbkernels.cpu.gemm import cost, paths
 from nbkernels.in_numpy import which
 
@@ -113,7 +115,7 @@ def test_calls_that_fail_are_named_and_the_others_go_on(tmp_path):
     """One by its shapes, one that is too large, one that ends its process; lines that hold none; a line that is there
     twice is made once."""
     (tmp_path / "fatal.py").write_text(
-        "import os, sys\ndef f(x):\n    return x\nprint('noise')\nif 'nbkernels.warmup' in sys.modules and "
+        "import os, sys\ndef f(x):\n    return x\nprint('noise')\nif 'nbkernels.commands.warmup' in sys.modules and "
         "sys.argv[0] == '-c':\n    os._exit(7)\n"
     )
     (tmp_path / "calls.jsonl").write_text(LINES)

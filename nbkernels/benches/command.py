@@ -117,7 +117,7 @@ def _peak(found) -> str:
 def _written(args, rows, counts) -> None:
     import json
 
-    from .. import info
+    from ..commands import info
     from .measure import machine_peaks
     from .rows import write_csv
 

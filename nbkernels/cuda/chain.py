@@ -10,8 +10,8 @@ import functools
 
 from numba import types
 
+from ..elementary.real import fma
 from ..jit.kind import Kind
-from ..real import fma
 from .elements import reading, writing
 from .functions import device
 from .launch import inlined

@@ -11,7 +11,7 @@ import functools
 from numba import types
 
 from ..dtypes import HALVES
-from ..real import bits, number
+from ..elementary.real import bits, number
 from .functions import device
 from .launch import inlined
 

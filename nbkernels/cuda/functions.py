@@ -11,7 +11,7 @@ from numba import cuda, types
 from numba.core.cgutils import get_or_insert_function
 from numba.cuda.extending import intrinsic
 
-from ..real import KERNELS, bits, floor, fma, number
+from ..elementary.real import KERNELS, bits, floor, fma, number
 from .launch import SIMULATED, inlined
 
 _PAIRS = ((types.float32, types.int32), (types.float64, types.int64))

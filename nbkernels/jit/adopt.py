@@ -31,8 +31,8 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 from numba.np.numpy_support import as_dtype
 
-from .. import powers, transcendental
-from ..real import HELPERS, KERNELS, bits, dual, floor, fma, number, tangent
+from ..elementary import powers, transcendental
+from ..elementary.real import HELPERS, KERNELS, bits, dual, floor, fma, number, tangent
 from . import (
     cross,
     files,

@@ -31,7 +31,7 @@ from . import cross, files, levels, stored
 from .compiler import Helper, Implementation, Kernel, Loops
 from .shield import roomy, whole
 
-RECORD = "nbkernels.record"  # by name, where a record is asked for
+RECORD = "nbkernels.calls.record"  # by name, where a record is asked for
 OPTIONS = dict(_nrt=False, nogil=False, error_model="numpy", boundscheck=False)
 
 

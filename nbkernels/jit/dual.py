@@ -23,8 +23,8 @@ from numba.extending import (
     register_model,
 )
 
-from .. import powers, transcendental
-from ..real import dual, tangent
+from ..elementary import powers, transcendental
+from ..elementary.real import dual, tangent
 
 OPTIONS = {"forceinline": True, "error_model": "numpy"}
 

@@ -1,4 +1,4 @@
-"""The plain functions of `nbkernels.real` and what is written in it, made known to Numba: importing this is enough."""
+"""The plain functions of elementary/real.py and what is written in it, made known to Numba: importing it is enough."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic, overload
 
-from .. import activations, circular, hyperbolic, powers, scalar, transcendental  # noqa: F401, they enter their functions
-from ..real import HELPERS, KERNELS, bits, floor, fma, number, shift_left, shift_right
+from .. import scalar  # noqa: F401, they enter their functions
+from ..elementary.real import HELPERS, KERNELS, bits, floor, fma, number, shift_left, shift_right
 from .address import fma as fused
 from .compiler import Implementation
 

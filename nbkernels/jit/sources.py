@@ -13,9 +13,8 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent.parent
 # What compiled code is made from: the rooms that compile, with their sub-folders, and what they take from outside.
-ROOMS = "jit", "cpu", "cuda", "scalar"
-MODULES = ("activations.py", "circular.py", "coefficients.py", "dtypes.py", "hyperbolic.py", "powers.py", "problem.py",
-           "real.py", "strides.py", "transcendental.py")  # fmt: skip
+ROOMS = "jit", "cpu", "cuda", "scalar", "elementary"
+MODULES = "dtypes.py", "problem.py", "strides.py"
 
 COMMENT = ord("#")
 

@@ -2,7 +2,7 @@
 
 import math
 
-from ..real import helper
+from ..elementary.real import helper
 
 
 def multiply(x, y):

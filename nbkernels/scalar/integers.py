@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from ..real import bits, floor, fma, helper, number, shift_left, shift_right
+from ..elementary.real import bits, floor, fma, helper, number, shift_left, shift_right
 
 DIVIDE, OVERFLOW = 1, 2
 

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from ..real import helper
+from ..elementary.real import helper
 from .complexes import inverse, log_size
 from .one_real import round_float64
 

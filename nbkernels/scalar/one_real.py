@@ -5,31 +5,31 @@ import math
 
 import numpy as np
 
-from ..circular import acos as _acos
-from ..circular import asin as _asin
-from ..circular import atan as _atan
-from ..circular import cos as _cos
-from ..circular import cos_plain as _cos_plain
-from ..circular import sin as _sin
-from ..circular import sin_plain as _sin_plain
-from ..circular import tan as _tan
-from ..circular import tan_plain as _tan_plain
-from ..hyperbolic import acosh as _acosh
-from ..hyperbolic import asinh as _asinh
-from ..hyperbolic import atanh as _atanh
-from ..hyperbolic import cbrt as _cbrt
-from ..hyperbolic import cosh as _cosh
-from ..hyperbolic import sinh as _sinh
-from ..real import bits, helper
-from ..real import floor as _floor
-from ..transcendental import exp as _exp
-from ..transcendental import exp2 as _exp2
-from ..transcendental import expm1 as _expm1
-from ..transcendental import log as _log
-from ..transcendental import log1p as _log1p
-from ..transcendental import log2 as _log2
-from ..transcendental import log10 as _log10
-from ..transcendental import tanh as _tanh
+from ..elementary.circular import acos as _acos
+from ..elementary.circular import asin as _asin
+from ..elementary.circular import atan as _atan
+from ..elementary.circular import cos as _cos
+from ..elementary.circular import cos_plain as _cos_plain
+from ..elementary.circular import sin as _sin
+from ..elementary.circular import sin_plain as _sin_plain
+from ..elementary.circular import tan as _tan
+from ..elementary.circular import tan_plain as _tan_plain
+from ..elementary.hyperbolic import acosh as _acosh
+from ..elementary.hyperbolic import asinh as _asinh
+from ..elementary.hyperbolic import atanh as _atanh
+from ..elementary.hyperbolic import cbrt as _cbrt
+from ..elementary.hyperbolic import cosh as _cosh
+from ..elementary.hyperbolic import sinh as _sinh
+from ..elementary.real import bits, helper
+from ..elementary.real import floor as _floor
+from ..elementary.transcendental import exp as _exp
+from ..elementary.transcendental import exp2 as _exp2
+from ..elementary.transcendental import expm1 as _expm1
+from ..elementary.transcendental import log as _log
+from ..elementary.transcendental import log1p as _log1p
+from ..elementary.transcendental import log2 as _log2
+from ..elementary.transcendental import log10 as _log10
+from ..elementary.transcendental import tanh as _tanh
 
 magnitude = builtins.abs
 

@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 
-from ..powers import pow as power
-from ..powers import pow_plain as power_plain
-from ..real import bits, floor, fma, helper, number
-from ..transcendental import atan2 as angle
-from ..transcendental import hypot as length
-from ..transcendental import logaddexp as log_of_sum
+from ..elementary.powers import pow as power
+from ..elementary.powers import pow_plain as power_plain
+from ..elementary.real import bits, floor, fma, helper, number
+from ..elementary.transcendental import atan2 as angle
+from ..elementary.transcendental import hypot as length
+from ..elementary.transcendental import logaddexp as log_of_sum
 
 
 def _extremes(whole):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..real import helper
+from ..elementary.real import helper
 from .integers import DIVIDE, narrow_shifts, wide_shifts
 
 

@@ -11,11 +11,11 @@ import numpy as np
 import torch
 
 from .. import ops
+from ..autograd.gradients import upright
+from ..autograd.tape import vjp
 from ..dispatch import arrays, layout
 from ..dispatch.adapter import Spec
-from ..gradients import upright
 from ..lent import viewer
-from ..tape import vjp
 
 seen = viewer()
 ADAPTER = arrays.adapter_of(torch.Tensor)

@@ -100,7 +100,7 @@ def tune(shape=None, *, dtype="float32", layout=None, threads=None, device="cpu"
     plan = Plan(side, shape, layout, threads, tiles)
     if not 0 < budget < math.inf:
         raise ask.Impossible(f"budget {budget}: a positive number of seconds is wanted")
-    from ..info import meta
+    from ..commands.info import meta
 
     store = side.store() if save else None
     found = Tuning(meta(), side.names)

@@ -93,7 +93,7 @@ def run(side, count, seed, threads, file=None) -> int:
     print(f"{len(rows)} random products of {side.dtype}, seed {seed}, {len(tuned)} of them cut by winners: tuned over "
           f"default, geometric mean {mean(found):.3f}, worst {min(found):.3f}")  # fmt: skip
     if file:
-        from ..info import meta
+        from ..commands.info import meta
 
         with open(file, "w", encoding="utf-8") as out:
             json.dump({"meta": meta(), "rows": rows}, out, indent=1)

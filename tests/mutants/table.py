@@ -13,9 +13,9 @@ HOST = [
         "if False:",
         "tests/test_record.py -k in_numpy",
     ),
-    ("record.py", "if slot and code is slot.take.__code__:", "if False:", "tests/test_record.py -k in_numpy"),
+    ("calls/record.py", "if slot and code is slot.take.__code__:", "if False:", "tests/test_record.py -k in_numpy"),
     (
-        "gradients.py",
+        "autograd/gradients.py",
         "by(grad, ops.sinh(self))",
         "by(grad, ops.sinh(getattr(self, 'value', self)))",
         "tests/test_gradient_sweep.py -k second",
@@ -138,12 +138,17 @@ OTHERS = [
         "tests/test_fusion.py -k errors",
     ),
     (
-        "nbkernels/gradients.py",
+        "nbkernels/autograd/gradients.py",
         "return grad if factor == 1 else multiply(grad, factor.conjugate())",
         "return grad if factor == 1 else multiply(grad, factor)",
         f"{GUARDS} -k conjugated",
     ),
-    ("nbkernels/tape.py", "ops.add(grads[id(x)], part) if id(x) in grads else part", "part", "tests/test_tape.py"),
+    (
+        "nbkernels/autograd/tape.py",
+        "ops.add(grads[id(x)], part) if id(x) in grads else part",
+        "part",
+        "tests/test_tape.py",
+    ),
     ("nbkernels/store.py", 'and "candidate" in entry}', "}", "tests/test_tune.py"),
     ("nbkernels/store.py", "os.unlink(temporary)", "pass", "tests/test_tune.py"),
     (
@@ -164,8 +169,8 @@ OTHERS = [
 COMPILED = [
     (
         "cpu/runtime/threads.py",
-        "            for task in range(helper + 1, tasks, helpers + 1):\n                call(",
-        "            for task in range(0):\n                call(",
+        "            for task in range(helper + 1, tasks, helpers + 1):\n                invoke(",
+        "            for task in range(0):\n                invoke(",
         "tests/test_threads.py -k 'every_task or never_comes'",
     ),
     (

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import functools
 
-from .dispatch import errors
-from .fusion import Elementwise
+from ..dispatch import errors
+from ..elementary.real import dual, tangent
+from ..fusion import Elementwise
+from ..ops import add
 from .gradients import chosen
-from .ops import add
-from .real import dual, tangent
 
 WHERE = "<derivative of "
 SLOPE = """\

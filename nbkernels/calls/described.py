@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .dispatch import arrays, keys, layout
-from .dtypes import DTYPES, asked
-from .folds import NOTHING
+from ..dispatch import arrays, keys, layout
+from ..dtypes import DTYPES, asked
+from ..folds import NOTHING
 
 ALIGNED = 16  # bytes modulo which an array's address is kept: what new arrays are aligned to
 PLAIN = (bool, int, float, complex, str, type(None), type(...))

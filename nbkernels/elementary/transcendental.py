@@ -17,16 +17,7 @@ import math
 
 import numpy as np
 
-from .coefficients import (
-    ATAN,
-    ERF,
-    ERFC,
-    EXP,
-    LOG,
-    LOG1P,
-    SHORT_EXP,
-    TANH,
-)
+from .coefficients import ATAN, ERF, ERFC, EXP, LOG, LOG1P, SHORT_EXP, TANH
 from .real import F32, F64, Real, bits, fma, generic, helper, kernel, number, polynomial
 
 LOG2E = 1.4426950408889634

@@ -2,11 +2,11 @@
 
 import inspect
 
-from . import ops
-from .dispatch.views import column, empty, flatten, is_array, restride, row, spec, transpose
-from .epilogues import SLOPES
+from .. import ops
+from ..dispatch.views import column, empty, flatten, is_array, restride, row, spec, transpose
+from ..epilogues import SLOPES
+from ..ops import bmm, mm, mv, sum_to
 from .gradients import cast, fit, scale, turned, upright
-from .ops import bmm, mm, mv, sum_to
 
 SWAPPED = {"a": "b", "b": "a"}  # for factors that have changed places
 

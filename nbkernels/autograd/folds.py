@@ -5,11 +5,11 @@ With a[i] = op(a[i-1], x[i]) the gradient of a[i-1] is that of a[i] times the de
 of x[i] times the derivative in the second.
 """
 
-from . import ops
-from .dispatch.errors import ArgumentError
-from .dispatch.views import empty, expand, index, permute, reshape, spec
+from .. import ops
+from ..dispatch.errors import ArgumentError
+from ..dispatch.views import empty, expand, index, permute, reshape, spec
+from ..ops import add, copy, divide, equal, multiply
 from .gradients import PARTIAL, cast, chosen
-from .ops import add, copy, divide, equal, multiply
 
 LARGEST = ("maximum", "minimum", "fmax", "fmin")
 HEAD, TAIL, FIRST, LAST, REVERSED = (

@@ -6,9 +6,9 @@ At a kink they are torch's.
 
 import math
 
-from .scalar.complexes import divide as quotient
-from .scalar.complexes import multiply as product
-from .scalar.complexes import pow as power
+from ..scalar.complexes import divide as quotient
+from ..scalar.complexes import multiply as product
+from ..scalar.complexes import pow as power
 
 
 def real_part(x):

@@ -8,11 +8,12 @@ calls those that are wanted, and `fit` gives what comes out the argument's shape
 import functools
 import inspect
 
-from . import ops, slopes
-from .dispatch.traced import Traced
-from .dispatch.views import empty, expand, restride, spec
-from .fusion import NUMBERS, elementwise
-from .ops import equal, greater, greater_equal, less, less_equal, multiply, not_equal, sum_to
+from .. import ops
+from ..dispatch.traced import Traced
+from ..dispatch.views import empty, expand, restride, spec
+from ..fusion import NUMBERS, elementwise
+from ..ops import equal, greater, greater_equal, less, less_equal, multiply, not_equal, sum_to
+from . import slopes
 
 
 def keeps(grad, x):

@@ -17,10 +17,10 @@ from fnmatch import fnmatchcase
 from tabulate import tabulate
 from tqdm import tqdm
 
-from . import sets
-from .call import Call
-from .described import Unfit
-from .explain import explain
+from ..calls import sets
+from ..calls.call import Call
+from ..calls.described import Unfit
+from ..explain import explain
 
 # Operations whose kernels are the same, for one dtype.
 PRODUCTS = frozenset("mm addmm addmm_activation linear matmul bmm baddbmm addbmm outer addr".split())
@@ -78,7 +78,7 @@ def groups(work):
 def run(work, jobs=None, progress=True) -> int:
     """Make every call once, in `jobs` processes; says how many, the time, and where the compiled code is. 1 where one
     of them failed, which is named, else 0."""
-    from .jit import files
+    from ..jit import files
 
     start, failed = time.perf_counter(), []
     parts = groups(work)
@@ -104,8 +104,8 @@ def run(work, jobs=None, progress=True) -> int:
 def attempt(call):
     """Make a call, twice, as some kernels are for calls like an earlier one, and a product by every path, for costs are
     another machine's; what went wrong, in one line, or None."""
-    from . import first_calls
-    from .cpu.gemm import cost, paths
+    from .. import first_calls
+    from ..cpu.gemm import cost, paths
 
     first_calls.CALLS = 0
     try:

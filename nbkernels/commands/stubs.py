@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 
 import nbkernels
-from nbkernels import docs
+from nbkernels.commands import docs
 from nbkernels.dispatch import MetaArray
 from nbkernels.dispatch.operators import COMPARISONS, SYMBOLS
 from nbkernels.ops import OPERATIONS

@@ -17,11 +17,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import ops
+from .. import ops
+from ..dispatch import MetaArray
+from ..epilogues import Epilogue
+from ..fusion import Elementwise
 from .described import Array, Unfit, decode, describe, each, encode, leaves, shared, text, value
-from .dispatch import MetaArray
-from .epilogues import Epilogue
-from .fusion import Elementwise
 
 VERSION = 1  # of the lines
 LARGEST = 1 << 31  # bytes that a call's arrays may take, or its result

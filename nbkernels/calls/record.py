@@ -13,13 +13,13 @@ import threading
 
 import numpy as np
 
-from . import methods
-from .array import Array, _plain
+from .. import methods
+from ..array import Array, _plain
+from ..dispatch.function import parameter
+from ..dispatch.op import Op
+from ..ops import LIBRARY
 from .call import IN_NUMPY, OF_FUNCTIONS, VERSION, Call, named
 from .described import PLAIN, Unfit
-from .dispatch.function import parameter
-from .dispatch.op import Op
-from .ops import LIBRARY
 
 # -- reading ----------------------------------------------------------------------------------------------------------
 

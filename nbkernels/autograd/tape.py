@@ -10,10 +10,10 @@ from __future__ import annotations
 from functools import partial, reduce
 from math import gcd
 
-from . import ops
-from .dispatch import derive, keys, layout, views
-from .dispatch.errors import ArgumentError, describe
-from .dispatch.traced import Traced, bare, flat
+from .. import ops
+from ..dispatch import derive, keys, layout, views
+from ..dispatch.errors import ArgumentError, describe
+from ..dispatch.traced import Traced, bare, flat
 
 NUMBERS = (bool, int, float, complex)
 

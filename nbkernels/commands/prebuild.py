@@ -30,7 +30,7 @@ ENVIRONMENT = {"NBKERNELS_TUNED": "0", "NUMBA_NUM_THREADS": "2"}
 
 def chosen(names) -> list:
     """The levels of these names, those of DEFAULT for none; ValueError where one cannot be built here."""
-    from .jit import levels
+    from ..jit import levels
 
     triple, _, features = levels.target()
     own = levels.family(triple)
@@ -50,7 +50,7 @@ def run(names, work, jobs, out, progress=True) -> int:
     for name in [name for name in os.environ if name.startswith(("NBKERNELS_", "NUMBA_"))]:
         del os.environ[name]  # what is built depends on none
     levels, start, failed = chosen(names), time.perf_counter(), []
-    from .jit import files
+    from ..jit import files
 
     made = Path(out).absolute() / files.toolchain()
     made.mkdir(parents=True, exist_ok=True)
@@ -91,7 +91,7 @@ def build(level, made, parts, jobs, bar, failed) -> None:
 
 def serve(level, out) -> None:
     """What a child does: the calls that come in, compiled for the level."""
-    from .jit import cross, levels
+    from ..jit import cross, levels
 
     cross.start(levels.parse(level), Path(out))
     warmup.serve()

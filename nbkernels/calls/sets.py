@@ -14,11 +14,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from . import dtypes, ops, record
+from .. import dtypes, ops
+from ..cpu.elementwise import gates
+from ..dtypes import DTYPES
+from ..in_numpy import which
+from . import record
 from .call import IN_NUMPY, Call
-from .cpu.elementwise import gates
-from .dtypes import DTYPES
-from .in_numpy import which
 
 FLOATS = "float32", "float64"
 # Squares for the usual paths of a product: the small one, of edges and of whole tiles, over threads, five loops.

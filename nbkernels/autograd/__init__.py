@@ -1,0 +1,1 @@
+"""Derivatives: the formulas of every operation, and what chains them."""

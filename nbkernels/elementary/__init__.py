@@ -1,0 +1,1 @@
+"""Elementary and other functions of floats, as plain scalar functions that every device compiles."""
