@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import nbkernels
 from nbkernels.cpu.gemm import blocking as tiles
 from nbkernels.cpu.gemm import gemm, kinds
-from nbkernels.cpu.gemm import loops as packed
+from nbkernels.cpu.gemm import kernels as packed
 from nbkernels.jit import chain
 from tests import reference
 from tests.cases import LAYOUTS, bias_shapes

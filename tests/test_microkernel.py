@@ -75,7 +75,7 @@ def test_a_product_compiles_the_micro_kernels_that_it_needs_and_no_other(tmp_pat
 EMPTY = """
 from array import array
 import numba, numpy as np, nbkernels as nb
-from nbkernels.cpu.gemm import blocking, kernels, kinds, loops, microkernel, paths, tiny
+from nbkernels.cpu.gemm import blocking, kernels, kinds, microkernel, paths, tiny
 from nbkernels.cpu.gemm.batch import choose as chosen
 from nbkernels.cpu.runtime.status import PATHS, SHORT
 ways = [way for way in PATHS if way != SHORT]  # which has every one from its start
@@ -104,7 +104,7 @@ for case in range(CASES):
         count = int(rng.choice([2, 40, 1 + (12 << 20) // (8 * size[0] * size[1])])) if case % 50 == 0 else 7
     for tile in tiles[name]:
         kernels.ready(tile)[kernels.PACKER :] = 0
-    loops._supplied.cache_clear()
+    kernels._supplied.cache_clear()
     for table in tables:
         table.words[:] = array("q", [0] * len(table.words))
     wanted = a @ b + (0 if x is None else x)

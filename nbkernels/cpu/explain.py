@@ -17,11 +17,10 @@ from .gemm import stacks, syrk
 from .gemm.batch import choose as batch_path
 from .gemm.block import kernel_for
 from .gemm.blocking import given, small
-from .gemm.context import bare, buffers, in_place
+from .gemm.context import bare, buffers, in_place, near
 from .gemm.gemm import clash, name_of, same
 from .gemm.kinds import kind_of, tiles_of
 from .gemm.paths import path_of, seen, shared
-from .gemm.setup import near
 from .gemm.tuned import slot_of, tuned
 from .gemv.dot import FLOATS, SHARED
 from .gemv.jobs import ROWS_SHARED

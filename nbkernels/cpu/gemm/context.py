@@ -14,7 +14,7 @@ from ...jit.record import Record
 from ...jit.tile import Tile
 from ..runtime.arrays import unusual
 from ..runtime.status import DECLINED, DONE
-from .blocking import SEGMENT, WAY, Tiles, vector_registers
+from .blocking import SEGMENT, WAY, Tiles, caches, vector_registers
 
 # A product: by which words threads take jobs, and how many there are, in lines of their own; what comes with its tiles
 # and kind, and what the caller says; what the arrays do; how it is cut, and where its parts are.
@@ -172,3 +172,8 @@ def buffers(m: int, n: int, k: int, tiles: Tiles, tile: Tile, workers: int, in_p
     """
     panels = tile.group, tile.step, tile.head, tile.size_t
     return _buffers.py_func((m, n, k), tuple(tiles), panels, workers, in_place)
+
+
+def near() -> int:
+    """Bytes of an A by columns that is read in place."""
+    return NEAR_L2 * caches()[1]

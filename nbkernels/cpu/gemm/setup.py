@@ -8,15 +8,10 @@ import numpy as np
 
 from ...jit.kind import Kind
 from ..runtime.status import DONE
-from .blocking import Tiles, caches
-from .context import NEAR_L2, WORDS, prepare
+from .blocking import Tiles
+from .context import WORDS, near, prepare
 from .kernels import PACKER, ready
 from .microkernel import table
-
-
-def near() -> int:
-    """Bytes of an A by columns that is read in place."""
-    return NEAR_L2 * caches()[1]
 
 
 @functools.cache
