@@ -17,14 +17,15 @@ class Patience:
     """Counts the calls of one kind. `code`: the name, a glob pattern, of what is compiled for later ones."""
 
     def __init__(self, code: str = ""):
-        self.code, self.calls = code, 0
+        self.code, self.calls, self.waits = code, 0, True  # until a call is none of the first: what is asked each time
 
     def __call__(self) -> bool:
         """Whether this call is one of the first."""
         self.calls += 1
-        if lasts := self.lasts():
+        self.waits = self.lasts()
+        if self.waits:
             recorded()
-        return lasts
+        return self.waits
 
     def lasts(self, code: str = "") -> bool:
         """Whether the call that was counted last was one; `code`: what a call of its kind needs later, beside."""

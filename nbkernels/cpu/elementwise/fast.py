@@ -256,17 +256,19 @@ def _fast(op: str, scaled=None):
             return result if type(result) is ndarray else go_on(result, self, other, 1.0, out)
         return scaled(self, other, out, alpha) if _plain(alpha) else None
 
-    def keywords(self, other, where, casting, order, dtype, out):
+    def keywords(self, other, where, casting, order, dtype, out, ndarray=np.ndarray):
         if at_once and plans:
             result = recall(slots, out, self, other, where, 1.0, casting, order, dtype, 0)
+            if type(result) is ndarray:
+                return result
             if type(result) is not int:
                 return calls.warned(result)
         return calls.with_keywords(self, other, 1, where, casting, order, dtype, out)
 
     def alpha_keywords(self, other, alpha, where, casting, order, dtype, out):
-        words = where, casting, order, dtype, out
         if alpha is ONE:
-            return keywords(self, other, *words)
+            return keywords(self, other, where, casting, order, dtype, out)
+        words = where, casting, order, dtype, out
         return scaled.calls.with_keywords(self, other, alpha, *words) if _plain(alpha) else None
 
     def alone(self, out, ndarray=np.ndarray):

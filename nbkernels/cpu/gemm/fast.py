@@ -32,7 +32,7 @@ from .tuned import slot_of
 OTHERS = {np.dtype(name): name for name in BYTES if name not in (*SIZE, "bfloat16")}
 OTHERS |= {np.dtype(name): name for name in SIGNLESS}
 
-ONE = 1
+ONE, FIRST = 1, at_first.patience
 
 # dtype -> the small entry, its table's address and the table, once the layout of ndarray is known to be what it reads;
 # or a plan, 0 and None.
@@ -134,7 +134,7 @@ addmm_fast.with_keywords, mm_fast.with_keywords = addmm_keywords, mm_keywords
 
 def _keywords(x, a, b, beta, alpha, out_dtype, mode, conj, out):
     try:
-        if mode is None and at_first.first(a, b, x is None and alpha is ONE, out_dtype):
+        if FIRST.waits and mode is None and at_first.first(a, b, x is None and alpha is ONE, out_dtype):
             return None
         return _by_plan(_planned(a.dtype, beta, alpha, b.dtype, out_dtype, mode, conj), x, a, b, out)
     except TypeError:  # no dtype

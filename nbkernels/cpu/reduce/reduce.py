@@ -37,6 +37,7 @@ from . import row_blocks as abreast
 from .loops import FOLD, FUSED, MERGING, SMALL, at_once, in_shares, merger, together, walker
 from .plan import BLOCKWISE, SHARE, cut, shared, turned, whole_blocks, workers
 
+FIRST = at_first.patience
 NOWHERE = np.empty(0, np.int64)
 # Operations whose results have the same bits in any order, of floats too.
 EXACT = ("maximum", "minimum", "fmax", "fmin", "logical_and", "logical_or", "logical_xor")
@@ -139,7 +140,7 @@ def _rows_of(op, dtype, work, exact):
 
 def sum_to_fast(self, size, out):
     """The sum in a new array; None where the general path has to do it or say what is wrong."""
-    if out is not None or type(size) is not tuple or at_first.first("add", self):
+    if out is not None or type(size) is not tuple or (FIRST.waits and at_first.first("add", self)):
         return None
     plan = _planned(self.dtype, self.shape, self.strides, size, workers(self))
     if plan is None:
