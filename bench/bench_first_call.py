@@ -33,7 +33,7 @@ ROWS = {
     "bmm": SQUARE.format("f4") + "nb.bmm(a[None], a[None])",
     "sum_to": SQUARE.format("f4") + "nb.sum_to(a, (4,))",
     "a function of one's own": SQUARE.format("f4") + "nb.elementwise(lambda x, y: x * x + y)(a, a)",
-    "thirty": "from nbkernels import sets\nfor _, call in sets.thirty(): call()",
+    "thirty": "from nbkernels.calls import sets\nfor _, call in sets.thirty(): call()",
 }
 
 

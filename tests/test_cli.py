@@ -93,7 +93,7 @@ def test_the_demos_gradient_is_the_losss(rng):
 SIMULATED = """
 import numpy as np
 import nbkernels
-from nbkernels import demo
+from nbkernels.commands import demo
 
 results = []
 for ops, device in ((demo.NUMPY, demo.CPU), (nbkernels, demo.cuda_device())):

@@ -85,7 +85,7 @@ def test_gradients_of_meta_arrays_have_the_shapes_of_their_arguments():
 def test_meta_arrays_compile_nothing():
     code = """
 import sys, nbkernels
-from nbkernels import docs
+from nbkernels.commands import docs
 from nbkernels.ops import LIBRARY
 for op in LIBRARY: next(docs.examples(op, lambda shape: nbkernels.meta(shape, "int64")), None)
 assert docs.page() and not {"numba", "llvmlite"} & set(sys.modules)

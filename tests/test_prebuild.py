@@ -373,7 +373,7 @@ import json, resource, sys, time
 import numpy
 cpu, wall = time.process_time(), time.perf_counter()
 import nbkernels
-from nbkernels import sets
+from nbkernels.calls import sets
 from numba.core import event
 with event.install_recorder("numba:compile") as compiled:
     for _, call in sets.thirty():

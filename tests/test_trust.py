@@ -63,7 +63,7 @@ def writable(path):
 
 
 CODE = """
-from nbkernels import info
+from nbkernels.commands import info
 from nbkernels.jit import files
 from nbkernels.jit.cache import entry
 read, loaded = files.read, []
