@@ -23,7 +23,7 @@ from tqdm import tqdm
 
 from . import warmup
 
-CHILD = "from nbkernels import prebuild; prebuild.serve({level!r}, {out!r})"
+CHILD = "from nbkernels.commands import prebuild; prebuild.serve({level!r}, {out!r})"
 # Two threads, wherever it is built: what shares its work is compiled, too.
 ENVIRONMENT = {"NBKERNELS_TUNED": "0", "NUMBA_NUM_THREADS": "2"}
 

@@ -25,7 +25,7 @@ from ..explain import explain
 # Operations whose kernels are the same, for one dtype.
 PRODUCTS = frozenset("mm addmm addmm_activation linear matmul bmm baddbmm addbmm outer addr".split())
 GRACE = 3  # seconds that an interrupted process has for the kernel that it compiles: a product's may take longer
-CHILD = "from nbkernels import warmup; warmup.serve()"
+CHILD = "from nbkernels.commands import warmup; warmup.serve()"
 DEAF = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"  # the parent hears it, and ends its children
 
 
