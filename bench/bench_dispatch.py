@@ -13,7 +13,7 @@ from tabulate import tabulate
 
 import nbkernels
 from nbkernels import tune
-from nbkernels.cpu.elementwise.entry import NUMPY, small_entry
+from nbkernels.cpu.elementwise.entry import HEAD, small_entry
 from nbkernels.cpu.gemm import fast
 from nbkernels.jit.made import words
 
@@ -36,7 +36,7 @@ def calls(op):
     (gemm_entry, numpy, _), add_entry = fast._entries[a.dtype], small_entry()
     # For add a table without rows: the entry finds no loops and returns, so add's share is too high by those few ns.
     table = np.zeros(24, np.int64)
-    table[NUMPY] = words().ctypes.data
+    table[HEAD["numpy"]] = words().ctypes.data
     row = table.ctypes.data
     found = {
         "mm": (lambda: mm(a, b, out=out), lambda: gemm_entry(numpy, out, None, a, b, 0, 1),
