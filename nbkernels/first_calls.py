@@ -16,7 +16,7 @@ import numpy as np
 from .dtypes import ALONE, kind, known, resolve, ufunc
 
 VARIABLE, USUAL = "NBKERNELS_FIRST_CALLS", 32
-MOST = 1 << 20  # elements: NumPy takes 0.2 to 5 ms for them
+MOST = 1 << 20  # elements of a result: NumPy takes 0.2 to 5 ms for them
 LARGEST = 1 << 15  # of a number, which every dtype but the small integers' holds: NumPy's error for those is not ours
 
 # Kinds of dtypes in which an operation has one result, to the bit: it is exact, or rounded once. Not the sign of a zero
@@ -90,11 +90,11 @@ class First:
         numbers = [x for x in inputs if type(x) in (int, float) and -LARGEST <= x <= LARGEST]
         if len(arrays) + len(numbers) < len(inputs) or (numbers and name.startswith("logical")):
             return False
-        if not all(known(x.dtype) and x.size <= MOST for x in arrays):
-            return False
         try:
+            if not all(known(x.dtype) for x in arrays) or np.broadcast(*arrays).size > MOST:
+                return False
             first, second, result = resolve(name, kind(inputs[0]), kind(inputs[-1]))
-        except TypeError:
+        except (TypeError, ValueError):
             return False
         if first.kind not in self.kinds or second.kind not in self.kinds or out is None:
             return first.kind in self.kinds and second.kind in self.kinds

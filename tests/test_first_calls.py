@@ -99,6 +99,7 @@ def test_what_they_are_not_for_later_calls_do(rng, first):
         lambda: nb.logical_or(x.astype("f2"), 1e-9),
         lambda: nb.multiply(x + 1j, x),
         lambda: nb.maximum(x, -x),
+        lambda: nb.add(np.ones((1100, 1), "i1"), np.ones(1000, "i1")),  # a result of more than MOST elements
     ]
     for case in cases:
         first_calls._MADE.clear()
