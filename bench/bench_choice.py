@@ -27,6 +27,7 @@ from nbkernels.benches.shapes import arrays, calls
 from nbkernels.cpu.gemm import cost, paths
 from nbkernels.cpu.runtime import threads
 from nbkernels.cpu.runtime.status import PATHS
+from nbkernels.tuning.plans import rounded
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
@@ -41,11 +42,14 @@ ROUNDS = 5
 LIGHT = 112**3  # multiply-adds of a product of some tens of microseconds
 
 
-def draw(rng, most: int, dtypes, least: int = 0) -> tuple[tuple, str]:
-    """(batch or 0, m, n, k, layout) and a dtype; of at least so many multiply-adds before it is made a batch."""
+def draw(rng, sizes, dtypes, work=(0, math.inf), round_sizes: bool = False) -> tuple[tuple, str]:
+    """(batch or 0, m, n, k, layout) and a dtype: of sizes up to these, of multiply-adds within `work` before it is made
+    a batch."""
     m = n = k = 0
-    while m * n * k <= least:
-        m, n, k = (int(most ** rng.random()) for _ in range(3))
+    while not work[0] < m * n * k <= work[1]:
+        m, n, k = (int(most ** rng.random()) for most in sizes)
+        if round_sizes:
+            m, n, k = (rounded(size, rng.random() < 0.5) for size in (m, n, k))
     batch = int(rng.integers(2, 200)) if rng.random() < 1 / 8 else 0
     if batch:  # as many bytes, and as much work, as one product has
         m, n, k = (max(1, int(size ** (2 / 3))) for size in (m, n, k))
@@ -164,7 +168,9 @@ def main():
     parser.add_argument("--seed", type=int, required=True, help="what the products are drawn from")
     parser.add_argument("--products", type=int, default=300, help="how many (%(default)s)")
     parser.add_argument("--most", type=int, default=3000, help="the largest size (%(default)s)")
-    parser.add_argument("--work", type=int, default=0, help="multiply-adds of a product at least (%(default)s)")
+    parser.add_argument("--steps", type=int, help="the largest k, if it is another one")
+    parser.add_argument("--work", type=int, nargs=2, default=(0, 3 << 40), help="multiply-adds at least and at most")
+    parser.add_argument("--round", action="store_true", help="of sizes as people choose them")
     parser.add_argument("--dtypes", nargs="+", choices=DTYPES, default=DTYPES)
     parser.add_argument("--threads", type=int, nargs="+", default=sorted({1, threads.count()}))
     parser.add_argument("--seconds", type=float, default=0.2, help="time for each product (%(default)s)")
@@ -172,7 +178,8 @@ def main():
     parser.add_argument("--csv", type=Path, help="put the paths' times of single products there")
     args = parser.parse_args()
     rng, rows = np.random.default_rng(args.seed), []
-    products = [draw(rng, args.most, args.dtypes, args.work) for _ in range(args.products)]
+    sizes = args.most, args.most, args.steps or args.most
+    products = [draw(rng, sizes, args.dtypes, args.work, args.round) for _ in range(args.products)]
     cases = [(*product, count) for count in args.threads for product in products]
     for case in tqdm(cases, unit="product"):
         rows.append(measure(*case, args.seconds))

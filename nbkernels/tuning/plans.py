@@ -22,14 +22,27 @@ SAMPLE = 200.0  # microseconds that a call is repeated for
 HOPELESS = 3  # times the fastest path's time: what takes longer is timed in the first turn alone
 
 
+def rounded(size: int, decimal: bool) -> int:
+    """The next lower size as people choose them: one digit and zeros, or three times a power of two, or one.
+
+    >>> rounded(237, True), rounded(237, False), rounded(250, False)
+    (200, 192, 192)
+    """
+    last = 10 ** (len(str(size)) - 1) if decimal else 1 << max(0, size.bit_length() - 2)
+    return size // last * last
+
+
 def drawn(dtype, threads, costs, count) -> list:
-    """So many random products, the same ones each time, of more than one row and column, that take some time."""
+    """So many random products, the same ones each time, of more than one row and column, that take some time: every
+    other one of round sizes, whose lines may share sets of L1."""
     from ..cpu.gemm import blocking, paths
     from . import adapt
 
     rng, found = np.random.default_rng(threads), []
     while len(found) < count:
         m, n, k = (int(LARGEST ** rng.random()) for _ in range(3))
+        if len(found) % 2:
+            m, n, k = (rounded(size, rng.random() < 0.5) for size in (m, n, k))
         layout = str(rng.choice(["NN", "NT", "TN", "TT"]))
         if min(m, n) > 1 and not paths.little(m, n, k):
             each = adapt.Product((m, n, k), layout, threads, blocking.small(dtype), blocking.caches()[1])
@@ -67,7 +80,9 @@ class Clock:
         with workers(product.threads):
             for i in np.flatnonzero(product.may & ~hopeless):
                 with paths.only(cost.WAYS[i]):
-                    once = timed(1 if product.times[i] > 0 else 3)  # the second one may compile what recalls it
+                    if not product.times[i] > 0:
+                        timed(2)  # which may compile
+                    once = timed(1)
                     found[i] = timed(max(1, int(SAMPLE / np.fmax(once, 1))))
         return found
 

@@ -30,8 +30,8 @@ DTYPES, THREADS = ("float32", "float64"), ("1", "2")
 # has more bytes than L2. `crowded`: its lines are a way of L1 apart, and share a set. `turned`: the path computes C' =
 # B' A', of which all is said then.
 FEATURES = (
-    "1", "m", "w", "v k", "m w k", "C", "C, turned", "C far", "A by rows", "A by columns", "B by columns", "B far",
-    "v A by rows", "v A by columns", "v A far", "u B far", "v A crowded", "u B crowded",
+    "1", "m", "w", "k", "v k", "m w k", "C", "C, turned", "C far", "A by rows", "A by columns", "B by columns", "B far",
+    "B crowded", "v A by rows", "v A by columns", "v A far", "u B far",
 )  # fmt: skip
 COUNT = len(FEATURES)
 NEVER = [math.inf] + [0] * (COUNT - 1)  # the costs of a path that is not taken
@@ -63,28 +63,26 @@ def predicted(tile, costs, at, product, turned, cache, share):
     u, v, w = -(-m // tile.mr), -(-n // tile.nr), -(-n // tile.lanes)
     a, b, c = m * k * part, k * n * part, m * n * part
     a_rows, b_columns = a if csa == 1 else 0.0, 0.0 if csb == 1 else b
-    a_columns = a - a_rows
     a_far, b_far = a if m * k * size > cache else 0.0, b if k * n * size > cache else 0.0
-    a_crowded = a if (rsa if csa == 1 else csa) * size % WAY == 0 else 0.0
     b_crowded = b if (rsb if csb == 1 else csb) * size % WAY == 0 else 0.0
     return costs[at] + share * (
         costs[at + 1] * m
         + costs[at + 2] * w
-        + costs[at + 3] * (v * k)
-        + costs[at + 4] * (m * w * k)
-        + costs[at + 5] * c
-        + costs[at + 6] * (c if turned else 0.0)
-        + costs[at + 7] * (c if m * n * size > cache else 0.0)
-        + costs[at + 8] * a_rows
-        + costs[at + 9] * a_columns
-        + costs[at + 10] * b_columns
-        + costs[at + 11] * b_far
-        + costs[at + 12] * (v * a_rows)
-        + costs[at + 13] * (v * a_columns)
-        + costs[at + 14] * (v * a_far)
-        + costs[at + 15] * (u * b_far)
-        + costs[at + 16] * (v * a_crowded)
-        + costs[at + 17] * (u * b_crowded)
+        + costs[at + 3] * k
+        + costs[at + 4] * (v * k)
+        + costs[at + 5] * (m * w * k)
+        + costs[at + 6] * c
+        + costs[at + 7] * (c if turned else 0.0)
+        + costs[at + 8] * (c if m * n * size > cache else 0.0)
+        + costs[at + 9] * a_rows
+        + costs[at + 10] * (a - a_rows)
+        + costs[at + 11] * b_columns
+        + costs[at + 12] * b_far
+        + costs[at + 13] * b_crowded
+        + costs[at + 14] * (v * a_rows)
+        + costs[at + 15] * (v * (a - a_rows))
+        + costs[at + 16] * (v * a_far)
+        + costs[at + 17] * (u * b_far)
     )
 
 

@@ -20,7 +20,7 @@ from .cost import place, predicted, swaps
 BY_ROWS, BY_COLUMNS, STRIDED = range(3)
 
 ALONE = 112**3  # multiply-adds of a small product of a stack
-LITTLE = 16**3  # those of a product up to which there is no other path
+LITTLE, STORED = 16**3, 8  # those of a product up to which there is no other path; those that an element of C costs
 AWAKE = 48**3  # those up to which no threads are launched where one can do it: to wake them takes 50 us
 BRIEF = 60**3  # those of a deep product up to which a launch over threads costs more than it saves
 PARALLEL = 96**3  # those up to which two launches of 3-10 us cost more than they save
@@ -111,8 +111,8 @@ def _better(best, way, time):
 
 @plain
 def little(m, n, k):
-    """Whether a product is small without a question."""
-    return m * n * k <= LITTLE and k <= DEEPEST
+    """Whether a product is small without a question: 50x50x1 of float32 takes 3.3 us so, thin 1.2."""
+    return m * n * max(k, STORED) <= LITTLE and k <= DEEPEST
 
 
 @plain
