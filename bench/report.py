@@ -16,7 +16,8 @@ rewrites:
 
 or, where BENCH is a key of the rows, such as size, one line for each value that it has, and for dtype sizes across.
 The rows of bench_first_call.py ("call"), of bench_overhead.py ("overhead"), of bench_numpy_loops.py ("loops", with
-nbkernels/in_numpy/measured.json) and of device_check.py ("gpu") have times of their own.
+nbkernels/in_numpy/measured.json) and of device_check.py ("gpu") have times of their own. `<!-- plans products -->` and
+`<!-- plans elementwise -->` are bench/plans.py's tables.
 
 --check writes nothing and fails where documents and results are out of step.
 """
@@ -28,8 +29,13 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
+
+import plans
+
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 MARKERS = re.compile(r"(<!-- table (?P<name>[\w-]+)(?: (?P<bench>\w+))? -->\n).*?(<!-- end -->)", re.DOTALL)
+PLANS = re.compile(r"(<!-- plans (?P<name>\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def size(row):
@@ -263,7 +269,7 @@ def gains(found, every):
 
 
 def rewrite(text, directory):
-    """The text with every marked table made anew from its result file in `directory`."""
+    """The text with every marked table made anew: from its result file in `directory`, or from the code."""
 
     def table(match):
         results = json.loads((directory / f"{match['name']}.json").read_text(encoding="utf-8"))
@@ -283,7 +289,10 @@ def rewrite(text, directory):
         by_key = bench in results["rows"][0]
         return match[1] + (classes(results, bench) if by_key else markdown(results, bench)) + match[4]
 
-    return MARKERS.sub(table, text)
+    def planned(match):
+        return match[1] + markdown_table(plans.table(match["name"])) + "\n" + match[3]
+
+    return PLANS.sub(planned, MARKERS.sub(table, text))
 
 
 def main(arguments):
