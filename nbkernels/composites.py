@@ -23,20 +23,6 @@ def given(*keywords):
     return dict(zip(KEYWORDS, keywords))  # those that the operation has
 
 
-def linear_fast(input, weight, bias, out):
-    """Matrices in plain arrays: straight to addmm; anything else is declined."""
-    if not (input.ndim == 2 == weight.ndim and input.shape[1] == weight.shape[1] and input.dtype == weight.dtype):
-        return None
-    if bias is not None and (bias.shape != weight.shape[:1] or bias.dtype != weight.dtype):
-        return None
-    try:
-        if bias is None:
-            return ops.mm(input, weight.T, out=out)
-        return ops.addmm(bias, input, weight.T, out=out)
-    except (TypeError, ValueError):  # of an out that is none: the general path names this operation
-        return None
-
-
 def addmm_activation(out, self, mat1, mat2, beta, alpha, activation, approximate, out_dtype, mode, tiles):
     """Arrays of the CPU come as NumPy's; elsewhere the product goes through the function whole."""
     ending = ENDINGS[activation, approximate]

@@ -147,7 +147,7 @@ linear = define(
     f"linear(Tensor input, Tensor weight, Tensor? bias=None, *, {CUT}) -> Tensor",
     structured=meta.linear,
     dispatch={"CompositeExplicit": "nbkernels.composites:linear"},
-    fast="nbkernels.composites:linear_fast",
+    fast="nbkernels.cpu.gemv.vectors:linear_fast",
     gradient="nbkernels.autograd.products:LINEAR",
 ).function
 

@@ -32,7 +32,7 @@ from ..gemm.gemm import accepted, gemm, name_of, whole
 from ..gemm.kinds import kind_of
 from ..gemm.store import finish
 from ..runtime import threads
-from ..runtime.arrays import alike
+from ..runtime.arrays import alike, promoted
 from ..runtime.launch import SIZE, launchable, table_at
 from ..runtime.status import DECLINED, DONE, LARGE
 from .jobs import HERE, enlarged, known, run_jobs
@@ -267,7 +267,7 @@ def dot_fast(self, tensor, out, conj="", ndarray=np.ndarray):
         return None
     found = found or _found(dtype, conj)
     if found is None or not (out is None or type(out) is ndarray):
-        return None
+        return _mixed(self, tensor, out, conj)
     status = found[0](found[1], out, self, tensor)
     if type(status) is not int:
         return status
@@ -275,7 +275,13 @@ def dot_fast(self, tensor, out, conj="", ndarray=np.ndarray):
         into = empty((), dtype) if out is None else out
         if _large(found, into, self, tensor) is into:
             return into[()] if out is None else out
-    return None
+    return _mixed(self, tensor, out, conj)
+
+
+def _mixed(self, tensor, out, conj):
+    """dot of arrays of two dtypes, likewise; vdot takes none."""
+    found = promoted(self, tensor) if conj == "" and self.dtype != tensor.dtype else None
+    return dot_fast(*found, out) if found else None
 
 
 def vdot_fast(self, other, out):

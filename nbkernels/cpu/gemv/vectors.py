@@ -1,15 +1,24 @@
-"""Outer products, and matmul, of plain arrays in few calls: None, with nothing written, to ask for more care."""
+"""Outer products, matmul and linear of plain arrays in few calls: None, with nothing written, to ask for more care.
+
+Arrays of two dtypes are converted to the one that holds the numbers of both, as composites.py does it.
+"""
 
 from __future__ import annotations
 
 from ..gemm.batch import bmm_fast
 from ..gemm.fast import addmm_fast, mm_fast
+from ..runtime.arrays import promoted
 from .dot import dot_fast
 from .mv import mv_fast
 
 
 def outer_fast(self, vec2, out):
-    return mm_fast(self[:, None], vec2[None], out) if self.ndim == 1 == vec2.ndim else None
+    if self.ndim != 1 or vec2.ndim != 1:
+        return None
+    if self.dtype != vec2.dtype:
+        found = promoted(self, vec2)
+        return outer_fast(*found, out) if found else None
+    return mm_fast(self[:, None], vec2[None], out)
 
 
 def addr_fast(self, vec1, vec2, beta, alpha, out):
@@ -18,14 +27,29 @@ def addr_fast(self, vec1, vec2, beta, alpha, out):
 
 def matmul_fast(input, other, out):
     """The usual dimensions; batches that must be broadcast are declined."""
-    if input.ndim == 2 == other.ndim:
+    if input.ndim == 2 == other.ndim and input.dtype == other.dtype:
         return mm_fast(input, other, out)
     way = WAYS.get((input.ndim, other.ndim))
+    if way and input.dtype != other.dtype:
+        found = promoted(input, other)
+        return way(*found, out) if found else None
     return way(input, other, out) if way else None
+
+
+def linear_fast(input, weight, bias, out):
+    """Matrices: straight to addmm."""
+    if not (input.ndim == 2 == weight.ndim and input.shape[1] == weight.shape[1]):
+        return None
+    if input.dtype != weight.dtype or (bias is not None and bias.dtype != weight.dtype):
+        found = promoted(input, weight, *[bias] * (bias is not None))
+        return linear_fast(*found, *[None] * (bias is None), out) if found else None
+    if bias is None:
+        return mm_fast(input, weight.T, out)
+    return addmm_fast(bias, input, weight.T, 1, 1, out) if bias.shape == weight.shape[:1] else None
 
 
 def _row(self, mat, out):
     return mv_fast(mat.T, self, out)
 
 
-WAYS = {(3, 3): bmm_fast, (2, 1): mv_fast, (1, 2): _row, (1, 1): dot_fast}
+WAYS = {(2, 2): mm_fast, (3, 3): bmm_fast, (2, 1): mv_fast, (1, 2): _row, (1, 1): dot_fast}
