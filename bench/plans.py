@@ -5,7 +5,7 @@
 """
 
 from nbkernels.cpu.elementwise import gates
-from nbkernels.cpu.gemm import block, blocking, context, deep, even, paths, serial, short
+from nbkernels.cpu.gemm import block, blocking, context, deep, even, paths, short
 from nbkernels.cpu.gemv import jobs
 from nbkernels.cpu.runtime.status import PATHS
 from nbkernels.jit.vector import LINE
@@ -99,7 +99,7 @@ def products():
             f"{size(blocking.WAY)} apart), and up to two planes of sums: `buffers` in `nbkernels/cpu/gemm/context.py`",
         ),
         "small, other dtypes": (
-            f"up to {cube(serial.LIMIT)}, {cube(paths.SERIAL)} on one thread while panels fit, in one call",
+            f"up to {cube(paths.PARALLEL)}, {cube(paths.SERIAL)} on one thread while panels fit, in one call",
             f"none: {size(block.ROOM)} that the code itself keeps for A and B",
         ),
         "stacks": (
@@ -110,7 +110,7 @@ def products():
             f"without AVX-512) and not {narrow}",
         ),
         "stacks of other dtypes and modes": (
-            f"the same: matrices up to {cube(serial.LIMIT)}",
+            f"the same: matrices up to {cube(paths.PARALLEL)}",
             "for each thread the panels of A and B of one product",
         ),
     }

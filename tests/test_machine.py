@@ -90,7 +90,8 @@ def read():
     return machine.l2()
 
 bits, paths = hashlib.sha256(), []
-for m, n, k in ((4, 4, 4), (300, 310, 320), (1, 500, 600), (20, 20, 3000), (400, 400, 3)):
+for m, n, k in ((4, 4, 4), (300, 310, 320), (1, 500, 600), (20, 20, 3000), (400, 400, 3), (100, 100, 100),
+                (500, 500, 60)):
     a, b = (np.random.default_rng(3).standard_normal(shape) for shape in ((m, k), (k, n)))
     bits.update(nb.mm(a, b).tobytes())
     paths.append(nb.explain(nb.mm, a, b).path)

@@ -14,9 +14,7 @@ from ...jit.cache import OPTIONS, jit
 from ...jit.chain import Chain
 from ...jit.compiler import Implementation
 from ...jit.vector import ELEMENT, I64, VOID, loop, width_bits
-from .pack import pack, pack_rows_a, pack_rows_b
-
-AHEAD = 16  # rows to prefetch: their distance in memory is beyond what the hardware follows
+from .pack import AHEAD, pack, pack_rows_a, pack_rows_b
 
 
 def _put(chain, planes, target, pitch, kept):

@@ -22,11 +22,9 @@ from .entry import SERIALLY
 from .kernels import PANEL_A, PANEL_B, TILE_BYTES, missing, multiplier, single, tile_at
 from .kinds import default_tiles
 from .loops import loops
-from .paths import SERIAL
+from .paths import PARALLEL, SERIAL
 from .setup import started
 from .store import ending
-
-LIMIT = 96**3  # m*n*k up to which threads do not pay: two launches of 3-10 us cost more than they save
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,7 @@ def serial():
 
     def run(words, out, x, a, b):
         given, x, a, b, made = address_of(out), address_of(x), address_of(a), address_of(b), 0
-        limit, words = SERIAL if words & SERIALLY != 0 else LIMIT, words & ~SERIALLY
+        limit, words = SERIAL if words & SERIALLY != 0 else PARALLEL, words & ~SERIALLY
         f = words_at(words)
         none = pointer(f.numpy)[NONE]
         x = 0 if x == none else x

@@ -18,7 +18,8 @@ from .context import BYTES, up, words_at
 from .kernels import kernels_of, single
 from .kinds import default_tiles
 from .loops import loops
-from .serial import LIMIT, one_tile
+from .paths import PARALLEL
+from .serial import one_tile
 from .setup import filled
 
 GAIN = 48**3  # multiply-adds of a stack from which threads share it: a launch takes as long as 10 us of them
@@ -60,7 +61,7 @@ def choose(out, operands, k: int, workers: int) -> int:
     whole elements."""
     count, m, n = out.shape
     whole = all(step % x.dtype.itemsize == 0 for x in (out, *operands) for step in x.strides[1:])
-    if count < 2 or m * n * k > LIMIT or not whole:
+    if count < 2 or m * n * k > PARALLEL or not whole:
         return 0
     return min(workers, count) if count * (m * n * k + OVERHEAD) > GAIN else 1
 

@@ -20,6 +20,7 @@ from ..gemm.kernels import every_packer, multiplier
 from ..gemm.kinds import default_tiles, kind_of
 from ..gemm.loops import COUNT, COUNTS, loops
 from ..gemm.microkernel import PACKED, every
+from ..gemm.paths import PARALLEL
 from ..gemm.setup import started
 from ..gemm.stacks import GAIN, OVERHEAD, SHARED, jobs
 from ..runtime import threads
@@ -40,7 +41,6 @@ ROW_CALL, ROW, ROW_STEP, CALL, PRODUCT_, READ, WRITTEN, GAIN_ = 200_000, 90_000,
 INTEGER, HALF, OTHERS = 800, 7400, 100  # NumPy's: of integers, of float16, and of floats, which BLAS does
 ALWAYS = 1 << 30
 FLOOR = GAIN_ * (ROW_CALL + ROW) // 100  # picoseconds of NumPy's below which no way is worth it
-PARALLEL = 96**3  # below, a launch costs more than it saves
 OWN = 1 << 18  # bytes of a room that the function keeps
 BEGUN = 16 << 20  # those of one that all products share, in turns: its pages come as they are used
 GIVEN, given_at = SHARED.bytes, SHARED.pointer()  # what a stack's jobs read

@@ -1,0 +1,138 @@
+"""Every number that the CPU's code states in capitals, listed: a new one is to be seen, and to earn its place."""
+
+import ast
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent / "nbkernels" / "cpu"
+
+# What decides between two ways to the same bits, or how large the pieces are: its best value may be another one on
+# another machine.
+STEERING = {
+    "elementwise/gates.py":
+        "PARALLEL FUNCTION_PARALLEL SHARED COSTS_MORE MANY NARROW NEAR SHORT GATHERED CHUNK SQUARE "
+        "ROW FAR SPAN CROWDED STREAMED TURNED TALL BROAD",
+    "elementwise/loop_nest.py": "AHEAD SOON",
+    "elementwise/schedule.py": "FEW",
+    "gemm/at_first.py": "MOST",
+    "gemm/batch.py": "THIN_ROWS THIN_STEPS FEW_STEPS OVERHEAD",
+    "gemm/blocking.py": "PANEL",
+    "gemm/columns.py": "STRIP FETCHED FEW MANY LEAST",
+    "gemm/context.py": "NEAR_L2",
+    "gemm/deep.py": "ROWS BROAD TURN LOW STEPS LINED PASSES",
+    "gemm/even.py": "ROWS EACH NEAR",
+    "gemm/ger.py": "TOGETHER",
+    "gemm/loops.py": "ROWS RUN JOBS PARTS",
+    "gemm/microkernel.py": "AHEAD APART UNROLL NARROW",
+    "gemm/native.py": "STRIP PIECE",
+    "gemm/pack.py": "CHUNK ROWS AHEAD",
+    "gemm/paths.py":
+        "ALONE LITTLE STORED AWAKE BRIEF PARALLEL SERIAL PANEL DEEPEST THIN_LEAST SHORT_ROWS "
+        "IN_PLACE NARROW_IN_PLACE MIRRORED MIRRORED_STEPS",
+    "gemm/several.py": "MOST",
+    "gemm/short.py": "STEPS BROAD EACH",
+    "gemm/stacks.py": "GAIN OVERHEAD",
+    "gemm/syrk.py": "LINE FEW",
+    "gemm/thin.py": "JOB",
+    "gemm/tiny.py": "HEIGHT STEPS",
+    "gemm/turns.py": "DEEP TALLEST LONE NEAR FAR BESIDE CHUNK SHARES BEYOND AHEAD TURNED",
+    "gemv/axpyf.py": "STEPS HELD",
+    "gemv/chains8.py": "ROWS WIDE LOW AT_ONCE WINDOW",
+    "gemv/dot.py": "HELD EACH SHARED",
+    "gemv/dotxf.py": "ROWS NEAR PART SHORT PAIR LONG THRONG SKEW",
+    "gemv/gemv.py": "WIDE",
+    "gemv/jobs.py": "FAR SHARED ROWS_SHARED PIECE RUN",
+    "numpy_loops/elementwise.py": "PIECE",
+    "numpy_loops/products.py":
+        "ROW_CALL ROW ROW_STEP CALL PRODUCT_ READ WRITTEN GAIN_ INTEGER HALF OTHERS FLOOR PARALLEL "
+        "OWN BEGUN",
+    "numpy_loops/stacks.py": "FEW MOST WORK GAIN",
+    "reduce/at_first.py": "MOST",
+    "reduce/loops.py": "FUSED FAR AHEAD FEW",
+    "reduce/plan.py": "PARALLEL STAGE NARROW CROWDED HALF HIGH BLOCKWISE SHARE WIDE ALONE",
+    "reduce/row_blocks.py": "TALL SHARE LONG HIGH LARGE PARTED SMALLER SLIM DENSE FEWER ENOUGH AHEAD",
+    "reduce/scan.py": "BESIDE",
+    "runtime/arrays.py": "MADE CONVERTED",
+    "runtime/threads.py": "PATIENCE",
+}  # fmt: skip
+
+# The order of summation, codes, sizes of rooms and of records.
+FIXED = {
+    "elementwise/elementwise.py": "NO_SCALARS",
+    "elementwise/entry.py": "WAITING NOTED",
+    "elementwise/fast.py": "NUMBERS ONE",
+    "elementwise/gates.py": "WIDE",
+    "elementwise/loop_nest.py": "BUFFERS ROOM BELOW ASKEW",
+    "elementwise/plan_cache.py": "SLOTS MOST ROOM LARGE_ROOM ADDRESSES FACTORS",
+    "elementwise/planner.py": "OPERANDS MOST ROW CELL ORDER",
+    "elementwise/schedule.py": "_LOOP",
+    "gemm/at_first.py": "ROOMS",
+    "gemm/batch.py": "DECLINED DONE CLOSED LARGE",
+    "gemm/block.py": "ROOM SQUARE",
+    "gemm/blocking.py": "SEGMENT WAY",
+    "gemm/cost.py": "NEVER",
+    "gemm/deep.py": "IN_PLACE PACKED BY_ROWS FACTORS LITTLE",
+    "gemm/entry.py": "SERIALLY TABLE WHOLE",
+    "gemm/epilogue.py": "MOST LOOP COUNT OPERANDS",
+    "gemm/fast.py": "ONE FIRST",
+    "gemm/kernels.py": "PACKS",
+    "gemm/loops.py": "STRIPS COUNT COUNTS MARKS",
+    "gemm/native.py": "PACKED PLANE",
+    "gemm/packed.py": "LAUNCH",
+    "gemm/store.py": "PARTIAL PLAIN REGISTERS MEMORY",
+    "gemm/tiny.py": "AHEAD",
+    "gemm/turns.py": "CHAINS PANELS",
+    "gemv/chains8.py": "CHAINS WAITING",
+    "gemv/dot.py": "CHAINS",
+    "gemv/dotxf.py": "BY_LINES BEHIND",
+    "gemv/gemv.py": "KEPT",
+    "gemv/jobs.py": "AHEAD BY_ROWS BY_COLUMNS BY_SEGMENTS HEAD HERE",
+    "gemv/mv.py": "KEPT APART BLOCK",
+    "gemv/vectors.py": "WAYS",
+    "numpy_loops/elementwise.py": "SINKING MINUS_INFINITY KEPT SIGNATURE",
+    "numpy_loops/products.py": "ALWAYS",
+    "reduce/loops.py": "GATHER SMALL",
+    "reduce/reduce.py": "NOWHERE",
+    "reduce/scan.py": "NOWHERE",
+    "reduce/sums.py": "DIMENSION",
+    "runtime/machine.py": "LEVELS",
+    "runtime/status.py": "LACKING WANTED",
+    "runtime/threads.py": "LINE",
+    "runtime/workspace.py": "KEPT",
+}  # fmt: skip
+
+
+def numbers(tree):
+    """Names in capitals that a module gives something with a literal number in it, but for a range of codes or a word
+    of a record."""
+    for node in (node for node in tree.body if isinstance(node, ast.Assign)):
+        parts = list(ast.walk(node.value))
+        literal = any(isinstance(part, ast.Constant) and type(part.value) in (int, float) for part in parts)
+        codes = any(isinstance(part, ast.Call) and getattr(part.func, "id", "") == "range" for part in parts)
+        if literal and not codes and not any(isinstance(part, ast.Subscript) for part in parts):
+            targets = [each for target in node.targets for each in getattr(target, "elts", [target])]
+            yield from (each.id for each in targets if getattr(each, "id", "").strip("_").isupper())
+
+
+def test_numbers_are_listed():
+    found = {}
+    for path in ROOT.rglob("*.py"):
+        if names := set(numbers(ast.parse(path.read_text(encoding="utf-8")))):
+            found[path.relative_to(ROOT).as_posix()] = names
+    listed = {}
+    for each in (STEERING, FIXED):
+        for file, names in each.items():
+            assert not listed.get(file, set()) & set(names.split())
+            listed.setdefault(file, set()).update(names.split())
+    assert found == listed
+
+
+def test_a_number_is_found():
+    tree = ast.parse("A, B = 3, 1 << 4\nC = A\nD, E = range(2)\nF = 8 * WORDS['x']\nlower = 5\n_G = min(A, 7)")
+    assert list(numbers(tree)) == ["A", "B", "_G"]
+
+
+def test_there_are_not_more():
+    assert sum(len(names.split()) for names in STEERING.values()) <= COUNT
+
+
+COUNT = 169  # 35 are wanted
