@@ -43,7 +43,7 @@ STEERING = {
     "gemv/jobs.py": "FAR SHARED ROWS_SHARED PIECE RUN",
     "numpy_loops/elementwise.py": "PIECE",
     "numpy_loops/products.py":
-        "ROW_CALL ROW ROW_STEP CALL PRODUCT_ READ WRITTEN GAIN_ INTEGER HALF OTHERS FLOOR PARALLEL "
+        "ROW_CALL ROW ROW_STEP CALL PRODUCT_ READ WRITTEN GAIN_ INTEGER HALF OTHERS FLOOR "
         "OWN BEGUN",
     "numpy_loops/stacks.py": "FEW MOST WORK GAIN",
     "reduce/at_first.py": "MOST",
