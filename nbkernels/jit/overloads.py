@@ -9,7 +9,7 @@ from numba import types
 from numba.extending import intrinsic, overload
 
 from .. import scalar  # noqa: F401, they enter their functions
-from ..elementary import activations, circular, hyperbolic, powers, transcendental  # noqa: F401, likewise
+from ..elementary import activations, circular, hyperbolic, powers, transcendental  # noqa: F401, likewise (scalar: not all)
 from ..elementary.real import HELPERS, KERNELS, bits, floor, fma, number, shift_left, shift_right
 from .address import fma as fused
 from .compiler import Implementation
