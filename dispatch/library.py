@@ -75,7 +75,8 @@ class Library:
         return known[found]
 
     def __iter__(self):
-        return iter(list(self.ops.values()))
+        """All operations but those that are for composites alone, whose names begin with an underscore."""
+        return iter([op for op in self.ops.values() if op.schema.name[0] != "_"])
 
     def define(
         self,

@@ -12,6 +12,7 @@ import numpy as np
 
 from . import ops
 from .dispatch import layout, views
+from .dtypes import widens
 from .epilogues import ENDINGS
 from .strides import broadcast_strides
 
@@ -40,6 +41,10 @@ def mv(out, self, vec, *keywords):
     ops.mm(self, views.column(vec), out=views.column(out), **given(*keywords))
 
 
+def mv_widened(out, self, vec):
+    ops.mv(*converted(out, None, self, vec), out=out)
+
+
 def addmv(out, self, mat, vec, beta, alpha, *keywords):
     scaled = dict(beta=beta, alpha=alpha, **given(*keywords))
     ops.addmm(views.column(self), mat, views.column(vec), out=views.column(out), **scaled)
@@ -48,14 +53,15 @@ def addmv(out, self, mat, vec, beta, alpha, *keywords):
 def converted(out, out_dtype, *arrays):
     """The arrays in the result's dtype, where no out_dtype is asked for: those of others are copied.
 
-    Kinds of two dtypes would convert while packing, to the same bits, but only the nest of packed products takes them:
-    1.00 to 1.09 of the copies' speed for squares of 256 and more, 0.15 to 0.47 for 1 and 8 rows against a large matrix
-    as it lies, where one dtype has paths of its own, and 0.9 s to compile for each pair (AVX2, 2026-11). Copies by
-    blocks of columns or rows that stay in L3: 0.9 to 1.0 of their speed for squares of 1000, 1.1 to 1.5 for few rows.
+    A large matrix that meets a vector is not: the CPU converts it as it reads it (cpu/gemv/mv.py). Matrices of two
+    dtypes would gain little. Kinds of two dtypes would convert while packing, to the same bits, but only the nest of
+    packed products takes them: 1.00 to 1.09 of the copies' speed for squares of 256 and more, 0.15 to 0.47 for 1 and 8
+    rows, where one dtype has paths of its own, and 0.9 s to compile for each pair (AVX2, 2026-11). Copies by blocks of
+    columns or rows that stay in L3: 0.9 to 1.0 of their speed for squares of 1000, 1.1 to 1.5 for few rows.
     """
     dtype = views.spec(out).dtype
     alike = [x is None or out_dtype is not None or views.spec(x).dtype == dtype for x in arrays]
-    return [x if same else ops.copy(x, dtype=dtype) for x, same in zip(arrays, alike)]
+    return [x if same else ops.copy(x, dtype=dtype, order="K") for x, same in zip(arrays, alike)]
 
 
 def outer(out, self, vec2, *keywords):
@@ -97,14 +103,19 @@ def addbmm(out, self, batch1, batch2, beta, alpha, *keywords):
 
 
 def matmul(out, input, other, *keywords):
-    input, other = converted(out, keywords[0], input, other)
     ndims, uncut = tuple(len(views.spec(x).shape) for x in (input, other)), given(*keywords[:3])
+    turned = ndims == (1, 2) and views.spec(out).dtype.kind != "c"  # whose steps have an order within
+    if turned:
+        input, other = views.transpose(other), input
+    if ndims == (2, 1) or turned:
+        if widens(views.spec(input), views.spec(out).dtype) and not any(keywords):
+            ops._mv_widened(input, *converted(out, None, other), out=out)
+        else:
+            ops.mv(*converted(out, keywords[0], input, other), out=out, **uncut)
+        return
+    input, other = converted(out, keywords[0], input, other)
     if ndims == (1, 1):
         ops.dot(input, other, out=out, **uncut)
-    elif ndims == (2, 1):
-        ops.mv(input, other, out=out, **uncut)
-    elif ndims == (1, 2) and views.spec(input).dtype.kind != "c":  # whose steps have an order within
-        ops.mv(views.transpose(other), input, out=out, **uncut)
     else:
         _matmul(*_batches(out, input, other), None, **given(*keywords))
 

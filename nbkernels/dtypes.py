@@ -19,6 +19,11 @@ DTYPES = dict.fromkeys(("bool", *INTEGERS, *FLOATS, *COMPLEXES))
 # Computed in float32, stored in 16 bits.
 HALVES = ("float16", "bfloat16")
 NUMBERS = (bool, int, float, complex)
+# The dtypes of a matrix that its product with a vector converts as it is read, by the vector's: it holds their numbers,
+# or rounds them, of int64, as NumPy's casts do.
+_SHORT = ("bool", "int8", "uint8", "int16", *HALVES)
+WIDENED = {"float32": _SHORT, "float64": (*_SHORT, "int32", "int64", "float32")}
+CONVERTED = 1 << 17  # elements that NumPy converts (float16: 250 us) in the time of the general path and our copies
 # Operations that may be folded in any order.
 ASSOCIATIVE = frozenset(
     "add multiply maximum minimum fmax fmin logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor gcd "
@@ -69,6 +74,13 @@ def stated(op: str, dtype) -> np.dtype | None:
 def known(dtype: np.dtype) -> bool:
     """Whether elements of this dtype can be read: one of DTYPES, in the machine's byte order."""
     return dtype.name in DTYPES and dtype.isnative
+
+
+def widens(matrix, dtype: np.dtype) -> bool:
+    """Whether a matrix, an array or its spec, is converted to the dtype as it is read: a large one, contiguous along
+    one side."""
+    touching = any(n > 1 and step == matrix.dtype.itemsize for n, step in zip(matrix.shape, matrix.strides))
+    return touching and math.prod(matrix.shape) > CONVERTED and matrix.dtype.name in WIDENED.get(dtype.name, ())
 
 
 def kind(x):

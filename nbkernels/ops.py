@@ -83,6 +83,12 @@ mv = define(
     gradient="nbkernels.autograd.products:MV",
 ).function
 
+_mv_widened = define(
+    "_mv_widened(Tensor self, Tensor vec) -> Tensor",
+    structured=products.mv_widened,
+    dispatch={"CPU": "nbkernels.cpu.gemv.mv:mv_widened", "CompositeExplicit": "nbkernels.composites:mv_widened"},
+).function
+
 addmv, addmv_ = define(
     f"addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1, {KEYWORDS}) -> Tensor",
     structured=products.addmv,
@@ -329,10 +335,9 @@ sum_to = define(
 ).function
 
 
-def copy(x, out=None, dtype=None):
-    """x in a new array in C order, or in out: bit for bit in its own dtype, as x * 1 is not, which of inf + 0j
-    is inf + nanj."""
-    return fmax(x, x, out=out, dtype=dtype, order="C")
+def copy(x, out=None, dtype=None, order="C"):
+    """x in a new array, or in out: bit for bit in its own dtype, as x * 1 is not, which of inf + 0j is inf + nanj."""
+    return fmax(x, x, out=out, dtype=dtype, order=order)
 
 
 OPERATORS = (*operators.SYMBOLS.values(), *operators.COMPARISONS.values(), "equal", "not_equal")

@@ -139,6 +139,12 @@ def mv(self, vec, out_dtype=None, mode=None, conj=None):
     return multiplied("mv", applied("mv", **pair), pair, out_dtype, mode, conj)
 
 
+def mv_widened(self, vec):
+    """out = self @ vec, of a vector whose dtype holds the numbers of the matrix: the bits of mv in that dtype."""
+    pair = promoted("_mv_widened", None, self=self, vec=vec)
+    return multiplied("_mv_widened", applied("_mv_widened", **pair), pair, None, None, None)
+
+
 def addmv(self, mat, vec, beta=1, alpha=1, out_dtype=None, mode=None, conj=None):
     """out = beta * self + alpha * (mat @ vec)
 

@@ -51,7 +51,7 @@ STEERING = {
     "reduce/plan.py": "PARALLEL STAGE NARROW CROWDED HALF HIGH BLOCKWISE SHARE WIDE ALONE",
     "reduce/row_blocks.py": "TALL SHARE LONG HIGH LARGE PARTED SMALLER SLIM DENSE FEWER ENOUGH AHEAD",
     "reduce/scan.py": "BESIDE",
-    "runtime/arrays.py": "MADE CONVERTED",
+    "runtime/arrays.py": "MADE",
     "runtime/threads.py": "PATIENCE",
 }  # fmt: skip
 

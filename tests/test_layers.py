@@ -108,7 +108,14 @@ RULES = {
         "nbkernels.ops",
         "nbkernels.binary",
     ),
-    "composites": ("numpy", "nbkernels.dispatch", "nbkernels.epilogues", "nbkernels.ops", "nbkernels.strides"),
+    "composites": (
+        "numpy",
+        "nbkernels.dispatch",
+        "nbkernels.dtypes",
+        "nbkernels.epilogues",
+        "nbkernels.ops",
+        "nbkernels.strides",
+    ),
     "ops": (
         "nbkernels.dispatch",
         "nbkernels.binary",

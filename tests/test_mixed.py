@@ -1,14 +1,21 @@
 """Products of two dtypes: matmul, dot, outer and linear convert to NumPy's common one before, mm and addmm refuse."""
 
+import ctypes
 import itertools
 
 import ml_dtypes
 import numpy as np
 import pytest
+from llvmlite import ir
 
 import nbkernels as nb
-from nbkernels import ops
-from nbkernels.dtypes import DTYPES
+from nbkernels import first_calls, ops
+from nbkernels.cpu.gemv import mv
+from nbkernels.dtypes import DTYPES, WIDENED
+from nbkernels.jit import patience
+from nbkernels.jit.convert import Widened
+from nbkernels.jit.routine import routine
+from nbkernels.jit.vector import I64, Lanes
 
 PAIRS = [("int32", "float64"), ("float32", "float64"), ("bool", "int8"), ("uint8", "int8"), ("int64", "uint64"),
          ("float32", "complex128"), ("float16", "float32"), ("int16", "complex64"),
@@ -113,6 +120,93 @@ def test_plain_arrays_take_the_way_of_one_dtype(monkeypatch):
     monkeypatch.setattr(ops, "copy", refused)
     for call, result in zip(calls, expected):
         equal_bits(call(), result)
+
+
+def large(dtype, shape=(303, 1411)):
+    x = np.random.default_rng(3).integers(-100, 100, shape)
+    x = x > 0 if dtype == "bool" else x / 7 if "float" in dtype else abs(x) if dtype == "uint8" else x << 40
+    return x.astype(getattr(ml_dtypes, dtype, dtype))
+
+
+@pytest.mark.parametrize(("stored", "dtype"), [("float32", "float64"), ("int64", "float64"), ("bool", "float32")])
+def test_a_large_matrix_is_converted_as_a_vector_meets_it(monkeypatch, stored, dtype):
+    """To the bits of a copy, in any layout, by rows and columns, segments, jobs; by the fast path and the other."""
+    rng = np.random.default_rng(4)
+    lines = [large(stored, shape) for shape in ((1, 140_001), (140_001, 1))]
+    for shape in ((303, 1411), (1411, 303), (16, 8301)):
+        x = large(stored, shape)
+        lines += [x, np.asfortranarray(x), x[::-1], np.asfortranarray(x)[:, ::-1]]
+    cases = [(a, rng.standard_normal(a.shape[1]).astype(dtype)) for a in lines]
+    expected = [nb.mv(a.astype(dtype), v) for a, v in cases]
+    monkeypatch.setattr(ops, "copy", None)  # nothing is copied: a copy would raise
+    monkeypatch.setattr(mv, "mv", None)
+    for (a, v), result in zip(cases, expected):
+        equal_bits(np.asarray(nb.matmul(nb.asarray(a), nb.asarray(v))), result)
+    monkeypatch.setattr(ops, "_mv_widened", None)  # what the general path calls
+    for (a, v), result in zip(cases, expected):
+        out = np.full(len(a), np.nan, dtype)
+        equal_bits(nb.matmul(a, v), result)
+        equal_bits(nb.matmul(v, a.T), result)
+        assert nb.matmul(a, v[::-1][::-1], out=out) is out
+        equal_bits(out, result)
+        equal_bits(nb.matmul(a, v, out=np.empty((len(a), 3), dtype)[:, 1]), result)
+    monkeypatch.undo()
+    assert f"converted from {stored} as they are read" in str(nb.explain(nb.matmul, *cases[0]))
+
+
+def test_every_dtype_that_is_widened():
+    """The first vectors of a matrix by the loads that do it, in LLVM IR, against NumPy's casts."""
+    for dtype, narrow in WIDENED.items():
+        for stored in narrow:
+            values = large(stored, 16)
+            if stored == "float16":
+                values[:3] = np.inf, 6e-8, -0.0
+            found = np.empty(16, dtype)
+            widening(stored, dtype)(values.ctypes.data, found.ctypes.data)
+            equal_bits(found, values.astype(dtype))
+
+
+def widening(stored, dtype):
+    """The C function that reads 16 numbers and stores them, from the one address to the other."""
+
+    def define(module, name):
+        function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64, I64]), name)
+        builder = ir.IRBuilder(function.append_basic_block())
+        read = Widened(builder, stored, 4, want=dtype)
+        write = Lanes(builder, dtype, 4)
+        source, target = (builder.inttoptr(x, y.element.as_pointer()) for x, y in zip(function.args, (read, write)))
+        for first in range(0, 16, 4):
+            write.store(read.load(read.at(source, first)), write.at(target, first))
+        builder.ret_void()
+
+    return ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)(routine(f"widening_{stored}_{dtype}", define))
+
+
+def test_a_large_matrix_of_odd_addresses_or_with_gaps():
+    """Those that are not read as they lie, and what overlaps out: converted before."""
+    memory, v = np.zeros(4 * 400 * 400 + 1, np.uint8), some(400, "float64")
+    odd, gaps = memory[1:].view("float32").reshape(400, 400), np.zeros((400, 400, 2), "float32")[..., 0]
+    odd[...] = gaps[...] = some((400, 400), "float32", 1)
+    expected = nb.matmul(gaps.astype("float64"), v)
+    for a in (odd, gaps, nb.asarray(odd)):
+        equal_bits(np.asarray(nb.matmul(a, v)), expected)
+    inside = np.ascontiguousarray(gaps)
+    out = inside.reshape(-1)[800:1600].view("float64")
+    assert nb.matmul(inside, v, out=out) is out
+    equal_bits(out, expected)
+
+
+def test_the_first_large_matrices_are_converted_before(monkeypatch):
+    """So that no program waits for a kernel that a few calls do not pay for."""
+    a, v = large("int16"), some(1411, "float64")
+    expected = nb.mv(a.astype("float64"), v)
+    monkeypatch.setattr(first_calls, "CALLS", 3)
+    monkeypatch.setattr(patience, "on_disk", lambda name: False)
+    monkeypatch.setattr(mv, "_known", None)
+    for _ in range(3):
+        equal_bits(nb.matmul(a, v), expected)
+    with pytest.raises(TypeError, match="not callable"):
+        nb.matmul(a, v)
 
 
 def test_an_out_that_overlaps_what_is_converted():

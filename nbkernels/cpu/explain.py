@@ -9,7 +9,7 @@ import numpy as np
 from .. import scalar
 from ..dtypes import ALONE, kind, resolve, settled
 from ..jit.kept import kept
-from ..jit.kind import BYTES
+from ..jit.kind import BYTES, Kind
 from ..jit.vector import SIZE
 from ..strides import plan
 from .elementwise import gates
@@ -116,7 +116,7 @@ def dot(out, a, mode) -> dict:
 def mv(out, x, a, v, beta=0, alpha=1, mode=None) -> dict:
     """A matrix times a vector; `x` may be None."""
     (m, k), x = a.shape, None if beta == 0 else x
-    if name_of(a.dtype) not in SIZE or 0 in a.shape or alpha == 0 or mode is not None or out.dtype != a.dtype:
+    if name_of(v.dtype) not in SIZE or 0 in a.shape or alpha == 0 or mode is not None or out.dtype != v.dtype:
         return dict(path="mm with the vector as a column", flops=2 * m * k * (4 if a.dtype.kind == "c" else 1))
     step, along = (stride // a.dtype.itemsize for stride in a.strides)
     form = "columns" if step == 1 and m > 1 else "rows" if along == 1 or k == 1 else "rows, copied one at a time"
@@ -126,7 +126,9 @@ def mv(out, x, a, v, beta=0, alpha=1, mode=None) -> dict:
     temporaries = [f"{out.shape} {out.dtype}, {m * out.dtype.itemsize} bytes: out overlaps {', '.join(clashes)}"]
     alone = VECTORS_SHARED if form == "columns" else ROWS_SHARED
     workers = threads.count() if m * k * a.dtype.itemsize > alone else 1
-    return dict(path=f"8 chains, by {form}", code=kept(f"mv_work_{name_of(a.dtype)}"), threads=workers, copies=copies,
+    kind = Kind(name_of(a.dtype), *[name_of(v.dtype)] * 3)
+    form += "" if kind.same else f", converted from {kind.a} as they are read"
+    return dict(path=f"8 chains, by {form}", code=kept(f"mv_work_{kind}"), threads=workers, copies=copies,
                 temporaries=temporaries * (clashes != []), flops=2 * m * k)  # fmt: skip
 
 
@@ -168,6 +170,8 @@ def facts(name: str, pointwise: bool, out, values) -> dict:
         return product(out, None, self, mat2, 0, 1, *rest)
     if name == "mv":
         return mv(out, None, *values[:2], mode=values[3])
+    if name == "_mv_widened":
+        return mv(out, None, *values)
     if name == "addmv":
         return mv(out, *values[:5], mode=values[6])
     if name in ("dot", "vdot"):

@@ -5,10 +5,12 @@ Vectors of float16 and bfloat16 are held as their bits (int16), of bool as bytes
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from llvmlite import ir
 
 from .levels import target
-from .vector import ELEMENT
+from .vector import ELEMENT, SIZE, Lanes
 
 UNSIGNED = {"bool", "uint8"}
 
@@ -33,18 +35,39 @@ def has_halves() -> bool:
 
 
 def widen(builder, value, stored: str, want: str):
-    """A vector as it lies in memory -> one of dtype `want`, which holds every value of `stored`."""
+    """A vector as it lies in memory -> one of dtype `want`, which holds every value of `stored` but int64's."""
     kind = _vector(ELEMENT[want], value)
     if stored == want:
         return value
-    if stored == "bool":
-        return builder.zext(builder.icmp_unsigned("!=", value, _constant(value, 0)), kind)
+    if stored == "float32":
+        return builder.fpext(value, kind)
+    if stored in ("float16", "bfloat16") and want == "float64":
+        return widen(builder, widen(builder, value, stored, "float32"), "float32", want)
     if stored == "bfloat16":
         bits = builder.zext(value, _vector(ir.IntType(32), value))
         return builder.bitcast(builder.shl(bits, _constant(bits, 16)), kind)
     if stored == "float16":
         return _from_half(builder, value, kind)
+    if stored == "bool":
+        value = builder.icmp_unsigned("!=", value, _constant(value, 0))
+    if want in SIZE:
+        return (builder.uitofp if stored in UNSIGNED else builder.sitofp)(value, kind)
     return (builder.zext if stored in UNSIGNED else builder.sext)(value, kind)
+
+
+@dataclass(frozen=True)
+class Widened(Lanes):
+    """Vectors of elements as they lie in memory, which a load makes numbers of dtype `want`."""
+
+    want: str = ""
+
+    def load(self, address, mask=None):
+        return widen(self.builder, super().load(address, mask), self.dtype, self.want)
+
+
+def of_a(lanes: Lanes, tile) -> Widened:
+    """Vectors of a product's first operand, as many lanes as these have, which are numbers of the tile's."""
+    return Widened(lanes.builder, tile.kind.a, lanes.count, want=tile.dtype)
 
 
 def narrow(builder, value, have: str, out: str):

@@ -46,6 +46,11 @@ class Tile:
         return self.lanes * self.itemsize < LINE
 
     @property
+    def same(self) -> bool:
+        """Whether operands in memory are words."""
+        return self.kind.same
+
+    @property
     def group(self) -> int:
         """Steps of k in a word."""
         return self.kind.group

@@ -1,14 +1,16 @@
 """Columns of a matrix against a vector, eight axpy at once: t[i] = sum over p of a[i, p] * v[p], in order of p.
 
 A is contiguous along the outputs: chains wait in memory and take in eight steps of k at a time, or few of them stay in
-registers.
+registers. A may be of another dtype than they, whose numbers are converted on their way.
 """
 
 from __future__ import annotations
 
 from ...jit.cache import jit
+from ...jit.convert import of_a
 from ...jit.emit import emitted
-from ...jit.vector import I64, LINE, SIZE, Lanes, loop
+from ...jit.kind import BYTES
+from ...jit.vector import I64, LINE, Lanes, loop
 from ..gemm.blocking import WAY, vector_registers
 
 STEPS = 8  # steps of k that a column's chain takes in at once: eight loads of A for a load and a store of the chain
@@ -25,7 +27,8 @@ def _columns(builder, tile, m, a, down, v, sv, k, t, begun, ahead=False, most=ST
     Where all columns start alike within a line, vectors are whole lines, or parts of one: those of eight columns crowd
     in L1 if they are 4 KiB apart, and would be fetched twice.
     """
-    lanes, size = Lanes(builder, tile.dtype, tile.lanes), SIZE[tile.dtype]
+    lanes, size = Lanes(builder, tile.dtype, tile.lanes), BYTES[tile.kind.a]
+    matrix = of_a(lanes, tile)
     within = I64(min(LINE, lanes.count * size) - 1)
     head = builder.udiv(builder.and_(builder.neg(builder.ptrtoint(a, I64)), within), I64(size))
     together = builder.icmp_signed("==", builder.and_(builder.mul(down, I64(size)), I64(LINE - 1)), I64(0))
@@ -38,21 +41,21 @@ def _columns(builder, tile, m, a, down, v, sv, k, t, begun, ahead=False, most=ST
     def turn(steps):
         def body(index, carried):
             a, v, begun = carried
-            factors, rows = [lanes.broadcast(at) for at in lanes.each(v, sv, steps)], lanes.each(a, down, steps)
+            factors, rows = [lanes.broadcast(at) for at in lanes.each(v, sv, steps)], matrix.each(a, down, steps)
 
             def piece(place, mask=None):
                 kept = lanes.load(lanes.at(t, place), mask)
                 chain = builder.select(builder.icmp_signed("==", begun, I64(0)), lanes.zero, kept)
                 for row in rows if ahead and steps == most and mask is None else []:
-                    lanes.prefetch(lanes.at(lanes.at(row, builder.mul(down, I64(steps))), place), level=2)
+                    matrix.prefetch(matrix.at(matrix.at(row, builder.mul(down, I64(steps))), place), level=2)
                 for factor, row in zip(factors, rows):
-                    chain = lanes.fma(factor, lanes.load(lanes.at(row, place), mask), chain)
+                    chain = lanes.fma(factor, matrix.load(matrix.at(row, place), mask), chain)
                 lanes.store(chain, lanes.at(t, place), mask)
 
             with builder.if_then(builder.icmp_signed(">", head, I64(0))):
                 piece(I64(0), first)
             lanes.over(m, piece, head)
-            return [lanes.at(a, builder.mul(down, I64(steps))), lanes.at(v, builder.mul(sv, I64(steps))), I64(1)]
+            return [matrix.at(a, builder.mul(down, I64(steps))), lanes.at(v, builder.mul(sv, I64(steps))), I64(1)]
 
         return body
 
@@ -70,6 +73,7 @@ def _held(builder, tile, m, a, down, v, sv, k, t, begun, vectors):
     Vectors that would reach beyond the last output end with it: what two of them hold is the same.
     """
     lanes = Lanes(builder, tile.dtype, tile.lanes)
+    matrix = of_a(lanes, tile)
     last = builder.sub(m, I64(lanes.count))
     places = [I64(i * lanes.count) for i in range(vectors)]
     places = [builder.select(builder.icmp_signed("<", place, last), place, last) for place in places]
@@ -79,8 +83,8 @@ def _held(builder, tile, m, a, down, v, sv, k, t, begun, vectors):
     def column(_, carried):
         a, v, *chains = carried
         factor = lanes.broadcast(v)
-        chains = [lanes.fma(factor, lanes.load(lanes.at(a, place)), c) for place, c in zip(places, chains)]
-        return [lanes.at(a, down), lanes.at(v, sv), *chains]
+        chains = [lanes.fma(factor, matrix.load(matrix.at(a, place)), c) for place, c in zip(places, chains)]
+        return [matrix.at(a, down), lanes.at(v, sv), *chains]
 
     _, _, *chains = loop(builder, k, [a, v, *kept], column)
     for place, chain in zip(places, chains):
@@ -88,7 +92,7 @@ def _held(builder, tile, m, a, down, v, sv, k, t, begun, vectors):
 
 
 def _of_columns(name, body=_columns, **how):
-    return emitted(f"gemv_{name}", "ipipiipi", body, **how)
+    return emitted(f"gemv_{name}", "iaipiipi", body, **how)
 
 
 near_columns, far_columns = _of_columns("near_columns"), _of_columns("far_columns", ahead=True)
@@ -113,7 +117,7 @@ def columns(tile, m, a, down, v, sv, k, t, begun, far):
             held_12(tile, m, a, down, v, sv, k, t, begun)
     elif far:
         far_columns(tile, m, a, down, v, sv, k, t, begun)
-    elif down * tile.itemsize % WAY == 0:
+    elif down * tile.size_a % WAY == 0:
         crowded_columns(tile, m, a, down, v, sv, k, t, begun)
     else:
         near_columns(tile, m, a, down, v, sv, k, t, begun)

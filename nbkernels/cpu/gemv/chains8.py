@@ -11,6 +11,7 @@ from llvmlite import ir
 
 from ...jit.address import nothing, poke
 from ...jit.cache import jit
+from ...jit.convert import of_a
 from ...jit.emit import emitted
 from ...jit.vector import I32, I64, SIZE, Lanes, in_blocks, loop
 from ..gemm.blocking import vector_registers
@@ -40,6 +41,7 @@ def _rows(builder, tile, rows, a, rsa, v, k, t, ahead=False):
     `ahead`: the rows that come next are asked for on the way.
     """
     lanes = Lanes(builder, tile.dtype, min(tile.lanes, CHAINS))
+    matrix = of_a(lanes, tile)
     parts = CHAINS // lanes.count  # vectors of a row's chains
     count = min(ROWS, vector_registers() // 2 // parts)
 
@@ -48,20 +50,20 @@ def _rows(builder, tile, rows, a, rsa, v, k, t, ahead=False):
         done = builder.mul(index, I64(count))
         there = builder.sub(rows, done)
         inside = [builder.select(builder.icmp_signed("<", I64(r), there), I64(r), I64(0)) for r in range(count)]
-        starts = [lanes.at(a, builder.mul(builder.add(done, r), rsa)) for r in inside]
+        starts = [matrix.at(a, builder.mul(builder.add(done, r), rsa)) for r in inside]
 
         def block(index, carried, left=None):
             """The chains, one row's after another, one step further."""
             first, chains = builder.mul(index, I64(CHAINS)), list(carried)
             for start in starts if ahead and left is None else []:
-                lanes.prefetch(lanes.at(lanes.at(start, builder.mul(rsa, I64(count))), first), level=2)
+                matrix.prefetch(matrix.at(matrix.at(start, builder.mul(rsa, I64(count))), first), level=2)
             for part in range(parts):
                 place = builder.add(first, I64(part * lanes.count))
                 mask = None if left is None else lanes.mask(builder.sub(left, I64(part * lanes.count)))
                 factor = lanes.load(lanes.at(v, place), mask)
                 for r, start in enumerate(starts):
                     old = chains[r * parts + part]
-                    new = lanes.fma(lanes.load(lanes.at(start, place), mask), factor, old)
+                    new = lanes.fma(matrix.load(matrix.at(start, place), mask), factor, old)
                     chains[r * parts + part] = new if mask is None else builder.select(mask, new, old)
             return chains
 
@@ -93,7 +95,7 @@ def _halved(builder, vectors: list, width: int):
     return [(i * vector.type.count, vector) for i, vector in enumerate(vectors)]
 
 
-rows_of, far_rows_of = emitted("mv_rows", "ipipip", _rows), emitted("mv_far_rows", "ipipip", _rows, ahead=True)
+rows_of, far_rows_of = emitted("mv_rows", "iaipip", _rows), emitted("mv_far_rows", "iaipip", _rows, ahead=True)
 
 
 # -- columns -----------------------------------------------------------------------------------------------------------
@@ -117,17 +119,17 @@ def _in_turn(builder, tile, turns, h, a, csa, v, sv, lines, apart):
     """lines[c*apart + i] += the sum of a[p*csa + i] * v[p*sv] over p = c, c + CHAINS, ..., for i < h: of `turns` times
     AT_ONCE columns for each chain, of which some chains' are read together. A line's last vector is stored whole."""
     lanes, at_once = Lanes(builder, tile.dtype, tile.lanes), AT_ONCE[SIZE[tile.dtype]]
-    starts, some = lanes.each(lines, apart, CHAINS), CHAINS // at_once
+    starts, some, matrix = lanes.each(lines, apart, CHAINS), CHAINS // at_once, of_a(lanes, tile)
 
     def together(a, v, chains):
-        factors, columns = lanes.each(v, sv, at_once * CHAINS), lanes.each(a, csa, at_once * CHAINS)
+        factors, columns = lanes.each(v, sv, at_once * CHAINS), matrix.each(a, csa, at_once * CHAINS)
         factors = {c: [lanes.broadcast(factor) for factor in factors[c::CHAINS]] for c in chains}
 
         def piece(place, mask=None):
             for c in chains:
                 chain = lanes.load(lanes.at(starts[c], place))
                 for factor, column in zip(factors[c], columns[c::CHAINS]):
-                    chain = lanes.fma(factor, lanes.load(lanes.at(column, place), mask), chain)
+                    chain = lanes.fma(factor, matrix.load(matrix.at(column, place), mask), chain)
                 lanes.store(chain, lanes.at(starts[c], place))
 
         lanes.over(h, piece)
@@ -135,21 +137,22 @@ def _in_turn(builder, tile, turns, h, a, csa, v, sv, lines, apart):
     def turn(index, carried):
         for first in range(0, CHAINS, some):
             together(*carried, range(first, first + some))
-        return [lanes.at(x, builder.mul(step, I64(at_once * CHAINS))) for x, step in zip(carried, (csa, sv))]
+        steps = zip((matrix, lanes), carried, (csa, sv))
+        return [each.at(x, builder.mul(step, I64(at_once * CHAINS))) for each, x, step in steps]
 
     loop(builder, turns, [a, v], turn)
 
 
-halve, in_turn = emitted("mv_halve", "ipip", _halve), emitted("mv_in_turn", "iipipipi", _in_turn)
+halve, in_turn = emitted("mv_halve", "ipip", _halve), emitted("mv_in_turn", "iiaipipi", _in_turn)
 
 
 @jit(forceinline=True)
 def columns_sums(tile, h, a, csa, v, sv, k, t, far, lines):
     """t[i] = the sum of a[p*csa + i] * v[p*sv] over p < k, for i < h <= WIDE; chains wait in `lines`."""
     size, p, apart, at_once = tile.itemsize, 0, WIDE, FLOATS if tile.itemsize == 4 else DOUBLES
-    window = max(WINDOW // (h * size), STEPS) * CHAINS
+    window = max(WINDOW // (h * tile.size_a), STEPS) * CHAINS
     low = 4 * LOW if size == 4 and k >= h else LOW
-    if h * size <= low and k >= at_once * CHAINS:  # lines whose vectors do not crowd in L1
+    if h * tile.size_a <= low and k >= at_once * CHAINS:  # lines whose vectors do not crowd in L1
         apart, turns = (h + CHAINS - 1) // CHAINS * CHAINS, k // (at_once * CHAINS)
         for i in range(CHAINS * apart):
             poke(tile, lines + i * size, nothing(tile))
@@ -158,7 +161,7 @@ def columns_sums(tile, h, a, csa, v, sv, k, t, far, lines):
     while p < k:
         steps = min(window, k - p)
         for c in range(CHAINS):
-            own, column, factor = lines + c * apart * size, a + (p + c) * csa * size, v + (p + c) * sv * size
+            own, column, factor = lines + c * apart * size, a + (p + c) * csa * tile.size_a, v + (p + c) * sv * size
             left = (steps + CHAINS - 1 - c) // CHAINS
             columns(tile, h, column, csa * CHAINS, factor, sv * CHAINS, left, own, p, far)
         p += steps

@@ -100,7 +100,7 @@ def work(tile, sums, name: str) -> int:
         while job >= 0:
             s, i = job // f.blocks, job % f.blocks * f.each
             start, h = s * SEGMENT, min(f.each, f.m - i)
-            a, v = f.a + (i * f.rsa + start * f.csa) * size, f.v + start * f.sv * size
+            a, v = f.a + (i * f.rsa + start * f.csa) * tile.size_a, f.v + start * f.sv * size
             sums(tile, f, i, h, min(SEGMENT, f.k - start), a, v, f.planes + (s * f.m + i) * size)
             if f.k <= SEGMENT:
                 _end(tile, f, i, h)
@@ -129,7 +129,7 @@ def product(tile, table, f, form, wide, alpha, beta):
     size, m, k, own = tile.itemsize, f.m, f.k, table_at(table).room
     segments, workers = (k + SEGMENT - 1) // SEGMENT, 1
     direct = segments == 1 and f.rsc == size and f.x == 0 and alpha == 1  # sums are results
-    if m * k * size > (ROWS_SHARED if form == BY_ROWS else SHARED):
+    if m * k * tile.size_a > (ROWS_SHARED if form == BY_ROWS else SHARED):
         workers = table_at(table).workers if own != 0 else launchable(table)
     if workers == 0 or (not direct and own == 0 and segments * m * size > HERE):
         return LARGE
@@ -139,8 +139,8 @@ def product(tile, table, f, form, wide, alpha, beta):
     f.next, f.form, f.each, f.blocks = 0, form, each, blocks
     f.jobs = blocks if form == BY_SEGMENTS else blocks * segments
     f.planes = f.c if direct else own if own != 0 else here
-    f.rsa, f.rsc, f.rsx = f.rsa // size, f.rsc // size, f.rsx // size
-    f.csa = f.csa // size if k > 1 or form == BY_COLUMNS else 1
+    f.rsa, f.rsc, f.rsx = f.rsa // tile.size_a, f.rsc // size, f.rsx // size
+    f.csa = f.csa // tile.size_a if k > 1 or form == BY_COLUMNS else 1
     f.sv = f.sv // size if k > 1 else 1
     poke(tile, address(f) + ALPHA, alpha)
     poke(tile, address(f) + BETA, beta)

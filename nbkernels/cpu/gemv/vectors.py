@@ -5,11 +5,12 @@ Arrays of two dtypes are converted to the one that holds the numbers of both, as
 
 from __future__ import annotations
 
+from ...dtypes import widens
 from ..gemm.batch import bmm_fast
 from ..gemm.fast import addmm_fast, mm_fast
-from ..runtime.arrays import promoted
+from ..runtime.arrays import common, promoted
 from .dot import dot_fast
-from .mv import mv_fast
+from .mv import mv_fast, mv_widened_fast
 
 
 def outer_fast(self, vec2, out):
@@ -31,8 +32,9 @@ def matmul_fast(input, other, out):
         return mm_fast(input, other, out)
     way = WAYS.get((input.ndim, other.ndim))
     if way and input.dtype != other.dtype:
-        found = promoted(input, other)
-        return way(*found, out) if found else None
+        if found := promoted(input, other):
+            return way(*found, out)
+        return _widened(input, other, out) if way in (mv_fast, _row) else None
     return way(input, other, out) if way else None
 
 
@@ -50,6 +52,15 @@ def linear_fast(input, weight, bias, out):
 
 def _row(self, mat, out):
     return mv_fast(mat.T, self, out)
+
+
+def _widened(input, other, out):
+    """A matrix and a vector, in either order, where the matrix is converted as it is read."""
+    matrix, vec = (input, other) if input.ndim == 2 else (other.T, input)
+    dtype = common(input.dtype, other.dtype)
+    if dtype is None or not widens(matrix, dtype):
+        return None
+    return mv_widened_fast(matrix, vec.astype(dtype, copy=False), out)
 
 
 WAYS = {(2, 2): mm_fast, (3, 3): bmm_fast, (2, 1): mv_fast, (1, 2): _row, (1, 1): dot_fast}

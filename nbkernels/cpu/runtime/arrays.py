@@ -7,19 +7,18 @@ import sys
 
 import numpy as np
 
-from ...dtypes import known
+from ...dtypes import CONVERTED, known
 from ...jit.address import scratch, set_word
 from ...jit.cache import jit
 from ...jit.made import new_strided
 from ...jit.ndarray import WRITEABLE, data, descr, flags, ndim, shape, stride
 
 MADE = 1 << 16  # bytes of a result that an entry makes
-CONVERTED = 1 << 17  # elements that NumPy converts (float16: 250 us) in the time of the general path and our copies
 GIL = getattr(sys, "_is_gil_enabled", lambda: True)()  # without it no room is shared
 
 
 @functools.lru_cache(1024)
-def _common(*dtypes):
+def common(*dtypes):
     """The dtype that holds the numbers of all; None where there is none, or one has no kernel."""
     try:
         return np.result_type(*dtypes) if all(map(known, dtypes)) else None
@@ -29,8 +28,8 @@ def _common(*dtypes):
 
 def promoted(*arrays):
     """Arrays of dtypes of their own as of one: those of others are copied. None where that cannot be, or is work."""
-    dtype = _common(*(x.dtype for x in arrays))
-    if dtype is None or max(x.size for x in arrays) > CONVERTED:
+    dtype = common(*(x.dtype for x in arrays))
+    if dtype is None or max(x.size for x in arrays if x.dtype != dtype) > CONVERTED:
         return None
     return [x.astype(dtype, copy=False) for x in arrays]
 
