@@ -205,8 +205,8 @@ COMPILED = [
     ),
     (
         "cpu/gemv/mv.py",
-        "if (rsa | csa | sv | rsc | rsx) & (size - 1) != 0 or",
-        "if (rsa | csa | sv | rsc) & (size - 1) != 0 or",
+        "if (sv | rsc | rsx) & (size - 1) != 0 or",
+        "if (sv | rsc) & (size - 1) != 0 or",
         f"{GUARDS} -k records",
     ),
     (

@@ -86,12 +86,15 @@ def chosen(tile, f, unit):
     narrow = n <= 2 * lanes and (n - 1) % lanes < lanes // 2
     vectors = 4 if m >= HEIGHT and bytes_of(tile, f) > FAR else 2
     fits = plain and (narrow or (k <= DEEP and m <= TALLEST and n <= vectors * lanes))
+    # A few rows and steps are not worth the panels of one_block (one thread, us: 1000x2x20x2 of f32 89 -> 9.5, of f64
+    # 165 -> 29, 100x3x100x4 TT 74 -> 16).
+    low = plain and k <= DEEP and m <= tall(tile, n) and (f.csb == 1 or k * n * tile.itemsize <= TURNED)
     long, across, along = (n, f.csb, f.rsb) if m == 1 else (m, f.rsa, f.csa)
     if min(m, n) == 1 and long * k >= LONE and (along == 1 or (across == 1 and not (m == 1 and fits))):
         return VECTOR
     if plain and f.x == 0 and unit and suits(tile, m, n, k, f.rsa, f.csa):
         return EVEN
-    return TINY if fits else ONE_BLOCK
+    return TINY if fits or low else ONE_BLOCK
 
 
 def _by(piece, *lies):
@@ -142,16 +145,18 @@ def _rows_of_b(tile, f, t, count, panel, pitch):
 
 @jit(forceinline=True)
 def _together(tile, f, first, run, b, sb, rsb, alpha, beta):
-    """`run` products, of rows of at most two vectors: a block of rows of all of them, then the next block."""
-    size, m, i = tile.itemsize, f.m, 0
-    blocks = (m - 1) // tall(tile, f.n) + 1
-    for block in range(blocks):
-        h = (m - i + blocks - block - 1) // (blocks - block)
-        a, c = f.a + (first * f.sa + i * f.rsa) * size, f.c + (first * f.sc + i * f.rsc) * size
-        x = f.x + (first * f.sx + i * f.rsx) * size if f.x != 0 else 0
-        tiny(tile, h, run, f.k, a, f.sa, f.rsa, f.csa, b, sb, rsb, c, f.sc, f.rsc, x, f.sx, f.rsx, f.n,
-             alpha, beta)  # fmt: skip
-        i += h
+    """`run` products: a block of at most two vectors and some rows of all of them, then the next block."""
+    size, m, width = tile.itemsize, f.m, 2 * tile.lanes
+    for j in range(0, f.n, width):
+        w, i = min(width, f.n - j), 0
+        blocks = (m - 1) // tall(tile, w) + 1
+        for block in range(blocks):
+            h = (m - i + blocks - block - 1) // (blocks - block)
+            a, c = f.a + (first * f.sa + i * f.rsa) * size, f.c + (first * f.sc + i * f.rsc + j) * size
+            x = f.x + (first * f.sx + i * f.rsx + j) * size if f.x != 0 else 0
+            tiny(tile, h, run, f.k, a, f.sa, f.rsa, f.csa, b + j * size, sb, rsb, c, f.sc, f.rsc, x, f.sx, f.rsx, w,
+                 alpha, beta)  # fmt: skip
+            i += h
 
 
 @plain
@@ -165,9 +170,12 @@ def lacking(tile, words, f):
         for h in (height, m % height):
             at = max(at, max(absent(tile, words, h, min(width, n)), absent(tile, words, h, n % width)))
         return at
-    blocks = (m - 1) // height + 1
-    low = m // blocks
-    return max(absent(tile, words, low, n), absent(tile, words, low + 1, n) if low * blocks < m else -1)
+    at, width = -1, 2 * tile.lanes
+    for w in (min(n, width), n % width if n > width else 0):
+        blocks = (m - 1) // tall(tile, w) + 1
+        low = m // blocks
+        at = max(at, absent(tile, words, low, w), absent(tile, words, low + 1, w) if low * blocks < m else -1)
+    return at
 
 
 @jit(forceinline=True)
@@ -192,16 +200,38 @@ def _ahead(tile, f, t, b, rsb, alpha, beta):
 
 
 @jit(forceinline=True)
+def _ask(address, rows, step, columns, across, size):
+    """Ask for the lines of a matrix that has a contiguous side."""
+    if across != 1:
+        rows, step, columns, across = columns, across, rows, step
+    if across == 1:
+        for i in range(rows):
+            for j in range(0, columns * size, LINE):
+                ask(address + i * step * size + j)
+
+
+@jit(forceinline=True)
+def _ask_beyond(f, t, size):
+    """Ask for A, B and C of the product after the next."""
+    _ask(f.a + (t + 2) * f.sa * size, f.m, f.rsa, f.k, f.csa, size)
+    _ask(f.b + (t + 2) * f.sb * size, f.k, f.rsb, f.n, f.csb, size)
+    _ask(f.c + (t + 2) * f.sc * size, f.m, f.rsc, f.n, f.csc, size)
+
+
+@jit(forceinline=True)
 def _tiny(tile, f, task, first, last):
     """By `tiny`."""
     m, n, panel, (alpha, beta), total = f.m, f.n, scratch(PANEL), _factors(tile, f), bytes_of(tile, f)
     pitch = tile.lanes // 2 if 2 * n <= tile.lanes else (n + tile.lanes - 1) // tile.lanes * tile.lanes
     height = tall(tile, n)
     ahead = m >= height and n > tile.lanes and total > FAR
-    run = _at_once(tile, f, last - first, ahead or (m > height and total > NEAR))
+    far = n > 2 * tile.lanes and total > FAR
+    run = _at_once(tile, f, last - first, ahead or far or (m > height and total > NEAR))
     for t in range(first, last, run):
         count = min(run, last - t)
         b, sb, rsb = _rows_of_b(tile, f, t, count, panel, pitch)
+        if far:
+            _ask_beyond(f, t, tile.itemsize)
         if ahead:
             _ahead(tile, f, t, b, rsb, alpha, beta)
         else:
@@ -218,17 +248,6 @@ def _even(tile, f, task, first, last):
         a, c, count = f.a + t * f.sa * size, f.c + t * f.sc * size, min(run, last - t)
         b, sb, rsb = _rows_of_b(tile, f, t, count, panel, f.n)
         even(tile, upright, ahead, count, f.m, f.n, f.k, a, f.sa, step, b, sb, rsb, c, f.sc, f.rsc)
-
-
-@jit(forceinline=True)
-def _ask(address, rows, step, columns, across, size):
-    """Ask for the lines of a matrix that has a contiguous side."""
-    if across != 1:
-        rows, step, columns, across = columns, across, rows, step
-    if across == 1:
-        for i in range(rows):
-            for j in range(0, columns * size, LINE):
-                ask(address + i * step * size + j)
 
 
 @jit(forceinline=True)
@@ -250,9 +269,7 @@ def _batch(tile, f, task, first, last):
         room = panels + PANEL  # as one product has (block.py)
     for t in range(first, last):
         if far:
-            _ask(f.a + (t + 2) * f.sa * size, f.m, f.rsa, f.k, f.csa, size)
-            _ask(f.b + (t + 2) * f.sb * size, f.k, f.rsb, f.n, f.csb, size)
-            _ask(f.c + (t + 2) * f.sc * size, f.m, f.rsc, f.n, f.csc, size)
+            _ask_beyond(f, t, size)
         one_block(tile, room, panels, (f.m, f.n, f.k), _matrices(f, t, size), alpha, beta)
     returned(PANELS, panels)
 
