@@ -36,7 +36,9 @@ STACK = Record(
 )
 NEXT = STACK["next"]
 DEEP, TALLEST = 64, 32  # steps of k and rows up to which a stack is tiny that has two vectors, or four
-LONE = 1024  # elements of a matrix from which vectors are better served by dotxf.py's kernels
+# Bytes of a matrix from which a vector is better served by the kernels of dotxf.py and axpyf.py (one thread, us, by tiny
+# or one_block and so: 500x30x1x30 of f32 TT 150 and 36, 1000x1x60x8 of f64 NT 319 and 98, 1000x3x1x3 9.8 and 25).
+LONE = 1 << 10
 # Bytes of a stack up to which a job's matrices are gone through block by block, beyond which one by one (float32, us):
 # 1000x16x16x16 93 and 107, 10000x16x16x16 2200 and 986.
 NEAR = 16 << 20
@@ -90,7 +92,7 @@ def chosen(tile, f, unit):
     # 165 -> 29, 100x3x100x4 TT 74 -> 16).
     low = plain and k <= DEEP and m <= tall(tile, n) and (f.csb == 1 or k * n * tile.itemsize <= TURNED)
     long, across, along = (n, f.csb, f.rsb) if m == 1 else (m, f.rsa, f.csa)
-    if min(m, n) == 1 and long * k >= LONE and (along == 1 or (across == 1 and not (m == 1 and fits))):
+    if min(m, n) == 1 and long * k * tile.itemsize >= LONE and (along == 1 or (across == 1 and not (m == 1 and fits))):
         return VECTOR
     if plain and f.x == 0 and unit and suits(tile, m, n, k, f.rsa, f.csa):
         return EVEN
