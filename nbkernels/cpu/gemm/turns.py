@@ -36,8 +36,8 @@ STACK = Record(
 )
 NEXT = STACK["next"]
 DEEP, TALLEST = 64, 32  # steps of k and rows up to which a stack is tiny that has two vectors, or four
-# Bytes of a matrix from which a vector is better served by the kernels of dotxf.py and axpyf.py (one thread, us, by tiny
-# or one_block and so: 500x30x1x30 of f32 TT 150 and 36, 1000x1x60x8 of f64 NT 319 and 98, 1000x3x1x3 9.8 and 25).
+# Bytes of a matrix from which vectors are better served by dotxf.py's and axpyf.py's kernels (one thread, us, by others
+# and so: 500x30x1x30 of f32 TT 150 and 36, 1000x1x60x8 of f64 NT 319 and 98, 1000x3x1x3 9.8 and 25).
 LONE = 1 << 10
 # Bytes of a stack up to which a job's matrices are gone through block by block, beyond which one by one (float32, us):
 # 1000x16x16x16 93 and 107, 10000x16x16x16 2200 and 986.
