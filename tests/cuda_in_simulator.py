@@ -95,6 +95,7 @@ def test_clash():
     assert not memory.same(device(x), device(x), (0, 8))
 
 
+@pytest.mark.usefixtures("at_first")
 def test_public_functions_give_the_cpus_bits(rng):
     """From nbkernels.addmm down, on device arrays: the simulator's results are the CPU kernels', bit by bit."""
     a, b, x = numbers(rng, 6, 9), numbers(rng, 9, 7), numbers(rng, 7)

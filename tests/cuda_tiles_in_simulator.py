@@ -12,6 +12,8 @@ from nbkernels.cuda.tiles import Tiles
 from tests.compare import same_bits
 from tests.simulated import TILES, device, numbers, run
 
+pytestmark = pytest.mark.usefixtures("at_first")  # the CPU's
+
 
 @pytest.mark.parametrize("dtype", TILES)
 def test_tile_rules(dtype):
@@ -117,7 +119,7 @@ def test_the_tuner_here(table, monkeypatch):
 
     fast, slow, seconds = Tiles(16, 32, 4, 4, 4), Tiles(32, 32, 4, 4, 4), []
     side = cuda.Cuda("float32", lambda call, repeats: call() or seconds[-1])
-    sample, shape = side.sample, (9, 9, 9)
+    sample, prepare, shape = side.sample, side.prepare, (9, 9, 9)
 
     def timed(candidate, lane):
         seconds.append(0.8 if candidate == fast else 1.0)
@@ -126,7 +128,9 @@ def test_the_tuner_here(table, monkeypatch):
     monkeypatch.setattr(ask, "SIZES", {"square": [shape]})
     monkeypatch.setattr("nbkernels.tuning.run.ROUNDS", 3)
     monkeypatch.setattr("nbkernels.tuning.race.LAPS", 1)
+    monkeypatch.setattr(tiles, "default", lambda *_: Tiles(16, 64, 4, 4, 4))
     side.sample, side.candidates, side.neighbours = timed, lambda shapes: [fast, slow], lambda *_: []
+    side.prepare = lambda lane: prepare((*shape, *lane[3:]))  # for what is compiled beforehand, too
     found = tune(shape, side=side, layout="NT", budget=120)
     assert [final.tiles for final in found.kept] == [vars(fast)], str(found)
     assert found.failed == {}

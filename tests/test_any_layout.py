@@ -153,8 +153,7 @@ def test_folds_in_order_whose_out_is_an_operand():
     np.testing.assert_array_equal(out, expected)
 
 
-@pytest.mark.parametrize("op", ["maximum", "minimum", "fmax", "fmin"])
-@pytest.mark.parametrize("dtype", ["c8", "c16"])
+@pytest.mark.parametrize(("op", "dtype"), [("maximum", "c8"), ("minimum", "c16"), ("fmax", "c16"), ("fmin", "c8")])
 def test_which_complex_nan_comes_out_is_no_matter_of_layout(op, dtype, rng):
     nans = np.array([complex(np.nan, 2), complex(0.3, np.nan), complex(np.nan, np.nan), 1 + 1j])
     for size in (2, 3, 17, 200):

@@ -219,10 +219,10 @@ CALLS = [
     lambda: nb.mm(y, y.T), lambda: nb.matmul(stack, stack.transpose(0, 2, 1)), lambda: nb.linear(small, small),
     lambda: nb.mm(small.astype("f2"), small.astype("f2")), lambda: nb.addmm_activation(small[0], small, small),
     lambda: nb.mv(small, small[0]), lambda: nb.dot(small[0], small[1]), lambda: nb.sum_to(x, (40, 1)),
-    lambda: nb.add.reduce(small), lambda: nb.add.reduce(y, (0, 1)), lambda: nb.matmul(x[0], x[1, 0]),
+    lambda: nb.add.reduce(small), lambda: nb.add.reduce(y, (0, 1)), lambda: nb.matmul(small, small[1]),
     lambda: nb.mm(small.astype("c8"), small.astype("c8")),
     lambda: nb.mm(y.astype("i1"), y.T.astype("i1"), out_dtype=np.int32),
-    lambda: nb.mm(small, small, out=np.empty((9, 9), "f4", order="F")), lambda: nb.bmm(x, x.transpose(0, 2, 1)),
+    lambda: nb.mm(small, small, out=np.empty((9, 9), "f4", order="F")), lambda: nb.bmm(stack, stack.transpose(0, 2, 1)),
 ]
 for turn in range(4):
     for call in CALLS:

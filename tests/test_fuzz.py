@@ -11,7 +11,7 @@ import pytest
 import nbkernels
 from tests.fuzz import elementwise, illegal, judge, rooms, run
 
-SECONDS = 20  # python -m tests.fuzz takes as long as it is given
+SECONDS = 10  # python -m tests.fuzz takes as long as it is given
 ROOT = Path(__file__).resolve().parents[1]
 
 

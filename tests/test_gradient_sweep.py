@@ -136,12 +136,14 @@ def test_against_torch(dtype, rng):
 
 MIXED = (("float32", "float64"), ("float64", "complex128"), ("complex64", "float64"), ("float16", "float32"),
          ("bfloat16", "float64"), ("float32", "int32"), ("int8", "complex64"))  # fmt: skip
+HALVES = ("add", "multiply", "pow", "maximum"), ("subtract", "divide", "float_power", "hypot")
 
 
 @pytest.mark.parametrize("pair", MIXED, ids="-".join)
 def test_mixed_dtypes(pair, rng):
-    """Each argument's gradient in its own dtype, real for a real one; integers have none."""
-    for name in ("add", "subtract", "multiply", "divide", "pow", "float_power", "maximum", "hypot"):
+    """Each argument's gradient in its own dtype, real for a real one; integers have none. One half of the operations
+    for each pair of dtypes, in turn."""
+    for name in HALVES[MIXED.index(pair) % 2]:
         if "complex" in "".join(pair) and name == "hypot":
             continue
         args = [
