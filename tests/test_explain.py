@@ -99,11 +99,11 @@ ZEROS = np.zeros(9 << 20)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("workers", [1, 2])
 def test_products_take_the_path_that_explain_names(ran, rng, dtype, workers):
-    """1,000 random shapes and layouts each, by the fast and the general path; all but small ones are only handed on."""
+    """2,500 random shapes and layouts each, by the fast and the general path; all but small ones are only handed on."""
     before, zeros, odd = numba.get_num_threads(), np.zeros(1 << 20, dtype), 0
     numba.set_num_threads(min(workers, before))
     try:
-        for case in range(1000):
+        for case in range(2500):
             m, n, k = (int(2 ** rng.uniform(0, 11)) for _ in range(3))
             a, b = matrix(rng, m, k, dtype), matrix(rng, k, n, dtype)
             out = matrix(np.random.default_rng(case), m, n, dtype).copy("K") if case % 2 else np.empty((m, n), dtype)
