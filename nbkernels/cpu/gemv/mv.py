@@ -235,7 +235,7 @@ def mv_widened(out, self, vec) -> None:
 def mv_widened_fast(self, vec, out):
     """The same in few calls; None, with nothing written, where more care is needed."""
     found = _widening(self, vec)
-    return _fast(found, self, vec, out, None, 0, 1) if found else mv_fast(self.astype(vec.dtype), vec, out)
+    return mv_fast(self, vec, out, found=found) if found else mv_fast(self.astype(vec.dtype), vec, out)
 
 
 def addmv_fast(self, mat, vec, beta, alpha, out):
@@ -243,15 +243,12 @@ def addmv_fast(self, mat, vec, beta, alpha, out):
     return mv_fast(mat, vec, out, self, beta, alpha) if type(beta) in REAL and type(alpha) in REAL else None
 
 
-def mv_fast(self, vec, out, x=None, beta=0, alpha=1):
-    """mv, likewise; and what addmv adds."""
-    found = _entries.get(self.dtype)
+def mv_fast(self, vec, out, x=None, beta=0, alpha=1, found=None, ndarray=np.ndarray):
+    """mv, likewise; and what addmv adds. `found`: the entry, where it is not that of one dtype."""
+    found = found or _entries.get(self.dtype)
     if found is None and x is None and self.ndim == 2 and at_first.first_sums(self, vec, CHAINS):
         return None
-    return _fast(found or _found(self.dtype), self, vec, out, x, beta, alpha)
-
-
-def _fast(found, self, vec, out, x, beta, alpha, ndarray=np.ndarray):
+    found = found or _found(self.dtype)
     if found is None or not (out is None or type(out) is ndarray):
         return None
     try:
