@@ -227,7 +227,7 @@ def _tiny(tile, f, task, first, last):
     pitch = tile.lanes // 2 if 2 * n <= tile.lanes else (n + tile.lanes - 1) // tile.lanes * tile.lanes
     height = tall(tile, n)
     ahead = m >= height and n > tile.lanes and total > FAR
-    far = n > 2 * tile.lanes and total > FAR
+    far = not ahead and n > 2 * tile.lanes and total > FAR
     run = _at_once(tile, f, last - first, ahead or far or (m > height and total > NEAR))
     for t in range(first, last, run):
         count = min(run, last - t)

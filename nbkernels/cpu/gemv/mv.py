@@ -61,7 +61,7 @@ def _sums(tile, form, h, matrix, vector, k, t, far):
         if csa != 1:
             row = room + KEPT
             for r in range(h):
-                copied(tile, k, a + r * rsa * tile.itemsize, csa, row)  # of its own dtype
+                copied(tile, k, a + r * rsa * tile.itemsize, csa, row)  # never of another dtype
                 rows_of(tile, 1, row, 0, v, k, t + r * tile.itemsize)
         elif far:
             far_rows_of(tile, h, a, rsa, v, k, t)
@@ -224,7 +224,7 @@ def addmv(out, self, mat, vec, beta, alpha, out_dtype=None, mode=None, conj=None
 
 
 def mv_widened(out, self, vec) -> None:
-    """out = self @ vec, of a self that `widens`: or is converted before, where its lines begin at odd addresses."""
+    """out = self @ vec, of a self that `widens`; where its lines begin at odd addresses it is converted before."""
     found = _widening(self, vec)
     if found is None or any(stride % self.itemsize for stride in self.strides):
         mv(out, self.astype(vec.dtype), vec)
