@@ -31,6 +31,7 @@ def test_demo(dtype, tmp_path):
     assert abs(float(accuracy) - float(numpy_accuracy)) < 0.02
     difference = float(re.search(r"largest difference +(\S+)", result.stdout)[1])
     assert difference < (0.1 if dtype == "float32" else 1e-10)
+    assert re.search(r"an epoch, median +nbkernels [\d.]+ s, NumPy [\d.]+ s \([\d.]+x\)", result.stdout)
     assert re.search(r"time +nbkernels [\d.]+ s, NumPy [\d.]+ s", result.stdout)
     for product in ("x W1ᵀ", "dY W2", "dYᵀ hidden"):  # which kernel and tile ran where
         assert re.search(rf"{product} +\d+ \d+ \d+ +\S", result.stdout)
