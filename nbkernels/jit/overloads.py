@@ -8,8 +8,8 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic, overload
 
-from .. import scalar  # noqa: F401, they enter their functions
-from ..elementary import activations, circular, hyperbolic, powers, transcendental  # noqa: F401, likewise (scalar: not all)
+from .. import scalar  # noqa: F401, as it enters its functions below, and so do these, of which it imports all but one
+from ..elementary import activations, circular, hyperbolic, powers, transcendental  # noqa: F401
 from ..elementary.real import HELPERS, KERNELS, bits, floor, fma, number, shift_left, shift_right
 from .address import fma as fused
 from .compiler import Implementation
