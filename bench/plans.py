@@ -52,13 +52,12 @@ def products():
     shared = f"by several threads of more than {cube(paths.AWAKE)} multiply-adds"
     rows = {
         "small": (
-            f"m * n * max(k, {paths.STORED}) <= {cube(paths.LITTLE)}; up to {cube(paths.SERIAL)}, by one thread, of "
-            f"k <= {wide} ({most} without AVX-512)",
+            f"m, n > 1, m * n * max(k, {paths.STORED}) <= {cube(paths.LITTLE)}; up to {cube(paths.SERIAL)}, by one "
+            f"thread, of k <= {wide} ({most} without AVX-512)",
             f"none: {size(block.ROOM)} for A and {size(paths.PANEL)} for a panel of B, which the code itself keeps",
         ),
         "gemv": (
-            "m = 1 or n = 1, of more than "
-            f"{paths.LITTLE} multiply-adds, of a matrix whose rows or columns are contiguous",
+            "m = 1 or n = 1, of a matrix whose rows or columns are contiguous",
             f"none where the chains are results (k <= {SEGMENT}, no self, alpha 1) or up to "
             f"{size(jobs.HERE)}; {planes} * m * n, {EIGHT}",
         ),
