@@ -2,6 +2,8 @@
 
 NBKERNELS_PREBUILT names a directory that `python -m nbkernels prebuild --out` made: then the wheel holds its kernels,
 and is tagged for this Python and platform. Without it the wheel is pure, as the sdist always is.
+
+NBKERNELS_URL is the repository's address: whoever publishes a release tells it, and the package's pages follow from it.
 """
 
 import json
@@ -16,6 +18,10 @@ from setuptools import Distribution, setup
 from setuptools.command.build_py import build_py
 
 PREBUILT = os.environ.get("NBKERNELS_PREBUILT")
+URL = os.environ.get("NBKERNELS_URL", "").rstrip("/")
+PAGES = {
+    "Source": "", "Documentation": "/tree/HEAD/docs", "Issues": "/issues", "Changelog": "/blob/HEAD/CHANGELOG.md",
+}  # fmt: skip
 
 
 def made() -> Path:
@@ -59,4 +65,7 @@ class Tagged(Distribution):
         return bool(PREBUILT)
 
 
-setup(cmdclass={"build_py": Build}, distclass=Tagged)
+if URL and not URL.startswith("https://"):
+    sys.exit(f"NBKERNELS_URL={URL}: wanted is the repository's address, https://...")
+urls = {name: URL + page for name, page in PAGES.items()} if URL else {}
+setup(cmdclass={"build_py": Build}, distclass=Tagged, project_urls=urls)

@@ -1,6 +1,7 @@
 """What is in the wheel and the sdist: built by setuptools in a copy of the tree, the wheel from the unpacked sdist."""
 
 import itertools
+import os
 import re
 import shutil
 import subprocess
@@ -17,9 +18,13 @@ ROOT = Path(__file__).resolve().parent.parent
 TREE = "nbkernels", "dispatch", "docs", "tests", "bench", "examples", ".ci"
 
 
-def build(kind, source, out):
+URL = "https://example.org/people/nbkernels"
+
+
+def build(kind, source, out, url=URL):
     code = f"from setuptools import build_meta; print(build_meta.build_{kind}({str(out)!r}))"
-    result = subprocess.run([sys.executable, "-c", code], cwd=source, capture_output=True, text=True)
+    environment = dict(os.environ, NBKERNELS_URL=url)
+    result = subprocess.run([sys.executable, "-c", code], cwd=source, env=environment, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     return out / result.stdout.split()[-1]
 
@@ -71,6 +76,11 @@ def test_wheel_metadata(built):
     metadata = built[1].read(name).decode()
     assert "Requires-Python: >=3.10\n" in metadata
     assert f"Version: {nbkernels.__version__}\n" in metadata
+    links = dict(re.findall(r"^Project-URL: (.*), (.*)$", metadata, re.MULTILINE))
+    assert list(links) == ["Source", "Documentation", "Issues", "Changelog"]
+    assert links["Source"] == URL
+    for name in ("Documentation", "Changelog"):
+        assert (ROOT / Path(links[name]).name).exists()
     for extra in ("test", "bench", "types", "plot", "cuda12", "cuda13", "torch", "jax"):
         assert f"Provides-Extra: {extra}\n" in metadata
     for extra, plugin in itertools.product(("test", "bench"), ("pytest-benchmark", "pytest-xdist")):  # of addopts
@@ -96,3 +106,18 @@ def test_digits_are_the_uci_test_set():
     counts = [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]  # as published: instances of 0..9
     assert [int((labels == digit).sum()) for digit in range(10)] == counts
     assert pixels[0, :8].tolist() == [0, 0, 5, 13, 9, 1, 0, 0]
+
+
+def test_links_are_the_publishers(tmp_path):
+    """Without an address there are none; one that is none is refused."""
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / "nbkernels").mkdir()
+    (tmp_path / "nbkernels" / "__init__.py").write_text('__version__ = "1"\n')
+    pyproject = tmp_path / "pyproject.toml"
+    pyproject.write_text(re.sub("^(packages|package-dir) =.*$", "", pyproject.read_text(), flags=re.MULTILINE))
+    with tarfile.open(build("sdist", tmp_path, tmp_path, "")) as tar:
+        (name,) = (name for name in tar.getnames() if re.fullmatch("[^/]*/PKG-INFO", name))
+        assert b"Project-URL" not in tar.extractfile(name).read()
+    with pytest.raises(AssertionError, match=r"NBKERNELS_URL=example\.org: wanted is"):
+        build("sdist", tmp_path, tmp_path, "example.org")
