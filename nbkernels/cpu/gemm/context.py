@@ -6,7 +6,7 @@ import functools
 
 from numba import types
 
-from ...jit.cache import entry, jit
+from ...jit.cache import entry, jit, plain
 from ...jit.kind import Kind
 from ...jit.linked import linked
 from ...jit.ndarray import data, ndim, shape, stride
@@ -35,7 +35,7 @@ WORKERS, TASKS = 8 * WORDS["workers"], 8 * WORDS["tasks"]  # where a launch says
 NEAR_L2 = 4  # times L2: bytes of an A by columns that is read in place
 
 
-@jit(forceinline=True)
+@plain(forceinline=True)
 def up(size, step):
     """size rounded up to a multiple of step."""
     return (size + step - 1) // step * step

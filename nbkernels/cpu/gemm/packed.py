@@ -45,7 +45,7 @@ def packed(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, *,
         f.context = context.buffer_info()[0]
     each = max(1, LAUNCH * f.blocks // (f.m * f.n * f.k))
     counters = ctypes.create_string_buffer(COUNTS + LINE if workers > 1 else 0)
-    f.counters = up.py_func(ctypes.addressof(counters), LINE) if workers > 1 else 0
+    f.counters = up(ctypes.addressof(counters), LINE) if workers > 1 else 0
     with room(f.need) as f.room:
         for block in range(0, f.blocks, each):  # Ctrl-C works between launches
             f.next, f.finished, f.start, f.stop = 0, 0, block, block + each

@@ -5,16 +5,16 @@ from __future__ import annotations
 
 import functools
 
-from ...jit.address import ask, peek, poke, scratch
+from ...jit.address import peek, poke, scratch
 from ...jit.cache import compiled, jit, plain
 from ...jit.record import Record
 from ...jit.rooms import lent, returned
 from ...jit.sharing import take
 from ...jit.turn import turned
-from ...jit.vector import LINE
 from ..gemv.axpyf import columns
 from ..gemv.dotxf import rows_of
 from .block import PANEL, ROOM, one_block
+from .context import up
 from .even import NEAR as EVENLY
 from .even import even, suits
 from .matrix import sub
@@ -23,7 +23,7 @@ from .pack import pack
 from .paths import ALONE
 from .store import finish
 from .tiny import AHEAD as AHEADS
-from .tiny import HEIGHT, absent, tall, tiny, tiny_ahead
+from .tiny import absent, tall, tiny, tiny_ahead
 
 # A stack: the next job, each operand's address and its three strides in elements, the address of ROOM bytes for each
 # thread or 0, that of the factors, and the factors.
@@ -35,25 +35,18 @@ STACK = Record(
     """,
 )
 NEXT = STACK["next"]
-DEEP, TALLEST = 64, 32  # steps of k and rows up to which a stack is tiny that has two vectors, or four
 # Bytes of a matrix from which vectors are better served by dotxf.py's and axpyf.py's kernels (one thread, us, by others
 # and so: 500x30x1x30 of f32 TT 150 and 36, 1000x1x60x8 of f64 NT 319 and 98, 1000x3x1x3 9.8 and 25).
 LONE = 1 << 10
-# Bytes of a stack up to which a job's matrices are gone through block by block, beyond which one by one (float32, us):
-# 1000x16x16x16 93 and 107, 10000x16x16x16 2200 and 986.
-NEAR = 16 << 20
-# Bytes of a stack from which its matrices are asked for two products ahead, each being too short for the prefetchers to
-# follow: f64, one thread, 10000x20x20x20 14.1 -> 8.8 ms, 1000x24x24x24 1.96 -> 1.06; 100x32x32x32, 2.4 MB, loses 7 %.
-# A tiny product asks for the next one's lines a few at each step: 1000x32x32x32 of f32 1.38 -> 0.71 ms, of f64, in two
-# tiles side by side, 3.16 -> 2.11; in the caches these are 15 % slower than one_block.
+# Bytes of a stack beyond which a product asks for the next one's lines, step by step, each being too short for the
+# prefetchers to follow (one thread, us: 1736x24x24x24 of f64 3250 -> 1740, 976x32x32x32 4140 -> 2290; 100x32x32x32,
+# 2.4 MB, loses 7 %), and is done before the next one.
 FAR = 8 << 20
 BESIDE = 64 << 10  # the same for bytes of a matrix against a vector (one thread, us: 50x1x300x300 of f32 856 -> 440)
 CHUNK = 32 << 10  # bytes of A, B and C that a thread takes at a time, at least
-# Jobs of a stack beyond BEYOND bytes: threads that take neighbouring pieces fetch each other's lines, ahead and to
-# write (two threads, us: 10000x16x16x16 of f32 in chunks, 64, 16 and 2 jobs 1180, 550, 569, 500, of f64 2450, 1600,
-# 1340, 1330).
-SHARES, BEYOND = 32, 1 << 20
-AHEAD = 8  # products of a job at least, which a thread meets one after another as it has asked for them
+# Jobs of a larger stack: threads that take neighbouring pieces fetch each other's lines, ahead and to write (two
+# threads, us: 10000x16x16x16 of f32 in chunks, 64, 16 and 2 jobs 1180, 550, 569, 500, of f64 2450, 1600, 1340, 1330).
+SHARES = 32
 CHAINS = 4 << 10  # bytes of stack for the chains of a row or column, and for a strided vector of k <= 512
 TURNED = 8 << 10  # bytes of matrices B that are turned before their products: a quarter of L1
 PANELS = 2 * PANEL  # bytes of a panel of B and, of a narrow tile, of A
@@ -71,32 +64,25 @@ def bytes_of(tile, f):
 @plain
 def job(tile, f):
     """Products of a job."""
-    total = bytes_of(tile, f)
     if f.m * f.n * f.k > ALONE:
         return 1
-    least = max(AHEAD if total > FAR else 1, f.count // SHARES if total > BEYOND else 1)
-    return max(1, min(max(CHUNK // (total // f.count), least), (f.count + 1) // 2))
+    each = max(CHUNK // (bytes_of(tile, f) // f.count), f.count // SHARES)
+    return max(1, min(each, (f.count + 1) // 2))
 
 
 @plain
 def chosen(tile, f, unit):
     """The kernel of a stack; `unit`: alpha is 1. A row or a column goes by the other operand where that is of some size
     and contiguous, along C or along k; but a row that is tiny has a vector or two against B's rows in place."""
-    m, n, k, lanes = f.m, f.n, f.k, tile.lanes
-    plain = f.csc == 1 and (f.x == 0 or f.csx == 1)
-    # Half of the last vector would be empty: these have one half as wide (Zen 4: 32x100x10x100 of f64 192 -> 159 us).
-    narrow = n <= 2 * lanes and (n - 1) % lanes < lanes // 2
-    vectors = 4 if m >= HEIGHT and bytes_of(tile, f) > FAR else 2
-    fits = plain and (narrow or (k <= DEEP and m <= TALLEST and n <= vectors * lanes))
-    # A few rows and steps are not worth the panels of one_block (one thread, us: 1000x2x20x2 of f32 89 -> 9.5, of f64
-    # 165 -> 29, 100x3x100x4 TT 74 -> 16).
-    low = plain and k <= DEEP and m <= tall(tile, n) and (f.csb == 1 or k * n * tile.itemsize <= TURNED)
+    m, n, k, width = f.m, f.n, f.k, 2 * tile.lanes
     long, across, along = (n, f.csb, f.rsb) if m == 1 else (m, f.rsa, f.csa)
-    if min(m, n) == 1 and long * k * tile.itemsize >= LONE and (along == 1 or (across == 1 and not (m == 1 and fits))):
+    if min(m, n) == 1 and long * k * tile.itemsize >= LONE and (along == 1 or (across == 1 and (m > 1 or n > width))):
         return VECTOR
+    plain = f.csc == 1 and (f.x == 0 or f.csx == 1)
     if plain and f.x == 0 and unit and suits(tile, m, n, k, f.rsa, f.csa):
         return EVEN
-    return TINY if fits or low else ONE_BLOCK
+    there = f.csb == 1 or k * up(n, tile.lanes) * tile.itemsize <= PANEL
+    return TINY if plain and there and m * n * k <= ALONE else ONE_BLOCK
 
 
 def _by(piece, *lies):
@@ -202,38 +188,16 @@ def _ahead(tile, f, t, b, rsb, alpha, beta):
 
 
 @jit(forceinline=True)
-def _ask(address, rows, step, columns, across, size):
-    """Ask for the lines of a matrix that has a contiguous side."""
-    if across != 1:
-        rows, step, columns, across = columns, across, rows, step
-    if across == 1:
-        for i in range(rows):
-            for j in range(0, columns * size, LINE):
-                ask(address + i * step * size + j)
-
-
-@jit(forceinline=True)
-def _ask_beyond(f, t, size):
-    """Ask for A, B and C of the product after the next."""
-    _ask(f.a + (t + 2) * f.sa * size, f.m, f.rsa, f.k, f.csa, size)
-    _ask(f.b + (t + 2) * f.sb * size, f.k, f.rsb, f.n, f.csb, size)
-    _ask(f.c + (t + 2) * f.sc * size, f.m, f.rsc, f.n, f.csc, size)
-
-
-@jit(forceinline=True)
 def _tiny(tile, f, task, first, last):
     """By `tiny`."""
     m, n, panel, (alpha, beta), total = f.m, f.n, scratch(PANEL), _factors(tile, f), bytes_of(tile, f)
     pitch = tile.lanes // 2 if 2 * n <= tile.lanes else (n + tile.lanes - 1) // tile.lanes * tile.lanes
     height = tall(tile, n)
     ahead = m >= height and n > tile.lanes and total > FAR
-    far = not ahead and n > 2 * tile.lanes and total > FAR
-    run = _at_once(tile, f, last - first, ahead or far or (m > height and total > NEAR))
+    run = _at_once(tile, f, last - first, ahead or (m > height and total > FAR))
     for t in range(first, last, run):
         count = min(run, last - t)
         b, sb, rsb = _rows_of_b(tile, f, t, count, panel, pitch)
-        if far:
-            _ask_beyond(f, t, tile.itemsize)
         if ahead:
             _ahead(tile, f, t, b, rsb, alpha, beta)
         else:
@@ -266,12 +230,10 @@ def _matrices(f, t, size):
 def _batch(tile, f, task, first, last):
     """By block.py's one_block."""
     size, panels, (alpha, beta) = tile.itemsize, lent(PANELS), _factors(tile, f)
-    far, room = bytes_of(tile, f) > FAR and f.each > 1, f.rooms + task * ROOM if f.rooms != 0 else 0
+    room = f.rooms + task * ROOM if f.rooms != 0 else 0
     if room == 0 and tile.narrow and (f.m + tile.mr) * f.k * size <= PANEL:
         room = panels + PANEL  # as one product has (block.py)
     for t in range(first, last):
-        if far:
-            _ask_beyond(f, t, size)
         one_block(tile, room, panels, (f.m, f.n, f.k), _matrices(f, t, size), alpha, beta)
     returned(PANELS, panels)
 
