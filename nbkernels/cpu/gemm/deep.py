@@ -43,10 +43,7 @@ BROAD, TURN, LOW = 2048, 64, 16
 # part stays there. What is read along k, and in place, comes by TURN steps, with the next ones' lines asked for by each
 # tile (Zen 3, one thread, us, 512 steps, 64, 64 asked for: 32x32x50000 TN f32 2490, 1899, 1847, f64 6288, 6616, 3995;
 # 3x40x30000 NN 269, 205, 195, 1406, 603, 513; 100x100x5000 TN, before packed, 2666, 2247, 1799, 5441, 4030, 3501;
-# 64x64x10000 NN the same), or by twice as many where threads share rows of up to LINED bytes in all and A's columns do
-# not meet in few sets of L1 (two threads, 64, 128: 100x100x5000 TN f32 1168, 1080, 124x124x4200 1398, 1289, 50x60x8000
-# f64 1269, 1106; but 100x100x5000 2078, 2248, 64x64x10000 f32 790, 871, one thread 50x60x8000 1011, 1109). B is read in
-# place if its rows have up to LINED bytes, by PASSES tiles at most, or with A.
+# 64x64x10000 NN the same). B is read in place if its rows have up to LINED bytes, by PASSES tiles at most, or with A.
 STEPS = SEGMENT if vector_registers() == 32 else 512
 LINED, PASSES = 1024, 8
 FACTORS = 8 * MOST * TURN  # bytes of stack for those of A
@@ -213,9 +210,6 @@ def _plan(tile, f, workers, cache):
     # X may be C, where chains wait.
     turns = STEPS < SEGMENT and f.pack == IN_PLACE and (f.rsa == 1 or f.m <= tile.mr < f.n > tile.lanes)
     f.kc = SEGMENT if direct and f.x != 0 else TURN if turns else STEPS
-    fits = (f.m + f.n) * tile.itemsize <= LINED and f.csa * tile.itemsize % 256 != 0
-    if turns and f.kc == TURN and f.rsa == 1 and workers > 1 and fits:
-        f.kc = 2 * TURN
     return panels if direct else panels + segments * f.m * f.n * tile.itemsize
 
 

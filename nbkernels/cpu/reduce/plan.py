@@ -22,10 +22,9 @@ HIGH = TILE if width_bits() == 512 else 32
 BLOCKWISE = 1 << 14
 # Terms of one result that a thread folds at a time, at least.
 SHARE = BLOCK << 6
-# Bytes of a row of partial results, one of 16 or alone: the longer rows are, the better memory streams, and L2 holds 16
-# of 16 KB (4096 x 4096 f32 by columns: of 1 KB 7.0 ms, of 4 KB 5.7, of 16 KB 4.2). Alone where vectors are narrow,
-# maximum of 3000 x 3000 f32: of 4 KB 2.8 ms, of 8 KB 2.4 (Zen 3, 2026-11).
-WIDE, ALONE = 16384, 4096 if width_bits() == 512 else 8192
+# Bytes of a row of partial results: the longer rows are, the better memory streams, and L2 holds 16 of 16 KB
+# (4096 x 4096 f32 by columns: of 1 KB 7.0 ms, of 4 KB 5.7, of 16 KB 4.2).
+WIDE = 16384
 
 
 def cut(f, dims, exact) -> bool:
@@ -42,7 +41,7 @@ def cut(f, dims, exact) -> bool:
         nearest = min(nearest, abs(dims[d + 1]))
     across = columns > 1 and abs(dims[inner + 2]) <= nearest
     lanes = 1 if exact != 0 or terms < DEALT else LANES
-    chunk = min(-(-columns // f.tasks), max(16, (WIDE if lanes > 1 else ALONE) // f.width))
+    chunk = min(-(-columns // f.tasks), max(16, WIDE // f.width))
     length, levels = GATHER, 1
     if across:
         length = terms if exact != 0 else BLOCK

@@ -35,7 +35,7 @@ from ..runtime import threads
 from . import at_first
 from . import row_blocks as abreast
 from .loops import FOLD, FUSED, MERGING, SMALL, at_once, in_shares, merger, together, walker
-from .plan import BLOCKWISE, SHARE, cut, shared, turned, whole_blocks, workers
+from .plan import SHARE, cut, shared, turned, whole_blocks, workers
 
 FIRST = at_first.patience
 NOWHERE = np.empty(0, np.int64)
@@ -196,7 +196,7 @@ def planned(op, shapes, strides, out: np.dtype, dtype: np.dtype, work: np.dtype,
     """The same as `prepared` gives, or few results in shares."""
     results = math.prod(shapes[0])
     loops = reduce_plan(shapes, strides, dtype.itemsize)
-    if loops.terms >= BLOCKWISE and abreast.takes(op, loops, dtype, work) and not whole_blocks(loops, dtype.itemsize):
+    if abreast.takes(op, loops, dtype, work) and not whole_blocks(loops, dtype.itemsize):
         return _by_rows(op, loops, out, dtype, tasks)
     if tasks > 1 and results < 64 and math.prod(shapes[1]) // results >= 2 * SHARE:
         shares = _shares(op, *shapes, *strides, out, dtype, work, tasks)

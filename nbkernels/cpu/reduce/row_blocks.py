@@ -25,19 +25,12 @@ from .loops import FOLD, HEADER, _gather, _place, fold_at
 # Bytes of a column that go together, so that L1 keeps their chains.
 TALL = 1024
 SHARE = 2048  # columns of a job, at least, where there are several: BLOCK more are read
-# Where turning rows is slower (reduce.py's other way): bytes of a row's terms, bytes of a column, and of the whole
-# array where a column has less, but half a line. us of sums turned and so, one thread (Zen 3, 2026-11): float32
-# 1000 x 1000 326, 376, 1000 x 2000 742, 550, 2000 x 2000 1670, 1264, 64 x 20 x 30 13, 15, 64^3 248, 71, 100^3 319, 160,
-# 1000 x 20 x 20 160, 176, 10 x 100 x 1000 1164, 867; float64 500 x 500 160, 197, 1000 x 1000 682, 610, 3000 x 3000
-# 13200, 8150.
-LONG, HIGH, LARGE = 7000, 4 * LINE, 1 << 21
-# Where rows have parts of so many terms, fewer in a LARGE array, and columns not so many bytes, parts go as rows:
-# float32 12 x 50 x 500 117 turned, 130, 12 x 50 x 700 199, 180, 12 x 300 x 300 as rows 887, 642, 30 x 300 x 1000 8100,
-# 4300, 50 x 50 x 500 322, 405; float64 12 x 50 x 1000 749 turned, 336, 30 x 300 x 500 as rows 4090, 5010.
-PARTED, SMALLER, SLIM = 700, 300, 2 * LINE
-# Where columns touch: terms of a row, and fewer where the array has bytes enough; float32 5 x 2000 7.5, 7.4, 20 x 1000
-# 9, 14, 100 x 1000 32, 34, 20 x 4000 20, 16, 3 x 1000000 1900, 1090, 10 x 100000 720, 220, float64 1380, 300.
-DENSE, FEWER, ENOUGH = 4000, 1000, 1 << 18
+# Bytes of the array and terms of a row from which turning rows is slower (one thread, us, turned and so: float32
+# 1000 x 2000 742, 550, 64^3 248, 71, 10 x 100000 720, 220, 20 x 1000 9, 14).
+ENOUGH, LONG = 1 << 18, 1000
+# Where rows have parts of so many terms, and columns not so many bytes, parts go as rows: float32 12 x 300 x 300 887,
+# 642, float64 30 x 300 x 500 4090, 5010.
+PARTED, SLIM = 300, 2 * LINE
 AHEAD = 8
 
 
@@ -46,19 +39,13 @@ def takes(op, loops, dtype, work) -> bool:
     rows, item, terms = loops.sizes[0] if loops.sizes else 0, dtype.itemsize, loops.terms
     if width_bits() == 512 or dtype != work or not real(op, work.name) or loops.kept.shape or len(loops.sizes) < 2:
         return False
-    if loops.steps[0] != item or (terms // rows < FEWER and len(loops.sizes) == 2):
-        return False
-    if _dense(loops, item):
-        return terms // rows >= DENSE or terms * item >= ENOUGH
-    if _beside(loops, item) > 1:
-        return terms * item >= ENOUGH
-    return terms // rows * item >= LONG and rows * item >= (HIGH if terms * item < LARGE else LINE // 2)
+    return loops.steps[0] == item and terms * item >= ENOUGH and terms // rows >= LONG
 
 
 def _beside(loops, item) -> int:
     """How many parts of a row lie side by side, and go so, as rows of their own, which are long."""
-    column, least = loops.sizes[0] * item, PARTED if loops.terms * item < LARGE else SMALLER
-    parted = len(loops.sizes) == 3 and loops.steps[1] == column <= SLIM and loops.sizes[2] >= least
+    column = loops.sizes[0] * item
+    parted = len(loops.sizes) == 3 and loops.steps[1] == column <= SLIM and loops.sizes[2] >= PARTED
     return loops.sizes[1] if parted else 1
 
 
