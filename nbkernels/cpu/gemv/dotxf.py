@@ -20,17 +20,11 @@ FLOATS, DOUBLES = NEAR.values()
 # (Zen 3, 2026-11: 1000x1000 of float32 118 -> 112 us).
 PART = LINE if vector_registers() == 32 else 16
 # Bytes of a row up to which the next rows are asked for, of a matrix beyond L2: 9984x64 of float32 64 -> 53 us, but
-# 960x1000 71 -> 84.
+# 960x1000 71 -> 84. With 16 registers that gains nothing; beyond L2 they take LONG vectors of rows, each of which asks
+# for its line after the next (960x1000 f32, el/ns, by 3 that do not, by LONG: 11.3, 13.0), and PAIR of what is left.
 SHORT = 512
-# With 16 registers the next rows are asked for as one run of lines, as they lie where rows touch (Zen 3, 2026-11,
-# 9600x64 f32, GB/s by none, row by row, so: 23, 29, 31). Long rows that come from memory are not, and those of float32
-# go by PAIR vectors (3072x3008, by 3, 2, 1, GB/s: 15, 19, 18), those of float64 as near ones.
-BY_LINES = vector_registers() == 16
-PAIR = 2
-# Rows longer than SHORT of a matrix beyond L2, with 16 registers: LONG vectors at once, which ask for their own line
-# after the next (Zen 3, 2026-11, 960x1000 f32, el/ns, by 3 vectors that do not, by 3, by LONG: 11.3, 12.2, 13.0). In L2
-# that gains nothing.
-LONG = 4
+FEW_REGISTERS = vector_registers() == 16
+LONG, PAIR = 4, 2
 BEHIND = 16  # bytes of a piece
 # Near rows at once, times the bytes that they begin near multiples of, from which a set of L1 has too few places for
 # them: with 16 registers those of float32 2 KiB apart, or of float64 4, are not near ones in L2 either (Zen 3, 2026-11:
@@ -149,13 +143,9 @@ def _near(builder, tile, a, rsa, v, k, t, near=None, ahead=False, onward=False):
                 chains[g] = _further(lanes, chain, downs, factors, inside[some])
         return chains
 
-    def ask(index, first, groups):
-        """For a line of each of the next rows; or for as many as they have, one turn's after another's."""
-        lines, next_line = near * count, builder.add(start, following)
-        for i in range(first * lines // line, (first + count) * lines // line) if BY_LINES else []:
-            at = builder.add(next_line, builder.add(builder.mul(index, I64(lines * LINE)), I64(i * LINE)))
-            lanes.prefetch(builder.inttoptr(at, lanes.element.as_pointer()))
-        for group in groups if not BY_LINES and first == 0 else []:
+    def ask(groups):
+        """For a line of each of the next rows."""
+        for group in groups:
             next_group = opaque(builder, builder.add(group, following))
             for r in range(count):
                 lanes.prefetch(row(next_group, r, 0))
@@ -164,8 +154,8 @@ def _near(builder, tile, a, rsa, v, k, t, near=None, ahead=False, onward=False):
         def body(index, carried):
             v, groups, chains = carried[0], carried[1 : 1 + near], list(carried[1 + near :])
             for first in range(0, steps, count):
-                if ahead and steps == line:
-                    ask(index, first, groups)
+                if ahead and steps == line and first == 0:
+                    ask(groups)
                 chains = block(groups, v, chains, first)
             return [lanes.at(v, steps), *(builder.add(group, I64(steps * size)) for group in groups), *chains]
 
@@ -217,34 +207,29 @@ def _crowded(tile, rsa, k, every=1024):
 
 
 @jit(forceinline=True)
-def is_near(tile, held, cache, rsa, k):
-    """Whether rows of a matrix of so many bytes are read as in L2 of `cache` bytes. With 16 registers those of half of
-    it are; more come faster if they are asked for, unless they crowd (Zen 3, 2026-11, us, near and so: f32 500x200 14.5
-    and 12.9, 1500x64 14.3 and 12.2, f64 1000x50 13.4 and 11.8; 256x256, which crowds, 14.7 and 21.0)."""
-    return held <= (cache // 2 if BY_LINES and not _crowded(tile, rsa, k) else cache)
-
-
-@jit(forceinline=True)
 def rows_of(tile, h, a, rsa, v, k, t, near, far):
     """Any number of rows; `near`: of a matrix in L2; `far`: of one that comes from memory."""
     size, crowded, r = tile.itemsize, _crowded(tile, rsa, k), 0
     several, pair, long = (FLOATS if size == 4 else DOUBLES) * few(tile), PAIR * few(tile), LONG * few(tile)
-    apart = not BY_LINES or rsa * size >= BEHIND
-    near = near and not (BY_LINES and _crowded(tile, rsa, k, THRONG // several))
-    while BY_LINES and apart and not (near or crowded or far) and k * size > SHORT and h - r >= long:
-        long_rows(tile, a + r * rsa * size, rsa, v, k, t + r * size)
-        r += long
-    far = far and not (BY_LINES and (size == 8 or k * size <= SHORT))
-    wanted = apart and (near or not (crowded or far))
-    while wanted and h - r >= several and not (BY_LINES and several < h - r <= 2 * pair):
-        if near or k * size > SHORT:
+    if FEW_REGISTERS:
+        near = near and not _crowded(tile, rsa, k, THRONG // several)
+        wanted = rsa * size >= BEHIND and (near or not crowded)
+        while wanted and not near and h - r >= long:
+            long_rows(tile, a + r * rsa * size, rsa, v, k, t + r * size)
+            r += long
+        while wanted and h - r >= several and not several < h - r <= 2 * pair:
             near_rows(tile, a + r * rsa * size, rsa, v, k, t + r * size)
-        else:
-            short_rows(tile, a + r * rsa * size, rsa, v, k, t + r * size)
-        r += several
-    while BY_LINES and apart and (near or not crowded) and h - r >= pair:
-        pair_rows(tile, a + r * rsa * size, rsa, v, k, t + r * size)
-        r += pair
+            r += several
+        while wanted and h - r >= pair:
+            pair_rows(tile, a + r * rsa * size, rsa, v, k, t + r * size)
+            r += pair
+    else:
+        while (near or not (crowded or far)) and h - r >= several:
+            if near or k * size > SHORT:
+                near_rows(tile, a + r * rsa * size, rsa, v, k, t + r * size)
+            else:
+                short_rows(tile, a + r * rsa * size, rsa, v, k, t + r * size)
+            r += several
     while r < h:
         ar, tr, left = a + r * rsa * size, t + r * size, h - r
         if left == 1:
@@ -253,7 +238,7 @@ def rows_of(tile, h, a, rsa, v, k, t, near, far):
             few_rows(tile, left, ar, rsa, v, k, tr)
         elif crowded:
             skewed_rows(tile, min(ROWS, left), ar, rsa, v, k, tr)
-        elif far:
+        elif far and not FEW_REGISTERS:
             far_rows(tile, min(ROWS, left), ar, rsa, v, k, tr)
         else:
             many_rows(tile, min(ROWS, left), ar, rsa, v, k, tr)

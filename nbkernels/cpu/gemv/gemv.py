@@ -17,7 +17,7 @@ from ..runtime.machine import l2
 from ..runtime.status import DECLINED, LARGE
 from . import jobs
 from .axpyf import columns
-from .dotxf import is_near, one, rows_of, segments_of
+from .dotxf import one, rows_of, segments_of
 from .jobs import AHEAD, BY_COLUMNS, BY_ROWS, BY_SEGMENTS, FAR, HEAD, SHARED, copied, product, vector_at
 
 WIDE = 4096  # outputs of a job of columns at most: their chains stay in L1
@@ -52,7 +52,7 @@ def _sums(tile, f, i, h, k, a, v, t):
             kept = scratch(KEPT)
             copied(tile, k, v, f.sv, kept)
             v = kept
-        rows_of(tile, h, a, f.rsa, v, k, t, is_near(tile, held, l2(), f.rsa, k), held > FAR)
+        rows_of(tile, h, a, f.rsa, v, k, t, held <= l2(), held > FAR)
 
 
 @functools.cache
