@@ -8,9 +8,6 @@
 What a product takes by a path is a sum of features times costs of at least 0 (cost.py): non-negative least squares of
 the relative error, as of logarithms, where a path counts by the root of the best one's share of its time. Judged are
 products that the fit has not seen, a fifth of them in turn: the chosen path's time over that of the fastest.
-
-Random products have no round sizes: of a kind that was timed on those alone `--like` names another one, whose costs of
-crowded lines it takes.
 """
 
 import argparse
@@ -37,7 +34,6 @@ sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
 from report import geometric_mean
 
 FOLDS, STEPS, DIGITS, SEEDS = 5, 5, 4, 10
-CROWDED = [i for i, name in enumerate(cost.FEATURES) if "crowded" in name]
 REGISTERS = {256: 6, 512: 12}  # rows of the register tile, by bits of vectors
 
 
@@ -203,7 +199,6 @@ def main():
     parser.add_argument("--kind", required=True, help="the processor's, as NBKERNELS_MACHINE names it")
     parser.add_argument("--bits", type=int, choices=REGISTERS, required=True, help="of its vectors")
     parser.add_argument("--l2", type=int, required=True, help="KiB of its L2")
-    parser.add_argument("--like", choices=cost.KINDS, help="the kind that tells of crowded lines")
     parser.add_argument("--source", default="", help="where the times are from")
     parser.add_argument("--tuned", action="store_true", help="judge what tune makes of each kind's costs instead")
     parser.add_argument("--write", action="store_true", help="put the costs into costs.json")
@@ -213,8 +208,6 @@ def main():
     if not args.write:
         return
     found = fit(products)
-    for path, costs in (costs_of(args.like) if args.like else {}).items():
-        found[path][CROWDED] = costs[CROWDED]
     costs = {
         dtype: {str(threads): {PATHS[way]: rounded(found[dtype, threads, way]) for way in cost.WAYS
                                if (dtype, threads, way) in found} for threads in (1, 2)}

@@ -18,6 +18,7 @@ STEERING = {
     "gemm/blocking.py": "PANEL",
     "gemm/columns.py": "STRIP FETCHED FEW MANY LEAST",
     "gemm/context.py": "NEAR_L2",
+    "gemm/cost.py": "VAST",
     "gemm/deep.py": "ROWS BROAD TURN LOW STEPS LINED PASSES",
     "gemm/even.py": "ROWS EACH NEAR",
     "gemm/ger.py": "TOGETHER",

@@ -34,19 +34,17 @@ def features(tile, m, n, k, layout, turned, cache) -> list[float]:
     """What a product has, by the words of cost.FEATURES."""
     if turned:
         m, n, layout = n, m, "".join("NT"[t == "N"] for t in reversed(layout))
-    u, v, w, size = math.ceil(m / tile.mr), math.ceil(n / tile.nr), math.ceil(n / tile.lanes), tile.itemsize
+    v, w, size = math.ceil(n / tile.nr), math.ceil(n / tile.lanes), tile.itemsize
     area = {"A": m * k / tile.lanes, "B": k * n / tile.lanes, "C": m * n / tile.lanes}
     columns = {"A": layout[0] == "T", "B": layout[1] == "T"}
-    line = {"A": m if columns["A"] else k, "B": k if columns["B"] else n}
-    far = {"A": m * k * size > cache, "B": k * n * size > cache, "C": m * n * size > cache}
+    vast = not columns["B"] and k * n * size > 16 * cache
     found = []
     for name in cost.FEATURES:
         words, value = name.replace(",", "").split(), 1.0
         of = next((word for word in words if word in area), None)
         for word in words:
-            value *= {"u": u, "v": v, "w": w, "m": m, "k": k, **area}.get(word, 1)
-        holds = {"by rows": not columns.get(of), "by columns": columns.get(of), "far": far.get(of),
-                 "crowded": of in line and line[of] * size % 4096 == 0, "turned": turned}  # fmt: skip
+            value *= {"v": v, "w": w, "m": m, "k": k, **area}.get(word, 1)
+        holds = {"by rows": not columns.get(of), "by columns": columns.get(of), "vast": vast, "turned": turned}
         found.append(value * all(true for what, true in holds.items() if name.endswith(what)))
     return found
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from . import keep
 
-PRODUCTS = 200  # for each number of threads: 27 of 40 draws are kept where costs are another kind's
+PRODUCTS = 200  # for each number of threads: 25 of 40 draws are kept where costs are another kind's
 LARGEST = 3000  # rows, columns or steps
 LIGHT = 1000.0  # microseconds that a product is expected to take: longer ones cost 8 times the time, and tell no more
 TURNS = 3  # over all products, seconds apart, of which the fastest counts: other work on the machine only adds time

@@ -21,18 +21,18 @@ from ...jit.cache import plain
 from ...jit.vector import width_bits
 from ..runtime.machine import machine, plan_key
 from ..runtime.status import COLUMNS, DEEP, PACKED, PATHS, SHORT, SMALL, THIN
-from .blocking import WAY
 
 FILE, SYMBOL = Path(__file__).with_name("costs.json"), "nbkernels_costs"
 WAYS = THIN, DEEP, SHORT, COLUMNS, PACKED, SMALL  # consecutive numbers
 DTYPES, THREADS = ("float32", "float64"), ("1", "2")
-# What a product has: u and v tiles down and across, w vectors across, areas of A, B and C in vectors. `far`: a matrix
-# has more bytes than L2. `crowded`: its lines are a way of L1 apart, and share a set. `turned`: the path computes C' =
-# B' A', of which all is said then.
+# What a product has: v tiles and w vectors across, areas of A, B and C in vectors. `turned`: the path computes C' =
+# B' A', of which all is said then. `vast`: B, by rows, has VAST times the bytes of L2: a panel of it comes from memory
+# line by line, each of a page of its own (2x2523x756 of float64 TN, us, by small 2400, by deep 650).
 FEATURES = (
-    "1", "m", "w", "k", "v k", "m w k", "C", "C, turned", "C far", "A by rows", "A by columns", "B by columns", "B far",
-    "B crowded", "v A by rows", "v A by columns", "v A far", "u B far",
+    "1", "m", "w", "k", "v k", "m w k", "C", "C, turned", "A by rows", "A by columns", "B by columns", "v A by rows",
+    "v A by columns", "B vast",
 )  # fmt: skip
+VAST = 16
 COUNT = len(FEATURES)
 NEVER = [math.inf] + [0] * (COUNT - 1)  # the costs of a path that is not taken
 FLAWS = OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError
@@ -60,11 +60,10 @@ def predicted(tile, costs, at, product, turned, cache, share):
     if turned:
         m, n, rsa, csa, rsb, csb = n, m, csb, rsb, csa, rsa
     size, part = tile.itemsize, 1.0 / tile.lanes
-    u, v, w = -(-m // tile.mr), -(-n // tile.nr), -(-n // tile.lanes)
+    v, w = -(-n // tile.nr), -(-n // tile.lanes)
     a, b, c = m * k * part, k * n * part, m * n * part
     a_rows, b_columns = a if csa == 1 else 0.0, 0.0 if csb == 1 else b
-    a_far, b_far = a if m * k * size > cache else 0.0, b if k * n * size > cache else 0.0
-    b_crowded = b if (rsb if csb == 1 else csb) * size % WAY == 0 else 0.0
+    b_vast = b if csb == 1 and k * n * size > VAST * cache else 0.0
     return costs[at] + share * (
         costs[at + 1] * m
         + costs[at + 2] * w
@@ -73,16 +72,12 @@ def predicted(tile, costs, at, product, turned, cache, share):
         + costs[at + 5] * (m * w * k)
         + costs[at + 6] * c
         + costs[at + 7] * (c if turned else 0.0)
-        + costs[at + 8] * (c if m * n * size > cache else 0.0)
-        + costs[at + 9] * a_rows
-        + costs[at + 10] * (a - a_rows)
-        + costs[at + 11] * b_columns
-        + costs[at + 12] * b_far
-        + costs[at + 13] * b_crowded
-        + costs[at + 14] * (v * a_rows)
-        + costs[at + 15] * (v * (a - a_rows))
-        + costs[at + 16] * (v * a_far)
-        + costs[at + 17] * (u * b_far)
+        + costs[at + 8] * a_rows
+        + costs[at + 9] * (a - a_rows)
+        + costs[at + 10] * b_columns
+        + costs[at + 11] * (v * a_rows)
+        + costs[at + 12] * (v * (a - a_rows))
+        + costs[at + 13] * b_vast
     )
 
 
