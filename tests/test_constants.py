@@ -81,7 +81,7 @@ FIXED = {
     "gemm/packed.py": "LAUNCH",
     "gemm/store.py": "PARTIAL PLAIN REGISTERS MEMORY",
     "gemm/tiny.py": "AHEAD",
-    "gemm/turns.py": "CHAINS PANELS",
+    "gemm/turns.py": "CHAINS COPY PANELS",
     "gemv/chains8.py": "CHAINS WAITING",
     "gemv/dot.py": "CHAINS",
     "gemv/dotxf.py": "FEW_REGISTERS BEHIND",

@@ -164,3 +164,18 @@ def test_a_matrix_that_comes_from_memory(rng, m, k, order, dtype):
 
 def test_describe():
     assert str(gemm.describe(1, 300, 300)).startswith("gemv ")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("k", [1, 3, 8, 513, 4096, 4097])
+def test_a_stack_of_rows_and_columns_has_the_bits_of_its_products(rng, dtype, k):
+    """Side by side, a few at a time; of operands that lie apart, into every second number, with what is added."""
+    a, b = rng.standard_normal((37, 1, k + 3)).astype(dtype)[..., :k], rng.standard_normal((37, k, 1)).astype(dtype)
+    x, out = rng.standard_normal((37, 1, 1)).astype(dtype), np.full((74, 1, 1), np.nan, dtype)
+    nbkernels.bmm(a, b, out=out[::2])
+    assert (nbkernels.explain(nbkernels.bmm, a, b).path == "stack of vectors") == (k <= 4096)
+    assert all(nbkernels.mm(a[t], b[t]).tobytes() == out[2 * t].tobytes() for t in range(37))
+    assert np.isnan(out[1::2]).all()
+    found = nbkernels.baddbmm(x, a, b, alpha=0.5, beta=-2)
+    assert all(nbkernels.addmm(x[t], a[t], b[t], alpha=0.5, beta=-2).tobytes() == found[t].tobytes() for t in range(37))
+    assert nbkernels.bmm(b.swapaxes(1, 2), a.swapaxes(1, 2)).tobytes() == out[::2].tobytes()

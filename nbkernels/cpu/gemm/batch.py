@@ -25,14 +25,14 @@ from ..runtime.workspace import one_room, room
 from . import at_first
 from .block import ROOM as PANELS
 from .block import stays
-from .blocking import caches
+from .blocking import SEGMENT, caches
 from .gemm import NAMES, REAL, clash, gemm, name_of, same, small_tile
 from .kinds import kind_of
 from .paths import ALONE, DEEPEST, PARALLEL, SERIAL, steps
 from .stacks import stack
 from .tiny import known
 from .tiny import table as tinies
-from .turns import EVEN, STACK, TINY, WAYS, bytes_of, chosen, job, lacking
+from .turns import EVEN, NONE, STACK, TINY, WAYS, bytes_of, chosen, job, lacking
 
 # Rows and columns at least, and steps at most, of products of a stack that are written by rows; steps that are few.
 THIN_ROWS, THIN_STEPS, FEW_STEPS = 64, 32, 4
@@ -73,9 +73,9 @@ def _is_thin(m, n, k, size, cache):
 
 @plain
 def _served(m, n, k, size, cache):
-    """Whether one thread takes a product of a stack at once: for few rows and few steps there are others."""
-    larger = m * n * k <= SERIAL and min(m, n) > 3 and not _is_thin(m, n, k, size, cache)
-    return k <= DEEPEST and (m * n * k <= ALONE or larger)
+    """Whether one thread may take a product of a stack at once: for few rows and few steps there are others."""
+    larger = k <= DEEPEST and m * n * k <= SERIAL and min(m, n) > 3 and not _is_thin(m, n, k, size, cache)
+    return k <= SEGMENT and (m * n * k <= ALONE or larger)
 
 
 def _even(count, workers) -> bool:
@@ -99,8 +99,10 @@ def choose(out, x, a, b, workers: int, dtype: str, alpha=1) -> tuple[str, int] |
             setattr(f, name + operand, step // size)
     if x is not None:
         f.x, f.csx = 1, steps(x)[turn][1] // size
-    f.each = job(tile, f)
-    return WAYS[chosen(tile, f, alpha == 1)][0], min(count, workers) if large or _gains(tile, f) else 1
+    f.each, way = job(tile, f), chosen(tile, f, alpha == 1)
+    if way == NONE:
+        return None
+    return WAYS[way][0], min(count, workers) if large or _gains(tile, f) else 1
 
 
 @functools.cache
@@ -166,6 +168,8 @@ def _entry(tile):
         poke(tile, scalars + size, element(beta))
         way, ways = chosen(tile, f, alpha == 1), pointer(table)
         kernel, launch = ways[way], threads.pool_at(ways[0])
+        if way == NONE:
+            return DECLINED
         if way == TINY:
             at = lacking(tile, known(tile), f)
             if at >= 0:

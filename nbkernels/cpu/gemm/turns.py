@@ -12,15 +12,16 @@ from ...jit.rooms import lent, returned
 from ...jit.sharing import take
 from ...jit.turn import turned
 from ..gemv.axpyf import columns
-from ..gemv.dotxf import rows_of
+from ..gemv.dotxf import few, pairs_of, rows_of
 from .block import PANEL, ROOM, one_block
+from .blocking import SEGMENT
 from .context import up
 from .even import NEAR as EVENLY
 from .even import even, suits
 from .matrix import sub
 from .microkernel import COPYING, PACKED, STRIDED, every
 from .pack import pack
-from .paths import ALONE
+from .paths import ALONE, DEEPEST
 from .store import finish
 from .tiny import AHEAD as AHEADS
 from .tiny import absent, tall, tiny, tiny_ahead
@@ -47,12 +48,12 @@ CHUNK = 32 << 10  # bytes of A, B and C that a thread takes at a time, at least
 # Jobs of a larger stack: threads that take neighbouring pieces fetch each other's lines, ahead and to write (two
 # threads, us: 10000x16x16x16 of f32 in chunks, 64, 16 and 2 jobs 1180, 550, 569, 500, of f64 2450, 1600, 1340, 1330).
 SHARES = 32
-CHAINS = 4 << 10  # bytes of stack for the chains of a row or column, and for a strided vector of k <= 512
+CHAINS, COPY = 4 << 10, 8 * SEGMENT  # bytes of stack for the chains of a row or column, and for a strided vector
 TURNED = 8 << 10  # bytes of matrices B that are turned before their products: a quarter of L1
 PANELS = 2 * PANEL  # bytes of a panel of B and, of a narrow tile, of A
 assert max(EVENLY, TURNED) <= PANEL
 
-ONE_BLOCK, TINY, VECTOR, EVEN = range(1, 5)  # the kernels, by their place in a table
+NONE, ONE_BLOCK, TINY, VECTOR, EVEN = range(5)  # the kernels, by their place in a table
 
 
 @plain
@@ -71,6 +72,12 @@ def job(tile, f):
 
 
 @plain
+def pairs(f):
+    """Whether products are each of a row and a column, both contiguous."""
+    return f.m == 1 and f.n == 1 and f.csa == 1 and f.rsb == 1
+
+
+@plain
 def chosen(tile, f, unit):
     """The kernel of a stack; `unit`: alpha is 1. A row or a column goes by the other operand where that is of some size
     and contiguous, along C or along k; but a row that is tiny has a vector or two against B's rows in place."""
@@ -78,11 +85,15 @@ def chosen(tile, f, unit):
     long, across, along = (n, f.csb, f.rsb) if m == 1 else (m, f.rsa, f.csa)
     if min(m, n) == 1 and long * k * tile.itemsize >= LONE and (along == 1 or (across == 1 and (m > 1 or n > width))):
         return VECTOR
+    if pairs(f):
+        return VECTOR
     plain = f.csc == 1 and (f.x == 0 or f.csx == 1)
     if plain and f.x == 0 and unit and suits(tile, m, n, k, f.rsa, f.csa):
         return EVEN
     there = f.csb == 1 or k * up(n, tile.lanes) * tile.itemsize <= PANEL
-    return TINY if plain and there and m * n * k <= ALONE else ONE_BLOCK
+    if plain and there and m * n * k <= ALONE:
+        return TINY
+    return ONE_BLOCK if k <= DEEPEST else NONE
 
 
 def _by(piece, *lies):
@@ -241,7 +252,7 @@ def _batch(tile, f, task, first, last):
 @jit(forceinline=True)
 def _column(tile, far, m, k, matrix, vector, c, x, alpha, beta):
     """One row or column of outputs, m of them; `far`: what comes next is asked for."""
-    size, chains, copy, (_, rsa, csa), (v, sv) = tile.itemsize, scratch(CHAINS), scratch(CHAINS), matrix, vector
+    size, chains, copy, (_, rsa, csa), (v, sv) = tile.itemsize, scratch(CHAINS), scratch(COPY), matrix, vector
     if rsa != 1 and sv != 1:
         for p in range(k):
             poke(tile, copy + p * size, peek(tile, v + p * sv * size))
@@ -260,11 +271,25 @@ def _column(tile, far, m, k, matrix, vector, c, x, alpha, beta):
 
 
 @jit(forceinline=True)
+def _pairs(tile, f, first, last):
+    """Of rows and columns: a vector of chains is as many products."""
+    size, chains, (alpha, beta) = tile.itemsize, scratch(CHAINS), _factors(tile, f)
+    for t in range(first, last, few(tile)):
+        count, (a, b, c, x) = min(few(tile), last - t), _matrices(f, t, size)
+        pairs_of(tile, count, a[0], f.sa, b[0], f.sb, f.k, chains)
+        c, x = (c[0], f.sc, 1), (x[0], f.sx, 1)
+        finish(tile, (count, 1), (chains, 1), (0, 0), True, True, c, x, alpha, beta)
+
+
+@jit(forceinline=True)
 def _vectors(tile, f, task, first, last):
     """Where C is one row or one column, and the other matrix lies along it or along k."""
     size, (alpha, beta), far = tile.itemsize, _factors(tile, f), bytes_of(tile, f) > FAR
     m, column = (f.n, 0) if f.m == 1 else (f.m, 1)  # of outputs, and whether B is one: else A is a row
     far = far and m * f.k * size > BESIDE
+    if pairs(f):
+        _pairs(tile, f, first, last)
+        return
     for t in range(first, last):
         (a, rsa, csa), (b, rsb, csb), (c, rsc, csc), (x, rsx, csx) = _matrices(f, t, size)
         if column:

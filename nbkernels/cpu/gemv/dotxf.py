@@ -1,7 +1,7 @@
 """Chains of a matrix's rows against a vector, one an output: t[i] = sum over p of a[i, p] * v[p], in order.
 
 rows      A is contiguous along k: a vector of chains is as many rows of A, transposed in registers on their way
-segments  one output, contiguous: a vector of chains is as many segments of 4096 steps
+pairs     one output of each row and a vector of its own: segments of 4096 steps, or products of a stack
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from ...jit.address import fma, nothing, peek, poke
 from ...jit.cache import jit
 from ...jit.emit import emitted
 from ...jit.vector import I64, LINE, SIZE, Lanes, loop, opaque, replaced_if
-from ..gemm.blocking import SEGMENT, vector_registers
+from ..gemm.blocking import vector_registers
 
 ROWS = 16  # at once: more are more streams than the prefetchers follow: n = 3000, f32: 1.3 ms, with 32 rows 2.8
 # Vectors of rows at once in the caches: of 288x256 float32 in L2 4.8 us, with 2 5.7, with 4 5.3.
@@ -70,7 +70,7 @@ def _rows(builder, tile, rows, a, rsa, v, k, t, at_once=1, apart=None, skew=0, a
         found = [lanes.at(base, builder.mul(i, step)) for i in each]
         return [found[g : g + count] for g in range(0, groups * count, count)]
 
-    a_rows, v_rows = addresses(a, rsa), addresses(v, I64(apart)) if apart else None
+    a_rows, v_rows = addresses(a, rsa), addresses(v, apart) if apart else None
 
     def advance(g, index, chain, left=None):
         """One chain further by the steps of a block, of those that are left."""
@@ -182,11 +182,11 @@ pair_rows = emitted("pair_rows", "pipip", _near, near=PAIR)
 long_rows = emitted("long_rows", "pipip", _near, near=LONG, onward=True)
 
 
-def _segments(builder, tile, rows, a, v, k, t):
-    _rows(builder, tile, rows, a, I64(SEGMENT), v, k, t, apart=SEGMENT)
+def _pairs(builder, tile, rows, a, rsa, v, rsv, k, t):
+    _rows(builder, tile, rows, a, rsa, v, k, t, apart=rsv)
 
 
-segments_of = emitted("segments_of", "ippip", _segments)  # whole ones, each against its own part of v
+pairs_of = emitted("pairs_of", "ipipiip", _pairs)  # at most `few` rows, each against a v of its own
 
 
 @jit(forceinline=True)

@@ -17,7 +17,7 @@ from ..runtime.machine import l2
 from ..runtime.status import DECLINED, LARGE
 from . import jobs
 from .axpyf import columns
-from .dotxf import one, rows_of, segments_of
+from .dotxf import one, pairs_of, rows_of
 from .jobs import AHEAD, BY_COLUMNS, BY_ROWS, BY_SEGMENTS, FAR, HEAD, SHARED, copied, product, vector_at
 
 WIDE = 4096  # outputs of a job of columns at most: their chains stay in L1
@@ -31,7 +31,7 @@ def _segments(tile, f, i):
     a, v, t = f.a + start * size, f.v + start * size, f.planes + i * size
     whole = min(f.each, (f.k - start) // SEGMENT)
     if whole > 0:
-        segments_of(tile, whole, a, v, SEGMENT, t)
+        pairs_of(tile, whole, a, SEGMENT, v, SEGMENT, SEGMENT, t)
     left, done = f.k - start - whole * SEGMENT, whole * SEGMENT * size
     if whole < f.each and left > 0:
         poke(tile, t + whole * size, one(tile, a + done, 1, v + done, 1, left))
