@@ -103,8 +103,8 @@ def products():
         ),
         "stacks": (
             f"`bmm`, `baddbmm`, batches of `matmul`: matrices and vectors up to {cube(paths.ALONE)}, k <= "
-            f"{SEGMENT}; up to {cube(paths.SERIAL)}, k <= {paths.DEEPEST}, m and n > 3, not thin, where threads that take one each are done "
-            f"together; straight-line code where A and B have up to {size(even.NEAR)}",
+            f"{SEGMENT}; up to {cube(paths.SERIAL)}, k <= {paths.DEEPEST}, m and n > 3, not thin, where threads that "
+            f"take one each are done together; straight-line code where A and B have up to {size(even.NEAR)}",
             f"none; above {cube(paths.ALONE)}, {size(block.ROOM)} a thread where A's rows are not contiguous (or "
             f"without AVX-512) and not {narrow}",
         ),
