@@ -31,7 +31,7 @@ STEERING = {
         "IN_PLACE NARROW_IN_PLACE MIRRORED MIRRORED_STEPS",
     "gemm/several.py": "MOST",
     "gemm/short.py": "STEPS BROAD EACH",
-    "gemm/stacks.py": "GAIN OVERHEAD",
+    "gemm/stacks.py": "GAIN OVERHEAD OUTPUTS LITTLE",
     "gemm/syrk.py": "LINE FEW",
     "gemm/thin.py": "JOB",
     "gemm/tiny.py": "HEIGHT UNROLL STEPS",

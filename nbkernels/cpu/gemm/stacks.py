@@ -7,11 +7,16 @@ from __future__ import annotations
 
 import functools
 
-from ...jit.address import copy, invoke, scratch
+import numpy as np
+
+from ...jit.address import copy, invoke, peek, poke, scratch
 from ...jit.cache import compiled
+from ...jit.kind import BYTES as ITEM
 from ...jit.kind import Kind
 from ...jit.record import Record
+from ...jit.record import address as address_of
 from ...jit.sharing import take
+from ...jit.tile import Tile
 from ..runtime import threads
 from ..runtime.workspace import room
 from .context import BYTES, up, words_at
@@ -24,10 +29,13 @@ from .setup import filled
 
 GAIN = 48**3  # multiply-adds of a stack from which threads share it: a launch takes as long as 10 us of them
 OVERHEAD = 2000  # multiply-adds in the time that a product takes beside them
+# Outputs of a product of whole numbers, and multiply-adds, up to which panels cost more than they save (one thread, us:
+# 10000x3x3x3 of int32 by panels 2250, so 550, 3000x1x1x500 12400, 1850, but 2000x12x12x12 1440, 3200).
+OUTPUTS, LITTLE = 16, 12**3
 # What threads share: the next job; the words of the first product, how many there are, how many are a job, how far
-# operands lie apart, in bytes, and rooms for panels with their size.
-SHARED = Record("Shared", "next | first count each step_a step_b step_c step_x rooms size")
-NEXT = SHARED["next"]
+# operands lie apart, in bytes, rooms for panels with their size, and what does without panels or 0.
+SHARED = Record("Shared", "next | first count each step_a step_b step_c step_x rooms size little")
+NEXT, shared_at = SHARED["next"], SHARED.pointer()
 
 
 @functools.cache
@@ -42,7 +50,10 @@ def jobs() -> int:
         tile = single(mine)
         start = take(f, NEXT) * f.each
         while start < f.count:
-            for t in range(start, min(start + f.each, f.count)):
+            stop = min(start + f.each, f.count)
+            if f.little != 0:
+                invoke(f.little, (address_of(f), start, stop))
+            for t in range(stop if f.little != 0 else start, stop):
                 mine.a, mine.b = first.a + t * f.step_a, first.b + t * f.step_b
                 mine.c = first.c + t * f.step_c
                 mine.x = first.x + t * f.step_x if first.x != 0 else 0
@@ -54,6 +65,36 @@ def jobs() -> int:
             start = take(f, NEXT) * f.each
 
     return compiled(work, SHARED.kernel, "gemm_stack")
+
+
+@functools.cache
+def little(size: int) -> int:
+    """The products of whole numbers of so many bytes, from one on and before another: void(address of what threads
+    share, these). They wrap, so that signs and the order of terms do not matter."""
+    tile = Tile(f"int{8 * size}", 1, 1, 1)
+    element = getattr(np, tile.dtype)
+
+    def run(shared, start, stop):
+        s = shared_at(shared)
+        f = words_at(s.first)
+        for t in range(start, stop):
+            a, b, c = f.a + t * s.step_a, f.b + t * s.step_b, f.c + t * s.step_c
+            for i in range(f.m):
+                for j in range(f.n):
+                    total, x, y = 0, a + i * f.rsa * size, b + j * f.csb * size
+                    for _ in range(f.k):
+                        total += peek(tile, x) * peek(tile, y)
+                        x, y = x + f.csa * size, y + f.rsb * size
+                    poke(tile, c + (i * f.rsc + j * f.csc) * size, element(total))
+
+    return compiled(run, f"void({', '.join(['int64'] * 3)})", f"gemm_little_{tile}")
+
+
+def _is_little(kind: Kind, f) -> bool:
+    """Whether products are for `little`: of one width throughout, and nothing else is done to them."""
+    whole = kind.chain.startswith("int") and "bool" not in (kind.a, kind.b, kind.out)
+    alike = ITEM[kind.a] == ITEM[kind.b] == ITEM[kind.out]
+    return whole and alike and f.x == 0 and f.unit != 0 and f.m * f.n <= OUTPUTS and f.m * f.n * f.k <= LITTLE
 
 
 def choose(out, operands, k: int, workers: int) -> int:
@@ -78,13 +119,16 @@ def stack(out, x, a, b, beta, alpha, kind: Kind) -> bool:
         left, right = a, b
     tiles, x0 = default_tiles(kind), None if x is None else x[0]
     f, kept = filled(out[0], 0 if x is None else id(x0), a[0], b[0], beta, alpha, tiles, kind, 1)
-    kernels_of(f, tiles.tile(kind), alone=single(f))
+    plain = little(ITEM[kind.out]) if _is_little(kind, f) else 0
+    if not plain:
+        kernels_of(f, tiles.tile(kind), alone=single(f))
     f.loops, size = loops(), up(f.need, 64)
     steps = [0 if each is None else each.strides[0] for each in (left, right, out, x)]
     with room(workers * size) as rooms:
         each = max(1, min(len(out) // (4 * workers), GAIN // (f.m * f.n * f.k + OVERHEAD)))
         shared = SHARED.array()
         shared.first, shared.count, shared.each, shared.rooms, shared.size = f.own, len(out), each, rooms, size
+        shared.little = plain
         shared.step_a, shared.step_b, shared.step_c, shared.step_x = steps
         threads.launch(jobs(), shared.buffer_info()[0], workers)
     return True
