@@ -118,6 +118,30 @@ def test_stacks_of_little_products_wrap(rng, dtype, monkeypatch):
         assert np.array_equal(nbkernels.baddbmm(x, a, b, alpha=3), x + 3 * expected)
 
 
+@pytest.mark.parametrize("dtype", [*INTEGERS, "bool", *HALVES, "complex64", "complex128"], ids=str)
+def test_a_stack_without_an_out_is_one_with_it(rng, dtype):
+    """It has a short way, which leaves to the long one what is unusual: other byte orders, no elements, mistakes."""
+    for shape, other in (
+        ((5, 3, 4), (5, 4, 2)),
+        ((2, 40, 30), (2, 30, 50)),
+        ((0, 3, 4), (0, 4, 2)),
+        ((3, 2, 0), (3, 0, 2)),
+    ):
+        a, b = numbers(rng, shape, dtype), numbers(rng, other, dtype)
+        out = np.empty((shape[0], shape[1], other[2]), dtype)
+        for left, right in ((a, b), (a[:, ::-1], b[..., ::-1])):
+            made = nbkernels.bmm(left, right)
+            assert made.dtype == dtype
+            assert made.tobytes() == nbkernels.bmm(left, right, out=out).tobytes()
+    swapped = a.astype(a.dtype.newbyteorder())
+    if swapped.dtype != a.dtype:
+        with pytest.raises(TypeError, match="bmm"):
+            nbkernels.bmm(swapped, b)
+    for wrong in (b[:1], b[0], b.swapaxes(1, 2)[:, :1]):
+        with pytest.raises((ValueError, RuntimeError), match="bmm"):
+            nbkernels.bmm(numbers(rng, (5, 3, 4), dtype), wrong)
+
+
 def test_bool_is_or_of_ands(rng):
     for m, n, k in SHAPES:
         a, b, x = numbers(rng, (m, k), "bool"), numbers(rng, (k, n), "bool"), numbers(rng, (n,), "bool")

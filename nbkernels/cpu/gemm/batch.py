@@ -275,7 +275,19 @@ def baddbmm_fast(self, batch1, batch2, beta, alpha, out):
 
 def bmm_fast(self, mat2, out):
     """bmm of plain arrays in few calls; None, with nothing written, where more care is needed."""
-    return _fast(0, self, mat2, 0.0, 1.0, out)
+    done = _fast(0, self, mat2, 0.0, 1.0, out)
+    return _stacked(self, mat2) if done is None and out is None and self.dtype not in NAMES else done
+
+
+def _stacked(a, b):
+    """a @ b of another dtype than float32 and float64, or None."""
+    if a.dtype != b.dtype or not a.ndim == b.ndim == 3 or not a.dtype.isnative or a.dtype.name not in at_first.DTYPES:
+        return None
+    (count, m, k), (other, steps, n), name = a.shape, b.shape, a.dtype.name
+    if other != count or steps != k or 0 in (count, m, n, k) or at_first.suits(a, b):
+        return None
+    out = empty((count, m, n), a.dtype)
+    return out if stack(out, None, a, b, 0, 1, kind_of(name, name, name)) else None
 
 
 def _fast(x, a, b, beta, alpha, out):
