@@ -133,6 +133,10 @@ def test_a_stack_without_an_out_is_one_with_it(rng, dtype):
             made = nbkernels.bmm(left, right)
             assert made.dtype == dtype
             assert made.tobytes() == nbkernels.bmm(left, right, out=out).tobytes()
+            for x in (numbers(rng, out.shape, dtype), numbers(rng, out.shape[2:], dtype), out):
+                for factors in ({}, {"beta": 0}, {"alpha": -3, "beta": 2}, {"alpha": 0}):
+                    made = nbkernels.baddbmm(x, left, right, **factors)
+                    assert made.tobytes() == nbkernels.baddbmm(x, left, right, **factors, out=out.copy()).tobytes()
     swapped = a.astype(a.dtype.newbyteorder())
     if swapped.dtype != a.dtype:
         with pytest.raises(TypeError, match="bmm"):
@@ -140,6 +144,28 @@ def test_a_stack_without_an_out_is_one_with_it(rng, dtype):
     for wrong in (b[:1], b[0], b.swapaxes(1, 2)[:, :1]):
         with pytest.raises((ValueError, RuntimeError), match="bmm"):
             nbkernels.bmm(numbers(rng, (5, 3, 4), dtype), wrong)
+
+
+@pytest.mark.parametrize("dtype", [*INTEGERS, "bool", *HALVES, "complex64", "complex128"], ids=str)
+def test_a_vector_is_a_column(rng, dtype):
+    """mv, addmv, matmul and dot of a vector, whatever the layout, with and without out, have mm's bits."""
+    for m, k in ((2, 0), (1, 1), (50, 30), (7, 900), (3, 4)):
+        a, v, x = (numbers(rng, shape, dtype) for shape in ((m, k), k, m))
+        column = nbkernels.mm(a, v[:, None])[:, 0].tobytes()
+        for left, right in ((a, v), (np.asfortranarray(a), v[::-1][::-1]), (spread(a), np.repeat(v, 2)[::2])):
+            out, wide = np.empty(m, dtype), np.empty(2 * m, dtype)
+            for made in (nbkernels.mv(left, right), nbkernels.mv(left, right, out=out), nbkernels.matmul(left, right),
+                         nbkernels.mv(left, right, out=wide[::2])):  # fmt: skip
+                assert made.shape == (m,)
+                assert made.tobytes() == column
+            added = nbkernels.addmm(x[:, None], a, v[:, None], beta=2, alpha=3)[:, 0].tobytes()
+            assert nbkernels.addmv(x, left, right, beta=2, alpha=3).tobytes() == added
+            if np.dtype(dtype).kind in "iub":
+                assert nbkernels.dot(left[0], right).tobytes() == column[: v.itemsize]
+                assert nbkernels.vdot(left[0], right).tobytes() == column[: v.itemsize]
+    for wrong in (a, v[:1], v[0]):
+        with pytest.raises((ValueError, RuntimeError, TypeError), match="mv"):
+            nbkernels.mv(numbers(rng, (3, 4), dtype), wrong)
 
 
 def test_bool_is_or_of_ands(rng):

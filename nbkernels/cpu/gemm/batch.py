@@ -270,24 +270,36 @@ def baddbmm_fast(self, batch1, batch2, beta, alpha, out):
     """baddbmm of plain arrays in few calls; None, with nothing written, where more care is needed."""
     if type(beta) not in REAL or type(alpha) not in REAL:
         return None
+    if out is None and batch1.dtype not in NAMES:
+        return _stacked(batch1, batch2, self, beta, alpha)
     return _fast(id(self), batch1, batch2, beta, alpha, out)
 
 
 def bmm_fast(self, mat2, out):
     """bmm of plain arrays in few calls; None, with nothing written, where more care is needed."""
-    done = _fast(0, self, mat2, 0.0, 1.0, out)
-    return _stacked(self, mat2) if done is None and out is None and self.dtype not in NAMES else done
+    return _stacked(self, mat2) if out is None and self.dtype not in NAMES else _fast(0, self, mat2, 0.0, 1.0, out)
 
 
-def _stacked(a, b):
-    """a @ b of another dtype than float32 and float64, or None."""
-    if a.dtype != b.dtype or not a.ndim == b.ndim == 3 or not a.dtype.isnative or a.dtype.name not in at_first.DTYPES:
+def _stacked(a, b, x=None, beta=0, alpha=1):
+    """The same of another dtype than float32 and float64, into an array of its own."""
+    dtype, name = a.dtype, a.dtype.name
+    if b.dtype != dtype or not a.ndim == b.ndim == 3 or not dtype.isnative or name not in at_first.DTYPES:
         return None
-    (count, m, k), (other, steps, n), name = a.shape, b.shape, a.dtype.name
+    mistaken = dtype.kind in "biu" and float in (type(beta), type(alpha))
+    if alpha == 0 or mistaken or (x is not None and x.dtype != dtype):
+        return None
+    (count, m, k), (other, steps, n) = a.shape, b.shape
     if other != count or steps != k or 0 in (count, m, n, k) or at_first.suits(a, b):
         return None
-    out = empty((count, m, n), a.dtype)
-    return out if stack(out, None, a, b, 0, 1, kind_of(name, name, name)) else None
+    out, kind = empty((count, m, n), dtype), kind_of(name, name, name)
+    try:
+        x = None if x is None or beta == 0 else np.broadcast_to(x, out.shape)
+        return out if stack(out, x, a, b, wrapped(beta, kind), wrapped(alpha, kind), kind) else None
+    except (
+        ValueError,
+        OverflowError,
+    ):  # of another shape, an int too large for a float: the checks will say it properly
+        return None
 
 
 def _fast(x, a, b, beta, alpha, out):

@@ -119,6 +119,15 @@ def mm_fast(a, b, out, x=None, beta=0, alpha=1, ndarray=np.ndarray):
         return None
 
 
+def column_fast(a, v, out, x=None, beta=0, alpha=1):
+    """mv, likewise, of dtypes whose order is that of mm; and what addmv adds."""
+    if a.ndim != 2 or v.ndim != 1 or not (out is None or (type(out) is np.ndarray and out.ndim == 1)):
+        return None
+    made = empty(len(a), a.dtype) if out is None else out
+    column = x[:, None] if x is not None and x.ndim == 1 else x
+    return None if mm_fast(a, v[:, None], made.reshape(-1, 1), column, beta, alpha) is None else made
+
+
 def addmm_keywords(self, mat1, mat2, beta, alpha, out_dtype, mode, conj, tiles, out):
     """addmm_fast where a keyword is given that only some matrices have."""
     return _keywords(self, mat1, mat2, beta, alpha, out_dtype, mode, conj, out) if tiles is None else None

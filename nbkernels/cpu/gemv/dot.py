@@ -28,6 +28,7 @@ from ...jit.tile import Tile
 from ...jit.vector import I64, loop, opaque, replaced_if, used, width_bits
 from ..gemm import at_first
 from ..gemm.blocking import SEGMENT, vector_registers
+from ..gemm.fast import column_fast
 from ..gemm.gemm import accepted, gemm, name_of, whole
 from ..gemm.kinds import kind_of
 from ..gemm.store import finish
@@ -266,6 +267,9 @@ def dot_fast(self, tensor, out, conj="", ndarray=np.ndarray):
     if found is None and self.ndim == 1 and at_first.first_sums(self, tensor, CHAINS):
         return None
     found = found or _found(dtype, conj)
+    if found is None and out is None and dtype == tensor.dtype and self.ndim == tensor.ndim == 1:
+        made = column_fast(self[None], tensor, None)  # whole numbers, of which no factor is conjugated
+        return None if made is None else made[0]
     if found is None or not (out is None or type(out) is ndarray):
         return _mixed(self, tensor, out, conj)
     status = found[0](found[1], out, self, tensor)

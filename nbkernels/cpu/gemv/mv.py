@@ -30,6 +30,7 @@ from ...jit.patience import Patience
 from ...jit.rooms import lent, returned
 from ..gemm import at_first
 from ..gemm.blocking import SEGMENT, small
+from ..gemm.fast import column_fast
 from ..gemm.gemm import NAMES, REAL, accepted, clash, gemm, name_of, same, whole
 from ..gemm.matrix import matrices, sub
 from ..gemm.native import PRODUCT
@@ -249,7 +250,9 @@ def mv_fast(self, vec, out, x=None, beta=0, alpha=1, found=None, ndarray=np.ndar
     if found is None and x is None and self.ndim == 2 and at_first.first_sums(self, vec, CHAINS):
         return None
     found = found or _found(self.dtype)
-    if found is None or not (out is None or type(out) is ndarray):
+    if found is None:
+        return column_fast(self, vec, out, x, beta, alpha)
+    if not (out is None or type(out) is ndarray):
         return None
     try:
         status = found[0](found[1], out, x, self, vec, beta, alpha)
