@@ -5,7 +5,7 @@
 """
 
 from nbkernels.cpu.elementwise import gates
-from nbkernels.cpu.gemm import block, blocking, context, deep, even, paths, short
+from nbkernels.cpu.gemm import block, blocking, context, deep, even, paths, short, stacks
 from nbkernels.cpu.gemv import jobs
 from nbkernels.cpu.runtime.status import PATHS
 from nbkernels.jit.vector import LINE
@@ -110,7 +110,8 @@ def products():
         ),
         "stacks of other dtypes and modes": (
             f"the same: matrices up to {cube(paths.PARALLEL)}",
-            "for each thread the panels of A and B of one product",
+            f"for each thread the panels of A and B of one product; none for whole numbers up to {stacks.OUTPUTS} "
+            f"outputs and {cube(stacks.LITTLE)}",
         ),
     }
     assert set(PATHS.values()) <= set(rows)

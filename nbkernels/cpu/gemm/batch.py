@@ -295,10 +295,7 @@ def _stacked(a, b, x=None, beta=0, alpha=1):
     try:
         x = None if x is None or beta == 0 else np.broadcast_to(x, out.shape)
         return out if stack(out, x, a, b, wrapped(beta, kind), wrapped(alpha, kind), kind) else None
-    except (
-        ValueError,
-        OverflowError,
-    ):  # of another shape, an int too large for a float: the checks will say it properly
+    except (ValueError, OverflowError):  # of another shape, or too large for a float: the checks will say it properly
         return None
 
 

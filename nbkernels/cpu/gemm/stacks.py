@@ -1,4 +1,5 @@
-"""Stacks of small products of any kind: one thread a product, taken in turns, by the packed path's loops.
+"""Stacks of small products of any kind: one thread a product, taken in turns, by the packed path's loops; of few whole
+numbers, as they lie.
 
 Float32 and float64 have paths of their own (batch.py).
 """
