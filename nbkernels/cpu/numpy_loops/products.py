@@ -149,7 +149,7 @@ def _stacked(s, q, f, address, turned, workers, room, each, flagged):
     words = given_at(g)
     words.next, words.first, words.count, words.each = 0, address, q.count, each
     words.step_a, words.step_b = (q.sb, q.sa) if turned else (q.sa, q.sb)
-    words.step_c, words.step_x, words.rooms, words.size = q.sc, 0, room, up(f.need, 64)
+    words.step_c, words.step_x, words.rooms, words.size, words.little = q.sc, 0, room, up(f.need, 64), 0
     _launched(s, flagged, s.stack, g, workers, address)
 
 
