@@ -38,41 +38,31 @@ def parameter(name):
 
 
 @lru_cache(maxsize=128)
-def compiled(source):
-    """The code of a source: that of operations with the same parameters differs in names alone."""
-    return compile(source, "<nbkernels.dispatch>", "exec")
-
-
-def build(op, schema):
-    """The function of one of an op's forms. That of a structured op's functional form takes `out=` as well."""
-    kind, arguments = schema.kind, schema.inputs if op.structured else schema.arguments
-    in_place = kind == "in-place"
-    scope = {"__find": op.entries.get, "__worded": op.worded.get, "__general": op.call, "__missing": op.target,
-             "__type": type}  # fmt: skip
-    parameters, starred, first = [], False, ""
+def compiled(arguments, structured, kind, written, rare, keyed):
+    """The code of the function of such arguments, and its defaults: operations with the same ones differ in names alone.
+    `written` is what a structured op's function calls what it writes."""""
+    parameters, starred, first, defaults = [], False, "", {}
     for argument in arguments:
         if argument.keyword_only and not starred:
             parameters.append("*")
             starred = True
         name = parameter(argument.name)
         if argument.value is not REQUIRED:
-            scope[f"__default_{name}"] = argument.value
+            defaults[f"__default_{name}"] = argument.value
             name += f"=__default_{name}"
         parameters.append(name)
     names = [parameter(argument.name) for argument in arguments]
-    rare = [names[i] for i in op.rare]
-    values, everything, rest = [name for name in names if name not in rare], list(names), "None"
-    if op.structured:
-        written = "self" if in_place else schema.arguments[-1].name if kind == "out" else "out"
+    values, everything, rest = [name for i, name in enumerate(names) if i not in rare], list(names), "None"
+    if structured:
         values.append(written)
         everything.append(written)
-        rest = "self, True" if in_place else written
-        if not in_place:
+        rest = "self, True" if kind == "in-place" else written
+        if kind != "in-place":
             parameters += [] if starred else ["*"]
             parameters += [written if kind == "out" else "out=None"]
         if kind == "out":
-            first = f"\n    if {written} is None:\n        __missing({schema.name!r}, None, False)"
-    kinds = [f"__type({names[i]})" for i in op.keyed]
+            first = f"\n    if {written} is None:\n        __missing(__name, None, False)"
+    kinds = [f"__type({names[i]})" for i in keyed]
     types = f"({', '.join(kinds)})"
     if len(kinds) > 1:  # where all are of one type that is the key: a tuple costs 30 ns more to make and to hash
         types = f"{kinds[0]} if {' is '.join(kinds)} else {types}"
@@ -80,13 +70,24 @@ def build(op, schema):
         first=first,
         parameters=", ".join(parameters),
         types=types,
-        usual=" is ".join([*rare, "None"]),
+        usual=" is ".join([*(names[i] for i in rare), "None"]),
         values=", ".join(values),
         everything=", ".join(everything),
         arguments=", ".join(names),
         rest=rest,
     )
-    exec(compiled(source), scope)
+    return compile(source, "<nbkernels.dispatch>", "exec"), defaults
+
+
+def build(op, schema):
+    """The function of one of an op's forms. That of a structured op's functional form takes `out=` as well."""
+    kind, arguments = schema.kind, schema.inputs if op.structured else schema.arguments
+    in_place = kind == "in-place"
+    written = "self" if in_place else schema.arguments[-1].name if kind == "out" else "out"
+    code, defaults = compiled(arguments, bool(op.structured), kind, written, tuple(op.rare), tuple(op.keyed))
+    scope = {"__find": op.entries.get, "__worded": op.worded.get, "__general": op.call, "__missing": op.target,
+             "__type": type, "__name": schema.name, **defaults}  # fmt: skip
+    exec(code, scope)
     function, name = scope.pop("__function"), parameter(schema.name)
     # The code says where it comes from in a traceback.
     called = {"co_name": name} | ({"co_qualname": name} if hasattr(function.__code__, "co_qualname") else {})

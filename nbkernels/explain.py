@@ -6,11 +6,11 @@
 add nbkernels.cpu.elementwise.elementwise:add 24 432
 """
 
-from dataclasses import dataclass
 from functools import reduce
 from importlib import import_module
 from math import prod
 from operator import mul
+from typing import NamedTuple
 
 from .dispatch import arrays, keys, views
 from .dispatch.errors import describe
@@ -20,8 +20,7 @@ from .dispatch.run import check_target
 from .dispatch.traced import Traced, bare
 
 
-@dataclass(frozen=True)
-class Explanation:
+class Explanation(NamedTuple):
     """One call: the row of the table that chose its kernel, what the kernel would do, and the parts of a composite.
 
     `bytes` counts each element that is read or written once; `flops` additions and multiplications, or the elements of

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, fields
+from typing import NamedTuple
 
 COMPILED, CACHED, PACKAGED = "compiled", "cached", "packaged"
 
 
-@dataclass(frozen=True)
-class Specialization:
+class Specialization(NamedTuple):
     """One compiled function: `where` is compiled, here and now; cached, on disk by an earlier process; or packaged
     and for which level of processors. `bytes` of machine code, `seconds` to compile or to load it; of two that are
     compiled one within the other, the outer one's count both."""
@@ -25,8 +24,7 @@ class Specializations(list):
     def __str__(self):
         from tabulate import tabulate
 
-        headers = [field.name for field in fields(Specialization)]
-        return tabulate(map(astuple, self), headers, floatfmt=".4f", intfmt=",", disable_numparse=[0, 1])
+        return tabulate(self, Specialization._fields, floatfmt=".4f", intfmt=",", disable_numparse=[0, 1])
 
 
 _noted = Specializations()

@@ -9,8 +9,8 @@ alone: it is cached, and the CPU's loops and the GPU's grids run over the same o
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 Sizes = tuple[int, ...]
 
@@ -157,8 +157,7 @@ def distinct(shape: Sizes, strides: Sizes, itemsize: int) -> bool:
     return steps_over(shape, strides, len(shape), itemsize)
 
 
-@dataclass(frozen=True)
-class StridedPlan:
+class StridedPlan(NamedTuple):
     """Nested loops over all operands at once, outermost dimension first; `kind` describes the innermost.
 
     empty        nothing to do
@@ -217,8 +216,7 @@ def _kind(inner: list[int], sizes: Sizes, itemsizes: Sizes) -> str:
     return "strided"
 
 
-@dataclass(frozen=True)
-class ReducePlan:
+class ReducePlan(NamedTuple):
     """Loops of a sum: over the output's elements (`kept`: output first, then input), and over the terms of each.
 
     The terms of an element are counted in C order of the reduced dimensions, whatever their strides: `sizes` and

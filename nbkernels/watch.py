@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import importlib
 from contextvars import ContextVar
-from dataclasses import dataclass
+from typing import NamedTuple
 
 HERE, NUMPY = "nbkernels", "NumPy"
 LOOPS = "nbkernels.in_numpy.report"  # by name, where a block begins
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(NamedTuple):
     """One call: `name` ran `where`, in NumPy because of `why`. Of NumPy's loops that use_in_numpy looks after, `calls`
     that had one fate, and their elements or multiply-adds, `work`."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-import threading
+from _thread import RLock
 
 from .. import watch
 
-_lock = threading.RLock()
+_lock = RLock()
 _wishes: list[use_in_numpy] = []  # those that hold
 _paused: list[use_in_numpy] = []  # those that ask that nothing be replaced
 _taken: dict = {}  # slots whose loops are replaced now, in order
