@@ -35,7 +35,7 @@ STEERING = {
     "gemm/syrk.py": "LINE FEW",
     "gemm/thin.py": "JOB",
     "gemm/tiny.py": "HEIGHT UNROLL STEPS",
-    "gemm/turns.py": "LONE FAR BESIDE CHUNK SHARES TURNED",
+    "gemm/turns.py": "LONE FAR BESIDE MET CHUNK SHARES TURNED",
     "gemv/axpyf.py": "STEPS HELD",
     "gemv/chains8.py": "ROWS WIDE LOW AT_ONCE WINDOW",
     "gemv/dot.py": "HELD EACH SHARED",

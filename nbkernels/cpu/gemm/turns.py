@@ -44,6 +44,7 @@ LONE = 1 << 10
 # 2.4 MB, loses 7 %), and is done before the next one.
 FAR = 8 << 20
 BESIDE = 64 << 10  # the same for bytes of a matrix against a vector (one thread, us: 50x1x300x300 of f32 856 -> 440)
+MET = 4  # blocks of rows up to which a stack's B is as well read in place, wherever it comes from
 CHUNK = 32 << 10  # bytes of A, B and C that a thread takes at a time, at least
 # Jobs of a larger stack: threads that take neighbouring pieces fetch each other's lines, ahead and to write (two
 # threads, us: 10000x16x16x16 of f32 in chunks, 64, 16 and 2 jobs 1180, 550, 569, 500, of f64 2450, 1600, 1340, 1330).
@@ -91,7 +92,10 @@ def chosen(tile, f, unit):
     if plain and f.x == 0 and unit and suits(tile, m, n, k, f.rsa, f.csa):
         return EVEN
     there = f.csb == 1 or k * up(n, tile.lanes) * tile.itemsize <= PANEL
-    if plain and there and m * n * k <= ALONE:
+    # Rows of a B from beyond L1, met again and again, are better packed (one thread, us: 64x64x64x64 of f64 1300 and 960,
+    # 34x64x112x112 1320 and 1090).
+    again = m > MET * tile.mr and k * n * tile.itemsize >= 4 * TURNED
+    if plain and there and m * n * k <= ALONE and not (again and k <= DEEPEST):
         return TINY
     return ONE_BLOCK if k <= DEEPEST else NONE
 

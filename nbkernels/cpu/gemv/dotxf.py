@@ -20,10 +20,13 @@ FLOATS, DOUBLES = NEAR.values()
 # (Zen 3, 2026-11: 1000x1000 of float32 118 -> 112 us).
 PART = LINE if vector_registers() == 32 else 16
 # Bytes of a row up to which the next rows are asked for, of a matrix beyond L2: 9984x64 of float32 64 -> 53 us, but
-# 960x1000 71 -> 84. With 16 registers that gains nothing; beyond L2 they take LONG vectors of rows, each of which asks
-# for its line after the next (960x1000 f32, el/ns, by 3 that do not, by LONG: 11.3, 13.0), and PAIR of what is left.
+# 960x1000 71 -> 84. With 16 registers they are asked for as one run of lines (Zen 3, 2026-11, 9600x64 f32, GB/s by none,
+# row by row, so: 23, 29, 31).
 SHORT = 512
 FEW_REGISTERS = vector_registers() == 16
+# Longer rows beyond L2, with 16 registers: LONG vectors at once, each of which asks for its line after the next (960x1000
+# f32, el/ns, by 3 that do not, by LONG: 11.3, 13.0); those that come from memory are not asked for, and go, of float32, by
+# PAIR (3000x3000, us, by LONG, 3 and PAIR: 1640, 1500, 1220).
 LONG, PAIR = 4, 2
 BEHIND = 16  # bytes of a piece
 # Near rows at once, times the bytes that they begin near multiples of, from which a set of L1 has too few places for
@@ -143,9 +146,13 @@ def _near(builder, tile, a, rsa, v, k, t, near=None, ahead=False, onward=False):
                 chains[g] = _further(lanes, chain, downs, factors, inside[some])
         return chains
 
-    def ask(groups):
-        """For a line of each of the next rows."""
-        for group in groups:
+    def ask(index, first, groups):
+        """For a line of each of the next rows; or for as many as they have, one turn's after another's."""
+        lines, next_line = near * count, builder.add(start, following)
+        for i in range(first * lines // line, (first + count) * lines // line) if FEW_REGISTERS else []:
+            at = builder.add(next_line, builder.add(builder.mul(index, I64(lines * LINE)), I64(i * LINE)))
+            lanes.prefetch(builder.inttoptr(at, lanes.element.as_pointer()))
+        for group in groups if not FEW_REGISTERS and first == 0 else []:
             next_group = opaque(builder, builder.add(group, following))
             for r in range(count):
                 lanes.prefetch(row(next_group, r, 0))
@@ -154,8 +161,8 @@ def _near(builder, tile, a, rsa, v, k, t, near=None, ahead=False, onward=False):
         def body(index, carried):
             v, groups, chains = carried[0], carried[1 : 1 + near], list(carried[1 + near :])
             for first in range(0, steps, count):
-                if ahead and steps == line and first == 0:
-                    ask(groups)
+                if ahead and steps == line:
+                    ask(index, first, groups)
                 chains = block(groups, v, chains, first)
             return [lanes.at(v, steps), *(builder.add(group, I64(steps * size)) for group in groups), *chains]
 
@@ -211,25 +218,25 @@ def rows_of(tile, h, a, rsa, v, k, t, near, far):
     """Any number of rows; `near`: of a matrix in L2; `far`: of one that comes from memory."""
     size, crowded, r = tile.itemsize, _crowded(tile, rsa, k), 0
     several, pair, long = (FLOATS if size == 4 else DOUBLES) * few(tile), PAIR * few(tile), LONG * few(tile)
+    short = k * size <= SHORT
     if FEW_REGISTERS:
         near = near and not _crowded(tile, rsa, k, THRONG // several)
         wanted = rsa * size >= BEHIND and (near or not crowded)
-        while wanted and not near and h - r >= long:
+        while wanted and not (near or far or short) and h - r >= long:
             long_rows(tile, a + r * rsa * size, rsa, v, k, t + r * size)
             r += long
-        while wanted and h - r >= several and not several < h - r <= 2 * pair:
-            near_rows(tile, a + r * rsa * size, rsa, v, k, t + r * size)
-            r += several
-        while wanted and h - r >= pair:
-            pair_rows(tile, a + r * rsa * size, rsa, v, k, t + r * size)
-            r += pair
+        by_pairs = not wanted or (far and not short and size == 4)
     else:
-        while (near or not (crowded or far)) and h - r >= several:
-            if near or k * size > SHORT:
-                near_rows(tile, a + r * rsa * size, rsa, v, k, t + r * size)
-            else:
-                short_rows(tile, a + r * rsa * size, rsa, v, k, t + r * size)
-            r += several
+        by_pairs = not near and (crowded or far)
+    while not by_pairs and h - r >= several and not (FEW_REGISTERS and several < h - r <= 2 * pair):
+        if near or not short:
+            near_rows(tile, a + r * rsa * size, rsa, v, k, t + r * size)
+        else:
+            short_rows(tile, a + r * rsa * size, rsa, v, k, t + r * size)
+        r += several
+    while FEW_REGISTERS and wanted and h - r >= pair:
+        pair_rows(tile, a + r * rsa * size, rsa, v, k, t + r * size)
+        r += pair
     while r < h:
         ar, tr, left = a + r * rsa * size, t + r * size, h - r
         if left == 1:

@@ -28,7 +28,7 @@ def addr_fast(self, vec1, vec2, beta, alpha, out):
 
 def matmul_fast(input, other, out):
     """The usual dimensions; batches that must be broadcast are declined."""
-    if input.ndim == 2 == other.ndim and input.dtype == other.dtype:
+    if input.ndim == 2 == other.ndim and input.dtype is other.dtype:  # == takes 30 ns
         return mm_fast(input, other, out)
     way = WAYS.get((input.ndim, other.ndim))
     if way and input.dtype != other.dtype:
