@@ -39,8 +39,8 @@ def parameter(name):
 
 @lru_cache(maxsize=128)
 def compiled(arguments, structured, kind, written, rare, keyed):
-    """The code of the function of such arguments, and its defaults: operations with the same ones differ in names alone.
-    `written` is what a structured op's function calls what it writes."""""
+    """The code of the function of such arguments, and its defaults: operations with the same ones differ in their own
+    names alone. `written` is what a structured op's function calls what it writes."""
     parameters, starred, first, defaults = [], False, "", {}
     for argument in arguments:
         if argument.keyword_only and not starred:

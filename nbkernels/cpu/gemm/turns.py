@@ -92,8 +92,8 @@ def chosen(tile, f, unit):
     if plain and f.x == 0 and unit and suits(tile, m, n, k, f.rsa, f.csa):
         return EVEN
     there = f.csb == 1 or k * up(n, tile.lanes) * tile.itemsize <= PANEL
-    # Rows of a B from beyond L1, met again and again, are better packed (one thread, us: 64x64x64x64 of f64 1300 and 960,
-    # 34x64x112x112 1320 and 1090).
+    # Rows of a B from beyond L1, met again and again, are better packed (one thread, us: 64x64x64x64 of f64 1300 and
+    # 960, 34x64x112x112 1320 and 1090).
     again = m > MET * tile.mr and k * n * tile.itemsize >= 4 * TURNED
     if plain and there and m * n * k <= ALONE and not (again and k <= DEEPEST):
         return TINY

@@ -20,13 +20,13 @@ FLOATS, DOUBLES = NEAR.values()
 # (Zen 3, 2026-11: 1000x1000 of float32 118 -> 112 us).
 PART = LINE if vector_registers() == 32 else 16
 # Bytes of a row up to which the next rows are asked for, of a matrix beyond L2: 9984x64 of float32 64 -> 53 us, but
-# 960x1000 71 -> 84. With 16 registers they are asked for as one run of lines (Zen 3, 2026-11, 9600x64 f32, GB/s by none,
-# row by row, so: 23, 29, 31).
+# 960x1000 71 -> 84. With 16 registers they are asked for as one run of lines (Zen 3, 2026-11, 9600x64 f32, GB/s by
+# none, row by row, so: 23, 29, 31).
 SHORT = 512
 FEW_REGISTERS = vector_registers() == 16
-# Longer rows beyond L2, with 16 registers: LONG vectors at once, each of which asks for its line after the next (960x1000
-# f32, el/ns, by 3 that do not, by LONG: 11.3, 13.0); those that come from memory are not asked for, and go, of float32, by
-# PAIR (3000x3000, us, by LONG, 3 and PAIR: 1640, 1500, 1220).
+# Longer rows beyond L2, with 16 registers: LONG vectors at once, each of which asks for its line after the next
+# (960x1000 f32, el/ns, by 3 that do not, by LONG: 11.3, 13.0); those that come from memory are not asked for, and go,
+# of float32, by PAIR (3000x3000, us, by LONG, 3 and PAIR: 1640, 1500, 1220).
 LONG, PAIR = 4, 2
 BEHIND = 16  # bytes of a piece
 # Near rows at once, times the bytes that they begin near multiples of, from which a set of L1 has too few places for
