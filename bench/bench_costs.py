@@ -4,6 +4,7 @@
     python bench/bench_costs.py FILE --kind KIND --bits 256 --l2 512                                  # fit, and print
     python bench/bench_costs.py FILE --kind KIND --bits 256 --l2 512 --source "what it is" --write    # and keep
     python bench/bench_costs.py FILE --kind KIND --bits 256 --l2 512 --tuned          # what tune makes of other kinds'
+    python bench/bench_costs.py FILE --kind KIND --bits 256 --l2 512 --without        # what each path is for
 
 What a product takes by a path is a sum of features times costs of at least 0 (cost.py): non-negative least squares of
 the relative error, as of logarithms, where a path counts by the root of the best one's share of its time. Judged are
@@ -56,9 +57,15 @@ class Product(adapt.Product):
         found = (costs.get((self.dtype, 2 if many else 1, way)) for way, many in zip(cost.WAYS, self.many))
         return np.array([math.inf if each is None else row @ each for each, row in zip(found, self.features)])
 
-    def regret(self, costs) -> float:
+    def chosen(self, costs, without=None) -> int:
+        """The path that is predicted to be the fastest, or would be without one."""
         times = np.where(np.isnan(self.times) | ~self.may, math.inf, self.predicted(costs))
-        return self.times[times.argmin()] / np.nanmin(self.times)
+        if without is not None:
+            times[without] = math.inf
+        return int(times.argmin())
+
+    def regret(self, costs) -> float:
+        return self.times[self.chosen(costs)] / np.nanmin(self.times)
 
 
 def read(file, bits: int, l2: int) -> list[Product]:
@@ -136,6 +143,22 @@ def tuned(products) -> list[dict]:
             for (kind, threads), (before, after, kept) in found.items()]  # fmt: skip
 
 
+def without(products, costs) -> list[dict]:
+    """A line for each path and number of threads: the share of the products that take it, and how many times as long
+    they would take by what would be chosen without it."""
+    lines = []
+    for (i, way), threads in itertools.product(enumerate(cost.WAYS), (1, 2)):
+        part = [each for each in products if each.threads == threads]
+        taken = [each for each in part if each.chosen(costs) == i]
+        losses = np.array([each.times[each.chosen(costs, i)] / each.times[i] for each in taken])
+        losses = losses[np.isfinite(losses)]  # some have no other path
+        if len(losses):
+            lines.append({"path": PATHS[way], "threads": threads, "takes": f"{len(taken) / len(part):.0%}",
+                          "without it": f"{geometric_mean(losses):.2f}",
+                          "95th": f"{np.quantile(losses, 0.95):.2f}"})  # fmt: skip
+    return lines
+
+
 def costs_of(kind: str) -> dict:
     """{(dtype, threads, path): costs} of a kind that is kept."""
     return {
@@ -201,10 +224,12 @@ def main():
     parser.add_argument("--l2", type=int, required=True, help="KiB of its L2")
     parser.add_argument("--source", default="", help="where the times are from")
     parser.add_argument("--tuned", action="store_true", help="judge what tune makes of each kind's costs instead")
+    parser.add_argument("--without", action="store_true", help="say what products would take without each path instead")
     parser.add_argument("--write", action="store_true", help="put the costs into costs.json")
     args = parser.parse_args()
     products = read(args.file, args.bits, args.l2 << 10)
-    print(tabulate((tuned if args.tuned else judged)(products), headers="keys", disable_numparse=True))
+    lines = without(products, costs_of(args.kind)) if args.without else (tuned if args.tuned else judged)(products)
+    print(tabulate(lines, headers="keys", disable_numparse=True))
     if not args.write:
         return
     found = fit(products)

@@ -6,10 +6,6 @@ that b is.
 
 import numpy as np
 
-import nbkernels
-
-from . import mkl, peers
-
 NEIGHBOURS = {31: 32, 61: 64, 127: 128, 251: 256, 509: 512, 1021: 1024}
 SHAPES = {
     "tiny": [(0, n, n, n, "NN") for n in (1, 2, 3, 4, 7, 8, 13, 16, 24, 32)]
@@ -71,6 +67,10 @@ def arrays(shape, dtype):
 
 def calls(shape, dtype):
     """{library: matmul(a, b, out=out) of a shape}."""
+    import nbkernels
+
+    from . import mkl, peers
+
     a, b, out = arrays(shape, dtype)
     result = {
         "nbkernels": lambda: nbkernels.matmul(a, b, out=out),

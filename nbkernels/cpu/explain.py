@@ -22,7 +22,7 @@ from .gemm.gemm import clash, name_of, same
 from .gemm.kinds import kind_of, tiles_of
 from .gemm.paths import path_of, seen, shared
 from .gemm.tuned import slot_of, tuned
-from .gemv.dot import FLOATS, SHARED
+from .gemv.dot import DTYPES, SHARED
 from .gemv.jobs import ROWS_SHARED
 from .gemv.jobs import SHARED as VECTORS_SHARED
 from .runtime import threads
@@ -105,7 +105,7 @@ def panels(out, mat1, mat2, tiles, kind, workers) -> str:
 
 def dot(out, a, mode) -> dict:
     """A sum of the products of two vectors as a."""
-    if name_of(a.dtype) not in FLOATS or not a.shape[0] or mode is not None or out.dtype != a.dtype:
+    if name_of(a.dtype) not in DTYPES or not a.shape[0] or mode is not None or out.dtype != a.dtype:
         return dict(path="mm of a row and a column", flops=2 * a.shape[0])
     shared = a.shape[0] * a.dtype.itemsize > SHARED
     flops = 2 * a.shape[0] * (4 if a.dtype.kind == "c" else 1)

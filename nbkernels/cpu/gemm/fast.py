@@ -88,12 +88,14 @@ def mm_fast(a, b, out, x=None, beta=0, alpha=1, ndarray=np.ndarray):
     """mm, likewise; and what addmm adds."""
     try:
         found = _entries.get(a.dtype)
-        if found is None and not at_first.first(a, b, x is None and alpha is ONE):
+        if found is None and a.dtype == b.dtype and not at_first.first(a, b, x is None and alpha is ONE):
             found = _entry(a.dtype)
         if found is None:
             return None
         entry, words, table = found
         if words == 0:
+            if a.dtype != b.dtype:  # an entry would be compiled to say so
+                return None
             plain = x is None or (beta is ONE and alpha is ONE)
             return _by_plan(entry if plain else _planned(a.dtype, beta, alpha), x, a, b, out)
         if out is not None and type(out) is not ndarray:

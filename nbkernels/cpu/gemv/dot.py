@@ -1,4 +1,4 @@
-"""dot and vdot of floats, in an order of their own: 64 chains where a product has one, which waits for its additions.
+"""dot and vdot, in an order of their own: 64 chains where a product has one, which waits for its additions.
 
 k is cut into segments of 4096. Within one chain c takes the steps c, c + 64, c + 128, ... in order, each a fused
 multiply-add, from zero; then chain c takes in chain c + h, for h = 32, 16, 8, 4, 2 and 1, and the first is the sum of
@@ -19,7 +19,7 @@ from ...jit.address import pointer, scratch
 from ...jit.cache import compiled, entry, jit
 from ...jit.chain import Chain
 from ...jit.emit import emitted
-from ...jit.kind import BYTES
+from ...jit.kind import BYTES, SIGNLESS, Kind
 from ...jit.made import ANSWER, NONE, answer, as_returned, new_strided, words
 from ...jit.ndarray import OBJECT, WRITEABLE, address_of, data, descr, flags, layout_is_known, ndim, shape, stride
 from ...jit.record import Record
@@ -28,7 +28,6 @@ from ...jit.tile import Tile
 from ...jit.vector import I64, loop, opaque, replaced_if, used, width_bits
 from ..gemm import at_first
 from ..gemm.blocking import SEGMENT, vector_registers
-from ..gemm.fast import column_fast
 from ..gemm.gemm import accepted, gemm, name_of, whole
 from ..gemm.kinds import kind_of
 from ..gemm.store import finish
@@ -38,7 +37,7 @@ from ..runtime.launch import SIZE, launchable, table_at
 from ..runtime.status import DECLINED, DONE, LARGE
 from .jobs import HERE, enlarged, known, run_jobs
 
-FLOATS = "float32", "float64", "float16", "bfloat16", "complex64", "complex128"
+DTYPES = {*BYTES, *SIGNLESS}
 CHAINS = 64  # two vectors of operands are loaded for each step of a vector of chains: four of these hide its latency
 # Vectors of chains that 16 registers hold; others wait on the stack, and each is loaded and stored for its step. By
 # itself LLVM puts a sum where a factor was and moves all of them back: 61 instructions for 64 steps of float64, 39 so
@@ -81,7 +80,7 @@ def _segment(builder, tile, k, a, sa, b, sb, total, gathered=False):
             there = I64(count) if left is None else builder.sub(left, I64(v * count))
             old = carried[v * planes : v * planes + planes] or chain.load(waiting[v])
             factors = items("a", a, sa, first, there)
-            new = chain.step(factors, items("b", b, sb, first, there), old)
+            new = chain.closed(chain.step(factors, items("b", b, sb, first, there), chain.opened(old)))
             mask = chain.words.mask(there)
             if tight and left is None:
                 used(builder, factors[0])
@@ -123,8 +122,11 @@ def segment(tile, k, a, sa, b, sb, total):
 
 @functools.cache
 def tile_of(dtype: str, conj: str = "") -> Tile:
-    """A vector of chains for a dtype of floats."""
+    """A vector of chains for a dtype, each of single elements: those of whole numbers have one sum in any order."""
     kind = kind_of(dtype, dtype, dtype, conj)
+    if kind.group > 1:
+        dtype = SIGNLESS.get(dtype, dtype)
+        kind = Kind(dtype, dtype, "int32", dtype, "mul")
     return Tile(kind.word, 1, 1, width_bits() // 8 // BYTES[kind.word], kind)
 
 
@@ -219,8 +221,8 @@ _entries = {"": {}, "a": {}, "b": {}, "ab": {}}
 
 
 def _found(dtype, conj: str):
-    """The entry for a dtype of floats, compiled or loaded at its first use; else None."""
-    if name_of(dtype) in FLOATS and layout_is_known():
+    """The entry for a dtype, compiled or loaded at its first use; else None."""
+    if name_of(dtype) in DTYPES and layout_is_known():
         tile = tile_of(name_of(dtype), conj if dtype.kind == "c" else "")
         _entries[conj][dtype] = known(_entry(tile), _work(tile), words())
     return _entries[conj].get(dtype)
@@ -232,7 +234,7 @@ def _large(found, out, a, b):
 
 
 def _general(out, a, b, conj: str, mode=None) -> None:
-    """Whole numbers have one sum, in any order; a mode and a wider out have that of the product."""
+    """A mode and a wider out have the order of the product."""
     if mode is None and out.dtype == a.dtype and (sums := at_first.sums(a[None], b, CHAINS)) is not None:
         out[...] = sums[0]
         return
@@ -267,9 +269,6 @@ def dot_fast(self, tensor, out, conj="", ndarray=np.ndarray):
     if found is None and self.ndim == 1 and at_first.first_sums(self, tensor, CHAINS):
         return None
     found = found or _found(dtype, conj)
-    if found is None and out is None and dtype == tensor.dtype and self.ndim == tensor.ndim == 1:
-        made = column_fast(self[None], tensor, None)  # whole numbers, of which no factor is conjugated
-        return None if made is None else made[0]
     if found is None or not (out is None or type(out) is ndarray):
         return _mixed(self, tensor, out, conj)
     status = found[0](found[1], out, self, tensor)

@@ -1,0 +1,119 @@
+"""An earlier tree of this library against this one, on the products of bench_shapes.py: speed over it, by class.
+
+    git worktree add ../before COMMIT
+    python bench/bench_trees.py ../before --threads 2
+    python bench/bench_trees.py ../before --classes gemv batched --dtypes float64 --rows     # and each product's
+
+Random products, as bench_choice.py has them, do not show what a rule does to round sizes and to what comes from memory.
+Processes take turns, and the first one with them: one of this tree, two of the earlier one, the second as a control,
+whose speed says what is noise. Each round has new arrays, as luck has it whose pages share sets of L2.
+"""
+
+import argparse
+import functools
+import json
+import os
+import runpy
+import subprocess
+import sys
+import time
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+from tabulate import tabulate
+from tqdm import tqdm
+
+ROOT = Path(__file__).resolve().parent.parent
+DTYPES = "float32", "float64"
+SHAPES = runpy.run_path(str(ROOT / "nbkernels/benches/shapes.py"))  # this tree's, whichever tree's process it is
+BEFORE, AFTER, CONTROL = TREES = "before", "after", "control"
+
+
+def serve(seconds=0.004):
+    """Time what is asked for, a line each: microseconds of a call, the median of three samples."""
+    import nbkernels
+
+    made = functools.lru_cache(maxsize=1)(lambda *shape, dtype: SHAPES["arrays"](shape, dtype))
+    for line in sys.stdin:
+        shape, dtype = json.loads(line)
+        a, b, out = (x.copy(order="K") for x in made(*shape, dtype=dtype))
+        nbkernels.matmul(a, b, out=out)  # compiles it
+        start = time.perf_counter()
+        nbkernels.matmul(a, b, out=out)
+        count, samples = max(1, int(seconds / (time.perf_counter() - start))), []
+        for _ in range(3):
+            start = time.perf_counter()
+            for _ in range(count):
+                nbkernels.matmul(a, b, out=out)
+            samples.append((time.perf_counter() - start) / count * 1e6)
+        print(median(samples), flush=True)
+
+
+class Process:
+    """One that serves a tree's products."""
+
+    def __init__(self, tree, threads):
+        names = "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"
+        environment = os.environ | dict.fromkeys(names, str(threads))
+        environment |= {"PYTHONPATH": str(tree.resolve()), "NBKERNELS_FIRST_CALLS": "0"}
+        self.run = subprocess.Popen([sys.executable, __file__, "--serve"], cwd=tree, env=environment, text=True,
+                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # fmt: skip
+
+    def time(self, shape, dtype):
+        print(json.dumps([shape, dtype]), file=self.run.stdin, flush=True)
+        answer = self.run.stdout.readline()
+        if not answer:
+            sys.exit(f"{self.run.args} ended, by {self.run.wait()}")
+        return float(answer)
+
+
+def measure(before, cases, threads, rounds):
+    """[(case, {process: microseconds}), ...]: medians."""
+    processes = {name: Process(ROOT if name == AFTER else before, threads) for name in TREES}
+    rows = []
+    for case in tqdm(cases, unit="product"):
+        times = {name: [] for name in TREES}
+        for turn in range(rounds + 1):
+            for name in TREES[turn % 3 :] + TREES[: turn % 3]:
+                times[name].append(processes[name].time(*case[1:]))
+        rows.append((case, {name: median(found[1:]) for name, found in times.items()}))
+    for process in processes.values():
+        process.run.stdin.close()
+        process.run.wait()
+    return rows
+
+
+def mean_speed(rows, name):
+    return float(np.exp(np.mean([np.log(times[BEFORE] / times[name]) for _, times in rows])))
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("before", type=Path, help="the earlier tree")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--classes", nargs="+", choices=SHAPES["SHAPES"], default=list(SHAPES["SHAPES"]))
+    parser.add_argument("--dtypes", nargs="+", choices=DTYPES, default=DTYPES)
+    parser.add_argument("--rounds", type=int, default=7, help="times that each is timed (%(default)s)")
+    parser.add_argument("--rows", action="store_true", help="print each product's, too")
+    args = parser.parse_args(argv)
+    cases = [(name, s, dtype) for name in args.classes for s in SHAPES["SHAPES"][name] for dtype in args.dtypes]
+    rows = measure(args.before, cases, args.threads, args.rounds)
+    if args.rows:
+        lines = [
+            [name, "x".join(map(str, shape[:-1] if shape[0] else shape[1:-1])), shape[-1], dtype, *times.values()]
+            for (name, shape, dtype), times in rows
+        ]
+        print(tabulate(lines, headers=["class", "shape", "layout", "dtype", *(f"{n}, us" for n in TREES)]))
+    groups = {name: [row for row in rows if row[0][0] == name] for name in args.classes} | {"all": rows}
+    lines = [[name, len(group), mean_speed(group, AFTER), mean_speed(group, CONTROL)] for name, group in groups.items()]
+    print(tabulate(lines, headers=["class", "products", "speed over before", CONTROL], floatfmt=".3f"))
+
+
+def test_a_tree_against_itself(capsys):
+    main([str(ROOT), "--classes", "outer", "--dtypes", "float32", "--rounds", "1"])
+    assert "control" in capsys.readouterr().out
+
+
+if __name__ == "__main__":
+    serve() if sys.argv[1:] == ["--serve"] else main()
