@@ -84,7 +84,7 @@ FIXED = {
     "gemm/turns.py": "CHAINS COPY PANELS",
     "gemv/chains8.py": "CHAINS WAITING",
     "gemv/dot.py": "CHAINS",
-    "gemv/dotxf.py": "FEW_REGISTERS BEHIND",
+    "gemv/dotxf.py": "FEW_REGISTERS PLACES BEHIND",
     "gemv/gemv.py": "KEPT",
     "gemv/jobs.py": "AHEAD BY_ROWS BY_COLUMNS BY_SEGMENTS HEAD HERE",
     "gemv/mv.py": "KEPT APART BLOCK",

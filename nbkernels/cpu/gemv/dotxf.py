@@ -10,7 +10,7 @@ from ...jit.address import fma, nothing, peek, poke
 from ...jit.cache import jit
 from ...jit.emit import emitted
 from ...jit.vector import I64, LINE, SIZE, Lanes, loop, opaque, replaced_if
-from ..gemm.blocking import vector_registers
+from ..gemm.blocking import WAY, vector_registers
 
 ROWS = 16  # at once: more are more streams than the prefetchers follow: n = 3000, f32: 1.3 ms, with 32 rows 2.8
 # Vectors of rows at once in the caches: of 288x256 float32 in L2 4.8 us, with 2 5.7, with 4 5.3.
@@ -26,8 +26,11 @@ SHORT = 512
 FEW_REGISTERS = vector_registers() == 16
 # Longer rows beyond L2, with 16 registers: LONG vectors at once, each of which asks for its line after the next
 # (960x1000 f32, el/ns, by 3 that do not, by LONG: 11.3, 13.0); those that come from memory are not asked for, and go,
-# of float32, by PAIR (3000x3000, us, by LONG, 3 and PAIR: 1640, 1500, 1220).
+# of float32, by PAIR (3000x3000, us, by LONG, 3 and PAIR: 1640, 1500, 1220). So do those that crowd each other, unless
+# they are more than the PLACES of one set (us, skewed and so: 2048x512 of float32 145 and 112, 1024x1024 of float64 272
+# and 214, but of float32 177 and 311).
 LONG, PAIR = 4, 2
+PLACES = 8
 BEHIND = 16  # bytes of a piece
 # Near rows at once, times the bytes that they begin near multiples of, from which a set of L1 has too few places for
 # them: with 16 registers those of float32 2 KiB apart, or of float64 4, are not near ones in L2 either (Zen 3, 2026-11:
@@ -221,11 +224,11 @@ def rows_of(tile, h, a, rsa, v, k, t, near, far):
     short = k * size <= SHORT
     if FEW_REGISTERS:
         near = near and not _crowded(tile, rsa, k, THRONG // several)
-        wanted = rsa * size >= BEHIND and (near or not crowded)
-        while wanted and not (near or far or short) and h - r >= long:
+        wanted = rsa * size >= BEHIND and not (pair > PLACES and _crowded(tile, rsa, k, WAY))
+        while wanted and not (near or crowded or far or short) and h - r >= long:
             long_rows(tile, a + r * rsa * size, rsa, v, k, t + r * size)
             r += long
-        by_pairs = not wanted or (far and not short and size == 4)
+        by_pairs = not wanted or (crowded and not near) or (far and not short and size == 4)
     else:
         by_pairs = not near and (crowded or far)
     while not by_pairs and h - r >= several and not (FEW_REGISTERS and several < h - r <= 2 * pair):
