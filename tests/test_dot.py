@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import nbkernels as nb
 from nbkernels.cpu.gemv import dot
 from nbkernels.cpu.runtime import threads
+from nbkernels.dtypes import INTEGERS
 from tests import reference
 from tests.cases import LAYOUTS
 from tests.compare import same_bits
@@ -49,11 +50,26 @@ def test_complex128(rng):
     assert nb.vdot(a[::-3], b[::-3]) == np.vdot(a[::-3], b[::-3])
 
 
-@pytest.mark.parametrize("dtype", ["int8", "bool"])
-def test_whole_numbers_are_those_of_a_product(rng, dtype):
-    a, b = (rng.integers(0, 2 if dtype == "bool" else 100, 5000).astype(dtype) for _ in range(2))
-    same_bits(nb.dot(a, b), nb.mm(a[None], b[:, None])[0, 0])
-    same_bits(nb.vdot(a[::-1], b), np.dot(a[::-1], b))
+@pytest.mark.parametrize("dtype", [*INTEGERS, "bool"])
+def test_whole_numbers_have_one_sum(rng, dtype):
+    """Modulo 2**bits, from end to end of their range, of any strides and sizes, by one thread and by all; bool's is
+    whether any of the products is true."""
+    low, high = (0, 1) if dtype == "bool" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    for k in (0, 1, 3, 31, 63, 64, 65, 129, 1000, 4095, 4096, 4097, 20_000, 500_001):
+        a, b = (rng.integers(low, high, 3 * k, np.int64 if dtype == "bool" else dtype, endpoint=True) for _ in "ab")
+        a, b = a.astype(dtype), b.astype(dtype)
+        for x, y in ((a[:k], b[:k]), (a[::3], b[::-3]), (a[k : 2 * k][::-1], b[:k]), (a[:k], np.repeat(b[:1], k))):
+            wanted = np.dot(x, y)
+            assert wanted == (x & y).any() if dtype == "bool" else wanted.dtype == dtype
+            same_bits(nb.dot(x, y), wanted)
+            same_bits(nb.vdot(x, y), wanted)
+            out = np.empty((), dtype)
+            assert nb.dot(x, y, out=out) is out
+            same_bits(out, wanted)
+    few = np.array([low, high, high], dtype)
+    exact = sum(int(p) * int(q) for p, q in zip(few, few[::-1]))
+    bits = 8 * few.itemsize
+    assert int(nb.dot(few, few[::-1])) % 2**bits == (exact > 0 if dtype == "bool" else exact % 2**bits)
 
 
 @settings(max_examples=60)

@@ -161,23 +161,28 @@ def _kind(chain: str):
 def first_sums(a, v, chains: int) -> bool:
     """Whether sums of a matrix, or a vector, and a vector are among the first products, which are counted, and suit."""
     m, k = (1, *a.shape)[-2:]
-    return patience() and a.dtype.name in SIZE and _summed(a.dtype.name, m, k, chains)
+    return patience() and _summed(a.dtype, m, k, chains)
 
 
 def _summed(dtype, m: int, k: int, chains: int) -> bool:
-    """Whether this is for them, and so few tiles make them."""
-    return patience.lasts(f"{ROOMS[chains]}_{dtype}_*") and 0 < m * chains * -(-k // SEGMENT) <= MOST
+    """Whether this is for them, and so few tiles make them. Whole numbers have one sum in any order, NumPy's."""
+    name = SIGNLESS.get(dtype.name, dtype.name)
+    there = name in SIZE or (chains == DOT and dtype.kind in "biu")
+    return there and patience.lasts(f"{ROOMS[chains]}_{name}_*") and 0 < m * chains * -(-k // SEGMENT) <= MOST
 
 
-ROOMS = {8: "mv", 64: "dot"}  # by chains
+DOT = 64
+ROOMS = {8: "mv", DOT: "dot"}  # by chains
 
 
 def sums(a, v, chains: int):
     """a @ v, each sum in so many chains (mv.py, dot.py), which are products of every chains-th column; None where this
     is not for it."""
     (m, k), dtype = a.shape, a.dtype.name
-    if dtype not in SIZE or a.dtype != v.dtype or not _summed(dtype, m, k, chains):
+    if a.dtype != v.dtype or not _summed(a.dtype, m, k, chains):
         return None
+    if dtype not in SIZE:
+        return np.dot(a, v)
     if any(stride % a.itemsize for stride in (*a.strides, *v.strides)):
         return None
     total, kind = None, Kind.plain(dtype)
