@@ -79,8 +79,7 @@ def measure(before, cases, threads, rounds):
                 times[name].append(processes[name].time(*case[1:]))
         rows.append((case, {name: median(found[1:]) for name, found in times.items()}))
     for process in processes.values():
-        process.run.stdin.close()
-        process.run.wait()
+        process.run.communicate()
     return rows
 
 
