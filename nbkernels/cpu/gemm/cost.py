@@ -21,16 +21,18 @@ from ...jit.cache import plain
 from ...jit.vector import width_bits
 from ..runtime.machine import machine, plan_key
 from ..runtime.status import COLUMNS, DEEP, PACKED, PATHS, SHORT, SMALL, THIN
+from .blocking import WAY
 
 FILE, SYMBOL = Path(__file__).with_name("costs.json"), "nbkernels_costs"
 WAYS = THIN, DEEP, SHORT, COLUMNS, PACKED, SMALL  # consecutive numbers
 DTYPES, THREADS = ("float32", "float64"), ("1", "2")
 # What a product has: v tiles and w vectors across, areas of A, B and C in vectors. `turned`: the path computes C' =
 # B' A', of which all is said then. `vast`: B, by rows, has VAST times the bytes of L2: a panel of it comes from memory
-# line by line, each of a page of its own (2x2523x756 of float64 TN, us, by small 2400, by deep 650).
+# line by line, each of a page of its own (2x2523x756 of float64 TN, us, by small 2400, by deep 650). `crowded`: its
+# lines are ways of L1 apart, and share a set (16x2048x512 of float64, two threads, us, by columns 1180, by short 680).
 FEATURES = (
     "1", "m", "w", "k", "v k", "m w k", "C", "C, turned", "A by rows", "A by columns", "B by columns", "v A by rows",
-    "v A by columns", "B vast",
+    "v A by columns", "B vast", "B crowded",
 )  # fmt: skip
 VAST = 16
 COUNT = len(FEATURES)
@@ -64,6 +66,7 @@ def predicted(tile, costs, at, product, turned, cache, share):
     a, b, c = m * k * part, k * n * part, m * n * part
     a_rows, b_columns = a if csa == 1 else 0.0, 0.0 if csb == 1 else b
     b_vast = b if csb == 1 and k * n * size > VAST * cache else 0.0
+    b_crowded = b if (rsb if csb == 1 else csb) * size % WAY == 0 else 0.0
     return costs[at] + share * (
         costs[at + 1] * m
         + costs[at + 2] * w
@@ -78,6 +81,7 @@ def predicted(tile, costs, at, product, turned, cache, share):
         + costs[at + 11] * (v * a_rows)
         + costs[at + 12] * (v * (a - a_rows))
         + costs[at + 13] * b_vast
+        + costs[at + 14] * b_crowded
     )
 
 
