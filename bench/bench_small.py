@@ -8,7 +8,7 @@ Judges of float32 and float64 do not see the ways that other dtypes, rows, colum
 
 import argparse
 import sys
-import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,7 @@ from tqdm import tqdm
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import nbkernels
+from nbkernels import tune
 
 DTYPES = "int32", "int64", "uint8", "float16", "complex64", "float32", "float64"
 PRODUCTS = (1, 1, 10), (1, 1, 1000), (3, 3, 3), (1, 64, 64), (64, 1, 64), (2, 2, 2000), (200, 2, 3), (100, 100, 1)
@@ -64,27 +65,15 @@ def cases(dtype):
         yield "add.accumulate", nbkernels.add.accumulate, np.add.accumulate, (a,)
 
 
-def least(function, arguments, samples=7, seconds=2e-4):
-    """Microseconds of a call, the least of samples."""
-    for _ in range(3):  # compiles it
-        function(*arguments)
-    start = time.perf_counter()
-    function(*arguments)
-    count, found = max(1, int(seconds / (time.perf_counter() - start))), []
-    for _ in range(samples):
-        start = time.perf_counter()
-        for _ in range(count):
-            function(*arguments)
-        found.append((time.perf_counter() - start) / count)
-    return min(found) * 1e6
-
-
 def measure(dtypes):
     """[(speed over NumPy's, what it is, shapes, dtype, microseconds, NumPy's), ...], the worst first."""
     rows = []
     for dtype in tqdm(dtypes, unit="dtype"):
         for name, ours, numpy, arguments in cases(dtype):
-            mine, its = least(ours, arguments), least(numpy, arguments)
+            calls = {"ours": partial(ours, *arguments), "NumPy": partial(numpy, *arguments)}
+            for _ in range(3):  # what is compiled is compiled now
+                calls["ours"]()
+            mine, its = (1e6 * seconds for seconds in tune.medians(calls, seconds=0.01, rounds=7).values())
             shapes = " ".join("x".join(map(str, x.shape)) for x in arguments if isinstance(x, np.ndarray))
             rows.append((its / mine, name, shapes, dtype, mine, its))
     return sorted(rows)

@@ -20,7 +20,6 @@ import time
 from pathlib import Path
 from statistics import median
 
-import numpy as np
 from tabulate import tabulate
 from tqdm import tqdm
 
@@ -84,7 +83,9 @@ def measure(before, cases, threads, rounds):
 
 
 def mean_speed(rows, name):
-    return float(np.exp(np.mean([np.log(times[BEFORE] / times[name]) for _, times in rows])))
+    from report import geometric_mean
+
+    return geometric_mean(times[BEFORE] / times[name] for _, times in rows)
 
 
 def main(argv=None):
@@ -96,6 +97,7 @@ def main(argv=None):
     parser.add_argument("--rounds", type=int, default=7, help="times that each is timed (%(default)s)")
     parser.add_argument("--rows", action="store_true", help="print each product's, too")
     args = parser.parse_args(argv)
+    sys.path[:0] = [str(ROOT), str(ROOT / "bench")]  # here, as the other tree's processes are not to find this one
     cases = [(name, s, dtype) for name in args.classes for s in SHAPES["SHAPES"][name] for dtype in args.dtypes]
     rows = measure(args.before, cases, args.threads, args.rounds)
     if args.rows:

@@ -5,7 +5,7 @@
 """
 
 from nbkernels.cpu.elementwise import gates
-from nbkernels.cpu.gemm import block, blocking, context, deep, even, paths, short, stacks
+from nbkernels.cpu.gemm import block, blocking, context, deep, even, paths, short, stacks, turns
 from nbkernels.cpu.gemv import jobs
 from nbkernels.cpu.runtime.status import PATHS
 from nbkernels.jit.vector import LINE
@@ -104,7 +104,8 @@ def products():
         "stacks": (
             f"`bmm`, `baddbmm`, batches of `matmul`: matrices and vectors up to {cube(paths.ALONE)}, k <= "
             f"{SEGMENT}; up to {cube(paths.SERIAL)}, k <= {paths.DEEPEST}, m and n > 3, not thin, where threads that "
-            f"take one each are done together; straight-line code where A and B have up to {size(even.NEAR)}",
+            f"take one each are done together; straight-line code where A and B have up to {size(even.NEAR)}; by "
+            f"panels of B where it has {size(4 * turns.TURNED)} and more and meets more than {turns.MET} tiles of rows",
             f"none; above {cube(paths.ALONE)}, {size(block.ROOM)} a thread where A's rows are not contiguous (or "
             f"without AVX-512) and not {narrow}",
         ),

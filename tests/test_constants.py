@@ -66,7 +66,7 @@ FIXED = {
     "elementwise/plan_cache.py": "SLOTS MOST ROOM LARGE_ROOM ADDRESSES FACTORS",
     "elementwise/planner.py": "OPERANDS MOST ROW CELL ORDER",
     "elementwise/schedule.py": "_LOOP",
-    "gemm/at_first.py": "DOT ROOMS",
+    "gemm/at_first.py": "ROOMS",
     "gemm/batch.py": "DECLINED DONE CLOSED LARGE",
     "gemm/block.py": "ROOM SQUARE",
     "gemm/blocking.py": "SEGMENT WAY",

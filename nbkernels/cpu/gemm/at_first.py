@@ -167,12 +167,11 @@ def first_sums(a, v, chains: int) -> bool:
 def _summed(dtype, m: int, k: int, chains: int) -> bool:
     """Whether this is for them, and so few tiles make them. Whole numbers have one sum in any order, NumPy's."""
     name = SIGNLESS.get(dtype.name, dtype.name)
-    there = name in SIZE or (chains == DOT and dtype.kind in "biu")
+    there = name in SIZE or (ROOMS[chains] == "dot" and dtype.kind in "biu")
     return there and patience.lasts(f"{ROOMS[chains]}_{name}_*") and 0 < m * chains * -(-k // SEGMENT) <= MOST
 
 
-DOT = 64
-ROOMS = {8: "mv", DOT: "dot"}  # by chains
+ROOMS = {8: "mv", 64: "dot"}  # by chains
 
 
 def sums(a, v, chains: int):

@@ -20,8 +20,8 @@ FLOATS, DOUBLES = NEAR.values()
 # (Zen 3, 2026-11: 1000x1000 of float32 118 -> 112 us).
 PART = LINE if vector_registers() == 32 else 16
 # Bytes of a row up to which the next rows are asked for, of a matrix beyond L2: 9984x64 of float32 64 -> 53 us, but
-# 960x1000 71 -> 84. With 16 registers they are asked for as one run of lines (Zen 3, 2026-11, 9600x64 f32, GB/s by
-# none, row by row, so: 23, 29, 31).
+# 960x1000 71 -> 84. With 16 registers they are asked for as one run of lines (2026-11, 9600x64 of float32, GB/s
+# by none, row by row, so: 23, 29, 31).
 SHORT = 512
 FEW_REGISTERS = vector_registers() == 16
 # Longer rows beyond L2, with 16 registers: LONG vectors at once, each of which asks for its line after the next

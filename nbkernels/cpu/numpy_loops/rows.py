@@ -13,10 +13,13 @@ from ...jit.cache import compiled
 from ..gemv.dot import inner, tile_of
 
 
-@functools.cache
 def rows(name: str, conj: str) -> int:
     """The kernel of a dtype: void(m, k, a, rsa, v, c, rsc), strides in elements."""
-    tile = tile_of(name, conj)
+    return _rows(tile_of(name, conj))
+
+
+@functools.cache  # signed and unsigned numbers have one
+def _rows(tile) -> int:
     one = getattr(np, tile.kind.chain)
 
     def run(m, k, a, rsa, v, c, rsc):
