@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nbkernels as nb
-from nbkernels.cpu.gemv import mv
 from tests import reference
 from tests.cases import LAYOUTS, normal
 from tests.compare import same_bits
@@ -97,7 +96,6 @@ def test_results_are_made_in_the_call_or_before_it(rng, m, k):
 @pytest.mark.parametrize("order", "CF")
 def test_a_matrix_that_comes_from_memory(rng, order):
     a, v = np.asarray(normal(rng, (2105, 4007), "float32"), order=order), normal(rng, 4007, "float32")
-    assert a.nbytes > mv.FAR
     found = nb.mv(a, v)
     for part in (slice(5), slice(1000, 1020), slice(2100, None)):
         same_bits(found[part], reference.mv(np.ascontiguousarray(a[part]), v))

@@ -306,7 +306,7 @@ def _fast(x, a, b, beta, alpha, out):
             out = empty((count, m, n), a.dtype)
         elif type(out) is not np.ndarray:
             return None
-        if FIRST.waits and a.dtype not in _tables and at_first.first(a, b):
+        if a.dtype not in _tables and (a.dtype != b.dtype or (FIRST.waits and at_first.first(a, b))):
             return None
         return out if _run(out, x, a, b, beta, alpha) else None
     except (ValueError, OverflowError):  # not 3-D, an int too large for a float: the checks will say it properly

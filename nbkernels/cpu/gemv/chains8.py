@@ -35,11 +35,8 @@ WINDOW = 1 << 15  # bytes of A for each chain before the next takes its turn: th
 # -- rows --------------------------------------------------------------------------------------------------------------
 
 
-def _rows(builder, tile, rows, a, rsa, v, k, t, ahead=False):
-    """t[r] = the sum of a[r*rsa + p] * v[p] over p < k <= 4096, for r < rows.
-
-    `ahead`: the rows that come next are asked for on the way.
-    """
+def _rows(builder, tile, rows, a, rsa, v, k, t):
+    """t[r] = the sum of a[r*rsa + p] * v[p] over p < k <= 4096, for r < rows."""
     lanes = Lanes(builder, tile.dtype, min(tile.lanes, CHAINS))
     matrix = of_a(lanes, tile)
     parts = CHAINS // lanes.count  # vectors of a row's chains
@@ -55,8 +52,6 @@ def _rows(builder, tile, rows, a, rsa, v, k, t, ahead=False):
         def block(index, carried, left=None):
             """The chains, one row's after another, one step further."""
             first, chains = builder.mul(index, I64(CHAINS)), list(carried)
-            for start in starts if ahead and left is None else []:
-                matrix.prefetch(matrix.at(matrix.at(start, builder.mul(rsa, I64(count))), first), level=2)
             for part in range(parts):
                 place = builder.add(first, I64(part * lanes.count))
                 mask = None if left is None else lanes.mask(builder.sub(left, I64(part * lanes.count)))
@@ -95,7 +90,7 @@ def _halved(builder, vectors: list, width: int):
     return [(i * vector.type.count, vector) for i, vector in enumerate(vectors)]
 
 
-rows_of, far_rows_of = emitted("mv_rows", "iaipip", _rows), emitted("mv_far_rows", "iaipip", _rows, ahead=True)
+rows_of = emitted("mv_rows", "iaipip", _rows)
 
 
 # -- columns -----------------------------------------------------------------------------------------------------------
@@ -147,7 +142,7 @@ halve, in_turn = emitted("mv_halve", "ipip", _halve), emitted("mv_in_turn", "iia
 
 
 @jit(forceinline=True)
-def columns_sums(tile, h, a, csa, v, sv, k, t, far, lines):
+def columns_sums(tile, h, a, csa, v, sv, k, t, lines):
     """t[i] = the sum of a[p*csa + i] * v[p*sv] over p < k, for i < h <= WIDE; chains wait in `lines`."""
     size, p, apart, at_once = tile.itemsize, 0, WIDE, FLOATS if tile.itemsize == 4 else DOUBLES
     window = max(WINDOW // (h * tile.size_a), STEPS) * CHAINS
@@ -163,6 +158,6 @@ def columns_sums(tile, h, a, csa, v, sv, k, t, far, lines):
         for c in range(CHAINS):
             own, column, factor = lines + c * apart * size, a + (p + c) * csa * tile.size_a, v + (p + c) * sv * size
             left = (steps + CHAINS - 1 - c) // CHAINS
-            columns(tile, h, column, csa * CHAINS, factor, sv * CHAINS, left, own, p, far)
+            columns(tile, h, column, csa * CHAINS, factor, sv * CHAINS, left, own, p)
         p += steps
     halve(tile, h, lines, apart, t)

@@ -264,18 +264,18 @@ def vdot(out, self, other, out_dtype=None, mode=None) -> None:
 
 def dot_fast(self, tensor, out, conj="", ndarray=np.ndarray):
     """dot of plain arrays in few calls; None, with nothing written, where more care is needed."""
-    dtype = self.dtype
-    found = _entries[conj].get(dtype)
-    if found is None and self.ndim == 1 and at_first.first_sums(self, tensor, CHAINS):
-        return None
-    found = found or _found(dtype, conj)
+    found = _entries[conj].get(self.dtype)
+    if found is None and self.dtype == tensor.dtype:
+        if self.ndim == 1 and at_first.first_sums(self, tensor, CHAINS):
+            return None
+        found = _found(self.dtype, conj)
     if found is None or not (out is None or type(out) is ndarray):
         return _mixed(self, tensor, out, conj)
     status = found[0](found[1], out, self, tensor)
     if type(status) is not int:
         return status
     if status == LARGE:
-        into = empty((), dtype) if out is None else out
+        into = empty((), self.dtype) if out is None else out
         if _large(found, into, self, tensor) is into:
             return into[()] if out is None else out
     return _mixed(self, tensor, out, conj)

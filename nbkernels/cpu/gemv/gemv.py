@@ -18,7 +18,7 @@ from ..runtime.status import DECLINED, LARGE
 from . import jobs
 from .axpyf import columns
 from .dotxf import one, pairs_of, rows_of
-from .jobs import AHEAD, BY_COLUMNS, BY_ROWS, BY_SEGMENTS, FAR, HEAD, SHARED, copied, product, vector_at
+from .jobs import BY_COLUMNS, BY_ROWS, BY_SEGMENTS, FAR, HEAD, SHARED, copied, product, vector_at
 
 WIDE = 4096  # outputs of a job of columns at most: their chains stay in L1
 KEPT = 8 * SEGMENT  # bytes of stack for a strided v
@@ -42,7 +42,7 @@ def _sums(tile, f, i, h, k, a, v, t):
     """Those of a job, each a chain."""
     held = f.m * f.k * tile.itemsize
     if f.form == BY_COLUMNS:
-        columns(tile, h, a, f.csa, v, f.sv, k, t, 0, held > FAR and AHEAD)
+        columns(tile, h, a, f.csa, v, f.sv, k, t, 0)
     elif f.form == BY_SEGMENTS:
         _segments(tile, f, i)
     elif f.m == 1:

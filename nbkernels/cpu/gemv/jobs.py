@@ -20,12 +20,9 @@ from ..runtime.status import DONE, LARGE
 from ..runtime.workspace import room
 from .dotxf import few
 
-# Bytes of A from which what comes next is asked for: of 3000x3000 f32 columns take 0.93 ms for 1.50, rows 0.89 for
-# 1.36; of 1000x1000, which L3 holds, they would take 70 us for 56, and 145 for 108.
+# Bytes of A from which, of rows, what comes next is asked for: of 3000x3000 f32 0.89 ms for 1.36; of 1000x1000, which
+# L3 holds, 145 us for 108.
 FAR = 32 << 20
-# With 16 registers no column gains by that (Zen 3, 2026-11, 3000x3000, of the best peer's speed, asked for and not: f32
-# .98, 1.04, f64 .84, 1.01).
-AHEAD = vector_registers() == 32
 SHARED = 3 << 17  # bytes of A from which threads share the work: 6 us of it
 # Of a matrix by rows with 16 registers, of which that is more (Zen 3, 2026-11, two threads, us, from 384 KiB on and so:
 # 256x256 f32 9.1 and 6.3, by columns 4.6 and 5.4).

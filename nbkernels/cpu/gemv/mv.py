@@ -30,7 +30,7 @@ from ...jit.patience import Patience
 from ...jit.rooms import lent, returned
 from ..gemm import at_first
 from ..gemm.blocking import SEGMENT, small
-from ..gemm.fast import column_fast
+from ..gemm.fast import UNIT, column_fast
 from ..gemm.gemm import NAMES, REAL, accepted, clash, gemm, name_of, same, whole
 from ..gemm.matrix import matrices, sub
 from ..gemm.native import PRODUCT
@@ -40,8 +40,8 @@ from ..runtime.arrays import MADE, alike, apart
 from ..runtime.launch import SIZE, table_at
 from ..runtime.status import DECLINED, DONE, LARGE, UNMADE
 from . import jobs
-from .chains8 import CHAINS, WAITING, WIDE, columns_sums, far_rows_of, rows_of
-from .jobs import AHEAD, BY_COLUMNS, BY_ROWS, FAR, HEAD, SHARED, copied, product, vector_at
+from .chains8 import CHAINS, WAITING, WIDE, columns_sums, rows_of
+from .jobs import BY_COLUMNS, BY_ROWS, HEAD, SHARED, copied, product, vector_at
 
 KEPT = 8 * SEGMENT  # bytes for a row or a v that is not contiguous
 APART = max(2 * KEPT, WAITING)  # bytes for what is not read as it lies
@@ -49,12 +49,12 @@ BLOCK = 8 * WIDE  # bytes of stack for the sums of a block of outputs
 
 
 @jit(forceinline=True)
-def _sums(tile, form, h, matrix, vector, k, t, far):
+def _sums(tile, form, h, matrix, vector, k, t):
     """t[i] = the sum of a[i, p] * v[p] over the k steps of a segment, for i < h."""
     (a, rsa, csa), (v, sv, _) = matrix, vector
     room = lent(APART) if form == BY_COLUMNS or sv != 1 or csa != 1 else 0
     if form == BY_COLUMNS:
-        columns_sums(tile, h, a, csa, v, sv, k, t, far, room)
+        columns_sums(tile, h, a, csa, v, sv, k, t, room)
     else:
         if sv != 1:
             copied(tile, k, v, sv, room)
@@ -64,8 +64,6 @@ def _sums(tile, form, h, matrix, vector, k, t, far):
             for r in range(h):
                 copied(tile, k, a + r * rsa * tile.itemsize, csa, row)  # never of another dtype
                 rows_of(tile, 1, row, 0, v, k, t + r * tile.itemsize)
-        elif far:
-            far_rows_of(tile, h, a, rsa, v, k, t)
         else:
             rows_of(tile, h, a, rsa, v, k, t)
     if room != 0:
@@ -75,8 +73,7 @@ def _sums(tile, form, h, matrix, vector, k, t, far):
 @jit(forceinline=True)
 def _of_job(tile, f, i, h, k, a, v, t):
     """The same of a job."""
-    far = f.m * f.k * tile.size_a > FAR and AHEAD
-    _sums(tile, f.form, h, (a, f.rsa, f.csa), (v, f.sv, 0), k, t, far)
+    _sums(tile, f.form, h, (a, f.rsa, f.csa), (v, f.sv, 0), k, t)
 
 
 @jit(forceinline=True)
@@ -142,12 +139,12 @@ def native(dtype: str) -> int:
 
     def product(f, beta, alpha):
         size, (a, v, y, x), part, total = tile.itemsize, matrices(f), scratch(BLOCK), scratch(BLOCK)
-        form, far = BY_COLUMNS if f.rsa == 1 and f.m > 1 else BY_ROWS, f.m * f.k * size > FAR and AHEAD
+        form = BY_COLUMNS if f.rsa == 1 and f.m > 1 else BY_ROWS
         for i in range(0, f.m, WIDE):
             h, yi, xi = min(WIDE, f.m - i), sub(y, i, 0, size), sub(x, i, 0, size)
             for p in range(0, f.k, SEGMENT):
                 steps = min(SEGMENT, f.k - p)
-                _sums(tile, form, h, sub(a, i, p, size), sub(v, p, 0, size), steps, part, far)
+                _sums(tile, form, h, sub(a, i, p, size), sub(v, p, 0, size), steps, part)
                 finish(tile, (h, 1), (part, 1), (total, 1), p == 0, p + steps == f.k, yi, xi, alpha, beta)
 
     return compiled(product, PRODUCT, f"mv_native_{tile}")
@@ -244,14 +241,15 @@ def addmv_fast(self, mat, vec, beta, alpha, out):
     return mv_fast(mat, vec, out, self, beta, alpha) if type(beta) in REAL and type(alpha) in REAL else None
 
 
-def mv_fast(self, vec, out, x=None, beta=0, alpha=1, found=None, ndarray=np.ndarray):
+def mv_fast(self, vec, out, x=None, beta=0.0, alpha=UNIT, found=None, ndarray=np.ndarray):
     """mv, likewise; and what addmv adds. `found`: the entry, where it is not that of one dtype."""
     found = found or _entries.get(self.dtype)
-    if found is None and x is None and self.ndim == 2 and at_first.first_sums(self, vec, CHAINS):
-        return None
-    found = found or _found(self.dtype)
     if found is None:
-        return column_fast(self, vec, out, x, beta, alpha)
+        if self.dtype != vec.dtype or (x is None and self.ndim == 2 and at_first.first_sums(self, vec, CHAINS)):
+            return None
+        found = _found(self.dtype)
+        if found is None:
+            return column_fast(self, vec, out, x, beta, alpha)
     if not (out is None or type(out) is ndarray):
         return None
     try:

@@ -16,10 +16,10 @@ from .mv import mv_fast, mv_widened_fast
 def outer_fast(self, vec2, out):
     if self.ndim != 1 or vec2.ndim != 1:
         return None
-    if self.dtype != vec2.dtype:
-        found = promoted(self, vec2)
-        return outer_fast(*found, out) if found else None
-    return mm_fast(self[:, None], vec2[None], out)
+    made = mm_fast(self[:, None], vec2[None], out)
+    if made is None and self.dtype != vec2.dtype and (found := promoted(self, vec2)):
+        return outer_fast(*found, out)
+    return made
 
 
 def addr_fast(self, vec1, vec2, beta, alpha, out):
@@ -28,16 +28,13 @@ def addr_fast(self, vec1, vec2, beta, alpha, out):
 
 def matmul_fast(input, other, out):
     """The usual dimensions; batches that must be broadcast are declined."""
-    if input.ndim == 2 == other.ndim:
-        made = mm_fast(input, other, out)  # asks for one dtype itself: to ask here takes 40 ns
-        if made is not None or input.dtype == other.dtype:
-            return made
-    way = WAYS.get((input.ndim, other.ndim))
-    if way and input.dtype is not other.dtype and input.dtype != other.dtype:
-        if found := promoted(input, other):
-            return way(*found, out)
-        return _widened(input, other, out) if way in (mv_fast, _row) else None
-    return way(input, other, out) if way else None
+    way = mm_fast if input.ndim == 2 == other.ndim else WAYS.get((input.ndim, other.ndim))
+    made = way(input, other, out) if way else None  # each asks for one dtype itself: to ask before takes 40 ns
+    if made is not None or not way or input.dtype == other.dtype:
+        return made
+    if found := promoted(input, other):
+        return way(*found, out)
+    return _widened(input, other, out) if way in (mv_fast, _row) else None
 
 
 def linear_fast(input, weight, bias, out):
@@ -65,4 +62,4 @@ def _widened(input, other, out):
     return mv_widened_fast(matrix, vec.astype(dtype, copy=False), out)
 
 
-WAYS = {(2, 2): mm_fast, (3, 3): bmm_fast, (2, 1): mv_fast, (1, 2): _row, (1, 1): dot_fast}
+WAYS = {(3, 3): bmm_fast, (2, 1): mv_fast, (1, 2): _row, (1, 1): dot_fast}
