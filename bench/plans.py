@@ -5,7 +5,7 @@
 """
 
 from nbkernels.cpu.elementwise import gates
-from nbkernels.cpu.gemm import block, blocking, context, deep, even, paths, short, stacks, turns
+from nbkernels.cpu.gemm import block, blocking, columns, context, deep, even, paths, short, stacks, turns
 from nbkernels.cpu.gemv import jobs
 from nbkernels.cpu.runtime.status import PATHS
 from nbkernels.jit.vector import LINE
@@ -77,8 +77,9 @@ def products():
         ),
         "columns": (
             f"k <= {paths.DEEPEST}; {shared}",
-            f"none up to {size(paths.PANEL)} of A, or where {narrow} or A is read in place, as below; else m * k, m up "
-            "to a multiple of mr",
+            f"none up to {size(columns.FETCHED)} of A, or where {narrow}, or with AVX-512 (32 vector registers) where "
+            f"A's rows are contiguous (or its columns, up to {context.NEAR_L2} times L2 and not a multiple of "
+            f"{size(blocking.WAY)} apart); else m * k, m up to a multiple of mr",
         ),
         "short": (
             f"m or n <= {paths.SHORT_ROWS}, k <= {SEGMENT}; {shared}",
@@ -93,9 +94,7 @@ def products():
         ),
         "packed": (
             f"any; threads share more than {cube(paths.PARALLEL)} multiply-adds",
-            "the panels of B, those of A unless there is AVX-512 (32 vector registers), it needs no conversion and its "
-            f"rows are contiguous (or its columns, up to {context.NEAR_L2} times L2 and not a multiple of "
-            f"{size(blocking.WAY)} apart), and up to two planes of sums: `buffers` in `nbkernels/cpu/gemm/context.py`",
+            "the panels of A and B, and up to two planes of sums: `buffers` in `nbkernels/cpu/gemm/context.py`",
         ),
         "small, other dtypes": (
             f"up to {cube(paths.PARALLEL)}, {cube(paths.SERIAL)} on one thread while panels fit, in one call",
@@ -121,7 +120,6 @@ def products():
 
 def elementwise():
     """Loops of an element-wise plan down: which take them, and what they move."""
-    wide = "with vectors of 256 bits"
     rows = {
         "rows": (
             "all others",
@@ -135,18 +133,18 @@ def elementwise():
         ),
         "across": (
             f"inputs that touch along another dimension, from {gates.MANY} elements on ({gates.MANY >> 4} of costly "
-            "operations), up to four times L2 of out, items of 4 or 8 bytes, columns that do not meet in few sets "
-            f"of L1; {wide} larger ones, too",
+            "operations), items of 4 or 8 bytes, columns that do not meet in few sets of L1, or more than four times "
+            "L2 of out",
             "nothing: squares of a line by 8 or 4 columns are turned in registers and computed with",
         ),
         "transposed": (
             "other inputs that are contiguous along another dimension",
             f"their tiles of {gates.SQUARE} rows of {size(gates.ROW)}, turned in registers; beyond four times L2 of "
-            f"out tiles one line high and {size(gates.SPAN)} wide, asked for ahead; {wide} of streaming stores tiles "
+            f"out tiles one line high and {size(gates.SPAN)} wide, asked for ahead; of streaming stores tiles "
             f"of {gates.TALL} rows by {gates.BROAD} bytes",
         ),
         "streaming": (
-            f"out as large as the last cache, or {size(1 << 25)}; turned {wide} 15 times L2, half as much where "
+            f"out as large as the last cache, or {size(1 << 25)}; turned 15 times L2, half as much where "
             "columns crowd each other",
             "stores past the caches",
         ),

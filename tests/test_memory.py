@@ -13,7 +13,7 @@ import nbkernels
 from nbkernels.cpu.gemm import context as words
 from nbkernels.cpu.gemm import deep, short
 from nbkernels.cpu.gemm.block import PANEL, ROOM
-from nbkernels.cpu.gemm.blocking import small, vector_registers
+from nbkernels.cpu.gemm.blocking import WAY, small, vector_registers
 from nbkernels.cpu.gemm.kinds import default_tiles, kind_of
 from nbkernels.cpu.gemm.paths import only
 from nbkernels.cpu.gemm.turns import PANELS
@@ -43,8 +43,6 @@ def peak(call):
 def stated(path, m, n, k, layout, dtype, threads):
     """Bytes, by the table of the document."""
     size, tile, segments = np.dtype(dtype).itemsize, small(dtype), -(-k // SEGMENT)
-    rsa, csa = (k, 1) if layout[0] == "N" else (1, m)
-    bare = words.in_place.py_func(m, k, rsa, csa, 1, size, words.near()) and vector_registers() == 32
     if path == "gemv":
         return 8 * segments * m * n
     if path == "thin":
@@ -52,14 +50,15 @@ def stated(path, m, n, k, layout, dtype, threads):
     if path == "deep":
         return size * (threads * tile.nr * min(k, SEGMENT) + segments * m * n)
     if path == "columns":
-        return 0 if bare or n <= (2 if tile.narrow else 5) * tile.nr else size * k * (m + tile.mr)
+        there = vector_registers() == 32 and (layout[0] == "N" or (m * size % WAY and m * k * size <= words.near()))
+        return 0 if there or n <= (2 if tile.narrow else 5) * tile.nr else size * k * (m + tile.mr)
     if path == "short":
         few = min(m, n)
         return threads * size * ((few + tile.mr) * k + (short.BROAD // size + tile.nr) * (short.STEPS + few))
     if path == "packed":
         kind = kind_of(dtype, dtype, dtype)
         tiles = default_tiles(kind)
-        return sum(words.buffers(m, n, k, tiles, tiles.tile(kind), threads, bare))
+        return sum(words.buffers(m, n, k, tiles, tiles.tile(kind), threads))
     return 0
 
 
@@ -92,11 +91,11 @@ def test_other_dtypes_take_their_buffers(left, to):
         a, b, out = np.ones((m, k), left), np.ones((k, n), left), np.empty((m, n), to)
         call = partial(nbkernels.mm, a, b, out_dtype=to, out=out)
         call()
-        assert peak(call) <= sum(words.buffers(m, n, k, tiles, tiles.tile(kind), threads, False)) + OBJECTS
+        assert peak(call) <= sum(words.buffers(m, n, k, tiles, tiles.tile(kind), threads)) + OBJECTS
     a, out = np.ones((500, 30, 40), left), np.empty((500, 30, 30), to)
     call = partial(nbkernels.bmm, a, a.transpose(0, 2, 1), out_dtype=to, out=out)
     call()
-    assert peak(call) <= threads * sum(words.buffers(30, 30, 40, tiles, tiles.tile(kind), 1, False)[:2]) + OBJECTS
+    assert peak(call) <= threads * sum(words.buffers(30, 30, 40, tiles, tiles.tile(kind), 1)[:2]) + OBJECTS
 
 
 def test_rooms_that_compiled_code_keeps():
@@ -163,7 +162,7 @@ def test_linear_copies_no_operand():
     x, w, b = np.ones((4, 256, 1000)), np.ones((500, 1000)), np.ones(500)
     kind = kind_of("float64", "float64", "float64")
     tiles = default_tiles(kind)
-    panels = sum(words.buffers(1024, 500, 1000, tiles, tiles.tile(kind), numba.get_num_threads(), False)[:2])
+    panels = sum(words.buffers(1024, 500, 1000, tiles, tiles.tile(kind), numba.get_num_threads())[:2])
     for y, buffers in ((x, panels), (x.transpose(1, 0, 2), 0)):
         nbkernels.linear(y, w, b)
         assert peak(partial(nbkernels.linear, y, w, b)) < 8 * 4 * 256 * 500 + buffers + min(x.nbytes, w.nbytes) / 2

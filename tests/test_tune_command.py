@@ -118,7 +118,7 @@ def test_the_command_on_real_products(directory, capsys, monkeypatch):
 def test_the_map_in_the_terminal(directory, capsys, monkeypatch):
     """Where it is asked for, and without matplotlib, which is said; no file is left."""
     monkeypatch.chdir(directory)
-    line = "tune --shape 70 60 50 --tiles kc=16,32 nb=16,32 --layout NN --threads 1 --no-keep --plot".split()
+    line = "tune --shape 70 60 50 --tiles kc=16,32 nb=48,96 --layout NN --threads 1 --no-keep --plot".split()
     assert cli.main([*line, "-"]) == 0
     assert "░" in (out := capsys.readouterr().out) or "█" in out
     monkeypatch.setattr("nbkernels.plots.draw.missing", lambda: "matplotlib is not installed")

@@ -9,7 +9,7 @@ import numpy as np
 from .. import scalar
 from ..dtypes import ALONE, kind, resolve, settled
 from ..jit.kept import kept
-from ..jit.kind import BYTES, Kind
+from ..jit.kind import Kind
 from ..jit.vector import SIZE
 from ..strides import plan
 from .elementwise import gates
@@ -17,7 +17,7 @@ from .gemm import stacks, syrk
 from .gemm.batch import choose as batch_path
 from .gemm.block import kernel_for
 from .gemm.blocking import given, small
-from .gemm.context import bare, buffers, in_place, near
+from .gemm.context import buffers
 from .gemm.gemm import clash, name_of, same
 from .gemm.kinds import kind_of, tiles_of
 from .gemm.paths import path_of, seen, shared
@@ -94,13 +94,10 @@ def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None, tiles=None) -> 
 
 def panels(out, mat1, mat2, tiles, kind, workers) -> str:
     """What the packed path makes beside out, planes of sums aside; C' = B' A' where out's columns are contiguous."""
-    (m, n), k, (row, step), other = out.shape[-2:], mat1.shape[-1], mat1.strides[-2:], "mat2"
+    (m, n), k = out.shape[-2:], mat1.shape[-1]
     if out.strides[-1] != out.dtype.itemsize and out.strides[-2] == out.dtype.itemsize:
-        m, n, kind, (step, row), other = n, m, kind.swapped(), mat2.strides[-2:], "mat1"
-    item = BYTES[kind.a]
-    there = bare(kind) and in_place.py_func(m, k, row // item, step // item, kind.group, item, near())
-    size = sum(buffers(m, n, k, tiles, tiles.tile(kind), workers, there)[:2])
-    return f"panels of {other if there else 'mat1 and mat2'}, {size} bytes"
+        m, n, kind = n, m, kind.swapped()
+    return f"panels of mat1 and mat2, {sum(buffers(m, n, k, tiles, tiles.tile(kind), workers)[:2])} bytes"
 
 
 def dot(out, a, mode) -> dict:

@@ -17,7 +17,7 @@ from ..cpu.numpy_loops import products as inner_products
 from ..cpu.numpy_loops.elementwise import SLOT
 from ..jit.trampolines import trampolines
 from . import table
-from .which import OURS, PRODUCTS, QUIET, SINKING, Loop, every, possible
+from .which import OURS, PRODUCTS, QUIET, RESTING, SINKING, Loop, every, possible
 
 FORMS = dict(zip(PRODUCTS, (inner.MATMUL, inner.VECDOT, inner.MATVEC, inner.VECMAT)))
 LINE = 8  # words of a cache line: threads that count in two slots do not share one
@@ -111,9 +111,9 @@ def slots(loops: list[Loop]) -> list[Slot]:
             w, letters = slot.words, slot.loop.letters
             w[SLOT["maker"]], w[SLOT["inputs"]] = maker(), slot.loop.ufunc.nin
             w[SLOT["form"]] = FORMS.get(slot.loop.ufunc.__name__, inner.ELEMENTWISE)
-            w[SLOT["floats"]] = slot.loop.of_floats and slot.loop.ufunc.__name__ not in QUIET
-            if slot.loop.ufunc.__name__ in SINKING:
-                w[SLOT["floats"]] = inner.SINKING
+            name = slot.loop.ufunc.__name__
+            special = inner.SINKING if name in SINKING else inner.RESTING if name in RESTING else 1
+            w[SLOT["floats"]] = special if slot.loop.of_floats and name not in QUIET else 0
             w[SLOT["widths"] : SLOT["widths"] + len(letters)] = [np.dtype(letter).itemsize for letter in letters]
             _slots[slot.loop.key] = _at[slot.address] = slot
     return [_slots[loop.key] for loop in loops]

@@ -68,12 +68,6 @@ class Kind:
         return self.a == self.b == self.word and self.group == 1
 
     @property
-    def bare(self) -> bool:
-        """Whether a row of A in memory is what panels hold of it."""
-        as_large = self.planes == 1 and BYTES[self.a] * self.group == BYTES[self.word]
-        return as_large and not self.offset and self.a != "bool"
-
-    @property
     def direct(self) -> bool:
         """Whether a chain that is not finished can wait in out."""
         return self.chain == self.out

@@ -320,11 +320,6 @@ def loop(builder: ir.IRBuilder, trips, carried: list, body) -> list:
     return join(builder, (carried, before), (results, end))
 
 
-def unrolled_no_further(builder: ir.IRBuilder) -> None:
-    """Keep LLVM from unrolling the loop that is being emitted: an assembler text, empty here, might hold a label."""
-    builder.asm(ir.FunctionType(VOID, []), "", "", [], True)
-
-
 def fence(builder: ir.IRBuilder) -> None:
     """Loads and stores stay on their side of it."""
     builder.asm(ir.FunctionType(VOID, []), "", "~{memory}", [], True)

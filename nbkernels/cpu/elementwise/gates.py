@@ -6,12 +6,11 @@ launch, a call or a compilation decides are numbers of their own. Nothing of thi
 
 from __future__ import annotations
 
-from ...jit.vector import LINE, SIZE, width_bits
+from ...jit.vector import LINE, SIZE
 from ...strides import StridedPlan
 from ..runtime.machine import machine
 
 _caches = machine()
-WIDE = width_bits() == 512
 
 # -- threads ----------------------------------------------------------------------------------------------------------
 
@@ -82,9 +81,9 @@ ROW = 1024
 # any L2 keeps: a + b.T of 2000 x 2000 float32, two threads, takes 2.9 times as long as a + b without it, 1.6 with it.
 FAR, SPAN = 4 * _caches.l2, 2048
 # Bytes between columns that are turned by way of a buffer: 512 x 512 of float64 take 2.1 times as long as untransposed,
-# straight 5.4. Vectors of 256 bits turn all others straight, and these beyond FAR (2880 x 2880 float32 by a buffer 2.9,
-# straight 1.6); items of 8 bytes twice as far apart, for a line of them is half as many rows.
-CROWDED = 4096 if WIDE else 2048
+# straight 5.4. All others are turned straight, and these beyond FAR (2880 x 2880 float32 by a buffer 2.9, straight
+# 1.6); items of 8 bytes twice as far apart, for a line of them is half as many rows.
+CROWDED = 2048
 
 
 def _across(plan, itemsizes):
@@ -94,8 +93,7 @@ def _across(plan, itemsizes):
     found = tuple({0: 0, w: 1}.get(s[-1], None if s[-2] == w else 2) for s, w in inputs)
     turned = [(s[-1], w) for n, (s, w) in zip(found, inputs) if n is None]
     alike = len({w for _, w in turned}) == 1 and turned[0][1] in SIZE.values()
-    size, free = plan.size * max(itemsizes), all(s % (CROWDED if WIDE else CROWDED // 4 * w) for s, w in turned)
-    straight = free and size <= FAR if WIDE else free or size > FAR
+    straight = plan.size * max(itemsizes) > FAR or all(s % (CROWDED // 4 * w) for s, w in turned)
     return found if 2 not in found and alike and straight else ()
 
 
@@ -105,10 +103,10 @@ def _across(plan, itemsizes):
 # does not hold it, or 32 MiB, how much of it there may be: a + b of f32 on two threads, 16 MB of output 46 against
 # 45 GB/s, 64 MB 54 against 34.
 STREAMED = min(_caches.l3 or 1 << 25, 1 << 25)
-# With vectors of 256 bits the same of those that turn an input, and half as many where its columns are crowded. They go
-# by tiles of TALL rows of BROAD bytes, one below the other: runs of a KiB are read along 8 columns at once, which the
-# CPU's prefetchers follow, and 4 lines are stored at once in each row, if rows begin with a line: a + b.T of 4096^2
-# float32 straight 25.3 ms, so 14.4. Of rows that begin within lines each has its own lines, and tiles turn a line more.
+# The same of those that turn an input, and half as many where its columns are crowded. They go by tiles of TALL rows of
+# BROAD bytes, one below the other: runs of a KiB are read along 8 columns at once, which the CPU's prefetchers follow,
+# and 4 lines are stored at once in each row, if rows begin with a line: a + b.T of 4096^2 float32 straight 25.3 ms, so
+# 14.4. Of rows that begin within lines each has its own lines, and tiles turn a line more.
 TURNED, TALL, BROAD = 15 * _caches.l2, 256, 4 * LINE
 
 
@@ -124,7 +122,7 @@ def streamed(plan: StridedPlan, itemsizes: tuple[int, ...]) -> bool:
 def tall(plan: StridedPlan, itemsizes: tuple[int, ...]) -> bool:
     """Whether streaming stores of what turns an input go by tall tiles: of rows that begin at different places in a
     line none that are wider than the output, nor more than two."""
-    if WIDE or plan.kind != "transposed":
+    if plan.kind != "transposed":
         return False
     fits = max(itemsizes) == itemsizes[0] and sum(abs(s[-1]) > w for s, w in zip(plan.strides, itemsizes)) <= 2
     return fits or not _ragged(plan)

@@ -20,8 +20,8 @@ from ..runtime.machine import l2
 from ..runtime.status import DECLINED, DONE, LACKING, LARGE
 from ..runtime.workspace import ROOMS, borrow, returned, room, without
 from .block import PANEL, SQUARE, column_panel, lacking, stays
-from .blocking import small
-from .context import BYTES, FINISHED, NEAR_L2, NEXT, WORDS, WORKERS, alone, bare, in_place, up, words_at
+from .blocking import WAY, small, vector_registers
+from .context import BYTES, FINISHED, NEAR_L2, NEXT, WORDS, WORKERS, alone, up, words_at
 from .door import factored, whole_call
 from .kinds import default_tiles, kind_of
 from .matrix import matrices, sub
@@ -33,6 +33,7 @@ from .store import ending
 PANEL_NEXT = WORDS["panel"]  # by which jobs are taken once A is packed
 STRIP = 16  # steps of k in a job of packing
 FETCHED = 1 << 16  # bytes of A up to which it is read in place
+MANY_REGISTERS = vector_registers() == 32
 FEW, MANY, LEAST = 4, 8, 4  # jobs for each thread, which start at different times; tiles of a job at least
 
 
@@ -99,19 +100,17 @@ def _columns(tile) -> int:
 
 
 @jit(forceinline=True)
-def _room(tile, f, workers, bare, reach):
+def _room(tile, f, workers):
     """Bytes for the panels of A, or 0 where it is read in place; by one thread as block.py does it.
 
-    By two threads, Zen 4, TN, share of the peak by panels and in place: f32 n = 256 .69 and .78, f64 .68 and .85. What
-    one thread has packed the other must fetch: Zen 3, us by panels and in place, f32 n = 96 23 and 16, 128 37 and 33,
-    200 TN 110 and 115.
+    What one thread has packed the other must fetch: us by panels and in place, f32 n = 96 23 and 16, 128 37 and 33, 200
+    TN 110 and 115 (AVX2); with 32 registers more is in place, 256 TN f32 112 and 69, f64 215 and 139 (AVX-512), by
+    columns up to NEAR_L2 times L2 and unless they crowd each other out of the caches.
     """
     size = tile.itemsize
-    there = workers > 1 and f.m * f.k * size <= FETCHED
-    there = there or (workers > 1 and bare and in_place(f.m, f.k, f.rsa, f.csa, 1, size, reach))
-    if there or stays(tile, f.csa, f.n):
-        return 0
-    return up(f.m, tile.mr) * f.k * size
+    by_columns = f.rsa == 1 and f.csa * size % WAY != 0 and f.m * f.k * size <= NEAR_L2 * l2()
+    there = f.m * f.k * size <= FETCHED or (MANY_REGISTERS and (f.csa == 1 or by_columns))
+    return 0 if (workers > 1 and there) or stays(tile, f.csa, f.n) else up(f.m, tile.mr) * f.k * size
 
 
 @jit
@@ -122,12 +121,12 @@ def _lacking(tile, f, need, unit):
 
 
 @functools.cache
-def _need(tile, bare):
+def _need(tile):
     """`_room` from Python: int64(address of the words); or what `_lacking` says, less than 0."""
 
     def run(address):
         f = words_at(address)
-        need = _room(tile, f, f.workers, bare, NEAR_L2 * l2())
+        need = _room(tile, f, f.workers)
         at = _lacking(tile, f, need, f.unit)
         return need if at < 0 else -1 - at
 
@@ -135,7 +134,7 @@ def _need(tile, bare):
 
 
 @functools.cache
-def _whole(tile, bare):
+def _whole(tile):
     """int64(table, out, x, a, b, beta, alpha), on checked arrays, their ids, x's or 0: the address of what launches
     threads and comes back when they are done."""
     element = getattr(np, tile.dtype)
@@ -148,7 +147,7 @@ def _whole(tile, bare):
         address, factors = scratch(BYTES), scratch(16)
         f = words_at(address)
         alone(tile, f, out, x, a, b, beta, 1)
-        need = _room(tile, f, workers, bare, NEAR_L2 * l2())
+        need = _room(tile, f, workers)
         at = _lacking(tile, f, need, alpha == 1)
         if at >= 0:
             return LACKING + at
@@ -161,7 +160,7 @@ def _whole(tile, bare):
             returned(kept)
         return DONE
 
-    return whole_call(run, f"gemm_columns_whole_{tile}_{bare}")[1]
+    return whole_call(run, f"gemm_columns_whole_{tile}")[1]
 
 
 @functools.cache
@@ -175,7 +174,7 @@ def whole(dtype: str) -> tuple[int, int]:
     where a micro-kernel is not compiled."""
     threads.open_up()
     tile = small(dtype)
-    return _whole(tile, bare(kind_of(dtype, dtype, dtype))), _table(tile).buffer_info()[0]
+    return _whole(tile), _table(tile).buffer_info()[0]
 
 
 def columns(out, x, a, b, beta, alpha, dtype: str, workers: int, trusted: bool = True) -> int:
@@ -184,7 +183,7 @@ def columns(out, x, a, b, beta, alpha, dtype: str, workers: int, trusted: bool =
     f, kept = filled(out, x, a, b, beta, alpha, default_tiles(kind), kind, workers, trusted=trusted)
     if f is None:
         return DECLINED
-    while (need := _need(tile, bare(kind))(f.own)) < 0:
+    while (need := _need(tile)(f.own)) < 0:
         table(tile).supply(-1 - need)
     with room(need) as apanels:
         f.room = apanels if need else 0

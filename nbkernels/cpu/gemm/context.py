@@ -7,14 +7,13 @@ import functools
 from numba import types
 
 from ...jit.cache import entry, jit, plain
-from ...jit.kind import Kind
 from ...jit.linked import linked
 from ...jit.ndarray import data, ndim, shape, stride
 from ...jit.record import Record
 from ...jit.tile import Tile
 from ..runtime.arrays import unusual
 from ..runtime.status import DECLINED, DONE
-from .blocking import SEGMENT, WAY, Tiles, caches, vector_registers
+from .blocking import SEGMENT, Tiles, caches
 
 # A product: by which words threads take jobs, and how many there are, in lines of their own; what comes with its tiles
 # and kind, and what the caller says; what the arrays do; how it is cut, and where its parts are.
@@ -23,7 +22,7 @@ WORDS = Record(
     """
     next jobs panel panels | finished |
     pack multiply mr nr kc nb mc nc group step head size_a size_b size_c size_t direct rowwise shift_a shift_b shift_c
-    workers tasks near scalars unit reads trusted bare loops mixed sided numpy result counters after context own
+    workers tasks near scalars unit reads trusted loops mixed sided numpy result counters after context own
     micro nv lanes packs
     a rsa csa b rsb csb c rsc csc x rsx csx m n k
     block fused bpanels part total need blocks room start stop
@@ -32,7 +31,7 @@ WORDS = Record(
 words_at = WORDS.pointer()
 BYTES, NEXT, FINISHED = WORDS.bytes, WORDS["next"], WORDS["finished"]
 WORKERS, TASKS = 8 * WORDS["workers"], 8 * WORDS["tasks"]  # where a launch says how many threads there are, in bytes
-NEAR_L2 = 4  # times L2: bytes of an A by columns that is read in place
+NEAR_L2 = 4  # times L2: bytes of an A that stays near
 
 
 @plain(forceinline=True)
@@ -41,31 +40,11 @@ def up(size, step):
     return (size + step - 1) // step * step
 
 
-@functools.cache
-def bare(kind: Kind) -> bool:
-    """Whether A may be read where it lies: with 16 registers its rows' addresses cost more than panels (Zen 3, f32, one
-    thread, of NumPy's speed, in place and by panels: n = 512 .57 and .82, 1000 .63 and .91, 1024 .46 and .89)."""
-    return kind.bare and vector_registers() == 32
-
-
 @jit(forceinline=True)
-def in_place(m, k, rsa, csa, group, size, near):
-    """Whether A, of a kind that may be, is read where it lies: by rows as panels would hold them; or by columns, up to
-    `near` bytes and unless these crowd each other out of the caches.
-
-    Measured 2026-11, Zen 4, TN, one thread, share of the peak by panels and in place: f32 n = 512 .86 and .89, 600 .85
-    and .88, 1000 .91 and .92, 1024 .90 and .79, 1500 (9 MB) .95 and .91; f64 600 .85 and .88, 1000 (8 MB) .88 and .74.
-    """
-    if csa == 1:
-        return (rsa | k) % group == 0
-    return rsa == 1 and group == 1 and csa * size % WAY != 0 and m * k * size <= near
-
-
-@jit(forceinline=True)
-def _buffers(sizes, cut, panels, workers, in_place):
+def _buffers(sizes, cut, panels, workers):
     """The formula of `buffers`."""
     (m, n, k), (mr, nr, kc, nb, mc, nc), (group, step, head, size_t) = sizes, cut, panels
-    rows = 0 if in_place else workers * mr if n <= nb and workers > 1 else up(min(m, mc), mr)
+    rows = workers * mr if n <= nb and workers > 1 else up(min(m, mc), mr)
     words = (min(k, kc) + group - 1) // group
     apanels, bpanels = rows * words * step, up(min(n, nc), nr) * (words + head) * step
     return up(apanels, 64), up(bpanels, 64), up(min(m, mc) * min(n, nc) * size_t, 64)
@@ -118,12 +97,11 @@ def swap_sides(f):
 def cuts(f):
     """Fill in how the product is cut, and the room that it needs."""
     m, n, k = f.m, f.n, f.k
-    f.bare &= in_place(m, k, f.rsa, f.csa, f.group, f.size_a, f.near)
     f.fused = n <= f.nb and f.workers > 1
     blocks = (n + f.nb - 1) // f.nb
     f.block = up((n + blocks - 1) // blocks, f.nr)
     tiles, panels = (f.mr, f.nr, f.kc, f.nb, f.mc, f.nc), (f.group, f.step, f.head, f.size_t)
-    apanels, bpanels, plane = _buffers((m, n, k), tiles, panels, f.workers, f.bare)
+    apanels, bpanels, plane = _buffers((m, n, k), tiles, panels, f.workers)
     f.bpanels, need = apanels, apanels + bpanels
     # Chains cut by kc wait in out itself, unless its rows are not contiguous or X is read from there at the end;
     # so do the sums of finished segments. PART and TOTAL: offset of a plane, or 0 for out, or -1 for nowhere.
@@ -155,25 +133,24 @@ def prepare():
     return entry(run, "int64(int64, int64, int64, int64, int64)", "gemm_prepare")
 
 
-def buffers(m: int, n: int, k: int, tiles: Tiles, tile: Tile, workers: int, in_place: bool) -> tuple[int, int, int]:
+def buffers(m: int, n: int, k: int, tiles: Tiles, tile: Tile, workers: int) -> tuple[int, int, int]:
     """Bytes for panels of A, for panels of B, and for one plane of waiting sums: all that a product needs beside out.
 
     In items of the panels' dtype, complex numbers two each, k counted in words:
-    A: none where it is read in place (in_place; 1-4 % faster at n = 512); else
-    min(m, mc) * min(k, kc) items, or workers * mr * min(k, kc) where several threads meet n <= nb: a panel of A that
+    A: min(m, mc) * min(k, kc) items, or workers * mr * min(k, kc) where several threads meet n <= nb: a panel of A that
     meets one block of B only is packed by the thread that multiplies it, just before (n = 512, two threads: 5 % faster;
     one thread: 2 % slower). B: min(n, nc) * min(k, kc) items. A plane of
     min(m, mc) * min(n, nc) items is needed only where chains are cut (k > kc) and out cannot hold them: no contiguous
     rows, in-place, or k > 4096; a second one for k > 4096 where out is in-place or has no contiguous rows.
 
     >>> tiles = Tiles(12, 32, 512, 512, 4092, 4096)
-    >>> buffers(1500, 1500, 1500, tiles, Tile("float32", 12, 2, 16), 2, False)
+    >>> buffers(1500, 1500, 1500, tiles, Tile("float32", 12, 2, 16), 2)
     (3072000, 3080192, 9000000)
     """
     panels = tile.group, tile.step, tile.head, tile.size_t
-    return _buffers.py_func((m, n, k), tuple(tiles), panels, workers, in_place)
+    return _buffers.py_func((m, n, k), tuple(tiles), panels, workers)
 
 
 def near() -> int:
-    """Bytes of an A by columns that is read in place."""
+    """Bytes of an A that stays in the caches while panels of B go over it."""
     return NEAR_L2 * caches()[1]

@@ -23,7 +23,7 @@ from ..runtime.arrays import GIL
 from ..runtime.launch import launch_table, launchable, table_at
 from ..runtime.machine import l2
 from ..runtime.status import DEEP, DONE, LARGE
-from .blocking import SEGMENT, small, vector_registers
+from .blocking import SEGMENT, small
 from .context import BYTES, NEXT, WORDS, alone, swap_sides, up, words_at
 from .cost import swaps
 from .door import factored, in_room, planned_entry, whole_call
@@ -39,12 +39,12 @@ ROWS = 16 * HEIGHT  # of a job, unless it packs B
 # at a time. One thread, us (by packed panels; NumPy): 1024x8x1024 TN f32 183 (661; 490), f64 394 (1328; 1057).
 IN_PLACE, PACKED, BY_ROWS = 0, 1, 2
 BROAD, TURN, LOW = 2048, 64, 16
-# Steps of k that a job takes at a time: by tiles of 6 rows A and B would come from beyond L2 too often, unless their
-# part stays there. What is read along k, and in place, comes by TURN steps, with the next ones' lines asked for by each
-# tile (Zen 3, one thread, us, 512 steps, 64, 64 asked for: 32x32x50000 TN f32 2490, 1899, 1847, f64 6288, 6616, 3995;
-# 3x40x30000 NN 269, 205, 195, 1406, 603, 513; 100x100x5000 TN, before packed, 2666, 2247, 1799, 5441, 4030, 3501;
-# 64x64x10000 NN the same). B is read in place if its rows have up to LINED bytes, by PASSES tiles at most, or with A.
-STEPS = SEGMENT if vector_registers() == 32 else 512
+# Steps of k that a job takes at a time: A and B of a whole segment would come from beyond L2 too often (AVX-512, one
+# thread, us: 32x32x50000 TN f64 2245, so 1094, 3x40x30000 f32 191, 106). What is read along k, and in place, comes by
+# TURN steps, with the next ones' lines asked for by each tile (Zen 3, one thread, us, 512 steps, 64, 64 asked for:
+# 32x32x50000 TN f32 2490, 1899, 1847, f64 6288, 6616, 3995; 3x40x30000 NN 269, 205, 195, 1406, 603, 513). B is read in
+# place if its rows have up to LINED bytes, by PASSES tiles at most, or with A.
+STEPS = 512
 LINED, PASSES = 1024, 8
 FACTORS = 8 * MOST * TURN  # bytes of stack for those of A
 LITTLE = 516 << 10  # of the room of one thread: a panel of SEGMENT steps, 4 KiB of planes
@@ -86,7 +86,7 @@ def _block(tile, f, steps, rows, columns, panel, asks, one):
             now, next_ = part * (end - i) + r - i, start + f.kc
             of = parts * (end - i)
             _ask(f, next_ + now * f.kc // of, next_ + (now + h) * f.kc // of, i, end, left, right, size)
-        if tile.narrow and h == tall(tile, w) and w % tile.lanes == 0 and (f.csa == 1 or f.rsa == 1):
+        if h == tall(tile, w) and w % tile.lanes == 0 and (f.csa == 1 or f.rsa == 1):
             tiny_long(tile, p, count, k, a, h * f.rsa, f.rsa, f.csa, b, 0, row, to, h * rsc, rsc,
                       x_row, h * f.rsx, f.rsx, w, alpha, beta)  # fmt: skip
         elif p == 0:
@@ -187,11 +187,11 @@ def _plan(tile, f, workers, cache):
     if swaps(DEEP, f.m, f.n, f.rsa, f.csb):
         swap_sides(f)
     large = f.n * f.k * tile.itemsize > cache  # panels of such a B are far apart in memory
-    if STEPS < SEGMENT and f.n * tile.itemsize <= LINED and (f.m <= PASSES * tile.mr or f.rsa == 1):
+    if f.n * tile.itemsize <= LINED and (f.m <= PASSES * tile.mr or f.rsa == 1):
         large = False
     f.pack = BY_ROWS if f.csb == 1 and large and f.m <= LOW else PACKED if f.csb != 1 or large else IN_PLACE
     segments, width = (f.k + SEGMENT - 1) // SEGMENT, BROAD // tile.itemsize if f.pack == BY_ROWS else tile.nr
-    if STEPS < SEGMENT and f.pack != BY_ROWS:  # a job reads A once
+    if f.pack != BY_ROWS:  # a job reads A once
         parts = 1 if workers == 1 else min((f.n + tile.nr - 1) // tile.nr, (4 * workers + segments - 1) // segments)
         width = (f.n + parts * tile.nr - 1) // (parts * tile.nr) * tile.nr
     f.nb = width
@@ -199,7 +199,7 @@ def _plan(tile, f, workers, cache):
     f.block = ROWS if f.pack == IN_PLACE else f.m
     f.group = 2 if f.m <= HEIGHT // 2 and f.n <= tile.lanes and f.pack != BY_ROWS else 1
     groups = (segments + f.group - 1) // f.group
-    if STEPS < SEGMENT and f.pack == PACKED and workers > 1:  # few jobs share the rows, and each packs B for itself
+    if f.pack == PACKED and workers > 1:  # few jobs share the rows, and each packs B for itself
         jobs = groups * ((f.n + width - 1) // width)
         f.block = max(ROWS, f.m * jobs // (4 * workers)) if jobs < 4 * workers else f.m
     chunks = (f.m + f.block - 1) // f.block
@@ -208,7 +208,7 @@ def _plan(tile, f, workers, cache):
     direct = f.pack != BY_ROWS and segments == 1 and f.csc == 1 and (f.x == 0 or f.csx == 1)
     f.part = -1 if direct else panels
     # X may be C, where chains wait.
-    turns = STEPS < SEGMENT and f.pack == IN_PLACE and (f.rsa == 1 or f.m <= tile.mr < f.n > tile.lanes)
+    turns = f.pack == IN_PLACE and (f.rsa == 1 or f.m <= tile.mr < f.n > tile.lanes)
     f.kc = SEGMENT if direct and f.x != 0 else TURN if turns else STEPS
     return panels if direct else panels + segments * f.m * f.n * tile.itemsize
 

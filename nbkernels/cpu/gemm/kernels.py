@@ -12,7 +12,7 @@ from ...jit.address import peek, pointer
 from ...jit.cache import compiled, jit, plain
 from ...jit.record import Record
 from .context import WORDS
-from .microkernel import COLUMNS, PACKED, ROWS, absent_of, table, ukernel_columns, ukernel_packed, ukernel_rows
+from .microkernel import PACKED, absent_of, table, ukernel_packed
 from .pack_converting import pack_a, pack_b, pack_strip_a, pack_strip_b
 from .store import MEMORY, PARTIAL, finish
 
@@ -21,18 +21,16 @@ from .store import MEMORY, PARTIAL, finish
 TILE = Record("Tile", "height width a b words starts stop first last part rsp total rst c x")
 tile_at, TILE_BYTES = TILE.pointer(), TILE.bytes
 
-# What a job packs: a panel, or some rows of panels; PACKS + one of them stands beside the micro-kernels' places.
-PANEL_A, PANEL_B, STRIP_A, STRIP_B = range(4)
+# What a job packs, a panel or some rows of panels, and what multiplies; PACKS + what packs stands beside the
+# micro-kernels' places.
+PANEL_A, PANEL_B, STRIP_A, STRIP_B, MULTIPLIER = range(5)
 PACKS = 1 << 12
-# How A lies -> its micro-kernels; what multiplies it so has a place in `ready`, in this order.
-LIES = {"panels": PACKED, "rows": ROWS, "columns": COLUMNS}
-PACKER = len(LIES)  # where that has what packs, by the numbers above
 
 
 @functools.cache
 def ready(tile):
-    """The loops' kernels for a tile, 0 until they are compiled."""
-    return np.zeros(PACKER + 4, np.int64)
+    """A tile's kernels, by these numbers: 0 until they are compiled."""
+    return np.zeros(MULTIPLIER + 1, np.int64)
 
 
 @plain
@@ -56,9 +54,9 @@ def missing(f, alone):
     (a, b), packs = packers(f, alone), pointer(f.packs)
     if packs[b] == 0:
         return PACKS + b
-    if f.bare == 0 and packs[a] == 0:
+    if packs[a] == 0:
         return PACKS + a
-    return absent_of(f, pointer(f.micro), PACKED if f.bare == 0 else ROWS if f.csa == 1 else COLUMNS, f.m, f.n)
+    return absent_of(f, pointer(f.micro), PACKED, f.m, f.n)
 
 
 @functools.cache
@@ -78,61 +76,50 @@ def _pack_kernel(tile, what: int) -> int:
     return compiled(pack, f"void({', '.join(['int64'] * 6)})", f"gemm_pack_{tile}_{name}")
 
 
-# How A lies -> its micro-kernel.
-MICRO = {"panels": ukernel_packed, "rows": ukernel_rows, "columns": ukernel_columns}
-
-
 @functools.cache
-def _multiply_kernel(tile, lie: str) -> int:
+def multiplier(tile) -> int:
     """A tile of C and how it ends: void(the tile's words, the product's)."""
-    micro = MICRO[lie]
 
     def multiply(t, f):
         alpha, beta = peek(tile, f.scalars), peek(tile, f.scalars + tile.size_t)
         registers = t.stop != PARTIAL and t.stop != MEMORY
         code, to, rst = (t.stop, t.c, f.rsc) if registers else (PARTIAL, t.part, t.rsp)
-        micro(tile, t.height, t.a, f.rsa // tile.group, f.csa, t.b, tile.nr, t.words, t.part, t.rsp, to, rst, t.width,
-              not t.starts, code, t.x, f.rsx, alpha, beta)  # fmt: skip
+        ukernel_packed(tile, t.height, t.a, 1, tile.mr, t.b, tile.nr, t.words, t.part, t.rsp, to, rst, t.width,
+                       not t.starts, code, t.x, f.rsx, alpha, beta)  # fmt: skip
         if t.stop == MEMORY:
             finish(tile, (t.height, t.width), (t.part, t.rsp), (t.total, t.rst), t.first != 0, t.last != 0,
                    (t.c, f.rsc, f.csc), (t.x, f.rsx, f.csx), alpha, beta)  # fmt: skip
 
-    return compiled(multiply, types.void(TILE.type, WORDS.type), f"gemm_multiply_{tile}_{lie}")
-
-
-def multiplier(tile, lie: str = "panels") -> int:
-    """What multiplies an A that lies so."""
-    found = _multiply_kernel(tile, lie)
-    ready(tile)[list(LIES).index(lie)] = found
+    found = ready(tile)[MULTIPLIER] = compiled(multiply, types.void(TILE.type, WORDS.type), f"gemm_multiply_{tile}")
     return found
 
 
 def supply(tile, at: int) -> None:
     """Compile or load what `missing` names."""
     if at >= PACKS:
-        ready(tile)[PACKER + at - PACKS] = _pack_kernel(tile, at - PACKS)
+        ready(tile)[at - PACKS] = _pack_kernel(tile, at - PACKS)
     else:
         table(tile).supply(at)
 
 
 def every_packer(tile) -> None:
     """All that pack."""
-    for what in range(4):
+    for what in range(MULTIPLIER):
         supply(tile, PACKS + what)
 
 
-def kernels_of(f, tile, lie: str = "panels", alone=False) -> None:
+def kernels_of(f, tile, alone=False) -> None:
     """What the product of these words, which is cut, needs of the loops' kernels; `alone`: as one tile."""
     m, n = (size if size < step else step + size % step for size, step in ((f.m, tile.mr), (f.n, tile.nr)))
-    f.multiply = _supplied(tile, lie, packers(f, alone)[int(f.bare != 0) :], m, n)
+    f.multiply = _supplied(tile, packers(f, alone), m, n)
 
 
 @functools.lru_cache(4096)
-def _supplied(tile, lie, packs, m, n) -> int:
+def _supplied(tile, packs, m, n) -> int:
     """What multiplies, with all that it calls for m rows and n columns, or any that leave the same over. Each product
     asks."""
     for what in packs:
         supply(tile, PACKS + what)
-    while (at := absent_of(tile, table(tile).words, LIES[lie], m, n)) >= 0:
+    while (at := absent_of(tile, table(tile).words, PACKED, m, n)) >= 0:
         supply(tile, at)
-    return multiplier(tile, lie)
+    return multiplier(tile)

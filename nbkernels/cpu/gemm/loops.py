@@ -113,9 +113,7 @@ def _multiply(f, w, t, task, rows, columns, operands, kb, ends, begin):
         i0, jb = low + (job - begin) % runs * run * f.mr, j0 + (job - begin) // runs * f.block
         for i in range(i0, min(i0 + run * f.mr, m), f.mr):
             t.height, t.a = min(f.mr, m - i), f.room + i * words * f.step
-            if f.bare != 0:
-                t.a = sub(a, i, 0, f.size_a)[0]
-            elif f.fused != 0:
+            if f.fused != 0:
                 t.a = f.room + task * f.mr * words * f.step
                 source, along, down = sub(a, i, 0, f.size_a)
                 invoke(pointer(f.packs)[PANEL_A], (source, along, down, t.height, kb, t.a))
@@ -169,7 +167,7 @@ def loops() -> int:
                             words = (kb + f.group - 1) // f.group + f.head
                             for s in range(strips):
                                 wait(pointer(counters + s * COUNT), FINISHED, marks[s])
-                            if f.fused == 0 and f.bare == 0:
+                            if f.fused == 0:
                                 done = _pack(f, f, PANEL_A, a, m, kb, f.room, done)
                             rows = _stretch(f, m, n, words)
                             for low in range(0, m, rows):

@@ -4,9 +4,9 @@ whatever the kind of the product makes of a step.
 One LLVM function per height 1..mr and per number of vectors across 1..nv, so that every edge has a kernel of its own,
 compiled alone when a product first needs it: callers find them in the tile's `table`. Lanes beyond the last column are
 left out where C and X are touched. An element of A is read as a scalar and spread over a vector; a row of B is nv whole
-vectors (masked loads would cost 8 %: they take an FMA port). They lie in panels, or B alone does and A has contiguous
-rows, or they have any strides: of mr rows a function each, as a constant stride takes no register. Fewer rows go by
-that for any strides: half of the code to compile.
+vectors (masked loads would cost 8 %: they take an FMA port). They lie in panels or have any strides: of mr rows a
+function each, as a constant stride takes no register. Fewer rows go by that for any strides: half of the code to
+compile.
 The tile starts from zero or from a stored partial result and ends as a partial result or as the finished C, so an
 element is one chain however k is cut (the library's fixed order).
 
@@ -25,26 +25,23 @@ from numba.extending import intrinsic
 from ...jit.cache import plain
 from ...jit.chain import Chain
 from ...jit.routine import Table, call_routine, known_table
-from ...jit.vector import ELEMENT, I64, LINE, VOID, loop, unrolled_no_further
+from ...jit.vector import ELEMENT, I64, LINE, VOID, loop
 
-# Rows of B to run ahead with prefetch: 8 rows of 128 bytes cover the L2 latency of ~15 cycles at 12 cycles a row.
-# Of a B in place rows lie apart, beyond what the hardware follows, and may come from memory: twice as far, and every
-# line (f64, one thread, us: 16x2048x512 1666 -> 1168, 13x997x499 390 -> 285; 64x64x64 the same).
-AHEAD, APART = 8, 16
+# Rows of a B in place to run ahead with prefetch: they lie apart, beyond what the hardware follows, and may come from
+# memory (f64, one thread, us: 16x2048x512 1666 -> 1168, 13x997x499 390 -> 285; 64x64x64 the same). Panels come as the
+# hardware follows them.
+APART = 16
 # name and kind of the arguments: address of w words, t chains, c elements of C; i integer; s a chain's dtype
 ARGUMENTS = "a:w rsa:i csa:i b:w rsb:i kb:i t:t rst:i c:c rsc:i width:i start:i stop:i x:c rsx:i alpha:s beta:s"
 SPEC = [item.split(":") for item in ARGUMENTS.split()]
 # Steps of k per turn of a full tile's loop, which fill the window; short tiles are cheap to compile instead. Where
 # vectors are narrow the loop is 20 instructions for 12 multiply-adds, and a neighbour on the core takes half of what it
-# can issue: there is nothing else in it, panels come as the hardware follows them. Zen 3, n = 512, one thread, GFLOP/s
-# best and median: f32 by 4 with prefetches of B and A 92 and 70, without 89 and 73, by 8 90 and 76 (NumPy 94 and 72);
-# f64 44 and 34, 44 and 35.5, 44 and 36.5 (42 and 35.6); by 16 92 and 72, 44 and 34; without C's either 92 and 73, 45
-# and 36.
+# can issue. Zen 3, n = 512, one thread, GFLOP/s best and median: f32 by 4 89 and 73, by 8 90 and 76 (NumPy 94 and 72),
+# f64 44 and 35.5, 44 and 36.5 (42 and 35.6); by 16 92 and 72, 44 and 34; without asking for C 92 and 73, 45 and 36.
 UNROLL, NARROW = 4, 8
-# How A and B lie: anyhow, in panels, or A by rows or by columns and B in panels; or A in a panel and B by rows, of
-# which the tile makes a panel on its way.
-LIES = "", "_packed", "_rows", "_columns", "_copying"
-STRIDED, PACKED, ROWS, COLUMNS, COPYING = range(5)
+# How A and B lie: anyhow, in panels, or A in a panel and B by rows, of which the tile makes a panel on its way.
+LIES = "", "_packed", "_copying"
+STRIDED, PACKED, COPYING = range(3)
 
 
 def _spec(lie: int) -> list:
@@ -55,9 +52,8 @@ def _spec(lie: int) -> list:
 def _known(tile, lie: int) -> dict:
     """The strides that are known of operands that lie so."""
     planes = tile.kind.planes
-    panel = {"rsa": I64(1), "csa": I64(tile.mr * planes)}
-    known = {PACKED: panel, COPYING: panel, ROWS: {"csa": I64(1)}, COLUMNS: {"rsa": I64(1)}}.get(lie, {})
-    return known if lie in (STRIDED, COPYING) else known | {"rsb": I64(tile.nr * planes)}
+    a = {} if lie == STRIDED else {"rsa": I64(1), "csa": I64(tile.mr * planes)}
+    return a | {"rsb": I64(tile.nr * planes)} if lie == PACKED else a
 
 
 def _kinds(tile) -> dict:
@@ -107,9 +103,7 @@ def _define(module: ir.Module, name: str, tile, mr: int, nv: int, lie: int) -> N
     chains = [ops.opened(chain) for chain in chains]
 
     rows = [builder.mul(arg["rsa"], I64(i)) for i in range(mr)]
-    # Lines of a row of B to ask for, and how many rows ahead.
-    lines, distance = (range(0, nv * tile.lanes, LINE // tile.itemsize), APART) if lie == STRIDED else ((0,), AHEAD)
-    lines = () if lie == COPYING or (lie == PACKED and tile.narrow) else lines
+    lines = range(0, nv * tile.lanes, LINE // tile.itemsize) if lie == STRIDED else ()  # of a row of B, to ask for
 
     def step(a, b, chains, target=None):  # chains += A[:, p] B[p, :]
         across = [[words.load(words.at(b, q * tile.nr + j * tile.lanes)) for q in planes] for j in range(nv)]
@@ -135,35 +129,19 @@ def _define(module: ir.Module, name: str, tile, mr: int, nv: int, lie: int) -> N
         for j in range(nv) if lie == STRIDED else range(nv, 2 * nv):
             words.prefetch(words.at(following, j * tile.lanes), write=lie == STRIDED)
 
-    def follow(index, a, steps):
-        """And the next panel of A comes to L2, of its rows one each turn."""
-        if lie == ROWS:
-            row = builder.add(builder.urem(index, I64(mr)), I64(mr))
-            words.prefetch(words.at(a, builder.mul(arg["rsa"], row)), level=2)
-            return
-        ahead = words.at(a, builder.mul(arg["kb"], arg["csa"]))
-        for q in range(0, steps * tile.mr * tile.step, LINE):
-            words.prefetch(words.at(ahead, q // tile.itemsize), level=2)
-
     copies, parts = lie == COPYING, len(chains[0])
     first = 2 + copies  # of the carried values, the chains'
 
-    def turn(steps, fetches=False, follows=False):
+    def turn(steps, fetches=False):
         def body(index, carried):
             a, b, target, chains = *carried[:2], carried[2] if copies else None, _split(carried[first:], parts)
             if fetches:
                 fetch(index)
-            if follows:
-                follow(index, a, steps)
-            if lie == ROWS:
-                unrolled_no_further(builder)
             for _ in range(steps):
                 for j in lines:
-                    words.prefetch(words.at(words.at(b, builder.mul(arg["rsb"], I64(distance))), j))
+                    words.prefetch(words.at(words.at(b, builder.mul(arg["rsb"], I64(APART))), j))
                 if copies:  # the next panel, to its end
                     words.prefetch(words.at(b, 2 * tile.nr - 1), level=2)
-                if lie == COLUMNS:
-                    words.prefetch(words.at(a, builder.mul(arg["csa"], I64(APART))))
                 chains = step(a, b, chains, target)
                 a, b = words.at(a, arg["csa"]), words.at(b, arg["rsb"])
                 target = words.at(target, tile.nr) if copies else None
@@ -172,18 +150,12 @@ def _define(module: ir.Module, name: str, tile, mr: int, nv: int, lie: int) -> N
         return body
 
     carried, full = [arg["a"], arg["b"], *[arg.get("panel")] * copies, *_flat(chains)], mr == tile.mr
-    if lie == ROWS:  # a step a turn: LLVM reads a row's elements for more at once and spills them, half as fast
-        early = builder.select(builder.icmp_signed("<", arg["kb"], I64(mr)), arg["kb"], I64(mr))
-        carried = loop(builder, early, carried, turn(1, full, full))
-        carried = loop(builder, builder.sub(arg["kb"], early), carried, turn(1, False, full))
-    else:
-        # By 8 LLVM spills a chain where strides take registers, too: 100^3 of f32 takes 1.6 times as long.
-        steps = NARROW if tile.narrow and lie != STRIDED else UNROLL
-        unroll = max(1, steps * nv // tile.nv) if full else 1
-        ahead = full and lie == PACKED and not tile.narrow
-        carried = loop(builder, builder.udiv(arg["kb"], I64(unroll)), carried, turn(unroll, full, ahead))
-        if unroll > 1:
-            carried = loop(builder, builder.urem(arg["kb"], I64(unroll)), carried, turn(1))
+    # By 8 LLVM spills a chain where strides take registers, too: 100^3 of f32 takes 1.6 times as long.
+    steps = NARROW if tile.narrow and lie != STRIDED else UNROLL
+    unroll = max(1, steps * nv // tile.nv) if full else 1
+    carried = loop(builder, builder.udiv(arg["kb"], I64(unroll)), carried, turn(unroll, full))
+    if unroll > 1:
+        carried = loop(builder, builder.urem(arg["kb"], I64(unroll)), carried, turn(1))
     chains = [ops.closed(chain) for chain in _split(carried[first:], parts)]
     _endings(builder, ops, arg, cells, chains, place)
 
@@ -313,5 +285,3 @@ def ukernel_copying(typing, tile, height, a, rsa, csa, b, rsb, kb, t, rst, c, rs
 
 ukernel = _ukernel(STRIDED)
 ukernel_packed = _ukernel(PACKED)  # rsa = 1, csa = tile.mr and rsb = tile.nr, whatever is given
-ukernel_rows = _ukernel(ROWS)  # csa = 1 and rsb = tile.nr
-ukernel_columns = _ukernel(COLUMNS)  # rsa = 1 and rsb = tile.nr

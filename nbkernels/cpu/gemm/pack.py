@@ -16,15 +16,11 @@ from numba.extending import intrinsic
 from ...jit.cache import jit
 from ...jit.vector import ELEMENT, I64, LINE, VOID, Lanes, loop
 
-# Bytes of a panel written at once: panels lie so far apart that their lines share sets of the caches. Measured 2026-11,
-# Zen 4, A of n x n stored by columns, us: f64, n = 2048, 64 bytes (a line) 7900, 256 3460, 512 3490, 1024 4110; f32,
-# n = 512, 71, 49, 41, 120.
-CHUNK = 512
-# Rows of memory copied at once where vectors are narrow: panels of 6 begin and end whole lines with them, and 16 rows a
-# power of two apart would share two sets of L1. As many as CHUNK takes and so, Zen 3, us: A of n x n stored by columns,
-# f32 n = 512 237, 51, 1024 1004, 372, f64 512 154, 105, 1024 1091, 838; n = 509 and B the same.
+# Rows of memory copied at once: panels lie so far apart that their lines share sets of the caches, those of 6 begin and
+# end whole lines with 8 rows, and 16 rows a power of two apart would share two sets of L1 (us, A of n x n stored by
+# columns, by 16 and by 8: f32 n = 512 237, 51, 1024 1004, 372, f64 512 154, 105, 1024 1091, 838). L2 is asked for what
+# is copied next (n = 512, one thread: f32 257 -> 180 us of 3.1 ms).
 ROWS = 8
-# Vectors of 256 bits ask L2 for what they copy next (Zen 3, n = 512, one thread: f32 257 -> 180 us of 3.1 ms).
 AHEAD = 16  # rows to prefetch: their distance in memory is beyond what the hardware follows
 
 
@@ -125,7 +121,7 @@ def _rows(side: str):
             def copy(source, target, steps, masks):
                 for u, (first, lanes, mask) in itertools.product(range(steps), zip(firsts, pieces, masks)):
                     place = lanes.at(lanes.at(source, builder.mul(down, I64(u))), first)
-                    if record.narrow and first * record.itemsize % LINE == 0:
+                    if first * record.itemsize % LINE == 0:
                         lanes.prefetch(lanes.at(place, builder.mul(down, I64(steps))), level=2)
                     lanes.store(lanes.load(place, mask), lanes.at(target, u * pitch + first))
 
@@ -143,11 +139,9 @@ def _rows(side: str):
 
                 return row
 
-            steps = ROWS if record.narrow else max(1, CHUNK // (pitch * record.itemsize))
             carried = [builder.inttoptr(source, pointer), builder.inttoptr(target, pointer)]
-            carried = loop(builder, builder.udiv(rows, I64(steps)), carried, turn(steps))
-            if steps > 1:
-                loop(builder, builder.urem(rows, I64(steps)), carried, turn(1))
+            carried = loop(builder, builder.udiv(rows, I64(ROWS)), carried, turn(ROWS))
+            loop(builder, builder.urem(rows, I64(ROWS)), carried, turn(1))
             return context.get_dummy_value()
 
         return types.void(tile, *[types.int64] * 6), emit
@@ -176,14 +170,14 @@ def _packer(fetches: bool):
             def turn(height):
                 """Blocks as low as the rows are few: 8x16 take 24 shuffles for 128 elements, 16x16 take 64."""
                 if height == max(1, record.lanes // 4):
-                    call(_transpose, height=height, fetch=fetches and record.narrow)
+                    call(_transpose, height=height, fetch=fetches)
                     return
                 lower = builder.icmp_signed("<=", rest[-1], I64(height // 2))
                 with builder.if_else(lower) as (low, high):
                     with low:
                         turn(height // 2)
                     with high:
-                        call(_transpose, height=height, fetch=fetches and record.narrow)
+                        call(_transpose, height=height, fetch=fetches)
 
             with builder.if_else(builder.icmp_signed("==", along, I64(1))) as (unit, strided):
                 with unit:
@@ -202,14 +196,11 @@ def _packer(fetches: bool):
         """One panel: `width` <= pitch valid rows (columns), kb steps; addresses in bytes, strides in elements."""
         first = 0
         while first < pitch:
-            shift, room = first * tile.itemsize, pitch - first
-            if tile.narrow:  # a whole vector's rows, half as many, ...: 6 of 8 would go by masks
-                rows = tile.lanes
-                while rows > room:
-                    rows //= 2
-                room = rows
-            _pack_vector(tile, source + shift * along, along, down, kb, target + shift, pitch, width - first, room)
-            first += min(room, tile.lanes)
+            shift, rows = first * tile.itemsize, tile.lanes
+            while rows > pitch - first:  # a whole vector's rows, half as many, ...: 6 of 8 would go by masks
+                rows //= 2
+            _pack_vector(tile, source + shift * along, along, down, kb, target + shift, pitch, width - first, rows)
+            first += rows
 
     return pack
 

@@ -17,9 +17,9 @@ from ..runtime.launch import launchable
 from ..runtime.status import DECLINED, DONE, LARGE
 from ..runtime.workspace import ROOMS, borrow, returned, room, without
 from .blocking import Tiles, small
-from .context import BYTES, FINISHED, NEXT, WORDS, WORKERS, bare, cuts, operands, up, words_at
+from .context import BYTES, FINISHED, NEXT, WORKERS, cuts, operands, up, words_at
 from .door import factored, whole_call
-from .kernels import kernels_of, missing, ready
+from .kernels import MULTIPLIER, kernels_of, missing, ready
 from .kinds import kind_of, tiles_of
 from .loops import COUNT, COUNTS, loops
 from .setup import filled, template
@@ -35,11 +35,10 @@ def packed(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, *,
     swapped = out.strides[1] != out.itemsize and out.strides[0] == out.itemsize
     if swapped:
         kind = kind.swapped()
-    f, kept = filled(out, x, a, b, beta, alpha, tiles, kind, workers, trusted=trusted, bare=bare(kind))
+    f, kept = filled(out, x, a, b, beta, alpha, tiles, kind, workers, trusted=trusted)
     if f is None:
         return DECLINED
-    lie = "panels" if not f.bare else "rows" if f.csa == 1 else "columns"
-    kernels_of(f, tiles.tile(kind), lie)
+    kernels_of(f, tiles.tile(kind))
     if after is not None:
         f.after, context = after.words(swapped)
         f.context = context.buffer_info()[0]
@@ -85,7 +84,7 @@ def _whole(tile):
         f.workers, f.trusted, f.reads = workers, 1, beta != 0
         operands(f, out, x, a, b)
         cuts(f)
-        f.multiply = made[0 if f.bare == 0 else 1 if f.csa == 1 else 2]
+        f.multiply = made[MULTIPLIER]
         if f.multiply == 0 or missing(f, False) >= 0:
             return LARGE
         f.room = borrow(kept, f.need)
@@ -112,7 +111,6 @@ def _table(dtype):
     kind = kind_of(dtype, dtype, dtype)
     cuts = [tiles_of(kind, which) for which in range(SLOTS)]
     words = np.array([np.frombuffer(template(tiles, kind, 1), np.int64) for tiles in cuts])
-    words[:, WORDS["bare"]] = bare(kind)
     own = [(each.ctypes.data, ready(tiles.tile(kind)).ctypes.data) for each, tiles in zip(words, cuts)]
     slots = np.array(own, np.int64)
     table = np.array([threads.WORDS, loops(), ROOMS, slots.ctypes.data], np.int64)

@@ -10,7 +10,7 @@ from ...jit.kind import Kind
 from ..runtime.status import DONE
 from .blocking import Tiles
 from .context import WORDS, near, prepare
-from .kernels import PACKER, ready
+from .kernels import ready
 from .microkernel import table
 
 
@@ -25,7 +25,7 @@ def template(tiles: Tiles, kind: Kind, workers: int) -> bytes:
     f.shift_a, f.shift_b, f.shift_c = (size.bit_length() - 1 for size in (tile.size_a, tile.size_b, tile.size_c))
     f.workers, f.near = workers, near()
     f.micro, f.nv, f.lanes = table(tile).address, tile.nv, tile.lanes
-    f.packs = ready(tile).ctypes.data + 8 * PACKER
+    f.packs = ready(tile).ctypes.data
     return f.tobytes()
 
 
@@ -47,9 +47,9 @@ def started(beta, alpha, tiles: Tiles, kind: Kind, workers: int):
     return f, kept
 
 
-def filled(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, *, trusted=True, bare=False):
+def filled(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, *, trusted=True):
     """The words of a product, and what must live while they are read; (None, None) where arrays not trusted are
-    unusual. `bare`: that A may be read where it lies."""
+    unusual."""
     f, kept = started(beta, alpha, tiles, kind, workers)
-    f.trusted, f.bare = trusted, bare
+    f.trusted = trusted
     return (f, kept) if prepare()(id(out), x, id(a), id(b), f.own) == DONE else (None, None)

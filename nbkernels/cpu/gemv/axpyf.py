@@ -11,12 +11,10 @@ from ...jit.convert import of_a
 from ...jit.emit import emitted
 from ...jit.kind import BYTES
 from ...jit.vector import I64, LINE, Lanes, loop
-from ..gemm.blocking import WAY, vector_registers
+from ..gemm.blocking import WAY
 
 STEPS = 8  # steps of k that a column's chain takes in at once: eight loads of A for a load and a store of the chain
-# With 16 registers chains of up to 12 vectors of outputs stay there over all steps, and columns are read as they lie:
-# 16x1000 f32 2.07 -> 1.34 us, 96x10000 79 -> 70 (Zen 3, 2026-11).
-HELD = vector_registers() == 16
+HELD = 12  # vectors of outputs whose chains stay in registers over all steps: 16x1000 f32 2.07 -> 1.34 us (AVX2)
 
 
 def _columns(builder, tile, m, a, down, v, sv, k, t, begun, ahead=False, most=STEPS):
@@ -99,7 +97,7 @@ by_eight, asking = _of_columns("columns_by_eight"), _of_columns("columns_asking"
 # The lines of columns a WAY apart share a set of L1, of 8 places, of which half are taken then: mv of
 # 256x256 float32, whose chains step by 8 columns, 4.8 us by eight at once, 3.6 by four; gemv 1024x128 8.9 -> 6.0.
 by_four = _of_columns("columns_by_four", most=STEPS // 2)
-held_2, held_4, held_8, held_12 = (_of_columns(f"held_{n}", _held, vectors=n) for n in (2, 4, 8, 12))
+held_2, held_4, held_8, held_12 = (_of_columns(f"held_{n}", _held, vectors=n) for n in (2, 4, 8, HELD))
 
 
 @jit(forceinline=True)
@@ -107,7 +105,7 @@ def columns(tile, m, a, down, v, sv, k, t, begun, asks=False):
     """Any number of outputs, neighbours in memory. `asks`: what comes next is asked for, which only matrices of a stack
     gain by: one alone, 3000x3000 of float64, takes 1490 us, 2020 where it asks, and 1750 some lines ahead (AVX-512)."""
     vectors = (m + tile.lanes - 1) // tile.lanes
-    if HELD and tile.lanes <= m and vectors <= 12:
+    if tile.lanes <= m and vectors <= HELD:
         if vectors <= 2:
             held_2(tile, m, a, down, v, sv, k, t, begun)
         elif vectors <= 4:

@@ -19,15 +19,15 @@ from .axpyf import STEPS, columns
 
 CHAINS = 8  # a vector of float64, half of one of float32, of which two are multiplied in a cycle
 ROWS = 8  # at once, of which each hides the latency of the others; 16 crowd in L1: 64x4096 of float32 31 us, for 16
-# Outputs of columns at most, whose chains wait on the stack: in L1, or, where vectors are half as long, in L2 (Zen 3,
-# 2026-11, 3000x3000, of the best peer's speed: f32 .76 and 1.02, f64 .84 and 1.06).
-WIDE = 1024 if vector_registers() == 32 else 4096
+# Outputs of columns at most, whose chains wait on the stack, in L2: of 3000x3000 f32 790 us by 1024 of them, in L1, so
+# 614 (AVX-512).
+WIDE = 4096
 WAITING = CHAINS * 8 * WIDE  # bytes of it
 # Bytes of a column up to which columns are read as they lie, by windows of so many steps of each chain: in those of one
 # chain, 8 columns apart, lines are few, and nothing asks for them beforehand (Zen 3, 2026-11, us, chain by chain and
 # so: 64x10000 f32 83 and 66, f64 143 and 123). Columns of float32 may be four times as long if they are as many as
 # their elements: 1000x1000 65 and 60, but 800x100 7.9 and 8.9.
-LOW, AT_ONCE = (0 if vector_registers() == 32 else 1024), {4: 8, 8: 4}
+LOW, AT_ONCE = 1024, {4: 8, 8: 4}
 FLOATS, DOUBLES = AT_ONCE.values()
 WINDOW = 1 << 15  # bytes of A for each chain before the next takes its turn: the lines between are still in L2 then
 

@@ -39,10 +39,10 @@ from .jobs import HERE, enlarged, known, run_jobs
 
 DTYPES = {*BYTES, *SIGNLESS}
 CHAINS = 64  # two vectors of operands are loaded for each step of a vector of chains: four of these hide its latency
-# Vectors of chains that 16 registers hold; others wait on the stack, and each is loaded and stored for its step. By
-# itself LLVM puts a sum where a factor was and moves all of them back: 61 instructions for 64 steps of float64, 39 so
-# (Zen 3, 2026-11, us: 1,000 1.8 -> 1.6, 30,000 9.0 -> 8.3).
-HELD = 14
+# Vectors of chains that registers hold; others wait on the stack, and each is loaded and stored for its step. By itself
+# LLVM puts a sum where a factor was and moves all of them back: of 16 registers 61 instructions for 64 steps of
+# float64, 39 so (Zen 3, 2026-11, us: 1,000 1.8 -> 1.6, 30,000 9.0 -> 8.3).
+HELD = vector_registers() - 2
 EACH = 2  # segments of a job: 0.5 us of float32
 SHARED = 3 << 16  # bytes of a vector up to which one thread takes them all: 4 us from L2
 DOT = Record("Dot", "next jobs sums k a sa b sb tasks")
@@ -53,8 +53,7 @@ def _segment(builder, tile, k, a, sa, b, sb, total, gathered=False):
     """The sum of k <= 4096 steps; neighbours in memory unless gathered by their strides."""
     kind, count = tile.kind, tile.lanes
     chain, vectors, planes = Chain(builder, kind, count), CHAINS // count, kind.planes
-    tight = planes == 1 and vector_registers() == 16
-    held = min(vectors, HELD) if tight else vectors
+    held = min(vectors, HELD) if planes == 1 else vectors
     waiting = [None] * held  # by vector of chains: where it waits
     if held < vectors:
         room = opaque(builder, builder.ptrtoint(builder.alloca(chain.numbers.type, vectors - held), I64))
@@ -82,7 +81,7 @@ def _segment(builder, tile, k, a, sa, b, sb, total, gathered=False):
             factors = items("a", a, sa, first, there)
             new = chain.closed(chain.step(factors, items("b", b, sb, first, there), chain.opened(old)))
             mask = chain.words.mask(there)
-            if tight and left is None:
+            if planes == 1 and left is None:
                 used(builder, factors[0])
             if waiting[v] is not None and left is None:
                 chain.store(new, waiting[v])

@@ -12,7 +12,7 @@ from ...jit.address import fma, invoke, peek, poke, scratch
 from ...jit.cache import compiled, jit
 from ...jit.record import Record, address
 from ...jit.sharing import take_from
-from ..gemm.blocking import SEGMENT, vector_registers
+from ..gemm.blocking import SEGMENT
 from ..gemm.context import up
 from ..runtime import threads
 from ..runtime.launch import SIZE, TABLE, launch_table, launchable, table_at
@@ -24,13 +24,13 @@ from .dotxf import few
 # L3 holds, 145 us for 108.
 FAR = 32 << 20
 SHARED = 3 << 17  # bytes of A from which threads share the work: 6 us of it
-# Of a matrix by rows with 16 registers, of which that is more (Zen 3, 2026-11, two threads, us, from 384 KiB on and so:
-# 256x256 f32 9.1 and 6.3, by columns 4.6 and 5.4).
-ROWS_SHARED = SHARED if vector_registers() == 32 else 1 << 17
+# Of a matrix by rows, of which that is more (two threads, us, from 384 KiB on and so: 256x256 f32 9.1 and 6.3, AVX-512
+# 3.5 and 2.4; by columns 4.6 and 5.4).
+ROWS_SHARED = 1 << 17
 PIECE = 1 << 16  # bytes of A of a job of rows: 10,000 x 64 f32 by two threads takes 25 us, with 16 KiB 27
-# Bytes of a column of a job at least: 1000 x 1000 f32 by two threads takes 33 us, with 1 KiB 37. With 16 registers each
-# thread has its half of them (Zen 3, 2026-11, two threads, 3000 x 3000 f32, 2 KiB and so: 1230 and 930 us).
-RUN = 2048 if vector_registers() == 32 else 16384
+# Bytes of a column of a job at least: 1000 x 1000 f32 by two threads takes 33 us, with 1 KiB 37; longer runs stream
+# better (3000 x 3000 f32, 2 KiB and so: 1230 and 930 us, AVX-512 473 and 453).
+RUN = 16384
 
 BY_ROWS, BY_COLUMNS, BY_SEGMENTS = 0, 1, 2
 # A product: the jobs; how they read the matrix, m outputs by k, and the vector; where the sums of each segment wait,

@@ -17,7 +17,7 @@ from ...jit.address import copy, invoke, pointer, scratch
 from ...jit.cache import compiled, jit
 from ...jit.calling import call_loop
 from ...jit.counters import add_to
-from ...jit.flags import DIVIDE, INVALID, OVERFLOW, UNDERFLOW, given, taken
+from ...jit.flags import DIVIDE, OVERFLOW, SERIOUS, UNDERFLOW, given, taken, taken_everywhere
 from ...jit.record import Record, address
 from ...jit.sharing import exchange, seen
 
@@ -39,9 +39,9 @@ slot_at, KERNEL, MAKER = SLOT.pointer(), SLOT["kernel"], SLOT["maker"]
 # NumPy computed again because of a flag, which ran here, too.
 COUNTED = HERE, OTHER, SMALL, LAYOUT, AGAIN = range(SLOT["counts"], SLOT["counts"] + 10, 2)
 FORMS = ELEMENTWISE, MATMUL, VECDOT, MATVEC, VECMAT = range(5)
-# What `floats` says of exp of float16, where our kernel and not NumPy's takes that of -inf for an underflow.
-SINKING, MINUS_INFINITY = 2, 0xFC00
-SERIOUS = INVALID | DIVIDE | OVERFLOW
+# What `floats` says of exp of float16, where our kernel and not NumPy's takes that of -inf for an underflow; and of
+# divisions that leave a rest, where lanes that are not stored may raise one (AVX-512).
+SINKING, RESTING, MINUS_INFINITY = 2, 3, 0xFC00
 PIECE = 8192  # bytes of an operand that is kept, where it will be overwritten, in case that it is needed again
 KEPT = 2 * PIECE
 SIGNATURE = f"void({', '.join(['int64'] * 5)})"
@@ -142,11 +142,14 @@ def _of_floats(s, a, t, n, over, f, data):
                 copy(f.addresses[i], f.words[1 + i], f.size * s.widths[i])
         _call(s, f, f.size)
         up = taken()
-        sunk = up & UNDERFLOW != 0 and s.floats == SINKING and _has(f.words[1], t[0], f.size, MINUS_INFINITY)
+        sunk = False
+        if up & UNDERFLOW != 0:
+            sunk = s.floats == RESTING or (s.floats == SINKING and _has(f.words[1], t[0], f.size, MINUS_INFINITY))
         if up & SERIOUS != 0 or sunk:
             sizes = address(f) + 8 * SIZE
+            taken_everywhere()
             left(s, AGAIN, f.size, address(f.addresses), sizes, address(f.strides), data)
-            up = taken()
+            up = taken_everywhere()
         raised |= up
     given(raised)
 

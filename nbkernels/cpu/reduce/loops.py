@@ -12,7 +12,7 @@ from ...jit.calling import call_binary, call_loop
 from ...jit.fold import BLOCK, DEALT, call_fold
 from ...jit.ndarray import OBJECT, address_of, data, shape
 from ...jit.record import Record, address
-from ...jit.vector import LINE, width_bits
+from ...jit.vector import LINE
 from ..elementwise import loop_nest
 from ..runtime.threads import _all
 
@@ -22,9 +22,9 @@ GATHER = 4096
 SMALL = 1 << 16
 # Rows of terms that go to a row of partial results at once, with one store in place of five: 16 + 3 * 5 * 16 = 256.
 FUSED = 5
-# Bytes of terms from which on those to be transposed are asked for in time, and how many columns ahead. With vectors of
-# 256 bits 1 << 17 and 24 in place of 1 << 22 and 128: 2000 x 2000 float32 6.9, 9.9 GB/s (Zen 3, 2026-11).
-FAR, AHEAD = (1 << 22, loop_nest.AHEAD) if width_bits() == 512 else (1 << 17, 24)
+# Bytes of terms from which on those to be transposed are asked for in time, and how many columns ahead: in place of
+# 1 << 22 and 128, 2000 x 2000 float32 6.9, 9.9 GB/s (Zen 3, 2026-11).
+FAR, AHEAD = 1 << 17, 24
 FEW = 8  # rows that are not transposed alone: fewer would go one by one
 
 # The context: these words, then for each kept dimension size, output and input stride, for each reduced one size and

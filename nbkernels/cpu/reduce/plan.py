@@ -5,19 +5,18 @@ fold, as it is for Python's calls and compiled for jitted callers' (sums.py); th
 from __future__ import annotations
 
 from ...jit.fold import BLOCK, DEALT, LANES
-from ...jit.turn import MOVED, TILE
-from ...jit.vector import LINE, width_bits
+from ...jit.turn import MOVED
+from ...jit.vector import LINE
 from ..runtime import threads
 from .loops import DESK, FEW, GATHER
 
 # Bytes of terms from which on threads pay: 60 us of one thread's.
 PARALLEL = 1 << 21
-# Bytes of 16 transposed rows, at most, of those of a tile, and from row to row where they meet in few sets of L1. With
-# vectors of 256 bits 3000 x 3000 float32 by lines 5.2 GB/s, by 64 rows 8.0, but 256 x 256 9.8 and 7.8 (Zen 3, 2026-11).
+# Bytes of 16 transposed rows, at most, of those of a tile, and from row to row where they meet in few sets of L1:
+# 3000 x 3000 float32 by lines 5.2 GB/s, by 64 rows 8.0, but 256 x 256 9.8 and 7.8 (Zen 3, 2026-11).
 # Of shorter rows bytes that are transposed at a time: 100000 x 10 float32 by 4 KB 346 us, by 16 KB 335-360. How many of
 # others: by 64 and by 32 200 x 200 float32 9.0, 7.6, float64 130 x 130 8.4, 6.8, 1000 x 1000 657, 607.
-STAGE, NARROW, CROWDED, HALF = 1 << 22, 1 << 20, 1 << 20 if width_bits() == 512 else 1024, 1 << 14
-HIGH = TILE if width_bits() == 512 else 32
+STAGE, NARROW, CROWDED, HALF, HIGH = 1 << 22, 1 << 20, 1024, 1 << 14, 32
 # Terms from which on sums of all blocks are made first, for two more calls.
 BLOCKWISE = 1 << 14
 # Terms of one result that a thread folds at a time, at least.

@@ -19,14 +19,14 @@ from ...jit.abreast import END, ender, real, taker
 from ...jit.address import invoke, pointer, word
 from ...jit.cache import compiled, jit
 from ...jit.fold import BLOCK, LANES, call_fold
-from ...jit.vector import LINE, width_bits
+from ...jit.vector import LINE
 from .loops import FOLD, HEADER, _gather, _place, fold_at
 
 # Bytes of a column that go together, so that L1 keeps their chains.
 TALL = 1024
 SHARE = 2048  # columns of a job, at least, where there are several: BLOCK more are read
 # Bytes of the array and terms of a row from which turning rows is slower (one thread, us, turned and so: float32
-# 1000 x 2000 742, 550, 64^3 248, 71, 10 x 100000 720, 220, 20 x 1000 9, 14).
+# 1000 x 2000 742, 550, 64^3 248, 71, 10 x 100000 720, 220, 20 x 1000 9, 14; AVX-512 64^3 156, 34, 10 x 100000 419, 78).
 ENOUGH, LONG = 1 << 18, 1000
 # Where rows have parts of so many terms, and columns not so many bytes, parts go as rows: float32 12 x 300 x 300 887,
 # 642, float64 30 x 300 x 500 4090, 5010.
@@ -37,7 +37,7 @@ AHEAD = 8
 def takes(op, loops, dtype, work) -> bool:
     """Whether a fold goes so: of one result, of rows that touch, and are long."""
     rows, item, terms = loops.sizes[0] if loops.sizes else 0, dtype.itemsize, loops.terms
-    if width_bits() == 512 or dtype != work or not real(op, work.name) or loops.kept.shape or len(loops.sizes) < 2:
+    if dtype != work or not real(op, work.name) or loops.kept.shape or len(loops.sizes) < 2:
         return False
     return loops.steps[0] == item and terms * item >= ENOUGH and terms // rows >= LONG
 
