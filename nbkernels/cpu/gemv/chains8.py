@@ -23,10 +23,9 @@ ROWS = 8  # at once, of which each hides the latency of the others; 16 crowd in 
 # 614 (AVX-512).
 WIDE = 4096
 WAITING = CHAINS * 8 * WIDE  # bytes of it
-# Bytes of a column up to which columns are read as they lie, by windows of so many steps of each chain: in those of one
-# chain, 8 columns apart, lines are few, and nothing asks for them beforehand (Zen 3, 2026-11, us, chain by chain and
-# so: 64x10000 f32 83 and 66, f64 143 and 123). Columns of float32 may be four times as long if they are as many as
-# their elements: 1000x1000 65 and 60, but 800x100 7.9 and 8.9.
+# Bytes of a column up to which many columns are read as they lie, by windows of so many steps of each chain: in those
+# of one chain, 8 columns apart, lines are few, and nothing asks for them beforehand (AVX2, us, chain by chain and so:
+# 64x10000 f32 83 and 66, f64 143 and 123; AVX-512 36 and 30, 63 and 61, but 32x32 f64 .59 and .71).
 LOW, AT_ONCE = 1024, {4: 8, 8: 4}
 FLOATS, DOUBLES = AT_ONCE.values()
 WINDOW = 1 << 15  # bytes of A for each chain before the next takes its turn: the lines between are still in L2 then
@@ -146,8 +145,7 @@ def columns_sums(tile, h, a, csa, v, sv, k, t, lines):
     """t[i] = the sum of a[p*csa + i] * v[p*sv] over p < k, for i < h <= WIDE; chains wait in `lines`."""
     size, p, apart, at_once = tile.itemsize, 0, WIDE, FLOATS if tile.itemsize == 4 else DOUBLES
     window = max(WINDOW // (h * tile.size_a), STEPS) * CHAINS
-    low = 4 * LOW if size == 4 and k >= h else LOW
-    if h * tile.size_a <= low and k >= at_once * CHAINS:  # lines whose vectors do not crowd in L1
+    if h * tile.size_a <= LOW and k >= CHAINS * max(h, at_once):  # lines whose vectors do not crowd in L1
         apart, turns = (h + CHAINS - 1) // CHAINS * CHAINS, k // (at_once * CHAINS)
         for i in range(CHAINS * apart):
             poke(tile, lines + i * size, nothing(tile))
