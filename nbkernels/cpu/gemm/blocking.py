@@ -86,6 +86,9 @@ def vector_registers() -> int:
     return 32 if width_bits() == 512 or triple.startswith(("aarch64", "arm64")) else 16
 
 
+FEW_REGISTERS = vector_registers() == 16
+
+
 def caches() -> tuple[int, int]:
     """Bytes of one core's L1 data cache and of its L2."""
     return machine().l1, machine().l2

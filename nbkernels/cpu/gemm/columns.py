@@ -20,7 +20,7 @@ from ..runtime.machine import l2
 from ..runtime.status import DECLINED, DONE, LACKING, LARGE
 from ..runtime.workspace import ROOMS, borrow, returned, room, without
 from .block import PANEL, SQUARE, column_panel, lacking, stays
-from .blocking import WAY, small, vector_registers
+from .blocking import FEW_REGISTERS, WAY, small
 from .context import BYTES, FINISHED, NEAR_L2, NEXT, WORDS, WORKERS, alone, up, words_at
 from .door import factored, whole_call
 from .kinds import default_tiles, kind_of
@@ -33,7 +33,6 @@ from .store import ending
 PANEL_NEXT = WORDS["panel"]  # by which jobs are taken once A is packed
 STRIP = 16  # steps of k in a job of packing
 FETCHED = 1 << 16  # bytes of A up to which it is read in place
-MANY_REGISTERS = vector_registers() == 32
 FEW, MANY, LEAST = 4, 8, 4  # jobs for each thread, which start at different times; tiles of a job at least
 
 
@@ -109,7 +108,7 @@ def _room(tile, f, workers):
     """
     size = tile.itemsize
     by_columns = f.rsa == 1 and f.csa * size % WAY != 0 and f.m * f.k * size <= NEAR_L2 * l2()
-    there = f.m * f.k * size <= FETCHED or (MANY_REGISTERS and (f.csa == 1 or by_columns))
+    there = f.m * f.k * size <= FETCHED or (not FEW_REGISTERS and (f.csa == 1 or by_columns))
     return 0 if (workers > 1 and there) or stays(tile, f.csa, f.n) else up(f.m, tile.mr) * f.k * size
 
 

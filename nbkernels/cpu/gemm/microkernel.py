@@ -36,7 +36,7 @@ ARGUMENTS = "a:w rsa:i csa:i b:w rsb:i kb:i t:t rst:i c:c rsc:i width:i start:i 
 SPEC = [item.split(":") for item in ARGUMENTS.split()]
 # Steps of k per turn of a full tile's loop, which fill the window; short tiles are cheap to compile instead. Where
 # vectors are narrow the loop is 20 instructions for 12 multiply-adds, and a neighbour on the core takes half of what it
-# can issue. Zen 3, n = 512, one thread, GFLOP/s best and median: f32 by 4 89 and 73, by 8 90 and 76 (NumPy 94 and 72),
+# can issue. AVX2, n = 512, one thread, GFLOP/s best and median: f32 by 4 89 and 73, by 8 90 and 76 (NumPy 94 and 72),
 # f64 44 and 35.5, 44 and 36.5 (42 and 35.6); by 16 92 and 72, 44 and 34; without asking for C 92 and 73, 45 and 36.
 # Wide ones by 4: int32 and int64 of n = 512 take 1.08 and 1.11 times as long, floats as long (AVX-512).
 UNROLL, NARROW = 2, 8

@@ -10,20 +10,19 @@ from ...jit.address import fma, nothing, peek, poke
 from ...jit.cache import jit
 from ...jit.emit import emitted
 from ...jit.vector import I64, LINE, SIZE, Lanes, loop, opaque, replaced_if
-from ..gemm.blocking import WAY, vector_registers
+from ..gemm.blocking import FEW_REGISTERS, WAY
 
 ROWS = 16  # at once: more are more streams than the prefetchers follow: n = 3000, f32: 1.3 ms, with 32 rows 2.8
 # Vectors of rows at once in the caches: of 288x256 float32 in L2 4.8 us, with 2 5.7, with 4 5.3.
-NEAR = {"float32": 3, "float64": 4 if vector_registers() == 32 else 3}
+NEAR = {"float32": 3, "float64": 3 if FEW_REGISTERS else 4}
 FLOATS, DOUBLES = NEAR.values()
 # Bytes of a row that all groups turn before the next: 16 registers hold the factors of a piece, not those of a vector
 # (Zen 3, 2026-11: 1000x1000 of float32 118 -> 112 us).
-PART = LINE if vector_registers() == 32 else 16
+PART = 16 if FEW_REGISTERS else LINE
 # Bytes of a row up to which the next rows are asked for, of a matrix beyond L2: 9984x64 of float32 64 -> 53 us, but
 # 960x1000 71 -> 84. With 16 registers they are asked for as one run of lines (2026-11, 9600x64 of float32, GB/s
 # by none, row by row, so: 23, 29, 31).
 SHORT = 512
-FEW_REGISTERS = vector_registers() == 16
 # Longer rows beyond L2, with 16 registers: LONG vectors at once, each of which asks for its line after the next
 # (960x1000 f32, el/ns, by 3 that do not, by LONG: 11.3, 13.0); those that come from memory are not asked for, and go,
 # of float32, by PAIR (3000x3000, us, by LONG, 3 and PAIR: 1640, 1500, 1220). So do those that crowd each other, unless

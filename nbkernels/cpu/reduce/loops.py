@@ -23,7 +23,7 @@ SMALL = 1 << 16
 # Rows of terms that go to a row of partial results at once, with one store in place of five: 16 + 3 * 5 * 16 = 256.
 FUSED = 5
 # Bytes of terms from which on those to be transposed are asked for in time, and how many columns ahead: in place of
-# 1 << 22 and 128, 2000 x 2000 float32 6.9, 9.9 GB/s (Zen 3, 2026-11).
+# 1 << 22 and 128, 2000 x 2000 float32 6.9, 9.9 GB/s (AVX2).
 FAR, AHEAD = 1 << 17, 24
 FEW = 8  # rows that are not transposed alone: fewer would go one by one
 

@@ -13,7 +13,7 @@ from .loops import DESK, FEW, GATHER
 # Bytes of terms from which on threads pay: 60 us of one thread's.
 PARALLEL = 1 << 21
 # Bytes of 16 transposed rows, at most, of those of a tile, and from row to row where they meet in few sets of L1:
-# 3000 x 3000 float32 by lines 5.2 GB/s, by 64 rows 8.0, but 256 x 256 9.8 and 7.8 (Zen 3, 2026-11).
+# 3000 x 3000 float32 by lines 5.2 GB/s, by 64 rows 8.0, but 256 x 256 9.8 and 7.8 (AVX2).
 # Of shorter rows bytes that are transposed at a time: 100000 x 10 float32 by 4 KB 346 us, by 16 KB 335-360. How many of
 # others: by 64 and by 32 200 x 200 float32 9.0, 7.6, float64 130 x 130 8.4, 6.8, 1000 x 1000 657, 607.
 STAGE, NARROW, CROWDED, HALF, HIGH = 1 << 22, 1 << 20, 1024, 1 << 14, 32
