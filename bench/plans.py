@@ -5,7 +5,7 @@
 """
 
 from nbkernels.cpu.elementwise import gates
-from nbkernels.cpu.gemm import block, blocking, columns, context, deep, even, paths, short, stacks, turns
+from nbkernels.cpu.gemm import block, blocking, deep, even, paths, short, stacks, turns
 from nbkernels.cpu.gemv import jobs
 from nbkernels.cpu.runtime.status import PATHS
 from nbkernels.jit.vector import LINE
@@ -49,6 +49,7 @@ def products():
     most, wide = paths.PANEL // LINE, paths.PANEL // (2 * LINE)
     planes = f"ceil(k / {SEGMENT})"
     narrow = f"n <= {paths.IN_PLACE} * nr ({paths.NARROW_IN_PLACE} * nr without AVX-512)"
+    there = f"rows, or columns that are no multiple of {size(blocking.WAY)} apart, are contiguous"
     shared = f"by several threads of more than {cube(paths.AWAKE)} multiply-adds"
     rows = {
         "small": (
@@ -77,9 +78,8 @@ def products():
         ),
         "columns": (
             f"k <= {paths.DEEPEST}; {shared}",
-            f"none up to {size(columns.FETCHED)} of A, or where {narrow}, or with AVX-512 (32 vector registers) where "
-            f"A's rows are contiguous (or its columns, up to {context.NEAR_L2} times L2 and not a multiple of "
-            f"{size(blocking.WAY)} apart); else m * k, m up to a multiple of mr",
+            f"none where {narrow}, or with AVX-512 (32 vector registers) where A's {there}; else for each thread "
+            "m * k, m up to a multiple of mr, but less than L2",
         ),
         "short": (
             f"m or n <= {paths.SHORT_ROWS}, k <= {SEGMENT}; {shared}",
@@ -105,8 +105,8 @@ def products():
             f"{SEGMENT}; up to {cube(paths.SERIAL)}, k <= {paths.DEEPEST}, m and n > 3, not thin, where threads that "
             f"take one each are done together; straight-line code where A and B have up to {size(even.NEAR)}; by "
             f"panels of B where it has {size(4 * turns.TURNED)} and more and meets more than {turns.MET} tiles of rows",
-            f"none; above {cube(paths.ALONE)}, {size(block.ROOM)} a thread where A's rows are not contiguous (or "
-            f"without AVX-512) and not {narrow}",
+            f"none; above {cube(paths.ALONE)}, {size(block.ROOM)} a thread without AVX-512, or where not A's {there}, "
+            f"and not {narrow}",
         ),
         "stacks of other dtypes and modes": (
             f"the same: matrices up to {cube(paths.PARALLEL)}",

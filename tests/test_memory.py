@@ -13,7 +13,7 @@ import nbkernels
 from nbkernels.cpu.gemm import context as words
 from nbkernels.cpu.gemm import deep, short
 from nbkernels.cpu.gemm.block import PANEL, ROOM
-from nbkernels.cpu.gemm.blocking import WAY, small, vector_registers
+from nbkernels.cpu.gemm.blocking import WAY, caches, small, vector_registers
 from nbkernels.cpu.gemm.kinds import default_tiles, kind_of
 from nbkernels.cpu.gemm.paths import only
 from nbkernels.cpu.gemm.turns import PANELS
@@ -50,8 +50,9 @@ def stated(path, m, n, k, layout, dtype, threads):
     if path == "deep":
         return size * (threads * tile.nr * min(k, SEGMENT) + segments * m * n)
     if path == "columns":
-        there = vector_registers() == 32 and (layout[0] == "N" or (m * size % WAY and m * k * size <= words.near()))
-        return 0 if there or n <= (2 if tile.narrow else 5) * tile.nr else size * k * (m + tile.mr)
+        there = vector_registers() == 32 and (layout[0] == "N" or m * size % WAY)
+        each = min(size * k * (m + tile.mr), caches()[1])
+        return 0 if there or n <= (2 if tile.narrow else 5) * tile.nr else threads * each
     if path == "short":
         few = min(m, n)
         return threads * size * ((few + tile.mr) * k + (short.BROAD // size + tile.nr) * (short.STEPS + few))
@@ -134,10 +135,12 @@ def test_stacks_take_none(count, n):
 
 
 def test_stacks_of_larger_matrices_take_a_room_for_each_thread():
-    """Where A is stored by columns, or vectors are narrow, and more than five panels of B meet it; else none."""
+    """Where vectors are narrow, or A is stored by columns that share sets of L1, and more than five panels of B meet
+    it; else none."""
     threads = numba.get_num_threads()
     a, out = np.ones((2 * threads, 200, 200), np.float32), np.empty((2 * threads, 200, 200), np.float32)
-    for left, rooms in ((a, threads * small("float32").narrow), (a.swapaxes(1, 2), threads)):
+    crowded, narrow = np.ones((2 * threads, 200, WAY // 4), np.float32)[..., :200], threads * small("float32").narrow
+    for left, rooms in ((a, narrow), (a.swapaxes(1, 2), narrow), (crowded.swapaxes(1, 2), threads)):
         nbkernels.bmm(left, a, out=out)
         used = peak(partial(nbkernels.bmm, left, a, out=out))
         assert rooms * ROOM <= used <= rooms * ROOM + MEETING + OBJECTS

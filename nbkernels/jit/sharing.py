@@ -45,17 +45,6 @@ def take_from(typing, words, index, back):
 
 
 @intrinsic
-def arrive(typing, words, index):
-    """words[index]++, after all that this thread has written before."""
-
-    def emit(context, builder, signature, args):
-        builder.atomic_rmw("add", builder.gep(args[0], [args[1]]), I64(1), "release")
-        return context.get_dummy_value()
-
-    return types.void(WORDS, types.int64), emit
-
-
-@intrinsic
 def wait(typing, words, index, value):
     """Until words[index] >= value: what other threads wrote before they arrived is then seen."""
 

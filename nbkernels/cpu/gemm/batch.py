@@ -225,7 +225,7 @@ def _run(out, x, a, b, beta, alpha) -> bool:
         words = STACK.array()
         own = words.buffer_info()[0]
         kernel = _kernel(table, run(address, out, x, a, b, beta, alpha, own), a.dtype)
-        if way == LARGE and not stays.py_func(small_tile(NAMES[a.dtype]), words.csa, words.n):
+        if way == LARGE and not stays.py_func(small_tile(NAMES[a.dtype]), words.rsa, words.csa, words.n):
             with room(workers * PANELS) as words.rooms:
                 threads.launch(kernel, own, workers)
         else:

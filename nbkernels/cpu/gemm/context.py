@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 
 from numba import types
 
@@ -20,18 +21,20 @@ from .blocking import SEGMENT, Tiles, caches
 WORDS = Record(
     "Words",
     """
-    next jobs panel panels | finished |
+    next jobs |
     pack multiply mr nr kc nb mc nc group step head size_a size_b size_c size_t direct rowwise shift_a shift_b shift_c
-    workers tasks near scalars unit reads trusted loops mixed sided numpy result counters after context own
+    workers tasks near scalars unit reads trusted loops mixed sided numpy result after context own
     micro nv lanes packs
     a rsa csa b rsb csb c rsc csc x rsx csx m n k
-    block fused bpanels part total need blocks room start stop
+    block down across stretch bpanels part total share need blocks room start stop
     """,
 )
 words_at = WORDS.pointer()
-BYTES, NEXT, FINISHED = WORDS.bytes, WORDS["next"], WORDS["finished"]
+BYTES, NEXT = WORDS.bytes, WORDS["next"]
 WORKERS, TASKS = 8 * WORDS["workers"], 8 * WORDS["tasks"]  # where a launch says how many threads there are, in bytes
 NEAR_L2 = 4  # times L2: bytes of an A that stays near
+PARTS = 3  # stretches for every NEAR_L2 of A, where it has more: 2 to 4 are level, 1 MB to 512 KB (Zen 3)
+PACKING = 12  # steps of the micro-kernel's chains in the time that it takes to pack an element of A or B
 
 
 @plain(forceinline=True)
@@ -40,14 +43,50 @@ def up(size, step):
     return (size + step - 1) // step * step
 
 
-@jit(forceinline=True)
-def _buffers(sizes, cut, panels, workers):
-    """The formula of `buffers`."""
-    (m, n, k), (mr, nr, kc, nb, mc, nc), (group, step, head, size_t) = sizes, cut, panels
-    rows = workers * mr if n <= nb and workers > 1 else up(min(m, mc), mr)
+@plain(forceinline=True)
+def part(whole, parts, step):
+    """A length cut into so many parts, each a multiple of `step` but for the last one."""
+    return up((whole + parts - 1) // parts, step)
+
+
+@plain(forceinline=True)
+def even(whole, most, step):
+    """The same into as few as have at most `most`."""
+    return part(whole, (whole + most - 1) // most, step)
+
+
+@plain
+def grid(m, n, mr, nr, workers):
+    """Into how many parts rows and columns of C are cut, to be as many pieces as there are threads, so that the largest
+    one takes the least."""
+    best, down, across = m * n + PACKING * (m + n), 1, 1
+    for parts in range(1, workers + 1):
+        if workers % parts == 0:
+            rows, columns = min(m, part(m, parts, mr)), min(n, part(n, workers // parts, nr))
+            time = rows * columns + PACKING * (rows + columns)
+            if time < best:
+                best, down, across = time, parts, workers // parts
+    return down, across
+
+
+@plain
+def _piece(sizes, tiles, panels, parts, near):
+    """Of a piece: the rows of a stretch; bytes of its panels of A, of B, and of a plane.
+
+    A stretch is what is packed of A at once, as much as each of the threads that share these rows would have of them;
+    of a large A less, which stays in the caches while it meets all of B: it would come from memory again for each block
+    of B (Zen 3, one thread, GFLOP/s, at once and in stretches: f64 n = 1024 34 -> 39, 2048 35 -> 38, f32 1500 72 -> 78,
+    2048 76 -> 80, 4096 76 -> 83).
+    """
+    (m, n, k), (mr, nr, kc, nb, mc, nc), (group, step, head, size_t), (down, across) = sizes, tiles, panels, parts
+    rows, columns = part(even(m, mc, mr), down, mr), part(even(n, nc, nr), across, nr)
     words = (min(k, kc) + group - 1) // group
-    apanels, bpanels = rows * words * step, up(min(n, nc), nr) * (words + head) * step
-    return up(apanels, 64), up(bpanels, 64), up(min(m, mc) * min(n, nc) * size_t, 64)
+    size = rows * words * step
+    stretches = (PARTS * size + near - 1) // near if size > near and columns > nb else 1
+    stretch = part(rows, max(stretches, across), mr)
+    kept = columns if stretch < rows else min(columns, nb)  # of B: a block, unless other stretches meet it, too
+    a, b = stretch * words * step, kept * (words + head) * step
+    return stretch, up(a, 64), up(b, 64), up(rows * columns * size_t, 64)
 
 
 @linked(types.int64, WORDS.type, *[types.int64] * 4)
@@ -97,12 +136,10 @@ def swap_sides(f):
 def cuts(f):
     """Fill in how the product is cut, and the room that it needs."""
     m, n, k = f.m, f.n, f.k
-    f.fused = n <= f.nb and f.workers > 1
-    blocks = (n + f.nb - 1) // f.nb
-    f.block = up((n + blocks - 1) // blocks, f.nr)
+    f.down, f.across = grid(min(m, f.mc), min(n, f.nc), f.mr, f.nr, f.workers)
     tiles, panels = (f.mr, f.nr, f.kc, f.nb, f.mc, f.nc), (f.group, f.step, f.head, f.size_t)
-    apanels, bpanels, plane = _buffers((m, n, k), tiles, panels, f.workers)
-    f.bpanels, need = apanels, apanels + bpanels
+    f.stretch, f.bpanels, bpanels, plane = _piece((m, n, k), tiles, panels, (f.down, f.across), f.near)
+    need = f.bpanels + bpanels
     # Chains cut by kc wait in out itself, unless its rows are not contiguous or X is read from there at the end;
     # so do the sums of finished segments. PART and TOTAL: offset of a plane, or 0 for out, or -1 for nowhere.
     direct = f.csc == 1 and f.x != f.c and f.direct != 0
@@ -114,7 +151,7 @@ def cuts(f):
     if segments > 1 and not direct:
         f.total = need
         need += plane
-    f.need = need
+    f.share, f.need = need, need * f.down * f.across
     pieces = (min(k, SEGMENT) + f.kc - 1) // f.kc * segments  # at least as many as there are
     f.blocks = ((m + f.mc - 1) // f.mc) * ((n + f.nc - 1) // f.nc) * pieces
 
@@ -134,21 +171,22 @@ def prepare():
 
 
 def buffers(m: int, n: int, k: int, tiles: Tiles, tile: Tile, workers: int) -> tuple[int, int, int]:
-    """Bytes for panels of A, for panels of B, and for one plane of waiting sums: all that a product needs beside out.
+    """Bytes for panels of A, for panels of B, and for planes of waiting sums: all that a product needs beside out.
 
-    In items of the panels' dtype, complex numbers two each, k counted in words:
-    A: min(m, mc) * min(k, kc) items, or workers * mr * min(k, kc) where several threads meet n <= nb: a panel of A that
-    meets one block of B only is packed by the thread that multiplies it, just before (n = 512, two threads: 5 % faster;
-    one thread: 2 % slower). B: min(n, nc) * min(k, kc) items. A plane of
-    min(m, mc) * min(n, nc) items is needed only where chains are cut (k > kc) and out cannot hold them: no contiguous
-    rows, in-place, or k > 4096; a second one for k > 4096 where out is in-place or has no contiguous rows.
+    C, in blocks of mc x nc, is cut into down x across pieces, one for each thread, which packs what its piece needs. In
+    items of the panels' dtype, complex numbers two each, k counted in words: of A m * min(k, kc) items, m at most mc;
+    of B n * min(k, kc), n at most nc, if across is above 1, else nb in place of n for each thread. Of an A that has
+    more than four times the bytes of L2 each thread has less, a third of these at a time, but all of its B. Planes, of
+    min(m, mc) * min(n, nc) items in all, are needed only where chains are cut (k > kc) and out cannot hold them: no
+    contiguous rows, in-place, or k > 4096; second ones for k > 4096 where out is in-place or has no contiguous rows.
 
     >>> tiles = Tiles(12, 32, 512, 512, 4092, 4096)
     >>> buffers(1500, 1500, 1500, tiles, Tile("float32", 12, 2, 16), 2)
-    (3072000, 3080192, 9000000)
+    (3096576, 2097152, 9096192)
     """
+    cut = grid(min(m, tiles.mc), min(n, tiles.nc), tiles.mr, tiles.nr, workers)
     panels = tile.group, tile.step, tile.head, tile.size_t
-    return _buffers.py_func((m, n, k), tuple(tiles), panels, workers)
+    return tuple(math.prod(cut) * size for size in _piece((m, n, k), tuple(tiles), panels, cut, near())[1:])
 
 
 def near() -> int:

@@ -16,7 +16,7 @@ from .context import BYTES, TASKS, alone, words_at
 @jit(forceinline=True)
 def factored(tile, f, factors, alpha, beta):
     """The factors, of the tile's dtype, where jobs read them; no job is taken yet."""
-    f.next, f.finished, f.panel, f.scalars, f.unit = 0, 0, 0, factors, alpha == 1
+    f.next, f.scalars, f.unit = 0, factors, alpha == 1
     poke(tile, factors, alpha)
     poke(tile, factors + tile.itemsize, beta)
 

@@ -42,7 +42,7 @@ def single(f):
 @plain
 def packers(f, alone):
     """What packs A and B; `alone`: one tile, of which they are the panels."""
-    a_rows = not alone and f.fused == 0 and f.rowwise != 0 and f.rsa == 1
+    a_rows = not alone and f.rowwise != 0 and f.rsa == 1
     b_rows = not alone and f.rowwise != 0 and f.csb == 1
     return STRIP_A if a_rows else PANEL_A, STRIP_B if b_rows else PANEL_B
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 
 import numpy as np
@@ -11,17 +10,16 @@ from ...jit.address import copy, pointer, scratch
 from ...jit.kind import Kind
 from ...jit.ndarray import shape, stride
 from ...jit.record import Record
-from ...jit.vector import LINE
 from ..runtime import threads
 from ..runtime.launch import launchable
 from ..runtime.status import DECLINED, DONE, LARGE
 from ..runtime.workspace import ROOMS, borrow, returned, room, without
 from .blocking import Tiles, small
-from .context import BYTES, FINISHED, NEXT, WORKERS, cuts, operands, up, words_at
+from .context import BYTES, WORKERS, cuts, operands, words_at
 from .door import factored, whole_call
 from .kernels import MULTIPLIER, kernels_of, missing, ready
 from .kinds import kind_of, tiles_of
-from .loops import COUNT, COUNTS, loops
+from .loops import loops
 from .setup import filled, template
 from .tuned import SLOTS, slot
 
@@ -43,12 +41,9 @@ def packed(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, *,
         f.after, context = after.words(swapped)
         f.context = context.buffer_info()[0]
     each = max(1, LAUNCH * f.blocks // (f.m * f.n * f.k))
-    counters = ctypes.create_string_buffer(COUNTS + LINE if workers > 1 else 0)
-    f.counters = up(ctypes.addressof(counters), LINE) if workers > 1 else 0
     with room(f.need) as f.room:
         for block in range(0, f.blocks, each):  # Ctrl-C works between launches
-            f.next, f.finished, f.start, f.stop = 0, 0, block, block + each
-            ctypes.memset(counters, 0, len(counters))
+            f.start, f.stop = block, block + each
             threads.launch(loops(), f.own, workers)
     return DONE
 
@@ -75,7 +70,7 @@ def _whole(tile):
         m, n, k = shape(a, 0), shape(b, 1), shape(a, 1)
         if workers < 1 or m * n * k > LAUNCH:
             return LARGE
-        address, factors, counters = scratch(BYTES), scratch(16), scratch(COUNTS)
+        address, factors = scratch(BYTES), scratch(16)
         left, right = abs(stride(a, 0)) < abs(stride(a, 1)), abs(stride(b, 0)) < abs(stride(b, 1))
         turned = stride(out, 1) != size and stride(out, 0) == size
         own = pointer(t.slots + 16 * slot(m, n, k, int(left), int(right), turned))
@@ -91,10 +86,7 @@ def _whole(tile):
         if f.room == 0:
             return without(kept, f.need)
         factored(tile, f, factors, element(alpha), element(beta))
-        f.own, f.counters, f.stop = address, counters, f.blocks
-        for s in range(0, COUNTS, COUNT):
-            w = pointer(counters + s)
-            w[NEXT], w[FINISHED] = 0, 0
+        f.own, f.stop = address, f.blocks
         threads.shared(t.launch, t.kernel, address, address + WORKERS)
         returned(kept)
         return DONE

@@ -94,7 +94,7 @@ def serial():
         if alone:
             one_tile(f, f.room + ROOM // 2)
             return answer(DONE, given, made)
-        f.next, f.finished, f.start, f.stop = 0, 0, 0, f.blocks
+        f.start, f.stop = 0, f.blocks
         invoke(f.loops, (words, 0))
         return answer(DONE, given, made)
 

@@ -61,7 +61,7 @@ def jobs() -> int:
                 if tile:
                     one_tile(mine, mine.room + mine.bpanels)
                 else:
-                    mine.next, mine.finished, mine.start, mine.stop = 0, 0, 0, mine.blocks
+                    mine.start, mine.stop = 0, mine.blocks
                     invoke(mine.loops, (address, 0))
             start = take(f, NEXT) * f.each
 

@@ -11,15 +11,14 @@ import functools
 
 import numpy as np
 
-from ...jit.address import peek, scratch
+from ...jit.address import invoke, peek, scratch
 from ...jit.cache import compiled, jit, plain
-from ...jit.sharing import arrive, take, wait
 from ..runtime import threads
 from ..runtime.launch import launch_table, launchable, table_at
 from ..runtime.status import DECLINED, DONE, LARGE
 from ..runtime.workspace import room
 from .blocking import small
-from .context import BYTES, FINISHED, NEXT, WORDS, WORKERS, alone, up, words_at
+from .context import BYTES, WORDS, WORKERS, alone, grid, part, up, words_at
 from .door import factored, whole_call
 from .ger import outer
 from .kinds import default_tiles, kind_of
@@ -28,24 +27,33 @@ from .paths import PANEL, THIN_LEAST
 from .setup import filled
 from .tiny import absent, known, table, tall, tiny
 
-JOB = 4  # blocks of rows of a job
+
+@jit(forceinline=True)
+def _rows(tile, f, rows, columns, panels, alpha, beta):
+    """Some rows of C, (first, end), in columns j to j+n. `panels`: the address of those of B, in elements how far they
+    are apart, and a panel's rows."""
+    (low, high), (j, n), (b, panel, rsb), size, height = rows, columns, panels, tile.itemsize, tall(tile, tile.nr)
+    for i in range(low, high, height):
+        h, a, c = min(height, high - i), f.a + i * f.rsa * size, f.c + (i * f.rsc + j) * size
+        x = f.x + (i * f.rsx + j) * size if f.x != 0 else 0
+        if f.k == 1 and n >= tile.lanes:  # whole rows: 256x256 of float64 4.1 us, by blocks 5.2 (AVX-512)
+            outer(tile, h, n, a, f.rsa, b, c, f.rsc, alpha, x, f.rsx, beta)
+            continue
+        whole = n // tile.nr
+        for start, count, width in ((0, whole, tile.nr), (whole, 1, n - whole * tile.nr)):
+            if width > 0 and count > 0:
+                first = start * tile.nr * size
+                tiny(tile, h, count, f.k, a, 0, f.rsa, f.csa, b + start * panel * size, panel, rsb, c + first, tile.nr,
+                     f.rsc, x + first if x != 0 else 0, tile.nr, f.rsx, width, alpha, beta)  # fmt: skip
 
 
 @jit(forceinline=True)
-def _rows(tile, f, i, h, b, panel, rsb, alpha, beta):
-    """C[i:i+h], h rows as `tall` says; panels of B are `panel` elements apart."""
-    size, n, whole = tile.itemsize, f.n, f.n // tile.nr
-    if f.k == 1 and n >= tile.lanes:  # whole rows: 256x256 of float64 4.1 us, by blocks 5.2 (AVX-512)
-        x = f.x + i * f.rsx * size if f.x != 0 else 0
-        outer(tile, h, n, f.a + i * f.rsa * size, f.rsa, b, f.c + i * f.rsc * size, f.rsc, alpha, x, f.rsx, beta)
-        return
-    for start, count, width in ((0, whole, tile.nr), (whole, 1, n - whole * tile.nr)):
-        if width > 0 and count > 0:
-            first = start * tile.nr
-            a, c = f.a + i * f.rsa * size, f.c + (i * f.rsc + first) * size
-            x = f.x + (i * f.rsx + first) * size if f.x != 0 else 0
-            tiny(tile, h, count, f.k, a, 0, f.rsa, f.csa, b + start * panel * size, panel, rsb, c, tile.nr, f.rsc,
-                 x, tile.nr, f.rsx, width, alpha, beta)  # fmt: skip
+def _packed(tile, f, j, n, to):
+    """Columns j to j+n of B as panels, as `_rows` takes them."""
+    for at in range(0, n, tile.nr):
+        source, width = f.b + (j + at) * f.csb * tile.itemsize, min(tile.nr, n - at)
+        pack(tile, source, f.csb, f.rsb, width, f.k, to + at * f.k * tile.itemsize, tile.nr)
+    return to, f.k * tile.nr, tile.nr
 
 
 @plain
@@ -59,27 +67,20 @@ def _lacking(tile, words, m, n):
 
 @functools.cache
 def _thin(tile) -> int:
-    """The jobs of one thread: void(words, task). Panels of B are BPANELS elements apart; where its rows are not
-    contiguous they are packed first."""
+    """The pieces of one thread: void(words, task). Where B's rows are not contiguous it packs what it needs of them, in
+    the room or, without one, on its stack."""
 
     def work(f, task):
-        size, m, n, k, height = tile.itemsize, f.m, f.n, f.k, tall(tile, tile.nr)
-        alpha, beta = peek(tile, f.scalars), peek(tile, f.scalars + size)
-        b, panel, rsb, first = f.b, f.bpanels, f.rsb, 0
-        if f.csb != 1:
-            b, panel, rsb, first = f.room, k * tile.nr, tile.nr, (n + tile.nr - 1) // tile.nr
-        job = take(f, NEXT)
-        while job < first:
-            j = job * tile.nr
-            w = min(tile.nr, n - j)
-            pack(tile, f.b + j * f.csb * size, f.csb, f.rsb, w, k, b + j * k * size, tile.nr)
-            arrive(f, FINISHED)
-            job = take(f, NEXT)
-        wait(f, FINISHED, first)
-        while (job - first) * JOB * height < m:
-            for i in range((job - first) * JOB * height, min(m, (job - first + 1) * JOB * height), height):
-                _rows(tile, f, i, min(height, m - i), b, panel, rsb, alpha, beta)
-            job = take(f, NEXT)
+        size, m, n = tile.itemsize, f.m, f.n
+        alpha, beta, stack = peek(tile, f.scalars), peek(tile, f.scalars + size), scratch(PANEL)
+        rows, columns = part(m, f.down, tall(tile, tile.nr)), part(n, f.across, tile.nr)
+        for piece in range(task, f.down * f.across, f.workers):
+            i, j = piece % f.down * rows, piece // f.down * columns
+            if i < m and j < n:
+                wide, panels = min(columns, n - j), (f.b + j * size, tile.nr, f.rsb)
+                if f.csb != 1:
+                    panels = _packed(tile, f, j, wide, f.room + j * f.k * size if f.room != 0 else stack)
+                _rows(tile, f, (i, min(i + rows, m)), (j, wide), panels, alpha, beta)
 
     return compiled(work, WORDS.kernel, f"gemm_thin_{tile}")
 
@@ -91,31 +92,26 @@ def _whole(tile):
     size, element = tile.itemsize, getattr(np, tile.dtype)
 
     def run(table, out, x, a, b, beta, alpha):
-        panels, factors, address = scratch(PANEL), scratch(16), scratch(BYTES)
+        factors, address = scratch(16), scratch(BYTES)
         f, t = words_at(address), table_at(table)
         alone(tile, f, out, x, a, b, beta, 1)
         if f.csc != 1 or (f.x != 0 and f.csx != 1):
             return LARGE
         if _lacking(tile, known(tile), f.m, f.n) >= 0:
             return LARGE
-        many = f.m * f.n >= THIN_LEAST
-        if many and (t.kernel == 0 or launchable(table) == 0):
+        workers = launchable(table) if f.m * f.n >= THIN_LEAST else 1
+        if workers == 0 or (f.csb != 1 and up(f.n, tile.nr) * f.k * size > PANEL):
             return LARGE
-        f.bpanels = tile.nr
-        if f.csb != 1:
-            if up(f.n, tile.nr) * f.k * size > PANEL:
-                return LARGE
-            for j in range(0, f.n, tile.nr):
-                source, width = f.b + j * f.csb * size, min(tile.nr, f.n - j)
-                pack(tile, source, f.csb, f.rsb, width, f.k, panels + j * f.k * size, tile.nr)
-            f.b, f.rsb, f.csb, f.bpanels = panels, tile.nr, 1, f.k * tile.nr
-        if many:
-            factored(tile, f, factors, element(alpha), element(beta))
-            threads.shared(t.launch, t.kernel, address, address + WORKERS)
+        if workers == 1 and f.csb == 1:
+            _rows(tile, f, (0, f.m), (0, f.n), (f.b, tile.nr, f.rsb), element(alpha), element(beta))
             return DONE
-        height = tall(tile, tile.nr)
-        for i in range(0, f.m, height):
-            _rows(tile, f, i, min(height, f.m - i), f.b, f.bpanels, f.rsb, element(alpha), element(beta))
+        factored(tile, f, factors, element(alpha), element(beta))
+        f.room, f.workers, f.down, f.across = 0, 1, 1, 1
+        if workers > 1:
+            f.down, f.across = grid(f.m, f.n, tall(tile, tile.nr), tile.nr, workers)
+            threads.shared(t.launch, t.kernel, address, address + WORKERS)
+        else:
+            invoke(t.kernel, (address, 0))
         return DONE
 
     return whole_call(run, f"gemm_thin_whole_{tile}")
@@ -123,7 +119,7 @@ def _whole(tile):
 
 @functools.cache
 def _table(tile):
-    return launch_table()  # the kernel comes when threads are to be launched
+    return launch_table(_thin(tile))
 
 
 def whole(dtype: str) -> tuple[int, int]:
@@ -140,14 +136,15 @@ def thin(out, x, a, b, beta, alpha, dtype: str, workers: int, trusted: bool = Tr
     m, n = out.shape if out.strides[1] == out.itemsize else out.shape[::-1]
     while (at := _lacking(tile, table(tile).words, m, n)) >= 0:
         table(tile).supply(at)
-    if out.size >= THIN_LEAST and threads.open_up():
-        _table(tile).kernel = _thin(tile)
+    if out.size >= THIN_LEAST:
+        threads.open_up()
     if _whole(tile)[0](_table(tile).buffer_info()[0], id(out), x, id(a), id(b), beta, alpha) == DONE:
         return DONE
     f, kept = filled(out, x, a, b, beta, alpha, default_tiles(kind), kind, workers, trusted=trusted)
     if f is None or f.csc != 1 or (f.x != 0 and f.csx != 1):
         return DECLINED
-    f.bpanels = tile.nr
+    # Of panels that no stack holds each thread packs its own.
+    f.down, f.across = (1, workers) if f.csb != 1 else grid(f.m, f.n, tall(tile, tile.nr), tile.nr, workers)
     with room(0 if f.csb == 1 else up(f.n, tile.nr) * f.k * tile.itemsize) as f.room:
         threads.launch(_thin(tile), f.own, workers)
     return DONE

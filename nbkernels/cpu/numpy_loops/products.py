@@ -15,10 +15,10 @@ from ...jit.flags import given, taken
 from ...jit.kind import Kind
 from ...jit.rooms import bought, lent, returned, sold
 from ...jit.vector import SIZE
-from ..gemm.context import BYTES, FINISHED, NEXT, WORKERS, cuts, up, words_at
+from ..gemm.context import BYTES, WORKERS, cuts, up, words_at
 from ..gemm.kernels import every_packer, multiplier
 from ..gemm.kinds import default_tiles, kind_of
-from ..gemm.loops import COUNT, COUNTS, loops
+from ..gemm.loops import loops
 from ..gemm.microkernel import PACKED, every
 from ..gemm.paths import PARALLEL
 from ..gemm.setup import started
@@ -156,15 +156,11 @@ def _stacked(s, q, f, address, turned, workers, room, each, flagged):
 @jit
 def _in_turn(s, q, f, address, turned, workers, flagged):
     """One product after another, shared by threads."""
-    counters = scratch(COUNTS)
-    f.counters = counters if workers > 1 else 0
     for i in range(q.count):
         f.a = q.b + i * q.sb if turned else q.a + i * q.sa
         f.b = q.a + i * q.sa if turned else q.b + i * q.sb
         f.c, f.workers = q.c + i * q.sc, workers
-        f.next, f.finished, f.start, f.stop = 0, 0, 0, f.blocks
-        for j in range(0, COUNTS if workers > 1 else 0, COUNT):
-            pointer(counters + j)[NEXT], pointer(counters + j)[FINISHED] = 0, 0
+        f.start, f.stop = 0, f.blocks
         _launched(s, flagged, f.loops, address, workers, address)
 
 
