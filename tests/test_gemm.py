@@ -1,6 +1,8 @@
 """addmm and mm on the CPU: every path, every layout, exact where exact is possible, bit for bit in the stated order."""
 
 import itertools
+import subprocess
+import sys
 
 import numba
 import numpy as np
@@ -12,7 +14,6 @@ import nbkernels
 from nbkernels.cpu.gemm import blocking as tiles
 from nbkernels.cpu.gemm import context as words
 from nbkernels.cpu.gemm import fast, gemm
-from nbkernels.cpu.gemm.columns import columns as by_columns
 from nbkernels.cpu.gemm.paths import legal, only
 from nbkernels.cpu.runtime import workspace
 from nbkernels.cpu.runtime.status import COLUMNS, DONE, PACKED, PATHS, SMALL
@@ -197,15 +198,25 @@ def test_an_a_larger_than_the_caches_has_the_bits_of_its_parts(rng, dtype, k, wo
         numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
 
 
-def test_few_rows_at_the_end_leave_no_panel_to_the_others(rng):
-    """One panel of B, which jobs of 20 tiles pack and the last, of 5, reads in place: a thread may take that first."""
-    tile = tiles.small("float32")
-    a, b = operands(rng, 305 * tile.mr, tile.nr, 200, "float32", TRANSPOSES["NN"], whole_numbers)
-    expected, out = a.astype(int) @ b.astype(int), np.empty((305 * tile.mr, tile.nr), "float32")
-    for _ in range(20):  # other panels lie on the stack before
-        by_columns(out, 0, a, -b, 0.0, 1.0, "float32", numba.config.NUMBA_NUM_THREADS)
-        by_columns(out, 0, a, b, 0.0, 1.0, "float32", numba.config.NUMBA_NUM_THREADS)
-        np.testing.assert_array_equal(out, expected)
+PIECES = """
+import numpy as np
+from nbkernels.cpu.gemm.blocking import WAY, small
+from nbkernels.cpu.gemm.columns import columns
+tile = small("float32")
+for panels in (11, 5, *range(1, 13)):
+    for workers in (2, 3):
+        m, n, k = 5 * tile.mr + 1, panels * tile.nr - 3, 40
+        a = np.arange(k * WAY // 4, dtype="f4").reshape(k, WAY // 4)[:, :m].T % 7
+        b, out = np.arange(k * n, dtype="f4").reshape(k, n) % 5, np.empty((m, n), "f4")
+        columns(out, 0, a, b, 0.0, 1.0, "float32", workers)
+        assert (out == a.astype(int) @ b.astype(int)).all(), (panels, workers)
+"""
+
+
+def test_a_piece_of_few_columns_is_packed_as_the_others():
+    """By itself its A would be read in place, by other micro-kernels, in a process that has none yet: with 32 registers
+    against the last 5 of 11 panels, else against the last 2 of 5."""
+    subprocess.run([sys.executable, "-c", PIECES], check=True)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

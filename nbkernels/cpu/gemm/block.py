@@ -43,7 +43,7 @@ def stays(tile, rsa, csa, n):
 
 @jit(forceinline=True)
 def packs(tile, m, n, k, rsa, csa):
-    """Whether A is packed where there is a room."""
+    """Whether A is packed, which takes up to ROOM bytes, where there is a room."""
     return not stays(tile, rsa, csa, n) and (m + tile.mr) * k * tile.itemsize <= ROOM
 
 
@@ -58,18 +58,18 @@ def _row_tile(tile, t, m, packed):
 
 
 @jit(forceinline=True)
-def column_panel(tile, stop, rooms, kept, j, sizes, operands, alpha, beta):
-    """C[:, j:j+nr], k <= 512: the panel of B is read in place or packed at `panel`, if it is not kept there already; A
-    in place or, packed, at `room` if that is not 0."""
+def _column_panel(tile, stop, rooms, j, sizes, operands, alpha, beta):
+    """C[:, j:j+nr], k <= 512: the panel of B is read in place or packed at `panel`; A in place or, packed, at `room` if
+    that is not 0."""
     (m, n, k), (panel, square, room), (a, b, c, x) = sizes, rooms, operands
     size, w, tiles = tile.itemsize, min(tile.nr, n - j), (m + tile.mr - 1) // tile.mr
     bj, rsb, csb = sub(b, 0, j, size)
     rsbj = rsb
-    copies = tile.narrow and room != 0 and not kept and csb == 1 and w == tile.nr and tiles > 1 and stop != MEMORY
+    copies = tile.narrow and room != 0 and csb == 1 and w == tile.nr and tiles > 1 and stop != MEMORY
     if not copies and (csb != 1 or w < tile.nr or tiles > 8):  # packing pays from the ninth pass over the panel
-        if not kept and csb == 1 and tile.narrow:
+        if csb == 1 and tile.narrow:
             pack_rows_b(tile, bj, rsb, w, k, panel, k)
-        elif not kept:
+        else:
             pack(tile, bj, csb, rsb, w, k, panel, tile.nr)
         bj, rsbj = panel, tile.nr
     for t in range(tiles):
@@ -95,25 +95,23 @@ def column_panel(tile, stop, rooms, kept, j, sizes, operands, alpha, beta):
 
 @jit(forceinline=True)
 def one_block(tile, room, panel, sizes, operands, alpha, beta):
-    """One block, k <= 512: A is read in place or packed into the ROOM bytes at `room`, if it is not 0; PANEL bytes at
-    `panel` are for a panel of B."""
+    """One block, k <= 512: A is packed at `room` or, if that is 0, read in place; a panel of B has PANEL bytes at
+    `panel`."""
     (m, n, k), ((a, rsa, csa), _, c, x) = sizes, operands
     square = scratch(SQUARE)  # a tile of C, for endings through memory
     stop = ending(c[2], x[0], x[2], alpha == 1)
-    if not packs(tile, m, n, k, rsa, csa):
-        room = 0
     if room != 0 and rsa == 1:
         pack_rows_a(tile, a, csa, m, k, room, k)
     for i in range(0, m if room != 0 and rsa != 1 else 0, tile.mr):
         target = room + i * k * tile.itemsize
         pack(tile, a + i * rsa * tile.itemsize, rsa, csa, min(tile.mr, m - i), k, target, tile.mr)
     for j in range(0, n, tile.nr):
-        column_panel(tile, stop, (panel, square, room), False, j, sizes, operands, alpha, beta)
+        _column_panel(tile, stop, (panel, square, room), j, sizes, operands, alpha, beta)
 
 
 @jit(forceinline=True)
 def lacking(tile, stop, packed, least, most, m, n, csb, cut):
-    """The place in their table of a micro-kernel that `column_panel` needs and that is not compiled; or -1. A is
+    """The place in their table of a micro-kernel that `_column_panel` needs and that is not compiled; or -1. A is
     packed, or in place and cut into tiles of `least` to `most` rows; `cut`: it may be in parts of few tiles."""
     tiles = (m + tile.mr - 1) // tile.mr
     panels = packed and tile.narrow and stop != MEMORY  # those of B are packed, too, or copied by a tile on its way

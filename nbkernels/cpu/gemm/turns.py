@@ -13,7 +13,7 @@ from ...jit.sharing import take
 from ...jit.turn import turned
 from ..gemv.axpyf import columns
 from ..gemv.dotxf import few, pairs_of, rows_of
-from .block import PANEL, ROOM, one_block
+from .block import PANEL, ROOM, one_block, packs
 from .blocking import SEGMENT
 from .context import up
 from .even import NEAR as EVENLY
@@ -248,6 +248,8 @@ def _batch(tile, f, task, first, last):
     room = f.rooms + task * ROOM if f.rooms != 0 else 0
     if room == 0 and tile.narrow and (f.m + tile.mr) * f.k * size <= PANEL:
         room = panels + PANEL  # as one product has (block.py)
+    if not packs(tile, f.m, f.n, f.k, f.rsa, f.csa):
+        room = 0
     for t in range(first, last):
         one_block(tile, room, panels, (f.m, f.n, f.k), _matrices(f, t, size), alpha, beta)
     returned(PANELS, panels)
