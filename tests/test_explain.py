@@ -4,6 +4,7 @@ import ctypes
 from array import array
 from importlib.util import find_spec
 from itertools import islice
+from types import SimpleNamespace
 
 import numba
 import numpy as np
@@ -51,7 +52,8 @@ def ran(monkeypatch):
         kept.append((ways, ways.tolist()))
         for at, entry in enumerate(entries):
             ways[2 * at] = ctypes.cast(entry, ctypes.c_void_p).value
-    monkeypatch.setattr(gemm, "RUN", {path: done(PATHS[path]) for path in gemm.RUN})
+    doors = {path: SimpleNamespace(product=done(PATHS[path])) for path in gemm.DOORS}
+    monkeypatch.setattr(gemm, "DOORS", {path: lambda dtype, door=door: door for path, door in doors.items()})
     for room in (fast, gemm):
         monkeypatch.setattr(room, "packed", done("packed"))
     monkeypatch.setattr(gemm, "gemv", done("gemv", True))

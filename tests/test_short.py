@@ -9,7 +9,7 @@ from nbkernels.cpu.gemm import blocking as tiles
 from nbkernels.cpu.gemm import gemm
 from nbkernels.cpu.gemm.blocking import SEGMENT
 from nbkernels.cpu.gemm.paths import only
-from nbkernels.cpu.gemm.short import BROAD, STEPS, short
+from nbkernels.cpu.gemm.short import BROAD, STEPS, door
 from nbkernels.cpu.runtime import threads
 from nbkernels.cpu.runtime.status import DECLINED, DONE, SHORT
 from tests.cases import LAYOUTS, TRANSPOSES, normal, operands, whole_numbers
@@ -28,11 +28,11 @@ def test_bits_are_those_of_the_packed_path(rng, m, n, k, dtype):
         for factors, order in itertools.product(((0.7, -1.3), (0, 1), (0, 2.5)), "CF"):
             gemm.gemm(expected, x, a, b, *factors, tiles.default(dtype))
             out, given = np.full((m, n), np.nan, dtype, order=order), id(x) if factors[0] else 0
-            assert short(out, given, a, b, *factors, dtype, threads.count()) == DONE
+            assert door(dtype).product(out, given, a, b, *factors, threads.count()) == DONE
             np.testing.assert_array_equal(out, expected, f"{layout} {order} {factors}")
             if factors[0]:
                 out[...] = x
-                assert short(out, id(out), a, b, *factors, dtype, 1) == DONE
+                assert door(dtype).product(out, id(out), a, b, *factors, 1) == DONE
                 np.testing.assert_array_equal(out, expected, f"in place: {layout} {order}")
 
 
@@ -44,7 +44,7 @@ def test_every_layout(rng):
         out = LAYOUTS[lo](np.full((m, n), np.nan, "f4"))
         whole = out if out.base is None else out.base
         outside = np.isnan(whole).sum() - out.size
-        assert short(out, 0, a, b, 0.0, 1.0, "float32", threads.count()) == DONE
+        assert door("float32").product(out, 0, a, b, 0.0, 1.0, threads.count()) == DONE
         np.testing.assert_array_equal(out, a.astype(int) @ b.astype(int), f"{la} {lb} {lo}")
         assert np.isnan(whole).sum() == max(0, outside)
 
@@ -52,7 +52,7 @@ def test_every_layout(rng):
 def test_nothing_is_done_with_what_is_unusual(rng):
     a, b = operands(rng, 8, 40, 20, "float32", TRANSPOSES["NN"])
     out = np.full((8, 41), np.nan, "float32")
-    assert short(out, 0, a, b, 0.0, 1.0, "float32", 1, trusted=False) == DECLINED
+    assert door("float32").product(out, 0, a, b, 0.0, 1.0, 1, trusted=False) == DECLINED
     assert np.isnan(out).all()
 
 
@@ -63,7 +63,7 @@ def test_threads_change_no_bit(rng, monkeypatch, dtype, layout):
 
     def call():
         out.fill(np.nan)
-        assert short(out, 0, a, b, 0.0, 1.0, dtype, threads.count()) == DONE
+        assert door(dtype).product(out, 0, a, b, 0.0, 1.0, threads.count()) == DONE
         return out.copy()
 
     same_bits_by_threads(call, monkeypatch)
@@ -74,7 +74,7 @@ def test_memory(rng):
     (m, n, k), dtype, tile = (20, 3000, 700), "float64", tiles.small("float64")
     a, b = operands(rng, m, n, k, dtype, TRANSPOSES["NN"])
     out = np.empty((m, n), dtype)
-    used = peak(lambda: short(out, 0, a, b, 0.0, 1.0, dtype, threads.count()))
+    used = peak(lambda: door(dtype).product(out, 0, a, b, 0.0, 1.0, threads.count()))
     most = threads.count() * 8 * ((m + tile.mr) * k + STEPS * tile.nr + m * (BROAD // 8 + tile.nr))
     assert used <= most + OBJECTS
 

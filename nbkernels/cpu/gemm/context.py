@@ -31,7 +31,7 @@ WORDS = Record(
 )
 words_at = WORDS.pointer()
 BYTES, NEXT = WORDS.bytes, WORDS["next"]
-WORKERS, TASKS = 8 * WORDS["workers"], 8 * WORDS["tasks"]  # where a launch says how many threads there are, in bytes
+TASKS = 8 * WORDS["tasks"]  # where a launch says how many threads there are, in bytes
 NEAR_L2 = 4  # times L2: bytes of an A that stays near
 PARTS = 3  # stretches for every NEAR_L2 of A, where it has more: 2 to 4 are level, 1 MB to 512 KB (Zen 3)
 PACKING = 12  # steps of the micro-kernel's chains in the time that it takes to pack an element of A or B

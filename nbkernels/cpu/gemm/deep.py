@@ -14,22 +14,19 @@ import functools
 
 import numpy as np
 
-from ...jit.address import ask, invoke, peek, poke, scratch, static
+from ...jit.address import ask, peek, poke, scratch
 from ...jit.cache import compiled, jit
-from ...jit.ndarray import shape
 from ...jit.sharing import take_from
 from ...jit.vector import LINE
-from ..runtime.arrays import GIL
-from ..runtime.launch import launch_table, launchable, table_at
 from ..runtime.machine import l2
-from ..runtime.status import DEEP, DONE, LARGE
+from ..runtime.status import DEEP, LARGE
 from .blocking import SEGMENT, small
-from .context import BYTES, NEXT, WORDS, alone, swap_sides, up, words_at
+from .context import NEXT, WORDS, swap_sides
 from .cost import swaps
-from .door import factored, in_room, planned_entry, whole_call
+from .door import Door, available
 from .matrix import matrices
 from .pack import pack_alone
-from .paths import BRIEF, SERIAL
+from .paths import BRIEF
 from .several import MOST, columns_against, group
 from .store import finish
 from .tiny import HEIGHT, tall, tiny_any, tiny_long, tiny_on, twins
@@ -48,7 +45,6 @@ BROAD, TURN, LOW = 2048, 64, 16
 STEPS = 512
 LINED, PASSES = 1024, 8
 FACTORS = 8 * MOST * TURN  # bytes of stack for those of A
-LITTLE = 516 << 10  # of the room of one thread: a panel of SEGMENT steps, 4 KiB of planes
 
 
 @jit(forceinline=True)
@@ -183,8 +179,12 @@ def _deep(tile) -> int:
 
 
 @jit(forceinline=True)
-def _plan(tile, f, workers, cache):
+def _plan(tile, f, table):
     """How a product is cut, and the bytes of its room: panels of B for each thread, planes of waiting chains."""
+    workers, cache = available(table) if f.m * f.n * f.k > BRIEF else 1, l2()
+    if workers == 0:
+        return -LARGE
+    f.workers = workers
     if swaps(DEEP, f.m, f.n, f.rsa, f.csb):
         swap_sides(f)
     large = f.n * f.k * tile.itemsize > cache  # panels of such a B are far apart in memory
@@ -214,11 +214,6 @@ def _plan(tile, f, workers, cache):
     return panels if direct else panels + segments * f.m * f.n * tile.itemsize
 
 
-@jit
-def _planned(tile, f, workers):
-    return up(_plan(tile, f, workers, l2()), LINE)
-
-
 @jit(forceinline=True)
 def _end(tile, f):
     """The planes, if there are any, added in order, become C."""
@@ -233,50 +228,7 @@ def _end(tile, f):
 
 
 @functools.cache
-def _entry(tile):
-    return planned_entry(tile, _planned, _end, f"gemm_deep_entry_{tile}")
-
-
-@functools.cache
-def _alone(tile):
-    """int64(table, out, x, a, b, beta, alpha), on checked arrays: their ids, x's or 0; from Python, and its address."""
-    element = getattr(np, tile.dtype)
-
-    def run(table, out, x, a, b, beta, alpha):
-        most = SERIAL if launchable(table) == 1 else BRIEF
-        if not GIL or shape(out, 0) * shape(out, 1) * shape(a, 1) > most:
-            return LARGE
-        words, factors = scratch(BYTES), scratch(16)
-        f = words_at(words)
-        alone(tile, f, out, x, a, b, beta, 1)
-        if _plan(tile, f, 1, l2()) > LITTLE:
-            return LARGE
-        f.room, f.workers = static(LITTLE), 1
-        factored(tile, f, factors, element(alpha), element(beta))
-        invoke(table_at(table).kernel, (words, 0))
-        _end(tile, f)
-        return DONE
-
-    return whole_call(run, f"gemm_deep_alone_{tile}")
-
-
-@functools.cache
-def _table(tile):
-    return launch_table(_deep(tile))
-
-
-def whole(dtype: str) -> tuple[int, int]:
-    """The address of the whole call of one thread, and its first argument. It answers LARGE, with nothing done, for
-    what others would share, has no room in its own, or where others may be in it at the same time."""
+def door(dtype: str) -> Door:
+    """The path's products of a dtype: out = alpha * a @ b + beta * x, as `packed` does it for any shape."""
     tile = small(dtype)
-    return _alone(tile)[1], _table(tile).buffer_info()[0]
-
-
-def deep(out, x, a, b, beta, alpha, dtype: str, workers: int, trusted: bool = True) -> int:
-    """out = alpha * a @ b + beta * x, as `packed` does it for any shape."""
-    tile = small(dtype)
-    if out.size * a.shape[1] <= BRIEF:
-        workers = 1
-    if workers == 1 and _alone(tile)[0](_table(tile).buffer_info()[0], id(out), x, id(a), id(b), beta, alpha) == DONE:
-        return DONE
-    return in_room(_entry(tile), _deep(tile), workers, out, x, a, b, beta, alpha, trusted)
+    return Door(tile, _deep(tile), _plan, "deep", end=_end)

@@ -1,16 +1,20 @@
-"""What the paths' compiled calls share: factors that jobs read, the whole call, and one whose plan counts its room."""
+"""The door of the paths that share a product by a plan: from the arrays to the last thread in one compiled call."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ...jit.address import poke, scratch
-from ...jit.cache import both, entry, jit
+from ...jit.address import invoke, pointer, poke, scratch
+from ...jit.cache import both, jit
 from ..runtime import threads
-from ..runtime.launch import launch_table, table_at
-from ..runtime.status import DECLINED, DONE
-from ..runtime.workspace import room
+from ..runtime.launch import launch_table, launchable, table_at
+from ..runtime.status import DECLINED, DONE, LACKING, WANTED
+from ..runtime.workspace import ROOMS, borrow, returned, room, without
 from .context import BYTES, TASKS, alone, words_at
+from .kernels import supply
+from .paths import SERIAL
+
+UNTRUSTED = 1  # the bit of a table's address, free in one, that asks for checks of the arrays
 
 
 @jit(forceinline=True)
@@ -21,46 +25,94 @@ def factored(tile, f, factors, alpha, beta):
     poke(tile, factors + tile.itemsize, beta)
 
 
+@jit(forceinline=True)
+def available(table):
+    """Threads that a plan may count on; 0 where nothing says how many there are."""
+    t = table_at(table)
+    return t.workers if t.kept == 0 else launchable(table)
+
+
+@jit(forceinline=True)
+def nothing(tile, f):
+    """What is left to do after jobs."""
+
+
+@jit(forceinline=True)
+def nowhere(tile, f, need):
+    """The place of a kernel that jobs lack."""
+    return -1
+
+
 def whole_call(run, name: str):
     """A path's whole call, run(table, out, x, a, b, beta, alpha) on checked arrays by their ids, x's or 0: from Python,
     and its address, by which small products' entry goes on to it."""
     return both(run, "int64(int64, int64, int64, int64, int64, float64, float64)", name)
 
 
-def planned_entry(tile, plan, end, name: str):
-    """int64(table, out, x, a, b, beta, alpha, trusted): DONE or DECLINED; or, where the table's room is too small, the
-    bytes that it must have, more than any status.
+class Door:
+    """A path's products of one register tile.
 
-    `plan(tile, f, workers)` cuts the product and answers these bytes; `end(tile, f)` is what is left to do after jobs.
+    `plan(tile, f, table)` cuts one for the threads that are `available`, says in WORKERS how many it is for, and
+    answers the bytes of its room, or a status, negative. `lacking(tile, f, need)` is the place of a kernel that it
+    needs and that is not compiled, or -1; `end(tile, f)` what is left to do after jobs, which `kernel` does.
     """
-    element = getattr(np, tile.dtype)
 
-    def run(table, out, x, a, b, beta, alpha, trusted):
-        words, factors, t = scratch(BYTES), scratch(16), table_at(table)
-        f = words_at(words)
-        if alone(tile, f, out, x, a, b, beta, trusted) != DONE:
-            return DECLINED
-        need = plan(tile, f, t.workers)
-        if need > t.size:
-            return need
-        f.room, f.workers = t.room, t.workers
-        factored(tile, f, factors, element(alpha), element(beta))
-        threads.shared(t.launch, t.kernel, words, words + TASKS)
-        end(tile, f)
-        return DONE
+    def __init__(self, tile, kernel: int, plan, name: str, lacking=nowhere, end=nothing):
+        element = getattr(np, tile.dtype)
 
-    return entry(run, "int64(int64, int64, int64, int64, int64, float64, float64, boolean)", name)
+        def run(table, out, x, a, b, beta, alpha):
+            trusted, table = 1 - (table & UNTRUSTED), table & ~UNTRUSTED
+            words, factors, t = scratch(BYTES), scratch(16), table_at(table)
+            f, kept = words_at(words), pointer(t.kept)
+            if alone(tile, f, out, x, a, b, beta, trusted) != DONE:
+                return DECLINED
+            factored(tile, f, factors, element(alpha), element(beta))
+            need = plan(tile, f, table)
+            if need < 0:
+                return -need
+            at = lacking(tile, f, need)
+            if at >= 0:
+                return LACKING + at
+            f.room, f.tasks = t.room, 1
+            if need > 0 and t.kept != 0:
+                f.room = borrow(kept, need)
+                if f.room == 0:
+                    return without(kept, need)
+            elif need > t.size:
+                return WANTED + need
+            if f.workers > 1 or f.m * f.n * f.k > SERIAL:
+                threads.shared(t.launch, t.kernel, words, words + TASKS)
+            else:
+                invoke(t.kernel, (words, 0))
+            end(tile, f)
+            if need > 0 and t.kept != 0:
+                returned(kept)
+            return DONE
 
+        self.tile, self.kernel = tile, kernel
+        self.run, self.address = whole_call(run, f"gemm_{name}_whole_{tile}")
+        self.table = launch_table(kernel, ROOMS)
 
-def in_room(run, work: int, workers: int, out, x, a, b, beta, alpha, trusted: bool) -> int:
-    """`run`, which launches `work`, with as much room as it asks for: DONE or DECLINED."""
-    need, status, table = 0, DECLINED + 1, launch_table(work)
-    threads.open_up()
-    table.workers = workers
-    while status > DECLINED:
-        own = room(need)
-        with own as table.room:
-            table.size = own.buffer[0]
-            status = run(table.buffer_info()[0], id(out), x, id(a), id(b), beta, alpha, trusted)
-        need = status
-    return status
+    def whole(self) -> tuple[int, int]:
+        """The address of the whole call, and its first argument. It answers, with nothing done, LARGE where somebody
+        has the kept room or nothing says how many threads there are, WANTED + bytes where it is too small, LACKING +
+        its place where a kernel is not compiled."""
+        return self.address, self.table.buffer_info()[0]
+
+    def product(self, out, x, a, b, beta, alpha, workers: int, trusted: bool = True) -> int:
+        """The same from Python, in a room of its own: a status. Not trusted: whether arrays are sound is looked at."""
+        need, table = 0, launch_table(self.kernel)
+        threads.open_up()
+        table.workers = workers
+        while True:
+            own = room(need)
+            with own as table.room:
+                table.size = own.buffer[0]
+                first = table.buffer_info()[0] | (0 if trusted else UNTRUSTED)
+                status = self.run(first, id(out), x, id(a), id(b), beta, alpha)
+            if status >= WANTED:
+                need = status - WANTED
+            elif status >= LACKING:
+                supply(self.tile, status - LACKING)
+            else:
+                return status

@@ -25,17 +25,14 @@ from ..runtime.arrays import alike, large, new_matrix
 from ..runtime.launch import launchable
 from ..runtime.machine import l2
 from ..runtime.workspace import make_room
-from . import block
+from . import block, columns, deep, short, thin
 from .blocking import small
-from .columns import whole as columns_whole
 from .context import BYTES, WORDS, alone, swap_sides, words_at
 from .cost import known
-from .deep import whole as deep_whole
-from .microkernel import table as microkernels
+from .kernels import supply
 from .packed import whole as packed_whole
 from .paths import choose, little, longest, mirrors
 from .store import PLAIN, ending
-from .thin import whole as thin_whole
 
 SERIALLY = 1  # the bit of the table's address, free in one, that asks for this path
 # threads.WORDS; by status from GEMV to CHOICE what `WHOLE` says, or zeros; the tile; the address of made.words().
@@ -58,9 +55,10 @@ def _choice() -> int:
 # address, and the first argument of a path's whole call.
 WHOLE = {
     status.GEMV: gemv_whole,
-    status.THIN: thin_whole,
-    status.DEEP: deep_whole,
-    status.COLUMNS: columns_whole,
+    status.THIN: lambda dtype: thin.door(dtype).whole(),
+    status.DEEP: lambda dtype: deep.door(dtype).whole(),
+    status.SHORT: lambda dtype: short.door(dtype).whole(),
+    status.COLUMNS: lambda dtype: columns.door(dtype).whole(),
     status.PACKED: packed_whole,
     status.SMALL: block.block,
     status.BY_ROWS: block.by_rows,
@@ -137,7 +135,7 @@ def supplied(found: int, dtype: str, table) -> bool:
     if found >= status.WANTED:
         return make_room(found - status.WANTED)
     if found >= status.LACKING:
-        microkernels(small(dtype)).supply(found - status.LACKING)
+        supply(small(dtype), found - status.LACKING)
         return True
     ways, at = table.ways, 2 * (found - status.GEMV)
     if found not in WHOLE or ways[at]:

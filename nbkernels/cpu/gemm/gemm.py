@@ -33,24 +33,19 @@ from ..runtime.status import (
     THIN,
 )
 from ..runtime.workspace import fresh
-from . import at_first
+from . import at_first, columns, deep, short, thin
 from .blocking import Tiles, given
 from .blocking import small as small_tile
-from .columns import columns
-from .deep import deep
 from .entry import SERIALLY, small_entry, small_table, supplied
 from .kinds import kind_of, tiles_of
 from .packed import packed
 from .paths import PARALLEL, path, path_of, shared
-from .short import short
 from .syrk import mirrored, symmetric
-from .thin import thin
 from .tuned import slot_of
 
 NAMES = {np.dtype(name): name for name in SIZE}  # str(dtype) takes 7 us
 
-# What does a path's product, from Python.
-RUN = {THIN: thin, DEEP: deep, SHORT: short, COLUMNS: columns}
+DOORS = {THIN: thin.door, DEEP: deep.door, SHORT: short.door, COLUMNS: columns.door}
 REAL = {int, float, bool}
 
 
@@ -114,7 +109,7 @@ def by_path(way: int, out, x, a, b, beta, alpha, trusted: bool = True) -> int:
     if way == PACKED:
         kind = kind_of(name, name, name)
         return packed(out, x, a, b, beta, alpha, tiles_of(kind, slot_of(out, a, b)), kind, workers, trusted=trusted)
-    return RUN[way](out, x, a, b, beta, alpha, name, workers, trusted)
+    return DOORS[way](name).product(out, x, a, b, beta, alpha, workers, trusted)
 
 
 def name_of(dtype) -> str:

@@ -11,6 +11,7 @@ from numba import types
 from ...jit.address import peek, pointer
 from ...jit.cache import compiled, jit, plain
 from ...jit.record import Record
+from . import tiny
 from .context import WORDS
 from .microkernel import PACKED, absent_of, table, ukernel_packed
 from .pack_converting import pack_a, pack_b, pack_strip_a, pack_strip_b
@@ -21,10 +22,10 @@ from .store import MEMORY, PARTIAL, finish
 TILE = Record("Tile", "height width a b words starts stop first last part rsp total rst c x")
 tile_at, TILE_BYTES = TILE.pointer(), TILE.bytes
 
-# What a job packs, a panel or some rows of panels, and what multiplies; PACKS + what packs stands beside the
-# micro-kernels' places.
+# What a job packs, a panel or some rows of panels, and what multiplies; PACKS + what packs, and TINY + a place in
+# tiny.py's table, stand beside the micro-kernels' places.
 PANEL_A, PANEL_B, STRIP_A, STRIP_B, MULTIPLIER = range(5)
-PACKS = 1 << 12
+PACKS, TINY = 1 << 12, 1 << 16
 
 
 @functools.cache
@@ -95,8 +96,10 @@ def multiplier(tile) -> int:
 
 
 def supply(tile, at: int) -> None:
-    """Compile or load what `missing` names."""
-    if at >= PACKS:
+    """Compile or load what `missing` names, or a path's `lacking`."""
+    if at >= TINY:
+        tiny.table(tile).supply(at - TINY)
+    elif at >= PACKS:
         ready(tile)[at - PACKS] = _pack_kernel(tile, at - PACKS)
     else:
         table(tile).supply(at)

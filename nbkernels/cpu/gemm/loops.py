@@ -98,7 +98,7 @@ def loops() -> int:
     def work(f, task):
         t = tile_at(scratch(TILE_BYTES))
         wide, high = even(f.n, f.nc, f.nr), even(f.m, f.mc, f.mr)
-        for piece in range(task, f.down * f.across, f.workers):
+        for piece in range(task, f.down * f.across, f.tasks):
             room, block = f.room + piece * f.share, 0
             for jc in range(0, f.n, wide):
                 columns = min(wide, f.n - jc)

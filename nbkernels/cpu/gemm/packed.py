@@ -15,7 +15,7 @@ from ..runtime.launch import launchable
 from ..runtime.status import DECLINED, DONE, LARGE
 from ..runtime.workspace import ROOMS, borrow, returned, room, without
 from .blocking import Tiles, small
-from .context import BYTES, WORKERS, cuts, operands, words_at
+from .context import BYTES, TASKS, cuts, operands, words_at
 from .door import factored, whole_call
 from .kernels import MULTIPLIER, kernels_of, missing, ready
 from .kinds import kind_of, tiles_of
@@ -76,7 +76,7 @@ def _whole(tile):
         own = pointer(t.slots + 16 * slot(m, n, k, int(left), int(right), turned))
         f, made = words_at(address), pointer(own[1])
         copy(address, own[0], BYTES)
-        f.workers, f.trusted, f.reads = workers, 1, beta != 0
+        f.workers, f.tasks, f.trusted, f.reads = workers, 1, 1, beta != 0
         operands(f, out, x, a, b)
         cuts(f)
         f.multiply = made[MULTIPLIER]
@@ -87,7 +87,7 @@ def _whole(tile):
             return without(kept, f.need)
         factored(tile, f, factors, element(alpha), element(beta))
         f.own, f.stop = address, f.blocks
-        threads.shared(t.launch, t.kernel, address, address + WORKERS)
+        threads.shared(t.launch, t.kernel, address, address + TASKS)
         returned(kept)
         return DONE
 

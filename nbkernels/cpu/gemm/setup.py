@@ -23,7 +23,7 @@ def template(tiles: Tiles, kind: Kind, workers: int) -> bytes:
     f.group, f.step, f.head, f.direct, f.rowwise = tile.group, tile.step, tile.head, kind.direct, not tile.head
     f.size_a, f.size_b, f.size_c, f.size_t = tile.size_a, tile.size_b, tile.size_c, tile.size_t
     f.shift_a, f.shift_b, f.shift_c = (size.bit_length() - 1 for size in (tile.size_a, tile.size_b, tile.size_c))
-    f.workers, f.near = workers, near()
+    f.workers, f.tasks, f.near = workers, workers, near()
     f.micro, f.nv, f.lanes = table(tile).address, tile.nv, tile.lanes
     f.packs = ready(tile).ctypes.data
     return f.tobytes()

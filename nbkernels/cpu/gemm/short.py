@@ -13,11 +13,11 @@ import functools
 from ...jit.address import peek
 from ...jit.cache import compiled, jit
 from ...jit.sharing import take
-from ..runtime.status import SHORT
+from ..runtime.status import LARGE, SHORT
 from .blocking import small
 from .context import NEXT, WORDS, swap_sides, up
 from .cost import swaps
-from .door import in_room, planned_entry
+from .door import Door, available
 from .matrix import matrices, sub
 from .microkernel import COPYING, PACKED, every, ukernel_copying, ukernel_packed
 from .pack import pack
@@ -96,28 +96,22 @@ def _short(tile) -> int:
     return compiled(work, WORDS.kernel, f"gemm_short_{tile}")
 
 
-@jit
-def _plan(tile, f, workers):
+@jit(forceinline=True)
+def _plan(tile, f, table):
     """How the product is cut into jobs, and the bytes of its room."""
+    f.workers = available(table)
+    if f.workers == 0:
+        return -LARGE
     if swaps(SHORT, f.m, f.n, f.rsa, f.csb):
         swap_sides(f)
-    parts = max((f.n * tile.itemsize + BROAD - 1) // BROAD, EACH * workers if workers > 1 else 1)
+    parts = max((f.n * tile.itemsize + BROAD - 1) // BROAD, EACH * f.workers if f.workers > 1 else 1)
     f.nb = up((f.n + parts - 1) // parts, tile.nr)
-    return workers * _room(tile, f.m, f.k, f.nb)
-
-
-@jit(forceinline=True)
-def _end(tile, f):
-    """Jobs have left nothing."""
+    return f.workers * _room(tile, f.m, f.k, f.nb)
 
 
 @functools.cache
-def _compiled(dtype):
-    """The entry, and what it launches."""
+def door(dtype: str) -> Door:
+    """The path's products of a dtype: out = alpha * a @ b + beta * x for k <= 4096 and few rows or columns, as `packed`
+    does it for any shape."""
     tile = small(dtype)
-    return planned_entry(tile, _plan, _end, f"gemm_short_entry_{tile}"), _short(tile)
-
-
-def short(out, x, a, b, beta, alpha, dtype: str, workers: int, trusted: bool = True) -> int:
-    """out = alpha * a @ b + beta * x for k <= 4096 and few rows or columns, as `packed` does it for any shape."""
-    return in_room(*_compiled(dtype), workers, out, x, a, b, beta, alpha, trusted)
+    return Door(tile, _short(tile), _plan, "short")

@@ -15,7 +15,7 @@ from ...jit.flags import given, taken
 from ...jit.kind import Kind
 from ...jit.rooms import bought, lent, returned, sold
 from ...jit.vector import SIZE
-from ..gemm.context import BYTES, WORKERS, cuts, up, words_at
+from ..gemm.context import BYTES, TASKS, cuts, up, words_at
 from ..gemm.kernels import every_packer, multiplier
 from ..gemm.kinds import default_tiles, kind_of
 from ..gemm.loops import loops
@@ -137,7 +137,7 @@ def _launched(s, flagged, work, context, workers, address):
     w = launched_at(flagged)
     w.by, w.context = work, context
     if workers > 1:
-        threads.unheld(s.launch, s.flagged, flagged, address + WORKERS)
+        threads.unheld(s.launch, s.flagged, flagged, address + TASKS)
     else:
         invoke(s.flagged, (flagged, 0))
 
@@ -159,7 +159,7 @@ def _in_turn(s, q, f, address, turned, workers, flagged):
     for i in range(q.count):
         f.a = q.b + i * q.sb if turned else q.a + i * q.sa
         f.b = q.a + i * q.sa if turned else q.b + i * q.sb
-        f.c, f.workers = q.c + i * q.sc, workers
+        f.c, f.tasks = q.c + i * q.sc, workers
         f.start, f.stop = 0, f.blocks
         _launched(s, flagged, f.loops, address, workers, address)
 
