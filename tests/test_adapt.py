@@ -96,9 +96,11 @@ def test_a_path_that_was_not_timed_keeps_its_share():
 
 def test_a_part_of_more_threads_is_what_the_choice_predicts():
     each = adapt.Product((400, 300, 200), "TN", 8, blocking.small("float64"), blocking.caches()[1])
-    costs, ways = cost.KINDS[OWN]["table"], range(len(cost.WAYS))
-    expected = [paths._time(each.tile, cost.WAYS[i], (400, 300, 200, 1, 400, 300, 1), True, 8, each.l2, costs)
-                for i in ways]  # fmt: skip
+    costs = cost.KINDS[OWN]["table"]
+    product, expected = (400, 300, 200, 1, 400, 300, 1), []
+    for way in cost.WAYS:
+        features = cost.has(each.tile, product, cost.swaps(way, 400, 300, 1, 1), each.l2)
+        expected.append(paths._time(each.tile, way, product, features, True, 8, costs))
     found = np.where(each.may, adapt.predicted(KINDS[OWN], [each])[0], math.inf)
     np.testing.assert_allclose(found, expected)
 

@@ -59,7 +59,7 @@ def slowly(m, n, k, workers, dtype, layout) -> int:
     if min(m, n) == 1:
         return GEMV
     for way in cost.WAYS:
-        if not (paths.possible(tile, way, k, True) and paths.bounded(way, m, n, k, workers)):
+        if not (paths.possible(tile, way, k, True) and paths.bounded(way, m, n, k)):
             continue
         wide, turned = m > n, {"deep": None, "short": m > n}.get(PATHS[way], False)
         if turned is None:  # deep

@@ -130,14 +130,15 @@ def plain(function=None, **options):
     return register if function is None else register(function)
 
 
-def entry(function, signature: str, name: str, **options):
+def entry(function, signature: str, name: str, loops: bool = False, **options):
     """Compile `function`, a closure over compile-time records, for one signature, to be called from Python; cached.
+    `loops`: it has some that LLVM is to unroll.
 
     `name` tells the closures of one family apart: it becomes the function's name, part of its symbol and cache key.
     What comes back is the compiled built-in itself, 70 ns a call: Numba's dispatcher, which types the arguments, needs
     155. It converts what it is given (a string to a float, too), so callers check their arguments' types.
     """
-    return _compile(function, signature, name, dict(options, no_cfunc_wrapper=True)).entry_point
+    return _compile(function, signature, name, dict(options, no_cfunc_wrapper=True), loops).entry_point
 
 
 def native(function, signature: str, name: str, **options) -> int:
@@ -189,9 +190,10 @@ def shielded(compilation, *arguments) -> None:
         (compilation if global_compiler_lock.is_locked() else functools.partial(roomy, compilation))(*arguments)
 
 
-def _compile(function, signature, name, options):
+def _compile(function, signature, name, options, loops=False):
     _rename(function, name)
-    dispatcher = CPUDispatcher(function, targetoptions=dict(OPTIONS, nopython=True, **options), pipeline_class=Kernel)
+    pipeline, options = Loops if loops else Kernel, dict(OPTIONS, nopython=True, **options)
+    dispatcher = CPUDispatcher(function, targetoptions=options, pipeline_class=pipeline)
     dispatcher._cache = FileCache(_name(function))
     shielded(dispatcher.compile, signature)
     ALIVE.append(dispatcher)

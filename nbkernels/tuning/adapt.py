@@ -23,7 +23,7 @@ class Product:
 
     def __init__(self, shape, layout, threads, tile, l2):
         self.shape, self.layout, self.threads, self.tile, self.l2 = shape, layout, threads, tile, l2
-        self.may = np.array([paths.possible(tile, way, shape[2], True) and paths.bounded(way, *shape, threads)
+        self.may = np.array([paths.possible(tile, way, shape[2], True) and paths.bounded(way, *shape)
                              for way in cost.WAYS])  # fmt: skip
         self.many = np.array([threads > 1 and paths.shared(way, *shape) for way in cost.WAYS])
         self.times = np.full(len(cost.WAYS), math.nan)

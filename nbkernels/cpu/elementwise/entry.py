@@ -180,4 +180,4 @@ def small_entry():
         return answer(DONE, given, as_returned(numpy, made) if fresh and dimensions == 0 else made)
 
     kind = ANSWER(types.int64, OBJECT, OBJECT, OBJECT, types.float64)
-    return entry(run, kind, "elementwise_small")
+    return entry(run, kind, "elementwise_small", loops=True)  # over three operands: 20 ns

@@ -55,9 +55,8 @@ def swaps(way, m, n, rsa, csb):
 
 
 @plain(forceinline=True)
-def predicted(tile, costs, at, product, turned, cache, share):
-    """Microseconds of a product, (m, n, k, strides in elements), by costs[at:at + COUNT], with so many bytes of L2;
-    threads share all but the first."""
+def has(tile, product, turned, cache):
+    """All FEATURES but the first of a product, (m, n, k, strides in elements), with so many bytes of L2."""
     m, n, k, rsa, csa, rsb, csb = product
     if turned:
         m, n, rsa, csa, rsb, csb = n, m, csb, rsb, csa, rsa
@@ -67,22 +66,37 @@ def predicted(tile, costs, at, product, turned, cache, share):
     a_rows, b_columns = a if csa == 1 else 0.0, 0.0 if csb == 1 else b
     b_vast = b if csb == 1 and k * n * size > VAST * cache else 0.0
     b_crowded = b if (rsb if csb == 1 else csb) * size % WAY == 0 else 0.0
+    return (
+        float(m), float(w), float(k), float(v * k), float(m * w * k), c, c if turned else 0.0, a_rows, a - a_rows,
+        b_columns, v * a_rows, v * (a - a_rows), b_vast, b_crowded,
+    )  # fmt: skip
+
+
+@plain(forceinline=True)
+def takes(costs, at, features, share):
+    """Microseconds of what a product `has` by costs[at:at + COUNT]; threads share all but the first."""
+    m, w, k, v_k, m_w_k, c, c_turned, a_rows, a_columns, b_columns, v_a_rows, v_a_columns, b_vast, b_crowded = features
     return costs[at] + share * (
         costs[at + 1] * m
         + costs[at + 2] * w
         + costs[at + 3] * k
-        + costs[at + 4] * (v * k)
-        + costs[at + 5] * (m * w * k)
+        + costs[at + 4] * v_k
+        + costs[at + 5] * m_w_k
         + costs[at + 6] * c
-        + costs[at + 7] * (c if turned else 0.0)
+        + costs[at + 7] * c_turned
         + costs[at + 8] * a_rows
-        + costs[at + 9] * (a - a_rows)
+        + costs[at + 9] * a_columns
         + costs[at + 10] * b_columns
-        + costs[at + 11] * (v * a_rows)
-        + costs[at + 12] * (v * (a - a_rows))
+        + costs[at + 11] * v_a_rows
+        + costs[at + 12] * v_a_columns
         + costs[at + 13] * b_vast
         + costs[at + 14] * b_crowded
     )
+
+
+def predicted(tile, costs, at, product, turned, cache, share):
+    """The same of a product."""
+    return takes(costs, at, has(tile, product, turned, cache), share)
 
 
 def read(file: Path) -> tuple[dict[str, dict], str | None]:

@@ -31,7 +31,7 @@ from .context import BYTES, WORDS, alone, swap_sides, words_at
 from .cost import known
 from .kernels import supply
 from .packed import whole as packed_whole
-from .paths import choose, little, longest, mirrors
+from .paths import AWAKE, choose, little, longest, mirrors
 from .store import PLAIN, ending
 
 SERIALLY = 1  # the bit of the table's address, free in one, that asks for this path
@@ -98,7 +98,7 @@ def small_entry():
             if k > longest(t):
                 return answer(status.LARGE, given, made)
         elif not little(m, n, k):
-            workers = launchable(table)
+            workers = launchable(table) if m * n * k > AWAKE else 1
             workers = workers if workers > 0 else 2  # nothing says how many there are
             itself = f.a == f.b and f.rsa == f.csb and f.csa == f.rsb
             if x == 0 and alpha == 1 and itself and mirrors(m, n, k, workers):

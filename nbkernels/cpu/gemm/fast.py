@@ -89,10 +89,12 @@ def mm_fast(a, b, out, x=None, beta=0.0, alpha=UNIT, ndarray=np.ndarray):
     """mm, likewise; and what addmm adds."""
     try:
         found = _entries.get(a.dtype)
-        if found is None and a.dtype == b.dtype and not at_first.first(a, b, x is None and alpha is UNIT):
-            found = _entry(a.dtype)
         if found is None:
-            return None
+            if a.dtype != b.dtype or at_first.first(a, b, x is None and alpha is UNIT):
+                return None
+            found = _entry(a.dtype)
+            if found is None:
+                return None
         entry, words, table = found
         if words == 0:
             if a.dtype != b.dtype:  # an entry would be compiled to say so

@@ -14,14 +14,14 @@ from ...jit.cache import plain
 from ..runtime.status import COLUMNS, DEEP, GEMV, PACKED, SHORT, SMALL, THIN
 from . import cost
 from .blocking import SEGMENT, caches, small
-from .cost import place, predicted, swaps
+from .cost import has, place, swaps, takes
 
 # How a matrix lies: its rows or its columns are contiguous, or neither.
 BY_ROWS, BY_COLUMNS, STRIDED = range(3)
 
 ALONE = 112**3  # multiply-adds of a small product of a stack
 LITTLE, STORED = 16**3, 8  # those of a product up to which there is no other path; those that an element of C costs
-AWAKE = 48**3  # those up to which no threads are launched where one can do it: to wake them takes 50 us
+AWAKE = 48**3  # those up to which no path is taken that launches threads: to wake them takes 50 us
 BRIEF = 60**3  # those of a deep product up to which a launch over threads costs more than it saves
 PARALLEL = 96**3  # those up to which two launches of 3-10 us cost more than they save
 SERIAL = 320**3  # those up to which one thread has room for a product
@@ -84,24 +84,23 @@ def possible(tile, way, k, rows):
 
 
 @plain
-def bounded(way, m, n, k, workers):
+def bounded(way, m, n, k):
     """Whether a path, which can, may compute a product."""
     if way == SMALL:
         return m * n * k <= SERIAL
     if way == SHORT and min(m, n) > SHORT_ROWS:
         return False
-    return workers == 1 or m * n * k > AWAKE or not shared(way, m, n, k)
+    return m * n * k > AWAKE or not shared(way, m, n, k)
 
 
 @plain(forceinline=True)
-def _time(tile, way, product, rows, workers, cache, costs):
-    """Microseconds by a path, infinite where it cannot or may not compute it."""
-    m, n, k, rsa, _, _, csb = product
-    if not (possible(tile, way, k, rows) and bounded(way, m, n, k, workers)):
+def _time(tile, way, product, features, rows, workers, costs):
+    """Microseconds by a path, infinite where it cannot or may not compute a product."""
+    m, n, k = product[:3]
+    if not (possible(tile, way, k, rows) and bounded(way, m, n, k)):
         return math.inf
     many = workers > 1 and shared(way, m, n, k)
-    at, share = place(tile.itemsize, way, many), 2.0 / workers if many else 1.0
-    return predicted(tile, costs, at, product, swaps(way, m, n, rsa, csb), cache, share)
+    return takes(costs, place(tile.itemsize, way, many), features, 2.0 / workers if many else 1.0)
 
 
 @plain
@@ -128,12 +127,16 @@ def choose(tile, product, rows, workers, cache, costs):
         return SMALL
     if min(m, n) == 1 and along_vectors(m, n, lies(rsa, csa), lies(rsb, csb)):
         return GEMV
-    best = PACKED, _time(tile, PACKED, product, rows, workers, cache, costs)  # no loop: twice as long
-    best = _better(best, SMALL, _time(tile, SMALL, product, rows, workers, cache, costs))
-    best = _better(best, THIN, _time(tile, THIN, product, rows, workers, cache, costs))
-    best = _better(best, DEEP, _time(tile, DEEP, product, rows, workers, cache, costs))
-    best = _better(best, SHORT, _time(tile, SHORT, product, rows, workers, cache, costs))
-    return _better(best, COLUMNS, _time(tile, COLUMNS, product, rows, workers, cache, costs))[0]
+    turns_deep, turns_short = swaps(DEEP, m, n, rsa, csb), swaps(SHORT, m, n, rsa, csb)
+    straight = has(tile, product, False, cache)
+    turned = has(tile, product, True, cache) if turns_deep or turns_short else straight
+    of_deep, of_short = turned if turns_deep else straight, turned if turns_short else straight
+    best = PACKED, _time(tile, PACKED, product, straight, rows, workers, costs)  # no loop: twice as long
+    best = _better(best, SMALL, _time(tile, SMALL, product, straight, rows, workers, costs))
+    best = _better(best, THIN, _time(tile, THIN, product, straight, rows, workers, costs))
+    best = _better(best, DEEP, _time(tile, DEEP, product, of_deep, rows, workers, costs))
+    best = _better(best, SHORT, _time(tile, SHORT, product, of_short, rows, workers, costs))
+    return _better(best, COLUMNS, _time(tile, COLUMNS, product, straight, rows, workers, costs))[0]
 
 
 @functools.lru_cache(4096)

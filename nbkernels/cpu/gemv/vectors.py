@@ -28,8 +28,11 @@ def addr_fast(self, vec1, vec2, beta, alpha, out):
 
 def matmul_fast(input, other, out):
     """The usual dimensions; batches that must be broadcast are declined."""
-    way = mm_fast if input.ndim == 2 == other.ndim else WAYS.get((input.ndim, other.ndim))
-    made = way(input, other, out) if way else None  # each asks for one dtype itself: to ask before takes 40 ns
+    if input.ndim == 2 == other.ndim:  # each asks for one dtype itself: to ask before takes 40 ns
+        way, made = mm_fast, mm_fast(input, other, out)
+    else:
+        way = WAYS.get((input.ndim, other.ndim))
+        made = way(input, other, out) if way else None
     if made is not None or not way or input.dtype == other.dtype:
         return made
     if found := promoted(input, other):
