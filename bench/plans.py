@@ -50,7 +50,7 @@ def products():
     planes = f"ceil(k / {SEGMENT})"
     narrow = f"n <= {paths.IN_PLACE} * nr ({paths.NARROW_IN_PLACE} * nr without AVX-512)"
     there = f"rows, or columns that are no multiple of {size(blocking.WAY)} apart, are contiguous"
-    shared = f"by several threads of more than {cube(paths.AWAKE)} multiply-adds"
+    shared = f"more than {cube(paths.AWAKE)} multiply-adds"
     rows = {
         "small": (
             f"m, n > 1, m * n * max(k, {paths.STORED}) <= {cube(paths.LITTLE)}; up to {cube(paths.SERIAL)}, by one "

@@ -84,6 +84,16 @@ def test_a_product_takes_its_buffers(path, m, n, k):
         assert used <= stated(path, m, n, k, layout, dtype, threads) + OBJECTS, layout
 
 
+@pytest.mark.parametrize("threads", [1, 2, 3, 8])
+@pytest.mark.parametrize(("m", "n", "k"), [(480, 960, 5000), (97, 101, 700), (5000, 33, 600), (16, 4800, 9000)])
+def test_buffers_hold_the_planes_of_a_block(m, n, k, threads):
+    """All of its elements, in as many pieces as threads have; by one thread the panels of a block of B at most."""
+    tiles, kind = default_tiles(kind_of(*["float32"] * 3)), kind_of(*["float32"] * 3)
+    _, b, plane = words.buffers(m, n, k, tiles, tiles.tile(kind), threads)
+    assert plane >= 4 * words.even(m, tiles.mc, tiles.mr) * words.even(n, tiles.nc, tiles.nr)
+    assert b >= 4 * min(k, tiles.kc) * min(n, tiles.nb)
+
+
 @pytest.mark.parametrize(("left", "to"), [("int8", "int32"), ("float16", "float32"), ("complex64", "complex64")])
 def test_other_dtypes_take_their_buffers(left, to):
     threads, kind = numba.get_num_threads(), kind_of(left, left, to)

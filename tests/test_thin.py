@@ -22,6 +22,10 @@ def test_bits_are_those_of_the_packed_path(rng, k, dtype):
     same_bits_as_packed(rng, M, N, k, dtype, THIN)
 
 
+def test_panels_that_no_stack_holds_have_the_bits_of_the_packed_path(rng):
+    same_bits_as_packed(rng, 2000, 3001, 40, "float32", THIN)  # so long that a thread that sleeps takes a part of it
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(("m", "n"), [(50, 50), (700, 17), (16, 64), (971, 149)])
 def test_one_step_without_a_bias(rng, m, n, dtype):

@@ -211,9 +211,21 @@ COMPILED = [
     ),
     (
         "cpu/gemm/context.py",
-        "up(min(m, mc) * min(n, nc) * size_t, 64)",
-        "up(min(m, mc) * (min(n, nc) - 1) * size_t, 64)",
+        "up(rows * columns * size_t, 64)",
+        "up(rows * (columns - 1) * size_t, 64)",
         "tests/test_memory.py -k buffers",
+    ),
+    (
+        "cpu/gemm/loops.py",
+        "(j * words * f.step if m > f.stretch else 0)",
+        "0",
+        "tests/test_gemm.py -k larger_than_the_caches",
+    ),
+    (
+        "cpu/gemm/thin.py",
+        "f.room + j * f.k * size if f.part > 0",
+        "f.room if f.part > 0",
+        "tests/test_thin.py",
     ),
 ]
 

@@ -57,15 +57,14 @@ def even(whole, most, step):
 
 @plain
 def grid(m, n, mr, nr, workers):
-    """Into how many parts rows and columns of C are cut, to be as many pieces as there are threads, so that the largest
-    one takes the least."""
+    """Into how many parts rows and columns of C are cut, so that there is a piece for each thread, or for most of them,
+    and the largest one takes the least."""
     best, down, across = m * n + PACKING * (m + n), 1, 1
     for parts in range(1, workers + 1):
-        if workers % parts == 0:
-            rows, columns = min(m, part(m, parts, mr)), min(n, part(n, workers // parts, nr))
-            time = rows * columns + PACKING * (rows + columns)
-            if time < best:
-                best, down, across = time, parts, workers // parts
+        rows, columns = min(m, part(m, parts, mr)), min(n, part(n, workers // parts, nr))
+        time = rows * columns + PACKING * (rows + columns)
+        if time < best:
+            best, down, across = time, parts, workers // parts
     return down, across
 
 
