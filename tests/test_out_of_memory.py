@@ -114,6 +114,12 @@ def record(array):
     return result
 
 
+def deep(out, a, b):
+    """A product in place by a path that then needs planes, whichever one the machine would take."""
+    with only(DEEP):
+        nb.addmm(out, a, b, out=out)
+
+
 def loops():
     """name: (out, call(out)): several products in one call, each of which asks for room."""
     f = "float32"
@@ -126,8 +132,8 @@ def loops():
     return {
         "matmul": (to(3, 2, 80, 80), lambda out: nb.matmul(few, many, out=out)),
         "linear": (to(2, 3, 80, 80).swapaxes(0, 1), lambda out: nb.linear(wide, many[0, 0].T, bias, out=out)),
-        "rows": (to(2, 4200), lambda out: nb.addmm(out, pair, high, out=out)),
-        "columns": (to(4200, 2), lambda out: nb.addmm(out, high.T, pair.T, out=out)),
+        "rows": (to(2, 4200), lambda out: deep(out, pair, high)),
+        "columns": (to(4200, 2), lambda out: deep(out, high.T, pair.T)),
         "records": (to(2, 30, 30), lambda out: nb.bmm(record(odd), odd.swapaxes(1, 2), out=out)),
         "into records": (record(to(2, 30, 30)), lambda out: nb.bmm(odd, odd.swapaxes(1, 2), out=out)),
         "no product": (to(2, 60, 60), lambda out: nb.baddbmm(out, out, out, alpha=0, beta=2, out=out)),
