@@ -33,7 +33,7 @@ words_at = WORDS.pointer()
 BYTES, NEXT = WORDS.bytes, WORDS["next"]
 TASKS = 8 * WORDS["tasks"]  # where a launch says how many threads there are, in bytes
 NEAR_L2 = 4  # times L2: bytes of an A that stays near
-PARTS = 3  # stretches for every NEAR_L2 of A, where it has more: 2 to 4 are level, 1 MB to 512 KB (Zen 3)
+PARTS = 3  # stretches for every NEAR_L2 of A, where it has more: 2 to 4 are level, 1 MB to 512 KB (AVX2)
 PACKING = 12  # steps of the micro-kernel's chains in the time that it takes to pack an element of A or B
 
 
@@ -74,7 +74,7 @@ def _piece(sizes, tiles, panels, parts, near):
 
     A stretch is what is packed of A at once, as much as each of the threads that share these rows would have of them;
     of a large A less, which stays in the caches while it meets all of B: it would come from memory again for each block
-    of B (Zen 3, one thread, GFLOP/s, at once and in stretches: f64 n = 1024 34 -> 39, 2048 35 -> 38, f32 1500 72 -> 78,
+    of B (AVX2, one thread, GFLOP/s, at once and in stretches: f64 n = 1024 34 -> 39, 2048 35 -> 38, f32 1500 72 -> 78,
     2048 76 -> 80, 4096 76 -> 83).
     """
     (m, n, k), (mr, nr, kc, nb, mc, nc), (group, step, head, size_t), (down, across) = sizes, tiles, panels, parts

@@ -93,7 +93,7 @@ def _block(f, t, room, piece, steps):
 
 @functools.cache
 def loops() -> int:
-    """The outer loops over the blocks FROM to TO, for one thread: void(words, task)."""
+    """The outer loops over the blocks START to STOP, for the pieces of one thread: void(words, task)."""
 
     def work(f, task):
         t = tile_at(scratch(TILE_BYTES))
