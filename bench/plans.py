@@ -5,6 +5,7 @@
 """
 
 from nbkernels.cpu.elementwise import gates
+from nbkernels.cpu.elementwise.loop_nest import BUFFERS
 from nbkernels.cpu.gemm import block, blocking, deep, even, paths, short, stacks, turns
 from nbkernels.cpu.gemv import jobs
 from nbkernels.cpu.runtime.status import PATHS
@@ -127,21 +128,19 @@ def elementwise():
             "masked ones",
         ),
         "collected": (
-            f"rows of less than {gates.SHORT} elements ({gates.NARROW} where they are spread), from {gates.GATHERED} "
-            "elements on, out contiguous",
+            f"rows of less than {gates.NARROW} elements, out contiguous",
             "inputs to blocks of a quarter of L1, a vector of each row at once",
         ),
         "across": (
             f"inputs that touch along another dimension, from {gates.MANY} elements on ({gates.MANY >> 4} of costly "
-            "operations), items of 4 or 8 bytes, columns that do not meet in few sets of L1, or more than four times "
-            "L2 of out",
+            "operations), items of 4 or 8 bytes, columns that do not meet in few sets of L1",
             "nothing: squares of a line by 8 or 4 columns are turned in registers and computed with",
         ),
         "transposed": (
             "other inputs that are contiguous along another dimension",
-            f"their tiles of {gates.SQUARE} rows of {size(gates.ROW)}, turned in registers; beyond four times L2 of "
-            f"out tiles one line high and {size(gates.SPAN)} wide, asked for ahead; of streaming stores tiles "
-            f"of {gates.TALL} rows by {gates.BROAD} bytes",
+            f"their tiles of {gates.SQUARE} rows, {BUFFERS >> 10} KiB, turned in registers; beyond four times L2 "
+            f"of out tiles one line high and {size(gates.SPAN)} wide, asked for ahead; of streaming stores tiles of "
+            f"{gates.TALL} rows by {gates.BROAD} bytes, of two inputs half as many",
         ),
         "streaming": (
             f"out as large as the last cache, or {size(1 << 25)}; turned 15 times L2, half as much where "

@@ -125,7 +125,7 @@ def test_large_known_layouts_over_threads(workers, rng):
 @pytest.mark.parametrize("columns", [1, 2, 5, 16, 31])
 def test_short_rows_end_to_end(dtype, columns, rng):
     """Every distance of neighbours, rows at the very end of memory, repeated rows and columns, masks."""
-    rows = 1 + gates.GATHERED // columns
+    rows = 1 + 128 // columns
     for step in (1, 2, 3, 4, 7, -1, -2, -4, -6):
         size = (columns - 1) * abs(step) + 1
         views = []
@@ -152,4 +152,3 @@ def test_what_is_collected():
     assert loops((50, 6, 6), dense, (0, 0, 4), dense).gathered == (0, 4, 0)
     assert not loops((50, 6, 6), spread, dense, dense).gathered  # the output is not contiguous
     assert not loops((5, 6, 100), (2400, 400, 4), (9600, 1600, 8), (2400, 400, 4)).gathered  # long rows
-    assert not loops((2, 3, 4), (48, 16, 4), (960, 160, 8), (48, 16, 4)).gathered  # not worth it

@@ -44,9 +44,9 @@ def alone(op: str, width: int) -> int:
 # Elements in all and in a row from which on loops are made for the very steps of the inputs, in 0.1 s, and the most
 # elements that may lie between two neighbours for it.
 MANY, NARROW, NEAR = 1 << 12, 64, 4
-# Columns below which rows are put end to end where the output is contiguous (NARROW where inputs are strided), elements
-# from which on, and bytes of an operand that are put together.
-SHORT, GATHERED, CHUNK = 32, 1 << 7, _caches.l1 // 4
+# Bytes of an operand that are put together where rows of fewer than NARROW columns go end to end: the output is
+# contiguous then.
+CHUNK = _caches.l1 // 4
 
 
 def many(op: str) -> int:
@@ -73,16 +73,13 @@ def steps(
 
 # Rows and columns of a tile by jitted callers: of three operands of 8 bytes 96 KiB, in any L2.
 SQUARE = 64
-# Bytes from row to row of a transposed tile, at most, a line of which stays free: then rows do not meet in a cache set
-# (a + b.T of 4000 x 4000 float32, one thread, 12.0 ms without, 10.4). It has TILE rows.
-ROW = 1024
 # Bytes of an output beyond which lines that its rows share leave L2. Such a tile is one line of the transposed operand
 # high then, what is read next is asked for in time, and a band of SPAN columns is done at once, whose lines, 128 KiB,
-# any L2 keeps: a + b.T of 2000 x 2000 float32, two threads, takes 2.9 times as long as a + b without it, 1.6 with it.
+# any L2 keeps.
 FAR, SPAN = 4 * _caches.l2, 2048
 # Bytes between columns that are turned by way of a buffer: 512 x 512 of float64 take 2.1 times as long as untransposed,
-# straight 5.4. All others are turned straight, and these beyond FAR (2880 x 2880 float32 by a buffer 2.9, straight
-# 1.6); items of 8 bytes twice as far apart, for a line of them is half as many rows.
+# straight 5.4. All others are turned straight (by a buffer 1.4 to 2 times as long); items of 8 bytes twice as far
+# apart, for a line of them is half as many rows.
 CROWDED = 2048
 
 
@@ -93,7 +90,7 @@ def _across(plan, itemsizes):
     found = tuple({0: 0, w: 1}.get(s[-1], None if s[-2] == w else 2) for s, w in inputs)
     turned = [(s[-1], w) for n, (s, w) in zip(found, inputs) if n is None]
     alike = len({w for _, w in turned}) == 1 and turned[0][1] in SIZE.values()
-    straight = plan.size * max(itemsizes) > FAR or all(s % (CROWDED // 4 * w) for s, w in turned)
+    straight = all(s % (CROWDED // 4 * w) for s, w in turned)
     return found if 2 not in found and alike and straight else ()
 
 
@@ -104,10 +101,10 @@ def _across(plan, itemsizes):
 # 45 GB/s, 64 MB 54 against 34.
 STREAMED = min(_caches.l3 or 1 << 25, 1 << 25)
 # The same of those that turn an input, and half as many where its columns are crowded. They go by tiles of TALL rows of
-# BROAD bytes, one below the other: runs of a KiB are read along 8 columns at once, which the CPU's prefetchers follow,
-# and 4 lines are stored at once in each row, if rows begin with a line: a + b.T of 4096^2 float32 straight 25.3 ms, so
-# 14.4. Of rows that begin within lines each has its own lines, and tiles turn a line more.
-TURNED, TALL, BROAD = 15 * _caches.l2, 256, 4 * LINE
+# BROAD bytes, of two such inputs half as many, one below the other: the CPU's prefetchers follow runs that long along
+# columns and rows (by 256 rows of 4 lines a + b.T of 5477^2 float32 28 ms, so 16). Of rows that begin within lines each
+# has its own lines, and tiles turn a line more.
+TURNED, TALL, BROAD = 15 * _caches.l2, 128, 8 * LINE
 
 
 def streamed(plan: StridedPlan, itemsizes: tuple[int, ...]) -> bool:

@@ -109,8 +109,8 @@ class Nest:
         shape, widths = self.plan.shape, self.itemsizes
         if self.direct:
             return ()
-        short = gates.NARROW if self.plan.kind == "strided" else LINE // max(widths) + 1 if self.short else gates.SHORT
-        if self.plan.kind == "transposed" or len(shape) < 2 or shape[-1] >= short or self.plan.size < gates.GATHERED:
+        short = LINE // max(widths) + 1 if self.short and self.plan.kind != "strided" else gates.NARROW
+        if self.plan.kind == "transposed" or len(shape) < 2 or shape[-1] >= short:
             return ()
         compact = [tuple(w * math.prod(shape[d + 1 :]) for d in range(len(shape))) for w in widths]
         if self.plan.strides[0] != compact[0]:
@@ -139,14 +139,15 @@ class Nest:
         movers = [turner(w) if w else 0 for w in moved]
         if any(moved):
             count = sum(map(bool, moved))
-            high, pitch = TILE, min(gates.ROW, BUFFERS // TILE // count)
+            high, pitch = TILE, BUFFERS // TILE // count
             if upright := self.streamed and gates.tall(self.plan, self.itemsizes) and count <= 2:
-                pitch = gates.BROAD + (2 * LINE if self.askew else LINE)
-                high = min(gates.TALL // count, BUFFERS // pitch // count - LINE)  # and a line more, see loop_nest.py
+                broad = gates.BROAD // count
+                pitch = broad + (2 * LINE if self.askew else LINE)
+                high = min(gates.TALL, BUFFERS // pitch // count - LINE)  # and a line more, see loop_nest.py
             wide = (pitch - min(LINE, pitch // 2)) // most
             tile = [(pitch, w) if w else s for s, w in zip(tile, moved)]
             if upright:
-                span, beside = gates.BROAD // most, ASKEW if self.askew else BELOW
+                span, beside = broad // most, ASKEW if self.askew else BELOW
             elif self.plan.size * most > gates.FAR:
                 high, span = LINE // most, gates.SPAN
                 rows = (p for p in range(self.outputs, operands) if not moved[p] and tile[p][1] == self.itemsizes[p])

@@ -22,9 +22,6 @@ GATHER = 4096
 SMALL = 1 << 16
 # Rows of terms that go to a row of partial results at once, with one store in place of five: 16 + 3 * 5 * 16 = 256.
 FUSED = 5
-# Bytes of terms from which on those to be transposed are asked for in time, and how many columns ahead: in place of
-# 1 << 22 and 128, 2000 x 2000 float32 6.9, 9.9 GB/s (AVX2).
-FAR, AHEAD = 1 << 17, 24
 FEW = 8  # rows that are not transposed alone: fewer would go one by one
 
 # The context: these words, then for each kept dimension size, output and input stride, for each reduced one size and
@@ -161,7 +158,6 @@ def _turned(context, x, results, stage, first):
     inner = dims + 16 * (f.reduced - 1)
     longest, pace, rows, high = word(inner), word(inner + 8), word(dims), f.high
     row_terms, last, base = terms // rows, min(terms, first + f.length), stage + BLOCK * item
-    ahead = AHEAD * pace if terms * item > FAR else 0
     lead, end = (x & (LINE - 1)) // item, (last + row_terms - 1) // row_terms
     row, count, held, left, at = first // row_terms, 0, 0, 0, base
     end = min(rows, max(end, row + FEW))
@@ -171,8 +167,7 @@ def _turned(context, x, results, stage, first):
         h = end - row if end - row < h + FEW else h
         for part in range(0, row_terms, longest):
             source = _place(context, x, row * row_terms + part)
-            soon = source + ahead if ahead != 0 else 0
-            invoke(f.turn, (source, pace, base + part * item, row_terms * item, h, longest, soon, 0, 0))
+            invoke(f.turn, (source, pace, base + part * item, row_terms * item, h, longest, 0, 0, 0))
         before = row * row_terms
         start, stop = max(0, first - before), min(h * row_terms, last - before)
         at, left, row = base + (start - held) * item, held + stop - start, row + h

@@ -12,11 +12,9 @@ from .loops import DESK, FEW, GATHER
 
 # Bytes of terms from which on threads pay: 60 us of one thread's.
 PARALLEL = 1 << 21
-# Bytes of 16 transposed rows, at most, of those of a tile, and from row to row where they meet in few sets of L1:
-# 3000 x 3000 float32 by lines 5.2 GB/s, by 64 rows 8.0, but 256 x 256 9.8 and 7.8 (AVX2).
-# Of shorter rows bytes that are transposed at a time: 100000 x 10 float32 by 4 KB 346 us, by 16 KB 335-360. How many of
-# others: by 64 and by 32 200 x 200 float32 9.0, 7.6, float64 130 x 130 8.4, 6.8, 1000 x 1000 657, 607.
-STAGE, NARROW, CROWDED, HALF, HIGH = 1 << 22, 1 << 20, 1024, 1 << 14, 32
+# Bytes of 16 transposed rows, at most, and bytes of shorter ones that are transposed at a time: 3 x 300000 float32 by
+# 16 rows takes twice as long.
+STAGE, HALF = 1 << 22, 1 << 14
 # Terms from which on sums of all blocks are made first, for two more calls.
 BLOCKWISE = 1 << 14
 # Terms of one result that a thread folds at a time, at least.
@@ -63,17 +61,14 @@ def cut(f, dims, exact) -> bool:
 
 def turned(loops, item) -> int:
     """How many rows of the terms of one result are transposed at a time, where the outermost of their dimensions
-    touches; 0 where they are not: as many as half of L1 holds, or, of longer ones, 16 where more would not fit, or
-    would meet in few sets of L1. By 8 of float64, one line of the source, 128 x 128 x 64 take 1.2 times as long (Zen 3,
-    2026-11)."""
+    touches; 0 where they are not: 16, or as many short ones as half of L1 holds. By 8 of float64, one line of the
+    source, 128 x 128 x 64 take 1.2 times as long."""
     if loops.kept.shape or len(loops.sizes) < 2 or item not in MOVED or loops.steps[0] != item:
         return 0
     row = loops.terms // loops.sizes[0] * item
     if 16 * row > STAGE or (loops.sizes[0] < FEW and loops.terms <= GATHER):
         return 0
-    if row < 1024:
-        return max(16, HALF // row // 16 * 16)
-    return HIGH if HIGH * row <= NARROW and row % CROWDED else 16
+    return max(16, HALF // row // 16 * 16)
 
 
 def whole_blocks(loops, item) -> bool:
