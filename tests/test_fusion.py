@@ -54,14 +54,14 @@ def test_one_pass_has_numpys_bits(arrays):
     assert result.dtype == np.float32
 
 
-@pytest.mark.parametrize("size", [10, 40_000])
-def test_several_results_and_out(rng, size):
-    x, y = rng.standard_normal((2, 3, size)).astype(np.float32)
+@pytest.mark.parametrize("shape", [(3, 10), (17, 10), (3, 40_000)])
+def test_several_results_and_out(rng, shape):
+    x, y = rng.standard_normal((2, *shape)).astype(np.float32)
     larger, first = both(x, y[:1])
     np.testing.assert_array_equal(larger, np.maximum(x, y[:1]))
     np.testing.assert_array_equal(first, x > y[:1])
     assert (larger.dtype, first.dtype) == (np.float32, np.bool_)
-    outs = np.full((size, 3), np.nan).T, np.zeros((3, size), bool)
+    outs = np.full(shape[::-1], np.nan).T, np.zeros(shape, bool)
     assert both(x, y, out=outs) is outs
     np.testing.assert_array_equal(outs[0], np.maximum(x, y))
     np.testing.assert_array_equal(outs[1], x > y)

@@ -113,7 +113,7 @@ class Nest:
         if self.plan.kind == "transposed" or len(shape) < 2 or shape[-1] >= short:
             return ()
         compact = [tuple(w * math.prod(shape[d + 1 :]) for d in range(len(shape))) for w in widths]
-        if self.plan.strides[0] != compact[0]:
+        if self.plan.strides[: self.outputs] != tuple(compact[: self.outputs]):
             return ()
         return tuple(0 if s == c or not any(s) else w for s, c, w in zip(self.plan.strides, compact, widths))
 
