@@ -122,7 +122,7 @@ def test_large_known_layouts_over_threads(workers, rng):
 
 
 @pytest.mark.parametrize("dtype", ["i1", "f2", "f4", "f8", "c16"])
-@pytest.mark.parametrize("columns", [1, 2, 5, 16, 31])
+@pytest.mark.parametrize("columns", [1, 2, 5, 16, 31, 63])
 def test_short_rows_end_to_end(dtype, columns, rng):
     """Every distance of neighbours, rows at the very end of memory, repeated rows and columns, masks."""
     rows = 1 + 128 // columns

@@ -75,7 +75,7 @@ def steps(
 SQUARE = 64
 # Bytes of an output beyond which lines that its rows share leave L2. Such a tile is one line of the transposed operand
 # high then, what is read next is asked for in time, and a band of SPAN columns is done at once, whose lines, 128 KiB,
-# any L2 keeps.
+# any L2 keeps (AVX2; AVX-512 takes as long without).
 FAR, SPAN = 4 * _caches.l2, 2048
 # Bytes between columns that are turned by way of a buffer: 512 x 512 of float64 take 2.1 times as long as untransposed,
 # straight 5.4. All others are turned straight (by a buffer 1.4 to 2 times as long); items of 8 bytes twice as far
