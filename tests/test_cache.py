@@ -40,6 +40,8 @@ assert nbkernels.dot(long, long) == long.size
 assert (nbkernels.add(long, long) == 2).all()
 """
 
+ELSEWHERE = r"\(NBKERNELS_CACHE_DIR names another place\)"
+
 
 def run(cache, code=ADD, says="", **env):
     """What the code prints; `says`: the one line that it warns with."""
@@ -186,7 +188,7 @@ def test_a_disk_that_takes_no_file_whole(tmp_path):
     """The same in a process, whose every write ends in an error half-way."""
     limit = "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
     limit += "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
-    says = r"what is compiled cannot be kept in \S+ \(File too large\): later processes compile it again"
+    says = rf"what is compiled cannot be kept in \S+ \(File too large\): later processes compile it again {ELSEWHERE}"
     assert run(tmp_path, limit + ONE, says) == "right"
     assert {file.name for file in files(tmp_path)} <= {disk.RECORD}
 
@@ -233,7 +235,54 @@ def test_a_directory_that_cannot_be_made(tmp_path, kind):
     if kind == "no home":
         home, cache = str(cache), ""
         env = {"HOME": home, "XDG_CACHE_HOME": home, "LOCALAPPDATA": home}
-    assert run(cache, ONE, r"what is compiled is not kept: \S+ cannot be made \(.*\)", **env) == "right"
+    assert run(cache, ONE, rf"what is compiled is not kept: \S+ cannot be made \(.*\) {ELSEWHERE}", **env) == "right"
+
+
+HOMELESS = """
+import os, pwd
+os.environ.pop("HOME", None), os.environ.pop("XDG_CACHE_HOME", None)
+def nobody(*_): raise KeyError("no such entry")
+pwd.getpwuid = pwd.getpwnam = nobody
+"""
+CALLS = """
+import contextlib, io, numpy as np, nbkernels as nb
+from nbkernels import cli
+a = np.ones((8, 8), np.float32)
+assert (nb.add(a, a) == 2).all() and (nb.mm(a, a) == 8).all() and (nb.exp(0 * a) == 1).all()
+assert (nb.add.reduce(a, axis=0) == 8).all() and (nb.elementwise(lambda x: x + 1)(a) == 2).all()
+with nb.use_in_numpy():
+    assert (np.maximum(a, 2 * a) == 2).all()
+assert cli.main(["info"]) == 0
+with contextlib.redirect_stderr(io.StringIO()) as said:
+    assert cli.main(["cache"]) == 2
+assert "NBKERNELS_CACHE_DIR" in said.getvalue()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a user's home is no entry of a file there")
+@pytest.mark.parametrize("given", ["", "~", "~nobody/cache"])
+def test_a_user_without_a_home(given):
+    """As in a container that is started under a number of its own: one warning, and results."""
+    said = run(given, HOMELESS + CALLS, rf"what is compiled is not kept: .*home directory.* {ELSEWHERE}")
+    assert re.search(r"^cache +none: .*home directory.*every process compiles", said, re.MULTILINE)
+
+
+def test_a_directory_in_one_that_is_gone(tmp_path, monkeypatch):
+    """A relative path means nothing there."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    monkeypatch.setenv("NBKERNELS_CACHE_DIR", "cache")
+    gone.rmdir()
+    found, wrong = disk._found.__wrapped__()
+    assert found is None
+    assert os.strerror(errno.ENOENT) in wrong
+
+
+def test_the_home_directory_by_its_sign(tmp_path):
+    """In an environment that no shell has read."""
+    assert run("~/cache", ADD, HOME=str(tmp_path), USERPROFILE=str(tmp_path)) == "right"
+    assert files(tmp_path / "cache")
 
 
 def test_a_directory_that_can_only_be_read(filled, tmp_path):
@@ -243,10 +292,9 @@ def test_a_directory_that_can_only_be_read(filled, tmp_path):
     read_only += "def fail(*_, **__): raise OSError(errno.EROFS, os.strerror(errno.EROFS))\ntempfile.mkstemp = fail\n"
     before = files(tmp_path)
     assert run(tmp_path / "cache", read_only + ADD) == "right"
-    says = r"what is compiled cannot be kept in \S+ \(Read-only file system\): later processes compile it again"
-    assert (
-        run(tmp_path / "cache", read_only + ADD + "nbkernels.dot(a[0], a[0]); nbkernels.sum_to(a, ())", says) == "right"
-    )
+    says = r"what is compiled cannot be kept in \S+ \(Read-only file system\): later processes compile it again "
+    more = read_only + ADD + "nbkernels.dot(a[0], a[0]); nbkernels.sum_to(a, ())"
+    assert run(tmp_path / "cache", more, says + ELSEWHERE) == "right"
     assert files(tmp_path) == before
 
 
@@ -280,7 +328,7 @@ def test_a_directory_that_goes_while_a_process_runs(tmp_path, what):
 
 
 def test_a_directory_that_goes_and_cannot_be_made_again(tmp_path):
-    says = r"what is compiled cannot be kept in \S+ \(.*\): later processes compile it again"
+    says = rf"what is compiled cannot be kept in \S+ \(.*\): later processes compile it again {ELSEWHERE}"
     code = LOST.replace("shutil.rmtree(LOST)", "shutil.rmtree(files.base()); files.base().write_text('')")
     assert run(tmp_path / "cache", code, says)
 

@@ -105,7 +105,7 @@ class FileCache(_Cache):
         if own := self._own(sig):
             files.write(own, content(code))
         elif self._enabled:
-            files.notice(f"what is compiled is not kept: {files.problem()}")
+            files.notice(f"what is compiled is not kept: {files.problem()} ({files.ELSEWHERE})")
         if levels.building:
             cross.put(self._packaged(cross.OUT, sig), content(cross.machine_code(library)))
 

@@ -30,6 +30,7 @@ from . import sources
 
 RECORD = "toolchain.json"  # in each directory: what made it, and by the file's time when it was last used
 DAY = 86400  # seconds: how exactly it is known when something was last used
+ELSEWHERE = "NBKERNELS_CACHE_DIR names another place"
 NOTICES = []  # what this process was told
 
 
@@ -41,13 +42,17 @@ def notice(what: str) -> None:
 
 
 def base() -> Path:
-    """The directory of all toolchains' directories: NBKERNELS_CACHE_DIR or the user's cache directory."""
-    given = os.environ.get("NBKERNELS_CACHE_DIR")
-    if not given:
-        import platformdirs
+    """The directory of all toolchains' directories: NBKERNELS_CACHE_DIR or the user's cache directory; an OSError where
+    neither is known. A user without a home directory, as in a container, has none, nor has a ~ in the variable."""
+    try:
+        given = os.environ.get("NBKERNELS_CACHE_DIR")
+        if not given:
+            import platformdirs
 
-        given = platformdirs.user_cache_dir("nbkernels", appauthor=False)
-    return Path(given).absolute()
+            given = platformdirs.user_cache_dir("nbkernels", appauthor=False)
+        return Path(given).expanduser().absolute()
+    except (OSError, RuntimeError) as error:
+        raise FileNotFoundError(f"no directory of compiled code: {error} ({ELSEWHERE})") from error
 
 
 def directory() -> Path | None:
@@ -65,12 +70,15 @@ def status() -> str:
     found, wrong = _found()
     if found:
         return f"{found}{f' ({wrong}: nothing is added)' if wrong else ''}"
-    return f"none: {wrong}; every process compiles (NBKERNELS_CACHE_DIR names another place)"
+    return f"none: {wrong}; every process compiles ({ELSEWHERE})"
 
 
 @functools.cache
 def _found() -> tuple[Path | None, str | None]:
-    path = base() / toolchain()
+    try:
+        path = base() / toolchain()
+    except OSError as error:
+        return None, str(error.__cause__)
     for each in (path.parent, path):
         try:
             each.mkdir(0o700, parents=True, exist_ok=True)
@@ -203,9 +211,8 @@ def write(file: Path, content: bytes) -> None:
                 put(file, *sealed)
     except OSError as error:
         if read(file) is None:  # nor has another process made it
-            notice(
-                f"what is compiled cannot be kept in {file.parent} ({error.strerror}): later processes compile it again"
-            )
+            wrong = f"what is compiled cannot be kept in {file.parent} ({error.strerror})"
+            notice(f"{wrong}: later processes compile it again ({ELSEWHERE})")
         return
     upkeep.wrote(file.parent.parent, SEAL + len(content))
 
