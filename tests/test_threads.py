@@ -14,6 +14,9 @@ import pytest
 import nbkernels
 from nbkernels.cpu.runtime import threads
 from nbkernels.jit.cache import compiled
+from nbkernels.jit.flags import modes
+from nbkernels.jit.sharing import seen, take
+from tests.modes import FLUSH, UP, computing
 
 N = 300  # large enough for the packed, parallel path
 
@@ -91,6 +94,78 @@ def test_a_helper_wakes_off_the_core_of_who_launches(rng):
             assert cores() == before
     finally:
         os.sched_setaffinity(0, own)
+
+
+@pytest.mark.parametrize("mode", [FLUSH, UP])
+def test_every_thread_computes_as_its_caller_does(mode):
+    """Flush-to-zero and rounding are a thread's own; a helper has those of whoever started it, or launched last."""
+
+    def both(words, task):
+        words[task] = modes()
+        take(words, 2)
+        for _ in range(1 << 22):  # so that the helper has its task, if it comes at all
+            if seen(words, 2) == 2:
+                break
+
+    address = compiled(both, "void(CPointer(int64), int64)", "test_both")
+    for more in (mode, 0, mode, 0):
+        with computing(more) as expected:
+            for _ in range(5):
+                words = np.zeros(3, np.int64)
+                threads.launch(address, words.ctypes.data, 2)
+                assert words.tolist() == [expected, expected, 2]
+
+
+SMALL, LESS = np.full((400, 400), 1e-20, np.float32), np.full((400, 400), 1e-23, np.float32)
+SUBNORMAL, STACK = np.full(1_000_000, 1e-41, np.float32), np.full((300, 20, 20), 1e-22, np.float32)
+doubled = nbkernels.elementwise(lambda x: x * np.float32(2))
+OPERATIONS = {
+    "mm": lambda: nbkernels.mm(SMALL, LESS),
+    "mv": lambda: nbkernels.mv(SMALL, LESS[0]),
+    "bmm": lambda: nbkernels.bmm(STACK, STACK),
+    "multiply": lambda: nbkernels.multiply(SUBNORMAL, 1),
+    "exp": lambda: nbkernels.exp(np.full(1_000_000, -92, np.float32)),
+    "sums": lambda: nbkernels.add.reduce(SUBNORMAL.reshape(-1, 100), axis=1),
+    "elementwise": lambda: doubled(SUBNORMAL),
+    "fuse": lambda: nbkernels.fuse(lambda x, y: x * y, SMALL, LESS),
+}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_operations_flush_to_zero_as_their_caller_does(name):
+    """Every call has one thread's bits, with the flag set before, during and after."""
+    call, available = OPERATIONS[name], numba.get_num_threads()
+    for more in (FLUSH, 0, FLUSH, 0):
+        with computing(more):
+            numba.set_num_threads(1)
+            try:
+                expected = call()
+            finally:
+                numba.set_num_threads(available)
+            assert more or (expected != 0).all()
+            for _ in range(5):
+                np.testing.assert_array_equal(call().view(np.int32), expected.view(np.int32))
+
+
+CONSTANT = """
+import numpy as np
+import nbkernels
+from tests.modes import FLUSH, computing
+subnormal = np.float32(1e-40)
+functions = lambda x: x + subnormal, lambda x: x + np.float32(1e-40), lambda x: x + 1e-40
+made, x = [nbkernels.elementwise(f) for f in functions], np.zeros(9, np.float32)
+with computing(FLUSH):
+    for f in made:
+        f(x)
+print([bool((f(x) == subnormal).all()) for f in made])
+"""
+
+
+def test_constants_are_compiled_without_flush_to_zero(tmp_path):
+    """A kernel is kept for callers with other modes, also on disk."""
+    env = dict(os.environ, NBKERNELS_CACHE_DIR=str(tmp_path))
+    result = subprocess.run([sys.executable, "-c", CONSTANT], env=env, capture_output=True, text=True, timeout=300)
+    assert result.stdout.strip() == "[True, True, True]", result.stderr[-2000:]
 
 
 def test_set_num_threads_is_honoured():

@@ -12,6 +12,7 @@ from numba.cuda.compiler import compile_cuda, kernel_fixup
 from numba.cuda.cudadrv import nvvm
 
 from ..jit.cache import uncollected
+from ..jit.flags import default_modes
 from .launch import Kernel
 
 # No contraction: x + alpha*y keeps its two roundings as on the CPU; where one is meant, the source says cuda.fma.
@@ -75,7 +76,7 @@ def ptx(kernel: Kernel, cc: tuple) -> str:
 
 def _compile(kernel: Kernel, cc: tuple) -> tuple[bytes, str]:
     """(LTO-IR, name of the entry)"""
-    with uncollected():
+    with uncollected(), default_modes():
         result = compile_cuda(kernel.body, types.void, kernel.signature, cc=cc, nvvm_options=dict(NVVM), lto=True)
     function = result.library.get_function(result.fndesc.llvm_func_name)
     kernel_fixup(function, False)

@@ -41,6 +41,7 @@ from . import (
 )
 from . import dual as _dual  # noqa: F401, compiled code finds them by these
 from .elements import number as computed
+from .flags import default_modes
 
 KNOWN = (*KERNELS, *HELPERS, fma, bits, number, floor, dual, tangent)
 NAMES = ("exp", "expm1", "log", "log1p", "tanh", "hypot")
@@ -70,6 +71,7 @@ class Adopted:
 
 
 @functools.lru_cache(maxsize=1024)
+@default_modes()
 def adopt(function: python.FunctionType, dtypes: tuple[np.dtype, ...]) -> Adopted:
     """The function for arguments of these dtypes; a TypeError that says what Numba cannot compile."""
     arguments = tuple(computed(d.name) for d in dtypes)

@@ -29,6 +29,7 @@ from numba.extending import intrinsic, register_jitable
 from ..origins import CACHED, COMPILED, PACKAGED, Specialization, note
 from . import cross, files, levels, stored
 from .compiler import Helper, Implementation, Kernel, Loops
+from .flags import default_modes
 from .shield import roomy, whole
 
 RECORD = "nbkernels.calls.record"  # by name, where a record is asked for
@@ -184,9 +185,10 @@ def recorded() -> None:
 
 
 def shielded(compilation, *arguments) -> None:
-    """Run it to its end, with a stack that suffices; but who holds Numba's lock stays in its thread."""
+    """Run it to its end, with a stack that suffices and in the default floating-point modes; but who holds Numba's lock
+    stays in its thread."""
     recorded()
-    with whole(), uncollected():
+    with whole(), uncollected(), default_modes():
         (compilation if global_compiler_lock.is_locked() else functools.partial(roomy, compilation))(*arguments)
 
 

@@ -19,9 +19,9 @@ BLOCK = 48  # cases of one theme, whose compiled code they share
 
 def families():
     """name -> (theme, case, weight) of every class of cases."""
-    from . import elementwise, folds, illegal, others, products
+    from . import elementwise, folds, illegal, modes, others, products
 
-    return elementwise.CLASSES | folds.CLASSES | products.CLASSES | others.CLASSES | illegal.CLASSES
+    return elementwise.CLASSES | folds.CLASSES | products.CLASSES | others.CLASSES | illegal.CLASSES | modes.CLASSES
 
 
 def draw(seed, number, known, only=""):

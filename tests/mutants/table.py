@@ -7,6 +7,7 @@ from .pure import FOLDS, GUARDS, PURE
 from .run import Mutant
 
 HOST = [
+    ("jit/cache.py", "uncollected(), default_modes():", "uncollected():", "tests/test_threads.py -k constants"),
     (
         "in_numpy/slots.py",
         "if slot.loop.product and not slot.replaced:",
@@ -179,6 +180,7 @@ COMPILED = [
         "place.first, place.step, place.tasks = helper + 1, helpers + 1, tasks - 1",
         f"{GUARDS} -k awake",
     ),
+    ("cpu/runtime/threads.py", "set_modes(pool.modes)", "pool.modes", "tests/test_threads.py -k computes"),
     (
         "cpu/runtime/threads.py",
         "    for helper in range(helpers):\n        wait(",

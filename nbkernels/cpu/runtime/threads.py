@@ -26,13 +26,15 @@ from numba.np.ufunc import parallel as pool
 
 from ...jit.address import invoke, number, set_word
 from ...jit.cache import compiled, entry, jit
+from ...jit.flags import modes, set_modes
 from ...jit.record import Record
 from ...jit.sharing import SPINS, exchange, keep_off, let_others, reacquire, release, replace, seen, sleep, wait, wake
 from ...jit.shield import start, whole
 
 # What launches go by, also those that compiled code makes by itself while it holds the GIL: whether one is under way,
-# the address of `_share` if compiled code may make one, a C function that counts threads, helpers and their places.
-POOL = Record("Pool", "busy share count helpers places")
+# the address of `_share` if compiled code may make one, a C function that counts threads, helpers and their places, how
+# the launching thread computes.
+POOL = Record("Pool", "busy share count helpers places modes")
 # A helper's place, a cache line: what it does, the lock that it sleeps at, what it is offered, its system's number.
 HELPER = Record("Helper", "state lock kernel context first step tasks thread")
 pool_at, helper_at = POOL.pointer(), HELPER.pointer()
@@ -78,9 +80,9 @@ def count() -> int:
 # -- helpers -----------------------------------------------------------------------------------------------------------
 
 
-def _serve(place):
+def _serve(words, place):
     """What a helper does for as long as the process lives."""
-    w, looks = helper_at(place), 0
+    pool, w, looks = pool_at(words), helper_at(place), 0
     sleep(w.lock)
     while w.lock != 0:
         while seen(w, STATE) != OFFERED:
@@ -91,6 +93,7 @@ def _serve(place):
                 sleep(w.lock)
                 looks = 0
         if replace(w, STATE, OFFERED, WORKING):
+            set_modes(pool.modes)  # a thread keeps those of whoever started it, and elements would round in two ways
             for task in range(w.first, w.tasks, w.step):
                 invoke(w.kernel, (w.context, task))
             exchange(w, STATE, IDLE)
@@ -99,7 +102,7 @@ def _serve(place):
 
 @functools.cache
 def _server():
-    return entry(_serve, "void(int64)", "serve", nogil=True)
+    return entry(_serve, "void(int64, int64)", "serve", nogil=True)
 
 
 def _begin() -> None:
@@ -108,7 +111,7 @@ def _begin() -> None:
 
     def begin(place, w):
         w[HELPER["thread"]] = threading.get_native_id()
-        serve(place)
+        serve(WORDS, place)
 
     room, serve = np.zeros(LINE * (helpers + 1), np.int64), _server()
     places = -(-room.ctypes.data // line) * line
@@ -146,6 +149,7 @@ def _all(words, kernel, context, tasks):
         for task in range(tasks):
             invoke(kernel, (context, task))
         return
+    w.modes = modes()
     for helper in range(helpers):
         place = helper_at(w.places + helper * 8 * LINE)
         place.kernel, place.context = kernel, context
