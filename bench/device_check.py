@@ -55,6 +55,7 @@ def check(right, what):
 def products(tiles_of, rng):
     """Every tile at sizes across its edges, in all layouts; segments; beta and alpha of every kind."""
     from nbkernels.cuda import gemm
+    from nbkernels.dispatch.devices import NUMBA
 
     for dtype in DTYPES:
         for tile in tiles_of(dtype):
@@ -65,7 +66,7 @@ def products(tiles_of, rng):
                 order, *names = next(layouts)
                 out = upload(np.full((m, n), np.nan, dtype, order))
                 args = [upload(LAYOUTS[name](array)) for name, array in zip(names, (x, a, b))]
-                gemm.gemm(out, *args, beta, alpha, tile)
+                gemm.gemm(*map(NUMBA.view, (out, *args)), beta, alpha, tile)
                 label = f"{dtype} {tile} {m}x{n}x{k} {order} {' '.join(names)} beta={beta} alpha={alpha}"
                 near(np.ascontiguousarray(out.copy_to_host()), x, a, b, beta, alpha, label)
             print("right:" if not failures else "checked:", dtype, tile)
@@ -103,6 +104,7 @@ def other_products(tiles_of, rng):
     from nbkernels import dot
     from nbkernels.cuda import gemm
     from nbkernels.cuda.kinds import kind_of
+    from nbkernels.dispatch.devices import NUMBA
 
     for dtypes in combinations():
         names, to = [d.name for d in dtypes], dtypes[2]
@@ -116,7 +118,7 @@ def other_products(tiles_of, rng):
                 (order, *lay), conj = next(layouts), next(conjugates)
                 out, expected = upload(np.ones((m, n), to, order)), np.empty((m, n), to)
                 args = [upload(array) for array in (x, LAYOUTS[lay[0]](a), LAYOUTS[lay[1]](b))]
-                gemm.gemm(out, *args, beta, alpha, tile, conj)
+                gemm.gemm(*map(NUMBA.view, (out, *args)), beta, alpha, tile, conj)
                 cpu(expected, x, a, b, beta, alpha, None, conj)
                 label = f"{' '.join(names)} {tile} {m}x{n}x{k} {order} {' '.join(lay)} {beta} {alpha} {conj}"
                 check(same_bits(out.copy_to_host(), expected), f"{label}: not the CPU's bits")
@@ -162,7 +164,9 @@ def loops(rng):
     """Element-wise operations exactly, sums of whole numbers exactly, over layouts and broadcasts."""
     from device_orders import batches, streams, values
 
-    from nbkernels.cuda import elementwise, reduce
+    import nbkernels
+    from nbkernels.cuda import reduce
+    from nbkernels.dispatch.devices import NUMBA
 
     m, n = (7, 11) if SIMULATED else (1003, 517)
     for dtype, (name, lay) in itertools.product(DTYPES, LAYOUTS.items()):
@@ -170,17 +174,17 @@ def loops(rng):
         for operation, second in itertools.product(OPS, (b, b[:1], b[:, :1], b[0], 2.5)):
             out = upload(np.full((m, n), np.nan, dtype))
             other = upload(lay(second) if np.ndim(second) == 2 else second) if np.ndim(second) else second
-            getattr(elementwise, operation)(out, upload(lay(a)), other)
+            getattr(nbkernels, operation)(upload(lay(a)), other, out=out)
             expected = getattr(np, operation)(a, second)
             check(np.array_equal(out.copy_to_host(), expected), f"{operation} {dtype} {name} {np.shape(second)}")
         out = upload(np.full((m, n), np.nan, dtype))
-        elementwise.add(out, upload(lay(a)), upload(lay(b)), 0.1)
+        nbkernels.add(upload(lay(a)), upload(lay(b)), alpha=0.1, out=out)
         expected = a + np.dtype(dtype).type(0.1) * b
         check(np.array_equal(out.copy_to_host(), expected), f"add alpha {dtype} {name}: contracted?")
         whole = rng.integers(-9, 10, (m, n)).astype(dtype)
         for shape in ((n,), (m, 1), (1, n), (), (1, 1)):
             out = upload(np.full(shape, np.nan, dtype))
-            reduce.sum_to(out, upload(lay(whole)))
+            reduce.sum_to(NUMBA.view(out), NUMBA.view(upload(lay(whole))))
             axes = (0, 1) if shape in ((), (1, 1)) else 1 if shape == (m, 1) else 0
             expected = whole.sum(axis=axes).reshape(shape)
             check(np.array_equal(out.copy_to_host(), expected), f"sum_to {shape} {dtype} {name}")

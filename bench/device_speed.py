@@ -80,20 +80,22 @@ def loop_speed(n, libraries, rng):
     """GB/s of add in four layouts and of sum_to over rows, columns and all; each array counted once."""
     from numba import cuda
 
-    from nbkernels.cuda import elementwise, reduce
+    import nbkernels
+    from nbkernels.cuda import reduce
+    from nbkernels.dispatch.devices import NUMBA
 
     rows = []
     a, b, out = (cuda.to_device(numbers(rng, n, n)) for _ in range(3))
     line = cuda.to_device(numbers(rng, n))
     turned = cuda.as_cuda_array(View(b, 0, np.lib.stride_tricks.as_strided(np.zeros(1, "f4"), (n, n), (4, 4 * n))))
     for layout, other, size in (("contiguous", b, 12), ("row", line, 8), ("transposed", turned, 12)):
-        calls = {"ours": functools.partial(elementwise.add, out, a, other)}
+        calls = {"ours": functools.partial(nbkernels.add, a, other, out=out)}
         for name, (view, _, add) in libraries.items():
             calls[name] = functools.partial(add, *map(view, (a, other, out)))
         rows.append(row("add", (n, n), "float32", medians(calls), size * n * n / 1e9, "GB/s", layout=layout))
     for layout, shape in (("rows", (n,)), ("columns", (n, 1)), ("all", ())):
         target = cuda.device_array(shape, "float32")
-        calls = {"ours": functools.partial(reduce.sum_to, target, a)}
+        calls = {"ours": functools.partial(reduce.sum_to, NUMBA.view(target), NUMBA.view(a))}
         rows.append(row("sum_to", (n, n), "float32", medians(calls), 4 * n * n / 1e9, "GB/s", layout=layout))
     return rows
 
@@ -104,11 +106,12 @@ def launch_cost(libraries, rng, calls=2000):
 
     import nbkernels
     from nbkernels.cuda import gemm
+    from nbkernels.dispatch.devices import NUMBA
 
     a, b, out = (cuda.to_device(numbers(rng, 32, 32)) for _ in range(3))
     todo = {
         "nbkernels.mm": functools.partial(nbkernels.mm, a, b, out=out),
-        "the kernel alone": functools.partial(gemm.mm, out, a, b),
+        "the kernel alone": functools.partial(gemm.mm, *map(NUMBA.view, (out, a, b))),
     }
     for name, (view, mm, _) in libraries.items():
         todo[name] = functools.partial(mm, *map(view, (a, b, out)))

@@ -53,6 +53,10 @@ class Adapter:
         """Whether arrays of this class may take an op's fast path by views of them, as `Library.lenders` does it."""
         return False
 
+    def repeats(self):
+        """Whether calls on its arrays may take a fast path that repeats what an earlier one launched."""
+        return True
+
     def device(self, x):
         return Device(keys.CPU)
 
@@ -61,25 +65,21 @@ class Adapter:
         return Spec(x.shape, x.dtype, x.strides)
 
     def view(self, x):
-        """What a kernel gets: the same memory as a NumPy array or a numba device array."""
+        """What a kernel gets: the same memory as a NumPy array, or as a DeviceView of a CUDA device."""
         return x
+
+    def host(self, x):
+        """The elements as a NumPy array."""
+        return self.view(x)
 
     def item(self, x):
         """A 0-d array as a number, for arguments that are numbers; a ValueError of one that has no data, or a shape."""
         if self.intercept is not None or self.device(x).key == keys.META or tuple(self.spec(x).shape):
             raise ValueError
-        found = x if hasattr(x, "item") else self.view(x)
-        return (found.copy_to_host() if hasattr(found, "copy_to_host") else found).item()
+        return (x if hasattr(x, "item") else self.host(x)).item()
 
     def address(self, x):
         """Where x[0, 0, ...] is in its device's memory, or None where x has none."""
-
-    def wait(self, x):
-        """Return when x is written: asked before x is read on the stream of another library."""
-
-    def join(self, x, out):
-        """Let what is launched for `out`, an array of the same library, come after what writes x: asked before x is
-        read. There is nothing to do where a library works on one stream at a time."""
 
     def flaw(self, x):
         """Why x cannot be written, or ""."""

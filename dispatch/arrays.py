@@ -7,7 +7,7 @@ out. `register_adapter` adds one for arrays of your own.
 
 from . import keys
 from .adapter import Adapter, library
-from .devices import CuPy, Numba, Torch
+from .devices import NUMBA, CuPy, Torch, Views
 from .foreign import CudaInterface, DLPack
 from .metas import Meta
 from .traced import Tracing
@@ -107,7 +107,7 @@ class Immutable(DLPack):
 
 PROTOCOLS = DLPack(), CudaInterface()
 # NumPy's come late: numba's mapped arrays are ndarrays as well. All of them speak the protocols, which come last.
-_adapters = [Numba(), CuPy(), Torch(), Meta(), Tracing(), Masked(), NumPy(), NumPyScalar(), Tracer(),
+_adapters = [NUMBA, Views(), CuPy(), Torch(), Meta(), Tracing(), Masked(), NumPy(), NumPyScalar(), Tracer(),
              Immutable(), *PROTOCOLS]  # fmt: skip
 _found = {}  # type -> its adapter, or None
 

@@ -2,22 +2,42 @@
 
 import sys
 from contextlib import nullcontext
+from functools import partial
 from math import prod
 
-from . import keys, layout
+from . import driver, keys, layout
 from .adapter import Adapter, Device, Spec, library
-from .foreign import Memory
+from .driver import DeviceView, recorder, simulated
 
 
 class Cuda(Adapter):
-    """What the CUDA libraries share: kernels get numba device arrays, and are launched in order with out's stream."""
-
-    def view(self, x):
-        seen = library("numba.cuda").as_cuda_array(x, sync=False)  # an array of out's library is of the same stream
-        return seen if seen.dtype == x.dtype else seen.view(x.dtype)  # bfloat16: the interface has no code for it
+    """What the CUDA libraries share: kernels get a DeviceView, and are launched on the stream of out."""
 
     def guard(self, device):
-        return library("numba.cuda").gpus[device.index]
+        return driver.guard(device.index)
+
+    def maker(self, like, shape, dtype, strides):
+        """A function that makes a new array on like's device, dense, with these strides in bytes."""
+        raise self.lacks("maker")
+
+    def empty(self, like, shape, dtype, strides):
+        maker = self.maker(like, shape, dtype, strides)
+        made = maker()
+        if recorder.launches is not None:
+            recorder.made.append((made, maker))
+        return made
+
+    def scratch(self, like, shape, dtype):
+        """A new C-order array for what is launched on the stream of `like`, a DeviceView."""
+        return self.view(self.empty(like.owner, shape, dtype, layout.c_strides(shape, dtype.itemsize)))
+
+    def upload(self, x, like):
+        made = self.empty(like, x.shape, x.dtype, layout.c_strides(x.shape, x.dtype.itemsize))
+        driver.fill(self.view(made), x)
+        return made
+
+    def host(self, x):
+        return driver.copy_out(self.view(x))
 
 
 class Numba(Cuda):
@@ -30,26 +50,49 @@ class Numba(Cuda):
         # the simulator's arrays have no gpu_data: it has one device
         return Device(keys.CUDA, x.gpu_data.context.device.id if hasattr(x, "gpu_data") else 0)
 
+    def guard(self, device):
+        return nullcontext() if simulated() else super().guard(device)
+
     def spec(self, x):
         return Spec(tuple(x.shape), x.dtype, tuple(x.strides))  # the simulator's shapes refuse negative indices
 
     def view(self, x):
-        return x
+        shape, dtype, strides = self.spec(x)
+        stream = getattr(x.stream, "handle", x.stream)
+        return DeviceView(self.address(x), shape, strides, dtype, self.device(x).index,
+                          int(getattr(stream, "value", stream) or 0), x, self)  # fmt: skip
 
     def address(self, x):
-        return x.device_ctypes_pointer.value if hasattr(x, "gpu_data") else x._ary.ctypes.data
+        return x.device_ctypes_pointer.value or 0 if hasattr(x, "gpu_data") else x._ary.ctypes.data
 
-    def wait(self, x):
-        (x.stream or library("numba.cuda").default_stream()).synchronize()
+    def maker(self, like, shape, dtype, strides):
+        stream = getattr(like, "stream", 0)
+        return partial(library("numba.cuda").device_array, shape, dtype, strides=strides, stream=stream)
 
-    def join(self, x, out):
-        if x.stream != out.stream:
-            written = library("numba.cuda").event()
-            written.record(x.stream)
-            written.wait(out.stream)
+    def scratch(self, like, shape, dtype):
+        """Memory that is ordered on a stream: what numba frees would be free for others at once."""
+        if simulated():
+            return super().scratch(like, shape, dtype)
+        stream = like.stream or 0
+        maker = partial(driver.Block, prod(shape) * dtype.itemsize, stream)
+        owner = maker()
+        if recorder.launches is not None:
+            recorder.made.append((owner, maker))
+        strides = layout.c_strides(shape, dtype.itemsize)
+        return DeviceView(owner.address, tuple(shape), strides, dtype, like.device, stream, owner, self)
 
-    def empty(self, like, shape, dtype, strides):
-        return library("numba.cuda").device_array(shape, dtype, strides=strides, stream=like.stream)
+    def upload(self, x, like):
+        if simulated():
+            return library("numba.cuda").to_device(x)
+        made = self.scratch(self.view(like), x.shape, x.dtype)
+        driver.fill(made, x)
+        numba = library("numba.cuda.cudadrv.driver")
+        context = library("numba.cuda").current_context()
+        memory = numba.MemoryPointer(context, numba.binding.CUdeviceptr(made.address), x.nbytes, owner=made.owner)
+        return self.array(x.shape, made.strides, x.dtype, like.stream, memory)
+
+    def host(self, x):
+        return x.copy_to_host()
 
     @staticmethod
     def array(shape, strides, dtype, stream, memory):
@@ -70,21 +113,35 @@ class Numba(Cuda):
         key = key if isinstance(key, tuple) else (key,)
         return type(x)(x._ary[key if ... in key else (*key, ...)], x.stream)
 
-    def upload(self, x, like):
-        """In memory of the device's pool, given back on like's stream: after the kernels that read it there."""
-        numba = library("numba.cuda")
-        if not hasattr(like, "gpu_data"):
-            return numba.to_device(x)
-        core, driver = library("cuda.core"), library("numba.cuda.cudadrv.driver")
-        device = core.Device(like.gpu_data.context.device.id)
-        device.set_current()
-        stream = core.Stream.from_handle(int(like.stream or 0))
-        owner = device.memory_resource.allocate(x.nbytes, stream=stream)
-        pointer = driver.binding.CUdeviceptr(int(owner.handle))
-        memory = driver.MemoryPointer(numba.current_context(), pointer, x.nbytes, owner=owner)
-        made = self.array((), (), x.dtype, like.stream, memory)
-        made.copy_to_device(x)
-        return made
+
+class Views(Cuda):
+    """DeviceViews themselves, as views of arrays of unknown libraries are; numba makes new arrays for them."""
+
+    name, classes = "numba.cuda", ("nbkernels.DeviceView",)
+
+    def device(self, x):
+        return Device(keys.CUDA, x.device)
+
+    def spec(self, x):
+        return Spec(x.shape, x.dtype, x.strides)
+
+    def address(self, x):
+        return x.address
+
+    def maker(self, like, shape, dtype, strides):
+        return partial(library("numba.cuda").device_array, shape, dtype, strides=strides, stream=like.stream or 0)
+
+    def view(self, x):
+        return x if isinstance(x, DeviceView) else NUMBA.view(x)
+
+    def restride(self, x, shape, strides, offset=0):
+        return x.view(shape, strides, offset)
+
+    def index(self, x, key):
+        return self.restride(x, *layout.indexed(x.shape, x.strides, key))
+
+
+NUMBA = Numba()
 
 
 class CuPy(Cuda):
@@ -96,21 +153,18 @@ class CuPy(Cuda):
     def address(self, x):
         return x.data.ptr
 
-    def wait(self, x):
-        library("cupy").cuda.get_current_stream().synchronize()
+    def view(self, x):
+        stream = library("cupy").cuda.get_current_stream().ptr
+        return DeviceView(x.data.ptr, x.shape, x.strides, x.dtype, x.device.id, stream, x, self)
 
-    def empty(self, like, shape, dtype, strides):
+    def maker(self, like, shape, dtype, strides):
         cupy = library("cupy")
-        with like.device:
-            flat = cupy.empty(max(1, prod(shape)), dtype)
-        return self.restride(flat, shape, strides)
+        if strides == layout.c_strides(shape, dtype.itemsize):
+            return partial(cupy.empty, shape, dtype)
+        return lambda: self.restride(cupy.empty(max(1, prod(shape)), dtype), shape, strides)
 
     def restride(self, x, shape, strides):
         return library("cupy").lib.stride_tricks.as_strided(x, shape, strides)
-
-    def upload(self, x, like):
-        with like.device:
-            return library("cupy").asarray(x)
 
 
 class Torch(Cuda):
@@ -124,6 +178,9 @@ class Torch(Cuda):
     def lends(self, cls):
         torch = library("torch")
         return cls is torch.Tensor or cls is torch.nn.Parameter
+
+    def repeats(self):
+        return hasattr(library("torch")._C, "_cuda_getCurrentRawStream")  # a torch that was built for CUDA
 
     def device(self, x):
         self.unwatched(x)
@@ -173,8 +230,9 @@ class Torch(Cuda):
         torch = library("torch")
         if x.device.type != "cpu":
             shape, dtype, strides = self.spec(x)
-            stream = torch.cuda.current_stream(x.device).cuda_stream or None  # torch's own description tells none
-            return super().view(Memory(x.data_ptr(), shape, strides, dtype, False, None, stream, x))
+            index = x.device.index
+            stream = torch._C._cuda_getCurrentRawStream(index)  # torch.cuda.current_stream(index) takes 5 us
+            return DeviceView(x.data_ptr(), shape, strides, dtype, index, stream, x, self)
         none = "a torch tensor that has no memory, as those of vmap and torch.export"
         try:
             if self.nowhere(x):
@@ -204,20 +262,13 @@ class Torch(Cuda):
     def address(self, x):
         return None if x.device.type == "meta" else x.data_ptr()
 
-    def wait(self, x):
-        if x.device.type == "cuda":
-            library("torch").cuda.current_stream(x.device).synchronize()
-
-    def empty(self, like, shape, dtype, strides):
+    def maker(self, like, shape, dtype, strides):
         torch = library("torch")
         steps = [stride // dtype.itemsize for stride in strides]
-        return torch.empty_strided(shape, steps, dtype=getattr(torch, dtype.name), device=like.device)
+        return partial(torch.empty_strided, shape, steps, dtype=getattr(torch, dtype.name), device=like.device)
 
     def restride(self, x, shape, strides):
         return x.as_strided(shape, [stride // x.element_size() for stride in strides])
-
-    def upload(self, x, like):
-        return library("torch").as_tensor(x, device=like.device)
 
     def guard(self, device):
         return super().guard(device) if device.key == keys.CUDA else nullcontext()

@@ -14,13 +14,15 @@ def enrol(op, types):
     key = key_of(types)
     if key in op.entries:
         return None
-    if (again := replay(op, types)) is not None:
-        op.entries[key] = again
+    again, name = replay(op, types)
+    if again is not None and name != "torch":
+        op.worded[key], op.entries[key] = again.with_keywords, again
         return again
     _, row, reason = op.table.row(keys.CPU)
-    if row is None or row.fast is None:
-        return None
-    if reason in keys.COMPOSITES and op.library.overriding:  # it stands for the parts as they were declared
+    composed = reason in keys.COMPOSITES and op.library.overriding  # it stands for the parts as they were declared
+    if row is None or row.fast is None or composed:
+        row = None
+    if row is None and again is None:
         return None
     exact, lenders = 0, set()
     for i, cls in zip(op.keyed, types, strict=True):
@@ -33,16 +35,16 @@ def enrol(op, types):
             return None
     if not exact and not lenders:
         return None
-    fast = (not lenders and op.library.first and resolve(op.library.first)(op)) or row.load_fast()
+    fast = (not lenders and op.library.first and resolve(op.library.first)(op)) or (row and row.load_fast())
     if lenders:
-        fast = lent(op, lenders, exact, types, fast)
+        fast = lent(op, lenders, exact, types, fast, again)
         if fast is None:
             return None
     if op.fields is not None:
         fast = wrapped(op, fast)
     op.worded[key] = getattr(fast, "with_keywords", None)
     op.entries[key] = fast
-    if op.table.row(keys.CPU).row is not row:  # replaced meanwhile, by another thread
+    if row is not None and op.table.row(keys.CPU).row is not row:  # replaced meanwhile, by another thread
         op.forget()
     return fast
 
@@ -56,19 +58,22 @@ def wrote(op, types, args, taken, out):
     return fast is not None and fast(*taken, adapter.view(out)) is not None
 
 
-def lent(op, names, exact, types, fast):
-    """The fast path on views of arrays of one library, beside NumPy's own where it is NumPy's; or None."""
+def lent(op, names, exact, types, fast, again):
+    """The fast path on views of arrays of one library, beside NumPy's own where it is NumPy's; or None. For arrays on a
+    CUDA device it is `again`."""
     name = names.pop()
     maker = op.library.lenders.get(name)
-    return resolve(maker)(op, types, fast) if maker and not names and (name == "NumPy" or not exact) else None
+    return resolve(maker)(op, types, fast, again) if maker and not names and (name == "NumPy" or not exact) else None
 
 
 def replay(op, types):
-    """The fast path of a library of arrays that repeats what earlier calls launched, or None."""
+    """(the fast path of a library of arrays that repeats what earlier calls launched, or None; the library's name)"""
     adapters = {arrays.adapter_of(cls) for cls in types if cls not in op.weak and cls is not type(None)}
-    name = adapters.pop().name if len(adapters) == 1 and None not in adapters else None
-    maker = op.library.replays.get(name) if op.structured and not op.library.overriding else None
-    return maker and resolve(maker)(op)
+    adapter = adapters.pop() if len(adapters) == 1 and None not in adapters else None
+    if adapter is None or not op.structured or op.library.overriding or not adapter.repeats():
+        return None, None
+    name, maker = adapter.name, op.library.replays.get(adapter.name)
+    return (maker and resolve(maker)(op, name)), name
 
 
 def wrapped(op, fast):

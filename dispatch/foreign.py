@@ -10,8 +10,10 @@ CUDA's array interface, version 3: https://numba.readthedocs.io/en/stable/cuda/c
 
 import ctypes
 
-from . import keys, layout
+from . import driver, keys, layout
 from .adapter import Adapter, Device, Spec, library
+from .devices import NUMBA
+from .driver import DeviceView
 
 LEGACY_STREAM = 1  # the default stream in both protocols, where 0 is not allowed
 CPU_DEVICES, CUDA_DEVICES = (1, 3), (2, 13)  # DLPack's: CPU and pinned memory; CUDA and managed memory
@@ -99,11 +101,11 @@ def ordinal(memory):
     if 0 in memory.shape:
         return 0
     try:
-        driver = library("cuda.bindings.driver")
-    except ImportError:
-        raise TypeError(f"{memory} on a CUDA device, which needs numba-cuda: pip install 'nbkernels[cuda13]'") from None
-    attribute = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
-    status, index = driver.cuPointerGetAttribute(attribute, memory.pointer)
+        cuda = driver.bindings()
+    except (ImportError, driver.DriverError) as error:
+        raise TypeError(f"{memory} on a CUDA device: {error}") from None
+    attribute = cuda.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+    status, index = cuda.cuPointerGetAttribute(attribute, memory.pointer)
     if int(status):
         raise TypeError(f"{memory}: its pointer {memory.pointer:#x} is not memory of a CUDA device ({status!r})")
     return int(index)
@@ -212,14 +214,17 @@ class Foreign(Adapter):
         if known is not None and not known.foreign:  # what `empty` made
             return known.view(x)
         memory = self.open(x)
-        if self.device(x).key == keys.CPU:
+        device = self.device(x)
+        if device.key == keys.CPU:
             return memory.numpy()
-        return library("numba.cuda").as_cuda_array(memory)  # synchronises its stream
+        shape, strides, dtype = tuple(memory.shape), tuple(memory.strides), memory.dtype
+        stream = 0 if memory.stream == LEGACY_STREAM else memory.stream
+        return DeviceView(memory.pointer, shape, strides, dtype, device.index, stream, memory, NUMBA)
 
     def empty(self, like, shape, dtype, strides):
         if self.device(like).key == keys.CPU:
             return library("numpy").ndarray(shape, dtype, strides=strides)
-        return library("numba.cuda").device_array(shape, dtype, strides=strides)
+        return NUMBA.empty(like, shape, dtype, strides)
 
     def wrap(self, x, like):
         namespace = getattr(like, "__array_namespace__", None)
@@ -246,8 +251,11 @@ class Foreign(Adapter):
         view = self.view(like)
         return adapter_of(type(view)).upload(x, view)
 
+    def host(self, x):
+        return driver.copy_out(self.view(x)) if self.device(x).key == keys.CUDA else self.view(x)
+
     def guard(self, device):
-        return library("numba.cuda").gpus[device.index] if device.key == keys.CUDA else super().guard(device)
+        return driver.guard(device.index) if device.key == keys.CUDA else super().guard(device)
 
 
 class DLPack(Foreign):

@@ -1,6 +1,9 @@
 """The end of a general call: meta says what comes out, checks, launch."""
 
+from contextlib import contextmanager
+
 from . import arrays, keys, layout
+from .driver import DeviceView, join
 from .errors import ArgumentError, OutDtypeError, OutError, ResultError, describe, unsuitable
 from .operands import Operands, check_writable, each
 
@@ -47,7 +50,10 @@ def run(op, name, row, slots, lead, target, in_place):
         if row.reason in keys.COMPOSITES:  # its parts are called with the arrays themselves: on their device
             launch(op, name, row, out, *each(taken, lambda operand: operand.value))
         else:
-            launch(op, name, row, adapter.view(out), *each(taken, lambda x: view(x, lead, adapter, out)))
+            written = adapter.view(out)
+            read = each(taken, lambda x: view(x, lead, adapter, out))
+            with ordered(written, read):
+                launch(op, name, row, written, *read)
     if target is None:
         return adapter.result(out, lead.value)
     adapter.written(out)
@@ -78,12 +84,22 @@ def launch(op, name, row, *args):
         raise unsuitable(name, error, op.names) from None
 
 
+@contextmanager
+def ordered(written, read):
+    """Kernels are launched on the stream of what they write: after what other streams have done with what they read,
+    and before what those do next."""
+    own, streams = getattr(written, "stream", None) or 0, ()
+    if isinstance(written, DeviceView):
+        streams = {x.stream for x in read if isinstance(x, DeviceView)} - {None, own}
+    for stream in streams:
+        join(stream, own)
+    yield
+    for stream in streams:
+        join(own, stream)
+
+
 def view(operand, lead, writer, out):
-    """What a kernel reads, on the device and in the stream order of out, of the library `writer`."""
-    if operand.adapter is writer:
-        writer.join(operand.value, out)
-    else:
-        operand.adapter.wait(operand.value)
+    """What a kernel reads, on the device of out, of the library `writer`."""
     view = operand.adapter.view(operand.value)
     if operand.adapter.foreign and (tuple(view.shape), view.dtype) != (operand.spec.shape, operand.spec.dtype):
         raise ArgumentError(f"{operand.name} was {operand.spec} and is {view.dtype} {view.shape} at the second look")

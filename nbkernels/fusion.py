@@ -11,7 +11,7 @@ import numpy as np
 
 from .dispatch import arrays, errors, keys
 from .dispatch.operands import Operand, check_writable
-from .dispatch.run import view
+from .dispatch.run import ordered, view
 from .dtypes import known, stated
 from .frozen import Frozen, content, told
 from .ops import FUSED
@@ -176,7 +176,9 @@ class Elementwise:
                 ]
                 mask = self.view(lead, outs[0], inputs.get(MASK), where, np.bool_) if where is not None else None
                 run = FUSED.on(lead.device.key, name)
-                run.load()(now.function, [x.adapter.view(x.value) for x in outs], taken, mask, out is None)
+                written = [x.adapter.view(x.value) for x in outs]
+                with ordered(written[0], (*taken, mask)):
+                    run.load()(now.function, written, taken, mask, out is None)
             again = layout and run.fast and shape and len(outs) == 1 and not adopted.raises
             if again and len(now.layouts) < LAYOUTS:
                 now.layouts[layout] = shape, results[0], outs[0].value.strides, (*dtypes, np.dtype(bool))

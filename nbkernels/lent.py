@@ -18,8 +18,12 @@ from .dispatch.adapter import library
 VIEWS = "nbkernels.jit.lend"  # by name, at the first call
 
 # One for each combination of types, as dispatch/function.py makes functions: a loop over the arguments takes 1 us more.
-LENT = """\
+ON_CUDA = """\
 def lent({names}, out):
+    if {first}.is_cuda:
+        return again({names}, out)
+"""
+LENT = """\
     if {watched}:
         return None
     try:
@@ -37,15 +41,19 @@ def lent({names}, out):
 """
 
 
-def made(op, types, fast, scope, view, watched="False", like="", out="lend_out(out)"):
-    """The fast path by the text above, which calls what `scope` has; its `with_keywords` is of the same make."""
+def made(op, types, fast, scope, view, watched="False", like="", out="lend_out(out)", again=None):
+    """The fast path by the text above, which calls what `scope` has; its `with_keywords` is of the same make. `fast` is
+    that of arrays on the CPU, `again` that of others; either may be None."""
     usual = {op.names[i]: view.format(op.names[i]) for i, cls in zip(op.keyed, types) if lends(cls)}
     first = next(iter(usual))
 
-    def written(fast, names, views):
+    def written(fast, again, names, views):
         own = {name: f"__{name}" for name in views}
-        text = LENT.format(
+        head = f"def lent({', '.join(names)}, out):\n"
+        text = (head if again is None else ON_CUDA) + (LENT if fast else "")
+        text = text.format(
             names=", ".join(names),
+            first=first,
             watched=watched,
             out=out,
             views="; ".join(f"__{name} = {found}" for name, found in views.items()),
@@ -54,15 +62,15 @@ def made(op, types, fast, scope, view, watched="False", like="", out="lend_out(o
             same=f"{first} if __result is {own[first]} else " if op.aliased is not None else "",
             like=like.format(", ".join(op.names[i] for i in op.keyed)),
         )
-        place = scope | {"fast": fast}
+        place = scope | {"fast": fast, "again": again}
         exec(compile(text, f"<nbkernels.lent {op.schema.full_name}>", "exec"), place)
         return place["lent"]
 
-    lent = written(fast, [name for i, name in enumerate(op.names) if i not in op.rare], usual)
-    keywords = getattr(fast, "with_keywords", None)
-    if keywords is not None:
+    lent = written(fast, again, [name for i, name in enumerate(op.names) if i not in op.rare], usual)
+    keywords, worded = getattr(fast, "with_keywords", None), getattr(again, "with_keywords", None)
+    if keywords is not None or worded is not None:
         others = {op.names[i]: f"lend_one({op.names[i]})" for i in op.tensors if i in op.rare}
-        lent.with_keywords = written(keywords, op.names, usual | others)
+        lent.with_keywords = written(keywords, worded, op.names, usual | others)
     return lent
 
 
@@ -74,7 +82,7 @@ def lends(cls) -> bool:
 # -- subclasses of ndarray --------------------------------------------------------------------------------------------
 
 
-def subclasses(op, types, fast):
+def subclasses(op, types, fast, again):
     """Of ndarray itself, its subclasses and memmaps. The result is of the class that the general path gives it: that of
     the first operand or, for element-wise ops, of the first that has dimensions."""
     classes = {cls for cls in types if issubclass(cls, np.ndarray | np.generic)}
@@ -191,10 +199,10 @@ def viewer():
     return scope["seen"]
 
 
-def tensors(op, types, fast):
+def tensors(op, types, fast, again):
     """Of tensors on the CPU and numbers. What requires grad while grad is on, lazy conjugates, sparse tensors and their
     like refuse to be NumPy's, and the general path says why."""
     found = of_torch()
     return found and made(
-        op, types, fast, found[0], view=found[1], watched=WATCHED, out=OUT.format(found[1].format("out"))
+        op, types, fast, found[0], view=found[1], watched=WATCHED, out=OUT.format(found[1].format("out")), again=again
     )

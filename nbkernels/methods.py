@@ -2,7 +2,7 @@
 
 import functools
 
-from .dispatch import arrays, keys, layout, views
+from .dispatch import arrays, keys, layout, run, views
 from .dispatch.errors import ArgumentError, DeviceError, OutError, describe
 from .folds import NOTHING, known, normal, resolve_fold, strong
 
@@ -123,12 +123,9 @@ def at(op, kernels, self, indices, other):
         raise OutError(f"{op}.at: self cannot be written: {flaw or 'its elements share memory'}")
     if device.key != keys.CPU:
         indices = hosted(indices)
-        if source is adapter:
-            source.join(other, self)
-        elif source:
-            source.wait(other)
-    with adapter.guard(device):
-        row.load()(op, adapter.view(self), indices, source.view(other) if source else other)
+    written, other = adapter.view(self), source.view(other) if source else other
+    with adapter.guard(device), run.ordered(written, [other]):
+        row.load()(op, written, indices, other)
     adapter.written(self)
 
 
@@ -137,8 +134,7 @@ def hosted(indices):
     if isinstance(indices, tuple):
         return tuple(map(hosted, indices))
     adapter = arrays.adapter_of(type(indices))
-    view = adapter.view(indices) if adapter else indices
-    return view.copy_to_host() if hasattr(view, "copy_to_host") else view
+    return adapter.host(indices) if adapter else indices
 
 
 OUTER = """{op} of every element of self with every one of other: out[i..., j...] = {op}(self[i...], other[j...])."""

@@ -9,7 +9,7 @@ from .dispatch import Library, operators
 
 LIBRARY = Library("nbkernels", composites="nbkernels.composites", fit="nbkernels.autograd.gradients:fit",
                   first="nbkernels.first_calls:first",
-                  replays={"numba.cuda": "nbkernels.cuda.replay:replay"},
+                  replays=dict.fromkeys(("numba.cuda", "CuPy", "torch"), "nbkernels.cuda.replay:replay"),
                   lenders={"NumPy": "nbkernels.lent:subclasses", "torch": "nbkernels.lent:tensors"})  # fmt: skip
 define, register, register_fallback = LIBRARY.define, LIBRARY.register, LIBRARY.register_fallback
 packet = LIBRARY.packet

@@ -10,7 +10,8 @@ import pytest
 from numba import cuda, float64
 
 import nbkernels
-from nbkernels.cuda import memory, simulator
+from nbkernels.cuda import memory
+from nbkernels.cuda.kernels import simulator
 from tests.compare import same_bits
 from tests.reference import fma32, fma64
 from tests.simulated import DeviceArray, device, numbers

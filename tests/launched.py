@@ -1,9 +1,11 @@
 """A CUDA device that only takes notes: numba's own device arrays over memory that is not there, and what would be
-launched on them. The host's half of every call runs as on a GPU, down to cuda.core.launch.
+launched on them. The host's half of every call runs as on a GPU, down to the driver.
 """
 
-import contextlib
+import ctypes
+import functools
 import struct
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,18 +18,7 @@ FORBIDDEN = ("__getitem__", "__setitem__", "__array__", "reshape", "ravel", "squ
              "copy_to_host")  # fmt: skip
 
 
-class Pool:
-    """The stream-ordered memory of a device: notes who allocates, on which stream, and who gives back."""
-
-    def __init__(self, notes):
-        self.notes = notes
-
-    def allocate(self, size, stream):
-        notes, handle = self.notes, int(stream.handle)
-        block = type("Block", (), {"__del__": lambda block: notes.events.append(("free", block.handle, handle))})()
-        block.handle = notes.room(size)
-        notes.events.append(("allocate", block.handle, handle))
-        return block
+CONTEXT = SimpleNamespace(device=SimpleNamespace(id=0))
 
 
 class Notes:
@@ -35,7 +26,7 @@ class Notes:
     ("launch", kernel, arguments, stream), in order."""
 
     def __init__(self):
-        self.events, self.next = [], 1 << 40
+        self.events, self.next, self.kernels, self.devices, self.sizes = [], 1 << 40, [], 1, {}
 
     def room(self, size=0):
         self.next += APART
@@ -49,8 +40,7 @@ class Notes:
         return self.devicearray.DeviceNDArray(shape, strides, dtype, stream, self.memory(self.room()))
 
     def memory(self, address):
-        context = SimpleNamespace(device=SimpleNamespace(id=0))
-        return self.driver.MemoryPointer(context, self.driver.binding.CUdeviceptr(address), APART)
+        return self.driver.MemoryPointer(CONTEXT, self.driver.binding.CUdeviceptr(address), APART)
 
     def like(self, x, stream=0):
         """A device array with the shape, strides and dtype of NumPy's."""
@@ -69,19 +59,6 @@ class Stream:
         return self.handle
 
 
-class Event:
-    """Joins the stream that it is recorded on to the one that waits for it."""
-
-    def __init__(self, notes):
-        self.notes = notes
-
-    def record(self, stream=0):
-        self.before = int(stream or 0)
-
-    def wait(self, stream=0):
-        self.notes.events.append(("join", self.before, int(stream or 0)))
-
-
 def refused(name):
     def method(*args, **kwargs):
         raise AssertionError(f"host code asks numba's device arrays for {name}")
@@ -89,40 +66,121 @@ def refused(name):
     return property(method) if name == "T" else method
 
 
+class Driver:
+    """cuda.bindings.driver, as far as nbkernels asks it: answers as a new card would, and takes notes."""
+
+    CUdevice_attribute = SimpleNamespace(**{
+        f"CU_DEVICE_ATTRIBUTE_{name}": value
+        for name, value in (("COMPUTE_CAPABILITY_MAJOR", NEWEST[0]), ("COMPUTE_CAPABILITY_MINOR", NEWEST[1]),
+                            ("MULTIPROCESSOR_COUNT", 132))
+    })  # fmt: skip
+    CUevent_flags = SimpleNamespace(CU_EVENT_DISABLE_TIMING=2)
+    CUlaunchConfig, CUstream, CUfunction = SimpleNamespace, int, int
+
+    def __init__(self, notes):
+        self.notes, self.recorded, self.device = notes, {}, 0
+
+    def cuCtxGetDevice(self):
+        return 0, self.device
+
+    def cuDeviceGet(self, index):
+        return 0, index
+
+    def cuDeviceGetCount(self):
+        return 0, self.notes.devices
+
+    def cuDeviceGetName(self, size, device):
+        return 0, b"a card that takes notes"
+
+    def cuDevicePrimaryCtxRetain(self, device):
+        return 0, device
+
+    def cuCtxPushCurrent(self, context):
+        self.pushed, self.device = self.device, context
+        return (0,)
+
+    def cuCtxPopCurrent(self):
+        self.device, context = self.pushed, self.device
+        return 0, context
+
+    def cuDeviceGetAttribute(self, value, device):
+        return 0, value
+
+    def cuEventCreate(self, flags):
+        return 0, len(self.recorded)
+
+    def cuEventRecord(self, event, stream):
+        self.recorded[event] = stream
+        return (0,)
+
+    def cuStreamWaitEvent(self, stream, event, flags):
+        self.notes.events.append(("join", self.recorded[event], stream))
+        return (0,)
+
+    def cuEventDestroy(self, event):
+        return (0,)
+
+    def cuMemAllocAsync(self, size, stream):
+        self.notes.events.append(("allocate", self.notes.room(size), stream))
+        return 0, self.notes.next
+
+    def cuMemFreeAsync(self, address, stream):
+        self.notes.events.append(("free", address, stream))
+        return (0,)
+
+    def cuMemcpyHtoDAsync(self, address, source, size, stream):
+        self.notes.events.append(("copy", address, stream))
+        return (0,)
+
+    def cuLaunchKernelEx(self, config, function, parameters, extra):
+        sizes = self.notes.sizes[parameters]
+        table = (ctypes.c_uint64 * len(sizes)).from_address(parameters)
+        found = Arguments(int.from_bytes(ctypes.string_at(at, n), sys.byteorder, signed=True)
+                          for at, n in zip(table, sizes))  # fmt: skip
+        found.sizes = sizes
+        self.notes.events.append(("launch", self.notes.kernels[function], found, config.hStream))
+        return (0,)
+
+
+class Arguments(tuple):
+    """The parameters of a launch as numbers, with their `sizes` in bytes."""
+
+
 def device(monkeypatch):
     """The Notes of a device that is there until the test ends."""
-    import cuda.core
     import numba.cuda
-    from numba.cuda.cudadrv import devicearray, driver
+    from numba.cuda.cudadrv import devicearray
+    from numba.cuda.cudadrv import driver as numbas
 
-    from nbkernels.cuda import launch, memory, replay
+    from nbkernels.cuda import launch, replay
+    from nbkernels.dispatch import driver
 
     notes = Notes()
-    notes.devicearray, notes.driver = devicearray, driver
-    same = SimpleNamespace(set_current=lambda: None, memory_resource=Pool(notes))
+    notes.devicearray, notes.driver, notes.cuda = devicearray, numbas, Driver(notes)
 
-    def started(stream, config, kernel, *arguments):
-        notes.events.append(("launch", kernel, arguments, int(stream.handle)))
+    def noted(self, kernel, function, grid, arguments, stream):
+        prepared(self, kernel, function, grid, arguments, stream)
+        notes.sizes[self.parameters] = given(arguments)
 
-    def copied(to, source, size, stream):
-        notes.events.append(("copy", to, stream))
+    prepared = launch.Launch.__init__
+    monkeypatch.setattr(launch.Launch, "__init__", noted)
 
-    def filled(x, host):
-        copied(x.device_ctypes_pointer.value, host, x.nbytes, int(x.stream or 0))
+    def loaded(kernel, index):
+        notes.kernels.append(kernel)
+        return len(notes.kernels) - 1
 
     replaced = {
-        numba.cuda: dict(current_context=lambda: None, gpus=[contextlib.nullcontext()],
-                         event=lambda: Event(notes), device_array=notes.array, to_device=refused("to_device")),
-        cuda.core: dict(launch=started, Device=lambda index: same),
-        launch: dict(compiled=lambda kernel, cc: kernel, current=lambda: 0, properties=lambda index: (NEWEST, 132)),
-        memory: dict(current=lambda: 0, pool=lambda index: same.memory_resource,
-                     driver=SimpleNamespace(cuMemcpyHtoDAsync=copied)),
-        replay: dict(current=lambda: 0),
-        devicearray.DeviceNDArray: {name: refused(name) for name in FORBIDDEN} | dict(copy_to_device=filled),
+        numba.cuda: dict(current_context=lambda: CONTEXT, device_array=notes.array, to_device=refused("to_device")),
+        driver: dict(bindings=lambda: notes.cuda),
+        launch: dict(loaded=functools.cache(loaded)),
+        devicearray.DeviceNDArray: {name: refused(name) for name in FORBIDDEN},
     }  # fmt: skip
     for place, members in replaced.items():
         for name, value in members.items():
             monkeypatch.setattr(place, name, value, raising=False)
+    for cached in (driver.primary, driver.properties, driver.name):
+        cached.cache_clear()
+    replay.forget()
     return notes
 
 
@@ -138,15 +196,15 @@ def signed(kernel) -> list[int]:
             return [part.bitwidth // 16] * 2
         return [1 if part == types.boolean else part.bitwidth // 8]
 
-    return [size for part in kernel.signature for size in sizes(part)]
+    return [size for part in kernel.source()[1] for size in sizes(part)]
 
 
 def given(arguments) -> list[int]:
-    """Sizes of what the driver is handed, by cuda.core's rules: an int is 8 bytes, other numbers are NumPy's."""
+    """Sizes of what a launch is given: an int is 8 bytes, other numbers are NumPy's."""
     for argument in arguments:
-        assert type(argument) is int or isinstance(argument, np.number | np.bool_), argument
+        assert isinstance(argument, int | np.number | np.bool_), argument
         assert not isinstance(argument, np.complexfloating), "a complex number is two parameters"
-    return [8 if type(argument) is int else argument.itemsize for argument in arguments]
+    return [8 if isinstance(argument, int) else argument.itemsize for argument in arguments]
 
 
 def parameters(cubin: bytes, entry: str) -> list[int]:

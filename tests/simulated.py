@@ -6,6 +6,7 @@ from numba.core import config
 
 from nbkernels.cuda import gemm
 from nbkernels.cuda.tiles import Tiles
+from nbkernels.dispatch.devices import NUMBA
 from tests import reference
 
 assert config.ENABLE_CUDASIM, "run with NUMBA_ENABLE_CUDASIM=1"
@@ -28,6 +29,13 @@ class Whole(DeviceArray):
 
     __getitem__ = __setitem__ = reshape = ravel = transpose = squeeze = refused
     T = property(refused)
+
+    # For tests that call kernels' host functions: what a DeviceView has.
+    address, owner = property(NUMBA.address), property(lambda self: self)
+    adapter, stream = NUMBA, 0
+
+    def view(self, *layout):
+        return NUMBA.view(self).view(*layout)
 
 
 def device(x):

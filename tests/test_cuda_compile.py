@@ -12,6 +12,7 @@ from nbkernels import scalar
 from nbkernels.elementary import powers, transcendental
 from nbkernels.jit.kind import BYTES, Kind
 from nbkernels.problem import GemmProblem
+from tests import launched
 
 try:
     from nbkernels.cuda import dot, elementwise, gemm, launch, mv, reduce, scan, tiles
@@ -153,20 +154,23 @@ def test_sums_of_products_are_not_contracted():
 
 
 def test_launch(monkeypatch):
-    """What the driver is handed: stream, grid and block, the machine code, the arguments with tuples laid open."""
-    import cuda.core
+    """What the driver is handed: stream, grid and block, the arguments with tuples laid open."""
+    gpu = launched.device(monkeypatch)
+    launch.launch(SUMS[0], (7, 2), 1, (2, 3), np.float32(4), np.complex64(5 + 6j), launch.Place(9), stream=0xAB)
+    ((kernel, arguments, stream),) = gpu.launches
+    assert (kernel, stream, arguments.sizes) == (SUMS[0], 0xAB, [8, 8, 8, 4, 4, 4, 8])
+    bits = [int(np.float32(x).view("i4")) for x in (4, 5, 6)]
+    assert list(arguments) == [1, 2, 3, *bits, 9]
 
-    calls = []
-    monkeypatch.setattr(launch, "current", lambda: 0)
-    monkeypatch.setattr(launch, "properties", lambda index: (NEWEST, 132))
-    monkeypatch.setattr(cuda.core, "launch", lambda *arguments: calls.append(arguments))
-    monkeypatch.setattr(launch, "compiled", lambda kernel, cc: (kernel, cc))  # loading it takes a driver
-    launch.launch(SUMS[0], 7, 1, (2, 3), 4.0)
-    ((stream, config, code, *arguments),) = calls
-    assert isinstance(stream, cuda.core.Stream)
-    assert (config.grid, config.block) == ((7, 1, 1), (SUMS[0].threads, 1, 1))
-    assert code == (SUMS[0], NEWEST)
-    assert arguments == [1, 2, 3, 4.0]
+
+class Own(launch.Kernel):
+    """A kernel of the test's own."""
+
+    def __init__(self, body, signature, threads):
+        super().__init__("tests:none", (body, signature), threads)
+
+    def source(self):
+        return self.arguments
 
 
 block = BlockGemm("float32", tiles=(64, 64, 8, 4, 4))
@@ -204,7 +208,7 @@ def test_block_gemm_assembled():
         gemm.store(c, chains)
 
     signature = matrices("int32", "uint8", "int8")
-    used = assemble(launch.Kernel(repr(gemm), kernel, signature, gemm.threads), NEWEST).resources
+    used = assemble(Own(kernel, signature, gemm.threads), NEWEST).resources
     print(gemm, used)
     assert used.spilled == used.stack == 0
     assert used.shared == gemm.shared

@@ -101,7 +101,7 @@ def test_products_sums_and_elements_are_repeated(gpu, monkeypatch):
              lambda: nb.mv(x, v))  # fmt: skip
     for call in (*calls, *calls):
         call()
-    monkeypatch.setattr(launch, "compiled", None)
+    monkeypatch.setattr(launch, "loaded", None)
     gpu.events.clear()
     for call in calls:
         call()
@@ -209,16 +209,19 @@ def test_a_place_that_is_no_multiple_of_the_elements_size_is_refused(gpu):
 
 
 def test_on_another_device_nothing_is_repeated(gpu, monkeypatch):
-    x = gpu.array((7, 7))
+    gpu.devices = 2
+    replay.several.cache_clear()
+    x, seen = gpu.array((7, 7)), []
     for _ in range(3):
         nb.mm(x, x)
-    seen = []
-    monkeypatch.setattr(launch, "compiled", lambda kernel, cc: seen.append(kernel))
+    monkeypatch.setattr(launch, "loaded", lambda kernel, index: seen.append(index) or 0)
     nb.mm(x, x)
     assert not seen
-    monkeypatch.setattr(replay, "current", lambda: 1)
+    gpu.cuda.device = 1
     nb.mm(x, x)
-    assert seen
+    assert seen == [0]  # on the array's device
+    assert gpu.cuda.device == 1
+    replay.several.cache_clear()
 
 
 def test_a_kernel_that_takes_the_place_of_ours_is_called(gpu):

@@ -1,49 +1,33 @@
 """Foreign arrays on CUDA devices, without a GPU: what the libraries are asked for."""
 
 import sys
-from contextlib import contextmanager
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import nbkernels as nb
-from nbkernels.dispatch import ArgumentError, DeviceError, arrays, devices, foreign
+from nbkernels.dispatch import ArgumentError, DeviceError, arrays, devices, driver
+from tests import launched
 from tests.toys import HONEST, Face, same
 
 
 @pytest.fixture
 def gpus(monkeypatch):
-    """Two devices of a numba.cuda that takes notes."""
-    notes = SimpleNamespace(views=[], current=0, entered=[], waited=[])
+    """Two devices of a driver that takes notes; a device's memory begins at its number of MiB."""
+    notes = launched.Notes()
+    notes.cuda, notes.devices = launched.Driver(notes), 2
+    notes.cuda.CUpointer_attribute = SimpleNamespace(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL=9)
+    notes.cuda.cuPointerGetAttribute = lambda what, pointer: (0, pointer >> 20) if pointer < 1 << 40 else (1, None)
 
-    @contextmanager
-    def device(index):
-        before, notes.current = notes.current, index
-        notes.entered.append(index)
-        try:
-            yield
-        finally:
-            notes.current = before
+    def device_array(shape, dtype, strides, stream=0):
+        return Plain(shape, dtype, strides, notes.cuda.device)
 
-    def as_cuda_array(x, sync=True):
-        face = x.__cuda_array_interface__
-        notes.views.append((face["data"][0], face.get("stream"), sync))
-        seen = SimpleNamespace(shape=x.shape, dtype=np.dtype(face["typestr"]), strides=x.strides)
-        seen.view = lambda dtype: SimpleNamespace(shape=x.shape, dtype=dtype, strides=x.strides)
-        return seen
-
-    def device_array(shape, dtype, strides):
-        return Plain(shape, dtype, strides, notes.current)
-
-    fake = SimpleNamespace(as_cuda_array=as_cuda_array, gpus=type("G", (), {"__getitem__": lambda s, i: device(i)})())
-    fake.device_array = device_array
-    monkeypatch.setitem(sys.modules, "numba.cuda", fake)
-    attribute = SimpleNamespace(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL=9)
-    driver = SimpleNamespace(CUpointer_attribute=attribute)
-    driver.cuPointerGetAttribute = lambda what, pointer: (0, pointer >> 20) if pointer < 1 << 40 else (1, None)
-    monkeypatch.setitem(sys.modules, "cuda.bindings.driver", driver)
-    return notes
+    monkeypatch.setitem(sys.modules, "numba.cuda", SimpleNamespace(device_array=device_array))
+    monkeypatch.setattr(driver, "bindings", lambda: notes.cuda)
+    driver.primary.cache_clear()
+    yield notes
+    driver.primary.cache_clear()
 
 
 class Plain:
@@ -52,6 +36,7 @@ class Plain:
     def __init__(self, shape, dtype, strides, device):
         self.shape, self.dtype, self.strides, self.stream = shape, dtype, strides, 0
         self.gpu_data = SimpleNamespace(context=SimpleNamespace(device=SimpleNamespace(id=device)))
+        self.device_ctypes_pointer = SimpleNamespace(value=(device << 20) + 8192)
 
 
 Plain.__qualname__, Plain.__module__ = "DeviceNDArrayBase", "numba.cuda"
@@ -67,11 +52,11 @@ def face(device, stream=None, **change):
     return Face(HONEST | dict(data=((device << 20) + 4096, False), stream=stream) | change)
 
 
-def test_the_stream_of_version_3_is_waited_for(gpus, on_cuda):
+def test_the_stream_of_version_3_is_joined(gpus, on_cuda):
     result = on_cuda.function(face(1, stream=7), face(1))
     assert type(result) is Plain
-    assert gpus.views == [((1 << 20) + 4096, 7, True), ((1 << 20) + 4096, None, True)]
-    assert (gpus.entered, gpus.current) == ([1], 0)
+    assert gpus.events == [("join", 7, 0), ("join", 0, 7)]  # before the launch, and what comes there after it
+    assert gpus.cuda.device == 0
     assert arrays.adapter_for(result).device(result) == ("CUDA", 1)
 
 
@@ -86,12 +71,12 @@ def test_devices_that_differ_are_named(gpus, on_cuda):
 
 def test_the_device_is_given_back_after_an_error(gpus, on_cuda):
     def fails(out, self, by):
-        assert gpus.current == 1
+        assert gpus.cuda.device == 1
         raise ZeroDivisionError
 
     with on_cuda.library.register("scale", "CUDA", fails, override=True), pytest.raises(ZeroDivisionError):
         on_cuda.function(face(1), face(1))
-    assert gpus.current == 0
+    assert gpus.cuda.device == 0
 
 
 def test_pointers_that_no_device_has(gpus, on_cuda):
@@ -103,7 +88,8 @@ def test_cuda_memory_without_cuda(monkeypatch):
     monkeypatch.setitem(sys.modules, "cuda", None)
     for name in ("cuda.bindings", "cuda.bindings.driver"):
         monkeypatch.delitem(sys.modules, name, raising=False)
-    words = "other is a foreign array .* on a CUDA device, which needs numba-cuda: pip"
+    driver.bindings.cache_clear()
+    words = "other is a foreign array .* on a CUDA device: CUDA arrays need numba-cuda: pip"
     with pytest.raises(ArgumentError, match=words):
         nb.add(np.ones((2, 3)), Face(HONEST))
 
@@ -125,7 +111,7 @@ def test_dlpack_is_asked_for_the_launching_stream(gpus, on_cuda):
 
 
 def test_torch_tensors_on_a_side_stream(gpus, on_cuda, monkeypatch):
-    """A torch that has a current stream per device: kernels get arrays that are bound to it, nothing is waited for."""
+    """A torch that has a current stream per device: kernels get views that are bound to it, nothing is waited for."""
 
     class Tensor:
         requires_grad, layout = False, "strided"
@@ -152,31 +138,26 @@ def test_torch_tensors_on_a_side_stream(gpus, on_cuda, monkeypatch):
     Tensor.__qualname__ = "Tensor"
     streams = {1: 0xAB}
 
-    def stream(device):
-        number = streams[device.index]
-        return SimpleNamespace(cuda_stream=number, synchronize=lambda: gpus.waited.append(number))
-
     fake = SimpleNamespace(strided="strided", is_grad_enabled=lambda: False, float64="torch.float64")
-    fake.cuda, fake.bfloat16 = SimpleNamespace(current_stream=stream), "torch.bfloat16"
+    fake.bfloat16, fake._C = "torch.bfloat16", SimpleNamespace(_cuda_getCurrentRawStream=streams.get)
     fake.empty_strided = lambda shape, steps, dtype, device: Tensor(3 << 20)
     fake.jit = SimpleNamespace(is_tracing=lambda: False)
     forward_ad = SimpleNamespace(unpack_dual=lambda x: SimpleNamespace(tangent=None))
     monkeypatch.setitem(sys.modules, "torch", fake)
     monkeypatch.setitem(sys.modules, "torch.autograd.forward_ad", forward_ad)
-    assert type(on_cuda.function(Tensor(1 << 20), Tensor(2 << 20))) is Tensor
-    assert gpus.views == [(3 << 20, 0xAB, False), (1 << 20, 0xAB, False), (2 << 20, 0xAB, False)]
-    assert gpus.waited == []
-    streams[1] = 0  # the default stream
-    on_cuda.function(Tensor(1 << 20), Tensor(2 << 20))
-    assert gpus.views[3:] == [(3 << 20, None, False), (1 << 20, None, False), (2 << 20, None, False)]
-    streams[1] = 0xAB
-    # Launched on another library's stream: torch's is waited for.
-    on_cuda.function(Tensor(1 << 20), face(1), out=face(1))
-    assert gpus.waited == [0xAB]
-
-
-def test_bfloat16_on_a_gpu_is_seen_as_such(gpus):
-    """The interface has no code for it: an array comes back as of items of two bytes."""
-    dtype = np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
-    memory = foreign.Memory(1 << 20, (2, 3), None, dtype, False, None, None, None)
-    assert devices.Cuda().view(memory).dtype == dtype
+    monkeypatch.setattr(devices.Torch, "repeats", lambda self: False)
+    seen = []
+    kernel = on_cuda.library.register("scale", "CUDA", lambda *views: seen.append(views), override=True)
+    with kernel:
+        assert type(on_cuda.function(Tensor(1 << 20), Tensor(2 << 20))) is Tensor
+        assert [(x.address, x.stream, x.device, x.strides) for x in seen.pop()] == [
+            (at << 20, 0xAB, 1, (24, 8)) for at in (3, 1, 2)
+        ]
+        streams[1] = 0  # the default stream
+        on_cuda.function(Tensor(1 << 20), Tensor(2 << 20))
+        assert {x.stream for x in seen.pop()} == {0}
+        assert not gpus.events
+        streams[1] = 0xAB
+        # Launched on another library's stream: it waits for torch's, and torch's for it.
+        on_cuda.function(Tensor(1 << 20), face(1), out=face(1))
+        assert gpus.events == [("join", 0xAB, 0), ("join", 0, 0xAB)]

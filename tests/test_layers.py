@@ -44,7 +44,7 @@ RULES = {
         *FUNCTIONS,
     ),
     "cpu": (*PLANNING, "numba !cuda", "llvmlite", "nbkernels.jit"),
-    "cuda": (*PLANNING, "numba", "llvmlite", "cuda", "nbkernels.jit"),
+    "cuda": (*PLANNING, "numba", "llvmlite", "cuda", "nbkernels.dispatch", "nbkernels.jit"),
     "epilogues": (
         "numpy",
         "nbkernels.elementary",

@@ -76,8 +76,9 @@ def ptx(kernel: Kernel, cc: tuple) -> str:
 
 def _compile(kernel: Kernel, cc: tuple) -> tuple[bytes, str]:
     """(LTO-IR, name of the entry)"""
+    body, signature = kernel.source()
     with uncollected(), default_modes():
-        result = compile_cuda(kernel.body, types.void, kernel.signature, cc=cc, nvvm_options=dict(NVVM), lto=True)
+        result = compile_cuda(body, types.void, signature, cc=cc, nvvm_options=dict(NVVM), lto=True)
     function = result.library.get_function(result.fndesc.llvm_func_name)
     kernel_fixup(function, False)
     nvvm.set_launch_bounds(function, (kernel.threads, kernel.blocks))

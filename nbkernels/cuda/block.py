@@ -16,16 +16,16 @@ from numba.np.numpy_support import as_dtype
 
 from ..jit.kind import BYTES, SIGNLESS, Kind
 from ..problem import GemmProblem
-from .chain import word
-from .collective import clear, finish, fragment, lanes, mainloop, slices
-from .elements import stored
+from .kernels.chain import word
+from .kernels.collective import clear, finish, fragment, lanes, mainloop, slices
+from .kernels.elements import stored
+from .kernels.functions import SIMULATED, inlined
+from .kernels.stage import SHORT
 from .kinds import kind_of
-from .launch import SIMULATED, inlined
-from .stage import SHORT
 from .tiles import PIECE, Tiles, default, given
 
 if SIMULATED:
-    from . import simulator
+    from .kernels import simulator
 else:
     from numba.cuda.extending import intrinsic
 

@@ -9,7 +9,7 @@ from ..dtypes import ASSOCIATIVE, SIGNLESS, identity, neutral, resolve_fold
 from ..strides import broadcast_strides
 from . import scan
 from .elementwise import binary, copy, fill, run
-from .memory import empty, view
+from .memory import empty
 from .reduce import fold
 
 
@@ -33,7 +33,7 @@ def reduce(out, self, op, axis, keepdims, initial, where, dtype) -> None:
     if op in SIGNLESS and where is not None and initial is not None:
         truth = np.dtype(bool)
         alone = empty(out.shape, out, truth)
-        marks = view(where, self.shape, broadcast_strides(self.shape, where.shape, where.strides))
+        marks = where.view(self.shape, broadcast_strides(self.shape, where.shape, where.strides))
         reduce(alone, marks, "logical_or", axis, keepdims, None, None, None)
         run(scalar.find("equal", truth), alone, alone, False, (truth,) * 3)
     if ahead and where is not None:
@@ -45,7 +45,7 @@ def reduce(out, self, op, axis, keepdims, initial, where, dtype) -> None:
     kept = [d for d in range(len(self.shape)) if d not in axis]
     steps = dict(zip(kept, [out.strides[d] for d in kept] if keepdims else out.strides))
     dims = range(len(self.shape)) if ahead else kept
-    target = view(out, [self.shape[d] if d in steps else 1 for d in dims], [steps.get(d, 0) for d in dims])
+    target = out.view([self.shape[d] if d in steps else 1 for d in dims], [steps.get(d, 0) for d in dims])
     if ahead:
         fold(op, target, self, work)
     else:

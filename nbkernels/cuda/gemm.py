@@ -13,54 +13,21 @@ import functools
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numba import cuda, types
-from numba.np.numpy_support import as_dtype
 
 from ..jit.kind import BYTES, Kind, wrapped
 from ..problem import GemmProblem
 from ..strides import broadcast_strides
-from .chain import word
-from .collective import clear, finish, fragment, mainloop, slices
-from .elements import stored
 from .kinds import kind_of
-from .launch import Kernel, elements, launch, multiprocessors, pointer
+from .launch import KERNELS, Kernel, elements, launch, multiprocessors, pointer, stored
 from .memory import clash, empty, same
-from .stage import SHORT
 from .tiles import SEGMENT, Tiles, default, given
 from .tuned import winner
-
-BAND = 8  # tile rows that are worked through column by column, so that blocks at work together share B in L2
 
 
 @functools.cache
 def kernel(tiles: Tiles, kind: Kind) -> Kernel:
-    """The GEMM kernel for a kind and tiles: which tile of C a block makes; how, says collective.py."""
-    BM, BN, PART, (SIZE_A, SIZE_B), WORD = tiles.bm, tiles.bn, fragment(tiles, kind), slices(tiles, kind), word(kind)
-    multiply, store = mainloop(tiles, kind), finish(tiles, kind)
-
-    def gemm(m, n, k, c, rsc, csc, x, rsx, csx, a, rsa, csa, b, rsb, csb, total, rst, cst, beta, alpha, reads_x, adds):
-        slices_a = cuda.shared.array(SIZE_A, WORD, alignment=16)  # A[row:row+BM, p:p+BK], transposed
-        slices_b = cuda.shared.array(SIZE_B, WORD, alignment=16)  # B[p:p+BK, column:column+BN]
-        chain = cuda.local.array(PART, WORD)
-
-        # Down a band of BAND tile rows, then the next column of tiles.
-        rows, columns, block = (m + BM - 1) // BM, (n + BN - 1) // BN, cuda.blockIdx.x
-        band = block // (BAND * columns) * BAND
-        height, inside = min(BAND, rows - band), block % (BAND * columns)
-        row, column = (band + inside % height) * BM, inside // height * BN
-
-        thread = cuda.threadIdx.x
-        clear(chain)
-        multiply(chain, slices_a, slices_b, thread, a, rsa, csa, row, m, b, rsb, csb, column, n, k)
-        store(chain, thread, c, rsc, csc, row, m, column, n, x, rsx, csx, total, rst, cst, beta, alpha, reads_x, adds)
-
-    matrices = [
-        (types.CPointer(stored(dtype)), types.int64, types.int64)
-        for dtype in (kind.out, kind.out, kind.a, kind.b, kind.chain)
-    ]
-    factor = types.UniTuple(WORD, kind.planes)
-    signature = (types.int64, types.int64, SHORT, *sum(matrices, ()), factor, factor, types.int64, types.int64)
-    return Kernel(f"gemm {kind} {tiles}", gemm, signature, tiles.threads, tiles.blocks(BYTES[kind.chain]))
+    """The SIMT kernel for a kind and tiles."""
+    return Kernel(f"{KERNELS}.gemm:make", (tiles, kind), tiles.threads, tiles.blocks(BYTES[kind.chain]))
 
 
 def gemm(out, x, a, b, beta, alpha, tiles: Tiles | None = None, conj: str = "", mode: str | None = None) -> None:
@@ -119,7 +86,7 @@ def _multiply(kind, c, x, a, b, total, beta, alpha, start, tiles, problem, swap)
 
     def matrix(dtype, array, strides, skipped=0):
         """(pointer to what kernels call `dtype`, strides in elements) after `skipped` bytes."""
-        (row, column), at = elements(array, strides), pointer(array, skipped, as_dtype(stored(dtype)))
+        (row, column), at = elements(array, strides), pointer(array, skipped, stored(dtype))
         return (at, column, row) if swap else (at, row, column)
 
     left, right = (a, a.strides, start * a.strides[1]), (b, b.strides, start * b.strides[0])

@@ -5,26 +5,21 @@ from __future__ import annotations
 import functools
 
 from .. import winners
+from ..dispatch import driver
 from ..jit.kind import Kind
 from ..problem import slot
-from .launch import SIMULATED, current, properties
 from .tiles import Tiles, illegal
 
 
 @functools.cache
 def place_of(device: int) -> str:
-    from numba import cuda
-
-    if SIMULATED:
-        return "CUDA simulator"
-    name = cuda.gpus[device].name
-    (major, minor), count = properties(device)
-    return f"{name.decode() if isinstance(name, bytes) else name}, {major}.{minor}, {count} multiprocessors"
+    (major, minor), count = driver.properties(device)
+    return f"{driver.name(device)}, {major}.{minor}, {count} multiprocessors"
 
 
 def place() -> str:
     """The current device, as winners are kept for it."""
-    return place_of(0 if SIMULATED else current())
+    return "CUDA simulator" if driver.simulated() else place_of(driver.current())
 
 
 @functools.cache

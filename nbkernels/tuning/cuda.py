@@ -129,9 +129,10 @@ class Cuda:
     def _run(self, tiles):
         from ..cuda import gemm
         from ..cuda.tiles import default
+        from ..dispatch.devices import NUMBA
         from ..problem import GemmProblem
 
-        a, b, out, _ = self._arrays
+        a, b, out = map(NUMBA.view, self._arrays[:3])
         if isinstance(tiles, model()):
             tiles = default(GemmProblem(*self._lane[:3], self.dtype), self._multiprocessors())
         gemm.gemm(out, None, a, b, 0, 1, tiles)

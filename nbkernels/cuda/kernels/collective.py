@@ -11,11 +11,11 @@ import functools
 
 from numba import cuda
 
-from ..jit.kind import BYTES, Kind
+from ...jit.kind import BYTES, Kind
+from ..tiles import PIECE, WARP_M, WARP_N, Tiles
 from .chain import ending, loader, stepper, word
-from .launch import inlined
+from .functions import inlined
 from .stage import AT, SHORT, stager
-from .tiles import PIECE, WARP_M, WARP_N, Tiles
 
 
 def fragment(tiles: Tiles, kind: Kind) -> tuple[int, int]:

@@ -10,10 +10,9 @@ import functools
 
 from numba import types
 
-from ..dtypes import HALVES
-from ..elementary.real import bits, number
-from .functions import device
-from .launch import inlined
+from ...dtypes import HALVES
+from ...elementary.real import bits, number
+from .functions import device, inlined
 
 INT32, INT64, UINT16, FLOAT32 = types.int32, types.int64, types.uint16, types.float32
 _bits, _number = (device(function, "float32") for function in (bits, number))
@@ -37,6 +36,11 @@ def _element(x, i):
 @inlined
 def truth(x, i):
     return x[i] != 0
+
+
+@inlined
+def always(x, i):
+    return True
 
 
 @inlined

@@ -10,11 +10,10 @@ import functools
 
 from numba import types
 
-from ..elementary.real import fma
-from ..jit.kind import Kind
+from ...elementary.real import fma
+from ...jit.kind import Kind
 from .elements import reading, writing
-from .functions import device
-from .launch import inlined
+from .functions import device, inlined
 
 _fma = device(fma, "float32")
 

@@ -8,7 +8,7 @@ import functools
 
 from numba import types
 
-from .launch import inlined
+from .functions import inlined
 
 # An index into shared memory is unsigned: a signed one may count from the end, and while that is to be found out, the
 # compiler does not see that neighbours are neighbours (8x8 per thread: 4 loads of 16 bytes a step of k became 16 of 4).

@@ -11,8 +11,18 @@ from numba import cuda, types
 from numba.core.cgutils import get_or_insert_function
 from numba.cuda.extending import intrinsic
 
-from ..elementary.real import KERNELS, bits, floor, fma, number
-from .launch import SIMULATED, inlined
+from ...dispatch.driver import simulated
+from ...elementary.real import KERNELS, bits, floor, fma, number
+
+SIMULATED = simulated()
+if SIMULATED:
+    from . import simulator  # noqa: F401, what it lacks
+
+
+def inlined(function):
+    """A function that kernels call: written into them before they are typed, so that its constants are theirs."""
+    return function if SIMULATED else cuda.jit(device=True, inline="always")(function)
+
 
 _PAIRS = ((types.float32, types.int32), (types.float64, types.int64))
 _OF_WIDTH = dict(_PAIRS) | {whole: real for real, whole in _PAIRS}

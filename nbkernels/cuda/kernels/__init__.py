@@ -1,0 +1,7 @@
+"""Bodies of kernels, compiled by Numba: imported where a kernel is not at hand as machine code."""
+
+from importlib import import_module
+
+from ...jit.shield import shielded
+
+shielded(import_module, "numba.cuda")
