@@ -267,6 +267,14 @@ def test_a_user_without_a_home(given):
     assert re.search(r"^cache +none: .*home directory.*every process compiles", said, re.MULTILINE)
 
 
+def test_a_package_without_sources_and_code_objects(tmp_path):
+    """Nothing tells then which code on disk is of this package."""
+    nothing = "from nbkernels.jit import sources\nsources.files = sources.codes = lambda: []\n"
+    says = rf"what is compiled is not kept: nbkernels is here without sources and without code objects {ELSEWHERE}"
+    assert run(tmp_path / "cache", nothing + ADD + "nbkernels.exp(a)", says) == "right"
+    assert not (tmp_path / "cache").exists()
+
+
 def test_a_directory_in_one_that_is_gone(tmp_path, monkeypatch):
     """A relative path means nothing there."""
     gone = tmp_path / "gone"

@@ -1,6 +1,7 @@
 """The key of compiled code: it changes with what the sources mean, and with nothing else."""
 
 import ast
+import compileall
 import io
 import os
 import pickle
@@ -16,7 +17,7 @@ import pytest
 from nbkernels.jit import files, sources
 from tests.test_layers import imports
 
-PACKAGE = sources.PACKAGE
+PACKAGE, FILES = sources.PACKAGE, sources.files()
 
 
 def documented(tree):
@@ -48,7 +49,7 @@ def fastly(text):
     return left.split("\n") if left else []  # a docstring alone leaves nothing
 
 
-@pytest.mark.parametrize("file", sources.files(), ids=lambda file: file.relative_to(PACKAGE).as_posix())
+@pytest.mark.parametrize("file", [file for _, file in FILES], ids=[name for name, _ in FILES])
 def test_nothing_but_comments_and_docstrings_goes(file):
     """Line by line; what stays, though it could go, is a docstring of those few forms that the rule does not know."""
     text = file.read_text(encoding="utf-8")
@@ -63,9 +64,7 @@ def test_nothing_but_comments_and_docstrings_goes(file):
 
 
 def test_most_docstrings_go():
-    kept = sum(
-        len(fastly(text)) - len(slowly(text)) for text in (f.read_text(encoding="utf-8") for f in sources.files())
-    )
+    kept = sum(len(fastly(text)) - len(slowly(text)) for text in (f.read_text(encoding="utf-8") for _, f in FILES))
     assert kept < 20  # lines
 
 
@@ -184,8 +183,8 @@ def test_strings_that_are_no_docstrings_stay(text):
 def test_every_source_that_compiled_code_may_be_made_from_counts():
     """All that the rooms import of the package, but for what reads and writes files, the record of that, and how many
     calls are first ones."""
-    counted = {file.relative_to(PACKAGE).with_suffix("").as_posix().replace("/", ".") for file in sources.files()}
-    for file in sources.files():
+    counted = {name.removesuffix(".py").replace("/", ".") for name, _ in FILES}
+    for _, file in FILES:
         name = file.relative_to(PACKAGE.parent).with_suffix("").as_posix().replace("/", ".")
         for target in imports(name.removesuffix(".__init__"), file):
             root, _, inner = target.partition(".")
@@ -202,8 +201,8 @@ def copy(to, change=lambda text: text):
     """The package in another place, its sources changed."""
     for part, place in (("nbkernels", "nbkernels"), ("dispatch", "nbkernels/dispatch")):
         shutil.copytree(PACKAGE.parent / part, to / place, ignore=shutil.ignore_patterns("__pycache__"))
-    for room in sources.files():
-        file = to / "nbkernels" / room.relative_to(PACKAGE)
+    for name, _ in FILES:
+        file = to / "nbkernels" / name
         file.write_text(change(file.read_text(encoding="utf-8")), encoding="utf-8")
     return to
 
@@ -211,7 +210,7 @@ def copy(to, change=lambda text: text):
 def run(code, package, cache):
     env = os.environ | {"PYTHONPATH": str(package), "NBKERNELS_CACHE_DIR": str(cache), "PYTHONDONTWRITEBYTECODE": "1"}
     line = [sys.executable, "-W", "error", "-c", textwrap.dedent(code)]
-    result = subprocess.run(line, env=env, cwd=package, capture_output=True, text=True, timeout=300)
+    result = subprocess.run(line, env=env, cwd=cache.parent, capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stderr[-2000:]
     return result.stdout.strip()
 
@@ -230,6 +229,64 @@ def test_the_key_in_other_places(tmp_path):
     assert run(ask, package, tmp_path) != changed
     new.rename(new.with_name("newer.py"))
     assert run(ask, package, tmp_path) != changed
+
+
+def without_sources(package):
+    """Its modules as compiled files alone."""
+    compileall.compile_dir(package, quiet=1, legacy=True)
+    for file in package.rglob("*.py"):
+        file.unlink()
+    return package
+
+
+def zipped(package):
+    return Path(shutil.make_archive(str(package), "zip", package))
+
+
+def test_code_objects_stand_for_sources(tmp_path):
+    """The same modules are found by their code; the key changes with what they mean, and with no comment."""
+    found = [name.removeprefix("nbkernels.") for name, _ in sources.codes()]
+    assert found == sorted(
+        name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name, _ in FILES
+    )  # fmt: skip
+    changes = (
+        str,
+        lambda text: f"# one\n{text}",
+        lambda text: f"{text}\nLIMIT = 3\n",
+        lambda text: f"{text}\nLIMIT = 4\n",
+    )
+    ask, keys = "from nbkernels.jit import files; print(files.toolchain())", []
+    for number, change in enumerate(changes):
+        package = copy(tmp_path / str(number))
+        file = package / "nbkernels" / "jit" / "tile.py"
+        file.write_text(change(file.read_text(encoding="utf-8")), encoding="utf-8")
+        keys.append(run(ask, without_sources(package), tmp_path))
+    assert keys[0] == keys[1]
+    assert len(set(keys)) == 3
+
+
+EVERY = """
+import numpy as np, nbkernels as nb
+assert {package!r} in nb.__file__
+a = np.ones((40, 40), np.float32)
+assert (nb.exp(0 * a) == 1).all() and (nb.mm(a, a) == 40).all() and (nb.add.reduce(a, axis=0) == 40).all()
+assert (nb.elementwise(lambda x: x + 1)(a) == 2).all() and nb.dot(a[0], a[0]) == 40
+with nb.use_in_numpy():
+    assert (np.maximum(a, 2 * a) == 2).all()
+from nbkernels.cpu.gemm import cost
+from nbkernels.jit import files
+assert cost.PROBLEM is None and files.problem() is None
+print({{each.where for each in nb.specializations()}})
+"""
+
+
+@pytest.mark.parametrize("how", [zipped, without_sources, lambda package: zipped(without_sources(package))])
+def test_a_package_that_is_no_folder_of_sources(tmp_path, how):
+    """In a zip, without sources, and both: calls work, and later processes compile nothing."""
+    package = how(copy(tmp_path / "package"))
+    code = EVERY.format(package=str(package))
+    assert "compiled" in run(code, package, tmp_path / "cache")
+    assert "compiled" not in run(code, package, tmp_path / "cache")
 
 
 CALLS = """

@@ -6,7 +6,6 @@ import functools
 import importlib
 import inspect
 import itertools
-from pathlib import Path
 
 import numpy as np
 
@@ -112,7 +111,7 @@ def text(formula):
 
 @functools.cache
 def parsed(module):
-    return ast.parse(Path(importlib.import_module(module).__file__).read_text(encoding="utf-8"))
+    return ast.parse(inspect.getsource(importlib.import_module(module)))
 
 
 def section(op):

@@ -43,7 +43,7 @@ def notice(what: str) -> None:
 
 def base() -> Path:
     """The directory of all toolchains' directories: NBKERNELS_CACHE_DIR or the user's cache directory; an OSError where
-    neither is known. A user without a home directory, as in a container, has none, nor has a ~ in the variable."""
+    neither is known: a user without a home directory, as in a container, has none, nor has a ~ in the variable."""
     try:
         given = os.environ.get("NBKERNELS_CACHE_DIR")
         if not given:
@@ -78,7 +78,7 @@ def _found() -> tuple[Path | None, str | None]:
     try:
         path = base() / toolchain()
     except OSError as error:
-        return None, str(error.__cause__)
+        return None, str(error.__cause__ or error)
     for each in (path.parent, path):
         try:
             each.mkdir(0o700, parents=True, exist_ok=True)

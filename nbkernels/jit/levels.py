@@ -175,7 +175,7 @@ def directory() -> Path | None:
 def problem() -> str | None:
     """Why none of the packaged code serves here; None where some does, or there is none."""
     level, reasons = serving()
-    if level or building:
+    if level or building or not PREBUILT.is_dir():
         return None
     if reasons:
         return "; ".join(f"{level}: {reason}" for level, reason in reasons.items())

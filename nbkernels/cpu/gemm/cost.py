@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from array import array
-from pathlib import Path
+from importlib import resources
 
 from llvmlite import binding, ir
 from numba import types
@@ -23,7 +23,7 @@ from ..runtime.machine import machine, plan_key
 from ..runtime.status import COLUMNS, DEEP, PACKED, PATHS, SHORT, SMALL, THIN
 from .blocking import WAY
 
-FILE, SYMBOL = Path(__file__).with_name("costs.json"), "nbkernels_costs"
+FILE, SYMBOL = resources.files(__package__) / "costs.json", "nbkernels_costs"
 WAYS = THIN, DEEP, SHORT, COLUMNS, PACKED, SMALL  # consecutive numbers
 DTYPES, THREADS = ("float32", "float64"), ("1", "2")
 # What a product has: v tiles and w vectors across, areas of A, B and C in vectors. `turned`: the path computes C' =
@@ -99,7 +99,7 @@ def predicted(tile, costs, at, product, turned, cache, share):
     return takes(costs, at, has(tile, product, turned, cache), share)
 
 
-def read(file: Path) -> tuple[dict[str, dict], str | None]:
+def read(file) -> tuple[dict[str, dict], str | None]:
     """A file's costs by kind of processor, each with the `table` of compiled code; or none, and why."""
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
