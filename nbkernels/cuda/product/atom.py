@@ -1,0 +1,233 @@
+"""What a thread does in one step of k: loads its part of a column of A and a row of B from shared memory, multiplies.
+
+Chains and operands are local arrays of words, which become registers because every index is a constant. The operands of
+even and odd steps have a half each, so that the next step's are loaded while this one's are multiplied.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from llvmlite import ir
+from numba import types
+
+from ...jit.kind import BYTES, Kind
+from . import ptx
+from .config import PIECE, GemmConfig
+from .layout import Part, Slice, part, pitch
+from .ptx import ARRAY, primitive
+
+
+@dataclass(frozen=True)
+class Atom:
+    """A tier's step. Of a thread: words of chains, in `groups` that the epilogue takes one after the other; words of A
+    and of B for a step. A slice takes `steps`, each of `depth` steps of k.
+
+    load(builder, step, a, b)          words of A and words of B, of a slice whose numbers of this thread lie at a and b
+    multiply(builder, chains, x, y)    the chains after a step
+    unload(builder, chains, address)   the first group's chains, to where the epilogue reads them (layout.Slab)
+    """
+
+    kind: Kind
+    chains: int
+    groups: int
+    a: int
+    b: int
+    depth: int
+    steps: int
+    load: Callable
+    multiply: Callable
+    unload: Callable
+
+    @property
+    def held(self) -> int:
+        """Words of both halves."""
+        return 2 * (self.a + self.b)
+
+
+def joined(lists) -> list:
+    return [*itertools.chain.from_iterable(lists)]
+
+
+def pieces(count: int, lanes: int, width: int) -> list[tuple[int, int]]:
+    """(first line, lines) of each load of a thread of tier S: up to `width` lines side by side, of `count` in all.
+
+    >>> pieces(8, 8, 4), pieces(2, 4, 4)
+    ([(0, 4), (32, 4)], [(0, 2)])
+    """
+    wide = min(count, width)
+    return [(i * lanes * wide, wide) for i in range(count // wide)]
+
+
+@functools.cache
+def simt(config: GemmConfig, kind: Kind, a: Slice, b: Slice) -> Atom:
+    """Chains of fused multiply-adds, tm x tn elements of a thread, walked column by column, to and fro: a step finds
+    one of its operands in the register file's cache, and the other in the bank that is free."""
+    mine, planes, size = part(config, kind.chain), kind.planes, BYTES[kind.chain]
+    tm, tn, width = mine.tm, mine.tn, PIECE // size
+    sides = (a, pieces(tm, mine.lm, width)), (b, pieces(tn, mine.ln, width))
+
+    def load(builder, step, *addresses):
+        found = []
+        for (slice_, each), address in zip(sides, addresses):
+            places = ((first + step * slice_.step) * size for first, _ in each)
+            words = [
+                ptx.load_shared(builder, kind.word, wide * planes, address, at) for (_, wide), at in zip(each, places)
+            ]
+            found.append(joined(words))
+        return found
+
+    def multiply(builder, chains, x, y):
+        chains = list(chains)
+        for j in range(tn):
+            for i in range(tm) if j % 2 == 0 else reversed(range(tm)):
+                at = (i * tn + j) * planes
+                if planes == 1:
+                    chains[at] = ptx.fma(builder, x[i], y[j], chains[at])
+                else:
+                    numbers = (*x[2 * i : 2 * i + 2], *y[2 * j : 2 * j + 2], *chains[at : at + 2])
+                    chains[at : at + 2] = complexes(builder, kind, *numbers)
+        return chains
+
+    def unload(builder, chains, address):
+        at = 0
+        for first, wide in sides[1][1]:
+            ptx.store_shared(builder, kind.word, address, first * size, chains[at : at + wide * planes])
+            at += wide * planes
+
+    return Atom(kind, tm * tn * planes, tm, tm * planes, tn * planes, 1, config.bk, load, multiply, unload)
+
+
+def complexes(builder, kind: Kind, ar, ai, br, bi, re, im):
+    """re += ar*br, re -= ai*bi; im += ar*bi, im += ai*br, in mat1's and mat2's order also where they changed places."""
+    ai = builder.fneg(ai) if "a" in kind.conj else ai
+    bi = builder.fneg(bi) if "b" in kind.conj else bi
+    re = ptx.fma(builder, builder.fneg(ai), bi, ptx.fma(builder, ar, br, re))
+    if kind.turned:
+        return re, ptx.fma(builder, ar, bi, ptx.fma(builder, ai, br, im))
+    return re, ptx.fma(builder, ai, br, ptx.fma(builder, ar, bi, im))
+
+
+@functools.cache
+def double(config: GemmConfig, kind: Kind, a: Slice, b: Slice) -> Atom:
+    """mma.sync.m16n8k4 in float64, whose bits are an increasing chain of fused multiply-adds. Lane 4g + t has k = t of
+    rows g and g + 8 of A and of column g of B, and of C columns 2t and 2t + 1 of rows g and g + 8."""
+    mine: Part = part(config, kind.chain)
+    down, across, below = mine.tm // 2, mine.tn // 2, 8 * pitch(config, kind.chain)
+
+    def load(builder, step, *addresses):
+        counts, found = (2 * down, across), []
+        for slice_, count, address in zip((a, b), counts, addresses):
+            places = [(8 * i * slice_.line + 4 * step * slice_.step) * 8 for i in range(count)]
+            found.append(joined(ptx.load_shared(builder, "float64", 1, address, at) for at in places))
+        return found
+
+    def multiply(builder, chains, x, y):
+        chains = list(chains)
+        for i in range(down):
+            for j in range(across) if i % 2 == 0 else reversed(range(across)):
+                at, rows = (i * across + j) * 4, x[2 * i : 2 * i + 2]
+                chains[at : at + 4] = ptx.mma(
+                    builder, "m16n8k4", "f64.f64.f64.f64", "dd", rows, [y[j]], chains[at : at + 4]
+                )
+        return chains
+
+    def unload(builder, chains, address):
+        for j in range(across):
+            for half in (0, 1):
+                pair = chains[4 * j + 2 * half : 4 * j + 2 * half + 2]
+                ptx.store_shared(builder, "float64", address, 64 * j + below * half, pair)
+
+    return Atom(kind, mine.tm * mine.tn, down, 2 * down, across, 4, config.bk // 4, load, multiply, unload)
+
+
+ATOMS = {"S": simt, "D": double}
+
+
+def atom(config: GemmConfig, kind: Kind, a: Slice, b: Slice) -> Atom:
+    return ATOMS[config.tier](config, kind, a, b)
+
+
+def read(builder, array, first: int, count: int) -> list:
+    return [builder.load(ptx.element(builder, array, first + i)) for i in range(count)]
+
+
+def write(builder, array, values, first: int = 0) -> None:
+    for i, value in enumerate(values):
+        builder.store(value, ptx.element(builder, array, first + i))
+
+
+def sequence(atom: Atom, order: list[tuple[str, int]]):
+    """run(chains, held, a, b): loads and steps in order, of the slice whose numbers of this thread lie at a and b."""
+
+    @primitive(types.none, ARRAY, ARRAY, types.uint32, types.uint32)
+    def run(builder, chains, held, a, b):
+        values, each = read(builder, chains, 0, atom.chains), atom.a + atom.b
+        for what, step in order:
+            half = step % 2 * each
+            if what == "load":
+                write(builder, held, joined(atom.load(builder, step, a, b)), half)
+            else:
+                x, y = read(builder, held, half, atom.a), read(builder, held, half + atom.a, atom.b)
+                values = atom.multiply(builder, values, x, y)
+        write(builder, chains, values)
+
+    return run
+
+
+def remainder(atom: Atom):
+    """run(chains, held, a, b, left): a step of which `left` steps of k, counted from this lane's, are inside. Others
+    add 0 * -0, the one product that changes no sum."""
+
+    @primitive(types.none, ARRAY, ARRAY, types.uint32, types.uint32, types.int32)
+    def run(builder, chains, held, a, b, left):
+        x, y = atom.load(builder, 0, a, b)
+        if atom.depth > 1:
+            inside = builder.icmp_signed(">", left, ir.Constant(ptx.I32, 0))
+            x, y = ([builder.select(inside, value, ir.Constant(value.type, pad)) for value in each]
+                    for each, pad in ((x, 0.0), (y, -0.0)))  # fmt: skip
+        write(builder, chains, atom.multiply(builder, read(builder, chains, 0, atom.chains), x, y))
+
+    return run
+
+
+def chains(atom: Atom, threads: int):
+    """clear(chains), unload(chains, address), shift(chains), and put(chains, address), get(...) and add(...): to
+    memory, from there, and what is there + chains. A group moves up to the first one's place instead of being indexed.
+    In memory a thread's pieces lie PIECE bytes apart from its neighbours', for `threads` of them."""
+    group, word = atom.chains // atom.groups, atom.kind.word
+    wide = PIECE // ptx.BYTES[word]
+
+    def moved(change):
+        def move(builder, array, address):
+            for i in range(0, atom.chains, wide):
+                change(builder, array, i, min(wide, atom.chains - i), address, i // wide * threads * PIECE)
+
+        return primitive(types.none, ARRAY, types.int64)(move)
+
+    def put(builder, array, i, count, address, offset):
+        ptx.store_global(builder, word, address, offset, read(builder, array, i, count))
+
+    def get(builder, array, i, count, address, offset):
+        write(builder, array, ptx.load_global(builder, word, count, address, offset), i)
+
+    def add(builder, array, i, count, address, offset):
+        sums = zip(ptx.load_global(builder, word, count, address, offset), read(builder, array, i, count))
+        write(builder, array, [ptx.add(builder, total, chain) for total, chain in sums], i)
+
+    @primitive(types.none, ARRAY)
+    def clear(builder, array):
+        write(builder, array, [ir.Constant(ptx.LLVM[ptx.LETTER[word]], 0)] * atom.chains)
+
+    @primitive(types.none, ARRAY)
+    def shift(builder, array):
+        write(builder, array, read(builder, array, group, atom.chains - group))
+
+    @primitive(types.none, ARRAY, types.uint32)
+    def unload(builder, array, address):
+        atom.unload(builder, read(builder, array, 0, group), address)
+
+    return clear, shift, unload, moved(put), moved(get), moved(add)

@@ -1,0 +1,162 @@
+"""How a product is cut for blocks, warps and shared memory: GemmConfig, the reasons against one, and candidates.
+
+A tier is a way to multiply: S, fused multiply-adds of each thread; D, mma.sync in float64. Tiers that other modules add
+(tensor cores of halves and bytes) use the same record and put the reasons against a config of theirs into LEGAL, their
+candidates into CANDIDATES.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+from ...jit.kind import BYTES
+
+SEGMENT = 4096  # steps of k in one chain: part of the library's results, never tuned
+WARP, PIECE = 32, 16  # lanes; bytes that a thread moves at most at a time
+# Bytes of shared memory that a block can have, by compute capability (CUDA C++ Programming Guide 13.0, table 30).
+SHARED = {(8, 0): 163 << 10, (8, 6): 99 << 10, (8, 7): 163 << 10, (8, 9): 99 << 10, (9, 0): 227 << 10,
+          (10, 0): 227 << 10, (12, 0): 99 << 10}  # fmt: skip
+# Elements that a thread of tier S holds, by their number: rows by columns. Wide beside tall parts, because a step walks
+# down columns, and 8 rows are two 16-byte loads of float32.
+PARTS = {128: (8, 16), 64: (8, 8), 32: (8, 4), 16: (4, 4), 8: (4, 2), 4: (2, 2), 2: (2, 1), 1: (1, 1)}
+
+
+@dataclass(frozen=True)
+class GemmConfig:
+    """One way to cut a product. Prints as `S 128x256x8, 4 stages, 8 warps`.
+
+    bm x bn   the tile of C that `warps` warps make together, bk steps of k at a time
+    stages    slices of A and B in shared memory, one in use and the others on their way
+    cluster   blocks of a cluster, which share what they load
+    raster    rows of tiles that are worked through column by column, so that blocks at work together share B in L2
+    split     whether segments of k go to blocks of their own, and their sums are added in order by a second launch
+    """
+
+    tier: str
+    bm: int
+    bn: int
+    bk: int
+    stages: int
+    warps: int
+    cluster: int = 1
+    raster: int = 8
+    split: bool = False
+
+    def __str__(self) -> str:
+        more = f", cluster of {self.cluster}" * (self.cluster > 1) + ", split" * self.split
+        return (
+            f"{self.tier} {self.bm}x{self.bn}x{self.bk}, {self.stages} stages, "
+            f"{self.warps} warp{'s' * (self.warps > 1)}{more}"
+        )
+
+    @property
+    def teams(self) -> int:
+        """Tiles of a block: a warp that makes a tile by itself has seven others beside it."""
+        return 8 if self.warps == 1 else 1
+
+    @property
+    def threads(self) -> int:
+        return WARP * self.warps * self.teams
+
+    @property
+    def each(self) -> int:
+        """Elements of a thread."""
+        return self.bm * self.bn // (WARP * self.warps)
+
+    def tiles(self, m: int, n: int) -> int:
+        return -(-m // self.bm) * -(-n // self.bn)
+
+
+def legal(config: GemmConfig, chain: str, cc: tuple[int, int]) -> list[str]:
+    """Why the config cannot be used for chains of a dtype on a compute capability, one reason a line; empty if it can.
+
+    >>> legal(GemmConfig("S", 128, 256, 8, 4, 8), "float32", (9, 0))
+    []
+    >>> legal(GemmConfig("S", 96, 256, 8, 1, 8), "float32", (9, 0))
+    ['96 x 256 is not made of powers of two', 'stages=1: there must be two, one in use and one on its way']
+    """
+    if config.tier not in LEGAL:
+        return [f"tier {config.tier!r} is none of {', '.join(LEGAL)}"]
+    return LEGAL[config.tier](config, chain, cc)
+
+
+def common(config: GemmConfig, chain: str, cc: tuple[int, int], shared: int) -> list[str]:
+    """Reasons against a config of any tier whose stages take `shared` bytes for each of a block's tiles."""
+    room = SHARED.get(cc, 99 << 10)
+    reasons = {
+        f"compute capability {cc[0]}.{cc[1]} is below 8.0": cc < (8, 0),
+        f"{config.bm} x {config.bn} is not made of powers of two": any(
+            x < 1 or x & (x - 1) for x in (config.bm, config.bn)
+        ),
+        f"stages={config.stages}: there must be two, one in use and one on its way": config.stages < 2,
+        f"bk={config.bk} does not divide a segment of {SEGMENT}": config.bk < 1 or SEGMENT % config.bk != 0,
+        f"{config.threads} threads are more than 1024": config.threads > 1024,
+        f"{shared * config.teams} bytes of shared memory are more than {room}": shared * config.teams > room,
+    }
+    return [reason for reason, holds in reasons.items() if holds]
+
+
+def _simt(config: GemmConfig, chain: str, cc: tuple[int, int]) -> list[str]:
+    from .layout import Access, part, shared
+
+    size = BYTES[chain]
+    reasons = common(config, chain, cc, 0)
+    if reasons:
+        return reasons
+    if config.each not in PARTS:
+        return [f"{config.each} elements a thread are none of {', '.join(map(str, PARTS))}"]
+    if part(config, chain) is None:
+        return [f"{config.warps} warps do not cover {config.bm} x {config.bn}, {config.each} elements a thread"]
+    threads = WARP * config.warps
+    reasons = {
+        f"{config.each * size} bytes of chains a thread are more than 512": config.each * size > 512,
+        f"bk={config.bk} is odd": config.bk % 2 != 0,
+        f"{threads} threads do not copy whole slices of {config.bm}, {config.bn} x {config.bk}":
+            any(lines * config.bk * size % (threads * PIECE) for lines in (config.bm, config.bn))
+            or threads % config.bk != 0,
+    }  # fmt: skip
+    found = [reason for reason, holds in reasons.items() if holds]
+    return found or common(config, chain, cc, shared(config, chain, Access("k", 1), Access("k", 1)))
+
+
+def _double(config: GemmConfig, chain: str, cc: tuple[int, int]) -> list[str]:
+    from .layout import Access, part, shared
+
+    if chain != "float64":
+        return [f"tier D multiplies float64, not {chain}"]
+    reasons = common(config, chain, cc, 0)
+    if reasons:
+        return reasons
+    if part(config, chain) is None:
+        return [f"{config.warps} warps do not cover {config.bm} x {config.bn} by 16 x 8 elements"]
+    threads = WARP * config.warps
+    reasons = {
+        f"{config.each} elements a thread are more than 64": config.each > 64,
+        f"bk={config.bk} is not a multiple of 8": config.bk % 8 != 0,
+        f"{threads} threads do not copy whole slices of {config.bm}, {config.bn} x {config.bk}":
+            any(lines * config.bk % (2 * threads) for lines in (config.bm, config.bn)) or threads % config.bk != 0,
+    }  # fmt: skip
+    found = [reason for reason, holds in reasons.items() if holds]
+    return found or common(config, chain, cc, shared(config, chain, Access("k", 2), Access("l", 2)))
+
+
+LEGAL = {"S": _simt, "D": _double}
+
+
+def candidates(tier: str, chain: str, cc: tuple[int, int]) -> list[GemmConfig]:
+    """The legal configs of a tier worth timing."""
+    return [config for config in CANDIDATES[tier]() if not legal(config, chain, cc)]
+
+
+def _simt_candidates():
+    sizes = itertools.product((256, 128, 64, 32, 16, 8), (256, 128, 64, 32, 16), (8, 16, 32, 64), (3, 4), (1, 2, 4, 8))
+    return [GemmConfig("S", *size) for size in sizes]
+
+
+def _double_candidates():
+    sizes = itertools.product((128, 64, 32), (128, 64, 32), (16, 32), (3, 4, 6), (2, 4, 8))
+    return [GemmConfig("D", *size) for size in sizes]
+
+
+CANDIDATES = {"S": _simt_candidates, "D": _double_candidates}
