@@ -103,9 +103,9 @@ def simt(config: GemmConfig, kind: Kind, a: Slice, b: Slice) -> Atom:
 
 def complexes(builder, kind: Kind, ar, ai, br, bi, re, im):
     """re += ar*br, re -= ai*bi; im += ar*bi, im += ai*br, in mat1's and mat2's order also where they changed places."""
-    ai = builder.fneg(ai) if "a" in kind.conj else ai
-    bi = builder.fneg(bi) if "b" in kind.conj else bi
-    re = ptx.fma(builder, builder.fneg(ai), bi, ptx.fma(builder, ar, br, re))
+    ai = ptx.negative(builder, ai) if "a" in kind.conj else ai
+    bi = ptx.negative(builder, bi) if "b" in kind.conj else bi
+    re = ptx.fma(builder, ptx.negative(builder, ai), bi, ptx.fma(builder, ar, br, re))
     if kind.turned:
         return re, ptx.fma(builder, ar, bi, ptx.fma(builder, ai, br, im))
     return re, ptx.fma(builder, ai, br, ptx.fma(builder, ar, bi, im))

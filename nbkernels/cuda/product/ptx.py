@@ -174,6 +174,11 @@ def fma(builder, a, b, c):
     return builder.call(function, [a, b, c])
 
 
+def negative(builder, x):
+    """-x of a float. libNVVM knows no fneg."""
+    return builder.fsub(ir.Constant(x.type, -0.0), x)
+
+
 def add(builder, a, b):
     return (builder.add if isinstance(a.type, ir.IntType) else builder.fadd)(a, b)
 
