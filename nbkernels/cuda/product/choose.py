@@ -45,7 +45,7 @@ def choose(cc: tuple[int, int], multiprocessors: int, chain: str, m: int, n: int
     >>> print(choose((9, 0), 132, "float32", 8, 4096, 4096), "and", choose((9, 0), 132, "float32", 16, 16, 16, 10_000))
     S 8x32x64, 8 stages, 2 warps and S 16x16x16, 2 stages, 1 warp
     >>> print(choose((9, 0), 132, "float32", 64, 64, 65_536))
-    S 64x64x16, 4 stages, 2 warps, split
+    S 8x32x64, 8 stages, 2 warps, split
     """
     found = configs(cc, chain)
     if k > SEGMENT:
