@@ -51,11 +51,12 @@ def asynchronous(slice_: Slice, threads: int, guarded: bool):
     @primitive(types.none, types.uint32, I64, I64, I64, I32, I32)
     def copies(builder, target, place, line, k, lines, depth):
         strides, left = ((line, k), (lines, depth)) if by_lines else ((k, line), (depth, lines))
+        source, count, before = place, None, (0, 0)
         for along, across, offset in slice_.copies(threads):
-            source, count = place, None
-            for distance, stride in zip((along, across), strides):
+            for distance, stride in zip((along - before[0], across - before[1]), strides):
                 if distance:
-                    source = builder.add(source, builder.mul(stride, ir.Constant(ptx.I64, distance)))
+                    source = ptx.moved(builder, source, builder.mul(stride, ir.Constant(ptx.I64, distance)))
+            before = along, across
             if guarded:
                 inside = builder.sub(left[0], constant(along))
                 inside = ptx.clamp(builder, inside, 0, vector)

@@ -73,10 +73,14 @@ def element(builder, array, i: int):
     return builder.gep(array, [ir.Constant(I64, i)])
 
 
+def listed(first: int, count: int) -> str:
+    """`{$4, $5}`"""
+    return "{" + ", ".join(f"${first + i}" for i in range(count)) + "}"
+
+
 def braces(first: int, count: int) -> str:
     """`{$4, $5}`; of one operand `$4`."""
-    names = ", ".join(f"${first + i}" for i in range(count))
-    return names if count == 1 else "{" + names + "}"
+    return f"${first}" if count == 1 else listed(first, count)
 
 
 def wide(word: str, count: int) -> str:
@@ -174,6 +178,12 @@ def fma(builder, a, b, c):
     return builder.call(function, [a, b, c])
 
 
+def moved(builder, address, step):
+    """address + step, which the compiler takes as it is: multiples of a step that does not change, which it would
+    compute before a loop and keep, fill the registers."""
+    return asm(builder, "add.s64 $0, $1, $2;", "l", "ll", [address, step])
+
+
 def negative(builder, x):
     """-x of a float. libNVVM knows no fneg."""
     return builder.fsub(ir.Constant(x.type, -0.0), x)
@@ -186,9 +196,9 @@ def add(builder, a, b):
 def mma(builder, shape: str, kinds: str, letters: str, a, b, c) -> list:
     """C + A B of a warp, D in the place of C: `shape` as m16n8k4, `kinds` of D, A, B, C as f64.f64.f64.f64, `letters`
     of C's registers and of A's and B's."""
-    (of_c, of_ab), count = letters, len(c)
-    first, second = braces(count, len(a)), braces(count + len(a), len(b))
-    text = f"mma.sync.aligned.{shape}.row.col.{kinds} {braces(0, count)}, {first}, {second}, {braces(0, count)};"
+    (of_c, of_ab), count, end = letters, len(c), len(c) + len(a)
+    to, first, second = (listed(*each) for each in ((0, count), (count, len(a)), (end, len(b))))
+    text = f"mma.sync.aligned.{shape}.row.col.{kinds} {to}, {first}, {second}, {to};"
     return parts(builder, asm(builder, text, of_c * count, of_ab * (len(a) + len(b)), [*a, *b], tied=c), count)
 
 
