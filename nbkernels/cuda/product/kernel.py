@@ -8,10 +8,10 @@ from ..chain import word
 from ..elements import stored
 from . import ptx
 from .atom import chains
-from .config import SEGMENT, WARP
+from .config import PIECE, SEGMENT, WARP
 from .epilogue import epilogue
 from .layout import shared
-from .mainloop import atom_of, barrier, mainloop
+from .mainloop import atom_of, mainloop
 from .schedule import schedule
 from .variant import Variant
 
@@ -29,41 +29,40 @@ def make(variant: Variant):
     config, kind, step, WORD = variant.config, variant.kind, atom_of(variant), word(variant.kind)
     THREADS, TEAMS, CHAINS = WARP * config.warps, config.teams, step.chains
     ROLE, BYTES = variant.role, shared(config, kind.chain, variant.a, variant.b)
-    SIZE = ptx.BYTES[kind.word]
-    multiply, finish, place, sync = mainloop(variant), epilogue(variant), schedule(config), barrier(variant)
-    clear, _, _, put, get, add = chains(step, THREADS)
-    drained = ptx.waiting(0)
-    APART = ROLE in ("part", "sum")
+    multiply, finish, place = mainloop(variant), epilogue(variant), schedule(config)
+    *_, put, get, add = chains(step, THREADS)
+    BLOCK, APART = CHAINS * THREADS * ptx.BYTES[kind.word], ROLE in ("part", "sum")
 
     def gemm(sizes, c, x, a, b, work, beta, alpha):
         smem = cuda.shared.array(0, types.uint8, alignment=128)
         m, n, k, items, reads_x = sizes
         team, thread = U32(cuda.threadIdx.x // THREADS), U32(cuda.threadIdx.x % THREADS)
         number, base = U32(cuda.blockIdx.x * TEAMS + team), U32(ptx.shared_address(smem) + team * BYTES)
-        segments = (k + SEGMENT - 1) // SEGMENT if APART else I64(1)
+        segments = (k + SEGMENT - 1) // SEGMENT
         item, segment, row, column, tile = place(number, m, n, segments if ROLE == "part" else I64(1))
         if TEAMS > 1 and item >= items:
             return
         sums = cuda.local.array(CHAINS, WORD)
-        slot = ptx.address(work) + (tile * segments + segment) * (CHAINS * THREADS * SIZE) + I64(thread) * 16
+        slot = ptx.address(work) + (tile * segments + segment if APART else tile) * BLOCK + I64(thread) * PIECE
         if ROLE == "sum":
             get(sums, slot)
             for _ in range(1, segments):
-                slot += CHAINS * THREADS * SIZE
+                slot += BLOCK
                 add(sums, slot)
         else:
-            p = segment * SEGMENT
-            depth = min(k - p, SEGMENT) if ROLE == "part" else k
-            one = (a[0], a[1], a[2], item * a[3] + row * a[1] + p * a[2])
-            other = (b[0], b[2], b[1], item * b[3] + column * b[2] + p * b[1])
-            waiting = multiply(sums, base, thread, one, row, m - row, other, column, n - column, depth, slot)
-            if ROLE == "long" and waiting:
-                add(sums, slot)
+            last = segment + (segments if ROLE == "long" else 1)
+            for s in range(segment, last):
+                p = s * SEGMENT
+                one = (a[0], a[1], a[2], item * a[3] + row * a[1] + p * a[2])
+                other = (b[0], b[2], b[1], item * b[3] + column * b[2] + p * b[1])
+                multiply(sums, base, thread, one, m - row, other, n - column, min(k - p, SEGMENT))
+                if ROLE == "long" and s > 0:
+                    add(sums, slot)
+                if ROLE == "long" and s + 1 < last:
+                    put(sums, slot)
         if ROLE == "part":
             put(sums, slot)
         else:
-            drained()
-            sync()
             to, by = (c[0], c[1], c[2], item * c[3]), (x[0], x[1], x[2], item * x[3])
             finish(sums, base, thread, to, by, row, column, m, n, beta, alpha, reads_x)
 

@@ -10,7 +10,7 @@ from ..chain import word
 from ..launch import inlined
 from . import ptx
 from .atom import Atom, atom, chains, remainder, sequence
-from .config import SEGMENT, WARP
+from .config import WARP
 from .copy import copier
 from .layout import PIECE, lane_bits, part, slices
 from .variant import Variant
@@ -80,14 +80,13 @@ def barrier(variant: Variant):
 
 @functools.cache
 def mainloop(variant: Variant):
-    """multiply(chains, base, thread, a, row, lines_a, b, column, lines_b, k, total):
+    """multiply(chains, base, thread, a, lines_a, b, lines_b, k):
 
-    chains = A[row:, :k] @ B[:k, column:], of which lines_a rows and lines_b columns are inside; a and b are (pointer,
-    stride of lines, stride of k, place of the tile's first element) in elements. Segments of k before the last are
-    added up at the address `total`; that the last one's chains are to be added to that is told by the answer.
+    chains = A[:lines_a, :k] @ B[:k, :lines_b], of k up to a segment; a and b are (pointer, stride of lines, stride of
+    k, place of the first element), in elements. Then nobody reads or writes the shared memory at `base` any more.
     """
     config, kind, step = variant.config, variant.kind, atom_of(variant)
-    THREADS, STAGES, BK, LONG = WARP * config.warps, config.stages, config.bk, variant.role == "long"
+    THREADS, STAGES, BK = WARP * config.warps, config.stages, config.bk
     left, right = slices(config, kind.chain, variant.a, variant.b)
     ORIGIN_A, START_A, fetch_a, land_a = copier(left, THREADS, variant.ragged, kind.a, kind)
     ORIGIN_B, START_B, fetch_b, land_b = copier(right, THREADS, variant.ragged, kind.b, kind)
@@ -96,14 +95,20 @@ def mainloop(variant: Variant):
     LAST, DEPTH = (STAGES - 1) * STAGE, step.depth
     HELD_A, HELD_B = (max(1, each.lines * BK // THREADS) if each.access.plain else 1 for each in (left, right))
     SCALE_A, SCALE_B = (1 if each.access.plain else each.size for each in (left, right))
-    WORD, OPERANDS, SLICES = word(kind), step.held, SEGMENT // BK
+    WORD, OPERANDS = word(kind), step.held
     first, middle, last = (sequence(step, order) for order in orders(step.steps))
     begin, rest = sequence(step, [("load", 0)]), remainder(step)
-    clear, _, _, put, _, add = chains(step, THREADS)
-    at, sync, wait, commit = lanes(variant), barrier(variant), ptx.waiting(STAGES - 2), ptx.commit
+    clear, *_ = chains(step, THREADS)
+    at, sync, commit, drained, wait = (
+        lanes(variant),
+        barrier(variant),
+        ptx.commit,
+        ptx.waiting(0),
+        ptx.waiting(STAGES - 2),
+    )
 
     @inlined
-    def multiply(sums, base, thread, a, row, lines_a, b, column, lines_b, k, total):
+    def multiply(sums, base, thread, a, lines_a, b, lines_b, k):
         held = cuda.local.array(OPERANDS, WORD)
         next_a, next_b = cuda.local.array(HELD_A, WORD), cuda.local.array(HELD_B, WORD)
         line_a, k_a, line_b, k_b = a[1], a[2], b[1], b[2]
@@ -139,34 +144,26 @@ def mainloop(variant: Variant):
         wait()
         sync()
         begin(sums, held, here_a, here_b)
-        done, segments = U32(0), U32((slices_ + SLICES - 1) // SLICES) if LONG else U32(1)
-        for segment in range(segments):
-            until = U32(min(whole, U32(done + SLICES))) if LONG else whole
-            for number in range(done, until):
-                first(sums, held, here_a, here_b)
-                fetch_a(next_a, a[0], U32(target_a + written), place_a, line_a, k_a, lines_a, I32(depth - p_a))
-                fetch_b(next_b, b[0], U32(target_b + written), place_b, line_b, k_b, lines_b, I32(depth - p_b))
-                middle(sums, held, here_a, here_b)
-                land_a(next_a, U32(target_a + written))
-                land_b(next_b, U32(target_b + written))
-                commit()
-                if U32(number + STAGES) < slices_:
-                    place_a, place_b = place_a + move_a, place_b + move_b
-                    depth = I32(BK) if U32(number + STAGES + 1) < slices_ or tail == 0 else tail
-                read = U32(read + STAGE) if read != U32(LAST) else U32(0)
-                written = U32(written + STAGE) if written != U32(LAST) else U32(0)
-                wait()
-                sync()
-                here_a, here_b = U32(from_a + read), U32(from_b + read)
-                last(sums, held, here_a, here_b)
-            done = until
-            if LONG and U32(segment + 1) < segments:
-                if segment > 0:
-                    add(sums, total)
-                put(sums, total)
-                clear(sums)
+        for number in range(U32(0), whole):
+            first(sums, held, here_a, here_b)
+            fetch_a(next_a, a[0], U32(target_a + written), place_a, line_a, k_a, lines_a, I32(depth - p_a))
+            fetch_b(next_b, b[0], U32(target_b + written), place_b, line_b, k_b, lines_b, I32(depth - p_b))
+            middle(sums, held, here_a, here_b)
+            land_a(next_a, U32(target_a + written))
+            land_b(next_b, U32(target_b + written))
+            commit()
+            if U32(number + STAGES) < slices_:
+                place_a, place_b = place_a + move_a, place_b + move_b
+                depth = I32(BK) if U32(number + STAGES + 1) < slices_ or tail == 0 else tail
+            read = U32(read + STAGE) if read != U32(LAST) else U32(0)
+            written = U32(written + STAGE) if written != U32(LAST) else U32(0)
+            wait()
+            sync()
+            here_a, here_b = U32(from_a + read), U32(from_b + read)
+            last(sums, held, here_a, here_b)
         for q in range(I32(0), tail, I32(DEPTH)):
             rest(sums, held, U32(here_a + q * STEP_A), U32(here_b + q * STEP_B), I32(tail - q - I32(p)))
-        return segments > U32(1)
+        drained()
+        sync()
 
     return multiply
