@@ -1,10 +1,16 @@
-"""Batches of products on a CUDA device: C[i] = alpha * A[i] @ B[i] + beta * X[i], a launch for each matrix."""
+"""Batches of products on a CUDA device: C[i] = alpha * A[i] @ B[i] + beta * X[i].
+
+From compute capability 8.0 on the batch is a dimension of the grid; before, each matrix is a launch.
+"""
 
 from __future__ import annotations
 
 from ..strides import broadcast_strides
 from .gemm import gemm
+from .kinds import kind_of
+from .launch import capability
 from .memory import clash, empty, item, same
+from .product.gemm import multiply
 
 
 def baddbmm(out, self, batch1, batch2, beta, alpha, mode=None, conj=None, tiles=None) -> None:
@@ -16,6 +22,12 @@ def baddbmm(out, self, batch1, batch2, beta, alpha, mode=None, conj=None, tiles=
         temporary = empty(out.shape, out)
         baddbmm(temporary, self, batch1, batch2, beta, alpha, mode, conj, tiles)
         baddbmm(out, temporary, batch1, batch2, 1, 0)  # a copy
+        return
+    if tiles is None and out.size and capability() >= (8, 0):
+        kind, k = kind_of(*(each.dtype.name for each in (batch1, batch2, out)), conj or "", mode), batch1.shape[2]
+        if alpha == 0 or k == 0:
+            k, alpha = 0, 1 if x is None else -1
+        multiply(out, x, batch1, batch2, beta, alpha, kind, k)
         return
     for i in range(out.shape[0]):
         matrix = item(x, i if x.shape[0] > 1 else 0) if x is not None and len(x.shape) == 3 else x

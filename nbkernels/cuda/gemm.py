@@ -1,4 +1,7 @@
-"""C = alpha * A @ B + beta * X on a CUDA device: one SIMT kernel, each of whose blocks makes a tile (collective.py).
+"""C = alpha * A @ B + beta * X on a CUDA device.
+
+From compute capability 8.0 on product/ computes it. Here is what comes before that, and the kernel of older devices, of
+the simulator and of tiles that a call asks for: SIMT, each of whose blocks makes a tile (kernels/collective.py).
 
 Order of summation as on the CPU, to the bit: segments of 4096 steps of k, each one chain of fused multiply-adds from
 zero, added in order; then fma(beta, x, alpha*sum), once. A thread keeps its elements' chains in registers, so that no
@@ -14,12 +17,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..jit.kind import BYTES, Kind, wrapped
+from ..jit.kind import BYTES, Kind
 from ..problem import GemmProblem
 from ..strides import broadcast_strides
 from .kinds import kind_of
-from .launch import KERNELS, Kernel, elements, launch, multiprocessors, pointer, stored
+from .launch import KERNELS, Kernel, capability, elements, launch, multiprocessors, pointer, stored
 from .memory import clash, empty, same
+from .product.gemm import factor, multiply
 from .tiles import SEGMENT, Tiles, default, given
 from .tuned import winner
 
@@ -43,6 +47,9 @@ def gemm(out, x, a, b, beta, alpha, tiles: Tiles | None = None, conj: str = "", 
         temporary = empty((m, n), out)
         gemm(temporary, x, a, b, beta, alpha if k else 0, tiles, conj, mode)
         gemm(out, temporary, a, b, 1, 0)  # a copy
+        return
+    if tiles is None and capability() >= (8, 0):
+        multiply(out, x, a, b, beta, alpha, kind, k)
         return
     swap = abs(out.strides[0]) < abs(out.strides[1])  # C' = B' A': stored along the contiguous side
     problem, kind = (
@@ -73,12 +80,6 @@ def gemm(out, x, a, b, beta, alpha, tiles: Tiles | None = None, conj: str = "", 
             )
         else:
             _multiply(kind, out, x, a, b, total, *factors, start, tiles, problem, swap)
-
-
-def factor(value, kind: Kind) -> tuple:
-    """alpha or beta as kernels take it, a word or two."""
-    value, real = wrapped(value, kind), np.dtype(kind.word).type
-    return (real(value.real), real(value.imag))[: kind.planes]
 
 
 def _multiply(kind, c, x, a, b, total, beta, alpha, start, tiles, problem, swap) -> None:

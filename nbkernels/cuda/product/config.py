@@ -45,6 +45,7 @@ class GemmConfig:
 
     def __str__(self) -> str:
         more = f", cluster of {self.cluster}" * (self.cluster > 1) + ", split" * self.split
+        more += f", raster {self.raster}" * (self.raster != 8)
         return (
             f"{self.tier} {self.bm}x{self.bn}x{self.bk}, {self.stages} stages, "
             f"{self.warps} warp{'s' * (self.warps > 1)}{more}"

@@ -18,8 +18,8 @@ from llvmlite import ir
 from numba import types
 
 from ...jit.kind import Kind
-from ..chain import reader, word
-from ..launch import inlined
+from ..kernels.chain import reader, word
+from ..kernels.functions import inlined
 from . import ptx
 from .layout import Slice
 from .ptx import ARRAY, primitive

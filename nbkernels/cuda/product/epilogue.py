@@ -11,8 +11,8 @@ import functools
 
 from numba import cuda, types
 
-from ..chain import ending, word
-from ..launch import inlined
+from ..kernels.chain import ending, word
+from ..kernels.functions import inlined
 from . import ptx
 from .atom import chains, write
 from .config import WARP

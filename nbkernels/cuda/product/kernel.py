@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from numba import cuda, types
 
-from ..chain import word
-from ..elements import stored
+from ..kernels.chain import word
+from ..kernels.elements import stored
 from . import ptx
 from .atom import chains
 from .config import PIECE, SEGMENT, WARP

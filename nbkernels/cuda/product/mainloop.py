@@ -6,8 +6,8 @@ import functools
 
 from numba import cuda, types
 
-from ..chain import word
-from ..launch import inlined
+from ..kernels.chain import word
+from ..kernels.functions import inlined
 from . import ptx
 from .atom import Atom, atom, chains, remainder, sequence
 from .config import WARP

@@ -6,7 +6,7 @@ import functools
 
 from numba import types
 
-from ..launch import inlined
+from ..kernels.functions import inlined
 from .config import GemmConfig
 
 U32, I64 = types.uint32, types.int64
