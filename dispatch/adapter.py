@@ -88,6 +88,13 @@ class Adapter:
     def written(self, x):
         """Called after a kernel has written into x, which a caller gave: for libraries that count such writes."""
 
+    def seal(self, x):
+        """Make x read-only, where its library can, and say whether it did."""
+        return False
+
+    def version(self, x):
+        """How often the memory of x has been written, or None where its library does not count that."""
+
     def empty(self, like, shape, dtype, strides):
         """A new array on like's device, dense, with these strides in bytes."""
         raise self.lacks("empty")

@@ -31,6 +31,10 @@ class NumPy(Adapter):
     def flaw(self, x):
         return "" if x.flags.writeable else "it is read-only"
 
+    def seal(self, x):
+        x.flags.writeable = False
+        return True
+
     def empty(self, like, shape, dtype, strides):
         return library("numpy").ndarray(shape, dtype, strides=strides)
 
@@ -68,6 +72,9 @@ class NumPyScalar(NumPy):
 
     def flaw(self, x):
         return "it is a NumPy scalar"
+
+    def seal(self, x):
+        return False
 
 
 class Masked(NumPy):

@@ -71,6 +71,17 @@ def derivative(op, device):
     return found
 
 
+def read(op, device, mask):
+    """The names of what an op's derivative reads where mask, a bool for each argument that may have a gradient, is
+    True: every argument where it is no dict of formulas."""
+    row = derivative(op, device).row
+    formulas = row and row.load()
+    if not isinstance(formulas, dict):
+        return {*op.names}
+    wanted = (op.names[i] for i, keep in zip(op.derived, mask, strict=True) if keep)
+    return {need for name in wanted if name in formulas for need in needs(formulas[name])}
+
+
 def differentiable(spec):
     """Whether an array can have a gradient: one of floats or of complex numbers."""
     return getattr(spec.dtype, "kind", "f") in REAL + COMPLEX

@@ -259,6 +259,9 @@ class Torch(Cuda):
     def written(self, x):
         library("torch").autograd.graph.increment_version(x)  # so that autograd finds it changed
 
+    def version(self, x):
+        return None if x.is_inference() else x._version
+
     def address(self, x):
         return None if x.device.type == "meta" else x.data_ptr()
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import nbkernels as nb
-from nbkernels.dispatch import ArgumentError, MissingKernelError, RegistrationError, views
+from nbkernels.dispatch import ArgumentError, MissingKernelError, OutError, RegistrationError, views
 
 pytestmark = pytest.mark.usefixtures("at_first")
 
@@ -261,6 +261,74 @@ def test_a_tape_that_one_can_write_on(function, rng):
         difference = slope(lambda *z: float(np.nansum(np.asarray(grad * np_abs(*z))[MASK] if
                            function is WRITTEN["where"] else grad * np_abs(*z))), [x, y], i)  # fmt: skip
         np.testing.assert_allclose(found, difference, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [np.array, nb.asarray], ids=["ndarray", "asarray"])
+@pytest.mark.parametrize("function", WRITTEN.values(), ids=WRITTEN)
+def test_what_is_written_later_changes_no_gradient(function, kind, rng):
+    """Watched arguments, plain ones and the result, overwritten between the call and the gradient."""
+    for seen in ((True, True), (True, False), (False, True)):
+        given = [kind(x) for x in rng.uniform(0.5, 2, (2, 3, 4))]
+
+        def one(*watched, given=given, seen=seen):
+            watched = iter(watched)
+            return function(*(next(watched) if keep else x for x, keep in zip(given, seen)))
+
+        result, pull = nb.vjp(one, *(x for x, keep in zip(given, seen) if keep))
+        grad = rng.standard_normal(np.shape(result))
+        expected = pull(grad)
+        for x in (*given, result):
+            if isinstance(x, np.ndarray):
+                x[...] = np.nan
+        for found, wanted in zip(pull(grad), expected, strict=True):
+            np.testing.assert_array_equal(found, wanted)
+
+
+def test_what_a_tape_made_is_read_only():
+    with nb.GradTape() as tape:
+        x = tape.watch(np.ones(3))
+        y = nb.exp(x)
+        for array in (x.value, y.value, y[1:].value, nb.sum_to(x, (3,)).value):
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = 2
+        with pytest.raises(OutError, match="read-only"):
+            nb.add_(y.value, 1)
+    assert tape.gradient(y, x, np.ones(3)).flags.writeable
+
+
+ON_TENSORS = "operators", "the same twice", "transposes", "sums", "outer", "functions", "given", "several"
+
+
+@pytest.mark.skipif(not find_spec("torch"), reason="lacks torch")
+@pytest.mark.parametrize("name", ON_TENSORS)
+def test_a_tensor_that_is_written_later_is_noticed(name, rng):
+    """An error, as torch's own, or the gradient of what the call saw where the derivative does not read the tensor."""
+    import torch
+
+    refused = 0
+    for write in (lambda x: x.mul_(3), lambda x: nb.multiply_(x, 3), lambda x: x.numpy().fill(3) or x.add_(0)):
+        for which in range(2):
+            given = [torch.from_numpy(x) for x in rng.uniform(0.5, 2, (2, 3, 4))]
+            result, pull = nb.vjp(WRITTEN[name], *given)
+            grad = torch.from_numpy(np.asarray(rng.standard_normal(tuple(result.shape))))
+            expected = pull(grad)
+            write((*given, result)[which])
+            try:
+                found = pull(grad)
+            except RuntimeError as error:
+                if "has been written since" not in str(error):
+                    raise
+                refused += 1
+            else:
+                assert all(map(torch.equal, found, expected))
+    assert refused
+    with torch.inference_mode():  # whose tensors count no writes
+        given = [torch.from_numpy(x) for x in rng.uniform(0.5, 2, (2, 3, 4))]
+        result, pull = nb.vjp(WRITTEN[name], *given)
+        expected = pull(grad)
+        for x in (*given, result):
+            x.fill_(math.nan)
+        assert all(map(torch.equal, pull(grad), expected))
 
 
 def test_gradients_own_their_elements():

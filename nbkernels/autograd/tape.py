@@ -11,9 +11,10 @@ from functools import partial, reduce
 from math import gcd
 
 from .. import ops
-from ..dispatch import derive, keys, layout, views
+from ..dispatch import arrays, derive, keys, layout, views
 from ..dispatch.errors import ArgumentError, describe
 from ..dispatch.traced import Traced, bare, flat
+from .saved import Saved, kept
 
 NUMBERS = (bool, int, float, complex)
 
@@ -43,15 +44,17 @@ class GradTape:
 
         Such an array has operators, `@`, `.T`, basic indexing, `reshape`, `transpose`, `sum` and `mean`. Comparisons
         and whatever else gives bools or integers are plain arrays: no gradient goes through them.
+
+        A NumPy array is copied, so writing x afterwards changes nothing, and `value` is read-only. A tensor is not: to
+        write one after an operation whose derivative reads it is an error in `gradient`, as in torch.
         """
         if not views.is_array(x):
             raise ArgumentError(f"GradTape.watch: an array is wanted, not {describe(x)}")
         s = views.spec(x)
         if not derive.differentiable(s):
             raise ArgumentError(f"GradTape.watch: an array of floats or complex numbers is wanted, not of {s.dtype}")
-        if layout.overlaps_itself(s.shape, s.strides, s.dtype.itemsize):
-            x = ops.copy(x)  # a gradient for each of its elements
-        return Watched(x, self)
+        overlaps = layout.overlaps_itself(s.shape, s.strides, s.dtype.itemsize)  # a gradient for each of its elements
+        return Watched(ops.copy(x) if overlaps else kept(x), self)
 
     def gradient(self, target, sources, grad=None):
         """Gradients of `target` by each of `sources`, as arrays: None where it does not depend on one.
@@ -90,11 +93,16 @@ class GradTape:
         pull(*gradients), one for each part of value and None where nothing depends on that, gives those of the inputs.
         `flows` says which parts no gradient goes through; through bools and integers none does.
         """
+        seen = self.seen(value, flows)
+        self.steps.append((pull, inputs, list(flat([seen]))))
+        return seen
+
+    def seen(self, value, flows):
+        """`value` with its parts watched where `flows` says so."""
         several = isinstance(value, tuple | list)
         parts = value if several else (value,)
         flows = flows if isinstance(flows, tuple | list) else (flows,) * len(parts)
         seen = [Watched(x, self) if keep and _flows(x) else x for x, keep in zip(parts, flows, strict=True)]
-        self.steps.append((pull, inputs, seen))
         if not several:
             return seen[0]
         return value._make(seen) if hasattr(value, "_make") else type(value)(seen)
@@ -117,8 +125,14 @@ class GradTape:
         result = op.call([bare(x) for x in args])
         if op.output_differentiability is False:
             return result
-        inputs = tuple(flat(args[i] for i in op.derived))
-        return self.record(result, inputs, partial(_backwards, op, args, result), op.output_differentiability)
+        seen = self.seen(result, op.output_differentiability)
+        mask = [any(isinstance(part, Watched) for part in flat([args[i]])) for i in op.derived]
+        read, saved = derive.read(op, row.key, mask), Saved(op.schema.name)
+        values = [saved.keep(x, name) if name in read else bare(x) for x, name in zip(args, op.names, strict=True)]
+        result = saved.keep(seen, "its result") if "result" in read else result
+        pull = partial(_backwards, op, values, mask, result, saved)
+        self.steps.append((pull, tuple(flat(args[i] for i in op.derived)), list(flat([seen]))))
+        return seen
 
     def apply(self, function, args, out, where, shape, dtypes):
         if not self.recording:
@@ -127,9 +141,15 @@ class GradTape:
             raise ArgumentError(f"{function.__name__}: a tape cannot go back through out=")
         self.mine(function.__name__, (*args, where))
         result = function(*map(bare, args), where=bare(where))
-        found = partial(function.gradient, args=list(map(bare, args)), where=bare(where),
-                        output_mask=[isinstance(x, Watched) for x in args])  # fmt: skip
-        return self.record(result, args, found)
+        saved, mask = Saved(function.__name__), [isinstance(x, Watched) for x in args]
+        values = [saved.keep(x, f"argument {i}") for i, x in enumerate(args)]
+        where = saved.keep(where, "where")
+
+        def pull(*grads):
+            saved.check()
+            return function.gradient(*grads, args=values, where=where, output_mask=mask)
+
+        return self.record(result, args, pull)
 
     def view(self, x, value, offset):
         """A view of x, as a part of what x is a view of."""
@@ -150,13 +170,15 @@ class GradTape:
 
 
 class Watched(Traced):
-    """An array that a tape sees; `root` is (what it is a view of, offset in bytes), or None."""
+    """An array that a tape sees, in memory that it alone has; `root` is (what it is a view of, offset in bytes), or
+    None."""
 
     __slots__ = ("root",)
 
     def __init__(self, value, mode):
         super().__init__(value, mode)
         self.root = None
+        arrays.adapter_for(value).seal(value)
 
     def __getattr__(self, name):
         raise AttributeError(f"an array that a tape watches has no {name!r}: its `value` is the plain array")
@@ -204,12 +226,12 @@ def _seed(target, grad):
     return grad
 
 
-def _backwards(op, args, result, *grads):
-    """The gradients of a call's tensor arguments, None where one is not watched."""
+def _backwards(op, args, mask, result, saved, *grads):
+    """The gradients of a call's tensor arguments, None where mask is False: that one is not watched."""
+    saved.check()
     tensors = [args[i] for i in op.derived]
-    keywords = {a.name: bare(x) for a, x in zip(op.arguments, args, strict=True) if a.keyword_only}
-    plain = [bare(x) for a, x in zip(op.arguments, args, strict=True) if not a.keyword_only]
-    mask = [any(isinstance(part, Watched) for part in flat([x])) for x in tensors]
+    keywords = {a.name: x for a, x in zip(op.arguments, args, strict=True) if a.keyword_only}
+    plain = [x for a, x in zip(op.arguments, args, strict=True) if not a.keyword_only]
     grad = grads if isinstance(result, tuple | list) else grads[0]
     found = op.gradient(grad, *plain, output_mask=mask, result=result, **keywords)
     parts = []
@@ -259,11 +281,17 @@ def _moved(grad, source, target):
     return seen(target, target.shape)
 
 
+def _given(x):
+    """A result for its reader to write: of what a tape has made read-only a copy."""
+    return ops.copy(x) if arrays.adapter_for(x).seal(x) else x
+
+
 def vjp(function, *args):
     """(function(*args), pull): pull(grad) gives grad times the derivative by each argument, None for what has none.
 
     The function is written over operations of this library, operators and views, and returns one array, or a tuple of
-    them: then grad is a tuple. Arguments that are no arrays of floats or complex numbers go in as they are.
+    them: then grad is a tuple. Arguments that are no arrays of floats or complex numbers go in as they are. NumPy
+    arrays may be written before `pull`: the derivative is that of what they held. Tensors that it reads may not.
 
     >>> import numpy as np, nbkernels
     >>> result, pull = nbkernels.vjp(lambda x, w: x @ w.T + 1, np.ones((1, 2)), np.array([[3.0, 4.0]]))
@@ -293,7 +321,7 @@ def vjp(function, *args):
         found = iter(tape.gradient([x for x, _ in pairs], known, [part for _, part in pairs]))
         return tuple(next(found) if isinstance(x, Watched) and x.mode is tape else None for x in watched)
 
-    values = tuple(x.value if keep else x for x, keep in zip(results, seen, strict=True))
+    values = tuple(_given(x.value) if keep else x for x, keep in zip(results, seen, strict=True))
     return values if several else values[0], pull
 
 

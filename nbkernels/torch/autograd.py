@@ -121,17 +121,11 @@ def of_call(form):
     """The kernel of a functional form."""
     op, places, once = form.op, derived(form), forms.backward(form)
     count = sum(not a.keyword_only for a in form.schema.arguments)
-    formulas = derive.derivative(op, "CPU").row
-    formulas = None if formulas is None else formulas.load()
-    needs = [frozenset(derive.needs(formulas[op.names[i]])) if op.names[i] in formulas else frozenset()
-             for i in op.derived] if isinstance(formulas, dict) else None  # fmt: skip
 
     @functools.cache
     def read(mask):
-        """Places of what the formulas read that are asked for; None where that is not known, or anything."""
-        if needs is None:
-            return None
-        names = frozenset().union(*chosen(mask, needs))
+        """Places of what the derivatives that are asked for read; None where that is anything."""
+        names = derive.read(op, "CPU", mask)
         return None if "result" in names else {i for i, name in zip(form.places, op.names) if name in names}
 
     def setup(ctx, values, wanted, result):
