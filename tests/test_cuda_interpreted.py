@@ -1,0 +1,234 @@
+"""CUDA kernels as a card would run them: their PTX for compute capability 9.0, interpreted, against the CPU's bits.
+
+Kernels are those that cards get, with their tiles and their vector loads; races in shared memory, misaligned accesses
+and accesses outside the arrays are trapped (tests/ptx).
+"""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import nbkernels
+from nbkernels import scalar
+from tests import reference
+from tests.compare import same_bits
+
+try:
+    from nbkernels.cuda import batch, dot, elementwise, folds, fused, gemm, mv, reduce, tiles
+    from nbkernels.cuda.assemble import assemble
+    from tests.ptx.device import NEWEST, Device
+
+    assemble(reduce.kernel(scalar.common.add, "float32", "float32", 1, 1, 8, True), NEWEST)
+except (ImportError, RuntimeError) as error:
+    pytest.skip(f"lacks the CUDA wheels: {str(error).splitlines()[0]}", allow_module_level=True)
+
+# The CPU's first calls have the bits of its later ones.
+pytestmark = [pytest.mark.filterwarnings("ignore::RuntimeWarning"), pytest.mark.usefixtures("at_first")]
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    return Device().installed(monkeypatch)
+
+
+def numbers(rng, *shape, dtype="float32"):
+    """Of every magnitude that sums round: whole numbers for integers, normal ones for floats."""
+    dtype = np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+    if dtype.kind in "iub":
+        return rng.integers(0, 2 if dtype.kind == "b" else 120, shape).astype(dtype)
+    x = rng.standard_normal(shape)
+    return (x + 1j * rng.standard_normal(shape) if dtype.kind == "c" else x).astype(dtype)
+
+
+def empty(shape, dtype):
+    """Room that holds NaN, or 77."""
+    dtype = np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+    return np.full(shape, 77 if dtype.kind in "iub" else np.nan).astype(dtype)
+
+
+def readonly(x):
+    x = x.view()
+    x.flags.writeable = False
+    return x
+
+
+# --- products ---------------------------------------------------------------------------------------------------------
+
+DTYPES = [("float32",) * 3, ("float64",) * 3, ("complex64",) * 3, ("complex128",) * 3, ("float16",) * 3,
+          ("bfloat16",) * 3, ("float16", "float16", "float32"), ("int64",) * 3, ("uint8", "int8", "int32"),
+          ("bool",) * 3]  # fmt: skip
+
+
+def product(gpu, a, b, out, x=None, beta=0, alpha=1, tile=None):
+    gemm.gemm(gpu.array(out), None if x is None else gpu.array(readonly(x)), *(gpu.array(readonly(v)) for v in (a, b)),
+              beta, alpha, tile)  # fmt: skip
+    return out
+
+
+@pytest.mark.parametrize("dtypes", DTYPES, ids="-".join)
+def test_products_have_the_cpus_bits(gpu, rng, dtypes):
+    """A ragged size of several blocks, and x with beta and alpha, for each kind of number."""
+    a, b = numbers(rng, 70, 19, dtype=dtypes[0]), numbers(rng, 19, 66, dtype=dtypes[1])
+    x = numbers(rng, 66, dtype=dtypes[2])
+    expected = nbkernels.addmm(x, a, b, beta=2, alpha=3, out_dtype=None if x.dtype == a.dtype else x.dtype)
+    same_bits(product(gpu, a, b, empty((70, 66), dtypes[2]), x, 2, 3), expected)
+
+
+@pytest.mark.parametrize("tile", ["256x128x8 16x8", "128x128x8 8x8", "64x64x8 4x4", "32x32x8 4x4", "128x64x16 8x4"])
+def test_tiles_that_cards_get(gpu, rng, tile):
+    """A block that is full, and ragged ones beside it."""
+    sizes = tiles.Tiles(*map(int, tile.replace(" ", "x").split("x")))
+    m, n, k = sizes.bm + 3, sizes.bn + 1, 2 * sizes.bk + 1
+    a, b, x = numbers(rng, m, k), numbers(rng, k, n), numbers(rng, m, n)
+    same_bits(product(gpu, a, b, empty((m, n), "f4"), x, 0.5, -2, sizes), reference.addmm(x, a, b, 0.5, -2))
+
+
+LAYOUTS = {
+    "C": lambda x: x.copy(),
+    "F": lambda x: np.asfortranarray(x),
+    "reversed": lambda x: x[::-1, ::-1].copy()[::-1, ::-1],
+    "apart": lambda x: np.repeat(np.repeat(x, 2, 0), 3, 1)[::2, ::3],
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_products_of_any_layout(gpu, rng, layout):
+    """Of inputs and of out, whose neighbours in memory keep what they have."""
+    a, b, x = numbers(rng, 33, 9), numbers(rng, 9, 20), numbers(rng, 33, 20)
+    out = LAYOUTS[layout](np.full((33, 20), np.nan, "f4"))
+    whole = out.base if out.base is not None else out
+    before = whole.copy()
+    same_bits(product(gpu, LAYOUTS[layout](a), LAYOUTS[layout](b), out, LAYOUTS[layout](x), 1, 1),
+              reference.addmm(x, a, b, 1, 1))  # fmt: skip
+    out[...] = np.nan
+    same_bits(whole, before)
+
+
+@pytest.mark.parametrize("dtypes", [DTYPES[0], DTYPES[5]], ids="-".join)
+def test_segments_of_long_products(gpu, rng, dtypes):
+    """k = 4099: two chains, which wait for each other in out or in a temporary."""
+    a, b = numbers(rng, 2, 4099, dtype=dtypes[0]), numbers(rng, 4099, 3, dtype=dtypes[1])
+    same_bits(product(gpu, a, b, empty((2, 3), dtypes[2])), nbkernels.mm(a, b))
+    assert len(gpu.launches) == 2
+
+
+def test_batches(gpu, rng):
+    a, b, x = numbers(rng, 3, 5, 7), numbers(rng, 3, 7, 4), numbers(rng, 4)
+    out = empty((3, 5, 4), "f4")
+    batch.baddbmm(gpu.array(out), gpu.array(x), gpu.array(a), gpu.array(b), 1, 1)
+    same_bits(out, nbkernels.baddbmm(x, a, b))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "bfloat16", "int32"])
+@pytest.mark.parametrize("k", [1, 150, 4200])
+def test_dot(gpu, rng, dtype, k):
+    a, b = numbers(rng, 2 * k, dtype=dtype)[::2], numbers(rng, k, dtype=dtype)[::-1]
+    out = empty((), dtype)
+    dot.dot(gpu.array(out), gpu.array(a), gpu.array(b))
+    same_bits(out, np.asarray(nbkernels.dot(a, b)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "float16", "int32"])
+@pytest.mark.parametrize(("m", "k"), [(17, 33), (3, 4200)])
+@pytest.mark.parametrize("order", "CF")
+def test_mv(gpu, rng, dtype, m, k, order):
+    a, v, x = numbers(rng, m, k, dtype=dtype), numbers(rng, 2 * k, dtype=dtype)[::-2], numbers(rng, m, dtype=dtype)
+    a, out = np.asarray(a, order=order), empty(2 * m, dtype)
+    mv.addmv(gpu.array(out[::2]), *map(gpu.array, (x, a, v)), 2, 3)
+    same_bits(out[::2], nbkernels.addmv(x, a, v, beta=2, alpha=3))
+    same_bits(out[1::2], empty(m, dtype))
+
+
+# --- element by element -----------------------------------------------------------------------------------------------
+
+SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-40, 3e38, 0.5, 2.5, 1e5])
+BINARY = [("add", "float32"), ("add", "float16"), ("add", "bfloat16"), ("divide", "float64"), ("divide", "complex64"),
+          ("multiply", "complex128"), ("floor_divide", "int8"), ("remainder", "float64"), ("fmod", "float32"),
+          ("pow", "float64"), ("pow", "int64"), ("maximum", "bool"), ("minimum", "float32"), ("gcd", "uint64"),
+          ("lcm", "int32"), ("atan2", "float32"), ("hypot", "float64"), ("copysign", "float32"),
+          ("nextafter", "float32"), ("less", "float64"), ("bitwise_right_shift", "int16"),
+          ("logaddexp", "float32")]  # fmt: skip
+UNARY = [("exp", "float32"), ("exp", "float16"), ("log", "float64"), ("sin", "float32"), ("cos", "float64"),
+         ("tanh", "float32"), ("sqrt", "float64"), ("cbrt", "float32"), ("round", "float64"), ("isnan", "float16"),
+         ("exp", "complex64"), ("bitwise_invert", "uint8"), ("sign", "int64")]  # fmt: skip
+
+
+def operands(rng, dtype, *shapes):
+    """Ordinary numbers with special ones among them."""
+    for shape in shapes:
+        x = numbers(rng, *shape, dtype=dtype) + np.zeros((), numbers(rng, dtype=dtype).dtype)
+        if x.dtype.kind not in "iub":
+            x = np.where(rng.random(shape) < 0.3, rng.choice(SPECIAL, shape), 20 * x).astype(x.dtype)
+        yield x
+
+
+@pytest.mark.parametrize(("op", "dtype"), BINARY, ids="-".join)
+def test_operations_of_two(gpu, rng, op, dtype):
+    """More than one chunk of a block; the second operand is repeated in rows, the first one's rows lie apart."""
+    x, y = operands(rng, dtype, (40, 57), (57,))
+    y = np.where(y == 0, 1, y).astype(y.dtype) if y.dtype.kind in "iu" else y
+    expected = getattr(nbkernels, op)(x, y)
+    out = empty(expected.shape, expected.dtype)
+    getattr(elementwise, op)(gpu.array(out), gpu.array(readonly(np.repeat(x, 2, 0)[::2])), gpu.array(readonly(y)))
+    same_bits(out, expected)
+
+
+@pytest.mark.parametrize(("op", "dtype"), UNARY, ids="-".join)
+def test_operations_of_one(gpu, rng, op, dtype):
+    """Where a mask says so."""
+    (x,), mask = operands(rng, dtype, (9, 131)), rng.random(131) < 0.7
+    expected = getattr(nbkernels, op)(x)
+    out = empty(expected.shape, expected.dtype)
+    expected = np.where(mask, expected, out).astype(expected.dtype)
+    getattr(elementwise, op)(gpu.array(out), gpu.array(readonly(x)), where=gpu.array(readonly(mask)))
+    if op == "sin":  # the device's own library, which is not right to the last bit
+        np.testing.assert_array_max_ulp(out[np.isfinite(expected)], expected[np.isfinite(expected)], 2)
+    else:
+        same_bits(out, expected)
+
+
+def test_an_out_that_overlaps_its_input(gpu, rng):
+    x = numbers(rng, 40)
+    expected = x[:-1] + x[1:]
+    elementwise.add(gpu.array(x[1:]), gpu.array(x[:-1]), gpu.array(x[1:].copy()))
+    same_bits(x[1:], expected)
+
+
+def test_a_function_of_ones_own(gpu, rng):
+    """Two outputs in one pass."""
+
+    def both(x, y):
+        return x * y + 1, x - y
+
+    x, y = numbers(rng, 30, 41), numbers(rng, 41)
+    outs = [empty((30, 41), "f4") for _ in range(2)]
+    fused.run(both, [*map(gpu.array, outs)], [gpu.array(x), gpu.array(y)])
+    for out, expected in zip(outs, nbkernels.elementwise(both)(x, y)):
+        same_bits(out, expected)
+
+
+# --- folds ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("axis", [(0,), (1,), (0, 1)])
+@pytest.mark.parametrize(("op", "dtype"), [("add", "float32"), ("maximum", "float16"), ("multiply", "complex64"),
+                                           ("logical_and", "bool"), ("add", "int8")])  # fmt: skip
+def test_folds(gpu, rng, op, dtype, axis):
+    """Their order is their own: the terms are whole numbers, or one rounding cannot be told from another."""
+    x = numbers(rng, 130, 67, dtype=dtype)
+    x = np.where(rng.random(x.shape) < 0.5, 1j, -1).astype(x.dtype) if x.dtype.kind == "c" else x
+    x = np.rint(4 * x).astype(x.dtype) if x.dtype.kind == "f" else x
+    expected = getattr(nbkernels, op).reduce(x, axis)
+    out = empty(expected.shape, expected.dtype)
+    folds.reduce(gpu.array(out), gpu.array(readonly(x)), op, axis, False, None, None, None)
+    same_bits(out, expected)
+
+
+@pytest.mark.parametrize(("op", "dtype"), [("add", "float32"), ("subtract", "float16"), ("add", "int8")])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_accumulate(gpu, rng, op, dtype, axis):
+    x = numbers(rng, 21, 150, dtype=dtype)
+    expected = getattr(nbkernels, op).accumulate(x, axis)
+    out = empty(expected.shape, expected.dtype)
+    folds.accumulate(gpu.array(out), gpu.array(readonly(x)), op, (axis,), None)
+    same_bits(out, expected)
