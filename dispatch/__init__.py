@@ -9,6 +9,7 @@ HOMES = {
     "ComplianceError": "errors",
     "Device": "adapter",
     "DeviceError": "errors",
+    "InferenceError": "errors",
     "Library": "library",
     "MetaArray": "metas",
     "MissingKernelError": "errors",

@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from importlib import import_module
 
 from . import keys
+from .errors import OutError
 
 
 class Device(namedtuple("Device", "key index", defaults=(0,))):
@@ -36,6 +37,8 @@ class Adapter:
     scalar = False  # whether its arrays are NumPy's scalars, which element-wise fast paths take
     foreign = False  # whether its arrays may tell something else at every look
     intercept = None  # a method (op, row, args, out, in_place) that takes over calls of ops with kernels; see traced.py
+
+    unwritable = OutError  # what is raised where an array that has a flaw would be written
 
     def opens(self, op, key, x):
         """Whether the body of a composite is run with such arrays, in place of being taken over whole."""

@@ -8,6 +8,7 @@ from math import prod
 from . import driver, keys, layout
 from .adapter import Adapter, Device, Spec, library
 from .driver import DeviceView, recorder, simulated
+from .errors import InferenceError
 
 
 class Cuda(Adapter):
@@ -171,6 +172,7 @@ class Torch(Cuda):
     """torch tensors on the CPU (kernels get `x.numpy()`), on CUDA and on torch's own meta device."""
 
     name, classes = "torch", ("torch.Tensor",)
+    unwritable = InferenceError
 
     def __init__(self):
         self.dtypes = {}  # torch's -> NumPy's
@@ -258,6 +260,11 @@ class Torch(Cuda):
 
     def written(self, x):
         library("torch").autograd.graph.increment_version(x)  # so that autograd finds it changed
+
+    def flaw(self, x):
+        if x.is_inference() and not library("torch").is_inference_mode_enabled():
+            return "it was made in torch.inference_mode(), and is written there alone: write a clone"
+        return ""
 
     def version(self, x):
         return None if x.is_inference() else x._version

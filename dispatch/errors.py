@@ -33,6 +33,10 @@ class OutError(ValueError):
     """An `out` (or the `self` of an in-place form) that the result cannot be written into."""
 
 
+class InferenceError(OutError, RuntimeError):
+    """A torch tensor of inference mode that is written outside it: torch's own error is a RuntimeError."""
+
+
 class UnsuitableError(ValueError):
     """An argument, as `name=value: why`, that the kernel for the arrays' device cannot use."""
 

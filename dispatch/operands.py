@@ -65,7 +65,7 @@ def check_writable(op, target):
     spec, word = target.spec, target.name
     flaw = target.adapter.flaw(target.value)
     if flaw:
-        raise OutError(f"{op}: {word} cannot be written: {flaw}")
+        raise target.adapter.unwritable(f"{op}: {word} cannot be written: {flaw}")
     if layout.overlaps_itself(spec.shape, spec.strides, spec.dtype.itemsize):
         raise OutError(
             f"{op}: elements of {word} share memory (shape {spec.shape}, strides {spec.strides}): "

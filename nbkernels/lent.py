@@ -18,8 +18,12 @@ from .dispatch.adapter import library
 VIEWS = "nbkernels.jit.lend"  # by name, at the first call
 
 # One for each combination of types, as dispatch/function.py makes functions: a loop over the arguments takes 1 us more.
-ON_CUDA = """\
+HEAD = """\
 def lent({names}, out):
+    if {sealed}:
+        return None
+"""
+ON_CUDA = """\
     if {first}.is_cuda:
         return again({names}, out)
 """
@@ -41,7 +45,7 @@ LENT = """\
 """
 
 
-def made(op, types, fast, scope, view, watched="False", like="", out="lend_out(out)", again=None):
+def made(op, types, fast, scope, view, watched="False", like="", out="lend_out(out)", again=None, sealed="False"):
     """The fast path by the text above, which calls what `scope` has; its `with_keywords` is of the same make. `fast` is
     that of arrays on the CPU, `again` that of others; either may be None."""
     usual = {op.names[i]: view.format(op.names[i]) for i, cls in zip(op.keyed, types) if lends(cls)}
@@ -49,11 +53,11 @@ def made(op, types, fast, scope, view, watched="False", like="", out="lend_out(o
 
     def written(fast, again, names, views):
         own = {name: f"__{name}" for name in views}
-        head = f"def lent({', '.join(names)}, out):\n"
-        text = (head if again is None else ON_CUDA) + (LENT if fast else "")
+        text = HEAD + (ON_CUDA if again else "") + (LENT if fast else "")
         text = text.format(
             names=", ".join(names),
             first=first,
+            sealed=sealed,
             watched=watched,
             out=out,
             views="; ".join(f"__{name} = {found}" for name, found in views.items()),
@@ -133,6 +137,7 @@ VIEW = (
     "else __view if type(__view := view(words, {0})) is ndarray else lend({0})"
 )
 OUT = "({}) if type(out) is Tensor else lend(out)"
+SEALED = "out is not None and flaw(out)"
 
 
 @functools.cache
@@ -173,6 +178,7 @@ def of_torch():
         Tensor=torch.Tensor,
         REFUSED=(RuntimeError, TypeError),
         written=torch.autograd.graph.increment_version,
+        flaw=lambda out: isinstance(out, torch.Tensor) and adapter.flaw(out),
         **seen,
     )
     views = import_module(VIEWS)
@@ -203,6 +209,8 @@ def tensors(op, types, fast, again):
     """Of tensors on the CPU and numbers. What requires grad while grad is on, lazy conjugates, sparse tensors and their
     like refuse to be NumPy's, and the general path says why."""
     found = of_torch()
-    return found and made(
-        op, types, fast, found[0], view=found[1], watched=WATCHED, out=OUT.format(found[1].format("out")), again=again
-    )
+    if found is None:
+        return None
+    scope, view = found
+    out = OUT.format(view.format("out"))
+    return made(op, types, fast, scope, view, watched=WATCHED, out=out, again=again, sealed=SEALED)

@@ -2,8 +2,9 @@
 
 import functools
 
-from .dispatch import arrays, keys, layout, run, views
-from .dispatch.errors import ArgumentError, DeviceError, OutError, describe
+from .dispatch import arrays, keys, run, views
+from .dispatch.errors import ArgumentError, DeviceError, describe
+from .dispatch.operands import Operand, check_writable
 from .folds import NOTHING, known, normal, resolve_fold, strong
 
 
@@ -115,12 +116,11 @@ def at(op, kernels, self, indices, other):
         raise DeviceError(
             f"{op}.at: all arrays must be on one device: self on {device}, other on {source.device(other)}"
         )
-    spec, flaw = adapter.spec(self), adapter.flaw(self)
+    spec = adapter.spec(self)
     for name, given in (("self", spec), ("other", source and source.spec(other))):
         if given is not None:
             known(op, given, name)
-    if flaw or layout.overlaps_itself(spec.shape, spec.strides, spec.dtype.itemsize):
-        raise OutError(f"{op}.at: self cannot be written: {flaw or 'its elements share memory'}")
+    check_writable(f"{op}.at", Operand("self", self, adapter, device, spec))
     if device.key != keys.CPU:
         indices = hosted(indices)
     written, other = adapter.view(self), source.view(other) if source else other

@@ -217,6 +217,48 @@ def test_tensors_are_written(monkeypatch):
         nb.mm(x, x.T, out=torch.empty(3, 4))
 
 
+WRITERS = {
+    "in place": lambda nb, x: nb.add_(x, 1.0),
+    "a view in place": lambda nb, x: nb.multiply_(x[1:].T, 2.0),
+    "out=": lambda nb, x: nb.add(x, x, out=x),
+    "out= of one": lambda nb, x: nb.exp(x, out=x),
+    "out= of a view": lambda nb, x: nb.mm(x, x, out=x[:, :]),
+    "out= with keywords": lambda nb, x: nb.addmm(x, x, x, beta=2.0, out=x),
+    "out= of plain tensors": lambda nb, x: nb.mm(x.new_ones(4, 4).clone(), x.new_ones(4, 4).clone(), out=x),
+    "a product in place": lambda nb, x: nb.addmm_(x, x, x),
+}
+METHODS = {
+    "at": lambda nb, x: nb.add.at(x, [0], 1.0),
+    "reduce": lambda nb, x: nb.add.reduce(x, axis=0, out=x[0]),
+    "accumulate": lambda nb, x: nb.add.accumulate(x, axis=0, out=x),
+    "fuse": lambda nb, x: nb.fuse(lambda v: v + 1, x, out=x),
+    "elementwise": lambda nb, x: nb.elementwise(lambda v: v + 1)(x, out=x),
+}
+
+
+@needs_torch
+@pytest.mark.parametrize("write", (WRITERS | METHODS).values(), ids=WRITERS | METHODS)
+def test_tensors_of_inference_mode_are_written_inside_it_alone(write):
+    """As torch has it, by the functions, nbkernels.torch and torch.ops, the fast paths known or not."""
+    import torch
+
+    import nbkernels.torch
+
+    rooms = [nb] + [nbkernels.torch] * (write in WRITERS.values())
+    for room in rooms:
+        with torch.inference_mode():
+            x = torch.ones(4, 4)
+        for _ in range(3):
+            with pytest.raises(OutError, match="cannot be written: it was made in torch") as raised:
+                write(room, x)
+            assert isinstance(raised.value, RuntimeError)
+            assert (x == 1).all()
+            write(room, torch.ones(4, 4))
+        with torch.inference_mode():
+            write(room, x)
+        assert not (x == 1).all()
+
+
 @needs_torch
 def test_sum_to_its_own_shape_is_the_tensor():
     x = tensor()

@@ -60,5 +60,5 @@ def kept(x, own=False):
     `own` says that a tape alone has its memory: then it is enough that x is read-only.
     """
     plain = _innermost(x)
-    sealed = (own or plain is not x) and arrays.adapter_for(plain).flaw(plain)
+    sealed = (own or plain is not x) and arrays.adapter_for(plain).seal(plain)
     return x if sealed or _version(x) is not None else ops.copy(x, order="K")  # a gradient has its order
