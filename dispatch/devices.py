@@ -59,9 +59,13 @@ class Numba(Cuda):
 
     def view(self, x):
         shape, dtype, strides = self.spec(x)
-        stream = getattr(x.stream, "handle", x.stream)
-        return DeviceView(self.address(x), shape, strides, dtype, self.device(x).index,
-                          int(getattr(stream, "value", stream) or 0), x, self)  # fmt: skip
+        return DeviceView(self.address(x), shape, strides, dtype, self.device(x).index, self.stream(x), x, self)
+
+    @staticmethod
+    def stream(x):
+        """The handle of the stream that an array is bound to."""
+        handle = getattr(x.stream, "handle", x.stream)
+        return int(getattr(handle, "value", handle) or 0)
 
     def address(self, x):
         return x.device_ctypes_pointer.value or 0 if hasattr(x, "gpu_data") else x._ary.ctypes.data

@@ -73,7 +73,7 @@ def replay(op, types):
     if adapter is None or not op.structured or op.library.overriding or not adapter.repeats():
         return None, None
     name, maker = adapter.name, op.library.replays.get(adapter.name)
-    return (maker and resolve(maker)(op, name)), name
+    return (maker and resolve(maker)(op, name, types)), name
 
 
 def wrapped(op, fast):

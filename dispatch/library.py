@@ -49,8 +49,8 @@ class Registration:
 class Library:
     """Ops by name. `composites` is the module that holds the bodies of ops without a dispatch table, by their names;
     `fit` "module:name" of a function (gradient, argument) -> the gradient in the argument's shape and dtype;
-    `replays` {library of arrays: "module:name"} of functions (op, that library's name) -> its fast path for these
-    arrays, or None;
+    `replays` {library of arrays: "module:name"} of functions (op, that library's name, types) -> its fast path for
+    these arrays, or None;
     `lenders` {library of arrays: "module:name"} of functions (op, types, fast, again) -> the fast path of arrays that
     an adapter `lends`, which runs that of NumPy's on views of them, and `again` on a CUDA device; or None;
     `first` "module:name" of a function (op) -> the fast path of its first calls with NumPy's arrays, or None.

@@ -224,3 +224,32 @@ def parameters(cubin: bytes, entry: str) -> list[int]:
             place += 4 + (length if form == 4 else 0)
         return [found[ordinal] for ordinal in sorted(found)]
     raise AssertionError(f"no .nv.info.{entry}")
+
+
+def tensors(monkeypatch, notes):
+    """Let torch's CPU tensors stand for tensors on the noted device, on a stream that `notes.stream` says."""
+    import torch
+
+    from nbkernels import lent
+    from nbkernels.cuda import replay
+    from nbkernels.dispatch import devices
+    from nbkernels.dispatch.adapter import Device
+    from nbkernels.dispatch.driver import DeviceView
+
+    notes.stream = 0
+
+    def view(self, x):
+        x = self.plain(x)
+        shape, dtype, strides = self.spec(x)
+        return DeviceView(x.data_ptr(), shape, strides, dtype, 0, notes.stream, x, self)
+
+    monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda index: notes.stream, raising=False)
+    reader = replay.READERS["torch"]()
+    for place, members in {
+        devices.Torch: dict(device=lambda self, x: Device("CUDA", 0), view=view, repeats=lambda self: True),
+        lent: dict(ON_CUDA=lent.ON_CUDA.replace("{first}.is_cuda", "True")),
+        reader: dict(scope=reader.scope | dict(current=lambda index: notes.stream)),
+    }.items():
+        for name, value in members.items():
+            monkeypatch.setattr(place, name, value, raising=False)
+    return torch

@@ -9,7 +9,7 @@ import nbkernels as nb
 from nbkernels.dispatch import views
 
 try:
-    from nbkernels.cuda import launch, replay
+    from nbkernels.cuda import launch, replay, tuned
     from tests import launched
 except (ImportError, RuntimeError) as error:
     pytest.skip(f"lacks the CUDA wheels: {str(error).splitlines()[0]}", allow_module_level=True)
@@ -161,8 +161,14 @@ def test_any_sequence_of_calls_is_that_of_the_general_path(gpu, steps):
 
         found = events(gpu, call, *arrays)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(replay.Replay, "__call__", lambda self, *args: None)
+            patch.setattr(nb.ops.LIBRARY, "replays", {})
+            kept = {op: (dict(op.entries), dict(op.worded)) for op in nb.ops.LIBRARY}
+            forget()
             assert found == events(gpu, call, *arrays)
+            for op, (entries, worded) in kept.items():
+                op.forget()
+                op.entries.update(entries)
+                op.worded.update(worded)
 
 
 def test_arrays_that_come_to_share_memory_go_the_whole_way(gpu):
@@ -246,5 +252,91 @@ def test_kinds_that_never_end_are_forgotten(gpu):
     x = gpu.array((7,))
     for i in range(replay.KINDS + 100):
         nb.add(x, i)
-    (entry,) = (e for e in nb.ops.LIBRARY["add"].entries.values() if isinstance(e, replay.Replay) and e.known)
-    assert len(entry.known) <= replay.KINDS
+    (known,) = (e.known for e in nb.ops.LIBRARY["add"].entries.values() if getattr(e, "known", None))
+    assert len(known) <= replay.KINDS
+
+
+def test_what_a_tune_finds_is_used_by_calls_that_were_made_before(gpu):
+    x = gpu.array((7, 7))
+    for _ in range(3):
+        nb.mm(x, x)
+    known = next(iter(nb.ops.LIBRARY["mm"].entries.values())).known
+    assert known
+    tuned.renew()
+    assert not known
+
+
+# -- torch's tensors --------------------------------------------------------------------------------------------------
+
+TENSORS = {
+    "mm": lambda t, x, v: nb.mm(x, x),
+    "mm out": lambda t, x, v: nb.mm(x, x.T, out=v.T),
+    "addmm": lambda t, x, v: nb.addmm(v[0], x, x, beta=0.5, alpha=2),
+    "bmm": lambda t, x, v: nb.bmm(x.reshape(7, 1, 7), v.expand(7, 7, 7)),
+    "linear": lambda t, x, v: nb.linear(x, v, v[1]),
+    "linear without bias": lambda t, x, v: nb.linear(x, v),
+    "activation": lambda t, x, v: nb.addmm_activation(v, x, x, activation="gelu", approximate="tanh"),
+    "matmul": lambda t, x, v: nb.matmul(x.expand(2, 3, 7, 7), v),
+    "outer": lambda t, x, v: nb.outer(x[0], v[1]),
+    "dot": lambda t, x, v: nb.dot(x[0], v[:, 1]),
+    "add alpha": lambda t, x, v: nb.add(x, v, alpha=-0.5),
+    "add a number": lambda t, x, v: nb.add_(v, 2),
+    "where": lambda t, x, v: nb.multiply(x, v, where=x > 0, out=v),
+    "dtype": lambda t, x, v: nb.add(x, v, dtype="float64"),
+    "to float64": lambda t, x, v: nb.less(x, v, out=v.bool()),
+    "sum_to": lambda t, x, v: nb.sum_to(x, (7,)),
+    "reduce": lambda t, x, v: nb.add.reduce(x, (0, 1), keepdims=True),
+    "over itself": lambda t, x, v: nb.add(x, x.T, out=x),
+    "elementwise": lambda t, x, v: SQUARED(x, v),
+}
+SQUARED = nb.elementwise(lambda a, b: a * a + b)
+
+
+@pytest.fixture
+def torch(gpu, monkeypatch):
+    pytest.importorskip("torch")
+    made = launched.tensors(monkeypatch, gpu)
+    forget()
+    yield made
+    forget()
+
+
+@pytest.mark.parametrize("name", TENSORS)
+def test_later_calls_on_tensors_do_what_the_first_did(gpu, torch, name):
+    """Kernels, numbers and streams are the same, and each pointer leads to the same place of the same tensor."""
+    wanted = []
+    for stream in (0, 7) * 4:
+        gpu.stream = stream
+        x, v = torch.ones(7, 7), torch.ones(7, 7)
+        before = x._version, v._version
+        gpu.events.clear()
+        TENSORS[name](torch, x, v)
+        assert gpu.launches
+        assert {event[-1] for event in gpu.launches} == {stream}
+        places = {t.data_ptr() + i: (t is v, i) for t in (x, v) for i in range(0, 196, 4)}
+        found = [(kernel, [places.get(a, a if a < 1 << 30 else "another's") for a in arguments])
+                 for kernel, arguments, _ in gpu.launches]  # fmt: skip
+        wanted.append((found, x._version - before[0], v._version - before[1]))
+    assert all(each == wanted[0] for each in wanted)
+
+
+@pytest.mark.parametrize("name", ["mm", "linear", "activation", "add alpha", "sum_to"])
+def test_tensors_take_the_general_path_twice(gpu, torch, monkeypatch, name):
+    x, v = torch.ones(7, 7), torch.ones(7, 7)
+    for _ in range(2):
+        TENSORS[name](torch, x, v)
+    monkeypatch.setattr(launch.Launch, "__init__", None)
+    gpu.events.clear()
+    TENSORS[name](torch, x, v)
+    assert gpu.launches
+
+
+def test_tensors_that_need_a_gradient_are_refused(gpu, torch):
+    x = torch.ones(7, 7)
+    for _ in range(3):
+        nb.mm(x, x)
+    needs = torch.ones(7, 7, requires_grad=True)
+    with pytest.raises(nb.dispatch.ArgumentError, match="requires grad"):
+        nb.mm(needs, x)
+    with torch.no_grad():
+        nb.mm(needs, x)

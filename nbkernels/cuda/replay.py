@@ -15,7 +15,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import weakref
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -28,227 +27,252 @@ from .launch import encoder
 KINDS = 1024  # of calls that an op remembers: there are more only where numbers change from call to call
 ALIGNED = 128  # bytes; more than this no copy asks for
 ONCE, NEVER = "seen once", "not to be repeated"
-REPLAYS = weakref.WeakSet()
+EVERY = weakref.WeakSet()  # of Kinds
 
 
-def replay(op, name: str):
-    """The fast path of an op for a library's arrays, or None: launches of other kernels are not seen."""
-    row = op.table.row("CUDA").row
-    ours = row is not None and row.kernel_name.startswith("nbkernels.") and not simulated()
-    return Replay(op, READERS[name]()) if ours else None
+class Kinds(dict):
+    """What is known of the calls of an op: kind -> ONCE, NEVER or the function that repeats it."""
+
+    __hash__ = object.__hash__
 
 
 def forget() -> None:
     """Record all calls anew: what they would launch has changed."""
-    for each in tuple(REPLAYS):
-        each.known.clear()
+    for known in tuple(EVERY):
+        known.clear()
 
 
 # -- arrays as numbers ------------------------------------------------------------------------------------------------
-# read(x): (address, what else tells arrays apart) of an array that can be taken so, else None.
+# `refused` is an expression that is true of an array x which the general path has to look at; `address` and `layout`
+# tell what a kind needs; `place` is (device, stream) that a call on x runs on; `watched` an expression of no array.
 
 
 class Torch:
-    """torch's tensors: 0.6 us a tensor where all else takes 2 to 9 (dlpack, the interface, current_stream)."""
+    """torch's tensors: 0.5 us a tensor where all else takes 2 to 9 (DLPack, the interface, current_stream)."""
+
+    refused = "({x}.requires_grad and grad_is_on()) or {x}.is_neg() or {x}.is_conj()"
+    address, layout = "{x}.data_ptr()", "{x}.shape, {x}.stride(), {x}.dtype, {x}.get_device()"
+    place = "{x}.get_device(), current({x}.get_device())"
+    watched = "tracing() or modes() or forward._current_level >= 0 or inside() is not None"
 
     def __init__(self):
         torch = library("torch")
-        own, self.forward = torch._C, torch.autograd.forward_ad
+        own = torch._C
         self.classes = frozenset((torch.Tensor, torch.nn.Parameter))
-        self.grad_is_on = torch.is_grad_enabled
-        self.current = getattr(own, "_cuda_getCurrentRawStream", None)
-        self.tracing, self.modes = own._is_tracing, own._len_torch_dispatch_stack
-        self.inside = own._functorch.maybe_current_level
-        self.written = torch.autograd.graph.increment_version
-
-    def watched(self):
-        """Whether something would note what torch does, and miss this call."""
-        return self.tracing() or self.modes() or self.forward._current_level >= 0 or self.inside() is not None
-
-    def read(self, x):
-        if (x.requires_grad and self.grad_is_on()) or x.is_neg() or x.is_conj():
-            return None
-        return x.data_ptr(), (x.shape, x.stride(), x.dtype, x.get_device())
-
-    def place(self, x):
-        """(device, stream) that a call on x runs on; None where x is not on a CUDA device."""
-        index = x.get_device()
-        return (index, self.current(index)) if x.is_cuda else None
+        self.scope = dict(
+            grad_is_on=torch.is_grad_enabled, current=own._cuda_getCurrentRawStream, tracing=own._is_tracing,
+            modes=own._len_torch_dispatch_stack, forward=torch.autograd.forward_ad,
+            inside=own._functorch.maybe_current_level, written=torch.autograd.graph.increment_version,
+        )  # fmt: skip
 
 
 class CuPy:
     """CuPy's arrays, on the current stream."""
 
+    refused, watched = "False", "False"
+    address, layout = "{x}.data.ptr", "{x}.shape, {x}.strides, {x}.dtype, {x}.data.device_id"
+    place = "{x}.data.device_id, current().ptr"
+
     def __init__(self):
         cupy = library("cupy")
-        self.classes, self.current = frozenset((cupy.ndarray,)), cupy.cuda.get_current_stream
-        self.written, self.watched = id, bool
-
-    def address(self, x):
-        return x.data.ptr
-
-    def read(self, x):
-        return x.data.ptr, (x.shape, x.strides, x.dtype, x.data.device_id)
-
-    def place(self, x):
-        return x.data.device_id, self.current().ptr
+        self.classes = frozenset((cupy.ndarray,))
+        self.scope = dict(current=cupy.cuda.get_current_stream, written=id)
 
 
 class Numba:
     """numba's device arrays, each of which has its stream."""
 
+    refused, watched = "False", "False"
+    address, layout = "at({x})", "{x}.shape, {x}.strides, {x}.dtype, place({x})"
+    place = "place({x})"
+
     def __init__(self):
         self.classes = frozenset((library("numba.cuda.cudadrv.devicearray").DeviceNDArray,))
-        self.view, self.address = libraries.NUMBA.view, libraries.NUMBA.address
-        self.written, self.watched = id, bool
+        self.scope = dict(at=libraries.NUMBA.address, place=self.where, written=id)
 
-    def read(self, x):
-        return self.address(x), (x.shape, x.strides, x.dtype, *self.place(x))
-
-    def place(self, x):
-        stream = getattr(x.stream, "handle", x.stream)
-        return x.gpu_data.context.device.id, int(getattr(stream, "value", stream) or 0)
+    @staticmethod
+    def where(x):
+        return x.gpu_data.context.device.id, libraries.NUMBA.stream(x)
 
 
 READERS = {"torch": functools.cache(Torch), "CuPy": functools.cache(CuPy), "numba.cuda": functools.cache(Numba)}
 
 
-# -- calls ------------------------------------------------------------------------------------------------------------
+# -- the fast path of an op -------------------------------------------------------------------------------------------
 
-
-class Replay:
-    """The fast path of an op: replay(*args, out) is the result, or None to decline; `with_keywords` takes every
-    argument of the schema."""
-
-    def __init__(self, op, reader, worded=False):
-        self.op, self.reader, self.known, self.worded = op, reader, {}, worded
-        self.classes = reader.classes
-        self.with_keywords = Replay(op, reader, True) if op.rare and not worded else None
-        REPLAYS.add(self)
-
-    def __call__(self, *args):
-        reader = self.reader
-        if recorder.launches is not None or reader.watched():  # a part of a call that is recorded is seen there
-            return None
-        arrays, places, kind, classes = [], [], [], self.classes
-        try:
-            for x in args:
-                cls = type(x)
-                if cls in classes:
-                    found = reader.read(x)
-                    if found is None:
-                        return None
-                    at, layout = found
-                    arrays.append(x)
-                    places.append(at)
-                    kind.append((layout, at % ALIGNED))
-                elif cls is int or cls is bool or x is None or cls is str:
-                    kind.append((cls, x))
-                elif cls is float or cls is complex or cls is np.dtype or cls is type:
-                    kind.append((cls, repr(x)))  # 0.0 and -0.0 are equal
-                elif cls is tuple or cls is list:
-                    kind.append((cls, str(x)))
-                else:
-                    return None
-            where = reader.place(arrays[0])
-        except RuntimeError:  # a tensor without memory
-            return None
-        if where is None:
-            return None
-        for i, at in enumerate(places):
-            if at in places[:i]:
-                kind.append((i, places.index(at)))
-        kind = (where, *kind)
-        known = self.known.get(kind)
-        if known.__class__ is Call:
-            return known(arrays, places, args[-1], reader)
-        if known is NEVER:
-            return None
-        if known is ONCE:
-            return self.record(kind, arrays, args)
-        if len(self.known) >= KINDS:
-            self.known.clear()
-        self.known[kind] = ONCE
+# Written out for each combination of types, as dispatch/function.py does: a loop over the arguments takes twice as
+# long.
+TEXT = """\
+def replay({names}, out):
+    if recorder.launches is not None or {watched}:
         return None
-
-    def record(self, kind, arrays, args):
-        """Run the call the whole way and keep its launches. One that fails is left to the general path to refuse."""
-        *given, out = args
-        for i in () if self.worded else self.op.rare:
-            given.insert(i, None)
-        self.known[kind] = NEVER
-        recorder.launches, recorder.made, recorder.fixed = [], [], False
-        try:
-            result = self.op.call(tuple(given), out)
-        except Exception:
+    try:
+        {reads}
+        __kind = ({kind})
+    except RuntimeError:
+        return None
+    __known = known.get(__kind)
+    if __known is None:
+        return first(__kind)
+    if __known is NEVER:
+        return None
+    if __known is ONCE:
+        return record(__kind, ({arrays}), ({names}, out))
+    return __known({places}, out)
+"""
+ARRAY = """\
+if {refused}:
             return None
-        finally:
-            launches, made, fixed = recorder.launches, recorder.made, recorder.fixed
-            recorder.launches, recorder.made = None, ()
-        if not fixed:
-            self.known[kind] = Call.of(launches, arrays, made, result, out) or NEVER
-        return result
-
-
-@dataclass(frozen=True)
-class Call:
-    """`launches`: each with the places among its parameters that are pointers, (index of the word, number of the array,
-    bytes from its first element), and those of its tensor maps, likewise. Arrays are those that are given, then those
-    that are `made`: (function that makes one, its address). `reach`: of each given array from its lowest byte to the
-    one after its highest, counted from its first element. `result` is the number of what is returned, or None.
-    """
-
-    launches: tuple
-    made: tuple
-    reach: tuple
-    result: int | None
-    device: int
-
-    @classmethod
-    def of(cls, launches, arrays, made, result, out):
-        """The launches of a call, or None where its pointers cannot be told apart, or are not of its arrays."""
-        if not launches or (out is None and not any(result is x for x, _ in made)):
-            return None
-        everything = [*arrays, *(x for x, _ in made)]
-        kept = [extent(x) for x in everything]
-        places, reach = [place for place, _ in kept], [each for _, each in kept]
-        if any(each is None for each in reach) or not apart(places, reach, len(arrays) - 1):
-            return None
-
-        def whose(address):
-            return next(((j, address - at) for j, (at, (low, high)) in enumerate(zip(places, reach))
-                         if low <= address - at < high), None)  # fmt: skip
-
-        calls = []
-        for launch in launches:
-            holes = [(at, whose(address)) for at, address in launch.places]
-            maps = [(at, whose(address)) for at, address in launch.maps]
-            if any(found is None for _, found in (*holes, *maps)):
+        __at_{x} = {address}
+"""
+MAYBE = """\
+__at_{x} = __layout_{x} = None
+        if {x} is not None:
+            if type({x}) not in classes or {refused}:
                 return None
-            calls.append((launch, *(tuple((at, *found) for at, found in each) for each in (holes, maps))))
-        number = next((len(arrays) + i for i, (x, _) in enumerate(made) if x is result), None) if out is None else None
-        makers = tuple((maker, address_of(x)) for x, maker in made)
-        return cls(tuple(calls), makers, tuple(reach[: len(arrays)]), number, driver.current())
+            __at_{x}, __layout_{x} = {address}, ({layout})
+"""
 
-    def __call__(self, arrays, places, out, reader):
-        """The same launches on other arrays; None where they share memory as those of the first call did not."""
-        if (several() and driver.current() != self.device) or not apart(places, self.reach, len(places) - 1):
+
+def replay(op, name: str, types):
+    """The fast path of an op for a library's arrays and numbers of these types, or None: launches of other kernels are
+    not seen. It returns the result, or None to decline."""
+    row = op.table.row("CUDA").row
+    ours = row is not None and row.kernel_name.startswith("nbkernels.") and not simulated()
+    if not ours:
+        return None
+    reader = READERS[name]()
+    made = written_out(op, reader, dict(zip(op.keyed, types)), False)
+    made.with_keywords = written_out(op, reader, dict(zip(op.keyed, types)), True) if op.rare else None
+    return made
+
+
+def written_out(op, reader, types, worded: bool):
+    """The function of the text above; a `worded` one takes every argument of the schema."""
+    names = [name for i, name in enumerate(op.names) if worded or i not in op.rare]
+    sure = [op.names[i] for i, cls in types.items() if cls in reader.classes]
+    maybe = [op.names[i] for i in op.tensors if worded and i in op.rare] + ["out"]
+    parts = {"refused": reader.refused, "address": reader.address, "layout": reader.layout}
+
+    def filled(text, x):
+        return text.format(x=x, **{key: part.format(x=x) for key, part in parts.items()}).rstrip()
+
+    arrays = [*sure, *maybe]
+    kind = [reader.place.format(x=sure[0])]
+    kind += [f"{reader.layout.format(x=x)}, __at_{x} % {ALIGNED}" for x in sure]
+    kind += [f"__layout_{x}, __at_{x} and __at_{x} % {ALIGNED}" for x in maybe]
+    kind += [f"__at_{x} == __at_{y}" for i, x in enumerate(arrays) for y in arrays[:i]]
+    kind += [f"type({x}), {x} if type({x}) in PLAIN and {x} else told({x})" for x in names if x not in arrays]
+    text = TEXT.format(
+        names=", ".join(names),
+        watched=reader.watched,
+        reads="\n        ".join([filled(ARRAY, x) for x in sure] + [filled(MAYBE, x) for x in maybe]),
+        kind=", ".join(kind),
+        arrays="".join(f"{x}, " for x in arrays),
+        places=", ".join(f"__at_{x}" for x in arrays),
+    )
+    known = Kinds()
+    EVERY.add(known)
+    scope = dict(reader.scope, recorder=recorder, known=known, NEVER=NEVER, ONCE=ONCE, PLAIN=PLAIN, told=told,
+                 classes=reader.classes, first=functools.partial(first, known),
+                 record=functools.partial(record, op, known, reader, worded))  # fmt: skip
+    exec(compile(text, f"<nbkernels.replay {op.schema.full_name}>", "exec"), scope)
+    made = scope["replay"]
+    made.known = known
+    return made
+
+
+PLAIN = frozenset((int, float, bool, str))
+
+
+def told(value):
+    """What tells an argument that is no array from others: 0.0, -0.0, 0 and False are equal."""
+    if value is None:
+        return value
+    if isinstance(value, int | float | complex | str | np.dtype | type | tuple | list):
+        return repr(value)
+    raise RuntimeError(f"{type(value)} is left to the general path")
+
+
+def first(known, kind):
+    """Remember a kind of call that is met for the first time."""
+    if len(known) >= KINDS:
+        known.clear()
+    known[kind] = ONCE
+
+
+def record(op, known, reader, worded, kind, arrays, args):
+    """Run a call the whole way and keep its launches. One that fails is left to the general path to refuse."""
+    *given, out = args
+    for i in () if worded else op.rare:
+        given.insert(i, None)
+    known[kind] = NEVER
+    recorder.launches, recorder.made, recorder.fixed = [], [], False
+    try:
+        result = op.call(tuple(given), out)
+    except Exception:
+        return None
+    finally:
+        launches, made, fixed = recorder.launches, recorder.made, recorder.fixed
+        recorder.launches, recorder.made = None, ()
+    if not fixed:
+        known[kind] = repeating(launches, arrays, made, result, out, reader) or NEVER
+    return result
+
+
+# -- a call that is repeated ------------------------------------------------------------------------------------------
+
+
+def repeating(launches, arrays, made, result, out, reader):
+    """repeat(*places, out): the launches of a recorded call on other arrays, or None where they share memory as those
+    of that call did not; None where its pointers cannot be told apart, or are not of its arrays."""
+    if not launches or (out is None and not any(result is x for x, _ in made)):
+        return None
+    everything = [*arrays, *(x for x, _ in made)]
+    found = [(None, None) if x is None else extent(x) for x in everything]
+    if any(x is not None and reach is None for x, (_, reach) in zip(everything, found)):
+        return None  # of no elements
+
+    def whose(address):
+        return next(((i, address - at) for i, (at, reach) in enumerate(found)
+                     if at is not None and reach[0] <= address - at < reach[1]), None)  # fmt: skip
+
+    places = [(launch, list(map(whose, addresses))) for launch in launches
+              for addresses in [[at for _, at in (*launch.places, *launch.maps)]]]  # fmt: skip
+    if any(each is None for _, holes in places for each in holes):
+        return None
+    scope = dict(reader.scope, several=several, current=driver.current, device=driver.current(), replace=replace)
+    lines = ["if several() and current() != device: return None"] if several() else []
+    if out is not None:
+        tests = [apart(i, reach, len(arrays) - 1, found[len(arrays) - 1][1])
+                 for i, (x, (_, reach)) in enumerate(zip(arrays[:-1], found)) if x is not None]  # fmt: skip
+        if not all(eval(test, {f"p{i}": at for i, (at, _) in enumerate(found)}) for test in tests):
             return None
-        made = [maker() for maker, _ in self.made]
-        for (_, address), x in zip(self.made, made):
-            places.append(address(x))
-        for launch, holes, maps in self.launches:
-            with launch.lock:
-                words = launch.words
-                for at, array, distance in holes:
-                    words[at] = places[array] + distance
-                for at, array, distance in maps:
-                    replace(at, places[array] + distance)
-                launch()
-        if self.result is not None:
-            return made[self.result - len(arrays)]
-        reader.written(out)
-        return out
+        lines += [f"if not ({test}): return None" for test in tests]
+    for i, (x, maker) in enumerate(made, len(arrays)):
+        scope[f"make{i}"], scope[f"address{i}"] = maker, address_of(x)
+        lines += [f"x{i} = make{i}()", f"p{i} = address{i}(x{i})"]
+    for n, (launch, holes) in enumerate(places):
+        scope[f"launch{n}"], scope[f"words{n}"], scope[f"lock{n}"] = launch, launch.words, launch.lock
+        lines.append(f"with lock{n}:")
+        for (word, _), (i, distance) in zip(launch.places, holes):
+            lines.append(f"    words{n}[{word}] = p{i} + {distance}")
+        for (at, _), (i, distance) in zip(launch.maps, holes[len(launch.places) :]):
+            lines.append(f"    replace({at}, p{i} + {distance})")
+        lines.append(f"    launch{n}()")
+    if out is None:
+        lines.append(f"return x{next(i for i, (x, _) in enumerate(made, len(arrays)) if x is result)}")
+    else:
+        lines += ["written(out)", "return out"]
+    parameters = ", ".join(f"p{i}" for i in range(len(arrays)))
+    exec(f"def repeat({parameters}, out):\n    " + "\n    ".join(lines), scope)
+    return scope["repeat"]
+
+
+def apart(i, reach, j, other) -> str:
+    """An expression: array i starts where array j does, or shares no byte with it."""
+    (low, high), (first, last) = reach, other
+    return f"p{i} == p{j} or p{i} + {high - first} <= p{j} or p{j} + {last - low} <= p{i}"
 
 
 def extent(x):
@@ -283,12 +307,3 @@ def replace(at, address):
     status = encoder().cuTensorMapReplaceAddress(ctypes.c_void_p(at), ctypes.c_void_p(address))
     if status:
         raise driver.DriverError("cuTensorMapReplaceAddress", status)
-
-
-def apart(places, reach, i) -> bool:
-    """Whether every array starts where array i does, or shares no byte with it."""
-    start, (low, high) = places[i], reach[i]
-    return all(
-        place == start or place + its_high <= start + low or start + high <= place + its_low
-        for place, (its_low, its_high) in zip(places, reach)
-    )

@@ -8,6 +8,7 @@ from .. import winners
 from ..dispatch import driver
 from ..jit.kind import Kind
 from ..problem import slot
+from .replay import forget
 from .tiles import Tiles, illegal
 
 
@@ -45,3 +46,4 @@ def renew() -> None:
     """From the next call on products go by the winners that are kept now."""
     winners.entries.cache_clear()
     tuned.cache_clear()
+    forget()
