@@ -1,5 +1,6 @@
 """The disk cache: later processes compile nothing, and whatever happens to its files costs a compilation at most."""
 
+import cmath
 import errno
 import gc
 import io
@@ -14,11 +15,13 @@ import sys
 import threading
 from pathlib import Path
 
+import numba
 import pytest
 from numba.core import errors
 
 from nbkernels.jit import cache as compiler
 from nbkernels.jit import files as disk
+from nbkernels.jit import overloads  # noqa: F401, compiled code finds functions by it
 
 ADD = """
 import numpy as np, nbkernels
@@ -432,6 +435,53 @@ def test_closures_of_one_family_are_told_apart(tmp_path):
         assert run(tmp_path, ENTRY.replace("OFFSET", str(offset))) == str(1 + offset)
     both = ENTRY.replace("OFFSET", "10") + "offset = 20\n" + "\n".join(ENTRY.splitlines()[4:])
     assert run(tmp_path, both) == "11\n21"
+
+
+def test_what_may_raise_where_nobody_would_see_it_is_not_compiled():
+    """A C function gives exceptions to nobody: LLVM must find that there is none."""
+
+    def picky(x):
+        if x == 3:
+            raise ValueError("three")
+        return x
+
+    def quotient(x):
+        return 1 // x + int(1.0 / x)
+
+    for make in (compiler.compiled, compiler.native):
+        with pytest.raises(errors.UnsupportedError, match="test_picky may raise an exception"):
+            make(picky, "int64(int64)", "test_picky")
+    assert compiler.compiled(quotient, "int64(int64)", "test_quotient")
+    assert compiler.entry(picky, "int64(int64)", "test_picky_entry")(2) == 2
+    with pytest.raises(ValueError, match="three"):
+        compiler.entry(picky, "int64(int64)", "test_picky_entry")(3)
+
+
+def test_a_range_of_step_0_is_one_of_step_1():
+    """It would be an exception."""
+
+    def total(n, step):
+        found = 0
+        for i in range(0, n, step):
+            found += i
+        return found
+
+    run = compiler.entry(total, "int64(int64, int64)", "test_total")
+    assert [run(10, step) for step in (1, 0, 3, -1)] == [45, 45, 18, 0]
+    assert compiler.compiled(total, "int64(int64, int64)", "test_total")
+
+
+def test_others_keep_their_error_model():
+    """What users compile by themselves raises where Numba has it raise, and is not mixed up with ours."""
+
+    def root(z):
+        return cmath.sqrt(z)
+
+    ours = compiler.entry(root, "complex128(complex128)", "test_root")
+    for model in ("python", "numpy"):
+        with pytest.raises(ZeroDivisionError):
+            numba.njit(error_model=model)(root)(5e-324j)
+        assert ours(5e-324j) == compiler.entry(root, "complex128(complex128)", f"test_root_{model}")(5e-324j) != 0
 
 
 def test_the_collector_rests_in_compilations_and_nowhere_else(monkeypatch):

@@ -1,5 +1,6 @@
 """elementwise, fuse and epilogues compute with what their functions read now; what raises does so before a write."""
 
+import cmath
 import math
 import os
 import subprocess
@@ -224,6 +225,59 @@ def test_what_numba_raises_and_numpy_does_not():
     nb.fuse(lambda z: z / z, z, out=z)
     np.testing.assert_array_equal(np.isnan(z.real), [True, False, True])
     assert z[1] == 1
+
+
+ROOTS = {
+    "np.sqrt": (lambda z: np.sqrt(z), np.sqrt),
+    "cmath.sqrt": (lambda z: cmath.sqrt(z), np.sqrt),
+    "cmath.asin": (lambda z: cmath.asin(z), np.arcsin),
+    "cmath.acos": (lambda z: cmath.acos(z), np.arccos),
+    "cmath.acosh": (lambda z: cmath.acosh(z), np.arccosh),
+    "cmath.asinh of a helper": (lambda z: asinh(z), np.arcsinh),
+    "quotient": (lambda z: 1 / np.sqrt(z), lambda z: 1 / np.sqrt(z)),
+}
+
+
+def asinh(z):
+    return cmath.asinh(z)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of infinities
+@pytest.mark.parametrize("case", ROOTS)
+@pytest.mark.parametrize("dtype", ["c8", "c16"])
+def test_square_roots_of_subnormal_numbers_in_a_users_function(case, dtype, capfd):
+    """Numba's own divides by what has underflowed."""
+    function, reference = ROOTS[case]
+    tiny = np.array([5e-324j, 1.5e-323j, -5e-324, 4, 1 + 5e-324j, 1e-310 - 1e-320j, 9]).astype(dtype)
+    wide = reference(tiny.astype(np.clongdouble if dtype == "c16" else "c16"))
+    for made in (nb.elementwise(lambda z: function(z)), lambda *args, **words: nb.fuse(function, *args, **words)):
+        out = np.full((len(tiny), 2), 77, dtype)[:, 0]
+        made(tiny, out=out)
+        fine = np.isfinite(tiny) & np.isfinite(wide.astype(dtype))
+        size = np.spacing(np.abs(wide[fine]).astype(out.real.dtype))
+        assert np.all(np.abs(out[fine] - wide[fine]) <= 8 * size), (out, wide)
+        assert not (out == 77).any()
+    assert capfd.readouterr().err == ""
+
+
+def test_what_divides_by_a_root_of_0():
+    """As what divides by 0: the two parts over 0."""
+    for function in (lambda v: 1 / v, lambda v: 1 / cmath.sqrt(v)):
+        found = nb.elementwise(function)(np.array([0, 4j - 4j, 1]))
+        assert np.isinf(found.real[:2]).all()
+        assert np.isnan(found.imag[:2]).all()
+        assert found[2] == 1
+
+
+def test_the_smallest_exponent_is_refused_and_nothing_is_written(capfd):
+    """Numba raises for it, whatever it is a power of."""
+    out = np.full(3, 7)
+    power = nb.elementwise(lambda x, n: x**n)
+    with pytest.raises(ValueError, match="negative integer powers"):
+        power(np.array([2, 3, 4]), np.array([1, -(2**63), 2]), out=out)
+    assert (out == 7).all()
+    np.testing.assert_array_equal(power(np.array([2, 3, 4]), np.array([1, 3, 2]), out=out), [2, 27, 16])
+    assert capfd.readouterr().err == ""
 
 
 def test_epilogues_raise_before_out_is_written():

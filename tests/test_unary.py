@@ -10,7 +10,11 @@ import pytest
 import nbkernels as nb
 import nbkernels.jitted
 from nbkernels import dtypes, unary
-from nbkernels.dtypes import ALONE, PARTS, ufunc
+from nbkernels.dtypes import ALONE
+from tests.cases import LAYOUTS as ANYHOW
+from tests.compare import numpys, off_alone, same_bits
+from tests.fuzz.rooms import DTYPES as EVERY_DTYPE
+from tests.fuzz.rooms import specials
 
 TRANSCENDENTAL = """acos acosh asin asinh atan atanh cbrt cos cosh exp exp2 expm1 log log10 log1p log2 sin sinh tan
 tanh""".split()
@@ -21,10 +25,6 @@ HUGE = [1e5, 2.0**20, 1e10, 1e22, 1e300, -3e15]
 FAR = "acos acosh asin atanh".split()  # NaN outside of an interval
 everything = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of references
 pytestmark = everything
-
-
-def numpys(op):
-    return getattr(np, op) if op in PARTS else ufunc(op)
 
 
 def spread(rng, op, dtype, count=3000):
@@ -163,6 +163,36 @@ def test_complex64_is_rounded_from_more_digits(rng):
         found, exact = getattr(nb, op)(z), numpys(op)(z.astype("c16"))
         assert found.dtype == exact.astype("c8" if exact.dtype == "c16" else "f4").dtype
         assert np.all(np.abs(found - exact) <= 1.5 * np.spacing(np.abs(exact).astype("f4")))
+
+
+@pytest.mark.parametrize("op", sorted(ALONE))
+def test_special_values_leave_nothing_unwritten(op):
+    """Every special number of every dtype, in every layout, over an out that has other bytes each time."""
+    for dtype in EVERY_DTYPE:
+        x = specials(dtype).reshape(-1, 1)
+        try:
+            result = numpys(op)(x).dtype
+        except TypeError:
+            continue
+        found = getattr(nb, op)(x)
+        wrong = off_alone(op, found, x)
+        assert not wrong.any(), (dtype, [(x[i], found[i], numpys(op)(x[i])) for i in np.argwhere(wrong)[:4, 0]])
+        for lie in ANYHOW.values():
+            for byte in (0x5A, 0xA5):
+                out = np.full(x.size * result.itemsize, byte, np.uint8).view(result).reshape(x.shape)
+                same_bits(getattr(nb, op)(lie(x), out=lie(out)), found, (dtype, byte))
+
+
+def test_complex_roots_of_every_size(rng):
+    """Each part within 4 ulp, of subnormal and of the largest numbers too."""
+    x = np.empty(100_000, "c16")
+    x.real, x.imag = rng.standard_normal((2, x.size)) * 10.0 ** rng.uniform(-323, 307, (2, x.size))
+    x[: x.size // 2].imag = x[: x.size // 2].real * rng.standard_normal(x.size // 2)
+    for z in (x, specials("c16")):
+        found, exact = nb.sqrt(z), np.sqrt(z.astype(np.clongdouble))
+        for part, right in zip(parts(found), parts(exact)):
+            fine = np.isfinite(right)
+            assert np.all(abs(part - right)[fine] <= 4 * np.spacing(abs(right[fine]).astype("f8")))
 
 
 # -- dtypes, shapes, forms --------------------------------------------------------------------------------------------

@@ -27,7 +27,6 @@ from typing import NamedTuple
 import numba
 import numpy as np
 from numba.core import compiler, errors, ir, typed_passes
-from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 from numba.np.numpy_support import as_dtype
 
@@ -41,6 +40,7 @@ from . import (
 )
 from . import dual as _dual  # noqa: F401, compiled code finds them by these
 from .elements import number as computed
+from .error_model import total
 from .flags import default_modes
 
 KNOWN = (*KERNELS, *HELPERS, fma, bits, number, floor, dual, tangent)
@@ -149,7 +149,7 @@ def signature(function, dtypes) -> str:
     return f"{function.__name__}({', '.join(f'{n}: {d}' for n, d in zip(names, dtypes))})"
 
 
-@global_compiler_lock
+@total()
 def _inferred(function, arguments):
     """A function as Numba sees it, and the types in it, without compiling it."""
     typing, target = cpu_target.typing_context, cpu_target.target_context
@@ -162,8 +162,8 @@ def _inferred(function, arguments):
 def _may_raise(code, types) -> bool:
     """Whether a function as Numba sees it, with these types of its variables, holds what may raise.
 
-    That is an index, a `raise`, a complex division, a float to a power that is a negative integer, which Numba has
-    raise though NumPy does not, and a call of what is not known not to.
+    That is an index, a `raise`, a complex division, which raises on CUDA, a power whose exponent is an integer that is
+    not known, of which Numba refuses the smallest one, and a call of what is not known not to.
     """
 
     def of(variable, *kinds):
@@ -176,7 +176,7 @@ def _may_raise(code, types) -> bool:
         if expr.op in ("binop", "inplace_binop") and expr.fn in (operator.pow, operator.ipow):
             power = code.get_definition(expr.rhs)
             fixed = isinstance(power, ir.Const) and power.value >= 0
-            return of(expr.rhs, numba.types.Integer) and not of(expr.lhs, numba.types.Integer) and not fixed
+            return of(expr.rhs, numba.types.Integer) and not fixed
         if expr.op in ("binop", "inplace_binop") and expr.fn in (operator.truediv, operator.itruediv):
             return of(expr.lhs, numba.types.Complex) or of(expr.rhs, numba.types.Complex)
         if expr.op != "call":

@@ -29,6 +29,7 @@ from numba.extending import intrinsic, register_jitable
 from ..origins import CACHED, COMPILED, PACKAGED, Specialization, note
 from . import cross, files, levels, stored
 from .compiler import Helper, Implementation, Kernel, Loops
+from .error_model import total
 from .flags import default_modes
 from .shield import roomy, whole
 
@@ -187,9 +188,14 @@ def recorded() -> None:
 def shielded(compilation, *arguments) -> None:
     """Run it to its end, with a stack that suffices and in the default floating-point modes; but who holds Numba's lock
     stays in its thread."""
+
+    def compiling():
+        with total():
+            compilation(*arguments)
+
     recorded()
     with whole(), uncollected(), default_modes():
-        (compilation if global_compiler_lock.is_locked() else functools.partial(roomy, compilation))(*arguments)
+        compiling() if global_compiler_lock.is_locked() else roomy(compiling)
 
 
 def _compile(function, signature, name, options, loops=False):

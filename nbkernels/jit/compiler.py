@@ -24,6 +24,7 @@ from numba.core.ir_utils import build_definitions
 from numba.core.registry import CPUDispatcher
 from numba.core.transforms import canonicalize_cfg
 
+from .error_model import check
 from .infer import TypeInference
 from .lower import Lower
 from .ssa import SSA
@@ -67,10 +68,11 @@ class Library(JITCodeLibrary):
             return
         if not self._finalized:
             self.finalize()
-        self._made = True
         self._codegen._check_llvm_bugs()
         self._link_all(self._final_module)
         self._optimize_final_module()
+        check(self._final_module)
+        self._made = True
         self._final_module.verify()
         self._finalize_final_module()
 

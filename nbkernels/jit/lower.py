@@ -68,13 +68,21 @@ class Lower(lowering.Lower):
     def lower_call(self, resty, expr):
         function, signature = self.typeof(expr.func.name), self.fndesc.calltypes[expr]
         if direct(self.context.typing_context, function, signature.args) is None:
-            return super().lower_call(resty, expr)
+            result = super().lower_call(resty, expr)
+            stepped = getattr(function, "typing_key", None) is range and len(expr.args) == 3
+            return self._without_step_of_0(result) if stepped else result
         values = self._operands(signature, expr.args)
         if function.typing_key is int:
             return self.context.cast(self.builder, *values, *signature.args, resty)
         compare = COMPARED[function.typing_key]
         result = do_minmax(self.context, self.builder, signature.args, values, compare)
         return self.context.cast(self.builder, result, signature.return_type, resty)
+
+    def _without_step_of_0(self, steps):
+        """A range whose step is 1 where it is 0, which would raise: kernels are not to."""
+        step = self.builder.extract_value(steps, 2)
+        empty = self.builder.icmp_signed("==", step, step.type(0))
+        return self.builder.insert_value(steps, self.builder.select(empty, step.type(1), step), 2)
 
     def _operands(self, signature, variables):
         return [

@@ -3,13 +3,12 @@
 Each part is right to a few ulp of the number's size.
 """
 
-import cmath
 import math
 
 import numpy as np
 
 from ..elementary.real import helper
-from .complexes import inverse, log_size
+from .complexes import inverse, log_size, root
 from .one_real import round_float64
 
 
@@ -67,8 +66,12 @@ def sign(x, _):
     if math.isinf(x.real) != math.isinf(x.imag):
         far = math.isinf(x.real)
         return complex(math.copysign(1.0, x.real) if far else 0.0, 0.0 if far else math.copysign(1.0, x.imag))
-    size = math.hypot(np.float64(x.real), np.float64(x.imag))
-    return complex(x.real / size, x.imag / size)
+    x = wide(x)
+    large = max(math.fabs(x.real), math.fabs(x.imag))
+    scale = 0.25 if large > 1e300 else 2.0**100 if large < 1e-200 else 1.0  # a size may overflow, or have few digits
+    re, im = scale * x.real, scale * x.imag
+    size = math.hypot(re, im)
+    return complex(re / size, im / size)
 
 
 def round(x, _):
@@ -90,12 +93,11 @@ def isfinite(x, _):
 
 
 @helper
-def scaled(size, re, im):
-    """exp(size) * (re + im i), also where exp(size) alone overflows."""
-    near = size if size < 709.0 else 0.5 * size
-    factor = math.exp(near)
-    re, im = factor * re, factor * im
-    return complex(re, im) if size < 709.0 else complex(factor * re, factor * im)
+def scaled(size, re, im, share):
+    """share * exp(size) * (re + im i), also where exp(size) alone overflows; `share` is a power of 2."""
+    factor = math.exp(size if size < 709.0 else 0.5 * size)
+    rest = share if size < 709.0 else share * factor
+    return complex(factor * re * rest, factor * im * rest)
 
 
 @helper
@@ -106,7 +108,7 @@ def exponential(x):
         if x.real == math.inf:
             return complex(math.inf, math.nan)
         return complex(0.0, math.copysign(0.0, x.imag)) if x.real == -math.inf else complex(math.nan, math.nan)
-    return scaled(x.real, math.cos(x.imag), math.sin(x.imag))
+    return scaled(x.real, math.cos(x.imag), math.sin(x.imag), 1.0)
 
 
 def exp(x, _):
@@ -150,7 +152,8 @@ def log1p(x, _):
 
 
 def sqrt(x, _):
-    return cmath.sqrt(wide(x))
+    x = wide(x)
+    return root(x.real, x.imag)
 
 
 @helper
@@ -161,7 +164,7 @@ def hyperbolic_sine(x):
     if not math.isfinite(im):
         return complex(re if re == 0 or math.isinf(re) else math.nan, math.nan)
     if math.fabs(re) > 700.0:
-        return scaled(math.fabs(re), math.copysign(0.5, re) * math.cos(im), 0.5 * math.sin(im))
+        return scaled(math.fabs(re), math.copysign(1.0, re) * math.cos(im), math.sin(im), 0.5)
     return complex(math.sinh(re) * math.cos(im), math.cosh(re) * math.sin(im))
 
 
@@ -173,7 +176,7 @@ def hyperbolic_cosine(x):
     if not math.isfinite(im):
         return complex(math.inf if math.isinf(re) else math.nan, 0.0 if re == 0 else math.nan)
     if math.fabs(re) > 700.0:
-        return scaled(math.fabs(re), 0.5 * math.cos(im), math.copysign(0.5, re) * math.sin(im))
+        return scaled(math.fabs(re), math.cos(im), math.copysign(1.0, re) * math.sin(im), 0.5)
     return complex(math.cosh(re) * math.cos(im), math.sinh(re) * math.sin(im))
 
 
@@ -184,7 +187,9 @@ def hyperbolic_tangent(x):
     if im == 0:
         return complex(math.tanh(re), im)
     if math.isinf(re):
-        return complex(math.copysign(1.0, re), math.copysign(0.0, math.sin(2.0 * im) if math.isfinite(im) else im))
+        return complex(
+            math.copysign(1.0, re), math.copysign(0.0, math.sin(im) * math.cos(im) if math.isfinite(im) else im)
+        )
     if not math.isfinite(im):
         return complex(re if re == 0 else math.nan, math.nan)
     if math.fabs(re) > 22.0:
@@ -211,8 +216,24 @@ def hyperbolic_angle(x):
         far = math.hypot(0.5 * size, 0.5 * high)
         part = 0.0 if math.isinf(far) else 0.25 * size / far / far
         return complex(math.copysign(part, re), math.copysign(0.5 * math.pi, im))
-    part = 0.25 * math.log1p(4.0 * size / ((1.0 - size) * (1.0 - size) + im * im))
+    if size == 1.0 and high < 1e-100:  # whose square has few digits, or none
+        part = 0.5 * (0.6931471805599453 - math.log(high))
+    else:
+        part = 0.25 * math.log1p(4.0 * size / ((1.0 - size) * (1.0 - size) + im * im))
     return complex(math.copysign(part, re), 0.5 * math.atan2(2.0 * im, (1.0 - size) * (1.0 + size) - im * im))
+
+
+@helper
+def inverse_sine(x):
+    """asinh, by square roots (Kahan, 1987)."""
+    re, im = x.real, x.imag
+    if re != re and im == 0:
+        return x
+    if math.fabs(re) > 1e150 or math.fabs(im) > 1e150:
+        return complex(math.copysign(log_size(re, im) + 0.6931471805599453, re), math.atan2(im, math.fabs(re)))
+    above, below = root(1.0 + im, -re), root(1.0 - im, re)
+    size = math.asinh(above.real * below.imag - below.real * above.imag)
+    return complex(size, math.atan2(im, above.real * below.real - above.imag * below.imag))
 
 
 def sinh(x, _):
@@ -248,18 +269,24 @@ def atan(x, _):
 
 
 def asinh(x, _):
-    x = wide(x)
-    return x if x.imag == 0 and x.real != x.real else cmath.asinh(x)
+    return inverse_sine(wide(x))
 
 
 def asin(x, _):
-    x = wide(x)
-    return x if x.real == 0 and x.imag != x.imag else cmath.asin(x)
+    return back(inverse_sine(turned(wide(x))))
 
 
 def acos(x, _):
+    """By square roots, likewise."""
     x = wide(x)
-    return complex(0.5 * math.pi, x.imag) if x.real == 0 and x.imag != x.imag else cmath.acos(x)
+    re, im = x.real, x.imag
+    if re == 0 and im != im:
+        return complex(0.5 * math.pi, im)
+    if math.fabs(re) > 1e150 or math.fabs(im) > 1e150:
+        return complex(math.atan2(math.fabs(im), re), math.copysign(log_size(re, im) + 0.6931471805599453, -im))
+    below, above = root(1.0 - re, -im), root(1.0 + re, im)
+    size = math.asinh(above.real * below.imag - above.imag * below.real)
+    return complex(2.0 * math.atan2(below.real, above.real), size)
 
 
 def acosh(x, _):
@@ -269,6 +296,6 @@ def acosh(x, _):
         return complex(math.nan, 0.5 * math.pi)
     if math.fabs(re) > 1e150 or math.fabs(im) > 1e150:
         return complex(log_size(re, im) + 0.6931471805599453, math.atan2(im, re))
-    below, above = cmath.sqrt(complex(re - 1.0, im)), cmath.sqrt(complex(re + 1.0, im))
+    below, above = root(re - 1.0, im), root(re + 1.0, im)
     size = math.asinh(above.real * below.real + above.imag * below.imag)
     return complex(size, 2.0 * math.atan2(below.imag, above.real))

@@ -96,9 +96,22 @@ def values(rng, shape, dtype, mood="wild"):
 
 
 def specials(dtype):
+    """Every special number of a dtype; of a complex one every pair of its parts'."""
+    dtype = np.dtype(dtype)
+    if dtype.kind == "b":
+        return np.array([False, True])
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        return np.array(sorted({info.min, info.min + 1, max(info.min, -1), 0, 1, 2, info.max - 1, info.max}), dtype)
+    if dtype.kind == "c":
+        parts = specials(dtype.char.lower())
+        found = np.empty((parts.size, parts.size), dtype)
+        found.real, found.imag = parts, parts[:, None]
+        return found.ravel()
     info, one = ml_dtypes.finfo(dtype), dtype.type(1)
     tiny, least, most = info.tiny, info.smallest_subnormal, info.max
-    found = [0, one, np.inf, np.nan, tiny, least, most, info.eps, 0.5, tiny - least]
+    found = [0, one, np.inf, np.nan, tiny, least, most, info.eps, 0.5, tiny - least, 3 * float(least)]
+    found += [one + info.eps, one - info.epsneg, 1.5, 2.5]
     return np.array([sign * dtype.type(x) for x in found for sign in (one, -one)], dtype)
 
 
