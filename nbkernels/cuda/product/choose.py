@@ -48,8 +48,8 @@ def choose(cc: tuple[int, int], multiprocessors: int, chain: str, m: int, n: int
     S 8x32x64, 8 stages, 2 warps, split
     """
     found = configs(cc, chain)
-    if k > SEGMENT:
-        found = [*found, *(split(each) for each in found)]
+    if k > SEGMENT:  # where tiles alone do not keep the device busy, segments of k do
+        found = [*found, *(split(each) for each in found if each.tiles(m, n) * items <= multiprocessors)]
     return min(found, key=lambda each: cost(each, multiprocessors, chain, m, n, k, items))
 
 

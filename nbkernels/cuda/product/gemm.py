@@ -9,7 +9,7 @@ where each has a block.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -76,6 +76,71 @@ def access(config: GemmConfig, chain: str, matrix: Matrix, lines: int, k: int) -
     return Access("l" if by_lines else "k", vector)
 
 
+@dataclass(frozen=True)
+class Plan:
+    """A product as numbers, C' = B' A' where that is stored along the rows: c, x, a and b of a variant's kernels."""
+
+    variant: Variant
+    m: int
+    n: int
+    k: int
+    items: int
+    c: Matrix
+    x: Matrix | None
+    a: Matrix
+    b: Matrix
+
+    @property
+    def segments(self) -> int:
+        return max(1, -(-self.k // SEGMENT))
+
+    @property
+    def tiles(self) -> int:
+        return self.variant.config.tiles(self.m, self.n) * self.items
+
+    @property
+    def words(self) -> int:
+        """Of sums that wait for segments to come."""
+        config, waiting = self.variant.config, {"whole": 0, "long": 1, "part": self.segments}[self.variant.role]
+        return self.tiles * config.bm * config.bn * self.variant.kind.planes * waiting
+
+    @property
+    def launches(self) -> list[tuple[Variant, int]]:
+        """(kernel, blocks) in order."""
+        roles = {"part": self.tiles * self.segments, "sum": self.tiles}
+        if self.variant.role != "part":
+            roles = {self.variant.role: self.tiles}
+        teams = self.variant.config.teams
+        return [(replace(self.variant, role=role), -(-tiles // teams)) for role, tiles in roles.items()]
+
+    def arguments(self, beta, alpha, work) -> tuple:
+        kind, x = self.variant.kind, self.c if self.x is None else self.x
+        matrices = (each.arguments for each in (self.c, x, self.a, self.b))
+        sizes = self.m, self.n, self.k, self.items, int(self.x is not None)
+        return sizes, *matrices, work, factor(beta, kind), factor(alpha, kind)
+
+
+def plan(c, x, a, b, sizes, kind: Kind, device, config: GemmConfig | None = None) -> Plan:
+    """How the Matrices are multiplied; sizes are m, n, k and items, `device` (compute capability, multiprocessors)."""
+    m, n, k, items = sizes
+    if abs(c.row) < abs(c.column):
+        m, n, kind, a, b = n, m, kind.swapped(), b.transposed, a.transposed
+        c, x = c.transposed, x and x.transposed
+    config = config or choose(*device, kind.chain, m, n, k, items)
+    wide = PIECE // BYTES[kind.chain]
+    together = kind.direct and c.column == 1 and n % wide == 0 and c.aligned(wide, c.row, c.item)
+    variant = Variant(
+        config,
+        kind,
+        access(config, kind.chain, a, m, k),
+        access(config, kind.chain, b.transposed, n, k),
+        wide if together else 1,
+        k == 0 or m % config.bm != 0 or n % config.bn != 0 or k % config.bk != 0,
+        "whole" if k <= SEGMENT else "part" if config.split else "long",
+    )
+    return Plan(variant, m, n, k, items, c, x, a, b)
+
+
 def multiply(out, x, a, b, beta, alpha, kind: Kind, k: int, config: GemmConfig | None = None) -> None:
     """out = alpha * a[..., :k] @ b[..., :k, :] + beta * x, of matrices or of stacks of them.
 
@@ -83,35 +148,12 @@ def multiply(out, x, a, b, beta, alpha, kind: Kind, k: int, config: GemmConfig |
     empty. Without steps of k the sum is 0, and a and b are not read.
     """
     *items, m, n = out.shape
-    items = items[0] if items else 1
     c, left, right = (Matrix.of(each, each.shape) for each in (out, a, b))
-    by = c if x is None else Matrix.of(x, out.shape)
-    if abs(c.row) < abs(c.column):
-        m, n, kind = n, m, kind.swapped()
-        c, by, left, right = c.transposed, by.transposed, right.transposed, left.transposed
-    config = config or choose(capability(), multiprocessors(), kind.chain, m, n, k, items)
-    vector = PIECE // BYTES[kind.chain]
-    along = kind.direct and c.column == 1 and n % vector == 0 and c.aligned(vector, c.row, c.item)
-    segments = max(1, -(-k // SEGMENT))
-    variant = Variant(
-        config,
-        kind,
-        access(config, kind.chain, left, m, k),
-        access(config, kind.chain, right.transposed, n, k),
-        vector if along else 1,
-        k == 0 or m % config.bm != 0 or n % config.bn != 0 or k % config.bk != 0,
-        "whole" if segments == 1 else "part" if config.split else "long",
-    )
-    tiles = config.tiles(m, n) * items
-    words = tiles * config.bm * config.bn * kind.planes * (0 if segments == 1 else segments if config.split else 1)
-    work = pointer(empty((words,), out, np.dtype(kind.word))) if words else c.address
-    arguments = (
-        (m, n, k, items, int(x is not None)), c.arguments, by.arguments, left.arguments, right.arguments, work,
-        factor(beta, kind), factor(alpha, kind),
-    )  # fmt: skip
-    for role in ("part", "sum") if variant.role == "part" else (variant.role,):
-        blocks = -(-tiles * (segments if role == "part" else 1) // config.teams)
-        launch(kernel(variant.doing(role)), blocks, *arguments, stream=out.stream)
+    by = None if x is None else Matrix.of(x, out.shape)
+    made = plan(c, by, left, right, (m, n, k, *items, 1)[:4], kind, (capability(), multiprocessors()), config)
+    work = pointer(empty((made.words,), out, np.dtype(kind.word))) if made.words else c.address
+    for variant, blocks in made.launches:
+        launch(kernel(variant), blocks, *made.arguments(beta, alpha, work), stream=out.stream)
 
 
 def factor(value, kind: Kind) -> tuple:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ...jit.kind import BYTES, Kind
 from .config import GemmConfig
@@ -31,9 +31,6 @@ class Variant:
     def size(self) -> int:
         """Bytes of an element of a chain."""
         return BYTES[self.kind.chain]
-
-    def doing(self, role: str) -> Variant:
-        return replace(self, role=role)
 
     def __str__(self) -> str:
         edges = "ragged" if self.ragged else "whole tiles"
