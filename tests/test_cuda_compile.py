@@ -19,6 +19,8 @@ try:
     from nbkernels.cuda.assemble import assemble, ptx
     from nbkernels.cuda.block import BlockGemm
     from nbkernels.cuda.kinds import kind_of
+    from nbkernels.cuda.product import tensormap
+    from nbkernels.cuda.product.config import GemmConfig
 
     assemble(reduce.kernel(scalar.common.add, "float32", "float32", 1, 1, 8, True), (8, 0))
 except (ImportError, RuntimeError) as error:  # a wheel that is not there: Python's, or a library that one brings
@@ -86,6 +88,27 @@ SUMS = [
         ("multiply", "complex64", "complex64"),
     )
 ]
+# The largest tile with all that may come, and the smaller ones, each with another operand layout, store and dtype.
+WGMMAS = [
+    tensormap.Form(GemmConfig("W", bm, bn, 128 // BYTES[dtypes[0]], stages, bm // 16, cluster), kind_of(*dtypes), *form)
+    for bm, bn, stages, cluster, dtypes, *form in (
+        (128, 256, 4, 2, ("bfloat16",) * 3, "k", "l", "rows", True),
+        (128, 256, 4, 1, ("float16", "float16", "float32"), "l", "k", "any"),
+        (64, 16, 8, 1, ("float16",) * 3, "l", "k", "columns"),
+        (64, 64, 4, 1, ("uint8", "int8", "int32"), "k", "k", "rows"),
+        (128, 192, 4, 1, ("float32",) * 3, "k", "k", "rows", True),
+    )
+]
+
+
+@pytest.mark.parametrize("form", WGMMAS, ids=str)
+def test_wgmma(form):
+    kernel = tensormap.kernel(form)
+    used = assemble(kernel, (9, 0)).resources
+    print(kernel, used)
+    assert used.spilled == used.stack == used.shared == 0  # shared memory is the launch's to give
+    assert used.registers * kernel.threads <= 65536
+    assert kernel.shared <= 227 << 10
 
 
 @pytest.mark.parametrize(("dtype", "tile", "cc"), GEMMS, ids=str)

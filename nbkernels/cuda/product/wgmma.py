@@ -1,0 +1,341 @@
+"""Products by wgmma on compute capability 9.0: a warp brings tiles by TMA, warpgroups multiply and store them.
+
+A block makes one tile of C after another. Its last warp fills a ring of stages in shared memory, each 128 bytes deep
+along k, and waits for a stage to be empty; the warpgroups, 64 rows of the tile each, wait for it to be full. A tile's
+store goes on while the next tile's products run. In clusters of two, the blocks make tiles that lie side by side and
+bring half of the operand they share for both.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from numba import cuda, types
+
+from ...jit.kind import BYTES
+from ..kernels.chain import ending, word
+from ..kernels.elements import stored
+from ..kernels.functions import inlined
+from . import hopper as ptx
+from .config import SEGMENT
+from .tensormap import CHUNK, LINE, ROWS, SLOTS, WARPGROUP, Form
+
+DTYPES = {"bfloat16": "bf16", "float16": "f16", "int8": "s8", "uint8": "u8", "float32": "tf32"}
+
+
+@functools.cache
+def loader(lines: int, along_k: bool, share: int):
+    """load(at, tensormap, full, p, line, item, rank): lines x 128 bytes of an operand into shared memory at `at`.
+
+    Where `share` is 2, a block brings its half for both blocks of the cluster.
+    """
+    LINES, BOTH, ALONG_K = lines // share, share == 2, along_k
+    CHUNKS = 1 if along_k else -(-LINES // ROWS)
+
+    @inlined
+    def load(at, tensormap, full, p, line, item, rank):
+        for chunk in range(CHUNKS):
+            shift = chunk * ROWS + rank * LINES if BOTH else chunk * ROWS
+            x, y = (p, line + shift) if ALONG_K else (line + shift, p)
+            if BOTH:
+                ptx.load_box_to(at + shift * LINE, tensormap, full, x, y, item, 3)
+            else:
+                ptx.load_box(at + shift * LINE, tensormap, full, x, y, item)
+
+    return load
+
+
+def descriptor(along_k: bool) -> int:
+    """The constant half of a matrix descriptor: 128-byte swizzle, 8 rows of 128 bytes after 1024, chunks of 64 rows."""
+    return 1 << 62 | (1024 >> 4) << 32 | (1 if along_k else CHUNK >> 4) << 16
+
+
+def staging(form: Form):
+    """stage(sums, piece, at, alpha): alpha times a piece of the sums, converted, into a slot, at the thread's place.
+
+    By rows, a warp's piece is 16 rows of 128 bytes; by columns, a warpgroup's is `piece` columns of 64 numbers. Sums
+    stand in blocks of 8 columns, four of a thread: two neighbours in row lane / 4, and two 8 rows below.
+    """
+    out, count = form.kind.out, form.piece // 2
+    narrow = {"bfloat16": "bf16x2", "float16": "f16x2"}.get(out) if form.c != "any" else None
+    letter, mul = ("r", "mul.lo.s32") if form.kind.chain == "int32" else ("f", "mul.f32")
+    at, alpha = f"${count}", f"${count + 1}"
+    lines = ["{ .reg .b32 z0, z1, z2, z3, z4, z5, z6, z7, at;"]
+    for x in range(0, count, 8):  # alpha comes in here, because the compiler would keep all products ahead of the loop
+        lines += [f"{mul} z{i}, ${x + i}, {alpha};" for i in range(min(8, count - x))]
+        if narrow:
+            lines += [f"cvt.rn.{narrow}.f32 z{i}, z{2 * i + 1}, z{2 * i};" for i in range(4)]
+            lines += [f"add.s32 at, {at}, {x * 256};" if form.c == "columns" else f"xor.b32 at, {at}, {x << 2};"]
+            trans = ".trans" if form.c == "columns" else ""
+            lines += [f"stmatrix.sync.aligned.m8n8.x4{trans}.shared.b16 [at], {{z0, z1, z2, z3}};"]
+        else:
+            for z in (0, 4):
+                lines += [f"xor.b32 at, {at}, {(x + z) // 4 << 5};", f"st.shared.v2.b32 [at], {{z{z}, z{z + 1}}};"]
+                lines += [f"st.shared.v2.b32 [at+1024], {{z{z + 2}, z{z + 3}}};"]
+    return ptx.piecewise(" ".join([*lines, "}"]), letter, count, form.config.bn // form.piece)
+
+
+@functools.cache
+def placer(form: Form):
+    """at(thread, slots): (the slots of a thread's team, its place in a piece); a team is a warp, or a warpgroup."""
+    COLUMNS, NARROW = form.c == "columns", form.c == "rows" and BYTES[form.kind.out] == 2
+    TEAM, BYTES_ = (WARPGROUP, SLOTS * CHUNK) if COLUMNS else (32, SLOTS * CHUNK // 4)
+
+    @inlined
+    def at(thread, slots):
+        lane, base, rest = thread % 32, slots + thread // TEAM * BYTES_, 0
+        if COLUMNS:
+            row, piece = lane // 16 * 8 + lane % 8, thread // 32 % 4 * 2 + lane // 8 % 2
+        elif NARROW:
+            row, piece = lane % 16, lane // 16
+        else:
+            row, piece, rest = lane // 4, lane % 4 // 2, lane % 2 * 8
+        return base, base + row * LINE + ((piece ^ (row % 8)) << 4) + rest
+
+    return at
+
+
+@functools.cache
+def storer(form: Form):
+    """store(sums, slots, thread, c_map, row, column, item, alpha): the warpgroup's 64 rows of C from `row` on, by TMA.
+
+    Pieces go through the slots in turn; a slot is written again when its last store has read it.
+    """
+    COLUMNS, PIECE, PIECES = form.c == "columns", form.piece, form.config.bn // form.piece
+    SLOT, TEAM = (CHUNK, WARPGROUP) if COLUMNS else (CHUNK // 4, 32)
+    read, stage, at = ptx.store_read(SLOTS - 1), staging(form), placer(form)
+
+    @inlined
+    def meet(thread):
+        if COLUMNS:
+            ptx.threads_sync(1 + thread // WARPGROUP, WARPGROUP)
+        else:
+            ptx.warp_sync()
+
+    @inlined
+    def store(sums, slots, thread, c_map, row, column, item, alpha):
+        base, place = at(thread, slots)
+        if not COLUMNS:
+            row += thread // 32 % 4 * 16
+        for piece in range(PIECES):
+            slot = piece % SLOTS * SLOT
+            if thread % TEAM == 0:
+                read()
+            meet(thread)
+            stage(sums, piece, place + slot, alpha)
+            ptx.publish()
+            meet(thread)
+            if thread % TEAM == 0:
+                x, y = (row, column + piece * PIECE) if COLUMNS else (column + piece * PIECE, row)
+                ptx.store_box(c_map, base + slot, x, y, item)
+                ptx.store_commit()
+
+    return store
+
+
+@functools.cache
+def writer(form: Form):
+    """write(sums, slots, thread, c, x, row, column, m, n, beta, alpha, reads_x): alpha * sums + beta * X, the 64 rows
+    of C from `row` on, element by element: a warp walks along rows, or along columns where those are closer."""
+    kind, PIECE, PIECES = form.kind, form.piece, form.config.bn // form.piece
+    (_, _, blend, write), stage, at = ending(kind), staging(form), placer(form)
+    WORD = word(kind)
+    read = ptx.shared_word(WORD)
+
+    @inlined
+    def store(sums, slots, thread, c, x, row, column, m, n, beta, alpha, reads_x):
+        line, lane, (base, place) = cuda.local.array(1, WORD), thread % 32, at(thread, slots)
+        row += thread // 32 % 4 * 16
+        first, second, down, across = (lane % 16, lane // 16, 0, 2) if c[1] < c[2] else (0, lane, 1, 0)
+        for piece in range(PIECES):
+            stage(sums, piece, place, alpha)
+            ptx.warp_sync()
+            r, q, rows, columns = first, second, min(16, m - row), min(PIECE, n - column)
+            while r < rows and q < columns:
+                line[0] = read(base + r * LINE + ((q // 4 ^ r % 8) << 4) + q % 4 * 4)
+                if reads_x:
+                    blend(line, 0, beta, x[0], x[3] + (row + r) * x[1] + (column + q) * x[2])
+                write(line, 0, beta, c[0], c[3] + (row + r) * c[1] + (column + q) * c[2])
+                r += down
+                q += across
+            ptx.warp_sync()
+            column += PIECE
+
+    return store
+
+
+@functools.cache
+def schedule(form: Form):
+    """place(index, rows, columns): (item, row, column) of the cluster that is `index` in order: down a band of rows of
+    clusters' tiles, then the next column."""
+    RASTER = form.config.raster
+
+    @inlined
+    def place(index, rows, columns):
+        item = index // (rows * columns)
+        inside = index - item * (rows * columns)
+        band = inside // (RASTER * columns) * RASTER
+        height, inside = min(RASTER, rows - band), inside - band * columns
+        column = inside // height
+        return item, band + inside - column * height, column
+
+    return place
+
+
+@functools.cache
+def producer(form: Form):
+    """produce(base, a_map, b_map, tiles, sizes, rank): one thread fills the stages, tile after tile."""
+    config, DEPTH, (A, B), BARRIERS = form.config, form.depth, form.stage, form.barriers
+    BM, BN, STAGES, CLUSTER = config.bm, config.bn, config.stages, config.cluster
+    load_a, load_b = loader(BM, form.a == "k", 1), loader(BN, form.b == "k", CLUSTER)
+    place = schedule(form)
+
+    @inlined
+    def produce(base, a_map, b_map, tiles, sizes, rank):
+        full, empty, stage, phase = base + BARRIERS, base + BARRIERS + 8 * STAGES, 0, 1
+        index, step, count, rows, columns = tiles
+        _, _, k, _, a_each, b_each, _ = sizes
+        while index < count:
+            item, row, column = place(index, rows, columns)
+            row, column, p = (row * CLUSTER + rank) * BM, column * BN, 0
+            while p < k:
+                ptx.barrier_wait(empty + 8 * stage, phase)
+                ptx.barrier_expect(full + 8 * stage, A + B)
+                at = base + stage * (A + B)
+                load_a(at, a_map, full + 8 * stage, p, row, item * a_each, rank)
+                load_b(at + A, b_map, full + 8 * stage, p, column, item * b_each, rank)
+                p += DEPTH
+                stage += 1
+                if stage == STAGES:
+                    stage, phase = 0, phase ^ 1
+            index += step
+
+    return produce
+
+
+@functools.cache
+def multiplier(form: Form):
+    """multiply(sums, base, thread, k, totals, ring): sums = A B of a warpgroup's rows, from the stages as they fill.
+
+    Segments of k before the last are added up at `totals`. The ring, (stage, phase), goes on to the next tile.
+    """
+    config, DEPTH, (A, B), BARRIERS = form.config, form.depth, form.stage, form.barriers
+    STAGES, CLUSTER, SUMS, WHOLE = config.stages, config.cluster, config.bn // 2, form.kind.chain == "int32"
+    LONG = form.long and not WHOLE  # whole numbers have the same sum in any order
+    STAGE, A_WORD, B_WORD = A + B, descriptor(form.a == "k"), descriptor(form.b == "k")
+    step_a, step_b = (2 if side == "k" else 128 for side in (form.a, form.b))
+    dtypes, steps = (DTYPES[form.kind.a], DTYPES[form.kind.b]), tuple((i * step_a, i * step_b) for i in range(4))
+    step = ptx.multiplier(config.bn, dtypes, steps, form.a == "l", form.b == "l")
+    put, add = ptx.waiting_sums("r" if WHOLE else "f", SUMS, form.groups * WARPGROUP * 16)
+
+    @inlined
+    def release(empty, thread):
+        """A warpgroup has read a stage: tell each block that fills it."""
+        if CLUSTER > 1:
+            if thread % WARPGROUP < CLUSTER:
+                ptx.barrier_arrive_at(empty, thread % WARPGROUP)
+        elif thread % WARPGROUP == 0:
+            ptx.barrier_arrive(empty)
+
+    @inlined
+    def multiply(sums, base, thread, k, totals, ring):
+        full, empty, (stage, phase) = base + BARRIERS, base + BARRIERS + 8 * STAGES, ring
+        a = A_WORD | ((base + thread // WARPGROUP * CHUNK) >> 4)
+        b = B_WORD | ((base + A) >> 4)
+        p = 0
+        while p < k:
+            begin, end = p, min(k, p + SEGMENT) if LONG else k
+            while p < end:
+                ptx.barrier_wait(full + 8 * stage, phase)
+                step(sums, a + stage * (STAGE >> 4), b + stage * (STAGE >> 4), p - begin)
+                ptx.multiply_done()
+                release(empty + 8 * stage, thread)
+                p += DEPTH
+                stage += 1
+                if stage == STAGES:
+                    stage, phase = 0, phase ^ 1
+            if LONG:
+                if begin > 0:
+                    add(sums, totals)
+                if end < k:
+                    put(sums, totals)
+        return stage, phase
+
+    return multiply
+
+
+def make(form: Form):
+    """(body, signature) of
+
+        gemm(a_map, b_map, c_map, sizes, c, x, beta, alpha, totals)
+
+    sizes: m, n, k, items; 0 where all items share mat1, or mat2, else 1; whether x is read. c and x, (pointer, strides
+    of rows, columns and items), are for forms that store element by element. totals: words for sums that wait, as many
+    as a tile has for each block.
+    """
+    config, kind, WORD = form.config, form.kind, word(form.kind)
+    BM, BN, STAGES, CLUSTER = config.bm, config.bn, config.stages, config.cluster
+    GROUPS, CONSUMERS, SUMS, ANY = form.groups, form.groups * WARPGROUP, BN // 2, form.c == "any"
+    BARRIERS, SLOTS_AT = form.barriers, form.slots
+    produce, multiply, place = producer(form), multiplier(form), schedule(form)
+    store, write = (None, writer(form)) if ANY else (storer(form), None)
+    fewer, more = (ptx.keep_registers(count, more) for more, count in enumerate(form.registers))
+    mark = ptx.clusters_of(CLUSTER)
+
+    @inlined
+    def consume(base, thread, c_map, tiles, sizes, rank, c, x, beta, alpha, totals):
+        sums, ring = cuda.local.array(SUMS, WORD), (0, 0)
+        index, step, count, rows, columns = tiles
+        m, n, k, _, _, _, reads_x = sizes
+        while index < count:
+            item, row, column = place(index, rows, columns)
+            row, column = (row * CLUSTER + rank) * BM + thread // WARPGROUP * ROWS, column * BN
+            ring = multiply(sums, base, thread, k, totals, ring)
+            if ANY:
+                to, by = (c[0], c[1], c[2], item * c[3]), (x[0], x[1], x[2], item * x[3])
+                write(sums, base + SLOTS_AT, thread, to, by, row, column, m, n, beta, alpha[0], reads_x)
+            else:
+                store(sums, base + SLOTS_AT, thread, c_map, row, column, item, alpha[0])
+            index += step
+        ptx.store_done()
+
+    @inlined
+    def meet():
+        if CLUSTER > 1:
+            ptx.cluster_sync()
+        else:
+            cuda.syncthreads()
+
+    def gemm(a_map, b_map, c_map, sizes, c, x, beta, alpha, totals):
+        if CLUSTER > 1:
+            mark()
+        base = ptx.shared_address(cuda.shared.array(0, types.uint8, alignment=1024))
+        thread, rank = cuda.threadIdx.x, ptx.cluster_rank() if CLUSTER > 1 else 0
+        rows, columns = (sizes[0] + BM * CLUSTER - 1) // (BM * CLUSTER), (sizes[1] + BN - 1) // BN
+        tiles = cuda.blockIdx.x // CLUSTER, cuda.gridDim.x // CLUSTER, rows * columns * sizes[3], rows, columns
+        if thread == 0:
+            for stage in range(STAGES):
+                ptx.barrier_init(base + BARRIERS + 8 * stage, 1)
+                ptx.barrier_init(base + BARRIERS + 8 * (STAGES + stage), GROUPS * CLUSTER)
+            ptx.barrier_fence()
+        meet()
+        if thread < CONSUMERS:
+            if GROUPS > 1:
+                more()
+            totals += cuda.blockIdx.x * (BM * BN * 4) + thread * 16
+            consume(base, thread, ptx.map_address(c_map), tiles, sizes, rank, c, x, beta, alpha, totals)
+        else:
+            if GROUPS > 1:
+                fewer()
+            if thread == CONSUMERS:
+                a, b = ptx.map_address(a_map), ptx.map_address(b_map)
+                ptx.prefetch_map(a)
+                ptx.prefetch_map(b)
+                produce(base, a, b, tiles, sizes, rank)
+        if CLUSTER > 1:
+            ptx.cluster_sync()
+
+    matrix = types.Tuple((types.CPointer(stored(kind.out)), *(types.int64,) * 3))
+    factor = types.UniTuple(WORD, 1)
+    maps = (ptx.tensor_map,) * 3
+    return gemm, (*maps, types.UniTuple(types.int64, 7), matrix, matrix, factor, factor, types.int64)
