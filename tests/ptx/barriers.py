@@ -82,7 +82,7 @@ def init(each, operands):
             cluster = threads.cluster[lane]
             before = kept.get(int(place))
             used = {barrier.agent for barrier in kept.values() if barrier.cluster == cluster}
-            free = set(range(threads.order.warps, threads.order.warps + COPIES)) - used
+            free = set(range(threads.order.readers, threads.order.readers + COPIES)) - used
             if before is None and not free:
                 raise Trap(f"more than {COPIES} mbarriers in a cluster")
             kept[int(place)] = Barrier(threads, cluster, int(number), before.agent if before else min(free))

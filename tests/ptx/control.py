@@ -270,7 +270,7 @@ def redux(each, operands):
     def run(threads, lanes):
         values, warps = threads.each(x(threads, lanes), lanes), threads.warp[lanes]
         for warp in np.unique(warps):
-            put(threads, lanes[warps == warp], fold.reduce(values[warps == warp], keepdims=True))
+            put(threads, lanes[warps == warp], fold.reduce(values[warps == warp], dtype=values.dtype, keepdims=True))
 
     return run
 

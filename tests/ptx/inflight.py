@@ -36,8 +36,8 @@ class Flight:
         for group, cells, of in self.pending:
             if group <= self.ended[of[0]]:
                 np.subtract.at(shared.leaving, cells, 1)
-                for first in of[::WARP]:
-                    shared.note_read(self.threads, np.array([first]), cells[None])
+                agent, epoch = self.threads.order.product(self.threads.cluster[of[0]], self.threads.agent[of[::WARP]])
+                shared.reader_epoch[cells, agent] = epoch
             else:
                 rest.append((group, cells, of))
         self.pending = rest

@@ -6,7 +6,7 @@ import numpy as np
 
 from .instructions import instruction
 from .operands import END, LOCAL, PARAM, RAW, SHARED, TYPES
-from .real import flushed, narrowed, packed16, unpacked
+from .real import flushed, narrowed, packed16, unit, unpacked
 
 COMPARE = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
            "ge": np.greater_equal}  # fmt: skip
@@ -159,7 +159,7 @@ def conversion(into: str, kind: str, parts):
         if mode != "rn" and into == "f32":
             return narrowed(x.astype(np.float64), mode)
         x = x.astype(TYPES[into])
-        return np.fmax(np.fmin(x, x.dtype.type(1)), x.dtype.type(0)) if "sat" in parts else x
+        return unit(x) if "sat" in parts else x
 
     return change
 

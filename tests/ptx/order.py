@@ -10,15 +10,20 @@ from __future__ import annotations
 import numpy as np
 
 COPIES = 64  # mbarriers of a cluster that can be told apart, each an agent whose copies are stores
+GROUP = 4  # warps of a warpgroup, whose wgmma is an agent that reads: one of the warps may tell that it is done
 
 
 class Order:
-    """`known[cluster, agent, other]` is an epoch; `turn[cluster, agent]` counts what orders the lanes of a warp."""
+    """`known[cluster, agent, other]` is an epoch; `turn[cluster, agent]` counts what orders the lanes of a warp.
+
+    Agents are warps, then warpgroups, then mbarriers.
+    """
 
     def __init__(self, clusters: int, warps: int):
-        self.warps = warps
-        self.known = np.zeros((clusters, warps + COPIES, warps + COPIES), np.int32)
-        own = np.arange(warps + COPIES)
+        self.warps, self.readers = warps, warps + -(-warps // GROUP)
+        count = self.readers + COPIES
+        self.known = np.zeros((clusters, count, count), np.int32)
+        own = np.arange(count)
         self.known[:, own, own] = 1
         self.turn = np.zeros((clusters, warps), np.int32)
 
@@ -36,6 +41,10 @@ class Order:
         warps = agents[agents < self.warps]
         self.turn[cluster, warps] += 1
 
-    def meet(self, cluster: int, agents) -> None:
-        """A barrier of these agents."""
-        self.acquire(cluster, agents, self.release(cluster, agents))
+    def product(self, cluster: int, warps) -> tuple[int, int]:
+        """The (agent, epoch) of a product of these warps of a warpgroup, which know now that it has been done."""
+        agent = self.warps + int(warps[0]) // GROUP
+        self.known[cluster, agent, agent] += 1
+        epoch = int(self.known[cluster, agent, agent])
+        self.known[cluster, warps, agent] = epoch
+        return agent, epoch

@@ -53,9 +53,14 @@ def flushed(x):
     return np.where(abs(x) < np.finfo(x.dtype).tiny, np.copysign(x.dtype.type(0), x), x)
 
 
+def unit(x):
+    """Between 0 and 1; of NaN 0."""
+    return np.where(x > 0, np.fmin(x, x.dtype.type(1)), x.dtype.type(0))
+
+
 def smallest(x, y):
     """-0 is less than +0; NaN only of two."""
-    return np.where((x == y) & np.signbit(x), x, np.fmin(y, x))
+    return np.where(x == y, np.where(np.signbit(x), x, y), np.fmin(x, y))
 
 
 def largest(x, y):
@@ -72,7 +77,7 @@ def real(name: str, function, count: int):
         if kind == "f32" and (mode := next((m for m in ("rz", "rm", "rp") if m in parts), None)):
             apply = directed(name, mode)
         if "NaN" in parts:
-            apply = lambda *given: np.where(np.isnan(sum(given)), np.float32(np.nan), function(*given))  # noqa: E731
+            apply = lambda *given: np.where(np.any(np.isnan(given), 0), np.float32(np.nan), function(*given))  # noqa: E731
         packed, half = kind.endswith("x2"), kind.startswith(("f16", "bf16"))
         read = [operands.read(token, "b32" if packed else "b16" if half else kind) for token in tokens]
         if half:
@@ -82,7 +87,7 @@ def real(name: str, function, count: int):
             apply = lambda *given: flushed(inner(*map(flushed, given)))  # noqa: E731
         if "sat" in parts:
             unsaturated = apply
-            apply = lambda *given: np.fmax(np.fmin(unsaturated(*given), np.float32(1)), np.float32(0))  # noqa: E731
+            apply = lambda *given: unit(unsaturated(*given))  # noqa: E731
         dtype = TYPES[kind]
         return lambda threads, lanes: put(
             threads, lanes, np.asarray(apply(*(x(threads, lanes) for x in read))).astype(dtype, copy=False)

@@ -30,7 +30,7 @@ class Shared:
         self.unfenced = np.zeros(cells, bool)  # stored by a thread, and not yet visible to asynchronous reads
         self.writer, self.writer_lane = np.zeros(cells, np.int16), np.full(cells, NOBODY, np.int32)
         self.writer_epoch, self.writer_turn = np.zeros(cells, np.int32), np.zeros(cells, np.int32)
-        self.reader_epoch = np.zeros((cells, order.warps), np.int32)
+        self.reader_epoch = np.zeros((cells, order.readers), np.int32)
         self.reader_lane, self.reader_turn = np.full(cells, NOBODY, np.int32), np.zeros(cells, np.int32)
 
     def places(self, threads, lanes, addresses: np.ndarray, size: int, align: int | None = None) -> np.ndarray:
@@ -126,7 +126,7 @@ class Shared:
         if early.any():
             raise Trap(f"race in shared memory: a store without a barrier after another one, "
                        f"{self.describe(cells, early, own)}")  # fmt: skip
-        early = (self.reader_epoch[cells] > known[:, None, : self.order.warps]).any(2)
+        early = (self.reader_epoch[cells] > known[:, None, : self.order.readers]).any(2)
         by = (self.reader_lane[cells] != own[:, None]) & (self.reader_lane[cells] != NOBODY)
         of_warp = self.reader_epoch[cells, agents[:, None]] == known[np.arange(len(agents)), agents][:, None]
         early |= by & of_warp & (self.reader_turn[cells] == turn[:, None])
