@@ -32,6 +32,9 @@ class _Meta(type(os)):
         """
         return MetaArray(shape, dtype)
 
+    def __reduce__(self):
+        return __import__, (self.__name__, None, None, ("",))  # the module itself, not its package
+
 
 meta.__class__ = _Meta
 

@@ -12,6 +12,7 @@ from .dispatch.errors import unsuitable
 from .elementary.activations import gelu, gelu_tanh, relu, sigmoid, silu
 from .elementary.transcendental import erf, exp, tanh
 from .fusion import NUMBERS, Elementwise
+from .pickled import reduced
 
 FUSED = "nbkernels.cpu.gemm.epilogue"  # by name, at the first call
 
@@ -107,6 +108,14 @@ class Epilogue:
 
     def __repr__(self):
         return f"<epilogue {self.apply!r}>"
+
+    @property
+    def function(self):
+        """The scalar function."""
+        return self.apply.function
+
+    def __reduce__(self):
+        return reduced(self, Epilogue, self.function)
 
     def __call__(self, input, mat1, mat2, *operands, beta=1, alpha=1, out=None, before=None, out_dtype=None, mode=None,
                  conj=None, tiles=None):  # fmt: skip

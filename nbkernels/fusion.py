@@ -15,6 +15,7 @@ from .dispatch.run import ordered, view
 from .dtypes import known, stated
 from .frozen import Frozen, content, told
 from .ops import FUSED
+from .pickled import reduced
 from .strides import broadcast_shapes, output_strides
 
 MOST = 8  # arguments
@@ -44,6 +45,9 @@ def elementwise(function=None, *, dtypes=None, gradient=None) -> Any:
     where they changed. Raises TypeError, with the reason, for one that Numba cannot compile (lists and dicts are no
     constants), ValueError for shapes that do not broadcast, and what the function raises for an element, such as
     IndexError; then nothing is written.
+
+    The operation pickles: by module and name where another process finds it so, as a NumPy ufunc does, and else (a
+    lambda, a function of the main program) with its function by value.
 
     >>> import math, numpy as np, nbkernels
     >>> @nbkernels.elementwise
@@ -111,7 +115,7 @@ class Elementwise:
             raise TypeError(f"{called}: {given} should take one to {most} arguments, without defaults or stars")
         if gradient is not None and not inspect.isfunction(gradient):
             raise TypeError(f"{called}: gradient should be a Python function, not {errors.describe(gradient)}")
-        self.slopes = gradient
+        self.slopes, self.most = gradient, most
         given = dtypes if isinstance(dtypes, tuple | list) else () if dtypes is None else (dtypes,)
         self.dtypes = tuple(stated("elementwise", dtype) for dtype in given)
         for dtype in self.dtypes:
@@ -125,6 +129,9 @@ class Elementwise:
 
     def __repr__(self):
         return f"<elementwise {self.__name__}({', '.join(p.name for p in self.parameters)})>"
+
+    def __reduce__(self):
+        return reduced(self, Elementwise, self.function, self.dtypes, "elementwise", self.slopes, self.most)
 
     def version(self):
         """The function for what it reads now."""

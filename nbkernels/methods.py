@@ -45,6 +45,7 @@ def attach(function, reduce, accumulate, kernels):
         ("at", at_of, AT),
     ):
         method.__name__, method.__qualname__, method.__doc__ = name, f"{op}.{name}", doc.format(op=op)
+        method.__module__ = function.__module__  # where a pickle finds it
         setattr(function, name, method)
 
 

@@ -101,5 +101,8 @@ class _Tune(types.ModuleType):
     def __call__(self, *args, **kwargs):
         return importlib.import_module("nbkernels.tuning.run").tune(*args, **kwargs)
 
+    def __reduce__(self):
+        return importlib.import_module, (self.__name__,)
+
 
 sys.modules[__name__].__class__ = _Tune

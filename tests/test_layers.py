@@ -52,6 +52,7 @@ RULES = {
         "nbkernels.fusion",
         "nbkernels.meta",
         "nbkernels.ops",
+        "nbkernels.pickled",
     ),
     "autograd": (
         "torch",
@@ -99,6 +100,7 @@ RULES = {
     ),
     "origins": ("tabulate",),
     "frozen": ("numpy", "nbkernels.elementary"),
+    "pickled": ("numba.cloudpickle",),
     "jitted": (
         *PLANNING,
         "numba !cuda",
@@ -131,6 +133,7 @@ RULES = {
         "nbkernels.dtypes",
         "nbkernels.frozen",
         "nbkernels.ops",
+        "nbkernels.pickled",
         "nbkernels.strides",
     ),
     "explain": ("nbkernels.dispatch",),

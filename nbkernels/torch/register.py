@@ -147,6 +147,8 @@ def public(name):
     function.__doc__ = getattr(ops, name).__doc__
     if hasattr(getattr(ops, name), "accumulate"):
         function.reduce, function.accumulate = reduce_of(name), accumulate_of(name)
+        for method in (function.reduce, function.accumulate):
+            method.__qualname__, method.__module__ = f"{name}.{method.__name__}", function.__module__
     return function
 
 
