@@ -29,15 +29,15 @@ how many registers there are, and what of a bulk load comes late (it comes at on
 
 Where things are: parse.py (text -> Program), operands.py, instructions.py (the table of opcodes), machine.py (threads
 of blocks in step, lowest place first), launch.py (grids), memory.py, shared.py, order.py; opcodes in arithmetic.py,
-real.py, moves.py, control.py (branches, barriers, votes, shuffles), atomics.py, copies.py (cp.async), barriers.py
-(mbarrier), bulk.py (TMA), clusters.py, matrix.py (ldmatrix, stmatrix, mma.sync), wgmma.py; fragments.py knows which
-element of a tile a register holds.
+real.py, moves.py, control.py (branches, barriers), warps.py (shuffles, votes), atomics.py, copies.py (cp.async),
+barriers.py (mbarrier), bulk.py and tensormap.py (TMA), clusters.py, matrix.py (ldmatrix, stmatrix, mma.sync), wgmma.py;
+fragments.py knows which element of a tile a register holds, programs.py makes small programs for tests.
 An opcode that is not there raises NotImplementedError by its name.
 """
 
-from .bulk import TensorMap
 from .device import Device
 from .launch import run
 from .memory import Memory, Trap
+from .tensormap import TensorMap
 
 __all__ = ["Device", "Memory", "TensorMap", "Trap", "run"]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from .control import FOLDS
 from .instructions import instruction
 from .memory import LOWEST
 from .moves import generic, space_of
 from .operands import RAW, TYPES
+from .warps import FOLDS
 
 NAMES = (*FOLDS, "exch", "cas", "inc", "dec")
 

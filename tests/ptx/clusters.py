@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from . import barriers
 from .bulk import barrier_of
 from .instructions import instruction
 from .memory import Trap
@@ -111,9 +112,10 @@ def store(each, operands):
         shared.before_store(threads, lanes, cells)
         for i, x in enumerate(inputs):
             shared.views[size][places // size + i] = x(threads, lanes)
-        for target in np.unique(at):
-            some = at == target
-            found = barrier_of(threads, lanes[some][:1], int(target))
+        spots = shared.places(threads, lanes, at, barriers.SIZE)
+        for spot in np.unique(spots):
+            some = spots == spot
+            found = barrier_of(threads, lanes[some][:1], int(at[some][0]))
             epoch = found.next_epoch()
             shared.note_store(threads, lanes[some], cells[some], (found.agent, epoch))
             found.complete(int(some.sum()) * size * len(inputs), epoch)

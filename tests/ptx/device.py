@@ -12,9 +12,9 @@ import numpy as np
 
 from tests import launched
 
-from .bulk import TensorMap
 from .launch import cached, run
 from .memory import Memory
+from .tensormap import TensorMap
 
 NEWEST = launched.NEWEST
 KINDS = {0: "u1", 1: "u2", 2: "u4", 3: "i4", 4: "u8", 5: "i8", 6: "f2", 7: "f4", 8: "f8", 9: "u2", 11: "f4"}

@@ -7,13 +7,13 @@ import functools
 import numpy as np
 
 # These fill the table of instructions.
-from . import arithmetic, atomics, barriers, bulk, clusters, control, copies, matrix, moves, real, wgmma  # noqa: F401
-from .bulk import TensorMap
+from . import arithmetic, atomics, barriers, bulk, clusters, control, copies, matrix, moves, real, warps, wgmma  # noqa: F401
 from .inflight import watched
 from .instructions import compiled
 from .machine import WARP, Threads
 from .memory import Memory, Trap
 from .operands import PARAM
+from .tensormap import TensorMap
 
 TOGETHER = 4096  # threads that run together: enough for NumPy's calls to be worth it, few enough to stay in the cache
 SHADOW = 1 << 26  # bytes that keep book of their shared memory

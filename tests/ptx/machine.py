@@ -143,7 +143,8 @@ class Threads:
             elif code.warps and not isinstance(chosen, slice) and len(chosen):
                 together = self.together(chosen, place - 1)
                 if len(together) != len(chosen) or len(chosen) != len(self.index(lanes)):
-                    self.pc[lanes[~np.isin(lanes, chosen)]] = self.pc[together] = place
+                    self.pc[np.setdiff1d(self.index(lanes), chosen)] = place
+                    self.pc[together] = place
                     self.carry_out(code, place - 1, together)
                     return
             if isinstance(chosen, slice) or len(chosen):

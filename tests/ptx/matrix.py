@@ -48,7 +48,7 @@ def matrices(each, operands):
         at = places.reshape(-1, count, 8)[:, :, row] // 2 + column  # warp, matrix, lane, element
         if loads:
             shared.read(threads, givers, cells)
-            words = shared.views[2][at].view(np.uint32)[..., 0]
+            words = np.ascontiguousarray(shared.views[2][at]).view(np.uint32)[..., 0]
             for i, put in enumerate(puts):
                 put(threads, warps.ravel(), words[:, i].ravel())
             return

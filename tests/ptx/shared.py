@@ -10,7 +10,7 @@ from .memory import UNSIGNED, Trap
 from .operands import RANK
 from .order import Order
 
-NOBODY, SEVERAL, ATOMIC = -1, -2, -3
+NOBODY, SEVERAL = -1, -2
 
 
 class Shared:
@@ -30,6 +30,7 @@ class Shared:
         self.unfenced = np.zeros(cells, bool)  # stored by a thread, and not yet visible to asynchronous reads
         self.writer, self.writer_lane = np.zeros(cells, np.int16), np.full(cells, NOBODY, np.int32)
         self.writer_epoch, self.writer_turn = np.zeros(cells, np.int32), np.zeros(cells, np.int32)
+        self.toucher, self.touch_epoch = np.zeros(cells, np.int16), np.zeros(cells, np.int32)  # by atomic operations
         self.reader_epoch = np.zeros((cells, order.readers), np.int32)
         self.reader_lane, self.reader_turn = np.full(cells, NOBODY, np.int32), np.zeros(cells, np.int32)
 
@@ -86,13 +87,13 @@ class Shared:
         """Trap reads of cells, a row for each lane, that are not ordered behind the stores."""
         agents, clusters, own = self.who(threads, lanes)
         self.complete(cells, own, "a read")
+        self.untouched(cells, agents, clusters, own)
         if not self.written[cells].all():
             raise Trap(f"read of shared memory that nobody has written, "
                        f"{self.describe(cells, ~self.written[cells], own).split(',')[0]}")  # fmt: skip
         writers, turn = self.writer[cells], self.order.turn[clusters, agents]
         early = self.writer_epoch[cells] > self.order.known[clusters[:, None], agents[:, None], writers]
-        early |= ((writers == agents[:, None]) & (self.writer_lane[cells] != own[:, None])
-                  & (self.writer_lane[cells] >= 0) & (self.writer_turn[cells] == turn[:, None]))  # fmt: skip
+        early |= self.within_warp(cells, agents, turn, own)
         if early.any():
             raise Trap(f"race in shared memory: a read without a barrier after the store, "
                        f"{self.describe(cells, early, own)}")  # fmt: skip
@@ -116,13 +117,13 @@ class Shared:
         """Trap stores that are not ordered behind other stores and reads."""
         agents, clusters, own = self.who(threads, lanes)
         self.complete(cells, own, "a store")
+        self.untouched(cells, agents, clusters, own)
         if (leaving := self.leaving[cells] > 0).any():
             raise Trap(f"race in shared memory: a store where a copy or a product that was not waited for may still "
                        f"read, {self.describe(cells, leaving, own)}")  # fmt: skip
         known, turn, writers = self.order.known[clusters, agents], self.order.turn[clusters, agents], self.writer[cells]
         early = self.writer_epoch[cells] > np.take_along_axis(known, writers.astype(np.int64), 1)
-        within = (self.writer_lane[cells] != own[:, None]) & (self.writer_lane[cells] >= 0)
-        early |= (writers == agents[:, None]) & within & (self.writer_turn[cells] == turn[:, None])
+        early |= self.within_warp(cells, agents, turn, own)
         if early.any():
             raise Trap(f"race in shared memory: a store without a barrier after another one, "
                        f"{self.describe(cells, early, own)}")  # fmt: skip
@@ -163,13 +164,27 @@ class Shared:
         self.complete(cells, own, "an atomic operation")
         if not self.written[cells].all():
             raise Trap("an atomic operation on shared memory that nobody has written")
-        known = self.order.known[clusters[:, None], agents[:, None], self.writer[cells]]
-        early = (self.writer_epoch[cells] > known) & (self.writer_lane[cells] != ATOMIC)
+        early = self.writer_epoch[cells] > self.order.known[clusters[:, None], agents[:, None], self.writer[cells]]
+        early |= self.within_warp(cells, agents, self.order.turn[clusters, agents], own)
         if early.any():
             raise Trap(f"race in shared memory: an atomic operation without a barrier after a store, "
                        f"{self.describe(cells, early, own)}")  # fmt: skip
-        self.writer[cells], self.writer_lane[cells] = agents[:, None], ATOMIC
-        self.writer_epoch[cells] = self.order.known[clusters, agents, agents][:, None]
+        self.toucher[cells] = agents[:, None]
+        self.touch_epoch[cells] = self.order.known[clusters, agents, agents][:, None]
+
+    def untouched(self, cells, agents, clusters, own) -> None:
+        """Trap accesses that are not ordered behind atomic ones."""
+        if (epochs := self.touch_epoch[cells]).any():
+            early = epochs > self.order.known[clusters[:, None], agents[:, None], self.toucher[cells]]
+            if early.any():
+                raise Trap(f"race in shared memory: an access without a barrier after an atomic operation, "
+                           f"{self.describe(cells, early, own).split(',')[0]}")  # fmt: skip
+
+    def within_warp(self, cells, agents, turn, own) -> np.ndarray:
+        """Whether another lane of the same warp stored last, with nothing since that orders the two."""
+        lane = self.writer_lane[cells]
+        return ((self.writer[cells] == agents[:, None]) & (lane != own[:, None]) & (lane >= 0)
+                & (self.writer_turn[cells] == turn[:, None]))  # fmt: skip
 
     def who(self, threads, lanes):
         """(warp in its cluster, cluster, number) of each lane."""

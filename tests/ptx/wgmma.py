@@ -6,7 +6,6 @@ import re
 
 import numpy as np
 
-from .bulk import swizzled
 from .fragments import left, sums
 from .inflight import flight
 from .instructions import instruction
@@ -15,6 +14,7 @@ from .matrix import elements, fragment, packed
 from .memory import Trap
 from .numerics import decoded, multiply_add
 from .operands import TYPES
+from .tensormap import swizzled
 
 GROUP = 4 * WARP
 SPANS = {0: 0, 1: 128, 2: 64, 3: 32}  # of bits 62 and 63
