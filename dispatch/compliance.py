@@ -8,6 +8,7 @@ calls no `out=`, and one in the out form writes nothing but its out and arrays t
 from . import keys, views
 from .errors import ComplianceError
 from .op import each as on_operands
+from .run import foreseen
 from .traced import Traced, bare
 
 
@@ -57,7 +58,7 @@ def comply(op, *args):
         if not isinstance(result, Traced):
             raise ComplianceError(f"{name} returned a {type(result).__name__} that no part of it made")
         return result.value
-    spec = op.structured(*specs)
+    spec = foreseen(op, name, specs)
     out = views.empty(operands[0].value, spec.shape, spec.dtype)
     watch.made(out)
     row.row.load()(Traced(out, watch), *(values[i] for i in op.kernel_arguments))

@@ -5,7 +5,8 @@ class SchemaError(ValueError):
     """A schema that does not follow the language; shows the text with a mark under the column (counted from 1)."""
 
     def __init__(self, message, text, column):
-        super().__init__(f"{message}\n  {text}\n  {' ' * (column - 1)}^ column {column}")
+        shown = "".join(each if each.isprintable() else " " for each in text)
+        super().__init__(f"{message}\n  {shown}\n  {' ' * (column - 1)}^ column {column}")
         self.text, self.column = text, column
 
 

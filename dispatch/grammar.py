@@ -8,7 +8,8 @@ blanks, a single return in parentheses) is an error too, so that the inverse hol
     type         base[annotation][suffix...], as in `Tensor(a!)[]`, `int[2]?`
     annotation   !  (a)  (a|b)  (a!)  (a! -> a|b)  (a -> *): which memory a tensor may share, `!` for written
     returns      type[ name], or a tuple of them in parentheses, or ()
-    default      a number, True, False, None, a quoted string, a list, or the name of a constant (`contiguous_format`)
+    default      a number, True, False, None, a quoted string on one line, a list of these, or the name of a constant
+                 (`contiguous_format`)
 """
 
 import re
@@ -16,7 +17,7 @@ from functools import lru_cache
 from itertools import zip_longest
 
 from .errors import SchemaError
-from .schema import Annotation, Argument, Constant, Return, Schema, Type
+from .schema import STRING, Annotation, Argument, Constant, Return, Schema, Type, literal
 
 BASES = frozenset(
     "Tensor Scalar int SymInt float bool str Generator ScalarType Layout Device DeviceIndex MemoryFormat QScheme "
@@ -24,8 +25,9 @@ BASES = frozenset(
 )
 TOKEN = re.compile(
     r"(?P<blank>\s+)|(?P<name>[A-Za-z_]\w*)|(?P<number>-?(?:inf|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?))"
-    r"|(?P<string>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")|(?P<mark>->|::|[].,=*!?|()[])"
+    rf"|(?P<string>{STRING})|(?P<mark>->|::|[].,=*!?|()[])"
 )
+MOST = 64  # elements of `int[N]`, and suffixes of a type: NumPy's most dimensions, which such lists are of
 
 
 def parse(text):
@@ -63,7 +65,9 @@ class Parser:
         while position < len(text):
             match = TOKEN.match(text, position)
             if match is None:
-                raise SchemaError(f"unexpected {text[position]!r}", text, position + 1)
+                wanted = ": a string ends on its line, and has the escapes \\\\ \\' \\\" \\n \\r \\t"
+                quoted = text[position] in "'\""
+                raise SchemaError(f"unexpected {text[position]!r}{wanted * quoted}", text, position + 1)
             if match.lastgroup != "blank":
                 self.tokens.append((match.lastgroup, match.group(), position + 1))
             position = match.end()
@@ -143,12 +147,14 @@ class Parser:
         annotation = self.annotation()
         suffixes = []
         while self.token in ("[", "?"):
+            if len(suffixes) == MOST:
+                self.fail(f"at most {MOST} suffixes")
             if self.have("?"):
                 suffixes.append("?")
             elif self.have("["):
                 size = self.token if self.tokens[self.at][0] == "number" else ""
-                if size and not size.isdigit():
-                    self.fail("the number of elements")
+                if size and not (size.isdigit() and len(size) <= len(str(MOST)) and int(size) <= MOST):
+                    self.fail(f"the number of elements, at most {MOST}")
                 self.at += bool(size)
                 self.need("]")
                 suffixes.append(f"[{size}]")
@@ -192,13 +198,21 @@ class Parser:
             while not self.have("]"):
                 if self.tokens[self.at - 1][1] != "[":
                     self.need(",", "',' or ']'")
-                self.default()
-        elif self.tokens[self.at][0] in ("name", "number", "string"):
-            self.at += 1
+                self.value("a value, lists have no lists in them")
         else:
-            self.fail("a default")
+            self.value("a default")
         _, token, column = self.tokens[self.at - 1]
         return self.text[start : column - 1 + len(token)]
+
+    def value(self, expected):
+        """The next token, a value that Python reads."""
+        if self.tokens[self.at][0] not in ("name", "number", "string"):
+            self.fail(expected)
+        try:
+            literal(self.token)
+        except ValueError:  # sys.set_int_max_str_digits says how many
+            self.fail("a number of fewer digits")
+        self.at += 1
 
 
 def fits(type, value):

@@ -29,9 +29,26 @@ def run_as_is(op, name, row, slots, args):
     return op.fields(*results) if op.fields else results
 
 
+def foreseen(op, name, specs):
+    """What the meta function says of the result, where that is a shape, a dtype of data and strides or None."""
+    result = op.structured(*specs)
+    shape, dtype, strides = (getattr(result, each, None) for each in ("shape", "dtype", "strides"))
+    sizes = isinstance(shape, tuple | list) and all(hasattr(type(size), "__index__") and size >= 0 for size in shape)
+    what = describe(result)
+    if dtype is not None and sizes:
+        if not getattr(dtype, "hasobject", False) and (strides is None or len(strides) == len(shape)):
+            return result
+        what = f"shape {shape}, dtype {dtype} and strides {strides}"
+    elif shape is not None:
+        what = f"shape {shape!r} and dtype {dtype!r}"
+    meta = getattr(op.structured, "__name__", describe(op.structured))
+    raise ResultError(f"{name}: its meta function {meta} returned {what}; it should return what nbkernels.meta(shape, "
+                      "dtype) makes: sizes that are counts, a dtype that is no object, as many strides")  # fmt: skip
+
+
 def run(op, name, row, slots, lead, target, in_place):
     """A structured call: meta says what comes out, the kernel writes it."""
-    result = op.structured(*each(slots, lambda operand: operand.spec))
+    result = foreseen(op, name, each(slots, lambda operand: operand.spec))
     if target is not None:
         check_target(op, name, target, result, in_place)
     elif op.aliased is not None:

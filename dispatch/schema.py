@@ -3,10 +3,14 @@
 `str` of each record is its text, in canonical form; grammar.py has the language and the way back.
 """
 
+import re
 from collections import namedtuple
 from keyword import iskeyword
 
 REQUIRED = object()  # the default of an argument that has none
+# A quoted string: on one line, and what Python reads. A part of a list: a string, or what has no comma.
+STRING = "|".join(rf"{quote}(?:[^{quote}\\\n\r\0\ud800-\udfff]|\\[\\'\"nrt])*{quote}" for quote in ("'", '"'))
+PART = re.compile(rf"""{STRING}|[^,\s'"]+""")
 
 
 class Annotation(namedtuple("Annotation", "before write after", defaults=((), False, ()))):
@@ -157,7 +161,7 @@ class Constant(str):
 def literal(text):
     """The Python value of a default's text."""
     if text[0] == "[":
-        return tuple(literal(part.strip()) for part in text[1:-1].split(",")) if text[1:-1].strip() else ()
+        return tuple(map(literal, PART.findall(text[1:-1])))
     if text[0] in "'\"":
         from ast import literal_eval
 

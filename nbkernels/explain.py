@@ -16,7 +16,7 @@ from .dispatch import arrays, keys, views
 from .dispatch.errors import describe
 from .dispatch.metas import Ghost
 from .dispatch.op import each
-from .dispatch.run import check_target
+from .dispatch.run import check_target, foreseen
 from .dispatch.traced import Traced, bare
 
 
@@ -78,7 +78,7 @@ class Watch:
         slots, operands = op.bind(name, list(args))
         if not (row.row.writes or (op.structured and row.reason in ("fallback", "structured"))):
             raise NotImplementedError(f"explain: {name} runs a {row.reason} kernel that tells nothing of its result")
-        spec = op.structured(*each(slots, lambda o: o.spec))
+        spec = foreseen(op, name, each(slots, lambda o: o.spec))
         target = None if out is None else op.target(name, out, in_place)
         lead = op.lead(name, operands, target)
         if target is not None:

@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from nbkernels.dispatch import ArgumentError, DeviceError, MetaArray, RegistrationError, ResultError
+import nbkernels as nb
+from nbkernels.dispatch import ArgumentError, DeviceError, MetaArray, RegistrationError, ResultError, Spec
 from tests.toys import Box
 
 
@@ -157,3 +158,29 @@ def test_arguments_and_ops_of_any_name(library, name):
 
 def declines(x, other):
     return None
+
+
+DATA = np.zeros(2)
+
+
+@pytest.mark.parametrize("returned", [
+    5, None, "shape", (2,), [(2,), np.dtype("f8")], MetaArray, DATA.dtype, np.zeros(2, object),
+    Spec(2, DATA.dtype, None), Spec((-1,), DATA.dtype, None), Spec((2.0,), DATA.dtype, None), Spec((2,), None, None), Spec(None, DATA.dtype, None),
+    Spec((2,), np.dtype([("a", "O")]), None), Spec((2,), DATA.dtype, (8, 8)),
+], ids=str)  # fmt: skip
+def test_what_a_meta_function_returns_is_looked_at(library, returned):
+    """Before anything is written, wherever the op is called."""
+
+    def rule(self):
+        return returned
+
+    op = library.define("f(Tensor self) -> Tensor", structured=rule, dispatch={"CPU": lambda out, self: out.fill(1)})
+    calls = [
+        lambda: op.function(DATA),
+        lambda: op.function(DATA, out=np.zeros(2)),
+        lambda: op.function(MetaArray((2,), "f8")),
+        lambda: nb.explain(op.function, DATA),
+    ]
+    for call in calls:
+        with pytest.raises(ResultError, match=r"^f: its meta function rule returned .*; it should return what"):
+            call()

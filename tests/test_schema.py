@@ -189,15 +189,27 @@ def test_no_text_does_anything_but_parse_or_raise_at_a_column(text):
         ("f() -> Tensor ", 14, "canonical form: f() -> Tensor"),
         ("", 1, "the name of an op, found the end"),
         ("f(str s='open) -> Tensor", 9, 'unexpected "\'"'),
+        (f"f(int[] x={'[' * 5000}{']' * 5000}) -> ()", 12, "lists have no lists in them"),
+        (f"f(int[] x={'[' * 5000}", 12, "lists have no lists in them"),
+        (f"f(int{'[]' * 5000} x) -> ()", 134, "at most 64 suffixes"),
+        (f"f(int{'?' * 5000} x) -> ()", 70, "at most 64 suffixes"),
+        (f"f(int x={'1' * 4301}) -> ()", 9, "a number of fewer digits"),
+        (f"f(int[] x=[1, -{'1' * 4301}]) -> ()", 15, "a number of fewer digits"),
+        (f"f(int[{'1' * 4301}] x) -> ()", 7, "the number of elements, at most 64"),
+        (f"f(int[{10**20}] x=-1) -> ()", 7, "the number of elements, at most 64"),
+        ("f(int[300000000] x=-1) -> ()", 7, "the number of elements, at most 64"),
+        *((f"f(str x='a{bad}') -> ()", 9, "a string ends on its line")
+          for bad in ("\n", "\r", "\0", "\ud800", r"\x", r"\d", r"\N{no}", "\\\n")),
+        ("f(str[] x=['a', \"b\n\"]) -> ()", 17, "a string ends on its line"),
     ],
-)
+)  # fmt: skip
 def test_errors_point_at_the_column(text, column, words):
     with pytest.raises(SchemaError) as caught:
         parse(text)
     assert caught.value.column == column
     message, shown, mark = str(caught.value).split("\n")
     assert words in message
-    assert shown.strip() == text.strip()
+    assert shown.strip() == "".join(each if each.isprintable() else " " for each in text).strip()
     assert mark.index("^") == 2 + column - 1
 
 
@@ -209,11 +221,13 @@ def test_a_schema_is_text():
 def test_defaults_are_python_values():
     schema = parse(
         "f(int[2] a=1, int[2] b=[3, 4], int[] c=[], float d=1e-3, int e=-2, bool f=True, str g='x', Tensor? h=None, "
-        'Scalar i=inf, int j=Mean, int[1]? k=None, float[] l=[0.5], str m="a\'b") -> ()'
+        'Scalar i=inf, int j=Mean, int[1]? k=None, float[] l=[0.5], str m="a\'b", '
+        """str[] n=['a,b', "c']", ''], str o='\\n\\\\', int[64] p=0) -> ()"""
     )
     values = [argument.value for argument in schema.arguments]
     inf = float("inf")
-    assert values == [(1, 1), (3, 4), (), 1e-3, -2, True, "x", None, inf, "Mean", None, (0.5,), "a'b"]
+    assert values == [(1, 1), (3, 4), (), 1e-3, -2, True, "x", None, inf, "Mean", None, (0.5,), "a'b",
+                      ("a,b", "c']", ""), "\n\\", (0,) * 64]  # fmt: skip
     assert [type(value) for value in values[3:6]] == [float, int, bool]
     assert parse("f(int a) -> ()").arguments[0].value is REQUIRED
 
