@@ -13,11 +13,14 @@ A key is a plain string. `CPU`, `CUDA` and `Meta` (shapes and dtypes only, touch
 ATen's longer names of the composites (`CompositeImplicitAutograd`) are taken as well.
 """
 
+import os
 from _thread import RLock
 
 from .errors import RegistrationError, suggestion
 
 LOCK = RLock()  # held for every change of keys, adapters, ops and tables; readers take none
+if hasattr(os, "register_at_fork"):  # in a child there is nobody to open it
+    os.register_at_fork(after_in_child=LOCK._at_fork_reinit)
 
 CPU, CUDA, META = "CPU", "CUDA", "Meta"
 COMPOSITE_EXPLICIT_NON_FUNCTIONAL = "CompositeExplicitNonFunctional"

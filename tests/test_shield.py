@@ -109,6 +109,74 @@ def test_other_threads_leave_handlers_alone():
     assert seen == [before]
 
 
+FORKED = """
+import faulthandler, gc, os, signal, sys, threading
+import numpy as np
+import nbkernels as nb
+from numba.core.compiler_lock import global_compiler_lock
+from nbkernels.calls.record import Record
+from nbkernels.cpu.runtime import threads, workspace
+from nbkernels.dispatch import keys
+from nbkernels.in_numpy import use
+from nbkernels.jit import cache, shield
+
+x, record = np.ones((4, 4), np.int16), Record("no file")
+nb.mm(x, x)
+locks = keys.LOCK, use._lock, shield._starting, threads._beginning, workspace._keeping, record.lock
+forking, go_on = threading.Event(), threading.Event()
+os.register_at_fork(before=forking.set)  # comes before what the library does there
+
+def forked():
+    "Whether all is as it should be in a child."
+    child = os.fork()
+    if child == 0:
+        faulthandler.dump_traceback_later(60, exit=True)
+        assert gc.isenabled() and all(lock.acquire(timeout=5) for lock in locks)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        for lock in locks:
+            lock.release()
+        assert (nb.mm(x.astype(np.uint16), x.astype(np.uint16)) == 4).all()  # a kernel that is new
+        os._exit(0)
+    go_on.set()
+    return os.waitpid(child, 0)[1] == 0
+
+def compile_while_forked():
+    for lock in locks:
+        lock.acquire()
+    try:
+        cache.shielded(global_compiler_lock(lambda: (started.set(), forking.wait(), done.append(1))))
+        go_on.wait()
+    finally:
+        for lock in locks:
+            lock.release()
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+started, done = threading.Event(), []
+if sys.argv[1] == "compiling":  # in another thread, which has the locks
+    thread = threading.Thread(target=compile_while_forked)
+    thread.start()
+    started.wait()
+    assert forked()
+    thread.join()
+else:  # the main thread compiles, and another one forks
+    result = []
+    thread = threading.Thread(target=lambda: (started.wait(), result.append(forked())))
+    thread.start()
+    cache.shielded(lambda: (started.set(), thread.join()))
+    assert result == [True]
+assert gc.isenabled() and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork, which this system lacks")
+@pytest.mark.parametrize("who", ["compiling", "forking"])
+def test_a_child_that_is_forked_meanwhile_goes_on(who):
+    """Of the threads that compile, or hold a lock of the library, a child has none."""
+    run = [sys.executable, "-W", "ignore", "-c", FORKED, who]
+    result = subprocess.run(run, capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stderr[-2000:]
+
+
 # A first call that Ctrl-C comes to as the AT-th module is looked for; then the same calls again.
 INTERRUPTED = """
 import os, signal, sys

@@ -17,6 +17,7 @@ from .. import methods
 from ..array import Array, _plain
 from ..dispatch.function import parameter
 from ..dispatch.op import Op
+from ..jit.shield import in_children
 from ..ops import LIBRARY
 from .call import IN_NUMPY, OF_FUNCTIONS, VERSION, Call, named
 from .described import PLAIN, Unfit
@@ -43,6 +44,7 @@ class Record:
 
     def __init__(self, file):
         self.file, self.lines, self.lock, self.torn = file, None, threading.Lock(), False
+        in_children(self.lock._at_fork_reinit)
 
     def add(self, line):
         with self.lock:

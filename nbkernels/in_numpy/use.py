@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from _thread import RLock
 
 from .. import watch
 
 _lock = RLock()
+if hasattr(os, "register_at_fork"):  # in a child there is nobody to open it
+    os.register_at_fork(after_in_child=_lock._at_fork_reinit)
 _wishes: list[use_in_numpy] = []  # those that hold
 _paused: list[use_in_numpy] = []  # those that ask that nothing be replaced
 _taken: dict = {}  # slots whose loops are replaced now, in order

@@ -31,7 +31,7 @@ from . import cross, files, levels, stored
 from .compiler import Helper, Implementation, Kernel, Loops
 from .error_model import total
 from .flags import default_modes
-from .shield import roomy, whole
+from .shield import in_children, roomy, whole
 
 RECORD = "nbkernels.calls.record"  # by name, where a record is asked for
 OPTIONS = dict(_nrt=False, nogil=False, error_model="numpy", boundscheck=False)
@@ -164,13 +164,28 @@ def uncollected():
     """No garbage is collected in the block: a compilation makes millions of objects that it needs to its end, and going
     through them was 8 % of its time, 20 % for CUDA (Zen 3, 2026-11). Where two threads compile, the one that switched
     the collector off switches it on again."""
-    enabled = gc.isenabled()
+    if not gc.isenabled():
+        yield
+        return
+    _uncollected.append(True)
     gc.disable()
     try:
         yield
     finally:
-        if enabled:
-            gc.enable()
+        gc.enable()
+        _uncollected.clear()
+
+
+_uncollected: list[bool] = []  # not empty while the collector is off because of such a block
+
+
+if hasattr(os, "register_at_fork"):  # in a child of half a compilation the next one would wait for its end for ever
+    os.register_at_fork(
+        before=global_compiler_lock.acquire,
+        after_in_parent=global_compiler_lock.release,
+        after_in_child=global_compiler_lock.release,
+    )
+in_children(lambda: _uncollected and gc.enable())
 
 
 @functools.cache

@@ -21,16 +21,24 @@ STACK = 8 << 20  # bytes of the stack of a thread that is started here
 SUFFICIENT = 1 << 20
 _sizes = threading.local()
 _starting = threading.Lock()
+_outermost: list = []  # the thread of the `whole` block that others are within, and the handlers that it gives back
+
+
+def in_children(function) -> None:
+    """Call it in every process that is forked, which has none of the other threads: nobody there ends what they were
+    at, opens their locks and gives back what they took."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=function)
 
 
 def _after_fork() -> None:
-    """Who started a thread meanwhile is not in the child."""
-    global _starting
-    _starting = threading.Lock()
+    if _outermost and _outermost[0] != threading.get_ident():
+        _restore(_outermost[1])
+        _outermost.clear()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+in_children(_starting._at_fork_reinit)
+in_children(_after_fork)
 
 
 def shielded(function, *arguments):
@@ -56,15 +64,24 @@ def whole():
     def later(number, frame):  # goes on as `handler` even if a signal comes before it is taken away
         came.append((number, frame)) if inside else handlers[number](number, frame)
 
+    outermost = not _outermost
     try:
         for number in handlers:
             _signal.signal(number, later)
+        if outermost:
+            _outermost[:] = threading.get_ident(), handlers
         yield
     finally:
         inside.clear()
-        for number, handler in handlers.items():
-            _signal.signal(number, handler)
+        if outermost:
+            _outermost.clear()
+        _restore(handlers)
         _handle(handlers, came)
+
+
+def _restore(handlers):
+    for number, handler in handlers.items():
+        _signal.signal(number, handler)
 
 
 def _handle(handlers, came):

@@ -16,7 +16,6 @@ import atexit
 import contextlib
 import ctypes
 import functools
-import os
 import threading
 import time
 
@@ -29,7 +28,7 @@ from ...jit.cache import compiled, entry, jit
 from ...jit.flags import modes, set_modes
 from ...jit.record import Record
 from ...jit.sharing import SPINS, exchange, keep_off, let_others, reacquire, release, replace, seen, sleep, wait, wake
-from ...jit.shield import start, whole
+from ...jit.shield import in_children, start, whole
 
 # What launches go by, also those that compiled code makes by itself while it holds the GIL: whether one is under way,
 # the address of `_share` if compiled code may make one, a C function that counts threads, helpers and their places, how
@@ -53,12 +52,11 @@ _beginning = threading.Lock()
 
 def _after_fork() -> None:
     """The child has no helpers yet."""
-    global _beginning
-    _words[:], _beginning = POOL.array(), threading.Lock()
+    _words[:] = POOL.array()
+    _beginning._at_fork_reinit()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+in_children(_after_fork)
 
 
 @functools.cache

@@ -11,6 +11,7 @@ import numpy as np
 from ...jit.address import pointer
 from ...jit.cache import entry, jit
 from ...jit.sharing import exchange
+from ...jit.shield import in_children
 from .status import LARGE, WANTED
 
 KEPT = 64 << 20  # bytes of the largest room that the next call finds
@@ -116,6 +117,7 @@ class _Own(threading.local):
 _own = _Own()
 _rooms: list[tuple[int, int, np.ndarray]] = []  # size, address, memory: of the one that is kept, if there is one
 _keeping = threading.Lock()
+in_children(_keeping._at_fork_reinit)
 # As compiled code knows it. Who takes it from Python takes it out of the list, too.
 _room = np.array([1, 0, 0], np.int64)
 ROOMS = _room.ctypes.data
