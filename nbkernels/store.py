@@ -72,7 +72,8 @@ class Store:
                 json.dump(entries, file, indent=1, sort_keys=True)
             os.replace(temporary, self.path)
         except OSError:
+            return False
+        finally:
             if temporary is not None and os.path.exists(temporary):
                 os.unlink(temporary)
-            return False
         return True

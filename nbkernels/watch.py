@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import weakref
 from contextvars import ContextVar
 from typing import NamedTuple
+
+from .shield import Block
 
 HERE, NUMPY = "nbkernels", "NumPy"
 LOOPS = "nbkernels.in_numpy.report"  # by name, where a block begins
@@ -39,7 +42,7 @@ class Log(list):
 
 _log = ContextVar("nbkernels_watch", default=None)
 current = _log.get  # the log to enter calls in, or None
-_open: list[Log] = []  # of all threads
+_open: weakref.WeakSet[watch] = weakref.WeakSet()  # of all threads; an end that a signal has lost is found
 
 
 def watching() -> int:
@@ -52,7 +55,7 @@ def _loops():
     return importlib.import_module(LOOPS)
 
 
-class watch:
+class watch(Block):
     """with watch() as log: the calls on `asarray` arrays in the block, in this thread or task
 
     Ufuncs, their methods and operators are seen, and NumPy's functions: `np.sum` and others that call ufuncs as these,
@@ -69,15 +72,16 @@ class watch:
     add                     nbkernels
     """
 
-    def __enter__(self) -> Log:
-        self.log = log = Log()
-        self.token = _log.set(log)
-        _open.append(log)
+    def _begin(self) -> Log:
+        self.log, self.before = Log(), None
+        self.token = _log.set(self.log)
+        _open.add(self)
         self.before = _loops().begin()
-        return log
+        return self.log
 
-    def __exit__(self, *exception):
+    def _end(self):
         _log.reset(self.token)
-        self.log += _loops().end(self.before)
-        del _open[next(i for i, log in enumerate(_open) if log is self.log)]
+        _open.discard(self)
+        if self.before:
+            self.log += _loops().end(self.before)
         _loops().apply()

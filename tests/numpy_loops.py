@@ -13,8 +13,8 @@ def nothing_left():
     yield
     use_in_numpy(False)
     assert not use._taken
-    assert not use._wishes
-    assert not use._paused
+    assert not use._wishes()
+    assert not use._pausing
 
 
 def forced(name, dtype):

@@ -40,6 +40,44 @@ def peak(call):
         tracemalloc.stop()
 
 
+@pytest.mark.parametrize("at", ["taken", "kept"])
+def test_the_kept_room_outlives_a_signal(at, monkeypatch):
+    """That comes as the room is taken or given back: the next call finds it again."""
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with workspace.room(1000) as first:
+        pass
+    with monkeypatch.context() as patch:
+        if at == "taken":
+            take = workspace._take()
+            patch.setattr(workspace, "_take", lambda: lambda words: take(words) and interrupted())
+        else:
+            patch.setattr(workspace, "_rooms", Rooms(interrupted))
+        with pytest.raises(KeyboardInterrupt), workspace.room(1000):
+            pass
+        rooms = list(workspace._rooms)
+    workspace._rooms[:] = rooms
+    for _ in range(2):
+        with workspace.room(1000) as again:
+            assert again == first
+            assert workspace._room[workspace.HELD] == workspace.PYTHON
+        assert workspace._room[workspace.HELD] == workspace.NOBODY
+
+
+class Rooms(list):
+    """The list of rooms, with a signal as one is put there."""
+
+    def __init__(self, interrupted):
+        super().__init__(workspace._rooms)
+        self.interrupted = interrupted
+
+    def append(self, room):
+        super().append(room)
+        self.interrupted()
+
+
 def stated(path, m, n, k, layout, dtype, threads):
     """Bytes, by the table of the document."""
     size, tile, segments = np.dtype(dtype).itemsize, small(dtype), -(-k // SEGMENT)

@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 import warnings
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 import nbkernels
 from nbkernels import use_in_numpy
-from nbkernels.in_numpy import slots, table
+from nbkernels.in_numpy import slots, table, use
 from nbkernels.in_numpy.which import chosen, every, possible, wish
 from tests.numpy_loops import calls, forced, nothing_left, observed, pointers, same, slot_of, special  # noqa: F401
 
@@ -29,6 +30,61 @@ def test_the_old_loops_come_back():
     use_in_numpy()
     assert pointers() != before
     use_in_numpy(False)
+    assert pointers() == before
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs signal.setitimer, which this system lacks")
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_block_that_a_signal_breaks_off_gives_the_loops_back(kept):
+    """As Ctrl-C does, anywhere; `kept`: where the traceback is, as an interactive Python does. Python looks for signals
+    between the call of use_in_numpy and the block, too: what was asked for holds then until it is turned off."""
+    rng, before, x, still, errors = np.random.default_rng(0), pointers(), np.ones((8, 8), np.int32), 0, []
+
+    def block():
+        with use_in_numpy():
+            return x @ x
+
+    def late(*_):
+        raise KeyboardInterrupt
+
+    def seconds():
+        start = time.perf_counter()
+        block()
+        return time.perf_counter() - start
+
+    block()
+    handler, most = signal.signal(signal.SIGALRM, late), 1.3 * min(seconds() for _ in range(5))
+    try:
+        for delay in rng.uniform(1e-6, most, 150):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, delay)
+                block()
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            except KeyboardInterrupt as error:
+                errors.append(error if kept else None)
+            still += pointers() != before
+            use_in_numpy(False)
+            assert pointers() == before
+            assert not use._wishes()
+            assert signal.getsignal(signal.SIGALRM) is late
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+    assert len(errors) > 10
+    assert still < len(errors) / 5  # not one in three
+
+
+def test_turned_off_within_a_block():
+    before = pointers()
+    with use_in_numpy():
+        on = pointers()
+        with use_in_numpy(False):
+            assert pointers() == before
+        assert pointers() == on
+        use_in_numpy(False)
+        assert pointers() == before
+    with use_in_numpy():
+        assert pointers() == on
     assert pointers() == before
 
 

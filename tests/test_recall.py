@@ -17,6 +17,20 @@ def memory(op):
     return getattr(calls, f"{op}_fast").calls.memory
 
 
+def test_a_record_outlives_a_signal_that_comes_as_compiled_code_has_it():
+    """Later calls of the layout would read what is there by then."""
+    kept, entered, x = recall.Memory(), [], np.ones(3)
+
+    def enter(record):
+        entered.append(record)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        kept.keep((0, 0, 0), (), ((0, 0),) * 3, (x, x), enter, ())
+    held = [*kept.records.values(), *kept.entering.values()]
+    assert [record.ctypes.data for record, _ in held] == entered
+
+
 def test_more_layouts_than_slots_and_every_call_twice(rng):
     whole = rng.standard_normal((2, 5, 40, 40)).astype("f4")
     used = memory("multiply")

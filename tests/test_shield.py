@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from nbkernels.jit import shield
+from nbkernels import shield
 
 
 class Late(Exception):
@@ -95,6 +95,71 @@ def test_every_signal_comes(handled):
     assert came == [other]
 
 
+def test_handlers_are_back_where_one_raises_while_they_come_back(monkeypatch):
+    """Of those that are back the first may be called at once."""
+    first, raised = signal.SIGINT, []
+
+    def restoring(number, handler, set_it=shield._signal.signal):
+        set_it(number, handler)
+        if number == first and handler is signal.default_int_handler and not raised:
+            raised.append(True)
+            signal.raise_signal(first)
+
+    before = {number: signal.getsignal(number) for number in (first, signal.SIGTERM)}
+    signal.signal(first, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, late)
+    try:
+        with pytest.raises(KeyboardInterrupt), shield.whole():
+            monkeypatch.setattr(shield._signal, "signal", restoring)
+        monkeypatch.undo()
+        assert (signal.getsignal(first), signal.getsignal(signal.SIGTERM)) == (signal.default_int_handler, late)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("where", ["before", "begin", "end", "nowhere"])
+def test_a_block_has_ended_wherever_a_signal_comes(handled, where, monkeypatch):
+    number, error = handled
+    done = []
+
+    class Block(shield.Block):
+        def _begin(self):
+            done.append("begins")
+            if where == "begin":
+                signal.raise_signal(number)
+            return "as"
+
+        def _end(self):
+            if where == "end":
+                signal.raise_signal(number)
+            done.append("ends")
+
+        def _skip(self):
+            done.append("skipped")
+
+    def interrupted():
+        monkeypatch.undo()
+        signal.raise_signal(number)
+
+    def block():
+        with Block() as value:
+            done.append(value)
+
+    def begin():
+        if where == "before":  # as the block is about to begin
+            monkeypatch.setattr(shield, "whole", interrupted)
+        block()
+
+    if where == "nowhere":
+        begin()
+    else:
+        with pytest.raises(error):
+            begin()
+    inside = ["as"] if where in ("end", "nowhere") else []
+    assert done == (["skipped"] if where == "before" else ["begins", *inside, "ends"])
+
+
 def test_other_threads_leave_handlers_alone():
     """Python runs handlers in the main thread alone, and lets no other one set them."""
     before, seen = signal.getsignal(signal.SIGINT), []
@@ -118,7 +183,8 @@ from nbkernels.calls.record import Record
 from nbkernels.cpu.runtime import threads, workspace
 from nbkernels.dispatch import keys
 from nbkernels.in_numpy import use
-from nbkernels.jit import cache, shield
+from nbkernels import shield
+from nbkernels.jit import cache
 
 x, record = np.ones((4, 4), np.int16), Record("no file")
 nb.mm(x, x)

@@ -135,6 +135,19 @@ def test_a_failed_write_leaves_the_old_winners(store, monkeypatch):
     assert [path.name for path in store.path.parent.iterdir()] == ["winners.json"]
 
 
+def test_an_interrupted_write_leaves_no_file_of_its_own(store, monkeypatch):
+    store.put("a", Config(1), 0.5)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        store.put("a", Config(2), 0.5)
+    assert store.get("a", Config) == Config(1)
+    assert [path.name for path in store.path.parent.iterdir()] == ["winners.json"]
+
+
 def _write(path, number):
     for i in range(50):
         Store(path).put("k", Config(number, i), 1.0)

@@ -17,8 +17,8 @@ from .. import methods
 from ..array import Array, _plain
 from ..dispatch.function import parameter
 from ..dispatch.op import Op
-from ..jit.shield import in_children
 from ..ops import LIBRARY
+from ..shield import in_children
 from .call import IN_NUMPY, OF_FUNCTIONS, VERSION, Call, named
 from .described import PLAIN, Unfit
 

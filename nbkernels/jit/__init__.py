@@ -6,6 +6,6 @@ lives.
 
 from importlib import import_module
 
-from .shield import shielded
+from ..shield import shielded
 
 shielded(import_module, "numba")

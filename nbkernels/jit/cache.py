@@ -27,11 +27,11 @@ from numba.core.runtime.nrt import rtsys
 from numba.extending import intrinsic, register_jitable
 
 from ..origins import CACHED, COMPILED, PACKAGED, Specialization, note
+from ..shield import in_children, roomy, whole
 from . import cross, files, levels, stored
 from .compiler import Helper, Implementation, Kernel, Loops
 from .error_model import total
 from .flags import default_modes
-from .shield import in_children, roomy, whole
 
 RECORD = "nbkernels.calls.record"  # by name, where a record is asked for
 OPTIONS = dict(_nrt=False, nogil=False, error_model="numpy", boundscheck=False)

@@ -7,6 +7,11 @@ from .pure import FOLDS, GUARDS, PURE
 from .run import Mutant
 
 HOST = [
+    ("jit/cache.py", "before=global_compiler_lock.acquire,", "before=print,", "tests/test_shield.py -k meanwhile"),
+    ("jit/cache.py", "_uncollected and gc.enable()", "_uncollected", "tests/test_shield.py -k meanwhile"),
+    ("shield.py", "Step(self._end if step.begun else self._skip).make()", "pass", "tests/test_shield.py -k block"),
+    ("shield.py", "(step or Step(self._end)).make()", "pass", "tests/test_shield.py -k block"),
+    ("cpu/elementwise/plan_cache.py", "kept = self.entering[record.ctypes.data] =", "kept =", "tests/test_recall.py"),
     ("jit/cache.py", "uncollected(), default_modes():", "uncollected():", "tests/test_threads.py -k constants"),
     (
         "in_numpy/slots.py",

@@ -182,6 +182,7 @@ class Memory:
         self.slots[SLOTS] = words(numbers).ctypes.data
         self.address = self.slots.ctypes.data
         self.records = {}  # slot -> (record, dtypes and words whose addresses are in its key)
+        self.entering = {}  # by address, those that compiled code may know already: a signal may come before `records`
 
     def run(self, found: tuple[Nest, int] | None, arrays, enter, variant=()):
         """Run planned loops, which read `found[1]` beside checked arrays, and keep them: what the entry answers, which
@@ -211,6 +212,8 @@ class Memory:
         plan.context, plan.key = len(context), WORDS + len(context) + 2 + 2 * out.ndim
         new, key = (id(out.dtype), out.ndim, *out.shape, *out.strides), [0] * (3 + sum(1 + 2 * z.ndim for z in arrays))
         record = np.array((*plan, *context, *new, *key), np.int64)
+        kept = self.entering[record.ctypes.data] = record, [*(z.dtype for z in arrays), *variant]
         status = enter(record.ctypes.data)
-        self.records[record[PLAN["slot"]]] = record, [*(z.dtype for z in arrays), *variant]
+        self.records[record[PLAN["slot"]]] = kept
+        del self.entering[record.ctypes.data]
         return status

@@ -28,7 +28,7 @@ from ...jit.cache import compiled, entry, jit
 from ...jit.flags import modes, set_modes
 from ...jit.record import Record
 from ...jit.sharing import SPINS, exchange, keep_off, let_others, reacquire, release, replace, seen, sleep, wait, wake
-from ...jit.shield import in_children, start, whole
+from ...shield import in_children, start, whole
 
 # What launches go by, also those that compiled code makes by itself while it holds the GIL: whether one is under way,
 # the address of `_share` if compiled code may make one, a C function that counts threads, helpers and their places, how
@@ -210,7 +210,7 @@ def open_up() -> bool:
     if not _words.share:
         if layer() == "none":
             return False
-        with _beginning:
+        with whole(), _beginning:
             if not _words.places:
                 _begin()
         _words.count = ctypes.cast(pool._get_num_threads, ctypes.c_void_p).value

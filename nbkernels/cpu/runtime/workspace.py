@@ -10,12 +10,13 @@ import numpy as np
 
 from ...jit.address import pointer
 from ...jit.cache import entry, jit
-from ...jit.sharing import exchange
-from ...jit.shield import in_children
+from ...jit.sharing import exchange, replace
+from ...shield import in_children
 from .status import LARGE, WANTED
 
 KEPT = 64 << 20  # bytes of the largest room that the next call finds
-HELD, PLACE, LENGTH = range(3)  # of the kept room: whether somebody has it, or there is none; its address and bytes
+HELD, PLACE, LENGTH = range(3)  # of the kept room: who has it, if there is one; its address and bytes
+NOBODY, PYTHON, COMPILED = range(3)  # who has it; also where there is none it is Python's
 
 
 class room:
@@ -52,17 +53,21 @@ def _take():
     """Whether the kept room is nobody's, and is the caller's now."""
 
     def run(words):
-        return exchange(pointer(words), HELD, 1) == 0
+        return replace(pointer(words), HELD, NOBODY, PYTHON)
 
     return entry(run, "boolean(int64)", "room_take")
 
 
 def _kept():
     """The kept room, taken away, or None."""
-    if not _take()(ROOMS):
-        return None
-    _room[LENGTH] = 0  # there is none: compiled code may ask for one
-    return _last(_rooms)
+    take = _take()
+    with _keeping:
+        if _rooms and _room[HELD] == PYTHON:  # a signal came between the word and the list
+            _room[HELD] = NOBODY
+        if not take(ROOMS):
+            return None
+        _room[LENGTH] = 0  # there is none: compiled code may ask for one
+        return _last(_rooms)
 
 
 def _keep(buffer):
@@ -71,17 +76,17 @@ def _keep(buffer):
         if buffer[0] <= KEPT and not _rooms:
             _rooms.append(buffer)
             _room[LENGTH], _room[PLACE] = buffer[:2]
-            _room[HELD] = 0
+            _room[HELD] = NOBODY
 
 
 @jit(forceinline=True)
 def borrow(kept, need):
     """From compiled code: the address of the kept room, the caller's until it says `returned`; 0 where it is somebody's
     or smaller than `need` bytes."""
-    if exchange(kept, HELD, 1) != 0:
+    if not replace(kept, HELD, NOBODY, COMPILED):
         return 0
     if kept[LENGTH] < need:
-        exchange(kept, HELD, 0)
+        exchange(kept, HELD, NOBODY)
         return 0
     return kept[PLACE]
 
@@ -95,7 +100,7 @@ def without(kept, need):
 @jit(forceinline=True)
 def returned(kept):
     """The kept room is nobody's."""
-    exchange(kept, HELD, 0)
+    exchange(kept, HELD, NOBODY)
 
 
 def make_room(size: int) -> bool:
@@ -117,10 +122,19 @@ class _Own(threading.local):
 _own = _Own()
 _rooms: list[tuple[int, int, np.ndarray]] = []  # size, address, memory: of the one that is kept, if there is one
 _keeping = threading.Lock()
-in_children(_keeping._at_fork_reinit)
 # As compiled code knows it. Who takes it from Python takes it out of the list, too.
-_room = np.array([1, 0, 0], np.int64)
+_room = np.array([PYTHON, 0, 0], np.int64)
 ROOMS = _room.ctypes.data
+
+
+def _after_fork() -> None:
+    """No other thread gives it back in the child."""
+    _keeping._at_fork_reinit()
+    if _room[HELD] == COMPILED:
+        _room[HELD] = NOBODY
+
+
+in_children(_after_fork)
 
 
 @contextlib.contextmanager
@@ -130,8 +144,8 @@ def one_room():
         yield
         return
     kept = _kept()
-    _own.rooms = [] if kept is None else [kept]
     try:
+        _own.rooms = [] if kept is None else [kept]
         yield
     finally:
         rooms, _own.rooms = _own.rooms, None

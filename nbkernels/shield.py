@@ -1,4 +1,5 @@
-"""What must not be broken off half-way, imports of Numba and compilations: by signals, or by the end of the stack."""
+"""What must not be broken off half-way, by signals, forks or the end of the stack: imports of Numba, compilations, and
+changes of what the whole process goes by."""
 
 from __future__ import annotations
 
@@ -72,11 +73,16 @@ def whole():
             _outermost[:] = threading.get_ident(), handlers
         yield
     finally:
-        inside.clear()
         if outermost:
             _outermost.clear()
-        _restore(handlers)
-        _handle(handlers, came)
+        try:
+            inside.clear()
+            _restore(handlers)
+        except BaseException:  # of one that is back
+            _restore(handlers)
+            raise
+        finally:
+            _handle(handlers, came)
 
 
 def _restore(handlers):
@@ -92,6 +98,50 @@ def _handle(handlers, came):
             handlers[number](number, frame)
         finally:
             _handle(handlers, came)
+
+
+class Step:
+    """A change that a signal comes before or after: made at most once, however often it is asked for."""
+
+    def __init__(self, change):
+        self.change, self.begun, self.result = change, False, None
+
+    def make(self):
+        with whole():
+            if not self.begun:
+                self.begun = True
+                self.result = self.change()
+        return self.result
+
+
+class Block:
+    """A `with` block between `_begin`, which gives what `as` names, and `_end`; `_skip`, if it has not begun.
+
+    Where a signal's handler raises in `__enter__` or `__exit__` the block has ended; but Python looks for signals
+    before the first line of `__exit__`, too, and those that came while the last line of the block ran are raised there.
+    So the process should know an open block by a weak reference alone.
+    """
+
+    def __enter__(self):
+        step = Step(self._begin)
+        try:
+            step.make()
+        except BaseException:
+            Step(self._end if step.begun else self._skip).make()
+            raise
+        return step.result
+
+    def __exit__(self, *exception) -> None:
+        step = None
+        try:
+            step = Step(self._end)
+            step.make()
+        except BaseException:
+            (step or Step(self._end)).make()
+            raise
+
+    def _skip(self) -> None:
+        pass
 
 
 def roomy(function, *arguments):
