@@ -11,7 +11,8 @@ import pytest
 
 import nbkernels as nb
 import nbkernels.jitted
-from nbkernels.jit import rooms, shield
+from nbkernels import shield
+from nbkernels.jit import rooms
 from nbkernels.jit.address import pointer, scratch
 from nbkernels.jit.cache import entry
 

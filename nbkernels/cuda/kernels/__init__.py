@@ -2,6 +2,6 @@
 
 from importlib import import_module
 
-from ...jit.shield import shielded
+from ...shield import shielded
 
 shielded(import_module, "numba.cuda")
