@@ -117,7 +117,6 @@ def test_operations_of_one_are_the_cpus(rng, dtype):
 
 def test_elementwise_overlap_and_many_chunks(rng, monkeypatch):
     monkeypatch.setattr(elementwise, "THREADS", 32)
-    monkeypatch.setattr(elementwise, "BLOCKS", 2)  # for three or four chunks
     elementwise.kernel.cache_clear()
     x = numbers(rng, 7, 61)
     expected = x[1:] + x[:-1]

@@ -37,23 +37,37 @@ DEFAULTS = {
 GEMMS = [(dtype, tile, NEWEST) for dtype, each in DEFAULTS.items() for tile in each] + [
     (dtype, max(each, key=lambda tile: tile.tm * tile.tn), OLDEST) for dtype, each in DEFAULTS.items()
 ]
+
+
+def loop(function, dtypes, ndim, second="array", computes=None, scaled=False, masked=False):
+    """The kernel of out, self and other of these dtypes; other is an array, or a number."""
+    computes = computes or (dtypes[1], dtypes[2], dtypes[0])
+    width = 16 // max(np.dtype("u2" if d == "bfloat16" else d).itemsize for d in dtypes)
+    way = "vector" if width > 1 else "strided"
+    numbers = [(computes[1],) * 2 + ("number",)] if second == "number" else [(dtypes[2], computes[1], way)]
+    numbers += [(computes[2],) * 2 + ("number",)] if scaled else []
+    inputs = ((dtypes[1], computes[0], way), *numbers)
+    dtype = "float32" if computes[0] in ("float16", "bfloat16") else computes[0]
+    mask = "same" if masked else None
+    return elementwise.kernel(function, dtype, ((dtypes[0], computes[2], way),), inputs, mask, ndim, width, False)
+
+
 LOOPS = [
-    elementwise.kernel(scalar.find(op, np.dtype(dtype)), (dtype,) * 3, (dtype,) * 3, ndim, (True, array), "_" in op)
+    loop(scalar.find(op, np.dtype(dtype)), (dtype,) * 3, ndim, second, scaled="_" in op)
     for op in ("add", "add_scaled", "divide", "maximum")
-    for dtype, ndim, array in (("float32", 1, True), ("float32", 3, True), ("float64", 2, True), ("float32", 2, False))
-]
+    for dtype, ndim, second in (("float32", 1, "array"), ("float32", 3, "array"), ("float64", 2, "array"),
+                                ("float32", 2, "number"))
+]  # fmt: skip
 # One of each kind of number; and functions of math under names of their own.
 OTHERS = [
-    elementwise.kernel(scalar.find(op, np.dtype(dtype)), (dtype,) * 3, (dtype,) * 3, 2, (True, True), False, masked)
+    loop(scalar.find(op, np.dtype(dtype)), (dtype,) * 3, 2, masked=masked)
     for op, dtype, masked in (("floor_divide", "int8", False), ("gcd", "uint64", False), ("maximum", "bool", True),
                               ("add", "float16", True), ("divide", "complex64", False), ("copysign", "float32", False))
 ]  # fmt: skip
 # A fold in bools: its terms' truths, of numbers that have none themselves (folds.py).
-COMPLEX = elementwise.kernel(scalar.find("not_equal", np.dtype("complex64")), ("bool", "complex64", "complex64"),
-                             ("complex64", "complex64", "bool"), 1, (True, False))  # fmt: skip
+COMPLEX = loop(scalar.find("not_equal", np.dtype("complex64")), ("bool", "complex64", "complex64"), 1, "number")
 FUNCTIONS = [
-    elementwise.kernel(function, (dtype,) * 3, (dtype,) * 3, 1, (True, True))
-    for function, dtype in ((powers.pow, "float64"), (transcendental.atan2, "float32"))
+    loop(function, (dtype,) * 3, 1) for function, dtype in ((powers.pow, "float64"), (transcendental.atan2, "float32"))
 ]
 SCANS = [
     scan.kernel(scalar.find(op, np.dtype(dtype)), item, dtype, (dtype,) * 3, 2)
@@ -167,9 +181,7 @@ def test_whole_numbers_are_multiplied_in_their_own_width():
 
 def test_sums_of_products_are_not_contracted():
     """x + alpha*y keeps its two roundings, as on the CPU."""
-    text = ptx(
-        elementwise.kernel(scalar.common.add_scaled, ("float32",) * 3, ("float32",) * 3, 1, (True, True), True), NEWEST
-    )
+    text = ptx(loop(scalar.common.add_scaled, ("float32",) * 3, 1, scaled=True), NEWEST)
     assert "fma.rn" not in text
     assert "mul.rn.f32" in text
     assert "add.rn.f32" in text

@@ -4,9 +4,13 @@ Kernels are those that cards get, with their tiles and their vector loads; races
 and accesses outside the arrays are trapped (tests/ptx).
 """
 
+import re
+
 import ml_dtypes
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import nbkernels
 from nbkernels import scalar
@@ -14,8 +18,8 @@ from tests import reference
 from tests.compare import same_bits
 
 try:
-    from nbkernels.cuda import batch, dot, elementwise, folds, fused, gemm, mv, reduce, tiles
-    from nbkernels.cuda.assemble import assemble
+    from nbkernels.cuda import batch, dot, elementwise, folds, fused, gemm, launch, mv, reduce, tiles
+    from nbkernels.cuda.assemble import assemble, ptx
     from tests.ptx.device import NEWEST, Device
 
     assemble(reduce.kernel(scalar.common.add, "float32", "float32", 1, 1, 8, True), NEWEST)
@@ -192,6 +196,111 @@ def test_an_out_that_overlaps_its_input(gpu, rng):
     expected = x[:-1] + x[1:]
     elementwise.add(gpu.array(x[1:]), gpu.array(x[:-1]), gpu.array(x[1:].copy()))
     same_bits(x[1:], expected)
+
+
+LAYOUTS = {  # of self, other and out, all of which broadcast to out's shape
+    "contiguous": lambda n, r: (r(5, n), r(5, n), r(5, n)),
+    "row": lambda n, r: (r(5, n), r(n), r(5, n)),
+    "column": lambda n, r: (r(5, n), r(5, 1), r(5, n)),
+    "one element": lambda n, r: (r(5, n), r(1, 1), r(5, n)),
+    "rows apart": lambda n, r: (r(5, n + 16)[:, :n], r(5, n), r(5, n + 16)[:, :n]),
+    "rows apart, unaligned": lambda n, r: (r(5, n + 3)[:, 1 : n + 1], r(5, n), r(5, n + 1)[:, :n]),
+    "every second": lambda n, r: (r(5, 2 * n)[:, ::2], r(5, n), r(5, n)),
+    "every second of out": lambda n, r: (r(5, n), r(5, n), r(5, 2 * n)[:, ::2]),
+    "reversed": lambda n, r: (r(5, n)[::-1, ::-1], r(5, n), r(5, n)),
+    "columns": lambda n, r: (r(n, 5).T, r(n, 5).T, r(n, 5).T),
+    "transposed": lambda n, r: (r(5, n), r(n, 5).T, r(5, n)),
+    "four dimensions": lambda n, r: (r(2, 1, 3, n), r(2, 3, 1), r(2, 2, 3, n)),
+    "0-d": lambda n, r: (r(), r(), r()),
+    "begins at an odd element": lambda n, r: (r(5 * n + 1)[1:].reshape(5, n), r(5, n), r(5, n)),
+}
+
+
+MIXED = ("float64 float32 float64", "int8 int16 int16", "complex64 complex64 complex64")
+CASES = [(layout, "float32 " * 3) for layout in LAYOUTS]
+CASES += [(layout, "float16 " * 3) for layout in ("contiguous", "row", "column", "begins at an odd element")]
+CASES += [(layout, dtypes) for dtypes in MIXED for layout in ("rows apart, unaligned", "four dimensions")]
+
+
+@pytest.mark.parametrize(("layout", "dtypes"), CASES)
+def test_layouts_of_elements(gpu, rng, layout, dtypes):
+    """Whole pieces and others, of vectors and of single elements; nothing beside out is written."""
+    for n in (16, 67):
+        names = iter(dtypes.split())
+        whole = []
+
+        def made(*shape, names=names, whole=whole):
+            whole.append(np.asarray(numbers(rng, *shape, dtype=next(names))))
+            return whole[-1]
+
+        x, y, out = LAYOUTS[layout](n, made)
+        before = whole[-1].copy()
+        expected, untouched = nbkernels.subtract(x, y).astype(out.dtype), before.copy()
+        where = np.zeros(before.shape, bool).reshape(-1)
+        view = np.lib.stride_tricks.as_strided(where, out.shape, tuple(s // out.itemsize for s in out.strides))
+        view[...] = True
+        elementwise.subtract(gpu.array(out), gpu.array(readonly(x)), gpu.array(readonly(y)))
+        same_bits(np.ascontiguousarray(out), np.ascontiguousarray(expected))
+        apart = ~where.reshape(before.shape)
+        same_bits(whole[-1][apart], untouched[apart])
+
+
+TURNED = {
+    "matrix": lambda r, a, b: (r(a, b), r(b, a).T, r(a, b)),
+    "both": lambda r, a, b: (r(b, a).T, r(b, a).T, r(a, b)),
+    "padded, unaligned": lambda r, a, b: (r(b, a + 3)[:, 1 : a + 1].T, r(b), r(a, b + 1)[:, :b]),
+    "column": lambda r, a, b: (r(b, a).T, r(a, 1), r(a, b)),
+    "three dimensions": lambda r, a, b: (r(2, b, a).transpose(0, 2, 1), r(2, a, b), r(2, a, b)),
+    "three, the first turned": lambda r, a, b: (r(b, 3, a).transpose(2, 1, 0), r(a, 3, b), r(a, 3, b)),
+}
+
+
+@pytest.mark.parametrize(("layout", "dtype"), [*((layout, "float32") for layout in TURNED), ("matrix", "float16"),
+                                               ("both", "float64"), ("matrix", "uint8"), ("padded, unaligned", "int16"),
+                                               ("both", "complex128")])  # fmt: skip
+def test_transposed_inputs_go_by_tiles(gpu, rng, layout, dtype):
+    """Ragged sizes of several tiles; with and without a mask."""
+    x, y, out = TURNED[layout](lambda *shape: numbers(rng, *shape, dtype=dtype), 70, 131)
+    expected = nbkernels.add(x, y)
+    elementwise.add(gpu.array(out), gpu.array(readonly(x)), gpu.array(readonly(y)))
+    same_bits(np.ascontiguousarray(out), np.ascontiguousarray(expected))
+    assert [kernel.make.rpartition(".")[2] for kernel, _ in gpu.launches] == ["transposed:make"]
+    mask = rng.random(out.shape[::-1]).T < 0.5
+    wanted = np.where(mask, nbkernels.multiply(x, y), out).astype(out.dtype)
+    elementwise.multiply(gpu.array(out), gpu.array(x), gpu.array(y), where=gpu.array(mask))
+    same_bits(np.ascontiguousarray(out), wanted)
+
+
+def test_vectors_are_moved_by_one_instruction():
+    """16 bytes of every dtype at a time, no division, and nothing in local memory."""
+    for dtype, width in (("float32", 4), ("float64", 2), ("float16", 8), ("complex64", 2), ("uint8", 16)):
+        way = (dtype, dtype, "vector")
+        name = "float32" if dtype == "float16" else dtype
+        add = scalar.find("add", np.dtype(dtype))
+        text = ptx(elementwise.kernel(add, name, (way,), (way, (dtype, dtype, "same")), None, 2, width, False), NEWEST)
+        assert re.search(r"ld\.global\S*\.v[24]\.", text), dtype
+        assert re.search(r"st\.global\S*\.v[24]\.", text), dtype
+        assert not re.search(r"\b(div|rem)\.[us]", text), dtype
+        assert ".local" not in text, dtype
+
+
+@given(st.integers(1, 2**31 - 1), st.integers(0, 2**31 - 1))
+def test_division_by_multiplication(n, x):
+    multiplier, shift = elementwise.divisor(n, False)
+    assert multiplier < 2**32
+    for value in (x, x // n * n, min(x // n * n + n - 1, 2**31 - 1), 2**31 - 1):
+        assert value * multiplier >> shift == value // n
+
+
+def test_pieces_that_do_not_fit_in_32_bits(gpu, rng):
+    """By the kernel that such calls get, on few elements."""
+    x, y, out = numbers(rng, 3, 7), numbers(rng, 7), empty((3, 7), "f4")
+    ways = ("float32", "float32", "strided")
+    made = elementwise.kernel(scalar.common.add, "float32", (ways,), (ways, ways), None, 2, 1, True)
+    arrays = [gpu.array(v) for v in (out, x, y)]
+    launch.launch(made, 1, 21, 7, (3, 7), ((3, 0), (7, 0)), tuple(map(launch.pointer, arrays)),
+                  ((7, 1), (7, 1), (0, 1)), ())  # fmt: skip
+    same_bits(out, x + y)
 
 
 def test_a_function_of_ones_own(gpu, rng):

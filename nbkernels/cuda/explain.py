@@ -30,5 +30,5 @@ def facts(name: str, pointwise: bool, out, values) -> dict:
         operands = [out, *(x for x in values if hasattr(x, "strides"))]
         loops = plan(*(tuple(tuple(getattr(x, word)) for x in operands) for word in ("shape", "strides")),
                      tuple(x.dtype.itemsize for x in operands))  # fmt: skip
-        return dict(path="grid-stride loop", layout=str(loops), flops=loops.size)
+        return dict(path="tiles" if loops.kind == "transposed" else "loop", layout=str(loops), flops=loops.size)
     return {}
