@@ -32,6 +32,7 @@ MATRIX = (
 def configs(cc: tuple[int, int], chain: str) -> list[GemmConfig]:
     """The configs that products of a dtype choose from."""
     simt = {4: SIMT, 8: WIDE, 16: WIDEST}[BYTES[chain]]
+    simt = simt[1:] if chain == "int64" else simt  # a product of 64 bits needs registers of its own
     found = (*MATRIX, *simt[3:]) if chain == "float64" and cc in DOUBLE else simt
     return [each for each in found if not legal(each, chain, cc)]
 
