@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 from ..jit.vector import SIZE
 from ..strides import plan
 from .gemm import describe
 from .kinds import kind_of
+from .launch import capability, multiprocessors
+from .product.choose import choose
+from .product.gemm import running
 from .tiles import given
 from .tuned import place, slot_of, tuned
 
@@ -14,12 +19,19 @@ def facts(name: str, pointwise: bool, out, values) -> dict:
     """The facts of a kernel by its name and its arguments, of which shape, dtype and strides are known."""
     if 0 in out.shape:
         return dict(path="nothing: an empty result", flops=0)
-    if name in ("addmm", "mm"):
-        a, b = values[name == "addmm" :][:2]
-        (m, n), k, tiles, chain = out.shape, a.shape[1], values[-1], kind_of(*[a.dtype.name] * 3).chain
+    if name in ("addmm", "mm", "baddbmm", "bmm"):
+        a, b = values[name in ("addmm", "baddbmm") :][:2]
+        *items, m, n = out.shape
+        k, tiles, chain = a.shape[-1], values[-1], kind_of(*[a.dtype.name] * 3).chain
+        flops = 2 * math.prod(out.shape) * k
+        if tiles is None and capability() >= (8, 0):
+            config = choose(capability(), multiprocessors(), chain, *running(out), k, *items)
+            return dict(path=f"tier {config.tier}", tile=str(config), flops=flops)
+        if items:
+            return dict(path="simt, a launch for each item", flops=flops)
         own = tuned(chain, slot_of(out, a, b), place()) if tiles is None else None
         cut = own or (describe(m, n, k, a.dtype.name).tiles if tiles is None else given(tiles, chain))
-        return dict(path="simt", tile=f"{cut}, tuned" if own else str(cut), flops=2 * m * n * k)
+        return dict(path="simt", tile=f"{cut}, tuned" if own else str(cut), flops=flops)
     if name in ("mv", "addmv"):
         mat = values[name == "addmv"]
         own = mat.dtype.name in SIZE and out.dtype == mat.dtype

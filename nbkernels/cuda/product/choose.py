@@ -11,8 +11,10 @@ from .layout import Access, part, shared
 
 REGISTERS, WARPS = 65536, 64  # of a multiprocessor
 DOUBLE = {(8, 0), (9, 0)}  # compute capabilities whose matrix units multiply float64 faster than their other units
-# Multiply-adds of a multiprocessor in the time that a second launch takes, 3 us: 128 a cycle at 1.7 GHz.
-LAUNCH = 650_000
+# Multiply-adds of a multiprocessor, 128 a cycle at 1.7 GHz, in the time that a second launch takes, 3 us; and that
+# passes until the first slices have come and the last stores are gone, 1 us.
+LAUNCH, LATENCY = 650_000, 220_000
+TAIL = 4  # steps of a slice in the time of one that is not in a whole slice: nothing is loaded ahead for it
 
 SIMT = (
     GemmConfig("S", 128, 256, 8, 4, 8), GemmConfig("S", 128, 128, 8, 4, 4), GemmConfig("S", 64, 64, 16, 4, 2),
@@ -48,7 +50,8 @@ def choose(cc: tuple[int, int], multiprocessors: int, chain: str, m: int, n: int
     >>> print(choose((9, 0), 132, "float32", 64, 64, 65_536))
     S 8x32x64, 8 stages, 2 warps, split
     """
-    found = configs(cc, chain)
+    # A warp that makes a tile by itself has two slices for its copies: for small products, which its block is full of.
+    found = [each for each in configs(cc, chain) if each.teams == 1 or each.tiles(m, n) == 1]
     if k > SEGMENT:  # where tiles alone do not keep the device busy, segments of k do
         found = [*found, *(split(each) for each in found if each.tiles(m, n) * items <= multiprocessors)]
     return min(found, key=lambda each: cost(each, multiprocessors, chain, m, n, k, items))
@@ -71,7 +74,10 @@ def cost(config: GemmConfig, multiprocessors: int, chain: str, m: int, n: int, k
     warps = min(busiest, resident(config, chain)) * config.threads // WARP
     covered = min(1, warps * math.sqrt(config.each) / 32)
     each = config.teams * config.bm * config.bn * (1 + 1 / mine.tm + 1 / mine.tn) / covered
-    return busiest * each * min(k, SEGMENT if config.split else k) + LAUNCH * config.split
+    steps = min(k, SEGMENT if config.split else k)
+    steps += (TAIL - 1) * (steps % config.bk)
+    waves = -(-busiest // resident(config, chain))
+    return busiest * each * steps + waves * LATENCY + LAUNCH * config.split
 
 
 @functools.cache

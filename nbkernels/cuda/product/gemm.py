@@ -76,6 +76,12 @@ def access(config: GemmConfig, chain: str, matrix: Matrix, lines: int, k: int) -
     return Access("l" if by_lines else "k", vector)
 
 
+def running(out) -> tuple[int, int]:
+    """m and n of what is computed for an out: C' = B' A' where C is stored by columns, so that rows are stored."""
+    m, n = out.shape[-2:]
+    return (n, m) if abs(out.strides[-2]) < abs(out.strides[-1]) else (m, n)
+
+
 @dataclass(frozen=True)
 class Plan:
     """A product as numbers, C' = B' A' where that is stored along the rows: c, x, a and b of a variant's kernels."""
