@@ -1,8 +1,9 @@
 #!/bin/bash
-# Everything about the CUDA kernels that only a GPU can tell, in one command and without a network:
-#     [PYTHON=python3] bench/device_check.sh [--tune] [--quick] [--correctness]
-# PYTHON needs numpy, numba, numba-cuda and CUDA's libnvvm, nvJitLink and NVRTC (numba-cuda[cu13] brings them); torch and
-# CuPy are measured where they are. Results go to $OUT, or to bench/results.
+# What only a GPU tells of the CUDA kernels, in minutes, and without a network:
+#     bench/device_check.sh --build DIR        compiles all that it needs, on any machine: --arch 9.0a, --jobs N
+#     bench/device_check.sh --cubins DIR       runs it on a card and compiles nothing: --stage NAME, --minutes 4
+# PYTHON (python3) needs numpy, numba and numba-cuda, and torch or CuPy for what is measured against them. Results go,
+# a line of JSON each, to $OUT or to bench/results.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 package=$(mktemp -d) # the clone as a package, so that nothing has to be installed

@@ -36,6 +36,9 @@ HINTS = {
 }
 
 
+UNFIT = (200, 209)  # statuses of machine code that is broken, or another card's
+
+
 @cache
 def bindings():
     """cuda.bindings.driver, initialised; an ImportError or DriverError that says what to do where it cannot be had."""
@@ -209,9 +212,11 @@ class Recorder(threading.local):
     """What a call that is recorded asks of the driver; `launches` is None while nothing is recorded.
 
     `launches`: prepared launches in order; `made`: the arrays that were made meanwhile, each with the function that
-    makes another one; `fixed`: whether something was done that repeating the launches does not repeat.
+    makes another one; `fixed`: whether something was done that repeating the launches does not repeat. `noted`, where
+    it is not None, is called with each kernel in place of its launch.
     """
 
+    noted = None
     launches = None
     made = ()
     fixed = False

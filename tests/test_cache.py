@@ -272,7 +272,7 @@ def test_a_user_without_a_home(given):
 
 def test_a_package_without_sources_and_code_objects(tmp_path):
     """Nothing tells then which code on disk is of this package."""
-    nothing = "from nbkernels.jit import sources\nsources.files = sources.codes = lambda: []\n"
+    nothing = "from nbkernels.jit import sources\nsources.files = sources.codes = lambda *rooms: []\n"
     says = rf"what is compiled is not kept: nbkernels is here without sources and without code objects {ELSEWHERE}"
     assert run(tmp_path / "cache", nothing + ADD + "nbkernels.exp(a)", says) == "right"
     assert not (tmp_path / "cache").exists()

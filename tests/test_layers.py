@@ -45,7 +45,16 @@ RULES = {
         *FUNCTIONS,
     ),
     "cpu": (*PLANNING, "numba !cuda", "llvmlite", "nbkernels.jit", "nbkernels.shield"),
-    "cuda": (*PLANNING, "numba", "llvmlite", "cuda", "nbkernels.dispatch", "nbkernels.jit", "nbkernels.shield"),
+    "cuda": (
+        *PLANNING,
+        "numba",
+        "llvmlite",
+        "cuda",
+        "nbkernels.dispatch",
+        "nbkernels.jit",
+        "nbkernels.origins",
+        "nbkernels.shield",
+    ),
     "epilogues": (
         "numpy",
         "nbkernels.elementary",

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
-from dataclasses import dataclass
 
 from cuda.bindings import nvjitlink
 from numba import types
@@ -13,58 +11,17 @@ from numba.cuda.cudadrv import nvvm
 
 from ..jit.cache import uncollected
 from ..jit.flags import default_modes
+from . import toolchain
+from .cubins import Machine, architecture, written
 from .launch import Kernel
 
 # No contraction: x + alpha*y keeps its two roundings as on the CPU; where one is meant, the source says cuda.fma.
 NVVM = {"opt": 3, "fastmath": False, "fma": False}
 
 
-@dataclass(frozen=True)
-class Resources:
-    """What one thread and one block of a kernel hold: registers per thread, the rest in bytes."""
-
-    registers: int
-    spilled: int
-    stack: int
-    shared: int
-
-    def __str__(self) -> str:
-        return f"{self.registers} registers, {self.spilled} B spilled, {self.stack} B stack, {self.shared} B shared"
-
-
-@dataclass(frozen=True)
-class Machine:
-    """A kernel's machine code, the name of its entry, and what the assembler reports of it, which may be nothing."""
-
-    cubin: bytes
-    entry: str
-    report: str
-
-    @property
-    def resources(self) -> Resources:
-        """The numbers in the report: sums over the functions that it lists, registers of the largest."""
-
-        def total(pattern: str) -> int:
-            return sum(map(int, re.findall(pattern, self.report)))
-
-        if not (registers := re.findall(r"Used (\d+) registers", self.report)):
-            raise RuntimeError(f"{self.entry}: the assembler reports no registers, only {self.report!r}")
-        return Resources(
-            registers=max(map(int, registers)),
-            spilled=total(r"(\d+) bytes spill stores") + total(r"(\d+) bytes spill loads"),
-            stack=total(r"(\d+) bytes stack frame"),
-            shared=total(r"(\d+) bytes smem"),
-        )
-
-
-def target(cc: tuple) -> tuple:
-    """What is compiled for a compute capability: for 9.0 with the instructions that no later one has (wgmma)."""
-    return (9, 0, "a") if cc == (9, 0) else cc
-
-
 def assemble(kernel: Kernel, cc: tuple) -> Machine:
-    """Compile the kernel for compute capability `cc`, e.g. (9, 0)."""
-    cc = target(cc)
+    """Compile the kernel for a compute capability, e.g. (9, 0)."""
+    cc = architecture(cc)
     code, entry = _compile(kernel, cc)
     with _link(code, cc) as handle:
         cubin = bytearray(nvjitlink.get_linked_cubin_size(handle))
@@ -75,7 +32,7 @@ def assemble(kernel: Kernel, cc: tuple) -> Machine:
 
 def ptx(kernel: Kernel, cc: tuple) -> str:
     """The PTX that `assemble` turns into a cubin: for reading."""
-    cc = target(cc)
+    cc = architecture(cc)
     code, _ = _compile(kernel, cc)
     with _link(code, cc, "-ptx") as handle:
         return _text(nvjitlink.get_linked_ptx, nvjitlink.get_linked_ptx_size(handle), handle)
@@ -83,6 +40,7 @@ def ptx(kernel: Kernel, cc: tuple) -> str:
 
 def _compile(kernel: Kernel, cc: tuple) -> tuple[bytes, str]:
     """(LTO-IR, name of the entry)"""
+    toolchain.ready()
     body, signature = kernel.source()
     with uncollected(), default_modes():
         result = compile_cuda(body, types.void, signature, cc=cc, nvvm_options=dict(NVVM), lto=True)
@@ -95,7 +53,7 @@ def _compile(kernel: Kernel, cc: tuple) -> tuple[bytes, str]:
 @contextlib.contextmanager
 def _link(code: bytes, cc: tuple, *more: str):
     """nvJitLink's handle after the link; cuda.core's Linker would do, but spells fma=False as nvJitLink refuses it."""
-    options = ["-arch=sm_" + "".join(map(str, cc)), "-lto", "-fma=0", "-verbose", *more]
+    options = [f"-arch={written(cc)}", "-lto", "-fma=0", "-verbose", *more]
     handle = nvjitlink.create(len(options), options)
     try:
         nvjitlink.add_data(handle, nvjitlink.InputType.LTOIR, code, len(code), "kernel")

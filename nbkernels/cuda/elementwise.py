@@ -117,8 +117,8 @@ def walk(shapes, strides, itemsizes, places) -> Walk:
 def apply(function, dtype, outs, inputs, computes, results, where=None) -> None:
     """outs[k] = function(*inputs)[k], where `where` is not False.
 
-    A library's function is compiled for `dtype`, which is None of a user's; inputs, arrays and numbers, become
-    `computes` and what the function returns `results`. Outs do not share memory with one another.
+    The function is compiled for `dtype`; inputs, arrays and numbers, become `computes`, and what it returns `results`.
+    Outs do not share memory with one another.
     """
     if outs[0].size == 0:
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..dtypes import HALVES
 from ..jit.adopt import adopt
 from .elementwise import apply
 from .memory import uploaded
@@ -20,4 +21,6 @@ def run(function, outs, inputs, where=None, fresh=False) -> None:
         raise TypeError(f"{function.__name__} may raise, as an index beyond an array does, which kernels cannot tell")
     inputs = [x.item() if isinstance(x, np.ndarray) and x.ndim == 0 else x for x in inputs]
     inputs = [uploaded(x, outs[0]) if isinstance(x, np.ndarray) else x for x in inputs]
-    apply(function, None, outs, inputs, [d.name for d in dtypes], [d.name for d in adopted.results], where)
+    names, results = [d.name for d in dtypes], [d.name for d in adopted.results]
+    dtype = "float32" if all(name in ("float32", *HALVES) for name in names) else "float64"
+    apply(adopted.plain, dtype, outs, inputs, names, results, where)

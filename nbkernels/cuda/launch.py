@@ -138,6 +138,9 @@ def launch(kernel: Kernel, grid, *arguments, stream=0) -> None:
     if simulated():
         _simulated(kernel)[grid, kernel.threads](*arguments)
         return
+    if recorder.noted is not None:
+        recorder.noted(kernel)
+        return
     prepared = Launch(kernel, loaded(kernel, driver.current()), grid, tuple(flat(arguments)), stream or 0)
     if recorder.launches is not None:
         recorder.launches.append(prepared)
@@ -247,9 +250,18 @@ def loaded(kernel: Kernel, device: int):
 @functools.cache
 def library(kernel: Kernel, cc):
     """(the kernel in a library that serves every device of compute capability cc, that library)"""
-    from .assemble import assemble
+    from . import cubins
 
-    machine = assemble(kernel, cc)
+    machine = cubins.machine(kernel, cc)
+    try:
+        return _loaded(machine)
+    except driver.DriverError as error:
+        if error.code not in driver.UNFIT or machine.fresh:
+            raise
+    return _loaded(cubins.compiled(kernel, cubins.architecture(cc)))  # the file holds what this driver does not take
+
+
+def _loaded(machine):
     held = driver.ask("cuLibraryLoadData", machine.cubin, [], [], 0, [], [], 0)
     return driver.ask("cuLibraryGetKernel", held, machine.entry.encode()), held
 

@@ -45,14 +45,18 @@ def base() -> Path:
     """The directory of all toolchains' directories: NBKERNELS_CACHE_DIR or the user's cache directory; an OSError where
     neither is known: a user without a home directory, as in a container, has none, nor has a ~ in the variable."""
     try:
-        given = os.environ.get("NBKERNELS_CACHE_DIR")
-        if not given:
-            import platformdirs
-
-            given = platformdirs.user_cache_dir("nbkernels", appauthor=False)
-        return Path(given).expanduser().absolute()
+        return Path(os.environ.get("NBKERNELS_CACHE_DIR") or _users()).expanduser().absolute()
     except (OSError, RuntimeError) as error:
         raise FileNotFoundError(f"no directory of compiled code: {error} ({ELSEWHERE})") from error
+
+
+def _users() -> str:
+    """The user's cache directory; without platformdirs that of Linux."""
+    try:
+        import platformdirs
+    except ImportError:
+        return os.path.join(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "nbkernels")
+    return platformdirs.user_cache_dir("nbkernels", appauthor=False)
 
 
 def directory() -> Path | None:

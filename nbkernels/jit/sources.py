@@ -24,6 +24,7 @@ _PACKAGE = __name__.partition(".")[0]
 # What compiled code is made from: the rooms that compile, with their sub-folders, and what they take from outside.
 ROOMS = "jit", "cpu", "cuda", "scalar", "elementary"
 MODULES = "dtypes.py", "problem.py", "strides.py"
+OF_CUDA = ("cuda", "scalar", "elementary"), (*MODULES, "jit/kind.py")  # CUDA's kernels alone
 
 COMMENT = ord("#")
 
@@ -40,11 +41,11 @@ _OPENING = re.compile(rb"(?:[ \t]*(?:#.*)?\n)*[rR]?")
 _HEADER = re.compile(rb"[ \t]*(?:def |async def |class |\)).*:[ \t]*(?:#.*)?\n[ \t]*[rR]?")
 
 
-def files() -> list[tuple]:
+def files(rooms=ROOMS, modules=MODULES) -> list[tuple]:
     """(name in the package, file) of every source that counts, in order; none where the package has no sources."""
     package = resources.files(_PACKAGE)
-    rooms = (found for room in ROOMS if (package / room).is_dir() for found in _inside(package / room, f"{room}/"))
-    return sorted([*rooms, *((name, package / name) for name in MODULES if (package / name).is_file())])
+    inside = (found for room in rooms if (package / room).is_dir() for found in _inside(package / room, f"{room}/"))
+    return sorted([*inside, *((name, package / name) for name in modules if (package / name).is_file())])
 
 
 def _inside(folder, name: str) -> Iterator[tuple]:
@@ -55,9 +56,9 @@ def _inside(folder, name: str) -> Iterator[tuple]:
             yield from _inside(each, f"{name}{each.name}/")
 
 
-def codes() -> list[tuple[str, CodeType]]:
+def codes(rooms=ROOMS, modules=MODULES) -> list[tuple[str, CodeType]]:
     """(name, code) of every module that counts, in order, found without importing it."""
-    counted = {f"{_PACKAGE}.{name.removesuffix('.py')}" for name in (*ROOMS, *MODULES)}
+    counted = {f"{_PACKAGE}.{name.removesuffix('.py')}" for name in (*rooms, *modules)}
     top = pkgutil.iter_modules(sys.modules[_PACKAGE].__path__, f"{_PACKAGE}.")
     return sorted(_below(each for each in top if each.name in counted))
 
@@ -70,10 +71,10 @@ def _below(modules) -> Iterator[tuple[str, CodeType]]:
             yield from _below(pkgutil.iter_modules(spec.submodule_search_locations, f"{name}."))
 
 
-def digest() -> str:
+def digest(rooms=ROOMS, modules=MODULES) -> str:
     """Hash of the meaning of them all, each under its name; an OSError where there is neither source nor code."""
-    found = [(name, meaning(file.read_bytes())) for name, file in files()]
-    found = found or [(name, repr(_plain(code)).encode()) for name, code in codes()]
+    found = [(name, meaning(file.read_bytes())) for name, file in files(rooms, modules)]
+    found = found or [(name, repr(_plain(code)).encode()) for name, code in codes(rooms, modules)]
     if not found:
         raise FileNotFoundError(f"{_PACKAGE} is here without sources and without code objects")
     whole = hashlib.sha256()

@@ -11,10 +11,8 @@ number   no array, but a parameter of the kernel
 The text is put together, since the number of operands, their dtypes and their ways are constants of a kernel.
 """
 
-import numpy as np
 from numba import cuda, types
 
-from ...jit.adopt import adopt
 from .elements import computed, reading, stored, writing
 from .functions import device, inlined
 from .vectors import vectors
@@ -37,8 +35,8 @@ def loop(pieces, inner, shape, divisors, pointers, steps, numbers):
 def make(function, dtype, outs, inputs, mask, ndim: int, width: int, each: int, threads: int, wide: bool):
     """out[k] = function(*inputs)[k], where the mask says so.
 
-    Operands are (dtype in memory, dtype as computed, way); `mask` is a way or None. A library's function is compiled
-    for `dtype`; it is None of a user's. `wide`: there are 2**31 pieces or more.
+    Operands are (dtype in memory, dtype as computed, way); `mask` is a way or None. The function is compiled for
+    `dtype`. `wide`: there are 2**31 pieces or more.
     """
     arrays, scope = prepared(function, dtype, outs, inputs, mask, width, each, threads)
     scope["INDEX"] = types.int64 if wide else types.uint32
@@ -58,10 +56,6 @@ def make(function, dtype, outs, inputs, mask, ndim: int, width: int, each: int, 
 
 def prepared(function, dtype, outs, inputs, mask, width: int, each: int, threads: int):
     """(arrays, names that the text of a kernel reads): arrays are outs, inputs and perhaps a mask."""
-    if dtype is None:
-        dtypes = tuple(np.dtype(name) for name, _, _ in inputs)
-        single = all(computed(name) == types.float32 for name, _, _ in inputs)
-        function, dtype = adopt(function, dtypes).plain, "float32" if single else "float64"
     arrays = [*outs, *(x for x in inputs if x[2] != "number"), *([("bool", "bool", mask)] if mask else [])]
     scope = {"cuda": cuda, "THREADS": threads, "EACH": each, "WIDTH": width, "call": inlined(device(function, dtype)),
              "int64": types.int64, "uint64": types.uint64, "NAME": function.__name__}  # fmt: skip

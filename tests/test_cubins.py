@@ -1,0 +1,238 @@
+"""CUDA kernels on disk: what they are known by, where they are found, and what a process imports that finds them."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+try:
+    from nbkernels import scalar
+    from nbkernels.commands import cubins as building
+    from nbkernels.cuda import assemble, cubins, elementwise, launch, rehearsal, toolchain
+    from nbkernels.dispatch import driver
+    from nbkernels.jit import files
+except (ImportError, RuntimeError) as error:
+    pytest.skip(f"lacks the CUDA wheels: {str(error).splitlines()[0]}", allow_module_level=True)
+
+HOPPER = (9, 0, "a")
+
+
+def kernel(op="add", dtype="float32", ndim=1):
+    way = dtype, dtype, "vector"
+    return elementwise.kernel(scalar.find(op, np.dtype(dtype)), dtype, (way,), (way, way), None, ndim, 4, False)
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """An empty cache, and nothing in the package."""
+    monkeypatch.setattr(files, "directory", lambda: tmp_path)
+    monkeypatch.setattr(cubins, "CARRIED", [])
+    monkeypatch.setattr(cubins, "_locks", {})
+    return tmp_path
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """The kernels that are compiled, in order, by a compiler that makes nothing of them."""
+    made = []
+
+    def fake(kernel, cc):
+        made.append((kernel, cc))
+        return cubins.Machine(b"\x7fELF\n" + str(kernel).encode(), "entry", "Used 9 registers")
+
+    monkeypatch.setattr(assemble, "assemble", fake)
+    return made
+
+
+def test_a_kernel_is_known_by_all_that_its_machine_code_depends_on():
+    kernels = [kernel(), kernel("subtract"), kernel(dtype="float64"), kernel(ndim=2)]
+    kernels.append(launch.Kernel(kernels[0].make, kernels[0].arguments, 128))
+    kernels.append(launch.Kernel(kernels[0].make, kernels[0].arguments, 256, shared=1024))
+    names = [cubins.name(each, arch) for each in kernels for arch in ((8, 0), HOPPER)]
+    assert len({*names}) == len(names)
+    again = launch.Kernel(kernels[0].make, tuple(kernels[0].arguments), 256)
+    assert again is not kernels[0]
+    assert cubins.name(again, HOPPER) == cubins.name(kernels[0], HOPPER)
+
+
+def test_a_kernels_name_is_the_same_in_every_process():
+    code = f"from tests import test_cubins as t; print(t.cubins.name(t.kernel(), {HOPPER}))"
+    seeds = (subprocess.check_output([sys.executable, "-c", code], env=os.environ | {"PYTHONHASHSEED": seed}, text=True)
+             for seed in "12")  # fmt: skip
+    assert {name.strip() for name in seeds} == {cubins.name(kernel(), HOPPER)}
+
+
+def test_a_function_that_no_name_tells_apart_is_refused():
+    own = launch.Kernel(kernel().make, (lambda x, y: x, *kernel().arguments[1:]), 256)
+    with pytest.raises(TypeError, match="no function of the library"):
+        cubins.name(own, HOPPER)
+
+
+def test_what_is_compiled_is_found_again(cache, compiled):
+    first = cubins.machine(kernel(), (9, 0))
+    again = cubins.machine(kernel(), (9, 0))
+    assert compiled == [(kernel(), HOPPER)]
+    assert (first.fresh, again.fresh) == (True, False)
+    assert (again.cubin, again.entry, again.report) == (first.cubin, first.entry, first.report)
+
+
+def test_a_file_with_a_flipped_bit_is_compiled_anew(cache, compiled):
+    first = cubins.machine(kernel(), (9, 0))
+    (file,) = cache.glob("*.nbc")
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    assert cubins.machine(kernel(), (9, 0)).cubin == first.cubin
+    assert len(compiled) == 2
+
+
+def test_another_compiler_compiles_anew_and_carried_code_serves_all(cache, compiled, tmp_path, monkeypatch):
+    cubins.machine(kernel(), (9, 0))
+    monkeypatch.setattr(cubins, "compiler", lambda: ("numba-cuda 99",))
+    assert cubins.machine(kernel(), (9, 0)).fresh
+    cubins.carry(kernel("multiply"), HOPPER, tmp_path / "carried")
+    monkeypatch.setattr(cubins, "compiler", lambda: ("numba-cuda 100",))
+    monkeypatch.setattr(cubins, "CARRIED", [tmp_path / "carried"])
+    assert not cubins.machine(kernel("multiply"), (9, 0)).fresh
+    assert cubins.machine(kernel("multiply"), (8, 0)).fresh  # of another architecture
+
+
+def test_of_threads_that_ask_at_once_one_compiles(cache, compiled, monkeypatch):
+    meanwhile, slow = threading.Event(), assemble.assemble
+
+    def waits(kernel, cc):
+        meanwhile.wait(0.2)  # long enough for the others to come, too
+        return slow(kernel, cc)
+
+    monkeypatch.setattr(assemble, "assemble", waits)
+    threads = [threading.Thread(target=cubins.machine, args=(kernel(), (9, 0))) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert len(compiled) == 1
+
+
+class Choosy:
+    """A driver that takes machine code where it is new."""
+
+    def __init__(self, refusing):
+        self.refusing, self.loaded = refusing, []
+
+    def cuLibraryLoadData(self, cubin, *options):
+        self.loaded.append(cubin)
+        return (self.refusing.pop(0) if self.refusing else 0), 1
+
+    def cuLibraryGetKernel(self, library, name):
+        return 0, 2
+
+
+@pytest.mark.parametrize(("statuses", "compiles"), [([], 1), ([200], 2), ([209], 2), ([2], 1), ([200, 200], 2)])
+def test_a_cubin_that_the_driver_refuses_is_compiled_anew_once(cache, compiled, monkeypatch, statuses, compiles):
+    cubins.machine(kernel(), (9, 0))
+    choosy = Choosy([*statuses])
+    monkeypatch.setattr(driver, "bindings", lambda: choosy)
+    launch.library.cache_clear()
+    if statuses in ([2], [200, 200]):
+        with pytest.raises(driver.DriverError):
+            launch.library(kernel(), (9, 0))
+    else:
+        assert launch.library(kernel(), (9, 0)) == (2, 1)
+    launch.library.cache_clear()
+    assert len(compiled) == compiles
+
+
+# A process that calls add on a card that takes notes; what it imported, and what it loaded.
+PROCESS = """
+import json, sys
+from types import SimpleNamespace
+import nbkernels
+from nbkernels.cuda import launch, rehearsal
+
+class Card(rehearsal.Card):
+    CUfunction = CUstream = int
+    CUlaunchConfig = SimpleNamespace
+    loaded, launched = [], 0
+    def cuLibraryLoadData(self, cubin, *options):
+        self.loaded.append(len(cubin))
+        return 0, 1
+    def cuLibraryGetKernel(self, library, name):
+        return 0, 2
+    def cuLaunchKernelEx(self, *arguments):
+        self.launched += 1
+        return (0,)
+
+import numpy as np
+rehearsal.Card = Card
+with rehearsal.card((9, 0)) as stage:
+    rehearsal.driver.recorder.noted = None
+    x = stage.stand((4, 4), np.dtype("f4"), (16, 4))
+    nbkernels.add(x, x)
+    card = rehearsal.driver.bindings()
+found = [name for name in ("numba.cuda", "numba.cuda.compiler", "cuda.bindings.nvvm") if name in sys.modules]
+print(json.dumps([found, card.loaded, card.launched, [each.where for each in nbkernels.specializations()]]))
+"""
+
+
+def test_a_process_that_finds_its_cubins_imports_no_compiler(tmp_path):
+    environment = os.environ | {"NBKERNELS_CACHE_DIR": str(tmp_path)}
+    runs = [json.loads(subprocess.check_output([sys.executable, "-c", PROCESS], env=environment)) for _ in range(2)]
+    (imported, loaded, launched, where), (later, again, *_, then) = runs
+    assert (launched, where, then) == (1, ["compiled"], ["cached"])
+    assert "numba.cuda.compiler" in imported
+    assert later == []
+    assert loaded == again != [0]
+
+
+def test_every_everyday_call_has_kernels_on_every_card():
+    calls = building.calls("everyday")
+    for arch in {*map(cubins.architecture, rehearsal.CARDS)}:
+        kernels, refused = rehearsal.kernels(calls, arch)
+        assert not refused
+        made = {each.make.rpartition(".")[2] for each in kernels}
+        assert {"elementwise:make", "reduce:make", "mv:make", "dot:segments", "fused:make"} <= made
+        names = [cubins.name(each, arch) for each in kernels]
+        assert len({*names}) == len(names)
+
+
+def test_a_rehearsal_leaves_nothing_behind():
+    before = driver.bindings, driver.recorder.noted
+    rehearsal.kernels([("fails", lambda stand: 1 / 0)], HOPPER)
+    assert (driver.bindings, driver.recorder.noted) == before
+
+
+@pytest.mark.parametrize("text", ["9", "hopper", "9.0b", "", "90.0.1"])
+def test_what_is_no_compute_capability_is_refused(text):
+    with pytest.raises(ValueError, match="no compute capability"):
+        cubins.parse(text)
+
+
+def test_numpy_has_row_stack_only_while_the_compiler_is_imported(monkeypatch):
+    monkeypatch.delattr(np, "row_stack", raising=False)
+    with toolchain.row_stack():
+        assert np.array_equal(np.row_stack([[1], [2]]), [[1], [2]])
+    assert "row_stack" not in vars(np)
+
+
+def test_a_toolkit_that_is_missing_is_named_in_a_line(monkeypatch):
+    monkeypatch.setattr(toolchain, "places", lambda: ["/nowhere"])
+    with pytest.raises(ImportError, match=r"libdevice.10.bc is not found; install numba-cuda\[cu13\]") as raised:
+        toolchain.root()
+    assert "\n" not in str(raised.value)
+
+
+def test_a_toolkit_in_a_usual_place_is_told_to_numba(tmp_path, monkeypatch):
+    file = tmp_path / "cuda-13.0" / toolchain.LIBDEVICE
+    file.parent.mkdir(parents=True)
+    file.touch()
+    for name in ("CUDA_HOME", "CUDA_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(toolchain, "wheels", list)
+    monkeypatch.setattr(toolchain.glob, "glob", lambda pattern: [str(tmp_path / "cuda-13.0")])
+    monkeypatch.setattr(toolchain.os.path, "exists", lambda path: Path(path) == file)
+    assert toolchain.root() == str(tmp_path / "cuda-13.0")
