@@ -152,6 +152,8 @@ def _here(ufunc, method, inputs, keywords):
         function = numpy_functions.clip
     if function is None:
         return None, f"nbkernels has no {_name(ufunc, method)}"
+    if ufunc.identity is not None and keywords.get("initial", 0) is None:
+        return None, "initial=None takes away the identity"  # to nbkernels it is the identity
     if not numpy_functions.faults_are_quiet():
         return None, "np.errstate asks for more than warnings"
     if not all(map(_ours, (*inputs, *outs))):

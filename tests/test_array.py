@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import nbkernels as nb
-from nbkernels import array
+from nbkernels import array, binary
 from nbkernels.dtypes import COMPARISONS
+from tests.compare import outcome
 
 OPERATORS = [getattr(operator, name) for name in
              "add sub mul truediv floordiv mod pow matmul lt ge eq ne".split()]  # fmt: skip
@@ -255,6 +256,28 @@ def test_sums_under_a_mask_of_permuted_arrays():
     x = np.arange(24.0).reshape(2, 4, 3).transpose(0, 2, 1)
     for axis in (0, 1, 2, (0, 2), None):
         same(nb.asarray(x).sum(axis, where=x % 3 > 0), x.sum(axis, where=x % 3 > 0))
+
+
+FOLDS = [op for op in binary.DOCS if isinstance(getattr(np, op, None), np.ufunc)]
+
+
+@pytest.mark.parametrize("op", FOLDS)
+def test_folds_of_nothing(op):
+    """Without elements, without chosen ones, with initial=None, which takes away the identity: NumPy's results and
+    errors."""
+    for shape in ((0, 3), (2, 3)):
+        x = np.ones(shape, "i8" if op.startswith(("bitwise", "gcd", "lcm")) else "f8")
+        for mask in ({}, {"where": False}, {"where": x == 0}, {"where": x == 1}):
+            for initial in ({}, {"initial": None}, {"initial": 1}):
+                expected = outcome(getattr(np, op).reduce, x, **mask, **initial)
+                found = outcome(getattr(np, op).reduce, nb.asarray(x), **mask, **initial)
+                if isinstance(expected, type):
+                    assert found is expected
+                else:
+                    same(found, expected)
+    for method in ("sum", "prod"):
+        with pytest.raises(ValueError, match="no identity"):
+            getattr(nb.asarray(np.ones((0, 3))), method)(axis=0, initial=None)
 
 
 def test_asarray_copies_nothing_and_survives_pickle():
