@@ -13,7 +13,16 @@ from .dtypes import ALONE, COMPARISONS, NUMBERS, PARTS, known, ufunc
 from .numpy_functions import NOTHING_ASKED, asked_of_faults
 from .watch import HERE, NUMPY, Call, current
 
+
+def _rint(x, **keywords):
+    """NumPy's: of integers a float, where `round` keeps their dtype."""
+    if "dtype" not in keywords and np.result_type(x).kind in "iu":
+        keywords["dtype"] = np.rint.resolve_dtypes((np.result_type(x), None))[1]
+    return ops.round(x, **keywords)
+
+
 FUNCTIONS = {ufunc(name): getattr(ops, name) for name in (*DOCS, *ALONE.difference(PARTS))} | numpy_functions.UFUNCS
+FUNCTIONS[np.rint] = _rint
 METHODS = ("reduce", "accumulate", "outer", "at")
 OPERATORS_OF = {
     "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "matmul": "matmul", "lt": "less",

@@ -12,7 +12,7 @@ import numpy as np
 
 from . import ops
 from .dispatch import layout, views
-from .dtypes import widens
+from .dtypes import HALVES, widens
 from .epilogues import ENDINGS
 from .strides import broadcast_strides
 
@@ -87,9 +87,17 @@ def vdot(out, self, other, out_dtype, mode):
 
 
 def addbmm(out, self, batch1, batch2, beta, alpha, *keywords):
-    """One addmm for each pair of matrices, in order; out is written by the last."""
+    """One addmm for each pair of matrices, in order; out is written by the last. Sums of halves are float32's, rounded
+    once."""
     addmm = partial(ops.addmm, alpha=alpha, **given(*keywords))
-    last = views.spec(batch1).shape[0] - 1
+    last, (shape, dtype) = views.spec(batch1).shape[0] - 1, views.spec(out)[:2]
+    if last > 0 and dtype.name in HALVES:
+        total = views.empty(out, shape, np.dtype(np.float32))
+        if beta != 0:
+            ops.copy(views.expand(self, shape), out=total)
+        addbmm(total, total, batch1, batch2, beta, alpha, "float32", *keywords[1:])
+        ops.copy(total, out=out)
+        return
     if last < 0:  # no product at all: of matrices that are not read
         first, second = (
             views.restride(x, s.shape[1:], s.strides[1:]) for x in (batch1, batch2) for s in [views.spec(x)]

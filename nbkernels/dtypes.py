@@ -129,7 +129,12 @@ def _resolve_alone(op, first, dtype, casting):
                 raise TypeError(f"dtype={wanted} is asked for")
         else:
             how = {} if wanted is None else {"signature": (None, wanted)}
-            found = ufunc(op).resolve_dtypes((first, None), casting="no" if casting == "equiv" else casting, **how)
+            whole = op == "round" and getattr(first, "kind", "") in (
+                "i",
+                "u",
+            )  # which NumPy's round keeps, rint does not
+            rule = "no" if casting == "equiv" else casting
+            found = (np.positive if whole else ufunc(op)).resolve_dtypes((first, None), casting=rule, **how)
     except TypeError as error:
         raise TypeError(f"{op}: not defined for {getattr(first, '__name__', first)}: {error}") from None
     if not all(map(known, found)):

@@ -23,9 +23,10 @@ LARGEST = 1 << 15  # of a number, which every dtype but the small integers' hold
 # that is the larger of two, nor what warns.
 EVERY = "add subtract negative positive conj equal not_equal less less_equal greater greater_equal " \
         "logical_and logical_or logical_xor logical_not isnan isinf isfinite"  # fmt: skip
-REAL = "multiply divide abs square sqrt sign signbit floor ceil trunc round"
+REAL = "multiply divide abs square sqrt sign signbit floor ceil trunc"
 WHOLE = "maximum minimum bitwise_and bitwise_or bitwise_xor bitwise_invert"
 KINDS = {op: kinds for ops, kinds in ((EVERY, "biufc"), (REAL, "biuf"), (WHOLE, "biu")) for op in ops.split()}
+KINDS["round"] = "f"  # which NumPy's rint is for these only
 
 
 def asked(text: str) -> int:

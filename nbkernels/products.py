@@ -96,7 +96,8 @@ def addbmm(self, batch1, batch2, beta=1, alpha=1, out_dtype=None, mode=None, con
     """out = beta * self + alpha * (the sum over i of batch1[i] @ batch2[i])
 
     batch1 is (b, m, k) and batch2 (b, k, n); self is (m, n) or expands to it. Dtypes and keywords as addmm. The
-    products are added in order, each as by addmm: out = addmm(self, ...), then out = addmm(out, ..., beta=1).
+    products are added in order, each as by addmm: out = addmm(self, ...), then out = addmm(out, ..., beta=1); those of
+    float16 and bfloat16 in float32, rounded once.
 
     Raises as addmm. Source: ATen's addbmm.
 

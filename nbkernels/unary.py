@@ -70,7 +70,7 @@ DOCS = {
     "trunc": ("the whole part", "{whole}", "[1.5, -1.5]", "array([ 1., -1.])"),
     "round": (
         "the nearest whole number, of two the even one",
-        "Of complex numbers both parts. NumPy's rint.",
+        "NumPy's round: integers stay as they are; of complex numbers both parts.",
         "[1.5, 2.5]",
         "array([2., 2.])",
     ),
@@ -131,6 +131,6 @@ def rule(op):
     formula, note, example, result = DOCS[op]
     text = dict(formula=formula, note=note.format(**NOTES), example=example, result=result)
     meta.__name__ = meta.__qualname__ = op
-    doc = DOCSTRING.format(op=op, numpy="rint" if op == "round" else op, **text)
+    doc = DOCSTRING.format(op=op, numpy=op, **text)
     meta.__doc__ = doc if note else doc.replace("\n\n\nIn", "\n\nIn")
     return meta

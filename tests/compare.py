@@ -103,7 +103,7 @@ def _size(x, real, imag):
 
 def numpys(op):
     """NumPy's function for an operation of one."""
-    return getattr(np, op) if op in PARTS else ufunc(op)
+    return getattr(np, op) if op in (*PARTS, "round") else ufunc(op)
 
 
 # What the results of operations of one are held against: NumPy's in a wider dtype; how many ulp they may be off, of a

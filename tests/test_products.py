@@ -1,5 +1,6 @@
 """The products built on addmm: batches, vectors, matmul. Exact on whole numbers, bit for bit those of mm and addmm."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -310,3 +311,19 @@ def test_stacks_beyond_the_caches(rng, dtype, m, n, k):
         assert (abs(found - np.matmul(a.astype(np.longdouble), right)) <= bound(a, right)).all()
     turned = np.full((count, n, m), np.nan, dtype).swapaxes(1, 2)
     np.testing.assert_array_equal(nb.bmm(a, b, out=turned), nb.bmm(a, b))
+
+
+@pytest.mark.parametrize("dtype", ["float16", ml_dtypes.bfloat16])
+def test_sums_of_many_products_of_halves_are_rounded_once(rng, dtype):
+    """As float32 has them, to the bit; NaN in self does not count where beta is 0."""
+    ones = np.ones((3000, 2, 1), dtype), np.ones((3000, 1, 3), dtype)
+    assert (nb.addbmm(np.full(3, np.nan, dtype), *ones, beta=0) == np.asarray(3000).astype(dtype)).all()
+    x, a, b = (rng.standard_normal(shape).astype(dtype) for shape in ((5, 1), (40, 5, 7), (40, 7, 6)))
+    expected = nb.addbmm(x.astype("f4"), a, b, beta=0.5, alpha=-2, out_dtype="f4").astype(dtype)
+    same_bits(nb.addbmm(x, a, b, beta=0.5, alpha=-2), expected)
+    out = np.zeros((6, 5), dtype).T
+    assert nb.addbmm(x, a, b, beta=0.5, alpha=-2, out=out) is out
+    same_bits(out, expected)
+    out[:] = x
+    nb.addbmm_(out, a, b, beta=0.5, alpha=-2)
+    same_bits(out, expected)

@@ -78,7 +78,7 @@ WHOLE = [("abs", "int8"), ("negative", "uint8"), ("reciprocal", "int32"), ("reci
          ("square", "int16"), ("bitwise_invert", "uint16"), ("bitwise_invert", "bool"), ("floor", "bool"),
          ("abs", "bool"), ("sign", "uint64"), ("logical_not", "bool"), ("trunc", "int8"), ("imag", "int32"),
          ("isfinite", "int32"), ("exp", "int8"), ("signbit", "int32"), ("square", "bool"),
-         ("round", "int16")]  # fmt: skip
+         *(("round", dtype) for dtype in (*dtypes.INTEGERS, "bool"))]  # fmt: skip
 
 
 @pytest.mark.parametrize(("op", "dtype"), WHOLE)
@@ -91,6 +91,17 @@ def test_integers_and_bools(op, dtype):
         np.testing.assert_allclose(found, expected, rtol=2e-3 if expected.dtype == "f2" else 1e-15)
     else:
         np.testing.assert_array_equal(found, expected)
+
+
+def test_integers_that_are_rounded_stay_as_they_are():
+    """As NumPy's round and the array API have it; NumPy's rint makes floats of them, also of asarray's."""
+    for dtype in dtypes.INTEGERS:
+        x = np.array([np.iinfo(dtype).min, 5, np.iinfo(dtype).max], dtype)
+        for found in (nb.round(x), np.round(nb.asarray(x)), nb.round_(x.copy()), nb.round(x, out=np.empty_like(x))):
+            same_bits(found, x)
+        same_bits(np.rint(nb.asarray(x)), np.rint(x))
+        same_bits(nb.round(x, dtype="f8"), x.astype("f8"))
+        assert nb.round(nb.meta((2, 3), dtype)).dtype == dtype
 
 
 def test_reciprocals_of_zero_are_warned_of():
