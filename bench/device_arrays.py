@@ -43,9 +43,6 @@ class Numba:
     name = "numba"
 
     def __init__(self):
-        from nbkernels.cuda import toolchain
-
-        toolchain.ready()
         from numba import cuda
 
         self.cuda, self.synchronize = cuda, cuda.synchronize

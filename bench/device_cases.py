@@ -277,22 +277,26 @@ def _rehearsed(case, stand):
     return case.call(nbkernels, *(stand(x.shape, dtype_of(x.dtype), x.strides()) for x in case.arrays))
 
 
-def difference(case, found, memories):
-    """What is wrong with the result `found`, a NumPy array, of a case on these memories; "" where nothing is."""
-    views = [x.view(memory) for x, memory in zip(case.arrays, memories)]
+def expected(case, memories):
+    """What a case's call should give on these memories, in wide numbers."""
+    views = [array.view(memory) for array, memory in zip(case.arrays, memories)]
     with np.errstate(all="ignore"):
-        wanted = np.asarray(case.wanted(*map(wide, views)))
-        if found.shape != wanted.shape:
-            return f"shape {found.shape}, not {wanted.shape}"
+        return np.asarray(case.wanted(*map(wide, views)))
+
+
+DIGITS = {"float64": 52, "float32": 23, "float16": 10, "bfloat16": 7}
+
+
+def difference(case, found, wanted):
+    """What is wrong with the result `found`, a NumPy array, beside the `expected`; "" where nothing is."""
+    if found.shape != wanted.shape:
+        return f"shape {found.shape}, not {wanted.shape}"
+    with np.errstate(all="ignore"):
         wanted = wanted.astype(found.dtype)
         if case.ulps == 0:
             wrong = wide(found) != wide(wanted)
         else:
-            close = (
-                np.abs(wide(wanted))
-                * case.ulps
-                * 2.0 ** -{"float64": 52, "float32": 23, "float16": 10, "bfloat16": 7}[found.dtype.name]
-            )
+            close = np.abs(wide(wanted)) * case.ulps * 2.0 ** -DIGITS[found.dtype.name]
             wrong = ~(np.abs(wide(found) - wide(wanted)) <= close)
     if not wrong.any():
         return ""

@@ -52,14 +52,16 @@ def run(report, dry):
             if own:
                 todo["theirs with a result"] = partial(own, *args)
             try:
-                cost = medians(todo, library.synchronize, 3 if dry else 15, 20 if dry else 200)
+                cost = medians(todo, library.synchronize, 1 if dry else 15, 2 if dry else 200)
             except Exception as error:
                 report(f"{name} by {library.name}", wrong=f"{type(error).__name__}: {error}"[:300])
                 continue
             said = ", ".join(f"{what} {us:.1f}" for what, us in cost.items())
             report(f"{name} by {library.name}", us=cost, text=f"{library.name:6} {name:17} us: {said}")
-        if not dry:
+        try:
             steps(report, library)
+        except Exception as error:
+            report(f"steps by {library.name}", **({} if dry else {"wrong": f"{type(error).__name__}: {error}"[:300]}))
 
 
 def medians(todo, synchronize, rounds, count):
