@@ -71,6 +71,36 @@ def test_products_have_the_bits_of_the_compiled_paths(rng, monkeypatch, dtype):
     assert served == len(sizes) * (1 if plain else len(factors))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "uint32", "complex64"])
+def test_products_of_several_segments(rng, monkeypatch, dtype):
+    """Sums of 4,096 steps of k are added in order; where something comes after them, it is for the compiled paths."""
+    kind = kind_of(dtype, dtype, dtype)
+    for m, n, k in ((3, 5, 4097), (20, 19, 9000), (1, 40, 8192)):
+        a, b = drawn(rng, (m, k), dtype), drawn(rng, (k, n), dtype)
+        for order in "CF":
+            expected, found = np.empty((m, n), dtype, order), np.empty((m, n), dtype, order)
+            monkeypatch.setattr(first_calls, "CALLS", 0)
+            gemm.gemm(expected, None, a, b, 0, 1)
+            monkeypatch.setattr(first_calls, "CALLS", 1 << 60)
+            if at_first.product(found, None, a, b, 0, 1, kind):
+                assert found.tobytes() == expected.tobytes(), (m, n, k)
+            else:
+                assert (dtype, order) == ("complex64", "F")
+            assert not at_first.product(found, expected, a, b, 1, 1, kind)
+            assert not at_first.product(found, None, a, b, 0, 2, kind)
+
+
+@pytest.mark.parametrize("dtypes", [("uint8", "int8"), ("int8", "uint8")])
+def test_bytes_of_two_kinds(rng, monkeypatch, dtypes):
+    a, b = drawn(rng, (30, 70), dtypes[0]), drawn(rng, (70, 50), dtypes[1])
+    assert at_first._suits(a, b, True, "int32") is not None
+    assert at_first._suits(a, b, True, None) is at_first._suits(a, b, True, "int64") is None
+    found = np.empty((30, 50), "int32")
+    monkeypatch.setattr(first_calls, "CALLS", 1 << 60)
+    assert at_first.product(found, None, a, b, 0, 1, kind_of(*dtypes, "int32"))
+    assert (found == a.astype(int) @ b.astype(int)).all()
+
+
 @pytest.mark.parametrize("conj", ["a", "b", "ab"])
 def test_conjugates(rng, monkeypatch, conj):
     a, b, kind = drawn(rng, (9, 30), "complex64"), drawn(rng, (30, 21), "complex64"), kind_of(*["complex64"] * 3, conj)
@@ -99,7 +129,7 @@ def test_sums_in_chains(rng, monkeypatch, dtype):
 def test_folds(rng, monkeypatch, dtype):
     shapes = [((1,), (1,)), ((31,), (1,)), ((32,), ()), ((47,), (1,)), ((255,), ()), ((256,), ()), ((257,), ()),
               ((1000,), ()), ((2816,), ()), ((5, 700), (5, 1)), ((700, 5), (5,)), ((9, 8, 70), (9, 1, 1)),
-              ((40, 30, 20), (30, 1)), ((3, 300, 4), (1, 4))]  # fmt: skip
+              ((40, 30, 20), (30, 1)), ((3, 300, 4), (1, 4)), ((2_200_000, 2), (2,))]  # fmt: skip
     for shape, target in shapes:
         x = drawn(rng, shape, dtype)
         for lay in (lambda x: x, np.asfortranarray, lambda x: x[..., ::-1]):
@@ -131,7 +161,7 @@ def test_signed_zeros_infinities_and_nan(first):
 def test_what_it_is_not_for(first):
     """Nothing is written where it declines."""
     gaps = np.zeros((8, 8), "f4")[::2, ::2]
-    cases = [("float32", (2, 2, 4097), None), ("float32", (6000, 6000, 1), None), ("float32", (4, 4, 4), gaps)]
+    cases = [("float16", (2, 2, 4097), None), ("float32", (6000, 6000, 1), None), ("float32", (4, 4, 4), gaps)]
     for dtype, shape, out in cases:
         m, n, k = shape
         out = np.zeros((m, n), dtype) if out is None else out
@@ -255,3 +285,77 @@ def test_errors_are_the_same(monkeypatch):
             nb.mm(np.ones((5, 6)), np.ones((5, 6)))
         with pytest.raises(ValueError, match="integers to negative integer powers"):
             nb.pow(np.array([2, 3]), np.array([1, -1]))
+
+
+BEHIND = """
+import sys, threading
+import numpy as np, nbkernels as nb
+from nbkernels.jit import background
+main, where, before = threading.get_ident(), [], background.proceed
+background.proceed = lambda: (where.append(threading.get_ident()), before())
+rng = np.random.default_rng(1)
+wide, bytes_ = rng.standard_normal((8, 5000), "f4"), rng.integers(-99, 99, (30, 40), "i1")
+tall, tiles = rng.standard_normal((1_100_000, 4)), rng.standard_normal((900, 40), "f4")
+MADE = {
+    "deep": lambda: nb.mm(wide, wide.T[:, ::-1]),
+    "bytes": lambda: nb.mm(bytes_.T.view("u1"), bytes_, out_dtype=np.int32),
+    "columns": lambda: nb.add.reduce(tall, axis=0),
+    "many": lambda: nb.mm(tiles, tiles[:600].T),
+    "stack": lambda: nb.bmm(wide[None, :, :8], wide[None, :, :8]),
+    "broadcast": lambda: nb.atan2(bytes_[:, :1], tall[:40, 0]),
+    "mv": lambda: nb.mv(tiles, tiles[0]),
+    "dot": lambda: nb.dot(wide[0], wide[1]),
+}
+for name in sys.argv[1:]:
+    call = MADE[name]
+    bits = [call().tobytes() for _ in range(3)]
+    del where[:]
+    while len(bits) < 12 or background.busy():
+        bits.append(call().tobytes())
+    bits += [call().tobytes() for _ in range(6)]
+    assert set(bits) == {bits[0]}, name
+    assert where and main not in where, name
+print("right")
+"""
+
+
+@pytest.mark.parametrize("calls", ["deep columns broadcast", "bytes mv dot", "many", "stack"])
+def test_what_later_calls_need_is_compiled_in_a_thread_of_its_own(tmp_path, calls):
+    """The caller's compiles for none after the first ones; each has the same bits, and the last ones are compiled."""
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", BEHIND, *calls.split()], capture_output=True, text=True,
+        env=os.environ | {"NBKERNELS_CACHE_DIR": str(tmp_path), first_calls.VARIABLE: "3"},
+    )  # fmt: skip
+    assert (run.returncode, run.stdout, run.stderr) == (0, "right\n", "")
+
+
+ENDS = """
+import os, sys, threading, time
+import numpy as np, nbkernels as nb
+from nbkernels.jit import background
+a = np.ones((8, 5000), "f4")
+def call():
+    return nb.mm(a, a.T)[0, 0]
+for _ in range(4):
+    assert call() == 5000
+assert background.busy()
+if sys.argv[1] == "fork":
+    child = os.fork()
+    assert call() == 5000
+    if child:
+        assert os.waitpid(child, 0)[1] == 0
+elif sys.argv[1] == "raise":
+    raise SystemExit(3)
+"""
+
+
+@pytest.mark.parametrize("how", ["end", "raise", "fork"])
+def test_a_process_that_ends_while_it_compiles_ahead(tmp_path, how):
+    """At its end, by an exception, and forked: LLVM is not broken off, and nothing hangs."""
+    if how == "fork" and not hasattr(os, "fork"):
+        pytest.skip("there is no fork on this system")
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning", "-c", ENDS, how], capture_output=True, text=True, timeout=300,
+        env=os.environ | {"NBKERNELS_CACHE_DIR": str(tmp_path), first_calls.VARIABLE: "3"},
+    )  # fmt: skip
+    assert (run.returncode, run.stderr) == (3 if how == "raise" else 0, "")

@@ -28,7 +28,7 @@ from numba.extending import intrinsic, register_jitable
 
 from ..origins import CACHED, COMPILED, PACKAGED, Specialization, note
 from ..shield import in_children, roomy, whole
-from . import cross, files, levels, stored
+from . import background, cross, files, levels, stored
 from .compiler import Helper, Implementation, Kernel, Loops
 from .error_model import total
 from .flags import default_modes
@@ -208,6 +208,7 @@ def shielded(compilation, *arguments) -> None:
         with total():
             compilation(*arguments)
 
+    background.proceed()
     recorded()
     with whole(), uncollected(), default_modes():
         compiling() if global_compiler_lock.is_locked() else roomy(compiling)

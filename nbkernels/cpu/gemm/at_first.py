@@ -13,6 +13,7 @@ import functools
 
 import numpy as np
 
+from ... import first_calls
 from ...dtypes import asked
 from ...jit.kind import BYTES, PLANE, SIGNLESS, Kind, wrapped
 from ...jit.patience import Patience
@@ -24,7 +25,7 @@ from .microkernel import SPEC, STRIDED, place, table
 from .store import PLAIN, REGISTERS
 
 DTYPES = {*BYTES, *SIGNLESS}
-MOST = 8192  # tiles of a product, or of a stack of them
+MOST = 1 << 17  # tiles of a product, or of a stack of them
 
 patience = Patience()  # of products, whatever their dtypes
 
@@ -33,20 +34,30 @@ patience = Patience()  # of products, whatever their dtypes
 
 
 def first(a, b, plain: bool = True, out_dtype=None) -> bool:
-    """Whether a product of arrays, or of stacks of them, is one of the first, which are counted, and suits. `plain`:
+    """Whether a product of arrays, or of stacks of them, suits and is one of the first, which are counted. `plain`:
     nothing is added, and alpha is 1; `out_dtype`: the result's, if it is not theirs."""
-    return patience() and suits(a, b, plain, out_dtype)
+    given = a, b, plain, out_dtype
+    if not (first_calls.CALLS and (kind := _suits(*given))):
+        return False
+    return patience(_tiles_of(kind, a, b) > MOST // 16) and suits(*given)
 
 
 def suits(a, b, plain: bool = True, out_dtype=None) -> bool:
-    """Whether it could be one."""
-    if not patience.lasts():
-        return False
+    """Whether it does while they last."""
+    return patience.lasts() and _suits(a, b, plain, out_dtype, _served) is not None
+
+
+def _suits(a, b, plain, out_dtype, served=None) -> Kind | None:
+    """The kind whose micro-kernels may do it."""
+    if not 2 <= a.ndim == b.ndim:
+        return None
     wanted = a.dtype.name if out_dtype is None else asked(out_dtype)
-    if a.dtype != b.dtype or not 2 <= a.ndim == b.ndim or not {wanted, a.dtype.name} <= DTYPES:
-        return False
-    kind = _served(kind_of(a.dtype.name, b.dtype.name, wanted))
-    return kind is not None and (plain or _scales(kind, a)) and _fits(tile_of(kind), a, b)
+    alike = a.dtype == b.dtype or (wanted == "int32" and {a.dtype.name, b.dtype.name} == {"int8", "uint8"})
+    if not alike or not {wanted, a.dtype.name} <= DTYPES:
+        return None
+    kind = (served or _alike)(kind_of(a.dtype.name, b.dtype.name, wanted))
+    fits = kind is not None and (plain or _scales(kind, a)) and _fits(kind, a, b, plain)
+    return kind if fits else None
 
 
 def _served(kind: Kind) -> Kind | None:
@@ -72,9 +83,17 @@ def _scales(kind: Kind, x) -> bool:
     return kind.planes == 1 and x.dtype.kind != "b"
 
 
-def _fits(tile: Tile, a, b) -> bool:
+def _fits(kind: Kind, a, b, plain: bool) -> bool:
+    """Sums of segments, which NumPy adds, are the result where nothing comes after them."""
+    sums = a.shape[-1] <= SEGMENT or (plain and a.ndim == 2 and kind.chain == kind.out)
+    return sums and _tiles_of(kind, a, b) <= MOST
+
+
+def _tiles_of(kind: Kind, a, b) -> int:
+    """How many calls of micro-kernels make it."""
+    tile, segments = tile_of(kind), -(-a.shape[-1] // SEGMENT)
     tiles = -(-a.shape[-2] // tile.mr) * -(-b.shape[-1] // tile.nr)
-    return a.shape[-1] <= SEGMENT and (len(a) if a.ndim > 2 else 1) * tiles <= MOST
+    return (len(a) if a.ndim > 2 else 1) * tiles * segments
 
 
 # -- products ---------------------------------------------------------------------------------------------------------
@@ -84,20 +103,32 @@ def product(out, x, a, b, beta, alpha, kind: Kind) -> bool:
     """out = alpha * a @ b + beta * x after all checks, x an array or None; False, with nothing done, where this is not
     for it."""
     given, kind = kind, _served(kind)
-    if kind is None or not _fits(tile_of(kind), a, b) or not ((x is None and alpha == 1) or _scales(kind, out)):
+    plain = x is None and alpha == 1
+    if kind is None or not _fits(kind, a, b, plain) or not (plain or _scales(kind, out)):
         return False
     if kind == given:
-        return _product(out, x, a, b, beta, alpha, kind)
+        return _segments(out, x, a, b, beta, alpha, kind)
     words = [None if each is None else each.astype(kind.chain, copy=False) for each in (x, a, b)]
     into = out if out.dtype == kind.chain else np.empty(out.shape, kind.chain)
-    done = _product(into, *words, beta, alpha, kind)
+    done = _segments(into, *words, beta, alpha, kind)
     if done and into is not out:
         np.copyto(out, into, casting="unsafe")
     return done
 
 
-def _product(out, x, a, b, beta, alpha, kind: Kind) -> bool:
+def _segments(out, x, a, b, beta, alpha, kind: Kind) -> bool:
     """The same of what is for it but for out's strides."""
+    done = _product(out, x, a[:, :SEGMENT], b[:SEGMENT], beta, alpha, kind)
+    for p in range(SEGMENT, a.shape[1] if done else 0, SEGMENT):
+        part = np.empty(out.shape, out.dtype)
+        _product(part, None, a[:, p : p + SEGMENT], b[p : p + SEGMENT], 0, 1, kind)
+        with np.errstate(all="ignore"):
+            np.add(out, part, out)
+    return done
+
+
+def _product(out, x, a, b, beta, alpha, kind: Kind) -> bool:
+    """The same of one segment."""
     tile, size = tile_of(kind), out.itemsize
     x = x if x is None else np.broadcast_to(x, out.shape)
     if kind.planes == 1 and out.strides[1] != size and out.strides[0] == size:  # chains do not tell a from b
@@ -117,7 +148,9 @@ def _product(out, x, a, b, beta, alpha, kind: Kind) -> bool:
 
 
 def _tiles(tile, out, x, a, b, factors) -> None:
-    (m, n), k, tiles, called = out.shape, a.shape[1], -(-out.shape[0] // tile.mr), _kind(tile.kind.chain)
+    (m, n), k, called = out.shape, a.shape[1], _kind(tile.kind.chain)
+    least = -(-m // tile.mr)
+    tiles = next((tiles for tiles in range(least, least * 3 // 2 + 1) if m % tiles == 0), least)  # of one height
     at_c, rsc, _ = _lies(out)
     at_x, rsx, stop = (0, 0, PLAIN) if x is None else (*_lies(x)[:2], REGISTERS)
     for j in range(0, n, tile.nr):
@@ -161,17 +194,24 @@ def _kind(chain: str):
 def first_sums(a, v, chains: int) -> bool:
     """Whether sums of a matrix, or a vector, and a vector are among the first products, which are counted, and suit."""
     m, k = (1, *a.shape)[-2:]
-    return patience() and _summed(a.dtype, m, k, chains)
+    given = a.dtype, m, k, chains
+    return first_calls.CALLS > 0 and _few(*given) and _patiences[chains]() and _summed(*given)
+
+
+def _few(dtype, m: int, k: int, chains: int) -> bool:
+    """Whether this is for them, and so few tiles make them. Whole numbers have one sum in any order, NumPy's."""
+    there = dtype.name in SIZE or (ROOMS[chains] == "dot" and dtype.kind in "biu")
+    return there and 0 < m * chains * -(-k // SEGMENT) <= MOST
 
 
 def _summed(dtype, m: int, k: int, chains: int) -> bool:
-    """Whether this is for them, and so few tiles make them. Whole numbers have one sum in any order, NumPy's."""
-    name = SIGNLESS.get(dtype.name, dtype.name)
-    there = name in SIZE or (ROOMS[chains] == "dot" and dtype.kind in "biu")
-    return there and patience.lasts(f"{ROOMS[chains]}_{name}_*") and 0 < m * chains * -(-k // SEGMENT) <= MOST
+    """The same while they last."""
+    code = f"{ROOMS[chains]}_{SIGNLESS.get(dtype.name, dtype.name)}_*"
+    return _few(dtype, m, k, chains) and _patiences[chains].lasts(code)
 
 
 ROOMS = {8: "mv", 64: "dot"}  # by chains
+_patiences = {chains: Patience() for chains in ROOMS}
 
 
 def sums(a, v, chains: int):

@@ -13,6 +13,7 @@ import numpy as np
 from numba import types
 from numpy import empty
 
+from ...jit import background
 from ...jit.address import invoke, pointer, poke, scratch
 from ...jit.cache import entry, jit, plain
 from ...jit.kind import wrapped
@@ -197,10 +198,11 @@ _tables = {}  # dtype -> the entry, its table and the table's address
 
 def _table(dtype):
     """The same of a dtype, compiled or loaded at its first use; else None."""
-    if dtype in NAMES and layout_is_known():
-        table = np.array([threads.WORDS, 0, 0, 0, 0], np.int64)
-        _tables[dtype] = _entry(small_tile(NAMES[dtype])), table, table.ctypes.data
-    return _tables.get(dtype)
+    if dtype not in NAMES or not layout_is_known():
+        return None
+    table = np.array([threads.WORDS, 0, 0, 0, 0], np.int64)
+    found = _entry(small_tile(NAMES[dtype])), table, table.ctypes.data
+    return background.kept(_tables, dtype, found)
 
 
 def _run(out, x, a, b, beta, alpha) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy import empty
 
 from ...dtypes import asked
+from ...jit import background
 from ...jit.chain import ways
 from ...jit.kind import BYTES, SIGNLESS, wrapped
 from ...jit.ndarray import layout_is_known
@@ -46,10 +47,11 @@ def _entry(dtype):
         return None
     if dtype in NAMES:
         table = small_table(NAMES[dtype])
-        _entries[dtype] = small_entry(), table.buffer_info()[0], table
-    elif entry := _planned(dtype, 1, 1):
-        _entries[dtype] = entry, 0, None
-    return _entries.get(dtype)
+        found = small_entry(), table.buffer_info()[0], table
+    else:
+        entry = _planned(dtype, 1, 1)
+        found = entry and (entry, 0, None)
+    return found and background.kept(_entries, dtype, found)
 
 
 @functools.lru_cache(512, typed=True)

@@ -15,6 +15,7 @@ import numpy as np
 from numba import types
 from numpy import empty
 
+from ...jit import background
 from ...jit.address import pointer, scratch
 from ...jit.cache import compiled, entry, jit
 from ...jit.chain import Chain
@@ -221,9 +222,9 @@ _entries = {"": {}, "a": {}, "b": {}, "ab": {}}
 
 def _found(dtype, conj: str):
     """The entry for a dtype, compiled or loaded at its first use; else None."""
-    if name_of(dtype) in DTYPES and layout_is_known():
+    if dtype not in _entries[conj] and name_of(dtype) in DTYPES and layout_is_known():
         tile = tile_of(name_of(dtype), conj if dtype.kind == "c" else "")
-        _entries[conj][dtype] = known(_entry(tile), _work(tile), words())
+        return background.kept(_entries[conj], dtype, known(_entry(tile), _work(tile), words()))
     return _entries[conj].get(dtype)
 
 

@@ -6,6 +6,8 @@ that y has the bits of every other path.
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from ...jit.address import fma, invoke, peek, poke, scratch
@@ -88,6 +90,7 @@ def _end(tile, f, i, h):
         poke(tile, c + r * rsc * size, value)
 
 
+@functools.cache
 def work(tile, sums, name: str) -> int:
     """The jobs of one thread. `sums(tile, f, i, h, k, a, v, t)` leaves those of h outputs from the i-th on, over
     k steps, at t."""

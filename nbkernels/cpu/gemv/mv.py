@@ -21,6 +21,7 @@ import numpy as np
 from numba import types
 from numpy import empty
 
+from ...jit import background
 from ...jit.address import pointer, scratch, set_word
 from ...jit.cache import compiled, entry, jit
 from ...jit.kind import Kind
@@ -156,8 +157,8 @@ _patience = {}  # A's dtype and v's -> of the first calls, which convert A befor
 
 def _found(dtype):
     """The entry for float32 or float64, compiled or loaded at its first use; else None."""
-    if dtype in NAMES and layout_is_known():
-        _entries[dtype] = _known(small(NAMES[dtype]))
+    if dtype not in _entries and dtype in NAMES and layout_is_known():
+        return background.kept(_entries, dtype, _known(small(NAMES[dtype])))
     return _entries.get(dtype)
 
 
@@ -172,7 +173,7 @@ def _widening(a, v):
         stored, dtype = map(name_of, dtypes)
         tile = replace(small(dtype), kind=Kind(stored, dtype, dtype, dtype))
         if not _patience.setdefault(dtypes, Patience(f"mv_{tile}*"))():
-            _entries[dtypes] = _known(tile)
+            return background.kept(_entries, dtypes, _known(tile))
     return _entries.get(dtypes)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from ...jit.fold import BLOCK, DEALT, LANES
 from ...jit.patience import Patience
 
-MOST = 1 << 22  # elements
+MOST = 1 << 24  # elements
 # Integers and bools have one result whatever the order; of floats these are NumPy's, bit for bit, term by term.
 WHOLE = "add multiply maximum minimum bitwise_and bitwise_or bitwise_xor logical_and logical_or".split()
 KINDS = {"b": WHOLE, "i": WHOLE, "u": WHOLE, "f": ("add", "multiply"), "c": ("add",)}
@@ -20,8 +20,8 @@ patience = Patience("reduce_walk")
 
 
 def first(op: str, x) -> bool:
-    """Whether a fold is one of the first, which are counted, and suits."""
-    return patience() and _suits(op, x, x.dtype)
+    """Whether a fold suits and is one of the first, which are counted; large ones are but few."""
+    return _suits(op, x, x.dtype) and patience(x.size > MOST // 4)
 
 
 def _suits(op: str, x, work: np.dtype) -> bool:
