@@ -354,8 +354,7 @@ def test_a_process_that_ends_while_it_compiles_ahead(tmp_path, how):
     """At its end, by an exception, and forked: LLVM is not broken off, and nothing hangs."""
     if how == "fork" and not hasattr(os, "fork"):
         pytest.skip("there is no fork on this system")
-    run = subprocess.run(
-        [sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning", "-c", ENDS, how], capture_output=True, text=True, timeout=300,
-        env=os.environ | {"NBKERNELS_CACHE_DIR": str(tmp_path), first_calls.VARIABLE: "3"},
-    )  # fmt: skip
+    line = [sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning", "-c", ENDS, how]  # of threads and fork
+    environment = os.environ | {"NBKERNELS_CACHE_DIR": str(tmp_path), first_calls.VARIABLE: "3"}
+    run = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=300)
     assert (run.returncode, run.stderr) == (3 if how == "raise" else 0, "")
