@@ -13,7 +13,6 @@ import functools
 
 import numpy as np
 
-from ... import first_calls
 from ...dtypes import asked
 from ...jit.kind import BYTES, PLANE, SIGNLESS, Kind, wrapped
 from ...jit.patience import Patience
@@ -36,10 +35,8 @@ patience = Patience()  # of products, whatever their dtypes
 def first(a, b, plain: bool = True, out_dtype=None) -> bool:
     """Whether a product of arrays, or of stacks of them, suits and is one of the first, which are counted. `plain`:
     nothing is added, and alpha is 1; `out_dtype`: the result's, if it is not theirs."""
-    given = a, b, plain, out_dtype
-    if not (first_calls.CALLS and (kind := _suits(*given))):
-        return False
-    return patience(_tiles_of(kind, a, b) > MOST // 16) and suits(*given)
+    kind = _suits(a, b, plain, out_dtype)
+    return bool(kind) and patience(_tiles_of(kind, a, b) > MOST // 16) and suits(a, b, plain, out_dtype)
 
 
 def suits(a, b, plain: bool = True, out_dtype=None) -> bool:
@@ -195,7 +192,7 @@ def first_sums(a, v, chains: int) -> bool:
     """Whether sums of a matrix, or a vector, and a vector are among the first products, which are counted, and suit."""
     m, k = (1, *a.shape)[-2:]
     given = a.dtype, m, k, chains
-    return first_calls.CALLS > 0 and _few(*given) and _patiences[chains]() and _summed(*given)
+    return _few(*given) and _patiences[chains]() and _summed(*given)
 
 
 def _few(dtype, m: int, k: int, chains: int) -> bool:
