@@ -112,10 +112,32 @@ def test_functions_of_one_code_that_close_over_different_numbers():
     assert [nb.fuse(adds(k), x).tolist() for k in (1.0, 2.0, 1.0)] == [[1, 2, 3], [2, 3, 4], [1, 2, 3]]
 
 
-def test_a_complex_factor_is_conjugated_in_a_gradient():
-    a, grad = np.full((2, 2), 1 + 1j), np.array([[1j, 2], [3, 4 - 1j]])
-    result, pull = nb.vjp(lambda x: nb.addmm(x, a, a, beta=1 + 2j), np.zeros((2, 2), complex))
-    np.testing.assert_allclose(pull(grad)[0], (1 - 2j) * grad)
+FACTOR, MATRIX = 1 + 2j, np.array([[1 + 1j, 2], [3j, 4 - 1j]])
+# Each a function of x with one complex factor, and its gradient but for the factor's conjugate.
+FACTORS = {
+    "beta of addmm": (lambda x: nb.addmm(x, MATRIX, MATRIX, beta=FACTOR), lambda grad: grad),
+    "beta of addmv": (lambda x: nb.addmv(x, MATRIX, MATRIX[0], beta=FACTOR), lambda grad: grad),
+    "alpha of add": (lambda x: nb.add(MATRIX, x, alpha=FACTOR), lambda grad: grad),
+    "alpha of subtract": (lambda x: nb.subtract(MATRIX, x, alpha=FACTOR), lambda grad: -grad),
+    "alpha of addmm, mat1": (
+        lambda x: nb.addmm(MATRIX, x, MATRIX, alpha=FACTOR), lambda grad: grad @ MATRIX.conj().T,
+    ),
+    "alpha of addmm, mat2": (
+        lambda x: nb.addmm(MATRIX, MATRIX, x, alpha=FACTOR), lambda grad: MATRIX.conj().T @ grad,
+    ),
+    "alpha of addmv, vec": (
+        lambda x: nb.addmv(MATRIX[0], MATRIX, x, alpha=FACTOR), lambda grad: MATRIX.conj().T @ grad,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FACTORS)
+def test_a_complex_factor_is_conjugated_in_a_gradient(case):
+    function, gradient = FACTORS[case]
+    x = MATRIX[1] if "addmv" in case else MATRIX.T
+    grad = np.array([[1j, 2], [3, 4 - 1j]])[0 if "addmv" in case else slice(None)]
+    result, pull = nb.vjp(function, x)
+    np.testing.assert_allclose(pull(grad)[0], FACTOR.conjugate() * gradient(grad))
 
 
 def guarded(monkeypatch, rooms):

@@ -27,7 +27,7 @@ def test_each_fits_its_file(mutant):
         assert (run.ROOT / file).is_file(), file
 
 
-def test_killed_and_survived_are_told_apart():
+def test_killed_and_survived_are_told_apart(monkeypatch):
     with run.Tree() as tree:
         dead, alive, lost = (
             run.Mutant("nbkernels/problem.py", "2 * self.m", new, "tests/test_strides.py -k distinct")
@@ -40,6 +40,13 @@ def test_killed_and_survived_are_told_apart():
         )
         assert tree.judge(dead)[0] == "killed"
         assert tree.judge(alive)[0] == "survived"
+        file.write_text(
+            "import time\nfrom nbkernels.problem import GemmProblem\n"
+            "def test_distinct():\n    time.sleep(0 if GemmProblem(2, 3, 4, 'f4').flops() == 48 else 1000)\n"
+        )
+        monkeypatch.setattr(run, "LIMIT", 20)
+        endless = dead._replace(tests=f"{dead.tests} -x")
+        assert tree.judge(endless) == ("endless", "longer than 20 s")
         file.write_text("def test_distinct():\n    assert False\n")
         assert tree.judge(lost._replace(tests="tests/test_strides.py"))[0] == "unsound"
         with pytest.raises(ValueError, match="found 0 times"):

@@ -71,18 +71,19 @@ class Tree:
         )
 
     def run(self, mutant, cache=None):
-        """(whether the tests passed, what they said)."""
+        """(whether the tests passed, what they said); None for those that do not end."""
         try:
             toolchain = self.toolchain if cache is None else ""
             done = self.python("-c", BEGIN, toolchain, *shlex.split(mutant.tests), cache=cache)
         except subprocess.TimeoutExpired:
-            return False, f"longer than {LIMIT} s"
+            return None, f"longer than {LIMIT} s"
         if done.returncode in (3, 4, 5):  # pytest's own errors: no such test
             raise ValueError(f"{mutant}: {done.stdout[-500:]}{done.stderr[-500:]}")
         return done.returncode == 0, done.stdout[-1500:]
 
     def judge(self, mutant):
-        """("killed", "survived" or "unsound", what the tests said)."""
+        """("killed", "survived", "endless" or "unsound", what the tests said). Whether an endless run found the fault
+        nobody knows."""
         if mutant.tests not in self.sound:
             passed, told = self.run(mutant)
             self.sound[mutant.tests] = None if passed else told
@@ -99,4 +100,4 @@ class Tree:
                 passed, told = self.run(mutant)
         finally:
             file.write_text(text, encoding="utf-8")
-        return ("survived", told) if passed else ("killed", told)
+        return {True: "survived", False: "killed", None: "endless"}[passed], told

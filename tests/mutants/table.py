@@ -157,22 +157,22 @@ OTHERS = [
     ),
     ("nbkernels/store.py", 'and "candidate" in entry}', "}", "tests/test_tune.py"),
     ("nbkernels/store.py", "os.unlink(temporary)", "pass", "tests/test_tune.py"),
+    ("dispatch/operands.py", "    if flaw:", "    if False:", "tests/test_at.py -k bad"),
     (
-        "nbkernels/methods.py",
-        "if flaw or layout.overlaps_itself(",
-        "if layout.overlaps_itself(",
-        "tests/test_at.py -k bad",
-    ),
-    (
-        "nbkernels/methods.py",
-        "if flaw or layout.overlaps_itself(spec.shape, spec.strides, spec.dtype.itemsize):",
-        "if flaw:",
+        "dispatch/operands.py",
+        "if layout.overlaps_itself(spec.shape, spec.strides, spec.dtype.itemsize):",
+        "if False:",
         "tests/test_at.py -k bad",
     ),
 ]
 
 # In what is compiled: each costs the compilation of what its tests use.
 COMPILED = [
+    ("jit/compiler.py", "check(self._final_module)", "pass", "tests/test_cache.py -k may_raise"),
+    ("jit/error_model.py", 'flags.error_model = "numpy"', "pass", "tests/test_cache.py -k may_raise"),
+    ("jit/error_model.py", "OWN.get(impl.__name__, impl)", "impl", "tests/test_frozen.py -k square_roots"),
+    ("jit/lower.py", "self.builder.select(empty, step.type(1), step)", "step", "tests/test_cache.py -k step_0"),
+    ("scalar/complexes.py", "half = max(511 -", "half = 0 * max(511 -", "tests/test_unary.py -k roots"),
     (
         "cpu/runtime/threads.py",
         "            for task in range(helper + 1, tasks, helpers + 1):\n                invoke(",
