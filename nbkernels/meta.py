@@ -25,7 +25,8 @@ GEMM_DTYPES = GemmDtypes.fromkeys(
 )
 GEMM_DTYPES["bfloat16"] = None  # for messages
 WIDENED = {"float16": "float32", "bfloat16": "float32", "int8": "int32", "uint8": "int32"}  # what out_dtype may ask for
-MODES = {"bf16_dot": "bfloat16"}  # the modes of a product, with the dtype of its matrices
+# The modes of a product, with the dtypes of its matrices.
+MODES = {"bf16_dot": ("bfloat16",), "chain": ("float16", "bfloat16"), "tf32": ("float32",)}
 FLOATS = GemmDtypes.fromkeys(dtype for dtype in GEMM_DTYPES if "float" in str(dtype))
 SUM_DTYPES = GemmDtypes.fromkeys(dtype for dtype in GEMM_DTYPES if str(dtype) != "bool")
 
@@ -78,8 +79,8 @@ def result_dtype(op, pair, out_dtype=None, mode=None, conj=None):
     (a, mat1), (b, mat2) = pair.items()
     if conj and (mat1.dtype.kind != "c" or conj not in ("a", "b", "ab")):
         raise ValueError(f"{op}: conj is 'a', 'b' or 'ab' for complex matrices; it is {conj!r} for {mat1.dtype}")
-    if mode is not None and MODES.get(mode) != mat1.dtype.name:
-        known = ", ".join(f"{name!r} for {dtype}" for name, dtype in MODES.items())
+    if mode is not None and mat1.dtype.name not in MODES.get(mode, ()):
+        known = ", ".join(f"{name!r} for {' and '.join(dtypes)}" for name, dtypes in MODES.items())
         raise ValueError(f"{op}: there is no mode {mode!r} for {mat1.dtype}; there is {known}")
     if out_dtype is None:
         return mat1.dtype
@@ -175,7 +176,10 @@ def addmm(self, mat1, mat2, beta=1, alpha=1, out_dtype=None, mode=None, conj=Non
     conj        "a", "b" or "ab": conjugate mat1, mat2 or both, without a copy
     tiles       how this product is cut, which its bits do not show: (mr, nr, kc, nb, mc, nc) on the CPU, (bm, bn, bk,
                 tm, tn) on CUDA, as docs/products.md says; `explain` tells those that a call takes
-    mode        "bf16_dot" for bfloat16 on processors with AVX512_BF16: pairs of k are multiplied and added by
+    mode        the order of summation, where it is not the default one. "chain" for float16 and bfloat16: the library's
+                order on every device; without it a GPU of compute capability 8.0 uses its tensor cores for them.
+                "tf32" for float32 on such a GPU: tensor cores, matrices rounded to 10 bits behind the point.
+                "bf16_dot" for bfloat16 on processors with AVX512_BF16: pairs of k are multiplied and added by
                 vpdpbf16ps, which flushes subnormals: chain + a[1]*b[1], rounded, then + a[0]*b[0], rounded
 
     Raises TypeError for dtypes that differ or have no kernel, ValueError for shapes that do not fit and for tiles that

@@ -65,7 +65,7 @@ DTYPES = [("float32",) * 3, ("float64",) * 3, ("complex64",) * 3, ("complex128",
 
 def product(gpu, a, b, out, x=None, beta=0, alpha=1, tile=None):
     gemm.gemm(gpu.array(out), None if x is None else gpu.array(readonly(x)), *(gpu.array(readonly(v)) for v in (a, b)),
-              beta, alpha, tile)  # fmt: skip
+              beta, alpha, tile, mode="chain" if a.dtype.name in ("float16", "bfloat16") else None)  # fmt: skip
     return out
 
 

@@ -24,10 +24,11 @@ def baddbmm(out, self, batch1, batch2, beta, alpha, mode=None, conj=None, tiles=
         baddbmm(out, temporary, batch1, batch2, 1, 0)  # a copy
         return
     if tiles is None and out.size and capability() >= (8, 0):
-        kind, k = kind_of(*(each.dtype.name for each in (batch1, batch2, out)), conj or "", mode), batch1.shape[2]
+        names, k = [each.dtype.name for each in (batch1, batch2, out)], batch1.shape[2]
+        kind = kind_of(*names, conj or "", None if mode == "tf32" else mode)
         if alpha == 0 or k == 0:
             k, alpha = 0, 1 if x is None else -1
-        multiply(out, x, batch1, batch2, beta, alpha, kind, k)
+        multiply(out, x, batch1, batch2, beta, alpha, kind, k, mode=mode)
         return
     for i in range(out.shape[0]):
         matrix = item(x, i if x.shape[0] > 1 else 0) if x is not None and len(x.shape) == 3 else x

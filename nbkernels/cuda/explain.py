@@ -11,6 +11,7 @@ from .kinds import kind_of
 from .launch import capability, multiprocessors
 from .product.choose import choose
 from .product.gemm import running
+from .product.tensor import cut, takes
 from .tiles import given
 from .tuned import place, slot_of, tuned
 
@@ -25,13 +26,17 @@ def facts(name: str, pointwise: bool, out, values) -> dict:
         k, tiles, chain = a.shape[-1], values[-1], kind_of(*[a.dtype.name] * 3).chain
         flops = 2 * math.prod(out.shape) * k
         if tiles is None and capability() >= (8, 0):
-            config = choose(capability(), multiprocessors(), chain, *running(out), k, *items)
+            device, kind = (capability(), multiprocessors()), kind_of(a.dtype.name, b.dtype.name, out.dtype.name)
+            if k > 0 and takes(kind, values[-3]):  # of layouts that tensor copies can read
+                config = cut(kind, device, *running(out), k, *items)
+            else:
+                config = choose(*device, chain, *running(out), k, *items)
             return dict(path=f"tier {config.tier}", tile=str(config), flops=flops)
         if items:
             return dict(path="simt, a launch for each item", flops=flops)
         own = tuned(chain, slot_of(out, a, b), place()) if tiles is None else None
-        cut = own or (describe(m, n, k, a.dtype.name).tiles if tiles is None else given(tiles, chain))
-        return dict(path="simt", tile=f"{cut}, tuned" if own else str(cut), flops=flops)
+        sizes = own or (describe(m, n, k, a.dtype.name).tiles if tiles is None else given(tiles, chain))
+        return dict(path="simt", tile=f"{sizes}, tuned" if own else str(sizes), flops=flops)
     if name in ("mv", "addmv"):
         mat = values[name == "addmv"]
         own = mat.dtype.name in SIZE and out.dtype == mat.dtype

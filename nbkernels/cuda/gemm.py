@@ -36,7 +36,9 @@ def kernel(tiles: Tiles, kind: Kind) -> Kernel:
 
 def gemm(out, x, a, b, beta, alpha, tiles: Tiles | None = None, conj: str = "", mode: str | None = None) -> None:
     """out = alpha * a @ b + beta * x after all checks; x may be None or expand to out's shape; beta == 0 ignores x."""
-    kind, (m, n), k = kind_of(*(each.dtype.name for each in (a, b, out)), conj, mode), out.shape, a.shape[1]
+    tensors = tiles is None and capability() >= (8, 0)
+    kind = kind_of(*(each.dtype.name for each in (a, b, out)), conj, None if tensors and mode == "tf32" else mode)
+    (m, n), k = out.shape, a.shape[1]
     if out.size == 0:
         return
     tiles, x = None if tiles is None else given(tiles, kind.chain), None if beta == 0 else x
@@ -48,8 +50,8 @@ def gemm(out, x, a, b, beta, alpha, tiles: Tiles | None = None, conj: str = "", 
         gemm(temporary, x, a, b, beta, alpha if k else 0, tiles, conj, mode)
         gemm(out, temporary, a, b, 1, 0)  # a copy
         return
-    if tiles is None and capability() >= (8, 0):
-        multiply(out, x, a, b, beta, alpha, kind, k)
+    if tensors:
+        multiply(out, x, a, b, beta, alpha, kind, k, mode=mode)
         return
     swap = abs(out.strides[0]) < abs(out.strides[1])  # C' = B' A': stored along the contiguous side
     problem, kind = (

@@ -9,12 +9,16 @@ from ..jit.kind import SIGNLESS, Kind
 
 @functools.cache
 def kind_of(a: str, b: str, out: str, conj: str = "", mode: str | None = None) -> Kind:
-    """The kind for operands and a result of these dtypes, by NumPy's names.
+    """The kind for operands and a result of these dtypes, by NumPy's names; of mode "chain" all kinds are.
 
     >>> kind_of("bfloat16", "bfloat16", "bfloat16").chain, kind_of("uint8", "int8", "int32").way
     ('float32', 'mul')
     """
-    if mode is not None:
+    if mode == "tf32":
+        raise ValueError(
+            "mode 'tf32' is one of products of matrices on compute capability 8.0 or newer; leave mode out"
+        )
+    if mode not in (None, "chain"):
         raise ValueError(f"mode {mode!r} is an instruction of CPUs, with an order of its own; on CUDA leave mode out")
     if a in ("float16", "bfloat16"):
         return Kind(a, b, "float32", out)

@@ -130,7 +130,7 @@ def product(each, operands):
     accumulators = tokens + (operands.vector(each.operands[1]) if in_registers else [])
     operands.program.accumulators.update(accumulators)
 
-    def operand(threads, lanes, value, lines, across):
+    def operand(threads, lanes, value, lines, across, kind):
         descriptor = int(value[0])
         if (value != descriptor).any():
             raise Trap("lanes of one warpgroup give different descriptors")
@@ -147,7 +147,7 @@ def product(each, operands):
 
     def run(threads, lanes):
         flight(threads).untouched(accumulators, lanes)
-        b, cells = operand(threads, lanes, threads.each(descriptor_b(threads, lanes), lanes), n, turns[1])
+        b, cells = operand(threads, lanes, threads.each(descriptor_b(threads, lanes), lanes), n, turns[1], kind_b)
         if in_registers:
             values = decoded(read_a(threads, lanes), kind)
             row, along = left(count, 4 // size)
@@ -155,7 +155,7 @@ def product(each, operands):
             a[:, row, along] = values.transpose(1, 0, 2, 3)
             a = a.reshape(64, k)
         else:
-            a, more = operand(threads, lanes, threads.each(descriptor_a(threads, lanes), lanes), 64, turns[0])
+            a, more = operand(threads, lanes, threads.each(descriptor_a(threads, lanes), lanes), 64, turns[0], kind)
             cells = np.union1d(cells, more)
         c = np.zeros((4, 16, n), TYPES["f32" if into == "f16" else into])
         add = threads.each(adds(threads, lanes), lanes)

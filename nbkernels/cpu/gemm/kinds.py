@@ -24,7 +24,9 @@ def kind_of(a: str, b: str, out: str, conj: str = "", mode: str | None = None) -
     >>> kind_of("float16", "float16", "float32").chain, kind_of("uint64", "uint64", "uint64").chain
     ('float32', 'int64')
     """
-    if mode is not None:
+    if mode == "tf32":
+        raise ValueError("mode 'tf32' needs a GPU of compute capability 8.0 or newer; leave mode out on the CPU")
+    if mode in MODES:
         if MODES[mode] not in ways():
             raise ValueError(f"mode {mode!r} needs a processor with AVX512_BF16; leave mode out")
         return Kind(a, b, "float32", out, MODES[mode])

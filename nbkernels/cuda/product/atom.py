@@ -16,7 +16,7 @@ from numba import types
 
 from ...jit.kind import BYTES, Kind
 from . import ptx
-from .config import PIECE, GemmConfig
+from .config import DEPTHS, PIECE, GemmConfig
 from .layout import Part, Slice, part, pitch
 from .ptx import ARRAY, primitive
 
@@ -41,6 +41,7 @@ class Atom:
     load: Callable
     multiply: Callable
     unload: Callable
+    guarded: bool = False  # beyond the last step of k slices hold zeros, which change no sum
 
     @property
     def held(self) -> int:
@@ -144,7 +145,54 @@ def double(config: GemmConfig, kind: Kind, a: Slice, b: Slice) -> Atom:
     return Atom(kind, mine.tm * mine.tn, down, 2 * down, across, 4, config.bk // 4, load, multiply, unload)
 
 
-ATOMS = {"S": simt, "D": double}
+@functools.cache
+def mixed(config: GemmConfig, kind: Kind, a: Slice, b: Slice) -> Atom:
+    """mma.sync of halves, bytes or tfloat32, 32 bytes of k at a time; sums stand as those of `double`. 16 lines of A or
+    of B are four registers of a lane: lines 0 to 7 and 8 to 15 of the first 16 bytes, then of the second."""
+    mine, size, float_ = part(config, kind.chain), BYTES[kind.a], kind.chain == "float32"
+    down, across, below, depth = mine.tm // 2, mine.tn // 2, 8 * pitch(config, kind.chain), DEPTHS[kind.a]
+    shape, sums = f"m16n8k{depth}", "f32" if float_ else "s32"
+    kinds, letters = f"{sums}.{NAMES[kind.a]}.{NAMES[kind.b]}.{sums}", ("f" if float_ else "r", "r")
+
+    def fragment(builder, slice_, address, line, p):
+        at = (line * slice_.line + p * slice_.step) * size
+        if slice_.step == 1 or size == 2:
+            words = ptx.load_matrices(builder, address, at, slice_.step != 1)
+        else:
+            places = [at + (i * slice_.line + q * slice_.step) * size for q in (0, 4) for i in (0, 8)]
+            words = joined(ptx.load_shared(builder, "int32", 1, address, place) for place in places)
+        words = [ptx.tfloat32(builder, word) for word in words] if kind.a == "float32" else words
+        return [builder.bitcast(word, ptx.REALS["float32"]) for word in words] if float_ else words
+
+    def load(builder, step, *addresses):
+        sides = zip((a, b), (down, across // 2), addresses)
+        return [
+            joined(fragment(builder, slice_, address, 16 * i, step * depth) for i in range(count))
+            for slice_, count, address in sides
+        ]
+
+    def multiply(builder, chains, x, y):
+        chains = list(chains)
+        x, y = ([builder.bitcast(word, ptx.I32) for word in each] for each in (x, y))
+        for i in range(down):
+            for j in range(across) if i % 2 == 0 else reversed(range(across)):
+                at, first = (i * across + j) * 4, j // 2 * 4 + j % 2
+                ours = x[4 * i : 4 * i + 4], [y[first], y[first + 2]]
+                chains[at : at + 4] = ptx.mma(builder, shape, kinds, letters, *ours, chains[at : at + 4])
+        return chains
+
+    def unload(builder, chains, address):
+        for j in range(across):
+            for half in (0, 1):
+                pair = chains[4 * j + 2 * half : 4 * j + 2 * half + 2]
+                ptx.store_shared(builder, kind.word, address, 32 * j + below * half, pair)
+
+    words = 4 * down, 2 * across
+    return Atom(kind, mine.tm * mine.tn, down, *words, depth, config.bk // depth, load, multiply, unload, True)
+
+
+NAMES = {"bfloat16": "bf16", "float16": "f16", "float32": "tf32", "int8": "s8", "uint8": "u8"}
+ATOMS = {"S": simt, "D": double, "M": mixed}
 
 
 def atom(config: GemmConfig, kind: Kind, a: Slice, b: Slice) -> Atom:
@@ -185,7 +233,7 @@ def remainder(atom: Atom):
     @primitive(types.none, ARRAY, ARRAY, types.uint32, types.uint32, types.int32)
     def run(builder, chains, held, a, b, left):
         x, y = atom.load(builder, 0, a, b)
-        if atom.depth > 1:
+        if atom.depth > 1 and not atom.guarded:
             inside = builder.icmp_signed(">", left, ir.Constant(ptx.I32, 0))
             x, y = ([builder.select(inside, value, ir.Constant(value.type, pad)) for value in each]
                     for each, pad in ((x, 0.0), (y, -0.0)))  # fmt: skip

@@ -1,8 +1,7 @@
 """How a product is cut for blocks, warps and shared memory: GemmConfig, the reasons against one, and candidates.
 
-A tier is a way to multiply: S, fused multiply-adds of each thread; D, mma.sync in float64. Tiers that other modules add
-(tensor cores of halves and bytes) use the same record and put the reasons against a config of theirs into LEGAL, their
-candidates into CANDIDATES.
+A tier is a way to multiply: S, fused multiply-adds of each thread; D, mma.sync in float64; M, mma.sync of halves, bytes
+and tfloat32; W, wgmma of the same.
 """
 
 from __future__ import annotations
@@ -64,6 +63,11 @@ class GemmConfig:
     def each(self) -> int:
         """Elements of a thread."""
         return self.bm * self.bn // (WARP * self.warps)
+
+    @property
+    def matrix(self) -> bool:
+        """Whether warps multiply by mma.sync, whose 16 x 8 sums stand in pairs over 8 x 4 lanes."""
+        return self.tier in ("D", "M")
 
     def tiles(self, m: int, n: int) -> int:
         return -(-m // self.bm) * -(-n // self.bn)
@@ -142,7 +146,30 @@ def _double(config: GemmConfig, chain: str, cc: tuple[int, int]) -> list[str]:
     return found or common(config, chain, cc, shared(config, chain, Access("k", 2), Access("l", 2)))
 
 
-LEGAL = {"S": _simt, "D": _double}
+def _mixed(config: GemmConfig, dtype: str, cc: tuple[int, int]) -> list[str]:
+    from .layout import Access, part, shared
+
+    if dtype not in DEPTHS:
+        return [f"tier M multiplies {', '.join(DEPTHS)}, not {dtype}"]
+    reasons = common(config, "float32", cc, 0)
+    if reasons:
+        return reasons
+    if part(config, "float32") is None:
+        return [f"{config.warps} warps do not cover {config.bm} x {config.bn} by 16 x 8 elements"]
+    threads, wide = WARP * config.warps, PIECE // BYTES[dtype]
+    reasons = {
+        f"{config.each} elements a thread are more than 128": config.each > 128,
+        f"bk={config.bk} is not a multiple of {DEPTHS[dtype]}": config.bk % DEPTHS[dtype] != 0,
+        f"{threads} threads do not copy whole slices of {config.bm}, {config.bn} x {config.bk}":
+            any(lines * config.bk % (wide * threads) for lines in (config.bm, config.bn)) or threads % config.bk != 0,
+    }  # fmt: skip
+    found = [reason for reason, holds in reasons.items() if holds]
+    return found or common(config, "float32", cc, shared(config, "float32", Access("k", 1), Access("l", 1), dtype))
+
+
+# Steps of k of one mma.sync, by the operands' dtype; float32 enters as tfloat32.
+DEPTHS = {"bfloat16": 16, "float16": 16, "float32": 8, "int8": 32, "uint8": 32}
+LEGAL = {"S": _simt, "D": _double, "M": _mixed}
 
 
 def candidates(tier: str, chain: str, cc: tuple[int, int]) -> list[GemmConfig]:
@@ -160,4 +187,9 @@ def _double_candidates():
     return [GemmConfig("D", *size) for size in sizes]
 
 
-CANDIDATES = {"S": _simt_candidates, "D": _double_candidates}
+def _mixed_candidates():
+    sizes = itertools.product((256, 128, 64, 32), (256, 128, 64, 32), (16, 32, 64), (3, 4), (2, 4, 8))
+    return [GemmConfig("M", *size) for size in sizes]
+
+
+CANDIDATES = {"S": _simt_candidates, "D": _double_candidates, "M": _mixed_candidates}

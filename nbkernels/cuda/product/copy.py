@@ -100,7 +100,11 @@ def plain(slice_: Slice, threads: int, guarded: bool, dtype: str, kind: Kind):
     @primitive(types.none, ARRAY, types.uint32)
     def store(builder, held, target):
         for q, (_, _, offset) in enumerate(places):
-            ptx.store_shared(builder, kind.word, target, offset, [builder.load(ptx.element(builder, held, q))])
+            value = builder.load(ptx.element(builder, held, q))
+            if slice_.size < ptx.BYTES[kind.word]:
+                ptx.store_narrow(builder, dtype, target, offset, value)
+            else:
+                ptx.store_shared(builder, kind.word, target, offset, [value])
 
     @inlined
     def land(held, target):

@@ -69,7 +69,7 @@ def epilogue(variant: Variant):
     GROUPS, GROUP, VECTOR = step.groups, step.chains // step.groups // kind.planes, variant.vector
     ACROSS, WM, WN, SIZE, BYTES = mine.across, mine.wm, mine.wn, variant.size, rows.bytes
     PIECES, STRIDE, INNER, OUTER, PITCH = rows.rows * WN // VECTOR, rows.stride, rows.inner, rows.outer, rows.pitch
-    ALONG, LINE, DOUBLE = WN // VECTOR, variant.vector * kind.planes, config.tier == "D"
+    ALONG, LINE, DOUBLE = WN // VECTOR, variant.vector * kind.planes, config.matrix
     _, shift, unload, *_ = chains(step, WARP * config.warps)
     (scale, _, blend, _), take, store, at = ending(kind), taker(variant), storer(variant), lanes(variant)
 

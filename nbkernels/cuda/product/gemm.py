@@ -13,20 +13,25 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...jit.kind import BYTES, SIGNLESS, Kind, wrapped
+from ...jit.kind import BYTES, Kind, wrapped
 from ...strides import broadcast_strides
 from ..launch import Kernel, capability, elements, launch, multiprocessors, pointer, stored
 from ..memory import empty
 from .choose import choose, resident
 from .config import PIECE, SEGMENT, WARP, GemmConfig
 from .layout import Access, shared
+from .tensor import Tensors, mixed, takes, tensors
+from .tensormap import Form
+from .tensormap import kernel as wgmma
 from .variant import Variant
 
 
 @functools.cache
-def kernel(variant: Variant) -> Kernel:
+def kernel(variant: Variant | Form) -> Kernel:
+    if isinstance(variant, Form):
+        return wgmma(variant)
     config, chain = variant.config, variant.kind.chain
-    bytes_ = shared(config, chain, variant.a, variant.b) * config.teams
+    bytes_ = shared(config, chain, variant.a, variant.b, variant.held) * config.teams
     blocks = min(resident(config, chain), max(1, 16 * WARP // config.threads))
     return Kernel("nbkernels.cuda.product.kernel:make", (variant,), config.threads, blocks, bytes_)
 
@@ -45,8 +50,7 @@ class Matrix:
     def of(cls, array, shape) -> Matrix:
         """An array of two or three dimensions, walked over a shape that it expands to."""
         strides = (0, *elements(array, broadcast_strides(shape, array.shape, array.strides)))[-3:]
-        name = SIGNLESS.get(array.dtype.name, array.dtype.name)
-        return cls(pointer(array, 0, stored(name)), name, strides[1], strides[2], strides[0])
+        return cls(pointer(array, 0, stored(array.dtype.name)), array.dtype.name, strides[1], strides[2], strides[0])
 
     @property
     def transposed(self) -> Matrix:
@@ -61,18 +65,19 @@ class Matrix:
         return self.address % (vector * BYTES[self.dtype]) == 0 and all(stride % vector == 0 for stride in strides)
 
 
-def access(config: GemmConfig, chain: str, matrix: Matrix, lines: int, k: int) -> Access:
+def access(config: GemmConfig, held: str, matrix: Matrix, lines: int, k: int) -> Access:
     """How slices of an operand are read: mat1, or mat2 transposed, so that its lines are rows.
 
     Neighbouring threads walk the direction that is closer in memory, 16 bytes each where these are contiguous and
-    aligned; tier S wants lines side by side in shared memory, so that it copies single elements along k.
+    aligned; tier S wants lines side by side in shared memory, so that it copies single elements along k. `held` is the
+    dtype in shared memory; tier M holds bytes along k alone, and single elements of less than 4 bytes are not copied.
     """
     line, step = matrix.row, matrix.column
     by_lines = k == 1 or (lines > 1 and abs(line) < abs(step))
-    wide = PIECE // BYTES[chain]
-    contiguous = (line if by_lines else step) == 1 and (by_lines or config.tier == "D")
+    wide, size = PIECE // BYTES[held], BYTES[held]
+    contiguous = (line if by_lines else step) == 1 and (size > 1 if by_lines else config.matrix)
     vector = wide if contiguous and matrix.aligned(wide, step if by_lines else line, matrix.item) else 1
-    if matrix.dtype != chain:
+    if BYTES[matrix.dtype] != size or (matrix.dtype != held and size > 1) or vector * size < 4:
         return Access("l" if by_lines else "k", 1, plain=True)
     return Access("l" if by_lines else "k", vector)
 
@@ -121,26 +126,33 @@ class Plan:
         return [(replace(self.variant, role=role), -(-tiles // teams)) for role, tiles in roles.items()]
 
     def arguments(self, beta, alpha, work) -> tuple:
-        kind, x = self.variant.kind, self.c if self.x is None else self.x
+        x = self.c if self.x is None else self.x
         matrices = (each.arguments for each in (self.c, x, self.a, self.b))
         sizes = self.m, self.n, self.k, self.items, int(self.x is not None)
-        return sizes, *matrices, work, factor(beta, kind), factor(alpha, kind)
+        return sizes, *matrices, work, beta, alpha
 
 
-def plan(c, x, a, b, sizes, kind: Kind, device, config: GemmConfig | None = None) -> Plan:
+def plan(c, x, a, b, sizes, kind: Kind, device, config: GemmConfig | None = None, mode=None) -> Plan | Tensors:
     """How the Matrices are multiplied; sizes are m, n, k and items, `device` (compute capability, multiprocessors)."""
     m, n, k, items = sizes
+    tensor = config is None and k > 0 and takes(kind, mode)
+    if (tensor and device[0] == (9, 0)) or (config and config.tier == "W"):
+        found = tensors(c, x, a, b.transposed, sizes, kind, device, config)
+        if found or config:
+            return found
     if abs(c.row) < abs(c.column):
         m, n, kind, a, b = n, m, kind.swapped(), b.transposed, a.transposed
         c, x = c.transposed, x and x.transposed
+    if tensor:
+        config = mixed(kind.a, device, m, n, k, items)
     config = config or choose(*device, kind.chain, m, n, k, items)
-    wide = PIECE // BYTES[kind.chain]
+    wide, held = PIECE // BYTES[kind.chain], kind.a if config.tier == "M" else kind.chain
     together = kind.direct and c.column == 1 and n % wide == 0 and c.aligned(wide, c.row, c.item)
     variant = Variant(
         config,
         kind,
-        access(config, kind.chain, a, m, k),
-        access(config, kind.chain, b.transposed, n, k),
+        access(config, held, a, m, k),
+        access(config, held, b.transposed, n, k),
         wide if together else 1,
         k == 0 or m % config.bm != 0 or n % config.bn != 0 or k % config.bk != 0,
         "whole" if k <= SEGMENT else "part" if config.split else "long",
@@ -148,7 +160,7 @@ def plan(c, x, a, b, sizes, kind: Kind, device, config: GemmConfig | None = None
     return Plan(variant, m, n, k, items, c, x, a, b)
 
 
-def multiply(out, x, a, b, beta, alpha, kind: Kind, k: int, config: GemmConfig | None = None) -> None:
+def multiply(out, x, a, b, beta, alpha, kind: Kind, k: int, config: GemmConfig | None = None, mode=None) -> None:
     """out = alpha * a[..., :k] @ b[..., :k, :] + beta * x, of matrices or of stacks of them.
 
     x may be None, or expand to out. out shares no memory with a and b, nor with x but element for element; it is not
@@ -157,10 +169,11 @@ def multiply(out, x, a, b, beta, alpha, kind: Kind, k: int, config: GemmConfig |
     *items, m, n = out.shape
     c, left, right = (Matrix.of(each, each.shape) for each in (out, a, b))
     by = None if x is None else Matrix.of(x, out.shape)
-    made = plan(c, by, left, right, (m, n, k, *items, 1)[:4], kind, (capability(), multiprocessors()), config)
+    made = plan(c, by, left, right, (m, n, k, *items, 1)[:4], kind, (capability(), multiprocessors()), config, mode)
+    factors = factor(beta, kind), factor(alpha, kind)
     work = pointer(empty((made.words,), out, np.dtype(kind.word))) if made.words else c.address
     for variant, blocks in made.launches:
-        launch(kernel(variant), blocks, *made.arguments(beta, alpha, work), stream=out.stream)
+        launch(kernel(variant), blocks, *made.arguments(*factors, work), stream=out.stream)
 
 
 def factor(value, kind: Kind) -> tuple:

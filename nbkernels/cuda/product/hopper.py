@@ -92,13 +92,17 @@ load_box = instruction(_LOAD + " [$0], [$1, {$3, $4, $5}], [$2];", "rlrrrr")
 load_box_to = instruction(_LOAD + ".multicast::cluster [$0], [$1, {$3, $4, $5}], [$2], $6;", "rlrrrrh")
 store_box = instruction("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [$0, {$2, $3, $4}], [$1];", "lrrrr")
 store_commit = instruction("cp.async.bulk.commit_group;")
-store_done = instruction("cp.async.bulk.wait_group 0;")
 prefetch_map = instruction("prefetch.tensormap [$0];", "l")
 publish = instruction("fence.proxy.async.shared::cta;")  # writes to shared memory are visible to bulk copies
 
 warp_sync = instruction("bar.warp.sync 0xffffffff;")
 threads_sync = instruction("bar.sync $0, $1;", "rr")  # number of the barrier (0 is syncthreads), threads that take part
-multiply_done = instruction("wgmma.wait_group.sync.aligned 0;")
+
+
+@functools.cache
+def multiply_done(ahead: int):
+    """multiply_done(): all groups of multiplications but the last `ahead`."""
+    return instruction(f"wgmma.wait_group.sync.aligned {ahead};")
 
 
 @functools.cache

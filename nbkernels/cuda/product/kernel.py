@@ -28,7 +28,7 @@ def make(variant: Variant):
     """
     config, kind, step, WORD = variant.config, variant.kind, atom_of(variant), word(variant.kind)
     THREADS, TEAMS, CHAINS = WARP * config.warps, config.teams, step.chains
-    ROLE, BYTES = variant.role, shared(config, kind.chain, variant.a, variant.b)
+    ROLE, BYTES = variant.role, shared(config, kind.chain, variant.a, variant.b, variant.held)
     multiply, finish, place = mainloop(variant), epilogue(variant), schedule(config)
     *_, put, get, add = chains(step, THREADS)
     BLOCK, APART = CHAINS * THREADS * ptx.BYTES[kind.word], ROLE in ("part", "sum")

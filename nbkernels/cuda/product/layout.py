@@ -108,7 +108,7 @@ def part(config: GemmConfig, chain: str) -> Part | None:
     Part(tm=8, tn=8, lm=8, ln=4, down=2, across=4)
     """
     found = []
-    if config.tier == "D":  # lanes 8 x 4; a warp has (16 mi) x (8 ni) elements, a thread 2 mi x 2 ni of them
+    if config.matrix:  # lanes 8 x 4; a warp has (16 mi) x (8 ni) elements, a thread 2 mi x 2 ni of them
         shapes = [(8, 4, 2 * i, config.each // (2 * i)) for i in (1, 2, 4) if config.each % (4 * i) == 0]
     else:
         tm, tn = PARTS[config.each]
@@ -120,15 +120,20 @@ def part(config: GemmConfig, chain: str) -> Part | None:
     return min(found, key=lambda each: (each.wm + each.wn, -each.wm), default=None)
 
 
-def slices(config: GemmConfig, chain: str, a: Access, b: Access) -> tuple[Slice, Slice]:
-    """A's and B's. Tier S reads lines side by side, so that k is the outer dimension; the padding of a piece keeps the
-    stores of threads that walk along k out of each other's banks. Tier D reads single numbers of 4 k x 8 lines, and
-    meets each bank once where the outer dimension is 4 numbers longer than a multiple of 16."""
-    size = BYTES[chain]
+def slices(config: GemmConfig, dtype: str, a: Access, b: Access) -> tuple[Slice, Slice]:
+    """A's and B's, held as a dtype. Tier S reads lines side by side, so that k is the outer dimension; the padding of a
+    piece keeps the stores of threads that walk along k out of each other's banks. Tier D reads single numbers of 4 k x
+    8 lines, and meets each bank once where the outer dimension is 4 numbers longer than a multiple of 16. Tier M reads
+    8 pieces of 16 bytes, of lines along k, and across lines only what is copied as it lies; tfloat32 there by numbers.
+    """
+    size = BYTES[dtype]
 
     def one(lines: int, access: Access) -> Slice:
         if config.tier == "D":
             line, step = (1, lines + 4) if access.order == "l" else (config.bk + 4, 1)
+        elif config.tier == "M":
+            across = access.order == "l" and not access.plain
+            line, step = (1, lines + (16 if size == 2 else 32) // size) if across else (config.bk + PIECE // size, 1)
         else:
             line, step = 1, lines + (PIECE // size if access.order == "k" else 0)
         return Slice(lines, config.bk, line, step, size, access)
@@ -136,9 +141,9 @@ def slices(config: GemmConfig, chain: str, a: Access, b: Access) -> tuple[Slice,
     return one(config.bm, a), one(config.bn, b)
 
 
-def shared(config: GemmConfig, chain: str, a: Access, b: Access) -> int:
+def shared(config: GemmConfig, chain: str, a: Access, b: Access, held: str | None = None) -> int:
     """Bytes of a tile: its stages, or what its warps hand to their epilogues when the stages are done with."""
-    stages = config.stages * sum(each.bytes for each in slices(config, chain, a, b))
+    stages = config.stages * sum(each.bytes for each in slices(config, held or chain, a, b))
     return -(-max(stages, config.warps * slab(config, chain).bytes) // 128) * 128
 
 
@@ -168,7 +173,7 @@ class Slab:
 @functools.cache
 def slab(config: GemmConfig, chain: str) -> Slab:
     mine = part(config, chain)
-    if config.tier == "D":
+    if config.matrix:
         return Slab(16, 1, 1, 16, pitch(config, chain))
     wide = min(mine.tm, PIECE // BYTES[chain])
     return Slab(mine.lm, wide, wide, mine.lm * wide, pitch(config, chain))

@@ -12,14 +12,14 @@ from . import ptx
 from .atom import Atom, atom, chains, remainder, sequence
 from .config import WARP
 from .copy import copier
-from .layout import PIECE, lane_bits, part, slices
+from .layout import PIECE, Slice, lane_bits, part, slices
 from .variant import Variant
 
 U32, I32, I64 = types.uint32, types.int32, types.int64
 
 
 def atom_of(variant: Variant) -> Atom:
-    a, b = slices(variant.config, variant.kind.chain, variant.a, variant.b)
+    a, b = slices(variant.config, variant.held, variant.a, variant.b)
     return atom(variant.config, variant.kind, a, b)
 
 
@@ -36,7 +36,7 @@ def orders(steps: int) -> tuple[list, list, list]:
 
 @functools.cache
 def lanes(variant: Variant):
-    """at(thread): (row, column) of a thread's part within the tile, and its lane's step of k within an atom's."""
+    """at(thread): (row, column) of a thread's sums within the tile, and its lane's step of k within an atom's."""
     mine = part(variant.config, variant.kind.chain)
     ACROSS, WM, WN = mine.across, mine.wm, mine.wn
     rows, columns = (tuple(enumerate(bits)) for bits in lane_bits(mine.lm, mine.ln))
@@ -58,7 +58,44 @@ def lanes(variant: Variant):
         warp, lane = U32(thread // WARP), U32(thread % WARP)
         return U32(warp // ACROSS * WM + lane // 4), U32(warp % ACROSS * WN + lane // 4), U32(lane % 4)
 
-    return double if variant.config.tier == "D" else simt
+    return double if variant.config.matrix else simt
+
+
+@functools.cache
+def origins(variant: Variant):
+    """at(thread): where a thread's numbers begin, (line of A, step of k, line of B, step of k) within the slices."""
+    mine, at = part(variant.config, variant.kind.chain), lanes(variant)
+    ACROSS, WM, WN = mine.across, mine.wm, mine.wn
+    of_a, of_b = (pieces(each) for each in slices(variant.config, variant.held, variant.a, variant.b))
+
+    @inlined
+    def alike(thread):
+        i, j, p = at(thread)
+        return i, p, j, p
+
+    @inlined
+    def apart(thread):
+        warp, lane = U32(thread // WARP), U32(thread % WARP)
+        (i, p), (j, q) = of_a(lane), of_b(lane)
+        return U32(warp // ACROSS * WM + i), p, U32(warp % ACROSS * WN + j), q
+
+    return apart if variant.config.tier == "M" else alike
+
+
+def pieces(slice_: Slice):
+    """at(lane): (line, step of k) of the 16-byte piece that a lane names to ldmatrix; of its number, where numbers of 4
+    bytes lie across."""
+    WIDE, ALONG, HALVES = PIECE // slice_.size, slice_.step == 1, slice_.size == 2
+
+    @inlined
+    def at(lane):
+        if ALONG:
+            return U32(lane % 16), U32(lane // 16 * WIDE)
+        if HALVES:
+            return U32(lane // 8 % 2 * 8), U32(lane % 8 + lane // 16 * 8)
+        return U32(lane // 4), U32(lane % 4)
+
+    return at
 
 
 @functools.cache
@@ -87,7 +124,7 @@ def mainloop(variant: Variant):
     """
     config, kind, step = variant.config, variant.kind, atom_of(variant)
     THREADS, STAGES, BK = WARP * config.warps, config.stages, config.bk
-    left, right = slices(config, kind.chain, variant.a, variant.b)
+    left, right = slices(config, variant.held, variant.a, variant.b)
     ORIGIN_A, START_A, fetch_a, land_a = copier(left, THREADS, variant.ragged, kind.a, kind)
     ORIGIN_B, START_B, fetch_b, land_b = copier(right, THREADS, variant.ragged, kind.b, kind)
     STAGE, SECOND, SIZE = left.bytes + right.bytes, left.bytes, left.size
@@ -100,7 +137,7 @@ def mainloop(variant: Variant):
     begin, rest = sequence(step, [("load", 0)]), remainder(step)
     clear, *_ = chains(step, THREADS)
     at, sync, commit, drained, wait = (
-        lanes(variant),
+        origins(variant),
         barrier(variant),
         ptx.commit,
         ptx.waiting(0),
@@ -136,9 +173,9 @@ def mainloop(variant: Variant):
                 place_a, place_b = place_a + move_a, place_b + move_b
                 depth = I32(BK) if U32(stage + 2) < slices_ or tail == 0 else tail
 
-        i, j, p = at(thread)
+        i, p, j, q = at(thread)
         from_a = U32(base + i * LINE_A + p * STEP_A)
-        from_b = U32(base + SECOND + j * LINE_B + p * STEP_B)
+        from_b = U32(base + SECOND + j * LINE_B + q * STEP_B)
         read, written = U32(0), U32(LAST)
         here_a, here_b = from_a, from_b
         wait()

@@ -125,6 +125,29 @@ def address(typing, pointer):
     return (signature(types.int64, pointer), generate) if isinstance(pointer, types.CPointer) else None
 
 
+def load_matrices(builder, address, offset: int, transposed: bool) -> list:
+    """Four 8 x 8 matrices of 16 bits: lane l gives the address of row l % 8 of matrix l // 8, and gets two neighbours
+    of row l // 4 of each, or of column l // 4."""
+    trans = ".trans" if transposed else ""
+    text = f"ldmatrix.sync.aligned.m8n8.x4{trans}.shared.b16 {braces(0, 4)}, [$4+{offset}];"
+    return parts(builder, asm(builder, text, "rrrr", "r", [address], effect=True), 4)
+
+
+def store_narrow(builder, dtype: str, address, offset: int, value) -> None:
+    """A number of a dtype of 8 or 16 bits into shared memory, from the word that holds it."""
+    if dtype in ("int8", "uint8"):
+        asm(builder, f"st.shared.b8 [$0+{offset}], $1;", "", "rr", [address, value], memory=True)
+        return
+    half = {"bfloat16": "bf16", "float16": "f16"}[dtype]
+    text = f"{{ .reg .b16 half; cvt.rn.{half}.f32 half, $1; st.shared.b16 [$0+{offset}], half; }}"
+    asm(builder, text, "", "rf", [address, value], memory=True)
+
+
+def tfloat32(builder, word):
+    """A float32 rounded to 10 bits behind the point, halves away from zero."""
+    return asm(builder, "cvt.rna.tf32.f32 $0, $1;", "r", "r", [word])
+
+
 # Asynchronous copies from global to shared memory, of 4, 8 or 16 bytes
 
 

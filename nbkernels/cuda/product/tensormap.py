@@ -5,7 +5,6 @@ A tensor map describes a stack of matrices whose rows, or columns, are contiguou
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 
 from ...jit.kind import BYTES, Kind
@@ -41,6 +40,12 @@ class Form:
     def groups(self) -> int:
         """Warpgroups that multiply."""
         return self.config.bm // ROWS
+
+    @property
+    def ahead(self) -> int:
+        """Stages whose multiplications are on their way while a warpgroup waits for the next one: where it is alone,
+        nobody else would keep the tensor cores busy."""
+        return 1 if self.groups == 1 else 0
 
     @property
     def depth(self) -> int:
@@ -84,7 +89,7 @@ class Form:
         """Columns of C that are stored at a time, of a warp's 16 rows; of C stored by columns, of a warpgroup's 64."""
         if self.c == "columns":
             return min(ROWS, self.config.bn & -self.config.bn)
-        return LINE // (4 if self.c == "any" else BYTES[self.kind.out])
+        return min(LINE // 4, self.config.bn) if self.c == "any" else LINE // BYTES[self.kind.out]
 
     def box(self, operand: str) -> tuple[int, int, int]:
         """What one copy moves of "a", "b" or "c": contiguous elements, lines of them, items."""
@@ -122,7 +127,6 @@ def tensor_map(matrix, form: Form, operand: str, rows: int, columns: int, items:
     return TensorMap(matrix.address, (inner, outer, count), tuple(strides), form.box(operand), dtype)
 
 
-@functools.cache
 def kernel(form: Form) -> Kernel:
     arguments, config = (form,), form.config
     return Kernel("nbkernels.cuda.product.wgmma:make", arguments, form.threads, 1, form.shared, config.cluster)

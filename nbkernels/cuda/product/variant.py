@@ -32,6 +32,11 @@ class Variant:
         """Bytes of an element of a chain."""
         return BYTES[self.kind.chain]
 
+    @property
+    def held(self) -> str:
+        """dtype of operands in shared memory."""
+        return self.kind.a if self.config.tier == "M" else self.kind.chain
+
     def __str__(self) -> str:
         edges = "ragged" if self.ragged else "whole tiles"
         return f"{self.kind} {self.config}, {self.a} {self.b}, stores of {self.vector}, {edges}, {self.role}"

@@ -20,6 +20,8 @@ from . import hopper as ptx
 from .config import SEGMENT
 from .tensormap import CHUNK, LINE, ROWS, SLOTS, WARPGROUP, Form
 
+WINDOW = (1 << 18) - 1  # bits of an address within a block's shared memory
+U32 = types.uint32
 DTYPES = {"bfloat16": "bf16", "float16": "f16", "int8": "s8", "uint8": "u8", "float32": "tf32"}
 
 
@@ -167,17 +169,17 @@ def writer(form: Form):
 @functools.cache
 def schedule(form: Form):
     """place(index, rows, columns): (item, row, column) of the cluster that is `index` in order: down a band of rows of
-    clusters' tiles, then the next column."""
+    clusters' tiles, then the next column. Divisions are of 32 bits, which take a fifth of those of 64."""
     RASTER = form.config.raster
 
     @inlined
     def place(index, rows, columns):
-        item = index // (rows * columns)
-        inside = index - item * (rows * columns)
-        band = inside // (RASTER * columns) * RASTER
-        height, inside = min(RASTER, rows - band), inside - band * columns
-        column = inside // height
-        return item, band + inside - column * height, column
+        item = U32(index) // U32(rows * columns)
+        inside = U32(index) % U32(rows * columns)
+        size = U32(RASTER * columns)
+        band, inside = U32(inside // size) * RASTER, U32(inside % size)
+        height = U32(min(RASTER, rows - band))
+        return item, band + U32(inside % height), U32(inside // height)
 
     return place
 
@@ -226,6 +228,7 @@ def multiplier(form: Form):
     step_a, step_b = (2 if side == "k" else 128 for side in (form.a, form.b))
     dtypes, steps = (DTYPES[form.kind.a], DTYPES[form.kind.b]), tuple((i * step_a, i * step_b) for i in range(4))
     step = ptx.multiplier(config.bn, dtypes, steps, form.a == "l", form.b == "l")
+    AHEAD, done, finished = form.ahead, ptx.multiply_done(form.ahead), ptx.multiply_done(0)
     put, add = ptx.waiting_sums("r" if WHOLE else "f", SUMS, form.groups * WARPGROUP * 16)
 
     @inlined
@@ -239,21 +242,28 @@ def multiplier(form: Form):
 
     @inlined
     def multiply(sums, base, thread, k, totals, ring):
-        full, empty, (stage, phase) = base + BARRIERS, base + BARRIERS + 8 * STAGES, ring
-        a = A_WORD | ((base + thread // WARPGROUP * CHUNK) >> 4)
-        b = B_WORD | ((base + A) >> 4)
+        full, empty, (stage, phase), last = base + BARRIERS, base + BARRIERS + 8 * STAGES, ring, 0
+        at = base & WINDOW  # without the number of the block in its cluster
+        a, b = A_WORD | ((at + thread // WARPGROUP * CHUNK) >> 4), B_WORD | ((at + A) >> 4)
         p = 0
         while p < k:
             begin, end = p, min(k, p + SEGMENT) if LONG else k
             while p < end:
                 ptx.barrier_wait(full + 8 * stage, phase)
                 step(sums, a + stage * (STAGE >> 4), b + stage * (STAGE >> 4), p - begin)
-                ptx.multiply_done()
-                release(empty + 8 * stage, thread)
+                done()
+                if AHEAD == 0:
+                    release(empty + 8 * stage, thread)
+                elif p > begin:
+                    release(empty + 8 * last, thread)
+                last = stage
                 p += DEPTH
                 stage += 1
                 if stage == STAGES:
                     stage, phase = 0, phase ^ 1
+            if AHEAD == 1:
+                finished()
+                release(empty + 8 * last, thread)
             if LONG:
                 if begin > 0:
                     add(sums, totals)
@@ -280,7 +290,7 @@ def make(form: Form):
     produce, multiply, place = producer(form), multiplier(form), schedule(form)
     store, write = (None, writer(form)) if ANY else (storer(form), None)
     fewer, more = (ptx.keep_registers(count, more) for more, count in enumerate(form.registers))
-    mark = ptx.clusters_of(CLUSTER)
+    mark, drained = ptx.clusters_of(CLUSTER), ptx.store_read(0)
 
     @inlined
     def consume(base, thread, c_map, tiles, sizes, rank, c, x, beta, alpha, totals):
@@ -297,7 +307,7 @@ def make(form: Form):
             else:
                 store(sums, base + SLOTS_AT, thread, c_map, row, column, item, alpha[0])
             index += step
-        ptx.store_done()
+        drained()
 
     @inlined
     def meet():
@@ -311,6 +321,9 @@ def make(form: Form):
             mark()
         base = ptx.shared_address(cuda.shared.array(0, types.uint8, alignment=1024))
         thread, rank = cuda.threadIdx.x, ptx.cluster_rank() if CLUSTER > 1 else 0
+        if thread == CONSUMERS:
+            ptx.prefetch_map(ptx.map_address(a_map))
+            ptx.prefetch_map(ptx.map_address(b_map))
         rows, columns = (sizes[0] + BM * CLUSTER - 1) // (BM * CLUSTER), (sizes[1] + BN - 1) // BN
         tiles = cuda.blockIdx.x // CLUSTER, cuda.gridDim.x // CLUSTER, rows * columns * sizes[3], rows, columns
         if thread == 0:
@@ -328,10 +341,7 @@ def make(form: Form):
             if GROUPS > 1:
                 fewer()
             if thread == CONSUMERS:
-                a, b = ptx.map_address(a_map), ptx.map_address(b_map)
-                ptx.prefetch_map(a)
-                ptx.prefetch_map(b)
-                produce(base, a, b, tiles, sizes, rank)
+                produce(base, ptx.map_address(a_map), ptx.map_address(b_map), tiles, sizes, rank)
         if CLUSTER > 1:
             ptx.cluster_sync()
 

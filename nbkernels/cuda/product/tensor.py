@@ -1,0 +1,147 @@
+"""Tensor cores: which products they compute, in which tiles, and a product's plan for wgmma. Pure numbers, no Numba.
+
+Order of summation: segments of 4096 steps of k, inside one the instruction's groups of k in increasing order in
+float32, segments added in order, then alpha, beta and x. So an element's bits depend on dtype and mode alone.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+
+from ...jit.kind import BYTES, Kind
+from .config import SEGMENT, GemmConfig, legal
+from .tensormap import LINE, Form, contiguous, tensor_map
+
+# Of compute capability 9.0: a multiprocessor's multiply-adds of 16 bits, and bytes from L2, in a cycle; cycles in which
+# a tile begins and ends.
+RATE, BANDWIDTH, START = 2048, 45, 2500
+SHARED, THREADS = 227 << 10, 2048  # bytes of shared memory and threads of a multiprocessor
+
+WGMMA = ((64, 16, 8, 1), (64, 32, 8, 1), (64, 64, 8, 1), (64, 128, 6, 1), (128, 64, 6, 1), (128, 128, 5, 1),
+         (128, 192, 4, 1), (128, 256, 4, 1), (128, 256, 4, 2))  # fmt: skip
+MIXED = ((128, 256, 4, 8), (128, 128, 4, 8), (128, 64, 4, 4), (64, 64, 4, 4), (32, 64, 4, 2), (32, 32, 4, 2))
+
+
+def takes(kind: Kind, mode: str | None) -> bool:
+    """Whether tensor cores compute a product: halves unless their chain is asked for, float32 by its mode, bytes."""
+    if kind.chain == "int32":
+        return {kind.a, kind.b} <= {"int8", "uint8"}
+    return kind.a == kind.b and (mode == "tf32" if kind.a == "float32" else kind.chain == "float32" and mode is None)
+
+
+@functools.cache
+def configs(tier: str, dtype: str, cc: tuple[int, int]) -> list[GemmConfig]:
+    """Those of a tier that products of a dtype choose from."""
+    size = BYTES[dtype]
+    if tier == "W":
+        return [GemmConfig("W", m, n, 128 // size, stages, m // 16, cluster) for m, n, stages, cluster in WGMMA]
+    found = [GemmConfig("M", m, n, 64 // size, stages, warps) for m, n, stages, warps in MIXED]
+    return [config for config in found if not legal(config, dtype, cc)]
+
+
+def cost(config: GemmConfig, multiprocessors: int, m: int, n: int, k: int, items: int) -> float:
+    """Cycles of the busiest multiprocessor: a stage takes the time of its multiplications or of its bytes."""
+    clusters = -(-m // (config.bm * config.cluster)) * -(-n // config.bn) * items
+    segments = -(-k // SEGMENT) if config.split else 1
+    busiest = -(-clusters * segments // (multiprocessors // config.cluster))
+    stage = max(config.bm * config.bn * 64 / RATE, (config.bm + config.bn / config.cluster) * 128 / BANDWIDTH)
+    deep = config.bk * (1 if config.tier == "W" else 2)  # of 128 bytes
+    return busiest * (-(-min(k, SEGMENT if config.split else k) // deep) * stage + START) + 2 * START * config.split
+
+
+@functools.lru_cache(maxsize=4096)
+def mixed(dtype: str, device: tuple, m: int, n: int, k: int, items: int) -> GemmConfig:
+    """The config of tier M of the least `cost`."""
+    cc, multiprocessors = device
+    found = configs("M", dtype, cc)
+    if k > SEGMENT:
+        found = [*found, *(replace(config, split=True) for config in found)]
+    return min(found, key=lambda config: cost(config, multiprocessors, m, n, k, items))
+
+
+@functools.lru_cache(maxsize=4096)
+def choose(dtype: str, out: str, multiprocessors: int, m: int, n: int, k: int, items: int) -> tuple[GemmConfig, bool]:
+    """The config of tier W of the least `cost`, and whether it is to compute C' = B' A', stored by columns.
+
+    That is for results of 2 bytes; by rows whole lines of shared memory are stored.
+
+    >>> print(*choose("bfloat16", "bfloat16", 132, 4096, 4096, 4096, 1), sep=", ")
+    W 128x256x64, 4 stages, 8 warps, cluster of 2, False
+    >>> print(*choose("bfloat16", "bfloat16", 132, 16, 4096, 4096, 1), sep=", ")
+    W 64x16x64, 8 stages, 4 warps, True
+    """
+    found = [(config, False) for config in configs("W", dtype, (9, 0)) if config.bn * BYTES[out] >= LINE]
+    found += [(config, True) for config in configs("W", dtype, (9, 0)) if BYTES[out] == 2]
+
+    def price(each):
+        config, turned = each
+        return cost(config, multiprocessors, *((n, m) if turned else (m, n)), k, items)
+
+    return min(found, key=price)
+
+
+def cut(kind: Kind, device: tuple, m: int, n: int, k: int, items: int = 1) -> GemmConfig:
+    """The config of a product whose operands tensor copies can read."""
+    if device[0] == (9, 0):
+        return choose(kind.a, kind.out, device[1], m, n, k, items)[0]
+    return mixed(kind.a, device, m, n, k, items)
+
+
+@dataclass(frozen=True)
+class Tensors:
+    """A product by wgmma as numbers: c and x are m x n, a is m x k, and b is n x k."""
+
+    form: Form
+    m: int
+    n: int
+    k: int
+    items: int
+    c: object
+    x: object
+    a: object
+    b: object
+    multiprocessors: int
+
+    @property
+    def blocks(self) -> int:
+        """A block makes several tiles where there are more than run at a time."""
+        config, form = self.form.config, self.form
+        clusters = -(-self.m // (config.bm * config.cluster)) * -(-self.n // config.bn) * self.items
+        resident = max(1, min(SHARED // (form.shared + 1024), THREADS // form.threads))
+        return min(clusters, self.multiprocessors * resident // config.cluster) * config.cluster
+
+    @property
+    def words(self) -> int:
+        return self.blocks * self.form.config.bm * self.form.config.bn if self.form.long else 0
+
+    @property
+    def launches(self) -> list[tuple[Form, int]]:
+        return [(self.form, self.blocks)]
+
+    def arguments(self, beta: tuple, alpha: tuple, work) -> tuple:
+        form, items, x = self.form, self.items, self.c if self.x is None else self.x
+        maps = [
+            tensor_map(self.a, form, "a", self.m, self.k, items),
+            tensor_map(self.b, form, "b", self.n, self.k, items),
+        ]
+        maps.append(maps[0] if form.c == "any" else tensor_map(self.c, form, "c", self.m, self.n, items))
+        sizes = self.m, self.n, self.k, items, int(self.a.item != 0), int(self.b.item != 0), int(self.x is not None)
+        return *maps, sizes, self.c.arguments, x.arguments, beta, alpha, work
+
+
+def tensors(c, x, a, b, sizes, kind: Kind, device, config: GemmConfig | None = None) -> Tensors | None:
+    """A plan for wgmma, or None where no tensor map can describe an operand; a is m x k, and b is n x k."""
+    m, n, k, items = sizes
+    config, turned = (config, False) if config else choose(kind.a, kind.out, device[1], m, n, k, items)
+    if turned:
+        m, n, kind, a, b = n, m, kind.swapped(), b, a
+        c, x = c.transposed, x and x.transposed
+    sides = contiguous(a, m, k, items), contiguous(b, n, k, items)
+    if None in sides or (BYTES[kind.a] != 2 and "l" in sides):
+        return None
+    stored = {"k": "rows", "l": "columns"}.get(contiguous(c, m, n, items), "any")
+    if x is not None or BYTES[kind.out] < 2 or (stored == "columns" and BYTES[kind.out] > 2):
+        stored = "any"
+    form = Form(config, kind, *sides, stored, k > SEGMENT and kind.chain == "float32")
+    return Tensors(form, m, n, k, items, c, x, a, b, device[1])
