@@ -165,7 +165,8 @@ DATA = np.zeros(2)
 
 @pytest.mark.parametrize("returned", [
     5, None, "shape", (2,), [(2,), np.dtype("f8")], MetaArray, DATA.dtype, np.zeros(2, object),
-    Spec(2, DATA.dtype, None), Spec((-1,), DATA.dtype, None), Spec((2.0,), DATA.dtype, None), Spec((2,), None, None), Spec(None, DATA.dtype, None),
+    Spec(2, DATA.dtype, None), Spec((-1,), DATA.dtype, None), Spec((2.0,), DATA.dtype, None), Spec((2,), None, None),
+    Spec(None, DATA.dtype, None),
     Spec((2,), np.dtype([("a", "O")]), None), Spec((2,), DATA.dtype, (8, 8)),
 ], ids=str)  # fmt: skip
 def test_what_a_meta_function_returns_is_looked_at(library, returned):

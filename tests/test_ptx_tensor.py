@@ -66,7 +66,8 @@ KINDS = {
 }
 SUMS = {"f32": "f4", "f64": "f8", "s32": "i4", "f16": "f2"}
 SHAPES = """m16n8k16 f32 f16, m16n8k16 f32 bf16, m16n8k8 f32 f16, m16n8k16 f16 f16, m16n8k8 f32 tf32, m16n8k4 f32 tf32,
-m16n8k32 s32 s8, m16n8k16 s32 u8, m16n8k32 f32 e4m3, m8n8k4 f64 f64, m16n8k4 f64 f64, m16n8k8 f64 f64, m16n8k16 f64 f64"""
+m16n8k32 s32 s8, m16n8k16 s32 u8, m16n8k32 f32 e4m3, m8n8k4 f64 f64, m16n8k4 f64 f64, m16n8k8 f64 f64,
+m16n8k16 f64 f64"""
 SHAPES = [tuple(each.split()) for each in SHAPES.split(",")]
 
 

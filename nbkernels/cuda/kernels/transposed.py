@@ -2,8 +2,8 @@
 another loop than the output's.
 
 A block makes a tile of SIDE x SIDE elements. Of a `turned` input it first brings the tile to shared memory, transposed
-on the way, so that both sides are moved by vectors. A line of the tile is longer by an element, so that neither its rows
-nor its columns meet in few banks.
+on the way, so that both sides are moved by vectors. A line of the tile is longer by an element, so that neither its
+rows nor its columns meet in few banks.
 """
 
 from numba import types
