@@ -282,7 +282,7 @@ def test_ctrl_c_ends_in_one_line():
     while "epoch/s" not in bar:  # it is training
         bar += process.stderr.read(1) or pytest.fail(bar)
     process.send_signal(signal.SIGINT)
-    _, error = process.communicate(timeout=60)
+    _, error = process.communicate(timeout=300)
     assert process.returncode == 130
     assert error.endswith("\ninterrupted\n")
     assert "Traceback" not in error
@@ -294,5 +294,5 @@ def test_a_reader_that_stops_reading():
     process.stdout.close()
     error = process.stderr.read()
     process.stderr.close()
-    process.wait(timeout=60)
+    process.wait(timeout=300)
     assert "Traceback" not in error

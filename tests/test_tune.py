@@ -3,7 +3,6 @@
 import json
 import multiprocessing
 import os
-import threading
 import time
 from dataclasses import dataclass
 
@@ -35,32 +34,42 @@ def test_medians_run_in_turns():
     assert all(t > 0 for t in times.values())
 
 
+class Clock:
+    """A clock that goes on where it is told to, of a process whose other threads spin until `busy`."""
+
+    def __init__(self, busy=0.0):
+        self.now, self.busy = 0.0, busy
+
+    def perf_counter(self):
+        return self.now
+
+    def process_time(self):
+        return min(self.now, self.busy)
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+
 @pytest.mark.parametrize(("slow", "seconds"), [(2, 0.1), (3, 0.01)])  # may compile; is the first that is timed
-def test_a_stall_is_no_measure_of_how_often_to_repeat(slow, seconds):
-    calls = []
+def test_a_stall_is_no_measure_of_how_often_to_repeat(slow, seconds, monkeypatch):
+    calls, clock = [], Clock()
+    monkeypatch.setattr(tune, "time", clock)
 
     def call():
         calls.append(0)
-        if len(calls) == slow:
-            time.sleep(seconds)
+        clock.now += seconds if len(calls) == slow else 1e-6
 
-    assert tune.medians({"a": call}, seconds=0.02, rounds=2)["a"] < 0.001
-    assert len(calls) > 20
+    assert tune.medians({"a": call}, seconds=0.02, rounds=2)["a"] == pytest.approx(1e-6)
+    assert len(calls) > 10_000
 
 
-def test_settle_waits_for_threads_that_spin():
-    def spin(end):
-        while time.perf_counter() < end:
-            pass
-
-    end = time.perf_counter() + 0.2
-    thread = threading.Thread(target=spin, args=(end,))
-    thread.start()
+def test_settle_waits_for_threads_that_spin(monkeypatch):
+    clock = Clock(busy=0.2)
+    monkeypatch.setattr(tune, "time", clock)
     tune.settle(limit=0.05)
-    assert time.perf_counter() < end  # no longer than it may
+    assert clock.now == pytest.approx(0.05, abs=0.01)  # no longer than it may
     tune.settle(limit=10)
-    assert end < time.perf_counter() < end + 5
-    thread.join()
+    assert clock.now == pytest.approx(0.2, abs=0.01)
 
 
 def test_a_clock_that_is_set_back_tells_nothing(monkeypatch):

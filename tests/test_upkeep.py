@@ -97,12 +97,12 @@ def test_use_is_noted_once_a_day(base, monkeypatch):
     for days, noted in ((0.5, False), (1.5, True), (-1.5, True)):  # in the future: of another clock
         for path in (record, file):
             aged(path, days)
-        before = record.stat().st_mtime, file.stat().st_mtime
+        before, began = (record.stat().st_mtime, file.stat().st_mtime), time.time()
         assert files.read(file) is not None
         assert files._found.__wrapped__() == (directory, None)
         for path, old in zip((record, file), before):
             assert (path.stat().st_mtime != old) is noted
-            assert not noted or abs(path.stat().st_mtime - time.time()) < 60
+            assert not noted or began - 1 <= path.stat().st_mtime <= time.time() + 1  # stamps are coarse
 
 
 def test_a_file_that_is_not_whole_is_not_in_use(base):
@@ -376,10 +376,10 @@ def test_beside_processes_that_run(base):
         for toolchain in upkeep.toolchains(base):
             cleared += not upkeep.remove(toolchain)
         time.sleep(0.02)
-    assert [racer.communicate(timeout=60) for racer in racers] == [("right\n", "")] * 2
+    assert [racer.communicate(timeout=300) for racer in racers] == [("right\n", "")] * 2
     assert cleared
     last = started(base, 7)
-    assert last.communicate(timeout=60) == ("right\n", "")
+    assert last.communicate(timeout=300) == ("right\n", "")
     assert not list(base.rglob("*.tmp"))
 
 
