@@ -91,13 +91,26 @@ class Masked(NumPy):
         raise TypeError("a masked array, whose mask would be lost: pass x.filled(value) or x.data")
 
 
-class Tracer(Adapter):
-    """What JAX hands a function that it transforms: recognised in order to say what can be done."""
+class Refused(Adapter):
+    """Recognised in order to say what can be done."""
 
-    name, classes = "JAX", ("jax.Tracer",)
+    def __init__(self, name, classes, why):
+        self.name, self.classes, self.why = name, classes, why
 
     def device(self, x):
-        raise TypeError("a JAX tracer, as those of jit, grad and vmap, which has no data: use jax.pure_callback")
+        raise TypeError(self.why)
+
+    spec = device
+
+
+REFUSED = (
+    Refused("JAX", ("jax.Tracer",), "a JAX tracer, as those of jit, grad and vmap, which has no data: use "
+            "jax.pure_callback"),
+    Refused("dask", ("dask.Array",), "a dask array, whose chunks are arrays: x.map_blocks(function) calls one on each, "
+            "dask.array.map_blocks(function, x, y) on those of several"),
+    Refused("xarray", ("xarray.DataArray", "xarray.Variable", "xarray.Dataset"), "xarray's, whose arrays are inside: "
+            "xarray.apply_ufunc(function, x, y) calls one on them"),
+)  # fmt: skip
 
 
 class Immutable(DLPack):
@@ -114,7 +127,7 @@ class Immutable(DLPack):
 
 PROTOCOLS = DLPack(), CudaInterface()
 # NumPy's come late: numba's mapped arrays are ndarrays as well. All of them speak the protocols, which come last.
-_adapters = [NUMBA, Views(), CuPy(), Torch(), Meta(), Tracing(), Masked(), NumPy(), NumPyScalar(), Tracer(),
+_adapters = [NUMBA, Views(), CuPy(), Torch(), Meta(), Tracing(), Masked(), NumPy(), NumPyScalar(), *REFUSED,
              Immutable(), *PROTOCOLS]  # fmt: skip
 _found = {}  # type -> its adapter, or None
 
@@ -155,5 +168,5 @@ def adapter_for(x):
 
 def names():
     """The libraries whose arrays are known."""
-    known = (adapter.name for adapter in _adapters if adapter.intercept is None and not isinstance(adapter, Tracer))
+    known = (adapter.name for adapter in _adapters if adapter.intercept is None and not isinstance(adapter, Refused))
     return tuple(dict.fromkeys(known))

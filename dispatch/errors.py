@@ -69,9 +69,20 @@ def describe(value):
     return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
-def suggestion(word, choices):
-    """`; did you mean 'x'?`, or the choices where none is near."""
+def meant(word, choices):
+    """`; did you mean 'x'?`, or nothing where no choice is near."""
     from difflib import get_close_matches
 
-    near = get_close_matches(word, choices, 1)
-    return f"; did you mean {near[0]!r}?" if near else f"; it is one of {', '.join(choices)}"
+    near = get_close_matches(word, choices, 1, cutoff=0.75)  # at 0.6 softmax is near to fmax, linalg to linear
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def unexpected(name, unknown, known):
+    """The error of a call with keywords that it does not have, in Python's words. From 3.13 on Python hints, too."""
+    word = next(iter(unknown))
+    return TypeError(f"{name}() got an unexpected keyword argument {word!r}{meant(word, known)}")
+
+
+def suggestion(word, choices):
+    """`; did you mean 'x'?`, or the choices where none is near."""
+    return meant(word, choices) or f"; it is one of {', '.join(choices)}"

@@ -4,10 +4,15 @@ Defaults and keywords bind at C speed, and `inspect.signature` tells the truth. 
 of its tensors and one call of the fast path that it finds there; everything else is the op's general path.
 """
 
+import sys
 from functools import lru_cache
 from keyword import iskeyword
 
+from .errors import unexpected
 from .schema import REQUIRED
+from .table import signature
+
+CATCHES = sys.version_info < (3, 13)  # words that are no keyword's: of later ones Python says which is meant
 
 # What is no argument's has two underscores in front: arguments and ops may be called `fast` and `result`.
 FUNCTION = """\
@@ -39,8 +44,8 @@ def parameter(name):
 
 @lru_cache(maxsize=128)
 def compiled(arguments, structured, kind, written, rare, keyed):
-    """The code of the function of such arguments, and its defaults: operations with the same ones differ in their own
-    names alone. `written` is what a structured op's function calls what it writes."""
+    """The code of the function of such arguments, its defaults and its signature: operations with the same ones differ
+    in their own names alone. `written` is what a structured op's function calls what it writes."""
     parameters, starred, first, defaults = [], False, "", {}
     for argument in arguments:
         if argument.keyword_only and not starred:
@@ -66,6 +71,9 @@ def compiled(arguments, structured, kind, written, rare, keyed):
     types = f"({', '.join(kinds)})"
     if len(kinds) > 1:  # where all are of one type that is the key: a tuple costs 30 ns more to make and to hash
         types = f"{kinds[0]} if {' is '.join(kinds)} else {types}"
+    if CATCHES:
+        parameters.append("**__unknown")
+        first += "\n    if __unknown:\n        raise __unexpected(__name, __unknown, __signature.parameters)"
     source = (WORDED if rare else FUNCTION).format(
         first=first,
         parameters=", ".join(parameters),
@@ -76,7 +84,10 @@ def compiled(arguments, structured, kind, written, rare, keyed):
         arguments=", ".join(names),
         rest=rest,
     )
-    return compile(source, "<nbkernels.dispatch>", "exec"), defaults
+    code = compile(source, "<nbkernels.dispatch>", "exec")
+    exec(code, scope := dict(defaults))
+    told = signature(scope["__function"])
+    return code, defaults, told.replace(parameters=[p for p in told.parameters.values() if p.name != "__unknown"])
 
 
 def build(op, schema):
@@ -84,9 +95,10 @@ def build(op, schema):
     kind, arguments = schema.kind, schema.inputs if op.structured else schema.arguments
     in_place = kind == "in-place"
     written = "self" if in_place else schema.arguments[-1].name if kind == "out" else "out"
-    code, defaults = compiled(arguments, bool(op.structured), kind, written, tuple(op.rare), tuple(op.keyed))
+    code, defaults, told = compiled(arguments, bool(op.structured), kind, written, tuple(op.rare), tuple(op.keyed))
     scope = {"__find": op.entries.get, "__worded": op.worded.get, "__general": op.call, "__missing": op.target,
-             "__type": type, "__name": schema.name, **defaults}  # fmt: skip
+             "__type": type, "__name": schema.name, "__signature": told, "__unexpected": unexpected,
+             **defaults}  # fmt: skip
     exec(code, scope)
     function, name = scope.pop("__function"), parameter(schema.name)
     # The code says where it comes from in a traceback.
@@ -97,5 +109,6 @@ def build(op, schema):
     function.__doc__ = op.doc
     if in_place and op.structured:
         function.__doc__ = f"In-place form of `{schema.name[:-1]}`: writes self and returns it."
+    function.__signature__ = told
     function.op, function.schema, function.table = op, schema, lambda: op.table
     return function

@@ -47,6 +47,14 @@ _ELSEWHERE = {
     "neg": "negative", "rint": "round",
     "prod": "multiply.reduce", "max": "maximum.reduce", "min": "minimum.reduce", "cumsum": "add.accumulate",
 }  # fmt: skip
+# What else is asked for here.
+_SAID = dict.fromkeys(("relu", "gelu", "silu", "sigmoid"), "of a product it is addmm_activation's activation=") | {
+    "softmax": "it is exp(x - maximum.reduce(x, -1, keepdims=True)), over its add.reduce",
+    "linalg": "mm, bmm and matmul are here, and numpy.linalg has the rest",
+} | {
+    name: f"it is a command: python -m nbkernels {name}"
+    for name in "bench cache demo docs info prebuild run stubs table warmup".split()
+}  # fmt: skip
 # NumPy's functions that run here of `asarray` arrays, and have no function of this library.
 _OF_ARRAYS = "einsum tensordot inner vecdot matvec vecmat where clip mean var std".split()
 
@@ -61,14 +69,19 @@ def __getattr__(name):
         return import_module("nbkernels.tune")
     if name in _ELSEWHERE:
         hint = f"; did you mean {_ELSEWHERE[name]!r}?"
+    elif name in _SAID:
+        hint = f"; {_SAID[name]}"
     elif name in _OF_ARRAYS:
         hint = f"; np.{name} of arrays that asarray() makes runs here"
     elif name[:2] != "__" and name.isidentifier() and find_spec(f"{__name__}.{name}"):
         hint = f"; import {__name__}.{name}"
     elif name[:2] != "__":
-        from difflib import get_close_matches
+        import sys
 
-        hint = "".join(f"; did you mean {near!r}?" for near in get_close_matches(name, __all__, 1))
+        from .dispatch.errors import meant
+
+        numpys = name in sys.modules["numpy"].__all__
+        hint = f"; numpy.{name} is NumPy's" if numpys else meant(name, __all__)
     # With a name of its own, to which Python adds no other guess.
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}", name=name)
 

@@ -1,13 +1,13 @@
 """The command line: python -m nbkernels COMMAND. Heavy imports wait for their command."""
 
 import argparse
-import difflib
 import math
 import os
 import sys
 
 import nbkernels
 from nbkernels.benches.command import options as bench_options
+from nbkernels.dispatch.errors import meant
 from nbkernels.tuning.command import options as tune_options
 
 
@@ -37,8 +37,7 @@ def main(argv=None):
 
 
 def _nearest(word, known):
-    close = difflib.get_close_matches(word, list(known), n=1)
-    return f"; did you mean {close[0]!r}?" if close else f" (there are {', '.join(sorted(known))})"
+    return meant(word, list(known)) or f" (there are {', '.join(sorted(known))})"
 
 
 def _positive(text):

@@ -8,12 +8,13 @@ import numpy as np
 
 from . import meta, ops
 from .dispatch import MetaArray, views
-from .dispatch.errors import unsuitable
+from .dispatch.errors import unexpected, unsuitable
 from .elementary.activations import gelu, gelu_tanh, relu, sigmoid, silu
 from .elementary.transcendental import erf, exp, tanh
 from .fusion import NUMBERS, Elementwise
 from .pickled import reduced
 
+KEYWORDS = "beta", "alpha", "out", "before", "out_dtype", "mode", "conj", "tiles"
 FUSED = "nbkernels.cpu.gemm.epilogue"  # by name, at the first call
 
 
@@ -104,21 +105,18 @@ class Epilogue:
 
     def __init__(self, function):
         self.apply = Elementwise(function, called="epilogue")
-        self.__name__, self.__doc__ = self.apply.__name__, self.apply.__doc__
+        self.__name__, self.__doc__, self.py_func = self.apply.__name__, self.apply.__doc__, self.apply.py_func
 
     def __repr__(self):
         return f"<epilogue {self.apply!r}>"
 
-    @property
-    def function(self):
-        """The scalar function."""
-        return self.apply.function
-
     def __reduce__(self):
-        return reduced(self, Epilogue, self.function)
+        return reduced(self, Epilogue, self.py_func)
 
     def __call__(self, input, mat1, mat2, *operands, beta=1, alpha=1, out=None, before=None, out_dtype=None, mode=None,
-                 conj=None, tiles=None):  # fmt: skip
+                 conj=None, tiles=None, **unknown):  # fmt: skip
+        if unknown:
+            raise unexpected(self.__name__, unknown, KEYWORDS)
         matrices = (self.apply.operand(*x) for x in (("input", input), ("mat1", mat1), ("mat2", mat2)))
         product = meta.addmm(*(x.spec for x in matrices), beta, alpha, out_dtype, mode, conj)
         dtype = self.check(product, operands, out, before)

@@ -3,7 +3,7 @@
 Compiled code holds the values of globals and closures as constants. So what is compiled is the copy, whose values
 nobody changes, and a function whose values are others is another function, in this process and on disk. What counts is
 what it reads by name: globals, cells of closures, attributes of modules other than math and NumPy, the elements of
-arrays; and the same of the plain functions that it calls, of jitted ones what these were made of.
+arrays; and the same of the plain functions that it calls, of jitted and element-wise ones what these were made of.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import types as python
 
 import numpy as np
 
+from .dtypes import ALONE, ufunc
 from .elementary.real import HELPERS, KERNELS, bits, dual, floor, fma, number, tangent
 
 MISSING = object()
@@ -40,6 +41,14 @@ def names(code) -> tuple[frozenset[str], frozenset[str]]:
 def known(function) -> bool:
     """Whether compilers are told of a function by the library: no copy of it would do."""
     return function in KERNELS or function in HELPERS or function in EXACT
+
+
+def of_elements(value):
+    """NumPy's function for an element-wise operation of this library, which compilers know; else the value itself."""
+    schema = getattr(value, "schema", None)
+    if not isinstance(value, python.FunctionType) or schema is None or schema.kind != "functional":
+        return value
+    return ufunc(schema.name) if hasattr(value, "reduce") or schema.name in ALONE else value
 
 
 def content(cell, function):
@@ -88,8 +97,14 @@ class Frozen:
                 return False
         return not self.arrays or all(elements(array) == kept for array, kept in self.arrays)
 
+    def of_arrays(self):
+        """Names of the operations on arrays that the function reads."""
+        read = ((name, of_elements(value)) for _, name, value in self.read)
+        return [name for name, value in read if hasattr(value, "schema")]
+
     def of(self, value, attributes):
         """What the copy has for a value, and what tells it from others; of modules it has these attributes."""
+        value = of_elements(value)
         made = getattr(value, "py_func", value)
         if isinstance(made, python.FunctionType) and not known(made):
             if made not in self.copies:

@@ -40,11 +40,12 @@ def elementwise(function=None, *, dtypes=None, gradient=None) -> Any:
     scalar function (grad, *arguments), one grad for each result, that returns the gradient of each argument: grad times
     the conjugate of the derivative.
 
-    Functions of `math` and NumPy are those of `nbkernels.elementary` where it has them; a function may call other plain
-    functions. Globals, closures, arrays and modules that it reads are looked at in each call: it is compiled anew
-    where they changed. Raises TypeError, with the reason, for one that Numba cannot compile (lists and dicts are no
-    constants), ValueError for shapes that do not broadcast, and what the function raises for an element, such as
-    IndexError; then nothing is written.
+    Functions of `math` and NumPy are those of `nbkernels.elementary` where it has them, `nbkernels.sqrt` and the other
+    element-wise operations are NumPy's; a function may call other plain functions, and what `elementwise` made.
+    Globals, closures, arrays and modules that it reads are looked at in each call: it is compiled anew where they
+    changed. Raises TypeError, with the reason, for one that Numba cannot compile (lists and dicts are no constants),
+    ValueError for shapes that do not broadcast, and what the function raises for an element, such as IndexError; then
+    nothing is written.
 
     The operation pickles: by module and name where another process finds it so, as a NumPy ufunc does, and else (a
     lambda, a function of the main program) with its function by value.
@@ -108,6 +109,7 @@ class Elementwise:
         if not inspect.isfunction(function):
             raise TypeError(f"{called}: a Python function is needed, not {errors.describe(function)}")
         self.function, self.__name__, self.__doc__ = function, function.__name__, function.__doc__
+        self.py_func = function  # as jitted functions have it: another function may call this one
         self.parameters = tuple(inspect.signature(function).parameters.values())
         plain = all(p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty for p in self.parameters)
         if not plain or not 1 <= len(self.parameters) <= most:
@@ -145,7 +147,9 @@ class Elementwise:
             self.now = now
         return now
 
-    def __call__(self, *args, out=None, where=None):
+    def __call__(self, *args, out=None, where=None, **unknown):
+        if unknown:
+            raise errors.unexpected(self.__name__, unknown, ("out", "where"))
         if self.kernels is not FUSED.table.rows:
             self.forget()
         now = self.version()
@@ -271,7 +275,16 @@ class Elementwise:
     def adopted(self, now, dtypes):
         """The function ready to be compiled and the dtypes of the results, given or inferred; a TypeError where it
         does not compile."""
-        adopted = import_module(ADOPT).adopt(now.function, dtypes)
+        try:
+            adopted = import_module(ADOPT).adopt(now.function, dtypes)
+        except Exception as error:
+            of_arrays = now.frozen.of_arrays()
+            if not of_arrays:
+                raise
+            raise TypeError(
+                f"{self.__name__} does not compile: it reads {', '.join(of_arrays)} of nbkernels, for arrays: inside a "
+                "function of elements are element-wise operations, math and numpy"
+            ) from error
         found = adopted.results
         if self.dtypes and len(self.dtypes) != len(found):
             raise TypeError(f"{self.__name__}: returns {len(found)} results, and {len(self.dtypes)} dtypes were given")

@@ -61,9 +61,7 @@ def dimensions(op, self, axis):
     """Axes of an array as the operations take them: a tuple in increasing order."""
     shape = getattr(self, "shape", None)
     if shape is None:
-        shape = getattr(views.spec(self), "shape", None)
-    if shape is None:
-        raise ArgumentError(f"{op}: self must be an array, not {describe(self)}")
+        shape = Operand.of(op, "self", self).spec.shape
     plain = axis is None or type(axis) is int or (type(axis) is tuple and all(type(a) is int for a in axis))
     return (kept_normal if plain else normal)(op, axis, len(shape))
 
@@ -109,7 +107,10 @@ def at(op, kernels, self, indices, other):
     adapter, source = arrays.adapter_of(type(self)), arrays.adapter_of(type(other))
     if adapter is None:
         raise ArgumentError(f"{op}.at: self must be an array, not {describe(self)}")
-    device = adapter.device(self)
+    try:
+        device = adapter.device(self)
+    except TypeError as error:
+        raise ArgumentError(f"{op}.at: self is {error}") from None
     row = kernels.on(device.key, f"{op}.at")
     if row.fast and adapter.exact(type(self)) and row.load_fast()(op, self, indices, other):
         return

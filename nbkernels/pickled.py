@@ -35,7 +35,7 @@ def _found(module, name):
 
 def _function(x):
     """The Python function of an operation or of a jitted function."""
-    return getattr(x, "py_func", getattr(x, "function", x))
+    return getattr(x, "py_func", x)
 
 
 class _Packed(tuple):

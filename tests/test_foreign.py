@@ -138,6 +138,31 @@ def test_arrays_of_jax():
         assert x.tolist() == jnp.ones((2, 2), dtype).tolist()
 
 
+@pytest.mark.parametrize(
+    ("library", "make", "how"),
+    [
+        ("dask.array", lambda da: da.ones((2, 2), chunks=1), r"a dask array, .* x\.map_blocks\(function\)"),
+        ("xarray", lambda xarray: xarray.DataArray(np.ones((2, 2))), r"xarray's, .* xarray\.apply_ufunc\(function"),
+        (
+            "xarray",
+            lambda xarray: xarray.Dataset({"a": ("i", np.ones(2))}),
+            r"xarray's, .* xarray\.apply_ufunc\(function",
+        ),
+    ],
+)
+def test_arrays_around_arrays(library, make, how):
+    """The error says how a function gets inside, which then runs."""
+    library = pytest.importorskip(library, reason=f"lacks {library}")
+    x = make(library)
+    for call in (lambda: nb.add(x, 1), lambda: nb.mm(x, x), lambda: nb.add(np.ones(2), x), lambda: nb.add.reduce(x),
+                 lambda: nb.exp(np.ones(2), out=x), lambda: nb.add.at(x, 0, 1), lambda: nb.fuse(abs_of, x),
+                 lambda: nb.addmm(x, x, x)):  # fmt: skip
+        with pytest.raises(ArgumentError, match=rf"^[a-z_.]+: [a-z0-9]+ is {how}"):
+            call()
+    found = library.apply_ufunc(nb.exp, x) if library.__name__ == "xarray" else x.map_blocks(nb.exp)
+    assert abs(float(found["a"][0] if hasattr(found, "data_vars") else found[0, 0]) - np.e) < 1e-12
+
+
 def test_tracers_of_jax():
     jax = pytest.importorskip("jax", reason="lacks jax")
     x = jax.numpy.ones((2, 2))

@@ -12,7 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nbkernels
+from nbkernels import sqrt as plain_sqrt
 from nbkernels.dispatch import errors
+from nbkernels.frozen import of_elements
 
 SCALE = 2.5
 
@@ -243,6 +245,39 @@ def test_calls_that_were_done_before(rng, shape):
         with pytest.raises(ValueError, match="read-only"):
             muladd(a, b, out=fixed)
     assert not fixed.any()
+
+
+def test_operations_of_this_library_are_those_of_elements(rng):
+    """By a module's attribute and by name; what `elementwise` made is a function as any other."""
+    x, y = rng.uniform(0.5, 2, (2, 50))
+    square = nbkernels.elementwise(lambda v: v * v)
+    for function, expected in (
+        (lambda a: nbkernels.sqrt(a) + a, np.sqrt(x) + x),
+        (
+            lambda a: plain_sqrt(a) * nbkernels.maximum(a, 1.0) - nbkernels.acos(a / 3),
+            np.sqrt(x) * np.maximum(x, 1) - np.arccos(x / 3),
+        ),
+        (lambda a: square(a) + 1, x * x + 1),
+    ):
+        np.testing.assert_allclose(nbkernels.fuse(function, x), expected, rtol=1e-14)
+        np.testing.assert_allclose(nbkernels.elementwise(function)(x), expected, rtol=1e-14)
+    two = nbkernels.elementwise(lambda a, b: nbkernels.atan2(a, b) + nbkernels.add(a, square(b)))
+    np.testing.assert_allclose(two(x, y), np.arctan2(x, y) + x + y * y, rtol=1e-14)
+    result, pull = nbkernels.vjp(nbkernels.elementwise(lambda a: nbkernels.exp(a) * square(a)), x)
+    np.testing.assert_allclose(pull(np.ones(50))[0], np.exp(x) * (x * x + 2 * x), rtol=1e-13)
+    for name in nbkernels.ops.OPERATIONS:
+        function = getattr(nbkernels, name)
+        of_one = function.op.elementwise and function.schema.kind == "functional"
+        assert (of_elements(function) is not function) == of_one, name
+
+
+@pytest.mark.parametrize(
+    "call", [lambda a: nbkernels.mm(a, a) + 1, lambda a: nbkernels.add_(a, 1), lambda a: nbkernels.sum_to(a, ())]
+)
+def test_operations_on_arrays_are_none_of_elements(call):
+    for made in (nbkernels.elementwise(call), lambda x: nbkernels.fuse(call, x)):
+        with pytest.raises(TypeError, match=r"does not compile: it reads (mm|add_|sum_to) of nbkernels, for arrays"):
+            made(np.ones((2, 2)))
 
 
 def test_a_parameter_may_be_called_where():

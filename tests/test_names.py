@@ -1,8 +1,12 @@
 """Names that the package does not have: the error says which is meant."""
 
+import inspect
+
+import numpy as np
 import pytest
 
 import nbkernels
+from nbkernels import cli
 
 
 @pytest.mark.parametrize(
@@ -12,6 +16,14 @@ import nbkernels
         ("mul", "; did you mean 'multiply'[?]"),
         ("einsum", "; np.einsum of arrays that asarray[(][)] makes runs here"),
         ("data", "; import nbkernels.data"),
+        ("matmull", "; did you mean 'matmul'[?]"),
+        ("softmax", "; it is exp.*"),
+        ("relu", "; of a product it is addmm_activation's activation="),
+        ("linalg", "; mm, bmm and matmul are here, and numpy.linalg has the rest"),
+        ("info", "; it is a command: python -m nbkernels info"),
+        ("sort", "; numpy.sort is NumPy's"),
+        ("fft", "; numpy.fft is NumPy's"),
+        ("conv2d", ""),
         ("zzzz", ""),
         ("q.z", ""),
         ("__wrapped__", ""),
@@ -32,9 +44,48 @@ def test_names_that_others_have_lead_somewhere():
         assert callable(found)
 
 
-def test_names_of_numpy_run_here():
-    import numpy as np
+def test_words_that_are_commands_are_all_of_them():
+    commands = {
+        name for name, said in nbkernels._SAID.items() if said == f"it is a command: python -m nbkernels {name}"
+    }
+    assert commands | {"tune"} == set(cli._parser()[1])
 
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda x: nbkernels.addmm(x, x, x, alhpa=2), r"addmm\(\) got .* 'alhpa'[;.] [dD]id you mean 'alpha'\?"),
+        (lambda x: nbkernels.mm(x, x, ouput=x), r"mm\(\) got .* 'ouput'[;.] [dD]id you mean 'out'\?"),
+        (lambda x: nbkernels.add(x, x, whre=None), r"add\(\) got .* 'whre'[;.] [dD]id you mean 'where'\?"),
+        (lambda x: nbkernels.add_(x, x, alhpa=2), r"add_\(\) got .* 'alhpa'[;.] [dD]id you mean 'alpha'\?"),
+        (
+            lambda x: nbkernels.elementwise(abs_of)(x, wher=None),
+            r"abs_of\(\) got .* 'wher'[;.] [dD]id you mean 'where'\?",
+        ),
+        (lambda x: nbkernels.mm(x, x, zzzz=x), r"mm\(\) got an unexpected keyword argument 'zzzz'$"),
+    ],
+)
+def test_keywords_that_are_none_are_answered_with_the_nearest(call, said):
+    x = np.ones((2, 2))
+    with pytest.raises(TypeError, match=said):
+        call(x)
+    assert (x == 1).all()
+
+
+def abs_of(x):
+    return abs(x)
+
+
+def test_signatures_have_no_other_names():
+    told = str(inspect.signature(nbkernels.addmm))
+    assert told.startswith("(self, mat1, mat2, *, beta=1, alpha=1")
+    assert told.endswith("out=None)")
+    for name in nbkernels.ops.OPERATIONS:
+        kinds = {p.kind for p in inspect.signature(getattr(nbkernels, name)).parameters.values()}
+        assert inspect.Parameter.VAR_KEYWORD not in kinds
+
+
+def test_names_of_numpy_run_here():
     x = nbkernels.asarray(np.ones((2, 2)))
     calls = {
         "einsum": ("ij,jk", x, x),

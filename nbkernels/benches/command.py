@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from ..dispatch.errors import meant
+
 SUITES = ("gemm", "shapes", "dtypes", "elementwise", "reduce", "batch", "overhead", "tiles", "cuda", "addmm", "add")
 PEERS = ("NumPy", "torch", "MKL", "numexpr", "CuPy")
 KINDS = ("speed", "roofline", "ratios")
@@ -47,13 +49,10 @@ def run(args) -> int:
 
 def _wrong(args) -> str | None:
     """What was asked for and cannot be had, in a line."""
-    import difflib
-
     for given, known, what in ((args.what, SUITES, "bench"), (args.peers or (), PEERS, "peer")):
         for each in given:
             if each not in known:
-                near = difflib.get_close_matches(each, known, 1)
-                return f"no {what} {each!r}" + (f"; did you mean {near[0]!r}?" if near else f": {', '.join(known)}")
+                return f"no {what} {each!r}" + (meant(each, known) or f": {', '.join(known)}")
     if args.device == "cuda" or "cuda" in args.what:
         from ..tuning.cuda import missing
 
