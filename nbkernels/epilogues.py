@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from typing import Any
 
 import numpy as np
 
@@ -78,13 +79,16 @@ PAIRS = {
 SLOPES = {key: Elementwise(slope) for key, (_, slope) in PAIRS.items()}  # (product, gradient) -> its gradient
 
 
-def epilogue(function):
+def epilogue(function=None, *, dtype=None) -> Any:
     """out = function(beta * self + alpha * (mat1 @ mat2), *operands): an addmm that ends in your scalar function
 
     The result is a function (self, mat1, mat2, *operands, beta=1, alpha=1, out=None, before=None), which takes addmm's
     out_dtype, mode, conj and tiles as well. The operands are arrays that expand to the product's shape, rows, columns
     or whole matrices, or numbers; `before` takes the product as it was before the function. The bits are those of addmm
     followed by `elementwise(function)`.
+
+    `dtype` gives the result's dtype, else it is inferred: that of an int32 product times a float32 scale is float64, as
+    in NumPy, and the function is computed so in either case.
 
     Raises as addmm and `elementwise` do, before anything is written.
 
@@ -96,22 +100,31 @@ def epilogue(function):
     >>> capped(np.zeros(2), a, np.eye(2), np.array([1.0, 10.0]), 30.0)
     array([[ 1., 20.],
            [ 3., 30.]])
+    >>> @nbkernels.epilogue(dtype="float32")
+    ... def dequantized(v, scale):
+    ...     return v * scale
+    >>> a = np.array([[1, 2], [3, 4]], np.int8)
+    >>> dequantized(np.zeros(2, np.int32), a, a, np.array([0.5], np.float32), out_dtype="int32")
+    array([[ 3.5,  5. ],
+           [ 7.5, 11. ]], dtype=float32)
     """
-    return Epilogue(function)
+    if function is None:
+        return lambda function: Epilogue(function, dtype)
+    return Epilogue(function, dtype)
 
 
 class Epilogue:
     """What `epilogue` returns."""
 
-    def __init__(self, function):
-        self.apply = Elementwise(function, called="epilogue")
+    def __init__(self, function, dtype=None):
+        self.apply = Elementwise(function, dtype, called="epilogue")
         self.__name__, self.__doc__, self.py_func = self.apply.__name__, self.apply.__doc__, self.apply.py_func
 
     def __repr__(self):
         return f"<epilogue {self.apply!r}>"
 
     def __reduce__(self):
-        return reduced(self, Epilogue, self.py_func)
+        return reduced(self, Epilogue, self.py_func, self.apply.dtypes)
 
     def __call__(self, input, mat1, mat2, *operands, beta=1, alpha=1, out=None, before=None, out_dtype=None, mode=None,
                  conj=None, tiles=None, **unknown):  # fmt: skip

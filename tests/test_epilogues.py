@@ -1,6 +1,7 @@
 """Activations and scalar functions after a product: bit for bit what the steps one by one give, on every path."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import nbkernels as nb
 from nbkernels.dispatch import OutError
 from nbkernels.elementary import activations
 from tests.cases import LAYOUTS, bias_shapes
+from tests.compare import same_bits
 
 NAMED = {
     ("relu", "none"): activations.relu, ("gelu", "none"): activations.gelu, ("gelu", "tanh"): activations.gelu_tanh,
@@ -96,6 +98,24 @@ def test_results_of_another_dtype(rng):
     found = positive(x, a, b)
     assert found.dtype == bool
     np.testing.assert_array_equal(found, nb.addmm(x, a, b) > 0)
+
+
+@pytest.mark.parametrize("dtype", [None, "float16", "float32", np.float64])
+def test_dtypes_of_integer_products_are_asked_for(rng, dtype):
+    """A scaled int32 product is float64, NumPy's rule, where nothing is asked for; computed so in any case."""
+    dequantized = nb.epilogue(lambda v, scale, bias: v * scale + bias, dtype=dtype)
+    a, b = (rng.integers(-9, 9, shape).astype("i1") for shape in ((30, 40), (40, 20)))
+    scale, bias = (rng.standard_normal(shape).astype("f4") for shape in (20, (30, 1)))
+    expected = (a.astype("i4") @ b.astype("i4") * scale + bias).astype(dtype or "f8")
+    given = np.zeros(20, "i4"), a, b, scale, bias
+    for function in (dequantized, pickle.loads(pickle.dumps(dequantized))):
+        same_bits(function(*given, out_dtype="i4"), expected)
+    out, before = np.zeros((20, 30), dtype or "f8").T, np.zeros((30, 20), "i4")
+    assert dequantized(*given, out=out, before=before, out_dtype="i4") is out
+    same_bits(out, expected)
+    np.testing.assert_array_equal(before, a.astype("i4") @ b)
+    with pytest.raises(TypeError, match="results cannot be of dtype object"):
+        nb.epilogue(lambda v: v, dtype=object)
 
 
 def test_zero_factors_and_nan(rng):
