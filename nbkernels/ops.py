@@ -122,7 +122,7 @@ dot = define(
     structured=products.dot,
     dispatch={
         "CPU": "nbkernels.cpu.gemv.dot:dot",
-        "CUDA": "nbkernels.cuda.dot:dot",
+        "CUDA": "nbkernels.cuda.mv:dot",
         "CompositeExplicit": "nbkernels.composites:dot",
     },
     fast="nbkernels.cpu.gemv.dot:dot_fast",
@@ -134,7 +134,7 @@ vdot = define(
     structured=products.vdot,
     dispatch={
         "CPU": "nbkernels.cpu.gemv.dot:vdot",
-        "CUDA": "nbkernels.cuda.dot:vdot",
+        "CUDA": "nbkernels.cuda.mv:vdot",
         "CompositeExplicit": "nbkernels.composites:vdot",
     },
     fast="nbkernels.cpu.gemv.dot:vdot_fast",

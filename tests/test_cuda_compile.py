@@ -15,7 +15,7 @@ from nbkernels.problem import GemmProblem
 from tests import launched
 
 try:
-    from nbkernels.cuda import dot, elementwise, gemm, launch, mv, reduce, scan, tiles
+    from nbkernels.cuda import elementwise, gemm, launch, mv, reduce, scan, tiles
     from nbkernels.cuda.assemble import assemble, ptx
     from nbkernels.cuda.block import BlockGemm
     from nbkernels.cuda.kinds import kind_of
@@ -79,10 +79,12 @@ SCANS = [
 ]
 DOTS = [
     part(kind_of(*dtypes))
-    for part in (dot.kernel, dot.final)
+    for part in (lambda kind: mv.kernel(kind, 64, 1 if kind.planes == 2 else 16 // BYTES[kind.a], False), mv.final)
     for dtypes in (*((d,) * 3 for d in ("float32", "float64", "complex64", "bfloat16")), ("uint8", "int8", "int32"))
 ]
-MVS = [mv.kernel(kind_of(*[dtype] * 3), count) for dtype, count in (("float32", 8), ("float64", 8), ("complex64", 1))]
+MVS = [mv.kernel(kind_of(*[dtype] * 3), *how) for dtype, *how in
+       (("float32", 8, 4, False), ("float32", 8, 1, True), ("float64", 8, 2, False), ("complex64", 1, 2, False),
+        ("float16", 1, 8, False), ("bfloat16", 1, 1, True))]  # fmt: skip
 # Of the other dtypes one of each kind, with the tiles of a large product: of every way to load, step and end.
 KINDS = [
     kind_of(*dtypes, *conj)

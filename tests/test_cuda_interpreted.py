@@ -18,7 +18,7 @@ from tests import reference
 from tests.compare import same_bits
 
 try:
-    from nbkernels.cuda import batch, dot, elementwise, folds, fused, gemm, launch, mv, reduce, tiles
+    from nbkernels.cuda import batch, elementwise, folds, fused, gemm, launch, mv, reduce, tiles
     from nbkernels.cuda.assemble import assemble, ptx
     from tests.ptx.device import NEWEST, Device
 
@@ -126,10 +126,14 @@ def test_batches(gpu, rng):
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "bfloat16", "int32"])
 @pytest.mark.parametrize("k", [1, 150, 4200])
 def test_dot(gpu, rng, dtype, k):
-    a, b = numbers(rng, 2 * k, dtype=dtype)[::2], numbers(rng, k, dtype=dtype)[::-1]
-    out = empty((), dtype)
-    dot.dot(gpu.array(out), gpu.array(a), gpu.array(b))
-    same_bits(out, np.asarray(nbkernels.dot(a, b)))
+    """Of vectors that are moved by 16 bytes, and of strided ones."""
+    whole = numbers(rng, 2 * k, dtype=dtype), numbers(rng, k, dtype=dtype)
+    for a, b in ((whole[0][::2], whole[1][::-1]), (aligned(whole[0][:k]), aligned(whole[1]))):
+        out = empty((), dtype)
+        mv.dot(gpu.array(out), gpu.array(a), gpu.array(b))
+        same_bits(out, np.asarray(nbkernels.dot(a, b)))
+    first = [kernel for kernel, _ in gpu.launches if kernel.make.endswith(":make")]
+    assert first[-1].arguments[2] == max(1, 16 // whole[0].itemsize)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "float16", "int32"])
@@ -141,6 +145,24 @@ def test_mv(gpu, rng, dtype, m, k, order):
     mv.addmv(gpu.array(out[::2]), *map(gpu.array, (x, a, v)), 2, 3)
     same_bits(out[::2], nbkernels.addmv(x, a, v, beta=2, alpha=3))
     same_bits(out[1::2], empty(m, dtype))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "float16", "bfloat16", "int8"])
+def test_mv_by_vectors(gpu, rng, dtype):
+    """Rows whose neighbours are moved together: more rows than a block takes, and whole rounds of loads with a rest."""
+    a, v = aligned(numbers(rng, 131, 4336, dtype=dtype)), aligned(numbers(rng, 4336, dtype=dtype))
+    out = empty(131, dtype)
+    mv.mv(gpu.array(out), gpu.array(readonly(a)), gpu.array(readonly(v)))
+    same_bits(out, nbkernels.mv(a, v))
+    assert gpu.launches[-1][0].arguments[2] == 16 // a.itemsize
+
+
+def aligned(x):
+    """A C-order copy that begins at a multiple of 16 bytes."""
+    made = np.empty(x.nbytes + 16, np.uint8)
+    made = made[-made.ctypes.data % 16 :][: x.nbytes].view(x.dtype).reshape(x.shape)
+    made[...] = x
+    return made
 
 
 # --- element by element -----------------------------------------------------------------------------------------------
