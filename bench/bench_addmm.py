@@ -22,6 +22,7 @@ import nbkernels
 from nbkernels import tune
 from nbkernels.benches import mkl
 from nbkernels.benches.peak import fma_call, workers
+from nbkernels.benches.peers import at_best
 from nbkernels.benches.rows import table
 from nbkernels.cpu.gemm import gemm
 from nbkernels.cpu.runtime import threads
@@ -114,4 +115,5 @@ def main():
 
 
 if __name__ == "__main__":
+    at_best()
     main()

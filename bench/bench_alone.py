@@ -14,6 +14,7 @@ from tqdm import tqdm
 
 import nbkernels
 from nbkernels.benches.measure import row
+from nbkernels.benches.peers import at_best
 from nbkernels.benches.rows import table
 from nbkernels.benches.suites import Case
 from nbkernels.dtypes import ALONE, PARTS, ufunc
@@ -77,4 +78,5 @@ def main():
 
 
 if __name__ == "__main__":
+    at_best()
     main()

@@ -20,6 +20,7 @@ from tqdm import tqdm
 from nbkernels import tune
 from nbkernels.benches.dtypes import CASES, SIZES, calls, names
 from nbkernels.benches.peak import step_call, workers
+from nbkernels.benches.peers import at_best
 from nbkernels.cpu.gemm.kinds import default_tiles, kind_of
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -78,4 +79,5 @@ def main():
 
 
 if __name__ == "__main__":
+    at_best()
     main()

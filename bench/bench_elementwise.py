@@ -22,6 +22,7 @@ from tqdm import tqdm
 
 from nbkernels import tune
 from nbkernels.benches.elementwise import ALL, DTYPES, EXPRESSION, OPS, QUICK, SIDES, calls, copy
+from nbkernels.benches.peers import at_best
 from nbkernels.cpu.runtime import threads
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -74,6 +75,7 @@ def test_elementwise(benchmark, case):
 
 
 if __name__ == "__main__":
+    at_best()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a few rows of each kind")
     parser.add_argument("--sides", type=int, nargs="+", default=SIDES, help="of the square matrices of the whole table")

@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from tabulate import tabulate
 from tqdm import tqdm
 
+from nbkernels.benches.peers import at_best
 from nbkernels.commands import info
 
 START = "import time, numpy as np; start = time.process_time(); import nbkernels as nb\n"
@@ -68,4 +69,5 @@ def main():
 
 
 if __name__ == "__main__":
+    at_best()
     main()

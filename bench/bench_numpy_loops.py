@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+from nbkernels.benches.peers import at_best
 from nbkernels.commands import info
 from nbkernels.in_numpy.slots import slots
 from nbkernels.in_numpy.use import use_in_numpy
@@ -186,4 +187,5 @@ def main():
 
 
 if __name__ == "__main__":
+    at_best()
     sys.exit(main())

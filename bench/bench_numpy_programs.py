@@ -33,6 +33,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parent.parent), str(Path(__file__).
 from numpy_programs import programs
 
 from nbkernels import use_in_numpy, watch
+from nbkernels.benches.peers import at_best
 from nbkernels.commands import info
 from nbkernels.in_numpy.report import AGAIN, share
 from nbkernels.in_numpy.which import PRODUCTS
@@ -114,4 +115,5 @@ def main():
 
 
 if __name__ == "__main__":
+    at_best()
     sys.exit(main())

@@ -28,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # the tests' do
 
 import nbkernels as nb
 from nbkernels import tune
+from nbkernels.benches.peers import at_best
 from nbkernels.commands.info import meta
 from tests import launched
 
@@ -126,6 +127,7 @@ def test_overhead(benchmark, op, n, kind):
 
 
 if __name__ == "__main__":
+    at_best()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", type=Path, help="a file for the rows")
     parser.add_argument("--seconds", type=float, default=2.0, help="for each row")

@@ -24,6 +24,7 @@ from tabulate import tabulate
 from tqdm import tqdm
 
 import nbkernels
+from nbkernels.benches.peers import at_best
 
 SQUARES = 32, 64, 128, 256, 512, 1024
 ROWS = 1000, 100_000, 1_000_000
@@ -144,4 +145,5 @@ def main():
 
 
 if __name__ == "__main__":
+    at_best()
     sys.exit(main())

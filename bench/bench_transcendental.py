@@ -18,6 +18,7 @@ from tabulate import tabulate
 
 import nbkernels.jit.overloads  # noqa: F401, compiled code finds the functions by it
 from nbkernels import tune
+from nbkernels.benches.peers import at_best
 from nbkernels.elementary import circular, hyperbolic, powers, transcendental
 
 CIRCULAR = ("sin", "cos", "tan", "asin", "acos", "atan")
@@ -145,6 +146,7 @@ def test_transcendental(benchmark, name):
 
 
 if __name__ == "__main__":
+    at_best()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ulp", action="store_true", help="measure errors")
     parser.add_argument("--quick", action="store_true", help="fewer arguments")

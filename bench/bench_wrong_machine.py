@@ -23,6 +23,7 @@ from tabulate import tabulate
 from tqdm import tqdm
 
 from nbkernels import tune
+from nbkernels.benches.peers import at_best
 from nbkernels.commands import info
 from nbkernels.cpu.gemm import gemm, kinds, paths, tuned
 from nbkernels.cpu.runtime import machine, threads
@@ -133,4 +134,5 @@ def main():
 
 
 if __name__ == "__main__":
+    at_best()
     main()

@@ -5,9 +5,11 @@ import itertools
 from tabulate import tabulate
 
 from nbkernels.benches.peak import peaks, workers
+from nbkernels.benches.peers import at_best
 from nbkernels.cpu.runtime import threads
 
 if __name__ == "__main__":
+    at_best()
     rows = []
     for dtype, count in itertools.product(("float32", "float64"), sorted({1, threads.count()})):
         with workers(count):

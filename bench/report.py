@@ -94,7 +94,8 @@ def classes(results, key="bench"):
     return markdown_table(lines) + (
         f"\n\nTime of the best of {', '.join(peers)} over ours, geometric "
         f"mean (worst) of as many shapes; of all {len(found)} rows {geometric_mean(found):.2f}, "
-        f"{sum(value >= 1 for value in found)} of them at least 1: interleaved medians of {machine(results['meta'])}.\n"
+        f"{sum(value >= 1 for value in found)} of them at least 1: interleaved medians of "
+        f"{machine(results['meta'])}.{doubt(results)}\n"
     )
 
 
@@ -109,8 +110,27 @@ def markdown_table(lines):
 
 
 def machine(meta):
-    versions = ", ".join(f"{package} {version}" for package, version in meta["versions"].items())
-    return f"{meta['date']} on {meta['cpu']}, {meta['cores']} cores, {versions}"
+    """
+    >>> own = {"date": "2026-11-27", "cpu": "a processor", "cores": 2, "versions": {"numpy": "2"}}
+    >>> machine(own | {"peers": {"numpy's OpenBLAS": {"version": "0.3", "architecture": "Zen", "threads": 2}}})
+    "2026-11-27 on a processor, 2 cores, numpy 2, numpy's OpenBLAS 0.3 (Zen, 2 threads)"
+    """
+    versions = [f"{package} {version}" for package, version in meta["versions"].items()]
+    for name, each in meta.get("peers", {}).items():
+        threads = f"{each['threads']} thread{'s' * (each['threads'] > 1)}"
+        versions += [f"{name} {each['version']} ({each['architecture']}, {threads})"] if name != "torch" else []
+    return f"{meta['date']} on {meta['cpu']}, {meta['cores']} cores, {', '.join(versions)}"
+
+
+def doubt(results):
+    """What is to be said of products beside NumPy's on a processor with AVX-512 until they are measured again."""
+    products = any(row.get("layout") == "NN" for row in results["rows"])
+    if not products or "peers" in results["meta"] or "vectors of 512 bits" not in results["meta"]["cpu"]:
+        return ""
+    return (
+        " Which kernels OpenBLAS took was not written down: variables of the environment may have held it to vectors "
+        "of 256 bits, so NumPy's ratios are suspect until they are measured again."
+    )
 
 
 def markdown(results, bench):
@@ -124,7 +144,7 @@ def markdown(results, bench):
     layouts = list(dict.fromkeys(row["layout"] for row in rows))
     return markdown_table(lines) + (
         f"\n\nTime of {' / '.join(peers)} over ours (share of the FMA peak), in the worst of the layouts "
-        f"{', '.join(layouts)}: interleaved medians of {machine(results['meta'])}.\n"
+        f"{', '.join(layouts)}: interleaved medians of {machine(results['meta'])}.{doubt(results)}\n"
     )
 
 
@@ -146,7 +166,7 @@ def dtypes(results):
         lines.append(line)
     return markdown_table(lines) + (
         f"\n\nTime of {' / '.join(peers)} over ours (share of the peak of its multiply-add instruction), "
-        f"n x n, one thread: interleaved medians of {machine(results['meta'])}.\n"
+        f"n x n, one thread: interleaved medians of {machine(results['meta'])}.{doubt(results)}\n"
     )
 
 

@@ -2,6 +2,10 @@
 
 import csv
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -65,6 +69,45 @@ def test_peaks_are_of_this_world():
     assert {"L1", "L2", "memory"} <= set(found["gb_s"])
     assert all(0.1 < width < 10_000 for width in found["gb_s"].values())
     assert found["launch_us"] < 10_000
+
+
+# -- peers at their best -----------------------------------------------------------------------------------------------
+
+
+def test_a_bench_measures_without_what_holds_peers_back(tmp_path):
+    """Whoever measures has none of the variables, whatever the environment; a result says what each peer was."""
+    held = {name: "Nehalem" if name == "OPENBLAS_CORETYPE" else "1" for name in peers.HOLDING}
+    program, file = tmp_path / "bench.py", tmp_path / "out.json"
+    program.write_text(
+        "import json, sys\nfrom nbkernels.benches import peers\nfrom nbkernels.commands import info\n"
+        "peers.at_best()\nassert not set(peers.HOLDING) & set(__import__('os').environ)\n"
+        "json.dump([sys.argv[1:], info.meta()], open(sys.argv[1], 'w'))\nsys.exit(3)\n"
+    )
+    line = [sys.executable, str(program), str(file), "an argument"]
+    run = subprocess.run(line, env=os.environ | held, capture_output=True, text=True)
+    assert run.returncode == 3, run.stderr
+    assert "started anew without OPENBLAS_CORETYPE, " in run.stderr
+    given, meta = json.loads(file.read_text())
+    assert given == [str(file), "an argument"]
+    (blas,) = (each for name, each in meta["peers"].items() if "OpenBLAS" in name)
+    assert set(blas) == {"version", "architecture", "threads"}
+    assert blas["architecture"] != "Nehalem"
+
+
+def test_peers_that_are_held_back_are_named():
+    found = {"OpenBLAS": {"version": "0.3", "architecture": "Nehalem", "threads": 2}}
+    assert peers.held_back(found, 128) == []
+    (said,) = peers.held_back(found, 256)
+    assert said == "OpenBLAS 0.3 is held back: kernels of Nehalem have vectors of 128 bits, the processor's have 256"
+    assert peers.held_back({"torch": {"version": "2", "architecture": "AVX512", "threads": 1}}, 512) == []
+
+
+def test_every_bench_starts_so():
+    """But for those that measure no peer."""
+    for file in sorted((Path(__file__).resolve().parent.parent / "bench").glob("bench_*.py")):
+        text = file.read_text(encoding="utf-8")
+        if file.stem not in ("bench_trees", "bench_costs") and '\nif __name__ == "__main__":' in text:
+            assert text.rpartition('if __name__ == "__main__":\n')[2].startswith("    at_best()\n"), file.name
 
 
 # -- files -------------------------------------------------------------------------------------------------------------

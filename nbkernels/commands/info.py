@@ -146,9 +146,11 @@ def text():
 
 def meta():
     """What a benchmark result must say about where it was measured; see bench/report.py."""
+    from nbkernels.benches import peers
     from nbkernels.jit import levels, vector
 
     name = f"{cpu()} (LLVM: {levels.target()[1]}, vectors of {vector.width_bits()} bits)"
     names = "nbkernels", "numba", "llvmlite", "numpy", "torch"
     versions = {"python": platform.python_version()} | {name: version(name) for name in names if version(name)}
-    return {"cpu": name, "cores": os.cpu_count(), "versions": versions, "date": datetime.date.today().isoformat()}
+    return {"cpu": name, "cores": os.cpu_count(), "versions": versions, "date": datetime.date.today().isoformat(),
+            "peers": peers.facts()}  # fmt: skip
