@@ -1,7 +1,8 @@
 """The build beside what pyproject.toml says: a wheel that carries compiled kernels.
 
 NBKERNELS_PREBUILT names a directory that `python -m nbkernels prebuild --out` made: then the wheel holds its kernels,
-and is tagged for this Python and platform. Without it the wheel is pure, as the sdist always is.
+and is tagged for this Python and platform where some are for processors; kernels for GPUs run under any. Without it the
+wheel is pure, as the sdist always is.
 
 NBKERNELS_URL is the repository's address: whoever publishes a release tells it, and the package's pages follow from it.
 """
@@ -24,18 +25,38 @@ PAGES = {
 }  # fmt: skip
 
 
+SOURCES = runpy.run_path("nbkernels/jit/sources.py") if PREBUILT else {}
+
+
+def carried() -> list[Path]:
+    """What the wheel carries, under PREBUILT; SystemExit says why there is nothing."""
+    gpus = sorted(Path(PREBUILT).glob("cuda/*/*/*.nbc"))
+    own = SOURCES["digest"](*SOURCES["OF_CUDA"])[:16]
+    if gpus and not any(file.parts[-3] == own for file in gpus):
+        sys.exit(f"NBKERNELS_PREBUILT={PREBUILT}: its kernels for GPUs were made from other sources")
+    gpus = [file for file in gpus if file.parts[-3] == own]
+    if gpus and not processors():
+        return gpus
+    source = made()
+    return [source / "toolchain.json", *sorted(source.glob("*/*.nbc")), *gpus]
+
+
+def processors() -> list[Path]:
+    """The records of kernels for processors."""
+    return sorted(Path(PREBUILT).glob("*/toolchain.json")) if PREBUILT else []
+
+
 def made() -> Path:
     """What was made for this Python from these sources; SystemExit says why there is none."""
-    sources = runpy.run_path("nbkernels/jit/sources.py")
     major, minor, *_ = sys.version_info
     wanted = {
         "python": f"{sys.implementation.name} {major}.{minor}{getattr(sys, 'abiflags', '')}",
         "platform": sysconfig.get_platform(),
         "options": {},
-        "sources": sources["digest"](),
+        "sources": SOURCES["digest"](),
     }
     problems = []
-    for file in sorted(Path(PREBUILT).glob("*/toolchain.json")):
+    for file in processors():
         found = json.loads(file.read_text(encoding="utf-8"))
         other = [name for name, value in wanted.items() if found.get(name) != value]
         if not other:
@@ -48,13 +69,12 @@ def made() -> Path:
 class Build(build_py):
     def run(self):
         super().run()
-        carried = Path(self.build_lib, "nbkernels", "prebuilt")
-        shutil.rmtree(carried, ignore_errors=True)  # of an earlier build
+        place = Path(self.build_lib, "nbkernels", "prebuilt")
+        shutil.rmtree(place, ignore_errors=True)  # of an earlier build
         if not PREBUILT or self.editable_mode:
             return
-        source = made()
-        for file in (source / "toolchain.json", *sorted(source.glob("*/*.nbc"))):
-            target = Path(carried, source.name, file.relative_to(source))
+        for file in carried():
+            target = place / file.relative_to(PREBUILT)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, target)
 
@@ -62,7 +82,7 @@ class Build(build_py):
 class Tagged(Distribution):
     def has_ext_modules(self):
         """Whether the wheel is one Python's and platform's."""
-        return bool(PREBUILT)
+        return bool(processors())
 
 
 if URL and not URL.startswith("https://"):

@@ -1,6 +1,7 @@
 """The command line: python -m nbkernels COMMAND. Heavy imports wait for their command."""
 
 import argparse
+import functools
 import math
 import os
 import sys
@@ -9,6 +10,8 @@ import nbkernels
 from nbkernels.benches.command import options as bench_options
 from nbkernels.dispatch.errors import meant
 from nbkernels.tuning.command import options as tune_options
+
+CARDS = "CUDA kernels for compute capabilities as 8.6 or 9.0a, in place of the CPU's; needs no GPU"
 
 
 def main(argv=None):
@@ -84,12 +87,14 @@ def _parser():
     warmup.add_argument("--only", nargs="+", action="extend", default=[], metavar="PATTERN",
                         help="calls whose line in the list holds this, or matches it as names of files do")  # fmt: skip
     warmup.add_argument("--list", action="store_true", help="print the calls, and where their code is; compile nothing")
+    warmup.add_argument("--cuda", nargs="+", action="extend", default=[], metavar="CC", help=CARDS)
     warmup.add_argument("--jobs", type=_positive, metavar="N", help="processes (as many as there are cores)")
     prebuild = command(_prebuild, dtype=False)
     prebuild.add_argument("--target", nargs="+", action="extend", default=[], metavar="LEVEL",
                           help="levels of processors: x86-64-v3, x86-64-v4, either with +FEATURE of LLVM's; arm64 on "
                           "such a machine (x86-64-v3 x86-64-v4 x86-64-v4+avx512vnni)")  # fmt: skip
     prebuild.add_argument("--set", default="everyday", metavar="everyday|all|FILE", help="of calls (%(default)s)")
+    prebuild.add_argument("--cuda", nargs="+", action="extend", default=[], metavar="CC", help=CARDS)
     prebuild.add_argument("--jobs", type=_positive, metavar="N", help="processes (as many as there are cores)")
     prebuild.add_argument("--out", default="build/prebuilt", metavar="DIR", help="where it goes (%(default)s)")
     cache = command(_cache, dtype=False).add_mutually_exclusive_group()
@@ -145,15 +150,18 @@ def _tune(args):
 
 
 def _warmup(args):
-    """Compile the CPU kernels of a set of calls into the cache, so that later processes need not wait."""
-    from nbkernels.commands import warmup
+    """Compile the kernels of a set of calls into the cache, so that later processes need not wait."""
+    from nbkernels.commands import cubins, warmup
     from nbkernels.dtypes import DTYPES
 
     try:
         if unknown := [dtype for dtype in args.dtypes if dtype not in DTYPES]:
             raise warmup.Nothing(f"{', '.join(unknown)} is not among {', '.join(DTYPES)}")
         work = warmup.chosen(args.file or args.set, args.dtypes, args.only)
-    except warmup.Nothing as error:
+        if args.cuda:
+            chosen = functools.partial(cubins.calls, args.file or args.set, args.dtypes, args.only)
+            return cubins.listed(chosen, args.cuda) if args.list else cubins.run(chosen, args.cuda, args.jobs)
+    except (ValueError, ImportError) as error:
         print(f"warmup: {error}", file=sys.stderr)
         return 2
     if args.list:
@@ -163,13 +171,17 @@ def _warmup(args):
 
 
 def _prebuild(args):
-    """Compile the CPU kernels of a set of calls for levels of processors, to come with a wheel."""
-    from nbkernels.commands import prebuild, warmup
+    """Compile the kernels of a set of calls for levels of processors, or for GPUs, to come with a wheel."""
+    from nbkernels.commands import cubins, prebuild, warmup
 
     try:
+        if args.cuda:
+            failed = cubins.run(functools.partial(cubins.calls, args.set), args.cuda, args.jobs, f"{args.out}/cuda")
+            if failed or not args.target:
+                return failed
         prebuild.chosen(args.target)
         return prebuild.run(args.target, warmup.chosen(args.set), args.jobs, args.out)
-    except ValueError as error:
+    except (ValueError, ImportError) as error:
         print(f"prebuild: {error}", file=sys.stderr)
         return 2
 

@@ -12,6 +12,7 @@ import pytest
 
 try:
     from nbkernels import scalar
+    from nbkernels.calls import sets
     from nbkernels.commands import cubins as building
     from nbkernels.cuda import assemble, cubins, elementwise, launch, rehearsal, toolchain
     from nbkernels.dispatch import driver
@@ -200,6 +201,36 @@ def test_every_everyday_call_has_kernels_on_every_card():
         assert len({*names}) == len(names)
 
 
+def run(*command, **environment):
+    command = [sys.executable, "-m", "nbkernels", *map(str, command)]
+    return subprocess.run(command, env=os.environ | environment, capture_output=True, text=True)
+
+
+ONE = "less(float32 4x4, float32 4x4)"  # a call of the everyday set, which has one small kernel
+
+
+def test_the_command_line_fills_the_cache_and_a_folder(tmp_path):
+    """warmup, then prebuild, which compiles nothing that is there; a wheel's place; cards that there are not."""
+    cache = {"NBKERNELS_CACHE_DIR": str(tmp_path / "cache")}
+    calls = tmp_path / "calls.jsonl"
+    (call,) = (call for label, call in sets.calls("everyday") if label == ONE)
+    calls.write_text(call.line() + "\n")
+    before = run("warmup", "--cuda", "9.0a", "--only", ONE, "--list", **cache)
+    assert before.stdout.splitlines()[-1].startswith("sm_90a elementwise.make less")
+    assert "cached" not in before.stdout
+    made = run("warmup", "--cuda", "9.0a", "--only", ONE, "--jobs", 1, **cache)
+    assert made.returncode == 0, made.stderr
+    assert made.stdout.startswith("CUDA kernels: 1 in ")
+    assert "cached" in run("warmup", "--cuda", "9.0a", "--only", ONE, "--list", **cache).stdout
+    built = run("prebuild", "--cuda", "9.0a", "--set", calls, "--out", tmp_path / "out", "--jobs", 1, **cache)
+    assert built.returncode == 0, built.stderr
+    (file,) = (tmp_path / "out").rglob("*.nbc")
+    assert file.parts[-4:-1] == ("cuda", cubins.folder(), "sm_90a")
+    refused = run("warmup", "--cuda", "9.0b", **cache)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "no compute capability" in refused.stderr
+
+
 def test_a_rehearsal_leaves_nothing_behind():
     before = driver.bindings, driver.recorder.noted
     rehearsal.kernels([("fails", lambda stand: 1 / 0)], HOPPER)
@@ -210,6 +241,13 @@ def test_a_rehearsal_leaves_nothing_behind():
 def test_what_is_no_compute_capability_is_refused(text):
     with pytest.raises(ValueError, match="no compute capability"):
         cubins.parse(text)
+
+
+@pytest.mark.parametrize(("cc", "hint"), [((13, 0), "numba-cuda"), ((7, 0), "cuda12")])
+def test_a_card_that_the_compiler_does_not_know_is_told_in_a_line(cc, hint):
+    with pytest.raises(RuntimeError, match=f"not {cc[0]}.{cc[1]}; install .*{hint}") as raised:
+        assemble.assemble(kernel(), cc)
+    assert "\n" not in str(raised.value)
 
 
 def test_numpy_has_row_stack_only_while_the_compiler_is_imported(monkeypatch):

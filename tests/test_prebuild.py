@@ -417,6 +417,24 @@ def test_the_thirty_calls_of_a_release_in_an_empty_home(thirty, tree, tmp_path):
     assert not list((tmp_path / "home").rglob("*.nbc"))
 
 
+def test_a_wheel_carries_kernels_for_gpus_under_any_python(tree, tmp_path):
+    """Where they were made from its sources; without kernels for processors it stays pure."""
+    own = sources.digest(*sources.OF_CUDA)[:16]
+    file = tmp_path / "out" / "cuda" / own / "sm_90a" / "elementwise-make-0.nbc"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"machine code")
+    result = built(tree, tmp_path / "out", tmp_path)
+    assert result.returncode == 0, result.stderr
+    (wheel,) = tmp_path.glob("*-py3-none-any.whl")
+    with zipfile.ZipFile(wheel) as content:
+        carried = f"nbkernels/prebuilt/cuda/{own}/sm_90a/{file.name}"
+        assert [name for name in content.namelist() if "prebuilt" in name] == [carried]
+    file.parent.parent.rename(tmp_path / "out" / "cuda" / "0123456789abcdef")
+    result = built(tree, tmp_path / "out", tmp_path / "other")
+    assert result.returncode != 0
+    assert "were made from other sources" in result.stderr
+
+
 def test_a_wheel_of_what_was_made_with_something_else_is_not_built(thirty, tree, tmp_path):
     for what in ("python", "sources", "options"):
         made = json.loads((thirty / files.toolchain() / files.RECORD).read_text()) | {what: "another"}

@@ -25,12 +25,13 @@ def chosen(names) -> list[tuple]:
     return [cubins.parse(name) for name in names]
 
 
-def calls(name):
-    """Those of a set, as cuda.rehearsal takes them."""
-    from ..calls import sets
+def calls(name, dtypes=(), only=()):
+    """Those of a set or a recorded file, as warmup.chosen chooses them and cuda.rehearsal takes them."""
     from ..calls.call import IN_NUMPY
+    from .warmup import chosen
 
-    return [(label, functools.partial(rehearsed, call)) for label, call in sets.calls(name) if call.name != IN_NUMPY]
+    work = chosen(name, dtypes, only)
+    return [(label, functools.partial(rehearsed, call)) for label, call in work if call.name != IN_NUMPY]
 
 
 def rehearsed(call, stand):
@@ -47,17 +48,29 @@ def rehearsed(call, stand):
     return function(*args, **keywords)
 
 
-def run(calls, archs, jobs=None, out=None, progress=True) -> int:
-    """Compile the kernels of calls() that are not there yet into the cache, or into the folder `out`; 1 where a kernel
-    or a call failed, which is named, else 0."""
+def listed(calls, names) -> int:
+    """Print the kernels of calls(), and where each one's code is."""
+    from tabulate import tabulate
+
+    from ..cuda import cubins
+
+    prepare(calls, chosen(names))
+    rows = ((f"{cubins.written(arch)} {kernel}", cubins.where(kernel, arch)) for kernel, arch in WORK.values())
+    print(tabulate(rows, ["kernel", "code"], disable_numparse=True))
+    return 0
+
+
+def run(calls, names, jobs=None, out=None, progress=True) -> int:
+    """Compile the kernels of calls() for the architectures of these names that are not there yet, into the cache or
+    into the folder `out`; 1 where a kernel or a call failed, which is named, else 0."""
     from tqdm import tqdm
 
     from ..jit import files
 
     start, failed = time.perf_counter(), 0
-    count, refused, made = build(calls, archs, jobs, out)
+    count, refused, made = build(calls, chosen(names), jobs, out)
     for call, error in refused.items():
-        print(f"on {error}: {call}", file=sys.stderr)
+        print(f"{call}: {error}", file=sys.stderr)
     with tqdm(made, "CUDA kernels", count, disable=not progress) as bar:
         for kernel, _, error in bar:
             bar.set_postfix_str(kernel, refresh=False)
@@ -65,14 +78,17 @@ def run(calls, archs, jobs=None, out=None, progress=True) -> int:
                 failed += 1
                 bar.write(f"{kernel}: {error}", file=sys.stderr)
     where = out or files.status()
-    print(f"{count - failed} CUDA kernels in {time.perf_counter() - start:.1f} s; compiled code: {where}")
+    print(f"CUDA kernels: {count - failed} in {time.perf_counter() - start:.1f} s; compiled code: {where}")
     return 1 if failed or refused else 0
 
 
 def build(calls, archs, jobs=None, out=None):
     """(number of kernels, {call: error} of calls that cannot be made, an iterator that compiles and yields (kernel,
     seconds, error or None) as each is done)"""
+    from ..cuda import toolchain
+
     refused = prepare(calls, archs)
+    toolchain.ready()  # an ImportError for all of them at once
     names = list(WORK)
 
     def made():

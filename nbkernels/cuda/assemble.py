@@ -7,7 +7,7 @@ import contextlib
 from cuda.bindings import nvjitlink
 from numba import types
 from numba.cuda.compiler import compile_cuda, kernel_fixup
-from numba.cuda.cudadrv import nvvm
+from numba.cuda.cudadrv import nvrtc, nvvm
 
 from ..jit.cache import uncollected
 from ..jit.flags import default_modes
@@ -30,6 +30,18 @@ def assemble(kernel: Kernel, cc: tuple) -> Machine:
     return Machine(bytes(cubin), entry, report)
 
 
+def known(cc: tuple) -> None:
+    """A RuntimeError that says what to do where CUDA's compiler here does not know a compute capability."""
+    every = sorted(nvrtc.get_supported_ccs())
+    if cc[:2] not in every:
+        first, last, wanted = (".".join(map(str, each[:2])) for each in (every[0], every[-1], cc))
+        newer = (
+            "a newer CUDA: pip install -U 'numba-cuda[cu13]'" if cc > every[0] else "an older one: nbkernels[cuda12]"
+        )
+        raise RuntimeError(f"CUDA's compiler here knows GPUs of compute capability {first} to {last}, not {wanted}; "
+                           f"install {newer}")  # fmt: skip
+
+
 def ptx(kernel: Kernel, cc: tuple) -> str:
     """The PTX that `assemble` turns into a cubin: for reading."""
     cc = architecture(cc)
@@ -41,6 +53,7 @@ def ptx(kernel: Kernel, cc: tuple) -> str:
 def _compile(kernel: Kernel, cc: tuple) -> tuple[bytes, str]:
     """(LTO-IR, name of the entry)"""
     toolchain.ready()
+    known(cc)
     body, signature = kernel.source()
     with uncollected(), default_modes():
         result = compile_cuda(body, types.void, signature, cc=cc, nvvm_options=dict(NVVM), lto=True)

@@ -16,6 +16,7 @@ from numba.np.numpy_support import as_dtype
 
 from ..jit.kind import BYTES, SIGNLESS, Kind
 from ..problem import GemmProblem
+from . import toolchain
 from .kernels.chain import word
 from .kernels.collective import clear, finish, fragment, lanes, mainloop, slices
 from .kernels.elements import stored
@@ -88,6 +89,8 @@ class BlockGemm(ModuleType):
     def __init__(self, mat1, mat2=None, out=None, tiles=None, conj=""):
         names = [named(mat1 if dtype is None else dtype) for dtype in (mat1, mat2, out)]
         kind = checked(*names, conj)
+        if not SIMULATED:
+            toolchain.ready()  # the kernel that calls it is compiled by Numba
         if tiles is None:
             tiles = default(GemmProblem(64, 64, 64, kind.chain), 1)
         tiles = given(tiles, kind.chain)

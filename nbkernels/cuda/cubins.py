@@ -11,6 +11,7 @@ of which the sources alone must be the same: machine code asks for no compiler, 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import json
@@ -162,14 +163,27 @@ def carry(kernel: Kernel, arch: tuple, place: Path) -> None:
         files.put(file, files.seal(file, content), content)
 
 
+def places(kernel: Kernel, arch: tuple):
+    """(where from, file) of code that would do, the best first."""
+    if file := own(kernel, arch):
+        yield CACHED, file
+    for place in CARRIED:
+        with contextlib.suppress(OSError):  # a package without sources or code objects
+            yield PACKAGED, carried(kernel, arch, place)
+
+
+def where(kernel: Kernel, arch: tuple) -> str:
+    """Where the kernel's code is; empty where it is nowhere."""
+    return next((origin for origin, file in places(kernel, arch) if file.exists()), "")
+
+
 def find(kernel: Kernel, arch: tuple) -> Machine | None:
     """The kernel's machine code where it is on disk."""
-    start, mine = time.perf_counter(), own(kernel, arch)
-    places = [(CACHED, mine)] if mine else []
-    for where, file in places + [(PACKAGED, carried(kernel, arch, place)) for place in CARRIED]:
+    start = time.perf_counter()
+    for origin, file in places(kernel, arch):
         if content := files.read(file):
             found = Machine.of(content)
-            note(Specialization(f"{kernel} {written(arch)}", where, len(found.cubin), time.perf_counter() - start))
+            note(Specialization(f"{kernel} {written(arch)}", origin, len(found.cubin), time.perf_counter() - start))
             return found
     return None
 

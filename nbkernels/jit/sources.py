@@ -43,7 +43,7 @@ _HEADER = re.compile(rb"[ \t]*(?:def |async def |class |\)).*:[ \t]*(?:#.*)?\n[ 
 
 def files(rooms=ROOMS, modules=MODULES) -> list[tuple]:
     """(name in the package, file) of every source that counts, in order; none where the package has no sources."""
-    package = resources.files(_PACKAGE)
+    package = PACKAGE if PACKAGE.is_dir() else resources.files(_PACKAGE)  # which imports it: setup.py cannot
     inside = (found for room in rooms if (package / room).is_dir() for found in _inside(package / room, f"{room}/"))
     return sorted([*inside, *((name, package / name) for name in modules if (package / name).is_file())])
 
