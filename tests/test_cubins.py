@@ -243,6 +243,17 @@ def test_what_is_no_compute_capability_is_refused(text):
         cubins.parse(text)
 
 
+@pytest.mark.parametrize("home", [{"XDG_CACHE_HOME": "/somewhere"}, {"HOME": "/home/user"}])
+def test_without_platformdirs_the_cache_is_in_the_users_directory(monkeypatch, home):
+    for name in ("NBKERNELS_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in home.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setitem(sys.modules, "platformdirs", None)
+    found = {"XDG_CACHE_HOME": "/somewhere/nbkernels", "HOME": "/home/user/.cache/nbkernels"}
+    assert files.base() == Path(found[next(iter(home))])
+
+
 @pytest.mark.parametrize(("cc", "hint"), [((13, 0), "numba-cuda"), ((7, 0), "cuda12")])
 def test_a_card_that_the_compiler_does_not_know_is_told_in_a_line(cc, hint):
     with pytest.raises(RuntimeError, match=f"not {cc[0]}.{cc[1]}; install .*{hint}") as raised:
