@@ -87,7 +87,7 @@ def test_tiles_that_cards_get(gpu, rng, tile):
     same_bits(product(gpu, a, b, empty((m, n), "f4"), x, 0.5, -2, sizes), reference.addmm(x, a, b, 0.5, -2))
 
 
-LAYOUTS = {
+MATRICES = {
     "C": lambda x: x.copy(),
     "F": lambda x: np.asfortranarray(x),
     "reversed": lambda x: x[::-1, ::-1].copy()[::-1, ::-1],
@@ -95,14 +95,14 @@ LAYOUTS = {
 }
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", MATRICES)
 def test_products_of_any_layout(gpu, rng, layout):
     """Of inputs and of out, whose neighbours in memory keep what they have."""
     a, b, x = numbers(rng, 33, 9), numbers(rng, 9, 20), numbers(rng, 33, 20)
-    out = LAYOUTS[layout](np.full((33, 20), np.nan, "f4"))
+    out = MATRICES[layout](np.full((33, 20), np.nan, "f4"))
     whole = out.base if out.base is not None else out
     before = whole.copy()
-    same_bits(product(gpu, LAYOUTS[layout](a), LAYOUTS[layout](b), out, LAYOUTS[layout](x), 1, 1),
+    same_bits(product(gpu, MATRICES[layout](a), MATRICES[layout](b), out, MATRICES[layout](x), 1, 1),
               reference.addmm(x, a, b, 1, 1))  # fmt: skip
     out[...] = np.nan
     same_bits(whole, before)

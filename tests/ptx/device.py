@@ -22,10 +22,12 @@ KINDS = {0: "u1", 1: "u2", 2: "u4", 3: "i4", 4: "u8", 5: "i8", 6: "f2", 7: "f4",
 
 class Device(launched.Driver):
     """`memory` holds what kernels may touch; each launch is run at once, for compute capability `cc`, and is one of the
-    `launches`, (kernel, grid). `multiprocessors` count when a config is chosen."""
+    `launches`, (kernel, grid). `multiprocessors` count when a config is chosen; `change` is applied to the PTX, to
+    plant faults."""
 
-    def __init__(self, cc: tuple = NEWEST, multiprocessors: int = 132):
+    def __init__(self, cc: tuple = NEWEST, multiprocessors: int = 132, change=lambda ptx: ptx):
         super().__init__(launched.Notes())
+        self.change = change
         self.cc, self.memory, self.launches, self.kernels = cc, Memory(), [], []
         self.maps, self.held = [], {}
         names = ("COMPUTE_CAPABILITY_MAJOR", "COMPUTE_CAPABILITY_MINOR", "MULTIPROCESSOR_COUNT")
@@ -105,7 +107,7 @@ class Device(launched.Driver):
 
     def cuLaunchKernelEx(self, config, function, parameters, extra):
         kernel = self.kernels[function]
-        ptx = text(kernel, self.cc)
+        ptx = self.change(text(kernel, self.cc))
         sizes = list(cached(ptx).program.parameters.values())
         table = (ctypes.c_uint64 * len(sizes)).from_address(parameters)
         arguments = [ctypes.string_at(at, size) for at, size in zip(table, sizes)]

@@ -18,6 +18,7 @@ from .parse import Program
 from .shared import Shared
 
 WARP = 32
+ENDLESS = 1 << 20  # branches of the threads that run together: some minutes
 PATIENCE = 2000  # turns of some threads while others stand ready, after which those go first
 
 
@@ -106,12 +107,15 @@ class Threads:
 
     def run(self) -> None:
         """Until every thread has ended; a Trap tells at which instruction."""
-        codes, turns, patience = self.compiled.codes, 0, 0
+        codes, turns, patience, left = self.compiled.codes, 0, 0, ENDLESS
         late = np.zeros(self.count, bool)  # threads that have been at work while others stood ready
         while not self.done.all():
             ready = ~(self.done | self.waiting)
             if not ready.any():
                 raise Trap(f"deadlock: {self.stuck()}")
+            left -= 1
+            if left == 0:
+                raise Trap(f"no end after {ENDLESS} branches: {self.stuck()}")
             if patience > PATIENCE and (ready & ~late).any():
                 ready &= ~late
                 turns += 1
