@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import nbkernels
-from tests.fuzz import elementwise, illegal, judge, rooms, run
+from tests.fuzz import elementwise, illegal, judge, rooms, run, unary
 
 CASES = 40
 ROOT = Path(__file__).resolve().parents[1]
@@ -129,6 +129,31 @@ def test_a_wrong_operation_is_found(wrong, monkeypatch):
     for number in range(300):
         try:
             elementwise.case(("add", dtype, dtype, dtype), np.random.default_rng(number), lambda call: None)
+        except judge.Finding:
+            found += 1
+    assert (found > 0) == (wrong != "nothing")
+
+
+@pytest.mark.parametrize("wrong", ["nothing", "unwritten", "an ulp"])
+def test_a_wrong_operation_of_one_is_found(wrong, monkeypatch):
+    """One that leaves elements after a subnormal one as they are, and one that is off in a part of a complex number."""
+    real = nbkernels.sqrt
+
+    def planted(x, **keywords):
+        before = None if keywords.get("out") is None else keywords["out"].copy()
+        result = real(x, **keywords)
+        small = np.flatnonzero((x.real == 0) & (abs(x.imag) == 5e-324))
+        if wrong == "unwritten" and before is not None and small.size:
+            result.flat[small[0] :] = before.flat[small[0] :]
+        if wrong == "an ulp" and isinstance(result, np.ndarray):
+            result *= 1 + 2**-48
+        return result
+
+    monkeypatch.setattr(nbkernels, "sqrt", planted)
+    found = 0
+    for number in range(60):
+        try:
+            unary.case(("sqrt", np.dtype("c16")), np.random.default_rng(number), lambda call: None)
         except judge.Finding:
             found += 1
     assert (found > 0) == (wrong != "nothing")

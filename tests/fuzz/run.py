@@ -19,9 +19,10 @@ BLOCK = 48  # cases of one theme, whose compiled code they share
 
 def families():
     """name -> (theme, case, weight) of every class of cases."""
-    from . import elementwise, folds, illegal, modes, others, products
+    from . import elementwise, folds, illegal, modes, others, products, unary
 
-    return elementwise.CLASSES | folds.CLASSES | products.CLASSES | others.CLASSES | illegal.CLASSES | modes.CLASSES
+    modules = elementwise, unary, folds, products, others, illegal, modes
+    return {name: each for module in modules for name, each in module.CLASSES.items()}
 
 
 def draw(seed, number, known, only=""):
