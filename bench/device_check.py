@@ -26,7 +26,7 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-STAGES = ("first", "right", "host", "many", "graph", "streams")  # in order of doubt
+STAGES = ("first", "right", "host", "many", "loops", "graph", "streams")  # in order of doubt
 SUMMARY = 80  # lines
 
 

@@ -90,11 +90,13 @@ def steps(report, library):
         nb.mm(x, y, out=out)
     adapter = arrays.adapter_of(type(x))
     reader = replay.READERS[adapter.name]()
-    known = [call for each in replay.REPLAYS for call in each.known.values() if isinstance(call, replay.Call)]
-    todo = {"read an array": lambda: reader.read(x), "where it runs": lambda: reader.place(x),
-            "a new array": adapter.maker(x, (N, N), np.dtype("f4"), (4 * N, 4))}  # fmt: skip
-    if known and known[-1].launches:
-        todo["the launch alone"] = known[-1].launches[0][0]
+    todo = {what: eval(f"lambda: ({text.format(x='x')})", reader.scope | {"x": x}) for what, text in
+            (("read an array", f"{reader.address}, {reader.layout}"), ("where it runs", reader.place),
+             ("look who watches", reader.watched))}  # fmt: skip
+    todo["a new array"] = adapter.maker(x, (N, N), np.dtype("f4"), (4 * N, 4))
+    repeated = next((call for known in replay.EVERY for call in known.values() if callable(call)), None)
+    if repeated:
+        todo["the launch alone"] = repeated.__globals__["launch0"]
     cost = medians(todo, library.synchronize, 7, 200)
     said = ", ".join(f"{what} {us:.2f}" for what, us in cost.items())
     report(f"steps by {library.name}", us=cost, text=f"{library.name:6} steps             us: {said}")

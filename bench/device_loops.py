@@ -1,0 +1,96 @@
+"""Stage: element-wise operations, folds, scans and products with vectors, beside torch's, by the device's clock.
+
+Arrays are larger than the L2 cache; bytes are those of every operand, once.
+"""
+
+import functools
+
+import device_arrays
+from device_cases import Array, dtype_of
+from device_many import timed
+
+import nbkernels as nb
+
+SECONDS = 75
+N = 8192  # rows and columns; of halves twice as many columns
+ROUNDS = 7
+
+
+def arrays(dtype, n):
+    """{name: Array}: of n x m elements, m by the dtype, and what broadcasts to them."""
+    m = n * 4 // dtype_of(dtype).itemsize
+    shapes = {"x": (n, m), "y": (n, m), "t": (m, n), "row": (m,), "column": (n, 1), "wide": (n, 2 * m), "vector": (m,),
+              "tall": (n,), "long": (n * m,), "longer": (n * m,)}  # fmt: skip
+    return {name: Array(shape, dtype) for name, shape in shapes.items()}
+
+
+def rows():
+    """(name, dtype, operands, ours, torch's, arrays that are moved as parts of an n x m one)"""
+    for d in ("float32", "float16"):
+        yield "add contiguous", d, "x y", lambda x, y: nb.add(x, y), lambda t, x, y: t.add(x, y), 3
+        yield "add row", d, "x row", lambda x, r: nb.add(x, r), lambda t, x, r: t.add(x, r), 2
+        yield "add column", d, "x column", lambda x, c: nb.add(x, c), lambda t, x, c: t.add(x, c), 2
+        yield "add transposed", d, "x t", lambda x, y: nb.add(x, turned(y)), lambda t, x, y: t.add(x, y.T), 3
+        yield "add strided", d, "wide y", lambda x, y: nb.add(halved(x), y), lambda t, x, y: t.add(x[:, ::2], y), 4
+        yield "exp", d, "x", lambda x: nb.exp(x), lambda t, x: t.exp(x), 2
+        yield "sum rows", d, "x", lambda x: nb.add.reduce(x, 1), lambda t, x: t.sum(x, 1), 1
+        yield "sum columns", d, "x", lambda x: nb.add.reduce(x, 0), lambda t, x: t.sum(x, 0), 1
+        yield "sum all", d, "x", lambda x: nb.add.reduce(x, (0, 1)), lambda t, x: t.sum(x), 1
+        yield "mv", d, "x vector", lambda x, v: nb.mv(x, v), lambda t, x, v: t.mv(x, v), 1
+        yield "dot", d, "long longer", lambda x, y: nb.dot(x, y), lambda t, x, y: t.dot(x, y), 2
+    d = "float32"
+    yield "less", d, "x y", lambda x, y: nb.less(x, y), lambda t, x, y: t.lt(x, y), 2.25
+    yield "x*y+1", d, "x y", lambda x, y: FUSED(x, y), lambda t, x, y: t.addcmul(y.new_ones(()), x, y), 3
+    yield "mv float64", "float64", "x vector", lambda x, v: nb.mv(x, v), lambda t, x, v: t.mv(x, v), 1
+    yield "accumulate 0", d, "x", lambda x: nb.add.accumulate(x, 0), lambda t, x: t.cumsum(x, 0), 2
+    yield "accumulate 1", d, "x", lambda x: nb.add.accumulate(x, 1), lambda t, x: t.cumsum(x, 1), 2
+
+
+@nb.elementwise
+def FUSED(x, y):
+    return x * y + 1
+
+
+def turned(x):
+    return nb.dispatch.views.transpose(x)
+
+
+def halved(x):
+    return nb.dispatch.views.index(x, (slice(None), slice(None, None, 2)))
+
+
+def calls():
+    def made(operands, ours, dtype, stand):
+        given = arrays(dtype, 64)
+        ours(*(stand(given[name].shape, dtype_of(dtype), given[name].strides()) for name in operands.split()))
+
+    return {f"loops {name} {d}": functools.partial(made, operands, ours, d)
+            for name, d, operands, ours, _, _ in rows()}  # fmt: skip
+
+
+def run(report, dry):
+    libraries, _ = device_arrays.libraries(dry)
+    torch = next((library for library in libraries if library.name == "torch"), None)
+    if torch is None:
+        report("torch", wrong="torch is not here")
+        return
+    module, n = torch.torch, 64 if dry else N
+    for name, d, operands, ours, theirs, parts in rows():
+        label = f"{name} {d}"
+        try:
+            shapes, kind = arrays(d, n), getattr(module, d)
+            given = [module.randn(shapes[each].shape, device=torch.device).to(kind) for each in operands.split()]
+            first, second = functools.partial(ours, *given), functools.partial(theirs, module, *given)
+            far = (first().double() - second().double()).abs().max().item()
+            times = {"ours": [], "torch": []}
+            for _ in range(1 if dry else ROUNDS):
+                for side, call in (("ours", first), ("torch", second)):
+                    times[side].append(timed(torch, call, dry))
+            us = {side: sorted(values)[len(values) // 2] for side, values in times.items()}
+            rate = parts * n * shapes["x"].shape[1] * dtype_of(d).itemsize / us["ours"] / 1e3
+            said = (
+                f"{us['ours']:.1f} us, {rate:.0f} GB/s, torch {us['torch']:.1f}, ratio {us['torch'] / us['ours']:.2f}"
+            )
+            report(label, us=us, far=far, text=f"{label}: {said}, apart by {far:.2g}")
+        except Exception as error:
+            report(label, wrong=f"{type(error).__name__}: {error}"[:300])
