@@ -54,7 +54,7 @@ DOCS = {
     ),
     "pow": (
         "self ** other",
-        "Integers wrap, and a negative power of theirs is a ValueError.",
+        "Integers wrap; a negative power of theirs is a ValueError, on CUDA its whole part.",
         "np.array([1, 2, 3]), 2",
         "array([1, 4, 9])",
     ),

@@ -47,6 +47,39 @@ def test_a_script_runs_as_python_runs_it_and_the_report_says_where(program):
     assert lines[-1] == "products (matmul, vecdot, matvec, vecmat): 100% ran in nbkernels"
 
 
+CALLS = """
+import numpy as np
+import nbkernels as nb
+
+large, small, ours = np.ones((300, 300), "f4"), np.ones(3), nb.asarray(np.ones(100))
+large @ large
+for _ in range(7):
+    small + small, np.multiply(small, 2), np.spacing(small)
+ours + ours, ours + ours, np.spacing(ours)
+np.exp(large)
+"""
+
+
+def test_the_report_says_why_in_eighty_columns(tmp_path):
+    """Large floats are BLAS's, not small; what is small is one row; calls of asarray's arrays are counted."""
+    (tmp_path / "calls.py").write_text(CALLS)
+    for options in ((), ("--floats", "--functions")):
+        lines = run("--report", *options, tmp_path / "calls.py").stderr.splitlines()
+        assert max(map(len, lines)) <= 80
+        rows = {tuple(line.split()[:2]): line for line in lines}
+        reasons = {line[:3]: line[4:] for line in lines if line[:1] == "("}
+        why = {key: reasons.get(line[-3:], "") for key, line in rows.items()}
+        expected = "of floats stacks of small matrices alone run here" if options else "floats are not asked for"
+        assert why["matmul", "float32"].startswith(expected)
+        assert "float64" not in " ".join(map(" ".join, rows))  # 3 elements each
+        others = next(line for line in lines if " others " in line)
+        assert int(others.split()[2]) >= 3 * 7
+        assert "each below 1,000" in others
+        assert rows["add", "2"].split() == ["add", "2", "nbkernels"]
+        assert why["spacing", "1"] == "nbkernels has no spacing"
+        assert lines[-1] == "products (matmul, vecdot, matvec, vecmat): 0% ran in nbkernels"
+
+
 def test_a_module_its_exit_and_its_failure(program):
     for argument, code in (("exit", 7), ("fail", 1)):
         plain = python("-m", "program", argument, cwd=program.parent)

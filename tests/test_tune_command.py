@@ -12,6 +12,7 @@ from nbkernels import cli, winners
 from nbkernels.cpu.gemm.paths import only
 from nbkernels.cpu.runtime import machine
 from nbkernels.cpu.runtime.status import PACKED
+from nbkernels.plots import draw
 from nbkernels.problem import LAYOUTS
 from nbkernels.store import Store
 from nbkernels.tuning import ask, cpu, cuda, keep, run
@@ -127,6 +128,19 @@ def test_the_map_in_the_terminal(directory, capsys, monkeypatch):
     assert "kc" in out
     assert "tune: matplotlib is not installed" in error
     assert not (directory / "a.png").exists()
+
+
+@pytest.mark.parametrize("line", ["tune --shape 8 8 8 --tiles kc=8", "bench add --sizes 5"])
+@pytest.mark.parametrize("file", ["x.bmpx", "x", ".png.txt"])
+def test_a_name_of_no_picture_is_refused_before_anything_is_timed(directory, capsys, monkeypatch, line, file):
+    if why := draw.missing():
+        pytest.skip(why)
+    monkeypatch.chdir(directory)
+    monkeypatch.setattr("nbkernels.tuning.run.tune", None)
+    monkeypatch.setattr("nbkernels.benches.measure.row", None)
+    assert cli.main([*line.split(), "--plot", file]) == 2
+    assert "no picture's name, which ends in .png, .svg or .pdf" in capsys.readouterr().err
+    assert not (directory / file).exists()
 
 
 def test_more_than_the_machine_has_is_a_line(directory, capsys, monkeypatch):

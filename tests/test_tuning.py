@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nbkernels.plots import blocks, draw
 from nbkernels.problem import CLASSES, shape_class
 from nbkernels.store import Store
 from nbkernels.tuning import ask, command, keep, race, run
+from nbkernels.tuning.result import Row, Tuning
 from tests.tuner import Device, Tiles, best_at
 
 
@@ -24,6 +26,30 @@ def path(tmp_path):
 def no_machine(monkeypatch):
     """Peaks and paths are those of a real machine."""
     monkeypatch.setattr(run, "_machine", lambda *_: None)
+
+
+def rows_of(speeds, k, default):
+    """Rows of products whose k is this, from {(kc, nb): speed over the default's}."""
+    made = [Row((64, 64, k), "square", "float32", "NN", 1, "cpu", {"kc": kc, "nb": nb}, 1 / ratio, ratio, 1,
+                "default" if (kc, nb) == default else "") for (kc, nb), ratio in speeds.items()]  # fmt: skip
+    return Tuning({}, ("kc", "nb"), made)
+
+
+def test_the_fastest_is_the_same_in_the_table_and_the_picture():
+    """That of the highest ratio, the default too; whose kc counts as far as k goes, so that it adds no column."""
+    speeds = {(1024, 64): 1.0, (128, 64): 0.8, (512, 64): 0.9, (128, 32): 1.1, (512, 32): 0.7}
+    for slower in (False, True):
+        if slower:
+            speeds[128, 32] = 0.95
+        found = rows_of(speeds, 512, (1024, 64))
+        (grid,) = draw.heat(found, "kc", "nb")
+        assert (grid.xs, grid.ys, grid.mark) == ([128, 512], [32, 64], (512, 64))
+        tiles, *_ = found.candidates("square")[0]
+        assert grid.fastest == (min(tiles["kc"], 512), tiles["nb"]) == ((512, 64) if slower else (128, 32))
+        values = {(x, y): grid.values[j][i] for i, x in enumerate(grid.xs) for j, y in enumerate(grid.ys)}
+        assert max(values, key=values.get) == grid.fastest
+        assert blocks.heat(grid).splitlines()[-2:] == [
+            f"fastest: kc {grid.fastest[0]}, nb {grid.fastest[1]}", "default: kc 512, nb 64"]  # fmt: skip
 
 
 # -- what is asked -----------------------------------------------------------------------------------------------------

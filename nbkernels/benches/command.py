@@ -65,6 +65,11 @@ def _wrong(args) -> str | None:
     from ..cpu.runtime import threads
     from ..dtypes import DTYPES
 
+    if args.plot and args.plot != "-":
+        from ..plots import draw
+
+        if not draw.missing() and (why := draw.unknown(args.plot)):
+            return why
     if args.dtype and args.dtype not in DTYPES:
         return f"no dtype {args.dtype!r}: {', '.join(DTYPES)}"
     if most := [count for count in args.threads or () if count > threads.count()]:

@@ -71,6 +71,11 @@ class Slot:
         else:
             self.words[SLOT["kernel"]] = _elementwise(self.loop)
 
+    @property
+    def of_stacks(self) -> bool:
+        """Whether stacks of small matrices alone are for our kernel."""
+        return bool(self.words[SLOT["smalls"]])
+
     def counts(self) -> np.ndarray:
         """Calls and work, by what became of them: rows in the order of inner.COUNTED."""
         return self.words[inner.HERE : inner.HERE + 2 * len(inner.COUNTED)].reshape(-1, 2).copy()

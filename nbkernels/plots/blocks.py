@@ -28,6 +28,8 @@ def heat(grid) -> str:
     lines = [f"{grid.title}: {grid.unit}",
              f"{f'{grid.y} {chr(92)} {grid.x}':{width}}" + "".join(f"{x:7} " for x in grid.xs)]  # fmt: skip
     lines += [f"{y!s:{width}}" + "".join(map(cell, row)) for y, row in zip(grid.ys, grid.values)]
+    marks = (("fastest", grid.fastest), ("default", grid.mark))
+    lines += [f"{what}: {grid.x} {at[0]}, {grid.y} {at[1]}" for what, at in marks if at]
     return "\n".join(line.rstrip() for line in lines)
 
 

@@ -7,6 +7,7 @@ machine and versions. The file's name says which format: .png or .svg (or anothe
 from __future__ import annotations
 
 import importlib.util
+import os
 import textwrap
 from dataclasses import dataclass
 
@@ -31,6 +32,7 @@ class Grid:
     title: str
     meta: dict
     mark: tuple | None = None  # the default's (x, y)
+    fastest: tuple | None = None
 
 
 def missing() -> str | None:
@@ -38,6 +40,15 @@ def missing() -> str | None:
     if importlib.util.find_spec("matplotlib") is None:
         return "matplotlib is not installed: pip install 'nbkernels[plot]'"
     return None
+
+
+def unknown(file) -> str | None:
+    """Why a file's name says of no kind of picture, in a line, or None."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    ending = os.path.splitext(file)[1].removeprefix(".").lower()
+    known = ending in FigureCanvasAgg.get_supported_filetypes()
+    return None if known else f"{file}: no picture's name, which ends in .png, .svg or .pdf"
 
 
 def save(file, draw, *args) -> None:
@@ -78,7 +89,8 @@ def axes_of(found) -> list[str]:
 
 
 def heat(found, x=None, y=None) -> tuple[Grid]:
-    """The Grid of a Tuning's first class: the best GFLOP/s of every pair of two sizes (geometric mean over shapes)."""
+    """The Grid of a Tuning's first class: the best speed of every pair of two sizes, which is the default's GFLOP/s
+    (geometric mean over shapes) times the ratio that the table has. The default's kc counts as far as k goes."""
     from ..tuning.ask import Impossible
     from ..tuning.race import mean
 
@@ -89,17 +101,21 @@ def heat(found, x=None, y=None) -> tuple[Grid]:
     x = x or next((name for name in swept if name != y), found.names[0])
     y = y or next((name for name in swept if name != x), next(name for name in found.names if name != x))
     first = found.rows[0].shape_class
-    xs, ys = (sorted({row.tiles[name] for row in found.rows if row.shape_class == first}) for name in (x, y))
+    deepest = max(row.shape[2] for row in found.rows if row.shape_class == first)
+    candidates = found.candidates(first)
+    own = next((mean(speeds.values()) for _, _, speeds, what in candidates if what == "default"), None)
     best, mark = {}, None
-    for tiles, _, speeds, what in found.candidates(first):
-        at = tiles[x], tiles[y]
-        best[at] = max(best.get(at, 0.0), mean(speeds.values()))
+    for tiles, ratio, speeds, what in candidates:
+        deep = min(tiles["kc"], deepest) if what == "default" and "kc" in tiles else tiles.get("kc")
+        at = tuple(deep if name == "kc" else tiles[name] for name in (x, y))
+        best.setdefault(at, mean(speeds.values()) if own is None else own * ratio)  # the fastest comes first
         mark = at if what == "default" else mark
+    xs, ys = (sorted({at[i] for at in best}) for i in range(2))
     row = found.rows[0]
     shapes = dict.fromkeys("x".join(map(str, r.shape)) for r in found.rows if r.shape_class == first)
     many = f"{', '.join(shapes)}, {row.dtype} {row.layout}, {row.threads} thread{'s' * (row.threads > 1)}, {row.device}"
     values = [[best.get((a, b)) for a in xs] for b in ys]
-    return (Grid(x, y, xs, ys, values, "GFLOP/s", many, found.meta, mark),)
+    return (Grid(x, y, xs, ys, values, "GFLOP/s", many, found.meta, mark, next(iter(best))),)
 
 
 def tiles(figure, found, x=None, y=None) -> str:
@@ -143,8 +159,9 @@ def grid(figure, grid: Grid) -> str:
     if grid.mark and grid.mark[0] in grid.xs and grid.mark[1] in grid.ys:
         i, j = grid.xs.index(grid.mark[0]), grid.ys.index(grid.mark[1])
         axes.plot(i, j, "s", ms=17, mfc="none", mec="#D55E00", mew=2, label="default")
-    j, i = np.unravel_index(np.nanargmax(values), values.shape)
-    axes.plot(i, j, "o", ms=17, mfc="none", mec="#000000", mew=2, label="fastest")
+    if grid.fastest:
+        i, j = grid.xs.index(grid.fastest[0]), grid.ys.index(grid.fastest[1])
+        axes.plot(i, j, "o", ms=17, mfc="none", mec="#000000", mew=2, label="fastest")
     axes.set_xlabel(named(grid.x))
     axes.set_ylabel(named(grid.y))
     axes.set_title(grid.title, fontsize=9, loc="left")

@@ -134,9 +134,12 @@ def _tuned(args) -> int:
     if args.dry_run:
         print(Plan(side, shapes, args.layout, args.threads, args.tiles))
         return 0
+    if args.plot and args.plot != "-":
+        if why := draw.missing():
+            print(f"tune: {why}: the map is drawn in the terminal, into no file", file=sys.stderr)
+        elif why := draw.unknown(args.plot):
+            raise Impossible(why)
     writable(args.json, args.csv, args.plot)
-    if args.plot and args.plot != "-" and (why := draw.missing()):
-        print(f"tune: {why}: the map is drawn in the terminal, into no file", file=sys.stderr)
     with tqdm(unit="sample", leave=False, disable=None) as bar:
 
         def heard(name, done, total, best):

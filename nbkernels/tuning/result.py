@@ -15,7 +15,7 @@ SHOWN = 12  # candidates of a class in the table
 class Row:
     """A candidate on a lane: seconds of a call, and its speed over the default's (above 1: faster).
 
-    `mark` says what it is: "default", "winner" (kept), "fastest" (not by enough to be kept), or "".
+    `mark` says what it is: "default", "winner" (kept), "fastest" (of all, but not by enough to be kept), or "".
     """
 
     shape: tuple

@@ -168,7 +168,9 @@ def _class(side, plan, name, store, found, until, heard):
         ranked = race.ranked()
         best = best or (ranked[0] if ranked else None)
         won = any(final.kept and final.shape_class == name and final.tiles == vars(best) for final in found.finals)
-        marks = {side.default: "default"} | ({best: "winner" if won else "fastest"} if best else {})
+        marks = {side.default: "default"}
+        if best is not None and (won or race.score(best) < 1):
+            marks[best] = "winner" if won else "fastest"
         found.rows += _rows(side, race, name, marks)
         found.failed.update({str(tiles): why for tiles, why in race.failed.items()})
         if best is not None and not won:
