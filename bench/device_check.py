@@ -13,7 +13,10 @@ where not, 2 where something is missing.
 """
 
 import argparse
+import contextlib
+import datetime
 import importlib
+import importlib.metadata
 import itertools
 import json
 import os
@@ -26,7 +29,7 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-STAGES = ("first", "right", "host", "many", "loops", "graph", "streams")  # in order of doubt
+STAGES = ("first", "right", "host", "many", "speed", "loops", "graph", "streams")  # in order of doubt
 SUMMARY = 80  # lines
 
 
@@ -148,8 +151,25 @@ def summary(results):
         texts = [f"WRONG {line['name']}: {line['wrong']}"[:200] for line in wrong]
         texts = texts[: shown // 2 + 1] + [line["text"] for line in group if "text" in line]
         print("\n".join(texts[:shown] + [f"... {len(texts) - shown} more"] * (len(texts) > shown)))
+    keep(lines, results.parent)
     print(f"device check: {f'{total} wrong' if total else 'all right'}; {results}")
     return int(total > 0)
+
+
+def keep(lines, folder):
+    """The rows that were timed on a card as a file of results, which bench/report.py makes tables of."""
+    rows = [line["row"] for line in lines if "row" in line and not line.get("wrong")]
+    if not rows or absent():
+        return
+    from nbkernels.dispatch import driver
+
+    name, (_, count) = driver.name(0), driver.properties(0)
+    meta = {"cpu": name, "cores": count, "date": datetime.date.today().isoformat(), "versions": {}}
+    for package in ("numpy", "torch", "numba", "numba-cuda"):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            meta["versions"][package] = importlib.metadata.version(package)
+    file = folder / f"device-{name.lower().replace(' ', '-')}.json"
+    file.write_text(json.dumps({"meta": meta, "rows": rows}, indent=1), encoding="utf-8")
 
 
 def main():

@@ -88,9 +88,12 @@ def run(report, dry):
                     times[side].append(timed(torch, call, dry))
             us = {side: sorted(values)[len(values) // 2] for side, values in times.items()}
             rate = parts * n * shapes["x"].shape[1] * dtype_of(d).itemsize / us["ours"] / 1e3
-            said = (
-                f"{us['ours']:.1f} us, {rate:.0f} GB/s, torch {us['torch']:.1f}, ratio {us['torch'] / us['ours']:.2f}"
+            text = (
+                f"{label}: {us['ours']:.1f} us, {rate:.0f} GB/s, torch's time over ours {us['torch'] / us['ours']:.2f}"
             )
-            report(label, us=us, far=far, text=f"{label}: {said}, apart by {far:.2g}")
+            bench, _, layout = name.partition(" ")
+            row = dict(bench=bench, shape=list(shapes["x"].shape), dtype=d, threads="GPU", ours_s=us["ours"] / 1e6,
+                       peers={"torch": us["torch"] / 1e6}, gflops=None, gb_s=rate)  # fmt: skip
+            report(label, us=us, far=far, row=row | ({"layout": layout} if layout else {}), text=text)
         except Exception as error:
             report(label, wrong=f"{type(error).__name__}: {error}"[:300])
