@@ -23,6 +23,7 @@ from nbkernels import tune
 from nbkernels.benches import mkl
 from nbkernels.benches.peak import fma_call, workers
 from nbkernels.benches.peers import at_best
+from nbkernels.benches.roofs import additions, against, busy, settle
 from nbkernels.benches.rows import table
 from nbkernels.cpu.gemm import gemm
 from nbkernels.cpu.runtime import threads
@@ -67,11 +68,12 @@ def measure(form, n, dtype, layout, count, seconds=0.5, rounds=9):
     """One row of the table."""
     with workers(count):
         call, flops = fma_call(dtype, count)
-        times = tune.medians({**calls(form, n, dtype, layout), "peak": call}, seconds=seconds, rounds=rounds)
-        ours, peak = times.pop("nbkernels"), flops / times.pop("peak")
+        times = tune.samples({**calls(form, n, dtype, layout), "peak": call}, seconds=seconds, rounds=rounds)
+        own = times.pop("nbkernels")
+        held, ours = against(additions(dtype), 2 * n**3, own, flops, times.pop("peak")), tune.middle(own)
         return {
             "bench": form, "shape": [n, n, n], "dtype": dtype, "threads": count, "layout": layout, "ours_s": ours,
-            "peers": times, "gflops": 2 * n**3 / ours / 1e9, "peak_share": 2 * n**3 / ours / peak,
+            "peers": {name: tune.middle(each) for name, each in times.items()}, "gflops": 2 * n**3 / ours / 1e9, **held,
             "kernel": str(gemm.describe(n, n, n, dtype)),
         }  # fmt: skip
 
@@ -109,9 +111,10 @@ def main():
     rows = []
     for case in tqdm(todo, unit="row"):
         rows.append(measure(*case, seconds=args.seconds, rounds=args.rounds))
+        settle(rows)
         if args.json:  # after each row: a run may be cut short
             keep(args.json, rows)
-    print(table(rows))
+    print(table(rows), busy(rows) or "", sep="\n")
 
 
 if __name__ == "__main__":

@@ -19,9 +19,10 @@ from tqdm import tqdm
 
 from nbkernels import tune
 from nbkernels.benches.dtypes import CASES, SIZES, calls, names
-from nbkernels.benches.peak import step_call, workers
+from nbkernels.benches.peak import steps_of, workers
 from nbkernels.benches.peers import at_best
-from nbkernels.cpu.gemm.kinds import default_tiles, kind_of
+from nbkernels.benches.roofs import additions, against, busy, settle
+from nbkernels.cpu.gemm.kinds import kind_of
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
@@ -34,13 +35,14 @@ def measure(name, n, seconds=0.5):
     (left, right), keywords = CASES[name]
     kind = kind_of(left, right, keywords.get("out_dtype", left), mode=keywords.get("mode"))
     with workers(1):
-        call, peak = step_call(default_tiles(kind).tile(kind))
-        times = tune.medians({**calls(name, n), "peak": call}, seconds=seconds, rounds=5)
-    operations = (8 if kind.planes == 2 else 2) * n**3
-    ours, peak = times.pop("nbkernels"), peak / times.pop("peak")
+        call, work = steps_of(name)
+        times = tune.samples({**calls(name, n), "peak": call}, seconds=seconds, rounds=5)
+    operations, own = (8 if kind.planes == 2 else 2) * n**3, times.pop("nbkernels")
+    held, ours = against(additions(name), operations, own, work, times.pop("peak")), tune.middle(own)
     return {
-        "bench": "dtypes", "shape": [n, n, n], "dtype": name, "threads": 1, "ours_s": ours, "peers": times,
-        "gops": operations / ours / 1e9, "peak_share": operations / ours / peak, "kernel": str(kind),
+        "bench": "dtypes", "shape": [n, n, n], "dtype": name, "threads": 1, "ours_s": ours,
+        "peers": {name: tune.middle(each) for name, each in times.items()}, "gops": operations / ours / 1e9, **held,
+        "kernel": str(kind),
     }  # fmt: skip
 
 
@@ -73,7 +75,8 @@ def main():
     args = parser.parse_args()
     todo = [(name, n) for name in args.only for n in args.sizes]
     rows = [measure(*case, seconds=args.seconds) for case in tqdm(todo, unit="row", disable=None)]
-    print(table(rows))
+    settle(rows)
+    print(table(rows), busy(rows) or "", sep="\n")
     if args.json:
         keep(args.json, rows)
 

@@ -82,6 +82,7 @@ def _measured(args) -> int:
 
     from ..cpu.runtime import threads
     from .measure import ROUNDS, chosen, machine_peaks, row
+    from .roofs import busy, lifted, settle
     from .rows import table, writable
 
     writable(args.json, args.csv, args.plot)
@@ -101,13 +102,21 @@ def _measured(args) -> int:
                 rows.append(row(case, count, args.peers, seconds, 5 if args.quick else ROUNDS))
         except KeyboardInterrupt:
             status = 130
+    settle(rows)
     print(table(rows))
-    for count in counts if args.device == "cpu" else ():
-        print(_peak(machine_peaks(count, "float32")))
+    for count in _counts(rows):
+        print(_peak(lifted(machine_peaks(count, "float32"), rows)))
+    if said := busy(rows):
+        print(said)
     if status:
         print("interrupted: these rows were measured until then", file=sys.stderr)
-    _written(args, rows, counts)
+    _written(args, rows)
     return status
+
+
+def _counts(rows) -> list[int]:
+    """Of the threads that rows were measured by: a roof for each."""
+    return sorted({row["threads"] for row in rows if row["device"] == "cpu"})
 
 
 def _peak(found) -> str:
@@ -118,7 +127,7 @@ def _peak(found) -> str:
     return f"peak by {count}: {speed}, copies {widths} GB/s, a launch {found['launch_us']:.2f} us"
 
 
-def _written(args, rows, counts) -> None:
+def _written(args, rows) -> None:
     import json
 
     from ..commands import info
@@ -127,10 +136,9 @@ def _written(args, rows, counts) -> None:
 
     results = {"meta": info.meta(), "rows": rows}
     if args.plot and args.kind == "roofline":
-        from .peak import workers
+        from .roofs import lifted
 
-        with workers(max(counts)):
-            results["peaks"] = machine_peaks(max(counts), "float32")
+        results["peaks"] = [lifted(machine_peaks(count, "float32"), rows) for count in _counts(rows)]
     if args.json:
         with open(args.json, "w", encoding="utf-8") as file:
             json.dump(results, file, indent=1)

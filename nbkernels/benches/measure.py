@@ -1,4 +1,4 @@
-"""A case -> a row: interleaved medians, share of the measured peak, spread; with its configuration in it."""
+"""A case -> a row: interleaved medians, share of the peak that is measured beside it, spread; with what was asked."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import itertools
 
 from .. import tune
 from . import peak as peaks_of
+from . import roofs
 from .suites import EVERYDAY, SUITES
 
 ROUNDS = 7
@@ -24,18 +25,6 @@ def machine_peaks(workers, dtype):
     return peaks_of.peaks(workers, dtype)
 
 
-@functools.cache
-def steps(name) -> float:
-    """Operations a second of the chains that a dtype's products are made of, one thread."""
-    from ..cpu.gemm.kinds import default_tiles, kind_of
-    from .dtypes import CASES
-
-    (left, right), words = CASES[name]
-    kind = kind_of(left, right, words.get("out_dtype", left), mode=words.get("mode"))
-    call, work = peaks_of.step_call(default_tiles(kind).tile(kind), 2e8)
-    return work / tune.medians({"peak": call}, seconds=0.05, rounds=3)["peak"]
-
-
 def level(size) -> str:
     """The cache level that so many bytes stay in."""
     from ..cpu.runtime.machine import machine
@@ -45,16 +34,16 @@ def level(size) -> str:
     return next((name for name, most in sizes if most and size <= most), "memory")
 
 
-def share(case, seconds, workers, top):
-    """(share of the peak, what the peak is): of `top` multiply-adds a second, timed in turns with it, or of a copy
-    in the level that holds the operands; two Nones where a case has none."""
+def roof(case, workers):
+    """(call, what it does, of what it is the peak, what the case does): the instruction that the case's kernel uses, by
+    itself, or a copy in the level that holds the operands; None where a case has none."""
     if case.peak == "fma":
-        return case.flops / seconds / top, "multiply-adds"
+        return *peaks_of.fma_call(case.dtype, workers, 2e7), roofs.additions(case.dtype), case.flops
     if case.peak == "copy":
         where = level(case.bytes)
-        width = machine_peaks(workers, "float32")["gb_s"].get(where)
-        return (case.bytes / seconds / 1e9 / width, f"copy in {where}") if width else (None, None)
-    return (case.flops / seconds / steps(case.peak), "multiply-adds") if case.peak else (None, None)
+        found = peaks_of.copy_call(where, workers, 1 << 22)
+        return found and (*found, roofs.copies(where), case.bytes)
+    return (*peaks_of.steps_of(case.peak, 2e8), roofs.additions(case.peak), case.flops) if case.peak else None
 
 
 def row(case, workers, only=None, seconds=0.3, rounds=ROUNDS, peak=True) -> dict:
@@ -63,20 +52,18 @@ def row(case, workers, only=None, seconds=0.3, rounds=ROUNDS, peak=True) -> dict
     with peaks_of.workers(workers):
         calls = {name: call for name, call in case.calls().items()
                  if only is None or name in ("nbkernels", "default", *only)}  # fmt: skip
-        flops, top = 0, None
-        if peak and case.peak == "fma":
-            calls["peak"], flops = peaks_of.fma_call(case.dtype, workers, 2e7)
+        if top := roof(case, workers) if peak else None:
+            calls["peak"], most, of, work = top
         times = clock(calls, seconds=seconds, rounds=rounds)
-        ours, spread = tune.middle(times["nbkernels"]), tune.spread(times.pop("nbkernels"))
-        if flops:
-            top = flops / tune.middle(times.pop("peak"))
-        part, of = share(case, ours, workers, top) if peak else (None, None)
+        samples = times.pop("nbkernels")
+        ours, spread = tune.middle(samples), tune.spread(samples)
+        held = roofs.against(of, work, samples, most, times.pop("peak")) if top else {"peak": None, "peak_share": None}
     return {
         "bench": case.bench, "op": case.op, "shape": list(case.shape), "dtype": case.dtype, "threads": workers,
         "layout": case.layout, "device": case.device, "ours_s": ours, "spread": spread,
         "peers": {name: tune.middle(each) for name, each in times.items()},
         "gflops": case.flops / ours / 1e9 if case.flops else None, "bytes": case.bytes or None,
-        "gb_s": case.bytes / ours / 1e9 if case.bytes else None, "peak_share": part, "peak": of,
+        "gb_s": case.bytes / ours / 1e9 if case.bytes else None, **held,
     }  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from numba.extending import intrinsic
 
 from .. import tune
 from ..cpu.gemm.blocking import default
+from ..cpu.gemm.kinds import default_tiles, kind_of
 from ..cpu.runtime import threads
 from ..cpu.runtime.machine import machine
 from ..jit.address import copy
@@ -18,6 +19,7 @@ from ..jit.cache import compiled
 from ..jit.chain import Chain, crossed
 from ..jit.kind import Kind
 from ..jit.vector import ELEMENT, Lanes, loop
+from .dtypes import CASES
 
 CHAINS = 12  # independent fused multiply-adds in flight: 2 ports x 4 cycles of latency need 8, 16 registers hold 12 + 3
 
@@ -113,6 +115,13 @@ def step_call(tile, operations=1e9):
         threads.launch(address, context.ctypes.data, 1)
 
     return call, each * int(context[1])
+
+
+def steps_of(name, operations=1e9):
+    """`step_call` of a product of the suite of dtypes."""
+    (left, right), words = CASES[name]
+    kind = kind_of(left, right, words.get("out_dtype", left), mode=words.get("mode"))
+    return step_call(default_tiles(kind).tile(kind), operations)
 
 
 @contextlib.contextmanager

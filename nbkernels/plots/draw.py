@@ -216,24 +216,26 @@ def speed(figure, results) -> str:
 
 
 def roofline(figure, results) -> str:
-    """GFLOP/s against operations a byte, every row a point, under the machine's measured peak and bandwidths."""
+    """GFLOP/s against operations a byte, every row a point, under the measured peak and bandwidths of each number of
+    threads."""
     peaks, rows = results["peaks"], [r for r in results["rows"] if r.get("gflops") and r.get("bytes")]
     if not rows:
         raise ValueError("no row says its operations and bytes: there is no roofline to draw")
     axes = figure.subplots()
     at = [r["gflops"] * r["ours_s"] * 1e9 / r["bytes"] for r in rows]
     low, high = min(min(at), 0.05) / 2, max(max(at), 50) * 2
-    top = peaks["gflops"]
-    for i, (level, width) in enumerate(peaks["gb_s"].items()):
-        knee = top / width
-        axes.plot([low, knee, high], [low * width, top, top], color="k", ls=("-", "--", "-.", ":")[i % 4], lw=1,
-                  label=f"{level}, {width:.0f} GB/s")  # fmt: skip
+    for colour, roof in zip(COLOURS[::-1], peaks):
+        top, count = roof["gflops"], f"{roof['threads']} thread{'s' * (roof['threads'] != 1)}"
+        for i, (level, width) in enumerate(roof["gb_s"].items()):
+            knee = top / width
+            axes.plot([low, knee, high], [low * width, top, top], color=colour, ls=("-", "--", "-.", ":")[i % 4], lw=1,
+                      label=f"{level}, {width:.0f} GB/s, {count}")  # fmt: skip
     for i, name in enumerate(dict.fromkeys(r["bench"] for r in rows)):
         own = [(x, r["gflops"]) for x, r in zip(at, rows) if r["bench"] == name]
         axes.plot(*zip(*own), MARKERS[(i + i // 8) % 8], color=COLOURS[i % 8], label=name, ms=6, ls="")
     axes.set(xscale="log", yscale="log", xlabel="operations a byte that must move", ylabel="GFLOP/s")
-    axes.set_title(f"peak {top:.0f} GFLOP/s, {peaks['threads']} thread{'s' * (peaks['threads'] != 1)}", fontsize=9,
-                   loc="left")  # fmt: skip
+    tops = ", ".join(f"{roof['gflops']:.0f} GFLOP/s by {roof['threads']}" for roof in peaks)
+    axes.set_title(f"peak {tops} thread{'s' * (peaks[-1]['threads'] != 1)}", fontsize=9, loc="left")
     axes.legend(frameon=False, fontsize=7, loc="lower right", ncols=2)
     return footer(results["meta"])
 
