@@ -145,8 +145,8 @@ def markdown(results, bench):
         lines.append([name, *(cell(group, peers) for group in groups)])
     layouts = list(dict.fromkeys(row["layout"] for row in rows))
     return markdown_table(lines) + (
-        f"\n\nTime of {' / '.join(peers)} over ours (share of the fastest sample of the FMA peak), in the worst of the layouts "
-        f"{', '.join(layouts)}: interleaved medians of {machine(results['meta'])}.{doubt(results)}\n"
+        f"\n\nTime of {' / '.join(peers)} over ours (share of the fastest sample of the FMA peak), in the worst of the "
+        f"layouts {', '.join(layouts)}: interleaved medians of {machine(results['meta'])}.{doubt(results)}\n"
     )
 
 
@@ -167,8 +167,8 @@ def dtypes(results):
             line.append(" / ".join(texts) + f" ({row['peak_share']:.0%})")
         lines.append(line)
     return markdown_table(lines) + (
-        f"\n\nTime of {' / '.join(peers)} over ours (share of the fastest sample of its multiply-add instruction's peak), "
-        f"n x n, one thread: interleaved medians of {machine(results['meta'])}.{doubt(results)}\n"
+        f"\n\nTime of {' / '.join(peers)} over ours (share of the fastest sample of the peak of its multiply-add "
+        f"instruction), n x n, one thread: interleaved medians of {machine(results['meta'])}.{doubt(results)}\n"
     )
 
 
