@@ -119,7 +119,9 @@ def run(options):
             limit = min(getattr(module(name), "SECONDS", 60), end - time.monotonic())
             with open(folder / f"device-{name}.log", "w", encoding="utf-8") as log:
                 status = ended(line, environment, log, limit)
-            if status != 0:
+            if status == 0:
+                Path(log.name).unlink()
+            else:
                 what = f"ended with status {status}" if status else f"took more than its {max(limit, 0):.0f} s"
                 with open(results, "a", encoding="utf-8") as file:
                     file.write(json.dumps({"stage": name, "name": "the process", "wrong": what}) + "\n")
