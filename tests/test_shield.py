@@ -228,7 +228,9 @@ else:  # the main thread compiles, and another one forks
     result = []
     thread = threading.Thread(target=lambda: (started.wait(), result.append(forked())))
     thread.start()
-    cache.shielded(lambda: (started.set(), thread.join()))
+    with shield.whole(), cache.uncollected():  # before it has the compiler's lock
+        started.set()
+        thread.join()
     assert result == [True]
 assert gc.isenabled() and signal.getsignal(signal.SIGINT) is signal.default_int_handler
 """
