@@ -126,6 +126,8 @@ class Adapter:
         """The error of a call that needs a method which an adapter does not have."""
         return NotImplementedError(f"{type(self).__name__}, the adapter of {self.name} arrays, has no {method!r}")
 
+    limited = staticmethod(nullcontext)  # a context of kernels that run on the CPU
+
     def guard(self, device):
         """A context in which `device` is current; the former one comes back at the end, also after an exception."""
-        return nullcontext()
+        return self.limited()

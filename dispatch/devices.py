@@ -285,4 +285,4 @@ class Torch(Cuda):
         return x.as_strided(shape, [stride // x.element_size() for stride in strides])
 
     def guard(self, device):
-        return super().guard(device) if device.key == keys.CUDA else nullcontext()
+        return super().guard(device) if device.key == keys.CUDA else self.limited()

@@ -17,6 +17,7 @@ from .in_numpy.use import use_in_numpy
 from .ops import *  # noqa: F403 its table says what is public
 from .ops import __all__ as _OPS
 from .origins import specializations
+from .threads import threads
 from .watch import watch
 
 
@@ -95,5 +96,5 @@ __version__ = "0.1.0"
 
 __all__ = [
     "GradTape", "MetaArray", "asarray", "elementwise", "epilogue", "explain", "for_torch", "fuse", "meta",
-    "specializations", "tune", "use_in_numpy", "vjp", "watch", *_OPS,  # noqa: F405 __getattr__ has tune
+    "specializations", "threads", "tune", "use_in_numpy", "vjp", "watch", *_OPS,  # noqa: F405 __getattr__ has tune
 ]  # fmt: skip

@@ -15,6 +15,7 @@ from .fusion import elementwise as elementwise, fuse as fuse
 from .in_numpy.use import use_in_numpy as use_in_numpy
 from .ops import define as define, packet as packet, register as register, register_fallback as register_fallback
 from .origins import specializations as specializations
+from .threads import threads as threads
 from .tuning.run import tune as tune
 from .watch import watch as watch
 

@@ -95,7 +95,8 @@ class Watch:
             parts = tuple(inside.records)
             record |= dict(parts=parts, bytes=total(parts, "bytes"), flops=total(parts, "flops"))
         elif row.reason != "structured":
-            record |= self.facts(op, row, slots, operands, to)
+            with arrays.adapter_for(bare(lead.value)).limited():
+                record |= self.facts(op, row, slots, operands, to)
         self.records.append(Explanation(**record))
         return Traced(to, self) if out is None else out
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from .dispatch import arrays
 from .dispatch.adapter import library
+from .threads import LIMITS, own_number
 
 VIEWS = "nbkernels.jit.lend"  # by name, at the first call
 
@@ -35,7 +36,7 @@ LENT = """\
         __out = None if out is None else {reused}{out}
     except REFUSED:
         return None
-    __result = fast({values}, __out)
+    {run}
     if __result is None:
         return None
     if out is not None:
@@ -43,9 +44,24 @@ LENT = """\
         return out
     return {same}given(__result{like})
 """
+RUN = "__result = fast({values}, __out)"
+# Where torch.set_num_threads says fewer threads than there are.
+NARROW = """__before = 0
+    if few() < limits[1]:
+        __fewer, __number = own_number()
+        __before = __fewer(__few := few())
+    try:
+        if __before:
+            __number(__few)
+        __result = fast({values}, __out)
+    finally:
+        if __before:
+            __number(__before)"""
 
 
-def made(op, types, fast, scope, view, watched="False", like="", out="lend_out(out)", again=None, sealed="False"):
+def made(
+    op, types, fast, scope, view, watched="False", like="", out="lend_out(out)", again=None, sealed="False", run=RUN
+):
     """The fast path by the text above, which calls what `scope` has; its `with_keywords` is of the same make. `fast` is
     that of arrays on the CPU, `again` that of others; either may be None."""
     usual = {op.names[i]: view.format(op.names[i]) for i, cls in zip(op.keyed, types) if lends(cls)}
@@ -62,7 +78,7 @@ def made(op, types, fast, scope, view, watched="False", like="", out="lend_out(o
             out=out,
             views="; ".join(f"__{name} = {found}" for name, found in views.items()),
             reused="__self if out is self else " if "self" in views else "",
-            values=", ".join(own.get(name, name) for name in names),
+            run=run.format(values=", ".join(own.get(name, name) for name in names)),
             same=f"{first} if __result is {own[first]} else " if op.aliased is not None else "",
             like=like.format(", ".join(op.names[i] for i in op.keyed)),
         )
@@ -170,6 +186,9 @@ def of_torch():
         return from_numpy(result)
 
     scope = dict(
+        few=torch.get_num_threads,
+        limits=LIMITS,
+        own_number=own_number,
         lend=lend,
         lend_one=lend_one,
         given=given,
@@ -213,4 +232,4 @@ def tensors(op, types, fast, again):
         return None
     scope, view = found
     out = OUT.format(view.format("out"))
-    return made(op, types, fast, scope, view, watched=WATCHED, out=out, again=again, sealed=SEALED)
+    return made(op, types, fast, scope, view, watched=WATCHED, out=out, again=again, sealed=SEALED, run=NARROW)

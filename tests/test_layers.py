@@ -44,7 +44,7 @@ RULES = {
         "nbkernels.shield",
         *FUNCTIONS,
     ),
-    "cpu": (*PLANNING, "numba !cuda", "llvmlite", "nbkernels.jit", "nbkernels.shield"),
+    "cpu": (*PLANNING, "numba !cuda", "llvmlite", "nbkernels.jit", "nbkernels.shield", "nbkernels.threads"),
     "cuda": (
         *PLANNING,
         "numba",
@@ -86,7 +86,8 @@ RULES = {
     "numpy_functions": ("numpy", "nbkernels.contractions", "nbkernels.fusion", "nbkernels.ops"),
     "watch": ("nbkernels.shield",),
     "shield": (),
-    "lent": ("numpy", "nbkernels.dispatch"),
+    "threads": ("nbkernels.dispatch", "nbkernels.shield", "nbkernels.cpu"),
+    "lent": ("numpy", "nbkernels.dispatch", "nbkernels.threads"),
     "torch": (
         "numpy",
         "torch",
@@ -160,6 +161,7 @@ RULES = {
         "nbkernels.dispatch",
         "nbkernels.origins",
         "nbkernels.autograd",
+        "nbkernels.threads",
         "nbkernels.tune",
         "nbkernels.watch",
     ),

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numba
 import numpy as np
@@ -187,6 +188,89 @@ def test_set_num_threads_is_honoured():
     finally:
         numba.set_num_threads(available)
     assert threads.count() in (1, available)
+
+
+def shared(call) -> bool:
+    """Whether a call offers a helper its part; where there are none, whether it would be explained so."""
+    assert threads.open_up()
+    if not threads._words.helpers:
+        return False
+    place = (ctypes.c_int64 * threads.LINE).from_address(threads._words.places)
+    place[threads.HELPER["kernel"]] = 0
+    call()
+    return place[threads.HELPER["kernel"]] != 0
+
+
+LARGE = {
+    "mm": (nbkernels.mm, (np.ones((N, N), np.float32),) * 2),
+    "add": (nbkernels.add, (np.ones(1_000_000, np.float32),) * 2),
+    "sums": (lambda x: nbkernels.add.reduce(x, axis=1), (np.ones((1000, 1000), np.float32),)),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_a_block_says_how_many_threads_calls_take(name):
+    """In threads that are started in it, too, where Numba's own number is forgotten."""
+    function, given = LARGE[name]
+    many = shared(lambda: function(*given))
+    assert many == (threads.count() > 1)
+    with ThreadPoolExecutor(1) as others:
+        for run in (lambda call: call(), lambda call: others.submit(call).result()):
+            with nbkernels.threads(1):
+                assert not run(lambda: shared(lambda: function(*given)))
+                assert run(threads.count) == 1
+                with nbkernels.threads(64):  # the inner one holds, for no more threads than there are
+                    assert run(threads.count) == threads.LIMITS[1] <= numba.config.NUMBA_NUM_THREADS
+                    assert run(lambda: shared(lambda: function(*given))) == many
+                assert run(threads.count) == 1
+            assert run(lambda: shared(lambda: function(*given))) == many
+
+
+@pytest.mark.parametrize("name", ["mm", "add"])
+def test_torchs_number_of_threads_is_followed_for_tensors(name):
+    torch = pytest.importorskip("torch")
+    function, given = LARGE[name]
+    tensors, before = [torch.from_numpy(x) for x in given], torch.get_num_threads()
+    many, own = shared(lambda: function(*given)), numba.get_num_threads()
+    out = torch.empty_like(tensors[0])
+    try:
+        torch.set_num_threads(1)
+        for call in (lambda: function(*tensors), lambda: function(*tensors, out=out)):
+            assert not shared(call)
+            assert numba.get_num_threads() == own
+            with nbkernels.threads(64):
+                assert shared(call) == many
+        assert nbkernels.explain(function, *tensors).threads == 1
+        assert shared(lambda: function(*given)) == many
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize(("text", "most"), [("1", 1), (" 1,2", 1), ("64", None), ("none", None), ("0", None)])
+def test_omp_num_threads_is_a_ceiling(text, most):
+    code = (
+        "import numba, nbkernels, numpy as np\n"
+        "from nbkernels.cpu.runtime.threads import count\n"
+        "x = np.ones((300, 300), np.float32)\n"
+        "assert (nbkernels.mm(x, x) == 300).all()\n"
+        "with nbkernels.threads(64):\n"
+        "    print(count(), nbkernels.explain(nbkernels.mm, x, x).threads, numba.config.NUMBA_NUM_THREADS)"
+    )
+    env = dict(os.environ, OMP_NUM_THREADS=text, NUMBA_NUM_THREADS="2")
+    result = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=300)
+    inside, explained, there = map(int, result.stdout.split())
+    assert there == 2
+    assert inside == explained == (most or 2)
+
+
+@pytest.mark.parametrize(("n", "error", "words"), [
+    (0, ValueError, "threads: at least 1 thread is wanted, not 0"), (-3, ValueError, "not -3"),
+    (1.5, TypeError, "threads: a number of threads is wanted, not 1.5"), (True, TypeError, "not True"),
+    ("2", TypeError, "not '2'"),
+])  # fmt: skip
+def test_numbers_of_threads_that_there_are_not(n, error, words):
+    with pytest.raises(error, match=words):
+        nbkernels.threads(n)
 
 
 def test_python_threads_at_once(rng):

@@ -7,6 +7,8 @@ from .pure import FOLDS, GUARDS, PURE
 from .run import Mutant
 
 HOST = [
+    ("threads.py", "LIMITS[0] = counts[-1] if counts else 0", "LIMITS[0] = 0", "tests/test_threads.py -k block_says"),
+    ("lent.py", "if few() < limits[1]:", "if False:", "tests/test_threads.py -k torchs_number"),
     ("jit/cache.py", "before=global_compiler_lock.acquire,", "before=print,", "tests/test_shield.py -k meanwhile"),
     ("jit/cache.py", "_uncollected and gc.enable()", "_uncollected", "tests/test_shield.py -k meanwhile"),
     ("shield.py", "Step(self._end if step.begun else self._skip).make()", "pass", "tests/test_shield.py -k block"),

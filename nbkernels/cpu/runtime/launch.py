@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from ...jit.address import number
 from ...jit.cache import jit
 from ...jit.record import Record
-from .threads import WORDS, pool_at
+from .threads import WORDS, pool_at, workers
 
 # What a launch goes by: threads.WORDS, the kernel, a room or 0 and its bytes, its threads, and where the kept room is
 # told of.
@@ -24,4 +23,4 @@ def launch_table(kernel: int = 0, kept: int = 0):
 def launchable(table):
     """Threads of a launch that compiled code may make by itself; or 0."""
     pool = pool_at(table_at(table).launch)
-    return number(pool.count) if pool.share != 0 else 0
+    return workers(pool) if pool.share != 0 else 0

@@ -23,17 +23,18 @@ import numba
 import numpy as np
 from numba.np.ufunc import parallel as pool
 
-from ...jit.address import invoke, number, set_word
+from ...jit.address import invoke, number, pointer, set_word
 from ...jit.cache import compiled, entry, jit
 from ...jit.flags import modes, set_modes
 from ...jit.record import Record
 from ...jit.sharing import SPINS, exchange, keep_off, let_others, reacquire, release, replace, seen, sleep, wait, wake
 from ...shield import in_children, start, whole
+from ...threads import LIMITS, ceiling
 
 # What launches go by, also those that compiled code makes by itself while it holds the GIL: whether one is under way,
-# the address of `_share` if compiled code may make one, a C function that counts threads, helpers and their places, how
-# the launching thread computes.
-POOL = Record("Pool", "busy share count helpers places modes")
+# the address of `_share` if compiled code may make one, Numba's C functions that read and set the thread's number of
+# threads, nbkernels/threads.py's limits, helpers and their places, how the launching thread computes.
+POOL = Record("Pool", "busy share count set limits helpers places modes")
 # A helper's place, a cache line: what it does, the lock that it sleeps at, what it is offered, its system's number.
 HELPER = Record("Helper", "state lock kernel context first step tasks thread")
 pool_at, helper_at = POOL.pointer(), HELPER.pointer()
@@ -65,14 +66,19 @@ def layer() -> str:
     try:
         with whole():
             pool._launch_threads()
+        LIMITS[1] = min(ceiling(), numba.config.NUMBA_NUM_THREADS)
         return numba.threading_layer()
     except ValueError:  # no layer could be loaded
         return "none"
 
 
 def count() -> int:
-    """Threads that the next launch would use: numba.get_num_threads()."""
-    return pool._get_num_threads() if layer() != "none" else 1  # Numba's own takes 0.6 us to see that they are there
+    """Threads that the next launch would use: what the innermost block of nbkernels.threads says, else
+    numba.get_num_threads(); at most OMP_NUM_THREADS."""
+    if layer() == "none":
+        return 1
+    # Numba's own function takes 0.6 us to see that they are there.
+    return min(LIMITS[0] or pool._get_num_threads(), LIMITS[1])
 
 
 # -- helpers -----------------------------------------------------------------------------------------------------------
@@ -138,6 +144,13 @@ def _rest() -> None:
 # -- launches ----------------------------------------------------------------------------------------------------------
 
 
+@jit(forceinline=True)
+def workers(w):
+    """What `count` says, where launches may be made."""
+    limits = pointer(w.limits)
+    return min(limits[0] if limits[0] > 0 else number(w.count), limits[1])
+
+
 @jit
 def _all(words, kernel, context, tasks):
     """The kernel for every task, shared with the helpers if nobody else is at it."""
@@ -171,7 +184,7 @@ def _share(words, kernel, context, room):
     """Call the kernel with `context` for as many tasks as there are threads, a number that goes to `room`, without the
     GIL, which the caller holds."""
     w = pool_at(words)
-    tasks = number(w.count) if w.busy == 0 else 1
+    tasks = workers(w) if w.busy == 0 else 1
     set_word(room, tasks)
     state = release()
     _all(words, kernel, context, tasks)
@@ -192,7 +205,7 @@ def shared(words, kernel, context, room):
 def unheld(words, kernel, context, room):
     """The same from compiled code that does not hold the GIL, or that need not give it away meanwhile."""
     w = pool_at(words)
-    tasks = number(w.count) if w.share != 0 and w.busy == 0 else 1
+    tasks = workers(w) if w.share != 0 and w.busy == 0 else 1
     set_word(room, tasks)
     _all(words, kernel, context, tasks)
 
@@ -213,7 +226,10 @@ def open_up() -> bool:
         with whole(), _beginning:
             if not _words.places:
                 _begin()
-        _words.count = ctypes.cast(pool._get_num_threads, ctypes.c_void_p).value
+        _words.count, _words.set = (
+            ctypes.cast(each, ctypes.c_void_p).value for each in (pool._get_num_threads, pool._set_num_threads)
+        )
+        _words.limits = LIMITS.buffer_info()[0]
         _words.share = compiled(_share, "void(int64, int64, int64, int64)", "share")
     return True
 
@@ -223,3 +239,29 @@ def launch(kernel: int, context: int, tasks: int) -> None:
     if tasks > 1:
         open_up()
     _launcher()(WORDS, kernel, context, tasks)
+
+
+# -- numbers of a thread's own -----------------------------------------------------------------------------------------
+
+
+def _fewer(words, most):
+    """The calling thread's number where it is more than `most` and no block says another one; else 0."""
+    w = pool_at(words)
+    own = number(w.count)
+    return own if own > most and pointer(w.limits)[0] == 0 else 0
+
+
+def _set(words, threads):
+    """Give the calling thread this number."""
+    invoke(pool_at(words).set, (threads,))
+
+
+def own_number():
+    """These two as functions of a number."""
+    if not open_up():
+        return (lambda most: 0), None
+    fewer, number = (
+        entry(_fewer, "int64(int64, int64)", "fewer_threads"),
+        entry(_set, "void(int64, int64)", "set_threads"),
+    )
+    return functools.partial(fewer, WORDS), functools.partial(number, WORDS)

@@ -1,0 +1,95 @@
+"""How many threads a call takes: threads(n), OMP_NUM_THREADS, and what compiled code reads of both."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import os
+import sys
+import weakref
+from _thread import RLock
+from array import array
+
+from .dispatch.adapter import library
+from .dispatch.devices import Torch
+from .shield import Block, in_children
+
+RUNTIME = "nbkernels.cpu.runtime.threads"  # by name, where a call is narrowed
+
+
+def ceiling() -> int:
+    """The number that OMP_NUM_THREADS gives, of a list the first; as many as can be without one."""
+    text = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return int(text) if text.isdecimal() and int(text) > 0 else sys.maxsize
+
+
+# The number of the innermost block, or 0; the most that any call takes.
+LIMITS = array("q", [0, min(ceiling(), os.cpu_count() or 1)])
+_open: list[weakref.ref[threads]] = []  # the blocks, the innermost last; an end that a signal has lost is found
+_lock = RLock()
+in_children(_lock._at_fork_reinit)
+
+
+def _renew(_=None) -> None:
+    with _lock:
+        counts = [block.n for each in _open if (block := each()) is not None]
+        LIMITS[0] = counts[-1] if counts else 0
+
+
+@functools.cache
+def own_number():
+    """(fewer, set): functions of a number of threads, which tell where the calling thread has more and change that."""
+    return importlib.import_module(RUNTIME).own_number()
+
+
+@contextlib.contextmanager
+def at_most(n: int):
+    """In the block, calls of this thread take at most n threads, where no `threads` block says another number."""
+    fewer, number = own_number()
+    before = fewer(n)
+    try:
+        if before:
+            number(n)
+        yield
+    finally:
+        if before:
+            number(before)
+
+
+Torch.limited = staticmethod(lambda: at_most(library("torch").get_num_threads()))
+
+
+class threads(Block):
+    """with threads(n): calls in the block take at most n threads, the calling one among them
+
+    It holds for the whole process: in all of its threads, also those that the block starts, as a ThreadPoolExecutor's.
+    Of blocks within each other the inner one holds. No call takes more threads than there are, which is
+    `numba.config.NUMBA_NUM_THREADS`, nor than OMP_NUM_THREADS says, where it is set.
+
+    Raises TypeError where n is no int, ValueError where it is less than 1.
+
+    >>> import numpy as np, nbkernels
+    >>> x = np.ones((600, 600), np.float32)
+    >>> with nbkernels.threads(1):
+    ...     nbkernels.explain(nbkernels.mm, x, x).threads
+    1
+    """
+
+    def __init__(self, n: int):
+        if not isinstance(n, int) or isinstance(n, bool):
+            raise TypeError(f"threads: a number of threads is wanted, not {n!r}")
+        if n < 1:
+            raise ValueError(f"threads: at least 1 thread is wanted, not {n}")
+        self.n = n
+
+    def _begin(self) -> threads:
+        with _lock:
+            _open.append(weakref.ref(self, _renew))
+            _renew()
+        return self
+
+    def _end(self) -> None:
+        with _lock:
+            _open.remove(next(each for each in reversed(_open) if each() is self))
+            _renew()
