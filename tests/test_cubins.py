@@ -175,7 +175,7 @@ with rehearsal.card((9, 0)) as stage:
     x = stage.stand((4, 4), np.dtype("f4"), (16, 4))
     nbkernels.add(x, x)
     card = rehearsal.driver.bindings()
-found = [name for name in ("numba.cuda", "numba.cuda.compiler", "cuda.bindings.nvvm") if name in sys.modules]
+found = [name for name in ("numba", "numba.cuda", "numba.cuda.compiler", "cuda.bindings.nvvm") if name in sys.modules]
 print(json.dumps([found, card.loaded, card.launched, [each.where for each in nbkernels.specializations()]]))
 """
 

@@ -31,11 +31,11 @@ def test_kernels(file):
     assert "skipped" not in result.stdout
 
 
-def test_device_check():
+def test_device_check(tmp_path):
     """What can be proved here of the script for machines with a GPU: that its stages run, on arrays of the CPU."""
     first = {"NBKERNELS_FIRST_CALLS": "1000000"}  # the CPU's, which have the bits of its later ones
     script = TESTS.parent / "bench" / "device_check.py"
-    result = run(script, "--dry", "--stage", "right", "streams", NUMBA_ENABLE_CUDASIM="0", **first)
+    result = run(script, "--dry", "--stage", "right", "streams", NUMBA_ENABLE_CUDASIM="0", OUT=str(tmp_path), **first)
     assert result.returncode == 0, result.stdout + result.stderr
     assert result.stdout.splitlines()[-1].startswith("device check: all right")
 

@@ -1,1 +1,5 @@
-from .. import jit  # noqa: F401, imports Numba
+from importlib import import_module
+
+from ..shield import shielded
+
+shielded(import_module, "numba")

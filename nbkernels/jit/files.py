@@ -21,10 +21,8 @@ import sysconfig
 import tempfile
 import time
 import warnings
+from importlib import import_module, metadata
 from pathlib import Path
-
-import llvmlite
-import numba
 
 from . import sources
 
@@ -133,11 +131,19 @@ def made_by() -> dict:
     return {
         "python": f"{sys.implementation.name} {major}.{minor}{getattr(sys, 'abiflags', '')}",
         "platform": sysconfig.get_platform(),
-        "numba": numba.__version__,
-        "llvmlite": llvmlite.__version__,
+        "numba": _version("numba"),
+        "llvmlite": _version("llvmlite"),
         "options": {k: v for k, v in os.environ.items() if k.startswith("NUMBA_") and k not in _HARMLESS},
         "sources": sources.digest(),
     }
+
+
+def _version(package: str) -> str:
+    """Of a package, which is not imported for the question; the same in every process."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:  # in a frozen program
+        return import_module(package).__version__
 
 
 # These change where and how Numba works, not what it compiles.
