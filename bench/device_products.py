@@ -1,14 +1,16 @@
 """Products on a GPU, right and fast: bits beside the CPU's and torch's, times beside torch, a JSON line each.
 
-    python bench/device_products.py [--group NAME ...] [--out FILE] [--seconds N]
+    python bench/device_products.py --build DIR [--jobs N] [GROUP ...]      compiles what groups need, without a GPU
+    python bench/device_products.py --cubins DIR [--out FILE] [GROUP ...]   runs them, and compiles nothing
 
-Groups are processes with a time limit of their own. What a group needs is compiled first, on all cores. Times are
-medians by the device's events, of a graph of repeated calls where one call is short; ours and torch's take turns.
-Standalone: it wants nbkernels' package, numpy, torch with a GPU, and numba-cuda.
+Groups are processes with a time limit of their own (`--seconds`). Times are medians by the device's events, of a graph
+of repeated calls; ours and torch's take turns. It wants nbkernels' package, numpy, torch and the driver; to build,
+numba-cuda.
 """
 
 import argparse
 import concurrent.futures
+import contextlib
 import functools
 import json
 import multiprocessing
@@ -22,17 +24,10 @@ import time
 
 import numpy as np
 
-SQUARES = [(n, n, n) for n in (2048, 4096, 8192)]
-FEW = [(8, 4096, 4096), (16, 4096, 4096), (64, 4096, 4096), (128, 4096, 4096)]
-SMALL = [(256, 256, 256), (512, 512, 512), (1024, 1024, 1024), (1536, 1536, 1536)]
-ODD = [(1000, 1000, 1000), (4095, 4097, 4093), (2049, 2047, 513), (333, 4444, 777)]
 LAYOUTS = ("NN", "NT", "TN", "TT")
 # Configs beside the chosen one, as (tier, bm, bn, bk, stages, warps).
-SINGLE = [("S", 128, 256, 8, 4, 8), ("S", 128, 256, 8, 3, 8), ("S", 128, 128, 8, 4, 4), ("S", 128, 64, 8, 4, 4)]
-SMALLER = [("S", 64, 64, 16, 4, 2), ("S", 64, 64, 16, 4, 4), ("S", 32, 64, 16, 4, 4), ("S", 32, 32, 16, 4, 2),
-           ("S", 32, 32, 16, 4, 4), ("S", 64, 32, 16, 4, 4)]  # fmt: skip
-THIN = [("S", 8, 32, 64, 8, 2), ("S", 8, 32, 64, 4, 2), ("S", 8, 32, 32, 8, 2), ("S", 16, 32, 32, 6, 4)]
-DOUBLES = [("D", 128, 128, 16, 4, 8), ("D", 128, 128, 16, 6, 8), ("D", 64, 128, 16, 4, 4), ("D", 64, 64, 16, 4, 4)]
+LARGE, TWICE, HALF = ("S", 128, 256, 8, 4, 8), ("S", 128, 128, 8, 4, 4), ("S", 64, 64, 16, 4, 4)
+DOUBLE = ("D", 128, 128, 16, 6, 8)
 
 
 def case(dtype, m, n, k, layout="NN", items=None, config=None, **more):
@@ -42,20 +37,35 @@ def case(dtype, m, n, k, layout="NN", items=None, config=None, **more):
 def groups():
     """{name: (seconds, cases)}, the most doubtful first."""
     f32, f64 = "float32", "float64"
+
+    def square(dtype, *sizes, layout="NN", **more):
+        return [case(dtype, n, n, n, layout, **more) for n in sizes]
+
+    def batch(dtype, items, n, *configs):
+        return [case(dtype, n, n, n, items=items, config=each) for each in (None, *configs)]
+
+    def rows(dtype, m, n, k, *configs):
+        return [case(dtype, m, n, k, config=each) for each in (None, *configs)]
+
     return {
-        "float32": (100, [case(f32, *s, config=c) for c in (None, *SINGLE[1:]) for s in SQUARES]),
-        "float64": (100, [case(f64, *s, config=c) for c in (None, *DOUBLES[1:3]) for s in SQUARES[:2]]),
-        "edges": (60, [case(d, *s, layout, exact=True) for d in (f32, f64) for s in ODD for layout in LAYOUTS]),
-        "batches": (60, [case(f32, *[n] * 3, items=10_000) for n in (16, 32, 64)]
-                    + [case(d, *[512] * 3, items=64) for d in (f32, f64)]),
-        "layouts": (60, [case(d, *SQUARES[1], layout) for d in (f32, f64) for layout in LAYOUTS[1:]]),
-        "few": (60, [case(f32, *s, config=c) for s in FEW for c in (None, *THIN[1:])]),
-        "small": (60, [case(f32, *s, config=c) for s in SMALL for c in (None, *SMALLER)]),
-        "small64": (60, [case(f64, *s, config=c) for s in SMALL for c in (None, *DOUBLES[3:])]),
-        "long": (60, [case(d, *s) for d in (f32, f64)
-                      for s in ((64, 64, 65_536), (4096, 4096, 16_384), (300, 200, 10_001))]),
-        "others": (60, [case(d, *s) for d in ("complex64", "complex128", "int32", "int64", "int8")
-                        for s in SQUARES[:2]]),
+        "squares": (45, square(f32, 4096, 2048, 8192) + square(f32, 4096, 2048, single=True)
+                    + square(f64, 4096, 2048)),
+        "batches": (30, batch(f32, 10_000, 64, HALF) + batch(f32, 10_000, 32, ("S", 32, 32, 16, 3, 2))
+                    + batch(f32, 10_000, 16) + batch(f32, 64, 512, TWICE)),
+        "rows": (40, rows(f32, 64, 4096, 4096, HALF, ("S", 32, 64, 16, 4, 4)) + rows(f32, 128, 4096, 4096)
+                 + rows(f32, 8, 4096, 4096) + rows(f32, 16, 4096, 4096) + rows(f32, 32, 4096, 4096)
+                 + rows(f32, 128, 11008, 4096) + rows(f32, 2048, 11008, 4096, LARGE)),
+        "small": (40, rows(f32, *[1024] * 3, HALF, TWICE) + rows(f32, *[512] * 3, ("S", 32, 64, 16, 4, 4), HALF)
+                  + rows(f32, *[256] * 3, ("S", 32, 32, 16, 4, 4)) + rows(f32, *[1536] * 3, TWICE, LARGE)
+                  + square(f64, 1024, 512, 256)),
+        "layouts": (40, [x for layout in LAYOUTS[1:] for x in square(f32, 4096, layout=layout)]
+                    + square(f32, 4096, layout="NT", single=True) + square(f64, 4096, layout="NT")),
+        "edges": (60, [case(d, *s, layout, exact=True) for d in (f32, f64) for layout in ("NN", "TT")
+                       for s in ((1000, 1001, 1002), (4095, 513, 777))] + [case(f32, 4095, 4097, 4093)]),
+        "long": (40, [case(d, *s) for d in (f32, f64) for s in ((64, 64, 65_536), (300, 200, 10_001))]
+                 + rows(f32, 4096, 4096, 16_384)),
+        "others": (60, [x for d in ("complex64", "complex128", "int32", "int64", "int8") for x in square(d, 2048)]),
+        "double": (40, square(f64, 8192) + square(f64, 4096, 2048, config=DOUBLE)),
     }  # fmt: skip
 
 
@@ -83,41 +93,47 @@ def planned(each, device):
 
     first, second = each["layout"]
     matrices = matrix(m, n, "N"), None, matrix(m, k, first), matrix(k, n, second)
-    return plan(*matrices, (m, n, k, items), kind(each), device, config(each))
+    with copying(each):
+        return plan(*matrices, (m, n, k, items), kind(each), device, config(each))
 
 
-def compiled(variant, cc):
-    from nbkernels.cuda.assemble import assemble
-    from nbkernels.cuda.product.gemm import kernel
+@contextlib.contextmanager
+def copying(each):
+    """Where the case says `single`, operands along k are copied element by element, in the place of 16-byte loads."""
+    from nbkernels.cuda.product import gemm
+    from nbkernels.cuda.product.layout import Access
+
+    own = gemm.access
+
+    def access(config, chain, matrix, *sizes):
+        found = own(config, chain, matrix, *sizes)
+        return Access("k", 1) if found.plain and matrix.dtype == chain else found
+
+    gemm.access = access if each.get("single") else own
+    try:
+        yield
+    finally:
+        gemm.access = own
+
+
+def build_one(place, arch, kernel):
+    from nbkernels.cuda import cubins
 
     begin = time.perf_counter()
-    try:
-        machine = assemble(kernel(variant), cc)
-        return machine, str(machine.resources), time.perf_counter() - begin
-    except Exception as error:
-        return None, f"{type(error).__name__}: {error}"[:500], time.perf_counter() - begin
+    cubins.carry(kernel, arch, pathlib.Path(place))
+    return str(cubins.machine(kernel, arch).resources), time.perf_counter() - begin
 
 
-def compile_all(cases, device, say):
-    """Compile what the cases need in processes; from then on launches find it."""
-    from nbkernels.cuda import assemble as module
+def build(place, names, jobs, device=((9, 0), 132)):
+    """The kernels of groups as a folder of carried cubins."""
+    from nbkernels.cuda import cubins
+    from nbkernels.cuda.product.gemm import kernel
 
-    variants = list({v: None for each in cases for v, _ in planned(each, device).launches})
-    begin, machines = time.perf_counter(), {}
-    context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(min(len(variants), os.cpu_count() or 1), context) as pool:
-        for variant, (machine, text, seconds) in zip(
-            variants, pool.map(functools.partial(compiled, cc=device[0]), variants)
-        ):
-            say(dict(compiled=str(variant), resources=text, seconds=round(seconds, 1)))
-            machines[str(variant)] = machine
-    say(dict(compiled_in=round(time.perf_counter() - begin, 1), kernels=len(variants)))
-    slow = module.assemble
-
-    def assemble(kernel, cc):
-        return machines.get(str(kernel.arguments[0])) or slow(kernel, cc)
-
-    module.assemble = assemble
+    variants = list({v: 0 for name in names for each in groups()[name][1] for v, _ in planned(each, device).launches})
+    task = functools.partial(build_one, place, cubins.architecture(device[0]))
+    with concurrent.futures.ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+        for variant, (text, seconds) in zip(variants, pool.map(task, map(kernel, variants))):
+            print(f"{seconds:5.1f} s {text}: {variant}", flush=True)
 
 
 def tensors(torch, each, seed=0):
@@ -207,7 +223,8 @@ def measure(torch, each, device, say):
     view, made = arrays.adapter_for(out).view, planned(each, device)
 
     def call():
-        gemm.multiply(view(out), None, view(a), view(b), 0, 1, kind(each), each["k"], config(each))
+        with copying(each):
+            gemm.multiply(view(out), None, view(a), view(b), 0, 1, kind(each), each["k"], config(each))
 
     line = dict(each, variant=str(made.variant), launches=len(made.launches), blocks=made.launches[0][1])
     call()
@@ -232,8 +249,13 @@ def measure(torch, each, device, say):
     say(line)
 
 
-def run(name, say):
+def run(name, say, place):
     import torch
+
+    from nbkernels.cuda import cubins
+
+    if place:
+        cubins.CARRIED.append(pathlib.Path(place))
 
     torch.backends.cuda.matmul.allow_tf32 = False
     _, cases = groups()[name]
@@ -241,7 +263,6 @@ def run(name, say):
     device = (properties.major, properties.minor), properties.multi_processor_count
     say(dict(group=name, device=properties.name, torch=torch.__version__, multiprocessors=device[1]))
     torch.empty(1, device="cuda")
-    compile_all(cases, device, say)
     for each in cases:
         try:
             measure(torch, each, device, say)
@@ -253,7 +274,7 @@ def run(name, say):
 
 def summary(lines):
     """What a reader wants first: wrong bits, failures, ratios."""
-    failed = [x for x in lines if "failed" in x or (x.get("resources", "").startswith(("Type", "Runtime")))]
+    failed = [x for x in lines if "failed" in x]
     wrong = [x for x in lines if x.get("bits_cpu")]
     for x in (*failed, *wrong):
         print(json.dumps(x)[:400])
@@ -276,10 +297,13 @@ def package():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--group", nargs="*", choices=list(groups()), default=list(groups()))
+    parser.add_argument("group", nargs="*", default=list(groups()))
+    parser.add_argument("--build", metavar="DIR")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--cubins", metavar="DIR")
     parser.add_argument("--out", default=os.path.join(os.environ.get("OUT", "."), "products.jsonl"))
     parser.add_argument("--seconds", type=float, help="time limit of a group in the place of its own")
-    parser.add_argument("--inside", help=argparse.SUPPRESS)
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
 
     def say(line):
@@ -287,23 +311,26 @@ def main():
             print(json.dumps(line), file=file, flush=True)
 
     if given.inside:
-        run(given.inside, say)
+        if given.build:
+            build(given.build, given.group, given.jobs)
+        else:
+            run(given.group[0], say, given.cubins)
         return
-    where = package()
+    path = os.pathsep.join([package(), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = {**os.environ, "PYTHONPATH": path}
+    command = [sys.executable, os.path.abspath(__file__), "--inside"]
+    if given.build:
+        raise SystemExit(
+            subprocess.call(
+                [*command, "--build", given.build, "--jobs", str(given.jobs), *given.group], env=environment
+            )
+        )
     begin = os.path.getsize(given.out) if os.path.exists(given.out) else 0
     for name in given.group:
         limit = given.seconds or groups()[name][0]
-        command = [sys.executable, os.path.abspath(__file__), "--inside", name, "--out", given.out]
-        path = os.pathsep.join([where, *filter(None, [os.environ.get("PYTHONPATH")])])
+        run_one = [*command, name, "--out", given.out, *(["--cubins", given.cubins] if given.cubins else [])]
         try:
-            done = subprocess.run(
-                command,
-                env={**os.environ, "PYTHONPATH": path},
-                timeout=limit,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
+            done = subprocess.run(run_one, env=environment, timeout=limit, capture_output=True, text=True, check=False)
             if done.returncode:
                 say(dict(group=name, failed=done.stderr[-800:]))
         except subprocess.TimeoutExpired:

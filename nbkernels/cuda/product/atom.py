@@ -1,7 +1,7 @@
 """What a thread does in one step of k: loads its part of a column of A and a row of B from shared memory, multiplies.
 
 Chains and operands are local arrays of words, which become registers because every index is a constant. The operands of
-even and odd steps have a half each, so that the next step's are loaded while this one's are multiplied.
+a few steps have places in turn, so that the next steps' are loaded while this one's are multiplied.
 """
 
 from __future__ import annotations
@@ -17,18 +17,17 @@ from numba import types
 from ...jit.kind import BYTES, Kind
 from . import ptx
 from .config import DEPTHS, PIECE, GemmConfig
-from .layout import Part, Slice, part, pitch
+from .layout import Part, Slice, part
 from .ptx import ARRAY, primitive
 
 
 @dataclass(frozen=True)
 class Atom:
     """A tier's step. Of a thread: words of chains, in `groups` that the epilogue takes one after the other; words of A
-    and of B for a step. A slice takes `steps`, each of `depth` steps of k.
+    and of B for a step. A slice takes `steps`, each of `depth` steps of k, and operands are loaded `ahead` steps early.
 
     load(builder, step, a, b)          words of A and words of B, of a slice whose numbers of this thread lie at a and b
     multiply(builder, chains, x, y)    the chains after a step
-    unload(builder, chains, address)   the first group's chains, to where the epilogue reads them (layout.Slab)
     """
 
     kind: Kind
@@ -38,15 +37,15 @@ class Atom:
     b: int
     depth: int
     steps: int
+    ahead: int
     load: Callable
     multiply: Callable
-    unload: Callable
     guarded: bool = False  # beyond the last step of k slices hold zeros, which change no sum
 
     @property
     def held(self) -> int:
-        """Words of both halves."""
-        return 2 * (self.a + self.b)
+        """Words of operands that are on their way or in use."""
+        return (self.ahead + 1) * (self.a + self.b)
 
 
 def joined(lists) -> list:
@@ -93,13 +92,9 @@ def simt(config: GemmConfig, kind: Kind, a: Slice, b: Slice) -> Atom:
                     chains[at : at + 2] = complexes(builder, kind, *numbers)
         return chains
 
-    def unload(builder, chains, address):
-        at = 0
-        for first, wide in sides[1][1]:
-            ptx.store_shared(builder, kind.word, address, first * size, chains[at : at + wide * planes])
-            at += wide * planes
-
-    return Atom(kind, tm * tn * planes, tm, tm * planes, tn * planes, 1, config.bk, load, multiply, unload)
+    # A step of 16 multiply-adds takes 16 cycles of a scheduler, and a load from shared memory 30.
+    ahead = 3 if config.each * planes <= 16 and config.bk % 4 == 0 else 1
+    return Atom(kind, tm * tn * planes, tm, tm * planes, tn * planes, 1, config.bk, ahead, load, multiply)
 
 
 def complexes(builder, kind: Kind, ar, ai, br, bi, re, im):
@@ -115,9 +110,11 @@ def complexes(builder, kind: Kind, ar, ai, br, bi, re, im):
 @functools.cache
 def double(config: GemmConfig, kind: Kind, a: Slice, b: Slice) -> Atom:
     """mma.sync.m16n8k4 in float64, whose bits are an increasing chain of fused multiply-adds. Lane 4g + t has k = t of
-    rows g and g + 8 of A and of column g of B, and of C columns 2t and 2t + 1 of rows g and g + 8."""
+    rows g and g + 8 of A and of column g of B, and of C columns 2t and 2t + 1 of rows g and g + 8. Tier D8 has the
+    upper and the lower rows in turn, by m8n8k4."""
+    rows = 8 if config.tier == "D8" else 16
     mine: Part = part(config, kind.chain)
-    down, across, below = mine.tm // 2, mine.tn // 2, 8 * pitch(config, kind.chain)
+    down, across = mine.tm // 2, mine.tn // 2
 
     def load(builder, step, *addresses):
         counts, found = (2 * down, across), []
@@ -130,19 +127,13 @@ def double(config: GemmConfig, kind: Kind, a: Slice, b: Slice) -> Atom:
         chains = list(chains)
         for i in range(down):
             for j in range(across) if i % 2 == 0 else reversed(range(across)):
-                at, rows = (i * across + j) * 4, x[2 * i : 2 * i + 2]
-                chains[at : at + 4] = ptx.mma(
-                    builder, "m16n8k4", "f64.f64.f64.f64", "dd", rows, [y[j]], chains[at : at + 4]
-                )
+                for half in range(16 // rows):
+                    at, count = (i * across + j) * 4 + 2 * half, rows // 4
+                    x_, c = x[2 * i + half : 2 * i + half + rows // 8], chains[at : at + count]
+                    chains[at : at + count] = ptx.mma(builder, f"m{rows}n8k4", "f64.f64.f64.f64", "dd", x_, [y[j]], c)
         return chains
 
-    def unload(builder, chains, address):
-        for j in range(across):
-            for half in (0, 1):
-                pair = chains[4 * j + 2 * half : 4 * j + 2 * half + 2]
-                ptx.store_shared(builder, "float64", address, 64 * j + below * half, pair)
-
-    return Atom(kind, mine.tm * mine.tn, down, 2 * down, across, 4, config.bk // 4, load, multiply, unload)
+    return Atom(kind, mine.tm * mine.tn, down, 2 * down, across, 4, config.bk // 4, 1, load, multiply)
 
 
 @functools.cache
@@ -150,7 +141,7 @@ def mixed(config: GemmConfig, kind: Kind, a: Slice, b: Slice) -> Atom:
     """mma.sync of halves, bytes or tfloat32, 32 bytes of k at a time; sums stand as those of `double`. 16 lines of A or
     of B are four registers of a lane: lines 0 to 7 and 8 to 15 of the first 16 bytes, then of the second."""
     mine, size, float_ = part(config, kind.chain), BYTES[kind.a], kind.chain == "float32"
-    down, across, below, depth = mine.tm // 2, mine.tn // 2, 8 * pitch(config, kind.chain), DEPTHS[kind.a]
+    down, across, depth = mine.tm // 2, mine.tn // 2, DEPTHS[kind.a]
     shape, sums = f"m16n8k{depth}", "f32" if float_ else "s32"
     kinds, letters = f"{sums}.{NAMES[kind.a]}.{NAMES[kind.b]}.{sums}", ("f" if float_ else "r", "r")
 
@@ -181,18 +172,12 @@ def mixed(config: GemmConfig, kind: Kind, a: Slice, b: Slice) -> Atom:
                 chains[at : at + 4] = ptx.mma(builder, shape, kinds, letters, *ours, chains[at : at + 4])
         return chains
 
-    def unload(builder, chains, address):
-        for j in range(across):
-            for half in (0, 1):
-                pair = chains[4 * j + 2 * half : 4 * j + 2 * half + 2]
-                ptx.store_shared(builder, kind.word, address, 32 * j + below * half, pair)
-
     words = 4 * down, 2 * across
-    return Atom(kind, mine.tm * mine.tn, down, *words, depth, config.bk // depth, load, multiply, unload, True)
+    return Atom(kind, mine.tm * mine.tn, down, *words, depth, config.bk // depth, 1, load, multiply, True)
 
 
 NAMES = {"bfloat16": "bf16", "float16": "f16", "float32": "tf32", "int8": "s8", "uint8": "u8"}
-ATOMS = {"S": simt, "D": double, "M": mixed}
+ATOMS = {"S": simt, "D": double, "D8": double, "M": mixed}
 
 
 def atom(config: GemmConfig, kind: Kind, a: Slice, b: Slice) -> Atom:
@@ -215,11 +200,11 @@ def sequence(atom: Atom, order: list[tuple[str, int]]):
     def run(builder, chains, held, a, b):
         values, each = read(builder, chains, 0, atom.chains), atom.a + atom.b
         for what, step in order:
-            half = step % 2 * each
+            at = step % (atom.ahead + 1) * each
             if what == "load":
-                write(builder, held, joined(atom.load(builder, step, a, b)), half)
+                write(builder, held, joined(atom.load(builder, step, a, b)), at)
             else:
-                x, y = read(builder, held, half, atom.a), read(builder, held, half + atom.a, atom.b)
+                x, y = read(builder, held, at, atom.a), read(builder, held, at + atom.a, atom.b)
                 values = atom.multiply(builder, values, x, y)
         write(builder, chains, values)
 
@@ -243,7 +228,7 @@ def remainder(atom: Atom):
 
 
 def chains(atom: Atom, threads: int):
-    """clear(chains), unload(chains, address), shift(chains), and put(chains, address), get(...) and add(...): to
+    """clear(chains), shift(chains), and put(chains, address), get(...) and add(...): to
     memory, from there, and what is there + chains. A group moves up to the first one's place instead of being indexed.
     In memory a thread's pieces lie PIECE bytes apart from its neighbours', for `threads` of them."""
     group, word = atom.chains // atom.groups, atom.kind.word
@@ -274,8 +259,4 @@ def chains(atom: Atom, threads: int):
     def shift(builder, array):
         write(builder, array, read(builder, array, group, atom.chains - group))
 
-    @primitive(types.none, ARRAY, types.uint32)
-    def unload(builder, array, address):
-        atom.unload(builder, read(builder, array, 0, group), address)
-
-    return clear, shift, unload, moved(put), moved(get), moved(add)
+    return clear, shift, moved(put), moved(get), moved(add)

@@ -6,37 +6,44 @@ import functools
 import math
 
 from ...jit.kind import BYTES
-from .config import SEGMENT, WARP, GemmConfig, legal
+from .config import PIECE, SEGMENT, WARP, GemmConfig, legal
 from .layout import Access, part, shared
 
 REGISTERS, WARPS = 65536, 64  # of a multiprocessor
-DOUBLE = {(8, 0), (9, 0)}  # compute capabilities whose matrix units multiply float64 faster than their other units
-# Multiply-adds of a multiprocessor, 128 a cycle at 1.7 GHz, in the time that a second launch takes, 3 us; and that
-# passes until the first slices have come and the last stores are gone, 1 us.
-LAUNCH, LATENCY = 650_000, 220_000
+# Of compute capabilities whose matrix units multiply float64 faster than their other units, the tier that does.
+DOUBLE = {(8, 0): "D8", (9, 0): "D"}
+# Cycles of a second launch, 3 us at 1.75 GHz; of a wave of blocks until the first slices have come and the last stores
+# are gone, 1 us; and the fewest of a step of k.
+LAUNCH, LATENCY, LEAST = 5250, 1750, 10
+RATE = {
+    "complex64": 4,
+    "float64": 2,
+    "complex128": 8,
+    "int64": 8,
+}  # instructions' time of a multiply-add, float32's is 1
 TAIL = 4  # steps of a slice in the time of one that is not in a whole slice: nothing is loaded ahead for it
 
 SIMT = (
     GemmConfig("S", 128, 256, 8, 4, 8), GemmConfig("S", 128, 128, 8, 4, 4), GemmConfig("S", 64, 64, 16, 4, 2),
-    GemmConfig("S", 32, 64, 16, 4, 4), GemmConfig("S", 32, 32, 16, 4, 2), GemmConfig("S", 8, 32, 64, 8, 2),
-    GemmConfig("S", 32, 8, 64, 8, 2), GemmConfig("S", 32, 32, 16, 2, 1), GemmConfig("S", 16, 16, 16, 2, 1),
+    GemmConfig("S", 64, 64, 16, 4, 4), GemmConfig("S", 64, 32, 32, 4, 4), GemmConfig("S", 32, 64, 16, 4, 4),
+    GemmConfig("S", 16, 32, 32, 6, 4), GemmConfig("S", 32, 16, 32, 6, 4), GemmConfig("S", 8, 32, 64, 8, 2),
+    GemmConfig("S", 32, 8, 64, 8, 2), GemmConfig("S", 32, 32, 16, 3, 1), GemmConfig("S", 16, 16, 16, 2, 1),
 )  # fmt: skip
 WIDE = (  # of elements of 8 bytes
-    GemmConfig("S", 128, 64, 8, 4, 4), GemmConfig("S", 64, 64, 8, 4, 4), GemmConfig("S", 32, 32, 16, 3, 2),
-    GemmConfig("S", 8, 32, 32, 8, 2), GemmConfig("S", 32, 8, 32, 8, 2), GemmConfig("S", 16, 16, 16, 2, 1),
+    GemmConfig("S", 128, 64, 8, 4, 8), GemmConfig("S", 64, 64, 8, 4, 4), GemmConfig("S", 32, 32, 16, 3, 2),
+    GemmConfig("S", 16, 32, 32, 4, 4), GemmConfig("S", 32, 16, 32, 4, 4), GemmConfig("S", 8, 32, 32, 8, 2),
+    GemmConfig("S", 32, 8, 32, 8, 2), GemmConfig("S", 16, 16, 16, 2, 1),
 )  # fmt: skip
 WIDEST = (GemmConfig("S", 64, 64, 8, 3, 8), GemmConfig("S", 32, 32, 8, 3, 2), GemmConfig("S", 16, 16, 8, 3, 1))
-MATRIX = (
-    GemmConfig("D", 128, 128, 16, 4, 8), GemmConfig("D", 64, 64, 16, 4, 4), GemmConfig("D", 32, 32, 16, 4, 4),
-)  # fmt: skip
+MATRIX = [(128, 128, 16, 4, 8), (64, 64, 16, 4, 4), (32, 32, 16, 4, 4)]
 
 
 def configs(cc: tuple[int, int], chain: str) -> list[GemmConfig]:
     """The configs that products of a dtype choose from."""
     simt = {4: SIMT, 8: WIDE, 16: WIDEST}[BYTES[chain]]
-    simt = simt[1:] if chain == "int64" else simt  # a product of 64 bits needs registers of its own
-    found = (*MATRIX, *simt[3:]) if chain == "float64" and cc in DOUBLE else simt
-    return [each for each in found if not legal(each, chain, cc)]
+    if chain == "float64" and cc in DOUBLE:
+        simt = (*(GemmConfig(DOUBLE[cc], *sizes) for sizes in MATRIX), *simt[2:])
+    return [each for each in simt if not legal(each, chain, cc)]
 
 
 @functools.lru_cache(maxsize=4096)
@@ -62,29 +69,39 @@ def split(config: GemmConfig) -> GemmConfig:
 
 
 def cost(config: GemmConfig, multiprocessors: int, chain: str, m: int, n: int, k: int, items: int) -> float:
-    """Multiply-adds in the time that the busiest multiprocessor takes.
-
-    A thread reads tm + tn numbers of shared memory for tm * tn multiply-adds. Their latency, of 4 cycles, is covered by
-    four warps for each scheduler's, or by the many chains of a thread: 64 take two warps' place.
-    """
-    mine, tiles = part(config, chain), config.tiles(m, n) * items
+    """Cycles of the busiest multiprocessor."""
     segments = -(-k // SEGMENT) if config.split else 1
-    blocks = -(-tiles * segments // config.teams)
+    blocks = -(-config.tiles(m, n) * items * segments // config.teams)
     busiest = -(-blocks // multiprocessors)
-    warps = min(busiest, resident(config, chain)) * config.threads // WARP
-    covered = min(1, warps * math.sqrt(config.each) / 32)
-    each = config.teams * config.bm * config.bn * (1 + 1 / mine.tm + 1 / mine.tn) / covered
+    together = min(busiest, resident(config, chain))
+    waves = busiest / together
     steps = min(k, SEGMENT if config.split else k)
     steps += (TAIL - 1) * (steps % config.bk)
-    waves = -(-busiest // resident(config, chain))
-    return busiest * each * steps + waves * LATENCY + LAUNCH * config.split
+    each = cycles(config, chain, together * config.warps * config.teams)
+    return waves * each * steps + math.ceil(waves) * LATENCY + LAUNCH * config.split
+
+
+def cycles(config: GemmConfig, chain: str, warps: int) -> float:
+    """Of a step of k, of so many warps at a time: their multiply-adds, 128 a cycle over four schedulers, and their
+    loads of 16 bytes from shared memory, two cycles each; not less than the latency that a warp cannot hide.
+
+    Measured: 8x32x64 alone 11 cycles, eight of them 54; 16x32x32 15.
+    """
+    mine, numbers = part(config, chain), PIECE // BYTES[chain]
+    if config.double:
+        products, loads = warps * config.each / 4, (mine.tm + mine.tn / 2) / 4
+    else:
+        products = max(warps / 4, 1) * config.each * RATE.get(chain, 1)
+        loads = -(-mine.tm // numbers) + -(-mine.tn // numbers)
+    return max(math.hypot(products, 2 * warps * loads), LEAST)
 
 
 @functools.cache
 def resident(config: GemmConfig, chain: str) -> int:
-    """Blocks that a multiprocessor holds at a time, by registers: chains, two steps' operands and 48 more."""
+    """Blocks that a multiprocessor holds at a time, by registers: chains, two steps' operands and as many as 48 more
+    numbers."""
     mine, words = part(config, chain), BYTES[chain] // 4
-    registers = min(255, words * (config.each + 2 * (mine.tm + mine.tn)) + 48)
+    registers = min(255, words * (config.each + 2 * (mine.tm + mine.tn) + 48))
     fit = REGISTERS // (registers * config.threads), WARPS * WARP // config.threads
     bytes_ = shared(config, chain, Access("k", 1), Access("k", 1)) * config.teams
     return max(1, min(*fit, (227 << 10) // bytes_))

@@ -1,7 +1,7 @@
 """How a product is cut for blocks, warps and shared memory: GemmConfig, the reasons against one, and candidates.
 
-A tier is a way to multiply: S, fused multiply-adds of each thread; D, mma.sync in float64; M, mma.sync of halves, bytes
-and tfloat32; W, wgmma of the same.
+A tier is a way to multiply: S, fused multiply-adds of each thread; D and D8, mma.sync in float64, of 16 or, before
+compute capability 9.0, 8 rows; M, mma.sync of halves, bytes and tfloat32; W, wgmma of the same.
 """
 
 from __future__ import annotations
@@ -60,6 +60,11 @@ class GemmConfig:
         return WARP * self.warps * self.teams
 
     @property
+    def double(self) -> bool:
+        """Whether a warp multiplies together, in float64."""
+        return self.tier in ("D", "D8")
+
+    @property
     def each(self) -> int:
         """Elements of a thread."""
         return self.bm * self.bn // (WARP * self.warps)
@@ -67,7 +72,7 @@ class GemmConfig:
     @property
     def matrix(self) -> bool:
         """Whether warps multiply by mma.sync, whose 16 x 8 sums stand in pairs over 8 x 4 lanes."""
-        return self.tier in ("D", "M")
+        return self.double or self.tier == "M"
 
     def tiles(self, m: int, n: int) -> int:
         return -(-m // self.bm) * -(-n // self.bn)
@@ -129,7 +134,9 @@ def _double(config: GemmConfig, chain: str, cc: tuple[int, int]) -> list[str]:
     from .layout import Access, part, shared
 
     if chain != "float64":
-        return [f"tier D multiplies float64, not {chain}"]
+        return [f"tier {config.tier} multiplies float64, not {chain}"]
+    if config.tier == "D" and cc < (9, 0):
+        return [f"compute capability {cc[0]}.{cc[1]} has no mma.sync of 16 rows in float64: tier D8"]
     reasons = common(config, chain, cc, 0)
     if reasons:
         return reasons
@@ -169,7 +176,7 @@ def _mixed(config: GemmConfig, dtype: str, cc: tuple[int, int]) -> list[str]:
 
 # Steps of k of one mma.sync, by the operands' dtype; float32 enters as tfloat32.
 DEPTHS = {"bfloat16": 16, "float16": 16, "float32": 8, "int8": 32, "uint8": 32}
-LEGAL = {"S": _simt, "D": _double, "M": _mixed}
+LEGAL = {"S": _simt, "D": _double, "D8": _double, "M": _mixed}
 
 
 def candidates(tier: str, chain: str, cc: tuple[int, int]) -> list[GemmConfig]:
@@ -182,9 +189,9 @@ def _simt_candidates():
     return [GemmConfig("S", *size) for size in sizes]
 
 
-def _double_candidates():
+def _double_candidates(tier: str = "D"):
     sizes = itertools.product((128, 64, 32), (128, 64, 32), (16, 32), (3, 4, 6), (2, 4, 8))
-    return [GemmConfig("D", *size) for size in sizes]
+    return [GemmConfig(tier, *size) for size in sizes]
 
 
 def _mixed_candidates():
@@ -192,4 +199,5 @@ def _mixed_candidates():
     return [GemmConfig("M", *size) for size in sizes]
 
 
-CANDIDATES = {"S": _simt_candidates, "D": _double_candidates, "M": _mixed_candidates}
+CANDIDATES = {"S": _simt_candidates, "D": _double_candidates, "D8": lambda: _double_candidates("D8"),
+              "M": _mixed_candidates}  # fmt: skip

@@ -42,26 +42,37 @@ def starts(slice_: Slice, scale: int):
     return start
 
 
+def places(builder, slice_: Slice, threads: int, place, line, k):
+    """(source, along, across, offset) of each copy of a thread, by strides in bytes."""
+    strides, before = (line, k) if slice_.by_lines else (k, line), (0, 0)
+    for along, across, offset in slice_.copies(threads):
+        for distance, stride in zip((along - before[0], across - before[1]), strides):
+            if distance:
+                place = ptx.moved(builder, place, builder.mul(stride, ir.Constant(ptx.I64, distance)))
+        before = along, across
+        yield place, along, across, offset
+
+
+def extent(builder, slice_: Slice, lines, depth, along: int, across: int):
+    """(elements in the direction of a copy that are inside from its first on, whether any are across)"""
+    left = (lines, depth) if slice_.by_lines else (depth, lines)
+    inside = builder.sub(left[0], ir.Constant(ptx.I32, along))
+    return inside, builder.icmp_signed("<", ir.Constant(ptx.I32, across), left[1])
+
+
 @functools.cache
 def asynchronous(slice_: Slice, threads: int, guarded: bool):
-    """Places are addresses, strides bytes."""
-    size, vector, by_lines = slice_.size, slice_.access.vector, slice_.by_lines
-    constant = functools.partial(ir.Constant, ptx.I32)
+    """cp.async. Places are addresses, strides bytes."""
+    size, vector = slice_.size, slice_.access.vector
 
     @primitive(types.none, types.uint32, I64, I64, I64, I32, I32)
     def copies(builder, target, place, line, k, lines, depth):
-        strides, left = ((line, k), (lines, depth)) if by_lines else ((k, line), (depth, lines))
-        source, count, before = place, None, (0, 0)
-        for along, across, offset in slice_.copies(threads):
-            for distance, stride in zip((along - before[0], across - before[1]), strides):
-                if distance:
-                    source = ptx.moved(builder, source, builder.mul(stride, ir.Constant(ptx.I64, distance)))
-            before = along, across
+        for source, along, across, offset in places(builder, slice_, threads, place, line, k):
+            count = None
             if guarded:
-                inside = builder.sub(left[0], constant(along))
-                inside = ptx.clamp(builder, inside, 0, vector)
-                reached = builder.icmp_signed("<", constant(across), left[1])
-                count = builder.select(reached, builder.mul(inside, constant(size)), constant(0))
+                inside, reached = extent(builder, slice_, lines, depth, along, across)
+                count = builder.mul(ptx.clamp(builder, inside, 0, vector), ir.Constant(ptx.I32, size))
+                count = builder.select(reached, count, ir.Constant(ptx.I32, 0))
             ptx.copy_async(builder, size * vector, target, offset, source, count)
 
     @inlined
@@ -72,23 +83,56 @@ def asynchronous(slice_: Slice, threads: int, guarded: bool):
     def land(held, target):
         pass
 
-    @inlined
-    def origin(x):
-        return ptx.address(x)
-
-    return origin, starts(slice_, size), fetch, land
+    return ptx.address, starts(slice_, size), fetch, land
 
 
 @functools.cache
-def plain(slice_: Slice, threads: int, guarded: bool, dtype: str, kind: Kind):
+def transposed(slice_: Slice, threads: int, guarded: bool, kind: Kind):
+    """Loads of 16 bytes along k, and stores of single elements where lines are side by side: an asynchronous copy of 4
+    bytes takes 16 cycles of a warp, as long as its loads of 16 bytes do for four times as much. Places are addresses.
+
+    A piece is inside or outside as a whole; in the place of one outside x's first one is loaded.
+    """
+    size, vector, word = slice_.size, slice_.access.vector, kind.word
+    words = vector * kind.planes
+
+    @primitive(types.none, ARRAY, I64, I64, I64, I64, I32, I32)
+    def loads(builder, held, first, place, line, k, lines, depth):
+        for q, (source, along, across, _) in enumerate(places(builder, slice_, threads, place, line, k)):
+            if guarded:
+                inside, reached = extent(builder, slice_, lines, depth, along, across)
+                inside = builder.and_(reached, builder.icmp_signed(">", inside, ir.Constant(ptx.I32, 0)))
+                source = builder.select(inside, source, first)
+            for e, value in enumerate(ptx.load_global(builder, word, words, source, 0)):
+                builder.store(value, ptx.element(builder, held, q * words + e))
+
+    @primitive(types.none, ARRAY, types.uint32)
+    def stores(builder, held, target):
+        for q, (*_, offset) in enumerate(slice_.copies(threads)):
+            for e in range(vector):
+                first = q * words + e * kind.planes
+                values = [builder.load(ptx.element(builder, held, first + i)) for i in range(kind.planes)]
+                ptx.store_shared(builder, word, target, offset + e * slice_.step * size, values)
+
+    @inlined
+    def fetch(held, x, target, place, line, k, lines, depth):
+        loads(held, ptx.address(x), place, line, k, lines, depth)
+
+    @inlined
+    def land(held, target):
+        stores(held, target)
+
+    return ptx.address, starts(slice_, size), fetch, land
+
+
+@functools.cache
+def converting(slice_: Slice, threads: int, guarded: bool, dtype: str, kind: Kind):
     """Loads that convert to words, kept in registers from fetch to land. Places and strides are elements."""
-    places = slice_.copies(threads)
-    ALONG, ACROSS, COUNT = tuple(p[0] for p in places), tuple(p[1] for p in places), len(places)
-    PER, ROWS = ALONG.index(max(ALONG)) + 1, max(ACROSS[-1], 1)
-    BY_LINES, GUARDED, read, WORD = slice_.by_lines, guarded, reader(dtype, kind), word(kind)
-    JUMP = ALONG[1] if PER > 1 else 0
-    DOWN = ACROSS[PER] if COUNT > PER else 0
-    assert ROWS >= DOWN
+    copies = slice_.copies(threads)
+    PER = max(1, slice_.pieces // threads)
+    JUMP, DOWN = (copies[1][0] if PER > 1 else 0), (copies[PER][1] if len(copies) > PER else 0)
+    COUNT, BY_LINES, GUARDED = len(copies), slice_.by_lines, guarded
+    read, WORD = reader(dtype, kind), word(kind)
 
     @inlined
     def fetch(held, x, target, place, line, k, lines, depth):
@@ -98,8 +142,8 @@ def plain(slice_: Slice, threads: int, guarded: bool, dtype: str, kind: Kind):
             held[q] = read(x, place + i * line + p * k) if (not GUARDED) or (i < lines and p < depth) else WORD(0)
 
     @primitive(types.none, ARRAY, types.uint32)
-    def store(builder, held, target):
-        for q, (_, _, offset) in enumerate(places):
+    def stores(builder, held, target):
+        for q, (*_, offset) in enumerate(copies):
             value = builder.load(ptx.element(builder, held, q))
             if slice_.size < ptx.BYTES[kind.word]:
                 ptx.store_narrow(builder, dtype, target, offset, value)
@@ -108,7 +152,7 @@ def plain(slice_: Slice, threads: int, guarded: bool, dtype: str, kind: Kind):
 
     @inlined
     def land(held, target):
-        store(held, target)
+        stores(held, target)
 
     @inlined
     def origin(x):
@@ -118,7 +162,9 @@ def plain(slice_: Slice, threads: int, guarded: bool, dtype: str, kind: Kind):
 
 
 def copier(slice_: Slice, threads: int, guarded: bool, dtype: str, kind: Kind):
-    """(origin, start, fetch, land) of a slice of elements of a dtype."""
+    """(origin, start, fetch, land) of a slice of elements of a dtype, and what places count of an element."""
+    if slice_.access.plain and slice_.access.vector == 1:
+        return *converting(slice_, threads, guarded, dtype, kind), 1
     if slice_.access.plain:
-        return plain(slice_, threads, guarded, dtype, kind)
-    return asynchronous(slice_, threads, guarded)
+        return *transposed(slice_, threads, guarded, kind), slice_.size
+    return *asynchronous(slice_, threads, guarded), slice_.size

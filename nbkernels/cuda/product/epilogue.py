@@ -1,8 +1,8 @@
-"""C = beta*X + alpha*sum: a warp hands rows of its tile to shared memory and stores them along the rows of C.
+"""C = beta*X + alpha*sum, from a thread's chains, 16 bytes at a time where C's layout allows.
 
-So the stores of a warp are contiguous whatever a thread's part is, x is read through any strides, and the loop is one
-piece of code, for any dtype. alpha comes first, in registers: a chain that only goes through a product is free of the
-order in which 16-byte stores want registers, and then the main loop meets fewer register banks twice.
+Lanes that stand side by side store side by side, so that whole sectors are written. alpha comes first: a chain that
+only goes through a product is free of the order in which 16-byte stores want registers, and then the main loop meets
+fewer register banks twice.
 """
 
 from __future__ import annotations
@@ -14,89 +14,62 @@ from numba import cuda, types
 from ..kernels.chain import ending, word
 from ..kernels.functions import inlined
 from . import ptx
-from .atom import chains, write
+from .atom import chains, read
 from .config import WARP
-from .layout import part, slab
+from .layout import part, pieces
 from .mainloop import atom_of, lanes
 from .ptx import ARRAY, primitive
 from .variant import Variant
 
-U32, I64 = types.uint32, types.int64
-
-
-@functools.cache
-def taker(variant: Variant):
-    """take(line, address): the words of `vector` elements from shared memory."""
-    word, count = variant.kind.word, variant.vector * variant.kind.planes
-
-    @primitive(types.none, ARRAY, types.uint32)
-    def take(builder, line, address):
-        write(builder, line, ptx.load_shared(builder, word, count, address, 0))
-
-    return take
-
-
-@functools.cache
-def storer(variant: Variant):
-    """store(line, alpha, c, place): `vector` elements of C, 16 bytes of them at once where there are several."""
-    kind, count = variant.kind, variant.vector * variant.kind.planes
-    *_, one = ending(kind)
-
-    @primitive(types.none, ARRAY, types.int64)
-    def several(builder, line, address):
-        values = [builder.load(ptx.element(builder, line, i)) for i in range(count)]
-        ptx.store_global(builder, kind.word, address, 0, values)
-
-    SIZE = variant.size
-
-    @inlined
-    def vectors(line, alpha, c, place):
-        several(line, ptx.address(c) + place * SIZE)
-
-    @inlined
-    def single(line, alpha, c, place):
-        one(line, 0, alpha, c, place)
-
-    return vectors if variant.vector > 1 else single
+I64 = types.int64
 
 
 @functools.cache
 def epilogue(variant: Variant):
-    """finish(sums, base, thread, c, x, row, column, m, n, beta, alpha, reads_x): C and X are (pointer, strides of rows
-    and columns, place of item's first element); all threads of the tile have left the stages in shared memory."""
+    """finish(sums, thread, c, x, row, column, m, n, beta, alpha, reads_x): C and X are (pointer, strides of rows and
+    columns, place of the item's first element); the tile's first element is at (row, column) of m x n."""
     config, kind, step = variant.config, variant.kind, atom_of(variant)
-    mine, rows, WORD = part(config, kind.chain), slab(config, kind.chain), word(kind)
-    GROUPS, GROUP, VECTOR = step.groups, step.chains // step.groups // kind.planes, variant.vector
-    ACROSS, WM, WN, SIZE, BYTES = mine.across, mine.wm, mine.wn, variant.size, rows.bytes
-    PIECES, STRIDE, INNER, OUTER, PITCH = rows.rows * WN // VECTOR, rows.stride, rows.inner, rows.outer, rows.pitch
-    ALONG, LINE, DOUBLE = WN // VECTOR, variant.vector * kind.planes, config.matrix
-    _, shift, unload, *_ = chains(step, WARP * config.warps)
-    (scale, _, blend, _), take, store, at = ending(kind), taker(variant), storer(variant), lanes(variant)
+    layout, mine, WORD = pieces(config, kind.chain), part(config, kind.chain), word(kind)
+    GROUPS, INNER, OUTER, COUNT = layout.groups, layout.inner, layout.outer, layout.count
+    WIDTH, ROWS, STEP, PLANES, SIZE = layout.width, layout.rows, layout.step, kind.planes, variant.size
+    WORDS, GROUP, TOGETHER, ACROSS, WN = (
+        WIDTH * PLANES,
+        layout.width * layout.count,
+        variant.vector > 1,
+        mine.across,
+        mine.wn,
+    )
+    DOUBLE = config.matrix
+    _, shift, *_ = chains(step, WARP * config.warps)
+    (scale, _, blend, write), at = ending(kind), lanes(variant)
+
+    @primitive(types.none, ARRAY, I64)
+    def store(builder, line, address):
+        ptx.store_global(builder, kind.word, address, 0, read(builder, line, 0, WORDS))
 
     @inlined
-    def finish(sums, base, thread, c, x, row, column, m, n, beta, alpha, reads_x):
-        line, warp, lane = cuda.local.array(LINE, WORD), U32(thread // WARP), U32(thread % WARP)
-        base = U32(base + warp * BYTES)
-        row, column = row + warp // ACROSS * WM, column + warp % ACROSS * WN
+    def finish(sums, thread, c, x, row, column, m, n, beta, alpha, reads_x):
+        line = cuda.local.array(WORDS, WORD)
         i, j, p = at(thread)
-        i, j = U32(i % WM), U32(j % WN)
-        mine = U32(base + i * PITCH + p * 2 * SIZE) if DOUBLE else U32(base + i // STRIDE * PITCH + j * SIZE)
+        first = column + (thread // WARP % ACROSS * WN + 2 * p if DOUBLE else j)
         for group in range(GROUPS):
             for q in range(GROUP):
                 scale(sums, q, alpha)
-            unload(sums, mine)
+            above = row + i + group // INNER * OUTER + group % INNER
+            for h in range(COUNT):
+                r, q = above + h % ROWS * 8, first + h // ROWS * STEP
+                if r < m and q < n:
+                    for e in range(WORDS):
+                        line[e] = sums[h * WORDS + e]
+                    place, place_x = c[3] + r * c[1] + q * c[2], x[3] + r * x[1] + q * x[2]
+                    for e in range(WIDTH):
+                        if TOGETHER or q + e < n:
+                            if reads_x:
+                                blend(line, e, beta, x[0], place_x + e * x[2])
+                            if not TOGETHER:
+                                write(line, e, alpha, c[0], place + e * c[2])
+                    if TOGETHER:
+                        store(line, ptx.address(c[0]) + place * SIZE)
             shift(sums)
-            cuda.syncwarp()
-            above = row + group // INNER * OUTER + group % INNER
-            for piece in range(lane, U32(PIECES), U32(WARP)):
-                r, q = piece // ALONG, piece % ALONG * VECTOR
-                i_, j_ = above + r * STRIDE, column + q
-                if i_ < m and j_ < n:
-                    take(line, U32(base + r * PITCH + q * SIZE))
-                    if reads_x:
-                        for e in range(VECTOR):
-                            blend(line, e, beta, x[0], x[3] + i_ * x[1] + (j_ + e) * x[2])
-                    store(line, alpha, c[0], c[3] + i_ * c[1] + j_ * c[2])
-            cuda.syncwarp()
 
     return finish

@@ -69,17 +69,21 @@ def access(config: GemmConfig, held: str, matrix: Matrix, lines: int, k: int) ->
     """How slices of an operand are read: mat1, or mat2 transposed, so that its lines are rows.
 
     Neighbouring threads walk the direction that is closer in memory, 16 bytes each where these are contiguous and
-    aligned; tier S wants lines side by side in shared memory, so that it copies single elements along k. `held` is the
-    dtype in shared memory; tier M holds bytes along k alone, and single elements of less than 4 bytes are not copied.
+    aligned; tier S wants lines side by side in shared memory, and turns pieces that lie along k on the way. `held` is
+    the dtype in shared memory; tier M holds bytes along k alone, and single elements of less than 4 bytes are not
+    copied asynchronously.
     """
     line, step = matrix.row, matrix.column
     by_lines = k == 1 or (lines > 1 and abs(line) < abs(step))
-    wide, size = PIECE // BYTES[held], BYTES[held]
-    contiguous = (line if by_lines else step) == 1 and (size > 1 if by_lines else config.matrix)
-    vector = wide if contiguous and matrix.aligned(wide, step if by_lines else line, matrix.item) else 1
-    if BYTES[matrix.dtype] != size or (matrix.dtype != held and size > 1) or vector * size < 4:
-        return Access("l" if by_lines else "k", 1, plain=True)
-    return Access("l" if by_lines else "k", vector)
+    order, wide, size = "l" if by_lines else "k", PIECE // BYTES[held], BYTES[held]
+    if BYTES[matrix.dtype] != size or (matrix.dtype != held and size > 1):
+        return Access(order, 1, plain=True)
+    along, across = (line, step) if by_lines else (step, line)
+    pieces = along == 1 and matrix.aligned(wide, across, matrix.item) and not (by_lines and size == 1)
+    turned = config.tier == "S" and wide > 1 and not by_lines
+    if not pieces or (turned and (k == 0 or k % wide)):  # one that is turned may not reach beyond the edge
+        return Access(order, 1, plain=size < 4)
+    return Access(order, wide, plain=turned)
 
 
 def running(out) -> tuple[int, int]:

@@ -64,7 +64,7 @@ def make(variant: Variant):
             put(sums, slot)
         else:
             to, by = (c[0], c[1], c[2], item * c[3]), (x[0], x[1], x[2], item * x[3])
-            finish(sums, base, thread, to, by, row, column, m, n, beta, alpha, reads_x)
+            finish(sums, thread, to, by, row, column, m, n, beta, alpha, reads_x)
 
     matrix = {name: types.Tuple((types.CPointer(stored(name)), I64, I64, I64)) for name in {kind.out, kind.a, kind.b}}
     factor = types.UniTuple(WORD, kind.planes)

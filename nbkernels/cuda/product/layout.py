@@ -18,7 +18,7 @@ class Access:
 
     order    the direction that neighbouring threads walk: "k", along k, or "l", across lines
     vector   elements of one copy, which are contiguous in that direction where there are several
-    plain    by loads that convert, and stores, in the place of asynchronous copies
+    plain    by loads and stores in the place of asynchronous copies: they convert, or turn a piece along k
     """
 
     order: str
@@ -129,7 +129,7 @@ def slices(config: GemmConfig, dtype: str, a: Access, b: Access) -> tuple[Slice,
     size = BYTES[dtype]
 
     def one(lines: int, access: Access) -> Slice:
-        if config.tier == "D":
+        if config.double:
             line, step = (1, lines + 4) if access.order == "l" else (config.bk + 4, 1)
         elif config.tier == "M":
             across = access.order == "l" and not access.plain
@@ -142,41 +142,34 @@ def slices(config: GemmConfig, dtype: str, a: Access, b: Access) -> tuple[Slice,
 
 
 def shared(config: GemmConfig, chain: str, a: Access, b: Access, held: str | None = None) -> int:
-    """Bytes of a tile: its stages, or what its warps hand to their epilogues when the stages are done with."""
-    stages = config.stages * sum(each.bytes for each in slices(config, held or chain, a, b))
-    return -(-max(stages, config.warps * slab(config, chain).bytes) // 128) * 128
-
-
-def pitch(config: GemmConfig, chain: str) -> int:
-    """Bytes from row to row of what a warp hands to its epilogue: 64 more than a multiple of 128, so that the 16-byte
-    stores of two rows of four lanes meet each bank once."""
-    row = part(config, chain).wn * BYTES[chain]
-    return row + (64 - row) % 128
+    """Bytes of a tile's stages."""
+    return -(-config.stages * sum(each.bytes for each in slices(config, held or chain, a, b)) // 128) * 128
 
 
 @dataclass(frozen=True)
-class Slab:
-    """Rows of a warp's tile that its epilogue takes at a time: `rows` of them, `stride` apart, `pitch` bytes in shared
-    memory. Group g begins at row g // inner * outer + g % inner."""
+class Pieces:
+    """How a thread's chains lie in C: groups of them, and in each `count` pieces of `width` neighbours in a row.
 
-    rows: int
-    stride: int
+    Group g begins at row g // inner * outer + g % inner of the thread's, piece h of it at row h % rows * 8 and column
+    h // rows * step from there.
+    """
+
+    groups: int
     inner: int
     outer: int
-    pitch: int
-
-    @property
-    def bytes(self) -> int:
-        return self.rows * self.pitch
+    count: int
+    width: int
+    rows: int
+    step: int
 
 
 @functools.cache
-def slab(config: GemmConfig, chain: str) -> Slab:
-    mine = part(config, chain)
-    if config.matrix:
-        return Slab(16, 1, 1, 16, pitch(config, chain))
-    wide = min(mine.tm, PIECE // BYTES[chain])
-    return Slab(mine.lm, wide, wide, mine.lm * wide, pitch(config, chain))
+def pieces(config: GemmConfig, chain: str) -> Pieces:
+    mine, wide = part(config, chain), PIECE // BYTES[chain]
+    if config.matrix:  # a group is 16 rows of the warp's, of which a lane has two, and pairs in each 8 columns
+        return Pieces(mine.tm // 2, 1, 16, mine.tn, 2, 2, 8)
+    tall, width = min(mine.tm, wide), min(mine.tn, wide)
+    return Pieces(mine.tm, tall, mine.lm * tall, mine.tn // width, width, 1, mine.ln * width)
 
 
 def lane_bits(lm: int, ln: int) -> tuple[list[int], list[int]]:

@@ -23,15 +23,15 @@ def atom_of(variant: Variant) -> Atom:
     return atom(variant.config, variant.kind, a, b)
 
 
-def orders(steps: int) -> tuple[list, list, list]:
+def orders(steps: int, ahead: int = 1) -> tuple[list, list, list]:
     """Loads and steps of a slice: before the next slice is fetched, after it, and after the barrier behind which the
-    next slice's step 0 lies. Fetches stand together: each separate group of them behind loads costs three instructions.
+    next slice lies. Fetches stand together: each separate group of them behind loads costs three instructions.
 
     >>> orders(4)[0], orders(4)[2]
     ([('load', 1), ('step', 0), ('load', 2)], [('load', 0), ('step', 3)])
     """
-    flow = [each for q in range(steps - 1) for each in (("load", q + 1), ("step", q))]
-    return flow[:3], flow[3:], [("load", 0), ("step", steps - 1)]
+    flow = [each for q in range(steps) for each in (("load", (q + ahead) % steps), ("step", q))]
+    return flow[:3], flow[3 : -2 * ahead], flow[-2 * ahead :]
 
 
 @functools.cache
@@ -125,16 +125,15 @@ def mainloop(variant: Variant):
     config, kind, step = variant.config, variant.kind, atom_of(variant)
     THREADS, STAGES, BK = WARP * config.warps, config.stages, config.bk
     left, right = slices(config, variant.held, variant.a, variant.b)
-    ORIGIN_A, START_A, fetch_a, land_a = copier(left, THREADS, variant.ragged, kind.a, kind)
-    ORIGIN_B, START_B, fetch_b, land_b = copier(right, THREADS, variant.ragged, kind.b, kind)
+    ORIGIN_A, START_A, fetch_a, land_a, SCALE_A = copier(left, THREADS, variant.ragged, kind.a, kind)
+    ORIGIN_B, START_B, fetch_b, land_b, SCALE_B = copier(right, THREADS, variant.ragged, kind.b, kind)
     STAGE, SECOND, SIZE = left.bytes + right.bytes, left.bytes, left.size
     LINE_A, STEP_A, LINE_B, STEP_B = (x * SIZE for x in (left.line, left.step, right.line, right.step))
     LAST, DEPTH = (STAGES - 1) * STAGE, step.depth
-    HELD_A, HELD_B = (max(1, each.lines * BK // THREADS) if each.access.plain else 1 for each in (left, right))
-    SCALE_A, SCALE_B = (1 if each.access.plain else each.size for each in (left, right))
+    HELD_A, HELD_B = (each.lines * BK * kind.planes // THREADS if each.access.plain else 1 for each in (left, right))
     WORD, OPERANDS = word(kind), step.held
-    first, middle, last = (sequence(step, order) for order in orders(step.steps))
-    begin, rest = sequence(step, [("load", 0)]), remainder(step)
+    first, middle, last = (sequence(step, order) for order in orders(step.steps, step.ahead))
+    begin, rest = sequence(step, [("load", q) for q in range(step.ahead)]), remainder(step)
     clear, *_ = chains(step, THREADS)
     at, sync, commit, drained, wait = (
         origins(variant),
