@@ -55,7 +55,7 @@ def choose(cc: tuple[int, int], multiprocessors: int, chain: str, m: int, n: int
     >>> print(choose((9, 0), 132, "float32", 8, 4096, 4096), "and", choose((9, 0), 132, "float32", 16, 16, 16, 10_000))
     S 8x32x64, 8 stages, 2 warps and S 16x16x16, 2 stages, 1 warp
     >>> print(choose((9, 0), 132, "float32", 64, 64, 65_536))
-    S 8x32x64, 8 stages, 2 warps, split
+    S 16x32x32, 6 stages, 4 warps, split
     """
     # A warp that makes a tile by itself has two slices for its copies: for small products, which its block is full of.
     found = [each for each in configs(cc, chain) if each.teams == 1 or each.tiles(m, n) == 1]
