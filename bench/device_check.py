@@ -29,7 +29,7 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-STAGES = ("first", "right", "host", "many", "speed", "loops", "graph", "streams")  # in order of doubt
+STAGES = ("first", "right", "tensors", "host", "many", "speed", "loops", "graph", "streams")  # in order of doubt
 SUMMARY = 80  # lines
 
 

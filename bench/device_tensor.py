@@ -72,15 +72,15 @@ def squares(dtype: str, sizes, layouts, tiles=(BIG, ALONE), out: str = "") -> li
     return [Case(dtype, n, n, n, layout, tiles, out) for n in sizes for layout in layouts]
 
 
-COLUMNS = {n: (64, n, 8 if n < 128 else 6, 1, "columns") for n in (16, 32, 64, 128)}
+COLUMNS = {n: (64, n, stages, 1, "columns") for n, stages in ((16, 21), (32, 17), (64, 13), (80, 11), (128, 8))}
 FEW = {
-    8: (COLUMNS[16],), 16: (COLUMNS[16],), 32: (COLUMNS[32],), 64: (COLUMNS[64],), 128: (COLUMNS[64], COLUMNS[128]),
-    256: (COLUMNS[128], (128, 64, 6, 1, "columns")), 512: ((128, 128, 5, 1), (128, 128, 5, 1, "columns")),
-    1024: (ALONE, BIG, (128, 256, 4, 1, "columns")),
+    8: (COLUMNS[16],), 16: (COLUMNS[16],), 32: (COLUMNS[16], COLUMNS[32]), 64: (COLUMNS[32], COLUMNS[64]),
+    128: (COLUMNS[64], (64, 64, 13, 1), COLUMNS[128]), 256: (COLUMNS[128], (64, 128, 8, 1)),
+    512: ((128, 128, 6, 1), (128, 128, 6, 1, "columns")), 1024: (ALONE, BIG),
 }  # fmt: skip
 SMALL = {
-    256: (COLUMNS[16], COLUMNS[32]), 512: (COLUMNS[32], (64, 64, 8, 1)), 768: ((64, 128, 6, 1),),
-    1024: ((64, 128, 6, 1), COLUMNS[128]), 1536: ((128, 192, 4, 1), ALONE), 2048: (ALONE, BIG),
+    256: (COLUMNS[16], COLUMNS[32]), 512: (COLUMNS[32], (64, 64, 13, 1)), 768: (COLUMNS[80], (64, 128, 8, 1)),
+    1024: ((64, 128, 8, 1), COLUMNS[128]), 1536: ((128, 192, 4, 1), (128, 144, 5, 1, "columns")), 2048: (ALONE, BIG),
 }  # fmt: skip
 ANY = ((*BIG, "any"), (64, 64, 3, 1, "any"))
 ODD = (BIG, (64, 64, 3, 1, "columns"))

@@ -279,7 +279,13 @@ GATES = [
     (Variant(choose.WIDE[0], kind_of(*["complex64"] * 3), Access("k", 1), Access("l", 2), 2, True), (9, 0)),
     (Variant(choose.WIDEST[0], kind_of(*["complex128"] * 3), Access("k", 1), Access("l", 1), 1, True), (8, 0)),
     (Variant(choose.SIMT[1], kind_of(*["float16"] * 3), *[Access("k", 1, True)] * 2, 1, True), (9, 0)),
-]
+    (Variant(GemmConfig("M", 128, 128, 32, 4, 8), kind_of(*["bfloat16"] * 3), Access("k", 1, True), Access("l", 8), 1,
+             True, "long"), (8, 0)),
+    (Variant(GemmConfig("M", 128, 64, 64, 4, 8), kind_of("int8", "uint8", "int32"), Access("k", 16),
+             Access("l", 1, True), 4, True), (8, 6)),
+    (Variant(GemmConfig("M", 128, 128, 16, 4, 8), kind_of(*["float32"] * 3), Access("k", 1), Access("l", 4), 4, True,
+             "long"), (9, 0)),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("variant", "cc"), GATES, ids=str)

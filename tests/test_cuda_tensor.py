@@ -100,6 +100,15 @@ def test_blocks_of_a_cluster_share_what_they_load(gpu, rng, right_):
     right(outs[0], a, b)
 
 
+@pytest.mark.parametrize("right_", ["rows", "columns"])
+def test_results_by_columns(gpu, rng, right_):
+    """Of a tile whose columns are no power of two: several pieces, and chunks of mat2 that are not full."""
+    a, b = numbers(rng, 72, 40, dtype=np.float16), LAYOUTS[right_](numbers(rng, 40, 56, dtype=np.float16))
+    out = LAYOUTS["columns"](np.zeros((72, 56), np.float16))
+    right(multiplied(gpu, out, a, b, config=GemmConfig("W", 64, 48, 64, 3, 4)), a, b)
+    assert gpu.launches[0][0].arguments[0].c == "columns"
+
+
 @pytest.mark.parametrize("layout", ["apart", "reversed"])
 def test_layouts_that_tensor_copies_cannot_read(gpu, rng, layout):
     a, b = (LAYOUTS[layout](numbers(rng, *shape, dtype=np.float16)) for shape in ((20, 24), (24, 40)))
@@ -174,7 +183,7 @@ def test_chains_are_a_mode(gpu, rng):
 
 def test_every_config_is_legal():
     for dtype in ("bfloat16", "int8", "float32"):
-        assert len(tensor.configs("M", dtype, NEWEST)) == len(tensor.MIXED)
+        assert len(tensor.configs("M", dtype, NEWEST)) == len(tensor.MIXED) - (dtype == "int8")
         for config in tensor.configs("W", dtype, NEWEST):
             form = tensor.Form(config, kind_of(dtype, dtype, dtype if dtype != "int8" else "int32"), "k", "k")
             assert form.shared <= tensor.SHARED

@@ -11,16 +11,14 @@ from dataclasses import dataclass, replace
 
 from ...jit.kind import BYTES, Kind
 from .config import SEGMENT, GemmConfig, legal
-from .tensormap import LINE, Form, contiguous, tensor_map
+from .tensormap import CHUNK, LINE, ROWS, SLOTS, Form, contiguous, tensor_map
 
 # Of compute capability 9.0: a multiprocessor's multiply-adds of 16 bits, and bytes from L2, in a cycle; cycles in which
 # a tile begins and ends.
 RATE, BANDWIDTH, START = 2048, 45, 2500
 SHARED, THREADS = 227 << 10, 2048  # bytes of shared memory and threads of a multiprocessor
 
-WGMMA = ((64, 16, 8, 1), (64, 32, 8, 1), (64, 64, 8, 1), (64, 128, 6, 1), (128, 64, 6, 1), (128, 128, 5, 1),
-         (128, 192, 4, 1), (128, 256, 4, 1), (128, 256, 4, 2))  # fmt: skip
-MIXED = ((128, 256, 4, 8), (128, 128, 4, 8), (128, 64, 4, 4), (64, 64, 4, 4), (32, 64, 4, 2), (32, 32, 4, 2))
+MIXED = ((128, 128, 4, 8), (128, 64, 4, 4), (64, 64, 4, 4), (32, 64, 4, 2), (32, 32, 4, 2))
 
 
 def takes(kind: Kind, mode: str | None) -> bool:
@@ -34,10 +32,17 @@ def takes(kind: Kind, mode: str | None) -> bool:
 def configs(tier: str, dtype: str, cc: tuple[int, int]) -> list[GemmConfig]:
     """Those of a tier that products of a dtype choose from."""
     size = BYTES[dtype]
-    if tier == "W":
-        return [GemmConfig("W", m, n, 128 // size, stages, m // 16, cluster) for m, n, stages, cluster in WGMMA]
-    found = [GemmConfig("M", m, n, 64 // size, stages, warps) for m, n, stages, warps in MIXED]
+    if tier == "W":  # in steps of 16 columns, so that the last wave of tiles is full; as many stages as there is memory
+        sizes = [(m, n) for m in (64, 128) for n in range(256, 15, -16)]
+        return [GemmConfig("W", m, n, LINE // size, stages(m, n), m // 16) for m, n in sizes]
+    few = size == 1  # bytes that lie across k go through registers: twice the threads have enough for half the tile
+    found = [GemmConfig("M", m, n, 64 // size, stages, warps << few) for m, n, stages, warps in MIXED[few:]]
     return [config for config in found if not legal(config, dtype, cc)]
+
+
+def stages(m: int, lines: int) -> int:
+    """Stages of m rows and so many lines of mat2 that there is memory for, beside pieces of C and barriers."""
+    return (SHARED - m // ROWS * SLOTS * CHUNK - 1024) // ((m + lines) * LINE)
 
 
 def cost(config: GemmConfig, multiprocessors: int, m: int, n: int, k: int, items: int) -> float:
@@ -67,11 +72,11 @@ def choose(dtype: str, out: str, multiprocessors: int, m: int, n: int, k: int, i
     That is for results of 2 bytes; by rows whole lines of shared memory are stored.
 
     >>> print(*choose("bfloat16", "bfloat16", 132, 4096, 4096, 4096, 1), sep=", ")
-    W 128x256x64, 4 stages, 8 warps, cluster of 2, False
+    W 128x256x64, 4 stages, 8 warps, False
     >>> print(*choose("bfloat16", "bfloat16", 132, 16, 4096, 4096, 1), sep=", ")
-    W 64x16x64, 8 stages, 4 warps, True
+    W 64x16x64, 21 stages, 4 warps, True
     """
-    found = [(config, False) for config in configs("W", dtype, (9, 0)) if config.bn * BYTES[out] >= LINE]
+    found = [(config, False) for config in configs("W", dtype, (9, 0)) if config.bn * BYTES[out] % LINE == 0]
     found += [(config, True) for config in configs("W", dtype, (9, 0)) if BYTES[out] == 2]
 
     def price(each):
@@ -143,5 +148,7 @@ def tensors(c, x, a, b, sizes, kind: Kind, device, config: GemmConfig | None = N
     stored = {"k": "rows", "l": "columns"}.get(contiguous(c, m, n, items), "any")
     if x is not None or BYTES[kind.out] < 2 or (stored == "columns" and BYTES[kind.out] > 2):
         stored = "any"
+    if sides[1] == "l":  # whole chunks of 64 columns
+        config = replace(config, stages=min(config.stages, stages(config.bm, -(-config.bn // ROWS) * ROWS)))
     form = Form(config, kind, *sides, stored, k > SEGMENT and kind.chain == "float32")
     return Tensors(form, m, n, k, items, c, x, a, b, device[1])
