@@ -23,7 +23,7 @@ class Torch:
         words = memory.view(np.int16) if array.dtype == "bfloat16" else memory
         held = torch.from_numpy(words.copy()).to(self.device)
         held = held.view(torch.bfloat16) if array.dtype == "bfloat16" else held
-        return held.as_strided(array.shape, array.steps()) if memory.size else held.reshape(array.shape)
+        return held.as_strided(array.shape, array.steps())
 
 
 class CuPy:

@@ -2,15 +2,28 @@
 numbers; and what a first call says that is made in a capture."""
 
 import contextlib
+import math
 
 import device_arrays
 import device_cases
 import numpy as np
+from device_cases import Array
 
 import nbkernels
 
 SECONDS = 60
 KINDS = ("float32", "bfloat16", "complex64")
+
+
+FIRST = Array((7, 9, 3), layout="S")  # of a call that no case makes
+
+
+def calls():
+    def call(stand):
+        x = stand(FIRST.shape, np.dtype("f4"), FIRST.strides())
+        nbkernels.multiply(x, x)
+
+    return {"first in a capture": call}
 
 
 def chosen():
@@ -64,14 +77,17 @@ def captured(torch, library, case, draws, dry):
 def first_in_a_capture(report, library, dry):
     """A call whose kernel is not loaded yet: its result, or one clear error; the same call works afterwards."""
     torch = library.torch
-    x = torch.ones(7, 9, 3, dtype=torch.float32, device=library.device)[:, ::2]
+    x = torch.ones(math.prod(FIRST.shape) * 4, device=library.device).as_strided(FIRST.shape, FIRST.steps())
     said, made = "", None
     try:
         with contextlib.nullcontext() if dry else torch.cuda.graph(torch.cuda.CUDAGraph()):
             made = nbkernels.multiply(x, x)
     except Exception as error:
         said = f"{type(error).__name__}: {error}"
-    right = float(nbkernels.multiply(x, x).sum()) == x.numel()
+    try:
+        right = float(nbkernels.multiply(x, x).sum()) == x.numel()
+    except Exception as error:
+        said, right = f"{said}; afterwards {type(error).__name__}: {error}", False
     clear = made is not None or "before the capture" in said
     first, then = said.splitlines()[0][:120] if said else "captured", "right" if right else "WRONG"
     text = f"a first call in a capture: {first}; afterwards {then}"

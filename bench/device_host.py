@@ -81,22 +81,25 @@ def medians(todo, synchronize, rounds, count):
 
 
 def steps(report, library):
-    """Of mm with out=: reading an array, where it runs, the prepared launch alone, a new array."""
+    """Of mm with out=: reading an array, where it runs, a new array, the prepared launch alone."""
     from nbkernels.cuda import replay
     from nbkernels.dispatch import arrays
+    from nbkernels.dispatch.driver import recorder
 
     x, y, out = (library.put(Array((N, N)), np.ones(N * N, "f4")) for _ in range(3))
-    for _ in range(4):
-        nb.mm(x, y, out=out)
+    nb.mm(x, y, out=out)
     adapter = arrays.adapter_of(type(x))
     reader = replay.READERS[adapter.name]()
-    todo = {what: eval(f"lambda: ({text.format(x='x')})", reader.scope | {"x": x}) for what, text in
-            (("read an array", f"{reader.address}, {reader.layout}"), ("where it runs", reader.place),
-             ("look who watches", reader.watched))}  # fmt: skip
+    texts = {"read an array": f"{reader.address}, {reader.layout}", "where it runs": reader.place,
+             "who watches": f"{reader.watched} or {reader.refused}"}  # fmt: skip
+    todo = {what: eval(f"lambda: ({text.format(x='x')})", reader.scope | {"x": x}) for what, text in texts.items()}
     todo["a new array"] = adapter.maker(x, (N, N), np.dtype("f4"), (4 * N, 4))
-    repeated = next((call for known in replay.EVERY for call in known.values() if callable(call)), None)
-    if repeated:
-        todo["the launch alone"] = repeated.__globals__["launch0"]
+    recorder.launches, recorder.made = [], []
+    try:
+        nb.mm(x, y, out=out)
+        todo["the launch alone"] = recorder.launches[0]
+    finally:
+        recorder.launches, recorder.made = None, ()
     cost = medians(todo, library.synchronize, 7, 200)
     said = ", ".join(f"{what} {us:.2f}" for what, us in cost.items())
     report(f"steps by {library.name}", us=cost, text=f"{library.name:6} steps             us: {said}")
