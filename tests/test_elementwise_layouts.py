@@ -2,6 +2,7 @@
 
 import itertools
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
@@ -165,6 +166,27 @@ def test_streaming_loops_are_chosen_by_size():
         loops = plan((x.shape, x.shape, y.shape), (x.strides, x.strides, y.strides), (4, 4, 4))
         assert gates.streamed(loops, (4, 4, 4)) is expected, loops
     assert not gates.streamed(plan((a.shape,) * 2, ((8,), (4,)), (4, 4)), (4, 4))
+
+
+@pytest.mark.parametrize("dtype", ["float16", ml_dtypes.bfloat16])
+@pytest.mark.parametrize("op", ["add", "maximum", "less"])
+def test_rows_of_halves_of_every_length(op, dtype, rng):
+    """By vectors of ever fewer elements: the bits of single elements, also in place, and nothing beyond a row."""
+    function = getattr(nbkernels, op)
+    x, y = rng.standard_normal((2, 3, 150)).astype(dtype)
+    for n in range(140):
+        for other in (y[:, :n], y[:1, :n], y[:, :1]):
+            expected = np.array([[function(a, b) for a, b in zip(*rows)] for rows in
+                                 zip(x[:, :n:7], np.broadcast_to(other, (3, n))[:, ::7])])  # fmt: skip
+            out = np.full((3, 150), 9, bool if op == "less" else dtype)
+            function(x[:, :n], other, out=out[:, :n])
+            np.testing.assert_array_equal(out[:, :n:7].astype("f4"), expected.reshape(3, -1).astype("f4"))
+            assert (out[:, n:] == np.array(9).astype(out.dtype)).all()
+        if op != "less":
+            place = x.copy()
+            function(place[:, :n], y[:, :n], out=place[:, :n])
+            np.testing.assert_array_equal(place[:, n:].astype("f4"), x[:, n:].astype("f4"))
+            np.testing.assert_array_equal(place[:, :n].astype("f4"), function(x[:, :n], y[:, :n]).astype("f4"))
 
 
 def test_many_dimensions(rng):
