@@ -3,17 +3,21 @@
     python bench/bench_choice.py --seed 1                        # 300 products, one thread and all: tables
     python bench/bench_choice.py --seed 1 --products 50 --threads 1 --dtypes float64 --json FILE
     python bench/bench_choice.py --seed 1 --products 3000 --csv FILE                            # for bench_costs.py
+    python bench/bench_choice.py --seed 1 --products 24 --beside         # right after peers, whose threads still spin
 
 Sizes are log-uniform, layouts and dtypes random; one product in eight is a batch, which has no other path. Regret is
 the chosen path's time over that of the fastest, each by the public call while products may take no other path. The
-ratio is the best peer's time over that of the public call.
+ratio is the best peer's time over that of the public call. `--beside`: the public call's time by all threads over that
+by one, where each call comes after one of NumPy, of torch, of both, or after a rest.
 """
 
 import argparse
 import csv
+import itertools
 import math
 import statistics
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +25,8 @@ import pytest
 from tabulate import tabulate
 from tqdm import tqdm
 
-from nbkernels import tune
+import nbkernels
+from nbkernels import first_calls, tune
 from nbkernels.benches.peak import workers
 from nbkernels.benches.peers import at_best
 from nbkernels.benches.shapes import arrays, calls
@@ -40,6 +45,8 @@ from report import geometric_mean, ratio
 DTYPES = ("float32", "float64")
 FEW = 16  # rows, columns or steps
 ROUNDS = 5
+BEFORE = (), ("NumPy",), ("torch",), ("NumPy", "torch")  # peers that are called before the call that is timed
+REST = 0.06  # seconds after which no peer's threads spin any more: OpenBLAS' do for 27 ms
 LIGHT = 112**3  # multiply-adds of a product of some tens of microseconds
 
 
@@ -95,6 +102,30 @@ def measure(shape, dtype, count, seconds):
         "layout": layout, "plan": plan, "ours_s": times["nbkernels"], "peers": {name: times[name] for name in peers},
         "plans": {name: times[name] for name in PATHS.values() if name in times},
     }  # fmt: skip
+
+
+def beside(shape, dtype) -> dict:
+    """Peers that were called right before -> time of the public call by all threads over that by one, medians."""
+    every, found = calls(shape, dtype), {}
+    for _ in range(3 * ROUNDS):
+        for before, count in itertools.product(BEFORE, (threads.count(), 1)):
+            time.sleep(REST)
+            for peer in before:
+                every[peer]()
+            with nbkernels.threads(count):
+                start = time.perf_counter()
+                every["nbkernels"]()
+                found.setdefault((before, count), []).append(time.perf_counter() - start)
+    times = {key: statistics.median(each[ROUNDS:]) for key, each in found.items()}  # the first ones warm up
+    return {before: times[before, threads.count()] / times[before, 1] for before in BEFORE}
+
+
+def print_beside(products) -> None:
+    found = [beside(*product) for product in tqdm(products, unit="product")]
+    ratios = {" and ".join(before) or "a rest": [each[before] for each in found] for before in BEFORE}
+    rows = [(name, geometric_mean(each), quantile(each, 0.9), max(each)) for name, each in ratios.items()]
+    print(f"time by {threads.count()} threads over that by one")
+    print(tabulate(rows, ["after", "geometric mean", "90th percentile", "worst"], floatfmt=".2f"))
 
 
 def forced(way: int, out, a, b, count: int) -> bool:
@@ -175,12 +206,17 @@ def main():
     parser.add_argument("--dtypes", nargs="+", choices=DTYPES, default=DTYPES)
     parser.add_argument("--threads", type=int, nargs="+", default=sorted({1, threads.count()}))
     parser.add_argument("--seconds", type=float, default=0.2, help="time for each product (%(default)s)")
+    parser.add_argument("--beside", action="store_true", help="after calls of peers, whose threads spin: that alone")
     parser.add_argument("--json", type=Path, help="put the rows there")
     parser.add_argument("--csv", type=Path, help="put the paths' times of single products there")
     args = parser.parse_args()
     rng, rows = np.random.default_rng(args.seed), []
     sizes = args.most, args.most, args.steps or args.most
     products = [draw(rng, sizes, args.dtypes, args.work, args.round) for _ in range(args.products)]
+    if args.beside:
+        first_calls.CALLS = 0
+        print_beside([product for product in products if not product[0][0]])
+        return
     cases = [(*product, count) for count in args.threads for product in products]
     for case in tqdm(cases, unit="product"):
         rows.append(measure(*case, args.seconds))

@@ -22,6 +22,14 @@ def test_new_cases_find_nothing():
     assert int(done.stdout.split()[-2]) == CASES, done.stdout
 
 
+def test_cases_of_modes_find_nothing():
+    """Flush-to-zero and rounding set before, during and after calls that threads share."""
+    theme, case, _ = run.families()["modes"]
+    for number in range(6):
+        rng = np.random.default_rng(number)
+        case(theme(rng), rng, lambda call: None)
+
+
 # A child's part, of cases 5, 6 and so on: 5 is fine, 6 is a finding, 7 ends the process, 8 hangs.
 CHILD = """
 import os, signal, sys, time
