@@ -24,11 +24,16 @@ class DriverError(RuntimeError):
         super().__init__(f"{function}: {getattr(error, 'name', error)}{HINTS.get(self.code, '')}")
 
 
+OLDER = 35  # CUDA's runtime has this status; the driver's are others, or a function that it has not
+NEWER = ": the CUDA driver is older than the CUDA libraries here: install a newer one, or nbkernels[cuda12]"
 HINTS = {
     2: ": the GPU is out of memory",
-    35: ": the CUDA driver is older than these CUDA libraries: install nbkernels[cuda12], or a newer driver",
-    100: ": this machine has no CUDA GPU",
-    209: ": the GPU has no code of this kernel",
+    34: ": libcuda is a stub, as compilers link against: this machine has no CUDA driver",
+    OLDER: NEWER,
+    100: ": this machine has no CUDA GPU, or no driver for it",
+    200: NEWER,
+    209: NEWER,
+    222: NEWER,
     700: ": a kernel read or wrote memory that is not its own; CUDA calls of this process fail from now on",
     900: ": a stream that is captured cannot do this: make the same call once before the capture",
     901: ": a stream that is captured cannot do this: make the same call once before the capture",
@@ -57,7 +62,11 @@ def bindings():
 
 def ask(function, *arguments):
     """What a function of the driver answers, without its status; a DriverError where it fails."""
-    error, *found = getattr(bindings(), function)(*arguments)
+    call = getattr(bindings(), function)
+    try:
+        error, *found = call(*arguments)
+    except RuntimeError as reason:  # the driver has no such function
+        raise DriverError(f"{function} ({reason})", OLDER) from None
     if error:
         raise DriverError(function, error)
     return found[0] if len(found) == 1 else found

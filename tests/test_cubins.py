@@ -1,4 +1,5 @@
-"""CUDA kernels on disk: what they are known by, where they are found, and what a process imports that finds them."""
+"""CUDA kernels on disk: what they are known by, where they are found, what a process imports that finds them; and what
+is said where a driver, a compiler or a card is not as it should be."""
 
 import json
 import os
@@ -6,6 +7,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -243,6 +245,39 @@ def test_what_is_no_compute_capability_is_refused(text):
         cubins.parse(text)
 
 
+def raising(reason):
+    def call(*arguments):
+        raise reason
+
+    return call
+
+
+@pytest.mark.parametrize(("start", "said"), [
+    (raising(RuntimeError("no libcuda.so.1")), "no libcuda.so.1.*no CUDA GPU, or no driver"),
+    (lambda flags: (100,), "no CUDA GPU"),
+    (lambda flags: (34,), "is a stub"),
+    (lambda flags: (35,), r"older.*nbkernels\[cuda12\]"),
+])  # fmt: skip
+def test_a_driver_that_is_missing_or_too_old_is_told_in_a_line(monkeypatch, start, said):
+    monkeypatch.setattr(driver, "library", lambda name: SimpleNamespace(cuInit=start))
+    with pytest.raises(driver.DriverError, match=said) as raised:
+        driver.bindings.__wrapped__()
+    assert "\n" not in str(raised.value)
+
+
+def test_without_cudas_python_packages_the_error_names_the_extra(monkeypatch):
+    monkeypatch.setattr(driver, "library", raising(ImportError("No module named 'cuda'")))
+    with pytest.raises(ImportError, match=r"nbkernels\[cuda13\].*No module named 'cuda'"):
+        driver.bindings.__wrapped__()
+
+
+def test_a_function_that_the_driver_has_not_is_told_of_an_older_one(monkeypatch):
+    double = SimpleNamespace(cuLibraryLoadData=raising(RuntimeError('Function "cuLibraryLoadData" not found')))
+    monkeypatch.setattr(driver, "bindings", lambda: double)
+    with pytest.raises(driver.DriverError, match=r"cuLibraryLoadData.*not found.*older than the CUDA libraries"):
+        driver.ask("cuLibraryLoadData", b"")
+
+
 @pytest.mark.parametrize("home", [{"XDG_CACHE_HOME": "/somewhere"}, {"HOME": "/home/user"}])
 def test_without_platformdirs_the_cache_is_in_the_users_directory(monkeypatch, home):
     for name in ("NBKERNELS_CACHE_DIR", "XDG_CACHE_HOME"):
@@ -272,6 +307,17 @@ def test_a_toolkit_that_is_missing_is_named_in_a_line(monkeypatch):
     monkeypatch.setattr(toolchain, "places", lambda: ["/nowhere"])
     with pytest.raises(ImportError, match=r"libdevice.10.bc is not found; install numba-cuda\[cu13\]") as raised:
         toolchain.root()
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("module", ["cuda", "numba.cuda.np.arrayobj"])
+def test_a_package_that_is_missing_is_named_in_a_line(cache, monkeypatch, module):
+    monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.setattr(toolchain, "ready", toolchain.ready.__wrapped__)
+    with pytest.raises(
+        ImportError, match=rf"cannot be compiled here: .*{module}.*; install numba-cuda\[cu13\]"
+    ) as raised:
+        cubins.machine(kernel(), (9, 0))
     assert "\n" not in str(raised.value)
 
 

@@ -190,6 +190,9 @@ def find(kernel: Kernel, arch: tuple) -> Machine | None:
 
 def compiled(kernel: Kernel, arch: tuple) -> Machine:
     """The kernel's machine code, compiled now and kept in the cache."""
+    from . import toolchain
+
+    toolchain.ready()  # or an error that says what is missing, in place of an import's
     from .assemble import assemble
 
     start = time.perf_counter()
