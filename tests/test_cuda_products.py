@@ -243,6 +243,8 @@ def test_nothing_is_read_that_does_not_count(gpu, beta, alpha, k):
         a[...] = b[...] = np.nan
     out = np.full((1, 3, 4), 7, "f4")
     batch.baddbmm(*map(gpu.array, (out, x, a[None], b[None])), beta, alpha)
+    if alpha == 0 or k == 0:
+        assert {str(kernel.arguments[0].a) for kernel, _ in gpu.launches} == {"l1"}
     assert not np.isnan(out).any()
     same_bits(out[0], nbkernels.addmm(x, a, b, beta=beta, alpha=alpha))
 

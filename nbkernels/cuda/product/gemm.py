@@ -73,8 +73,8 @@ def access(config: GemmConfig, held: str, matrix: Matrix, lines: int, k: int) ->
     the dtype in shared memory; tier M holds bytes along k alone, and single elements of less than 4 bytes are not
     copied asynchronously.
     """
-    line, step = matrix.row, matrix.column
-    by_lines = k == 1 or (lines > 1 and abs(line) < abs(step))
+    line, step = (matrix.row, matrix.column) if k else (0, 0)  # nothing is read: one kernel for all strides
+    by_lines = k <= 1 or (lines > 1 and abs(line) < abs(step))
     order, wide, size = "l" if by_lines else "k", PIECE // BYTES[held], BYTES[held]
     if BYTES[matrix.dtype] != size or (matrix.dtype != held and size > 1):
         return Access(order, 1, plain=True)
