@@ -29,7 +29,8 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-STAGES = ("first", "right", "tensors", "host", "many", "speed", "loops", "graph", "streams")  # in order of doubt
+# In order of doubt.
+STAGES = ("first", "right", "tensors", "host", "many", "speed", "loops", "graph", "streams", "sanitized")
 SUMMARY = 80  # lines
 
 

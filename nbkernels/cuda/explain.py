@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..jit.vector import SIZE
+from ..jit.kind import SIZE
 from ..strides import plan
 from .gemm import describe
 from .kinds import kind_of

@@ -11,8 +11,7 @@ import functools
 
 import numpy as np
 
-from ..jit.kind import BYTES, Kind
-from ..jit.vector import SIZE
+from ..jit.kind import BYTES, SIZE, Kind
 from ..strides import broadcast_strides
 from .elementwise import copy
 from .gemm import factor

@@ -8,6 +8,7 @@ BYTES = {
     "bool": 1, "int8": 1, "uint8": 1, "int16": 2, "float16": 2, "bfloat16": 2, "int32": 4, "float32": 4, "int64": 8,
     "float64": 8, "complex64": 8, "complex128": 16,
 }  # fmt: skip
+SIZE = {"float32": 4, "float64": 8}  # of dtypes whose vectors are LLVM's own
 PLANE = {"complex64": "float32", "complex128": "float64"}
 GROUP = {"bytes": 4, "pairs": 2, "bf16": 2}
 SIGNLESS = {"uint16": "int16", "uint32": "int32", "uint64": "int64"}  # the same bits modulo 2**bits

@@ -14,13 +14,12 @@ from llvmlite import ir
 from numba.core import cgutils
 
 from . import levels
-from .kind import BYTES
+from .kind import BYTES, SIZE
 
 I1, I32, I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
 VOID = ir.VoidType()
 I8, I16 = ir.IntType(8), ir.IntType(16)
 LINE = 64  # bytes of a cache line
-SIZE = {"float32": 4, "float64": 8}
 ELEMENT = {
     "float32": ir.FloatType(), "float64": ir.DoubleType(),
     "bool": I8, "int8": I8, "uint8": I8, "int16": I16, "int32": I32, "int64": I64,
