@@ -53,6 +53,21 @@ def test_special_values_meet_each_other(op):
         same_bits(run(op, x, y), reference(op, x, y))
 
 
+@pytest.mark.parametrize("op", ["maximum", "minimum", "fmax", "fmin"])
+def test_extremes_of_every_half_are_those_of_float32(op):
+    """Each half with special ones and with others, zeros of both signs and NaN among them."""
+    halves = np.arange(1 << 16, dtype="u2").view("f2")
+    function = getattr(nbkernels, op)
+    for other in (
+        *(np.full_like(halves, z) for z in (0.0, -0.0, 1, np.inf, -np.inf, np.nan)),
+        halves,
+        halves[::-1].copy(),
+    ):
+        expected = function(halves.astype("f4"), other.astype("f4")).astype("f2")
+        same_bits(function(halves, other), expected)
+        same_bits(function(other, halves), function(other.astype("f4"), halves.astype("f4")).astype("f2"))
+
+
 @pytest.mark.parametrize(("first", "second"), list(itertools.product(["float32", "int64", "uint8"], DTYPES)))
 def test_mixed_dtypes_are_numpys(first, second, rng):
     x, y = values(rng, 41, first), values(rng, 41, second)
