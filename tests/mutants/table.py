@@ -3,6 +3,7 @@
 Texts are short, so that they last. Those of pure.py come first.
 """
 
+from .products import PRODUCTS
 from .pure import FOLDS, GUARDS, PURE
 from .run import Mutant
 
@@ -240,6 +241,7 @@ COMPILED = [
 
 MUTANTS = [
     *PURE,
+    *PRODUCTS,
     *(Mutant(f"nbkernels/{file}", *rest) for file, *rest in HOST),
     *(Mutant(*rest) for rest in OTHERS),
     *(Mutant(f"nbkernels/{file}", *rest, compiled=True) for file, *rest in COMPILED),
