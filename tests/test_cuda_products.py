@@ -43,7 +43,10 @@ def widest(access, chain):
 # --- plans ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("chain", "config"), CONFIGS, ids=str)
+LONG = GemmConfig("S", 256, 16, 8, 2, 1)  # more 16-byte pieces in a line of a slice than threads
+
+
+@pytest.mark.parametrize(("chain", "config"), [*CONFIGS, ("float32", LONG)], ids=str)
 def test_copies_fill_a_slice_once(chain, config):
     """Every element of A's and B's slices is copied by one thread, to a place of its own inside the slice."""
     threads = 32 * config.warps
