@@ -49,7 +49,7 @@ addmm_activation, addmm_activation_ = define(
 bmm, bmm_ = define(
     f"bmm(Tensor self, Tensor mat2, *, {CUT}) -> Tensor",
     structured=products.bmm,
-    dispatch={"CPU": "nbkernels.cpu.gemm.batch:bmm", "CUDA": "nbkernels.cuda.batch:bmm"},
+    dispatch={"CPU": "nbkernels.cpu.gemm.batch:bmm", "CUDA": "nbkernels.cuda.gemm:bmm"},
     fast="nbkernels.cpu.gemm.batch:bmm_fast",
     gradient="nbkernels.autograd.products:BMM",
     meta_only=["out_dtype"],
@@ -58,7 +58,7 @@ bmm, bmm_ = define(
 baddbmm, baddbmm_ = define(
     f"baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1, {CUT}) -> Tensor",
     structured=products.baddbmm,
-    dispatch={"CPU": "nbkernels.cpu.gemm.batch:baddbmm", "CUDA": "nbkernels.cuda.batch:baddbmm"},
+    dispatch={"CPU": "nbkernels.cpu.gemm.batch:baddbmm", "CUDA": "nbkernels.cuda.gemm:baddbmm"},
     fast="nbkernels.cpu.gemm.batch:baddbmm_fast",
     gradient="nbkernels.autograd.products:BADDBMM",
     meta_only=["out_dtype"],

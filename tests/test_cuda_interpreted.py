@@ -18,7 +18,7 @@ from tests import reference
 from tests.compare import same_bits
 
 try:
-    from nbkernels.cuda import batch, elementwise, folds, fused, gemm, launch, mv, reduce, tiles
+    from nbkernels.cuda import elementwise, folds, fused, gemm, launch, mv, reduce, tiles
     from nbkernels.cuda.assemble import assemble, ptx
     from tests.ptx.device import NEWEST, Device
 
@@ -119,7 +119,7 @@ def test_segments_of_long_products(gpu, rng, dtypes):
 def test_batches(gpu, rng):
     a, b, x = numbers(rng, 3, 5, 7), numbers(rng, 3, 7, 4), numbers(rng, 4)
     out = empty((3, 5, 4), "f4")
-    batch.baddbmm(gpu.array(out), gpu.array(x), gpu.array(a), gpu.array(b), 1, 1)
+    gemm.baddbmm(gpu.array(out), gpu.array(x), gpu.array(a), gpu.array(b), 1, 1)
     same_bits(out, nbkernels.baddbmm(x, a, b))
 
 

@@ -13,7 +13,7 @@ import nbkernels
 from tests.compare import same_bits
 
 try:
-    from nbkernels.cuda import batch
+    from nbkernels.cuda import gemm as products
     from nbkernels.cuda.assemble import assemble
     from nbkernels.cuda.kinds import kind_of
     from nbkernels.cuda.product import choose, gemm, layout
@@ -233,7 +233,7 @@ def test_batches_are_one_launch(gpu, rng, config):
 def test_bmm_is_one_launch(gpu, rng):
     a, b = numbers(rng, 40, 16, 16), numbers(rng, 40, 16, 16)
     out = np.full((40, 16, 16), 7, "f4")
-    batch.bmm(*map(gpu.array, (out, a, b)))
+    products.bmm(*map(gpu.array, (out, a, b)))
     same_bits(out, nbkernels.bmm(a, b))
     assert len(gpu.launches) == 1
 
@@ -245,7 +245,7 @@ def test_nothing_is_read_that_does_not_count(gpu, beta, alpha, k):
     if alpha == 0:
         a[...] = b[...] = np.nan
     out = np.full((1, 3, 4), 7, "f4")
-    batch.baddbmm(*map(gpu.array, (out, x, a[None], b[None])), beta, alpha)
+    products.baddbmm(*map(gpu.array, (out, x, a[None], b[None])), beta, alpha)
     if alpha == 0 or k == 0:
         assert {str(kernel.arguments[0].a) for kernel, _ in gpu.launches} == {"l1"}
     assert not np.isnan(out).any()

@@ -14,7 +14,7 @@ import nbkernels
 from tests.compare import same_bits
 
 try:
-    from nbkernels.cuda import batch, gemm
+    from nbkernels.cuda import gemm
     from nbkernels.cuda.kinds import kind_of
     from nbkernels.cuda.product import gemm as products
     from nbkernels.cuda.product import tensor
@@ -158,7 +158,7 @@ def test_batches_share_a_matrix_and_add_x(gpu, rng):
     for beta, by in ((0, None), (2, x.astype(np.float16))):
         out = room[:, :, :48]
         given = None if by is None else gpu.array(by)
-        batch.baddbmm(gpu.array(out), given, gpu.array(a), gpu.array(b), beta, 0.5)
+        gemm.baddbmm(gpu.array(out), given, gpu.array(a), gpu.array(b), beta, 0.5)
         right(out, a, b, by, beta, 0.5)
         assert (room[:, :, 48:] == -1).all()
     assert tiers(gpu) == ["W", "W"]

@@ -20,9 +20,10 @@ import numpy as np
 from ..jit.kind import BYTES, Kind
 from ..problem import GemmProblem
 from ..strides import broadcast_strides
+from .call import settled
 from .kinds import kind_of
 from .launch import KERNELS, Kernel, capability, elements, launch, multiprocessors, pointer, stored
-from .memory import clash, empty, same
+from .memory import clash, empty, item
 from .product.gemm import factor, multiply
 from .tiles import SEGMENT, Tiles, default, given
 from .tuned import winner
@@ -35,24 +36,29 @@ def kernel(tiles: Tiles, kind: Kind) -> Kernel:
 
 
 def gemm(out, x, a, b, beta, alpha, tiles: Tiles | None = None, conj: str = "", mode: str | None = None) -> None:
-    """out = alpha * a @ b + beta * x after all checks; x may be None or expand to out's shape; beta == 0 ignores x."""
-    tensors = tiles is None and capability() >= (8, 0)
-    kind = kind_of(*(each.dtype.name for each in (a, b, out)), conj, None if tensors and mode == "tf32" else mode)
-    (m, n), k = out.shape, a.shape[1]
+    """out = alpha * a @ b + beta * x after all checks, of matrices or of stacks of them.
+
+    x may be None or expand to out's shape; beta == 0 ignores it.
+    """
+    engine = tiles is None and capability() >= (8, 0)
+    kind = kind_of(*(each.dtype.name for each in (a, b, out)), conj, None if engine and mode == "tf32" else mode)
     if out.size == 0:
         return
-    tiles, x = None if tiles is None else given(tiles, kind.chain), None if beta == 0 else x
-    if alpha == 0 or k == 0:  # an empty sum, 0; beside x it is -0, which changes nothing
-        k, alpha = 0, 1 if x is None else -1
-    xs = None if x is None else broadcast_strides((m, n), x.shape, x.strides)
-    if (k and (clash(out, a) or clash(out, b))) or (x is not None and not same(out, x, xs) and clash(out, x)):
-        temporary = empty((m, n), out)
-        gemm(temporary, x, a, b, beta, alpha if k else 0, tiles, conj, mode)
-        gemm(out, temporary, a, b, 1, 0)  # a copy
-        return
-    if tensors:
-        multiply(out, x, a, b, beta, alpha, kind, k, mode=mode)
-        return
+    tiles = None if tiles is None else given(tiles, kind.chain)
+    with settled(out, x, (a, b), beta, alpha, a.shape[-1]) as (target, x, alpha, k):
+        if engine:
+            multiply(target, x, a, b, beta, alpha, kind, k, mode=mode)
+        elif len(out.shape) == 2:
+            by_segments(target, x, a, b, beta, alpha, kind, k, tiles)
+        else:
+            for i in range(out.shape[0]):
+                addend = item(x, i if x.shape[0] > 1 else 0) if x is not None and len(x.shape) == 3 else x
+                by_segments(item(target, i), addend, item(a, i), item(b, i), beta, alpha, kind, k, tiles)
+
+
+def by_segments(out, x, a, b, beta, alpha, kind: Kind, k: int, tiles: Tiles | None) -> None:
+    """The product of two matrices by the SIMT kernel, a launch for each segment of k."""
+    m, n = out.shape
     swap = abs(out.strides[0]) < abs(out.strides[1])  # C' = B' A': stored along the contiguous side
     problem, kind = (
         (GemmProblem(n, m, k, kind.chain), kind.swapped()) if swap else (GemmProblem(m, n, k, kind.chain), kind)
@@ -110,6 +116,16 @@ def addmm(out, self, mat1, mat2, beta, alpha, mode=None, conj=None, tiles=None) 
 
 def mm(out, self, mat2, mode=None, conj=None, tiles=None) -> None:
     """out = self @ mat2."""
+    gemm(out, None, self, mat2, 0, 1, tiles, conj or "", mode)
+
+
+def baddbmm(out, self, batch1, batch2, beta, alpha, mode=None, conj=None, tiles=None) -> None:
+    """out[i] = beta * self[i] + alpha * (batch1[i] @ batch2[i])."""
+    gemm(out, self, batch1, batch2, beta, alpha, tiles, conj or "", mode)
+
+
+def bmm(out, self, mat2, mode=None, conj=None, tiles=None) -> None:
+    """out[i] = self[i] @ mat2[i]."""
     gemm(out, None, self, mat2, 0, 1, tiles, conj or "", mode)
 
 

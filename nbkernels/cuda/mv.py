@@ -13,11 +13,12 @@ import numpy as np
 
 from ..jit.kind import BYTES, SIZE, Kind
 from ..strides import broadcast_strides
+from .call import settled
 from .elementwise import copy
 from .gemm import factor
 from .kinds import kind_of
 from .launch import KERNELS, Kernel, elements, launch, pointer, stored
-from .memory import clash, empty, same
+from .memory import empty
 from .tiles import PIECE, SEGMENT
 
 CHAINS, DOT_CHAINS = 8, 64
@@ -59,20 +60,15 @@ def addmv(out, self, mat, vec, beta, alpha, out_dtype=None, mode=None, conj=None
     kind, (m, k) = kind_of(*(each.dtype.name for each in (mat, vec, out)), conj or "", mode), mat.shape
     if m == 0:
         return
-    x = None if beta == 0 else self
-    if alpha == 0 or k == 0:  # as gemm.py: an empty sum, which is -0 beside x
-        k, alpha = 0, 1 if x is None else -1
-    xs = None if x is None else broadcast_strides((m,), x.shape, x.strides)
-    if (k and (clash(out, mat) or clash(out, vec))) or (x is not None and not same(out, x, xs) and clash(out, x)):
-        temporary = empty((m,), out)
-        addmv(temporary, x, mat, vec, beta, alpha if k else 0, out_dtype, mode, conj)
-        addmv(out, temporary, mat, vec, 1, 0)
-        return
     chains = CHAINS if kind == Kind.plain(kind.chain) and kind.chain in SIZE else 1
-    target = pointer(out, 0, stored(kind.out)), *elements(out, out.strides)
-    addend = None if x is None else (pointer(x, 0, stored(kind.out)), *elements(x, xs))
     left, right = (mat, *elements(mat, mat.strides)), (vec, 0, *elements(vec, vec.strides))
-    rows(kind, chains, (m, k, False), target, addend, left, right, beta, alpha, out.stream)
+    with settled(out, self, (mat, vec), beta, alpha, k) as (target, x, alpha, k):
+        written = pointer(target, 0, stored(kind.out)), *elements(target, target.strides)
+        addend = None
+        if x is not None:
+            steps = elements(x, broadcast_strides((m,), x.shape, x.strides))
+            addend = pointer(x, 0, stored(kind.out)), *steps
+        rows(kind, chains, (m, k, False), written, addend, left, right, beta, alpha, out.stream)
 
 
 def mv(out, self, vec, out_dtype=None, mode=None, conj=None) -> None:
