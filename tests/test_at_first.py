@@ -11,12 +11,14 @@ import pytest
 
 import nbkernels as nb
 from nbkernels import first_calls
+from nbkernels.calls import record
+from nbkernels.calls.call import Call
 from nbkernels.cpu.elementwise import elementwise
 from nbkernels.cpu.gemm import at_first, gemm
 from nbkernels.cpu.gemm.kinds import kind_of
 from nbkernels.cpu.reduce import at_first as first_folds
 from nbkernels.cpu.reduce import reduce as fold_module
-from nbkernels.jit import patience
+from nbkernels.jit import background, patience
 from nbkernels.jit.patience import Patience
 
 LAYOUTS = {
@@ -327,6 +329,30 @@ def test_what_later_calls_need_is_compiled_in_a_thread_of_its_own(tmp_path, call
         env=os.environ | {"NBKERNELS_CACHE_DIR": str(tmp_path), first_calls.VARIABLE: "3"},
     )  # fmt: skip
     assert (run.returncode, run.stdout, run.stderr) == (0, "right\n", "")
+
+
+def test_what_no_thread_can_make_is_compiled_at_once(monkeypatch):
+    """A call that cannot be described leaves those that wait alone; and there may be no more threads."""
+    x = np.ones(3, "f4")
+    waiting = [("another", None)]
+    monkeypatch.setattr(background, "_asked", {})
+    monkeypatch.setattr(background, "_waiting", waiting)
+    monkeypatch.setattr(background, "_thread", 0)
+    assert background.made(sys._getframe())  # of a test, not of a public call
+    assert waiting == [("another", None)]
+
+    def none(function):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(record, "call_of", lambda frame: Call.of("add", x, x).line())
+    monkeypatch.setattr(background, "start", none)
+    assert not background.made(None)
+    assert len(waiting) == 2
+    monkeypatch.setattr(background, "_asked", {})
+    monkeypatch.setattr(background, "_thread", None)
+    assert background.made(None)
+    assert not waiting
+    assert not background.busy()
 
 
 ENDS = """

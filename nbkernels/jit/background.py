@@ -49,28 +49,29 @@ def made(frame) -> bool:
     """Whether what later calls need is there, of the public call that leads to a frame; else it is on its way. True
     where the call cannot be made again: of a function without a name, say."""
     line = importlib.import_module(RECORD).call_of(frame)
-    call = importlib.import_module(CALL)
     with _lock:
-        if line not in _asked and not _ending:
-            try:
-                _waiting.append((line, call.Call.parse(line)))
-                _asked[line] = False
-                if _thread is None:
-                    _begin()
-            except (call.Unfit, RuntimeError):  # or there are no more threads
-                _waiting.clear()
-                _asked[line] = True
-        return _asked.get(line, True)
+        if line not in _asked:
+            _asked[line] = _ending or not _ask(line)
+        return _asked[line]
 
 
-def _begin() -> None:
+def _ask(line: str) -> bool:
+    """Whether the thread will make the call."""
     global _thread
-    _thread = 0  # until it says which one it is
+    call = importlib.import_module(CALL)
     try:
-        start(_work)
-    except RuntimeError:
-        _thread = None
-        raise
+        _waiting.append((line, call.Call.parse(line)))
+    except call.Unfit:
+        return False
+    if _thread is None:
+        _thread = 0  # until it says which one it is
+        try:
+            start(_work)
+        except RuntimeError:  # there are no more threads
+            _thread = None
+            _waiting.clear()
+            return False
+    return True
 
 
 def _work() -> None:
