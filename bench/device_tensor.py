@@ -32,7 +32,7 @@ LIMIT = 4096
 class Case:
     """C = alpha A B + beta X of m x k by k x n, `items` of them, by several kernels.
 
-    layout: "n" row-major or "t" column-major, of A and of B. A tile is (bm, bn, stages, cluster), and where it is not
+    layout: "n" row-major or "t" column-major, of A and of B. A tile is (bm, bn, stages), and where it is not
     by "rows", how C is stored: by "columns", of C' = B' A', or "any", element by element.
     """
 
@@ -58,41 +58,42 @@ class Case:
 
     def kernel(self, tile) -> tuple:
         """All that the kernel's machine code depends on."""
-        bm, bn, stages, cluster, *c = tile
+        bm, bn, stages, *c = tile
         c = c[0] if c else "rows"
         sides = ["k" if self.layout[0] == "n" else "l", "k" if self.layout[1] == "t" else "l"]
         a, b = reversed(sides) if c == "columns" else sides
-        return self.dtype, self.stored, bm, bn, stages, cluster, a, b, c, self.k > LIMIT and self.stored != "int32"
+        role = "long" if self.k > LIMIT and self.stored != "int32" else "whole"
+        return self.dtype, self.stored, bm, bn, stages, a, b, c, role
 
 
-BIG, ALONE = (128, 256, 4, 2), (128, 256, 4, 1)
+BIG = (128, 256, 4)
 
 
-def squares(dtype: str, sizes, layouts, tiles=(BIG, ALONE), out: str = "") -> list[Case]:
+def squares(dtype: str, sizes, layouts, tiles=(BIG,), out: str = "") -> list[Case]:
     return [Case(dtype, n, n, n, layout, tiles, out) for n in sizes for layout in layouts]
 
 
-COLUMNS = {n: (64, n, stages, 1, "columns") for n, stages in ((16, 21), (32, 17), (64, 13), (80, 11), (128, 8))}
+COLUMNS = {n: (64, n, stages, "columns") for n, stages in ((16, 21), (32, 17), (64, 13), (80, 11), (128, 8))}
 FEW = {
     8: (COLUMNS[16],), 16: (COLUMNS[16],), 32: (COLUMNS[16], COLUMNS[32]), 64: (COLUMNS[32], COLUMNS[64]),
-    128: (COLUMNS[64], (64, 64, 13, 1), COLUMNS[128]), 256: (COLUMNS[128], (64, 128, 8, 1)),
-    512: ((128, 128, 6, 1), (128, 128, 6, 1, "columns")), 1024: (ALONE, BIG),
+    128: (COLUMNS[64], (64, 64, 13), COLUMNS[128]), 256: (COLUMNS[128], (64, 128, 8)),
+    512: ((128, 128, 6), (128, 128, 6, "columns")), 1024: (BIG,),
 }  # fmt: skip
 SMALL = {
-    256: (COLUMNS[16], COLUMNS[32]), 512: (COLUMNS[32], (64, 64, 13, 1)), 768: (COLUMNS[80], (64, 128, 8, 1)),
-    1024: ((64, 128, 8, 1), COLUMNS[128]), 1536: ((128, 192, 4, 1), (128, 144, 5, 1, "columns")), 2048: (ALONE, BIG),
+    256: (COLUMNS[16], COLUMNS[32]), 512: (COLUMNS[32], (64, 64, 13)), 768: (COLUMNS[80], (64, 128, 8)),
+    1024: ((64, 128, 8), COLUMNS[128]), 1536: ((128, 192, 4), (128, 144, 5, "columns")), 2048: (BIG,),
 }  # fmt: skip
-ANY = ((*BIG, "any"), (64, 64, 3, 1, "any"))
-ODD = (BIG, (64, 64, 3, 1, "columns"))
+ANY = ((*BIG, "any"), (64, 64, 3, "any"))
+ODD = (BIG, (64, 64, 3, "columns"))
 GROUPS = {
     "right": [
         *(Case("bfloat16", 304, 520, 200, layout, ODD, timed=False) for layout in ("nt", "nn", "tn", "tt")),
         Case("float16", 136, 264, 4096 + 72, "nn", ODD, items=3, alpha=0.5, timed=False),
         Case("float16", 136, 264, 200, "nn", ANY, items=3, alpha=0.5, beta=2, timed=False),
-        Case("bfloat16", 1000, 248, 1000, "nt", (BIG, (64, 64, 3, 1)), "float32", timed=False),
-        Case("int8", 1000, 520, 992, "nt", ((128, 256, 4, 2), (64, 64, 3, 1)), timed=False),
-        Case("uint8", 72, 520, 8192, "nt", ((128, 256, 4, 2), (64, 64, 3, 1)), timed=False),
-        Case("float32", 1000, 520, 1000, "nt", ((128, 256, 4, 2), (64, 64, 3, 1)), timed=False),
+        Case("bfloat16", 1000, 248, 1000, "nt", (BIG, (64, 64, 3)), "float32", timed=False),
+        Case("int8", 1000, 520, 992, "nt", ((128, 256, 4), (64, 64, 3)), timed=False),
+        Case("uint8", 72, 520, 8192, "nt", ((128, 256, 4), (64, 64, 3)), timed=False),
+        Case("float32", 1000, 520, 1000, "nt", ((128, 256, 4), (64, 64, 3)), timed=False),
     ],
     "bf16": squares("bfloat16", (4096, 8192, 2048), ("nt", "nn")),
     "f16": squares("float16", (4096, 8192), ("nt", "nn")),
@@ -101,12 +102,12 @@ GROUPS = {
     "tf32": squares("float32", (4096, 8192), ("nt",)),
     "few": [Case("bfloat16", m, 4096, 4096, layout, tiles) for m, tiles in FEW.items() for layout in ("nt", "nn")],
     "small": [Case("bfloat16", n, n, n, layout, tiles) for n, tiles in SMALL.items() for layout in ("nt", "nn")],
-    "batch": [Case("bfloat16", 512, 512, 512, "nn", (BIG, (128, 128, 5, 1)), items=64)],
+    "batch": [Case("bfloat16", 512, 512, 512, "nn", (BIG, (128, 128, 5)), items=64)],
 }
 
 
 def name(kernel: tuple) -> str:
-    return "-".join(str(int(x) if isinstance(x, bool) else x) for x in kernel)
+    return "-".join(map(str, kernel))
 
 
 def build(folder: Path, groups, jobs: int) -> None:
@@ -128,10 +129,10 @@ def compiled(wanted) -> str:
 
     folder, kernel = wanted
     start = time.perf_counter()
-    dtype, out, bm, bn, stages, cluster, *form = kernel
+    dtype, out, bm, bn, stages, *form = kernel
     chain = "int32" if out == "int32" else "float32"
     kind = Kind(dtype, dtype, chain, out, *["mul"] * (chain == "int32"))
-    made = kernel_of(Form(GemmConfig("W", bm, bn, 128 // SIZE[dtype], stages, bm // 16, cluster), kind, *form))
+    made = kernel_of(Form(GemmConfig("W", bm, bn, 128 // SIZE[dtype], stages, bm // 16), kind, *form))
     machine = assemble(made, (9, 0))
     (folder / f"{name(kernel)}.cubin").write_bytes(machine.cubin)
     facts = {
@@ -215,7 +216,7 @@ class Card:
     def launcher(self, case: Case, tile, a, b, c, x):
         """launch(): the kernel of a tile on operands in memory (items x lines x contiguous dimension), prepared."""
         kernel = case.kernel(tile)
-        (function, facts), (_, _, bm, bn, _, cluster, along_a, along_b, store, long) = self.function(kernel), kernel
+        (function, facts), (_, _, bm, bn, _, along_a, along_b, store, role) = self.function(kernel), kernel
         (m, left), (n, right) = (case.m, a), (case.n, b)
         if store == "columns":
             (m, left), (n, right) = (n, right), (m, left)
@@ -229,13 +230,13 @@ class Card:
         rows = min(64, bn & -bn) if store == "columns" else 16
         maps = (
             mapped(left, (depth, bm, 1) if along_a == "k" else (64, depth, 1), dtype),
-            mapped(right, (depth, bn // cluster, 1) if along_b == "k" else (64, depth, 1), dtype),
+            mapped(right, (depth, bn, 1) if along_b == "k" else (64, depth, 1), dtype),
             mapped(c, (wide, rows, 1), case.stored),
         )
-        clusters = -(-m // (bm * cluster)) * -(-n // bn) * case.items
+        tiles = -(-m // bm) * -(-n // bn) * case.items
         each = max(1, min((227 << 10) // (facts["shared"] + 1024), 2048 // facts["threads"]))
-        grid = min(clusters, self.multiprocessors * each // cluster) * cluster
-        work = self.torch.empty(grid * bm * bn if long else 1, device="cuda")
+        grid = min(tiles, self.multiprocessors * each)
+        work = self.torch.empty(grid * bm * bn if role == "long" else 1, device="cuda")
         word = ctypes.c_int32 if case.stored == "int32" else ctypes.c_float
         beta, alpha = (word((int if word is ctypes.c_int32 else float)(x)) for x in (case.beta, case.alpha))
         sizes = m, n, case.k, case.items, int(left.shape[0] > 1), int(right.shape[0] > 1), int(case.beta != 0)

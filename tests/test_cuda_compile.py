@@ -106,13 +106,13 @@ SUMS = [
 ]
 # The largest tile with all that may come, and the smaller ones, each with another operand layout, store and dtype.
 WGMMAS = [
-    tensormap.Form(GemmConfig("W", bm, bn, 128 // BYTES[dtypes[0]], stages, bm // 16, cluster), kind_of(*dtypes), *form)
-    for bm, bn, stages, cluster, dtypes, *form in (
-        (128, 256, 4, 2, ("bfloat16",) * 3, "k", "l", "rows", True),
-        (128, 256, 4, 1, ("float16", "float16", "float32"), "l", "k", "any"),
-        (64, 16, 8, 1, ("float16",) * 3, "l", "k", "columns"),
-        (64, 64, 4, 1, ("uint8", "int8", "int32"), "k", "k", "rows"),
-        (128, 192, 4, 1, ("float32",) * 3, "k", "k", "rows", True),
+    tensormap.Form(GemmConfig("W", bm, bn, 128 // BYTES[dtypes[0]], stages, bm // 16), kind_of(*dtypes), *form)
+    for bm, bn, stages, dtypes, *form in (
+        (128, 256, 4, ("bfloat16",) * 3, "k", "l", "rows", "long"),
+        (128, 256, 4, ("float16", "float16", "float32"), "l", "k", "any"),
+        (64, 16, 21, ("float16",) * 3, "l", "k", "columns", "sum"),
+        (64, 64, 4, ("uint8", "int8", "int32"), "k", "k", "rows", "part"),
+        (128, 192, 4, ("float32",) * 3, "k", "k", "rows", "long"),
     )
 ]
 

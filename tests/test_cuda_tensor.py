@@ -87,14 +87,15 @@ def test_mma_and_wgmma_have_the_same_bits(gpu, rng, left, right_):
 
 
 @pytest.mark.parametrize("right_", ["rows", "columns"])
-def test_blocks_of_a_cluster_share_what_they_load(gpu, rng, right_):
-    """Two blocks, one ragged, with the bits of one; mat2's descriptor must not show which of them it is in."""
-    a, b = numbers(rng, 130, 72, dtype=BFLOAT16), LAYOUTS[right_](numbers(rng, 72, 264, dtype=BFLOAT16))
+def test_the_largest_tile(monkeypatch, rng, right_):
+    """Two warpgroups, four chunks of mat2, and blocks that make several tiles each, with the bits of a small tile."""
+    gpu = Device(multiprocessors=2).installed(monkeypatch)
+    a, b = numbers(rng, 300, 72, dtype=BFLOAT16), LAYOUTS[right_](numbers(rng, 72, 264, dtype=BFLOAT16))
     outs = [
         multiplied(
-            gpu, np.full((130, 264), np.nan, BFLOAT16), a, b, config=GemmConfig("W", 128, 256, 64, 3, 8, cluster)
+            gpu, np.full((300, 264), np.nan, BFLOAT16), a, b, config=GemmConfig("W", *tile, 64, 3, tile[0] // 16)
         )
-        for cluster in (1, 2)
+        for tile in ((128, 256), (64, 64))
     ]
     same_bits(*outs)
     right(outs[0], a, b)
@@ -139,7 +140,13 @@ def test_tfloat32_is_a_mode(gpu, rng, layout):
 
 
 @pytest.mark.parametrize(
-    "config", [None, GemmConfig("M", 32, 32, 32, 3, 2), GemmConfig("M", 32, 32, 32, 3, 2, split=True)]
+    "config",
+    [
+        GemmConfig("M", 32, 32, 32, 3, 2),
+        GemmConfig("M", 32, 32, 32, 3, 2, split=True),
+        GemmConfig("W", 64, 32, 64, 3, 4),
+        GemmConfig("W", 64, 32, 64, 3, 4, split=True),
+    ],
 )
 def test_segments_are_added_in_order(gpu, rng, config):
     a, b = numbers(rng, 8, 2 * 4096 + 40, dtype=BFLOAT16), numbers(rng, 2 * 4096 + 40, 16, dtype=BFLOAT16)

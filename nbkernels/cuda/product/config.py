@@ -27,7 +27,6 @@ class GemmConfig:
 
     bm x bn   the tile of C that `warps` warps make together, bk steps of k at a time
     stages    slices of A and B in shared memory, one in use and the others on their way
-    cluster   blocks of a cluster, which share what they load
     raster    rows of tiles that are worked through column by column, so that blocks at work together share B in L2
     split     whether segments of k go to blocks of their own, and their sums are added in order by a second launch
     """
@@ -38,12 +37,11 @@ class GemmConfig:
     bk: int
     stages: int
     warps: int
-    cluster: int = 1
     raster: int = 8
     split: bool = False
 
     def __str__(self) -> str:
-        more = f", cluster of {self.cluster}" * (self.cluster > 1) + ", split" * self.split
+        more = ", split" * self.split
         more += f", raster {self.raster}" * (self.raster != 8)
         return (
             f"{self.tier} {self.bm}x{self.bn}x{self.bk}, {self.stages} stages, "

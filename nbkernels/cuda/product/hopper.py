@@ -1,4 +1,4 @@
-"""Instructions of compute capability 9.0: barriers in shared memory, bulk tensor copies, wgmma and clusters, as PTX.
+"""Instructions of compute capability 9.0: barriers in shared memory, bulk tensor copies, and wgmma, as PTX.
 
 An address of shared memory is 32 bits, a barrier is known by its address. Integers of any width are taken and cut to
 the width that the instruction wants, so that kernels count in plain Python numbers.
@@ -16,7 +16,7 @@ from numba.cuda.extending import intrinsic, register_model
 from numba.cuda.typing import signature
 
 I32, I64 = ir.IntType(32), ir.IntType(64)
-REGISTERS = {"h": ir.IntType(16), "r": I32, "l": I64, "f": ir.FloatType()}
+REGISTERS = {"r": I32, "l": I64, "f": ir.FloatType()}
 NUMBERS = {"": types.none, "r": types.uint32, "l": types.uint64, "f": types.float32}
 
 
@@ -72,24 +72,17 @@ barrier_init = instruction("mbarrier.init.shared::cta.b64 [$0], $1;", "rr")
 barrier_fence = instruction("fence.mbarrier_init.release.cluster;")
 barrier_expect = instruction("mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", "rr")
 barrier_arrive = instruction("mbarrier.arrive.shared::cta.b64 _, [$0];", "r")
-# Without a scope: mbarrier.arrive.release.cluster compiles to a fence of the whole GPU before every arrival.
-barrier_arrive_at = instruction(
-    "{ .reg .b32 there; mapa.shared::cluster.u32 there, $0, $1; mbarrier.arrive.shared::cluster.b64 _, [there]; }", "rr"
-)
 barrier_wait = instruction(
     "{ .reg .pred done; AGAIN_${:uid}: mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1; "
     "@!done bra AGAIN_${:uid}; }",
     "rr",
 )
 
-# Clusters: blocks that run together and reach each other's shared memory.
-cluster_rank = instruction("mov.u32 $0, %cluster_ctarank;", output="r", ordered=False)
-cluster_sync = instruction("barrier.cluster.arrive.release; barrier.cluster.wait.acquire;")
-
 # Bulk tensor copies (TMA): boxes of a tensor map between global and shared memory, coordinates innermost first.
-_LOAD = "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-load_box = instruction(_LOAD + " [$0], [$1, {$3, $4, $5}], [$2];", "rlrrrr")
-load_box_to = instruction(_LOAD + ".multicast::cluster [$0], [$1, {$3, $4, $5}], [$2], $6;", "rlrrrrh")
+load_box = instruction(
+    "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$0], [$1, {$3, $4, $5}], [$2];",
+    "rlrrrr",
+)
 store_box = instruction("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [$0, {$2, $3, $4}], [$1];", "lrrrr")
 store_commit = instruction("cp.async.bulk.commit_group;")
 prefetch_map = instruction("prefetch.tensormap [$0];", "l")
@@ -163,24 +156,6 @@ def map_address(context, tensormap):
         return builder.ptrtoint(values[0], I64)
 
     return signature(types.uint64, tensormap), generate
-
-
-@functools.cache
-def clusters_of(blocks: int):
-    """mark(): the kernel that calls it is launched in clusters of so many blocks."""
-
-    @intrinsic
-    def mark(context):
-        def generate(context, builder, signature, values):
-            module = builder.module
-            annotations = cgutils.get_or_insert_named_metadata(module, "nvvm.annotations")
-            for name, size in (("cluster_dim_x", blocks), ("cluster_dim_y", 1), ("cluster_dim_z", 1)):
-                annotations.add(module.add_metadata([builder.function, ir.MetaDataString(module, name), I32(size)]))
-            return context.get_dummy_value()
-
-        return signature(types.none), generate
-
-    return mark
 
 
 def registers(context, builder, signature, values, first: int, count: int):
@@ -262,8 +237,8 @@ def shared_word(word):
 
 @functools.cache
 def waiting_sums(letter: str, count: int, apart: int):
-    """put(sums, at): to global memory, 16 bytes and the next `apart` behind; add(sums, at): what is there is added."""
-    add = "fadd" if letter == "f" else "add"
+    """put(sums, at): to global memory, 16 bytes and the next `apart` behind; get(sums, at), add(sums, at): from it."""
+    plus = "fadd" if letter == "f" else "add"
 
     @intrinsic
     def put(context, sums, at):
@@ -276,18 +251,22 @@ def waiting_sums(letter: str, count: int, apart: int):
 
         return signature(types.none, sums, at), generate
 
-    @intrinsic
-    def add_to(context, sums, at):
-        def generate(context, builder, signature, values):
-            places = registers(context, builder, signature, values, 0, count)
-            for first in range(0, count, 4):
-                text = f"ld.global.v4.b32 {{$0, $1, $2, $3}}, [$4+{first // 4 * apart}];"
-                waiting = emit(builder, text, "l", [values[1]], letter * 4)
-                for part, place in enumerate(places[first : first + 4]):
-                    total = getattr(builder, add)(builder.extract_value(waiting, part), builder.load(place))
-                    builder.store(total, place)
-            return context.get_dummy_value()
+    def taking(adds):
+        @intrinsic
+        def take(context, sums, at):
+            def generate(context, builder, signature, values):
+                places = registers(context, builder, signature, values, 0, count)
+                for first in range(0, count, 4):
+                    text = f"ld.global.v4.b32 {{$0, $1, $2, $3}}, [$4+{first // 4 * apart}];"
+                    waiting = emit(builder, text, "l", [values[1]], letter * 4)
+                    for part, place in enumerate(places[first : first + 4]):
+                        total = builder.extract_value(waiting, part)
+                        total = getattr(builder, plus)(total, builder.load(place)) if adds else total
+                        builder.store(total, place)
+                return context.get_dummy_value()
 
-        return signature(types.none, sums, at), generate
+            return signature(types.none, sums, at), generate
 
-    return put, add_to
+        return take
+
+    return put, taking(False), taking(True)

@@ -47,21 +47,26 @@ def stages(m: int, lines: int) -> int:
 
 def cost(config: GemmConfig, multiprocessors: int, m: int, n: int, k: int, items: int) -> float:
     """Cycles of the busiest multiprocessor: a stage takes the time of its multiplications or of its bytes."""
-    clusters = -(-m // (config.bm * config.cluster)) * -(-n // config.bn) * items
-    segments = -(-k // SEGMENT) if config.split else 1
-    busiest = -(-clusters * segments // (multiprocessors // config.cluster))
-    stage = max(config.bm * config.bn * 64 / RATE, (config.bm + config.bn / config.cluster) * 128 / BANDWIDTH)
+    units = config.tiles(m, n) * items * (-(-k // SEGMENT) if config.split else 1)
+    busiest = -(-units // multiprocessors)
+    stage = max(config.bm * config.bn * 64 / RATE, (config.bm + config.bn) * 128 / BANDWIDTH)
     deep = config.bk * (1 if config.tier == "W" else 2)  # of 128 bytes
-    return busiest * (-(-min(k, SEGMENT if config.split else k) // deep) * stage + START) + 2 * START * config.split
+    each = -(-min(k, SEGMENT if config.split else k) // deep) * stage + START
+    if config.split:  # sums are written and read, and there is a second launch
+        return busiest * (each + config.bm * config.bn * 8 / BANDWIDTH) + 2 * START
+    return busiest * each
+
+
+def splits(found: list[GemmConfig], k: int) -> list[GemmConfig]:
+    """Those, and where there are several segments each with a block for every segment, too."""
+    return found + [replace(config, split=True) for config in found if k > SEGMENT]
 
 
 @functools.lru_cache(maxsize=4096)
 def mixed(dtype: str, device: tuple, m: int, n: int, k: int, items: int) -> GemmConfig:
     """The config of tier M of the least `cost`."""
     cc, multiprocessors = device
-    found = configs("M", dtype, cc)
-    if k > SEGMENT:
-        found = [*found, *(replace(config, split=True) for config in found)]
+    found = splits(configs("M", dtype, cc), k)
     return min(found, key=lambda config: cost(config, multiprocessors, m, n, k, items))
 
 
@@ -76,8 +81,9 @@ def choose(dtype: str, out: str, multiprocessors: int, m: int, n: int, k: int, i
     >>> print(*choose("bfloat16", "bfloat16", 132, 16, 4096, 4096, 1), sep=", ")
     W 64x16x64, 21 stages, 4 warps, True
     """
-    found = [(config, False) for config in configs("W", dtype, (9, 0)) if config.bn * BYTES[out] % LINE == 0]
-    found += [(config, True) for config in configs("W", dtype, (9, 0)) if BYTES[out] == 2]
+    tiles = splits(configs("W", dtype, (9, 0)), k)
+    found = [(config, False) for config in tiles if config.bn * BYTES[out] % LINE == 0]
+    found += [(config, True) for config in tiles if BYTES[out] == 2]
 
     def price(each):
         config, turned = each
@@ -109,20 +115,30 @@ class Tensors:
     multiprocessors: int
 
     @property
-    def blocks(self) -> int:
-        """A block makes several tiles where there are more than run at a time."""
-        config, form = self.form.config, self.form
-        clusters = -(-self.m // (config.bm * config.cluster)) * -(-self.n // config.bn) * self.items
-        resident = max(1, min(SHARED // (form.shared + 1024), THREADS // form.threads))
-        return min(clusters, self.multiprocessors * resident // config.cluster) * config.cluster
+    def tiles(self) -> int:
+        return self.form.config.tiles(self.m, self.n) * self.items
+
+    @property
+    def segments(self) -> int:
+        return -(-self.k // SEGMENT)
+
+    def blocks(self, units: int) -> int:
+        """A block takes several units of work where there are more than run at a time."""
+        resident = max(1, min(SHARED // (self.form.shared + 1024), THREADS // self.form.threads))
+        return min(units, self.multiprocessors * resident)
 
     @property
     def words(self) -> int:
-        return self.blocks * self.form.config.bm * self.form.config.bn if self.form.long else 0
+        """Of sums that wait for segments to come."""
+        waiting = {"whole": 0, "long": self.blocks(self.tiles), "part": self.tiles * self.segments}[self.form.role]
+        return waiting * self.form.config.bm * self.form.config.bn
 
     @property
     def launches(self) -> list[tuple[Form, int]]:
-        return [(self.form, self.blocks)]
+        units = {"part": self.tiles * self.segments, "sum": self.tiles}
+        if self.form.role != "part":
+            units = {self.form.role: self.tiles}
+        return [(replace(self.form, role=role), self.blocks(count)) for role, count in units.items()]
 
     def arguments(self, beta: tuple, alpha: tuple, work) -> tuple:
         form, items, x = self.form, self.items, self.c if self.x is None else self.x
@@ -150,5 +166,7 @@ def tensors(c, x, a, b, sizes, kind: Kind, device, config: GemmConfig | None = N
         stored = "any"
     if sides[1] == "l":  # whole chunks of 64 columns
         config = replace(config, stages=min(config.stages, stages(config.bm, -(-config.bn // ROWS) * ROWS)))
-    form = Form(config, kind, *sides, stored, k > SEGMENT and kind.chain == "float32")
+    exact = kind.chain == "int32"  # whole numbers have the same sum in any order
+    role = "part" if config.split else "whole" if k <= SEGMENT or exact else "long"
+    form = Form(config, kind, *sides, stored, role)
     return Tensors(form, m, n, k, items, c, x, a, b, device[1])

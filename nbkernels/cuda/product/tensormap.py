@@ -23,7 +23,8 @@ class Form:
 
     a, b    the contiguous direction of mat1 and of mat2: "k", or "l", across lines
     c       how C is stored: "rows" or "columns", by tensor copies along these; "any", element by element
-    long    whether k may be more than a segment
+    role    "whole": k up to a segment; "long": a block walks several segments; "part" and "sum": a block a segment, and
+            then the sum of all
     """
 
     config: GemmConfig
@@ -31,21 +32,15 @@ class Form:
     a: str = "k"
     b: str = "k"
     c: str = "rows"
-    long: bool = False
+    role: str = "whole"
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.config}, {self.a} {self.b} {self.c}{', long' * self.long}"
+        return f"{self.kind} {self.config}, {self.a} {self.b} {self.c}, {self.role}"
 
     @property
     def groups(self) -> int:
         """Warpgroups that multiply."""
         return self.config.bm // ROWS
-
-    @property
-    def ahead(self) -> int:
-        """Stages whose multiplications are on their way while a warpgroup waits for the next one: where it is alone,
-        nobody else would keep the tensor cores busy."""
-        return 1 if self.groups == 1 else 0
 
     @property
     def depth(self) -> int:
@@ -95,7 +90,7 @@ class Form:
         """What one copy moves of "a", "b" or "c": contiguous elements, lines of them, items."""
         if operand == "c":
             return LINE // BYTES[self.kind.out], self.piece if self.c == "columns" else 16, 1
-        lines = self.config.bm if operand == "a" else self.config.bn // self.config.cluster
+        lines = self.config.bm if operand == "a" else self.config.bn
         return (self.depth, lines, 1) if getattr(self, operand) == "k" else (ROWS, self.depth, 1)
 
 
@@ -128,5 +123,4 @@ def tensor_map(matrix, form: Form, operand: str, rows: int, columns: int, items:
 
 
 def kernel(form: Form) -> Kernel:
-    arguments, config = (form,), form.config
-    return Kernel("nbkernels.cuda.product.wgmma:make", arguments, form.threads, 1, form.shared, config.cluster)
+    return Kernel("nbkernels.cuda.product.wgmma:make", (form,), form.threads, 1, form.shared)

@@ -2,8 +2,7 @@
 
 A block makes one tile of C after another. Its last warp fills a ring of stages in shared memory, each 128 bytes deep
 along k, and waits for a stage to be empty; the warpgroups, 64 rows of the tile each, wait for it to be full. A tile's
-store goes on while the next tile's products run. In clusters of two, the blocks make tiles that lie side by side and
-bring half of the operand they share for both.
+store goes on while the next tile's products run.
 """
 
 from __future__ import annotations
@@ -20,29 +19,20 @@ from . import hopper as ptx
 from .config import SEGMENT
 from .tensormap import CHUNK, LINE, ROWS, SLOTS, WARPGROUP, Form
 
-WINDOW = (1 << 18) - 1  # bits of an address within a block's shared memory
 U32 = types.uint32
 DTYPES = {"bfloat16": "bf16", "float16": "f16", "int8": "s8", "uint8": "u8", "float32": "tf32"}
 
 
 @functools.cache
-def loader(lines: int, along_k: bool, share: int):
-    """load(at, tensormap, full, p, line, item, rank): lines x 128 bytes of an operand into shared memory at `at`.
-
-    Where `share` is 2, a block brings its half for both blocks of the cluster.
-    """
-    LINES, BOTH, ALONG_K = lines // share, share == 2, along_k
-    CHUNKS = 1 if along_k else -(-LINES // ROWS)
+def loader(lines: int, along_k: bool):
+    """load(at, tensormap, full, p, line, item): lines x 128 bytes of an operand into shared memory at `at`."""
+    ALONG_K, CHUNKS = along_k, 1 if along_k else -(-lines // ROWS)
 
     @inlined
-    def load(at, tensormap, full, p, line, item, rank):
+    def load(at, tensormap, full, p, line, item):
         for chunk in range(CHUNKS):
-            shift = chunk * ROWS + rank * LINES if BOTH else chunk * ROWS
-            x, y = (p, line + shift) if ALONG_K else (line + shift, p)
-            if BOTH:
-                ptx.load_box_to(at + shift * LINE, tensormap, full, x, y, item, 3)
-            else:
-                ptx.load_box(at + shift * LINE, tensormap, full, x, y, item)
+            x, y = (p, line) if ALONG_K else (line + chunk * ROWS, p)
+            ptx.load_box(at + chunk * CHUNK, tensormap, full, x, y, item)
 
     return load
 
@@ -105,7 +95,8 @@ def storer(form: Form):
     """
     COLUMNS, PIECE, PIECES = form.c == "columns", form.piece, form.config.bn // form.piece
     SLOT, TEAM = (CHUNK, WARPGROUP) if COLUMNS else (CHUNK // 4, 32)
-    read, stage, at = ptx.store_read(SLOTS - 1), staging(form), placer(form)
+    read, all_read, stage, at = ptx.store_read(SLOTS - 1), ptx.store_read(0), staging(form), placer(form)
+    UNEVEN = PIECES % SLOTS != 0  # the last slot of a tile is the first one of the next
 
     @inlined
     def meet(thread):
@@ -122,7 +113,10 @@ def storer(form: Form):
         for piece in range(PIECES):
             slot = piece % SLOTS * SLOT
             if thread % TEAM == 0:
-                read()
+                if UNEVEN and piece == 0:
+                    all_read()
+                else:
+                    read()
             meet(thread)
             stage(sums, piece, place + slot, alpha)
             ptx.publish()
@@ -168,8 +162,8 @@ def writer(form: Form):
 
 @functools.cache
 def schedule(form: Form):
-    """place(index, rows, columns): (item, row, column) of the cluster that is `index` in order: down a band of rows of
-    clusters' tiles, then the next column. Divisions are of 32 bits, which take a fifth of those of 64."""
+    """place(index, rows, columns): (item, row, column) of the tile that is `index` in order: down a band of rows of
+    tiles, then the next column. Divisions are of 32 bits, which take a fifth of those of 64."""
     RASTER = form.config.raster
 
     @inlined
@@ -185,27 +179,44 @@ def schedule(form: Form):
 
 
 @functools.cache
-def producer(form: Form):
-    """produce(base, a_map, b_map, tiles, sizes, rank): one thread fills the stages, tile after tile."""
-    config, DEPTH, (A, B), BARRIERS = form.config, form.depth, form.stage, form.barriers
-    BM, BN, STAGES, CLUSTER = config.bm, config.bn, config.stages, config.cluster
-    load_a, load_b = loader(BM, form.a == "k", 1), loader(BN, form.b == "k", CLUSTER)
-    place = schedule(form)
+def unit(form: Form):
+    """work(index, k): (tile, first step of k, last) of a unit of work, which is a tile, or one of its segments."""
+    PART = form.role == "part"
 
     @inlined
-    def produce(base, a_map, b_map, tiles, sizes, rank):
+    def work(index, k):
+        if PART:
+            segments = U32((k + SEGMENT - 1) // SEGMENT)
+            begin = U32(U32(index) % segments) * SEGMENT
+            return U32(U32(index) // segments), begin, min(k, begin + SEGMENT)
+        return U32(index), 0, k
+
+    return work
+
+
+@functools.cache
+def producer(form: Form):
+    """produce(base, a_map, b_map, tiles, sizes): one thread fills the stages, tile after tile."""
+    config, DEPTH, (A, B), BARRIERS = form.config, form.depth, form.stage, form.barriers
+    BM, BN, STAGES = config.bm, config.bn, config.stages
+    load_a, load_b = loader(BM, form.a == "k"), loader(BN, form.b == "k")
+    place, work = schedule(form), unit(form)
+
+    @inlined
+    def produce(base, a_map, b_map, tiles, sizes):
         full, empty, stage, phase = base + BARRIERS, base + BARRIERS + 8 * STAGES, 0, 1
         index, step, count, rows, columns = tiles
         _, _, k, _, a_each, b_each, _ = sizes
         while index < count:
-            item, row, column = place(index, rows, columns)
-            row, column, p = (row * CLUSTER + rank) * BM, column * BN, 0
-            while p < k:
+            tile, p, end = work(index, k)
+            item, row, column = place(tile, rows, columns)
+            row, column = row * BM, column * BN
+            while p < end:
                 ptx.barrier_wait(empty + 8 * stage, phase)
                 ptx.barrier_expect(full + 8 * stage, A + B)
                 at = base + stage * (A + B)
-                load_a(at, a_map, full + 8 * stage, p, row, item * a_each, rank)
-                load_b(at + A, b_map, full + 8 * stage, p, column, item * b_each, rank)
+                load_a(at, a_map, full + 8 * stage, p, row, item * a_each)
+                load_b(at + A, b_map, full + 8 * stage, p, column, item * b_each)
                 p += DEPTH
                 stage += 1
                 if stage == STAGES:
@@ -217,53 +228,45 @@ def producer(form: Form):
 
 @functools.cache
 def multiplier(form: Form):
-    """multiply(sums, base, thread, k, totals, ring): sums = A B of a warpgroup's rows, from the stages as they fill.
+    """multiply(sums, base, thread, p, k, totals, ring): sums = A[:, p:k] B[p:k] of a warpgroup's rows, from stages as
+    they fill, one of which is multiplied while the next is waited for.
 
     Segments of k before the last are added up at `totals`. The ring, (stage, phase), goes on to the next tile.
     """
     config, DEPTH, (A, B), BARRIERS = form.config, form.depth, form.stage, form.barriers
-    STAGES, CLUSTER, SUMS, WHOLE = config.stages, config.cluster, config.bn // 2, form.kind.chain == "int32"
-    LONG = form.long and not WHOLE  # whole numbers have the same sum in any order
+    STAGES, LONG = config.stages, form.role == "long"
     STAGE, A_WORD, B_WORD = A + B, descriptor(form.a == "k"), descriptor(form.b == "k")
     step_a, step_b = (2 if side == "k" else 128 for side in (form.a, form.b))
     dtypes, steps = (DTYPES[form.kind.a], DTYPES[form.kind.b]), tuple((i * step_a, i * step_b) for i in range(4))
     step = ptx.multiplier(config.bn, dtypes, steps, form.a == "l", form.b == "l")
-    AHEAD, done, finished = form.ahead, ptx.multiply_done(form.ahead), ptx.multiply_done(0)
-    put, add = ptx.waiting_sums("r" if WHOLE else "f", SUMS, form.groups * WARPGROUP * 16)
+    before, done = ptx.multiply_done(1), ptx.multiply_done(0)
+    put, _, add = waiting_sums(form)
 
     @inlined
     def release(empty, thread):
-        """A warpgroup has read a stage: tell each block that fills it."""
-        if CLUSTER > 1:
-            if thread % WARPGROUP < CLUSTER:
-                ptx.barrier_arrive_at(empty, thread % WARPGROUP)
-        elif thread % WARPGROUP == 0:
+        """A warpgroup has read a stage."""
+        if thread % WARPGROUP == 0:
             ptx.barrier_arrive(empty)
 
     @inlined
-    def multiply(sums, base, thread, k, totals, ring):
+    def multiply(sums, base, thread, p, k, totals, ring):
         full, empty, (stage, phase), last = base + BARRIERS, base + BARRIERS + 8 * STAGES, ring, 0
-        at = base & WINDOW  # without the number of the block in its cluster
-        a, b = A_WORD | ((at + thread // WARPGROUP * CHUNK) >> 4), B_WORD | ((at + A) >> 4)
-        p = 0
+        a, b = A_WORD | ((base + thread // WARPGROUP * CHUNK) >> 4), B_WORD | ((base + A) >> 4)
         while p < k:
             begin, end = p, min(k, p + SEGMENT) if LONG else k
             while p < end:
                 ptx.barrier_wait(full + 8 * stage, phase)
                 step(sums, a + stage * (STAGE >> 4), b + stage * (STAGE >> 4), p - begin)
-                done()
-                if AHEAD == 0:
-                    release(empty + 8 * stage, thread)
-                elif p > begin:
+                before()
+                if p > begin:
                     release(empty + 8 * last, thread)
                 last = stage
                 p += DEPTH
                 stage += 1
                 if stage == STAGES:
                     stage, phase = 0, phase ^ 1
-            if AHEAD == 1:
-                finished()
-                release(empty + 8 * last, thread)
+            done()
+            release(empty + 8 * last, thread)
             if LONG:
                 if begin > 0:
                     add(sums, totals)
@@ -274,6 +277,12 @@ def multiplier(form: Form):
     return multiply
 
 
+def waiting_sums(form: Form):
+    """put, get and add of a thread's sums."""
+    letter = "r" if form.kind.chain == "int32" else "f"
+    return ptx.waiting_sums(letter, form.config.bn // 2, form.groups * WARPGROUP * 16)
+
+
 def make(form: Form):
     """(body, signature) of
 
@@ -281,27 +290,38 @@ def make(form: Form):
 
     sizes: m, n, k, items; 0 where all items share mat1, or mat2, else 1; whether x is read. c and x, (pointer, strides
     of rows, columns and items), are for forms that store element by element. totals: words for sums that wait, as many
-    as a tile has for each block.
+    as a tile has for each block of a long product, or for each segment of a tile.
     """
     config, kind, WORD = form.config, form.kind, word(form.kind)
-    BM, BN, STAGES, CLUSTER = config.bm, config.bn, config.stages, config.cluster
+    BM, BN, STAGES = config.bm, config.bn, config.stages
     GROUPS, CONSUMERS, SUMS, ANY = form.groups, form.groups * WARPGROUP, BN // 2, form.c == "any"
     BARRIERS, SLOTS_AT = form.barriers, form.slots
-    produce, multiply, place = producer(form), multiplier(form), schedule(form)
+    PART, SUM, LONG, TILE = *(form.role == role for role in ("part", "sum", "long")), BM * BN * 4
+    produce, multiply, place, work = producer(form), multiplier(form), schedule(form), unit(form)
+    put, get, add = waiting_sums(form)
     store, write = (None, writer(form)) if ANY else (storer(form), None)
     fewer, more = (ptx.keep_registers(count, more) for more, count in enumerate(form.registers))
-    mark, drained = ptx.clusters_of(CLUSTER), ptx.store_read(0)
+    drained = ptx.store_read(0)
 
     @inlined
-    def consume(base, thread, c_map, tiles, sizes, rank, c, x, beta, alpha, totals):
+    def consume(base, thread, c_map, tiles, sizes, c, x, beta, alpha, totals):
         sums, ring = cuda.local.array(SUMS, WORD), (0, 0)
         index, step, count, rows, columns = tiles
         m, n, k, _, _, _, reads_x = sizes
         while index < count:
-            item, row, column = place(index, rows, columns)
-            row, column = (row * CLUSTER + rank) * BM + thread // WARPGROUP * ROWS, column * BN
-            ring = multiply(sums, base, thread, k, totals, ring)
-            if ANY:
+            tile, begin, end = work(index, k)
+            item, row, column = place(tile, rows, columns)
+            row, column = row * BM + thread // WARPGROUP * ROWS, column * BN
+            if SUM:
+                segments = (k + SEGMENT - 1) // SEGMENT
+                get(sums, totals + index * segments * TILE)
+                for segment in range(1, segments):
+                    add(sums, totals + (index * segments + segment) * TILE)
+            else:
+                ring = multiply(sums, base, thread, begin, end, totals, ring)
+            if PART:
+                put(sums, totals + index * TILE)
+            elif ANY:
                 to, by = (c[0], c[1], c[2], item * c[3]), (x[0], x[1], x[2], item * x[3])
                 write(sums, base + SLOTS_AT, thread, to, by, row, column, m, n, beta, alpha[0], reads_x)
             else:
@@ -309,41 +329,31 @@ def make(form: Form):
             index += step
         drained()
 
-    @inlined
-    def meet():
-        if CLUSTER > 1:
-            ptx.cluster_sync()
-        else:
-            cuda.syncthreads()
-
     def gemm(a_map, b_map, c_map, sizes, c, x, beta, alpha, totals):
-        if CLUSTER > 1:
-            mark()
         base = ptx.shared_address(cuda.shared.array(0, types.uint8, alignment=1024))
-        thread, rank = cuda.threadIdx.x, ptx.cluster_rank() if CLUSTER > 1 else 0
+        thread = cuda.threadIdx.x
         if thread == CONSUMERS:
             ptx.prefetch_map(ptx.map_address(a_map))
             ptx.prefetch_map(ptx.map_address(b_map))
-        rows, columns = (sizes[0] + BM * CLUSTER - 1) // (BM * CLUSTER), (sizes[1] + BN - 1) // BN
-        tiles = cuda.blockIdx.x // CLUSTER, cuda.gridDim.x // CLUSTER, rows * columns * sizes[3], rows, columns
+        rows, columns = (sizes[0] + BM - 1) // BM, (sizes[1] + BN - 1) // BN
+        count = rows * columns * sizes[3] * ((sizes[2] + SEGMENT - 1) // SEGMENT if PART else 1)
+        tiles = cuda.blockIdx.x, cuda.gridDim.x, count, rows, columns
         if thread == 0:
             for stage in range(STAGES):
                 ptx.barrier_init(base + BARRIERS + 8 * stage, 1)
-                ptx.barrier_init(base + BARRIERS + 8 * (STAGES + stage), GROUPS * CLUSTER)
+                ptx.barrier_init(base + BARRIERS + 8 * (STAGES + stage), GROUPS)
             ptx.barrier_fence()
-        meet()
+        cuda.syncthreads()
         if thread < CONSUMERS:
             if GROUPS > 1:
                 more()
-            totals += cuda.blockIdx.x * (BM * BN * 4) + thread * 16
-            consume(base, thread, ptx.map_address(c_map), tiles, sizes, rank, c, x, beta, alpha, totals)
+            totals += thread * 16 + (cuda.blockIdx.x * TILE if LONG else 0)
+            consume(base, thread, ptx.map_address(c_map), tiles, sizes, c, x, beta, alpha, totals)
         else:
             if GROUPS > 1:
                 fewer()
-            if thread == CONSUMERS:
-                produce(base, ptx.map_address(a_map), ptx.map_address(b_map), tiles, sizes, rank)
-        if CLUSTER > 1:
-            ptx.cluster_sync()
+            if thread == CONSUMERS and not SUM:
+                produce(base, ptx.map_address(a_map), ptx.map_address(b_map), tiles, sizes)
 
     matrix = types.Tuple((types.CPointer(stored(kind.out)), *(types.int64,) * 3))
     factor = types.UniTuple(WORD, 1)
