@@ -9,9 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nbkernels
+from nbkernels import binary
 from nbkernels.cpu.elementwise import elementwise
+from tests.cases import LAYOUTS
 from tests.compare import same_bits
 from tests.elementwise import DTYPES, FLOATS, OPS, SPECIAL, calls, reference, run, values
+from tests.fuzz import rooms
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of overflow and division by zero
 
@@ -51,6 +54,29 @@ def test_special_values_meet_each_other(op):
     for dtype in FLOATS:
         x, y = (a.astype(dtype) for a in np.meshgrid(SPECIAL, SPECIAL))
         same_bits(run(op, x, y), reference(op, x, y))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of divisions of integers by 0
+@pytest.mark.parametrize("op", binary.DOCS)
+def test_pairs_of_special_values_leave_nothing_unwritten(op):
+    """Of every dtype, in every layout, over an out that has other bytes each time."""
+    function, refused = getattr(nbkernels, op), 0
+    for dtype in rooms.DTYPES:
+        special = rooms.specials(dtype)
+        shifts = range(special.size) if special.size < 50 else range(0, special.size, 151)
+        x, y = np.tile(special, len(shifts)), np.concatenate([np.roll(special, k) for k in shifts])
+        y = np.where(y < 0, 1, y).astype(dtype) if op == "pow" and dtype.kind == "i" else y
+        x, y = x.reshape(-1, 1), y.reshape(-1, 1)
+        try:
+            found = function(x, y)
+        except TypeError:
+            refused += 1
+            continue
+        for lie in LAYOUTS.values():
+            for byte in (0x5A, 0xA5):
+                out = np.full(found.nbytes, byte, np.uint8).view(found.dtype).reshape(found.shape)
+                same_bits(function(lie(x), lie(y), out=lie(out)), found, (dtype, byte))
+    assert refused < len(rooms.DTYPES) - 1
 
 
 @pytest.mark.parametrize("op", ["maximum", "minimum", "fmax", "fmin"])
