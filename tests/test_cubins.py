@@ -30,6 +30,13 @@ def kernel(op="add", dtype="float32", ndim=1):
     return elementwise.kernel(scalar.find(op, np.dtype(dtype)), dtype, (way,), (way, way), None, ndim, 4, False)
 
 
+def raising(reason):
+    def call(*arguments):
+        raise reason
+
+    return call
+
+
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
     """An empty cache, and nothing in the package."""
@@ -103,6 +110,16 @@ def test_another_compiler_compiles_anew_and_carried_code_serves_all(cache, compi
     monkeypatch.setattr(cubins, "CARRIED", [tmp_path / "carried"])
     assert not cubins.machine(kernel("multiply"), (9, 0)).fresh
     assert cubins.machine(kernel("multiply"), (8, 0)).fresh  # of another architecture
+
+
+def test_the_place_of_a_toolkit_tells_compilers_apart(monkeypatch):
+    found = []
+    for home in ("/usr/local/cuda-12.9", "/usr/local/cuda-13.0", None):
+        monkeypatch.setattr(toolchain, "root", lambda home=home: home)
+        found.append(cubins.compiler.__wrapped__())
+    monkeypatch.setattr(toolchain, "root", raising(ImportError("none")))
+    assert len({*found}) == 3
+    assert cubins.compiler.__wrapped__() == found[-1]
 
 
 def test_of_threads_that_ask_at_once_one_compiles(cache, compiled, monkeypatch):
@@ -249,13 +266,6 @@ def test_a_rehearsal_leaves_nothing_behind():
 def test_what_is_no_compute_capability_is_refused(text):
     with pytest.raises(ValueError, match="no compute capability"):
         cubins.parse(text)
-
-
-def raising(reason):
-    def call(*arguments):
-        raise reason
-
-    return call
 
 
 @pytest.mark.parametrize(("start", "said"), [

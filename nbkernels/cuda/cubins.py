@@ -15,6 +15,7 @@ import contextlib
 import functools
 import hashlib
 import json
+import os
 import re
 import threading
 import time
@@ -25,6 +26,7 @@ from types import FunctionType
 
 from ..jit import files, sources
 from ..origins import CACHED, COMPILED, PACKAGED, Specialization, note
+from . import toolchain
 from .launch import Kernel
 
 CARRIED = [sources.PACKAGE / "prebuilt" / "cuda"]  # folders as `python -m nbkernels prebuild --cuda` makes them
@@ -127,8 +129,11 @@ def name(kernel: Kernel, arch: tuple, *more) -> str:
 
 @functools.cache
 def compiler() -> tuple[str, ...]:
-    """The versions of what compiles CUDA kernels here, asked without importing any of it."""
+    """What compiles CUDA kernels here, asked without importing any of it: versions of packages, and the place of a
+    toolkit that is none, which bears its version."""
     found = []
+    with contextlib.suppress(ImportError):  # there is none
+        found += [os.path.realpath(home) for home in (toolchain.root(),) if home]
     for package in COMPILERS:
         try:
             found.append(f"{package} {metadata.version(package)}")
@@ -190,8 +195,6 @@ def find(kernel: Kernel, arch: tuple) -> Machine | None:
 
 def compiled(kernel: Kernel, arch: tuple) -> Machine:
     """The kernel's machine code, compiled now and kept in the cache."""
-    from . import toolchain
-
     toolchain.ready()  # or an error that says what is missing, in place of an import's
     from .assemble import assemble
 
