@@ -69,15 +69,22 @@ def test_copies_fill_a_slice_once(chain, config):
 
 @pytest.mark.parametrize(("chain", "config"), CONFIGS, ids=str)
 def test_parts_cover_a_tile_once(chain, config):
-    """By warps and lanes, and by the rows that warps hand to their epilogues."""
-    mine, slab = layout.part(config, chain), layout.slab(config, chain)
+    """By warps, lanes and the pieces in which a thread stores its chains."""
+    mine, stored = layout.part(config, chain), layout.pieces(config, chain)
     assert mine.down * mine.across == config.warps
     assert (mine.down * mine.wm, mine.across * mine.wn) == (config.bm, config.bn)
     assert mine.lm * mine.ln == 32
-    groups = mine.wm // slab.rows
-    rows = {g // slab.inner * slab.outer + g % slab.inner + r * slab.stride for g in range(groups)
-            for r in range(slab.rows)}  # fmt: skip
-    assert rows == {*range(mine.wm)}
+    tall = 1 if config.matrix else stored.inner
+    corners = [(i * tall, j * stored.width) for i in range(mine.lm) for j in range(mine.ln)]
+    walk = itertools.product(corners, range(stored.groups), range(stored.count), range(stored.width))
+    found = [
+        (
+            i + g // stored.inner * stored.outer + g % stored.inner + h % stored.rows * 8,
+            j + h // stored.rows * stored.step + e,
+        )
+        for (i, j), g, h, e in walk
+    ]
+    assert sorted(found) == [*itertools.product(range(mine.wm), range(mine.wn))]
     if config.tier == "S":
         bits = layout.lane_bits(mine.lm, mine.ln)
         assert sorted(itertools.chain(*bits)) == [*range(5)]
