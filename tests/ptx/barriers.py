@@ -160,11 +160,6 @@ def wait(each, operands):
     return run
 
 
-@instruction("mbarrier.pending_count")
-def pending(each, operands):
-    raise NotImplementedError(each.opcode)
-
-
 @instruction("fence.proxy.async", "fence.mbarrier_init")
 def fence(each, operands):
     return lambda threads, lanes: threads.shared.fence(threads, threads.index(lanes))
