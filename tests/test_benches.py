@@ -266,8 +266,21 @@ def test_without_matplotlib_there_is_a_line_and_the_terminal(monkeypatch, tmp_pa
     assert "100" in text
 
 
-def test_a_bar_in_the_table_is_half_at_one():
+def test_tables_are_of_eighty_columns():
+    """What all rows have alike is told once; a bar goes where there is no room for it; nothing else does."""
     text = rows.table(RESULTS["rows"])
+    assert max(map(len, text.splitlines())) <= 80
     assert "0.67x" in text
-    assert "████    |" not in text
+    assert "█" in text
+    made = [row(n, n / 1000, NumPy=n / 900 + 0.1, torch=1.5, numexpr=2.0) for n in (1000, 2000)]
+    text = rows.table(made)
+    assert max(map(len, text.splitlines())) <= 80
+    assert "█" not in text
+    assert text.splitlines()[0].startswith("threads 1")
+    assert "thin" in rows.table([*made, made[0] | {"plan": "thin"}])  # of some rows alone
+    assert {"gemm 1000x1000x1000 float32 NN", "gemm 2000x2000x2000 float32 NN"} <= {
+        line.partition("  ")[0] for line in text.splitlines()}  # fmt: skip
+
+
+def test_a_bar_in_the_table_is_half_at_one():
     assert blocks.bar(1.0, 12) == "██████" + " " * 6

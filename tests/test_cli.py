@@ -296,3 +296,13 @@ def test_a_reader_that_stops_reading():
     process.stderr.close()
     process.wait(timeout=300)
     assert "Traceback" not in error
+
+
+def test_what_commands_print_fits_eighty_columns(capsys, tmp_path, monkeypatch):
+    """But for paths and other words that are longer."""
+    monkeypatch.chdir(tmp_path)
+    for line in ("info", "tune --shape square --dry-run", "tune --show", "bench add --sizes 5 --seconds 0.01",
+                 "tune --shape 64 64 64 --tiles kc=16,32 --layout NN --threads 1 --no-keep --plot -"):  # fmt: skip
+        assert cli.main(line.split()) == 0
+        for each in capsys.readouterr().out.splitlines():
+            assert len(each) <= 80 or len(each.split()[-1]) > 60, line

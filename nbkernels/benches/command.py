@@ -81,6 +81,7 @@ def _measured(args) -> int:
     from tqdm import tqdm
 
     from ..cpu.runtime import threads
+    from ..plots import columns
     from .measure import ROUNDS, chosen, machine_peaks, row
     from .roofs import busy, lifted, settle
     from .rows import table, writable
@@ -105,9 +106,9 @@ def _measured(args) -> int:
     settle(rows)
     print(table(rows))
     for count in _counts(rows):
-        print(_peak(lifted(machine_peaks(count, "float32"), rows)))
+        print(columns.line(_peak(lifted(machine_peaks(count, "float32"), rows))))
     if said := busy(rows):
-        print(said)
+        print(columns.line(said))
     if status:
         print("interrupted: these rows were measured until then", file=sys.stderr)
     _written(args, rows)

@@ -8,9 +8,11 @@ import os
 
 from tabulate import tabulate
 
+from ..plots import columns
 from ..plots.blocks import bar
 
 SAME = 0.03  # a change up to which rows are level, whatever their spread
+BAR = "best, | is 1"
 MEASURED = ("bench", "op", "shape", "dtype", "threads", "layout", "device", "tiles")
 
 
@@ -25,26 +27,26 @@ def named(row) -> str:
 
 
 def table(rows) -> str:
-    """A line a row, with a bar of the ratio to the best peer: half of its width is 1."""
+    """A line a row, with a bar of the ratio to the best peer, where there is room: half of its width is 1."""
     rows = list(rows)
     peers = list(dict.fromkeys(peer for row in rows for peer in row["peers"]))
-    lines = []
+    lines, plans = [], any("plan" in row for row in rows)
     for row in rows:
         ours, ratios = row["ours_s"], {peer: seconds / row["ours_s"] for peer, seconds in row["peers"].items()}
         lines.append({
-            "": named(row), "dtype": row["dtype"], "layout": row["layout"], "threads": row["threads"],
-            **({"plan": row["plan"]} if "plan" in row else {}), "nbkernels us": f"{ours * 1e6:.1f}",
-            "GFLOP/s": f"{row['gflops']:.1f}" if row.get("gflops") else "",
+            "": " ".join(filter(None, [named(row), row["dtype"], row["layout"]])), "threads": f"{row['threads']}",
+            **({"plan": row.get("plan", "")} if plans else {}), "ours us": f"{ours * 1e6:.1f}",
+            "GFLOP /s": f"{row['gflops']:.1f}" if row.get("gflops") else "",
             "of peak": f"{row['peak_share']:.0%}" if row.get("peak_share") else "",
             **{f"vs {peer}": f"{ratios[peer]:.2f}x" if peer in ratios else "" for peer in peers},
-            "vs best peer (| is 1)": _marked(min(ratios.values())) if ratios else "",
+            BAR: _marked(min(ratios.values())) if ratios else "",
         })  # fmt: skip
-    return tabulate(lines, headers="keys", disable_numparse=True)
+    return columns.table(lines, [BAR]) if lines else ""
 
 
 def _marked(ratio) -> str:
-    text = bar(ratio, 12)
-    return f"{text[:6]}|{text[6:]}".rstrip()
+    text = bar(ratio, 10)
+    return f"{text[:5]}|{text[5:]}".rstrip()
 
 
 def writable(*files) -> None:

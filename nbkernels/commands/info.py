@@ -6,7 +6,7 @@ import os
 import platform
 from pathlib import Path
 
-from tabulate import tabulate
+from nbkernels.plots import columns
 
 # Those that decide which instructions the kernels use, now or in later kernels.
 FEATURES = "sse4.2 avx avx2 fma f16c avx512f avx512bw avx512vl avx512bf16 avx512vnni amx-bf16 amx-int8 neon sve".split()
@@ -141,7 +141,7 @@ def facts():
 
 
 def text():
-    return tabulate(facts(), tablefmt="plain", disable_numparse=True)
+    return columns.pairs(facts())
 
 
 def meta():

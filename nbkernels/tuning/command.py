@@ -64,8 +64,7 @@ def run(args) -> int:
 
 def _managed(args) -> int:
     """What is done with winners that are there."""
-    from tabulate import tabulate
-
+    from ..plots import columns
     from . import keep
     from .run import backend
 
@@ -90,8 +89,8 @@ def _managed(args) -> int:
             what = f"{len(found)} winners forgotten"
         else:
             found = keep.kept(store, side.place())
-            print(tabulate(keep.shown(found), headers="keys", disable_numparse=True) if found else
-                  f"no winners for {side.place()}: python -m nbkernels tune finds some")  # fmt: skip
+            print(columns.table(keep.shown(found)) if found else
+                  columns.line(f"no winners for {side.place()}: python -m nbkernels tune finds some"))  # fmt: skip
             return 0
     if not done:
         print(f"tune: {store.path} cannot be written", file=sys.stderr)

@@ -6,7 +6,7 @@ import csv
 import json
 from dataclasses import asdict, dataclass, field, fields
 
-from tabulate import tabulate
+from ..plots import columns
 
 SHOWN = 12  # candidates of a class in the table
 
@@ -92,25 +92,24 @@ class Tuning:
         for name in dict.fromkeys(row.shape_class for row in self.rows):
             parts.append(self._table(name))
         for final in self.finals:
-            parts.append(_said(final))
-        parts += [f"failed: {tiles}: {why}" for tiles, why in self.failed.items()]
-        return "\n".join([*parts, *self.notes])
+            parts.append(columns.line(_said(final)))
+        parts += [columns.line(f"failed: {tiles}: {why}") for tiles, why in self.failed.items()]
+        return "\n".join([*parts, *map(columns.line, self.notes)])
 
     def _table(self, name) -> str:
         every = self.candidates(name)
         shown = [line for i, line in enumerate(every) if i < SHOWN or line[3]]
         shapes = dict.fromkeys(shape for _, _, speeds, _ in every for shape in speeds)
+        heads = {shape: f"{'x'.join(map(str, shape))} GFLOP/s" for shape in shapes}
         lines = [
-            [*(tiles[size] for size in self.names), f"{ratio:.3f}"]
-            + [f"{speeds[shape]:.1f}" if shape in speeds else "" for shape in shapes]
-            + [mark]
+            {**{size: tiles[size] for size in self.names}, "x default": f"{ratio:.3f}"}
+            | {head: f"{speeds[shape]:.1f}" if shape in speeds else "" for shape, head in heads.items()}
+            | {"": mark}
             for tiles, ratio, speeds, mark in shown
         ]
-        heads = [*self.names, "x default", *(f"{'x'.join(map(str, shape))} GFLOP/s" for shape in shapes), ""]
         more = f"\n... {len(every) - len(shown)} slower ones" if len(every) > len(shown) else ""
         head = self.rows[0]
-        table = tabulate(lines, headers=heads, disable_numparse=True)
-        return f"{name}, {head.dtype}, {head.device}\n{table}{more}\n"
+        return f"{name}, {head.dtype}, {head.device}\n{columns.table(lines, list(heads.values())[1:])}{more}\n"
 
     def json(self, file) -> None:
         """Write all of it; `python -m nbkernels bench --compare` reads the rows."""

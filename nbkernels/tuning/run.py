@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 
+from ..plots import columns
 from . import ask, keep
 from .race import MARGIN, Race, convincing, versus
 from .result import Final, Row, Tuning
@@ -73,7 +74,7 @@ class Plan:
         lines.append(f"raced in {self.layouts[0]} by {max(self.threads)} threads, judged in {', '.join(self.layouts)} "
                      f"by {' and '.join(map(str, self.threads))}")  # fmt: skip
         lines += [f"left out: {count} of the tiles: {why}" for why, count in self.turned_away.items()]
-        return "\n".join(lines)
+        return "\n".join(map(columns.line, lines))
 
 
 def tune(shape=None, *, dtype="float32", layout=None, threads=None, device="cpu", tiles=None, budget=BUDGET, save=True,
