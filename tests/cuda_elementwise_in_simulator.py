@@ -329,3 +329,12 @@ def test_a_function_that_may_raise_is_refused_before_it_runs():
     with pytest.raises(TypeError, match="may raise, as an index beyond an array does"):
         nbkernels.fuse(lambda v: TABLE[int(v)], device(x), out=device(out))
     assert (out == 7).all()
+
+
+def test_integers_divided_by_zero_and_negative_powers():
+    """As docs/elementwise.md says: 0, and the whole part, where the CPU warns and raises."""
+    x, zero = device(np.array([4, -4, 0])), device(np.zeros(3, int))
+    for function in (nbkernels.floor_divide, nbkernels.remainder, nbkernels.fmod):
+        assert function(x, zero).copy_to_host().tolist() == [0, 0, 0]
+    bases, powers = device(np.array([2, 1, -1, 3])), device(np.array([-1, -1, -3, -2]))
+    assert nbkernels.pow(bases, powers).copy_to_host().tolist() == [0, 1, -1, 0]
