@@ -129,7 +129,7 @@ def properties(index):
 @cache
 def name(index):
     """A device's name."""
-    return ask("cuDeviceGetName", 128, ask("cuDeviceGet", index)).decode().rstrip("\0")
+    return ask("cuDeviceGetName", 128, ask("cuDeviceGet", index)).split(b"\0")[0].decode()
 
 
 # -- streams and memory -----------------------------------------------------------------------------------------------

@@ -90,7 +90,7 @@ class Driver:
         return 0, self.notes.devices
 
     def cuDeviceGetName(self, size, device):
-        return 0, b"a card that takes notes"
+        return 0, b"a card that takes notes\0 and what was there before"
 
     def cuDevicePrimaryCtxRetain(self, device):
         return 0, device

@@ -169,6 +169,19 @@ def test_no_call_asks_device_arrays_for_views_or_leaves_the_stream(gpu, name, st
         assert used[-1] < gpu.events.index(("free", block, 0xAB))
 
 
+@pytest.mark.parametrize("shapes", [((3, 4200), (4200, 5)), ((8, 70_000), (70_000, 8)), ((9, 9, 5000), (9, 5000, 3))])
+def test_a_workspace_is_given_back_after_the_launches(gpu, shapes):
+    """Of long sums, whose segments wait there, of products that are made for the first, second and third time."""
+    a, b = (gpu.array(shape, stream=launched.Stream(0xAB)) for shape in shapes)
+    for _ in range(3):
+        gpu.events.clear()
+        nb.matmul(a, b)
+        names = [event[0] for event in gpu.events]
+        assert names[0] == "allocate"
+        assert names[-1] == "free"
+        assert set(names[1:-1]) == {"launch"}
+
+
 # --- streams ----------------------------------------------------------------------------------------------------------
 
 

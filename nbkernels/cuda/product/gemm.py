@@ -175,7 +175,8 @@ def multiply(out, x, a, b, beta, alpha, kind: Kind, k: int, config: GemmConfig |
     by = None if x is None else Matrix.of(x, out.shape)
     made = plan(c, by, left, right, (m, n, k, *items, 1)[:4], kind, (capability(), multiprocessors()), config, mode)
     factors = factor(beta, kind), factor(alpha, kind)
-    work = pointer(empty((made.words,), out, np.dtype(kind.word))) if made.words else c.address
+    room = empty((made.words,), out, np.dtype(kind.word)) if made.words else None  # kept until all is launched
+    work = pointer(room) if room else c.address
     for variant, blocks in made.launches:
         launch(kernel(variant), blocks, *made.arguments(*factors, work), stream=out.stream)
 
