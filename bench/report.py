@@ -179,7 +179,8 @@ def first_calls(results):
     lines = [["first call", *heads.values()], ["---", *["---:"] * len(heads)]]
     lines += [[row["call"], *(f"{row[key]:.2f}" if key in row else "" for key in heads)] for row in results["rows"]]
     return markdown_table(lines) + (
-        "\n\nCPU time of a process over `import numpy`: medians of " + machine(results["meta"]) + ".\n"
+        f"\n\nCPU time of {'the calling thread' if 'worst_s' in heads else 'a process'} over `import numpy`: "
+        f"medians of {machine(results['meta'])}.\n"
     )
 
 

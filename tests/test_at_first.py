@@ -305,6 +305,7 @@ MADE = {
     "many": lambda: nb.mm(tiles, tiles[:600].T),
     "stack": lambda: nb.bmm(wide[None, :, :8], wide[None, :, :8]),
     "broadcast": lambda: nb.atan2(bytes_[:, :1], tall[:40, 0]),
+    "halves": lambda: nb.mm(tiles[:40].astype("f2"), tiles[:40].T.astype("f2")),
     "mv": lambda: nb.mv(tiles, tiles[0]),
     "dot": lambda: nb.dot(wide[0], wide[1]),
 }
@@ -321,7 +322,7 @@ print("right")
 """
 
 
-@pytest.mark.parametrize("calls", ["deep columns broadcast", "bytes mv dot", "many", "stack"])
+@pytest.mark.parametrize("calls", ["deep columns broadcast", "bytes mv dot halves", "many", "stack"])
 def test_what_later_calls_need_is_compiled_in_a_thread_of_its_own(tmp_path, calls):
     """The caller's compiles for none after the first ones; each has the same bits, and the last ones are compiled."""
     run = subprocess.run(

@@ -26,7 +26,8 @@ from .store import PLAIN, REGISTERS
 DTYPES = {*BYTES, *SIGNLESS}
 MOST = 1 << 17  # tiles of a product, or of a stack of them
 
-patience = Patience()  # of products, whatever their dtypes
+_products: dict[Kind, Patience] = {}  # of each kind whose micro-kernels make products
+_over: set = set()  # operands' dtypes, and the result's, of which no call is a first one any more
 
 
 # -- which are for it -------------------------------------------------------------------------------------------------
@@ -35,13 +36,20 @@ patience = Patience()  # of products, whatever their dtypes
 def first(a, b, plain: bool = True, out_dtype=None) -> bool:
     """Whether a product of arrays, or of stacks of them, suits and is one of the first, which are counted. `plain`:
     nothing is added, and alpha is 1; `out_dtype`: the result's, if it is not theirs."""
-    kind = _suits(a, b, plain, out_dtype)
-    return bool(kind) and patience(_tiles_of(kind, a, b) > MOST // 16) and suits(a, b, plain, out_dtype)
+    dtypes = a.dtype, b.dtype, out_dtype
+    if dtypes in _over or not (kind := _suits(a, b, plain, out_dtype)):
+        return False
+    patience = _patience(kind)
+    if patience(_tiles_of(kind, a, b) > MOST // 16):
+        return suits(a, b, plain, out_dtype)
+    if not patience.waits:
+        _over.add(dtypes)
+    return False
 
 
 def suits(a, b, plain: bool = True, out_dtype=None) -> bool:
     """Whether it does while they last."""
-    return patience.lasts() and _suits(a, b, plain, out_dtype, _served) is not None
+    return _suits(a, b, plain, out_dtype, _served) is not None
 
 
 def _suits(a, b, plain, out_dtype, served=None) -> Kind | None:
@@ -59,7 +67,12 @@ def _suits(a, b, plain, out_dtype, served=None) -> Kind | None:
 
 def _served(kind: Kind) -> Kind | None:
     """The kind whose micro-kernels do a product, or None where it is for what is compiled for later ones."""
-    return _alike(kind) if patience.lasts(f"gemm_*_{tile_of(kind)}*") else None
+    alike = _alike(kind)
+    return alike if alike and _patience(alike).lasts(f"gemm_*_{tile_of(kind)}*") else None
+
+
+def _patience(kind: Kind) -> Patience:
+    return _products.setdefault(kind, Patience())
 
 
 @functools.cache

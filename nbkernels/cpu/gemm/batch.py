@@ -192,7 +192,6 @@ def _entry(tile):
     return entry(run, kind, f"gemm_batch_entry_{tile}")
 
 
-FIRST = at_first.patience
 _tables = {}  # dtype -> the entry, its table and the table's address
 
 
@@ -308,7 +307,7 @@ def _fast(x, a, b, beta, alpha, out):
             out = empty((count, m, n), a.dtype)
         elif type(out) is not np.ndarray:
             return None
-        if a.dtype not in _tables and (a.dtype != b.dtype or (FIRST.waits and at_first.first(a, b))):
+        if a.dtype not in _tables and (a.dtype != b.dtype or at_first.first(a, b)):
             return None
         return out if _run(out, x, a, b, beta, alpha) else None
     except (ValueError, OverflowError):  # not 3-D, an int too large for a float: the checks will say it properly

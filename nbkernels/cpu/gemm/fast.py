@@ -33,7 +33,7 @@ from .tuned import slot_of
 OTHERS = {np.dtype(name): name for name in BYTES if name not in (*SIZE, "bfloat16")}
 OTHERS |= {np.dtype(name): name for name in SIGNLESS}
 
-ONE, FIRST = 1, at_first.patience
+ONE = 1
 UNIT = 1.0  # the same factor as an entry takes it: to convert a Python int takes 15 ns
 
 # dtype -> the small entry, its table's address and the table, once the layout of ndarray is known to be what it reads;
@@ -150,7 +150,7 @@ addmm_fast.with_keywords, mm_fast.with_keywords = addmm_keywords, mm_keywords
 
 def _keywords(x, a, b, beta, alpha, out_dtype, mode, conj, out):
     try:
-        if FIRST.waits and mode is None and at_first.first(a, b, x is None and alpha is ONE, out_dtype):
+        if mode is None and at_first.first(a, b, x is None and alpha is ONE, out_dtype):
             return None
         return _by_plan(_planned(a.dtype, beta, alpha, b.dtype, out_dtype, mode, conj), x, a, b, out)
     except TypeError:  # no dtype
