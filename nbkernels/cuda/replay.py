@@ -53,7 +53,7 @@ class Torch:
     refused = "({x}.requires_grad and grad_is_on()) or {x}.is_neg() or {x}.is_conj()"
     address, layout = "{x}.data_ptr()", "{x}.shape, {x}.stride(), {x}.dtype, {x}.get_device()"
     place = "{x}.get_device(), current({x}.get_device())"
-    watched = "tracing() or modes() or forward._current_level >= 0 or inside() is not None"
+    watched = "tracing() or modes() or forward._current_level >= 0"  # vmap's tensors have no address
 
     def __init__(self):
         torch = library("torch")
@@ -62,7 +62,7 @@ class Torch:
         self.scope = dict(
             grad_is_on=torch.is_grad_enabled, current=own._cuda_getCurrentRawStream, tracing=own._is_tracing,
             modes=own._len_torch_dispatch_stack, forward=torch.autograd.forward_ad,
-            inside=own._functorch.maybe_current_level, written=torch.autograd.graph.increment_version,
+            written=torch.autograd.graph.increment_version,
         )  # fmt: skip
 
 
