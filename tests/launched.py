@@ -190,8 +190,8 @@ def signed(kernel) -> list[int]:
     def sizes(part):
         if isinstance(part, types.CPointer):
             return [8]
-        if isinstance(part, types.UniTuple):
-            return sizes(part.dtype) * part.count
+        if isinstance(part, types.BaseTuple):
+            return [size for item in part.types for size in sizes(item)]
         if isinstance(part, types.Complex):
             return [part.bitwidth // 16] * 2
         return [1 if part == types.boolean else part.bitwidth // 8]
