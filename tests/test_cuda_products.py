@@ -16,11 +16,13 @@ try:
     from nbkernels.cuda import gemm as products
     from nbkernels.cuda.assemble import assemble
     from nbkernels.cuda.kinds import kind_of
+    from nbkernels.cuda.memory import empty
     from nbkernels.cuda.product import choose, gemm, layout
     from nbkernels.cuda.product.config import SHARED, GemmConfig, candidates, legal
     from nbkernels.cuda.product.layout import Access
     from nbkernels.cuda.product.schedule import schedule
     from nbkernels.cuda.product.variant import Variant
+    from nbkernels.dispatch.driver import DeviceView
     from tests.ptx.device import NEWEST, Device
 
     assemble(gemm.kernel(Variant(choose.SIMT[-1], kind_of(*["float32"] * 3), *[Access("l", 1)] * 2, 1, True)), NEWEST)
@@ -225,6 +227,27 @@ def test_segments(gpu, rng, dtype, tier, split):
     got = product(gpu, np.full((5, 34), 7, dtype), a, b, config, x, 0.5, -2)
     same_bits(got, nbkernels.addmm(x, a, b, beta=0.5, alpha=-2))
     assert [kernel.arguments[0].role for kernel, _ in gpu.launches] == (["part", "sum"] if split else ["long"])
+
+
+def test_a_workspace_lives_until_all_is_launched(gpu, monkeypatch):
+    """What is given back before a launch is somebody else's when the kernel runs."""
+    events = []
+
+    class Room(DeviceView):
+        def __del__(self):
+            events.append("given back")
+
+    def room(shape, like, dtype):
+        made = empty(shape, like, dtype)
+        return Room(made.address, made.shape, made.strides, made.dtype, 0, made.stream, made.owner, made.adapter)
+
+    monkeypatch.setattr(gemm, "empty", room)
+    monkeypatch.setattr(gemm, "launch", lambda kernel, *rest, **more: events.append(kernel.arguments[0].role))
+    a, b = np.ones((2, 8192), "f4"), np.ones((8192, 3), "f4")
+    for split, roles in ((True, ["part", "sum"]), (False, ["long"])):
+        product(gpu, np.zeros((2, 3), "f4"), a, b, GemmConfig("S", 32, 32, 64, 2, 4, split=split))
+        assert events == [*roles, "given back"]
+        events.clear()
 
 
 @pytest.mark.parametrize("config", [choose.SIMT[-1], choose.SIMT[4]], ids=str)
