@@ -10,7 +10,6 @@ numba-cuda.
 
 import argparse
 import concurrent.futures
-import contextlib
 import functools
 import json
 import multiprocessing
@@ -48,7 +47,7 @@ def groups():
         return [case(dtype, m, n, k, config=each) for each in (None, *configs)]
 
     return {
-        "squares": (45, square(f32, 4096, 2048, 8192) + square(f32, 4096, 2048, single=True)
+        "squares": (45, square(f32, 4096, 2048, 8192)
                     + square(f64, 4096, 2048)),
         "batches": (30, batch(f32, 10_000, 64, HALF) + batch(f32, 10_000, 32, ("S", 32, 32, 16, 3, 2))
                     + batch(f32, 10_000, 16) + batch(f32, 64, 512, TWICE)),
@@ -59,7 +58,7 @@ def groups():
                   + rows(f32, *[256] * 3, ("S", 32, 32, 16, 4, 4)) + rows(f32, *[1536] * 3, TWICE, LARGE)
                   + square(f64, 1024, 512, 256)),
         "layouts": (40, [x for layout in LAYOUTS[1:] for x in square(f32, 4096, layout=layout)]
-                    + square(f32, 4096, layout="NT", single=True) + square(f64, 4096, layout="NT")),
+                    + square(f64, 4096, layout="NT")),
         "edges": (60, [case(d, *s, layout, exact=True) for d in (f32, f64) for layout in ("NN", "TT")
                        for s in ((1000, 1001, 1002), (4095, 513, 777))] + [case(f32, 4095, 4097, 4093)]),
         "long": (40, [case(d, *s) for d in (f32, f64) for s in ((64, 64, 65_536), (300, 200, 10_001))]
@@ -93,27 +92,7 @@ def planned(each, device):
 
     first, second = each["layout"]
     matrices = matrix(m, n, "N"), None, matrix(m, k, first), matrix(k, n, second)
-    with copying(each):
-        return plan(*matrices, (m, n, k, items), kind(each), device, config(each))
-
-
-@contextlib.contextmanager
-def copying(each):
-    """Where the case says `single`, operands along k are copied element by element, in the place of 16-byte loads."""
-    from nbkernels.cuda.product import gemm
-    from nbkernels.cuda.product.layout import Access
-
-    own = gemm.access
-
-    def access(config, chain, matrix, *sizes):
-        found = own(config, chain, matrix, *sizes)
-        return Access("k", 1) if found.plain and matrix.dtype == chain else found
-
-    gemm.access = access if each.get("single") else own
-    try:
-        yield
-    finally:
-        gemm.access = own
+    return plan(*matrices, (m, n, k, items), kind(each), device, config(each))
 
 
 def build_one(place, arch, kernel):
@@ -223,8 +202,7 @@ def measure(torch, each, device, say):
     view, made = arrays.adapter_for(out).view, planned(each, device)
 
     def call():
-        with copying(each):
-            gemm.multiply(view(out), None, view(a), view(b), 0, 1, kind(each), each["k"], config(each))
+        gemm.multiply(view(out), None, view(a), view(b), 0, 1, kind(each), each["k"], config(each))
 
     line = dict(each, variant=str(made.variant), launches=len(made.launches), blocks=made.launches[0][1])
     call()

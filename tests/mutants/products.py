@@ -5,7 +5,6 @@ from .run import Mutant
 TESTS = "tests/test_cuda_products.py"
 COPIES, PARTS, TILES = (f"{TESTS} -k {name}" for name in ("copies", "parts", "schedule"))
 NOTHING, SMALL = f"{TESTS} -k nothing_is_read", f"{TESTS} -k 'every_config and 32x32x16 and float32'"
-LAYOUT = f"{TESTS} -k 'test_layouts and float32 and NTN'"
 SEGMENTS, BATCHES = f"{TESTS} -k 'test_segments and float32'", f"{TESTS} -k 'batches and 16x16x16'"
 COMPLEX = f"{TESTS} -k 'every_config and complex64 and 32x32x16'"
 ZERO, DOUBLE = f"{TESTS} -k underflow", f"{TESTS} -k 'every_config and float64 and D 32x32x16'"
@@ -35,7 +34,6 @@ PRODUCTS = [
     ("mainloop.py", "written != U32(LAST) else", "written != U32(0) else", SMALL),
     ("epilogue.py", "if r < m and q < n:", "if r <= m and q < n:", SMALL),
     ("epilogue.py", "group // INNER * OUTER + group % INNER", "group", SMALL),
-    ("copy.py", "offset + e * slice_.step * size, values", "offset + e * slice_.line * size, values", LAYOUT),
     ("gemm.py", "m, n, kind, a, b = n, m, kind.swapped()", "m, n, kind, a, b = n, m, kind", f"{TESTS} -k NNT"),
     ("kernel.py", "if ROLE == \"long\" and s > 0:", "if ROLE == \"long\" and s > 1:", SEGMENTS),
     ("kernel.py", "for _ in range(1, segments):", "for _ in range(2, segments):", SEGMENTS),

@@ -87,45 +87,6 @@ def asynchronous(slice_: Slice, threads: int, guarded: bool):
 
 
 @functools.cache
-def transposed(slice_: Slice, threads: int, guarded: bool, kind: Kind):
-    """Loads of 16 bytes along k, and stores of single elements where lines are side by side: an asynchronous copy of 4
-    bytes takes 16 cycles of a warp, as long as its loads of 16 bytes do for four times as much. Places are addresses.
-
-    A piece is inside or outside as a whole; in the place of one outside x's first one is loaded.
-    """
-    size, vector, word = slice_.size, slice_.access.vector, kind.word
-    words = vector * kind.planes
-
-    @primitive(types.none, ARRAY, I64, I64, I64, I64, I32, I32)
-    def loads(builder, held, first, place, line, k, lines, depth):
-        for q, (source, along, across, _) in enumerate(places(builder, slice_, threads, place, line, k)):
-            if guarded:
-                inside, reached = extent(builder, slice_, lines, depth, along, across)
-                inside = builder.and_(reached, builder.icmp_signed(">", inside, ir.Constant(ptx.I32, 0)))
-                source = builder.select(inside, source, first)
-            for e, value in enumerate(ptx.load_global(builder, word, words, source, 0)):
-                builder.store(value, ptx.element(builder, held, q * words + e))
-
-    @primitive(types.none, ARRAY, types.uint32)
-    def stores(builder, held, target):
-        for q, (*_, offset) in enumerate(slice_.copies(threads)):
-            for e in range(vector):
-                first = q * words + e * kind.planes
-                values = [builder.load(ptx.element(builder, held, first + i)) for i in range(kind.planes)]
-                ptx.store_shared(builder, word, target, offset + e * slice_.step * size, values)
-
-    @inlined
-    def fetch(held, x, target, place, line, k, lines, depth):
-        loads(held, ptx.address(x), place, line, k, lines, depth)
-
-    @inlined
-    def land(held, target):
-        stores(held, target)
-
-    return ptx.address, starts(slice_, size), fetch, land
-
-
-@functools.cache
 def converting(slice_: Slice, threads: int, guarded: bool, dtype: str, kind: Kind):
     """Loads that convert to words, kept in registers from fetch to land. Places and strides are elements."""
     copies = slice_.copies(threads)
@@ -163,8 +124,6 @@ def converting(slice_: Slice, threads: int, guarded: bool, dtype: str, kind: Kin
 
 def copier(slice_: Slice, threads: int, guarded: bool, dtype: str, kind: Kind):
     """(origin, start, fetch, land) of a slice of elements of a dtype, and what places count of an element."""
-    if slice_.access.plain and slice_.access.vector == 1:
-        return *converting(slice_, threads, guarded, dtype, kind), 1
     if slice_.access.plain:
-        return *transposed(slice_, threads, guarded, kind), slice_.size
+        return *converting(slice_, threads, guarded, dtype, kind), 1
     return *asynchronous(slice_, threads, guarded), slice_.size

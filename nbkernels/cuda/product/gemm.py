@@ -69,7 +69,7 @@ def access(config: GemmConfig, held: str, matrix: Matrix, lines: int, k: int) ->
     """How slices of an operand are read: mat1, or mat2 transposed, so that its lines are rows.
 
     Neighbouring threads walk the direction that is closer in memory, 16 bytes each where these are contiguous and
-    aligned; tier S wants lines side by side in shared memory, and turns pieces that lie along k on the way. `held` is
+    aligned; tier S wants lines side by side in shared memory, so that it copies single elements along k. `held` is
     the dtype in shared memory; tier M holds bytes along k alone, and single elements of less than 4 bytes are not
     copied asynchronously.
     """
@@ -80,10 +80,9 @@ def access(config: GemmConfig, held: str, matrix: Matrix, lines: int, k: int) ->
         return Access(order, 1, plain=True)
     along, across = (line, step) if by_lines else (step, line)
     pieces = along == 1 and matrix.aligned(wide, across, matrix.item) and not (by_lines and size == 1)
-    turned = config.tier == "S" and wide > 1 and not by_lines
-    if not pieces or (turned and (k == 0 or k % wide)):  # one that is turned may not reach beyond the edge
+    if not pieces or (config.tier == "S" and not by_lines):
         return Access(order, 1, plain=size < 4)
-    return Access(order, wide, plain=turned)
+    return Access(order, wide)
 
 
 def running(out) -> tuple[int, int]:

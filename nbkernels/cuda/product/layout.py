@@ -18,7 +18,7 @@ class Access:
 
     order    the direction that neighbouring threads walk: "k", along k, or "l", across lines
     vector   elements of one copy, which are contiguous in that direction where there are several
-    plain    by loads and stores in the place of asynchronous copies: they convert, or turn a piece along k
+    plain    by loads that convert, and stores, in the place of asynchronous copies
     """
 
     order: str
