@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 FLOATS = ("float32", "float64", "float16", "bfloat16")
-DTYPES = (*FLOATS, "complex64", "complex128", "int8", "uint8", "int16", "int32", "int64", "bool")
+DTYPES = (*FLOATS, "complex64", "complex128", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "bool")
 WIDE = {"f": np.float64, "V": np.float64, "c": np.complex128, "i": np.int64, "u": np.int64, "b": np.int64}
 
 

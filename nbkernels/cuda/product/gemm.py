@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...jit.kind import BYTES, Kind, wrapped
+from ...jit.kind import BYTES, SIGNLESS, Kind, wrapped
 from ...strides import broadcast_strides
 from ..launch import Kernel, capability, elements, launch, multiprocessors, pointer, stored
 from ..memory import empty
@@ -50,7 +50,8 @@ class Matrix:
     def of(cls, array, shape) -> Matrix:
         """An array of two or three dimensions, walked over a shape that it expands to."""
         strides = (0, *elements(array, broadcast_strides(shape, array.shape, array.strides)))[-3:]
-        return cls(pointer(array, 0, stored(array.dtype.name)), array.dtype.name, strides[1], strides[2], strides[0])
+        name = SIGNLESS.get(array.dtype.name, array.dtype.name)  # the same bits modulo 2**bits
+        return cls(pointer(array, 0, stored(array.dtype.name)), name, strides[1], strides[2], strides[0])
 
     @property
     def transposed(self) -> Matrix:
