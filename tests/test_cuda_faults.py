@@ -107,7 +107,6 @@ CASES = {
     "tier D": lambda: product("f8", 33, 32, 40, choose.MATRIX[-1]),
     "tier M": lambda: product(HALF, 40, 64, 80, apart=2),
     "tier W": lambda: product(HALF, 60, 192, 200, GemmConfig("W", 64, 192, 64, 2, 4)),
-    "tier W, clusters": lambda: product(HALF, 66, 256, 200, GemmConfig("W", 64, 256, 64, 2, 4, 2)),
     "tiles of one's own": lambda: product("f4", 35, 33, 20, tiles.Tiles(32, 32, 8, 4, 4)),
     "dot": lambda: vectors(4200),
     "mv": lambda: matrix_vector(19, 100),
@@ -116,21 +115,21 @@ CASES = {
     "all": lambda: fold((0, 1), 100, 67),
     "transposed": lambda: transposed(70, 66),
 }
-# Faults that change nothing, at most so many of a kind: the barrier behind the last of additions by halves, whose sum
+# Faults that change nothing, so many of a kind at most: the barrier behind the last of additions by halves, whose sum
 # the adding thread itself reads; at a product's end, waits when nothing is on its way, the barrier behind the last
-# read, the last stage's arrival, which nobody waits for, and a wait for products in front of one for all of them; a
-# wait for a stage that is filled for the first time; wgmma.fence between products whose sums nobody else touches;
-# slices of the next step that are not used any more, and zeros beyond the edges of C.
+# read, the last stage's arrival, which nobody waits for, a wait for products in front of one for all of them; a wait
+# for a stage or a slot that is filled for the first time; wgmma.fence between products whose sums nobody else touches;
+# zeros beyond the edges of C.
 HARMLESS = {
     "no barrier": {"mv": 1, "dot": 2, "rows": 1, "columns": 1, "all": 1, "few rows": 1, "tier M": 1},
     "no barrier of a warp": {"tier D": 1},
-    "a wait for fewer copies": {"few rows": 1, "tier M": 1},
+    "a wait for fewer copies": {"few rows": 1, "tier S": 1, "tier M": 1},
     "no wait for copies": {"few rows": 1, "tier M": 1},
-    "no wait for a phase": {"tier W": 1, "tier W, clusters": 1},
-    "no arrival": {"tier W": 1, "tier W, clusters": 1},
-    "no fence of registers": {"tier W": 2, "tier W, clusters": 2},
-    "no wait for products": {"tier W": 1, "tier W, clusters": 1},
-    "a read further on": {"tier D": 1},
+    "no wait for a phase": {"tier W": 1},
+    "no arrival": {"tier W": 1},
+    "no fence of registers": {"tier W": 2},
+    "no wait for products": {"tier W": 1},
+    "no wait for stores": {"tier W": 1},
     "a store further on": {"tier D": 1, "tier M": 2},
 }
 
