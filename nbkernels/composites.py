@@ -90,11 +90,11 @@ def addbmm(out, self, batch1, batch2, beta, alpha, *keywords):
     """One addmm for each pair of matrices, in order; out is written by the last. Sums of halves are float32's, rounded
     once."""
     addmm = partial(ops.addmm, alpha=alpha, **given(*keywords))
-    last, (shape, dtype) = views.spec(batch1).shape[0] - 1, views.spec(out)[:2]
-    if last > 0 and dtype.name in HALVES:
-        total = views.empty(out, shape, np.dtype(np.float32))
+    last, result = views.spec(batch1).shape[0] - 1, views.spec(out)
+    if last > 0 and result.dtype.name in HALVES:
+        total = views.empty(out, result.shape, np.dtype(np.float32))
         if beta != 0:
-            ops.copy(views.expand(self, shape), out=total)
+            ops.copy(views.expand(self, result.shape), out=total)
         addbmm(total, total, batch1, batch2, beta, alpha, "float32", *keywords[1:])
         ops.copy(total, out=out)
         return

@@ -4,7 +4,7 @@ mv has one vector for all rows; rows of dot's A and V are segments of its vector
 segment of 4096 steps, step p in accumulator p mod CHAINS, that are added in halves; segments are added in order.
 
 A row is taken by a group of threads, each of which keeps `per` neighbouring accumulators and moves `width` neighbouring
-elements by one instruction; the loads of AHEAD steps are under way before the first is used.
+elements by one instruction; the loads of several steps are under way before the first is used.
 """
 
 from numba import cuda, types
@@ -16,7 +16,7 @@ from .elements import stored
 from .stage import AT
 from .vectors import vectors
 
-AHEAD = 8
+HELD = 32  # elements of each operand that a thread has under way: more take registers that other blocks need
 ROOM = 1024  # sums that `final` brings to shared memory at a time
 
 
@@ -26,7 +26,8 @@ def make(kind: Kind, chains: int, width: int, across: bool, threads: int):
     PER = max(width, chains // 32) if chains > 1 else 1  # accumulators of a thread
     EACH = PER if chains > 1 else width  # its elements in a step of the group
     GROUP = chains // PER
-    ROWS, STEP, HELD, LOADS = threads // GROUP, GROUP * EACH, AHEAD * EACH, EACH // width
+    AHEAD = min(8, max(2, HELD // EACH))
+    ROWS, STEP, UNDER_WAY, LOADS = threads // GROUP, GROUP * EACH, AHEAD * EACH, EACH // width
     load_a, load_v, advance = loader(kind, "a"), loader(kind, "b"), stepper(kind)
     move_a, move_v = vectors(kind.a, width)[0], vectors(kind.b, width)[0]
     A, V, WORDS, PARTS = stored(kind.a), stored(kind.b), PER * PLANES, ROWS * chains * PLANES
@@ -35,7 +36,7 @@ def make(kind: Kind, chains: int, width: int, across: bool, threads: int):
     def sums(sizes, y, x, a, v, beta, alpha):
         parts, chain = cuda.shared.array(PARTS, WORD), cuda.local.array((1, WORDS), WORD)
         left, right = cuda.local.array(PLANES, WORD), cuda.local.array(WORDS, WORD)
-        of_a, of_v = cuda.local.array(HELD, A), cuda.local.array(HELD, V)
+        of_a, of_v = cuda.local.array(UNDER_WAY, A), cuda.local.array(UNDER_WAY, V)
         total, thread = cuda.local.array(PLANES, WORD), cuda.threadIdx.x
         rows, k, reads_x, cut = sizes
         line, lane = thread // GROUP, thread % GROUP
@@ -100,7 +101,7 @@ def make(kind: Kind, chains: int, width: int, across: bool, threads: int):
 
 def final(kind: Kind, threads: int):
     """(body, signature) of out = the sums of dot's segments, added in order."""
-    WORD, PLANES, THREADS, HELD, WORDS = word(kind), kind.planes, threads, ROOM, ROOM * kind.planes
+    WORD, PLANES, THREADS, WORDS = word(kind), kind.planes, threads, ROOM * kind.planes
     load = loader(Kind.plain(kind.chain), "a")
     scale, _, _, write = ending(kind)
 
@@ -108,8 +109,8 @@ def final(kind: Kind, threads: int):
         held, line = cuda.shared.array(WORDS, WORD), cuda.local.array(PLANES, WORD)
         one, thread = cuda.local.array(2, WORD), cuda.threadIdx.x
         one[0], one[1] = WORD(1), WORD(0)
-        for start in range(0, count, HELD):
-            here = min(HELD, count - start)
+        for start in range(0, count, ROOM):
+            here = min(ROOM, count - start)
             for s in range(thread, here, THREADS):
                 load(held, s, sums, start + s, True)
             cuda.syncthreads()
