@@ -9,10 +9,13 @@ def key_of(types):
     return types[0] if len(set(types)) == 1 else types
 
 
-def enrol(op, types):
-    """The fast path for these types where there is one that was not tried yet; later calls find it in `entries`."""
-    key = key_of(types)
-    if key in op.entries:
+def enrol(op, types, args=()):
+    """The fast path for these types where there is one that was not tried yet; later calls find it in `entries`.
+
+    `args` are the call's: where tensors lie on a CUDA device, what those on the CPU need is left to the first of these.
+    """
+    key, on_cuda = key_of(types), any(getattr(x, "is_cuda", False) for x in args)
+    if key in op.entries and (on_cuda or not getattr(op.entries[key], "partial", False)):
         return None
     again, name = replay(op, types)
     if again is not None and name != "torch":
@@ -22,6 +25,8 @@ def enrol(op, types):
     composed = reason in keys.COMPOSITES and op.library.overriding  # it stands for the parts as they were declared
     if row is None or row.fast is None or composed:
         row = None
+    partial = again is not None and on_cuda and row is not None
+    row = None if partial else row
     if row is None and again is None:
         return None
     exact, lenders = 0, set()
@@ -42,6 +47,8 @@ def enrol(op, types):
             return None
     if op.fields is not None:
         fast = wrapped(op, fast)
+    if partial:
+        fast.partial = True
     op.worded[key] = getattr(fast, "with_keywords", None)
     op.entries[key] = fast
     if row is not None and op.table.row(keys.CPU).row is not row:  # replaced meanwhile, by another thread

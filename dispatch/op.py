@@ -148,7 +148,7 @@ class Op:
     def call(self, args, out=None, in_place=False):
         """Run the op on arguments in schema order: fast path, device, kernel, meta, out, launch."""
         types, taken = tuple(type(args[i]) for i in self.keyed), args
-        fast = self.enrol(types)
+        fast = self.enrol(types, args)
         if all(args[i] is None for i in self.rare):
             taken = [value for i, value in enumerate(args) if i not in self.rare]
         else:

@@ -157,6 +157,13 @@ SEALED = "out is not None and flaw(out)"
 
 
 @functools.cache
+def flaw():
+    """A function: why an out that is a tensor cannot be written, or ""."""
+    torch, adapter = library("torch"), arrays.adapter_of(library("torch").Tensor)
+    return lambda out: isinstance(out, torch.Tensor) and adapter.flaw(out)
+
+
+@functools.cache
 def of_torch():
     """What the fast paths of tensors call, and how they get a view; None where this torch lacks a part of it."""
     torch = library("torch")
@@ -197,7 +204,7 @@ def of_torch():
         Tensor=torch.Tensor,
         REFUSED=(RuntimeError, TypeError),
         written=torch.autograd.graph.increment_version,
-        flaw=lambda out: isinstance(out, torch.Tensor) and adapter.flaw(out),
+        flaw=flaw(),
         **seen,
     )
     views = import_module(VIEWS)
@@ -226,7 +233,9 @@ def viewer():
 
 def tensors(op, types, fast, again):
     """Of tensors on the CPU and numbers. What requires grad while grad is on, lazy conjugates, sparse tensors and their
-    like refuse to be NumPy's, and the general path says why."""
+    like refuse to be NumPy's, and the general path says why. Without `fast` of those on a CUDA device alone."""
+    if fast is None:
+        return made(op, types, None, {"flaw": flaw()}, "{0}", again=again, sealed=SEALED)
     found = of_torch()
     if found is None:
         return None

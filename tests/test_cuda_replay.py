@@ -1,12 +1,14 @@
 """Calls that are repeated from notes launch what the general path would: on a device that only takes notes."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import nbkernels as nb
-from nbkernels.dispatch import views
+from nbkernels.dispatch import devices, views
 
 try:
     from nbkernels.cuda import launch, replay, tuned
@@ -340,3 +342,21 @@ def test_tensors_that_need_a_gradient_are_refused(gpu, torch):
         nb.mm(needs, x)
     with torch.no_grad():
         nb.mm(needs, x)
+
+
+def test_tensors_on_a_device_ask_for_nothing_of_the_cpus(gpu, monkeypatch):
+    """Until one on the CPU comes: its fast path takes the place."""
+    torch, mm = pytest.importorskip("torch"), nb.ops.LIBRARY["mm"]
+    monkeypatch.setattr(devices.Torch, "repeats", lambda self: True)
+    monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", int, raising=False)
+    kinds, far = (torch.Tensor,) * 2, SimpleNamespace(is_cuda=True)
+    monkeypatch.setattr(type(mm.table.row("CPU").row), "load_fast", None)
+    entry = mm.enrol(kinds, (far, far))
+    assert entry.partial
+    assert mm.enrol(kinds, (far, far)) is None
+    monkeypatch.undo()
+    monkeypatch.setattr(devices.Torch, "repeats", lambda self: False)
+    x = torch.ones(3, 3)
+    assert (nb.mm(x, x) == 3).all()
+    assert mm.entries[torch.Tensor] is not entry
+    mm.forget()
