@@ -167,7 +167,7 @@ def run(function, out, self, other, compute, alpha=None, where=None) -> None:
     inputs, names = [self, other], [d.name for d in compute]
     computes = names[:2]
     if alpha is not None:
-        inputs, computes = [*inputs, alpha], [*computes, names[2]]
+        inputs, computes = [*inputs, alpha], [*computes, "float32" if names[2] in HALVES else names[2]]
     dtype = "float32" if names[0] in HALVES else names[0]
     apply(function, dtype, [out], inputs, computes, names[2:], where)
 

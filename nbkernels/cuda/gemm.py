@@ -45,7 +45,7 @@ def gemm(out, x, a, b, beta, alpha, tiles: Tiles | None = None, conj: str = "", 
     if out.size == 0:
         return
     tiles = None if tiles is None else given(tiles, kind.chain)
-    with settled(out, x, (a, b), beta, alpha, a.shape[-1]) as (target, x, alpha, k):
+    with settled(out, x, (a, b), beta, alpha, tuple(a.shape)[-1]) as (target, x, alpha, k):
         if engine:
             multiply(target, x, a, b, beta, alpha, kind, k, mode=mode)
         elif len(out.shape) == 2:
