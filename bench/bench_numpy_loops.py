@@ -24,7 +24,7 @@ from nbkernels.benches.peers import at_best
 from nbkernels.commands import info
 from nbkernels.in_numpy.slots import slots
 from nbkernels.in_numpy.use import use_in_numpy
-from nbkernels.in_numpy.which import every, possible
+from nbkernels.in_numpy.which import UNLIKE, every, possible
 from nbkernels.jit.vector import width_bits
 
 TABLE = Path(__file__).parent.parent / "nbkernels" / "in_numpy" / "measured.json"
@@ -124,7 +124,7 @@ def measure(loop):
 def chosen(row):
     """(elements from which on it gains, the gain), or None."""
     found = list(row["ratios"].items())
-    if row["failure"]:
+    if row["failure"] or row["dtype"] in UNLIKE.get(row["ufunc"], ()):
         return None
     if row["ufunc"] in ("matmul", "vecdot", "matvec", "vecmat"):
         gain = math.exp(sum(map(math.log, (r for _, r in found))) / len(found))
