@@ -103,7 +103,7 @@ def transposed(m, n):
 
 CASES = {
     "few rows": lambda: product("f4", 5, 33, 140),
-    "tier S": lambda: product("f4", 33, 35, 40, choose.SIMT[4]),
+    "tier S": lambda: product("f4", 33, 35, 40, choose.SIMT[10]),
     "tier D": lambda: product("f8", 33, 32, 40, choose.MATRIX[-1]),
     "tier M": lambda: product(HALF, 40, 64, 80, apart=2),
     "tier W": lambda: product(HALF, 60, 192, 200, GemmConfig("W", 64, 192, 64, 2, 4)),
@@ -122,9 +122,9 @@ CASES = {
 # zeros beyond the edges of C.
 HARMLESS = {
     "no barrier": {"mv": 1, "dot": 2, "rows": 1, "columns": 1, "all": 1, "few rows": 1, "tier M": 1},
-    "no barrier of a warp": {"tier D": 1},
+    "no barrier of a warp": {"tier D": 1, "tier S": 1},
     "a wait for fewer copies": {"few rows": 1, "tier S": 1, "tier M": 1},
-    "no wait for copies": {"few rows": 1, "tier M": 1},
+    "no wait for copies": {"few rows": 1, "tier S": 1, "tier M": 1},
     "no wait for a phase": {"tier W": 1},
     "no arrival": {"tier W": 1},
     "no fence of registers": {"tier W": 2},
