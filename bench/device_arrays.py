@@ -74,6 +74,14 @@ def libraries(dry):
     return found, missing
 
 
+def torch_of(report, dry):
+    """torch on the device, or None, which is reported."""
+    found = next((library for library in libraries(dry)[0] if library.name == "torch"), None)
+    if found is None:
+        report("torch", wrong="torch is not here")
+    return found
+
+
 def get(x):
     """An array of any of them as NumPy's, when all that was launched on its stream is done."""
     from nbkernels.dispatch import arrays, driver

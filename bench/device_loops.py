@@ -69,10 +69,8 @@ def calls():
 
 
 def run(report, dry):
-    libraries, _ = device_arrays.libraries(dry)
-    torch = next((library for library in libraries if library.name == "torch"), None)
+    torch = device_arrays.torch_of(report, dry)
     if torch is None:
-        report("torch", wrong="torch is not here")
         return
     module, n = torch.torch, 64 if dry else N
     for name, d, operands, ours, theirs, parts in rows():

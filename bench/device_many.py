@@ -25,10 +25,8 @@ def calls():
 
 
 def run(report, dry):
-    libraries, _ = device_arrays.libraries(dry)
-    torch = next((library for library in libraries if library.name == "torch"), None)
+    torch = device_arrays.torch_of(report, dry)
     if torch is None:
-        report("torch", wrong="torch is not here")
         return
     torch.torch.backends.cuda.matmul.allow_tf32 = False
     for name, first, second, dtype in ROWS[:: 7 if dry else 1]:

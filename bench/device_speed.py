@@ -62,10 +62,8 @@ def calls():
 
 
 def run(report, dry):
-    libraries, _ = device_arrays.libraries(dry)
-    library = next((each for each in libraries if each.name == "torch"), None)
+    library = device_arrays.torch_of(report, dry)
     if library is None:
-        report("torch", wrong="torch is not here")
         return
     torch = library.torch
     for case in list(cases())[:: 9 if dry else 1]:

@@ -40,10 +40,8 @@ def calls():
 
 
 def run(report, dry):
-    libraries, _ = device_arrays.libraries(dry)
-    library = next((library for library in libraries if library.name == "torch"), None)
+    library = device_arrays.torch_of(report, dry)
     if library is None:
-        report("torch", wrong="torch is not here")
         return
     for row in PRODUCTS[:: 6 if dry else 1]:
         try:

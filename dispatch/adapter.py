@@ -68,7 +68,7 @@ class Adapter:
         return Spec(x.shape, x.dtype, x.strides)
 
     def view(self, x):
-        """What a kernel gets: the same memory as a NumPy array, or as a DeviceView of a CUDA device."""
+        """x as kernels take it: a NumPy array, or a DeviceView if x is on a CUDA device, of the same memory."""
         return x
 
     def host(self, x):

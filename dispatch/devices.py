@@ -12,7 +12,7 @@ from .errors import InferenceError
 
 
 class Cuda(Adapter):
-    """What the CUDA libraries share: kernels get a DeviceView, and are launched on the stream of out."""
+    """Base of the adapters for CUDA arrays: kernels get a DeviceView, and are launched on the stream of out."""
 
     def guard(self, device):
         return driver.guard(device.index)

@@ -17,7 +17,7 @@ MISSING = "CUDA arrays need numba-cuda: pip install 'nbkernels[cuda13]', or [cud
 
 
 class DriverError(RuntimeError):
-    """What the CUDA driver refused; `code` is its CUresult as an int."""
+    """The CUDA driver returned an error; `code` is its CUresult as an int."""
 
     def __init__(self, function, error):
         self.code = int(error)
@@ -61,7 +61,7 @@ def bindings():
 
 
 def ask(function, *arguments):
-    """What a function of the driver answers, without its status; a DriverError where it fails."""
+    """Call a function of the driver and return its results without the status; raise DriverError if it fails."""
     call = getattr(bindings(), function)
     try:
         error, *found = call(*arguments)
@@ -204,7 +204,7 @@ class DeviceView:
 
     @property
     def __cuda_array_interface__(self):
-        """What numba.cuda and CuPy make arrays of, for kernels of users that want these."""
+        """The CUDA Array Interface, version 3: numba.cuda and CuPy wrap a view in an array of their own by it."""
         return dict(shape=self.shape, strides=self.strides, typestr=self.dtype.str, data=(self.address, False),
                     stream=self.stream or 1, version=3)  # fmt: skip
 
@@ -218,7 +218,7 @@ class DeviceView:
 
 
 class Recorder(threading.local):
-    """What a call that is recorded asks of the driver; `launches` is None while nothing is recorded.
+    """The launches and allocations of the call that this thread records; `launches` is None while it records none.
 
     `launches`: prepared launches in order; `made`: the arrays that were made meanwhile, each with the function that
     makes another one; `fixed`: whether something was done that repeating the launches does not repeat. `noted`, where

@@ -66,8 +66,8 @@ def wrote(op, types, args, taken, out):
 
 
 def lent(op, names, exact, types, fast, again):
-    """The fast path on views of arrays of one library, beside NumPy's own where it is NumPy's; or None. For arrays on a
-    CUDA device it is `again`."""
+    """The fast path for arrays of the one library in `names`, which runs `fast` on their NumPy views and `again` on
+    arrays of a CUDA device; None where there are arrays of several libraries, or no such path."""
     name = names.pop()
     maker = op.library.lenders.get(name)
     return resolve(maker)(op, types, fast, again) if maker and not names and (name == "NumPy" or not exact) else None

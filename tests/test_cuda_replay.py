@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import nbkernels as nb
 from nbkernels.dispatch import devices, views
+from nbkernels.dispatch.driver import DriverError
 
 try:
     from nbkernels.cuda import launch, replay, tuned
@@ -214,6 +215,24 @@ def test_a_place_that_is_no_multiple_of_the_elements_size_is_refused(gpu):
     with pytest.raises(ValueError, match="not a multiple"):
         nb.add(odd, odd, out=odd)
     assert not gpu.launches
+
+
+def test_a_recorded_call_that_has_launched_is_not_made_again(gpu, monkeypatch):
+    """It may have written already: its error is the call's."""
+    x, y = gpu.array((3, 5, 4)), gpu.array((3, 4, 2))
+    x0 = gpu.array((5, 2))
+    nb.addbmm(x0, x, y)
+    gpu.events.clear()
+    launch_one = gpu.cuda.cuLaunchKernelEx
+
+    def second_fails(*arguments):
+        answer = launch_one(*arguments)
+        return (700,) if len(gpu.launches) == 2 else answer
+
+    monkeypatch.setattr(gpu.cuda, "cuLaunchKernelEx", second_fails)
+    with pytest.raises(DriverError, match="700"):
+        nb.addbmm(x0, x, y)
+    assert len(gpu.launches) == 2
 
 
 def test_on_another_device_nothing_is_repeated(gpu, monkeypatch):

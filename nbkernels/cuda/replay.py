@@ -202,7 +202,8 @@ def first(known, kind):
 
 
 def record(op, known, reader, worded, kind, arrays, args):
-    """Run a call the whole way and keep its launches. One that fails is left to the general path to refuse."""
+    """Run a call the whole way and keep its launches. One that fails before a launch is left to the general path, which
+    raises its error; one that fails later has written, and is not made twice."""
     *given, out = args
     for i in () if worded else op.rare:
         given.insert(i, None)
@@ -211,6 +212,8 @@ def record(op, known, reader, worded, kind, arrays, args):
     try:
         result = op.call(tuple(given), out)
     except Exception:
+        if recorder.launches:
+            raise
         return None
     finally:
         launches, made, fixed = recorder.launches, recorder.made, recorder.fixed
