@@ -24,19 +24,23 @@ def calls():
 
 
 def run(report, dry):
-    for name, check in (("torch", of_torch), ("CuPy", of_cupy), ("numba", of_numba)):
-        if dry and name != "torch":
+    libraries, missing = device_arrays.libraries(dry)
+    for name, error in missing.items():
+        report(name, text=f"{name} is not checked: {error}"[:200])
+    checks = {"torch": of_torch, "CuPy": of_cupy, "numba": of_numba}
+    for library in libraries:
+        name = library.name
+        if name not in checks:  # NumPy, which has no streams
             continue
         try:
-            wrong = check(dry)
+            wrong = checks[name](library, dry)
         except Exception as error:
             wrong = f"{type(error).__name__}: {error}"[:300]
         report(name, text=f"{name}: {wrong or 'in order'}", **({"wrong": wrong} if wrong else {}))
 
 
-def of_torch(dry, count=1 << 24, rounds=30):
+def of_torch(library, dry, count=1 << 24, rounds=30):
     """On a stream of its own behind a long product: what is added is what the product left."""
-    library = next(each for each in device_arrays.libraries(dry)[0] if each.name == "torch")
     torch = library.torch
     big = torch.ones(8 if dry else 4096, 8 if dry else 4096, device=library.device)
     stream = None if dry else torch.cuda.Stream()
@@ -53,7 +57,7 @@ def of_torch(dry, count=1 << 24, rounds=30):
     return f"{wrong} elements are wrong" if wrong else ""
 
 
-def of_cupy(dry, count=1 << 24):
+def of_cupy(library, dry, count=1 << 24):
     import cupy
 
     big, stream = cupy.ones((4096, 4096), "f4"), cupy.cuda.Stream(non_blocking=True)
@@ -70,9 +74,8 @@ def of_cupy(dry, count=1 << 24):
     return f"{wrong} elements are wrong" if wrong else ""
 
 
-def of_numba(dry, rounds=100):
+def of_numba(library, dry, rounds=100):
     """Two streams that wait for one another, and temporaries."""
-    library = next(each for each in device_arrays.libraries(dry)[0] if each.name == "numba")
     from nbkernels.dispatch import views
 
     cuda = library.cuda

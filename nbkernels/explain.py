@@ -123,10 +123,10 @@ class Watch:
 
 
 def plain(x):
-    """What a kernel would get: a view of a CPU array, and of others what they say of themselves."""
+    """What a kernel would get: a view of an array that has memory, and of others what they say of themselves."""
     x = bare(x)
     adapter = arrays.adapter_for(x)
-    if isinstance(x, Ghost) or adapter.device(x).key != keys.CPU:
+    if isinstance(x, Ghost) or adapter.device(x).key not in (keys.CPU, keys.CUDA):
         return adapter.spec(x)
     return adapter.view(x)
 

@@ -9,6 +9,7 @@ import pytest
 import nbkernels
 from nbkernels.cuda import gemm, tiles
 from nbkernels.cuda.tiles import Tiles
+from nbkernels.problem import GemmProblem
 from tests.compare import same_bits
 from tests.simulated import TILES, device, numbers, run
 
@@ -89,7 +90,7 @@ def test_explain_tells_the_kernels_choices(rng):
         assert (found.op, found.device, found.path) == ("addmm", "CUDA:0", "simt")
         assert found.kernel == "nbkernels.cuda.gemm:addmm"
         assert found.row.startswith("CUDA: direct, registered at nbkernels/ops.py:")
-        assert found.tile == str(gemm.describe(20, 40, 8).tiles)
+        assert found.tile == str(tiles.default(GemmProblem(20, 40, 8, "float32"), 1))
         assert (found.bytes, found.flops) == (4 * (20 * 40 + 20 * 8 + 8 * 40 + 40), 2 * 20 * 8 * 40)
     added = nbkernels.explain(nbkernels.add, a, 2)
     assert (added.path, added.bytes, added.flops) == ("loop", 2 * 4 * 160, 160)

@@ -119,9 +119,7 @@ def test_the_demos_step_on_cuda():
     environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}
     result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stderr
-    assert re.search(
-        r"^dW1 = dhiddenᵀ x 3 64 5 simt \d+x\d+x\d+ \d+x\d+, \d+ blocks? of \d+ threads$", result.stdout, re.M
-    )
+    assert re.search(r"^dW1 = dhiddenᵀ x 3 64 5 simt \d+x\d+x\d+ \d+x\d+$", result.stdout, re.M)
 
 
 def test_demo_without_a_gpu_says_so_in_one_line():

@@ -10,7 +10,7 @@ import pytest
 
 import nbkernels as nb
 from nbkernels import binary, dtypes, scalar
-from nbkernels.dispatch import views
+from nbkernels.dispatch import driver, views
 from nbkernels.dispatch.devices import NUMBA
 from nbkernels.dtypes import ASSOCIATIVE, DTYPES, resolve
 
@@ -361,3 +361,23 @@ def test_users_functions(gpu, dtype):
     nb.elementwise(lambda a, b: (a, b))(x, gpu.array((6,), dtype_of(dtype)), where=mask, out=(
         gpu.array((4, 6), dtype_of(dtype)), gpu.array((4, 6), dtype_of(dtype))))  # fmt: skip
     check_code(gpu)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int8"])
+def test_explain_names_what_a_product_launches(gpu, monkeypatch, dtype):
+    """Of shapes and layouts that take every tier: the plan is the call's own, alignment and all."""
+    tiers, kernels = set(), []
+    monkeypatch.setattr(driver.recorder, "noted", kernels.append)
+    for m, n, k in ((1, 300, 70), (300, 300, 64), (1000, 40, 200), (64, 64, 9000)):
+        for turned in itertools.product((False, True), repeat=3):
+            shapes = ((m, n), (m, k), (k, n))
+            out, a, b = (gpu.like(np.zeros(s[::-1], dtype).T if t else np.zeros(s, dtype))
+                         for s, t in zip(shapes, turned))  # fmt: skip
+            for to in (out, None):
+                kernels.clear()
+                found = nb.explain(nb.mm, a, b, out=to)
+                nb.mm(a, b, out=to)
+                config = kernels[0].arguments[0].config
+                assert (found.path, found.tile) == (f"tier {config.tier}", str(config))
+                tiers.add(config.tier)
+    assert tiers == {"float32": {"S"}, "float64": {"D"}, "float16": {"M", "W"}, "int8": {"M", "W"}}[dtype]

@@ -16,6 +16,7 @@ try:
     from tests import launched
 except (ImportError, RuntimeError) as error:
     pytest.skip(f"lacks the CUDA wheels: {str(error).splitlines()[0]}", allow_module_level=True)
+pytest.importorskip("cuda.bindings.nvjitlink", reason="lacks the CUDA wheels")
 
 
 @pytest.fixture

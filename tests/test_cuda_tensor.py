@@ -22,6 +22,7 @@ try:
     from tests.ptx.device import NEWEST, Device
 except (ImportError, RuntimeError) as error:
     pytest.skip(f"lacks the CUDA wheels: {str(error).splitlines()[0]}", allow_module_level=True)
+pytest.importorskip("cuda.bindings.nvjitlink", reason="lacks the CUDA wheels")
 
 BFLOAT16 = ml_dtypes.bfloat16
 STORE = {"bfloat16": 2.0**-8, "float16": 2.0**-11, "float32": 2.0**-23}

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import math
 
+from ..dispatch.driver import DeviceView
 from ..jit.kind import SIZE
+from ..problem import GemmProblem
 from ..strides import plan
-from .gemm import describe
 from .kinds import kind_of
 from .launch import capability, multiprocessors
-from .product.choose import choose
-from .product.gemm import running
-from .product.tensor import cut, takes
-from .tiles import given
+from .product.gemm import planned
+from .tiles import default, given
 from .tuned import place, slot_of, tuned
+
+
+def placed(x):
+    """x; what has no memory yet as an array that is aligned."""
+    return x if x is None or isinstance(x, DeviceView) else DeviceView(0, x.shape, x.strides, x.dtype, 0, 0, None, None)
 
 
 def facts(name: str, pointwise: bool, out, values) -> dict:
@@ -23,20 +27,18 @@ def facts(name: str, pointwise: bool, out, values) -> dict:
     if name in ("addmm", "mm", "baddbmm", "bmm"):
         a, b = values[name in ("addmm", "baddbmm") :][:2]
         *items, m, n = out.shape
-        k, tiles, chain = a.shape[-1], values[-1], kind_of(*[a.dtype.name] * 3).chain
+        k, (mode, conj, tiles), chain = a.shape[-1], values[-3:], kind_of(*[a.dtype.name] * 3).chain
         flops = 2 * math.prod(out.shape) * k
         if tiles is None and capability() >= (8, 0):
-            device, kind = (capability(), multiprocessors()), kind_of(a.dtype.name, b.dtype.name, out.dtype.name)
-            if k > 0 and takes(kind, values[-3]):  # of layouts that tensor copies can read
-                config = cut(kind, device, *running(out), k, *items)
-            else:
-                config = choose(*device, chain, *running(out), k, *items)
+            kind = kind_of(*(x.dtype.name for x in (a, b, out)), conj or "", None if mode == "tf32" else mode)
+            made = planned(*map(placed, (out, None, a, b)), kind, k, mode=mode)
+            config = made.launches[0][0].config
             return dict(path=f"tier {config.tier}", tile=str(config), flops=flops)
         if items:
             return dict(path="simt, a launch for each item", flops=flops)
         own = tuned(chain, slot_of(out, a, b), place()) if tiles is None else None
-        sizes = own or (describe(m, n, k, a.dtype.name).tiles if tiles is None else given(tiles, chain))
-        return dict(path="simt", tile=f"{sizes}, tuned" if own else str(sizes), flops=flops)
+        chosen = default(GemmProblem(m, n, k, chain), multiprocessors()) if tiles is None else given(tiles, chain)
+        return dict(path="simt", tile=f"{own}, tuned" if own else str(chosen), flops=flops)
     if name in ("mv", "addmv"):
         mat = values[name == "addmv"]
         own = mat.dtype.name in SIZE and out.dtype == mat.dtype

@@ -13,7 +13,7 @@ Operands are read through their strides and never copied; a temporary is made on
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -60,34 +60,16 @@ def by_segments(out, x, a, b, beta, alpha, kind: Kind, k: int, tiles: Tiles | No
     """The product of two matrices by the SIMT kernel, a launch for each segment of k."""
     m, n = out.shape
     swap = abs(out.strides[0]) < abs(out.strides[1])  # C' = B' A': stored along the contiguous side
-    problem, kind = (
-        (GemmProblem(n, m, k, kind.chain), kind.swapped()) if swap else (GemmProblem(m, n, k, kind.chain), kind)
-    )
+    problem, kind = GemmProblem(*((n, m) if swap else (m, n)), k, kind.chain), kind.swapped() if swap else kind
     tiles = tiles or winner(out, a, b, kind) or default(problem, multiprocessors())
+    partial = replace(kind, out=kind.chain)
     # The sum of finished segments waits in out, unless that holds other numbers than chains, or x is read from there.
-    waits, partial = (
-        k > SEGMENT and not (kind.direct and (x is None or not clash(out, x))),
-        replace(kind, out=kind.chain),
-    )
+    waits = k > SEGMENT and not (kind.direct and (x is None or not clash(out, x)))
     total = empty((m, n), out, np.dtype(kind.chain)) if waits else out
-    factors = [factor(each, kind) for each in (beta, alpha)]
     for start in range(0, k or 1, SEGMENT):
-        if start + SEGMENT < k:
-            _multiply(
-                partial,
-                total,
-                None,
-                a,
-                b,
-                total,
-                *(factor(each, partial) for each in (0, 1)),
-                start,
-                tiles,
-                problem,
-                swap,
-            )
-        else:
-            _multiply(kind, out, x, a, b, total, *factors, start, tiles, problem, swap)
+        last = start + SEGMENT >= k
+        of, to, addend, by = (kind, out, x, (beta, alpha)) if last else (partial, total, None, (0, 1))
+        _multiply(of, to, addend, a, b, total, *(factor(each, of) for each in by), start, tiles, problem, swap)
 
 
 def _multiply(kind, c, x, a, b, total, beta, alpha, start, tiles, problem, swap) -> None:
@@ -127,27 +109,3 @@ def baddbmm(out, self, batch1, batch2, beta, alpha, mode=None, conj=None, tiles=
 def bmm(out, self, mat2, mode=None, conj=None, tiles=None) -> None:
     """out[i] = self[i] @ mat2[i]."""
     gemm(out, None, self, mat2, 0, 1, tiles, conj or "", mode)
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What a product will run on: prints as `simt 128x128x8 8x8, 4 blocks of 256 threads`."""
-
-    problem: GemmProblem
-    tiles: Tiles
-
-    @property
-    def blocks(self) -> int:
-        return -(-self.problem.m // self.tiles.bm) * -(-self.problem.n // self.tiles.bn)
-
-    def __str__(self) -> str:
-        return f"simt {self.tiles}, {self.blocks} block{'s' * (self.blocks > 1)} of {self.tiles.threads} threads"
-
-
-def describe(m: int, n: int, k: int, dtype: str = "float32") -> Choice:
-    """The tiles that an m x k by k x n product with a C-ordered out is given on the current device; nothing runs.
-
-    dtype is the operands', by its name.
-    """
-    problem = GemmProblem(m, n, k, kind_of(dtype, dtype, dtype).chain)
-    return Choice(problem, default(problem, multiprocessors()))

@@ -86,12 +86,6 @@ def access(config: GemmConfig, held: str, matrix: Matrix, lines: int, k: int) ->
     return Access(order, wide)
 
 
-def running(out) -> tuple[int, int]:
-    """m and n of what is computed for an out: C' = B' A' where C is stored by columns, so that rows are stored."""
-    m, n = out.shape[-2:]
-    return (n, m) if abs(out.strides[-2]) < abs(out.strides[-1]) else (m, n)
-
-
 @dataclass(frozen=True)
 class Plan:
     """A product as numbers, C' = B' A' where that is stored along the rows: c, x, a and b of a variant's kernels."""
@@ -164,19 +158,24 @@ def plan(c, x, a, b, sizes, kind: Kind, device, config: GemmConfig | None = None
     return Plan(variant, m, n, k, items, c, x, a, b)
 
 
+def planned(out, x, a, b, kind: Kind, k: int, config: GemmConfig | None = None, mode=None) -> Plan | Tensors:
+    """How `multiply` goes about it on the current device."""
+    *items, m, n = out.shape
+    c, left, right = (Matrix.of(each, each.shape) for each in (out, a, b))
+    by = None if x is None else Matrix.of(x, out.shape)
+    return plan(c, by, left, right, (m, n, k, *items, 1)[:4], kind, (capability(), multiprocessors()), config, mode)
+
+
 def multiply(out, x, a, b, beta, alpha, kind: Kind, k: int, config: GemmConfig | None = None, mode=None) -> None:
     """out = alpha * a[..., :k] @ b[..., :k, :] + beta * x, of matrices or of stacks of them.
 
     x may be None, or expand to out. out shares no memory with a and b, nor with x but element for element; it is not
     empty. Without steps of k the sum is 0, and a and b are not read.
     """
-    *items, m, n = out.shape
-    c, left, right = (Matrix.of(each, each.shape) for each in (out, a, b))
-    by = None if x is None else Matrix.of(x, out.shape)
-    made = plan(c, by, left, right, (m, n, k, *items, 1)[:4], kind, (capability(), multiprocessors()), config, mode)
+    made = planned(out, x, a, b, kind, k, config, mode)
     factors = factor(beta, kind), factor(alpha, kind)
     room = empty((made.words,), out, np.dtype(kind.word)) if made.words else None  # kept until all is launched
-    work = pointer(room) if room else c.address
+    work = pointer(room) if room else pointer(out)
     for variant, blocks in made.launches:
         launch(kernel(variant), blocks, *made.arguments(*factors, work), stream=out.stream)
 

@@ -92,13 +92,6 @@ def choose(dtype: str, out: str, multiprocessors: int, m: int, n: int, k: int, i
     return min(found, key=price)
 
 
-def cut(kind: Kind, device: tuple, m: int, n: int, k: int, items: int = 1) -> GemmConfig:
-    """The config of a product whose operands tensor copies can read."""
-    if device[0] == (9, 0):
-        return choose(kind.a, kind.out, device[1], m, n, k, items)[0]
-    return mixed(kind.a, device, m, n, k, items)
-
-
 @dataclass(frozen=True)
 class Tensors:
     """A product by wgmma as numbers: c and x are m x n, a is m x k, and b is n x k."""
