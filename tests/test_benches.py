@@ -113,6 +113,7 @@ def test_peaks_are_of_this_world():
 
 def test_a_bench_measures_without_what_holds_peers_back(tmp_path):
     """Whoever measures has none of the variables, whatever the environment; a result says what each peer was."""
+    pytest.importorskip("threadpoolctl")
     held = {name: "Nehalem" if name == "OPENBLAS_CORETYPE" else "1" for name in peers.HOLDING}
     program, file = tmp_path / "bench.py", tmp_path / "out.json"
     program.write_text(
