@@ -10,6 +10,7 @@ from .adapter import Adapter, library
 from .devices import NUMBA, CuPy, Torch, Views
 from .foreign import CudaInterface, DLPack
 from .metas import Meta
+from .table import resolve
 from .traced import Tracing
 
 
@@ -106,11 +107,16 @@ class Refused(Adapter):
 REFUSED = (
     Refused("JAX", ("jax.Tracer",), "a JAX tracer, as those of jit, grad and vmap, which has no data: use "
             "jax.pure_callback"),
-    Refused("dask", ("dask.Array",), "a dask array, whose chunks are arrays: x.map_blocks(function) calls one on each, "
-            "dask.array.map_blocks(function, x, y) on those of several"),
     Refused("xarray", ("xarray.DataArray", "xarray.Variable", "xarray.Dataset"), "xarray's, whose arrays are inside: "
             "xarray.apply_ufunc(function, x, y) calls one on them"),
 )  # fmt: skip
+
+
+class Named(Adapter):
+    """The place of an adapter "module:name", which is imported when the first array of these classes is at hand."""
+
+    def __init__(self, name, classes, where):
+        self.name, self.classes, self.where = name, classes, where
 
 
 class Immutable(DLPack):
@@ -158,7 +164,8 @@ def adapter_of(cls):
     try:
         return found[cls]
     except KeyError:
-        return found.setdefault(cls, next((adapter for adapter in tuple(_adapters) if adapter.owns(cls)), None))
+        adapter = next((adapter for adapter in tuple(_adapters) if adapter.owns(cls)), None)
+        return found.setdefault(cls, resolve(adapter.where) if isinstance(adapter, Named) else adapter)
 
 
 def adapter_for(x):
@@ -168,5 +175,5 @@ def adapter_for(x):
 
 def names():
     """The libraries whose arrays are known."""
-    known = (adapter.name for adapter in _adapters if adapter.intercept is None and not isinstance(adapter, Refused))
+    known = (a.name for a in _adapters if a.intercept is None and not isinstance(a, Refused | Named))
     return tuple(dict.fromkeys(known))

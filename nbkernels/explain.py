@@ -13,11 +13,11 @@ from operator import mul
 from typing import NamedTuple
 
 from .dispatch import arrays, keys, views
-from .dispatch.errors import describe
+from .dispatch.errors import ArgumentError, describe
 from .dispatch.metas import Ghost
 from .dispatch.op import each
 from .dispatch.run import check_target, foreseen
-from .dispatch.traced import Traced, bare
+from .dispatch.traced import Traced, Tracing, bare
 
 
 class Explanation(NamedTuple):
@@ -76,6 +76,11 @@ class Watch:
     def call(self, op, row, args, out, in_place):
         name = op.named(args, in_place)
         slots, operands = op.bind(name, list(args))
+        for operand in operands:
+            adapter = arrays.adapter_for(bare(operand.value))
+            if adapter.intercept is not None and not isinstance(adapter, Tracing):
+                what = f"explain: {operand.name} is a {adapter.name} array, which has no kernels of its own"
+                raise ArgumentError(f"{what}: explain {name} of its chunks")
         if not (row.row.writes or (op.structured and row.reason in ("fallback", "structured"))):
             raise NotImplementedError(f"explain: {name} runs a {row.reason} kernel that tells nothing of its result")
         spec = foreseen(op, name, each(slots, lambda o: o.spec))

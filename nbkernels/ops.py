@@ -5,7 +5,7 @@ first call that needs them, so that importing the library imports no compiler. S
 """
 
 from . import binary, folds, meta, methods, products, unary
-from .dispatch import Library, operators
+from .dispatch import Library, arrays, operators
 
 LIBRARY = Library("nbkernels", composites="nbkernels.composites", fit="nbkernels.autograd.gradients:fit",
                   first="nbkernels.first_calls:first",
@@ -13,6 +13,7 @@ LIBRARY = Library("nbkernels", composites="nbkernels.composites", fit="nbkernels
                   lenders={"NumPy": "nbkernels.lent:subclasses", "torch": "nbkernels.lent:tensors"})  # fmt: skip
 define, register, register_fallback = LIBRARY.define, LIBRARY.register, LIBRARY.register_fallback
 packet = LIBRARY.packet
+arrays.register_adapter(arrays.Named("dask", ("dask.Array",), "nbkernels.dask.graphs:ADAPTER"))
 
 # -- matrix products --------------------------------------------------------------------------------------------------
 

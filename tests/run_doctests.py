@@ -16,7 +16,8 @@ def modules():
     for package in (nbkernels, nbkernels.dispatch):
         names += [module.name for module in pkgutil.walk_packages(list(package.__path__)[:1], package.__name__ + ".")]
     # __main__ runs the command line when it is imported; the CUDA room needs a GPU to show anything.
-    without = [".cuda"] if find_spec("torch") else [".cuda", "nbkernels.torch"]
+    needs = {"nbkernels.torch": "torch", "nbkernels.dask": "dask", "nbkernels.dask.plugin": "distributed"}
+    without = [".cuda", *(name for name, library in needs.items() if not find_spec(library))]
     names = [name for name in dict.fromkeys(names) if not name.endswith("__main__")]
     return [name for name in names if not any(part in name for part in without)]
 

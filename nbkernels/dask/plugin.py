@@ -1,0 +1,71 @@
+"""Plugin: a worker of a dask cluster, prepared for this library."""
+
+from __future__ import annotations
+
+import asyncio
+
+from distributed import WorkerPlugin
+
+from .. import threads as threads_of_calls
+from ..threads import ceiling
+from .lookups import register
+
+
+class Plugin(WorkerPlugin):
+    """client.register_plugin(Plugin()): each worker, also one that comes later, runs dask's products here
+
+    threads     of each call, 1: a worker calls in as many threads of its own as it has. More than OMP_NUM_THREADS,
+                which dask's nanny sets to 1, are an error that says where to change that
+    products    whether `register` holds in the worker: dask's own `@`, tensordot and einsum; floats: its `floats`
+    warm_up     "everyday", "all" or a file that NBKERNELS_RECORD wrote, as for `python -m nbkernels warmup --from`, or
+                functions without arguments: called once before the worker has tasks, so that what they need is
+                compiled. Workers that share a disk cache compile once
+
+    >>> from distributed import Client                                              # doctest: +SKIP
+    >>> client = Client(n_workers=2, threads_per_worker=1)                          # doctest: +SKIP
+    >>> client.register_plugin(nbkernels.dask.Plugin(warm_up="everyday"))           # doctest: +SKIP
+    """
+
+    name = "nbkernels"
+
+    def __init__(self, *, threads=1, products=True, floats=False, warm_up=()):
+        if not isinstance(warm_up, str):
+            warm_up = tuple(warm_up)
+            if wrong := [each for each in warm_up if not callable(each)]:
+                raise TypeError(f"Plugin: warm_up is the name of a set, a file or functions, and has {wrong[0]!r}")
+        threads_of_calls(threads)  # its error
+        self.threads, self.products, self.floats, self.warm_up = threads, products, floats, warm_up
+        self._threads = self._products = None
+
+    async def setup(self, worker):
+        if self.threads > ceiling():
+            raise ValueError(
+                f"nbkernels.dask.Plugin: threads={self.threads} and the worker's OMP_NUM_THREADS is {ceiling()}: set "
+                f"distributed.nanny.pre-spawn-environ.OMP_NUM_THREADS in dask's config before the cluster starts"
+            )
+        self._threads = threads_of_calls(self.threads)
+        self._threads.__enter__()
+        if self.products:
+            self._products = register(floats=self.floats)
+        await asyncio.to_thread(self._warm)  # the worker goes on telling its scheduler that it lives
+
+    def _warm(self):
+        if isinstance(self.warm_up, str):
+            from ..calls import sets
+            from ..commands.warmup import attempt
+
+            for _, call in sets.calls(self.warm_up, print):
+                attempt(call)
+        else:
+            for function in self.warm_up:
+                function()
+
+    def teardown(self, worker):
+        if self._products is not None:
+            self._products.close()
+        if self._threads is not None:
+            self._threads.__exit__(None, None, None)
+        self._products = self._threads = None
+
+    def __getstate__(self):
+        return self.__dict__ | {"_products": None, "_threads": None}
