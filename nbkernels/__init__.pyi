@@ -1661,21 +1661,21 @@ class _trunc_(_Operation):
 trunc_: _trunc_
 
 class _round(_Operation):
-    r"""out = the nearest whole number, of two the even one"""
+    r"""out = the nearest multiple of 10**-decimals, of two the even one: whole numbers by default"""
 
     @overload
-    def __call__(_, self: _Array | _Number, *, where: _Array | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _Array: ...
+    def __call__(_, self: _Array | _Number, decimals: int = 0, *, where: _Array | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _Array: ...
     @overload
-    def __call__(_, self: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: _Out) -> _Out: ...
+    def __call__(_, self: _HasArray | _Number, decimals: int = 0, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: _Out) -> _Out: ...
     @overload
-    def __call__(_, self: _A | _Number, *, where: _A | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _A: ...
+    def __call__(_, self: _A | _Number, decimals: int = 0, *, where: _A | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _A: ...
 
 round: _round
 
 class _round_(_Operation):
     r"""In-place form of `round`: writes self and returns it."""
 
-    def __call__(_, self: _A, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
+    def __call__(_, self: _A, decimals: int = 0, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
 
 round_: _round_
 

@@ -60,6 +60,15 @@ class Array(np.ndarray):
         given = [_wrapped(r) if o is None else o for r, o in zip(results, out or [None] * len(results))]
         return tuple(given) if isinstance(result, tuple) else given[0]
 
+    def round(self, decimals=0, out=None):
+        """np.round of it, to decimals by powers of ten."""
+        result, why = numpy_functions.attempt(np.round, (_plain(self), decimals, _plain(out)), {})
+        if (log := current()) is not None:
+            log.append(Call("round", NUMPY if why else HERE, why))
+        if why:
+            result = super().round(decimals, out)
+        return _wrapped(result) if out is None else out
+
     def __getattr__(self, name):
         """The operations of the table that are declared with the variant "method"; ndarray's own methods come first."""
         function = None if name[:2] == "__" else ops.LIBRARY.methods().get(name)
@@ -198,7 +207,8 @@ def _ours(x) -> bool:
 
 def asarray(x, dtype=None) -> Array:
     """x as an ndarray whose operators and ufunc calls run here: `@`, `+`, `np.exp`, `np.maximum.reduce` ..., and so do
-    `np.dot`, `inner`, `tensordot`, `einsum` of two, `linalg.multi_dot`, `where`, `clip`, `mean` and `var` of it
+    `np.dot`, `inner`, `tensordot`, `einsum` of two, `linalg.multi_dot`, `where`, `clip`, `round`, `mean` and
+    `var` of it.
 
     No copy is made of an array of this dtype. Everything else is NumPy's: other ufuncs, dtypes that the library has
     not, functions such as `np.concatenate` and `np.linalg.norm`; `nbkernels.watch` tells. Where `np.errstate` asks for

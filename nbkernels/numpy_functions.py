@@ -309,8 +309,14 @@ def clip(a, lowest, highest, /, out=None, *, casting="same_kind", order="K", dty
     return ops.minimum(ops.maximum(a, lowest, dtype=dtype, out=None if apart else out), highest, out=out)
 
 
+def round(a, decimals=0, out=None):
+    """np.round, to decimals by powers of ten."""
+    (a,) = operands(a)
+    return ops.round(a, decimals, out=out)
+
+
 UFUNCS = {np.matmul: matmul} | {getattr(np, name): own for name, own in GUFUNCS.items() if hasattr(np, name)}
 FUNCTIONS = UFUNCS | {
     np.dot: dot, np.inner: inner, np.tensordot: tensordot, np.einsum: einsum, np.linalg.multi_dot: multi_dot,
-    np.where: where,
+    np.where: where, np.round: round,
 }  # fmt: skip

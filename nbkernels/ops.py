@@ -265,13 +265,14 @@ bitwise_right_shift, bitwise_right_shift_ = elementwise("bitwise_right_shift", f
 # -- element-wise, of one ---------------------------------------------------------------------------------------------
 
 
-def of_one(op, flat=False):
+def of_one(op, flat=False, takes=""):
     """Define an element-wise operation of one by its name in scalar/, NumPy and unary.DOCS; its two forms.
 
-    A `flat` one is constant but for jumps; of others the derivative has the operation's name.
+    A `flat` one is constant but for jumps; of others the derivative has the operation's name. `takes` are arguments
+    beside self.
     """
     return define(
-        f"{op}(Tensor self, *, {WORDS}) -> Tensor",
+        f"{op}(Tensor self, {takes}*, {WORDS}) -> Tensor",
         structured=unary.rule(op),
         dispatch={"CPU": f"nbkernels.cpu.elementwise.elementwise:{op}", "CUDA": f"nbkernels.cuda.elementwise:{op}"},
         fast=f"nbkernels.cpu.elementwise.fast:{op}_fast",
@@ -317,7 +318,7 @@ atanh, atanh_ = of_one("atanh")
 floor, floor_ = of_one("floor", flat=True)
 ceil, ceil_ = of_one("ceil", flat=True)
 trunc, trunc_ = of_one("trunc", flat=True)
-round, round_ = of_one("round", flat=True)
+round, round_ = of_one("round", flat=True, takes="int decimals=0, ")
 isnan, isnan_ = of_one("isnan", flat=True)
 isinf, isinf_ = of_one("isinf", flat=True)
 isfinite, isfinite_ = of_one("isfinite", flat=True)

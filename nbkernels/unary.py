@@ -69,8 +69,10 @@ DOCS = {
     "ceil": ("the smallest whole number from self on", "{whole}", "[1.5, -1.5]", "array([ 2., -1.])"),
     "trunc": ("the whole part", "{whole}", "[1.5, -1.5]", "array([ 1., -1.])"),
     "round": (
-        "the nearest whole number, of two the even one",
-        "NumPy's round: integers stay as they are; of complex numbers both parts.",
+        "the nearest multiple of 10**-decimals, of two the even one: whole numbers by default",
+        "NumPy's round: integers stay as they are where decimals is not negative; of complex numbers both parts. To\n"
+        "decimals it is rint(self * 10**decimals) / 10**decimals and, where decimals is negative,\n"
+        "rint(self / 10**-decimals) * 10**-decimals, each step rounded to the dtype; of integers in float64.",
         "[1.5, 2.5]",
         "array([2., 2.])",
     ),
@@ -125,8 +127,17 @@ not given.
 def rule(op):
     """The meta function of an operation: (self, where, casting, order, dtype) -> Result."""
 
-    def meta(self, where=None, casting=None, order=None, dtype=None):
-        return binary(op, self, self, where, casting, order, dtype)
+    if op == "round":
+
+        def meta(self, decimals=0, where=None, casting=None, order=None, dtype=None):
+            result = binary(op, self, self, where, casting, order, dtype)
+            if decimals and self.dtype.kind == "b":
+                raise TypeError(f"round: self is bool, and decimals={decimals} asks for numbers")
+            return result
+    else:
+
+        def meta(self, where=None, casting=None, order=None, dtype=None):
+            return binary(op, self, self, where, casting, order, dtype)
 
     formula, note, example, result = DOCS[op]
     text = dict(formula=formula, note=note.format(**NOTES), example=example, result=result)

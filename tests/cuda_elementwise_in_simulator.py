@@ -115,6 +115,23 @@ def test_operations_of_one_are_the_cpus(rng, dtype):
         same_bits(masked, np.where(mask, out, 0).astype(expected.dtype))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "int16", "float16"])
+def test_rounding_to_decimals_is_the_cpus(rng, dtype):
+    x = (rng.standard_normal((3, 5)) * 100).astype(dtype)
+    if dtype == "complex64":
+        x = x - 1j * x[::-1]
+        x[0, 0] = complex(np.inf, 1.25)
+    for decimals in (1, -1, 0):
+        expected, out, mask = nbkernels.round(x, decimals), np.zeros_like(x), rng.random((3, 5)) < 0.5
+        elementwise.round(device(out), device(x), decimals)
+        same_bits(out, expected)
+        masked = np.zeros_like(x)
+        elementwise.round(device(masked), device(x), decimals, where=device(mask))
+        same_bits(masked, np.where(mask, expected, np.zeros_like(x)))
+    elementwise.round(device(x), device(x), 1)
+    same_bits(x, nbkernels.round(x, 1))
+
+
 def test_elementwise_overlap_and_many_chunks(rng, monkeypatch):
     monkeypatch.setattr(elementwise, "THREADS", 32)
     elementwise.kernel.cache_clear()

@@ -9,6 +9,7 @@ from hypothesis.extra import numpy as hnp
 
 import nbkernels as nb
 from nbkernels.dispatch import MetaArray, OutError
+from tests import reference
 from tests.cases import LAYOUTS, normal, whole_numbers
 from tests.compare import same_bits
 from tests.reference import bound
@@ -327,3 +328,18 @@ def test_sums_of_many_products_of_halves_are_rounded_once(rng, dtype):
     out[:] = x
     nb.addbmm_(out, a, b, beta=0.5, alpha=-2)
     same_bits(out, expected)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_a_complex_vector_times_a_matrix_has_one_order_whatever_was_called_before(rng, dtype):
+    """Its steps' terms have an order, which mv of the matrix's transpose turns round."""
+    nb.mv(np.ones((3, 4), dtype), np.ones(4, dtype))  # from here on mv of this dtype is compiled
+    for k, n in ((7, 48), (127, 127), (0, 3), (3, 0)):
+        a, b = ((rng.standard_normal(s) + 1j * rng.standard_normal(s)).astype(dtype) for s in (k, (k, n)))
+        expected = reference.complex_matmul(a[None], b)[0] if k and n else np.zeros(n, dtype)
+        out = np.full(2 * n, np.nan, dtype)[::2]
+        assert nb.matmul(a, b, out=out) is out
+        for found in (nb.matmul(a, b), np.asarray(nb.asarray(a) @ b), out, nb.matmul(a[::-1][::-1], b.T.copy().T)):
+            same_bits(np.ascontiguousarray(found), expected)
+    with pytest.raises(ValueError, match="matmul"):
+        nb.matmul(a, np.ones((5, 2), dtype))

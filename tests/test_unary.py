@@ -104,6 +104,75 @@ def test_integers_that_are_rounded_stay_as_they_are():
         assert nb.round(nb.meta((2, 3), dtype)).dtype == dtype
 
 
+DECIMALS = [1, 3, 23, 400, -1, -2, -300]
+
+
+@pytest.mark.parametrize("dtype", EVERY_DTYPE, ids=str)
+def test_rounding_to_decimals_has_numpys_bits(rng, dtype):
+    """Special values and others, every form; what the dtype does not hold (127 to tens, of int8) is nobody's."""
+    most = {"c": 1e30, "f": 60000, "V": 60000}.get(dtype.kind, np.iinfo(dtype).max * 0.7 if dtype.kind in "iu" else 1)
+    x = np.concatenate([specials(dtype).ravel(), (rng.standard_normal(300) * most ** rng.random(300)).astype(dtype)])
+    if dtype.kind in "iu":
+        x = x[(x.astype("f8") < most) & (x.astype("f8") > (-most if dtype.kind == "i" else -1))]
+    x = x[: x.size // 2 * 2].reshape(2, -1)
+    for decimals in DECIMALS:
+        if dtype.kind == "b":
+            with pytest.raises(TypeError, match=r"round: self is bool, and decimals="):
+                nb.round(x, decimals)
+            continue
+        expected = np.round(x, decimals)
+        wide = np.full((2, 2 * x.shape[1]), 7, dtype)
+        mask = rng.random(x.shape) < 0.5
+        for found in (
+            nb.round(x, decimals),
+            nb.round(x, decimals=decimals, out=np.full_like(x, 7)),
+            nb.round(x, decimals, out=wide[:, ::2]),
+            nb.round_(x.copy(), decimals),
+            nb.round(x.T, decimals).T,
+            nb.round(x[::-1], decimals)[::-1],
+            nb.asarray(x).round(decimals),
+            np.round(nb.asarray(x), decimals),
+        ):
+            alike(found, expected)
+        assert (wide[:, 1::2] == np.asarray(7).astype(dtype)).all()
+        kept = np.full_like(x, 7)
+        alike(nb.round(x, decimals, where=mask, out=kept), np.where(mask, expected, np.full_like(x, 7)))
+        lagging = np.concatenate([x.ravel(), x.ravel()[:1]])
+        nb.round(lagging[:-1], decimals, out=lagging[1:])  # over what it reads
+        alike(lagging[1:], expected.ravel())
+
+
+def alike(found, expected):
+    """The bits, of whatever NaN."""
+    assert type(found) in (np.ndarray, type(nb.asarray(0.0)))
+    assert found.dtype == expected.dtype
+    parts = [(x.real, x.imag) if x.dtype.kind == "c" else (x,) for x in (np.asarray(found), expected)]
+    for x, y in zip(*parts):
+        number = ~(np.isnan(x) & np.isnan(y)) if x.dtype.kind in "fV" else slice(None)
+        same_bits(np.ascontiguousarray(x[number]), np.ascontiguousarray(y[number]))
+
+
+def test_rounding_to_decimals_elsewhere():
+    x = np.array([1.25, 1.35, -2.55])
+    assert nb.round(nb.meta((2, 3), "i4"), -1).dtype == np.int32
+    same_bits(nb.round(x, 1, dtype="f4"), np.round(x.astype("f4"), 1))
+    same_bits(nb.round(x, 1, out=np.empty(3, "f4")), np.round(x, 1).astype("f4"))
+    same_bits(nb.round(np.array([15, 25]), -1, out=np.empty(2)), np.array([20.0, 20.0]))
+    for wrong in (1.0, "1", True):
+        with pytest.raises(TypeError, match=r"round: decimals must be an int"):
+            nb.round(x, wrong)
+    with pytest.raises(TypeError, match="cannot be interpreted as an integer"):  # NumPy's own
+        np.round(nb.asarray(x), 1.0)
+    assert nb.explain(nb.round, x, 1).path == "multiply, round and divide, one after another"
+    tensor = pytest.importorskip("torch").tensor([1.25, 1.35])
+    assert nb.round(tensor, decimals=1).tolist() == tensor.round(decimals=1).tolist()
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_asin_of_zeros_has_their_sign(dtype):
+    same_bits(nb.asin(np.array([0.0, -0.0] * 9, dtype)), np.array([0.0, -0.0] * 9, dtype))
+
+
 def test_reciprocals_of_zero_are_warned_of():
     with pytest.warns(RuntimeWarning, match="divide by zero"):
         nb.reciprocal(np.array([[0, 1]], "i4"))

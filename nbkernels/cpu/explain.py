@@ -175,6 +175,8 @@ def facts(name: str, pointwise: bool, out, values) -> dict:
         return dot(out, values[0], values[3])
     if pointwise:
         told = elementwise(out, [x for x in values if hasattr(x, "strides")])
+        if name == "round" and values[1]:
+            return told | dict(path="multiply, round and divide, one after another", flops=3 * told["flops"])
         return told if 0 in out.shape else told | dict(code=loop(name, *(values[:1] * 2 if name in ALONE else values)))
     if name in ("reduce", "accumulate", "sum_to"):
         op = "add" if name == "sum_to" else values[1]

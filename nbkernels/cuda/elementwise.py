@@ -16,9 +16,10 @@ from .. import scalar
 from ..dispatch.driver import simulated
 from ..dtypes import ALONE, HALVES, kind, known, resolve, settled
 from ..jit.kind import BYTES, SIGNLESS
+from ..rounding import rounded
 from ..strides import broadcast_strides, plan
 from .launch import KERNELS, Kernel, elements, launch, pointer
-from .memory import clash, empty, same
+from .memory import clash, empty, part, same
 
 THREADS = 128  # per block
 WIDEST = 16  # bytes that a thread moves by one instruction at most
@@ -222,6 +223,13 @@ def __getattr__(name: str):
 
 def _alone(op, out, self, where=None, casting=None, dtype=None) -> None:
     binary(op, out, self, self, 1, where, casting, dtype)
+
+
+def round(out, self, decimals=0, where=None, casting=None, dtype=None) -> None:
+    def run(op, *operands, **keywords):
+        (_alone if op in ALONE else _unscaled)(op, *operands, **keywords)
+
+    rounded(run, lambda shape, dtype: empty(shape, out, dtype), part, out, self, decimals, where, casting, dtype)
 
 
 def _unscaled(op, out, self, other, where=None, casting=None, dtype=None) -> None:

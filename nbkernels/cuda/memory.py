@@ -23,6 +23,14 @@ def empty(shape, like, dtype=None) -> DeviceView:
     return like.adapter.scratch(like, tuple(shape), np.dtype(dtype or like.dtype))
 
 
+def part(x, name) -> DeviceView:
+    """The real or the imaginary part ("real", "imag") of complex elements, in their memory."""
+    size = x.dtype.itemsize // 2
+    found = x.view(x.shape, x.strides, size * (name == "imag"))
+    found.dtype = np.dtype(f"f{size}")
+    return found
+
+
 def uploaded(x: np.ndarray, like) -> DeviceView:
     """A copy of a host's array for what is launched on like's stream. The host's memory has been read on return."""
     made = empty(x.shape, like, x.dtype)

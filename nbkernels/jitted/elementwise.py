@@ -355,6 +355,22 @@ def _teach_alone(op):
         body = operation(self, None, where, dtype, True)
         return lambda self, where=None, dtype=None: body(self, self, 1, None, where, dtype)
 
+    def rounded(self, decimals=0, out=None, where=None, dtype=None):
+        whole(decimals)
+        body = operation(self, out, where, dtype, False)
+        return lambda self, decimals=0, out=None, where=None, dtype=None: body(self, self, 1, out, where, dtype)
+
+    def rounded_in_place(self, decimals=0, where=None, dtype=None):
+        whole(decimals)
+        body = operation(self, None, where, dtype, True)
+        return lambda self, decimals=0, where=None, dtype=None: body(self, self, 1, None, where, dtype)
+
+    def whole(decimals):
+        if getattr(decimals, "value", decimals) != 0:
+            raise TypingError("round: jitted code rounds to whole numbers, and decimals is given: call np.round")
+
+    if op == "round":
+        typed, in_place = rounded, rounded_in_place
     overload(getattr(ops, op))(typed)
     overload(getattr(ops, f"{op}_"))(in_place)
 

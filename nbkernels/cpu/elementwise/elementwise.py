@@ -14,6 +14,7 @@ from ... import scalar
 from ...dtypes import ALONE, COMPARISONS, HALVES, kind, known, resolve, settled, ufunc
 from ...jit.loops import Loop, address
 from ...jit.vector import masked, width_bits
+from ...rounding import rounded
 from ...strides import plan
 from . import gates, schedule
 from .gates import TRANSCENDENTAL
@@ -199,6 +200,13 @@ def __getattr__(name: str):
 
 def _alone(op, out, self, where=None, casting=None, dtype=None) -> None:
     binary(op, out, self, self, 1, where, casting, dtype)
+
+
+def round(out, self, decimals=0, where=None, casting=None, dtype=None) -> None:
+    def run(op, *operands, **keywords):
+        (_alone if op in ALONE else _unscaled)(op, *operands, **keywords)
+
+    rounded(run, np.empty, getattr, out, self, decimals, where, casting, dtype)
 
 
 def _unscaled(op, out, self, other, where=None, casting=None, dtype=None) -> None:

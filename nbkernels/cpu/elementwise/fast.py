@@ -301,6 +301,19 @@ def _squared(power, multiply):
     return fast
 
 
+def _whole(fast):
+    """The fast form of round: to whole numbers; that to decimals is the general path's."""
+
+    def whole(self, decimals, out):
+        return None if decimals else fast(self, out)
+
+    def keywords(self, decimals, *words):
+        return None if decimals else fast.with_keywords(self, *words)
+
+    whole.calls, whole.with_keywords = fast.calls, keywords
+    return whole
+
+
 def _plain(alpha) -> bool:
     """Whether alpha is a number that a float64 holds exactly."""
     return type(alpha) is float or (type(alpha) is int and abs(alpha) <= 1 << 53)
@@ -314,5 +327,7 @@ def __getattr__(name: str):
     made = _fast(op, _fast(f"{op}_scaled") if scalar.exists(f"{op}_scaled") else None)
     if op == "pow":
         made = _squared(made, globals().get("multiply_fast") or __getattr__("multiply_fast"))
+    if op == "round":
+        made = _whole(made)
     globals()[name] = made
     return made

@@ -53,7 +53,13 @@ def linear_fast(input, weight, bias, out):
 
 
 def _row(self, mat, out):
-    return mv_fast(mat.T, self, out)
+    """By mv of mat's transpose; of complex numbers, whose steps have an order within, as a matrix of one row."""
+    if mat.dtype.kind != "c":
+        return mv_fast(mat.T, self, out)
+    if self.ndim != 1 or mat.ndim != 2 or not (out is None or out.ndim == 1):
+        return None
+    made = mm_fast(self[None], mat, None if out is None else out[None])
+    return made if made is None else made[0] if out is None else out
 
 
 def _widened(input, other, out):
