@@ -16,7 +16,10 @@ COMMAND_LINE = {"cli", "commands", "calls", "benches", "tuning", "plots"}  # tal
 # room: modules that a file there may import besides the standard library and its own room, at any depth of the code.
 # A name allows what is below it: "numba" allows "numba.core". "numba !cuda" allows all of numba but numba.cuda.
 FUNCTIONS = "nbkernels.scalar", "nbkernels.elementary"
-PLANNING = ("numpy", "nbkernels.strides", "nbkernels.dtypes", "nbkernels.problem", "nbkernels.winners", *FUNCTIONS)
+PLANNING = (
+    *("numpy", "nbkernels.strides", "nbkernels.dtypes", "nbkernels.problem", "nbkernels.rounding", "nbkernels.winners"),
+    *FUNCTIONS,
+)
 RULES = {
     "dispatch": (),
     "meta": ("numpy", "nbkernels.dtypes"),
@@ -26,6 +29,7 @@ RULES = {
     "methods": ("nbkernels.dispatch", "nbkernels.folds"),
     "problem": ("numpy",),
     "strides": ("numpy",),
+    "rounding": ("numpy", "nbkernels.dtypes"),
     "dtypes": ("numpy",),
     "scalar": ("numpy", "nbkernels.elementary"),
     "elementary": ("numpy",),
