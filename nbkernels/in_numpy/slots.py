@@ -5,7 +5,7 @@ from __future__ import annotations
 import _thread
 import ctypes
 import functools
-import threading
+import time
 import traceback
 import warnings
 
@@ -86,6 +86,11 @@ def _elementwise(loop: Loop) -> int:
     return elementwise.loop(OURS[loop.ufunc.__name__], inputs[0], inputs[-1], result)
 
 
+def _interrupt():
+    time.sleep(0.01)  # now it would come to _make once more
+    _thread.interrupt_main()
+
+
 @ctypes.CFUNCTYPE(None, ctypes.c_int64)
 def _make(address):
     """What a slot's first call reaches: compile its kernel."""
@@ -94,7 +99,7 @@ def _make(address):
         slot.compile()
     except KeyboardInterrupt:  # for the program, which is inside NumPy now: the next call begins again
         slot.words[SLOT["maker"]] = maker()
-        threading.Timer(0.01, _thread.interrupt_main).start()  # now it would come here once more
+        _thread.start_new_thread(_interrupt, ())  # threading's waits until one runs, and Ctrl-C would come here
     except BaseException as error:
         slot.failure = f"{type(error).__name__}: {error}"
         try:
