@@ -162,8 +162,10 @@ def test_signed_zeros_infinities_and_nan(first):
 
 def test_what_it_is_not_for(first):
     """Nothing is written where it declines."""
-    gaps = np.zeros((8, 8), "f4")[::2, ::2]
-    cases = [("float16", (2, 2, 4097), None), ("float32", (6000, 6000, 1), None), ("float32", (4, 4, 4), gaps)]
+    gaps, most = np.zeros((8, 8), "f4")[::2, ::2], at_first.MOST * at_first.tile_of(kind_of(*["float32"] * 3)).nr
+    wide = np.ones((1, most), "f4")
+    assert at_first.product(np.empty_like(wide), None, wide[:, :1], wide, 0, 1, kind_of(*["float32"] * 3))
+    cases = [("float16", (2, 2, 4097), None), ("float32", (1, most + 1, 1), None), ("float32", (4, 4, 4), gaps)]
     for dtype, shape, out in cases:
         m, n, k = shape
         out = np.zeros((m, n), dtype) if out is None else out
