@@ -248,13 +248,16 @@ def nobody(*_): raise KeyError("no such entry")
 pwd.getpwuid = pwd.getpwnam = nobody
 """
 CALLS = """
-import contextlib, io, numpy as np, nbkernels as nb
-from nbkernels import cli
+import numpy as np, nbkernels as nb
 a = np.ones((8, 8), np.float32)
 assert (nb.add(a, a) == 2).all() and (nb.mm(a, a) == 8).all() and (nb.exp(0 * a) == 1).all()
 assert (nb.add.reduce(a, axis=0) == 8).all() and (nb.elementwise(lambda x: x + 1)(a) == 2).all()
 with nb.use_in_numpy():
     assert (np.maximum(a, 2 * a) == 2).all()
+"""
+COMMANDS = """
+import contextlib, io
+from nbkernels import cli
 assert cli.main(["info"]) == 0
 with contextlib.redirect_stderr(io.StringIO()) as said:
     assert cli.main(["cache"]) == 2
@@ -263,10 +266,12 @@ assert "NBKERNELS_CACHE_DIR" in said.getvalue()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a user's home is no entry of a file there")
-@pytest.mark.parametrize("given", ["", "~", "~nobody/cache"])
-def test_a_user_without_a_home(given):
-    """As in a container that is started under a number of its own: one warning, and results."""
-    said = run(given, HOMELESS + CALLS, rf"what is compiled is not kept: .*home directory.* {ELSEWHERE}")
+@pytest.mark.parametrize(
+    ("given", "calls"), [("", CALLS), ("~", ONE), ("~nobody/cache", ONE)], ids=["", "~", "~nobody"]
+)
+def test_a_user_without_a_home(given, calls):
+    """As in a container that is started under a number of its own: one warning, and results of whatever compiles."""
+    said = run(given, HOMELESS + calls + COMMANDS, rf"what is compiled is not kept: .*home directory.* {ELSEWHERE}")
     assert re.search(r"\bcache none: .*home directory.*every process compiles", " ".join(said.split()))
 
 
@@ -389,26 +394,19 @@ sys.exit(bool(wrong) or len(over) != count)
 """
 
 
-@pytest.mark.parametrize("layer", ["omp", "workqueue"])
-def test_threads_load_and_compile_at_once(tmp_path, layer):
+def test_threads_load_and_compile_at_once(tmp_path):
     """16 of them, with some kernels on disk, others not, and some that another process puts there meanwhile."""
-    environment = dict(
-        os.environ,
-        NBKERNELS_CACHE_DIR=str(tmp_path),
-        NUMBA_THREADING_LAYER=layer,
-        NUMBA_NUM_THREADS="4",
-        PYTHONWARNINGS="ignore",
-    )
+    environment = dict(os.environ, NBKERNELS_CACHE_DIR=str(tmp_path), NUMBA_NUM_THREADS="4", PYTHONWARNINGS="ignore")
 
-    def started(count):
+    def started(count, layer):
         command = [sys.executable, "-X", "faulthandler", "-c", MANY, str(count)]
-        return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+        own = environment | {"NUMBA_THREADING_LAYER": layer}
+        return subprocess.Popen(command, env=own, stderr=subprocess.PIPE, text=True)
 
-    for partly in (False, True):
-        if partly:
-            for file in list(files(tmp_path))[::2]:
-                file.unlink()
-        for process in [started(1), started(16)]:
+    for layer in ("omp", "workqueue"):  # from no kernel, then from every second one
+        for file in list(files(tmp_path))[::2]:
+            file.unlink()
+        for process in [started(1, layer), started(16, layer)]:
             assert process.communicate(timeout=300)[1] == ""
             assert process.returncode == 0
 
