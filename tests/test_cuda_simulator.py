@@ -1,4 +1,4 @@
-"""The CUDA kernels' own source, run by Numba's CUDA simulator: cuda_*in_simulator.py, in processes of their own.
+"""The CUDA kernels' own source, run by Numba's CUDA simulator: cuda_*in_simulator.py, in a process of their own.
 
 The simulator is chosen when Numba is imported. It runs a kernel's Python line by line, one Python thread for each CUDA
 thread, so sizes are small and tiles smaller than any that a GPU would want.
@@ -8,8 +8,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-
-import pytest
 
 TESTS = Path(__file__).parent
 ENVIRONMENT = {
@@ -22,10 +20,10 @@ def run(*command, **environment):
     return subprocess.run(command, env={**ENVIRONMENT, **environment}, capture_output=True, text=True)
 
 
-@pytest.mark.parametrize("file", sorted(path.name for path in TESTS.glob("cuda_*in_simulator.py")))
-def test_kernels(file):
-    options = ("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-o", "addopts=")
-    result = run(*options, TESTS / file, NUMBA_ENABLE_CUDASIM="1")
+def test_kernels():
+    """All files in one process: each in its own, they import Numba and load the CPU's kernels seven times."""
+    options = ("-m", "pytest", "-q", "--maxfail=3", "-p", "no:cacheprovider", "-o", "addopts=")
+    result = run(*options, *sorted(TESTS.glob("cuda_*in_simulator.py")), NUMBA_ENABLE_CUDASIM="1")
     assert result.returncode == 0, result.stdout[-6000:] + result.stderr[-2000:]
     assert " passed" in result.stdout
     assert "skipped" not in result.stdout
