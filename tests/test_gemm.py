@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 import nbkernels
 from nbkernels.cpu.gemm import blocking as tiles
-from nbkernels.cpu.gemm import context as words
-from nbkernels.cpu.gemm import fast, gemm
+from nbkernels.cpu.gemm import fast, gemm, setup
 from nbkernels.cpu.gemm.paths import legal, only
 from nbkernels.cpu.runtime import workspace
 from nbkernels.cpu.runtime.status import COLUMNS, DONE, PACKED, PATHS, SMALL
@@ -178,22 +177,29 @@ def test_few_columns_have_the_bits_of_small_products(rng, m, n, k, workers):
         numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.fixture
+def near(monkeypatch):
+    """Caches so small that a little A is larger."""
+    monkeypatch.setattr(setup, "near", lambda: 1 << 18)
+    setup.template.cache_clear()
+    yield setup.near()
+    setup.template.cache_clear()
+
+
 @pytest.mark.parametrize("k", [700, 5000])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_an_a_larger_than_the_caches_has_the_bits_of_its_parts(rng, dtype, k, workers):
+def test_an_a_larger_than_the_caches_has_the_bits_of_its_parts(rng, near, dtype, k):
     """The packed path takes such an A by stretches."""
     choice = tiles.default(dtype)
-    m, n = 2 * words.near() // (min(k, choice.kc) * np.dtype(dtype).itemsize) + 55, 2 * choice.nb + 5
+    m, n = 2 * near // (min(k, choice.kc) * np.dtype(dtype).itemsize) + 55, 2 * choice.nb + 5
     a, b, x = normal(rng, (m, k), dtype), normal(rng, (k, n), dtype), normal(rng, (n,), dtype)
-    numba.set_num_threads(min(workers, numba.config.NUMBA_NUM_THREADS))
+    parts = [nbkernels.addmm(x, a[i : i + 101], b, alpha=3) for i in range(0, m, 101)]
     try:
-        for layout in ("C", "every other"):
+        for workers, layout in itertools.product((1, 2), ("C", "every other")):
+            numba.set_num_threads(min(workers, numba.config.NUMBA_NUM_THREADS))
             out = blank(m, n, dtype, layout)
             gemm.gemm(out, x, a, b, 1, 3, choice)
-            for i in range(0, m, 101):
-                few = nbkernels.addmm(x, a[i : i + 101], b, alpha=3)
-                np.testing.assert_array_equal(out[i : i + 101], few, layout)
+            np.testing.assert_array_equal(out, np.concatenate(parts), f"{layout}, {workers} threads")
     finally:
         numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
 
