@@ -217,19 +217,20 @@ def _table(args):
     """Print an operation's dispatch table: registered rows, computed rows, where each came from."""
     from nbkernels.dispatch import RegistrationError, Table
     from nbkernels.ops import OPERATIONS
+    from nbkernels.plots import columns
 
     if args.keys:
         try:
-            print(Table.of(*args.keys, schema=args.op or "an op"))
+            print(columns.text(str(Table.of(*args.keys, schema=args.op or "an op"))))
         except RegistrationError as error:
             print(error, file=sys.stderr)
             return 2
         return 0
     if args.op not in OPERATIONS:
         what = "name an operation" if args.op is None else f"no operation {args.op!r}"
-        print(what + _nearest(args.op or "", OPERATIONS), file=sys.stderr)
+        print(columns.line(what + _nearest(args.op or "", OPERATIONS)), file=sys.stderr)
         return 2
-    print(getattr(nbkernels, args.op).table())
+    print(columns.text(str(getattr(nbkernels, args.op).table())))
     return 0
 
 

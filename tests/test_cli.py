@@ -6,11 +6,15 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 
 import pytest
 
 import nbkernels
 from nbkernels import cli
+from nbkernels.benches import rows
+from nbkernels.in_numpy.table import UnknownNumPy
+from nbkernels.jit import files
 
 
 def command(*arguments, **kwargs):
@@ -299,8 +303,43 @@ def test_a_reader_that_stops_reading():
 def test_what_commands_print_fits_eighty_columns(capsys, tmp_path, monkeypatch):
     """But for paths and other words that are longer."""
     monkeypatch.chdir(tmp_path)
-    for line in ("info", "tune --shape square --dry-run", "tune --show", "bench add --sizes 5 --seconds 0.01",
-                 "tune --shape 64 64 64 --tiles kc=16,32 --layout NN --threads 1 --no-keep --plot -"):  # fmt: skip
-        assert cli.main(line.split()) == 0
-        for each in capsys.readouterr().out.splitlines():
-            assert len(each) <= 80 or len(each.split()[-1]) > 60, line
+    monkeypatch.setenv("COLUMNS", "80")  # of a terminal, which helps follow
+    other = tmp_path / "cache" / ("0" * 16)
+    other.mkdir(parents=True)
+    made_by = {"nbkernels": "0.1.0", "python": "cpython 3.12", "options": {"NUMBA_CPU_FEATURES": "+avx2," * 60}}
+    (other / files.RECORD).write_text(json.dumps(made_by))
+    monkeypatch.setenv("NBKERNELS_CACHE_DIR", str(other.parent))
+    (tmp_path / "program.py").write_text("import numpy as np\nx = np.ones((200, 200), int)\nx @ x + x\n")
+    (tmp_path / "a.json").write_text(json.dumps({"rows": ROWS}))
+    lines = [f"table {op}" for op in ("addmm_activation", "mm", "add", "sum_to", "linear")]
+    lines += [f"{name} --help" for name in cli._parser()[1]]
+    lines += ["info", "cache", "tune --shape square --dry-run", "tune --show", "bench add --sizes 5 --seconds 0.01",
+              "tune --shape 64 64 64 --tiles kc=16,32 --layout NN --threads 1 --no-keep --plot -", "table CPU",
+              "table --keys CPU CompositeImplicit", "warmup --list --only add(float32", "bench --compare a.json a.json",
+              "run --report program.py", "cache --prune", "tune --verify 2 --dtype float32"]  # fmt: skip
+    for line in lines:
+        with suppress(SystemExit, UnknownNumPy):
+            cli.main(line.split())
+        for each in "".join(capsys.readouterr()).splitlines():
+            whole = (
+                "[--" in each or max(map(len, each.split()), default=0) > 60
+            )  # the usage of options that exclude each other
+            assert len(each) <= 80 or whole, line
+
+
+ROWS = [
+    {"bench": "gemm", "op": "mm", "shape": [1024, 1024, n], "dtype": "complex128", "layout": "NN", "threads": n % 3,
+     "gflops": 1.2 * n, "peak_share": 5e-4 * n, "ours_s": 1.2e-4 * n, "device": "cpu",
+     "peers": {"NumPy": 1e-4 * n + 0.01, "torch": 2e-4 * n + 0.02, "numexpr": 3e-4 * n + 0.03, "jax": 0.2, "MKL": 0.1}}
+    for n in (1000, 2000)
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("peers", [0, 1, 3, 4])
+def test_tables_of_benches_fit_eighty_columns(peers):
+    """However many peers there are, with nothing lost but the bars."""
+    made = [row | {"peers": dict(list(row["peers"].items())[:peers])} for row in ROWS]
+    text = rows.table(made)
+    assert max(map(len, text.splitlines())) <= 80
+    assert len(re.findall(r"\d\.\d\dx", text)) == 2 * peers
+    assert "1024x1024x2000" in text

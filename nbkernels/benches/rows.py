@@ -6,8 +6,6 @@ import csv
 import json
 import os
 
-from tabulate import tabulate
-
 from ..plots import columns
 from ..plots.blocks import bar
 
@@ -119,7 +117,7 @@ def compare(first, second) -> tuple[str, int]:
         lines.append(
             [" ".join(key), f"{before[key][0] * 1e6:.2f}", f"{after[key][0] * 1e6:.2f}", f"{ratio:.2f}x", word]
         )
-    text = tabulate(lines, headers=["", "A us", "B us", "B's speed over A's", ""], disable_numparse=True)
+    text = columns.fitted(lines, ["", "A us", "B us", "B's speed over A's", ""])
     alone = [f"{len(side) - len(common)} rows are in {file} alone"
              for side, file in ((before, first), (after, second)) if len(side) > len(common)]  # fmt: skip
     counts = ", ".join(

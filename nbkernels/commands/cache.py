@@ -4,10 +4,9 @@ import contextlib
 import datetime
 import sys
 
-from tabulate import tabulate
-
 from nbkernels import winners
 from nbkernels.jit import files, upkeep
+from nbkernels.plots import columns
 
 
 def text():
@@ -21,9 +20,9 @@ def text():
         ("entries", count),
         *(("note", line) for line in dict.fromkeys(notes(base, found))),
     ]
-    rows = [(*row(each), "  ".join(made(each))) for each in found]
-    table = tabulate(rows, headers=["toolchain", "entries", "size", "last used", "made by"], disable_numparse=True)
-    return tabulate(facts, tablefmt="plain", disable_numparse=True) + (f"\n\n{table}" if rows else "")
+    rows = [(*row(each), ", ".join(made(each))) for each in found]
+    table = columns.fitted(rows, ["toolchain", "entries", "size", "last used", "made by"])
+    return columns.pairs(facts) + (f"\n\n{table}" if rows else "")
 
 
 def row(toolchain):

@@ -50,13 +50,12 @@ def rehearsed(call, stand):
 
 def listed(calls, names) -> int:
     """Print the kernels of calls(), and where each one's code is."""
-    from tabulate import tabulate
-
     from ..cuda import cubins
+    from ..plots import columns
 
     prepare(calls, chosen(names))
     rows = ((f"{cubins.written(arch)} {kernel}", cubins.where(kernel, arch)) for kernel, arch in WORK.values())
-    print(tabulate(rows, ["kernel", "code"], disable_numparse=True))
+    print(columns.fitted(rows, ["kernel", "code"]))
     return 0
 
 

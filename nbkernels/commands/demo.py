@@ -12,7 +12,6 @@ from dataclasses import dataclass, fields
 from types import SimpleNamespace
 
 import numpy as np
-from tabulate import tabulate
 from tqdm import tqdm
 
 import nbkernels
@@ -20,6 +19,7 @@ from nbkernels import tune
 from nbkernels.benches import measure, rows, suites
 from nbkernels.data import digits
 from nbkernels.dispatch import views
+from nbkernels.plots import columns
 
 CLASSES = 10
 MOMENTUM = 0.9
@@ -188,7 +188,8 @@ def run(*, device="cpu", hidden=128, epochs=40, batch=64, rate=0.01, dtype="floa
     numpy_accuracy = float(np.mean(reference.argmax(axis=1) == labels))
     difference = np.abs(scores - reference).max()
     largest = np.abs(reference).max()
-    print(f"""
+    print(
+        columns.text(f"""
 1,797 digits, 64 -> {hidden} -> {CLASSES}, {dtype}, {epochs} epochs in batches of {batch}, on {place.name}
 test accuracy         {accuracy:.4f} on {len(labels)} held-out digits (NumPy {numpy_accuracy:.4f})
 largest difference    {difference:.2e} between the two programs' scores, which reach {largest:.2f}
@@ -196,7 +197,8 @@ an epoch, median      nbkernels {epoch:.4f} s, NumPy {numpy_epoch:.4f} s ({numpy
 time                  nbkernels {seconds:.3f} s, NumPy {numpy_seconds:.3f} s: a first run compiles on its way
 first step            {first:.2f} s
 """)
-    print(tabulate(_what_ran(place, hidden, batch, dtype), headers=["product", "m n k", "kernel"]))
+    )
+    print(columns.fitted(_what_ran(place, hidden, batch, dtype), ["product", "m n k", "kernel"]))
     if table and device == "cpu":
         print("\naddmm(bias, a, b) against a @ b + bias, in this run:")
         from nbkernels.cpu.runtime import threads

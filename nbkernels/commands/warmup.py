@@ -14,13 +14,13 @@ import time
 from concurrent.futures import ThreadPoolExecutor, wait
 from fnmatch import fnmatchcase
 
-from tabulate import tabulate
 from tqdm import tqdm
 
 from ..calls import sets
 from ..calls.call import Call
 from ..calls.described import Unfit
 from ..explain import explain
+from ..plots import columns
 
 # Operations whose kernels are the same, for one dtype.
 PRODUCTS = frozenset("mm addmm addmm_activation linear matmul bmm baddbmm addbmm outer addr".split())
@@ -54,7 +54,7 @@ def matches(label, pattern):
 
 def listed(work) -> str:
     """A table of the calls and of the code that does most of each one's work: where it is now."""
-    return tabulate([(label, "; ".join(code(call))) for label, call in work], ["call", "code"])
+    return columns.fitted([(label, "; ".join(code(call))) for label, call in work], ["call", "code"])
 
 
 def code(call) -> list[str]:
@@ -97,7 +97,8 @@ def run(work, jobs=None, progress=True) -> int:
                 done(label, attempt(call))
         else:
             share(parts, jobs, lambda label: bar.set_postfix_str(label, refresh=False), done)
-    print(f"{len(work) - len(failed)} calls in {time.perf_counter() - start:.1f} s; compiled code: {files.status()}")
+    took = f"{time.perf_counter() - start:.1f} s"
+    print(columns.line(f"{len(work) - len(failed)} calls in {took}; compiled code: {files.status()}"))
     return 1 if failed else 0
 
 

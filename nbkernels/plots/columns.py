@@ -12,6 +12,30 @@ def line(text) -> str:
     return textwrap.fill(text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
+def text(lines) -> str:
+    """Lines, each as it is where it fits."""
+    return "\n".join(each if len(each) <= WIDTH else line(each) for each in lines.splitlines())
+
+
+def fitted(rows, headers) -> str:
+    """A table, whose widest columns are made narrower, with cells of several lines, until it fits.
+
+    >>> print(fitted([["a", "word " * 30]], ["b", "c"]))
+    b  c
+    -  -----------------------------------------------------------------------------
+    a  word word word word word word word word word word word word word word word
+       word word word word word word word word word word word word word word word
+    """
+    from tabulate import tabulate
+
+    table = [[str(cell).strip() for cell in row] for row in [headers, *rows]]
+    widths = [max(len(part) for cell in column for part in [*cell.splitlines(), ""]) for column in zip(*table)]
+    while sum(widths) + 2 * (len(widths) - 1) > WIDTH:
+        widths[widths.index(max(widths))] -= 1
+    table.insert(1, ["-" * width for width in widths])
+    return tabulate(table, tablefmt="plain", disable_numparse=True, maxcolwidths=widths)
+
+
 def pairs(facts) -> str:
     """
     >>> print(pairs([("name", "value"), ("n", "word " * 20)]))
@@ -50,7 +74,9 @@ def table(records, spare=()) -> str:
     spare = [key for key in spare if key in keys]
     while True:
         rows = [[record[key] for key in keys] for record in records]
-        text = tabulate(rows, headers=[key.replace(" ", "\n", 1) for key in keys], disable_numparse=True)
-        if not spare or max(map(len, text.splitlines())) <= WIDTH:
-            return "\n".join(filter(None, [line(above), text]))
+        headers = [key.replace(" ", "\n", 1) for key in keys]
+        text = tabulate(rows, headers=headers, disable_numparse=True)
+        wide = max(map(len, text.splitlines())) > WIDTH
+        if not (spare and wide):
+            return "\n".join(filter(None, [line(above), fitted(rows, headers) if wide else text]))
         keys.remove(spare.pop())

@@ -9,8 +9,8 @@ import sys
 import time
 
 import numpy as np
-from tabulate import tabulate
 
+from ..plots import columns
 from .cpu import workers
 from .made import matrices
 from .race import mean
@@ -89,9 +89,10 @@ def run(side, count, seed, threads, file=None) -> int:
     found = [row["tuned over default"] for row in rows]
     tuned = [row for row in rows if "tuned" in row["path"]]
     if tuned:
-        print(tabulate(tuned, headers="keys", floatfmt=".3f"))
-    print(f"{len(rows)} random products of {side.dtype}, seed {seed}, {len(tuned)} of them cut by winners: tuned over "
-          f"default, geometric mean {mean(found):.3f}, worst {min(found):.3f}")  # fmt: skip
+        shown = [[f"{x:.3f}" if isinstance(x, float) else x for x in row.values()] for row in tuned]
+        print(columns.fitted(shown, list(tuned[0])))
+    what = f"{len(rows)} random products of {side.dtype}, seed {seed}, {len(tuned)} of them cut by winners"
+    print(columns.line(f"{what}: tuned over default, geometric mean {mean(found):.3f}, worst {min(found):.3f}"))
     if file:
         from ..commands.info import meta
 
