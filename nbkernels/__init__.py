@@ -17,6 +17,7 @@ from .in_numpy.use import use_in_numpy
 from .ops import *  # noqa: F403 its table says what is public
 from .ops import __all__ as _OPS
 from .origins import specializations
+from .standard import clip, einsum, matrix_transpose, mean, std, tensordot, var, vecdot, where
 from .threads import threads
 from .watch import watch
 
@@ -57,7 +58,7 @@ _SAID = dict.fromkeys(("relu", "gelu", "silu", "sigmoid"), "of a product it is a
     for name in "bench cache demo docs info prebuild run stubs table warmup".split()
 }  # fmt: skip
 # NumPy's functions that run here of `asarray` arrays, and have no function of this library.
-_OF_ARRAYS = "einsum tensordot inner vecdot matvec vecmat where clip mean var std".split()
+_OF_ARRAYS = "inner matvec vecmat".split()
 
 
 def __getattr__(name):
@@ -95,6 +96,7 @@ def __dir__():
 __version__ = "0.1.0"
 
 __all__ = [
-    "GradTape", "MetaArray", "asarray", "elementwise", "epilogue", "explain", "for_torch", "fuse", "meta",
-    "specializations", "threads", "tune", "use_in_numpy", "vjp", "watch", *_OPS,  # noqa: F405 __getattr__ has tune
+    "GradTape", "MetaArray", "asarray", "clip", "einsum", "elementwise", "epilogue", "explain", "for_torch", "fuse",
+    "matrix_transpose", "mean", "meta", "specializations", "std", "tensordot", "threads", "use_in_numpy", "var",
+    "vecdot", "vjp", "watch", "where", "tune", *_OPS,  # noqa: F405 __getattr__ has tune
 ]  # fmt: skip

@@ -15,6 +15,7 @@ from .fusion import elementwise as elementwise, fuse as fuse
 from .in_numpy.use import use_in_numpy as use_in_numpy
 from .ops import define as define, packet as packet, register as register, register_fallback as register_fallback
 from .origins import specializations as specializations
+from .standard import clip as clip, einsum as einsum, matrix_transpose as matrix_transpose, mean as mean, std as std, tensordot as tensordot, var as var, vecdot as vecdot, where as where
 from .threads import threads as threads
 from .tuning.run import tune as tune
 from .watch import watch as watch
@@ -94,9 +95,13 @@ class _Elementwise(_Operation):
 
     def reduce(
         self, array: _HasArray, axis: int | Sequence[int] | None = 0, dtype: DTypeLike | None = None, out: Any = None,
-        keepdims: bool = False, initial: _Number | None = None, where: _HasArray | None = None,
+        keepdims: bool = False, initial: _Number | None = None, where: _HasArray | None = None, *,
+        dim: int | Sequence[int] | None = None, keepdim: bool | None = None,
     ) -> Any: ...
-    def accumulate(self, array: _HasArray, axis: int = 0, dtype: DTypeLike | None = None, out: Any = None) -> Any: ...
+    def accumulate(
+        self, array: _HasArray, axis: int = 0, dtype: DTypeLike | None = None, out: Any = None, *,
+        dim: int | None = None,
+    ) -> Any: ...
     def outer(self, a: _HasArray | _Number, b: _HasArray | _Number, **keywords: Any) -> Any: ...
     def at(self, array: _HasArray, indices: Any, b: Any) -> None: ...
 

@@ -69,6 +69,11 @@ class Array(np.ndarray):
             result = super().round(decimals, out)
         return _wrapped(result) if out is None else out
 
+    def __array_namespace__(self, *, api_version=None):
+        """`nbkernels.array_api`, for code that is written by the array API standard."""
+        np.ndarray.__array_namespace__(self, api_version=api_version)  # its error for a version that is none
+        return import_module("nbkernels.array_api")
+
     def __getattr__(self, name):
         """The operations of the table that are declared with the variant "method"; ndarray's own methods come first."""
         function = None if name[:2] == "__" else ops.LIBRARY.methods().get(name)

@@ -8,6 +8,27 @@ from .dispatch.operands import Operand, check_writable
 from .folds import NOTHING, known, normal, resolve_fold, strong
 
 
+class First(int):
+    """0 where nobody has said another: what an axis is by default, told from a 0 that was given."""
+
+
+FIRST = First(0)
+
+
+def chosen(name, default, axis, keepdims, dim, keepdim):
+    """(axis, keepdims) of a call that says them in NumPy's words or in torch's, `dim` and `keepdim`; a TypeError where
+    it says one in both."""
+    if dim is not None:
+        if axis is not default:
+            raise TypeError(f"{name}: axis={axis!r} and dim={dim!r} are one argument: give one of them")
+        axis = tuple(dim) if isinstance(dim, list) else dim
+    if keepdim is not None:
+        if keepdims is not False:
+            raise TypeError(f"{name}: keepdims={keepdims!r} and keepdim={keepdim!r} are one argument: give one of them")
+        keepdims = keepdim
+    return axis, keepdims
+
+
 def attach(function, reduce, accumulate, kernels):
     """Give a public function its methods: `reduce` and `accumulate` are ops that take its name, `kernels` are at's."""
     op = function.__name__
@@ -15,7 +36,10 @@ def attach(function, reduce, accumulate, kernels):
     def outer_of(self, other, **keywords):
         return outer(function, self, other, **keywords)
 
-    def reduce_of(self, axis=0, dtype=None, out=None, keepdims=False, initial=None, where=None):
+    def reduce_of(self, axis=FIRST, dtype=None, out=None, keepdims=False, initial=None, where=None, *, dim=None,
+                  keepdim=None):  # fmt: skip
+        if dim is not None or keepdim is not None:
+            axis, keepdims = chosen(f"{op}.reduce", FIRST, axis, keepdims, dim, keepdim)
         axes = dimensions(op, self, axis)
         if type(keepdims) is int:
             keepdims = bool(keepdims)
@@ -32,7 +56,9 @@ def attach(function, reduce, accumulate, kernels):
             out=out,
         )
 
-    def accumulate_of(self, axis=0, dtype=None, out=None):
+    def accumulate_of(self, axis=FIRST, dtype=None, out=None, *, dim=None):
+        if dim is not None:
+            axis, _ = chosen(f"{op}.accumulate", FIRST, axis, False, dim, None)
         return accumulate(self, op, dimensions(op, self, axis), dtype=work(op, self, dtype, out), out=out)
 
     def at_of(self, indices, other):
@@ -62,7 +88,12 @@ def dimensions(op, self, axis):
     shape = getattr(self, "shape", None)
     if shape is None:
         shape = Operand.of(op, "self", self).spec.shape
-    plain = axis is None or type(axis) is int or (type(axis) is tuple and all(type(a) is int for a in axis))
+    plain = (
+        axis is None
+        or type(axis) is int
+        or axis is FIRST
+        or (type(axis) is tuple and all(type(a) is int for a in axis))
+    )
     return (kept_normal if plain else normal)(op, axis, len(shape))
 
 
@@ -147,8 +178,8 @@ out = self folded by {op} over `axis`: a dimension, a tuple of them, or None for
 What may be folded in any order is, pairwise: the order depends on sizes alone. Anything else goes from the first
 element on, along one axis. float16 and bfloat16 are folded in float32 and rounded once; sums and products of small
 integers are int64's; with `out` and no `dtype`, all is computed in what holds self's numbers and out's. `keepdims`
-keeps the dimensions with size 1; `initial` comes first (None is the identity, where there is one); `where` chooses
-elements.
+keeps the dimensions with size 1; torch's words for both, `dim` and `keepdim`, are taken as well. `initial` comes first
+(None is the identity, where there is one); `where` chooses elements.
 
 Raises ValueError where there is nothing to fold and {op} has no identity. Source: NumPy's {op}.reduce."""
 

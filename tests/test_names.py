@@ -14,7 +14,7 @@ from nbkernels import cli
     [
         ("elemntwise", "; did you mean 'elementwise'[?]"),
         ("mul", "; did you mean 'multiply'[?]"),
-        ("einsum", "; np.einsum of arrays that asarray[(][)] makes runs here"),
+        ("inner", "; np.inner of arrays that asarray[(][)] makes runs here"),
         ("data", "; import nbkernels.data"),
         ("matmull", "; did you mean 'matmul'[?]"),
         ("softmax", "; it is exp.*"),

@@ -1,0 +1,106 @@
+"""A product of dask arrays on a cluster of this machine: a worker is killed half way, data need not fit into memory.
+
+python examples/dask_cluster.py
+python examples/dask_cluster.py --rows 8192 --inner 49152 --columns 512 --memory 512MiB --scaling
+"""
+
+import argparse
+import logging
+import os
+import signal
+import time
+
+import numpy as np
+
+import nbkernels as nb
+
+try:
+    import dask.array as da
+    from distributed import Client, LocalCluster, wait
+
+    import nbkernels.dask
+except ImportError:
+    raise SystemExit("this example needs distributed: pip install 'nbkernels[dask]'") from None
+
+SEGMENT = 4096  # chunks of k that begin at its multiples: the bits of one call
+
+
+def values(block_info=None):
+    """Numbers that are the same whenever and wherever a chunk is made."""
+    where = block_info[None]["array-location"]
+    rows, columns = (np.arange(*bounds, dtype=np.float32) for bounds in where)
+    return np.sin(np.add.outer(rows * 3, columns * 7)).astype(np.float32)
+
+
+def made(rows, columns, chunks):
+    chunks = da.core.normalize_chunks(chunks, (rows, columns), dtype=np.float32)
+    return da.map_blocks(values, chunks=chunks, dtype=np.float32, meta=np.empty((0, 0), np.float32))
+
+
+def arrays(options, rows):
+    chunk = min(2048, max(1, rows // 4))
+    x = made(rows, options.inner, (chunk, SEGMENT))
+    return x, made(options.inner, options.columns, (SEGMENT, -1))
+
+
+def product(options, workers, rows, kill=False):
+    """(seconds, result) of one product; x is in the cluster's memory, or on its disks, before."""
+    with (
+        LocalCluster(workers, threads_per_worker=1, memory_limit=options.memory, dashboard_address=None,
+                     silence_logs=logging.CRITICAL) as cluster,
+        Client(cluster) as client,
+    ):  # fmt: skip
+        client.register_plugin(nbkernels.dask.Plugin(products=False, warm_up=[warm_up]))
+        x, y = arrays(options, rows)
+        x = x.persist()
+        wait(x)
+        spilled = sum(client.run(on_disk).values())
+        start = time.perf_counter()
+        future = client.compute(nb.mm(x, y))
+        if kill:
+            while not future.done() and done(client) < x.npartitions // 2:
+                time.sleep(0.01)
+            os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+        result = future.result()
+        seconds = time.perf_counter() - start
+        print(f"{workers} worker{'s' * (workers > 1)}{', one killed' * kill}: x of {x.nbytes / 2**20:.0f} MiB, "
+              f"{spilled / 2**20:.0f} MiB of it on disk, {seconds:.2f} s", flush=True)  # fmt: skip
+        return seconds, result
+
+
+def warm_up():
+    nb.mm(np.ones((512, SEGMENT), np.float32), np.ones((SEGMENT, 64), np.float32))
+
+
+def on_disk(dask_worker):
+    return getattr(dask_worker.data, "spilled_total", (0, 0))[1]
+
+
+def done(client):
+    """Products that are in memory, of those that the chains are made of."""
+    return sum("chain" in key for keys in client.run(lambda dask_worker: list(map(str, dask_worker.data))).values()
+               for key in keys)  # fmt: skip
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for name, size in (("rows", 1024), ("inner", 4 * SEGMENT), ("columns", 64)):
+        parser.add_argument(f"--{name}", type=int, default=size)
+    parser.add_argument("--memory", default="1GiB", help="of each worker")
+    parser.add_argument("--scaling", action="store_true", help="one worker and two, then twice the rows")
+    options = parser.parse_args()
+    results = [product(options, 2, options.rows, kill=True)[1]]
+    if options.scaling:
+        runs = [product(options, workers, rows * options.rows) for workers, rows in ((1, 1), (2, 1), (2, 2))]
+        (one, first), (two, second), (more, _) = runs
+        results += [first, second]
+        print(f"strong scaling {one / two:.2f} of 2, weak {2 * one / more:.2f} of 2")
+    x, y = (array.compute(scheduler="threads") for array in arrays(options, options.rows))
+    whole = nb.mm(x, y)
+    equal = all(np.array_equal(result, whole) for result in results)
+    print(f"the bits of one call: {equal}")
+    return not equal
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
