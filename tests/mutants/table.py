@@ -8,6 +8,30 @@ from .pure import FOLDS, GUARDS, PURE
 from .run import Mutant
 
 HOST = [
+    # -- what is lost where nobody looks: exceptions, writes after a call, places to keep things
+    (
+        "jit/error_model.py",
+        "if any(function.name == REPORT",
+        "if all(function.name == REPORT",
+        "tests/test_cache.py -k would_see_it",
+    ),
+    ("jit/files.py", ").expanduser().absolute()", ").absolute()", "tests/test_cache.py -k home_directory_by"),
+    (
+        "jit/files.py",
+        'except (OSError, RuntimeError) as error:\n        raise FileNotFoundError(f"no dir',
+        'except OSError as error:\n        raise FileNotFoundError(f"no dir',
+        "tests/test_cache.py -k without_a_home",
+    ),
+    ("array.py", 'keywords.get("initial", 0) is None', "False", "tests/test_array.py -k folds_of_nothing"),
+    ("pickled.py", "if _found(*place) is made:", "if False:", "tests/test_pickling.py -k first_call"),
+    ("pickled.py", 'None if module == "__main__" else reduce', "reduce", "tests/test_pickling.py -k main_program"),
+    ("pickled.py", "and not function.__closure__", "", "tests/test_pickling.py -k goes_with_it"),
+    ("autograd/saved.py", 'else ops.copy(x, order="K")', "else x", "tests/test_tape.py -k written_later"),
+    ("autograd/saved.py", "if _version(x) != version:", "if False:", "tests/test_tape.py -k noticed"),
+    ("autograd/saved.py", "arrays.adapter_for(plain).seal(plain)", "True", "tests/test_tape.py -k read_only"),
+    ("cpu/gemv/vectors.py", 'if mat.dtype.kind != "c":', "if True:", "tests/test_products.py -k complex_vector"),
+    ("rounding.py", '("real", "imag") if work.kind == "c" else ("",)', '("",)', "tests/test_unary.py -k decimals"),
+    ("rounding.py", "decimals > 0 and result.kind", "decimals > 1 and result.kind", "tests/test_unary.py -k decimals"),
     ("threads.py", "LIMITS[0] = counts[-1] if counts else 0", "LIMITS[0] = 0", "tests/test_threads.py -k block_says"),
     ("lent.py", "if few() < limits[1]:", "if False:", "tests/test_threads.py -k torchs_number"),
     ("jit/cache.py", "before=global_compiler_lock.acquire,", "before=print,", "tests/test_shield.py -k meanwhile"),
@@ -139,6 +163,7 @@ HOST = [
 ]
 
 OTHERS = [
+    ("dispatch/devices.py", "if x.is_inference() and not", "if False and not", "tests/test_lent.py -k inference"),
     ("nbkernels/fusion.py", "*map(told, held)", "len(held)", f"{GUARDS} -k close_over"),
     (
         "nbkernels/fusion.py",
