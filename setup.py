@@ -89,5 +89,6 @@ if URL and not URL.startswith("https://"):
     sys.exit(f"NBKERNELS_URL={URL}: wanted is the repository's address, https://...")
 urls = {name: URL + page for name, page in PAGES.items()} if URL else {}
 # A checkout without links, as Git makes them on Windows unless told otherwise.
-elsewhere = {} if Path("nbkernels/dispatch").is_dir() else {"package_dir": {"": ".", "nbkernels.dispatch": "dispatch"}}
+unlinked = Path("dispatch").is_dir() and not Path("nbkernels/dispatch").is_dir()
+elsewhere = {"package_dir": {"": ".", "nbkernels.dispatch": "dispatch"}} if unlinked else {}
 setup(cmdclass={"build_py": Build}, distclass=Tagged, project_urls=urls, **elsewhere)

@@ -2,7 +2,7 @@
 
 import os
 
-# In a clone dispatch/ stands beside this package, and Python started there finds this file before an installed one.
+# In a clone dispatch/ stands beside this package, where a link leads to it; but for systems without links.
 if not os.path.isdir(os.path.join(__path__[0], "dispatch")):
     __path__.append(os.path.dirname(__path__[0]))
 

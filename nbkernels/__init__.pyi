@@ -2,7 +2,7 @@
 to be edited."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeAlias, TypeVar, overload
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar, overload
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -11,7 +11,7 @@ from .array import asarray as asarray
 from .autograd.tape import GradTape as GradTape, for_torch as for_torch, vjp as vjp
 from .epilogues import epilogue as epilogue
 from .explain import explain as explain
-from .fusion import elementwise as elementwise, fuse as fuse
+from .fusion import fuse as fuse
 from .in_numpy.use import use_in_numpy as use_in_numpy
 from .ops import define as define, packet as packet, register as register, register_fallback as register_fallback
 from .origins import specializations as specializations
@@ -93,6 +93,17 @@ class _Operation:
 class _Elementwise(_Operation):
     """NumPy's methods of an operation of two."""
 
+    @overload
+    def reduce(
+        self, array: _HasArray, axis: int | Sequence[int] | None = 0, dtype: DTypeLike | None = None, *, out: _Out,
+        keepdims: bool = False, initial: _Number | None = None, where: _HasArray | None = None,
+    ) -> _Out: ...
+    @overload
+    def reduce(
+        self, array: _A, axis: int | Sequence[int] | None = 0, dtype: DTypeLike | None = None, out: None = None, *,
+        keepdims: Literal[True], initial: _Number | None = None, where: _HasArray | None = None,
+    ) -> _A: ...
+    @overload
     def reduce(
         self, array: _HasArray, axis: int | Sequence[int] | None = 0, dtype: DTypeLike | None = None, out: Any = None,
         keepdims: bool = False, initial: _Number | None = None, where: _HasArray | None = None, *,
@@ -104,6 +115,23 @@ class _Elementwise(_Operation):
     ) -> Any: ...
     def outer(self, a: _HasArray | _Number, b: _HasArray | _Number, **keywords: Any) -> Any: ...
     def at(self, array: _HasArray, indices: Any, b: Any) -> None: ...
+
+class _Function(Protocol):
+    """A function of elements as an operation; several results are a tuple."""
+
+    __name__: str
+
+    @overload
+    def __call__(self, *args: _HasArray | _Number, out: _Out, where: _HasArray | None = None) -> _Out: ...
+    @overload
+    def __call__(self, *args: _HasArray | _Number, out: None = None, where: _HasArray | None = None) -> Any: ...
+
+@overload
+def elementwise(function: Callable[..., Any], *, dtypes: Any = None, gradient: Any = None) -> _Function: ...
+@overload
+def elementwise(
+    function: None = None, *, dtypes: Any = None, gradient: Any = None
+) -> Callable[[Callable[..., Any]], _Function]: ...
 
 
 class _Meta(Protocol):

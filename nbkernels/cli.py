@@ -109,8 +109,11 @@ def _parser():
     table = command(_table, dtype=False)
     table.add_argument("op", nargs="?", help="an operation's name, as in nbkernels.OP")
     table.add_argument("--keys", nargs="+", metavar="KEY", help="the table of an op that had kernels for these keys")
-    for run in (_docs, _stubs):
-        command(run, dtype=False).add_argument("file", nargs="?", help="where to write it (standard output)")
+    written = {run: command(run, dtype=False) for run in (_docs, _stubs)}
+    for sub in written.values():
+        sub.add_argument("file", nargs="?", help="where to write it (standard output)")
+    written[_stubs].add_argument("--of", choices=["nbkernels", "torch", "dispatch"], default="nbkernels",
+                                 help="whose public names (%(default)s)")  # fmt: skip
     return parser, commands.choices
 
 
@@ -242,10 +245,10 @@ def _docs(args):
 
 
 def _stubs(args):
-    """Write the types of the public names, for mypy, pyright and editors: nbkernels/__init__.pyi."""
+    """Write the types of the public names, for mypy, pyright and editors: an __init__.pyi."""
     from nbkernels.commands import stubs
 
-    _write(stubs.page(), args.file)
+    _write(stubs.PAGES[args.of](), args.file)
 
 
 def _write(text, file):

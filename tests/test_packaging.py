@@ -48,6 +48,20 @@ def built(tmp_path_factory):
         yield names, wheel
 
 
+def test_editable_is_a_path_that_type_checkers_follow(tmp_path):
+    """They run no finder, as setuptools writes it for packages that lie elsewhere than their names say."""
+    shutil.copytree(
+        ROOT, tmp_path / "clone", symlinks=True, ignore=shutil.ignore_patterns(".*", "__pycache__", "bench")
+    )
+    build("editable", tmp_path / "clone", tmp_path)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as found:
+        names = [name for name in found.namelist() if ".dist-info/" not in name]
+        assert [Path(name).suffix for name in names] == [".pth"]
+        assert Path(found.read(names[0]).decode().strip()) == tmp_path / "clone"
+    assert (tmp_path / "clone/nbkernels/dispatch/__init__.pyi").is_file()
+
+
 def modules():
     nbkernels = {str(path.relative_to(ROOT)) for path in (ROOT / "nbkernels").rglob("*.py")}
     return nbkernels | {f"nbkernels/{path.relative_to(ROOT)}" for path in (ROOT / "dispatch").rglob("*.py")}
@@ -56,7 +70,7 @@ def modules():
 def test_wheel_holds_every_module_and_the_data(built):
     names = {name for name in built[1].namelist() if ".dist-info/" not in name}
     more = ("data/digits.npz", "data/LICENSE.txt", "in_numpy/measured.json", "cpu/gemm/costs.json",
-            "__init__.pyi", "py.typed", "torch/__init__.pyi")  # fmt: skip
+            "__init__.pyi", "py.typed", "torch/__init__.pyi", "dispatch/__init__.pyi")  # fmt: skip
     assert names == modules() | {f"nbkernels/{name}" for name in more}
 
 

@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[1]
 HEAD = """\
 import numpy as np
 import nbkernels as nb
+from nbkernels import dispatch
 
 a, b, i = np.ones((3, 4)), np.ones((4, 5), np.float32), np.arange(12).reshape(3, 4)
 """
@@ -35,6 +36,12 @@ nb.sum_to(a, "3")
 nb.asarray(a, dtyp=3)
 number: int = nb.linear(a, b.T)
 nb.mm.reduce(a)
+nb.elementwise(lambda x: x + 1)(a, ot=a)
+nb.elementwise(3)
+nb.add.reduce(a, ax=1)
+nb.add.reduce(a, keepdims=True).reshaped(3)
+dispatch.Librry("mine")
+dispatch.parse(text=3, more=1)
 """
 RIGHT = """\
 nb.mm(a, a.T, out=np.empty((3, 3))).sum()
@@ -54,19 +61,35 @@ with nb.watch() as log:
     nb.asarray(a) @ a.T
 print(log, nb.explain(nb.add, a, a).path)
 nb.sum_to(a, a.shape[1:])
+nb.add.reduce(a, axis=1, keepdims=True).T
+nb.add.reduce(a, out=np.empty(4)).mean()
+scaled = nb.elementwise(dtypes="f4")(lambda x: 2 * x)
+print(scaled(a, out=a).T, scaled.__name__, dispatch.parse("f(Tensor self) -> Tensor"))
+"""
+ON_TENSORS = """\
+import torch
+import nbkernels.torch as nt
+
+t = torch.ones(3, 3)
+nt.mm(t, t, out_dtype=torch.float32).backward()
+nt.round_(nt.add(t, 2, alpha=0.5), 1).T
+nt.mm(t)
+nt.zzz(t)
+nt.add(t, "x")
+nt.mm(t, t, out=3)
 """
 
 
 def mypy(files, home):
     command = [sys.executable, "-m", "mypy", "--follow-imports=silent", "--no-incremental", "--output=json", *files]
-    result = subprocess.run(command, capture_output=True, text=True, cwd=home, env=os.environ | {"MYPYPATH": str(home)})
+    result = subprocess.run(command, capture_output=True, text=True, cwd=home, env=os.environ | {"MYPYPATH": str(ROOT)})
     assert result.returncode in (0, 1), result.stderr
     found = map(json.loads, result.stdout.splitlines())
     return [(Path(each["file"]).name, each["line"], each["message"]) for each in found if each["severity"] == "error"]
 
 
 def pyright(files, home):
-    settings = {"typeCheckingMode": "standard", "extraPaths": [str(home)], "reportMissingImports": "none"}
+    settings = {"typeCheckingMode": "standard", "extraPaths": [str(ROOT)], "reportMissingImports": "none"}
     (home / "pyrightconfig.json").write_text(json.dumps(settings))
     command = [sys.executable, "-m", "basedpyright", "--outputjson", "--pythonpath", sys.executable, *files]
     result = subprocess.run(command, capture_output=True, text=True, cwd=home)
@@ -78,12 +101,8 @@ def pyright(files, home):
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
-    """The package as it is installed: a clone has dispatch/ beside it."""
-    home = tmp_path_factory.mktemp("types")
-    (home / "nbkernels").mkdir()
-    for each in [*(ROOT / "nbkernels").iterdir(), ROOT / "dispatch"]:
-        (home / "nbkernels" / each.name).symlink_to(each)
-    return home
+    """A project that finds the clone by its path, as `pip install -e` gives it (tests/test_packaging.py)."""
+    return tmp_path_factory.mktemp("types")
 
 
 @pytest.mark.parametrize(("module", "checker"), [("mypy", mypy), ("basedpyright", pyright)])
@@ -99,13 +118,25 @@ def test_mistakes_are_found_and_nothing_else(module, checker, home):
     assert sorted({line for _, line, _ in found}) == [*range(first, first + MISTAKES.count("\n"))]
 
 
-def test_the_stubs_are_those_of_the_table():
-    written = (ROOT / "nbkernels" / "__init__.pyi").read_text(encoding="utf-8")
-    assert written == stubs.page(), "python -m nbkernels stubs nbkernels/__init__.pyi"
+@pytest.mark.parametrize(("module", "checker"), [("mypy", mypy), ("basedpyright", pyright)])
+def test_mistakes_with_tensors_are_found(module, checker, home):
+    if not (find_spec(module) and find_spec("torch")):
+        pytest.skip(f"{module} or torch is not installed")
+    (home / "tensors.py").write_text(ON_TENSORS)
+    assert {line for _, line, _ in checker(["tensors.py"], home)} == {7, 8, 9, 10}
+
+
+@pytest.mark.parametrize(
+    ("room", "file"),
+    [("nbkernels", "nbkernels"), ("torch", "nbkernels/torch"), ("dispatch", "dispatch")],
+)
+def test_the_stubs_are_those_of_the_table(room, file):
+    written = (ROOT / file / "__init__.pyi").read_text(encoding="utf-8")
+    assert written == stubs.PAGES[room](), f"python -m nbkernels stubs --of {room} {file}/__init__.pyi"
     assert (ROOT / "nbkernels" / "py.typed").exists()
 
 
 def test_the_stubs_name_what_is_public():
     text = stubs.page()
-    missing = [name for name in nbkernels.__all__ if not re.search(rf"\b{name}\b( as {name}\b|: )", text)]
+    missing = [name for name in nbkernels.__all__ if not re.search(rf"\b{name}\b( as {name}\b|: |\()", text)]
     assert missing == []

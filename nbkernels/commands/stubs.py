@@ -1,4 +1,4 @@
-"""nbkernels/__init__.pyi, the types of the public names, written from the table: `python -m nbkernels stubs FILE`.
+"""The types of the public names, written from the table: `python -m nbkernels stubs --of ROOM FILE` for each of PAGES.
 
 An operation is an object that is called, with methods: its schema says the types, its function the names and defaults.
 Of NumPy arrays NumPy arrays come out; of others, arrays of the type that went in.
@@ -19,7 +19,7 @@ HEAD = '''\
 to be edited."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeAlias, TypeVar, overload
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar, overload
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -70,6 +70,17 @@ class _Operation:
 class _Elementwise(_Operation):
     """NumPy's methods of an operation of two."""
 
+    @overload
+    def reduce(
+        self, array: _HasArray, axis: int | Sequence[int] | None = 0, dtype: DTypeLike | None = None, *, out: _Out,
+        keepdims: bool = False, initial: _Number | None = None, where: _HasArray | None = None,
+    ) -> _Out: ...
+    @overload
+    def reduce(
+        self, array: _A, axis: int | Sequence[int] | None = 0, dtype: DTypeLike | None = None, out: None = None, *,
+        keepdims: Literal[True], initial: _Number | None = None, where: _HasArray | None = None,
+    ) -> _A: ...
+    @overload
     def reduce(
         self, array: _HasArray, axis: int | Sequence[int] | None = 0, dtype: DTypeLike | None = None, out: Any = None,
         keepdims: bool = False, initial: _Number | None = None, where: _HasArray | None = None, *,
@@ -81,6 +92,23 @@ class _Elementwise(_Operation):
     ) -> Any: ...
     def outer(self, a: _HasArray | _Number, b: _HasArray | _Number, **keywords: Any) -> Any: ...
     def at(self, array: _HasArray, indices: Any, b: Any) -> None: ...
+
+class _Function(Protocol):
+    """A function of elements as an operation; several results are a tuple."""
+
+    __name__: str
+
+    @overload
+    def __call__(self, *args: _HasArray | _Number, out: _Out, where: _HasArray | None = None) -> _Out: ...
+    @overload
+    def __call__(self, *args: _HasArray | _Number, out: None = None, where: _HasArray | None = None) -> Any: ...
+
+@overload
+def elementwise(function: Callable[..., Any], *, dtypes: Any = None, gradient: Any = None) -> _Function: ...
+@overload
+def elementwise(
+    function: None = None, *, dtypes: Any = None, gradient: Any = None
+) -> Callable[[Callable[..., Any]], _Function]: ...
 
 '''
 META = """\
@@ -97,7 +125,7 @@ def page() -> str:
     """The whole text."""
     imports = {".ops": TABLE}
     for name in nbkernels.__all__:
-        if name not in (*OPERATIONS, *TABLE, "meta", "MetaArray"):
+        if name not in (*OPERATIONS, *TABLE, "meta", "MetaArray", "elementwise"):
             module = getattr(nbkernels, name).__module__.removeprefix(nbkernels.__name__)
             imports.setdefault(module, []).append(name)
     lines = [
@@ -108,6 +136,41 @@ def page() -> str:
     operators = [f"    def {sign}(self, other: Any) -> MetaArray: ..." for sign in signs]
     head = HEAD.replace("{imports}", "\n".join(lines)).replace("{operators}", "\n".join(operators))
     return "\n".join([head, META, *map(operation, OPERATIONS)])
+
+
+TORCH = '''\
+"""Types of the public names, functions of tensors. Written by `python -m nbkernels stubs --of torch FILE` from
+nbkernels/ops.py; not to be edited."""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from numpy.typing import DTypeLike
+from torch import Tensor, dtype as _Torch
+
+_Number: TypeAlias = complex
+_DType: TypeAlias = DTypeLike | _Torch
+
+'''
+
+
+def torch_page() -> str:
+    """Of nbkernels.torch: each function takes what that of nbkernels takes, of tensors alone."""
+    lines = []
+    for name in OPERATIONS:
+        given = parameters(getattr(nbkernels, name), "Tensor", out="Tensor | None = None").replace(
+            "DTypeLike", "_DType"
+        )
+        lines.append(f"def {name}({given.removeprefix('_, ')}) -> Tensor: ...\n")
+    return TORCH + "".join(lines)
+
+
+def dispatch_page() -> str:
+    """Of nbkernels.dispatch: where each name comes from."""
+    from ..dispatch import HOMES
+
+    head = '"""Public names. Written by `python -m nbkernels stubs --of dispatch FILE`; not to be edited."""\n\n'
+    return head + "".join(f"from .{HOMES[name]} import {name} as {name}\n" for name in sorted(HOMES))
 
 
 def operation(name) -> str:
@@ -167,3 +230,6 @@ def typed(kind, array, numbers) -> str:
     if kind.is_list:
         text = f"Sequence[{text}]"
     return f"{text} | None" if kind.optional else text
+
+
+PAGES = {"nbkernels": page, "torch": torch_page, "dispatch": dispatch_page}

@@ -52,7 +52,7 @@ class Tree:
     def __enter__(self):
         self.path = Path(tempfile.mkdtemp(prefix="nbkernels-mutants-"))
         for part in PARTS:
-            shutil.copytree(ROOT / part, self.path / part, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(ROOT / part, self.path / part, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
         for name in ("pyproject.toml", "README.md", "ARCHITECTURE.md"):
             shutil.copy(ROOT / name, self.path / name)
         self.cache = os.environ.get("NBKERNELS_CACHE_DIR") or str(self.path / "cache")

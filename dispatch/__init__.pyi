@@ -1,0 +1,29 @@
+"""Public names. Written by `python -m nbkernels stubs --of dispatch FILE`; not to be edited."""
+
+from .adapter import Adapter as Adapter
+from .errors import ArgumentError as ArgumentError
+from .errors import ComplianceError as ComplianceError
+from .adapter import Device as Device
+from .errors import DeviceError as DeviceError
+from .errors import InferenceError as InferenceError
+from .library import Library as Library
+from .metas import MetaArray as MetaArray
+from .errors import MissingKernelError as MissingKernelError
+from .op import Op as Op
+from .errors import OutDtypeError as OutDtypeError
+from .errors import OutError as OutError
+from .packet import OverloadPacket as OverloadPacket
+from .library import Registration as Registration
+from .errors import RegistrationError as RegistrationError
+from .errors import ResultError as ResultError
+from .schema import Schema as Schema
+from .errors import SchemaError as SchemaError
+from .adapter import Spec as Spec
+from .table import Table as Table
+from .errors import UnsuitableError as UnsuitableError
+from .keys import add_device as add_device
+from .compliance import comply as comply
+from .grammar import parse as parse
+from .arrays import register_adapter as register_adapter
+from .keys import remove_device as remove_device
+from .arrays import unregister_adapter as unregister_adapter
