@@ -18,6 +18,9 @@ class Device(namedtuple("Device", "key index", defaults=(0,))):
         return self.key if self.key in (keys.CPU, keys.META) else f"{self.key}:{self.index}"
 
 
+CPU = Device(keys.CPU)
+
+
 class Spec(namedtuple("Spec", "shape dtype strides")):
     """What meta functions see of an array; strides in bytes."""
 
@@ -27,6 +30,11 @@ class Spec(namedtuple("Spec", "shape dtype strides")):
 def library(name):
     """An array library's module: the loaded one where its arrays are at hand, imported where an operation needs it."""
     return sys.modules.get(name) or import_module(name)
+
+
+def imported(name):
+    """The same, whole: `library` may find a module that another thread is importing."""
+    return import_module(name)
 
 
 class Adapter:
@@ -61,7 +69,7 @@ class Adapter:
         return True
 
     def device(self, x):
-        return Device(keys.CPU)
+        return CPU
 
     def spec(self, x):
         """The array as meta functions see it."""
@@ -113,6 +121,11 @@ class Adapter:
     def restride(self, x, shape, strides):
         """A view of the same memory from its first element on."""
         raise self.lacks("restride")
+
+    def turned(self, x):
+        """x with its last two dimensions exchanged."""
+        s = self.spec(x)
+        return self.restride(x, s.shape[:-2] + s.shape[:-3:-1], s.strides[:-2] + s.strides[:-3:-1])
 
     def index(self, x, key):
         """The view x[key], for a key of integers, slices, None and ...."""

@@ -54,6 +54,9 @@ class NumPy(Adapter):
             return x.reshape(shape)  # a view, five times as soon
         return library("numpy").lib.stride_tricks.as_strided(x, shape, strides, subok=True)
 
+    def turned(self, x):
+        return x.swapaxes(-1, -2)
+
 
 class NumPyScalar(NumPy):
     """numpy.float32(1) and its like: 0-d arrays that have a dtype and cannot be written."""
@@ -170,7 +173,8 @@ def adapter_of(cls):
 
 def adapter_for(x):
     """The adapter of an array, also of one that speaks a protocol though its class does not; or None."""
-    return adapter_of(type(x)) or next((protocol for protocol in PROTOCOLS if protocol.owns(x)), None)
+    found = _found.get(type(x)) or adapter_of(type(x))
+    return found or next((protocol for protocol in PROTOCOLS if protocol.owns(x)), None)
 
 
 def names():

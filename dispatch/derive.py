@@ -9,9 +9,9 @@ gradients; the fallback of an Autograd key is called with (op, grad, args, outpu
 
 from functools import lru_cache
 
-from . import keys
+from . import keys, views
 from .errors import ArgumentError, MissingKernelError, RegistrationError
-from .operands import Operand, Operands, each
+from .operands import each
 from .table import Computed, Row, resolve, signature
 
 REAL, COMPLEX = "fV", "c"  # kinds of dtypes that have derivatives; V is bfloat16's
@@ -24,6 +24,7 @@ class Formulas(Row):
 
     def __init__(self, op, key, kernel, where):
         self.tensors, self.known = [op.names[i] for i in op.derived], ("grad", "result", *op.names)
+        self._read = {}
         super().__init__(key, kernel, where)
         if isinstance(kernel, dict):
             self.load()
@@ -46,6 +47,18 @@ class Formulas(Row):
             self._loaded[which] = formulas
             return formulas
         return super()._load(which, kernel, ("grad", *self.known[2:], "output_mask"))
+
+    def read(self, mask):
+        """The names of what it reads where mask, a bool for each argument that may have a gradient, is True: every
+        argument where it is no dict of formulas."""
+        found = self._read.get(mask)
+        if found is None:
+            formulas, names = self.load(), self.known[2:]
+            if isinstance(formulas, dict):
+                wanted = [name for name, keep in zip(self.tensors, mask, strict=True) if keep]
+                names = [need for name in wanted if name in formulas for need in needs(formulas[name])]
+            found = self._read[mask] = frozenset(names)
+        return found
 
 
 @lru_cache(maxsize=1024)
@@ -71,15 +84,10 @@ def derivative(op, device):
     return found
 
 
-def read(op, device, mask):
-    """The names of what an op's derivative reads where mask, a bool for each argument that may have a gradient, is
-    True: every argument where it is no dict of formulas."""
-    row = derivative(op, device).row
-    formulas = row and row.load()
-    if not isinstance(formulas, dict):
-        return {*op.names}
-    wanted = (op.names[i] for i, keep in zip(op.derived, mask, strict=True) if keep)
-    return {need for name in wanted if name in formulas for need in needs(formulas[name])}
+def read(op, computed, mask):
+    """What `Formulas.read` says of an op's derivative; every argument where it has none, or a fallback."""
+    row = computed.row
+    return row.read(tuple(mask)) if isinstance(row, Formulas) else frozenset(op.names)
 
 
 def differentiable(spec):
@@ -92,63 +100,63 @@ def gradient(op, grad, args, kwargs, output_mask, result=None):
     name = op.schema.name
     bound = binding(op.function, len(op.names)).bind(*args, **kwargs)
     bound.apply_defaults()
-    values = list(bound.arguments.values())
-    slots, operands = op.bind(name, values)
-    row = derivative(op, op.lead(name, operands, None).device.key)
+    slots, operands = op.bind(name, list(bound.arguments.values()))
+    key, values = op.lead(name, operands, None).device.key, each(slots, lambda operand: operand.value)
+    mask = (True,) * len(op.derived) if output_mask is None else tuple(map(bool, output_mask))
+    if len(mask) != len(op.derived):
+        tensors = ", ".join(op.names[i] for i in op.derived)
+        raise ArgumentError(f"{name}: output_mask has one bool for each of {tensors}")
+    wanted = [keep and any(map(has_gradient, listed(values[i]))) for keep, i in zip(mask, op.derived)]
+    return gradients(op, derivative(op, key), grad, values, wanted, result)
+
+
+def gradients(op, row, grad, values, wanted, result=None):
+    """The gradients of a call by a `derivative`: one for each argument that may have one, fitted to it, and None where
+    `wanted` is False. `values` are all arguments in the schema's order, as it wants them."""
     if row.row is None or row.reason == keys.COMPOSITE_IMPLICIT:
         why = "its gradient comes from its parts" if row.row else "none is declared"
-        raise MissingKernelError(f"{name} has no derivative of its own: {why}")
-    tensors = [op.names[i] for i in op.derived]
-    mask = [True] * len(tensors) if output_mask is None else list(map(bool, output_mask))
-    if len(mask) != len(tensors):
-        raise ArgumentError(f"{name}: output_mask has one bool for each of {', '.join(tensors)}")
-    given = [slots[i] for i in op.derived]
-    wanted = [keep and any(map(has_gradient, listed(slot))) for keep, slot in zip(mask, given, strict=True)]
-    plain = each(slots, lambda operand: operand.value)
+        raise MissingKernelError(f"{op.schema.name} has no derivative of its own: {why}")
     kernel = row.row.load()
     if row.reason == "fallback":
-        found = kernel(op, grad, plain, tuple(wanted))
+        found = kernel(op, grad, values, tuple(wanted))
     elif callable(kernel):
-        found = kernel(grad, *plain, tuple(wanted))
+        found = kernel(grad, *values, tuple(wanted))
     else:
-        known = dict(zip(op.names, plain, strict=True), grad=grad)
-        if result is None and any("result" in needs(kernel[key]) for key in tensors if key in kernel):
+        if result is None and "result" in row.row.read(tuple(wanted)):
             result = op.call(values)
-        known["result"] = result
-        found = [
-            kernel[key](**{need: known[need] for need in needs(kernel[key])}) if keep and key in kernel else None
-            for key, keep in zip(tensors, wanted, strict=True)
-        ]
-    return fitted(op, tensors, wanted, given, found)
+        known = dict(zip(op.names, values), grad=grad, result=result)
+        found = []
+        for i, keep in zip(op.derived, wanted):
+            formula = kernel.get(op.names[i]) if keep else None
+            found.append(formula and formula(**{need: known[need] for need in needs(formula)}))
+    return fitted(op, wanted, [values[i] for i in op.derived], found)
 
 
-def fitted(op, tensors, wanted, given, found):
-    """The gradients that a kernel found, each as its argument wants it: None where it is not wanted."""
-    name, found = op.schema.name, tuple(found) if isinstance(found, tuple | list) else (found,)
-    if len(found) != len(tensors):
-        raise ArgumentError(f"{name}: its derivative gave {len(found)} gradients for {', '.join(tensors)}")
-    fit = resolve(op.library.fit) if op.library.fit else lambda grad, x: grad
-
-    def one(grad, operand):
-        return fit(grad, operand.value) if grad is not None and has_gradient(operand) else None
-
-    fits = []
-    for key, keep, slot, grad in zip(tensors, wanted, given, found, strict=True):
+def fitted(op, wanted, given, found):
+    """The gradients that a kernel found, each as its argument, one of `given`, wants it: None where not `wanted`."""
+    found = tuple(found) if isinstance(found, tuple | list) else (found,)
+    if len(found) != len(given):
+        names = ", ".join(op.names[i] for i in op.derived)
+        raise ArgumentError(f"{op.schema.name}: its derivative gave {len(found)} gradients for {names}")
+    fit, fits = op.library.fitting, []
+    for keep, x, grad in zip(wanted, given, found):
         if not keep or grad is None:
             fits.append(None)
-        elif not isinstance(slot, Operands):
-            fits.append(one(grad, slot))
-        elif not isinstance(grad, tuple | list) or len(grad) != len(slot):
-            raise ArgumentError(f"{name}: the formula of {key} gives a list of {len(slot)} gradients, one for each")
+        elif not isinstance(x, tuple):
+            fits.append(fit(grad, x))
+        elif not isinstance(grad, tuple | list) or len(grad) != len(x):
+            name, key = op.schema.name, op.names[op.derived[len(fits)]]
+            raise ArgumentError(f"{name}: the formula of {key} gives a list of {len(x)} gradients, one for each")
         else:
-            fits.append(tuple(map(one, grad, slot)))
+            parts = zip(grad, x)
+            fits.append(tuple(fit(g, part) if g is not None and has_gradient(part) else None for g, part in parts))
     return tuple(fits)
 
 
-def listed(slot):
-    return slot if isinstance(slot, Operands) else (slot,)
+def listed(x):
+    return x if isinstance(x, tuple) else (x,)
 
 
-def has_gradient(slot):
-    """Whether a slot of a call is an array of floats or complex numbers."""
-    return isinstance(slot, Operand) and differentiable(slot.spec)
+def has_gradient(x):
+    """Whether an argument of a call is an array of floats or complex numbers."""
+    return views.is_array(x) and differentiable(views.spec(x))

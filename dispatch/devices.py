@@ -6,7 +6,7 @@ from functools import partial
 from math import prod
 
 from . import driver, keys, layout
-from .adapter import Adapter, Device, Spec, library
+from .adapter import Adapter, Device, Spec, imported, library
 from .driver import DeviceView, recorder, simulated
 from .errors import InferenceError
 
@@ -201,12 +201,14 @@ class Torch(Cuda):
         if proxies and proxies.get_proxy_mode() is not None:
             raise TypeError("a torch tensor in make_fx: the graph would lack this call; use torch.compile")
         forward = library("torch.autograd.forward_ad")
-        if forward.unpack_dual(x).tangent is not None:
+        if forward._current_level >= 0 and forward.unpack_dual(x).tangent is not None:
             raise TypeError("a torch tensor with a tangent, which would be lost: pass forward_ad.unpack_dual(x).primal")
 
     def spec(self, x):
         dtype = self.dtypes.get(x.dtype) or self.dtype(x.dtype)
-        return Spec(tuple(x.shape), dtype, tuple(stride * dtype.itemsize for stride in self.plain(x).stride()))
+        self.check(x)
+        size = dtype.itemsize
+        return Spec(tuple(x.shape), dtype, tuple([stride * size for stride in x.stride()]))
 
     def dtype(self, kind):
         """NumPy's dtype of a tensor's, kept."""
@@ -220,8 +222,8 @@ class Torch(Cuda):
             raise TypeError(f"torch.{name} has no NumPy dtype{hint}") from None
         return self.dtypes.setdefault(kind, dtype)
 
-    def plain(self, x):
-        """The tensor where it is nothing but strided memory that nothing watches, else a TypeError."""
+    def check(self, x):
+        """A TypeError where the tensor is more than strided memory, or torch watches it."""
         if x.requires_grad and library("torch").is_grad_enabled():
             hint = "pass x.detach(), or call the function of nbkernels.torch"
             raise TypeError(f"a torch tensor that requires grad: torch would not see this call; {hint}")
@@ -229,10 +231,10 @@ class Torch(Cuda):
             raise TypeError(f"a torch tensor of layout {x.layout}: pass x.to_dense()")
         if x.is_neg() or x.is_conj():
             raise TypeError("a torch tensor that is a lazy negative or conjugate: pass x.resolve_neg().resolve_conj()")
-        return x.detach()
 
     def view(self, x):
-        x = self.plain(x)
+        self.check(x)
+        x = x.detach()
         torch = library("torch")
         if x.device.type != "cpu":
             shape, dtype, strides = self.spec(x)
@@ -260,7 +262,7 @@ class Torch(Cuda):
     @staticmethod
     def bfloat16():
         """NumPy has no bfloat16 of its own."""
-        return library("numpy").dtype(library("ml_dtypes").bfloat16)
+        return library("numpy").dtype(imported("ml_dtypes").bfloat16)
 
     def written(self, x):
         library("torch").autograd.graph.increment_version(x)  # so that autograd finds it changed
@@ -283,6 +285,9 @@ class Torch(Cuda):
 
     def restride(self, x, shape, strides):
         return x.as_strided(shape, [stride // x.element_size() for stride in strides])
+
+    def turned(self, x):
+        return x.transpose(-1, -2)
 
     def guard(self, device):
         return super().guard(device) if device.key == keys.CUDA else self.limited()

@@ -23,6 +23,14 @@ def overlaps_itself(shape, strides, itemsize):
     """Whether two elements share memory. Exact, but for layouts that need more than 10,000 steps of search: True."""
     if 0 in shape:
         return False
+    span = itemsize
+    for size, stride in zip(shape[::-1], strides[::-1], strict=True):  # in C order: the usual case ends here
+        if size > 1:
+            if stride < span:
+                break
+            span += stride * (size - 1)
+    else:
+        return False
     axes = sorted((abs(stride), size) for size, stride in zip(shape, strides, strict=True) if size > 1)
     span = itemsize
     for stride, size in axes:
@@ -30,7 +38,7 @@ def overlaps_itself(shape, strides, itemsize):
             break
         span += stride * (size - 1)
     else:
-        return False  # every step clears all that the smaller steps can reach: the usual case ends here
+        return False  # every step clears all that the smaller steps can reach
     axes.reverse()
     reach = [itemsize - 1]
     for stride, size in reversed(axes):

@@ -10,6 +10,7 @@ meanwhile sees the kernels from before or from after.
 """
 
 import sys
+from functools import cached_property
 
 from . import declare, grammar, keys, op, packet, stub, table
 from .errors import MissingKernelError, RegistrationError, suggestion
@@ -64,6 +65,11 @@ class Library:
         self.stubs = {}  # name -> Stub
         self.overriding = frozenset()  # rows of kernels that were registered over others
         self.fallbacks = {}  # key -> its rows, the one in force last
+
+    @cached_property
+    def fitting(self):
+        """The function (gradient, argument) that gives a gradient its argument's shape, dtype and layout."""
+        return table.resolve(self.fit) if self.fit else lambda grad, x: grad
 
     def __getitem__(self, name):
         """The op of a name, of a public function, or the op itself."""

@@ -69,6 +69,9 @@ class Tracing(Adapter):
     def owns(self, cls):
         return issubclass(cls, Traced)
 
+    def lends(self, cls):
+        return True
+
     def intercept(self, op, row, args, out, in_place):
         return mode_of(*args, out).call(op, row, args, out, in_place)
 
@@ -117,12 +120,14 @@ def mode_of(*args):
 
 
 def flat(args):
-    """Arguments, those in lists one by one."""
+    """A list of arguments, those in lists one by one."""
+    found = []
     for x in args:
         if isinstance(x, tuple | list):
-            yield from x
+            found += x
         else:
-            yield x
+            found.append(x)
+    return found
 
 
 def each(function, x):

@@ -25,6 +25,11 @@ def index(x, key):
     return arrays.adapter_for(x).index(x, key)
 
 
+def turned(x):
+    """x with its last two dimensions exchanged."""
+    return arrays.adapter_for(x).turned(x)
+
+
 def transpose(x):
     """x with its dimensions reversed."""
     s = spec(x)

@@ -218,6 +218,31 @@ def of_torch():
     return scope | dict(words=words.ctypes.data, view=views.view_entry(), kept=words), VIEW
 
 
+OTHERS = frozenset((bool, int, float, complex, str, tuple))  # arguments of a call that are no arrays
+
+
+def array_of(x):
+    """A tensor in the CPU's memory as NumPy's array, which keeps it alive; None, a number or a word is itself. A
+    TypeError of anything else."""
+    if x is None or type(x) in OTHERS:
+        return x
+    torch = library("torch")
+    if not lends(type(x)) or not isinstance(x, torch.Tensor) or not x.is_cpu or x.layout is not torch.strided:
+        raise TypeError
+    x = x.detach().resolve_conj().resolve_neg()
+    return arrays.adapter_of(torch.Tensor).raw(x) if x.dtype is torch.bfloat16 else x.numpy()
+
+
+def tensor_of(x, others=()):
+    """An array as a tensor: of a copy where it shares memory with one of the others, or has no such strides."""
+    x = np.asarray(x)
+    owned = x.base is None and not any(x is y for y in others)
+    shares = not owned and any(isinstance(y, np.ndarray) and np.may_share_memory(x, y) for y in others)
+    x = x.copy(order="K") if shares or min(x.strides, default=0) < 0 else x
+    torch = library("torch")
+    return torch.from_numpy(x.view(np.int16)).view(torch.bfloat16) if x.dtype.kind == "V" else torch.from_numpy(x)
+
+
 @functools.cache
 def viewer():
     """A function of tensors: NumPy's view, which does not keep them alive; None of what is no plain memory, or where

@@ -10,7 +10,8 @@ from .dispatch import Library, arrays, operators
 LIBRARY = Library("nbkernels", composites="nbkernels.composites", fit="nbkernels.autograd.gradients:fit",
                   first="nbkernels.first_calls:first",
                   replays=dict.fromkeys(("numba.cuda", "CuPy", "torch"), "nbkernels.cuda.replay:replay"),
-                  lenders={"NumPy": "nbkernels.lent:subclasses", "torch": "nbkernels.lent:tensors"})  # fmt: skip
+                  lenders={"NumPy": "nbkernels.lent:subclasses", "torch": "nbkernels.lent:tensors",
+                           "traced": "nbkernels.autograd.tape:noting"})  # fmt: skip
 define, register, register_fallback = LIBRARY.define, LIBRARY.register, LIBRARY.register_fallback
 packet = LIBRARY.packet
 arrays.register_adapter(arrays.Named("dask", ("dask.Array",), "nbkernels.dask.graphs:ADAPTER"))

@@ -74,6 +74,7 @@ RULES = {
         "nbkernels.elementary",
         "nbkernels.epilogues",
         "nbkernels.fusion",
+        "nbkernels.lent",
         "nbkernels.ops",
         "nbkernels.scalar",
     ),

@@ -421,6 +421,15 @@ def test_for_torch(args):
     _, pull = nb.vjp(chain, *args)
     for tensor, found in zip(tensors, pull(np.float64(3))):
         np.testing.assert_allclose(tensor.grad.numpy(), found, rtol=1e-14)
+    layer, (x, w, b) = nb.for_torch(nb.linear), (torch.rand(3, 4, requires_grad=True) for _ in range(3))
+    for found in (layer(x, w, bias=b[0, :3]), layer(weight=w, input=x, bias=b[0, :3], mode=None)):
+        assert torch.equal(found, nb.linear(x.detach(), w.detach(), b[0, :3].detach()))
+        for mine, theirs in zip(*(torch.autograd.grad(y.cos().sum(), (x, w, b), retain_graph=True)
+                                  for y in (found, x @ w.T + b[0, :3]))):  # fmt: skip
+            torch.testing.assert_close(mine, theirs)
+    assert torch.autograd.gradgradcheck(lambda x, w: nb.for_torch(nb.mm)(x, mat2=w), (x.double(), w.double().T))
+    with pytest.raises(TypeError, match="weight"):
+        layer(x, weigth=w)
     x = torch.ones(2, 3, dtype=torch.float64)
     held = nb.for_torch(nb.mm)(x, tensors[1])
     x += 1  # what the backward pass would read

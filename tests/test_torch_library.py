@@ -370,6 +370,99 @@ def test_everyday_products_go_back_at_once():
     assert gradients.at_once(form, (True,) * 3, grad, [*values[:3], "float64", None, None, None]) is None
 
 
+@named
+def test_plain_calls_are_those_of_the_op(op):
+    """What is made at once has the op's results and gradients, arguments by name as well."""
+    name = op.schema.name
+    if name not in ops.OPERATIONS:
+        return
+    form, args = call(op)
+    function, names = getattr(nt, name), [a.name for a in form.schema.arguments]
+    expected = form.of_torch(*args)
+    for found in (function(*args), function(args[0], **dict(zip(names[1:], args[1:])))):
+        assert torch.equal(found, expected)
+        assert (found.dtype, found.stride()) == (expected.dtype, expected.stride())
+        assert found.requires_grad == expected.requires_grad
+        if expected.requires_grad:
+            leaves = [x for x in args if isinstance(x, torch.Tensor) and x.requires_grad]
+            pairs = zip(*(torch.autograd.grad(y.cos().sum(), leaves, retain_graph=True) for y in (found, expected)))
+            assert all(torch.equal(x, y) and x.stride() == y.stride() for x, y in pairs)
+
+
+@pytest.mark.parametrize(
+    "name", ["add", "subtract", "maximum", "positive", "conj", "real", "linear", "addmm", "sum_to"]
+)
+def test_gradients_share_no_memory(name):
+    """Of one call, of several, and with what went in: torch adds to a leaf's gradient in place."""
+    form, args = call(LIBRARY[name])
+    leaves = [x for x in args if isinstance(x, torch.Tensor)]
+    seed = torch.ones_like(form.of_torch(*args))
+    for function in (form.of_torch, getattr(nt, name), nb.for_torch(getattr(nb, name))):
+        once = torch.autograd.grad(function(*args), leaves, seed)
+        for _ in range(3):
+            function(*args).backward(seed)
+        assert torch.equal(seed, torch.ones_like(seed))
+        for x, grad in zip(leaves, once):
+            torch.testing.assert_close(x.grad, 3 * grad)
+            x.grad = None
+
+
+def test_what_is_no_plain_call():
+    x, numbers = torch.ones(2, 2, requires_grad=True), np.ones((2, 2))
+    with pytest.raises(RuntimeError, match="Expected a value of type 'Tensor"):
+        nt.mm(x, numbers)
+    with pytest.raises(RuntimeError, match="alhpa"):
+        nt.add(x, x, alhpa=2)
+    with pytest.raises(RuntimeError):
+        nt.mm(x)
+    with pytest.raises(RuntimeError):
+        nt.add(2, 3)
+    assert torch.equal(nt.add(2, x), x + 2)
+    assert torch.equal(nt.add(x, 2, alpha=3), x + 6)
+    masked = nt.add(x, x, where=torch.tensor([True, False]))
+    assert torch.equal(masked[:, 0], torch.full((2,), 2.0))
+    assert torch.equal(nt.mm(x, mat2=x, out_dtype=torch.float32), x @ x)
+    assert not nt.less(x, 2).requires_grad
+    with torch.no_grad():
+        assert not nt.mm(x, x).requires_grad
+    with torch.inference_mode():
+        assert nt.mm(x, x).is_inference()
+    seen = []
+
+    class Mode(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            seen.append(str(function))
+            return function(*args, **kwargs or {})
+
+    with Mode():
+        nt.mm(x, x)
+    assert any("mm" in name for name in seen)
+    with torch.device("meta"):  # a mode as well
+        assert torch.equal(nt.mm(x, x), x @ x)
+
+
+def test_ops_are_registered_as_they_are_looked_up():
+    """The import is light; from any thread an op is whole."""
+    code = """
+import sys, threading, torch, nbkernels.torch
+assert "numba" not in sys.modules
+space, has = torch.ops.nbkernels, torch._C._dispatch_has_kernel_for_dispatch_key
+assert {"mm", "add_", "mm_backward", "mm_backward_backward"} <= set(dir(space)) and "mm" not in vars(space)
+x, found, gate = torch.ones(2, 2), [], threading.Barrier(4)
+def run():
+    gate.wait()
+    rest = x, x, x, *[None] * 4, [True, False], [True]
+    found.append(space.bmm(x[None], x[None]) + space.mm_backward_backward.default([x], *rest)[0])
+threads = [threading.Thread(target=run) for _ in range(4)]
+[each.start() for each in threads], [each.join() for each in threads]
+assert len(found) == 4 and all(y.equal(found[0]) for y in found), found
+assert "Scalar" in space.add.overloads() and has("nbkernels::add.Scalar", "Autograd")
+assert not hasattr(space, "no_such_op") and space is torch.ops.nbkernels
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+
+
 def test_without_torch():
     """One line says how to get it."""
     code = "import sys; sys.modules['torch'] = None\nimport nbkernels.torch"

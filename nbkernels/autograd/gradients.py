@@ -10,7 +10,7 @@ import inspect
 
 from .. import ops
 from ..dispatch.traced import Traced
-from ..dispatch.views import empty, expand, restride, spec
+from ..dispatch.views import empty, expand, spec, turned
 from ..fusion import NUMBERS, elementwise
 from ..ops import equal, greater, greater_equal, less, less_equal, multiply, not_equal, sum_to
 from . import slopes
@@ -36,11 +36,10 @@ chosen, share, times = PARTIAL["chosen"], PARTIAL["share"], PARTIAL["times"]
 
 def upright(x):
     """Whether the matrices of x are column-major, or x repeats its columns: strides that are no answer are None."""
-    s = spec(x)
-    if len(s.shape) < 2 or 1 in s.shape[-2:] or 0 in s.shape or 0 in s.strides[-2:]:
+    shape, _, strides = spec(x)
+    if len(shape) < 2 or 1 in shape[-2:] or 0 in shape or 0 in strides[-2:]:
         return None
-    rows, columns = map(abs, s.strides[-2:])
-    return rows < columns
+    return abs(strides[-2]) < abs(strides[-1])
 
 
 def cast(x, dtype, columns=None):
@@ -60,17 +59,14 @@ def cast(x, dtype, columns=None):
     return ops.copy(x, out=empty(x, s.shape, dtype))
 
 
-def turned(x):
-    """x with its last two dimensions exchanged."""
-    s = spec(x)
-    return restride(x, s.shape[:-2] + s.shape[:-3:-1], s.strides[:-2] + s.strides[:-3:-1])
-
-
 def fit(grad, x):
     """A gradient as x's: summed to its shape, which undoes broadcasting, in its dtype, column-major if x is."""
-    if spec(grad).shape != spec(x).shape:
-        grad = sum_to(grad, spec(x).shape)
-    return cast(grad, spec(x).dtype, upright(x))
+    s, wanted = spec(grad), spec(x)
+    if s == wanted:
+        return grad
+    if s.shape != wanted.shape:
+        grad = sum_to(grad, wanted.shape)
+    return cast(grad, wanted.dtype, upright(x))
 
 
 def scale(grad, factor):

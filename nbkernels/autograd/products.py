@@ -3,10 +3,10 @@
 import inspect
 
 from .. import ops
-from ..dispatch.views import column, empty, flatten, is_array, restride, row, spec, transpose
+from ..dispatch.views import column, empty, flatten, is_array, restride, row, spec, transpose, turned
 from ..epilogues import SLOPES
 from ..ops import bmm, mm, mv, sum_to
-from .gradients import cast, fit, scale, turned, upright
+from .gradients import cast, fit, scale, upright
 
 SWAPPED = {"a": "b", "b": "a"}  # for factors that have changed places
 
@@ -42,7 +42,7 @@ def settled(grad, other, alpha, mode, conj, mine):
     """The other factor in grad's dtype, what scales the gradient of factor `mine`, mode, and what is to be conjugated:
     grad where the factor was, the other where both were or neither."""
     wide = spec(grad).dtype
-    if spec(other).dtype != wide:
+    if other.dtype != grad.dtype and spec(other).dtype != wide:
         other, mode = cast(other, wide), None
     if wide.kind != "c":
         return other, alpha, mode, None
@@ -96,12 +96,20 @@ def matrices(grad, input, other):
     return grad, input, other
 
 
+def two_dimensional(x, y):
+    return len(spec(x).shape) == 2 == len(spec(y).shape)
+
+
 def matmul_input(grad, input, other, mode, conj):
+    if two_dimensional(grad, other):
+        return left(by_mm, grad, turned(other), input, 1, mode, conj)
     grad, _, matrix = matrices(grad, input, other)
     return left(by_matmul, grad, turned(matrix), input, 1, mode, conj)
 
 
 def matmul_other(grad, input, other, mode, conj):
+    if two_dimensional(grad, other):
+        return right(by_mm, grad, turned(input), other, 1, mode, conj)
     grad, matrix, _ = matrices(grad, input, other)
     if len(spec(other).shape) == 1:
         return right(by_rows, grad, turned(matrix), other, 1, mode, conj)
@@ -185,9 +193,9 @@ VDOT = {
 }
 MATMUL = {"input": matmul_input, "other": matmul_other}
 LINEAR = {
-    "input": lambda grad, input, weight, mode, conj: matmul_input(grad, input, transpose(weight), mode, conj),
-    "weight": lambda grad, input, weight, mode, conj: transpose(
-        fit(matmul_other(grad, input, transpose(weight), mode, conj), transpose(weight))
+    "input": lambda grad, input, weight, mode, conj: matmul_input(grad, input, turned(weight), mode, conj),
+    "weight": lambda grad, input, weight, mode, conj: turned(
+        fit(matmul_other(grad, input, turned(weight), mode, conj), turned(weight))
     ),
     "bias": lambda grad: grad,
 }

@@ -8,8 +8,8 @@ at the call and at the gradient, would take longer: a copy is 6 times as fast as
 from functools import partial
 
 from .. import ops
-from ..dispatch import arrays, views
-from ..dispatch.traced import Traced, bare, each
+from ..dispatch import arrays
+from ..dispatch.traced import Traced, each
 
 
 class Saved:
@@ -20,16 +20,17 @@ class Saved:
 
     def keep(self, x, what):
         """x, an argument or a result, as the derivative reads it."""
-        return each(partial(self._keep, what), x)
-
-    def _keep(self, what, x):
-        if not views.is_array(x):
-            return x
-        value = kept(bare(x), isinstance(x, Traced))
-        version = _version(value)
+        if isinstance(x, tuple | list):
+            return each(partial(self.keep, what=what), x)
+        own = isinstance(x, Traced)
+        value = x.value if own else x
+        plain = _innermost(value)
+        adapter = arrays.adapter_for(plain)
+        version = None if adapter is None else adapter.version(plain)
         if version is not None:
-            self.counted.append((what, value, version))
-        return value
+            self.counted.append((what, plain, version))
+            return value
+        return value if adapter is None else _sealed(value, plain, adapter, own)
 
     def check(self):
         """Raise where an array has been written since."""
@@ -49,16 +50,17 @@ def _innermost(x):
 
 
 def _version(x):
-    """How often x has been written, or None where nobody counts."""
-    x = _innermost(x)
+    """How often x, a plain array, has been written, or None where nobody counts."""
     return arrays.adapter_for(x).version(x)
 
 
-def kept(x, own=False):
-    """x where a later write would be noticed or is impossible, else a copy.
+def _sealed(x, plain, adapter, own):
+    """x, where it cannot be written; else a copy, in the order that its gradient has. `plain` is what is inside x, and
+    `own` says that a tape alone has its memory: then it is enough that x is read-only."""
+    return x if (own or plain is not x) and adapter.seal(plain) else ops.copy(x, order="K")
 
-    `own` says that a tape alone has its memory: then it is enough that x is read-only.
-    """
+
+def kept(x):
+    """x where a later write would be noticed or is impossible, else a copy."""
     plain = _innermost(x)
-    sealed = (own or plain is not x) and arrays.adapter_for(plain).seal(plain)
-    return x if sealed or _version(x) is not None else ops.copy(x, order="K")  # a gradient has its order
+    return x if _version(plain) is not None else _sealed(x, plain, arrays.adapter_for(plain), False)

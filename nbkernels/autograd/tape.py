@@ -13,7 +13,9 @@ from math import gcd
 from .. import ops
 from ..dispatch import arrays, derive, keys, layout, views
 from ..dispatch.errors import ArgumentError, describe
+from ..dispatch.fast import key_of
 from ..dispatch.traced import Traced, bare, flat
+from . import on_views
 from .saved import Saved, kept
 
 NUMBERS = (bool, int, float, complex)
@@ -53,6 +55,10 @@ class GradTape:
         s = views.spec(x)
         if not derive.differentiable(s):
             raise ArgumentError(f"GradTape.watch: an array of floats or complex numbers is wanted, not of {s.dtype}")
+        return self.watched(x, s)
+
+    def watched(self, x, s):
+        """x, whose spec is s, as `watch` says."""
         overlaps = layout.overlaps_itself(s.shape, s.strides, s.dtype.itemsize)  # a gradient for each of its elements
         return Watched(ops.copy(x) if overlaps else kept(x), self)
 
@@ -94,17 +100,15 @@ class GradTape:
         `flows` says which parts no gradient goes through; through bools and integers none does.
         """
         seen = self.seen(value, flows)
-        self.steps.append((pull, inputs, list(flat([seen]))))
+        self.steps.append((pull, inputs, flat((seen,))))
         return seen
 
     def seen(self, value, flows):
         """`value` with its parts watched where `flows` says so."""
-        several = isinstance(value, tuple | list)
-        parts = value if several else (value,)
-        flows = flows if isinstance(flows, tuple | list) else (flows,) * len(parts)
-        seen = [Watched(x, self) if keep and _flows(x) else x for x, keep in zip(parts, flows, strict=True)]
-        if not several:
-            return seen[0]
+        if not isinstance(value, tuple | list):
+            return Watched(value, self) if flows and _flows(value) else value
+        flows = flows if isinstance(flows, tuple | list) else (flows,) * len(value)
+        seen = [Watched(x, self) if keep and _flows(x) else x for x, keep in zip(value, flows, strict=True)]
         return value._make(seen) if hasattr(value, "_make") else type(value)(seen)
 
     # -- what the dispatcher calls, as dispatch/traced.py says ---------------------------------------------------------
@@ -122,16 +126,26 @@ class GradTape:
         if out is not None or op.written:
             raise ArgumentError(f"{op.schema.name}: a tape cannot go back through out= and in-place calls")
         self.mine(op.schema.name, args)
-        result = op.call([bare(x) for x in args])
+        return self.note(op, row.key, args, op.call([bare(x) for x in args]))
+
+    def note(self, op, key, args, result):
+        """The result of a call on a device key, watched, and what its derivative will read."""
         if op.output_differentiability is False:
             return result
         seen = self.seen(result, op.output_differentiability)
-        mask = [any(isinstance(part, Watched) for part in flat([args[i]])) for i in op.derived]
-        read, saved = derive.read(op, row.key, mask), Saved(op.schema.name)
-        values = [saved.keep(x, name) if name in read else bare(x) for x, name in zip(args, op.names, strict=True)]
+        inputs = [args[i] for i in op.derived]
+        mask = tuple([type(x) is Watched or _any_watched(x) for x in inputs])
+        derivative, saved, values = derive.derivative(op, key), Saved(op.schema.name), []
+        read = derive.read(op, derivative, mask)
+        for x, name, convert in zip(args, op.names, op.converters):
+            if x is not None and convert is not None:
+                x = convert(op.schema.name, x)
+            elif x is not None:
+                x = saved.keep(x, name) if name in read else bare(x)
+            values.append(tuple(x) if type(x) is list else x)
         result = saved.keep(seen, "its result") if "result" in read else result
-        pull = partial(_backwards, op, values, mask, result, saved)
-        self.steps.append((pull, tuple(flat(args[i] for i in op.derived)), list(flat([seen]))))
+        pull = partial(_backwards, op, derivative, values, mask, result, saved)
+        self.steps.append((pull, flat(inputs), flat((seen,))))
         return seen
 
     def apply(self, function, args, out, where, shape, dtypes):
@@ -176,8 +190,7 @@ class Watched(Traced):
     __slots__ = ("root",)
 
     def __init__(self, value, mode):
-        super().__init__(value, mode)
-        self.root = None
+        self.value, self.mode, self.root = value, mode, None
         arrays.adapter_for(value).seal(value)
 
     def __getattr__(self, name):
@@ -193,9 +206,20 @@ class Watched(Traced):
         return f"Watched({self.value!r})"
 
 
+def _any_watched(x):
+    return isinstance(x, tuple | list) and any(type(part) is Watched for part in x)
+
+
 def _flows(x):
     """Whether gradients go through an array."""
-    return views.is_array(x) and derive.differentiable(views.spec(x))
+    return _differentiable(x) is not None
+
+
+def _differentiable(x):
+    """The spec of an array that gradients go through, or None."""
+    adapter = arrays.adapter_for(x)
+    s = None if adapter is None else adapter.spec(x)
+    return s if s is not None and derive.differentiable(s) else None
 
 
 def _add(grads, x, part):
@@ -226,18 +250,44 @@ def _seed(target, grad):
     return grad
 
 
-def _backwards(op, args, mask, result, saved, *grads):
+def noting(op, types, fast, again):
+    """The fast path of calls on arrays that a tape watches: they are made by that of what is inside, and noted."""
+    if not op.structured or any(issubclass(each, Traced) and each is not Watched for each in types):
+        return None
+    if derive.derivative(op, keys.CPU).reason == keys.COMPOSITE_IMPLICIT:  # its parts are noted
+        return None
+    usual = [i for i in range(len(op.names)) if i not in op.rare]
+    keyed = [usual.index(i) for i in op.keyed]
+
+    def noted(*args):
+        if args[-1] is not None:  # out
+            return None
+        tape, plain = None, list(args)
+        for i, x in enumerate(args):
+            if type(x) is Watched:
+                if x.mode is not tape and tape is not None:
+                    return None
+                tape, plain[i] = x.mode, x.value
+        made = op.entries.get(key_of(tuple([type(plain[i]) for i in keyed])))
+        result = made(*plain) if made is not None and tape.recording else None
+        if result is None:
+            return None
+        given = [None] * len(op.names)
+        for i, x in zip(usual, args):
+            given[i] = x
+        return tape.note(op, arrays.adapter_for(result).device(result).key, given, result)
+
+    return noted
+
+
+def _backwards(op, derivative, args, mask, result, saved, *grads):
     """The gradients of a call's tensor arguments, None where mask is False: that one is not watched."""
     saved.check()
-    tensors = [args[i] for i in op.derived]
-    keywords = {a.name: x for a, x in zip(op.arguments, args, strict=True) if a.keyword_only}
-    plain = [x for a, x in zip(op.arguments, args, strict=True) if not a.keyword_only]
     grad = grads if isinstance(result, tuple | list) else grads[0]
-    found = op.gradient(grad, *plain, output_mask=mask, result=result, **keywords)
     parts = []
-    for x, part in zip(tensors, found, strict=True):
-        if isinstance(x, tuple | list):
-            parts += [None] * len(x) if part is None else part
+    for i, part in zip(op.derived, on_views.gradients(op, derivative, grad, args, mask, result), strict=True):
+        if isinstance(args[i], tuple | list):
+            parts += [None] * len(args[i]) if part is None else part
         else:
             parts.append(part)
     return parts
@@ -303,7 +353,7 @@ def vjp(function, *args):
     if not callable(function):
         raise ArgumentError(f"vjp: a function is needed, not {describe(function)}")
     with GradTape() as tape:
-        watched = [tape.watch(x) if _flows(x) else x for x in args]
+        watched = [x if (s := _differentiable(x)) is None else tape.watched(x, s) for x in args]
         result = function(*watched)
     several = isinstance(result, tuple | list)
     results = tuple(result) if several else (result,)
@@ -326,41 +376,57 @@ def vjp(function, *args):
 
 
 def for_torch(function):
-    """The function of torch tensors, positional, as one step of torch's autograd; derivatives of every order.
+    """The function of torch tensors as one step of torch's autograd; derivatives of every order. Its keywords are
+    passed on: those that are tensors get gradients, too.
 
     >>> layer = nbkernels.for_torch(nbkernels.linear)    # doctest: +SKIP
-    >>> layer(x, weight, bias).sum().backward()          # doctest: +SKIP
+    >>> layer(x, weight, bias=bias).sum().backward()     # doctest: +SKIP
     """
+    import functools
+
     import torch
 
     def placed(args, tensors):
         """args with tensors where tensors were."""
         tensors = iter(tensors)
-        return [next(tensors) if isinstance(x, torch.Tensor) else x for x in args]
+        return [next(tensors) if x is torch.Tensor else x for x in args]
 
     class Step(torch.autograd.Function):
         @staticmethod
-        def forward(context, *args):
+        def forward(context, names, *args):
             tensors = [x for x in args if isinstance(x, torch.Tensor)]
             context.save_for_backward(*tensors)
-            context.args = [torch.empty(0) if isinstance(x, torch.Tensor) else x for x in args]
-            result, context.pull = vjp(function, *placed(args, [x.detach() for x in tensors]))
+            context.names, context.args = names, [torch.Tensor if isinstance(x, torch.Tensor) else x for x in args]
+            result, context.pull = vjp(_by_place(function, names), *placed(context.args, [x.detach() for x in tensors]))
             return result
 
         @staticmethod
         def backward(context, *grads):
             args = placed(context.args, context.saved_tensors)  # torch's error where one has been written since
             if not torch.is_grad_enabled():
-                return context.pull(grads[0] if len(grads) == 1 else grads)
+                return None, *context.pull(grads[0] if len(grads) == 1 else grads)
             # The gradient, a function of grads and args, will itself be differentiated.
             wanted = [i for i, x in enumerate(args) if isinstance(x, torch.Tensor) and _flows(x.detach())]
+            called = _by_place(function, context.names)
 
             def again(*values):
-                _, pull = vjp(function, *values[len(grads) :])
+                _, pull = vjp(called, *values[len(grads) :])
                 found = pull(values[0] if len(grads) == 1 else values[: len(grads)])
                 return tuple(_zeros(args[i], *args[i].shape) if found[i] is None else found[i] for i in wanted)
 
             found = iter(for_torch(again)(*grads, *args))
-            return tuple(next(found) if i in wanted else None for i in range(len(args)))
+            return None, *(next(found) if i in wanted else None for i in range(len(args)))
 
-    return Step.apply
+    @functools.wraps(function, updated=())
+    def step(*args, **keywords):
+        return Step.apply(tuple(keywords), *args, *keywords.values())
+
+    return step
+
+
+def _by_place(function, names):
+    """The function of all its arguments by place, those of the last names being keywords."""
+    if not names:
+        return function
+    count = len(names)
+    return lambda *args: function(*args[:-count], **dict(zip(names, args[-count:])))

@@ -18,7 +18,8 @@ except ImportError as error:
 if not hasattr(_torch.library, "register_vmap"):
     raise ImportError(f"nbkernels.torch needs torch 2.5 or later, and this is {_torch.__version__}")
 
-from .register import FUNCTIONS as _FUNCTIONS
+from . import register as _register  # noqa: F401 torch.ops.nbkernels
+from .functions import FUNCTIONS as _FUNCTIONS
 
 globals().update(_FUNCTIONS)
 __all__ = list(_FUNCTIONS)

@@ -10,10 +10,11 @@ from contextlib import nullcontext
 import torch
 from torch.autograd import forward_ad
 
-from ..dispatch import derive
+from ..dispatch import derive, keys
 from ..dispatch.schema import REQUIRED
 from . import forms
 from .gradients import at_once, chosen, derived, first, returned
+from .kernels import kernel_of
 
 below, modes, transforms = (torch._C._AutoDispatchBelowAutograd, torch._C._len_torch_dispatch_stack,
                             torch._C._functorch.maybe_current_level)  # fmt: skip
@@ -48,20 +49,27 @@ def kept(ctx):
     return [next(tensors) if x is torch.Tensor else x.tensor() if type(x) is Blank else x for x in ctx.values]
 
 
-def kernel(form, setup, backward):
-    """The autograd kernel of a functional form: setup(ctx, values, needs, result) keeps what backward(ctx, *gradients)
-    asks for; that gives a gradient for each argument of the schema, and None for the rest."""
+def node(form, setup, backward, kernel=None):
+    """The step of torch's autograd of a functional form's calls: apply(keyset, keywords, how many tensors of a list are
+    the first argument, *args).
+
+    setup(ctx, values, needs, result) keeps what backward(ctx, *gradients) asks for; that gives a gradient for each
+    argument of the schema, and None for the rest. Without a keyset, which says what is left for torch's dispatcher to
+    do, `kernel` is called at once.
+    """
     lists = [i for i, a in enumerate(form.schema.arguments) if a.type == forms.TENSORS]
     several = form.schema.returns[0].type == forms.TENSORS
-    fill = tuple(None if a.value is REQUIRED else a.value for a in form.schema.arguments if not a.keyword_only)
 
     class Step(torch.autograd.Function):
         @staticmethod
         def forward(ctx, keyset, keywords, count, *args):
             args = (list(args[:count]), *args[count:]) if lists else args
-            # the levels of torch.func below this one go by the grad mode, which is off in here
-            with below(), nullcontext() if transforms() is None else torch.enable_grad():
-                result = form.of_torch.redispatch(keyset & AFTER, *args, **keywords)
+            if keyset is None:
+                result = kernel(*args, **keywords)
+            else:
+                # the levels of torch.func below this one go by the grad mode, which is off in here
+                with below(), nullcontext() if transforms() is None else torch.enable_grad():
+                    result = form.of_torch.redispatch(keyset & AFTER, *args, **keywords)
             setup(ctx, form.values(args, keywords), ctx.needs_input_grad[3:], result)
             return tuple(result) if several else result
 
@@ -70,6 +78,14 @@ def kernel(form, setup, backward):
             return (None, None, None, *backward(ctx, *grads))
 
     Step.__name__ = Step.__qualname__ = f"nbkernels::{form.name}"
+    return Step
+
+
+def kernel(form, Step):
+    """The autograd kernel of a functional form, whose node is Step."""
+    lists = [i for i, a in enumerate(form.schema.arguments) if a.type == forms.TENSORS]
+    several = form.schema.returns[0].type == forms.TENSORS
+    fill = tuple(None if a.value is REQUIRED else a.value for a in form.schema.arguments if not a.keyword_only)
     inside = super(torch.autograd.Function, Step).apply  # at a level of torch.func, where Step.apply would add its own
 
     def run(keyset, *args, **keywords):
@@ -117,15 +133,16 @@ def spread(count, places, found):
     return result
 
 
+@functools.cache
 def of_call(form):
-    """The kernel of a functional form."""
+    """The node of a functional form."""
     op, places, once = form.op, derived(form), forms.backward(form)
     count = sum(not a.keyword_only for a in form.schema.arguments)
 
     @functools.cache
     def read(mask):
         """Places of what the derivatives that are asked for read; None where that is anything."""
-        names = derive.read(op, "CPU", mask)
+        names = derive.read(op, derive.derivative(op, keys.CPU), mask)
         return None if "result" in names else {i for i, name in zip(form.places, op.names) if name in names}
 
     def setup(ctx, values, wanted, result):
@@ -139,11 +156,11 @@ def of_call(form):
             return spread(count, places, found or map(returned, first(form, mask, grad, values)))
         return spread(count, chosen(mask, places), once.of_torch(grad, *values, mask))
 
-    return kernel(form, setup, backward)
+    return node(form, setup, backward, kernel_of(form))
 
 
 def of_backward(form):
-    """The kernel of its `backward` form."""
+    """The node of its `backward` form."""
     places, once = derived(form), forms.backward(form)
     twice, own = forms.twice_backward(once), [0, *(i + 1 for i in places)]
 
@@ -155,17 +172,17 @@ def of_backward(form):
         (grad, *values, inner), mask = kept(ctx), ctx.mask
         return spread(len(values) + 2, chosen(mask, own), twice.of_torch(list(grads), grad, *values, inner, mask))
 
-    return kernel(once, setup, backward)
+    return node(once, setup, backward)
 
 
 def of_twice_backward(form):
-    """The kernel of the `twice_backward` form, whose own derivative is refused."""
+    """The node of the `twice_backward` form, whose own derivative is refused."""
     twice = forms.twice_backward(forms.backward(form))
 
     def backward(ctx, *grads):
         raise RuntimeError(f"nbkernels::{form.name}: torch's ops have no derivatives of third order")
 
-    return kernel(twice, lambda ctx, values, wanted, result: None, backward)
+    return node(twice, lambda ctx, values, wanted, result: None, backward)
 
 
 def of_flat(form):

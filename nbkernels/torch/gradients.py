@@ -11,13 +11,13 @@ import numpy as np
 import torch
 
 from .. import ops
+from ..autograd import on_views
 from ..autograd.gradients import upright
 from ..autograd.tape import vjp
-from ..dispatch import arrays, layout
+from ..dispatch import arrays, derive, keys, layout
 from ..dispatch.adapter import Spec
-from ..lent import viewer
+from ..lent import tensor_of, viewer
 
-seen = viewer()
 ADAPTER = arrays.adapter_of(torch.Tensor)
 
 
@@ -37,11 +37,7 @@ def lent(x):
 
 def returned(x):
     """An array as a tensor; None as itself."""
-    if x is None or isinstance(x, torch.Tensor):
-        return x
-    x = np.asarray(x)
-    x = x.copy() if min(x.strides, default=0) < 0 else x
-    return torch.from_numpy(x.view(np.int16)).view(torch.bfloat16) if x.dtype.kind == "V" else torch.from_numpy(x)
+    return x if x is None or isinstance(x, torch.Tensor) else tensor_of(x)
 
 
 # -- by formulas and tapes --------------------------------------------------------------------------------------------
@@ -49,11 +45,9 @@ def returned(x):
 
 def first(form, mask, grad, values):
     """Gradients of a call's tensors, given that of its result: None where mask is False, or where there is none."""
-    op = form.op
-    args = form.arguments([lent(x) for x in values])
-    plain = [x for a, x in zip(op.arguments, args) if not a.keyword_only]
-    keywords = {a.name: x for a, x in zip(op.arguments, args) if a.keyword_only}
-    return op.gradient(lent(grad), *plain, output_mask=mask, **keywords)
+    op, args = form.op, form.arguments(values)
+    key = ADAPTER.device(grad).key if isinstance(grad, torch.Tensor) and not grad.is_cpu else keys.CPU
+    return on_views.gradients(op, derive.derivative(op, key), grad, args, mask)
 
 
 def second(form, mask, grads, grad, values):
@@ -107,7 +101,7 @@ AT_ONCE = {"mm": of_mm, "linear": of_linear}
 
 def at_once(form, mask, grad, values):
     """What `first` gives, sooner, as tensors; None of calls that are not everyday ones."""
-    function, arrays = AT_ONCE.get(form.op.schema.name), []
+    function, arrays, seen = AT_ONCE.get(form.op.schema.name), [], viewer()
     if function is None:
         return None
     for x in (grad, *values):

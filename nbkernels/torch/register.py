@@ -1,13 +1,18 @@
-"""Every op of the table, told to torch: kernels, shapes, derivatives, batches, autocast."""
+"""Every op of the table, told to torch: kernels, shapes, derivatives, batches, autocast.
+
+An op is registered when it is first looked up in `torch.ops.nbkernels`: all of them together take most of a second.
+"""
 
 from __future__ import annotations
+
+import threading
 
 import torch
 
 from .. import ops
 from . import autograd, batches, forms, gradients
 from .autocast import LOWER, lowered
-from .gradients import spec
+from .kernels import fake_of, kernel_of
 
 LIBRARY = torch.library.Library(forms.NAMESPACE, "DEF")
 DEVICES = "CPU", "CUDA"
@@ -30,77 +35,18 @@ def batch(form, rule):
     torch.library.register_vmap(f"{forms.NAMESPACE}::{form.name}", rule, lib=LIBRARY)
 
 
-# -- kernels and shapes -----------------------------------------------------------------------------------------------
-
-
-def kernel_of(form):
-    """The op's public function on tensors; what it returns is no argument."""
-    schema = form.op.in_place.schema if form.written == "self" else form.op.schema
-    function, alike = form.op.form(schema), form.alike
-
-    def functional_kernel(*args, **keywords):
-        if not keywords and len(args) <= alike:  # 5 us less
-            result = function(*args)
-            return result.clone() if result is args[0] else result
-        values = form.values(args, keywords)
-        result = call(function, form, values)
-        return result.clone() if any(result is x for x in values) else result
-
-    def writing_kernel(*args, **keywords):
-        values = form.values(args, keywords)
-        if form.written == "out":
-            call(function, form, values, out=values[form.names.index("out")])
-        else:
-            call(function, form, values)
-
-    return writing_kernel if form.written else functional_kernel
-
-
-def call(function, form, values, **out):
-    args = form.arguments(values)
-    plain = [x for a, x in zip(form.op.arguments, args) if not a.keyword_only]
-    keywords = {a.name: x for a, x in zip(form.op.arguments, args) if a.keyword_only}
-    return function(*plain, **keywords, **out)
-
-
-def fake_of(form):
-    """What the op's rule says of shapes and dtypes, as an empty tensor."""
-    op = form.op
-
-    def told(values):
-        specs = [spec(x) if isinstance(x, torch.Tensor) else x for x in form.arguments(values)]
-        name = op.schema.name
-        specs = [x if convert is None else convert(name, x) for convert, x in zip(op.converters, specs)]
-        return op.structured(*specs)
-
-    def functional_fake(*args, **keywords):
-        values = form.values(args, keywords)
-        result = told(values)
-        tensors = [x for x in values if isinstance(x, torch.Tensor)]
-        like = next((x for x in tensors if x.ndim), tensors[0])  # 0-d ones may join any device
-        dtype = getattr(torch, result.dtype.name)
-        if result.strides is None:
-            return torch.empty(result.shape, dtype=dtype, device=like.device)
-        steps = [step // result.dtype.itemsize for step in result.strides]
-        return torch.empty_strided(result.shape, steps, dtype=dtype, device=like.device)
-
-    def writing_fake(*args, **keywords):
-        told(form.values(args, keywords))
-
-    return writing_fake if form.written else functional_fake
-
-
 # -- all of them ------------------------------------------------------------------------------------------------------
 
 
 def register(op):
-    public = ops.OPERATIONS
-    for form in forms.forms(op, public):
+    """All but the batches of its forms, which are returned with their rules: for them torch looks the ops up."""
+    batched = []
+    for form in forms.forms(op, ops.OPERATIONS):
         define(form, kernel_of(form), fake_of(form))
         if form.written:
             differentiate(form, autograd.of_writing(form))
             continue
-        batch(form, batches.rule(form))
+        batched.append((form, batches.rule(form)))
         if op.schema.name in LOWER:
             for device in DEVICES:
                 LIBRARY.impl(form.name, lowered(form, device.lower()), f"Autocast{device}")
@@ -112,60 +58,53 @@ def register(op):
         last = forms.twice_backward(behind)
         define(behind, *once)
         define(last, *twice)
-        differentiate(form, autograd.of_call(form))
-        differentiate(behind, autograd.of_backward(form))
-        differentiate(last, autograd.of_twice_backward(form))
-        batch(behind, batches.one_by_one(behind))
-        batch(last, batches.one_by_one(last))
+        differentiate(form, autograd.kernel(form, autograd.of_call(form)))
+        differentiate(behind, autograd.kernel(behind, autograd.of_backward(form)))
+        differentiate(last, autograd.kernel(last, autograd.of_twice_backward(form)))
+        batched += [(derived, batches.one_by_one(derived)) for derived in (behind, last)]
+    return batched
 
 
-for _op in ops.LIBRARY:
-    register(_op)
+def names(op):
+    """What torch calls an op and what is derived from it."""
+    name = op.schema.name
+    written = [op.in_place.schema.name] if op.in_place and op.in_place.schema.name in ops.OPERATIONS else []
+    return name, *written, f"{name}_backward", f"{name}_backward_backward"
 
 
-# -- the public functions ---------------------------------------------------------------------------------------------
+UNREGISTERED = {name: op for op in ops.LIBRARY for name in names(op)}
+UNDER_WAY, LOCK = [], threading.RLock()
 
 
-def public(name):
-    """The function of an op: as nbkernels has it, of tensors."""
-    packet = getattr(torch.ops.nbkernels, name)
-    if name.endswith("_"):
+class Namespace(type(torch.ops.nbkernels)):
+    """`torch.ops.nbkernels`: an op is registered as it is looked up, with all of its forms."""
 
-        def function(self, *args, **keywords):
-            packet(self, *args, **{forms.renamed(key): x for key, x in keywords.items()})
-            return self
-    else:
+    __module__ = "torch._ops"  # from there on an op's name is looked up in a compiled graph
 
-        def function(*args, out=None, **keywords):
-            if out is None:
-                return packet(*args, **keywords)
-            packet(*args, **{forms.renamed(key): x for key, x in keywords.items()}, out=out)
-            return out
+    def __getattr__(self, name):
+        if name in UNREGISTERED:
+            with LOCK:
+                op = UNREGISTERED.get(name)
+                if op in UNDER_WAY:  # torch asks whether it is there yet
+                    raise AttributeError(name)
+                if op is not None:
+                    self.register(op)
+        return super().__getattr__(name)
 
-    function.__name__ = function.__qualname__ = name
-    function.__module__ = "nbkernels.torch"
-    function.__doc__ = getattr(ops, name).__doc__
-    if hasattr(getattr(ops, name), "accumulate"):
-        function.reduce, function.accumulate = reduce_of(name), accumulate_of(name)
-        for method in (function.reduce, function.accumulate):
-            method.__qualname__, method.__module__ = f"{name}.{method.__name__}", function.__module__
-    return function
+    @staticmethod
+    def register(op):
+        UNDER_WAY.append(op)
+        try:
+            batched = register(op)
+        finally:
+            UNDER_WAY.remove(op)
+        for name in names(op):
+            UNREGISTERED.pop(name, None)
+        for form, rule in batched:
+            batch(form, rule)
 
-
-def reduce_of(name):
-    def reduce(self, axis=0, dtype=None, keepdims=False, initial=None, where=None):
-        axes = range(self.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-        named = dict(keepdims=keepdims, initial=initial, dtype=dtype)
-        return torch.ops.nbkernels.reduce(self, name, list(axes), where, **named)
-
-    return reduce
+    def __dir__(self):
+        return sorted({*super().__dir__(), *UNREGISTERED})
 
 
-def accumulate_of(name):
-    def accumulate(self, axis=0, dtype=None):
-        return torch.ops.nbkernels.accumulate(self, name, [axis], dtype=dtype)
-
-    return accumulate
-
-
-FUNCTIONS = {name: public(name) for name in ops.OPERATIONS}
+torch.ops.nbkernels.__class__ = Namespace
