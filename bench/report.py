@@ -15,8 +15,8 @@ rewrites:
     <!-- end -->                        <!-- end -->
 
 or, where BENCH is a key of the rows, such as size, one line for each value that it has, and for dtype sizes across.
-The rows of bench_first_call.py ("call"), of bench_overhead.py ("overhead"), of bench_numpy_loops.py ("loops", with
-nbkernels/in_numpy/measured.json) and of device_check.py ("gpu") have times of their own. `<!-- plans products -->` and
+The rows of bench_first_call.py ("call"), of bench_jitted.py ("jitted"), of bench_overhead.py ("overhead"), of
+bench_numpy_loops.py ("loops", with nbkernels/in_numpy/measured.json) and of device_check.py ("gpu") have times of their own. `<!-- plans products -->` and
 `<!-- plans elementwise -->` are bench/plans.py's tables.
 
 --check writes nothing and fails where documents and results are out of step.
@@ -172,6 +172,26 @@ def dtypes(results):
     )
 
 
+def jitted(results):
+    """Dtypes down, sizes across; in a cell our time in jitted code, and the peers' over it."""
+    rows, peers = results["rows"], list(dict.fromkeys(peer for row in results["rows"] for peer in row["peers"]))
+    sizes = list(dict.fromkeys(row["shape"][0] for row in rows))
+    lines = [["us (ratios)", *(f"n = {n}" for n in sizes)], ["---", *["---:"] * len(sizes)]]
+    for dtype in dict.fromkeys(row["dtype"] for row in rows):
+        cells = []
+        for row in (row for row in rows if row["dtype"] == dtype):
+            ratios = (f"{row['peers'][peer] / row['ours_s']:.2f}" if peer in row["peers"] else "-" for peer in peers)
+            cells.append(f"{row['ours_s'] * 1e6:.3g} ({' / '.join(ratios)})")
+        lines.append([dtype, *cells])
+    spent = results["callers"]
+    return markdown_table(lines) + (
+        f"\n\nMicroseconds of `nb.mm(a, b, out=out)` in a jitted function, n x n, one thread, and the time of "
+        f"{' / '.join(peers)} over it (- where Numba has none). A caller of `nb.linear` takes "
+        f"{spent['compiled_s']:.1f} s of CPU time to compile and {spent['loaded_s']:.2f} s from Numba's cache. "
+        f"Interleaved medians of {machine(results['meta'])}.\n"
+    )
+
+
 def first_calls(results):
     """Calls down, seconds of CPU time from an empty cache and from a full one, and of the worst of later calls."""
     heads = {"empty_s": "empty cache, s", "full_s": "full cache, s", "worst_s": "worst of calls 2 to 40, s"}
@@ -315,6 +335,8 @@ def rewrite(text, directory):
         bench = match["bench"] or "bench"
         if bench == "call":
             return match[1] + first_calls(results) + match[4]
+        if bench == "jitted":
+            return match[1] + jitted(results) + match[4]
         if bench == "overhead":
             return match[1] + overheads(results) + match[4]
         if bench == "programs":

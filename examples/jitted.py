@@ -4,7 +4,7 @@ import numba
 import numpy as np
 
 import nbkernels
-import nbkernels.jitted  # teaches Numba products and element-wise operations
+import nbkernels.jitted  # not needed where nbkernels is installed: Numba finds it by an entry point
 
 
 @numba.njit(parallel=True)

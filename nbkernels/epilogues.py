@@ -17,6 +17,7 @@ from .pickled import reduced
 
 KEYWORDS = "beta", "alpha", "out", "before", "out_dtype", "mode", "conj", "tiles"
 FUSED = "nbkernels.cpu.gemm.epilogue"  # by name, at the first call
+JITTED = "nbkernels.jitted.objects"
 
 
 def relu_of(v):
@@ -122,6 +123,11 @@ class Epilogue:
 
     def __repr__(self):
         return f"<epilogue {self.apply!r}>"
+
+    @property
+    def _numba_type_(self):
+        """What Numba takes it for where jitted code calls it."""
+        return import_module(JITTED).of_epilogue(self)
 
     def __reduce__(self):
         return reduced(self, Epilogue, self.py_func, self.apply.dtypes)

@@ -25,6 +25,7 @@ NUMBERS = (bool, int, float, complex)
 MASK = "where="  # which no parameter is called
 # imported at the first call
 ADOPT = "nbkernels.jit.adopt"
+JITTED = "nbkernels.jitted.objects"
 FORWARD, FIT = "nbkernels.autograd.forward", "nbkernels.autograd.gradients"
 
 
@@ -131,6 +132,11 @@ class Elementwise:
 
     def __repr__(self):
         return f"<elementwise {self.__name__}({', '.join(p.name for p in self.parameters)})>"
+
+    @property
+    def _numba_type_(self):
+        """What Numba takes it for where jitted code calls it."""
+        return import_module(JITTED).of_elementwise(self)
 
     def __reduce__(self):
         return reduced(self, Elementwise, self.function, self.dtypes, "elementwise", self.slopes, self.most)

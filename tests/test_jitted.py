@@ -202,12 +202,15 @@ def test_memory_that_products_cannot_use_is_an_error(rng):
 @pytest.mark.parametrize(
     ("args", "why"),
     [
-        ((np.ones((3, 3)), np.ones((3, 3)), np.ones((3, 3), "f4")), "one dtype"),
-        ((np.ones((3, 3)), np.ones((3, 3), "f4"), np.ones((3, 3))), "one dtype"),
-        ((np.ones((3, 3), "i4"),) * 3, "not int32"),
-        ((np.ones((3, 3)), np.ones(3), np.ones((3, 3))), "2 dimensions"),
+        ((np.ones((3, 3)), np.ones((3, 3)), np.ones((3, 3), "f4")), "out has dtype float32 and the result float64"),
+        (
+            (np.ones((3, 3)), np.ones((3, 3), "f4"), np.ones((3, 3))),
+            "self and mat2 must share a dtype: self is",
+        ),
+        ((np.ones((3, 3), "M8[s]"),) * 3, r"self has dtype datetime64\[s\]; supported are float32"),
+        ((np.ones((3, 3)), np.ones(3), np.ones((3, 3))), r"mat2 must be 2-D, and it is 1-D: self \(\?, \?\) and mat2"),
         ((np.ones((3, 3)), np.ones((3, 3)), np.broadcast_to(1.0, (3, 3))), "read-only"),
-        ((1.0, np.ones((3, 3)), np.ones((3, 3))), "float64"),
+        ((1.0, np.ones((3, 3)), np.ones((3, 3))), "self is float64, and an array is wanted"),
     ],
 )
 def test_types_that_products_do_not_take_are_told(args, why):
@@ -215,17 +218,33 @@ def test_types_that_products_do_not_take_are_told(args, why):
         mm_out(*args)
 
 
-@pytest.mark.parametrize(("factor", "why"), [("2", "not Literal.str.*2"), (2j, "not complex128"), (None, "not none")])
-def test_factors_that_products_do_not_take_are_told(factor, why):
-    with pytest.raises(numba.TypingError, match=f"addmm: beta must be a real number, {why}"):
-        numba.njit(lambda x: nbkernels.addmm(x, x, x, beta=factor))(np.ones((3, 3)))
+@pytest.mark.parametrize(
+    ("dtype", "words", "why"),
+    [
+        ("f8", dict(beta="2"), "addmm: beta must be a number, not .*str"),
+        ("f8", dict(beta=2j), "beta=1j is complex and the matrices are real"),
+        ("f8", dict(beta=None), "beta must be a number, not none"),
+        ("i4", dict(alpha=0.5), "alpha=1.0 is a float and the matrices are int32: pass an int"),
+        ("i4", dict(conj="a"), "conj is 'a', 'b' or 'ab' for complex matrices; it is 'a' for int32"),
+        ("i1", dict(out_dtype=np.float32), "out_dtype float32 cannot be had from mat1 int8 and mat2 int8"),
+        ("f4", dict(mode="tf32"), "addmm: mode cannot be given in jitted code"),
+    ],
+    ids=str,
+)
+def test_keywords_that_products_do_not_take_are_told(dtype, words, why):
+    """As the rules of the calls from Python say it."""
+    (name, value), scope = words.popitem(), {"nb": nb, "np": np}
+    text = f"np.{value.__name__}" if isinstance(value, type) else repr(value)
+    call = numba.njit(eval(f"lambda x: nb.addmm(x, x, x, {name}={text})", scope))
+    with pytest.raises(numba.TypingError, match=why):
+        call(np.ones((3, 3), dtype))
 
 
 @pytest.mark.parametrize(
     ("args", "why"),
     [
         ((np.ones((2, 3)), np.ones(3), np.ones((2, 1))), "an out of 1 dimensions"),
-        ((np.ones((2, 3)), np.ones(()), np.ones(2)), "vectors, matrices or batches"),
+        ((np.ones((2, 3)), np.ones(()), np.ones(2)), "both must have a dimension"),
         ((np.ones((2, 3)), np.ones((3, 3)), np.ones(2)), "an out of 2 dimensions"),
         ((np.ones(3), np.ones(3), np.ones(1)), "an out of no dimensions"),
     ],

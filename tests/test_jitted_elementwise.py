@@ -201,7 +201,6 @@ def test_errors_come_before_any_write():
         (add, (1, 2.0), "no array among"),
         (add, ([1.0], np.ones(3)), "an array or a number is wanted"),
         (add, (np.ones(3, "M8[s]"), np.ones(3)), "self has dtype datetime64"),
-        (add, (np.ones(3), np.ones(3, "f2")), "other has dtype float16, for which Numba makes no code on CPUs"),
         (numba.njit(lambda x, y: nb.bitwise_and(x, y)), (np.ones(3), np.ones(3)), "not defined for float64"),
         (add_into, (np.ones(3), np.ones(3), np.ones(3, int)), "cannot be cast"),
         (add_into, (np.ones(3), np.ones(3), np.broadcast_to(1.0, (3,))), "to write to is wanted"),

@@ -72,3 +72,45 @@ def test_bad_input():
     ):
         with pytest.raises(numba.TypingError, match=why):
             last(*args)
+
+
+@numba.njit
+def reduced(x):
+    return (
+        nb.add.reduce(x),
+        nb.add.reduce(x, axis=None),
+        nb.multiply.reduce(x, (0, -1), keepdims=True),
+        nb.add.reduce(x, 1, dtype=np.float64),
+        nb.maximum.reduce(x, -1),
+        nb.logical_or.reduce(x, axis=None, keepdims=True),
+    )
+
+
+def test_reduce_has_the_bits_of_the_call_from_python(rng):
+    """Of integers that become int64, halves that are summed in float32, bools, arrays of many blocks, of nothing."""
+    for dtype, shapes in (("f4", [(40, 300), (1, 9000), (4097, 3)]), ("i1", [(40, 300)]), ("f2", [(70, 90)])):
+        for shape in shapes:
+            for x in layouts((rng.standard_normal(shape) * 9).astype(dtype)):
+                for got, want in zip(reduced(x), reduced.py_func(x)):
+                    assert np.shape(got) == np.shape(want)
+                    np.testing.assert_array_equal(np.asarray(got, want.dtype), want)
+    empty = np.ones((4, 6), "f4")[::2, :0]
+    with pytest.raises(ValueError, match=r"maximum\.reduce has no identity: there is nothing to reduce"):
+        reduced(empty)
+    sums = numba.njit(lambda x: (nb.add.reduce(x), nb.add.reduce(x, 1), nb.maximum.reduce(x)))
+    for got, want in zip(sums(empty), (np.zeros(0), np.zeros(2), np.zeros(0))):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_reductions_that_jitted_code_does_not_take_are_told():
+    x = np.ones((2, 3))
+    for call, why in (
+        (lambda x: nb.subtract.reduce(x), "folds what may come in any order; call subtract.reduce from Python"),
+        (lambda x: nb.add.reduce(x, axis=2), "axis 2 is out of bounds for array of dimension 2"),
+        (lambda x: nb.add.reduce(x, axis=(1, -1)), r"the axes \(1, 1\) name a dimension twice"),
+        (lambda x: nb.add.reduce(x, axis=len(x)), "axis must be an int, a tuple of ints or None that is written"),
+        (lambda x: nb.add.reduce(x, initial=1.0), "initial cannot be given in jitted code"),
+        (lambda x: nb.add.reduce(1.0), "self is float64, and an array is wanted"),
+    ):
+        with pytest.raises(numba.TypingError, match=why):
+            numba.njit(call)(x)

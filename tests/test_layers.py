@@ -157,7 +157,12 @@ RULES = {
         "nbkernels.cpu",
         "nbkernels.ops",
         "nbkernels.binary",
+        "nbkernels.extension",
+        "nbkernels.folds",
+        "nbkernels.meta",
+        "nbkernels.products",
     ),
+    "extension": ("numba !cuda", "nbkernels.ops"),
     "composites": (
         "numpy",
         "nbkernels.dispatch",

@@ -14,6 +14,7 @@ from numba import cuda, types
 from numba.core.errors import TypingError
 from numba.np.numpy_support import as_dtype
 
+from ..dispatch import driver
 from ..jit.kind import BYTES, SIGNLESS, Kind
 from ..problem import GemmProblem
 from . import toolchain
@@ -100,7 +101,20 @@ class BlockGemm(ModuleType):
         self.zeros, self.scratch, self.multiply, self.store, self.place = _functions(tiles, kind, *names)
 
     def __repr__(self):
-        return f"<{self.__name__}, {self.threads} threads, {self.shared} bytes of shared memory>"
+        wrong = missing()
+        launched = f"; it compiles here and cannot be launched: {wrong}" if wrong else ""
+        return f"<{self.__name__}, {self.threads} threads, {self.shared} bytes of shared memory{launched}>"
+
+
+def missing() -> str | None:
+    """Why kernels cannot be launched here, in one line: there is no driver, say; None where they can."""
+    if driver.simulated():
+        return None
+    try:
+        driver.bindings()
+    except (ImportError, driver.DriverError) as error:
+        return toolchain.brief(error)
+    return None
 
 
 def named(dtype) -> str:

@@ -1,27 +1,34 @@
-"""Operations inside other jitted code: `import nbkernels.jitted` teaches Numba products, element-wise operations, sums.
+"""Operations inside other jitted code, which Numba finds without an import: its entry point is nbkernels/extension.py.
 
-    import numba, numpy as np, nbkernels, nbkernels.jitted
+    import numba, numpy as np, nbkernels
 
-    @numba.njit
+    @numba.njit(cache=True)
     def layer(x, weight, bias):
         result = nbkernels.mm(x, weight)
         nbkernels.add(result, bias, out=result)
         return nbkernels.maximum(result, 0)
 
-Everything runs in the calling thread, which holds no Python object: it may be a thread of a prange. Arrays have any
-strides; the bits are those of the same call from Python, and so are the errors, which come before anything is written.
+Arrays have any strides; the bits are those of the same call from Python, and so are the errors, which come before
+anything is written. Numba's cache=True keeps callers on disk: they call kernels by symbols (symbols.py), which come
+from the library's own cache, or have their loops within.
 
-Products: mm, addmm, mv, addmv, bmm, baddbmm, matmul and dot of float32 and float64, with beta, alpha and out, which may
-not overlap factors. The kernel is found by its address, so Numba does not keep functions that call it on disk.
+Everything runs in the calling thread, which holds no Python object: it may be a thread of a prange. Large products run
+by several threads where a block of nbkernels.threads says how many, and no other one is under way.
 
-Element-wise: all operations of two and their in-place forms, of bools, integers, float32, float64 and complex numbers,
-with out, where, dtype (as np.float64) and, where there is one, alpha. Dtypes as outside; an int64, float64 or
-complex128 that is no array is as weak as the Python number that it looks like. A new result is in C order, or in
-Fortran's where all arrays of its dimensions are; of no dimensions it is a number. RuntimeWarnings are not given. The
-loops become part of the caller, which Numba's cache=True keeps on disk.
+Products: mm, addmm, mv, addmv, bmm, baddbmm, matmul, dot, vdot, outer, addr and linear, of all dtypes that Numba has,
+with beta, alpha, out, which may not overlap factors, out_dtype and conj, written in the call; addmm_, baddbmm_, addmv_
+and addr_. matmul, linear, outer and dot take two dtypes.
 
-Sums: sum_to, of every dtype of sum_to's that Numba has, to a tuple of ints; always a new array, or a number for (). Its
-kernels are found by their addresses, as those of products.
+Element-wise: all operations of one and of two and their in-place forms, with out, where, dtype (as np.float64) and,
+where there is one, alpha; what `elementwise` makes of functions of one or two arguments, and `epilogue`. Dtypes as
+outside; an int64, float64 or complex128 that is no array is as weak as the Python number that it looks like. A new
+result is in C order, or in Fortran's where all arrays of its dimensions are; of no dimensions it is a number.
+RuntimeWarnings are not given.
+
+Folds: sum_to, to a tuple of ints, always a new array, or a number for (); reduce of operations that may be folded in
+any order (add.reduce), with axis, keepdims, written in the call, and dtype.
+
+float16 arrays, which Numba's own compiler does not take on CPUs, it takes once this is imported (half.py).
 """
 
-from . import elementwise, products, sums  # noqa: F401, they enter their functions
+from . import elementwise, half, objects, products, sums  # noqa: F401, they enter their functions

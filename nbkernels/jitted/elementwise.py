@@ -12,8 +12,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core.errors import TypingError
-from numba.extending import intrinsic, overload
-from numba.np.numpy_support import as_dtype
+from numba.extending import intrinsic
 
 from .. import ops, scalar
 from ..binary import DOCS, factor
@@ -21,11 +20,13 @@ from ..cpu.elementwise import planner
 from ..cpu.elementwise.elementwise import spec
 from ..cpu.elementwise.planner import MOST, OPERAND, OPERANDS
 from ..dtypes import ALONE, COMPARISONS, resolve
+from ..extension import teach
 from ..jit.address import scratch
 from ..jit.cache import embedded
 from ..jit.loops import loops
 from ..jit.vector import I64
-from .memory import absent, described, dtype_of
+from . import symbols
+from .memory import absent, described, dtype_asked, dtype_of, named
 
 WEAK = {types.int64: int, types.float64: float, types.complex128: complex}
 NUMBER = 16  # bytes for one of any dtype
@@ -36,7 +37,7 @@ ROOM = NUMBERS + NUMBER * OPERANDS
 # -- what an operation is, by the types of its operands ---------------------------------------------------------------
 
 
-def _kind(op, name, x):
+def kind_of(op, name, x):
     """What an operand brings to the choice of dtypes: as dtypes.kind, of a Numba type."""
     array = isinstance(x, types.Array)
     if not array and not isinstance(x, types.Number | types.Boolean):
@@ -50,7 +51,7 @@ def _resolved(op, self, other, wanted):
     """(self, other, result): the dtypes that operands of these Numba types are computed in and come out as."""
     if not (isinstance(self, types.Array) or isinstance(other, types.Array)):
         raise TypingError(f"{op}: no array among self and other: {self}, {other}")
-    kinds = [_kind(op, "self", self), _kind(op, "other", other)]
+    kinds = [kind_of(op, "self", self), kind_of(op, "other", other)]
     for i, beside in enumerate((kinds[1], kinds[0])):
         if op in COMPARISONS and kinds[i] is int and getattr(beside, "kind", "") in "iu":
             kinds[i] = np.dtype(np.int64)  # compared exactly, whatever it is
@@ -58,15 +59,6 @@ def _resolved(op, self, other, wanted):
         return kinds, resolve(op, *kinds, wanted)
     except TypeError as error:
         raise TypingError(str(error)) from None
-
-
-def _wanted(op, dtype):
-    """What the keyword dtype asks for, by its Numba type: np.float64, or a np.dtype from outside."""
-    if absent(dtype):
-        return None
-    if not isinstance(dtype, types.DType | types.NumberClass):
-        raise TypingError(f"{op}: dtype is {dtype}, and one of NumPy's, as np.float64, is wanted")
-    return as_dtype(dtype.dtype)
 
 
 def _scaled(op, result, alpha):
@@ -142,12 +134,13 @@ def _fit(typing, words, given):
     return types.int64(types.int64, types.int64), emit
 
 
-def _runner(plain, scaled):
+def runner(plain, scaled):
     """An intrinsic that calls planner.run with the loops of one record or, unless `one`, of the other."""
 
     @intrinsic
     def run(typing, words, one, room):
         def emit(context, builder, signature, args):
+            symbols.of_version(context)
             kind = ir.FunctionType(ir.VoidType(), [I64] * 6)
             inner = [builder.ptrtoint(embedded(context, builder, loops(x), kind), I64) for x in (plain, scaled)]
             outer = embedded(context, builder, planner.run(), ir.FunctionType(I64, [I64] * 4))
@@ -166,13 +159,7 @@ def _runner(plain, scaled):
 # -- the operation ----------------------------------------------------------------------------------------------------
 
 
-def _named(function, *parts):
-    """Compile a closure under a name of its own: two that Numba keeps on disk must not have one symbol."""
-    function.__name__ = function.__qualname__ = "_".join(map(str, parts))
-    return numba.njit(function)
-
-
-def _number(op, name, kind, dtype):
+def number(op, name, kind, dtype):
     """A number as one of the dtype that it is computed in; an error at run time where that cannot hold an int."""
     to = dtype.type
     if kind is int and dtype.kind == "f":
@@ -198,17 +185,17 @@ def _natural(x, where):
         raise ValueError("pow: integers to negative integer powers are not allowed")
 
 
-def _out_dtype(op, out, result, ndim):
+def out_dtype(op, out, result, ndim):
     """The dtype of an out, by its Numba type, that a result of a dtype and so many dimensions can go to."""
     if not isinstance(out, types.Array) or not out.mutable or out.ndim != ndim:
         raise TypingError(f"{op}: an array of {ndim} dimensions to write to is wanted, and out is {out}")
-    dtype = _kind(op, "out", out)
+    dtype = kind_of(op, "out", out)
     if not np.can_cast(result, dtype, "same_kind"):
         raise TypingError(f"{op}: the result is {result}, which cannot be cast (same_kind) to out: {dtype}")
     return dtype
 
 
-def _masked(op, where):
+def masked_by(op, where):
     """Whether `where`, by its Numba type, was given; an error where it is neither bools nor a bool."""
     if absent(where):
         return False
@@ -221,28 +208,44 @@ def _operation(op, self, other, alpha, out, where, dtype, in_place):
     """The function (self, other, alpha, out, where, dtype) of an operation for operands of these Numba types."""
     target = self if in_place else out
     operands = self, other
-    wanted = _wanted(op, dtype)
+    wanted = dtype_asked(op, "dtype", dtype)
     kinds, (*work, result) = _resolved(op, *operands, wanted)
-    masked = _masked(op, where)
+    masked = masked_by(op, where)
     arrays = [x for x in operands if isinstance(x, types.Array)]
     ndim = max(x.ndim for x in (*arrays, where) if isinstance(x, types.Array))
     if ndim > MOST:
         raise TypingError(f"{op}: at most {MOST} dimensions, not {ndim}")
-    stored = result if absent(target) else _out_dtype(op, target, result, ndim)
+    stored = result if absent(target) else out_dtype(op, target, result, ndim)
     inputs = [k if isinstance(x, types.Array) else w for x, k, w in zip(operands, kinds, work)]
     keywords = dict(dtype=wanted, masked=masked, checked=False)
     record = spec(op, *inputs, stored, **keywords)
     scaled = spec(f"{op}_scaled", *inputs, stored, **keywords) if _scaled(op, result, alpha) else record
-    run, factor, element = _runner(record, scaled), result.type, stored.type
-    first, second = (
-        _same if isinstance(x, types.Array) else _named(_number(op, name, k, w), op, name, k, w)
+    convert = [
+        same if isinstance(x, types.Array) else named(number(op, name, k, w), op, name, k, w)
         for x, name, k, w in zip(operands, ("self", "other"), kinds, work)
-    )
-    check = _natural if op == "pow" and work[0].kind == "i" else _first
-    mask = _first if masked else _second
+    ]
     columns = ndim > 1 and all(x.layout == "F" for x in arrays if x.ndim == ndim)
-    make = _columns if columns else _rows
-    end, choose = _same if ndim else _element, _first if in_place else _second
+    body = looped(
+        op,
+        runner(record, scaled),
+        convert,
+        result=(stored, ndim, columns),
+        factor=result.type,
+        check=_natural if op == "pow" and work[0].kind == "i" else first_of,
+        mask=first_of if masked else second_of,
+        choose=first_of if in_place else second_of,
+        fresh=absent(target),
+    )
+    body.__name__ = body.__qualname__ = f"{op}_{record}_{scaled == record}"
+    return body
+
+
+def looped(op, run, convert, *, result, factor, check, mask, choose, fresh):
+    """The function (self, other, alpha, out, where, dtype) of loops that `run` knows. `convert`: each operand to what
+    they read; `result`: its dtype, its dimensions, and whether it lies in Fortran's order; `check` looks at `other`
+    beside the mask; `choose` finds what is written, of self and out, unless the result is `fresh`."""
+    (first, second), (stored, ndim, columns) = convert, result
+    element, make, end = stored.type, _columns if columns else _rows, same if ndim else _element
     apart, wrong, twice = (f"{op}: {text}" for text in PROBLEMS)
 
     def new(self, other, alpha=1, out=None, where=None, dtype=None):
@@ -279,9 +282,7 @@ def _operation(op, self, other, alpha, out, where, dtype, in_place):
             run(words, alpha == 1, np.empty(room, np.uint8))
         return target
 
-    body = new if absent(target) else into
-    body.__name__ = body.__qualname__ = f"{op}_{record}_{scaled == record}"
-    return body
+    return new if fresh else into
 
 
 PROBLEMS = (
@@ -292,17 +293,17 @@ PROBLEMS = (
 
 
 @numba.njit(inline="always")
-def _same(x):
+def same(x):
     return x
 
 
 @numba.njit(inline="always")
-def _first(x, y):
+def first_of(x, y):
     return x
 
 
 @numba.njit(inline="always")
-def _second(x, y):
+def second_of(x, y):
     return y
 
 
@@ -335,8 +336,8 @@ def _teach(op):
             raise TypingError(f"{op}_ takes no {'alpha' if absent(out) else 'out'}")
         return _operation(op, self, other, alpha, out, where, dtype, True)
 
-    overload(getattr(ops, op))(typed)
-    overload(getattr(ops, f"{op}_"))(in_place)
+    teach(getattr(ops, op))(typed)
+    teach(getattr(ops, f"{op}_"))(in_place)
 
 
 def _teach_alone(op):
@@ -371,8 +372,8 @@ def _teach_alone(op):
 
     if op == "round":
         typed, in_place = rounded, rounded_in_place
-    overload(getattr(ops, op))(typed)
-    overload(getattr(ops, f"{op}_"))(in_place)
+    teach(getattr(ops, op))(typed)
+    teach(getattr(ops, f"{op}_"))(in_place)
 
 
 for _op in DOCS:

@@ -11,11 +11,55 @@ from numba.np.numpy_support import as_dtype
 
 from ..binary import supported
 from ..jit.vector import I64
+from ..meta import OutSpec
 
 
 def absent(x):
     """Whether an argument, by its Numba type, was not given."""
     return not isinstance(x, types.Type) or isinstance(x, types.NoneType | types.Omitted)
+
+
+class Size(int):
+    """A size that only run time tells: to the rules it equals every other."""
+
+    __hash__ = int.__hash__
+
+    def __eq__(self, other):
+        return True
+
+    def __ne__(self, other):
+        return False
+
+    def __repr__(self):
+        return "?"
+
+
+def spec(op, name, x) -> OutSpec:
+    """What rules are told of an array of a Numba type; an error where it is none."""
+    if not isinstance(x, types.Array):
+        raise TypingError(f"{op}: {name} is {x}, and an array is wanted")
+    try:
+        return OutSpec((Size(1),) * x.ndim, as_dtype(x.dtype), (0,) * x.ndim)
+    except NumbaNotImplementedError as error:
+        raise TypingError(f"{op}: {name} has {error}") from None
+
+
+def dtype_asked(op, name, dtype):
+    """What a keyword asks for, by its Numba type: np.float64, a np.dtype from outside, or a string; None where it is
+    not given."""
+    if absent(dtype):
+        return None
+    if isinstance(dtype, types.StringLiteral):
+        return dtype.literal_value
+    if not isinstance(dtype, types.DType | types.NumberClass):
+        raise TypingError(f"{op}: {name} is {dtype}, and one of NumPy's, as np.float64, is wanted")
+    return as_dtype(dtype.dtype)
+
+
+def named(function, *parts):
+    """Compile a closure under a name of its own: two that Numba keeps on disk must not have one symbol."""
+    function.__name__ = function.__qualname__ = "_".join(map(str, parts))
+    return numba.njit(function)
 
 
 def dtype_of(op, name, x):
@@ -25,10 +69,6 @@ def dtype_of(op, name, x):
         supported(op, name, dtype)
     except (TypeError, NumbaNotImplementedError) as error:
         raise TypingError(str(error)) from None
-    if dtype == np.float16:
-        raise TypingError(
-            f"{op}: {name} has dtype float16, for which Numba makes no code on CPUs; call {op} from Python"
-        )
     return dtype
 
 

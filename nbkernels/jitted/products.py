@@ -1,6 +1,13 @@
-"""Products of matrices, batches and vectors: float32 and float64, in the calling thread."""
+"""Products of matrices, batches and vectors, of every dtype that Numba knows: by one thread, or as many as a block of
+nbkernels.threads says.
+
+The dtypes, and what is wrong with them, are those of the rules that the calls from Python have (meta.py, products.py):
+they get specs whose sizes only run time tells.
+"""
 
 from __future__ import annotations
+
+import functools
 
 import numba
 import numpy as np
@@ -8,14 +15,16 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.core.errors import TypingError
-from numba.extending import intrinsic, overload
+from numba.extending import intrinsic
 
-from .. import ops
+from .. import meta, ops, products
 from ..cpu.elementwise.planner import MOST, OPERAND
-from ..cpu.gemm import checked
-from ..cpu.gemv import dot
+from ..cpu.gemm import checked, padded
+from ..cpu.gemm.kinds import kind_of
+from ..extension import teach
 from ..jit.vector import I64
-from .memory import absent, address, described
+from .memory import absent, address, described, dtype_asked, named, spec
+from .symbols import address as symbol
 
 MESSAGES = {
     checked.INNER: "nbkernels: the operands cannot be multiplied, their inner sizes differ",
@@ -40,163 +49,209 @@ def _raising():
 _told = _raising()
 
 
-def _product(strict):
-    """An intrinsic: cpu/checked.py's answer for these arrays; `strict`: batches are alike, and not broadcast."""
+# -- kernels, which callers know by symbols ----------------------------------------------------------------------------
+
+
+def _plan(*kind) -> int:
+    return padded.plan(kind_of(*kind))[0]
+
+
+def _by_itself(ndims, *kind) -> int:
+    return checked.by_itself(kind_of(*kind), ndims)
+
+
+# -- how operands become matrices --------------------------------------------------------------------------------------
+
+
+def _as_it_is(shape, steps):
+    return shape, steps
+
+
+def _row(shape, steps):
+    return ([I64(1), *shape], [I64(0), *steps]) if len(shape) < 2 else (shape, steps)
+
+
+def _column(shape, steps):
+    return [*shape, I64(1)], [*steps, I64(0)]
+
+
+def _transposed(shape, steps):
+    return shape[::-1], steps[::-1]
+
+
+def _one(shape, steps):
+    return [I64(1)] * 2, [I64(0)] * 2
+
+
+# Views of out, of what is added, of the factors.
+PLAIN = (_as_it_is,) * 4
+VIEWS = {
+    "linear": (_row, _as_it_is, _row, _transposed),
+    "outer": (_as_it_is, _as_it_is, _column, _row),
+    "addr": (_as_it_is, _as_it_is, _column, _row),
+    "dot": (_one, _as_it_is, _row, _column),
+    "vdot": (_one, _as_it_is, _row, _column),
+}
+
+
+# -- the call ----------------------------------------------------------------------------------------------------------
+
+
+def _factors(context, builder, kind, chain, beta, alpha):
+    """Address of checked.FACTORS numbers in the dtype of chains, and beta and alpha as `checked` takes them."""
+
+    def number(value):
+        """The factor, or of whole and complex numbers whether it is 0, 1 or neither."""
+        if kind == types.float64:
+            return value
+        parts = [value] if kind == types.int64 else cgutils.unpack_tuple(builder, value, 2)
+        real, double = parts[0], ir.DoubleType()
+        if kind == types.int64:
+            none, unit = (builder.icmp_signed("==", real, I64(n)) for n in (0, 1))
+        else:
+            real_is = [builder.fcmp_ordered("==", real, double(n)) for n in (0, 1)]
+            none, unit = (builder.and_(each, builder.fcmp_ordered("==", parts[1], double(0))) for each in real_is)
+        return builder.select(none, double(0), builder.select(unit, double(1), double(2)))
+
+    element = getattr(types, chain)
+    one, minus = (context.get_constant(element, n) for n in (1, -1))
+    told = [number(beta), number(alpha)]
+    beta, alpha = (context.cast(builder, value, kind, element) for value in (beta, alpha))
+    unread = builder.fcmp_ordered("==", told[0], ir.DoubleType()(0))
+    values = alpha, beta, builder.select(unread, one, minus), beta
+    room = cgutils.alloca_once(builder, alpha.type, checked.FACTORS)
+    for i, value in enumerate(values):
+        builder.store(value, builder.gep(room, [I64(i)]))
+    return builder.ptrtoint(room, I64), told
+
+
+@functools.cache
+def _product(names, conj, views, strict, truth):
+    """An intrinsic: the answer of cpu/gemm/checked.py for arrays; `names`: dtypes of the factors and the result;
+    `strict`: batches are alike, and not broadcast; `truth`: beta and alpha are true or false."""
+    kind = kind_of(*names, conj)
 
     @intrinsic
     def product(typing, out, x, a, b, beta, alpha):
         def emit(context, builder, signature, args):
-            words, dtype = cgutils.alloca_once(builder, I64, 4 * OPERAND.words), str(out.dtype)
-            for p, kind in enumerate((out, x, a, b)):
-                data, item, shape, steps = described(context, builder, kind, args[p])
-                block = dict(enumerate((data, item, I64(kind.ndim), *shape))) | dict(enumerate(steps, OPERAND["step"]))
+            words, ndims = cgutils.alloca_once(builder, I64, 4 * OPERAND.words), []
+            for p, (array, view) in enumerate(zip((out, x, a, b), views)):
+                value = args[p]
+                if isinstance(array, types.NoneType):
+                    array, value = out, args[0]
+                data, item, shape, steps = described(context, builder, array, value)
+                shape, steps = view(shape, steps)
+                block = dict(enumerate((data, item, I64(len(shape)), *shape))) | dict(enumerate(steps, OPERAND["step"]))
                 for at, value in block.items():
                     builder.store(value, builder.gep(words, [I64(OPERAND.words * p + at)]))
-            addresses = checked.checked(dtype), checked.multiplier(dtype, (a.ndim, b.ndim))
-            run, multiply = (context.add_dynamic_addr(builder, at, info="nbkernels product") for at in addresses)
-            words, multiply = builder.ptrtoint(words, I64), builder.ptrtoint(multiply, I64)
-            given = [words, multiply, *args[4:], ir.IntType(8)(int(strict))]
-            kind = ir.FunctionType(I64, [value.type for value in given])
-            return builder.call(builder.bitcast(run, kind.as_pointer()), given)
+                ndims.append(len(shape))
+            factors, told = _factors(context, builder, beta, kind.chain, *args[4:])
+            alone, key = I64(0), (*names, conj)
+            if checked.by_itself(kind, tuple(ndims[2:])):
+                alone = symbol(context, builder, "jitted.products:_by_itself", tuple(ndims[2:]), *key)
+            size = I64(context.get_abi_sizeof(context.get_value_type(getattr(types, kind.chain))))
+            given = [
+                builder.ptrtoint(words, I64),
+                alone,
+                symbol(context, builder, "jitted.products:_plan", *key),
+                factors,
+                size,
+                *told,
+                ir.IntType(8)(int(strict)),
+            ]
+            function = ir.FunctionType(I64, [value.type for value in given]).as_pointer()
+            run = symbol(context, builder, "cpu.gemm.checked:checked")
+            return builder.call(builder.inttoptr(run, function), given)
 
-        return types.int64(out, x, a, b, types.float64, types.float64), emit
+        return types.int64(out, x, a, b, beta, alpha), emit
 
     return product
 
 
-_alike, _broadcast = _product(True), _product(False)
+@functools.cache
+def _call_dot(dtype, conj):
+    @intrinsic
+    def sums(typing, k, a, sa, b, sb, out):
+        """The sum of products of two vectors at addresses, strides in elements, to an address."""
+
+        def emit(context, builder, signature, args):
+            kind = ir.FunctionType(ir.VoidType(), [I64] * 6).as_pointer()
+            run = symbol(context, builder, "cpu.gemv.dot:native", dtype, conj)
+            builder.call(builder.inttoptr(run, kind), args)
+            return context.get_dummy_value()
+
+        return types.void(*[types.int64] * 6), emit
+
+    return sums
 
 
-@intrinsic
-def _call_dot(typing, dtype, k, a, sa, b, sb, out):
-    """The sum of products of two vectors at addresses, strides in elements, to an address."""
+# -- what is given -----------------------------------------------------------------------------------------------------
 
-    def emit(context, builder, signature, args):
-        kind = ir.FunctionType(ir.VoidType(), [I64] * 6).as_pointer()
-        run = context.add_dynamic_addr(builder, dot.native(str(dtype.dtype)), info="nbkernels product")
-        builder.call(builder.bitcast(run, kind), args[1:])
-        return context.get_dummy_value()
-
-    return types.void(dtype, *[types.int64] * 6), emit
+PYTHON = {types.Boolean: True, types.Integer: 1, types.Float: 1.0, types.Complex: 1j}
 
 
-def _refuse(name, ndims, out, *operands):
-    """An error where these Numba types are not what a product takes: the last two, and out, of `ndims` dimensions, if
-    these are given."""
-    arrays = operands if absent(out) else (*operands, out)
-    if any(not isinstance(x, types.Array) or x.dtype != arrays[0].dtype for x in arrays):
-        raise TypingError(f"{name}: arrays of one dtype are wanted, not {', '.join(map(str, arrays))}")
-    if arrays[0].dtype not in (types.float32, types.float64):
-        raise TypingError(f"{name}: jitted products are of float32 and float64, not {arrays[0].dtype}")
-    given = [x.ndim for x in (*operands[-2:], *arrays[len(operands) :])]
-    if ndims and any(x != y for x, y in zip(given, ndims)):
-        wanted = " and ".join(map(str, dict.fromkeys(ndims)))
-        raise TypingError(f"{name}: {wanted} dimensions are wanted, not {', '.join(map(str, given))}")
-    if not (absent(out) or out.mutable):
-        raise TypingError(f"{name}: out is read-only")
-    if max(x.ndim for x in arrays) > MOST:
-        raise TypingError(f"{name}: jitted products are of arrays of at most {MOST} dimensions")
+def _sample(op, name, x):
+    """A Python number of the kind that a factor's Numba type has."""
+    if not isinstance(x, types.Type):
+        return x
+    if isinstance(x, types.Omitted):
+        return x.value
+    found = next((value for kind, value in PYTHON.items() if isinstance(x, kind)), None)
+    if found is None:
+        raise TypingError(f"{op}: {name} must be a number, not {x}")
+    return found
 
 
-def _refuse_factors(name, **factors):
-    """An error where beta or alpha is no real number."""
-    for factor, x in factors.items():
-        if isinstance(x, types.Type) and not isinstance(x, types.Integer | types.Float | types.Boolean | types.Omitted):
-            raise TypingError(f"{name}: {factor} must be a real number, not {x}")
+def _text(op, name, x):
+    """A keyword that is a string, or None."""
+    if absent(x):
+        return None
+    if not isinstance(x, types.StringLiteral):
+        raise TypingError(f"{op}: {name} must be a string that is written in the call, not {x}")
+    return x.literal_value
 
 
-def _teach(function, ndims, adds):
-    """Overload a public function of a, b and out of `ndims`, and of self where it adds one."""
-    name, last = function.__name__, max(ndims[1] - 1, 1)
-
-    def added(self, mat1, mat2, beta=1, alpha=1, out=None):
-        _refuse(name, ndims, out, self, mat1, mat2)
-        _refuse_factors(name, beta=beta, alpha=alpha)
-        if absent(out):
-
-            def run(self, mat1, mat2, beta=1, alpha=1, out=None):
-                result = np.empty(mat1.shape[:-1] + mat2.shape[last:], mat1.dtype)
-                _told(_alike(result, self, mat1, mat2, float(beta), float(alpha)))
-                return result
-        else:
-
-            def run(self, mat1, mat2, beta=1, alpha=1, out=None):
-                _told(_alike(out, self, mat1, mat2, float(beta), float(alpha)))
-                return out
-
-        return run
-
-    def plain(self, mat2, out=None):
-        _refuse(name, ndims, out, self, mat2)
-        if absent(out):
-
-            def run(self, mat2, out=None):
-                result = np.empty(self.shape[:-1] + mat2.shape[last:], self.dtype)
-                _told(_alike(result, result, self, mat2, 0.0, 1.0))
-                return result
-        else:
-
-            def run(self, mat2, out=None):
-                _told(_alike(out, out, self, mat2, 0.0, 1.0))
-                return out
-
-        return run
-
-    overload(function)(added if adds else plain)
+def _ruled(op, rule, arrays, numbers, out_dtype, conj, mode, tiles):
+    """What comes out, by the rule that the call from Python has: its spec."""
+    if not (absent(mode) and absent(tiles)):
+        raise TypingError(f"{op}: {'mode' if absent(tiles) else 'tiles'} cannot be given in jitted code")
+    specs = {name: None if absent(x) and name == "bias" else spec(op, name, x) for name, x in arrays.items()}
+    keywords = {name: _sample(op, name, x) for name, x in numbers.items()}
+    keywords |= {"out_dtype": dtype_asked(op, "out_dtype", out_dtype)}
+    if op != "vdot":
+        keywords["conj"] = _text(op, "conj", conj)
+    try:
+        return rule(**specs, **keywords)
+    except (TypeError, ValueError) as error:
+        raise TypingError(str(error)) from None
 
 
-_teach(ops.mm, (2, 2, 2), adds=False)
-_teach(ops.addmm, (2, 2, 2), adds=True)
-_teach(ops.bmm, (3, 3, 3), adds=False)
-_teach(ops.baddbmm, (3, 3, 3), adds=True)
-_teach(ops.mv, (2, 1, 1), adds=False)
-_teach(ops.addmv, (2, 1, 1), adds=True)
+def _checked_out(op, out, result):
+    """An error where an out, by its Numba type, does not take the result."""
+    given = spec(op, "out", out)
+    ndim = len(result.shape)
+    if len(given.shape) != ndim:
+        raise TypingError(f"{op}: an out of {ndim or 'no'} dimensions is wanted, not {out}")
+    if given.dtype != result.dtype:
+        raise TypingError(f"{op}: out has dtype {given.dtype} and the result {result.dtype}")
+    if not out.mutable:
+        raise TypingError(f"{op}: out is read-only")
 
 
-# -- vectors, and matmul ----------------------------------------------------------------------------------------------
+# -- shapes of new results ---------------------------------------------------------------------------------------------
 
-
-@numba.njit
-def _dot(a, b):
-    """The sum of a vector's elements times another's."""
-    size, total = a.itemsize, np.zeros(1, a.dtype)
-    if len(a) != len(b):
-        raise ValueError("nbkernels: the vectors differ in length")
-    if a.strides[0] % size != 0 or b.strides[0] % size != 0:
-        raise ValueError("nbkernels: strides that are no multiple of the item's size")
-    if len(a) > 0:
-        _call_dot(total, len(a), address(a), a.strides[0] // size, address(b), b.strides[0] // size, address(total))
-    return total[0]
-
-
-def _multiply_vectors(name, out):
-    """dot, with an out of this Numba type."""
-    if not absent(out) and out.ndim != 0:
-        raise TypingError(f"{name}: an out of no dimensions is wanted, not {out}")
-    if absent(out):
-        return lambda a, b, out: _dot(a, b)
-
-    def into(a, b, out):
-        out[()] = _dot(a, b)
-        return out
-
-    return into
-
-
-@overload(ops.dot)
-def _typed_dot(self, tensor, out=None):
-    _refuse("dot", (), out, self, tensor)
-    if self.ndim != 1 or tensor.ndim != 1:
-        raise TypingError(f"dot: two vectors are wanted, not {self} and {tensor}")
-    body = numba.njit(_multiply_vectors("dot", out))
-    return lambda self, tensor, out=None: body(self, tensor, out)
-
-
-# The result's shape by the factors' dimensions, 3 for more than 2.
 _SHAPES = {
+    "linear": lambda a, b: a.shape[:-1] + b.shape[:1],
+    "outer": lambda a, b: (a.shape[0], b.shape[0]),
+    "addr": lambda a, b: (a.shape[0], b.shape[0]),
     (2, 2): lambda a, b: (a.shape[0], b.shape[1]),
+    (3, 3): lambda a, b: a.shape[:2] + b.shape[2:],
     (2, 1): lambda a, b: a.shape[:1],
     (1, 2): lambda a, b: b.shape[1:],
+    (1, 1): lambda a, b: (),
+}
+# Of matmul, 3 for more than 2 dimensions.
+_OF_BATCHES = {
     (3, 1): lambda a, b: a.shape[:-1],
     (1, 3): lambda a, b: b.shape[:-2] + b.shape[-1:],
 }
@@ -206,28 +261,160 @@ def _of_batches(a, b):
     return np.broadcast_shapes(a.shape[:-2], b.shape[:-2]) + (a.shape[-2], b.shape[-1])
 
 
-@overload(ops.matmul)
-def _typed_matmul(input, other, out=None):
-    """By NumPy's rules."""
-    _refuse("matmul", (), out, input, other)
-    ndims = input.ndim, other.ndim
-    if min(ndims) == 0:
-        raise TypingError(f"matmul: vectors, matrices or batches are wanted, not {input} and {other}")
-    if ndims == (1, 1):
-        body = numba.njit(_multiply_vectors("matmul", out))
-        return lambda input, other, out=None: body(input, other, out)
-    ndim = max(ndims) - (min(ndims) == 1)
-    if not absent(out) and out.ndim != ndim:
-        raise TypingError(f"matmul: an out of {ndim} dimensions is wanted, not {out}")
-    shape = numba.njit(_SHAPES.get(tuple(min(n, 3) for n in ndims), _of_batches))
+def _shape(op, ndims):
+    short = tuple(min(n, 3) for n in ndims)
+    if op == "matmul" and max(short) > 2:
+        return _OF_BATCHES.get(short, _of_batches)
+    return _SHAPES.get(op) or _SHAPES[short]
 
-    def new(input, other, out=None):
-        result = np.empty(shape(input, other), input.dtype)
-        _told(_broadcast(result, result, input, other, 0.0, 1.0))
-        return result
 
-    def into(input, other, out=None):
-        _told(_broadcast(out, out, input, other, 0.0, 1.0))
+# -- the operations ----------------------------------------------------------------------------------------------------
+
+
+@numba.njit(inline="always")
+def _same(x):
+    return x
+
+
+def _converting(name, dtype):
+    """A function of an array: as one of a dtype."""
+    wanted = dtype.type
+    return named(lambda x: x.astype(wanted), name, dtype)
+
+
+def _summing(op, dtype, conj):
+    """dot, of vectors of one dtype: the number."""
+    sums, wanted, title = _call_dot(dtype.name, conj), dtype.type, op
+
+    def inner(a, b):
+        size, total = a.itemsize, np.zeros(1, wanted)
+        if len(a) != len(b):
+            raise ValueError("nbkernels: the vectors differ in length")
+        if a.strides[0] % size != 0 or b.strides[0] % size != 0:
+            raise ValueError("nbkernels: strides that are no multiple of the item's size")
+        if len(a) > 0:
+            sums(len(a), address(a), a.strides[0] // size, address(b), b.strides[0] // size, address(total))
+        return total[0]
+
+    return named(inner, "inner", title, dtype, conj)
+
+
+def _body(op, result, x, a, b, conj, out, widened):
+    """The jitted function (x, a, b, beta, alpha, out) of operands of these Numba types."""
+    names = [spec(op, "", each).dtype for each in (a, b)]
+    to = result.dtype if not widened else None
+    convert = [_same if to is None or dtype == to else _converting("converted", to) for dtype in names]
+    first, second = convert
+    third = _converting("converted", to) if not absent(x) and to and spec(op, "", x).dtype != to else _same
+    names = tuple(dtype.name if to is None else to.name for dtype in names)
+    title, fresh, dtype = (op, *names, result.dtype, conj), absent(out), result.dtype.type
+    vectors = (a.ndim, b.ndim) == (1, 1)
+    if vectors and op in ("dot", "vdot", "matmul") and not widened:
+        sums = _summing(op, result.dtype, conj)
+
+        def number(x, a, b, beta, alpha, out):
+            return sums(first(a), second(b))
+
+        def stored(x, a, b, beta, alpha, out):
+            out[()] = sums(first(a), second(b))
+            return out
+
+        return named(number if fresh else stored, *title)
+    strict = op not in ("matmul", "linear")
+    views = VIEWS.get("dot" if vectors and op == "matmul" else op, PLAIN)
+    run = _product((*names, result.dtype.name), conj, views, strict, result.dtype.kind == "b")
+    shape, end = named(_shape(op, (a.ndim, b.ndim)), "shape", op, a.ndim, b.ndim), _same if result.shape else _element
+
+    def new(x, a, b, beta, alpha, out):
+        made = np.empty(shape(a, b), dtype)
+        _told(run(made, third(x), first(a), second(b), beta, alpha))
+        return end(made)
+
+    def into(x, a, b, beta, alpha, out):
+        _told(run(out, third(x), first(a), second(b), beta, alpha))
         return out
 
-    return new if absent(out) else into
+    return named(new if fresh else into, *title)
+
+
+@numba.njit(inline="always")
+def _element(x):
+    return x[()]
+
+
+def _number(dtype):
+    """A function that makes a factor one as `_factors` takes it."""
+    if dtype.kind == "b":
+        return named(lambda x: np.int64(x != 0), "factor", dtype)
+    wanted = {"f": np.float64, "c": np.complex128}.get(dtype.kind, np.int64)
+    return named(lambda x: wanted(x), "factor", wanted.__name__)
+
+
+def implementation(op, rule, roles, given):
+    """The function (x, a, b, beta, alpha, out) and one for a factor, of a call with arguments of these Numba types;
+    `roles`: which of them is added, which are multiplied."""
+    added, *pair = roles
+    arrays = {name: given[name] for name in (added, *pair) if name}
+    numbers = {name: given[name] for name in ("beta", "alpha") if name in given}
+    keywords = [given[name] for name in ("out_dtype", "conj", "mode", "tiles")]
+    result = _ruled(op, rule, arrays, numbers, *keywords)
+    x, (a, b), out = given.get(added), (given[name] for name in pair), given["out"]
+    if max(each.ndim for each in arrays.values() if not absent(each)) > MOST:
+        raise TypingError(f"{op}: jitted products are of arrays of at most {MOST} dimensions")
+    if not absent(out):
+        _checked_out(op, out, result)
+    conj = _text(op, "conj", given["conj"]) or ("a" if op == "vdot" and result.dtype.kind == "c" else "")
+    body = _body(op, result, x, a, b, conj, out, not absent(given["out_dtype"]))
+    return body, _number(result.dtype)
+
+
+KEYWORDS = "out=None, out_dtype=None, conj=None, mode=None, tiles=None"
+FACTORS = "beta=1, alpha=1, "
+CALL = """
+def typed({parameters}):
+    body, factor = implementation({op!r}, rule, {roles!r}, dict(locals(){more}))
+    def run({parameters}):
+        return body({x}, {a}, {b}, factor({beta}), factor({alpha}), {out})
+    run.__name__ = run.__qualname__ = body.py_func.__name__ + "_call"
+    return run
+"""
+
+
+def _teach(op, a, b, added=None, in_place=False):
+    """Overload a public function, whose factors and what it adds have these names."""
+    rule, scaled = getattr(meta, op, None) or getattr(products, op), added and op != "linear"
+    first = f"{a}, {b}, {added}=None, " if op == "linear" else f"{added}, {a}, {b}, " if added else f"{a}, {b}, "
+    keywords = KEYWORDS.partition(", ")[2] if in_place else KEYWORDS
+    words = dict(
+        parameters=first + (FACTORS if scaled else "") + keywords,
+        op=op,
+        roles=(added, a, b),
+        more=f", out={added}" if in_place else "",
+        x=added,  # None where nothing is
+        a=a,
+        b=b,
+        beta="beta" if scaled else f"0 if {added} is None else 1",
+        alpha="alpha" if scaled else 1,
+        out=added if in_place else "out",
+    )
+    scope = {"implementation": implementation, "rule": rule}
+    exec(CALL.format(**words), scope)
+    teach(getattr(ops, f"{op}_" if in_place else op))(scope["typed"])
+
+
+_teach("mm", "self", "mat2")
+_teach("bmm", "self", "mat2")
+_teach("mv", "self", "vec")
+_teach("outer", "self", "vec2")
+_teach("dot", "self", "tensor")
+_teach("vdot", "self", "other")
+_teach("matmul", "input", "other")
+_teach("linear", "input", "weight", "bias")
+for _op, *_pair in (
+    ("addmm", "mat1", "mat2"),
+    ("baddbmm", "batch1", "batch2"),
+    ("addmv", "mat", "vec"),
+    ("addr", "vec1", "vec2"),
+):
+    _teach(_op, *_pair, "self")
+    _teach(_op, *_pair, "self", in_place=True)

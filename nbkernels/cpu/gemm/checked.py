@@ -1,18 +1,16 @@
-"""Products by one thread, all checks included, of arrays that jitted code of others describes as planner.py says."""
+"""Products of any kind, all checks included, of arrays that jitted code of others describes as planner.py says."""
 
 from __future__ import annotations
 
 import functools
 
-import numpy as np
-
-from ...jit.address import invoke, nothing, peek, poke, scratch
+from ...jit.address import copy, invoke, scratch, set_word
 from ...jit.cache import compiled, jit
+from ...jit.kind import Kind
 from ..elementwise.planner import BLOCK, operand_at
 from ..gemv import mv
-from .blocking import small
+from . import padded
 from .context import BYTES, swap_sides, words_at
-from .matrix import matrices, sub
 from .native import native
 
 # What is wrong, or nothing is.
@@ -92,29 +90,30 @@ def _wrong(out, x, a, b, beta):
         if _size(out, d) > 1 and _step(out, d) == 0:
             return TWICE
     for d in range(max(out.ndim, x.ndim, a.ndim, b.ndim)):
-        if (_step(out, d) | _step(x, d) | _step(a, d) | _step(b, d)) & (out.width - 1) != 0:
+        odd = (_step(out, d) | _step(x, d)) & (out.width - 1) | _step(a, d) & (a.width - 1)
+        if odd | _step(b, d) & (b.width - 1) != 0:
             return UNEVEN
     return DONE
 
 
 @jit
-def _scaled(tile, f, beta):
-    """C = beta * X: a product of no steps."""
-    _, _, c, x = matrices(f)
-    for i in range(f.m):
-        for j in range(f.n):
-            value = beta * peek(tile, sub(x, i, j, tile.itemsize)[0]) if f.x != 0 else nothing(tile)
-            poke(tile, sub(c, i, j, tile.itemsize)[0], value)
+def _nothing(f, zero):
+    """The product becomes one of no terms: a step of a zero by a zero. Of -1 times that beta * X keeps its sign."""
+    f.k, f.a, f.b, f.rsa, f.csa, f.rsb, f.csb = 1, zero, zero, 0, 0, 0, 0
+
+
+LARGE = 160**3  # multiply-adds from which floats go through the five loops, which several threads can share
+FACTORS = 4  # alpha and beta, and those of a product of no terms, in the dtype of chains
 
 
 @functools.cache
-def checked(dtype: str) -> int:
-    """out = alpha * a @ b + beta * x: int64(words of out, x, a, b; address of `multiplier`; beta, alpha; whether
-    batches must be alike, not broadcast): DONE, or what is wrong, with nothing written. A beta of 0 reads no x."""
-    tile = small(dtype)
-    element, size = getattr(np, dtype), tile.itemsize
+def checked() -> int:
+    """out = alpha * a @ b + beta * x: int64(words of out, x, a, b; address of `by_itself` or 0; of a padded.PLAN; of
+    FACTORS, and the bytes of one; beta, alpha; whether batches must be alike, not broadcast): DONE, or what is wrong,
+    with nothing written. A beta of 0 reads no x. Of kinds but floats beta and alpha only say whether these are 0 or 1.
+    """
 
-    def product(words, multiply, beta, alpha, strict):
+    def product(words, alone, plan, factors, size, beta, alpha, strict):
         out, x = operand_at(words), operand_at(words + BLOCK)
         a, b = operand_at(words + 2 * BLOCK), operand_at(words + 3 * BLOCK)
         status = _unfit(out, x, a, b, strict)
@@ -129,10 +128,18 @@ def checked(dtype: str) -> int:
         rsb, csb = _step(b, 1 if columns else 0), _step(b, 0) if columns else 0
         rsc, csc = _step(out, inner - 1) if rows else 0, _step(out, 0) if columns else 0
         rsx, csx = _step(x, inner - 1) if rows else 0, _step(x, 0) if columns else 0
-        count, own = 1 if m * n > 0 else 0, scratch(BYTES)
-        f = words_at(own)
+        count, own, zero = 1 if m * n > 0 else 0, scratch(BYTES), scratch(16)
+        vector = inner == 1 and batches == 0  # by a matrix: floats have an order of their own for it
+        f, empty = words_at(own), k == 0 or alpha == 0
+        by_itself = alone != 0 and (vector or m * n * k < LARGE)
         for d in range(batches):
             count *= _size(out, d + inner)
+        if count > 0 and not by_itself:
+            copy(own, padded.plan_at(plan).words, BYTES)
+        if empty:
+            set_word(zero, 0)
+            set_word(zero + 8, 0)
+            alpha = 1.0 if beta == 0 else -1.0
         for t in range(count):
             ca, cb, c, px, rest = a.data, b.data, out.data, x.data if beta != 0 else 0, t
             for d in range(batches):
@@ -140,19 +147,29 @@ def checked(dtype: str) -> int:
                 ca, cb = ca + i * _step(a, d + 2), cb + i * _step(b, d + 2)
                 c, px = c + i * _step(out, d + inner), px + i * _step(x, d + inner) if beta != 0 else 0
             f.m, f.n, f.k, f.a, f.b, f.c, f.x = m, n, k, ca, cb, c, px
-            f.rsa, f.csa, f.rsb, f.csb = rsa // size, csa // size, rsb // size, csb // size
-            f.rsc, f.csc, f.rsx, f.csx = rsc // size, csc // size, rsx // size, csx // size
-            if k == 0 or alpha == 0:
-                _scaled(tile, f, element(beta))
-                continue
-            if inner == 1 and batches == 0 and columns:  # a vector by a matrix: the matrix's transpose by it
-                swap_sides(f)
-            invoke(multiply, (own, beta, alpha))
+            f.rsa, f.csa, f.rsb, f.csb = rsa // a.width, csa // a.width, rsb // b.width, csb // b.width
+            f.rsc, f.csc = rsc // out.width, csc // out.width
+            f.rsx, f.csx = rsx // out.width, csx // out.width
+            if empty:
+                _nothing(f, zero)
+            if by_itself:
+                if vector and columns:  # a vector by a matrix: the matrix's transpose by it
+                    swap_sides(f)
+                invoke(alone, (own, beta, alpha))
+            else:
+                f.own, f.unit, f.reads = own, alpha == 1, beta != 0
+                f.scalars = factors + (2 * size if empty else 0)
+                f.csa, f.csb = f.csa if f.k > 1 else 1, f.csb if f.n > 1 else 1
+                f.csc = f.csc if f.n > 1 else 1
+                padded.product(padded.plan_at(plan).launch, f)
         return DONE
 
-    return compiled(product, "int64(int64, int64, float64, float64, boolean)", f"product_checked_{dtype}")
+    return compiled(product, "int64(int64, int64, int64, int64, int64, float64, float64, boolean)", "product_checked")
 
 
-def multiplier(dtype: str, ndims: tuple[int, int]) -> int:
-    """What `checked` multiplies such operands by: in the order of mv where one is a vector and the other a matrix."""
-    return mv.native(dtype) if sorted(ndims) == [1, 2] else native(dtype)
+def by_itself(kind: Kind, ndims: tuple[int, int]) -> int:
+    """What multiplies small operands, in the order of mv where one is a vector and one a matrix; 0 where padded.py
+    does."""
+    if kind != Kind.plain(kind.chain) or kind.planes > 1:
+        return 0
+    return mv.native(kind.chain) if sorted(ndims) == [1, 2] else native(kind.chain)

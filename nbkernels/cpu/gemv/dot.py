@@ -205,9 +205,9 @@ def _entry(tile):
 
 
 @functools.cache
-def native(dtype: str) -> int:
+def native(dtype: str, conj: str = "") -> int:
     """The sum by one thread, of what addresses say: void(k, a, sa, b, sb, out), k at least 1, strides in elements."""
-    tile = tile_of(dtype)
+    tile = tile_of(dtype, conj)
     element = getattr(np, tile.kind.chain)
 
     def sums(k, a, sa, b, sb, out):

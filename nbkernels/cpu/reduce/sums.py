@@ -1,4 +1,4 @@
-"""sum_to in one call, plan and folds, for jitted code of others: by one thread, compiled once for all dtypes."""
+"""Folds in any order in one call, plan and all, for jitted code of others: by one thread, compiled once for all."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from ...jit.vector import LINE
 from . import plan
 from .loops import HEADER, SMALL, fold_at
 
-# A sum: its operands' addresses, the bytes of an item and of a partial result, whether any order will do, the loops as
-# loops.py has them. DIMENSION words follow for each of x's: its size, that of out or 1, the strides of both in bytes.
-SUM = Record("Sum", "out x item width exact ndim walker fold copy take chain merge first give")
+# A fold: its operands' addresses, the bytes of an item and of a partial result, whether any order will do, the loops as
+# loops.py has them; `first` copies a term, `begin` a partial result. DIMENSION words follow for each of x's: its size,
+# that of out or 1, the strides of both in bytes.
+SUM = Record("Sum", "out x item width exact ndim walker fold copy take chain merge first begin give")
 DIMENSION = 4
 sum_at, SUM_BYTES = SUM.pointer(), SUM.bytes
 
@@ -23,7 +24,7 @@ join, cut = jit(strides.join, forceinline=True), jit(plan.cut, forceinline=True)
 
 
 def _run(facts):
-    """Plan the sum at an address, and do it."""
+    """Plan the fold at an address, and do it."""
     f, source, context = sum_at(facts), pointer(facts + SUM_BYTES), scratch(SMALL)
     g, dims, keeps, folds = fold_at(context), pointer(context + HEADER), 0, 0
     for d in range(0, DIMENSION * f.ndim, DIMENSION):
@@ -42,8 +43,9 @@ def _run(facts):
     if folds == 0:
         terms[0], terms[1], folds = 1, f.item, 1
     g.kept, g.reduced, g.tasks, g.item, g.width, g.turn = keeps, folds, 1, f.item, f.width, 0
-    g.fold = 0 if cut(g, dims, f.exact) else f.fold
-    g.copy, g.take, g.chain, g.merge, g.first, g.give = f.copy, f.take, f.chain, f.merge, f.first, f.give
+    across = cut(g, dims, f.exact)
+    g.fold, g.first = (0, f.first) if across else (f.fold, f.begin)
+    g.copy, g.take, g.chain, g.merge, g.give = f.copy, f.take, f.chain, f.merge, f.give
     g.out, g.x, g.neutral, g.rooms = f.out, f.x, context, HEADER + 24 * keeps + 16 * folds
     if g.rooms + g.room + LINE <= SMALL:
         invoke(f.walker, (context, 0))
@@ -56,5 +58,5 @@ def _run(facts):
 
 @functools.cache
 def run() -> int:
-    """The address of void(address of a sum)."""
+    """The address of void(address of a fold)."""
     return compiled(_run, "void(int64)", "sum_run")
