@@ -66,6 +66,7 @@ FIXED = {
     "gemm/batch.py": "DECLINED DONE CLOSED LARGE",
     "gemm/block.py": "ROOM SQUARE",
     "gemm/blocking.py": "SEGMENT WAY FEW_REGISTERS",
+    "gemm/checked.py": "FACTORS",
     "gemm/cost.py": "NEVER",
     "gemm/deep.py": "IN_PLACE PACKED BY_ROWS FACTORS",
     "gemm/entry.py": "SERIALLY TABLE WHOLE",

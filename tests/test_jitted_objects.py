@@ -103,3 +103,23 @@ def test_the_entry_point_names_it():
     point = metadata.EntryPoint("init", found, "numba_extensions")
     assert point.load() is extension.init
     assert point.load()() is None
+
+
+def test_cuda_shows_its_block():
+    """For kernels of one's own; it comes with its first use."""
+    import nbkernels.cuda
+
+    assert "block" in dir(nbkernels.cuda)
+    with pytest.raises(AttributeError, match="has no attribute 'blocks'"):
+        _ = nbkernels.cuda.blocks
+
+
+def test_a_block_says_that_there_is_no_driver(monkeypatch):
+    block = pytest.importorskip("nbkernels.cuda.block")
+
+    def bindings():
+        raise block.driver.DriverError("cuInit", 100)
+
+    monkeypatch.setattr(block.driver, "bindings", bindings)
+    expected = None if block.driver.simulated() else "cuInit: 100: this machine has no CUDA GPU, or no driver for it"
+    assert block.missing() == expected

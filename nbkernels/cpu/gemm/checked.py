@@ -12,6 +12,7 @@ from ..gemv import mv
 from . import padded
 from .context import BYTES, swap_sides, words_at
 from .native import native
+from .paths import PARALLEL
 
 # What is wrong, or nothing is.
 DONE, INNER, BATCHES, OUT, SELF, OVERLAPS, OVERLAPS_SELF, TWICE, UNEVEN = range(9)
@@ -102,7 +103,6 @@ def _nothing(f, zero):
     f.k, f.a, f.b, f.rsa, f.csa, f.rsb, f.csb = 1, zero, zero, 0, 0, 0, 0
 
 
-LARGE = 160**3  # multiply-adds from which floats go through the five loops, which several threads can share
 FACTORS = 4  # alpha and beta, and those of a product of no terms, in the dtype of chains
 
 
@@ -131,7 +131,7 @@ def checked() -> int:
         count, own, zero = 1 if m * n > 0 else 0, scratch(BYTES), scratch(16)
         vector = inner == 1 and batches == 0  # by a matrix: floats have an order of their own for it
         f, empty = words_at(own), k == 0 or alpha == 0
-        by_itself = alone != 0 and (vector or m * n * k < LARGE)
+        by_itself = alone != 0 and (vector or m * n * k <= PARALLEL)
         for d in range(batches):
             count *= _size(out, d + inner)
         if count > 0 and not by_itself:

@@ -18,7 +18,7 @@ from ...jit.kind import Kind
 from ...jit.record import Record
 from ...jit.rooms import bought, lent, returned, sold
 from ..runtime import threads
-from .block import SQUARE
+from .block import ROOM, SQUARE
 from .context import TASKS, WORDS, cuts, swap_sides
 from .kernels import PACKS, PANEL_A, PANEL_B, TILE, supply
 from .kinds import default_tiles
@@ -31,7 +31,6 @@ from .store import MEMORY, PARTIAL, finish
 # What comes with a kind: the words of a product, and the table that launches go by.
 PLAN = Record("Plan", "words launch")
 plan_at = PLAN.pointer()
-OWN = 1 << 18  # bytes of a room that is kept
 
 
 @jit
@@ -95,14 +94,14 @@ def product(launch, f):
         f.workers = threads.workers(w)
     f.tasks = 1
     cuts(f)
-    kept = f.need <= OWN
-    f.room = lent(OWN) if kept else bought(f.need)
+    kept = f.need <= ROOM
+    f.room = lent(ROOM) if kept else bought(f.need)
     f.start, f.stop = 0, f.blocks
     if f.workers > 1:
         threads.unheld(launch, f.loops, f.own, f.own + TASKS)
     else:
         invoke(f.loops, (f.own, 0))
     if kept:
-        returned(OWN, f.room)
+        returned(ROOM, f.room)
     else:
         sold(f.room)
