@@ -110,8 +110,11 @@ def test_the_dtype_that_is_asked_for():
     same_bits(out, nb.add(x, y).astype("f8"))
     with pytest.raises(numba.TypingError, match="not defined for complex64"):
         add_wide(np.ones(2, "c8"), y)
+    same_bits(numba.njit(lambda x: nb.add(x, x, dtype="float64"))(x), nb.add(x, x, dtype="float64"))
+    with pytest.raises(numba.TypingError, match="add: dtype='float46' is none that NumPy knows"):
+        numba.njit(lambda x: nb.add(x, x, dtype="float46"))(x)
     with pytest.raises(numba.TypingError, match=r"one of NumPy's, as np.float64, is wanted"):
-        numba.njit(lambda x: nb.add(x, x, dtype="float64"))(x)
+        numba.njit(lambda x: nb.add(x, x, dtype=2))(x)
 
 
 def test_layouts_and_outs(rng):

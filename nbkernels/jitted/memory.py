@@ -50,7 +50,10 @@ def dtype_asked(op, name, dtype):
     if absent(dtype):
         return None
     if isinstance(dtype, types.StringLiteral):
-        return dtype.literal_value
+        try:
+            return np.dtype(dtype.literal_value)
+        except TypeError:
+            raise TypingError(f"{op}: {name}={dtype.literal_value!r} is none that NumPy knows") from None
     if not isinstance(dtype, types.DType | types.NumberClass):
         raise TypingError(f"{op}: {name} is {dtype}, and one of NumPy's, as np.float64, is wanted")
     return as_dtype(dtype.dtype)
