@@ -124,9 +124,15 @@ def test_conjugates(rng):
 
 @numba.njit
 def unread(nan, one, beta, alpha):
-    empty = nan[:, :0], nan[:0]
-    added = nb.addmm(one, *empty), nb.addmm(nan, *empty, beta=beta), nb.mm(nan[:0], one), nb.mm(one, nan[:, :0])
-    return nb.addmm(nan, one, one, beta=beta), nb.addmm(one, nan, nan, alpha=alpha), *added
+    tall, flat = nan[:, :0], nan[:0]
+    return (
+        nb.addmm(nan, one, one, beta=beta),
+        nb.addmm(one, nan, nan, alpha=alpha),
+        nb.addmm(one, tall, flat),
+        nb.addmm(nan, tall, flat, beta=beta),
+        nb.mm(flat, one),
+        nb.mm(one, tall),
+    )
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "int16"])
@@ -175,7 +181,7 @@ SCRIPT = """
 
     @numba.njit(cache=True)
     def layer(x, w, v):
-        nb.addmm_(x, x, w, alpha=2)
+        nb.addmm_(x, w, w, alpha=2)
         return nb.linear(x, w, v), nb.dot(v, v), nb.sum_to(nb.add(x, v), (3,))
 
     for dtype in ("int8", "float32"):
