@@ -50,22 +50,33 @@ def product(options, workers, rows, kill=False):
                      silence_logs=logging.CRITICAL) as cluster,
         Client(cluster) as client,
     ):  # fmt: skip
-        client.register_plugin(nbkernels.dask.Plugin(products=False, warm_up=[warm_up]))
+        client.register_plugin(nbkernels.dask.Plugin(products=False, warm_up=[warm_up] if options.scaling else ()))
         x, y = arrays(options, rows)
         x = x.persist()
         wait(x)
         spilled = sum(client.run(on_disk).values())
         start = time.perf_counter()
         future = client.compute(nb.mm(x, y))
-        if kill:
-            while not future.done() and done(client) < x.npartitions // 2:
-                time.sleep(0.01)
-            os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+        killed = f", one killed with {kill_one(client, future, x.npartitions)} products left" if kill else ""
         result = future.result()
         seconds = time.perf_counter() - start
-        print(f"{workers} worker{'s' * (workers > 1)}{', one killed' * kill}: x of {x.nbytes / 2**20:.0f} MiB, "
-              f"{spilled / 2**20:.0f} MiB of it on disk, {seconds:.2f} s", flush=True)  # fmt: skip
+        there = f"x of {x.nbytes / 2**20:.0f} MiB, {spilled / 2**20:.0f} MiB of it on disk"
+        print(f"{workers} worker{'s' * (workers > 1)}: {there}, {seconds:.2f} s{killed}", flush=True)
         return seconds, result
+
+
+def kill_one(client, future, products):
+    """Kill a worker when half of the products of chunks are left; how many were."""
+    pids = list(client.run(os.getpid).values())
+    while not future.done() and not 0 < (left := client.run_on_scheduler(unfinished)) <= products // 2:
+        time.sleep(0.002)
+    os.kill(pids[0], signal.SIGKILL)
+    return 0 if future.done() else left
+
+
+def unfinished(dask_scheduler):
+    ahead = ("waiting", "processing", "queued", "no-worker")
+    return sum("-chain" in str(key) and task.state in ahead for key, task in dask_scheduler.tasks.items())
 
 
 def warm_up():
@@ -76,15 +87,9 @@ def on_disk(dask_worker):
     return getattr(dask_worker.data, "spilled_total", (0, 0))[1]
 
 
-def done(client):
-    """Products that are in memory, of those that the chains are made of."""
-    return sum("chain" in key for keys in client.run(lambda dask_worker: list(map(str, dask_worker.data))).values()
-               for key in keys)  # fmt: skip
-
-
 def main():
     parser = argparse.ArgumentParser()
-    for name, size in (("rows", 1024), ("inner", 4 * SEGMENT), ("columns", 64)):
+    for name, size in (("rows", 1024), ("inner", 8 * SEGMENT), ("columns", 128)):
         parser.add_argument(f"--{name}", type=int, default=size)
     parser.add_argument("--memory", default="1GiB", help="of each worker")
     parser.add_argument("--scaling", action="store_true", help="one worker and two, then twice the rows")

@@ -1,5 +1,6 @@
 """Dask arrays: graphs of the right shapes, dtypes and bits, and what cannot be one."""
 
+import asyncio
 import itertools
 import os
 import pickle
@@ -419,6 +420,40 @@ def test_a_numpy_whose_loops_are_unknown_is_told():
 
     with pytest.warns(RuntimeWarning, match="`@` of dask arrays stays NumPy's"):
         nbkernels.dask.register().close()
+
+
+# -- a cluster's workers: examples/dask_cluster.py has a cluster -----------------------------------------------------
+
+
+def test_plugin():
+    pytest.importorskip("distributed", reason="lacks distributed")
+    from nbkernels.dask import Plugin
+    from nbkernels.threads import LIMITS
+
+    called = []
+    before = LIMITS[0]
+    plugin = Plugin(products=KNOWN, warm_up=[lambda: called.append(LIMITS[0])])
+    asyncio.run(plugin.setup(None))
+    try:
+        assert called == [1]
+        assert (looked_up() != (np.tensordot, np.einsum)) is KNOWN
+        assert pickle.loads(pickle.dumps(Plugin(threads=2))).threads == 2
+    finally:
+        plugin.teardown(None)
+    assert LIMITS[0] == before
+    assert looked_up() == (np.tensordot, np.einsum)
+
+
+def test_plugins_that_cannot_be(monkeypatch):
+    pytest.importorskip("distributed", reason="lacks distributed")
+    from nbkernels.dask import Plugin
+
+    for keywords, words in (({"threads": 0}, "at least 1 thread"), ({"warm_up": [3]}, "warm_up is the name of a set")):
+        with pytest.raises((TypeError, ValueError), match=words):
+            Plugin(**keywords)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    with pytest.raises(ValueError, match=r"threads=2 and the worker's OMP_NUM_THREADS is 1: set .*pre-spawn-environ"):
+        asyncio.run(Plugin(threads=2).setup(None))
 
 
 # -- xarray -----------------------------------------------------------------------------------------------------------

@@ -11,6 +11,8 @@ EXAMPLES = sorted((Path(__file__).resolve().parent.parent / "examples").glob("*.
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_example(path, tmp_path):
+    if path.stem == "dask_cluster":
+        pytest.importorskip("distributed", reason="lacks distributed")
     command = [sys.executable, "-W", "error", str(path)]
     result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300)
     assert result.returncode == 0, result.stderr
