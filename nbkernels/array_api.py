@@ -18,18 +18,18 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from . import array
+from . import array, standard
 
 # Names of the standard, of its functions without `linalg` and `fft`.
 DTYPES = """bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128""".split()
 CONSTANTS = "e inf nan newaxis pi".split()
-TELLING = """can_cast result_type finfo iinfo isdtype __array_namespace_info__""".split()
+TELLING = """can_cast result_type finfo iinfo isdtype __array_namespace_info__ broadcast_shapes""".split()
 FUNCTIONS = """
     abs acos acosh add all any arange argmax argmin argsort asarray asin asinh astype atan atan2 atanh bitwise_and
     bitwise_invert bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor broadcast_arrays broadcast_to ceil
     clip concat conj copysign cos cosh count_nonzero cumulative_prod cumulative_sum diff divide empty empty_like equal
     exp expand_dims expm1 eye flip floor floor_divide from_dlpack full full_like greater greater_equal hypot imag
-    isfinite isinf isnan less less_equal linspace log log10 log1p log2 logaddexp logical_and logical_not logical_or
+    isfinite isin isinf isnan less less_equal linspace log log10 log1p log2 logaddexp logical_and logical_not logical_or
     logical_xor matmul matrix_transpose max maximum mean meshgrid min minimum moveaxis multiply negative nextafter
     nonzero not_equal ones ones_like permute_dims positive pow prod real reciprocal remainder repeat reshape roll round
     searchsorted sign signbit sin sinh sort sqrt square squeeze stack std subtract sum take take_along_axis tan tanh
@@ -37,11 +37,11 @@ FUNCTIONS = """
     zeros_like
 """.split()
 LINALG = """
-    cholesky cross det diagonal eigh eigvalsh inv matmul matrix_norm matrix_power matrix_rank matrix_transpose outer
-    pinv qr slogdet solve svd svdvals tensordot trace vecdot vector_norm
+    cholesky cross det diagonal eig eigh eigvals eigvalsh inv matmul matrix_norm matrix_power matrix_rank
+    matrix_transpose outer pinv qr slogdet solve svd svdvals tensordot trace vecdot vector_norm
 """.split()
 FFT = "fft ifft fftn ifftn rfft irfft rfftn irfftn hfft ihfft fftfreq rfftfreq fftshift ifftshift".split()
-__array_api_version__ = "2024.12"
+__array_api_version__ = np.__array_api_version__ if hasattr(np, "__array_api_version__") else "2022.12"  # NumPy 2.0
 
 
 def ours(x):
@@ -65,9 +65,10 @@ def made(function):
 
 
 for _name in [name for name in FUNCTIONS if hasattr(np, name)]:  # NumPy 2.0 lacks cumulative_sum and unstack
-    globals()[_name] = made(getattr(np, _name))
-for _name in (*DTYPES, *CONSTANTS, *TELLING):
+    # NumPy 2.5 fails at var of a 0-d array whose operators give numbers.
+    globals()[_name] = made(getattr(standard if _name in ("mean", "var", "std") else np, _name))
+for _name in [name for name in (*DTYPES, *CONSTANTS, *TELLING) if hasattr(np, name)]:
     globals()[_name] = getattr(np, _name)
-linalg = SimpleNamespace(**{name: made(getattr(np.linalg, name)) for name in LINALG})
+linalg = SimpleNamespace(**{name: made(getattr(np.linalg, name)) for name in LINALG if hasattr(np.linalg, name)})
 fft = SimpleNamespace(**{name: made(getattr(np.fft, name)) for name in FFT})
 __all__ = sorted(name for name in (*FUNCTIONS, *DTYPES, *CONSTANTS, *TELLING, "fft", "linalg") if name in globals())

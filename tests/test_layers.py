@@ -79,7 +79,7 @@ RULES = {
         "nbkernels.scalar",
     ),
     "products": ("nbkernels.meta", "nbkernels.strides"),
-    "array_api": ("numpy", "nbkernels.array"),
+    "array_api": ("numpy", "nbkernels.array", "nbkernels.standard"),
     "standard": (
         "numpy",
         "nbkernels.array",

