@@ -72,3 +72,11 @@ for _name in [name for name in (*DTYPES, *CONSTANTS, *TELLING) if hasattr(np, na
 linalg = SimpleNamespace(**{name: made(getattr(np.linalg, name)) for name in LINALG if hasattr(np.linalg, name)})
 fft = SimpleNamespace(**{name: made(getattr(np.fft, name)) for name in FFT})
 __all__ = sorted(name for name in (*FUNCTIONS, *DTYPES, *CONSTANTS, *TELLING, "fft", "linalg") if name in globals())
+
+
+def __getattr__(name):
+    """What is beyond the standard and NumPy has: libraries that met NumPy's namespace use it (xarray: einsum)."""
+    if name[:2] == "__" or not hasattr(np, name):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+    found = getattr(np, name)
+    return made(found) if callable(found) and not isinstance(found, type) else found

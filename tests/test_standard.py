@@ -149,4 +149,8 @@ def test_what_comes_out_of_it_is_of_its_kind_and_ran_here():
     for result in (xp.zeros(3), xp.linalg.inv(xp.eye(2)), xp.fft.fft(x), *xp.unique_counts(x), xp.concat([x, x])):
         assert type(result) is kind
     assert np.isnan(xp.var(xp.asarray(np.nan)))
+    assert type(xp.einsum("ij,kj->ik", x, x)) is kind  # beyond the standard
+    assert xp.float16 is np.float16
+    with pytest.raises(AttributeError, match="no attribute 'zzz'"):
+        _ = xp.zzz
     assert xp.isdtype(xp.float32, "real floating")
