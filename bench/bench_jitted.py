@@ -1,8 +1,9 @@
 """Products in jitted functions: python bench/bench_jitted.py [--json FILE] [--turns N].
 
 n x n by one thread with out=, against Numba's own np.dot, where it has the dtype, and the call of nbkernels.mm from
-Python: medians of the turns, interleaved. Then what a caller costs, in CPU seconds of a process of its own: compiled by
-Numba from nothing but the library's disk cache, and loaded from Numba's (`@njit(cache=True)`, its second process).
+Python: CPU time of the thread, medians of the turns, interleaved. Then what a caller costs, in CPU seconds of a process
+of its own: compiled by Numba from nothing but the library's disk cache, and loaded from Numba's (`@njit(cache=True)`,
+its second process).
 """
 
 import os
@@ -80,10 +81,10 @@ def rows(turns):
             out, count, times = np.empty((n, n), wider or dtype), max(1, int(WORK / (n**3 + 1000))), {}
             for turn in range(turns + 1):
                 for name, call in calls.items():
-                    start = time.perf_counter()
+                    start = time.thread_time()
                     call(a, b, out, count if turn else 40 if n < 100 else 3)
                     if turn:
-                        times.setdefault(name, []).append((time.perf_counter() - start) / count)
+                        times.setdefault(name, []).append((time.thread_time() - start) / count)
             ours, *_ = (statistics.median(each) for each in times.values())
             peers = {name: statistics.median(each) for name, each in times.items() if name != "ours"}
             name = f"{dtype} -> {wider}" if wider else dtype

@@ -185,8 +185,8 @@ def jitted(results):
         lines.append([dtype, *cells])
     spent = results["callers"]
     return markdown_table(lines) + (
-        f"\n\nMicroseconds of `nb.mm(a, b, out=out)` in a jitted function, n x n, one thread, and the time of "
-        f"{' / '.join(peers)} over it (- where Numba has none). A caller of `nb.linear` takes "
+        "\n\nMicroseconds of CPU time of `nb.mm(a, b, out=out)` in a jitted function, n x n, one thread, and the time "
+        f"of {' / '.join(peers)} over it (- where Numba has none). A caller of `nb.linear` takes "
         f"{spent['compiled_s']:.1f} s of CPU time to compile and {spent['loaded_s']:.2f} s from Numba's cache. "
         f"Interleaved medians of {machine(results['meta'])}.\n"
     )

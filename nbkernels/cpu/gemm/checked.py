@@ -82,7 +82,10 @@ def _lies(out, x):
 
 @jit
 def _wrong(out, x, a, b, beta):
-    """What is wrong with the memory."""
+    """What is wrong with the memory; of an out of no elements nothing, whose strides may be 0."""
+    for d in range(out.ndim):
+        if _size(out, d) == 0:
+            return DONE
     if not (_apart(out, a) and _apart(out, b)):
         return OVERLAPS
     if beta != 0 and not _lies(out, x) and not _apart(out, x):
