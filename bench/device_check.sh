@@ -9,6 +9,5 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 package=$(mktemp -d) # the clone as a package, so that nothing has to be installed
 trap 'rm -rf "$package"' EXIT
 mkdir "$package/nbkernels"
-ln -s "$root"/nbkernels/* "$package/nbkernels/"
-ln -s "$root/dispatch" "$package/nbkernels/dispatch"
+ln -s "$root"/nbkernels/* "$package/nbkernels/" # of which dispatch is a link itself
 PYTHONPATH=$package${PYTHONPATH:+:$PYTHONPATH} PYTHONUNBUFFERED=1 "${PYTHON:-python3}" "$root/bench/device_check.py" "$@"

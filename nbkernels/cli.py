@@ -109,6 +109,7 @@ def _parser():
     table = command(_table, dtype=False)
     table.add_argument("op", nargs="?", help="an operation's name, as in nbkernels.OP")
     table.add_argument("--keys", nargs="+", metavar="KEY", help="the table of an op that had kernels for these keys")
+    command(_completion, dtype=False).add_argument("shell", choices=["bash", "zsh"])
     written = {run: command(run, dtype=False) for run in (_docs, _stubs)}
     for sub in written.values():
         sub.add_argument("file", nargs="?", help="where to write it (standard output)")
@@ -249,6 +250,19 @@ def _stubs(args):
     from nbkernels.commands import stubs
 
     _write(stubs.PAGES[args.of](), args.file)
+
+
+def _completion(args):
+    """Print the completion of commands and options for a shell."""
+    try:
+        import shtab
+    except ImportError:
+        print("completion: shtab is not installed: pip install 'nbkernels[completion]'", file=sys.stderr)
+        return 2
+    parser, _ = _parser()
+    parser.prog = "nbkernels"
+    print(shtab.complete(parser, shell=args.shell))
+    return 0
 
 
 def _write(text, file):

@@ -47,18 +47,29 @@ class Explanation(NamedTuple):
     parts: tuple = ()
 
     def __str__(self):
-        lines = [self.op]
-        for name in ("device", "kernel", "row", "fast", "result", "path", "tile", "code", "layout", "threads"):
-            if getattr(self, name) not in (None, ""):
-                lines.append(f"  {name:12}{getattr(self, name)}")
-        for name in ("copies", "temporaries"):
-            lines += [f"  {name:12}{'; '.join(getattr(self, name)) or 'none'}"] if not self.parts else []
-        lines += [
-            f"  {name:12}{getattr(self, name):,}" for name in ("bytes", "flops") if getattr(self, name) is not None
-        ]
+        lines = [self.op, *(f"  {name:12}{value}" for name, value in self._facts())]
         for part in self.parts:
             lines += ["  " + line for line in str(part).splitlines()]
         return "\n".join(lines)
+
+    def _facts(self):
+        """(name, text) of what is known."""
+        for name in ("device", "kernel", "row", "fast", "result", "path", "tile", "code", "layout", "threads"):
+            if getattr(self, name) not in (None, ""):
+                yield name, str(getattr(self, name))
+        for name in ("copies", "temporaries"):
+            if not self.parts:
+                yield name, "; ".join(getattr(self, name)) or "none"
+        for name in ("bytes", "flops"):
+            if getattr(self, name) is not None:
+                yield name, f"{getattr(self, name):,}"
+
+    def _repr_html_(self):
+        """A table for each part, as notebooks show it."""
+        from tabulate import tabulate
+
+        table = tabulate(self._facts(), headers=[self.op, ""], tablefmt="html", disable_numparse=True)
+        return "\n".join([table, *(part._repr_html_() for part in self.parts)])
 
 
 class Watch:

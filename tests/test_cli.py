@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
+from importlib.util import find_spec
 
 import pytest
 
@@ -343,3 +344,18 @@ def test_tables_of_benches_fit_eighty_columns(peers):
     assert max(map(len, text.splitlines())) <= 80
     assert len(re.findall(r"\d\.\d\dx", text)) == 2 * peers
     assert "1024x1024x2000" in text
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_completion(shell, capsys, monkeypatch):
+    shtab = type(sys)("shtab")
+    if find_spec("shtab") is None:
+        shtab.complete = lambda parser, shell: f"{parser.prog} {' '.join(cli._parser()[1])} {shell}"
+        monkeypatch.setitem(sys.modules, "shtab", shtab)
+    assert cli.main(["completion", shell]) == 0
+    said = capsys.readouterr().out
+    assert "nbkernels" in said
+    assert "warmup" in said
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    assert cli.main(["completion", shell]) == 2
+    assert "pip install 'nbkernels[completion]'" in capsys.readouterr().err

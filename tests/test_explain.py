@@ -290,3 +290,14 @@ def test_torch_tensors_too():
     with only(SMALL):
         found = nb.explain(nb.mm, torch.ones(64, 64), torch.ones(64, 64).T)
     assert (found.path, found.layout, found.fast, found.device) == ("small", "NT", None, "CPU")
+
+
+def test_notebooks_show_tables():
+    """One for each part; what arrays are called is no markup."""
+    found = nb.explain(nb.add, np.ones(3), 2.0)
+    html = found._repr_html_()
+    assert html.count("<table>") == 1
+    assert all(f"<td>{name} " in html or f"<td>{name}<" in html for name, _ in found._facts())
+    parts = nb.explain(nb.addmm_activation, np.ones(3), np.ones((2, 3)), np.ones((3, 3)))
+    assert parts._repr_html_().count("<table>") == 1 + len(parts.parts)
+    assert "<x>" not in found._replace(op="<x>")._repr_html_()

@@ -189,7 +189,7 @@ RULES = {
         "nbkernels.pickled",
         "nbkernels.strides",
     ),
-    "explain": ("nbkernels.dispatch",),
+    "explain": ("tabulate", "nbkernels.dispatch"),
     "__init__": (
         "nbkernels.array",
         "nbkernels.epilogues",

@@ -95,7 +95,7 @@ def test_wheel_metadata(built):
     assert links["Source"] == URL
     for name in ("Documentation", "Changelog"):
         assert (ROOT / Path(links[name]).name).exists()
-    for extra in ("test", "bench", "types", "plot", "cuda12", "cuda13", "torch", "jax"):
+    for extra in ("test", "bench", "types", "plot", "cuda12", "cuda13", "torch", "jax", "completion", "all"):
         assert f"Provides-Extra: {extra}\n" in metadata
     for extra, plugin in itertools.product(("test", "bench"), ("pytest-benchmark", "pytest-xdist")):  # of addopts
         assert re.search(rf'^Requires-Dist: {plugin}>=.*extra == "{extra}"$', metadata, re.MULTILINE)

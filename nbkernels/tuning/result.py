@@ -96,6 +96,12 @@ class Tuning:
         parts += [columns.line(f"failed: {tiles}: {why}") for tiles, why in self.failed.items()]
         return "\n".join([*parts, *map(columns.line, self.notes)])
 
+    def _repr_html_(self) -> str:
+        """A table of all rows, as notebooks show it."""
+        from tabulate import tabulate
+
+        return tabulate([row.flat() for row in self.rows], headers="keys", tablefmt="html")
+
     def _table(self, name) -> str:
         every = self.candidates(name)
         shown = [line for i, line in enumerate(every) if i < SHOWN or line[3]]
