@@ -35,7 +35,10 @@ LAYOUT = [
         "step *= size",
         f"{GUARDS} -k layouts_views_and_capsules",
     ),
-    ("if stride < span:", "if stride < itemsize:", f"{OP} -k overlap"),
+    *(
+        (f"if stride < span:\n{' ' * deep}break", f"if stride < itemsize:\n{' ' * deep}break", f"{OP} -k overlap")
+        for deep in (16, 12)
+    ),
     (
         "high = min((reach[axis + 1] - offset) // stride, size - 1)",
         "high = min((reach[axis + 1] - offset) // stride, size - 2)",
