@@ -74,6 +74,7 @@ FIXED = {
     "gemm/fast.py": "ONE UNIT",
     "gemm/door.py": "UNTRUSTED",
     "gemm/kernels.py": "PACKS TINY",
+    "gemm/matrix_unit.py": "WORD SIDE",
     "gemm/native.py": "PACKED PLANE",
     "gemm/packed.py": "LAUNCH",
     "gemm/store.py": "PARTIAL PLAIN REGISTERS MEMORY",

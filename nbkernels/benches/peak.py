@@ -11,16 +11,18 @@ from numba.extending import intrinsic
 
 from .. import tune
 from ..cpu.gemm.blocking import default
-from ..cpu.gemm.kinds import default_tiles, kind_of
+from ..cpu.gemm.kinds import by_unit, default_tiles, kind_of
+from ..cpu.gemm.matrix_unit import tiles_multiplied
 from ..cpu.runtime import threads
 from ..cpu.runtime.machine import machine
 from ..jit.address import copy
 from ..jit.cache import compiled
 from ..jit.chain import Chain, crossed
-from ..jit.kind import Kind
+from ..jit.kind import UNIT, Kind
 from ..jit.vector import ELEMENT, Lanes, loop
 from .dtypes import CASES
 
+LARGE = 1024  # rows, columns and steps of a product that takes whatever is fastest
 CHAINS = 12  # independent fused multiply-adds in flight: 2 ports x 4 cycles of latency need 8, 16 registers hold 12 + 3
 
 
@@ -101,14 +103,18 @@ def _steps(typing, tile, trips, memory):
 def step_call(tile, operations=1e9):
     """(call, operations): one call does so many, all steps of chains of the tile's kind."""
 
+    by = tiles_multiplied if tile.kind.way == UNIT else _steps
+
     def work(context, task):
-        context[0] = _steps(tile, context[1], context[2])
+        context[0] = by(tile, context[1], context[2])
 
     address = compiled(work, "void(CPointer(int64), int64)", f"bench_step_peak_{tile}")
     room = np.zeros(64 * 32, np.uint8)
     planes = tile.kind.planes
     numbers = CHAINS // (2 if crossed(tile.kind) else planes)
     each = 2 * planes**2 * numbers * tile.lanes * tile.group
+    if tile.kind.way == UNIT:
+        each = 2 * tile.mr * tile.nr * tile.group
     context = np.array([0, operations / each, -(-room.ctypes.data // 64) * 64], np.int64)
 
     def call(room=room):
@@ -121,6 +127,7 @@ def steps_of(name, operations=1e9):
     """`step_call` of a product of the suite of dtypes."""
     (left, right), words = CASES[name]
     kind = kind_of(left, right, words.get("out_dtype", left), mode=words.get("mode"))
+    kind = by_unit(kind, *[LARGE] * 3)
     return step_call(default_tiles(kind).tile(kind), operations)
 
 

@@ -111,6 +111,16 @@ def packaged():
     return lines or [f"no kernels that serve: {levels.problem() or 'this is a pure wheel, or a clone'}"]
 
 
+def matrix_unit() -> str:
+    """The dtypes that the processor's matrix unit multiplies, or why none."""
+    from nbkernels.jit import amx, levels
+
+    if "amx-tile" not in levels.target()[2]:
+        return "none"
+    dtypes = [dtype for dtype in ("int8", "bfloat16") if amx.available(dtype)]
+    return f"AMX, {' and '.join(dtypes)}" if dtypes else "AMX, which the system does not let this process use"
+
+
 def facts():
     """(name, value) of everything that `info` prints."""
     from nbkernels.cpu.gemm import blocking, cost
@@ -128,6 +138,7 @@ def facts():
         ("caches", ", ".join(f"{name.upper()} {size >> 10} KiB" for name, size in found.sizes.items() if size)),
         *([("machine", machine.problem())] if machine.problem() else []),
         ("features", " ".join(name for name in FEATURES if name in features) or "none of those that matter here"),
+        ("matrix unit", matrix_unit()),
         ("vectors", f"{vector.width_bits()} bits, {blocking.vector_registers()} registers"),
         ("costs", cost.PROBLEM or f"{cost.kind()}: {cost.KINDS[cost.kind()]['source']}"),
         *((f"tiles {dtype}", cut(dtype)) for dtype in ("float32", "float64")),

@@ -19,7 +19,7 @@ from .gemm.block import kernel_for
 from .gemm.blocking import given, small
 from .gemm.context import buffers
 from .gemm.gemm import clash, name_of, same
-from .gemm.kinds import kind_of, tiles_of
+from .gemm.kinds import by_unit, kind_of, tiles_of
 from .gemm.paths import path_of, seen, shared
 from .gemm.tuned import slot_of, tuned
 from .gemv.dot import DTYPES, SHARED
@@ -71,6 +71,7 @@ def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None, tiles=None) -> 
     clashes = [name for name, each in present.items() if overlaps(out, each) or (name != "self" and written(out, each))]
     result = f"{out.shape} {out.dtype}, {count * m * n * size} bytes: out overlaps {', '.join(clashes)}"
     temporaries = [result] if clashes else []
+    kind = kind if cut else by_unit(kind, m, n, k)
     which, workers = slot_of(out, a, b), threads.count() if shared(way, m, n, k) else 1
     tiles = cut or tiles_of(kind, which)
     if path == "packed":

@@ -131,6 +131,17 @@ def copy(typing, to, source, size):
 
 
 @intrinsic
+def clear(typing, to, size):
+    """Write `size` bytes of 0."""
+
+    def emit(context, builder, signature, args):
+        cgutils.memset(builder, builder.inttoptr(args[0], ELEMENT["int8"].as_pointer()), args[1], 0)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), emit
+
+
+@intrinsic
 def pointer(typing, address):
     """The int64 words at `address`."""
 

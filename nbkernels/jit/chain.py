@@ -11,7 +11,7 @@ from __future__ import annotations
 from llvmlite import ir
 
 from .convert import narrow, widen
-from .kind import PLANE, Kind
+from .kind import PLANE, UNIT, Kind
 from .vector import ELEMENT, I32, Lanes, width_bits
 
 OFFSET = 0x80808080 - (1 << 32)  # four bytes of 128 (or -128)
@@ -76,8 +76,8 @@ class Chain:
     # -- operands -> words -------------------------------------------------------------------------------------------
 
     def along(self, operand: str, address, valid=None) -> list:
-        """Words of `count` * group neighbours in memory, of which the first `valid` are there (all)."""
-        stored, neighbours = getattr(self.kind, operand), self.count * self.kind.group
+        """Words of `count` * items neighbours in memory, of which the first `valid` are there (all)."""
+        stored, neighbours = getattr(self.kind, operand), self.count * self.kind.items
         memory, mask = self._memory(stored, neighbours), None
         if valid is not None:
             mask = memory.mask(self.builder.mul(valid, valid.type(memory.count // neighbours)))
@@ -100,8 +100,11 @@ class Chain:
 
     def _item(self, operand: str, value):
         """Elements as words hold them: of the chain's dtype where a word is one, else of its part of the word."""
-        stored, part = getattr(self.kind, operand), {"bytes": "int8", "pairs": "int16", "bf16": "bfloat16"}
-        if stored in PLANE or (self.kind.way == "bytes" and stored != "bool"):
+        stored, part = (
+            getattr(self.kind, operand),
+            {"bytes": "int8", UNIT: "int8", "pairs": "int16", "bf16": "bfloat16"},
+        )
+        if stored in PLANE or (self.kind.way in ("bytes", UNIT) and stored != "bool"):
             return value
         return widen(self.builder, value, stored, part.get(self.kind.way, self.kind.word))
 

@@ -10,7 +10,8 @@ BYTES = {
 }  # fmt: skip
 SIZE = {"float32": 4, "float64": 8}  # of dtypes whose vectors are LLVM's own
 PLANE = {"complex64": "float32", "complex128": "float64"}
-GROUP = {"bytes": 4, "pairs": 2, "bf16": 2}
+ITEMS = {"bytes": 4, "pairs": 2, "bf16": 2}  # in a word, by the way of a step
+UNIT = "amx"  # the way of a matrix unit, which takes 16 words of k at a time
 SIGNLESS = {"uint16": "int16", "uint32": "int32", "uint64": "int64"}  # the same bits modulo 2**bits
 
 
@@ -25,8 +26,9 @@ class Kind:
         bytes   chain = chain + the dot product of 4 bytes, one operand's unsigned (vpdpbusd)
         pairs   chain = chain + the dot product of 2 int16 (vpdpwssd, pmaddwd)
         bf16    chain = chain + the dot product of 2 bfloat16 (vpdpbf16ps)
+        amx     chain = chain + the dot product of 64 bytes, of integers or bfloat16 (tdpbssd, tdpbf16ps)
 
-    Panels hold words: one element converted to the chain's dtype, or `group` neighbours in k. Complex numbers lie in
+    Panels hold words: one element converted to the chain's dtype, or `items` neighbours in k. Complex numbers lie in
     two planes there, real and imaginary. `conj` names the operands to conjugate: "", "a", "b" or "ab"; `turned` says
     that A and B have changed places, which the order of a complex step must not show.
     """
@@ -45,9 +47,14 @@ class Kind:
         return cls(dtype, dtype, dtype, dtype)
 
     @property
-    def group(self) -> int:
+    def items(self) -> int:
         """Elements in a word."""
-        return GROUP.get(self.way, 1)
+        return 4 // BYTES[self.a] if self.way == UNIT else ITEMS.get(self.way, 1)
+
+    @property
+    def group(self) -> int:
+        """Steps of k that lie together in a panel."""
+        return 16 * self.items if self.way == UNIT else self.items
 
     @property
     def planes(self) -> int:
@@ -56,7 +63,7 @@ class Kind:
     @property
     def word(self) -> str:
         """dtype of a word of a panel."""
-        return "int32" if self.group > 1 else PLANE.get(self.chain, self.chain)
+        return "int32" if self.items > 1 else PLANE.get(self.chain, self.chain)
 
     @property
     def offset(self) -> bool:
@@ -66,7 +73,7 @@ class Kind:
     @property
     def same(self) -> bool:
         """Whether panels hold operands as they lie in memory."""
-        return self.a == self.b == self.word and self.group == 1
+        return self.a == self.b == self.word and self.items == 1
 
     @property
     def direct(self) -> bool:

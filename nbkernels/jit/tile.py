@@ -51,14 +51,19 @@ class Tile:
         return self.kind.same
 
     @property
-    def group(self) -> int:
+    def items(self) -> int:
         """Steps of k in a word."""
+        return self.kind.items
+
+    @property
+    def group(self) -> int:
+        """Steps of k that lie together in a panel: a word, or as many as a matrix unit takes."""
         return self.kind.group
 
     @property
     def step(self) -> int:
-        """Bytes of a panel for each of its rows or columns and words down: one word, two of complex numbers."""
-        return self.kind.planes * self.itemsize
+        """Bytes of a panel for each of its rows or columns and groups down: a word, two of complex numbers."""
+        return self.kind.planes * self.itemsize * (self.group // self.items)
 
     @property
     def head(self) -> int:

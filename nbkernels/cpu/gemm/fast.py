@@ -13,7 +13,6 @@ from numpy import empty
 
 from ...dtypes import asked
 from ...jit import background
-from ...jit.chain import ways
 from ...jit.kind import BYTES, SIGNLESS, wrapped
 from ...jit.ndarray import layout_is_known
 from ...jit.vector import SIZE
@@ -23,7 +22,7 @@ from . import at_first
 from .entry import small_entry, small_table, supplied
 from .gemm import NAMES, REAL, by_path, gemm
 from .kernels import supply
-from .kinds import MODES, WIDENED, kind_of, tiles_of
+from .kinds import MODES, WIDENED, by_unit, has, kind_of, tiles_of
 from .packed import packed
 from .paths import PARALLEL
 from .serial import planned
@@ -66,7 +65,7 @@ def _planned(dtype, beta, alpha, second=None, out_dtype=None, mode=None, conj=No
     alike = dtype == second and dtype.name == wanted
     if not (widened or alike) or (conj and (dtype.kind != "c" or conj not in ("a", "b", "ab"))):
         return None
-    if mode is not None and (names[0] != "bfloat16" or MODES.get(mode) not in ways()):
+    if mode is not None and (names[0] != "bfloat16" or mode not in MODES or not has(mode)):
         return None
     if max(abs(beta), abs(alpha)) > sys.float_info.max or not layout_is_known():
         return None
@@ -183,14 +182,15 @@ def _by_plan(entry, x, a, b, out):
         if status == LARGE and x is None and symmetric(a, b):
             return None  # the general path sees to it
         workers, xid = threads.count() if out.size * a.shape[1] > PARALLEL else 1, 0 if x is None else id(x)
-        if status == LARGE and workers == 1:
+        kind = by_unit(plan.kind, *out.shape, a.shape[1])
+        if status == LARGE and workers == 1 and kind is plan.kind:
             status = _supplied(entry.serially, plan, out, x, a, b)
             if status is out:
                 return out
         if status != LARGE:
             return None
-        tiles = tiles_of(plan.kind, slot_of(out, a, b))
-        return out if packed(out, xid, a, b, plan.beta, plan.alpha, tiles, plan.kind, workers) == DONE else None
+        tiles = tiles_of(kind, slot_of(out, a, b))
+        return out if packed(out, xid, a, b, plan.beta, plan.alpha, tiles, kind, workers) == DONE else None
     except (TypeError, IndexError):  # not a matrix: the checks will say it properly
         return None
 

@@ -37,7 +37,7 @@ from . import at_first, columns, deep, short, thin
 from .blocking import Tiles, given
 from .blocking import small as small_tile
 from .entry import SERIALLY, small_entry, small_table, supplied
-from .kinds import kind_of, tiles_of
+from .kinds import by_unit, kind_of, tiles_of
 from .packed import packed
 from .paths import PARALLEL, path, path_of, shared
 from .syrk import mirrored, symmetric
@@ -84,8 +84,9 @@ def gemm(
         way = path_of(out, x, a, b, threads.count())
         if way != PACKED and by_path(way, out, x, a, b, beta, alpha) == DONE:
             return False
-    tiles = tiles or tiles_of(kind, slot_of(out, a, b))
     m, n, k = *out.shape, a.shape[1]
+    kind = kind if tiles else by_unit(kind, m, n, k)
+    tiles = tiles or tiles_of(kind, slot_of(out, a, b))
     beta, alpha = (wrapped(factor, kind) for factor in (beta, alpha))
     workers = threads.count() if m * n * k > PARALLEL else 1
     packed(out, 0 if x is None else id(x), a, b, beta, alpha, tiles, kind, workers, after=after)

@@ -5,13 +5,17 @@ from __future__ import annotations
 import functools
 from dataclasses import replace
 
+from ...jit import amx
 from ...jit.chain import crossed, ways
-from ...jit.kind import BYTES, SIGNLESS, Kind
+from ...jit.kind import BYTES, SIGNLESS, UNIT, Kind
 from ...jit.vector import width_bits
+from . import matrix_unit
 from .blocking import Tiles, caches, default, sized, vector_registers
+from .paths import PARALLEL
 from .tuned import tuned
 
-MODES = {"bf16_dot": "bf16"}
+MODES = {"bf16_dot": "bf16", "amx": UNIT}
+NEEDED = {"bf16_dot": "AVX512_BF16", "amx": "AMX, and a system that lets programs use it"}
 WIDENED = {"float16": "float32", "bfloat16": "float32", "int8": "int32", "uint8": "int32"}  # by out_dtype
 
 
@@ -27,8 +31,8 @@ def kind_of(a: str, b: str, out: str, conj: str = "", mode: str | None = None) -
     if mode == "tf32":
         raise ValueError("mode 'tf32' needs a GPU of compute capability 8.0 or newer; leave mode out on the CPU")
     if mode in MODES:
-        if MODES[mode] not in ways():
-            raise ValueError(f"mode {mode!r} needs a processor with AVX512_BF16; leave mode out")
+        if not has(mode):
+            raise ValueError(f"mode {mode!r} needs a processor with {NEEDED[mode]}; leave mode out")
         return Kind(a, b, "float32", out, MODES[mode])
     if a in ("float16", "bfloat16"):
         return Kind(a, b, "float32", out)
@@ -43,9 +47,24 @@ def kind_of(a: str, b: str, out: str, conj: str = "", mode: str | None = None) -
     return Kind(a, b, "int32", out, way)
 
 
+def has(mode: str) -> bool:
+    """Whether this processor has the instruction of a mode."""
+    return amx.available("bfloat16") if MODES[mode] == UNIT else MODES[mode] in ways()
+
+
+@functools.cache
+def by_unit(kind: Kind, m: int, n: int, k: int) -> Kind:
+    """The kind by which an m x n product over k steps of one kind is computed: bytes go by the matrix unit, if there is
+    one, where packing its panels does not take longest. Their sums are the same in any order."""
+    bytes_alone = BYTES[kind.a] == BYTES[kind.b] == 1 and kind.chain == "int32"
+    return replace(kind, way=UNIT) if bytes_alone and m * n * k > PARALLEL and amx.available("int8") else kind
+
+
 @functools.cache
 def default_tiles(kind: Kind) -> Tiles:
     """Derived ones: those of float32 or float64, whose words are as large; kc counts elements."""
+    if kind.way == UNIT:
+        return matrix_unit.tiles(kind.items, *caches())
     # An element takes two accumulators: 2x2, 4x1, 3x1 vectors are level, 3x2 spills (Zen 3, n = 512 and 1024: int64 at
     # 8.3 Gop/s with one accumulator and 5x2, 13 so, where the multiplier pipes allow 18).
     if crossed(kind):

@@ -97,6 +97,8 @@ def loops() -> int:
 
     def work(f, task):
         t = tile_at(scratch(TILE_BYTES))
+        if f.brackets != 0:
+            invoke(f.brackets, (1,))
         wide, high = even(f.n, f.nc, f.nr), even(f.m, f.mc, f.mr)
         for piece in range(task, f.down * f.across, f.tasks):
             room, block = f.room + piece * f.share, 0
@@ -118,5 +120,7 @@ def loops() -> int:
                                 steps = segment + p, min(step, length - p), p + step >= length
                                 _block(f, t, room, place, steps)
                             block += 1
+        if f.brackets != 0:
+            invoke(f.brackets, (0,))
 
     return compiled(work, WORDS.kernel, "gemm_loops")

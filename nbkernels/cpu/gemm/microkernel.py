@@ -22,10 +22,13 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from ...jit.amx import unit
 from ...jit.cache import plain
 from ...jit.chain import Chain
+from ...jit.kind import UNIT
 from ...jit.routine import Table, call_routine, known_table
 from ...jit.vector import ELEMENT, I64, LINE, VOID, loop
+from . import matrix_unit
 
 # Rows of a B in place to run ahead with prefetch: they lie apart, beyond what the hardware follows, and may come from
 # memory (f64, one thread, us: 16x2048x512 1666 -> 1168, 13x997x499 390 -> 285; 64x64x64 the same). Panels come as the
@@ -67,6 +70,9 @@ def _kinds(tile) -> dict:
 def _define(module: ir.Module, name: str, tile, mr: int, nv: int, lie: int) -> None:
     """The LLVM function of the mr x nv tile."""
     kinds = _kinds(tile)
+    if tile.kind.way == UNIT:
+        matrix_unit.micro_kernel(module, name, tile, _spec(lie), kinds, mr, nv)
+        return
     function = ir.Function(module, ir.FunctionType(VOID, [kinds[kind] for _, kind in _spec(lie)]), name)
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     arg, planes = dict(zip((n for n, _ in _spec(lie)), function.args)), range(tile.kind.planes)
@@ -208,7 +214,8 @@ def table(tile) -> Table:
         row, nv = divmod(at, tile.nv + 1)
         lie, mr = divmod(row, tile.mr + 1)
         lie = lie if mr == tile.mr or lie == COPYING else STRIDED
-        return f"ukernel_{tile}_{mr}x{nv}{LIES[lie]}", functools.partial(_define, tile=tile, mr=mr, nv=nv, lie=lie)
+        own = f"_{unit(tile.kind.a).name}" if tile.kind.way == UNIT else ""
+        return f"ukernel{own}_{tile}_{mr}x{nv}{LIES[lie]}", functools.partial(_define, tile=tile, mr=mr, nv=nv, lie=lie)
 
     return Table(f"ukernels_{tile}", place(tile, len(LIES), 0, 0), of)
 

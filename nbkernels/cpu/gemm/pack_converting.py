@@ -1,6 +1,6 @@
 """Packing with conversion: as pack.py, for operands that are not held in panels as they lie in memory.
 
-A panel holds words: one element converted to the chain's dtype, or `group` neighbours in k, zero beyond kb. Complex
+A panel holds words: one element converted to the chain's dtype, or `items` neighbours in k, zero beyond kb. Complex
 numbers take two lines of the pitch a step, real and imaginary.
 """
 
@@ -36,7 +36,7 @@ def _whole_steps(chain, rows, kb, width, room, group):
 def _rowwise(chain, operand, source, down, kb, target, pitch, room, whole, load):
     """A word for each step: the items in it are `down` apart. load(lanes, address, p): mask if p is within kb. The
     first `whole` words are stored without a mask."""
-    words, builder, group, kept = chain.words, chain.builder, chain.kind.group, chain.words.mask(room)
+    words, builder, group, kept = chain.words, chain.builder, chain.kind.items, chain.words.mask(room)
     line = builder.mul(pitch, I64(chain.kind.planes))
 
     def turn(items, kept=kept):
@@ -68,7 +68,7 @@ def _copy(chain, operand, rows, source, along, down, kb, target, pitch, width, r
         there = valid if items is None else chain.mask(_if(builder, q, items, width), getattr(chain.kind, operand))
         return lanes.load(address, there)
 
-    whole = _whole_steps(chain, rows, kb, width, room, chain.kind.group)
+    whole = _whole_steps(chain, rows, kb, width, room, chain.kind.items)
     _rowwise(chain, operand, source, down, kb, target, pitch, room, whole, load)
 
 
@@ -82,7 +82,7 @@ def _gather(chain, operand, rows, source, along, down, kb, target, pitch, width,
         mask = lanes.mask(builder.mul(there, I64(parts)))
         return lanes.gather(address, lanes.ramp(along, parts), mask)
 
-    whole = _whole_steps(chain, rows, kb, width, room, chain.kind.group)
+    whole = _whole_steps(chain, rows, kb, width, room, chain.kind.items)
     _rowwise(chain, operand, source, down, kb, target, pitch, room, whole, load)
 
 
@@ -94,9 +94,9 @@ def _if(builder, q, items, width):
 def _transpose(chain, operand, rows, source, along, down, kb, target, pitch, width, room):
     """target[p*pitch + r] = source[r*along + p]: lanes x lanes blocks, turned in registers; `rows` in a whole one."""
     builder, words, nowhere = chain.builder, chain.words, chain.words.mask(I64(0))
-    kept, step, items = words.mask(room), I64(words.count), I64(words.count * chain.kind.group)
+    kept, step, items = words.mask(room), I64(words.count), I64(words.count * chain.kind.items)
     line = builder.mul(pitch, I64(chain.kind.planes))
-    group = I64(chain.kind.group)
+    group = I64(chain.kind.items)
 
     def turn(whole):
         def body(index, carried):
@@ -115,7 +115,7 @@ def _transpose(chain, operand, rows, source, along, down, kb, target, pitch, wid
 
         return body
 
-    whole, carried = _whole_steps(chain, rows, kb, width, room, words.count * chain.kind.group), [source, target, kb]
+    whole, carried = _whole_steps(chain, rows, kb, width, room, words.count * chain.kind.items), [source, target, kb]
     if width_bits() < 512:
         carried = loop(builder, whole, carried, turn(True))
     blocks = builder.udiv(builder.add(kb, builder.sub(items, I64(1))), items)
@@ -212,7 +212,8 @@ def _convert_a(tile, source, along, down, width, kb, target):
 
 
 @jit(forceinline=True)
-def _convert_b(tile, source, along, down, width, kb, target):
+def convert_b(tile, source, along, down, width, kb, target):
+    """The same for B, after its head."""
     body = target + tile.head * tile.nr * tile.itemsize
     for first in range(0, tile.nr, tile.lanes):
         start, place = source + first * along * tile.size_b, body + first * tile.itemsize
@@ -231,7 +232,7 @@ def _convert_rows_a(tile, source, down, width, steps, target, kb):
 def _convert_rows_b(tile, source, down, width, steps, target, kb):
     away = (kb + tile.group - 1) // tile.group * tile.step
     for j in range(0, width, tile.nr):
-        _convert_b(tile, source + j * tile.size_b, 1, down, min(tile.nr, width - j), steps, target + j * away)
+        convert_b(tile, source + j * tile.size_b, 1, down, min(tile.nr, width - j), steps, target + j * away)
 
 
 def pack_a(tile, source, along, down, width, kb, target):
@@ -265,7 +266,7 @@ def _pack_panel_b(tile, source, along, down, width, kb, target):
         return lambda tile, source, along, down, width, kb, target: pack(
             tile, source, along, down, width, kb, target, tile.nr
         )
-    return lambda tile, source, along, down, width, kb, target: _convert_b(tile, source, along, down, width, kb, target)
+    return lambda tile, source, along, down, width, kb, target: convert_b(tile, source, along, down, width, kb, target)
 
 
 @overload(pack_strip_a, jit_options=dict(OPTIONS, pipeline_class=Implementation))

@@ -49,7 +49,11 @@ def one_tile(f, b):
     t.height, t.width, t.a, t.b, t.words = f.m, f.n, f.room, b, (f.k + f.group - 1) // f.group
     t.starts, t.first, t.last, t.stop = 1, 1, 1, ending(f.csc, f.x, f.csx, f.unit)
     t.part, t.rsp, t.total, t.rst, t.c, t.x = scratch(SQUARE), f.nr, f.c, f.rsc, f.c, f.x
+    if f.brackets != 0:
+        invoke(f.brackets, (1,))
     invoke(f.multiply, (own, f.own))
+    if f.brackets != 0:
+        invoke(f.brackets, (0,))
 
 
 @functools.cache

@@ -6,8 +6,9 @@ import functools
 
 import numpy as np
 
-from ...jit.kind import Kind
+from ...jit.kind import UNIT, Kind
 from ..runtime.status import DONE
+from . import matrix_unit
 from .blocking import Tiles
 from .context import WORDS, near, prepare
 from .kernels import ready
@@ -26,6 +27,7 @@ def template(tiles: Tiles, kind: Kind, workers: int) -> bytes:
     f.workers, f.tasks, f.near = workers, workers, near()
     f.micro, f.nv, f.lanes = table(tile).address, tile.nv, tile.lanes
     f.packs = ready(tile).ctypes.data
+    f.brackets = matrix_unit.brackets(kind.a) if kind.way == UNIT else 0
     return f.tobytes()
 
 

@@ -1,0 +1,290 @@
+"""Products by a matrix unit (jit/amx.py): panels in the shape of its tiles, and the micro-kernel.
+
+A panel of A is, for each 64 bytes of k, mr rows of 64 bytes; one of B, for the same k, 16 rows of 4 bytes of k for each
+of nr columns. Beyond k both are zero. The micro-kernel is the packed path's, of 32x32: two tiles of A, two of B, four
+of C.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from ...jit.address import clear
+from ...jit.amx import BYTES, ROW, ROWS, unit
+from ...jit.cache import jit
+from ...jit.chain import Chain
+from ...jit.routine import routine
+from ...jit.vector import ELEMENT, I1, I64, VOID, Lanes, loop
+from .blocking import Tiles
+from .pack_converting import convert_b
+from .store import PARTIAL, PLAIN
+
+WORD = 4  # bytes of k of a column of B that lie together
+SIDE = 2 * ROWS  # rows and columns of C in registers
+
+
+def tiles(items: int, l1: int, l2: int) -> Tiles:
+    """How products are cut, for words of so many elements: a panel of A takes two thirds of L1, a block of B half of
+    L2.
+
+    >>> print(tiles(4, 48 << 10, 2 << 20))
+    32x32 kc=1024 nb=1024 mc=4096 nc=4096
+    """
+    deep = l1 * 2 // 3 // SIDE // ROW * ROW  # bytes of k
+    nb = max(SIDE, l2 // 2 // deep // SIDE * SIDE)
+    return Tiles(SIDE, SIDE, deep * items // WORD, nb, 4096, max(nb, 4096 // nb * nb))
+
+
+def micro_kernel(module: ir.Module, name: str, tile, spec, kinds, mr: int, nv: int) -> None:
+    """The LLVM function of the tile's first mr rows and nv vectors of columns, with the arguments of microkernel.py.
+
+    Tiles of the unit are whole: where C has fewer rows or columns, or other elements, they go through memory.
+    """
+    function = ir.Function(module, ir.FunctionType(VOID, [kinds[kind] for _, kind in spec]), name)
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    arg, kind = dict(zip((name for name, _ in spec), function.args)), tile.kind
+    engine, ops, tall = unit(kind.a)(builder), Chain(builder, kind, tile.lanes), -(-mr // ROWS)
+    cells = [(i, j) for i in range(tall) for j in range(nv)]
+    left, right = ([first + i for i in range(2)] for first in (4, 6))
+    last = builder.sub(arg["width"], I64((nv - 1) * tile.lanes))
+    square = builder.bitcast(builder.alloca(ir.ArrayType(ELEMENT[kind.chain], tile.mr * tile.nr)), kinds["t"])
+    whole = builder.icmp_signed("==", last, I64(tile.lanes)) if mr % ROWS == 0 else I1(0)
+
+    def each(matrix, stride, do):
+        """Load or store the tiles of C, at a matrix of chains."""
+        start, stride = builder.bitcast(matrix, BYTES), builder.mul(stride, I64(tile.size_t))
+        for i, j in cells:
+            do(2 * i + j, builder.gep(start, [builder.add(builder.mul(stride, I64(i * ROWS)), I64(j * ROW))]), stride)
+
+    def rows(do):
+        """do(place(matrix, stride), mask(dtype)) for every row and vector: where it is in a matrix, and which of its
+        elements are there."""
+
+        def row(i, _):
+            for j in range(nv):
+
+                def place(matrix, stride, j=j):
+                    return builder.gep(matrix, [builder.add(builder.mul(i, stride), I64(j * tile.lanes))])
+
+                do(place, lambda dtype, j=j: ops.mask(last, dtype) if j == nv - 1 else None)
+            return []
+
+        loop(builder, I64(mr), [], row)
+
+    def resumed(place, mask):
+        ops.store(ops.load(place(arg["t"], arg["rst"]), mask(kind.chain)), place(square, I64(tile.nr)))
+
+    with builder.if_else(builder.icmp_signed("==", arg["start"], I64(0))) as (begins, resumes):
+        with begins:
+            for i, j in cells:
+                engine.zero(2 * i + j)
+        with resumes, builder.if_else(whole) as (direct, cut):
+            with direct:
+                each(arg["t"], arg["rst"], engine.load)
+            with cut:
+                rows(resumed)
+                each(square, I64(tile.nr), engine.load)
+
+    partial, plain = (builder.icmp_signed("==", arg["stop"], I64(stop)) for stop in (PARTIAL, PLAIN))
+    to, stride = arg["c"], arg["rsc"]
+    if kind.direct:
+        to, stride = builder.select(partial, arg["t"], to), builder.select(partial, arg["rst"], stride)
+    lines = Lanes(builder, kind.out, 1)
+
+    def step(index, carried):
+        a, b = carried
+        for q in range(2):  # the next tile of C comes nearer meanwhile, two rows each turn
+            row = builder.add(builder.mul(index, I64(2)), I64(q))
+            row = builder.select(builder.icmp_signed("<", row, I64(mr)), row, I64(mr - 1))
+            following = builder.gep(to, [builder.mul(row, stride)])
+            for j in range(nv, 2 * nv):
+                lines.prefetch(builder.gep(following, [I64(j * tile.lanes)]), write=True)
+        for i in range(tall):
+            engine.load(left[i], builder.gep(a, [I64(i * ROWS * ROW)]), I64(ROW))
+        for j in range(nv):
+            engine.load(right[j], builder.gep(b, [I64(j * ROW)]), I64(tile.nr * WORD))
+        for i, j in cells:
+            engine.dot(kind.a, kind.b, 2 * i + j, left[i], right[j])
+        return [builder.gep(a, [I64(tile.mr * ROW)]), builder.gep(b, [I64(tile.nr * ROW)])]
+
+    loop(builder, arg["kb"], [builder.bitcast(arg[side], BYTES) for side in "ab"], step)
+
+    ends = builder.or_(partial, plain) if kind.direct else partial
+    with builder.if_else(builder.and_(whole, ends)) as (direct, converted):
+        with direct:
+            each(*((to, stride) if kind.direct else (arg["t"], arg["rst"])), engine.store)
+        with converted:
+            each(square, I64(tile.nr), engine.store)
+            _converted(builder, ops, arg, rows, lambda place: ops.load(place(square, I64(tile.nr))), partial, plain)
+    builder.ret_void()
+
+
+def _converted(builder, ops, arg, rows, chain, partial, plain) -> None:
+    """What the stops ask for, of chains that wait in memory, row by row."""
+    alpha, beta, kind = ops.splat(arg["alpha"]), ops.splat(arg["beta"]), ops.kind
+
+    def unfinished(place, mask):
+        ops.store(chain(place), place(arg["t"], arg["rst"]), mask(kind.chain))
+
+    def finished(place, mask):
+        ops.write(chain(place), place(arg["c"], arg["rsc"]), mask(kind.out))
+
+    def blended(place, mask):
+        x = ops.read(place(arg["x"], arg["rsx"]), mask(kind.out))
+        ops.write(ops.blend(beta, x, ops.scale(alpha, chain(place))), place(arg["c"], arg["rsc"]), mask(kind.out))
+
+    with builder.if_else(partial) as (waits, ends):
+        with waits:
+            rows(unfinished)
+        with ends, builder.if_else(plain) as (alone, added):
+            with alone:
+                rows(finished)
+            with added:
+                rows(blended)
+
+
+@intrinsic
+def tiles_multiplied(typing, tile, trips, memory):
+    """0, after the products of `trips` times two tiles of A and two of B: the most that the unit can do."""
+
+    def emit(context, builder, signature, args):
+        kind = signature.args[0].tile.kind
+        engine = unit(kind.a)(builder)
+        engine.begin()
+        for tile in range(8):
+            engine.zero(tile)
+
+        def body(index, _):
+            for i, j in itertools.product(range(2), range(2)):
+                engine.dot(kind.a, kind.b, 2 * i + j, 4 + i, 6 + j)
+            return []
+
+        loop(builder, args[1], [], body)
+        engine.end()
+        return I64(0)
+
+    return types.int64(tile, types.int64, types.int64), emit
+
+
+# -- panels ------------------------------------------------------------------------------------------------------------
+
+
+def _lines(chain, source, along, down, kb, target, width, pitch) -> None:
+    """Rows of A that are contiguous along k."""
+    builder, words, items = chain.builder, chain.words, I64(ROWS * chain.kind.items)
+    blocks = builder.udiv(builder.add(kb, builder.sub(items, I64(1))), items)
+
+    def row(r, _):
+        def block(index, carried):
+            start, to, left = carried
+            words.store(chain.along("a", start, left)[0], to)
+            return [builder.gep(start, [items]), words.at(to, ROWS * pitch), builder.sub(left, items)]
+
+        start = builder.gep(source, [builder.mul(along, r)])
+        loop(builder, blocks, [start, words.at(target, builder.mul(r, I64(ROWS))), kb], block)
+        return []
+
+    loop(builder, width, [], row)
+
+
+def _turned(chain, source, along, down, kb, target, width, pitch) -> None:
+    """Rows of A with any strides, 16 at a time: words of each step of k, turned in registers."""
+    builder, words, group = chain.builder, chain.words, chain.kind.items
+    blocks = builder.udiv(builder.add(kb, I64(ROWS * group - 1)), I64(ROWS * group))
+
+    def piece(r, _):
+        first = builder.mul(r, I64(ROWS))
+        rows = builder.sub(width, first)
+
+        def block(index, carried):
+            start, to, left = carried
+            lines = []
+            for w in range(ROWS):
+
+                def load(lanes, address, places=iter(range(w * group, (w + 1) * group))):  # noqa: B008, one a word
+                    inside = builder.icmp_signed(">", left, I64(next(places)))
+                    mask = lanes.mask(builder.select(inside, rows, I64(0)))
+                    return lanes.gather(address, lanes.ramp(along), mask)
+
+                items = [builder.gep(start, [builder.mul(down, I64(w * group + q))]) for q in range(group)]
+                lines.append(chain.across("a", items, load)[0])
+            for i, line in enumerate(words.transpose(lines)):
+                words.store(line, words.at(to, i * ROWS))
+            step = builder.mul(down, I64(ROWS * group))
+            return [builder.gep(start, [step]), words.at(to, ROWS * pitch), builder.sub(left, I64(ROWS * group))]
+
+        start = builder.gep(source, [builder.mul(along, first)])
+        loop(builder, blocks, [start, words.at(target, builder.mul(r, I64(ROWS * ROWS))), kb], block)
+        return []
+
+    loop(builder, builder.udiv(builder.add(width, I64(ROWS - 1)), I64(ROWS)), [], piece)
+
+
+@intrinsic
+def _panel_a(typing, tile, source, along, down, width, kb, target):
+    def emit(context, builder, signature, args):
+        record, (source, along, down, width, kb, target) = signature.args[0].tile, args[1:]
+        chain = Chain(builder, record.kind, record.lanes)
+        source = builder.inttoptr(source, ELEMENT[record.kind.a].as_pointer())
+        target = builder.inttoptr(target, chain.words.element.as_pointer())
+        with builder.if_else(builder.icmp_signed("==", down, I64(1))) as (contiguous, strided):
+            with contiguous:
+                _lines(chain, source, along, down, kb, target, width, record.mr)
+            with strided:
+                _turned(chain, source, along, down, kb, target, width, record.mr)
+        return context.get_dummy_value()
+
+    return types.void(tile, *[types.int64] * 6), emit
+
+
+@jit(forceinline=True)
+def pack_a(tile, source, along, down, width, kb, target):
+    """A panel of A: `width` <= mr rows, kb steps; addresses in bytes, strides in elements."""
+    _panel_a(tile, source, along, down, width, kb, target)
+
+
+@jit(forceinline=True)
+def pack_b(tile, source, along, down, width, kb, target):
+    """A panel of B: `width` <= nr columns, kb steps."""
+    convert_b(tile, source, along, down, width, kb, target)
+    done = (kb + tile.items - 1) // tile.items
+    clear(target + done * tile.nr * WORD, ((kb + tile.group - 1) // tile.group * ROWS - done) * tile.nr * WORD)
+
+
+@jit(forceinline=True)
+def pack_strip_a(tile, source, down, width, steps, target, kb):
+    """Some steps of all panels of A, of kb steps each, from columns that are contiguous."""
+    away = (kb + tile.group - 1) // tile.group * tile.step
+    for i in range(0, width, tile.mr):
+        pack_a(tile, source + i * tile.size_a, 1, down, min(tile.mr, width - i), steps, target + i * away)
+
+
+@jit(forceinline=True)
+def pack_strip_b(tile, source, down, width, steps, target, kb):
+    """The same for B, of rows that are contiguous."""
+    away = (kb + tile.group - 1) // tile.group * tile.step
+    for j in range(0, width, tile.nr):
+        pack_b(tile, source + j * tile.size_b, 1, down, min(tile.nr, width - j), steps, target + j * away)
+
+
+@functools.cache
+def brackets(dtype: str) -> int:
+    """void(on): what a thread calls before its first micro-kernel of a product, and after the last one."""
+
+    def define(module, name):
+        function = ir.Function(module, ir.FunctionType(VOID, [I64]), name)
+        builder = ir.IRBuilder(function.append_basic_block("entry"))
+        engine = unit(dtype)(builder)
+        with builder.if_else(builder.icmp_signed("!=", function.args[0], I64(0))) as (begins, ends):
+            with begins:
+                engine.begin()
+            with ends:
+                engine.end()
+        builder.ret_void()
+
+    return routine(f"{unit(dtype).name}_brackets", define)

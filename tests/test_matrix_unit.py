@@ -1,0 +1,157 @@
+"""Products by a matrix unit (jit/amx.py): whole numbers exactly, bfloat16 by a model of the instruction; by the unit
+where there is one, and by its emulation everywhere."""
+
+import itertools
+import os
+import subprocess
+import sys
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import nbkernels as nb
+from nbkernels.cpu.gemm.blocking import Tiles
+from nbkernels.cpu.gemm.kinds import by_unit, default_tiles, kind_of
+from nbkernels.cpu.gemm.packed import packed
+from nbkernels.jit import amx, levels
+from nbkernels.jit.kind import UNIT, Kind
+
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+BYTES = "int8", "uint8"
+SHAPES = (1, 1, 1), (17, 33, 7), (33, 49, 65), (32, 64, 4100)
+SMALL = Tiles(32, 32, 64, 32, 64, 64)  # every block is cut
+
+
+def matrix(rng, shape, dtype, order="C"):
+    if dtype == BFLOAT16:
+        return np.array(rng.standard_normal(shape), BFLOAT16, order=order)
+    info = np.iinfo(dtype) if dtype != "bool" else None
+    low, high = (info.min, info.max) if info else (0, 1)
+    return np.array(rng.integers(low, high + 1, shape), dtype, order=order)
+
+
+def strided(rng, shape, dtype):
+    return matrix(rng, (2 * shape[0], 3 * shape[1]), dtype)[::-2, ::3]
+
+
+def run(out, x, a, b, beta, alpha, kind, tiles=None, workers=1):
+    packed(out, 0 if x is None else id(x), a, b, beta, alpha, tiles or default_tiles(kind), kind, workers)
+    return out
+
+
+def model(a, b):
+    """What tdpbf16ps makes of bfloat16 matrices: products are exact in float32."""
+    a, b = (np.asarray(x, np.float32) for x in (a, b))
+    c = np.zeros((len(a), b.shape[1]), np.float32)
+    for p in range(0, a.shape[1], 32):
+        even, odd = np.zeros_like(c), np.zeros_like(c)
+        for q in range(p, min(p + 32, a.shape[1])):
+            (odd if q % 2 else even)[...] += a[:, q : q + 1] * b[q]
+        c += even + odd
+    return c
+
+
+@pytest.mark.parametrize(("first", "second"), [*itertools.product(BYTES, BYTES), ("bool", "bool")])
+def test_whole_numbers_are_exact(rng, first, second):
+    kind = Kind(first, second, "int32", "bool" if first == "bool" else "int32", UNIT)
+    for shape, tiles in itertools.product(SHAPES, (None, SMALL)):
+        m, n, k = shape
+        for order, make in itertools.product("CF", (matrix, strided)):
+            lay = (order,) if make is matrix else ()
+            a, b = make(rng, (m, k), first, *lay), make(rng, (k, n), second, *lay)
+            expected = a @ b if first == "bool" else a.astype("int32") @ b.astype("int32")
+            out = np.full((m, n), 1 if first == "bool" else -7, kind.out, order)
+            np.testing.assert_array_equal(run(out, None, a, b, 0, 1, kind, tiles), expected)
+
+
+def test_endings_and_results_of_one_byte(rng):
+    for m, n, k in SHAPES:
+        a, b = matrix(rng, (m, k), "uint8"), matrix(rng, (k, n), "int8")
+        wide = a.astype("int64") @ b.astype("int64")
+        for out_dtype, tiles in itertools.product(("int32", "int8"), (None, SMALL)):
+            kind = Kind("uint8", "int8", "int32", out_dtype, UNIT)
+            x = matrix(rng, (m, n), out_dtype)
+            expected = (3 * x.astype("int64") - 5 * wide).astype(out_dtype)
+            for row in (x, np.asfortranarray(x)):
+                np.testing.assert_array_equal(run(np.empty_like(row), row, a, b, 3, -5, kind, tiles), expected)
+            np.testing.assert_array_equal(run(x, x, a, b, 3, -5, kind, tiles, workers=2), expected)
+
+
+def test_nothing_beyond_out_is_written(rng):
+    room = np.full((40, 80), 77, "int32")
+    kind, a, b = (
+        Kind("int8", "int8", "int32", "int32", UNIT),
+        matrix(rng, (17, 9), "int8"),
+        matrix(rng, (9, 35), "int8"),
+    )
+    run(room[3:20, 4:39], None, a, b, 0, 1, kind)
+    np.testing.assert_array_equal(room[3:20, 4:39], a.astype("int32") @ b)
+    room[3:20, 4:39] = 77
+    assert (room == 77).all()
+
+
+@pytest.mark.parametrize("out", ["float32", "bfloat16"])
+def test_bfloat16_has_the_order_of_its_mode(rng, out):
+    kind = Kind("bfloat16", "bfloat16", "float32", out, UNIT)
+    for m, n, k in (*SHAPES[:3], (33, 32, 1000)):
+        a, b = matrix(rng, (m, k), BFLOAT16), matrix(rng, (k, n), BFLOAT16)
+        expected = model(a, b).astype(BFLOAT16 if out == "bfloat16" else out)
+        for (left, right), tiles in itertools.product([(a, b), (a.copy("F"), b.copy("F"))], (None, SMALL)):
+            found = run(np.empty_like(expected), None, left, right, 0, 1, kind, tiles)
+            assert found.tobytes() == expected.tobytes()
+    tiny = np.full((4, 4), 1e-39, BFLOAT16)  # subnormal numbers, which the unit takes for 0
+    assert not run(np.ones((4, 4), expected.dtype), None, tiny, tiny, 0, 1, kind).any()
+    odd = np.array([[np.inf, 1], [np.nan, 1]], BFLOAT16)
+    found = run(np.empty((2, 2), expected.dtype), None, odd, np.eye(2, dtype=BFLOAT16), 0, 1, kind)
+    np.testing.assert_array_equal(found.astype("float32"), [[np.inf, np.nan], [np.nan, np.nan]])
+
+
+def test_products_go_by_the_unit_where_there_is_one(rng):
+    kind = kind_of("int8", "int8", "int32")
+    here = amx.available("int8")
+    assert (by_unit(kind, 96, 96, 97).way == UNIT) == here
+    assert by_unit(kind, 96, 96, 96).way != UNIT
+    assert by_unit(kind_of("int16", "int16", "int16"), 512, 512, 512).way != UNIT
+    a, b = matrix(rng, (130, 200), "int8"), matrix(rng, (200, 140), "uint8")
+    expected = a.astype("int32") @ b.astype("int32")
+    np.testing.assert_array_equal(nb.mm(a, b, out_dtype="int32"), expected)
+    np.testing.assert_array_equal(nb.addmm(expected, a, b, out_dtype="int32", beta=-1, alpha=2), expected)
+    square = matrix(rng, (130, 130), "int8")
+    np.testing.assert_array_equal(nb.mm(square, square.T), square @ square.T)
+    truth = matrix(rng, (130, 130), "bool")
+    np.testing.assert_array_equal(nb.mm(truth, truth), truth @ truth)
+    assert nb.explain(nb.mm, a, b, out_dtype="int32").tile.startswith("32x32 ") == here
+
+
+def test_the_mode(rng):
+    a, b = matrix(rng, (40, 70), BFLOAT16), matrix(rng, (70, 35), BFLOAT16)
+    if not amx.available("bfloat16"):
+        with pytest.raises(ValueError, match="mode 'amx' needs a processor with AMX"):
+            nb.mm(a, b, mode="amx")
+        return
+    for words in ({}, {"out_dtype": "float32"}):
+        expected = model(a, b).astype(words.get("out_dtype", BFLOAT16))
+        assert nb.mm(a, b, mode="amx", **words).tobytes() == expected.tobytes()
+        stack = nb.bmm(np.stack([a, a]), np.stack([b, b]), mode="amx", **words)
+        assert stack.tobytes() == 2 * expected.tobytes()
+        short, narrow = a[:, :3], b[:3, :1]
+        expected = model(short, narrow).astype(expected.dtype)
+        assert nb.mm(short, narrow, mode="amx", **words).tobytes() == expected.tobytes()
+    with pytest.raises(ValueError, match="no mode 'amx' for float16"):
+        nb.mm(a.astype("float16"), b.astype("float16"), mode="amx")
+
+
+def test_a_refusal_means_no_unit(monkeypatch):
+    monkeypatch.setattr(amx, "permitted", lambda: False)
+    assert not amx.available("int8")
+
+
+@pytest.mark.skipif(not amx.available("int8"), reason="the tests above ran by emulation: there is no matrix unit here")
+def test_the_emulation_passes_the_same_tests():
+    features = ",".join(f"+{each}" for each in sorted(levels.target()[2]) if not each.startswith("amx"))
+    environment = os.environ | {"NUMBA_CPU_NAME": levels.target()[1], "NUMBA_CPU_FEATURES": features}
+    which = "uint8-int8 or mode and float32 or by_the_unit"
+    line = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", __file__, "-k", which]
+    done = subprocess.run(line, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
