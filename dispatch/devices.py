@@ -224,10 +224,11 @@ class Torch(Cuda):
 
     def check(self, x):
         """A TypeError where the tensor is more than strided memory, or torch watches it."""
-        if x.requires_grad and library("torch").is_grad_enabled():
+        torch = library("torch")
+        if x.requires_grad and torch.is_grad_enabled():
             hint = "pass x.detach(), or call the function of nbkernels.torch"
             raise TypeError(f"a torch tensor that requires grad: torch would not see this call; {hint}")
-        if x.layout is not library("torch").strided:
+        if x.layout is not torch.strided:
             raise TypeError(f"a torch tensor of layout {x.layout}: pass x.to_dense()")
         if x.is_neg() or x.is_conj():
             raise TypeError("a torch tensor that is a lazy negative or conjugate: pass x.resolve_neg().resolve_conj()")

@@ -57,7 +57,13 @@ def at_most(n: int):
             number(before)
 
 
-Torch.limited = staticmethod(lambda: at_most(library("torch").get_num_threads()))
+def as_torch():
+    """In the block, calls of this thread take no more threads than torch's, by torch.set_num_threads."""
+    number = library("torch").get_num_threads()
+    return at_most(number) if number < LIMITS[1] else contextlib.nullcontext()
+
+
+Torch.limited = staticmethod(as_torch)
 
 
 class threads(Block):

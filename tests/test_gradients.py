@@ -200,3 +200,46 @@ def test_against_torch():
         for x, mine in zip(args, found):
             assert type(mine) is torch.Tensor
             torch.testing.assert_close(mine, x.grad, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_everyday_products_have_the_formulas_bits(dtype):
+    """What goes back by two products at once has the gradients and layouts of the formulas; nothing else goes so."""
+    from nbkernels.autograd import on_views
+    from nbkernels.dispatch import arrays, derive
+
+    rng = np.random.default_rng(3)
+    row = {name: derive.derivative(nb.ops.LIBRARY[name], "CPU") for name in ("mm", "linear")}
+    adapter = arrays.adapter_of(np.ndarray)
+
+    def pair(name, grad, values, wanted):
+        op = nb.ops.LIBRARY[name]
+        values = [*values, *[None] * (len(op.names) - len(values))]
+        quick = on_views.everyday(row[name], adapter, grad, values, wanted)
+        return quick, derive.gradients(op, row[name], grad, values, wanted)
+
+    def random(m, n, layout):
+        x = rng.standard_normal((m, n)).astype(dtype)
+        return {"C": x, "F": np.asfortranarray(x), "sliced": np.repeat(x, 2, 1)[:, ::2]}[layout]
+
+    expanded = np.broadcast_to(np.ones((), dtype), (5, 4))
+    for layout in ("C", "F", "sliced"):
+        x, w, b = random(5, 3, layout), random(4, 3, layout), rng.standard_normal(4).astype(dtype)
+        for grad in (random(5, 4, layout), expanded):
+            for wanted in ((True, True, True), (False, True, False), (True, False, True)):
+                for quick, whole in (
+                    pair("linear", grad, (x, w, b), wanted), pair("linear", grad, (x, w), (*wanted[:2], False)),
+                    pair("mm", grad, (x, w.T), wanted[:2]),
+                ):  # fmt: skip
+                    assert quick is not None
+                    for found, expected in zip(quick, whole, strict=True):
+                        assert (found is None) == (expected is None)
+                        if found is not None:
+                            np.testing.assert_array_equal(found, expected)
+                            assert (found.dtype, found.strides) == (expected.dtype, expected.strides)
+    other = {"f4": "f8", "f8": "f4"}[dtype]
+    assert pair("linear", grad, (x, w.astype(other), b), (True,) * 3)[0] is None
+    assert pair("linear", grad[None], (x[None], w, b), (True,) * 3)[0] is None
+    assert pair("linear", grad[:1], (x[:1], w, b), (True,) * 3)[0] is None
+    assert pair("mm", grad, (x[::-1], w.T), (True, True))[0] is None
+    assert on_views.everyday(row["mm"], adapter, grad, [x, w.T, None, "chain", None, None], (True, True)) is None

@@ -69,6 +69,7 @@ RULES = {
         "nbkernels.pickled",
     ),
     "autograd": (
+        "numpy",
         "torch",
         "nbkernels.dispatch",
         "nbkernels.elementary",

@@ -354,22 +354,6 @@ def test_lazy_conjugates_are_resolved():
     assert torch.equal(mine.resolve_conj(), theirs.resolve_conj())
 
 
-def test_everyday_products_go_back_at_once():
-    """The shortcut's gradients have the formulas' bits and layouts."""
-    from nbkernels.torch import gradients
-
-    for x, weight in ((floats(5, 3), floats(4, 3)), (floats(3, 5).detach().T, floats(3, 4).detach().T)):
-        bias, grad = floats(4), floats(5, 4).detach()
-        form = next(forms.forms(LIBRARY["linear"], ()))
-        values = [*detached((x, weight, bias)), None, None, None, None]
-        quick = gradients.at_once(form, (True,) * 3, grad, values)
-        whole = gradients.first(form, (True,) * 3, grad, values)
-        for found, expected in zip(quick, map(gradients.returned, whole)):
-            assert torch.equal(found, expected)
-            assert found.stride() == expected.stride()
-    assert gradients.at_once(form, (True,) * 3, grad, [*values[:3], "float64", None, None, None]) is None
-
-
 @named
 def test_plain_calls_are_those_of_the_op(op):
     """What is made at once has the op's results and gradients, arguments by name as well."""

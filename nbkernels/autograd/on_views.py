@@ -1,14 +1,23 @@
-"""Gradients of a call, of tensors in the CPU's memory by formulas on NumPy's views of them: in a fifth of the time."""
+"""Gradients of a call, in less time than formulas take that are written over arrays of every library: of everyday
+products by two products, of tensors in the CPU's memory by the formulas on NumPy's views of them."""
 
+import numpy as np
+
+from .. import ops
 from ..dispatch import arrays, derive
-from ..lent import array_of, tensor_of
+from ..lent import array_of, tensor_of, viewer
 
 
 def gradients(op, derivative, grad, values, wanted, result=None):
     """What `derive.gradients` says. A gradient of a tensor is grad itself, or has memory of its own: torch's autograd
     adds to what it is given, and does not see that arrays share memory."""
     adapter = arrays.adapter_for(grad)
-    if adapter is None or adapter.name != "torch":
+    tensors = adapter is not None and adapter.name == "torch"
+    if type(grad) is np.ndarray or tensors:
+        found = everyday(derivative, adapter, grad, values, wanted)
+        if found is not None:
+            return found
+    if not tensors:
         return derive.gradients(op, derivative, grad, values, wanted, result)
     try:
         seen, *views = [array_of(x) for x in (grad, result, *values)]
@@ -17,3 +26,52 @@ def gradients(op, derivative, grad, values, wanted, result=None):
     with adapter.limited():
         found = derive.gradients(op, derivative, seen, views[1:], wanted, views[0])
         return [x if x is None else grad if x is seen else tensor_of(x, (seen, *views)) for x in found]
+
+
+# -- everyday products ------------------------------------------------------------------------------------------------
+
+
+def in_order_of(x, a, b):
+    """a @ b, by columns if x is. The bits are the same, as every element is one chain over k."""
+    return ops.mm(b.T, a.T).T if x.strides[0] < x.strides[1] else ops.mm(a, b)
+
+
+def of_mm(wanted, grad, self, mat2):
+    return [
+        in_order_of(self, grad, mat2.T) if wanted[0] else None,
+        in_order_of(mat2, self.T, grad) if wanted[1] else None,
+    ]
+
+
+def of_linear(wanted, grad, input, weight, bias=None):
+    given = [
+        in_order_of(input, grad, weight) if wanted[0] else None,
+        in_order_of(weight, grad.T, input) if wanted[1] else None,
+    ]
+    return [*given, ops.sum_to(grad, bias.shape) if wanted[2] else None]
+
+
+EVERYDAY = {"nbkernels.autograd.products:MM": of_mm, "nbkernels.autograd.products:LINEAR": of_linear}
+
+
+def everyday(derivative, adapter, grad, values, wanted):
+    """What `gradients` gives of a product of matrices of floats without keywords; None of others."""
+    kernel = derivative.row and derivative.row.kernel
+    function = EVERYDAY.get(kernel) if type(kernel) is str else None
+    if function is None:
+        return None
+    tensors, given = type(grad) is not np.ndarray, []
+    for x in (grad, *values):
+        if x is None:
+            continue
+        if tensors:
+            x = viewer()(x) if arrays.adapter_of(type(x)) is adapter else None
+        if type(x) is not np.ndarray or x.dtype.char not in "fd" or x.ndim != 2 - (len(given) == 3):
+            return None
+        if given and (x.dtype is not given[0].dtype or not x.size or 1 in x.shape or min(x.strides) <= 0):
+            return None
+        given.append(x)
+    if not tensors:
+        return function(wanted, *given)
+    with adapter.limited():
+        return [x if x is None else tensor_of(x) for x in function(wanted, *given)]

@@ -60,7 +60,7 @@ class GradTape:
     def watched(self, x, s):
         """x, whose spec is s, as `watch` says."""
         overlaps = layout.overlaps_itself(s.shape, s.strides, s.dtype.itemsize)  # a gradient for each of its elements
-        return Watched(ops.copy(x) if overlaps else kept(x), self)
+        return Watched(ops.copy(x) if overlaps else kept(x), self, s)
 
     def gradient(self, target, sources, grad=None):
         """Gradients of `target` by each of `sources`, as arrays: None where it does not depend on one.
@@ -106,7 +106,8 @@ class GradTape:
     def seen(self, value, flows):
         """`value` with its parts watched where `flows` says so."""
         if not isinstance(value, tuple | list):
-            return Watched(value, self) if flows and _flows(value) else value
+            s = _differentiable(value) if flows else None
+            return value if s is None else Watched(value, self, s)
         flows = flows if isinstance(flows, tuple | list) else (flows,) * len(value)
         seen = [Watched(x, self) if keep and _flows(x) else x for x, keep in zip(value, flows, strict=True)]
         return value._make(seen) if hasattr(value, "_make") else type(value)(seen)
@@ -185,12 +186,13 @@ class GradTape:
 
 class Watched(Traced):
     """An array that a tape sees, in memory that it alone has; `root` is (what it is a view of, offset in bytes), or
-    None."""
+    None; `shape` is kept, which is asked for more often than it is made."""
 
-    __slots__ = ("root",)
+    __slots__ = ("root", "shape")
 
-    def __init__(self, value, mode):
+    def __init__(self, value, mode, s=None):
         self.value, self.mode, self.root = value, mode, None
+        self.shape = tuple((views.spec(value) if s is None else s).shape)
         arrays.adapter_for(value).seal(value)
 
     def __getattr__(self, name):

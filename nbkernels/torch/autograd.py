@@ -13,7 +13,7 @@ from torch.autograd import forward_ad
 from ..dispatch import derive, keys
 from ..dispatch.schema import REQUIRED
 from . import forms
-from .gradients import at_once, chosen, derived, first, returned
+from .gradients import chosen, derived, first, returned
 from .kernels import kernel_of
 
 below, modes, transforms = (torch._C._AutoDispatchBelowAutograd, torch._C._len_torch_dispatch_stack,
@@ -36,11 +36,15 @@ class Blank(tuple):
 
 def keep(ctx, values, read=None):
     """Keep a call's arguments, tensors where autograd looks for writes; `read` are places of what formulas read."""
-    kept = [
-        x if not isinstance(x, torch.Tensor) else torch.Tensor if read is None or i in read else Blank.of(x)
-        for i, x in enumerate(values)
-    ]
-    ctx.save_for_backward(*(x for x, how in zip(values, kept) if how is torch.Tensor))
+    kept, saved = list(values), []
+    for i, x in enumerate(values):
+        if isinstance(x, torch.Tensor):
+            if read is None or i in read:
+                kept[i] = torch.Tensor
+                saved.append(x)
+            else:
+                kept[i] = Blank.of(x)
+    ctx.save_for_backward(*saved)
     ctx.values = kept
 
 
@@ -152,8 +156,7 @@ def of_call(form):
     def backward(ctx, grad):
         values, mask = kept(ctx), ctx.mask
         if unwatched(grad):
-            found = at_once(form, mask, grad, values)
-            return spread(count, places, found or map(returned, first(form, mask, grad, values)))
+            return spread(count, places, map(returned, first(form, mask, grad, values)))
         return spread(count, chosen(mask, places), once.of_torch(grad, *values, mask))
 
     return node(form, setup, backward, kernel_of(form))

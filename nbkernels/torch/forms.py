@@ -40,6 +40,11 @@ class Form:
         return {a.name: a.value for a in self.schema.arguments if a.value is not REQUIRED}
 
     @cached_property
+    def fill(self):
+        """The defaults by place, None for what has none."""
+        return tuple(self.defaults.get(name) for name in self.names)
+
+    @cached_property
     def names(self):
         return tuple(a.name for a in self.schema.arguments)
 
@@ -57,6 +62,8 @@ class Form:
 
     def values(self, args, keywords):
         """All arguments in the schema's order; torch leaves out what is as its default."""
+        if not keywords:
+            return [*args, *self.fill[len(args) :]]
         given = dict(zip(self.names, args)) | keywords
         return [given[name] if name in given else self.defaults[name] for name in self.names]
 

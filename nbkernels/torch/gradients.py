@@ -7,16 +7,14 @@ finds for the formulas.
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 
-from .. import ops
 from ..autograd import on_views
 from ..autograd.gradients import upright
 from ..autograd.tape import vjp
 from ..dispatch import arrays, derive, keys, layout
 from ..dispatch.adapter import Spec
-from ..lent import tensor_of, viewer
+from ..lent import tensor_of
 
 ADAPTER = arrays.adapter_of(torch.Tensor)
 
@@ -70,52 +68,6 @@ def second(form, mask, grads, grad, values):
 def derived(form):
     """Where the arguments that may have gradients are."""
     return [form.places[i] for i in form.op.derived]
-
-
-# Everyday products of matrices of one layout, without the formulas' care for every other: None declines. The bits are
-# the same, as every element is one chain over k.
-
-
-def in_order_of(x, a, b):
-    """a @ b, by columns if x is."""
-    return ops.mm(b.T, a.T).T if x.strides[0] < x.strides[1] else ops.mm(a, b)
-
-
-def of_mm(mask, grad, self, mat2):
-    return [
-        in_order_of(self, grad, mat2.T) if mask[0] else None,
-        in_order_of(mat2, self.T, grad) if mask[1] else None,
-    ]
-
-
-def of_linear(mask, grad, input, weight, bias=None):
-    given = [
-        in_order_of(input, grad, weight) if mask[0] else None,
-        in_order_of(weight, grad.T, input) if mask[1] else None,
-    ]
-    return [*given, ops.sum_to(grad, bias.shape) if mask[2] else None]
-
-
-AT_ONCE = {"mm": of_mm, "linear": of_linear}
-
-
-def at_once(form, mask, grad, values):
-    """What `first` gives, sooner, as tensors; None of calls that are not everyday ones."""
-    function, arrays, seen = AT_ONCE.get(form.op.schema.name), [], viewer()
-    if function is None:
-        return None
-    for x in (grad, *values):
-        if isinstance(x, torch.Tensor):
-            x = seen(x)
-            if type(x) is not np.ndarray or x.dtype.char not in "fd" or x.ndim != 2 - (len(arrays) == 3):
-                return None
-            arrays.append(x)
-        elif x is not None:
-            return None
-    if any(1 in x.shape or 0 in x.shape or 0 in x.strides or min(x.strides) < 0 for x in arrays):
-        return None
-    found = function(mask, *arrays)
-    return [grad if x is arrays[0] else x if x is None else torch.from_numpy(x) for x in found]
 
 
 # -- as ops -----------------------------------------------------------------------------------------------------------
