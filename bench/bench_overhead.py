@@ -33,7 +33,8 @@ from nbkernels.commands.info import meta
 from tests import launched
 
 KINDS = "ndarray", "subclass", "memmap", "asarray", "tensor", "device array"
-CALLS = [("mm", 8), ("mm", 64), ("mm", 256), ("add", 4), ("linear", 64), ("linear, forwards and backwards", 64)]
+CALLS = [("mm", 8), ("mm", 64), ("mm", 256), ("add", 4), ("linear", 64), ("linear, forwards and backwards", 64),
+         ("for_torch(linear), forwards and backwards", 64), ("vjp of mm, both ways", 8)]  # fmt: skip
 
 
 class Sub(np.ndarray):
@@ -71,7 +72,10 @@ def kinds(n, device_array=None):
 def calls(op, n, device_array=None):
     """{kind: the call}; "torch" is torch's own."""
     made = {}
-    if op.startswith("linear, "):
+    if op.startswith("vjp"):
+        x = kinds(n)["ndarray"]
+        return {"ndarray": lambda: nb.vjp(nb.mm, x, x)[1](x)}
+    if "forwards" in op:
         if not find_spec("torch"):
             return {}
         import torch
@@ -84,7 +88,8 @@ def calls(op, n, device_array=None):
         def both(function):
             return lambda: torch.autograd.grad(function(x, weight, bias), (x, weight, bias), grad)
 
-        return {"tensor": both(nt.linear), "torch": both(torch.nn.functional.linear)}
+        ours = nb.for_torch(nb.linear) if op.startswith("for_torch") else nt.linear
+        return {"tensor": both(ours), "torch": both(torch.nn.functional.linear)}
     for kind, x in kinds(n, device_array).items():
         bias = device_array((n,)) if kind == "device array" else x[0]
         if kind == "asarray":  # as it is written there

@@ -5,6 +5,7 @@ import numpy as np
 
 from .. import ops
 from ..dispatch import arrays, derive
+from ..dispatch.adapter import library
 from ..lent import array_of, tensor_of, viewer
 
 
@@ -60,18 +61,21 @@ def everyday(derivative, adapter, grad, values, wanted):
     function = EVERYDAY.get(kernel) if type(kernel) is str else None
     if function is None:
         return None
-    tensors, given = type(grad) is not np.ndarray, []
-    for x in (grad, *values):
-        if x is None:
-            continue
-        if tensors:
-            x = viewer()(x) if arrays.adapter_of(type(x)) is adapter else None
-        if type(x) is not np.ndarray or x.dtype.char not in "fd" or x.ndim != 2 - (len(given) == 3):
+    given = [x for x in (grad, *values) if x is not None]
+    tensors = type(grad) is not np.ndarray
+    if tensors:
+        seen = viewer()
+        given = [seen(x) if adapter.lends(type(x)) else None for x in given]
+    dtype = given[0].dtype if type(given[0]) is np.ndarray else None
+    for i, x in enumerate(given):
+        if type(x) is not np.ndarray or x.dtype is not dtype or x.ndim != 2 - (i == 3):
             return None
-        if given and (x.dtype is not given[0].dtype or not x.size or 1 in x.shape or min(x.strides) <= 0):
+        if i and (1 in x.shape or 0 in x.shape or min(x.strides) <= 0):
             return None
-        given.append(x)
+    if dtype.char not in "fd":
+        return None
     if not tensors:
         return function(wanted, *given)
     with adapter.limited():
-        return [x if x is None else tensor_of(x) for x in function(wanted, *given)]
+        made = library("torch").from_numpy
+        return [x if x is None else made(x) for x in function(wanted, *given)]

@@ -63,4 +63,5 @@ def _sealed(x, plain, adapter, own):
 def kept(x):
     """x where a later write would be noticed or is impossible, else a copy."""
     plain = _innermost(x)
-    return x if _version(plain) is not None else _sealed(x, plain, arrays.adapter_for(plain), False)
+    adapter = arrays.adapter_for(plain)
+    return x if adapter.version(plain) is not None else _sealed(x, plain, adapter, False)

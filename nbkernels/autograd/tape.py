@@ -83,7 +83,7 @@ class GradTape:
                 _add(grads, x, _seed(x, seed))
         for pull, inputs, results in reversed(self.steps):
             passed = [grads.get(id(x)) for x in results]
-            if any(part is not None for part in passed):
+            if [part for part in passed if part is not None]:
                 for x, part in zip(inputs, pull(*passed), strict=True):
                     _add(grads, x, part)
         others = [x for x in given if x is not None]
@@ -235,7 +235,7 @@ def _own(grad, others):
     if grad is None or isinstance(grad, Traced):
         return grad
     s = views.spec(grad)
-    shared = any(grad is x for x in others) or layout.overlaps_itself(s.shape, s.strides, s.dtype.itemsize)
+    shared = [x for x in others if x is grad] or layout.overlaps_itself(s.shape, s.strides, s.dtype.itemsize)
     return ops.copy(grad) if shared else grad
 
 
@@ -370,11 +370,14 @@ def vjp(function, *args):
         if not isinstance(grads, tuple | list) or len(grads) != len(results):
             raise ArgumentError(f"vjp: grad is a tuple of {len(results)}, one for each result")
         pairs = [(x, part) for x, part, keep in zip(results, grads, seen, strict=True) if keep]
-        found = iter(tape.gradient([x for x, _ in pairs], known, [part for _, part in pairs]))
+        found = tape.gradient([x for x, _ in pairs], known, [part for _, part in pairs])
+        if len(found) == len(watched):
+            return found
+        found = iter(found)
         return tuple(next(found) if isinstance(x, Watched) and x.mode is tape else None for x in watched)
 
-    values = tuple(_given(x.value) if keep else x for x, keep in zip(results, seen, strict=True))
-    return values if several else values[0], pull
+    values = [_given(x.value) if keep else x for x, keep in zip(results, seen, strict=True)]
+    return tuple(values) if several else values[0], pull
 
 
 def for_torch(function):

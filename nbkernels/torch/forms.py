@@ -69,7 +69,7 @@ class Form:
 
     def arguments(self, values):
         """Those of the op, as it takes them."""
-        found = [plain(values[i]) for i in self.places]
+        found = [x if x is None or type(x) is torch.Tensor else plain(x) for x in [values[i] for i in self.places]]
         if AXES in self.op.names:
             place = self.op.names.index(AXES)
             found[place] = normal(found[place - 1], found[place], found[0].ndim)

@@ -21,10 +21,10 @@ TENSORS = frozenset((torch.Tensor, torch.nn.Parameter))
 NOTHING = frozenset((type(None),))
 OTHERS = {"ScalarType": NOTHING | {torch.dtype}, "str": NOTHING | {str}}
 compiling, grad_is_on, tracing = torch.compiler.is_compiling, torch.is_grad_enabled, torch._C._is_tracing
-modes, functions, transforms, casting = (
-    torch._C._len_torch_dispatch_stack, torch._C._len_torch_function_stack, torch._C._functorch.maybe_current_level,
-    torch._C._is_any_autocast_enabled,
+modes, functions, casting = (
+    torch._C._len_torch_dispatch_stack, torch._C._len_torch_function_stack, torch._C._is_any_autocast_enabled,
 )  # fmt: skip
+transforms, unwrapped = torch._C._functorch.maybe_current_level, torch._C._functorch.unwrap_if_dead
 
 
 def watched():
@@ -38,6 +38,11 @@ def types_of(argument, op):
         return OTHERS.get(argument.type.base, NUMBERS | NOTHING | {tuple, list})
     numbers = op.elementwise and argument.name in ("self", "other")
     return TENSORS | (NUMBERS if numbers else NOTHING if argument.type.optional else frozenset())
+
+
+def bare_apply(node):
+    """Function.apply without what it does for torch.func, but for tensors of a transform that is over: `unwrapped`."""
+    return super(torch.autograd.Function, node).apply
 
 
 class Plain:
@@ -73,7 +78,7 @@ class Plain:
                     return None
                 tensors += 1
                 needs = needs or x.requires_grad
-        if not tensors or any(type(x) not in self.named.get(name, ()) for name, x in keywords.items()):
+        if not tensors or (keywords and any(type(x) not in self.named.get(name, ()) for name, x in keywords.items())):
             return None
         which = ""
         if self.pair and tensors == 1:
@@ -83,8 +88,9 @@ class Plain:
         if self.flat:
             with torch.no_grad():
                 return self.kernels[which](*args, **keywords)
-        node = self.nodes.get(which) or self.nodes.setdefault(which, of_call(self.forms[which]))
-        return node.apply(None, keywords, 0, *args, *self.fill[len(args) :])
+        apply = self.nodes.get(which) or self.nodes.setdefault(which, bare_apply(of_call(self.forms[which])))
+        args = [unwrapped(x) if type(x) in TENSORS else x for x in args]
+        return apply(None, keywords, 0, *args, *self.fill[len(args) :])
 
     def by_place(self, args, keywords):
         """Arguments with those that are named and have a place at theirs; what is wrong with them stays."""
