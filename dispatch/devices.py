@@ -2,7 +2,7 @@
 
 import sys
 from contextlib import nullcontext
-from functools import partial
+from functools import cached_property, partial
 from math import prod
 
 from . import driver, keys, layout
@@ -181,6 +181,10 @@ class Torch(Cuda):
     def __init__(self):
         self.dtypes = {}  # torch's -> NumPy's
 
+    @cached_property
+    def strided(self):
+        return library("torch").strided
+
     def lends(self, cls):
         torch = library("torch")
         return cls is torch.Tensor or cls is torch.nn.Parameter
@@ -206,7 +210,8 @@ class Torch(Cuda):
 
     def spec(self, x):
         dtype = self.dtypes.get(x.dtype) or self.dtype(x.dtype)
-        self.check(x)
+        if x.requires_grad or x.layout is not self.strided or x.is_neg() or x.is_conj():
+            self.check(x)
         size = dtype.itemsize
         return Spec(tuple(x.shape), dtype, tuple([stride * size for stride in x.stride()]))
 

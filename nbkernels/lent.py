@@ -245,14 +245,14 @@ def tensor_of(x, others=()):
 
 @functools.cache
 def viewer():
-    """A function of tensors: NumPy's view, which does not keep them alive; None of what is no plain memory, or where
-    grad is on for one that requires it."""
+    """A function of tensors: NumPy's view, which does not keep them alive; None of what is no tensor, is more than
+    memory, or requires grad while grad is on."""
     found = of_torch()
     if found is None:
         return lambda x: None
     scope, view = found
     text = f"def seen(x):\n    try:\n        return {view.format('x')}\n    except REFUSED:\n        return None"
-    exec(text, scope := dict(scope))
+    exec(text, scope := scope | {"REFUSED": (*scope["REFUSED"], AttributeError)})
     return scope["seen"]
 
 

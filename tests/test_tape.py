@@ -1,5 +1,6 @@
 """Gradients of chains: against central differences in f64, and against torch where it is."""
 
+import gc
 import math
 from importlib.util import find_spec
 
@@ -435,6 +436,36 @@ def test_for_torch(args):
     x += 1  # what the backward pass would read
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         held.sum().backward()
+
+
+@pytest.mark.parametrize("way", ["vjp", "tape", "for_torch"])
+def test_what_a_tape_keeps_goes_with_it(way):
+    """No cycle of references is left for the garbage collector: large arrays would wait for it."""
+    if way == "for_torch" and not find_spec("torch"):
+        pytest.skip("lacks torch")
+    x, step = np.ones((3, 3)), nb.for_torch(lambda x: (x @ x, x.sum())) if way == "for_torch" else None
+
+    def run():
+        if way == "vjp":
+            nb.vjp(lambda x: (x @ x)[1:].sum(), x)[1](np.float64(1))
+        elif way == "tape":
+            with nb.GradTape() as tape:
+                y = tape.watch(x)
+                tape.gradient((y.T @ y).sum(), y)
+        else:
+            import torch
+
+            given = torch.ones(3, 3, requires_grad=True)
+            step(given)[0].sum().backward()
+
+    run()
+    gc.collect()
+    gc.disable()
+    try:
+        run()
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
 
 
 @pytest.mark.skipif(not find_spec("torch"), reason="lacks torch")

@@ -65,15 +65,15 @@ def everyday(derivative, adapter, grad, values, wanted):
     tensors = type(grad) is not np.ndarray
     if tensors:
         seen = viewer()
-        given = [seen(x) if adapter.lends(type(x)) else None for x in given]
-    dtype = given[0].dtype if type(given[0]) is np.ndarray else None
-    for i, x in enumerate(given):
-        if type(x) is not np.ndarray or x.dtype is not dtype or x.ndim != 2 - (i == 3):
-            return None
-        if i and (1 in x.shape or 0 in x.shape or min(x.strides) <= 0):
-            return None
-    if dtype.char not in "fd":
+        given = [seen(x) for x in given]
+    first = given[0]
+    if type(first) is not np.ndarray or first.dtype.char not in "fd" or first.ndim != 2:
         return None
+    for x in given[1:]:
+        if type(x) is not np.ndarray or x.dtype is not first.dtype or 1 in x.shape or 0 in x.shape:
+            return None
+        if x.ndim != (1 if x is given[-1] and len(given) == 4 else 2) or min(x.strides) <= 0:
+            return None
     if not tensors:
         return function(wanted, *given)
     with adapter.limited():

@@ -8,6 +8,7 @@ written over operations, too: a tape that watches what another one watches gives
 from __future__ import annotations
 
 from functools import partial, reduce
+from itertools import count
 from math import gcd
 
 from .. import ops
@@ -33,7 +34,7 @@ class GradTape:
     """
 
     def __init__(self):
-        self.steps, self.recording = [], True
+        self.steps, self.recording = [], True  # (pull, numbers of its inputs, of its results); no cycle of references
 
     def __enter__(self):
         return self
@@ -80,16 +81,16 @@ class GradTape:
         grads = {}
         for x, seed in zip(targets, given, strict=True):
             if seed is not None or grad is None:
-                _add(grads, x, _seed(x, seed))
+                _add(grads, x.number, _seed(x, seed))
         for pull, inputs, results in reversed(self.steps):
-            passed = [grads.get(id(x)) for x in results]
+            passed = [None if number is None else grads.get(number) for number in results]
             if [part for part in passed if part is not None]:
-                for x, part in zip(inputs, pull(*passed), strict=True):
-                    _add(grads, x, part)
+                for number, part in zip(inputs, pull(*passed), strict=True):
+                    _add(grads, number, part)
         others = [x for x in given if x is not None]
         found = []
         for x in sources:
-            found.append(_own(grads.get(id(x)), others))
+            found.append(_own(grads.get(x.number), others))
             others.append(found[-1])
         return found[0] if alone else tuple(found)
 
@@ -100,7 +101,7 @@ class GradTape:
         `flows` says which parts no gradient goes through; through bools and integers none does.
         """
         seen = self.seen(value, flows)
-        self.steps.append((pull, inputs, flat((seen,))))
+        self.steps.append((pull, _numbers(inputs), _numbers(flat((seen,)))))
         return seen
 
     def seen(self, value, flows):
@@ -146,7 +147,7 @@ class GradTape:
             values.append(tuple(x) if type(x) is list else x)
         result = saved.keep(seen, "its result") if "result" in read else result
         pull = partial(_backwards, op, derivative, values, mask, result, saved)
-        self.steps.append((pull, flat(inputs), flat((seen,))))
+        self.steps.append((pull, _numbers(flat(inputs)), _numbers(flat((seen,)))))
         return seen
 
     def apply(self, function, args, out, where, shape, dtypes):
@@ -186,12 +187,14 @@ class GradTape:
 
 class Watched(Traced):
     """An array that a tape sees, in memory that it alone has; `root` is (what it is a view of, offset in bytes), or
-    None; `shape` is kept, which is asked for more often than it is made."""
+    None, `number` what the steps of tapes know it by; `shape` is kept, which is asked for more often than it is made.
+    """
 
-    __slots__ = ("root", "shape")
+    __slots__ = ("number", "root", "shape")
+    counter = count()
 
     def __init__(self, value, mode, s=None):
-        self.value, self.mode, self.root = value, mode, None
+        self.value, self.mode, self.root, self.number = value, mode, None, next(Watched.counter)
         self.shape = tuple((views.spec(value) if s is None else s).shape)
         arrays.adapter_for(value).seal(value)
 
@@ -224,10 +227,15 @@ def _differentiable(x):
     return s if s is not None and derive.differentiable(s) else None
 
 
-def _add(grads, x, part):
-    """One more part of x's gradient."""
-    if part is not None:
-        grads[id(x)] = ops.add(grads[id(x)], part) if id(x) in grads else part
+def _numbers(arrays):
+    """Those of watched arrays, None for others."""
+    return [x.number if type(x) is Watched else None for x in arrays]
+
+
+def _add(grads, number, part):
+    """One more part of an array's gradient."""
+    if part is not None and number is not None:
+        grads[number] = ops.add(grads[number], part) if number in grads else part
 
 
 def _own(grad, others):
@@ -403,7 +411,9 @@ def for_torch(function):
             context.save_for_backward(*tensors)
             context.names, context.args = names, [torch.Tensor if isinstance(x, torch.Tensor) else x for x in args]
             result, context.pull = vjp(_by_place(function, names), *placed(context.args, [x.detach() for x in tensors]))
-            return result
+            # the tensor that vjp holds would hold this context, and that vjp, until the garbage collector comes
+            detached = [x.detach() if isinstance(x, torch.Tensor) else x for x in flat((result,))]
+            return tuple(detached) if isinstance(result, tuple | list) else detached[0]
 
         @staticmethod
         def backward(context, *grads):
