@@ -22,7 +22,7 @@ from . import at_first
 from .entry import small_entry, small_table, supplied
 from .gemm import NAMES, REAL, by_path, gemm
 from .kernels import supply
-from .kinds import MODES, WIDENED, by_unit, has, kind_of, tiles_of
+from .kinds import MODES, WIDENED, has, kind_of, tiles_of
 from .packed import packed
 from .paths import PARALLEL
 from .serial import planned
@@ -182,13 +182,16 @@ def _by_plan(entry, x, a, b, out):
         if status == LARGE and x is None and symmetric(a, b):
             return None  # the general path sees to it
         workers, xid = threads.count() if out.size * a.shape[1] > PARALLEL else 1, 0 if x is None else id(x)
-        kind = by_unit(plan.kind, *out.shape, a.shape[1])
-        if status == LARGE and workers == 1 and kind is plan.kind:
-            status = _supplied(entry.serially, plan, out, x, a, b)
-            if status is out:
-                return out
         if status != LARGE:
             return None
+        entry = entry.larger()
+        kind = entry.plan.kind
+        if workers == 1:
+            status = _supplied(entry.serially, entry.plan, out, x, a, b)
+            if status is out:
+                return out
+            if status != LARGE:
+                return None
         tiles = tiles_of(kind, slot_of(out, a, b))
         return out if packed(out, xid, a, b, plan.beta, plan.alpha, tiles, kind, workers) == DONE else None
     except (TypeError, IndexError):  # not a matrix: the checks will say it properly

@@ -20,7 +20,7 @@ from .blocking import Tiles
 from .context import cuts, operands, words_at
 from .entry import SERIALLY
 from .kernels import PANEL_A, PANEL_B, TILE_BYTES, missing, multiplier, single, tile_at
-from .kinds import default_tiles
+from .kinds import by_unit, default_tiles
 from .loops import loops
 from .paths import PARALLEL, SERIAL
 from .setup import started
@@ -115,4 +115,12 @@ def planned(kind: Kind, beta, alpha, dtype, mixed: bool):
     run = functools.partial(serial(), f.own)
     run.serially = functools.partial(serial(), f.own | SERIALLY)
     run.plan = Plan(kind, tiles, beta, alpha, dtype, (f, factors))
+    run.larger = functools.cache(functools.partial(_larger, run, mixed))
     return run
+
+
+def _larger(entry, mixed: bool):
+    """What takes products above PARALLEL in the place of an entry: itself, or one by the matrix unit."""
+    plan = entry.plan
+    unit = by_unit(plan.kind, PARALLEL + 1, 1, 1)
+    return entry if unit is plan.kind else planned(unit, plan.beta, plan.alpha, plan.dtype, mixed)
