@@ -1,6 +1,17 @@
 """What is tested and measured: one table of layouts, shapes and sizes for tests/ and bench/."""
 
+import os
+
 import numpy as np
+
+EVERY = os.environ.get("NBKERNELS_EVERY_KERNEL", "0") == "1"  # before a release, by CONTRIBUTING.md
+
+
+def sampled(cases, one_in=2) -> list:
+    """Cases that each compile kernels of their own: one in so many, the first ones of each run; all before a
+    release."""
+    return list(cases) if EVERY else list(cases)[::one_in]
+
 
 BINARY = ["add", "subtract", "multiply", "divide", "maximum", "minimum"]
 

@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-import os
 
 import ml_dtypes
 import numpy as np
@@ -18,12 +17,11 @@ try:
     from nbkernels.cuda import memory, reduce
     from nbkernels.cuda.assemble import assemble
     from tests import launched
+    from tests.cases import EVERY
 
     assemble(reduce.kernel(scalar.common.add, "float32", "float32", 1, 1, 8, True), launched.NEWEST)
 except (ImportError, RuntimeError) as error:
     pytest.skip(f"lacks the CUDA wheels: {str(error).splitlines()[0]}", allow_module_level=True)
-
-EVERY = os.environ.get("NBKERNELS_EVERY_KERNEL", "0") == "1"
 
 
 @pytest.fixture

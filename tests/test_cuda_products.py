@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import nbkernels
+from tests.cases import sampled
 from tests.compare import same_bits
 
 try:
@@ -180,7 +181,7 @@ SMALL = [(c, config) for c, config in CONFIGS if config.bm * config.bn <= 64 * 6
 ]
 
 
-@pytest.mark.parametrize(("dtype", "config"), SMALL, ids=str)
+@pytest.mark.parametrize(("dtype", "config"), sampled(SMALL), ids=str)
 def test_every_config_has_the_cpus_bits(gpu, rng, dtype, config):
     """Ragged in all sizes, with x, beta and alpha, A by rows and B by rows: a few tiles, more slices than stages."""
     m, n, k = config.bm + 3, config.bn + 16, config.bk * (config.stages + 1) + 3
@@ -323,7 +324,7 @@ GATES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("variant", "cc"), GATES, ids=str)
+@pytest.mark.parametrize(("variant", "cc"), sampled(GATES), ids=str)
 def test_resources(variant, cc):
     kernel = gemm.kernel(variant)
     used = assemble(kernel, cc).resources

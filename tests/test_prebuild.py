@@ -19,6 +19,7 @@ from nbkernels import cli
 from nbkernels.calls import sets
 from nbkernels.calls.call import Call
 from nbkernels.jit import files, levels, sources
+from tests.cases import EVERY
 
 ROOT = Path(__file__).resolve().parent.parent
 X86 = "x86_64-unknown-linux-gnu"
@@ -116,7 +117,6 @@ def finished(process):
 
 
 # Products of float64 are float32's in another dtype, and a third of the time: before a release they are built, too.
-EVERY = os.environ.get("NBKERNELS_EVERY_KERNEL", "0") == "1"
 THIRTY = [call for _, call in sets.thirty() if EVERY or call.name == "divide" or call.dtypes() != {"float64"}]
 
 
