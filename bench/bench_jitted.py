@@ -28,6 +28,7 @@ from tqdm import tqdm
 
 import nbkernels as nb
 import nbkernels.jitted
+from nbkernels.benches.peers import at_best
 from nbkernels.commands import info
 
 SIZES = [4, 8, 16, 32, 64, 128, 256, 512]
@@ -118,4 +119,5 @@ def main():
 
 
 if __name__ == "__main__":
+    at_best()
     main()

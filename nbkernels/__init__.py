@@ -55,7 +55,7 @@ _SAID = dict.fromkeys(("relu", "gelu", "silu", "sigmoid"), "of a product it is a
     "linalg": "mm, bmm and matmul are here, and numpy.linalg has the rest",
 } | {
     name: f"it is a command: python -m nbkernels {name}"
-    for name in "bench cache demo docs info prebuild run stubs table warmup".split()
+    for name in "bench cache completion demo docs info prebuild run stubs table warmup".split()
 }  # fmt: skip
 # NumPy's functions that run here of `asarray` arrays, and have no function of this library.
 _OF_ARRAYS = "inner matvec vecmat".split()

@@ -61,11 +61,12 @@ class First:
     def __init__(self, op, kinds: str):
         self.op, self.kinds, self.ufunc = op, kinds, ufunc(op.schema.name)
         self.inputs, self.calls, self.over = 1 if op.schema.name in ALONE else 2, 0, False
+        self.usual = 0 if op.schema.name == "round" else ONE  # decimals, or alpha
 
     def __call__(self, *given):
         self.calls += 1
         *inputs, out = given
-        usual = len(inputs) == self.inputs or inputs.pop() is ONE  # alpha
+        usual = len(inputs) == self.inputs or inputs.pop() is self.usual
         if self.calls <= CALLS and usual and self._suits(inputs, out):
             try:
                 with np.errstate(all="ignore"):

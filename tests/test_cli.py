@@ -237,7 +237,7 @@ def test_typos_name_the_nearest(capsys):
     assert "no command 'dmeo'; did you mean 'demo'?" in capsys.readouterr().err
     with pytest.raises(SystemExit, match="2"):
         cli.main(["xyz"])
-    assert "there are bench, cache, demo, docs, info" in capsys.readouterr().err
+    assert "there are bench, cache, completion, demo, docs, info" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

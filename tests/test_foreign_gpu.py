@@ -142,7 +142,7 @@ def test_torch_tensors_on_a_side_stream(gpus, on_cuda, monkeypatch):
     fake.bfloat16, fake._C = "torch.bfloat16", SimpleNamespace(_cuda_getCurrentRawStream=streams.get)
     fake.empty_strided = lambda shape, steps, dtype, device: Tensor(3 << 20)
     fake.jit = SimpleNamespace(is_tracing=lambda: False)
-    forward_ad = SimpleNamespace(unpack_dual=lambda x: SimpleNamespace(tangent=None))
+    forward_ad = SimpleNamespace(_current_level=-1, unpack_dual=lambda x: SimpleNamespace(tangent=None))
     monkeypatch.setitem(sys.modules, "torch", fake)
     monkeypatch.setitem(sys.modules, "torch.autograd.forward_ad", forward_ad)
     monkeypatch.setattr(devices.Torch, "repeats", lambda self: False)

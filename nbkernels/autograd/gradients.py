@@ -36,7 +36,8 @@ chosen, share, times = PARTIAL["chosen"], PARTIAL["share"], PARTIAL["times"]
 
 def upright(x):
     """Whether the matrices of x are column-major, or x repeats its columns: strides that are no answer are None."""
-    shape, _, strides = spec(x)
+    s = spec(x)
+    shape, strides = s.shape, s.strides
     if len(shape) < 2 or 1 in shape[-2:] or 0 in shape or 0 in strides[-2:]:
         return None
     return abs(strides[-2]) < abs(strides[-1])

@@ -20,9 +20,9 @@ def text():
         ("entries", count),
         *(("note", line) for line in dict.fromkeys(notes(base, found))),
     ]
-    rows = [(*row(each), ", ".join(made(each))) for each in found]
-    table = columns.fitted(rows, ["toolchain", "entries", "size", "last used", "made by"])
-    return columns.pairs(facts) + (f"\n\n{table}" if rows else "")
+    rows = [(*row(each), "  ".join(made(each))) for each in found]
+    table = columns.fitted(rows, ["toolchain", "entries", "size", "last used", "made by"], columns.room())
+    return columns.pairs(facts, columns.room()) + (f"\n\n{table}" if rows else "")
 
 
 def row(toolchain):

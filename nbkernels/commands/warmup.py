@@ -54,7 +54,7 @@ def matches(label, pattern):
 
 def listed(work) -> str:
     """A table of the calls and of the code that does most of each one's work: where it is now."""
-    return columns.fitted([(label, "; ".join(code(call))) for label, call in work], ["call", "code"])
+    return columns.fitted([(label, "; ".join(code(call))) for label, call in work], ["call", "code"], columns.room())
 
 
 def code(call) -> list[str]:
@@ -98,7 +98,7 @@ def run(work, jobs=None, progress=True) -> int:
         else:
             share(parts, jobs, lambda label: bar.set_postfix_str(label, refresh=False), done)
     took = f"{time.perf_counter() - start:.1f} s"
-    print(columns.line(f"{len(work) - len(failed)} calls in {took}; compiled code: {files.status()}"))
+    print(columns.line(f"{len(work) - len(failed)} calls in {took}; compiled code: {files.status()}", columns.room()))
     return 1 if failed else 0
 
 

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import textwrap
 
 WIDTH = 80
 
 
-def line(text) -> str:
+def room() -> int:
+    """WIDTH, or no end where no terminal takes what is printed: a program that reads it wants whole lines."""
+    return WIDTH if sys.stdout.isatty() or "COLUMNS" in os.environ else sys.maxsize
+
+
+def line(text, width: int = WIDTH) -> str:
     """A line, continued below where it is too long; words, paths among them, stay whole."""
-    return textwrap.fill(text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    return textwrap.fill(text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def text(lines) -> str:
@@ -17,7 +24,7 @@ def text(lines) -> str:
     return "\n".join(each if len(each) <= WIDTH else line(each) for each in lines.splitlines())
 
 
-def fitted(rows, headers) -> str:
+def fitted(rows, headers, width: int = WIDTH) -> str:
     """A table, whose widest columns are made narrower, with cells of several lines, until it fits.
 
     >>> print(fitted([["a", "word " * 30]], ["b", "c"]))
@@ -30,13 +37,13 @@ def fitted(rows, headers) -> str:
 
     table = [[str(cell).strip() for cell in row] for row in [headers, *rows]]
     widths = [max(len(part) for cell in column for part in [*cell.splitlines(), ""]) for column in zip(*table)]
-    while sum(widths) + 2 * (len(widths) - 1) > WIDTH:
+    while sum(widths) + 2 * (len(widths) - 1) > width:
         widths[widths.index(max(widths))] -= 1
     table.insert(1, ["-" * width for width in widths])
     return tabulate(table, tablefmt="plain", disable_numparse=True, maxcolwidths=widths)
 
 
-def pairs(facts) -> str:
+def pairs(facts, width: int = WIDTH) -> str:
     """
     >>> print(pairs([("name", "value"), ("n", "word " * 20)]))
     name  value
@@ -46,7 +53,7 @@ def pairs(facts) -> str:
     indent = 2 + max(len(name) for name, _ in facts)
 
     def pair(name, value):
-        return textwrap.fill(str(value), WIDTH, initial_indent=f"{name:{indent}}", subsequent_indent=" " * indent,
+        return textwrap.fill(str(value), width, initial_indent=f"{name:{indent}}", subsequent_indent=" " * indent,
                              break_long_words=False, break_on_hyphens=False)  # fmt: skip
 
     return "\n".join(pair(*fact).rstrip() for fact in facts)
