@@ -16,6 +16,7 @@ import nbkernels as nb
 
 try:
     import dask.array as da
+    from dask.array.core import normalize_chunks
     from distributed import Client, LocalCluster, wait
 
     import nbkernels.dask
@@ -25,7 +26,7 @@ except ImportError:
 SEGMENT = 4096  # chunks of k that begin at its multiples: the bits of one call
 
 
-def values(block_info=None):
+def values(block_info):
     """Numbers that are the same whenever and wherever a chunk is made."""
     where = block_info[None]["array-location"]
     rows, columns = (np.arange(*bounds, dtype=np.float32) for bounds in where)
@@ -33,7 +34,7 @@ def values(block_info=None):
 
 
 def made(rows, columns, chunks):
-    chunks = da.core.normalize_chunks(chunks, (rows, columns), dtype=np.float32)
+    chunks = normalize_chunks(chunks, (rows, columns), dtype=np.float32)
     return da.map_blocks(values, chunks=chunks, dtype=np.float32, meta=np.empty((0, 0), np.float32))
 
 
@@ -67,7 +68,7 @@ def product(options, workers, rows, kill=False):
 
 def kill_one(client, future, products):
     """Kill a worker when half of the products of chunks are left; how many were."""
-    pids = list(client.run(os.getpid).values())
+    pids, left = list(client.run(os.getpid).values()), 0
     while not future.done() and not 0 < (left := client.run_on_scheduler(unfinished)) <= products // 2:
         time.sleep(0.002)
     os.kill(pids[0], signal.SIGKILL)
