@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -119,8 +120,9 @@ def test_what_it_is_made_of_goes_with_it():
 
 
 def spawned(tasks):
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.map(run, tasks)
+    """By an executor: a Pool waits for ever for a process that ends while it reads a task."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return list(pool.map(run, tasks))
 
 
 def by_joblib(tasks):
