@@ -19,6 +19,7 @@ import pytest
 
 from nbkernels import first_calls
 from nbkernels.ops import LIBRARY
+from tests.cases import EVERY
 from tests.toys import boxes, library, plus, scale  # noqa: F401, fixtures
 
 pytest.register_assert_rewrite("tests.compare")  # or its failures would not show the values
@@ -84,8 +85,11 @@ def pytest_collection_finish():
     gc.freeze()
 
 
-def pytest_collection_modifyitems(items):
-    """The simulator's minutes first: at the end other workers would wait for them."""
+def pytest_collection_modifyitems(config, items):
+    """Without those of a release; the simulator's minutes first: at the end other workers would wait for them."""
+    if left := [item for item in items if item.get_closest_marker("release") and not EVERY]:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item not in left]
     items.sort(key=lambda item: item.path.name != "test_cuda_simulator.py")
 
 

@@ -136,6 +136,7 @@ def test_nothing_is_kept_where_it_cannot_be(side, tmp_path):
     assert find(side, KINDS[OWN], None) is None
 
 
+@pytest.mark.release
 def test_the_clock_times_every_path_that_a_product_may_take(monkeypatch):
     """And leaves those that took long before; where it stands still it tells nothing."""
     monkeypatch.setattr(first_calls, "CALLS", first_calls.CALLS)

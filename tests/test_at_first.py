@@ -20,6 +20,7 @@ from nbkernels.cpu.reduce import at_first as first_folds
 from nbkernels.cpu.reduce import reduce as fold_module
 from nbkernels.jit import background, patience
 from nbkernels.jit.patience import Patience
+from tests.cases import sampled
 
 LAYOUTS = {
     "C": np.ascontiguousarray,
@@ -324,7 +325,7 @@ print("right")
 """
 
 
-@pytest.mark.parametrize("calls", ["deep columns broadcast", "bytes mv dot halves", "many", "stack"])
+@pytest.mark.parametrize("calls", sampled(["deep columns broadcast", "bytes mv dot halves", "stack", "many"]))
 def test_what_later_calls_need_is_compiled_in_a_thread_of_its_own(tmp_path, calls):
     """The caller's compiles for none after the first ones; each has the same bits, and the last ones are compiled."""
     run = subprocess.run(

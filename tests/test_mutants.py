@@ -27,6 +27,7 @@ def test_each_fits_its_file(mutant):
         assert (run.ROOT / file).is_file(), file
 
 
+@pytest.mark.release
 def test_killed_and_survived_are_told_apart(monkeypatch):
     with run.Tree() as tree:
         dead, alive, lost = (

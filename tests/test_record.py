@@ -112,6 +112,7 @@ def test_after_warmup_the_program_compiles_nothing(monkeypatch, tmp_path):
     assert sorted((tmp_path / "cache").rglob("*")) == before
 
 
+@pytest.mark.release
 def test_after_warmup_a_program_in_numpy_compiles_nothing(tmp_path):
     """Loops of ufuncs that ran here: products by panels, by rows and in stacks, element-wise ones of one and two."""
     file, cache = tmp_path / "calls.jsonl", str(tmp_path / "cache")

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from nbkernels.jit import files, sources
+from tests.cases import sampled
 from tests.test_layers import imports
 
 PACKAGE, FILES = sources.PACKAGE, sources.files()
@@ -280,7 +281,7 @@ print({{each.where for each in nb.specializations()}})
 """
 
 
-@pytest.mark.parametrize("how", [zipped, without_sources, lambda package: zipped(without_sources(package))])
+@pytest.mark.parametrize("how", sampled([zipped, without_sources, lambda package: zipped(without_sources(package))]))
 def test_a_package_that_is_no_folder_of_sources(tmp_path, how):
     """In a zip, without sources, and both: calls work, and later processes compile nothing."""
     package = how(copy(tmp_path / "package"))
