@@ -16,6 +16,7 @@ from nbkernels import cli
 from nbkernels.benches import rows
 from nbkernels.in_numpy.table import UnknownNumPy
 from nbkernels.jit import files
+from nbkernels.plots import columns
 from tests.cases import sampled
 
 
@@ -306,6 +307,7 @@ def test_what_commands_print_fits_eighty_columns(capsys, tmp_path, monkeypatch):
     """But for paths and other words that are longer."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")  # of a terminal, which helps follow
+    monkeypatch.setattr(columns, "room", lambda: columns.WIDTH)
     other = tmp_path / "cache" / ("0" * 16)
     other.mkdir(parents=True)
     made_by = {"nbkernels": "0.1.0", "python": "cpython 3.12", "options": {"NUMBA_CPU_FEATURES": "+avx2," * 60}}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import textwrap
 
@@ -11,7 +10,7 @@ WIDTH = 80
 
 def room() -> int:
     """WIDTH, or no end where no terminal takes what is printed: a program that reads it wants whole lines."""
-    return WIDTH if sys.stdout.isatty() or "COLUMNS" in os.environ else sys.maxsize
+    return WIDTH if sys.stdout.isatty() else sys.maxsize
 
 
 def line(text, width: int = WIDTH) -> str:
