@@ -16,6 +16,7 @@ import numpy as np
 
 from ... import scalar
 from ...dtypes import ALONE, kind, known, resolve, settled
+from ...jit import background
 from ...jit.patience import Patience
 from ...strides import broadcast_shapes, distinct, output_strides
 from .elementwise import binary, nested, warn
@@ -228,8 +229,10 @@ def _fast(op: str, scaled=None):
         nonlocal small
         if at_first():
             return WAITING
-        small = small_entry()
-        return small(*args)
+        entry = small_entry()
+        if not background.here():  # or calls would take it before all that they need is compiled
+            small = entry
+        return entry(*args)
 
     def recall(*args):
         nonlocal recall
