@@ -47,7 +47,7 @@ def arrays(options, rows):
 def product(options, workers, rows, kill=False):
     """(seconds, result) of one product; x is in the cluster's memory, or on its disks, before."""
     with (
-        LocalCluster(workers, threads_per_worker=1, memory_limit=options.memory, dashboard_address=None,
+        LocalCluster(workers, threads_per_worker=1, memory_limit=options.memory, dashboard_address=None,  # type: ignore
                      silence_logs=logging.CRITICAL) as cluster,
         Client(cluster) as client,
     ):  # fmt: skip
@@ -55,11 +55,11 @@ def product(options, workers, rows, kill=False):
         x, y = arrays(options, rows)
         x = x.persist()
         wait(x)
-        spilled = sum(client.run(on_disk).values())
+        spilled = sum(client.run(on_disk).values())  # type: ignore
         start = time.perf_counter()
         future = client.compute(nb.mm(x, y))
         killed = f", one killed with {kill_one(client, future, x.npartitions)} products left" if kill else ""
-        result = future.result()
+        result = future.result()  # type: ignore
         seconds = time.perf_counter() - start
         there = f"x of {x.nbytes / 2**20:.0f} MiB, {spilled / 2**20:.0f} MiB of it on disk"
         print(f"{workers} worker{'s' * (workers > 1)}: {there}, {seconds:.2f} s{killed}", flush=True)
@@ -68,7 +68,7 @@ def product(options, workers, rows, kill=False):
 
 def kill_one(client, future, products):
     """Kill a worker when half of the products of chunks are left; how many were."""
-    pids, left = list(client.run(os.getpid).values()), 0
+    pids, left = list(client.run(os.getpid).values()), 0  # type: ignore
     while not future.done() and not 0 < (left := client.run_on_scheduler(unfinished)) <= products // 2:
         time.sleep(0.002)
     os.kill(pids[0], signal.SIGKILL)

@@ -55,7 +55,7 @@ def listed(calls, names) -> int:
 
     prepare(calls, chosen(names))
     rows = ((f"{cubins.written(arch)} {kernel}", cubins.where(kernel, arch)) for kernel, arch in WORK.values())
-    print(columns.fitted(rows, ["kernel", "code"]))
+    print(columns.fitted(rows, ["kernel", "code"], columns.room()))
     return 0
 
 

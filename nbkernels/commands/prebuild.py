@@ -68,7 +68,7 @@ def run(names, work, jobs, out, progress=True) -> int:
     for level in sorted(path for path in made.iterdir() if path.is_dir()):
         sizes = [file.stat().st_size for file in level.glob("*.nbc")]
         rows.append((level.name, len(sizes), f"{sum(sizes) / 1e6:.1f}"))
-    print(columns.fitted(rows, ("level", "kernels", "MB")))
+    print(columns.fitted(rows, ("level", "kernels", "MB"), columns.room()))
     print(f"{len(levels) * len(work) - len(failed)} calls in {time.perf_counter() - start:.1f} s; {made}")
     print(f"a wheel with them: NBKERNELS_PREBUILT={out} python -m build")
     return 1 if failed else 0
