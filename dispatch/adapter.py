@@ -33,7 +33,7 @@ def library(name):
 
 
 def imported(name):
-    """The same, whole: `library` may find a module that another thread is importing."""
+    """The module of an array library, imported to its end: `library` may find one that another thread is importing."""
     return import_module(name)
 
 

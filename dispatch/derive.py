@@ -85,7 +85,7 @@ def derivative(op, device):
 
 
 def read(op, computed, mask):
-    """What `Formulas.read` says of an op's derivative; every argument where it has none, or a fallback."""
+    """The names that an op's derivative reads, by `Formulas.read`; all arguments where the op has no formulas."""
     row = computed.row
     return row.read(tuple(mask)) if isinstance(row, Formulas) else frozenset(op.names)
 

@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 import time
+from typing import Any
 
 import numpy as np
 
@@ -46,20 +47,22 @@ def arrays(options, rows):
 
 def product(options, workers, rows, kill=False):
     """(seconds, result) of one product; x is in the cluster's memory, or on its disks, before."""
+    settings: dict[str, Any] = dict(threads_per_worker=1, memory_limit=options.memory, dashboard_address=None)
+    settings["silence_logs"] = logging.CRITICAL
     with (
-        LocalCluster(workers, threads_per_worker=1, memory_limit=options.memory, dashboard_address=None,  # type: ignore
-                     silence_logs=logging.CRITICAL) as cluster,
-        Client(cluster) as client,
-    ):  # fmt: skip
+        LocalCluster(workers, **settings) as cluster,
+        Client(cluster) as opened,
+    ):
+        client: Any = opened
         client.register_plugin(nbkernels.dask.Plugin(products=False, warm_up=[warm_up] if options.scaling else ()))
         x, y = arrays(options, rows)
         x = x.persist()
         wait(x)
-        spilled = sum(client.run(on_disk).values())  # type: ignore
+        spilled = sum(client.run(on_disk).values())
         start = time.perf_counter()
         future = client.compute(nb.mm(x, y))
         killed = f", one killed with {kill_one(client, future, x.npartitions)} products left" if kill else ""
-        result = future.result()  # type: ignore
+        result = future.result()
         seconds = time.perf_counter() - start
         there = f"x of {x.nbytes / 2**20:.0f} MiB, {spilled / 2**20:.0f} MiB of it on disk"
         print(f"{workers} worker{'s' * (workers > 1)}: {there}, {seconds:.2f} s{killed}", flush=True)
@@ -68,7 +71,7 @@ def product(options, workers, rows, kill=False):
 
 def kill_one(client, future, products):
     """Kill a worker when half of the products of chunks are left; how many were."""
-    pids, left = list(client.run(os.getpid).values()), 0  # type: ignore
+    pids, left = list(client.run(os.getpid).values()), 0
     while not future.done() and not 0 < (left := client.run_on_scheduler(unfinished)) <= products // 2:
         time.sleep(0.002)
     os.kill(pids[0], signal.SIGKILL)

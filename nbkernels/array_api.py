@@ -75,7 +75,7 @@ __all__ = sorted(name for name in (*FUNCTIONS, *DTYPES, *CONSTANTS, *TELLING, "f
 
 
 def __getattr__(name):
-    """What is beyond the standard and NumPy has: libraries that met NumPy's namespace use it (xarray: einsum)."""
+    """A function of NumPy that the standard does not have: xarray asks the namespace for einsum."""
     if name[:2] == "__" or not hasattr(np, name):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
     found = getattr(np, name)

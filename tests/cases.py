@@ -8,8 +8,7 @@ EVERY = os.environ.get("NBKERNELS_EVERY_KERNEL", "0") == "1"  # before a release
 
 
 def sampled(cases, one_in=2) -> list:
-    """Cases that each compile kernels of their own: one in so many, the first ones of each run; all before a
-    release."""
+    """Of cases that each compile kernels of their own every second one, or one in so many; before a release all."""
     return list(cases) if EVERY else list(cases)[::one_in]
 
 

@@ -112,9 +112,10 @@ def step_call(tile, operations=1e9):
     room = np.zeros(64 * 32, np.uint8)
     planes = tile.kind.planes
     numbers = CHAINS // (2 if crossed(tile.kind) else planes)
-    each = 2 * planes**2 * numbers * tile.lanes * tile.group
     if tile.kind.way == UNIT:
         each = 2 * tile.mr * tile.nr * tile.group
+    else:
+        each = 2 * planes**2 * numbers * tile.lanes * tile.group
     context = np.array([0, operations / each, -(-room.ctypes.data // 64) * 64], np.int64)
 
     def call(room=room):

@@ -10,11 +10,11 @@ from numba import types
 
 from ...jit.address import peek, pointer
 from ...jit.cache import compiled, jit, plain
-from ...jit.kind import UNIT
 from ...jit.record import Record
-from . import matrix_unit, pack_converting, tiny
+from . import tiny
 from .context import WORDS
 from .microkernel import PACKED, absent_of, table, ukernel_packed
+from .pack_converting import pack_a, pack_b, pack_strip_a, pack_strip_b
 from .store import MEMORY, PARTIAL, finish
 
 # A tile of C: its size, panels of A and B, words of k; whether a chain begins, how it ends, whether its segment is the
@@ -64,10 +64,7 @@ def missing(f, alone):
 def _pack_kernel(tile, what: int) -> int:
     """void(source, along, down, width, kb, target): a panel or, of operands that lie as panels do, some rows, of which
     `along` is the number."""
-    room = matrix_unit if tile.kind.way == UNIT else pack_converting
-    panel, strip = (room.pack_a, room.pack_strip_a)
-    if what not in (PANEL_A, STRIP_A):
-        panel, strip = (room.pack_b, room.pack_strip_b)
+    panel, strip = (pack_a, pack_strip_a) if what in (PANEL_A, STRIP_A) else (pack_b, pack_strip_b)
 
     def pack_panel(source, along, down, width, kb, target):
         panel(tile, source, along, down, width, kb, target)

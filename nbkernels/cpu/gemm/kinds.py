@@ -52,12 +52,16 @@ def has(mode: str) -> bool:
     return amx.available("bfloat16") if MODES[mode] == UNIT else MODES[mode] in ways()
 
 
-@functools.cache
 def by_unit(kind: Kind, m: int, n: int, k: int) -> Kind:
     """The kind by which an m x n product over k steps of one kind is computed: bytes go by the matrix unit, if there is
     one, where packing its panels does not take longest. Their sums are the same in any order."""
+    return _of_unit(kind) if m * n * k > PARALLEL else kind
+
+
+@functools.cache
+def _of_unit(kind: Kind) -> Kind:
     bytes_alone = BYTES[kind.a] == BYTES[kind.b] == 1 and kind.chain == "int32"
-    return replace(kind, way=UNIT) if bytes_alone and m * n * k > PARALLEL and amx.available("int8") else kind
+    return replace(kind, way=UNIT) if bytes_alone and amx.available("int8") else kind
 
 
 @functools.cache

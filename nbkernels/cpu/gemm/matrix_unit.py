@@ -14,14 +14,11 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from ...jit.address import clear
 from ...jit.amx import BYTES, ROW, ROWS, unit
-from ...jit.cache import jit
 from ...jit.chain import Chain
 from ...jit.routine import routine
 from ...jit.vector import ELEMENT, I1, I64, VOID, Lanes, loop
 from .blocking import Tiles
-from .pack_converting import convert_b
 from .store import PARTIAL, PLAIN
 
 WORD = 4  # bytes of k of a column of B that lie together
@@ -201,18 +198,20 @@ def _turned(chain, source, along, down, kb, target, width, pitch) -> None:
         first = builder.mul(r, I64(ROWS))
         rows = builder.sub(width, first)
 
+        def word(start, left, step):
+            """Steps `step`, step + 1 ... of 16 rows, of which `left` are there: a word of each row."""
+            steps = iter(range(step, step + group))
+
+            def load(lanes, address):
+                inside = builder.icmp_signed(">", left, I64(next(steps)))
+                return lanes.gather(address, lanes.ramp(along), lanes.mask(builder.select(inside, rows, I64(0))))
+
+            items = [builder.gep(start, [builder.mul(down, I64(step + q))]) for q in range(group)]
+            return chain.across("a", items, load)[0]
+
         def block(index, carried):
             start, to, left = carried
-            lines = []
-            for w in range(ROWS):
-
-                def load(lanes, address, places=iter(range(w * group, (w + 1) * group))):  # noqa: B008, one a word
-                    inside = builder.icmp_signed(">", left, I64(next(places)))
-                    mask = lanes.mask(builder.select(inside, rows, I64(0)))
-                    return lanes.gather(address, lanes.ramp(along), mask)
-
-                items = [builder.gep(start, [builder.mul(down, I64(w * group + q))]) for q in range(group)]
-                lines.append(chain.across("a", items, load)[0])
+            lines = [word(start, left, w * group) for w in range(ROWS)]
             for i, line in enumerate(words.transpose(lines)):
                 words.store(line, words.at(to, i * ROWS))
             step = builder.mul(down, I64(ROWS * group))
@@ -226,7 +225,9 @@ def _turned(chain, source, along, down, kb, target, width, pitch) -> None:
 
 
 @intrinsic
-def _panel_a(typing, tile, source, along, down, width, kb, target):
+def panel_a(typing, tile, source, along, down, width, kb, target):
+    """A panel of A: `width` <= mr rows, kb steps; addresses in bytes, strides in elements."""
+
     def emit(context, builder, signature, args):
         record, (source, along, down, width, kb, target) = signature.args[0].tile, args[1:]
         chain = Chain(builder, record.kind, record.lanes)
@@ -240,36 +241,6 @@ def _panel_a(typing, tile, source, along, down, width, kb, target):
         return context.get_dummy_value()
 
     return types.void(tile, *[types.int64] * 6), emit
-
-
-@jit(forceinline=True)
-def pack_a(tile, source, along, down, width, kb, target):
-    """A panel of A: `width` <= mr rows, kb steps; addresses in bytes, strides in elements."""
-    _panel_a(tile, source, along, down, width, kb, target)
-
-
-@jit(forceinline=True)
-def pack_b(tile, source, along, down, width, kb, target):
-    """A panel of B: `width` <= nr columns, kb steps."""
-    convert_b(tile, source, along, down, width, kb, target)
-    done = (kb + tile.items - 1) // tile.items
-    clear(target + done * tile.nr * WORD, ((kb + tile.group - 1) // tile.group * ROWS - done) * tile.nr * WORD)
-
-
-@jit(forceinline=True)
-def pack_strip_a(tile, source, down, width, steps, target, kb):
-    """Some steps of all panels of A, of kb steps each, from columns that are contiguous."""
-    away = (kb + tile.group - 1) // tile.group * tile.step
-    for i in range(0, width, tile.mr):
-        pack_a(tile, source + i * tile.size_a, 1, down, min(tile.mr, width - i), steps, target + i * away)
-
-
-@jit(forceinline=True)
-def pack_strip_b(tile, source, down, width, steps, target, kb):
-    """The same for B, of rows that are contiguous."""
-    away = (kb + tile.group - 1) // tile.group * tile.step
-    for j in range(0, width, tile.nr):
-        pack_b(tile, source + j * tile.size_b, 1, down, min(tile.nr, width - j), steps, target + j * away)
 
 
 @functools.cache

@@ -10,10 +10,13 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
+from ...jit.address import clear
 from ...jit.cache import OPTIONS, jit
 from ...jit.chain import Chain
 from ...jit.compiler import Implementation
+from ...jit.kind import UNIT
 from ...jit.vector import ELEMENT, I64, VOID, loop, width_bits
+from .matrix_unit import panel_a
 from .pack import AHEAD, pack, pack_rows_a, pack_rows_b
 
 
@@ -212,27 +215,30 @@ def _convert_a(tile, source, along, down, width, kb, target):
 
 
 @jit(forceinline=True)
-def convert_b(tile, source, along, down, width, kb, target):
-    """The same for B, after its head."""
+def _convert_b(tile, source, along, down, width, kb, target):
     body = target + tile.head * tile.nr * tile.itemsize
     for first in range(0, tile.nr, tile.lanes):
         start, place = source + first * along * tile.size_b, body + first * tile.itemsize
         _pack_b(tile, start, along, down, kb, place, tile.nr, width - first, tile.nr - first)
     _head(tile, target, (kb + tile.group - 1) // tile.group)
+    if tile.group > tile.items:  # up to what a matrix unit takes
+        done, words = (kb + tile.items - 1) // tile.items, tile.group // tile.items
+        rest = (kb + tile.group - 1) // tile.group * words - done
+        clear(body + done * tile.nr * tile.itemsize, rest * tile.nr * tile.itemsize)
 
 
 @jit(forceinline=True)
 def _convert_rows_a(tile, source, down, width, steps, target, kb):
     away = (kb + tile.group - 1) // tile.group * tile.step
     for i in range(0, width, tile.mr):
-        _convert_a(tile, source + i * tile.size_a, 1, down, min(tile.mr, width - i), steps, target + i * away)
+        pack_a(tile, source + i * tile.size_a, 1, down, min(tile.mr, width - i), steps, target + i * away)
 
 
 @jit(forceinline=True)
 def _convert_rows_b(tile, source, down, width, steps, target, kb):
     away = (kb + tile.group - 1) // tile.group * tile.step
     for j in range(0, width, tile.nr):
-        convert_b(tile, source + j * tile.size_b, 1, down, min(tile.nr, width - j), steps, target + j * away)
+        _convert_b(tile, source + j * tile.size_b, 1, down, min(tile.nr, width - j), steps, target + j * away)
 
 
 def pack_a(tile, source, along, down, width, kb, target):
@@ -257,6 +263,10 @@ def _pack_panel_a(tile, source, along, down, width, kb, target):
         return lambda tile, source, along, down, width, kb, target: pack(
             tile, source, along, down, width, kb, target, tile.mr
         )
+    if tile.tile.kind.way == UNIT:
+        return lambda tile, source, along, down, width, kb, target: panel_a(
+            tile, source, along, down, width, kb, target
+        )
     return lambda tile, source, along, down, width, kb, target: _convert_a(tile, source, along, down, width, kb, target)
 
 
@@ -266,7 +276,7 @@ def _pack_panel_b(tile, source, along, down, width, kb, target):
         return lambda tile, source, along, down, width, kb, target: pack(
             tile, source, along, down, width, kb, target, tile.nr
         )
-    return lambda tile, source, along, down, width, kb, target: convert_b(tile, source, along, down, width, kb, target)
+    return lambda tile, source, along, down, width, kb, target: _convert_b(tile, source, along, down, width, kb, target)
 
 
 @overload(pack_strip_a, jit_options=dict(OPTIONS, pipeline_class=Implementation))
