@@ -8,7 +8,8 @@ if not os.path.isdir(os.path.join(__path__[0], "dispatch")):
 
 from . import meta
 from .array import asarray
-from .autograd.tape import GradTape, for_torch, vjp
+from .autograd.for_torch import for_torch
+from .autograd.tape import GradTape, vjp
 from .dispatch import MetaArray
 from .epilogues import epilogue
 from .explain import explain

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from .array import asarray as asarray
-from .autograd.tape import GradTape as GradTape, for_torch as for_torch, vjp as vjp
+from .autograd.for_torch import for_torch as for_torch
+from .autograd.tape import GradTape as GradTape, vjp as vjp
 from .epilogues import epilogue as epilogue
 from .explain import explain as explain
 from .fusion import fuse as fuse

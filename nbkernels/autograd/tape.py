@@ -1,4 +1,4 @@
-"""Gradients of chains of operations: `vjp`, `GradTape`, and `for_torch`, which makes torch's autograd see them.
+"""Gradients of chains of operations: `vjp` and `GradTape`.
 
 Each operation's derivative stands beside its schema; a tape notes the calls of operations on the arrays that it
 watches, and walks them backwards. A composite without a derivative of its own is noted by its parts. Derivatives are
@@ -110,7 +110,7 @@ class GradTape:
             s = _differentiable(value) if flows else None
             return value if s is None else Watched(value, self, s)
         flows = flows if isinstance(flows, tuple | list) else (flows,) * len(value)
-        seen = [Watched(x, self) if keep and _flows(x) else x for x, keep in zip(value, flows, strict=True)]
+        seen = [Watched(x, self) if keep and is_differentiable(x) else x for x, keep in zip(value, flows, strict=True)]
         return value._make(seen) if hasattr(value, "_make") else type(value)(seen)
 
     # -- what the dispatcher calls, as dispatch/traced.py says ---------------------------------------------------------
@@ -215,7 +215,7 @@ def _any_watched(x):
     return isinstance(x, tuple | list) and any(type(part) is Watched for part in x)
 
 
-def _flows(x):
+def is_differentiable(x):
     """Whether gradients go through an array."""
     return _differentiable(x) is not None
 
@@ -303,7 +303,7 @@ def _backwards(op, derivative, args, mask, result, saved, *grads):
     return parts
 
 
-def _zeros(like, *shape):
+def zeros(like, *shape):
     """Zeros of like's kind and dtype: sums of nothing."""
     return ops.sum_to(views.empty(like, (0, *shape), views.spec(like).dtype), shape)
 
@@ -330,7 +330,7 @@ def _moved(grad, source, target):
         low, high = layout.reach(place.shape, place.strides) if 0 not in place.shape else (0, 0)
         ends = [min(ends[0], place.offset + low), max(ends[1], place.offset + high)]
     unit = reduce(gcd, (*source.strides, *target.strides, source.offset, target.offset, *ends)) or 1
-    room = _zeros(grad, (ends[1] - ends[0]) // unit + 1)
+    room = zeros(grad, (ends[1] - ends[0]) // unit + 1)
 
     def seen(place, shape):
         first = views.index(room, slice((place.offset - ends[0]) // unit, None))
@@ -386,62 +386,3 @@ def vjp(function, *args):
 
     values = [_given(x.value) if keep else x for x, keep in zip(results, seen, strict=True)]
     return tuple(values) if several else values[0], pull
-
-
-def for_torch(function):
-    """The function of torch tensors as one step of torch's autograd; derivatives of every order. Its keywords are
-    passed on: those that are tensors get gradients, too.
-
-    >>> layer = nbkernels.for_torch(nbkernels.linear)    # doctest: +SKIP
-    >>> layer(x, weight, bias=bias).sum().backward()     # doctest: +SKIP
-    """
-    import functools
-
-    import torch
-
-    def placed(args, tensors):
-        """args with tensors where tensors were."""
-        tensors = iter(tensors)
-        return [next(tensors) if x is torch.Tensor else x for x in args]
-
-    class Step(torch.autograd.Function):
-        @staticmethod
-        def forward(context, names, *args):
-            tensors = [x for x in args if isinstance(x, torch.Tensor)]
-            context.save_for_backward(*tensors)
-            context.names, context.args = names, [torch.Tensor if isinstance(x, torch.Tensor) else x for x in args]
-            result, context.pull = vjp(_by_place(function, names), *placed(context.args, [x.detach() for x in tensors]))
-            # the tensor that vjp holds would hold this context, and that vjp, until the garbage collector comes
-            detached = [x.detach() if isinstance(x, torch.Tensor) else x for x in flat((result,))]
-            return tuple(detached) if isinstance(result, tuple | list) else detached[0]
-
-        @staticmethod
-        def backward(context, *grads):
-            args = placed(context.args, context.saved_tensors)  # torch's error where one has been written since
-            if not torch.is_grad_enabled():
-                return None, *context.pull(grads[0] if len(grads) == 1 else grads)
-            # The gradient, a function of grads and args, will itself be differentiated.
-            wanted = [i for i, x in enumerate(args) if isinstance(x, torch.Tensor) and _flows(x.detach())]
-            called = _by_place(function, context.names)
-
-            def again(*values):
-                _, pull = vjp(called, *values[len(grads) :])
-                found = pull(values[0] if len(grads) == 1 else values[: len(grads)])
-                return tuple(_zeros(args[i], *args[i].shape) if found[i] is None else found[i] for i in wanted)
-
-            found = iter(for_torch(again)(*grads, *args))
-            return None, *(next(found) if i in wanted else None for i in range(len(args)))
-
-    @functools.wraps(function, updated=())
-    def step(*args, **keywords):
-        return Step.apply(tuple(keywords), *args, *keywords.values())
-
-    return step
-
-
-def _by_place(function, names):
-    """The function of all its arguments by place, those of the last names being keywords."""
-    if not names:
-        return function
-    count = len(names)
-    return lambda *args: function(*args[:-count], **dict(zip(names, args[-count:])))
