@@ -65,8 +65,6 @@ def where(condition: Array, x: Any, y: Any, /) -> Any:
         dtype = np.result_type(*kinds)
     except TypeError:
         raise TypeError(f"where: no dtype holds the numbers of {kinds[0]} and {kinds[1]}") from None
-    for number in kinds:
-        np.asarray(number, dtype) if type(number) in NUMBERS else None  # its OverflowError
     if spec.dtype != bool:
         condition = ops.not_equal(condition, 0)
     x, y = (np.asarray(each, dtype) if type(each) in NUMBERS else each for each in (x, y))

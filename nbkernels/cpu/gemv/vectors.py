@@ -59,7 +59,9 @@ def _row(self, mat, out):
     if self.ndim != 1 or mat.ndim != 2 or not (out is None or out.ndim == 1):
         return None
     made = mm_fast(self[None], mat, None if out is None else out[None])
-    return made if made is None else made[0] if out is None else out
+    if made is None:
+        return None
+    return made[0] if out is None else out
 
 
 def _widened(input, other, out):
