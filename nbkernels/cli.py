@@ -113,6 +113,7 @@ def _parser():
     written = {run: command(run, dtype=False) for run in (_docs, _stubs)}
     for sub in written.values():
         sub.add_argument("file", nargs="?", help="where to write it (standard output)")
+    written[_docs].add_argument("--pages", metavar="DIR", help="a page for each public function instead, for the site")
     written[_stubs].add_argument("--of", choices=["nbkernels", "torch", "dispatch"], default="nbkernels",
                                  help="whose public names (%(default)s)")  # fmt: skip
     return parser, commands.choices
@@ -240,8 +241,11 @@ def _table(args):
 
 def _docs(args):
     """Write the page of all operations: signature, forms, dtypes, devices, formula, gradient."""
-    from nbkernels.commands import docs
+    from nbkernels.commands import docs, pages
 
+    if args.pages:
+        print(f"{pages.write(args.pages)} pages: {args.pages}")
+        return
     _write(docs.page(), args.file)
 
 

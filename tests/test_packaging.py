@@ -95,7 +95,7 @@ def test_wheel_metadata(built):
     assert links["Source"] == URL
     for name in ("Documentation", "Changelog"):
         assert (ROOT / Path(links[name]).name).exists()
-    for extra in ("test", "bench", "types", "plot", "cuda12", "cuda13", "torch", "jax", "completion", "all"):
+    for extra in ("test", "bench", "types", "plot", "cuda12", "cuda13", "torch", "jax", "completion", "docs", "all"):
         assert f"Provides-Extra: {extra}\n" in metadata
     for extra, plugin in itertools.product(("test", "bench"), ("pytest-benchmark", "pytest-xdist")):  # of addopts
         assert re.search(rf'^Requires-Dist: {plugin}>=.*extra == "{extra}"$', metadata, re.MULTILINE)
@@ -107,7 +107,8 @@ def test_wheel_metadata(built):
 def test_sdist_can_be_tested(built):
     for path in [*(ROOT / "tests").glob("*.py"), *(ROOT / "bench").rglob("*.json"), *(ROOT / "examples").glob("*.py")]:
         assert str(path.relative_to(ROOT)) in built[0]
-    assert {".ci/run", "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE"} <= built[0]
+    assert {"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE"} <= built[0]
+    assert {".ci/run", "mkdocs.yml"} <= built[0]
     assert not [name for name in built[0] if "__pycache__" in name]
 
 

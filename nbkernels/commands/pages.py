@@ -1,0 +1,169 @@
+"""A page for each public function, for the site: `python -m nbkernels docs --pages docs/api`."""
+
+import inspect
+import re
+import textwrap
+from pathlib import Path
+
+import numpy as np
+
+import nbkernels
+
+from ..ops import LIBRARY
+from ..plots import vector
+from . import docs
+
+# Arrays of the functions that are drawn as shapes, by the letters of their sizes.
+SHAPES = {
+    "addmm": "mn mk kn", "mm": "mk kn", "addmm_activation": "mn mk kn", "bmm": "bmk bkn", "baddbmm": "bmn bmk bkn",
+    "addbmm": "mn bmk bkn", "mv": "mk k", "addmv": "m mk k", "outer": "m n", "addr": "mn m n", "dot": "k k",
+    "vdot": "k k", "matmul": "mk kn", "linear": "mk nk n", "sum_to": "mn",
+}  # fmt: skip
+SIZES = {"b": 3, "m": 4, "k": 7, "n": 5}
+XS = np.linspace(-4, 4, 481)  # no whole number is beside another one: steps are seen
+SECOND = (-2.0, -0.5, 0.5, 2.0)  # other operands of the curves
+# Functions of floats that no curve tells anything of.
+PLAIN = {"isnan", "isinf", "isfinite", "conj", "real", "imag", "nextafter"}
+
+
+def write(folder) -> int:
+    """The pages and index.md, into a folder of their own; how many."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    names = public()
+    for name in names:
+        (folder / f"{name}.md").write_text(page(name), encoding="utf-8", newline="\n")
+    (folder / "index.md").write_text(index(names), encoding="utf-8", newline="\n")
+    return len(names)
+
+
+def public() -> list[str]:
+    """Names that have a page: all but in-place forms, which stand on the page of theirs."""
+    names = [name for name in nbkernels.__all__ if not (name.endswith("_") and name[:-1] in nbkernels.__all__)]
+    return sorted(names, key=str.lower)
+
+
+def ops() -> dict:
+    """{public name: op}."""
+    return {op.schema.name: op for op in LIBRARY if getattr(nbkernels, op.schema.name, None) is op.function}
+
+
+def index(names) -> str:
+    """The list of all pages, with the first sentence of each."""
+    found = ops()
+    products = [name for name in SHAPES if name in names]
+    groups = {
+        "Products and sums": products,
+        "Element-wise": [name for name in names if name in found and name not in products],
+        "Functions of functions, and of arrays": [name for name in names if name not in found],
+    }
+    lines = ["# Functions\n", "A page for each: its help, dtypes, devices, gradient and picture."]
+    for title, members in groups.items():
+        lines += [f"\n## {title}\n", "| function | |", "| --- | --- |"]
+        lines += [f"| [{name}]({name}.md) | {_cell(_help(name).splitlines()[0])} |" for name in members]
+    return "\n".join(lines) + "\n"
+
+
+def page(name) -> str:
+    """The page of a public function."""
+    op = ops().get(name)
+    parts = [f"# {name}", f"```python\n{signature(name)}\n```", *_markdown(_help(name))]
+    if picture := drawn(name, op):
+        parts.insert(3, picture)
+    if op:
+        facts = {"forms": docs.forms, "dtypes": docs.dtypes, "devices": docs.devices, "gradient": docs.gradient}
+        parts += ["## Dtypes, devices, gradient", "\n".join(f"- {key}: {fact(op)}" for key, fact in facts.items())]
+    return "\n\n".join([*parts, "[All functions](index.md)"]) + "\n"
+
+
+def signature(name) -> str:
+    """`nbkernels.mm(self, mat2, *, ...)`, in lines of 80."""
+    found = inspect.signature(_called(name))
+    plain = [each.replace(annotation=each.empty) for each in found.parameters.values()]
+    text = f"nbkernels.{name}{found.replace(parameters=plain, return_annotation=found.empty)}"
+    if len(text) <= 80:
+        return text
+    start, rest = text[:-1].split("(", 1)
+    lines = textwrap.wrap(f"{rest},", 76, break_long_words=False)
+    return "\n".join([f"{start}(", *(f"    {line}" for line in lines), ")"])
+
+
+def _called(name):
+    """What is called and has the help: of the module `tune` its function."""
+    if name == "tune":
+        from ..tuning.run import tune
+
+        return tune
+    return getattr(nbkernels, name)
+
+
+def _help(name) -> str:
+    return inspect.getdoc(_called(name))
+
+
+def drawn(name, op) -> str | None:
+    """Curves of an element-wise function of real numbers, the arrays of a product; None of others."""
+    if name in SHAPES:
+        return _shapes(name, op)
+    if op is None or not op.elementwise or name in PLAIN:
+        return None
+    return _curves(op) if docs.result(op, XS.dtype) else None
+
+
+def _curves(op) -> str:
+    function, second = op.function, sum(argument.default is None for argument in op.arguments) == 2
+    with np.errstate(all="ignore"):
+        if second:
+            lines = {f"other = {y:g}": function(XS, np.full_like(XS, y)) for y in SECOND}
+        else:
+            lines = {"": function(XS)}
+    name = op.schema.name
+    what = f"{name} of self from -4 to 4" + " and four others" * second
+    return vector.curves(what, XS.tolist(), {label: np.asarray(y, float).tolist() for label, y in lines.items()})
+
+
+def _shapes(name, op) -> str:
+    letters = SHAPES[name].split()
+    given = [nbkernels.meta([SIZES[letter] for letter in each], "float32") for each in letters]
+    out = op.call([*given, (SIZES["n"],)] if name == "sum_to" else [*given, *_rest(op, len(given))])
+    back = {size: letter for letter, size in SIZES.items()}
+    names = [each.name for each in op.arguments]
+    arrays = [(n, each, [SIZES[letter] for letter in each]) for n, each in zip(names, letters)]
+    arrays.append(("out", "".join(back[size] for size in out.shape), out.shape))
+    return vector.shapes(f"shapes of {name}", arrays)
+
+
+def _rest(op, count):
+    return [argument.value for argument in op.arguments[count:]]
+
+
+def _markdown(text):
+    """The parts of a docstring: paragraphs, tables of words, examples."""
+    for block in re.split(r"\n\s*\n", text.strip()):
+        if block.startswith(">>>"):
+            yield f"```pycon\n{block}\n```"
+        elif re.match(r"\S+( \S+)* {2,}\S", block):
+            yield "\n".join(["| | |", "| --- | --- |", *(f"| `{key}` | {_cell(what)} |" for key, what in _rows(block))])
+        else:
+            yield _plain(block)
+
+
+def _rows(block):
+    """(word, what it does) of the lines of a table; what is indented goes on."""
+    rows = []
+    for line in block.splitlines():
+        if line[0].isspace():
+            rows[-1][1] += " " + line.strip()
+        else:
+            rows.append(re.split(r" {2,}", line, maxsplit=1))
+    return rows
+
+
+def _cell(text) -> str:
+    return _plain(text).replace("|", "\\|")
+
+
+def _plain(text) -> str:
+    """Text as Markdown that shows it as it is, but for `code`."""
+    pieces = re.split(r"(`[^`]+`)", text)
+    return "".join(p if p.startswith("`") else re.sub(r"([\\*_\[\]<])", r"\\\1", p) for p in pieces)
