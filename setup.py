@@ -4,11 +4,13 @@ NBKERNELS_PREBUILT names a directory that `python -m nbkernels prebuild --out` m
 and is tagged for this Python and platform where some are for processors; kernels for GPUs run under any. Without it the
 wheel is pure, as the sdist always is.
 
-NBKERNELS_URL is the repository's address: whoever publishes a release tells it, and the package's pages follow from it.
+NBKERNELS_URL is the repository's address: whoever publishes a release tells it, and the package's pages follow from it,
+as do README's links, which an index of packages shows without the files beside it.
 """
 
 import json
 import os
+import re
 import runpy
 import shutil
 import sys
@@ -88,7 +90,12 @@ class Tagged(Distribution):
 if URL and not URL.startswith("https://"):
     sys.exit(f"NBKERNELS_URL={URL}: wanted is the repository's address, https://...")
 urls = {name: URL + page for name, page in PAGES.items()} if URL else {}
+readme = Path("README.md").read_text(encoding="utf-8")
+if URL:
+    readme = re.sub(r"(!\[[^]]*\]\()(?=[\w.])(?!https?:)", rf"\g<1>{URL}/raw/HEAD/", readme)
+    readme = re.sub(r"(?<=\]\()(?=[\w.])(?!https?:)", f"{URL}/blob/HEAD/", readme)
+about = {"long_description": readme, "long_description_content_type": "text/markdown"}
 # A checkout without links, as Git makes them on Windows unless told otherwise.
 unlinked = Path("dispatch").is_dir() and not Path("nbkernels/dispatch").is_dir()
 elsewhere = {"package_dir": {"": ".", "nbkernels.dispatch": "dispatch"}} if unlinked else {}
-setup(cmdclass={"build_py": Build}, distclass=Tagged, project_urls=urls, **elsewhere)
+setup(cmdclass={"build_py": Build}, distclass=Tagged, project_urls=urls, **about, **elsewhere)

@@ -95,6 +95,11 @@ def test_wheel_metadata(built):
     assert links["Source"] == URL
     for name in ("Documentation", "Changelog"):
         assert (ROOT / Path(links[name]).name).exists()
+    assert "Description-Content-Type: text/markdown\n" in metadata
+    found = re.findall(r"!?\[[^]]*\]\([^)]*\)", metadata)
+    assert f"[First steps]({URL}/blob/HEAD/docs/index.md)" in found
+    assert f"{URL}/raw/HEAD/docs/pictures/tiles-panels.png)" in metadata
+    assert [link for link in found if "](https://" not in link] == ["[Figures](#figures)", "[Tile sizes](#tile-sizes)"]
     for extra in ("test", "bench", "types", "plot", "cuda12", "cuda13", "torch", "jax", "completion", "docs", "all"):
         assert f"Provides-Extra: {extra}\n" in metadata
     for extra, plugin in itertools.product(("test", "bench"), ("pytest-benchmark", "pytest-xdist")):  # of addopts
@@ -133,6 +138,8 @@ def test_links_are_the_publishers(tmp_path):
     pyproject.write_text(re.sub("^(packages|package-dir) =.*$", "", pyproject.read_text(), flags=re.MULTILINE))
     with tarfile.open(build("sdist", tmp_path, tmp_path, "")) as tar:
         (name,) = (name for name in tar.getnames() if re.fullmatch("[^/]*/PKG-INFO", name))
-        assert b"Project-URL" not in tar.extractfile(name).read()
+        text = tar.extractfile(name).read()
+        assert b"Project-URL" not in text
+        assert b"](docs/index.md)" in text
     with pytest.raises(AssertionError, match=r"NBKERNELS_URL=example\.org: wanted is"):
         build("sdist", tmp_path, tmp_path, "example.org")

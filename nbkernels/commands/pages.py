@@ -118,7 +118,7 @@ def _curves(op) -> str:
         else:
             lines = {"": function(XS)}
     name = op.schema.name
-    what = f"{name} of self from -4 to 4" + " and four others" * second
+    what = f"{name} of self from -4 to 4" + ", for four others" * second
     return vector.curves(what, XS.tolist(), {label: np.asarray(y, float).tolist() for label, y in lines.items()})
 
 
@@ -141,9 +141,11 @@ def _markdown(text):
     """The parts of a docstring: paragraphs, tables of words, examples."""
     for block in re.split(r"\n\s*\n", text.strip()):
         if block.startswith(">>>"):
-            yield f"```pycon\n{block}\n```"
+            shown = re.sub(r" *# doctest: .*", "", block.replace("<BLANKLINE>", ""))
+            yield f"```pycon\n{shown}\n```"
         elif re.match(r"\S+( \S+)* {2,}\S", block):
-            yield "\n".join(["| | |", "| --- | --- |", *(f"| `{key}` | {_cell(what)} |" for key, what in _rows(block))])
+            rows = [f"| `{key}` | {_cell(what)} |" for key, what in _rows(block)]
+            yield "\n".join(["| argument | |", "| --- | --- |", *rows])
         else:
             yield _plain(block)
 

@@ -24,12 +24,14 @@ def curves(what, xs, lines, reach=4.0) -> str:
     for tick in (-reach / 2, reach / 2):
         x, y = at(tick, tick).split(",")
         parts += [_text(f"{tick:g}", float(x), HEIGHT / 2 + 14), _text(f"{tick:g}", WIDTH / 2 - 12, float(y) + 4)]
-    for (label, values), colour in zip(lines.items(), COLOURS):
+    for values, colour in zip(lines.values(), COLOURS):
         for piece in pieces(xs, values, reach):
             points = " ".join(at(x, y) for x, y in piece)
             parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        parts.append(_text(label, 8, 16 + 15 * (list(lines).index(label)), colour, "start") if label else "")
-    return _figure(what, WIDTH, HEIGHT, parts)
+    legend = [label for label in lines if label]
+    for i, (label, colour) in enumerate(zip(legend, COLOURS)):
+        parts.append(_text(label, WIDTH * (i + 0.5) / len(legend), HEIGHT + 20, colour))
+    return _figure(what, WIDTH, HEIGHT + 26 * bool(legend), parts)
 
 
 def pieces(xs, values, reach):
@@ -82,5 +84,6 @@ def _text(text, x, y, colour="currentColor", anchor="middle") -> str:
 
 
 def _figure(what, width, height, parts) -> str:
-    head = f'<svg viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" role="img" aria-label="{what}">'
+    size = f'viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" style="max-width:100%"'
+    head = f'<svg {size} role="img" aria-label="{what}">'
     return f"<figure>{head}{''.join(parts)}</svg></figure>"
