@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from nbkernels import cli
-from nbkernels.benches import command, measure, peak, peers, roofs, rows, suites
+from nbkernels.benches import command, measure, own, peak, peers, roofs, rows, suites
 from nbkernels.plots import blocks, draw
 
 META = {"cpu": "a processor", "cores": 2, "versions": {"numpy": "2"}, "date": "2026-11-25"}
@@ -201,6 +201,66 @@ def test_csv_has_a_line_for_each_peer(tmp_path):
     assert float(lines[0]["ratio"]) == pytest.approx(1.25)
 
 
+MINE = """
+def doubled(n, dtype):
+    assert dtype == "float64"
+    return {"mine": lambda: [0.0] * n, "theirs": lambda: [0.0] * (2 * n)}
+
+
+def wrong(n, dtype):
+    return [print]
+
+
+name = "no function"
+"""
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    (tmp_path / "mine_to_bench.py").write_text(MINE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield "mine_to_bench"
+    sys.modules.pop("mine_to_bench", None)
+
+
+def test_rows_of_a_function_of_ones_own(mine, capsys):
+    line = f"bench --with {mine}:doubled --dtype float64 --sizes 4 64 16 --seconds 0.01 --json a.json"
+    assert cli.main(line.split()) == 0
+    assert "theirs" in capsys.readouterr().out
+    found = json.loads(Path("a.json").read_text())
+    assert [(row["bench"], row["shape"], row["ours"]) for row in found["rows"]] == [
+        ("doubled", [n], "mine") for n in (4, 64, 16)
+    ]
+    assert all(set(row["peers"]) == {"theirs"} and row["ours_s"] > 0 for row in found["rows"])
+    assert rows.compare("a.json", "a.json")[1] == 0
+    if not draw.missing():
+        draw.bench("a.svg", found)
+        text = Path("a.svg").read_text()
+        assert all(words in text for words in ("us a call", ">mine<", ">theirs<", "doubled, float64"))
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("doubled", "mine_to_bench_too:doubled: No module named 'mine_to_bench_too'"),
+        ("nothing", "has no attribute 'nothing'"),
+        ("name", "it is no function"),
+        ("wrong", "wrong(64, 'float32') gave [<built-in function print>]: {name: call} is wanted, yours first"),
+    ],
+)
+def test_a_function_that_cannot_be_measured_is_a_line(mine, name, words, capsys):
+    module = f"{mine}_too" if name == "doubled" else mine
+    assert cli.main(["bench", "--with", f"{module}:{name}", "--sizes", "64"]) == 2
+    error = capsys.readouterr().err
+    assert words in error
+    assert error.count("\n") == 1
+
+
+def test_cases_of_a_function_have_usual_sizes():
+    assert [case.shape for case in own.cases(len)] == [(n,) for n in own.SIZES]
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
@@ -243,8 +303,8 @@ def test_pictures(tmp_path, kind, ending):
         text = content.decode()
         assert "a processor, 2 cores" in text  # the footer
         assert kind != "roofline" or ("L1, 150 GB/s, 1 thread<" in text and "L1, 150 GB/s, 2 threads<" in text)
-        assert {"speed": "n of n x n matrices", "roofline": "operations a byte", "ratios": "time of the best peer",
-                "tiles": "kc, steps of k"}[kind] in text  # fmt: skip
+        assert {"speed": "n of n x n matrices", "time": "us a call", "roofline": "operations a byte",
+                "ratios": "time of the best peer", "tiles": "kc, steps of k"}[kind] in text  # fmt: skip
 
 
 def test_what_has_nothing_to_draw_says_so(tmp_path):

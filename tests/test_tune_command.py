@@ -107,11 +107,21 @@ def test_the_command_on_real_products(directory, capsys, monkeypatch):
     """One register tile, so that nothing is compiled; the file has the rows; nothing slower is kept."""
     monkeypatch.chdir(directory)
     line = "tune --shape 70 60 50 --tiles kc=16,32 --layout NN --threads 1 --budget 30".split()
-    assert cli.main([*line, "--json", "a.json", "--csv", "a.csv"]) == 0
+    assert cli.main([*line, "--json", "a.json", "--csv", "a.csv", "--t4", "t4.json"]) == 0
     out = capsys.readouterr().out
     assert "default" in out
     assert "70x60x50" in out
-    assert {row["tiles"]["kc"] for row in json.loads((directory / "a.json").read_text())["rows"]} >= {16, 32}
+    rows = json.loads((directory / "a.json").read_text())["rows"]
+    assert {row["tiles"]["kc"] for row in rows} >= {16, 32}
+    t4 = json.loads((directory / "t4.json").read_text())
+    assert t4["schema_version"] == "1.0.0"
+    assert len(t4["results"]) == len(rows)
+    for row, each in zip(rows, t4["results"]):
+        product = {"m": 70, "n": 60, "k": 50, "dtype": "float32", "layout": "NN", "threads": 1, "device": "cpu"}
+        assert each["configuration"] == row["tiles"] | product
+        assert each["times"]["runtimes"] == [row["seconds"] * 1e3]
+        assert each["measurements"][0] == {"name": "time", "value": row["seconds"] * 1e3, "unit": "ms"}
+        assert (each["invalidity"], each["correctness"], each["objectives"]) == ("correct", 1, ["time"])
     assert cli.main([*line, "--dry-run"]) == 0
     assert "2 candidates on 70x60x50" in capsys.readouterr().out
 

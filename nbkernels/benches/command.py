@@ -8,13 +8,19 @@ from ..dispatch.errors import meant
 
 SUITES = ("gemm", "shapes", "dtypes", "elementwise", "reduce", "batch", "overhead", "tiles", "cuda", "addmm", "add")
 PEERS = ("NumPy", "torch", "MKL", "numexpr", "CuPy")
-KINDS = ("speed", "roofline", "ratios")
+KINDS = ("speed", "time", "roofline", "ratios")
 
 
 def options(parser, whole, seconds) -> None:
     """The command's options; light, for --help. `whole` and `seconds` read numbers."""
     add = parser.add_argument
     add("what", nargs="*", metavar="WHAT", help=f"{', '.join(SUITES)} (gemm shapes elementwise reduce batch overhead)")
+    add(
+        "--with",
+        dest="own",
+        metavar="MODULE:FUNCTION",
+        help="rows of your own: function(n, dtype) -> {name: call}, the first one yours (float32, n of --sizes)",
+    )
     add("--dtype", help="only of this dtype")
     add("--device", choices=["cpu", "cuda"], default="cpu", help="(%(default)s)")
     add("--threads", type=whole, nargs="+", metavar="N", help="(all)")
@@ -25,7 +31,11 @@ def options(parser, whole, seconds) -> None:
     add("--json", metavar="FILE", help="write the rows there too, as bench/report.py and --compare read them")
     add("--csv", metavar="FILE", help="the same as a table, with the configuration in each line")
     add("--plot", metavar="FILE", help="draw them: .png or .svg (needs matplotlib; the table has bars)")
-    add("--kind", choices=KINDS, help="of picture (speed against n for squares, else bars of ratios)")
+    add(
+        "--kind",
+        choices=KINDS,
+        help="of picture (speed, else time, against n, where all rows have one; else bars of ratios)",
+    )
     add("--compare", nargs=2, metavar=("A", "B"), help="hold two files of rows against each other, and measure nothing")
 
 
@@ -41,10 +51,16 @@ def run(args) -> int:
             return 2
         print(text)
         return int(slower > 0)
+    from .own import Unusable
+
     if wrong := _wrong(args):
         print(f"bench: {wrong}", file=sys.stderr)
         return 2
-    return _measured(args)
+    try:
+        return _measured(args)
+    except Unusable as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 2
 
 
 def _wrong(args) -> str | None:
@@ -82,13 +98,16 @@ def _measured(args) -> int:
 
     from ..cpu.runtime import threads
     from ..plots import columns
+    from . import own
     from .measure import ROUNDS, chosen, machine_peaks, row
     from .roofs import busy, lifted, settle
     from .rows import table, writable
 
     writable(args.json, args.csv, args.plot)
     counts = args.threads or [threads.count()]
-    cases = chosen(args.what, args.quick, args.dtype, args.sizes, args.device)
+    cases = list(own.cases(own.named(args.own), args.dtype, args.sizes)) if args.own else []
+    if args.what or not args.own:
+        cases += chosen(args.what, args.quick, args.dtype, args.sizes, args.device)
     todo = [(case, count if case.parallel else 1) for count in counts for case in cases]
     todo = list(dict.fromkeys(todo))
     if not todo:

@@ -50,17 +50,19 @@ def row(case, workers, only=None, seconds=0.3, rounds=ROUNDS, peak=True) -> dict
     """One row. `only`: the peers to measure, all that are found by default; without `peak` no share of it."""
     clock = gpu_samples if case.device == "cuda" else tune.samples
     with peaks_of.workers(workers):
-        calls = {name: call for name, call in case.calls().items()
-                 if only is None or name in ("nbkernels", "default", *only)}  # fmt: skip
+        calls = case.calls()
+        name = next(iter(calls))  # ours, or that of a function of one's own
+        calls = {each: call for each, call in calls.items() if only is None or each in (name, "default", *only)}
         if top := roof(case, workers) if peak else None:
             calls["peak"], most, of, work = top
         times = clock(calls, seconds=seconds, rounds=rounds)
-        samples = times.pop("nbkernels")
+        samples = times.pop(name)
         ours, spread = tune.middle(samples), tune.spread(samples)
         held = roofs.against(of, work, samples, most, times.pop("peak")) if top else {"peak": None, "peak_share": None}
     return {
         "bench": case.bench, "op": case.op, "shape": list(case.shape), "dtype": case.dtype, "threads": workers,
         "layout": case.layout, "device": case.device, "ours_s": ours, "spread": spread,
+        **({"ours": name} if name != "nbkernels" else {}),
         "peers": {name: tune.middle(each) for name, each in times.items()},
         "gflops": case.flops / ours / 1e9 if case.flops else None, "bytes": case.bytes or None,
         "gb_s": case.bytes / ours / 1e9 if case.bytes else None, **held,

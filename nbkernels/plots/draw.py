@@ -1,4 +1,4 @@
-"""Pictures with matplotlib: heat map over two tile sizes, speed against n, roofline, bars of ratios.
+"""Pictures with matplotlib: heat map over two tile sizes, speed or time against n, roofline, bars of ratios.
 
 Colours are viridis and those of Okabe and Ito, which the colour-blind tell apart; axes have units; the footer has the
 machine and versions. The file's name says which format: .png or .svg (or another of matplotlib's).
@@ -215,6 +215,30 @@ def speed(figure, results) -> str:
     return footer(results["meta"])
 
 
+def time(figure, results) -> str:
+    """Time against n: ours and every peer, of the rows of the first bench, dtype and number of threads."""
+    rows = [row for row in results["rows"] if len(set(row["shape"])) == 1]
+    if not rows:
+        raise ValueError("no row has one size: there is no time against n to draw")
+    first = rows[0]
+    same = ("bench", "op", "dtype", "layout", "threads")
+    rows = sorted((r for r in rows if all(r.get(k) == first.get(k) for k in same)), key=lambda row: row["shape"])
+    axes = figure.subplots()
+    peers = list(dict.fromkeys(peer for row in rows for peer in row["peers"]))
+    for i, name in enumerate([None, *peers]):
+        points = [(row["shape"][0], 1e6 * (row["ours_s"] if name is None else row["peers"][name]))
+                  for row in rows if name is None or name in row["peers"]]  # fmt: skip
+        axes.plot(*zip(*points), marker=MARKERS[i % 8], color=COLOURS[i % 8], lw=1.2 if i else 2,
+                  label=name or first.get("ours", "nbkernels"))  # fmt: skip
+    axes.set(xscale="log", yscale="log", xlabel="n", ylabel="us a call")
+    axes.set_title(f"{first['bench']}, {first['dtype']}, threads: {first['threads']}", fontsize=9, loc="left")
+    sizes = [row["shape"][0] for row in rows]
+    axes.xaxis.minorticks_off()
+    axes.set_xticks(sizes, sizes)
+    axes.legend(frameon=False, fontsize=8)
+    return footer(results["meta"])
+
+
 def roofline(figure, results) -> str:
     """GFLOP/s against operations a byte, every row a point, under the measured peak and bandwidths of each number of
     threads."""
@@ -274,11 +298,13 @@ def label(row) -> str:
     return " ".join(filter(None, [named(row), row["dtype"], row.get("layout")]))
 
 
-KINDS = {"speed": speed, "roofline": roofline, "ratios": ratios}
+KINDS = {"speed": speed, "time": time, "roofline": roofline, "ratios": ratios}
 
 
 def bench(file, results, kind=None) -> None:
     """Rows of a bench into a file, as one of KINDS; by default what they have most to say of."""
-    squares = {tuple(r["shape"]) for r in results["rows"] if r.get("gflops") and len(set(r["shape"])) == 1}
-    by_size = len(squares) > 2 and len(squares) == len(results["rows"])
-    save(file, KINDS[kind or ("speed" if by_size else "ratios")], results)
+    rows = results["rows"]
+    sizes = {tuple(row["shape"]) for row in rows if len(set(row["shape"])) == 1}
+    by_size = len(sizes) > 2 and len(sizes) == len(rows) and len({row["bench"] for row in rows}) == 1
+    usual = ("speed" if all(row.get("gflops") for row in rows) else "time") if by_size else "ratios"
+    save(file, KINDS[kind or usual], results)

@@ -27,6 +27,7 @@ def options(parser) -> None:
     add("--no-keep", action="store_true", help="measure, and keep nothing")
     add("--json", metavar="FILE", help="write every row there")
     add("--csv", metavar="FILE", help="the same as a table")
+    add("--t4", metavar="FILE", help="the same as T4, the JSON of Kernel Tuner and others")
     add(
         "--plot",
         metavar="FILE",
@@ -138,7 +139,7 @@ def _tuned(args) -> int:
             print(f"tune: {why}: the map is drawn in the terminal, into no file", file=sys.stderr)
         elif why := draw.unknown(args.plot):
             raise Impossible(why)
-    writable(args.json, args.csv, args.plot)
+    writable(args.json, args.csv, args.t4, args.plot)
     with tqdm(unit="sample", leave=False, disable=None) as bar:
 
         def heard(name, done, total, best):
@@ -160,6 +161,8 @@ def _written(found, args) -> None:
         found.json(args.json)
     if args.csv:
         found.csv(args.csv)
+    if args.t4:
+        found.t4(args.t4)
     if args.plot and found.rows:
         from ..plots import blocks, draw
 

@@ -148,11 +148,39 @@ class Tuning:
             writer.writeheader()
             writer.writerows(lines)
 
+    def t4(self, file) -> None:
+        """Write the rows as T4, the results format of Kernel Tuner and others, version 1.0.0.
+
+        A configuration has the tiles, and of the product m, n, k, dtype, layout, threads and device; times are
+        milliseconds, the median of a call's samples. Every candidate had the default's bits: all are correct.
+        """
+        content = {"schema_version": "1.0.0", "results": [_as_t4(row, self.meta["date"]) for row in self.rows]}
+        with open(file, "w", encoding="utf-8") as out:
+            json.dump(content, out, indent=1)
+
     def plot(self, file, x=None, y=None) -> None:
         """Draw the heat map over two sizes of tiles; by default the two with the most values."""
         from ..plots import draw
 
         draw.save(file, draw.tiles, self, x, y)
+
+
+def _as_t4(row, date) -> dict:
+    m, n, k = row.shape
+    problem = {"m": m, "n": n, "k": k, "dtype": row.dtype, "layout": row.layout, "threads": row.threads}
+    spent, speed = row.seconds * 1e3, row.gflops
+    return {
+        "timestamp": date,
+        "configuration": {**row.tiles, **problem, "device": row.device},
+        "times": {"runtimes": [spent]},
+        "invalidity": "correct",
+        "correctness": 1,
+        "measurements": [
+            {"name": "time", "value": spent, "unit": "ms"},
+            {"name": "GFLOP/s", "value": speed, "unit": "GFLOP/s"},
+        ],
+        "objectives": ["time"],
+    }
 
 
 def _said(final) -> str:
