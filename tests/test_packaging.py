@@ -15,7 +15,7 @@ import pytest
 import nbkernels
 
 ROOT = Path(__file__).resolve().parent.parent
-TREE = "nbkernels", "dispatch", "docs", "tests", "bench", "examples", ".ci"
+TREE = "nbkernels", "dispatch", "conda", "docs", "tests", "bench", "examples", ".ci"
 
 
 URL = "https://example.org/people/nbkernels"
@@ -113,8 +113,25 @@ def test_sdist_can_be_tested(built):
     for path in [*(ROOT / "tests").glob("*.py"), *(ROOT / "bench").rglob("*.json"), *(ROOT / "examples").glob("*.py")]:
         assert str(path.relative_to(ROOT)) in built[0]
     assert {"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE"} <= built[0]
-    assert {".ci/run", "mkdocs.yml"} <= built[0]
+    assert {".ci/run", "mkdocs.yml", "conda/recipe/recipe.yaml"} <= built[0]
     assert not [name for name in built[0] if "__pycache__" in name]
+
+
+def test_condas_recipe_is_in_step():
+    """Version, Python, dependencies, bounds, summary and entry point are those of pyproject.toml."""
+    recipe = (ROOT / "conda" / "recipe" / "recipe.yaml").read_text(encoding="utf-8")
+    pyproject = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert f'version: "{nbkernels.__version__}"\n' in recipe
+    block = re.search(r"^dependencies = \[\n(.*?)^\]", pyproject, re.DOTALL | re.MULTILINE)[1]
+    wanted = [re.sub("(?=[<>])", " ", each, count=1) for each in re.findall('^    "(.*?)"', block, re.MULTILINE)]
+    least = re.search('requires-python = "(.*)"', pyproject)[1]
+    run = recipe[recipe.index("  run:\n") : recipe.index("\ntests:")]
+    assert re.findall("    - (.*)", run) == [f"python {least}", *wanted]
+    name, bound = re.search(r'^requires = \["(setuptools)(.*)"\]', pyproject, re.MULTILINE).groups()
+    assert f"    - {name} {bound}\n" in recipe
+    for pattern, line in (('description = "(.*)"', "summary: {}"), ('^nbkernels = "(.*)"', "- nbkernels = {}"),
+                          ('^license = "(.*?)"', "license: {}")):  # fmt: skip
+        assert line.format(re.search(pattern, pyproject, re.MULTILINE)[1]) in recipe
 
 
 def test_digits_are_the_uci_test_set():
