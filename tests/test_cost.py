@@ -37,7 +37,7 @@ def features(tile, m, n, k, layout, turned, cache) -> list[float]:
     v, w, size = math.ceil(n / tile.nr), math.ceil(n / tile.lanes), tile.itemsize
     area = {"A": m * k / tile.lanes, "B": k * n / tile.lanes, "C": m * n / tile.lanes}
     columns = {"A": layout[0] == "T", "B": layout[1] == "T"}
-    vast = not columns["B"] and k * n * size > 16 * cache
+    vast = {"A": columns["A"] and m * k * size > 16 * cache, "B": not columns["B"] and k * n * size > 16 * cache}
     crowded = (k if columns["B"] else n) * size % 4096 == 0  # from a line of B to the next
     found = []
     for name in cost.FEATURES:
@@ -45,7 +45,7 @@ def features(tile, m, n, k, layout, turned, cache) -> list[float]:
         of = next((word for word in words if word in area), None)
         for word in words:
             value *= {"v": v, "w": w, "m": m, "k": k, **area}.get(word, 1)
-        holds = {"by rows": not columns.get(of), "by columns": columns.get(of), "vast": vast, "crowded": crowded,
+        holds = {"by rows": not columns.get(of), "by columns": columns.get(of), "vast": vast.get(of), "crowded": crowded,
                  "turned": turned}  # fmt: skip
         found.append(value * all(true for what, true in holds.items() if name.endswith(what)))
     return found

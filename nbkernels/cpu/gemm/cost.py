@@ -27,12 +27,13 @@ FILE, SYMBOL = resources.files(__package__) / "costs.json", "nbkernels_costs"
 WAYS = THIN, DEEP, SHORT, COLUMNS, PACKED, SMALL  # consecutive numbers
 DTYPES, THREADS = ("float32", "float64"), ("1", "2")
 # What a product has: v tiles and w vectors across, areas of A, B and C in vectors. `turned`: the path computes C' =
-# B' A', of which all is said then. `vast`: B, by rows, has VAST times the bytes of L2: a panel of it comes from memory
-# line by line, each of a page of its own (2x2523x756 of float64 TN, us, by small 2400, by deep 650). `crowded`: its
-# lines are ways of L1 apart, and share a set (16x2048x512 of float64, two threads, us, by columns 1180, by short 680).
+# B' A', of which all is said then. `vast`: B, by rows, or A, by columns, has VAST times the bytes of L2: a panel of it
+# comes from memory line by line, each of a page of its own (2x2523x756 of float64 TN, us, by small 2400, by deep 650;
+# 5303x11x524 TN 18900, 3600). `crowded`: B's lines are ways of L1 apart, and share a set (16x2048x512 of float64, two
+# threads, us, by columns 1180, by short 680).
 FEATURES = (
     "1", "m", "w", "k", "v k", "m w k", "C", "C, turned", "A by rows", "A by columns", "B by columns", "v A by rows",
-    "v A by columns", "B vast", "B crowded",
+    "v A by columns", "A vast", "B vast", "B crowded",
 )  # fmt: skip
 VAST = 16
 COUNT = len(FEATURES)
@@ -64,18 +65,21 @@ def has(tile, product, turned, cache):
     v, w = -(-n // tile.nr), -(-n // tile.lanes)
     a, b, c = m * k * part, k * n * part, m * n * part
     a_rows, b_columns = a if csa == 1 else 0.0, 0.0 if csb == 1 else b
+    a_vast = a if csa != 1 and m * k * size > VAST * cache else 0.0
     b_vast = b if csb == 1 and k * n * size > VAST * cache else 0.0
     b_crowded = b if (rsb if csb == 1 else csb) * size % WAY == 0 else 0.0
     return (
         float(m), float(w), float(k), float(v * k), float(m * w * k), c, c if turned else 0.0, a_rows, a - a_rows,
-        b_columns, v * a_rows, v * (a - a_rows), b_vast, b_crowded,
+        b_columns, v * a_rows, v * (a - a_rows), a_vast, b_vast, b_crowded,
     )  # fmt: skip
 
 
 @plain(forceinline=True)
 def takes(costs, at, features, share):
     """Microseconds of what a product `has` by costs[at:at + COUNT]; threads share all but the first."""
-    m, w, k, v_k, m_w_k, c, c_turned, a_rows, a_columns, b_columns, v_a_rows, v_a_columns, b_vast, b_crowded = features
+    (
+        m, w, k, v_k, m_w_k, c, c_turned, a_rows, a_columns, b_columns, v_a_rows, v_a_columns, a_vast, b_vast, b_crowded,
+    ) = features  # fmt: skip
     return costs[at] + share * (
         costs[at + 1] * m
         + costs[at + 2] * w
@@ -89,8 +93,9 @@ def takes(costs, at, features, share):
         + costs[at + 10] * b_columns
         + costs[at + 11] * v_a_rows
         + costs[at + 12] * v_a_columns
-        + costs[at + 13] * b_vast
-        + costs[at + 14] * b_crowded
+        + costs[at + 13] * a_vast
+        + costs[at + 14] * b_vast
+        + costs[at + 15] * b_crowded
     )
 
 
