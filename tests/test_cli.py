@@ -308,6 +308,8 @@ def test_what_commands_print_fits_eighty_columns(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")  # of a terminal, which helps follow
     monkeypatch.setattr(columns, "room", lambda: columns.WIDTH)
+    monkeypatch.setattr(sys, "path", list(sys.path))  # `run` changes them, as python does for a program
+    monkeypatch.setattr(sys, "argv", list(sys.argv))
     other = tmp_path / "cache" / ("0" * 16)
     other.mkdir(parents=True)
     made_by = {"nbkernels": "0.1.0", "python": "cpython 3.12", "options": {"NUMBA_CPU_FEATURES": "+avx2," * 60}}

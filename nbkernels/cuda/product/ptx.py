@@ -195,7 +195,8 @@ def store_global(builder, word: str, address, offset: int, values) -> None:
 def fma(builder, a, b, c):
     """a*b + c, rounded once; of whole numbers modulo 2**bits."""
     if isinstance(c.type, ir.IntType):
-        return builder.add(builder.mul(a, b), c)
+        letter = "r" if c.type == I32 else "l"
+        return asm(builder, f"mad.lo.s{c.type.width} $0, $1, $2, $3;", letter, letter * 3, [a, b, c])
     name = "llvm.fma.f32" if c.type == REALS["float32"] else "llvm.fma.f64"
     function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(c.type, [c.type] * 3), name)
     return builder.call(function, [a, b, c])
