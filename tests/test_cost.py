@@ -45,8 +45,8 @@ def features(tile, m, n, k, layout, turned, cache) -> list[float]:
         of = next((word for word in words if word in area), None)
         for word in words:
             value *= {"v": v, "w": w, "m": m, "k": k, **area}.get(word, 1)
-        holds = {"by rows": not columns.get(of), "by columns": columns.get(of), "vast": vast.get(of), "crowded": crowded,
-                 "turned": turned}  # fmt: skip
+        holds = {"by rows": not columns.get(of), "by columns": columns.get(of), "vast": vast.get(of),
+                 "crowded": crowded, "turned": turned}  # fmt: skip
         found.append(value * all(true for what, true in holds.items() if name.endswith(what)))
     return found
 

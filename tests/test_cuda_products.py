@@ -194,7 +194,7 @@ def test_every_config_has_the_cpus_bits(gpu, rng, dtype, config):
 LARGE = [("float32", choose.SIMT[0]), ("float32", choose.SIMT[1]), ("float64", MATRIX[0])]
 
 
-@pytest.mark.parametrize(("dtype", "config"), LARGE, ids=str)
+@pytest.mark.parametrize(("dtype", "config"), sampled(LARGE), ids=str)
 def test_large_tiles_without_guards(gpu, rng, dtype, config):
     """The kernels of large products: whole tiles, 16-byte copies where the layout has them, 16-byte stores."""
     a, b = numbers(rng, config.bm, 48, dtype=dtype), numbers(rng, 48, config.bn, dtype=dtype)
@@ -203,7 +203,7 @@ def test_large_tiles_without_guards(gpu, rng, dtype, config):
     assert gpu.launches[0][0].arguments[0].vector == 16 // a.dtype.itemsize
 
 
-@pytest.mark.parametrize("orders", ["NTN", "TNN", "TTN", "NNT", "AAA"])
+@pytest.mark.parametrize("orders", sampled(["NTN", "TNN", "TTN", "AAA", "NNT"]))
 @pytest.mark.parametrize(("dtype", "config"), [("float32", choose.SIMT[4]), ("float64", MATRIX[2])], ids=str)
 def test_layouts(gpu, rng, dtype, config, orders):
     """Of A, B, and of C and X; what lies between C's elements stays."""
@@ -219,8 +219,11 @@ def test_layouts(gpu, rng, dtype, config, orders):
     same_bits(whole, before)
 
 
-@pytest.mark.parametrize("split", [False, True])
-@pytest.mark.parametrize(("dtype", "tier"), [("float32", "S"), ("float64", "D"), ("complex64", "S"), ("float16", "S")])
+@pytest.mark.parametrize(
+    ("dtype", "tier", "split"),
+    sampled([("float32", "S", False), ("float64", "D", False), ("float16", "S", True), ("float64", "D", True),
+             ("float32", "S", True), ("complex64", "S", False), ("float16", "S", False), ("complex64", "S", True)]),
+)  # fmt: skip
 def test_segments(gpu, rng, dtype, tier, split):
     """k = 8197, three chains: in one launch where a block walks them, in two where each has a block."""
     config = GemmConfig(tier, 32, 32, 64 if dtype[0] != "c" else 16, 2, 4, split=split)

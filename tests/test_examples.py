@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = sorted((Path(__file__).resolve().parent.parent / "examples").glob("*.py"))
+LONG = {"dask_cluster": [pytest.mark.release]}  # processes that come and go, which test_dask.py has smaller
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [pytest.param(path, id=path.stem, marks=LONG.get(path.stem, ())) for path in EXAMPLES])
 def test_example(path, tmp_path):
     if path.stem == "dask_cluster":
         pytest.importorskip("distributed", reason="lacks distributed")

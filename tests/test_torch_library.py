@@ -257,7 +257,8 @@ def layers(x, weight, bias):
     return nt.add(nt.mm(scaled.t(), hidden), nt.maximum.reduce(hidden))
 
 
-BACKENDS = ["aot_eager", *(["inductor"] if shutil.which("g++") or shutil.which("c++") else [])]
+COMPILER = shutil.which("g++") or shutil.which("c++")  # inductor's
+BACKENDS = ["aot_eager", *([pytest.param("inductor", marks=pytest.mark.release)] if COMPILER else [])]
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
