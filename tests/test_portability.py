@@ -19,10 +19,10 @@ import nbkernels
 from nbkernels.cpu.gemm.blocking import candidates, default
 from nbkernels.cpu.gemm import gemm
 from nbkernels.jit.vector import width_bits
-from tests.cases import GEMM_SHAPES, LAYOUTS, TRANSPOSES, whole_numbers
+from tests.cases import GEMM_SHAPES, LAYOUTS, TRANSPOSES, sampled, whole_numbers
 rng = np.random.default_rng(0)
 bits = hashlib.sha256()
-for dtype in ("float32", "float64"):
+for dtype in sampled(["float32", "float64"]):
     for m, n, k in GEMM_SHAPES[:13:2]:
         a, b = whole_numbers(rng, (m, k), dtype), whole_numbers(rng, (k, n), dtype)
         for la, lb in TRANSPOSES.values():
