@@ -122,3 +122,20 @@ def test_neon_works_in_vectors():
     for dtype, (steps, vector, scalar) in run(NEON).items():
         assert vector >= steps, dtype
         assert not scalar, dtype
+
+
+def test_compiling_leaves_the_streams_alone(tmp_path):
+    """With colorama, which Numba would have swap them while a thread compiles and others print."""
+    (tmp_path / "colorama.py").write_text(
+        '__version__ = "0.4.6"\n'
+        'class Fore: BLUE = YELLOW = WHITE = GREEN = RED = BLACK = MAGENTA = CYAN = ""\n'
+        'class Style: BRIGHT = RESET_ALL = ""\n'
+        'def init(): raise AssertionError("swapped")\n'
+        "reinit = deinit = init\n"
+    )
+    code = "import nbkernels.jit.compiler\nfrom numba.core import errors\nprint(errors.termcolor().errmsg('said'))"
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    result = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True
+    )
+    assert result.stdout == "said\n", result.stderr

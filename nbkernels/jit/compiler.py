@@ -9,6 +9,7 @@ as nothing is counted (`_nrt=False`), nobody asks how long a variable lives.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
 from typing import ClassVar
@@ -28,6 +29,12 @@ from .error_model import check
 from .infer import TypeInference
 from .lower import Lower
 from .ssa import SSA
+
+# Where colorama is installed, as tqdm has it on Windows, Numba swaps sys.stdout and sys.stderr while it puts an error's
+# message together, those of candidates that typing turns down too: what other threads print meanwhile is lost, and a
+# stream that they set is taken back. The message needs no stream.
+if hasattr(errors, "ColorShell"):
+    errors.ColorShell = contextlib.nullcontext
 
 
 class Library(JITCodeLibrary):
