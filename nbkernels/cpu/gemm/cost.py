@@ -78,7 +78,8 @@ def has(tile, product, turned, cache):
 def takes(costs, at, features, share):
     """Microseconds of what a product `has` by costs[at:at + COUNT]; threads share all but the first."""
     (
-        m, w, k, v_k, m_w_k, c, c_turned, a_rows, a_columns, b_columns, v_a_rows, v_a_columns, a_vast, b_vast, b_crowded,
+        m, w, k, v_k, m_w_k, c, c_turned, a_rows, a_columns, b_columns,
+        v_a_rows, v_a_columns, a_vast, b_vast, b_crowded,
     ) = features  # fmt: skip
     return costs[at] + share * (
         costs[at + 1] * m
