@@ -18,6 +18,7 @@ from .in_numpy.use import use_in_numpy
 from .ops import *  # noqa: F403 its table says what is public
 from .ops import __all__ as _OPS
 from .origins import specializations
+from .quantized import Quantized, linear_q, quantize
 from .standard import clip, einsum, matrix_transpose, mean, std, tensordot, var, vecdot, where
 from .threads import threads
 from .watch import watch
@@ -97,7 +98,8 @@ def __dir__():
 __version__ = "0.1.0"
 
 __all__ = [
-    "GradTape", "MetaArray", "asarray", "clip", "einsum", "elementwise", "epilogue", "explain", "for_torch", "fuse",
-    "matrix_transpose", "mean", "meta", "specializations", "std", "tensordot", "threads", "use_in_numpy", "var",
-    "vecdot", "vjp", "watch", "where", "tune", *_OPS,  # noqa: F405 __getattr__ has tune
+    "GradTape", "MetaArray", "Quantized", "asarray", "clip", "einsum", "elementwise", "epilogue", "explain",
+    "for_torch", "fuse", "linear_q", "matrix_transpose", "mean", "meta", "quantize", "specializations", "std",
+    "tensordot", "threads", "use_in_numpy", "var", "vecdot", "vjp", "watch", "where",
+    "tune", *_OPS,  # noqa: F405 __getattr__ has tune
 ]  # fmt: skip

@@ -44,6 +44,8 @@ STEERING = {
         "ROW_CALL ROW ROW_STEP CALL PRODUCT_ READ WRITTEN GAIN_ INTEGER HALF OTHERS FLOOR "
         "OWN BEGUN",
     "numpy_loops/stacks.py": "FEW MOST WORK GAIN",
+    "quantized/kernel.py": "COLUMNS",
+    "quantized/linear.py": "SHARED",
     "reduce/at_first.py": "MOST",
     "reduce/loops.py": "FUSED FEW",
     "reduce/plan.py": "PARALLEL STAGE HALF BLOCKWISE SHARE WIDE",
@@ -89,6 +91,7 @@ FIXED = {
     "gemv/vectors.py": "WAYS",
     "numpy_loops/elementwise.py": "SINKING RESTING MINUS_INFINITY KEPT SIGNATURE",
     "numpy_loops/products.py": "ALWAYS",
+    "quantized/layout.py": "WIDTH ITEMS OFFSETS LINE",
     "reduce/loops.py": "GATHER SMALL",
     "reduce/reduce.py": "NOWHERE",
     "reduce/scan.py": "NOWHERE",

@@ -190,6 +190,7 @@ RULES = {
         "nbkernels.pickled",
         "nbkernels.strides",
     ),
+    "quantized": ("numpy", "ml_dtypes", "nbkernels.cpu", "nbkernels.dispatch", "nbkernels.epilogues"),
     "explain": ("tabulate", "nbkernels.dispatch"),
     "__init__": (
         "nbkernels.array",
@@ -201,6 +202,7 @@ RULES = {
         "nbkernels.meta",
         "nbkernels.dispatch",
         "nbkernels.origins",
+        "nbkernels.quantized",
         "nbkernels.autograd",
         "nbkernels.standard",
         "nbkernels.threads",

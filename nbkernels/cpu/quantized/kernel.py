@@ -1,0 +1,218 @@
+"""Rows of x against quantised weights, as LLVM IR: void(context, task), one for each Form.
+
+Weights lie in blocks of WIDTH outputs. A word is 32 bits of one output: 4 int8 or 8 int4, neighbours in k, the first in
+the low bits, each with an offset that makes it unsigned. The words of a block's outputs stand side by side, and so do
+their scales and zero points, group by group:
+
+    words[n / WIDTH][k / items][WIDTH]      factors, offsets[n / WIDTH][groups][WIDTH]
+
+A vector has a word of each of its outputs, so all chains of a vector take their steps at once and in order, with no sum
+across lanes. A strip of `columns` vectors meets all rows of x, `rows` at a time, before the next: it is read from
+memory once.
+
+weights only   in a group (cut after every 4096 steps) chain = fma(x[p], q[p] - zero, chain) from 0 on, then
+               total = fma(scale, chain, total)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from llvmlite import ir
+
+from ...jit.convert import Widened
+from ...jit.record import Record
+from ...jit.vector import ELEMENT, I32, I64, VOID, Lanes, loop, replaced_if, width_bits
+from ..gemm.blocking import FEW_REGISTERS, SEGMENT
+from .layout import ITEMS, WIDTH
+
+# Vectors at once, by rows at once: 8 chains or more hide each other's latency. More of them wait on the stack (Zen 4,
+# 2026-11, cycles of 16 int4 from L2: 8 rows by 1, 2 and 3 vectors 8.3, 9.4, 8.6; 2 rows by 4 and 8 2.8 and 2.7, but of
+# int8 3.0 and 3.3 to 7).
+COLUMNS = {1: 4, 2: 4, 4: 2, 8: 1} if FEW_REGISTERS else {1: 8, 2: 4, 4: 4, 8: 1}
+# Sizes, arrays by their addresses, how many tasks go through how many strips, what is done with outputs afterwards.
+CONTEXT = Record("Quantized", "n k rows group groups pieces words factors offsets bias x out tasks strips after state")
+
+
+@dataclass(frozen=True)
+class Form:
+    """What a kernel is compiled for: the weights' dtype, that of their scales, whether they have zero points."""
+
+    dtype: str
+    scales: str
+    zeros: bool
+    rows: int  # at once: one of COLUMNS
+
+    @property
+    def lanes(self) -> int:
+        return min(WIDTH, width_bits() // 32)
+
+    @property
+    def columns(self) -> int:
+        return COLUMNS[self.rows]
+
+    def strips(self, n: int) -> int:
+        """Strips that n outputs are cut into."""
+        return -(-n // (self.columns * self.lanes))
+
+    def __str__(self) -> str:
+        return f"linear_q_{self.dtype}_{self.scales}_{'zeros_' * self.zeros}{self.rows}"
+
+    def define(self, module: ir.Module, name: str) -> None:
+        function = ir.Function(module, ir.FunctionType(VOID, [I64, I64]), name)
+        builder = ir.IRBuilder(function.append_basic_block("entry"))
+        words = builder.inttoptr(function.args[0], I64.as_pointer())
+        f = {word: builder.load(builder.gep(words, [I64(at)])) for word, at in CONTEXT.places.items()}
+        _Weights(builder, self, f).task(function.args[1])
+        builder.ret_void()
+
+
+class _Weights:
+    """The kernel of weights only: `step` and `ending` say what a strip does."""
+
+    def __init__(self, builder, form: Form, f: dict):
+        self.builder, self.form, self.f = builder, form, f
+        self.lanes, self.words = Lanes(builder, "float32", form.lanes), Lanes(builder, "int32", form.lanes)
+        self.items, self.per = ITEMS[form.dtype], WIDTH // form.lanes
+
+    def task(self, number) -> None:
+        b, f, form = self.builder, self.f, self.form
+        first, end = (b.udiv(b.mul(t, f["strips"]), f["tasks"]) for t in (number, b.add(number, I64(1))))
+        times = b.udiv(b.add(f["rows"], I64(form.rows - 1)), I64(form.rows))
+        width = form.columns * form.lanes
+
+        def strip(index, _):
+            at = b.mul(b.add(first, index), I64(width))
+            loop(b, times, [], lambda block, _: self.strip(at, b.mul(block, I64(form.rows))))
+            with b.if_then(b.icmp_signed("!=", f["after"], I64(0))):
+                after = b.inttoptr(f["after"], ir.FunctionType(VOID, [I64] * 5).as_pointer())
+                b.call(after, [f["state"], I64(0), at, f["rows"], self.least(b.sub(f["n"], at), I64(width))])
+            return []
+
+        loop(b, b.sub(end, first), [], strip)
+
+    def least(self, *values):
+        smallest, *others = values
+        for each in others:
+            smallest = self.builder.select(self.builder.icmp_signed("<", each, smallest), each, smallest)
+        return smallest
+
+    def pointer(self, word: str, dtype: str):
+        return self.builder.inttoptr(self.f[word], ELEMENT[dtype].as_pointer())
+
+    def strip(self, first, row) -> list:
+        """Outputs from `first` on, of the rows from `row` on: of those that are there."""
+        b, f, form, lanes = self.builder, self.f, self.form, self.lanes
+        last, end = b.sub(b.udiv(b.add(f["n"], I64(WIDTH - 1)), I64(WIDTH)), I64(1)), f["rows"]
+        self.at_row = [self.least(b.add(row, I64(r)), b.sub(end, I64(1))) for r in range(form.rows)]
+        self.there = [b.icmp_signed("<", b.add(row, I64(r)), end) for r in range(form.rows)]
+        self.outputs = [b.add(first, I64(c * form.lanes)) for c in range(form.columns)]
+        # Past the last block its vectors are read again, and not stored.
+        blocks = [self.least(b.udiv(each, I64(WIDTH)), last) for each in self.outputs]
+        parts = [b.urem(each, I64(WIDTH)) for each in self.outputs]
+        deep = b.udiv(b.add(f["k"], I64(self.items - 1)), I64(self.items))
+
+        def places(word, dtype, rows):
+            start = self.pointer(word, dtype)
+            return [lanes.at(start, b.add(b.mul(b.mul(k, rows), I64(WIDTH)), p)) for k, p in zip(blocks, parts)]
+
+        self.at_words = places("words", "int32", deep)
+        self.at_factors = places("factors", form.scales, f["groups"])
+        self.at_offsets = places("offsets", "int8", f["groups"])
+        self.opened()
+        totals = [lanes.zero] * (form.rows * form.columns)
+        ends = loop(b, f["pieces"], [I64(0), *totals], lambda _, carried: self.piece(carried[0], list(carried[1:])))
+        self.store(ends[1:])
+        return []
+
+    def opened(self) -> None:
+        """What a strip knows before its first step."""
+        start = self.pointer("x", "float32")
+        self.x = [self.lanes.at(start, self.builder.mul(r, self.f["k"])) for r in self.at_row]
+
+    def piece(self, p, totals) -> list:
+        """The steps from p on to the end of a group or of a segment."""
+        b, k, chains = self.builder, self.f["k"], [self.lanes.zero] * len(totals)
+        group = b.udiv(p, self.f["group"])
+        end = self.least(k, b.mul(b.add(group, I64(1)), self.f["group"]))
+        end = self.least(end, b.mul(b.add(b.udiv(p, I64(SEGMENT)), I64(1)), I64(SEGMENT)))
+        zeros = self.of_group("int8", self.at_offsets, group) if self.form.zeros else None
+        first, steps = b.udiv(p, I64(self.items)), b.sub(end, p)
+
+        def word(index, chains):
+            index = b.add(first, index)
+            words, at = self.read(index), b.mul(index, I64(self.items))
+            for t in range(self.items):
+                chains = self.step(b.add(at, I64(t)), self.item(words, t), zeros, chains)
+            return chains
+
+        def rest():
+            """Items of the last word, where k ends within it."""
+            whole, bits = b.udiv(k, I64(self.items)), I32(32 // self.items)
+            words, at = self.read(whole), b.mul(whole, I64(self.items))
+
+            def one(t, chains):
+                shift = self.words.splat(b.mul(b.trunc(t, I32), bits))
+                values = self.item([b.lshr(w, shift) for w in words], 0)
+                return self.step(b.add(at, t), values, zeros, chains)
+
+            return loop(b, b.urem(k, I64(self.items)), chains, one)
+
+        chains = loop(b, b.udiv(steps, I64(self.items)), chains, word)
+        chains = replaced_if(b, b.icmp_signed("!=", b.urem(steps, I64(self.items)), I64(0)), chains, rest)
+        return [end, *self.scaled(group, chains, totals)]
+
+    def of_group(self, stored, places, group, want="float32"):
+        """What a group's outputs have there: vectors of numbers."""
+        lanes = Widened(self.builder, stored, self.form.lanes, want=want)
+        return [lanes.load(lanes.at(place, self.builder.mul(group, I64(WIDTH)))) for place in places]
+
+    def scaled(self, group, sums, totals) -> list:
+        """Totals, with a group's sums."""
+        scales = self.of_group(self.form.scales, self.at_factors, group)
+        return [self.lanes.fma(scales[i % len(scales)], s, total) for i, (s, total) in enumerate(zip(sums, totals))]
+
+    def read(self, index) -> list:
+        """A word of each output."""
+        at = self.builder.mul(index, I64(WIDTH))
+        return [self.words.load(self.words.at(place, at)) for place in self.at_words]
+
+    def item(self, words, t: int) -> list:
+        """Item t of words, as floats: of int4 looked up by the low four bits of a lane; else its bits become the last
+        ones before the point of a power of two, and that and the offset are taken away."""
+        b, bits, half = self.builder, 32 // self.items, self.items // 2
+        if bits == 4 and width_bits() == 512:
+            table = ir.Constant(self.lanes.type, [float(i - 8) for i in range(16)])
+            down = [b.lshr(w, self.filled(bits * t)) if t else w for w in words]
+            return [self.lanes._call("llvm.x86.avx512.permvar.sf.512", table.type, table, d) for d in down]
+        if t >= half:  # a power of two has 23 bits
+            words, t = [b.lshr(w, self.filled(16)) for w in words], t - half
+        power, mask = 23 - bits * t, ((1 << bits) - 1) << bits * t
+        less = ir.Constant(self.lanes.type, [2.0**power + (1 << bits - 1)] * self.lanes.count)
+        numbers = [b.or_(b.and_(w, self.filled(mask)), self.filled(127 + power << 23)) for w in words]
+        return [b.fsub(b.bitcast(number, self.lanes.type), less) for number in numbers]
+
+    def filled(self, number: int):
+        return ir.Constant(self.words.type, [number] * self.words.count)
+
+    def step(self, p, values, zeros, chains) -> list:
+        """Every chain one step of k further."""
+        b, chains = self.builder, list(chains)
+        if zeros:
+            values = [b.fsub(v, z) for v, z in zip(values, zeros)]
+        for r, x in enumerate(self.x):
+            factor = self.lanes.broadcast(self.lanes.at(x, p))
+            for c, v in enumerate(values, r * len(values)):
+                chains[c] = self.lanes.fma(factor, v, chains[c])
+        return chains
+
+    def store(self, totals) -> None:
+        """out = total + bias."""
+        b, lanes = self.builder, self.lanes
+        for c, output in enumerate(self.outputs):
+            left = b.sub(self.f["n"], output)
+            bias = lanes.load(lanes.at(self.pointer("bias", "float32"), output), lanes.mask(left))
+            for r, row in enumerate(self.at_row):
+                mask = lanes.mask(b.select(self.there[r], left, I64(0)))
+                out = lanes.at(lanes.at(self.pointer("out", "float32"), b.mul(row, self.f["n"])), output)
+                lanes.store(b.fadd(totals[r * self.form.columns + c], bias), out, mask)

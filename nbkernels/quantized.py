@@ -1,0 +1,263 @@
+"""Weights as small whole numbers with scales, and products with them: quantize, Quantized, linear_q."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from .cpu.quantized import layout
+from .dispatch.errors import describe
+from .epilogues import ENDINGS
+
+KERNELS = "nbkernels.cpu.quantized.linear"  # by name, at the first product
+LIMITS = {"int8": (-128, 127), "int4": (-8, 7)}
+LEAST = {"float32": 2.0**-126, "float16": 2.0**-14, "bfloat16": 2.0**-126}  # the scales' dtypes, and their least normal
+STEP = 8  # groups are multiples of it: of the int4 in a word of 32 bits
+FLOATS = (*LEAST, "float64")
+
+
+class Quantized:
+    """Weights scale * (value - zero) of n outputs by k inputs: what `quantize` makes and `linear_q` takes
+
+    `values` is an int8 array (n, k) or, with dtype="int4", one of int8 or uint8 (n, (k + 1) // 2) with two values a
+    byte, the first in the low bits; `k` tells an odd k. `scales` has a positive float32, float16 or bfloat16 for each
+    output and group, (n, groups), or (n,) where a row is one group; `zeros` likewise has whole numbers in the values'
+    range, and None stands for 0. A group is `group` neighbours along k, a multiple of 8, and the last one may be short;
+    None is all of a row.
+
+    The record does not change: `values`, `scales` and `zeros` are new arrays each time, `dequantize()` is the float32
+    weights, `shape` is (n, k), `nbytes` the memory. It pickles.
+
+    Raises TypeError for other dtypes, ValueError for shapes that do not fit each other, for scales that are not
+    positive and finite, and for zeros out of range.
+
+    >>> import numpy as np, nbkernels
+    >>> w = nbkernels.Quantized(np.array([[1, -2, 3], [4, 5, -6]], np.int8), np.array([0.5, 2.0], np.float32))
+    >>> w
+    Quantized(2 x 3, int8, one group a row, scales float32)
+    >>> w.dequantize()
+    array([[  0.5,  -1. ,   1.5],
+           [  8. ,  10. , -12. ]], dtype=float32)
+    """
+
+    __slots__ = "dtype", "factors", "group", "offsets", "shape", "words"
+
+    def __init__(self, values, scales, zeros=None, *, dtype="int8", group=None, k=None):
+        _known_dtype("Quantized", dtype)
+        values, scales = _array("Quantized", "values", values, 2), np.asarray(scales)
+        if values.dtype.name not in ("int8", "uint8")[: 1 + (dtype == "int4")]:
+            raise TypeError(f"Quantized: values of {dtype} are in an int8 array, not in one of {values.dtype}")
+        n, width = values.shape
+        k = width * (1 + (dtype == "int4")) if k is None else index(k)
+        if width != (k if dtype == "int8" else (k + 1) // 2):
+            raise ValueError(f"Quantized: values of shape {values.shape} do not hold {k} {dtype} in a row")
+        group = _group("Quantized", group, k)
+        groups = -(-k // group)
+        scales = _per_group("Quantized", "scales", scales, n, groups)
+        if scales.dtype.name not in LEAST:
+            raise TypeError(f"Quantized: scales must be {', '.join(LEAST)}, not {scales.dtype}")
+        as_float = scales.astype(np.float32)
+        if not (np.isfinite(as_float) & (as_float > 0)).all():
+            raise ValueError("Quantized: scales must be positive and finite")
+        if zeros is not None:
+            zeros, (low, high) = _per_group("Quantized", "zeros", np.asarray(zeros), n, groups), LIMITS[dtype]
+            if zeros.dtype.kind not in "iu":
+                raise TypeError(f"Quantized: zeros must be whole numbers, not {zeros.dtype}")
+            if zeros.size and not (low <= zeros.min() and zeros.max() <= high):
+                raise ValueError(f"Quantized: zeros of {dtype} are from {low} to {high}")
+            zeros = layout.in_blocks(zeros.astype(np.int8))
+        for name, value in dict(dtype=dtype, shape=(n, k), group=group, words=layout.as_words(dtype, values),
+                                factors=layout.in_blocks(scales), offsets=zeros).items():  # fmt: skip
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name, value=None):
+        raise AttributeError(f"Quantized: {name} cannot be set; a record does not change")
+
+    __delattr__ = __setattr__
+
+    @property
+    def values(self) -> np.ndarray:
+        count = self.shape[1] if self.dtype == "int8" else (self.shape[1] + 1) // 2
+        return layout.as_bytes(self.dtype, self.words, self.shape[0], count)
+
+    @property
+    def scales(self) -> np.ndarray:
+        return layout.in_rows(self.factors, self.shape[0])
+
+    @property
+    def zeros(self) -> np.ndarray | None:
+        return None if self.offsets is None else layout.in_rows(self.offsets, self.shape[0])
+
+    @property
+    def nbytes(self) -> int:
+        return self.words.nbytes + self.factors.nbytes + (0 if self.offsets is None else self.offsets.nbytes)
+
+    def dequantize(self) -> np.ndarray:
+        """float32(scale) * (value - zero), rounded once."""
+        k, zeros = self.shape[1], self.zeros
+        weights = self.values if self.dtype == "int8" else layout.one_a_byte(self.values, k)
+        weights = weights.astype(np.float32)
+        if zeros is not None:
+            weights -= zeros.astype(np.float32).repeat(self.group, 1)[:, :k]
+        weights *= self.scales.astype(np.float32).repeat(self.group, 1)[:, :k]
+        return weights
+
+    def __reduce__(self):
+        return _again, (self.values, self.scales, self.zeros, self.dtype, self.group, self.shape[1])
+
+    def __repr__(self):
+        (n, k), zeros = self.shape, "" if self.offsets is None else ", zero points"
+        groups = "one group a row" if self.group >= k else f"groups of {self.group}"
+        return f"Quantized({n} x {k}, {self.dtype}, {groups}, scales {self.factors.dtype}{zeros})"
+
+
+def _again(values, scales, zeros, dtype, group, k):
+    return Quantized(values, scales, zeros, dtype=dtype, group=None if group >= k else group, k=k)
+
+
+def quantize(weight: Any, group: int | None = None, dtype: str = "int8", symmetric: bool = True,
+             scales: str = "float32") -> Quantized:  # fmt: skip
+    """value = round(weight / scale) + zero, saturated: a matrix of weights as int8 or int4 with a scale for each group
+
+    `weight` is (n, k), an output a row, of floats; it is computed in float32. A group is `group` neighbours along k, a
+    multiple of 8, and the last one may be short; None is all of a row. Rounding is half to even, in every place.
+
+    symmetric   scale = max |weight| / 127, and values are from -127 to 127; int4: 7
+    otherwise   scale = high/255 - low/255 for high = max(weight, 0) and low = min(weight, 0) of the group, and
+                zero = round(-128 - low/scale); values and zeros are from -128 to 127; int4: 15, and from -8 to 7
+
+    The scale is rounded to the dtype `scales`, "float32", "float16" or "bfloat16", and is at least its smallest normal
+    number, before weights are divided by it; so a group of zeros has one, too.
+
+    Raises TypeError for other dtypes, ValueError for weights that are not finite, or too large for `scales`.
+
+    >>> import numpy as np, nbkernels
+    >>> w = nbkernels.quantize(np.array([[1.0, -2.0, 0.26], [0.0, 7.0, 3.5]]), dtype="int4")
+    >>> w.scales
+    array([[0.2857143],
+           [1.       ]], dtype=float32)
+    >>> w.dequantize()
+    array([[ 1.1428572 , -2.        ,  0.2857143 ],
+           [ 0.        ,  7.        ,  4.        ]], dtype=float32)
+    """
+    _known_dtype("quantize", dtype)
+    weight = _array("quantize", "weight", weight, 2)
+    if weight.dtype.name not in FLOATS:
+        raise TypeError(f"quantize: weight must be of floats, not {weight.dtype}")
+    if scales not in LEAST:
+        raise TypeError(f"quantize: scales must be {', '.join(LEAST)}, not {scales!r}")
+    weight = weight.astype(np.float32)
+    if not np.isfinite(weight).all():
+        raise ValueError("quantize: weight has NaN or infinity, which no scale fits")
+    (n, k), (low, high) = weight.shape, LIMITS[dtype]
+    group = _group("quantize", group, k)
+    groups = np.pad(weight, ((0, 0), (0, -k % group))).reshape(n, -(-k // group), group)  # zeros change no scale
+    most, least = groups.max(2, initial=0), groups.min(2, initial=0)
+    if symmetric:
+        low, exact = -high, np.maximum(most, -least) / np.float32(high)
+    else:
+        exact = most / np.float32(high - low) - least / np.float32(high - low)
+    kept = np.maximum(exact, np.float32(LEAST[scales])).astype(_named(scales, weight))
+    scale = kept.astype(np.float32)
+    if not np.isfinite(scale).all():
+        raise ValueError(f"quantize: the scales of such large weights are no {scales}")
+    zeros = None if symmetric else np.clip(np.rint(low - least / scale), low, high)
+    values = np.rint(groups / scale[..., None])
+    if zeros is not None:
+        values += zeros[..., None]
+    values = np.clip(values, low, high).astype(np.int8).reshape(n, groups.shape[1] * group)[:, :k]
+    values = layout.two_a_byte(values) if dtype == "int4" else values
+    zeros = zeros if zeros is None else zeros.astype(np.int8)
+    return _again(values, kept, zeros, dtype, group, k)
+
+
+def linear_q(x: Any, w: Quantized, bias: Any = None, activation: str | None = None) -> np.ndarray:
+    """out = activation(x @ w.T + bias) by quantised weights: a float32 array (..., n) of an x (..., k)
+
+    x is float32; float16 and bfloat16 are converted. bias has n floats; `activation` is "relu", "gelu", "silu",
+    "sigmoid" or "tanh", with the bits of `addmm_activation`'s.
+
+    The order is fixed. Each group, cut after every 4,096 steps of k, is one chain of fused multiply-adds
+    chain = x[p] * (value[p] - zero) + chain from 0 on, in order of p; then total = scale * chain + total, one rounding,
+    piece by piece from 0 on; then bias is added. Bits depend neither on how many rows x has, nor on threads, processors
+    or vectors. NaN and infinity go their way through these steps.
+
+    Raises TypeError for other dtypes, ValueError for shapes that do not fit.
+
+    >>> import numpy as np, nbkernels
+    >>> w = nbkernels.quantize(np.array([[1.0, -2.0], [0.5, 4.0]]))
+    >>> nbkernels.linear_q(np.ones((1, 2), np.float32), w, activation="relu")
+    array([[0. , 4.5]], dtype=float32)
+    """
+    if not isinstance(w, Quantized):
+        raise TypeError(f"linear_q: w must be what quantize makes, not {describe(w)}")
+    x, (n, k) = _array("linear_q", "x", x), w.shape
+    if x.dtype.name not in LEAST:
+        raise TypeError(f"linear_q: x must be {', '.join(LEAST)}, not {x.dtype}")
+    if x.ndim == 0 or x.shape[-1] != k:
+        raise ValueError(f"linear_q: x of shape {x.shape} and weights of {w.shape} do not fit: {k} columns are wanted")
+    if activation is not None and (activation, "none") not in ENDINGS:
+        raise ValueError(
+            f"linear_q: activation must be {', '.join(sorted({a for a, _ in ENDINGS}))}, not {activation!r}"
+        )
+    if bias is None:
+        bias = np.full(n, -0.0, np.float32)  # v + -0.0 is v
+    else:
+        bias = _array("linear_q", "bias", bias, 1)
+        if bias.dtype.name not in LEAST:
+            raise TypeError(f"linear_q: bias must be {', '.join(LEAST)}, not {bias.dtype}")
+        if bias.shape != (n,):
+            raise ValueError(f"linear_q: bias of shape {bias.shape} for {n} outputs")
+    rows = np.ascontiguousarray(x.reshape(-1, k) if k else np.empty((np.prod(x.shape[:-1], dtype=int), 0)), np.float32)
+    bias = np.ascontiguousarray(bias, np.float32)
+    function = ENDINGS[activation, "none"].apply.version().function if activation else None
+    return import_module(KERNELS).linear(w, rows, bias, function).reshape(*x.shape[:-1], n)
+
+
+# -- what is given -----------------------------------------------------------------------------------------------------
+
+
+def _array(name, word, given, ndim=None) -> np.ndarray:
+    if not isinstance(given, np.ndarray):
+        raise TypeError(f"{name}: {word} must be a NumPy array, not {describe(given)}")
+    if ndim is not None and given.ndim != ndim:
+        raise ValueError(f"{name}: {word} must have {ndim} dimensions, not the shape {given.shape}")
+    return given
+
+
+def _known_dtype(name, dtype):
+    if dtype not in LIMITS:
+        raise TypeError(f"{name}: dtype must be {' or '.join(map(repr, LIMITS))}, not {dtype!r}")
+
+
+def _group(name, group, k) -> int:
+    """The group's size, k at most."""
+    if group is None:
+        return max(k, 1)
+    if isinstance(group, bool) or not isinstance(group, int | np.integer):
+        raise TypeError(f"{name}: group must be a whole number or None, not {group!r}")
+    if group < STEP or group % STEP:
+        raise ValueError(f"{name}: group must be a multiple of {STEP}, not {group}")
+    return min(int(group), max(k, 1))
+
+
+def _per_group(name, word, array, n, groups) -> np.ndarray:
+    if array.shape == (n,) and groups == 1:
+        return array[:, None]
+    if array.shape != (n, groups):
+        raise ValueError(
+            f"{name}: {word} must be of shape {(n, groups)}, one for each output and group, not {array.shape}"
+        )
+    return array
+
+
+def _named(dtype, weight):
+    """A dtype by its name; bfloat16 is ml_dtypes'."""
+    if dtype != "bfloat16":
+        return np.dtype(dtype)
+    return np.dtype(import_module("ml_dtypes").bfloat16)
