@@ -176,7 +176,8 @@ def quantize(weight: Any, group: int | None = None, dtype: str = "int8", symmetr
     return _again(values, kept, zeros, dtype, group, k)
 
 
-def linear_q(x: Any, w: Quantized, bias: Any = None, activation: str | None = None) -> np.ndarray:
+def linear_q(x: Any, w: Quantized, bias: Any = None, activation: str | None = None,
+             dynamic: bool = False) -> np.ndarray:  # fmt: skip
     """out = activation(x @ w.T + bias) by quantised weights: a float32 array (..., n) of an x (..., k)
 
     x is float32; float16 and bfloat16 are converted. bias has n floats; `activation` is "relu", "gelu", "silu",
@@ -187,7 +188,13 @@ def linear_q(x: Any, w: Quantized, bias: Any = None, activation: str | None = No
     piece by piece from 0 on; then bias is added. Bits depend neither on how many rows x has, nor on threads, processors
     or vectors. NaN and infinity go their way through these steps.
 
-    Raises TypeError for other dtypes, ValueError for shapes that do not fit.
+    With dynamic=True each row of x is quantised, too: scale = max |x| / 127, at least 2**-126, and round(x / scale),
+    half to even. Products of whole numbers add up in int32 over a group, exactly; total = group's scale * float32(sum)
+    + total, one rounding, group by group from 0 on; then total * row's scale + bias. A row with NaN or infinity gives
+    NaN.
+
+    Raises TypeError for other dtypes, ValueError for shapes that do not fit, and with dynamic=True for groups so deep
+    that int32 might not hold a sum: of more than 66,311 int8 or 1,127,288 int4.
 
     >>> import numpy as np, nbkernels
     >>> w = nbkernels.quantize(np.array([[1.0, -2.0], [0.5, 4.0]]))
@@ -205,6 +212,10 @@ def linear_q(x: Any, w: Quantized, bias: Any = None, activation: str | None = No
         raise ValueError(
             f"linear_q: activation must be {', '.join(sorted({a for a, _ in ENDINGS}))}, not {activation!r}"
         )
+    low, high = LIMITS[w.dtype]
+    if dynamic and w.group > (deepest := (2**31 - 1) // (127 * (high - low))):
+        deep = f"sums of {w.group} {w.dtype} can exceed int32"
+        raise ValueError(f"linear_q: dynamic=True takes groups of {deepest} at most, for {deep}")
     if bias is None:
         bias = np.full(n, -0.0, np.float32)  # v + -0.0 is v
     else:
@@ -216,7 +227,7 @@ def linear_q(x: Any, w: Quantized, bias: Any = None, activation: str | None = No
     rows = np.ascontiguousarray(x.reshape(-1, k) if k else np.empty((np.prod(x.shape[:-1], dtype=int), 0)), np.float32)
     bias = np.ascontiguousarray(bias, np.float32)
     function = ENDINGS[activation, "none"].apply.version().function if activation else None
-    return import_module(KERNELS).linear(w, rows, bias, function).reshape(*x.shape[:-1], n)
+    return import_module(KERNELS).linear(w, rows, bias, function, bool(dynamic)).reshape(*x.shape[:-1], n)
 
 
 # -- what is given -----------------------------------------------------------------------------------------------------

@@ -147,7 +147,82 @@ def test_empty(rows, n, k):
     w, bias = quantize(np.ones((n, k)), dtype="int4"), np.arange(n, dtype=np.float32)
     assert w.dequantize().shape == (n, k)
     assert np.array_equal(linear_q(np.ones((rows, k), np.float32), w, bias), np.zeros((rows, n)) + bias)
+    assert np.array_equal(linear_q(np.ones((rows, k), np.float32), w, bias, dynamic=True), np.zeros((rows, n)) + bias)
     assert linear_q(np.ones((2, 0, k), np.float32), w).shape == (2, 0, n)
+
+
+# -- rows of x quantised, too ------------------------------------------------------------------------------------------
+
+
+def exact(x, values, scales, zeros, group):
+    """The documented steps, whole numbers in int64."""
+    k = values.shape[1]
+    group, high = group or k, np.float32(127)
+    differences, total = shifted(values, zeros, group), np.zeros((len(x), len(values)), np.float32)
+    steps, factors = np.zeros(x.shape, np.int64), np.zeros((len(x), 1), np.float32)
+    for row, most in enumerate(abs(x).max(1)):
+        factors[row] = max(most / high, np.float32(2.0**-126)) if np.isfinite(most) else np.nan
+        if np.isfinite(most):
+            steps[row] = [min(max(round(float(v / factors[row, 0])), -127), 127) for v in x[row]]
+    for g, start in enumerate(range(0, k, group)):
+        part = slice(start, start + group)
+        sums = steps[:, part] @ differences[:, part].T
+        assert abs(sums).max() < 2**31
+        total = fma32(scales[None, :, g], sums.astype(np.float32), total)
+    return total * factors
+
+
+@pytest.mark.parametrize("zeros", [False, True])
+@pytest.mark.parametrize("dtype", HIGH)
+@pytest.mark.parametrize(("n", "k", "group"), SIZES)
+def test_dynamic_is_exact(n, k, group, dtype, zeros):
+    w, *parts = made(n, k, group, dtype, zeros)
+    x = floats(19, k)
+    expected = exact(x, *parts, group)
+    for rows in (1, 2, 3, 8, 19):
+        assert same(linear_q(x[:rows], w, dynamic=True), expected[:rows])
+    bias = floats(n)
+    assert same(linear_q(x, w, bias, "relu", dynamic=True), np.maximum(expected + bias, 0))
+
+
+def test_dynamic_rows_of_zeros_tiny_numbers_and_none():
+    w, *parts = made(20, 40, 16, "int4")
+    x = floats(6, 40)
+    x[0], x[1], x[2, 3], x[3, 4] = 0, 1e-39, np.nan, np.inf
+    x[4] = 3e38 * np.sign(x[4])
+    x[5, :2] = x[5].max() * 2, x[5].max()  # 63.5: half to even
+    with np.errstate(invalid="ignore", over="ignore"):
+        expected = exact(x, *parts, 16)
+    assert np.isnan(expected[2:4]).all()
+    assert same(linear_q(x, w, dynamic=True), expected)
+
+
+def test_dynamic_threads_share_the_bits():
+    w, *_ = made(700, 600, 64)
+    x = floats(2, 7, 600)
+    whole = linear_q(x, w, dynamic=True)
+    with nbkernels.threads(1):
+        assert same(linear_q(x, w, dynamic=True), whole)
+    assert same(linear_q(x[1, 3], w, dynamic=True), whole[1, 3])
+
+
+@pytest.mark.parametrize("zero", [-128, 127])
+def test_dynamic_sums_up_to_the_ends_of_int32(zero):
+    """The deepest group there may be, of the largest products, is exact; one step more is refused."""
+    deepest = (2**31 - 1) // (127 * 255)
+    for k in (deepest, deepest + 1):
+        values = np.full((1, k), 127 if zero < 0 else -128, np.int8)
+        w = Quantized(values, np.ones(1, np.float32), np.array([zero]))
+        x = np.ones((1, k), np.float32)
+        if k == deepest:
+            expected = np.float32(127 * 255 * k) * (np.float32(1) / np.float32(127))
+            assert linear_q(x, w, dynamic=True) == (expected if zero < 0 else -expected)
+        else:
+            with pytest.raises(ValueError, match="groups of 66311 at most, for sums of 66312 int8 can exceed int32"):
+                linear_q(x, w, dynamic=True)
+            assert np.isfinite(linear_q(x, w)).all()
+    with pytest.raises(ValueError, match="groups of 1127288 at most"):
+        linear_q(np.ones(1127296, np.float32), quantize(np.ones((1, 1127296), np.float32), dtype="int4"), dynamic=True)
 
 
 # -- quantize ----------------------------------------------------------------------------------------------------------

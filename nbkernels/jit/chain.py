@@ -148,7 +148,7 @@ class Chain:
             return [self.builder.add(low, self._low(a[0], b[0])), self.builder.add(crossed, self._crossed(a[0], b[0]))]
         if self.kind.way == "mul":
             return [self.builder.add(chain[0], self.builder.mul(a[0], b[0]))]
-        return [_dot(self.builder, self.kind, self.count, a[0], b[0], chain[0])]
+        return [dot(self.builder, self.kind, self.count, a[0], b[0], chain[0])]
 
     def _low(self, a, b):
         """Products of the low halves of int64, all 64 bits of them."""
@@ -226,7 +226,7 @@ def _joined(builder, planes: list):
 _PAIRS = {128: "llvm.x86.sse2.pmadd.wd", 256: "llvm.x86.avx2.pmadd.wd", 512: "llvm.x86.avx512.pmaddw.d.512"}
 
 
-def _dot(builder, kind: Kind, count: int, a, b, chain):
+def dot(builder, kind: Kind, count: int, a, b, chain):
     """chain + the dot products of the items in the words a and b."""
     bits = 32 * count
     if kind.way == "bytes":

@@ -12,6 +12,8 @@ memory once.
 
 weights only   in a group (cut after every 4096 steps) chain = fma(x[p], q[p] - zero, chain) from 0 on, then
                total = fma(scale, chain, total)
+exact          words of x are 4 bytes, too: in a group integers are added up, by vpdpbusd where it is there, and then
+               total = fma(scale, float32(sum), total); out = total * the row's scale + bias
 """
 
 from __future__ import annotations
@@ -20,18 +22,23 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
+from ...jit.chain import dot, ways
 from ...jit.convert import Widened
+from ...jit.kind import Kind
 from ...jit.record import Record
 from ...jit.vector import ELEMENT, I32, I64, VOID, Lanes, loop, replaced_if, width_bits
 from ..gemm.blocking import FEW_REGISTERS, SEGMENT
-from .layout import ITEMS, WIDTH
+from .layout import BYTES, ITEMS, WIDTH
 
 # Vectors at once, by rows at once: 8 chains or more hide each other's latency. More of them wait on the stack (Zen 4,
 # 2026-11, cycles of 16 int4 from L2: 8 rows by 1, 2 and 3 vectors 8.3, 9.4, 8.6; 2 rows by 4 and 8 2.8 and 2.7, but of
 # int8 3.0 and 3.3 to 7).
 COLUMNS = {1: 4, 2: 4, 4: 2, 8: 1} if FEW_REGISTERS else {1: 8, 2: 4, 4: 4, 8: 1}
-# Sizes, arrays by their addresses, how many tasks go through how many strips, what is done with outputs afterwards.
-CONTEXT = Record("Quantized", "n k rows group groups pieces words factors offsets bias x out tasks strips after state")
+# Sizes, arrays by their addresses, how many tasks go through how many strips, what is done with outputs afterwards; of
+# x as bytes the sums by group, and the scales.
+CONTEXT = Record(
+    "Quantized", "n k rows group groups pieces words factors offsets bias x sums scales out tasks strips after state"
+)
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,7 @@ class Form:
     scales: str
     zeros: bool
     rows: int  # at once: one of COLUMNS
+    exact: bool
 
     @property
     def lanes(self) -> int:
@@ -56,19 +64,19 @@ class Form:
         return -(-n // (self.columns * self.lanes))
 
     def __str__(self) -> str:
-        return f"linear_q_{self.dtype}_{self.scales}_{'zeros_' * self.zeros}{self.rows}"
+        return f"linear_q_{self.dtype}_{self.scales}_{'zeros_' * self.zeros}{'exact_' * self.exact}{self.rows}"
 
     def define(self, module: ir.Module, name: str) -> None:
         function = ir.Function(module, ir.FunctionType(VOID, [I64, I64]), name)
         builder = ir.IRBuilder(function.append_basic_block("entry"))
         words = builder.inttoptr(function.args[0], I64.as_pointer())
         f = {word: builder.load(builder.gep(words, [I64(at)])) for word, at in CONTEXT.places.items()}
-        _Weights(builder, self, f).task(function.args[1])
+        (_Exact if self.exact else _Weights)(builder, self, f).task(function.args[1])
         builder.ret_void()
 
 
 class _Weights:
-    """The kernel of weights only: `step` and `ending` say what a strip does."""
+    """The kernel of weights only."""
 
     def __init__(self, builder, form: Form, f: dict):
         self.builder, self.form, self.f = builder, form, f
@@ -110,13 +118,13 @@ class _Weights:
         # Past the last block its vectors are read again, and not stored.
         blocks = [self.least(b.udiv(each, I64(WIDTH)), last) for each in self.outputs]
         parts = [b.urem(each, I64(WIDTH)) for each in self.outputs]
-        deep = b.udiv(b.add(f["k"], I64(self.items - 1)), I64(self.items))
+        self.deep = b.udiv(b.add(f["k"], I64(self.items - 1)), I64(self.items))
 
         def places(word, dtype, rows):
             start = self.pointer(word, dtype)
             return [lanes.at(start, b.add(b.mul(b.mul(k, rows), I64(WIDTH)), p)) for k, p in zip(blocks, parts)]
 
-        self.at_words = places("words", "int32", deep)
+        self.at_words = places("words", "int32", self.deep)
         self.at_factors = places("factors", form.scales, f["groups"])
         self.at_offsets = places("offsets", "int8", f["groups"])
         self.opened()
@@ -215,4 +223,82 @@ class _Weights:
             for r, row in enumerate(self.at_row):
                 mask = lanes.mask(b.select(self.there[r], left, I64(0)))
                 out = lanes.at(lanes.at(self.pointer("out", "float32"), b.mul(row, self.f["n"])), output)
-                lanes.store(b.fadd(totals[r * self.form.columns + c], bias), out, mask)
+                total = self.finished(row, totals[r * self.form.columns + c])
+                lanes.store(b.fadd(total, bias), out, mask)
+
+    def finished(self, row, total):
+        """A row's total, before the bias."""
+        return total
+
+
+class _Exact(_Weights):
+    """The kernel of bytes by bytes. Weights are unsigned, so a sum has the offset too often: as often as x adds up."""
+
+    def opened(self) -> None:
+        b, f = self.builder, self.f
+        x, sums = self.pointer("x", "int32"), self.pointer("sums", "int32")
+        deep = b.mul(self.deep, I64(self.items // BYTES))
+        self.x = [self.words.at(x, b.mul(r, deep)) for r in self.at_row]
+        self.sums = [self.words.at(sums, b.mul(r, f["groups"])) for r in self.at_row]
+
+    def piece(self, p, totals) -> list:
+        """A group's steps."""
+        b, words = self.builder, self.words
+        group, items = b.udiv(p, self.f["group"]), I64(self.items)
+        end = self.least(self.f["k"], b.add(p, self.f["group"]))
+        first, parts = b.udiv(p, items), self.items // BYTES
+
+        def word(index, sums):
+            index, sums = b.add(first, index), list(sums)
+            read = self.read(index)
+            for part in range(parts):
+                values = self.part(read, part)
+                for r, x in enumerate(self.x):
+                    factor = words.broadcast(words.at(x, b.add(b.mul(index, I64(parts)), I64(part))))
+                    for c, v in enumerate(values, r * len(values)):
+                        sums[c] = _dot4(b, words, v, factor, sums[c])
+            return sums
+
+        many = b.udiv(b.add(b.sub(end, p), b.sub(items, I64(1))), items)  # the last one filled up by zeros of x
+        sums = loop(b, many, [words.zero] * len(totals), word)
+        offsets = [self.filled(1 << 32 // self.items - 1)] * self.form.columns
+        if self.form.zeros:
+            zeros = self.of_group("int8", self.at_offsets, group, "int32")
+            offsets = [b.add(offset, zero) for offset, zero in zip(offsets, zeros)]
+        for r, of_row in enumerate(self.sums):
+            x = words.broadcast(words.at(of_row, group))
+            for c, offset in enumerate(offsets, r * len(offsets)):
+                sums[c] = b.sub(sums[c], b.mul(offset, x))
+        return [end, *self.scaled(group, [b.sitofp(each, self.lanes.type) for each in sums], totals)]
+
+    def part(self, words, part: int) -> list:
+        """Words of bytes: of int4 the even items first, then the odd ones."""
+        if self.items == BYTES:
+            return words
+        b = self.builder
+        return [b.and_(b.lshr(w, self.filled(4)) if part else w, self.filled(0x0F0F0F0F)) for w in words]
+
+    def finished(self, row, total):
+        scale = self.lanes.broadcast(self.lanes.at(self.pointer("scales", "float32"), row))
+        return self.builder.fmul(total, scale)
+
+
+def _dot4(builder, words: Lanes, unsigned, signed, total):
+    """total + the dot products of 4 bytes, modulo 2**32."""
+    if "bytes" in ways():
+        return dot(builder, Kind("uint8", "int8", "int32", "int32", "bytes"), words.count, unsigned, signed, total)
+    kind = Kind("int16", "int16", "int32", "int32", "pairs" if "pairs" in ways() else "mul")
+    halves = ir.VectorType(ELEMENT["int16"], 2 * words.count)
+    a, b = (builder.bitcast(each, halves) for each in (unsigned, signed))
+    eight = ir.Constant(halves, [8] * halves.count)
+    odd = builder.lshr(a, eight), builder.ashr(b, eight)
+    even = builder.and_(a, ir.Constant(halves, [255] * halves.count)), builder.ashr(builder.shl(b, eight), eight)
+    for first, second in (even, odd):
+        if kind.way == "pairs":
+            total = dot(builder, kind, words.count, first, second, total)
+            continue
+        for side in range(2):  # LLVM has its own way for them
+            lanes = ir.Constant(ir.VectorType(I32, words.count), [2 * i + side for i in range(words.count)])
+            picked = [builder.shuffle_vector(each, each, lanes) for each in (first, second)]
+            total = builder.add(total, builder.mul(*(builder.sext(each, words.type) for each in picked)))
+    return total

@@ -9,6 +9,7 @@ from ..gemm.blocking import SEGMENT
 from ..gemm.epilogue import After
 from ..runtime import threads
 from .kernel import COLUMNS, CONTEXT, Form
+from .layout import quantized_rows
 
 SHARED = 1 << 18  # multiply-adds from which on threads share them: of a core 10 us
 
@@ -22,16 +23,21 @@ def pieces(k: int, group: int) -> int:
     return len({*range(0, k, group), *range(0, k, SEGMENT)})
 
 
-def linear(w, x, bias, function) -> np.ndarray:
-    """function(x @ w.T + bias) for a C-contiguous float32 x of some rows; a bias of n numbers, and function or None."""
+def linear(w, x, bias, function, exact: bool) -> np.ndarray:
+    """function(x @ w.T + bias) for a C-contiguous float32 x of some rows; a bias of n numbers, and function or None.
+    `exact`: x is quantised first."""
     (n, k), rows = w.shape, len(x)
     out = np.empty((rows, n), np.float32)
     if out.size == 0:
         return out
     at_once = next((r for r in COLUMNS if r >= rows), max(COLUMNS))
-    form = Form(w.dtype, w.factors.dtype.name, w.offsets is not None, at_once)
-    f = CONTEXT.array()
-    f.n, f.k, f.rows, f.group, f.groups, f.pieces = n, k, rows, w.group, w.factors.shape[1], pieces(k, w.group)
+    form = Form(w.dtype, w.factors.dtype.name, w.offsets is not None, at_once, exact and k > 0)
+    f, groups = CONTEXT.array(), w.factors.shape[1]
+    f.n, f.k, f.rows, f.group, f.groups = n, k, rows, w.group, groups
+    f.pieces = groups if form.exact else pieces(k, w.group)
+    if form.exact:
+        x, sums, scales = quantized_rows(x, w.group, w.dtype)
+        f.sums, f.scales = sums.ctypes.data, scales.ctypes.data
     f.words, f.factors, f.bias, f.x, f.out = (each.ctypes.data for each in (w.words, w.factors, bias, x, out))
     f.offsets = w.offsets.ctypes.data if form.zeros else 0
     f.strips = form.strips(n)
