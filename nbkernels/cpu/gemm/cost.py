@@ -77,10 +77,8 @@ def has(tile, product, turned, cache):
 @plain(forceinline=True)
 def takes(costs, at, features, share):
     """Microseconds of what a product `has` by costs[at:at + COUNT]; threads share all but the first."""
-    (
-        m, w, k, v_k, m_w_k, c, c_turned, a_rows, a_columns, b_columns,
-        v_a_rows, v_a_columns, a_vast, b_vast, b_crowded,
-    ) = features  # fmt: skip
+    m, w, k, v_k, m_w_k, c, c_turned, a_rows, a_columns, b_columns, v_a_rows, v_a_columns = features[:12]
+    a_vast, b_vast, b_crowded = features[12:]
     return costs[at] + share * (
         costs[at + 1] * m
         + costs[at + 2] * w
