@@ -15,6 +15,7 @@ from .epilogues import epilogue
 from .explain import explain
 from .fusion import elementwise, fuse
 from .in_numpy.use import use_in_numpy
+from .modes import modes
 from .ops import *  # noqa: F403 its table says what is public
 from .ops import __all__ as _OPS
 from .origins import specializations
@@ -99,7 +100,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "GradTape", "MetaArray", "Quantized", "asarray", "clip", "einsum", "elementwise", "epilogue", "explain",
-    "for_torch", "fuse", "linear_q", "matrix_transpose", "mean", "meta", "quantize", "specializations", "std",
+    "for_torch", "fuse", "linear_q", "matrix_transpose", "mean", "meta", "modes", "quantize", "specializations", "std",
     "tensordot", "threads", "use_in_numpy", "var", "vecdot", "vjp", "watch", "where",
     "tune", *_OPS,  # noqa: F405 __getattr__ has tune
 ]  # fmt: skip

@@ -36,6 +36,7 @@ class Explanation(NamedTuple):
     fast: str | None = None
     result: str = ""
     path: str | None = None
+    mode: str | None = None
     tile: str | None = None
     code: str | None = None
     layout: str | None = None
@@ -54,7 +55,7 @@ class Explanation(NamedTuple):
 
     def _facts(self):
         """(name, text) of what is known."""
-        for name in ("device", "kernel", "row", "fast", "result", "path", "tile", "code", "layout", "threads"):
+        for name in ("device", "kernel", "row", "fast", "result", "path", "mode", "tile", "code", "layout", "threads"):
             if getattr(self, name) not in (None, ""):
                 yield name, str(getattr(self, name))
         for name in ("copies", "temporaries"):

@@ -19,7 +19,7 @@ from .gemm.block import kernel_for
 from .gemm.blocking import given, small
 from .gemm.context import buffers
 from .gemm.gemm import clash, name_of, same
-from .gemm.kinds import by_unit, kind_of, tiles_of
+from .gemm.kinds import by_unit, default_mode, kind_of, tiles_of
 from .gemm.paths import path_of, seen, shared
 from .gemm.tuned import slot_of, tuned
 from .gemv.dot import DTYPES, SHARED
@@ -58,6 +58,7 @@ def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None, tiles=None) -> 
     if k == 0 or alpha == 0:
         return work | dict(path="beta * self alone", flops=0 if x is None else count * m * n)
     kind = kind_of(*(name_of(each.dtype) for each in (a, b, out)), conj or "", mode)
+    work |= {"mode": mode or default_mode(kind.a)}
     if x is None and alpha == 1 and mode is None and tiles is None and not batch and syrk.symmetric(a, b):
         return work | dict(path="one triangle, mirrored", threads=threads.count(), flops=m * n * k)
     cut = None if tiles is None else given(tiles, kind)

@@ -6,6 +6,7 @@ import math
 
 from ..dispatch.driver import DeviceView
 from ..jit.kind import SIZE
+from ..modes import asked
 from ..problem import GemmProblem
 from ..strides import plan
 from .kinds import kind_of
@@ -30,10 +31,11 @@ def facts(name: str, pointwise: bool, out, values) -> dict:
         k, (mode, conj, tiles), chain = a.shape[-1], values[-3:], kind_of(*[a.dtype.name] * 3).chain
         flops = 2 * math.prod(out.shape) * k
         if tiles is None and capability() >= (8, 0):
+            mode = mode or asked(a.dtype.name, of_gpus=True)
             kind = kind_of(*(x.dtype.name for x in (a, b, out)), conj or "", None if mode == "tf32" else mode)
             made = planned(*map(placed, (out, None, a, b)), kind, k, mode=mode)
             config = made.launches[0][0].config
-            return dict(path=f"tier {config.tier}", tile=str(config), flops=flops)
+            return dict(path=f"tier {config.tier}", mode=mode, tile=str(config), flops=flops)
         if items:
             return dict(path="simt, a launch for each item", flops=flops)
         own = tuned(chain, slot_of(out, a, b), place()) if tiles is None else None

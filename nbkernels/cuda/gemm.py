@@ -18,6 +18,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..jit.kind import BYTES, Kind
+from ..modes import asked
 from ..problem import GemmProblem
 from ..strides import broadcast_strides
 from .call import settled
@@ -41,6 +42,8 @@ def gemm(out, x, a, b, beta, alpha, tiles: Tiles | None = None, conj: str = "", 
     x may be None or expand to out's shape; beta == 0 ignores it.
     """
     engine = tiles is None and capability() >= (8, 0)
+    if engine and mode is None:
+        mode = asked(a.dtype.name, of_gpus=True)
     kind = kind_of(*(each.dtype.name for each in (a, b, out)), conj, None if engine and mode == "tf32" else mode)
     if out.size == 0:
         return

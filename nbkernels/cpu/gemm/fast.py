@@ -16,13 +16,14 @@ from ...jit import background
 from ...jit.kind import BYTES, SIGNLESS, wrapped
 from ...jit.ndarray import layout_is_known
 from ...jit.vector import SIZE
+from ...meta import MODES
 from ..runtime import threads
 from ..runtime.status import DECLINED, DONE, LACKING, LARGE, PATHS, SYMMETRIC, UNMADE
 from . import at_first
 from .entry import small_entry, small_table, supplied
 from .gemm import NAMES, REAL, by_path, gemm
 from .kernels import supply
-from .kinds import MODES, WIDENED, has, kind_of, tiles_of
+from .kinds import WIDENED, has, kind_of, tiles_of
 from .packed import packed
 from .paths import PARALLEL
 from .serial import planned
@@ -65,12 +66,20 @@ def _planned(dtype, beta, alpha, second=None, out_dtype=None, mode=None, conj=No
     alike = dtype == second and dtype.name == wanted
     if not (widened or alike) or (conj and (dtype.kind != "c" or conj not in ("a", "b", "ab"))):
         return None
-    if mode is not None and (names[0] != "bfloat16" or mode not in MODES or not has(mode)):
+    if mode is not None and (names[0] not in MODES.get(mode, ()) or not has(mode)):
         return None
     if max(abs(beta), abs(alpha)) > sys.float_info.max or not layout_is_known():
         return None
     kind, result = kind_of(*names, wanted, conj or "", mode), dtype if alike else np.dtype(wanted)
     return planned(kind, wrapped(beta, kind), wrapped(alpha, kind), result, mixed=not alike)
+
+
+def forget() -> None:
+    """Plan anew what other dtypes go by: modes or tiles have changed."""
+    _planned.cache_clear()
+    for dtype, (*_, table) in list(_entries.items()):
+        if table is None:
+            _entries.pop(dtype, None)
 
 
 def _product(out, a, b) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 from dataclasses import replace
 
-from ...jit import amx
+from ...jit import amx, levels
 from ...jit.chain import crossed, ways
 from ...jit.kind import BYTES, SIGNLESS, UNIT, Kind
 from ...jit.vector import width_bits
+from ...modes import asked
 from . import matrix_unit
 from .blocking import Tiles, caches, default, sized, vector_registers
 from .paths import PARALLEL
@@ -16,10 +17,11 @@ from .tuned import tuned
 
 MODES = {"bf16_dot": "bf16", "amx": UNIT}
 NEEDED = {"bf16_dot": "AVX512_BF16", "amx": "AMX, and a system that lets programs use it"}
+# What bfloat16 is fastest by, by LLVM's name of the processor (docs/products.md has the figures); elsewhere by chains.
+FASTEST = {"znver4": "bf16_dot", "znver5": "bf16_dot"}
 WIDENED = {"float16": "float32", "bfloat16": "float32", "int8": "int32", "uint8": "int32"}  # by out_dtype
 
 
-@functools.cache
 def kind_of(a: str, b: str, out: str, conj: str = "", mode: str | None = None) -> Kind:
     """The kind for operands and a result of these dtypes, by NumPy's names.
 
@@ -28,6 +30,24 @@ def kind_of(a: str, b: str, out: str, conj: str = "", mode: str | None = None) -
     >>> kind_of("float16", "float16", "float32").chain, kind_of("uint64", "uint64", "uint64").chain
     ('float32', 'int64')
     """
+    return _kind_of(a, b, out, conj, mode or default_mode(a))
+
+
+def default_mode(dtype: str) -> str | None:
+    """The mode of halves where a call names none: what is asked for, else what this processor is fastest by."""
+    if dtype == "bfloat16":
+        return asked(dtype) or _fastest()
+    return "chain" if dtype == "float16" else None
+
+
+@functools.cache
+def _fastest() -> str:
+    name = FASTEST.get(levels.target()[1], "chain")
+    return name if has(name) else "chain"
+
+
+@functools.cache
+def _kind_of(a, b, out, conj, mode) -> Kind:
     if mode == "tf32":
         raise ValueError("mode 'tf32' needs a GPU of compute capability 8.0 or newer; leave mode out on the CPU")
     if mode in MODES:
@@ -48,8 +68,8 @@ def kind_of(a: str, b: str, out: str, conj: str = "", mode: str | None = None) -
 
 
 def has(mode: str) -> bool:
-    """Whether this processor has the instruction of a mode."""
-    return amx.available("bfloat16") if MODES[mode] == UNIT else MODES[mode] in ways()
+    """Whether this processor has the instruction of a mode, if it is one of processors."""
+    return mode not in MODES or (amx.available("bfloat16") if MODES[mode] == UNIT else MODES[mode] in ways())
 
 
 def by_unit(kind: Kind, m: int, n: int, k: int) -> Kind:

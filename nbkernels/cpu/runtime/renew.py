@@ -14,10 +14,8 @@ def renew() -> None:
         winners.entries.cache_clear()
         paths.renew()
         planned = blocking.default, kinds.default_tiles, setup.template
-        for each in (*planned, tuned.tuned, fast._planned, packed._table):
+        for each in (*planned, tuned.tuned, packed._table):
             each.cache_clear()
-        for dtype, (_, _, table) in list(fast._entries.items()):
-            if table is None:
-                del fast._entries[dtype]  # a plan, with tiles of its own
-            else:
-                table.ways[2 * (PACKED - GEMV)] = 0
+        fast.forget()
+        for _, _, table in fast._entries.values():
+            table.ways[2 * (PACKED - GEMV)] = 0
