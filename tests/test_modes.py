@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import nbkernels as nb
+from nbkernels.commands import info
 from nbkernels.cpu.gemm import kinds
 from tests.compare import same_bits
 
@@ -87,6 +88,13 @@ def test_modes_that_are_not_there_are_refused(monkeypatch):
     monkeypatch.setattr(kinds, "has", lambda mode: mode not in kinds.MODES)
     with pytest.raises(ValueError, match="this processor has no mode 'amx'; wanted is one of 'chain', 'tf32'"):
         nb.modes("amx")
+
+
+def test_info_says_which(monkeypatch):
+    with nb.modes("chain"):
+        assert info.modes() == "float16 chain, bfloat16 chain"
+    monkeypatch.setattr(modes, "_of_environment", lambda: modes._by_dtype(["fast"]))
+    assert info.modes().startswith("there is no mode 'fast'")
 
 
 def test_gpus_hear_of_their_own_modes_alone():

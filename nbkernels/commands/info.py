@@ -121,6 +121,16 @@ def matrix_unit() -> str:
     return f"AMX, {' and '.join(dtypes)}" if dtypes else "AMX, which the system does not let this process use"
 
 
+def modes() -> str:
+    """The modes of halves where a call names none."""
+    from nbkernels.cpu.gemm.kinds import default_mode
+
+    try:
+        return ", ".join(f"{dtype} {default_mode(dtype)}" for dtype in ("float16", "bfloat16"))
+    except ValueError as error:  # of the environment
+        return str(error)
+
+
 def facts():
     """(name, value) of everything that `info` prints."""
     from nbkernels.cpu.gemm import blocking, cost
@@ -139,6 +149,7 @@ def facts():
         *([("machine", machine.problem())] if machine.problem() else []),
         ("features", " ".join(name for name in FEATURES if name in features) or "none of those that matter here"),
         ("matrix unit", matrix_unit()),
+        ("modes", modes()),
         ("vectors", f"{vector.width_bits()} bits, {blocking.vector_registers()} registers"),
         ("costs", cost.PROBLEM or f"{cost.kind()}: {cost.KINDS[cost.kind()]['source']}"),
         *((f"tiles {dtype}", cut(dtype)) for dtype in ("float32", "float64")),
