@@ -41,11 +41,11 @@ def _of_environment() -> dict[str, str]:
 
 def _by_dtype(names) -> dict[str, str]:
     """{dtype: mode} of modes, or a ValueError that says which there are."""
-    found, has = {}, importlib.import_module(OF_CPU).has
+    found = {}
     for name in names:
         if name not in MODES:
             raise ValueError(f"there is no mode {name!r}; there are {', '.join(map(repr, MODES))}")
-        if not has(name):
+        if name not in OF_GPUS and not (has := importlib.import_module(OF_CPU).has)(name):
             able = ", ".join(repr(each) for each in MODES if has(each))
             raise ValueError(f"this processor has no mode {name!r}; wanted is one of {able}")
         for dtype in MODES[name]:

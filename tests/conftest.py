@@ -12,6 +12,7 @@ import os
 import random
 import shutil
 import tempfile
+from collections import Counter
 
 import hypothesis
 import numpy as np
@@ -42,6 +43,7 @@ first_calls.CALLS, os.environ[first_calls.VARIABLE] = 0, "0"
 hypothesis.settings.register_profile("nbkernels", deadline=None, derandomize=bool(os.environ.get("CI")))
 hypothesis.settings.load_profile("nbkernels")
 
+SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0")
 NO_SKIP = os.environ.get("NBKERNELS_NO_SKIP", "0") not in ("", "0")
 
 
@@ -89,9 +91,16 @@ def pytest_collection_finish():
 
 
 def pytest_collection_modifyitems(config, items):
-    """Without those of a release; the simulator's minutes first: at the end other workers would wait for them."""
-    if left := [item for item in items if item.get_closest_marker("release") and not EVERY]:
-        config.hook.pytest_deselected(items=left)
+    """Without those of a release, and in the simulator, whose threads are Python's, without two of three forms of each
+    test; the simulator's minute first: at the end other workers would wait for it."""
+    left, forms = set(), Counter()
+    for item in items:
+        forms[item.location[0], getattr(item, "originalname", "")] += 1
+        again = SIMULATED and forms[item.location[0], getattr(item, "originalname", "")] % 3 != 1
+        if not EVERY and (again or item.get_closest_marker("release")):
+            left.add(item)
+    if left:
+        config.hook.pytest_deselected(items=list(left))
         items[:] = [item for item in items if item not in left]
     items.sort(key=lambda item: item.path.name != "test_cuda_simulator.py")
 

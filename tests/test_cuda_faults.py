@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tests.cases import sampled
 from tests.ptx import Trap
 
 try:
@@ -158,8 +159,7 @@ def shows(case, text, place, new) -> bool:
         return True
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(("case", "fault"), sampled([(case, fault) for case in CASES for fault in FAULTS]))
 def test_faults_are_found(case, fault):
     pattern, new = FAULTS[fault]
     places = [(text, place) for text in sound(case)[1] for place in re.finditer(pattern, text)]

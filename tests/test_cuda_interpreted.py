@@ -346,9 +346,11 @@ def test_a_function_of_ones_own(gpu, rng):
 # --- folds ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("axis", [(0,), (1,), (0, 1)])
-@pytest.mark.parametrize(("op", "dtype"), [("add", "float32"), ("maximum", "float16"), ("multiply", "complex64"),
-                                           ("logical_and", "bool"), ("add", "int8")])  # fmt: skip
+@pytest.mark.parametrize(("op", "dtype", "axis"), sampled([
+    (*each, axis) for axis in ((0,), (1,), (0, 1))
+    for each in (("add", "float32"), ("maximum", "float16"), ("multiply", "complex64"), ("logical_and", "bool"),
+                 ("add", "int8"))
+]))  # fmt: skip
 def test_folds(gpu, rng, op, dtype, axis):
     """Their order is their own: the terms are whole numbers, or one rounding cannot be told from another."""
     x = numbers(rng, 130, 67, dtype=dtype)

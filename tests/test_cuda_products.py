@@ -181,7 +181,7 @@ SMALL = [(c, config) for c, config in CONFIGS if config.bm * config.bn <= 64 * 6
 ]
 
 
-@pytest.mark.parametrize(("dtype", "config"), sampled(SMALL), ids=str)
+@pytest.mark.parametrize(("dtype", "config"), sampled(SMALL, 7), ids=str)
 def test_every_config_has_the_cpus_bits(gpu, rng, dtype, config):
     """Ragged in all sizes, with x, beta and alpha, A by rows and B by rows: a few tiles, more slices than stages."""
     m, n, k = config.bm + 3, config.bn + 16, config.bk * (config.stages + 1) + 3

@@ -108,7 +108,7 @@ def keywords_of(op, dtype):
     return {name: FACTORS["c" if dtype[0] == "c" else "f"][name] for name in names}
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", sampled(DTYPES))
 def test_against_torch(dtype, rng):
     if find_spec("torch") is None:
         pytest.skip("needs torch")
@@ -264,7 +264,7 @@ def test_activations(activation, dtype, rng):
         check_close(mine, as_numpy(leaf.grad), dtype)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", sampled(DTYPES))
 def test_folds_against_torch(dtype, rng):
     if find_spec("torch") is None:
         pytest.skip("needs torch")
