@@ -14,6 +14,7 @@ from .epilogues import epilogue as epilogue
 from .explain import explain as explain
 from .fusion import fuse as fuse
 from .in_numpy.use import use_in_numpy as use_in_numpy
+from .modes import modes as modes
 from .ops import define as define, packet as packet, register as register, register_fallback as register_fallback
 from .origins import specializations as specializations
 from .quantized import Quantized as Quantized, linear_q as linear_q, quantize as quantize

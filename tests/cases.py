@@ -7,11 +7,6 @@ import numpy as np
 EVERY = os.environ.get("NBKERNELS_EVERY_KERNEL", "0") == "1"  # before a release, by CONTRIBUTING.md
 
 
-def sampled(cases, one_in=3) -> list:
-    """Of cases that each compile kernels of their own one in so many; before a release all."""
-    return list(cases) if EVERY else list(cases)[::one_in]
-
-
 BINARY = ["add", "subtract", "multiply", "divide", "maximum", "minimum"]
 
 

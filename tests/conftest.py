@@ -12,7 +12,7 @@ import os
 import random
 import shutil
 import tempfile
-from collections import Counter
+import zlib
 
 import hypothesis
 import numpy as np
@@ -91,13 +91,16 @@ def pytest_collection_finish():
 
 
 def pytest_collection_modifyitems(config, items):
-    """Without those of a release, and in the simulator, whose threads are Python's, without two of three forms of each
-    test; the simulator's minute first: at the end other workers would wait for it."""
-    left, forms = set(), Counter()
+    """Without those of a release, and of tests that are sampled, as all are in the simulator, whose threads are
+    Python's, the first form and one in four of the others; the simulator's minute first: at the end other workers
+    would wait for it."""
+    left, seen = set(), set()
     for item in items:
-        forms[item.location[0], getattr(item, "originalname", "")] += 1
-        again = SIMULATED and forms[item.location[0], getattr(item, "originalname", "")] % 3 != 1
-        if not EVERY and (again or item.get_closest_marker("release")):
+        test = item.location[0], getattr(item, "originalname", None) or item.name
+        chosen = test not in seen or zlib.crc32(item.nodeid.encode()) % 4 == 0
+        seen.add(test)
+        sampled = SIMULATED or item.get_closest_marker("sampled")
+        if not EVERY and (item.get_closest_marker("release") or (sampled and not chosen)):
             left.add(item)
     if left:
         config.hook.pytest_deselected(items=list(left))

@@ -76,6 +76,7 @@ SIZES = (1, 1, 1, 1), (1, 1, 5, 1), (2, 3, 1, 1), (1, 1, 1, 4), (3, 2, 7, 5)
 DTYPES = [np.dtype(name) for name in "f4 f8 f2 c8 c16 i2 ?".split()] + [BFLOAT16]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_products(name, dtype, rng):
@@ -117,6 +118,7 @@ def test_folds_under_a_mask(op, dtype, rng):
                 same_bits(out, expected, what)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("op", DOCS)
 def test_element_wise(op, rng):
     """New results and outs are those of arrays in C order, of the methods too."""

@@ -20,7 +20,6 @@ from nbkernels.cpu.reduce import at_first as first_folds
 from nbkernels.cpu.reduce import reduce as fold_module
 from nbkernels.jit import background, patience
 from nbkernels.jit.patience import Patience
-from tests.cases import sampled
 
 LAYOUTS = {
     "C": np.ascontiguousarray,
@@ -53,6 +52,7 @@ def drawn(rng, shape, dtype):
     return (rng.standard_normal(shape) + (1j * rng.standard_normal(shape) if dtype.kind == "c" else 0)).astype(dtype)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", SERVED)
 def test_products_have_the_bits_of_the_compiled_paths(rng, monkeypatch, dtype):
     kind, served = kind_of(dtype, dtype, dtype), 0
@@ -325,7 +325,8 @@ print("right")
 """
 
 
-@pytest.mark.parametrize("calls", sampled(["deep columns broadcast", "bytes mv dot halves", "stack", "many"]))
+@pytest.mark.sampled
+@pytest.mark.parametrize("calls", ["deep columns broadcast", "bytes mv dot halves", "stack", "many"])
 def test_what_later_calls_need_is_compiled_in_a_thread_of_its_own(tmp_path, calls):
     """The caller's compiles for none after the first ones; each has the same bits, and the last ones are compiled."""
     run = subprocess.run(

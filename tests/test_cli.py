@@ -17,7 +17,6 @@ from nbkernels.benches import rows
 from nbkernels.in_numpy.table import UnknownNumPy
 from nbkernels.jit import files
 from nbkernels.plots import columns
-from tests.cases import sampled
 
 
 def command(*arguments, **kwargs):
@@ -25,7 +24,8 @@ def command(*arguments, **kwargs):
     return subprocess.run(line, capture_output=True, text=True, timeout=300, **kwargs)
 
 
-@pytest.mark.parametrize("dtype", sampled(["float32", "float64"]))
+@pytest.mark.sampled
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_demo(dtype, tmp_path):
     result = command("demo", "--epochs", "25", "--dtype", dtype, cwd=tmp_path)
     assert result.returncode == 0, result.stderr

@@ -17,7 +17,7 @@ try:
     from nbkernels.cuda import memory, reduce
     from nbkernels.cuda.assemble import assemble
     from tests import launched
-    from tests.cases import EVERY, sampled
+    from tests.cases import EVERY
 
     assemble(reduce.kernel(scalar.common.add, "float32", "float32", 1, 1, 8, True), launched.NEWEST)
 except (ImportError, RuntimeError) as error:
@@ -334,7 +334,8 @@ PRODUCTS = [*((name,) * 3 for name in DTYPES), *((half, half, "float32") for hal
             *((a, b, "int32") for a, b in itertools.product(("int8", "uint8"), repeat=2))]  # fmt: skip
 
 
-@pytest.mark.parametrize("names", sampled(PRODUCTS), ids=" ".join)
+@pytest.mark.sampled
+@pytest.mark.parametrize("names", PRODUCTS, ids=" ".join)
 def test_products_are_launched_with_what_they_take(gpu, names):
     """gemm of one segment and of two, batches, mv, dot, all dtypes; test_cuda_compile.py assembles gemm."""
     first, second, to = map(dtype_of, names)

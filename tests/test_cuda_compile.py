@@ -13,7 +13,6 @@ from nbkernels.elementary import powers, transcendental
 from nbkernels.jit.kind import BYTES, Kind
 from nbkernels.problem import GemmProblem
 from tests import launched
-from tests.cases import sampled
 
 try:
     from nbkernels.cuda import elementwise, gemm, launch, mv, reduce, scan, tiles
@@ -118,7 +117,8 @@ WGMMAS = [
 ]
 
 
-@pytest.mark.parametrize("form", sampled(WGMMAS), ids=str)
+@pytest.mark.sampled
+@pytest.mark.parametrize("form", WGMMAS, ids=str)
 def test_wgmma(form):
     kernel = tensormap.kernel(form)
     used = assemble(kernel, (9, 0)).resources
@@ -128,7 +128,8 @@ def test_wgmma(form):
     assert kernel.shared <= 227 << 10
 
 
-@pytest.mark.parametrize(("dtype", "tile", "cc"), sampled(GEMMS), ids=str)
+@pytest.mark.sampled
+@pytest.mark.parametrize(("dtype", "tile", "cc"), GEMMS, ids=str)
 def test_gemm(dtype, tile, cc):
     kernel = gemm.kernel(tile, Kind.plain(dtype))
     used = assemble(kernel, cc).resources
@@ -139,7 +140,8 @@ def test_gemm(dtype, tile, cc):
     assert used.registers >= tile.tm * tile.tn * (1 if dtype == "float32" else 2)  # or the chains are not there
 
 
-@pytest.mark.parametrize("kind", sampled(KINDS), ids=str)
+@pytest.mark.sampled
+@pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_gemm_of_other_dtypes(kind):
     tile, size = tiles.default(GemmProblem(8192, 8192, 1024, kind.chain), 132), BYTES[kind.chain]
     kernel = gemm.kernel(tile, kind)
@@ -151,7 +153,8 @@ def test_gemm_of_other_dtypes(kind):
     assert used.registers >= tile.tm * tile.tn * size // 4
 
 
-@pytest.mark.parametrize("kernel", sampled([*LOOPS, COMPLEX, *FUNCTIONS, *SUMS, *SCANS, *DOTS, *MVS]), ids=str)
+@pytest.mark.sampled
+@pytest.mark.parametrize("kernel", [*LOOPS, COMPLEX, *FUNCTIONS, *SUMS, *SCANS, *DOTS, *MVS], ids=str)
 def test_loops_and_sums(kernel):
     used = assemble(kernel, NEWEST).resources
     print(kernel, used)

@@ -12,7 +12,6 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.cases import sampled
 from tests.ptx import Trap
 
 try:
@@ -159,7 +158,8 @@ def shows(case, text, place, new) -> bool:
         return True
 
 
-@pytest.mark.parametrize(("case", "fault"), sampled([(case, fault) for case in CASES for fault in FAULTS]))
+@pytest.mark.sampled
+@pytest.mark.parametrize(("case", "fault"), [(case, fault) for case in CASES for fault in FAULTS])
 def test_faults_are_found(case, fault):
     pattern, new = FAULTS[fault]
     places = [(text, place) for text in sound(case)[1] for place in re.finditer(pattern, text)]

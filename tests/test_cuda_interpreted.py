@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 import nbkernels
 from nbkernels import scalar
 from tests import reference
-from tests.cases import sampled
 from tests.compare import same_bits
 
 try:
@@ -70,7 +69,8 @@ def product(gpu, a, b, out, x=None, beta=0, alpha=1, tile=None):
     return out
 
 
-@pytest.mark.parametrize("dtypes", sampled(DTYPES), ids="-".join)
+@pytest.mark.sampled
+@pytest.mark.parametrize("dtypes", DTYPES, ids="-".join)
 def test_products_have_the_cpus_bits(gpu, rng, dtypes):
     """A ragged size of several blocks, and x with beta and alpha, for each kind of number."""
     a, b = numbers(rng, 70, 19, dtype=dtypes[0]), numbers(rng, 19, 66, dtype=dtypes[1])
@@ -79,9 +79,8 @@ def test_products_have_the_cpus_bits(gpu, rng, dtypes):
     same_bits(product(gpu, a, b, empty((70, 66), dtypes[2]), x, 2, 3), expected)
 
 
-@pytest.mark.parametrize(
-    "tile", sampled(["256x128x8 16x8", "128x128x8 8x8", "64x64x8 4x4", "32x32x8 4x4", "128x64x16 8x4"])
-)
+@pytest.mark.sampled
+@pytest.mark.parametrize("tile", ["256x128x8 16x8", "128x128x8 8x8", "64x64x8 4x4", "32x32x8 4x4", "128x64x16 8x4"])
 def test_tiles_that_cards_get(gpu, rng, tile):
     """A block that is full, and ragged ones beside it."""
     sizes = tiles.Tiles(*map(int, tile.replace(" ", "x").split("x")))
@@ -126,7 +125,8 @@ def test_batches(gpu, rng):
     same_bits(out, nbkernels.baddbmm(x, a, b))
 
 
-@pytest.mark.parametrize("dtype", sampled(["float32", "float64", "complex64", "int32", "bfloat16"]))
+@pytest.mark.sampled
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "int32", "bfloat16"])
 @pytest.mark.parametrize("k", [1, 150, 4200])
 def test_dot(gpu, rng, dtype, k):
     """Of vectors that are moved by 16 bytes, and of strided ones."""
@@ -139,7 +139,8 @@ def test_dot(gpu, rng, dtype, k):
     assert first[-1].arguments[2] == max(1, 16 // whole[0].itemsize)
 
 
-@pytest.mark.parametrize("dtype", sampled(["float32", "int32", "complex64", "float64", "float16"]))
+@pytest.mark.sampled
+@pytest.mark.parametrize("dtype", ["float32", "int32", "complex64", "float64", "float16"])
 @pytest.mark.parametrize(("m", "k"), [(17, 33), (3, 4200)])
 @pytest.mark.parametrize("order", "CF")
 def test_mv(gpu, rng, dtype, m, k, order):
@@ -150,7 +151,8 @@ def test_mv(gpu, rng, dtype, m, k, order):
     same_bits(out[1::2], empty(m, dtype))
 
 
-@pytest.mark.parametrize("dtype", sampled(["float32", "complex64", "float64", "int8", "float16", "bfloat16"]))
+@pytest.mark.sampled
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "float64", "int8", "float16", "bfloat16"])
 def test_mv_by_vectors(gpu, rng, dtype):
     """Rows whose neighbours are moved together: more rows than a block takes, and whole rounds of loads with a rest."""
     a, v = aligned(numbers(rng, 131, 4336, dtype=dtype)), aligned(numbers(rng, 4336, dtype=dtype))
@@ -191,7 +193,8 @@ def operands(rng, dtype, *shapes):
         yield x
 
 
-@pytest.mark.parametrize(("op", "dtype"), sampled(BINARY), ids="-".join)
+@pytest.mark.sampled
+@pytest.mark.parametrize(("op", "dtype"), BINARY, ids="-".join)
 def test_operations_of_two(gpu, rng, op, dtype):
     """More than one chunk of a block; the second operand is repeated in rows, the first one's rows lie apart."""
     x, y = operands(rng, dtype, (40, 57), (57,))
@@ -202,7 +205,8 @@ def test_operations_of_two(gpu, rng, op, dtype):
     same_bits(out, expected)
 
 
-@pytest.mark.parametrize(("op", "dtype"), sampled(UNARY), ids="-".join)
+@pytest.mark.sampled
+@pytest.mark.parametrize(("op", "dtype"), UNARY, ids="-".join)
 def test_operations_of_one(gpu, rng, op, dtype):
     """Where a mask says so."""
     (x,), mask = operands(rng, dtype, (9, 131)), rng.random(131) < 0.7
@@ -247,7 +251,8 @@ CASES += [(layout, "float16 " * 3) for layout in ("contiguous", "row", "column",
 CASES += [(layout, dtypes) for dtypes in MIXED for layout in ("rows apart, unaligned", "four dimensions")]
 
 
-@pytest.mark.parametrize(("layout", "dtypes"), sampled(CASES))
+@pytest.mark.sampled
+@pytest.mark.parametrize(("layout", "dtypes"), CASES)
 def test_layouts_of_elements(gpu, rng, layout, dtypes):
     """Whole pieces and others, of vectors and of single elements; nothing beside out is written."""
     for n in (16, 67):
@@ -284,7 +289,8 @@ OTHERS = [("matrix", "float16"), ("both", "float64"), ("matrix", "uint8"), ("pad
           ("both", "complex128")]  # fmt: skip
 
 
-@pytest.mark.parametrize(("layout", "dtype"), sampled([*((layout, "float32") for layout in TURNED), *OTHERS]))
+@pytest.mark.sampled
+@pytest.mark.parametrize(("layout", "dtype"), [*((layout, "float32") for layout in TURNED), *OTHERS])
 def test_transposed_inputs_go_by_tiles(gpu, rng, layout, dtype):
     """Ragged sizes of several tiles; with and without a mask."""
     x, y, out = TURNED[layout](lambda *shape: numbers(rng, *shape, dtype=dtype), 70, 131)
@@ -346,11 +352,12 @@ def test_a_function_of_ones_own(gpu, rng):
 # --- folds ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("op", "dtype", "axis"), sampled([
+@pytest.mark.sampled
+@pytest.mark.parametrize(("op", "dtype", "axis"), [
     (*each, axis) for axis in ((0,), (1,), (0, 1))
     for each in (("add", "float32"), ("maximum", "float16"), ("multiply", "complex64"), ("logical_and", "bool"),
                  ("add", "int8"))
-]))  # fmt: skip
+])  # fmt: skip
 def test_folds(gpu, rng, op, dtype, axis):
     """Their order is their own: the terms are whole numbers, or one rounding cannot be told from another."""
     x = numbers(rng, 130, 67, dtype=dtype)

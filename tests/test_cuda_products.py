@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import nbkernels
-from tests.cases import sampled
 from tests.compare import same_bits
 
 try:
@@ -181,7 +180,8 @@ SMALL = [(c, config) for c, config in CONFIGS if config.bm * config.bn <= 64 * 6
 ]
 
 
-@pytest.mark.parametrize(("dtype", "config"), sampled(SMALL, 7), ids=str)
+@pytest.mark.sampled
+@pytest.mark.parametrize(("dtype", "config"), SMALL, ids=str)
 def test_every_config_has_the_cpus_bits(gpu, rng, dtype, config):
     """Ragged in all sizes, with x, beta and alpha, A by rows and B by rows: a few tiles, more slices than stages."""
     m, n, k = config.bm + 3, config.bn + 16, config.bk * (config.stages + 1) + 3
@@ -194,7 +194,8 @@ def test_every_config_has_the_cpus_bits(gpu, rng, dtype, config):
 LARGE = [("float32", choose.SIMT[0]), ("float32", choose.SIMT[1]), ("float64", MATRIX[0])]
 
 
-@pytest.mark.parametrize(("dtype", "config"), sampled(LARGE), ids=str)
+@pytest.mark.sampled
+@pytest.mark.parametrize(("dtype", "config"), LARGE, ids=str)
 def test_large_tiles_without_guards(gpu, rng, dtype, config):
     """The kernels of large products: whole tiles, 16-byte copies where the layout has them, 16-byte stores."""
     a, b = numbers(rng, config.bm, 48, dtype=dtype), numbers(rng, 48, config.bn, dtype=dtype)
@@ -203,7 +204,8 @@ def test_large_tiles_without_guards(gpu, rng, dtype, config):
     assert gpu.launches[0][0].arguments[0].vector == 16 // a.dtype.itemsize
 
 
-@pytest.mark.parametrize("orders", sampled(["NTN", "TNN", "TTN", "AAA", "NNT"]))
+@pytest.mark.sampled
+@pytest.mark.parametrize("orders", ["NTN", "TNN", "TTN", "AAA", "NNT"])
 @pytest.mark.parametrize(("dtype", "config"), [("float32", choose.SIMT[4]), ("float64", MATRIX[2])], ids=str)
 def test_layouts(gpu, rng, dtype, config, orders):
     """Of A, B, and of C and X; what lies between C's elements stays."""
@@ -219,10 +221,11 @@ def test_layouts(gpu, rng, dtype, config, orders):
     same_bits(whole, before)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("dtype", "tier", "split"),
-    sampled([("float32", "S", False), ("float64", "D", False), ("float16", "S", True), ("float64", "D", True),
-             ("float32", "S", True), ("complex64", "S", False), ("float16", "S", False), ("complex64", "S", True)]),
+    [("float32", "S", False), ("float64", "D", False), ("float16", "S", True), ("float64", "D", True),
+             ("float32", "S", True), ("complex64", "S", False), ("float16", "S", False), ("complex64", "S", True)],
 )  # fmt: skip
 def test_segments(gpu, rng, dtype, tier, split):
     """k = 8197, three chains: in one launch where a block walks them, in two where each has a block."""
@@ -327,7 +330,8 @@ GATES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("variant", "cc"), sampled(GATES), ids=str)
+@pytest.mark.sampled
+@pytest.mark.parametrize(("variant", "cc"), GATES, ids=str)
 def test_resources(variant, cc):
     kernel = gemm.kernel(variant)
     used = assemble(kernel, cc).resources

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import nbkernels
-from tests.cases import sampled
 from tests.compare import same_bits
 
 try:
@@ -78,7 +77,8 @@ def tiers(gpu):
 HALVES = [("rows", "columns"), ("rows", "rows"), ("columns", "rows"), ("columns", "columns")]
 
 
-@pytest.mark.parametrize(("left", "right_"), sampled(HALVES))
+@pytest.mark.sampled
+@pytest.mark.parametrize(("left", "right_"), HALVES)
 def test_mma_and_wgmma_have_the_same_bits(gpu, rng, left, right_):
     """Ragged tiles, in each layout without copies: operands of either direction go to shared memory as they lie."""
     a, b = LAYOUTS[left](numbers(rng, 40, 72, dtype=BFLOAT16)), LAYOUTS[right_](numbers(rng, 72, 104, dtype=BFLOAT16))
@@ -120,10 +120,11 @@ def test_layouts_that_tensor_copies_cannot_read(gpu, rng, layout):
     assert tiers(gpu) == ["M", "W"]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("dtypes", "k"),
-    sampled([(("int8", "int8", "int32"), 33), (("uint8", "int8", "int32"), 80), (("int8", "int8", "int8"), 33),
-             (("uint8", "int8", "int32"), 33), (("int8", "int8", "int32"), 80), (("int8", "int8", "int8"), 80)]),
+    [(("int8", "int8", "int32"), 33), (("uint8", "int8", "int32"), 80), (("int8", "int8", "int8"), 33),
+             (("uint8", "int8", "int32"), 33), (("int8", "int8", "int32"), 80), (("int8", "int8", "int8"), 80)],
 )  # fmt: skip
 def test_bytes_are_exact(gpu, rng, dtypes, k):
     """mat2 lies by rows, which tensor cores do not read, or by columns; alpha and beta are whole numbers."""
@@ -144,10 +145,11 @@ def test_tfloat32_is_a_mode(gpu, rng, layout):
     assert (out != nbkernels.mm(a, b)).any()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "config",
-    sampled([GemmConfig(*sizes, split=split) for sizes in (("M", 32, 32, 32, 3, 2), ("W", 64, 32, 64, 3, 4))
-             for split in (False, True)]),
+    [GemmConfig(*sizes, split=split) for sizes in (("M", 32, 32, 32, 3, 2), ("W", 64, 32, 64, 3, 4))
+             for split in (False, True)],
 )  # fmt: skip
 def test_segments_are_added_in_order(gpu, rng, config):
     a, b = numbers(rng, 8, 2 * 4096 + 40, dtype=BFLOAT16), numbers(rng, 2 * 4096 + 40, 16, dtype=BFLOAT16)

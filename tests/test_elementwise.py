@@ -56,6 +56,7 @@ def test_special_values_meet_each_other(op):
         same_bits(run(op, x, y), reference(op, x, y))
 
 
+@pytest.mark.sampled
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of divisions of integers by 0
 @pytest.mark.parametrize("op", binary.DOCS)
 def test_pairs_of_special_values_leave_nothing_unwritten(op):

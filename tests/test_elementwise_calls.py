@@ -169,6 +169,7 @@ def test_fast_reads_nothing_of_subclasses():
     assert fast("add", a.view(Other), a) is None
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("to", ["complex64", "complex128"])
 @pytest.mark.parametrize("op", DOCS)
 def test_real_results_into_complex_outs(op, to, rng, capfd):

@@ -58,6 +58,7 @@ def bits(x):
     return x.dtype, x.shape, x.strides, parts.tobytes()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("op", first_calls.KINDS)
 def test_bits_and_layouts_of_later_calls(rng, first, monkeypatch, op):
     function, served = getattr(nb, op), 0

@@ -242,6 +242,7 @@ def asinh(z):
     return cmath.asinh(z)
 
 
+@pytest.mark.sampled
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of infinities
 @pytest.mark.parametrize("case", ROOTS)
 @pytest.mark.parametrize("dtype", ["c8", "c16"])

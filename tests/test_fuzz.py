@@ -46,6 +46,7 @@ while True:
 """
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("life", [1, 3, 1000])
 def test_crashes_and_hangs_are_findings_and_the_run_goes_on(tmp_path, capsys, monkeypatch, life):
     """Whatever cases a child has."""

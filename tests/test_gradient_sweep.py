@@ -10,7 +10,6 @@ import pytest
 import nbkernels as nb
 from nbkernels.dtypes import ALONE
 from nbkernels.ops import LIBRARY
-from tests.cases import sampled
 
 DTYPES = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")
 # How far two sums of a few products may be from each other, relative to the largest element: they round each step once.
@@ -108,7 +107,8 @@ def keywords_of(op, dtype):
     return {name: FACTORS["c" if dtype[0] == "c" else "f"][name] for name in names}
 
 
-@pytest.mark.parametrize("dtype", sampled(DTYPES))
+@pytest.mark.sampled
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_against_torch(dtype, rng):
     if find_spec("torch") is None:
         pytest.skip("needs torch")
@@ -140,7 +140,8 @@ MIXED = (("float32", "float64"), ("float64", "complex128"), ("complex64", "float
 HALVES = ("add", "multiply", "pow", "maximum"), ("subtract", "divide", "float_power", "hypot")
 
 
-@pytest.mark.parametrize("pair", sampled(MIXED), ids="-".join)
+@pytest.mark.sampled
+@pytest.mark.parametrize("pair", MIXED, ids="-".join)
 def test_mixed_dtypes(pair, rng):
     """Each argument's gradient in its own dtype, real for a real one; integers have none. One half of the operations
     for each pair of dtypes, in turn."""
@@ -218,6 +219,7 @@ def by_cauchy(name, x, order, count=64, radius=0.05):
     return found if x.dtype.kind == "c" else found.real
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("name", "dtype"), [(name, dtype) for name in ONES for dtype in DTYPES[2:]
                                              if not (name == "cbrt" and dtype[0] == "c")])  # fmt: skip
 def test_second_derivatives_of_one(name, dtype, rng):
@@ -264,7 +266,8 @@ def test_activations(activation, dtype, rng):
         check_close(mine, as_numpy(leaf.grad), dtype)
 
 
-@pytest.mark.parametrize("dtype", sampled(DTYPES))
+@pytest.mark.sampled
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_folds_against_torch(dtype, rng):
     if find_spec("torch") is None:
         pytest.skip("needs torch")

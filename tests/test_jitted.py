@@ -101,6 +101,7 @@ def test_batches_and_parallel_loops(rng):
     np.testing.assert_array_equal(many(stack, b[0, :30].repeat(2, 0)[:50]), nb.matmul(stack, b[0].repeat(2, 0)[:50]))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("first", "second"),
     [((9000,), (9000,)), ((3, 1, 14, 5), (2, 5, 6)), ((14, 5), (5, 3)), ((2, 3, 14, 5), (5,)), ((5,), (3, 5, 6))],

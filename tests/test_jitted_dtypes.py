@@ -16,7 +16,7 @@ import pytest
 import nbkernels as nb
 import nbkernels.jitted
 from nbkernels.jitted import symbols
-from tests.cases import loose, sampled
+from tests.cases import loose
 from tests.compare import same_bits
 
 DTYPES = ["int8", "float16", "complex64"]  # of each kind of chain one
@@ -55,7 +55,8 @@ def numbers(rng, dtype, shape):
     return rng.integers(info.min, info.max, shape, dtype, endpoint=True)
 
 
-@pytest.mark.parametrize("dtype", sampled(DTYPES))
+@pytest.mark.sampled
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_bits_are_those_of_calls_from_python(rng, dtype):
     """Edges of every tile, segments of k, strides of all kinds, factors, what is added of every shape."""
     alpha, beta = {"c": (0.5 - 1j, 2j), "f": (0.5, -1.5)}.get(np.dtype(dtype).kind, (3, -2))
@@ -82,7 +83,8 @@ def numba_mm(a, b):
     return nb.mm(a, b)
 
 
-@pytest.mark.parametrize("dtype", sampled(OTHERS, 3))
+@pytest.mark.sampled
+@pytest.mark.parametrize("dtype", OTHERS)
 def test_other_dtypes(rng, dtype):
     for m, n, k in ((5, 3, 7), (50, 70, 4500)):
         a, b = (loose(numbers(rng, dtype, shape)) for shape in ((m, k), (k, n)))

@@ -71,6 +71,7 @@ def less(x, y):
     return nb.less(x, y)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("function", "call", "x", "y"),
     [

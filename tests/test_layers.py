@@ -48,7 +48,15 @@ RULES = {
         "nbkernels.shield",
         *FUNCTIONS,
     ),
-    "cpu": (*PLANNING, "numba !cuda", "llvmlite", "nbkernels.jit", "nbkernels.shield", "nbkernels.threads"),
+    "cpu": (
+        *PLANNING,
+        "numba !cuda",
+        "llvmlite",
+        "nbkernels.jit",
+        "nbkernels.modes",
+        "nbkernels.shield",
+        "nbkernels.threads",
+    ),  # fmt: skip
     "cuda": (
         *PLANNING,
         "numba",
@@ -56,9 +64,11 @@ RULES = {
         "cuda",
         "nbkernels.dispatch",
         "nbkernels.jit",
+        "nbkernels.modes",
         "nbkernels.origins",
         "nbkernels.shield",
     ),
+    "modes": ("nbkernels.meta", "nbkernels.shield", "nbkernels.cpu"),
     "epilogues": (
         "numpy",
         "nbkernels.elementary",
@@ -200,6 +210,7 @@ RULES = {
         "nbkernels.in_numpy",
         "nbkernels.ops",
         "nbkernels.meta",
+        "nbkernels.modes",
         "nbkernels.dispatch",
         "nbkernels.origins",
         "nbkernels.quantized",

@@ -23,6 +23,7 @@ CALLS = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_references(call):

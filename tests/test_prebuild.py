@@ -19,7 +19,7 @@ from nbkernels import cli
 from nbkernels.calls import sets
 from nbkernels.calls.call import Call
 from nbkernels.jit import files, levels, sources
-from tests.cases import EVERY, sampled
+from tests.cases import EVERY
 
 ROOT = Path(__file__).resolve().parent.parent
 X86 = "x86_64-unknown-linux-gnu"
@@ -363,8 +363,9 @@ assert len(list(Path(sys.argv[2]).glob("*.nbc"))) == len(texts)
 """
 
 
+@pytest.mark.sampled
 @needs_level
-@pytest.mark.parametrize("level", sampled([V3, VNNI]), ids=str)
+@pytest.mark.parametrize("level", [V3, VNNI], ids=str)
 def test_a_level_is_compiled_for_and_right_on_this_processor(tmp_path, level):
     """Instructions that this one may lack are in the level's code, and results are NumPy's, exactly."""
     (tmp_path / "out").mkdir()

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from nbkernels.jit import files, sources
-from tests.cases import sampled
 from tests.test_layers import imports
 
 PACKAGE, FILES = sources.PACKAGE, sources.files()
@@ -183,8 +182,8 @@ def test_strings_that_are_no_docstrings_stay(text):
 
 def test_every_source_that_compiled_code_may_be_made_from_counts():
     """All that the rooms import of the package, but for what reads and writes files, the record of that, how many
-    calls are first ones, what keeps signals and forks from an import, the numbers of threads, which code is given, and
-    what only calls kernels."""
+    calls are first ones, what keeps signals and forks from an import, the numbers of threads and the modes, which code
+    is given, and what only calls kernels."""
     counted = {name.removesuffix(".py").replace("/", ".") for name, _ in FILES}
     for _, file in FILES:
         name = file.relative_to(PACKAGE.parent).with_suffix("").as_posix().replace("/", ".")
@@ -194,7 +193,7 @@ def test_every_source_that_compiled_code_may_be_made_from_counts():
             while parts and not (PACKAGE.joinpath(*parts[:-1], f"{parts[-1]}.py")).exists():
                 parts.pop()
             if root == "nbkernels" and parts and parts[0] != "dispatch":  # which knows no kernel
-                others = {"first_calls", "store", "winners", "origins", "rounding", "shield", "threads"}
+                others = {"first_calls", "store", "winners", "origins", "rounding", "shield", "threads", "modes"}
                 assert ".".join(parts) in counted | others, f"{name} imports {target}"
 
 
@@ -281,7 +280,8 @@ print({{each.where for each in nb.specializations()}})
 """
 
 
-@pytest.mark.parametrize("how", sampled([zipped, without_sources, lambda package: zipped(without_sources(package))]))
+@pytest.mark.sampled
+@pytest.mark.parametrize("how", [zipped, without_sources, lambda package: zipped(without_sources(package))])
 def test_a_package_that_is_no_folder_of_sources(tmp_path, how):
     """In a zip, without sources, and both: calls work, and later processes compile nothing."""
     package = how(copy(tmp_path / "package"))

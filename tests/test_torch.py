@@ -5,7 +5,6 @@ import pytest
 
 import nbkernels as nb
 from nbkernels.dispatch import ArgumentError, Library
-from tests.cases import sampled
 
 torch = pytest.importorskip("torch", reason="lacks torch")
 
@@ -108,7 +107,8 @@ NARROW = {"int16": ("float16", "bfloat16"), "int32": ("float16", "bfloat16", "fl
 NARROW["int64"] = NARROW["int32"]  # integers: floats that do not hold them, which torch takes all the same
 
 
-@pytest.mark.parametrize("first", sampled(DTYPES))
+@pytest.mark.sampled
+@pytest.mark.parametrize("first", DTYPES)
 def test_promotion_against_torch(first):
     """NumPy 2's rules, as for every other array: where torch has others docs/torch.md says so."""
     one = getattr(torch, first)

@@ -59,6 +59,7 @@ def test_more_than_four_mebibytes_from_anywhere_in_a_line(rows, columns, dtype):
         np.testing.assert_array_equal(fuse(lambda a, b, c: a + b - c)(x, y, x[::-1]), x + y - x[::-1])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["int8", "int16", "float32", "int64"])
 @pytest.mark.parametrize("rows", [45, 321, 2048])
 def test_streamed_rows_of_whole_lines(rows, dtype, rng):

@@ -245,6 +245,7 @@ def test_complex64_is_rounded_from_more_digits(rng):
         assert np.all(np.abs(found - exact) <= 1.5 * np.spacing(np.abs(exact).astype("f4")))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("op", sorted(ALONE))
 def test_special_values_leave_nothing_unwritten(op):
     """Every special number of every dtype, in every layout, over an out that has other bytes each time."""

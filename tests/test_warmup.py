@@ -134,6 +134,7 @@ def test_calls_that_fail_are_named_and_the_others_go_on(tmp_path):
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.sampled
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 @pytest.mark.parametrize(("jobs", "whole_group"), [("1", True), ("2", True), ("2", False)])
 def test_ctrl_c_leaves_whole_files(tmp_path, jobs, whole_group):

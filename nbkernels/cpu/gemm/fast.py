@@ -16,14 +16,13 @@ from ...jit import background
 from ...jit.kind import BYTES, SIGNLESS, wrapped
 from ...jit.ndarray import layout_is_known
 from ...jit.vector import SIZE
-from ...meta import MODES
 from ..runtime import threads
 from ..runtime.status import DECLINED, DONE, LACKING, LARGE, PATHS, SYMMETRIC, UNMADE
 from . import at_first
 from .entry import small_entry, small_table, supplied
 from .gemm import NAMES, REAL, by_path, gemm
 from .kernels import supply
-from .kinds import WIDENED, has, kind_of, tiles_of
+from .kinds import WIDENED, kind_of, takes, tiles_of
 from .packed import packed
 from .paths import PARALLEL
 from .serial import planned
@@ -66,7 +65,7 @@ def _planned(dtype, beta, alpha, second=None, out_dtype=None, mode=None, conj=No
     alike = dtype == second and dtype.name == wanted
     if not (widened or alike) or (conj and (dtype.kind != "c" or conj not in ("a", "b", "ab"))):
         return None
-    if mode is not None and (names[0] not in MODES.get(mode, ()) or not has(mode)):
+    if mode is not None and not takes(names[0], mode):
         return None
     if max(abs(beta), abs(alpha)) > sys.float_info.max or not layout_is_known():
         return None

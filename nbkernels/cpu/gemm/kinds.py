@@ -40,6 +40,11 @@ def default_mode(dtype: str) -> str | None:
     return "chain" if dtype == "float16" else None
 
 
+def takes(dtype: str, mode: str) -> bool:
+    """Whether products of a dtype have a mode on this processor."""
+    return dtype == "bfloat16" and has(mode) if mode in MODES else mode == "chain" and dtype in ("bfloat16", "float16")
+
+
 @functools.cache
 def _fastest() -> str:
     name = FASTEST.get(levels.target()[1], "chain")
