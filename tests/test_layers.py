@@ -56,7 +56,7 @@ RULES = {
         "nbkernels.modes",
         "nbkernels.shield",
         "nbkernels.threads",
-    ),  # fmt: skip
+    ),
     "cuda": (
         *PLANNING,
         "numba",
