@@ -19,7 +19,7 @@ from .modes import modes
 from .ops import *  # noqa: F403 its table says what is public
 from .ops import __all__ as _OPS
 from .origins import specializations
-from .quantized import Quantized, linear_q, quantize
+from .quantized.weights import Quantized, linear_q, quantize
 from .standard import clip, einsum, matrix_transpose, mean, std, tensordot, var, vecdot, where
 from .threads import threads
 from .watch import watch

@@ -54,6 +54,7 @@ RULES = {
         "llvmlite",
         "nbkernels.jit",
         "nbkernels.modes",
+        "nbkernels.quantized.layout",
         "nbkernels.shield",
         "nbkernels.threads",
     ),

@@ -138,6 +138,7 @@ def test_any_layout_of_x():
     for each in (wide[::2, ::2], np.asfortranarray(x), locked, x[::-1][::-1], odd):
         assert same(linear_q(each, w), expected)
     assert same(linear_q(np.broadcast_to(x[:1], (5, 30)), w), expected[:1].repeat(5, 0))
+    assert same(linear_q(x.astype(">f4"), Quantized(w.values, w.scales.astype(">f4"), group=8)), expected)
     halves = x.astype(ml_dtypes.bfloat16)
     assert same(linear_q(halves, w), linear_q(halves.astype(np.float32), w))
 

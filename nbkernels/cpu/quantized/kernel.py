@@ -26,18 +26,22 @@ from ...jit.chain import dot, ways
 from ...jit.convert import Widened
 from ...jit.kind import Kind
 from ...jit.record import Record
-from ...jit.vector import ELEMENT, I32, I64, VOID, Lanes, loop, replaced_if, width_bits
+from ...jit.vector import ELEMENT, I8, I32, I64, VOID, Lanes, loop, replaced_if, width_bits
+from ...quantized.layout import BYTES, ITEMS, WIDTH
 from ..gemm.blocking import FEW_REGISTERS, SEGMENT
-from .layout import BYTES, ITEMS, WIDTH
 
 # Vectors at once, by rows at once: 8 chains or more hide each other's latency. More of them wait on the stack (Zen 4,
 # 2026-11, cycles of 16 int4 from L2: 8 rows by 1, 2 and 3 vectors 8.3, 9.4, 8.6; 2 rows by 4 and 8 2.8 and 2.7, but of
 # int8 3.0 and 3.3 to 7).
 COLUMNS = {1: 4, 2: 4, 4: 2, 8: 1} if FEW_REGISTERS else {1: 8, 2: 4, 4: 4, 8: 1}
+# Words further on that are asked for where one vector is read at a time, which no prefetcher follows far enough (Zen 4,
+# 2026-11, 8 rows by 4096 x 4096 from memory, ms by none, 16 and 64: int8 3.1, 2.8, 2.7, exact 1.7, 1.3, 1.2).
+AHEAD = 64
 # Sizes, arrays by their addresses, how many tasks go through how many strips, what is done with outputs afterwards; of
-# x as bytes the sums by group, and the scales.
+# x as bytes where its floats are, words between rows, sums by group, scales.
 CONTEXT = Record(
-    "Quantized", "n k rows group groups pieces words factors offsets bias x sums scales out tasks strips after state"
+    "Quantized",
+    "n k rows group groups pieces words factors offsets bias x out tasks strips after state source stride sums scales",
 )
 
 
@@ -145,23 +149,25 @@ class _Weights:
         end = self.least(k, b.mul(b.add(group, I64(1)), self.f["group"]))
         end = self.least(end, b.mul(b.add(b.udiv(p, I64(SEGMENT)), I64(1)), I64(SEGMENT)))
         zeros = self.of_group("int8", self.at_offsets, group) if self.form.zeros else None
-        first, steps = b.udiv(p, I64(self.items)), b.sub(end, p)
+        first, steps, bits = b.udiv(p, I64(self.items)), b.sub(end, p), 32 // self.items
 
         def word(index, chains):
             index = b.add(first, index)
-            words, at = self.read(index), b.mul(index, I64(self.items))
+            at = b.mul(index, I64(self.items))
             for t in range(self.items):
-                chains = self.step(b.add(at, I64(t)), self.item(words, t), zeros, chains)
+                pair, second = divmod(t, 2)
+                values = self.item(self.read(index, pair * bits // 4), second * bits)
+                chains = self.step(b.add(at, I64(t)), values, zeros, chains)
             return chains
 
         def rest():
             """Items of the last word, where k ends within it."""
-            whole, bits = b.udiv(k, I64(self.items)), I32(32 // self.items)
+            whole = b.udiv(k, I64(self.items))
             words, at = self.read(whole), b.mul(whole, I64(self.items))
 
             def one(t, chains):
-                shift = self.words.splat(b.mul(b.trunc(t, I32), bits))
-                values = self.item([b.lshr(w, shift) for w in words], 0)
+                shift = self.words.splat(b.mul(b.trunc(t, I32), I32(bits)))
+                values = self.item([b.lshr(w, shift) for w in words])
                 return self.step(b.add(at, t), values, zeros, chains)
 
             return loop(b, b.urem(k, I64(self.items)), chains, one)
@@ -180,22 +186,24 @@ class _Weights:
         scales = self.of_group(self.form.scales, self.at_factors, group)
         return [self.lanes.fma(scales[i % len(scales)], s, total) for i, (s, total) in enumerate(zip(sums, totals))]
 
-    def read(self, index) -> list:
-        """A word of each output."""
+    def read(self, index, byte: int = 0) -> list:
+        """A word of each output from this byte on; what follows it in a lane is the next output's."""
         at = self.builder.mul(index, I64(WIDTH))
-        return [self.words.load(self.words.at(place, at)) for place in self.at_words]
+        for place in self.at_words if self.form.columns == 1 and byte == 0 else []:
+            self.words.prefetch(self.words.at(place, self.builder.add(at, I64(AHEAD * WIDTH))))
+        bytes_ = Lanes(self.builder, "int8", 1)
+        starts = [self.builder.bitcast(self.words.at(place, at), I8.as_pointer()) for place in self.at_words]
+        return [self.words.load(bytes_.at(start, byte)) for start in starts]
 
-    def item(self, words, t: int) -> list:
-        """Item t of words, as floats: of int4 looked up by the low four bits of a lane; else its bits become the last
-        ones before the point of a power of two, and that and the offset are taken away."""
-        b, bits, half = self.builder, 32 // self.items, self.items // 2
-        if bits == 4 and width_bits() == 512:
+    def item(self, words, high: int = 0) -> list:
+        """The first item of words as floats, or that from bit `high` on: of int4 looked up by the low four bits of a
+        lane; else its bits become the last ones before the point of a power of two, and that and the offset are taken
+        away. No shift: units that do them look up, too."""
+        b, bits = self.builder, 32 // self.items
+        if bits == 4 and high == 0 and width_bits() == 512:
             table = ir.Constant(self.lanes.type, [float(i - 8) for i in range(16)])
-            down = [b.lshr(w, self.filled(bits * t)) if t else w for w in words]
-            return [self.lanes._call("llvm.x86.avx512.permvar.sf.512", table.type, table, d) for d in down]
-        if t >= half:  # a power of two has 23 bits
-            words, t = [b.lshr(w, self.filled(16)) for w in words], t - half
-        power, mask = 23 - bits * t, ((1 << bits) - 1) << bits * t
+            return [self.lanes._call("llvm.x86.avx512.permvar.sf.512", table.type, table, word) for word in words]
+        power, mask = 23 - high, ((1 << bits) - 1) << high
         less = ir.Constant(self.lanes.type, [2.0**power + (1 << bits - 1)] * self.lanes.count)
         numbers = [b.or_(b.and_(w, self.filled(mask)), self.filled(127 + power << 23)) for w in words]
         return [b.fsub(b.bitcast(number, self.lanes.type), less) for number in numbers]
@@ -237,8 +245,7 @@ class _Exact(_Weights):
     def opened(self) -> None:
         b, f = self.builder, self.f
         x, sums = self.pointer("x", "int32"), self.pointer("sums", "int32")
-        deep = b.mul(self.deep, I64(self.items // BYTES))
-        self.x = [self.words.at(x, b.mul(r, deep)) for r in self.at_row]
+        self.x = [self.words.at(x, b.mul(r, f["stride"])) for r in self.at_row]
         self.sums = [self.words.at(sums, b.mul(r, f["groups"])) for r in self.at_row]
 
     def piece(self, p, totals) -> list:

@@ -1,19 +1,24 @@
-"""y = x @ w.T + bias by quantised weights, of NumPy's arrays that were checked; nbkernels/quantized.py gives them."""
+"""y = x @ w.T + bias by quantised weights, of NumPy arrays that nbkernels/quantized/weights.py has checked."""
 
 from __future__ import annotations
+
+import functools
 
 import numpy as np
 
 from ...jit.routine import routine
+from ...quantized.layout import BYTES, WIDTH
 from ..gemm.blocking import SEGMENT
 from ..gemm.epilogue import After
 from ..runtime import threads
 from .kernel import COLUMNS, CONTEXT, Form
-from .layout import quantized_rows
+from .rows import define as bytes_of_rows
 
 SHARED = 1 << 18  # multiply-adds from which on threads share them: of a core 10 us
+MOST = 64  # plans that are kept with weights
 
 
+@functools.lru_cache(1024)
 def pieces(k: int, group: int) -> int:
     """Runs of steps that end with a group or a segment.
 
@@ -23,27 +28,62 @@ def pieces(k: int, group: int) -> int:
     return len({*range(0, k, group), *range(0, k, SEGMENT)})
 
 
+@functools.cache
+def kernel(dtype: str, scales: np.dtype, zeros: bool, rows: int, exact: bool):
+    """The Form for up to so many rows at once, and the address of its kernel."""
+    form = Form(dtype, scales.name, zeros, next((r for r in COLUMNS if r >= rows), max(COLUMNS)), exact)
+    return form, routine(str(form), form.define)
+
+
+def plan(w, rows: int, exact: bool):
+    """What all products of so many rows with these weights share, kept with them: the address of a kernel, most tasks,
+    the words of its context that do not change; and, where it is exact, what makes bytes of x, and of how many words a
+    room for them, their sums and their scales is."""
+    (n, k), groups = w.shape, w.factors.shape[1]
+    form, address = kernel(w.dtype, w.factors.dtype, w.offsets is not None, min(rows, max(COLUMNS)), exact)
+    f, quantizer, room = CONTEXT.array(), 0, 0
+    f.n, f.k, f.rows, f.group, f.groups = n, k, rows, w.group, groups
+    f.pieces = groups if exact else pieces(k, w.group)
+    f.words, f.factors, f.offsets = w.places
+    f.strips, f.bias = form.strips(n), address_of(w.none)
+    if exact:
+        quantizer = routine(*bytes_of_rows(w.dtype))
+        f.stride = (-(-k // WIDTH) + 1) * WIDTH // BYTES  # a block is stored whole, and may begin at any STEP
+        room = rows * (f.stride + groups + 1)
+    if len(w.plans) >= MOST:
+        w.plans.clear()
+    tasks = f.strips if rows * n * k > SHARED else 1
+    found = w.plans[rows, exact] = address, tasks, f.tobytes(), quantizer, room
+    return found
+
+
+def address_of(array) -> int:
+    return array.__array_interface__["data"][0]
+
+
 def linear(w, x, bias, function, exact: bool) -> np.ndarray:
-    """function(x @ w.T + bias) for a C-contiguous float32 x of some rows; a bias of n numbers, and function or None.
-    `exact`: x is quantised first."""
-    (n, k), rows = w.shape, len(x)
-    out = np.empty((rows, n), np.float32)
+    """function(x @ w.T + bias) for a C-contiguous float32 x of some rows; a bias of n numbers or None, and function or
+    None. `exact`: x is quantised first."""
+    rows, (n, k) = len(x), w.shape
+    out, exact = np.empty((rows, n), np.float32), exact and k > 0
     if out.size == 0:
         return out
-    at_once = next((r for r in COLUMNS if r >= rows), max(COLUMNS))
-    form = Form(w.dtype, w.factors.dtype.name, w.offsets is not None, at_once, exact and k > 0)
-    f, groups = CONTEXT.array(), w.factors.shape[1]
-    f.n, f.k, f.rows, f.group, f.groups = n, k, rows, w.group, groups
-    f.pieces = groups if form.exact else pieces(k, w.group)
-    if form.exact:
-        x, sums, scales = quantized_rows(x, w.group, w.dtype)
-        f.sums, f.scales = sums.ctypes.data, scales.ctypes.data
-    f.words, f.factors, f.bias, f.x, f.out = (each.ctypes.data for each in (w.words, w.factors, bias, x, out))
-    f.offsets = w.offsets.ctypes.data if form.zeros else 0
-    f.strips = form.strips(n)
-    f.tasks = min(threads.count() if rows * n * k > SHARED else 1, f.strips)
+    address, most, words, quantizer, room = w.plans.get((rows, exact)) or plan(w, rows, exact)
+    f = CONTEXT.array(words)
+    if exact:
+        memory = np.empty(room, np.int32)
+        f.source, f.x = address_of(x), address_of(memory)
+        f.sums = f.x + BYTES * rows * f.stride
+        f.scales = f.sums + BYTES * rows * f.groups
+        f.tasks = min(threads.count(), rows) if rows * k > SHARED else 1
+        threads.launch(quantizer, f.buffer_info()[0], f.tasks)
+    else:
+        f.x = address_of(x)
+    if bias is not None:
+        f.bias = address_of(bias)
+    f.out, f.tasks = address_of(out), min(threads.count(), most) if most > 1 else 1
     if function:
         f.after, state = After(function, out, (out,)).words(False)
         f.state = state.buffer_info()[0]
-    threads.launch(routine(str(form), form.define), f.buffer_info()[0], f.tasks)
+    threads.launch(address, f.buffer_info()[0], f.tasks)
     return out

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
+from math import prod
 from operator import index
 from typing import Any
 
 import numpy as np
 
-from .cpu.quantized import layout
-from .dispatch.errors import describe
-from .epilogues import ENDINGS
+from ..dispatch.errors import describe
+from ..epilogues import ENDINGS
+from . import layout
 
 KERNELS = "nbkernels.cpu.quantized.linear"  # by name, at the first product
 LIMITS = {"int8": (-128, 127), "int4": (-8, 7)}
 LEAST = {"float32": 2.0**-126, "float16": 2.0**-14, "bfloat16": 2.0**-126}  # the scales' dtypes, and their least normal
+# The deepest groups whose sums of products with bytes of x int32 holds.
+DEEPEST = {dtype: (2**31 - 1) // (127 * (high - low)) for dtype, (low, high) in LIMITS.items()}
+FLOAT = np.dtype(np.float32)
 STEP = 8  # groups are multiples of it: of the int4 in a word of 32 bits
 FLOATS = (*LEAST, "float64")
 
@@ -43,7 +48,7 @@ class Quantized:
            [  8. ,  10. , -12. ]], dtype=float32)
     """
 
-    __slots__ = "dtype", "factors", "group", "offsets", "shape", "words"
+    __slots__ = "dtype", "factors", "group", "none", "offsets", "places", "plans", "shape", "words"
 
     def __init__(self, values, scales, zeros=None, *, dtype="int8", group=None, k=None):
         _known_dtype("Quantized", dtype)
@@ -69,11 +74,15 @@ class Quantized:
             if zeros.size and not (low <= zeros.min() and zeros.max() <= high):
                 raise ValueError(f"Quantized: zeros of {dtype} are from {low} to {high}")
             zeros = layout.in_blocks(zeros.astype(np.int8))
-        for name, value in dict(dtype=dtype, shape=(n, k), group=group, words=layout.as_words(dtype, values),
-                                factors=layout.in_blocks(scales), offsets=zeros).items():  # fmt: skip
+        scales = scales.astype(scales.dtype.newbyteorder("="))
+        arrays = dict(words=layout.as_words(dtype, values), factors=layout.in_blocks(scales), offsets=zeros)
+        places = [0 if each is None else each.ctypes.data for each in arrays.values()]
+        none = np.full(n, -0.0, np.float32)  # what is added where there is no bias: v + -0.0 is v
+        own = dict(dtype=dtype, shape=(n, k), group=group, none=none, places=places, plans={})
+        for name, value in (own | arrays).items():
+            object.__setattr__(self, name, value)
             if isinstance(value, np.ndarray):
                 value.flags.writeable = False
-            object.__setattr__(self, name, value)
 
     def __setattr__(self, name, value=None):
         raise AttributeError(f"Quantized: {name} cannot be set; a record does not change")
@@ -142,8 +151,8 @@ def quantize(weight: Any, group: int | None = None, dtype: str = "int8", symmetr
     array([[0.2857143],
            [1.       ]], dtype=float32)
     >>> w.dequantize()
-    array([[ 1.1428572 , -2.        ,  0.2857143 ],
-           [ 0.        ,  7.        ,  4.        ]], dtype=float32)
+    array([[ 0.8571429, -2.       ,  0.2857143],
+           [ 0.       ,  7.       ,  4.       ]], dtype=float32)
     """
     _known_dtype("quantize", dtype)
     weight = _array("quantize", "weight", weight, 2)
@@ -199,35 +208,33 @@ def linear_q(x: Any, w: Quantized, bias: Any = None, activation: str | None = No
     >>> import numpy as np, nbkernels
     >>> w = nbkernels.quantize(np.array([[1.0, -2.0], [0.5, 4.0]]))
     >>> nbkernels.linear_q(np.ones((1, 2), np.float32), w, activation="relu")
-    array([[0. , 4.5]], dtype=float32)
+    array([[0.      , 4.503937]], dtype=float32)
     """
     if not isinstance(w, Quantized):
         raise TypeError(f"linear_q: w must be what quantize makes, not {describe(w)}")
-    x, (n, k) = _array("linear_q", "x", x), w.shape
-    if x.dtype.name not in LEAST:
-        raise TypeError(f"linear_q: x must be {', '.join(LEAST)}, not {x.dtype}")
+    x, (n, k), function = _floats("x", x), w.shape, None
     if x.ndim == 0 or x.shape[-1] != k:
         raise ValueError(f"linear_q: x of shape {x.shape} and weights of {w.shape} do not fit: {k} columns are wanted")
-    if activation is not None and (activation, "none") not in ENDINGS:
-        raise ValueError(
-            f"linear_q: activation must be {', '.join(sorted({a for a, _ in ENDINGS}))}, not {activation!r}"
-        )
-    low, high = LIMITS[w.dtype]
-    if dynamic and w.group > (deepest := (2**31 - 1) // (127 * (high - low))):
+    if dynamic and w.group > DEEPEST[w.dtype]:
         deep = f"sums of {w.group} {w.dtype} can exceed int32"
-        raise ValueError(f"linear_q: dynamic=True takes groups of {deepest} at most, for {deep}")
-    if bias is None:
-        bias = np.full(n, -0.0, np.float32)  # v + -0.0 is v
-    else:
-        bias = _array("linear_q", "bias", bias, 1)
-        if bias.dtype.name not in LEAST:
-            raise TypeError(f"linear_q: bias must be {', '.join(LEAST)}, not {bias.dtype}")
+        raise ValueError(f"linear_q: dynamic=True takes groups of {DEEPEST[w.dtype]} at most, for {deep}")
+    if bias is not None:
+        bias = _floats("bias", bias)
         if bias.shape != (n,):
             raise ValueError(f"linear_q: bias of shape {bias.shape} for {n} outputs")
-    rows = np.ascontiguousarray(x.reshape(-1, k) if k else np.empty((np.prod(x.shape[:-1], dtype=int), 0)), np.float32)
-    bias = np.ascontiguousarray(bias, np.float32)
-    function = ENDINGS[activation, "none"].apply.version().function if activation else None
-    return import_module(KERNELS).linear(w, rows, bias, function, bool(dynamic)).reshape(*x.shape[:-1], n)
+    if activation is not None:
+        if (activation, "none") not in ENDINGS:
+            names = ", ".join(sorted({name for name, _ in ENDINGS}))
+            raise ValueError(f"linear_q: activation must be {names} or None, not {activation!r}")
+        function = ENDINGS[activation, "none"].apply.version().function
+    rows = x if x.ndim == 2 else x.reshape(prod(x.shape[:-1]), k)
+    out = _kernels().linear(w, rows, bias, function, bool(dynamic))
+    return out if x.ndim == 2 else out.reshape(*x.shape[:-1], n)
+
+
+@cache
+def _kernels():
+    return import_module(KERNELS)
 
 
 # -- what is given -----------------------------------------------------------------------------------------------------
@@ -239,6 +246,16 @@ def _array(name, word, given, ndim=None) -> np.ndarray:
     if ndim is not None and given.ndim != ndim:
         raise ValueError(f"{name}: {word} must have {ndim} dimensions, not the shape {given.shape}")
     return given
+
+
+def _floats(word, given) -> np.ndarray:
+    """An array of linear_q's as float32 in C order."""
+    if type(given) is np.ndarray and given.dtype is FLOAT and given.flags.c_contiguous:
+        return given
+    array = _array("linear_q", word, given)
+    if array.dtype.name not in LEAST:
+        raise TypeError(f"linear_q: {word} must be {', '.join(LEAST)}, not {array.dtype}")
+    return np.asarray(array, FLOAT, order="C")
 
 
 def _known_dtype(name, dtype):

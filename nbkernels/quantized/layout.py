@@ -12,9 +12,9 @@ LINE = 64
 
 
 def aligned(shape, dtype) -> np.ndarray:
-    """Zeros that begin at a cache line."""
+    """Zeros that begin at a cache line, with some to be read past the end."""
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    memory = np.zeros(size + LINE, np.uint8)
+    memory = np.zeros(size + 2 * LINE, np.uint8)
     first = -memory.ctypes.data % LINE
     return memory[first : first + size].view(dtype).reshape(shape)
 
@@ -68,25 +68,3 @@ def one_a_byte(pairs: np.ndarray, k: int) -> np.ndarray:
     values = np.empty((len(pairs), 2 * pairs.shape[1]), np.int8)
     values[:, ::2], values[:, 1::2] = pairs << 4 >> 4, pairs >> 4
     return values[:, :k]
-
-
-def quantized_rows(x: np.ndarray, group: int, dtype: str):
-    """(words, sums, scales) of float32 rows for weights of that dtype: int8 in words, and what they add up to by group.
-
-    scale = max |x| / 127, at least 2**-126; x / scale is rounded half to even. Of a row with NaN or infinity the scale
-    is NaN, and the values are 0.
-    """
-    rows, k = x.shape
-    most = np.abs(x).max(1, initial=0)
-    scales = np.maximum(most / np.float32(127), np.float32(2.0**-126))
-    if not (finite := np.isfinite(most)).all():
-        x, scales = np.where(finite[:, None], x, np.float32(0)), np.where(finite, scales, np.float32(np.nan))
-    values = np.zeros((rows, -(-k // ITEMS[dtype]) * ITEMS[dtype]), np.int8)
-    with np.errstate(invalid="ignore"):
-        steps = np.rint(x / np.where(finite, scales, np.float32(1))[:, None])
-    values[:, :k] = np.clip(steps, -127, 127, out=steps)
-    starts = np.arange(0, k, group)
-    sums = np.add.reduceat(values[:, :k], starts, 1, np.int32)
-    if dtype == "int4":  # the even items of a word of weights stand in one word, and the odd ones in the next
-        values = values.reshape(rows, -1, BYTES, 2).transpose(0, 1, 3, 2)
-    return np.ascontiguousarray(values).reshape(rows, -1).view(np.int32), sums, scales

@@ -1,0 +1,1 @@
+"""Weights as small whole numbers with scales, and products with them."""
