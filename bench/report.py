@@ -16,8 +16,9 @@ rewrites:
 
 or, where BENCH is a key of the rows, such as size, one line for each value that it has, and for dtype sizes across.
 The rows of bench_first_call.py ("call"), of bench_jitted.py ("jitted"), of bench_overhead.py ("overhead"), of
-bench_numpy_loops.py ("loops", with nbkernels/in_numpy/measured.json) and of device_check.py ("gpu") have times of their
-own. `<!-- plans products -->` and `<!-- plans elementwise -->` are bench/plans.py's tables.
+bench_numpy_loops.py ("loops", with nbkernels/in_numpy/measured.json), of bench_quantized.py ("linear_q") and of
+device_check.py ("gpu") have times of their own. `<!-- plans products -->` and `<!-- plans elementwise -->` are
+bench/plans.py's tables.
 
 --check writes nothing and fails where documents and results are out of step.
 """
@@ -291,6 +292,29 @@ def devices(results):
     )
 
 
+def quantized(results):
+    """Threads and rows of x down; in a cell milliseconds, how many times as fast as by float32 weights, and GB/s."""
+    rows, names = results["rows"], list(results["rows"][0]["seconds"])
+    lines = [["threads, rows", *names], ["---", *["---:"] * len(names)]]
+    for row in rows:
+        seconds, cells = row["seconds"], []
+        for name in names:
+            told = [f"{seconds['float32'] / seconds[name]:.1f}"] if name != "float32" else []
+            told += [f"{row['gb_s'][name]:.0f} GB/s"] if name in row["gb_s"] else []
+            cells.append(f"{seconds[name] * 1e3:.2f} ({', '.join(told)})")
+        lines.append([f"{row['threads']}, {row['shape'][0]}", *cells])
+    copies = (
+        f"{max(row['copy_gb_s'] for row in rows if row['threads'] == threads):.0f} by {threads}"
+        for threads in dict.fromkeys(row["threads"] for row in rows)
+    )
+    meta = results["meta"]
+    return markdown_table(lines) + (
+        "\n\nMilliseconds (times as fast as float32, bytes of weights a second) of rows by 4096 x 4096: medians, in "
+        f"turns, of {machine(meta)}, under a load of {meta['load']} by other programs; a copy within memory moved "
+        f"{' and '.join(copies)} GB/s.\n"
+    )
+
+
 def span(values, form):
     """
     >>> span([1.25, 3], "{:.2f}"), span([1, 1], "{:,}")
@@ -345,6 +369,8 @@ def rewrite(text, directory):
             return match[1] + loops(results) + match[4]
         if bench == "gpu":
             return match[1] + devices(results) + match[4]
+        if bench == "linear_q":
+            return match[1] + quantized(results) + match[4]
         if bench == "dtype":
             return match[1] + dtypes(results) + match[4]
         by_key = bench in results["rows"][0]
