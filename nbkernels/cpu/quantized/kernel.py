@@ -113,11 +113,10 @@ class _Weights:
         return self.builder.inttoptr(self.f[word], ELEMENT[dtype].as_pointer())
 
     def strip(self, first, row) -> list:
-        """Outputs from `first` on, of the rows from `row` on: of those that are there."""
+        """Outputs from `first` on, of the rows from `row` on; the last row stands for those that are not there."""
         b, f, form, lanes = self.builder, self.f, self.form, self.lanes
         last, end = b.sub(b.udiv(b.add(f["n"], I64(WIDTH - 1)), I64(WIDTH)), I64(1)), f["rows"]
         self.at_row = [self.least(b.add(row, I64(r)), b.sub(end, I64(1))) for r in range(form.rows)]
-        self.there = [b.icmp_signed("<", b.add(row, I64(r)), end) for r in range(form.rows)]
         self.outputs = [b.add(first, I64(c * form.lanes)) for c in range(form.columns)]
         # Past the last block its vectors are read again, and not stored.
         blocks = [self.least(b.udiv(each, I64(WIDTH)), last) for each in self.outputs]
@@ -226,10 +225,9 @@ class _Weights:
         """out = total + bias."""
         b, lanes = self.builder, self.lanes
         for c, output in enumerate(self.outputs):
-            left = b.sub(self.f["n"], output)
-            bias = lanes.load(lanes.at(self.pointer("bias", "float32"), output), lanes.mask(left))
+            mask = lanes.mask(b.sub(self.f["n"], output))
+            bias = lanes.load(lanes.at(self.pointer("bias", "float32"), output), mask)
             for r, row in enumerate(self.at_row):
-                mask = lanes.mask(b.select(self.there[r], left, I64(0)))
                 out = lanes.at(lanes.at(self.pointer("out", "float32"), b.mul(row, self.f["n"])), output)
                 total = self.finished(row, totals[r * self.form.columns + c])
                 lanes.store(b.fadd(total, bias), out, mask)
