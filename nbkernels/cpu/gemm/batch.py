@@ -271,18 +271,18 @@ def baddbmm_fast(self, batch1, batch2, beta, alpha, out):
     """baddbmm of plain arrays in few calls; None, with nothing written, where more care is needed."""
     if type(beta) not in REAL or type(alpha) not in REAL:
         return None
-    if out is None and batch1.dtype not in NAMES:
-        return _stacked(batch1, batch2, self, beta, alpha)
+    if batch1.dtype not in NAMES:
+        return _stacked(batch1, batch2, out, self, beta, alpha)
     return _fast(id(self), batch1, batch2, beta, alpha, out)
 
 
 def bmm_fast(self, mat2, out):
     """bmm of plain arrays in few calls; None, with nothing written, where more care is needed."""
-    return _stacked(self, mat2) if out is None and self.dtype not in NAMES else _fast(0, self, mat2, 0.0, 1.0, out)
+    return _stacked(self, mat2, out) if self.dtype not in NAMES else _fast(0, self, mat2, 0.0, 1.0, out)
 
 
-def _stacked(a, b, x=None, beta=0, alpha=1):
-    """The same of another dtype than float32 and float64, into an array of its own."""
+def _stacked(a, b, out, x=None, beta=0, alpha=1):
+    """The same of another dtype than float32 and float64."""
     dtype, name = a.dtype, a.dtype.name
     if b.dtype != dtype or not a.ndim == b.ndim == 3 or not dtype.isnative or name not in at_first.DTYPES:
         return None
@@ -292,12 +292,24 @@ def _stacked(a, b, x=None, beta=0, alpha=1):
     (count, m, k), (other, steps, n) = a.shape, b.shape
     if other != count or steps != k or 0 in (count, m, n, k) or at_first.suits(a, b):
         return None
-    out, kind = empty((count, m, n), dtype), kind_of(name, name, name)
+    kind = kind_of(name, name, name)
     try:
-        x = None if x is None or beta == 0 else np.broadcast_to(x, out.shape)
+        x = None if x is None or beta == 0 else np.broadcast_to(x, (count, m, n))
+        if out is None:
+            out = empty((count, m, n), dtype)
+        elif not _plain(out, (count, m, n), dtype) or any(
+            np.may_share_memory(out, each) for each in (a, b, x) if each is not None
+        ):
+            return None
         return out if stack(out, x, a, b, wrapped(beta, kind), wrapped(alpha, kind), kind) else None
     except (ValueError, OverflowError):  # of another shape, or too large for a float: the checks will say it properly
         return None
+
+
+def _plain(out, shape, dtype) -> bool:
+    """Whether it is an array of a result that compiled code may write at once."""
+    alike = type(out) is np.ndarray and out.shape == shape and out.dtype == dtype
+    return alike and out.flags.c_contiguous and out.flags.writeable
 
 
 def _fast(x, a, b, beta, alpha, out):
