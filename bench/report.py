@@ -15,10 +15,10 @@ rewrites:
     <!-- end -->                        <!-- end -->
 
 or, where BENCH is a key of the rows, such as size, one line for each value that it has, and for dtype sizes across.
-The rows of bench_first_call.py ("call"), of bench_jitted.py ("jitted"), of bench_overhead.py ("overhead"), of
-bench_numpy_loops.py ("loops", with nbkernels/in_numpy/measured.json), of bench_quantized.py ("linear_q") and of
-device_check.py ("gpu") have times of their own. `<!-- plans products -->` and `<!-- plans elementwise -->` are
-bench/plans.py's tables.
+The rows of bench_first_call.py ("call"), of bench_jitted.py ("jitted"), of bench_modes.py ("modes"), of
+bench_overhead.py ("overhead"), of bench_numpy_loops.py ("loops", with nbkernels/in_numpy/measured.json), of
+bench_quantized.py ("linear_q") and of device_check.py ("gpu") have times of their own. `<!-- plans products -->` and
+`<!-- plans elementwise -->` are bench/plans.py's tables.
 
 --check writes nothing and fails where documents and results are out of step.
 """
@@ -170,6 +170,30 @@ def dtypes(results):
     return markdown_table(lines) + (
         f"\n\nTime of {' / '.join(peers)} over ours (share of the fastest sample of the peak of its multiply-add "
         f"instruction), n x n, one thread: interleaved medians of {machine(results['meta'])}.{doubt(results)}\n"
+    )
+
+
+def modes(results):
+    """Classes of products down; by each number of threads a mode's time, or a peer's, over the default's: geometric
+    mean, and how many are more than 5 % faster by a mode."""
+    rows, threads = results["rows"], sorted({row["threads"] for row in results["rows"]})
+    names = [*rows[0]["modes"], *peers_of(rows)]
+    heads = [f"{name}, {count} thread{'s' * (count > 1)}" for count in threads for name in names]
+    lines = [["", "products", *heads], ["---", *["---:"] * (len(heads) + 1)]]
+    slower = dict.fromkeys(threads, 0)
+    for bench in [*sorted({row["bench"] for row in rows}), "all"]:
+        line = []
+        for count in threads:
+            group = [row for row in rows if bench in (row["bench"], "all") and row["threads"] == count]
+            times = [[(row["modes"] | row["peers"])[name] / row["ours_s"] for row in group] for name in names]
+            line += [f"{geometric_mean(each):.2f}" for each in times]
+            slower[count] = sum(row["ours_s"] > 1.05 * min(row["modes"].values()) for row in group)
+        lines.append([bench, str(len(group)), *line])
+    told = ", ".join(f"{lost} by {count} thread{'s' * (count > 1)}" for count, lost in slower.items())
+    return markdown_table(lines) + (
+        f"\n\nTime of each mode and of {', '.join(peers_of(rows))} over that of the default, geometric means of random "
+        f"products; more than 5 % slower than the fastest mode are {told}: interleaved medians of "
+        f"{machine(results['meta'])}.\n"
     )
 
 
@@ -361,6 +385,8 @@ def rewrite(text, directory):
             return match[1] + first_calls(results) + match[4]
         if bench == "jitted":
             return match[1] + jitted(results) + match[4]
+        if bench == "modes":
+            return match[1] + modes(results) + match[4]
         if bench == "overhead":
             return match[1] + overheads(results) + match[4]
         if bench == "programs":
