@@ -16,7 +16,6 @@ rewrites:
 
 or, where BENCH is a key of the rows, such as size, one line for each value that it has, and for dtype sizes across.
 The rows of bench_first_call.py ("call"), of bench_jitted.py ("jitted"), of bench_modes.py ("modes"), of
-The rows of bench_first_call.py ("call"), of bench_jitted.py ("jitted"), of bench_modes.py ("modes"), of
 bench_overhead.py ("overhead"), of bench_numpy_loops.py ("loops", with nbkernels/in_numpy/measured.json), of
 bench_quantized.py ("linear_q") and of device_check.py ("gpu") have times of their own. `<!-- plans products -->` and
 `<!-- plans elementwise -->` are bench/plans.py's tables.
