@@ -27,6 +27,7 @@ from tabulate import tabulate
 import nbkernels
 from nbkernels import tune
 from nbkernels.benches.peak import copy_call, workers
+from nbkernels.benches.peers import at_best
 from nbkernels.commands import info
 
 N = 4096
@@ -133,4 +134,5 @@ def main():
 
 
 if __name__ == "__main__":
+    at_best()
     main()
