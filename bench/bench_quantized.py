@@ -42,8 +42,9 @@ def kinds(weight):
         nbkernels.quantize(weight, GROUP),
         nbkernels.quantize(weight, GROUP, "int4", scales="float16"),
     )
-    calls = {"float32": lambda x: nbkernels.linear(x, weight)}
-    sizes = {"float32": weight.nbytes}
+    packed = nbkernels.pack(weight, for_="weight")
+    calls = {"float32": lambda x: nbkernels.linear(x, weight), "packed": lambda x: nbkernels.linear(x, packed)}
+    sizes = {"float32": weight.nbytes, "packed": packed.nbytes}
     for name, w, dynamic in (
         ("int8", plain, False),
         (f"int8 by {GROUP}", grouped, False),
@@ -90,6 +91,7 @@ def measure(threads, rounds):
         every = {name: (lambda call=call, x=x: call(x)) for name, call in calls.items()}
         for _ in range(40):  # first calls of a product are others
             every["float32"]()
+            every["packed"]()
         every["copy"], order = copy, random.Random(rows)
         times = {name: [] for name in every}
         for _ in range(rounds):

@@ -46,6 +46,7 @@ class Adapter:
     foreign = False  # whether its arrays may tell something else at every look
     intercept = None  # a method (op, row, args, out, in_place) that takes over calls of ops with kernels; see traced.py
 
+    hands_on = True  # whether that is to something else than the kernels here
     unwritable = OutError  # what is raised where an array that has a flaw would be written
 
     def opens(self, op, key, x):
@@ -88,6 +89,10 @@ class Adapter:
         if self.intercept is not None or self.device(x).key == keys.META or tuple(self.spec(x).shape):
             raise ValueError
         return (x if hasattr(x, "item") else self.host(x)).item()
+
+    def whole(self, x):
+        """x as derivatives read it."""
+        return x
 
     def address(self, x):
         """Where x[0, 0, ...] is in its device's memory, or None where x has none."""

@@ -9,7 +9,7 @@ gradients; the fallback of an Autograd key is called with (op, grad, args, outpu
 
 from functools import lru_cache
 
-from . import keys, views
+from . import arrays, keys, views
 from .errors import ArgumentError, MissingKernelError, RegistrationError
 from .operands import each
 from .table import Computed, Row, resolve, signature
@@ -116,7 +116,7 @@ def gradients(op, row, grad, values, wanted, result=None):
     if row.row is None or row.reason == keys.COMPOSITE_IMPLICIT:
         why = "its gradient comes from its parts" if row.row else "none is declared"
         raise MissingKernelError(f"{op.schema.name} has no derivative of its own: {why}")
-    kernel = row.row.load()
+    kernel, values = row.row.load(), [whole(x) for x in values]
     if row.reason == "fallback":
         found = kernel(op, grad, values, tuple(wanted))
     elif callable(kernel):
@@ -130,6 +130,12 @@ def gradients(op, row, grad, values, wanted, result=None):
             formula = kernel.get(op.names[i]) if keep else None
             found.append(formula and formula(**{need: known[need] for need in needs(formula)}))
     return fitted(op, wanted, [values[i] for i in op.derived], found)
+
+
+def whole(x):
+    """x as derivatives read it, if it is an array."""
+    adapter = arrays.adapter_for(x)
+    return x if adapter is None else adapter.whole(x)
 
 
 def fitted(op, wanted, given, found):

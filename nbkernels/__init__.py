@@ -19,6 +19,7 @@ from .modes import modes
 from .ops import *  # noqa: F403 its table says what is public
 from .ops import __all__ as _OPS
 from .origins import specializations
+from .packing import Packed, pack
 from .quantized.weights import Quantized, linear_q, quantize
 from .standard import clip, einsum, matrix_transpose, mean, std, tensordot, var, vecdot, where
 from .threads import threads
@@ -99,8 +100,8 @@ def __dir__():
 __version__ = "0.1.0"
 
 __all__ = [
-    "GradTape", "MetaArray", "Quantized", "asarray", "clip", "einsum", "elementwise", "epilogue", "explain",
-    "for_torch", "fuse", "linear_q", "matrix_transpose", "mean", "meta", "modes", "quantize", "specializations", "std",
-    "tensordot", "threads", "use_in_numpy", "var", "vecdot", "vjp", "watch", "where",
+    "GradTape", "MetaArray", "Packed", "Quantized", "asarray", "clip", "einsum", "elementwise", "epilogue", "explain",
+    "for_torch", "fuse", "linear_q", "matrix_transpose", "mean", "meta", "modes", "pack", "quantize",
+    "specializations", "std", "tensordot", "threads", "use_in_numpy", "var", "vecdot", "vjp", "watch", "where",
     "tune", *_OPS,  # noqa: F405 __getattr__ has tune
 ]  # fmt: skip

@@ -17,6 +17,7 @@ from .in_numpy.use import use_in_numpy as use_in_numpy
 from .modes import modes as modes
 from .ops import define as define, packet as packet, register as register, register_fallback as register_fallback
 from .origins import specializations as specializations
+from .packing import Packed as Packed, pack as pack
 from .quantized.weights import Quantized as Quantized, linear_q as linear_q, quantize as quantize
 from .standard import clip as clip, einsum as einsum, matrix_transpose as matrix_transpose, mean as mean, std as std, tensordot as tensordot, var as var, vecdot as vecdot, where as where
 from .threads import threads as threads

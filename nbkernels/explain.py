@@ -90,7 +90,7 @@ class Watch:
         slots, operands = op.bind(name, list(args))
         for operand in operands:
             adapter = arrays.adapter_for(bare(operand.value))
-            if adapter.intercept is not None and not isinstance(adapter, Tracing):
+            if adapter.intercept is not None and adapter.hands_on and not isinstance(adapter, Tracing):
                 what = f"explain: {operand.name} is a {adapter.name} array, which has no kernels of its own"
                 raise ArgumentError(f"{what}: explain {name} of its chunks")
         if not (row.row.writes or (op.structured and row.reason in ("fallback", "structured"))):

@@ -201,6 +201,7 @@ RULES = {
         "nbkernels.pickled",
         "nbkernels.strides",
     ),
+    "packing": ("numpy", "nbkernels.cpu", "nbkernels.dispatch"),
     "quantized": ("numpy", "ml_dtypes", "nbkernels.cpu", "nbkernels.dispatch", "nbkernels.epilogues"),
     "explain": ("tabulate", "nbkernels.dispatch"),
     "__init__": (
@@ -214,6 +215,7 @@ RULES = {
         "nbkernels.modes",
         "nbkernels.dispatch",
         "nbkernels.origins",
+        "nbkernels.packing",
         "nbkernels.quantized",
         "nbkernels.autograd",
         "nbkernels.standard",

@@ -61,7 +61,8 @@ def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None, tiles=None) -> 
     work |= {"mode": mode or default_mode(kind.a)}
     if x is None and alpha == 1 and mode is None and tiles is None and not batch and syrk.symmetric(a, b):
         return work | dict(path="one triangle, mirrored", threads=threads.count(), flops=m * n * k)
-    cut = None if tiles is None else given(tiles, kind)
+    ready = getattr(b, "memory", None) is not None  # panels.py's
+    cut = b.tiles if ready else None if tiles is None else given(tiles, kind)
     plain = kind.a in SIZE and not conj and mode is None and cut is None
     way = path_of(out, x, a, b, threads.count()) if plain else PACKED
     path = PATHS[way]
@@ -77,19 +78,20 @@ def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None, tiles=None) -> 
     tiles = cut or tiles_of(kind, which)
     if path == "packed":
         temporaries.append(panels(out, a, b, tiles, kind, workers))
+        path = "packed, mat2 beforehand" if ready else path
     others = [each for each in (x, a, b) if each is not None]
     if batch and not plain and cut is None and (turns := stacks.choose(out, others, k, threads.count())):
         path, workers = "stack, one thread a product", turns
     elif stack is not None:
         path, workers, temporaries = f"stack of {stack[0]}", stack[1], temporaries[: len(clashes) > 0]
     shown = f"{tiles}, tuned" if cut is None and tiles == tuned(kind, which) else str(tiles)
-    tile = shown if path == "packed" or not plain else f"{small(kind.a).mr}x{small(kind.a).nr}"
+    tile = shown if path.startswith("packed") or not plain else f"{small(kind.a).mr}x{small(kind.a).nr}"
     flops = 2 * count * m * n * k * (4 if out.dtype.kind == "c" else 1)
     if path == "small":
         *sizes, rows = seen(out, x, a, b)
         name = OF_SMALL[kernel_for(small(kind.a), rows and x is None and alpha == 1, *sizes)]
     else:
-        name = WORK[path]
+        name = WORK[path.partition(",")[0]]
     return work | dict(path=path, tile=tile, code=kept(f"{name}_{kind.a}"), threads=workers, copies=copies,
                        temporaries=temporaries, flops=flops)  # fmt: skip
 
@@ -133,7 +135,8 @@ def mv(out, x, a, v, beta=0, alpha=1, mode=None) -> dict:
 
 def layout(a, b) -> str:
     """NN, NT, TN or TT: T where the columns are nearer in memory than the rows."""
-    return "".join("T" if abs(x.strides[-2]) < abs(x.strides[-1]) else "N" for x in (a, b))
+    return "".join("-" if hasattr(x, "memory") else "T" if abs(x.strides[-2]) < abs(x.strides[-1]) else "N"
+                   for x in (a, b))  # fmt: skip
 
 
 def elementwise(out, arrays) -> dict:

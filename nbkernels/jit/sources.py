@@ -23,7 +23,7 @@ PACKAGE = Path(__file__).resolve().parent.parent
 _PACKAGE = __name__.partition(".")[0]
 # What compiled code is made from: the rooms that compile, with their sub-folders, and what they take from outside.
 ROOMS = "jit", "cpu", "cuda", "scalar", "elementary"
-MODULES = "dtypes.py", "problem.py", "strides.py"
+MODULES = "dtypes.py", "problem.py", "quantized/layout.py", "strides.py"
 OF_CUDA = ("cuda", "scalar", "elementary"), (*MODULES, "jit/kind.py")  # CUDA's kernels alone
 
 COMMENT = ord("#")
@@ -58,9 +58,11 @@ def _inside(folder, name: str) -> Iterator[tuple]:
 
 def codes(rooms=ROOMS, modules=MODULES) -> list[tuple[str, CodeType]]:
     """(name, code) of every module that counts, in order, found without importing it."""
-    counted = {f"{_PACKAGE}.{name.removesuffix('.py')}" for name in (*rooms, *modules)}
-    top = pkgutil.iter_modules(sys.modules[_PACKAGE].__path__, f"{_PACKAGE}.")
-    return sorted(_below(each for each in top if each.name in counted))
+    counted = {f"{_PACKAGE}.{name.removesuffix('.py').replace('/', '.')}" for name in (*rooms, *modules)}
+    top = list(pkgutil.iter_modules(sys.modules[_PACKAGE].__path__, f"{_PACKAGE}."))
+    whole = _below(each for each in top if each.name in counted)
+    others = _below(each for each in top if any(name.startswith(f"{each.name}.") for name in counted))
+    return sorted({*whole, *(each for each in others if each[0] in counted)})
 
 
 def _below(modules) -> Iterator[tuple[str, CodeType]]:

@@ -26,7 +26,7 @@ WORDS = Record(
     workers tasks near scalars unit reads trusted loops mixed sided numpy result after context own
     micro nv lanes packs brackets
     a rsa csa b rsb csb c rsc csc x rsx csx m n k
-    block down across stretch bpanels part total share need blocks room start stop
+    block down across stretch bpanels ready part total share need blocks room start stop
     """,
 )
 words_at = WORDS.pointer()

@@ -11,7 +11,7 @@ strides are no multiple of the item size, and outputs that really overlap inputs
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -66,7 +66,12 @@ def gemm(
         _scaled(out, x, beta, kind)
         return False
     overlap = clash(out, a) or clash(out, b) or (x is not None and not same(out, x) and clash(out, x))
-    if overlap or any(stride % out.itemsize for stride in out.strides):
+    ready = getattr(b, "memory", None)  # panels.py's
+    if (
+        overlap
+        or any(stride % out.itemsize for stride in out.strides)
+        or (ready is not None and out.strides[1] != out.itemsize)
+    ):
         with fresh(out) as temporary:
             gemm(temporary, x, a, b, beta, alpha, tiles, conj, mode)
             out[...] = temporary
@@ -78,7 +83,11 @@ def gemm(
     if plain and symmetric(a, b):
         mirrored(product, out, a, b)
         return False
-    if tiles is None and at_first.product(out, x, a, b, beta, alpha, kind):
+    if ready is not None:
+        if tiles or replace(kind, out=b.kind.out) != b.kind:
+            raise ValueError(f"weights that are packed for products of {b.kind} take no tiles and no other mode")
+        tiles = b.tiles
+    elif tiles is None and at_first.product(out, x, a, b, beta, alpha, kind):
         return False
     if tiles is None and kind.a in SIZE:
         way = path_of(out, x, a, b, threads.count())
@@ -89,7 +98,8 @@ def gemm(
     tiles = tiles or tiles_of(kind, slot_of(out, a, b))
     beta, alpha = (wrapped(factor, kind) for factor in (beta, alpha))
     workers = threads.count() if m * n * k > PARALLEL else 1
-    packed(out, 0 if x is None else id(x), a, b, beta, alpha, tiles, kind, workers, after=after)
+    panels = 0 if ready is None else ready.ctypes.data
+    packed(out, 0 if x is None else id(x), a, b, beta, alpha, tiles, kind, workers, after=after, panels=panels)
     return after is not None
 
 

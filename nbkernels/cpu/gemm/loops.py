@@ -21,7 +21,7 @@ from ...jit.cache import compiled, jit
 from ...jit.record import address
 from .block import SQUARE
 from .blocking import SEGMENT
-from .context import WORDS, even, part
+from .context import WORDS, even, part, up
 from .kernels import PANEL_A, PANEL_B, STRIP_A, STRIP_B, TILE_BYTES, tile_at
 from .matrix import matrices, sub
 from .store import MEMORY, PARTIAL, ending
@@ -40,6 +40,12 @@ def _pack(f, side, matrix, width, kb, target):
         for j in range(0, width, pitch):
             to = target + j * (words + head) * f.step
             invoke(packs[side], (source + j * along * size, along, down, min(pitch, width - j), kb, to))
+
+
+@jit(forceinline=True)
+def _words(f, kb):
+    """Words of each column in a panel of B of kb steps."""
+    return (kb + f.group - 1) // f.group + f.head
 
 
 @jit(forceinline=True)
@@ -72,19 +78,21 @@ def _multiply(f, t, room, panels, rows, columns, place, operands, kb, ends):
 
 @jit
 def _block(f, t, room, piece, steps):
-    """One block of k for a piece: its first row, rows, first column and columns; `steps`: the first, how many, and
-    whether a segment ends with them."""
-    (ic, m, jc, n), (p, kb, ends) = piece, steps
+    """One block of k for a piece: its first row, rows, first column and columns; `steps`: the first, how many, whether
+    a segment ends with them, and how many words a panel of B has before them."""
+    (ic, m, jc, n), (p, kb, ends, before) = piece, steps
     a, b, c, x = matrices(f)
     a, b = sub(a, ic, p, f.size_a), sub(b, p, jc, f.size_b)
     c, x = sub(c, ic, jc, f.size_c), sub(x, ic, jc, f.size_c)
-    words, wide = (kb + f.group - 1) // f.group + f.head, even(n, f.nb, f.nr)
+    words, wide = _words(f, kb), even(n, f.nb, f.nr)
     for low in range(0, m, f.stretch):
         high = min(low + f.stretch, m)
         _pack(f, PANEL_A, sub(a, low, 0, f.size_a), high - low, kb, room)
         for j in range(0, n, wide):
             panels = room + f.bpanels + (j * words * f.step if m > f.stretch else 0)
-            if low == 0:
+            if f.ready != 0:
+                panels = f.ready + (before * up(f.n, f.nr) + (jc + j) * words) * f.step
+            elif low == 0:
                 source, down, across = sub(b, 0, j, f.size_b)
                 _pack(f, PANEL_B, (source, across, down), min(wide, n - j), kb, panels)
             columns = j, min(wide, n - j), n
@@ -111,16 +119,35 @@ def loops() -> int:
                     m = part(rows, f.down, f.mr)
                     i = piece % f.down * m
                     place = ic + i, min(m, rows - i), jc + j, min(n, columns - j)
+                    before = 0
                     for segment in range(0, f.k, SEGMENT):
                         length = min(SEGMENT, f.k - segment)
                         step = even(length, f.kc, f.group)
                         for p in range(0, length, step):
                             if f.start <= block < f.stop and i < rows and j < columns:
                                 t.starts, t.first, t.last = p == 0, segment == 0, segment + length == f.k
-                                steps = segment + p, min(step, length - p), p + step >= length
+                                steps = segment + p, min(step, length - p), p + step >= length, before
                                 _block(f, t, room, place, steps)
-                            block += 1
+                            block, before = block + 1, before + _words(f, min(step, length - p))
         if f.brackets != 0:
             invoke(f.brackets, (0,))
 
     return compiled(work, WORDS.kernel, "gemm_loops")
+
+
+@functools.cache
+def ahead() -> int:
+    """Pack all of B at `ready`, for products that find it there: void(words, task)."""
+
+    def work(f, task):
+        b, before = (f.b, f.rsb, f.csb), 0
+        for segment in range(0, f.k, SEGMENT):
+            length = min(SEGMENT, f.k - segment)
+            step = even(length, f.kc, f.group)
+            for p in range(0, length, step):
+                kb = min(step, length - p)
+                source, down, across = sub(b, segment + p, 0, f.size_b)
+                _pack(f, PANEL_B, (source, across, down), f.n, kb, f.ready + before * up(f.n, f.nr) * f.step)
+                before += _words(f, kb)
+
+    return compiled(work, WORDS.kernel, "gemm_pack_ahead")

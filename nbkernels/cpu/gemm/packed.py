@@ -10,16 +10,17 @@ from ...jit.address import copy, pointer, scratch
 from ...jit.kind import Kind
 from ...jit.ndarray import shape, stride
 from ...jit.record import Record
+from ...jit.vector import LINE
 from ..runtime import threads
 from ..runtime.launch import launchable
 from ..runtime.status import DECLINED, DONE, LARGE
 from ..runtime.workspace import ROOMS, borrow, returned, room, without
-from .blocking import Tiles, small
-from .context import BYTES, TASKS, cuts, operands, words_at
+from .blocking import SEGMENT, Tiles, small
+from .context import BYTES, TASKS, cuts, even, operands, words_at
 from .door import factored, whole_call
-from .kernels import MULTIPLIER, kernels_of, missing, ready
+from .kernels import MULTIPLIER, PACKS, kernels_of, missing, packers, ready, supply
 from .kinds import kind_of, tiles_of
-from .loops import loops
+from .loops import ahead, loops
 from .setup import filled, template
 from .tuned import SLOTS, slot
 
@@ -27,9 +28,12 @@ from .tuned import SLOTS, slot
 LAUNCH = 1 << 36
 
 
-def packed(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, *, trusted=True, after=None) -> int:
+def packed(
+    out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, *, trusted=True, after=None, panels=0
+) -> int:
     """out = alpha * a @ b + beta * x, x given by its id or 0: DONE, or, where arrays not trusted are unusual, DECLINED
-    with nothing done. `after`, an epilogue.After, is applied to each tile that is done."""
+    with nothing done. `after`, an epilogue.After, is applied to each tile that is done. `panels`: where `packed_ahead`
+    has put b, if it has; rows of out are contiguous then."""
     swapped = out.strides[1] != out.itemsize and out.strides[0] == out.itemsize
     if swapped:
         kind = kind.swapped()
@@ -37,6 +41,7 @@ def packed(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, *,
     if f is None:
         return DECLINED
     kernels_of(f, tiles.tile(kind))
+    f.ready = panels
     if after is not None:
         f.after, context = after.words(swapped)
         f.context = context.buffer_info()[0]
@@ -46,6 +51,29 @@ def packed(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, *,
             f.start, f.stop = block, block + each
             threads.launch(loops(), f.own, workers)
     return DONE
+
+
+def packed_ahead(b, tiles: Tiles, kind: Kind) -> np.ndarray:
+    """b in panels, for products with these tiles and of this kind."""
+    out, a = np.empty((1, b.shape[1]), kind.out), np.empty((1, len(b)), kind.a)
+    f, _ = filled(out, 0, a, b, 0, 1, tiles, kind, 1)
+    tile = tiles.tile(kind)
+    supply(tile, PACKS + packers(f, False)[1])
+    words = sum(-(-kb // tile.group) + tile.head for _, kb in runs(len(b), tiles, tile))
+    panels = np.zeros(words * -(-b.shape[1] // tile.nr) * tile.nr * tile.step + LINE, np.uint8)
+    panels = panels[-panels.ctypes.data % LINE :]
+    f.ready = panels.ctypes.data
+    threads.launch(ahead(), f.own, 1)
+    return panels
+
+
+def runs(k: int, tiles: Tiles, tile):
+    """(first step, steps) of each block of k, as loops.py cuts them."""
+    for segment in range(0, k, SEGMENT):
+        length = min(SEGMENT, k - segment)
+        step = even(length, tiles.kc, tile.group)
+        for p in range(0, length, step):
+            yield segment + p, min(step, length - p)
 
 
 # Then, for each slot of tuned.py, the addresses of its words and of what is ready.

@@ -1,0 +1,146 @@
+"""Packed weights: the bits of products with the matrix itself, on every side, and what may not be done with them."""
+
+import pickle
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import nbkernels as nb
+from nbkernels.cpu.gemm import kinds
+from nbkernels.cpu.gemm.blocking import default
+from tests.cases import LAYOUTS
+from tests.compare import same_bits
+
+BFLOAT16 = ml_dtypes.bfloat16
+DTYPES = [np.float32, np.float64, np.float16, BFLOAT16]
+SHAPES = [(1, 1, 1), (1, 7, 5), (3, 4100, 33), (20, 300, 700), (64, 1030, 100), (13, 8200, 3), (2, 1024, 1)]
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("m", "k", "n"), SHAPES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_bits_are_those_of_the_matrix(rng, dtype, m, k, n, threads):
+    x, weight, bias = (rng.standard_normal(shape).astype(dtype) for shape in ((m, k), (n, k), (n,)))
+    as_weight, as_mat2 = nb.pack(weight, for_="weight"), nb.pack(weight.T)
+    with nb.threads(threads):
+        same_bits(nb.linear(x, as_weight, bias), nb.linear(x, weight, bias))
+        same_bits(nb.linear(x[None, None], as_weight), nb.linear(x[None, None], weight))
+        same_bits(nb.mm(x, as_mat2), nb.mm(x, weight.T))
+        same_bits(nb.matmul(np.stack([x, x]), as_mat2), nb.matmul(np.stack([x, x]), weight.T))
+        same_bits(nb.addmm(bias, x, as_mat2, beta=2, alpha=3), nb.addmm(bias, x, weight.T, beta=2, alpha=3))
+        for order in "CF":
+            out = np.full((m, n), 7, dtype, order)
+            assert nb.mm(x, as_mat2, out=out) is out
+            same_bits(out, nb.mm(x, weight.T))
+
+
+@pytest.mark.parametrize("mode", ["chain", *(mode for mode in kinds.MODES if kinds.has(mode))])
+def test_modes(rng, mode):
+    x, w = (rng.standard_normal(shape).astype(BFLOAT16) for shape in ((5, 4101), (4101, 40)))
+    with nb.modes(mode):
+        packed = nb.pack(w)
+        same_bits(nb.mm(x, packed), nb.mm(x, w))
+        same_bits(nb.mm(x, packed, out_dtype="float32"), nb.mm(x, w, out_dtype="float32"))
+        same_bits(packed.unpack(), w)
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_any_layout_and_any_number(rng, dtype, layout):
+    w = rng.standard_normal((37, 4099))
+    w.flat[::97] = np.resize([np.inf, -np.inf, np.nan, -0.0, 5e-324, 1e-45, 6e-8, 65504], w.flat[::97].size)
+    with np.errstate(over="ignore"):
+        w = LAYOUTS[layout](w.astype(dtype))
+    w.flags.writeable = False
+    for side in ("mat2", "weight"):
+        packed = nb.pack(w, side)
+        same_bits(packed.unpack(), np.ascontiguousarray(w))
+        assert (packed.shape, packed.dtype, packed.ndim, packed.for_) == (w.shape, w.dtype, 2, side)
+        assert packed.nbytes >= w.nbytes
+
+
+@given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 40), st.sampled_from(DTYPES), st.booleans())
+def test_any_sizes(m, k, n, dtype, weight):
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((m, k)).astype(dtype), rng.standard_normal((n, k) if weight else (k, n)).astype(dtype)
+    packed, call = nb.pack(w, "weight" if weight else "mat2"), nb.linear if weight else nb.mm
+    same_bits(call(x, packed), call(x, w))
+    same_bits(packed.unpack(), w)
+
+
+def test_pickles_are_packed_anew(rng):
+    w = rng.standard_normal((30, 50)).astype("f4")
+    again = pickle.loads(pickle.dumps(nb.pack(w, "weight")))
+    assert repr(again) == "Packed(30 x 50, float32, for weight)"
+    same_bits(again.unpack(), w)
+
+
+def test_gradients_of_the_other_operand(rng):
+    x, w, grad = (rng.standard_normal(shape).astype("f4") for shape in ((3, 40), (5, 40), (3, 5)))
+    for call, side, matrix in ((nb.linear, "weight", w), (nb.mm, "mat2", np.ascontiguousarray(w.T))):
+        packed = nb.pack(matrix, side)
+        for got, want in zip(call.op.gradient(grad, x, packed), call.op.gradient(grad, x, matrix)):
+            assert (got is None) == (want is None)
+            if got is not None:
+                same_bits(got, want)
+        (out, back), (_, wanted) = (nb.vjp(lambda x, w=w, call=call: call(x, w), x) for w in (packed, matrix))
+        same_bits(np.asarray(out), call(x, matrix))
+        same_bits(np.asarray(back(grad)[0]), np.asarray(wanted(grad)[0]))
+
+
+def test_tensors_and_explain(rng):
+    torch = pytest.importorskip("torch")
+    x, w = rng.standard_normal((8, 400)).astype("f4"), rng.standard_normal((300, 400)).astype("f4")
+    packed = nb.pack(torch.from_numpy(w), "weight")
+    found = nb.linear(torch.from_numpy(x), packed)
+    assert isinstance(found, torch.Tensor)
+    same_bits(found.numpy(), nb.linear(x, w))
+
+
+def test_explain_says_so(rng):
+    w = nb.pack(rng.standard_normal((300, 400)).astype("f4"))
+    found = nb.explain(nb.mm, np.ones((8, 300), "f4"), w)
+    assert (found.path, found.layout) == ("packed, mat2 beforehand", "N-")
+    assert not found.copies
+
+
+W = np.arange(12.0).reshape(3, 4)
+MAT2, WEIGHT = nb.pack(W), nb.pack(W, "weight")
+WRONG = [
+    (lambda: nb.mm(W, WEIGHT), TypeError, "mm: mat2 is packed for the weight of linear; unpack"),
+    (lambda: nb.linear(W, MAT2), TypeError, "mat2 is packed for mat2 of mm, addmm and matmul; unpack"),
+    (lambda: nb.mm(MAT2, W.T), TypeError, "mm: self is packed for mat2"),
+    (lambda: nb.add(MAT2, 1), TypeError, "add: self is packed for mat2"),
+    (lambda: nb.mv(MAT2, W[0]), TypeError, "mv: self is packed"),
+    (lambda: nb.addmm(MAT2, W.T, MAT2), TypeError, "addmm: self is packed"),
+    (lambda: nb.mm(W[:, :3], MAT2, out=MAT2), ValueError, "cannot be written: packed weights do not change"),
+    (lambda: nb.mm(W, MAT2), ValueError, "mm: self and mat2 cannot be multiplied, 3x4 and 3x4"),
+    (lambda: nb.mm(W[:, :3].astype("f4"), MAT2), TypeError, "must share a dtype"),
+    (lambda: nb.mm(W[:, :3], MAT2, tiles=tuple(default("float64"))), ValueError, "take no tiles and no other mode"),
+    (lambda: nb.pack(np.ones((2, 2), "i4")), TypeError, "pack: int32 is none of float32, float64, float16, bfloat16"),
+    (lambda: nb.pack(np.ones(3)), ValueError, r"pack: a matrix is wanted, not an array of shape \(3,\)"),
+    (lambda: nb.pack(W, for_="left"), ValueError, "pack: for_ is 'mat2' or 'weight', not 'left'"),
+    (lambda: nb.pack([[1.0]]), TypeError, "pack: a matrix on the CPU is wanted, not a list"),
+    (lambda: nb.pack(MAT2), TypeError, "not a Packed"),
+    (lambda: np.asarray(MAT2), TypeError, "packed weights are no array"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "words"), WRONG)
+def test_what_packed_weights_are_not_for(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_another_mode_is_refused(rng):
+    w = rng.standard_normal((30, 50)).astype(BFLOAT16)
+    with nb.modes("chain"):
+        packed = nb.pack(w)
+    for mode in (mode for mode in kinds.MODES if kinds.has(mode)):
+        with pytest.raises(ValueError, match="take no tiles and no other mode"):
+            nb.mm(w[:, :30], packed, mode=mode)
