@@ -68,7 +68,8 @@ def pack(matrix, for_: str = "mat2") -> Packed:
     float16, and of bfloat16 by chains, twice as many, and is worth it where few rows meet large weights, again and
     again.
 
-    Raises TypeError for another dtype, ValueError for another side or number of dimensions.
+    Raises TypeError for another dtype, ValueError for another side or number of dimensions, and for bfloat16 where the
+    mode is "amx".
 
     >>> import numpy as np, nbkernels
     >>> x, weight = np.ones((2, 3), np.float32), np.arange(12, dtype=np.float32).reshape(4, 3)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...jit.kind import ITEMS
+from ...jit.kind import ITEMS, UNIT
 from .blocking import Tiles
 from .gemm import name_of
 from .kinds import default_tiles, kind_of
@@ -23,6 +23,8 @@ def panels(b) -> Panels:
     """B, a matrix of floats, packed for products of its dtype by the default mode and the tiles of this machine."""
     name = name_of(b.dtype)
     kind = kind_of(name, name, name)
+    if kind.way == UNIT:
+        raise ValueError("pack: products of mode 'amx' pack their own; pack within nbkernels.modes('chain')")
     tiles = default_tiles(kind)
     found = np.broadcast_to(np.zeros((), b.dtype), b.shape).view(Panels)
     found.kind, found.tiles = kind, tiles
