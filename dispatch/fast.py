@@ -69,7 +69,7 @@ def lent(op, names, exact, types, fast, again):
     """The fast path for arrays of the one library in `names`, which runs `fast` on their NumPy views and `again` on
     arrays of a CUDA device; None where there are arrays of several libraries, or no such path."""
     name = names.pop()
-    maker, joined = op.library.lenders.get(name), name in ("NumPy", "traced") or not exact
+    maker, joined = op.library.lenders.get(name), name in ("NumPy", "traced", "packed") or not exact
     return resolve(maker)(op, types, fast, again) if maker and not names and joined else None
 
 

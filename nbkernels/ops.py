@@ -11,7 +11,8 @@ LIBRARY = Library("nbkernels", composites="nbkernels.composites", fit="nbkernels
                   first="nbkernels.first_calls:first",
                   replays=dict.fromkeys(("numba.cuda", "CuPy", "torch"), "nbkernels.cuda.replay:replay"),
                   lenders={"NumPy": "nbkernels.lent:subclasses", "torch": "nbkernels.lent:tensors",
-                           "traced": "nbkernels.autograd.tape:noting"})  # fmt: skip
+                           "traced": "nbkernels.autograd.tape:noting",
+                           "packed": "nbkernels.packing:at_once"})  # fmt: skip
 define, register, register_fallback = LIBRARY.define, LIBRARY.register, LIBRARY.register_fallback
 packet = LIBRARY.packet
 arrays.register_adapter(arrays.Named("dask", ("dask.Array",), "nbkernels.dask.graphs:ADAPTER"))

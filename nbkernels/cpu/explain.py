@@ -78,20 +78,20 @@ def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None, tiles=None) -> 
     tiles = cut or tiles_of(kind, which)
     if path == "packed":
         temporaries.append(panels(out, a, b, tiles, kind, workers))
-        path = "packed, mat2 beforehand" if ready else path
     others = [each for each in (x, a, b) if each is not None]
     if batch and not plain and cut is None and (turns := stacks.choose(out, others, k, threads.count())):
         path, workers = "stack, one thread a product", turns
     elif stack is not None:
         path, workers, temporaries = f"stack of {stack[0]}", stack[1], temporaries[: len(clashes) > 0]
     shown = f"{tiles}, tuned" if cut is None and tiles == tuned(kind, which) else str(tiles)
-    tile = shown if path.startswith("packed") or not plain else f"{small(kind.a).mr}x{small(kind.a).nr}"
+    tile = shown if path == "packed" or not plain else f"{small(kind.a).mr}x{small(kind.a).nr}"
     flops = 2 * count * m * n * k * (4 if out.dtype.kind == "c" else 1)
     if path == "small":
         *sizes, rows = seen(out, x, a, b)
         name = OF_SMALL[kernel_for(small(kind.a), rows and x is None and alpha == 1, *sizes)]
     else:
-        name = WORK[path.partition(",")[0]]
+        name = WORK[path]
+    path = "packed, mat2 beforehand" if ready else path
     return work | dict(path=path, tile=tile, code=kept(f"{name}_{kind.a}"), threads=workers, copies=copies,
                        temporaries=temporaries, flops=flops)  # fmt: skip
 

@@ -297,7 +297,7 @@ def _stacked(a, b, out, x=None, beta=0, alpha=1):
         x = None if x is None or beta == 0 else np.broadcast_to(x, (count, m, n))
         if out is None:
             out = empty((count, m, n), dtype)
-        elif not _plain(out, (count, m, n), dtype) or any(
+        elif not takes(out, (count, m, n), dtype) or any(
             np.may_share_memory(out, each) for each in (a, b, x) if each is not None
         ):
             return None
@@ -306,7 +306,7 @@ def _stacked(a, b, out, x=None, beta=0, alpha=1):
         return None
 
 
-def _plain(out, shape, dtype) -> bool:
+def takes(out, shape, dtype) -> bool:
     """Whether it is an array of a result that compiled code may write at once."""
     alike = type(out) is np.ndarray and out.shape == shape and out.dtype == dtype
     return alike and out.flags.c_contiguous and out.flags.writeable

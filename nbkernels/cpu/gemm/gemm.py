@@ -65,13 +65,10 @@ def gemm(
     if a.shape[1] == 0 or alpha == 0:
         _scaled(out, x, beta, kind)
         return False
-    overlap = clash(out, a) or clash(out, b) or (x is not None and not same(out, x) and clash(out, x))
     ready = getattr(b, "memory", None)  # panels.py's
-    if (
-        overlap
-        or any(stride % out.itemsize for stride in out.strides)
-        or (ready is not None and out.strides[1] != out.itemsize)
-    ):
+    overlap = clash(out, a) or clash(out, b) or (x is not None and not same(out, x) and clash(out, x))
+    overlap = overlap or (ready is not None and out.strides[1] != out.itemsize)  # it is written by rows
+    if overlap or any(stride % out.itemsize for stride in out.strides):
         with fresh(out) as temporary:
             gemm(temporary, x, a, b, beta, alpha, tiles, conj, mode)
             out[...] = temporary

@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from ...jit.kind import ITEMS, UNIT
+from ..runtime import threads
+from .batch import takes
 from .blocking import Tiles
 from .gemm import name_of
 from .kinds import default_tiles, kind_of
-from .packed import packed_ahead, runs
+from .packed import packed, packed_ahead, runs
+from .paths import PARALLEL
 
 
 class Panels(np.ndarray):
@@ -30,6 +33,28 @@ def panels(b) -> Panels:
     found.kind, found.tiles = kind, tiles
     found.memory = packed_ahead(b, tiles, kind) if b.size else np.empty(0, np.uint8)
     return found
+
+
+def times(x, b: Panels, bias, out) -> np.ndarray | None:
+    """x @ b + bias of plain arrays in few steps, x of any number of dimensions; None, with nothing written, where more
+    care is needed."""
+    dtype, (k, n) = b.dtype, b.shape
+    if x.dtype != dtype or x.ndim < 2 or x.shape[-1] != k or not x.flags.c_contiguous or not x.size or not b.size:
+        return None
+    if bias is not None and (bias.dtype != dtype or bias.shape != (n,) or bias.strides != (dtype.itemsize,)):
+        return None
+    name, shape = name_of(dtype), (*x.shape[:-1], n)
+    if kind_of(name, name, name) is not b.kind:  # of another mode
+        return None
+    if out is None:
+        out = np.empty(shape, dtype)
+    elif not takes(out, shape, dtype) or any(np.may_share_memory(out, y) for y in (x, bias) if y is not None):
+        return None
+    rows, a = out.reshape(-1, n), x.reshape(-1, k)
+    workers = threads.count() if rows.size * k > PARALLEL else 1
+    added = (0, 0) if bias is None else (id(bias), 1)
+    packed(rows, added[0], a, b, added[1], 1, b.tiles, b.kind, workers, panels=b.memory.ctypes.data)
+    return out
 
 
 def unpacked(b: Panels) -> np.ndarray:
