@@ -216,10 +216,16 @@ def parameters(function, array, out=None, written=None) -> str:
             continue
         argument = types[parameter.name.removesuffix("_") if parameter.name not in types else parameter.name]
         text = written if written and parameter.name == "self" else typed(argument.type, array, op.elementwise)
+        if PACKED.get(op.schema.name) == parameter.name and array != "Tensor":
+            text += " | Packed"
         texts.append(f"{parameter.name}: {text}")
         if parameter.default is not parameter.empty:
             texts[-1] += f" = {parameter.default!r}"
     return ", ".join(texts)
+
+
+# Operations whose argument of this name may be packed weights.
+PACKED = {"mm": "mat2", "addmm": "mat2", "matmul": "other", "linear": "weight"}
 
 
 def typed(kind, array, numbers) -> str:
