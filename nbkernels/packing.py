@@ -152,10 +152,13 @@ def at_once(op, types, fast, again):
         return None
     times, side = import_module(KERNELS).times, "weight" if name == "linear" else "mat2"
 
-    def product(x, w, bias, out=None):
+    def linear(x, w, bias, out):
         return times(x, w.panels, bias, out) if w.for_ == side else None
 
-    return product if name == "linear" else lambda x, w, out: product(x, w, None, out)
+    def mm(x, w, out):
+        return linear(x, w, None, out) if x.ndim == 2 else None
+
+    return mm if name == "mm" else linear
 
 
 arrays.register_adapter(Weights())
