@@ -70,6 +70,16 @@ def test_blocks_go_before_the_environment_and_the_inner_one_before_the_outer(fas
         assert by[mode] != by["chain"]
 
 
+@pytest.mark.parametrize("mode", OWN or ["chain"])
+def test_sums_of_vectors_have_an_order_of_their_own(fastest, mode, rng):
+    x, y = (rng.standard_normal(3000).astype(BFLOAT16) for _ in "xy")
+    fastest("chain")
+    expected = nb.dot(x, y), nb.vdot(x, y), nb.matmul(x, y)
+    fastest(mode)
+    for got, want in zip((nb.dot(x, y), nb.vdot(x, y), nb.matmul(x, y)), expected):
+        same_bits(np.asarray(got), np.asarray(want))
+
+
 def test_other_dtypes_are_as_they_were(rng):
     a, b = (rng.standard_normal((30, 30)) for _ in "ab")
     for dtype in ("float32", "float64", "float16", "int8"):

@@ -15,6 +15,7 @@ import os
 import sys
 
 os.environ["NBKERNELS_TUNED"] = "0"  # a table that its user has tuned is no part of it
+os.environ.setdefault("NBKERNELS_MODE", "chain")  # the order of the references
 
 
 def main(argv=None):

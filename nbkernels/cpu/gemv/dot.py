@@ -123,7 +123,7 @@ def segment(tile, k, a, sa, b, sb, total):
 @functools.cache
 def tile_of(dtype: str, conj: str = "") -> Tile:
     """A vector of chains for a dtype, each of single elements: those of whole numbers have one sum in any order."""
-    kind = kind_of(dtype, dtype, dtype, conj)
+    kind = kind_of(dtype, dtype, dtype, conj, "chain")
     if kind.group > 1:
         dtype = SIGNLESS.get(dtype, dtype)
         kind = Kind(dtype, dtype, "int32", dtype, "mul")
