@@ -13,7 +13,7 @@ SIZES = (64, 256, 1024, 4096)
 
 
 class Unusable(ValueError):
-    """What --with names and cannot be had; the text is one line for a person."""
+    """The function that --with names cannot be imported or called; the text of the error is one line."""
 
 
 def named(text):

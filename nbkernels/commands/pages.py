@@ -89,7 +89,7 @@ def signature(name) -> str:
 
 
 def _called(name):
-    """What is called and has the help: of the module `tune` its function."""
+    """The function whose docstring a page shows: for the module `tune`, its function of that name."""
     if name == "tune":
         from ..tuning.run import tune
 

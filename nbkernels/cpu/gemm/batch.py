@@ -282,7 +282,7 @@ def bmm_fast(self, mat2, out):
 
 
 def _stacked(a, b, out, x=None, beta=0, alpha=1):
-    """The same of another dtype than float32 and float64."""
+    """bmm, or baddbmm with x, of a dtype other than float32 and float64; None where more care is needed."""
     dtype, name = a.dtype, a.dtype.name
     if b.dtype != dtype or not a.ndim == b.ndim == 3 or not dtype.isnative or name not in at_first.DTYPES:
         return None
