@@ -6,26 +6,20 @@ import functools
 import importlib
 import os
 import sys
-import weakref
-from _thread import RLock
 
 from .meta import MODES
-from .shield import Block, in_children
+from .shield import Nested
 
 VARIABLE, OF_GPUS = "NBKERNELS_MODE", ("chain", "tf32")
 OF_CPU = "nbkernels.cpu.gemm.kinds"  # by name: it is imported with the kernels
 # What goes by modes when it is made, and has then to be made anew.
 FORGETTING = (("nbkernels.cpu.gemm.fast", "forget"), ("nbkernels.cuda.replay", "forget"))
-_open: list[weakref.ref[modes]] = []  # the blocks, the innermost last; an end that a signal has lost is found
-_lock = RLock()
-in_children(_lock._at_fork_reinit)
 
 
 def asked(dtype: str, of_gpus: bool = False) -> str | None:
     """The mode of products of a dtype that the innermost block asks for, else the environment; None where neither does,
     or where it is one of processors and GPUs are asked about."""
-    blocks = (block for each in reversed(_open) if (block := each()) is not None)
-    block = next(blocks, None)
+    block = modes.innermost()
     mode = (_of_environment() if block is None else block.by_dtype).get(dtype)
     return None if of_gpus and mode not in OF_GPUS else mode
 
@@ -54,13 +48,13 @@ def _by_dtype(names) -> dict[str, str]:
     return found
 
 
-def _renew(_=None) -> None:
+def _renew() -> None:
     for module, name in FORGETTING:
         if module in sys.modules:
             getattr(sys.modules[module], name)()
 
 
-class modes(Block):
+class modes(Nested):
     """with modes("chain"): products in the block take these modes where a call names none
 
     A mode, as `help(nbkernels.addmm)` lists them, holds for the dtypes that it is of: "chain" for float16 and
@@ -79,13 +73,4 @@ class modes(Block):
     def __init__(self, *names: str):
         self.by_dtype = _by_dtype(names)
 
-    def _begin(self) -> modes:
-        with _lock:
-            _open.append(weakref.ref(self, _renew))
-            _renew()
-        return self
-
-    def _end(self) -> None:
-        with _lock:
-            _open.remove(next(each for each in reversed(_open) if each() is self))
-            _renew()
+    _renewed = staticmethod(_renew)

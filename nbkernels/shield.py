@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import threading
+import weakref
 
 try:
     import resource
@@ -142,6 +143,37 @@ class Block:
 
     def _skip(self) -> None:
         pass
+
+
+class Nested(Block):
+    """A block of which, of those that are open, the innermost one holds for the whole process. A kind of blocks has
+    `_renewed()`, which is called whenever that may have become another one."""
+
+    def __init_subclass__(cls) -> None:
+        cls._open = []  # weak references, the innermost last; an end that a signal has lost is found
+        cls._lock = _thread.RLock()
+        in_children(cls._lock._at_fork_reinit)
+
+    @classmethod
+    def innermost(cls):
+        """The block that holds, or None."""
+        return next((block for each in reversed(cls._open) if (block := each()) is not None), None)
+
+    @classmethod
+    def _renew(cls, _=None) -> None:
+        with cls._lock:
+            cls._renewed()
+
+    def _begin(self):
+        with self._lock:
+            self._open.append(weakref.ref(self, self._renew))
+            self._renew()
+        return self
+
+    def _end(self) -> None:
+        with self._lock:
+            self._open.remove(next(each for each in reversed(self._open) if each() is self))
+            self._renew()
 
 
 def roomy(function, *arguments):

@@ -7,13 +7,11 @@ import functools
 import importlib
 import os
 import sys
-import weakref
-from _thread import RLock
 from array import array
 
 from .dispatch.adapter import library
 from .dispatch.devices import Torch
-from .shield import Block, in_children
+from .shield import Nested
 
 RUNTIME = "nbkernels.cpu.runtime.threads"  # by name, where a call is narrowed
 
@@ -26,15 +24,6 @@ def ceiling() -> int:
 
 # The number of the innermost block, or 0; the most that any call takes.
 LIMITS = array("q", [0, min(ceiling(), os.cpu_count() or 1)])
-_open: list[weakref.ref[threads]] = []  # the blocks, the innermost last; an end that a signal has lost is found
-_lock = RLock()
-in_children(_lock._at_fork_reinit)
-
-
-def _renew(_=None) -> None:
-    with _lock:
-        counts = [block.n for each in _open if (block := each()) is not None]
-        LIMITS[0] = counts[-1] if counts else 0
 
 
 @functools.cache
@@ -66,7 +55,7 @@ def as_torch():
 Torch.limited = staticmethod(as_torch)
 
 
-class threads(Block):
+class threads(Nested):
     """with threads(n): calls in the block take at most n threads, the calling one among them
 
     It holds for the whole process: in all of its threads, also those that the block starts, as a ThreadPoolExecutor's.
@@ -89,13 +78,7 @@ class threads(Block):
             raise ValueError(f"threads: at least 1 thread is wanted, not {n}")
         self.n = n
 
-    def _begin(self) -> threads:
-        with _lock:
-            _open.append(weakref.ref(self, _renew))
-            _renew()
-        return self
-
-    def _end(self) -> None:
-        with _lock:
-            _open.remove(next(each for each in reversed(_open) if each() is self))
-            _renew()
+    @classmethod
+    def _renewed(cls) -> None:
+        block = cls.innermost()
+        LIMITS[0] = 0 if block is None else block.n
