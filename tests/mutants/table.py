@@ -30,7 +30,12 @@ HOST = [
     ("cpu/gemv/vectors.py", 'if mat.dtype.kind != "c":', "if True:", "tests/test_products.py -k complex_vector"),
     ("rounding.py", '("real", "imag") if work.kind == "c" else ("",)', '("",)', "tests/test_unary.py -k decimals"),
     ("rounding.py", "decimals > 0 and result.kind", "decimals > 1 and result.kind", "tests/test_unary.py -k decimals"),
-    ("threads.py", "LIMITS[0] = 0 if block is None else block.n", "LIMITS[0] = 0", "tests/test_threads.py -k block_says"),
+    (
+        "threads.py",
+        "LIMITS[0] = 0 if block is None else block.n",
+        "LIMITS[0] = 0",
+        "tests/test_threads.py -k block_says",
+    ),
     ("lent.py", "if few() < limits[1]:", "if False:", "tests/test_threads.py -k torchs_number"),
     ("jit/cache.py", "before=global_compiler_lock.acquire,", "before=print,", "tests/test_shield.py -k meanwhile"),
     ("jit/cache.py", "_uncollected and gc.enable()", "_uncollected", "tests/test_shield.py -k meanwhile"),
