@@ -276,6 +276,22 @@ def test_complex_roots_of_every_size(rng):
             assert np.all(abs(part - right)[fine] <= 4 * np.spacing(abs(right[fine]).astype("f8")))
 
 
+@pytest.mark.parametrize("op", ["exp", "sinh", "cosh", "sin", "cos"])
+def test_complex_results_of_which_one_part_overflows(rng, op):
+    """Each part within 8 ulp where the exponential alone overflows, up to where it brings back a subnormal number."""
+    size, angle = rng.uniform(690, 1460, 2000), 10.0 ** rng.uniform(-323, rng.choice([-300, 0.3], 2000))
+    z = np.empty(2000, "c16")
+    z.real, z.imag = (angle, size) if op in ("sin", "cos") else (size, angle)
+    found, exact = getattr(nb, op)(z), getattr(np, op)(z.astype(np.clongdouble))
+    some = 0
+    for part, right in zip(parts(found), parts(exact)):
+        fine = np.isfinite(right.astype("f8"))
+        assert np.all(abs(part - right)[fine] <= 8 * np.spacing(abs(right[fine]).astype("f8")))
+        np.testing.assert_array_equal(part[~fine], right.astype("f8")[~fine])
+        some += fine[size > 1418].sum()
+    assert some > 10  # are finite, though the exponential of half the size overflows
+
+
 # -- dtypes, shapes, forms --------------------------------------------------------------------------------------------
 
 DTYPES = [np.dtype(d) for d in (*dtypes.INTEGERS, "bool", "float16", "float32", "float64", "complex64", "complex128")]

@@ -11,6 +11,8 @@ from ..elementary.real import helper
 from .complexes import inverse, log_size, root
 from .one_real import round_float64
 
+EXP_709 = math.exp(709.0)  # near the largest float64
+
 
 @helper
 def wide(x):
@@ -94,10 +96,14 @@ def isfinite(x, _):
 
 @helper
 def scaled(size, re, im, share):
-    """share * exp(size) * (re + im i), also where exp(size) alone overflows; `share` is a power of 2."""
-    factor = math.exp(size if size < 709.0 else 0.5 * size)
-    rest = share if size < 709.0 else share * factor
-    return complex(factor * re * rest, factor * im * rest)
+    """share * exp(size) * (re + im i), also where exp(size) alone overflows; `share` is a power of 2, and no part is
+    larger than 1. A subnormal one comes back from up to size 1454, twice as far as exp(709) is finite."""
+    if size > 709.0:
+        re, im, share, size = share * EXP_709 * re, share * EXP_709 * im, 1.0, size - 709.0
+    if size > 709.0:
+        re, im, size = EXP_709 * re, EXP_709 * im, size - 709.0
+    factor = share * math.exp(size)
+    return complex(factor * re, factor * im)
 
 
 @helper
