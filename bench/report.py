@@ -98,7 +98,7 @@ def classes(results, key="bench"):
         f"\n\nTime of the best of {', '.join(peers)} over ours, geometric "
         f"mean (worst) of as many shapes; of all {len(found)} rows {geometric_mean(found):.2f}, "
         f"{sum(value >= 1 for value in found)} of them at least 1: interleaved medians of "
-        f"{machine(results['meta'])}.{doubt(results)}\n"
+        f"{machine(results['meta'])}.\n"
     )
 
 
@@ -125,17 +125,6 @@ def machine(meta):
     return f"{meta['date']} on {meta['cpu']}, {meta['cores']} cores, {', '.join(versions)}"
 
 
-def doubt(results):
-    """What is to be said of products beside NumPy's on a processor with AVX-512 until they are measured again."""
-    products = any(row.get("layout") == "NN" for row in results["rows"])
-    if not products or "peers" in results["meta"] or "vectors of 512 bits" not in results["meta"]["cpu"]:
-        return ""
-    return (
-        " Which kernels OpenBLAS took was not written down: variables of the environment may have held it to vectors "
-        "of 256 bits, so NumPy's ratios are suspect until they are measured again."
-    )
-
-
 def markdown(results, bench):
     """Sizes down, dtypes and threads across; in a cell peers' time / ours and the share of peak, worst layout."""
     rows = [row for row in results["rows"] if row["bench"] == bench]
@@ -147,7 +136,7 @@ def markdown(results, bench):
     layouts = list(dict.fromkeys(row["layout"] for row in rows))
     return markdown_table(lines) + (
         f"\n\nTime of {' / '.join(peers)} over ours (share of the fastest sample of the FMA peak), in the worst of the "
-        f"layouts {', '.join(layouts)}: interleaved medians of {machine(results['meta'])}.{doubt(results)}\n"
+        f"layouts {', '.join(layouts)}: interleaved medians of {machine(results['meta'])}.\n"
     )
 
 
@@ -169,7 +158,7 @@ def dtypes(results):
         lines.append(line)
     return markdown_table(lines) + (
         f"\n\nTime of {' / '.join(peers)} over ours (share of the fastest sample of the peak of its multiply-add "
-        f"instruction), n x n, one thread: interleaved medians of {machine(results['meta'])}.{doubt(results)}\n"
+        f"instruction), n x n, one thread: interleaved medians of {machine(results['meta'])}.\n"
     )
 
 
