@@ -1,5 +1,5 @@
 """The first element-wise calls of a process: NumPy makes them where it has the same bits, so that none of them waits
-for Numba (0.2 s to import) or for a kernel (0.2 s to load, 0.5 to compile).
+for Numba (0.2 to 0.6 s to import) or for a kernel (0.2 s to load, 0.5 to compile).
 
 NBKERNELS_FIRST_CALLS=n   how many calls of a kind are the first ones; 0 for none
 
@@ -9,11 +9,14 @@ What the compiler's rooms do for the first calls of other kinds is counted in ji
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 
 import numpy as np
 
+from .dispatch import keys
 from .dtypes import ALONE, kind, known, resolve, ufunc
+from .jit import background
 
 VARIABLE, USUAL = "NBKERNELS_FIRST_CALLS", 32
 MOST = 1 << 20  # elements of a result: NumPy takes 0.2 to 5 ms for them
@@ -56,7 +59,8 @@ _MADE: dict[str, First] = {}
 
 class First:
     """Those of one operation: by NumPy, until there were enough of them or one is not for it. That one and all others
-    are for the fast path of later calls."""
+    are for the fast path of later calls. What calls need after the first ones is compiled in a thread of its own, as
+    jit/patience.py says, and until it is there NumPy goes on."""
 
     def __init__(self, op, kinds: str):
         self.op, self.kinds, self.ufunc = op, kinds, ufunc(op.schema.name)
@@ -64,10 +68,12 @@ class First:
         self.usual = 0 if op.schema.name == "round" else ONE  # decimals, or alpha
 
     def __call__(self, *given):
+        if background.here():
+            return self.op.table.row(keys.CPU).row.load_fast()(*given)
         self.calls += 1
         *inputs, out = given
         usual = len(inputs) == self.inputs or inputs.pop() is self.usual
-        if self.calls <= CALLS and usual and self._suits(inputs, out):
+        if usual and self._suits(inputs, out) and self._lasts():
             try:
                 with np.errstate(all="ignore"):
                     return self.ufunc(*inputs, out=out)
@@ -86,6 +92,12 @@ class First:
         self.over = True
         self.op.forget()
         return self.op.enrol(tuple(type(given[i]) for i in self.op.keyed))
+
+    def _lasts(self) -> bool:
+        """Whether this call is one of the first."""
+        if self.calls <= CALLS or self.calls > 2 * CALLS:
+            return self.calls <= CALLS or background.busy()
+        return not background.made(sys._getframe(2))
 
     def _suits(self, inputs, out) -> bool:
         name, arrays = self.op.schema.name, [x for x in inputs if type(x) is np.ndarray]

@@ -7,6 +7,7 @@ import _signal  # signal's own functions make an Enum of each number: 0.3 ms for
 import _thread
 import contextlib
 import ctypes
+import functools
 import os
 import signal
 import sys
@@ -23,6 +24,8 @@ STACK = 8 << 20  # bytes of the stack of a thread that is started here
 SUFFICIENT = 1 << 20
 _sizes = threading.local()
 _starting = threading.Lock()
+_importing = threading.RLock()
+_awaited, _taken = [_importing], []  # what forks wait for, in the order in which it is taken; what one has taken
 _outermost: list = []  # the thread of the `whole` block that others are within, and the handlers that it gives back
 
 
@@ -31,6 +34,40 @@ def in_children(function) -> None:
     at, opens their locks and gives back what they took."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=function)
+
+
+def forks_wait(lock) -> None:
+    """A process is forked while no other thread holds it, for nobody would give it back in the child. A thread that
+    holds it never begins to be `importing`."""
+    _awaited.append(lock)
+    _wait_in_forks()
+
+
+@contextlib.contextmanager
+def importing():
+    """A block that forks wait for: a child could never import a module that is half imported."""
+    _wait_in_forks()
+    with _importing:
+        yield
+
+
+@functools.cache
+def _wait_in_forks() -> None:
+    import logging  # noqa: F401  Numba imports it. A fork takes its lock, too, and takes what is registered last first
+
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=_before_fork, after_in_parent=_release, after_in_child=_release)
+
+
+def _before_fork() -> None:
+    for lock in _awaited:  # there may be one more when the first is there
+        lock.acquire()
+        _taken.append(lock)
+
+
+def _release() -> None:
+    while _taken:
+        _taken.pop().release()
 
 
 def _after_fork() -> None:

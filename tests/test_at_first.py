@@ -311,6 +311,8 @@ MADE = {
     "halves": lambda: nb.mm(tiles[:40].astype("f2"), tiles[:40].T.astype("f2")),
     "mv": lambda: nb.mv(tiles, tiles[0]),
     "dot": lambda: nb.dot(wide[0], wide[1]),
+    "add": lambda: nb.add(wide, wide),
+    "scalar": lambda: nb.multiply(wide[:, ::2], 2.5),
 }
 for name in sys.argv[1:]:
     call = MADE[name]
@@ -326,7 +328,7 @@ print("right")
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("calls", ["deep columns broadcast", "bytes mv dot halves", "stack", "many"])
+@pytest.mark.parametrize("calls", ["deep columns broadcast", "bytes mv dot halves", "stack", "many", "add scalar"])
 def test_what_later_calls_need_is_compiled_in_a_thread_of_its_own(tmp_path, calls):
     """The caller's compiles for none after the first ones; each has the same bits, and the last ones are compiled."""
     run = subprocess.run(
@@ -367,12 +369,17 @@ from nbkernels.jit import background
 a = np.ones((8, 5000), "f4")
 def call():
     return nb.mm(a, a.T)[0, 0]
+if sys.argv[1] == "importing":
+    def call():
+        return nb.add(a, a)[0, 0] * 2500
 for _ in range(4):
     assert call() == 5000
 assert background.busy()
-if sys.argv[1] == "fork":
+while sys.argv[1] == "importing" and "numba.core" not in sys.modules:
+    time.sleep(0.001)
+if sys.argv[1] in ("fork", "importing"):
     child = os.fork()
-    assert call() == 5000
+    assert nb.mm(a, a.T)[0, 0] == 5000
     if child:
         assert os.waitpid(child, 0)[1] == 0
 elif sys.argv[1] == "raise":
@@ -380,10 +387,10 @@ elif sys.argv[1] == "raise":
 """
 
 
-@pytest.mark.parametrize("how", ["end", "raise", "fork"])
+@pytest.mark.parametrize("how", ["end", "raise", "fork", "importing"])
 def test_a_process_that_ends_while_it_compiles_ahead(tmp_path, how):
-    """At its end, by an exception, and forked: LLVM is not broken off, and nothing hangs."""
-    if how == "fork" and not hasattr(os, "fork"):
+    """At its end, by an exception, forked, also while it imports Numba: LLVM is not broken off, and nothing hangs."""
+    if how in ("fork", "importing") and not hasattr(os, "fork"):
         pytest.skip("there is no fork on this system")
     line = [sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning", "-c", ENDS, how]  # of threads and fork
     environment = os.environ | {"NBKERNELS_CACHE_DIR": str(tmp_path), first_calls.VARIABLE: "3"}

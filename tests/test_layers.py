@@ -34,7 +34,7 @@ RULES = {
     "scalar": ("numpy", "nbkernels.elementary"),
     "elementary": ("numpy",),
     "tune": ("nbkernels.first_calls", "nbkernels.tuning"),
-    "first_calls": ("numpy", "nbkernels.dtypes"),
+    "first_calls": ("numpy", "nbkernels.dispatch", "nbkernels.dtypes", "nbkernels.jit"),
     "store": (),
     "winners": ("nbkernels.jit", "nbkernels.problem", "nbkernels.store"),
     "data": ("numpy",),

@@ -9,9 +9,9 @@ import contextlib
 import sys
 from importlib import import_module
 
-from ..shield import shielded
+from ..shield import importing, shielded
 
-PLAIN = ("files", "kind", "sources", "upkeep")
+PLAIN = ("background", "files", "kind", "sources", "upkeep")
 
 
 class First:
@@ -22,7 +22,8 @@ class First:
         if room == __name__ and module not in PLAIN:
             with contextlib.suppress(ValueError):  # another thread was here
                 sys.meta_path.remove(self)
-            shielded(import_module, "numba")
+            with importing():
+                shielded(import_module, "numba")
 
 
 if "numba" not in sys.modules:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import atexit
 import contextlib
 import importlib
+import sys
 import threading
 
 import numpy as np
 
-from ..shield import in_children, start
+from ..shield import importing, in_children, start
 
 CALL, RECORD = "nbkernels.calls.call", "nbkernels.calls.record"  # by name, once a call is to be made again
 _asked: dict[str, bool] = {}  # calls, as lines of a record -> whether what they need is there
@@ -87,7 +88,8 @@ def _work() -> None:
         # What the call raises its caller has seen, or will see: it is made there once more.
         with contextlib.suppress(Exception, Ended), np.errstate(all="ignore"):
             function, args, keywords = call.made()
-            function(*args, **keywords)
+            with contextlib.nullcontext() if "numba" in sys.modules else importing():
+                function(*args, **keywords)
         _asked[line] = True
 
 

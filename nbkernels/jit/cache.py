@@ -27,7 +27,7 @@ from numba.core.runtime.nrt import rtsys
 from numba.extending import intrinsic, register_jitable
 
 from ..origins import CACHED, COMPILED, PACKAGED, Specialization, note
-from ..shield import in_children, roomy, whole
+from ..shield import forks_wait, in_children, roomy, whole
 from . import background, cross, files, levels, stored
 from .compiler import Helper, Implementation, Kernel, Loops
 from .error_model import total
@@ -179,12 +179,7 @@ def uncollected():
 _uncollected: list[bool] = []  # not empty while the collector is off because of such a block
 
 
-if hasattr(os, "register_at_fork"):  # in a child of half a compilation the next one would wait for its end for ever
-    os.register_at_fork(
-        before=global_compiler_lock.acquire,
-        after_in_parent=global_compiler_lock.release,
-        after_in_child=global_compiler_lock.release,
-    )
+forks_wait(global_compiler_lock)
 in_children(lambda: _uncollected and gc.enable())
 
 
