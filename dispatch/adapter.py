@@ -136,6 +136,10 @@ class Adapter:
         """The view x[key], for a key of integers, slices, None and ...."""
         return x[key]
 
+    def flip(self, x, axis):
+        """x from its end on along an axis: a view, or a copy where the library's arrays have no negative strides."""
+        return self.index(x, (*(slice(None),) * axis, slice(None, None, -1)))
+
     def upload(self, x, like):
         """A 0-d NumPy array as an array on like's device."""
         raise self.lacks("upload")

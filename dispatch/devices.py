@@ -295,5 +295,8 @@ class Torch(Cuda):
     def turned(self, x):
         return x.transpose(-1, -2)
 
+    def flip(self, x, axis):
+        return x.flip(axis)
+
     def guard(self, device):
         return super().guard(device) if device.key == keys.CUDA else self.limited()

@@ -5,7 +5,7 @@ nothing else. compliance.py, the library's explain() and its tapes are modes; an
 well.
 """
 
-from . import arrays, layout
+from . import arrays, layout, views
 from .adapter import Adapter
 from .errors import ComplianceError
 from .operators import FUNCTIONS, Operators
@@ -107,6 +107,11 @@ class Tracing(Adapter):
 
     def restride(self, x, shape, strides):
         return viewed(x, arrays.adapter_for(x.value).restride(x.value, shape, strides), 0)
+
+    def flip(self, x, axis):
+        value = views.flip(x.value, axis)
+        record = getattr(x.mode, "record", None)  # of a tape: the gradient is flipped back
+        return Traced(value, x.mode) if record is None else record(value, (x,), lambda grad: (views.flip(grad, axis),))
 
 
 def viewed(x, value, offset):

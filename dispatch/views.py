@@ -25,6 +25,11 @@ def index(x, key):
     return arrays.adapter_for(x).index(x, key)
 
 
+def flip(x, axis):
+    """x from its end on along an axis, for its reader: a view or a copy."""
+    return arrays.adapter_for(x).flip(x, axis)
+
+
 def turned(x):
     """x with its last two dimensions exchanged."""
     return arrays.adapter_for(x).turned(x)

@@ -1,5 +1,6 @@
 """nbkernels.torch: the operations as ops of torch.library, held against torch's own and its checks."""
 
+import functools
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ torch = pytest.importorskip("torch", reason="lacks torch")
 pytestmark = pytest.mark.filterwarnings("ignore")  # torch's, of what it uses itself
 
 import nbkernels.torch as nt  # noqa: E402
+from nbkernels.autograd.for_torch import Formulas  # noqa: E402
 from nbkernels.torch import forms  # noqa: E402
 
 INTEGERS = (
@@ -382,7 +384,8 @@ def test_gradients_share_no_memory(name):
     form, args = call(LIBRARY[name])
     leaves = [x for x in args if isinstance(x, torch.Tensor)]
     seed = torch.ones_like(form.of_torch(*args))
-    for function in (form.of_torch, getattr(nt, name), nb.for_torch(getattr(nb, name))):
+    own = getattr(nb, name)
+    for function in (form.of_torch, getattr(nt, name), nb.for_torch(own), nb.for_torch(lambda *args: own(*args))):
         once = torch.autograd.grad(function(*args), leaves, seed)
         for _ in range(3):
             function(*args).backward(seed)
@@ -390,6 +393,37 @@ def test_gradients_share_no_memory(name):
         for x, grad in zip(leaves, once):
             torch.testing.assert_close(x.grad, 3 * grad)
             x.grad = None
+
+
+def test_for_torch_of_an_operation_takes_its_formulas():
+    """With the bits of what a tape gives for a function that calls the operation, once and twice."""
+    judged = 0
+    for op in ALL:
+        if Formulas.of(op.function) is None:
+            continue
+        _, args = call(op)
+        leaves, found = [x for x in args if isinstance(x, torch.Tensor) and x.requires_grad], []
+        for function in (op.function, functools.partial(op.function)):
+            result = nb.for_torch(function)(*args)
+            seed = (torch.arange(result.numel()) + 1.0).reshape(result.shape).to(result.dtype)
+            once = torch.autograd.grad(result, leaves, seed, create_graph=True)
+            plain = torch.autograd.grad(nb.for_torch(function)(*args), leaves, seed)
+            total = sum((x * x).sum() for x in once)
+            twice = torch.autograd.grad(total, leaves, allow_unused=True) if total.requires_grad else ()
+            found.append([*once, *plain, *twice])
+        for x, y in zip(*found, strict=True):
+            assert (x is None and y is None) or torch.equal(x, y), op.schema.name
+        judged += 1
+    assert judged > 40
+
+
+def test_derivatives_of_high_order():
+    x = torch.rand(5, dtype=torch.float64, requires_grad=True)
+    for function in (nb.exp, lambda x: nb.exp(x)):
+        found = nb.for_torch(function)(x)
+        for _ in range(4):
+            (found,) = torch.autograd.grad(found.sum(), x, create_graph=True)
+            torch.testing.assert_close(found, torch.exp(x))
 
 
 def test_what_is_no_plain_call():

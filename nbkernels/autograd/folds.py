@@ -7,14 +7,12 @@ of x[i] times the derivative in the second.
 
 from .. import ops
 from ..dispatch.errors import ArgumentError
-from ..dispatch.views import empty, expand, index, permute, reshape, spec
+from ..dispatch.views import empty, expand, flip, index, permute, reshape, spec
 from ..ops import add, copy, divide, equal, multiply
 from .gradients import PARTIAL, cast, chosen
 
 LARGEST = ("maximum", "minimum", "fmax", "fmin")
-HEAD, TAIL, FIRST, LAST, REVERSED = (
-    (..., part) for part in (slice(None, -1), slice(1, None), slice(0, 1), slice(-1, None), slice(None, None, -1))
-)
+HEAD, TAIL, FIRST, LAST = ((..., part) for part in (slice(None, -1), slice(1, None), slice(0, 1), slice(-1, None)))
 
 
 def reduce_self(grad, self, op, axis, keepdims, initial, where, result):
@@ -51,7 +49,7 @@ def in_order(grad, x, op, axes, initial):
     if spec(steps).shape[-1] > 1:
         before = index(getattr(ops, op).accumulate(steps, axis=len(lead)), HEAD)
         through, into = getattr(ops, op).op.gradient(ops.pow(before, 0), before, index(steps, TAIL))
-        after = index(multiply.accumulate(index(through, REVERSED), axis=len(lead)), REVERSED)
+        after = flip(multiply.accumulate(flip(through, len(lead)), axis=len(lead)), len(lead))
         multiply(index(after, TAIL), index(into, HEAD), out=index(index(found, TAIL), HEAD))
         copy(index(into, LAST), out=index(found, LAST))
         multiply(grad, index(after, FIRST), out=index(found, FIRST))
@@ -81,9 +79,8 @@ def accumulate_self(grad, self, op, axis, result):
     def at(x, i):
         return index(x, (*(slice(None),) * axis, i))
 
-    turned = (*(slice(None),) * axis, slice(None, None, -1))
     if op == "add":
-        return index(add.accumulate(index(grad, turned), axis=axis), turned)
+        return flip(add.accumulate(flip(grad, axis), axis=axis), axis)
     x = cast(self, spec(result).dtype)
     found = empty(x, spec(x).shape, spec(x).dtype)
     passed = None
