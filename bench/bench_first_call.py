@@ -49,6 +49,7 @@ print(json.dumps([[sum(times[:each]) or own - start, *later], time.process_time(
 """
 ROWS = {
     "import": "[]",
+    "import, and Numba's": "[lambda: __import__('numba')]",
     "add": "[lambda x=a('f4', 4, 4): nb.add(x, x)]",
     "mm": "[lambda x=a('f4', 4, 4): nb.mm(x, x)]",
     "mm, then float64": "[lambda x=a('f4', 4, 4), y=a('f8', 4, 4): (nb.mm(x, x), nb.mm(y, y))]",
