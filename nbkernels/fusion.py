@@ -232,6 +232,8 @@ class Elementwise:
         shape, result, strides, dtypes = now.layouts[layout]
         if now.memory is None:
             self.room = import_module(FUSED.on(keys.CPU, self.__name__).fast.partition(":")[0])
+            if self.room.at_first():
+                return None
             now.memory = self.room.Memory()
         values = args if where is None else (*args, where)
         values = [x if type(x) is np.ndarray else np.asarray(x, dtype) for x, dtype in zip(values, dtypes)]

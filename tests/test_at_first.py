@@ -295,11 +295,13 @@ def test_errors_are_the_same(monkeypatch):
 BEHIND = """
 import sys, threading
 import numpy as np, nbkernels as nb
+from nbkernels.elementary.activations import silu
 from nbkernels.jit import background
 main, where, before = threading.get_ident(), [], background.proceed
 background.proceed = lambda: (where.append(threading.get_ident()), before())
 rng = np.random.default_rng(1)
 wide, bytes_ = rng.standard_normal((8, 5000), "f4"), rng.integers(-99, 99, (30, 40), "i1")
+own = nb.elementwise(silu)
 tall, tiles = rng.standard_normal((1_100_000, 4)), rng.standard_normal((900, 40), "f4")
 MADE = {
     "deep": lambda: nb.mm(wide, wide.T[:, ::-1]),
@@ -313,6 +315,7 @@ MADE = {
     "dot": lambda: nb.dot(wide[0], wide[1]),
     "add": lambda: nb.add(wide, wide),
     "scalar": lambda: nb.multiply(wide[:, ::2], 2.5),
+    "own": lambda: own(wide),
 }
 for name in sys.argv[1:]:
     call = MADE[name]
@@ -328,7 +331,9 @@ print("right")
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("calls", ["deep columns broadcast", "bytes mv dot halves", "stack", "many", "add scalar"])
+@pytest.mark.parametrize(
+    "calls", ["deep columns broadcast", "bytes mv dot halves", "stack", "many", "add scalar", "own"]
+)
 def test_what_later_calls_need_is_compiled_in_a_thread_of_its_own(tmp_path, calls):
     """The caller's compiles for none after the first ones; each has the same bits, and the last ones are compiled."""
     run = subprocess.run(

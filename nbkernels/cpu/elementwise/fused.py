@@ -9,10 +9,13 @@ from numba.core.errors import NumbaError
 
 from ...jit.adopt import Adopted, adopt, refusal
 from ...jit.loops import Loop, address
+from ...jit.patience import Patience
 from ...strides import plan
 from . import gates, schedule
 from .elementwise import apart
 from .plan_cache import DONE, MOST, UNKNOWN, Memory, many_entry
+
+at_first = Patience("elementwise_recall_many")  # calls whose layouts are checked each time
 
 
 @functools.lru_cache(maxsize=1024)
