@@ -41,7 +41,7 @@ for turn in range({count}):
         before = now
 each = len(calls) or 1
 own = time.thread_time()
-from nbkernels.jit import background
+from nbkernels import background
 while background.busy():
     time.sleep(0.01)
 later = [max(times[i : i + each]) for i in range(each, len(times), each)]

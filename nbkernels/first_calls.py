@@ -14,9 +14,9 @@ import warnings
 
 import numpy as np
 
+from . import background
 from .dispatch import keys
 from .dtypes import ALONE, kind, known, resolve, ufunc
-from .jit import background
 
 VARIABLE, USUAL = "NBKERNELS_FIRST_CALLS", 32
 MOST = 1 << 20  # elements of a result: NumPy takes 0.2 to 5 ms for them

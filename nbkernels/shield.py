@@ -8,6 +8,7 @@ import _thread
 import contextlib
 import ctypes
 import functools
+import importlib
 import os
 import signal
 import sys
@@ -24,8 +25,8 @@ STACK = 8 << 20  # bytes of the stack of a thread that is started here
 SUFFICIENT = 1 << 20
 _sizes = threading.local()
 _starting = threading.Lock()
-_importing = threading.RLock()
-_awaited, _taken = [_importing], []  # what forks wait for, in the order in which it is taken; what one has taken
+_importers, _gate = [], threading.Condition()  # the threads within `importing` blocks; held while a process is forked
+_awaited, _taken = [], []  # the locks that forks wait for; those that one has taken
 _outermost: list = []  # the thread of the `whole` block that others are within, and the handlers that it gives back
 
 
@@ -45,10 +46,22 @@ def forks_wait(lock) -> None:
 
 @contextlib.contextmanager
 def importing():
-    """A block that forks wait for: a child could never import a module that is half imported."""
+    """A block that forks wait for: a child could never import a module that is half imported. Such blocks do not wait
+    for one another: Python's own locks of modules are for that, and know of no other lock."""
     _wait_in_forks()
-    with _importing:
+    with _gate:
+        _importers.append(threading.get_ident())
+    try:
         yield
+    finally:
+        with _gate:
+            _importers.remove(threading.get_ident())
+            _gate.notify_all()
+
+
+def import_numba() -> None:
+    with importing():
+        shielded(importlib.import_module, "numba")
 
 
 @functools.cache
@@ -60,7 +73,10 @@ def _wait_in_forks() -> None:
 
 
 def _before_fork() -> None:
-    for lock in _awaited:  # there may be one more when the first is there
+    _gate.acquire()
+    _taken.append(_gate)
+    _gate.wait_for(lambda: set(_importers) <= {threading.get_ident()})
+    for lock in _awaited:
         lock.acquire()
         _taken.append(lock)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import nbkernels as nb
-from nbkernels import first_calls
+from nbkernels import background, first_calls
 from nbkernels.calls import record
 from nbkernels.calls.call import Call
 from nbkernels.cpu.elementwise import elementwise
@@ -18,7 +18,7 @@ from nbkernels.cpu.gemm import at_first, gemm
 from nbkernels.cpu.gemm.kinds import kind_of
 from nbkernels.cpu.reduce import at_first as first_folds
 from nbkernels.cpu.reduce import reduce as fold_module
-from nbkernels.jit import background, patience
+from nbkernels.jit import patience
 from nbkernels.jit.patience import Patience
 
 LAYOUTS = {
@@ -296,7 +296,7 @@ BEHIND = """
 import sys, threading
 import numpy as np, nbkernels as nb
 from nbkernels.elementary.activations import silu
-from nbkernels.jit import background
+from nbkernels import background
 main, where, before = threading.get_ident(), [], background.proceed
 background.proceed = lambda: (where.append(threading.get_ident()), before())
 rng = np.random.default_rng(1)
@@ -370,7 +370,7 @@ def test_what_no_thread_can_make_is_compiled_at_once(monkeypatch):
 ENDS = """
 import os, sys, threading, time
 import numpy as np, nbkernels as nb
-from nbkernels.jit import background
+from nbkernels import background
 a = np.ones((8, 5000), "f4")
 def call():
     return nb.mm(a, a.T)[0, 0]

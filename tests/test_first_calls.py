@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import nbkernels as nb
-from nbkernels import first_calls
+from nbkernels import background, first_calls
 from nbkernels.dtypes import ALONE
-from nbkernels.jit import background
 from nbkernels.ops import LIBRARY
 
 ONE = "bool", "int16", "uint64", "float16", "float64", "complex64"  # of operations of one

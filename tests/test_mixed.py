@@ -10,10 +10,10 @@ import pytest
 from llvmlite import ir
 
 import nbkernels as nb
-from nbkernels import first_calls, ops
+from nbkernels import background, first_calls, ops
 from nbkernels.cpu.gemv import mv
 from nbkernels.dtypes import DTYPES, WIDENED
-from nbkernels.jit import background, patience
+from nbkernels.jit import patience
 from nbkernels.jit.convert import Widened
 from nbkernels.jit.routine import routine
 from nbkernels.jit.vector import I64, Lanes

@@ -1,5 +1,3 @@
-from importlib import import_module
+from ..shield import import_numba
 
-from ..shield import shielded
-
-shielded(import_module, "numba")
+import_numba()

@@ -7,24 +7,44 @@ all its code for a GPU on disk goes without.
 
 import contextlib
 import sys
-from importlib import import_module
+from importlib.machinery import PathFinder
 
-from ..shield import importing, shielded
+from ..shield import import_numba
 
-PLAIN = ("background", "files", "kind", "sources", "upkeep")
+PLAIN = ("files", "kind", "sources", "upkeep")
 
 
 class First:
-    """A finder that finds nothing, and imports Numba before a module of this room that is not PLAIN."""
+    """A finder of the modules of this room that are not PLAIN, until Numba is there."""
 
     def find_spec(self, name, path=None, target=None):
         room, _, module = name.rpartition(".")
-        if room == __name__ and module not in PLAIN:
-            with contextlib.suppress(ValueError):  # another thread was here
-                sys.meta_path.remove(self)
-            with importing():
-                shielded(import_module, "numba")
+        spec = PathFinder.find_spec(name, path, target) if room == __name__ and module not in PLAIN else None
+        if spec is not None:
+            spec.loader = AfterNumba(spec.loader)
+        return spec
 
 
+class AfterNumba:
+    """A loader that imports Numba first. A finder must not: it is called within Python's lock of all imports, and other
+    threads that import Numba wait for that."""
+
+    def __init__(self, loader):
+        self.loader = loader
+
+    def __getattr__(self, name):
+        return getattr(self.loader, name)
+
+    def create_module(self, spec):
+        return self.loader.create_module(spec)
+
+    def exec_module(self, module):
+        import_numba()
+        with contextlib.suppress(ValueError):  # another thread was here
+            sys.meta_path.remove(FIRST)
+        self.loader.exec_module(module)
+
+
+FIRST = First()
 if "numba" not in sys.modules:
-    sys.meta_path.insert(0, First())
+    sys.meta_path.insert(0, FIRST)

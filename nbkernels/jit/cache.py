@@ -26,9 +26,10 @@ from numba.core.registry import CPUDispatcher
 from numba.core.runtime.nrt import rtsys
 from numba.extending import intrinsic, register_jitable
 
+from .. import background
 from ..origins import CACHED, COMPILED, PACKAGED, Specialization, note
 from ..shield import forks_wait, in_children, roomy, whole
-from . import background, cross, files, levels, stored
+from . import cross, files, levels, stored
 from .compiler import Helper, Implementation, Kernel, Loops
 from .error_model import total
 from .flags import default_modes

@@ -2,15 +2,14 @@
 than to compile it: 0.1 to 10 ms a call, for 0.5 to 3 s. A program that makes a few calls never waits for that code, nor
 does one whose cache or package has it: it is loaded then. How many calls of a kind are the first ones:
 nbkernels/first_calls.py. After as many, the calls of the next such number are made again in a thread of its own
-(background.py), which compiles for them, and each goes on as a first one until that is done.
+(nbkernels/background.py), which compiles for them, and each goes on as a first one until that is done.
 """
 
 from __future__ import annotations
 
 import sys
 
-from .. import first_calls
-from . import background
+from .. import background, first_calls
 from .cache import recorded
 from .kept import on_disk
 

@@ -14,9 +14,8 @@ import sys
 
 import numpy as np
 
-from ... import scalar
+from ... import background, scalar
 from ...dtypes import ALONE, kind, known, resolve, settled
-from ...jit import background
 from ...jit.patience import Patience
 from ...strides import broadcast_shapes, distinct, output_strides
 from .elementwise import binary, nested, warn

@@ -13,7 +13,7 @@ import numpy as np
 from numba import types
 from numpy import empty
 
-from ...jit import background
+from ... import background
 from ...jit.address import invoke, pointer, poke, scratch
 from ...jit.cache import entry, jit, plain
 from ...jit.kind import wrapped

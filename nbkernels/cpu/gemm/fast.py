@@ -11,8 +11,8 @@ import sys
 import numpy as np
 from numpy import empty
 
+from ... import background
 from ...dtypes import asked
-from ...jit import background
 from ...jit.kind import BYTES, SIGNLESS, wrapped
 from ...jit.ndarray import layout_is_known
 from ...jit.vector import SIZE

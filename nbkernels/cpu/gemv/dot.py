@@ -15,7 +15,7 @@ import numpy as np
 from numba import types
 from numpy import empty
 
-from ...jit import background
+from ... import background
 from ...jit.address import pointer, scratch
 from ...jit.cache import compiled, entry, jit
 from ...jit.chain import Chain

@@ -21,7 +21,7 @@ import numpy as np
 from numba import types
 from numpy import empty
 
-from ...jit import background
+from ... import background
 from ...jit.address import pointer, scratch, set_word
 from ...jit.cache import compiled, entry, jit
 from ...jit.kind import Kind

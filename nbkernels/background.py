@@ -15,7 +15,7 @@ import threading
 
 import numpy as np
 
-from ..shield import importing, in_children, start
+from .shield import importing, in_children, start
 
 CALL, RECORD = "nbkernels.calls.call", "nbkernels.calls.record"  # by name, once a call is to be made again
 _asked: dict[str, bool] = {}  # calls, as lines of a record -> whether what they need is there
