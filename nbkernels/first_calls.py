@@ -95,8 +95,10 @@ class First:
 
     def _lasts(self) -> bool:
         """Whether this call is one of the first."""
-        if self.calls <= CALLS or self.calls > 2 * CALLS:
-            return self.calls <= CALLS or background.busy()
+        if self.calls <= CALLS:
+            return True
+        if self.calls > 2 * CALLS:
+            return background.busy()
         return not background.made(sys._getframe(2))
 
     def _suits(self, inputs, out) -> bool:

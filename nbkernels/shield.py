@@ -66,8 +66,9 @@ def import_numba() -> None:
 
 @functools.cache
 def _wait_in_forks() -> None:
-    import logging  # noqa: F401  Numba imports it. A fork takes its lock, too, and takes what is registered last first
-
+    # A fork takes logging's lock, too, and a thread that imports Numba needs that one. What is registered last runs
+    # first: after logging's import this hook does, so that a fork that waits does not hold logging's lock.
+    importlib.import_module("logging")
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=_before_fork, after_in_parent=_release, after_in_child=_release)
 

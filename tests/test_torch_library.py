@@ -10,13 +10,13 @@ import pytest
 
 import nbkernels as nb
 from nbkernels import ops
+from nbkernels.autograd.for_torch import Formulas
 from nbkernels.ops import LIBRARY
 
 torch = pytest.importorskip("torch", reason="lacks torch")
 pytestmark = pytest.mark.filterwarnings("ignore")  # torch's, of what it uses itself
 
 import nbkernels.torch as nt  # noqa: E402
-from nbkernels.autograd.for_torch import Formulas  # noqa: E402
 from nbkernels.torch import forms  # noqa: E402
 
 INTEGERS = (

@@ -96,7 +96,8 @@ class Formulas:
         return all(name in self.op.names for name in names) and all(x.is_cpu for x in tensors)
 
     def gradients(self, names, grad, args, wanted, result):
-        """Those of a call's arguments, of which the last have names: None where one is not wanted."""
+        """The gradient of each argument of a call, None where `wanted` is False. The last arguments are keywords, with
+        these names."""
         op, places = self.op, [*range(len(args) - len(names)), *map(self.op.names.index, names)]
         values, mask = [*self.usual], [False] * len(self.usual)
         for i, x, keep in zip(places, args, wanted):
