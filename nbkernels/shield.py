@@ -14,6 +14,7 @@ import signal
 import sys
 import threading
 import weakref
+from importlib.machinery import PathFinder
 
 try:
     import resource
@@ -39,8 +40,8 @@ def in_children(function) -> None:
 
 def forks_wait(lock) -> None:
     """A process is forked while no other thread holds it, for nobody would give it back in the child. A thread that
-    holds it never begins to be `importing`."""
-    _awaited.append(lock)
+    holds it never begins to be `importing`; it may go on to take locks that were named before."""
+    _awaited.insert(0, lock)
     _wait_in_forks()
 
 
@@ -62,6 +63,46 @@ def importing():
 def import_numba() -> None:
     with importing():
         shielded(importlib.import_module, "numba")
+
+
+def after_import(name: str, function) -> None:
+    """function(module) is called when the module of this name, which nobody has imported, has been."""
+    sys.meta_path.insert(0, Finder(lambda other: other == name, after=function))
+
+
+class Finder:
+    """Finds the modules whose names are `wanted`, as Python does; `before()` runs before the code of each, and
+    `after(module)` after it. Once one has been imported the finder goes."""
+
+    def __init__(self, wanted, before=lambda: None, after=lambda module: None):
+        self.wanted, self.before, self.after = wanted, before, after
+
+    def find_spec(self, name, path=None, target=None):
+        spec = PathFinder.find_spec(name, path, target) if self.wanted(name) else None
+        if spec is not None:
+            spec.loader = Loader(spec.loader, self)
+        return spec
+
+
+class Loader:
+    """A loader, and what its finder says. A finder must not run anything itself: it is called within Python's lock of
+    all imports, and other threads that import would wait for that."""
+
+    def __init__(self, loader, finder):
+        self.loader, self.finder = loader, finder
+
+    def __getattr__(self, name):
+        return getattr(self.loader, name)
+
+    def create_module(self, spec):
+        return self.loader.create_module(spec)
+
+    def exec_module(self, module):
+        self.finder.before()
+        with contextlib.suppress(ValueError):  # another thread was here
+            sys.meta_path.remove(self.finder)
+        self.loader.exec_module(module)
+        self.finder.after(module)
 
 
 @functools.cache

@@ -446,9 +446,8 @@ def test_what_may_raise_where_nobody_would_see_it_is_not_compiled():
     def quotient(x):
         return 1 // x + int(1.0 / x) + int(float(x) ** -3)  # which Numba compiles on its own behalf
 
-    for make in (compiler.compiled, compiler.native):
-        with pytest.raises(errors.UnsupportedError, match="test_picky may raise an exception"):
-            make(picky, "int64(int64)", "test_picky")
+    with pytest.raises(errors.UnsupportedError, match="test_picky may raise an exception"):
+        compiler.compiled(picky, "int64(int64)", "test_picky")
     assert compiler.compiled(quotient, "int64(int64)", "test_quotient")
     assert compiler.entry(picky, "int64(int64)", "test_picky_entry")(2) == 2
     with pytest.raises(ValueError, match="three"):
@@ -484,15 +483,15 @@ def test_others_keep_their_error_model():
 
 def test_the_collector_rests_in_compilations_and_nowhere_else(monkeypatch):
     """Also where one fails, and where threads compile at once."""
-    monkeypatch.setattr(compiler.FileCache, "load_overload", lambda *_: seen.append(gc.isenabled()))
-    monkeypatch.setattr(compiler.FileCache, "save_overload", lambda *_: seen.append(gc.isenabled()))
+    monkeypatch.setattr(compiler.Place, "load", lambda *_: None)
+    monkeypatch.setattr(compiler.Place, "save", lambda *_: seen.append(gc.isenabled()))
     seen = []
 
     def compilation(number):
         compiler.entry(lambda x: x + number, "int64(int64)", f"test_collector_{number}")
 
     compilation(0)
-    assert seen == [False] * 2
+    assert seen == [False]
     with pytest.raises(errors.TypingError):
         compiler.entry(lambda x: x + "", "int64(int64)", "test_collector_fails")
     assert gc.isenabled()

@@ -168,21 +168,21 @@ def test_bench_writes_what_the_report_reads(op, tmp_path):
 NOTED = """
 import json, sys
 from nbkernels import cli
-from nbkernels.jit.cache import FileCache
+from nbkernels.jit.cache import Place
 
 wanted, made = set(), set()
 
 
 def noted(method, names):
     def call(self, *args):
-        names.add(f"{self._name} {args[0]}")
+        names.add(f"{self.name} {self.signature} {self.way}")
         return method(self, *args)
 
     return call
 
 
-FileCache.load = noted(FileCache.load, wanted)
-FileCache.save = noted(FileCache.save, made)
+Place.load = noted(Place.load, wanted)
+Place.save = noted(Place.save, made)
 if sys.argv[1:] == ["products"]:
     import numpy as np, nbkernels as nb
     rng, status = np.random.default_rng(11), 0

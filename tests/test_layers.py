@@ -52,7 +52,6 @@ RULES = {
     ),
     "cpu": (
         *PLANNING,
-        "numba !cuda",
         "llvmlite",
         "nbkernels.background",
         "nbkernels.jit",
@@ -286,9 +285,10 @@ def test_imports_stay_within_the_rules(name, room, path):
         ("dispatch", "import numpy", False),
         ("dispatch", "from . import errors", True),
         ("dispatch", "from nbkernels import meta", False),
-        ("cpu", "from numba import cuda", False),
-        ("cpu", "import numba.cuda.random", False),
-        ("cpu", "from numba.core import cgutils", True),
+        ("cpu", "from numba.core import cgutils", False),
+        ("jit", "from numba import cuda", False),
+        ("jit", "import numba.cuda.random", False),
+        ("jit", "from numba.core import cgutils", True),
         ("cpu", "from ..cuda import gemm", False),
         ("cpu", "from nbkernels.dispatch import errors", False),
         ("cuda", "def f():\n    from ..cpu import gemm", False),
@@ -298,7 +298,7 @@ def test_imports_stay_within_the_rules(name, room, path):
     ],
 )
 def test_the_walker_sees_what_it_forbids(room, line, fine):
-    package = room in {"dispatch", "cpu", "cuda"}
+    package = room in {"dispatch", "cpu", "cuda", "jit"}
     name, path = (f"nbkernels.{room}.x", Path("x.py")) if package else (f"nbkernels.{room}", Path(f"{room}.py"))
     assert all(allowed(target, room) for target in imports(name, path, line)) is fine
 
@@ -318,6 +318,21 @@ def loaded(code):
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment, cwd=os.sep
     )
     return set(output.stdout.split())
+
+
+def test_numba_is_imported_by_what_compiles_alone():
+    """Modules of jit that describe kernels, and load them, do without until a function in them needs it."""
+    from nbkernels.jit import COMPILING
+
+    found = set()
+    for path in (ROOT / "nbkernels" / "jit").glob("*.py"):
+        body = ast.parse(path.read_text()).body
+        names = [each.module or "" for each in body if isinstance(each, ast.ImportFrom) and not each.level]
+        names += [alias.name for each in body if isinstance(each, ast.Import) for alias in each.names]
+        if any(name.partition(".")[0] == "numba" for name in names):
+            found.add(path.stem)
+    assert found <= set(COMPILING)
+    assert all((ROOT / "nbkernels" / "jit" / f"{name}.py").exists() for name in COMPILING)
 
 
 def test_import_is_light():

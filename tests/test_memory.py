@@ -20,6 +20,7 @@ from nbkernels.cpu.gemm.turns import PANELS
 from nbkernels.cpu.runtime import workspace
 from nbkernels.cpu.runtime.status import PACKED, PATHS
 from nbkernels.jit import files
+from nbkernels.jit.load import Parts
 from tests.cases import TRANSPOSES, normal, operands
 from tests.paths import way
 
@@ -158,7 +159,7 @@ def test_rooms_that_compiled_code_keeps():
                 nbkernels.mm(*[np.ones((150, 150), dtype)] * 2)
     kept = {}
     for file in files.directory().glob("gemm_*.nbc"):
-        (_, code, _, _), *_ = pickle.loads(files.read(file))
+        code = Parts(*pickle.loads(files.read(file))).code
         sections = binding.ObjectFileRef.from_data(code).sections()
         name = "gemm_serial" if file.name.startswith("gemm_serial") else file.name.rpartition("-")[0]
         # Whole KiB: a room that is lent has a table of some words beside it.

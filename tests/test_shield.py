@@ -184,7 +184,7 @@ from nbkernels.cpu.runtime import threads, workspace
 from nbkernels.dispatch import keys
 from nbkernels.in_numpy import use
 from nbkernels import shield
-from nbkernels.jit import cache
+from nbkernels.jit import build, cache
 
 x, record = np.ones((4, 4), np.int16), Record("no file")
 nb.mm(x, x)
@@ -210,7 +210,7 @@ def compile_while_forked():
     for lock in locks:
         lock.acquire()
     try:
-        cache.shielded(global_compiler_lock(lambda: (started.set(), forking.wait(), done.append(1))))
+        build.shielded(global_compiler_lock(lambda: (started.set(), forking.wait(), done.append(1))))
         go_on.wait()
     finally:
         for lock in locks:
@@ -297,4 +297,32 @@ assert at > 3 * step
 def test_a_first_call_that_is_interrupted_can_be_made_again():
     code = INTERRUPTED.format(step=23)
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
+    assert result.returncode == 0, result.stderr[-2000:]
+
+
+FORKING = """
+import os, sys, threading, warnings
+from nbkernels.jit.cache import entry
+
+def compile_some():
+    for number in range(12):
+        exec(f"def plus(x): return x + {number}", scope := {"__name__": "test"})
+        assert entry(scope["plus"], "int64(int64)", f"test_forking_{number}")(1) == number + 1
+
+thread = threading.Thread(target=compile_some)
+thread.start()
+while thread.is_alive():
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork, which this system lacks")
+def test_forks_between_a_compilation_and_its_linking(tmp_path):
+    """A fork takes the locks of both, in the order in which whoever compiles does."""
+    run = [sys.executable, "-W", "ignore", "-c", FORKING]
+    environment = os.environ | {"NBKERNELS_CACHE_DIR": str(tmp_path)}
+    result = subprocess.run(run, capture_output=True, text=True, timeout=100, env=environment)
     assert result.returncode == 0, result.stderr[-2000:]

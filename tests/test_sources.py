@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from nbkernels.jit import files, sources
+from nbkernels.jit.load import Parts
 from tests.test_layers import imports
 
 PACKAGE, FILES = sources.PACKAGE, sources.files()
@@ -319,9 +320,9 @@ def test_machine_code_holds_no_line_numbers(tmp_path):
 
 
 def code(file: Path):
-    (_, machine_code, _, bitcode), *_ = pickle.loads(files.read(file))
-    assert machine_code
-    return machine_code, bitcode
+    found = Parts(*pickle.loads(files.read(file)))
+    assert found.code
+    return found.code, found.bitcode
 
 
 def test_the_key_names_what_compiles(monkeypatch):

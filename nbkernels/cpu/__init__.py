@@ -1,3 +1,1 @@
-from ..shield import import_numba
-
-import_numba()
+"""Kernels for NumPy arrays."""

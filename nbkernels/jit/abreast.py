@@ -9,11 +9,10 @@ from __future__ import annotations
 import functools
 
 from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from .cache import compiled
 from .fold import LANES
+from .lazy import intrinsic, types
 from .vector import I32, I64, LINE, SIZE, Lanes, loop, width_bits
 
 # What goes so: operation -> what a chain holds before its first term.

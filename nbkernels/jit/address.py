@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
+from .lazy import cgutils, intrinsic, types
 from .vector import ELEMENT, I64, SIZE, VOID, Lanes, join
 
-WORDS = types.CPointer(types.int64)
+
+def words():
+    """The type of a pointer to int64 words."""
+    return types.CPointer(types.int64)
 
 
 @intrinsic
@@ -148,7 +149,7 @@ def pointer(typing, address):
     def emit(context, builder, signature, args):
         return builder.inttoptr(args[0], I64.as_pointer())
 
-    return WORDS(types.int64), emit
+    return words()(types.int64), emit
 
 
 @intrinsic

@@ -16,32 +16,21 @@ import functools
 import hashlib
 import json
 import math
-import operator
 import pickle
 import re
 import types as python
 import uuid
 from dataclasses import dataclass
+from importlib import import_module
 from typing import NamedTuple
 
-import numba
 import numpy as np
-from numba.core import compiler, errors, ir, typed_passes
-from numba.core.registry import cpu_target
-from numba.np.numpy_support import as_dtype
 
 from ..elementary import powers, transcendental
 from ..elementary.real import HELPERS, KERNELS, bits, dual, floor, fma, number, tangent
-from . import (
-    cross,
-    files,
-    levels,
-    overloads,  # noqa: F401
-)
-from . import dual as _dual  # noqa: F401, compiled code finds them by these
-from .elements import number as computed
-from .error_model import total
+from . import files, levels
 from .flags import default_modes
+from .lazy import Jitted, errors
 
 KNOWN = (*KERNELS, *HELPERS, fma, bits, number, floor, dual, tangent)
 NAMES = ("exp", "expm1", "log", "log1p", "tanh", "hypot")
@@ -74,13 +63,12 @@ class Adopted:
 @default_modes()
 def adopt(function: python.FunctionType, dtypes: tuple[np.dtype, ...]) -> Adopted:
     """The function for arguments of these dtypes; a TypeError that says what Numba cannot compile."""
-    arguments = tuple(computed(d.name) for d in dtypes)
     narrow = all(d.kind == "f" or d.name == "bfloat16" for d in dtypes) and "float64" not in {d.name for d in dtypes}
     tried = [np.float32, None] if narrow else [None]  # a float32 cannot count or index: then numbers stay as they are
     for real in tried:
         try:
             copy = _copy(function, real, ())
-            found = _typed(function, copy, arguments, dtypes, last=real is tried[-1])
+            found = _typed(function, copy, dtypes, last=real is tried[-1])
         except errors.NumbaError as error:
             problem = error
             continue
@@ -92,7 +80,7 @@ def adopt(function: python.FunctionType, dtypes: tuple[np.dtype, ...]) -> Adopte
     raise refusal(function, dtypes, problem)
 
 
-class Typed(NamedTuple):
+class Typed(NamedTuple):  # made by typed.py
     """What Numba finds out about a function without compiling it: names of dtypes of its results, of what it returns,
     and whether it may raise."""
 
@@ -101,7 +89,7 @@ class Typed(NamedTuple):
     raises: bool
 
 
-def _typed(function, copy, arguments, dtypes, last) -> Typed:
+def _typed(function, copy, dtypes, last) -> Typed:
     """This of the copy of a function, which is named after all that it is made of; kept on disk, for Numba compiles
     what a function calls in order to type it: 0.2 s for a relu. So is that it has no types, if it is not the `last`
     copy that is tried, whose error is told."""
@@ -111,29 +99,24 @@ def _typed(function, copy, arguments, dtypes, last) -> Typed:
             return Typed(*known)
         raise errors.TypingError(f"{function.__name__} has no types")
     try:
-        code, typing = _inferred(copy, arguments)
+        found = import_module("nbkernels.jit.typed").typed(function, copy, dtypes)
     except errors.NumbaError:
         if not last:
             _keep(file, b"null")
         raise
-    result = typing.return_type
-    parts = result.types if isinstance(result, numba.types.BaseTuple) else (result,)
-    results = [d.name for d in _dtypes(function, parts, dtypes)]
-    names = [as_dtype(numba.types.unliteral(part)).name for part in parts]
-    found = Typed(results, names, _may_raise(code, typing.typemap))
     _keep(file, json.dumps(found).encode())
     return found
 
 
 def _known(name):
     """What a file of this name holds, in the cache or the package; None where there is none."""
-    places = [cross.OUT] if levels.building else [files.directory(), levels.directory()]
+    places = [levels.out] if levels.building else [files.directory(), levels.directory()]
     return next((found for place in places if place and (found := files.read(place / name))), None)
 
 
 def _keep(name, content):
     if levels.building:
-        cross.put(cross.OUT / name, content)
+        files.add(levels.out / name, content)
     elif directory := files.directory():
         files.write(directory / name, content)
 
@@ -147,71 +130,6 @@ def signature(function, dtypes) -> str:
     """What was asked for: the function's name, its arguments and their dtypes."""
     names = function.__code__.co_varnames
     return f"{function.__name__}({', '.join(f'{n}: {d}' for n, d in zip(names, dtypes))})"
-
-
-@total()
-def _inferred(function, arguments):
-    """A function as Numba sees it, and the types in it, without compiling it."""
-    typing, target = cpu_target.typing_context, cpu_target.target_context
-    typing.refresh()
-    target.refresh()
-    code = compiler.run_frontend(function)
-    return code, typed_passes.type_inference_stage(typing, target, code, arguments, None)
-
-
-def _may_raise(code, types) -> bool:
-    """Whether a function as Numba sees it, with these types of its variables, holds what may raise.
-
-    That is an index, a `raise`, a complex division, which raises on CUDA, a power whose exponent is an integer that is
-    not known, of which Numba refuses the smallest one, and a call of what is not known not to.
-    """
-
-    def of(variable, *kinds):
-        return isinstance(types.get(variable.name), kinds)
-
-    def risky(expr):
-        if expr.op in ("getitem", "static_getitem", "typed_getitem"):  # a tuple's known ones are looked at by typing
-            known = expr.op == "static_getitem" or isinstance(code.get_definition(expr.index), ir.Const)
-            return not (known and of(expr.value, numba.types.BaseTuple))
-        if expr.op in ("binop", "inplace_binop") and expr.fn in (operator.pow, operator.ipow):
-            power = code.get_definition(expr.rhs)
-            fixed = isinstance(power, ir.Const) and power.value >= 0
-            return of(expr.rhs, numba.types.Integer) and not fixed
-        if expr.op in ("binop", "inplace_binop") and expr.fn in (operator.truediv, operator.itruediv):
-            return of(expr.lhs, numba.types.Complex) or of(expr.rhs, numba.types.Complex)
-        if expr.op != "call":
-            return expr.op == "make_function"
-        called = _called(code, expr.func)
-        if called is range:
-            return len(expr.args) > 2  # a step may be 0
-        if hasattr(called, "py_func"):
-            return any(_risky_for(called.py_func, arguments) for arguments in called.overloads)
-        known = called in SAFE or isinstance(called, np.ufunc | type)
-        return not (known or getattr(called, "__module__", "") == "math")
-
-    statements = [statement for block in code.blocks.values() for statement in block.body]
-    raising = any(isinstance(statement, ir.Raise) for statement in statements)
-    return raising or any(risky(expr) for block in code.blocks.values() for expr in block.find_exprs())
-
-
-def _risky_for(function, arguments) -> bool:
-    """The same of a function that is called with arguments of these types."""
-    try:
-        code, typing = _inferred(function, arguments)
-    except errors.NumbaError:  # it is typed, but not by one step alone: it has a `raise` in it
-        return True
-    return _may_raise(code, typing.typemap)
-
-
-def _called(code, variable):
-    """The function that a variable stands for; None where only a run would tell."""
-    definition = code.get_definition(variable)
-    if isinstance(definition, ir.Global | ir.FreeVar):
-        return definition.value
-    if getattr(definition, "op", None) == "getattr":
-        module = _called(code, definition.value)
-        return getattr(module, definition.attr, None) if isinstance(module, python.ModuleType) else None
-    return None
 
 
 GUARDED = """\
@@ -240,26 +158,6 @@ def _guarded(function, parts):
     return scope[f"{function.__name__}_guarded"], scope[f"{function.__name__}_raises"]
 
 
-def _dtypes(function, parts, dtypes) -> tuple[np.dtype, ...]:
-    """Dtypes of the results. A kind that the arguments have is as wide as they are, as if Python numbers were weak, and
-    integers are signed as the arguments are."""
-    joined = functools.reduce(np.promote_types, dtypes)
-    results = []
-    for part in parts:
-        if not isinstance(part, numba.types.Number | numba.types.Boolean):
-            raise TypeError(
-                f"{signature(function, dtypes)} returns {part}: it should return a number, or a tuple of them"
-            )
-        dtype = as_dtype(numba.types.unliteral(part))
-        kind = "f" if joined.name == "bfloat16" else joined.kind
-        whole = (
-            dtype.kind in "iu" and kind in "iu" and dtype.itemsize == joined.itemsize
-        )  # uint64 + 2 is int64 to Numba
-        wider = {dtype.kind, kind} in ({kind}, {"i", "u"}) and dtype.itemsize > joined.itemsize
-        results.append(joined if wider or whole else dtype)
-    return tuple(results)
-
-
 def _reason(error) -> str:
     """Numba's message in a few lines."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
@@ -269,7 +167,7 @@ def _reason(error) -> str:
 
 
 def _jitted(function):
-    return numba.njit(function, error_model="numpy", forceinline=True, boundscheck=True)
+    return Jitted(function, dict(error_model="numpy", forceinline=True, boundscheck=True))
 
 
 def _as_it_is(function):

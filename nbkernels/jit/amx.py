@@ -14,8 +14,8 @@ import platform
 import sys
 
 from llvmlite import ir
-from numba.core import cgutils
 
+from .lazy import cgutils
 from .vector import I8, I16, I32, I64, VOID, loop, once, opaque
 
 TILES, ROWS, ROW = 8, 16, 64  # tile registers, the rows of each, and bytes of a row

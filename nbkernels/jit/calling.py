@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
+from .lazy import intrinsic, types
 from .vector import I64, VOID
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from numba import types
-from numba.extending import intrinsic
-
-_WORDS = types.CPointer(types.int64)
+from .address import words as pointed
+from .lazy import intrinsic, types
 
 
 def _atomic(operation):
@@ -15,7 +13,7 @@ def _atomic(operation):
             builder.atomic_rmw(operation, builder.gep(args[0], [args[1]]), args[2], "monotonic")
             return context.get_dummy_value()
 
-        return types.void(_WORDS, types.int64, types.int64), emit
+        return types.void(pointed(), types.int64, types.int64), emit
 
     return change
 

@@ -15,18 +15,14 @@ from numba.core import cgutils, config
 from numba.core.codegen import JITCodeLibrary
 from numba.core.registry import cpu_target
 
-from . import compiler, files, levels
-
-OUT: Path  # where the level's code goes
+from . import compiler, levels
 
 
 def start(level: levels.Level, out: Path) -> None:
     """From here on this process compiles for the level; files appear in `out`. Before any kernel is imported."""
-    global OUT
     triple, _, host = levels.target()
     if level.family != levels.family(triple):
         raise ValueError(f"{level} cannot be compiled on {triple}")
-    OUT = out
     codegen = cpu_target.target_context.codegen()
     options = dict(opt=config.OPT)
     codegen._customize_tm_options(options)
@@ -34,7 +30,7 @@ def start(level: levels.Level, out: Path) -> None:
     codegen._tm = binding.Target.from_triple(triple).create_target_machine(**options)
     codegen._library_class, compiler.Kernel.library = Library, KernelLibrary
     _Both.lacking = level.features - host
-    levels.building = level
+    levels.building, levels.out = level, out
     for function in (levels.target, levels.processor, levels.serving, levels.directory):
         function.cache_clear()
 
@@ -76,11 +72,6 @@ class KernelLibrary(_Both, compiler.Library):
 def machine_code(library) -> bytes:
     """The level's, of what was compiled for it."""
     return library.codegen._tm.emit_object(library.level.clone())  # which changes the module
-
-
-def put(file: Path, content: bytes) -> None:
-    """Make a file of the package; what cannot be made is an error here."""
-    files.put(file, files.seal(file, content), content)
 
 
 # -- instructions that the host lacks ----------------------------------------------------------------------------------

@@ -8,9 +8,9 @@ rounding as if it came from the float64 (24 >= 11 + 2 bits).
 from __future__ import annotations
 
 from llvmlite import ir
-from numba import types
 
 from .convert import narrow, widen
+from .lazy import types
 from .vector import I32, I64
 
 I8, I16 = ir.IntType(8), ir.IntType(16)

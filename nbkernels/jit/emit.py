@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from inspect import Parameter, Signature
 
-from numba import types
-from numba.extending import intrinsic
-
+from .lazy import intrinsic, types
 from .vector import ELEMENT, I64, once
 
 

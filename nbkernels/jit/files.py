@@ -227,6 +227,11 @@ def write(file: Path, content: bytes) -> None:
     upkeep.wrote(file.parent.parent, SEAL + len(content))
 
 
+def add(file: Path, content: bytes) -> None:
+    """Make a file of the package; what cannot be made is an error here."""
+    put(file, seal(file, content), content)
+
+
 def put(file: Path, *parts: bytes) -> None:
     """Make a file, whole or not at all; an OSError where it cannot be made."""
     handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=file.name, suffix=".tmp")

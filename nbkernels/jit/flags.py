@@ -8,10 +8,8 @@ import platform
 import sys
 
 from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
+from .lazy import cgutils, intrinsic, types
 from .vector import I32, I64, VOID
 
 X86 = platform.machine().lower() in ("x86_64", "amd64", "i686", "x86")

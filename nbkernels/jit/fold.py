@@ -10,16 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
-from . import functions, overloads  # noqa: F401, what scalar functions call compiles by them
 from .cache import compiled
-from .compiler import subroutine
 from .elements import cast, from_memory, memory, number, to_memory, width
 from .extreme import INFINITY, OF_ANY, OF_NUMBERS, extreme
 from .hints import WHOLE, node
+from .lazy import cgutils, intrinsic, subroutine, types
 from .truth import OF_ALL, truth
 from .truth import OF_ANY as OF_SOME
 from .vector import I64, VOID, join, loop, replaced_if

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from numba import types
-from numba.extending import intrinsic, overload
+from .lazy import intrinsic, overload, types
 
 
 @intrinsic

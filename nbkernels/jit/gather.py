@@ -5,10 +5,9 @@ from __future__ import annotations
 import functools
 
 from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from .cache import compiled
+from .lazy import intrinsic, types
 from .vector import I32, I64, LINE, Lanes, loop, masked
 
 NEAR = 4  # elements between neighbours, at most, that vectors reach

@@ -11,13 +11,12 @@ import functools
 
 import numpy as np
 from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from .address import pointer, scratch
 from .cache import entry
-from .made import ANSWER, NDARRAY, STRIDED, answer, words
-from .ndarray import OBJECT, WRITEABLE, address_of
+from .lazy import intrinsic, types
+from .made import NDARRAY, STRIDED, answer, words
+from .ndarray import WRITEABLE, address_of
 
 DESCRIBE = 5  # the word of the function in the table
 CPU, NAME = 1, b"dlpack_exchange_api"
@@ -78,7 +77,7 @@ def view_entry():
         made = _viewed(numpy[STRIDED], numpy[NDARRAY], known[at + 1], ndim, tensor[3], steps, tensor[0])
         return answer(0, 0, made)
 
-    return entry(run, ANSWER(types.int64, OBJECT), "lend_view")
+    return entry(run, "answer(int64, object)", "lend_view")
 
 
 def words_of(cls, others=()) -> np.ndarray | None:

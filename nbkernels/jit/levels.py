@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from llvmlite import binding
-from numba.core.registry import cpu_target
 
-from . import files, sources
+from . import files, settings, sources
 
 PREBUILT = sources.PACKAGE / "prebuilt"
 
@@ -108,6 +107,7 @@ def width(features: frozenset[str]) -> int:
 # -- this process ------------------------------------------------------------------------------------------------------
 
 building: Level | None = None  # what this process compiles for, if not for itself: cross.start()
+out: Path  # where its code goes
 
 
 @functools.cache
@@ -116,14 +116,14 @@ def target() -> tuple[str, str, frozenset[str]]:
     level's."""
     if building:
         return building.target
-    triple, cpu, features = cpu_target.target_context.codegen().magic_tuple()
+    triple, cpu, features = settings.target()
     return triple, cpu, frozenset(f[1:] for f in features.split(",") if f.startswith("+"))
 
 
 @functools.cache
 def processor() -> str:
     """What is compiled for, as a key: with all that Numba was told of the host."""
-    return str(building) if building else repr(cpu_target.target_context.codegen().magic_tuple())
+    return str(building) if building else repr(settings.target())
 
 
 @functools.cache

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from llvmlite import ir
-from numba.core import cgutils
 
 from .hints import WHOLE
+from .lazy import cgutils
 from .vector import I32, I64, LINE, Lanes, loop, width_bits
 
 # Bytes of rows of streamed loops that are tiles, and rows that are asked for ahead: with 256 bytes of each 4000 x 4000

@@ -7,14 +7,13 @@ from importlib import import_module
 from inspect import Parameter, Signature, signature
 
 from llvmlite import binding, ir
-from numba.core import cgutils, typing
-from numba.extending import intrinsic
 
 from .cache import compiled
+from .lazy import cgutils, intrinsic
 
 
-def linked(returns, *kinds):
-    """A decorator: the function, of arguments of these types, is compiled by itself.
+def linked(kind: str):
+    """A decorator: the function, of this signature, is compiled by itself.
 
     Its address is known to LLVM by a symbol, so that machine code on disk holds none; before code that calls it is
     loaded, it is.
@@ -22,7 +21,7 @@ def linked(returns, *kinds):
 
     def decorate(function):
         name = f"{function.__module__.rpartition('.')[2]}_{function.__name__}"
-        kind, symbol = typing.signature(returns, *kinds), f"nbkernels_{name}"
+        symbol = f"nbkernels_{name}"
         ready = functools.cache(lambda: binding.add_symbol(symbol, compiled(function, kind, name)))
         again = functools.partial(_again, function.__module__, symbol)
         _LINKED[symbol] = ready
@@ -30,14 +29,14 @@ def linked(returns, *kinds):
         def emit(context, builder, signature, args):
             ready()
             context.active_code_library._reload_init.add(again)
-            of = [context.get_value_type(each) for each in kinds]
-            to = cgutils.get_or_insert_function(
-                builder.module, ir.FunctionType(context.get_value_type(returns), of), symbol
-            )
+            returns, *of = map(context.get_value_type, (signature.return_type, *signature.args))
+            to = cgutils.get_or_insert_function(builder.module, ir.FunctionType(returns, of), symbol)
             return builder.call(to, args)
 
         def call(typing, *given):
-            return kind, emit
+            from .known import signature
+
+            return signature(kind), emit
 
         names = ("typing", *signature(function).parameters)
         call.__signature__ = Signature([Parameter(each, Parameter.POSITIONAL_OR_KEYWORD) for each in names])

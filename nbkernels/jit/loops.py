@@ -19,16 +19,13 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 
 from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
-from . import functions, overloads, products  # noqa: F401, what scalar functions call compiles by the first two
+from . import products
 from .across import Across
 from .cache import c_function
-from .compiler import subroutine
 from .elements import HALVES, cast, from_memory, memory, number, to_memory, width
 from .hints import MASKED, WHOLE, at_a_time, node
+from .lazy import cgutils, intrinsic, subroutine, types
 from .lines import asked, before, lines, shifted
 from .near import SHORT, Near
 from .vector import I64, LINE, Lanes, loop, masked, width_bits

@@ -11,9 +11,8 @@ import functools
 
 import numpy as np
 from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import box, intrinsic, models, register_model
+
+from .lazy import cgutils, intrinsic, types
 
 NDARRAY, FLOAT, INT, COMPLEX, NONE, TRUE, LIKE, STRIDED, RETURN, SCALARS = range(10)
 _SLOTS = {LIKE: 277, STRIDED: 94, RETURN: 76}  # PyArray_NewLikeArray, _NewFromDescr, _Return in NumPy's table
@@ -75,36 +74,25 @@ def as_returned(typing, words, array):
     return types.int64(types.int64, types.int64), emit
 
 
-class Answer(types.Type):
-    """What an entry returns that makes an array or is given one: that array, an array and a number, or a number."""
-
-
-ANSWER = Answer("answer")
-
-
-@register_model(Answer)
-class _Answer(models.StructModel):
-    def __init__(self, manager, kind):
-        super().__init__(manager, kind, [(name, types.int64) for name in ("status", "given", "made")])
-
-
 @intrinsic
 def answer(typing, status, given, made):
-    """A `status` of 0 is the array that was given, or was made if `given` is 0; one below 0 that array and -status; one
-    above 0 itself, and what was made goes."""
+    """What an entry returns. A `status` of 0 is the array that was given, or was made if `given` is 0; one below 0 that
+    array and -status; one above 0 itself, and what was made goes."""
 
     def emit(context, builder, signature, args):
-        result = cgutils.create_struct_proxy(ANSWER)(context, builder)
+        result = cgutils.create_struct_proxy(signature.return_type)(context, builder)
         result.status, result.given, result.made = args
         return result._getvalue()
 
-    return ANSWER(*[types.int64] * 3), emit
+    from . import known
+
+    return known.ANSWER(*[types.int64] * 3), emit
 
 
-@box(Answer)
-def _box(kind, value, context):
+def boxed(kind, value, context):
+    """An answer as a Python object."""
     builder, python = context.builder, context.pyapi
-    parts = cgutils.create_struct_proxy(ANSWER)(context.context, builder, value)
+    parts = cgutils.create_struct_proxy(kind)(context.context, builder, value)
     given, made = (builder.inttoptr(address, python.pyobj) for address in (parts.given, parts.made))
     result = cgutils.alloca_once_value(builder, made)
     with builder.if_then(builder.icmp_signed("!=", parts.given, _I64(0))):

@@ -14,34 +14,14 @@ import sys
 
 import numpy as np
 from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import NativeValue, intrinsic, models, register_model, unbox
 
+from .lazy import cgutils, intrinsic, types
 from .made import COMPLEX, FLOAT, INT, NDARRAY, SCALARS
 
 HEAD = object.__basicsize__  # 16, or 32 where Python runs without the GIL
 C_CONTIGUOUS, F_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x2, 0x100, 0x400
 SWAPPED = ">" if sys.byteorder == "little" else "<"
 _I8, _I32, _I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
-
-
-class Object(types.Type):
-    """Any Python object as an argument of an entry: 40 ns sooner there than its `id`, which is made and read again."""
-
-
-OBJECT = Object("object")
-
-
-@register_model(Object)
-class _Object(models.PrimitiveModel):
-    def __init__(self, manager, kind):
-        super().__init__(manager, kind, _I64)
-
-
-@unbox(Object)
-def _unbox(kind, value, context):
-    return NativeValue(context.builder.ptrtoint(value, _I64))
 
 
 @intrinsic

@@ -5,17 +5,15 @@ from __future__ import annotations
 import inspect
 
 import numpy as np
-from numba import types
-from numba.extending import intrinsic, overload
 
 from .. import scalar  # noqa: F401, as it enters its functions below, and so do these, of which it imports all but one
 from ..elementary import activations, circular, hyperbolic, powers, transcendental  # noqa: F401
 from ..elementary.real import HELPERS, KERNELS, bits, floor, fma, number, shift_left, shift_right
 from .address import fma as fused
-from .compiler import Implementation
+from .lazy import intrinsic, overload, types
 
 # A loop with a call in it is not vectorised.
-OPTIONS = {"forceinline": True, "error_model": "numpy", "_nrt": False, "pipeline_class": Implementation}
+OPTIONS = {"forceinline": True, "error_model": "numpy", "_nrt": False}
 
 
 def enter(function, choose) -> None:
@@ -25,7 +23,7 @@ def enter(function, choose) -> None:
         return choose(*args)
 
     typed.__signature__ = inspect.signature(function)
-    overload(function, jit_options=OPTIONS)(typed)
+    overload(function, **OPTIONS)(typed)
 
 
 def generic(function, kernels):
@@ -53,13 +51,13 @@ def cast(typing, x, like):
     return like.dtype(x, like), emit
 
 
-@overload(bits, jit_options=OPTIONS)
+@overload(bits, **OPTIONS)
 def _bits(x):
     whole = {types.float32: np.int32, types.float64: np.int64}.get(x)
     return None if whole is None else lambda x: cast(x, whole)
 
 
-@overload(number, jit_options=OPTIONS)
+@overload(number, **OPTIONS)
 def _number(word):
     real = {types.int32: np.float32, types.int64: np.float64}.get(word)
     return None if real is None else lambda word: cast(word, real)

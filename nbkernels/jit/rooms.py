@@ -9,12 +9,9 @@ thread waits until another one gives its room back.
 from __future__ import annotations
 
 from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 from .address import pointer, set_word, static, word
-from .cache import jit
+from .lazy import cgutils, intrinsic, jit, types
 from .sharing import exchange, let_others, replace, seen
 from .vector import I64, VOID
 

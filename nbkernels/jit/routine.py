@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import functools
 from array import array
+from importlib import import_module
 
 from llvmlite import binding, ir
-from numba.core.compiler_lock import global_compiler_lock
-from numba.core.registry import cpu_target
 
-from . import stored
-from .cache import ALIVE, FileCache, shielded
-from .compiler import Kernel
+from .cache import Place
 from .vector import I64
 
 
@@ -22,36 +19,13 @@ def routine(name: str, define) -> int:
     """The address of the function that define(module, name) adds to an LLVM module, valid for the life of the process;
     kept on disk as what Numba compiles."""
     if name not in _ADDRESSES:
-        shielded(_ready, name, define)
+        place = Place(f"{__name__}.{name}", "", "native")
+        code = place.load() or import_module("nbkernels.jit.build").routine(name, define, place)
+        _ADDRESSES.setdefault(name, code.address)
     return _ADDRESSES[name]
 
 
 _ADDRESSES: dict[str, int] = {}
-
-
-@global_compiler_lock
-def _ready(name, define) -> None:
-    if name in _ADDRESSES:  # by another thread, meanwhile
-        return
-    context, cache = cpu_target.target_context, FileCache(f"{__name__}.{name}")
-    library = cache.load((), context, _load) or _compile(name, define, context.codegen(), cache)
-    ALIVE.append(library)
-    _ADDRESSES[name] = library.get_pointer_to_function(name)
-
-
-def _load(context, content):
-    return stored.load_library(context.codegen(), content)
-
-
-def _compile(name, define, codegen, cache):
-    library = Kernel.library(codegen, name)
-    library.enable_object_caching()
-    module = library.create_ir_module(name)
-    define(module, name)
-    library.add_ir_module(module)
-    library.finalize()
-    cache.save((), library, lambda code: stored.dump_library(name, code, library.module(False)))
-    return library
 
 
 class Table:

@@ -10,13 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
-from . import functions, overloads  # noqa: F401, what scalar functions call compiles by them
 from .cache import compiled
-from .compiler import subroutine
 from .elements import HALVES, cast, from_memory, memory, number, to_memory
+from .lazy import intrinsic, subroutine, types
 from .vector import I64, VOID, loop
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import sys
 
 from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
-from .address import WORDS
+from .address import words as pointed
+from .lazy import cgutils, intrinsic, types
 from .vector import I32, I64, VOID
 
 SPINS = 1 << 14  # looks at a word, about 10 us of them, before the thread gives its core away
@@ -23,7 +21,7 @@ def take(typing, words, index):
     def emit(context, builder, signature, args):
         return builder.atomic_rmw("add", builder.gep(args[0], [args[1]]), I64(1), "monotonic")
 
-    return types.int64(WORDS, types.int64), emit
+    return types.int64(pointed(), types.int64), emit
 
 
 @intrinsic
@@ -41,7 +39,7 @@ def take_from(typing, words, index, back):
         job = builder.select(back, builder.sub(builder.sub(jobs, I64(1)), behind), front)
         return builder.select(builder.icmp_signed("<", builder.add(front, behind), jobs), job, I64(-1))
 
-    return types.int64(WORDS, types.int64, types.int64), emit
+    return types.int64(pointed(), types.int64, types.int64), emit
 
 
 @intrinsic
@@ -62,7 +60,7 @@ def wait(typing, words, index, value):
         builder.position_at_end(done)
         return context.get_dummy_value()
 
-    return types.void(WORDS, types.int64, types.int64), emit
+    return types.void(pointed(), types.int64, types.int64), emit
 
 
 def _pass(builder):
@@ -79,7 +77,7 @@ def seen(typing, words, index):
     def emit(context, builder, signature, args):
         return builder.load_atomic(builder.gep(args[0], [args[1]]), "acquire", 8)
 
-    return types.int64(WORDS, types.int64), emit
+    return types.int64(pointed(), types.int64), emit
 
 
 @intrinsic
@@ -89,7 +87,7 @@ def exchange(typing, words, index, value):
     def emit(context, builder, signature, args):
         return builder.atomic_rmw("xchg", builder.gep(args[0], [args[1]]), args[2], "acq_rel")
 
-    return types.int64(WORDS, types.int64, types.int64), emit
+    return types.int64(pointed(), types.int64, types.int64), emit
 
 
 @intrinsic
@@ -100,7 +98,7 @@ def replace(typing, words, index, old, new):
         place = builder.gep(args[0], [args[1]])
         return builder.extract_value(builder.cmpxchg(place, *args[2:], "acq_rel", "acquire"), 1)
 
-    return types.boolean(WORDS, *[types.int64] * 3), emit
+    return types.boolean(pointed(), *[types.int64] * 3), emit
 
 
 @intrinsic

@@ -8,11 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from numba import types
-from numba.core.imputils import lower_constant, lower_getattr_generic
-from numba.core.typing.templates import AttributeTemplate, infer_getattr
-from numba.extending import models, register_model, typeof_impl
-
 from .kind import BYTES, Kind
 from .vector import LINE
 
@@ -89,39 +84,3 @@ class Tile:
 
     def __str__(self) -> str:
         return f"{self.kind}_{self.mr}x{self.nr}_v{self.lanes}"
-
-
-class TileType(types.Opaque):
-    """The Numba type whose only value is `tile`."""
-
-    def __init__(self, tile: Tile):
-        self.tile = tile
-        super().__init__(f"Tile({tile})")
-
-
-register_model(TileType)(models.OpaqueModel)
-
-
-@typeof_impl.register(Tile)
-def _typeof(tile, context):
-    return TileType(tile)
-
-
-@lower_constant(TileType)
-def _constant(context, builder, kind, value):
-    return context.get_dummy_value()
-
-
-@infer_getattr
-class _Attributes(AttributeTemplate):
-    """`tile.mr` and the others: int64 constants. (An overload would compile a function for each, 25 ms.)"""
-
-    key = TileType
-
-    def generic_resolve(self, kind, name):
-        return types.int64 if isinstance(getattr(kind.tile, name, None), int) else None
-
-
-@lower_getattr_generic(TileType)
-def _number(context, builder, kind, value, name):
-    return context.get_constant(types.int64, int(getattr(kind.tile, name)))

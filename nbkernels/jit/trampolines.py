@@ -11,26 +11,24 @@ from __future__ import annotations
 
 import llvmlite.binding as llvm
 from llvmlite import ir
-from numba.core.compiler_lock import global_compiler_lock
-from numba.core.registry import cpu_target
 
+from .load import linking
 from .vector import I64, VOID
 
 _ALIVE = []  # a thread may be in one at any time
 
 
-@global_compiler_lock
 def trampolines(slots: list[int]) -> list[int]:
     """The address of a function for each address of a slot."""
-    cpu_target.target_context  # noqa: B018 it starts LLVM
     module = ir.Module("trampolines")
-    machine = llvm.Target.from_default_triple().create_target_machine(opt=0, jit=True)
-    module.triple, module.data_layout = machine.triple, str(machine.target_data)
     for i, slot in enumerate(slots):
         function = ir.Function(module, ir.FunctionType(VOID, [I64] * 4), f"trampoline_{i}")
         _emit(ir.IRBuilder(function.append_basic_block()), function.args, slot)
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(str(module)), machine)
-    engine.finalize_object()
+    with linking():
+        machine = llvm.Target.from_default_triple().create_target_machine(opt=0, jit=True)
+        module.triple, module.data_layout = machine.triple, str(machine.target_data)
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(str(module)), machine)
+        engine.finalize_object()
     _ALIVE.append(engine)
     return [engine.get_function_address(f"trampoline_{i}") for i in range(len(slots))]
 

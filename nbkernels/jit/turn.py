@@ -5,10 +5,9 @@ from __future__ import annotations
 import functools
 
 from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from .cache import compiled
+from .lazy import intrinsic, types
 from .vector import I64, LINE, SIZE, Lanes, loop, once, width_bits
 
 # Items are moved as numbers of their size, whatever they mean: no bit of them changes.

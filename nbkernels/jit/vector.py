@@ -11,10 +11,10 @@ import itertools
 from dataclasses import dataclass, replace
 
 from llvmlite import ir
-from numba.core import cgutils
 
 from . import levels
 from .kind import BYTES, SIZE
+from .lazy import cgutils
 
 I1, I32, I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
 VOID = ir.VoidType()

@@ -22,7 +22,7 @@ from ..cpu.elementwise.planner import MOST, OPERAND, OPERANDS
 from ..dtypes import ALONE, COMPARISONS, resolve
 from ..extension import teach
 from ..jit.address import scratch
-from ..jit.cache import embedded
+from ..jit.build import embedded
 from ..jit.loops import loops
 from ..jit.vector import I64
 from . import symbols

@@ -37,7 +37,7 @@ HOST = [
         "tests/test_threads.py -k block_says",
     ),
     ("lent.py", "if few() < limits[1]:", "if False:", "tests/test_threads.py -k torchs_number"),
-    ("jit/cache.py", "forks_wait(global_compiler_lock)", "pass", "tests/test_shield.py -k meanwhile"),
+    ("jit/build.py", "forks_wait(global_compiler_lock)", "pass", "tests/test_shield.py -k meanwhile"),
     (
         "shield.py",
         "_importers.append(threading.get_ident())",
@@ -48,7 +48,7 @@ HOST = [
     ("shield.py", "Step(self._end if step.begun else self._skip).make()", "pass", "tests/test_shield.py -k block"),
     ("shield.py", "(step or Step(self._end)).make()", "pass", "tests/test_shield.py -k block"),
     ("cpu/elementwise/plan_cache.py", "kept = self.entering[record.ctypes.data] =", "kept =", "tests/test_recall.py"),
-    ("jit/cache.py", "uncollected(), default_modes():", "uncollected():", "tests/test_threads.py -k constants"),
+    ("jit/build.py", "uncollected(), default_modes():", "uncollected():", "tests/test_threads.py -k constants"),
     (
         "in_numpy/slots.py",
         "if slot.loop.product and not slot.replaced:",

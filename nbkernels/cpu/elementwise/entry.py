@@ -9,14 +9,13 @@ from __future__ import annotations
 import functools
 
 import numpy as np
-from numba import types
 
 from ...jit import ndarray
 from ...jit.address import invoke, pointer, scratch, set_word
 from ...jit.cache import compiled, entry
 from ...jit.calling import call_loop
-from ...jit.made import ANSWER, NONE, answer, as_returned, new_like
-from ...jit.ndarray import OBJECT, ZERO_D, address_of, as_array, data, descr, flags, ndim, shape, stride
+from ...jit.made import NONE, answer, as_returned, new_like
+from ...jit.ndarray import ZERO_D, address_of, as_array, data, descr, flags, ndim, shape, stride
 from ...jit.record import Record, address
 from ..runtime import threads
 
@@ -179,5 +178,5 @@ def small_entry():
             return answer(-faults[0] - 2 * faults[1], given, made)
         return answer(DONE, given, as_returned(numpy, made) if fresh and dimensions == 0 else made)
 
-    kind = ANSWER(types.int64, OBJECT, OBJECT, OBJECT, types.float64)
+    kind = "answer(int64, object, object, object, float64)"
     return entry(run, kind, "elementwise_small", loops=True)  # over three operands: 20 ns

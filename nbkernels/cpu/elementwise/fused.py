@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 
 import numpy as np
-from numba.core.errors import NumbaError
 
 from ...jit.adopt import Adopted, adopt, refusal
+from ...jit.lazy import errors
 from ...jit.loops import Loop, address
 from ...jit.patience import Patience
 from ...strides import plan
@@ -28,7 +28,7 @@ def _loops(function, adopted: Adopted, arguments, outs, streamed, masked, steps=
     how = dict(more=more, steps=steps, askew=askew)
     try:
         return address(Loop(adopted.function, tuple(names), computed, first, 0, streamed, masked=masked, **how))
-    except (NumbaError, NotImplementedError) as error:  # constants that have a type and nothing else
+    except (errors.NumbaError, NotImplementedError) as error:  # constants that have a type and nothing else
         raise refusal(function, arguments, error) from None
 
 

@@ -12,8 +12,9 @@ from __future__ import annotations
 import functools
 
 from ...jit.address import invoke, pointer, scratch
-from ...jit.cache import compiled, jit
+from ...jit.cache import compiled
 from ...jit.calling import call_loop
+from ...jit.lazy import jit
 from ...jit.record import Record
 from ...jit.rooms import lent, returned
 from ...jit.turn import TILE

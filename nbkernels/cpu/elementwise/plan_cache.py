@@ -13,12 +13,12 @@ from __future__ import annotations
 import functools
 
 import numpy as np
-from numba import types
 
 from ...jit.address import invoke, pointer, scratch, set_word
-from ...jit.cache import entry, jit
-from ...jit.made import ANSWER, NONE, TRUE, answer, as_returned, new_strided, words
-from ...jit.ndarray import OBJECT, WRITEABLE, ZERO_D, address_of, as_array, data, descr, flags, ndim, shape, stride
+from ...jit.cache import entry
+from ...jit.lazy import jit
+from ...jit.made import NONE, TRUE, answer, as_returned, new_strided, words
+from ...jit.ndarray import WRITEABLE, ZERO_D, address_of, as_array, data, descr, flags, ndim, shape, stride
 from ...jit.record import Record
 from ...jit.vector import LINE
 from ...strides import distinct
@@ -140,7 +140,7 @@ def recall_entry():
             made = as_returned(numpy, made)
         return answer(status, given, made)
 
-    kind = ANSWER(types.int64, *[OBJECT] * 4, types.float64, *[OBJECT] * 3, types.int64)
+    kind = f"answer(int64, {'object, ' * 4}float64, {'object, ' * 3}int64)"
     return entry(run, kind, "elementwise_recall")
 
 
@@ -155,7 +155,7 @@ def many_entry():
         arrays[8], arrays[9] = address_of(i), address_of(j)
         return _recall(memory, arrays, operands, 0.0, (variant, 0, 0), record, room, room + LARGE_ROOM - FACTORS)
 
-    return entry(run, types.int64(*[types.int64] * 4, *[OBJECT] * MOST), "elementwise_recall_many")
+    return entry(run, f"int64({'int64, ' * 4}{', '.join(['object'] * MOST)})", "elementwise_recall_many")
 
 
 @functools.cache
@@ -171,7 +171,7 @@ def fold_entry():
         made = arrays[0]
         return answer(status, 0, as_returned(numpy, made) if made != 0 and ndim(made) == 0 else made)
 
-    return entry(run, ANSWER(types.int64, *[OBJECT] * 4, types.int64), "elementwise_recall_fold")
+    return entry(run, f"answer(int64, {'object, ' * 4}int64)", "elementwise_recall_fold")
 
 
 class Memory:

@@ -10,8 +10,9 @@ import functools
 
 from ... import strides
 from ...jit.address import copy, pointer, scratch
-from ...jit.cache import c_function, compact, jit
+from ...jit.cache import c_function
 from ...jit.calling import call_loop
+from ...jit.lazy import compact, jit
 from ...jit.record import Record, address
 from .gates import SQUARE
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 import functools
 
 import numpy as np
-from numba import types
 from numpy import empty
 
 from ... import background
 from ...jit.address import invoke, pointer, poke, scratch
-from ...jit.cache import entry, jit, plain
+from ...jit.cache import entry
 from ...jit.kind import wrapped
-from ...jit.ndarray import OBJECT, WRITEABLE, address_of, data, descr, flags, layout_is_known, ndim, shape, stride
+from ...jit.lazy import jit, plain
+from ...jit.ndarray import WRITEABLE, address_of, data, descr, flags, layout_is_known, ndim, shape, stride
 from ..runtime import threads
 from ..runtime.arrays import apart, distinct
 from ..runtime.machine import l2
@@ -188,7 +188,7 @@ def _entry(tile):
         invoke(launch.share, (ways[0], kernel, words, words + TASKS))
         return DONE
 
-    kind = types.int64(types.int64, OBJECT, types.int64, OBJECT, OBJECT, types.float64, types.float64, types.int64)
+    kind = "int64(int64, object, int64, object, object, float64, float64, int64)"
     return entry(run, kind, f"gemm_batch_entry_{tile}")
 
 

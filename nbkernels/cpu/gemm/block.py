@@ -9,10 +9,10 @@ from __future__ import annotations
 import functools
 
 import numpy as np
-from numba import types
 
 from ...jit.address import scratch, static
-from ...jit.cache import compiled, jit, plain
+from ...jit.cache import compiled
+from ...jit.lazy import jit, plain
 from ...jit.turn import turned
 from ..runtime.arrays import GIL
 from ..runtime.status import BY_COLUMNS, BY_ROWS, DONE, LACKING, SMALL
@@ -28,7 +28,7 @@ from .store import MEMORY, PARTIAL, ending, finish
 own = static if GIL else scratch  # what gives a room to code that holds the GIL
 ROOM = 1 << 20  # bytes that A may be packed in
 SQUARE = 4 << 10  # bytes of stack for one tile of C
-KERNEL = types.int64(WORDS.type, types.float64, types.float64)  # status(words, beta, alpha)
+KERNEL = f"int64({WORDS}, float64, float64)"  # status(words, beta, alpha)
 
 
 @jit(forceinline=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 
 from ...jit.address import copy, invoke, scratch, set_word
-from ...jit.cache import compiled, jit
+from ...jit.cache import compiled
 from ...jit.kind import Kind
+from ...jit.lazy import jit
 from ..elementwise.planner import BLOCK, operand_at
 from ..gemv import mv
 from . import padded

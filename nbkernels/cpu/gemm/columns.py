@@ -9,7 +9,8 @@ from __future__ import annotations
 import functools
 
 from ...jit.address import peek, scratch
-from ...jit.cache import compiled, jit
+from ...jit.cache import compiled
+from ...jit.lazy import jit
 from ..runtime.machine import l2
 from ..runtime.status import LARGE
 from .block import PANEL, lacking, one_block, packs

@@ -5,9 +5,8 @@ from __future__ import annotations
 import functools
 import math
 
-from numba import types
-
-from ...jit.cache import entry, jit, plain
+from ...jit.cache import entry
+from ...jit.lazy import jit, plain
 from ...jit.linked import linked
 from ...jit.ndarray import data, ndim, shape, stride
 from ...jit.record import Record
@@ -88,7 +87,7 @@ def _piece(sizes, tiles, panels, parts, near):
     return stretch, up(a, 64), up(b, 64), up(rows * columns * size_t, 64)
 
 
-@linked(types.int64, WORDS.type, *[types.int64] * 4)
+@linked(f"int64({WORDS}, int64, int64, int64, int64)")
 def operands(f, out, x, a, b):
     """Fill in what the arrays say, from the ids of out, of x or 0, of a and b: DONE, or DECLINED where checks are
     asked for."""

@@ -13,11 +13,9 @@ from array import array
 from importlib import resources
 
 from llvmlite import binding, ir
-from numba import types
-from numba.extending import intrinsic
 
 from ... import winners
-from ...jit.cache import plain
+from ...jit.lazy import intrinsic, plain, types
 from ...jit.vector import width_bits
 from ..runtime.machine import machine, plan_key
 from ..runtime.status import COLUMNS, DEEP, PACKED, PATHS, SHORT, SMALL, THIN

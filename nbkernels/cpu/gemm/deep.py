@@ -15,7 +15,8 @@ import functools
 import numpy as np
 
 from ...jit.address import ask, peek, poke, scratch
-from ...jit.cache import compiled, jit
+from ...jit.cache import compiled
+from ...jit.lazy import jit
 from ...jit.sharing import take_from
 from ...jit.vector import LINE
 from ..runtime.machine import l2

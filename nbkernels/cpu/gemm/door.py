@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...jit.address import invoke, pointer, poke, scratch
-from ...jit.cache import both, jit
+from ...jit.cache import both
+from ...jit.lazy import jit
 from ..runtime import threads
 from ..runtime.launch import launch_table, launchable, table_at
 from ..runtime.status import DECLINED, DONE, LACKING, WANTED

@@ -11,13 +11,12 @@ import functools
 from array import array
 
 import numpy as np
-from numba import types
 
 from ...jit import made
 from ...jit.address import answered, asked, pointer, scratch
 from ...jit.cache import compiled, entry
-from ...jit.made import ANSWER, NONE, answer
-from ...jit.ndarray import OBJECT, address_of, descr
+from ...jit.made import NONE, answer
+from ...jit.ndarray import address_of, descr
 from ...jit.record import Record
 from ..gemv.gemv import whole as gemv_whole
 from ..runtime import status, threads
@@ -48,7 +47,7 @@ def _choice() -> int:
         product = f.m, f.n, f.k, f.rsa, f.csa, f.rsb, f.csb
         return choose(t, product, rows != 0, workers, l2(), known())
 
-    return compiled(run, types.int64(TABLE.type, WORDS.type, types.int64, types.int64), "gemm_choice")
+    return compiled(run, f"int64({TABLE}, {WORDS}, int64, int64)", "gemm_choice")
 
 
 # What does a product, or a part of one, by what the entry answers where it has no such kernel yet: of a dtype its
@@ -117,7 +116,7 @@ def small_entry():
             return answer(way, given, made)
         return answer(asked(kernel, (words, beta, alpha)), given, made)
 
-    kind = ANSWER(types.int64, OBJECT, OBJECT, OBJECT, OBJECT, types.float64, types.float64)
+    kind = "answer(int64, object, object, object, object, float64, float64)"
     return entry(run, kind, "gemm_small")
 
 

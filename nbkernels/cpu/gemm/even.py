@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 
-from ...jit.cache import plain
+from ...jit.lazy import plain
 from ...jit.vector import I64, LINE, loop, switch
 from .tiny import STEPS, Block, called, on_tile
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
+from ...jit.lazy import intrinsic, types
 from ...jit.vector import ELEMENT, I64, VOID, Lanes, loop
 
 TOGETHER = 4  # vectors of a row in a turn of the loop

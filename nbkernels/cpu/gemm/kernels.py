@@ -6,10 +6,10 @@ from __future__ import annotations
 import functools
 
 import numpy as np
-from numba import types
 
 from ...jit.address import peek, pointer
-from ...jit.cache import compiled, jit, plain
+from ...jit.cache import compiled
+from ...jit.lazy import jit, plain
 from ...jit.record import Record
 from . import tiny
 from .context import WORDS
@@ -91,7 +91,7 @@ def multiplier(tile) -> int:
             finish(tile, (t.height, t.width), (t.part, t.rsp), (t.total, t.rst), t.first != 0, t.last != 0,
                    (t.c, f.rsc, f.csc), (t.x, f.rsx, f.csx), alpha, beta)  # fmt: skip
 
-    found = ready(tile)[MULTIPLIER] = compiled(multiply, types.void(TILE.type, WORDS.type), f"gemm_multiply_{tile}")
+    found = ready(tile)[MULTIPLIER] = compiled(multiply, f"void({TILE}, {WORDS})", f"gemm_multiply_{tile}")
     return found
 
 

@@ -17,7 +17,8 @@ from __future__ import annotations
 import functools
 
 from ...jit.address import invoke, pointer, scratch
-from ...jit.cache import compiled, jit
+from ...jit.cache import compiled
+from ...jit.lazy import jit
 from ...jit.record import address
 from .block import SQUARE
 from .blocking import SEGMENT

@@ -3,7 +3,7 @@ where there is none."""
 
 from __future__ import annotations
 
-from ...jit.cache import jit
+from ...jit.lazy import jit
 
 
 @jit(forceinline=True)

@@ -11,11 +11,10 @@ import functools
 import itertools
 
 from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from ...jit.amx import BYTES, ROW, ROWS, unit
 from ...jit.chain import Chain
+from ...jit.lazy import intrinsic, types
 from ...jit.routine import routine
 from ...jit.vector import ELEMENT, I1, I64, VOID, Lanes, loop
 from .blocking import Tiles

@@ -19,13 +19,11 @@ from __future__ import annotations
 import functools
 
 from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from ...jit.amx import unit
-from ...jit.cache import plain
 from ...jit.chain import Chain
 from ...jit.kind import UNIT
+from ...jit.lazy import intrinsic, plain, types
 from ...jit.routine import Table, call_routine, known_table
 from ...jit.vector import ELEMENT, I64, LINE, VOID, loop
 from . import matrix_unit

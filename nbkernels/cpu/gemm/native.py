@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import functools
 
-from numba import types
-
 from ...jit.address import scratch
-from ...jit.cache import compiled, jit
+from ...jit.cache import compiled
+from ...jit.lazy import jit
 from .blocking import SEGMENT, small
 from .context import WORDS
 from .matrix import matrices, sub
@@ -24,7 +23,7 @@ STRIP = 96  # rows: a piece of B is packed once for as many
 PIECE = 256  # steps of k: with 128 bytes of B each, 32 KiB
 PACKED = PANEL // 2  # bytes of stack for them: a PANEL is 512
 PLANE = 16 << 10  # bytes of a strip's chains
-PRODUCT = types.void(WORDS.type, types.float64, types.float64)
+PRODUCT = f"void({WORDS}, float64, float64)"
 
 
 @jit(forceinline=True)

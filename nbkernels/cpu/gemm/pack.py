@@ -10,10 +10,8 @@ from __future__ import annotations
 import itertools
 
 from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
-from ...jit.cache import jit
+from ...jit.lazy import intrinsic, jit, types
 from ...jit.vector import ELEMENT, I64, LINE, VOID, Lanes, loop
 
 # Rows of memory copied at once: panels lie so far apart that their lines share sets of the caches, those of 6 begin and

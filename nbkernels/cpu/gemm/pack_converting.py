@@ -7,14 +7,11 @@ numbers take two lines of the pitch a step, real and imaginary.
 from __future__ import annotations
 
 from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic, overload
 
 from ...jit.address import clear
-from ...jit.cache import OPTIONS, jit
 from ...jit.chain import Chain
-from ...jit.compiler import Implementation
 from ...jit.kind import UNIT
+from ...jit.lazy import OPTIONS, intrinsic, jit, overload, types
 from ...jit.vector import ELEMENT, I64, VOID, loop, width_bits
 from .matrix_unit import panel_a
 from .pack import AHEAD, pack, pack_rows_a, pack_rows_b
@@ -257,7 +254,7 @@ def pack_strip_b(tile, source, down, width, steps, target, kb):
     """The same for B, of a kind without heads."""
 
 
-@overload(pack_a, jit_options=dict(OPTIONS, pipeline_class=Implementation))
+@overload(pack_a, **OPTIONS)
 def _pack_panel_a(tile, source, along, down, width, kb, target):
     if tile.tile.kind.same:
         return lambda tile, source, along, down, width, kb, target: pack(
@@ -270,7 +267,7 @@ def _pack_panel_a(tile, source, along, down, width, kb, target):
     return lambda tile, source, along, down, width, kb, target: _convert_a(tile, source, along, down, width, kb, target)
 
 
-@overload(pack_b, jit_options=dict(OPTIONS, pipeline_class=Implementation))
+@overload(pack_b, **OPTIONS)
 def _pack_panel_b(tile, source, along, down, width, kb, target):
     if tile.tile.kind.same:
         return lambda tile, source, along, down, width, kb, target: pack(
@@ -279,13 +276,13 @@ def _pack_panel_b(tile, source, along, down, width, kb, target):
     return lambda tile, source, along, down, width, kb, target: _convert_b(tile, source, along, down, width, kb, target)
 
 
-@overload(pack_strip_a, jit_options=dict(OPTIONS, pipeline_class=Implementation))
+@overload(pack_strip_a, **OPTIONS)
 def _pack_strip_a(tile, source, down, width, steps, target, kb):
     rows = pack_rows_a if tile.tile.kind.same else _convert_rows_a
     return lambda tile, source, down, width, steps, target, kb: rows(tile, source, down, width, steps, target, kb)
 
 
-@overload(pack_strip_b, jit_options=dict(OPTIONS, pipeline_class=Implementation))
+@overload(pack_strip_b, **OPTIONS)
 def _pack_strip_b(tile, source, down, width, steps, target, kb):
     rows = pack_rows_b if tile.tile.kind.same else _convert_rows_b
     return lambda tile, source, down, width, steps, target, kb: rows(tile, source, down, width, steps, target, kb)

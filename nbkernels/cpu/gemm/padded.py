@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import functools
 
-from numba import types
-
 from ...jit.address import copy, invoke, peek, pointer, scratch
-from ...jit.cache import compiled, jit
+from ...jit.cache import compiled
 from ...jit.kind import Kind
+from ...jit.lazy import jit
 from ...jit.record import Record
 from ...jit.rooms import bought, lent, returned, sold
 from ..runtime import threads
@@ -29,7 +28,7 @@ from .setup import template
 from .store import MEMORY, PARTIAL, finish
 
 # What comes with a kind: the words of a product, and the table that launches go by.
-PLAN = Record("Plan", "words launch")
+PLAN = Record("PaddedPlan", "words launch")
 plan_at = PLAN.pointer()
 
 
@@ -63,7 +62,7 @@ def multiplier(tile) -> int:
             finish(tile, (t.height, t.width), (part, rsp), (t.total, t.rst), t.first != 0, t.last != 0,
                    (t.c, f.rsc, f.csc), (t.x, f.rsx, f.csx), alpha, beta)  # fmt: skip
 
-    return compiled(multiply, types.void(TILE.type, WORDS.type), f"gemm_multiply_padded_{tile}")
+    return compiled(multiply, f"void({TILE}, {WORDS})", f"gemm_multiply_padded_{tile}")
 
 
 @functools.cache

@@ -5,14 +5,13 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
-from numba import types
-
 from ...jit import made
 from ...jit.address import invoke, pointer, scratch, static
-from ...jit.cache import entry, jit
+from ...jit.cache import entry
 from ...jit.kind import Kind
-from ...jit.made import ANSWER, NONE, answer
-from ...jit.ndarray import OBJECT, address_of, stride
+from ...jit.lazy import jit
+from ...jit.made import NONE, answer
+from ...jit.ndarray import address_of, stride
 from ..runtime.arrays import GIL, alike, large, new_matrix
 from ..runtime.status import DECLINED, DONE, LACKING, LARGE, UNMADE
 from .block import ROOM, SQUARE
@@ -102,7 +101,7 @@ def serial():
         invoke(f.loops, (words, 0))
         return answer(DONE, given, made)
 
-    return entry(run, ANSWER(types.int64, *[OBJECT] * 4), "gemm_serial")
+    return entry(run, "answer(int64, object, object, object, object)", "gemm_serial")
 
 
 def planned(kind: Kind, beta, alpha, dtype, mixed: bool):

@@ -7,10 +7,8 @@ axpyf.py's columns, but each vector of the matrix meets all of the vectors while
 from __future__ import annotations
 
 from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
-from ...jit.cache import jit
+from ...jit.lazy import intrinsic, jit, types
 from ...jit.vector import ELEMENT, I64, VOID, Lanes, loop
 from ..gemv.axpyf import STEPS
 

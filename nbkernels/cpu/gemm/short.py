@@ -11,7 +11,8 @@ from __future__ import annotations
 import functools
 
 from ...jit.address import peek
-from ...jit.cache import compiled, jit
+from ...jit.cache import compiled
+from ...jit.lazy import jit
 from ...jit.sharing import take
 from ..runtime.status import LARGE, SHORT
 from .blocking import small

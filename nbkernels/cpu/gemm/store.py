@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from numba import types
-from numba.extending import intrinsic
-
-from ...jit.cache import jit
 from ...jit.chain import Chain
+from ...jit.lazy import intrinsic, jit, types
 from ...jit.vector import ELEMENT, I64, replaced_if
 from .matrix import sub
 

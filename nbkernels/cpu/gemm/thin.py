@@ -10,7 +10,8 @@ from __future__ import annotations
 import functools
 
 from ...jit.address import peek, scratch
-from ...jit.cache import compiled, jit
+from ...jit.cache import compiled
+from ...jit.lazy import jit
 from ..runtime.status import DECLINED, LARGE
 from .blocking import small
 from .context import WORDS, grid, part, up

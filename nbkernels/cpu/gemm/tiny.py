@@ -13,11 +13,9 @@ import functools
 import itertools
 
 from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
-from ...jit.cache import plain
 from ...jit.emit import of_arguments
+from ...jit.lazy import intrinsic, plain, types
 from ...jit.routine import Table, call_routine, known_table
 from ...jit.vector import ELEMENT, I64, SIZE, VOID, Lanes, fence, loop, once, opaque, replaced_if, switch
 

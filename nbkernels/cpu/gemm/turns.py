@@ -6,7 +6,8 @@ from __future__ import annotations
 import functools
 
 from ...jit.address import peek, poke, scratch
-from ...jit.cache import compiled, jit, plain
+from ...jit.cache import compiled
+from ...jit.lazy import jit, plain
 from ...jit.record import Record
 from ...jit.rooms import lent, returned
 from ...jit.sharing import take

@@ -6,10 +6,10 @@ registers. A may be of another dtype than they, whose numbers are converted on t
 
 from __future__ import annotations
 
-from ...jit.cache import jit
 from ...jit.convert import of_a
 from ...jit.emit import emitted
 from ...jit.kind import BYTES
+from ...jit.lazy import jit
 from ...jit.vector import I64, LINE, Lanes, loop
 from ..gemm.blocking import WAY
 

@@ -12,17 +12,17 @@ from __future__ import annotations
 import functools
 
 import numpy as np
-from numba import types
 from numpy import empty
 
 from ... import background
 from ...jit.address import pointer, scratch
-from ...jit.cache import compiled, entry, jit
+from ...jit.cache import compiled, entry
 from ...jit.chain import Chain
 from ...jit.emit import emitted
 from ...jit.kind import BYTES, SIGNLESS, Kind
-from ...jit.made import ANSWER, NONE, answer, as_returned, new_strided, words
-from ...jit.ndarray import OBJECT, WRITEABLE, address_of, data, descr, flags, layout_is_known, ndim, shape, stride
+from ...jit.lazy import jit
+from ...jit.made import NONE, answer, as_returned, new_strided, words
+from ...jit.ndarray import WRITEABLE, address_of, data, descr, flags, layout_is_known, ndim, shape, stride
 from ...jit.record import Record
 from ...jit.sharing import take_from
 from ...jit.tile import Tile
@@ -201,7 +201,7 @@ def _entry(tile):
         status = _sum(tile, numpy - SIZE, given + made, a, b, element(1))
         return answer(status, given, as_returned(numpy, made) if made != 0 and status == DONE else made)
 
-    return entry(run, ANSWER(types.int64, OBJECT, OBJECT, OBJECT), f"dot_{tile}")
+    return entry(run, "answer(int64, object, object, object)", f"dot_{tile}")
 
 
 @functools.cache

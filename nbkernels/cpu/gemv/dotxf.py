@@ -7,8 +7,8 @@ pairs     one output of each row and a vector of its own: segments of 4096 steps
 from __future__ import annotations
 
 from ...jit.address import fma, nothing, peek, poke
-from ...jit.cache import jit
 from ...jit.emit import emitted
+from ...jit.lazy import jit
 from ...jit.vector import I64, LINE, SIZE, Lanes, loop, opaque, replaced_if
 from ..gemm.blocking import FEW_REGISTERS, WAY
 

@@ -8,7 +8,8 @@ import functools
 import numpy as np
 
 from ...jit.address import poke, scratch
-from ...jit.cache import both, jit
+from ...jit.cache import both
+from ...jit.lazy import jit
 from ...jit.ndarray import data, descr, ndim, shape, stride
 from ..gemm.blocking import SEGMENT, small
 from ..runtime import threads

@@ -11,7 +11,8 @@ import functools
 import numpy as np
 
 from ...jit.address import fma, invoke, peek, poke, scratch
-from ...jit.cache import compiled, jit
+from ...jit.cache import compiled
+from ...jit.lazy import jit
 from ...jit.record import Record, address
 from ...jit.sharing import take_from
 from ..gemm.blocking import SEGMENT

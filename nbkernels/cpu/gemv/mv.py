@@ -18,15 +18,15 @@ import functools
 from dataclasses import replace
 
 import numpy as np
-from numba import types
 from numpy import empty
 
 from ... import background
 from ...jit.address import pointer, scratch, set_word
-from ...jit.cache import compiled, entry, jit
+from ...jit.cache import compiled, entry
 from ...jit.kind import Kind
-from ...jit.made import ANSWER, NONE, answer, new_strided, words
-from ...jit.ndarray import OBJECT, WRITEABLE, address_of, data, descr, flags, layout_is_known, ndim, shape, stride
+from ...jit.lazy import jit
+from ...jit.made import NONE, answer, new_strided, words
+from ...jit.ndarray import WRITEABLE, address_of, data, descr, flags, layout_is_known, ndim, shape, stride
 from ...jit.patience import Patience
 from ...jit.rooms import lent, returned
 from ..gemm import at_first
@@ -129,7 +129,7 @@ def _entry(tile):
         status = _into(tile, numpy - SIZE, given + made, x, a, v, beta, alpha)
         return answer(status, given, made)
 
-    kind = ANSWER(types.int64, OBJECT, OBJECT, OBJECT, OBJECT, types.float64, types.float64)
+    kind = "answer(int64, object, object, object, object, float64, float64)"
     return entry(run, kind, f"mv_{tile}")
 
 

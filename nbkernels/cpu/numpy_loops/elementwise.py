@@ -14,10 +14,11 @@ from __future__ import annotations
 import functools
 
 from ...jit.address import copy, invoke, pointer, scratch
-from ...jit.cache import compiled, jit
+from ...jit.cache import compiled
 from ...jit.calling import call_loop
 from ...jit.counters import add_to
 from ...jit.flags import DIVIDE, OVERFLOW, SERIOUS, UNDERFLOW, given, taken, taken_everywhere
+from ...jit.lazy import jit
 from ...jit.record import Record, address
 from ...jit.sharing import exchange, seen
 
@@ -46,7 +47,7 @@ PIECE = 8192  # bytes of an operand that is kept, where it will be overwritten, 
 KEPT = 2 * PIECE
 SIGNATURE = f"void({', '.join(['int64'] * 5)})"
 # A call: addresses, steps and row steps for the kernel, and its faults; addresses, strides and size for NumPy's loop.
-CALL = Record("Call", "words[3] steps[3] none[3] faults[2] addresses[3] strides[3] size")
+CALL = Record("LoopCall", "words[3] steps[3] none[3] faults[2] addresses[3] strides[3] size")
 call_at, ROOM, SIZE = CALL.pointer(), CALL.bytes, CALL["size"]
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import functools
 
-from ...jit.address import copy, invoke, number, pointer, scratch
-from ...jit.cache import compiled, jit
+from ...jit.address import copy, invoke, pointer, scratch
+from ...jit.cache import compiled
 from ...jit.counters import set_in
 from ...jit.flags import given, taken
 from ...jit.kind import Kind
+from ...jit.lazy import jit
 from ...jit.rooms import bought, lent, returned, sold
 from ...jit.vector import SIZE
 from ..gemm.context import BYTES, TASKS, cuts, up, words_at
@@ -173,7 +174,7 @@ def _by_panels(s, q):
     one = q.rows * q.columns * q.steps
     stack = q.count > 1 and one <= PARALLEL
     shared = q.count * (one + OVERHEAD) > GAIN if stack else one > PARALLEL
-    workers = number(launch.count) if shared and launch.share != 0 else 1
+    workers = threads.own(launch) if shared and launch.share != 0 else 1
     w.raised = 0
     f.workers = 1 if stack else workers
     cuts(f)

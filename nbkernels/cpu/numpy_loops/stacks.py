@@ -9,8 +9,9 @@ import functools
 
 import numpy as np
 
-from ...jit.address import invoke, number, scratch
-from ...jit.cache import compiled, jit
+from ...jit.address import invoke, scratch
+from ...jit.cache import compiled
+from ...jit.lazy import jit
 from ...jit.record import Record
 from ..gemm import turns
 from ..gemm.blocking import small
@@ -55,7 +56,7 @@ def stacks(dtype: str) -> int:
         w.by = t.tiny if turns.chosen(tile, f, False) == turns.TINY else t.small
         w.context = address
         pool = threads.pool_at(t.launch)
-        if f.count * one > GAIN and pool.share != 0 and number(pool.count) > 1:
+        if f.count * one > GAIN and pool.share != 0 and threads.own(pool) > 1:
             threads.unheld(t.launch, t.flagged, launch, address + TASKS)
         else:
             invoke(t.flagged, (launch, 0))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import functools
 
-from numba import types
-
 from ...jit.address import invoke, pointer, scratch, word
-from ...jit.cache import compiled, entry, jit
+from ...jit.cache import compiled, entry
 from ...jit.calling import call_binary, call_loop
 from ...jit.fold import BLOCK, DEALT, call_fold
-from ...jit.ndarray import OBJECT, address_of, data, shape
+from ...jit.lazy import jit
+from ...jit.ndarray import address_of, data, shape
 from ...jit.record import Record, address
 from ...jit.vector import LINE
 from ..elementwise import loop_nest
@@ -290,7 +289,7 @@ def at_once():
         out, x = address_of(out), address_of(x)
         _go(address_of(words), address_of(nothing), walker, scratch(SMALL), data(out), x, 0, 1)
 
-    return entry(run, types.void(OBJECT, OBJECT, types.int64, OBJECT, OBJECT), "reduce_at_once")
+    return entry(run, "void(object, object, int64, object, object)", "reduce_at_once")
 
 
 @functools.cache
@@ -300,7 +299,7 @@ def together():
         context, out = data(address_of(context)), data(address_of(out))
         _go(address_of(words), address_of(nothing), walker, context, out, address_of(x), launch, tasks)
 
-    kind = types.void(OBJECT, OBJECT, types.int64, OBJECT, OBJECT, OBJECT, types.int64, types.int64)
+    kind = "void(object, object, int64, object, object, object, int64, int64)"
     return entry(run, kind, "reduce_together", nogil=True)
 
 
@@ -318,7 +317,7 @@ def in_shares():
         _merged(m.merge, results, m.whole, m.rows > m.whole, m.columns, m.width)
         call_binary(m.give, out, results, results, 1, m.columns, 0, 0, 0, m.wide, m.width, m.width)
 
-    kind = types.void(*[OBJECT] * 4, types.int64, *[OBJECT] * 4, types.int64)
+    kind = f"void({'object, ' * 4}int64, {'object, ' * 4}int64)"
     return entry(run, kind, "reduce_in_shares", nogil=True)
 
 

@@ -17,8 +17,9 @@ import numpy as np
 
 from ...jit.abreast import END, ender, real, taker
 from ...jit.address import invoke, pointer, word
-from ...jit.cache import compiled, jit
+from ...jit.cache import compiled
 from ...jit.fold import BLOCK, LANES, call_fold
+from ...jit.lazy import jit
 from ...jit.vector import LINE
 from .loops import FOLD, HEADER, _gather, _place, fold_at
 

@@ -14,14 +14,13 @@ import functools
 from typing import NamedTuple
 
 import numpy as np
-from numba import types
 
 from ... import scalar
 from ...dtypes import NUMBERS, kind, resolve, settled
 from ...jit.address import pointer, word
 from ...jit.cache import entry
 from ...jit.calling import call_binary
-from ...jit.ndarray import OBJECT, WRITEABLE, address_of, data, flags, ndim, shape, stride
+from ...jit.ndarray import WRITEABLE, address_of, data, flags, ndim, shape, stride
 from ...jit.record import Record
 from ...jit.scan import Step, call_runs, call_visits, runs, visits
 from ...strides import plan, rows
@@ -65,7 +64,7 @@ def _steps():
                 call_binary(f.loops, at + f.out_step, at, source, 1, columns, 0, 0, 0, to, to, pace)
                 at += f.out_step
 
-    return entry(steps, types.void(OBJECT, OBJECT, OBJECT), "scan_steps", nogil=True)
+    return entry(steps, "void(object, object, object)", "scan_steps", nogil=True)
 
 
 def accumulate(op: str, out, x, axis: int, work: np.dtype) -> None:
@@ -174,7 +173,7 @@ def _vector():
             call_visits(visits, data(out), size, stride(out, 0), data(indices), data(x), step, count)
         return inside
 
-    kind = types.boolean(types.int64, OBJECT, OBJECT, OBJECT, types.int64, types.int64)
+    kind = "boolean(int64, object, object, object, int64, int64)"
     return entry(vector, kind, "scan_vector", nogil=True)
 
 

@@ -6,7 +6,8 @@ import functools
 
 from ... import strides
 from ...jit.address import copy, invoke, pointer, scratch
-from ...jit.cache import compiled, jit
+from ...jit.cache import compiled
+from ...jit.lazy import jit
 from ...jit.record import Record
 from ...jit.rooms import bought, sold
 from ...jit.vector import LINE

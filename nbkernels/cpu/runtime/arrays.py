@@ -9,7 +9,7 @@ import numpy as np
 
 from ...dtypes import CONVERTED, known
 from ...jit.address import scratch, set_word
-from ...jit.cache import jit
+from ...jit.lazy import jit
 from ...jit.made import new_strided
 from ...jit.ndarray import WRITEABLE, data, descr, flags, ndim, shape, stride
 

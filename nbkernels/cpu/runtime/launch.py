@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...jit.cache import jit
+from ...jit.lazy import jit
 from ...jit.record import Record
 from .threads import WORDS, pool_at, workers
 

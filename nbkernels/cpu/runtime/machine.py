@@ -18,10 +18,9 @@ from pathlib import Path
 
 import numpy as np
 from llvmlite import binding, ir
-from numba import types
-from numba.extending import intrinsic
 
 from ...jit import levels
+from ...jit.lazy import intrinsic, types
 from ...jit.vector import I64, width_bits
 
 VARIABLE, SYMBOL = "NBKERNELS_MACHINE", "nbkernels_machine"

@@ -16,29 +16,32 @@ import atexit
 import contextlib
 import ctypes
 import functools
+import sys
 import threading
 import time
+from importlib import import_module
 
-import numba
 import numpy as np
-from numba.np.ufunc import parallel as pool
 
 from ...jit.address import invoke, number, pointer, set_word
-from ...jit.cache import compiled, entry, jit
+from ...jit.cache import compiled, entry
 from ...jit.flags import modes, set_modes
+from ...jit.lazy import jit
 from ...jit.record import Record
+from ...jit.settings import cores, numba_decides
 from ...jit.sharing import SPINS, exchange, keep_off, let_others, reacquire, release, replace, seen, sleep, wait, wake
-from ...shield import in_children, start, whole
+from ...shield import after_import, import_numba, in_children, start, whole
 from ...threads import LIMITS, ceiling
 
 # What launches go by, also those that compiled code makes by itself while it holds the GIL: whether one is under way,
 # the address of `_share` if compiled code may make one, Numba's C functions that read and set the thread's number of
-# threads, nbkernels/threads.py's limits, helpers and their places, how the launching thread computes.
+# threads (0 without Numba), nbkernels/threads.py's limits, helpers and their places, how the launching thread computes.
 POOL = Record("Pool", "busy share count set limits helpers places modes")
 # A helper's place, a cache line: what it does, the lock that it sleeps at, what it is offered, its system's number.
 HELPER = Record("Helper", "state lock kernel context first step tasks thread")
 pool_at, helper_at = POOL.pointer(), HELPER.pointer()
 BUSY, STATE = POOL["busy"], HELPER["state"]
+PARALLEL = "numba.np.ufunc.parallel"
 WORKING, IDLE, ASLEEP, OFFERED = range(4)
 LINE = 8  # words
 PATIENCE = 64 * SPINS  # looks for work, 0.6 ms of them, before a helper sleeps: to wake it takes 50 us
@@ -60,25 +63,70 @@ def _after_fork() -> None:
 in_children(_after_fork)
 
 
+# -- how many ----------------------------------------------------------------------------------------------------------
+
+
 @functools.cache
 def layer() -> str:
     """Numba's threading layer, started if it has not been, for it knows how many threads: tbb, omp, workqueue, none."""
+    import_numba()
+    numba, parallel = sys.modules["numba"], import_module(PARALLEL)
     try:
         with whole():
-            pool._launch_threads()
+            parallel._launch_threads()
         LIMITS[1] = min(ceiling(), numba.config.NUMBA_NUM_THREADS)
+        _numbas[:] = parallel._get_num_threads, parallel._set_num_threads
         return numba.threading_layer()
     except ValueError:  # no layer could be loaded
         return "none"
 
 
+@functools.cache
+def _several() -> bool:
+    """Whether there can be several threads, LIMITS[1] at most: what Numba says if it is there, else its default."""
+    if numba_decides("NUMBA_THREADING_LAYER"):
+        return layer() != "none"
+    LIMITS[1] = min(ceiling(), cores())
+    return True
+
+
 def count() -> int:
     """Threads that the next launch would use: what the innermost block of nbkernels.threads says, else
     numba.get_num_threads(); at most OMP_NUM_THREADS."""
-    if layer() == "none":
+    if not _several():
         return 1
     # Numba's own function takes 0.6 us to see that they are there.
-    return min(LIMITS[0] or pool._get_num_threads(), LIMITS[1])
+    return min(LIMITS[0] or (_numbas[0]() if _numbas else LIMITS[1]), LIMITS[1])
+
+
+_numbas: list = []  # Numba's C functions that read and set the thread's number of threads, once there are any
+
+
+def _numba_is_there(parallel) -> None:
+    """Numba's module of threads was imported: from the first time on that somebody asks it for its number of threads,
+    or changes it, that number counts."""
+    launch = parallel._launch_threads
+
+    def launch_threads():
+        launch()
+        parallel._launch_threads = launch
+        layer()
+        _open_words()
+
+    parallel._launch_threads = launch_threads
+
+
+def _open_words() -> None:
+    """Tell compiled code where Numba's functions are."""
+    if _numbas:
+        _words.count, _words.set = (ctypes.cast(each, ctypes.c_void_p).value for each in _numbas)
+
+
+if "numba" in sys.modules:
+    import_numba()  # which another thread may be at
+    _numba_is_there(import_module(PARALLEL))
+else:
+    after_import(PARALLEL, _numba_is_there)
 
 
 # -- helpers -----------------------------------------------------------------------------------------------------------
@@ -111,7 +159,7 @@ def _server():
 
 def _begin() -> None:
     """Start the helpers, asleep; fewer where the system gives no more threads."""
-    helpers, begun, line = numba.config.NUMBA_NUM_THREADS - 1, 0, 8 * LINE
+    helpers, begun, line = LIMITS[1] - 1, 0, 8 * LINE
 
     def begin(place, w):
         w[HELPER["thread"]] = threading.get_native_id()
@@ -145,10 +193,16 @@ def _rest() -> None:
 
 
 @jit(forceinline=True)
+def own(w):
+    """The calling thread's number of threads, where launches may be made: Numba's, if it has one."""
+    return number(w.count) if w.count != 0 else pointer(w.limits)[1]
+
+
+@jit(forceinline=True)
 def workers(w):
     """What `count` says, where launches may be made."""
     limits = pointer(w.limits)
-    return min(limits[0] if limits[0] > 0 else number(w.count), limits[1])
+    return min(limits[0] if limits[0] > 0 else own(w), limits[1])
 
 
 @jit
@@ -221,14 +275,12 @@ def _launcher():
 def open_up() -> bool:
     """Let compiled code launch by WORDS; False where it cannot be known by how many threads."""
     if not _words.share:
-        if layer() == "none":
+        if not _several():
             return False
         with whole(), _beginning:
             if not _words.places:
                 _begin()
-        _words.count, _words.set = (
-            ctypes.cast(each, ctypes.c_void_p).value for each in (pool._get_num_threads, pool._set_num_threads)
-        )
+        _open_words()
         _words.limits = LIMITS.buffer_info()[0]
         _words.share = compiled(_share, "void(int64, int64, int64, int64)", "share")
     return True
@@ -247,8 +299,8 @@ def launch(kernel: int, context: int, tasks: int) -> None:
 def _fewer(words, most):
     """The calling thread's number where it is more than `most` and no block says another one; else 0."""
     w = pool_at(words)
-    own = number(w.count)
-    return own if own > most and pointer(w.limits)[0] == 0 else 0
+    now = own(w)
+    return now if now > most and pointer(w.limits)[0] == 0 else 0
 
 
 def _set(words, threads):
@@ -258,8 +310,9 @@ def _set(words, threads):
 
 def own_number():
     """These two as functions of a number."""
-    if not open_up():
+    if layer() == "none" or not open_up():
         return (lambda most: 0), None
+    _open_words()
     fewer, number = (
         entry(_fewer, "int64(int64, int64)", "fewer_threads"),
         entry(_set, "void(int64, int64)", "set_threads"),

@@ -9,7 +9,8 @@ import threading
 import numpy as np
 
 from ...jit.address import pointer
-from ...jit.cache import entry, jit
+from ...jit.cache import entry
+from ...jit.lazy import jit
 from ...jit.sharing import exchange, replace
 from ...shield import in_children
 from .status import LARGE, WANTED
