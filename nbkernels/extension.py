@@ -9,13 +9,18 @@ from __future__ import annotations
 from importlib import import_module
 from types import FunctionType
 
-from numba.core import types
-from numba.core.errors import TypingError
-from numba.core.imputils import lower_getattr_generic
-from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_getattr, infer_global
+from numba import types
 from numba.extending import overload
 
 from . import ops
+from .jit.numba_internals import (
+    AbstractTemplate,
+    AttributeTemplate,
+    TypingError,
+    infer_getattr,
+    infer_global,
+    lower_getattr_generic,
+)
 
 JITTED = "nbkernels.jitted"
 REGISTRY = "numba.core.registry"  # which is being made when Numba asks

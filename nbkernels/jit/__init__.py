@@ -9,7 +9,8 @@ import sys
 from ..shield import Finder, import_numba
 
 COMPILING = (
-    "build", "compiler", "cross", "dual", "error_model", "infer", "known", "lower", "overloads", "ssa", "typed",
+    "build", "compiler", "cross", "dual", "error_model", "infer", "known", "lower", "numba_internals", "overloads",
+    "ssa", "typed",
 )  # fmt: skip
 
 if "numba" not in sys.modules:

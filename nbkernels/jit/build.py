@@ -6,12 +6,6 @@ import functools
 import time
 
 from llvmlite import binding, ir
-from numba.core import cgutils
-from numba.core.caching import NullCache
-from numba.core.ccallback import CFunc
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler_lock import global_compiler_lock
-from numba.core.registry import CPUDispatcher, cpu_target
 
 from .. import background
 from ..shield import forks_wait, roomy, whole
@@ -21,6 +15,7 @@ from .compiler import Kernel, Loops
 from .error_model import total
 from .flags import default_modes
 from .lazy import OPTIONS
+from .numba_internals import CFunc, CPUDispatcher, JITCodeLibrary, NullCache, cgutils, cpu_target, global_compiler_lock
 
 forks_wait(global_compiler_lock)
 
@@ -57,12 +52,11 @@ def function(function, place: Place, signature: str, loops: bool, options: dict)
 
 def c_function(function, place: Place, signature: str, loops: bool, linkable: bool = False) -> load.Code:
     """The same, to be called from C alone; `linkable`: other code may take it in."""
+    pipeline = Loops if loops else Kernel
 
     def compiling():
         kind = known.signature(signature)
-        made = CFunc(
-            function, (kind.args, kind.return_type), {}, dict(OPTIONS), pipeline_class=Loops if loops else Kernel
-        )
+        made = CFunc(function, (kind.args, kind.return_type), {}, dict(OPTIONS), pipeline_class=pipeline)
         made._cache = _Results()
         made.compile()
         return made._cache.result

@@ -15,19 +15,31 @@ import importlib.util
 from typing import ClassVar
 
 from llvmlite import binding
-from numba import _dynfunc, types
-from numba.core import cgutils, config, errors, funcdesc, typed_passes, untyped_passes
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, Flags, _LowerResult
-from numba.core.compiler_lock import require_global_compiler_lock
-from numba.core.compiler_machinery import FunctionPass, PassManager, register_pass
-from numba.core.ir_utils import build_definitions
-from numba.core.registry import CPUDispatcher
-from numba.core.transforms import canonicalize_cfg
+from numba import types
 
 from .error_model import check
 from .infer import TypeInference
 from .lower import Lower
+from .numba_internals import (
+    CompilerBase,
+    CPUDispatcher,
+    Flags,
+    FunctionPass,
+    JITCodeLibrary,
+    PassManager,
+    _dynfunc,
+    _LowerResult,
+    build_definitions,
+    canonicalize_cfg,
+    cgutils,
+    config,
+    errors,
+    funcdesc,
+    register_pass,
+    require_global_compiler_lock,
+    typed_passes,
+    untyped_passes,
+)
 from .ssa import SSA
 
 # Where colorama is installed, as tqdm has it on Windows, Numba swaps sys.stdout and sys.stderr while it puts an error's

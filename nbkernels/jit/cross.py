@@ -11,11 +11,9 @@ import re
 from pathlib import Path
 
 from llvmlite import binding
-from numba.core import cgutils, config
-from numba.core.codegen import JITCodeLibrary
-from numba.core.registry import cpu_target
 
 from . import compiler, levels
+from .numba_internals import JITCodeLibrary, cgutils, config, cpu_target
 
 
 def start(level: levels.Level, out: Path) -> None:

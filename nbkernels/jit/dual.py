@@ -12,7 +12,6 @@ import operator
 
 import numpy as np
 from numba import types
-from numba.core import cgutils
 from numba.extending import (
     intrinsic,
     lower_cast,
@@ -25,6 +24,7 @@ from numba.extending import (
 
 from ..elementary import powers, transcendental
 from ..elementary.real import dual, tangent
+from .numba_internals import cgutils
 
 OPTIONS = {"forceinline": True, "error_model": "numpy"}
 

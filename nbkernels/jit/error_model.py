@@ -9,13 +9,8 @@ from __future__ import annotations
 
 import contextlib
 
-from numba.core.compiler import Flags
-from numba.core.compiler_lock import global_compiler_lock
-from numba.core.cpu import CPUContext
-from numba.core.errors import UnsupportedError
-from numba.core.registry import cpu_target
-
 from ..scalar.complexes import divide, root
+from .numba_internals import CPUContext, Flags, UnsupportedError, cpu_target, global_compiler_lock
 
 REPORT = "PyErr_WriteUnraisable"  # what Numba's wrapper of a C function calls where an exception came out of it
 

@@ -6,8 +6,8 @@ import operator
 from typing import ClassVar
 
 from numba import types
-from numba.core import typed_passes, typing
-from numba.core.compiler_machinery import register_pass
+
+from .numba_internals import register_pass, typed_passes, typing
 
 COMPARED = {min: operator.lt, max: operator.gt}  # the number that is so to the other is the result
 

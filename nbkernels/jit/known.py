@@ -8,9 +8,6 @@ from __future__ import annotations
 import functools
 
 from numba import extending, njit, types
-from numba.core.compiler_lock import global_compiler_lock
-from numba.core.imputils import lower_constant, lower_getattr_generic
-from numba.core.typing.templates import AttributeTemplate, infer_getattr, make_intrinsic_template
 from numba.extending import (
     NativeValue,
     box,
@@ -22,8 +19,17 @@ from numba.extending import (
     unbox,
 )
 
+from ..shield import whole
 from . import compiler, dual, functions, lazy, overloads  # noqa: F401, three of them enter what scalar functions call
 from .made import boxed
+from .numba_internals import (
+    AttributeTemplate,
+    global_compiler_lock,
+    infer_getattr,
+    lower_constant,
+    lower_getattr_generic,
+    make_intrinsic_template,
+)
 from .record import Record
 from .tile import Tile
 from .vector import I64
@@ -33,7 +39,8 @@ from .vector import I64
 
 @global_compiler_lock  # so that whoever compiles next finds all of it
 def enter() -> None:
-    lazy.enter(_declare)
+    with whole():  # a signal in between would lose some
+        lazy.enter(_declare)
 
 
 def _declare(way, function, choose, options) -> None:

@@ -6,10 +6,8 @@ import collections
 import functools
 import operator
 
-from numba.core import cgutils, errors, ir, lowering
-from numba.cpython.builtins import do_minmax
-
 from .infer import COMPARED, Memory, direct
+from .numba_internals import cgutils, do_minmax, errors, ir, lowering
 from .ssa import variables
 
 

@@ -22,7 +22,7 @@ def target() -> tuple[str, str, str]:
     """(triple, name, features) of the processor that is compiled for, as LLVM calls them."""
     if numba_decides("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES", "NUMBA_ENABLE_AVX"):
         import_numba()  # which another thread may be at
-        from numba.core.registry import cpu_target
+        from .numba_internals import cpu_target
 
         return cpu_target.target_context.codegen().magic_tuple()
     return binding.get_process_triple(), binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()

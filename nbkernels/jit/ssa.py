@@ -7,10 +7,7 @@ from __future__ import annotations
 
 import collections
 
-from numba.core import ir, ssa, untyped_passes
-from numba.core.analysis import compute_cfg_from_blocks
-from numba.core.compiler_machinery import register_pass
-from numba.core.ir_utils import build_definitions
+from .numba_internals import build_definitions, compute_cfg_from_blocks, ir, register_pass, ssa, untyped_passes
 
 
 def variables(instruction) -> list[ir.Var]:

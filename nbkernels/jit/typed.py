@@ -8,14 +8,12 @@ import types as python
 
 import numba
 import numpy as np
-from numba.core import compiler, errors, ir, typed_passes
-from numba.core.registry import cpu_target
-from numba.np.numpy_support import as_dtype
 
 from . import known
 from .adopt import SAFE, Typed, signature
 from .elements import number
 from .error_model import total
+from .numba_internals import as_dtype, compiler, cpu_target, errors, ir, typed_passes
 
 
 def typed(function, copy, dtypes) -> Typed:

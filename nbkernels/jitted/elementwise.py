@@ -11,7 +11,6 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
 from .. import ops, scalar
@@ -24,6 +23,7 @@ from ..extension import teach
 from ..jit.address import scratch
 from ..jit.build import embedded
 from ..jit.loops import loops
+from ..jit.numba_internals import TypingError
 from ..jit.vector import I64
 from . import symbols
 from .memory import absent, described, dtype_asked, dtype_of, named

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from llvmlite import ir
 from numba import types
-from numba.core import boxing  # noqa: F401, it registers Numba's own
-from numba.core.datamodel import default_manager
-from numba.core.datamodel.models import PrimitiveModel
-from numba.core.pythonapi import _boxers, _unboxers
 from numba.extending import NativeValue, lower_cast
 
 from ..jit.convert import narrow, widen
+from ..jit.numba_internals import PrimitiveModel, _boxers, _unboxers, default_manager
 
 # Numba's own, which know float32 and float64.
 _model, _box, _unbox = (by[types.Float] for by in (default_manager._handlers, _boxers.functions, _unboxers.functions))

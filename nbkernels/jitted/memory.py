@@ -5,11 +5,9 @@ from __future__ import annotations
 import numba
 import numpy as np
 from numba import types
-from numba.core import cgutils
-from numba.core.errors import NumbaNotImplementedError, TypingError
-from numba.np.numpy_support import as_dtype
 
 from ..binary import supported
+from ..jit.numba_internals import NumbaNotImplementedError, TypingError, as_dtype, cgutils
 from ..jit.vector import I64
 from ..meta import OutSpec
 

@@ -8,13 +8,12 @@ import hashlib
 
 import numpy as np
 from numba import types
-from numba.core.errors import TypingError
-from numba.core.registry import cpu_target
 from numba.extending import overload
 
 from .. import ops
 from ..cpu.elementwise.planner import MOST
 from ..jit.loops import Loop
+from ..jit.numba_internals import TypingError, cpu_target
 from .elementwise import first_of, kind_of, looped, masked_by, number, out_dtype, runner, same, second_of
 from .memory import absent, named
 

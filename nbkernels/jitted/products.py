@@ -13,8 +13,6 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
-from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
 from .. import meta, ops, products
@@ -22,6 +20,7 @@ from ..cpu.elementwise.planner import MOST, OPERAND
 from ..cpu.gemm import checked, padded
 from ..cpu.gemm.kinds import kind_of
 from ..extension import teach
+from ..jit.numba_internals import TypingError, cgutils
 from ..jit.vector import I64
 from .memory import absent, address, described, dtype_asked, named, spec
 from .symbols import address as symbol

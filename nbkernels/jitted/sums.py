@@ -9,8 +9,6 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
-from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
 from .. import folds, ops
@@ -18,6 +16,7 @@ from ..cpu.reduce import loops, reduce
 from ..cpu.reduce.sums import SUM
 from ..dtypes import ASSOCIATIVE, SIGNLESS, identity
 from ..extension import teach
+from ..jit.numba_internals import TypingError, cgutils
 from ..jit.vector import I64
 from .memory import absent, described, dtype_asked, dtype_of, named, spec
 from .symbols import address as symbol
