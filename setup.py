@@ -27,7 +27,7 @@ PAGES = {
 }  # fmt: skip
 
 
-SOURCES = runpy.run_path("nbkernels/jit/sources.py") if PREBUILT else {}
+SOURCES = runpy.run_path("nbkernels/jit/disk/sources.py") if PREBUILT else {}
 
 
 def carried() -> list[Path]:

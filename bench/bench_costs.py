@@ -25,8 +25,8 @@ from tabulate import tabulate
 
 from nbkernels.cpu.gemm import cost
 from nbkernels.cpu.runtime.status import PATHS
-from nbkernels.jit.tile import Tile
-from nbkernels.jit.vector import SIZE
+from nbkernels.jit.ir.tile import Tile
+from nbkernels.jit.ir.vector import SIZE
 from nbkernels.tuning import adapt, plans
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -25,7 +25,7 @@ from nbkernels.commands import info
 from nbkernels.in_numpy.slots import slots
 from nbkernels.in_numpy.use import use_in_numpy
 from nbkernels.in_numpy.which import UNLIKE, every, possible
-from nbkernels.jit.vector import width_bits
+from nbkernels.jit.ir.vector import width_bits
 
 TABLE = Path(__file__).parent.parent / "nbkernels" / "in_numpy" / "measured.json"
 SIZES = 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000

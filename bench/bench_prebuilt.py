@@ -56,7 +56,7 @@ def cases():
 
 def serve(prebuilt):
     """For each name that comes in: seconds of a call, the median of a turn."""
-    from nbkernels.jit import levels
+    from nbkernels.jit.disk import levels
 
     levels.PREBUILT = Path(prebuilt)
     known = cases()

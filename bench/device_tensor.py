@@ -125,7 +125,7 @@ def compiled(wanted) -> str:
     from nbkernels.cuda.product.config import GemmConfig
     from nbkernels.cuda.product.tensormap import Form
     from nbkernels.cuda.product.tensormap import kernel as kernel_of
-    from nbkernels.jit.kind import Kind
+    from nbkernels.jit.ir.kind import Kind
 
     folder, kernel = wanted
     start = time.perf_counter()

@@ -9,7 +9,7 @@ from nbkernels.cpu.elementwise.loop_nest import BUFFERS
 from nbkernels.cpu.gemm import block, blocking, deep, even, paths, short, stacks, turns
 from nbkernels.cpu.gemv import jobs
 from nbkernels.cpu.runtime.status import PATHS
-from nbkernels.jit.vector import LINE
+from nbkernels.jit.ir.vector import LINE
 
 SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 SEGMENT, EIGHT = blocking.SEGMENT, "of 8 bytes each"

@@ -13,7 +13,7 @@ from numba import types
 from numba.extending import overload
 
 from . import ops
-from .jit.numba_internals import (
+from .jit.compile.numba_internals import (
     AbstractTemplate,
     AttributeTemplate,
     TypingError,

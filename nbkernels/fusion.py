@@ -24,7 +24,7 @@ VERSIONS = 1024  # of functions, by what they read
 NUMBERS = (bool, int, float, complex)
 MASK = "where="  # which no parameter is called
 # imported at the first call
-ADOPT = "nbkernels.jit.adopt"
+ADOPT = "nbkernels.jit.user.adopt"
 JITTED = "nbkernels.jitted.objects"
 FORWARD, FIT = "nbkernels.autograd.forward", "nbkernels.autograd.gradients"
 

@@ -16,7 +16,7 @@ from .dispatch import arrays
 from .dispatch.adapter import library
 from .threads import LIMITS, own_number
 
-VIEWS = "nbkernels.jit.lend"  # by name, at the first call
+VIEWS = "nbkernels.jit.abi.lend"  # by name, at the first call
 
 # One for each combination of types, as dispatch/function.py makes functions: a loop over the arguments takes 1 us more.
 HEAD = """\

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import os
 
-from .jit import files
+from .jit.disk import files
 from .problem import CLASSES, LAYOUTS
 from .store import Store
 

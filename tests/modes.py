@@ -3,8 +3,8 @@ linked with -ffast-math set."""
 
 import contextlib
 
-from nbkernels.jit import flags
-from nbkernels.jit.cache import entry
+from nbkernels.jit.abi import flags
+from nbkernels.jit.compile.cache import entry
 
 FLUSH = 0x8040 if flags.X86 else 1 << 24  # subnormal numbers are zeros, as operands and as results
 UP = 0x4000 if flags.X86 else 1 << 22  # round upwards

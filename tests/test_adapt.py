@@ -13,7 +13,7 @@ from nbkernels.cpu.gemm import blocking, cost, paths
 from nbkernels.cpu.runtime import machine
 from nbkernels.cpu.runtime.renew import renew
 from nbkernels.cpu.runtime.status import DEEP, PACKED, SMALL, THIN
-from nbkernels.jit import files
+from nbkernels.jit.disk import files
 from nbkernels.store import Store
 from nbkernels.tuning import adapt, plans
 

@@ -18,8 +18,8 @@ from nbkernels.cpu.gemm import at_first, gemm
 from nbkernels.cpu.gemm.kinds import kind_of
 from nbkernels.cpu.reduce import at_first as first_folds
 from nbkernels.cpu.reduce import reduce as fold_module
-from nbkernels.jit import patience
-from nbkernels.jit.patience import Patience
+from nbkernels.jit.compile import patience
+from nbkernels.jit.compile.patience import Patience
 
 LAYOUTS = {
     "C": np.ascontiguousarray,

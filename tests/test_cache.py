@@ -19,9 +19,8 @@ import numba
 import pytest
 from numba.core import errors
 
-from nbkernels.jit import cache as compiler
-from nbkernels.jit import files as disk
-from nbkernels.jit import overloads  # noqa: F401, compiled code finds functions by it
+from nbkernels.jit.compile import cache as compiler
+from nbkernels.jit.disk import files as disk
 
 ADD = """
 import numpy as np, nbkernels
@@ -30,7 +29,7 @@ assert (nbkernels.add(a, a[0]) == 2).all()
 print("right")
 """
 ONE = """
-from nbkernels.jit.cache import entry
+from nbkernels.jit.compile.cache import entry
 def one(x):
     return x + 1
 assert entry(one, "int64(int64)", "test_cache_one")(1) == 2
@@ -277,7 +276,7 @@ def test_a_user_without_a_home(given, calls):
 
 def test_a_package_without_sources_and_code_objects(tmp_path):
     """Nothing tells then which code on disk is of this package."""
-    nothing = "from nbkernels.jit import sources\nsources.files = sources.codes = lambda *rooms: []\n"
+    nothing = "from nbkernels.jit.disk import sources\nsources.files = sources.codes = lambda *rooms: []\n"
     says = rf"what is compiled is not kept: nbkernels is here without sources and without code objects {ELSEWHERE}"
     assert run(tmp_path / "cache", nothing + ADD + "nbkernels.exp(a)", says) == "right"
     assert not (tmp_path / "cache").exists()
@@ -316,8 +315,8 @@ def test_a_directory_that_can_only_be_read(filled, tmp_path):
 
 LOST = """
 import shutil, sys
-from nbkernels.jit import files
-from nbkernels.jit.cache import entry
+from nbkernels.jit.disk import files
+from nbkernels.jit.compile.cache import entry
 def one(x):
     return x + 1
 def two(x):
@@ -419,7 +418,7 @@ def test_another_cpu_or_option_does_not_load_this_ones_code(filled):
 
 ENTRY = """
 import sys, numpy as np
-from nbkernels.jit.cache import entry
+from nbkernels.jit.compile.cache import entry
 offset = int(sys.argv[1]) if len(sys.argv) > 1 else OFFSET
 def add(x):
     return x + offset

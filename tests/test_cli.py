@@ -15,7 +15,7 @@ import nbkernels
 from nbkernels import cli
 from nbkernels.benches import rows
 from nbkernels.in_numpy.table import UnknownNumPy
-from nbkernels.jit import files
+from nbkernels.jit.disk import files
 from nbkernels.plots import columns
 
 
@@ -168,7 +168,7 @@ def test_bench_writes_what_the_report_reads(op, tmp_path):
 NOTED = """
 import json, sys
 from nbkernels import cli
-from nbkernels.jit.cache import Place
+from nbkernels.jit.compile.cache import Place
 
 wanted, made = set(), set()
 

@@ -12,7 +12,7 @@ from nbkernels.cpu.gemm import cost, paths
 from nbkernels.cpu.gemm.blocking import caches, small
 from nbkernels.cpu.runtime import machine
 from nbkernels.cpu.runtime.status import GEMV, PACKED, PATHS, SMALL
-from nbkernels.jit.cache import entry
+from nbkernels.jit.compile.cache import entry
 from tests.cases import TRANSPOSES, operands
 
 

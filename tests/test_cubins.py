@@ -18,7 +18,7 @@ try:
     from nbkernels.commands import cubins as building
     from nbkernels.cuda import assemble, cubins, elementwise, launch, rehearsal, toolchain
     from nbkernels.dispatch import driver
-    from nbkernels.jit import files
+    from nbkernels.jit.disk import files
 except (ImportError, RuntimeError) as error:
     pytest.skip(f"lacks the CUDA wheels: {str(error).splitlines()[0]}", allow_module_level=True)
 

@@ -10,7 +10,7 @@ from numba.core import errors
 
 from nbkernels import scalar
 from nbkernels.elementary import powers, transcendental
-from nbkernels.jit.kind import BYTES, Kind
+from nbkernels.jit.ir.kind import BYTES, Kind
 from nbkernels.problem import GemmProblem
 from tests import launched
 

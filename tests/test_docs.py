@@ -73,7 +73,7 @@ def test_tables_are_the_committed_results(report):
 def test_the_table_of_numpys_loops_has_those_that_are_replaced(report, monkeypatch):
     """Every loop that use_in_numpy takes on such vectors by default, and with floats=True, and no other."""
     from nbkernels.in_numpy import which
-    from nbkernels.jit import vector
+    from nbkernels.jit.ir import vector
 
     monkeypatch.setattr(vector, "width_bits", lambda: 256)
     monkeypatch.setattr(which, "measured", which.measured.__wrapped__)

@@ -13,7 +13,7 @@ import nbkernels
 from nbkernels.cpu.gemm import blocking as tiles
 from nbkernels.cpu.gemm import gemm, kinds, stacks
 from nbkernels.cpu.gemm import kernels as packed
-from nbkernels.jit import chain
+from nbkernels.jit.ir import chain
 from tests import reference
 from tests.cases import LAYOUTS, bias_shapes
 

@@ -19,8 +19,8 @@ from nbkernels.cpu.gemm import blocking as tiles
 from nbkernels.cpu.gemv import dot, jobs, mv
 from nbkernels.cpu.runtime import threads
 from nbkernels.dispatch import foreign, layout, views
-from nbkernels.jit.cache import compiled
-from nbkernels.jit.vector import width_bits
+from nbkernels.jit.compile.cache import compiled
+from nbkernels.jit.ir.vector import width_bits
 from tests import reference
 from tests.compare import same_bits
 

@@ -337,7 +337,7 @@ def test_tensors_inside_of_transforms():
 def test_without_the_exchange_interface(monkeypatch):
     """An older torch: by its numpy()."""
     from nbkernels import lent
-    from nbkernels.jit import lend
+    from nbkernels.jit.abi import lend
 
     x = tensor()
     expected = nb.add(x, x)

@@ -12,7 +12,7 @@ import pytest
 from nbkernels.commands import info
 from nbkernels.cpu.runtime import machine
 from nbkernels.cpu.runtime.machine import Machine
-from nbkernels.jit.files import directory
+from nbkernels.jit.disk.files import directory
 
 
 def test_linux(tmp_path):
@@ -84,7 +84,7 @@ import hashlib, json
 import numpy as np, nbkernels as nb
 from numba import types
 from nbkernels.cpu.runtime import machine
-from nbkernels.jit.cache import entry
+from nbkernels.jit.compile.cache import entry
 
 def read():
     return machine.l2()

@@ -1,4 +1,4 @@
-"""Products by a matrix unit (jit/amx.py): whole numbers exactly, bfloat16 by a model of the instruction; by the unit
+"""Products by a matrix unit (jit/ir/amx.py): whole numbers exactly, bfloat16 by a model of the instruction; by the unit
 where there is one, and by its emulation everywhere."""
 
 import itertools
@@ -14,8 +14,9 @@ import nbkernels as nb
 from nbkernels.cpu.gemm.blocking import Tiles
 from nbkernels.cpu.gemm.kinds import by_unit, default_tiles, kind_of
 from nbkernels.cpu.gemm.packed import packed
-from nbkernels.jit import amx, levels
-from nbkernels.jit.kind import UNIT, Kind
+from nbkernels.jit.disk import levels
+from nbkernels.jit.ir import amx
+from nbkernels.jit.ir.kind import UNIT, Kind
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 BYTES = "int8", "uint8"

@@ -19,13 +19,13 @@ from nbkernels.cpu.gemm.paths import only
 from nbkernels.cpu.gemm.turns import PANELS
 from nbkernels.cpu.runtime import workspace
 from nbkernels.cpu.runtime.status import PACKED, PATHS
-from nbkernels.jit import files
-from nbkernels.jit.load import Parts
+from nbkernels.jit.disk import files
+from nbkernels.jit.disk.load import Parts
 from tests.cases import TRANSPOSES, normal, operands
 from tests.paths import way
 
 OBJECTS = 20_000  # bytes of Python objects, and of what rounds addresses
-# Panels of the threads beyond the first one, in the first call in which they meet (jit/rooms.py).
+# Panels of the threads beyond the first one, in the first call in which they meet (jit/abi/rooms.py).
 MEETING = (numba.get_num_threads() - 1) * (PANELS + 128)
 SEGMENT = 4096
 

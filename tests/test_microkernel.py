@@ -11,8 +11,8 @@ import pytest
 
 from nbkernels.cpu.gemm import microkernel
 from nbkernels.cpu.gemm.blocking import small
-from nbkernels.jit.compiler import Library
-from nbkernels.jit.routine import routine
+from nbkernels.jit.compile.compiler import Library
+from nbkernels.jit.compile.routine import routine
 
 LOOP = re.compile(r"^(\.L\w+):(?:(?!^\.L\w+:)[\s\S])*?\tj\w+\t\1\b", re.MULTILINE)
 STACK = re.compile(r"\(%rsp[^)]*\), %[yz]mm|%[yz]mm\d+, -?\d*\(%rsp")  # %rbp is an address like others

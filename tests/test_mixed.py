@@ -13,10 +13,10 @@ import nbkernels as nb
 from nbkernels import background, first_calls, ops
 from nbkernels.cpu.gemv import mv
 from nbkernels.dtypes import DTYPES, WIDENED
-from nbkernels.jit import patience
-from nbkernels.jit.convert import Widened
-from nbkernels.jit.routine import routine
-from nbkernels.jit.vector import I64, Lanes
+from nbkernels.jit.compile import patience
+from nbkernels.jit.compile.routine import routine
+from nbkernels.jit.ir.convert import Widened
+from nbkernels.jit.ir.vector import I64, Lanes
 
 PAIRS = [("int32", "float64"), ("float32", "float64"), ("bool", "int8"), ("uint8", "int8"), ("int64", "uint64"),
          ("float32", "complex128"), ("float16", "float32"), ("int16", "complex64"),

@@ -3,11 +3,11 @@
 import pytest
 from numba import types
 
-from nbkernels.jit import known
-from nbkernels.jit.cache import entry
-from nbkernels.jit.lazy import jit
-from nbkernels.jit.record import Record, address
-from nbkernels.jit.sharing import take
+from nbkernels.jit.abi.record import Record, address
+from nbkernels.jit.abi.sharing import take
+from nbkernels.jit.compile import known
+from nbkernels.jit.compile.cache import entry
+from nbkernels.jit.compile.lazy import jit
 
 PAIR = Record("Pair", "next | m n room")
 OTHER = Record("Pair", "room n")  # of the same name

@@ -5,7 +5,7 @@ import importlib
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent.parent / "nbkernels"
-LIST = PACKAGE / "jit" / "numba_internals.py"
+LIST = PACKAGE / "jit" / "compile" / "numba_internals.py"
 PROMISED = {"numba", "numba.extending", "numba.types", "numba.cuda"}  # by Numba's documentation
 
 

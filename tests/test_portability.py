@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from nbkernels.jit.vector import width_bits
+from nbkernels.jit.ir.vector import width_bits
 
 SCRIPT = """
 import json, hashlib
@@ -17,7 +17,7 @@ import numpy as np
 import nbkernels
 from nbkernels.cpu.gemm.blocking import candidates, default
 from nbkernels.cpu.gemm import gemm
-from nbkernels.jit.vector import width_bits
+from nbkernels.jit.ir.vector import width_bits
 from tests.cases import EVERY, GEMM_SHAPES, LAYOUTS, TRANSPOSES, whole_numbers
 rng = np.random.default_rng(0)
 bits = hashlib.sha256()
@@ -68,7 +68,7 @@ CPUS = {
 NEON = """
 import json, re
 from llvmlite import binding, ir
-from nbkernels.jit import levels
+from nbkernels.jit.disk import levels
 TRIPLE = "aarch64-unknown-linux-gnu"
 levels.target = lambda: (TRIPLE, "generic", frozenset({"neon"}))  # before any module takes it
 from nbkernels.cpu.gemm import kinds, microkernel as ukernel
@@ -133,7 +133,9 @@ def test_compiling_leaves_the_streams_alone(tmp_path):
         'def init(): raise AssertionError("swapped")\n'
         "reinit = deinit = init\n"
     )
-    code = "import nbkernels.jit.compiler\nfrom numba.core import errors\nprint(errors.termcolor().errmsg('said'))"
+    code = (
+        "import nbkernels.jit.compile.compiler\nfrom numba.core import errors\nprint(errors.termcolor().errmsg('said'))"
+    )
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     result = subprocess.run(
         [sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True

@@ -18,7 +18,7 @@ import nbkernels
 from nbkernels import cli
 from nbkernels.calls import sets
 from nbkernels.calls.call import Call
-from nbkernels.jit import files, levels, sources
+from nbkernels.jit.disk import files, levels, sources
 from tests.cases import EVERY
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -207,7 +207,7 @@ from pathlib import Path
 import numpy as np
 from numba.core import event
 warnings.simplefilter("always")
-from nbkernels.jit import levels
+from nbkernels.jit.disk import levels
 levels.PREBUILT = Path(sys.argv[1])
 if len(sys.argv) > 2:
     triple, cpu, features = levels.target()
@@ -337,7 +337,8 @@ CROSS = """
 import sys
 from pathlib import Path
 import numpy as np
-from nbkernels.jit import cross, levels
+from nbkernels.jit.compile import cross
+from nbkernels.jit.disk import levels
 level = levels.parse(sys.argv[1])
 cross.start(level, Path(sys.argv[2]))
 texts = []

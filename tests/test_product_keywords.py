@@ -12,7 +12,7 @@ import nbkernels as nb
 from nbkernels import epilogues
 from nbkernels.cpu.gemm import stacks
 from nbkernels.dispatch import MetaArray
-from nbkernels.jit import chain
+from nbkernels.jit.ir import chain
 from tests import reference
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)

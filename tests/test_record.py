@@ -216,7 +216,7 @@ def test_a_file_that_cannot_be_written(tmp_path, kind):
 
 
 def test_a_record_costs_nothing_where_it_is_off(monkeypatch):
-    from nbkernels.jit import cache
+    from nbkernels.jit.compile import cache
 
     monkeypatch.delenv("NBKERNELS_RECORD", raising=False)
     assert cache._recorder.__wrapped__()() is None

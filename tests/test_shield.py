@@ -184,7 +184,7 @@ from nbkernels.cpu.runtime import threads, workspace
 from nbkernels.dispatch import keys
 from nbkernels.in_numpy import use
 from nbkernels import shield
-from nbkernels.jit import build, cache
+from nbkernels.jit.compile import build, cache
 
 x, record = np.ones((4, 4), np.int16), Record("no file")
 nb.mm(x, x)
@@ -302,7 +302,7 @@ def test_a_first_call_that_is_interrupted_can_be_made_again():
 
 FORKING = """
 import os, sys, threading, warnings
-from nbkernels.jit.cache import entry
+from nbkernels.jit.compile.cache import entry
 
 def compile_some():
     for number in range(12):

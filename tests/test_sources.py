@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from nbkernels.jit import files, sources
-from nbkernels.jit.load import Parts
+from nbkernels.jit.disk import files, sources
+from nbkernels.jit.disk.load import Parts
 from tests.test_layers import imports
 
 PACKAGE, FILES = sources.PACKAGE, sources.files()
@@ -219,7 +219,7 @@ def run(code, package, cache):
 
 def test_the_key_in_other_places(tmp_path):
     """Of a copy with more comments and lines it is the same; a new file in a folder of a room changes it."""
-    ask = "from nbkernels.jit import files; print(files.toolchain())"
+    ask = "from nbkernels.jit.disk import files; print(files.toolchain())"
     package = copy(tmp_path / "copy", lambda text: f"# one\n\n\n# two\n{text}\n# three")
     assert run(ask, package, tmp_path) == files.toolchain()
     new = package / "nbkernels" / "cpu" / "folder" / "new.py"
@@ -257,10 +257,10 @@ def test_code_objects_stand_for_sources(tmp_path):
         lambda text: f"{text}\nLIMIT = 3\n",
         lambda text: f"{text}\nLIMIT = 4\n",
     )
-    ask, keys = "from nbkernels.jit import files; print(files.toolchain())", []
+    ask, keys = "from nbkernels.jit.disk import files; print(files.toolchain())", []
     for number, change in enumerate(changes):
         package = copy(tmp_path / str(number))
-        file = package / "nbkernels" / "jit" / "tile.py"
+        file = package / "nbkernels" / "jit" / "ir" / "tile.py"
         file.write_text(change(file.read_text(encoding="utf-8")), encoding="utf-8")
         keys.append(run(ask, without_sources(package), tmp_path))
     assert keys[0] == keys[1]
@@ -276,7 +276,7 @@ assert (nb.elementwise(lambda x: x + 1)(a) == 2).all() and nb.dot(a[0], a[0]) ==
 with nb.use_in_numpy():
     assert (np.maximum(a, 2 * a) == 2).all()
 from nbkernels.cpu.gemm import cost
-from nbkernels.jit import files
+from nbkernels.jit.disk import files
 assert cost.PROBLEM is None and files.problem() is None
 print({{each.where for each in nb.specializations()}})
 """
@@ -298,7 +298,7 @@ import numpy as np, nbkernels
 assert {package!r} in nbkernels.__file__
 a = np.ones((4, 4), np.float32)
 assert (nbkernels.add(a, a[0]) == 2).all()
-from nbkernels.jit.cache import entry
+from nbkernels.jit.compile.cache import entry
 def divided(x, y):
     return x // y
 assert entry(divided, "int64(int64, int64)", "test_sources")(7, 2) == 3

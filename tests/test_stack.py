@@ -12,9 +12,9 @@ import pytest
 import nbkernels as nb
 import nbkernels.jitted
 from nbkernels import shield
-from nbkernels.jit import rooms
-from nbkernels.jit.address import pointer, scratch
-from nbkernels.jit.cache import entry
+from nbkernels.jit.abi import rooms
+from nbkernels.jit.abi.address import pointer, scratch
+from nbkernels.jit.compile.cache import entry
 
 SMALL = 128 << 10  # bytes of stack: what musl gives every thread
 NEED = 96 << 10  # of it that a call may take, with what Python and the system take themselves

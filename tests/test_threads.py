@@ -14,9 +14,9 @@ import pytest
 
 import nbkernels
 from nbkernels.cpu.runtime import threads
-from nbkernels.jit.cache import compiled
-from nbkernels.jit.flags import modes
-from nbkernels.jit.sharing import seen, take
+from nbkernels.jit.abi.flags import modes
+from nbkernels.jit.abi.sharing import seen, take
+from nbkernels.jit.compile.cache import compiled
 from tests.modes import FLUSH, UP, computing
 
 N = 300  # large enough for the packed, parallel path

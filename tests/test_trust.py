@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from nbkernels.jit import files, upkeep
+from nbkernels.jit.disk import files, upkeep
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs POSIX: owners and modes of files")
 
@@ -64,8 +64,8 @@ def writable(path):
 
 CODE = """
 from nbkernels.commands import info
-from nbkernels.jit import files
-from nbkernels.jit.cache import entry
+from nbkernels.jit.disk import files
+from nbkernels.jit.compile.cache import entry
 read, loaded = files.read, []
 def noted(file):
     content = read(file)

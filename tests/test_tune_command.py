@@ -92,7 +92,7 @@ def test_the_gpus_side_by_a_double(path, monkeypatch):
 @pytest.fixture
 def directory(monkeypatch, tmp_path):
     from nbkernels.cpu.runtime.renew import renew
-    from nbkernels.jit import files
+    from nbkernels.jit.disk import files
 
     monkeypatch.setattr(files, "directory", lambda: tmp_path / "toolchain")
     monkeypatch.setattr(ask, "SIZES", {name: [sizes[0]] for name, sizes in ask.SIZES.items()})

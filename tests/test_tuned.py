@@ -16,8 +16,8 @@ from nbkernels.cpu.gemm.paths import only
 from nbkernels.cpu.runtime import machine
 from nbkernels.cpu.runtime.renew import renew
 from nbkernels.cpu.runtime.status import PACKED
-from nbkernels.jit import files, levels
-from nbkernels.jit.cache import entry
+from nbkernels.jit.compile.cache import entry
+from nbkernels.jit.disk import files, levels
 from nbkernels.problem import CLASSES, LAYOUTS
 from nbkernels.store import Store
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from nbkernels import cli
-from nbkernels.jit import files, upkeep
+from nbkernels.jit.disk import files, upkeep
 
 DAY = 86400
 OLD, OTHER = "0123456789abcdef", "fedcba9876543210"
@@ -351,7 +351,7 @@ def test_another_users_directory_is_not_the_caches_own(base, monkeypatch):
 
 CHILD = """
 import sys
-from nbkernels.jit.cache import entry
+from nbkernels.jit.compile.cache import entry
 def made(number):
     def add(x):
         return x + number

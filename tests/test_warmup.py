@@ -157,7 +157,7 @@ def test_ctrl_c_leaves_whole_files(tmp_path, jobs, whole_group):
         os.killpg(process.pid, 0)
     assert compiled(tmp_path)
     assert not [name for name in compiled(tmp_path) if name.endswith(".tmp")]
-    from nbkernels.jit import files
+    from nbkernels.jit.disk import files
 
     assert all(files.read(file) is not None for file in tmp_path.rglob("*.nbc"))
 

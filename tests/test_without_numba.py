@@ -26,7 +26,7 @@ assert (nb.mm(big, big) == 700).all() and (nb.add(big, big.T) == 2).all() and nb
 
 LATER = """
 from nbkernels.cpu.runtime import threads
-from nbkernels.jit.cache import entry
+from nbkernels.jit.compile.cache import entry
 assert "numba" not in sys.modules, "numba is imported"
 before = threads.count()
 import numba
@@ -67,7 +67,7 @@ def test_everyday_calls(tmp_path):
 
 def test_the_target_is_numbas():
     """By another way than Numba's: code that one finds is the other's."""
-    code = "import sys\nfrom nbkernels.jit import settings\nfound = settings.target()\n"
+    code = "import sys\nfrom nbkernels.jit.disk import settings\nfound = settings.target()\n"
     code += "assert 'numba' not in sys.modules\nimport numba\nassert settings.target() == found\n"
     code += "assert settings.cores() == numba.config.NUMBA_NUM_THREADS"
     environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}

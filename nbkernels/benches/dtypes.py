@@ -4,7 +4,7 @@ import numpy as np
 
 import nbkernels
 
-from ..jit.chain import ways
+from ..jit.ir.chain import ways
 from ..tuning.made import matrix
 from . import peers
 

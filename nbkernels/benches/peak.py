@@ -15,11 +15,11 @@ from ..cpu.gemm.kinds import by_unit, default_tiles, kind_of
 from ..cpu.gemm.matrix_unit import tiles_multiplied
 from ..cpu.runtime import threads
 from ..cpu.runtime.machine import machine
-from ..jit.address import copy
-from ..jit.cache import compiled
-from ..jit.chain import Chain, crossed
-from ..jit.kind import UNIT, Kind
-from ..jit.vector import ELEMENT, Lanes, loop
+from ..jit.abi.address import copy
+from ..jit.compile.cache import compiled
+from ..jit.ir.chain import Chain, crossed
+from ..jit.ir.kind import UNIT, Kind
+from ..jit.ir.vector import ELEMENT, Lanes, loop
 from .dtypes import CASES
 
 LARGE = 1024  # rows, columns and steps of a product that takes whatever is fastest

@@ -92,7 +92,7 @@ def held_back(found=None, bits=None) -> list[str]:
     >>> held_back({"OpenBLAS": {"version": "0.3", "architecture": "Haswell", "threads": 2}}, 512)
     ["OpenBLAS 0.3 is held back: kernels of Haswell have vectors of 256 bits, the processor's have 512"]
     """
-    from ..jit.vector import width_bits
+    from ..jit.ir.vector import width_bits
 
     found, bits, lines = facts() if found is None else found, bits or width_bits(), []
     for name, each in found.items():

@@ -58,7 +58,7 @@ def lifted(peaks: dict, rows) -> dict:
 
 def additions(dtype: str) -> str:
     """The name of the peak of a dtype's products."""
-    from ..jit.vector import width_bits
+    from ..jit.ir.vector import width_bits
 
     return f"multiply-adds of {dtype}, vectors of {width_bits()} bits"
 

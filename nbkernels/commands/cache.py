@@ -5,7 +5,7 @@ import datetime
 import sys
 
 from nbkernels import winners
-from nbkernels.jit import files, upkeep
+from nbkernels.jit.disk import files, upkeep
 from nbkernels.plots import columns
 
 

@@ -64,7 +64,7 @@ def run(calls, names, jobs=None, out=None, progress=True) -> int:
     into the folder `out`; 1 where a kernel or a call failed, which is named, else 0."""
     from tqdm import tqdm
 
-    from ..jit import files
+    from ..jit.disk import files
 
     start, failed = time.perf_counter(), 0
     count, refused, made = build(calls, chosen(names), jobs, out)

@@ -99,7 +99,7 @@ def peaks():
 def packaged():
     """A line for each level of processors that the package has compiled kernels for: which one is used, and why
     another is not; or the one line that says why there is none."""
-    from nbkernels.jit import levels
+    from nbkernels.jit.disk import levels
 
     level, reasons = levels.serving()
     lines = []
@@ -113,7 +113,8 @@ def packaged():
 
 def matrix_unit() -> str:
     """The dtypes that the processor's matrix unit multiplies, or why none."""
-    from nbkernels.jit import amx, levels
+    from nbkernels.jit.disk import levels
+    from nbkernels.jit.ir import amx
 
     if "amx-tile" not in levels.target()[2]:
         return "none"
@@ -135,7 +136,8 @@ def facts():
     """(name, value) of everything that `info` prints."""
     from nbkernels.cpu.gemm import blocking, cost
     from nbkernels.cpu.runtime import machine, threads
-    from nbkernels.jit import files, levels, upkeep, vector
+    from nbkernels.jit.disk import files, levels, upkeep
+    from nbkernels.jit.ir import vector
 
     _, target, features = levels.target()
     found = machine.machine()
@@ -169,7 +171,8 @@ def text():
 def meta():
     """What a benchmark result must say about where it was measured; see bench/report.py."""
     from nbkernels.benches import peers
-    from nbkernels.jit import levels, vector
+    from nbkernels.jit.disk import levels
+    from nbkernels.jit.ir import vector
 
     name = f"{cpu()} (LLVM: {levels.target()[1]}, vectors of {vector.width_bits()} bits)"
     names = "nbkernels", "numba", "llvmlite", "numpy", "torch"

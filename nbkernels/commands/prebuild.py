@@ -1,6 +1,6 @@
 """Compile kernels for levels of processors, to come with a wheel: `python -m nbkernels prebuild`.
 
-Child processes make the calls of a set, each for one level (jit/cross.py), and leave
+Child processes make the calls of a set, each for one level (jit/compile/cross.py), and leave
 
     OUT/<toolchain>/<level>/*.nbc    what the package carries
     OUT/<toolchain>/toolchain.json   what it was made with and from
@@ -30,7 +30,7 @@ ENVIRONMENT = {"NBKERNELS_TUNED": "0", "NUMBA_NUM_THREADS": "2"}
 
 def chosen(names) -> list:
     """The levels of these names, those of DEFAULT for none; ValueError where one cannot be built here."""
-    from ..jit import levels
+    from ..jit.disk import levels
 
     triple, _, features = levels.target()
     own = levels.family(triple)
@@ -50,7 +50,7 @@ def run(names, work, jobs, out, progress=True) -> int:
     for name in [name for name in os.environ if name.startswith(("NBKERNELS_", "NUMBA_"))]:
         del os.environ[name]  # what is built depends on none
     levels, start, failed = chosen(names), time.perf_counter(), []
-    from ..jit import files
+    from ..jit.disk import files
 
     made = Path(out).absolute() / files.toolchain()
     made.mkdir(parents=True, exist_ok=True)
@@ -91,7 +91,8 @@ def build(level, made, parts, jobs, bar, failed) -> None:
 
 def serve(level, out) -> None:
     """What a child does: the calls that come in, compiled for the level."""
-    from ..jit import cross, levels
+    from ..jit.compile import cross
+    from ..jit.disk import levels
 
     cross.start(levels.parse(level), Path(out))
     warmup.serve()

@@ -78,7 +78,7 @@ def groups(work):
 def run(work, jobs=None, progress=True) -> int:
     """Make every call once, in `jobs` processes; says how many, the time, and where the compiled code is. 1 where one
     of them failed, which is named, else 0."""
-    from ..jit import files
+    from ..jit.disk import files
 
     start, failed = time.perf_counter(), []
     parts = groups(work)

@@ -8,9 +8,9 @@ import numpy as np
 
 from .. import scalar
 from ..dtypes import ALONE, kind, resolve, settled
-from ..jit.kept import kept
-from ..jit.kind import Kind
-from ..jit.vector import SIZE
+from ..jit.disk.kept import kept
+from ..jit.ir.kind import Kind
+from ..jit.ir.vector import SIZE
 from ..strides import plan
 from .elementwise import gates
 from .gemm import stacks, syrk

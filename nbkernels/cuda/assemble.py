@@ -9,8 +9,8 @@ from numba import types
 from numba.cuda.compiler import compile_cuda, kernel_fixup
 from numba.cuda.cudadrv import nvrtc, nvvm
 
-from ..jit.cache import uncollected
-from ..jit.flags import default_modes
+from ..jit.abi.flags import default_modes
+from ..jit.compile.cache import uncollected
 from . import toolchain
 from .cubins import Machine, architecture, written
 from .launch import Kernel

@@ -15,7 +15,7 @@ from numba.core.errors import TypingError
 from numba.np.numpy_support import as_dtype
 
 from ..dispatch import driver
-from ..jit.kind import BYTES, SIGNLESS, Kind
+from ..jit.ir.kind import BYTES, SIGNLESS, Kind
 from ..problem import GemmProblem
 from . import toolchain
 from .kernels.chain import word

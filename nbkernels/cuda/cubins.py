@@ -1,8 +1,8 @@
 """Kernel -> cubin: from the library's cache, from what the package carries, or compiled now and kept.
 
 A kernel is known by text: what makes it, its arguments, threads, blocks and shared memory, the architecture. Files of
-the cache lie in its one directory, which the sources and versions name (jit/files.py); their names add the versions of
-CUDA's compiler. The package, or a folder that CARRIED names, has
+the cache lie in its one directory, which the sources and versions name (jit/disk/files.py); their names add the
+versions of CUDA's compiler. The package, or a folder that CARRIED names, has
 
     DIR/<sources>/<architecture>/*.nbc
 
@@ -24,7 +24,7 @@ from importlib import metadata
 from pathlib import Path
 from types import FunctionType
 
-from ..jit import files, sources
+from ..jit.disk import files, sources
 from ..origins import CACHED, COMPILED, PACKAGED, Specialization, note
 from . import toolchain
 from .launch import Kernel
@@ -110,7 +110,8 @@ def written(arch: tuple) -> str:
 
 def key(argument) -> str:
     """An argument of a kernel as text that any process makes of an equal one. A function is named by its module: of
-    the library's functions that is all, and a user's, which jit/adopt.py copies, bears a digest of what it reads."""
+    the library's functions that is all, and a user's, which jit/user/adopt.py copies, bears a digest of what it
+    reads."""
     if isinstance(argument, tuple):
         return f"({', '.join(map(key, argument))})"
     if isinstance(argument, FunctionType):

@@ -15,7 +15,7 @@ import numpy as np
 from .. import scalar
 from ..dispatch.driver import simulated
 from ..dtypes import ALONE, HALVES, kind, known, resolve, settled
-from ..jit.kind import BYTES, SIGNLESS
+from ..jit.ir.kind import BYTES, SIGNLESS
 from ..rounding import rounded
 from ..strides import broadcast_strides, plan
 from .launch import KERNELS, Kernel, elements, launch, pointer

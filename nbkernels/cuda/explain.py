@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ..dispatch.driver import DeviceView
-from ..jit.kind import SIZE
+from ..jit.ir.kind import SIZE
 from ..modes import asked
 from ..problem import GemmProblem
 from ..strides import plan

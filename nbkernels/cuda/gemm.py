@@ -17,7 +17,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..jit.kind import BYTES, Kind
+from ..jit.ir.kind import BYTES, Kind
 from ..modes import asked
 from ..problem import GemmProblem
 from ..strides import broadcast_strides

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from ..jit.kind import SIGNLESS, Kind
+from ..jit.ir.kind import SIGNLESS, Kind
 
 
 @functools.cache

@@ -11,7 +11,7 @@ import functools
 
 import numpy as np
 
-from ..jit.kind import BYTES, SIZE, Kind
+from ..jit.ir.kind import BYTES, SIZE, Kind
 from ..strides import broadcast_strides
 from .call import settled
 from .elementwise import copy

@@ -6,7 +6,7 @@ import functools
 
 from .. import winners
 from ..dispatch import driver
-from ..jit.kind import Kind
+from ..jit.ir.kind import Kind
 from ..problem import slot
 from .replay import forget
 from .tiles import Tiles, illegal

@@ -1,7 +1,7 @@
 """What scalar functions over the bits of float32 and float64 are written in: fma, polynomials, one body for both.
 
-Plain Python throughout: called as it stands (on NumPy scalars), compiled by `nbkernels.jit.overloads` and by the CUDA
-room. A *generic* function is a name; what it computes are its kernels, one for each dtype.
+Plain Python throughout: called as it stands (on NumPy scalars), compiled by `nbkernels.jit.compile.overloads` and by
+the CUDA room. A *generic* function is a name; what it computes are its kernels, one for each dtype.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def polynomial(kind: Real, coefficients):
 
 
 def dual(x):
-    """x as the variable that compiled code differentiates by: see jit/dual.py."""
+    """x as the variable that compiled code differentiates by: see jit/user/dual.py."""
     raise NotImplementedError("a function is differentiated where it is compiled")
 
 

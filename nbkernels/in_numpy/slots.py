@@ -15,7 +15,7 @@ from ..cpu.elementwise import elementwise
 from ..cpu.numpy_loops import elementwise as inner
 from ..cpu.numpy_loops import products as inner_products
 from ..cpu.numpy_loops.elementwise import SLOT
-from ..jit.trampolines import trampolines
+from ..jit.abi.trampolines import trampolines
 from . import table
 from .which import OURS, PRODUCTS, QUIET, RESTING, SINKING, Loop, every, possible
 

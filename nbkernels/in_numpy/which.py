@@ -133,7 +133,7 @@ def _found() -> dict[str, dict]:
 @functools.cache
 def measured() -> dict[str, dict[str, int]]:
     """ufunc -> dtype -> elements, or multiply-adds, from which on ours is faster on a processor like this one."""
-    from ..jit.vector import width_bits  # Numba comes with it
+    from ..jit.ir.vector import width_bits  # Numba comes with it
 
     found = _found()
     figures = found.get(str(width_bits()))

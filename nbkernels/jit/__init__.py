@@ -9,9 +9,9 @@ import sys
 from ..shield import Finder, import_numba
 
 COMPILING = (
-    "build", "compiler", "cross", "dual", "error_model", "infer", "known", "lower", "numba_internals", "overloads",
-    "ssa", "typed",
-)  # fmt: skip
+    *("compile.build", "compile.compiler", "compile.cross", "compile.error_model", "compile.infer", "compile.known"),
+    *("compile.lower", "compile.numba_internals", "compile.overloads", "compile.ssa", "user.dual", "user.typed"),
+)
 
 if "numba" not in sys.modules:
     sys.meta_path.insert(0, Finder({f"{__name__}.{name}" for name in COMPILING}.__contains__, before=import_numba))

@@ -31,7 +31,7 @@ any order (add.reduce), with axis, keepdims, written in the call, and dtype.
 float16 arrays, which Numba's own compiler does not take on CPUs, it takes once this is imported (half.py).
 """
 
-from ..jit import known
+from ..jit.compile import known
 from . import elementwise, half, objects, products, sums  # noqa: F401, they enter their functions
 
 known.enter()

@@ -17,14 +17,14 @@ from .. import ops, scalar
 from ..binary import DOCS, factor
 from ..cpu.elementwise import planner
 from ..cpu.elementwise.elementwise import spec
+from ..cpu.elementwise.loops import loops
 from ..cpu.elementwise.planner import MOST, OPERAND, OPERANDS
 from ..dtypes import ALONE, COMPARISONS, resolve
 from ..extension import teach
-from ..jit.address import scratch
-from ..jit.build import embedded
-from ..jit.loops import loops
-from ..jit.numba_internals import TypingError
-from ..jit.vector import I64
+from ..jit.abi.address import scratch
+from ..jit.compile.build import embedded
+from ..jit.compile.numba_internals import TypingError
+from ..jit.ir.vector import I64
 from . import symbols
 from .memory import absent, described, dtype_asked, dtype_of, named
 

@@ -10,8 +10,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import NativeValue, lower_cast
 
-from ..jit.convert import narrow, widen
-from ..jit.numba_internals import PrimitiveModel, _boxers, _unboxers, default_manager
+from ..jit.compile.numba_internals import PrimitiveModel, _boxers, _unboxers, default_manager
+from ..jit.ir.convert import narrow, widen
 
 # Numba's own, which know float32 and float64.
 _model, _box, _unbox = (by[types.Float] for by in (default_manager._handlers, _boxers.functions, _unboxers.functions))

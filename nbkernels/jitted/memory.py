@@ -7,8 +7,8 @@ import numpy as np
 from numba import types
 
 from ..binary import supported
-from ..jit.numba_internals import NumbaNotImplementedError, TypingError, as_dtype, cgutils
-from ..jit.vector import I64
+from ..jit.compile.numba_internals import NumbaNotImplementedError, TypingError, as_dtype, cgutils
+from ..jit.ir.vector import I64
 from ..meta import OutSpec
 
 

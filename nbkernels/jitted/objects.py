@@ -11,9 +11,9 @@ from numba import types
 from numba.extending import overload
 
 from .. import ops
+from ..cpu.elementwise.loop import Loop
 from ..cpu.elementwise.planner import MOST
-from ..jit.loops import Loop
-from ..jit.numba_internals import TypingError, cpu_target
+from ..jit.compile.numba_internals import TypingError, cpu_target
 from .elementwise import first_of, kind_of, looped, masked_by, number, out_dtype, runner, same, second_of
 from .memory import absent, named
 

@@ -20,8 +20,8 @@ from ..cpu.elementwise.planner import MOST, OPERAND
 from ..cpu.gemm import checked, padded
 from ..cpu.gemm.kinds import kind_of
 from ..extension import teach
-from ..jit.numba_internals import TypingError, cgutils
-from ..jit.vector import I64
+from ..jit.compile.numba_internals import TypingError, cgutils
+from ..jit.ir.vector import I64
 from .memory import absent, address, described, dtype_asked, named, spec
 from .symbols import address as symbol
 

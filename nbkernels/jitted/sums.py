@@ -16,8 +16,8 @@ from ..cpu.reduce import loops, reduce
 from ..cpu.reduce.sums import SUM
 from ..dtypes import ASSOCIATIVE, SIGNLESS, identity
 from ..extension import teach
-from ..jit.numba_internals import TypingError, cgutils
-from ..jit.vector import I64
+from ..jit.compile.numba_internals import TypingError, cgutils
+from ..jit.ir.vector import I64
 from .memory import absent, described, dtype_asked, dtype_of, named, spec
 from .symbols import address as symbol
 

@@ -14,8 +14,8 @@ from importlib import import_module
 
 from llvmlite import binding, ir
 
-from ..jit import files, sources
-from ..jit.vector import I64
+from ..jit.disk import files, sources
+from ..jit.ir.vector import I64
 
 
 class Stale(OSError):

@@ -56,7 +56,7 @@ class Cpu:
 
     @property
     def bytes_of_a_word(self) -> int:
-        from ..jit.kind import BYTES
+        from ..jit.ir.kind import BYTES
 
         return BYTES[self.kind.word] * self.kind.planes
 
@@ -64,7 +64,7 @@ class Cpu:
         """Around the default, and far from it, for a machine that says wrong things of its caches: other register
         tiles with three depths, the default's with every depth and block; some 50."""
         from ..cpu.gemm import blocking as derived
-        from ..jit.vector import SIZE
+        from ..jit.ir.vector import SIZE
 
         size, found = self.bytes_of_a_word, [self.default]
         if self.dtype in SIZE:
@@ -80,8 +80,8 @@ class Cpu:
 
     def register_tiles(self) -> list[tuple[int, int]]:
         """Those with the fewest loads a multiply-add, as they fit in the registers."""
-        from ..jit.kind import BYTES
-        from ..jit.vector import width_bits
+        from ..jit.ir.kind import BYTES
+        from ..jit.ir.vector import width_bits
 
         lanes = width_bits() // (8 * BYTES[self.kind.word])
         ways = [(mr, v) for v in range(1, 6) for mr in range(2, 15) if mr * v >= 8 // self.kind.planes]

@@ -19,8 +19,8 @@ BEGIN = """
 import sys
 import pytest
 if sys.argv[1]:
-    import nbkernels.jit.files
-    nbkernels.jit.files.toolchain = lambda: sys.argv[1]
+    import nbkernels.jit.disk.files
+    nbkernels.jit.disk.files.toolchain = lambda: sys.argv[1]
 sys.exit(pytest.main(["-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--no-header", *sys.argv[2:]]))
 """
 
@@ -57,7 +57,7 @@ class Tree:
             shutil.copy(ROOT / name, self.path / name)
         self.cache = os.environ.get("NBKERNELS_CACHE_DIR") or str(self.path / "cache")
         self.sound = {}  # tests -> what they said without a fault, None where they passed
-        code = "import nbkernels.jit.files as c; print(c.toolchain())"
+        code = "import nbkernels.jit.disk.files as c; print(c.toolchain())"
         self.toolchain = self.python("-c", code).stdout.strip()
         return self
 

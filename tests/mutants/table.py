@@ -10,14 +10,14 @@ from .run import Mutant
 HOST = [
     # -- what is lost where nobody looks: exceptions, writes after a call, places to keep things
     (
-        "jit/error_model.py",
+        "jit/compile/error_model.py",
         "if any(function.name == REPORT",
         "if all(function.name == REPORT",
         "tests/test_cache.py -k would_see_it",
     ),
-    ("jit/files.py", ").expanduser().absolute()", ").absolute()", "tests/test_cache.py -k home_directory_by"),
+    ("jit/disk/files.py", ").expanduser().absolute()", ").absolute()", "tests/test_cache.py -k home_directory_by"),
     (
-        "jit/files.py",
+        "jit/disk/files.py",
         'except (OSError, RuntimeError) as error:\n        raise FileNotFoundError(f"no dir',
         'except OSError as error:\n        raise FileNotFoundError(f"no dir',
         "tests/test_cache.py -k without_a_home",
@@ -37,18 +37,18 @@ HOST = [
         "tests/test_threads.py -k block_says",
     ),
     ("lent.py", "if few() < limits[1]:", "if False:", "tests/test_threads.py -k torchs_number"),
-    ("jit/build.py", "forks_wait(global_compiler_lock)", "pass", "tests/test_shield.py -k meanwhile"),
+    ("jit/compile/build.py", "forks_wait(global_compiler_lock)", "pass", "tests/test_shield.py -k meanwhile"),
     (
         "shield.py",
         "_importers.append(threading.get_ident())",
         "_importers.append(0)",
         "tests/test_at_first.py -k importing",
     ),
-    ("jit/cache.py", "_uncollected and gc.enable()", "_uncollected", "tests/test_shield.py -k meanwhile"),
+    ("jit/compile/cache.py", "_uncollected and gc.enable()", "_uncollected", "tests/test_shield.py -k meanwhile"),
     ("shield.py", "Step(self._end if step.begun else self._skip).make()", "pass", "tests/test_shield.py -k block"),
     ("shield.py", "(step or Step(self._end)).make()", "pass", "tests/test_shield.py -k block"),
     ("cpu/elementwise/plan_cache.py", "kept = self.entering[record.ctypes.data] =", "kept =", "tests/test_recall.py"),
-    ("jit/build.py", "uncollected(), default_modes():", "uncollected():", "tests/test_threads.py -k constants"),
+    ("jit/compile/build.py", "uncollected(), default_modes():", "uncollected():", "tests/test_threads.py -k constants"),
     (
         "in_numpy/slots.py",
         "if slot.loop.product and not slot.replaced:",
@@ -205,10 +205,10 @@ OTHERS = [
 
 # In what is compiled: each costs the compilation of what its tests use.
 COMPILED = [
-    ("jit/compiler.py", "check(self._final_module)", "pass", "tests/test_cache.py -k may_raise"),
-    ("jit/error_model.py", 'flags.error_model = "numpy"', "pass", "tests/test_cache.py -k may_raise"),
-    ("jit/error_model.py", "OWN.get(impl.__name__, impl)", "impl", "tests/test_frozen.py -k square_roots"),
-    ("jit/lower.py", "self.builder.select(empty, step.type(1), step)", "step", "tests/test_cache.py -k step_0"),
+    ("jit/compile/compiler.py", "check(self._final_module)", "pass", "tests/test_cache.py -k may_raise"),
+    ("jit/compile/error_model.py", 'flags.error_model = "numpy"', "pass", "tests/test_cache.py -k may_raise"),
+    ("jit/compile/error_model.py", "OWN.get(impl.__name__, impl)", "impl", "tests/test_frozen.py -k square_roots"),
+    ("jit/compile/lower.py", "self.builder.select(empty, step.type(1), step)", "step", "tests/test_cache.py -k step_0"),
     ("scalar/complexes.py", "half = max(511 -", "half = 0 * max(511 -", "tests/test_unary.py -k roots"),
     (
         "cpu/runtime/threads.py",

@@ -12,12 +12,13 @@ import numpy as np
 
 from ... import scalar
 from ...dtypes import ALONE, COMPARISONS, HALVES, kind, known, resolve, settled, ufunc
-from ...jit.loops import Loop, address
-from ...jit.vector import masked, width_bits
+from ...jit.ir.vector import masked, width_bits
 from ...rounding import rounded
 from ...strides import plan
 from . import gates, schedule
 from .gates import TRANSCENDENTAL
+from .loop import Loop
+from .loops import address
 
 NO_SCALARS = np.empty(0)
 # Operations that wait for memory, and that LLVM vectorises: it complains where it is told to and cannot.

@@ -10,13 +10,13 @@ import functools
 
 import numpy as np
 
-from ...jit import ndarray
-from ...jit.address import invoke, pointer, scratch, set_word
-from ...jit.cache import compiled, entry
-from ...jit.calling import call_loop
-from ...jit.made import NONE, answer, as_returned, new_like
-from ...jit.ndarray import ZERO_D, address_of, as_array, data, descr, flags, ndim, shape, stride
-from ...jit.record import Record, address
+from ...jit.abi import ndarray
+from ...jit.abi.address import invoke, pointer, scratch, set_word
+from ...jit.abi.calling import call_loop
+from ...jit.abi.made import NONE, answer, as_returned, new_like
+from ...jit.abi.ndarray import ZERO_D, address_of, as_array, data, descr, flags, ndim, shape, stride
+from ...jit.abi.record import Record, address
+from ...jit.compile.cache import compiled, entry
 from ..runtime import threads
 
 # What an entry answers (see made.answer): done; what keeps it from that; with faults, their bits below 0.

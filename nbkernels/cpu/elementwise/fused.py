@@ -6,13 +6,14 @@ import functools
 
 import numpy as np
 
-from ...jit.adopt import Adopted, adopt, refusal
-from ...jit.lazy import errors
-from ...jit.loops import Loop, address
-from ...jit.patience import Patience
+from ...jit.compile.lazy import errors
+from ...jit.compile.patience import Patience
+from ...jit.user.adopt import Adopted, adopt, refusal
 from ...strides import plan
 from . import gates, schedule
 from .elementwise import apart
+from .loop import Loop
+from .loops import address
 from .plan_cache import DONE, MOST, UNKNOWN, Memory, many_entry
 
 at_first = Patience("elementwise_recall_many")  # calls whose layouts are checked each time

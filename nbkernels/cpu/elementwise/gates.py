@@ -6,7 +6,7 @@ launch, a call or a compilation decides are numbers of their own. Nothing of thi
 
 from __future__ import annotations
 
-from ...jit.vector import LINE, SIZE
+from ...jit.ir.vector import LINE, SIZE
 from ...strides import StridedPlan
 from ..runtime.machine import machine
 

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import functools
 
-from ...jit.address import invoke, pointer, scratch
-from ...jit.cache import compiled
-from ...jit.calling import call_loop
-from ...jit.lazy import jit
-from ...jit.record import Record
-from ...jit.rooms import lent, returned
-from ...jit.turn import TILE
-from ...jit.vector import LINE
+from ...jit.abi.address import invoke, pointer, scratch
+from ...jit.abi.calling import call_loop
+from ...jit.abi.record import Record
+from ...jit.abi.rooms import lent, returned
+from ...jit.compile.cache import compiled
+from ...jit.compile.lazy import jit
+from ...jit.ir.turn import TILE
+from ...jit.ir.vector import LINE
 
 # The inner loops, what they read beside the operands; how many operands, dimensions and tasks; the dimension that tasks
 # share; a tile's rows and columns, the columns of a band; which operand is asked for ahead.

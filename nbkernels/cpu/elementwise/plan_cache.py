@@ -14,13 +14,13 @@ import functools
 
 import numpy as np
 
-from ...jit.address import invoke, pointer, scratch, set_word
-from ...jit.cache import entry
-from ...jit.lazy import jit
-from ...jit.made import NONE, TRUE, answer, as_returned, new_strided, words
-from ...jit.ndarray import WRITEABLE, ZERO_D, address_of, as_array, data, descr, flags, ndim, shape, stride
-from ...jit.record import Record
-from ...jit.vector import LINE
+from ...jit.abi.address import invoke, pointer, scratch, set_word
+from ...jit.abi.made import NONE, TRUE, answer, as_returned, new_strided, words
+from ...jit.abi.ndarray import WRITEABLE, ZERO_D, address_of, as_array, data, descr, flags, ndim, shape, stride
+from ...jit.abi.record import Record
+from ...jit.compile.cache import entry
+from ...jit.compile.lazy import jit
+from ...jit.ir.vector import LINE
 from ...strides import distinct
 from ..reduce.loops import SMALL
 from ..runtime import threads

@@ -9,11 +9,11 @@ from __future__ import annotations
 import functools
 
 from ... import strides
-from ...jit.address import copy, pointer, scratch
-from ...jit.cache import c_function
-from ...jit.calling import call_loop
-from ...jit.lazy import compact, jit
-from ...jit.record import Record, address
+from ...jit.abi.address import copy, pointer, scratch
+from ...jit.abi.calling import call_loop
+from ...jit.abi.record import Record, address
+from ...jit.compile.cache import c_function
+from ...jit.compile.lazy import compact, jit
 from .gates import SQUARE
 
 OPERANDS, MOST = 4, 32  # dimensions, at most

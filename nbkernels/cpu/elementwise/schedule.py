@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...jit.address import invoke
-from ...jit.cache import entry
-from ...jit.gather import gatherer
-from ...jit.ndarray import data, ndim, shape, stride
-from ...jit.patience import Patience
-from ...jit.turn import MOVED, TILE, turner
-from ...jit.vector import LINE
+from ...jit.abi.address import invoke
+from ...jit.abi.ndarray import data, ndim, shape, stride
+from ...jit.compile.cache import entry
+from ...jit.compile.patience import Patience
+from ...jit.ir.gather import gatherer
+from ...jit.ir.turn import MOVED, TILE, turner
+from ...jit.ir.vector import LINE
 from ...strides import StridedPlan
 from ..runtime import threads
 from ..runtime.arrays import apart

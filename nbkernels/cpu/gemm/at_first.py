@@ -14,10 +14,10 @@ import functools
 import numpy as np
 
 from ...dtypes import asked
-from ...jit.kind import BYTES, PLANE, SIGNLESS, Kind, wrapped
-from ...jit.patience import Patience
-from ...jit.tile import Tile
-from ...jit.vector import SIZE
+from ...jit.compile.patience import Patience
+from ...jit.ir.kind import BYTES, PLANE, SIGNLESS, Kind, wrapped
+from ...jit.ir.tile import Tile
+from ...jit.ir.vector import SIZE
 from .blocking import SEGMENT, small
 from .kinds import default_tiles, kind_of
 from .microkernel import SPEC, STRIDED, place, table

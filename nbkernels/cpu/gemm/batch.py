@@ -13,11 +13,11 @@ import numpy as np
 from numpy import empty
 
 from ... import background
-from ...jit.address import invoke, pointer, poke, scratch
-from ...jit.cache import entry
-from ...jit.kind import wrapped
-from ...jit.lazy import jit, plain
-from ...jit.ndarray import WRITEABLE, address_of, data, descr, flags, layout_is_known, ndim, shape, stride
+from ...jit.abi.address import invoke, pointer, poke, scratch
+from ...jit.abi.ndarray import WRITEABLE, address_of, data, descr, flags, layout_is_known, ndim, shape, stride
+from ...jit.compile.cache import entry
+from ...jit.compile.lazy import jit, plain
+from ...jit.ir.kind import wrapped
 from ..runtime import threads
 from ..runtime.arrays import apart, distinct
 from ..runtime.machine import l2

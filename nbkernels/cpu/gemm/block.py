@@ -10,10 +10,10 @@ import functools
 
 import numpy as np
 
-from ...jit.address import scratch, static
-from ...jit.cache import compiled
-from ...jit.lazy import jit, plain
-from ...jit.turn import turned
+from ...jit.abi.address import scratch, static
+from ...jit.compile.cache import compiled
+from ...jit.compile.lazy import jit, plain
+from ...jit.ir.turn import turned
 from ..runtime.arrays import GIL
 from ..runtime.status import BY_COLUMNS, BY_ROWS, DONE, LACKING, SMALL
 from .blocking import WAY, small

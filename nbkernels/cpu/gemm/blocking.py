@@ -11,9 +11,9 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass, replace
 
-from ...jit.kind import BYTES, Kind
-from ...jit.tile import Tile
-from ...jit.vector import LINE, SIZE, width_bits
+from ...jit.ir.kind import BYTES, Kind
+from ...jit.ir.tile import Tile
+from ...jit.ir.vector import LINE, SIZE, width_bits
 from ..runtime.machine import machine
 
 SEGMENT = 4096  # steps of k in one chain of fused multiply-adds: part of the library's results, never tuned
@@ -80,7 +80,7 @@ def given(sizes, kind: Kind) -> Tiles:
 @functools.cache
 def vector_registers() -> int:
     """Architectural vector registers: 32 with AVX-512 and on 64-bit Arm, else 16."""
-    from ...jit.levels import target
+    from ...jit.disk.levels import target
 
     triple, _, _ = target()
     return 32 if width_bits() == 512 or triple.startswith(("aarch64", "arm64")) else 16

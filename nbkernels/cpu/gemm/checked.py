@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 
-from ...jit.address import copy, invoke, scratch, set_word
-from ...jit.cache import compiled
-from ...jit.kind import Kind
-from ...jit.lazy import jit
+from ...jit.abi.address import copy, invoke, scratch, set_word
+from ...jit.compile.cache import compiled
+from ...jit.compile.lazy import jit
+from ...jit.ir.kind import Kind
 from ..elementwise.planner import BLOCK, operand_at
 from ..gemv import mv
 from . import padded

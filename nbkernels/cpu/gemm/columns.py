@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import functools
 
-from ...jit.address import peek, scratch
-from ...jit.cache import compiled
-from ...jit.lazy import jit
+from ...jit.abi.address import peek, scratch
+from ...jit.compile.cache import compiled
+from ...jit.compile.lazy import jit
 from ..runtime.machine import l2
 from ..runtime.status import LARGE
 from .block import PANEL, lacking, one_block, packs

@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import math
 
-from ...jit.cache import entry
-from ...jit.lazy import jit, plain
-from ...jit.linked import linked
-from ...jit.ndarray import data, ndim, shape, stride
-from ...jit.record import Record
-from ...jit.tile import Tile
+from ...jit.abi.ndarray import data, ndim, shape, stride
+from ...jit.abi.record import Record
+from ...jit.compile.cache import entry
+from ...jit.compile.lazy import jit, plain
+from ...jit.compile.linked import linked
+from ...jit.ir.tile import Tile
 from ..runtime.arrays import unusual
 from ..runtime.status import DECLINED, DONE
 from .blocking import SEGMENT, Tiles, caches

@@ -15,8 +15,8 @@ from importlib import resources
 from llvmlite import binding, ir
 
 from ... import winners
-from ...jit.lazy import intrinsic, plain, types
-from ...jit.vector import width_bits
+from ...jit.compile.lazy import intrinsic, plain, types
+from ...jit.ir.vector import width_bits
 from ..runtime.machine import machine, plan_key
 from ..runtime.status import COLUMNS, DEEP, PACKED, PATHS, SHORT, SMALL, THIN
 from .blocking import WAY

@@ -14,11 +14,11 @@ import functools
 
 import numpy as np
 
-from ...jit.address import ask, peek, poke, scratch
-from ...jit.cache import compiled
-from ...jit.lazy import jit
-from ...jit.sharing import take_from
-from ...jit.vector import LINE
+from ...jit.abi.address import ask, peek, poke, scratch
+from ...jit.abi.sharing import take_from
+from ...jit.compile.cache import compiled
+from ...jit.compile.lazy import jit
+from ...jit.ir.vector import LINE
 from ..runtime.machine import l2
 from ..runtime.status import DEEP, LARGE
 from .blocking import SEGMENT, small

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...jit.address import invoke, pointer, poke, scratch
-from ...jit.cache import both
-from ...jit.lazy import jit
+from ...jit.abi.address import invoke, pointer, poke, scratch
+from ...jit.compile.cache import both
+from ...jit.compile.lazy import jit
 from ..runtime import threads
 from ..runtime.launch import launch_table, launchable, table_at
 from ..runtime.status import DECLINED, DONE, LACKING, WANTED

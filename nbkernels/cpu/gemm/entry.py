@@ -12,12 +12,12 @@ from array import array
 
 import numpy as np
 
-from ...jit import made
-from ...jit.address import answered, asked, pointer, scratch
-from ...jit.cache import compiled, entry
-from ...jit.made import NONE, answer
-from ...jit.ndarray import address_of, descr
-from ...jit.record import Record
+from ...jit.abi import made
+from ...jit.abi.address import answered, asked, pointer, scratch
+from ...jit.abi.made import NONE, answer
+from ...jit.abi.ndarray import address_of, descr
+from ...jit.abi.record import Record
+from ...jit.compile.cache import compiled, entry
 from ..gemv.gemv import whole as gemv_whole
 from ..runtime import status, threads
 from ..runtime.arrays import alike, large, new_matrix

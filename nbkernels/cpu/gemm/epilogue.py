@@ -11,10 +11,10 @@ from array import array
 
 import numpy as np
 
-from ...jit.address import scratch, set_word, word
-from ...jit.adopt import adopt
-from ...jit.cache import compiled
-from ...jit.calling import call_loop
+from ...jit.abi.address import scratch, set_word, word
+from ...jit.abi.calling import call_loop
+from ...jit.compile.cache import compiled
+from ...jit.user.adopt import adopt
 from ..elementwise import fused
 from .gemm import clash, gemm
 

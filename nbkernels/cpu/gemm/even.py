@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import functools
 
-from ...jit.lazy import plain
-from ...jit.vector import I64, LINE, loop, switch
+from ...jit.compile.lazy import plain
+from ...jit.ir.vector import I64, LINE, loop, switch
 from .tiny import STEPS, Block, called, on_tile
 
 ROWS = 4  # of a tile

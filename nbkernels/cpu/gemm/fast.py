@@ -13,9 +13,9 @@ from numpy import empty
 
 from ... import background
 from ...dtypes import asked
-from ...jit.kind import BYTES, SIGNLESS, wrapped
-from ...jit.ndarray import layout_is_known
-from ...jit.vector import SIZE
+from ...jit.abi.ndarray import layout_is_known
+from ...jit.ir.kind import BYTES, SIGNLESS, wrapped
+from ...jit.ir.vector import SIZE
 from ..runtime import threads
 from ..runtime.status import DECLINED, DONE, LACKING, LARGE, PATHS, SYMMETRIC, UNMADE
 from . import at_first

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...jit.kind import wrapped
-from ...jit.vector import SIZE
+from ...jit.ir.kind import wrapped
+from ...jit.ir.vector import SIZE
 from ...problem import GemmProblem, slot
 from ..gemv.gemv import gemv
 from ..runtime import threads

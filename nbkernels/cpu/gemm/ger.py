@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from ...jit.lazy import intrinsic, types
-from ...jit.vector import ELEMENT, I64, VOID, Lanes, loop
+from ...jit.compile.lazy import intrinsic, types
+from ...jit.ir.vector import ELEMENT, I64, VOID, Lanes, loop
 
 TOGETHER = 4  # vectors of a row in a turn of the loop
 

@@ -7,10 +7,10 @@ import functools
 
 import numpy as np
 
-from ...jit.address import peek, pointer
-from ...jit.cache import compiled
-from ...jit.lazy import jit, plain
-from ...jit.record import Record
+from ...jit.abi.address import peek, pointer
+from ...jit.abi.record import Record
+from ...jit.compile.cache import compiled
+from ...jit.compile.lazy import jit, plain
 from . import tiny
 from .context import WORDS
 from .microkernel import PACKED, absent_of, table, ukernel_packed

@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 from dataclasses import replace
 
-from ...jit import amx, levels
-from ...jit.chain import crossed, ways
-from ...jit.kind import BYTES, SIGNLESS, UNIT, Kind
-from ...jit.vector import width_bits
+from ...jit.disk import levels
+from ...jit.ir import amx
+from ...jit.ir.chain import crossed, ways
+from ...jit.ir.kind import BYTES, SIGNLESS, UNIT, Kind
+from ...jit.ir.vector import width_bits
 from ...modes import asked
 from . import matrix_unit
 from .blocking import Tiles, caches, default, sized, vector_registers

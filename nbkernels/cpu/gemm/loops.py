@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import functools
 
-from ...jit.address import invoke, pointer, scratch
-from ...jit.cache import compiled
-from ...jit.lazy import jit
-from ...jit.record import address
+from ...jit.abi.address import invoke, pointer, scratch
+from ...jit.abi.record import address
+from ...jit.compile.cache import compiled
+from ...jit.compile.lazy import jit
 from .block import SQUARE
 from .blocking import SEGMENT
 from .context import WORDS, even, part, up

@@ -3,7 +3,7 @@ where there is none."""
 
 from __future__ import annotations
 
-from ...jit.lazy import jit
+from ...jit.compile.lazy import jit
 
 
 @jit(forceinline=True)

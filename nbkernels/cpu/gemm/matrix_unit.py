@@ -1,4 +1,4 @@
-"""Products by a matrix unit (jit/amx.py): panels in the shape of its tiles, and the micro-kernel.
+"""Products by a matrix unit (jit/ir/amx.py): panels in the shape of its tiles, and the micro-kernel.
 
 A panel of A is, for each 64 bytes of k, mr rows of 64 bytes; one of B, for the same k, 16 rows of 4 bytes of k for each
 of nr columns. Beyond k both are zero. The micro-kernel is the packed path's, of 32x32: two tiles of A, two of B, four
@@ -12,11 +12,11 @@ import itertools
 
 from llvmlite import ir
 
-from ...jit.amx import BYTES, ROW, ROWS, unit
-from ...jit.chain import Chain
-from ...jit.lazy import intrinsic, types
-from ...jit.routine import routine
-from ...jit.vector import ELEMENT, I1, I64, VOID, Lanes, loop
+from ...jit.compile.lazy import intrinsic, types
+from ...jit.compile.routine import routine
+from ...jit.ir.amx import BYTES, ROW, ROWS, unit
+from ...jit.ir.chain import Chain
+from ...jit.ir.vector import ELEMENT, I1, I64, VOID, Lanes, loop
 from .blocking import Tiles
 from .store import PARTIAL, PLAIN
 

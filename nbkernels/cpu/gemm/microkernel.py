@@ -20,12 +20,12 @@ import functools
 
 from llvmlite import ir
 
-from ...jit.amx import unit
-from ...jit.chain import Chain
-from ...jit.kind import UNIT
-from ...jit.lazy import intrinsic, plain, types
-from ...jit.routine import Table, call_routine, known_table
-from ...jit.vector import ELEMENT, I64, LINE, VOID, loop
+from ...jit.compile.lazy import intrinsic, plain, types
+from ...jit.compile.routine import Table, call_routine, known_table
+from ...jit.ir.amx import unit
+from ...jit.ir.chain import Chain
+from ...jit.ir.kind import UNIT
+from ...jit.ir.vector import ELEMENT, I64, LINE, VOID, loop
 from . import matrix_unit
 
 # Rows of a B in place to run ahead with prefetch: they lie apart, beyond what the hardware follows, and may come from

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import functools
 
-from ...jit.address import scratch
-from ...jit.cache import compiled
-from ...jit.lazy import jit
+from ...jit.abi.address import scratch
+from ...jit.compile.cache import compiled
+from ...jit.compile.lazy import jit
 from .blocking import SEGMENT, small
 from .context import WORDS
 from .matrix import matrices, sub

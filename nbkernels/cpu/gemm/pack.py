@@ -11,8 +11,8 @@ import itertools
 
 from llvmlite import ir
 
-from ...jit.lazy import intrinsic, jit, types
-from ...jit.vector import ELEMENT, I64, LINE, VOID, Lanes, loop
+from ...jit.compile.lazy import intrinsic, jit, types
+from ...jit.ir.vector import ELEMENT, I64, LINE, VOID, Lanes, loop
 
 # Rows of memory copied at once: panels lie so far apart that their lines share sets of the caches, those of 6 begin and
 # end whole lines with 8 rows, and 16 rows a power of two apart would share two sets of L1 (us, A of n x n stored by

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from ...jit.address import clear
-from ...jit.chain import Chain
-from ...jit.kind import UNIT
-from ...jit.lazy import OPTIONS, intrinsic, jit, overload, types
-from ...jit.vector import ELEMENT, I64, VOID, loop, width_bits
+from ...jit.abi.address import clear
+from ...jit.compile.lazy import OPTIONS, intrinsic, jit, overload, types
+from ...jit.ir.chain import Chain
+from ...jit.ir.kind import UNIT
+from ...jit.ir.vector import ELEMENT, I64, VOID, loop, width_bits
 from .matrix_unit import panel_a
 from .pack import AHEAD, pack, pack_rows_a, pack_rows_b
 

@@ -6,11 +6,11 @@ import functools
 
 import numpy as np
 
-from ...jit.address import copy, pointer, scratch
-from ...jit.kind import Kind
-from ...jit.ndarray import shape, stride
-from ...jit.record import Record
-from ...jit.vector import LINE
+from ...jit.abi.address import copy, pointer, scratch
+from ...jit.abi.ndarray import shape, stride
+from ...jit.abi.record import Record
+from ...jit.ir.kind import Kind
+from ...jit.ir.vector import LINE
 from ..runtime import threads
 from ..runtime.launch import launchable
 from ..runtime.status import DECLINED, DONE, LARGE

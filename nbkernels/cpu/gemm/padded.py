@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import functools
 
-from ...jit.address import copy, invoke, peek, pointer, scratch
-from ...jit.cache import compiled
-from ...jit.kind import Kind
-from ...jit.lazy import jit
-from ...jit.record import Record
-from ...jit.rooms import bought, lent, returned, sold
+from ...jit.abi.address import copy, invoke, peek, pointer, scratch
+from ...jit.abi.record import Record
+from ...jit.abi.rooms import bought, lent, returned, sold
+from ...jit.compile.cache import compiled
+from ...jit.compile.lazy import jit
+from ...jit.ir.kind import Kind
 from ..runtime import threads
 from .block import ROOM, SQUARE
 from .context import TASKS, WORDS, cuts, swap_sides

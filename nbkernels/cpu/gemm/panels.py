@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...jit.kind import ITEMS, UNIT
+from ...jit.ir.kind import ITEMS, UNIT
 from ..runtime import threads
 from .batch import takes
 from .blocking import Tiles

@@ -10,7 +10,7 @@ import contextlib
 import functools
 import math
 
-from ...jit.lazy import plain
+from ...jit.compile.lazy import plain
 from ..runtime.status import COLUMNS, DEEP, GEMV, PACKED, SHORT, SMALL, THIN
 from . import cost
 from .blocking import SEGMENT, caches, small

@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
-from ...jit import made
-from ...jit.address import invoke, pointer, scratch, static
-from ...jit.cache import entry
-from ...jit.kind import Kind
-from ...jit.lazy import jit
-from ...jit.made import NONE, answer
-from ...jit.ndarray import address_of, stride
+from ...jit.abi import made
+from ...jit.abi.address import invoke, pointer, scratch, static
+from ...jit.abi.made import NONE, answer
+from ...jit.abi.ndarray import address_of, stride
+from ...jit.compile.cache import entry
+from ...jit.compile.lazy import jit
+from ...jit.ir.kind import Kind
 from ..runtime.arrays import GIL, alike, large, new_matrix
 from ..runtime.status import DECLINED, DONE, LACKING, LARGE, UNMADE
 from .block import ROOM, SQUARE

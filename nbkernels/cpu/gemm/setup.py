@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 
-from ...jit.kind import UNIT, Kind
+from ...jit.ir.kind import UNIT, Kind
 from ..runtime.status import DONE
 from . import matrix_unit
 from .blocking import Tiles

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from ...jit.lazy import intrinsic, jit, types
-from ...jit.vector import ELEMENT, I64, VOID, Lanes, loop
+from ...jit.compile.lazy import intrinsic, jit, types
+from ...jit.ir.vector import ELEMENT, I64, VOID, Lanes, loop
 from ..gemv.axpyf import STEPS
 
 MOST = 8  # vectors at once: as many chains hide each other's latency

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import functools
 
-from ...jit.address import peek
-from ...jit.cache import compiled
-from ...jit.lazy import jit
-from ...jit.sharing import take
+from ...jit.abi.address import peek
+from ...jit.abi.sharing import take
+from ...jit.compile.cache import compiled
+from ...jit.compile.lazy import jit
 from ..runtime.status import LARGE, SHORT
 from .blocking import small
 from .context import NEXT, WORDS, swap_sides, up

@@ -10,14 +10,14 @@ import functools
 
 import numpy as np
 
-from ...jit.address import copy, invoke, peek, poke, scratch
-from ...jit.cache import compiled
-from ...jit.kind import BYTES as ITEM
-from ...jit.kind import Kind
-from ...jit.record import Record
-from ...jit.record import address as address_of
-from ...jit.sharing import take
-from ...jit.tile import Tile
+from ...jit.abi.address import copy, invoke, peek, poke, scratch
+from ...jit.abi.record import Record
+from ...jit.abi.record import address as address_of
+from ...jit.abi.sharing import take
+from ...jit.compile.cache import compiled
+from ...jit.ir.kind import BYTES as ITEM
+from ...jit.ir.kind import Kind
+from ...jit.ir.tile import Tile
 from ..runtime import threads
 from ..runtime.workspace import room
 from .context import BYTES, up, words_at

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import functools
 
-from ...jit.address import peek, scratch
-from ...jit.cache import compiled
-from ...jit.lazy import jit
+from ...jit.abi.address import peek, scratch
+from ...jit.compile.cache import compiled
+from ...jit.compile.lazy import jit
 from ..runtime.status import DECLINED, LARGE
 from .blocking import small
 from .context import WORDS, grid, part, up

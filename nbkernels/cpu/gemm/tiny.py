@@ -14,10 +14,10 @@ import itertools
 
 from llvmlite import ir
 
-from ...jit.emit import of_arguments
-from ...jit.lazy import intrinsic, plain, types
-from ...jit.routine import Table, call_routine, known_table
-from ...jit.vector import ELEMENT, I64, SIZE, VOID, Lanes, fence, loop, once, opaque, replaced_if, switch
+from ...jit.compile.lazy import intrinsic, plain, types
+from ...jit.compile.routine import Table, call_routine, known_table
+from ...jit.ir.emit import of_arguments
+from ...jit.ir.vector import ELEMENT, I64, SIZE, VOID, Lanes, fence, loop, once, opaque, replaced_if, switch
 
 # 8 rows of two vectors are 16 accumulators, one chain each: enough to hide the latency of 4 at two a cycle. 16
 # registers hold 6 such rows, or 8 of one vector (Zen 3, 2026-11, one thread, f32, us, 8 and 6 rows: 512x512x8 190 and

@@ -10,8 +10,8 @@ import functools
 from dataclasses import replace
 
 from ... import problem, winners
-from ...jit.kind import Kind
-from ...jit.lazy import plain
+from ...jit.compile.lazy import plain
+from ...jit.ir.kind import Kind
 from ...problem import CLASSES, LAYOUTS
 from ..runtime.machine import place
 from .blocking import Tiles, illegal

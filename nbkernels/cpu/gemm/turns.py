@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import functools
 
-from ...jit.address import peek, poke, scratch
-from ...jit.cache import compiled
-from ...jit.lazy import jit, plain
-from ...jit.record import Record
-from ...jit.rooms import lent, returned
-from ...jit.sharing import take
-from ...jit.turn import turned
+from ...jit.abi.address import peek, poke, scratch
+from ...jit.abi.record import Record
+from ...jit.abi.rooms import lent, returned
+from ...jit.abi.sharing import take
+from ...jit.compile.cache import compiled
+from ...jit.compile.lazy import jit, plain
+from ...jit.ir.turn import turned
 from ..gemv.axpyf import columns
 from ..gemv.dotxf import few, pairs_of, rows_of
 from .block import PANEL, ROOM, one_block, packs

@@ -6,11 +6,11 @@ registers. A may be of another dtype than they, whose numbers are converted on t
 
 from __future__ import annotations
 
-from ...jit.convert import of_a
-from ...jit.emit import emitted
-from ...jit.kind import BYTES
-from ...jit.lazy import jit
-from ...jit.vector import I64, LINE, Lanes, loop
+from ...jit.compile.lazy import jit
+from ...jit.ir.convert import of_a
+from ...jit.ir.emit import emitted
+from ...jit.ir.kind import BYTES
+from ...jit.ir.vector import I64, LINE, Lanes, loop
 from ..gemm.blocking import WAY
 
 STEPS = 8  # steps of k that a column's chain takes in at once: eight loads of A for a load and a store of the chain

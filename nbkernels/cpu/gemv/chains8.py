@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from ...jit.address import nothing, poke
-from ...jit.convert import of_a
-from ...jit.emit import emitted
-from ...jit.lazy import jit
-from ...jit.vector import I32, I64, SIZE, Lanes, in_blocks, loop
+from ...jit.abi.address import nothing, poke
+from ...jit.compile.lazy import jit
+from ...jit.ir.convert import of_a
+from ...jit.ir.emit import emitted
+from ...jit.ir.vector import I32, I64, SIZE, Lanes, in_blocks, loop
 from ..gemm.blocking import vector_registers
 from .axpyf import STEPS, columns
 

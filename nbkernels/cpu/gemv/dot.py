@@ -15,18 +15,18 @@ import numpy as np
 from numpy import empty
 
 from ... import background
-from ...jit.address import pointer, scratch
-from ...jit.cache import compiled, entry
-from ...jit.chain import Chain
-from ...jit.emit import emitted
-from ...jit.kind import BYTES, SIGNLESS, Kind
-from ...jit.lazy import jit
-from ...jit.made import NONE, answer, as_returned, new_strided, words
-from ...jit.ndarray import WRITEABLE, address_of, data, descr, flags, layout_is_known, ndim, shape, stride
-from ...jit.record import Record
-from ...jit.sharing import take_from
-from ...jit.tile import Tile
-from ...jit.vector import I64, loop, opaque, replaced_if, used, width_bits
+from ...jit.abi.address import pointer, scratch
+from ...jit.abi.made import NONE, answer, as_returned, new_strided, words
+from ...jit.abi.ndarray import WRITEABLE, address_of, data, descr, flags, layout_is_known, ndim, shape, stride
+from ...jit.abi.record import Record
+from ...jit.abi.sharing import take_from
+from ...jit.compile.cache import compiled, entry
+from ...jit.compile.lazy import jit
+from ...jit.ir.chain import Chain
+from ...jit.ir.emit import emitted
+from ...jit.ir.kind import BYTES, SIGNLESS, Kind
+from ...jit.ir.tile import Tile
+from ...jit.ir.vector import I64, loop, opaque, replaced_if, used, width_bits
 from ..gemm import at_first
 from ..gemm.blocking import SEGMENT, vector_registers
 from ..gemm.gemm import accepted, gemm, name_of, whole

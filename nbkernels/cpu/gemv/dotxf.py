@@ -6,10 +6,10 @@ pairs     one output of each row and a vector of its own: segments of 4096 steps
 
 from __future__ import annotations
 
-from ...jit.address import fma, nothing, peek, poke
-from ...jit.emit import emitted
-from ...jit.lazy import jit
-from ...jit.vector import I64, LINE, SIZE, Lanes, loop, opaque, replaced_if
+from ...jit.abi.address import fma, nothing, peek, poke
+from ...jit.compile.lazy import jit
+from ...jit.ir.emit import emitted
+from ...jit.ir.vector import I64, LINE, SIZE, Lanes, loop, opaque, replaced_if
 from ..gemm.blocking import FEW_REGISTERS, WAY
 
 ROWS = 16  # at once: more are more streams than the prefetchers follow: n = 3000, f32: 1.3 ms, with 32 rows 2.8

@@ -7,10 +7,10 @@ import functools
 
 import numpy as np
 
-from ...jit.address import poke, scratch
-from ...jit.cache import both
-from ...jit.lazy import jit
-from ...jit.ndarray import data, descr, ndim, shape, stride
+from ...jit.abi.address import poke, scratch
+from ...jit.abi.ndarray import data, descr, ndim, shape, stride
+from ...jit.compile.cache import both
+from ...jit.compile.lazy import jit
 from ..gemm.blocking import SEGMENT, small
 from ..runtime import threads
 from ..runtime.launch import SIZE

@@ -10,11 +10,11 @@ import functools
 
 import numpy as np
 
-from ...jit.address import fma, invoke, peek, poke, scratch
-from ...jit.cache import compiled
-from ...jit.lazy import jit
-from ...jit.record import Record, address
-from ...jit.sharing import take_from
+from ...jit.abi.address import fma, invoke, peek, poke, scratch
+from ...jit.abi.record import Record, address
+from ...jit.abi.sharing import take_from
+from ...jit.compile.cache import compiled
+from ...jit.compile.lazy import jit
 from ..gemm.blocking import SEGMENT
 from ..gemm.context import up
 from ..runtime import threads

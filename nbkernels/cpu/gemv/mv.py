@@ -21,14 +21,14 @@ import numpy as np
 from numpy import empty
 
 from ... import background
-from ...jit.address import pointer, scratch, set_word
-from ...jit.cache import compiled, entry
-from ...jit.kind import Kind
-from ...jit.lazy import jit
-from ...jit.made import NONE, answer, new_strided, words
-from ...jit.ndarray import WRITEABLE, address_of, data, descr, flags, layout_is_known, ndim, shape, stride
-from ...jit.patience import Patience
-from ...jit.rooms import lent, returned
+from ...jit.abi.address import pointer, scratch, set_word
+from ...jit.abi.made import NONE, answer, new_strided, words
+from ...jit.abi.ndarray import WRITEABLE, address_of, data, descr, flags, layout_is_known, ndim, shape, stride
+from ...jit.abi.rooms import lent, returned
+from ...jit.compile.cache import compiled, entry
+from ...jit.compile.lazy import jit
+from ...jit.compile.patience import Patience
+from ...jit.ir.kind import Kind
 from ..gemm import at_first
 from ..gemm.blocking import SEGMENT, small
 from ..gemm.fast import UNIT, column_fast

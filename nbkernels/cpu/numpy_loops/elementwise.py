@@ -1,7 +1,7 @@
 """NumPy's inner loops of element-wise operations, over ours: what a ufunc calls in place of its own.
 
 A loop is a C function, void(addresses, sizes, strides, data), called with or without the GIL, from any thread; by way
-of jit/trampolines.py it gets the address of its slot as well: words that say which kernel it runs, and count what it
+of jit/abi/trampolines.py it gets the address of its slot, too: words that say which kernel it runs, and count what it
 did.
 
 NumPy reads the thread's floating-point flags after a loop. What is no computation of floats leaves them as they were,
@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import functools
 
-from ...jit.address import copy, invoke, pointer, scratch
-from ...jit.cache import compiled
-from ...jit.calling import call_loop
-from ...jit.counters import add_to
-from ...jit.flags import DIVIDE, OVERFLOW, SERIOUS, UNDERFLOW, given, taken, taken_everywhere
-from ...jit.lazy import jit
-from ...jit.record import Record, address
-from ...jit.sharing import exchange, seen
+from ...jit.abi.address import copy, invoke, pointer, scratch
+from ...jit.abi.calling import call_loop
+from ...jit.abi.counters import add_to
+from ...jit.abi.flags import DIVIDE, OVERFLOW, SERIOUS, UNDERFLOW, given, taken, taken_everywhere
+from ...jit.abi.record import Record, address
+from ...jit.abi.sharing import exchange, seen
+from ...jit.compile.cache import compiled
+from ...jit.compile.lazy import jit
 
 # A slot: what the trampoline calls; NumPy's own loop, and elements below which it calls that by itself, which is not
 # counted; our kernel, and what compiles it, or 0; elements, or multiply-adds, below which NumPy's is faster;

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import functools
 
-from ...jit.address import copy, invoke, pointer, scratch
-from ...jit.cache import compiled
-from ...jit.counters import set_in
-from ...jit.flags import given, taken
-from ...jit.kind import Kind
-from ...jit.lazy import jit
-from ...jit.rooms import bought, lent, returned, sold
-from ...jit.vector import SIZE
+from ...jit.abi.address import copy, invoke, pointer, scratch
+from ...jit.abi.counters import set_in
+from ...jit.abi.flags import given, taken
+from ...jit.abi.rooms import bought, lent, returned, sold
+from ...jit.compile.cache import compiled
+from ...jit.compile.lazy import jit
+from ...jit.ir.kind import Kind
+from ...jit.ir.vector import SIZE
 from ..gemm.context import BYTES, TASKS, cuts, up, words_at
 from ..gemm.kernels import every_packer, multiplier
 from ..gemm.kinds import default_tiles, kind_of

@@ -9,7 +9,7 @@ import functools
 
 import numpy as np
 
-from ...jit.cache import compiled
+from ...jit.compile.cache import compiled
 from ..gemv.dot import inner, tile_of
 
 

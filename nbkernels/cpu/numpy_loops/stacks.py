@@ -9,10 +9,10 @@ import functools
 
 import numpy as np
 
-from ...jit.address import invoke, scratch
-from ...jit.cache import compiled
-from ...jit.lazy import jit
-from ...jit.record import Record
+from ...jit.abi.address import invoke, scratch
+from ...jit.abi.record import Record
+from ...jit.compile.cache import compiled
+from ...jit.compile.lazy import jit
 from ..gemm import turns
 from ..gemm.blocking import small
 from ..gemm.tiny import every

@@ -22,11 +22,11 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
-from ...jit.chain import dot, ways
-from ...jit.convert import Widened
-from ...jit.kind import Kind
-from ...jit.record import Record
-from ...jit.vector import ELEMENT, I8, I32, I64, VOID, Lanes, loop, replaced_if, width_bits
+from ...jit.abi.record import Record
+from ...jit.ir.chain import dot, ways
+from ...jit.ir.convert import Widened
+from ...jit.ir.kind import Kind
+from ...jit.ir.vector import ELEMENT, I8, I32, I64, VOID, Lanes, loop, replaced_if, width_bits
 from ...quantized.layout import BYTES, ITEMS, WIDTH
 from ..gemm.blocking import FEW_REGISTERS, SEGMENT
 

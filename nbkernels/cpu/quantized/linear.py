@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 
-from ...jit.routine import routine
+from ...jit.compile.routine import routine
 from ...quantized.layout import BYTES, WIDTH
 from ..gemm.blocking import SEGMENT
 from ..gemm.epilogue import After

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from ...jit.vector import ELEMENT, I32, I64, VOID, Lanes, in_blocks, loop
+from ...jit.ir.vector import ELEMENT, I32, I64, VOID, Lanes, in_blocks, loop
 from ...quantized.layout import BYTES, WIDTH
 from .kernel import CONTEXT
 

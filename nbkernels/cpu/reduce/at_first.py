@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...jit.fold import BLOCK, DEALT, LANES
-from ...jit.patience import Patience
+from ...jit.compile.patience import Patience
+from .fold_loop import BLOCK, DEALT, LANES
 
 MOST = 1 << 24  # elements
 # Integers and bools have one result whatever the order; of floats these are NumPy's, bit for bit, term by term.

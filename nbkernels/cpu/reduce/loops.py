@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import functools
 
-from ...jit.address import invoke, pointer, scratch, word
-from ...jit.cache import compiled, entry
-from ...jit.calling import call_binary, call_loop
-from ...jit.fold import BLOCK, DEALT, call_fold
-from ...jit.lazy import jit
-from ...jit.ndarray import address_of, data, shape
-from ...jit.record import Record, address
-from ...jit.vector import LINE
+from ...jit.abi.address import invoke, pointer, scratch, word
+from ...jit.abi.calling import call_binary, call_loop
+from ...jit.abi.ndarray import address_of, data, shape
+from ...jit.abi.record import Record, address
+from ...jit.compile.cache import compiled, entry
+from ...jit.compile.lazy import jit
+from ...jit.ir.vector import LINE
 from ..elementwise import loop_nest
 from ..runtime.threads import _all
+from .fold_loop import BLOCK, DEALT, call_fold
 
 # Terms that are copied together where they do not touch, a power of two of blocks.
 GATHER = 4096

@@ -4,10 +4,10 @@ fold, as it is for Python's calls and compiled for jitted callers' (sums.py); th
 
 from __future__ import annotations
 
-from ...jit.fold import BLOCK, DEALT, LANES
-from ...jit.turn import MOVED
-from ...jit.vector import LINE
+from ...jit.ir.turn import MOVED
+from ...jit.ir.vector import LINE
 from ..runtime import threads
+from .fold_loop import BLOCK, DEALT, LANES
 from .loops import DESK, FEW, GATHER
 
 # Bytes of terms from which on threads pay: 60 us of one thread's.

@@ -25,15 +25,16 @@ import numpy as np
 
 from ... import scalar
 from ...dtypes import HALVES, known, neutral
-from ...jit.fold import BLOCK, Fold
-from ...jit.fold import address as fold_address
-from ...jit.loops import Loop, address
-from ...jit.turn import TILE, turner
-from ...jit.vector import LINE
+from ...jit.ir.turn import TILE, turner
+from ...jit.ir.vector import LINE
 from ...strides import reduce_plan, rows
+from ..elementwise.loop import Loop
+from ..elementwise.loops import address
 from ..runtime import threads
 from . import at_first
 from . import row_blocks as abreast
+from .fold_loop import BLOCK, Fold
+from .fold_loop import address as fold_address
 from .loops import FOLD, FUSED, MERGING, SMALL, at_once, in_shares, merger, together, walker
 from .plan import SHARE, cut, shared, turned, whole_blocks, workers
 

@@ -15,12 +15,12 @@ import functools
 
 import numpy as np
 
-from ...jit.abreast import END, ender, real, taker
-from ...jit.address import invoke, pointer, word
-from ...jit.cache import compiled
-from ...jit.fold import BLOCK, LANES, call_fold
-from ...jit.lazy import jit
-from ...jit.vector import LINE
+from ...jit.abi.address import invoke, pointer, word
+from ...jit.compile.cache import compiled
+from ...jit.compile.lazy import jit
+from ...jit.ir.vector import LINE
+from .abreast import END, ender, real, taker
+from .fold_loop import BLOCK, LANES, call_fold
 from .loops import FOLD, HEADER, _gather, _place, fold_at
 
 # Bytes of a column that go together, so that L1 keeps their chains.

@@ -17,15 +17,15 @@ import numpy as np
 
 from ... import scalar
 from ...dtypes import NUMBERS, kind, resolve, settled
-from ...jit.address import pointer, word
-from ...jit.cache import entry
-from ...jit.calling import call_binary
-from ...jit.ndarray import WRITEABLE, address_of, data, flags, ndim, shape, stride
-from ...jit.record import Record
-from ...jit.scan import Step, call_runs, call_visits, runs, visits
+from ...jit.abi.address import pointer, word
+from ...jit.abi.calling import call_binary
+from ...jit.abi.ndarray import WRITEABLE, address_of, data, flags, ndim, shape, stride
+from ...jit.abi.record import Record
+from ...jit.compile.cache import entry
 from ...strides import plan, rows
 from ..elementwise.elementwise import apart, binary, loop
 from ..runtime.arrays import apart as disjoint
+from .scan_loop import Step, call_runs, call_visits, runs, visits
 
 # Neighbours from which on a step is worth a call of its own: about 20 ns.
 BESIDE = 32

@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 
 from ... import strides
-from ...jit.address import copy, invoke, pointer, scratch
-from ...jit.cache import compiled
-from ...jit.lazy import jit
-from ...jit.record import Record
-from ...jit.rooms import bought, sold
-from ...jit.vector import LINE
+from ...jit.abi.address import copy, invoke, pointer, scratch
+from ...jit.abi.record import Record
+from ...jit.abi.rooms import bought, sold
+from ...jit.compile.cache import compiled
+from ...jit.compile.lazy import jit
+from ...jit.ir.vector import LINE
 from . import plan
 from .loops import HEADER, SMALL, fold_at
 

@@ -8,10 +8,10 @@ import sys
 import numpy as np
 
 from ...dtypes import CONVERTED, known
-from ...jit.address import scratch, set_word
-from ...jit.lazy import jit
-from ...jit.made import new_strided
-from ...jit.ndarray import WRITEABLE, data, descr, flags, ndim, shape, stride
+from ...jit.abi.address import scratch, set_word
+from ...jit.abi.made import new_strided
+from ...jit.abi.ndarray import WRITEABLE, data, descr, flags, ndim, shape, stride
+from ...jit.compile.lazy import jit
 
 MADE = 1 << 16  # bytes of a result that an entry makes
 GIL = getattr(sys, "_is_gil_enabled", lambda: True)()  # without it no room is shared

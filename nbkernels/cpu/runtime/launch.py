@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...jit.lazy import jit
-from ...jit.record import Record
+from ...jit.abi.record import Record
+from ...jit.compile.lazy import jit
 from .threads import WORDS, pool_at, workers
 
 # What a launch goes by: threads.WORDS, the kernel, a room or 0 and its bytes, its threads, and where the kept room is

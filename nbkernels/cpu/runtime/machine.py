@@ -19,9 +19,9 @@ from pathlib import Path
 import numpy as np
 from llvmlite import binding, ir
 
-from ...jit import levels
-from ...jit.lazy import intrinsic, types
-from ...jit.vector import I64, width_bits
+from ...jit.compile.lazy import intrinsic, types
+from ...jit.disk import levels
+from ...jit.ir.vector import I64, width_bits
 
 VARIABLE, SYMBOL = "NBKERNELS_MACHINE", "nbkernels_machine"
 LEVELS = {1: "l1", 2: "l2", 3: "l3"}

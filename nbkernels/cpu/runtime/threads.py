@@ -23,13 +23,25 @@ from importlib import import_module
 
 import numpy as np
 
-from ...jit.address import invoke, number, pointer, set_word
-from ...jit.cache import compiled, entry
-from ...jit.flags import modes, set_modes
-from ...jit.lazy import jit
-from ...jit.record import Record
-from ...jit.settings import cores, numba_decides
-from ...jit.sharing import SPINS, exchange, keep_off, let_others, reacquire, release, replace, seen, sleep, wait, wake
+from ...jit.abi.address import invoke, number, pointer, set_word
+from ...jit.abi.flags import modes, set_modes
+from ...jit.abi.record import Record
+from ...jit.abi.sharing import (
+    SPINS,
+    exchange,
+    keep_off,
+    let_others,
+    reacquire,
+    release,
+    replace,
+    seen,
+    sleep,
+    wait,
+    wake,
+)
+from ...jit.compile.cache import compiled, entry
+from ...jit.compile.lazy import jit
+from ...jit.disk.settings import cores, numba_decides
 from ...shield import after_import, import_numba, in_children, start, whole
 from ...threads import LIMITS, ceiling
 

@@ -8,10 +8,10 @@ import threading
 
 import numpy as np
 
-from ...jit.address import pointer
-from ...jit.cache import entry
-from ...jit.lazy import jit
-from ...jit.sharing import exchange, replace
+from ...jit.abi.address import pointer
+from ...jit.abi.sharing import exchange, replace
+from ...jit.compile.cache import entry
+from ...jit.compile.lazy import jit
 from ...shield import in_children
 from .status import LARGE, WANTED
 

@@ -1,4 +1,4 @@
-"""How the chains of each kind of product are loaded, take a step and end, for kernels: jit/chain.py in plain Python.
+"""How the chains of each kind of product are loaded, take a step and end, for kernels: jit/ir/chain.py in plain Python.
 
 A number is held as one word, a complex one as two neighbouring words, real and imaginary: in registers, in shared
 memory, and in the factors alpha and beta.
@@ -11,7 +11,7 @@ import functools
 from numba import types
 
 from ...elementary.real import fma
-from ...jit.kind import Kind
+from ...jit.ir.kind import Kind
 from .elements import reading, writing
 from .functions import device, inlined
 

@@ -11,7 +11,7 @@ import functools
 
 from numba import cuda
 
-from ...jit.kind import BYTES, Kind
+from ...jit.ir.kind import BYTES, Kind
 from ..tiles import PIECE, WARP_M, WARP_N, Tiles
 from .chain import ending, loader, stepper, word
 from .functions import inlined

@@ -2,7 +2,7 @@
 
 from numba import cuda, types
 
-from ...jit.kind import Kind
+from ...jit.ir.kind import Kind
 from ..tiles import Tiles
 from .chain import word
 from .collective import clear, finish, fragment, mainloop, slices

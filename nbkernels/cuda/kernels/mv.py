@@ -9,7 +9,7 @@ elements by one instruction; the loads of several steps are under way before the
 
 from numba import cuda, types
 
-from ...jit.kind import Kind
+from ...jit.ir.kind import Kind
 from ..tiles import SEGMENT
 from .chain import ending, loader, stepper, word
 from .elements import stored

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from llvmlite import ir
 from numba import types
 
-from ...jit.kind import BYTES, Kind
+from ...jit.ir.kind import BYTES, Kind
 from . import ptx
 from .config import DEPTHS, PIECE, GemmConfig
 from .layout import Part, Slice, part

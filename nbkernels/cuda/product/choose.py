@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 
-from ...jit.kind import BYTES
+from ...jit.ir.kind import BYTES
 from .config import PIECE, SEGMENT, WARP, GemmConfig, legal
 from .layout import Access, part, shared
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 
-from ...jit.kind import BYTES
+from ...jit.ir.kind import BYTES
 
 SEGMENT = 4096  # steps of k in one chain: part of the library's results, never tuned
 WARP, PIECE = 32, 16  # lanes; bytes that a thread moves at most at a time

@@ -17,7 +17,7 @@ import functools
 from llvmlite import ir
 from numba import types
 
-from ...jit.kind import Kind
+from ...jit.ir.kind import Kind
 from ..kernels.chain import reader, word
 from ..kernels.functions import inlined
 from . import ptx

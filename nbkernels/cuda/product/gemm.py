@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...jit.kind import BYTES, SIGNLESS, Kind, wrapped
+from ...jit.ir.kind import BYTES, SIGNLESS, Kind, wrapped
 from ...strides import broadcast_strides
 from ..launch import Kernel, capability, elements, launch, multiprocessors, pointer, stored
 from ..memory import empty

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
-from ...jit.kind import BYTES
+from ...jit.ir.kind import BYTES
 from .config import PARTS, PIECE, WARP, GemmConfig
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass, replace
 
-from ...jit.kind import BYTES, Kind
+from ...jit.ir.kind import BYTES, Kind
 from .config import SEGMENT, GemmConfig, legal
 from .tensormap import CHUNK, LINE, ROWS, SLOTS, Form, contiguous, tensor_map
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...jit.kind import BYTES, Kind
+from ...jit.ir.kind import BYTES, Kind
 from ..launch import Kernel, TensorMap
 from .config import WARP, GemmConfig
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...jit.kind import BYTES, Kind
+from ...jit.ir.kind import BYTES, Kind
 from .config import GemmConfig
 from .layout import Access
 

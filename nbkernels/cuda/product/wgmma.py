@@ -11,7 +11,7 @@ import functools
 
 from numba import cuda, types
 
-from ...jit.kind import BYTES
+from ...jit.ir.kind import BYTES
 from ..kernels.chain import ending, word
 from ..kernels.elements import stored
 from ..kernels.functions import inlined

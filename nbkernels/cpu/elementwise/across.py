@@ -1,0 +1,158 @@
+"""Rows of an element-wise operation some of whose inputs touch along the columns: those come as squares, turned in
+registers.
+
+A line of such an input is as many rows of the output: all of them go together, a vector of columns at a time.
+"""
+
+from __future__ import annotations
+
+from ...jit.compile.lazy import cgutils
+from ...jit.ir.hints import WHOLE
+from ...jit.ir.vector import I8, I32, I64, LINE, Lanes, loop, width_bits
+
+# Bytes of a row that are done before the next rows of a line: L1 keeps the columns meanwhile, unless these lie a
+# multiple of FEW bytes apart, hence in few of its sets. Times of a + b.T over those of a + b, float32, one thread,
+# 200 x 200, 317 x 317, 999 x 999: 1.25, 1.5-1.8, 1.45-1.65; by way of a buffer 2.1-2.5 (Zen 4, 2026-11).
+WIDE, FEW = 1024, 128 if width_bits() == 512 else 512
+# Lines of columns that are done together. Where these are several, vectors go along rows, but for inputs of up to FAR
+# bytes whose columns lie a multiple of FEW apart: those go by one line. 2880 x 2880 float32 by one line 2.5 times the
+# contiguous call, by four 2.2; 128 x 128 float32 2.4, so 1.9, 384 x 384 of float64 2.2, 1.6 (Zen 3, 2026-11).
+LINES = 1 if width_bits() == 512 else 4
+FAR = 1 << 22
+PIECE = 16  # bytes of a column that are loaded at once: a square has as many rows
+
+
+class Across:
+    """The loops that `emitter` emits, by vectors of `lanes` columns; `start(j)` are the operands' pointers to row j."""
+
+    def __init__(self, emitter, lanes, start):
+        self.emitter, self.builder, self.start, self.lanes = emitter, emitter.builder, start, lanes
+        inputs = zip(emitter.operands[emitter.count :], emitter.spec.steps)
+        self.steps = dict(inputs)
+        self.turned = [p for p, n in self.steps.items() if n is None]
+        self.width = emitter.widths[self.turned[0]]
+        self.high = PIECE // self.width
+
+    def rows(self, rows):
+        """Whole squares of all `rows`; the row that they end at."""
+        builder, apart, line = self.builder, self.emitter.inner[self.turned[0]], I64(LINE // self.width)
+        self.upright = builder.icmp_signed("==", builder.and_(apart, I64(FEW - 1)), I64(0))
+        if LINES > 1:
+            near = builder.icmp_unsigned("<", builder.mul(apart, self.emitter.columns), I64(FAR))
+            self.upright = builder.and_(self.upright, near)
+            line = builder.select(self.upright, line, I64(LINES * LINE // self.width))
+        whole = builder.and_(rows, I64(-self.high))
+        first = builder.ptrtoint(self.start(I64(0))[self.turned[0]], I64)
+        before = builder.udiv(builder.and_(first, I64(LINE - 1)), I64(self.width))
+        before = builder.and_(before, I64(-self.high))  # rows of the first line that are not there
+        groups = builder.udiv(builder.add(builder.add(whole, before), builder.sub(line, I64(1))), line)
+
+        def group(g, _):
+            top = builder.sub(builder.mul(g, line), before)
+            bottom = self.least(builder.add(top, line), whole)
+            self.line(builder.select(builder.icmp_signed("<", top, I64(0)), I64(0), top), bottom)
+            return []
+
+        loop(builder, groups, [], group)
+        return whole
+
+    def least(self, a, b):
+        return self.builder.select(self.builder.icmp_signed("<", a, b), a, b)
+
+    def line(self, top, bottom):
+        """Rows from top to bottom: whole vectors of columns from where the output's are aligned, what is on both
+        sides by masked ones."""
+        builder, columns, size = self.builder, self.emitter.columns, self.emitter.widths[0]
+        squares = builder.udiv(builder.sub(bottom, top), I64(self.high))
+        start = builder.ptrtoint(self.start(top)[0], I64)
+        head = builder.udiv(builder.and_(builder.neg(start), I64(self.lanes * size - 1)), I64(size))
+        head = self.least(head, columns)
+        vectors = builder.udiv(builder.sub(columns, head), I64(self.lanes))
+        done = builder.add(head, builder.mul(vectors, I64(self.lanes)))
+
+        def square(s, q, left=None):
+            column = q if left is not None else builder.add(head, builder.mul(q, I64(self.lanes)))
+            self.square(builder.add(top, builder.mul(s, I64(self.high))), column, left)
+            return []
+
+        def side(k, _):
+            last = builder.icmp_signed("!=", k, I64(0))
+            column, left = builder.select(last, done, I64(0)), builder.select(last, builder.sub(columns, done), head)
+            count = builder.select(builder.icmp_signed(">", left, I64(0)), squares, I64(0))
+            loop(builder, count, [], lambda s, _: square(s, column, left))
+            return []
+
+        def upright(q, _):
+            loop(builder, squares, [], lambda s, _: square(s, q))
+            return []
+
+        def block(g, _):
+            first = builder.mul(g, wide)
+            count = self.least(builder.sub(vectors, first), wide)
+
+            def along(s, _):
+                loop(builder, count, [], lambda q, _: square(s, builder.add(first, q)))
+                return []
+
+            loop(builder, squares, [], along)
+            return []
+
+        wide = I64(WIDE // (max(self.emitter.widths) * self.lanes))
+        with builder.if_else(self.upright) as (down, across):
+            with down:
+                loop(builder, vectors, [], upright)
+            with across:
+                loop(builder, builder.udiv(builder.add(vectors, builder.sub(wide, I64(1))), wide), [], block)
+        loop(builder, I64(2), [], side)
+
+    def square(self, j, column, left=None):
+        """As many rows as a PIECE has, from row j on; the first `left` columns alone where that is given."""
+        builder, emitter, turned, base = self.builder, self.emitter, {}, self.start(j)
+        places = [I64(k) for k in range(self.lanes)]
+        if left is not None:
+            places = [self.least(k, builder.sub(left, I64(1))) for k in places]
+        for p in self.turned:
+            first, vectors = emitter.at(base, [None] * len(base), p, column), self.vectors(p)
+            pointers = [self.beyond(first, builder.mul(k, emitter.inner[p])) for k in places]
+            turned[p] = vectors.across([self.bits(p, pointer) for pointer in pointers])
+        for r in range(self.high):
+            row = [self.beyond(x, builder.mul(I64(r), step)) for x, step in zip(base, emitter.outer)]
+            self.row(row, column, {p: rows[r] for p, rows in turned.items()}, left)
+
+    def beyond(self, pointer, distance):
+        """A pointer so many bytes on."""
+        place = self.builder.gep(self.builder.bitcast(pointer, I8.as_pointer()), [distance])
+        return self.builder.bitcast(place, pointer.type)
+
+    def row(self, base, column, turned, left):
+        """One row of a square."""
+        builder, emitter = self.builder, self.emitter
+        steps = emitter.widths[: emitter.count] + [(n or 0) * emitter.widths[p] for p, n in self.steps.items()]
+        starts, target = [emitter.at(base, steps, p, column) for p in emitter.operands], None
+        for p, n in self.steps.items():
+            value = turned.get(p)
+            if left is not None and n == 1:
+                vectors = self.vectors(p)
+                value = vectors.load(self.bits(p, starts[p]), vectors.mask(left))
+            if value is not None:
+                starts[p], steps[p] = self.room(p), emitter.widths[p]
+                builder.store(value, builder.bitcast(starts[p], value.type.as_pointer()))
+        if left is not None:
+            target = self.room(0)
+        hints = (WHOLE, ("llvm.loop.vectorize.width", I32(self.lanes)))
+        emitter.span(starts, steps, I64(0), I64(self.lanes), target, hints)
+        if left is not None:
+            out = self.vectors(0)
+            out.store(out.load(self.bits(0, target)), self.bits(0, starts[0]), out.mask(left))
+
+    def bits(self, p, pointer):
+        return self.builder.bitcast(pointer, self.vectors(p).element.as_pointer())
+
+    def room(self, p):
+        """Address of an operand's elements in a room for a vector, which LLVM turns into a register."""
+        room = cgutils.alloca_once(self.builder, self.vectors(p).type)
+        return self.builder.bitcast(room, self.emitter.element[p])
+
+    def vectors(self, p):
+        """Vectors of the bits of an operand's elements."""
+        return Lanes(self.builder, f"int{8 * self.emitter.widths[p]}", self.lanes)

@@ -1,0 +1,1 @@
+"""What compiled code and Python know of each other: memory, arrays, threads."""

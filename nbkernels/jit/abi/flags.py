@@ -1,0 +1,137 @@
+"""The floating-point state of the calling thread: status flags, as NumPy reads them after a loop, and modes."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import platform
+import sys
+
+from llvmlite import ir
+
+from ..compile.lazy import cgutils, intrinsic, types
+from ..ir.vector import I32, I64, VOID
+
+X86 = platform.machine().lower() in ("x86_64", "amd64", "i686", "x86")
+ARM = platform.machine().lower() in ("aarch64", "arm64")
+# Their bits: of MXCSR, which are also those of fenv.h there, and of 64-bit Arm.
+INVALID, DIVIDE, OVERFLOW, UNDERFLOW = (1, 4, 8, 16) if X86 else (1, 2, 4, 8)
+SERIOUS = INVALID | DIVIDE | OVERFLOW
+FLAGS = 0x3F if X86 else 0x1F
+
+
+def _control(builder, name, place):
+    kind = ir.FunctionType(ir.VoidType(), [ir.IntType(8).as_pointer()])
+    function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.x86.sse.{name}")
+    builder.call(function, [builder.bitcast(place, ir.IntType(8).as_pointer())])
+
+
+def _fenv(builder, name, flags):
+    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(I32, [I32]), name)
+    return builder.call(function, [flags])
+
+
+def _taken(builder):
+    found = _fenv(builder, "fetestexcept", I32(FLAGS))
+    _fenv(builder, "feclearexcept", I32(FLAGS))
+    return builder.zext(found, I64)
+
+
+def _fpcr(builder, way, result, *values):
+    kind = ir.FunctionType(result, [value.type for value in values])
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.aarch64.{way}.fpcr"), values)
+
+
+@intrinsic
+def modes(typing):
+    """How the thread computes, as one number: rounding, flush-to-zero, traps. It is MXCSR without its flags, FPCR on
+    64-bit Arm, 0 on other processors."""
+
+    def emit(context, builder, signature, args):
+        if ARM:
+            return _fpcr(builder, "get", I64)
+        if not X86:
+            return I64(0)
+        place = cgutils.alloca_once(builder, I32)
+        _control(builder, "stmxcsr", place)
+        return builder.zext(builder.and_(builder.load(place), I32(~FLAGS)), I64)
+
+    return types.int64(), emit
+
+
+@intrinsic
+def set_modes(typing, modes):
+    """Compute from now on as the thread did that `modes` tells of; no flags are up."""
+
+    def emit(context, builder, signature, args):
+        if ARM:
+            _fpcr(builder, "set", VOID, args[0])
+        elif X86:
+            place = cgutils.alloca_once_value(builder, builder.trunc(args[0], I32))
+            _control(builder, "ldmxcsr", place)
+        return context.get_dummy_value()
+
+    return types.void(types.int64), emit
+
+
+@contextlib.contextmanager
+def default_modes():
+    """Round to nearest and keep subnormal numbers in the block, with no help of compiled code: a compiler computes with
+    a function's constants, and what it makes of them goes to the cache."""
+    if sys.platform not in ("linux", "darwin"):
+        yield
+        return
+    system, before = ctypes.CDLL(None), ctypes.create_string_buffer(256)  # an fenv_t, of at most 64 bytes
+    default = (
+        ctypes.c_void_p(-1) if sys.platform == "linux" else ctypes.byref(ctypes.c_char.in_dll(system, "_FE_DFL_ENV"))
+    )
+    system.fegetenv(before)
+    system.fesetenv(default)
+    try:
+        yield
+    finally:
+        system.fesetenv(before)
+
+
+@intrinsic
+def taken(typing):
+    """The flags that are up, as one number; they are down now."""
+
+    def emit(context, builder, signature, args):
+        if not X86:
+            return _taken(builder)
+        place = cgutils.alloca_once(builder, I32)
+        _control(builder, "stmxcsr", place)
+        state = builder.load(place)
+        found = builder.and_(state, I32(FLAGS))
+        with builder.if_then(builder.icmp_unsigned("!=", found, I32(0))):
+            builder.store(builder.and_(state, I32(~FLAGS)), place)
+            _control(builder, "ldmxcsr", place)
+        return builder.zext(found, I64)
+
+    return types.int64(), emit
+
+
+@intrinsic
+def taken_everywhere(typing):
+    """The same of the x87 unit, too, which NumPy also reads, and by which functions of libm put some up: 50 ns."""
+    return types.int64(), lambda context, builder, signature, args: _taken(builder)
+
+
+@intrinsic
+def given(typing, flags):
+    """Put up these flags, beside those that are."""
+
+    def emit(context, builder, signature, args):
+        more = builder.trunc(args[0], I32)
+        with builder.if_then(builder.icmp_unsigned("!=", more, I32(0))):
+            if X86:
+                place = cgutils.alloca_once(builder, I32)
+                _control(builder, "stmxcsr", place)
+                builder.store(builder.or_(builder.load(place), more), place)
+                _control(builder, "ldmxcsr", place)
+            else:
+                _fenv(builder, "feraiseexcept", more)
+        return context.get_dummy_value()
+
+    return types.void(types.int64), emit

@@ -1,0 +1,104 @@
+"""Rooms for what compiled code works in that is too large for a stack: threads may have one of 128 KiB.
+
+A function takes a room with `lent` and gives it back with `returned`, both with the same literal size. The first room
+belongs to the compiled function; where several threads are in it at once the others get memory from Python's allocator,
+and up to MOST such rooms wait for the next calls. Neither needs the GIL, and a room always comes: without memory the
+thread waits until another one gives its room back.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from ..compile.lazy import cgutils, intrinsic, jit, types
+from ..ir.vector import I64, VOID
+from .address import pointer, set_word, static, word
+from .sharing import exchange, let_others, replace, seen
+
+MOST = 16
+TABLE = 8 * (1 + MOST)  # bytes: whether the function's own room is taken; the addresses of those that wait, or 0
+LINE = 64  # bytes of a cache line, at which a room begins
+
+
+@jit(forceinline=True)
+def lent(size):
+    """Address of `size` (a literal) bytes at the start of a cache line, the caller's until they are `returned`."""
+    return _lent(static(TABLE), static(size), size)
+
+
+@jit(forceinline=True)
+def returned(size, room):
+    """The room is the next caller's."""
+    _returned(static(TABLE), static(size), room)
+
+
+@jit
+def _lent(table, own, size):
+    w = pointer(table)
+    if exchange(w, 0, 1) == 0:
+        return own
+    while True:
+        for i in range(1, MOST + 1):
+            if seen(w, i) != 0:
+                room = exchange(w, i, 0)
+                if room != 0:
+                    return room
+        memory = _allocate(size + LINE)
+        if memory != 0:
+            room = (memory + LINE) & -LINE
+            set_word(room - 8, memory)
+            return room
+        let_others()
+
+
+@jit
+def _returned(table, own, room):
+    w = pointer(table)
+    if room == own:
+        exchange(w, 0, 0)
+        return
+    for i in range(1, MOST + 1):
+        if replace(w, i, 0, room):
+            return
+    _free(word(room - 8))
+
+
+@jit
+def bought(size):
+    """Address of `size` bytes at the start of a cache line, of any size, the caller's until they are `sold`."""
+    while True:
+        memory = _allocate(size + 2 * LINE)
+        if memory != 0:
+            room = (memory + 2 * LINE) & -LINE
+            set_word(room - 8, memory)
+            return room
+        let_others()
+
+
+@jit
+def sold(room):
+    """The system has them back."""
+    _free(word(room - 8))
+
+
+@intrinsic
+def _allocate(typing, size):
+    """Address of memory from Python's allocator that needs no GIL, or 0."""
+
+    def emit(context, builder, signature, args):
+        kind = ir.FunctionType(I64, [I64])
+        return builder.call(cgutils.get_or_insert_function(builder.module, kind, "PyMem_RawMalloc"), args)
+
+    return types.int64(types.int64), emit
+
+
+@intrinsic
+def _free(typing, memory):
+    """Give it back."""
+
+    def emit(context, builder, signature, args):
+        kind = ir.FunctionType(VOID, [I64])
+        builder.call(cgutils.get_or_insert_function(builder.module, kind, "PyMem_RawFree"), args)
+        return context.get_dummy_value()
+
+    return types.void(types.int64), emit

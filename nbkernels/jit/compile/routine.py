@@ -1,0 +1,67 @@
+"""Functions that are written in LLVM IR, each compiled alone, and called by its address: once for all who call it.
+
+Numba knows nothing of them: no types are inferred, no wrapper is made.
+"""
+
+from __future__ import annotations
+
+import functools
+from array import array
+from importlib import import_module
+
+from llvmlite import binding, ir
+
+from ..ir.vector import I64
+from .cache import Place
+
+
+def routine(name: str, define) -> int:
+    """The address of the function that define(module, name) adds to an LLVM module, valid for the life of the process;
+    kept on disk as what Numba compiles."""
+    if name not in _ADDRESSES:
+        place = Place(f"{__name__}.{name}", "", "native")
+        code = place.load() or import_module("nbkernels.jit.compile.build").routine(name, define, place)
+        _ADDRESSES.setdefault(name, code.address)
+    return _ADDRESSES[name]
+
+
+_ADDRESSES: dict[str, int] = {}
+
+
+class Table:
+    """The addresses of routines, 0 until they are compiled. Compiled code finds it by its symbol, for machine code on
+    disk holds no address; `of(at)` is the name of one by its place, and what defines it."""
+
+    def __init__(self, symbol: str, size: int, of):
+        self.symbol, self.words, self._of = f"nbkernels_{symbol}", array("q", bytes(8 * size)), of
+        binding.add_symbol(self.symbol, self.address)
+
+    @property
+    def address(self) -> int:
+        return self.words.buffer_info()[0]
+
+    def supply(self, at: int) -> int:
+        """Compile or load the routine at this place, if it is not there: its address."""
+        self.words[at] = self.words[at] or routine(*self._of(at))
+        return self.words[at]
+
+
+def known_table(context, builder, tables, key):
+    """The first word of the table `tables(key)`, a function that makes one once, from code that is being emitted."""
+    table = tables(key)
+    context.active_code_library._reload_init.add(_again(tables, key))
+    if table.symbol not in builder.module.globals:
+        ir.GlobalVariable(builder.module, ir.ArrayType(I64, len(table.words)), table.symbol)
+    return builder.bitcast(builder.module.globals[table.symbol], I64.as_pointer())
+
+
+@functools.cache
+def _again(tables, key):
+    """What is to be done before such code is loaded."""
+    return functools.partial(tables, key)
+
+
+def call_routine(builder, table, at, values) -> None:
+    """Call the routine at a place with these values."""
+    kind = ir.FunctionType(ir.VoidType(), [value.type for value in values])
+    builder.call(builder.inttoptr(builder.load(builder.gep(table, [at])), kind.as_pointer()), values)

@@ -1,0 +1,1 @@
+"""LLVM IR: vectors, chains of products, conversions."""

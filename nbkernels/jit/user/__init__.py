@@ -1,0 +1,1 @@
+"""Users' functions, made ready to compile."""
