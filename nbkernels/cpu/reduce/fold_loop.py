@@ -1,6 +1,6 @@
 """Rows of adjacent items folded by an associative scalar function, in registers, emitted as LLVM IR.
 
-The order is cpu/reduce.py's. Lanes are a buffer of as many items as the loops over it have trips, which are hinted to
+The order is that of reduce.py. Lanes are a buffer of as many items as the loops over it have trips, which are hinted to
 be one vector long: LLVM makes a register of the buffer. Written in jitted Python the same loops stay scalar.
 """
 

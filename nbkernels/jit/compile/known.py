@@ -24,8 +24,8 @@ from ..abi.made import boxed
 from ..abi.record import Record
 from ..ir.tile import Tile
 from ..ir.vector import I64
-from ..user import dual  # noqa: F401, it and two of these enter what scalar functions call
-from . import compiler, functions, lazy, overloads  # noqa: F401
+from ..user import dual  # noqa: F401, it declares rules of derivatives as it is imported
+from . import compiler, functions, lazy, overloads  # noqa: F401, two of them declare what scalar functions call
 from .numba_internals import (
     AttributeTemplate,
     global_compiler_lock,
