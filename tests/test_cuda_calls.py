@@ -19,7 +19,9 @@ try:
     from tests import launched
     from tests.cases import EVERY
 
-    assemble(reduce.kernel(scalar.common.add, "float32", "float32", 1, 1, 8, True), launched.NEWEST)
+    assemble(
+        reduce.kernel(scalar.common.add, "float32", "float32", (1, 1), 8, 4, "vector", True, False), launched.NEWEST
+    )
 except (ImportError, RuntimeError) as error:
     pytest.skip(f"lacks the CUDA wheels: {str(error).splitlines()[0]}", allow_module_level=True)
 

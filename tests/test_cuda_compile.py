@@ -22,7 +22,7 @@ try:
     from nbkernels.cuda.product import tensormap
     from nbkernels.cuda.product.config import GemmConfig
 
-    assemble(reduce.kernel(scalar.common.add, "float32", "float32", 1, 1, 8, True), (8, 0))
+    assemble(reduce.kernel(scalar.common.add, "float32", "float32", (1, 1), 8, 4, "vector", True, False), (8, 0))
 except (ImportError, RuntimeError) as error:  # a wheel that is not there: Python's, or a library that one brings
     pytest.skip(f"lacks the CUDA wheels: {str(error).splitlines()[0]}",
                 allow_module_level=True)  # fmt: skip
@@ -93,17 +93,18 @@ KINDS = [
                           (*("bool",) * 3, ()))
 ]  # fmt: skip
 SUMS = [
-    reduce.kernel(scalar.common.add, dtype, dtype, kept, reduced, lanes, across)
+    reduce.kernel(scalar.common.add, dtype, dtype, loops, lanes, width // BYTES[dtype], way, across, False)
     for dtype in ("float32", "float64")
-    for kept, reduced, lanes, across in ((1, 1, 8, True), (2, 2, 32, False), (1, 1, 256, False))
+    for loops, lanes, width, way, across in (((1, 1), 8, 16, "vector", True), ((2, 2), 32, 16, "apart", False),
+                                             ((1, 1), 256, 16, "vector", False))
 ] + [
-    reduce.kernel(scalar.find(op, np.dtype(work)), item, work, 1, 1, 32, False)
-    for op, item, work in (
-        ("maximum", "float16", "float32"),
-        ("logical_and", "bool", "bool"),
-        ("multiply", "complex64", "complex64"),
+    reduce.kernel(scalar.find(op, np.dtype(work)), item, work, (1, 1), 32, width, "vector", False, False)
+    for op, item, work, width in (
+        ("maximum", "float16", "float32", 8),
+        ("logical_and", "bool", "bool", 8),
+        ("multiply", "complex64", "complex64", 2),
     )
-]
+]  # fmt: skip
 # The largest tile with all that may come, and the smaller ones, each with another operand layout, store and dtype.
 WGMMAS = [
     tensormap.Form(GemmConfig("W", bm, bn, 128 // BYTES[dtypes[0]], stages, bm // 16), kind_of(*dtypes), *form)

@@ -22,7 +22,7 @@ try:
     from nbkernels.cuda.assemble import assemble, ptx
     from tests.ptx.device import NEWEST, Device
 
-    assemble(reduce.kernel(scalar.common.add, "float32", "float32", 1, 1, 8, True), NEWEST)
+    assemble(reduce.kernel(scalar.common.add, "float32", "float32", (1, 1), 8, 4, "vector", True, False), NEWEST)
 except (ImportError, RuntimeError) as error:
     pytest.skip(f"lacks the CUDA wheels: {str(error).splitlines()[0]}", allow_module_level=True)
 
@@ -367,6 +367,74 @@ def test_folds(gpu, rng, op, dtype, axis):
     out = empty(expected.shape, expected.dtype)
     folds.reduce(gpu.array(out), gpu.array(readonly(x)), op, axis, False, None, None, None)
     same_bits(out, expected)
+
+
+def halved(parts):
+    """parts[j] + parts[j + h] for halves h, where both are there."""
+    parts, half = list(parts), len(parts) // 2
+    while half:
+        pairs = zip(parts[:half], parts[half : 2 * half])
+        parts, half = [a if b is None else a + b for a, b in pairs], half // 2
+    return parts[0]
+
+
+def in_documented_order(x, across, itemsize):
+    """x, (terms, results), summed as nbkernels/cuda/reduce.py states."""
+    neighbours, (terms, results) = min(8, max(1, 16 // itemsize)), x.shape
+    lanes, length = reduce.lanes(results, terms, neighbours, across)
+    places, sums = 1 if across else neighbours, []
+    for start in range(0, terms, length):
+        found = [[None] * places for _ in range(lanes)]
+        for t, row in enumerate(x[start : start + length]):
+            lane, place = found[t // places % lanes], t % places
+            lane[place] = row if lane[place] is None else lane[place] + row
+        sums.append(halved([halved(lane) for lane in found]))
+    return sums[0] if len(sums) == 1 else in_documented_order(np.asarray(sums), results > 1, x.itemsize)
+
+
+SUMS = {  # x, and the axes of a sum: rows, columns, all, and lines that pieces of 16 bytes fit in or not
+    "rows": lambda r: (r(3, 5000), (1,)),
+    "many rows": lambda r: (r(300, 20), (1,)),
+    "columns": lambda r: (r(700, 136), (0,)),
+    "few columns": lambda r: (r(9000, 3), (0,)),
+    "all": lambda r: (r(140, 131), (0, 1)),
+    "of three, lines of pieces": lambda r: (r(6, 5, 64), (0, 2)),
+    "of three, ragged lines": lambda r: (r(6, 5, 49), (0, 2)),
+    "of three, the middle": lambda r: (r(4, 70, 32), (1,)),
+    "of four": lambda r: (r(3, 4, 5, 24), (1, 3)),
+}
+WAYS = {
+    "aligned": lambda x: aligned(x),
+    "begins at an odd element": lambda x: np.append(x.ravel()[:1], x)[1:].reshape(x.shape),
+    "every second": lambda x: np.repeat(x, 2, -1)[..., ::2],
+}
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(("name", "dtype"), [*((name, "float32") for name in SUMS), *(
+    (name, dtype) for name in ("rows", "columns") for dtype in ("float16", "float64"))])  # fmt: skip
+def test_the_order_of_a_fold(gpu, rng, name, dtype):
+    """Of numbers whose sums round: bit for bit the order that is documented, and the same at every address."""
+    x, axes = SUMS[name](lambda *shape: numbers(rng, *shape, dtype=dtype))
+    kept = [d for d in range(x.ndim) if d not in axes]
+    across = x.ndim - 1 in kept
+    terms = x.transpose(*axes, *kept).reshape(-1, int(np.prod([x.shape[d] for d in kept], dtype=int)))
+    work = np.dtype("f4" if dtype == "float16" else dtype)
+    shape = [x.shape[d] if d in kept else 1 for d in range(x.ndim)]
+    expected = in_documented_order(terms.astype(work), across, x.itemsize).reshape(shape)
+    for way, laid in WAYS.items():
+        out = empty(expected.shape, work)
+        reduce.fold("add", gpu.array(out), gpu.array(readonly(laid(x))), work)
+        same_bits(out, expected, way)
+
+
+def test_folds_load_by_16_bytes():
+    """Several loads of 16 bytes in each loop, no division there, nothing in local memory."""
+    for item, work, lanes, width, across in (("float32", "float32", 256, 4, False), ("float16", "float32", 8, 8, True),
+                                             ("float64", "float64", 256, 2, False)):  # fmt: skip
+        text = ptx(reduce.kernel(scalar.common.add, item, work, (1, 1), lanes, width, "vector", across, False), NEWEST)
+        assert len(re.findall(r"ld\.global\S*\.v[24]\.", text)) >= 8, item
+        assert ".local" not in text, item
 
 
 @pytest.mark.parametrize(("op", "dtype"), [("add", "float32"), ("subtract", "float16"), ("add", "int8")])

@@ -1,36 +1,36 @@
 """out = x folded by an associative operation over the dimensions in which out has size 1 or none: one kernel, one pass
 for each level of chunks.
 
-The order is fixed by x's sizes and memory order, the same on every card. The terms of a result are cut into chunks of
-64 L; lane l of L folds terms l, l + L, l + 2L ... of a chunk, lanes are folded pairwise, and the chunks' results are
-then folded in the same way. L is 8 where neighbours in memory belong to different results, else 32, and 256 for results
-of 4096 terms and more.
+The order is fixed by x's sizes, dtype and memory order, the same on every card and at every address. The terms of a
+result are cut into chunks, a chunk into pieces of P, of which lane l of L folds pieces l, l + L, l + 2L ..., each of
+the P places for itself; places, then lanes, are folded by halves (j with j + h, for h from the half down to 1), and the
+chunks' results are folded in the same way as if they were x. Where neighbours in memory belong to different results, P
+is 1; where they are terms of one, as many as 16 bytes hold, of 8 at most. `lanes` has L, and what a chunk is.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 
 import numpy as np
 
 from .. import scalar
 from ..dtypes import HALVES
 from ..strides import plan
-from .elementwise import binary, fill, run
-from .launch import KERNELS, Kernel, elements, launch, pointer
+from .elementwise import WIDEST, binary, divisor, fill, run
+from .launch import KERNELS, Kernel, elements, launch, pointer, simulated
 from .memory import clash, empty
 
 THREADS = 256
-STEPS = 64  # elements that a lane adds: enough to hide the pairwise steps, few enough that 64 K elements fill 4 blocks
+NEIGHBOURS = 8  # elements of a piece at most
+FEW, ROWS, TERMS = 4, 32, 16  # pieces that a lane takes before others share its work; in a chunk, across and along
 
 
 @functools.cache
-def kernel(function, item: str, work: str, kept_ndim: int, reduced_ndim: int, lanes: int, across: bool) -> Kernel:
-    """Folds, in the dtype `work`, over `reduced_ndim` loops for each index of `kept_ndim`.
-
-    across: neighbouring threads work on other results.
-    """
-    arguments = function, item, work, kept_ndim, reduced_ndim, lanes, across, THREADS
+def kernel(function, item: str, work: str, loops, lanes: int, width: int, way: str, across: bool, wide: bool) -> Kernel:
+    """Folds, in the dtype `work`, by pieces of `width`, as kernels/reduce.py has them."""
+    arguments = function, item, work, loops, lanes, width, way, across, wide, THREADS
     return Kernel(f"{KERNELS}.reduce:make", arguments, THREADS)
 
 
@@ -60,19 +60,39 @@ def fold(op: str, out, x, work) -> None:
         _fold(op, out, x)
 
 
+def lanes(count: int, size: int, neighbours: int, across: bool) -> tuple[int, int]:
+    """(lanes, terms of a chunk) of `count` results of `size` terms each, of which a piece has so many `neighbours`.
+
+    A lane has four pieces where there are as many. Along terms a block's threads are lanes of few results, a chunk of
+    16 pieces a lane; across, of as many results as a row of 512 bytes has, 32 pieces a lane.
+
+    >>> lanes(8192, 8192, 4, False), lanes(8192, 8192, 4, True), lanes(100_000, 3, 4, False), lanes(3, 100_000, 4, True)
+    ((256, 16384), (8, 256), (1, 64), (256, 8192))
+    """
+    pieces = size if across else -(-size // neighbours)
+    most = max(8, THREADS // power(-(-count // neighbours))) if across else THREADS
+    found = min(most, power(-(-pieces // FEW)))
+    return found, found * (ROWS if across else TERMS * neighbours)
+
+
+def power(n: int) -> int:
+    """The least power of two that is not below n."""
+    return 1 << (n - 1).bit_length()
+
+
 def _fold(op, out, x):
     """The same for an out of the dtype that is computed in."""
     function = scalar.find(op, out.dtype)
     loops = _loops(x, out.shape, out.strides)
     across, size = bool(loops.shape) and loops.strides[1][-1] != 0, x.size // out.size
-    lanes = 8 if across else 32 if size < 4096 else 256
-    length = lanes * STEPS
+    neighbours = min(NEIGHBOURS, max(1, WIDEST // x.dtype.itemsize))
+    many, length = lanes(out.size, size, neighbours, across)
     if size <= length:
-        _pass(function, out, 0, out.size, x, loops, lanes, across, size, length)
+        _pass(function, out, 0, x, loops, many, neighbours, across, size, length)
         return
     partial = empty((-(-size // length), *out.shape), out)
     loops = _loops(x, out.shape, partial.strides[1:])
-    _pass(function, partial, partial.strides[0], out.size, x, loops, lanes, across, size, length)
+    _pass(function, partial, partial.strides[0], x, loops, many, neighbours, across, size, length)
     _fold(op, out, partial)
 
 
@@ -81,13 +101,24 @@ def _loops(x, shape, strides):
     return plan((tuple(x.shape), tuple(shape)), (tuple(x.strides), tuple(strides)), (x.dtype.itemsize,) * 2)
 
 
-def _pass(function, out, chunk_stride, count, x, loops, lanes, across, size, length) -> None:
-    """One pass: `count` results of `size` terms each, cut into chunks of `length`, a result for each chunk."""
+def _pass(function, out, chunk_stride, x, loops, many, neighbours, across, size, length) -> None:
+    """One pass: results of `size` terms each, cut into chunks of `length`, a result for each chunk."""
     dims = [(n, *steps) for n, *steps in zip(loops.shape, *loops.strides)]
     kept, kept_x, kept_out = zip(*[dim for dim in dims if dim[2] != 0] or [(1, 0, 0)])
     reduced, reduced_x, _ = zip(*[dim for dim in dims if dim[2] == 0] or [(1, 0, 0)])
-    compiled = kernel(function, x.dtype.name, out.dtype.name, len(kept), len(reduced), lanes, across)
-    blocks = -(-count // (THREADS // lanes)) * -(-size // length)
+    inner, size_x = len(kept) - 1 if across else len(kept) + len(reduced) - 1, x.dtype.itemsize
+    sizes, steps = (*kept, *reduced), (*kept_x, *reduced_x)
+    starts = 0 if simulated() else int(pointer(x, loops.offsets[0])), *(s for d, s in enumerate(steps) if d != inner)
+    vector = neighbours > 1 and steps[inner] == size_x and (sizes[inner] % neighbours == 0 or not across)
+    vector = vector and all(start % (neighbours * size_x) == 0 for start in starts)
+    if not across and len(reduced) > 1 and sizes[inner] % neighbours:
+        way = "apart"
+    else:
+        way = "vector" if vector else "strided"
+    width, wide = 1 if across and not vector else neighbours, len(reduced) > 1 and size >= 1 << 31
+    count = math.prod(kept) // (width if across else 1)
+    compiled = kernel(function, x.dtype.name, out.dtype.name, (len(kept), len(reduced)), many, width, way, across, wide)
+    blocks = -(-count // (THREADS // many)) * -(-size // length)
     launch(compiled, blocks, count, size, length, pointer(out, loops.offsets[1]), elements(out, kept_out),
            elements(out, (chunk_stride,))[0], pointer(x, loops.offsets[0]), kept, elements(x, kept_x),
-           reduced, elements(x, reduced_x), stream=out.stream)  # fmt: skip
+           reduced, tuple(divisor(n, wide) for n in reduced), elements(x, reduced_x), stream=out.stream)  # fmt: skip
