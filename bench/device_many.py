@@ -70,6 +70,16 @@ def timed(library, call, dry, count=5):
     return begin.elapsed_time(end) / count * 1e3
 
 
+def graphed(library, call, count=20):
+    """Microseconds of one of `count` calls in a CUDA graph: of the device alone, where the host takes longer."""
+    torch = library.torch
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(count):
+            call()
+    return sorted(timed(library, graph.replay, False, 3) for _ in range(5))[2] / count
+
+
 def counted(call):
     """Launches of a call that has been made before."""
     from nbkernels.cuda import launch

@@ -311,8 +311,8 @@ def test_vectors_are_moved_by_one_instruction():
         name = "float32" if dtype == "float16" else dtype
         add = scalar.find("add", np.dtype(dtype))
         text = ptx(elementwise.kernel(add, name, (way,), (way, (dtype, dtype, "same")), None, 2, width, False), NEWEST)
-        assert re.search(r"ld\.global\S*\.v[24]\.", text), dtype
-        assert re.search(r"st\.global\S*\.v[24]\.", text), dtype
+        assert re.search(r"ld\.global\S*\.(v4\.[bfu]32|v2\.[bfu]64)", text), dtype
+        assert re.search(r"st\.global\S*\.(v4\.[bfu]32|v2\.[bfu]64)", text), dtype
         assert not re.search(r"\b(div|rem)\.[us]", text), dtype
         assert ".local" not in text, dtype
 
@@ -433,7 +433,7 @@ def test_folds_load_by_16_bytes():
     for item, work, lanes, width, across in (("float32", "float32", 256, 4, False), ("float16", "float32", 8, 8, True),
                                              ("float64", "float64", 256, 2, False)):  # fmt: skip
         text = ptx(reduce.kernel(scalar.common.add, item, work, (1, 1), lanes, width, "vector", across, False), NEWEST)
-        assert len(re.findall(r"ld\.global\S*\.v[24]\.", text)) >= 8, item
+        assert len(re.findall(r"ld\.global\S*\.(v4\.[bfu]32|v2\.[bfu]64)", text)) >= 8, item
         assert ".local" not in text, item
 
 
