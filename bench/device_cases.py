@@ -155,6 +155,16 @@ def rarer_products():
     for first, out in (("int8", "int32"), ("uint8", "int32"), ("float16", "float32"), ("bfloat16", "float32")):
         yield Case(f"mm {first} to {out}", (Array((65, 70), first), Array((70, 33), first)),
                    lambda nb, x, y, out=out: nb.mm(x, y, out_dtype=out), lambda x, y: x @ y)  # fmt: skip
+    for dtype in ("float16", "bfloat16", "float32", "float64"):
+        for layout in "CT":
+            yield Case(f"mv long {dtype} {layout}", (Array((2501, 4203), dtype, layout), Array((4203,), dtype)),
+                       lambda nb, a, v: nb.mv(a, v), lambda a, v: a @ v)  # fmt: skip
+        x = Array((700_001,), dtype)
+        yield Case(f"dot long {dtype}", (x, x), lambda nb, a, b: nb.dot(a, b), lambda a, b: np.asarray(a @ b))
+    for dtype in ("float16", "bfloat16", "int8"):
+        for la, lb in PAIRS:
+            yield Case(f"mm odd {dtype} {la}{lb}", (Array((133, 999), dtype, la), Array((999, 201), dtype, lb)),
+                       lambda nb, a, b: nb.mm(a, b), lambda a, b: a @ b)  # fmt: skip
     yield Case("mm overlapping out", (Array((64, 64)),), lambda nb, x: nb.mm(x, x, out=x), lambda x: x @ x)
     yield Case("mm complex64 conj b", (Array((9, 8), "complex64"), Array((8, 7), "complex64")),
                lambda nb, x, y: nb.mm(x, y, conj="b"), lambda x, y: x @ y.conj())  # fmt: skip
@@ -221,6 +231,30 @@ def folds():
                        functools.partial(_method, "add", "accumulate", axis),
                        lambda a, axis=axis: np.cumsum(a, axis))  # fmt: skip
     yield Case("add.at", (Array((50,)), Array((120,))), _at, _at_wanted)
+    yield from large_folds()
+
+
+def large_folds():
+    """Of sizes at which kernels change their ways."""
+    for dtype in ("float32", "float16", "int32", "float64"):
+        for shape, axis in (((5, 40, 49), (0, 2)), ((6, 40, 64), (0, 2)), ((70_001, 3), 0), ((3000, 20), 1),
+                            ((700, 1032), 0), ((300, 2051), 1), ((4, 70, 32), 1), ((1000, 1001), (0, 1))):  # fmt: skip
+            for layout in "CS" if dtype == "float32" else "C":
+                yield Case(f"add.reduce {shape} {axis} {dtype} {layout}", (Array(shape, dtype, layout),),
+                           functools.partial(_method, "add", "reduce", axis),
+                           lambda a, axis=axis: np.asarray(a.sum(axis)))  # fmt: skip
+    for dtype, name in (("float32", "add"), ("float64", "add"), ("float16", "maximum"), ("int32", "add"),
+                        ("bfloat16", "maximum"), ("float32", "subtract"), ("uint8", "bitwise_xor")):  # fmt: skip
+        for shape, axis in (((300, 700), 0), ((300, 700), 1), ((70, 5003), 1), ((5003, 70), 0), ((3, 100_001), 1),
+                            ((200_003,), 0)):  # fmt: skip
+            for layout in "CTS" if (dtype, name) == ("float32", "add") and len(shape) > 1 else "C":
+                yield Case(f"{name}.accumulate {shape} {axis} {dtype} {layout}", (Array(shape, dtype, layout),),
+                           functools.partial(_method, name, "accumulate", axis),
+                           functools.partial(_accumulated, name, axis))  # fmt: skip
+
+
+def _accumulated(name, axis, x):
+    return getattr(np, name).accumulate(x, axis)
 
 
 def _method(name, method, axis, nb, x):

@@ -11,7 +11,7 @@ from device_many import timed
 
 import nbkernels as nb
 
-SECONDS = 75
+SECONDS = 90
 N = 8192  # rows and columns; of halves twice as many columns
 ROUNDS = 7
 
@@ -20,7 +20,8 @@ def arrays(dtype, n):
     """{name: Array}: of n x m elements, m by the dtype, and what broadcasts to them."""
     m = n * 4 // dtype_of(dtype).itemsize
     shapes = {"x": (n, m), "y": (n, m), "t": (m, n), "row": (m,), "column": (n, 1), "wide": (n, 2 * m), "vector": (m,),
-              "tall": (n,), "long": (n * m,), "longer": (n * m,)}  # fmt: skip
+              "tall": (n,), "long": (n * m,), "longer": (n * m,), "short": (n * m // 64, 64),
+              "images": (n // 64, 64, m)}  # fmt: skip
     return {name: Array(shape, dtype) for name, shape in shapes.items()}
 
 
@@ -36,6 +37,9 @@ def rows():
         yield "sum rows", d, "x", lambda x: nb.add.reduce(x, 1), lambda t, x: t.sum(x, 1), 1
         yield "sum columns", d, "x", lambda x: nb.add.reduce(x, 0), lambda t, x: t.sum(x, 0), 1
         yield "sum all", d, "x", lambda x: nb.add.reduce(x, (0, 1)), lambda t, x: t.sum(x), 1
+        yield "sum short rows", d, "short", lambda x: nb.add.reduce(x, 1), lambda t, x: t.sum(x, 1), 1
+        yield "sum channels", d, "images", lambda x: nb.add.reduce(x, (0, 2)), lambda t, x: t.sum(x, (0, 2)), 1
+        yield "mv columns", d, "t vector", lambda x, v: nb.mv(turned(x), v), lambda t, x, v: t.mv(x.T, v), 1
         yield "mv", d, "x vector", lambda x, v: nb.mv(x, v), lambda t, x, v: t.mv(x, v), 1
         yield "dot", d, "long longer", lambda x, y: nb.dot(x, y), lambda t, x, y: t.dot(x, y), 2
     d = "float32"
@@ -43,6 +47,7 @@ def rows():
     yield "x*y+1", d, "x y", lambda x, y: FUSED(x, y), lambda t, x, y: t.addcmul(y.new_ones(()), x, y), 3
     yield "mv float64", "float64", "x vector", lambda x, v: nb.mv(x, v), lambda t, x, v: t.mv(x, v), 1
     yield "accumulate 0", d, "x", lambda x: nb.add.accumulate(x, 0), lambda t, x: t.cumsum(x, 0), 2
+    yield "accumulate long", d, "long", lambda x: nb.add.accumulate(x, 0), lambda t, x: t.cumsum(x, 0), 2
     yield "accumulate 1", d, "x", lambda x: nb.add.accumulate(x, 1), lambda t, x: t.cumsum(x, 1), 2
 
 
