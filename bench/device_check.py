@@ -2,7 +2,7 @@
 
     --build DIR     compile all that the stages need into DIR, in parallel, on a machine without a GPU (--arch 9.0a)
     --cubins DIR    run what was built there, and compile nothing
-    --stage NAME    only these stages; --list prints them
+    --stage NAME    only these stages, of a build, too; --list prints them
     --minutes 4     for all stages together
     --dry           the stages on a machine without a GPU, with arrays of the CPU: of the script, not of the kernels
 
@@ -15,6 +15,7 @@ where not, 2 where something is missing.
 import argparse
 import contextlib
 import datetime
+import functools
 import importlib
 import importlib.metadata
 import itertools
@@ -38,10 +39,10 @@ def module(name):
     return importlib.import_module(f"device_{name}")
 
 
-def calls():
-    """What all stages launch."""
+def calls(stages=STAGES):
+    """What stages launch."""
     found = {}
-    for name in STAGES:
+    for name in stages:
         found.update(getattr(module(name), "calls", dict)())
     return list(found.items())
 
@@ -51,7 +52,8 @@ def build(options):
     from nbkernels.commands import cubins
 
     start, failed = time.perf_counter(), 0
-    count, refused, made = cubins.build(calls, cubins.chosen(options.arch), options.jobs, options.build)
+    stages = functools.partial(calls, options.stage or STAGES)
+    count, refused, made = cubins.build(stages, cubins.chosen(options.arch), options.jobs, options.build)
     for call, error in refused.items():
         print(f"not built: {call}: {error}")
     for done, (kernel, seconds, error) in enumerate(made, 1):

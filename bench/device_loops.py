@@ -66,7 +66,7 @@ def halved(x):
 
 def calls():
     def made(operands, ours, dtype, stand):
-        given = arrays(dtype, 128)  # vectors of several segments
+        given = arrays(dtype, N)
         ours(*(stand(given[name].shape, dtype_of(dtype), given[name].strides()) for name in operands.split()))
 
     return {f"loops {name} {d}": functools.partial(made, operands, ours, d)
