@@ -77,6 +77,33 @@ SCANS = [
     scan.visitor(scalar.find("add", np.dtype("float16")), "float16", "int8", ("float16",) * 3),
     scan.visitor(scalar.find("logical_or", np.dtype("bool")), "bool", "bool", ("bool",) * 3),
 ]
+# Through shared memory and in chunks: copies of 16 bytes and of single elements, long functions, every size.
+STAGED = [
+    ("add", "float32", "float32", (False, 4), 32, 16, True),
+    ("add", "float32", "float32", (True, 4), 32, 16, True),
+    ("subtract", "float16", "float16", (False, 1), 64, 16, False),
+    ("add", "int8", "int64", (True, 2), 16, 16, False),
+    ("multiply", "complex128", "complex128", (False, 1), 8, 8, True),
+    ("pow", "float64", "float64", (True, 2), 16, 1, True),
+    ("gcd", "uint64", "uint64", (False, 2), 16, 1, True),
+    ("maximum", "bool", "bool", (False, 16), 64, 16, True),
+]
+IN_CHUNKS = [
+    ("add", "float32", "float32", 4, 4),
+    ("add", "float16", "float16", 1, 4),
+    ("multiply", "complex64", "complex64", 2, 2),
+    ("add", "int8", "int64", 4, 2),
+    ("logical_and", "bool", "bool", 4, 4),
+    ("fmax", "float64", "float64", 2, 1),
+]
+SCANS += [
+    scan.staged(scalar.find(op, np.dtype(work)), item, work, (work,) * 3, 2, way, way, *how)
+    for op, item, work, way, *how in STAGED
+] + [
+    scan.chunked(scalar.find(op, np.dtype(work)), item, work, (work,) * 3, 2, *widths, last)
+    for op, item, work, *widths in IN_CHUNKS
+    for last in (False, True)
+]
 DOTS = [
     part(kind_of(*dtypes))
     for part in (lambda kind: mv.kernel(kind, 64, 1 if kind.planes == 2 else 16 // BYTES[kind.a], False), mv.final)

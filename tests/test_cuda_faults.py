@@ -96,6 +96,15 @@ def fold(axis, *shape):
     return call, np.zeros(x.sum(axis).shape, "f4")
 
 
+def accumulate(axis, *shape):
+    x = numbers(*shape)
+
+    def call(gpu, out):
+        folds.accumulate(gpu.array(out), gpu.array(x), "add", (axis,), None)
+
+    return call, np.zeros(shape, "f4")
+
+
 def transposed(m, n):
     x, y = numbers(m, n), numbers(n, m).T
     return lambda gpu, out: elementwise.add(gpu.array(out), gpu.array(x), gpu.array(y)), np.zeros((m, n), "f4")
@@ -114,6 +123,9 @@ CASES = {
     "columns": lambda: fold((0,), 300, 37),
     "all": lambda: fold((0, 1), 100, 67),
     "transposed": lambda: transposed(70, 66),
+    "scan along rows": lambda: accumulate(1, 33, 300),
+    "scan across rows": lambda: accumulate(0, 300, 36),
+    "scan in chunks": lambda: accumulate(0, 8200),
 }
 # Faults that change nothing, so many of a kind at most: the barrier behind the last of additions by halves, whose sum
 # the adding thread itself reads; at a product's end, waits when nothing is on its way, the barrier behind the last
