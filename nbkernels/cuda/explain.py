@@ -12,6 +12,7 @@ from ..strides import plan
 from .kinds import kind_of
 from .launch import capability, multiprocessors
 from .product.gemm import planned
+from .product.pack import copies
 from .tiles import default, given
 from .tuned import place, slot_of, tuned
 
@@ -35,7 +36,8 @@ def facts(name: str, pointwise: bool, out, values) -> dict:
             kind = kind_of(*(x.dtype.name for x in (a, b, out)), conj or "", None if mode == "tf32" else mode)
             made = planned(*map(placed, (out, None, a, b)), kind, k, mode=mode)
             config = made.launches[0][0].config
-            return dict(path=f"tier {config.tier}", mode=mode, tile=str(config), flops=flops)
+            packed = sorted(side.operand for side in copies(made).values())
+            return dict(path=f"tier {config.tier}", mode=mode, tile=str(config), copies=packed, flops=flops)
         if items:
             return dict(path="simt, a launch for each item", flops=flops)
         own = tuned(chain, slot_of(out, a, b), place()) if tiles is None else None

@@ -6,6 +6,8 @@ copy      global -> shared memory                                              a
 schedule  block -> batch item, tile, segment of k                              mainloop  copies and steps, in order
 epilogue  alpha, beta, x, store                                                kernel    a kernel from these parts
 gemm      the call: normalise, choose, launch
+matrix    operands as numbers, and how their slices are read                   pack      operands that are copied first
 
-config, choose, layout and gemm do not import Numba: a process that finds its kernels on disk never loads the compiler.
+config, choose, layout, matrix, pack and gemm do not import Numba: a process that finds its kernels on disk never loads
+the compiler.
 """

@@ -5,7 +5,7 @@
     fetch(held, x, target, place, line, k, lines, depth)
                                     begins to copy, by strides of lines and k; `lines` and `depth` are those inside the
                                     matrix, counted from the thread's
-    land(held, target)              ends it, for loads that convert; asynchronous copies are waited for
+    land(held, target)              ends it, for loads into registers; asynchronous copies are waited for
 
 Copies beyond the edges read nothing, and what they leave in shared memory is never used.
 """
@@ -17,7 +17,7 @@ import functools
 from llvmlite import ir
 from numba import types
 
-from ...jit.ir.kind import Kind
+from ...jit.ir.kind import BYTES, Kind
 from ..kernels.chain import reader, word
 from ..kernels.functions import inlined
 from . import ptx
@@ -87,6 +87,43 @@ def asynchronous(slice_: Slice, threads: int, guarded: bool):
 
 
 @functools.cache
+def narrow(slice_: Slice, threads: int, guarded: bool, dtype: str, kind: Kind):
+    """Loads of single elements of 1 or 2 bytes, which no asynchronous copy moves, kept in registers from fetch to land
+    and converted there where slices hold words. Places are addresses, strides bytes.
+
+    A load outside is left out by its predicate: behind a branch each would wait for the one before.
+    """
+    size, word = BYTES[dtype], ptx.LLVM[ptx.LETTER[kind.word]]
+
+    @primitive(types.none, ARRAY, I64, I64, I64, I32, I32)
+    def loads(builder, held, place, line, k, lines, depth):
+        left = (lines, depth) if slice_.by_lines else (depth, lines)
+        for q, (source, along, across, _) in enumerate(places(builder, slice_, threads, place, line, k)):
+            inside = [(left[0], along), (left[1], across)] if guarded else []
+            bits = ptx.load_narrow(builder, size, source, inside)
+            builder.store(bits, ptx.bits(builder, held, q))
+
+    @primitive(types.none, ARRAY, types.uint32)
+    def stores(builder, held, target):
+        for q, (*_, offset) in enumerate(slice_.copies(threads)):
+            bits = builder.load(ptx.bits(builder, held, q))
+            if slice_.size == size:
+                ptx.store_narrow(builder, size, target, offset, bits)
+            else:
+                ptx.store_shared(builder, kind.word, target, offset, [ptx.widened(builder, dtype, word, bits)])
+
+    @inlined
+    def fetch(held, x, target, place, line, k, lines, depth):
+        loads(held, place, line, k, lines, depth)
+
+    @inlined
+    def land(held, target):
+        stores(held, target)
+
+    return ptx.address, starts(slice_, size), fetch, land
+
+
+@functools.cache
 def converting(slice_: Slice, threads: int, guarded: bool, dtype: str, kind: Kind):
     """Loads that convert to words, kept in registers from fetch to land. Places and strides are elements."""
     copies = slice_.copies(threads)
@@ -105,11 +142,7 @@ def converting(slice_: Slice, threads: int, guarded: bool, dtype: str, kind: Kin
     @primitive(types.none, ARRAY, types.uint32)
     def stores(builder, held, target):
         for q, (*_, offset) in enumerate(copies):
-            value = builder.load(ptx.element(builder, held, q))
-            if slice_.size < ptx.BYTES[kind.word]:
-                ptx.store_narrow(builder, dtype, target, offset, value)
-            else:
-                ptx.store_shared(builder, kind.word, target, offset, [value])
+            ptx.store_shared(builder, kind.word, target, offset, [builder.load(ptx.element(builder, held, q))])
 
     @inlined
     def land(held, target):
@@ -124,6 +157,8 @@ def converting(slice_: Slice, threads: int, guarded: bool, dtype: str, kind: Kin
 
 def copier(slice_: Slice, threads: int, guarded: bool, dtype: str, kind: Kind):
     """(origin, start, fetch, land) of a slice of elements of a dtype, and what places count of an element."""
-    if slice_.access.plain:
-        return *converting(slice_, threads, guarded, dtype, kind), 1
-    return *asynchronous(slice_, threads, guarded), slice_.size
+    if not slice_.access.plain:
+        return *asynchronous(slice_, threads, guarded), slice_.size
+    if BYTES[dtype] < 4:
+        return *narrow(slice_, threads, guarded, dtype, kind), BYTES[dtype]
+    return *converting(slice_, threads, guarded, dtype, kind), 1

@@ -1,9 +1,9 @@
 """The call: C[i] = alpha * A[i] @ B[i] + beta * X[i] as numbers, a config, a kernel, one launch or two.
 
-Nothing is copied: operands of any strides are read where they are, and C' = B' A' is computed where C is stored by
-columns. A batch's items are a dimension of the grid, with strides that may be 0 or negative. Beyond 4096 steps of k
-sums of segments wait in a workspace: the size of C where a block walks the segments of its tile, or that many times
-where each has a block.
+Operands of any strides are read where they are, but in large products by tensor cores, which only copies can make fit
+(pack.py); C' = B' A' is computed where C is stored by columns. A batch's items are a dimension of the grid, with
+strides that may be 0 or negative. Beyond 4096 steps of k sums of segments wait in a workspace: the size of C where a
+block walks the segments of its tile, or that many times where each has a block.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...jit.ir.kind import BYTES, SIGNLESS, Kind, wrapped
-from ...strides import broadcast_strides
-from ..launch import Kernel, capability, elements, launch, multiprocessors, pointer, stored
+from ...jit.ir.kind import BYTES, Kind, wrapped
+from ..launch import Kernel, capability, launch, multiprocessors, pointer
 from ..memory import empty
 from .choose import choose, resident
 from .config import PIECE, SEGMENT, WARP, GemmConfig
-from .layout import Access, shared
+from .layout import shared
+from .matrix import Matrix, access
+from .pack import packed, packing
 from .tensor import Tensors, mixed, takes, tensors
 from .tensormap import Form
 from .tensormap import kernel as wgmma
@@ -34,56 +35,6 @@ def kernel(variant: Variant | Form) -> Kernel:
     bytes_ = shared(config, chain, variant.a, variant.b, variant.held) * config.teams
     blocks = min(resident(config, chain), max(1, 16 * WARP // config.threads))
     return Kernel("nbkernels.cuda.product.kernel:make", (variant,), config.threads, blocks, bytes_)
-
-
-@dataclass(frozen=True)
-class Matrix:
-    """A stack of matrices as numbers: strides in elements, of rows, columns and items."""
-
-    address: int
-    dtype: str
-    row: int
-    column: int
-    item: int
-
-    @classmethod
-    def of(cls, array, shape) -> Matrix:
-        """An array of two or three dimensions, walked over a shape that it expands to."""
-        strides = (0, *elements(array, broadcast_strides(shape, array.shape, array.strides)))[-3:]
-        name = SIGNLESS.get(array.dtype.name, array.dtype.name)  # the same bits modulo 2**bits
-        return cls(pointer(array, 0, stored(array.dtype.name)), name, strides[1], strides[2], strides[0])
-
-    @property
-    def transposed(self) -> Matrix:
-        return Matrix(self.address, self.dtype, self.column, self.row, self.item)
-
-    @property
-    def arguments(self) -> tuple:
-        return self.address, self.row, self.column, self.item
-
-    def aligned(self, vector: int, *strides: int) -> bool:
-        """Whether pieces of `vector` elements may start at the address and at every multiple of the strides."""
-        return self.address % (vector * BYTES[self.dtype]) == 0 and all(stride % vector == 0 for stride in strides)
-
-
-def access(config: GemmConfig, held: str, matrix: Matrix, lines: int, k: int) -> Access:
-    """How slices of an operand are read: mat1, or mat2 transposed, so that its lines are rows.
-
-    Neighbouring threads walk the direction that is closer in memory, 16 bytes each where these are contiguous and
-    aligned; tier S wants lines side by side in shared memory, so that it copies single elements along k. `held` is
-    the dtype in shared memory; tier M holds bytes along k alone, and single elements of less than 4 bytes are not
-    copied asynchronously.
-    """
-    line, step = (matrix.row, matrix.column) if k else (0, 0)  # nothing is read: one kernel for all strides
-    by_lines = k <= 1 or (lines > 1 and abs(line) < abs(step))
-    order, wide, size = "l" if by_lines else "k", PIECE // BYTES[held], BYTES[held]
-    if BYTES[matrix.dtype] != size or (matrix.dtype != held and size > 1):
-        return Access(order, 1, plain=True)
-    along, across = (line, step) if by_lines else (step, line)
-    pieces = along == 1 and matrix.aligned(wide, across, matrix.item) and not (by_lines and size == 1)
-    if not pieces or (config.tier == "S" and not by_lines):
-        return Access(order, 1, plain=size < 4)
-    return Access(order, wide)
 
 
 @dataclass(frozen=True)
@@ -134,6 +85,8 @@ def plan(c, x, a, b, sizes, kind: Kind, device, config: GemmConfig | None = None
     """How the Matrices are multiplied; sizes are m, n, k and items, `device` (compute capability, multiprocessors)."""
     m, n, k, items = sizes
     tensor = config is None and k > 0 and takes(kind, mode)
+    if tensor:
+        a, b = packing(a, b, sizes, kind, device)
     if (tensor and device[0] == (9, 0)) or (config and config.tier == "W"):
         found = tensors(c, x, a, b.transposed, sizes, kind, device, config)
         if found or config:
@@ -172,12 +125,13 @@ def multiply(out, x, a, b, beta, alpha, kind: Kind, k: int, config: GemmConfig |
     x may be None, or expand to out. out shares no memory with a and b, nor with x but element for element; it is not
     empty. Without steps of k the sum is 0, and a and b are not read.
     """
-    made = planned(out, x, a, b, kind, k, config, mode)
+    made, room = packed(planned(out, x, a, b, kind, k, config, mode), out)
     factors = factor(beta, kind), factor(alpha, kind)
-    room = empty((made.words,), out, np.dtype(kind.word)) if made.words else None  # kept until all is launched
-    work = pointer(room) if room else pointer(out)
+    sums = empty((made.words,), out, np.dtype(kind.word)) if made.words else None
+    work = pointer(sums) if sums else pointer(out)
     for variant, blocks in made.launches:
         launch(kernel(variant), blocks, *made.arguments(*factors, work), stream=out.stream)
+    del room, sums  # which all launches have needed
 
 
 def factor(value, kind: Kind) -> tuple:

@@ -73,6 +73,11 @@ def element(builder, array, i: int):
     return builder.gep(array, [ir.Constant(I64, i)])
 
 
+def bits(builder, array, i: int):
+    """Pointer to the lower 32 bits of element i of a local array of words."""
+    return builder.bitcast(element(builder, array, i), I32.as_pointer())
+
+
 def listed(first: int, count: int) -> str:
     """`{$4, $5}`"""
     return "{" + ", ".join(f"${first + i}" for i in range(count)) + "}"
@@ -133,14 +138,22 @@ def load_matrices(builder, address, offset: int, transposed: bool) -> list:
     return parts(builder, asm(builder, text, "rrrr", "r", [address], effect=True), 4)
 
 
-def store_narrow(builder, dtype: str, address, offset: int, value) -> None:
-    """A number of a dtype of 8 or 16 bits into shared memory, from the word that holds it."""
-    if dtype in ("int8", "uint8"):
-        asm(builder, f"st.shared.b8 [$0+{offset}], $1;", "", "rr", [address, value], memory=True)
-        return
-    half = {"bfloat16": "bf16", "float16": "f16"}[dtype]
-    text = f"{{ .reg .b16 half; cvt.rn.{half}.f32 half, $1; st.shared.b16 [$0+{offset}], half; }}"
-    asm(builder, text, "", "rf", [address, value], memory=True)
+def store_narrow(builder, size: int, address, offset: int, bits) -> None:
+    """1 or 2 bytes of a register into shared memory."""
+    asm(builder, f"st.shared.b{8 * size} [$0+{offset}], $1;", "", "rr", [address, bits], memory=True)
+
+
+def widened(builder, dtype: str, word, bits):
+    """The number of a dtype of 1 or 2 bytes, the lowest of a register whose others are 0, as a word."""
+    if dtype == "bfloat16":
+        return builder.bitcast(builder.shl(bits, ir.Constant(I32, 16)), word)
+    if dtype == "float16":
+        text = "{ .reg .b16 half; cvt.u16.u32 half, $1; cvt.f32.f16 $0, half; }"
+        return asm(builder, text, "f", "r", [bits])
+    if dtype == "bool":
+        return builder.zext(builder.icmp_unsigned("!=", bits, ir.Constant(I32, 0)), word)
+    exact = builder.trunc(bits, ir.IntType(16 if dtype == "int16" else 8))
+    return builder.zext(exact, word) if dtype == "uint8" else builder.sext(exact, word)
 
 
 def tfloat32(builder, word):
@@ -181,6 +194,18 @@ def waiting(groups: int):
 def load_global(builder, word: str, count: int, address, offset: int) -> list:
     text = f"ld.global.{wide(word, count)} {braces(0, count)}, [${count}+{offset}];"
     return parts(builder, asm(builder, text, LETTER[word] * count, "l", [address], memory=True), count)
+
+
+def load_narrow(builder, size: int, address, inside):
+    """1 or 2 bytes, the others of the register 0; all 0, and nothing read, unless each pair (number, constant) of
+    `inside` is in decreasing order. It stays where it is, so that it is under way early."""
+    load = f"ld.global.u{8 * size} $0, [$1];"
+    if inside:
+        tests = [f"setp.gt{'.and' * (i > 0)}.s32 inside, ${2 + i}, {least}{', inside' * (i > 0)};"
+                 for i, (_, least) in enumerate(inside)]  # fmt: skip
+        load = " ".join(["{ .reg .pred inside;", *tests, "mov.b32 $0, 0; @inside", load, "}"])
+    values = [number for number, _ in inside]
+    return asm(builder, load, "r", "l" + "r" * len(values), [address, *values], effect=True)
 
 
 def store_global(builder, word: str, address, offset: int, values) -> None:
