@@ -37,6 +37,21 @@ class Cuda(Adapter):
         driver.fill(self.view(made), x)
         return made
 
+    def argsort(self, x):
+        """The order that sorts a `scratch` of one dimension, stably, as a DeviceView of int64: on the host, where the
+        library has no sort that is stable."""
+        return self.sent(driver.copy_out(x).argsort(kind="stable"), x)
+
+    def nonzero(self, x):
+        """Where a DeviceView of this library's is true: for each of its dimensions a DeviceView of int64."""
+        return tuple([self.sent(part, x) for part in driver.copy_out(x).nonzero()])
+
+    def sent(self, x, like):
+        """NumPy's array as a DeviceView, as `scratch` makes it."""
+        made = self.scratch(like, x.shape, x.dtype)
+        driver.fill(made, x)
+        return made
+
     def host(self, x):
         return driver.copy_out(self.view(x))
 
@@ -168,6 +183,12 @@ class CuPy(Cuda):
             return partial(cupy.empty, shape, dtype)
         return lambda: self.restride(cupy.empty(max(1, prod(shape)), dtype), shape, strides)
 
+    def argsort(self, x):
+        return self.view(library("cupy").argsort(x.owner))
+
+    def nonzero(self, x):
+        return tuple(map(self.view, library("cupy").nonzero(x.owner)))
+
     def restride(self, x, shape, strides):
         return library("cupy").lib.stride_tricks.as_strided(x, shape, strides)
 
@@ -288,6 +309,12 @@ class Torch(Cuda):
         torch = library("torch")
         steps = [stride // dtype.itemsize for stride in strides]
         return partial(torch.empty_strided, shape, steps, dtype=getattr(torch, dtype.name), device=like.device)
+
+    def argsort(self, x):
+        return self.view(library("torch").argsort(x.owner, stable=True))
+
+    def nonzero(self, x):
+        return tuple(map(self.view, library("torch").nonzero(x.owner, as_tuple=True)))
 
     def restride(self, x, shape, strides):
         return x.as_strided(shape, [stride // x.element_size() for stride in strides])

@@ -154,20 +154,22 @@ def at(op, kernels, self, indices, other):
         if given is not None:
             known(op, given, name)
     check_writable(f"{op}.at", Operand("self", self, adapter, device, spec))
-    if device.key != keys.CPU:
-        indices = hosted(indices)
+    index = indices if device.key == keys.CPU else indexing(indices, device)
     written, other = adapter.view(self), source.view(other) if source else other
-    with adapter.guard(device), run.ordered(written, [other]):
-        row.load()(op, written, indices, other)
+    with adapter.guard(device), run.ordered(written, [other, *(index if isinstance(index, tuple) else [index])]):
+        row.load()(op, written, index, other)
     adapter.written(self)
 
 
-def hosted(indices):
-    """Indices whose arrays are NumPy's."""
+def indexing(indices, device):
+    """Indices as a device's kernels take them: those on a CUDA device as views where it is theirs; else NumPy's."""
     if isinstance(indices, tuple):
-        return tuple(map(hosted, indices))
+        return tuple([indexing(part, device) for part in indices])
     adapter = arrays.adapter_of(type(indices))
-    return adapter.host(indices) if adapter else indices
+    if adapter is None:
+        return indices
+    near = device.key == keys.CUDA and adapter.device(indices) == device
+    return adapter.view(indices) if near else adapter.host(indices)
 
 
 OUTER = """{op} of every element of self with every one of other: out[i..., j...] = {op}(self[i...], other[j...])."""
@@ -191,4 +193,5 @@ In order, with NumPy's dtypes. Source: NumPy's {op}.accumulate."""
 AT = """\
 self[i] = {op}(self[i], other[i]) for one index after the other, in place: a repeated one counts each time
 
-`indices` is anything that indexes an array. On CUDA they are sorted out on the host. Source: NumPy's {op}.at."""
+`indices` is anything that indexes an array. On CUDA the call waits until they are known to be in bounds; in a stream
+that is captured into a graph it cannot, and leaves out those that are not. Source: NumPy's {op}.at."""

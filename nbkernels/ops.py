@@ -188,7 +188,7 @@ _accumulate = define(
 AT = LIBRARY.stub(
     "at",
     takes="op self indices other",
-    dispatch={"CPU": "nbkernels.cpu.reduce.scan:at", "CUDA": "nbkernels.cuda.scan:at"},
+    dispatch={"CPU": "nbkernels.cpu.reduce.scan:at", "CUDA": "nbkernels.cuda.at:at"},
     fast="nbkernels.cpu.reduce.scan:at_fast",
 )
 

@@ -74,8 +74,6 @@ SCANS = [
     for op, item, dtype in (("add", "int8", "int64"), ("subtract", "float16", "float16"), ("maximum", "bool", "bool"))
 ] + [
     scan.kernel(scalar.find("subtract", np.dtype("float32")), *("float32",) * 2, ("float32",) * 3, 1, True, True),
-    scan.visitor(scalar.find("add", np.dtype("float16")), "float16", "int8", ("float16",) * 3),
-    scan.visitor(scalar.find("logical_or", np.dtype("bool")), "bool", "bool", ("bool",) * 3),
 ]
 # Through shared memory and in chunks: copies of 16 bytes and of single elements, long functions, every size.
 STAGED = [

@@ -2,7 +2,6 @@
 
 accumulate   out[0] = x[0], out[k] = op(out[k - 1], x[k])
 in_order     the last of these alone, where a mask says so, from x[0] or from what out has
-at           out[indices[i]] = op(out[indices[i]], x[i]): a thread for each element that is named, its turns in order
 
 accumulate of many rows keeps NumPy's order, one step after the other. Few long rows (`way`) of an operation of
 IN_CHUNKS have an order that depends on their length n alone, halves in float32 and rounded once. A row is cut into
@@ -25,11 +24,11 @@ import numpy as np
 
 from .. import scalar
 from ..dispatch.driver import simulated
-from ..dtypes import ASSOCIATIVE, HALVES, NUMBERS, kind, resolve
+from ..dtypes import ASSOCIATIVE, HALVES, resolve
 from ..strides import broadcast_strides, plan
 from .elementwise import fill, run
 from .launch import KERNELS, Kernel, capability, elements, launch, multiprocessors, pointer
-from .memory import clash, empty, uploaded
+from .memory import clash, empty
 
 THREADS, BLOCKS = 128, 16
 # Operations of a few instructions, which kernels unroll.
@@ -79,12 +78,6 @@ def chunked(function, item: str, work: str, compute, ndim: int, width: int, out_
     arguments = function, item, work, compute, ndim, width, out_width, last
     words = 1 if work in HALVES else max(1, np.dtype(work).itemsize // 4)
     return Kernel(f"{KERNELS}.chunked:make", arguments, 32 * WARPS, blocks=4 // words)
-
-
-@functools.cache
-def visitor(function, out: str, item: str, compute) -> Kernel:
-    """out[targets[g]] = function(out[targets[g]], x[sources[j]]) for j from starts[g] to starts[g + 1], in order."""
-    return Kernel(f"{KERNELS}.scan:visitor", (function, out, item, compute), THREADS)
 
 
 def accumulate(op: str, out, x, axis: int, work) -> None:
@@ -207,38 +200,3 @@ def touching(size: int, place: int, others, step: int) -> int:
             break
         width //= 2
     return width
-
-
-def at(op: str, out, indices, x) -> None:
-    """out[i] = op(out[i], x[i]) for one index after the other, so that repeated ones add up, as NumPy's ufunc.at.
-
-    `indices` is anything that indexes an array, on the host; x, a device array or a number, broadcasts to what it
-    selects. Which elements are named, and when, is sorted out on the host.
-    """
-    names = resolve(op, out.dtype, kind(x))
-    if not np.can_cast(names[2], out.dtype, "same_kind"):
-        raise TypeError(f"{op}: cannot cast the result from {names[2]} to {out.dtype!r} under casting='same_kind'")
-    if type(x) in NUMBERS or isinstance(x, np.ndarray):
-        x = uploaded(np.asarray(x, names[1] if type(x) in NUMBERS else None), out)
-    places = _distances(out.shape, elements(out, out.strides))[indices]
-    sources = np.broadcast_to(_distances(x.shape, elements(x, x.strides)), places.shape).ravel()
-    if places.size == 0:
-        return
-    order = np.argsort(places, axis=None, kind="stable")
-    targets, starts = np.unique(places.ravel()[order], return_index=True)
-    if clash(out, x):
-        held = empty(x.shape, out, x.dtype)
-        run(scalar.find("first", x.dtype), held, x, x, (x.dtype,) * 3)
-        x, sources = held, np.broadcast_to(_distances(x.shape, elements(held, held.strides)), places.shape).ravel()
-    lists = [uploaded(part, out) for part in (targets, np.append(starts, order.size), sources[order])]
-    compiled = visitor(scalar.find(op, *names[:2]), out.dtype.name, x.dtype.name, tuple(d.name for d in names))
-    blocks = min(-(-targets.size // THREADS), multiprocessors() * BLOCKS)
-    launch(compiled, blocks, targets.size, *map(pointer, lists), pointer(out), pointer(x), stream=out.stream)
-
-
-def _distances(shape, steps):
-    """Distance in elements of each element from the first."""
-    distances = np.zeros(shape, np.int64)
-    for d, (size, step) in enumerate(zip(shape, steps)):
-        distances += (np.arange(size) * step).reshape((size,) + (1,) * (len(shape) - d - 1))
-    return distances

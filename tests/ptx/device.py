@@ -24,13 +24,13 @@ KINDS = {0: "u1", 1: "u2", 2: "u4", 3: "i4", 4: "u8", 5: "i8", 6: "f2", 7: "f4",
 class Device(launched.Driver):
     """`memory` holds what kernels may touch; each launch is run at once, for compute capability `cc`, and is one of the
     `launches`, (kernel, grid). `multiprocessors` count when a config is chosen; `change` is applied to the PTX, to
-    plant faults."""
+    plant faults. `captured`: whether its streams are captured into a graph, where nothing is read back."""
 
     def __init__(self, cc: tuple = NEWEST, multiprocessors: int = 132, change=lambda ptx: ptx):
         super().__init__(launched.Notes())
         self.change = change
         self.cc, self.memory, self.launches, self.kernels = cc, Memory(), [], []
-        self.maps, self.held = [], {}
+        self.maps, self.held, self.captured = [], {}, False
         names = ("COMPUTE_CAPABILITY_MAJOR", "COMPUTE_CAPABILITY_MINOR", "MULTIPROCESSOR_COUNT")
         self.CUdevice_attribute = SimpleNamespace(**{
             f"CU_DEVICE_ATTRIBUTE_{name}": value for name, value in zip(names, (*cc[:2], multiprocessors))
@@ -65,6 +65,12 @@ class Device(launched.Driver):
         x = self.room(int(np.prod(shape, dtype=int)) * dtype.itemsize).view(dtype).reshape(shape)
         return self.array(x, like.stream)
 
+    def argsort(self, x):
+        return self.array(np.argsort(ghost(x), kind="stable"), x.stream)
+
+    def nonzero(self, x):
+        return tuple([self.array(np.ascontiguousarray(part), x.stream) for part in np.nonzero(ghost(x))])
+
     @staticmethod
     def room(size: int) -> np.ndarray:
         """Bytes that begin at a multiple of 256, as the driver's do."""
@@ -90,6 +96,14 @@ class Device(launched.Driver):
 
     def cuMemcpyHtoDAsync(self, address, source, size, stream):
         ctypes.memmove(address, source, size)
+        return (0,)
+
+    def cuStreamIsCapturing(self, stream):
+        return 0, int(self.captured)
+
+    def cuMemcpyDtoH(self, target, address, size):
+        assert not self.captured, "read back in a stream that is captured"
+        ctypes.memmove(target, address, size)
         return (0,)
 
     def cuTensorMapEncodeTiled(self, to, kind, count, address, dims, strides, box, *rest):
@@ -121,6 +135,12 @@ class Device(launched.Driver):
         run(ptx, grid, (config.blockDimX, config.blockDimY, config.blockDimZ), arguments, self.memory,
             config.sharedMemBytes, cluster)  # fmt: skip
         return (0,)
+
+
+def ghost(x):
+    from nbkernels.cuda import launch
+
+    return launch.ghost(x)
 
 
 @functools.cache

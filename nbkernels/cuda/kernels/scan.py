@@ -75,20 +75,3 @@ def steps(function, item: str, work: str, compute, ndim: int, started: bool, mas
     kinds = WORK, stored(item), types.uint8
     operands = [part for t in kinds for part in (types.CPointer(t), index, types.int64)]
     return run, (types.int64, types.int64, *operands, index)
-
-
-def visitor(function, out: str, item: str, compute):
-    """out[targets[g]] = function(out[targets[g]], x[sources[j]]) for j from starts[g] to starts[g + 1], in order."""
-    X, Y, RESULT = map(computed, compute)
-    call = device(function, "float32" if compute[0] in HALVES else compute[0])
-    read, again, write = reading(item), reading(out), writing(out)
-
-    def visits(groups, targets, starts, sources, out, x):
-        for group in range(cuda.grid(1), groups, cuda.gridsize(1)):
-            at = targets[group]
-            for j in range(starts[group], starts[group + 1]):
-                write(out, at, RESULT(call(X(again(out, at)), Y(read(x, sources[j])))))
-
-    places = (types.CPointer(types.int64),) * 3
-    signature = (types.int64, *places, types.CPointer(stored(out)), types.CPointer(stored(item)))
-    return visits, signature
