@@ -6,6 +6,7 @@ Arrays are larger than the L2 cache; bytes are those of every operand, once.
 import functools
 
 import device_arrays
+import numpy as np
 from device_cases import Array, dtype_of
 from device_many import timed
 
@@ -51,6 +52,10 @@ def rows():
     yield "accumulate 1", d, "x", lambda x: nb.add.accumulate(x, 1), lambda t, x: t.cumsum(x, 1), 2
 
 
+# add.at of (dtype, shape of out, number of indices), beside torch's index_add_: of float32 it adds in any order.
+ATS = (("float32", (1 << 20,), 1 << 20), ("int32", (1 << 20,), 1 << 20), ("float32", (50_000, 64), 1 << 18))
+
+
 @nb.elementwise
 def FUSED(x, y):
     return x * y + 1
@@ -70,7 +75,14 @@ def calls():
         ours(*(stand(given[name].shape, dtype_of(dtype), given[name].strides()) for name in operands.split()))
 
     return {f"loops {name} {d}": functools.partial(made, operands, ours, d)
-            for name, d, operands, ours, _, _ in rows()}  # fmt: skip
+            for name, d, operands, ours, _, _ in rows()} | {
+            f"loops add.at {row}": functools.partial(at, *row) for row in ATS}  # fmt: skip
+
+
+def at(dtype, shape, count, stand):
+    sizes = (shape, dtype), ((count,), "int64"), ((count, *shape[1:]), dtype)
+    out, indices, x = (stand(size, np.dtype(d), Array(size, d).strides()) for size, d in sizes)
+    nb.add.at(out, indices, x)
 
 
 def run(report, dry):
@@ -78,6 +90,11 @@ def run(report, dry):
     if torch is None:
         return
     module, n = torch.torch, 64 if dry else N
+    for each in ATS[:: 9 if dry else 1]:
+        try:
+            named(report, torch, *each, dry)
+        except Exception as error:
+            report(f"add.at {each}", wrong=f"{type(error).__name__}: {error}"[:300])
     for name, d, operands, ours, theirs, parts in rows():
         label = f"{name} {d}"
         try:
@@ -100,3 +117,23 @@ def run(report, dry):
             report(label, us=us, far=far, row=row | ({"layout": layout} if layout else {}), text=text)
         except Exception as error:
             report(label, wrong=f"{type(error).__name__}: {error}"[:300])
+
+
+def named(report, torch, dtype, shape, count, dry):
+    """add.at of random indices."""
+    module, device, kind = torch.torch, torch.device, getattr(torch.torch, dtype)
+    count = count >> 8 if dry else count
+    indices = module.randint(0, shape[0], (count,), device=device)
+    x = (4 * module.randn((count, *shape[1:]), device=device)).to(kind)
+    outs = [module.zeros(shape, device=device, dtype=kind) for _ in range(2)]
+    calls = {"ours": lambda: nb.add.at(outs[0], indices, x), "torch": lambda: outs[1].index_add_(0, indices, x)}
+    for call in calls.values():
+        call()
+    far = (outs[0].double() - outs[1].double()).abs().max().item()
+    us = {side: sorted(timed(torch, call, dry) for _ in range(1 if dry else ROUNDS))[ROUNDS // 2 * (not dry)]
+          for side, call in calls.items()}  # fmt: skip
+    row = dict(bench="add.at", shape=[*shape, count], dtype=dtype, threads="GPU", ours_s=us["ours"] / 1e6,
+               peers={"torch": us["torch"] / 1e6}, gflops=None,
+               gb_s=sum(each.nbytes for each in (outs[0], indices, x)) / us["ours"] / 1e3)  # fmt: skip
+    text = f"add.at {dtype} {count} into {shape}: {us['ours']:.1f} us, ratio {us['torch'] / us['ours']:.2f}"
+    report(f"add.at {dtype} {shape}", us=us, far=far, row=row, text=text)
