@@ -163,7 +163,7 @@ class Launch:
     """A launch as the driver takes it, prepared: called, it is made, as often as one likes.
 
     `places` are the pointers among its parameters: (index among the `words`, address), which may be written anew under
-    the `lock`; `maps` its tensor maps, likewise.
+    the `lock`; `maps` its tensor maps, likewise: (index of the first of a map's 16 words, address).
     """
 
     def __init__(self, kernel, function, grid, arguments, stream):
@@ -176,6 +176,7 @@ class Launch:
         skipped = -start % 64  # where a tensor map has to lie
         self.memory = memoryview(buffer)[skipped:]
         self.words = self.memory[: self.memory.nbytes // 8 * 8].cast("q")
+        self.base = start + skipped  # where the words are
         self.table = np.empty(max(len(arguments), 1), np.uint64)
         self.places, self.maps, end = [], [], 128 * len(maps)
         for i, argument in enumerate(arguments):
@@ -183,7 +184,7 @@ class Launch:
             if isinstance(argument, TensorMap):
                 at = 128 * len(self.maps)
                 self.memory[at : at + 128] = encoded(argument)
-                self.maps.append((start + skipped + at, argument.address))
+                self.maps.append((at // 8, argument.address))
             elif isinstance(argument, int):
                 self.words[at // 8] = argument
                 if type(argument) is Place:
@@ -193,7 +194,7 @@ class Launch:
                 data = argument.tobytes()
                 self.memory[at : at + len(data)] = data
                 end += 8
-            self.table[i] = start + skipped + at
+            self.table[i] = self.base + at
         self.parameters = self.table.ctypes.data
         self.config = config = cuda.CUlaunchConfig()
         config.gridDimX, config.gridDimY, config.gridDimZ = self.grid
