@@ -132,28 +132,41 @@ def storer(form: Form):
 @functools.cache
 def writer(form: Form):
     """write(sums, slots, thread, c, x, row, column, m, n, beta, alpha, reads_x): alpha * sums + beta * X, the 64 rows
-    of C from `row` on, element by element: a warp walks along rows, or along columns where those are closer."""
-    kind, PIECE, PIECES = form.kind, form.piece, form.config.bn // form.piece
+    of C from `row` on, element by element: a warp walks along rows, or along columns where those are closer.
+
+    A lane takes BATCH elements at a time, so that their loads are under way together; what it reads beyond its last
+    element of X is that one again.
+    """
+    kind, PIECE, PIECES, BATCH = form.kind, form.piece, form.config.bn // form.piece, 4
     (_, _, blend, write), stage, at = ending(kind), staging(form), placer(form)
     WORD = word(kind)
     read = ptx.shared_word(WORD)
 
     @inlined
     def store(sums, slots, thread, c, x, row, column, m, n, beta, alpha, reads_x):
-        line, lane, (base, place) = cuda.local.array(1, WORD), thread % 32, at(thread, slots)
+        line, lane, (base, place) = cuda.local.array(BATCH, WORD), thread % 32, at(thread, slots)
         row += thread // 32 % 4 * 16
         first, second, down, across = (lane % 16, lane // 16, 0, 2) if c[1] < c[2] else (0, lane, 1, 0)
+        step, step_x = down * c[1] + across * c[2], down * x[1] + across * x[2]
         for piece in range(PIECES):
             stage(sums, piece, place, alpha)
             ptx.warp_sync()
-            r, q, rows, columns = first, second, min(16, m - row), min(PIECE, n - column)
-            while r < rows and q < columns:
-                line[0] = read(base + r * LINE + ((q // 4 ^ r % 8) << 4) + q % 4 * 4)
+            rows, columns = min(16, m - row), min(PIECE, n - column)
+            count = 0
+            if first < rows and second < columns:
+                count = rows if down else (columns - second + 1) // 2
+            to = c[3] + (row + first) * c[1] + (column + second) * c[2]
+            by = x[3] + (row + first) * x[1] + (column + second) * x[2]
+            for start in range(0, count, BATCH):
+                for i in range(BATCH):
+                    r, q = U32(first + (start + i) * down), U32(second + (start + i) * across)
+                    line[i] = read(base + U32(r * LINE) + U32(U32(q >> 2 ^ r & 7) << 4) + U32(U32(q & 3) << 2))
                 if reads_x:
-                    blend(line, 0, beta, x[0], x[3] + (row + r) * x[1] + (column + q) * x[2])
-                write(line, 0, beta, c[0], c[3] + (row + r) * c[1] + (column + q) * c[2])
-                r += down
-                q += across
+                    for i in range(BATCH):
+                        blend(line, i, beta, x[0], by + min(start + i, count - 1) * step_x)
+                for i in range(BATCH):
+                    if start + i < count:
+                        write(line, i, beta, c[0], to + (start + i) * step)
             ptx.warp_sync()
             column += PIECE
 
