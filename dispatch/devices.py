@@ -37,10 +37,11 @@ class Cuda(Adapter):
         driver.fill(self.view(made), x)
         return made
 
-    def argsort(self, x):
-        """The order that sorts a `scratch` of one dimension, stably, as a DeviceView of int64: on the host, where the
-        library has no sort that is stable."""
-        return self.sent(driver.copy_out(x).argsort(kind="stable"), x)
+    def sort(self, x):
+        """(a `scratch` of one dimension sorted, stably; the order, as int64): on the host, where the library cannot."""
+        given = driver.copy_out(x)
+        order = given.argsort(kind="stable")
+        return self.sent(given[order], x), self.sent(order, x)
 
     def nonzero(self, x):
         """Where a DeviceView of this library's is true: for each of its dimensions a DeviceView of int64."""
@@ -183,8 +184,9 @@ class CuPy(Cuda):
             return partial(cupy.empty, shape, dtype)
         return lambda: self.restride(cupy.empty(max(1, prod(shape)), dtype), shape, strides)
 
-    def argsort(self, x):
-        return self.view(library("cupy").argsort(x.owner))
+    def sort(self, x):
+        order = library("cupy").argsort(x.owner)  # which is stable
+        return self.view(x.owner[order]), self.view(order)
 
     def nonzero(self, x):
         return tuple(map(self.view, library("cupy").nonzero(x.owner)))
@@ -310,8 +312,8 @@ class Torch(Cuda):
         steps = [stride // dtype.itemsize for stride in strides]
         return partial(torch.empty_strided, shape, steps, dtype=getattr(torch, dtype.name), device=like.device)
 
-    def argsort(self, x):
-        return self.view(library("torch").argsort(x.owner, stable=True))
+    def sort(self, x):
+        return tuple(map(self.view, library("torch").sort(x.owner, stable=True)))
 
     def nonzero(self, x):
         return tuple(map(self.view, library("torch").nonzero(x.owner, as_tuple=True)))

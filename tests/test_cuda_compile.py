@@ -15,7 +15,7 @@ from nbkernels.problem import GemmProblem
 from tests import launched
 
 try:
-    from nbkernels.cuda import elementwise, gemm, launch, mv, reduce, scan, tiles
+    from nbkernels.cuda import at, elementwise, gemm, launch, mv, reduce, scan, tiles
     from nbkernels.cuda.assemble import assemble, ptx
     from nbkernels.cuda.block import BlockGemm
     from nbkernels.cuda.kinds import kind_of
@@ -75,33 +75,24 @@ SCANS = [
 ] + [
     scan.kernel(scalar.find("subtract", np.dtype("float32")), *("float32",) * 2, ("float32",) * 3, 1, True, True),
 ]
-# Through shared memory and in chunks: copies of 16 bytes and of single elements, long functions, every size.
-STAGED = [
-    ("add", "float32", "float32", (False, 4), 32, 16, True),
-    ("add", "float32", "float32", (True, 4), 32, 16, True),
-    ("subtract", "float16", "float16", (False, 1), 64, 16, False),
-    ("add", "int8", "int64", (True, 2), 16, 16, False),
-    ("multiply", "complex128", "complex128", (False, 1), 8, 8, True),
-    ("pow", "float64", "float64", (True, 2), 16, 1, True),
-    ("gcd", "uint64", "uint64", (False, 2), 16, 1, True),
-    ("maximum", "bool", "bool", (False, 16), 64, 16, True),
-]
-IN_CHUNKS = [
-    ("add", "float32", "float32", 4, 4),
-    ("add", "float16", "float16", 1, 4),
-    ("multiply", "complex64", "complex64", 2, 2),
-    ("add", "int8", "int64", 4, 2),
-    ("logical_and", "bool", "bool", 4, 4),
-    ("fmax", "float64", "float64", 2, 1),
-]
-SCANS += [
-    scan.staged(scalar.find(op, np.dtype(work)), item, work, (work,) * 3, 2, way, way, *how)
-    for op, item, work, way, *how in STAGED
-] + [
-    scan.chunked(scalar.find(op, np.dtype(work)), item, work, (work,) * 3, 2, *widths, last)
-    for op, item, work, *widths in IN_CHUNKS
-    for last in (False, True)
-]
+
+
+def rows(way, op, out, item=None, compute=None, target="int32", ndim=1, columns=1):
+    """The kernel of `at` that adds rows in one of its ways."""
+    compute = compute or (out,) * 3
+    function = scalar.find(op, np.dtype(compute[0]))
+    return at.kernel(way, op, function, out, item or out, compute, target, ndim, columns)
+
+
+ATS = [
+    at.locating("int64", "int32", 1, True), at.locating("uint8", "int64", 3, False),
+    rows("once", "divide", "complex64", target="int64"), rows("once", "add", "float16", "int8", ("float16",) * 3),
+    rows("atomic", "add", "int32"), rows("atomic", "subtract", "int64", ndim=2, columns=2),
+    rows("atomic", "multiply", "uint8"), rows("atomic", "maximum", "float16"), rows("atomic", "minimum", "float64"),
+    rows("atomic", "logical_or", "bool"), rows("ordered", "add", "float32"), rows("ordered", "add", "complex128"),
+    rows("ordered", "add", "float16", "int8", ("float16",) * 3), rows("ordered", "multiply", "complex64", columns=2),
+    rows("ordered", "remainder", "float64"), rows("ordered", "logical_or", "bool"),
+]  # fmt: skip
 DOTS = [
     part(kind_of(*dtypes))
     for part in (lambda kind: mv.kernel(kind, 64, 1 if kind.planes == 2 else 16 // BYTES[kind.a], False), mv.final)
@@ -180,7 +171,7 @@ def test_gemm_of_other_dtypes(kind):
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("kernel", [*LOOPS, COMPLEX, *FUNCTIONS, *SUMS, *SCANS, *DOTS, *MVS], ids=str)
+@pytest.mark.parametrize("kernel", [*LOOPS, COMPLEX, *FUNCTIONS, *SUMS, *SCANS, *ATS, *DOTS, *MVS], ids=str)
 def test_loops_and_sums(kernel):
     used = assemble(kernel, NEWEST).resources
     print(kernel, used)

@@ -72,9 +72,7 @@ def at(op: str, out, indices, x) -> None:
         x = _broadcast(op, x, chosen.view.shape)
         binary(op, chosen.view, chosen.view, x)
     elif not _masked(op, chosen, x):
-        found = locate(chosen, indices, out)
-        if found is not None:
-            _apply(op, names, out, found, x)
+        _apply(op, names, out, locate(chosen, indices, out), x)
 
 
 def _number(x, out, dtype) -> DeviceView:
@@ -175,40 +173,37 @@ class Rows(NamedTuple):
         return (*self.view.shape[: self.place], *self.index, *self.view.shape[self.place :])
 
 
-def locate(chosen: Choice, indices, out) -> Rows | None:
-    """The rows that are chosen, or None if there are none; an IndexError where an index is out of bounds."""
-    view, found, once = chosen.view, [], all(array.dtype.kind == "b" for array, _ in chosen.arrays)
+def locate(chosen: Choice, indices, out) -> Rows:
+    """The rows that are chosen; an IndexError where an index is out of bounds."""
+    view, found, masks = chosen.view, [], all(map(_masks, [array for array, _ in chosen.arrays]))
     for array, d in chosen.arrays:
-        parts = _nonzero(array, out) if array.dtype.kind == "b" else [array]
-        found += [(part, d + i) for i, part in enumerate(parts)]
+        found += [(part, d + i) for i, part in enumerate(_nonzero(array) if _masks(array) else [array])]
     try:
         index = broadcast_shapes(*(part.shape for part, _ in found))
     except ValueError:
-        return refuse(out, indices)
-    count, dims = prod(index), [d for _, d in found]
-    if count == 0:
-        return None
-    found = [(part if is_array(part) else uploaded(part.astype(np.int64), out), d) for part, d in found]
-    steps = elements(view, view.strides)
+        refuse(out, indices)
+    count, dims, steps = prod(index), [d for _, d in found], elements(view, view.strides)
     reach = [(view.shape[d] - 1) * steps[d] for d in dims]
     narrow = sum(map(abs, reach)) < 1 << 31
     targets, outside = empty((count,), out, np.int32 if narrow else np.int64), empty((), out, np.int32)
-    fill(outside, 0)
-    for i, ((part, d), last) in enumerate(zip(found, reach)):
-        loops = _loops(index, elements(part, broadcast_strides(index, part.shape, part.strides)))
-        compiled = locating(part.dtype.name, targets.dtype.name, len(loops[0]), i == 0)
-        launch(compiled, min(-(-count // THREADS), multiprocessors() * BLOCKS), count, pointer(part), loops[1],
-               loops[0], view.shape[d], -min(last, 0), steps[d], pointer(targets), pointer(outside),
+    if count:
+        fill(outside, 0)
+    for i, ((part, d), last) in enumerate(zip(found, reach) if count else ()):
+        part = part if is_array(part) else uploaded(part.astype(np.int64), out)
+        sizes, walk = _loops(index, elements(part, broadcast_strides(index, part.shape, part.strides)))
+        compiled = locating(part.dtype.name, targets.dtype.name, len(sizes), i == 0)
+        blocks, lists = min(-(-count // THREADS), multiprocessors() * BLOCKS), (pointer(targets), pointer(outside))
+        launch(compiled, blocks, count, pointer(part), walk, sizes, view.shape[d], -min(last, 0), steps[d], *lists,
                stream=out.stream)  # fmt: skip
-    if not once and not driver.capturing(out.stream or 0) and driver.copy_out(outside):
+    if count and not masks and not driver.capturing(out.stream or 0) and driver.copy_out(outside):
         refuse(out, indices)
     kept = [d for d in range(len(view.shape)) if d not in dims]
     lowest = sum(min(last, 0) for last in reach) * out.dtype.itemsize
     base = view.view([view.shape[d] for d in kept], [view.strides[d] for d in kept], lowest)
-    return Rows(base, targets, index, chosen.place, once or count == 1)
+    return Rows(base, targets, index, chosen.place, masks or count == 1)
 
 
-def _nonzero(mask, out):
+def _nonzero(mask):
     """Where a mask is true: an array of integers for each of its dimensions."""
     return mask.adapter.nonzero(mask) if is_array(mask) else np.nonzero(mask)
 
@@ -289,13 +284,13 @@ def _apply(op: str, names, out, found: Rows, x) -> None:
     loops = plan((view.shape,) * 2, strides, (out.dtype.itemsize, given.dtype.itemsize))
     to, source = (elements(each, part) or (0,) for each, part in zip((out, given), loops.strides))
     way = "once" if found.once else "atomic" if orderless(op, names, out.dtype) else "ordered"
-    lists = [targets] if way != "ordered" else [targets, targets.adapter.argsort(targets)]
+    lists = targets.adapter.sort(targets) if way == "ordered" else (targets,)
     compiled = kernel(way, op, scalar.find(op, *names[:2]), out.dtype.name, x.dtype.name, tuple(d.name for d in names),
                       targets.dtype.name, len(of_rows[0]), len(to))  # fmt: skip
     shift = min(THREADS.bit_length() - 1, (width - 1).bit_length())
     most = multiprocessors() * BLOCKS
     across = min(-(-count // (THREADS >> shift)), most)
     grid = across, min(-(-width >> shift), max(1, most // across))
-    launch(compiled, grid, count, width, shift, tuple(map(pointer, lists)),
+    launch(compiled, grid, count, width, shift, *map(pointer, lists),
            pointer(out, view.address - out.address + loops.offsets[0]), to, pointer(given, loops.offsets[1]),
            *of_rows, loops.shape or (1,), source, stream=out.stream)  # fmt: skip

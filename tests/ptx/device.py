@@ -65,8 +65,9 @@ class Device(launched.Driver):
         x = self.room(int(np.prod(shape, dtype=int)) * dtype.itemsize).view(dtype).reshape(shape)
         return self.array(x, like.stream)
 
-    def argsort(self, x):
-        return self.array(np.argsort(ghost(x), kind="stable"), x.stream)
+    def sort(self, x):
+        order = np.argsort(ghost(x), kind="stable")
+        return self.array(ghost(x)[order], x.stream), self.array(order, x.stream)
 
     def nonzero(self, x):
         return tuple([self.array(np.ascontiguousarray(part), x.stream) for part in np.nonzero(ghost(x))])

@@ -14,6 +14,7 @@ from .elements import computed, reading, stored, writing
 from .functions import device, inlined
 
 INT64 = types.int64
+SHORT = frozenset(("add", "subtract", "multiply"))  # of few instructions, so that loops of them are unrolled
 
 
 def walking(ndim: int):
@@ -82,47 +83,55 @@ def scattered(fold, out: str, item: str, target: str, ndim: int, columns: int):
         lane = (cuda.threadIdx.x & (lanes - 1)) + cuda.blockIdx.y * lanes
         for row in range(cuda.grid(1) >> shift, rows, cuda.gridsize(1) >> shift):
             place = INT64(targets[row])
-            if place >= 0:
-                source = of_row(row, row_shape, row_steps)
-                for column in range(lane, width, lanes * cuda.gridDim.y):
-                    fold(out, place + of_column(column, shape, out_steps),
-                         read(x, source + of_column(column, shape, steps)))  # fmt: skip
+            source, column = of_row(row, row_shape, row_steps), lane if place >= 0 else width
+            while column < width:  # a range would divide once for each row
+                fold(out, place + of_column(column, shape, out_steps),
+                     read(x, source + of_column(column, shape, steps)))  # fmt: skip
+                column += lanes * cuda.gridDim.y
 
     return run, signature(out, item, (target,), ndim, columns)
 
 
 def ordered(op: str, function, out: str, item: str, compute, target: str, ndim: int, columns: int):
-    """The same where rows have the same target, in the order of their numbers.
+    """The same where rows have the same target, in the order of their numbers: `targets` are sorted, stably, and
+    `order` has the numbers of their rows.
 
-    `order` sorts the rows by their targets, stably. The group at the first row of a target takes all of its rows, a
-    column a thread: the result stands in a register, rounded as out's elements are after each.
+    The group at the first row of a target takes all of its rows, a column a thread. The result stands in a register,
+    rounded after each turn as out's elements are. What is added has the elements of AHEAD turns on their way at a time,
+    without a branch: where there are no more, the first of them once again, which is in the cache.
     """
     call = device(function, "float32" if compute[0] in HALVES else compute[0])
     X, Y, RESULT = map(computed, compute)
-    OUT, again, write, read = stored(out), reading(out), writing(out), reading(item)
+    OUT, ITEM, again, write, read = stored(out), stored(item), reading(out), writing(out), reading(item)
+    TARGET, AHEAD = stored(target), 8 if op in SHORT else 1
     of_row, of_column = walking(ndim), walking(columns)
 
     def run(rows, width, shift, targets, order, out, out_steps, x, row_shape, row_steps, shape, steps):
+        places, turns = cuda.local.array(AHEAD, TARGET), cuda.local.array(AHEAD, INT64)
+        values, held = cuda.local.array(AHEAD, ITEM), cuda.local.array(1, OUT)
         lanes = INT64(1) << shift
         lane = (cuda.threadIdx.x & (lanes - 1)) + cuda.blockIdx.y * lanes
         for first in range(cuda.grid(1) >> shift, rows, cuda.gridsize(1) >> shift):
-            place = targets[order[first]]
-            if place >= 0 and (first == 0 or targets[order[first - 1]] != place):
-                for column in range(lane, width, lanes * cuda.gridDim.y):
-                    at, source = place + of_column(column, shape, out_steps), of_column(column, shape, steps)
-                    held = cuda.local.array(1, OUT)
-                    held[0] = out[at]
-                    turn, row = first, order[first]
-                    while True:
-                        value = read(x, source + of_row(row, row_shape, row_steps))
-                        write(held, 0, RESULT(call(X(again(held, 0)), Y(value))))
-                        turn += 1
-                        if turn >= rows:
-                            break
-                        row = order[turn]
-                        if targets[row] != place:
-                            break
-                    out[at] = held[0]
+            place = targets[first]
+            column = lane if place >= 0 and (first == 0 or targets[first - 1] != place) else width
+            while column < width:
+                at, source = place + of_column(column, shape, out_steps), of_column(column, shape, steps)
+                held[0] = out[at]
+                start, more = first, True
+                while more:
+                    for u in range(AHEAD):
+                        turn = min(start + u, rows - 1)
+                        places[u], turns[u] = targets[turn], order[turn]
+                    for u in range(AHEAD):
+                        row = turns[u] if places[u] == place else turns[0]
+                        values[u] = x[source + of_row(row, row_shape, row_steps)]
+                    for u in range(AHEAD):
+                        if places[u] == place and start + u < rows:
+                            write(held, 0, RESULT(call(X(again(held, 0)), Y(read(values, u)))))
+                    start += AHEAD
+                    more = places[AHEAD - 1] == place and start < rows
+                out[at] = held[0]
+                column += lanes * cuda.gridDim.y
 
     return run, signature(out, item, (target, "int64"), ndim, columns)
 

@@ -5,7 +5,7 @@
 One instruction where there is one: sums, extremes and bits of integers of 32 and 64 bits (LLVM's atomicrmw). Else a
 loop of compare-and-swap: what becomes of an element takes its place if nobody has changed it meanwhile. None swaps 8
 bits, and 16 not on every card: there the aligned 32-bit word is swapped that the element lies in, with its neighbours'
-bytes as they are. It may hold bytes beside the array, but none beside the allocation, whose ends are multiples of 256 bytes.
+bytes as they are. It may hold bytes beside the array, but none beside the allocation: that ends at a multiple of 4.
 """
 
 from __future__ import annotations
