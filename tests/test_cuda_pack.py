@@ -142,6 +142,7 @@ def read(gpu):
             for make, v in found]  # fmt: skip
 
 
+@pytest.mark.sampled
 @pytest.mark.usefixtures("always")
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", DTYPES)
@@ -160,6 +161,20 @@ def test_packed_operands_have_the_bits_of_aligned_ones(gpu, rng, name, layout):
     assert kernel[0] == "W"
     out[...] = whole[..., 1 : 1 + n]
     same_bits(out.base, whole)
+
+
+@pytest.mark.usefixtures("always")
+@pytest.mark.parametrize("name", ["bytes", "tf32"])
+def test_what_lies_across_k_is_turned(gpu, rng, name):
+    """By tiles and vectors, of aligned operands: mat1 by columns and mat2 by rows."""
+    first, second, third = map(np.dtype, DTYPES[name])
+    a, b = numbers(rng, 80, 96, dtype=first), numbers(rng, 96, 112, dtype=second)
+    found = product(gpu, np.zeros((80, 112), third), np.ascontiguousarray(a.T).T, b)
+    turned = [kernel.arguments[3][0][2] for kernel, _ in gpu.launches[:2]]
+    assert turned == [f"turned {16 // first.itemsize}"] * 2
+    assert read(gpu) == ["copy", "copy", "W k k"]
+    same_bits(product(gpu, np.zeros((80, 112), third), a, np.ascontiguousarray(b.T).T), found)
+    assert read(gpu) == ["W k k"]
 
 
 @pytest.mark.usefixtures("always")

@@ -235,6 +235,10 @@ def shared_word(word):
     return instruction("ld.shared.b32 $0, [$1];", "r", "f" if word == types.float32 else "r", result=word)
 
 
+# store_bfloat16(address, value): in global memory, rounded to nearest even.
+store_bfloat16 = instruction("{ .reg .b16 half; cvt.rn.bf16.f32 half, $1; st.global.b16 [$0], half; }", "lf")
+
+
 @functools.cache
 def waiting_sums(letter: str, count: int, apart: int):
     """put(sums, at): to global memory, 16 bytes and the next `apart` behind; get(sums, at), add(sums, at): from it."""
