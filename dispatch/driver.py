@@ -174,6 +174,16 @@ def fill(view, x):
         ask("cuMemcpyHtoDAsync", view.address, x.ctypes.data, x.nbytes, view.stream or 0)
 
 
+def clear(view):
+    """Zeros into a C-order DeviceView: a few us of the host's sooner than by a kernel."""
+    recorder.fixed = True
+    size = view.size * view.dtype.itemsize
+    if simulated():
+        ctypes.memset(view.address, 0, size)
+    else:
+        ask("cuMemsetD8Async", view.address, 0, size, view.stream or 0)
+
+
 def copy_out(view):
     """A DeviceView's elements as a NumPy array, once all that was launched on its stream is done."""
     recorder.fixed = True

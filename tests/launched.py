@@ -132,6 +132,10 @@ class Driver:
         self.notes.events.append(("copy", address, stream))
         return (0,)
 
+    def cuMemsetD8Async(self, address, value, size, stream):
+        self.notes.events.append(("clear", address, stream))
+        return (0,)
+
     def cuStreamIsCapturing(self, stream):
         return 0, 0
 

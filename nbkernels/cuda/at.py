@@ -186,8 +186,7 @@ def locate(chosen: Choice, indices, out) -> Rows:
     reach = [(view.shape[d] - 1) * steps[d] for d in dims]
     narrow = sum(map(abs, reach)) < 1 << 31
     targets, outside = empty((count,), out, np.int32 if narrow else np.int64), empty((), out, np.int32)
-    if count:
-        fill(outside, 0)
+    driver.clear(outside)
     for i, ((part, d), last) in enumerate(zip(found, reach) if count else ()):
         part = part if is_array(part) else uploaded(part.astype(np.int64), out)
         sizes, walk = _loops(index, elements(part, broadcast_strides(index, part.shape, part.strides)))

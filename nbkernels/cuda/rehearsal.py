@@ -86,6 +86,9 @@ class Card:
     def cuMemcpyHtoDAsync(self, address, source, size, stream):
         return (0,)
 
+    def cuMemsetD8Async(self, address, value, size, stream):
+        return (0,)
+
     def cuStreamIsCapturing(self, stream):
         return 0, 0
 

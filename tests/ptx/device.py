@@ -99,6 +99,10 @@ class Device(launched.Driver):
         ctypes.memmove(address, source, size)
         return (0,)
 
+    def cuMemsetD8Async(self, address, value, size, stream):
+        ctypes.memset(address, value, size)
+        return (0,)
+
     def cuStreamIsCapturing(self, stream):
         return 0, int(self.captured)
 
