@@ -19,7 +19,7 @@ try:
 except (ImportError, RuntimeError) as error:
     pytest.skip(f"lacks the CUDA wheels: {str(error).splitlines()[0]}", allow_module_level=True)
 
-from nbkernels.cuda import elementwise, folds, gemm, mv, tiles
+from nbkernels.cuda import elementwise, folds, gemm, mv, scan, tiles
 from nbkernels.cuda.kinds import kind_of
 from nbkernels.cuda.product import choose
 from nbkernels.cuda.product.config import GemmConfig
@@ -100,7 +100,9 @@ def accumulate(axis, *shape):
     x = numbers(*shape)
 
     def call(gpu, out):
-        folds.accumulate(gpu.array(out), gpu.array(x), "add", (axis,), None)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(scan, "CHUNKS", 2)  # so that a chunk has several tiles
+            folds.accumulate(gpu.array(out), gpu.array(x), "add", (axis,), None)
 
     return call, np.zeros(shape, "f4")
 
@@ -125,7 +127,7 @@ CASES = {
     "transposed": lambda: transposed(70, 66),
     "scan along rows": lambda: accumulate(1, 33, 300),
     "scan across rows": lambda: accumulate(0, 300, 36),
-    "scan in chunks": lambda: accumulate(0, 8200),
+    "scan in chunks": lambda: accumulate(0, 12300),
 }
 # Faults that change nothing, so many of a kind at most: the barrier behind the last of additions by halves, whose sum
 # the adding thread itself reads; at a product's end, waits when nothing is on its way, the barrier behind the last

@@ -77,7 +77,8 @@ def chunked(function, item: str, work: str, compute, ndim: int, width: int, out_
     """What the chunks of each row come to, or as the `last` pass their scans."""
     arguments = function, item, work, compute, ndim, width, out_width, last
     words = 1 if work in HALVES else max(1, np.dtype(work).itemsize // 4)
-    return Kernel(f"{KERNELS}.chunked:make", arguments, 32 * WARPS, blocks=4 // words)
+    blocks = 2 if words == 1 and 1 in (width, out_width) else 4 // words  # single elements take an address each
+    return Kernel(f"{KERNELS}.chunked:make", arguments, 32 * WARPS, blocks)
 
 
 def accumulate(op: str, out, x, axis: int, work) -> None:

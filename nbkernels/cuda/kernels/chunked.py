@@ -3,7 +3,7 @@
 A warp's elements, SEGMENT neighbours, are PIECES pieces of 32 lanes with EACH neighbours; a block's warps take segments
 in a row. What comes before an element is added up from the left, the farthest first: chunks, segments of the chunk,
 pieces of the segment, lanes of the piece, elements of the lane. Nothing stands for what is not there: no operation
-needs a neutral element, and past the end of a row its last element is read again, which no result depends on.
+needs a neutral element, and past the end of a row any element of it is taken, on which no result depends.
 """
 
 from __future__ import annotations
@@ -122,6 +122,7 @@ def make(function, item: str, work: str, compute, ndim: int, width: int, out_wid
         thread, block = cuda.threadIdx.x, types.int64(cuda.blockIdx.x)
         warp, lane, row, chunk = thread // 32, thread % 32, block // parts, block % parts
         at, to = place(row, shape, x_steps), place(row, shape, out_steps)
+        step_x, step_out = x_step if WIDTH == 1 else 1, out_step if OUT_WIDTH == 1 else 1
         base, there = REAL(0), False
         if LAST and chunk > 0:
             if warp == 0:
@@ -134,11 +135,13 @@ def make(function, item: str, work: str, compute, ndim: int, width: int, out_wid
             if start + TILE <= count:
                 for q in range(PIECES):
                     for e in range(0, EACH, WIDTH):
-                        load(items, q * EACH + e, x, at + (first + q * 32 * EACH + e) * x_step)
+                        load(items, q * EACH + e, x, at + (first + q * 32 * EACH + e) * step_x)
             else:
+                spare = x[at + min(first, count - 1) * step_x]
                 for q in range(PIECES):
                     for e in range(EACH):
-                        items[q * EACH + e] = x[at + min(first + q * 32 * EACH + e, count - 1) * x_step]
+                        k = first + q * 32 * EACH + e
+                        items[q * EACH + e] = x[at + k * step_x] if k < count else spare
             for e in range(HELD):
                 values[e] = take(items, e)
             scan(values, before, pieces, lane)
@@ -164,11 +167,11 @@ def make(function, item: str, work: str, compute, ndim: int, width: int, out_wid
                     k = first + q * 32 * EACH
                     if start + TILE <= count:
                         for e in range(0, EACH, OUT_WIDTH):
-                            store(out, to + (k + e) * out_step, results, e)
+                            store(out, to + (k + e) * step_out, results, e)
                     else:
                         for e in range(EACH):
                             if k + e < count:
-                                out[to + (k + e) * out_step] = results[e]
+                                out[to + (k + e) * step_out] = results[e]
                     ahead, some = join(some, ahead, pieces[q]), True
         if not LAST and thread == 0:
             keep(totals, row * parts + chunk, base)
