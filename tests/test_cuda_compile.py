@@ -21,6 +21,8 @@ try:
     from nbkernels.cuda.kinds import kind_of
     from nbkernels.cuda.product import tensormap
     from nbkernels.cuda.product.config import GemmConfig
+    from nbkernels.cuda.product.layout import Access
+    from nbkernels.cuda.rings import Staged
 
     assemble(reduce.kernel(scalar.common.add, "float32", "float32", (1, 1), 8, 4, "vector", True, False), (8, 0))
 except (ImportError, RuntimeError) as error:  # a wheel that is not there: Python's, or a library that one brings
@@ -94,13 +96,21 @@ ATS = [
     rows("ordered", "remainder", "float64"), rows("ordered", "logical_or", "bool"),
 ]  # fmt: skip
 DOTS = [
-    part(kind_of(*dtypes))
-    for part in (lambda kind: mv.kernel(kind, 64, 1 if kind.planes == 2 else 16 // BYTES[kind.a], False), mv.final)
-    for dtypes in (*((d,) * 3 for d in ("float32", "float64", "complex64", "bfloat16")), ("uint8", "int8", "int32"))
-]
+    mv.segments(kind, 64, 1 if kind.chain == "complex128" else 2, mv.GROUP // BYTES[kind.chain])
+    for kind in (*(kind_of(*[d] * 3) for d in ("float32", "float64", "complex64", "complex128", "bfloat16", "float16")),
+                 kind_of("uint8", "int8", "int32"))
+] + [mv.segments(kind_of("float16", "float16", "float32"), 1, 8, mv.GROUP // 4)]  # fmt: skip
 MVS = [mv.kernel(kind_of(*[dtype] * 3), *how) for dtype, *how in
        (("float32", 8, 4, False), ("float32", 8, 1, True), ("float64", 8, 2, False), ("complex64", 1, 2, False),
         ("float16", 1, 8, False), ("bfloat16", 1, 1, True))]  # fmt: skip
+STAGED = [
+    mv.stager(Staged(kind_of(*[dtype] * 3), chains, Access(order, vector, vector == 1 and chains == 1), warps))
+    for dtype, chains, order, vector, warps in (
+        ("float16", 1, "k", 8, 4), ("float16", 1, "l", 8, 1), ("bfloat16", 1, "k", 8, 2), ("bfloat16", 1, "k", 1, 4),
+        ("float16", 1, "l", 1, 2), ("float32", 8, "k", 4, 2), ("float32", 8, "l", 4, 4), ("float32", 8, "k", 1, 4),
+        ("float64", 8, "k", 2, 1), ("float64", 8, "l", 2, 2), ("float64", 8, "l", 1, 4),
+    )
+]  # fmt: skip
 # Of the other dtypes one of each kind, with the tiles of a large product: of every way to load, step and end.
 KINDS = [
     kind_of(*dtypes, *conj)
@@ -177,6 +187,18 @@ def test_loops_and_sums(kernel):
     print(kernel, used)
     assert used.spilled == used.stack == 0
     assert 65536 // (used.registers * kernel.threads) * kernel.threads >= 448  # threads of a multiprocessor
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("cc", [NEWEST, OLDEST])
+@pytest.mark.parametrize("kernel", STAGED, ids=str)
+def test_staged_rows(kernel, cc):
+    """Registers are there for eight warps of a multiprocessor, or for all that its shared memory holds rings of."""
+    used = assemble(kernel, cc).resources
+    print(kernel, cc, used)
+    assert used.spilled == used.stack == 0
+    resident = (227 << 10) // kernel.shared * kernel.threads
+    assert 65536 // (used.registers * kernel.threads) * kernel.threads >= min(256, resident)
 
 
 def test_every_candidate_asks_for_registers_that_exist():

@@ -82,9 +82,9 @@ def vectors(k):
     return lambda gpu, out: mv.dot(gpu.array(out), gpu.array(a), gpu.array(b)), np.zeros((), "f4")
 
 
-def matrix_vector(m, k):
-    a, v = numbers(m, k), numbers(k)
-    return lambda gpu, out: mv.mv(gpu.array(out), gpu.array(a), gpu.array(v)), np.zeros(m, "f4")
+def matrix_vector(m, k, dtype="f4"):
+    a, v = numbers(m, k, dtype=dtype), numbers(k, dtype=dtype)
+    return lambda gpu, out: mv.mv(gpu.array(out), gpu.array(a), gpu.array(v)), np.zeros(m, dtype)
 
 
 def fold(axis, *shape):
@@ -121,6 +121,7 @@ CASES = {
     "tiles of one's own": lambda: product("f4", 35, 33, 20, tiles.Tiles(32, 32, 8, 4, 4)),
     "dot": lambda: vectors(4200),
     "mv": lambda: matrix_vector(19, 100),
+    "staged": lambda: matrix_vector(5, 16700, "f2"),
     "rows": lambda: fold((1,), 37, 300),
     "columns": lambda: fold((0,), 300, 37),
     "all": lambda: fold((0, 1), 100, 67),
