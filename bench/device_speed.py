@@ -30,6 +30,8 @@ def cases():
     yield "float32", 4096, 4096, 4096, "NT", 0, {"mode": "tf32"}
     for dtype, m in itertools.product(("bfloat16", "float32"), (8, 16, 64, 128, 512)):
         yield dtype, m, 4096, 4096, "NT", 0, {}
+    for m, n, k in ((16, 11008, 4096), (16, 4096, 11008), (64, 11008, 4096)):
+        yield "bfloat16", m, n, k, "NT", 0, {}
     for dtype, n in itertools.product(("bfloat16", "float32", "float64"), (256, 512, 1024, 2048)):
         yield dtype, n, n, n, "NN", 0, {}
     for dtype, items, n in (("float32", 10_000, 16), ("float32", 10_000, 32), ("float32", 10_000, 64),

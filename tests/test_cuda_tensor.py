@@ -197,3 +197,29 @@ def test_every_config_is_legal():
         for config in tensor.configs("W", dtype, NEWEST):
             form = tensor.Form(config, kind_of(dtype, dtype, dtype if dtype != "int8" else "int32"), "k", "k")
             assert form.shared <= tensor.SHARED
+
+
+def on_a_line(x):
+    """A C-order copy that begins at a multiple of 128 bytes."""
+    made = np.empty(x.nbytes + 128, np.uint8)
+    made = made[-made.ctypes.data % 128 :][: x.nbytes].view(x.dtype).reshape(x.shape)
+    made[...] = x
+    return made
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize(("m", "n", "multiprocessors"), [(16, 256, 132), (112, 128, 132), (40, 512, 132), (48, 64, 1),
+                                                         (64, 80, 1), (16, 112, 1)])  # fmt: skip
+def test_results_of_any_order_are_whole(monkeypatch, order, m, n, multiprocessors):
+    """Tiles of part of a line of C, by rows and by columns, with x and without: no element is left as it was."""
+    gpu = Device(multiprocessors=multiprocessors).installed(monkeypatch)
+    rng, kind = np.random.default_rng(0), np.dtype(BFLOAT16)
+    a, b, x = (on_a_line(rng.integers(-3, 4, shape).astype(kind)) for shape in ((m, 64), (n, 64), (m, n)))
+    for beta in (0, 1):
+        memory = on_a_line(np.full((m, n) if order == "C" else (n, m), 77).astype(kind))
+        out = memory if order == "C" else memory.T
+        gemm.addmm(gpu.array(out), gpu.array(x), gpu.array(a), gpu.array(b.T), beta, 1)
+        expected = a.astype("f4") @ b.T.astype("f4") + beta * x.astype("f4")
+        same_bits(np.ascontiguousarray(out), expected.astype(kind))
+    assert {kernel.make.rpartition(".")[2] for kernel, _ in gpu.launches} == {"wgmma:make"}

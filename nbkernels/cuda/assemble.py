@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 
 from cuda.bindings import nvjitlink
 from numba import types
@@ -20,8 +21,15 @@ NVVM = {"opt": 3, "fastmath": False, "fma": False}
 
 
 def assemble(kernel: Kernel, cc: tuple) -> Machine:
-    """Compile the kernel for a compute capability, e.g. (9, 0)."""
-    cc = architecture(cc)
+    """Compile the kernel for a compute capability, e.g. (9, 0); for fewer blocks at a time where it spills registers
+    otherwise."""
+    made = _assembled(kernel, architecture(cc))
+    if kernel.blocks > 1 and made.resources.spilled:
+        made = _assembled(replace(kernel, blocks=1), architecture(cc))
+    return made
+
+
+def _assembled(kernel: Kernel, cc: tuple) -> Machine:
     code, entry = _compile(kernel, cc)
     with _link(code, cc) as handle:
         cubin = bytearray(nvjitlink.get_linked_cubin_size(handle))

@@ -23,10 +23,10 @@ from .memory import clash, empty, part, same
 
 THREADS = 128  # per block
 WIDEST = 16  # bytes that a thread moves by one instruction at most
-# Pieces of a thread whose loads are under way at a time, of vectors and of single elements. One vector for each of a
-# multiprocessor's threads is enough: add of float16 takes 268 us by two, 349 by four, and 212 by one with blocks of 128
-# threads (H200, 2026-11), and float32 the same by each.
-VECTORS, SINGLES = 1, 4
+# Pieces of a thread whose loads are under way at a time, of vectors and of single elements. One vector for each thread
+# of a full multiprocessor is enough: add of float16 takes 211 us at 45 registers a thread, 185 at the 32 that let 16
+# blocks work at a time, and 224 by two vectors (H200, 2026-11); float32 takes 185 by each.
+VECTORS, SINGLES, BLOCKS = 1, 4, 16
 TURNED = 2  # inputs whose tiles are brought to shared memory: two take at most 34 of its 48 KiB
 
 
@@ -34,7 +34,7 @@ TURNED = 2  # inputs whose tiles are brought to shared memory: two take at most 
 def kernel(function, dtype, outs, inputs, mask, ndim: int, width: int, wide: bool) -> Kernel:
     """The loop over operands that are (dtype in memory, dtype as computed, way), as kernels/elementwise.py has them."""
     arguments = function, dtype, outs, inputs, mask, ndim, width, VECTORS if width > 1 else SINGLES, THREADS, wide
-    return Kernel(f"{KERNELS}.elementwise:make", arguments, THREADS)
+    return Kernel(f"{KERNELS}.elementwise:make", arguments, THREADS, BLOCKS if width > 1 else 1)
 
 
 @functools.cache

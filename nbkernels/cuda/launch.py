@@ -41,7 +41,7 @@ class Kernel:
     make: str
     arguments: tuple
     threads: int  # per block
-    blocks: int = 1  # per multiprocessor, at least: bounds the registers
+    blocks: int = 1  # per multiprocessor, at least: bounds the registers, but where some would be spilled for it
     shared: int = 0  # bytes of shared memory that the launch provides, beside what the body declares
     cluster: int = 1  # blocks of a cluster
 

@@ -14,7 +14,7 @@ from ...dtypes import HALVES
 from ...elementary.real import bits, number
 from .functions import device, inlined
 
-INT32, INT64, UINT16, FLOAT32 = types.int32, types.int64, types.uint16, types.float32
+INT32, UINT16, FLOAT32 = types.int32, types.uint16, types.float32
 _bits, _number = (device(function, "float32") for function in (bits, number))
 
 
@@ -74,8 +74,8 @@ def writing(dtype: str):
     @inlined
     def bfloat16(x, i, value):
         single = FLOAT32(value)
-        whole = INT64(_bits(single)) & 0xFFFFFFFF
-        rounded = (whole + (whole >> 16 & 1) + 0x7FFF) >> 16
+        whole = INT32(_bits(single))
+        rounded = INT32(INT32(whole + INT32(whole >> 16 & 1)) + 0x7FFF) >> 16  # modulo 2**32: of 64 bits it takes twice
         x[i] = UINT16(rounded if single == single else whole >> 16 | 0x40)
 
     return {"bool": truth, "bfloat16": bfloat16}.get(dtype, element)

@@ -24,10 +24,10 @@ RATE = {
 TAIL = 4  # steps of a slice in the time of one that is not in a whole slice: nothing is loaded ahead for it
 
 SIMT = (
-    GemmConfig("S", 128, 256, 8, 4, 8), GemmConfig("S", 128, 128, 8, 4, 4), GemmConfig("S", 64, 64, 16, 4, 2),
+    GemmConfig("S", 128, 256, 8, 4, 8), GemmConfig("S", 128, 128, 8, 4, 4), GemmConfig("S", 64, 64, 8, 3, 2),
     GemmConfig("S", 64, 64, 16, 4, 4), GemmConfig("S", 64, 32, 32, 4, 4), GemmConfig("S", 32, 64, 16, 4, 4),
     GemmConfig("S", 16, 32, 32, 6, 4), GemmConfig("S", 32, 16, 32, 6, 4), GemmConfig("S", 8, 32, 64, 8, 2),
-    GemmConfig("S", 32, 8, 64, 8, 2), GemmConfig("S", 32, 32, 16, 3, 1), GemmConfig("S", 16, 16, 16, 2, 1),
+    GemmConfig("S", 32, 8, 64, 8, 2), GemmConfig("S", 32, 32, 16, 2, 1), GemmConfig("S", 16, 16, 16, 2, 1),
 )  # fmt: skip
 WIDE = (  # of elements of 8 bytes
     GemmConfig("S", 128, 64, 8, 4, 8), GemmConfig("S", 64, 64, 8, 4, 4), GemmConfig("S", 32, 32, 16, 3, 2),

@@ -82,9 +82,9 @@ class Form:
     @property
     def piece(self) -> int:
         """Columns of C that are stored at a time, of a warp's 16 rows; of C stored by columns, of a warpgroup's 64."""
-        if self.c == "columns":
-            return min(ROWS, self.config.bn & -self.config.bn)
-        return min(LINE // 4, self.config.bn) if self.c == "any" else LINE // BYTES[self.kind.out]
+        if self.c == "rows":
+            return LINE // BYTES[self.kind.out]
+        return min(ROWS if self.c == "columns" else LINE // 4, self.config.bn & -self.config.bn)
 
     def box(self, operand: str) -> tuple[int, int, int]:
         """What one copy moves of "a", "b" or "c": contiguous elements, lines of them, items."""
