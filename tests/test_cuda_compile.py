@@ -79,21 +79,20 @@ SCANS = [
 ]
 
 
-def rows(way, op, out, item=None, compute=None, target="int32", ndim=1, columns=1):
+def rows(way, op, out, item=None, target="i4", ndim=1, columns=1):
     """The kernel of `at` that adds rows in one of its ways."""
-    compute = compute or (out,) * 3
-    function = scalar.find(op, np.dtype(compute[0]))
-    return at.kernel(way, op, function, out, item or out, compute, target, ndim, columns)
+    out = np.dtype(out)
+    return at.kernel(way, op, (out,) * 3, out, np.dtype(item or out), np.dtype(target), ndim, columns)
 
 
 ATS = [
-    at.locating("int64", "int32", 1, True), at.locating("uint8", "int64", 3, False),
-    rows("once", "divide", "complex64", target="int64"), rows("once", "add", "float16", "int8", ("float16",) * 3),
-    rows("atomic", "add", "int32"), rows("atomic", "subtract", "int64", ndim=2, columns=2),
-    rows("atomic", "multiply", "uint8"), rows("atomic", "maximum", "float16"), rows("atomic", "minimum", "float64"),
-    rows("atomic", "logical_or", "bool"), rows("ordered", "add", "float32"), rows("ordered", "add", "complex128"),
-    rows("ordered", "add", "float16", "int8", ("float16",) * 3), rows("ordered", "multiply", "complex64", columns=2),
-    rows("ordered", "remainder", "float64"), rows("ordered", "logical_or", "bool"),
+    at.locating(np.dtype("i8"), np.dtype("i4"), 1, True), at.locating(np.dtype("u1"), np.dtype("i8"), 3, False),
+    rows("once", "divide", "c8", target="i8"), rows("once", "add", "f2", "i1"), rows("atomic", "add", "i4"),
+    rows("atomic", "subtract", "i8", ndim=2, columns=2), rows("atomic", "multiply", "u1"),
+    rows("atomic", "maximum", "f2"), rows("atomic", "minimum", "f8"), rows("atomic", "logical_or", "?"),
+    rows("ordered", "add", "f4"), rows("ordered", "add", "c16"), rows("ordered", "add", "f2", "i1"),
+    rows("ordered", "multiply", "c8", columns=2), rows("ordered", "remainder", "f8"),
+    rows("ordered", "logical_or", "?"),
 ]  # fmt: skip
 DOTS = [
     mv.segments(kind, 64, 1 if kind.chain == "complex128" else 2, mv.GROUP // BYTES[kind.chain])

@@ -52,12 +52,11 @@ def locate(item: str, target: str, ndim: int, first: bool):
             targets[i] = TARGET(INT64(-1) if before < 0 else found)
 
     loops = types.UniTuple(INT64, ndim)
-    pointers = (types.CPointer(kind) for kind in (ITEM, TARGET, types.int32))
-    index, targets, outside = pointers
+    index, targets, outside = map(types.CPointer, (ITEM, TARGET, types.int32))
     return run, (INT64, index, loops, loops, INT64, INT64, INT64, targets, outside)
 
 
-def once(op: str, function, out: str, item: str, compute, target: str, ndim: int, columns: int):
+def once(op: str, function, compute, out: str, item: str, target: str, ndim: int, columns: int):
     """out[targets[i] + c] = function(out[targets[i] + c], x[i, c]), where no two rows have the same target."""
     call = device(function, "float32" if compute[0] in HALVES else compute[0])
     X, Y, RESULT = map(computed, compute)
@@ -70,7 +69,7 @@ def once(op: str, function, out: str, item: str, compute, target: str, ndim: int
     return scattered(fold, out, item, target, ndim, columns)
 
 
-def atomic(op: str, function, out: str, item: str, compute, target: str, ndim: int, columns: int):
+def atomic(op: str, function, compute, out: str, item: str, target: str, ndim: int, columns: int):
     """The same where rows have the same target, in any order."""
     return scattered(folding(op, function, out, compute), out, item, target, ndim, columns)
 
@@ -92,13 +91,13 @@ def scattered(fold, out: str, item: str, target: str, ndim: int, columns: int):
     return run, signature(out, item, (target,), ndim, columns)
 
 
-def ordered(op: str, function, out: str, item: str, compute, target: str, ndim: int, columns: int):
+def ordered(op: str, function, compute, out: str, item: str, target: str, ndim: int, columns: int):
     """The same where rows have the same target, in the order of their numbers: `targets` are sorted, stably, and
     `order` has the numbers of their rows.
 
     The group at the first row of a target takes all of its rows, a column a thread. The result stands in a register,
-    rounded after each turn as out's elements are. What is added has the elements of AHEAD turns on their way at a time,
-    without a branch: where there are no more, the first of them once again, which is in the cache.
+    rounded after each turn as out's elements are. Operations of few instructions have the elements of AHEAD turns on
+    their way at a time, without a branch: where there are no more, the first one's again, which is in the cache.
     """
     call = device(function, "float32" if compute[0] in HALVES else compute[0])
     X, Y, RESULT = map(computed, compute)
