@@ -261,6 +261,22 @@ def test_long_rows_of_what_does_not_round(gpu, rng, op, dtype):
     accumulates(gpu, op, x, 0, "elementwise" if op == "logical_xor" else "chunked")
 
 
+def test_long_rows_of_rows(gpu, rng):
+    """Two loops over them, backwards and with gaps, in x and in out."""
+    x, out = numbers(rng, 3, 2, 8300, dtype="int32")[::-2, :, ::2], np.full((2, 4150, 2), 77, "i4").transpose(0, 2, 1)
+    same_bits(accumulated(gpu, "add", x, 2, np.int32, out), nbkernels.add.accumulate(x, 2, dtype=np.int32))
+    assert set(kernels(gpu)) == {"chunked"}
+
+
+def test_chunks_of_the_largest_elements_stay_in_registers():
+    for last in (False, True):
+        multiply = scalar.find("multiply", np.dtype("complex128"))
+        kernel = scan.chunked(multiply, *["complex128"] * 2, ("complex128",) * 3, 2, 1, 1, last)
+        used = assemble(kernel, NEWEST).resources
+        print(kernel, used)
+        assert used.spilled == used.stack == 0
+
+
 def test_the_way_is_a_matter_of_the_shape():
     assert [scan.way("add", *shape) for shape in ((1, 4095), (1, 4096), (3, 10**6), (1024, 8192), (1025, 10**6),
                                                   (512, 4096), (513, 4096), (8192, 8192), (10**6, 31))] == [

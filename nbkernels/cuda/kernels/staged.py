@@ -39,7 +39,7 @@ class Side:
         ROW, STEP = (1, ROWS) if across else (steps + GAP // size, 1)
         BESIDE = (ROWS if across else steps) // width
         BELOW = MOVERS // BESIDE
-        self.width, self.size, self.span = width, size, ROWS * steps if across else ROWS * ROW
+        self.width, self.span = width, ROWS * (steps if across else ROW)
         self.count = max(1, ROWS * steps // (width * MOVERS))
 
         @inlined
