@@ -24,7 +24,7 @@ VERSIONS = 1024  # of functions, by what they read
 NUMBERS = (bool, int, float, complex)
 MASK = "where="  # which no parameter is called
 # imported at the first call
-ADOPT = "nbkernels.jit.user.adopt"
+ADOPT, REPLAY = "nbkernels.jit.user.adopt", "nbkernels.cuda.replay"
 JITTED = "nbkernels.jitted.objects"
 FORWARD, FIT = "nbkernels.autograd.forward", "nbkernels.autograd.gradients"
 
@@ -95,11 +95,12 @@ def fuse(function, *args, out=None, where=None) -> Any:
 
 
 class Version:
-    """A function as it was when these values were what it reads, and its calls on NumPy arrays that have been done."""
+    """A function as it was when these values were what it reads, and its calls that have been done: on NumPy arrays by
+    their layouts, on a GPU by the arguments' types (cuda/replay.py)."""
 
     def __init__(self, frozen):
         self.frozen, self.function = frozen, frozen.function
-        self.layouts, self.memory = {}, None
+        self.layouts, self.memory, self.repeats = {}, None, {}
 
 
 class Elementwise:
@@ -163,6 +164,10 @@ class Elementwise:
         plain = plain and all(type(x) is np.ndarray for x in (out, *args))
         if plain and self.room.at_once(now.memory, out, args):
             return out
+        types = tuple(map(type, args))
+        repeat = now.repeats.get(types) if where is None else None
+        if repeat is not None and (result := repeat(*args, out)) is not None:
+            return result
         layout = self.layout(args, out, where)
         if layout in now.layouts:
             result = self.again(now, layout, args, out, where)
@@ -196,6 +201,10 @@ class Elementwise:
                 written = [x.adapter.view(x.value) for x in outs]
                 with ordered(written[0], (*taken, mask)):
                     run.load()(now.function, written, taken, mask, out is None)
+            if lead.device.key == "CUDA" and types not in now.repeats and run.kernel_name.startswith("nbkernels."):
+                now.repeats[types] = repeat = import_module(REPLAY).of_function(self, types, lead.adapter.name)
+                if repeat:
+                    repeat(*args, out)  # remembers the kind of this call
             again = layout and run.fast and shape and len(outs) == 1 and not adopted.raises
             if again and len(now.layouts) < LAYOUTS:
                 now.layouts[layout] = shape, results[0], outs[0].value.strides, (*dtypes, np.dtype(bool))

@@ -14,7 +14,7 @@ try:
     from nbkernels.cuda.assemble import assemble
     from tests.ptx.device import Device
 
-    kernel = reduce.kernel(nbkernels.scalar.common.add, "float32", "float32", 1, 1, 8, True)
+    kernel = reduce.kernel(nbkernels.scalar.common.add, "float32", "float32", (1, 1), 8, 4, "vector", True, False)
     assemble(kernel, launched.NEWEST)
 except (ImportError, RuntimeError) as error:
     pytest.skip(f"lacks the CUDA wheels: {str(error).splitlines()[0]}", allow_module_level=True)

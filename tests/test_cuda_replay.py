@@ -58,7 +58,15 @@ def events(gpu, call, *arrays):
     return found, kinds
 
 
+@nb.elementwise
+def own(x, y):
+    return x * y + 1
+
+
 CALLS = {
+    "a function of one's own": lambda x, v: own(x, v),
+    "its out": lambda x, v: own(x, 2.5, out=v),
+    "its out, overlapping": lambda x, v: own(views.transpose(x), v, out=x),
     "mm": lambda x, v: nb.mm(x, x),
     "mm out": lambda x, v: nb.mm(x, views.transpose(x), out=views.transpose(v)),
     "addmm": lambda x, v: nb.addmm(v, x, x, beta=0.5, alpha=2),
@@ -102,7 +110,7 @@ def test_products_sums_and_elements_are_repeated(gpu, monkeypatch):
     x, v, out = gpu.array((7, 7)), gpu.array((7,)), gpu.array((7, 7))
     calls = (lambda: nb.mm(x, x, out=out), lambda: nb.mm(x, x), lambda: nb.addmm(v, x, x), lambda: nb.add(x, 1),
              lambda: nb.add_(x, v), lambda: nb.multiply(x, out, out=out), lambda: nb.matmul(x, x),
-             lambda: nb.mv(x, v))  # fmt: skip
+             lambda: nb.mv(x, v), lambda: own(x, v), lambda: own(x, 2, out=out))  # fmt: skip
     for call in (*calls, *calls):
         call()
     monkeypatch.setattr(launch, "loaded", None)
@@ -120,8 +128,8 @@ OPERANDS = st.tuples(
     st.sampled_from([0, 0, 0, 7]),  # stream
 )
 NUMBERS = st.sampled_from([0.0, -0.0, 0, 1, 1.0, True, 2.5, float("nan"), np.float32(1)])
-STEPS = st.tuples(st.sampled_from(["add", "add out", "add_", "mm", "mm out", "mul", "maximum", "alpha", "sum_to"]),
-                  OPERANDS, OPERANDS | NUMBERS, OPERANDS)  # fmt: skip
+NAMES = ["add", "add out", "add_", "mm", "mm out", "mul", "maximum", "alpha", "sum_to", "own"]
+STEPS = st.tuples(st.sampled_from(NAMES), OPERANDS, OPERANDS | NUMBERS, OPERANDS)
 RUN = {
     "add": lambda a, b, out: nb.add(a, b),
     "add out": lambda a, b, out: nb.add(a, b, out=out),
@@ -132,6 +140,7 @@ RUN = {
     "maximum": lambda a, b, out: nb.maximum(b, a),
     "alpha": lambda a, b, out: nb.add(a, out, alpha=b),
     "sum_to": lambda a, b, out: nb.sum_to(a, (4,)),
+    "own": lambda a, b, out: own(a, b, out=out),
 }
 
 

@@ -17,7 +17,7 @@ try:
     from nbkernels.cuda.assemble import assemble, ptx
     from tests.ptx.device import NEWEST, Device
 
-    assemble(reduce.kernel(scalar.common.add, "float32", "float32", 1, 1, 8, True), NEWEST)
+    assemble(reduce.kernel(scalar.common.add, "float32", "float32", (1, 1), 8, 4, "vector", True, False), NEWEST)
 except (ImportError, RuntimeError) as error:
     pytest.skip(f"lacks the CUDA wheels: {str(error).splitlines()[0]}", allow_module_level=True)
 

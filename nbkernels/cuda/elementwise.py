@@ -34,7 +34,8 @@ TURNED = 2  # inputs whose tiles are brought to shared memory: two take at most 
 def kernel(function, dtype, outs, inputs, mask, ndim: int, width: int, wide: bool) -> Kernel:
     """The loop over operands that are (dtype in memory, dtype as computed, way), as kernels/elementwise.py has them."""
     arguments = function, dtype, outs, inputs, mask, ndim, width, VECTORS if width > 1 else SINGLES, THREADS, wide
-    return Kernel(f"{KERNELS}.elementwise:make", arguments, THREADS, BLOCKS if width > 1 else 1)
+    halves = width > 1 and any(name in HALVES for name, *_ in outs)
+    return Kernel(f"{KERNELS}.elementwise:make", arguments, THREADS, BLOCKS if halves else 1)
 
 
 @functools.cache

@@ -15,6 +15,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import weakref
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -145,6 +146,27 @@ def replay(op, name: str, types):
     made = written_out(op, reader, dict(zip(op.keyed, types)), False)
     made.with_keywords = written_out(op, reader, dict(zip(op.keyed, types)), True) if op.rare else None
     return made
+
+
+class Positional:
+    """What the text below asks of an op, of a call whose arguments are all given by place: call(arguments, out)."""
+
+    rare = tensors = ()
+
+    def __init__(self, name: str, count: int, call):
+        self.names, self.keyed, self.call = tuple(f"x{i}" for i in range(count)), range(count), call
+        self.schema = SimpleNamespace(full_name=name)
+
+
+def of_function(function, types, name: str):
+    """replay(*arguments, out) of a user's function of arrays of one library and of numbers, or None."""
+    if name not in READERS or simulated():
+        return None
+    reader = READERS[name]()
+    if not all(cls in reader.classes or cls in PLAIN for cls in types):
+        return None
+    op = Positional(function.__name__, len(types), lambda given, out: function(*given, out=out))
+    return written_out(op, reader, dict(enumerate(types)), False)
 
 
 def written_out(op, reader, types, worded: bool):

@@ -71,32 +71,27 @@ def mixed(dtype: str, device: tuple, m: int, n: int, k: int, items: int) -> Gemm
 
 
 @functools.lru_cache(maxsize=4096)
-def choose(dtype: str, out: str, multiprocessors: int, m: int, n: int, k: int, items: int,
-           narrow: bool = False) -> tuple[GemmConfig, bool]:  # fmt: skip
+def choose(dtype: str, out: str, multiprocessors: int, m: int, n: int, k: int, items: int) -> tuple[GemmConfig, bool]:
     """The config of tier W of the least `cost`, and whether it is to compute C' = B' A', stored by columns.
 
-    That is for results of 2 bytes; by rows whole lines of shared memory are stored. `narrow`: tiles of fewer columns
-    may be taken for up to 64 rows, whose results are stored element by element: they are few, and twice as many blocks
-    read mat2. Rows beyond the last are zeros that are not read.
+    That is for results of 2 bytes; by rows whole lines of shared memory are stored. (Of 16 rows by tiles
+    of 64 x 32, which twice as many blocks read mat2 for, 4096 x 4096 takes 19 us for 11: rows beyond the last are zeros
+    that cost a tensor copy as much as those that are read.)
 
     >>> print(*choose("bfloat16", "bfloat16", 132, 4096, 4096, 4096, 1), sep=", ")
     W 128x256x64, 4 stages, 8 warps, False
     >>> print(*choose("bfloat16", "bfloat16", 132, 16, 4096, 4096, 1), sep=", ")
     W 64x16x64, 21 stages, 4 warps, True
-    >>> print(*choose("bfloat16", "bfloat16", 132, 16, 4096, 4096, 1, narrow=True), sep=", ")
-    W 64x32x64, 17 stages, 4 warps, False
     """
     tiles = splits(configs("W", dtype, (9, 0)), k)
     found = [(config, False) for config in tiles if config.bn * BYTES[out] % LINE == 0]
     found += [(config, True) for config in tiles if BYTES[out] == 2]
-    few = [(config, False) for config in tiles if config.bm == ROWS and config.bn * BYTES[out] % LINE]
 
     def price(each):
         config, turned = each
-        config = replace(config, bm=min(config.bm, m)) if each in few else config
         return cost(config, multiprocessors, *((n, m) if turned else (m, n)), k, items)
 
-    return min([*found, *few] if narrow and m <= ROWS else found, key=price)
+    return min(found, key=price)
 
 
 @dataclass(frozen=True)
@@ -154,8 +149,7 @@ class Tensors:
 def tensors(c, x, a, b, sizes, kind: Kind, device, config: GemmConfig | None = None) -> Tensors | None:
     """A plan for wgmma, or None where no tensor map can describe an operand; a is m x k, and b is n x k."""
     m, n, k, items = sizes
-    narrow = contiguous(b, n, k, items) == "k"  # of columns that touch, 64 are read at a time
-    config, turned = (config, False) if config else choose(kind.a, kind.out, device[1], m, n, k, items, narrow)
+    config, turned = (config, False) if config else choose(kind.a, kind.out, device[1], m, n, k, items)
     if turned:
         m, n, kind, a, b = n, m, kind.swapped(), b, a
         c, x = c.transposed, x and x.transposed
