@@ -136,6 +136,13 @@ class Driver:
         self.notes.events.append(("clear", address, stream))
         return (0,)
 
+    def cuTensorMapEncodeTiled(self, to, kind, count, address, *rest):
+        return self.cuTensorMapReplaceAddress(to, address)
+
+    def cuTensorMapReplaceAddress(self, to, address):
+        ctypes.c_uint64.from_address(to.value).value = address.value
+        return 0
+
     def cuStreamIsCapturing(self, stream):
         return 0, 0
 
@@ -154,6 +161,9 @@ class Driver:
         found.sizes = sizes
         self.notes.events.append(("launch", self.notes.kernels[function], found, config.hStream))
         return (0,)
+
+
+MAP = 128  # bytes of a tensor map
 
 
 class Arguments(tuple):
@@ -186,7 +196,7 @@ def device(monkeypatch):
     replaced = {
         numba.cuda: dict(current_context=lambda: CONTEXT, device_array=notes.array, to_device=refused("to_device")),
         driver: dict(bindings=lambda: notes.cuda),
-        launch: dict(loaded=functools.cache(loaded)),
+        launch: dict(loaded=functools.cache(loaded), encoder=lambda: notes.cuda),
         devicearray.DeviceNDArray: {name: refused(name) for name in FORBIDDEN},
     }  # fmt: skip
     for place, members in replaced.items():
@@ -203,7 +213,11 @@ def device(monkeypatch):
 def signed(kernel) -> list[int]:
     """Sizes of a kernel's parameters by its signature: a tuple's items, two of a complex number."""
 
+    from nbkernels.cuda.product.hopper import tensor_map
+
     def sizes(part):
+        if part == tensor_map:
+            return [MAP]
         if isinstance(part, types.CPointer):
             return [8]
         if isinstance(part, types.BaseTuple):
@@ -216,11 +230,15 @@ def signed(kernel) -> list[int]:
 
 
 def given(arguments) -> list[int]:
-    """Sizes of what a launch is given: an int is 8 bytes, other numbers are NumPy's."""
+    """Sizes of what a launch is given: an int is 8 bytes, a tensor map 128, other numbers are NumPy's."""
+    from nbkernels.cuda.launch import TensorMap
+
     for argument in arguments:
-        assert isinstance(argument, int | np.number | np.bool_), argument
+        assert isinstance(argument, int | np.number | np.bool_ | TensorMap), argument
         assert not isinstance(argument, np.complexfloating), "a complex number is two parameters"
-    return [8 if isinstance(argument, int) else argument.itemsize for argument in arguments]
+    sizes = {int: 8, TensorMap: MAP}
+    return [next((size for cls, size in sizes.items() if isinstance(argument, cls)), getattr(argument, "itemsize", 0))
+            for argument in arguments]  # fmt: skip
 
 
 def parameters(cubin: bytes, entry: str) -> list[int]:

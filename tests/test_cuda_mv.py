@@ -36,6 +36,11 @@ def form(gpu) -> Staged:
     return made
 
 
+def in_groups(layout, dtype):
+    """Whether groups of threads take the rows: those of float64 that are moved by 16 bytes."""
+    return dtype == "float64" and layout in ("rows", "rows reversed")
+
+
 def shifted(x):
     """A C-order copy that begins one element after a multiple of 16 bytes."""
     whole = aligned(np.empty(x.size + 16 // x.itemsize, x.dtype))
@@ -82,7 +87,7 @@ def test_layouts_of_rows(gpu, rng, layout, dtype):
     for m, k in ((1, 260), (31, 256), (32, 263), (33, 271), (64, 320), (67, 321)):
         a, v = LAYOUTS[layout](numbers(rng, m, k, dtype=dtype)), aligned(numbers(rng, k, dtype=dtype))
         check(gpu, a, v)
-        if m == 67:  # more rows than a warp has, so that their order is known
+        if m == 67 and not in_groups(layout, dtype):  # more rows than a warp has, so that their order is known
             whole = layout in ("rows", "rows reversed", "columns", "columns reversed")
             assert form(gpu).access.vector == (16 // a.itemsize if whole else 1)
             assert form(gpu).access.plain == (not whole and a.itemsize < 4)
@@ -97,7 +102,7 @@ def test_segments_of_rows(gpu, rng, dtype, layout, k):
     """Of one warp, two and four, which have one each, none, or several; with a rest."""
     a, v, x = numbers(rng, 33, k, dtype=dtype), aligned(numbers(rng, k, dtype=dtype)), numbers(rng, 33, dtype=dtype)
     check(gpu, LAYOUTS[layout](a), v, x, 2, -3)
-    assert form(gpu).warps == {1: 1, 2: 2}.get(-(-k // 4096), 4)
+    assert in_groups(layout, dtype) or form(gpu).warps == {1: 1, 2: 2}.get(-(-k // 4096), 4)
     check(gpu, LAYOUTS[layout](a), v)
 
 
@@ -125,7 +130,8 @@ def test_which_rows_are_staged():
     assert staged(kind, 1, 9000, 64, 1, 9008) == Staged(kind, 1, Access("l", 8), 4)
     assert staged(kind, 1, 8192, 64, 8193, 1) == Staged(kind, 1, Access("k", 1, plain=True), 2)
     assert staged(kind, 1, 255, 64, 256, 1) is None
-    for dtype in ("complex64", "int32", "bool"):
+    assert staged(kind_of(*["float64"] * 3), 8, 8192, 64, 8193, 1) is not None
+    for dtype in ("complex64", "int32", "bool", "float64"):
         assert staged(kind_of(*[dtype] * 3), 1, 8192, 64, 8192, 1) is None
 
 

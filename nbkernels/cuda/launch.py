@@ -233,6 +233,27 @@ def encoded(map: TensorMap) -> bytes:
 
 
 @functools.cache
+def address_first() -> bool:
+    """Whether a tensor map's first word is its address, and no other depends on it: then it is written as a pointer is,
+    in 0.06 us where the driver takes 0.7. No manual says so: the driver is asked to move one."""
+    before, after = 1 << 32, (1 << 40) + 4096
+    held = np.zeros(24, np.uint64)
+    words = held[-held.ctypes.data % 64 // 8 :][:16]
+    words[:] = np.frombuffer(encoded(TensorMap(before, (64, 64), (128,), (64, 64), "float16")), np.uint64)
+    expected = [after, *words[1:].tolist()]
+    asked = words[0] == before
+    replace(words.ctypes.data, after)
+    return bool(asked) and words.tolist() == expected
+
+
+def replace(at, address):
+    """Let the tensor map at a place of this process's memory begin at another address of the device's."""
+    status = encoder().cuTensorMapReplaceAddress(ctypes.c_void_p(at), ctypes.c_void_p(address))
+    if status:
+        raise driver.DriverError("cuTensorMapReplaceAddress", status)
+
+
+@functools.cache
 def encoder():
     """The driver's library, for what takes a tensor map by its address."""
     return ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")

@@ -12,7 +12,6 @@ pointers to their arrays:
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import weakref
 from types import SimpleNamespace
@@ -23,7 +22,7 @@ from ..dispatch import arrays as libraries
 from ..dispatch import driver
 from ..dispatch.adapter import library
 from ..dispatch.driver import recorder, simulated
-from .launch import TensorMap, encoded, encoder
+from .launch import address_first, replace
 
 KINDS = 1024  # of calls that an op remembers: there are more only where numbers change from call to call
 ALIGNED = 128  # bytes; more than this no copy asks for
@@ -328,24 +327,3 @@ def block_address(block):
 def several() -> bool:
     """Whether there is more than one device."""
     return driver.ask("cuDeviceGetCount") > 1
-
-
-@functools.cache
-def address_first() -> bool:
-    """Whether a tensor map's first word is its address, and no other depends on it: then it is written as a pointer is,
-    in 0.06 us where the driver takes 0.7. No manual says so: the driver is asked to move one."""
-    before, after = 1 << 32, (1 << 40) + 4096
-    held = np.zeros(24, np.uint64)
-    words = held[-held.ctypes.data % 64 // 8 :][:16]
-    words[:] = np.frombuffer(encoded(TensorMap(before, (64, 64), (128,), (64, 64), "float16")), np.uint64)
-    expected = [after, *words[1:].tolist()]
-    asked = words[0] == before
-    replace(words.ctypes.data, after)
-    return bool(asked) and words.tolist() == expected
-
-
-def replace(at, address):
-    """Let the tensor map at a place of this process's memory begin at another address of the device's."""
-    status = encoder().cuTensorMapReplaceAddress(ctypes.c_void_p(at), ctypes.c_void_p(address))
-    if status:
-        raise driver.DriverError("cuTensorMapReplaceAddress", status)

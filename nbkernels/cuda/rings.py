@@ -68,9 +68,9 @@ def staged(kind: Kind, chains: int, k: int, address: int, row: int, step: int) -
     if kind.way != "fma" or kind.chain not in SIZE or size != BYTES[kind.b] or k * size < LEAST:
         return None
     by_rows, wide = abs(step) <= abs(row), PIECE // size
-    if by_rows and size == 8:  # 8192 x 4096 float64 take 77 us this way, 69 by groups of threads (H200, 2026-11)
-        return None
     along, across = (step, row) if by_rows else (row, step)
     pieces = along == 1 and across % wide == 0 and address % PIECE == 0
+    if by_rows and pieces and size == 8:  # 8192 x 4096 take 77 us this way, 69 by groups of threads (H200, 2026-11)
+        return None
     access = Access("k" if by_rows else "l", wide) if pieces else Access("k" if by_rows else "l", 1, plain=size < 4)
     return Staged(kind, chains, access, 4 if k > 2 * SEGMENT else -(-k // SEGMENT))
