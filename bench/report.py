@@ -301,7 +301,7 @@ def devices(results):
     meta = results["meta"]
     return markdown_table(lines) + (
         f"\n\nTime of torch / CuPy over ours, by the device's clock in turns, on {meta['date']}, {meta['cpu']}, "
-        "torch's TF32 off; bytes of each array counted once.\n"
+        "torch's TF32 off; products of less than 100 us in a CUDA graph; bytes of each array counted once.\n"
     )
 
 
