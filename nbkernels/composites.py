@@ -25,7 +25,8 @@ def given(*keywords):
 
 
 def addmm_activation(out, self, mat1, mat2, beta, alpha, activation, approximate, out_dtype, mode, tiles):
-    """Arrays of the CPU come as NumPy's; elsewhere the product goes through the function whole."""
+    """Arrays of the CPU come as NumPy's; elsewhere, but on CUDA (cuda/gemm.py), the product goes through the function
+    whole."""
     ending = ENDINGS[activation, approximate]
     if isinstance(out, np.ndarray):
         ending.run(out, None, self, mat1, mat2, (), beta=beta, alpha=alpha, mode=mode, tiles=tiles)

@@ -45,7 +45,10 @@ addmm_activation, addmm_activation_ = define(
     "str activation='relu', str approximate='none', ScalarType? out_dtype=None, str? mode=None, int[]? tiles=None) "
     "-> Tensor",
     structured=products.addmm_activation,
-    dispatch={"CompositeExplicit": "nbkernels.composites:addmm_activation"},
+    dispatch={
+        "CompositeExplicit": "nbkernels.composites:addmm_activation",
+        "CUDA": "nbkernels.cuda.gemm:addmm_activation",
+    },
     gradient="nbkernels.autograd.products:ADDMM_ACTIVATION",
 ).forms
 

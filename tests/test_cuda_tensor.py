@@ -223,3 +223,34 @@ def test_results_of_any_order_are_whole(monkeypatch, order, m, n, multiprocessor
         expected = a.astype("f4") @ b.T.astype("f4") + beta * x.astype("f4")
         same_bits(np.ascontiguousarray(out), expected.astype(kind))
     assert {kernel.make.rpartition(".")[2] for kernel, _ in gpu.launches} == {"wgmma:make"}
+
+
+ACTIVATIONS = [("relu", "none", 64), ("gelu", "none", 4160), ("gelu", "tanh", 64), ("silu", "none", 4160),
+               ("tanh", "none", 64), ("sigmoid", "none", 4160)]  # fmt: skip
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("how", ACTIVATIONS, ids=lambda how: " ".join(map(str, how)))
+@pytest.mark.parametrize(("cc", "dtype"), [
+    (NEWEST, "float32"), (NEWEST, "float64"), (NEWEST, "bfloat16"), (NEWEST, "float16"), ((8, 0), "bfloat16")
+])  # fmt: skip
+def test_activations_end_products(monkeypatch, rng, cc, dtype, how):
+    """In every tier, in one launch, with the CPU's bits: sums of whole numbers are exact in any order."""
+    gpu = Device(cc).installed(monkeypatch)
+    *how, k = how
+    kind = np.dtype(BFLOAT16 if dtype == "bfloat16" else dtype)
+    a, b, x = (rng.integers(-2, 3, shape).astype(kind) for shape in ((40, k), (k, 72), (72,)))
+    factors = dict(activation=how[0], approximate=how[1], beta=0.5, alpha=0.0625)
+    expected = nbkernels.addmm_activation(x, a, b, **factors, mode="chain" if kind.itemsize == 2 else None)
+    out = np.full(expected.shape, 77).astype(kind)
+    gemm.addmm_activation(*map(gpu.array, (out, x, a, b)), 0.5, 0.0625, *how)
+    same_bits(out, expected)
+    assert len(gpu.launches) == 1
+
+
+def test_activations_before_compute_capability_8(monkeypatch, rng):
+    gpu = Device((7, 5)).installed(monkeypatch)
+    a, b, x = (rng.standard_normal(shape).astype("f4") for shape in ((9, 20), (20, 11), (11,)))
+    out = np.full((9, 11), np.nan, "f4")
+    gemm.addmm_activation(*map(gpu.array, (out, x, a, b)), 1, 1, "gelu", "tanh")
+    same_bits(out, nbkernels.addmm_activation(x, a, b, activation="gelu", approximate="tanh"))

@@ -17,11 +17,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from ..elementary import activations
 from ..jit.ir.kind import BYTES, Kind
 from ..modes import asked
 from ..problem import GemmProblem
 from ..strides import broadcast_strides
 from .call import settled
+from .elementwise import apply
 from .kinds import kind_of
 from .launch import KERNELS, Kernel, capability, elements, launch, multiprocessors, pointer, stored
 from .memory import clash, empty, item
@@ -36,8 +38,9 @@ def kernel(tiles: Tiles, kind: Kind) -> Kernel:
     return Kernel(f"{KERNELS}.gemm:make", (tiles, kind), tiles.threads, tiles.blocks(BYTES[kind.chain]))
 
 
-def gemm(out, x, a, b, beta, alpha, tiles: Tiles | None = None, conj: str = "", mode: str | None = None) -> None:
-    """out = alpha * a @ b + beta * x after all checks, of matrices or of stacks of them.
+def gemm(out, x, a, b, beta, alpha, tiles: Tiles | None = None, conj: str = "", mode: str | None = None,
+         activation: str = "") -> None:  # fmt: skip
+    """out = activation(alpha * a @ b + beta * x) after all checks, of matrices or of stacks of them.
 
     x may be None or expand to out's shape; beta == 0 ignores it.
     """
@@ -50,13 +53,16 @@ def gemm(out, x, a, b, beta, alpha, tiles: Tiles | None = None, conj: str = "", 
     tiles = None if tiles is None else given(tiles, kind.chain)
     with settled(out, x, (a, b), beta, alpha, tuple(a.shape)[-1]) as (target, x, alpha, k):
         if engine:
-            multiply(target, x, a, b, beta, alpha, kind, k, mode=mode)
-        elif len(out.shape) == 2:
+            multiply(target, x, a, b, beta, alpha, kind, k, mode=mode, activation=activation)
+            return
+        if len(out.shape) == 2:
             by_segments(target, x, a, b, beta, alpha, kind, k, tiles)
         else:
             for i in range(out.shape[0]):
                 addend = item(x, i if x.shape[0] > 1 else 0) if x is not None and len(x.shape) == 3 else x
                 by_segments(item(target, i), addend, item(a, i), item(b, i), beta, alpha, kind, k, tiles)
+        if activation:
+            apply(getattr(activations, activation), kind.chain, [target], [target], [kind.out], [kind.out])
 
 
 def by_segments(out, x, a, b, beta, alpha, kind: Kind, k: int, tiles: Tiles | None) -> None:
@@ -97,6 +103,13 @@ def _multiply(kind, c, x, a, b, total, beta, alpha, start, tiles, problem, swap)
 def addmm(out, self, mat1, mat2, beta, alpha, mode=None, conj=None, tiles=None) -> None:
     """out = beta * self + alpha * (mat1 @ mat2)."""
     gemm(out, self, mat1, mat2, beta, alpha, tiles, conj or "", mode)
+
+
+def addmm_activation(out, self, mat1, mat2, beta, alpha, activation, approximate, out_dtype=None, mode=None,
+                     tiles=None) -> None:  # fmt: skip
+    """out = activation(beta * self + alpha * (mat1 @ mat2)), in one launch from compute capability 8.0 on."""
+    name = activation if approximate == "none" else f"{activation}_{approximate}"
+    gemm(out, self, mat1, mat2, beta, alpha, tiles, "", mode, name)
 
 
 def mm(out, self, mat2, mode=None, conj=None, tiles=None) -> None:

@@ -21,7 +21,7 @@ PRODUCTS = [
     ("config.py", "config.stages < 2,", "config.stages < 1,", f"{TESTS} -k refused"),
     ("config.py", 'config.tier == "D" and cc < (9, 0)', 'config.tier == "D" and cc < (8, 0)', f"{TESTS} -k refused"),
     ("choose.py", "each.tiles(m, n) * items <= multiprocessors", "True", f"{TESTS} -k every_device"),
-    ("gemm.py", "if k else (0, 0)", "if True else (0, 0)", NOTHING),
+    ("matrix.py", "if k else (0, 0)", "if True else (0, 0)", NOTHING),
     ("mainloop.py", "            depth = I32(0)\n", "            depth = I32(BK)\n", NOTHING),
     ("epilogue.py", "if reads_x:", "if True:", NOTHING),
     ("copy.py", 'builder.icmp_signed("<", ir.Constant(ptx.I32, across), left[1])',

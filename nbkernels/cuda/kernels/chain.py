@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import functools
 
-from numba import types
+from numba import cuda, types
 
+from ...dtypes import HALVES
+from ...elementary import activations
 from ...elementary.real import fma
 from ...jit.ir.kind import Kind
-from .elements import reading, writing
+from .elements import reading, stored, writing
 from .functions import device, inlined
 
 _fma = device(fma, "float32")
@@ -80,6 +82,26 @@ def stepper(kind: Kind):
             chain[i, 2 * j + 1] = _fma(ai, br, _fma(ar, bi, chain[i, 2 * j + 1]))
 
     return complexes if kind.planes == 2 else fused if kind.way == "fma" else modulo
+
+
+@functools.cache
+def activation(name: str, kind: Kind):
+    """The function of elementary/activations.py, of a word; None without a name. Halves are rounded before it: the bits
+    are those of the function over the whole product."""
+    if not name:
+        return None
+    call = inlined(device(getattr(activations, name), kind.word))
+    if kind.out not in HALVES:
+        return call
+    ITEM, read, write = stored(kind.out), reading(kind.out), writing(kind.out)
+
+    @inlined
+    def rounded(value):
+        held = cuda.local.array(1, ITEM)
+        write(held, 0, value)
+        return call(read(held, 0))
+
+    return rounded
 
 
 @functools.cache

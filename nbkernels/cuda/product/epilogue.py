@@ -1,4 +1,4 @@
-"""C = beta*X + alpha*sum, from a thread's chains, 16 bytes at a time where C's layout allows.
+"""C = activation(beta*X + alpha*sum), from a thread's chains, 16 bytes at a time where C's layout allows.
 
 Lanes that stand side by side store side by side, so that whole sectors are written. alpha comes first: a chain that
 only goes through a product is free of the order in which 16-byte stores want registers, and then the main loop meets
@@ -11,7 +11,7 @@ import functools
 
 from numba import cuda, types
 
-from ..kernels.chain import ending, word
+from ..kernels.chain import activation, ending, word
 from ..kernels.functions import inlined
 from . import ptx
 from .atom import chains, read
@@ -39,7 +39,7 @@ def epilogue(variant: Variant):
         mine.across,
         mine.wn,
     )
-    DOUBLE = config.matrix
+    DOUBLE, ACTIVE, activate = config.matrix, bool(variant.activation), activation(variant.activation, kind)
     _, shift, *_ = chains(step, WARP * config.warps)
     (scale, _, blend, write), at = ending(kind), lanes(variant)
 
@@ -66,6 +66,8 @@ def epilogue(variant: Variant):
                         if TOGETHER or q + e < n:
                             if reads_x:
                                 blend(line, e, beta, x[0], place_x + e * x[2])
+                            if ACTIVE:
+                                line[e] = WORD(activate(line[e]))
                             if not TOGETHER:
                                 write(line, e, alpha, c[0], place + e * c[2])
                     if TOGETHER:

@@ -81,14 +81,15 @@ class Plan:
         return sizes, *matrices, work, beta, alpha
 
 
-def plan(c, x, a, b, sizes, kind: Kind, device, config: GemmConfig | None = None, mode=None) -> Plan | Tensors:
+def plan(c, x, a, b, sizes, kind: Kind, device, config: GemmConfig | None = None, mode=None,
+         activation: str = "") -> Plan | Tensors:  # fmt: skip
     """How the Matrices are multiplied; sizes are m, n, k and items, `device` (compute capability, multiprocessors)."""
     m, n, k, items = sizes
     tensor = config is None and k > 0 and takes(kind, mode)
     if tensor:
         a, b = packing(a, b, sizes, kind, device)
     if (tensor and device[0] == (9, 0)) or (config and config.tier == "W"):
-        found = tensors(c, x, a, b.transposed, sizes, kind, device, config)
+        found = tensors(c, x, a, b.transposed, sizes, kind, device, config, activation)
         if found or config:
             return found
     if abs(c.row) < abs(c.column):
@@ -107,25 +108,29 @@ def plan(c, x, a, b, sizes, kind: Kind, device, config: GemmConfig | None = None
         wide if together else 1,
         k == 0 or m % config.bm != 0 or n % config.bn != 0 or k % config.bk != 0,
         "whole" if k <= SEGMENT else "part" if config.split else "long",
+        activation,
     )
     return Plan(variant, m, n, k, items, c, x, a, b)
 
 
-def planned(out, x, a, b, kind: Kind, k: int, config: GemmConfig | None = None, mode=None) -> Plan | Tensors:
+def planned(out, x, a, b, kind: Kind, k: int, config: GemmConfig | None = None, mode=None,
+            activation: str = "") -> Plan | Tensors:  # fmt: skip
     """How `multiply` goes about it on the current device."""
     *items, m, n = out.shape
     c, left, right = (Matrix.of(each, each.shape) for each in (out, a, b))
     by = None if x is None else Matrix.of(x, out.shape)
-    return plan(c, by, left, right, (m, n, k, *items, 1)[:4], kind, (capability(), multiprocessors()), config, mode)
+    sizes, device = (m, n, k, *items, 1)[:4], (capability(), multiprocessors())
+    return plan(c, by, left, right, sizes, kind, device, config, mode, activation)
 
 
-def multiply(out, x, a, b, beta, alpha, kind: Kind, k: int, config: GemmConfig | None = None, mode=None) -> None:
-    """out = alpha * a[..., :k] @ b[..., :k, :] + beta * x, of matrices or of stacks of them.
+def multiply(out, x, a, b, beta, alpha, kind: Kind, k: int, config: GemmConfig | None = None, mode=None,
+             activation: str = "") -> None:  # fmt: skip
+    """out = activation(alpha * a[..., :k] @ b[..., :k, :] + beta * x), of matrices or of stacks of them.
 
     x may be None, or expand to out. out shares no memory with a and b, nor with x but element for element; it is not
     empty. Without steps of k the sum is 0, and a and b are not read.
     """
-    made, room = packed(planned(out, x, a, b, kind, k, config, mode), out)
+    made, room = packed(planned(out, x, a, b, kind, k, config, mode, activation), out)
     factors = factor(beta, kind), factor(alpha, kind)
     sums = empty((made.words,), out, np.dtype(kind.word)) if made.words else None
     work = pointer(sums) if sums else pointer(out)

@@ -146,7 +146,8 @@ class Tensors:
         return *maps, sizes, self.c.arguments, x.arguments, beta, alpha, work
 
 
-def tensors(c, x, a, b, sizes, kind: Kind, device, config: GemmConfig | None = None) -> Tensors | None:
+def tensors(c, x, a, b, sizes, kind: Kind, device, config: GemmConfig | None = None,
+            activation: str = "") -> Tensors | None:  # fmt: skip
     """A plan for wgmma, or None where no tensor map can describe an operand; a is m x k, and b is n x k."""
     m, n, k, items = sizes
     config, turned = (config, False) if config else choose(kind.a, kind.out, device[1], m, n, k, items)
@@ -158,11 +159,16 @@ def tensors(c, x, a, b, sizes, kind: Kind, device, config: GemmConfig | None = N
         return None
     stored = {"k": "rows", "l": "columns"}.get(contiguous(c, m, n, items), "any")
     part_of_a_line = config.bn * BYTES[kind.out] % LINE != 0
-    if x is not None or BYTES[kind.out] < 2 or (part_of_a_line if stored == "rows" else BYTES[kind.out] > 2):
+    if (
+        x is not None
+        or activation
+        or BYTES[kind.out] < 2
+        or (part_of_a_line if stored == "rows" else BYTES[kind.out] > 2)
+    ):
         stored = "any"
     if sides[1] == "l":  # whole chunks of 64 columns
         config = replace(config, stages=min(config.stages, stages(config.bm, -(-config.bn // ROWS) * ROWS)))
     exact = kind.chain == "int32"  # whole numbers have the same sum in any order
     role = "part" if config.split else "whole" if k <= SEGMENT or exact else "long"
-    form = Form(config, kind, *sides, stored, role)
+    form = Form(config, kind, *sides, stored, role, activation)
     return Tensors(form, m, n, k, items, c, x, a, b, device[1])

@@ -25,6 +25,7 @@ class Form:
     c       how C is stored: "rows" or "columns", by tensor copies along these; "any", element by element
     role    "whole": k up to a segment; "long": a block walks several segments; "part" and "sum": a block a segment, and
             then the sum of all
+    activation    as variant.py has it; C is stored element by element then
     """
 
     config: GemmConfig
@@ -33,9 +34,11 @@ class Form:
     b: str = "k"
     c: str = "rows"
     role: str = "whole"
+    activation: str = ""
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.config}, {self.a} {self.b} {self.c}, {self.role}"
+        end = f", {self.activation}" * bool(self.activation)
+        return f"{self.kind} {self.config}, {self.a} {self.b} {self.c}, {self.role}{end}"
 
     @property
     def groups(self) -> int:

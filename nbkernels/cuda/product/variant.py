@@ -15,6 +15,7 @@ class Variant:
     a, b      how slices of mat1 and mat2 are read
     vector    elements of C that one store writes, which are contiguous where there are several
     ragged    whether a tile or a slice may reach beyond the edges
+    activation  of elementary/activations.py what is done to each element at the end, or ""
     role      "whole": k up to a segment; "long": a block walks several segments; "part" and "sum": a block a segment,
               and then the sum of all, with the epilogue
     """
@@ -26,6 +27,7 @@ class Variant:
     vector: int
     ragged: bool
     role: str = "whole"
+    activation: str = ""
 
     @property
     def size(self) -> int:
@@ -39,4 +41,5 @@ class Variant:
 
     def __str__(self) -> str:
         edges = "ragged" if self.ragged else "whole tiles"
-        return f"{self.kind} {self.config}, {self.a} {self.b}, stores of {self.vector}, {edges}, {self.role}"
+        end = f", {self.activation}" * bool(self.activation)
+        return f"{self.kind} {self.config}, {self.a} {self.b}, stores of {self.vector}, {edges}, {self.role}{end}"

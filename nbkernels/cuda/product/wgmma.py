@@ -12,7 +12,7 @@ import functools
 from numba import cuda, types
 
 from ...jit.ir.kind import BYTES
-from ..kernels.chain import ending, word
+from ..kernels.chain import activation, ending, word
 from ..kernels.elements import stored
 from ..kernels.functions import inlined
 from . import hopper as ptx
@@ -132,15 +132,16 @@ def storer(form: Form):
 
 @functools.cache
 def writer(form: Form):
-    """write(sums, slots, thread, c, x, row, column, m, n, beta, alpha, reads_x): alpha * sums + beta * X, the 64 rows
-    of C from `row` on, element by element: a warp walks along rows, or along columns where those are closer.
+    """write(sums, slots, thread, c, x, row, column, m, n, beta, alpha, reads_x): alpha * sums + beta * X, and the
+    form's activation of that, the 64 rows of C from `row` on, element by element: a warp walks along rows, or along
+    columns where those are closer.
 
     A lane takes BATCH elements at a time, so that their loads are under way together; what it reads beyond its last
     element of X is that one again.
     """
     kind, PIECE, PIECES, BATCH = form.kind, form.piece, form.config.bn // form.piece, 4
     (_, _, blend, write), stage, at = ending(kind), staging(form), placer(form)
-    WORD = word(kind)
+    WORD, ACTIVE, activate = word(kind), bool(form.activation), activation(form.activation, kind)
     read = ptx.shared_word(WORD)
     if kind.out == "bfloat16":  # by an instruction, where cards before compute capability 8.0 round by a dozen
 
@@ -170,6 +171,9 @@ def writer(form: Form):
                 if reads_x:
                     for i in range(BATCH):
                         blend(line, i, beta, x[0], by + min(start + i, count - 1) * step_x)
+                if ACTIVE:
+                    for i in range(BATCH):
+                        line[i] = WORD(activate(line[i]))
                 for i in range(BATCH):
                     if start + i < count:
                         write(line, i, beta, c[0], to + (start + i) * step)
