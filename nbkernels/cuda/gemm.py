@@ -38,8 +38,9 @@ def kernel(tiles: Tiles, kind: Kind) -> Kernel:
     return Kernel(f"{KERNELS}.gemm:make", (tiles, kind), tiles.threads, tiles.blocks(BYTES[kind.chain]))
 
 
-def gemm(out, x, a, b, beta, alpha, tiles: Tiles | None = None, conj: str = "", mode: str | None = None,
-         activation: str = "") -> None:  # fmt: skip
+def gemm(
+    out, x, a, b, beta, alpha, tiles: Tiles | None = None, conj: str = "", mode: str | None = None, activation: str = ""
+) -> None:
     """out = activation(alpha * a @ b + beta * x) after all checks, of matrices or of stacks of them.
 
     x may be None or expand to out's shape; beta == 0 ignores it.
@@ -105,8 +106,9 @@ def addmm(out, self, mat1, mat2, beta, alpha, mode=None, conj=None, tiles=None) 
     gemm(out, self, mat1, mat2, beta, alpha, tiles, conj or "", mode)
 
 
-def addmm_activation(out, self, mat1, mat2, beta, alpha, activation, approximate, out_dtype=None, mode=None,
-                     tiles=None) -> None:  # fmt: skip
+def addmm_activation(
+    out, self, mat1, mat2, beta, alpha, activation, approximate, out_dtype=None, mode=None, tiles=None
+) -> None:
     """out = activation(beta * self + alpha * (mat1 @ mat2)), in one launch from compute capability 8.0 on."""
     name = activation if approximate == "none" else f"{activation}_{approximate}"
     gemm(out, self, mat1, mat2, beta, alpha, tiles, "", mode, name)

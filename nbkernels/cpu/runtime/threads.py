@@ -219,12 +219,8 @@ def workers(w):
 
 @jit
 def _all(words, kernel, context, tasks):
-    """The kernel for every task, shared with the helpers if nobody else is at it.
-
-    A helper that sleeps could be woken and offered nothing, so that the next launch alone is shared: beside peers whose
-    threads spin products were no faster for it (1.07 of one thread's time, 1.05 without it), and 3 ms after the last
-    product they had no help (1.03 for 0.55; Zen 4, two cores, 2026-11).
-    """
+    """The kernel for every task, shared with the helpers if nobody else is at it. (Sleeping ones that are woken for the
+    next launch alone gain nothing beside peers' threads, and lose their half, 1.03 for 0.55, 3 ms after a launch.)"""
     w = pool_at(words)
     helpers = min(w.helpers, tasks - 1)
     if helpers < 1 or exchange(w, BUSY, 1) != 0:

@@ -81,8 +81,9 @@ class Plan:
         return sizes, *matrices, work, beta, alpha
 
 
-def plan(c, x, a, b, sizes, kind: Kind, device, config: GemmConfig | None = None, mode=None,
-         activation: str = "") -> Plan | Tensors:  # fmt: skip
+def plan(
+    c, x, a, b, sizes, kind: Kind, device, config: GemmConfig | None = None, mode=None, activation: str = ""
+) -> Plan | Tensors:
     """How the Matrices are multiplied; sizes are m, n, k and items, `device` (compute capability, multiprocessors)."""
     m, n, k, items = sizes
     tensor = config is None and k > 0 and takes(kind, mode)
@@ -113,8 +114,9 @@ def plan(c, x, a, b, sizes, kind: Kind, device, config: GemmConfig | None = None
     return Plan(variant, m, n, k, items, c, x, a, b)
 
 
-def planned(out, x, a, b, kind: Kind, k: int, config: GemmConfig | None = None, mode=None,
-            activation: str = "") -> Plan | Tensors:  # fmt: skip
+def planned(
+    out, x, a, b, kind: Kind, k: int, config: GemmConfig | None = None, mode=None, activation: str = ""
+) -> Plan | Tensors:
     """How `multiply` goes about it on the current device."""
     *items, m, n = out.shape
     c, left, right = (Matrix.of(each, each.shape) for each in (out, a, b))
@@ -123,8 +125,9 @@ def planned(out, x, a, b, kind: Kind, k: int, config: GemmConfig | None = None, 
     return plan(c, by, left, right, sizes, kind, device, config, mode, activation)
 
 
-def multiply(out, x, a, b, beta, alpha, kind: Kind, k: int, config: GemmConfig | None = None, mode=None,
-             activation: str = "") -> None:  # fmt: skip
+def multiply(
+    out, x, a, b, beta, alpha, kind: Kind, k: int, config: GemmConfig | None = None, mode=None, activation: str = ""
+) -> None:
     """out = activation(alpha * a[..., :k] @ b[..., :k, :] + beta * x), of matrices or of stacks of them.
 
     x may be None, or expand to out. out shares no memory with a and b, nor with x but element for element; it is not

@@ -146,8 +146,9 @@ class Tensors:
         return *maps, sizes, self.c.arguments, x.arguments, beta, alpha, work
 
 
-def tensors(c, x, a, b, sizes, kind: Kind, device, config: GemmConfig | None = None,
-            activation: str = "") -> Tensors | None:  # fmt: skip
+def tensors(
+    c, x, a, b, sizes, kind: Kind, device, config: GemmConfig | None = None, activation: str = ""
+) -> Tensors | None:
     """A plan for wgmma, or None where no tensor map can describe an operand; a is m x k, and b is n x k."""
     m, n, k, items = sizes
     config, turned = (config, False) if config else choose(kind.a, kind.out, device[1], m, n, k, items)
