@@ -61,8 +61,11 @@ def importing():
 
 
 def import_numba() -> None:
-    with importing():
-        shielded(importlib.import_module, "numba")
+    """Where it is there already nothing is waited for: a thread that compiles holds a lock that forks wait for."""
+    spec = getattr(sys.modules.get("numba"), "__spec__", None)
+    if spec is None or getattr(spec, "_initializing", False):
+        with importing():
+            shielded(importlib.import_module, "numba")
 
 
 def after_import(name: str, function) -> None:

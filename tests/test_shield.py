@@ -245,6 +245,36 @@ def test_a_child_that_is_forked_meanwhile_goes_on(who):
     assert result.returncode == 0, result.stderr[-2000:]
 
 
+# A fork waits for a thread that compiles, which may ask for Numba's names then: that must not wait for the fork.
+NAMED = """
+import os, threading, time
+from nbkernels.jit.compile import build, lazy
+from nbkernels.shield import import_numba
+
+def compiling():
+    with build.global_compiler_lock:
+        held.set()
+        time.sleep(0.5)
+        import_numba()
+        lazy.Names("numba.types").float64
+
+held, thread = threading.Event(), threading.Thread(target=compiling, daemon=True)
+thread.start()
+held.wait()
+if os.fork() == 0:
+    os._exit(0)
+assert os.wait()[1] == 0
+thread.join()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
+def test_a_thread_that_compiles_while_a_fork_waits_for_it_names_numba():
+    run = [sys.executable, "-W", "ignore", "-c", NAMED]
+    result = subprocess.run(run, capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stderr[-2000:]
+
+
 # A first call that Ctrl-C comes to as the AT-th module is looked for; then the same calls again.
 INTERRUPTED = """
 import os, signal, sys
