@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from dataclasses import replace
 
 from cuda.bindings import nvjitlink
@@ -29,6 +30,21 @@ def assemble(kernel: Kernel, cc: tuple) -> Machine:
     return made
 
 
+def once_more(make):
+    """make(...), and again where it fails: NVVM has refused one of some thousand kernels ("unsupported operation") that
+    it took in every other process (CUDA 13.5, 2026-11)."""
+
+    @functools.wraps(make)
+    def made(*arguments):
+        try:
+            return make(*arguments)
+        except RuntimeError:
+            return make(*arguments)
+
+    return made
+
+
+@once_more
 def _assembled(kernel: Kernel, cc: tuple) -> Machine:
     code, entry = _compile(kernel, cc)
     with _link(code, cc) as handle:
@@ -50,6 +66,7 @@ def known(cc: tuple) -> None:
                            f"install {newer}")  # fmt: skip
 
 
+@once_more
 def ptx(kernel: Kernel, cc: tuple) -> str:
     """The PTX that `assemble` turns into a cubin: for reading."""
     cc = architecture(cc)
