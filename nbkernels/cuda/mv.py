@@ -44,7 +44,7 @@ def kernel(kind: Kind, chains: int, width: int, across: bool) -> Kernel:
 
 @functools.cache
 def stager(form: Staged) -> Kernel:
-    """The same by rows that warps bring to shared memory."""
+    """y = beta * x + alpha * A @ v by rows, or columns, that warps bring to shared memory (kernels/rings.py)."""
     return Kernel(f"{KERNELS}.rings:make", (form,), WARP * form.warps, 1, form.shared)
 
 
@@ -83,7 +83,7 @@ def rows(kind: Kind, chains: int, sizes, out, addend, left, right, beta, alpha, 
 
 
 def by_stages(form: Staged, sizes, out, addend, left, vec, beta, alpha, stream) -> None:
-    """The same through shared memory, of a contiguous vector that begins at a multiple of 16 bytes."""
+    """Launch the kernel of rings; a vector that is not contiguous, or not aligned to 16 bytes, is copied first."""
     kind, (count, k) = form.kind, sizes
     if elements(vec, vec.strides) != (1,) or vec.address % PIECE:
         vec = copied(vec, vec.dtype)

@@ -148,7 +148,7 @@ def replay(op, name: str, types):
 
 
 class Positional:
-    """What the text below asks of an op, of a call whose arguments are all given by place: call(arguments, out)."""
+    """Stands for an op in `written_out`: a call whose arguments are all positional, made by call(arguments, out)."""
 
     rare = tensors = ()
 

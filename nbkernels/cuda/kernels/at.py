@@ -70,7 +70,7 @@ def once(op: str, function, compute, out: str, item: str, target: str, ndim: int
 
 
 def atomic(op: str, function, compute, out: str, item: str, target: str, ndim: int, columns: int):
-    """The same where rows have the same target, in any order."""
+    """out[targets[i] + c] = function(out[targets[i] + c], x[i, c]) by atomics, rows of one target in any order."""
     return scattered(folding(op, function, out, compute), out, item, target, ndim, columns)
 
 
@@ -92,8 +92,8 @@ def scattered(fold, out: str, item: str, target: str, ndim: int, columns: int):
 
 
 def ordered(op: str, function, compute, out: str, item: str, target: str, ndim: int, columns: int):
-    """The same where rows have the same target, in the order of their numbers: `targets` are sorted, stably, and
-    `order` has the numbers of their rows.
+    """out[targets[i] + c] = function(out[targets[i] + c], x[i, c]), rows of one target in order:
+    `targets` are sorted, stably, and `order` has the numbers of their rows.
 
     The group at the first row of a target takes all of its rows, a column a thread. The result stands in a register,
     rounded after each turn as out's elements are. Operations of few instructions have the elements of AHEAD turns on

@@ -92,7 +92,8 @@ def fetching(dtype: str, width: int):
 
 @functools.cache
 def asynchronous(dtype: str, width: int):
-    """The same by cp.async, of 4, 8 or 16 bytes: commit() closes a group, wait() until STAGES - 2 are on their way."""
+    """(fetch, commit, wait) by cp.async of 4, 8 or 16 bytes: commit() closes a group of copies, wait() leaves
+    STAGES - 2 groups on their way."""
     from ..product import ptx
 
     WIDTH, SIZE = width, stored(dtype).bitwidth // 8

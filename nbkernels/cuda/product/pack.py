@@ -29,13 +29,14 @@ from .tensormap import LINE, contiguous
 # Cycles of a copy's launch: 3 us on the device, and 6 of the host, which makes the room and prepares it: calls of less
 # than 26 us are as fast as the host calls (H200, mm of 256 to 1024).
 START = 3 * LAUNCH
-# What a multiprocessor copies in a cycle: bytes read and written, 0.8 of an H200's 4.3 TB/s, 0.75 of other cards' data
-# sheets; and elements, where these move one by one or by tiles (an H200 adds 2.9 strided float16, and 1.7 transposed).
+# RATE: bytes that a multiprocessor reads and writes in a cycle of a copy, by compute capability (0.8 of 4.3 TB/s on an
+# H200, measured; 0.75 of data sheets), REST on others. ELEMENTS: how many, where they move one by one or by tiles (an
+# H200 adds 2.9 strided float16 and 1.7 transposed ones).
 RATE, REST, ELEMENTS = {(9, 0): 15, (8, 0): 8}, 3, 2
 # mma.sync has at most 0.62 of wgmma's rate on compute capability 9.0 (W. Luo et al., Benchmarking and Dissecting the
 # Nvidia Hopper GPU Architecture, 2024).
 SLOWER = 1.6
-# What tier M's copies of single elements add to a slice, in cycles: seven instructions of a warp each, over four
+# Cycles that copies of single elements add to a slice of tier M: seven instructions of a warp each, over four
 # schedulers, and the latency of L2, of which multiplications hide little because the loads run one slice ahead.
 # Predicted from the machine code of a slice of 128x64x32: 405 instructions of a warp, 192 of which load and store.
 ISSUE, LATENCY = 7 / 4, 600
