@@ -181,9 +181,9 @@ def addmm(self, mat1, mat2, beta=1, alpha=1, out_dtype=None, mode=None, conj=Non
                 "tf32" for float32 on such a GPU: tensor cores, matrices rounded to 10 bits behind the point.
                 "bf16_dot" for bfloat16 on processors with AVX512_BF16: pairs of k are multiplied and added by
                 vpdpbf16ps, which flushes subnormals: chain + a[1]*b[1], rounded, then + a[0]*b[0], rounded.
-                "amx" for bfloat16 on processors with that matrix unit: of 32 steps at a time the products of the even
-                ones are summed from 0, fused, and those of the odd ones; both sums are added, and then that to the
-                chain, each rounded, subnormals flushed
+                "amx" for bfloat16 on processors with that matrix unit: chains where k is at most 16; else of 32 steps
+                at a time the products of the even ones are summed from 0, fused, and those of the odd ones; both sums
+                are added, and then that to the chain, each rounded, subnormals flushed
 
     Raises TypeError for dtypes that differ or have no kernel, ValueError for shapes that do not fit and for tiles that
     this machine cannot use; `out` is then unchanged. Source: ATen's addmm.

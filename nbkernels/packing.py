@@ -68,8 +68,7 @@ def pack(matrix, for_: str = "mat2") -> Packed:
     float16, and of bfloat16 by chains, twice as many. It is worth it where 2 to 16 rows meet large weights, again and
     again; one row is as fast without it, and faster where the weights stay in the caches.
 
-    Raises TypeError for another dtype, ValueError for another side or number of dimensions, and for bfloat16 where the
-    mode is "amx".
+    Raises TypeError for another dtype, ValueError for another side or number of dimensions.
 
     >>> import numpy as np, nbkernels
     >>> x, weight = np.ones((2, 3), np.float32), np.arange(12, dtype=np.float32).reshape(4, 3)

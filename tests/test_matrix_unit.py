@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import nbkernels as nb
+from nbkernels.cpu.gemm import kinds
 from nbkernels.cpu.gemm.blocking import Tiles
 from nbkernels.cpu.gemm.kinds import by_unit, default_tiles, kind_of
 from nbkernels.cpu.gemm.packed import packed
@@ -34,6 +35,13 @@ def matrix(rng, shape, dtype, order="C"):
 
 def strided(rng, shape, dtype):
     return matrix(rng, (2 * shape[0], 3 * shape[1]), dtype)[::-2, ::3]
+
+
+def strided_like(x):
+    """The same numbers, of which none are neighbours."""
+    found = np.zeros((2 * x.shape[0], 3 * x.shape[1]), x.dtype)[::2, ::3]
+    found[...] = x
+    return found
 
 
 def run(out, x, a, b, beta, alpha, kind, tiles=None, workers=1):
@@ -125,20 +133,44 @@ def test_products_go_by_the_unit_where_there_is_one(rng):
     assert nb.explain(nb.mm, a, b, out_dtype="int32").tile.startswith("32x32 ") == here
 
 
-def test_the_mode(rng):
+@pytest.fixture
+def by_the_unit(monkeypatch):
+    """Calls that name no mode go by the unit, or, where there is none, by its emulation."""
+    monkeypatch.setattr(kinds, "has", lambda mode: True)
+    with nb.modes("amx"):
+        yield
+    kinds._kind_of.cache_clear()
+
+
+@pytest.mark.parametrize(("k", "n"), [(1, 5), (16, 35), (17, 33), (70, 1), (1100, 64)])
+def test_one_order_in_every_call(by_the_unit, rng, k, n):
+    """That of the instruction, and of chains where there are few steps: of plain and packed matrices, and of stacks."""
+    a, b = matrix(rng, (40, k), BFLOAT16), matrix(rng, (k, n), BFLOAT16)
+    expected = nb.mm(a, b, mode="chain") if k <= kinds.SHALLOW else model(a, b).astype(BFLOAT16)
+    packed, weight = nb.pack(b), nb.pack(b.T, for_="weight")
+    assert packed.unpack().tobytes() == b.tobytes()
+    assert (packed.panels.kind.way == UNIT) == (k > kinds.SHALLOW)
+    found = [nb.mm(a, b), nb.mm(a, b, mode="amx"), nb.mm(a, packed), nb.linear(a, weight), nb.linear(a, b.T)]
+    found += [*nb.bmm(np.stack([a, a]), np.stack([b, b])), nb.mm(b.T, a.T).T, nb.mm(strided_like(a), b)]
+    found += [np.concatenate([nb.mm(row[None], b) for row in a]), nb.addmm(expected, a, b, beta=0)]
+    for each in found:
+        assert np.ascontiguousarray(each).tobytes() == expected.tobytes()
+    wide = nb.mm(a, b, out_dtype="float32").astype(BFLOAT16)
+    assert wide.tobytes() == expected.tobytes()
+    told = nb.explain(nb.mm, a, b)
+    assert told.mode == "amx"
+    assert ("_amx_32x32" in told.code) == (k > kinds.SHALLOW), told.code
+
+
+def test_a_processor_without_the_unit(rng):
     a, b = matrix(rng, (40, 70), BFLOAT16), matrix(rng, (70, 35), BFLOAT16)
     if not amx.available("bfloat16"):
         with pytest.raises(ValueError, match="mode 'amx' needs a processor with AMX"):
             nb.mm(a, b, mode="amx")
-        return
-    for words in ({}, {"out_dtype": "float32"}):
-        expected = model(a, b).astype(words.get("out_dtype", BFLOAT16))
-        assert nb.mm(a, b, mode="amx", **words).tobytes() == expected.tobytes()
-        stack = nb.bmm(np.stack([a, a]), np.stack([b, b]), mode="amx", **words)
-        assert stack.tobytes() == 2 * expected.tobytes()
-        short, narrow = a[:, :3], b[:3, :1]
-        expected = model(short, narrow).astype(expected.dtype)
-        assert nb.mm(short, narrow, mode="amx", **words).tobytes() == expected.tobytes()
+    else:
+        with nb.modes():
+            assert kinds.default_mode("bfloat16") == "amx"
+            assert nb.mm(a, b).tobytes() == nb.mm(a, b, mode="amx").tobytes()
     with pytest.raises(ValueError, match="no mode 'amx' for float16"):
         nb.mm(a.astype("float16"), b.astype("float16"), mode="amx")
 
@@ -153,7 +185,7 @@ if amx.available("int8"):  # else the tests above ran by emulation
     def test_the_emulation_passes_the_same_tests():
         features = ",".join(f"+{each}" for each in sorted(levels.target()[2]) if not each.startswith("amx"))
         environment = os.environ | {"NUMBA_CPU_NAME": levels.target()[1], "NUMBA_CPU_FEATURES": features}
-        which = "uint8-int8 or mode and float32 or by_the_unit"
+        which = "uint8-int8 or mode and float32 or by_the_unit or in_every_call"
         line = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", __file__, "-k", which]
         done = subprocess.run(line, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout

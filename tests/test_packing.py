@@ -140,12 +140,6 @@ def test_what_packed_weights_are_not_for(call, error, words):
         call()
 
 
-def test_the_matrix_unit_packs_its_own(monkeypatch):
-    monkeypatch.setattr(kinds, "has", lambda mode: True)
-    with nb.modes("amx"), pytest.raises(ValueError, match="products of mode 'amx' pack their own"):
-        nb.pack(np.ones((3, 3), BFLOAT16))
-
-
 def test_another_mode_is_refused(rng):
     w = rng.standard_normal((30, 50)).astype(BFLOAT16)
     with nb.modes("chain"):

@@ -1,6 +1,7 @@
 """What the machine can do at most, measured: multiply-adds between registers, copies in each cache level, a launch."""
 
 import contextlib
+import itertools
 import sys
 
 import numba
@@ -12,11 +13,11 @@ from numba.extending import intrinsic
 from .. import tune
 from ..cpu.gemm.blocking import default
 from ..cpu.gemm.kinds import by_unit, default_tiles, kind_of
-from ..cpu.gemm.matrix_unit import tiles_multiplied
 from ..cpu.runtime import threads
 from ..cpu.runtime.machine import machine
 from ..jit.abi.address import copy
 from ..jit.compile.cache import compiled
+from ..jit.ir.amx import unit
 from ..jit.ir.chain import Chain, crossed
 from ..jit.ir.kind import UNIT, Kind
 from ..jit.ir.vector import ELEMENT, Lanes, loop
@@ -96,6 +97,29 @@ def _steps(typing, tile, trips, memory):
             if ops.plane.startswith("float")
             else (number if number.type.width == 64 else builder.sext(number, ir.IntType(64)))
         )
+
+    return types.int64(tile, types.int64, types.int64), emit
+
+
+@intrinsic
+def tiles_multiplied(typing, tile, trips, memory):
+    """0, after the products of `trips` times two tiles of A and two of B: the most that the unit can do."""
+
+    def emit(context, builder, signature, args):
+        kind = signature.args[0].tile.kind
+        engine = unit(kind.a)(builder)
+        engine.begin()
+        for tile in range(8):
+            engine.zero(tile)
+
+        def body(index, _):
+            for i, j in itertools.product(range(2), range(2)):
+                engine.dot(kind.a, kind.b, 2 * i + j, 4 + i, 6 + j)
+            return []
+
+        loop(builder, args[1], [], body)
+        engine.end()
+        return ir.IntType(64)(0)
 
     return types.int64(tile, types.int64, types.int64), emit
 

@@ -19,7 +19,7 @@ from .gemm.block import kernel_for
 from .gemm.blocking import given, small
 from .gemm.context import buffers
 from .gemm.gemm import clash, name_of, same
-from .gemm.kinds import by_unit, default_mode, kind_of, tiles_of
+from .gemm.kinds import by_unit, default_mode, kind_of, of_depth, tiles_of
 from .gemm.paths import path_of, seen, shared
 from .gemm.tuned import slot_of, tuned
 from .gemv.dot import DTYPES, SHARED
@@ -57,7 +57,7 @@ def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None, tiles=None) -> 
         return work
     if k == 0 or alpha == 0:
         return work | dict(path="beta * self alone", flops=0 if x is None else count * m * n)
-    kind = kind_of(*(name_of(each.dtype) for each in (a, b, out)), conj or "", mode)
+    kind = of_depth(kind_of(*(name_of(each.dtype) for each in (a, b, out)), conj or "", mode), k)
     work |= {"mode": mode or default_mode(kind.a)}
     if x is None and alpha == 1 and mode is None and tiles is None and not batch and syrk.symmetric(a, b):
         return work | dict(path="one triangle, mirrored", threads=threads.count(), flops=m * n * k)
@@ -91,8 +91,9 @@ def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None, tiles=None) -> 
         name = OF_SMALL[kernel_for(small(kind.a), rows and x is None and alpha == 1, *sizes)]
     else:
         name = WORK[path]
+    code = kept(f"{name}_{kind if name == 'gemm_multiply' else kind.a}")
     path = "packed, mat2 beforehand" if ready else path
-    return work | dict(path=path, tile=tile, code=kept(f"{name}_{kind.a}"), threads=workers, copies=copies,
+    return work | dict(path=path, tile=tile, code=code, threads=workers, copies=copies,
                        temporaries=temporaries, flops=flops)  # fmt: skip
 
 

@@ -28,7 +28,7 @@ from .block import ROOM as PANELS
 from .block import stays
 from .blocking import SEGMENT, caches
 from .gemm import NAMES, REAL, clash, gemm, name_of, same, small_tile
-from .kinds import kind_of
+from .kinds import kind_of, of_depth
 from .paths import ALONE, DEEPEST, PARALLEL, SERIAL, steps
 from .stacks import stack
 from .tiny import known
@@ -248,6 +248,7 @@ def baddbmm(out, self, batch1, batch2, beta, alpha, mode=None, conj=None, tiles=
     if stacked and _run(out, 0 if x is None else id(x), batch1, batch2, beta, alpha):
         return
     kind = kind_of(*(name_of(each.dtype) for each in (batch1, batch2, out)), conj or "", mode)
+    kind = of_depth(kind, batch1.shape[-1])
     reads = [batch1, batch2] + ([] if x is None or same(out, x) else [x])
     if any(clash(out, each) for each in reads):
         temporary = np.empty(out.shape, out.dtype)
@@ -292,7 +293,7 @@ def _stacked(a, b, out, x=None, beta=0, alpha=1):
     (count, m, k), (other, steps, n) = a.shape, b.shape
     if other != count or steps != k or 0 in (count, m, n, k) or at_first.suits(a, b):
         return None
-    kind = kind_of(name, name, name)
+    kind = of_depth(kind_of(name, name, name), k)
     try:
         x = None if x is None or beta == 0 else np.broadcast_to(x, (count, m, n))
         if out is None:

@@ -22,7 +22,7 @@ from . import at_first
 from .entry import small_entry, small_table, supplied
 from .gemm import NAMES, REAL, by_path, gemm
 from .kernels import supply
-from .kinds import WIDENED, kind_of, takes, tiles_of
+from .kinds import SHALLOW, WIDENED, kind_of, takes, tiles_of
 from .packed import packed
 from .paths import PARALLEL
 from .serial import planned
@@ -169,6 +169,8 @@ def _by_plan(entry, x, a, b, out):
     if entry is None:
         return None
     try:
+        if entry.shallow and a.shape[1] <= SHALLOW:
+            entry = entry.shallow()
         plan = entry.plan
         dtype = plan.dtype
         if out is not None and (type(out) is not np.ndarray or out.dtype != dtype):

@@ -37,7 +37,7 @@ from . import at_first, columns, deep, short, thin
 from .blocking import Tiles, given
 from .blocking import small as small_tile
 from .entry import SERIALLY, small_entry, small_table, supplied
-from .kinds import by_unit, kind_of, tiles_of
+from .kinds import by_unit, kind_of, of_depth, tiles_of
 from .packed import packed
 from .paths import PARALLEL, path, path_of, shared
 from .syrk import mirrored, symmetric
@@ -60,7 +60,7 @@ def gemm(
         x = None
     if out.size == 0:
         return False
-    kind = kind_of(*(name_of(each.dtype) for each in (a, b, out)), conj, mode)
+    kind = of_depth(kind_of(*(name_of(each.dtype) for each in (a, b, out)), conj, mode), a.shape[1])
     tiles = None if tiles is None else given(tiles, kind)
     if a.shape[1] == 0 or alpha == 0:
         _scaled(out, x, beta, kind)

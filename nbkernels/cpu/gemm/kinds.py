@@ -18,8 +18,10 @@ from .tuned import tuned
 
 MODES = {"bf16_dot": "bf16", "amx": UNIT}
 NEEDED = {"bf16_dot": "AVX512_BF16", "amx": "AMX, and a system that lets programs use it"}
-# What bfloat16 is fastest by, by LLVM's name of the processor (docs/products.md has the figures); elsewhere by chains.
+# What bfloat16 is fastest by, by LLVM's name of the processor, where it has no matrix unit (docs/products.md has the
+# figures); elsewhere by chains.
 FASTEST = {"znver4": "bf16_dot", "znver5": "bf16_dot"}
+SHALLOW = 16  # steps of k up to which mode "amx" is that of chains, never tuned; of tiles of 32 most would be zeros
 WIDENED = {"float16": "float32", "bfloat16": "float32", "int8": "int32", "uint8": "int32"}  # by out_dtype
 
 
@@ -48,7 +50,7 @@ def takes(dtype: str, mode: str) -> bool:
 
 @functools.cache
 def _fastest() -> str:
-    name = FASTEST.get(levels.target()[1], "chain")
+    name = "amx" if has("amx") else FASTEST.get(levels.target()[1], "chain")
     return name if has(name) else "chain"
 
 
@@ -78,6 +80,12 @@ def has(mode: str) -> bool:
     return mode not in MODES or (amx.available("bfloat16") if MODES[mode] == UNIT else MODES[mode] in ways())
 
 
+def of_depth(kind: Kind, k: int) -> Kind:
+    """The kind of products over k steps: in mode "amx" those of few are chains."""
+    few = k <= SHALLOW and kind.way == UNIT and kind.chain == "float32"
+    return kind_of(kind.a, kind.b, kind.out, mode="chain") if few else kind
+
+
 def by_unit(kind: Kind, m: int, n: int, k: int) -> Kind:
     """The kind by which an m x n product over k steps of one kind is computed: bytes go by the matrix unit, if there is
     one, where packing its panels does not take longest. Their sums are the same in any order."""
@@ -94,7 +102,7 @@ def _of_unit(kind: Kind) -> Kind:
 def default_tiles(kind: Kind) -> Tiles:
     """Derived ones: those of float32 or float64, whose words are as large; kc counts elements."""
     if kind.way == UNIT:
-        return matrix_unit.tiles(kind.items, *caches())
+        return matrix_unit.tiles(kind.items, caches()[1])
     # An element takes two accumulators: 2x2, 4x1, 3x1 vectors are level, 3x2 spills (Zen 3, n = 512 and 1024: int64 at
     # 8.3 Gop/s with one accumulator and 5x2, 13 so, where the multiplier pipes allow 18).
     if crossed(kind):

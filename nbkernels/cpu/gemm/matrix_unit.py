@@ -8,7 +8,6 @@ of C.
 from __future__ import annotations
 
 import functools
-import itertools
 
 from llvmlite import ir
 
@@ -17,23 +16,23 @@ from ...jit.compile.routine import routine
 from ...jit.ir.amx import BYTES, ROW, ROWS, unit
 from ...jit.ir.chain import Chain
 from ...jit.ir.vector import ELEMENT, I1, I64, VOID, Lanes, loop
-from .blocking import Tiles
+from .blocking import PANEL, Tiles
 from .store import PARTIAL, PLAIN
 
 WORD = 4  # bytes of k of a column of B that lie together
 SIDE = 2 * ROWS  # rows and columns of C in registers
 
 
-def tiles(items: int, l1: int, l2: int) -> Tiles:
-    """How products are cut, for words of so many elements: a panel of A takes two thirds of L1, a block of B half of
-    L2.
+def tiles(items: int, l2: int) -> Tiles:
+    """How products are cut, for words of so many elements: a block of B takes half of L2.
 
-    >>> print(tiles(4, 48 << 10, 2 << 20))
-    32x32 kc=1024 nb=1024 mc=4096 nc=4096
+    >>> print(tiles(4, 2 << 20))
+    32x32 kc=4096 nb=256 mc=4096 nc=4096
     """
-    deep = l1 * 2 // 3 // SIDE // ROW * ROW  # bytes of k
-    nb = max(SIDE, l2 // 2 // deep // SIDE * SIDE)
-    return Tiles(SIDE, SIDE, deep * items // WORD, nb, 4096, max(nb, 4096 // nb * nb))
+    # Panels stream from L2 as fast as they are multiplied, and a tile of C that waits in memory costs as much as 1 KiB
+    # of k (speeds over those of 1 KiB, which fits L1, one thread: bfloat16 of 2048 1.33, int8 1.22, 2026-11).
+    nb = max(SIDE, l2 // 2 // PANEL // SIDE * SIDE)
+    return Tiles(SIDE, SIDE, PANEL * items // WORD, nb, 4096, max(nb, 4096 // nb * nb))
 
 
 def micro_kernel(module: ir.Module, name: str, tile, spec, kinds, mr: int, nv: int) -> None:
@@ -144,29 +143,6 @@ def _converted(builder, ops, arg, rows, chain, partial, plain) -> None:
                 rows(blended)
 
 
-@intrinsic
-def tiles_multiplied(typing, tile, trips, memory):
-    """0, after the products of `trips` times two tiles of A and two of B: the most that the unit can do."""
-
-    def emit(context, builder, signature, args):
-        kind = signature.args[0].tile.kind
-        engine = unit(kind.a)(builder)
-        engine.begin()
-        for tile in range(8):
-            engine.zero(tile)
-
-        def body(index, _):
-            for i, j in itertools.product(range(2), range(2)):
-                engine.dot(kind.a, kind.b, 2 * i + j, 4 + i, 6 + j)
-            return []
-
-        loop(builder, args[1], [], body)
-        engine.end()
-        return I64(0)
-
-    return types.int64(tile, types.int64, types.int64), emit
-
-
 # -- panels ------------------------------------------------------------------------------------------------------------
 
 
@@ -188,8 +164,9 @@ def _lines(chain, source, along, down, kb, target, width, pitch) -> None:
     loop(builder, width, [], row)
 
 
-def _turned(chain, source, along, down, kb, target, width, pitch) -> None:
-    """Rows of A with any strides, 16 at a time: words of each step of k, turned in registers."""
+def _turned(chain, source, along, down, kb, target, width, pitch, beside: bool) -> None:
+    """Rows of A with any strides, 16 at a time: words of each step of k, turned in registers. `beside`: the rows'
+    elements of a step are neighbours."""
     builder, words, group = chain.builder, chain.words, chain.kind.items
     blocks = builder.udiv(builder.add(kb, I64(ROWS * group - 1)), I64(ROWS * group))
 
@@ -203,7 +180,8 @@ def _turned(chain, source, along, down, kb, target, width, pitch) -> None:
 
             def load(lanes, address):
                 inside = builder.icmp_signed(">", left, I64(next(steps)))
-                return lanes.gather(address, lanes.ramp(along), lanes.mask(builder.select(inside, rows, I64(0))))
+                there = lanes.mask(builder.select(inside, rows, I64(0)))
+                return lanes.load(address, there) if beside else lanes.gather(address, lanes.ramp(along), there)
 
             items = [builder.gep(start, [builder.mul(down, I64(step + q))]) for q in range(group)]
             return chain.across("a", items, load)[0]
@@ -232,11 +210,15 @@ def panel_a(typing, tile, source, along, down, width, kb, target):
         chain = Chain(builder, record.kind, record.lanes)
         source = builder.inttoptr(source, ELEMENT[record.kind.a].as_pointer())
         target = builder.inttoptr(target, chain.words.element.as_pointer())
-        with builder.if_else(builder.icmp_signed("==", down, I64(1))) as (contiguous, strided):
-            with contiguous:
-                _lines(chain, source, along, down, kb, target, width, record.mr)
-            with strided:
-                _turned(chain, source, along, down, kb, target, width, record.mr)
+        given = chain, source, along, down, kb, target, width, record.mr
+        with builder.if_else(builder.icmp_signed("==", down, I64(1))) as (by_rows, others):
+            with by_rows:
+                _lines(*given)
+            with others, builder.if_else(builder.icmp_signed("==", along, I64(1))) as (by_columns, strided):
+                with by_columns:
+                    _turned(*given, beside=True)
+                with strided:
+                    _turned(*given, beside=False)
         return context.get_dummy_value()
 
     return types.void(tile, *[types.int64] * 6), emit

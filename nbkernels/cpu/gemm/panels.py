@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...jit.ir.kind import ITEMS, UNIT
 from ..runtime import threads
 from .batch import takes
 from .blocking import Tiles
 from .gemm import name_of
-from .kinds import default_tiles, kind_of
+from .kinds import default_tiles, kind_of, of_depth
 from .packed import packed, packed_ahead, runs
 from .paths import PARALLEL
 
@@ -25,9 +24,7 @@ class Panels(np.ndarray):
 def panels(b) -> Panels:
     """B, a matrix of floats, packed for products of its dtype by the default mode and the tiles of this machine."""
     name = name_of(b.dtype)
-    kind = kind_of(name, name, name)
-    if kind.way == UNIT:
-        raise ValueError("pack: products of mode 'amx' pack their own; pack within nbkernels.modes('chain')")
+    kind = of_depth(kind_of(name, name, name), len(b))
     tiles = default_tiles(kind)
     found = np.broadcast_to(np.zeros((), b.dtype), b.shape).view(Panels)
     found.kind, found.tiles = kind, tiles
@@ -44,7 +41,7 @@ def times(x, b: Panels, bias, out) -> np.ndarray | None:
     if bias is not None and (bias.dtype != dtype or bias.shape != (n,) or bias.strides != (dtype.itemsize,)):
         return None
     name, shape = name_of(dtype), (*x.shape[:-1], n)
-    if kind_of(name, name, name) is not b.kind:  # of another mode
+    if of_depth(kind_of(name, name, name), k) is not b.kind:  # of another mode
         return None
     if out is None:
         out = np.empty(shape, dtype)
@@ -59,14 +56,14 @@ def times(x, b: Panels, bias, out) -> np.ndarray | None:
 
 def unpacked(b: Panels) -> np.ndarray:
     """B's elements, as a new array."""
-    (k, n), tile, items = b.shape, b.tiles.tile(b.kind), ITEMS.get(b.kind.way, 1)
+    (k, n), tile, items = b.shape, b.tiles.tile(b.kind), b.kind.items
     words = b.memory[: b.memory.size // tile.itemsize * tile.itemsize].view(b.dtype if items > 1 else tile.dtype)
     found, at, wide = np.empty((k, n), b.dtype), 0, -(-n // tile.nr)
     for first, kb in runs(k, b.tiles, tile):
-        count = -(-kb // tile.group)
-        size = wide * count * tile.nr * items
-        block = words[at : at + size].reshape(wide, count, tile.nr, items)
-        rows = block.transpose(1, 3, 0, 2).reshape(count * items, wide * tile.nr)
+        steps = -(-kb // tile.group) * tile.group
+        size = wide * steps * tile.nr
+        block = words[at : at + size].reshape(wide, steps // items, tile.nr, items)
+        rows = block.transpose(1, 3, 0, 2).reshape(steps, wide * tile.nr)
         found[first : first + kb] = rows[:kb, :n]
         at += size
     return found

@@ -19,7 +19,7 @@ from .blocking import Tiles
 from .context import cuts, operands, words_at
 from .entry import SERIALLY
 from .kernels import PANEL_A, PANEL_B, TILE_BYTES, missing, multiplier, single, tile_at
-from .kinds import by_unit, default_tiles
+from .kinds import SHALLOW, by_unit, default_tiles, of_depth
 from .loops import loops
 from .paths import PARALLEL, SERIAL
 from .setup import started
@@ -114,12 +114,14 @@ def planned(kind: Kind, beta, alpha, dtype, mixed: bool):
     run = functools.partial(serial(), f.own)
     run.serially = functools.partial(serial(), f.own | SERIALLY)
     run.plan = Plan(kind, tiles, beta, alpha, dtype, (f, factors))
-    run.larger = functools.cache(functools.partial(_larger, run, mixed))
+    run.larger = functools.cache(functools.partial(_other, run, mixed, by_unit(kind, 1, 1, PARALLEL + 1)))
+    chains = of_depth(kind, SHALLOW)
+    run.shallow = None if chains is kind else functools.cache(functools.partial(_other, run, mixed, chains))
     return run
 
 
-def _larger(entry, mixed: bool):
-    """What takes products above PARALLEL in the place of an entry: itself, or one by the matrix unit."""
+def _other(entry, mixed: bool, kind: Kind):
+    """The entry of another kind in the place of one: `larger` products, above PARALLEL, go by the matrix unit, if there
+    is one, and `shallow` ones, of up to SHALLOW steps, may be of chains where deeper ones are not."""
     plan = entry.plan
-    unit = by_unit(plan.kind, PARALLEL + 1, 1, 1)
-    return entry if unit is plan.kind else planned(unit, plan.beta, plan.alpha, plan.dtype, mixed)
+    return entry if kind is plan.kind else planned(kind, plan.beta, plan.alpha, plan.dtype, mixed)

@@ -22,9 +22,10 @@ from ..runtime import threads
 from ..runtime.workspace import room
 from .context import BYTES, up, words_at
 from .kernels import kernels_of, single
-from .kinds import default_tiles
+from .kinds import by_unit, default_tiles
 from .loops import loops
-from .paths import PARALLEL
+from .packed import LAUNCH
+from .paths import PARALLEL, SERIAL
 from .serial import one_tile
 from .setup import filled
 
@@ -99,11 +100,12 @@ def _is_little(kind: Kind, f) -> bool:
 
 
 def choose(out, operands, k: int, workers: int) -> int:
-    """Threads for a stack of products into `out`, 0 where it is none: one product, a large one, or strides that are no
-    whole elements."""
+    """Threads for a stack of products into `out`, 0 where it is none: one product, products that threads had better
+    share, or strides that are no whole elements."""
     count, m, n = out.shape
     whole = all(step % x.dtype.itemsize == 0 for x in (out, *operands) for step in x.strides[1:])
-    if count < 2 or m * n * k > PARALLEL or not whole:
+    large = m * n * k > (PARALLEL if count % workers and count < workers**2 else SERIAL)
+    if count < 2 or large or not whole:
         return 0
     return min(workers, count) if count * (m * n * k + OVERHEAD) > GAIN else 1
 
@@ -118,6 +120,7 @@ def stack(out, x, a, b, beta, alpha, kind: Kind) -> bool:
         kind, left, right = kind.swapped(), b, a
     else:
         left, right = a, b
+    kind = by_unit(kind, *out.shape[1:], a.shape[2])
     tiles, x0 = default_tiles(kind), None if x is None else x[0]
     f, kept = filled(out[0], 0 if x is None else id(x0), a[0], b[0], beta, alpha, tiles, kind, 1)
     plain = little(ITEM[kind.out]) if _is_little(kind, f) else 0
@@ -128,8 +131,11 @@ def stack(out, x, a, b, beta, alpha, kind: Kind) -> bool:
     with room(workers * size) as rooms:
         each = max(1, min(len(out) // (4 * workers), GAIN // (f.m * f.n * f.k + OVERHEAD)))
         shared = SHARED.array()
-        shared.first, shared.count, shared.each, shared.rooms, shared.size = f.own, len(out), each, rooms, size
+        shared.first, shared.each, shared.rooms, shared.size = f.own, each, rooms, size
         shared.little = plain
         shared.step_a, shared.step_b, shared.step_c, shared.step_x = steps
-        threads.launch(jobs(), shared.buffer_info()[0], workers)
+        turns = max(1, LAUNCH // (each * f.m * f.n * f.k))
+        for turn in range(0, -(-len(out) // each), turns):  # Ctrl-C works between launches
+            shared.next, shared.count = turn, min(len(out), (turn + turns) * each)
+            threads.launch(jobs(), shared.buffer_info()[0], workers)
     return True
