@@ -92,12 +92,12 @@ def pytest_collection_finish():
 
 def pytest_collection_modifyitems(config, items):
     """Without those of a release, and of tests that are sampled, as all are in the simulator, whose threads are
-    Python's, the first form and one in ten of the others; the simulator's minute first: at the end other workers
+    Python's, the first form and one in twenty of the others; the simulator's minute first: at the end other workers
     would wait for it."""
     left, seen = set(), set()
     for item in items:
         test = item.location[0], getattr(item, "originalname", None) or item.name
-        chosen = test not in seen or zlib.crc32(item.nodeid.encode()) % 10 == 0
+        chosen = test not in seen or zlib.crc32(item.nodeid.encode()) % 20 == 0
         seen.add(test)
         sampled = SIMULATED or item.get_closest_marker("sampled")
         if not EVERY and (item.get_closest_marker("release") or (sampled and not chosen)):

@@ -140,6 +140,7 @@ INDICES = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_every_kind_of_index(gpu, rng, layout):
     """Of each layout of out, with an x of the shape that is chosen, with one that is repeated, and with a number; with

@@ -305,7 +305,7 @@ def test_every_operation_is_launched_with_what_it_takes(gpu, op):
     check(gpu)
 
 
-@pytest.mark.parametrize(("op", "dtype"), chosen(pairs(OPERATIONS), 31))
+@pytest.mark.parametrize(("op", "dtype"), chosen(pairs(OPERATIONS), 61))
 def test_operations_are_assembled(gpu, op, dtype):
     """By the machine code; NBKERNELS_EVERY_KERNEL=1 does so for every operation and dtype."""
     elementwise(gpu, op, dtype_of(dtype))
@@ -320,13 +320,13 @@ def test_every_operation_of_one_is_launched_with_what_it_takes(gpu, op):
     check(gpu)
 
 
-@pytest.mark.parametrize(("op", "dtype"), chosen(pairs(ALONE), 37))
+@pytest.mark.parametrize(("op", "dtype"), chosen(pairs(ALONE), 73))
 def test_operations_of_one_are_assembled(gpu, op, dtype):
     alone(gpu, op, dtype_of(dtype))
     check_code(gpu)
 
 
-@pytest.mark.parametrize(("op", "dtype"), chosen(pairs(OPERATIONS), 61))
+@pytest.mark.parametrize(("op", "dtype"), chosen(pairs(OPERATIONS), 121))
 def test_folds_are_assembled(gpu, op, dtype):
     folds(gpu, op, dtype_of(dtype))
     check_code(gpu)

@@ -3,6 +3,8 @@
 A spilled register or a local array costs more than any tuning wins: both must be zero in every kernel.
 """
 
+import sys
+
 import numpy as np
 import pytest
 from numba import cuda, types
@@ -198,6 +200,21 @@ def test_staged_rows(kernel, cc):
     assert used.spilled == used.stack == 0
     resident = (227 << 10) // kernel.shared * kernel.threads
     assert 65536 // (used.registers * kernel.threads) * kernel.threads >= min(256, resident)
+
+
+def test_a_kernel_that_nvvm_refuses_is_compiled_elsewhere(monkeypatch):
+    """In a process of its own; where that cannot be, the error is what NVVM said."""
+    room, kernel = sys.modules[ptx.__module__], LOOPS[0]
+
+    def refuse(handle):
+        raise room.nvjitlink.nvJitLinkError(5)
+
+    monkeypatch.setattr(room.nvjitlink, "complete", refuse)
+    assert assemble(kernel, NEWEST).resources.registers
+    assert ".visible .entry" in ptx(kernel, NEWEST)
+    monkeypatch.setattr(room, "CHILD", "raise SystemExit(1)")
+    with pytest.raises(room.Refused):
+        ptx(kernel, NEWEST)
 
 
 def test_every_candidate_asks_for_registers_that_exist():

@@ -175,6 +175,7 @@ def test_what_lies_across_k_is_turned(gpu, rng, name):
     assert read(gpu) == ["W k k"]
 
 
+@pytest.mark.sampled
 @pytest.mark.usefixtures("always")
 @pytest.mark.parametrize("name", ["bfloat16", "bytes", "tf32"])
 def test_before_wgmma(monkeypatch, rng, name):

@@ -158,6 +158,7 @@ def test_broadcast_inputs_and_overlapping_outs(gpu, rng):
         same_bits(y[1:], nbkernels.add.accumulate(x[:-1], axis))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("shape", [(40, 64), (64, 4096)])
 def test_cards_without_asynchronous_copies(monkeypatch, rng, shape):
     gpu = Device(cc=(7, 5)).installed(monkeypatch)

@@ -88,6 +88,7 @@ def test_mma_and_wgmma_have_the_same_bits(gpu, rng, left, right_):
     assert tiers(gpu) == ["M", "W"]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("right_", ["rows", "columns"])
 def test_the_largest_tile(monkeypatch, rng, right_):
     """Two warpgroups, four chunks of mat2, and blocks that make several tiles each, with the bits of a small tile."""

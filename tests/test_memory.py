@@ -14,7 +14,7 @@ from nbkernels.cpu.gemm import context as words
 from nbkernels.cpu.gemm import short
 from nbkernels.cpu.gemm.block import PANEL, ROOM
 from nbkernels.cpu.gemm.blocking import WAY, caches, small, vector_registers
-from nbkernels.cpu.gemm.kinds import default_tiles, kind_of
+from nbkernels.cpu.gemm.kinds import by_unit, default_tiles, kind_of
 from nbkernels.cpu.gemm.paths import only
 from nbkernels.cpu.gemm.turns import PANELS
 from nbkernels.cpu.runtime import workspace
@@ -135,9 +135,10 @@ def test_buffers_hold_the_planes_of_a_block(m, n, k, threads):
 
 @pytest.mark.parametrize(("left", "to"), [("int8", "int32"), ("float16", "float32"), ("complex64", "complex64")])
 def test_other_dtypes_take_their_buffers(left, to):
-    threads, kind = numba.get_num_threads(), kind_of(left, left, to)
-    tiles = default_tiles(kind)
+    threads = numba.get_num_threads()
     for m, n, k in ((200, 300, 5000), (130, 1000, 90)):
+        kind = by_unit(kind_of(left, left, to), m, n, k)
+        tiles = default_tiles(kind)
         a, b, out = np.ones((m, k), left), np.ones((k, n), left), np.empty((m, n), to)
         call = partial(nbkernels.mm, a, b, out_dtype=to, out=out)
         call()

@@ -109,12 +109,25 @@ def test_who_is_a_stack(rng):
     assert stacks.choose(out, (a, a), 8, 2) == 1
     assert stacks.choose(np.broadcast_to(out[:1], (1000, 8, 8)), (a, a), 8, 2) == 2
     assert stacks.choose(out[:1], (a, a), 8, 2) == 0
-    assert stacks.choose(np.broadcast_to(out[:1, :1, :1], (4, 900, 900)), (a, a), 8, 2) == 0
+    for count, n, threads in ((4, 2100, 0), (3, 900, 0), (4, 900, 2), (5, 900, 2), (3, 300, 2)):
+        assert stacks.choose(np.broadcast_to(out[:1, :1, :1], (count, n, n)), (a, a), 8, 2) == threads
     odd = np.zeros((4, 8, 8), [("flag", "i1"), ("x", "f2")])["x"]
     odd[...] = 3
     assert stacks.choose(out, (odd, a), 8, 2) == 0
     assert (nb.bmm(odd, a) == 24).all()
     assert (nb.bmm(a, a, out=odd) == 8).all()
+
+
+@pytest.mark.parametrize("launch", [1, stacks.LAUNCH])
+@pytest.mark.parametrize("dtype", ["float16", "int8", "complex64"])
+def test_stacks_of_larger_products(rng, monkeypatch, dtype, launch):
+    """A thread a product, also by launches that let Ctrl-C through, and all together where threads had better share."""
+    monkeypatch.setattr(stacks, "LAUNCH", launch)
+    for count in (3, 7):
+        a, b, x = (numbers(rng, shape, dtype) for shape in ((count, 100, 105), (count, 105, 98), (count, 1, 98)))
+        found = nb.baddbmm(x, a, b.swapaxes(1, 2).copy().swapaxes(1, 2), alpha=2)
+        for i in range(count):
+            same(found[i], nb.addmm(x[i], a[i], b[i], alpha=2))
 
 
 @pytest.mark.parametrize("kind", KINDS)

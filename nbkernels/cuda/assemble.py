@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import pickle
+import subprocess
+import sys
 from dataclasses import replace
 
 from cuda.bindings import nvjitlink
@@ -30,21 +33,40 @@ def assemble(kernel: Kernel, cc: tuple) -> Machine:
     return made
 
 
-def once_more(make):
-    """make(...), and again where it fails: NVVM has refused one of some thousand kernels ("unsupported operation") that
-    it took in every other process (CUDA 13.5, 2026-11)."""
+class Refused(RuntimeError):
+    """What NVVM says of a kernel that it does not compile."""
+
+
+def or_elsewhere(make):
+    """make(kernel, cc), and where NVVM refuses the kernel, the same by a process of its own: in two test runs it refused
+    one of some thousand kernels ("unsupported operation"), again and again in that process, and took it in every other
+    one (CUDA 13.5, 2026-11)."""
 
     @functools.wraps(make)
-    def made(*arguments):
+    def made(kernel: Kernel, cc: tuple):
         try:
-            return make(*arguments)
-        except RuntimeError:
-            return make(*arguments)
+            return make(kernel, cc)
+        except Refused:
+            try:
+                task = pickle.dumps((make.__name__, kernel, cc))
+                done = subprocess.run([sys.executable, "-c", CHILD], input=task, capture_output=True, check=True)
+                return pickle.loads(done.stdout)
+            except Exception:  # functions of __main__, a system without processes, a kernel that is refused there, too
+                pass
+            raise
 
     return made
 
 
-@once_more
+CHILD = f"""
+import pickle, sys
+import {__name__} as here
+name, kernel, cc = pickle.load(sys.stdin.buffer)
+sys.stdout.buffer.write(pickle.dumps(getattr(here, name).__wrapped__(kernel, cc)))
+"""
+
+
+@or_elsewhere
 def _assembled(kernel: Kernel, cc: tuple) -> Machine:
     code, entry = _compile(kernel, cc)
     with _link(code, cc) as handle:
@@ -66,7 +88,7 @@ def known(cc: tuple) -> None:
                            f"install {newer}")  # fmt: skip
 
 
-@once_more
+@or_elsewhere
 def ptx(kernel: Kernel, cc: tuple) -> str:
     """The PTX that `assemble` turns into a cubin: for reading."""
     cc = architecture(cc)
@@ -99,7 +121,7 @@ def _link(code: bytes, cc: tuple, *more: str):
             nvjitlink.complete(handle)
         except nvjitlink.nvJitLinkError as error:
             log = _text(nvjitlink.get_error_log, nvjitlink.get_error_log_size(handle), handle)
-            raise RuntimeError(log) from error
+            raise Refused(log) from error
         yield handle
     finally:
         nvjitlink.destroy(handle)
