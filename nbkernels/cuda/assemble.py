@@ -38,9 +38,9 @@ class Refused(RuntimeError):
 
 
 def or_elsewhere(make):
-    """make(kernel, cc), and where NVVM refuses the kernel, the same by a process of its own: in two test runs it refused
-    one of some thousand kernels ("unsupported operation"), again and again in that process, and took it in every other
-    one (CUDA 13.5, 2026-11)."""
+    """make(kernel, cc), and where NVVM refuses the kernel, the same by a process of its own. In two runs of the tests
+    it refused one of some thousand kernels ("unsupported operation") whenever that process asked, and took it from all
+    others (CUDA 13.5, 2026-11)."""
 
     @functools.wraps(make)
     def made(kernel: Kernel, cc: tuple):
