@@ -31,7 +31,7 @@ from nbkernels.cpu.runtime import threads
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
 
-from kept import keep
+from results_file import keep
 
 from tests.cases import LAYOUTS, SQUARES, TRANSPOSES
 

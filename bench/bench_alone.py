@@ -22,7 +22,7 @@ from nbkernels.dtypes import ALONE, PARTS, ufunc
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
 
-from kept import keep
+from results_file import keep
 
 SIZES, DTYPES = (1000, 10_000), ("float32", "float64")
 SHAPES = ((192, 192), (256, 256), (400, 400), (512, 512), (768, 768), (1024, 1024), (1024, 64), (300, 3000))

@@ -39,8 +39,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
 
 from bench_shapes import planned
-from kept import keep
 from report import geometric_mean, ratio
+from results_file import keep
 
 DTYPES = ("float32", "float64")
 FEW = 16  # rows, columns or steps

@@ -16,7 +16,7 @@ from nbkernels import tune
 from nbkernels.benches.peers import at_best
 from nbkernels.cpu.elementwise.entry import HEAD, small_entry
 from nbkernels.cpu.gemm import fast
-from nbkernels.jit.abi.made import words
+from nbkernels.jit.abi.new_arrays import words
 
 
 @njit

@@ -27,7 +27,7 @@ from nbkernels.cpu.gemm.kinds import kind_of
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
 
-from kept import keep
+from results_file import keep
 
 
 def measure(name, n, seconds=0.5):

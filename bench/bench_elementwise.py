@@ -27,7 +27,7 @@ from nbkernels.cpu.runtime import threads
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from kept import keep, key
+from results_file import keep, key
 
 
 def head(op, dtype, n, pattern):

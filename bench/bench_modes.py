@@ -28,8 +28,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
 
 from bench_choice import ROUNDS, draw, kind, quantile
-from kept import keep
 from report import geometric_mean
+from results_file import keep
 
 MODES = [mode for mode in ("chain", *kinds.MODES) if kinds.has(mode)]
 

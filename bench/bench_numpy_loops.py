@@ -22,7 +22,7 @@ import numpy as np
 
 from nbkernels.benches.peers import at_best
 from nbkernels.commands import info
-from nbkernels.in_numpy.slots import slots
+from nbkernels.in_numpy.inner_loops import slots
 from nbkernels.in_numpy.use import use_in_numpy
 from nbkernels.in_numpy.which import UNLIKE, every, possible
 from nbkernels.jit.ir.vector import width_bits

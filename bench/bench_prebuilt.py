@@ -138,9 +138,9 @@ def main():
     print(tabulate([(r["op"], f"{r['own']:.2e}", f"{r['packaged']:.2e}", f"{r['share']:.3f}") for r in rows],
                    headers=("call", "own s", "packaged s", "share"), disable_numparse=True))  # fmt: skip
     if args.json:
-        import kept
+        import results_file
 
-        kept.keep(args.json, rows)
+        results_file.keep(args.json, rows)
     return None
 
 

@@ -32,8 +32,8 @@ from nbkernels.cpu.runtime import threads
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
 
-from kept import keep
 from report import geometric_mean, ratio
+from results_file import keep
 
 DTYPES = ("float32", "float64")
 

@@ -14,7 +14,7 @@ import nbkernels
 from nbkernels import tune
 from nbkernels.tuning import cuda
 from nbkernels.tuning.cpu import Cpu
-from nbkernels.tuning.made import matrices
+from nbkernels.tuning.matrices import matrices
 
 SIZES = (256, 1024)
 DEPTHS = (256, 512, 1024)

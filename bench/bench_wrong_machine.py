@@ -29,7 +29,7 @@ from nbkernels.cpu.gemm import gemm, kinds, paths, tuned
 from nbkernels.cpu.runtime import machine, threads
 from nbkernels.cpu.runtime.status import PACKED, PATHS
 from nbkernels.tuning.cpu import workers
-from nbkernels.tuning.made import matrices
+from nbkernels.tuning.matrices import matrices
 from nbkernels.tuning.race import mean
 from nbkernels.tuning.verify import draw
 

@@ -6,7 +6,7 @@
 
 from nbkernels.cpu.elementwise import gates
 from nbkernels.cpu.elementwise.loop_nest import BUFFERS
-from nbkernels.cpu.gemm import block, blocking, deep, even, paths, short, stacks, turns
+from nbkernels.cpu.gemm import block, blocking, deep, even, paths, short, stacks_float, stacks_other
 from nbkernels.cpu.gemv import jobs
 from nbkernels.cpu.runtime.status import PATHS
 from nbkernels.jit.ir.vector import LINE
@@ -105,14 +105,16 @@ def products():
             f"`bmm`, `baddbmm`, batches of `matmul`: matrices and vectors up to {cube(paths.ALONE)}, k <= "
             f"{SEGMENT}; up to {cube(paths.SERIAL)}, k <= {paths.DEEPEST}, m and n > 3, not thin, where threads that "
             f"take one each are done together; straight-line code where A and B have up to {size(even.NEAR)}; by "
-            f"panels of B where it has {size(4 * turns.TURNED)} and more and meets more than {turns.MET} tiles of rows",
+            f"panels of B where it has {size(4 * stacks_float.TURNED)} and more and meets more than {stacks_float.MET} "
+            "tiles of rows",
             f"none; above {cube(paths.ALONE)}, {size(block.ROOM)} a thread without AVX-512, or where not A's {there}, "
             f"and not {narrow}",
         ),
         "stacks of other dtypes and modes": (
-            f"the same: matrices up to {cube(paths.PARALLEL)}",
-            f"for each thread the panels of A and B of one product; none for whole numbers up to {stacks.OUTPUTS} "
-            f"outputs and {cube(stacks.LITTLE)}",
+            f"the same: matrices up to {cube(paths.PARALLEL)}, and up to {cube(paths.SERIAL)} where threads that take "
+            "one each are done together",
+            f"for each thread the panels of A and B of one product; none for whole numbers up to "
+            f"{stacks_other.OUTPUTS} outputs and {cube(stacks_other.LITTLE)}",
         ),
     }
     assert set(PATHS.values()) <= set(rows)

@@ -10,6 +10,7 @@ from . import meta
 from .array import asarray
 from .autograd.for_torch import for_torch
 from .autograd.tape import GradTape, vjp
+from .code_origins import specializations
 from .dispatch import MetaArray
 from .epilogues import epilogue
 from .explain import explain
@@ -18,7 +19,6 @@ from .in_numpy.use import use_in_numpy
 from .modes import modes
 from .ops import *  # noqa: F403 its table says what is public
 from .ops import __all__ as _OPS
-from .origins import specializations
 from .packing import Packed, pack
 from .quantized.weights import Quantized, linear_q, quantize
 from .standard import clip, einsum, matrix_transpose, mean, std, tensordot, var, vecdot, where

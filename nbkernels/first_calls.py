@@ -3,7 +3,7 @@ for Numba (0.2 to 0.6 s to import) or for a kernel (0.2 s to load, 0.5 to compil
 
 NBKERNELS_FIRST_CALLS=n   how many calls of a kind are the first ones; 0 for none
 
-What the compiler's rooms do for the first calls of other kinds is counted in jit/compile/patience.py.
+What the compiler's rooms do for the first calls of other kinds is counted in jit/compile/python_first.py.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _MADE: dict[str, First] = {}
 class First:
     """Those of one operation: by NumPy, until there were enough of them or one is not for it. That one and all others
     are for the fast path of later calls. What calls need after the first ones is compiled in a thread of its own, as
-    jit/compile/patience.py says, and until it is there NumPy goes on."""
+    jit/compile/python_first.py says, and until it is there NumPy goes on."""
 
     def __init__(self, op, kinds: str):
         self.op, self.kinds, self.ufunc = op, kinds, ufunc(op.schema.name)

@@ -24,7 +24,7 @@ VERSIONS = 1024  # of functions, by what they read
 NUMBERS = (bool, int, float, complex)
 MASK = "where="  # which no parameter is called
 # imported at the first call
-ADOPT, REPLAY = "nbkernels.jit.user.adopt", "nbkernels.cuda.replay"
+ADOPT, REPLAY = "nbkernels.jit.user.scalar_function", "nbkernels.cuda.replay"
 JITTED = "nbkernels.jitted.objects"
 FORWARD, FIT = "nbkernels.autograd.forward", "nbkernels.autograd.gradients"
 

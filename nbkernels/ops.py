@@ -10,7 +10,7 @@ from .dispatch import Library, arrays, operators
 LIBRARY = Library("nbkernels", composites="nbkernels.composites", fit="nbkernels.autograd.gradients:fit",
                   first="nbkernels.first_calls:first",
                   replays=dict.fromkeys(("numba.cuda", "CuPy", "torch"), "nbkernels.cuda.replay:replay"),
-                  lenders={"NumPy": "nbkernels.lent:subclasses", "torch": "nbkernels.lent:tensors",
+                  lenders={"NumPy": "nbkernels.tensor_calls:subclasses", "torch": "nbkernels.tensor_calls:tensors",
                            "traced": "nbkernels.autograd.tape:noting",
                            "packed": "nbkernels.packing:at_once"})  # fmt: skip
 define, register, register_fallback = LIBRARY.define, LIBRARY.register, LIBRARY.register_fallback

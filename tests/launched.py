@@ -264,7 +264,7 @@ def tensors(monkeypatch, notes):
     """Let torch's CPU tensors stand for tensors on the noted device, on a stream that `notes.stream` says."""
     import torch
 
-    from nbkernels import lent
+    from nbkernels import tensor_calls
     from nbkernels.cuda import replay
     from nbkernels.dispatch import devices
     from nbkernels.dispatch.adapter import Device
@@ -282,7 +282,7 @@ def tensors(monkeypatch, notes):
     reader = replay.READERS["torch"]()
     for place, members in {
         devices.Torch: dict(device=lambda self, x: Device("CUDA", 0), view=view, repeats=lambda self: True),
-        lent: dict(ON_CUDA=lent.ON_CUDA.replace("{first}.is_cuda", "True")),
+        tensor_calls: dict(ON_CUDA=tensor_calls.ON_CUDA.replace("{first}.is_cuda", "True")),
         reader: dict(scope=reader.scope | dict(current=lambda index: notes.stream)),
     }.items():
         for name, value in members.items():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nbkernels import use_in_numpy
-from nbkernels.in_numpy import slots, table, use
+from nbkernels.in_numpy import inner_loops, table, use
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +23,7 @@ def forced(name, dtype):
 
 def slot_of(name, dtype):
     letter = np.dtype(dtype).char
-    return next(s for key, s in slots._slots.items() if key[0] == name and key[1].startswith(letter))
+    return next(s for key, s in inner_loops._slots.items() if key[0] == name and key[1].startswith(letter))
 
 
 def calls(name, dtype):

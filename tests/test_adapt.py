@@ -11,7 +11,7 @@ from nbkernels import first_calls, winners
 from nbkernels.commands import info
 from nbkernels.cpu.gemm import blocking, cost, paths
 from nbkernels.cpu.runtime import machine
-from nbkernels.cpu.runtime.renew import renew
+from nbkernels.cpu.runtime.invalidate import renew
 from nbkernels.cpu.runtime.status import DEEP, PACKED, SMALL, THIN
 from nbkernels.jit.disk import files
 from nbkernels.store import Store

@@ -14,12 +14,12 @@ from nbkernels import background, first_calls
 from nbkernels.calls import record
 from nbkernels.calls.call import Call
 from nbkernels.cpu.elementwise import elementwise
-from nbkernels.cpu.gemm import at_first, gemm
+from nbkernels.cpu.gemm import first_products, gemm
 from nbkernels.cpu.gemm.kinds import kind_of
-from nbkernels.cpu.reduce import at_first as first_folds
+from nbkernels.cpu.reduce import first_folds
 from nbkernels.cpu.reduce import reduce as fold_module
-from nbkernels.jit.compile import patience
-from nbkernels.jit.compile.patience import Patience
+from nbkernels.jit.compile import python_first
+from nbkernels.jit.compile.python_first import Patience
 
 LAYOUTS = {
     "C": np.ascontiguousarray,
@@ -34,7 +34,7 @@ SERVED = ("float32", "float64", "float16", "int8", "uint8", "int16", "uint16", "
 @pytest.fixture(autouse=True)
 def empty(monkeypatch):
     """As if nothing were on disk."""
-    monkeypatch.setattr(patience, "on_disk", lambda code: False)
+    monkeypatch.setattr(python_first, "on_disk", lambda code: False)
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_products_have_the_bits_of_the_compiled_paths(rng, monkeypatch, dtype):
         monkeypatch.setattr(first_calls, "CALLS", 0)
         gemm.gemm(expected, x if beta else None, a, b, beta, alpha)
         monkeypatch.setattr(first_calls, "CALLS", 1 << 60)
-        if at_first.product(found, x if beta else None, a, b, beta, alpha, kind):
+        if first_products.product(found, x if beta else None, a, b, beta, alpha, kind):
             served += 1
             assert found.tobytes() == expected.tobytes(), (m, n, k, beta, alpha, names, order)
     assert served == len(sizes) * (1 if plain else len(factors))
@@ -85,22 +85,22 @@ def test_products_of_several_segments(rng, monkeypatch, dtype):
             monkeypatch.setattr(first_calls, "CALLS", 0)
             gemm.gemm(expected, None, a, b, 0, 1)
             monkeypatch.setattr(first_calls, "CALLS", 1 << 60)
-            if at_first.product(found, None, a, b, 0, 1, kind):
+            if first_products.product(found, None, a, b, 0, 1, kind):
                 assert found.tobytes() == expected.tobytes(), (m, n, k)
             else:
                 assert (dtype, order) == ("complex64", "F")
-            assert not at_first.product(found, expected, a, b, 1, 1, kind)
-            assert not at_first.product(found, None, a, b, 0, 2, kind)
+            assert not first_products.product(found, expected, a, b, 1, 1, kind)
+            assert not first_products.product(found, None, a, b, 0, 2, kind)
 
 
 @pytest.mark.parametrize("dtypes", [("uint8", "int8"), ("int8", "uint8")])
 def test_bytes_of_two_kinds(rng, monkeypatch, dtypes):
     a, b = drawn(rng, (30, 70), dtypes[0]), drawn(rng, (70, 50), dtypes[1])
-    assert at_first._suits(a, b, True, "int32") is not None
-    assert at_first._suits(a, b, True, None) is at_first._suits(a, b, True, "int64") is None
+    assert first_products._suits(a, b, True, "int32") is not None
+    assert first_products._suits(a, b, True, None) is first_products._suits(a, b, True, "int64") is None
     found = np.empty((30, 50), "int32")
     monkeypatch.setattr(first_calls, "CALLS", 1 << 60)
-    assert at_first.product(found, None, a, b, 0, 1, kind_of(*dtypes, "int32"))
+    assert first_products.product(found, None, a, b, 0, 1, kind_of(*dtypes, "int32"))
     assert (found == a.astype(int) @ b.astype(int)).all()
 
 
@@ -110,7 +110,7 @@ def test_conjugates(rng, monkeypatch, conj):
     expected, found = np.empty((9, 21), "complex64"), np.empty((9, 21), "complex64")
     gemm.gemm(expected, None, a, b, 0, 1, conj=conj)
     monkeypatch.setattr(first_calls, "CALLS", 1 << 60)
-    assert at_first.product(found, None, a, b, 0, 1, kind)
+    assert first_products.product(found, None, a, b, 0, 1, kind)
     assert found.tobytes() == expected.tobytes()
 
 
@@ -123,9 +123,9 @@ def test_sums_in_chains(rng, monkeypatch, dtype):
             monkeypatch.setattr(first_calls, "CALLS", 0)
             expected = nb.mv(each, v), nb.dot(each[0], v)
             monkeypatch.setattr(first_calls, "CALLS", 1 << 60)
-            found = at_first.sums(each, v, 8)
+            found = first_products.sums(each, v, 8)
             assert found is None if each.dtype.kind in "biu" else found.tobytes() == expected[0].tobytes()
-            assert at_first.sums(each[:1], v, 64)[0].tobytes() == expected[1].tobytes()
+            assert first_products.sums(each[:1], v, 64)[0].tobytes() == expected[1].tobytes()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "complex64", "int8", "uint32", "bool"])
@@ -153,7 +153,7 @@ def test_signed_zeros_infinities_and_nan(first):
     b, kind = np.array([[1, -0.0], [0, 0], [0, 1]], "f4"), kind_of(*["float32"] * 3)
     for alpha in (1, -1, 2.5):
         found, expected = np.empty((3, 2), "f4"), np.empty((3, 2), "f4")
-        assert at_first.product(found, None, a, b, 0, alpha, kind)
+        assert first_products.product(found, None, a, b, 0, alpha, kind)
         first_calls.CALLS = 0
         gemm.gemm(expected, None, a, b, 0, alpha)
         first_calls.CALLS = 1 << 60
@@ -163,15 +163,16 @@ def test_signed_zeros_infinities_and_nan(first):
 
 def test_what_it_is_not_for(first):
     """Nothing is written where it declines."""
-    gaps, most = np.zeros((8, 8), "f4")[::2, ::2], at_first.MOST * at_first.tile_of(kind_of(*["float32"] * 3)).nr
+    gaps, most = np.zeros((8, 8), "f4")[::2, ::2], first_products.MOST
+    most *= first_products.tile_of(kind_of(*["float32"] * 3)).nr
     wide = np.ones((1, most), "f4")
-    assert at_first.product(np.empty_like(wide), None, wide[:, :1], wide, 0, 1, kind_of(*["float32"] * 3))
+    assert first_products.product(np.empty_like(wide), None, wide[:, :1], wide, 0, 1, kind_of(*["float32"] * 3))
     cases = [("float16", (2, 2, 4097), None), ("float32", (1, most + 1, 1), None), ("float32", (4, 4, 4), gaps)]
     for dtype, shape, out in cases:
         m, n, k = shape
         out = np.zeros((m, n), dtype) if out is None else out
         a, b = np.ones((m, k), dtype), np.ones((k, n), dtype)
-        assert not at_first.product(out, None, a, b, 0, 1, kind_of(*[dtype] * 3))
+        assert not first_products.product(out, None, a, b, 0, 1, kind_of(*[dtype] * 3))
         assert not out.any()
 
 
@@ -235,7 +236,7 @@ def test_the_variable():
 
 def test_what_is_on_disk_is_loaded_at_once(monkeypatch):
     monkeypatch.setattr(first_calls, "CALLS", 9)
-    monkeypatch.setattr(patience, "on_disk", lambda code: code == "there")
+    monkeypatch.setattr(python_first, "on_disk", lambda code: code == "there")
     assert (Patience("there")(), Patience("gone")(), Patience()()) == (False, True, True)
     assert (Patience().lasts("there"), Patience().lasts("gone")) == (False, True)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import nbkernels as nb
-from nbkernels.cpu.gemm import batch, turns
+from nbkernels.cpu.gemm import batch, stacks_float
 from nbkernels.cpu.gemm.blocking import default, small
 from nbkernels.cpu.gemm.even import NEAR
 from tests.cases import TRANSPOSES, normal, whole_numbers
@@ -20,8 +20,8 @@ def turned(x, layout):
 @pytest.fixture
 def ran(monkeypatch):
     """How often the kernel `even` is asked for, from the start."""
-    calls, (name, real) = [], batch.WAYS[turns.EVEN]
-    monkeypatch.setitem(batch.WAYS, turns.EVEN, (name, lambda tile: calls.append(tile) or real(tile)))
+    calls, (name, real) = [], batch.WAYS[stacks_float.EVEN]
+    monkeypatch.setitem(batch.WAYS, stacks_float.EVEN, (name, lambda tile: calls.append(tile) or real(tile)))
     monkeypatch.setattr(batch, "_tables", {})
     return calls
 
@@ -68,7 +68,7 @@ def test_beyond_the_caches(rng, ran, layouts):
     """The next matrices are asked for, the last ones' followers too; some of a larger out are all that is written."""
     tile = small("float32")
     m, n, k = 18, 2 * tile.nr - 3, 19
-    count = turns.FAR // (4 * (m * k + k * n + m * n)) + 300
+    count = stacks_float.FAR // (4 * (m * k + k * n + m * n)) + 300
     a, b = whole_numbers(rng, (count, m, k), "float32"), whole_numbers(rng, (count, k, n), "float32")
     whole = np.full((count, m + 1, n + 5), np.nan, "float32")
     nb.bmm(turned(a, layouts[0]), turned(b, layouts[1]), out=whole[:, :m, :n])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import nbkernels
 from nbkernels.cpu.gemm import blocking as tiles
-from nbkernels.cpu.gemm import fast, gemm, setup
+from nbkernels.cpu.gemm import context_setup, fast, gemm
 from nbkernels.cpu.gemm.paths import legal, only
 from nbkernels.cpu.runtime import workspace
 from nbkernels.cpu.runtime.status import COLUMNS, DONE, PACKED, PATHS, SMALL
@@ -180,10 +180,10 @@ def test_few_columns_have_the_bits_of_small_products(rng, m, n, k, workers):
 @pytest.fixture
 def near(monkeypatch):
     """Caches so small that a little A is larger."""
-    monkeypatch.setattr(setup, "near", lambda: 1 << 18)
-    setup.template.cache_clear()
-    yield setup.near()
-    setup.template.cache_clear()
+    monkeypatch.setattr(context_setup, "near", lambda: 1 << 18)
+    context_setup.template.cache_clear()
+    yield context_setup.near()
+    context_setup.template.cache_clear()
 
 
 @pytest.mark.parametrize("k", [700, 5000])

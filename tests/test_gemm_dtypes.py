@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import nbkernels
 from nbkernels.cpu.gemm import blocking as tiles
-from nbkernels.cpu.gemm import gemm, kinds, stacks
+from nbkernels.cpu.gemm import gemm, kinds, stacks_other
 from nbkernels.cpu.gemm import kernels as packed
 from nbkernels.jit.ir import chain
 from tests import reference
@@ -101,8 +101,8 @@ def test_public_integers(data):
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_stacks_of_little_products_wrap(rng, dtype, monkeypatch):
     """Those that need no panels, and their neighbours that do, in every layout, into every second row; nothing else."""
-    called, real = [], stacks.little
-    monkeypatch.setattr(stacks, "little", lambda size: called.append(size) or real(size))
+    called, real = [], stacks_other.little
+    monkeypatch.setattr(stacks_other, "little", lambda size: called.append(size) or real(size))
     for m, n, k in ((1, 1, 1), (3, 3, 3), (4, 4, 108), (16, 1, 5), (1, 16, 7), (1, 1, 1728), (1, 1, 1729), (5, 4, 9)):
         called.clear()
         a, b = numbers(rng, (9, m, k), dtype), numbers(rng, (9, k, n), dtype)
@@ -110,10 +110,10 @@ def test_stacks_of_little_products_wrap(rng, dtype, monkeypatch):
         turned = a.swapaxes(1, 2).copy().swapaxes(1, 2), b.swapaxes(1, 2).copy().swapaxes(1, 2)
         for left, right in itertools.product((a, turned[0], a.repeat(2, 2)[..., ::2]), (b, turned[1])):
             out = np.full((9, 2 * m, n), 77, dtype)
-            stacks.stack(out[:, ::2], None, left, right, 0, 1, kinds.kind_of(dtype, dtype, dtype))
+            stacks_other.stack(out[:, ::2], None, left, right, 0, 1, kinds.kind_of(dtype, dtype, dtype))
             assert np.array_equal(out[:, ::2], expected)
             assert (out[:, 1::2] == 77).all()
-        assert bool(called) == (m * n <= stacks.OUTPUTS and m * n * k <= stacks.LITTLE)
+        assert bool(called) == (m * n <= stacks_other.OUTPUTS and m * n * k <= stacks_other.LITTLE)
         x = numbers(rng, (9, m, n), dtype)
         assert np.array_equal(nbkernels.baddbmm(x, a, b, alpha=3), x + 3 * expected)
 

@@ -336,18 +336,18 @@ def test_tensors_inside_of_transforms():
 @needs_torch
 def test_without_the_exchange_interface(monkeypatch):
     """An older torch: by its numpy()."""
-    from nbkernels import lent
+    from nbkernels import tensor_calls
     from nbkernels.jit.abi import lend
 
     x = tensor()
     expected = nb.add(x, x)
     with monkeypatch.context() as patch:
         patch.setattr(lend, "NAME", b"another")
-        lent.of_torch.cache_clear()
+        tensor_calls.of_torch.cache_clear()
         LIBRARY["add"].forget()
         assert by_fast_path(monkeypatch, lambda: nb.add(x, x)).equal(expected)
-        assert lent.of_torch()[1] == "lend({0})"
-    lent.of_torch.cache_clear()
+        assert tensor_calls.of_torch()[1] == "lend({0})"
+    tensor_calls.of_torch.cache_clear()
     LIBRARY["add"].forget()
 
 

@@ -16,7 +16,7 @@ from nbkernels.cpu.gemm.block import PANEL, ROOM
 from nbkernels.cpu.gemm.blocking import WAY, caches, small, vector_registers
 from nbkernels.cpu.gemm.kinds import by_unit, default_tiles, kind_of
 from nbkernels.cpu.gemm.paths import only
-from nbkernels.cpu.gemm.turns import PANELS
+from nbkernels.cpu.gemm.stacks_float import PANELS
 from nbkernels.cpu.runtime import workspace
 from nbkernels.cpu.runtime.status import PACKED, PATHS
 from nbkernels.jit.disk import files

@@ -13,7 +13,7 @@ import nbkernels as nb
 from nbkernels import background, first_calls, ops
 from nbkernels.cpu.gemv import mv
 from nbkernels.dtypes import DTYPES, WIDENED
-from nbkernels.jit.compile import patience
+from nbkernels.jit.compile import python_first
 from nbkernels.jit.compile.routine import routine
 from nbkernels.jit.ir.convert import Widened
 from nbkernels.jit.ir.vector import I64, Lanes
@@ -202,7 +202,7 @@ def test_the_first_large_matrices_are_converted_before(monkeypatch):
     a, v = large("int16"), some(1411, "float64")
     expected = nb.mv(a.astype("float64"), v)
     monkeypatch.setattr(first_calls, "CALLS", 3)
-    monkeypatch.setattr(patience, "on_disk", lambda name: False)
+    monkeypatch.setattr(python_first, "on_disk", lambda name: False)
     monkeypatch.setattr(mv, "_known", None)
     for _ in range(3):
         equal_bits(nb.matmul(a, v), expected)

@@ -11,7 +11,7 @@ import pytest
 
 import nbkernels
 from nbkernels import use_in_numpy
-from nbkernels.in_numpy import slots, table, use
+from nbkernels.in_numpy import inner_loops, table, use
 from nbkernels.in_numpy.which import chosen, every, possible, wish
 from tests.numpy_loops import calls, forced, nothing_left, observed, pointers, same, slot_of, special  # noqa: F401
 
@@ -120,7 +120,7 @@ def test_somebody_elses_loop_is_left_alone():
     want = np.heaviside(x, x)
     with forced("heaviside", "float16"):
         slot = slot_of("heaviside", "float16")
-    theirs = slots.trampolines([slot.address])[0]  # one that calls what it has replaced
+    theirs = inner_loops.trampolines([slot.address])[0]  # one that calls what it has replaced
     with forced("heaviside", "float16"):
         assert table.replace(np.heaviside, "ee->e", theirs) == slot.trampoline
     with forced("heaviside", "float16"):
@@ -172,10 +172,10 @@ def test_the_first_call_may_come_from_many_threads(monkeypatch):
     a, made = np.ones((40, 40), "u4"), []
     with forced("matmul", "uint32"):
         slot = slot_of("matmul", "uint32")
-        slot.words[slots.SLOT["kernel"]] = 0
-        slot.words[slots.SLOT["maker"]] = slots.maker()
-        compile_ = slots.Slot.compile
-        monkeypatch.setattr(slots.Slot, "compile", lambda self: (made.append(self), compile_(self)))
+        slot.words[inner_loops.SLOT["kernel"]] = 0
+        slot.words[inner_loops.SLOT["maker"]] = inner_loops.maker()
+        compile_ = inner_loops.Slot.compile
+        monkeypatch.setattr(inner_loops.Slot, "compile", lambda self: (made.append(self), compile_(self)))
         found = []
         threads = [threading.Thread(target=lambda: found.append((a @ a == 40).all())) for _ in range(8)]
         for thread in threads:
@@ -190,9 +190,9 @@ def test_ctrl_c_while_a_kernel_is_made_reaches_the_program(monkeypatch):
     a = np.full((9, 9), 2, "u2")
     with forced("matmul", "uint16"):
         slot = slot_of("matmul", "uint16")
-        slot.words[slots.SLOT["kernel"]], slot.words[slots.SLOT["maker"]] = 0, slots.maker()
+        slot.words[inner_loops.SLOT["kernel"]], slot.words[inner_loops.SLOT["maker"]] = 0, inner_loops.maker()
 
-        compile_, times = slots.Slot.compile, []
+        compile_, times = inner_loops.Slot.compile, []
 
         def interrupted(self):
             times.append(self)
@@ -200,7 +200,7 @@ def test_ctrl_c_while_a_kernel_is_made_reaches_the_program(monkeypatch):
                 raise KeyboardInterrupt
             compile_(self)
 
-        monkeypatch.setattr(slots.Slot, "compile", interrupted)
+        monkeypatch.setattr(inner_loops.Slot, "compile", interrupted)
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             with pytest.raises(KeyboardInterrupt):
@@ -209,16 +209,16 @@ def test_ctrl_c_while_a_kernel_is_made_reaches_the_program(monkeypatch):
             signal.signal(signal.SIGINT, before)
         monkeypatch.undo()
         assert (a @ a == 36).all()
-        assert slot.words[slots.SLOT["kernel"]] != 0
+        assert slot.words[inner_loops.SLOT["kernel"]] != 0
 
 
 def test_what_cannot_be_compiled_stays_numpys(monkeypatch):
     a = np.full((9, 9), 2, "u2")
     with forced("matmul", "uint16"):
         slot = slot_of("matmul", "uint16")
-        slot.words[slots.SLOT["kernel"]] = 0
-        slot.words[slots.SLOT["maker"]] = slots.maker()
-        monkeypatch.setattr(slots.Slot, "compile", lambda self: 1 / 0)
+        slot.words[inner_loops.SLOT["kernel"]] = 0
+        slot.words[inner_loops.SLOT["maker"]] = inner_loops.maker()
+        monkeypatch.setattr(inner_loops.Slot, "compile", lambda self: 1 / 0)
         with pytest.warns(RuntimeWarning, match="matmul of uint16 stays NumPy's: ZeroDivisionError"):
             assert (a @ a == 36).all()
         assert (a @ a == 36).all()

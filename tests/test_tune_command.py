@@ -91,7 +91,7 @@ def test_the_gpus_side_by_a_double(path, monkeypatch):
 
 @pytest.fixture
 def directory(monkeypatch, tmp_path):
-    from nbkernels.cpu.runtime.renew import renew
+    from nbkernels.cpu.runtime.invalidate import renew
     from nbkernels.jit.disk import files
 
     monkeypatch.setattr(files, "directory", lambda: tmp_path / "toolchain")
@@ -154,7 +154,7 @@ def test_a_name_of_no_picture_is_refused_before_anything_is_timed(directory, cap
 
 
 def test_more_than_the_machine_has_is_a_line(directory, capsys, monkeypatch):
-    monkeypatch.setattr("nbkernels.tuning.made.memory", lambda: 1000)
+    monkeypatch.setattr("nbkernels.tuning.matrices.memory", lambda: 1000)
     line = "tune --shape 700 600 500 --tiles kc=16 --layout NN --threads 1 --no-keep".split()
     assert cli.main(line) == 2
     assert re.fullmatch(r"tune: .*matrices are more than this machine has\n", capsys.readouterr().err)

@@ -14,7 +14,7 @@ from nbkernels.cpu.gemm import blocking as tiles
 from nbkernels.cpu.gemm import cost, gemm, kinds, tuned
 from nbkernels.cpu.gemm.paths import only
 from nbkernels.cpu.runtime import machine
-from nbkernels.cpu.runtime.renew import renew
+from nbkernels.cpu.runtime.invalidate import renew
 from nbkernels.cpu.runtime.status import PACKED
 from nbkernels.jit.compile.cache import entry
 from nbkernels.jit.disk import files, levels

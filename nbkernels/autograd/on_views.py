@@ -6,7 +6,7 @@ import numpy as np
 from .. import ops
 from ..dispatch import arrays, derive
 from ..dispatch.adapter import library
-from ..lent import array_of, tensor_of, viewer
+from ..tensor_calls import array_of, tensor_of, viewer
 
 
 def gradients(op, derivative, grad, values, wanted, result=None):

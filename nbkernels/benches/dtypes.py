@@ -5,7 +5,7 @@ import numpy as np
 import nbkernels
 
 from ..jit.ir.chain import ways
-from ..tuning.made import matrix
+from ..tuning.matrices import matrix
 from . import peers
 
 # name: operands, keywords

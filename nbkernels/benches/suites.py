@@ -171,7 +171,7 @@ def tiles(dtype=None, sizes=None):
 
 
 def _cut(dtype, n, cut, default):
-    from ..tuning.made import matrices
+    from ..tuning.matrices import matrices
 
     a, b, out = matrices(n, n, n, "NN", dtype)
     return {

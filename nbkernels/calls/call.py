@@ -95,7 +95,7 @@ class Call(NamedTuple):
     def function(self):
         """What is called, with the keywords that say so taken away."""
         if self.name == IN_NUMPY:
-            return import_module("nbkernels.in_numpy.slots").warm, self.keywords  # Numba comes with it
+            return import_module("nbkernels.in_numpy.inner_loops").warm, self.keywords  # Numba comes with it
         if self.name in OF_FUNCTIONS:
             keywords = dict(self.keywords)
             return operation_of(self.name, keywords.pop("function", None), *keywords.pop("dtypes", ())), keywords

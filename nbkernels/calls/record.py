@@ -117,7 +117,7 @@ def described(frame):
     for name, kind in OF_FUNCTIONS.items():
         if code is kind.__call__.__code__:
             return of_function(name, values)
-    slot = getattr(sys.modules.get("nbkernels.in_numpy.slots"), "Slot", None)
+    slot = getattr(sys.modules.get("nbkernels.in_numpy.inner_loops"), "Slot", None)
     if slot and code is slot.compile.__code__:
         loop = values["self"].loop
         return Call.of(IN_NUMPY, loop.ufunc.__name__, *(np.empty(1, dtype) for dtype in loop.dtypes[:-1]))

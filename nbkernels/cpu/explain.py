@@ -8,12 +8,12 @@ import numpy as np
 
 from .. import scalar
 from ..dtypes import ALONE, kind, resolve, settled
-from ..jit.disk.kept import kept
+from ..jit.disk.cached_code import kept
 from ..jit.ir.kind import Kind
 from ..jit.ir.vector import SIZE
 from ..strides import plan
 from .elementwise import gates
-from .gemm import stacks, syrk
+from .gemm import stacks_other, syrk
 from .gemm.batch import choose as batch_path
 from .gemm.block import kernel_for
 from .gemm.blocking import given, small
@@ -79,7 +79,7 @@ def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None, tiles=None) -> 
     if path == "packed":
         temporaries.append(panels(out, a, b, tiles, kind, workers))
     others = [each for each in (x, a, b) if each is not None]
-    if batch and not plain and cut is None and (turns := stacks.choose(out, others, k, threads.count())):
+    if batch and not plain and cut is None and (turns := stacks_other.choose(out, others, k, threads.count())):
         path, workers = "stack, one thread a product", turns
     elif stack is not None:
         path, workers, temporaries = f"stack of {stack[0]}", stack[1], temporaries[: len(clashes) > 0]

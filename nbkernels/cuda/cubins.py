@@ -24,8 +24,8 @@ from importlib import metadata
 from pathlib import Path
 from types import FunctionType
 
+from ..code_origins import CACHED, COMPILED, PACKAGED, Specialization, note
 from ..jit.disk import files, sources
-from ..origins import CACHED, COMPILED, PACKAGED, Specialization, note
 from . import toolchain
 from .launch import Kernel
 
@@ -110,8 +110,8 @@ def written(arch: tuple) -> str:
 
 def key(argument) -> str:
     """An argument of a kernel as text that any process makes of an equal one. A function is named by its module: of
-    the library's functions that is all, and a user's, which jit/user/adopt.py copies, bears a digest of what it
-    reads."""
+    the library's functions that is all, and a user's, which jit/user/scalar_function.py copies, bears a digest of what
+    it reads."""
     if isinstance(argument, tuple):
         return f"({', '.join(map(key, argument))})"
     if isinstance(argument, FunctionType):

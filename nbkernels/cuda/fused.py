@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..dtypes import HALVES
-from ..jit.user.adopt import adopt
+from ..jit.user.scalar_function import adopt
 from .elementwise import apply
 from .memory import uploaded
 

@@ -60,7 +60,7 @@ def _apply():
         slot.give_back()
         del _taken[slot]
     if wanted:
-        from .slots import slots  # Numba comes with it
+        from .inner_loops import slots  # Numba comes with it
 
         counted = watch.watching() > 0
         for slot in slots(list(wanted)):

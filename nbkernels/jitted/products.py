@@ -17,7 +17,7 @@ from numba.extending import intrinsic
 
 from .. import meta, ops, products
 from ..cpu.elementwise.planner import MOST, OPERAND
-from ..cpu.gemm import checked, padded
+from ..cpu.gemm import jitted_entry, padded
 from ..cpu.gemm.kinds import kind_of
 from ..extension import teach
 from ..jit.compile.numba_internals import TypingError, cgutils
@@ -26,14 +26,14 @@ from .memory import absent, address, described, dtype_asked, named, spec
 from .symbols import address as symbol
 
 MESSAGES = {
-    checked.INNER: "nbkernels: the operands cannot be multiplied, their inner sizes differ",
-    checked.BATCHES: "nbkernels: the batches differ in size",
-    checked.OUT: "nbkernels: out has not the product's shape",
-    checked.SELF: "nbkernels: self cannot be expanded to the product's shape",
-    checked.OVERLAPS: "nbkernels: out overlaps a matrix or a vector",
-    checked.OVERLAPS_SELF: "nbkernels: out overlaps self",
-    checked.TWICE: "nbkernels: out has one element in several places",
-    checked.UNEVEN: "nbkernels: strides that are no multiple of the item's size",
+    jitted_entry.INNER: "nbkernels: the operands cannot be multiplied, their inner sizes differ",
+    jitted_entry.BATCHES: "nbkernels: the batches differ in size",
+    jitted_entry.OUT: "nbkernels: out has not the product's shape",
+    jitted_entry.SELF: "nbkernels: self cannot be expanded to the product's shape",
+    jitted_entry.OVERLAPS: "nbkernels: out overlaps a matrix or a vector",
+    jitted_entry.OVERLAPS_SELF: "nbkernels: out overlaps self",
+    jitted_entry.TWICE: "nbkernels: out has one element in several places",
+    jitted_entry.UNEVEN: "nbkernels: strides that are no multiple of the item's size",
 }
 
 
@@ -56,7 +56,7 @@ def _plan(*kind) -> int:
 
 
 def _by_itself(ndims, *kind) -> int:
-    return checked.by_itself(kind_of(*kind), ndims)
+    return jitted_entry.by_itself(kind_of(*kind), ndims)
 
 
 # -- how operands become matrices --------------------------------------------------------------------------------------
@@ -118,7 +118,7 @@ def _factors(context, builder, kind, chain, beta, alpha):
     beta, alpha = (context.cast(builder, value, kind, element) for value in (beta, alpha))
     unread = builder.fcmp_ordered("==", told[0], ir.DoubleType()(0))
     values = alpha, beta, builder.select(unread, one, minus), beta
-    room = cgutils.alloca_once(builder, alpha.type, checked.FACTORS)
+    room = cgutils.alloca_once(builder, alpha.type, jitted_entry.FACTORS)
     for i, value in enumerate(values):
         builder.store(value, builder.gep(room, [I64(i)]))
     return builder.ptrtoint(room, I64), told
@@ -126,7 +126,7 @@ def _factors(context, builder, kind, chain, beta, alpha):
 
 @functools.cache
 def _product(names, conj, views, strict, truth):
-    """An intrinsic: the answer of cpu/gemm/checked.py for arrays; `names`: dtypes of the factors and the result;
+    """An intrinsic: the answer of cpu/gemm/jitted_entry.py for arrays; `names`: dtypes of the factors and the result;
     `strict`: batches are alike, and not broadcast; `truth`: beta and alpha are true or false."""
     kind = kind_of(*names, conj)
 
@@ -146,7 +146,7 @@ def _product(names, conj, views, strict, truth):
                 ndims.append(len(shape))
             factors, told = _factors(context, builder, beta, kind.chain, *args[4:])
             alone, key = I64(0), (*names, conj)
-            if checked.by_itself(kind, tuple(ndims[2:])):
+            if jitted_entry.by_itself(kind, tuple(ndims[2:])):
                 alone = symbol(context, builder, "jitted.products:_by_itself", tuple(ndims[2:]), *key)
             size = I64(context.get_abi_sizeof(context.get_value_type(getattr(types, kind.chain))))
             given = [

@@ -14,7 +14,7 @@ from ..autograd.gradients import upright
 from ..autograd.tape import vjp
 from ..dispatch import arrays, derive, keys, layout
 from ..dispatch.adapter import Spec
-from ..lent import tensor_of
+from ..tensor_calls import tensor_of
 
 ADAPTER = arrays.adapter_of(torch.Tensor)
 

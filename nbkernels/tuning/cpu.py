@@ -131,7 +131,7 @@ class Cpu:
 
     def prepare(self, lane) -> None:
         """Arrays of the tuner's own for a lane, and the result; those of LANES lanes are kept."""
-        from .made import matrices
+        from .matrices import matrices
 
         if (found := self._kept.pop(lane, None)) is None:
             while len(self._kept) >= LANES:
@@ -191,7 +191,7 @@ class Cpu:
         return tuned.place()
 
     def renew(self) -> None:
-        from ..cpu.runtime.renew import renew
+        from ..cpu.runtime.invalidate import renew
 
         renew()
 

@@ -116,7 +116,7 @@ class Cuda:
     def prepare(self, lane) -> None:
         from numba import cuda
 
-        from .made import matrices
+        from .matrices import matrices
 
         if self._lane != lane:
             self._arrays, self._lane = None, None

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..plots import columns
 from .cpu import workers
-from .made import matrices
+from .matrices import matrices
 from .race import mean
 
 SIZES = (64, 3000)  # below, products go by paths that tiles do not touch

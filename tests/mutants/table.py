@@ -36,7 +36,7 @@ HOST = [
         "LIMITS[0] = 0",
         "tests/test_threads.py -k block_says",
     ),
-    ("lent.py", "if few() < limits[1]:", "if False:", "tests/test_threads.py -k torchs_number"),
+    ("tensor_calls.py", "if few() < limits[1]:", "if False:", "tests/test_threads.py -k torchs_number"),
     ("jit/compile/build.py", "forks_wait(global_compiler_lock)", "pass", "tests/test_shield.py -k meanwhile"),
     (
         "shield.py",
@@ -50,7 +50,7 @@ HOST = [
     ("cpu/elementwise/plan_cache.py", "kept = self.entering[record.ctypes.data] =", "kept =", "tests/test_recall.py"),
     ("jit/compile/build.py", "uncollected(), default_modes():", "uncollected():", "tests/test_threads.py -k constants"),
     (
-        "in_numpy/slots.py",
+        "in_numpy/inner_loops.py",
         "if slot.loop.product and not slot.replaced:",
         "if False:",
         "tests/test_record.py -k in_numpy",

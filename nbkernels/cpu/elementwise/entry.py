@@ -13,8 +13,8 @@ import numpy as np
 from ...jit.abi import ndarray
 from ...jit.abi.address import invoke, pointer, scratch, set_word
 from ...jit.abi.calling import call_loop
-from ...jit.abi.made import NONE, answer, as_returned, new_like
 from ...jit.abi.ndarray import ZERO_D, address_of, as_array, data, descr, flags, ndim, shape, stride
+from ...jit.abi.new_arrays import NONE, answer, as_returned, new_like
 from ...jit.abi.record import Record, address
 from ...jit.compile.cache import compiled, entry
 from ..runtime import threads

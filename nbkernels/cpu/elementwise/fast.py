@@ -16,7 +16,7 @@ import numpy as np
 
 from ... import background, scalar
 from ...dtypes import ALONE, kind, known, resolve, settled
-from ...jit.compile.patience import Patience
+from ...jit.compile.python_first import Patience
 from ...strides import broadcast_shapes, distinct, output_strides
 from .elementwise import binary, nested, warn
 from .entry import DECLINED, LARGE, NOTED, UNKNOWN, WAITING, allow, small_entry

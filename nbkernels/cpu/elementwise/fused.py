@@ -7,8 +7,8 @@ import functools
 import numpy as np
 
 from ...jit.compile.lazy import errors
-from ...jit.compile.patience import Patience
-from ...jit.user.adopt import Adopted, adopt, refusal
+from ...jit.compile.python_first import Patience
+from ...jit.user.scalar_function import Adopted, adopt, refusal
 from ...strides import plan
 from . import gates, schedule
 from .elementwise import apart

@@ -5,7 +5,7 @@ from __future__ import annotations
 from llvmlite import ir
 
 from ...jit.compile.lazy import cgutils
-from ...jit.ir.hints import WHOLE
+from ...jit.ir.loop_metadata import WHOLE
 from ...jit.ir.vector import I32, I64, LINE, Lanes, loop, width_bits
 
 # Bytes of rows of streamed loops that are tiles, and rows that are asked for ahead: with 256 bytes of each 4000 x 4000

@@ -20,13 +20,13 @@ from llvmlite import ir
 from ...jit.compile.cache import c_function
 from ...jit.compile.lazy import cgutils, intrinsic, subroutine, types
 from ...jit.ir.elements import HALVES, cast, from_memory, memory, number, to_memory, width
-from ...jit.ir.hints import MASKED, WHOLE, at_a_time, node
+from ...jit.ir.loop_metadata import MASKED, WHOLE, at_a_time, node
 from ...jit.ir.vector import I64, LINE, Lanes, loop, masked, width_bits
 from . import products
-from .across import Across
 from .lines import asked, before, lines, shifted
 from .loop import Loop
-from .near import SHORT, Near
+from .strided_loads import SHORT, Near
+from .transposed_loads import Across
 
 SIGNATURE = "void(int64, int64, int64, int64, int64, int64)"
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...dtypes import resolve
-from ..gemm.at_first import suits
 from ..gemm.entry import small_table, supplied
 from ..gemm.fast import _entries, _entry
+from ..gemm.first_products import suits
 from ..gemm.gemm import NAMES
 from ..gemv.vectors import matmul_fast
 from ..runtime.status import SMALL

@@ -15,8 +15,8 @@ import functools
 import numpy as np
 
 from ...jit.abi.address import invoke, pointer, scratch, set_word
-from ...jit.abi.made import NONE, TRUE, answer, as_returned, new_strided, words
 from ...jit.abi.ndarray import WRITEABLE, ZERO_D, address_of, as_array, data, descr, flags, ndim, shape, stride
+from ...jit.abi.new_arrays import NONE, TRUE, answer, as_returned, new_strided, words
 from ...jit.abi.record import Record
 from ...jit.compile.cache import entry
 from ...jit.compile.lazy import jit

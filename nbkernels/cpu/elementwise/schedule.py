@@ -12,8 +12,8 @@ import numpy as np
 from ...jit.abi.address import invoke
 from ...jit.abi.ndarray import data, ndim, shape, stride
 from ...jit.compile.cache import entry
-from ...jit.compile.patience import Patience
-from ...jit.ir.gather import gatherer
+from ...jit.compile.python_first import Patience
+from ...jit.ir.short_rows import gatherer
 from ...jit.ir.turn import MOVED, TILE, turner
 from ...jit.ir.vector import LINE
 from ...strides import StridedPlan

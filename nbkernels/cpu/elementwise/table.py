@@ -6,7 +6,7 @@ import numpy as np
 
 from ... import scalar
 from ...dtypes import known, resolve
-from ...jit.abi.made import words
+from ...jit.abi.new_arrays import words
 from ..runtime import threads
 from . import gates
 from .elementwise import loop

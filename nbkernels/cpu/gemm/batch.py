@@ -1,7 +1,7 @@
 """Batches of products: C[t] = alpha * A[t] @ B[t] + beta * X[t], each with the bits of addmm.
 
-- tiny and small matrices, vectors, and larger ones that threads share evenly: one thread a product, in turns (turns.py)
-- those of other dtypes and modes: likewise (stacks.py)
+- tiny and small matrices, vectors, and larger ones that threads share evenly: a thread each (stacks_float.py)
+- those of other dtypes and modes: likewise (stacks_other.py)
 - larger ones: all threads on one product after another (gemm.py)
 """
 
@@ -23,17 +23,17 @@ from ..runtime.arrays import apart, distinct
 from ..runtime.machine import l2
 from ..runtime.status import LACKING
 from ..runtime.workspace import one_room, room
-from . import at_first
+from . import first_products
 from .block import ROOM as PANELS
 from .block import stays
 from .blocking import SEGMENT, caches
 from .gemm import NAMES, REAL, clash, gemm, name_of, same, small_tile
 from .kinds import kind_of, of_depth
 from .paths import ALONE, DEEPEST, PARALLEL, SERIAL, steps
-from .stacks import stack
+from .stacks_float import EVEN, NONE, STACK, TINY, WAYS, bytes_of, chosen, job, lacking
+from .stacks_other import stack
 from .tiny import known
 from .tiny import table as tinies
-from .turns import EVEN, NONE, STACK, TINY, WAYS, bytes_of, chosen, job, lacking
 
 # Rows and columns at least, and steps at most, of products of a stack that are written by rows; steps that are few.
 THIN_ROWS, THIN_STEPS, FEW_STEPS = 64, 32, 4
@@ -244,7 +244,7 @@ def _kernel(table, way, dtype) -> int:
 def baddbmm(out, self, batch1, batch2, beta, alpha, mode=None, conj=None, tiles=None) -> None:
     """out[i] = beta * self[i] + alpha * (batch1[i] @ batch2[i])."""
     x = None if beta == 0 else np.broadcast_to(self, out.shape)
-    stacked = tiles is None and (out.dtype in _tables or not at_first.suits(batch1, batch2, out_dtype=out.dtype))
+    stacked = tiles is None and (out.dtype in _tables or not first_products.suits(batch1, batch2, out_dtype=out.dtype))
     if stacked and _run(out, 0 if x is None else id(x), batch1, batch2, beta, alpha):
         return
     kind = kind_of(*(name_of(each.dtype) for each in (batch1, batch2, out)), conj or "", mode)
@@ -285,13 +285,13 @@ def bmm_fast(self, mat2, out):
 def _stacked(a, b, out, x=None, beta=0, alpha=1):
     """bmm, or baddbmm with x, of a dtype other than float32 and float64; None where more care is needed."""
     dtype, name = a.dtype, a.dtype.name
-    if b.dtype != dtype or not a.ndim == b.ndim == 3 or not dtype.isnative or name not in at_first.DTYPES:
+    if b.dtype != dtype or not a.ndim == b.ndim == 3 or not dtype.isnative or name not in first_products.DTYPES:
         return None
     mistaken = dtype.kind in "biu" and float in (type(beta), type(alpha))
     if alpha == 0 or mistaken or (x is not None and x.dtype != dtype):
         return None
     (count, m, k), (other, steps, n) = a.shape, b.shape
-    if other != count or steps != k or 0 in (count, m, n, k) or at_first.suits(a, b):
+    if other != count or steps != k or 0 in (count, m, n, k) or first_products.suits(a, b):
         return None
     kind = of_depth(kind_of(name, name, name), k)
     try:
@@ -320,7 +320,7 @@ def _fast(x, a, b, beta, alpha, out):
             out = empty((count, m, n), a.dtype)
         elif type(out) is not np.ndarray:
             return None
-        if a.dtype not in _tables and (a.dtype != b.dtype or at_first.first(a, b)):
+        if a.dtype not in _tables and (a.dtype != b.dtype or first_products.first(a, b)):
             return None
         return out if _run(out, x, a, b, beta, alpha) else None
     except (ValueError, OverflowError):  # not 3-D, an int too large for a float: the checks will say it properly

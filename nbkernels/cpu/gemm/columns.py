@@ -16,8 +16,8 @@ from ..runtime.status import LARGE
 from .block import PANEL, lacking, one_block, packs
 from .blocking import small
 from .context import WORDS, grid, part, up
-from .door import Door, available
 from .matrix import matrices, sub
+from .plan_entry import Door, available
 from .store import ending
 
 

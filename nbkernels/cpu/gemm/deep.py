@@ -2,7 +2,7 @@
 
 A job is a segment against a register tile's columns of C: the stacks' kernel (tiny.py) takes the whole segment in one
 call, from operands in place. Columns of B lie across its vectors; where its rows are not contiguous a job packs its
-panel first. A B from beyond L2 is read along its rows, against all of a short A (several.py). Segments leave their
+panel first. A B from beyond L2 is read along its rows, against all of a short A (multi_gemv.py). Segments leave their
 chains in planes, which are added in order; two go side by side where C is so small that one's would wait for each
 other. Products of fewer steps come here where half a vector holds a row of C. All are one compiled call (128x8x256 of
 float32: 16 us by Python's planning, 11 so), the smallest from the small products' entry.
@@ -24,11 +24,11 @@ from ..runtime.status import DEEP, LARGE
 from .blocking import SEGMENT, small
 from .context import NEXT, WORDS, swap_sides
 from .cost import swaps
-from .door import Door, available
 from .matrix import matrices
+from .multi_gemv import MOST, columns_against, group
 from .pack import pack_alone
 from .paths import BRIEF
-from .several import MOST, columns_against, group
+from .plan_entry import Door, available
 from .store import finish
 from .tiny import HEIGHT, tall, tiny_any, tiny_long, tiny_on, twins
 

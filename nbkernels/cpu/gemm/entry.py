@@ -12,10 +12,10 @@ from array import array
 
 import numpy as np
 
-from ...jit.abi import made
+from ...jit.abi import new_arrays
 from ...jit.abi.address import answered, asked, pointer, scratch
-from ...jit.abi.made import NONE, answer
 from ...jit.abi.ndarray import address_of, descr
+from ...jit.abi.new_arrays import NONE, answer
 from ...jit.abi.record import Record
 from ...jit.compile.cache import compiled, entry
 from ..gemv.gemv import whole as gemv_whole
@@ -124,7 +124,7 @@ def small_entry():
 def small_table(dtype: str, kind=np.ndarray):
     """The entry's first argument is the address of these words. `kind`: of the arrays that it takes and makes."""
     t, tile = TABLE.array(), small(dtype)
-    t.launch, t.numpy = threads.WORDS, made.words(kind=kind).ctypes.data
+    t.launch, t.numpy = threads.WORDS, new_arrays.words(kind=kind).ctypes.data
     t.mr, t.nr, t.lanes, t.itemsize, t.narrow = tile.mr, tile.nr, tile.lanes, tile.itemsize, tile.narrow
     return t
 

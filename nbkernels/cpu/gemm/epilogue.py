@@ -14,7 +14,7 @@ import numpy as np
 from ...jit.abi.address import scratch, set_word, word
 from ...jit.abi.calling import call_loop
 from ...jit.compile.cache import compiled
-from ...jit.user.adopt import adopt
+from ...jit.user.scalar_function import adopt
 from ..elementwise import fused
 from .gemm import clash, gemm
 

@@ -1,6 +1,6 @@
 """Small products of plain arrays, and those that compiled code does at once: the fast paths of mm and addmm.
 
-An entry (entry.py, serial.py) is asked first. What it declines goes to the path that it names, or to the checks.
+An entry (entry.py, single_thread.py) is asked first. What it declines goes to the path that it names, or to the checks.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from ...jit.ir.kind import BYTES, SIGNLESS, wrapped
 from ...jit.ir.vector import SIZE
 from ..runtime import threads
 from ..runtime.status import DECLINED, DONE, LACKING, LARGE, PATHS, SYMMETRIC, UNMADE
-from . import at_first
+from . import first_products
 from .entry import small_entry, small_table, supplied
 from .gemm import NAMES, REAL, by_path, gemm
 from .kernels import supply
 from .kinds import SHALLOW, WIDENED, kind_of, takes, tiles_of
 from .packed import packed
 from .paths import PARALLEL
-from .serial import planned
+from .single_thread import planned
 from .syrk import mirrored, symmetric
 from .tuned import slot_of
 
@@ -99,7 +99,7 @@ def mm_fast(a, b, out, x=None, beta=0.0, alpha=UNIT, ndarray=np.ndarray):
     try:
         found = _entries.get(a.dtype)
         if found is None:
-            if a.dtype != b.dtype or at_first.first(a, b, x is None and alpha is UNIT):
+            if a.dtype != b.dtype or first_products.first(a, b, x is None and alpha is UNIT):
                 return None
             found = _entry(a.dtype)
             if found is None:
@@ -157,7 +157,7 @@ addmm_fast.with_keywords, mm_fast.with_keywords = addmm_keywords, mm_keywords
 
 def _keywords(x, a, b, beta, alpha, out_dtype, mode, conj, out):
     try:
-        if mode is None and at_first.first(a, b, x is None and alpha is ONE, out_dtype):
+        if mode is None and first_products.first(a, b, x is None and alpha is ONE, out_dtype):
             return None
         return _by_plan(_planned(a.dtype, beta, alpha, b.dtype, out_dtype, mode, conj), x, a, b, out)
     except TypeError:  # no dtype

@@ -33,7 +33,7 @@ from ..runtime.status import (
     THIN,
 )
 from ..runtime.workspace import fresh
-from . import at_first, columns, deep, short, thin
+from . import columns, deep, first_products, short, thin
 from .blocking import Tiles, given
 from .blocking import small as small_tile
 from .entry import SERIALLY, small_entry, small_table, supplied
@@ -84,7 +84,7 @@ def gemm(
         if tiles or replace(kind, out=b.kind.out) != b.kind:
             raise ValueError(f"weights that are packed for products of {b.kind} take no tiles and no other mode")
         tiles = b.tiles
-    elif tiles is None and at_first.product(out, x, a, b, beta, alpha, kind):
+    elif tiles is None and first_products.product(out, x, a, b, beta, alpha, kind):
         return False
     if tiles is None and kind.a in SIZE:
         way = path_of(out, x, a, b, threads.count())

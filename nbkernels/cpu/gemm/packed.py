@@ -17,11 +17,11 @@ from ..runtime.status import DECLINED, DONE, LARGE
 from ..runtime.workspace import ROOMS, borrow, returned, room, without
 from .blocking import SEGMENT, Tiles, small
 from .context import BYTES, TASKS, cuts, even, operands, words_at
-from .door import factored, whole_call
+from .context_setup import filled, template
 from .kernels import MULTIPLIER, PACKS, kernels_of, missing, packers, ready, supply
 from .kinds import kind_of, tiles_of
 from .loops import ahead, loops
-from .setup import filled, template
+from .plan_entry import factored, whole_call
 from .tuned import SLOTS, slot
 
 # Multiplications in one launch, which Ctrl-C cannot interrupt: about a second of one thread.
@@ -122,7 +122,7 @@ def _whole(tile):
     return whole_call(run, f"gemm_packed_whole_{tile}")[1]
 
 
-_tables: list = []  # every one that was made: compiled code may still read those before new winners (renew.py)
+_tables: list = []  # every one that was made: compiled code may still read those before new winners (invalidate.py)
 
 
 @functools.cache

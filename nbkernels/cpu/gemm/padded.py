@@ -19,12 +19,12 @@ from ...jit.ir.kind import Kind
 from ..runtime import threads
 from .block import ROOM, SQUARE
 from .context import TASKS, WORDS, cuts, swap_sides
+from .context_setup import template
 from .kernels import PACKS, PANEL_A, PANEL_B, TILE, supply
 from .kinds import default_tiles
 from .loops import loops
 from .microkernel import PACKED, place, table, ukernel_packed
 from .paths import PARALLEL
-from .setup import template
 from .store import MEMORY, PARTIAL, finish
 
 # What comes with a kind: the words of a product, and the table that launches go by.

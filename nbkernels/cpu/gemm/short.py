@@ -18,10 +18,10 @@ from ..runtime.status import LARGE, SHORT
 from .blocking import small
 from .context import NEXT, WORDS, swap_sides, up
 from .cost import swaps
-from .door import Door, available
 from .matrix import matrices, sub
 from .microkernel import COPYING, PACKED, every, ukernel_copying, ukernel_packed
 from .pack import pack
+from .plan_entry import Door, available
 from .store import MEMORY, PARTIAL, ending, finish
 
 # Zen 3, one thread, us: f32 16x2048x512 747 with panels for all columns of a job, packed before they are used (alone

@@ -15,11 +15,11 @@ from ...jit.compile.lazy import jit
 from ..runtime.status import DECLINED, LARGE
 from .blocking import small
 from .context import WORDS, grid, part, up
-from .door import Door, available
 from .ger import outer
 from .kernels import TINY
 from .pack import pack
 from .paths import PANEL, THIN_LEAST
+from .plan_entry import Door, available
 from .tiny import absent, known, tall, tiny
 
 

@@ -16,8 +16,8 @@ from numpy import empty
 
 from ... import background
 from ...jit.abi.address import pointer, scratch
-from ...jit.abi.made import NONE, answer, as_returned, new_strided, words
 from ...jit.abi.ndarray import WRITEABLE, address_of, data, descr, flags, layout_is_known, ndim, shape, stride
+from ...jit.abi.new_arrays import NONE, answer, as_returned, new_strided, words
 from ...jit.abi.record import Record
 from ...jit.abi.sharing import take_from
 from ...jit.compile.cache import compiled, entry
@@ -27,7 +27,7 @@ from ...jit.ir.emit import emitted
 from ...jit.ir.kind import BYTES, SIGNLESS, Kind
 from ...jit.ir.tile import Tile
 from ...jit.ir.vector import I64, loop, opaque, replaced_if, used, width_bits
-from ..gemm import at_first
+from ..gemm import first_products
 from ..gemm.blocking import SEGMENT, vector_registers
 from ..gemm.gemm import accepted, gemm, name_of, whole
 from ..gemm.kinds import kind_of
@@ -235,7 +235,7 @@ def _large(found, out, a, b):
 
 def _general(out, a, b, conj: str, mode=None) -> None:
     """A mode and a wider out have the order of the product."""
-    if mode is None and out.dtype == a.dtype and (sums := at_first.sums(a[None], b, CHAINS)) is not None:
+    if mode is None and out.dtype == a.dtype and (sums := first_products.sums(a[None], b, CHAINS)) is not None:
         out[...] = sums[0]
         return
     found = _found(a.dtype, conj) if a.size and mode is None and out.dtype == a.dtype else None
@@ -266,7 +266,7 @@ def dot_fast(self, tensor, out, conj="", ndarray=np.ndarray):
     """dot of plain arrays in few calls; None, with nothing written, where more care is needed."""
     found = _entries[conj].get(self.dtype)
     if found is None and self.dtype == tensor.dtype:
-        if self.ndim == 1 and at_first.first_sums(self, tensor, CHAINS):
+        if self.ndim == 1 and first_products.first_sums(self, tensor, CHAINS):
             return None
         found = _found(self.dtype, conj)
     if found is None or not (out is None or type(out) is ndarray):

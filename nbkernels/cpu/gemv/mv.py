@@ -22,19 +22,19 @@ from numpy import empty
 
 from ... import background
 from ...jit.abi.address import pointer, scratch, set_word
-from ...jit.abi.made import NONE, answer, new_strided, words
 from ...jit.abi.ndarray import WRITEABLE, address_of, data, descr, flags, layout_is_known, ndim, shape, stride
+from ...jit.abi.new_arrays import NONE, answer, new_strided, words
 from ...jit.abi.rooms import lent, returned
 from ...jit.compile.cache import compiled, entry
 from ...jit.compile.lazy import jit
-from ...jit.compile.patience import Patience
+from ...jit.compile.python_first import Patience
 from ...jit.ir.kind import Kind
-from ..gemm import at_first
+from ..gemm import first_products
 from ..gemm.blocking import SEGMENT, small
 from ..gemm.fast import UNIT, column_fast
 from ..gemm.gemm import NAMES, REAL, accepted, clash, gemm, name_of, same, whole
+from ..gemm.jitted_kernel import PRODUCT
 from ..gemm.matrix import matrices, sub
-from ..gemm.native import PRODUCT
 from ..gemm.store import finish
 from ..runtime import threads
 from ..runtime.arrays import MADE, alike, apart
@@ -135,7 +135,7 @@ def _entry(tile):
 
 @functools.cache
 def native(dtype: str) -> int:
-    """y = alpha*A@v + beta*x by one thread: gemm/native.py's, of one column, in the order of mv."""
+    """y = alpha*A@v + beta*x by one thread: gemm/jitted_kernel.py's, of one column, in the order of mv."""
     tile = small(dtype)
 
     def product(f, beta, alpha):
@@ -190,7 +190,7 @@ def _general(out, x, a, v, beta, alpha, out_dtype, mode, conj) -> None:
     """Other dtypes, modes and a wider out have the order of mm, with v as a column."""
     x = None if beta == 0 else x
     plain = x is None and alpha == 1 and mode is None and out.dtype == a.dtype
-    if plain and (sums := at_first.sums(a, v, CHAINS)) is not None:
+    if plain and (sums := first_products.sums(a, v, CHAINS)) is not None:
         out[...] = sums
         return
     found = _found(a.dtype) if a.size and alpha != 0 else None
@@ -246,7 +246,7 @@ def mv_fast(self, vec, out, x=None, beta=0.0, alpha=UNIT, found=None, ndarray=np
     """mv, likewise; and what addmv adds. `found`: the entry, where it is not that of one dtype."""
     found = found or _entries.get(self.dtype)
     if found is None:
-        if self.dtype != vec.dtype or (x is None and self.ndim == 2 and at_first.first_sums(self, vec, CHAINS)):
+        if self.dtype != vec.dtype or (x is None and self.ndim == 2 and first_products.first_sums(self, vec, CHAINS)):
             return None
         found = _found(self.dtype)
         if found is None:

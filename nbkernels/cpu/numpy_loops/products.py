@@ -17,13 +17,13 @@ from ...jit.compile.lazy import jit
 from ...jit.ir.kind import Kind
 from ...jit.ir.vector import SIZE
 from ..gemm.context import BYTES, TASKS, cuts, up, words_at
+from ..gemm.context_setup import started
 from ..gemm.kernels import every_packer, multiplier
 from ..gemm.kinds import default_tiles, kind_of
 from ..gemm.loops import loops
 from ..gemm.microkernel import PACKED, every
 from ..gemm.paths import PARALLEL
-from ..gemm.setup import started
-from ..gemm.stacks import GAIN, OVERHEAD, SHARED, jobs
+from ..gemm.stacks_other import GAIN, OVERHEAD, SHARED, jobs
 from ..runtime import threads
 from ..runtime.arrays import distinct
 from ..runtime.workspace import ROOMS as KEPT

@@ -1,4 +1,4 @@
-"""Stacks of small matrices of float32 and float64 for NumPy's matmul, which calls BLAS for each: by turns.py's kernels.
+"""Stacks of small matrices of float32 and float64 for NumPy's matmul, which calls BLAS for each, by stacks_float.py.
 
 1000 products of 8x8x8 float32: NumPy 550 us, so 77 (AVX2, 2026-11).
 """
@@ -13,10 +13,10 @@ from ...jit.abi.address import invoke, scratch
 from ...jit.abi.record import Record
 from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit
-from ..gemm import turns
+from ..gemm import stacks_float
 from ..gemm.blocking import small
+from ..gemm.stacks_float import STACK
 from ..gemm.tiny import every
-from ..gemm.turns import STACK
 from ..runtime import threads
 
 FEW, MOST, WORK = 8, 32, 24**3  # products at least; rows, columns and steps of one, and multiply-adds, at most
@@ -51,9 +51,9 @@ def stacks(dtype: str) -> int:
         f.b, f.sb, f.rsb, f.csb = q.b, q.sb // size, q.rb // size, q.cb // size
         f.c, f.sc, f.rsc, f.csc = q.c, q.sc // size, q.rc // size, q.cc // size
         one = f.m * f.n * f.k
-        f.each = turns.job(tile, f)
+        f.each = stacks_float.job(tile, f)
         f.scalars = t.factors
-        w.by = t.tiny if turns.chosen(tile, f, False) == turns.TINY else t.small
+        w.by = t.tiny if stacks_float.chosen(tile, f, False) == stacks_float.TINY else t.small
         w.context = address
         pool = threads.pool_at(t.launch)
         if f.count * one > GAIN and pool.share != 0 and threads.own(pool) > 1:
@@ -71,7 +71,7 @@ def table(dtype: str, flagged: int):
     factors = np.array([1, 0], dtype)
     t = TABLE.array()
     every(tile)  # loops of NumPy cannot ask for more
-    t.tiny, t.small = (turns.WAYS[way][1](tile) for way in (turns.TINY, turns.ONE_BLOCK))
+    t.tiny, t.small = (stacks_float.WAYS[way][1](tile) for way in (stacks_float.TINY, stacks_float.ONE_BLOCK))
     t.launch, t.flagged = threads.WORDS, flagged
     t.factors = factors.ctypes.data
     return t, factors

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from ...jit.ir.hints import at_a_time, node
+from ...jit.ir.loop_metadata import at_a_time, node
 from ...jit.ir.vector import ELEMENT, SIZE, join, loop, replaced_if, width_bits
 from ..elementwise.loops import LIGHT
 

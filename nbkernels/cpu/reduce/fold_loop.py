@@ -14,11 +14,11 @@ from llvmlite import ir
 from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import cgutils, intrinsic, subroutine, types
 from ...jit.ir.elements import cast, from_memory, memory, number, to_memory, width
-from ...jit.ir.hints import WHOLE, node
+from ...jit.ir.loop_metadata import WHOLE, node
 from ...jit.ir.vector import I64, VOID, join, loop, replaced_if
+from .any_all import OF_ALL, truth
+from .any_all import OF_ANY as OF_SOME
 from .extreme import INFINITY, OF_ANY, OF_NUMBERS, extreme
-from .truth import OF_ALL, truth
-from .truth import OF_ANY as OF_SOME
 
 # Terms of a block, its lanes, and terms from which on they are dealt out to lanes; fewer are one chain.
 BLOCK, LANES, DEALT = 256, 16, 32

@@ -13,12 +13,12 @@ from ..elementwise import fast as calls
 from ..elementwise.elementwise import apart, binary, refuse_negative
 from ..elementwise.plan_cache import Memory, fold_entry
 from ..runtime.arrays import GIL
-from . import at_first, scan
+from . import first_folds, scan
 from .loops import walker
 from .plan import PARALLEL, workers
 from .reduce import Ready, Shares, fold, planned, working
 
-_memory, FIRST = Memory(), at_first.patience
+_memory, FIRST = Memory(), first_folds.patience
 
 
 def _recall(*args):  # until the first call, so that importing this module compiles nothing
@@ -32,7 +32,7 @@ def reduce_fast(self, op, axis, keepdims, out):
 
     Small ones of a layout that was met before are recalled by what `op` and `axis` are, not by what is in them.
     """
-    if out is not None or (FIRST.waits and at_first.first(op, self)):
+    if out is not None or (FIRST.waits and first_folds.first(op, self)):
         return None
     result = _recall(_memory.address, self, op, axis, keepdims, 0)
     if type(result) is not int:
@@ -55,7 +55,7 @@ def reduce_fast(self, op, axis, keepdims, out):
 def _with_keywords(self, op, axis, keepdims, initial, where, dtype, out):
     """The same with keywords, for NumPy's arrays of fewer bytes than threads share."""
     x, plain = self, where is None and initial is None and out is None
-    if FIRST.waits and at_first.first(op, self):
+    if FIRST.waits and first_folds.first(op, self):
         return None
     try:
         plan = _planned(op, self.dtype, self.shape, self.strides, axis, keepdims, dtype, workers(self))

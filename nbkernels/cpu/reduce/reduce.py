@@ -31,14 +31,14 @@ from ...strides import reduce_plan, rows
 from ..elementwise.loop import Loop
 from ..elementwise.loops import address
 from ..runtime import threads
-from . import at_first
+from . import first_folds
 from . import row_blocks as abreast
 from .fold_loop import BLOCK, Fold
 from .fold_loop import address as fold_address
 from .loops import FOLD, FUSED, MERGING, SMALL, at_once, in_shares, merger, together, walker
 from .plan import SHARE, cut, shared, turned, whole_blocks, workers
 
-FIRST = at_first.patience
+FIRST = first_folds.patience
 NOWHERE = np.empty(0, np.int64)
 # Operations whose results have the same bits in any order, of floats too.
 EXACT = ("maximum", "minimum", "fmax", "fmin", "logical_and", "logical_or", "logical_xor")
@@ -141,7 +141,7 @@ def _rows_of(op, dtype, work, exact):
 
 def sum_to_fast(self, size, out):
     """The sum in a new array; None where the general path has to do it or say what is wrong."""
-    if out is not None or type(size) is not tuple or (FIRST.waits and at_first.first("add", self)):
+    if out is not None or type(size) is not tuple or (FIRST.waits and first_folds.first("add", self)):
         return None
     plan = _planned(self.dtype, self.shape, self.strides, size, workers(self))
     if plan is None:
@@ -187,7 +187,7 @@ def fold(op: str, out, x, work: np.dtype) -> None:
     """
     if np.may_share_memory(out, x):
         x = x.copy()
-    if at_first.fold(op, out, x, work):
+    if first_folds.fold(op, out, x, work):
         return
     planned(op, (out.shape, x.shape), (out.strides, x.strides), out.dtype, x.dtype, work, workers(x)).run(out, x)
 

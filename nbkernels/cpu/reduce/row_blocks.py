@@ -19,9 +19,9 @@ from ...jit.abi.address import invoke, pointer, word
 from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit
 from ...jit.ir.vector import LINE
-from .abreast import END, ender, real, taker
 from .fold_loop import BLOCK, LANES, call_fold
 from .loops import FOLD, HEADER, _gather, _place, fold_at
+from .row_blocked import END, ender, real, taker
 
 # Bytes of a column that go together, so that L1 keeps their chains.
 TALL = 1024

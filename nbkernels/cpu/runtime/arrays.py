@@ -9,8 +9,8 @@ import numpy as np
 
 from ...dtypes import CONVERTED, known
 from ...jit.abi.address import scratch, set_word
-from ...jit.abi.made import new_strided
 from ...jit.abi.ndarray import WRITEABLE, data, descr, flags, ndim, shape, stride
+from ...jit.abi.new_arrays import new_strided
 from ...jit.compile.lazy import jit
 
 MADE = 1 << 16  # bytes of a result that an entry makes

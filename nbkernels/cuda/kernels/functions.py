@@ -77,7 +77,7 @@ def device(function, dtype: str):
     body = KERNELS[function][dtype] if function in KERNELS else function
 
     def replaced(value):
-        if isinstance(value, python.ModuleType) and value.__spec__ is None:  # a copy by jit/user/adopt.py
+        if isinstance(value, python.ModuleType) and value.__spec__ is None:  # a copy by jit/user/scalar_function.py
             return _module(value, dtype)
         return device(value, dtype) if isinstance(value, python.FunctionType) else value
 

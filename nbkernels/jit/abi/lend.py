@@ -15,8 +15,8 @@ from llvmlite import ir
 from ..compile.cache import entry
 from ..compile.lazy import intrinsic, types
 from .address import pointer, scratch
-from .made import NDARRAY, STRIDED, answer, words
 from .ndarray import WRITEABLE, address_of
+from .new_arrays import NDARRAY, STRIDED, answer, words
 
 DESCRIBE = 5  # the word of the function in the table
 CPU, NAME = 1, b"dlpack_exchange_api"

@@ -16,7 +16,7 @@ import numpy as np
 from llvmlite import ir
 
 from ..compile.lazy import cgutils, intrinsic, types
-from .made import COMPLEX, FLOAT, INT, NDARRAY, SCALARS
+from .new_arrays import COMPLEX, FLOAT, INT, NDARRAY, SCALARS
 
 HEAD = object.__basicsize__  # 16, or 32 where Python runs without the GIL
 C_CONTIGUOUS, F_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x2, 0x100, 0x400

@@ -16,7 +16,7 @@ import os
 import time
 from pathlib import Path
 
-from ...origins import CACHED, COMPILED, PACKAGED, Specialization, note
+from ...code_origins import CACHED, COMPILED, PACKAGED, Specialization, note
 from ...shield import in_children
 from ..disk import files, levels
 from ..disk.load import Code

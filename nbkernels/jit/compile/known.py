@@ -20,7 +20,7 @@ from numba.extending import (
 )
 
 from ...shield import whole
-from ..abi.made import boxed
+from ..abi.new_arrays import boxed
 from ..abi.record import Record
 from ..ir.tile import Tile
 from ..ir.vector import I64

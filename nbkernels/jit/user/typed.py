@@ -13,7 +13,7 @@ from ..compile import known
 from ..compile.error_model import total
 from ..compile.numba_internals import as_dtype, compiler, cpu_target, errors, ir, typed_passes
 from ..ir.elements import number
-from .adopt import SAFE, Typed, signature
+from .scalar_function import SAFE, Typed, signature
 
 
 def typed(function, copy, dtypes) -> Typed:

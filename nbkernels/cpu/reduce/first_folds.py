@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...jit.compile.patience import Patience
+from ...jit.compile.python_first import Patience
 from .fold_loop import BLOCK, DEALT, LANES
 
 MOST = 1 << 24  # elements

@@ -7,7 +7,7 @@ A line of such an input is as many rows of the output: all of them go together, 
 from __future__ import annotations
 
 from ...jit.compile.lazy import cgutils
-from ...jit.ir.hints import WHOLE
+from ...jit.ir.loop_metadata import WHOLE
 from ...jit.ir.vector import I8, I32, I64, LINE, Lanes, loop, width_bits
 
 # Bytes of a row that are done before the next rows of a line: L1 keeps the columns meanwhile, unless these lie a

@@ -83,7 +83,7 @@ def made(
             like=like.format(", ".join(op.names[i] for i in op.keyed)),
         )
         place = scope | {"fast": fast, "again": again}
-        exec(compile(text, f"<nbkernels.lent {op.schema.full_name}>", "exec"), place)
+        exec(compile(text, f"<nbkernels.tensor_calls {op.schema.full_name}>", "exec"), place)
         return place["lent"]
 
     lent = written(fast, again, [name for i, name in enumerate(op.names) if i not in op.rare], usual)

@@ -21,13 +21,13 @@ from ...jit.ir.tile import Tile
 from ..runtime import threads
 from ..runtime.workspace import room
 from .context import BYTES, up, words_at
+from .context_setup import filled
 from .kernels import kernels_of, single
 from .kinds import by_unit, default_tiles
 from .loops import loops
 from .packed import LAUNCH
 from .paths import PARALLEL, SERIAL
-from .serial import one_tile
-from .setup import filled
+from .single_thread import one_tile
 
 GAIN = 48**3  # multiply-adds of a stack from which threads share it: a launch takes as long as 10 us of them
 OVERHEAD = 2000  # multiply-adds in the time that a product takes beside them

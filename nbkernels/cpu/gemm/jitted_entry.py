@@ -12,7 +12,7 @@ from ..elementwise.planner import BLOCK, operand_at
 from ..gemv import mv
 from . import padded
 from .context import BYTES, swap_sides, words_at
-from .native import native
+from .jitted_kernel import native
 from .paths import PARALLEL
 
 # What is wrong, or nothing is.

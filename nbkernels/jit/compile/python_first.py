@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 
 from ... import background, first_calls
-from ..disk.kept import on_disk
+from ..disk.cached_code import on_disk
 from .cache import recorded
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ... import winners
 from ...shield import whole
-from ..gemm import blocking, fast, kinds, packed, paths, setup, tuned
+from ..gemm import blocking, context_setup, fast, kinds, packed, paths, tuned
 from .status import GEMV, PACKED
 
 
@@ -13,7 +13,7 @@ def renew() -> None:
     with whole():
         winners.entries.cache_clear()
         paths.renew()
-        planned = blocking.default, kinds.default_tiles, setup.template
+        planned = blocking.default, kinds.default_tiles, context_setup.template
         for each in (*planned, tuned.tuned, packed._table):
             each.cache_clear()
         fast.forget()

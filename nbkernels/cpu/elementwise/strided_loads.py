@@ -9,7 +9,7 @@ from __future__ import annotations
 from llvmlite import ir
 
 from ...jit.compile.lazy import cgutils
-from ...jit.ir.hints import WHOLE
+from ...jit.ir.loop_metadata import WHOLE
 from ...jit.ir.vector import I8, I32, I64, LINE, Lanes, loop, width_bits
 from .lines import past
 

@@ -14,7 +14,7 @@ import functools
 import numpy as np
 
 from ...dtypes import asked
-from ...jit.compile.patience import Patience
+from ...jit.compile.python_first import Patience
 from ...jit.ir.kind import BYTES, PLANE, SIGNLESS, Kind, wrapped
 from ...jit.ir.tile import Tile
 from ...jit.ir.vector import SIZE

@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
-from ...jit.abi import made
+from ...jit.abi import new_arrays
 from ...jit.abi.address import invoke, pointer, scratch, static
-from ...jit.abi.made import NONE, answer
 from ...jit.abi.ndarray import address_of, stride
+from ...jit.abi.new_arrays import NONE, answer
 from ...jit.compile.cache import entry
 from ...jit.compile.lazy import jit
 from ...jit.ir.kind import Kind
@@ -17,12 +17,12 @@ from ..runtime.status import DECLINED, DONE, LACKING, LARGE, UNMADE
 from .block import ROOM, SQUARE
 from .blocking import Tiles
 from .context import cuts, operands, words_at
+from .context_setup import started
 from .entry import SERIALLY
 from .kernels import PANEL_A, PANEL_B, TILE_BYTES, missing, multiplier, single, tile_at
 from .kinds import SHALLOW, by_unit, default_tiles, of_depth
 from .loops import loops
 from .paths import PARALLEL, SERIAL
-from .setup import started
 from .store import ending
 
 
@@ -110,7 +110,7 @@ def planned(kind: Kind, beta, alpha, dtype, mixed: bool):
     f, factors = started(beta, alpha, tiles, kind, 1)
     f.multiply = multiplier(tiles.tile(kind))
     f.loops, f.mixed, f.sided = loops(), mixed, kind.swapped() != kind
-    f.numpy, f.result = made.words().ctypes.data, id(dtype)
+    f.numpy, f.result = new_arrays.words().ctypes.data, id(dtype)
     run = functools.partial(serial(), f.own)
     run.serially = functools.partial(serial(), f.own | SERIALLY)
     run.plan = Plan(kind, tiles, beta, alpha, dtype, (f, factors))

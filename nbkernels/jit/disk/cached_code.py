@@ -7,7 +7,7 @@ import functools
 import os
 from fnmatch import fnmatchcase
 
-from ...origins import PACKAGED, specializations
+from ...code_origins import PACKAGED, specializations
 from . import files, levels
 
 TO_BE = "to be compiled"
