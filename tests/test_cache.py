@@ -170,9 +170,11 @@ def test_nothing_stays_where_a_file_cannot_be_made(kept, monkeypatch, step, code
             if step == "close":
                 fail()
 
-    monkeypatch.setattr(disk.os, "fdopen", Stream)
-    if step == "open":
-        monkeypatch.setattr(disk.tempfile, "mkstemp", fail)
+    def opened(path, *rest, **words):
+        made = open if not str(path).endswith(".tmp") else fail if step == "open" else Stream
+        return made(path, *rest, **words)
+
+    monkeypatch.setattr(disk, "open", opened, raising=False)
     if step == "replace":
         monkeypatch.setattr(disk.os, "replace", fail)
     disk.write(kept, b"other")
@@ -183,6 +185,33 @@ def test_nothing_stays_where_a_file_cannot_be_made(kept, monkeypatch, step, code
         disk.write(kept, b"other")
     assert not list(kept.parent.iterdir())
     disk.write(kept, b"other")  # nothing is said twice
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # as a `with` ends, Python closes late
+def test_ctrl_c_leaves_whole_files(kept):
+    """Wherever it comes while a file is made: before each line, and as each function that is called begins."""
+    came = 0
+
+    def interrupt(frame, event, _):
+        nonlocal left
+        left -= event in ("line", "call") and "pytest" not in frame.f_code.co_filename
+        if left < 0:
+            sys.settrace(None)
+            raise KeyboardInterrupt
+        return interrupt
+
+    for first in range(1000):
+        left = first
+        sys.settrace(interrupt)
+        try:
+            disk.put(kept, b"other")
+            break
+        except KeyboardInterrupt:
+            came += 1
+        finally:
+            sys.settrace(None)
+        assert [each.name for each in kept.parent.iterdir()] == [kept.name], first
+    assert 5 < came < 999
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="needs POSIX: a limit on the size of files")
@@ -303,8 +332,14 @@ def test_the_home_directory_by_its_sign(tmp_path):
 def test_a_directory_that_can_only_be_read(filled, tmp_path):
     """An image's, that root filled: what is there is loaded, silently; what is not there is compiled."""
     shutil.copytree(filled, tmp_path / "cache")
-    read_only = "import errno, os, tempfile\nos.access = lambda *_: False\n"
-    read_only += "def fail(*_, **__): raise OSError(errno.EROFS, os.strerror(errno.EROFS))\ntempfile.mkstemp = fail\n"
+    read_only = """import builtins, errno, os
+real, os.access = open, lambda *_: False
+def fail(path, *rest, **words):
+    if str(path).endswith(".tmp"):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+    return real(path, *rest, **words)
+builtins.open = fail
+"""
     before = files(tmp_path)
     assert run(tmp_path / "cache", read_only + ADD) == "right"
     says = r"what is compiled cannot be kept in \S+ \(Read-only file system\): later processes compile it again "

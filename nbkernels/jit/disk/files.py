@@ -18,7 +18,6 @@ import os
 import stat
 import sys
 import sysconfig
-import tempfile
 import time
 import warnings
 from importlib import import_module, metadata
@@ -234,9 +233,9 @@ def add(file: Path, content: bytes) -> None:
 
 def put(file: Path, *parts: bytes) -> None:
     """Make a file, whole or not at all; an OSError where it cannot be made."""
-    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=file.name, suffix=".tmp")
+    temporary = f"{file}{os.urandom(4).hex()}.tmp"  # known before it is there: Ctrl-C may come at any moment
     try:
-        with os.fdopen(handle, "wb") as stream:
+        with open(temporary, "xb", opener=functools.partial(os.open, mode=0o600)) as stream:
             for part in parts:
                 stream.write(part)
         os.replace(temporary, file)
