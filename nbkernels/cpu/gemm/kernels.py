@@ -17,9 +17,9 @@ from .microkernel import PACKED, absent_of, table, ukernel_packed
 from .pack_converting import pack_a, pack_b, pack_strip_a, pack_strip_b
 from .store import MEMORY, PARTIAL, finish
 
-# A tile of C: its size, panels of A and B, words of k; whether a chain begins, how it ends, whether its segment is the
-# first one and the last; where chains and sums wait, and how far apart their rows are; C and X.
-TILE = Record("Tile", "height width a b words starts stop first last part rsp total rst c x")
+# A tile of C: its size, A with the strides of its rows and groups of k, B, words of k; whether a chain begins, how it
+# ends, whether its segment is the first one and the last; where chains and sums wait, and their rows' strides; C and X.
+TILE = Record("Tile", "height width a rsa csa b words starts stop first last part rsp total rst c x")
 tile_at, TILE_BYTES = TILE.pointer(), TILE.bytes
 
 # What a job packs, a panel or some rows of panels, and what multiplies; PACKS + what packs, and TINY + a place in
@@ -85,7 +85,7 @@ def multiplier(tile) -> int:
         alpha, beta = peek(tile, f.scalars), peek(tile, f.scalars + tile.size_t)
         registers = t.stop != PARTIAL and t.stop != MEMORY
         code, to, rst = (t.stop, t.c, f.rsc) if registers else (PARTIAL, t.part, t.rsp)
-        ukernel_packed(tile, t.height, t.a, 1, tile.mr, t.b, tile.nr, t.words, t.part, t.rsp, to, rst, t.width,
+        ukernel_packed(tile, t.height, t.a, t.rsa, t.csa, t.b, tile.nr, t.words, t.part, t.rsp, to, rst, t.width,
                        not t.starts, code, t.x, f.rsx, alpha, beta)  # fmt: skip
         if t.stop == MEMORY:
             finish(tile, (t.height, t.width), (t.part, t.rsp), (t.total, t.rst), t.first != 0, t.last != 0,

@@ -51,17 +51,20 @@ def _words(f, kb):
 
 @jit(forceinline=True)
 def _multiply(f, t, room, panels, rows, columns, place, operands, kb, ends):
-    """C[low:high, j0:j0+wide] of a piece takes in what is packed of k, A at `room` and B at `panels`. `columns`: these,
-    and how many the piece has; `place`: where it begins in C; `operands`: C and X from there on; `t`: the words of a
-    tile, which say where in k it is; `ends`: a segment does."""
-    (low, high), (j0, wide, width), (c, x) = rows, columns, operands
-    words = (kb + f.group - 1) // f.group
+    """C[low:high, j0:j0+wide] of a piece takes in a block of k: B packed at `panels`, A in place up to the row `whole`
+    and packed at `room` from there on. `columns`: these, and how many the piece has; `place`: where it begins in C;
+    `operands`: A, C and X from there on; `t`: a tile's words, which say where in k it is; `ends`: a segment does."""
+    (low, whole, high), (j0, wide, width), (a, c, x) = rows, columns, operands
+    words = t.words = (kb + f.group - 1) // f.group
     square = scratch(SQUARE)  # a chain that ends through memory and needs no room of its own
-    t.stop, t.words = PARTIAL, words
+    t.stop = PARTIAL
     if ends:
         t.stop = ending(f.csc, x[0], f.csx, f.unit) if t.first != 0 and t.last != 0 else MEMORY
     for i in range(low, high, f.mr):  # the A panel stays in L1, B's block in L2
         t.height, t.a = min(f.mr, high - i), room + (i - low) * words * f.step
+        t.rsa, t.csa = f.step, f.mr * f.step
+        if i < whole:
+            t.a, t.rsa, t.csa = sub(a, i, 0, f.size_a)[0], f.rsa * f.size_a, f.step
         for j in range(j0, j0 + wide, f.nr):
             t.width, t.b = min(f.nr, j0 + wide - j), panels + (j - j0) * (words + f.head) * f.step
             t.c, t.x = sub(c, i, j, f.size_c)[0], sub(x, i, j, f.size_c)[0]
@@ -86,9 +89,12 @@ def _block(f, t, room, piece, steps):
     a, b = sub(a, ic, p, f.size_a), sub(b, p, jc, f.size_b)
     c, x = sub(c, ic, jc, f.size_c), sub(x, ic, jc, f.size_c)
     words, wide = _words(f, kb), even(n, f.nb, f.nr)
+    in_place = f.brackets != 0 and f.csa == 1 and kb % f.group == 0  # a matrix unit reads whole lines of 16 rows
     for low in range(0, m, f.stretch):
         high = min(low + f.stretch, m)
-        _pack(f, PANEL_A, sub(a, low, 0, f.size_a), high - low, kb, room)
+        whole = high - (high - low) % f.mr if in_place else low
+        rest = room + (whole - low) * (words - f.head) * f.step
+        _pack(f, PANEL_A, sub(a, whole, 0, f.size_a), high - whole, kb, rest)
         for j in range(0, n, wide):
             panels = room + f.bpanels + (j * words * f.step if m > f.stretch else 0)
             if f.ready != 0:
@@ -97,7 +103,7 @@ def _block(f, t, room, piece, steps):
                 source, down, across = sub(b, 0, j, f.size_b)
                 _pack(f, PANEL_B, (source, across, down), min(wide, n - j), kb, panels)
             columns = j, min(wide, n - j), n
-            _multiply(f, t, room, panels, (low, high), columns, (ic, jc), (c, x), kb, ends)
+            _multiply(f, t, room, panels, (low, whole, high), columns, (ic, jc), (a, c, x), kb, ends)
 
 
 @functools.cache

@@ -1,8 +1,8 @@
 """Products by a matrix unit (jit/ir/amx.py): panels in the shape of its tiles, and the micro-kernel.
 
 A panel of A is, for each 64 bytes of k, mr rows of 64 bytes; one of B, for the same k, 16 rows of 4 bytes of k for each
-of nr columns. Beyond k both are zero. The micro-kernel is the packed path's, of 32x32: two tiles of A, two of B, four
-of C.
+of nr columns. Beyond k both are zero. Whole tiles of an A whose rows are contiguous are read in place. The micro-kernel
+is the packed path's, of 32x32: two tiles of A, two of B, four of C.
 """
 
 from __future__ import annotations
@@ -100,12 +100,12 @@ def micro_kernel(module: ir.Module, name: str, tile, spec, kinds, mr: int, nv: i
             for j in range(nv, 2 * nv):
                 lines.prefetch(builder.gep(following, [I64(j * tile.lanes)]), write=True)
         for i in range(tall):
-            engine.load(left[i], builder.gep(a, [I64(i * ROWS * ROW)]), I64(ROW))
+            engine.load(left[i], builder.gep(a, [builder.mul(arg["rsa"], I64(i * ROWS))]), arg["rsa"])
         for j in range(nv):
             engine.load(right[j], builder.gep(b, [I64(j * ROW)]), I64(tile.nr * WORD))
         for i, j in cells:
             engine.dot(kind.a, kind.b, 2 * i + j, left[i], right[j])
-        return [builder.gep(a, [I64(tile.mr * ROW)]), builder.gep(b, [I64(tile.nr * ROW)])]
+        return [builder.gep(a, [arg["csa"]]), builder.gep(b, [I64(tile.nr * ROW)])]
 
     loop(builder, arg["kb"], [builder.bitcast(arg[side], BYTES) for side in "ab"], step)
 

@@ -54,7 +54,7 @@ def _spec(lie: int) -> list:
 def _known(tile, lie: int) -> dict:
     """The strides that are known of operands that lie so."""
     planes = tile.kind.planes
-    a = {} if lie == STRIDED else {"rsa": I64(1), "csa": I64(tile.mr * planes)}
+    a = {} if lie == STRIDED or tile.kind.way == UNIT else {"rsa": I64(1), "csa": I64(tile.mr * planes)}
     return a | {"rsb": I64(tile.nr * planes)} if lie == PACKED else a
 
 
@@ -290,4 +290,4 @@ def ukernel_copying(typing, tile, height, a, rsa, csa, b, rsb, kb, t, rst, c, rs
 
 
 ukernel = _ukernel(STRIDED)
-ukernel_packed = _ukernel(PACKED)  # rsa = 1, csa = tile.mr and rsb = tile.nr, whatever is given
+ukernel_packed = _ukernel(PACKED)  # rsb = tile.nr and, but by a matrix unit, rsa = 1 and csa = tile.mr are known

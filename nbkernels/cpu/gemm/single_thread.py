@@ -46,7 +46,8 @@ def one_tile(f, b):
     invoke(packs[PANEL_B], (f.b, f.csb, f.rsb, f.n, f.k, b))
     t = tile_at(own)
     t.height, t.width, t.a, t.b, t.words = f.m, f.n, f.room, b, (f.k + f.group - 1) // f.group
-    t.starts, t.first, t.last, t.stop = 1, 1, 1, ending(f.csc, f.x, f.csx, f.unit)
+    t.rsa, t.csa, t.stop = f.step, f.mr * f.step, ending(f.csc, f.x, f.csx, f.unit)
+    t.starts = t.first = t.last = 1
     t.part, t.rsp, t.total, t.rst, t.c, t.x = scratch(SQUARE), f.nr, f.c, f.rsc, f.c, f.x
     if f.brackets != 0:
         invoke(f.brackets, (1,))
@@ -121,7 +122,7 @@ def planned(kind: Kind, beta, alpha, dtype, mixed: bool):
 
 
 def _other(entry, mixed: bool, kind: Kind):
-    """The entry of another kind in the place of one: `larger` products, above PARALLEL, go by the matrix unit, if there
-    is one, and `shallow` ones, of up to SHALLOW steps, may be of chains where deeper ones are not."""
+    """The entry for products of another kind: of more than PARALLEL multiply-adds (`larger`), which may go by a matrix
+    unit, or of up to SHALLOW steps (`shallow`), which may be chains where deeper ones are not."""
     plan = entry.plan
     return entry if kind is plan.kind else planned(kind, plan.beta, plan.alpha, plan.dtype, mixed)

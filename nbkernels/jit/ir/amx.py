@@ -137,21 +137,16 @@ def _zero(builder, tile) -> None:
     _each(builder, ROWS, ROW, lambda i, j: builder.store(I8(0), _at(builder, tile, i, I64(ROW), j)))
 
 
-def _load(builder, tile, address, stride) -> None:
+def _copy(loads: bool, builder, tile, address, stride) -> None:
     def copy(i, j):
-        builder.store(builder.load(_at(builder, address, i, stride, j)), _at(builder, tile, i, I64(ROW), j))
+        ends = _at(builder, tile, i, I64(ROW), j), _at(builder, address, i, stride, j)
+        builder.store(builder.load(ends[loads]), ends[not loads])
 
     _each(builder, ROWS, ROW, copy)
 
 
-def _store(builder, tile, address, stride) -> None:
-    def copy(i, j):
-        builder.store(builder.load(_at(builder, tile, i, I64(ROW), j)), _at(builder, address, i, stride, j))
-
-    _each(builder, ROWS, ROW, copy)
-
-
-_INSTRUCTIONS = {"tilezero": _zero, "tileloadd64": _load, "tilestored64": _store}
+_INSTRUCTIONS = {"tilezero": _zero, "tileloadd64": functools.partial(_copy, True),
+                 "tilestored64": functools.partial(_copy, False)}  # fmt: skip
 
 
 class _Dot:
