@@ -100,7 +100,7 @@ FIXED = {
     "numpy_loops/elementwise.py": "SINKING RESTING MINUS_INFINITY KEPT SIGNATURE",
     "numpy_loops/products.py": "ALWAYS",
     "quantized/rows.py": "LEAST ROUND INFINITY",
-    "reduce/row_blocked.py": "END NOTHING",
+    "reduce/row_vectors.py": "END NOTHING",
     "reduce/extreme.py": "INFINITY",
     "reduce/fold_loop.py": "BLOCK LANES DEALT GROUP",
     "reduce/loops.py": "GATHER SMALL",

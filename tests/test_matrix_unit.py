@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import nbkernels as nb
-from nbkernels.cpu.gemm import kinds
+from nbkernels.cpu.gemm import kinds, stacks_other
 from nbkernels.cpu.gemm.blocking import Tiles
+from nbkernels.cpu.gemm.context_setup import swapped
 from nbkernels.cpu.gemm.kinds import by_unit, default_tiles, kind_of
 from nbkernels.cpu.gemm.packed import packed
 from nbkernels.jit.disk import levels
@@ -131,6 +132,27 @@ def test_products_go_by_the_unit_where_there_is_one(rng):
     truth = matrix(rng, (130, 130), "bool")
     np.testing.assert_array_equal(nb.mm(truth, truth), truth @ truth)
     assert nb.explain(nb.mm, a, b, out_dtype="int32").tile.startswith("32x32 ") == here
+
+
+@pytest.mark.parametrize(("a", "b"), [("int8", "int8"), ("uint8", "int8"), ("bfloat16", "bfloat16")])
+def test_few_rows_and_contiguous_columns(rng, a, b):
+    """The unit takes these columns as the rows of B' A', of operands that are alike: with an addend, an epilogue and in
+    stacks, too, and beside products of other rows, steps and layouts."""
+    half = a == "bfloat16"
+    kind = Kind(a, b, "float32", "bfloat16", UNIT) if half else Kind(a, b, "int32", "int32", UNIT)
+    for m, n, k, turned in ((1, 70, 192, a == b), (16, 33, 256, a == b), (17, 33, 1100, False), (16, 33, 128, False)):
+        dtypes = (BFLOAT16,) * 2 if half else (a, b)
+        left, right = (matrix(rng, shape, dtype) for shape, dtype in (((m, k), dtypes[0]), ((n, k), dtypes[1])))
+        out, x = np.empty((m, n), BFLOAT16 if half else "int32"), matrix(rng, (n,), BFLOAT16 if half else "int32")
+        assert swapped(out, left, right.T, kind) == turned
+        product = model(left, right.T) if half else left.astype("int32") @ right.T.astype("int32")
+        run(out, None, left, right.T, 0, 1, kind)
+        assert out.tobytes() == product.astype(out.dtype).tobytes()
+        run(out, x, left, right.T, 1, 1, kind)
+        assert out.tobytes() == (product + x.astype(product.dtype)).astype(out.dtype).tobytes()
+        stack = np.empty((3, m, n), out.dtype)
+        assert stacks_other.stack(stack, None, np.stack([left] * 3), np.stack([right] * 3).swapaxes(1, 2), 0, 1, kind)
+        assert stack.tobytes() == 3 * product.astype(out.dtype).tobytes()
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from .gemm.batch import choose as batch_path
 from .gemm.block import kernel_for
 from .gemm.blocking import given, small
 from .gemm.context import buffers
+from .gemm.context_setup import swapped
 from .gemm.gemm import clash, name_of, same
 from .gemm.kinds import by_unit, default_mode, kind_of, of_depth, tiles_of
 from .gemm.paths import path_of, seen, shared
@@ -100,7 +101,7 @@ def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None, tiles=None) -> 
 def panels(out, mat1, mat2, tiles, kind, workers) -> str:
     """What the packed path makes beside out, planes of sums aside; C' = B' A' where out's columns are contiguous."""
     (m, n), k = out.shape[-2:], mat1.shape[-1]
-    if out.strides[-1] != out.dtype.itemsize and out.strides[-2] == out.dtype.itemsize:
+    if swapped(out, mat1, mat2, kind):
         m, n, kind = n, m, kind.swapped()
     return f"panels of mat1 and mat2, {sum(buffers(m, n, k, tiles, tiles.tile(kind), workers)[:2])} bytes"
 

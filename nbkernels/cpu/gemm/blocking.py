@@ -98,8 +98,7 @@ def caches() -> tuple[int, int]:
 def default(dtype: str) -> Tiles:
     """The packed path's tiles, as the machine's registers and caches ask for them."""
     size = SIZE[dtype]
-    # 24 accumulators either way: 8x3 vectors load 11 registers a step of k, 12x2 load 14. Measured 2026-11 at n = 512,
-    # 1024 and 2048 on a core with 48 KiB of L1, one thread: 8x3 is 2-4 % faster. 16 registers hold 6x2.
+    # 24 accumulators either way: 8x3 vectors load 11 registers a step of k, 12x2 load 14 (2-4 % slower). 16 hold 6x2.
     mr, vectors = (8, 3) if vector_registers() == 32 else (6, 2)
     return sized(mr, vectors * width_bits() // (8 * size), size, *caches())
 
@@ -120,20 +119,15 @@ def sized(mr: int, nr: int, size: int, l1: int, l2: int) -> Tiles:
     >>> print(sized(6, 16, 4, 32 << 10, 512 << 10))
     6x16 kc=1024 nb=64 mc=4092 nc=4096
     """
-    # A panel of A and one of B share L1, whose size they may exceed by a quarter: only A's must stay. Measured 2026-11
-    # with 48 KiB at n = 1024, 8x3: f32 kc = 192, 256, 320, 384, 512 gave 173, 174, 175, 170, 162 GFLOP/s, f64 kc = 128,
-    # 192, 256, 384 gave 88, 89, 88, 83. Below 192 the reloads of C show: where L1 is too small for both panels they
-    # stream from L2 (32 KiB, Zen 4, n = 2048, one thread, share of the peak: f32 kc = 192, 256, 512, 1024 gave 81, 82,
-    # 93, 95 %, f64 kc = 256, 512, 1024, 2048 gave 90, 92, 94, 88 %;
-    # complex128, n = 1024, kc = 128, 256, 512, 1024 gave 88, 90, 91.5, 93 %).
+    # A panel of A and one of B share L1, whose size they may exceed by a quarter: only A's must stay (48 KiB, n = 1024,
+    # f32: kc = 192, 320, 512 gave 173, 175, 162 GFLOP/s). Below 192 reloads of C show: where L1 is too small for both
+    # panels they stream from L2 (32 KiB, n = 2048, f32: kc = 192, 512, 1024 gave 81, 93, 95 % of the peak).
     kc = l1 * 5 // 4 // ((mr + nr) * size)
     kc = min(512, kc) // 8 * 8 if kc >= 192 else 1024
     # Half of L2, or, where panels of A pass through it, three quarters: these panels are met by more columns then.
     nb = max(nr, (l2 // 2 if kc < 1024 else l2 * 3 // 4) // (kc * size) // nr * nr)
     # A row of B that is one line streams from L2 at no cost, so that A's panel may have L1 to itself: fewer tiles begin
-    # and end. Zen 3, 32 and 512 KiB, GFLOP/s (best of a run), one thread, kc/nb of 464/128, 512/112, 1024/64, 2048/32:
-    # f32 n = 1024 88, 90, 92, 89, 1021 84, 88, 90, 90; f64 360/88, 512/64: n = 512 39, 41, 1024 42, 43. Two threads,
-    # medians: f32 1024 122, -, 141, 138, f64 65, 70.
+    # and end (32 and 512 KiB, f32, n = 1024: kc/nb of 464/128, 1024/64, 2048/32 gave 88, 92, 89 GFLOP/s).
     if nr * size <= LINE and mr * PANEL <= l1 * 3 // 4:
         kc = PANEL // size
         nb = max(nr, l2 // 2 // PANEL // nr * nr)

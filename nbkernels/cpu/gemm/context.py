@@ -10,6 +10,7 @@ from ...jit.abi.record import Record
 from ...jit.compile.cache import entry
 from ...jit.compile.lazy import jit, plain
 from ...jit.compile.linked import linked
+from ...jit.ir.amx import ROWS
 from ...jit.ir.tile import Tile
 from ..runtime.arrays import unusual
 from ..runtime.status import DECLINED, DONE
@@ -73,8 +74,7 @@ def _piece(sizes, tiles, panels, parts, near):
 
     A stretch is what is packed of A at once, as much as each of the threads that share these rows would have of them;
     of a large A less, which stays in the caches while it meets all of B: it would come from memory again for each block
-    of B (AVX2, one thread, GFLOP/s, at once and in stretches: f64 n = 1024 34 -> 39, 2048 35 -> 38, f32 1500 72 -> 78,
-    2048 76 -> 80, 4096 76 -> 83).
+    of B (AVX2, one thread, f64, n = 1024, at once and in stretches: 34 and 39 GFLOP/s).
     """
     (m, n, k), (mr, nr, kc, nb, mc, nc), (group, step, head, size_t), (down, across) = sizes, tiles, panels, parts
     rows, columns = part(even(m, mc, mr), down, mr), part(even(n, nc, nr), across, nr)
@@ -85,6 +85,13 @@ def _piece(sizes, tiles, panels, parts, near):
     kept = columns if stretch < rows else min(columns, nb)  # of B: a block, unless other stretches meet it, too
     a, b = stretch * words * step, kept * (words + head) * step
     return stretch, up(a, 64), up(b, 64), up(rows * columns * size_t, 64)
+
+
+@plain(forceinline=True)
+def swaps(m, k, size, rsc, csc, unit):
+    """Whether C = A B, m rows over k steps, is computed as C' = B' A': where C is stored by columns; and where few rows
+    meet a B by columns and both are alike (`unit`), which a matrix unit reads in place as the rows of B'."""
+    return rsc == size if csc != size else unit and m <= ROWS and k >= PACKING * m
 
 
 @linked(f"int64({WORDS}, int64, int64, int64, int64)")
@@ -103,7 +110,7 @@ def operands(f, out, x, a, b):
             rsx = stride(x, 0)
         if last >= 0 and (shape(x, last) > 1 or n == 1):
             csx = stride(x, last)
-    if csc != f.size_c and rsc == f.size_c:  # C' = B' A': stored along the contiguous side
+    if swaps(m, k, f.size_c, rsc, csc, f.brackets != 0 and f.sided == 0 and rsb == f.size_b):
         m, n, rsc, csc, rsx, csx = n, m, csc, rsc, csx, rsx
         pa, rsa, csa, pb, rsb, csb = pb, csb, rsb, pa, csa, rsa
     f.m, f.n, f.k, f.a, f.b, f.c, f.x = m, n, k, pa, pb, c, px

@@ -10,9 +10,15 @@ from ...jit.ir.kind import UNIT, Kind
 from ..runtime.status import DONE
 from . import matrix_unit
 from .blocking import Tiles
-from .context import WORDS, near, prepare
+from .context import WORDS, near, prepare, swaps
 from .kernels import ready
 from .microkernel import table
+
+
+def swapped(out, a, b, kind: Kind) -> bool:
+    """Whether `operands` computes out = a @ b as C' = B' A'."""
+    unit = kind.way == UNIT and kind == kind.swapped() and b.strides[-2] == b.dtype.itemsize
+    return swaps(out.shape[-2], a.shape[-1], out.dtype.itemsize, *out.strides[-2:], unit)
 
 
 @functools.cache
@@ -26,7 +32,7 @@ def template(tiles: Tiles, kind: Kind, workers: int) -> bytes:
     f.shift_a, f.shift_b, f.shift_c = (size.bit_length() - 1 for size in (tile.size_a, tile.size_b, tile.size_c))
     f.workers, f.tasks, f.near = workers, workers, near()
     f.micro, f.nv, f.lanes = table(tile).address, tile.nv, tile.lanes
-    f.packs = ready(tile).ctypes.data
+    f.packs, f.sided = ready(tile).ctypes.data, kind.swapped() != kind
     f.brackets = matrix_unit.brackets(kind.a) if kind.way == UNIT else 0
     return f.tobytes()
 

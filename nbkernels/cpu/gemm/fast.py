@@ -169,8 +169,8 @@ def _by_plan(entry, x, a, b, out):
     if entry is None:
         return None
     try:
-        if entry.shallow and a.shape[1] <= SHALLOW:
-            entry = entry.shallow()
+        if (shallow := entry.shallow) and len(b) <= SHALLOW:
+            entry = shallow()
         plan = entry.plan
         dtype = plan.dtype
         if out is not None and (type(out) is not np.ndarray or out.dtype != dtype):

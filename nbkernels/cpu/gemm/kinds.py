@@ -102,8 +102,7 @@ def default_tiles(kind: Kind) -> Tiles:
     """Derived ones: those of float32 or float64, whose words are as large; kc counts elements."""
     if kind.way == UNIT:
         return matrix_unit.tiles(kind.items, caches()[1])
-    # An element takes two accumulators: 2x2, 4x1, 3x1 vectors are level, 3x2 spills (Zen 3, n = 512 and 1024: int64 at
-    # 8.3 Gop/s with one accumulator and 5x2, 13 so, where the multiplier pipes allow 18).
+    # An element takes two accumulators: 2x2, 4x1, 3x1 vectors are level, 3x2 spills.
     if crossed(kind):
         mr, vectors = (5, 2) if vector_registers() == 32 else (2, 2)
         return sized(mr, vectors * width_bits() // 64, 8, *caches())

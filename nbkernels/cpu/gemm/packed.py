@@ -17,7 +17,7 @@ from ..runtime.status import DECLINED, DONE, LARGE
 from ..runtime.workspace import ROOMS, borrow, returned, room, without
 from .blocking import SEGMENT, Tiles, small
 from .context import BYTES, TASKS, cuts, even, operands, words_at
-from .context_setup import filled, template
+from .context_setup import filled, swapped, template
 from .kernels import MULTIPLIER, PACKS, kernels_of, missing, packers, ready, supply
 from .kinds import kind_of, tiles_of
 from .loops import ahead, loops
@@ -34,8 +34,7 @@ def packed(
     """out = alpha * a @ b + beta * x, x given by its id or 0: DONE, or, where arrays not trusted are unusual, DECLINED
     with nothing done. `after`, an epilogue.After, is applied to each tile that is done. `panels`: where `packed_ahead`
     has put b, if it has; rows of out are contiguous then."""
-    swapped = out.strides[1] != out.itemsize and out.strides[0] == out.itemsize
-    if swapped:
+    if turned := swapped(out, a, b, kind):
         kind = kind.swapped()
     f, kept = filled(out, x, a, b, beta, alpha, tiles, kind, workers, trusted=trusted)
     if f is None:
@@ -43,7 +42,7 @@ def packed(
     kernels_of(f, tiles.tile(kind))
     f.ready = panels
     if after is not None:
-        f.after, context = after.words(swapped)
+        f.after, context = after.words(turned)
         f.context = context.buffer_info()[0]
     each = max(1, LAUNCH * f.blocks // (f.m * f.n * f.k))
     with room(f.need) as f.room:
@@ -55,7 +54,7 @@ def packed(
 
 def packed_ahead(b, tiles: Tiles, kind: Kind) -> np.ndarray:
     """b in panels, for products with these tiles and of this kind."""
-    out, a = np.empty((1, b.shape[1]), kind.out), np.empty((1, len(b)), kind.a)
+    out, a = np.broadcast_to(np.empty((), kind.out), (1, b.shape[1])), np.empty((1, len(b)), kind.a)
     f, _ = filled(out, 0, a, b, 0, 1, tiles, kind, 1)
     tile = tiles.tile(kind)
     supply(tile, PACKS + packers(f, False)[1])

@@ -71,7 +71,7 @@ def plan(kind: Kind) -> tuple:
     tiles = default_tiles(kind)
     tile = tiles.tile(kind)
     f = WORDS.array(template(tiles, kind, 1))
-    f.rowwise, f.multiply, f.loops, f.sided = 0, multiplier(tile), loops(), kind.swapped() != kind
+    f.rowwise, f.multiply, f.loops = 0, multiplier(tile), loops()
     for panel in (PANEL_A, PANEL_B):
         supply(tile, PACKS + panel)
     table(tile).supply(place(tile, PACKED, tile.mr, tile.nv))

@@ -110,7 +110,7 @@ def planned(kind: Kind, beta, alpha, dtype, mixed: bool):
     tiles = default_tiles(kind)
     f, factors = started(beta, alpha, tiles, kind, 1)
     f.multiply = multiplier(tiles.tile(kind))
-    f.loops, f.mixed, f.sided = loops(), mixed, kind.swapped() != kind
+    f.loops, f.mixed = loops(), mixed
     f.numpy, f.result = new_arrays.words().ctypes.data, id(dtype)
     run = functools.partial(serial(), f.own)
     run.serially = functools.partial(serial(), f.own | SERIALLY)

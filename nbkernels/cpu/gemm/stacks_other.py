@@ -21,7 +21,7 @@ from ...jit.ir.tile import Tile
 from ..runtime import threads
 from ..runtime.workspace import room
 from .context import BYTES, up, words_at
-from .context_setup import filled
+from .context_setup import filled, swapped
 from .kernels import kernels_of, single
 from .kinds import by_unit, default_tiles
 from .loops import loops
@@ -116,11 +116,9 @@ def stack(out, x, a, b, beta, alpha, kind: Kind) -> bool:
     workers = choose(out, [each for each in (x, a, b) if each is not None], a.shape[2], threads.count())
     if not workers:
         return False
-    if out.strides[2] != out.itemsize and out.strides[1] == out.itemsize:
+    kind, left, right = by_unit(kind, *out.shape[1:], a.shape[2]), a, b
+    if swapped(out, a, b, kind):
         kind, left, right = kind.swapped(), b, a
-    else:
-        left, right = a, b
-    kind = by_unit(kind, *out.shape[1:], a.shape[2])
     tiles, x0 = default_tiles(kind), None if x is None else x[0]
     f, kept = filled(out[0], 0 if x is None else id(x0), a[0], b[0], beta, alpha, tiles, kind, 1)
     plain = little(ITEM[kind.out]) if _is_little(kind, f) else 0

@@ -21,7 +21,7 @@ from ...jit.compile.lazy import jit
 from ...jit.ir.vector import LINE
 from .fold_loop import BLOCK, LANES, call_fold
 from .loops import FOLD, HEADER, _gather, _place, fold_at
-from .row_blocked import END, ender, real, taker
+from .row_vectors import END, ender, real, taker
 
 # Bytes of a column that go together, so that L1 keeps their chains.
 TALL = 1024
