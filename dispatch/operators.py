@@ -50,7 +50,7 @@ class Operators:
         return _views().permute(self, tuple(axes)) if axes else self.T
 
     def reshape(self, *shape):
-        """The same elements in C order; one size may be -1. A copy where self is not in C order."""
+        """self's elements in this shape, in C order; one size may be -1. A copy where self is not in C order."""
         shape = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
         return _views().reshape(self, tuple(shape), FUNCTIONS["copy"])
 

@@ -70,7 +70,7 @@ class Argument(namedtuple("Argument", "type name default keyword_only", defaults
         return f"{self.type} {self.name}" + ("" if self.default is None else f"={self.default}")
 
     def annotated(self, annotation):
-        """The same with another annotation, or with none."""
+        """This argument with another annotation of its type, or with none."""
         if self.type.annotation == annotation:
             return self
         return self._replace(type=self.type._replace(annotation=annotation))

@@ -79,7 +79,7 @@ class Tracing(Adapter):
         return not hasattr(x.mode, "opens") or x.mode.opens(op, key)
 
     def apply(self, function, args, out, where, shape, dtypes):
-        """The same for a function of arrays that is no op of a table; its results have this shape and these dtypes."""
+        """Pass a function that is no op of a table to its arrays' mode; its results have this shape and dtypes."""
         return mode_of(*args, out, where).apply(function, args, out, where, shape, dtypes)
 
     def device(self, x):

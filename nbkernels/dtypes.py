@@ -120,7 +120,7 @@ def resolve(op: str, first, second, dtype=None, casting: str = "same_kind"):
 
 
 def _resolve_alone(op, first, dtype, casting):
-    """The same of an operation of one, which gets its operand twice."""
+    """`resolve` for an operation of one operand, whose dtype comes twice: (self, self, result)."""
     wanted = stated(op, dtype)
     try:
         if op in PARTS:

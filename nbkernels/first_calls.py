@@ -58,9 +58,9 @@ _MADE: dict[str, First] = {}
 
 
 class First:
-    """Those of one operation: by NumPy, until there were enough of them or one is not for it. That one and all others
-    are for the fast path of later calls. What calls need after the first ones is compiled in a thread of its own, as
-    jit/compile/python_first.py says, and until it is there NumPy goes on."""
+    """The fast path of one operation's first calls: NumPy makes them, until there were enough or one is not for NumPy.
+    That one and all others are for the fast path of later calls. What calls need after the first ones is compiled in a
+    thread of its own, as jit/compile/python_first.py says, and until it is there NumPy goes on."""
 
     def __init__(self, op, kinds: str):
         self.op, self.kinds, self.ufunc = op, kinds, ufunc(op.schema.name)

@@ -144,7 +144,7 @@ def multiplied(op, shape, pair, *keywords):
 
 
 def added(op, shape, pair, self, beta, alpha, *keywords):
-    """The same where beta * self is added."""
+    """The spec of a pair's product with beta * self added to it; an error where self, beta or alpha does not fit."""
     expands(op, "self", self, shape)
     supported(op, GEMM_DTYPES, self=self)
     out = multiplied(op, shape, pair, *keywords)

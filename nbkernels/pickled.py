@@ -26,7 +26,7 @@ def located(module, name):
 
 
 def _found(module, name):
-    """The same in this process; None where there is none, and of the main program, which another process has not."""
+    """What a loaded module has by a dotted name; None without it, and of __main__, which another process has not."""
     try:
         return None if module == "__main__" else reduce(getattr, name.split("."), sys.modules[module])
     except (AttributeError, KeyError):

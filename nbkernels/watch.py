@@ -36,7 +36,7 @@ class Log(list):
 
     @property
     def fallbacks(self):
-        """Those that ran in NumPy."""
+        """The calls that ran in NumPy."""
         return [call for call in self if call.where == NUMPY]
 
 

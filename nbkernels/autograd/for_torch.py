@@ -83,7 +83,7 @@ class Formulas:
 
     @classmethod
     def of(cls, function):
-        """That of a public function, or None."""
+        """The Formulas of a public function; None where its op has no single result with a derivative of its own."""
         op = getattr(function, "op", None)
         if getattr(op, "library", None) is not ops.LIBRARY or op.function is not function:
             return None

@@ -228,7 +228,7 @@ def _differentiable(x):
 
 
 def _numbers(arrays):
-    """Those of watched arrays, None for others."""
+    """The numbers by which a tape knows watched arrays, and None for other arguments."""
     return [x.number if type(x) is Watched else None for x in arrays]
 
 

@@ -30,7 +30,7 @@ SLOW = 256  # the largest n for NumPy's plain loops
 
 
 def names():
-    """Those that this processor has."""
+    """Names of the CASES; those with a mode only where this processor has the instruction for bfloat16."""
     return [name for name, (_, keywords) in CASES.items() if "mode" not in keywords or "bf16" in ways()]
 
 

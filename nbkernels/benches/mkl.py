@@ -37,7 +37,7 @@ def gemm(out, a, b, beta=0):
 
 
 def matmul(out, a, b):
-    """The same for what MKL has functions of its own for: vectors, a row or a column of out, stacks of matrices."""
+    """A call without arguments: out = a @ b by MKL's dot, gemv, gemm or gemm_batch_strided, as out's shape requires."""
     letter, number = LETTERS[str(out.dtype)]
     if out.ndim == 0:
         dot = _function(f"cblas_{letter}dot", [INT, POINTER, INT, POINTER, INT], number)

@@ -33,7 +33,7 @@ def cupy():
 
 
 def found() -> list[str]:
-    """Those that are here."""
+    """Names of the peer libraries that can be loaded on this machine, in the order of NAMES."""
     here = {"NumPy": True, "torch": torch(), "MKL": mkl.library(), "numexpr": numexpr(), "CuPy": cupy()}
     return [name for name in NAMES if here[name]]
 

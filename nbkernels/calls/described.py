@@ -126,7 +126,7 @@ def text(x):
 
 
 def each(x, function):
-    """The same lists, tuples, dicts and slices, of function(what is in them)."""
+    """A copy of nested lists, tuples, dicts and slices with function(value) in place of every value in them."""
     if type(x) in (list, tuple):
         return type(x)(each(part, function) for part in x)
     if type(x) is dict:

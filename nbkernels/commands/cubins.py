@@ -26,7 +26,7 @@ def chosen(names) -> list[tuple]:
 
 
 def calls(name, dtypes=(), only=()):
-    """Those of a set or a recorded file, as warmup.chosen chooses them and cuda.rehearsal takes them."""
+    """(label, function) of the calls that warmup.chosen selects, but use_in_numpy's, as cuda.rehearsal takes them."""
     from ..calls.call import IN_NUMPY
     from .warmup import chosen
 

@@ -40,7 +40,7 @@ def kernel(function, dtype, outs, inputs, mask, ndim: int, width: int, wide: boo
 
 @functools.cache
 def tiled(function, dtype, outs, inputs, mask, ndim: int, width: int) -> Kernel:
-    """The same loop by tiles, where inputs are turned (kernels/transposed.py)."""
+    """The kernel that computes by tiles, where an input's neighbours lie along another loop (kernels/transposed.py)."""
     arguments = function, dtype, outs, inputs, mask, ndim, width, tile_side(inputs), THREADS
     return Kernel(f"{KERNELS}.transposed:make", arguments, THREADS)
 

@@ -82,7 +82,7 @@ def power(n: int) -> int:
 
 
 def _fold(op, out, x):
-    """The same for an out of the dtype that is computed in."""
+    """out = x folded by `op` over the dimensions where out's size is 1, or none, in out's dtype."""
     function = scalar.find(op, out.dtype)
     loops = _loops(x, out.shape, out.strides)
     across, size = bool(loops.shape) and loops.strides[1][-1] != 0, x.size // out.size

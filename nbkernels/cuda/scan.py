@@ -64,7 +64,7 @@ def kernel(function, item: str, work: str, compute, ndim: int, started=False, ma
 
 @functools.cache
 def staged(function, item: str, work: str, compute, ndim: int, source, target, steps, together, copies) -> Kernel:
-    """The same without a mask or start, by way of shared memory, `steps` steps of ROWS rows at a time.
+    """Scans of rows in order, without a mask or start, through shared memory: `steps` steps of ROWS rows at a time.
 
     source, target: (across, width) of x and of out: neighbours that are copied at once, and whether of other rows.
     """

@@ -31,7 +31,7 @@ def tuned(chain: str, which: int, on: str) -> Tiles | None:
 
 
 def slot_of(out, a, b) -> int:
-    """That of a product's arrays."""
+    """The slot of a product's arrays: the class of its shape and their layouts, in one number (problem.slot)."""
     left, right = (int(abs(x.strides[0]) < abs(x.strides[1])) for x in (a, b))
     turned = int(abs(out.strides[0]) < abs(out.strides[1]))
     return slot(*out.shape, a.shape[1], left, right, turned)

@@ -38,7 +38,7 @@ def cos(x):
 
 @generic
 def cos_plain(x):
-    """Likewise."""
+    """(cos(x), True), or (anything, False) of arguments that are too large."""
 
 
 @generic
@@ -48,7 +48,7 @@ def tan(x):
 
 @generic
 def tan_plain(x):
-    """Likewise."""
+    """(tan(x), True), or (anything, False) of arguments that are too large."""
 
 
 @generic
@@ -90,7 +90,7 @@ def both_f64(x):
 
 @helper
 def both_f32(x):
-    """The same of a float64 that is a float32, to what that needs."""
+    """(sin(r), cos(r), k plus the shift) of a float64 that is a float32 below the limit, as exact as float32 needs."""
     shifted = fma(x, TWO_OVER_PI, _shift)
     k = shifted - _shift
     r = fma(-k, HALF_PI[1], fma(-k, HALF_PI[0], x))

@@ -111,7 +111,7 @@ def kernel(function, kind: Real):
 
 
 def estrin(kind: Real, coefficients):
-    """The same in pairs, pairs of pairs and so on, in parallel: for functions that wait for one result after the other.
+    """x -> c0 + c1*x + ... by Estrin's scheme: pairs, pairs of pairs and so on, for functions bound by latency.
 
     >>> estrin(F64, (1.0, 2.0, 3.0, 4.0, 5.0))(np.float64(10))
     np.float64(54321.0)

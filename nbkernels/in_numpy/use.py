@@ -19,7 +19,7 @@ _taken: dict = {}  # slots whose loops are replaced now, in order
 
 
 def _wishes() -> list[use_in_numpy]:
-    """Those that hold."""
+    """The use_in_numpy objects in force: the standing ones, then those of open blocks."""
     return _standing + _living(_open)
 
 

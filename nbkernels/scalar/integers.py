@@ -292,8 +292,8 @@ def _shifts(width):
 
 
 def narrow_shifts(word, wide):
-    """Both shifts of words from 0 on, in words twice as wide, where one by all bits is like any other: LLVM makes
-    vectors of these (10,000 of uint8 1.3 us, with a choice of 0 2.6; Zen 4, 2026-11)."""
+    """Both shifts, computed in unsigned words twice as wide, where one by all bits is like any other: LLVM makes
+    vectors of these (10,000 of uint8 1.3 us, with a choice of 0 2.6; 2026-11)."""
     width = word(8 * word(0).itemsize)
 
     def bitwise_left_shift(x, y):
@@ -308,8 +308,8 @@ def narrow_shifts(word, wide):
 
 
 def wide_shifts(word):
-    """Both shifts of words from 0 on, in such: LLVM makes one instruction of a shift and the choice of 0, but not where
-    y is cut to the word (10,000 of uint32 to the left .87 of NumPy's speed, 1.0 so; Zen 3, 2026-11)."""
+    """Both shifts, computed in unsigned words: LLVM makes one instruction of a shift and the choice of 0, but not where
+    y is cut to the word (10,000 of uint32 to the left .87 of NumPy's speed, 1.0 so; 2026-11)."""
     width, none = word(8 * word(0).itemsize), word(0)
 
     def bitwise_left_shift(x, y):

@@ -77,7 +77,7 @@ def sign(x, _):
 
 
 def round(x, _):
-    """Both parts."""
+    """x with both parts rounded to the nearest whole number, of two the even one."""
     x = wide(x)
     return complex(round_float64(x.real, 0.0), round_float64(x.imag, 0.0))
 

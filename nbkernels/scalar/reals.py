@@ -204,7 +204,7 @@ nextafter_bfloat16 = _adjacent(np.int32, 16)
 
 
 def nextafter_float16(x, y):
-    """The same among float16, in float32: 2^-24 apart up to 2^-14, from there on in 10 of the 23 bits of a fraction."""
+    """nextafter of float16, in float32: 2^-24 apart up to 2^-14, from there on in 10 of the 23 bits of a fraction."""
     least, normal, largest = np.float32(2.0**-24), np.float32(2.0**-14), np.float32(65504)
     size, outwards = abs(x), (y > x) == (x > 0)
     moved = number(np.int32(bits(size) + (np.int32(1 << 13) if outwards else np.int32(-1 << 13))))

@@ -68,7 +68,7 @@ class Form:
         return [given[name] if name in given else self.defaults[name] for name in self.names]
 
     def arguments(self, values):
-        """Those of the op, as it takes them."""
+        """The op's arguments, as the op takes them, out of `values` in the order of this form's schema."""
         found = [x if x is None or type(x) is torch.Tensor else plain(x) for x in [values[i] for i in self.places]]
         if AXES in self.op.names:
             place = self.op.names.index(AXES)

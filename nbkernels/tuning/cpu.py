@@ -79,7 +79,7 @@ class Cpu:
         return self.distinct([tiles for tiles in found if not self.illegal(tiles)], shapes)
 
     def register_tiles(self) -> list[tuple[int, int]]:
-        """Those with the fewest loads a multiply-add, as they fit in the registers."""
+        """At most TILES register tiles beside the default's: those that fit with the fewest loads per multiply-add."""
         from ..jit.ir.kind import BYTES
         from ..jit.ir.vector import width_bits
 

@@ -137,7 +137,7 @@ def binary(op: str, out, self, other, alpha=1, where=None, casting=None, dtype=N
 
 
 def _arrays(op, self, other, dtype, casting):
-    """Both operands as arrays, and the dtype that the first is computed in: Python numbers take what NEP 50 gives."""
+    """Return self and other as arrays, and the dtype that self is computed in; Python numbers convert by NEP 50."""
     if isinstance(self, np.ndarray) and isinstance(other, np.ndarray):
         return self, other, resolve(op, self.dtype, other.dtype, dtype, casting)[0]
     values = settled(op, self, other), settled(op, other, self)

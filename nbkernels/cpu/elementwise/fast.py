@@ -85,7 +85,7 @@ class Calls:
         return dtype
 
     def arrays(self, x, y, dtype=None, casting="same_kind"):
-        """Both operands as arrays, one of which may be a Python number; (None, None) where there are none such."""
+        """Return x and y as arrays, where at most one is a Python number; (None, None) where that is impossible."""
         if type(x) is not np.ndarray and isinstance(x, STRONG):
             x = np.asarray(x)
         if type(y) is not np.ndarray and isinstance(y, STRONG):
@@ -179,7 +179,7 @@ class Calls:
         return result
 
     def with_keywords(self, x, y, alpha, where, casting, order, dtype, out):
-        """The same with keywords."""
+        """Return the result of a call with keywords; None, with nothing done, where the general path has to do it."""
         words = tuple(sys.intern(word) if type(word) is str else word for word in (casting, order, dtype))
         casting, order = "same_kind" if casting is None else casting, "K" if order is None else order
         if where is True or where is False:

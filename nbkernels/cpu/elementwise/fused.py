@@ -50,13 +50,13 @@ def _nest(function, dtypes, count, masked, shapes, strides, fresh, raises=False)
 
 
 def at_once(memory: Memory, out, inputs) -> bool:
-    """The same for one output, by a plan that `memory` keeps; False where it has none, and nothing is done."""
+    """Compute one output by a plan cached in `memory`; return False, with nothing done, where no such plan applies."""
     return many_entry()(memory.address, 1 + len(inputs), 0, 0, out, *inputs, *[None] * (MOST - 1 - len(inputs))) == DONE
 
 
 def again(function, memory: Memory, arrays, masked: bool, fresh: bool) -> bool:
-    """The same, `arrays` being the output, the inputs and a mask: by a plan that `memory` keeps of a layout that `run`
-    has done before. False where it does not, and nothing is done."""
+    """Compute one output by a plan that `memory` caches, for a layout that `run` has computed before; `arrays` are the
+    output, the inputs and, if `masked`, a mask. Return False, with nothing done, where the plan does not apply."""
     slots, variant, entry = memory.address, masked << 1 | fresh, many_entry()
     padded = *arrays, *[None] * (MOST - len(arrays))
     status = entry(slots, len(arrays), variant, 0, *padded)

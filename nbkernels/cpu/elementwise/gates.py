@@ -84,8 +84,8 @@ CROWDED = 2048
 
 
 def _across(plan, itemsizes):
-    """The same where inputs touch along the dimension before, all of one width; of those the steps are None. Not where
-    their columns meet in the same few lines of L1, nor where a buffer is better for other reasons."""
+    """Return the inputs' steps of a transposed plan, None for each that is contiguous along the last dimension but one;
+    () where these have no one width of SIZE or crowd in few lines of L1, or another input's step is neither 0 nor 1."""
     inputs = list(zip(plan.strides[1:], itemsizes[1:]))
     found = tuple({0: 0, w: 1}.get(s[-1], None if s[-2] == w else 2) for s, w in inputs)
     turned = [(s[-1], w) for n, (s, w) in zip(found, inputs) if n is None]

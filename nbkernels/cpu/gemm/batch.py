@@ -196,7 +196,7 @@ _tables = {}  # dtype -> the entry, its table and the table's address
 
 
 def _table(dtype):
-    """The same of a dtype, compiled or loaded at its first use; else None."""
+    """Return a dtype's entry, compiled or loaded at its first use, its table and the table's address; or None."""
     if dtype not in NAMES or not layout_is_known():
         return None
     table = np.array([threads.WORDS, 0, 0, 0, 0], np.int64)

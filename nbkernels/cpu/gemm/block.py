@@ -163,12 +163,12 @@ def _block(tile) -> int:
 
 
 def by_rows(dtype: str) -> tuple[int, int]:
-    """The same for products as even.suits says, whose A has contiguous rows."""
+    """The address of the kernel for products that `even.suits` accepts, with contiguous rows of A; and 0."""
     return _even(small(dtype), even_rows, False), 0
 
 
 def by_columns(dtype: str) -> tuple[int, int]:
-    """And for an A of contiguous columns."""
+    """The address of the kernel for products that `even.suits` accepts, with contiguous columns of A; and 0."""
     return _even(small(dtype), even_upright, True), 0
 
 

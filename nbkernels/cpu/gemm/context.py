@@ -51,7 +51,7 @@ def part(whole, parts, step):
 
 @plain(forceinline=True)
 def even(whole, most, step):
-    """The same into as few as have at most `most`."""
+    """A part's length where `whole` is cut into the fewest parts of at most `most`, rounded up to whole steps."""
     return part(whole, (whole + most - 1) // most, step)
 
 
@@ -121,7 +121,7 @@ def operands(f, out, x, a, b):
 
 @jit(forceinline=True)
 def alone(tile, f, out, x, a, b, beta, trusted):
-    """The same of arrays of the tile's dtype, in words that nobody has filled in."""
+    """Set the flags and item sizes in f for arrays of the tile's dtype, and call `operands`: DONE or DECLINED."""
     size, shift = tile.itemsize, 2 if tile.itemsize == 4 else 3
     f.trusted, f.reads = trusted, beta != 0
     f.size_a, f.size_b, f.size_c = size, size, size
@@ -163,7 +163,7 @@ def cuts(f):
 
 @functools.cache
 def prepare():
-    """Both from Python: int64(id of out, of x or 0, of a, of b, address of the words)."""
+    """`operands`, then `cuts`, called from Python: int64(id of out, of x or 0, of a, of b, address of the words)."""
 
     def run(out, x, a, b, words):
         f = words_at(words)

@@ -97,7 +97,7 @@ def takes(costs, at, features, share):
 
 
 def predicted(tile, costs, at, product, turned, cache, share):
-    """The same of a product."""
+    """Predict the microseconds of a product by costs[at:at + COUNT]; `share` scales all costs but the first."""
     return takes(costs, at, has(tile, product, turned, cache), share)
 
 
@@ -122,7 +122,7 @@ def _table(costs) -> array:
 
 
 def _part(costs, dtype) -> array:
-    """That of a dtype; a path without costs is never taken."""
+    """Return a dtype's costs, by threads and path, as compiled code reads them; a path without costs is never taken."""
     words = array("d")
     for threads in THREADS:
         for way in WAYS:

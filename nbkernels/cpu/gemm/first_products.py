@@ -48,7 +48,7 @@ def first(a, b, plain: bool = True, out_dtype=None) -> bool:
 
 
 def suits(a, b, plain: bool = True, out_dtype=None) -> bool:
-    """Whether it does while they last."""
+    """Whether a product suits these micro-kernels, while the first products of its kind last."""
     return _suits(a, b, plain, out_dtype, _served) is not None
 
 
@@ -127,7 +127,7 @@ def product(out, x, a, b, beta, alpha, kind: Kind) -> bool:
 
 
 def _segments(out, x, a, b, beta, alpha, kind: Kind) -> bool:
-    """The same of what is for it but for out's strides."""
+    """Add up a product's segments of k in out; return False, with nothing done, where out's strides do not allow it."""
     done = _product(out, x, a[:, :SEGMENT], b[:SEGMENT], beta, alpha, kind)
     for p in range(SEGMENT, a.shape[1] if done else 0, SEGMENT):
         part = np.empty(out.shape, out.dtype)
@@ -138,7 +138,7 @@ def _segments(out, x, a, b, beta, alpha, kind: Kind) -> bool:
 
 
 def _product(out, x, a, b, beta, alpha, kind: Kind) -> bool:
-    """The same of one segment."""
+    """Compute a product of one segment of k; return False, with nothing done, where out's strides do not allow it."""
     tile, size = tile_of(kind), out.itemsize
     x = x if x is None else np.broadcast_to(x, out.shape)
     if kind.planes == 1 and out.strides[1] != size and out.strides[0] == size:  # chains do not tell a from b
@@ -215,7 +215,7 @@ def _few(dtype, m: int, k: int, chains: int) -> bool:
 
 
 def _summed(dtype, m: int, k: int, chains: int) -> bool:
-    """The same while they last."""
+    """Whether `_few` allows these sums, and they are still among the first products."""
     code = f"{ROOMS[chains]}_{SIGNLESS.get(dtype.name, dtype.name)}_*"
     return _few(dtype, m, k, chains) and _patiences[chains].lasts(code)
 

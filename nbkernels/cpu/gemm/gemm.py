@@ -181,7 +181,7 @@ def accepted(status, *arrays) -> None:
 
 @contextlib.contextmanager
 def _even(operand):
-    """The same, for as long as the product takes: the copy is in a room."""
+    """Yield the operand or, if it is `_odd`, a contiguous copy in a workspace, which is valid within the block."""
     if not _odd(operand):
         yield operand
         return

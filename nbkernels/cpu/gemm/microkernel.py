@@ -219,7 +219,7 @@ def table(tile) -> Table:
 
 
 def every(tile, *lies: int) -> None:
-    """Those of every height and width, for operands that lie so."""
+    """Compile or load a tile's micro-kernels of every height and width (COPYING: the full one) for these layouts."""
     for lie in lies:
         for height in range(1, tile.mr + 1):
             for across in range(tile.nv if lie == COPYING else 1, tile.nv + 1):
@@ -238,7 +238,7 @@ def absent(tile, words, lie, height, n):
 
 @plain
 def absent_of(tile, words, lie, m, n):
-    """The same of a product that is cut into whole tiles and what is left."""
+    """The place of a micro-kernel that an m x n product, cut into tiles, needs and that is not in the table; or -1."""
     at = absent(tile, words, lie, tile.mr, n) if m >= tile.mr else -1
     return at if at >= 0 or m % tile.mr == 0 else absent(tile, words, lie, m % tile.mr, n)
 

@@ -247,11 +247,11 @@ def pack_b(tile, source, along, down, width, kb, target):
 
 
 def pack_strip_a(tile, source, down, width, steps, target, kb):
-    """Some steps of all panels of A, of kb steps each, from rows that are contiguous."""
+    """Pack some steps of all panels of A, of kb steps each, from contiguous columns of A."""
 
 
 def pack_strip_b(tile, source, down, width, steps, target, kb):
-    """The same for B, of a kind without heads."""
+    """Pack some steps of all panels of B, of kb steps each, from contiguous rows of B; the kind has no heads."""
 
 
 @overload(pack_a, **OPTIONS)

@@ -159,7 +159,7 @@ def path(m: int, n: int, k: int, workers: int, dtype: str = "float32", layout: s
 
 
 def strides(layout: str, m: int, n: int, k: int) -> list[tuple[int, int]]:
-    """Those in elements of A and B without gaps, of a layout as "NT"."""
+    """The strides in elements of contiguous A and B in a layout such as "NT", whose B is column-major."""
     return [(1, rows) if t == "T" else (columns, 1) for t, rows, columns in zip(layout, (m, k), (k, n))]
 
 

@@ -101,7 +101,7 @@ class Door:
         return self.address, self.table.buffer_info()[0]
 
     def product(self, out, x, a, b, beta, alpha, workers: int, trusted: bool = True) -> int:
-        """The same from Python, in a room of its own: a status. Not trusted: whether arrays are sound is looked at."""
+        """Run the whole call from Python in its own workspace; return a status. Arrays not `trusted` are checked."""
         need, table = 0, launch_table(self.kernel)
         threads.open_up()
         table.workers = workers

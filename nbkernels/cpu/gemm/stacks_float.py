@@ -60,7 +60,7 @@ NONE, ONE_BLOCK, TINY, VECTOR, EVEN = range(5)  # the kernels, by their place in
 
 @plain
 def bytes_of(tile, f):
-    """Those of the stack."""
+    """Bytes of the matrices A, B and C of all products of a stack."""
     return f.count * (f.m * f.k + f.k * f.n + f.m * f.n) * tile.itemsize
 
 

@@ -29,7 +29,7 @@ def slot(m, n, k, left, right, turned):
 
 
 def slot_of(out, a, b) -> int:
-    """That of arrays: which of a kind's winners a product takes."""
+    """The slot of out = a @ b, by its shape and its layouts: which of a kind's winners the product takes."""
     left, right = (int(abs(x.strides[-2]) < abs(x.strides[-1])) for x in (a, b))
     row, step = out.strides[-2:]
     turned = step != out.dtype.itemsize and row == out.dtype.itemsize

@@ -66,9 +66,9 @@ def _columns(builder, tile, m, a, down, v, sv, k, t, begun, ahead=False, most=ST
 
 
 def _held(builder, tile, m, a, down, v, sv, k, t, begun, vectors):
-    """The same for a vector of outputs at least and `vectors` at most, whose chains stay in registers.
+    """Compute t[i] as `_columns` does, for 1 to `vectors` vectors of outputs, whose accumulators stay in registers.
 
-    Vectors that would reach beyond the last output end with it: what two of them hold is the same.
+    A vector that would reach beyond the last output ends with it; outputs that two vectors share are the same in both.
     """
     lanes = Lanes(builder, tile.dtype, tile.lanes)
     matrix = of_a(lanes, tile)

@@ -40,7 +40,7 @@ def _segments(tile, f, i):
 
 @jit(forceinline=True)
 def _sums(tile, f, i, h, k, a, v, t):
-    """Those of a job, each a chain."""
+    """Compute one job's sums into t, one accumulator each."""
     held = f.m * f.k * tile.itemsize
     if f.form == BY_COLUMNS:
         columns(tile, h, a, f.csa, v, f.sv, k, t, 0)

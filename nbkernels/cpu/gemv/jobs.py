@@ -169,7 +169,7 @@ def with_room(entry, need: int, workers: int, *arguments):
 
 
 def enlarged(entry, need: int, workers: int, *arguments):
-    """The same where the entry has said LARGE: it may be that it only wants to launch."""
+    """Call an entry again that answered LARGE: with launches allowed, then, if it is still LARGE, with a workspace."""
     status = entry[0](entry[1], *arguments) if threads.open_up() else LARGE
     large = type(status) is int and status == LARGE
     return with_room(entry, need, workers, *arguments) if large else status

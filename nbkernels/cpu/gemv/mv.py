@@ -73,7 +73,7 @@ def _sums(tile, form, h, matrix, vector, k, t):
 
 @jit(forceinline=True)
 def _of_job(tile, f, i, h, k, a, v, t):
-    """The same of a job."""
+    """Compute one job's h sums, each of the k steps of a segment, into t."""
     _sums(tile, f.form, h, (a, f.rsa, f.csa), (v, f.sv, 0), k, t)
 
 
@@ -232,7 +232,7 @@ def mv_widened(out, self, vec) -> None:
 
 
 def mv_widened_fast(self, vec, out):
-    """The same in few calls; None, with nothing written, where more care is needed."""
+    """self @ vec in few calls, for a self that `widens`; None, with nothing written, where more checks are needed."""
     found = _widening(self, vec)
     return mv_fast(self, vec, out, found=found) if found else mv_fast(self.astype(vec.dtype), vec, out)
 

@@ -53,7 +53,7 @@ def reduce_fast(self, op, axis, keepdims, out):
 
 
 def _with_keywords(self, op, axis, keepdims, initial, where, dtype, out):
-    """The same with keywords, for NumPy's arrays of fewer bytes than threads share."""
+    """Fold with keywords; None where the general path has to, as for out, initial or where from PARALLEL bytes on."""
     x, plain = self, where is None and initial is None and out is None
     if FIRST.waits and first_folds.first(op, self):
         return None
@@ -262,7 +262,7 @@ def accumulate_fast(self, op, axis, out, dtype=None):
 
 
 def _accumulate_as(self, op, axis, dtype, out):
-    """The same in a dtype that is given."""
+    """Accumulate in the given dtype; None where that is no dtype, or where the general path has to do it."""
     try:
         return accumulate_fast(self, op, axis, out, dtype)
     except TypeError:  # what cannot be hashed is no dtype

@@ -220,7 +220,7 @@ def _block(context, x, first, length, columns, step, desk, partial, target):
 
 @jit
 def _columns(context, x, columns, step, stack):
-    """The same, `columns` results side by side."""
+    """Fold `columns` results together, whose first terms are `step` bytes apart, to a row at `stack`."""
     f = fold_at(context)
     width, terms, longest = f.width, f.terms, f.length
     pitch = columns * width
@@ -295,7 +295,7 @@ def at_once():
 @functools.cache
 def together():
     def run(words, nothing, walker, context, out, x, launch, tasks):
-        """The same by many, or in more room than a stack has."""
+        """Fold x into out by `tasks` tasks; the array `context` holds the context and the workspace of each task."""
         context, out = data(address_of(context)), data(address_of(out))
         _go(address_of(words), address_of(nothing), walker, context, out, address_of(x), launch, tasks)
 

@@ -194,7 +194,7 @@ def fold(op: str, out, x, work: np.dtype) -> None:
 
 @functools.lru_cache(maxsize=4096)
 def planned(op, shapes, strides, out: np.dtype, dtype: np.dtype, work: np.dtype, tasks: int) -> Ready | Shares:
-    """The same as `prepared` gives, or few results in shares."""
+    """Plan a fold: Shares for few results that threads share or row_blocks.py takes, else what `prepared` makes."""
     results = math.prod(shapes[0])
     loops = reduce_plan(shapes, strides, dtype.itemsize)
     if abreast.takes(op, loops, dtype, work) and not whole_blocks(loops, dtype.itemsize):

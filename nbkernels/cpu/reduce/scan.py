@@ -195,8 +195,8 @@ def _visitor():
 @functools.cache
 def _rows():
     def rows(loops, row, out, size, step, indices, x, x_step, count):
-        """The same for rows of out and of x, by the vectorised loops; a row is told by three words at an address: its
-        elements, and how far apart they are in out and in x."""
+        """Visit rows of out and x by the vectorised loops; return False, with nothing done, where an index is out of
+        bounds. The three words at `row` are a row's elements, and their strides in bytes in out and in x."""
         low, high, columns, out_pace, x_pace = 0, 0, word(row), word(row + 8), word(row + 16)
         for i in range(count):
             low, high = min(low, word(indices + 8 * i)), max(high, word(indices + 8 * i))
@@ -233,7 +233,7 @@ def _array(op, out, x):
 
 
 def _addend(op, out, x, indices):
-    """The same, and the visits that do it."""
+    """Return x as an array and the visits that apply op with it; raise for negative exponents of integers."""
     x = _array(op, out, x)
     visit, positive = _step(op, out.dtype, x.dtype)
     if positive and (x < 0).any() and out[indices].size:
@@ -245,7 +245,7 @@ NOWHERE = np.empty(0, INDEX)
 
 
 def at_fast(op: str, out, indices, x) -> bool:
-    """The same for indices of a vector; False where it is left to the general path, and nothing is done."""
+    """Do as `at` for a 1-D out and a 1-D array or list of indices; False, with nothing done, where `at` has to."""
     if type(indices) is list:
         indices = np.asarray(indices) if indices else NOWHERE
     if type(indices) is not np.ndarray or indices.dtype != INDEX or indices.ndim != 1 or out.ndim != 1:

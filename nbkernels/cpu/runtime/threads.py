@@ -260,7 +260,7 @@ def _share(words, kernel, context, room):
 
 @jit(forceinline=True)
 def shared(words, kernel, context, room):
-    """The same from compiled code that holds the GIL; without threads, by itself, and `room` stays as it is."""
+    """Call `_share` from compiled code that holds the GIL; without threads, run task 0 alone and do not set `room`."""
     share = pool_at(words).share
     if share != 0:
         invoke(share, (words, kernel, context, room))
@@ -270,7 +270,7 @@ def shared(words, kernel, context, room):
 
 @jit
 def unheld(words, kernel, context, room):
-    """The same from compiled code that does not hold the GIL, or that need not give it away meanwhile."""
+    """Call the kernel for one task per thread, their number written to `room`; the GIL stays as it is, held or not."""
     w = pool_at(words)
     tasks = workers(w) if w.share != 0 and w.busy == 0 else 1
     set_word(room, tasks)
@@ -322,7 +322,7 @@ def _set(words, threads):
 
 
 def own_number():
-    """These two as functions of a number."""
+    """`_fewer` and `_set` as functions of a number of threads; without threads, one that returns 0, and None."""
     if layer() == "none" or not open_up():
         return (lambda most: 0), None
     _open_words()

@@ -93,7 +93,7 @@ def mainloop(tiles: Tiles, kind: Kind):
 
     @inlined
     def bounded(chain, slices_a, slices_b, depth, left, i0, j0):
-        """Those before the edge."""
+        """The steps of a slice before the end of k: `left` of them, BK at most."""
         for q in range(min(left, SHORT(BK))):
             step(chain, slices_a, slices_b, depth + q, i0, j0)
 

@@ -30,7 +30,7 @@ def takes(kind: Kind, mode: str | None) -> bool:
 
 @functools.cache
 def configs(tier: str, dtype: str, cc: tuple[int, int]) -> list[GemmConfig]:
-    """Those of a tier that products of a dtype choose from."""
+    """Configs of a tier among which products of a dtype choose, on a device of compute capability `cc`."""
     size = BYTES[dtype]
     if tier == "W":  # in steps of 16 columns, so that the last wave of tiles is full; as many stages as there is memory
         sizes = [(m, n) for m in (64, 128) for n in range(256, 15, -16)]
@@ -58,7 +58,7 @@ def cost(config: GemmConfig, multiprocessors: int, m: int, n: int, k: int, items
 
 
 def splits(found: list[GemmConfig], k: int) -> list[GemmConfig]:
-    """Those, and where there are several segments each with a block for every segment, too."""
+    """The configs of `found` and, where k has several segments, each also with a block for every segment."""
     return found + [replace(config, split=True) for config in found if k > SEGMENT]
 
 

@@ -114,7 +114,7 @@ def taken(typing):
 
 @intrinsic
 def taken_everywhere(typing):
-    """The same of the x87 unit, too, which NumPy also reads, and by which functions of libm put some up: 50 ns."""
+    """The flags that are up, with the x87 unit's, which NumPy reads and parts of libm set; they are down now: 50 ns."""
     return types.int64(), lambda context, builder, signature, args: _taken(builder)
 
 

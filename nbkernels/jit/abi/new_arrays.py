@@ -52,7 +52,7 @@ def new_like(typing, words, array, dtype):
 
 @intrinsic
 def new_strided(typing, words, dtype, ndim, shape, strides):
-    """The same of an array of `ndim` sizes and strides, which lie at these addresses."""
+    """A new array's address; `shape` and `strides` are addresses of `ndim` words; 0 and an exception without memory."""
 
     def emit(context, builder, signature, args):
         words, dtype, ndim, shape, strides = args

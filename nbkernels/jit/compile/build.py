@@ -52,7 +52,7 @@ def function(function, place: Place, signature: str, loops: bool, options: dict)
 
 
 def c_function(function, place: Place, signature: str, loops: bool, linkable: bool = False) -> load.Code:
-    """The same, to be called from C alone; `linkable`: other code may take it in."""
+    """The function, compiled for a signature to be called from C alone, and cached; `linkable`: others may link it."""
     pipeline = Loops if loops else Kernel
 
     def compiling():

@@ -40,7 +40,7 @@ class Place:
         return directory and self._file(directory, levels.processor())
 
     def _packaged(self, directory: Path) -> Path:
-        """The same for a level, which is the directory's."""
+        """The file in the directory of a level's packaged code; the processor is no part of its key."""
         return self._file(directory)
 
     def _places(self):
@@ -91,7 +91,7 @@ def entry(function, signature: str, name: str, loops: bool = False, **options):
 
 
 def both(function, signature: str, name: str):
-    """The same, and its native address, by which compiled code calls it, valid for the life of the process."""
+    """What `entry` returns, and its native address for calls from compiled code, valid for the life of the process."""
     place = _place(function, signature, name, "both")
     found = place.load() or _build().function(function, place, signature, False, {})
     return found.entry, found.address
@@ -105,7 +105,7 @@ def compiled(function, signature: str, name: str, loops: bool = False) -> int:
 
 
 def c_function(function, signature: str, name: str) -> Code:
-    """The same of a function that may be embedded in other compiled code, and is vectorised."""
+    """Compile `function`, vectorised, for one C signature: its Code, which may be embedded in other compiled code."""
     place = _place(function, signature, name, "linked")
     return place.load() or _build().c_function(function, place, signature, True, linkable=True)
 

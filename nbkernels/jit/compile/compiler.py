@@ -135,7 +135,7 @@ class Library(JITCodeLibrary):
         return self._final_module
 
     def _get_module_for_linking(self):
-        """The same with all that it calls, for libraries that are compiled as Numba does."""
+        """A module of this library's functions and all that they call, for libraries compiled as Numba does."""
         if self._shared_module is None and not self._made:
             module = self._own().clone()
             self._link_all(module)
@@ -266,7 +266,7 @@ class Kernel(CompilerBase):
 
 
 class Loops(Kernel):
-    """The same for loops over elements, which LLVM vectorises."""
+    """The passes for kernels with loops over elements, which LLVM vectorises."""
 
     loops = True
 
@@ -283,8 +283,8 @@ class Part(Kernel):
 
 
 class Subroutine(Part):
-    """The same for the scalar functions of loops: alone, their branches become selections, of which LLVM makes vectors;
-    together with a loop's other branches some would not (fmod of 20,000 int16 5.5 us, 30 without)."""
+    """The passes for the scalar functions of loops. Alone, their branches become selections, of which LLVM makes
+    vectors; together with a loop's other branches some would not (fmod of 20,000 int16 5.5 us, 30 without)."""
 
     simplified = True
 
@@ -306,7 +306,7 @@ def subroutine(context, function, signature):
 
 
 class Implementation(Part):
-    """The same for those of overloads, whose dispatchers take nothing but built-in functions; nobody can call them."""
+    """The passes for helpers of overloads, whose dispatchers take built-in functions only; nobody can call these."""
 
     @staticmethod
     def standin(function, description, environment):

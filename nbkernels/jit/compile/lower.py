@@ -15,7 +15,7 @@ class Lower(lowering.Lower):
     """Numba's, for functions without its runtime."""
 
     def _find_singly_assigned_variable(self):
-        """Those that need no memory: assigned once, and read in that block only."""
+        """Find the variables that need no memory: assigned once, and read in that block only."""
         assigned, outside = collections.Counter(), set()
         for block in self.blocks.values():
             here = set()

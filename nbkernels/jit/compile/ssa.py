@@ -11,7 +11,7 @@ from .numba_internals import build_definitions, compute_cfg_from_blocks, ir, reg
 
 
 def variables(instruction) -> list[ir.Var]:
-    """Those that an instruction or an expression reads; Numba's `list_vars` goes through everything it knows."""
+    """Variables that an instruction or an expression reads; Numba's `list_vars` goes through everything it knows."""
     if isinstance(instruction, ir.Assign):
         instruction = instruction.value
     if isinstance(instruction, ir.Var):

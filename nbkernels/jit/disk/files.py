@@ -67,7 +67,7 @@ def problem() -> str | None:
 
 
 def status() -> str:
-    """Both in one line."""
+    """The cache's directory, and the reason where code cannot be kept there, in one line."""
     found, wrong = _found()
     if found:
         return f"{found}{f' ({wrong}: nothing is added)' if wrong else ''}"

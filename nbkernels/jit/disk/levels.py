@@ -133,7 +133,7 @@ def _made() -> Path | None:
 
 
 def packaged() -> list[Level]:
-    """Those that the package has code for, by these versions and sources; the largest set of instructions first."""
+    """Levels that the package has code for, by these versions and sources; the largest set of instructions first."""
     found = []
     for path in _made().glob("*/") if _made() else ():
         with contextlib.suppress(ValueError):  # of a directory that nobody built

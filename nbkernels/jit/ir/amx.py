@@ -92,7 +92,7 @@ def _dot(a: str, b: str) -> str:
 
 
 class Emulated(Unit):
-    """The same by loops over memory, for tests on any processor: a function of its own for each instruction."""
+    """The unit's instructions as loops over memory, for tests on any processor: each is a function of its own."""
 
     name = "amx_emulated"
 

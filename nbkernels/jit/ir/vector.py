@@ -196,7 +196,7 @@ class Lanes:
         return [self.builder.shuffle_vector(low, high, ir.Constant(kind, p)) for p in pick]
 
     def narrower(self, count: int) -> Lanes:
-        """The same for vectors of fewer lanes."""
+        """`Lanes` of the same dtype for vectors of `count` elements."""
         return replace(self, count=count)
 
     def parts(self, vector, count: int) -> list:

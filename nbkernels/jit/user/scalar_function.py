@@ -255,7 +255,7 @@ def _described(code, scope, cells, defaults, seen=()) -> bytes:
 
 
 def _value(value, seen) -> bytes:
-    """The same of one value that a function reads."""
+    """All that the machine code of a function depends on in one value that it reads."""
     called = getattr(value, "py_func", value)
     if isinstance(value, python.CodeType):
         return _described(value, {}, (), None)

@@ -94,7 +94,7 @@ def _may_raise(code, types) -> bool:
 
 
 def _risky_for(function, arguments) -> bool:
-    """The same of a function that is called with arguments of these types."""
+    """Whether a function that is called with arguments of these types holds what may raise."""
     try:
         code, typing = _inferred(function, arguments)
     except errors.NumbaError:  # it is typed, but not by one step alone: it has a `raise` in it
