@@ -66,7 +66,7 @@ FIXED = {
     "elementwise/elementwise.py": "NO_SCALARS",
     "elementwise/entry.py": "WAITING NOTED",
     "elementwise/fast.py": "NUMBERS ONE",
-    "elementwise/loop_nest.py": "BUFFERS ROOM BELOW ASKEW",
+    "elementwise/loop_nest.py": "BUFFERS ROOM BELOW MISALIGNED",
     "elementwise/strided_loads.py": "SINGLE",
     "elementwise/plan_cache.py": "SLOTS MOST ROOM LARGE_ROOM ADDRESSES FACTORS",
     "elementwise/planner.py": "OPERANDS MOST ROW CELL ORDER",

@@ -25,7 +25,7 @@ from tests.cases import TRANSPOSES, normal, operands
 from tests.paths import way
 
 OBJECTS = 20_000  # bytes of Python objects, and of what rounds addresses
-# Panels of the threads beyond the first one, in the first call in which they meet (jit/abi/rooms.py).
+# Panels of the threads beyond the first one, in the first call in which they meet (jit/abi/workspaces.py).
 MEETING = (numba.get_num_threads() - 1) * (PANELS + 128)
 SEGMENT = 4096
 
@@ -163,7 +163,7 @@ def test_rooms_that_compiled_code_keeps():
         code = Parts(*pickle.loads(files.read(file))).code
         sections = binding.ObjectFileRef.from_data(code).sections()
         name = "gemm_serial" if file.name.startswith("gemm_serial") else file.name.rpartition("-")[0]
-        # Whole KiB: a room that is lent has a table of some words beside it.
+        # Whole KiB: a room that is acquire has a table of some words beside it.
         kept[name] = sum(section.size() for section in sections if b"bss" in (section.name() or b"")) & -1024
     rooms = {name: size for name, size in kept.items() if size > 4096}
     sizes = {

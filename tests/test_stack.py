@@ -12,7 +12,7 @@ import pytest
 import nbkernels as nb
 import nbkernels.jitted
 from nbkernels import shield
-from nbkernels.jit.abi import rooms
+from nbkernels.jit.abi import workspaces
 from nbkernels.jit.abi.address import pointer, scratch
 from nbkernels.jit.compile.cache import entry
 
@@ -193,19 +193,19 @@ SIZE = 4096
 def test_rooms_are_apart_and_come_again():
     def take(found, count):  # by nothing but the number of rooms: one function, so one set of them
         for i in range(count):
-            found[i] = rooms.lent(SIZE)
+            found[i] = workspaces.acquire(SIZE)
         for i in range(count):
-            rooms.returned(SIZE, found[i])
+            workspaces.release(SIZE, found[i])
 
     run = entry(take, "void(int64[::1], int64)", "test_take_rooms")
-    first, again = np.zeros(rooms.MOST + 5, np.int64), np.zeros(rooms.MOST + 5, np.int64)
-    for count in (1, 2, rooms.MOST + 1, rooms.MOST + 5, 3):
+    first, again = np.zeros(workspaces.MOST + 5, np.int64), np.zeros(workspaces.MOST + 5, np.int64)
+    for count in (1, 2, workspaces.MOST + 1, workspaces.MOST + 5, 3):
         run(first, count)
-        run(again, min(count, rooms.MOST + 1))
+        run(again, min(count, workspaces.MOST + 1))
         held = np.sort(first[:count])
         assert (np.diff(held) >= SIZE).all()
-        assert (held % rooms.LINE == 0).all()
-        assert set(again[: min(count, rooms.MOST + 1)]) <= set(first[:count])
+        assert (held % workspaces.LINE == 0).all()
+        assert set(again[: min(count, workspaces.MOST + 1)]) <= set(first[:count])
 
 
 def test_rooms_of_threads_at_once():
@@ -214,18 +214,18 @@ def test_rooms_of_threads_at_once():
     def work(number, times):
         wrong = 0
         for _ in range(times):
-            place = rooms.lent(SIZE)
-            words = rooms.pointer(place)
+            place = workspaces.acquire(SIZE)
+            words = workspaces.pointer(place)
             for i in range(SIZE // 8):
                 words[i] = number
-            rooms.let_others()
+            workspaces.let_others()
             for i in range(SIZE // 8):
                 wrong += words[i] != number
-            rooms.returned(SIZE, place)
+            workspaces.release(SIZE, place)
         return wrong
 
     run, wrong = entry(work, "int64(int64, int64)", "test_rooms_at_once", nogil=True), []
-    threads = [threading.Thread(target=lambda n=n: wrong.append(run(n, 2000))) for n in range(2 * rooms.MOST)]
+    threads = [threading.Thread(target=lambda n=n: wrong.append(run(n, 2000))) for n in range(2 * workspaces.MOST)]
     for thread in threads:
         thread.start()
     for thread in threads:

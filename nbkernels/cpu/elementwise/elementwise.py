@@ -41,7 +41,7 @@ def spec(
     masked: bool = False,
     checked: bool = True,
     steps: tuple[int | None, ...] = (),
-    askew: bool = False,
+    misaligned: bool = False,
 ) -> Loop:
     """The loops of an operation over inputs and an output of these dtypes.
 
@@ -62,7 +62,7 @@ def spec(
         out.name,
         int(op != name),
         streamed,
-        askew,
+        misaligned,
         masked,
         scalar.find(f"{op}_faults", inputs[0]) if checked else None,
         _light(name, inputs[0]),
@@ -104,9 +104,9 @@ def nested(op, dtypes, shapes, strides, dtype, casting, fresh) -> schedule.Nest:
     steps = gates.steps(loops, itemsizes, light, gates.many(name), streamed)
     if mask and not set(steps[-1:]) <= {0, 1}:
         steps = ()  # LLVM 22 may store past a mask that it has turned in a register: test_elementwise_layouts.py
-    askew = streamed and gates.askew(loops, itemsizes)
+    misaligned = streamed and gates.misaligned(loops, itemsizes)
     compiled = loop(
-        op, first, second, out, dtype, casting, streamed=streamed, masked=bool(mask), steps=steps, askew=askew
+        op, first, second, out, dtype, casting, streamed=streamed, masked=bool(mask), steps=steps, misaligned=misaligned
     )
     return schedule.Nest(loops, compiled, itemsizes, gates.parallel(op), light, streamed)
 

@@ -20,13 +20,13 @@ at_first = Patience("elementwise_recall_many")  # calls whose layouts are checke
 
 
 @functools.lru_cache(maxsize=1024)
-def _loops(function, adopted: Adopted, arguments, outs, streamed, masked, steps=(), askew=False) -> int:
+def _loops(function, adopted: Adopted, arguments, outs, streamed, masked, steps=(), misaligned=False) -> int:
     """Address of the compiled loops of a function, adopted, for arguments and outputs of these dtypes."""
     names = [d.name for d in arguments]
     computed = tuple(names) + tuple(d.name for d in adopted.results)
     first, *more = (d.name for d in outs)
     more = tuple(more)
-    how = dict(more=more, steps=steps, askew=askew)
+    how = dict(more=more, steps=steps, misaligned=misaligned)
     try:
         return address(Loop(adopted.function, tuple(names), computed, first, 0, streamed, masked=masked, **how))
     except (errors.NumbaError, NotImplementedError) as error:  # constants that have a type and nothing else
@@ -42,10 +42,10 @@ def _nest(function, dtypes, count, masked, shapes, strides, fresh, raises=False)
     streamed = count == 1 and not (fresh or masked) and gates.streamed(loops, itemsizes)
     arguments = dtypes[count:end]
     steps = gates.steps(loops, itemsizes) if count == 1 else ()
-    askew = streamed and gates.askew(loops, itemsizes)
+    misaligned = streamed and gates.misaligned(loops, itemsizes)
     adopted = adopt(function, arguments)
     adopted = adopted.raises if raises else adopted
-    compiled = _loops(function, adopted, arguments, dtypes[:count], streamed, masked, steps, askew)
+    compiled = _loops(function, adopted, arguments, dtypes[:count], streamed, masked, steps, misaligned)
     return schedule.Nest(loops, compiled, itemsizes, gates.FUNCTION_PARALLEL, streamed=streamed, outputs=count)
 
 

@@ -125,7 +125,7 @@ def tall(plan: StridedPlan, itemsizes: tuple[int, ...]) -> bool:
     return fits or not _ragged(plan)
 
 
-def askew(plan: StridedPlan, itemsizes: tuple[int, ...]) -> bool:
+def misaligned(plan: StridedPlan, itemsizes: tuple[int, ...]) -> bool:
     """Whether such tiles part at the lines of each row, where these begin at different places in a line."""
     return tall(plan, itemsizes) and _ragged(plan)
 

@@ -30,7 +30,7 @@ def before(emitter, base):
 
 
 def shifted(emitter, head, columns, ends):
-    """The first of an askew row's columns that are done here; emitter.columns becomes their end."""
+    """The first of a misaligned row's columns that are done here; emitter.columns becomes their end."""
     builder = emitter.builder
     shift = builder.select(builder.icmp_signed("<", head, columns), head, I64(0))  # else nothing goes by lines
     first, beyond = (builder.and_(shift, end) for end in ends)

@@ -14,7 +14,7 @@ import functools
 from ...jit.abi.address import invoke, pointer, scratch
 from ...jit.abi.calling import call_loop
 from ...jit.abi.record import Record
-from ...jit.abi.rooms import lent, returned
+from ...jit.abi.workspaces import acquire, release
 from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit
 from ...jit.ir.turn import TILE
@@ -27,7 +27,7 @@ nest_at, HEADER = NEST.pointer(), NEST.words
 BUFFERS = 120 << 10  # bytes for what is moved
 ROOM = 4096  # bytes of stack: two words for each operand, two for each dimension
 AHEAD = 128  # columns from what is transposed to what is asked for meanwhile
-BELOW, ASKEW, SOON = -2, -3, 4 * LINE  # a `beside` that says so: bytes along columns instead
+BELOW, MISALIGNED, SOON = -2, -3, 4 * LINE  # a `beside` that says so: bytes along columns instead
 
 
 @jit(forceinline=True)
@@ -74,8 +74,8 @@ def _walk(context, task):
 
     An operand with a mover is transposed first, so that the inner loops find it contiguous. If beside is not negative,
     what lies AHEAD of the tile is asked for meanwhile, and, if it is not 0, what lies ahead in operand beside; if it is
-    BELOW, the lines that follow SOON in each column; if it is ASKEW, so too, and rows of the output begin at different
-    places in a line: tiles part at its lines, those of each row, and what is transposed is a line wider.
+    BELOW, the lines that follow SOON in each column; if it is MISALIGNED, so too, and rows of the output begin at
+    different places in a line: tiles part at its lines, those of each row, and what is transposed is a line wider.
     """
     f, room, buffers = nest_at(context), scratch(ROOM), 0
     operands, ndim, split = f.operands, f.ndim, f.split
@@ -87,7 +87,7 @@ def _walk(context, task):
     rows = f[sizes + ndim - 2] if split != ndim - 2 else share
     columns = f[sizes + ndim - 1] if split != ndim - 1 else share
     high, wide, span, aside, skew, lead, step = f.high, f.wide, f.span, f.beside, 0, 0, f[column_steps]
-    extra = LINE // step if aside == ASKEW else 0
+    extra = LINE // step if aside == MISALIGNED else 0
     if wide < columns and step > 0 and extra == 0:
         skew = (base[0] & (LINE - 1)) // step
     tail = extra if extra > 0 else span // 2  # that is left to the band before
@@ -95,7 +95,7 @@ def _walk(context, task):
     for p in range(operands):
         if f[turners + p] != 0:  # rows of it from the start of a line, too
             lead = (-base[p] & (LINE - 1)) // f[row_steps + p]
-            buffers = lent(BUFFERS) if buffers == 0 else buffers
+            buffers = acquire(BUFFERS) if buffers == 0 else buffers
     d = 0
     while d >= 0:
         first, i, j = 0, 0, 0
@@ -130,7 +130,7 @@ def _walk(context, task):
                 first, i, j = last, last, 0
         d = _advance(f, base, index, share)
     if buffers != 0:
-        returned(BUFFERS, buffers)
+        release(BUFFERS, buffers)
 
 
 def _collect(context, task):
@@ -147,7 +147,7 @@ def _collect(context, task):
     if share == 0:
         return
     rows, columns = f[sizes + ndim - 2] if split != ndim - 2 else share, f[sizes + ndim - 1]
-    count, d, buffers = 0, 0, lent(BUFFERS)
+    count, d, buffers = 0, 0, acquire(BUFFERS)
     while d >= 0:
         j = 0
         while j < rows:
@@ -172,7 +172,7 @@ def _collect(context, task):
         if d < split:  # what follows lies beyond the other tasks' slices
             call_loop(f.loop, room, 1, count, context + 8 * tile_rows, context + 8 * tile_columns, f.scalars)
             count = 0
-    returned(BUFFERS, buffers)
+    release(BUFFERS, buffers)
 
 
 @functools.cache

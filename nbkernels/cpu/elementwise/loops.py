@@ -131,7 +131,7 @@ class _Emitter:
             same = [builder.icmp_signed("==", a, I64(b)) for a, b in zip(self.inner, cases[k]) if b is not None]
             case = builder.select(functools.reduce(builder.and_, same), I64(k), case)
         known = builder.icmp_signed("<", case, I64(len(cases)))
-        ends = [builder.load(self.item(pointers, I64, len(bases) + k)) for k in range(2 * self.spec.askew)]
+        ends = [builder.load(self.item(pointers, I64, len(bases) + k)) for k in range(2 * self.spec.misaligned)]
         aligned = builder.icmp_signed(">=", columns, I64(0 if self.spec.streamed else ALIGNED // self.widths[0]))
 
         def start(j):
@@ -141,7 +141,7 @@ class _Emitter:
         def row(j, _):
             base = start(j)
             head = builder.select(known, builder.select(aligned, before(self, base), I64(0)), columns)
-            first = shifted(self, head, columns, ends) if self.spec.askew else I64(0)
+            first = shifted(self, head, columns, ends) if self.spec.misaligned else I64(0)
             self.span(base, [None] * len(base), first, builder.sub(head, first))
             end = builder.append_basic_block("end")
             switch = builder.switch(case, end)

@@ -20,7 +20,7 @@ from ...strides import StridedPlan
 from ..runtime import threads
 from ..runtime.arrays import apart
 from . import gates
-from .loop_nest import ASKEW, BELOW, BUFFERS, HEADER, NEST, ROOM, collector, nest_at, walker
+from .loop_nest import BELOW, BUFFERS, HEADER, MISALIGNED, NEST, ROOM, collector, nest_at, walker
 
 FEW = 256  # calls of the inner loops
 _LOOP = ctypes.PYFUNCTYPE(None, *[ctypes.c_int64] * 6)  # the inner loops
@@ -91,8 +91,8 @@ class Nest:
         return self.short and bool(gates.steps(self.plan, self.itemsizes, True, streamed=self.streamed))
 
     @functools.cached_property
-    def askew(self) -> bool:
-        return self.streamed and gates.askew(self.plan, self.itemsizes)
+    def misaligned(self) -> bool:
+        return self.streamed and gates.misaligned(self.plan, self.itemsizes)
 
     @functools.cached_property
     def turned(self) -> tuple[int, ...]:
@@ -142,12 +142,12 @@ class Nest:
             high, pitch = TILE, BUFFERS // TILE // count
             if upright := self.streamed and gates.tall(self.plan, self.itemsizes) and count <= 2:
                 broad = gates.BROAD // count
-                pitch = broad + (2 * LINE if self.askew else LINE)
+                pitch = broad + (2 * LINE if self.misaligned else LINE)
                 high = min(gates.TALL, BUFFERS // pitch // count - LINE)  # and a line more, see loop_nest.py
             wide = (pitch - min(LINE, pitch // 2)) // most
             tile = [(pitch, w) if w else s for s, w in zip(tile, moved)]
             if upright:
-                span, beside = broad // most, ASKEW if self.askew else BELOW
+                span, beside = broad // most, MISALIGNED if self.misaligned else BELOW
             elif self.plan.size * most > gates.FAR:
                 high, span = LINE // most, gates.SPAN
                 rows = (p for p in range(self.outputs, operands) if not moved[p] and tile[p][1] == self.itemsizes[p])

@@ -14,7 +14,7 @@ from ...jit.ir.vector import LINE
 from ..runtime import threads
 from ..runtime.launch import launchable
 from ..runtime.status import DECLINED, DONE, LARGE
-from ..runtime.workspace import ROOMS, borrow, returned, room, without
+from ..runtime.workspace import ROOMS, acquire, release, room, without
 from .blocking import SEGMENT, Tiles, small
 from .context import BYTES, TASKS, cuts, even, operands, words_at
 from .context_setup import filled, swapped, template
@@ -109,13 +109,13 @@ def _whole(tile):
         f.multiply = made[MULTIPLIER]
         if f.multiply == 0 or missing(f, False) >= 0:
             return LARGE
-        f.room = borrow(kept, f.need)
+        f.room = acquire(kept, f.need)
         if f.room == 0:
             return without(kept, f.need)
         factored(tile, f, factors, element(alpha), element(beta))
         f.own, f.stop = address, f.blocks
         threads.shared(t.launch, t.kernel, address, address + TASKS)
-        returned(kept)
+        release(kept)
         return DONE
 
     return whole_call(run, f"gemm_packed_whole_{tile}")[1]

@@ -12,7 +12,7 @@ import functools
 
 from ...jit.abi.address import copy, invoke, peek, pointer, scratch
 from ...jit.abi.record import Record
-from ...jit.abi.rooms import bought, lent, returned, sold
+from ...jit.abi.workspaces import acquire, allocate, free, release
 from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit
 from ...jit.ir.kind import Kind
@@ -94,13 +94,13 @@ def product(launch, f):
     f.tasks = 1
     cuts(f)
     kept = f.need <= ROOM
-    f.room = lent(ROOM) if kept else bought(f.need)
+    f.room = acquire(ROOM) if kept else allocate(f.need)
     f.start, f.stop = 0, f.blocks
     if f.workers > 1:
         threads.unheld(launch, f.loops, f.own, f.own + TASKS)
     else:
         invoke(f.loops, (f.own, 0))
     if kept:
-        returned(ROOM, f.room)
+        release(ROOM, f.room)
     else:
-        sold(f.room)
+        free(f.room)

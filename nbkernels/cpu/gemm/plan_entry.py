@@ -10,7 +10,7 @@ from ...jit.compile.lazy import jit
 from ..runtime import threads
 from ..runtime.launch import launch_table, launchable, table_at
 from ..runtime.status import DECLINED, DONE, LACKING, WANTED
-from ..runtime.workspace import ROOMS, borrow, returned, room, without
+from ..runtime.workspace import ROOMS, acquire, release, room, without
 from .context import BYTES, TASKS, alone, words_at
 from .kernels import supply
 from .paths import SERIAL
@@ -76,7 +76,7 @@ class Door:
                 return LACKING + at
             f.room, f.tasks = t.room, 1
             if need > 0 and t.kept != 0:
-                f.room = borrow(kept, need)
+                f.room = acquire(kept, need)
                 if f.room == 0:
                     return without(kept, need)
             elif need > t.size:
@@ -87,7 +87,7 @@ class Door:
                 invoke(t.kernel, (words, 0))
             end(tile, f)
             if need > 0 and t.kept != 0:
-                returned(kept)
+                release(kept)
             return DONE
 
         self.tile, self.kernel = tile, kernel

@@ -7,8 +7,8 @@ import functools
 
 from ...jit.abi.address import peek, poke, scratch
 from ...jit.abi.record import Record
-from ...jit.abi.rooms import lent, returned
 from ...jit.abi.sharing import take
+from ...jit.abi.workspaces import acquire, release
 from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit, plain
 from ...jit.ir.turn import turned
@@ -245,7 +245,7 @@ def _matrices(f, t, size):
 @jit(forceinline=True)
 def _batch(tile, f, task, first, last):
     """By block.py's one_block."""
-    size, panels, (alpha, beta) = tile.itemsize, lent(PANELS), _factors(tile, f)
+    size, panels, (alpha, beta) = tile.itemsize, acquire(PANELS), _factors(tile, f)
     room = f.rooms + task * ROOM if f.rooms != 0 else 0
     if room == 0 and tile.narrow and (f.m + tile.mr) * f.k * size <= PANEL:
         room = panels + PANEL  # as one product has (block.py)
@@ -253,7 +253,7 @@ def _batch(tile, f, task, first, last):
         room = 0
     for t in range(first, last):
         one_block(tile, room, panels, (f.m, f.n, f.k), _matrices(f, t, size), alpha, beta)
-    returned(PANELS, panels)
+    release(PANELS, panels)
 
 
 @jit(forceinline=True)

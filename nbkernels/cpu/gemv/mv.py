@@ -24,7 +24,7 @@ from ... import background
 from ...jit.abi.address import pointer, scratch, set_word
 from ...jit.abi.ndarray import WRITEABLE, address_of, data, descr, flags, layout_is_known, ndim, shape, stride
 from ...jit.abi.new_arrays import NONE, answer, new_strided, words
-from ...jit.abi.rooms import lent, returned
+from ...jit.abi.workspaces import acquire, release
 from ...jit.compile.cache import compiled, entry
 from ...jit.compile.lazy import jit
 from ...jit.compile.python_first import Patience
@@ -53,7 +53,7 @@ BLOCK = 8 * WIDE  # bytes of stack for the sums of a block of outputs
 def _sums(tile, form, h, matrix, vector, k, t):
     """t[i] = the sum of a[i, p] * v[p] over the k steps of a segment, for i < h."""
     (a, rsa, csa), (v, sv, _) = matrix, vector
-    room = lent(APART) if form == BY_COLUMNS or sv != 1 or csa != 1 else 0
+    room = acquire(APART) if form == BY_COLUMNS or sv != 1 or csa != 1 else 0
     if form == BY_COLUMNS:
         columns_sums(tile, h, a, csa, v, sv, k, t, room)
     else:
@@ -68,7 +68,7 @@ def _sums(tile, form, h, matrix, vector, k, t):
         else:
             rows_of(tile, h, a, rsa, v, k, t)
     if room != 0:
-        returned(APART, room)
+        release(APART, room)
 
 
 @jit(forceinline=True)

@@ -11,7 +11,7 @@ import functools
 from ...jit.abi.address import copy, invoke, pointer, scratch
 from ...jit.abi.counters import set_in
 from ...jit.abi.flags import given, taken
-from ...jit.abi.rooms import bought, lent, returned, sold
+from ...jit.abi.workspaces import acquire, allocate, free, release
 from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit
 from ...jit.ir.kind import Kind
@@ -27,8 +27,8 @@ from ..gemm.stacks_other import GAIN, OVERHEAD, SHARED, jobs
 from ..runtime import threads
 from ..runtime.arrays import distinct
 from ..runtime.workspace import ROOMS as KEPT
-from ..runtime.workspace import borrow
-from ..runtime.workspace import returned as given_back
+from ..runtime.workspace import acquire as acquire_cached
+from ..runtime.workspace import release as release_cached
 from ..runtime.workspace import room as kept_room
 from . import elementwise as inner
 from .elementwise import SERIOUS, SIGNATURE, SLOT, left, made, ran, slot_at, work_of
@@ -179,11 +179,11 @@ def _by_panels(s, q):
     f.workers = 1 if stack else workers
     cuts(f)
     need = up(f.need, 64) * (workers if stack else 1)
-    room, where = lent(OWN) if need <= OWN else 0, 0
+    room, where = acquire(OWN) if need <= OWN else 0, 0
     if room == 0:
-        room, where = borrow(pointer(s.kept_room), need), 1
+        room, where = acquire_cached(pointer(s.kept_room), need), 1
     if room == 0:
-        room, where = bought(need), 2
+        room, where = allocate(need), 2
     f.room = room
     if stack:
         each = max(1, min(q.count // (4 * workers), GAIN // (one + OVERHEAD)))
@@ -191,11 +191,11 @@ def _by_panels(s, q):
     else:
         _in_turn(s, q, f, address, turned, workers, flagged)
     if where == 0:
-        returned(OWN, room)
+        release(OWN, room)
     elif where == 1:
-        given_back(pointer(s.kept_room))
+        release_cached(pointer(s.kept_room))
     else:
-        sold(room)
+        free(room)
     return w.raised
 
 

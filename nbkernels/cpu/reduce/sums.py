@@ -7,7 +7,7 @@ import functools
 from ... import strides
 from ...jit.abi.address import copy, invoke, pointer, scratch
 from ...jit.abi.record import Record
-from ...jit.abi.rooms import bought, sold
+from ...jit.abi.workspaces import allocate, free
 from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit
 from ...jit.ir.vector import LINE
@@ -51,10 +51,10 @@ def _run(facts):
     if g.rooms + g.room + LINE <= SMALL:
         invoke(f.walker, (context, 0))
     else:
-        large = bought(g.rooms + g.room + LINE)
+        large = allocate(g.rooms + g.room + LINE)
         copy(large, context, g.rooms)
         invoke(f.walker, (large, 0))
-        sold(large)
+        free(large)
 
 
 @functools.cache

@@ -81,8 +81,8 @@ def _keep(buffer):
 
 
 @jit(forceinline=True)
-def borrow(kept, need):
-    """From compiled code: the address of the kept room, the caller's until it says `returned`; 0 where it is somebody's
+def acquire(kept, need):
+    """From compiled code: the address of the kept room, the caller's until it calls `release`; 0 where it is somebody's
     or smaller than `need` bytes."""
     if not replace(kept, HELD, NOBODY, COMPILED):
         return 0
@@ -94,12 +94,12 @@ def borrow(kept, need):
 
 @jit(forceinline=True)
 def without(kept, need):
-    """What a call answers that could not borrow: how large a room it wants, or LARGE where there is one."""
+    """What a call answers whose `acquire` failed: how large a workspace it needs, or LARGE where there is one."""
     return WANTED + need if kept[LENGTH] < need and need <= KEPT else LARGE
 
 
 @jit(forceinline=True)
-def returned(kept):
+def release(kept):
     """The kept room is nobody's."""
     exchange(kept, HELD, NOBODY)
 

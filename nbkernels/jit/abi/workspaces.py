@@ -1,9 +1,9 @@
-"""Rooms for what compiled code works in that is too large for a stack: threads may have one of 128 KiB.
+"""Workspaces of compiled code that are too large for a stack: threads may have one of 128 KiB.
 
-A function takes a room with `lent` and gives it back with `returned`, both with the same literal size. The first room
-belongs to the compiled function; where several threads are in it at once the others get memory from Python's allocator,
-and up to MOST such rooms wait for the next calls. Neither needs the GIL, and a room always comes: without memory the
-thread waits until another one gives its room back.
+A function takes a workspace with `acquire` and gives it back with `release`, both with the same literal size. The
+first one belongs to the compiled function; where several threads are in it at once the others get memory from Python's
+allocator, and up to MOST such workspaces stay for the next calls. Neither needs the GIL, and `acquire` always succeeds:
+without memory the thread waits until another one releases its workspace.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ LINE = 64  # bytes of a cache line, at which a room begins
 
 
 @jit(forceinline=True)
-def lent(size):
-    """Address of `size` (a literal) bytes at the start of a cache line, the caller's until they are `returned`."""
-    return _lent(static(TABLE), static(size), size)
+def acquire(size):
+    """Address of `size` (a literal) bytes at the start of a cache line, the caller's until it calls `release`."""
+    return _acquire(static(TABLE), static(size), size)
 
 
 @jit(forceinline=True)
-def returned(size, room):
+def release(size, room):
     """The room is the next caller's."""
-    _returned(static(TABLE), static(size), room)
+    _release(static(TABLE), static(size), room)
 
 
 @jit
-def _lent(table, own, size):
+def _acquire(table, own, size):
     w = pointer(table)
     if exchange(w, 0, 1) == 0:
         return own
@@ -52,7 +52,7 @@ def _lent(table, own, size):
 
 
 @jit
-def _returned(table, own, room):
+def _release(table, own, room):
     w = pointer(table)
     if room == own:
         exchange(w, 0, 0)
@@ -64,8 +64,8 @@ def _returned(table, own, room):
 
 
 @jit
-def bought(size):
-    """Address of `size` bytes at the start of a cache line, of any size, the caller's until they are `sold`."""
+def allocate(size):
+    """Address of `size` bytes at the start of a cache line, of any size, the caller's until it calls `free`."""
     while True:
         memory = _allocate(size + 2 * LINE)
         if memory != 0:
@@ -76,7 +76,7 @@ def bought(size):
 
 
 @jit
-def sold(room):
+def free(room):
     """The system has them back."""
     _free(word(room - 8))
 
