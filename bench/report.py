@@ -17,8 +17,8 @@ rewrites:
 or, where BENCH is a key of the rows, such as size, one line for each value that it has, and for dtype sizes across.
 The rows of bench_first_call.py ("call"), of bench_jitted.py ("jitted"), of bench_modes.py ("modes"), of
 bench_overhead.py ("overhead"), of bench_numpy_loops.py ("loops", with nbkernels/in_numpy/measured.json), of
-bench_quantized.py ("linear_q") and of device_check.py ("gpu") have times of their own. `<!-- plans products -->` and
-`<!-- plans elementwise -->` are bench/plans.py's tables.
+bench_quantized.py ("linear_q"), of bench_language_model.py ("tokens") and of device_check.py ("gpu") have times of
+their own. `<!-- plans products -->` and `<!-- plans elementwise -->` are bench/plans.py's tables.
 
 --check writes nothing and fails where documents and results are out of step.
 """
@@ -182,6 +182,21 @@ def modes(results):
     return markdown_table(lines) + (
         f"\n\nTime of each mode and of {', '.join(peers_of(rows))} over that of the default, geometric means of random "
         f"products; more than 5 % slower than the fastest mode are {told}: interleaved medians of "
+        f"{machine(results['meta'])}.\n"
+    )
+
+
+def language_model(results):
+    """Forms of the weights down: tokens a second by numbers of threads, and the largest difference of a logit."""
+    rows, threads = results["rows"], sorted({row["threads"] for row in results["rows"]})
+    lines = [["weights", *(f"{count} thread{'s' * (count > 1)}" for count in threads), "largest difference"]]
+    lines.append(["---", *["---:"] * (len(threads) + 1)])
+    for name in dict.fromkeys(row["dtype"] for row in rows):
+        group = [row for row in rows if row["dtype"] == name]
+        rates = [f"{row['tokens_s']:.0f}" for row in sorted(group, key=lambda row: row["threads"])]
+        lines.append([name, *rates, f"{group[0]['difference']:.1g} of {group[0]['largest']:.1f}"])
+    return markdown_table(lines) + (
+        f"\n\nTokens a second, medians by turns, and the largest difference of a logit from those of float32, on "
         f"{machine(results['meta'])}.\n"
     )
 
@@ -384,6 +399,8 @@ def rewrite(text, directory):
             return match[1] + loops(results) + match[4]
         if bench == "gpu":
             return match[1] + devices(results) + match[4]
+        if bench == "tokens":
+            return match[1] + language_model(results) + match[4]
         if bench == "linear_q":
             return match[1] + quantized(results) + match[4]
         if bench == "dtype":

@@ -2,24 +2,26 @@
 
 A step of a decoder is products of one row with all of the weights, so it takes as long as these take to be read. The
 weights are random numbers in the shapes of a model of 17 million parameters; each row of the table goes through the
-same tokens, and its logits are held against those of float32. With torch installed its float32 stands beside.
+same tokens, and its logits are held against those of float32. With torch installed its own stand beside.
 
     python examples/language_model.py [LAYERS [WIDTH]]
 """
 
 import os
+import statistics
 import sys
 import time
 from importlib.util import find_spec
 
-import ml_dtypes
 import numpy as np
+from ml_dtypes import bfloat16
 
 os.environ.setdefault("NBKERNELS_FIRST_CALLS", "0")  # compile at the first call, as who serves wants it
 import nbkernels
 
-LAYERS, WIDTH = (*map(int, sys.argv[1:3]), *(4, 512)[len(sys.argv[1:3]) :])
-HEADS, WORDS, TOKENS = 8, 8192, 16
+sizes = sys.argv[1:3] if __name__ == "__main__" else []
+LAYERS, WIDTH = (*map(int, sizes), *(4, 512)[len(sizes) :])
+HEADS, WORDS, TOKENS, ROUNDS = 8, 8192, 16, 3
 
 
 def model(rng):
@@ -61,15 +63,13 @@ def run(tokens, embedding, product):
 def forms(weights):
     """{what the weights are: product(name, x)}."""
     packed = {name: nbkernels.pack(w, for_="weight") for name, w in weights.items()}
-    halves = {name: nbkernels.pack(w.astype(ml_dtypes.bfloat16), for_="weight") for name, w in weights.items()}
+    halves = {name: nbkernels.pack(w.astype(bfloat16), for_="weight") for name, w in weights.items()}
     whole = {name: nbkernels.quantize(w) for name, w in weights.items()}
     small = {name: nbkernels.quantize(w, group=64, dtype="int4") for name, w in weights.items()}
     found = {
         "float32": lambda name, x: nbkernels.linear(x, weights[name]),
         "float32, packed": lambda name, x: nbkernels.linear(x, packed[name]),
-        "bfloat16, packed": lambda name, x: nbkernels.linear(
-            x.astype(ml_dtypes.bfloat16), halves[name], out_dtype="float32"
-        ),
+        "bfloat16, packed": lambda name, x: nbkernels.linear(x.astype(bfloat16), halves[name]).astype(np.float32),
         "int8": lambda name, x: nbkernels.linear_q(x, whole[name]),
         "int8, rows too": lambda name, x: nbkernels.linear_q(x, whole[name], dynamic=True),
         "int4": lambda name, x: nbkernels.linear_q(x, small[name]),
@@ -77,22 +77,37 @@ def forms(weights):
     if find_spec("torch"):
         import torch
 
-        tensors = {name: torch.from_numpy(w) for name, w in weights.items()}
-        found["torch float32"] = lambda name, x: torch.nn.functional.linear(torch.from_numpy(x), tensors[name]).numpy()
+        linear, tensors = torch.nn.functional.linear, {name: torch.from_numpy(w) for name, w in weights.items()}
+        shorter = {name: w.bfloat16() for name, w in tensors.items()}
+        found["torch float32"] = lambda name, x: linear(torch.from_numpy(x), tensors[name]).numpy()
+        found["torch bfloat16"] = lambda name, x: linear(torch.from_numpy(x).bfloat16(), shorter[name]).float().numpy()
     return found
 
 
-def main():
+def measured(rounds=ROUNDS):
+    """{form of the weights: (median seconds of TOKENS, largest difference of a logit, largest logit)}, by turns."""
     rng = np.random.default_rng(0)
     weights, tokens = model(rng), rng.integers(0, WORDS, TOKENS)
-    print(f"{sum(w.size for w in weights.values()) / 1e6:.0f} million weights, {TOKENS} tokens\n")
-    print(f"{'weights':18} tokens/s  largest difference of a logit")
-    expected = None
-    for name, product in forms(weights).items():
+    every, times, logits = forms(weights), {}, {}
+    for product in every.values():
         run(tokens[:2], weights["embedding"], product)  # which compiles, or loads what is compiled
-        seconds, logits = min((run(tokens, weights["embedding"], product) for _ in range(3)), key=lambda each: each[0])
-        expected = logits if expected is None else expected
-        print(f"{name:18} {TOKENS / seconds:8.0f}  {abs(logits - expected).max():.1g} of {abs(expected).max():.1f}")
+    for _ in range(rounds):
+        for name, product in every.items():
+            seconds, logits[name] = run(tokens, weights["embedding"], product)
+            times.setdefault(name, []).append(seconds)
+    expected = logits["float32"]
+    return {
+        name: (statistics.median(each), float(abs(logits[name] - expected).max()), float(abs(expected).max()))
+        for name, each in times.items()
+    }
+
+
+def main():
+    count = sum(w.size for w in model(np.random.default_rng(0)).values())
+    print(f"{count / 1e6:.0f} million weights, {TOKENS} tokens\n")
+    print(f"{'weights':18} tokens/s  largest difference of a logit")
+    for name, (seconds, difference, largest) in measured().items():
+        print(f"{name:18} {TOKENS / seconds:8.0f}  {difference:.1g} of {largest:.1f}")
 
 
 if __name__ == "__main__":
