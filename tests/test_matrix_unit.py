@@ -75,6 +75,15 @@ def test_whole_numbers_are_exact(rng, first, second):
             np.testing.assert_array_equal(run(out, None, a, b, 0, 1, kind, tiles), expected)
 
 
+def test_rows_in_any_order_are_read_in_place(rng):
+    """Reversed, repeated and apart, and the last ones of an array, of which no byte beyond is read."""
+    kind, b = Kind("int8", "int8", "int32", "int32", UNIT), matrix(rng, (128, 40), "int8")
+    room = matrix(rng, (70, 256), "int8")
+    for a in (room[::-1, :128], np.broadcast_to(room[:1, 128:], (70, 128)), room[::2, 64:192], room[-33:, 128:]):
+        out = np.empty((len(a), 40), "int32")
+        np.testing.assert_array_equal(run(out, None, a, b, 0, 1, kind), a.astype("int32") @ b.astype("int32"))
+
+
 def test_endings_and_results_of_one_byte(rng):
     for m, n, k in SHAPES:
         a, b = matrix(rng, (m, k), "uint8"), matrix(rng, (k, n), "int8")
