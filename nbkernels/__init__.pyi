@@ -10,13 +10,13 @@ from numpy.typing import DTypeLike
 from .array import asarray as asarray
 from .autograd.for_torch import for_torch as for_torch
 from .autograd.tape import GradTape as GradTape, vjp as vjp
+from .code_origins import specializations as specializations
 from .epilogues import epilogue as epilogue
 from .explain import explain as explain
 from .fusion import fuse as fuse
 from .in_numpy.use import use_in_numpy as use_in_numpy
 from .modes import modes as modes
 from .ops import define as define, packet as packet, register as register, register_fallback as register_fallback
-from .origins import specializations as specializations
 from .packing import Packed as Packed, pack as pack
 from .quantized.weights import Quantized as Quantized, linear_q as linear_q, quantize as quantize
 from .standard import clip as clip, einsum as einsum, matrix_transpose as matrix_transpose, mean as mean, std as std, tensordot as tensordot, var as var, vecdot as vecdot, where as where

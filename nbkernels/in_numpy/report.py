@@ -20,7 +20,7 @@ AGAIN = "computed here, and again by NumPy for its floating-point flags"
 
 
 def _slots() -> dict:
-    module = sys.modules.get(f"{__package__}.slots")
+    module = sys.modules.get(f"{__package__}.inner_loops")
     return {slot: slot.counts() for slot in (module.all_slots() if module else [])}
 
 

@@ -159,7 +159,7 @@ def _product(names, conj, views, strict, truth):
                 ir.IntType(8)(int(strict)),
             ]
             function = ir.FunctionType(I64, [value.type for value in given]).as_pointer()
-            run = symbol(context, builder, "cpu.gemm.checked:checked")
+            run = symbol(context, builder, "cpu.gemm.jitted_entry:checked")
             return builder.call(builder.inttoptr(run, function), given)
 
         return types.int64(out, x, a, b, beta, alpha), emit
