@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nbkernels as nb
-from nbkernels import epilogues
+from nbkernels import composites, epilogues
 from nbkernels.cpu.gemm import stacks_other
 from nbkernels.dispatch import MetaArray
 from nbkernels.jit.ir import chain
@@ -101,6 +101,19 @@ def test_explain_tells_of_stacks(monkeypatch, shape):
     assert not ran
     nb.bmm(a, a, out_dtype="int32")
     assert found.path == ("stack, one thread a product" if ran else "packed")
+
+
+def test_matrices_with_keywords_go_the_short_way(rng, monkeypatch):
+    a, b, bias = numbers(rng, (5, 7), "int8"), numbers(rng, (7, 4), "int8"), numbers(rng, (4,), "int32")
+    weight, product = b.T.copy(), a.astype("int32") @ b
+    for _ in range(2):  # after the first calls of these types nothing goes by the general path
+        same(nb.matmul(a, b, out_dtype="int32"), product)
+        same(nb.linear(a, weight, out_dtype="int32"), product)
+        same(nb.linear(a, weight, bias, out_dtype="int32"), product + bias)
+        monkeypatch.setattr(composites, "_matmul", None)
+    out = np.empty((5, 4), "int32")
+    assert nb.linear(a, weight, bias, out_dtype="int32", out=out) is out
+    same(out, product + bias)
 
 
 def test_who_is_a_stack(rng):

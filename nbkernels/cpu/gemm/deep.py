@@ -37,12 +37,10 @@ ROWS = 16 * HEIGHT  # of a job, unless it packs B
 # at a time. One thread, us (by packed panels; NumPy): 1024x8x1024 TN f32 183 (661; 490), f64 394 (1328; 1057).
 IN_PLACE, PACKED, BY_ROWS = 0, 1, 2
 BROAD, TURN, LOW = 2048, 64, 16
-# Steps of k that a job takes at a time: A and B of a whole segment would come from beyond L2 too often (AVX-512, one
-# thread, us: 32x32x50000 TN f64 2245, so 1094, 3x40x30000 f32 191, 106). Narrow vectors read along k, and in place, by
-# TURN steps, with the next ones' lines asked for by each tile (AVX2, one thread, us, 512 steps, 64, 64 asked for:
-# 32x32x50000 TN f32 2490, 1899, 1847, f64 6288, 6616, 3995; 3x40x30000 NN 269, 205, 195, 1406, 603, 513; but AVX-512,
-# two threads, 100x100x5000 TN f32 305, so 547). B is read in place if its rows have up to LINED bytes, by PASSES tiles
-# at most, or with A.
+# Steps of k that a job takes at a time: A and B of a whole segment would come from beyond L2 too often (one thread, us:
+# 32x32x50000 TN f64 2245, so 1094). Narrow vectors read along k, and in place, by TURN steps, with the next ones' lines
+# prefetched by each tile (the same by AVX2, by 512 steps, by 64, by 64 and prefetched: 6288, 6616, 3995). B is read in
+# place if its rows have up to LINED bytes, by PASSES tiles at most, or with A.
 STEPS = 512
 LINED, PASSES = 1024, 8
 FACTORS = 8 * MOST * TURN  # bytes of stack for those of A

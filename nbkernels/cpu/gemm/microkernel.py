@@ -29,17 +29,14 @@ from ...jit.ir.vector import ELEMENT, I64, LINE, VOID, loop
 from . import matrix_unit
 
 # Rows of a B in place to run ahead with prefetch: they lie apart, beyond what the hardware follows, and may come from
-# memory (f64, one thread, us: 16x2048x512 1666 -> 1168, 13x997x499 390 -> 285; 64x64x64 the same). Panels come as the
-# hardware follows them.
+# memory (f64, one thread, us: 16x2048x512 1666 -> 1168). Panels come as the hardware follows them.
 APART = 16
 # name and kind of the arguments: address of w words, t chains, c elements of C; i integer; s a chain's dtype
 ARGUMENTS = "a:w rsa:i csa:i b:w rsb:i kb:i t:t rst:i c:c rsc:i width:i start:i stop:i x:c rsx:i alpha:s beta:s"
 SPEC = [item.split(":") for item in ARGUMENTS.split()]
 # Steps of k per turn of a full tile's loop, which fill the window; short tiles are cheap to compile instead. Where
 # vectors are narrow the loop is 20 instructions for 12 multiply-adds, and a neighbour on the core takes half of what it
-# can issue. AVX2, n = 512, one thread, GFLOP/s best and median: f32 by 4 89 and 73, by 8 90 and 76 (NumPy 94 and 72),
-# f64 44 and 35.5, 44 and 36.5 (42 and 35.6); by 16 92 and 72, 44 and 34; without asking for C 92 and 73, 45 and 36.
-# Wide ones by 4: int32 and int64 of n = 512 take 1.08 and 1.11 times as long, floats as long (AVX-512).
+# can issue (AVX2, n = 512, f32, median GFLOP/s by 4, 8 and 16: 73, 76, 72).
 UNROLL, NARROW = 2, 8
 # How A and B lie: anyhow, in panels, or A in a panel and B by rows, of which the tile makes a panel on its way.
 LIES = "", "_packed", "_copying"

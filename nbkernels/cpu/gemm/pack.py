@@ -15,9 +15,8 @@ from ...jit.compile.lazy import intrinsic, jit, types
 from ...jit.ir.vector import ELEMENT, I64, LINE, VOID, Lanes, loop
 
 # Rows of memory copied at once: panels lie so far apart that their lines share sets of the caches, those of 6 begin and
-# end whole lines with 8 rows, and 16 rows a power of two apart would share two sets of L1 (us, A of n x n stored by
-# columns, by 16 and by 8: f32 n = 512 237, 51, 1024 1004, 372, f64 512 154, 105, 1024 1091, 838). L2 is asked for what
-# is copied next (n = 512, one thread: f32 257 -> 180 us of 3.1 ms).
+# end whole lines with 8 rows, and 16 rows a power of two apart would share two sets of L1 (A by columns, f32, n = 1024,
+# us, by 16 and by 8: 1004, 372). L2 prefetches what is copied next (n = 512: 257 -> 180 us of 3.1 ms).
 ROWS = 8
 AHEAD = 16  # rows to prefetch: their distance in memory is beyond what the hardware follows
 

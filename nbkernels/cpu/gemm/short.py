@@ -24,10 +24,8 @@ from .pack import pack
 from .plan_entry import Door, available
 from .store import MEMORY, PARTIAL, ending, finish
 
-# Zen 3, one thread, us: f32 16x2048x512 747 with panels for all columns of a job, packed before they are used (alone
-# 230-270: as slow as the rest, to and from L2), so 665, 660, 660 by 64, 128 and 256 steps, 32x1000x500 572, 550, 520,
-# 507; f64 1087, 998, 989, 931, 13x997x499 605, 526, 540, 540; two threads, f32 16x2048x512 446, 350, 400, 369. Asking
-# for rows 16 ahead in place of the next panel: 728 and 272 for 220 of f64 8x1024x256, whose rows share a set of L1.
+# f32 16x2048x512, one thread, us: 747 with panels for all columns of a job, packed before they are used, so 665, 660,
+# 660 by 64, 128 and 256 steps. Prefetched are the next panel's rows: rows 16 ahead may share a set of L1.
 STEPS, BROAD = 256, 2048
 EACH = 2  # jobs for each thread at least, which start at different times
 

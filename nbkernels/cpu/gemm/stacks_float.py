@@ -40,9 +40,8 @@ NEXT = STACK["next"]
 # Bytes of a matrix from which vectors are better served by dotxf.py's and axpyf.py's kernels (one thread, us, by others
 # and so: 500x30x1x30 of f32 TT 150 and 36, 1000x1x60x8 of f64 NT 319 and 98, 1000x3x1x3 9.8 and 25).
 LONE = 1 << 10
-# Bytes of a stack beyond which a product asks for the next one's lines, step by step, each being too short for the
-# prefetchers to follow (one thread, us: 1736x24x24x24 of f64 3250 -> 1740, 976x32x32x32 4140 -> 2290; 100x32x32x32,
-# 2.4 MB, loses 7 %), and is done before the next one.
+# Bytes of a stack beyond which a product prefetches the next one's lines, step by step, each being too short for the
+# prefetchers to follow (one thread, us: 1736x24x24x24 of f64 3250 -> 1740), and is done before the next one.
 FAR = 8 << 20
 BESIDE = 64 << 10  # the same for bytes of a matrix against a vector (one thread, us: 50x1x300x300 of f32 856 -> 440)
 MET = 4  # blocks of rows up to which a stack's B is as well read in place, wherever it comes from

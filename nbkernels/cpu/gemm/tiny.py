@@ -20,13 +20,10 @@ from ...jit.ir.emit import of_arguments
 from ...jit.ir.vector import ELEMENT, I64, SIZE, VOID, Lanes, fence, loop, once, opaque, replaced_if, switch
 
 # 8 rows of two vectors are 16 accumulators, one chain each: enough to hide the latency of 4 at two a cycle. 16
-# registers hold 6 such rows, or 8 of one vector (Zen 3, 2026-11, one thread, f32, us, 8 and 6 rows: 512x512x8 190 and
-# 126, 100x16x16x16 30 and 19, 32x100x10x100 311 and 148).
+# registers hold 6 such rows, or 8 of one vector (f32, us, 8 and 6 rows: 512x512x8 190 and 126).
 HEIGHT = 8
 # Steps of a turn where products are long and vectors narrow: a neighbour on the core leaves half of what it can issue,
-# and 8 rows of one vector were 21 instructions a step for 8 multiply-adds. Zen 3, one thread, GFLOP/s, by 1 and by 4
-# steps, A by rows: f32 8x8 47 and 56, from L2 37 and 50, 6x16 70 and 79, f64 8x4 23 and 28, 6x8 37 and 41; A by columns
-# 48 and 54, 71 and 77, 24 and 29, 37 and 41, but 8x8 from L3 37 and 30. To ask for the next rows on the way: 48 and 43.
+# and 8 rows of one vector were 21 instructions a step for 8 multiply-adds (f32 8x8, GFLOP/s by 1 and 4 steps: 47, 56).
 UNROLL = 4
 STEPS = 8  # of a turn of even.py
 # Arguments by name and kind: p address, i integer, s scalar of the element type; s* are steps from t to t + 1, and rs*

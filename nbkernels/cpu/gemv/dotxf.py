@@ -19,21 +19,17 @@ FLOATS, DOUBLES = NEAR.values()
 # Bytes of a row that all groups turn before the next: 16 registers hold the factors of a piece, not those of a vector
 # (Zen 3, 2026-11: 1000x1000 of float32 118 -> 112 us).
 PART = 16 if FEW_REGISTERS else LINE
-# Bytes of a row up to which the next rows are asked for, of a matrix beyond L2: 9984x64 of float32 64 -> 53 us, but
-# 960x1000 71 -> 84. With 16 registers they are asked for as one run of lines (2026-11, 9600x64 of float32, GB/s
-# by none, row by row, so: 23, 29, 31).
+# Bytes of a row up to which the next rows are prefetched, of a matrix beyond L2 (9984x64 of float32 64 -> 53 us, but
+# 960x1000 71 -> 84); with 16 registers as one run of lines.
 SHORT = 512
-# Longer rows beyond L2, with 16 registers: LONG vectors at once, each of which asks for its line after the next
-# (960x1000 f32, el/ns, by 3 that do not, by LONG: 11.3, 13.0); those that come from memory are not asked for, and go,
-# of float32, by PAIR (3000x3000, us, by LONG, 3 and PAIR: 1640, 1500, 1220). So do those that crowd each other, unless
-# they are more than the PLACES of one set (us, skewed and so: 2048x512 of float32 145 and 112, 1024x1024 of float64 272
-# and 214, but of float32 177 and 311).
+# Longer rows beyond L2, with 16 registers: LONG vectors at once, each of which prefetches its line after the next
+# (960x1000 f32, el/ns, by 3 that do not, by LONG: 11.3, 13.0). Rows from memory are not prefetched, and go, of float32,
+# by PAIR; so do those that crowd each other, unless they are more than the PLACES of one set.
 LONG, PAIR = 4, 2
 PLACES = 8
 BEHIND = 16  # bytes of a piece
 # Near rows at once, times the bytes that they begin near multiples of, from which a set of L1 has too few places for
-# them: with 16 registers those of float32 2 KiB apart, or of float64 4, are not near ones in L2 either (Zen 3, 2026-11:
-# 64x1024 f32 29 and 11 us).
+# them: with 16 registers those of float32 2 KiB apart, or of float64 4, are not near ones in L2 either.
 THRONG = 48 << 10
 SKEW = 8  # blocks of 32 bytes that a group of rows runs ahead of the next, where their lines would crowd in L1
 

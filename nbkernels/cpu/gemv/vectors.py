@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ...dtypes import widens
 from ..gemm.batch import bmm_fast
-from ..gemm.fast import addmm_fast, mm_fast
+from ..gemm.fast import addmm_fast, addmm_keywords, mm_fast, mm_keywords
 from ..runtime.arrays import common, promoted
 from .dot import dot_fast
 from .mv import mv_fast, mv_widened_fast
@@ -50,6 +50,23 @@ def linear_fast(input, weight, bias, out):
     if bias is None:
         return mm_fast(input, weight.T, out)
     return addmm_fast(bias, input, weight.T, 1, 1, out) if bias.shape == weight.shape[:1] else None
+
+
+def _matmul_keywords(input, other, out_dtype, mode, conj, tiles, out):
+    """matmul_fast of matrices where a keyword is given."""
+    matrices = input.ndim == 2 == other.ndim and conj is None
+    return mm_keywords(input, other, out_dtype, mode, conj, tiles, out) if matrices else None
+
+
+def _linear_keywords(input, weight, bias, *words):
+    """linear_fast of matrices where a keyword is given."""
+    if bias is None or weight.ndim != 2:
+        return _matmul_keywords(input, weight.T, *words)
+    fits = input.ndim == 2 and bias.shape == weight.shape[:1] and words[2] is None
+    return addmm_keywords(bias, input, weight.T, 1, 1, *words) if fits else None
+
+
+matmul_fast.with_keywords, linear_fast.with_keywords = _matmul_keywords, _linear_keywords
 
 
 def _row(self, mat, out):
