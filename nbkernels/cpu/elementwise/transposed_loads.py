@@ -11,12 +11,10 @@ from ...jit.ir.loop_metadata import WHOLE
 from ...jit.ir.vector import I8, I32, I64, LINE, Lanes, loop, width_bits
 
 # Bytes of a row that are done before the next rows of a line: L1 keeps the columns meanwhile, unless these lie a
-# multiple of FEW bytes apart, hence in few of its sets. Times of a + b.T over those of a + b, float32, one thread,
-# 200 x 200, 317 x 317, 999 x 999: 1.25, 1.5-1.8, 1.45-1.65; by way of a buffer 2.1-2.5 (Zen 4, 2026-11).
+# multiple of FEW bytes apart, hence in few of its sets (999 x 999 float32: 1.5 times a + b, by way of a buffer 2.3).
 WIDE, FEW = 1024, 128 if width_bits() == 512 else 512
 # Lines of columns that are done together. Where these are several, vectors go along rows, but for inputs of up to FAR
-# bytes whose columns lie a multiple of FEW apart: those go by one line. 2880 x 2880 float32 by one line 2.5 times the
-# contiguous call, by four 2.2; 128 x 128 float32 2.4, so 1.9, 384 x 384 of float64 2.2, 1.6 (Zen 3, 2026-11).
+# bytes whose columns lie a multiple of FEW apart: those go by one line (384 x 384 of float64: 2.2 times, so 1.6).
 LINES = 1 if width_bits() == 512 else 4
 FAR = 1 << 22
 PIECE = 16  # bytes of a column that are loaded at once: a square has as many rows

@@ -21,7 +21,7 @@ import functools
 from llvmlite import ir
 
 from ...jit.compile.lazy import intrinsic, plain, types
-from ...jit.compile.routine import Table, call_routine, known_table, reading
+from ...jit.compile.routine import Table, call_routine, known_table
 from ...jit.ir.amx import unit
 from ...jit.ir.chain import Chain
 from ...jit.ir.kind import UNIT
@@ -240,7 +240,14 @@ def absent_of(tile, words, lie, m, n):
     return at if at >= 0 or m % tile.mr == 0 else absent(tile, words, lie, m % tile.mr, n)
 
 
-known = reading(table)  # known(tile): the tile's table
+@intrinsic
+def known(typing, tile):
+    """The tile's table."""
+
+    def emit(context, builder, signature, args):
+        return known_table(context, builder, table, signature.args[0].tile)
+
+    return types.CPointer(types.int64)(tile), emit
 
 
 def _emit(context, builder, signature, args, lie: int):

@@ -24,8 +24,7 @@ ROWS = 8  # at once, of which each hides the latency of the others; 16 crowd in 
 WIDE = 4096
 WAITING = CHAINS * 8 * WIDE  # bytes of it
 # Bytes of a column up to which many columns are read as they lie, by windows of so many steps of each chain: in those
-# of one chain, 8 columns apart, lines are few, and nothing asks for them beforehand (AVX2, us, chain by chain and so:
-# 64x10000 f32 83 and 66, f64 143 and 123; AVX-512 36 and 30, 63 and 61, but 32x32 f64 .59 and .71).
+# of one chain, 8 columns apart, lines are few, and nothing prefetches them (64x10000 f32, us: 83, so 66).
 LOW, AT_ONCE = 1024, {4: 8, 8: 4}
 FLOATS, DOUBLES = AT_ONCE.values()
 WINDOW = 1 << 15  # bytes of A for each chain before the next takes its turn: the lines between are still in L2 then

@@ -41,8 +41,7 @@ from .jobs import HERE, enlarged, known, run_jobs
 DTYPES = {*BYTES, *SIGNLESS}
 CHAINS = 64  # two vectors of operands are loaded for each step of a vector of chains: four of these hide its latency
 # Vectors of chains that registers hold; others wait on the stack, and each is loaded and stored for its step. By itself
-# LLVM puts a sum where a factor was and moves all of them back: of 16 registers 61 instructions for 64 steps of
-# float64, 39 so (AVX2, us: 1,000 1.8 -> 1.6, 30,000 9.0 -> 8.3).
+# LLVM puts a sum where a factor was and moves all of them back (1,000 of float64, us: 1.8, so 1.6).
 HELD = vector_registers() - 2
 EACH = 2  # segments of a job: 0.5 us of float32
 SHARED = 3 << 16  # bytes of a vector up to which one thread takes them all: 4 us from L2

@@ -13,7 +13,6 @@ from llvmlite import binding, ir
 
 from ..ir.vector import I64
 from .cache import Place
-from .lazy import intrinsic, types
 
 
 def routine(name: str, define) -> int:
@@ -54,15 +53,6 @@ def known_table(context, builder, tables, key):
     if table.symbol not in builder.module.globals:
         ir.GlobalVariable(builder.module, ir.ArrayType(I64, len(table.words)), table.symbol)
     return builder.bitcast(builder.module.globals[table.symbol], I64.as_pointer())
-
-
-def reading(tables):
-    """The intrinsic of a tile by which compiled code reads the table `tables(tile)`."""
-
-    def known(typing, tile):
-        return types.CPointer(types.int64)(tile), lambda *given: known_table(*given[:2], tables, tile.tile)
-
-    return intrinsic(known)
 
 
 @functools.cache
