@@ -97,8 +97,8 @@ def matrix(rng, rows, columns, dtype):
 ZEROS = np.zeros(9 << 20)
 
 
-# Open: in some processes, after tests of other files, the compiled choice of a few shapes is not Python's (3x721x62 NT of
-# float32: deep, of 15 us by the costs, for small, of 11). The table of costs is the same then.
+# Open: in some processes, after tests of other files, the compiled choice of a few shapes is not Python's (3x721x62 NT
+# of float32: deep, of 15 us by the costs, for small, of 11). The table of costs is the same then.
 @pytest.mark.xfail(strict=False, reason="compiled code chooses another path for few shapes, in some processes")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("workers", [1, 2])
