@@ -26,7 +26,7 @@ def located(module, name):
 
 
 def _found(module, name):
-    """What a loaded module has by a dotted name; None without it, and of __main__, which another process has not."""
+    """Return the object that a loaded module has by a dotted name; None if it has none, or the module is __main__."""
     try:
         return None if module == "__main__" else reduce(getattr, name.split("."), sys.modules[module])
     except (AttributeError, KeyError):

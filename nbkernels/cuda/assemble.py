@@ -34,7 +34,7 @@ def assemble(kernel: Kernel, cc: tuple) -> Machine:
 
 
 class Refused(RuntimeError):
-    """What NVVM says of a kernel that it does not compile."""
+    """NVVM does not compile a kernel; the message is its log."""
 
 
 def or_elsewhere(make):
@@ -51,7 +51,7 @@ def or_elsewhere(make):
                 task = pickle.dumps((make.__name__, kernel, cc))
                 done = subprocess.run([sys.executable, "-c", CHILD], input=task, capture_output=True, check=True)
                 return pickle.loads(done.stdout)
-            except Exception:  # functions of __main__, a system without processes, a kernel that is refused there, too
+            except Exception:  # no process, nothing it can import, or refused again: the first error stands
                 pass
             raise
 

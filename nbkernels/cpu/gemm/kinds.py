@@ -18,7 +18,7 @@ from .tuned import tuned
 
 MODES = {"bf16_dot": "bf16", "amx": UNIT}
 NEEDED = {"bf16_dot": "AVX512_BF16", "amx": "AMX, and a system that lets programs use it"}
-# What bfloat16 is fastest by, if not by a matrix unit or chains, by LLVM's name of the processor (docs/products.md).
+# LLVM's name of a processor without a matrix unit -> the mode in which bfloat16 is fastest; elsewhere it is "chain".
 FASTEST = {"znver4": "bf16_dot", "znver5": "bf16_dot"}
 SHALLOW = 16  # steps of k up to which mode "amx" is that of chains, never tuned; of tiles of 32 most would be zeros
 WIDENED = {"float16": "float32", "bfloat16": "float32", "int8": "int32", "uint8": "int32"}  # by out_dtype

@@ -94,7 +94,7 @@ def acquire(kept, need):
 
 @jit(forceinline=True)
 def without(kept, need):
-    """What a call answers whose `acquire` failed: how large a workspace it needs, or LARGE where there is one."""
+    """The status of a call whose `acquire` failed: WANTED + the bytes it needs, or LARGE if they are there."""
     return WANTED + need if kept[LENGTH] < need and need <= KEPT else LARGE
 
 

@@ -91,7 +91,7 @@ def entry(function, signature: str, name: str, loops: bool = False, **options):
 
 
 def both(function, signature: str, name: str):
-    """What `entry` returns, and its native address for calls from compiled code, valid for the life of the process."""
+    """Return `entry`'s function and its native address, which compiled code may call as long as the process lives."""
     place = _place(function, signature, name, "both")
     found = place.load() or _build().function(function, place, signature, False, {})
     return found.entry, found.address
