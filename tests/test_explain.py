@@ -1,6 +1,9 @@
 """explain(): it tells what the call then does, and does nothing itself."""
 
 import ctypes
+import os
+import subprocess
+import sys
 from array import array
 from importlib.util import find_spec
 from itertools import islice
@@ -97,9 +100,6 @@ def matrix(rng, rows, columns, dtype):
 ZEROS = np.zeros(9 << 20)
 
 
-# Open: in some processes, after tests of other files, the compiled choice of a few shapes is not Python's (3x721x62 NT
-# of float32: deep, of 15 us by the costs, for small, of 11). The table of costs is the same then.
-@pytest.mark.xfail(strict=False, reason="compiled code chooses another path for few shapes, in some processes")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("workers", [1, 2])
 def test_products_take_the_path_that_explain_names(ran, rng, dtype, workers):
@@ -123,6 +123,14 @@ def test_products_take_the_path_that_explain_names(ran, rng, dtype, workers):
     finally:
         numba.set_num_threads(before)
     assert odd > 500
+
+
+def test_the_path_does_not_depend_on_what_the_stack_held(tmp_path):
+    own = os.environ | {"NBKERNELS_CACHE_DIR": str(tmp_path), "TESTS_POISON": "2"}
+    which = f"{__file__}::{test_products_take_the_path_that_explain_names.__name__}[1-float32]"
+    run = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "tests.poison", "-p", "no:cacheprovider", which]
+    found = subprocess.run(run, env=own, capture_output=True, text=True, timeout=300)
+    assert found.returncode == 0 and "1 passed" in found.stdout, found.stdout
 
 
 @pytest.mark.parametrize(

@@ -123,7 +123,7 @@ def operands(f, out, x, a, b):
 def alone(tile, f, out, x, a, b, beta, trusted):
     """Set the flags and item sizes in f for arrays of the tile's dtype, and call `operands`: DONE or DECLINED."""
     size, shift = tile.itemsize, 2 if tile.itemsize == 4 else 3
-    f.trusted, f.reads = trusted, beta != 0
+    f.trusted, f.reads, f.brackets = trusted, beta != 0, 0
     f.size_a, f.size_b, f.size_c = size, size, size
     f.shift_a, f.shift_b, f.shift_c = shift, shift, shift
     return operands(f, out, x, a, b)
