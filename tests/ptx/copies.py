@@ -86,7 +86,8 @@ def copy(each, operands):
 
 
 def fetched(memory, addresses, size: int, read: np.ndarray) -> np.ndarray:
-    """The first `read` bytes at each address, and zeros up to `size`."""
+    """The first `read` bytes at each address, and zeros up to `size`. All are to be in an allocation, as
+    compute-sanitizer counts a copy of which a part is read."""
     data = np.zeros((len(addresses), size), np.uint8)
     wrong = addresses % size != 0
     if (wrong & (read > 0)).any():
@@ -94,6 +95,7 @@ def fetched(memory, addresses, size: int, read: np.ndarray) -> np.ndarray:
     for count in np.unique(read[read > 0]):
         some = read == count
         memory.check(addresses[some], int(count), align=1)
+        memory.check_allocated(addresses[some], size)
         data[some, :count] = memory.gather(addresses[some][:, None] + np.arange(count))
     return data
 

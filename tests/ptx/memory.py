@@ -32,7 +32,7 @@ class Memory:
     """
 
     def __init__(self, *arrays: np.ndarray):
-        self.spans, self.kept = {}, []
+        self.spans, self.kept, self.allocated = {}, [], []
         self.maps = {}  # tensor maps that lie in memory, by address
         self.views = {size: np.asarray(_Everything(size)) for size in UNSIGNED}
         for array in arrays:
@@ -43,6 +43,9 @@ class Memory:
         low, high = np.lib.array_utils.byte_bounds(array)
         self.span(low, high, writable and array.flags.writeable)
         self.kept.append(array)
+        while isinstance(array.base, np.ndarray):
+            array = array.base
+        self.allocated.append(np.lib.array_utils.byte_bounds(array))
 
     def span(self, low: int, high: int, writable: bool = True) -> None:
         """Addresses from low to high - 1. Spans that overlap become one, written where one of them may be."""
@@ -79,6 +82,12 @@ class Memory:
         if write and not self.writable[which].all():
             at = int(addresses[self.writable[which].argmin()])
             raise Trap(f"global store of {size} bytes at {at:#x}, which is read-only")
+
+    def check_allocated(self, addresses: np.ndarray, size: int) -> None:
+        """Trap where `size` bytes are not all in one array, or in the one that it is a view of."""
+        for at in addresses.tolist():
+            if not any(low <= at and at + size <= high for low, high in self.allocated):
+                raise Trap(f"a copy of up to {size} bytes from {at:#x} ends outside of every allocation")
 
     def outside(self, at: int, size: int, what: str, lanes: int) -> str:
         near = min(self.spans, key=lambda span: max(span[0] - at, at - span[1]))

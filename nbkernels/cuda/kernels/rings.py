@@ -32,12 +32,24 @@ U32, I32, I64 = types.uint32, types.int32, types.int64
 
 @functools.cache
 def vector_copier(size: int):
-    """copy(target, source, left): 16 bytes, of which no more than `left` elements are read and the others zeros."""
+    """copy(target, source, left): the first 16 bytes of `left` elements, or all where these are fewer: one by one then,
+    as a copy of 16 bytes of which fewer are read ends beyond the array for compute-sanitizer."""
+    elements = PIECE // size
 
     @primitive(types.none, U32, I64, I32)
     def copy(builder, target, source, left):
-        count = builder.mul(ptx.clamp(builder, left, 0, PIECE // size), ir.Constant(ptx.I32, size))
-        ptx.copy_async(builder, PIECE, target, 0, source, count)
+        with builder.if_else(builder.icmp_signed(">=", left, ir.Constant(ptx.I32, elements))) as (all_, some):
+            with all_:
+                ptx.copy_async(builder, PIECE, target, 0, source)
+            with some:
+                for e in range(elements):
+                    at = ptx.moved(builder, source, ir.Constant(ptx.I64, e * size))
+                    if size < 4:
+                        ptx.store_narrow(builder, size, target, e * size, ptx.load_narrow(builder, size, at, [(left, e)]))
+                    else:
+                        inside = builder.icmp_signed(">", left, ir.Constant(ptx.I32, e))
+                        count = builder.select(inside, ir.Constant(ptx.I32, size), ir.Constant(ptx.I32, 0))
+                        ptx.copy_async(builder, size, target, e * size, at, count)
 
     return copy
 

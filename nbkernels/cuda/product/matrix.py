@@ -47,7 +47,9 @@ def access(config: GemmConfig, held: str, matrix: Matrix, lines: int, k: int) ->
     Neighbouring threads walk the direction that is closer in memory, 16 bytes each where these are contiguous and
     aligned; of tier M 8 or 4 where they are aligned to that. Tier S wants lines side by side in shared memory, so that
     it copies single elements along k. `held` is the dtype in shared memory; tier M holds bytes along k alone, and
-    single elements of less than 4 bytes are not copied asynchronously.
+    single elements of less than 4 bytes are not copied asynchronously. The last piece of a line is a part of one only
+    where another line follows, or could: a copy beyond an array, of which nothing is read, is still an error for
+    compute-sanitizer.
     """
     line, step = (matrix.row, matrix.column) if k else (0, 0)  # nothing is read: one kernel for all strides
     by_lines = k <= 1 or (lines > 1 and abs(line) < abs(step))
@@ -55,8 +57,9 @@ def access(config: GemmConfig, held: str, matrix: Matrix, lines: int, k: int) ->
     if BYTES[matrix.dtype] != size or (matrix.dtype != held and size > 1):
         return Access(order, 1, plain=True)
     along, across = (line, step) if by_lines else (step, line)
-    widths = (PIECE, 8, 4) if config.tier == "M" else (PIECE,)
-    vectors = [width // size for width in widths if width > size and matrix.aligned(width // size, across, matrix.item)]
+    widths, length = (PIECE, 8, 4) if config.tier == "M" else (PIECE,), lines if by_lines else k
+    vectors = [width // size for width in widths if width > size and matrix.aligned(width // size, across or length,
+                                                                                    matrix.item)]  # fmt: skip
     if along != 1 or (by_lines and size == 1) or (config.tier == "S" and not by_lines):
         vectors = []
     vector = max(vectors, default=1)
