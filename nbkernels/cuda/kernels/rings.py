@@ -45,7 +45,8 @@ def vector_copier(size: int):
                 for e in range(elements):
                     at = ptx.moved(builder, source, ir.Constant(ptx.I64, e * size))
                     if size < 4:
-                        ptx.store_narrow(builder, size, target, e * size, ptx.load_narrow(builder, size, at, [(left, e)]))
+                        value = ptx.load_narrow(builder, size, at, [(left, e)])
+                        ptx.store_narrow(builder, size, target, e * size, value)
                     else:
                         inside = builder.icmp_signed(">", left, ir.Constant(ptx.I32, e))
                         count = builder.select(inside, ir.Constant(ptx.I32, size), ir.Constant(ptx.I32, 0))
