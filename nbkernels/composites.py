@@ -12,11 +12,13 @@ import numpy as np
 
 from . import ops
 from .dispatch import layout, views
-from .dtypes import HALVES, widens
+from .dtypes import FLOATS, HALVES, widens
 from .epilogues import ENDINGS
 from .strides import broadcast_strides
 
 ROOMS = "nbkernels.cpu.runtime.workspace"  # by name, at the first loop
+FAST = "nbkernels.cpu.gemm.fast"
+WHOLE = 320**3  # multiply-adds of a product up to which a function that goes over all of it finds it in the caches
 KEYWORDS = "out_dtype", "mode", "conj", "tiles"  # of every product, the last arguments of the bodies
 
 
@@ -33,6 +35,32 @@ def addmm_activation(out, self, mat1, mat2, beta, alpha, activation, approximate
     else:
         ops.addmm(self, mat1, mat2, beta=beta, alpha=alpha, out=out, out_dtype=out_dtype, mode=mode, tiles=tiles)
         ending.apply(out, out=out)
+
+
+def addmm_activation_fast(self, mat1, mat2, beta, alpha, activation, approximate, out):
+    """A small product of plain arrays, then the function over it while it is in the caches; None of others."""
+    ending = ENDINGS.get((activation, approximate))
+    if ending is None or mat1.dtype.name not in FLOATS or not mat1.ndim == mat2.ndim == 2:
+        return None
+    if mat1.size * mat2.shape[1] > WHOLE:
+        return None
+    made = import_module(FAST).addmm_fast(self, mat1, mat2, beta, alpha, out)
+    return None if made is None else ending.apply(made, out=made)
+
+
+def addbmm_fast(self, batch1, batch2, beta, alpha, out):
+    """A product of plain arrays after the other, in one result; None, with nothing written, where more care is needed:
+    of halves, whose sums are float32's, and of an out that may share memory with what is read later."""
+    if not (batch1.ndim == 3 == batch2.ndim and 0 < len(batch1) == len(batch2)) or batch1.dtype.name in HALVES:
+        return None
+    if out is not None and (np.may_share_memory(out, batch1) or np.may_share_memory(out, batch2)):
+        return None
+    fast = import_module(FAST)
+    made = fast.addmm_fast(self, batch1[0], batch2[0], beta, alpha, out)
+    for i in range(1, len(batch1) if made is not None else 0):
+        if fast.addmm_fast(made, batch1[i], batch2[i], 1, alpha, made) is None:
+            fast.gemm(made, made, batch1[i], batch2[i], 1, alpha)
+    return made
 
 
 # -- vectors as matrices ----------------------------------------------------------------------------------------------

@@ -161,9 +161,9 @@ class Elementwise:
             self.forget()
         now = self.version()
         plain = now.memory is not None and where is None and len(args) == len(self.parameters)
-        plain = plain and all(type(x) is np.ndarray for x in (out, *args))
-        if plain and self.room.at_once(now.memory, out, args):
-            return out
+        plain = plain and (out is None or type(out) is np.ndarray) and all(type(x) is np.ndarray for x in args)
+        if plain and (result := self.room.at_once(now.memory, out, args)) is not None:
+            return result
         types = tuple(map(type, args))
         repeat = now.repeats.get(types) if where is None else None
         if repeat is not None and (result := repeat(*args, out)) is not None:
@@ -246,9 +246,8 @@ class Elementwise:
             now.memory = self.room.Memory()
         values = args if where is None else (*args, where)
         values = [x if type(x) is np.ndarray else np.asarray(x, dtype) for x, dtype in zip(values, dtypes)]
-        made = np.ndarray(shape, result, strides=strides) if out is None else out
-        fits = self.room.again(now.function, now.memory, (made, *values), where is not None, out is None)
-        return made if fits else None
+        plan = now.function, shape, result, strides
+        return self.room.at_once(now.memory, out, values, where is not None, plan)
 
     def operand(self, key, value, or_number=False) -> Operand:
         adapter = arrays.adapter_of(type(value))

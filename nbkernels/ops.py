@@ -49,6 +49,7 @@ addmm_activation, addmm_activation_ = define(
         "CompositeExplicit": "nbkernels.composites:addmm_activation",
         "CUDA": "nbkernels.cuda.gemm:addmm_activation",
     },
+    fast="nbkernels.composites:addmm_activation_fast",
     gradient="nbkernels.autograd.products:ADDMM_ACTIVATION",
 ).forms
 
@@ -74,6 +75,7 @@ addbmm, addbmm_ = define(
     f"addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1, {CUT}) -> Tensor",
     structured=products.addbmm,
     dispatch={"CompositeExplicit": "nbkernels.composites:addbmm"},
+    fast="nbkernels.composites:addbmm_fast",
     gradient="nbkernels.autograd.products:ADDBMM",
 ).forms
 
@@ -199,7 +201,7 @@ FUSED = LIBRARY.stub(
     "elementwise",
     takes="function outs inputs where fresh",
     dispatch={"CPU": "nbkernels.cpu.elementwise.fused:run", "CUDA": "nbkernels.cuda.fused:run"},
-    fast="nbkernels.cpu.elementwise.fused:again",
+    fast="nbkernels.cpu.elementwise.fused:at_once",
 )
 
 

@@ -97,3 +97,46 @@ def test_matrix_products_do_not_depend_on_the_path(data):
     scalars = st.sampled_from([0, 1, -1, 0.5, 2, True, float("nan"), "x", None])
     keywords = data.draw(st.fixed_dictionaries({}, optional={"beta": scalars, "alpha": scalars}))
     both_paths("addmm", (x, a, b), keywords, out)
+
+
+@given(st.data())
+def test_products_of_stacks_do_not_depend_on_the_path(data):
+    """Those that are composed of others: of stacks and a matrix, summed over a stack, and through an activation."""
+    b, m, n, k = (data.draw(st.sampled_from(SIZES)) for _ in range(4))
+    dtypes = data.draw(st.sampled_from([["float32"], ["float16"], ["int32"], ["float32", "float64", "int64"]]))
+
+    def array(*size):
+        return data.draw(arrays(st.just(size), dtypes))
+
+    name = data.draw(st.sampled_from(["matmul", "linear", "addbmm", "addmm_activation"]))
+    result = {"matmul": (b, m, n), "linear": (b, m, n)}.get(name, (m, n))
+    out = data.draw(st.one_of(st.none(), arrays(st.just(result), dtypes), arrays(shape, dtypes)))
+    if name == "matmul":
+        both_paths(name, (array(b, m, k), array(k, n)), {}, out)
+        return
+    if name == "linear":
+        both_paths(name, (array(b, m, k), array(n, k), *[array(n)] * data.draw(st.booleans())), {}, out)
+        return
+    x = data.draw(st.one_of(arrays(shapes_within((m, n)), dtypes), arrays(shape, dtypes)))
+    factors = st.sampled_from([0, 1, -1, 0.5, 2, True, "x", None])
+    keywords = data.draw(st.fixed_dictionaries({}, optional={"beta": factors, "alpha": factors}))
+    if name == "addbmm":
+        both_paths(name, (x, array(b, m, k), array(b, k, n)), keywords, out)
+        return
+    with np.errstate(all="ignore"):
+        both_paths(
+            name,
+            (x, array(m, k), array(k, n)),
+            keywords | {"activation": data.draw(st.sampled_from(["relu", "gelu", "tan"]))},
+            out,
+        )
+
+
+def test_a_sum_over_a_stack_into_a_part_of_it():
+    """What is read later is not written before; nor is a part of what comes as an operand of a stack's rows."""
+    whole = np.random.default_rng(0).normal(size=(3, 4, 4)).astype("f4")
+    for i in range(3):
+        expected, own = nb.addbmm(whole[i], whole, whole), whole.copy()
+        np.testing.assert_array_equal(nb.addbmm(own[i], own, own, out=own[i]), expected)
+    expected, own = nb.matmul(whole, whole[0]), whole.copy()
+    np.testing.assert_array_equal(nb.matmul(own, own[0], out=own), expected)

@@ -14,7 +14,7 @@ from . import gates, schedule
 from .elementwise import apart
 from .loop import Loop
 from .loops import address
-from .plan_cache import DONE, MOST, UNKNOWN, Memory, many_entry
+from .plan_cache import MOST, UNKNOWN, Memory, many_entry
 
 at_first = Patience("elementwise_recall_many")  # calls whose layouts are checked each time
 
@@ -49,22 +49,23 @@ def _nest(function, dtypes, count, masked, shapes, strides, fresh, raises=False)
     return schedule.Nest(loops, compiled, itemsizes, gates.FUNCTION_PARALLEL, streamed=streamed, outputs=count)
 
 
-def at_once(memory: Memory, out, inputs) -> bool:
-    """Compute one output by a plan cached in `memory`; return False, with nothing done, where no such plan applies."""
-    return many_entry()(memory.address, 1 + len(inputs), 0, 0, out, *inputs, *[None] * (MOST - 1 - len(inputs))) == DONE
+def at_once(memory: Memory, out, inputs, masked=False, again=None):
+    """The one output, `out` or, where that is None, made, by a plan cached in `memory`; None, with nothing done, where
+    no such plan applies. The last of the inputs is a mask if `masked`. `again` says that `run` has computed such a
+    layout, so that its plan may be cached: the function, and the shape, dtype and strides of a new output."""
+    count, variant, padding = 1 + len(inputs), masked << 1 | (out is None), [None] * (MOST - 1 - len(inputs))
 
+    def enter(record):
+        return many_entry()(memory.address, count, variant, record, out, *inputs, *padding)
 
-def again(function, memory: Memory, arrays, masked: bool, fresh: bool) -> bool:
-    """Compute one output by a plan that `memory` caches, for a layout that `run` has computed before; `arrays` are the
-    output, the inputs and, if `masked`, a mask. Return False, with nothing done, where the plan does not apply."""
-    slots, variant, entry = memory.address, masked << 1 | fresh, many_entry()
-    padded = *arrays, *[None] * (MOST - len(arrays))
-    status = entry(slots, len(arrays), variant, 0, *padded)
-    if status == UNKNOWN:
+    found = enter(0)
+    if again and type(found) is int and found == UNKNOWN:
+        function, shape, dtype, strides = again
+        arrays = np.ndarray(shape, dtype, strides=strides) if out is None else out, *inputs
         layouts = tuple(x.shape for x in arrays), tuple(x.strides for x in arrays)
-        found = _nest(function, tuple(x.dtype for x in arrays), 1, masked, *layouts, fresh)
-        status = memory.run((found, 0), arrays, lambda record: entry(slots, len(arrays), variant, record, *padded))
-    return status == DONE
+        loops = _nest(function, tuple(x.dtype for x in arrays), 1, masked, *layouts, out is None)
+        found = memory.run((loops, 0), arrays, enter)
+    return found if type(found) is np.ndarray else None
 
 
 def run(function, outs, inputs, where=None, fresh=False) -> None:

@@ -97,13 +97,11 @@ def _across(plan, itemsizes):
 # -- streaming stores -------------------------------------------------------------------------------------------------
 
 # Bytes of an output from which on streaming stores win over reading each line before it is overwritten: the last cache
-# does not hold it, or 32 MiB, how much of it there may be: a + b of f32 on two threads, 16 MB of output 46 against
-# 45 GB/s, 64 MB 54 against 34.
+# does not hold it, or 32 MiB, how much of it there may be (a + b of f32, 64 MB of output: 34 GB/s, so 54).
 STREAMED = min(_caches.l3 or 1 << 25, 1 << 25)
 # The same of those that turn an input, and half as many where its columns are crowded. They go by tiles of TALL rows of
-# BROAD bytes, of two such inputs half as many, one below the other: the CPU's prefetchers follow runs that long along
-# columns and rows (by 256 rows of 4 lines a + b.T of 5477^2 float32 28 ms, so 16). Of rows that begin within lines each
-# has its own lines, and tiles turn a line more.
+# BROAD bytes, of two such inputs half as many, one below the other: the CPU's prefetchers follow runs that long (256
+# rows of 4 lines 28 ms, so 16). Of rows that begin within lines each has its own lines, and tiles turn a line more.
 TURNED, TALL, BROAD = 15 * _caches.l2, 128, 8 * LINE
 
 

@@ -12,16 +12,15 @@ class Loop:
 
     Dtypes go by NumPy's names. A function of several outputs returns a tuple: `more` are the dtypes of all but the
     first, and `compute` ends with one for each. `scalars` further arguments, of the result's dtype, are the same for
-    every element. `streamed` loops store whole lines of contiguous output past the caches (a + b of 16 M f32: 54 GB/s
-    against 34) and drain them before returning. Of rows that begin at different places of a line a `misaligned` loop
-    does a part of whole lines: two words behind the pointers are -1, or 0, where what precedes each row's first whole
-    line is left out, and where as many elements follow the last column. `light` says that memory, not arithmetic, takes
-    the time; `paired`, that its steps wait for each other: two vectors at once take less (pow of float64 3.7 ns, by one
-    4.5; Zen 4, 2026-11). `steps` are the distances of the inputs' neighbours in elements, where they are known
-    beforehand and the output is contiguous; None is that of an input whose columns are, in place of its rows. Where it
-    is `chained`, a function of two is applied to the first input and the second, to that and the third, and so on. A
-    `plain` function gives what `function` does, in less time, and whether it does and there is no fault: it is asked
-    first. Where it is `alone`, an operation of one, both inputs are the same array.
+    every element. `streamed` loops store whole lines of contiguous output past the caches and drain them before
+    returning. Of rows that begin at different places of a line a `misaligned` loop does a part of whole lines: two
+    words behind the pointers are -1, or 0, where what precedes each row's first whole line is left out, and where as
+    many elements follow the last column. `light` says that memory, not arithmetic, takes the time; `paired`, that its
+    steps wait for each other: two vectors at once take less. `steps` are the distances of the inputs' neighbours in
+    elements, where they are known beforehand and the output is contiguous; None is that of an input whose columns are,
+    in place of its rows. Where it is `chained`, a function of two is applied to the first input and the second, to that
+    and the third, and so on. A `plain` function gives what `function` does, in less time, and whether it does and there
+    is no fault: it is asked first. Where it is `alone`, an operation of one, both inputs are the same array.
     """
 
     function: Callable

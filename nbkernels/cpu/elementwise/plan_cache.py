@@ -146,16 +146,20 @@ def recall_entry():
 
 @functools.cache
 def many_entry():
-    """int64(memory, operands, variant, record, array, ...): the same of one to MOST arrays, of which MOST are given."""
+    """answer(memory, operands, variant, record, out, array, ...): the same of out, which is made where it is None, and
+    up to MOST - 1 arrays, of which as many are given."""
 
     def run(memory, operands, variant, record, a, b, c, d, e, f, g, h, i, j):
-        room, arrays = scratch(LARGE_ROOM), pointer(scratch(ADDRESSES))
-        arrays[0], arrays[1], arrays[2], arrays[3] = address_of(a), address_of(b), address_of(c), address_of(d)
+        room, arrays, numpy = scratch(LARGE_ROOM), pointer(scratch(ADDRESSES)), pointer(memory)[SLOTS]
+        out = address_of(a)
+        given = 0 if out == pointer(numpy)[NONE] else out
+        arrays[0], arrays[1], arrays[2], arrays[3] = given, address_of(b), address_of(c), address_of(d)
         arrays[4], arrays[5], arrays[6], arrays[7] = address_of(e), address_of(f), address_of(g), address_of(h)
-        arrays[8], arrays[9] = address_of(i), address_of(j)
-        return _recall(memory, arrays, operands, 0.0, (variant, 0, 0), record, room, room + LARGE_ROOM - FACTORS)
+        arrays[8], arrays[9], end = address_of(i), address_of(j), room + LARGE_ROOM - FACTORS
+        status = _recall(memory, arrays, operands, 0.0, (variant, 0, 0), record, room, end)
+        return answer(status, given, 0 if given != 0 else arrays[0])
 
-    return entry(run, f"int64({'int64, ' * 4}{', '.join(['object'] * MOST)})", "elementwise_recall_many")
+    return entry(run, f"answer({'int64, ' * 4}{', '.join(['object'] * MOST)})", "elementwise_recall_many")
 
 
 @functools.cache

@@ -3,9 +3,7 @@
     (xr, xi) * (yr, yr) -/+ (xi, xr) * (yi, yi)        (xr, xi) +/- (yr, yi)
 
 LLVM would take the parts of several numbers apart and put them together again: products of 10,000 of complex64 go at
-.75 of NumPy's speed so, at 1.1 here, of complex128 at .65 and 1.1; sums of 100,000 complex128 and a number at .65
-and 1.0 (Zen 3, 2026-11). Which part of a result comes first in its sum is
-what shows in the kind of a NaN.
+.75 of NumPy's speed so, at 1.1 here (Zen 3). Which part of a result comes first in its sum shows in the kind of a NaN.
 """
 
 from __future__ import annotations

@@ -119,9 +119,8 @@ def sized(mr: int, nr: int, size: int, l1: int, l2: int) -> Tiles:
     >>> print(sized(6, 16, 4, 32 << 10, 512 << 10))
     6x16 kc=1024 nb=64 mc=4092 nc=4096
     """
-    # A panel of A and one of B share L1, whose size they may exceed by a quarter: only A's must stay (48 KiB, n = 1024,
-    # f32: kc = 192, 320, 512 gave 173, 175, 162 GFLOP/s). Below 192 reloads of C show: where L1 is too small for both
-    # panels they stream from L2 (32 KiB, n = 2048, f32: kc = 192, 512, 1024 gave 81, 93, 95 % of the peak).
+    # A panel of A and one of B share L1, whose size they may exceed by a quarter: only A's must stay. Below 192 reloads
+    # of C show: where L1 is too small for both panels they stream from L2 (32 KiB: 81 % of the peak, so 95).
     kc = l1 * 5 // 4 // ((mr + nr) * size)
     kc = min(512, kc) // 8 * 8 if kc >= 192 else 1024
     # Half of L2, or, where panels of A pass through it, three quarters: these panels are met by more columns then.

@@ -26,8 +26,7 @@ WAYS = THIN, DEEP, SHORT, COLUMNS, PACKED, SMALL  # consecutive numbers
 DTYPES, THREADS = ("float32", "float64"), ("1", "2")
 # What a product has: v tiles and w vectors across, areas of A, B and C in vectors. `turned`: the path computes C' =
 # B' A', of which all is said then. `vast`: B, by rows, or A, by columns, has VAST times the bytes of L2: a panel of it
-# comes from memory line by line, each of a page of its own (2x2523x756 of float64 TN, us, by small 2400, by deep 650).
-# `crowded`: B's lines are ways of L1 apart, and share a set.
+# comes from memory line by line, each of its own page. `crowded`: B's lines are ways of L1 apart, and share a set.
 FEATURES = (
     "1", "m", "w", "k", "v k", "m w k", "C", "C, turned", "A by rows", "A by columns", "B by columns", "v A by rows",
     "v A by columns", "A vast", "B vast", "B crowded",

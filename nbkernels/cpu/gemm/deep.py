@@ -4,8 +4,7 @@ A job is a segment against a register tile's columns of C: the stacks' kernel (t
 call, from operands in place. Columns of B lie across its vectors; where its rows are not contiguous a job packs its
 panel first. A B from beyond L2 is read along its rows, against all of a short A (multi_gemv.py). Segments leave their
 chains in planes, which are added in order; two go side by side where C is so small that one's would wait for each
-other. Products of fewer steps come here where half a vector holds a row of C. All are one compiled call (128x8x256 of
-float32: 16 us by Python's planning, 11 so), the smallest from the small products' entry.
+other. Products of fewer steps come here where half a vector holds a row of C. All are one compiled call.
 """
 
 from __future__ import annotations
@@ -37,10 +36,9 @@ ROWS = 16 * HEIGHT  # of a job, unless it packs B
 # at a time. One thread, us (by packed panels; NumPy): 1024x8x1024 TN f32 183 (661; 490), f64 394 (1328; 1057).
 IN_PLACE, PACKED, BY_ROWS = 0, 1, 2
 BROAD, TURN, LOW = 2048, 64, 16
-# Steps of k that a job takes at a time: A and B of a whole segment would come from beyond L2 too often (one thread, us:
-# 32x32x50000 TN f64 2245, so 1094). Narrow vectors read along k, and in place, by TURN steps, with the next ones' lines
-# prefetched by each tile (the same by AVX2, by 512 steps, by 64, by 64 and prefetched: 6288, 6616, 3995). B is read in
-# place if its rows have up to LINED bytes, by PASSES tiles at most, or with A.
+# Steps of k that a job takes at a time: A and B of a whole segment would come from beyond L2 too often (32x32x50000 TN
+# f64 2245 us, so 1094). Narrow vectors read along k, and in place, by TURN steps, with the next ones' lines prefetched
+# by each tile. B is read in place if its rows have up to LINED bytes, by PASSES tiles at most, or with A.
 STEPS = 512
 LINED, PASSES = 1024, 8
 FACTORS = 8 * MOST * TURN  # bytes of stack for those of A

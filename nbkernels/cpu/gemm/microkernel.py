@@ -5,8 +5,7 @@ One LLVM function per height 1..mr and per number of vectors across 1..nv, so th
 compiled alone when a product first needs it: callers find them in the tile's `table`. Lanes beyond the last column are
 left out where C and X are touched. An element of A is read as a scalar and spread over a vector; a row of B is nv whole
 vectors (masked loads would cost 8 %: they take an FMA port). They lie in panels or have any strides: of mr rows a
-function each, as a constant stride takes no register. Fewer rows go by that for any strides: half of the code to
-compile.
+function each, as a constant stride takes no register. Fewer rows go by that for any strides: half as much to compile.
 The tile starts from zero or from a stored partial result and ends as a partial result or as the finished C, so an
 element is one chain however k is cut (the library's fixed order).
 
@@ -34,9 +33,8 @@ APART = 16
 # name and kind of the arguments: address of w words, t chains, c elements of C; i integer; s a chain's dtype
 ARGUMENTS = "a:w rsa:i csa:i b:w rsb:i kb:i t:t rst:i c:c rsc:i width:i start:i stop:i x:c rsx:i alpha:s beta:s"
 SPEC = [item.split(":") for item in ARGUMENTS.split()]
-# Steps of k per turn of a full tile's loop, which fill the window; short tiles are cheap to compile instead. Where
-# vectors are narrow the loop is 20 instructions for 12 multiply-adds, and a neighbour on the core takes half of what it
-# can issue (AVX2, n = 512, f32, median GFLOP/s by 4, 8 and 16: 73, 76, 72).
+# Steps of k per turn of a full tile's loop, which fill the window; short tiles are cheap to compile instead. Narrow
+# vectors take 20 instructions for 12 multiply-adds, and a neighbour on the core takes half of what it can issue.
 UNROLL, NARROW = 2, 8
 # How A and B lie: anyhow, in panels, or A in a panel and B by rows, of which the tile makes a panel on its way.
 LIES = "", "_packed", "_copying"

@@ -84,10 +84,8 @@ table_at = TABLE.pointer()
 def _whole(tile):
     """int64(table, out, x, a, b, beta, alpha), on checked arrays, their ids, x's or 0: its address. It launches threads
     and comes back when they are done; LARGE, with nothing done, where something is not ready yet, the room that is kept
-    does not do, Ctrl-C must be heard meanwhile, or nothing says how many threads there are.
-
-    Python's way to the launch takes 14 us, or 100-200 after a product that has driven its code out of the caches (Zen
-    3, n = 512, f32, of 3.0 ms).
+    does not do, Ctrl-C must be heard meanwhile, or nothing says how many threads there are. Python's way to the launch
+    takes 14 to 200 us.
     """
     size, element = tile.itemsize, getattr(np, tile.dtype)
 

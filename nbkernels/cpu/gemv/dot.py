@@ -3,8 +3,6 @@
 k is cut into segments of 4096. Within one chain c takes the steps c, c + 64, c + 128, ... in order, each a fused
 multiply-add, from zero; then chain c takes in chain c + h, for h = 32, 16, 8, 4, 2 and 1, and the first is the sum of
 the segment. Segments are added in order. So the bits depend on the numbers alone: not on strides, vectors or threads.
-
-1000 steps of float32 in cache: 2.7 us as a product of one row and one column, 0.7 so (2026-11).
 """
 
 from __future__ import annotations

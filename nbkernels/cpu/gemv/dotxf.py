@@ -111,9 +111,9 @@ def _near(builder, tile, a, rsa, v, k, t, near=None, ahead=False, onward=False):
 
     The vectors' accumulators hide each other's latency. An iteration reads a line of each row, all of it at once: lines
     that crowd each other out of L1 come from L2 once. A row's address is its group's, which LLVM cannot see through,
-    and a multiple of the stride: with a pointer for each row, most of which are spilled to the stack, a number of
-    float32 takes 0.95 instructions, so 0.71. `ahead`: the next rows are prefetched; `onward`: each row's line after the
-    next. Where a vector is two pieces, the upper one reads from before its rows: these have to be BEHIND bytes apart.
+    and a multiple of the stride: a pointer for each row would be spilled. `ahead`: the next rows are prefetched;
+    `onward`: each row's line after the next. Where a vector is two pieces, the upper one reads from before its rows:
+    these have to be BEHIND bytes apart.
     """
     lanes, size, near = Lanes(builder, tile.dtype, few.py_func(tile)), SIZE[tile.dtype], near or NEAR[tile.dtype]
     count, line, step = lanes.count, LINE // size, builder.mul(rsa, I64(size))

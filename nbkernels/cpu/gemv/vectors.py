@@ -6,7 +6,7 @@ Arrays of two dtypes are converted to the one that holds the numbers of both, as
 from __future__ import annotations
 
 from ...dtypes import widens
-from ..gemm.batch import bmm_fast
+from ..gemm.batch import bmm_fast, takes
 from ..gemm.fast import addmm_fast, addmm_keywords, mm_fast, mm_keywords
 from ..runtime.arrays import common, promoted
 from .dot import dot_fast
@@ -27,11 +27,11 @@ def addr_fast(self, vec1, vec2, beta, alpha, out):
 
 
 def matmul_fast(input, other, out):
-    """The usual dimensions; batches that must be broadcast are declined."""
+    """The usual dimensions; of what must be broadcast, stacks that meet a matrix and are contiguous."""
     if input.ndim == 2 == other.ndim:  # each asks for one dtype itself: to ask before takes 40 ns
         way, made = mm_fast, mm_fast(input, other, out)
     else:
-        way = WAYS.get((input.ndim, other.ndim))
+        way = _stack if input.ndim > 2 == other.ndim else WAYS.get((input.ndim, other.ndim))
         made = way(input, other, out) if way else None
     if made is not None or not way or input.dtype == other.dtype:
         return made
@@ -42,6 +42,8 @@ def matmul_fast(input, other, out):
 
 def linear_fast(input, weight, bias, out):
     """Matrices: straight to addmm."""
+    if input.ndim > 2 == weight.ndim:
+        return _rows(linear_fast, len(weight), input, weight, bias, out)
     if not (input.ndim == 2 == weight.ndim and input.shape[1] == weight.shape[1]):
         return None
     if input.dtype != weight.dtype or (bias is not None and bias.dtype != weight.dtype):
@@ -50,6 +52,22 @@ def linear_fast(input, weight, bias, out):
     if bias is None:
         return mm_fast(input, weight.T, out)
     return addmm_fast(bias, input, weight.T, 1, 1, out) if bias.shape == weight.shape[:1] else None
+
+
+def _stack(input, other, out):
+    return _rows(mm_fast, other.shape[1], input, other, out)
+
+
+def _rows(way, n, input, *given):
+    """A contiguous stack of matrices as one matrix of all their rows; `way` takes it, `given`, and out as the last."""
+    *others, out = given
+    shape = *input.shape[:-1], n
+    if not (input.flags.c_contiguous and input.size and n) or not (out is None or takes(out, shape, out.dtype)):
+        return None
+    made = way(input.reshape(-1, input.shape[-1]), *others, None if out is None else out.reshape(-1, n))
+    if made is None:
+        return None
+    return made.reshape(shape) if out is None else out
 
 
 def _matmul_keywords(input, other, out_dtype, mode, conj, tiles, out):

@@ -36,8 +36,7 @@ from .rows import rows
 from .stacks import LAUNCHED, STACKED, launched_at, stacked_at, stacks, suits, table
 
 # Picoseconds of ours, and of NumPy's, of which GAIN hundredths must be saved: a call by rows, one of them, a step of k;
-# a call by panels, one product, an element of A or B, one of C, of 8 bytes twice (AVX2, 2026-11: by the shapes of
-# bench_numpy_loops.py, none of which is slower than 0.97 of NumPy's so).
+# a call by panels, one product, an element of A or B, one of C, of 8 bytes twice (AVX2, by bench_numpy_loops.py).
 ROW_CALL, ROW, ROW_STEP, CALL, PRODUCT_, READ, WRITTEN, GAIN_ = 200_000, 90_000, 30, 600_000, 300_000, 1500, 600, 110
 INTEGER, HALF, OTHERS = 800, 7400, 100  # NumPy's: of integers, of float16, and of floats, which BLAS does
 ALWAYS = 1 << 30

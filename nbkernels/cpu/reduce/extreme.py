@@ -6,8 +6,7 @@ Bits of numbers without a sign grow with the numbers, bits of numbers with one a
     middle   the smallest as unsigned ones: without a sign the smallest; where there are none, with one the largest
     below    the largest as unsigned ones: of the numbers with a sign the smallest, if there are any
 
-and the bits of NaN lie beyond infinity's, of either sign. LLVM makes vectors of integers that are kept so by itself,
-three instructions that wait for none; comparing floats, with what NaN and zeros take, is five that wait for each other.
+and the bits of NaN lie beyond infinity's, of either sign. LLVM makes vectors of integers that are kept so by itself.
 
 Where vectors lack such instructions for 64 bits (AVX2), float64 are compared as if there were neither NaN nor zeros,
 and NaN are noted beside: only then bits tell what is next to them. A zero's sign is looked for afterwards.
