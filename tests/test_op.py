@@ -247,6 +247,43 @@ def test_a_result_that_may_be_the_argument_itself(library):
     assert op.in_place is None
 
 
+def test_a_call_that_was_described_begins_with_the_kernel(library):
+    """And is described anew where a dtype, a shape, strides, a number's type or the kernel differ."""
+    looks, got = [], []
+
+    def meta(self, by, size):
+        looks.append(self)
+        return SimpleNamespace(shape=(*self.shape, *size), dtype=self.dtype, strides=None)
+
+    def kernel(out, self, by, size):
+        got.append((by, size))
+        out[...] = self.reshape(self.shape + (1,) * len(size)) * by
+
+    schema = "f(Tensor self, Scalar by, *, int[1] size=2) -> Tensor"
+    op = library.define(schema, structured=meta, dispatch={"CPU": kernel})
+    x, out = np.arange(3.0), np.empty((3, 2))
+    for by in (0.0, 2.0):
+        np.testing.assert_array_equal(op.function(x, by), np.stack([x * by] * 2, 1))
+        before = len(looks)
+        np.testing.assert_array_equal(op.function(x, by), np.stack([x * by] * 2, 1))
+        assert op.function(x, by, out=out) is out
+        assert op.function(x, by, out=out) is out
+        assert len(looks) == before + 1
+    assert np.signbit(op.function(x, -0.0)).all()
+    assert {size for _, size in got} == {(2,)}
+    for other in (x[::-1], x[:2], x.astype("f4")):
+        before = len(looks)
+        np.testing.assert_array_equal(op.function(other, 2.0), np.stack([other * 2] * 2, 1))
+        assert len(looks) == before + 1
+    op.function(x, 2)
+    assert type(got[-1][0]) is int
+    with pytest.raises(OutError, match="read-only"):
+        op.function(x, 2.0, out=read_only(out))
+    with library.register(op.function, "CPU", lambda out, *args: out.fill(7), override=True):
+        assert (op.function(x, 2.0) == 7).all()
+    assert (op.function(x, 2.0) == np.stack([x * 2] * 2, 1)).all()
+
+
 @given(st.data())
 def test_overlap_with_itself_is_found_exactly(data):
     shape = data.draw(st.lists(st.integers(0, 4), max_size=4).map(tuple))
