@@ -268,6 +268,29 @@ def test_quantize(k, group, dtype, symmetric, scales):
     assert (abs(back - weight) <= step * (0.5 + (scales == "float16" or not symmetric))).all()
 
 
+def test_the_axis_of_k():
+    weight = floats(24, 10)
+    for options in ({}, {"group": 8, "dtype": "int4", "symmetric": False}):
+        expected = quantize(weight, **options)
+        for axis, given in ((1, weight), (0, weight.T), (-2, weight.T)):
+            found = quantize(given, axis=axis, **options)
+            assert (found.shape, found.values.tobytes()) == ((24, 10), expected.values.tobytes())
+            assert found.scales.tobytes() == expected.scales.tobytes()
+
+
+def test_tensors():
+    torch = pytest.importorskip("torch")
+    x, weight, bias = floats(2, 3, 40), floats(7, 40), floats(7)
+    w, tensor = quantize(torch.from_numpy(weight), group=8), torch.from_numpy(x)
+    assert w.values.tobytes() == quantize(weight, group=8).values.tobytes()
+    for given in (tensor, tensor.bfloat16(), tensor.half()):
+        found = linear_q(given, w, torch.from_numpy(bias), "silu")
+        assert (type(found), found.dtype, found.shape) == (torch.Tensor, torch.float32, (2, 3, 7))
+        assert same(found.numpy(), linear_q(given.float().numpy(), w, bias, "silu"))
+    with pytest.raises(TypeError, match="requires grad"):
+        linear_q(tensor.requires_grad_(), w)
+
+
 def test_halves_go_to_even_and_what_is_beyond_saturates():
     w = quantize(np.array([[0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 127.0]]))
     assert w.values.tolist() == [[0, 2, 2, 0, -2, -2, 127]]
@@ -326,13 +349,15 @@ W = Quantized(ONES, SCALES, group=16)
         (lambda: Quantized(ONES, SCALES, group=16.0), TypeError, "group must be a whole number"),
         (lambda: Quantized(ONES[0], SCALES), ValueError, "values must have 2 dimensions"),
         (lambda: Quantized(ONES, SCALES, dtype="int2"), TypeError, "dtype must be 'int8' or 'int4', not 'int2'"),
-        (lambda: quantize([[1.0]]), TypeError, "weight must be a NumPy array, not a list"),
+        (lambda: quantize([[1.0]]), TypeError, "weight must be an array, not a list"),
         (lambda: quantize(ONES), TypeError, "weight must be of floats, not int8"),
         (lambda: quantize(SCALES * np.nan), ValueError, "weight has NaN or infinity"),
         (lambda: quantize(SCALES * 1e38, scales="float16"), ValueError, "such large weights are no float16"),
         (lambda: quantize(SCALES, scales="float64"), TypeError, "scales must be float32, float16"),
         (lambda: linear_q(SCALES, W), ValueError, r"x of shape \(4, 2\) and weights of \(4, 32\) do not fit"),
-        (lambda: linear_q(np.float32(1), W), TypeError, "x must be a NumPy array, not a float32"),
+        (lambda: quantize(SCALES, axis=2), ValueError, "axis must be 0 or 1, or -2 or -1, not 2"),
+        (lambda: linear_q(np.float32(1), W), ValueError, r"x of shape \(\) and weights of"),
+        (lambda: linear_q(nbkernels.meta((2, 32), "f4"), W), TypeError, "x must be an array on the CPU, not"),
         (lambda: linear_q(np.ones((2, 32)), W), TypeError, "x must be float32, float16, bfloat16, not float64"),
         (lambda: linear_q(np.ones((2, 32), np.float32), ONES), TypeError, "w must be what quantize makes, not a"),
         (lambda: linear_q(np.ones(32, np.float32), W, SCALES[0]), ValueError, r"bias of shape \(2,\) for 4 outputs"),

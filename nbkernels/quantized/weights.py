@@ -10,7 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ..dispatch.errors import describe
+from ..dispatch.arrays import adapter_of
+from ..dispatch.errors import ArgumentError, describe
+from ..dispatch.keys import CPU
+from ..dispatch.operands import Operand
 from ..epilogues import ENDINGS
 from . import layout
 
@@ -130,11 +133,12 @@ def _again(values, scales, zeros, dtype, group, k):
 
 
 def quantize(weight: Any, group: int | None = None, dtype: str = "int8", symmetric: bool = True,
-             scales: str = "float32") -> Quantized:  # fmt: skip
+             scales: str = "float32", axis: int = -1) -> Quantized:  # fmt: skip
     """value = round(weight / scale) + zero, saturated: a matrix of weights as int8 or int4 with a scale for each group
 
-    `weight` is (n, k), an output a row, of floats; it is computed in float32. A group is `group` neighbours along k, a
-    multiple of 8, and the last one may be short; None is all of a row. Rounding is half to even, in every place.
+    `weight` is (n, k), an output a row, of floats, an array on the CPU of any library that is known; it is computed in
+    float32. `axis` is k's: 0 takes a weight of (k, n), as mat2 is. A group is `group` neighbours along k, a multiple of
+    8, and the last one may be short; None is all of a row. Rounding is half to even, in every place.
 
     symmetric   scale = max |weight| / 127, and values are from -127 to 127; int4: 7
     otherwise   scale = high/255 - low/255 for high = max(weight, 0) and low = min(weight, 0) of the group, and
@@ -143,7 +147,8 @@ def quantize(weight: Any, group: int | None = None, dtype: str = "int8", symmetr
     The scale is rounded to the dtype `scales`, "float32", "float16" or "bfloat16", and is at least its smallest normal
     number, before weights are divided by it; so a group of zeros has one, too.
 
-    Raises TypeError for other dtypes, ValueError for weights that are not finite, or too large for `scales`.
+    Raises TypeError for other dtypes, ValueError for weights that are not finite, or too large for `scales`, and for
+    another axis.
 
     >>> import numpy as np, nbkernels
     >>> w = nbkernels.quantize(np.array([[1.0, -2.0, 0.26], [0.0, 7.0, 3.5]]), dtype="int4")
@@ -156,6 +161,9 @@ def quantize(weight: Any, group: int | None = None, dtype: str = "int8", symmetr
     """
     _known_dtype("quantize", dtype)
     weight = _array("quantize", "weight", weight, 2)
+    if axis not in (-2, -1, 0, 1):
+        raise ValueError(f"quantize: axis must be 0 or 1, or -2 or -1, not {axis!r}")
+    weight = weight if axis % 2 else weight.T
     if weight.dtype.name not in FLOATS:
         raise TypeError(f"quantize: weight must be of floats, not {weight.dtype}")
     if scales not in LEAST:
@@ -186,11 +194,12 @@ def quantize(weight: Any, group: int | None = None, dtype: str = "int8", symmetr
 
 
 def linear_q(x: Any, w: Quantized, bias: Any = None, activation: str | None = None,
-             dynamic: bool = False) -> np.ndarray:  # fmt: skip
+             dynamic: bool = False) -> Any:  # fmt: skip
     """out = activation(x @ w.T + bias) by quantised weights: a float32 array (..., n) of an x (..., k)
 
-    x is float32; float16 and bfloat16 are converted. bias has n floats; `activation` is "relu", "gelu", "silu",
-    "sigmoid" or "tanh", with the bits of `addmm_activation`'s.
+    x is float32; float16 and bfloat16 are converted. It is an array on the CPU of any library that is known, torch's
+    tensors that require no grad among them, and the result is of that library. bias has n floats; `activation` is
+    "relu", "gelu", "silu", "sigmoid" or "tanh", with the bits of `addmm_activation`'s.
 
     The order is fixed. Each group, cut after every 4,096 steps of k, is one chain of fused multiply-adds
     chain = x[p] * (value[p] - zero) + chain from 0 on, in order of p; then total = scale * chain + total, one rounding,
@@ -212,7 +221,7 @@ def linear_q(x: Any, w: Quantized, bias: Any = None, activation: str | None = No
     """
     if not isinstance(w, Quantized):
         raise TypeError(f"linear_q: w must be what quantize makes, not {describe(w)}")
-    x, (n, k), function = _floats("x", x), w.shape, None
+    given, x, (n, k), function = x, _floats("x", x), w.shape, None
     if x.ndim == 0 or x.shape[-1] != k:
         raise ValueError(f"linear_q: x of shape {x.shape} and weights of {w.shape} do not fit: {k} columns are wanted")
     if dynamic and w.group > DEEPEST[w.dtype]:
@@ -229,7 +238,8 @@ def linear_q(x: Any, w: Quantized, bias: Any = None, activation: str | None = No
         function = ENDINGS[activation, "none"].apply.version().function
     rows = x if x.ndim == 2 else x.reshape(prod(x.shape[:-1]), k)
     out = _kernels().linear(w, rows, bias, function, bool(dynamic))
-    return out if x.ndim == 2 else out.reshape(*x.shape[:-1], n)
+    out = out if x.ndim == 2 else out.reshape(*x.shape[:-1], n)
+    return out if isinstance(given, np.ndarray) else _alike(out, given)
 
 
 @cache
@@ -241,11 +251,24 @@ def _kernels():
 
 
 def _array(name, word, given, ndim=None) -> np.ndarray:
+    """An array on the CPU of any library as NumPy's."""
     if not isinstance(given, np.ndarray):
-        raise TypeError(f"{name}: {word} must be a NumPy array, not {describe(given)}")
+        operand = Operand.of(name, word, given)
+        if operand.device.key != CPU or operand.adapter.intercept:
+            raise ArgumentError(f"{name}: {word} must be an array on the CPU, not {describe(given)}: weights that are "
+                                "quantised are multiplied there")  # fmt: skip
+        given = np.asarray(operand.adapter.view(given))
     if ndim is not None and given.ndim != ndim:
         raise ValueError(f"{name}: {word} must have {ndim} dimensions, not the shape {given.shape}")
     return given
+
+
+def _alike(out, given):
+    """An array of the library of another one, with NumPy's elements."""
+    adapter = adapter_of(type(given))
+    made = adapter.empty(given, out.shape, out.dtype, out.strides)
+    adapter.view(made)[...] = out
+    return adapter.result(made, given)
 
 
 def _floats(word, given) -> np.ndarray:
