@@ -5,25 +5,12 @@ import re
 import textwrap
 from pathlib import Path
 
-import numpy as np
-
 import nbkernels
 
 from ..ops import LIBRARY
-from ..plots import vector
-from . import docs
+from . import docs, drawings
 
-# Arrays of the functions that are drawn as shapes, by the letters of their sizes.
-SHAPES = {
-    "addmm": "mn mk kn", "mm": "mk kn", "addmm_activation": "mn mk kn", "bmm": "bmk bkn", "baddbmm": "bmn bmk bkn",
-    "addbmm": "mn bmk bkn", "mv": "mk k", "addmv": "m mk k", "outer": "m n", "addr": "mn m n", "dot": "k k",
-    "vdot": "k k", "matmul": "mk kn", "linear": "mk nk n", "sum_to": "mn",
-}  # fmt: skip
-SIZES = {"b": 3, "m": 4, "k": 7, "n": 5}
-XS = np.linspace(-4, 4, 481)  # no whole number is beside another one: steps are seen
-SECOND = (-2.0, -0.5, 0.5, 2.0)  # other operands of the curves
-# Functions of floats that no curve tells anything of.
-PLAIN = {"isnan", "isinf", "isfinite", "conj", "real", "imag", "nextafter"}
+METHODS = "reduce", "accumulate", "outer", "at"
 
 
 def write(folder) -> int:
@@ -51,11 +38,12 @@ def ops() -> dict:
 def index(names) -> str:
     """The list of all pages, with the first sentence of each."""
     found = ops()
-    products = [name for name in SHAPES if name in names]
+    products = [name for name in drawings.SHAPES if name in names]
+    others = [name for name in names if name not in products]
     groups = {
         "Products and sums": products,
-        "Element-wise": [name for name in names if name in found and name not in products],
-        "Functions of functions, and of arrays": [name for name in names if name not in found],
+        "Element-wise": [name for name in others if name in found],
+        "Functions of functions, and of arrays": [name for name in others if name not in found],
     }
     lines = ["# Functions\n", "A page for each: its help, dtypes, devices, gradient and picture."]
     for title, members in groups.items():
@@ -68,8 +56,10 @@ def page(name) -> str:
     """The page of a public function."""
     op = ops().get(name)
     parts = [f"# {name}", f"```python\n{signature(name)}\n```", *_markdown(_help(name))]
-    if picture := drawn(name, op):
+    if picture := drawings.drawn(name, op):
         parts.insert(3, picture)
+    if hasattr(_called(name), "reduce"):
+        parts += ["## Methods", *filter(None, [drawings.methods(name)]), _methods(_called(name))]
     if op:
         facts = {"forms": docs.forms, "dtypes": docs.dtypes, "devices": docs.devices, "gradient": docs.gradient}
         parts += ["## Dtypes, devices, gradient", "\n".join(f"- {key}: {fact(op)}" for key, fact in facts.items())]
@@ -101,40 +91,15 @@ def _help(name) -> str:
     return inspect.getdoc(_called(name))
 
 
-def drawn(name, op) -> str | None:
-    """Curves of an element-wise function of real numbers, the arrays of a product; None of others."""
-    if name in SHAPES:
-        return _shapes(name, op)
-    if op is None or not op.elementwise or name in PLAIN:
-        return None
-    return _curves(op) if docs.result(op, XS.dtype) else None
+def _methods(function) -> str:
+    """What the methods of an operation of two do, a line each."""
+    rows = [f"| `{name}` | {_cell(_first(getattr(function, name)))} |" for name in METHODS]
+    return "\n".join(["| method | |", "| --- | --- |", *rows])
 
 
-def _curves(op) -> str:
-    function, second = op.function, sum(argument.default is None for argument in op.arguments) == 2
-    with np.errstate(all="ignore"):
-        if second:
-            lines = {f"other = {y:g}": function(XS, np.full_like(XS, y)) for y in SECOND}
-        else:
-            lines = {"": function(XS)}
-    name = op.schema.name
-    what = f"{name} of self from -4 to 4" + ", for four others" * second
-    return vector.curves(what, XS.tolist(), {label: np.asarray(y, float).tolist() for label, y in lines.items()})
-
-
-def _shapes(name, op) -> str:
-    letters = SHAPES[name].split()
-    given = [nbkernels.meta([SIZES[letter] for letter in each], "float32") for each in letters]
-    out = op.call([*given, (SIZES["n"],)] if name == "sum_to" else [*given, *_rest(op, len(given))])
-    back = {size: letter for letter, size in SIZES.items()}
-    names = [each.name for each in op.arguments]
-    arrays = [(n, each, [SIZES[letter] for letter in each]) for n, each in zip(names, letters)]
-    arrays.append(("out", "".join(back[size] for size in out.shape), out.shape))
-    return vector.shapes(f"shapes of {name}", arrays)
-
-
-def _rest(op, count):
-    return [argument.value for argument in op.arguments[count:]]
+def _first(function) -> str:
+    """The first paragraph of a docstring, in a line."""
+    return " ".join(inspect.getdoc(function).split("\n\n")[0].split())
 
 
 def _markdown(text):
@@ -168,4 +133,5 @@ def _cell(text) -> str:
 def _plain(text) -> str:
     """Text as Markdown that shows it as it is, but for `code`."""
     pieces = re.split(r"(`[^`]+`)", text)
-    return "".join(p if p.startswith("`") else re.sub(r"([\\*_\[\]<])", r"\\\1", p) for p in pieces)
+    shown = (p if p.startswith("`") else re.sub(r"([\\*_\[\]])", r"\\\1", p).replace("<", "&lt;") for p in pieces)
+    return "".join(shown)
