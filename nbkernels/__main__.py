@@ -2,10 +2,6 @@
 
 import sys
 
-from nbkernels.cli import main
+from nbkernels.cli import program
 
-if sys.argv[1:2] in (["bench"], ["demo"]):  # which measure other libraries, too
-    from nbkernels.benches.peers import at_best
-
-    at_best()
-sys.exit(main())
+sys.exit(program())

@@ -14,13 +14,30 @@ from nbkernels.tuning.command import options as tune_options
 CARDS = "CUDA kernels for compute capabilities as 8.6 or 9.0a, in place of the CPU's; needs no GPU"
 
 
+def program():
+    """`python -m nbkernels`, and the command `nbkernels` that an installation brings."""
+    try:
+        if sys.argv[1:2] in (["bench"], ["demo"]):  # which measure other libraries, too
+            from nbkernels.benches.peers import at_best
+
+            at_best()
+        return main()
+    except KeyboardInterrupt:  # before a command has begun
+        print("\ninterrupted", file=sys.stderr)
+        return 130
+
+
 def main(argv=None):
     """Exit code: 0, 1 where a check failed, 2 for what the command line asks and cannot be had, 130 after Ctrl-C."""
     argv = sys.argv[1:] if argv is None else list(argv)
     parser, commands = _parser()
     if argv and not argv[0].startswith("-") and argv[0] not in commands:
         parser.error(f"no command {argv[0]!r}{_nearest(argv[0], commands)}")
-    args = parser.parse_args(argv)
+    args, unknown = parser.parse_known_args(argv)
+    if unknown:
+        of = commands.get(argv[0], parser)
+        near = meant(unknown[0].split("=")[0], list(of._option_string_actions))
+        of.error(f"unrecognized arguments: {' '.join(unknown)}{near}")
     if "run" not in args:
         parser.print_help(sys.stderr)
         return 2

@@ -240,6 +240,23 @@ def test_typos_name_the_nearest(capsys):
     with pytest.raises(SystemExit, match="2"):
         cli.main(["xyz"])
     assert "there are bench, cache, completion, demo, docs, info" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["tune", "--shpae=3", "--budget", "1"])
+    error = capsys.readouterr().err
+    assert error.startswith("usage: python -m nbkernels tune ")
+    assert error.endswith("unrecognized arguments: --shpae=3; did you mean '--shape'?\n")
+
+
+def test_ctrl_c_before_a_command_begins(monkeypatch, capsys):
+    """The installed command and `python -m` are one program, whose bench asks first what holds other libraries back."""
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("nbkernels.benches.peers.at_best", interrupted)
+    monkeypatch.setattr(sys, "argv", ["nbkernels", "bench"])
+    assert cli.program() == 130
+    assert capsys.readouterr().err == "\ninterrupted\n"
 
 
 @pytest.mark.parametrize(
