@@ -5,6 +5,8 @@ Arrays of two dtypes are converted to the one that holds the numbers of both, as
 
 from __future__ import annotations
 
+import numpy as np
+
 from ...dtypes import widens
 from ..gemm.batch import bmm_fast, takes
 from ..gemm.fast import addmm_fast, addmm_keywords, mm_fast, mm_keywords
@@ -27,7 +29,7 @@ def addr_fast(self, vec1, vec2, beta, alpha, out):
 
 
 def matmul_fast(input, other, out):
-    """The usual dimensions; of what must be broadcast, stacks that meet a matrix and are contiguous."""
+    """The usual dimensions; of what must be broadcast, a stack and a matrix."""
     if input.ndim == 2 == other.ndim:  # each asks for one dtype itself: to ask before takes 40 ns
         way, made = mm_fast, mm_fast(input, other, out)
     else:
@@ -55,7 +57,13 @@ def linear_fast(input, weight, bias, out):
 
 
 def _stack(input, other, out):
-    return _rows(mm_fast, other.shape[1], input, other, out)
+    """A stack and a matrix: of all its rows where they follow each other; else with the matrix once for each."""
+    made = _rows(mm_fast, other.shape[1], input, other, out) if other.ndim == 2 else None
+    if made is not None or input.ndim > 3:
+        return made
+    if other.ndim == 2:
+        return bmm_fast(input, np.broadcast_to(other, (len(input), *other.shape)), out)
+    return bmm_fast(np.broadcast_to(input, (len(other), *input.shape)), other, out)
 
 
 def _rows(way, n, input, *given):
@@ -108,4 +116,4 @@ def _widened(input, other, out):
     return mv_widened_fast(matrix, vec.astype(dtype, copy=False), out)
 
 
-WAYS = {(3, 3): bmm_fast, (2, 1): mv_fast, (1, 2): _row, (1, 1): dot_fast}
+WAYS = {(3, 3): bmm_fast, (2, 3): _stack, (2, 1): mv_fast, (1, 2): _row, (1, 1): dot_fast}
