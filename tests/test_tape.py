@@ -472,6 +472,24 @@ def test_what_a_tape_keeps_goes_with_it(way):
         gc.enable()
 
 
+def test_fourth_order_of_what_repeats_its_elements():
+    """The gradient of a sum is one number in many places, also where it is turned, and derived again."""
+    x, s, t = (np.random.default_rng(seed).integers(-3, 4, (2, 2)).astype(float) for seed in range(3))
+
+    def along(function, tangent):
+        """The derivative of function(x) in the direction of a tangent, as a function of x."""
+
+        def pulled(grad, x):
+            _, pull = nb.vjp(function, x)
+            return pull(grad)[0], grad
+
+        return lambda x: nb.vjp(pulled, np.array(0.0), x)[1]((tangent, None))[0]
+
+    sums = s.sum(0) * t.sum(0)
+    assert along(along(lambda x: (x @ x.T).sum(), s), t)(x) == 2 * sums.sum()
+    assert along(along(lambda x: nb.ops.copy(x * x).sum(), s), t)(x) == 2 * (s * t).sum()
+
+
 @pytest.mark.skipif(not find_spec("torch"), reason="lacks torch")
 def test_second_derivatives_of_torch(args):
     import torch

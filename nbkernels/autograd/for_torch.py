@@ -5,23 +5,24 @@ from __future__ import annotations
 import functools
 
 from .. import ops
-from ..dispatch import derive, keys
+from ..dispatch import derive, keys, views
 from ..dispatch.schema import REQUIRED
-from ..dispatch.traced import flat
+from ..dispatch.traced import Traced, flat
 from . import on_views
-from .tape import is_differentiable, vjp, zeros
+from .tape import vjp, zeros
 
 
 def for_torch(function):
-    """The function of torch tensors as one step of torch's autograd; derivatives of every order. Its keywords are
-    passed on: those that are tensors get gradients, too.
+    """The function of torch tensors as one step of torch's autograd; derivatives of every order, backwards and
+    forwards, also by torch.func, whose vmap calls it for one of a batch after the other. Its keywords are passed on:
+    those that are tensors have derivatives, too.
 
     >>> layer = nbkernels.for_torch(nbkernels.linear)    # doctest: +SKIP
     >>> layer(x, weight, bias=bias).sum().backward()     # doctest: +SKIP
     """
     import torch
 
-    formulas = Formulas.of(function)
+    formulas, level = Formulas.of(function), torch._C._functorch.maybe_current_level
 
     def placed(args, tensors):
         """args with tensors where tensors were."""
@@ -43,34 +44,124 @@ def for_torch(function):
             context.several = isinstance(result, tuple | list)
             result = tuple(detached) if context.several else detached[0]
             context.save_for_backward(*tensors, *([result] if context.pull is None and formulas.read_result else ()))
+            context.save_for_forward(*tensors)
+            context.made = list(map(_kind, detached))
             return result
 
         @staticmethod
         def backward(context, *grads):
             args = placed(context.args, context.saved_tensors)  # torch's error where one has been written since
             grad = grads if context.several else grads[0]
-            if not torch.is_grad_enabled():
+            if not torch.is_grad_enabled() and torch.autograd.forward_ad._current_level < 0:
                 if context.pull is not None:
                     return None, *context.pull(grad)
                 result = context.saved_tensors[-1] if formulas.read_result else None
                 return None, *formulas.gradients(context.names, grad, args, context.needs_input_grad[1:], result)
-            # The gradient, a function of grads and args, will itself be differentiated.
-            wanted = [i for i, x in enumerate(args) if isinstance(x, torch.Tensor) and is_differentiable(x.detach())]
-            called, several = _by_place(function, context.names), context.several
+            return None, *_gradients(_by_place(function, context.names), args, grads, context.several)
 
-            def again(*values):
-                _, pull = vjp(called, *values[len(grads) :])
-                found = pull(values[: len(grads)] if several else values[0])
-                return tuple(zeros(args[i], *args[i].shape) if found[i] is None else found[i] for i in wanted)
+        @staticmethod
+        def jvp(context, _, *tangents):
+            args = placed(context.args, context.saved_tensors)
+            found = _tangents(_by_place(function, context.names), args, context.made, context.several, tangents)
+            return tuple(found) if context.several else found[0]
 
-            found = iter(for_torch(again)(*grads, *args))
-            return None, *(next(found) if i in wanted else None for i in range(len(args)))
+    class Transformed(torch.autograd.Function):
+        """A step at the levels of torch.func, each of which has a context of its own, and all of them one call."""
+
+        @staticmethod
+        def forward(names, *args):
+            result = _by_place(function, names)(*args)
+            return tuple(result) if isinstance(result, list) else result
+
+        @staticmethod
+        def setup_context(context, inputs, output):
+            context.names, *args = inputs
+            context.args = [torch.Tensor if isinstance(x, torch.Tensor) else x for x in args]
+            context.several, tensors = isinstance(output, tuple), [x for x in args if isinstance(x, torch.Tensor)]
+            context.save_for_backward(*tensors)
+            context.save_for_forward(*tensors)
+            context.made = list(map(_kind, flat((output,))))
+
+        @staticmethod
+        def backward(context, *grads):
+            args = placed(context.args, context.saved_tensors)
+            return None, *_gradients(_by_place(function, context.names), args, grads, context.several)
+
+        jvp = Step.jvp
+
+        @staticmethod
+        def vmap(info, dims, names, *args):
+            each = []
+            for i in range(info.batch_size):
+                picked = [x if d is None else x.select(d, i) for x, d in zip(args, dims[1:])]
+                each.append(Transformed.apply(names, *picked))
+            if isinstance(each[0], tuple):
+                return tuple(torch.stack(parts) for parts in zip(*each)), (0,) * len(each[0])
+            return torch.stack(each), 0
 
     @functools.wraps(function, updated=())
     def step(*args, **keywords):
-        return Step.apply(tuple(keywords), *args, *keywords.values())
+        return (Step if level() is None else Transformed).apply(tuple(keywords), *args, *keywords.values())
 
     return step
+
+
+def _floats(x):
+    """Whether an argument is a tensor that may have a derivative."""
+    return hasattr(x, "is_complex") and (x.is_floating_point() or x.is_complex())
+
+
+def _zeros_of(x):
+    """Zeros as x, which no tape watches."""
+    shape = views.spec(x).shape if x is not None else ()
+    while isinstance(x, Traced):
+        x = x.value
+    return x if x is None else zeros(x, *shape)
+
+
+def _gradients(called, args, grads, several):
+    """Gradients of a function's arguments, by a step of its own: a function of grads and args, which may itself be
+    differentiated."""
+    wanted, count = [i for i, x in enumerate(args) if _floats(x)], len(grads)
+
+    def again(*values):
+        _, pull = vjp(called, *values[count:])
+        found = pull(values[:count] if several else values[0])
+        return tuple(_zeros_of(values[count + i]) if found[i] is None else found[i] for i in wanted)
+
+    found = iter(for_torch(again)(*grads, *args))
+    return [next(found) if i in wanted else None for i in range(len(args))]
+
+
+def _kind(x):
+    """What a tensor like x is made from; None of what is no tensor."""
+    return (tuple(x.shape), x.dtype, x.device) if hasattr(x, "is_complex") else None
+
+
+def _tangents(called, args, made, several, tangents):
+    """The tangents of a function's results, given those of its arguments, likewise: what `pull` does to the gradients
+    of the results is linear in them, and turned round it is what the function does to tangents."""
+    import torch
+
+    seeds = [x and torch.zeros(x[0], dtype=x[1], device=x[2]) for x in made]
+    given = [i for i, x in enumerate(tangents) if x is not None]
+    whole = [torch.autograd.forward_ad.unpack_dual(x).primal if _floats(x) else x for x in args]
+
+    def pulled(*values):
+        grads = values[: len(seeds)]
+        _, pull = vjp(called, *values[len(seeds) :])
+        found = pull(grads if several else grads[0])
+        return *(found[i] for i in given), *grads  # the last are there for the tape to see something
+
+    def pushed(*values):
+        _, push = vjp(pulled, *values[len(given) :])
+        found = push((*values[: len(given)], *[None] * len(seeds)))
+        return tuple(
+            _zeros_of(x) if part is None else part for x, part in zip(values[len(given) :], found[: len(seeds)])
+        )
+
+    found = for_torch(pushed)(*(tangents[i] for i in given), *seeds, *whole)
+    return [x if _floats(x) else None for x in found]
 
 
 class Formulas:

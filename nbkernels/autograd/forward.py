@@ -7,9 +7,10 @@ from __future__ import annotations
 import functools
 
 from ..dispatch import errors
+from ..dispatch.views import spec
 from ..elementary.real import dual, tangent
 from ..fusion import Elementwise
-from ..ops import add
+from ..ops import add, conj
 from .gradients import chosen
 
 WHERE = "<derivative of "
@@ -68,6 +69,9 @@ def gradient(operation, grads, args, where, output_mask):
 
 def _slope(operation, i, part, grad, args):
     if operation.function.__code__.co_filename.startswith(WHERE):  # its variable and the new one would be taken for one
+        if i == 0:  # in the gradient that it multiplies it is linear
+            there = spec(args[0]).dtype.kind == "c"
+            return conj(operation(conj(grad), *args[1:])) if there else operation(grad, *args[1:])
         raise errors.ArgumentError(f"{operation.function.__doc__}: second derivatives need elementwise gradient=")
     try:
         return slope(operation, i, part)(grad, *args)

@@ -111,7 +111,7 @@ def of_masked(formulas):
         @functools.wraps(formula)
         def masked(grad, where, **needed):
             found = formula(grad, **needed)
-            return found if where is None or where is True else chosen(found, where)
+            return found if found is None or where is None or where is True else chosen(found, where)
 
         masked.__signature__ = told.replace(parameters=[*told.parameters.values(), where])
         return masked
@@ -154,10 +154,10 @@ MINIMUM = {
     "self": lambda grad, self, other: share(grad, greater(self, other), equal(self, other)),
     "other": lambda grad, self, other: share(grad, greater(other, self), equal(self, other)),
 }
-# All of it to self where both are equal; what is not NaN wins.
+# All of it to self where both are equal; what is not NaN wins. Of the same array twice, which is a copy, it is grad.
 FMAX = {
-    "self": lambda grad, self, other: chosen(grad, first(greater_equal, self, other)),
-    "other": lambda grad, self, other: share(grad, first(greater_equal, self, other), False),
+    "self": lambda grad, self, other: grad if self is other else chosen(grad, first(greater_equal, self, other)),
+    "other": lambda grad, self, other: None if self is other else share(grad, first(greater_equal, self, other), False),
 }
 FMIN = {
     "self": lambda grad, self, other: chosen(grad, first(less_equal, self, other)),

@@ -60,8 +60,8 @@ class GradTape:
 
     def watched(self, x, s):
         """x, whose spec is s, as `watch` says."""
-        overlaps = layout.overlaps_itself(s.shape, s.strides, s.dtype.itemsize)  # a gradient for each of its elements
-        return Watched(ops.copy(x) if overlaps else kept(x), self, s)
+        own = _apart(x, s)
+        return Watched(kept(x) if own is x else own, self, s)
 
     def gradient(self, target, sources, grad=None):
         """Gradients of `target` by each of `sources`, as arrays: None where it does not depend on one.
@@ -108,9 +108,9 @@ class GradTape:
         """`value` with its parts watched where `flows` says so."""
         if not isinstance(value, tuple | list):
             s = _differentiable(value) if flows else None
-            return value if s is None else Watched(value, self, s)
+            return value if s is None else Watched(_apart(value, s) if 0 in s.strides else value, self, s)
         flows = flows if isinstance(flows, tuple | list) else (flows,) * len(value)
-        seen = [Watched(x, self) if keep and is_differentiable(x) else x for x, keep in zip(value, flows, strict=True)]
+        seen = [self.seen(x, keep) for x, keep in zip(value, flows, strict=True)]
         return value._make(seen) if hasattr(value, "_make") else type(value)(seen)
 
     # -- what the dispatcher calls, as dispatch/traced.py says ---------------------------------------------------------
@@ -174,8 +174,9 @@ class GradTape:
         root, start = x.root if x.root is not None else (x, 0)
         there, here = views.spec(root), views.spec(value)
         lies = _Place(here.shape, here.strides, start + offset), _Place(there.shape, there.strides, 0)
-        seen = self.record(value, (root,), lambda grad: (_moved(grad, *lies),))
+        seen = Watched(value, self, here)
         seen.root = root, start + offset
+        self.steps.append((lambda grad: (_moved(grad, *lies),), _numbers((root,)), _numbers((seen,))))
         return seen
 
     def mine(self, name, args):
@@ -225,6 +226,11 @@ def _differentiable(x):
     adapter = arrays.adapter_for(x)
     s = None if adapter is None else adapter.spec(x)
     return s if s is not None and derive.differentiable(s) else None
+
+
+def _apart(x, s):
+    """x, or a copy where some of its elements share memory: each has a gradient of its own, also in a view of x."""
+    return ops.copy(x) if layout.overlaps_itself(s.shape, s.strides, s.dtype.itemsize) else x
 
 
 def _numbers(arrays):

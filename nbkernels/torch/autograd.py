@@ -5,20 +5,21 @@ of torch 2.13 refuses torch.func.grad, and takes 20 us more.
 from __future__ import annotations
 
 import functools
-from contextlib import nullcontext
+from contextlib import contextmanager
 
 import torch
 from torch.autograd import forward_ad
 
 from ..dispatch import derive, keys
 from ..dispatch.schema import REQUIRED
-from . import forms
+from . import forms, forward
 from .gradients import chosen, derived, first, returned
 from .kernels import kernel_of
 
 below, modes, transforms = (torch._C._AutoDispatchBelowAutograd, torch._C._len_torch_dispatch_stack,
                             torch._C._functorch.maybe_current_level)  # fmt: skip
 AFTER = torch._C._after_autograd_keyset
+THIRD = "torch's ops have no derivatives of third order"
 
 
 class Blank(tuple):
@@ -71,8 +72,7 @@ def node(form, setup, backward, kernel=None):
             if keyset is None:
                 result = kernel(*args, **keywords)
             else:
-                # the levels of torch.func below this one go by the grad mode, which is off in here
-                with below(), nullcontext() if transforms() is None else torch.enable_grad():
+                with below(), lower_levels(grad=True):
                     result = form.of_torch.redispatch(keyset & AFTER, *args, **keywords)
             setup(ctx, form.values(args, keywords), ctx.needs_input_grad[3:], result)
             return tuple(result) if several else result
@@ -85,8 +85,9 @@ def node(form, setup, backward, kernel=None):
     return Step
 
 
-def kernel(form, Step):
-    """The autograd kernel of a functional form, whose node is Step."""
+def kernel(form, Step, tangent=None):
+    """The autograd kernel of a functional form, whose node is Step; tangent(values, their tangents, result) gives that
+    of the result, or one for each part of a list."""
     lists = [i for i, a in enumerate(form.schema.arguments) if a.type == forms.TENSORS]
     several = form.schema.returns[0].type == forms.TENSORS
     fill = tuple(None if a.value is REQUIRED else a.value for a in form.schema.arguments if not a.keyword_only)
@@ -96,24 +97,40 @@ def kernel(form, Step):
         args += fill[len(args) :]  # torch leaves out what is as its default
         flat = (*args[0], *args[1:]) if lists else args
         if forward_ad._current_level >= 0:
-            no_tangents(form, flat)
+            primals, given = forward.tangents(flat)
+            if any(x is not None for x in given):
+                return duals(keyset, args, keywords, primals, given)
+        return plain(keyset, args, keywords, flat)
+
+    def duals(keyset, args, keywords, primals, given):
+        if tangent is None:
+            raise RuntimeError(f"nbkernels::{form.name}: {THIRD}")
+        with forward.with_tangents(False):
+            result = plain(keyset, args, keywords, args)
+        values = form.values(primals, keywords)
+        found = tangent(values, given + [None] * (len(values) - len(given)), result)
+        return list(map(forward.dual, result, found)) if several else forward.dual(result, found)
+
+    def plain(keyset, args, keywords, flat):
         if torch.is_grad_enabled() and any(isinstance(x, torch.Tensor) and x.requires_grad for x in flat):
             given = keyset, keywords, len(args[0]) if lists else 0, *flat
             result = Step.apply(*given) if transforms() is None else in_transform(inside, given)
             return list(result) if several else result
-        with below():
+        with below(), lower_levels(torch.is_grad_enabled()):
             return form.of_torch.redispatch(keyset & AFTER, *args, **keywords)
 
     return run
 
 
-def no_tangents(form, args):
-    for x in args:
-        if isinstance(x, torch.Tensor) and forward_ad.unpack_dual(x).tangent is not None:
-            raise RuntimeError(
-                f"nbkernels::{form.name}: an argument has a tangent, and torch's ops have no forward derivatives: use "
-                "torch.func.grad, vjp or jacrev"
-            )
+@contextmanager
+def lower_levels(grad):
+    """The levels of torch.func below this one go by the mode of grad, which is off where a node is made, and by that of
+    tangents, which is off where those of a result are."""
+    if transforms() is None:
+        yield
+    else:
+        with torch.set_grad_enabled(grad), forward.with_tangents(True):
+            yield
 
 
 def in_transform(apply, given):
@@ -126,7 +143,8 @@ def in_transform(apply, given):
 
 def unwatched(grad):
     """Whether gradients may be computed at once: nothing differentiates, traces or batches them."""
-    return not (torch.is_grad_enabled() or modes() or transforms() is not None) and type(grad) is torch.Tensor
+    seen = torch.is_grad_enabled() or modes() or transforms() is not None or forward_ad._current_level >= 0
+    return not seen and type(grad) is torch.Tensor
 
 
 def spread(count, places, found):
@@ -183,7 +201,7 @@ def of_twice_backward(form):
     twice = forms.twice_backward(forms.backward(form))
 
     def backward(ctx, *grads):
-        raise RuntimeError(f"nbkernels::{form.name}: torch's ops have no derivatives of third order")
+        raise RuntimeError(f"nbkernels::{form.name}: {THIRD}")
 
     return node(twice, lambda ctx, values, wanted, result: None, backward)
 
@@ -199,21 +217,21 @@ def of_flat(form):
 
 
 def of_writing(form):
-    """The kernel of a form that writes: where an argument requires grad self takes the result of the functional form,
-    which torch sees; out is refused, as torch's own is."""
+    """The kernel of a form that writes: where an argument requires grad or has a tangent self takes the result of the
+    functional form, which torch sees; out is refused, as torch's own is."""
     overload = form.schema.overload.removesuffix("out").removesuffix("_")
     function = next(f for f in forms.forms(form.op, ()) if f.schema.overload == overload and not f.written)
 
     def run(keyset, *args, **keywords):
         tensors = [x for x in (*args, *keywords.values()) if isinstance(x, torch.Tensor)]
-        if forward_ad._current_level >= 0:
-            no_tangents(form, tensors)
-        if not (torch.is_grad_enabled() and any(x.requires_grad for x in tensors)):
+        tangents = forward_ad._current_level >= 0 and any(x is not None for x in forward.tangents(tensors)[1])
+        if not (tangents or (torch.is_grad_enabled() and any(x.requires_grad for x in tensors))):
             with below():
                 form.of_torch.redispatch(keyset & AFTER, *args, **keywords)
             return
         if form.written == "out":
-            raise RuntimeError(f"nbkernels::{form.name}: out= has no derivative, and an argument requires grad")
+            has = "has a tangent" if tangents else "requires grad"
+            raise RuntimeError(f"nbkernels::{form.name}: out= has no derivative, and an argument {has}")
         result = function.of_torch(*args, **{key.rstrip("_"): x for key, x in keywords.items()})
         if result.is_complex() and not args[0].is_complex():
             raise TypeError(f"nbkernels::{form.name}: the result is {result.dtype}, and self {args[0].dtype}")

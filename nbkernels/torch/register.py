@@ -6,11 +6,12 @@ An op is registered when it is first looked up in `torch.ops.nbkernels`: all of 
 from __future__ import annotations
 
 import threading
+from functools import partial
 
 import torch
 
 from .. import ops
-from . import autograd, batches, forms, gradients
+from . import autograd, batches, forms, forward, gradients
 from .autocast import LOWER, lowered
 from .kernels import fake_of, kernel_of
 
@@ -58,8 +59,8 @@ def register(op):
         last = forms.twice_backward(behind)
         define(behind, *once)
         define(last, *twice)
-        differentiate(form, autograd.kernel(form, autograd.of_call(form)))
-        differentiate(behind, autograd.kernel(behind, autograd.of_backward(form)))
+        differentiate(form, autograd.kernel(form, autograd.of_call(form), partial(forward.of_call, form)))
+        differentiate(behind, autograd.kernel(behind, autograd.of_backward(form), partial(forward.of_backward, form)))
         differentiate(last, autograd.kernel(last, autograd.of_twice_backward(form)))
         batched += [(derived, batches.one_by_one(derived)) for derived in (behind, last)]
     return batched
