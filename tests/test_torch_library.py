@@ -494,4 +494,8 @@ def test_functions_are_those_of_the_table():
     for axis in (0, 1, None, (0, 1), -1):
         assert torch.equal(nt.add.reduce(x, axis), nb.add.reduce(x, axis))
     assert nt.add.reduce(x, keepdims=True, dtype=torch.float64).dtype == torch.float64
+    assert torch.equal(nt.add.reduce(x, dim=1, keepdim=True), x.sum(1, keepdim=True))
+    assert torch.equal(nt.add.accumulate(x, dim=1), x.cumsum(1))
+    with pytest.raises(TypeError, match=r"add\.reduce: axis=1 and dim=1 are one argument"):
+        nt.add.reduce(x, 1, dim=1)
     assert np.array_equal(nt.maximum.accumulate(x, 1), nb.maximum.accumulate(x.numpy(), 1))

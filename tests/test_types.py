@@ -73,10 +73,13 @@ import nbkernels.torch as nt
 t = torch.ones(3, 3)
 nt.mm(t, t, out_dtype=torch.float32).backward()
 nt.round_(nt.add(t, 2, alpha=0.5), 1).T
+nt.maximum.accumulate(nt.add.reduce(t, dim=(0,), keepdim=True), dim=1).backward()
 nt.mm(t)
 nt.zzz(t)
 nt.add(t, "x")
 nt.mm(t, t, out=3)
+nt.add.reduce(t, ax=1)
+nt.mm.reduce(t)
 """
 
 
@@ -132,7 +135,7 @@ def test_mistakes_with_tensors_are_found(module, checker, home):
     if not (find_spec(module) and find_spec("torch")):
         pytest.skip(f"{module} or torch is not installed")
     (home / "tensors.py").write_text(ON_TENSORS)
-    assert {line for _, line, _ in checker(["tensors.py"], home)} == {7, 8, 9, 10}
+    assert {line for _, line, _ in checker(["tensors.py"], home)} == {8, 9, 10, 11, 12, 13}
 
 
 @pytest.mark.parametrize(

@@ -151,6 +151,20 @@ from torch import Tensor, dtype as _Torch
 _Number: TypeAlias = complex
 _DType: TypeAlias = DTypeLike | _Torch
 
+class _Elementwise:
+    """NumPy's methods of an operation of two."""
+
+    __name__: str
+
+    def reduce(
+        self, array: Tensor, axis: int | Sequence[int] | None = 0, dtype: _DType | None = None, keepdims: bool = False,
+        initial: _Number | None = None, where: Tensor | None = None, *, dim: int | Sequence[int] | None = None,
+        keepdim: bool | None = None,
+    ) -> Tensor: ...
+    def accumulate(
+        self, array: Tensor, axis: int = 0, dtype: _DType | None = None, *, dim: int | None = None
+    ) -> Tensor: ...
+
 '''
 
 
@@ -161,7 +175,10 @@ def torch_page() -> str:
         given = parameters(getattr(nbkernels, name), "Tensor", out="Tensor | None = None").replace(
             "DTypeLike", "_DType"
         )
-        lines.append(f"def {name}({given.removeprefix('_, ')}) -> Tensor: ...\n")
+        if hasattr(getattr(nbkernels, name), "reduce"):
+            lines.append(f"class _{name}(_Elementwise):\n    def __call__({given}) -> Tensor: ...\n{name}: _{name}\n")
+        else:
+            lines.append(f"def {name}({given.removeprefix('_, ')}) -> Tensor: ...\n")
     return TORCH + "".join(lines)
 
 

@@ -11,6 +11,7 @@ from torch.autograd import forward_ad
 
 from .. import ops
 from ..dispatch.schema import REQUIRED
+from ..methods import FIRST, chosen
 from . import forms
 from .autocast import LOWER
 from .autograd import of_call
@@ -134,7 +135,8 @@ def public(name):
 
 
 def reduce_of(name):
-    def reduce(self, axis=0, dtype=None, keepdims=False, initial=None, where=None):
+    def reduce(self, axis=FIRST, dtype=None, keepdims=False, initial=None, where=None, *, dim=None, keepdim=None):
+        axis, keepdims = chosen(f"{name}.reduce", FIRST, axis, keepdims, dim, keepdim)
         axes = range(self.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
         named = dict(keepdims=keepdims, initial=initial, dtype=dtype)
         return torch.ops.nbkernels.reduce(self, name, list(axes), where, **named)
@@ -143,7 +145,8 @@ def reduce_of(name):
 
 
 def accumulate_of(name):
-    def accumulate(self, axis=0, dtype=None):
+    def accumulate(self, axis=FIRST, dtype=None, *, dim=None):
+        axis, _ = chosen(f"{name}.accumulate", FIRST, axis, False, dim, None)
         return torch.ops.nbkernels.accumulate(self, name, [axis], dtype=dtype)
 
     return accumulate
