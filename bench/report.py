@@ -18,7 +18,8 @@ or, where BENCH is a key of the rows, such as size, one line for each value that
 The rows of bench_first_call.py ("call"), of bench_jitted.py ("jitted"), of bench_modes.py ("modes"), of
 bench_overhead.py ("overhead"), of bench_numpy_loops.py ("loops", with nbkernels/in_numpy/measured.json), of
 bench_quantized.py ("linear_q"), of bench_language_model.py ("tokens") and of device_check.py ("gpu") have times of
-their own. `<!-- plans products -->` and `<!-- plans elementwise -->` are bench/plans.py's tables.
+their own; those of tests/array_api_suite.py ("standard") have counts.
+`<!-- plans products -->` and `<!-- plans elementwise -->` are bench/plans.py's tables.
 
 --check writes nothing and fails where documents and results are out of step.
 """
@@ -320,6 +321,24 @@ def devices(results):
     )
 
 
+def standard(results):
+    """Files of the array API's own tests down; those in which nothing fails in one line."""
+    rows, meta = results["rows"], results["meta"]
+    lines = [["tests of", "how many", "fail for NumPy", "fail here", "here alone"], ["---", *["---:"] * 4]]
+    failing = [row for row in rows if row["numpy_failed"] or row["ours_failed"]]
+    others = [row for row in rows if row not in failing]
+    names = ", ".join(row["file"].removeprefix("test_").removesuffix("_functions").replace("_", " ") for row in others)
+    for label, group in (*((row["file"].removeprefix("test_").removesuffix("_functions").replace("_", " "), [row])
+                           for row in failing), (names, others), ("all", rows)):  # fmt: skip
+        alone = sum(len({*row["ours_failed"]} - {*row["numpy_failed"]}) for row in group)
+        counts = [sum(len(row[key]) for row in group) for key in ("numpy_failed", "ours_failed")]
+        lines.append([label, *(f"{n:,}" for n in (sum(row["tests"] for row in group), *counts, alone))])
+    return markdown_table(lines) + (
+        f"\n\n[array-api-tests]({meta['suite']}) at {meta['commit'][:7]}, {meta['examples']} examples of each test, "
+        f"by `python -m tests.array_api_suite`: {machine(meta)}.\n"
+    )
+
+
 def quantized(results):
     """Threads and rows of x down; in a cell milliseconds, how many times as fast as by float32 weights, and GB/s."""
     rows, names = results["rows"], list(results["rows"][0]["seconds"])
@@ -401,6 +420,8 @@ def rewrite(text, directory):
             return match[1] + devices(results) + match[4]
         if bench == "tokens":
             return match[1] + language_model(results) + match[4]
+        if bench == "standard":
+            return match[1] + standard(results) + match[4]
         if bench == "linear_q":
             return match[1] + quantized(results) + match[4]
         if bench == "dtype":

@@ -125,10 +125,10 @@ RULES = {
         "torch",
         "nbkernels.dispatch",
         "nbkernels.folds",
+        "nbkernels.methods",
         "nbkernels.autograd",
         "nbkernels.tensor_calls",
         "nbkernels.ops",
-        "nbkernels.autograd",
     ),
     "dask": (
         "numpy",

@@ -1,6 +1,7 @@
 """The array API's functions by name, its namespace, and torch's words for axes."""
 
 import inspect
+import json
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import nbkernels as nb
 from nbkernels import array_api as xp
 from nbkernels.dispatch import ArgumentError
+from tests import array_api_suite
 
 
 def numbers(*shape, dtype="float32"):
@@ -154,3 +156,33 @@ def test_what_comes_out_of_it_is_of_its_kind_and_ran_here():
     with pytest.raises(AttributeError, match="no attribute 'zzz'"):
         _ = xp.zzz
     assert xp.isdtype(xp.float32, "real floating")
+
+
+@pytest.mark.parametrize(("numpys", "code"), [([False] * 9, 1), ([False, False, True], 0), ([True], 0)])
+def test_the_suite_fails_where_a_test_fails_here_alone(numpys, code, monkeypatch, tmp_path, capsys):
+    """`numpys` are the outcomes of NumPy's runs, of which some draw at random."""
+    draws = iter(numpys + [numpys[-1]] * 30)
+
+    def outcomes(folder, module, *how):
+        return {"test_fft": {"test_one": next(draws) if module == "numpy" else True, "test_two": False}}
+
+    monkeypatch.setattr(array_api_suite, "outcomes", outcomes)
+    file = tmp_path / "counts.json"
+    monkeypatch.setattr("sys.argv", ["suite", str(tmp_path), "--json", str(file)])
+    assert array_api_suite.main() == code
+    assert ("here alone: ['test_one']" in capsys.readouterr().out) == code
+    (row,) = json.loads(file.read_text())["rows"]
+    assert (row["tests"], row["ours_failed"]) == (2, ["test_one"])
+
+
+def test_the_suite_found_nothing_here_alone():
+    counts = json.loads((array_api_suite.ROOT / "bench" / "results" / "array-api.json").read_text(encoding="utf-8"))
+    assert counts["meta"]["commit"] == array_api_suite.COMMIT
+    assert [row["file"] for row in counts["rows"] if array_api_suite.alone(row)] == []
+    files = {
+        "test_operators_and_elementwise_functions",
+        "test_linalg",
+        "test_statistical_functions",
+        "test_special_cases",
+    }
+    assert files <= {row["file"] for row in counts["rows"]}
