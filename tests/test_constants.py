@@ -27,7 +27,6 @@ STEERING = {
     "gemm/even.py": "ROWS EACH NEAR",
     "gemm/ger.py": "TOGETHER",
     "gemm/microkernel.py": "APART UNROLL NARROW",
-    "gemm/jitted_kernel.py": "STRIP PIECE",
     "gemm/pack.py": "ROWS AHEAD",
     "gemm/paths.py":
         "ALONE LITTLE STORED AWAKE BRIEF PARALLEL SERIAL PANEL DEEPEST THIN_LEAST SHORT_ROWS "
@@ -85,7 +84,6 @@ FIXED = {
     "gemm/kernels.py": "PACKS TINY",
     "gemm/kinds.py": "SHALLOW",
     "gemm/matrix_unit.py": "WORD SIDE",
-    "gemm/jitted_kernel.py": "PACKED PLANE",
     "gemm/packed.py": "LAUNCH",
     "gemm/store.py": "PARTIAL PLAIN REGISTERS MEMORY",
     "gemm/tiny.py": "AHEAD",

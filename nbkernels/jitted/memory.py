@@ -57,10 +57,10 @@ def dtype_asked(op, name, dtype):
     return as_dtype(dtype.dtype)
 
 
-def named(function, *parts):
+def named(function, *parts, **options):
     """Compile a closure under a name of its own: two that Numba keeps on disk must not have one symbol."""
     function.__name__ = function.__qualname__ = "_".join(map(str, parts))
-    return numba.njit(function)
+    return numba.njit(function, **options)
 
 
 def dtype_of(op, name, x):

@@ -20,7 +20,7 @@ from ..cpu.elementwise.planner import MOST, OPERAND
 from ..cpu.gemm import jitted_entry, padded
 from ..cpu.gemm.kinds import kind_of
 from ..extension import teach
-from ..jit.compile.numba_internals import TypingError, cgutils
+from ..jit.compile.numba_internals import RETCODE_USEREXC, TypingError, cgutils
 from ..jit.ir.vector import I64
 from .memory import absent, address, described, dtype_asked, named, spec
 from .symbols import address as symbol
@@ -37,15 +37,17 @@ MESSAGES = {
 }
 
 
-def _raising():
-    """A jitted function that raises what a status says: messages must be literals."""
-    lines = [f"    if status == {status}:\n        raise ValueError({text!r})" for status, text in MESSAGES.items()]
-    scope = {}
-    exec("def told(status):\n" + "\n".join(lines), scope)
-    return numba.njit(scope["told"])
-
-
-_told = _raising()
+def _raised(context, builder, status):
+    """Raise what a status says, in one place: so Numba sees that arrays need no references of their own until then."""
+    python, convention, found = context.get_python_api(builder), context.call_conv, None
+    with builder.if_then(builder.icmp_signed("!=", status, I64(jitted_entry.DONE)), likely=False):
+        for each, text in MESSAGES.items():
+            error = python.serialize_object(convention.build_excinfo_struct(ValueError, (text,), None, None))
+            told = builder.icmp_signed("==", status, I64(each))
+            found = error if found is None else builder.select(told, error, found)
+        stored = builder.store(found, convention._get_excinfo_argument(builder.function))
+        stored.set_metadata("numba_exception_output", builder.module.add_metadata([ir.IntType(1)(1)]))
+        convention._return_errcode_raw(builder, RETCODE_USEREXC)
 
 
 # -- kernels, which callers know by symbols ----------------------------------------------------------------------------
@@ -126,7 +128,7 @@ def _factors(context, builder, kind, chain, beta, alpha):
 
 @functools.cache
 def _product(names, conj, views, strict, truth):
-    """An intrinsic: the answer of cpu/gemm/jitted_entry.py for arrays; `names`: dtypes of the factors and the result;
+    """An intrinsic: cpu/gemm/jitted_entry.py for arrays, or its error; `names`: dtypes of the factors and the result;
     `strict`: batches are alike, and not broadcast; `truth`: beta and alpha are true or false."""
     kind = kind_of(*names, conj)
 
@@ -160,9 +162,10 @@ def _product(names, conj, views, strict, truth):
             ]
             function = ir.FunctionType(I64, [value.type for value in given]).as_pointer()
             run = symbol(context, builder, "cpu.gemm.jitted_entry:checked")
-            return builder.call(builder.inttoptr(run, function), given)
+            _raised(context, builder, builder.call(builder.inttoptr(run, function), given))
+            return context.get_dummy_value()
 
-        return types.int64(out, x, a, b, beta, alpha), emit
+        return types.void(out, x, a, b, beta, alpha), emit
 
     return product
 
@@ -326,14 +329,17 @@ def _body(op, result, x, a, b, conj, out, widened):
 
     def new(x, a, b, beta, alpha, out):
         made = np.empty(shape(a, b), dtype)
-        _told(run(made, third(x), first(a), second(b), beta, alpha))
+        run(made, x, a, b, beta, alpha)
         return end(made)
 
     def into(x, a, b, beta, alpha, out):
-        _told(run(out, third(x), first(a), second(b), beta, alpha))
+        run(out, x, a, b, beta, alpha)
         return out
 
-    return named(new if fresh else into, *title)
+    plain = named(new if fresh else into, *title, inline="always")
+    if {first, second, third} == {_same}:
+        return plain
+    return named(lambda x, a, b, beta, alpha, out: plain(third(x), first(a), second(b), beta, alpha, out), *title)
 
 
 @numba.njit(inline="always")
@@ -350,8 +356,8 @@ def _number(dtype):
 
 
 def implementation(op, rule, roles, given):
-    """The function (x, a, b, beta, alpha, out) and one for a factor, of a call with arguments of these Numba types;
-    `roles`: which of them is added, which are multiplied."""
+    """The function (x, a, b, beta, alpha, out), one for a factor, and the beta of an operation that has none, of a call
+    with arguments of these Numba types; `roles`: which of them is added, which are multiplied."""
     added, *pair = roles
     arrays = {name: given[name] for name in (added, *pair) if name}
     numbers = {name: given[name] for name in ("beta", "alpha") if name in given}
@@ -364,14 +370,14 @@ def implementation(op, rule, roles, given):
         _checked_out(op, out, result)
     conj = _text(op, "conj", given["conj"]) or ("a" if op == "vdot" and result.dtype.kind == "c" else "")
     body = _body(op, result, x, a, b, conj, out, not absent(given["out_dtype"]))
-    return body, _number(result.dtype)
+    return body, _number(result.dtype), int(not absent(x))
 
 
 KEYWORDS = "out=None, out_dtype=None, conj=None, mode=None, tiles=None"
 FACTORS = "beta=1, alpha=1, "
 CALL = """
 def typed({parameters}):
-    body, factor = implementation({op!r}, rule, {roles!r}, dict(locals(){more}))
+    body, factor, default = implementation({op!r}, rule, {roles!r}, dict(locals(){more}))
     def run({parameters}):
         return body({x}, {a}, {b}, factor({beta}), factor({alpha}), {out})
     run.__name__ = run.__qualname__ = body.py_func.__name__ + "_call"
@@ -392,7 +398,7 @@ def _teach(op, a, b, added=None, in_place=False):
         x=added,  # None where nothing is
         a=a,
         b=b,
-        beta="beta" if scaled else f"0 if {added} is None else 1",
+        beta="beta" if scaled else "default",
         alpha="alpha" if scaled else 1,
         out=added if in_place else "out",
     )

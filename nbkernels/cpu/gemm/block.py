@@ -11,16 +11,17 @@ import functools
 import numpy as np
 
 from ...jit.abi.address import scratch, static
+from ...jit.abi.workspaces import acquire, release
 from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit, plain
 from ...jit.ir.turn import turned
 from ..runtime.arrays import GIL
 from ..runtime.status import BY_COLUMNS, BY_ROWS, DONE, LACKING, SMALL
 from .blocking import WAY, small
-from .context import WORDS
+from .context import WORDS, swap_sides
 from .even import even_rows, even_upright, suits
 from .matrix import matrices, sub
-from .microkernel import COPYING, PACKED, STRIDED, absent, known, ukernel, ukernel_copying, ukernel_packed
+from .microkernel import COPYING, PACKED, STRIDED, absent, every, known, ukernel, ukernel_copying, ukernel_packed
 from .pack import pack, pack_rows_a, pack_rows_b
 from .paths import IN_PLACE, NARROW_IN_PLACE, PANEL
 from .store import MEMORY, PARTIAL, ending, finish
@@ -29,6 +30,7 @@ own = static if GIL else scratch  # what gives a room to code that holds the GIL
 ROOM = 1 << 20  # bytes that A may be packed in
 SQUARE = 4 << 10  # bytes of stack for one tile of C
 KERNEL = f"int64({WORDS}, float64, float64)"  # status(words, beta, alpha)
+PRODUCT = f"void({WORDS}, float64, float64)"  # likewise
 
 
 @jit(forceinline=True)
@@ -183,3 +185,24 @@ def _even(tile, even, upright) -> int:
         return DONE
 
     return compiled(run, KERNEL, f"gemm_{even.__name__}_{tile}")
+
+
+@functools.cache
+def native(dtype: str) -> int:
+    """C = alpha*A@B + beta*X, k <= 512, by one thread that need not hold the GIL: void(words, beta, alpha).
+
+    C shares no memory with A and B, and with X only where it is X. All sizes are at least 1.
+    """
+    tile, element = small(dtype), getattr(np, dtype)
+
+    def run(f, beta, alpha):
+        if f.csc != 1 and f.rsc == 1:
+            swap_sides(f)
+        packed = not tile.narrow and packs(tile, f.m, f.n, f.k, f.rsa, f.csa)
+        room = acquire(ROOM) if packed else 0
+        one_block(tile, room, scratch(PANEL), (f.m, f.n, f.k), matrices(f), element(alpha), element(beta))
+        if packed:
+            release(ROOM, room)
+
+    every(tile, STRIDED)
+    return compiled(run, PRODUCT, f"gemm_native_{tile}")

@@ -11,9 +11,10 @@ from ...jit.ir.kind import Kind
 from ..elementwise.planner import BLOCK, operand_at
 from ..gemv import mv
 from . import padded
+from .block import native
+from .blocking import FEW_REGISTERS
 from .context import BYTES, swap_sides, words_at
-from .jitted_kernel import native
-from .paths import PARALLEL
+from .paths import DEEPEST, PARALLEL, SERIAL
 
 # What is wrong, or nothing is.
 DONE, INNER, BATCHES, OUT, SELF, OVERLAPS, OVERLAPS_SELF, TWICE, UNEVEN = range(9)
@@ -29,6 +30,12 @@ def _size(x, d):
 def _step(x, d):
     """Bytes from one element of it to the next; 0 where it is expanded."""
     return x.step[x.ndim - 1 - d] if _size(x, d) > 1 else 0
+
+
+@jit
+def _shift(x):
+    """By how many bits bytes are shifted to be elements: a division takes 40 cycles."""
+    return (x.width > 1) + (x.width > 2) + (x.width > 4) + (x.width > 8)
 
 
 @jit
@@ -56,20 +63,17 @@ def _unfit(out, x, a, b, strict):
 
 
 @jit
-def _apart(out, x):
-    """Whether the extents of two arrays' memory do not meet."""
-    low, high, first, last = out.data, out.data + out.width, x.data, x.data + x.width
-    for d in range(out.ndim):
-        if _size(out, d) == 0:
-            return True
-        reach = (_size(out, d) - 1) * _step(out, d)
-        low, high = low + min(reach, 0), high + max(reach, 0)
+def _extent(x):
+    """Where an array's memory begins and ends, nowhere if it has no elements, and bits of strides that leave elements
+    uneven."""
+    low, high, bits = x.data, x.data + x.width, 0
     for d in range(x.ndim):
-        if _size(x, d) == 0:
-            return True
-        reach = (_size(x, d) - 1) * _step(x, d)
-        first, last = first + min(reach, 0), last + max(reach, 0)
-    return first >= high or low >= last
+        if x.shape[d] == 0:
+            return 0, 0, 0
+        if x.shape[d] > 1:
+            reach = (x.shape[d] - 1) * x.step[d]
+            low, high, bits = low + min(reach, 0), high + max(reach, 0), bits | x.step[d]
+    return low, high, bits & (x.width - 1)
 
 
 @jit
@@ -84,21 +88,20 @@ def _lies(out, x):
 @jit
 def _wrong(out, x, a, b, beta):
     """What is wrong with the memory; of an out of no elements nothing, whose strides may be 0."""
-    for d in range(out.ndim):
-        if _size(out, d) == 0:
-            return DONE
-    if not (_apart(out, a) and _apart(out, b)):
+    (low, high, odd), (a0, a1, odd_a), (b0, b1, odd_b) = _extent(out), _extent(a), _extent(b)
+    if low == high:
+        return DONE
+    if (a0 < high and low < a1) or (b0 < high and low < b1):
         return OVERLAPS
-    if beta != 0 and not _lies(out, x) and not _apart(out, x):
-        return OVERLAPS_SELF
+    if beta != 0:
+        x0, x1, odd_x = _extent(x)
+        odd |= odd_x
+        if x0 < high and low < x1 and not _lies(out, x):
+            return OVERLAPS_SELF
     for d in range(out.ndim):
-        if _size(out, d) > 1 and _step(out, d) == 0:
+        if out.shape[d] > 1 and out.step[d] == 0:
             return TWICE
-    for d in range(max(out.ndim, x.ndim, a.ndim, b.ndim)):
-        odd = (_step(out, d) | _step(x, d)) & (out.width - 1) | _step(a, d) & (a.width - 1)
-        if odd | _step(b, d) & (b.width - 1) != 0:
-            return UNEVEN
-    return DONE
+    return UNEVEN if (odd | odd_a | odd_b) != 0 else DONE
 
 
 @jit
@@ -117,7 +120,7 @@ def checked() -> int:
     with nothing written. A beta of 0 reads no x. Of kinds but floats beta and alpha only say whether these are 0 or 1.
     """
 
-    def product(words, alone, plan, factors, size, beta, alpha, strict):
+    def product(words, alone, plan, factors, width, beta, alpha, strict):
         out, x = operand_at(words), operand_at(words + BLOCK)
         a, b = operand_at(words + 2 * BLOCK), operand_at(words + 3 * BLOCK)
         status = _unfit(out, x, a, b, strict)
@@ -134,12 +137,15 @@ def checked() -> int:
         rsx, csx = _step(x, inner - 1) if rows else 0, _step(x, 0) if columns else 0
         count, own, zero = 1 if m * n > 0 else 0, scratch(BYTES), scratch(16)
         vector = inner == 1 and batches == 0  # by a matrix: floats have an order of their own for it
-        f, empty = words_at(own), k == 0 or alpha == 0
-        by_itself = alone != 0 and (vector or m * n * k <= PARALLEL)
+        f, empty, sa, sb, sc = words_at(own), k == 0 or alpha == 0, _shift(a), _shift(b), _shift(out)
+        size, p = m * n * k, padded.plan_at(plan)
+        workers = padded.workers(p.launch, size)
+        most = PARALLEL if FEW_REGISTERS or workers > 1 else SERIAL
+        by_itself = alone != 0 and (vector or (k <= DEEPEST and size <= most))
         for d in range(batches):
             count *= _size(out, d + inner)
         if count > 0 and not by_itself:
-            copy(own, padded.plan_at(plan).words, BYTES)
+            copy(own, p.words if size <= PARALLEL else p.larger, BYTES)
         if empty:
             set_word(zero, 0)
             set_word(zero + 8, 0)
@@ -151,21 +157,20 @@ def checked() -> int:
                 ca, cb = ca + i * _step(a, d + 2), cb + i * _step(b, d + 2)
                 c, px = c + i * _step(out, d + inner), px + i * _step(x, d + inner) if beta != 0 else 0
             f.m, f.n, f.k, f.a, f.b, f.c, f.x = m, n, k, ca, cb, c, px
-            f.rsa, f.csa, f.rsb, f.csb = rsa // a.width, csa // a.width, rsb // b.width, csb // b.width
-            f.rsc, f.csc = rsc // out.width, csc // out.width
-            f.rsx, f.csx = rsx // out.width, csx // out.width
+            f.rsa, f.csa, f.rsb, f.csb = rsa >> sa, csa >> sa, rsb >> sb, csb >> sb
+            f.rsc, f.csc, f.rsx, f.csx = rsc >> sc, csc >> sc, rsx >> sc, csx >> sc
             if empty:
                 _nothing(f, zero)
+            f.csa, f.csb = f.csa if f.k > 1 else 1, f.csb if f.n > 1 else 1
+            f.csc = f.csc if f.n > 1 else 1
             if by_itself:
                 if vector and columns:  # a vector by a matrix: the matrix's transpose by it
                     swap_sides(f)
                 invoke(alone, (own, beta, alpha))
             else:
-                f.own, f.unit, f.reads = own, alpha == 1, beta != 0
-                f.scalars = factors + (2 * size if empty else 0)
-                f.csa, f.csb = f.csa if f.k > 1 else 1, f.csb if f.n > 1 else 1
-                f.csc = f.csc if f.n > 1 else 1
-                padded.product(padded.plan_at(plan).launch, f)
+                f.own, f.unit, f.reads, f.workers = own, alpha == 1, beta != 0, workers
+                f.scalars = factors + (2 * width if empty else 0)
+                padded.product(p.launch, f)
         return DONE
 
     return compiled(product, "int64(int64, int64, int64, int64, int64, float64, float64, boolean)", "product_checked")

@@ -28,10 +28,10 @@ from ...jit.compile.lazy import jit
 from ...jit.compile.python_first import Patience
 from ...jit.ir.kind import Kind
 from ..gemm import first_products
+from ..gemm.block import PRODUCT
 from ..gemm.blocking import SEGMENT, small
 from ..gemm.fast import UNIT, column_fast
 from ..gemm.gemm import NAMES, REAL, accepted, clash, gemm, name_of, same, whole
-from ..gemm.jitted_kernel import PRODUCT
 from ..gemm.matrix import matrices, sub
 from ..gemm.store import finish
 from ..runtime import threads
@@ -133,7 +133,7 @@ def _entry(tile):
 
 @functools.cache
 def native(dtype: str) -> int:
-    """y = alpha*A@v + beta*x by one thread: gemm/jitted_kernel.py's, of one column, in the order of mv."""
+    """y = alpha*A@v + beta*x by one thread: gemm/block.py's, of one column and any k, in the order of mv."""
     tile = small(dtype)
 
     def product(f, beta, alpha):

@@ -32,6 +32,7 @@ from numba.core import (
 )
 from numba.core.analysis import compute_cfg_from_blocks  # the control flow that ssa.py walks
 from numba.core.caching import NullCache  # a cache that Numba asks in vain, and tells what it compiled
+from numba.core.callconv import RETCODE_USEREXC  # what code returns that has raised an error
 from numba.core.ccallback import CFunc  # functions that C calls
 from numba.core.codegen import JITCodeLibrary  # a library of LLVM modules
 from numba.core.compiler import CompilerBase, Flags, _LowerResult  # a compiler of other passes
@@ -58,6 +59,7 @@ from numba.np.numpy_support import as_dtype  # NumPy's dtype of a type
 
 # What is called or overridden of these, and begins with an underscore.
 ATTRIBUTES = {
+    "numba.core.callconv.CPUCallConv": "_get_excinfo_argument _return_errcode_raw",
     "numba.core.codegen.JITCodeLibrary": "_finalize_final_module _get_compiled_object _get_module_for_linking "
     "_raise_if_finalized _optimize_final_module",
     "numba.core.compiler_machinery.PassManager": "_runPass",
