@@ -217,7 +217,9 @@ def jitted(results):
     return markdown_table(lines) + (
         "\n\nMicroseconds of CPU time of `nb.mm(a, b, out=out)` in a jitted function, n x n, one thread, and the time "
         f"of {' / '.join(peers)} over it (- where Numba has none). A caller of `nb.linear` takes "
-        f"{spent['compiled_s']:.1f} s of CPU time to compile and {spent['loaded_s']:.2f} s from Numba's cache. "
+        f"{spent['compiled_s']:.1f} s of CPU time to compile, {spent['empty_s']:.1f} s with all kernels where none are "
+        f"on disk, and {spent['loaded_s']:.2f} s from Numba's cache, where {spent['loaded_compiles'] or 'nothing'} is "
+        "compiled. "
         f"Interleaved medians of {machine(results['meta'])}.\n"
     )
 

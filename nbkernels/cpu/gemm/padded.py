@@ -19,11 +19,12 @@ from ..runtime import threads
 from .block import ROOM, SQUARE
 from .context import TASKS, WORDS, cuts, swap_sides
 from .context_setup import template
-from .kernels import PACKS, PANEL_A, PANEL_B, TILE, supply
+from .kernels import PACKS, PANEL_A, PANEL_B, TILE, single, supply
 from .kinds import by_unit, default_tiles
 from .loops import loops
 from .microkernel import PACKED, place, table, ukernel_packed
 from .paths import PARALLEL
+from .single_thread import one_tile
 from .store import PARTIAL, PLAIN, REGISTERS, finish
 
 # What comes with a kind: the words of a product, of a large one, and the table that launches go by.
@@ -102,6 +103,11 @@ def product(launch, f):
     if f.csc != 1 and f.rsc == 1 and f.sided == 0:
         swap_sides(f)
     f.tasks = 1
+    if single(f):
+        f.room = acquire(ROOM)
+        one_tile(f, f.room + ROOM // 2)
+        release(ROOM, f.room)
+        return
     cuts(f)
     kept = f.need <= ROOM
     f.room = acquire(ROOM) if kept else allocate(f.need)
