@@ -150,8 +150,8 @@ def test_other_dtypes_take_their_buffers(left, to):
 
 
 def test_rooms_that_compiled_code_keeps():
-    """1 MiB for each of the small products' entries, 64 KiB more for B in some, 128 KiB for stacks, else nothing; read
-    from the object code in the cache."""
+    """1 MiB for each of the small products' entries, those of jitted code among them, 64 KiB more for B in some, 128
+    KiB for stacks, else nothing; read from the object code in the cache."""
     for dtype in ("float32", "float64", "int8"):
         nbkernels.mm(*[np.ones((20, 20), dtype)] * 2)
     for number in PATHS:
@@ -169,6 +169,7 @@ def test_rooms_that_compiled_code_keeps():
     sizes = {
         "gemm_block": ROOM + PANEL,
         "gemm_serial": ROOM,
+        "gemm_native": ROOM,
         "gemm_batch_float": PANELS,
     }
     assert rooms == {name: size for name in kept for start, size in sizes.items() if name.startswith(start)}
