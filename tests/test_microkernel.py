@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from nbkernels.cpu.gemm import microkernel
+from nbkernels.cpu.gemm import kernels, microkernel, tiny
 from nbkernels.cpu.gemm.blocking import small
 from nbkernels.jit.compile.compiler import Library
 from nbkernels.jit.compile.routine import routine
@@ -133,3 +133,11 @@ def test_no_product_runs_into_a_micro_kernel_that_it_did_not_ask_for(seed):
     script = EMPTY.replace("SEED", str(seed)).replace("CASES", "700")
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_threads_that_ask_first_at_the_same_time_share_a_table():
+    """functools.cache lets both make one: what one thread supplies, code that knows the other's has to find."""
+    tile = small("float32")
+    for made in (microkernel.table, tiny.table):
+        assert made.__wrapped__(tile).words is made.__wrapped__(tile).words is made(tile).words
+    assert kernels.ready.__wrapped__(tile) is kernels.ready.__wrapped__(tile) is kernels.ready(tile)

@@ -26,12 +26,13 @@ tile_at, TILE_BYTES = TILE.pointer(), TILE.bytes
 # tiny.py's table, stand beside the micro-kernels' places.
 PANEL_A, PANEL_B, STRIP_A, STRIP_B, MULTIPLIER = range(5)
 PACKS, TINY = 1 << 12, 1 << 16
+_READY: dict = {}
 
 
 @functools.cache
 def ready(tile):
-    """A tile's kernels, by these numbers: 0 until they are compiled."""
-    return np.zeros(MULTIPLIER + 1, np.int64)
+    """A tile's kernels, by these numbers: 0 until they are compiled; the same memory for threads that ask first."""
+    return _READY.setdefault(tile, np.zeros(MULTIPLIER + 1, np.int64))
 
 
 @plain
@@ -50,8 +51,7 @@ def packers(f, alone):
 
 @jit(forceinline=True)
 def missing(f, alone):
-    """The place of a micro-kernel, or PACKS + what packs, that a product, which is cut, needs and that is not compiled;
-    or -1."""
+    """The place of a micro-kernel, or PACKS + what packs, that a product, which is cut, lacks; or -1."""
     (a, b), packs = packers(f, alone), pointer(f.packs)
     if packs[b] == 0:
         return PACKS + b

@@ -1,7 +1,5 @@
 """Functions that are written in LLVM IR, each compiled alone, and called by its address: once for all who call it.
-
-Numba knows nothing of them: no types are inferred, no wrapper is made.
-"""
+Numba knows nothing of them: no types are inferred, no wrapper is made."""
 
 from __future__ import annotations
 
@@ -26,6 +24,7 @@ def routine(name: str, define) -> int:
 
 
 _ADDRESSES: dict[str, int] = {}
+_WORDS: dict[str, array] = {}
 
 
 class Table:
@@ -33,7 +32,8 @@ class Table:
     disk holds no address; `of(at)` is the name of one by its place, and what defines it."""
 
     def __init__(self, symbol: str, size: int, of):
-        self.symbol, self.words, self._of = f"nbkernels_{symbol}", array("q", bytes(8 * size)), of
+        self.symbol, self._of = f"nbkernels_{symbol}", of
+        self.words = _WORDS.setdefault(symbol, array("q", bytes(8 * size)))  # threads may make it at the same time
         binding.add_symbol(self.symbol, self.address)
 
     @property
