@@ -112,6 +112,8 @@ REFUSED = (
             "jax.pure_callback"),
     Refused("xarray", ("xarray.DataArray", "xarray.Variable", "xarray.Dataset"), "xarray's, whose arrays are inside: "
             "xarray.apply_ufunc(function, x, y) calls one on them"),
+    Refused("dask", ("dask.Delayed",), "dask's Delayed, of which nobody knows shape or dtype: pass "
+            "dask.array.from_delayed(x, shape, dtype)"),
 )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ def enrol(op, types, args=()):
 
     `args` are the call's: where tensors lie on a CUDA device, what those on the CPU need is left to the first of these.
     """
-    key, on_cuda = key_of(types), any(getattr(x, "is_cuda", False) for x in args)
+    key, on_cuda = key_of(types), any(getattr(x, "is_cuda", False) is True for x in args)
     if key in op.entries and (on_cuda or not getattr(op.entries[key], "partial", False)):
         return None
     again, name = replay(op, types)

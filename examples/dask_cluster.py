@@ -46,7 +46,7 @@ def arrays(options, rows):
 
 
 def product(options, workers, rows, kill=False):
-    """(seconds, result) of one product; x is in the cluster's memory, or on its disks, before."""
+    """(figures, result) of one product; x is in the cluster's memory, or on its disks, before."""
     settings: dict[str, Any] = dict(threads_per_worker=1, memory_limit=options.memory, dashboard_address=None)
     settings["silence_logs"] = logging.CRITICAL
     with (
@@ -61,12 +61,15 @@ def product(options, workers, rows, kill=False):
         spilled = sum(client.run(on_disk).values())
         start = time.perf_counter()
         future = client.compute(nb.mm(x, y))
-        killed = f", one killed with {kill_one(client, future, x.npartitions)} products left" if kill else ""
+        left = kill_one(client, future, x.npartitions) if kill else None
         result = future.result()
         seconds = time.perf_counter() - start
-        there = f"x of {x.nbytes / 2**20:.0f} MiB, {spilled / 2**20:.0f} MiB of it on disk"
-        print(f"{workers} worker{'s' * (workers > 1)}: {there}, {seconds:.2f} s{killed}", flush=True)
-        return seconds, result
+    figures: dict[str, Any] = dict(workers=workers, memory=options.memory, mib=x.nbytes >> 20, disk_mib=spilled >> 20,
+                                   products=x.npartitions, left_at_kill=left, seconds=seconds)  # fmt: skip
+    killed = f", one killed with {left} products left" if kill else ""
+    there = f"x of {figures['mib']} MiB, {figures['disk_mib']} MiB of it on disk"
+    print(f"{workers} worker{'s' * (workers > 1)}: {there}, {seconds:.2f} s{killed}", flush=True)
+    return figures, result
 
 
 def kill_one(client, future, products):
@@ -91,22 +94,34 @@ def on_disk(dask_worker):
     return getattr(dask_worker.data, "spilled_total", (0, 0))[1]
 
 
-def main():
+def parsed(arguments=None):
     parser = argparse.ArgumentParser()
     for name, size in (("rows", 1024), ("inner", 8 * SEGMENT), ("columns", 128)):
         parser.add_argument(f"--{name}", type=int, default=size)
     parser.add_argument("--memory", default="1GiB", help="of each worker")
     parser.add_argument("--scaling", action="store_true", help="one worker and two, then twice the rows")
-    options = parser.parse_args()
-    results = [product(options, 2, options.rows, kill=True)[1]]
-    if options.scaling:
-        runs = [product(options, workers, rows * options.rows) for workers, rows in ((1, 1), (2, 1), (2, 2))]
-        (one, first), (two, second), (more, _) = runs
-        results += [first, second]
-        print(f"strong scaling {one / two:.2f} of 2, weak {2 * one / more:.2f} of 2")
+    return parser.parse_args(arguments)
+
+
+def runs(options):
+    """(figures of each product, whether all have the bits of one call)"""
+    killed, result = product(options, 2, options.rows, kill=True)
+    found, results = [killed], [result]
+    for workers, rows in ((1, 1), (2, 1), (2, 2)) if options.scaling else ():
+        figures, result = product(options, workers, rows * options.rows)
+        found.append(figures)
+        results += [result] * (rows == 1)
     x, y = (array.compute(scheduler="threads") for array in arrays(options, options.rows))
     whole = nb.mm(x, y)
-    equal = all(np.array_equal(result, whole) for result in results)
+    return found, all(np.array_equal(result, whole) for result in results)
+
+
+def main():
+    options = parsed()
+    found, equal = runs(options)
+    if options.scaling:
+        one, two, more = (figures["seconds"] for figures in found[1:])
+        print(f"strong scaling {one / two:.2f} of 2, weak {2 * one / more:.2f} of 2")
     print(f"the bits of one call: {equal}")
     return not equal
 

@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -199,10 +200,19 @@ def test_where_chooses():
     assert np.array_equal(got[a > 1], a[a > 1])
 
 
-def test_halves_are_rounded_once():
+def test_real_results_of_complex_chunks(recwarn):
+    """dask's own way to such a meta warns of the imaginary part."""
+    lazy = nb.abs(da.ones((4, 5), chunks=3, dtype="complex64"))
+    assert lazy.dtype == lazy._meta.dtype == np.float32
+    assert not recwarn
+
+
+def test_halves_are_rounded_once(recwarn):
     a = np.full(5000, 0.1, np.float16)
     want = np.float16(np.float32(a[0]) * 5000)
     assert nb.add.reduce(da.from_array(a, chunks=700)).compute() == want == nb.add.reduce(a)
+    assert nb.add.reduce(da.full(5000, np.float16(99), chunks=700)).compute() == np.inf
+    assert not recwarn
 
 
 def test_empty_chunks():
@@ -258,6 +268,7 @@ def refused():
         ),
         (lambda: nb.add(a, unknown), ArgumentError, r"add: other is .* call its compute_chunk_sizes\(\) first"),
         (lambda: nb.add.reduce(unknown), ArgumentError, "of unknown size"),
+        (lambda: nb.add(dask.delayed(a), 1), ArgumentError, r"add: self is dask's Delayed.*dask.array.from_delayed"),
         (lambda: nb.exp(of_objects), ArgumentError, "exp: self is a dask array of dtype object"),
         (lambda: nb.mm(of_objects, of_objects), ArgumentError, "mm: self is .* Python objects, no numbers"),
         (lambda: nb.add(x, masked), ArgumentError, "add: other is a dask array of masked arrays"),
@@ -276,11 +287,19 @@ def refused():
     ]
 
 
-@pytest.mark.parametrize("case", range(18))
+@pytest.mark.parametrize("case", range(19))
 def test_what_is_refused(case):
     call, kind, words = refused()[case]
     with pytest.raises(kind, match=words):
         call()
+
+
+def test_products_of_dasks_expressions_are_refused(monkeypatch):
+    from nbkernels.dask import products
+
+    monkeypatch.setattr(products, "da", SimpleNamespace(Array=type, core=da.core))
+    with pytest.raises(ArgumentError, match=r"mm: dask plans queries.*array\.query-planning to False"):
+        nb.mm(da.ones((2, 2)), da.ones((2, 2)))
 
 
 def test_arrays_of_other_libraries():
@@ -432,20 +451,22 @@ def test_a_numpy_whose_loops_are_unknown_is_told(monkeypatch):
 def test_plugin():
     pytest.importorskip("distributed", reason="lacks distributed")
     from nbkernels.dask import Plugin
+    from nbkernels.in_numpy import use as in_numpy
     from nbkernels.threads import LIMITS
 
-    called = []
-    before = LIMITS[0]
-    plugin = Plugin(products=KNOWN, warm_up=[lambda: called.append(LIMITS[0])])
+    def state():
+        return LIMITS[0], looked_up() != (np.tensordot, np.einsum), len(in_numpy._wishes())
+
+    before, seen = state(), []
+    plugin = Plugin(products=KNOWN, use_in_numpy=KNOWN, warm_up=[lambda: seen.append(state())])
     asyncio.run(plugin.setup(None))
-    try:
-        assert called == [1]
-        assert (looked_up() != (np.tensordot, np.einsum)) is KNOWN
-        assert pickle.loads(pickle.dumps(Plugin(threads=2))).threads == 2
-    finally:
-        plugin.teardown(None)
-    assert LIMITS[0] == before
-    assert looked_up() == (np.tensordot, np.einsum)
+    assert seen == [state()] == [(1, KNOWN, 2 * KNOWN)]
+    plugin.teardown(None)
+    assert state() == before
+    with pytest.raises(ZeroDivisionError):  # nothing of it is left
+        asyncio.run(Plugin(products=KNOWN, warm_up=[lambda: 1 / 0]).setup(None))
+    assert state() == before
+    assert pickle.loads(pickle.dumps(Plugin(threads=2))).threads == 2
 
 
 def test_plugins_that_cannot_be(monkeypatch):

@@ -108,7 +108,8 @@ def lazy(name, word, value, args):
 def like(result, given):
     """An empty array of the result's dtype and of the chunks' kind, as dask describes its arrays by."""
     x = next(x for x in given if isinstance(x, da.Array))
-    return meta_from_array(x._meta, ndim=len(result.shape), dtype=result.dtype)
+    meta = meta_from_array(x._meta, ndim=len(result.shape))
+    return meta if meta.dtype == result.dtype else np.empty_like(meta, dtype=result.dtype)
 
 
 # -- element-wise -----------------------------------------------------------------------------------------------------
@@ -170,7 +171,13 @@ def folded(fold, work, x, axis, keepdims):
 
 def rounded(fold, work, final, initial, x, axis, keepdims):
     found = getattr(ops, fold).reduce(x, axis, dtype=work, keepdims=keepdims, initial=initial)
-    return found if found.dtype == final else found.astype(final)
+    return cast(found, final)
+
+
+def cast(x, dtype):
+    """x in this dtype; what is too large for it is infinite, without NumPy's warning, as in all results here."""
+    with np.errstate(all="ignore"):
+        return x if x.dtype == dtype else x.astype(dtype)
 
 
 def whole(x, axes):

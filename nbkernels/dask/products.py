@@ -14,11 +14,12 @@ from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
 from .. import ops
+from ..dispatch import ArgumentError
 from ..dtypes import HALVES
 from ..elementary.real import fma
 from ..epilogues import ENDINGS
 from ..fusion import elementwise
-from .graphs import like, whole
+from .graphs import cast, like, whole
 
 SEGMENT = 4096  # the library's, docs/products.md
 # Labels of the axes: of what is added, the two factors and the result. A batch is "...", the inner axis "k".
@@ -38,6 +39,9 @@ PLAIN = {ops.addmm: ops.mm, ops.addmm_activation: ops.mm, ops.baddbmm: ops.bmm, 
 
 def build(op, values, result):
     """The array of a product. `values` are the arguments of the call by their names, with dask arrays."""
+    if da.Array is not da.core.Array:  # that of dask's expressions
+        raise ArgumentError(f"{op.schema.name}: dask plans queries, where it has no products: set its "
+                            "array.query-planning to False")  # fmt: skip
     tensors = [op.names[i] for i in op.keyed]
     keywords = {word: x for word, x in values.items() if word not in tensors and x is not None}
     given = [values[word] for word in tensors]
@@ -141,7 +145,7 @@ def finish(dtype, factors, total, added=None):
             total = ops.add(total, added, alpha=beta)
     if "activation" in factors:
         total = ENDINGS[factors["activation"], factors["approximate"]].apply(total)
-    return total if total.dtype == dtype else total.astype(dtype)
+    return cast(total, dtype)
 
 
 @elementwise
