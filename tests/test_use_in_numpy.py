@@ -196,11 +196,14 @@ def test_the_other_products(dtype):
 
 
 def test_large_products_threads_and_long_chains():
+    """Each runs here: what 512**3 steps are taken to cost NumPy was once more than an int64 holds."""
     rng = np.random.default_rng(5)
-    for shape in ((150, 150, 150), (3, 9000, 2), (1, 9000, 1), (260, 5000, 3)):
+    for shape in ((150, 150, 150), (3, 9000, 2), (1, 9000, 1), (260, 5000, 3), (512, 512, 512)):
         a, b = (rng.integers(-9, 10, s).astype("i4") for s in (shape[:2], shape[1:]))
         with forced("matmul", "int32"):
+            before = calls("matmul", "int32")
             same(a @ b, (a.astype("f8") @ b.astype("f8")).astype("i4"))
+            assert calls("matmul", "int32") == before + 1, shape
 
 
 def test_flags_of_products_of_halves():

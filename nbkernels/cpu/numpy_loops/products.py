@@ -93,7 +93,7 @@ def _way(s, q):
     m, n, k, many = q.rows, q.columns, q.steps, q.count
     if s.smalls != 0:
         return STACKS if suits(many, m, n, k) and q.cc == s.widths[2] else NEITHER
-    theirs = s.theirs * m * n * k * many * 100
+    theirs = 100.0 * s.theirs * m * n * k * many  # ALWAYS times large products is no int64
     if s.rows != 0 and min(m, n) == 1 and q.ca == s.widths[0] and q.rb == s.widths[1]:
         return ROWWISE if theirs > GAIN_ * (ROW_CALL + many * m * n * (ROW + k * ROW_STEP)) else NEITHER
     wide = 2 if s.widths[2] >= 8 else 1
@@ -201,7 +201,7 @@ def _by_panels(s, q):
 def _products(args, dims, strides, data, slot):
     s = slot_at(slot)
     work = work_of(s, pointer(dims))
-    if s.gate != 0 and work * s.theirs < FLOOR:
+    if s.gate != 0 and 1.0 * work * s.theirs < FLOOR:
         invoke(s.old, (args, dims, strides, data))
         return
     room = scratch(STACKED_BYTES)
