@@ -397,6 +397,16 @@ def test_register_has_dasks_products_run_here(tried):
     assert looked_up() == before == (np.tensordot, np.einsum)
 
 
+@pytest.mark.skipif(not KNOWN, reason="lacks a NumPy whose loops are known")
+def test_register_takes_the_loops_of_whole_numbers_and_halves():
+    """On each processor, whether its width of vectors was measured or not."""
+    from nbkernels.in_numpy import use
+
+    with registered():
+        taken = {loop.dtypes[0] for loop in use._wanted(use._wishes()) if loop.ufunc is np.matmul}
+    assert taken == {"bool", "float16", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
+
+
 def test_register_stands_and_nests(tried):
     x = da.from_array(numbers(6, 8), chunks=4)
     standing = registered(floats=True)

@@ -10,12 +10,15 @@ from _thread import RLock
 import numpy as np
 from dask.array.dispatch import einsum_lookup, tensordot_lookup
 
+from ..dtypes import DTYPES
 from ..in_numpy.table import UnknownNumPy
 from ..in_numpy.use import use_in_numpy
 from ..in_numpy.which import FLOATS, PRODUCTS
 from ..numpy_functions import attempt
 from ..shield import Block, Step
 
+# Of chunks, which are large, NumPy's products of these are slower on every processor.
+SLOW = tuple(dtype for dtype in DTYPES if dtype not in (*FLOATS, "bfloat16"))
 _lock = RLock()
 _own = {tensordot_lookup: tensordot_lookup.dispatch(np.ndarray), einsum_lookup: einsum_lookup.dispatch(np.ndarray)}
 _standing: list[register] = []  # those that hold until their `close`
@@ -73,9 +76,10 @@ class register(Block):
 
     def __init__(self, *, floats: bool = False):
         self.floats = floats
-        self._loops = None
+        self._loops = []
         try:
-            self._loops = use_in_numpy(floats=floats, names=PRODUCTS)
+            for asked in ({"dtypes": SLOW}, {"floats": True})[: 1 + bool(floats)]:
+                self._loops.append(use_in_numpy(names=PRODUCTS, **asked))
         except UnknownNumPy as error:
             warnings.warn(f"nbkernels.dask: `@` of dask arrays stays NumPy's: {error}", RuntimeWarning, stacklevel=2)
         try:
@@ -95,16 +99,16 @@ class register(Block):
             if self in _standing:
                 _standing.remove(self)
             _look()
-            if self._loops:
-                self._loops._take_back()
+            for loops in self._loops:
+                loops._take_back()
 
     def _begin(self) -> register:
         with _lock:
             if self in _standing:
                 _standing.remove(self)
             _open.append(weakref.ref(self, _look))
-            if self._loops:
-                self._loops._begin()
+            for loops in self._loops:
+                loops._begin()
             _look()
         return self
 
@@ -113,8 +117,8 @@ class register(Block):
             found = [each for each in _open if each() is self]
             if found:
                 _open.remove(found[-1])
-            if self._loops:
-                self._loops._end()
+            for loops in self._loops:
+                loops._end()
             _look()
 
     _skip = close

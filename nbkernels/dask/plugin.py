@@ -8,7 +8,7 @@ import contextlib
 from distributed import WorkerPlugin
 
 from .. import threads as threads_of_calls
-from .. import use_in_numpy as in_numpy
+from ..in_numpy.use import use_in_numpy as in_numpy
 from ..threads import ceiling
 from .lookups import register
 
