@@ -15,10 +15,10 @@ rewrites:
     <!-- end -->                        <!-- end -->
 
 or, where BENCH is a key of the rows, such as size, one line for each value that it has, and for dtype sizes across.
-The rows of bench_first_call.py ("call"), of bench_jitted.py ("jitted"), of bench_modes.py ("modes"), of
-bench_overhead.py ("overhead"), of bench_numpy_loops.py ("loops", with nbkernels/in_numpy/measured.json), of
-bench_quantized.py ("linear_q"), of bench_language_model.py ("tokens") and of device_check.py ("gpu") have times of
-their own; those of tests/array_api_suite.py ("standard") have counts.
+The rows of bench_first_call.py ("call"), of bench_jitted.py ("jitted"), of bench_dask.py ("dask", "cluster"), of
+bench_modes.py ("modes"), of bench_overhead.py ("overhead"), of bench_numpy_loops.py ("loops", with
+nbkernels/in_numpy/measured.json), of bench_quantized.py ("linear_q"), of bench_language_model.py ("tokens") and of
+device_check.py ("gpu") have times of their own; those of tests/array_api_suite.py ("standard") have counts.
 `<!-- plans products -->` and `<!-- plans elementwise -->` are bench/plans.py's tables.
 
 --check writes nothing and fails where documents and results are out of step.
@@ -224,6 +224,49 @@ def jitted(results):
     )
 
 
+def dasks(results):
+    """Operations and dtypes down, chunks across; in a cell dask's time over that of the same with ours, and of ours."""
+    rows = results["rows"]
+    chunks, ways = list(dict.fromkeys(row["chunk"] for row in rows)), ("registered", "ours")
+    lines = [["", "", *(f"chunks of {c:,}" for c in chunks)], ["---", "---", *["---:"] * len(chunks)]]
+    for name, dtype in dict.fromkeys((row["bench"], row["dtype"]) for row in rows):
+        found = {row["chunk"]: row["seconds"] for row in rows if (row["bench"], row["dtype"]) == (name, dtype)}
+        told = {c: [f"{each['dask'] / each[way]:.3g}" if way in each else "-" for way in ways]
+                for c, each in found.items()}  # fmt: skip
+        lines.append([f"`{name}`", dtype, *(" / ".join(told.get(c, ())) for c in chunks)])
+    same = [row["same"] for row in rows if "float" not in row["dtype"] and "complex" not in row["dtype"]]
+    equal = list(results["bits"].values())
+    return markdown_table(lines) + (
+        "\n\nCPU time of dask alone over that with `register(floats=True)` and `use_in_numpy()` / over that of this "
+        "library's own graph (- where it has none), dask's threads, one thread a call (empty: dask alone takes longer "
+        f"than was waited for). Of whole numbers all gave the same in {sum(same)} of {len(same)} rows; by chunks of "
+        f"4,096 along k `mm` had the bits of one call for {sum(equal)} of {len(equal)} dtypes. Interleaved medians of "
+        f"{machine(results['meta'])}.\n"
+    )
+
+
+def clusters(results):
+    """Runs of examples/dask_cluster.py down: workers, data, what lay on disk, seconds and what was lost."""
+    rows = sorted(results["rows"], key=lambda row: row["left_at_kill"] is not None)
+    one = next(row for row in rows if row["workers"] == 1)
+    lines = [["workers of one thread", "x", "of it on disk", "seconds", ""], ["---", "---:", "---:", "---:", "---"]]
+    for row in rows:
+        work = row["mib"] / one["mib"]
+        told = "the" if work == 1 else f"{work:.0f} times the"
+        told += f" work of one worker, {work * one['seconds'] / row['seconds']:.2f} times its rate"
+        if row["left_at_kill"] is not None:
+            told = f"one killed (SIGKILL) with {row['left_at_kill']} of {row['products']} products of chunks left"
+        seconds = f"{row['seconds']:.1f}"
+        told = "" if row is one else told
+        lines.append([str(row["workers"]), f"{row['mib']:,} MiB", f"{row['disk_mib']:,} MiB", seconds, told])
+    meta = results["meta"]
+    return markdown_table(lines) + (
+        f"\n\nWorkers that may take {one['memory']} each. All results of {one['mib']:,} MiB have the bits of one call: "
+        f"{'yes' if results['equal'] else 'no'}. One run of {machine(meta)}, under a load of {meta['load']} by other "
+        "programs.\n"
+    )
+
+
 def first_calls(results):
     """Calls down, seconds of CPU time from an empty cache and from a full one, and of the worst of later calls."""
     heads = {"empty_s": "empty cache, s", "full_s": "full cache, s", "worst_s": "worst of calls 2 to 40, s"}
@@ -410,6 +453,10 @@ def rewrite(text, directory):
             return match[1] + first_calls(results) + match[4]
         if bench == "jitted":
             return match[1] + jitted(results) + match[4]
+        if bench == "dask":
+            return match[1] + dasks(results) + match[4]
+        if bench == "cluster":
+            return match[1] + clusters(results) + match[4]
         if bench == "modes":
             return match[1] + modes(results) + match[4]
         if bench == "overhead":
