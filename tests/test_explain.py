@@ -127,6 +127,7 @@ def test_products_take_the_path_that_explain_names(ran, rng, dtype, workers):
 
 def test_the_path_does_not_depend_on_what_the_stack_held(tmp_path):
     own = os.environ | {"NBKERNELS_CACHE_DIR": str(tmp_path), "TESTS_POISON": "2"}
+    own.pop("NBKERNELS_SKIPPED", None)
     which = f"{__file__}::{test_products_take_the_path_that_explain_names.__name__}[1-float32]"
     run = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "tests.poison", "-p", "no:cacheprovider", which]
     found = subprocess.run(run, env=own, capture_output=True, text=True, timeout=300)
