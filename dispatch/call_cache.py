@@ -13,9 +13,11 @@ PLAIN = frozenset((bool, int, float, complex, str, type(None)))
 
 
 def key_of(op, args, out):
-    """What tells calls of an op apart; None of those that are described each time: of an op without a meta function,
-    or whose result may be an argument, and where anything is no array of NumPy's own class, number or word, nor a
-    sequence of these."""
+    """Return what tells this call of an op from others, or None where it has to be described each time.
+
+    It has to where the op has no meta function, where its result may be one of the arguments, and where an argument is
+    neither an ndarray itself, a number, a string nor None, nor a sequence of numbers and strings.
+    """
     if not op.structured or op.delegates_to is not None or op.aliased is not None:
         return None
     ndarray, key = library("numpy").ndarray, []
@@ -33,11 +35,13 @@ def key_of(op, args, out):
 
 
 def keep(op, key, row, slots, args, result):
-    """Remember a call that has succeeded, if a kernel has made its result."""
+    """Remember a call that has succeeded, if a kernel of the CPU has made its result."""
     if row.reason in ("direct", *keys.COMPOSITES) and 0 not in result.shape:
         if len(op.described) >= MOST:
             op.described.clear()
         op.described[key] = Call(op, row, slots, args, result)
+        if op.table.row(keys.CPU) is not row:  # replaced meanwhile, by another thread
+            op.forget()
 
 
 class Call:

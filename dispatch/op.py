@@ -161,10 +161,9 @@ class Op:
         elif out is not None and wrote(self, types, args, taken, out):
             return out
         name, key = self.named(args, in_place), call_cache.key_of(self, args, out)
-        if key in self.described:
-            result = self.described[key].again(self, name, args, out)
-            if result is not None:
-                return result
+        known = self.described.get(key)
+        if known is not None and (result := known.again(self, name, args, out)) is not None:
+            return result
         slots, operands = self.bind(name, args)
         target = None if out is None else self.target(name, out, in_place)
         lead = self.lead(name, operands, target)

@@ -18,7 +18,7 @@ from .strides import broadcast_strides
 
 ROOMS = "nbkernels.cpu.runtime.workspace"  # by name, at the first loop
 FAST = "nbkernels.cpu.gemm.fast"
-WHOLE = 320**3  # multiply-adds of a product up to which a function that goes over all of it finds it in the caches
+WHOLE = 320**3  # multiply-adds of a product up to which no function is put into the packed loops: it is short
 KEYWORDS = "out_dtype", "mode", "conj", "tiles"  # of every product, the last arguments of the bodies
 
 
@@ -38,8 +38,8 @@ def addmm_activation(out, self, mat1, mat2, beta, alpha, activation, approximate
 
 
 def addmm_activation_fast(self, mat1, mat2, beta, alpha, activation, approximate, out):
-    """A small product of plain arrays, then the function over it while it is in the caches; None of others."""
-    ending = ENDINGS.get((activation, approximate))
+    """addmm_activation of a small product of plain arrays: the product, then the function over all of it; else None."""
+    ending = ENDINGS.get((activation, approximate)) if type(activation) is type(approximate) is str else None
     if ending is None or mat1.dtype.name not in FLOATS or not mat1.ndim == mat2.ndim == 2:
         return None
     if mat1.size * mat2.shape[1] > WHOLE:

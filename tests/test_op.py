@@ -284,6 +284,19 @@ def test_a_call_that_was_described_begins_with_the_kernel(library):
     assert (op.function(x, 2.0) == np.stack([x * 2] * 2, 1)).all()
 
 
+def test_a_kernel_that_is_replaced_during_a_call_is_not_kept(library):
+    """By another thread, or as here by the kernel itself: the call after it goes to the new one."""
+
+    def old(out, self, by):
+        out.fill(1)
+        library.register(op.function, "CPU", lambda out, self, by: out.fill(2), override=True)
+
+    dispatch = {"CPU": old}
+    op = library.define("f(Tensor self, Scalar by) -> Tensor", structured=same, dispatch=dispatch)
+    assert (op.function(np.ones(2), 3) == 1).all()
+    assert (op.function(np.ones(2), 3) == 2).all()
+
+
 @given(st.data())
 def test_overlap_with_itself_is_found_exactly(data):
     shape = data.draw(st.lists(st.integers(0, 4), max_size=4).map(tuple))

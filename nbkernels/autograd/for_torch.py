@@ -134,7 +134,7 @@ def _gradients(called, args, grads, several):
 
 
 def _kind(x):
-    """What a tensor like x is made from; None of what is no tensor."""
+    """Return the shape, dtype and device of a tensor; None where x is no tensor."""
     return (tuple(x.shape), x.dtype, x.device) if hasattr(x, "is_complex") else None
 
 

@@ -36,7 +36,7 @@ NEAR = np.array([1, 1, 0, 65504], np.float16), np.array([2, 0, 1, np.inf], np.fl
 NUMBER = 2 + 3j
 BOX, TRUE, OTHER = (), (0, 0.3), (1, 0.3)  # cells: empty, filled, filled in another colour
 
-# What has no numbers to show, as steps from what goes in to what comes out: vector.flow's lines.
+# Functions that compute no numbers are drawn as steps from their arguments to their results: the lines of vector.flow.
 FLOWS = {
     "asarray": ["[x] -> asarray, no copy -> [Array]", "[Array] -> @ + np.exp np.dot -> kernels here",
                 "[Array] -> np.sort and others -> NumPy"],
@@ -162,8 +162,8 @@ def _products_of_whole_numbers(name, function):
 
 
 def methods(name) -> str:
-    """What reduce, accumulate, outer and at give of one small array; at's written places are filled. "" where the
-    operation has none for its numbers."""
+    """Draw the results of an operation's reduce, accumulate, outer and at on a small array; elements that `at` writes
+    are filled. An operation without a result for these numbers gives ""."""
     function = getattr(nbkernels, name)
     x = np.array([3, 1, 2, 2])
     if np.asarray(function(x, x)).dtype.kind == "f":
@@ -231,7 +231,7 @@ def _clip(name):
 
 
 def _stairs(name):
-    """What weights become that are kept as int4 and as int8."""
+    """Draw weights after `quantize` to int4 and to int8, against the weights before."""
     kept = {dtype: nbkernels.quantize(XS[None], dtype=dtype).dequantize()[0] for dtype in ("int4", "int8")}
     return vector.curves("weights from -4 to 4, quantised", XS.tolist(), {k: v.tolist() for k, v in kept.items()})
 

@@ -92,7 +92,7 @@ def _help(name) -> str:
 
 
 def _methods(function) -> str:
-    """What the methods of an operation of two do, a line each."""
+    """Return a table of an operation's methods: name, and first line of the docstring."""
     rows = [f"| `{name}` | {_cell(_first(getattr(function, name)))} |" for name in METHODS]
     return "\n".join(["| method | |", "| --- | --- |", *rows])
 

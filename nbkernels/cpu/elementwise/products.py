@@ -3,7 +3,7 @@
     (xr, xi) * (yr, yr) -/+ (xi, xr) * (yi, yi)        (xr, xi) +/- (yr, yi)
 
 LLVM would take the parts of several numbers apart and put them together again: products of 10,000 of complex64 go at
-.75 of NumPy's speed so, at 1.1 here (Zen 3). Which part of a result comes first in its sum shows in the kind of a NaN.
+.75 of NumPy's speed so, at 1.1 here (AVX2). Which part of a result comes first in its sum shows in the kind of a NaN.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from .paths import PARALLEL
 from .single_thread import one_tile
 from .store import PARTIAL, PLAIN, REGISTERS, finish
 
-# What comes with a kind: the words of a product, of a large one, and the table that launches go by.
+# Of a kind of product: the address of the words of a small one, of the words of a large one, and of the launch table.
 PLAN = Record("PaddedPlan", "words larger launch")
 plan_at = PLAN.pointer()
 
