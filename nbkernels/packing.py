@@ -65,7 +65,7 @@ def pack(matrix, for_: str = "mat2") -> Packed:
     matrix is 2-D and float32, float64, float16 or bfloat16, in any layout: NumPy's, or any that is on the CPU.
     for_="mat2": (k, n), for `mm(x, w)`, `addmm(b, x, w)` and `matmul(x, w)`; for_="weight": (n, k), for
     `linear(x, w)`. The products have the same bits as with the matrix itself. It takes as many bytes as the matrix, of
-    float16, and of bfloat16 by chains, twice as many. It is worth it where 2 to 16 rows meet large weights, again and
+    float16, and of bfloat16 by chains, twice as many. It is worth it where 2 to 64 rows meet large weights, again and
     again; one row is as fast without it, and faster where the weights stay in the caches.
 
     Raises TypeError for another dtype, ValueError for another side or number of dimensions.

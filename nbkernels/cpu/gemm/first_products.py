@@ -20,7 +20,7 @@ from ...jit.ir.tile import Tile
 from ...jit.ir.vector import SIZE
 from .blocking import SEGMENT, small
 from .kinds import default_tiles, kind_of
-from .microkernel import SPEC, STRIDED, place, table
+from .microkernel import APART, SPEC, STRIDED, place, table
 from .store import PLAIN, REGISTERS
 
 DTYPES = {*BYTES, *SIGNLESS}
@@ -172,8 +172,9 @@ def _tiles(tile, out, x, a, b, factors) -> None:
             rows = a[i : i + h]
             rows = rows if tile.kind.planes == 1 else _panel(rows.T, tile, tile.mr, "a" in tile.kind.conj).T
             c, own = at_c + (i * rsc + j) * out.itemsize, at_x + (i * rsx + j) * out.itemsize
+            ahead = APART * columns.strides[0]
             called(table(tile).supply(place(tile, STRIDED, h, -(-width // tile.lanes))))(
-                *_lies(rows), *_lies(columns)[:2], k, c, rsc, c, rsc, width, 0, stop, own, rsx, *factors
+                *_lies(rows), *_lies(columns)[:2], k, c, rsc, c, rsc, width, 0, stop, own, rsx, *factors, ahead, 0
             )
 
 

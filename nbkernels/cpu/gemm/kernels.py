@@ -18,8 +18,9 @@ from .pack_converting import pack_a, pack_b, pack_strip_a, pack_strip_b
 from .store import MEMORY, PARTIAL, finish
 
 # A tile of C: its size, A with the strides of its rows and groups of k, B, words of k; whether a chain begins, how it
-# ends, whether its segment is the first one and the last; where chains and sums wait, and their rows' strides; C and X.
-TILE = Record("Tile", "height width a rsa csa b words starts stop first last part rsp total rst c x")
+# ends, whether its segment is the first one and the last; where chains and sums wait, and their rows' strides; C and X;
+# what is asked for of the panels of B that come next.
+TILE = Record("Tile", "height width a rsa csa b words starts stop first last part rsp total rst c x ahead pace")
 tile_at, TILE_BYTES = TILE.pointer(), TILE.bytes
 
 # What a job packs, a panel or some rows of panels, and what multiplies; PACKS + what packs, and TINY + a place in
@@ -86,7 +87,7 @@ def multiplier(tile) -> int:
         registers = t.stop != PARTIAL and t.stop != MEMORY
         code, to, rst = (t.stop, t.c, f.rsc) if registers else (PARTIAL, t.part, t.rsp)
         ukernel_packed(tile, t.height, t.a, t.rsa, t.csa, t.b, tile.nr, t.words, t.part, t.rsp, to, rst, t.width,
-                       not t.starts, code, t.x, f.rsx, alpha, beta)  # fmt: skip
+                       not t.starts, code, t.x, f.rsx, alpha, beta, t.ahead, t.pace)  # fmt: skip
         if t.stop == MEMORY:
             finish(tile, (t.height, t.width), (t.part, t.rsp), (t.total, t.rst), t.first != 0, t.last != 0,
                    (t.c, f.rsc, f.csc), (t.x, f.rsx, f.csx), alpha, beta)  # fmt: skip

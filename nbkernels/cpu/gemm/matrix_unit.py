@@ -143,9 +143,6 @@ def _converted(builder, ops, arg, rows, chain, partial, plain) -> None:
                 rows(blended)
 
 
-# -- panels ------------------------------------------------------------------------------------------------------------
-
-
 def _lines(chain, source, along, down, kb, target, width, pitch) -> None:
     """Rows of A that are contiguous along k."""
     builder, words, items = chain.builder, chain.words, I64(ROWS * chain.kind.items)

@@ -21,7 +21,7 @@ from llvmlite import ir
 
 from ...jit.compile.lazy import intrinsic, plain, types
 from ...jit.compile.routine import Table, call_routine, known_table
-from ...jit.ir.amx import unit
+from ...jit.ir.amx import BYTES, unit
 from ...jit.ir.chain import Chain
 from ...jit.ir.kind import UNIT
 from ...jit.ir.vector import ELEMENT, I64, LINE, VOID, loop
@@ -30,9 +30,11 @@ from . import matrix_unit
 # Rows of a B in place to run ahead with prefetch: they lie apart, beyond what the hardware follows, and may come from
 # memory (f64, one thread, us: 16x2048x512 1666 -> 1168). Panels come as the hardware follows them.
 APART = 16
-# name and kind of the arguments: address of w words, t chains, c elements of C; i integer; s a chain's dtype
+# name and kind of the arguments: address of w words, t chains, c elements of C; i integer; s a chain's dtype. What is
+# asked for of B lies `ahead` bytes after its rows; of panels, `pace` bytes a step from there on, where it is not 0.
 ARGUMENTS = "a:w rsa:i csa:i b:w rsb:i kb:i t:t rst:i c:c rsc:i width:i start:i stop:i x:c rsx:i alpha:s beta:s"
-SPEC = [item.split(":") for item in ARGUMENTS.split()]
+AHEAD = [["ahead", "i"], ["pace", "i"]]
+SPEC = [*(item.split(":") for item in ARGUMENTS.split()), *AHEAD]
 # Steps of k per turn of a full tile's loop, which fill the window; short tiles are cheap to compile instead. Narrow
 # vectors take 20 instructions for 12 multiply-adds, and a neighbour on the core takes half of what it can issue.
 UNROLL, NARROW = 2, 8
@@ -41,9 +43,10 @@ LIES = "", "_packed", "_copying"
 STRIDED, PACKED, COPYING = range(3)
 
 
-def _spec(lie: int) -> list:
-    """SPEC, and where rows of B are copied to."""
-    return [*SPEC, ["panel", "w"]] if lie == COPYING else SPEC
+def _spec(lie: int, given: bool = False) -> list:
+    """SPEC, and where rows of B are copied to; `given`: without what callers give of panels alone."""
+    spec = [*SPEC, ["panel", "w"]] if lie == COPYING else SPEC
+    return [each for each in spec if not given or lie == PACKED or each not in AHEAD]
 
 
 def _known(tile, lie: int) -> dict:
@@ -119,15 +122,26 @@ def _define(module: ir.Module, name: str, tile, mr: int, nv: int, lie: int) -> N
         partial = builder.icmp_signed("==", arg["stop"], I64(0))
         arg["to"], arg["rsto"] = (builder.select(partial, arg[t], arg[c]) for t, c in (("t", "c"), ("rst", "rsc")))
 
-    def fetch(index):
-        """The next tile of C comes nearer meanwhile, a row each turn (the last one again and again): without it each
-        tile begins and ends with a wait for L3 (Zen 4, n = 1024, f32: 95 % of the peak in the loops, then 98 %). Small
-        products go down the rows and are done with them: it is this tile (4x512x512x64 NT, f32: 2.1 -> 1.65 ms)."""
-        row = builder.select(builder.icmp_signed("<", index, I64(mr)), index, I64(mr - 1))
+    def fetch(index, steps):
+        """The next tile of C comes nearer meanwhile, a row each turn: without it each tile begins and ends with a wait
+        for L3 (Zen 4, n = 1024, f32: 95 % of the peak in the loops, then 98 %). Small products go down the rows and are
+        done with them: it is this tile (4x512x512x64 NT, f32: 2.1 -> 1.65 ms). Then what is asked for of panels of B,
+        of each pair of lines the first, with which processors fetch the second."""
+        inside = builder.icmp_signed("<", index, I64(mr))
+        row = builder.select(inside, index, I64(mr - 1))
         to, rsto = ("to", "rsto") if tile.kind.direct else ("c", "rsc")
         following = words.at(arg[to], builder.mul(arg[rsto], row))
-        for j in range(nv) if lie == STRIDED else range(nv, 2 * nv):
-            words.prefetch(words.at(following, j * tile.lanes), write=lie == STRIDED)
+        if lie == STRIDED:
+            for j in range(nv):
+                words.prefetch(words.at(following, j * tile.lanes), write=True)
+            return
+        following = builder.bitcast(words.at(following, nv * tile.lanes), BYTES)
+        away = builder.add(arg["ahead"], builder.mul(index, builder.mul(arg["pace"], I64(steps))))
+        start = builder.select(inside, following, builder.gep(builder.bitcast(arg["b"], BYTES), [away]))
+        vector = tile.lanes * (tile.size_t if tile.kind.direct else tile.size_c)
+        apart = builder.select(inside, I64(vector), I64(2 * LINE))
+        for j in range(max(nv, steps * tile.nr * tile.kind.planes * tile.itemsize // (2 * LINE))):
+            words.prefetch(builder.gep(start, [builder.mul(apart, I64(j))]))
 
     copies, parts = lie == COPYING, len(chains[0])
     first = 2 + copies  # of the carried values, the chains'
@@ -136,10 +150,11 @@ def _define(module: ir.Module, name: str, tile, mr: int, nv: int, lie: int) -> N
         def body(index, carried):
             a, b, target, chains = *carried[:2], carried[2] if copies else None, _split(carried[first:], parts)
             if fetches:
-                fetch(index)
+                fetch(index, steps)
             for _ in range(steps):
+                asked = builder.gep(builder.bitcast(b, BYTES), [arg["ahead"]])
                 for j in lines:
-                    words.prefetch(words.at(words.at(b, builder.mul(arg["rsb"], I64(APART))), j))
+                    words.prefetch(builder.gep(asked, [I64(j * tile.itemsize)]))
                 if copies:  # the next panel, to its end
                     words.prefetch(words.at(b, 2 * tile.nr - 1), level=2)
                 chains = step(a, b, chains, target)
@@ -250,10 +265,12 @@ def known(typing, tile):
 
 def _emit(context, builder, signature, args, lie: int):
     """Call the function for this height and width."""
-    tile, names, kinds = signature.args[0].tile, [name for name, _ in SPEC], _kinds(signature.args[0].tile)
-    height, width = args[1], args[2 + names.index("width")]
-    given, fixed = zip(args[2:], _spec(lie)), _known(tile, lie)
-    values = [fixed.get(name, v if kind in "is" else builder.inttoptr(v, kinds[kind])) for v, (name, kind) in given]
+    tile, names = signature.args[0].tile, [name for name, _ in _spec(lie, given=True)]
+    kinds, arg = _kinds(tile), dict(zip(names, args[2:])) | _known(tile, lie)
+    height, width = args[1], arg["width"]
+    if lie != PACKED:
+        arg |= {"ahead": builder.mul(arg["rsb"], I64(APART * tile.itemsize)), "pace": I64(0)}
+    values = [arg[name] if kind in "is" else builder.inttoptr(arg[name], kinds[kind]) for name, kind in _spec(lie)]
     across = builder.sdiv(builder.add(width, I64(tile.lanes - 1)), I64(tile.lanes))
     row = builder.add(height, I64(lie * (tile.mr + 1)))
     at = builder.add(builder.mul(row, I64(tile.nv + 1)), across)
@@ -263,18 +280,15 @@ def _emit(context, builder, signature, args, lie: int):
 
 def _signature(tile, lie):
     scalar = getattr(types, tile.tile.kind.chain)
-    return types.void(tile, types.int64, *[scalar if kind == "s" else types.int64 for _, kind in _spec(lie)])
+    return types.void(
+        tile, types.int64, *[scalar if kind == "s" else types.int64 for _, kind in _spec(lie, given=True)]
+    )
 
 
-def _ukernel(lie: int):
-    """The intrinsic for operands that lie so."""
-
-    @intrinsic
-    def ukernel(typing, tile, height, a, rsa, csa, b, rsb, kb, t, rst, c, rsc, width, start, stop, x, rsx, alpha, beta):
-        """Run the micro-kernel for `height` <= tile.mr rows and `width` <= tile.nr columns; addresses are int64."""
-        return _signature(tile, lie), lambda *emission: _emit(*emission, lie)
-
-    return ukernel
+@intrinsic
+def ukernel(typing, tile, height, a, rsa, csa, b, rsb, kb, t, rst, c, rsc, width, start, stop, x, rsx, alpha, beta):
+    """Run the micro-kernel for `height` <= tile.mr rows and `width` <= tile.nr columns; addresses are int64."""
+    return _signature(tile, STRIDED), lambda *emission: _emit(*emission, STRIDED)
 
 
 # The same for a panel of A and rows of B in place, all of tile.nr columns, of which it makes the panel.
@@ -284,5 +298,8 @@ def ukernel_copying(typing, tile, height, a, rsa, csa, b, rsb, kb, t, rst, c, rs
     return _signature(tile, COPYING), lambda *emission: _emit(*emission, COPYING)
 
 
-ukernel = _ukernel(STRIDED)
-ukernel_packed = _ukernel(PACKED)  # rsb = tile.nr and, but by a matrix unit, rsa = 1 and csa = tile.mr are known
+# The same for panels: rsb = tile.nr and, but by a matrix unit, rsa = 1 and csa = tile.mr are known.
+@intrinsic
+def ukernel_packed(typing, tile, height, a, rsa, csa, b, rsb, kb, t, rst, c, rsc, width, start, stop, x, rsx, alpha,
+                   beta, ahead, pace):  # fmt: skip
+    return _signature(tile, PACKED), lambda *emission: _emit(*emission, PACKED)

@@ -238,6 +238,16 @@ def _convert_rows_b(tile, source, down, width, steps, target, kb):
         _convert_b(tile, source + j * tile.size_b, 1, down, min(tile.nr, width - j), steps, target + j * away)
 
 
+@jit(forceinline=True)
+def _same_a(tile, source, along, down, width, kb, target):
+    pack(tile, source, along, down, width, kb, target, tile.mr)
+
+
+@jit(forceinline=True)
+def _same_b(tile, source, along, down, width, kb, target):
+    pack(tile, source, along, down, width, kb, target, tile.nr)
+
+
 def pack_a(tile, source, along, down, width, kb, target):
     """A panel of A: `width` <= mr valid rows, kb steps; addresses in bytes, strides in elements."""
 
@@ -254,35 +264,17 @@ def pack_strip_b(tile, source, down, width, steps, target, kb):
     """Pack some steps of all panels of B, of kb steps each, from contiguous rows of B; the kind has no heads."""
 
 
-@overload(pack_a, **OPTIONS)
-def _pack_panel_a(tile, source, along, down, width, kb, target):
-    if tile.tile.kind.same:
-        return lambda tile, source, along, down, width, kb, target: pack(
-            tile, source, along, down, width, kb, target, tile.mr
-        )
-    if tile.tile.kind.way == UNIT:
-        return lambda tile, source, along, down, width, kb, target: panel_a(
-            tile, source, along, down, width, kb, target
-        )
-    return lambda tile, source, along, down, width, kb, target: _convert_a(tile, source, along, down, width, kb, target)
+def _by_kind(stub, same, other, unit):
+    """What packs is `same` where panels hold elements as they lie in memory, `unit` for a matrix unit, else `other`."""
+
+    @overload(stub, **OPTIONS)
+    def choose(tile, p, q, r, s, t, u):
+        kind = tile.tile.kind
+        way = same if kind.same else unit if kind.way == UNIT else other
+        return lambda tile, p, q, r, s, t, u: way(tile, p, q, r, s, t, u)
 
 
-@overload(pack_b, **OPTIONS)
-def _pack_panel_b(tile, source, along, down, width, kb, target):
-    if tile.tile.kind.same:
-        return lambda tile, source, along, down, width, kb, target: pack(
-            tile, source, along, down, width, kb, target, tile.nr
-        )
-    return lambda tile, source, along, down, width, kb, target: _convert_b(tile, source, along, down, width, kb, target)
-
-
-@overload(pack_strip_a, **OPTIONS)
-def _pack_strip_a(tile, source, down, width, steps, target, kb):
-    rows = pack_rows_a if tile.tile.kind.same else _convert_rows_a
-    return lambda tile, source, down, width, steps, target, kb: rows(tile, source, down, width, steps, target, kb)
-
-
-@overload(pack_strip_b, **OPTIONS)
-def _pack_strip_b(tile, source, down, width, steps, target, kb):
-    rows = pack_rows_b if tile.tile.kind.same else _convert_rows_b
-    return lambda tile, source, down, width, steps, target, kb: rows(tile, source, down, width, steps, target, kb)
+_by_kind(pack_a, _same_a, _convert_a, panel_a)
+_by_kind(pack_b, _same_b, _convert_b, _convert_b)
+_by_kind(pack_strip_a, pack_rows_a, _convert_rows_a, _convert_rows_a)
+_by_kind(pack_strip_b, pack_rows_b, _convert_rows_b, _convert_rows_b)

@@ -142,8 +142,6 @@ def _of_windows(rows) -> dict[int, int]:
     return {row.level: row.size for row in rows if row.relation == 2 and row.kind != 1 and row.level in LEVELS}
 
 
-# -- from compiled code ------------------------------------------------------------------------------------------------
-
 _words = np.array(list(machine().sizes.values()), np.int64)
 binding.add_symbol(SYMBOL, _words.ctypes.data)
 

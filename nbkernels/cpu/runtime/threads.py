@@ -306,9 +306,6 @@ def launch(kernel: int, context: int, tasks: int) -> None:
     _launcher()(WORDS, kernel, context, tasks)
 
 
-# -- numbers of a thread's own -----------------------------------------------------------------------------------------
-
-
 def _fewer(words, most):
     """The calling thread's number where it is more than `most` and no block says another one; else 0."""
     w = pool_at(words)

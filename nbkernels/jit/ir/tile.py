@@ -65,22 +65,11 @@ class Tile:
         """Words at the start of a column's panel of B that its chains begin with."""
         return int(self.kind.offset)
 
-    @property
-    def size_a(self) -> int:
-        """Bytes of an element of A in memory; size_b, size_c and size_t those of B, of C and X, and of a chain."""
-        return BYTES[self.kind.a]
-
-    @property
-    def size_b(self) -> int:
-        return BYTES[self.kind.b]
-
-    @property
-    def size_c(self) -> int:
-        return BYTES[self.kind.out]
-
-    @property
-    def size_t(self) -> int:
-        return BYTES[self.kind.chain]
+    # Bytes of an element of A in memory, of B, of C and X, and of a chain.
+    size_a = property(lambda self: BYTES[self.kind.a])
+    size_b = property(lambda self: BYTES[self.kind.b])
+    size_c = property(lambda self: BYTES[self.kind.out])
+    size_t = property(lambda self: BYTES[self.kind.chain])
 
     def __str__(self) -> str:
         return f"{self.kind}_{self.mr}x{self.nr}_v{self.lanes}"
