@@ -8,8 +8,10 @@ row or a column, or is summed first. Operands are viewed where strides allow it,
 
 from __future__ import annotations
 
+import functools
 import re
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,7 +25,9 @@ class Declined(Exception):
 
 def elements(x):
     """x as a plain array, if it is one, a NumPy number, or anything that lists numbers."""
-    if isinstance(x, np.ndarray) and type(x) is not np.ndarray:
+    if type(x) is np.ndarray:
+        return x
+    if isinstance(x, np.ndarray):
         raise Declined(f"an operand is a {type(x).__name__}")
     return np.asarray(x)
 
@@ -42,47 +46,48 @@ def contract(a, first, b, second, result, out=None, conj=None):
 
     Labels of one size, or of size 1 in one operand. `out` has the result's shape and dtype, or is declined.
     """
-    dtype = np.result_type(a, b)
+    dtype = a.dtype if a.dtype is b.dtype else np.result_type(a, b)
     first, second, result = tuple(first), tuple(second), tuple(result)
-    if len({*result}) < len(result) or not {*result} <= {*first, *second}:
-        raise Declined("the result's labels are not those of the operands")
-    a, first = diagonal(a, first)
-    b, second = diagonal(b, second)
-    sizes = common(a, first, b, second)
-    if out is not None and (out.dtype != dtype or out.shape != tuple(sizes[x] for x in result)):
+    diagonals, axes, others = alone(first, second, result)
+    if diagonals:
+        (a, first), (b, second) = diagonal(a, first), diagonal(b, second)
+        _, axes, others = alone(first, second, result)
+    a, first = summed(a, first, axes, dtype)
+    b, second = summed(b, second, others, dtype)
+    way = plan(first, second, result, a.shape, a.strides, b.shape)
+    if out is not None and (out.dtype != dtype or out.shape != way.shape):
         raise Declined("out has another shape or dtype")
     if out is not None and not out.flags.writeable:
         raise Declined("out is read-only")
-    a, first = summed(a, first, {*second, *result}, dtype)
-    b, second = summed(b, second, {*first, *result}, dtype)
     a, b = a.astype(dtype, copy=False), b.astype(dtype, copy=False)
-    inner = [x for x in first if x in second and x not in result]
-    if not inner:
-        if conj:
-            a = a.conj()
-        return ops.multiply(spread(a, first, result), spread(b, second, result), out=out)
-    inner.sort(key=lambda x: -abs(a.strides[first.index(x)]))
-    batch = [x for x in result if x in first and x in second]
-    left, right = ([x for x in result if x in own and x not in batch] for own in (first, second))
-    left.sort(key=first.index)
-    right.sort(key=second.index)
-    rows = grouped(a, first, sizes, batch, left, inner)
-    columns = grouped(b, second, sizes, batch, inner, right)
-    shape = [sizes[x] for x in (*batch, *left, *right)]
-    back = [(*batch, *left, *right).index(x) for x in result]
+    rows, columns = (own.grouped(x) for x, own in zip((a, b), way.operands))
+    if not way.inner:
+        return ops.multiply(rows.conj() if conj else rows, columns, out=out)
     keywords = {"conj": conj} if conj else {}
-    into = None if out is None else merged(out, back, batch, left, right)
+    into = None if out is None else way.merged(out)
     if into is not None:
         ops.matmul(rows, columns, out=into, **keywords)
         return out
     found = ops.matmul(rows, columns, **keywords)
     if out is None and not result:
         return found if np.ndim(found) == 0 else found.reshape(())[()]
-    found = np.reshape(found, shape).transpose(back)
+    found = found.reshape(way.made).transpose(way.back)
     if out is None:
         return found
     np.copyto(out, found)
     return out
+
+
+@functools.lru_cache(1024)
+def alone(first, second, result):
+    """Whether a label is twice in an operand, and the axes of each operand whose labels nothing else needs."""
+    if len({*result}) < len(result) or not {*result} <= {*first, *second}:
+        raise Declined("the result's labels are not those of the operands")
+    axes, others = (
+        tuple(d for d, label in enumerate(own) if label not in {*other, *result})
+        for own, other in ((first, second), (second, first))
+    )
+    return len({*first}) < len(first) or len({*second}) < len(second), axes, others
 
 
 def diagonal(x, labels):
@@ -99,11 +104,86 @@ def diagonal(x, labels):
     return np.lib.stride_tricks.as_strided(x, shape, strides, writeable=False), tuple(kept)
 
 
-def common(a, first, b, second):
+def summed(x, labels, axes, dtype):
+    """x and its labels without some axes, summed over: in what the product has, so bools by "or"."""
+    if not axes:
+        return x, labels
+    if dtype.name in HALVES:
+        raise Declined(f"an operand's own sum in {dtype} would be rounded twice")
+    kept = tuple(label for d, label in enumerate(labels) if d not in axes)
+    return np.asarray(ops.add.reduce(x, axes, dtype=dtype)), kept
+
+
+class Operand(NamedTuple):
+    """How an operand is viewed: its size-1 axes at their full sizes where `whole` is a shape, then its axes in an order
+    and shaped anew. `same`: as it is."""
+
+    whole: tuple | None
+    order: tuple
+    shape: tuple
+    same: bool = False
+
+    def grouped(self, x):
+        if self.same:
+            return x
+        x = x if self.whole is None else np.broadcast_to(x, self.whole)
+        return x.transpose(self.order).reshape(self.shape)
+
+
+class Plan(NamedTuple):
+    """What the labels and shapes of two operands say: the labels summed over, how the operands are viewed, the
+    result's shape, that of the product and the order of its axes in the result, and its batch, rows and columns."""
+
+    inner: tuple
+    operands: tuple
+    shape: tuple
+    made: tuple = ()
+    back: tuple = ()
+    groups: tuple = ()
+
+    def merged(self, out):
+        """out as the product's result, if a view is one."""
+        batch, left, right = map(len, self.groups)
+        if batch and not (left and right):
+            return None
+        x = out.transpose(np.argsort(self.back)) if self.back else out
+        shape = [*x.shape[:batch]]
+        for start, group in ((batch, left), (batch + left, right)):
+            if group:
+                shape.append(prod(x.shape[start : start + group]))
+        view = x.view()
+        try:
+            view.shape = tuple(shape)
+        except AttributeError:
+            return None
+        return view
+
+
+@functools.lru_cache(1024)
+def plan(first, second, result, shape, strides, other):
+    """The Plan of operands with these labels and shapes, each label once; `strides` are the first one's, whose longest
+    axis of those summed over comes first."""
+    sizes = common(shape, first, other, second)
+    whole = tuple(sizes[x] for x in result)
+    inner = [x for x in first if x in second and x not in result]
+    if not inner:
+        return Plan((), tuple(spread(n, own, result) for n, own in ((shape, first), (other, second))), whole)
+    inner.sort(key=lambda x: -abs(strides[first.index(x)]))
+    batch = [x for x in result if x in first and x in second]
+    left, right = ([x for x in result if x in own and x not in batch] for own in (first, second))
+    left.sort(key=first.index)
+    right.sort(key=second.index)
+    views = grouped(shape, first, sizes, batch, left, inner), grouped(other, second, sizes, batch, inner, right)
+    made = (*batch, *left, *right)
+    back = tuple(made.index(x) for x in result)
+    return Plan(tuple(inner), views, whole, tuple(sizes[x] for x in made), back, (batch, left, right))
+
+
+def common(shape, first, other, second):
     """The size of each label: those of both operands, of which one may be 1."""
     sizes = {}
-    for x, labels in ((a, first), (b, second)):
-        for label, size in zip(labels, x.shape, strict=True):
+    for lengths, labels in ((shape, first), (other, second)):
+        for label, size in zip(labels, lengths, strict=True):
             had = sizes.setdefault(label, size)
             if had != size and 1 not in (had, size):
                 raise Declined(f"sizes {had} and {size} of one label")
@@ -111,71 +191,49 @@ def common(a, first, b, second):
     return sizes
 
 
-def summed(x, labels, needed, dtype):
-    """x without the labels that nothing else needs, summed over: in what the product has, so bools by "or"."""
-    axes = tuple(d for d, label in enumerate(labels) if label not in needed)
-    if not axes:
-        return x, labels
-    if dtype.name in HALVES:
-        raise Declined(f"an operand's own sum in {dtype} would be rounded twice")
-    kept = tuple(label for label in labels if label in needed)
-    return np.asarray(ops.add.reduce(x, axes, dtype=dtype)), kept
+def spread(shape, labels, result):
+    """An operand with the result's labels in their order, of size 1 where it has none."""
+    order = tuple(labels.index(label) for label in result if label in labels)
+    return Operand(None, order, tuple(shape[labels.index(x)] if x in labels else 1 for x in result))
 
 
-def spread(x, labels, result):
-    """x with the result's labels in their order, of size 1 where it has none."""
-    order = [labels.index(label) for label in result if label in labels]
-    x = x.transpose(order)
-    return x[tuple(slice(None) if label in labels else None for label in result)]
-
-
-def grouped(x, labels, sizes, batch, *groups):
-    """x with the batch's labels first and each group of others as one axis, which an empty one has only in a batch."""
-    wanted = [*batch, *groups[0], *groups[1]]
-    for label in labels:
-        if x.shape[labels.index(label)] != sizes[label] and label not in batch:  # a batch broadcasts
-            shape = [sizes[y] if y == label else n for y, n in zip(labels, x.shape)]
-            x = np.broadcast_to(x, shape)
-    x = x.transpose([labels.index(label) for label in wanted])
-    merged = [prod(sizes[label] for label in group) for group in groups if group or batch]
-    return x.reshape((*x.shape[: len(batch)], *merged))
-
-
-def merged(out, back, batch, left, right):
-    """out as the product's result, if a view is one."""
-    if batch and not (left and right):
-        return None
-    x = out.transpose(np.argsort(back)) if back else out
-    shape = [*x.shape[: len(batch)]]
-    start = len(batch)
-    for group in (left, right):
-        if group:
-            shape.append(prod(x.shape[start : start + len(group)]))
-        start += len(group)
-    view = x.view()
-    try:
-        view.shape = tuple(shape)
-    except AttributeError:
-        return None
-    return view
+def grouped(shape, labels, sizes, batch, *groups):
+    """An operand with the batch's labels first and each group of others as one axis, which an empty one has only in a
+    batch, where it broadcasts."""
+    whole = tuple(n if x in batch else sizes[x] for n, x in zip(shape, labels))
+    order = tuple(labels.index(label) for group in (batch, *groups) for label in group)
+    kept = (whole[labels.index(x)] for x in batch)
+    made = *kept, *(prod(sizes[x] for x in group) for group in groups if group or batch)
+    same = made == shape and order == tuple(range(len(order)))
+    return Operand(whole if whole != shape else None, order, made, same)
 
 
 def sum_of_products(args):
     """(labels of a, labels of b, labels of the result, a, b) of the positional arguments of einsum."""
     if len(args) == 3 and isinstance(args[0], str):
         text, *pair = args
-        terms, arrow, result = text.replace(" ", "").partition("->")
-        given, result = [spelled(term) for term in terms.split(",")], spelled(result) if arrow else None
-    elif len(args) in (4, 5) and not isinstance(args[0], str):
-        pair = args[0], args[2]
+        if text.count(",") != 1:
+            raise Declined("the subscripts are not of two operands")
+        a, b = operands(*pair)
+        return (*subscripts(text, a.ndim, b.ndim), a, b)
+    if len(args) in (4, 5) and not isinstance(args[0], str):
+        a, b = operands(args[0], args[2])
         given = [["." if label is Ellipsis else label for label in args[at]] for at in (1, 3)]
         result = ["." if label is Ellipsis else label for label in args[4]] if len(args) == 5 else None
-    else:
-        raise Declined("it is no einsum of two operands")
-    if len(given) != 2:
-        raise Declined("the subscripts are not of two operands")
-    pair = operands(*pair)
-    given = [dotted(labels, x.ndim) for labels, x in zip(given, pair)]
+        return (*labelled(given, result, (a.ndim, b.ndim)), a, b)
+    raise Declined("it is no einsum of two operands")
+
+
+@functools.lru_cache(1024)
+def subscripts(text, *dimensions):
+    """The labels of both operands, of so many dimensions, and of the result."""
+    terms, arrow, result = text.replace(" ", "").partition("->")
+    return labelled([spelled(term) for term in terms.split(",")], spelled(result) if arrow else None, dimensions)
+
+
+def labelled(given, result, dimensions):
+    """The labels with each ellipsis spelled out, those of the result found where it is None."""
+    given = [dotted(labels, ndim) for labels, ndim in zip(given, dimensions)]
     every = sorted({label for labels in given for label in labels if isinstance(label, tuple)})
     named = [label for labels in given for label in labels if not isinstance(label, tuple)]
     if result is None:
@@ -185,7 +243,7 @@ def sum_of_products(args):
         result = [*result[:at], *every, *result[at + 1 :]]
     if any(label == "." for label in result) or not {*every} <= {*result}:
         raise Declined("an ellipsis that the result lacks, or has twice")
-    return (*given, result, *pair)
+    return tuple(map(tuple, (*given, result)))
 
 
 def spelled(term):

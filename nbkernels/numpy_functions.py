@@ -122,7 +122,6 @@ def tensordot(a, b, axes=2):
 def einsum(*args, out=None, optimize=False, dtype=None, casting="safe", order="K"):
     """np.einsum of two operands: a product of matrices, of their elements, or both; `optimize` chooses nothing."""
     left, right, result, a, b = sum_of_products(args)
-    a, b = operands(a, b)
     if dtype is not None:
         wanted = np.dtype(dtype)
         if not all(np.can_cast(x.dtype, wanted, casting) for x in (a, b)):
@@ -191,11 +190,9 @@ def gufunc(name, first, second, result, conjugated=False):
             a, b, back = moved(a, b, axes, (len(first), len(second), len(kept)))
         a, b = computed(a, b, dtype, casting)
         conj = "a" if conjugated and a.dtype.kind == "c" else None
-        batch = np.broadcast_shapes(a.shape[: a.ndim - len(first)], b.shape[: b.ndim - len(second)])
-        at = tuple(range(len(batch)))
-        labels = [at[len(at) - x.ndim + len(core) :] + tuple(core) for x, core in ((a, first), (b, second))]
-        agree(*(x.shape[y.index("n")] for x, y in zip((a, b), labels)))
-        found = contract(a, labels[0], b, labels[1], at + tuple(result), conj=conj)
+        left, right, made, at, by = labelled(first, second, result, a.ndim, b.ndim)
+        agree(a.shape[at], b.shape[by])
+        found = contract(a, left, b, right, made, conj=conj)
         if keepdims:
             found = np.asarray(found)[..., None]
         if axes is not None and kept:
@@ -205,6 +202,15 @@ def gufunc(name, first, second, result, conjugated=False):
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"np.{name}, with the keywords of ufuncs."
     return call
+
+
+@functools.lru_cache
+def labelled(first, second, result, *dimensions):
+    """Labels of operands of so many dimensions, cores last, and of the result; and the axes of label "n" in both."""
+    batches = [ndim - len(core) for ndim, core in zip(dimensions, (first, second))]
+    at = tuple(range(max(batches)))
+    left, right = (at[len(at) - batch :] + tuple(core) for batch, core in zip(batches, (first, second)))
+    return left, right, at + tuple(result), left.index("n"), right.index("n")
 
 
 def moved(a, b, axes, cores):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from math import prod
 from typing import Any
 
@@ -13,10 +14,10 @@ from .contractions import Declined
 from .dispatch import ArgumentError, arrays, views
 from .dispatch.errors import describe
 from .dtypes import HALVES, NUMBERS, stated
-from .folds import normal
-from .methods import chosen
+from .methods import chosen, dimensions
 
 Array = Any  # one of any library
+PLAIN = np.ndarray, str, type(None)
 
 
 def _spec(name, word, x):
@@ -59,6 +60,8 @@ def where(condition: Array, x: Any, y: Any, /) -> Any:
     >>> nbkernels.where(a > 0, a, 0)
     array([3., 0.])
     """
+    if type(condition) is type(x) is type(y) is np.ndarray and condition.dtype == bool and x.dtype is y.dtype:
+        return numpy_functions.chooser(x.dtype)(condition, x, y)
     spec = _spec("where", "condition", condition)
     kinds = [each if type(each) in NUMBERS else _spec("where", word, each).dtype for word, each in (("x", x), ("y", y))]
     try:
@@ -89,23 +92,24 @@ def mean(x: Array, axis: Any = None, dtype: Any = None, keepdims: bool = False, 
     return _rounded(_divided(ops.add.reduce(x, axes, dtype=work, keepdims=keepdims), count), result)
 
 
-def var(x: Array, axis: Any = None, dtype: Any = None, keepdims: bool = False, *, correction: float = 0,
-        dim: Any = None, keepdim: bool | None = None) -> Any:  # fmt: skip
+def var(x: Array, axis: Any = None, dtype: Any = None, keepdims: bool = False, *, ddof: float = 0,
+        correction: float | None = None, dim: Any = None, keepdim: bool | None = None) -> Any:  # fmt: skip
     """out = the sum over `axis` of abs(x - mean(x))**2, divided by the number of elements less `correction`
 
-    Dtypes and other arguments as `mean`; of complex numbers it is real. With `correction=1` it is the estimate of a
-    population's from a sample. Where nothing is left to divide by it is NaN or infinite. Source: the array API's var.
+    Dtypes and other arguments as `mean`; of complex numbers it is real. With `correction=1`, or NumPy's word `ddof=1`,
+    it is the estimate of a population's from a sample. Where nothing is left to divide by it is NaN or infinite. Raises
+    ValueError where both are given. Source: the array API's var.
 
     >>> import numpy as np, nbkernels
     >>> nbkernels.var(np.array([1.0, 3.0])), nbkernels.var(np.array([1.0, 3.0]), correction=1)
     (np.float64(1.0), np.float64(2.0))
     """
     axis, keepdims = chosen("var", None, axis, keepdims, dim, keepdim)
-    return _spread("var", x, axis, dtype, keepdims, correction, lambda found: found)
+    return _spread("var", x, axis, dtype, keepdims, ddof, correction, lambda found: found)
 
 
-def std(x: Array, axis: Any = None, dtype: Any = None, keepdims: bool = False, *, correction: float = 0,
-        dim: Any = None, keepdim: bool | None = None) -> Any:  # fmt: skip
+def std(x: Array, axis: Any = None, dtype: Any = None, keepdims: bool = False, *, ddof: float = 0,
+        correction: float | None = None, dim: Any = None, keepdim: bool | None = None) -> Any:  # fmt: skip
     """out = sqrt(var(x)), with the arguments of `var`. Source: the array API's std.
 
     >>> import numpy as np, nbkernels
@@ -113,33 +117,41 @@ def std(x: Array, axis: Any = None, dtype: Any = None, keepdims: bool = False, *
     np.float64(1.0)
     """
     axis, keepdims = chosen("std", None, axis, keepdims, dim, keepdim)
-    return _spread("std", x, axis, dtype, keepdims, correction, ops.sqrt)
+    return _spread("std", x, axis, dtype, keepdims, ddof, correction, ops.sqrt)
 
 
 def _plan(name, x, axis, dtype):
-    """(axes, the number of elements in each sum, dtype of the sums, dtype of the result)"""
-    spec, asked = _spec(name, "x", x), stated(name, dtype)
-    result = asked or (np.dtype(np.float64) if spec.dtype.kind in "biu" else spec.dtype)
+    """(axes, the number of elements in each sum, dtype of the sums where it is not x's, dtype of the result)"""
+    spec, asked, axes = _spec(name, "x", x), stated(name, dtype), dimensions(name, x, axis)
+    return axes, prod(spec.shape[a] for a in axes), *_dtypes(name, spec.dtype, asked)
+
+
+@functools.lru_cache
+def _dtypes(name, dtype, asked):
+    result = asked or (np.dtype(np.float64) if dtype.kind in "biu" else dtype)
     if result.kind in "biu":
         raise TypeError(f"{name}: dtype must be that of floats or of complex numbers, not {result}")
-    axes = normal(name, axis, len(spec.shape))
     work = np.dtype(np.float32) if result.name in HALVES else result
-    return axes, prod(spec.shape[a] for a in axes), work, result
+    return None if work == dtype else work, result
 
 
-def _spread(name, x, axis, dtype, keepdims, correction, ending):
+def _spread(name, x, axis, dtype, keepdims, ddof, correction, ending):
+    if ddof != 0 and correction is not None:
+        raise ValueError(f"{name}: got ddof={ddof} and correction={correction}: give one of them")
     axes, count, work, result = _plan(name, x, axis, dtype)
     center = _divided(ops.add.reduce(x, axes, dtype=work, keepdims=True), count)
     away = ops.subtract(x, center, dtype=work)
-    if work.kind == "c":
+    if result.kind == "c":
         away, result = ops.abs(away), np.empty(0, result).real.dtype
     total = ops.add.reduce(ops.square(away), axes, keepdims=keepdims)
-    return _rounded(ending(_divided(total, max(count - correction, 0))), result)
+    return _rounded(ending(_divided(total, max(count - (ddof if correction is None else correction), 0))), result)
 
 
 def _divided(total, count):
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return ops.divide(total, count)
+    if count == 0:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return ops.divide(total, count)
+    return total / count if isinstance(total, np.generic) else ops.divide(total, count)
 
 
 def _rounded(x, dtype):
@@ -176,7 +188,8 @@ def vecdot(x1: np.ndarray, x2: np.ndarray, *, axis: int | None = None, dim: int 
     array([21., 43.])
     """
     axis, _ = chosen("vecdot", None, axis, False, dim, None)
-    return _numpys("vecdot", numpy_functions.GUFUNCS["vecdot"], x1, x2, axis=-1 if axis is None else axis)
+    along = {} if axis is None else {"axis": axis}
+    return _numpys("vecdot", numpy_functions.GUFUNCS["vecdot"], x1, x2, **along)
 
 
 def tensordot(x1: np.ndarray, x2: np.ndarray, /, *, axes: Any = 2) -> Any:
@@ -207,18 +220,20 @@ def einsum(subscripts: Any, *operands: Any, out: Any = None, dtype: Any = None) 
 
 def _numpys(name, own, *args, **keywords):
     """A function of NumPy's arrays, of which those that `asarray` made give one."""
-    for x in (*args, keywords.get("out")):
+    given = [x for x in (*args, keywords.get("out")) if type(x) not in PLAIN]
+    for x in given:
         adapter = arrays.adapter_of(type(x))
         if adapter is not None and adapter.name != "NumPy":
             raise ArgumentError(
                 f"{name}: arrays of NumPy are taken, and one is {adapter.name}'s: its library has {name}"
             )
-    ours = any(isinstance(x, Ours) for x in args)
-    plain = [x.view(np.ndarray) if isinstance(x, Ours) else x for x in args]
-    if isinstance(keywords.get("out"), Ours):
-        keywords["out"] = keywords["out"].view(np.ndarray)
+    if given:
+        args = [x.view(np.ndarray) if isinstance(x, Ours) else x for x in args]
+        if isinstance(keywords.get("out"), Ours):
+            keywords["out"] = keywords["out"].view(np.ndarray)
     try:
-        found = own(*plain, **keywords)
+        found = own(*args, **keywords)
     except Declined as why:
         raise ValueError(f"{name}: {why}") from None
-    return found.view(Ours) if ours and type(found) is np.ndarray else found
+    ours = type(found) is np.ndarray and any(isinstance(x, Ours) for x in given)
+    return found.view(Ours) if ours else found

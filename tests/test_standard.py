@@ -26,6 +26,7 @@ def test_mean_and_var(dtype, axis):
         assert (got.shape, got.dtype) == (want.shape, want.dtype)
         assert np.allclose(got, want, rtol=2e-3 if dtype == "float16" else 1e-5)
     assert np.allclose(nb.var(x, axis, correction=1), np.var(x, axis, correction=1), rtol=2e-3)
+    assert np.array_equal(nb.std(x, axis, ddof=2), nb.std(x, axis, correction=2))
 
 
 def test_mean_of_halves_that_overflow_as_a_sum():
@@ -33,6 +34,13 @@ def test_mean_of_halves_that_overflow_as_a_sum():
     assert nb.mean(x) == np.float16(100)
     assert nb.mean(x, dtype="float64").dtype == np.float64
     assert nb.var(x) == 0
+
+
+def test_the_correction_has_two_words():
+    assert nb.var(np.array([1.0, 3.0]), ddof=1) == 2
+    assert nb.std(np.array([1.0, 3.0]), ddof=0, correction=1) == np.sqrt(2)
+    with pytest.raises(ValueError, match="ddof=2 and correction=1: give one"):
+        nb.var(np.ones(3), ddof=2, correction=1)
 
 
 def test_means_of_nothing():
