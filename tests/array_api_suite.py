@@ -1,6 +1,7 @@
 """The array API standard's own tests of nbkernels.array_api, beside the same of NumPy.
 
-    python -m tests.array_api_suite CLONE [--examples N] [--processes N] [--json FILE] [PYTEST'S ARGUMENTS ...]
+    python -m tests.array_api_suite CLONE [--examples N] [--processes N] [--json FILE] [--clone-only]
+                                     [PYTEST'S ARGUMENTS ...]
 
 CLONE is a clone of https://github.com/data-apis/array-api-tests with its submodule; where there is none, git makes it
 there. What it needs, `pip install -r CLONE/requirements.txt` installs. Kernels do all calls, also the first ones that
@@ -88,8 +89,11 @@ def main():
     parser.add_argument("--examples", type=int, default=25)  # 5 miss an add that subtracts
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--clone-only", action="store_true")
     asked, rest = parser.parse_known_args()
     commit = cloned(asked.clone)
+    if asked.clone_only:
+        return 0
     found = rows(*(outcomes(asked.clone, module, asked.examples, asked.processes, rest) for module in MODULES))
     for row in found:
         for _ in range(AGAIN if alone(row) else 0):
