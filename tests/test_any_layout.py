@@ -96,6 +96,7 @@ def test_products(name, dtype, rng):
 FOLDS = {"add": "f4 i1", "multiply": "f8", "maximum": "f4", "fmin": "i2", "gcd": "i4", "subtract": "f8"}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("op", "dtype"), [(op, dtype) for op, dtypes in FOLDS.items() for dtype in dtypes.split()])
 def test_folds_under_a_mask(op, dtype, rng):
     """The result has its elements in their places, whatever the order of the array's in memory."""

@@ -52,6 +52,7 @@ def pairs_of(function):
             yield from [((x, number), (PLAIN, number)), ((number, x), (number, PLAIN))]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("function", OPERATORS, ids=lambda f: f.__name__)
 def test_operators_run_here(ran, function):
     """Where somebody watches by the ufuncs, else by compiled code; a second time by what the first has learnt."""
@@ -261,6 +262,7 @@ def test_sums_under_a_mask_of_permuted_arrays():
 FOLDS = [op for op in binary.DOCS if isinstance(getattr(np, op, None), np.ufunc)]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("op", FOLDS)
 def test_folds_of_nothing(op):
     """Without elements, without chosen ones, with initial=None, which takes away the identity: NumPy's results and

@@ -74,6 +74,7 @@ def test_products_have_the_bits_of_the_compiled_paths(rng, monkeypatch, dtype):
     assert served == len(sizes) * (1 if plain else len(factors))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "uint32", "complex64"])
 def test_products_of_several_segments(rng, monkeypatch, dtype):
     """Sums of 4,096 steps of k are added in order; where something comes after them, it is for the compiled paths."""
@@ -128,6 +129,7 @@ def test_sums_in_chains(rng, monkeypatch, dtype):
             assert first_products.sums(each[:1], v, 64)[0].tobytes() == expected[1].tobytes()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "complex64", "int8", "uint32", "bool"])
 def test_folds(rng, monkeypatch, dtype):
     shapes = [((1,), (1,)), ((31,), (1,)), ((32,), ()), ((47,), (1,)), ((255,), ()), ((256,), ()), ((257,), ()),

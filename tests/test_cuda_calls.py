@@ -295,6 +295,7 @@ def folds(gpu, op, dtype):
         function.at(gpu.array((9,), dtype), [0, 1, 1], start)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("op", OPERATIONS)
 def test_every_operation_is_launched_with_what_it_takes(gpu, op):
     """Every dtype, by the kernel's signature: nothing is compiled."""
@@ -305,6 +306,7 @@ def test_every_operation_is_launched_with_what_it_takes(gpu, op):
     check(gpu)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("op", "dtype"), chosen(pairs(OPERATIONS), 61))
 def test_operations_are_assembled(gpu, op, dtype):
     """By the machine code; NBKERNELS_EVERY_KERNEL=1 does so for every operation and dtype."""
@@ -320,12 +322,14 @@ def test_every_operation_of_one_is_launched_with_what_it_takes(gpu, op):
     check(gpu)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("op", "dtype"), chosen(pairs(ALONE), 73))
 def test_operations_of_one_are_assembled(gpu, op, dtype):
     alone(gpu, op, dtype_of(dtype))
     check_code(gpu)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("op", "dtype"), chosen(pairs(OPERATIONS), 121))
 def test_folds_are_assembled(gpu, op, dtype):
     folds(gpu, op, dtype_of(dtype))

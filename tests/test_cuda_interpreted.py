@@ -110,6 +110,7 @@ def test_products_of_any_layout(gpu, rng, layout):
     same_bits(whole, before)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtypes", [DTYPES[0], DTYPES[5]], ids="-".join)
 def test_segments_of_long_products(gpu, rng, dtypes):
     """k = 4099: two chains, the first of which waits in a workspace."""
@@ -442,6 +443,7 @@ def test_folds_load_by_16_bytes():
         assert ".local" not in text, item
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("op", "dtype"), [("add", "float32"), ("subtract", "float16"), ("add", "int8")])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_accumulate(gpu, rng, op, dtype, axis):

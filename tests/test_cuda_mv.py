@@ -142,6 +142,7 @@ def test_which_rows_are_staged():
         assert staged(kind_of(*[dtype] * 3), 1, 8192, 64, 8192, 1) is None
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_rings_fit_and_loads_are_wide(dtype):
     """99 KB, which every card from 8.0 on gives a block; and 16 bytes by one copy, by one load, without divisions."""

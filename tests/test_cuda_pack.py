@@ -161,6 +161,7 @@ def test_packed_operands_have_the_bits_of_aligned_ones(gpu, rng, name, layout):
     same_bits(out.base, whole)
 
 
+@pytest.mark.sampled
 @pytest.mark.usefixtures("always")
 @pytest.mark.parametrize("name", ["bytes", "tf32"])
 def test_what_lies_across_k_is_turned(gpu, rng, name):
@@ -191,6 +192,7 @@ def test_before_wgmma(monkeypatch, rng, name):
     assert len(gpu.launches) == 1
 
 
+@pytest.mark.sampled
 @pytest.mark.usefixtures("always")
 @pytest.mark.parametrize("k", [70, 4096 + 70])
 def test_batches(gpu, rng, k):

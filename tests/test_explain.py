@@ -100,6 +100,7 @@ def matrix(rng, rows, columns, dtype):
 ZEROS = np.zeros(9 << 20)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("workers", [1, 2])
 def test_products_take_the_path_that_explain_names(ran, rng, dtype, workers):

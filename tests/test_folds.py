@@ -27,6 +27,7 @@ FOLDS = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("dtype", "op"), [(dtype, op) for dtype, ops in FOLDS.items() for op in ops.split()])
 def test_reduce(dtype, op, rng):
     x, mask = rng.integers(1, 5, (3, 4, 5)).astype(dtype), rng.random((4, 5)) < 0.5

@@ -180,6 +180,7 @@ def test_bool_is_or_of_ands(rng):
     assert (nbkernels.mm(bytes_of_bools, bytes_of_bools).view(np.uint8) == 1).all()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("left", "right"), [*itertools.product(BYTES, BYTES)])
 def test_bytes_are_widened_exactly(rng, left, right):
     """Ends of the range in every product: instructions that saturate would show."""

@@ -248,6 +248,7 @@ def polar(x, y):
     return math.sqrt(x * x + y * y), math.atan2(y, x)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("function", WRITTEN.values(), ids=WRITTEN)
 def test_a_tape_that_one_can_write_on(function, rng):
     """The same expression on plain arrays, and differences of it."""

@@ -6,6 +6,7 @@ import pytest
 from nbkernels import add, fuse, less
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "float16"])
 @pytest.mark.parametrize(("rows", "columns"), [(64, 64), (61, 73), (7, 700), (700, 7), (3, 2000), (2000, 3), (90, 300)])
 def test_squares_that_end_anywhere(rows, columns, dtype, rng):

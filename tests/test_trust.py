@@ -108,6 +108,7 @@ def content(cache):
     return {path: (path.is_dir() or path.read_bytes(), path.stat().st_mtime_ns) for path in sorted(cache.rglob("*"))}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("how", [given_away, writable])
 @pytest.mark.parametrize("what", ["base", "toolchain"])
 def test_a_directory_of_others(cache, how, what):

@@ -107,6 +107,7 @@ def test_integers_that_are_rounded_stay_as_they_are():
 DECIMALS = [1, 3, 23, 400, -1, -2, -300]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", EVERY_DTYPE, ids=str)
 def test_rounding_to_decimals_has_numpys_bits(rng, dtype):
     """Special values and others, every form; what the dtype does not hold (127 to tens, of int8) is nobody's."""
