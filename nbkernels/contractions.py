@@ -176,7 +176,9 @@ def plan(first, second, result, shape, strides, other):
     views = grouped(shape, first, sizes, batch, left, inner), grouped(other, second, sizes, batch, inner, right)
     made = (*batch, *left, *right)
     back = tuple(made.index(x) for x in result)
-    return Plan(tuple(inner), views, whole, tuple(sizes[x] for x in made), back, (batch, left, right))
+    return Plan(
+        tuple(inner), views, whole, tuple(sizes[x] for x in made), back, (tuple(batch), tuple(left), tuple(right))
+    )
 
 
 def common(shape, first, other, second):

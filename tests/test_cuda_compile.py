@@ -3,6 +3,9 @@
 A spilled register or a local array costs more than any tuning wins: both must be zero in every kernel.
 """
 
+import contextlib
+import copy
+import re
 import sys
 
 import numpy as np
@@ -200,6 +203,26 @@ def test_staged_rows(kernel, cc):
     assert used.spilled == used.stack == 0
     resident = (227 << 10) // kernel.shared * kernel.threads
     assert 65536 // (used.registers * kernel.threads) * kernel.threads >= min(256, resident)
+
+
+def unnamed(text):
+    """PTX without Numba's names, which count what it has compiled."""
+    return re.sub(r"(_ZN|_cudapy_smem_)\w+", "", text)
+
+
+def test_inlining_copies_nothing(monkeypatch):
+    """Numba's own way, which copies, gives the same PTX."""
+    room, copied = sys.modules[ptx.__module__], []
+
+    class Counted:
+        deepcopy = staticmethod(lambda block: copied.append(block) or copy.deepcopy(block))
+
+    monkeypatch.setattr(room.inline_closurecall, "copy", Counted)
+    made = unnamed(ptx(SUMS[0], NEWEST))
+    assert not copied
+    monkeypatch.setattr(room, "uncopied", contextlib.nullcontext)
+    assert unnamed(ptx(SUMS[0], NEWEST)) == made
+    assert copied
 
 
 def test_a_kernel_that_nvvm_refuses_is_compiled_elsewhere(monkeypatch):
