@@ -199,6 +199,7 @@ sys.exit(status)
 """
 
 
+@pytest.mark.release
 def test_after_warmup_nothing_is_compiled():
     """All that the others ask of the disk cache, which the tests share, warmup asks of it as well, or compiles."""
 

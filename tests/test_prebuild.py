@@ -236,6 +236,7 @@ def test_packaged_code_is_loaded_and_nothing_kept(thirty, tmp_path):
     assert not list(tmp_path.rglob("*.nbc"))
 
 
+@pytest.mark.release
 def test_loops_of_numpy_are_packaged(tmp_path):
     """An element-wise one and products, of a file of calls."""
     if HERE is None:

@@ -280,7 +280,7 @@ EVERY = """
 import numpy as np, nbkernels as nb
 assert {package!r} in nb.__file__
 a = np.ones((40, 40), np.float32)
-assert (nb.exp(0 * a) == 1).all() and (nb.mm(a, a) == 40).all() and (nb.add.reduce(a, axis=0) == 40).all()
+assert (nb.exp(0 * a) == 1).all() and (nb.mm(a, a) == 40).all()
 assert (nb.elementwise(lambda x: x + 1)(a) == 2).all() and nb.dot(a[0], a[0]) == 40
 with nb.use_in_numpy():
     assert (np.maximum(a, 2 * a) == 2).all()

@@ -123,10 +123,9 @@ def _define(module: ir.Module, name: str, tile, mr: int, nv: int, lie: int) -> N
         arg["to"], arg["rsto"] = (builder.select(partial, arg[t], arg[c]) for t, c in (("t", "c"), ("rst", "rsc")))
 
     def fetch(index, steps):
-        """The next tile of C comes nearer meanwhile, a row each turn: without it each tile begins and ends with a wait
-        for L3 (Zen 4, n = 1024, f32: 95 % of the peak in the loops, then 98 %). Small products go down the rows and are
-        done with them: it is this tile (4x512x512x64 NT, f32: 2.1 -> 1.65 ms). Then what is asked for of panels of B,
-        of each pair of lines the first, with which processors fetch the second."""
+        """The next tile of C comes nearer meanwhile, a row each turn, then what is asked for of panels: without it each
+        tile begins and ends with a wait for L3 (Zen 4, n = 1024, f32: 95 % of the peak in the loops, then 98 %). Small
+        products go down the rows and are done with them: it is this tile (4x512x512x64 NT, f32: 2.1 -> 1.65 ms)."""
         inside = builder.icmp_signed("<", index, I64(mr))
         row = builder.select(inside, index, I64(mr - 1))
         to, rsto = ("to", "rsto") if tile.kind.direct else ("c", "rsc")
@@ -138,10 +137,8 @@ def _define(module: ir.Module, name: str, tile, mr: int, nv: int, lie: int) -> N
         following = builder.bitcast(words.at(following, nv * tile.lanes), BYTES)
         away = builder.add(arg["ahead"], builder.mul(index, builder.mul(arg["pace"], I64(steps))))
         start = builder.select(inside, following, builder.gep(builder.bitcast(arg["b"], BYTES), [away]))
-        vector = tile.lanes * (tile.size_t if tile.kind.direct else tile.size_c)
-        apart = builder.select(inside, I64(vector), I64(2 * LINE))
-        for j in range(max(nv, steps * tile.nr * tile.kind.planes * tile.itemsize // (2 * LINE))):
-            words.prefetch(builder.gep(start, [builder.mul(apart, I64(j))]))
+        for j in range(nv):
+            words.prefetch(builder.gep(start, [I64(j * LINE)]))
 
     copies, parts = lie == COPYING, len(chains[0])
     first = 2 + copies  # of the carried values, the chains'
