@@ -64,6 +64,19 @@ def test_any_layout_and_any_number(rng, dtype, layout):
         assert packed.nbytes >= w.nbytes
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_that_stay_in_a_cache_and_more(rng, dtype):
+    """Panels stream by as many as stay, edges of a tile's rows among them; of more each tile of rows goes by itself."""
+    tiles = default(np.dtype(dtype).name)
+    w = rng.standard_normal((2 * tiles.kc + 3, 3 * tiles.nr + 5)).astype(dtype)
+    packed = nb.pack(w)
+    for m in (*(tiles.mr * i + d for i in (1, 2, 8) for d in (-1, 0, 1)), tiles.nb, tiles.nb + 1):
+        x = rng.standard_normal((m, len(w))).astype(dtype)
+        for threads in (1, 2):
+            with nb.threads(threads):
+                same_bits(nb.mm(x, packed), nb.mm(x, w))
+
+
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 40), st.sampled_from(DTYPES), st.booleans())
 def test_any_sizes(m, k, n, dtype, weight):
     rng = np.random.default_rng(0)

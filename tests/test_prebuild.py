@@ -116,7 +116,7 @@ def finished(process):
     return out, error
 
 
-# Before a release all are built, which takes six times as long.
+# Before a release all are built.
 THIRTY = [call for _, call in sets.thirty() if EVERY or (call.name in ("add", "mm") and call.dtypes() == {"float32"})]
 
 
