@@ -141,7 +141,6 @@ PROTOCOLS = DLPack(), CudaInterface()
 _adapters = [NUMBA, Views(), CuPy(), Torch(), Meta(), Tracing(), Masked(), NumPy(), NumPyScalar(), *REFUSED,
              Immutable(), *PROTOCOLS]  # fmt: skip
 _found = {}  # type -> its adapter, or None
-BUILTIN = frozenset((type(None), bool, int, float, complex, str, tuple, list))  # they speak no protocol
 
 
 def register_adapter(adapter):
@@ -177,7 +176,7 @@ def adapter_of(cls):
 def adapter_for(x):
     """The adapter of an array, also of one that speaks a protocol though its class does not; or None."""
     found = _found.get(type(x)) or adapter_of(type(x))
-    return found or (None if type(x) in BUILTIN else next((each for each in PROTOCOLS if each.owns(x)), None))
+    return found or next((protocol for protocol in PROTOCOLS if protocol.owns(x)), None)
 
 
 def names():
