@@ -131,8 +131,9 @@ class Operand(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What the labels and shapes of two operands say: the labels summed over, how the operands are viewed, the
-    result's shape, that of the product and the order of its axes in the result, and its batch, rows and columns."""
+    """A product for one contraction: `inner` are the labels that it sums over, `operands` how each operand is viewed,
+    `shape` the result's shape. The product has the shape `made` and, for its axes, the labels `groups`: batch, rows
+    and columns; `back` is the order of these axes in the result."""
 
     inner: tuple
     operands: tuple

@@ -12,13 +12,13 @@ import nbkernels as nb
 from nbkernels import ops
 from nbkernels.autograd.for_torch import Formulas
 from nbkernels.ops import LIBRARY
+from tests.cases import EVERY
 
 torch = pytest.importorskip("torch", reason="lacks torch")
 pytestmark = pytest.mark.filterwarnings("ignore")  # torch's, of what it uses itself
 
 import nbkernels.torch as nt  # noqa: E402
 from nbkernels.torch import forms  # noqa: E402
-from tests.cases import EVERY  # noqa: E402
 
 INTEGERS = (
     "bitwise_and",

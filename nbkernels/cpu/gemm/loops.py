@@ -4,7 +4,7 @@ jc  nc columns of C   ic  mc rows of C   each block in as many pieces as there a
     pc  kc steps of k
         il  a stretch of A's rows, packed
             jb  nb columns: a block of B in L2, packed once, then multiplied by the stretch's panels
-                ip  mr rows: a panel of A in L1
+                ip  mr rows: a panel of A in L1 (panels of B that were ready: jp around ip)
                     jp  nr columns: one tile of C in registers
 
 A thread packs what its piece needs by itself, and none waits for another: where cores are far apart, what one has

@@ -149,9 +149,9 @@ def _define(module: ir.Module, name: str, tile, mr: int, nv: int, lie: int) -> N
             if fetches:
                 fetch(index, steps)
             for _ in range(steps):
-                asked = builder.gep(builder.bitcast(b, BYTES), [arg["ahead"]])
                 for j in lines:
-                    words.prefetch(builder.gep(asked, [I64(j * tile.itemsize)]))
+                    away = builder.add(arg["ahead"], I64(j * tile.itemsize))
+                    words.prefetch(builder.gep(builder.bitcast(b, BYTES), [away]))
                 if copies:  # the next panel, to its end
                     words.prefetch(words.at(b, 2 * tile.nr - 1), level=2)
                 chains = step(a, b, chains, target)
@@ -295,7 +295,7 @@ def ukernel_copying(typing, tile, height, a, rsa, csa, b, rsb, kb, t, rst, c, rs
     return _signature(tile, COPYING), lambda *emission: _emit(*emission, COPYING)
 
 
-# The same for panels: rsb = tile.nr and, but by a matrix unit, rsa = 1 and csa = tile.mr are known.
+# The micro-kernel for operands in panels. It ignores rsb and, without a matrix unit, rsa and csa: the tile has them.
 @intrinsic
 def ukernel_packed(typing, tile, height, a, rsa, csa, b, rsb, kb, t, rst, c, rsc, width, start, stop, x, rsx, alpha,
                    beta, ahead, pace):  # fmt: skip

@@ -265,7 +265,7 @@ def pack_strip_b(tile, source, down, width, steps, target, kb):
 
 
 def _by_kind(stub, same, other, unit):
-    """What packs is `same` where panels hold elements as they lie in memory, `unit` for a matrix unit, else `other`."""
+    """Let `stub` call `same` where panels hold elements as memory does, `unit` for a matrix unit, else `other`."""
 
     @overload(stub, **OPTIONS)
     def choose(tile, p, q, r, s, t, u):
