@@ -6,7 +6,7 @@
 
 from nbkernels.cpu.elementwise import gates
 from nbkernels.cpu.elementwise.loop_nest import BUFFERS
-from nbkernels.cpu.gemm import block, blocking, deep, even, paths, short, stacks_float, stacks_other
+from nbkernels.cpu.gemm import block, blocking, call, deep, even, paths, short, stacks_float
 from nbkernels.cpu.gemv import jobs
 from nbkernels.cpu.runtime.status import PATHS
 from nbkernels.jit.ir.vector import LINE
@@ -114,7 +114,7 @@ def products():
             f"the same: matrices up to {cube(paths.PARALLEL)}, and up to {cube(paths.SERIAL)} where threads that take "
             "one each are done together",
             f"for each thread the panels of A and B of one product; none for whole numbers up to "
-            f"{stacks_other.OUTPUTS} outputs and {cube(stacks_other.LITTLE)}",
+            f"{call.OUTPUTS} outputs and {cube(call.LITTLE)}",
         ),
     }
     assert set(PATHS.values()) <= set(rows)

@@ -13,7 +13,7 @@ from .array import Array as Ours
 from .contractions import Declined
 from .dispatch import ArgumentError, arrays, views
 from .dispatch.errors import describe
-from .dtypes import HALVES, NUMBERS, stated
+from .dtypes import HALVES, NUMBERS, known, stated
 from .methods import chosen, dimensions
 
 Array = Any  # one of any library
@@ -187,6 +187,10 @@ def vecdot(x1: np.ndarray, x2: np.ndarray, *, axis: int | None = None, dim: int 
     >>> nbkernels.vecdot(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 10.0]))
     array([21., 43.])
     """
+    plain = axis is dim is None and type(x1) is type(x2) is np.ndarray and x1.dtype is x2.dtype and known(x1.dtype)
+    if plain and x1.shape == x2.shape and x1.ndim > 1:  # as `contract` does it, in 3 us for 10
+        keywords = {"conj": "a"} if x1.dtype.kind == "c" else {}
+        return ops.matmul(x1[..., None, :], x2[..., None], **keywords)[..., 0, 0]
     axis, _ = chosen("vecdot", None, axis, False, dim, None)
     along = {} if axis is None else {"axis": axis}
     return _numpys("vecdot", numpy_functions.GUFUNCS["vecdot"], x1, x2, **along)

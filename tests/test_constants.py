@@ -26,6 +26,7 @@ STEERING = {
     "gemm/deep.py": "ROWS BROAD TURN LOW STEPS LINED PASSES",
     "gemm/even.py": "ROWS EACH NEAR",
     "gemm/ger.py": "TOGETHER",
+    "gemm/call.py": "GAIN OVERHEAD OUTPUTS LITTLE",
     "gemm/microkernel.py": "APART UNROLL NARROW",
     "gemm/pack.py": "ROWS AHEAD",
     "gemm/paths.py":
@@ -33,7 +34,6 @@ STEERING = {
         "IN_PLACE NARROW_IN_PLACE MIRRORED MIRRORED_STEPS",
     "gemm/multi_gemv.py": "MOST",
     "gemm/short.py": "STEPS BROAD EACH",
-    "gemm/stacks_other.py": "GAIN OVERHEAD OUTPUTS LITTLE",
     "gemm/syrk.py": "LINE FEW",
     "gemm/tiny.py": "HEIGHT UNROLL STEPS",
     "gemm/stacks_float.py": "LONE FAR BESIDE MET CHUNK SHARES TURNED",
@@ -56,7 +56,6 @@ STEERING = {
     "reduce/row_blocks.py": "TALL SHARE ENOUGH LONG PARTED SLIM AHEAD",
     "reduce/scan.py": "BESIDE",
     "reduce/any_all.py": "VECTOR RUN",
-    "runtime/arrays.py": "MADE",
     "runtime/threads.py": "PATIENCE",
 }  # fmt: skip
 
@@ -71,10 +70,10 @@ FIXED = {
     "elementwise/planner.py": "OPERANDS MOST ROW CELL ORDER",
     "elementwise/schedule.py": "_LOOP",
     "gemm/first_products.py": "ROOMS",
-    "gemm/batch.py": "DECLINED DONE CLOSED LARGE",
+    "gemm/batch.py": "DECLINED DONE CLOSED",
     "gemm/block.py": "ROOM SQUARE",
     "gemm/blocking.py": "SEGMENT WAY FEW_REGISTERS",
-    "gemm/jitted_entry.py": "FACTORS",
+    "gemm/call.py": "FACTORS",
     "gemm/cost.py": "NEVER",
     "gemm/deep.py": "IN_PLACE PACKED BY_ROWS FACTORS",
     "gemm/entry.py": "SERIALLY TABLE WHOLE",

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 import nbkernels
 from nbkernels.cpu.gemm import blocking as tiles
-from nbkernels.cpu.gemm import gemm, kinds, stacks_other
+from nbkernels.cpu.gemm import call, gemm, kinds
 from nbkernels.cpu.gemm import kernels as packed
+from nbkernels.cpu.gemm.general_entry import general
 from nbkernels.jit.ir import chain
 from tests import reference
 from tests.cases import LAYOUTS, bias_shapes
@@ -98,22 +99,23 @@ def test_public_integers(data):
     np.testing.assert_array_equal(own, expected)
 
 
+LARGER = (1, 1, 1729), (5, 4, 9)
+
+
 @pytest.mark.parametrize("dtype", INTEGERS)
-def test_stacks_of_little_products_wrap(rng, dtype, monkeypatch):
+def test_stacks_of_little_products_wrap(rng, dtype):
     """Those that need no panels, and their neighbours that do, in every layout, into every second row; nothing else."""
-    called, real = [], stacks_other.little
-    monkeypatch.setattr(stacks_other, "little", lambda size: called.append(size) or real(size))
+    kind = kinds.kind_of(dtype, dtype, dtype)
     for m, n, k in ((1, 1, 1), (3, 3, 3), (4, 4, 108), (16, 1, 5), (1, 16, 7), (1, 1, 1728), (1, 1, 1729), (5, 4, 9)):
-        called.clear()
+        assert (m * n <= call.OUTPUTS and m * n * k <= call.LITTLE) == ((m, n, k) not in LARGER)
         a, b = numbers(rng, (9, m, k), dtype), numbers(rng, (9, k, n), dtype)
         expected = np.matmul(a, b)
         turned = a.swapaxes(1, 2).copy().swapaxes(1, 2), b.swapaxes(1, 2).copy().swapaxes(1, 2)
         for left, right in itertools.product((a, turned[0], a.repeat(2, 2)[..., ::2]), (b, turned[1])):
             out = np.full((9, 2 * m, n), 77, dtype)
-            stacks_other.stack(out[:, ::2], None, left, right, 0, 1, kinds.kind_of(dtype, dtype, dtype))
+            assert general(kind, 0, 1, np.dtype(dtype), False).stack(out[:, ::2], None, left, right)
             assert np.array_equal(out[:, ::2], expected)
             assert (out[:, 1::2] == 77).all()
-        assert bool(called) == (m * n <= stacks_other.OUTPUTS and m * n * k <= stacks_other.LITTLE)
         x = numbers(rng, (9, m, n), dtype)
         assert np.array_equal(nbkernels.baddbmm(x, a, b, alpha=3), x + 3 * expected)
 
@@ -260,7 +262,7 @@ def test_family_takes_every_dtype(rng, dtype):
 
 @pytest.mark.parametrize("dtype", ["int8", "int64", "bool", "float16", "complex64"])
 def test_small_products_in_one_call(rng, dtype):
-    """What `serial` makes of them, through the public functions, is what the packed path makes of them."""
+    """What the general entry makes of them, through the public functions, is what the packed path makes of them."""
     layouts = np.ascontiguousarray, np.asfortranarray, spread
     for m, n, k in ((1, 1, 1), (4, 4, 4), (8, 48, 31), (9, 49, 33), (60, 70, 50), (3, 5, 1200)):
         a, b, x = (numbers(rng, shape, dtype) for shape in ((m, k), (k, n), (m, n)))

@@ -210,7 +210,7 @@ def test_the_second_process_compiles_nothing(tmp_path):
 
 def test_callers_of_another_version_are_compiled_anew(monkeypatch):
     """Numba takes an OSError from a file on disk for a file that is not there."""
-    symbol = symbols.Symbol("cpu.gemm.jitted_entry:checked")
+    symbol = symbols.Symbol("cpu.gemm.call:checked")
     assert pickle.loads(pickle.dumps(symbol)) == symbol
     stored = pickle.dumps(symbol)
     monkeypatch.setattr(symbols, "version", lambda: "another")

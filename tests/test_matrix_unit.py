@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 import nbkernels as nb
-from nbkernels.cpu.gemm import kinds, stacks_other
+from nbkernels.cpu.gemm import kinds
 from nbkernels.cpu.gemm.blocking import Tiles
 from nbkernels.cpu.gemm.context_setup import swapped
+from nbkernels.cpu.gemm.general_entry import general
 from nbkernels.cpu.gemm.kinds import by_unit, default_tiles, kind_of
 from nbkernels.cpu.gemm.packed import packed
 from nbkernels.jit.disk import levels
@@ -160,7 +161,8 @@ def test_few_rows_and_contiguous_columns(rng, a, b):
         run(out, x, left, right.T, 1, 1, kind)
         assert out.tobytes() == (product + x.astype(product.dtype)).astype(out.dtype).tobytes()
         stack = np.empty((3, m, n), out.dtype)
-        assert stacks_other.stack(stack, None, np.stack([left] * 3), np.stack([right] * 3).swapaxes(1, 2), 0, 1, kind)
+        given = np.stack([left] * 3), np.stack([right] * 3).swapaxes(1, 2)
+        assert general(kind, 0, 1, out.dtype, True).stack(stack, None, *given)
         assert stack.tobytes() == 3 * product.astype(out.dtype).tobytes()
 
 

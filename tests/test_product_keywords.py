@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import nbkernels as nb
 from nbkernels import composites, epilogues
-from nbkernels.cpu.gemm import stacks_other
+from nbkernels.cpu.gemm import general_entry
+from nbkernels.cpu.gemm.kinds import kind_of
 from nbkernels.dispatch import MetaArray
 from nbkernels.jit.ir import chain
 from tests import reference
@@ -94,13 +95,13 @@ def test_any_batch(data):
 
 @pytest.mark.parametrize("shape", [(4, 8, 8), (1, 8, 8), (2, 130, 130)])
 def test_explain_tells_of_stacks(monkeypatch, shape):
-    ran, real = [], stacks_other.jobs
-    monkeypatch.setattr(stacks_other, "jobs", lambda: ran.append(1) or real())
+    ran, real = [], general_entry.General.stack
+    monkeypatch.setattr(general_entry.General, "stack", lambda self, *args: ran.append(real(self, *args)) or ran[-1])
     a = np.ones(shape, np.int8)
     found = nb.explain(nb.bmm, a, a, out_dtype="int32")
     assert not ran
     nb.bmm(a, a, out_dtype="int32")
-    assert found.path == ("stack, one thread a product" if ran else "packed")
+    assert found.path == ("stack, one thread a product" if any(ran) else "packed")
 
 
 def test_matrices_with_keywords_go_the_short_way(rng, monkeypatch):
@@ -116,26 +117,23 @@ def test_matrices_with_keywords_go_the_short_way(rng, monkeypatch):
     same(out, product + bias)
 
 
-def test_who_is_a_stack(rng):
-    """Half-precision stacks too large, of one product, or with strides of no whole elements go one by one."""
-    out, a = np.ones((4, 8, 8), np.float16), np.ones((4, 8, 8), np.float16)
-    assert stacks_other.choose(out, (a, a), 8, 2) == 1
-    assert stacks_other.choose(np.broadcast_to(out[:1], (1000, 8, 8)), (a, a), 8, 2) == 2
-    assert stacks_other.choose(out[:1], (a, a), 8, 2) == 0
-    for count, n, threads in ((4, 2100, 0), (3, 900, 0), (4, 900, 2), (5, 900, 2), (3, 300, 2)):
-        assert stacks_other.choose(np.broadcast_to(out[:1, :1, :1], (count, n, n)), (a, a), 8, 2) == threads
-    odd = np.zeros((4, 8, 8), [("flag", "i1"), ("x", "f2")])["x"]
+def test_who_is_a_stack():
+    """Products too large for one thread, of one stack or of what a matrix unit takes, go one by one."""
+    most = general_entry.largest(kind_of("float16", "float16", "float16"))
+    expected = {(4, 8): 1, (1000, 8): 2, (4, 2100): 0, (3, 900): 0, (4, 900): 2, (5, 900): 2, (3, 300): 2}
+    for (count, n), threads in expected.items():
+        assert general_entry.shared(count, 8 * n * n, most, 2) == threads, (count, n)
+    odd, a = np.zeros((4, 8, 8), [("flag", "i1"), ("x", "f2")])["x"], np.ones((4, 8, 8), np.float16)
     odd[...] = 3
-    assert stacks_other.choose(out, (odd, a), 8, 2) == 0
     assert (nb.bmm(odd, a) == 24).all()
     assert (nb.bmm(a, a, out=odd) == 8).all()
 
 
-@pytest.mark.parametrize("launch", [1, stacks_other.LAUNCH])
+@pytest.mark.parametrize("launch", [1, 3 << 20, general_entry.LAUNCH])
 @pytest.mark.parametrize("dtype", ["float16", "int8", "complex64"])
 def test_stacks_of_larger_products(rng, monkeypatch, dtype, launch):
     """A thread a product, also by launches that let Ctrl-C through, and all together where threads had better share."""
-    monkeypatch.setattr(stacks_other, "LAUNCH", launch)
+    monkeypatch.setattr(general_entry, "LAUNCH", launch)
     for count in (3, 7):
         a, b, x = (numbers(rng, shape, dtype) for shape in ((count, 100, 105), (count, 105, 98), (count, 1, 98)))
         found = nb.baddbmm(x, a, b.swapaxes(1, 2).copy().swapaxes(1, 2), alpha=2)

@@ -13,13 +13,15 @@ from ..jit.ir.kind import Kind
 from ..jit.ir.vector import SIZE
 from ..strides import plan
 from .elementwise import gates
-from .gemm import stacks_other, syrk
+from .gemm import syrk
 from .gemm.batch import choose as batch_path
 from .gemm.block import kernel_for
 from .gemm.blocking import given, small
 from .gemm.context import buffers
 from .gemm.context_setup import swapped
 from .gemm.gemm import clash, name_of, same
+from .gemm.general_entry import largest
+from .gemm.general_entry import shared as shared_stack
 from .gemm.kinds import by_unit, default_mode, kind_of, of_depth, tiles_of
 from .gemm.paths import path_of, seen, shared
 from .gemm.tuned import slot_of, tuned
@@ -74,14 +76,14 @@ def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None, tiles=None) -> 
     clashes = [name for name, each in present.items() if overlaps(out, each) or (name != "self" and written(out, each))]
     result = f"{out.shape} {out.dtype}, {count * m * n * size} bytes: out overlaps {', '.join(clashes)}"
     temporaries = [result] if clashes else []
-    kind = kind if cut else by_unit(kind, m, n, k)
+    most, kind = largest(kind), kind if cut else by_unit(kind, m, n, k)
     which, workers = slot_of(out, a, b), threads.count() if shared(way, m, n, k) else 1
     tiles = cut or tiles_of(kind, which)
     if path == "packed":
         temporaries.append(panels(out, a, b, tiles, kind, workers))
-    others = [each for each in (x, a, b) if each is not None]
-    if batch and not plain and cut is None and (turns := stacks_other.choose(out, others, k, threads.count())):
-        path, workers = "stack, one thread a product", turns
+    turns = shared_stack(count, m * n * k, most, threads.count())
+    if batch and not plain and cut is None and count > 1 and turns and not (copies or clashes):
+        path, workers, temporaries = "stack, one thread a product", turns, []
     elif stack is not None:
         path, workers, temporaries = f"stack of {stack[0]}", stack[1], temporaries[: len(clashes) > 0]
     shown = f"{tiles}, tuned" if cut is None and tiles == tuned(kind, which) else str(tiles)

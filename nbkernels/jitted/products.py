@@ -17,8 +17,9 @@ from numba.extending import intrinsic
 
 from .. import meta, ops, products
 from ..cpu.elementwise.planner import MOST, OPERAND
-from ..cpu.gemm import jitted_entry, padded
+from ..cpu.gemm import call
 from ..cpu.gemm.kinds import kind_of
+from ..cpu.gemv import mv
 from ..extension import teach
 from ..jit.compile.numba_internals import RETCODE_USEREXC, TypingError, cgutils
 from ..jit.ir.vector import I64
@@ -26,21 +27,21 @@ from .memory import absent, address, described, dtype_asked, named, spec
 from .symbols import address as symbol
 
 MESSAGES = {
-    jitted_entry.INNER: "nbkernels: the operands cannot be multiplied, their inner sizes differ",
-    jitted_entry.BATCHES: "nbkernels: the batches differ in size",
-    jitted_entry.OUT: "nbkernels: out has not the product's shape",
-    jitted_entry.SELF: "nbkernels: self cannot be expanded to the product's shape",
-    jitted_entry.OVERLAPS: "nbkernels: out overlaps a matrix or a vector",
-    jitted_entry.OVERLAPS_SELF: "nbkernels: out overlaps self",
-    jitted_entry.TWICE: "nbkernels: out has one element in several places",
-    jitted_entry.UNEVEN: "nbkernels: strides that are no multiple of the item's size",
+    call.INNER: "nbkernels: the operands cannot be multiplied, their inner sizes differ",
+    call.BATCHES: "nbkernels: the batches differ in size",
+    call.OUT: "nbkernels: out has not the product's shape",
+    call.SELF: "nbkernels: self cannot be expanded to the product's shape",
+    call.OVERLAPS: "nbkernels: out overlaps a matrix or a vector",
+    call.OVERLAPS_SELF: "nbkernels: out overlaps self",
+    call.TWICE: "nbkernels: out has one element in several places",
+    call.UNEVEN: "nbkernels: strides that are no multiple of the item's size",
 }
 
 
 def _raised(context, builder, status):
     """Raise what a status says, in one place: so Numba sees that arrays need no references of their own until then."""
     python, convention, found = context.get_python_api(builder), context.call_conv, None
-    with builder.if_then(builder.icmp_signed("!=", status, I64(jitted_entry.DONE)), likely=False):
+    with builder.if_then(builder.icmp_signed("!=", status, I64(call.DONE)), likely=False):
         for each, text in MESSAGES.items():
             error = python.serialize_object(convention.build_excinfo_struct(ValueError, (text,), None, None))
             told = builder.icmp_signed("==", status, I64(each))
@@ -54,11 +55,13 @@ def _raised(context, builder, status):
 
 
 def _plan(*kind) -> int:
-    return padded.plan(kind_of(*kind))[0]
+    return call.plan(kind_of(*kind))[0]
 
 
-def _by_itself(ndims, *kind) -> int:
-    return jitted_entry.by_itself(kind_of(*kind), ndims)
+def _alone(ndims, *kind) -> int:
+    """What multiplies small operands, in the order of mv where one is a vector and one a matrix; or 0."""
+    found = call.alone(kind_of(*kind))
+    return mv.native(kind[0]) if found and sorted(ndims) == [1, 2] else found
 
 
 # -- how operands become matrices --------------------------------------------------------------------------------------
@@ -120,7 +123,7 @@ def _factors(context, builder, kind, chain, beta, alpha):
     beta, alpha = (context.cast(builder, value, kind, element) for value in (beta, alpha))
     unread = builder.fcmp_ordered("==", told[0], ir.DoubleType()(0))
     values = alpha, beta, builder.select(unread, one, minus), beta
-    room = cgutils.alloca_once(builder, alpha.type, jitted_entry.FACTORS)
+    room = cgutils.alloca_once(builder, alpha.type, call.FACTORS)
     for i, value in enumerate(values):
         builder.store(value, builder.gep(room, [I64(i)]))
     return builder.ptrtoint(room, I64), told
@@ -128,7 +131,7 @@ def _factors(context, builder, kind, chain, beta, alpha):
 
 @functools.cache
 def _product(names, conj, views, strict, truth):
-    """An intrinsic: cpu/gemm/jitted_entry.py for arrays, or its error; `names`: dtypes of the factors and the result;
+    """An intrinsic: cpu/gemm/call.py for arrays, or its error; `names`: dtypes of the factors and the result;
     `strict`: batches are alike, and not broadcast; `truth`: beta and alpha are true or false."""
     kind = kind_of(*names, conj)
 
@@ -148,8 +151,8 @@ def _product(names, conj, views, strict, truth):
                 ndims.append(len(shape))
             factors, told = _factors(context, builder, beta, kind.chain, *args[4:])
             alone, key = I64(0), (*names, conj)
-            if jitted_entry.by_itself(kind, tuple(ndims[2:])):
-                alone = symbol(context, builder, "jitted.products:_by_itself", tuple(ndims[2:]), *key)
+            if call.alone(kind):
+                alone = symbol(context, builder, "jitted.products:_alone", tuple(ndims[2:]), *key)
             size = I64(context.get_abi_sizeof(context.get_value_type(getattr(types, kind.chain))))
             given = [
                 builder.ptrtoint(words, I64),
@@ -158,10 +161,10 @@ def _product(names, conj, views, strict, truth):
                 factors,
                 size,
                 *told,
-                ir.IntType(8)(int(strict)),
+                I64(int(strict)),
             ]
             function = ir.FunctionType(I64, [value.type for value in given]).as_pointer()
-            run = symbol(context, builder, "cpu.gemm.jitted_entry:checked")
+            run = symbol(context, builder, "cpu.gemm.call:checked")
             _raised(context, builder, builder.call(builder.inttoptr(run, function), given))
             return context.get_dummy_value()
 

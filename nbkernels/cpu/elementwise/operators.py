@@ -78,10 +78,10 @@ def product(kind):
         return result.view(kind) if type(result) is np.ndarray else result
 
     def enter(dtype):
-        entry, words, _ = _entries.get(dtype) or _entry(dtype) or (None, 0, None)
-        if words == 0:  # a dtype of another way
+        found = (_entries.get(dtype) or _entry(dtype)) if dtype in NAMES else None
+        if found is None:  # a dtype of another way
             return None
-        table = small_table(NAMES[dtype], kind)
+        entry, table = found[0], small_table(NAMES[dtype], kind)
         tables[dtype] = entry, table.buffer_info()[0], table
         return tables[dtype]
 

@@ -1,7 +1,7 @@
 """Batches of products: C[t] = alpha * A[t] @ B[t] + beta * X[t], each with the bits of addmm.
 
 - tiny and small matrices, vectors, and larger ones that threads share evenly: a thread each (stacks_float.py)
-- those of other dtypes and modes: likewise (stacks_other.py)
+- those of other dtypes and modes: likewise (call.py)
 - larger ones: all threads on one product after another (gemm.py)
 """
 
@@ -14,24 +14,25 @@ from numpy import empty
 
 from ... import background
 from ...jit.abi.address import invoke, pointer, poke, scratch
-from ...jit.abi.ndarray import WRITEABLE, address_of, data, descr, flags, layout_is_known, ndim, shape, stride
+from ...jit.abi.ndarray import WRITEABLE, address_of, flags, layout_is_known, ndim, shape
 from ...jit.compile.cache import entry
 from ...jit.compile.lazy import jit, plain
 from ...jit.ir.kind import wrapped
+from ..elementwise.planner import steps_over
 from ..runtime import threads
-from ..runtime.arrays import apart, distinct
+from ..runtime.arrays import alike
 from ..runtime.machine import l2
 from ..runtime.status import LACKING
-from ..runtime.workspace import one_room, room
+from ..runtime.workspace import one_room
 from . import first_products
-from .block import ROOM as PANELS
-from .block import stays
 from .blocking import SEGMENT, caches
+from .call import BLOCK, BLOCKS, STRICT, described, operand_at, step, unfit, wrong
+from .fast import general_fast
 from .gemm import NAMES, REAL, clash, gemm, name_of, same, small_tile
+from .general_entry import general
 from .kinds import kind_of, of_depth
 from .paths import ALONE, DEEPEST, PARALLEL, SERIAL, steps
 from .stacks_float import EVEN, NONE, STACK, TINY, WAYS, bytes_of, chosen, job, lacking
-from .stacks_other import stack
 from .tiny import known
 from .tiny import table as tinies
 
@@ -39,9 +40,9 @@ from .tiny import table as tinies
 THIN_ROWS, THIN_STEPS, FEW_STEPS = 64, 32, 4
 OVERHEAD = 200  # multiply-adds in the time that a product takes beside them, 5 ns: for the question of threads
 
-# What the entry answers: a kernel, which the caller is to compile or to launch; CLOSED where threads would gain and
-# compiled code may not launch them; LARGE where it is the caller's to ask if there are enough products.
-DECLINED, DONE, CLOSED, LARGE = 0, EVEN + 1, EVEN + 2, EVEN + 3
+# What the entry answers: a kernel, which the caller is to compile; CLOSED where threads would gain and compiled code
+# may not launch them.
+DECLINED, DONE, CLOSED = 0, EVEN + 1, EVEN + 2
 ROOM, SCALARS, TASKS = STACK.bytes, 8 * STACK["alpha"], 8 * STACK["tasks"]  # in bytes
 A, B, C, X = (STACK[name] for name in "abcx")
 stack_at = STACK.pointer()
@@ -49,13 +50,9 @@ stack_at = STACK.pointer()
 
 @jit(forceinline=True)
 def _operand(f, word, x, size, swap):
-    """Write an operand's address and strides, from its word on; whether its strides are whole elements."""
-    steps = stride(x, 0), stride(x, 1), stride(x, 2)
-    f[word] = data(x)
-    f[word + 1] = steps[0] // size
-    f[word + 2] = steps[2 if swap else 1] // size
-    f[word + 3] = steps[1 if swap else 2] // size
-    return (steps[0] | steps[1] | steps[2]) & (size - 1) == 0
+    """Write an operand's address and strides in elements, from its word on."""
+    f[word], f[word + 1] = x.data, step(x, 2) // size
+    f[word + 2], f[word + 3] = step(x, 0 if swap else 1) // size, step(x, 1 if swap else 0) // size
 
 
 @plain
@@ -79,7 +76,8 @@ def _served(m, n, k, size, cache):
     return k <= SEGMENT and (m * n * k <= ALONE or larger)
 
 
-def _even(count, workers) -> bool:
+@plain
+def _even(count, workers):
     """Whether threads that take a product each are done together, or nearly; else all of them share each."""
     return count % workers == 0 or count > 4 * workers
 
@@ -96,8 +94,8 @@ def choose(out, x, a, b, workers: int, dtype: str, alpha=1) -> tuple[str, int] |
     turn = slice(None, None, -1 if swap else 1)
     (f.m, f.n), f.k, f.count = out.shape[:0:-1] if swap else out.shape[1:], k, count
     for operand, each in ("a", b if swap else a), ("b", a if swap else b), ("c", out):
-        for name, step in zip(("rs", "cs"), each.strides[1:][turn]):
-            setattr(f, name + operand, step // size)
+        for name, along in zip(("rs", "cs"), each.strides[1:][turn]):
+            setattr(f, name + operand, along // size)
     if x is not None:
         f.x, f.csx = 1, steps(x)[turn][1] // size
     f.each, way = job(tile, f), chosen(tile, f, alpha == 1)
@@ -108,61 +106,40 @@ def choose(out, x, a, b, workers: int, dtype: str, alpha=1) -> tuple[str, int] |
 
 @functools.cache
 def _entry(tile):
-    """int64(table, out, x, a, b, beta, alpha, own): a whole call, from checks to the finished stack.
-
-    The table is what launches go by (threads.WORDS), then the kernels' addresses, or 0. Where `own` is not 0, the words
-    are written there for the caller to launch.
-    """
+    """int64(table, out, x, a, b, beta, alpha): a whole call, from checks to the finished stack. The table is what
+    launches go by (threads.WORDS), then the kernels' addresses, or 0."""
     size, element = tile.itemsize, getattr(np, tile.dtype)
 
-    def run(table, out, x, a, b, beta, alpha, own):
+    def run(table, out, x, a, b, beta, alpha):
         out, a, b = address_of(out), address_of(a), address_of(b)
-        words = own if own != 0 else scratch(ROOM)
+        words, blocks = scratch(ROOM), scratch(BLOCKS)
         f = stack_at(words)
-        if ndim(out) != 3 or ndim(a) != 3 or ndim(b) != 3 or descr(b) != descr(a) or descr(out) != descr(a):
+        if ndim(out) != 3 or ndim(a) != 3 or ndim(b) != 3 or not alike(out, x, a, b) or (x != 0 and ndim(x) > 3):
             return DECLINED
         count, m, n, k = shape(a, 0), shape(a, 1), shape(b, 2), shape(a, 2)
-        if shape(b, 0) != count or shape(b, 1) != k or shape(out, 0) != count or shape(out, 1) != m:
+        if min(count, m, n, k) < 1 or alpha == 0 or flags(out) & WRITEABLE == 0 or not _served(m, n, k, size, l2()):
             return DECLINED
-        if shape(out, 2) != n or min(count, m, n, k) < 1 or alpha == 0 or not _served(m, n, k, size, l2()):
+        to, added = operand_at(blocks), operand_at(blocks + BLOCK)
+        left, right = operand_at(blocks + 2 * BLOCK), operand_at(blocks + 3 * BLOCK)
+        described(out, size, blocks)
+        described(out if x == 0 else x, size, blocks + BLOCK)
+        described(a, size, blocks + 2 * BLOCK)
+        described(b, size, blocks + 3 * BLOCK)
+        if unfit(to, added, left, right, True) or wrong(to, added, left, right, beta):
             return DECLINED
-        if flags(out) & WRITEABLE == 0 or not (apart(out, a, size) and apart(out, b, size)):
+        if not steps_over(to.shape, to.step, 3, size):
             return DECLINED
-        rsc, csc = abs(stride(out, 1)), abs(stride(out, 2))
-        if not distinct(m, rsc, n, csc, size):
-            return DECLINED
-        if count > 1 and abs(stride(out, 0)) < (m - 1) * rsc + (n - 1) * csc + size:
-            return DECLINED
-        swap = csc != size and rsc == size  # C' = B' A': stored along the contiguous side
-        left, right = (b, a) if swap else (a, b)
-        whole = _operand(f, C, out, size, swap)
-        whole = _operand(f, A, left, size, swap) and whole
-        whole = _operand(f, B, right, size, swap) and whole
-        f.x = 0
-        if x != 0:
-            lies, steps = data(x) == data(out), 0
-            if descr(x) != descr(a) or ndim(x) > 3:
-                return DECLINED
-            for d in range(3):
-                at = d - 3 + ndim(x)
-                have = shape(x, at) if at >= 0 else 1
-                if have != 1 and have != shape(out, d):
-                    return DECLINED
-                step = stride(x, at) if have > 1 else 0
-                lies, steps = lies and (step == stride(out, d) or shape(out, d) == 1), steps | step
-                f[X + 1 + (3 - d if swap and d > 0 else d)] = step // size
-            if beta != 0:
-                if (not lies and not apart(out, x, size)) or steps & (size - 1) != 0:
-                    return DECLINED
-                f.x = data(x)
-        if not whole:
-            return DECLINED
+        swap = abs(to.step[2]) != size and abs(to.step[1]) == size  # C' = B' A': stored along the contiguous side
+        _operand(f, C, to, size, swap)
+        _operand(f, A, right if swap else left, size, swap)
+        _operand(f, B, left if swap else right, size, swap)
+        _operand(f, X, added, size, swap)
+        f.x = f.x if x != 0 and beta != 0 else 0
         f.m = n if swap else m
         f.n = m if swap else n
         f.k = k
         f.count = count
         f.each = job(tile, f)
-        f.rooms = 0
         scalars = words + SCALARS
         f.scalars = scalars
         poke(tile, scalars, element(alpha))
@@ -175,20 +152,20 @@ def _entry(tile):
             at = lacking(tile, known(tile), f)
             if at >= 0:
                 return LACKING + at
-        if own == 0 and m * n * k > ALONE:
-            return LARGE
-        if kernel == 0 or own != 0:
+        large, f.next = m * n * k > ALONE, 0
+        if kernel == 0:
             return way
-        f.next = 0
-        if not _gains(tile, f):
+        if not large and not _gains(tile, f):
             invoke(kernel, (words, 0))
             return DONE
         if launch.share == 0:
             return CLOSED
+        if large and not _even(count, threads.workers(launch)):
+            return DECLINED
         invoke(launch.share, (ways[0], kernel, words, words + TASKS))
         return DONE
 
-    kind = "int64(int64, object, int64, object, object, float64, float64, int64)"
+    kind = "int64(int64, object, int64, object, object, float64, float64)"
     return entry(run, kind, f"gemm_batch_entry_{tile}")
 
 
@@ -210,35 +187,16 @@ def _run(out, x, a, b, beta, alpha) -> bool:
     if found is None:
         return False
     run, table, address = found
-    way = run(address, out, x, a, b, beta, alpha, 0)
+    way = run(address, out, x, a, b, beta, alpha)
     while way >= LACKING:
         tinies(small_tile(NAMES[a.dtype])).supply(way - LACKING)
-        way = run(address, out, x, a, b, beta, alpha, 0)
+        way = run(address, out, x, a, b, beta, alpha)
     if way in WAYS:
-        _kernel(table, way, a.dtype)
-        way = run(address, out, x, a, b, beta, alpha, 0)
+        table[way] = WAYS[way][1](small_tile(NAMES[a.dtype]))
+        way = run(address, out, x, a, b, beta, alpha)
     if way == CLOSED and threads.open_up():
-        way = run(address, out, x, a, b, beta, alpha, 0)
-    workers = threads.count() if way in (CLOSED, LARGE) else 1
-    if way == LARGE and not _even(len(out), workers):
-        return False
-    if way in (CLOSED, LARGE):
-        words = STACK.array()
-        own = words.buffer_info()[0]
-        kernel = _kernel(table, run(address, out, x, a, b, beta, alpha, own), a.dtype)
-        if way == LARGE and not stays.py_func(small_tile(NAMES[a.dtype]), words.rsa, words.csa, words.n):
-            with room(workers * PANELS) as words.rooms:
-                threads.launch(kernel, own, workers)
-        else:
-            threads.launch(kernel, own, workers)
-    return way != DECLINED
-
-
-def _kernel(table, way, dtype) -> int:
-    """The address of the way's kernel, which is compiled or loaded at its first use."""
-    if not table[way]:
-        table[way] = WAYS[way][1](small_tile(NAMES[dtype]))
-    return int(table[way])
+        way = run(address, out, x, a, b, beta, alpha)
+    return way == DONE
 
 
 def baddbmm(out, self, batch1, batch2, beta, alpha, mode=None, conj=None, tiles=None) -> None:
@@ -256,7 +214,8 @@ def baddbmm(out, self, batch1, batch2, beta, alpha, mode=None, conj=None, tiles=
         out[...] = temporary
         return
     factors = wrapped(beta, kind), wrapped(alpha, kind)
-    if stacked and 0 not in (*batch1.shape, alpha) and stack(out, x, batch1, batch2, *factors, kind):
+    stacked = stacked and 0 not in (*batch1.shape, alpha) and len(out) > 1
+    if stacked and general(kind, *factors, out.dtype, mixed=True).stack(out, x, batch1, batch2):
         return
     with one_room():
         for i in range(len(out)):
@@ -282,29 +241,9 @@ def bmm_fast(self, mat2, out):
     return _stacked(self, mat2, out) if self.dtype not in NAMES else _fast(0, self, mat2, 0.0, 1.0, out)
 
 
-def _stacked(a, b, out, x=None, beta=0, alpha=1):
-    """bmm, or baddbmm with x, of a dtype other than float32 and float64; None where more care is needed."""
-    dtype, name = a.dtype, a.dtype.name
-    if b.dtype != dtype or not a.ndim == b.ndim == 3 or not dtype.isnative or name not in first_products.DTYPES:
-        return None
-    mistaken = dtype.kind in "biu" and float in (type(beta), type(alpha))
-    if alpha == 0 or mistaken or (x is not None and x.dtype != dtype):
-        return None
-    (count, m, k), (other, steps, n) = a.shape, b.shape
-    if other != count or steps != k or 0 in (count, m, n, k) or first_products.suits(a, b):
-        return None
-    kind = of_depth(kind_of(name, name, name), k)
-    try:
-        x = None if x is None or beta == 0 else np.broadcast_to(x, (count, m, n))
-        if out is None:
-            out = empty((count, m, n), dtype)
-        elif not takes(out, (count, m, n), dtype) or any(
-            np.may_share_memory(out, each) for each in (a, b, x) if each is not None
-        ):
-            return None
-        return out if stack(out, x, a, b, wrapped(beta, kind), wrapped(alpha, kind), kind) else None
-    except (ValueError, OverflowError):  # of another shape, or too large for a float: the checks will say it properly
-        return None
+def _stacked(a, b, *given):
+    """bmm, or baddbmm, of a dtype other than float32 and float64."""
+    return general_fast(a, b, *given, how=STRICT) if a.ndim == 3 == b.ndim else None
 
 
 def takes(out, shape, dtype) -> bool:

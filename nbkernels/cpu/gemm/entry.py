@@ -14,13 +14,13 @@ import numpy as np
 
 from ...jit.abi import new_arrays
 from ...jit.abi.address import answered, asked, pointer, scratch
-from ...jit.abi.ndarray import address_of, descr
+from ...jit.abi.ndarray import address_of, descr, ndim
 from ...jit.abi.new_arrays import NONE, answer
 from ...jit.abi.record import Record
 from ...jit.compile.cache import compiled, entry
 from ..gemv.gemv import whole as gemv_whole
 from ..runtime import status, threads
-from ..runtime.arrays import alike, large, new_matrix
+from ..runtime.arrays import alike, new_matrix
 from ..runtime.launch import launchable
 from ..runtime.machine import l2
 from ..runtime.workspace import make_room
@@ -81,8 +81,8 @@ def small_entry():
         none = pointer(t.numpy)[NONE]
         x = 0 if x == none else x
         if given == none:
-            if large(a, b, t.itemsize):
-                return answer(status.UNMADE, 0, 0)
+            if ndim(a) != 2 or ndim(b) != 2:
+                return answer(status.DECLINED, 0, 0)
             given, made = 0, new_matrix(t.numpy, descr(a), a, b)
             if made == 0:
                 return answer(status.DONE, 0, 0)

@@ -1,6 +1,6 @@
 """Small products of plain arrays, and those that compiled code does at once: the fast paths of mm and addmm.
 
-An entry (entry.py, single_thread.py) is asked first. What it declines goes to the path that it names, or to the checks.
+An entry (entry.py, general_entry.py) is asked first. What it declines goes to the path that it names, or to the checks.
 """
 
 from __future__ import annotations
@@ -17,47 +17,40 @@ from ...jit.abi.ndarray import layout_is_known
 from ...jit.ir.kind import BYTES, SIGNLESS, wrapped
 from ...jit.ir.vector import SIZE
 from ..runtime import threads
-from ..runtime.status import DECLINED, DONE, LACKING, LARGE, PATHS, SYMMETRIC, UNMADE
+from ..runtime.status import DECLINED, DONE, LARGE, PATHS, SYMMETRIC
 from . import first_products
 from .entry import small_entry, small_table, supplied
-from .gemm import NAMES, REAL, by_path, gemm
-from .kernels import supply
-from .kinds import SHALLOW, WIDENED, kind_of, takes, tiles_of
+from .gemm import NAMES, ONE, REAL, UNIT, by_path, gemm
+from .general_entry import MATRICES, general
+from .kinds import WIDENED, kind_of, takes, tiles_of
 from .packed import packed
-from .paths import PARALLEL
-from .single_thread import planned
 from .syrk import mirrored, symmetric
 from .tuned import slot_of
 
 OTHERS = {np.dtype(name): name for name in BYTES if name not in (*SIZE, "bfloat16")}
 OTHERS |= {np.dtype(name): name for name in SIGNLESS}
 
-ONE = 1
-UNIT = 1.0  # the same factor as an entry takes it: to convert a Python int takes 15 ns
-
 # dtype -> the small entry, its table's address and the table, once the layout of ndarray is known to be what it reads;
-# or a plan, 0 and None.
+# of other dtypes the general entry for matrices, what it reads, and None.
 _entries = {}
+_others = {}  # dtype -> general_entry.General of all other products, with factors of 1
 
 
 def _entry(dtype):
-    """The entry for a supported dtype, compiled or loaded at its first use; else None."""
+    """The entry for float32 or float64, compiled or loaded at its first use; else None."""
     if not layout_is_known():
         return None
-    if dtype in NAMES:
-        table = small_table(NAMES[dtype])
-        found = small_entry(), table.buffer_info()[0], table
-    else:
-        entry = _planned(dtype, 1, 1)
-        found = entry and (entry, 0, None)
-    return found and background.kept(_entries, dtype, found)
+    table = small_table(NAMES[dtype])
+    return background.kept(_entries, dtype, (small_entry(), table.buffer_info()[0], table))
 
 
 @functools.lru_cache(512, typed=True)
-def _planned(dtype, beta, alpha, second=None, out_dtype=None, mode=None, conj=None):
-    """The entry for other dtypes, with factors and keywords in its plan; None where they cannot be had."""
+def _described(dtype, beta, alpha, second=None, out_dtype=None, mode=None, conj=None):
+    """The kind, factors and dtype of a product's result, and whether its dtypes differ; None where they cannot be
+    had."""
     second, wanted = second or dtype, dtype.name if out_dtype is None else asked(out_dtype)
-    names = [OTHERS.get(each) or (each.name if each.name == "bfloat16" else None) for each in (dtype, second)]
+    names = [NAMES.get(each) or OTHERS.get(each) or (each.name if each.name == "bfloat16" else None)
+             for each in (dtype, second)]  # fmt: skip
     allowed = {int, bool} if dtype.kind in "biu" else REAL
     if None in names or alpha == 0 or type(beta) not in allowed or type(alpha) not in allowed:
         return None
@@ -70,12 +63,21 @@ def _planned(dtype, beta, alpha, second=None, out_dtype=None, mode=None, conj=No
     if max(abs(beta), abs(alpha)) > sys.float_info.max or not layout_is_known():
         return None
     kind, result = kind_of(*names, wanted, conj or "", mode), dtype if alike else np.dtype(wanted)
-    return planned(kind, wrapped(beta, kind), wrapped(alpha, kind), result, mixed=not alike)
+    return kind, wrapped(beta, kind), wrapped(alpha, kind), result, not alike
+
+
+@functools.lru_cache(512, typed=True)
+def _general(dtype, *words):
+    """The entry for a kind of product with factors and keywords; None where they cannot be had."""
+    found = _described(dtype, *words)
+    return found and general(*found)
 
 
 def forget() -> None:
     """Plan anew what other dtypes go by: modes or tiles have changed."""
-    _planned.cache_clear()
+    for each in (_described, _general):
+        each.cache_clear()
+    _others.clear()
     for dtype, (*_, table) in list(_entries.items()):
         if table is None:
             _entries.pop(dtype, None)
@@ -99,27 +101,27 @@ def mm_fast(a, b, out, x=None, beta=0.0, alpha=UNIT, ndarray=np.ndarray):
     try:
         found = _entries.get(a.dtype)
         if found is None:
+            if a.dtype not in NAMES:
+                return general_fast(a, b, out, x, beta, alpha, MATRICES)
             if a.dtype != b.dtype or first_products.first(a, b, x is None and alpha is UNIT):
                 return None
             found = _entry(a.dtype)
             if found is None:
                 return None
         entry, words, table = found
-        if words == 0:
-            if a.dtype != b.dtype:  # an entry would be compiled to say so
-                return None
-            plain = x is None or (beta is UNIT and alpha is UNIT)
-            return _by_plan(entry if plain else _planned(a.dtype, beta, alpha), x, a, b, out)
+        if table is None and not (alpha is UNIT and (x is None or beta is UNIT)):  # words have other factors
+            return general_fast(a, b, out, x, beta, alpha, MATRICES)
         if out is not None and type(out) is not ndarray:
             return None
         status = entry(words, out, x, a, b, beta, alpha)
         if type(status) is ndarray:
             return status
+        if table is None:
+            return general_fast(a, b, out, x, beta, alpha, MATRICES)
         if status == DECLINED:
             return None
         if out is None:
             out = empty((len(a), b.shape[1]), a.dtype)
-            status = entry(words, out, x, a, b, beta, alpha) if status == UNMADE else status
         while status is not out and supplied(status, NAMES[a.dtype], table):
             status = entry(words, out, x, a, b, beta, alpha)
         if status is out:
@@ -133,13 +135,29 @@ def mm_fast(a, b, out, x=None, beta=0.0, alpha=UNIT, ndarray=np.ndarray):
         return None
 
 
-def column_fast(a, v, out, x=None, beta=0.0, alpha=UNIT):
-    """mv, likewise, of dtypes whose order is that of mm; and what addmv adds."""
-    if a.ndim != 2 or v.ndim != 1 or not (out is None or (type(out) is np.ndarray and out.ndim == 1)):
+def general_fast(a, b, out, x=None, beta=0, alpha=ONE, how=0, conj=None):
+    """Products of stacks, of a stack and a matrix or vector, or a matrix of other dtypes and a matrix or vector,
+    likewise, and what is added; not stacks whose products threads share. `how`: STRICT, if batches are not broadcast;
+    MATRICES, if there are none."""
+    dtype = a.dtype
+    if not (dtype is b.dtype or dtype == b.dtype):
         return None
-    made = empty(len(a), a.dtype) if out is None else out
-    column = x[:, None] if x is not None and x.ndim == 1 else x
-    return None if mm_fast(a, v[:, None], made.reshape(-1, 1), column, beta, alpha) is None else made
+    beta, alpha = ONE if x is None or beta is UNIT else beta, ONE if alpha is UNIT else alpha
+    plain = beta is ONE is alpha and conj is None
+    try:
+        entry = _others.get(dtype) if plain else None
+        if entry is None:
+            if dtype not in _others and first_products.first(a, b, x is None and plain):
+                return None
+            words = () if conj is None else (None, None, None, conj)
+            entry = _general(dtype, beta, alpha, *words)
+            if plain and entry is not None:
+                background.kept(_others, dtype, entry)
+                if dtype not in NAMES:
+                    background.kept(_entries, dtype, (entry.run, entry.address | MATRICES, None))
+        return _asked(entry, out, x, a, b, how)
+    except (TypeError, IndexError, ValueError):  # no factors, no dimensions: the checks will say it properly
+        return None
 
 
 def addmm_keywords(self, mat1, mat2, beta, alpha, out_dtype, mode, conj, tiles, out):
@@ -159,59 +177,32 @@ def _keywords(x, a, b, beta, alpha, out_dtype, mode, conj, out):
     try:
         if mode is None and first_products.first(a, b, x is None and alpha is ONE, out_dtype):
             return None
-        return _by_plan(_planned(a.dtype, beta, alpha, b.dtype, out_dtype, mode, conj), x, a, b, out)
-    except TypeError:  # no dtype
+        entry = None if a.dtype in NAMES else _general(a.dtype, beta, alpha, b.dtype, out_dtype, mode, conj)
+        return _asked(entry, out, x, a, b, MATRICES)
+    except (TypeError, IndexError):  # no dtype, no matrix: the checks will say it properly
         return None
 
 
-def _by_plan(entry, x, a, b, out):
-    """A product with its factors and keywords in the plan of an entry, if there is one."""
-    if entry is None:
+def _asked(entry, out, x, a, b, how):
+    """A product by an entry, if there is one; one of matrices that is too large for it by all threads."""
+    if entry is None or not (out is None or type(out) is np.ndarray):
         return None
-    try:
-        if (shallow := entry.shallow) and len(b) <= SHALLOW:
-            entry = shallow()
-        plan = entry.plan
-        dtype = plan.dtype
-        if out is not None and (type(out) is not np.ndarray or out.dtype != dtype):
-            return None
-        if x is not None and x.dtype != dtype:
-            return None
-        status = entry(out, x, a, b)
-        if type(status) is np.ndarray:
-            return status
-        if status == DECLINED:
-            return None
-        if out is None:
-            out = empty((len(a), b.shape[1]), dtype)
-            status = entry(out, x, a, b) if status == UNMADE else status
-        if status is not out and status >= LACKING:
-            status = _supplied(entry, plan, out, x, a, b)
-        if status is out:
-            return out
-        if status == LARGE and x is None and symmetric(a, b):
-            return None  # the general path sees to it
-        workers, xid = threads.count() if out.size * a.shape[1] > PARALLEL else 1, 0 if x is None else id(x)
-        if status != LARGE:
-            return None
-        entry = entry.larger()
-        kind = entry.plan.kind
-        if workers == 1:
-            status = _supplied(entry.serially, entry.plan, out, x, a, b)
-            if status is out:
-                return out
-            if status != LARGE:
-                return None
-        tiles = tiles_of(kind, slot_of(out, a, b))
-        return out if packed(out, xid, a, b, plan.beta, plan.alpha, tiles, kind, workers) == DONE else None
-    except (TypeError, IndexError):  # not a matrix: the checks will say it properly
+    dtype = entry.dtype
+    if entry.mixed and ((out is not None and out.dtype != dtype) or (x is not None and x.dtype != dtype)):
         return None
-
-
-def _supplied(entry, plan, out, x, a, b):
-    """What the entry answers when it lacks nothing any more."""
-    status = entry(out, x, a, b)
-    while status is not out and status >= LACKING:
-        supply(plan.tiles.tile(plan.kind), status - LACKING)
-        status = entry(out, x, a, b)
-    return status
+    x = None if entry.beta == 0 else x
+    found = entry.run(entry.address | how, out, x, a, b, *entry.told)
+    if type(found) is int:
+        found = entry.again(found, out, x, a, b, how)
+    if type(found) is not int:
+        return found
+    if found != LARGE or a.ndim != 2 or b.ndim > 2 or (x is None and symmetric(a, b)):
+        return None
+    kind, made = entry.kind_of(a, b), empty((len(a), *b.shape[1:]), dtype) if out is None else out
+    if made.dtype != dtype or (x is not None and x.dtype != dtype):
+        return None
+    c = made
+    if b.ndim == 1:  # a vector is a column
+        c, b, x = made[..., None], b[:, None], x[:, None] if x is not None and x.ndim == 1 else x
+    given = entry.beta, entry.alpha, tiles_of(kind, slot_of(c, a, b)), kind, threads.count()
+    return made if packed(c, 0 if x is None else id(x), a, b, *given, trusted=False) == DONE else None

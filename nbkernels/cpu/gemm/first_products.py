@@ -211,7 +211,7 @@ def first_sums(a, v, chains: int) -> bool:
 
 def _few(dtype, m: int, k: int, chains: int) -> bool:
     """Whether this is for them, and so few tiles make them. Whole numbers have one sum in any order, NumPy's."""
-    there = dtype.name in SIZE or (ROOMS[chains] == "dot" and dtype.kind in "biu")
+    there = dtype in FLOATS or (ROOMS[chains] == "dot" and dtype.kind in "biu")
     return there and 0 < m * chains * -(-k // SEGMENT) <= MOST
 
 
@@ -222,6 +222,7 @@ def _summed(dtype, m: int, k: int, chains: int) -> bool:
 
 
 ROOMS = {8: "mv", 64: "dot"}  # by chains
+FLOATS = frozenset(map(np.dtype, SIZE))  # a dtype's name takes 2 us
 _patiences = {chains: Patience() for chains in ROOMS}
 
 

@@ -47,6 +47,8 @@ NAMES = {np.dtype(name): name for name in SIZE}  # str(dtype) takes 7 us
 
 DOORS = {THIN: thin.door, DEEP: deep.door, SHORT: short.door, COLUMNS: columns.door}
 REAL = {int, float, bool}
+ONE = 1
+UNIT = 1.0  # the same factor as an entry takes it: to convert a Python int takes 15 ns
 
 
 def gemm(

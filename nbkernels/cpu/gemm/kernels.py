@@ -106,16 +106,10 @@ def supply(tile, at: int) -> None:
         table(tile).supply(at)
 
 
-def every_packer(tile) -> None:
-    """All that pack."""
-    for what in range(MULTIPLIER):
-        supply(tile, PACKS + what)
-
-
-def kernels_of(f, tile, alone=False) -> None:
-    """What the product of these words, which is cut, needs of the loops' kernels; `alone`: as one tile."""
+def kernels_of(f, tile) -> None:
+    """What the product of these words, which is cut, needs of the loops' kernels."""
     m, n = (size if size < step else step + size % step for size, step in ((f.m, tile.mr), (f.n, tile.nr)))
-    f.multiply = _supplied(tile, packers(f, alone), m, n)
+    f.multiply = _supplied(tile, packers(f, False), m, n)
 
 
 @functools.lru_cache(4096)

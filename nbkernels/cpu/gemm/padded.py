@@ -16,19 +16,20 @@ from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit
 from ...jit.ir.kind import Kind
 from ..runtime import threads
+from . import kernels
 from .block import ROOM, SQUARE
-from .context import TASKS, WORDS, cuts, swap_sides
+from .context import TASKS, WORDS, cuts
 from .context_setup import template
-from .kernels import PACKS, PANEL_A, PANEL_B, TILE, single, supply
-from .kinds import by_unit, default_tiles
+from .kernels import PACKS, PANEL_A, PANEL_B, TILE, TILE_BYTES, single, supply, tile_at
+from .kinds import default_tiles
 from .loops import loops
 from .microkernel import PACKED, place, table, ukernel_packed
 from .paths import PARALLEL
-from .single_thread import one_tile
-from .store import PARTIAL, PLAIN, REGISTERS, finish
+from .store import PARTIAL, PLAIN, REGISTERS, ending, finish
 
-# Of a kind of product: the address of the words of a small one, of the words of a large one, and of the launch table.
-PLAN = Record("PaddedPlan", "words larger launch")
+# Of a kind of product: the address of the words of a small one, of the words of a large one, and of the launch table;
+# the jobs of a stack, and what takes few whole numbers or 0 (call.py); whether words may lack kernels.
+PLAN = Record("ProductPlan", "words larger launch jobs little asks")
 plan_at = PLAN.pointer()
 
 
@@ -65,12 +66,14 @@ def multiplier(tile) -> int:
     return compiled(multiply, f"void({TILE}, {WORDS})", f"gemm_multiply_padded_{tile}")
 
 
-def _words(kind: Kind):
-    """The words of products of a kind, all of whose kernels are compiled."""
+def words(kind: Kind, asks=False):
+    """The words of products of a kind: `asks` where kernels are compiled as they are missed, else all of them are."""
     tiles = default_tiles(kind)
-    tile = tiles.tile(kind)
-    f = WORDS.array(template(tiles, kind, 1))
-    f.rowwise, f.multiply, f.loops = 0, multiplier(tile), loops()
+    tile, f = tiles.tile(kind), WORDS.array(template(tiles, kind, 1))
+    f.loops, f.multiply = loops(), kernels.multiplier(tile) if asks else multiplier(tile)
+    if asks:
+        return f
+    f.rowwise = 0
     for panel in (PANEL_A, PANEL_B):
         supply(tile, PACKS + panel)
     for across in range(1, tile.nv + 1):
@@ -78,15 +81,22 @@ def _words(kind: Kind):
     return f
 
 
-@functools.cache
-def plan(kind: Kind) -> tuple:
-    """The address of a PLAN, all of whose kernels are compiled; and what must live while it is read."""
-    larger = by_unit(kind, 1, 1, PARALLEL + 1)
-    f, g = _words(kind), _words(larger)
-    threads.open_up()
-    made = PLAN.array()
-    made.words, made.larger, made.launch = f.buffer_info()[0], g.buffer_info()[0], threads.WORDS
-    return made.buffer_info()[0], made, f, g
+@jit(forceinline=True)
+def one_tile(f, b):
+    """What the loops do where there is nothing to loop over, 80 ns less; b is where the panel of B goes."""
+    own, packs = scratch(TILE_BYTES), pointer(f.packs)
+    invoke(packs[PANEL_A], (f.a, f.rsa, f.csa, f.m, f.k, f.room))
+    invoke(packs[PANEL_B], (f.b, f.csb, f.rsb, f.n, f.k, b))
+    t = tile_at(own)
+    t.height, t.width, t.a, t.b, t.words = f.m, f.n, f.room, b, (f.k + f.group - 1) // f.group
+    t.rsa, t.csa, t.stop = f.step, f.mr * f.step, ending(f.csc, f.x, f.csx, f.unit)
+    t.starts = t.first = t.last = 1
+    t.part, t.rsp, t.total, t.rst, t.c, t.x = scratch(SQUARE), f.nr, f.c, f.rsc, f.c, f.x
+    if f.brackets != 0:
+        invoke(f.brackets, (1,))
+    invoke(f.multiply, (own, f.own))
+    if f.brackets != 0:
+        invoke(f.brackets, (0,))
 
 
 @jit
@@ -99,9 +109,7 @@ def workers(launch, size):
 
 @jit
 def product(launch, f):
-    """The product of these words, which have a plan's, workers, factors, sizes and matrices."""
-    if f.csc != 1 and f.rsc == 1 and f.sided == 0:
-        swap_sides(f)
+    """The product of these words, which have a plan's, workers, factors, sizes and matrices, C by rows if it can be."""
     f.tasks = 1
     if single(f):
         f.room = acquire(ROOM)

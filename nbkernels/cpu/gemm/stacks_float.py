@@ -27,13 +27,13 @@ from .store import finish
 from .tiny import AHEAD as AHEADS
 from .tiny import absent, tall, tiny, tiny_ahead
 
-# A stack: the next job, each operand's address and its three strides in elements, the address of ROOM bytes for each
-# thread or 0, that of the factors, and the factors.
+# A stack: the next job, each operand's address and its three strides in elements, the factors' address and
+# the factors.
 STACK = Record(
     "Stack",
     """
     next |
-    a sa rsa csa b sb rsb csb c sc rsc csc x sx rsx csx m n k count each rooms scalars alpha beta tasks
+    a sa rsa csa b sb rsb csb c sc rsc csc x sx rsx csx m n k count each scalars alpha beta tasks
     """,
 )
 NEXT = STACK["next"]
@@ -245,13 +245,15 @@ def _matrices(f, t, size):
 def _batch(tile, f, task, first, last):
     """By block.py's one_block."""
     size, panels, (alpha, beta) = tile.itemsize, acquire(PANELS), _factors(tile, f)
-    room = f.rooms + task * ROOM if f.rooms != 0 else 0
-    if room == 0 and tile.narrow and (f.m + tile.mr) * f.k * size <= PANEL:
+    packed = packs(tile, f.m, f.n, f.k, f.rsa, f.csa)
+    large = packed and f.m * f.n * f.k > ALONE
+    room = acquire(ROOM) if large else 0
+    if packed and not large and tile.narrow and (f.m + tile.mr) * f.k * size <= PANEL:
         room = panels + PANEL  # as one product has (block.py)
-    if not packs(tile, f.m, f.n, f.k, f.rsa, f.csa):
-        room = 0
     for t in range(first, last):
         one_block(tile, room, panels, (f.m, f.n, f.k), _matrices(f, t, size), alpha, beta)
+    if large:
+        release(ROOM, room)
     release(PANELS, panels)
 
 

@@ -27,17 +27,16 @@ from ...jit.compile.cache import compiled, entry
 from ...jit.compile.lazy import jit
 from ...jit.compile.python_first import Patience
 from ...jit.ir.kind import Kind
-from ..gemm import first_products
+from ..gemm import fast, first_products
 from ..gemm.block import PRODUCT
 from ..gemm.blocking import SEGMENT, small
-from ..gemm.fast import UNIT, column_fast
-from ..gemm.gemm import NAMES, REAL, accepted, clash, gemm, name_of, same, whole
+from ..gemm.gemm import NAMES, REAL, UNIT, accepted, clash, gemm, name_of, same, whole
 from ..gemm.matrix import matrices, sub
 from ..gemm.store import finish
 from ..runtime import threads
-from ..runtime.arrays import MADE, alike, apart
+from ..runtime.arrays import alike, apart
 from ..runtime.launch import SIZE, table_at
-from ..runtime.status import DECLINED, DONE, LARGE, UNMADE
+from ..runtime.status import DECLINED, DONE, LARGE
 from . import jobs
 from .chains8 import CHAINS, WAITING, WIDE, columns_sums, rows_of
 from .jobs import BY_COLUMNS, BY_ROWS, HEAD, SHARED, copied, product, vector_at
@@ -107,10 +106,8 @@ def _entry(tile):
     """The call from Python: answer(address of made.words(), out or None, x or None, a, v, beta, alpha): out, or made;
     else a status. Before made.words() is a table of its launches.
 
-    DECLINED, with nothing written, where arrays are unusual; UNMADE: a result so large is the caller's to make; LARGE
-    as `product` says.
+    DECLINED, with nothing written, where arrays are unusual; LARGE as `product` says.
     """
-    size = tile.itemsize
 
     def run(numpy, out, x, a, v, beta, alpha):
         given, x, a, v, made = address_of(out), address_of(x), address_of(a), address_of(v), 0
@@ -118,8 +115,8 @@ def _entry(tile):
         x = 0 if x == none else x
         if given == none:
             given, sizes = 0, scratch(8)
-            if ndim(a) != 2 or shape(a, 0) > MADE // size:
-                return answer(UNMADE, 0, 0)
+            if ndim(a) != 2:
+                return answer(DECLINED, 0, 0)
             set_word(sizes, shape(a, 0))
             made = new_strided(numpy, descr(v), 1, sizes, 0)
             if made == 0:
@@ -248,7 +245,7 @@ def mv_fast(self, vec, out, x=None, beta=0.0, alpha=UNIT, found=None, ndarray=np
             return None
         found = _found(self.dtype)
         if found is None:
-            return column_fast(self, vec, out, x, beta, alpha)
+            return fast.general_fast(self, vec, out, x, beta, alpha) if self.ndim == 2 and vec.ndim == 1 else None
     if not (out is None or type(out) is ndarray):
         return None
     try:
@@ -257,9 +254,7 @@ def mv_fast(self, vec, out, x=None, beta=0.0, alpha=UNIT, found=None, ndarray=np
             return status
         if status == DECLINED or self.ndim != 2:
             return None
-        if out is None:
-            out = empty(len(self), vec.dtype)
-            status = found[0](found[1], out, x, self, vec, beta, alpha)
+        out = empty(len(self), vec.dtype) if out is None else out
         if type(status) is int and status == LARGE:
             status = _large(jobs.enlarged, found, out, x, self, vec, beta, alpha)
     except OverflowError:  # a factor that is no float: the checks will say it properly

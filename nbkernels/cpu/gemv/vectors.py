@@ -9,7 +9,7 @@ import numpy as np
 
 from ...dtypes import widens
 from ..gemm.batch import bmm_fast, takes
-from ..gemm.fast import addmm_fast, addmm_keywords, mm_fast, mm_keywords
+from ..gemm.fast import addmm_fast, addmm_keywords, general_fast, mm_fast, mm_keywords
 from ..runtime.arrays import common, promoted
 from .dot import dot_fast
 from .mv import mv_fast, mv_widened_fast
@@ -33,8 +33,8 @@ def matmul_fast(input, other, out):
     if input.ndim == 2 == other.ndim:  # each asks for one dtype itself: to ask before takes 40 ns
         way, made = mm_fast, mm_fast(input, other, out)
     else:
-        way = _stack if input.ndim > 2 == other.ndim else WAYS.get((input.ndim, other.ndim))
-        made = way(input, other, out) if way else None
+        way = WAYS.get((input.ndim, other.ndim), _stack)
+        made = way(input, other, out)
     if made is not None or not way or input.dtype == other.dtype:
         return made
     if found := promoted(input, other):
@@ -57,13 +57,16 @@ def linear_fast(input, weight, bias, out):
 
 
 def _stack(input, other, out):
-    """A stack and a matrix: of all its rows where they follow each other; else with the matrix once for each."""
-    made = _rows(mm_fast, other.shape[1], input, other, out) if other.ndim == 2 else None
-    if made is not None or input.ndim > 3:
+    """Any other dimensions: a contiguous stack and a matrix are one product of all rows."""
+    if other.ndim == 2 < input.ndim and (made := _rows(mm_fast, other.shape[1], input, other, out)) is not None:
         return made
-    if other.ndim == 2:
-        return bmm_fast(input, np.broadcast_to(other, (len(input), *other.shape)), out)
-    return bmm_fast(np.broadcast_to(input, (len(other), *input.shape)), other, out)
+    if min(input.ndim, other.ndim) < 1:
+        return None
+    made = general_fast(input, other, out)
+    if made is not None or not {input.ndim, other.ndim} <= {2, 3}:
+        return made
+    pair = (x if x.ndim == 3 else np.broadcast_to(x, (len(y), *x.shape)) for x, y in ((input, other), (other, input)))
+    return bmm_fast(*pair, out)
 
 
 def _rows(way, n, input, *given):
@@ -79,9 +82,11 @@ def _rows(way, n, input, *given):
 
 
 def _matmul_keywords(input, other, out_dtype, mode, conj, tiles, out):
-    """matmul_fast of matrices where a keyword is given."""
-    matrices = input.ndim == 2 == other.ndim and conj is None
-    return mm_keywords(input, other, out_dtype, mode, conj, tiles, out) if matrices else None
+    """matmul_fast where a keyword is given: of matrices, and of stacks of which one is conjugated."""
+    if input.ndim == 2 == other.ndim:
+        return mm_keywords(input, other, out_dtype, mode, None, tiles, out) if conj is None else None
+    stacks = max(input.ndim, other.ndim) > 2 and min(input.ndim, other.ndim) > 0
+    return general_fast(input, other, out, conj=conj) if stacks and out_dtype is mode is tiles is None else None
 
 
 def _linear_keywords(input, weight, bias, *words):
@@ -96,15 +101,8 @@ matmul_fast.with_keywords, linear_fast.with_keywords = _matmul_keywords, _linear
 
 
 def _row(self, mat, out):
-    """By mv of mat's transpose; of complex numbers, whose steps have an order within, as a matrix of one row."""
-    if mat.dtype.kind != "c":
-        return mv_fast(mat.T, self, out)
-    if self.ndim != 1 or mat.ndim != 2 or not (out is None or out.ndim == 1):
-        return None
-    made = mm_fast(self[None], mat, None if out is None else out[None])
-    if made is None:
-        return None
-    return made[0] if out is None else out
+    """By mv of mat's transpose; not of complex numbers, whose steps have an order within."""
+    return general_fast(self, mat, out) if mat.dtype.kind == "c" else mv_fast(mat.T, self, out)
 
 
 def _widened(input, other, out):
@@ -116,4 +114,4 @@ def _widened(input, other, out):
     return mv_widened_fast(matrix, vec.astype(dtype, copy=False), out)
 
 
-WAYS = {(3, 3): bmm_fast, (2, 3): _stack, (2, 1): mv_fast, (1, 2): _row, (1, 1): dot_fast}
+WAYS = {(3, 3): bmm_fast, (2, 1): mv_fast, (1, 2): _row, (1, 1): dot_fast}

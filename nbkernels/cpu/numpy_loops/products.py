@@ -8,31 +8,32 @@ from __future__ import annotations
 
 import functools
 
+import numpy as np
+
 from ...jit.abi.address import copy, invoke, pointer, scratch
 from ...jit.abi.counters import set_in
 from ...jit.abi.flags import given, taken
+from ...jit.abi.record import address as address_of
 from ...jit.abi.workspaces import acquire, allocate, free, release
 from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit
 from ...jit.ir.kind import Kind
 from ...jit.ir.vector import SIZE
-from ..gemm.context import BYTES, TASKS, cuts, up, words_at
-from ..gemm.context_setup import started
-from ..gemm.kernels import every_packer, multiplier
-from ..gemm.kinds import default_tiles, kind_of
-from ..gemm.loops import loops
-from ..gemm.microkernel import PACKED, every
+from ..elementwise.planner import BLOCK, operand_at
+from ..gemm import padded
+from ..gemm.call import GAIN, OVERHEAD, STACK, jobs, stack_at
+from ..gemm.context import BYTES, TASKS, cuts, words_at
+from ..gemm.kinds import kind_of
 from ..gemm.paths import PARALLEL
-from ..gemm.stacks_other import GAIN, OVERHEAD, SHARED, jobs
+from ..gemv.dot import inner, tile_of
 from ..runtime import threads
 from ..runtime.arrays import distinct
 from ..runtime.workspace import ROOMS as KEPT
 from ..runtime.workspace import acquire as acquire_cached
 from ..runtime.workspace import release as release_cached
 from ..runtime.workspace import room as kept_room
-from . import elementwise as inner
+from . import elementwise as reasons
 from .elementwise import SERIOUS, SIGNATURE, SLOT, left, made, ran, slot_at, work_of
-from .rows import rows
 from .stacks import LAUNCHED, STACKED, launched_at, stacked_at, stacks, suits, table
 
 # Picoseconds of ours, and of NumPy's, of which GAIN hundredths must be saved: a call by rows, one of them, a step of k;
@@ -43,7 +44,7 @@ ALWAYS = 1 << 30
 FLOOR = GAIN_ * (ROW_CALL + ROW) // 100  # picoseconds of NumPy's below which no way is worth it
 OWN = 1 << 18  # bytes of a room that the function keeps
 BEGUN = 16 << 20  # those of one that all products share, in turns: its pages come as they are used
-GIVEN, given_at = SHARED.bytes, SHARED.pointer()  # what a stack's jobs read
+STACK_BYTES, BLOCKS = STACK.bytes, 4 * BLOCK  # what a stack's jobs read
 STACKED_BYTES, FLAGGED_BYTES, RAISED = STACKED.bytes, LAUNCHED.bytes, LAUNCHED["raised"]
 NEITHER, ROWWISE, PANELS, STACKS = range(4)
 
@@ -56,12 +57,12 @@ def _described(s, a, d, t, q):
     q.a, q.b, q.c = a[0], a[1], a[2]
     q.sa, q.sb, q.sc = t[0], t[1], t[2]
     q.ra, q.ca, q.rb, q.cb, q.rc, q.cc = 0, 0, 0, 0, 0, 0
-    if form == inner.MATMUL:
+    if form == reasons.MATMUL:
         q.rows, q.steps, q.columns = d[1], d[2], d[3]
         q.ra, q.ca, q.rb, q.cb, q.rc, q.cc = t[3], t[4], t[5], t[6], t[7], t[8]
-    elif form == inner.VECDOT:
+    elif form == reasons.VECDOT:
         q.ca, q.rb = t[3], t[4]
-    elif form == inner.MATVEC:
+    elif form == reasons.MATVEC:
         q.rows, q.steps = d[1], d[2]
         q.ra, q.ca, q.rb, q.rc = t[3], t[4], t[5], t[6]
     else:
@@ -142,15 +143,25 @@ def _launched(s, flagged, work, context, workers, address):
         invoke(s.flagged, (flagged, 0))
 
 
+@jit(forceinline=True)
+def _stepped(words, count, address, step):
+    """Write a stack of matrices as an operand: where each of them begins."""
+    w = operand_at(words)
+    w.data, w.ndim = address, 3
+    w.shape[0], w.step[0] = count, step
+
+
 @jit
-def _stacked(s, q, f, address, turned, workers, room, each, flagged):
+def _stacked(s, q, f, turned, workers, flagged):
     """Products one thread each."""
-    g = scratch(GIVEN)
-    words = given_at(g)
-    words.next, words.first, words.count, words.each = 0, address, q.count, each
-    words.step_a, words.step_b = (q.sb, q.sa) if turned else (q.sa, q.sb)
-    words.step_c, words.step_x, words.rooms, words.size, words.little = q.sc, 0, room, up(f.need, 64), 0
-    _launched(s, flagged, s.stack, g, workers, address)
+    t, blocks = stack_at(scratch(STACK_BYTES)), scratch(BLOCKS)
+    _stepped(blocks, q.count, q.c, q.sc)
+    _stepped(blocks + 2 * BLOCK, q.count, q.a, q.sa)
+    _stepped(blocks + 3 * BLOCK, q.count, q.b, q.sb)
+    t.next, t.count, t.each = 0, q.count, max(1, min(q.count // (4 * workers), GAIN // (f.m * f.n * f.k + OVERHEAD)))
+    t.operands, t.first, t.launch, t.turned = blocks, f.own, s.launch, turned
+    t.alone, t.zero, t.batches, t.inner = 0, 0, 1, 2
+    _launched(s, flagged, s.stack, address_of(t), workers, f.own)
 
 
 @jit
@@ -175,20 +186,19 @@ def _by_panels(s, q):
     shared = q.count * (one + OVERHEAD) > GAIN if stack else one > PARALLEL
     workers = threads.own(launch) if shared and launch.share != 0 else 1
     w.raised = 0
-    f.workers = 1 if stack else workers
-    cuts(f)
-    need = up(f.need, 64) * (workers if stack else 1)
-    room, where = acquire(OWN) if need <= OWN else 0, 0
-    if room == 0:
-        room, where = acquire_cached(pointer(s.kept_room), need), 1
-    if room == 0:
-        room, where = allocate(need), 2
-    f.room = room
     if stack:
-        each = max(1, min(q.count // (4 * workers), GAIN // (one + OVERHEAD)))
-        _stacked(s, q, f, address, turned, workers, room, each, flagged)
-    else:
-        _in_turn(s, q, f, address, turned, workers, flagged)
+        f.workers = 1
+        _stacked(s, q, f, turned, workers, flagged)
+        return w.raised
+    f.workers = workers
+    cuts(f)
+    room, where = acquire(OWN) if f.need <= OWN else 0, 0
+    if room == 0:
+        room, where = acquire_cached(pointer(s.kept_room), f.need), 1
+    if room == 0:
+        room, where = allocate(f.need), 2
+    f.room = room
+    _in_turn(s, q, f, address, turned, workers, flagged)
     if where == 0:
         release(OWN, room)
     elif where == 1:
@@ -210,7 +220,7 @@ def _products(args, dims, strides, data, slot):
     sound = _sound(s, q)
     way = _way(s, q) if sound and work >= s.least else NEITHER
     if way == NEITHER or not made(s, slot):
-        why = inner.LAYOUT if not sound else inner.SMALL if way == NEITHER else inner.OTHER
+        why = reasons.LAYOUT if not sound else reasons.SMALL if way == NEITHER else reasons.OTHER
         left(s, why, work, args, dims, strides, data)
         return
     ran(s, work)
@@ -228,7 +238,7 @@ def _products(args, dims, strides, data, slot):
     if s.floats == 0:
         raised = 0
     elif raised & SERIOUS != 0:
-        left(s, inner.AGAIN, work, args, dims, strides, data)
+        left(s, reasons.AGAIN, work, args, dims, strides, data)
         raised = taken()
     given(before | raised)
 
@@ -253,13 +263,25 @@ def products() -> int:
 @functools.cache
 def _plan(kind: Kind):
     """Words of a product of this kind, and what must live while they are read."""
-    tiles = default_tiles(kind)
-    f, kept = started(0, 1, tiles, kind, 1)
-    f.multiply = multiplier(tiles.tile(kind))
-    every(tiles.tile(kind), PACKED)  # loops of NumPy cannot ask for more
-    every_packer(tiles.tile(kind))
-    f.loops = loops()
-    return f, kept
+    f, factors = padded.words(kind), np.array([1, 0], kind.chain)
+    f.scalars, f.unit = factors.ctypes.data, 1
+    return f, factors
+
+
+def rows(name: str, conj: str) -> int:
+    """The kernel of a dtype: void(m, k, a, rsa, v, c, rsc), strides in elements."""
+    return _rows(tile_of(name, conj))
+
+
+@functools.cache  # signed and unsigned numbers have one
+def _rows(tile) -> int:
+    one = getattr(np, tile.kind.chain)
+
+    def run(m, k, a, rsa, v, c, rsc):
+        for i in range(m):
+            inner(tile, k, a + i * rsa * tile.size_a, 1, v, 1, c + i * rsc * tile.size_c, one(1))
+
+    return compiled(run, f"void({', '.join(['int64'] * 7)})", f"inner_rows_{tile}")
 
 
 def prepare(slot, name: str, always: bool) -> None:

@@ -45,7 +45,7 @@ def stacks(dtype: str) -> int:
         q, t, w = stacked_at(stack), table_at(table), launched_at(launch)
         size, address = tile.itemsize, scratch(SIZE)
         f = stack_at(address)
-        f.next, f.x, f.rooms = 0, 0, 0
+        f.next, f.x = 0, 0
         f.count, f.m, f.n, f.k = q.count, q.rows, q.columns, q.steps
         f.a, f.sa, f.rsa, f.csa = q.a, q.sa // size, q.ra // size, q.ca // size
         f.b, f.sb, f.rsb, f.csb = q.b, q.sb // size, q.rb // size, q.cb // size

@@ -13,7 +13,6 @@ from ...jit.abi.ndarray import WRITEABLE, data, descr, flags, ndim, shape, strid
 from ...jit.abi.new_arrays import new_strided
 from ...jit.compile.lazy import jit
 
-MADE = 1 << 16  # bytes of a result that an entry makes
 GIL = getattr(sys, "_is_gil_enabled", lambda: True)()  # without it no room is shared
 
 
@@ -89,13 +88,6 @@ def unusual(out, x, a, b, size_a, size_b, size):
         if not same and not apart(out, x, size):
             return True
     return steps & (size - 1) != 0
-
-
-@jit(forceinline=True)
-def large(a, b, size):
-    """Whether the result of two arrays, by their ids, is the caller's to make: it may be none."""
-    most = MADE // size
-    return ndim(a) != 2 or ndim(b) != 2 or shape(a, 0) > most or shape(b, 1) > most // max(shape(a, 0), 1)
 
 
 @jit(forceinline=True)

@@ -1,0 +1,330 @@
+"""Products of any kind and stacks of them, all checks included, of arrays that are described as planner.py says: by
+jitted code of others, and by general_entry.py for Python."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from ...jit.abi.address import copy, invoke, peek, pointer, poke, scratch, set_word
+from ...jit.abi.ndarray import data, ndim, shape, stride
+from ...jit.abi.record import Record, address
+from ...jit.abi.sharing import take
+from ...jit.compile.cache import compiled
+from ...jit.compile.lazy import jit
+from ...jit.ir.kind import BYTES as ITEM
+from ...jit.ir.kind import Kind
+from ...jit.ir.tile import Tile
+from ..elementwise.planner import BLOCK, operand_at
+from ..runtime import threads
+from ..runtime.status import LACKING
+from . import padded
+from .block import native
+from .blocking import FEW_REGISTERS
+from .context import BYTES, WORDS, cuts, swap_sides, words_at
+from .kernels import missing, single
+from .kinds import by_unit
+from .paths import DEEPEST, PARALLEL, SERIAL
+
+# What is wrong, or nothing is.
+DONE, INNER, BATCHES, OUT, SELF, OVERLAPS, OVERLAPS_SELF, TWICE, UNEVEN = range(9)
+STRICT, HELD = 1, 2  # bits of `how`
+BLOCKS = 4 * BLOCK  # bytes of the operands: out, x, a, b
+
+GAIN = 48**3  # multiply-adds of a stack from which threads share it: a launch takes as long as 10 us of them
+OVERHEAD = 2000  # multiply-adds in the time that a product takes beside them
+# Outputs of a product of whole numbers, and multiply-adds, up to which panels cost more than they save (one thread, us:
+# 10000x3x3x3 of int32 by panels 2250, so 550, 3000x1x1x500 12400, 1850, but 2000x12x12x12 1440, 3200).
+OUTPUTS, LITTLE = 16, 12**3
+F64 = Tile("float64", 1, 1, 1)
+# A stack of products: the next one; how many there are, and are a job; the operands' descriptions; the words of the
+# first one, and what multiplies by itself or 0; what launches threads, and their jobs; batch dimensions, those of out
+# after them; whether sides are swapped; where a product of no terms finds a zero, or 0; the factors.
+STACK = Record(
+    "ProductStack", "next | count each operands first alone launch jobs batches inner turned zero beta alpha tasks"
+)
+stack_at, SIZE, NEXT = STACK.pointer(), STACK.bytes, STACK["next"]
+BETA, ALPHA, TASKS = (8 * STACK[name] for name in ("beta", "alpha", "tasks"))
+
+
+@jit
+def described(x, size, words):
+    """Write an array, by its id, with elements of so many bytes, as the operand at an address."""
+    w = operand_at(words)
+    w.data, w.width, w.ndim = data(x), size, ndim(x)
+    for d in range(ndim(x)):
+        w.shape[d], w.step[d] = shape(x, d), stride(x, d)
+
+
+@jit
+def _size(x, d):
+    """Of the dimension that is the d-th from the end, 1 where there is none."""
+    return x.shape[x.ndim - 1 - d] if d < x.ndim else 1
+
+
+@jit
+def step(x, d):
+    """Bytes from one element of it to the next; 0 where it is expanded."""
+    return x.step[x.ndim - 1 - d] if _size(x, d) > 1 else 0
+
+
+@jit
+def _shift(x):
+    """By how many bits bytes are shifted to be elements: a division takes 40 cycles."""
+    return (x.width > 1) + (x.width > 2) + (x.width > 4) + (x.width > 8)
+
+
+@jit
+def unfit(out, x, a, b, strict):
+    """What is wrong with the sizes. A vector a is a row, a vector b a column, which out has not."""
+    rows, columns = a.ndim > 1, b.ndim > 1
+    inner = rows + columns
+    if _size(a, 0) != _size(b, 1 if columns else 0):
+        return INNER
+    batches = max(a.ndim - 2, b.ndim - 2, 0)
+    for d in range(batches):
+        p, q = _size(a, d + 2), _size(b, d + 2)
+        if p != q and (strict or (p != 1 and q != 1)):
+            return BATCHES
+        if _size(out, d + inner) != (q if p == 1 else p):
+            return OUT
+    if out.ndim != batches + inner or (columns and _size(out, 0) != _size(b, 0)):
+        return OUT
+    if rows and _size(out, inner - 1) != _size(a, 1):
+        return OUT
+    for d in range(x.ndim):
+        if _size(x, d) != 1 and _size(x, d) != _size(out, d):
+            return SELF
+    return DONE
+
+
+@jit
+def _extent(x):
+    """Where an array's memory begins and ends, nowhere if it has no elements, and bits of strides that leave elements
+    uneven."""
+    low, high, bits = x.data, x.data + x.width, 0
+    for d in range(x.ndim):
+        if x.shape[d] == 0:
+            return 0, 0, 0
+        if x.shape[d] > 1:
+            reach = (x.shape[d] - 1) * x.step[d]
+            low, high, bits = low + min(reach, 0), high + max(reach, 0), bits | x.step[d]
+    return low, high, bits & (x.width - 1)
+
+
+@jit
+def _lies(out, x):
+    """Whether x, expanded, is element for element out."""
+    for d in range(out.ndim):
+        if _size(out, d) > 1 and step(out, d) != step(x, d):
+            return False
+    return out.data == x.data
+
+
+@jit
+def wrong(out, x, a, b, beta):
+    """What is wrong with the memory; of an out of no elements nothing, whose strides may be 0."""
+    (low, high, odd), (a0, a1, odd_a), (b0, b1, odd_b) = _extent(out), _extent(a), _extent(b)
+    if low == high:
+        return DONE
+    if (a0 < high and low < a1) or (b0 < high and low < b1):
+        return OVERLAPS
+    if beta != 0:
+        x0, x1, odd_x = _extent(x)
+        odd |= odd_x
+        if x0 < high and low < x1 and not _lies(out, x):
+            return OVERLAPS_SELF
+    for d in range(out.ndim):
+        if out.shape[d] > 1 and out.step[d] == 0:
+            return TWICE
+    return UNEVEN if (odd | odd_a | odd_b) != 0 else DONE
+
+
+FACTORS = 4  # alpha and beta, and those of a product of no terms, in the dtype of chains
+
+
+# -- stacks of products ------------------------------------------------------------------------------------------------
+
+
+@jit
+def _placed(s, f, t):
+    """Fill in where the operands of product t of the stack begin."""
+    out, x = operand_at(s.operands), operand_at(s.operands + BLOCK)
+    a, b = operand_at(s.operands + 2 * BLOCK), operand_at(s.operands + 3 * BLOCK)
+    f.a, f.b, f.c = a.data, b.data, out.data
+    for d in range(s.batches):
+        each = d + s.inner
+        i, t = t % _size(out, each), t // _size(out, each)
+        f.a, f.b, f.c = f.a + i * step(a, d + 2), f.b + i * step(b, d + 2), f.c + i * step(out, each)
+        f.x += i * step(x, each) if f.x != 0 else 0
+    if s.turned != 0:
+        f.a, f.b = f.b, f.a
+    if s.zero != 0:
+        f.a = f.b = s.zero
+
+
+@jit
+def _absent(f):
+    """The place of a kernel that the product of these words lacks, or -1."""
+    alone = single(f)
+    if not alone:
+        cuts(f)
+    return missing(f, alone)
+
+
+@functools.cache
+def little(size: int) -> int:
+    """A product of few whole numbers of so many bytes, as they lie: void(words, beta, alpha). They wrap, so that signs
+    and the order of terms do not matter."""
+    tile = Tile(f"int{8 * size}", 1, 1, 1)
+    element = getattr(np, tile.dtype)
+
+    def run(f, beta, alpha):
+        for i in range(f.m):
+            for j in range(f.n):
+                total, x, y = 0, f.a + i * f.rsa * size, f.b + j * f.csb * size
+                for _ in range(f.k):
+                    total += peek(tile, x) * peek(tile, y)
+                    x, y = x + f.csa * size, y + f.rsb * size
+                poke(tile, f.c + (i * f.rsc + j * f.csc) * size, element(total))
+
+    return compiled(run, f"void({WORDS}, float64, float64)", f"gemm_little_{tile}")
+
+
+def little_of(kind: Kind) -> int:
+    """`little` for a kind of whole numbers of one width throughout; 0 for others."""
+    whole = kind.chain.startswith("int") and "bool" not in (kind.a, kind.b, kind.out)
+    return little(ITEM[kind.out]) if whole and ITEM[kind.a] == ITEM[kind.b] == ITEM[kind.out] else 0
+
+
+@jit
+def _one(s, f):
+    """Compute the product of these words."""
+    if s.alone != 0:
+        invoke(s.alone, (f.own, peek(F64, address(s) + BETA), peek(F64, address(s) + ALPHA)))
+    else:
+        padded.product(s.launch, f)
+
+
+@functools.cache
+def jobs() -> int:
+    """The jobs of one thread: void(a STACK's words, task)."""
+
+    def work(s, task):
+        own = scratch(BYTES)
+        f, start = words_at(own), take(s, NEXT) * s.each
+        while start < s.count:
+            for t in range(start, min(start + s.each, s.count)):
+                copy(own, s.first, BYTES)
+                f.own = own
+                _placed(s, f, t)
+                _one(s, f)
+            start = take(s, NEXT) * s.each
+
+    return compiled(work, STACK.kernel, "product_stack")
+
+
+@jit
+def _run(s, f, how):
+    """Compute the stack, whose first product has the words f: by threads where they gain and the caller lets them."""
+    one = f.m * f.n * f.k + OVERHEAD
+    if s.count == 1:
+        _placed(s, f, 0)
+        _one(s, f)
+        return
+    pool = threads.pool_at(s.launch)
+    several = pool.share != 0 and (how & HELD != 0 or pointer(pool.limits)[0] > 1)
+    workers = threads.workers(pool) if several and f.workers == 1 and s.count * one > GAIN else 1
+    s.next, s.each = 0, max(1, min(s.count // (4 * workers), GAIN // one))
+    if workers == 1:
+        invoke(s.jobs, (address(s), 0))
+    elif how & HELD != 0:
+        threads.shared(s.launch, s.jobs, address(s), address(s) + TASKS)
+    else:
+        threads.unheld(s.launch, s.jobs, address(s), address(s) + TASKS)
+
+
+@functools.cache
+def checked() -> int:
+    """out = alpha * a @ b + beta * x: int64(words of out, x, a, b; address of what multiplies small ones or 0; of a
+    padded.PLAN; of FACTORS, and the bytes of one; beta, alpha; `how`): DONE, or what is wrong, with nothing written. A
+    beta of 0 reads no x. Of kinds but floats beta and alpha only say whether these are 0 or 1.
+
+    `how`: STRICT, batches must be alike, not broadcast; HELD, the caller holds the GIL, and can be told what is
+    missing: LACKING + the place of a kernel.
+    """
+
+    def product(words, alone, plan, factors, width, beta, alpha, how):
+        out, x = operand_at(words), operand_at(words + BLOCK)
+        a, b = operand_at(words + 2 * BLOCK), operand_at(words + 3 * BLOCK)
+        status = unfit(out, x, a, b, how & STRICT != 0)
+        if status == DONE:
+            status = wrong(out, x, a, b, beta)
+        if status != DONE:
+            return status
+        rows, columns, none = a.ndim > 1, b.ndim > 1, scratch(16)
+        own, s, p = scratch(BYTES), stack_at(scratch(SIZE)), padded.plan_at(plan)
+        m, n, k = _size(a, 1), _size(b, 0) if columns else 1, _size(a, 0)
+        size, empty, f = m * n * k, k == 0 or alpha == 0, words_at(own)
+        s.inner, s.batches, s.launch, s.jobs = rows + columns, max(a.ndim - 2, b.ndim - 2, 0), p.launch, p.jobs
+        s.operands, s.first, s.zero, s.count = words, own, none if empty else 0, 1 if m * n > 0 else 0
+        for d in range(s.batches):
+            s.count *= _size(out, d + s.inner)
+        if s.count == 0:
+            return DONE
+        if empty:
+            set_word(none, 0)
+            set_word(none + 8, 0)
+            alpha = 1.0 if beta == 0 else -1.0
+        vector = s.inner == 1 and s.batches == 0  # by a matrix: floats have an order of their own for it
+        workers = 1 if how & HELD != 0 else padded.workers(p.launch, size)
+        most = PARALLEL if FEW_REGISTERS or workers > 1 else SERIAL
+        s.alone = alone if vector or (k <= DEEPEST and size <= most) else 0
+        if p.little != 0 and beta == 0 and alpha == 1 and m * n <= OUTPUTS and size <= LITTLE:
+            s.alone = p.little
+        if s.alone == 0:
+            copy(own, p.words if size <= PARALLEL else p.larger, BYTES)
+        poke(F64, address(s) + BETA, beta)
+        poke(F64, address(s) + ALPHA, alpha)
+        sa, sb, sc = _shift(a), _shift(b), _shift(out)
+        f.own, f.unit, f.reads, f.workers = own, alpha == 1, beta != 0, workers
+        f.scalars = factors + (2 * width if empty else 0)
+        f.m, f.n, f.k, f.x = m, n, k, x.data if beta != 0 else 0
+        f.rsa, f.csa = step(a, 1) >> sa, step(a, 0) >> sa if k > 1 else 1
+        f.rsb = step(b, 1 if columns else 0) >> sb
+        f.csb = step(b, 0) >> sb if columns and n > 1 else 1
+        f.rsc, f.rsx = (step(out, s.inner - 1) >> sc, step(x, s.inner - 1) >> sc) if rows else (0, 0)
+        f.csc, f.csx = (step(out, 0) >> sc, step(x, 0) >> sc) if columns else (0, 0)
+        f.csc = f.csc if n > 1 else 1
+        if empty:  # a step of a zero by a zero: of -1 times that beta * X keeps its sign
+            f.k, f.rsa, f.csa, f.rsb, f.csb = 1, 0, 1, 0, 0 if n > 1 else 1
+        swaps = vector and columns if s.alone != 0 else f.csc != 1 and f.rsc == 1 and f.sided == 0
+        s.turned = swaps  # of a vector by a matrix too: the matrix's transpose by it
+        if swaps:
+            swap_sides(f)
+        if how & HELD != 0 and s.alone == 0 and p.asks != 0:
+            at = _absent(f)
+            if at >= 0:
+                return LACKING + at
+        _run(s, f, how)
+        return DONE
+
+    return compiled(product, "int64(int64, int64, int64, int64, int64, float64, float64, int64)", "product_checked")
+
+
+@functools.cache
+def plan(kind: Kind, asks=False) -> tuple:
+    """The address of a PLAN, and what must live while it is read: of jitted code of others, which cannot ask for a
+    kernel, or of Python."""
+    threads.open_up()
+    small, large = (padded.words(each, asks) for each in (kind, by_unit(kind, 1, 1, PARALLEL + 1)))
+    p = padded.PLAN.array()
+    p.words, p.larger, p.launch = small.buffer_info()[0], large.buffer_info()[0], threads.WORDS
+    p.jobs, p.little, p.asks = jobs(), little_of(kind), asks
+    return p.buffer_info()[0], p, small, large
+
+
+def alone(kind: Kind) -> int:
+    """What multiplies small matrices of floats, or 0 where padded.py does."""
+    return native(kind.chain) if kind == Kind.plain(kind.chain) and kind.planes == 1 else 0

@@ -1,0 +1,198 @@
+"""Products of arrays of any dtype and number of dimensions, in one call from Python: call.py describes, checks
+and multiplies them; here they are read, and the result is made."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...jit.abi import new_arrays
+from ...jit.abi.address import asked, pointer, scratch
+from ...jit.abi.ndarray import WRITEABLE, address_of, flags, ndim, shape
+from ...jit.abi.new_arrays import NONE, answer, new_strided
+from ...jit.abi.record import Record
+from ...jit.compile.cache import entry
+from ...jit.compile.lazy import jit, plain
+from ...jit.ir.kind import BYTES, Kind
+from ..elementwise.planner import BLOCK, MOST, operand_at, steps_over
+from ..runtime import threads
+from ..runtime.arrays import alike
+from ..runtime.status import DECLINED, DONE, LACKING, LARGE
+from .call import BLOCKS, GAIN, HELD, OVERHEAD, STRICT, alone, checked, described, plan
+from .kernels import supply
+from .kinds import SHALLOW, by_unit, default_tiles, of_depth
+from .packed import LAUNCH
+from .paths import ALONE, PARALLEL, SERIAL
+
+# Bits of a call's address beside STRICT: for matrices alone; for a stack that is known to be for one thread a product.
+MATRICES, CHOSEN = 2, 4
+# A kind of product with its factors: made.words(); what says how many threads there are; the result's dtype; bytes of
+# an element of a, b and the result; whether dtypes differ, which the caller has looked at; multiply-adds of a product
+# of a stack at most; what `checked` takes.
+CALL = Record("GeneralCall", "numpy launch dtype size_a size_b size mixed most run alone plan shallow factors width")
+call_at, SHAPE = CALL.pointer(), 8 * MOST
+
+
+@jit(forceinline=True)
+def _batch(x, d):
+    """The size of the batch dimension that has d others after it, 1 where there is none."""
+    at = ndim(x) - 3 - d
+    return shape(x, at) if at >= 0 else 1
+
+
+@jit(forceinline=True)
+def _sizes(a, b, sizes):
+    """Write the shape of a product to an address: how many dimensions, products and elements of each."""
+    s, batches, count, one = pointer(sizes), max(max(ndim(a), ndim(b)) - 2, 0), 1, 1
+    at = batches
+    for d in range(batches):
+        p, q = _batch(a, d), _batch(b, d)
+        s[batches - 1 - d] = q if p == 1 else p
+        count *= s[batches - 1 - d]
+    if ndim(a) > 1:
+        s[at] = shape(a, ndim(a) - 2)
+        one *= s[at]
+        at += 1
+    if ndim(b) > 1:
+        s[at] = shape(b, ndim(b) - 1)
+        one *= s[at]
+        at += 1
+    return at, count, one
+
+
+def largest(kind: Kind) -> int:
+    """Multiply-adds of a product of a stack at most: larger ones of floats have other paths, of some kinds a unit."""
+    if alone(kind):
+        return ALONE
+    return SERIAL if by_unit(kind, 1, 1, PARALLEL + 1) is kind else PARALLEL
+
+
+@plain
+def shared(count, one, most, workers):
+    """Threads for a stack of products of so many multiply-adds; 0 where threads had better share each of them."""
+    if one > most or (one > PARALLEL and count % workers != 0 and count < workers * workers):
+        return 0
+    return min(workers, count) if count * (one + OVERHEAD) > GAIN else 1
+
+
+@functools.cache
+def _entry():
+    """answer(address of a CALL's words, and bits; out or None, x or None, a, b, beta, alpha): out, or made;
+    DECLINED, with nothing written, where arrays are unusual or empty; LARGE, likewise, where it is the caller's to
+    launch or to let Ctrl-C through; LACKING + the place of a kernel."""
+
+    def run(words, out, x, a, b, beta, alpha):
+        how, chosen, matrices, words = words & STRICT | HELD, words & CHOSEN != 0, words & MATRICES != 0, words & -8
+        c, sizes, blocks = call_at(words), scratch(SHAPE), scratch(BLOCKS)
+        given, x, a, b, made = address_of(out), address_of(x), address_of(a), address_of(b), 0
+        none = pointer(c.numpy)[NONE]
+        x, given = 0 if x == none else x, 0 if given == none else given
+        if matrices and (ndim(a) != 2 or ndim(b) != 2):
+            return answer(DECLINED, given, made)
+        if max(ndim(a), ndim(b)) >= MOST or min(ndim(a), ndim(b)) < 1 or (x != 0 and ndim(x) > MOST):
+            return answer(DECLINED, given, made)
+        dimensions, count, one = _sizes(a, b, sizes)
+        one *= shape(a, ndim(a) - 1)
+        if count * one == 0 or (c.alone != 0 and ndim(a) + ndim(b) == 3):  # mv has an order of its own
+            return answer(DECLINED, given, made)
+        pool = threads.pool_at(c.launch)
+        workers = threads.workers(pool) if pool.share != 0 else 2  # nothing says how many there are
+        several = 1 if count == 1 else shared(count, one, c.most, workers)
+        large = several == 0 or count * one > (LAUNCH if count > 1 else PARALLEL if workers > 1 else SERIAL)
+        if (large and not chosen) or (several > 1 and pool.share == 0):
+            return answer(LARGE, given, made)
+        if given == 0:
+            made = new_strided(c.numpy, c.dtype, dimensions, sizes, 0)
+            if made == 0:
+                return answer(DONE, given, made)
+        out = given + made
+        if ndim(out) > MOST or flags(out) & WRITEABLE == 0 or (c.mixed == 0 and not alike(out, x, a, b)):
+            return answer(DECLINED, given, made)
+        described(out, c.size, blocks)
+        described(out if x == 0 else x, c.size, blocks + BLOCK)
+        described(a, c.size_a, blocks + 2 * BLOCK)
+        described(b, c.size_b, blocks + 3 * BLOCK)
+        w = operand_at(blocks)
+        if given != 0 and not steps_over(w.shape, w.step, w.ndim, w.width):
+            return answer(DECLINED, given, made)
+        way = c.shallow if shape(a, ndim(a) - 1) <= SHALLOW else c.plan
+        beta = beta if x != 0 else 0.0
+        found = asked(c.run, (blocks, c.alone, way, c.factors, c.width, beta, alpha, how))
+        return answer(DECLINED if 0 < found < LACKING else found, given, made)
+
+    return entry(run, "answer(int64, object, object, object, object, float64, float64)", "gemm_general")
+
+
+@dataclass(frozen=True)
+class General:
+    """A product without its arrays: kind, factors, and dtype of the result; whether the arrays' dtypes differ, which
+    the caller has looked at; the entry, what it takes, and what must live while it is read."""
+
+    kind: Kind
+    beta: object
+    alpha: object
+    dtype: np.dtype
+    mixed: bool
+    run: Callable
+    address: int
+    told: tuple[float, float]
+    words: tuple
+
+    def stack(self, out, x, a, b) -> bool:
+        """out[t] = alpha * a[t] @ b[t] + beta * x[t] after all checks, x of out's shape or None; False, with nothing
+        written, where threads had better share each product, or strides are no whole elements."""
+        one = math.prod(a.shape[1:]) * b.shape[2]
+        if not shared(len(a), one, largest(self.kind), threads.count()):
+            return False
+        each = max(1, LAUNCH // one)  # Ctrl-C works between launches
+        for i in range(0, len(a), each):
+            part = slice(i, i + each)
+            into = out[part]
+            given = into, None if x is None else x[part], a[part], b[part]
+            found = self.run(self.address | STRICT | CHOSEN, *given, *self.told)
+            if found is not into and self.again(found, *given, STRICT | CHOSEN) is not into:
+                return False
+        return True
+
+    def again(self, found, out, x, a, b, how):
+        """What the entry answers, which has answered `found`, once it lacks nothing any more."""
+        opened = False
+        while type(found) is int and (found >= LACKING or (found == LARGE and not opened)):
+            if found == LARGE:
+                opened = True
+                if not threads.open_up():
+                    break
+            else:
+                kind = self.kind_of(a, b)
+                supply(default_tiles(kind).tile(kind), found - LACKING)
+            found = self.run(self.address | how, out, x, a, b, *self.told)
+        return found
+
+    def kind_of(self, a, b) -> Kind:
+        """The kind of the product of two arrays, or of each of a stack."""
+        m, n, k = a.shape[-2] if a.ndim > 1 else 1, b.shape[-1] if b.ndim > 1 else 1, a.shape[-1]
+        return by_unit(of_depth(self.kind, k), m, n, k)
+
+
+def general(kind: Kind, beta, alpha, dtype: np.dtype, mixed: bool) -> General:
+    """The entry for products of a kind with these factors, of which alpha is not 0."""
+    return (_made if kind.planes > 1 else _known)(kind, beta, alpha, dtype, mixed)
+
+
+def _made(kind, beta, alpha, dtype, mixed) -> General:
+    c, chain = CALL.array(), np.dtype(kind.chain)
+    factors = np.array([alpha, beta, 1 if beta == 0 else -1, beta], chain)
+    c.numpy, c.launch, c.dtype, c.mixed = new_arrays.words().ctypes.data, threads.WORDS, id(dtype), mixed
+    c.size_a, c.size_b, c.size = BYTES[kind.a], BYTES[kind.b], BYTES[kind.out]
+    c.run, c.factors, c.width = checked(), factors.ctypes.data, chain.itemsize
+    c.plan, c.shallow = (plan(each, asks=True)[0] for each in (kind, of_depth(kind, SHALLOW)))
+    c.alone, c.most = alone(kind), largest(kind)
+    told = tuple(float(x) if chain.kind == "f" else {0: 0.0, 1: 1.0}.get(x, 2.0) for x in (beta, alpha))
+    return General(kind, beta, alpha, dtype, mixed, _entry(), c.buffer_info()[0], told, (c, factors))
+
+
+_known = functools.lru_cache(256)(_made)  # of real numbers: 0j and -0j are one key, and two factors
