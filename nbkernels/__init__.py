@@ -17,6 +17,7 @@ from .explain import explain
 from .fusion import elementwise, fuse
 from .in_numpy.use import use_in_numpy
 from .modes import modes
+from .operations import ELEMENTWISE
 from .ops import *  # noqa: F403 its table says what is public
 from .ops import __all__ as _OPS
 from .packing import Packed, pack
@@ -45,13 +46,9 @@ class _Meta(type(os)):
 meta.__class__ = _Meta
 
 # Names that NumPy or torch has for what is here.
-_ELSEWHERE = {
-    "sub": "subtract", "mul": "multiply", "div": "divide", "true_divide": "divide", "power": "pow", "mod": "remainder",
-    "arctan2": "atan2", "left_shift": "bitwise_left_shift", "right_shift": "bitwise_right_shift", "sum": "add.reduce",
-    "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
-    "arctanh": "atanh", "conjugate": "conj", "invert": "bitwise_invert", "bitwise_not": "bitwise_invert",
-    "neg": "negative", "rint": "round",
-    "prod": "multiply.reduce", "max": "maximum.reduce", "min": "minimum.reduce", "cumsum": "add.accumulate",
+_ELSEWHERE = {name: op for op, row in ELEMENTWISE.items() for name in row.also.split()} | {
+    "sum": "add.reduce", "prod": "multiply.reduce", "max": "maximum.reduce", "min": "minimum.reduce",
+    "cumsum": "add.accumulate",
 }  # fmt: skip
 # What else is asked for here.
 _SAID = dict.fromkeys(("relu", "gelu", "silu", "sigmoid"), "of a product it is addmm_activation's activation=") | {

@@ -8,9 +8,10 @@ from types import MethodType
 import numpy as np
 
 from . import numpy_functions, ops
-from .binary import DOCS
-from .dtypes import ALONE, COMPARISONS, NUMBERS, PARTS, known, ufunc
+from .dispatch import operators
+from .dtypes import COMPARISONS, NUMBERS, PARTS, known, ufunc
 from .numpy_functions import NOTHING_ASKED, asked_of_faults
+from .operations import ELEMENTWISE
 from .watch import HERE, NUMPY, Call, current
 
 
@@ -21,12 +22,11 @@ def _rint(x, **keywords):
     return ops.round(x, **keywords)
 
 
-FUNCTIONS = {ufunc(name): getattr(ops, name) for name in (*DOCS, *ALONE.difference(PARTS))} | numpy_functions.UFUNCS
+FUNCTIONS = {ufunc(name): getattr(ops, name) for name in ELEMENTWISE if name not in PARTS} | numpy_functions.UFUNCS
 FUNCTIONS[np.rint] = _rint
 METHODS = ("reduce", "accumulate", "outer", "at")
-OPERATORS_OF = {
-    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "matmul": "matmul", "lt": "less",
-    "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal",
+OPERATORS_OF = operators.COMPARISONS | {"eq": "equal", "ne": "not_equal"} | {
+    name: operators.SYMBOLS[name] for name in ("add", "sub", "mul", "truediv", "matmul")
 }  # fmt: skip
 AT_ONCE = frozenset((int, float, complex))
 CALLS = "nbkernels.cpu.elementwise.fast"

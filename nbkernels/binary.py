@@ -1,7 +1,7 @@
 """The element-wise operations of two: what each computes, and the shape, dtype and order of what comes out.
 
 Pure, as meta.py: specs and Python numbers in, a Result or an error out. `rule(op)` is the meta function of an
-operation, its docstring made from the row of DOCS.
+operation, its docstring made from its row in operations.py.
 """
 
 from typing import NamedTuple
@@ -10,144 +10,10 @@ import numpy as np
 
 from .dtypes import DTYPES, kind, known, resolve, settled, stated
 from .meta import real
+from .operations import BINARY
 from .strides import broadcast_shapes, output_strides
 
 CASTINGS = "no", "equiv", "safe", "same_kind", "unsafe"
-# operation: formula; what is special about it; the arguments of an example; its result.
-DOCS = {
-    "add": (
-        "self + alpha * other",
-        "Integers wrap; of bools it is \"or\". `alpha` is a number of the result's kind. Source: ATen's add.",
-        "np.array([[1.0], [2.0]]), np.array([10.0, 20.0]), alpha=0.5",
-        "array([[ 6., 11.],\n       [ 7., 12.]])",
-    ),
-    "subtract": (
-        "self - alpha * other",
-        "Integers wrap; not defined for two bools. Source: ATen's sub.",
-        "np.array([5, 6]), 1, alpha=2",
-        "array([3, 4])",
-    ),
-    "multiply": (
-        "self * other",
-        'Integers wrap; of bools it is "and".',
-        "np.array([1, 2, 3], dtype=np.int8), 100",
-        "array([100, -56,  44], dtype=int8)",
-    ),
-    "divide": ("self / other", "Of integers and bools it is float64.", "np.array([1, 2]), 4", "array([0.25, 0.5 ])"),
-    "floor_divide": (
-        "floor(self / other)",
-        "Of integers x // 0 is 0, with NumPy's RuntimeWarning; the smallest integer // -1 is itself, with another.",
-        "np.array([7, -7]), 2",
-        "array([ 3, -4])",
-    ),
-    "remainder": (
-        "self - floor(self / other) * other",
-        "It has the sign of other, as Python's %. Of integers x % 0 is 0, with NumPy's RuntimeWarning.",
-        "np.array([7, -7]), 3",
-        "array([1, 2])",
-    ),
-    "fmod": (
-        "self - trunc(self / other) * other",
-        "It has the sign of self, as C's. Of integers fmod(x, 0) is 0, with NumPy's RuntimeWarning.",
-        "np.array([7, -7]), 3",
-        "array([ 1, -1])",
-    ),
-    "pow": (
-        "self ** other",
-        "Integers wrap; a negative power of theirs is a ValueError, on CUDA its whole part.",
-        "np.array([1, 2, 3]), 2",
-        "array([1, 4, 9])",
-    ),
-    "float_power": ("self ** other", "In float64 or complex128.", "np.array([1, 2]), -1", "array([1. , 0.5])"),
-    "maximum": (
-        "the larger of self and other, NaN where either is NaN; of zeros the positive one",
-        'Of bools it is "or".',
-        "np.array([-1.0, 2.0]), 0",
-        "array([0., 2.])",
-    ),
-    "minimum": (
-        "the smaller of self and other, NaN where either is NaN; of zeros the negative one",
-        'Of bools it is "and".',
-        "np.array([[1, 5], [7, 2]]), np.array([3, 4])",
-        "array([[1, 4],\n       [3, 2]])",
-    ),
-    "fmax": (
-        "the larger of self and other, the number where one is NaN; of zeros the positive one",
-        'Of bools it is "or".',
-        "np.array([np.nan, 2.0]), 0",
-        "array([0., 2.])",
-    ),
-    "fmin": (
-        "the smaller of self and other, the number where one is NaN; of zeros the negative one",
-        'Of bools it is "and".',
-        "np.array([np.nan, 2.0]), 0",
-        "array([0., 0.])",
-    ),
-    "atan2": (
-        "the angle of the point (other, self), from -pi to pi",
-        "Floats; integers become some.",
-        "np.array([0.0, 1.0]), 1.0",
-        "array([0.        , 0.78539816])",
-    ),
-    "hypot": (
-        "sqrt(self**2 + other**2), without overflow on the way",
-        "Floats; integers become some.",
-        "np.array([3.0, 6.0]), np.array([4.0, 8.0])",
-        "array([ 5., 10.])",
-    ),
-    "copysign": (
-        "|self| with the sign of other",
-        "Floats; integers become some.",
-        "np.array([1.0, 2.0]), np.array([-1.0, 0.0])",
-        "array([-1.,  2.])",
-    ),
-    "nextafter": (
-        "the next float from self towards other; other where they are equal",
-        "Floats; integers become some.",
-        "np.array([1.0]), 2.0",
-        "array([1.])",
-    ),
-    "logaddexp": (
-        "log(exp(self) + exp(other)), without overflow on the way",
-        "Floats; integers become some.",
-        "np.array([1000.0, 0.0]), 1000.0",
-        "array([1000.69314718, 1000.        ])",
-    ),
-    "heaviside": (
-        "0 where self < 0, other where it is 0, 1 where it is larger",
-        "Floats; integers become some.",
-        "np.array([-2.0, 0.0, 2.0]), 0.5",
-        "array([0. , 0.5, 1. ])",
-    ),
-    "ldexp": ("self * 2**other", "other has integers.", "np.array([1.0, 3.0]), np.array([2, -1])", "array([4. , 1.5])"),
-    "gcd": ("the greatest common divisor", "Integers.", "np.array([12, 7]), 8", "array([4, 1])"),
-    "lcm": ("the least common multiple", "Integers; wraps.", "np.array([12, 7]), 8", "array([24, 56])"),
-    "equal": ("self == other", "Bools.", "np.array([1, 2]), 2", "array([False,  True])"),
-    "not_equal": ("self != other", "Bools.", "np.array([1, 2]), 2", "array([ True, False])"),
-    "less": ("self < other", "Bools; integers are compared exactly.", "np.array([1, 2]), 2", "array([ True, False])"),
-    "less_equal": ("self <= other", "Bools.", "np.array([1, 2]), 1", "array([ True, False])"),
-    "greater": ("self > other", "Bools.", "np.array([1, 2]), 1", "array([False,  True])"),
-    "greater_equal": ("self >= other", "Bools.", "np.array([1, 2]), 2", "array([False,  True])"),
-    "logical_and": ("self != 0 and other != 0", "Bools.", "np.array([0, 2]), 3", "array([False,  True])"),
-    "logical_or": ("self != 0 or other != 0", "Bools.", "np.array([0, 2]), 0", "array([False,  True])"),
-    "logical_xor": ("exactly one of self and other is not 0", "Bools.", "np.array([0, 2]), 1", "array([ True, False])"),
-    "bitwise_and": ("self & other", "Integers and bools.", "np.array([12, 5]), 6", "array([4, 4])"),
-    "bitwise_or": ("self | other", "Integers and bools.", "np.array([12, 5]), 6", "array([14,  7])"),
-    "bitwise_xor": ("self ^ other", "Integers and bools.", "np.array([12, 5]), 6", "array([10,  3])"),
-    "bitwise_left_shift": (
-        "self << other",
-        "Integers; 0 where other is negative or not less than the bits of self.",
-        "np.array([1, 3]), 2",
-        "array([ 4, 12])",
-    ),
-    "bitwise_right_shift": (
-        "self >> other",
-        "Integers; the sign, 0 or -1, where other is negative or not less than the bits of self.",
-        "np.array([8, -8]), 2",
-        "array([ 2, -2])",
-    ),
-}
-
 DOCSTRING = """\
 out = {formula}
 
@@ -183,9 +49,9 @@ class Result(NamedTuple):
         return known(out) and np.can_cast(self.dtype, out, self.casting)
 
 
-def rule(op, scaled=False):
+def rule(op):
     """The meta function of an operation: (self, other, [alpha,] where, casting, order, dtype) -> Result."""
-    if scaled:
+    if BINARY[op].scaled:
 
         def meta(self, other, alpha=1, where=None, casting=None, order=None, dtype=None):
             result = binary(op, self, other, where, casting, order, dtype)
@@ -196,9 +62,8 @@ def rule(op, scaled=False):
         def meta(self, other, where=None, casting=None, order=None, dtype=None):
             return binary(op, self, other, where, casting, order, dtype)
 
-    formula, note, example, result = DOCS[op]
     meta.__name__ = meta.__qualname__ = op
-    meta.__doc__ = DOCSTRING.format(op=op, formula=formula, note=note, example=example, result=result)
+    meta.__doc__ = DOCSTRING.format(op=op, **BINARY[op]._asdict())
     return meta
 
 

@@ -12,6 +12,8 @@ import math
 
 import numpy as np
 
+from .operations import BINARY, COMPARISON, ELEMENTWISE, EXTREME, UNARY
+
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 COMPLEXES = ("complex64", "complex128")
@@ -24,26 +26,20 @@ NUMBERS = (bool, int, float, complex)
 _SHORT = ("bool", "int8", "uint8", "int16", *HALVES)
 WIDENED = {"float32": _SHORT, "float64": (*_SHORT, "int32", "int64", "float32")}
 CONVERTED = 1 << 17  # elements that NumPy converts (float16: 250 us) in the time of the general path and our copies
-# Operations that may be folded in any order.
-ASSOCIATIVE = frozenset(
-    "add multiply maximum minimum fmax fmin logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor gcd "
-    "hypot logaddexp".split()
-)
-# Those of which no element is neutral to a negative one: folded with nothing it would be its size.
-SIGNLESS = ("gcd", "hypot")
+# Operations that may be folded in any order; those of which no element is neutral to a negative one.
+ASSOCIATIVE = frozenset(op for op, row in BINARY.items() if row.fold)
+SIGNLESS = frozenset(op for op in ASSOCIATIVE if BINARY[op].signless)
 # Operations of one operand, of which only parts of complex numbers are no ufuncs of NumPy's.
-ALONE = frozenset(
-    "abs acos acosh asin asinh atan atanh bitwise_invert cbrt ceil conj cos cosh exp exp2 expm1 floor imag isfinite "
-    "isinf isnan log log10 log1p log2 logical_not negative positive real reciprocal round sign signbit sin sinh sqrt "
-    "square tan tanh trunc".split()
+ALONE = frozenset(UNARY)
+PARTS = tuple(op for op, row in UNARY.items() if row.ufunc is None)
+COMPARISONS, EXTREMES = (
+    tuple(op for op, row in BINARY.items() if row.group == group) for group in (COMPARISON, EXTREME)
 )
-PARTS = ("real", "imag")
-COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 
 
 def ufunc(op: str):
     """NumPy's ufunc of an operation."""
-    return getattr(np, "rint" if op == "round" else op)
+    return getattr(np, ELEMENTWISE[op].ufunc or op)
 
 
 def asked(dtype) -> str:
@@ -108,7 +104,7 @@ def resolve(op: str, first, second, dtype=None, casting: str = "same_kind"):
     # equivalent: the error ends the process.
     rule = "no" if casting == "equiv" else casting
     try:
-        dtypes = getattr(np, op).resolve_dtypes((first, second, None), casting=rule, **signature)
+        dtypes = ufunc(op).resolve_dtypes((first, second, None), casting=rule, **signature)
         if casting == "equiv":
             _equivalent(op, (first, second), dtypes)
     except TypeError as error:
@@ -129,10 +125,8 @@ def _resolve_alone(op, first, dtype, casting):
                 raise TypeError(f"dtype={wanted} is asked for")
         else:
             how = {} if wanted is None else {"signature": (None, wanted)}
-            whole = op == "round" and getattr(first, "kind", "") in (
-                "i",
-                "u",
-            )  # which NumPy's round keeps, rint does not
+            # NumPy's round keeps them, rint does not.
+            whole = op == "round" and getattr(first, "kind", "") in ("i", "u")
             rule = "no" if casting == "equiv" else casting
             found = (np.positive if whole else ufunc(op)).resolve_dtypes((first, None), casting=rule, **how)
     except TypeError as error:
@@ -167,7 +161,7 @@ def resolve_fold(op: str, dtype, wanted=None, out=None):
     if out is not None or how:
         how["casting"] = "unsafe"
     try:
-        first, _, result = getattr(np, op).resolve_dtypes((out, dtype, None), reduction=True, **how)
+        first, _, result = ufunc(op).resolve_dtypes((out, dtype, None), reduction=True, **how)
     except TypeError as error:
         raise TypeError(f"{op}: no fold of {dtype}: {error}") from None
     if first != result or not known(result):
@@ -196,23 +190,15 @@ def settled(op: str, value, other):
 @functools.cache
 def identity(op: str, dtype: np.dtype) -> np.ndarray:
     """What NumPy folds nothing to, an integer modulo 2^bits."""
-    return np.asarray(getattr(np, op).identity).astype(dtype)
+    return np.asarray(ufunc(op).identity).astype(dtype)
 
 
 def neutral(op: str, dtype: np.dtype) -> np.ndarray:
     """What leaves every element as it is, as an array of one; -0.0 keeps the sign of a zero."""
-    lowest, highest = (-np.inf, np.inf) if dtype.kind in "fcV" else (False, True) if dtype.kind == "b" else (
-        np.iinfo(dtype).min, np.iinfo(dtype).max)  # fmt: skip
-    nowhere = complex(np.nan, np.nan) if dtype.kind == "c" else np.nan
-    value = {
-        "add": -0.0 if dtype.kind in "fV" else complex(-0.0, -0.0) if dtype.kind == "c" else 0,
-        "multiply": 1,
-        "maximum": complex(lowest, lowest) if dtype.kind == "c" else lowest,
-        "minimum": complex(highest, highest) if dtype.kind == "c" else highest,
-        "fmax": nowhere if dtype.kind in "fcV" else lowest,
-        "fmin": nowhere if dtype.kind in "fcV" else highest,
-        "logical_and": True,
-        "bitwise_and": True if dtype.kind == "b" else ~np.zeros((), dtype) if dtype.kind in "iu" else 0,
-        "logaddexp": -np.inf,
-    }.get(op, 0)
-    return np.full(1, value, dtype)
+    of_floats, value = ELEMENTWISE[op].neutral
+    if dtype.kind in "fcV":
+        value = complex(of_floats, of_floats) if dtype.kind == "c" and of_floats != 1 else of_floats
+    elif math.isinf(value):
+        lowest, highest = (False, True) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+        value = highest if value > 0 else lowest
+    return np.array([value]).astype(dtype)

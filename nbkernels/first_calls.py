@@ -17,6 +17,7 @@ import numpy as np
 from . import background
 from .dispatch import keys
 from .dtypes import ALONE, kind, known, resolve, ufunc
+from .operations import ELEMENTWISE
 
 VARIABLE, USUAL = "NBKERNELS_FIRST_CALLS", 32
 MOST = 1 << 20  # elements of a result: NumPy takes 0.2 to 5 ms for them
@@ -24,12 +25,7 @@ LARGEST = 1 << 15  # of a number, which every dtype but the small integers' hold
 
 # Kinds of dtypes in which an operation has one result, to the bit: it is exact, or rounded once. Not the sign of a zero
 # that is the larger of two, nor what warns.
-EVERY = "add subtract negative positive conj equal not_equal less less_equal greater greater_equal " \
-        "logical_and logical_or logical_xor logical_not isnan isinf isfinite"  # fmt: skip
-REAL = "multiply divide abs square sqrt sign signbit floor ceil trunc"
-WHOLE = "maximum minimum bitwise_and bitwise_or bitwise_xor bitwise_invert"
-KINDS = {op: kinds for ops, kinds in ((EVERY, "biufc"), (REAL, "biuf"), (WHOLE, "biu")) for op in ops.split()}
-KINDS["round"] = "f"  # which NumPy's rint is for these only
+KINDS = {op: row.exact for op, row in ELEMENTWISE.items() if row.exact}
 
 
 def asked(text: str) -> int:

@@ -7,8 +7,9 @@ from operator import index
 
 import numpy as np
 
-from .binary import DOCS, Result, compact, supported
-from .dtypes import ASSOCIATIVE, NUMBERS, resolve_fold
+from .binary import Result, compact, supported
+from .dtypes import ASSOCIATIVE, NUMBERS, resolve_fold, ufunc
+from .operations import BINARY
 
 
 def normal(op, axis, ndim):
@@ -46,7 +47,7 @@ def casting(dtype):
 
 def known(op, x, name="self"):
     """Raise where there is no such operation, or none on elements of this dtype."""
-    if op not in DOCS:
+    if op not in BINARY:
         raise ValueError(f"{op!r} is no element-wise operation of two")
     supported(op, name, x.dtype)
 
@@ -62,7 +63,7 @@ def reduce(self, op, axis, keepdims=False, initial=None, where=None, dtype=None)
         raise TypeError(f"{op}.reduce: initial={initial} is complex and the result is {result}")
     if op not in ASSOCIATIVE and len(axes) > 1:
         raise ValueError(f"{op}.reduce: the order matters, so at most one axis may be given, not {axes}")
-    if initial is None and getattr(np, op).identity is None:
+    if initial is None and ufunc(op).identity is None:
         if where is not None:
             raise ValueError(f"{op}.reduce has no identity: with where, give initial")
         if any(shape[a] == 0 for a in axes):

@@ -6,6 +6,7 @@ first call that needs them, so that importing the library imports no compiler. S
 
 from . import binary, folds, meta, methods, products, unary
 from .dispatch import Library, arrays, operators
+from .operations import BINARY, BY_NAME, ELEMENTWISE, FLAT
 
 LIBRARY = Library("nbkernels", composites="nbkernels.composites", fit="nbkernels.autograd.gradients:fit",
                   first="nbkernels.first_calls:first",
@@ -208,129 +209,29 @@ FUSED = LIBRARY.stub(
 WORDS = "Tensor? where=None, str? casting=None, str? order=None, ScalarType? dtype=None"
 
 
-def elementwise(op, alpha=False, gradient=None, flat=False):
-    """Define an element-wise operation of two by its name in scalar/, NumPy and binary.DOCS; its two forms.
-
-    A `flat` one is constant but for jumps: no gradient goes through it.
-    """
-    scale = "Scalar alpha=1, " if alpha else ""
+def elementwise(op, row):
+    """Define an element-wise operation by its row and its name in scalar/ and NumPy; its two forms."""
+    two = op in BINARY
+    other, scale = "Tensor other, " if two else "", "Scalar alpha=1, " if row.scaled else ""
     new = define(
-        f"{op}(Tensor self, Tensor other, *, {scale}{WORDS}) -> Tensor",
-        structured=binary.rule(op, alpha),
+        f"{op}(Tensor self, {other}{row.takes}*, {scale}{WORDS}) -> Tensor",
+        structured=(binary if two else unary).rule(op),
         dispatch={"CPU": f"nbkernels.cpu.elementwise.elementwise:{op}", "CUDA": f"nbkernels.cuda.elementwise:{op}"},
         fast=f"nbkernels.cpu.elementwise.fast:{op}_fast",
-        gradient=gradient and f"nbkernels.autograd.gradients:{gradient}",
+        gradient=f"nbkernels.autograd.gradients:{op.upper()}" if row.slope == BY_NAME else None,
         casts=binary.Result.casts,
         meta_only=["order"],
-        tags=["elementwise"],
-        output_differentiability=not flat,
+        tags=["elementwise"] if two else ["elementwise", "unary"],
+        output_differentiability=row.slope != FLAT,
     )
-    methods.attach(new.function, _reduce, _accumulate, AT)
+    if two:
+        methods.attach(new.function, _reduce, _accumulate, AT)
     return new.forms
 
 
-add, add_ = elementwise("add", alpha=True, gradient="ADD")
-subtract, subtract_ = elementwise("subtract", alpha=True, gradient="SUBTRACT")
-multiply, multiply_ = elementwise("multiply", gradient="MULTIPLY")
-divide, divide_ = elementwise("divide", gradient="DIVIDE")
-floor_divide, floor_divide_ = elementwise("floor_divide", flat=True)
-remainder, remainder_ = elementwise("remainder", gradient="REMAINDER")
-fmod, fmod_ = elementwise("fmod", gradient="FMOD")
-pow, pow_ = elementwise("pow", gradient="POW")
-float_power, float_power_ = elementwise("float_power", gradient="POW")
-maximum, maximum_ = elementwise("maximum", gradient="MAXIMUM")
-minimum, minimum_ = elementwise("minimum", gradient="MINIMUM")
-fmax, fmax_ = elementwise("fmax", gradient="FMAX")
-fmin, fmin_ = elementwise("fmin", gradient="FMIN")
-
-atan2, atan2_ = elementwise("atan2", gradient="ATAN2")
-hypot, hypot_ = elementwise("hypot", gradient="HYPOT")
-copysign, copysign_ = elementwise("copysign", gradient="COPYSIGN")
-nextafter, nextafter_ = elementwise("nextafter")
-logaddexp, logaddexp_ = elementwise("logaddexp", gradient="LOGADDEXP")
-heaviside, heaviside_ = elementwise("heaviside", flat=True)
-ldexp, ldexp_ = elementwise("ldexp", gradient="LDEXP")
-gcd, gcd_ = elementwise("gcd", flat=True)
-lcm, lcm_ = elementwise("lcm", flat=True)
-
-equal, equal_ = elementwise("equal", flat=True)
-not_equal, not_equal_ = elementwise("not_equal", flat=True)
-less, less_ = elementwise("less", flat=True)
-less_equal, less_equal_ = elementwise("less_equal", flat=True)
-greater, greater_ = elementwise("greater", flat=True)
-greater_equal, greater_equal_ = elementwise("greater_equal", flat=True)
-
-logical_and, logical_and_ = elementwise("logical_and", flat=True)
-logical_or, logical_or_ = elementwise("logical_or", flat=True)
-logical_xor, logical_xor_ = elementwise("logical_xor", flat=True)
-bitwise_and, bitwise_and_ = elementwise("bitwise_and", flat=True)
-bitwise_or, bitwise_or_ = elementwise("bitwise_or", flat=True)
-bitwise_xor, bitwise_xor_ = elementwise("bitwise_xor", flat=True)
-bitwise_left_shift, bitwise_left_shift_ = elementwise("bitwise_left_shift", flat=True)
-bitwise_right_shift, bitwise_right_shift_ = elementwise("bitwise_right_shift", flat=True)
-
-# -- element-wise, of one ---------------------------------------------------------------------------------------------
-
-
-def of_one(op, flat=False, takes=""):
-    """Define an element-wise operation of one by its name in scalar/, NumPy and unary.DOCS; its two forms.
-
-    A `flat` one is constant but for jumps; of others the derivative has the operation's name. `takes` are arguments
-    beside self.
-    """
-    return define(
-        f"{op}(Tensor self, {takes}*, {WORDS}) -> Tensor",
-        structured=unary.rule(op),
-        dispatch={"CPU": f"nbkernels.cpu.elementwise.elementwise:{op}", "CUDA": f"nbkernels.cuda.elementwise:{op}"},
-        fast=f"nbkernels.cpu.elementwise.fast:{op}_fast",
-        gradient=None if flat else f"nbkernels.autograd.gradients:{op.upper()}",
-        casts=binary.Result.casts,
-        meta_only=["order"],
-        tags=["elementwise", "unary"],
-        output_differentiability=not flat,
-    ).forms
-
-
-abs, abs_ = of_one("abs")
-negative, negative_ = of_one("negative")
-positive, positive_ = of_one("positive")
-sign, sign_ = of_one("sign")
-signbit, signbit_ = of_one("signbit", flat=True)
-conj, conj_ = of_one("conj")
-real, real_ = of_one("real")
-imag, imag_ = of_one("imag")
-square, square_ = of_one("square")
-reciprocal, reciprocal_ = of_one("reciprocal")
-sqrt, sqrt_ = of_one("sqrt")
-cbrt, cbrt_ = of_one("cbrt")
-exp, exp_ = of_one("exp")
-exp2, exp2_ = of_one("exp2")
-expm1, expm1_ = of_one("expm1")
-log, log_ = of_one("log")
-log2, log2_ = of_one("log2")
-log10, log10_ = of_one("log10")
-log1p, log1p_ = of_one("log1p")
-sin, sin_ = of_one("sin")
-cos, cos_ = of_one("cos")
-tan, tan_ = of_one("tan")
-asin, asin_ = of_one("asin")
-acos, acos_ = of_one("acos")
-atan, atan_ = of_one("atan")
-sinh, sinh_ = of_one("sinh")
-cosh, cosh_ = of_one("cosh")
-tanh, tanh_ = of_one("tanh")
-asinh, asinh_ = of_one("asinh")
-acosh, acosh_ = of_one("acosh")
-atanh, atanh_ = of_one("atanh")
-floor, floor_ = of_one("floor", flat=True)
-ceil, ceil_ = of_one("ceil", flat=True)
-trunc, trunc_ = of_one("trunc", flat=True)
-round, round_ = of_one("round", flat=True, takes="int decimals=0, ")
-isnan, isnan_ = of_one("isnan", flat=True)
-isinf, isinf_ = of_one("isinf", flat=True)
-isfinite, isfinite_ = of_one("isfinite", flat=True)
-logical_not, logical_not_ = of_one("logical_not", flat=True)
-bitwise_invert, bitwise_invert_ = of_one("bitwise_invert", flat=True)
+for _op, _row in ELEMENTWISE.items():
+    globals()[_op], globals()[f"{_op}_"] = elementwise(_op, _row)
+add, fmax = globals()["add"], globals()["fmax"]
 
 # -- reductions -------------------------------------------------------------------------------------------------------
 

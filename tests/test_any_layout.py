@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import nbkernels as nb
-from nbkernels.binary import DOCS
+from nbkernels.operations import BINARY
 from tests.cases import LAYOUTS, whole_numbers
 from tests.compare import outcome, same_bits
 
@@ -120,7 +120,7 @@ def test_folds_under_a_mask(op, dtype, rng):
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("op", DOCS)
+@pytest.mark.parametrize("op", BINARY)
 def test_element_wise(op, rng):
     """New results and outs are those of arrays in C order, of the methods too."""
     function = getattr(nb, op)

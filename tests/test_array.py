@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import nbkernels as nb
-from nbkernels import array, binary
+from nbkernels import array
 from nbkernels.dtypes import COMPARISONS
+from nbkernels.operations import BINARY
 from tests.compare import outcome
 
 OPERATORS = [getattr(operator, name) for name in
@@ -259,7 +260,7 @@ def test_sums_under_a_mask_of_permuted_arrays():
         same(nb.asarray(x).sum(axis, where=x % 3 > 0), x.sum(axis, where=x % 3 > 0))
 
 
-FOLDS = [op for op in binary.DOCS if isinstance(getattr(np, op, None), np.ufunc)]
+FOLDS = [op for op in BINARY if isinstance(getattr(np, op, None), np.ufunc)]
 
 
 @pytest.mark.sampled

@@ -13,8 +13,9 @@ from hypothesis.extra import numpy as hnp
 import nbkernels
 from nbkernels import binary, dtypes
 from nbkernels.dispatch import MetaArray as M
+from nbkernels.operations import BINARY
 
-RULES = {op: binary.rule(op, op in ("add", "subtract")) for op in binary.DOCS}
+RULES = {op: binary.rule(op) for op in BINARY}
 DTYPES = [name for name in dtypes.DTYPES if name != "bfloat16"]
 
 

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import nbkernels as nb
-from nbkernels import binary, dtypes, scalar
+from nbkernels import dtypes, scalar
 from nbkernels.dispatch import driver, views
 from nbkernels.dispatch.devices import NUMBA
 from nbkernels.dtypes import ASSOCIATIVE, DTYPES, resolve
+from nbkernels.operations import BINARY
 
 try:
     from nbkernels.cuda import memory, reduce
@@ -244,7 +245,7 @@ def chosen(cases, often):
 
 
 MIXED = ("bfloat16", "complex64")
-OPERATIONS = [op for op in binary.DOCS if scalar.exists(op)]
+OPERATIONS = [op for op in BINARY if scalar.exists(op)]
 ALONE = sorted(dtypes.ALONE)
 ALPHAS = ("add", "subtract")
 

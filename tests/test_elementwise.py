@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nbkernels
-from nbkernels import binary
 from nbkernels.cpu.elementwise import elementwise
+from nbkernels.operations import BINARY
 from tests.cases import LAYOUTS
 from tests.compare import same_bits
 from tests.elementwise import DTYPES, FLOATS, OPS, SPECIAL, calls, reference, run, values
@@ -58,7 +58,7 @@ def test_special_values_meet_each_other(op):
 
 @pytest.mark.sampled
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of divisions of integers by 0
-@pytest.mark.parametrize("op", binary.DOCS)
+@pytest.mark.parametrize("op", BINARY)
 def test_pairs_of_special_values_leave_nothing_unwritten(op):
     """Of every dtype, in every layout, over an out that has other bytes each time."""
     function, refused = getattr(nbkernels, op), 0

@@ -7,9 +7,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import nbkernels
-from nbkernels.binary import DOCS
 from nbkernels.cpu.elementwise import elementwise, gates
 from nbkernels.cpu.elementwise import fast as fast_forms
+from nbkernels.operations import BINARY
 from nbkernels.strides import output_strides
 from tests.compare import same_bits
 from tests.elementwise import OPS, calls, reference, values
@@ -171,7 +171,7 @@ def test_fast_reads_nothing_of_subclasses():
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("to", ["complex64", "complex128"])
-@pytest.mark.parametrize("op", DOCS)
+@pytest.mark.parametrize("op", BINARY)
 def test_real_results_into_complex_outs(op, to, rng, capfd):
     """Of items of 16 bytes, which no vector has; and LLVM has nothing to remark."""
     for dtype in ("float64", "int32"):

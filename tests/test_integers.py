@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import nbkernels
-from nbkernels import binary, dtypes
+from nbkernels import dtypes
+from nbkernels.operations import BINARY
 from tests.compare import ULPS, check, near
 
-OPS = [op for op in binary.DOCS if op not in (*ULPS, "heaviside", "copysign", "nextafter", "ldexp")] + ["pow"]
+OPS = [op for op in BINARY if op not in (*ULPS, "heaviside", "copysign", "nextafter", "ldexp")] + ["pow"]
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, of overflow and division by zero
 

@@ -11,6 +11,7 @@ import pytest
 import nbkernels as nb
 from nbkernels import ops
 from nbkernels.autograd.for_torch import Formulas
+from nbkernels.operations import DIVISOR, ELEMENTWISE
 from nbkernels.ops import LIBRARY
 from tests.cases import EVERY
 
@@ -20,16 +21,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # torch's, of what it uses it
 import nbkernels.torch as nt  # noqa: E402
 from nbkernels.torch import forms  # noqa: E402
 
-INTEGERS = (
-    "bitwise_and",
-    "bitwise_or",
-    "bitwise_xor",
-    "bitwise_left_shift",
-    "bitwise_right_shift",
-    "gcd",
-    "lcm",
-    "bitwise_invert",
-)
+INTEGERS = [op for op in ELEMENTWISE if op.startswith("bitwise") or ELEMENTWISE[op].group == DIVISOR]
 
 
 def floats(*shape):

@@ -8,10 +8,10 @@ of x[i] times the derivative in the second.
 from .. import ops
 from ..dispatch.errors import ArgumentError
 from ..dispatch.views import empty, expand, flip, index, permute, reshape, spec
+from ..dtypes import EXTREMES
 from ..ops import add, copy, divide, equal, multiply
 from .gradients import PARTIAL, cast, chosen
 
-LARGEST = ("maximum", "minimum", "fmax", "fmin")
 HEAD, TAIL, FIRST, LAST = ((..., part) for part in (slice(None, -1), slice(1, None), slice(0, 1), slice(-1, None)))
 
 
@@ -22,12 +22,12 @@ def reduce_self(grad, self, op, axis, keepdims, initial, where, result):
     grad = reshape(grad, kept, copy)
     if op == "add":
         found = expand(grad, s.shape)
-    elif op in LARGEST:  # shared by all that are the largest
+    elif op in EXTREMES:  # shared by all that are the largest
         mask = equal(self, reshape(result, kept, copy))
         mask = mask if where is None else ops.logical_and(mask, where)
         return chosen(divide(grad, add.reduce(mask, axis=axes, keepdims=True)), mask)
-    elif op in ("logaddexp", "hypot"):
-        found = PARTIAL[f"{op}_fold"](grad, self, reshape(result, kept, copy))
+    elif fold := PARTIAL.get(f"{op}_fold"):
+        found = fold(grad, self, reshape(result, kept, copy))
     else:
         if where is not None:
             raise ArgumentError(f"{op}.reduce has no derivative with where")

@@ -12,6 +12,7 @@ from .. import ops
 from ..dispatch.traced import Traced
 from ..dispatch.views import empty, expand, spec, turned
 from ..fusion import NUMBERS, elementwise
+from ..operations import BY_NAME, ELEMENTWISE, UNARY
 from ..ops import equal, greater, greater_equal, less, less_equal, multiply, not_equal, sum_to
 from . import slopes
 
@@ -81,19 +82,26 @@ def by(grad, y):
     return times(grad, y) if kind == "c" else multiply(grad, y)
 
 
-def slope(name):
+def slope(name, alone=False):
     """The formula that is a function of slopes.py: of complex numbers one of its own."""
 
-    def formula(grad, self, other):
+    def found(grad):
         own = f"{name}_complex" if spec(grad).dtype.kind == "c" else name
-        return PARTIAL.get(own, PARTIAL[name])(grad, self, other)
+        return PARTIAL.get(own, PARTIAL[name])
 
+    def of_one(grad, self):
+        return found(grad)(grad, self)
+
+    def of_two(grad, self, other):
+        return found(grad)(grad, self, other)
+
+    formula = of_one if alone else of_two
     formula.__name__ = name
     return formula
 
 
 def slopes_of(op):
-    return {"self": slope(f"{op}_self"), "other": slope(f"{op}_other")}
+    return {name: slope(f"{op}_{name}", op in UNARY) for name in ("self", "other")[: 1 if op in UNARY else 2]}
 
 
 def first(compare, x, y):
@@ -142,10 +150,10 @@ def of_imag(grad, self):
     return multiply(grad, 1j if spec(self).dtype.kind == "c" else 0)
 
 
+# Formulas by the names of operations; those that have none are slopes_of.
 ADD = {"self": lambda grad: grad, "other": lambda grad, alpha: scale(grad, alpha)}
 SUBTRACT = {"self": lambda grad: grad, "other": lambda grad, alpha: scale(grad, -alpha)}
 MULTIPLY = {"self": lambda grad, other: by(grad, other), "other": lambda grad, self: by(grad, self)}
-DIVIDE = slopes_of("divide")
 MAXIMUM = {
     "self": lambda grad, self, other: share(grad, less(self, other), equal(self, other)),
     "other": lambda grad, self, other: share(grad, less(other, self), equal(self, other)),
@@ -165,7 +173,7 @@ FMIN = {
 }
 REMAINDER = {"self": lambda grad: grad, "other": slope("remainder_other")}
 FMOD = {"self": lambda grad: grad, "other": slope("fmod_other")}
-POW, ATAN2, HYPOT, COPYSIGN, LOGADDEXP = map(slopes_of, ("pow", "atan2", "hypot", "copysign", "logaddexp"))
+POW = FLOAT_POWER = slopes_of("pow")
 LDEXP = {"self": lambda grad, other: ops.ldexp(grad, other)}
 # Of one. They do not read the result: `where` may leave it unwritten.
 LN2, LN10 = 0.6931471805599453, 2.302585092994046
@@ -198,9 +206,7 @@ TANH = {"self": lambda grad, self: by(grad, ops.subtract(1, ops.square(ops.tanh(
 ASINH = {"self": lambda grad, self: over(grad, ops.sqrt(ops.add(ops.square(self), 1)))}
 ACOSH = {"self": lambda grad, self: over(grad, multiply(ops.sqrt(ops.subtract(self, 1)), ops.sqrt(ops.add(self, 1))))}
 ATANH = {"self": lambda grad, self: over(grad, multiply(ops.subtract(1, self), ops.add(self, 1)))}
-UNARY = (ABS, NEGATIVE, POSITIVE, SIGN, IMAG, CONJ, REAL, SQUARE, RECIPROCAL, SQRT, CBRT, EXP, EXP2, EXPM1, LOG, LOG2,
-         LOG10, LOG1P, SIN, COS, TAN, ASIN, ACOS, ATAN, SINH, COSH, TANH, ASINH, ACOSH, ATANH)  # fmt: skip
-for _formulas in (ADD, SUBTRACT, MULTIPLY, DIVIDE, MAXIMUM, MINIMUM, REMAINDER, FMOD, POW, ATAN2, HYPOT, COPYSIGN,
-                  LOGADDEXP, FMAX, FMIN, LDEXP, *UNARY):  # fmt: skip
-    _formulas.update(of_masked(_formulas))
+for _op, _row in ELEMENTWISE.items():
+    if _row.slope == BY_NAME:
+        globals()[_op.upper()] = of_masked(globals().get(_op.upper()) or slopes_of(_op))
 SUM_TO = {"self": lambda grad, self: expand(grad, spec(self).shape)}

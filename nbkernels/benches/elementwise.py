@@ -6,7 +6,10 @@ import numpy as np
 
 import nbkernels
 
+from .. import dtypes
+from ..cpu.elementwise.gates import COSTLY
 from ..cpu.runtime import threads
+from ..operations import BINARY
 from . import peers
 
 
@@ -26,18 +29,16 @@ PATTERNS = {
     "reversed": lambda a, b: (a[::-1, ::-1], b[::-1, ::-1]),
     "5-D": lambda a, b: (five(a), five(b)),
 }  # fmt: skip
-OPS = ("add", "divide", "maximum", "less", "pow", "atan2", "hypot", "logaddexp")
+OPS = tuple(op for op, row in BINARY.items() if row.benched)
 EXPRESSION = "a*b + c*d"
 TEXTS = {EXPRESSION: EXPRESSION, "add": "a + b", "divide": "a / b", "less": "a < b", "atan2": "arctan2(a, b)"}
-NUMPY = {"pow": "power", "atan2": "arctan2"}
-TORCH = {"less": "lt"}
 SIDES = (10, 32, 100, 316, 1000, 4096, 5477)  # 1e2 to 3e7 elements
 DTYPES = ("float32", "float64")
 QUICK = (
     [("add", "float32", n, "contiguous") for n in (10, 100, 316, 1000, 4096)]
     + [("add", "float32", n, pattern) for n in (1000,) for pattern in PATTERNS if pattern != "contiguous"]
     + [(op, "float32", 100, "contiguous") for op in OPS[1:]]
-    + [(op, "float64", 100, "contiguous") for op in ("pow", "atan2", "hypot", "logaddexp")]
+    + [(op, "float64", 100, "contiguous") for op in OPS if op in COSTLY]
     + [(EXPRESSION, "float32", 3162, "contiguous")]
 )
 ALL = [  # less than 512 elements have no part in five dimensions
@@ -62,7 +63,7 @@ def calls(op, dtype, n, pattern):
         expression = fused()
         result = {"nbkernels": lambda: expression(*inputs, out=out), "NumPy": lambda: _expression(*inputs)}
     else:
-        function, ufunc = getattr(nbkernels, op), getattr(np, NUMPY.get(op, op))
+        function, ufunc = getattr(nbkernels, op), dtypes.ufunc(op)
         result = {"nbkernels": lambda: function(*inputs, out=out), "NumPy": lambda: ufunc(*inputs, out=out)}
     if (text := TEXTS.get(op)) and (numexpr := peers.numexpr()):
         numexpr.set_num_threads(threads.count())
@@ -76,7 +77,7 @@ def calls(op, dtype, n, pattern):
             for x in inputs
         ]
         into = torch.from_numpy(out)
-        result["torch"] = lambda: getattr(torch, TORCH.get(op, op))(*tensors, out=into)
+        result["torch"] = lambda: getattr(torch, op)(*tensors, out=into)
     return result, size
 
 

@@ -14,10 +14,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .. import dtypes, ops
+from .. import dtypes
 from ..cpu.elementwise import gates
 from ..dtypes import DTYPES
 from ..in_numpy import which
+from ..operations import BINARY, UNARY
 from . import record
 from .call import IN_NUMPY, Call
 
@@ -38,9 +39,9 @@ THIN_STACKS = (1, 600, 8), (200, 300, 1)
 # Vectors for mv and dot: one thread, and several.
 VECTORS = 300, 1000
 # What everyday calls name of the element-wise operations; the first two take alpha.
-ARITHMETIC = ("add", "subtract", "multiply", "divide", "maximum", "minimum", "pow")
-COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
-FOLDS = ("add", "multiply", "maximum", "minimum")
+ARITHMETIC, COMPARISONS = ([op for op, row in BINARY.items() if row.everyday and (op in dtypes.COMPARISONS) is compared]
+                           for compared in (False, True))  # fmt: skip
+FOLDS = [op for op in ARITHMETIC if op in dtypes.ASSOCIATIVE]
 
 
 def array(*shape, dtype="float32"):
@@ -137,7 +138,7 @@ def _elementwise(name, dtype, many=True):
         pairs += [(a_(n, 300), a_(300, n).T) for n in (2, 3, 4)] + [(a_(11, 59), a_(59, 11).T), (a_(11, 5), a_(11, 1))]
     for pair in pairs:
         yield Call.of(name, *pair)
-        if many and name in ("add", "subtract"):
+        if many and BINARY[name].scaled:
             yield Call.of(name, *pair, alpha=0.5)
     if many:
         yield Call.of(name + "_", square, a_(64, 64))
@@ -184,10 +185,10 @@ def _all():
         yield from _vectors(dtype)
         yield from _sums(dtype)
     for dtype in (*FLOATS, "bool", *others):
-        for name in ops.OPERATIONS:
-            if name in binary_operations() and _defined(name, dtype):
+        for name in BINARY:
+            if _defined(name, dtype):
                 yield from _elementwise(name, dtype, many=False)
-        for name in sorted(_tagged("unary")):
+        for name in UNARY:
             if _defined(name, dtype):
                 yield Call.of(name, array(64, 64, dtype=dtype))
         for name in FOLDS:
@@ -205,16 +206,6 @@ def _all():
 MIXED = (("float32", "float64"), ("float64", "float32"), ("int64", "float64"), ("int32", "float32"),
          ("float16", "float32"), ("float32", "int64"), ("uint8", "float32"), ("int32", "int64"),
          ("float64", "complex128"))  # fmt: skip
-
-
-@functools.cache
-def binary_operations():
-    """The element-wise operations of two."""
-    return frozenset(_tagged("elementwise") - _tagged("unary"))
-
-
-def _tagged(tag):
-    return {op for op in ops.OPERATIONS if tag in getattr(ops, op).op.tags and op[-1] != "_"}
 
 
 def _defined(name, dtype):

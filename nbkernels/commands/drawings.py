@@ -8,6 +8,7 @@ import nbkernels
 
 from ..dispatch import keys
 from ..meta import MODES
+from ..operations import DIVISOR, ELEMENTWISE, PART, TEST
 from ..plots import vector
 
 # Arrays of the functions that are drawn as shapes, by the letters of their sizes.
@@ -102,17 +103,18 @@ def filled(values, fill=BOX):
 
 def _elementwise(name, op):
     function, two = op.function, sum(argument.default is None for argument in op.arguments) == 2
-    if name in ("conj", "real", "imag"):
+    group = ELEMENTWISE[name].group
+    if group == PART:
         found = complex(function(np.array([NUMBER]))[0])
         where = found * 1j if name == "imag" else found  # a height
         return vector.arrow(f"{name} of {NUMBER}", NUMBER, where, f"out = {found:g}".replace("+0j", ""))
     if name.startswith("bitwise"):
         return _bits(name, function, two)
-    if name in ("gcd", "lcm"):
+    if group == DIVISOR:
         return _products_of_whole_numbers(name, function)
     if name.startswith("logical"):
         return _rows(name, ("self", "other")[: 1 + two], TRUTH[: 1 + two] if two else TRUTH[1][None, :2], function)
-    if name in ("isnan", "isinf", "isfinite"):
+    if group == TEST:
         return _rows(name, ("self",), (SPECIAL,), function)
     if name == "nextafter":
         return _rows(f"{name} of float16", ("self", "towards"), NEAR, function)

@@ -32,14 +32,13 @@ import numpy as np
 from .. import scalar
 from ..dispatch import driver, layout
 from ..dispatch.driver import DeviceView, simulated
-from ..dtypes import ASSOCIATIVE, NUMBERS, kind, resolve
+from ..dtypes import ASSOCIATIVE, EXTREMES, NUMBERS, kind, resolve
 from ..strides import broadcast_shapes, broadcast_strides, join, plan, rows
 from .elementwise import binary, copy, fill, is_array
 from .launch import KERNELS, Kernel, elements, launch, multiprocessors, pointer
 from .memory import clash, empty, uploaded
 
 THREADS, BLOCKS = 128, 16  # of a block; for each multiprocessor
-EXTREMES = frozenset(("maximum", "minimum", "fmax", "fmin"))
 
 
 # Kernels are looked up by dtypes, not by their names, which NumPy spells out anew: 0.2 us in place of 16 (2026-11).

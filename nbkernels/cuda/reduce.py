@@ -16,7 +16,7 @@ import math
 import numpy as np
 
 from .. import scalar
-from ..dtypes import HALVES
+from ..dtypes import HALVES, SIGNLESS
 from ..strides import plan
 from .elementwise import WIDEST, binary, divisor, fill, run
 from .launch import KERNELS, Kernel, elements, launch, pointer, simulated
@@ -51,7 +51,7 @@ def fold(op: str, out, x, work) -> None:
     if out.size == 0:
         return
     work = np.dtype(np.float32) if work.name in HALVES else work
-    if x.size == out.size and op in ("hypot", "gcd"):  # of one term, its size
+    if x.size == out.size and op in SIGNLESS:  # of one term, its size
         binary(op, out, x, 0, casting="unsafe", dtype=work)
     elif out.dtype != work or clash(out, x):
         temporary = empty(out.shape, out, work)

@@ -25,6 +25,7 @@ import numpy as np
 from .. import scalar
 from ..dispatch.driver import simulated
 from ..dtypes import ASSOCIATIVE, HALVES, resolve
+from ..operations import BINARY, CHAINED, COSTLY
 from ..strides import broadcast_strides, plan
 from .elementwise import fill, run
 from .launch import KERNELS, Kernel, capability, elements, launch, multiprocessors, pointer
@@ -32,11 +33,8 @@ from .memory import clash, empty
 
 THREADS, BLOCKS = 128, 16
 # Operations of a few instructions, which kernels unroll.
-SHORT = frozenset(
-    "add subtract multiply maximum minimum fmax fmin logical_and logical_or logical_xor bitwise_and bitwise_or "
-    "bitwise_xor".split()
-)
-IN_CHUNKS = SHORT & ASSOCIATIVE
+IN_CHUNKS = frozenset(op for op in ASSOCIATIVE if BINARY[op].cost not in (COSTLY, CHAINED))
+SHORT = IN_CHUNKS | {"subtract"}
 WIDEST = 16  # bytes that one instruction copies at most
 
 # kernels/staged.py: rows of a block, and the threads that copy for the one warp that folds: 16 bytes each of 4 KiB. A

@@ -12,37 +12,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .. import binary, unary
-from ..dtypes import COMPARISONS, DTYPES
+from .. import operations
+from ..dtypes import DTYPES, PARTS, ufunc
+from ..operations import ELEMENTWISE
 
 GAIN, SURELY = 1.1, 2.0
 PRODUCTS = "matmul", "vecdot", "matvec", "vecmat"
-_ALIASES = {"power": "pow", "arctan2": "atan2", "left_shift": "bitwise_left_shift",
-            "right_shift": "bitwise_right_shift", "rint": "round"}  # fmt: skip
 # NumPy's name of each element-wise ufunc -> ours.
-OURS = {name: name for name in (*binary.DOCS, *unary.DOCS) if isinstance(getattr(np, name, None), np.ufunc)}
-OURS = {getattr(np, name).__name__: name for name in OURS} | _ALIASES
-# Operations on floats whose last bit may differ from NumPy's, by docs/elementwise.md's bounds: by names= only.
-ROUNDED = "power", "float_power", "arctan2", "hypot", "logaddexp"
-# Operations whose flags are not NumPy's for some elements (tests/test_use_in_numpy.py has the others).
-UNLIKE = {
-    "arctan2": ("float32", "float64"), "hypot": ("float64",), "logaddexp": ("float16", "float32", "float64"),
-    "nextafter": ("float16", "float32", "float64"), "remainder": ("float64",),
-    "power": ("float16", "complex64", "complex128"), "float_power": ("complex128",),
-    "multiply": ("complex64", "complex128"), "divide": ("complex64", "complex128"),
-    # What orders complex numbers raises "invalid" of NaN in NumPy, and no flag here.
-    **dict.fromkeys(COMPARISONS[2:], ("complex64", "complex128")),
-}  # fmt: skip
-# Operations of one whose float16 loops have NumPy's bits and flags, for each of the 65,536, where `as_ours` says so.
-ALIKE = frozenset(
-    "absolute arccos cbrt ceil conjugate cos cosh exp exp2 floor isfinite isinf isnan logical_not negative positive "
-    "reciprocal rint sign signbit sin sqrt square tan trunc".split()
-)
-# Among these that of -inf, and divisions that leave a rest: numpy_loops/elementwise.py.
-SINKING, RESTING = ("exp", "exp2"), ("floor_divide", "remainder", "fmod")
-# Operations on floats that raise no flag, whatever the element.
-QUIET = (*COMPARISONS, "logical_and", "logical_or", "logical_xor", "maximum", "minimum", "fmax", "fmin", "copysign",
-         "heaviside")  # fmt: skip
+OURS = {ufunc(op).__name__: op for op in ELEMENTWISE if op not in PARTS}
+_ROWS = {name: ELEMENTWISE[op] for name, op in OURS.items()}
+# Operations on floats whose last bit may differ from NumPy's: by names= only.
+ROUNDED = frozenset(name for name, row in _ROWS.items() if row.ulp)
+# Operations whose flags are not NumPy's for some elements of these dtypes.
+UNLIKE = {name: tuple(row.unlike.split()) for name, row in _ROWS.items() if row.unlike}
+# Operations of one whose float16 loops have NumPy's bits and flags, where `as_ours` says so.
+ALIKE = frozenset(name for name, row in _ROWS.items() if row.alike)
+# Operations on floats that raise flags of -inf, of divisions that leave a rest, and none at all.
+_FAULTS = operations.OF_INFINITY, operations.OF_RESTS, operations.QUIET
+SINKING, RESTING, QUIET = ([name for name, row in _ROWS.items() if row.faults == faults] for faults in _FAULTS)
 # Products of which stacks of small matrices gain (numpy_loops/stacks.py), and BLAS does the others.
 STACKS = ("matmul", "float32"), ("matmul", "float64")
 HALF, FLOATS = ("float16",), ("float32", "float64", "complex64", "complex128")

@@ -14,17 +14,18 @@ from numba import types
 from numba.extending import intrinsic
 
 from .. import ops, scalar
-from ..binary import DOCS, factor
+from ..binary import factor
 from ..cpu.elementwise import planner
 from ..cpu.elementwise.elementwise import spec
 from ..cpu.elementwise.loops import loops
 from ..cpu.elementwise.planner import MOST, OPERAND, OPERANDS
-from ..dtypes import ALONE, COMPARISONS, resolve
+from ..dtypes import COMPARISONS, resolve
 from ..extension import teach
 from ..jit.abi.address import scratch
 from ..jit.compile.build import embedded
 from ..jit.compile.numba_internals import TypingError
 from ..jit.ir.vector import I64
+from ..operations import BINARY, UNARY
 from . import symbols
 from .memory import absent, described, dtype_asked, dtype_of, named
 
@@ -376,7 +377,7 @@ def _teach_alone(op):
     teach(getattr(ops, f"{op}_"))(in_place)
 
 
-for _op in DOCS:
+for _op in BINARY:
     _teach(_op)
-for _op in ALONE:
+for _op in UNARY:
     _teach_alone(_op)

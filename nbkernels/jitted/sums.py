@@ -14,7 +14,7 @@ from numba.extending import intrinsic
 from .. import folds, ops
 from ..cpu.reduce import loops, reduce
 from ..cpu.reduce.sums import SUM
-from ..dtypes import ASSOCIATIVE, SIGNLESS, identity
+from ..dtypes import ASSOCIATIVE, SIGNLESS, identity, ufunc
 from ..extension import teach
 from ..jit.compile.numba_internals import TypingError, cgutils
 from ..jit.ir.vector import I64
@@ -169,7 +169,7 @@ def _reduction(op, self, axis, dtype, keepdims):
     kept = ones if keepdims else ["" if d in axes else "n" for d in range(self.ndim)]
     wide, narrow = _shape_of(op, self.ndim, ones), _shape_of(op, self.ndim, kept)
     into, element, end = _folding(op, x.dtype, result), result.type, _same if any(kept) else _element
-    nothing = getattr(np, op).identity is None
+    nothing = ufunc(op).identity is None
     start = element(0) if nothing else identity(op, result)[()]
     if result == np.float16:
         start = np.float32(start)

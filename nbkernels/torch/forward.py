@@ -11,16 +11,17 @@ from __future__ import annotations
 import torch
 from torch.autograd import forward_ad
 
+from ..operations import ELEMENTWISE
 from . import forms
 from .gradients import chosen, derived
 
 # Ops that are a product of what is named, linear in each factor, plus what other tensors they take, each with the
 # number that scales it. `reduce` and `accumulate`, of add alone.
-FACTORS = dict.fromkeys("negative positive conj real imag sum_to reduce accumulate".split(), "self") | {
-    "add": "", "subtract": "", "multiply": "self other", "mm": "self mat2", "bmm": "self mat2", "matmul": "input other",
-    "mv": "self vec", "outer": "self vec2", "dot": "self tensor", "vdot": "self other", "linear": "input weight",
-    "addmm": "mat1 mat2", "baddbmm": "batch1 batch2", "addbmm": "batch1 batch2", "addmv": "mat vec",
-    "addr": "vec1 vec2",
+FACTORS = {op: row.linear for op, row in ELEMENTWISE.items() if row.linear is not None} | {
+    "sum_to": "self", "reduce": "self", "accumulate": "self", "mm": "self mat2", "bmm": "self mat2",
+    "matmul": "input other", "mv": "self vec", "outer": "self vec2", "dot": "self tensor", "vdot": "self other",
+    "linear": "input weight", "addmm": "mat1 mat2", "baddbmm": "batch1 batch2", "addbmm": "batch1 batch2",
+    "addmv": "mat vec", "addr": "vec1 vec2",
 }  # fmt: skip
 SCALES = {"self": "beta", "other": "alpha"}
 

@@ -3,14 +3,15 @@
 import numpy as np
 
 import nbkernels
-from nbkernels.binary import CASTINGS, DOCS
+from nbkernels.binary import CASTINGS
 from nbkernels.dtypes import COMPARISONS, NUMBERS
+from nbkernels.operations import BINARY
 from tests.compare import epsilon, near, textbook
 
 from . import judge
 from .rooms import BFLOAT16, DTYPES, a_shape, chance, lay, narrowed, pick, values
 
-OPS = list(DOCS)
+OPS = list(BINARY)
 SCALED = ("add", "subtract")
 # Python numbers, among them those that few dtypes hold.
 SCALARS = [0, 1, 2, 3, -1, -129, 300, 2**31, 2**63, -(2**63), 2**64 - 1, 10**30, 0.5, -0.0, 1e300, float("inf"),

@@ -3,19 +3,19 @@
 import numpy as np
 
 import nbkernels
-from nbkernels.binary import DOCS
 from nbkernels.dtypes import ASSOCIATIVE
+from nbkernels.operations import BINARY, PAIRWISE
 
 from . import judge
 from .elementwise import over
 from .rooms import DTYPES, FLOATS, a_shape, chance, lay, narrowed, pick, values
 
-OPS = [op for op in DOCS if op != "ldexp"]  # NumPy folds that of small integers, and refuses to beside bfloat16
+OPS = [op for op in BINARY if op != "ldexp"]  # NumPy folds that of small integers, and refuses to beside bfloat16
 # Rounded at each step, in no order that is promised: held against sums in higher precision.
-ROUNDED = ("add", "multiply", "hypot", "logaddexp")
+ROUNDED = [op for op, row in BINARY.items() if row.fold == PAIRWISE]
 # Of floats, functions that differ from NumPy's by an ulp at each step: of these only layouts and forms are compared; so
 # of complex quotients.
-LOOSE = ("pow", "float_power", "atan2", "hypot", "logaddexp")
+LOOSE = [op for op, row in BINARY.items() if row.ulp]
 
 
 def theme(rng):

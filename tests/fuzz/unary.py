@@ -3,14 +3,14 @@
 import numpy as np
 
 import nbkernels
-from nbkernels.unary import DOCS
+from nbkernels.operations import UNARY
 from tests.compare import numpys, off_alone
 
 from . import judge
 from .elementwise import over
 from .rooms import DTYPES, a_shape, chance, lay, narrowed, pick, specials, values
 
-OPS = list(DOCS)
+OPS = list(UNARY)
 
 
 def theme(rng):

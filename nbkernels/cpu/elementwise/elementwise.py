@@ -11,22 +11,16 @@ import functools
 import numpy as np
 
 from ... import scalar
-from ...dtypes import ALONE, COMPARISONS, HALVES, kind, known, resolve, settled, ufunc
+from ...dtypes import ALONE, HALVES, kind, known, resolve, settled, ufunc
 from ...jit.ir.vector import masked, width_bits
+from ...operations import CHAINED, ELEMENTWISE, LIGHT, TEST
 from ...rounding import rounded
 from ...strides import plan
 from . import gates, schedule
-from .gates import TRANSCENDENTAL
 from .loop import Loop
 from .loops import address
 
 NO_SCALARS = np.empty(0)
-# Operations that wait for memory, and that LLVM vectorises: it complains where it is told to and cannot.
-LIGHT = ("add", "subtract", "multiply", "divide", "maximum", "minimum", "bitwise_and", "bitwise_or", "bitwise_xor",
-         "bitwise_left_shift", "bitwise_right_shift", "abs", "negative", "square", "floor", "ceil", "trunc", "round",
-         "bitwise_invert", "isnan", "isinf", "isfinite", "signbit", *COMPARISONS)  # fmt: skip
-# Operations on floats whose steps wait for each other; LLVM vectorises none into items of 16 bytes.
-PAIRED = ("pow", "float_power", "logaddexp", *TRANSCENDENTAL)
 
 
 def spec(
@@ -66,7 +60,7 @@ def spec(
         masked,
         scalar.find(f"{op}_faults", inputs[0]) if checked else None,
         _light(name, inputs[0]),
-        name in PAIRED and inputs[0].kind == "f" and out.itemsize < 16,
+        _chained(name) and inputs[0].kind == "f" and out.itemsize < 16,  # LLVM vectorises none into items of 16 bytes
         steps,
         plain=None if masked else _plain(op, inputs[0]),
         alone=name in ALONE,
@@ -80,8 +74,12 @@ def loop(*args, **keywords) -> int:
 
 
 def _light(name, work):
-    floats = name in ("divide", "isnan", "isinf", "isfinite", "signbit")
-    return name in LIGHT and work.kind in ("f" if floats else "fiu")
+    row = ELEMENTWISE[name]
+    return row.cost == LIGHT and work.kind in ("f" if row.group == TEST else "fiu")
+
+
+def _chained(name):
+    return ELEMENTWISE[name].cost == CHAINED
 
 
 def _plain(op, work):
@@ -97,7 +95,7 @@ def nested(op, dtypes, shapes, strides, dtype, casting, fresh) -> schedule.Nest:
     loops, (out, first, second, *mask) = plan(shapes, strides, itemsizes), dtypes
     name = op.removesuffix("_scaled")
     work = resolve(name, first, second, dtype, casting)[0]
-    divided = name not in PAIRED and _plain(name, work) is not None  # by runs, which lines are not
+    divided = not _chained(name) and _plain(name, work) is not None  # by runs, which lines are not
     streamed = not (fresh or mask or divided) and gates.streamed(loops, itemsizes)
     # Truths that come of turned inputs are stored by runs where there are no masked stores of bytes.
     light = not mask and _light(name, work) and all(map(masked, itemsizes[loops.kind == "transposed" :]))

@@ -6,7 +6,9 @@ launch, a call or a compilation decides are numbers of their own. Nothing of thi
 
 from __future__ import annotations
 
+from ... import operations
 from ...jit.ir.vector import LINE, SIZE
+from ...operations import ELEMENTWISE
 from ...strides import StridedPlan
 from ..runtime.machine import machine
 
@@ -20,12 +22,8 @@ PARALLEL, FUNCTION_PARALLEL = 1 << 16, 1 << 15
 # Bytes of the widest operand of an addition from which on threads share the work of the small entry, without the GIL:
 # a + b of 100,000 float32 takes one thread 13.1 us, two 8.1.
 SHARED = 1 << 18
-# Operations that take 0.5 to 3 ns an element where an addition in L2 takes 0.1: sizes at which calls go another way are
-# smaller for them by this power of two.
-TRANSCENDENTAL = ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cbrt", "cos", "cosh", "exp", "exp2", "expm1",
-                  "log", "log10", "log1p", "log2", "sin", "sinh", "tan", "tanh")  # fmt: skip
-COSTLY = ("pow", "float_power", "atan2", "hypot", "logaddexp", "floor_divide", "remainder", "fmod", "gcd", "lcm",
-          *TRANSCENDENTAL)  # fmt: skip
+# Operations for which sizes at which calls go another way are smaller, by this power of two.
+COSTLY = frozenset(op for op, row in ELEMENTWISE.items() if row.cost in (operations.COSTLY, operations.CHAINED))
 COSTS_MORE = 3
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from ...jit.compile.python_first import Patience
+from ...operations import BINARY, PAIRWISE
 from .fold_loop import BLOCK, DEALT, LANES
 
 MOST = 1 << 24  # elements
 # Integers and bools have one result whatever the order; of floats these are NumPy's, bit for bit, term by term.
-WHOLE = "add multiply maximum minimum bitwise_and bitwise_or bitwise_xor logical_and logical_or".split()
-KINDS = {"b": WHOLE, "i": WHOLE, "u": WHOLE, "f": ("add", "multiply"), "c": ("add",)}
+KINDS = {kind: [op for op, row in BINARY.items() if kind in row.exact
+                and (row.fold == PAIRWISE or (row.fold and kind in "biu"))] for kind in "biufc"}  # fmt: skip
 
 patience = Patience("reduce_walk")
 

@@ -7,7 +7,7 @@ from types import NoneType
 
 import numpy as np
 
-from ...dtypes import ASSOCIATIVE, NUMBERS, SIGNLESS, identity, known, neutral, resolve_fold
+from ...dtypes import ASSOCIATIVE, NUMBERS, SIGNLESS, identity, known, neutral, resolve_fold, ufunc
 from ...strides import output_strides
 from ..elementwise import fast as calls
 from ..elementwise.elementwise import apart, binary, refuse_negative
@@ -67,7 +67,7 @@ def _with_keywords(self, op, axis, keepdims, initial, where, dtype, out):
         if work != working(work):
             return None  # which is rounded once
         if where is not None:
-            if type(where) is not np.ndarray or where.dtype != bool or (initial is getattr(np, op).identity is None):
+            if type(where) is not np.ndarray or where.dtype != bool or (initial is ufunc(op).identity is None):
                 return None
             if op in SIGNLESS and initial is not None:
                 return None
@@ -138,7 +138,7 @@ def _planned(
     None where there is no result, or no fold in any order."""
     if type(keepdims) is not bool:  # by whose address a call is recalled
         return None
-    if op not in ASSOCIATIVE or not known(dtype) or (0 in shape and getattr(np, op).identity is None):
+    if op not in ASSOCIATIVE or not known(dtype) or (0 in shape and ufunc(op).identity is None):
         return None
     try:
         work = resolve_fold(op, dtype, wanted)

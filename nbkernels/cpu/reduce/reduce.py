@@ -24,9 +24,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ... import scalar
-from ...dtypes import HALVES, known, neutral
+from ...dtypes import HALVES, SIGNLESS, known, neutral
 from ...jit.ir.turn import TILE, turner
 from ...jit.ir.vector import LINE
+from ...operations import ANY_ORDER, BINARY
 from ...strides import reduce_plan, rows
 from ..elementwise.loop import Loop
 from ..elementwise.loops import address
@@ -41,7 +42,7 @@ from .plan import SHARE, cut, shared, turned, whole_blocks, workers
 FIRST = first_folds.patience
 NOWHERE = np.empty(0, np.int64)
 # Operations whose results have the same bits in any order, of floats too.
-EXACT = ("maximum", "minimum", "fmax", "fmin", "logical_and", "logical_or", "logical_xor")
+EXACT = frozenset(op for op, row in BINARY.items() if row.fold == ANY_ORDER)
 
 
 class Ready(NamedTuple):
@@ -91,7 +92,7 @@ def prepared(op, shapes, strides, out: np.dtype, dtype: np.dtype, work: np.dtype
     f.rooms, (f.out, f.x) = FOLD.bytes + 8 * len(dims), loops.kept.offsets
     if not across:
         f.fold, f.copy = _rows_of(op, dtype, work, exact), _copies(*(np.dtype(f"V{dtype.itemsize}"),) * 3)
-    f.give = _loop(op, work, work, out) if loops.terms == 1 and op in ("hypot", "gcd") else _copies(work, work, out)
+    f.give = _loop(op, work, work, out) if loops.terms == 1 and op in SIGNLESS else _copies(work, work, out)
     if across and loops.terms > 1:
         f.take, f.chain = (_loop(op, work, dtype, work, n) for n in (1, FUSED))
     f.first, f.merge = _copies(dtype if across else work, work, work), _loop(op, work, work, work)
