@@ -709,6 +709,25 @@ class _logaddexp_(_Operation):
 
 logaddexp_: _logaddexp_
 
+class _logaddexp2(_Elementwise):
+    r"""out = log2(2**self + 2**other), without overflow on the way"""
+
+    @overload
+    def __call__(_, self: _Array | _Number, other: _Array | _Number, *, where: _Array | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _Array: ...
+    @overload
+    def __call__(_, self: _HasArray | _Number, other: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: _Out) -> _Out: ...
+    @overload
+    def __call__(_, self: _A | _Number, other: _A | _Number, *, where: _A | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None, out: None = None) -> _A: ...
+
+logaddexp2: _logaddexp2
+
+class _logaddexp2_(_Operation):
+    r"""In-place form of `logaddexp2`: writes self and returns it."""
+
+    def __call__(_, self: _A, other: _HasArray | _Number, *, where: _HasArray | _Number | None = None, casting: str | None = None, order: str | None = None, dtype: DTypeLike | None = None) -> _A: ...
+
+logaddexp2_: _logaddexp2_
+
 class _heaviside(_Elementwise):
     r"""out = 0 where self < 0, other where it is 0, 1 where it is larger"""
 

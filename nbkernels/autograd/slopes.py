@@ -118,6 +118,18 @@ def logaddexp_other(grad, x, y):
     return grad / (1 + math.exp(x - y))
 
 
+def logaddexp2_self(grad, x, y):
+    return grad / (1 + math.exp((y - x) * 0.6931471805599453))
+
+
+def logaddexp2_other(grad, x, y):
+    return grad / (1 + math.exp((x - y) * 0.6931471805599453))
+
+
+def logaddexp2_fold(grad, x, total):
+    return grad * math.exp((x - total) * 0.6931471805599453)
+
+
 def logaddexp_fold(grad, x, total):
     """Of the fold of many."""
     return grad * math.exp(x - total)

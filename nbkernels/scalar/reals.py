@@ -8,7 +8,9 @@ from ..elementary.powers import pow as power
 from ..elementary.powers import pow_plain as power_plain
 from ..elementary.real import bits, floor, fma, helper, number
 from ..elementary.transcendental import atan2 as angle
+from ..elementary.transcendental import exp2 as power_of_two
 from ..elementary.transcendental import hypot as length
+from ..elementary.transcendental import log1p as log_of_one_and
 from ..elementary.transcendental import logaddexp as log_of_sum
 
 
@@ -156,6 +158,13 @@ def hypot(x, y):
 def logaddexp(x, y):
     """log(exp(x) + exp(y)), without overflow on the way."""
     return log_of_sum(x, y)
+
+
+def logaddexp2(x, y):
+    """log2(2**x + 2**y), without overflow on the way: exact for two equal numbers, one more than either."""
+    larger, smaller = (x, y) if x > y else (y, x)
+    more = np.float64(log_of_one_and(power_of_two(smaller - larger))) * 1.4426950408889634
+    return larger + (1.0 if x == y else more)
 
 
 def copysign(x, y):
