@@ -1,6 +1,7 @@
 """The documents are true: commands, tables, links, examples in README and in docstrings."""
 
 import doctest
+import importlib
 import importlib.util
 import json
 import os
@@ -164,6 +165,17 @@ def test_contributings_code_is_the_librarys():
         lines = [line.strip() for line in (ROOT / file).read_text(encoding="utf-8").splitlines()]
         wanted = [line.strip() for line in block.strip().splitlines()]
         assert any(lines[i : i + len(wanted)] == wanted for i in range(len(lines))), f"{file} lacks {wanted}"
+
+
+def test_what_contributing_names_is_there():
+    """Functions by their modules, and the options of the benches' commands."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    for name in re.findall(r"`(nbkernels(?:\.\w+)+)`", text):
+        module, _, function = name.rpartition(".")
+        assert hasattr(importlib.import_module(module), function), name
+    for script, words in re.findall(r"`python\s+(bench/\w+\.py)([^`]*)`", text):
+        known = (ROOT / script).read_text(encoding="utf-8")
+        assert all(f'"{option}"' in known for option in re.findall(r"--\w+", words)), (script, words)
 
 
 def test_extending_runs():
