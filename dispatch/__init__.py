@@ -1,4 +1,4 @@
-"""Who runs an op: schemas, dispatch keys, tables of kernels, adapters for array libraries. Needs nothing but Python.
+"""The dispatcher, which decides who runs an op: schemas, keys, tables of kernels, adapters. Imports nothing but Python.
 
 The names below are imported at their first use: importing the package costs next to nothing.
 """

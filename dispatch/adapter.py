@@ -1,4 +1,4 @@
-"""What the dispatcher asks of an array library: an Adapter, which tells devices, specs and views of its arrays."""
+"""Adapter: the interface to an array library, which tells the device of an array and its spec, and views it."""
 
 import sys
 from collections import namedtuple

@@ -1,4 +1,4 @@
-"""Python values -> what the schema's types ask for, one converter per argument, made once per op."""
+"""Converters of Python values to what the schema's types ask for, one per argument, made once per op."""
 
 import operator
 

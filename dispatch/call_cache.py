@@ -1,4 +1,4 @@
-"""General calls on NumPy's arrays that were described before: the same dtypes, shapes, strides, numbers and words.
+"""A cache of general calls on NumPy's arrays, by their dtypes, shapes, strides, numbers and words.
 
 What meta said of such a call and what was checked then holds again, so that it begins with the kernel. What may change
 between two calls is looked at in each: whether out can be written. An op forgets its calls when its kernels change.

@@ -1,4 +1,4 @@
-"""Whether a composite keeps to its trade: `comply(op, *args)` runs its body under watch.
+"""Check a composite: `comply(op, *args)` runs its body on watched arrays and reports what it must not do.
 
 A composite is written over other ops, so that it runs wherever they run. It may look at shapes, dtypes and strides,
 make views and empty arrays, and call ops. It must not touch data, resize, or write what it was given: a functional body

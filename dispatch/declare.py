@@ -1,4 +1,4 @@
-"""What a declaration may say: rules of schemas, variants and flags; what breaks one is told what to do."""
+"""Rules for declarations of ops: schemas, variants and flags. Each error says what to do."""
 
 from . import keys
 from .errors import RegistrationError

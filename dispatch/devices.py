@@ -1,4 +1,4 @@
-"""The adapters of libraries whose arrays may lie on a CUDA device: numba.cuda, CuPy, torch. See arrays.py."""
+"""Adapters of libraries whose arrays may lie on a CUDA device: numba.cuda, CuPy, torch. See arrays.py."""
 
 import sys
 from contextlib import nullcontext

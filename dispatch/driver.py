@@ -1,5 +1,5 @@
-"""The CUDA driver as host code needs it, by cuda.bindings: devices, the order of streams, memory; and what one call
-asked of it, so that it can be repeated.
+"""The CUDA driver for host code, by cuda.bindings: devices, the order of streams, memory.
+A recorder notes what one call asks of the driver, so that it can be repeated.
 
 A stream is its handle, an int; 0 is the default stream. Contexts are the devices' primary ones, which torch, CuPy, JAX
 and Numba use as well.

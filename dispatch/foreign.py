@@ -1,4 +1,4 @@
-"""Arrays of libraries that nobody here knows, through the protocols that they speak: DLPack, CUDA's array interface.
+"""Arrays of unknown libraries, by the protocols DLPack and CUDA's array interface; checked before they are read.
 
 Both tell an address, and both are checked before anything is read there: sizes, strides, pointer, dtype, device. What
 does not hold together is a TypeError that says what it was. Of an array with a namespace (`__array_namespace__`) the

@@ -1,5 +1,5 @@
-"""Operators, views and sums for arrays that have no library of their own: those that a mode watches, and those without
-data. A library of ops says by `provide` what they run.
+"""Operators, views and sums for arrays without a library of their own: watched arrays, and arrays without data.
+A library of ops says by `provide` what they run.
 """
 
 from math import prod

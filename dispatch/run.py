@@ -1,4 +1,4 @@
-"""The end of a general call: meta says what comes out, checks, launch."""
+"""The end of a general call: the meta function gives the result's spec, `out` is checked or made, the kernel runs."""
 
 from contextlib import contextmanager
 

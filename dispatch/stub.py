@@ -1,4 +1,4 @@
-"""Kernels by device of functions that are no op, as ATen's DispatchStub has them: what they take no schema can say."""
+"""Kernels by device of functions that are not ops, because no schema describes their arguments (ATen: DispatchStub)."""
 
 from . import keys
 from .errors import MissingKernelError, RegistrationError

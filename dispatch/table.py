@@ -1,4 +1,4 @@
-"""Registrations -> the computed table: which kernel a key gets, and where it came from.
+"""The table of an op, computed from registrations: which kernel a key gets, and where it was registered.
 
 `Table.row(key)` is the answer for one key, by the precedence in keys.py; `str(table)` prints the registered rows and
 the computed ones. Readers take no lock: what they read is replaced whole, never changed.

@@ -1,4 +1,4 @@
-"""Arrays that a mode watches: calls of ops that have a kernel are handed to the mode, in place of running.
+"""Arrays that a mode watches: calls with them are handed to the mode instead of being run.
 
 A composite's body sees them as it would see any array, through `views`, operators, shape, dtype and strides; there is
 nothing else. compliance.py, the library's explain() and its tapes are modes; an adapter of your own may `intercept` as

@@ -1,4 +1,4 @@
-"""Views and empty arrays of any library's kind, for code that is written over arrays of all of them. Zero-copy."""
+"""Zero-copy views and empty arrays of any library, for code that is written over arrays of all of them."""
 
 from math import prod
 

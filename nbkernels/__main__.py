@@ -1,4 +1,4 @@
-"""python -m nbkernels"""
+"""Run the command line: python -m nbkernels."""
 
 import sys
 

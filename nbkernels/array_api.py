@@ -1,4 +1,4 @@
-"""A namespace of the array API standard: `x.__array_namespace__()` of an array that `nbkernels.asarray` made
+"""A namespace of the array API standard: `x.__array_namespace__()` of an array that `nbkernels.asarray` made.
 
 Every name of the standard is here. Element-wise operations, `sum`, `prod`, `max`, `min`, `mean`, `var`, `std`,
 `cumulative_sum`, `cumulative_prod`, `matmul`, `vecdot`, `tensordot`, `matrix_transpose`, `where` and `clip` are this

@@ -1,4 +1,4 @@
-"""Compile in a thread of its own what later calls like one need, while calls go on as first ones do.
+"""A thread that compiles the code of later calls, while the first calls go on without it.
 
 The thread makes the call again, of arrays of ones with the same dtypes, shapes and strides (calls/call.py), and there
 no call is a first one. LLVM lets go of the GIL and Numba's passes share it: while 6.7 s of compilation ran, calls of

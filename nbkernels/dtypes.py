@@ -1,4 +1,4 @@
-"""Which dtypes an element-wise operation works in: NumPy's own rules, asked of its ufunc of the same name.
+"""The dtypes that element-wise operations work in: NumPy's own rules, asked of its ufunc of the same name.
 
 The rules are those of NEP 50: an array, a NumPy scalar or a bool brings its dtype, a Python int, float or complex only
 its kind. bfloat16 is ml_dtypes', known by its name: whoever has such an array has imported ml_dtypes.

@@ -1,4 +1,4 @@
-"""What is applied to a product before it is stored: named activations with their slopes, and any scalar function."""
+"""Functions that end a product before it is stored: named activations with their slopes, and any scalar function."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The first element-wise calls of a process: NumPy makes them where it has the same bits, so that none of them waits
-for Numba (0.2 to 0.6 s to import) or for a kernel (0.2 s to load, 0.5 to compile).
+"""The first element-wise calls of a process, which NumPy makes where it has the same bits.
+So none of them waits for Numba (0.2 to 0.6 s to import) or for a kernel (0.2 s to load, 0.5 to compile).
 
 NBKERNELS_FIRST_CALLS=n   how many calls of a kind are the first ones; 0 for none
 

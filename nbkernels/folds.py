@@ -1,4 +1,4 @@
-"""What the operations of two do to one array: the rules of reduce and accumulate. Pure, as binary.py.
+"""Rules of reduce and accumulate by the operations of two: dtype, identity, order. Pure, as binary.py.
 
 A fold is associative, and goes in any order (the pairwise one of sum_to), or in order along one axis.
 """

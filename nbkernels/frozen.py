@@ -1,4 +1,4 @@
-"""A user's function as it is at one moment: a copy that holds all that it reads, and whether any of that has changed.
+"""A user's function as it is at one moment: a copy with all that it reads, and whether any of that has changed since.
 
 Compiled code holds the values of globals and closures as constants. So what is compiled is the copy, whose values
 nobody changes, and a function whose values are others is another function, in this process and on disk. What counts is

@@ -1,4 +1,4 @@
-"""Shape and dtype rules: what comes out of an op, or the error that says why nothing can.
+"""Rules of shape and dtype: the spec of an op's result, or the error that says why there is none.
 
 Pure: no array is touched and no kernel known. Tensor arguments are anything with `.shape`, `.dtype` and `.strides`
 (bytes). The public functions' docstrings are these. The element-wise operations' rules are binary.py.

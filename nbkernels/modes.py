@@ -1,4 +1,4 @@
-"""Which mode products take where a call names none: modes(...), NBKERNELS_MODE, or what the device is fastest by."""
+"""The mode of products that name none: modes(...), NBKERNELS_MODE, or the fastest one of the device."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Pickles of operations that are made of users' functions: by module and name, as NumPy's ufuncs have it, where another
-process finds them so; else the function by value, by the cloudpickle that Numba brings."""
+"""Pickles of operations that are made of users' functions.
+They are kept by module and name, as NumPy's ufuncs, where another process finds them so; else the function is kept by
+value, by the cloudpickle that Numba brings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GemmProblem: what is multiplied, as numbers; nothing about how."""
+"""GemmProblem: the sizes, dtype and layout of a product, as numbers; nothing about how it is computed."""
 
 from __future__ import annotations
 

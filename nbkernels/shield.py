@@ -1,5 +1,5 @@
-"""What must not be broken off half-way, by signals, forks or the end of the stack: imports of Numba, compilations, and
-changes of what the whole process goes by."""
+"""Protection from interruption by signals, forks or the end of the stack.
+What is protected: imports of Numba, compilations, and changes of the state of the whole process."""
 
 from __future__ import annotations
 

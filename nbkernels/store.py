@@ -1,4 +1,4 @@
-"""Winners of the tuner on disk: a JSON file that nothing can break."""
+"""Winners of the tuner on disk: a JSON file; a damaged one counts as empty."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""How many threads a call takes: threads(n), OMP_NUM_THREADS, and what compiled code reads of both."""
+"""The number of threads that calls take: threads(n), OMP_NUM_THREADS, torch's number; compiled code reads it, too."""
 
 from __future__ import annotations
 

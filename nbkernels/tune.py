@@ -1,4 +1,4 @@
-"""Times in turns, of what is to be compared. Knows no kernel. Called, the module is the tuner: `nbkernels.tune(...)`.
+"""Timing of functions in turns; knows no kernel. The module is callable: `nbkernels.tune(...)` is the tuner.
 
 - medians({name: call}): interleaved timing, name -> median seconds
 - tune(shape, dtype=...): the fastest tiles of matrix products, kept and used (nbkernels/tuning/run.py)

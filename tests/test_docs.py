@@ -1,5 +1,6 @@
 """The documents are true: commands, tables, links, examples in README and in docstrings."""
 
+import ast
 import doctest
 import importlib
 import importlib.util
@@ -142,17 +143,80 @@ def test_files_that_documents_name_exist(document):
         assert (ROOT / name).exists(), f"{document.name} names {name}"
 
 
-def test_architecture_names_every_module():
-    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    rooms = text[text.index("## Rooms") : text.index("## Who may import whom")]
-    modules = [*(ROOT / "nbkernels").rglob("*.py"), *(ROOT / "dispatch").rglob("*.py")]
-    assert not sorted({path.name for path in modules if not re.search(rf"\b{re.escape(path.name)}\b", rooms)})
+ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+MODULES = sorted([*(ROOT / "nbkernels").rglob("*.py"), *(ROOT / "dispatch").rglob("*.py")])
+
+
+def test_architecture_is_short():
+    """Files are described by their docstrings. Long lines are no way round the bound."""
+    lines = ARCHITECTURE.splitlines()
+    assert len(lines) <= 250
+    assert max(map(len, lines)) <= 150
+
+
+def test_architecture_names_every_room_and_none_that_is_gone():
+    rooms = ARCHITECTURE[ARCHITECTURE.index("## Rooms") : ARCHITECTURE.index("## Who may import whom")]
+    named = re.findall(r"^([a-z_/]+)/ +\S", rooms, re.MULTILINE)
+    assert len(named) == len(set(named))
+    packages = {path.parent.relative_to(ROOT).as_posix() for path in MODULES}
+    assert set(named) == packages | {"tests", "bench", "docs", "examples"}
+    assert all((ROOT / name).is_dir() for name in named)
 
 
 def test_architecture_names_no_module_that_is_gone():
-    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     known = {path.name for path in ROOT.rglob("*.py") if ".venv" not in path.parts}
-    assert not set(re.findall(r"\b\w+\.py\b", text)) - known
+    named = set(re.findall(r"\b\w+\.py\b", ARCHITECTURE))
+    assert len(named) > 20
+    assert not named - known
+
+
+def test_architecture_has_the_import_rules_that_are_enforced():
+    """Its table against RULES of test_layers.py: the same rooms, and for each the same names."""
+    spec = importlib.util.spec_from_file_location("layers", next((ROOT / "tests").rglob("test_layers.py")))
+    layers = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(layers)
+    words = {"numpy": "NumPy", "numba": "Numba", "numba !cuda": "Numba"}
+    section = ARCHITECTURE[ARCHITECTURE.index("## Who may import whom") : ARCHITECTURE.index("## The way of a call")]
+    told = {}
+    for rooms, names in re.findall(r"^\| ([\w, `]+) \| ([^|;]+?)(?:;[^|]*)? \|$", section, re.MULTILINE):
+        for room in rooms.replace("`", "").split(", "):
+            assert room not in told, f"two rows for {room}"
+            told[room] = set(names.split(", ")) - {"nothing"}
+    assert {told.pop(room) == {"anything"} for room in (*layers.COMMAND_LINE, "tests", "bench")} == {True}
+    told.pop("room"), told.pop("__init__")
+    assert set(told) == set(layers.RULES) - {"__init__"}
+    for room, rules in layers.RULES.items():
+        planning = "the planning rooms" in told.get(room, ())
+        wanted = {words.get(rule, rule.removeprefix("nbkernels.")) for rule in rules}
+        found = told.get(room, wanted) - {"the planning rooms"}
+        if planning:
+            found |= {words.get(rule, rule.removeprefix("nbkernels.")) for rule in layers.PLANNING}
+        assert found == wanted, room
+
+
+def first_line(source):
+    return (ast.get_docstring(ast.parse(source)) or "").partition("\n")[0]
+
+
+def is_summary(line):
+    """A sentence that ends on this line, of three words or more, which names its subject."""
+    opening = re.match(r"(The same|Those|Its?|They|This|That|What|Whether|Which|How|Where|Who)\b", line)
+    return bool(re.search(r"[.?!](\s|$)", line)) and len(line.split()) >= 3 and not opening
+
+
+def test_modules_begin_with_a_sentence_about_them():
+    lines = {path.relative_to(ROOT).as_posix(): first_line(path.read_text(encoding="utf-8")) for path in MODULES}
+    assert len(lines) > 300
+    assert not {path: line for path, line in lines.items() if not is_summary(line)}
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["import os", '""""""', '"""Matrix products."""', '"""The same of vectors, with threads."""', '"""What runs it."""']
+    + ['"""Products of matrices, of vectors and of\nbatches."""', '"""python -m nbkernels"""'],
+)
+def test_what_is_no_such_sentence(source):
+    assert not is_summary(first_line(source))
 
 
 def test_contributings_code_is_the_librarys():

@@ -1,5 +1,5 @@
-"""Derivatives of reduce and accumulate: of add and of the largest or smallest at once, of any other operation by its
-own derivative at each step of the fold.
+"""Derivatives of reduce and accumulate.
+Those of add, of the largest and of the smallest are computed at once, others by the derivative of each step.
 
 With a[i] = op(a[i-1], x[i]) the gradient of a[i-1] is that of a[i] times the derivative in the first operand, and that
 of x[i] times the derivative in the second.

@@ -1,5 +1,5 @@
-"""Derivatives of functions that `elementwise` and `fuse` make: those that their author gives, or forward
-differentiation of the function itself (jit/user/dual.py), compiled like it.
+"""Derivatives of functions that `elementwise` and `fuse` make.
+They are those that the author gives, or forward differentiation of the function (jit/user/dual.py), compiled like it.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Derivatives: for each op, the gradient of each tensor argument as a formula over library ops (of matrix products:
-product_gradients.py; of folds: fold_gradients.py).
+"""Derivatives of every op: the gradient of each tensor argument, as a formula over library ops.
+Those of matrix products are in products.py, those of folds in folds.py.
 
 `grad` is the gradient of the result. A formula names what it needs of grad and of the op's arguments; `op.gradient`
 calls those that are wanted, and `fit` gives what comes out the argument's shape, dtype and layout.

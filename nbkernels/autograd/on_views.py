@@ -1,5 +1,5 @@
-"""Gradients of a call, in less time than formulas take that are written over arrays of every library: of everyday
-products by two products, of tensors in the CPU's memory by the formulas on NumPy's views of them."""
+"""Gradients of common calls, faster than by the formulas over arrays of every library.
+Those of everyday products are two products; those of tensors on the CPU are the formulas on NumPy's views."""
 
 import numpy as np
 

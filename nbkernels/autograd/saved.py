@@ -1,4 +1,4 @@
-"""What tapes keep of a call for its derivative, which is that of the values that the call saw.
+"""Saved values: a tape keeps the arguments of a call as the call saw them, by copies or by counts of writes.
 
 Tensors count the writes into them: one after the call is an error. Nothing counts writes into arrays of NumPy and other
 libraries: those that a derivative will read are copied, and what the tape itself made is read-only. A checksum instead,

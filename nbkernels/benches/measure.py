@@ -1,4 +1,4 @@
-"""A case -> a row: interleaved medians, share of the peak that is measured beside it, spread; with what was asked."""
+"""Measure a case and give a row: interleaved medians, spread, and the share of the peak that is measured beside it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the machine can do at most, measured: multiply-adds between registers, copies in each cache level, a launch."""
+"""Measured peaks of the machine: multiply-adds between registers, copies in each cache level, a launch."""
 
 import contextlib
 import itertools

@@ -1,5 +1,4 @@
-"""Shares of a peak: the most that an instruction was seen to do, by so many threads, beside the rows that are held
-against it.
+"""Shares of a peak: the speed of a row over the fastest sample of its instruction, by as many threads.
 
 A peak is the fastest sample of a call that runs nothing but the instruction which the kernel uses, in turns with the
 row, or of a row itself, whose samples are no less true: so no share exceeds 1, however the clock drifts. Rows of one

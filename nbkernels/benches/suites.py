@@ -1,4 +1,4 @@
-"""What `python -m nbkernels bench` measures: suites of cases, each a call of ours and the same of every peer.
+"""Suites of cases that `python -m nbkernels bench` measures, each a call of ours and the same of every peer.
 
 A case is light until `calls()` is asked for. `quick` ones are those of --quick.
 """

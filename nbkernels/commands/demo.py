@@ -1,4 +1,4 @@
-"""The main job: a two-layer digit classifier, written once, run twice: by this library's operations and by NumPy's.
+"""The demo: a two-layer digit classifier, trained by this library's operations and by NumPy's.
 
     y = W2 relu(W1 x + b1) + b2,    loss = mean over the batch of sum(max(0, 1 - t*y)**2),  t = +1 at the digit, else -1
 

@@ -1,4 +1,4 @@
-"""What the library found on this machine: `python -m nbkernels info`, and the meta of benchmark results."""
+"""Facts about this machine and installation: `python -m nbkernels info`, and the meta of benchmark results."""
 
 import datetime
 import importlib.metadata

@@ -1,1 +1,1 @@
-"""Kernels for NumPy arrays."""
+"""Kernels for NumPy arrays on the CPU."""

@@ -1,4 +1,4 @@
-"""Kernel -> cubin and the assembler's report, without device or driver: what a launch loads is what a test measures."""
+"""The cubin of a Kernel and the assembler's report, without device or driver: tests measure what a launch loads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a product asks for, settled once for all: which operands are read, how long the sum is, where it goes."""
+"""Decisions that all products share, made once: which operands are read, how long the sum is, where it goes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernel -> cubin: from the library's cache, from what the package carries, or compiled now and kept.
+"""The cubin of a Kernel, from the library's cache or from the package, or compiled now and kept.
 
 A kernel is known by text: what makes it, its arguments, threads, blocks and shared memory, the architecture. Files of
 the cache lie in its one directory, which the sources and versions name (jit/disk/files.py); their names add the

@@ -1,4 +1,4 @@
-"""What the CUDA kernels would do with a call, as plain facts: the choices that the kernels themselves make."""
+"""Facts about what the CUDA kernels would do with a call: the choices that the kernels themselves make."""
 
 from __future__ import annotations
 

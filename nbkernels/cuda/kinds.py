@@ -1,4 +1,4 @@
-"""Which kind of product a call is, by its dtypes: as on the CPU, without the ways that have instructions there."""
+"""The kind of a product by its dtypes: as on the CPU, without the kinds that need instructions of the CPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernel -> machine code -> launch.
+"""Kernel: a kernel by its name, loaded or compiled when it is first launched.
 
 A kernel takes pointers and strides, never arrays: an array argument costs five parameters and two more for each
 dimension, microseconds to type, and is addressed through integers, which hides from the compiler that it lies in global

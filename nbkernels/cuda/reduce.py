@@ -1,5 +1,5 @@
-"""out = x folded by an associative operation over the dimensions in which out has size 1 or none: one kernel, one pass
-for each level of chunks.
+"""out = x folded by an associative operation over the dimensions in which out has size 1 or none.
+One kernel makes one pass for each level of chunks.
 
 The order is fixed by x's sizes, dtype and memory order, the same on every card and at every address. The terms of a
 result are cut into chunks, a chunk into pieces of P, of which lane l of L folds pieces l, l + L, l + 2L ..., each of

@@ -1,5 +1,6 @@
-"""Which kernels calls launch, found by making them on a card that is not there: arrays are numbers alone, and of a
-launch the kernel is noted. What chooses kernels runs as on the card, so that no list of them can be out of date.
+"""Rehearsal: find the kernels that calls launch, without a GPU, by making the calls on a simulated card.
+Its arrays are numbers alone, and a launch only notes its kernel. The code that chooses kernels is the code that runs
+on a card, so the list cannot be out of date.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A call that repeats an earlier one's launches on other arrays, of any library.
+"""Replay: a call that repeats the launches of an earlier call on other arrays, of any library.
 
 What a call launches follows from the layouts, dtypes, streams and numbers that it is given, and from its arrays'
 addresses. These matter in three ways: as the kernels' pointers, by their alignment, and by what the arrays share. So

@@ -1,4 +1,4 @@
-"""Rows of a matrix that warps bring to shared memory ahead of their use, for mv: which, and how. Pure numbers."""
+"""The plan of mv whose warps bring rows to shared memory ahead: which products, and how. Pure numbers."""
 
 from __future__ import annotations
 

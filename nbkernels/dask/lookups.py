@@ -1,4 +1,4 @@
-"""register: dask's own products of NumPy chunks, by this library."""
+"""register(): dask's own products of NumPy chunks run by this library."""
 
 from __future__ import annotations
 

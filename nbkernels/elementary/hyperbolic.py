@@ -1,5 +1,5 @@
-"""sinh, cosh and the inverses of the hyperbolic functions as plain scalar functions, and the cube root: like those of
-transcendental.py, at most 4 ulp off. Errors of float32 are those of every 1024th argument."""
+"""sinh, cosh, the inverses of the hyperbolic functions and the cube root as plain scalar functions.
+Like those of transcendental.py, at most 4 ulp off. Errors of float32 are those of every 1024th argument."""
 
 from __future__ import annotations
 

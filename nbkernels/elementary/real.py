@@ -1,4 +1,4 @@
-"""What scalar functions over the bits of float32 and float64 are written in: fma, polynomials, one body for both.
+"""Building blocks of scalar functions over the bits of float32 and float64: fma, polynomials, one body for both.
 
 Plain Python throughout: called as it stands (on NumPy scalars), compiled by `nbkernels.jit.compile.overloads` and by
 the CUDA room. A *generic* function is a name; what it computes are its kernels, one for each dtype.

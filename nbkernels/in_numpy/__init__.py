@@ -1,1 +1,1 @@
-"""NumPy's own operations made to run our kernels, in code that nobody edits: docs/numpy.md."""
+"""use_in_numpy: NumPy's own operations run our kernels, in code that nobody edits. See docs/numpy.md."""

@@ -1,4 +1,4 @@
-"""Slots: NumPy's inner loops, each with the words that our compiled code reads, and the kernel that it gets."""
+"""Slots: replaced inner loops of NumPy, each with the words that our compiled code reads, and its kernel."""
 
 from __future__ import annotations
 

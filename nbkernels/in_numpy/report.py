@@ -1,4 +1,4 @@
-"""What became of NumPy's loops: counted by the loops themselves, told to watch() and to `run --report`."""
+"""Counts of NumPy's replaced loops, which the loops keep themselves, for watch() and `run --report`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""use_in_numpy: what is asked of this process, and NumPy as all of that wants it."""
+"""use_in_numpy: the requests of this process, and NumPy patched as all of them together ask."""
 
 from __future__ import annotations
 

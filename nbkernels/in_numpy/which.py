@@ -1,4 +1,4 @@
-"""Which of NumPy's inner loops are replaced: those measured faster here, or those that are asked for.
+"""The choice of NumPy's inner loops that are replaced: those measured faster here, or those that are asked for.
 
 measured.json holds what bench/bench_numpy_loops.py found, by the width of vectors: for each ufunc and dtype the
 elements of a call, or multiply-adds, from which on ours is at least GAIN times as fast as NumPy's. Without figures for

@@ -1,4 +1,4 @@
-"""The only room that touches Numba's internals: the disk cache, compile-time records, vector IR, ndarray fields.
+"""Numba and LLVM: the only room that uses Numba's internals. Compilation, compiled code on disk, LLVM IR.
 
 A process that finds its code on disk goes without Numba. Numba, once imported by half, stays broken for as long as the
 process lives: so it is imported whole before the first module here that needs it.

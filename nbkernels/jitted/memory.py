@@ -1,4 +1,4 @@
-"""Which dtypes and which memory the arrays of jitted code have."""
+"""The dtypes and the memory that arrays of jitted code have."""
 
 from __future__ import annotations
 

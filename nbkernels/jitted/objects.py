@@ -1,5 +1,6 @@
-"""What `elementwise` and `epilogue` make, called in jitted code: loops of one or two arguments, as those of
-element-wise operations; an epilogue is a product, and then its function over the whole."""
+"""The functions that `elementwise` and `epilogue` make, called in jitted code.
+The former are loops of one or two arguments, as those of element-wise operations; an epilogue is a product, and then
+its function over the whole."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Products of matrices, batches and vectors, of every dtype that Numba knows: by one thread, or as many as a block of
-nbkernels.threads says.
+"""Products of matrices, batches and vectors in jitted code, of every dtype that Numba knows.
+They use one thread, or as many as a block of nbkernels.threads says.
 
 The dtypes, and what is wrong with them, are those of the rules that the calls from Python have (meta.py, products.py):
 they get specs whose sizes only run time tells.

@@ -1,5 +1,5 @@
-"""sum_to, and reduce of what may be folded in any order: cpu/reduce/sums.py, which the caller tells where its arrays
-lie."""
+"""Functions sum_to and reduce in jitted code, of folds in any order.
+They call cpu/reduce/sums.py and tell it where the caller's arrays lie."""
 
 from __future__ import annotations
 

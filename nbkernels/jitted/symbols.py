@@ -1,4 +1,4 @@
-"""What jitted code of others calls by a symbol: Numba keeps code with symbols on disk, and none with addresses.
+"""Symbols of what users' jitted code calls: Numba keeps code with symbols on disk, and none with addresses.
 
 Numba calls what stands in a library's `_reload_init` before it loads that library from disk: here a Symbol, which asks
 for its kernel, from the library's own disk cache, and tells LLVM where that is. A caller that was compiled beside

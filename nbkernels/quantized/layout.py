@@ -1,4 +1,4 @@
-"""How quantised weights lie in memory: blocks of WIDTH outputs, side by side. NumPy alone."""
+"""The layout of quantised weights in memory: blocks of WIDTH outputs, side by side. NumPy alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each element-wise operation does to one element, or a pair: plain scalar functions, compiled for every device.
+"""Plain scalar functions, one for each element-wise operation and kind of number, compiled for every device.
 
 Operands have the dtype that the operation computes in, and the result is converted to the one that comes out; float16
 and bfloat16 are computed in float32. Operations of one get their operand twice. Each function is one fixed expression,

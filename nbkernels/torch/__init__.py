@@ -1,5 +1,6 @@
-"""The operations as ops of `torch.library`: `nbkernels.torch.linear(x, weight, bias)` is a step of torch's autograd,
-and of torch.compile, torch.export, vmap, autocast and FakeTensor.
+"""The operations as ops of `torch.library`.
+`nbkernels.torch.linear(x, weight, bias)` is a step of torch's autograd, and of torch.compile, torch.export, vmap,
+autocast and FakeTensor.
 
 Importing this module registers every operation of the table in torch's namespace "nbkernels":
 `torch.ops.nbkernels.mm(a, b)` and `nbkernels.torch.mm(a, b)` are one op. The functions take what those of nbkernels

@@ -1,5 +1,6 @@
-"""The public functions. A call that nothing but autograd watches is made at once, by the torch op's kernel and node of
-autograd; the others go through torch's dispatcher, which takes 20 to 40 us longer to get there.
+"""The public functions of nbkernels.torch.
+A call that nothing but autograd watches is made at once, by the torch op's kernel and node of autograd; the others go
+through torch's dispatcher, which takes 20 to 40 us longer to get there.
 """
 
 from __future__ import annotations

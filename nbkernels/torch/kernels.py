@@ -1,4 +1,4 @@
-"""What runs behind the torch ops: the library's functions, and its rules of shapes and dtypes."""
+"""Kernels of the torch ops: the library's functions, and its rules of shapes and dtypes."""
 
 from __future__ import annotations
 

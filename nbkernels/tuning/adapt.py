@@ -1,5 +1,5 @@
-"""Costs by which a product chooses its path (nbkernels/cpu/gemm/cost.py), fitted to another machine by its times: they
-begin with a kind of processor's, and depart from them as far as the times demand. No clock is read here.
+"""Costs by which a product chooses its path (nbkernels/cpu/gemm/cost.py), fitted to another machine by its times.
+They begin with a kind of processor's, and depart from them as far as the times demand. No clock is read here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is asked of the tuner, in words: shapes and their classes, layouts, lists and ranges of tile sizes. Pure."""
+"""Requests to the tuner, in words: shapes and their classes, layouts, lists and ranges of tile sizes. Pure."""
 
 from __future__ import annotations
 

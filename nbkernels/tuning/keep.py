@@ -1,4 +1,4 @@
-"""What the tuner keeps, beside the compiled code: one file of all machines' winners, written by one tune at a time."""
+"""Storage of the tuner's winners: one file for all machines, written by one tune at a time; export and import."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tuner's own matrices."""
+"""Matrices for the tuner to multiply."""
 
 from __future__ import annotations
 

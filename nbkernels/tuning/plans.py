@@ -1,6 +1,6 @@
-"""The costs by which products choose their path (nbkernels/cpu/gemm/cost.py), fitted to this machine: some hundred
-products are timed by every path, in about a second for each number of threads, and the kind of processor's costs that
-serve best are fitted to the times (adapt.py), and kept where held-out products are faster by them.
+"""Costs by which products choose their path (nbkernels/cpu/gemm/cost.py), fitted to this machine.
+Some hundred products are timed by every path, in about a second for each number of threads. The costs of the kind of
+processor that serve best are fitted to the times (adapt.py), and kept where products held out are faster by them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who is fastest: successive halving by ratios to a default that is timed in between. Knows no kernel.
+"""The race of candidates: successive halving by ratios to a default that is timed in between. Knows no kernel.
 
 A candidate is anything hashable, a lane what it is timed on; `sample(candidate, lane)` gives seconds of one call. The
 speed of a machine drifts by more than tiles differ, so that a time is held against those of the default around it.

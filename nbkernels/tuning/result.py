@@ -1,4 +1,4 @@
-"""What a tune found: a record that prints, and goes to JSON, CSV and pictures."""
+"""Tuning: the result of a tune, a record that prints, and goes to JSON, CSV and pictures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Winners against the derived tiles on random products that nobody tunes to: public calls in turns, in one process."""
+"""Check of winners against the derived tiles, on random products that nobody tunes to: public calls in turns."""
 
 from __future__ import annotations
 

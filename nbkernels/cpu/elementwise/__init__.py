@@ -1,1 +1,1 @@
-"""Element-wise operations."""
+"""Element-wise operations on NumPy arrays."""

@@ -1,4 +1,4 @@
-"""Element-wise calls at once: of layouts and dtypes that were met before, in one call of compiled code.
+"""Fast paths of element-wise calls: layouts and dtypes that were met before, in one call of compiled code.
 
 `add_fast` is the fast form of add: the result, or None where the general path has to do it or say what is wrong; its
 attribute `with_keywords` takes them too. What the small entry (entry.py) does not serve is recalled (plan_cache.py), or

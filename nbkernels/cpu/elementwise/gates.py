@@ -1,4 +1,4 @@
-"""From which sizes on element-wise calls go another way: threads, streaming stores, tiles, loops for certain steps.
+"""Sizes from which element-wise calls use threads, streaming stores, tiles, or loops for certain steps.
 
 Every way gives the same bits. Sizes that a cache decides follow from the machine's (runtime/machine.py), those that a
 launch, a call or a compilation decides are numbers of their own. Nothing of this is compiled in but SQUARE.

@@ -1,4 +1,4 @@
-"""Loop: what the inner loops of an element-wise operation are asked for, which loops.py emits."""
+"""Loop: the record that describes an inner loop of an element-wise operation, which loops.py emits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators of a subclass of ndarray at once: what the entries of ndarrays do, told of that class in its place.
+"""Fast operators of a subclass of ndarray: the entries of ndarrays, told of that class instead.
 
 `operator(op, kind)` gives call(x, y, out=None): the result, of that class, or None, with nothing written, where another
 way has to be found. Both are arrays of the class, or one is a number. `product(kind)` gives the same of matmul.

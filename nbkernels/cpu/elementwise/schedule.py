@@ -1,4 +1,4 @@
-"""Which compiled loops go over a StridedPlan, and with what: tiles, transposed operands, short rows, threads."""
+"""The choice of the compiled loops for a StridedPlan: tiles, transposed operands, short rows, threads."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Rows of an element-wise operation whose inputs' neighbours lie a few elements apart: vectors of all that lies there,
-permuted.
+"""Element-wise rows whose inputs' elements lie a few elements apart.
+Whole vectors of all that lies there are loaded and permuted.
 
 LLVM would gather: a[::2] + b[::2] of 200,000 float32 takes 0.83 ns an element so, 0.29 here (Zen 4, 2026-11).
 """

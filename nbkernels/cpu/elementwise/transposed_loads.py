@@ -1,5 +1,5 @@
-"""Rows of an element-wise operation some of whose inputs touch along the columns: those come as squares, turned in
-registers.
+"""Element-wise rows some of whose inputs are contiguous along the columns.
+These are loaded as squares and transposed in registers.
 
 A line of such an input is as many rows of the output: all of them go together, a vector of columns at a time.
 """

@@ -1,1 +1,1 @@
-"""Matrix products."""
+"""Matrix products of NumPy arrays."""

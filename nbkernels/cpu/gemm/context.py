@@ -1,4 +1,4 @@
-"""What compiled products read: int64 words, and the one compiled call that fills them in from the arrays' ids."""
+"""The record of a product, int64 words that compiled code reads, and the compiled call that fills it in."""
 
 from __future__ import annotations
 

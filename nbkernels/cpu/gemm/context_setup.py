@@ -1,4 +1,4 @@
-"""The words of a product (context.py), from Python: what comes with its tiles and kind, its factors, its arrays."""
+"""Fill in the record of a product (context.py) from Python: by its tiles and kind, its factors, its arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a product takes by each path, predicted: microseconds, FEATURES of its sizes and layouts times costs.
+"""Predicted times of a product by each path, in microseconds: FEATURES of its sizes and layouts times costs.
 
 Costs are data, costs.json: for each kind of processor, dtype, path, and one thread or two, fitted to measured times by
 bench/bench_costs.py. Those that the tuner has fitted to this machine (tuning/plans.py) go before them. Compiled code

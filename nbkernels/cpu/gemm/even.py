@@ -1,4 +1,4 @@
-"""Straight-line code for products of many tiles, ROWS rows by two vectors, and nothing is added; operands in place.
+"""Straight-line code for products of many tiles, each ROWS rows by two vectors, that add nothing; operands in place.
 
 Tiles follow each other without a call, STEPS steps without a branch, so that the next tile's chains start while these
 end. 4 x 2 chains are what hides a latency of four cycles at two a cycle; 6 x 2 would load less, but leave rows over.

@@ -1,5 +1,5 @@
-"""The packed path's kernels, each compiled alone: micro-kernels, and what packs and multiplies for them; and which of
-them a product needs that are not there."""
+"""The packed path's kernels, each compiled alone: micro-kernels, and the code that packs and multiplies for them.
+`missing` names those that a product needs and that are not compiled yet."""
 
 from __future__ import annotations
 

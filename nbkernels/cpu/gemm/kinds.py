@@ -1,4 +1,4 @@
-"""Which kind of product a call is, by its dtypes, and the tiles for it."""
+"""The kind of a product by its dtypes, and the tiles for it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A matrix as compiled code hands it on: its address, and its strides down and across, in elements; an address of 0
-where there is none."""
+"""A matrix as compiled code passes it on: its address, and its strides down and across, in elements.
+The address is 0 where there is no matrix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The micro-kernel: an mr x nr tile of C held in registers, C[i, j] <- chain of fma(A[i, p], B[p, j], .) over p, or
+"""The micro-kernel: an mr x nr tile of C held in registers. C[i, j] <- chain of fma(A[i, p], B[p, j], .) over p, or
 whatever the kind of the product makes of a step.
 
 One LLVM function per height 1..mr and per number of vectors across 1..nv, so that every edge has a kernel of its own,

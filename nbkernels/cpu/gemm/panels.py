@@ -1,4 +1,4 @@
-"""A matrix B that lies in panels already, as the packed path's products read it: packed once, for many of them."""
+"""Panels: a matrix B that is packed once, as the packed path reads it, for many products."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which path a product takes: one function, read by compiled code, the general path, explain and describe.
+"""The choice of the path of a product: one function, read by compiled code, the general path and explain.
 
 All paths give the same bits, so that a choice is about time alone: of the legal paths that which is predicted to take
 the least (cost.py). What bounds it beside are rooms, and launches of threads, which may sleep.

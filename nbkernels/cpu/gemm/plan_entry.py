@@ -1,4 +1,4 @@
-"""The door of the paths that share a product by a plan: from the arrays to the last thread in one compiled call."""
+"""The entry of thin, deep, short and columns: from the arrays to the last thread in one compiled call."""
 
 from __future__ import annotations
 

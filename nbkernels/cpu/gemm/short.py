@@ -1,5 +1,5 @@
-"""Products of few rows against a wide B from beyond L2: panels of B that stay in L1, each met by all rows of A; or of
-few columns, for an A stored by columns, which is the same of the transposed matrices.
+"""Products of few rows and a wide B from beyond L2. All rows of A meet a panel of B while it is in L1.
+Few columns and an A stored by columns are the same, transposed.
 
 A job is some columns of C, whose chains wait in a plane beside it: STEPS steps of a panel of B at a time. The first
 tile reads them in place, leaves a copy for the others, and asks for the next panel. Five loops would pack all of B and

@@ -1,5 +1,5 @@
-"""Stacks of tiny or small products: which kernel takes them, and how threads go through them, in jobs of EACH, the next
-one to whoever is free."""
+"""Stacks of small products of floats: which kernel takes them, and how threads share them.
+A job is EACH products; a thread that is free takes the next one."""
 
 from __future__ import annotations
 

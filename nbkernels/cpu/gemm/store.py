@@ -1,4 +1,4 @@
-"""How a chain ends as an element of C."""
+"""The end of a chain: its sum becomes an element of C."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tuner's winners in their place: tiles that `python -m nbkernels tune` found fastest here.
+"""Tiles that the tuner found fastest here (`python -m nbkernels tune`), used instead of the derived ones.
 
 Winners are known by processor, caches, kind of product, class of shape and layout, so that a directory that machines
 share serves each its own; what is not legal here is as if it were not there. No bit of a result depends on it.

@@ -1,1 +1,1 @@
-"""A matrix or a vector times a vector."""
+"""Products of a matrix or a vector and a vector."""

@@ -1,5 +1,5 @@
-"""Products with one row or one column: y = alpha * A @ v + beta * x in the order of every product, one chain an output:
-by rows, columns or segments, as dotxf.py and axpyf.py tell."""
+"""Products with one row or one column: y = alpha * A @ v + beta * x. Each output is one chain, as in every product.
+The matrix is read by rows, columns or segments: see dotxf.py and axpyf.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outer products, matmul and linear of plain arrays in few calls: None, with nothing written, to ask for more care.
+"""Outer products, matmul and linear of plain arrays in few calls; None, with nothing written, where they decline.
 
 Arrays of two dtypes are converted to the one that holds the numbers of both, as composites.py does it.
 """

@@ -1,1 +1,1 @@
-"""NumPy's inner loops, over the kernels of the other rooms."""
+"""Replacements for NumPy's inner loops, built on the kernels of the other rooms."""

@@ -1,1 +1,1 @@
-"""Reductions and scans."""
+"""Reductions and scans of NumPy arrays."""

@@ -1,5 +1,5 @@
-"""How a fold is cut: rows or columns, blocks and runs of them, rooms, threads. One function, `cut`, says it of every
-fold, as it is for Python's calls and compiled for jitted callers' (sums.py); the order of the terms is reduce.py's.
+"""The plan of a fold: rows or columns, blocks and runs of them, workspaces, threads. One function, `cut`, makes it for
+every fold, in Python and compiled for jitted callers (sums.py); the order of the terms is reduce.py's.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What every kernel runs on: the machine's caches, threads, launches, statuses."""
+"""Parts that every CPU kernel uses: sizes of caches, threads, launches, status codes."""

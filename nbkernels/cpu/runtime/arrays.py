@@ -1,4 +1,4 @@
-"""Arrays as compiled entries meet them: of one dtype; by their ids, whether a product takes them, and new ones."""
+"""Checks of arrays by compiled entries: their dtype, whether a product takes them; and new result arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Winners that have changed while the process runs: what products know of them is found anew."""
+"""Forget what products know of the tuner's winners, when those change while the process runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Launches of threads that compiled code makes by itself: the table that it goes by."""
+"""Launches of threads that compiled code makes by itself, and the table that they need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What compiled products answer: how it went, or the path that a product is for.
+"""Status codes that compiled products return: done, declined, or the path that a product is for.
 
 DONE; DECLINED: nothing is written, more checks are wanted; LARGE:
 nothing is written, a room, a launch or Ctrl-C is wanted that the call cannot have by itself. The others name a path of

@@ -1,4 +1,4 @@
-"""Work for several threads: one launcher for every kernel of the library, and threads of its own.
+"""Threads for every kernel of the library, and the one function that launches work on them.
 
 A kernel is a C function void(int64 context, int64 task); `launch` calls it for every task, which all finish one after
 another, too. The launching thread never depends on the others: it offers each helper its tasks, does its own, and then

@@ -1,4 +1,4 @@
-"""How the chains of each kind of product are loaded, take a step and end, for kernels: jit/ir/chain.py in plain Python.
+"""Chains of each kind of product in kernels: load, step and end. Plain Python, with the meaning of jit/ir/chain.py.
 
 A number is held as one word, a complex one as two neighbouring words, real and imaginary: in registers, in shared
 memory, and in the factors alpha and beta.

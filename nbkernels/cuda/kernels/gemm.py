@@ -1,4 +1,4 @@
-"""The SIMT kernel of a product: which tile of C a block makes; how, says collective.py."""
+"""The SIMT kernel of a product: which tile of C a block makes. collective.py makes the tile."""
 
 from numba import cuda, types
 

@@ -1,5 +1,4 @@
-"""The kernel of mv whose warps bring rows to shared memory ahead, y = beta * x + alpha * A @ v, for floats that are not
-complex.
+"""The kernel of mv for real floats: y = beta * x + alpha * A @ v. Warps bring rows to shared memory ahead.
 
 A row's accumulators are a sequence in time, so a lane takes a row alone (two of halves whose rows lie side by side),
 and neighbouring lanes copy neighbouring bytes. A stage is ROWS x DEPTH elements, 4 KiB, and what v has beside them;

@@ -1,5 +1,6 @@
-"""What Numba's CUDA simulator lacks, so that it runs these kernels' own source: pointers, a fused fma, alignment=,
-`cuda.threadIdx` and its like in functions of other modules than the kernel's, and threads that take turns.
+"""Additions to Numba's CUDA simulator, so that it runs the source of these kernels.
+They are pointers, a fused fma, alignment=, `cuda.threadIdx` and its like in functions of other modules than the
+kernel's, and threads that take turns.
 
 Imported only where NUMBA_ENABLE_CUDASIM=1.
 """

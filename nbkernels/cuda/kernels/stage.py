@@ -1,4 +1,4 @@
-"""Global -> shared: a block's slice of mat1 or mat2, through any strides.
+"""Copies from global to shared memory: a block's slice of mat1 or mat2, through any strides, edges guarded.
 
 A line is a row of mat1 or a column of mat2; depth is k. The shared slice is [depth][line] for both, `pitch` from depth
 to depth, so that a thread reads its lines as whole 16-byte pieces.

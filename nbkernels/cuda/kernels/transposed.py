@@ -1,5 +1,5 @@
-"""The kernel of element-wise operations some of whose inputs are transposed: their neighbours in memory lie along
-another loop than the output's.
+"""The kernel of element-wise operations with transposed inputs.
+The neighbours of these in memory lie along another loop than the output's.
 
 A block makes a tile of SIDE x SIDE elements. Of a `turned` input it first brings the tile to shared memory, transposed
 on the way, so that both sides are moved by vectors. A line of the tile is longer by an element, so that neither its

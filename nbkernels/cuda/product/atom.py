@@ -1,4 +1,4 @@
-"""What a thread does in one step of k: loads its part of a column of A and a row of B from shared memory, multiplies.
+"""One step of k by a thread: it loads its part of a column of A and a row of B from shared memory, and multiplies.
 
 Chains and operands are local arrays of words, which become registers because every index is a constant. The operands of
 a few steps have places in turn, so that the next steps' are loaded while this one's are multiplied.

@@ -1,4 +1,4 @@
-"""Which config a product gets: a pure function of the device, the dtype, the mode and the shape."""
+"""The choice of the config of a product: a pure function of the device, the dtype, the mode and the shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a product is cut for blocks, warps and shared memory: GemmConfig, the reasons against one, and candidates.
+"""GemmConfig: how a product is cut for blocks, warps and shared memory; reasons against a config, and candidates.
 
 A tier is a way to multiply: S, fused multiply-adds of each thread; D and D8, mma.sync in float64, of 16 or, before
 compute capability 9.0, 8 rows; M, mma.sync of halves, bytes and tfloat32; W, wgmma of the same.

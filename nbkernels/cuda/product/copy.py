@@ -1,4 +1,4 @@
-"""Global -> shared memory: a slice of A or B through any strides, edges guarded, by the threads that share a tile.
+"""Copies from global to shared memory: a slice of A or B through any strides, by the threads that share a tile.
 
     origin(x)                       what places are counted from
     start(thread, line, k, base)    (place of the thread's first element, where it goes, its line, its step of k)

@@ -1,4 +1,4 @@
-"""Where numbers lie: slices of A and B in shared memory, a tile of C over warps and lanes. Pure numbers.
+"""Layouts: slices of A and B in shared memory, a tile of C over warps and lanes. Pure numbers.
 
 A line is a row of A or a column of B; k is the depth of a slice. Both operands are described alike.
 """

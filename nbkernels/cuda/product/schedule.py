@@ -1,4 +1,4 @@
-"""Which tile a block makes: its number -> item of the batch, segment of k, row and column of C."""
+"""The tile of a block: from the block's number to the item of the batch, segment of k, row and column of C."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a wgmma kernel depends on, the bytes that follow, and operands as tensor maps. Pure numbers, without Numba.
+"""The form of a wgmma kernel, the bytes that follow from it, and operands as tensor maps. Pure numbers, without Numba.
 
 A tensor map describes a stack of matrices whose rows, or columns, are contiguous, and the box that one copy moves.
 """

@@ -1,1 +1,1 @@
-"""What compiled code and Python know of each other: memory, arrays, threads."""
+"""The interface between compiled code and Python: memory, arrays, threads."""

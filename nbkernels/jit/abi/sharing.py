@@ -1,4 +1,4 @@
-"""What threads do with words that they share, with locks, with their cores and with the GIL, from jitted code."""
+"""Words, locks, cores and the GIL, as several threads of jitted code share them."""
 
 from __future__ import annotations
 

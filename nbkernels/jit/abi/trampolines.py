@@ -1,4 +1,4 @@
-"""C functions of four arguments that each know one address more: NumPy's loops get none of ours.
+"""Trampolines: C functions of four arguments that each know one address more, which NumPy does not pass to its loops.
 
     void(a, sizes, c, d)  calls  *slot(a, sizes, c, d, slot), or, where sizes[0] < slot[2], *slot[1](a, sizes, c, d)
 

@@ -1,1 +1,1 @@
-"""What Numba compiles, and how."""
+"""Compilation by Numba: types, LLVM IR, machine code."""

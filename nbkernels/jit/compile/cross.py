@@ -1,4 +1,4 @@
-"""Code for a level of processors, whatever processor is at hand: what `prebuild` compiles.
+"""Code for a level of processors, whatever processor is present: what `prebuild` compiles.
 
 The process takes the level for its target, so that kernels, tiles and names are the level's; LLVM optimises for it, and
 its machine code goes to the package. Kernels run while they are built, so the same IR becomes machine code for the

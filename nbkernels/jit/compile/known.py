@@ -1,4 +1,4 @@
-"""What this library adds to Numba: types of its own, and the functions that lazy.py declares.
+"""Registration with Numba of this library's types, and of the functions that lazy.py declares.
 
 Imported when something is compiled, after Numba; `enter` comes before each compilation.
 """

@@ -1,4 +1,4 @@
-"""Numba at its first use: its names, and the decorators of what it compiles.
+"""Numba, imported at its first use: its names, and the decorators of what it compiles.
 
 A process that finds its compiled code on disk runs it without Numba, whose import takes longer than all else that a
 first call does. So modules that describe kernels name Numba through this one: `types.int64` imports it, and what is

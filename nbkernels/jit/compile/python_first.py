@@ -1,8 +1,8 @@
-"""Python first: what compiled code does for later calls is done in Python for the first ones, where that takes less
-than to compile it: 0.1 to 10 ms a call, for 0.5 to 3 s. A program that makes a few calls never waits for that code, nor
-does one whose cache or package has it: it is loaded then. How many calls of a kind are the first ones:
-nbkernels/first_calls.py. After as many, the calls of the next such number are made again in a thread of its own
-(nbkernels/background.py), which compiles for them, and each goes on as a first one until that is done.
+"""First calls of a kind made in Python, without compilation, where that takes less time than compiling.
+A call takes 0.1 to 10 ms so, compilation 0.5 to 3 s. A program that makes a few calls never waits for that code, nor
+does one whose cache or package has it: it is loaded then. nbkernels/first_calls.py says how many calls of a kind are
+first ones. After as many, the next calls, up to the same number, are made again in a thread of its own
+(nbkernels/background.py), which compiles for them; each call goes on as a first one until that is done.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Compiled functions on disk, and back."""
+"""Compiled functions on disk: written, found and loaded."""

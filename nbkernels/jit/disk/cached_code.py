@@ -1,4 +1,4 @@
-"""Whether code is there already: in this process, in the cache, in the package; by the beginning of its name."""
+"""Look up whether code exists already, by the beginning of its name: in this process, in the cache, in the package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numba's settings that matter to code which is there already, without Numba."""
+"""Numba's settings that matter to code on disk, read without Numba."""
 
 from __future__ import annotations
 

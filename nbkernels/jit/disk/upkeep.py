@@ -1,4 +1,4 @@
-"""What is in the cache directory, and what goes from it: the least recently used code, and that of old toolchains.
+"""Upkeep of the cache directory: its contents, and the removal of old toolchains and of the least recently used code.
 
 Processes that use what goes need not be asked. A file goes whole, what a process has loaded it keeps, and what it does
 not find it compiles. Nothing goes but directories with the name of a toolchain, and of these the files that this

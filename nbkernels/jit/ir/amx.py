@@ -1,5 +1,5 @@
-"""AMX, the matrix unit of Intel's server processors: its instructions as LLVM IR, and the same over memory, for other
-processors.
+"""AMX, the matrix unit of Intel's server processors: its instructions as LLVM IR.
+For other processors there are functions over memory that do the same.
 
 Eight tile registers of up to 16 rows x 64 bytes. A tile of C += the products of a tile of A, whose rows hold 64 bytes
 of k, and a tile of B, whose rows hold 4 bytes of k for each column (Intel, "Intel 64 and IA-32 Architectures Software

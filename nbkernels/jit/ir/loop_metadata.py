@@ -1,4 +1,4 @@
-"""What LLVM is told of a loop: how many elements at once, whether to unroll it."""
+"""Metadata of loops for LLVM: how many elements at once, whether to unroll."""
 
 from __future__ import annotations
 

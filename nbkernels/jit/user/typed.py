@@ -1,4 +1,4 @@
-"""What Numba finds out about a user's function without compiling it: types, and whether it may raise."""
+"""Numba's inference over a user's function, without compiling it: types, and whether it may raise."""
 
 from __future__ import annotations
 
