@@ -66,7 +66,7 @@ def check(key):
 def add_device(name):
     """Make a device key, for arrays whose adapter says that they live on it. Twice is once; returns the name."""
     if not name.isidentifier() or name.startswith(AUTOGRAD) or name in (*ALIASES, *ATEN):
-        raise RegistrationError(f"{name!r} cannot be a device key: an identifier that is no alias, not Autograd...")
+        raise RegistrationError(f"{name!r} cannot be a device key: it must be an identifier, no alias, not Autograd...")
     with LOCK:
         if name not in _devices:
             _devices.append(name)

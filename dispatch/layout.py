@@ -84,7 +84,7 @@ def indexed(shape, strides, key):
         raise IndexError(f"{taken} indices for an array of shape {tuple(shape)}")
     dots = [i for i, part in enumerate(key) if part is Ellipsis]
     if len(dots) > 1:
-        raise IndexError("an index has one ... at most")
+        raise IndexError("an index can have only one ...")
     at = dots[0] if dots else len(key)
     key[at : at + 1] = [slice(None)] * (len(shape) - taken)
     sizes, steps, offset, dims = [], [], 0, iter(zip(shape, strides, strict=True))

@@ -21,16 +21,16 @@ class MetaArray(Operators):
         try:
             shape = tuple(map(index, shape if hasattr(shape, "__iter__") else (shape,)))
         except TypeError:
-            raise TypeError(f"a meta array of shape {shape!r}: sizes are ints") from None
+            raise TypeError(f"a meta array of shape {shape!r}: sizes must be ints") from None
         try:
             dtype = library("numpy").dtype(dtype)
         except (TypeError, ValueError, SyntaxError):
             raise TypeError(f"a meta array of dtype {dtype!r}: NumPy knows no such dtype") from None
         strides = layout.c_strides(shape, dtype.itemsize) if strides is None else tuple(map(int, strides))
         if min(shape, default=0) < 0:
-            raise ValueError(f"a meta array of shape {shape}: sizes are not negative")
+            raise ValueError(f"a meta array of shape {shape}: sizes must not be negative")
         if len(strides) != len(shape):
-            raise ValueError(f"a meta array of shape {shape} has as many strides, and {strides} were given")
+            raise ValueError(f"a meta array of shape {shape} needs as many strides, not {strides}")
         for name, value in (("shape", shape), ("dtype", dtype), ("strides", strides)):
             object.__setattr__(self, name, value)
 

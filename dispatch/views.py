@@ -47,7 +47,7 @@ def permute(x, axes):
     ndim = len(s.shape)
     order = [axis + ndim if axis < 0 else axis for axis in axes]
     if sorted(order) != list(range(ndim)):
-        raise ValueError(f"axes {tuple(axes)} are no order of the {ndim} dimensions of {tuple(s.shape)}")
+        raise ValueError(f"axes {tuple(axes)} are not a permutation of the {ndim} dimensions of {tuple(s.shape)}")
     return restride(x, tuple(s.shape[axis] for axis in order), tuple(s.strides[axis] for axis in order))
 
 

@@ -173,7 +173,9 @@ class Epilogue:
         if before is not None:
             self.apply.check([self.apply.operand("before", before)], product.shape, (product.dtype,))
             if views.spec(before).dtype != product.dtype:
-                raise TypeError(f"{name}: before is {views.spec(before).dtype} and the product {product.dtype}")
+                raise TypeError(
+                    f"{name}: before must be {product.dtype}, as the product, not {views.spec(before).dtype}"
+                )
         for x in (*operands, out):
             if before is not None and type(x) not in NUMBERS and x is not None and views.overlap(before, x):
                 raise ValueError(f"{name}: before shares memory with out or an operand")

@@ -94,7 +94,7 @@ class Watch:
                 what = f"explain: {operand.name} is a {adapter.name} array, which has no kernels of its own"
                 raise ArgumentError(f"{what}: explain {name} of its chunks")
         if not (row.row.writes or (op.structured and row.reason in ("fallback", "structured"))):
-            raise NotImplementedError(f"explain: {name} runs a {row.reason} kernel that tells nothing of its result")
+            raise NotImplementedError(f"explain: {name} runs a {row.reason} kernel, whose result cannot be predicted")
         spec = foreseen(op, name, each(slots, lambda o: o.spec))
         target = None if out is None else op.target(name, out, in_place)
         lead = op.lead(name, operands, target)

@@ -299,7 +299,7 @@ class Elementwise:
                 raise
             raise TypeError(
                 f"{self.__name__} does not compile: it reads {', '.join(of_arrays)} of nbkernels, for arrays: inside a "
-                "function of elements are element-wise operations, math and numpy"
+                "function of elements use element-wise operations, math and numpy"
             ) from error
         found = adopted.results
         if self.dtypes and len(self.dtypes) != len(found):

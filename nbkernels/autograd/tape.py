@@ -74,10 +74,10 @@ class GradTape:
         sources, targets = (sources,) if alone else sources, target if several else (target,)
         for x in (*targets, *sources):
             if not (isinstance(x, Watched) and x.mode is self):
-                raise ArgumentError("GradTape.gradient: target and sources are arrays that this tape watches")
+                raise ArgumentError("GradTape.gradient: target and sources must be arrays that this tape watches")
         given = grad if several and grad is not None else (grad,) * len(targets)
         if not isinstance(given, tuple | list) or len(given) != len(targets):
-            raise ArgumentError(f"GradTape.gradient: grad is a tuple of {len(targets)}, one for each target")
+            raise ArgumentError(f"GradTape.gradient: grad must be a tuple of {len(targets)}, one for each target")
         grads = {}
         for x, seed in zip(targets, given, strict=True):
             if seed is not None or grad is None:
@@ -376,13 +376,13 @@ def vjp(function, *args):
     seen = [isinstance(x, Watched) and x.mode is tape for x in results]
     if not any(seen):
         name = getattr(function, "__name__", describe(function))
-        raise ArgumentError(f"vjp: {name} returned what no differentiable operation on its arguments made")
+        raise ArgumentError(f"vjp: {name} returned an array that no differentiable operation on its arguments made")
     known = [x for x in watched if isinstance(x, Watched) and x.mode is tape]
 
     def pull(grad):
         grads = grad if several else (grad,)
         if not isinstance(grads, tuple | list) or len(grads) != len(results):
-            raise ArgumentError(f"vjp: grad is a tuple of {len(results)}, one for each result")
+            raise ArgumentError(f"vjp: grad must be a tuple of {len(results)}, one for each result")
         pairs = [(x, part) for x, part, keep in zip(results, grads, seen, strict=True) if keep]
         found = tape.gradient([x for x, _ in pairs], known, [part for _, part in pairs])
         if len(found) == len(watched):

@@ -99,7 +99,7 @@ def parse(text: str) -> tuple:
     ((9, 0, 'a'), (8, 6), (12, 0, 'a'))
     """
     if not (found := re.fullmatch(r"(?:sm_)?(\d+?)\.?(\d)a?", text)):
-        raise ValueError(f"{text!r} is no compute capability: wanted is one such as 8.6 or 9.0a")
+        raise ValueError(f"{text!r} is no compute capability, such as 8.6 or 9.0a")
     return architecture(tuple(map(int, found.groups())))
 
 

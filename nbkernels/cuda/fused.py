@@ -18,7 +18,7 @@ def run(function, outs, inputs, where=None, fresh=False) -> None:
     dtypes = tuple(x.dtype for x in inputs)
     adopted = adopt(function, dtypes)
     if adopted.raises:
-        raise TypeError(f"{function.__name__} may raise, as an index beyond an array does, which kernels cannot tell")
+        raise TypeError(f"{function.__name__} may raise, as an index beyond an array does, which kernels cannot report")
     inputs = [x.item() if isinstance(x, np.ndarray) and x.ndim == 0 else x for x in inputs]
     inputs = [uploaded(x, outs[0]) if isinstance(x, np.ndarray) else x for x in inputs]
     names, results = [d.name for d in dtypes], [d.name for d in adopted.results]

@@ -15,11 +15,9 @@ def kind_of(a: str, b: str, out: str, conj: str = "", mode: str | None = None) -
     ('float32', 'mul')
     """
     if mode == "tf32":
-        raise ValueError(
-            "mode 'tf32' is one of products of matrices on compute capability 8.0 or newer; leave mode out"
-        )
+        raise ValueError("mode 'tf32' is for products of matrices on compute capability 8.0 or newer; leave mode out")
     if mode not in (None, "chain"):
-        raise ValueError(f"mode {mode!r} is an instruction of CPUs, with an order of its own; on CUDA leave mode out")
+        raise ValueError(f"mode {mode!r} is an instruction of CPUs; leave mode out on CUDA")
     if a in ("float16", "bfloat16"):
         return Kind(a, b, "float32", out)
     if a.startswith(("float", "complex")):

@@ -81,7 +81,7 @@ class Dask(Adapter):
         if out is not None:
             raise OutError(f"{name}: out cannot be written: {LAZY}; without out there is a new one")
         if len(dtypes) > 1:
-            raise ArgumentError(f"{name}: it returns {len(dtypes)} results, which are one for dask arrays; {ELSEWHERE}")
+            raise ArgumentError(f"{name}: it returns {len(dtypes)} results; dask arrays take one; {ELSEWHERE}")
         values = {f"argument {i}": x for i, x in enumerate(args)} | ({} if where is None else {"where": where})
         values = {word: lazy(name, word, x, (*args, where)) for word, x in values.items()}
         call = partial(masked, function) if where is not None else function

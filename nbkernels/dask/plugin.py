@@ -35,7 +35,7 @@ class Plugin(WorkerPlugin):
         if not isinstance(warm_up, str):
             warm_up = tuple(warm_up)
             if wrong := [each for each in warm_up if not callable(each)]:
-                raise TypeError(f"Plugin: warm_up is the name of a set, a file or functions, and has {wrong[0]!r}")
+                raise TypeError(f"Plugin: warm_up is the name of a set, a file or functions, not {wrong[0]!r}")
         threads_of_calls(threads)  # its error
         self.threads, self.products, self.floats, self.warm_up = threads, products, floats, warm_up
         self.use_in_numpy, self._held = use_in_numpy, None

@@ -40,7 +40,7 @@ PLAIN = {ops.addmm: ops.mm, ops.addmm_activation: ops.mm, ops.baddbmm: ops.bmm, 
 def build(op, values, result):
     """The array of a product. `values` are the arguments of the call by their names, with dask arrays."""
     if da.Array is not da.core.Array:  # that of dask's expressions
-        raise ArgumentError(f"{op.schema.name}: dask plans queries, where it has no products: set its "
+        raise ArgumentError(f"{op.schema.name}: dask plans queries, and has no products then: set its "
                             "array.query-planning to False")  # fmt: skip
     tensors = [op.names[i] for i in op.keyed]
     keywords = {word: x for word, x in values.items() if word not in tensors and x is not None}

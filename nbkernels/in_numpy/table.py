@@ -64,4 +64,4 @@ def check() -> None:
                            "it can replace")  # fmt: skip
     probe, given = np.frompyfunc(abs, 1, 1), _entries()[ON_OBJECTS]
     if replace(probe, "O->O", given) != given:
-        raise UnknownNumPy(f"use_in_numpy: the C table of NumPy {np.__version__} is not laid out as it is known")
+        raise UnknownNumPy(f"use_in_numpy: the C table of NumPy {np.__version__} has an unknown layout")

@@ -369,7 +369,7 @@ def _teach_alone(op):
 
     def whole(decimals):
         if getattr(decimals, "value", decimals) != 0:
-            raise TypingError("round: jitted code rounds to whole numbers, and decimals is given: call np.round")
+            raise TypingError("round: decimals cannot be given in jitted code: call np.round")
 
     if op == "round":
         typed, in_place = rounded, rounded_in_place

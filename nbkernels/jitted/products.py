@@ -368,7 +368,7 @@ def implementation(op, rule, roles, given):
     result = _ruled(op, rule, arrays, numbers, *keywords)
     x, (a, b), out = given.get(added), (given[name] for name in pair), given["out"]
     if max(each.ndim for each in arrays.values() if not absent(each)) > MOST:
-        raise TypingError(f"{op}: jitted products are of arrays of at most {MOST} dimensions")
+        raise TypingError(f"{op}: arrays have at most {MOST} dimensions in jitted code")
     if not absent(out):
         _checked_out(op, out, result)
     conj = _text(op, "conj", given["conj"]) or ("a" if op == "vdot" and result.dtype.kind == "c" else "")
