@@ -50,7 +50,7 @@ class Operation(NamedTuple):
     exact: str = ""  # kinds of dtypes in which it has one result, to the bit: it is exact, or rounded once
     ufunc: str | None = ""  # NumPy's, of another name; None for no ufunc
     faults: str = ""
-    unlike: str = ""  # dtypes whose flags are not NumPy's for some elements (tests/test_use_in_numpy.py has the others)
+    unlike: str = ""  # dtypes whose flags are not NumPy's for some elements (numpy_api/test_use_in_numpy_values.py)
     alike: bool = False  # of one: its loop of float16 has NumPy's bits and flags for each of the 65,536, by `as_ours`
     everyday: bool = False  # compiled by `warmup`
     benched: bool = False

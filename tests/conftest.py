@@ -33,10 +33,10 @@ if "NBKERNELS_CACHE_DIR" not in os.environ:
 # A table that its user has tuned is no part of the tests.
 os.environ["NBKERNELS_TUNED"] = "0"
 
-# Halves in the order of every processor and GPU: test_modes.py is about what each is fastest by.
+# Halves in the order of every processor and GPU: product/test_modes.py is about what each is fastest by.
 os.environ["NBKERNELS_MODE"] = "chain"
 
-# What the first calls of a process do is test_at_first.py's; all others are about what later ones do.
+# What the first calls of a process do is calls/test_first_calls.py's; all others are about what later ones do.
 first_calls.CALLS, os.environ[first_calls.VARIABLE] = 0, "0"
 
 # No deadline: the first example of a kernel compiles it.
@@ -105,7 +105,7 @@ def pytest_collection_modifyitems(config, items):
     if left:
         config.hook.pytest_deselected(items=list(left))
         items[:] = [item for item in items if item not in left]
-    items.sort(key=lambda item: item.path.name != "test_cuda_simulator.py")
+    items.sort(key=lambda item: item.path.name != "test_simulator.py")
 
 
 @pytest.fixture(scope="module")

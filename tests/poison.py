@@ -1,6 +1,6 @@
 """A plugin of pytest: the rooms that compiled calls take on the stack begin with other bytes than zeros.
 
-    NBKERNELS_CACHE_DIR=an empty directory python -m pytest -p tests.poison tests/test_explain.py
+    NBKERNELS_CACHE_DIR=an empty directory python -m pytest -p tests.poison tests/calls/test_explain.py
 
 A word that is read before it is written is 0 more often than not, and what depends on it is right by luck. Here every
 second word, by chance, is a random number; TESTS_POISON is the seed.

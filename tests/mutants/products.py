@@ -2,7 +2,7 @@
 
 from .run import Mutant
 
-TESTS = "tests/test_cuda_products.py"
+TESTS = "tests/on_cuda/test_product_engine.py"
 COPIES, PARTS, TILES = (f"{TESTS} -k {name}" for name in ("copies", "parts", "schedule"))
 NOTHING, SMALL = f"{TESTS} -k nothing_is_read", f"{TESTS} -k 'every_config and 32x32x16 and float32'"
 SEGMENTS, BATCHES = f"{TESTS} -k 'test_segments and float32'", f"{TESTS} -k 'batches and 16x16x16'"

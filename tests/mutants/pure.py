@@ -2,7 +2,7 @@
 
 from .run import Mutant
 
-STRIDES, GUARDS = "tests/test_strides.py", "tests/test_guards.py"
+STRIDES, GUARDS = "tests/elementwise/test_strided_plan.py", "tests/runtime/test_guards.py"
 DISTINCT = f"{GUARDS} -k distinct"
 
 PLANS = [
@@ -21,14 +21,18 @@ PLANS = [
     ("size * (loops[to] if one else 1)", "size + (loops[to] if one else 0)", STRIDES),
     ("if not sizes or all(s == w", "if not sizes or any(s == w", STRIDES),
     ("and all(s in (0, w)", "and any(s in (0, w)", STRIDES),
-    ("if size != 1:", "if size > 2:", "tests/test_reduce.py -k coalesces"),
-    ("forward(start, terms,", "forward([0], terms,", "tests/test_fold_layouts.py"),
-    ("count = join(terms, len(folded), 1)", "count = len(folded)", "tests/test_reduce.py -k coalesces"),
-    ("(first, at + start[0])", "(first, at)", "tests/test_fold_layouts.py"),
+    ("if size != 1:", "if size > 2:", "tests/reduce/test_sum_to.py -k coalesces"),
+    ("forward(start, terms,", "forward([0], terms,", "tests/reduce/test_layouts.py"),
+    ("count = join(terms, len(folded), 1)", "count = len(folded)", "tests/reduce/test_sum_to.py -k coalesces"),
+    ("(first, at + start[0])", "(first, at)", "tests/reduce/test_layouts.py"),
     ("rows(shape, [broadcast_strides(shape, n, s)", "rows(shape, [s[-len(shape):]", STRIDES),
 ]
 
-OP, ARRAYS, FOREIGN = "tests/test_op.py", "tests/test_arrays.py", "tests/test_foreign.py"
+OP, ARRAYS, FOREIGN = (
+    "tests/dispatch/test_op.py",
+    "tests/dispatch/test_adapters.py",
+    "tests/dispatch/test_foreign_arrays.py",
+)
 LAYOUT = [
     (
         "step *= max(size, 1)",
@@ -79,7 +83,7 @@ PROTOCOLS = [
 ]
 
 WRITTEN = [
-    ("    if flaw:\n", "    if flaw and spec.shape:\n", f"{OP} tests/test_dot.py -k 'out or records'"),
+    ("    if flaw:\n", "    if flaw and spec.shape:\n", f"{OP} tests/product/test_dot.py -k 'out or records'"),
     ("if layout.overlaps_itself(spec.shape, spec.strides, spec.dtype.itemsize):", "if 0 in spec.strides:", OP),
 ]
 
@@ -89,23 +93,23 @@ TARGETS = [
 ]
 
 NUMBERS = [
-    ("return math.inf if value > 0 else -math.inf", "return math.inf", "tests/test_integers.py -k numbers"),
+    ("return math.inf if value > 0 else -math.inf", "return math.inf", "tests/elementwise/test_integers.py -k numbers"),
     (
         '"add": -0.0 if dtype.kind in "fV"',
         '"add": 0.0 if dtype.kind in "fV"',
         f"{GUARDS} -k sign",
     ),
-    ('"logaddexp": -np.inf,', '"logaddexp": 0,', "tests/test_folds.py -k leaves"),
-    ('how["casting"] = "unsafe"', "pass", "tests/test_folds.py -k 'wanted or into'"),
+    ('"logaddexp": -np.inf,', '"logaddexp": 0,', "tests/reduce/test_folds.py -k leaves"),
+    ('how["casting"] = "unsafe"', "pass", "tests/reduce/test_folds.py -k 'wanted or into'"),
     ('if op.startswith("logical") and type(value) in (float, complex):', "if False:", f"{GUARDS} -k settled"),
     (
         "return dtype.name in DTYPES and dtype.isnative",
         "return dtype.name in DTYPES",
-        "tests/test_ops.py tests/test_at.py",
+        "tests/calls/test_public_functions.py tests/elementwise/test_at.py",
     ),
 ]
 
-FOLDS = "tests/test_folds.py"
+FOLDS = "tests/reduce/test_folds.py"
 RULES = [
     ("nbkernels/folds.py", "if len(set(axes)) < len(axes):", "if False:", f"{FOLDS} -k bad_input"),
     ("nbkernels/folds.py", "if any(isinstance(a, bool) for a in given):", "if False:", f"{FOLDS} -k bad_input"),
@@ -120,13 +124,13 @@ RULES = [
         "nbkernels/binary.py",
         "if not info.min <= value <= info.max:",
         "if not info.min <= value <= info.max + 1:",
-        "tests/test_binary.py tests/test_integers.py",
+        "tests/elementwise/test_rules.py tests/elementwise/test_integers.py",
     ),
     (
         "nbkernels/binary.py",
         "all(map(columns_first, inputs))",
         "any(map(columns_first, inputs))",
-        "tests/test_binary.py",
+        "tests/elementwise/test_rules.py",
     ),
     (
         "nbkernels/binary.py",
@@ -138,19 +142,19 @@ RULES = [
         "nbkernels/meta.py",
         "any(size not in (1, want) for size, want in zip(sizes, shape))",
         "any(size > want for size, want in zip(sizes, shape))",
-        "tests/test_meta.py",
+        "tests/calls/test_shape_rules.py",
     ),
     (
         "nbkernels/meta.py",
         "if lead < 0 or any(want not in (1, have)",
         "if any(want not in (1, have)",
-        "tests/test_meta.py",
+        "tests/calls/test_shape_rules.py",
     ),
     (
         "nbkernels/products.py",
         "if first.shape != second.shape:",
         "if len(first.shape) != len(second.shape):",
-        "tests/test_products.py -k bad_input",
+        "tests/product/test_matmul_and_batches.py -k bad_input",
     ),
 ]
 

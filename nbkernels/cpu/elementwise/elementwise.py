@@ -101,7 +101,7 @@ def nested(op, dtypes, shapes, strides, dtype, casting, fresh) -> schedule.Nest:
     light = not mask and _light(name, work) and all(map(masked, itemsizes[loops.kind == "transposed" :]))
     steps = gates.steps(loops, itemsizes, light, gates.many(name), streamed)
     if mask and not set(steps[-1:]) <= {0, 1}:
-        steps = ()  # LLVM 22 may store past a mask that it has turned in a register: test_elementwise_layouts.py
+        steps = ()  # LLVM 22 may store past a mask that it has turned in a register: tests/elementwise/test_layouts.py
     misaligned = streamed and gates.misaligned(loops, itemsizes)
     compiled = loop(
         op, first, second, out, dtype, casting, streamed=streamed, masked=bool(mask), steps=steps, misaligned=misaligned

@@ -1,7 +1,7 @@
 # ruff: noqa: F401, which are for others to import from here
 """Every name of Numba's that its documentation does not promise, and what it is for: no other module imports one.
 
-tests/test_numba_internals.py names those that the Numba at hand has not: what a new release took away.
+tests/jit/test_numba_internals.py names those that the Numba at hand has not: what a new release took away.
 """
 
 import contextlib

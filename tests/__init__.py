@@ -1,0 +1,1 @@
+"""The tests, by what they are about; CONTRIBUTING.md says where the test of a thing is."""

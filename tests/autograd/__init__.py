@@ -1,0 +1,1 @@
+"""Derivatives: their formulas, every dtype, chains of calls."""

@@ -1,0 +1,1 @@
+"""python -m nbkernels: its commands and what they print."""

@@ -1,0 +1,372 @@
+"""The key of compiled code: it changes with what the sources mean, and with nothing else."""
+
+import ast
+import compileall
+import io
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+import textwrap
+import tokenize
+from pathlib import Path
+
+import pytest
+
+from nbkernels.jit.disk import files, sources
+from nbkernels.jit.disk.load import Parts
+from tests.house.test_layers import imports
+
+PACKAGE, FILES = sources.PACKAGE, sources.files()
+
+
+def documented(tree):
+    """The docstrings' nodes."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and node.body:
+            first = node.body[0]
+            if isinstance(first, ast.Expr) and isinstance(getattr(first.value, "value", None), str):
+                yield first
+
+
+def slowly(text):
+    """Lines of code without docstrings and comments, which Python's own parser and tokenizer find."""
+    lines = [list(line) for line in text.split("\n")]
+    inside = [(token.start, token.end) for token in tokenize.generate_tokens(io.StringIO(text).readline)
+              if token.type == tokenize.COMMENT]  # fmt: skip
+    for node in documented(ast.parse(text)):
+        assert node.col_offset == len(text.split("\n")[node.lineno - 1].encode()[: node.col_offset].decode()), "ASCII"
+        inside.append(((node.lineno, node.col_offset), (node.end_lineno, len(lines[node.end_lineno - 1]))))
+    for (top, left), (bottom, right) in inside:
+        for number in range(top, bottom + 1):
+            start, end = left if number == top else 0, right if number == bottom else len(lines[number - 1])
+            lines[number - 1][start:end] = " " * (end - start)
+    return [line for line in ("".join(line).rstrip() for line in lines) if line]
+
+
+def fastly(text):
+    left = sources.meaning(text.encode()).decode().replace("\0", "\n")
+    return left.split("\n") if left else []  # a docstring alone leaves nothing
+
+
+@pytest.mark.parametrize("file", [file for _, file in FILES], ids=[name for name, _ in FILES])
+def test_nothing_but_comments_and_docstrings_goes(file):
+    """Line by line; what stays, though it could go, is a docstring of those few forms that the rule does not know."""
+    text = file.read_text(encoding="utf-8")
+    kept = fastly(text)
+    code = slowly(text)
+    rest = iter(kept)
+    assert all(line in rest for line in code)  # in this order
+    docstrings = {line.rstrip() for node in documented(ast.parse(text)) for line in ast.get_source_segment(
+        text, node, padded=True).split("\n")}  # fmt: skip
+    assert len(kept) - len(code) <= 2 * 3
+    assert set(kept) - set(code) <= docstrings
+
+
+def test_most_docstrings_go():
+    kept = sum(len(fastly(text)) - len(slowly(text)) for text in (f.read_text(encoding="utf-8") for _, f in FILES))
+    assert kept < 20  # lines
+
+
+CODE = '''
+"""Module."""
+from numba import njit
+
+LIMIT = 3  # of rows
+
+
+@njit(nogil=True)
+def kernel(x, y=1):
+    """Docs, with a "quoted" word # and no comment."""
+    # a comment
+    name = "no # comment"
+    text = """
+no docstring
+
+with an empty line
+"""
+    return x + y * LIMIT
+
+
+class Row:
+    """A row."""
+
+    width = 8
+
+
+def longer(
+    x,
+    y=\'"""\',
+):  # and a comment
+    r"""Raw docs.
+
+    And more of them.
+    """
+    return x
+'''
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("# of rows", "# of columns, it's said"),
+        ("  # of rows", ""),
+        ("    # a comment\n", ""),
+        ('"""Module."""', '"""Another module\'s docs."""'),
+        ('"""Module."""\n', ""),
+        ('    """Docs, with a "quoted" word # and no comment."""\n', ""),
+        ("Docs, with", "Docs with\n\n    more lines, and with"),
+        ("A row.", "Rows."),
+        ("Raw docs.", "Raw\\d docs."),
+        ("And more of them.\n", "None.\n\n"),
+        ("# and a comment", "# and another: one"),
+        ("\n\n\n", "\n\n\n\n\n"),
+        ("\nLIMIT", "\n# a comment\n\nLIMIT"),
+        ("return x + y", "return x + y"),
+        ("\n", "\r\n"),
+        ("8\n", "8  \n"),
+    ],
+)
+def test_what_means_nothing(old, new):
+    assert old in CODE
+    assert sources.meaning(CODE.replace(old, new).encode()) == sources.meaning(CODE.encode())
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("LIMIT = 3", "LIMIT = 4"),
+        ("LIMIT = 3", "LIMIT = 3.0"),
+        ("nogil=True", "nogil=False"),
+        ("@njit(nogil=True)\n", ""),
+        ("y=1", "y=2"),
+        ("def kernel", "def kernels"),
+        ("x + y", "x - y"),
+        ("* LIMIT", "* LIMITS"),
+        ('"no # comment"', '"no # other"'),
+        ('"no # comment"', '"no "'),
+        ("no docstring\n", "a docstring\n"),
+        ("\n\nwith an empty", "\nwith an empty"),
+        ("width = 8", "width = 16"),
+        ("    return x\n", "return x\n"),
+        ('y=\'"""\'', "y='\"'"),
+        ("import njit", "import jit as njit"),
+    ],
+)
+def test_what_means_something(old, new):
+    assert old in CODE
+    assert sources.meaning(CODE.replace(old, new).encode()) != sources.meaning(CODE.encode())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'x = [\n"""a"""\n]',
+        'x = (\n    """a"""\n)',
+        'x = {f(1):\n"""a"""}',
+        'def f():\n    """a""".upper()',
+        'def f():\n    """a""" + g()',
+        "def f():\n    return 1\n    '''a'''",
+        'if x:\n    """a"""',
+        'x = 1\n"""a"""',
+        'x = """\n# a\n"""',
+        'x = "\\"#a"',
+        "x = '\\'#a'",
+        "x = 'it\"s #a'",
+        'x = "a\\\n#a"',
+    ],
+)
+def test_strings_that_are_no_docstrings_stay(text):
+    assert sources.meaning(text.encode()) != sources.meaning(text.replace("a", "b").encode())
+
+
+def test_every_source_that_compiled_code_may_be_made_from_counts():
+    """All that the rooms import of the package, but for what reads and writes files, the record of that, how many
+    calls are first ones, what keeps signals and forks from an import, the numbers of threads and the modes, which code
+    is given, and what only calls kernels."""
+    counted = {name.removesuffix(".py").replace("/", ".") for name, _ in FILES}
+    for _, file in FILES:
+        name = file.relative_to(PACKAGE.parent).with_suffix("").as_posix().replace("/", ".")
+        for target in imports(name.removesuffix(".__init__"), file):
+            root, _, inner = target.partition(".")
+            parts = inner.split(".")
+            while parts and not (PACKAGE.joinpath(*parts[:-1], f"{parts[-1]}.py")).exists():
+                parts.pop()
+            if root == "nbkernels" and parts and parts[0] != "dispatch":  # which knows no kernel
+                others = {
+                    "background",
+                    "first_calls",
+                    "store",
+                    "winners",
+                    "code_origins",
+                    "rounding",
+                    "shield",
+                    "threads",
+                }
+                others.add("modes")
+                assert ".".join(parts) in counted | others, f"{name} imports {target}"
+
+
+def copy(to, change=lambda text: text):
+    """The package in another place, its sources changed."""
+    for part, place in (("nbkernels", "nbkernels"), ("dispatch", "nbkernels/dispatch")):
+        shutil.copytree(PACKAGE.parent / part, to / place, ignore=shutil.ignore_patterns("__pycache__", "dispatch"))
+    for name, _ in FILES:
+        file = to / "nbkernels" / name
+        file.write_text(change(file.read_text(encoding="utf-8")), encoding="utf-8")
+    return to
+
+
+def run(code, package, cache):
+    env = os.environ | {"PYTHONPATH": str(package), "NBKERNELS_CACHE_DIR": str(cache), "PYTHONDONTWRITEBYTECODE": "1"}
+    line = [sys.executable, "-W", "error", "-c", textwrap.dedent(code)]
+    result = subprocess.run(line, env=env, cwd=cache.parent, capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stderr[-2000:]
+    return result.stdout.strip()
+
+
+def test_the_key_in_other_places(tmp_path):
+    """Of a copy with more comments and lines it is the same; a new file in a folder of a room changes it."""
+    ask = "from nbkernels.jit.disk import files; print(files.toolchain())"
+    package = copy(tmp_path / "copy", lambda text: f"# one\n\n\n# two\n{text}\n# three")
+    assert run(ask, package, tmp_path) == files.toolchain()
+    new = package / "nbkernels" / "cpu" / "folder" / "new.py"
+    new.parent.mkdir()
+    new.write_text("LIMIT = 3\n")
+    changed = run(ask, package, tmp_path)
+    assert changed != files.toolchain()
+    new.write_text("LIMIT = 4\n")
+    assert run(ask, package, tmp_path) != changed
+    new.rename(new.with_name("newer.py"))
+    assert run(ask, package, tmp_path) != changed
+
+
+def without_sources(package):
+    """Its modules as compiled files alone."""
+    compileall.compile_dir(package, quiet=1, legacy=True)
+    for file in package.rglob("*.py"):
+        file.unlink()
+    return package
+
+
+def zipped(package):
+    return Path(shutil.make_archive(str(package), "zip", package))
+
+
+def test_code_objects_stand_for_sources(tmp_path):
+    """The same modules are found by their code; the key changes with what they mean, and with no comment."""
+    found = [name.removeprefix("nbkernels.") for name, _ in sources.codes()]
+    assert found == sorted(
+        name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name, _ in FILES
+    )  # fmt: skip
+    changes = (
+        str,
+        lambda text: f"# one\n{text}",
+        lambda text: f"{text}\nLIMIT = 3\n",
+        lambda text: f"{text}\nLIMIT = 4\n",
+    )
+    ask, keys = "from nbkernels.jit.disk import files; print(files.toolchain())", []
+    for number, change in enumerate(changes):
+        package = copy(tmp_path / str(number))
+        file = package / "nbkernels" / "jit" / "ir" / "tile.py"
+        file.write_text(change(file.read_text(encoding="utf-8")), encoding="utf-8")
+        keys.append(run(ask, without_sources(package), tmp_path))
+    assert keys[0] == keys[1]
+    assert len(set(keys)) == 3
+
+
+EVERY = """
+import numpy as np, nbkernels as nb
+assert {package!r} in nb.__file__
+a = np.ones((40, 40), np.float32)
+assert (nb.exp(0 * a) == 1).all() and (nb.mm(a, a) == 40).all()
+assert (nb.elementwise(lambda x: x + 1)(a) == 2).all() and nb.dot(a[0], a[0]) == 40
+with nb.use_in_numpy():
+    assert (np.maximum(a, 2 * a) == 2).all()
+from nbkernels.cpu.gemm import cost
+from nbkernels.jit.disk import files
+assert cost.PROBLEM is None and files.problem() is None
+print({{each.where for each in nb.specializations()}})
+"""
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("how", [zipped, without_sources, lambda package: zipped(without_sources(package))])
+def test_a_package_that_is_no_folder_of_sources(tmp_path, how):
+    """In a zip, without sources, and both: calls work, and later processes compile nothing."""
+    package = how(copy(tmp_path / "package"))
+    code = EVERY.format(package=str(package))
+    assert "compiled" in run(code, package, tmp_path / "cache")
+    assert "compiled" not in run(code, package, tmp_path / "cache")
+
+
+CALLS = """
+import sys
+import numpy as np, nbkernels
+assert {package!r} in nbkernels.__file__
+a = np.ones((4, 4), np.float32)
+assert (nbkernels.add(a, a[0]) == 2).all()
+from nbkernels.jit.compile.cache import entry
+def divided(x, y):
+    return x // y
+assert entry(divided, "int64(int64, int64)", "test_sources")(7, 2) == 3
+"""
+
+
+def test_machine_code_holds_no_line_numbers(tmp_path):
+    """It is the same, byte by byte, when all lines have moved; so what one of them compiled is the other's, too."""
+    found = []
+    for place, change in (("a", str), ("b", lambda text: "\n\n\n" + text)):
+        package, cache = copy(tmp_path / place, change), tmp_path / f"cache-{place}"
+        run(CALLS.format(package=str(package)), package, cache)
+        found.append({file.name: code(cache / file.parent.name / file.name) for file in cache.rglob("*.nbc")})
+    assert len(found[0]) >= 3
+    assert found[0] == found[1]
+    before = {file: file.stat().st_mtime_ns for file in cache.rglob("*")}
+    run(CALLS.format(package=str(tmp_path / "a")), tmp_path / "a", cache)
+    assert {file: file.stat().st_mtime_ns for file in cache.rglob("*")} == before
+
+
+def code(file: Path):
+    found = Parts(*pickle.loads(files.read(file)))
+    assert found.code
+    return found.code, found.bitcode
+
+
+def test_the_key_names_what_compiles(monkeypatch):
+    """Each of these makes another; a patch release of Python does not."""
+
+    def key():
+        return files.toolchain.__wrapped__()
+
+    plain, version = key(), files._version
+    assert plain == files.toolchain()
+    assert len(plain) == 16
+    info = tuple(sys.version_info)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "version_info", (*info[:2], info[2] + 1, *info[3:]))
+        patch.setattr(sys, "version", "another")
+        assert key() == plain
+    keys = {plain}
+    for module, name, value in (
+        (sys, "version_info", (info[0], info[1] + 1, *info[2:])),
+        (sys, "abiflags", "t"),
+        (sys.implementation, "name", "another"),
+        (files, "_version", lambda package: "0.0" if package == "numba" else version(package)),
+        (files, "_version", lambda package: "0.0" if package == "llvmlite" else version(package)),
+        (files.sysconfig, "get_platform", lambda: "another"),
+        (files.sources, "digest", lambda: "another"),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, name, value, raising=False)
+            keys.add(key())
+    for name, value in (("NUMBA_OPT", "1"), ("NUMBA_OPT", "2"), ("NUMBA_CPU_NAME", "1")):
+        with monkeypatch.context() as patch:
+            patch.setenv(name, value)
+            keys.add(key())
+    assert len(keys) == 11
+    for name in files._HARMLESS:
+        with monkeypatch.context() as patch:
+            patch.setenv(name, "1")
+            assert key() == plain

@@ -1,0 +1,1 @@
+"""Element-wise operations on the CPU: values, dtypes, layouts, functions of a user."""

@@ -1,0 +1,1 @@
+"""Hostile calls, drawn at random: python -m tests.fuzz."""

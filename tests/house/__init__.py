@@ -1,0 +1,1 @@
+"""The repository: import rules, documents, stubs, the wheel."""

@@ -1,0 +1,1 @@
+"""What compiles: calls in jitted functions, what is used of Numba, signals."""

@@ -1,0 +1,1 @@
+"""Faults that tests must find: python -m tests.mutants."""

@@ -1,0 +1,1 @@
+"""Products on the CPU: every plan, layout and dtype, their order of summation, the choice among plans."""

@@ -1,0 +1,1 @@
+"""Folds: sum_to, reduce, accumulate."""

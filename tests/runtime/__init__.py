@@ -1,0 +1,1 @@
+"""Threads, stacks, memory, the machine."""

@@ -1,0 +1,1 @@
+"""torch: tensors in, operations of torch.library, its autograd."""

@@ -1,0 +1,1 @@
+"""The tuner: its races, its store, its winners in use."""
