@@ -73,12 +73,13 @@ FIXED = {
     "gemm/batch.py": "DECLINED DONE CLOSED",
     "gemm/block.py": "ROOM SQUARE",
     "gemm/blocking.py": "SEGMENT WAY FEW_REGISTERS",
-    "gemm/call.py": "FACTORS",
+    "gemm/call.py": "FACTORS BLOCKS F64 STRICT HELD",
     "gemm/cost.py": "NEVER",
     "gemm/deep.py": "IN_PLACE PACKED BY_ROWS FACTORS",
     "gemm/entry.py": "SERIALLY TABLE WHOLE",
     "gemm/epilogue.py": "MOST LOOP COUNT OPERANDS",
-    "gemm/fast.py": "ONE UNIT",
+    "gemm/gemm.py": "ONE UNIT",
+    "gemm/general_entry.py": "MATRICES CHOSEN SHAPE",
     "gemm/plan_entry.py": "UNTRUSTED",
     "gemm/kernels.py": "PACKS TINY",
     "gemm/kinds.py": "SHALLOW",
@@ -95,7 +96,7 @@ FIXED = {
     "gemv/mv.py": "KEPT APART BLOCK",
     "gemv/vectors.py": "WAYS",
     "numpy_loops/elementwise.py": "SINKING RESTING MINUS_INFINITY KEPT SIGNATURE",
-    "numpy_loops/products.py": "ALWAYS",
+    "numpy_loops/products.py": "ALWAYS STACK_BYTES BLOCKS",
     "quantized/rows.py": "LEAST ROUND INFINITY",
     "reduce/row_vectors.py": "END NOTHING",
     "reduce/extreme.py": "INFINITY",
@@ -150,4 +151,4 @@ def test_there_are_not_more():
 def test_there_are_not_more_lines():
     """Of cpu and jit together; 15,000 are wanted."""
     files = [path for room in (ROOT, ROOT.parent / "jit") for path in room.rglob("*.py")]
-    assert sum(path.read_text(encoding="utf-8").count("\n") for path in files) <= 21_394
+    assert sum(path.read_text(encoding="utf-8").count("\n") for path in files) <= 21_390

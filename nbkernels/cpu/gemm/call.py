@@ -1,5 +1,6 @@
-"""Products of any kind and stacks of them, all checks included, of arrays that are described as planner.py says: by
-jitted code of others, and by general_entry.py for Python."""
+"""Describe, check, swap and run products of any kind, and stacks of them, once for all callers.
+
+Operands are described as planner.py says: by users' jitted code, and by general_entry.py for Python."""
 
 from __future__ import annotations
 

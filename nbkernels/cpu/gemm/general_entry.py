@@ -1,5 +1,6 @@
-"""Products of arrays of any dtype and number of dimensions, in one call from Python: call.py describes, checks
-and multiplies them; here they are read, and the result is made."""
+"""Run a product of arrays of any dtype and number of dimensions in one call from Python.
+
+The entry describes the arrays, makes the result, and hands them to call.py, which checks and multiplies them."""
 
 from __future__ import annotations
 
