@@ -1,13 +1,13 @@
-"""What every path of a product must show: the packed path's bits, in any layout and by any threads."""
+"""What tests of several paths of a product share: tiny tiles, numbers of threads, the path that is chosen."""
+
+import contextlib
 
 import numba
 import numpy as np
 
-import nbkernels
 from nbkernels.cpu.gemm import blocking as tiles
-from nbkernels.cpu.gemm import gemm, paths
-from nbkernels.cpu.runtime.status import DONE, PATHS
-from tests.cases import TRANSPOSES, normal, operands
+from nbkernels.cpu.gemm import paths
+from nbkernels.cpu.runtime.status import PATHS
 
 
 def way(m, n, k, workers=1, dtype="float32", layout="NN") -> str:
@@ -15,22 +15,25 @@ def way(m, n, k, workers=1, dtype="float32", layout="NN") -> str:
     return PATHS[paths.path(m, n, k, workers, dtype, layout)]
 
 
-def same_bits_as_packed(rng, m, n, k, dtype, path):
-    """A path where it is legal, and the one chosen, from every layout, into both orders of out, and in place."""
-    for layout, layouts in TRANSPOSES.items():
-        a, b = operands(rng, m, n, k, dtype, layouts)
-        x, expected = normal(rng, (m, n), dtype), np.empty((m, n), dtype)
-        gemm.gemm(expected, x, a, b, 0.7, -1.3, tiles.default(dtype))
-        for order in "CF":
-            out = np.full((m, n), np.nan, dtype, order=order)
-            same = np.full((m, n), x, dtype, order=order)
-            for found, bias in ((out, x), (same, same)):
-                if path in paths.legal(found, bias, a, b):
-                    assert gemm.by_path(path, found, bias, a, b, 0.7, -1.3) == DONE
-                    np.testing.assert_array_equal(found, expected, f"{m}x{n}x{k} {layout} {order}")
-            out[...] = x
-            assert nbkernels.addmm_(out, a, b, beta=0.7, alpha=-1.3) is out
-            np.testing.assert_array_equal(out, expected, f"in place: {m}x{n}x{k} {layout} {order}")
+def tiny(dtype) -> tiles.Tiles:
+    """Legal tiles so small that little arrays cross every block edge: kc = 24, nb = 2 panels, mc and nc = 4 panels."""
+    base = tiles.default(dtype)
+    return tiles.Tiles(base.mr, base.nr, 24, 2 * base.nr, 4 * base.mr, 4 * base.nr)
+
+
+@contextlib.contextmanager
+def with_threads(count, monkeypatch, patched=True):
+    """Within, calls may take so many threads, where there are as many; patched: whatever their size would have them
+    take."""
+    before = numba.get_num_threads()
+    numba.set_num_threads(min(count, numba.config.NUMBA_NUM_THREADS))
+    with monkeypatch.context() as patch:
+        if patched:
+            patch.setattr("nbkernels.cpu.runtime.threads.count", numba.get_num_threads)
+        try:
+            yield
+        finally:
+            numba.set_num_threads(before)
 
 
 def same_bits_by_threads(call, monkeypatch):

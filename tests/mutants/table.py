@@ -329,7 +329,7 @@ COMPILED = [
         "cpu/gemm/thin.py",
         "f.room + j * f.k * size if f.part > 0",
         "f.room if f.part > 0",
-        "tests/product/test_thin.py",
+        "tests/product/test_every_path.py -k thin",
     ),
 ]
 

@@ -1,4 +1,5 @@
-"""addmm and mm on the CPU: every path, every layout, exact where exact is possible, bit for bit in the stated order."""
+"""addmm and mm on the CPU: the stated order, bit for bit, what is read and written, errors; test_every_path.py has each
+path in every layout."""
 
 import itertools
 import subprocess
@@ -12,20 +13,14 @@ from hypothesis import strategies as st
 
 import nbkernels
 from nbkernels.cpu.gemm import blocking as tiles
-from nbkernels.cpu.gemm import context_setup, fast, gemm
+from nbkernels.cpu.gemm import context_setup, gemm
 from nbkernels.cpu.gemm.paths import legal, only
-from nbkernels.cpu.runtime import workspace
-from nbkernels.cpu.runtime.status import COLUMNS, DONE, PACKED, PATHS, SMALL
+from nbkernels.cpu.runtime.status import DONE, PACKED, PATHS
 from tests import reference
-from tests.cases import GEMM_SHAPES, LAYOUTS, TRANSPOSES, bias_shapes, normal, operands, whole_numbers
+from tests.cases import LAYOUTS, TRANSPOSES, bias_shapes, normal, operands, whole_numbers
+from tests.paths import tiny
 
 DTYPES = ("float32", "float64")
-
-
-def tiny(dtype):
-    """Legal tiles so small that little arrays cross every block edge: kc = 24, nb = 2 panels, mc and nc = 4 panels."""
-    base = tiles.default(dtype)
-    return tiles.Tiles(base.mr, base.nr, 24, 2 * base.nr, 4 * base.mr, 4 * base.nr)
 
 
 def paths(dtype, k):
@@ -41,46 +36,6 @@ def whole(rng, m, n, k, dtype, layouts=("C", "C")):
 
 def blank(m, n, dtype, layout="C"):
     return LAYOUTS[layout](np.full((m, n), np.nan, dtype))
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", GEMM_SHAPES, ids=lambda s: "x".join(map(str, s)))
-def test_every_path_is_exact_on_whole_numbers(rng, shape, dtype):
-    m, n, k = shape
-    for layouts in TRANSPOSES.values():
-        a, b = whole(rng, m, n, k, dtype, layouts)
-        product = a.astype(np.int64) @ b.astype(np.int64)
-        x = whole_numbers(rng, (m, n), dtype)
-        for name, path in paths(dtype, k):
-            for layout in ("C", "F"):
-                out = blank(m, n, dtype, layout)
-                path(out, None, a, b, 0, 1)
-                np.testing.assert_array_equal(out, product, f"{name} {layouts} {layout}")
-                path(out, x, a, b, 3, -2)
-                np.testing.assert_array_equal(out, 3 * x - 2 * product, f"{name} {layouts} {layout}")
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_every_layout_of_every_operand(rng, dtype):
-    m, n, k = 29, 67, 31
-    for (la, lb, lc), (name, path) in itertools.product(itertools.product(LAYOUTS, repeat=3), paths(dtype, k)):
-        a, b = whole(rng, m, n, k, dtype, (la, lb))
-        out = blank(m, n, dtype, lc)
-        path(out, None, a, b, 0, 1)
-        np.testing.assert_array_equal(out, a.astype(int) @ b.astype(int), f"{name} {la} {lb} {lc}")
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_every_bias_in_every_layout(rng, dtype):
-    m, n, k = 26, 70, 30
-    a, b = whole(rng, m, n, k, dtype)
-    product = a.astype(int) @ b.astype(int)
-    outs = ("C", "F", "every other")
-    for shape, layout, (name, path), lc in itertools.product(bias_shapes(m, n), LAYOUTS, paths(dtype, k), outs):
-        x = LAYOUTS[layout](whole_numbers(rng, shape, dtype)) if shape else whole_numbers(rng, shape, dtype)
-        out = blank(m, n, dtype, lc)
-        path(out, np.asarray(x), a, b, 2, 3)
-        np.testing.assert_array_equal(out, 2 * x + 3 * product, f"{name} {shape} {layout} {lc}")
 
 
 def repeated(matrix, axis):
@@ -140,41 +95,6 @@ def test_bits_do_not_depend_on_tiles_threads_or_company(rng, dtype):
     for rows, columns in ((slice(3, 4), slice(None)), (slice(None), slice(7, 8)), (slice(5, 25), slice(100, 117))):
         part = nbkernels.addmm(x[columns], a[rows], b[:, columns])
         np.testing.assert_array_equal(part, expected[rows, columns])
-
-
-@pytest.mark.parametrize(("m", "n", "k"), [(240, 150, 1), (64, 700, 16), (700, 64, 5), (179, 2000, 9)])
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_flat_products_have_the_bits_of_small_ones(rng, m, n, k, dtype):
-    for layout, to in itertools.product(TRANSPOSES.values(), ("C", "F", "every other")):
-        a, b = operands(rng, m, n, k, dtype, layout, normal)
-        for x in (normal(rng, (m, n), dtype), normal(rng, (n,), dtype), normal(rng, (m, 1), dtype)):
-            out = blank(m, n, dtype, to)
-            assert nbkernels.addmm(x, a, b, beta=0.5, alpha=3, out=out) is out
-            for i in range(0, m, 40):
-                part = x[i : i + 40] if len(x) == m else x
-                few = nbkernels.addmm(part[..., :20], a[i : i + 40], b[:, :20], beta=0.5, alpha=3)
-                np.testing.assert_array_equal(out[i : i + 40, :20], few)
-            np.testing.assert_array_equal(out, nbkernels.addmm(x, a, b, beta=0.5, alpha=3))
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.parametrize(("m", "n", "k"), [(2003, 2, 301), (2003, 5, 301), (6001, 33, 512), (1500, 150, 170)])
-def test_few_columns_have_the_bits_of_small_products(rng, m, n, k, workers):
-    numba.set_num_threads(min(workers, numba.config.NUMBA_NUM_THREADS))
-    try:
-        for layout in TRANSPOSES.values():
-            a, b = operands(rng, m, n, k, "float32", layout, normal)
-            for x in (normal(rng, (m, n), "float32"), normal(rng, (n,), "float32"), normal(rng, (m, 1), "float32")):
-                found = nbkernels.addmm(x, a, b, beta=0.5, alpha=3)
-                for i in (0, 700, m - 60):
-                    part = x[i : i + 60] if len(x) == m else x
-                    few = nbkernels.addmm(part, a[i : i + 60], b, beta=0.5, alpha=3)
-                    np.testing.assert_array_equal(found[i : i + 60], few)
-                out = np.full((n, m), np.nan, "float32").T
-                assert nbkernels.addmm(x, a, b, beta=0.5, alpha=3, out=out) is out
-                np.testing.assert_array_equal(out, found)
-    finally:
-        numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
 
 
 @pytest.fixture
@@ -341,28 +261,6 @@ def test_tiles_that_cannot_be_used_say_why():
     with pytest.raises(ValueError, match="multiple"):
         gemm.gemm(out, None, a, a, 0, 1, tiles.Tiles(base.mr, base.nr + 1, 24, base.nr, base.mr, base.nr))
     assert (out == 1).all()
-
-
-def test_describe_names_path_tiles_and_threads():
-    assert str(gemm.describe(4, 4, 4)).startswith("small ")
-    assert str(gemm.describe(2048, 2048, 2048)).startswith(f"packed {tiles.default('float32')}")
-
-
-@pytest.mark.parametrize(("n", "threads", "way"), [(250, 1, SMALL), (330, 1, PACKED), (250, 2, COLUMNS)])
-def test_products_without_a_room_at_first_are_one_compiled_call(n, threads, way, monkeypatch):
-    """The small path has its own; others once Python's way has left one."""
-    before, a = numba.get_num_threads(), np.random.default_rng(4).standard_normal((n, n))
-    numba.set_num_threads(min(threads, before))
-    try:
-        with only(way):
-            expected = nbkernels.mm(a, a)
-            if way == SMALL:
-                workspace.forget()
-            for room in (fast, gemm):
-                monkeypatch.setattr(room, "by_path", None)
-            assert np.array_equal(nbkernels.mm(a, a), expected)
-    finally:
-        numba.set_num_threads(before)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

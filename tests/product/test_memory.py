@@ -94,7 +94,7 @@ def stated(path, m, n, k, layout, dtype, threads):
         return 0 if there or n <= (2 if tile.narrow else 5) * tile.nr else threads * each
     if path == "short":
         few = min(m, n)
-        return threads * size * ((few + tile.mr) * k + (short.BROAD // size + tile.nr) * (short.STEPS + few))
+        return threads * size * ((few + tile.mr) * k + short.STEPS * tile.nr + few * (short.BROAD // size + tile.nr))
     if path == "packed":
         kind = kind_of(dtype, dtype, dtype)
         tiles = default_tiles(kind)
@@ -106,6 +106,7 @@ SHAPES = [
     ("small", 60, 60, 60), ("gemv", 1, 2000, 9000), ("gemv", 5000, 1, 60), ("thin", 900, 800, 30),
     ("deep", 8, 300, 9000), ("deep", 1000, 10, 600), ("columns", 250, 250, 250), ("packed", 600, 700, 900),
     ("columns", 700, 40, 300), ("short", 16, 2048, 512),
+    ("short", 20, 3000, 700),
 ]  # fmt: skip
 
 

@@ -9,11 +9,12 @@ import pytest
 import nbkernels as nb
 from nbkernels.commands import info
 from nbkernels.cpu.gemm import cost, paths
-from nbkernels.cpu.gemm.blocking import caches, small
+from nbkernels.cpu.gemm.blocking import SEGMENT, caches, small
 from nbkernels.cpu.runtime import machine
-from nbkernels.cpu.runtime.status import GEMV, PACKED, PATHS, SMALL
+from nbkernels.cpu.runtime.status import GEMV, PACKED, PATHS, SHORT, SMALL
 from nbkernels.jit.compile.cache import entry
 from tests.cases import TRANSPOSES, operands
+from tests.paths import way as named
 
 
 @pytest.fixture
@@ -122,6 +123,15 @@ def test_what_cannot_take_a_path_does_not():
         with paths.only(way):
             assert paths.path(16, 16, 16, 2) == SMALL
             assert paths.path(1, 200, 200, 2) == GEMV
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_bounds_of_short(workers):
+    """64 rows or columns, of which each thread packs all; and nothing that is too little to launch threads for."""
+    with paths.only(SHORT):
+        assert named(64, 4000, 600, workers) == named(4000, 64, 600, workers, "float64", "TN") == "short"
+        assert named(65, 4000, 600, workers) == named(64, 4000, SEGMENT + 1, workers) == "packed"
+        assert named(30, 30, 30, workers) == "packed"
 
 
 def test_only_ends_with_an_error():
