@@ -107,14 +107,14 @@ def products():
             f"take one each are done together; straight-line code where A and B have up to {size(even.NEAR)}; by "
             f"panels of B where it has {size(4 * stacks_float.TURNED)} and more and meets more than {stacks_float.MET} "
             "tiles of rows",
-            f"none; above {cube(paths.ALONE)}, {size(block.ROOM)} a thread without AVX-512, or where not A's {there}, "
-            f"and not {narrow}",
+            f"none; above {cube(paths.ALONE)}, {size(block.ROOM)} for each thread but the first, without AVX-512, or "
+            f"where not A's {there}, and not {narrow}",
         ),
-        "stacks of other dtypes and modes": (
+        "stacks of other dtypes, modes and dimensions": (
             f"the same: matrices up to {cube(paths.PARALLEL)}, and up to {cube(paths.SERIAL)} where threads that take "
             "one each are done together",
-            f"for each thread the panels of A and B of one product; none for whole numbers up to "
-            f"{call.OUTPUTS} outputs and {cube(call.LITTLE)}",
+            f"{size(block.ROOM)} for each thread but the first, or for each one the panels of A and B of a product, if "
+            f"they are larger; none for whole numbers up to {call.OUTPUTS} outputs and {cube(call.LITTLE)}",
         ),
     }
     assert set(PATHS.values()) <= set(rows)
