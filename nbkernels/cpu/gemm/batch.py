@@ -135,12 +135,8 @@ def _entry(tile):
         _operand(f, B, left if swap else right, size, swap)
         _operand(f, X, added, size, swap)
         f.x = f.x if x != 0 and beta != 0 else 0
-        f.m = n if swap else m
-        f.n = m if swap else n
-        f.k = k
-        f.count = count
-        f.each = job(tile, f)
-        scalars = words + SCALARS
+        f.m, f.n, f.k, f.count = n if swap else m, m if swap else n, k, count
+        f.each, scalars = job(tile, f), words + SCALARS
         f.scalars = scalars
         poke(tile, scalars, element(alpha))
         poke(tile, scalars + size, element(beta))

@@ -238,9 +238,9 @@ def _run(s, f, how):
     several = pool.share != 0 and (how & HELD != 0 or pointer(pool.limits)[0] > 1)
     workers = threads.workers(pool) if several and f.workers == 1 and s.count * one > GAIN else 1
     s.next, s.each = 0, max(1, min(s.count // (4 * workers), GAIN // one))
-    if workers == 1:
+    if workers == 1 and (how & HELD == 0 or s.count * one <= SERIAL):
         invoke(s.jobs, (address(s), 0))
-    elif how & HELD != 0:
+    elif how & HELD != 0:  # others may have the GIL meanwhile
         threads.shared(s.launch, s.jobs, address(s), address(s) + TASKS)
     else:
         threads.unheld(s.launch, s.jobs, address(s), address(s) + TASKS)

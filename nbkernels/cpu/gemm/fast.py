@@ -147,7 +147,7 @@ def general_fast(a, b, out, x=None, beta=0, alpha=ONE, how=0, conj=None):
     try:
         entry = _others.get(dtype) if plain else None
         if entry is None:
-            if dtype not in _others and first_products.first(a, b, x is None and plain):
+            if dtype not in _others and first_products.first(_one(a, 0), _one(b, 1), x is None and plain):
                 return None
             words = () if conj is None else (None, None, None, conj)
             entry = _general(dtype, beta, alpha, *words)
@@ -158,6 +158,11 @@ def general_fast(a, b, out, x=None, beta=0, alpha=ONE, how=0, conj=None):
         return _asked(entry, out, x, a, b, how)
     except (TypeError, IndexError, ValueError):  # no factors, no dimensions: the checks will say it properly
         return None
+
+
+def _one(x, axis):
+    """The first matrix of a stack, or a vector with a new axis."""
+    return np.expand_dims(x, axis) if x.ndim == 1 else x[(0,) * (x.ndim - 2)]
 
 
 def addmm_keywords(self, mat1, mat2, beta, alpha, out_dtype, mode, conj, tiles, out):
