@@ -116,7 +116,7 @@ def gradients(op, row, grad, values, wanted, result=None):
     if row.row is None or row.reason == keys.COMPOSITE_IMPLICIT:
         why = "its gradient comes from its parts" if row.row else "none is declared"
         raise MissingKernelError(f"{op.schema.name} has no derivative of its own: {why}")
-    kernel, values = row.row.load(), [whole(x) for x in values]
+    kernel, values = row.row.load(), [whole(x) if i in op.tensors else x for i, x in enumerate(values)]
     if row.reason == "fallback":
         found = kernel(op, grad, values, tuple(wanted))
     elif callable(kernel):

@@ -140,10 +140,14 @@ class GradTape:
         derivative, saved, values = derive.derivative(op, key), Saved(op.schema.name), []
         read = derive.read(op, derivative, mask)
         for x, name, convert in zip(args, op.names, op.converters):
-            if x is not None and convert is not None:
+            if x is None:
+                pass
+            elif convert is not None:
                 x = convert(op.schema.name, x)
-            elif x is not None:
-                x = saved.keep(x, name) if name in read else bare(x)
+            elif name in read:
+                x = saved.keep(x, name)
+            else:
+                x = x.value if type(x) is Watched else bare(x)
             values.append(tuple(x) if type(x) is list else x)
         result = saved.keep(seen, "its result") if "result" in read else result
         pull = partial(_backwards, op, derivative, values, mask, result, saved)

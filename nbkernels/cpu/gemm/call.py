@@ -165,15 +165,6 @@ def _placed(s, f, t):
         f.a = f.b = s.zero
 
 
-@jit
-def _absent(f):
-    """The place of a kernel that the product of these words lacks, or -1."""
-    alone = single(f)
-    if not alone:
-        cuts(f)
-    return missing(f, alone)
-
-
 @functools.cache
 def little(size: int) -> int:
     """A product of few whole numbers of so many bytes, as they lie: void(words, beta, alpha). They wrap, so that signs
@@ -305,7 +296,9 @@ def checked() -> int:
         if swaps:
             swap_sides(f)
         if how & HELD != 0 and s.alone == 0 and p.asks != 0:
-            at = _absent(f)
+            if not single(f):
+                cuts(f)
+            at = missing(f, single(f))
             if at >= 0:
                 return LACKING + at
         _run(s, f, how)

@@ -77,10 +77,8 @@ def forget() -> None:
     """Plan anew what other dtypes go by: modes or tiles have changed."""
     for each in (_described, _general):
         each.cache_clear()
-    _others.clear()
-    for dtype, (*_, table) in list(_entries.items()):
-        if table is None:
-            _entries.pop(dtype, None)
+    while _others:
+        _entries.pop(_others.popitem()[0], None)
 
 
 def _product(out, a, b) -> None:

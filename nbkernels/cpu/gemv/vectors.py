@@ -60,8 +60,6 @@ def _stack(input, other, out):
     """Any other dimensions: a contiguous stack and a matrix are one product of all rows."""
     if other.ndim == 2 < input.ndim and (made := _rows(mm_fast, other.shape[1], input, other, out)) is not None:
         return made
-    if min(input.ndim, other.ndim) < 1:
-        return None
     made = general_fast(input, other, out)
     if made is not None or not {input.ndim, other.ndim} <= {2, 3}:
         return made

@@ -268,13 +268,9 @@ def _plan(kind: Kind):
     return f, factors
 
 
-def rows(name: str, conj: str) -> int:
-    """The kernel of a dtype: void(m, k, a, rsa, v, c, rsc), strides in elements."""
-    return _rows(tile_of(name, conj))
-
-
 @functools.cache  # signed and unsigned numbers have one
-def _rows(tile) -> int:
+def rows(tile) -> int:
+    """Rows of a matrix against a vector: void(m, k, a, rsa, v, c, rsc), strides in elements."""
     one = getattr(np, tile.kind.chain)
 
     def run(m, k, a, rsa, v, c, rsc):
@@ -300,7 +296,7 @@ def fill(slot, name: str, conj: str) -> None:
     kind = kind_of(name, name, name, conj)
     slot[SLOT["plan"]], slot[SLOT["turned"]] = (_plan(each)[0].buffer_info()[0] for each in (kind, kind.swapped()))
     if slot[SLOT["rows"]]:
-        slot[SLOT["rows"]] = rows(name, conj)
+        slot[SLOT["rows"]] = rows(tile_of(name, conj))
     slot[SLOT["launch"]], slot[SLOT["stack"]], slot[SLOT["kept_room"]] = threads.WORDS, jobs(), KEPT
     slot[SLOT["flagged"]] = compiled(_flagged, "void(int64, int64)", "inner_flagged")
     if name in SIZE:

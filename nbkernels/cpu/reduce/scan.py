@@ -17,7 +17,7 @@ import numpy as np
 
 from ... import scalar
 from ...dtypes import NUMBERS, kind, resolve, settled
-from ...jit.abi.address import pointer, word
+from ...jit.abi.address import pointer
 from ...jit.abi.calling import call_binary
 from ...jit.abi.ndarray import WRITEABLE, address_of, data, flags, ndim, shape, stride
 from ...jit.abi.record import Record
@@ -179,35 +179,38 @@ def _vector():
 
 @functools.cache
 def _visitor():
-    def visitor(visits, out, size, step, indices, x, x_step, count):
-        """False, and nothing is done, where an index is out of bounds; -1 for a size says that none can be."""
-        low = high = 0
-        for i in range(count if size >= 0 else 0):
-            low, high = min(low, word(indices + 8 * i)), max(high, word(indices + 8 * i))
-        inside = size < 0 or count == 0 or (-size <= low and high < size)
-        if inside:
-            call_visits(visits, out, max(size, 0), step, indices, x, x_step, count)
-        return inside
+    def visitor(visits, out, places, x, x_step, count):
+        """Visit elements of out by their distances in bytes."""
+        call_visits(visits, out, 0, 1, places, x, x_step, count)
 
-    return entry(visitor, f"boolean({', '.join(['int64'] * 8)})", "scan_visitor", nogil=True)
+    return entry(visitor, f"void({', '.join(['int64'] * 6)})", "scan_visitor", nogil=True)
 
 
 @functools.cache
 def _rows():
-    def rows(loops, row, out, size, step, indices, x, x_step, count):
-        """Visit rows of out and x by the vectorised loops; return False, with nothing done, where an index is out of
-        bounds. The three words at `row` are a row's elements, and their strides in bytes in out and in x."""
-        low, high, columns, out_pace, x_pace = 0, 0, word(row), word(row + 8), word(row + 16)
+    def rows(loops, out, indices, x, width):
+        """Visit rows of a matrix by the vectorised loops; False, and nothing is done, as `vector` says."""
+        out, indices, x = address_of(out), address_of(indices), address_of(x)
+        size, columns, count, last = shape(out, 0), shape(out, 1), shape(indices, 0), ndim(x) - 1
+        high_x, wide_x = shape(x, 0) if last == 1 else 1, shape(x, last) if last >= 0 else 1
+        if last > 1 or (high_x != 1 and high_x != count) or (wide_x != 1 and wide_x != columns):
+            return False
+        if flags(out) & WRITEABLE == 0 or (count > 1 and stride(indices, 0) != 8):
+            return False
+        if not (disjoint(out, indices, width) and disjoint(out, x, width)):
+            return False
+        x_step, x_pace = stride(x, 0) if high_x > 1 else 0, stride(x, last) if wide_x > 1 else 0
+        places, low, high = pointer(data(indices)), 0, 0
         for i in range(count):
-            low, high = min(low, word(indices + 8 * i)), max(high, word(indices + 8 * i))
+            low, high = min(low, places[i]), max(high, places[i])
         inside = count == 0 or (-size <= low and high < size)
         for i in range(count if inside else 0):
-            index = word(indices + 8 * i)
-            at = out + (index + size if index < 0 else index) * step
-            call_binary(loops, at, at, x + i * x_step, 1, columns, 0, 0, 0, out_pace, out_pace, x_pace)
+            at = data(out) + (places[i] + size if places[i] < 0 else places[i]) * stride(out, 0)
+            x_row, pace = data(x) + i * x_step, stride(out, 1)
+            call_binary(loops, at, at, x_row, 1, columns, 0, 0, 0, pace, pace, x_pace)
         return inside
 
-    return entry(rows, f"boolean({', '.join(['int64'] * 9)})", "scan_rows", nogil=True)
+    return entry(rows, "boolean(int64, object, object, object, int64)", "scan_rows", nogil=True)
 
 
 def _castable(op, out, dtype):
@@ -245,15 +248,31 @@ NOWHERE = np.empty(0, INDEX)
 
 
 def at_fast(op: str, out, indices, x) -> bool:
-    """Do as `at` for a 1-D out and a 1-D array or list of indices; False, with nothing done, where `at` has to."""
+    """Do as `at` for a vector or a contiguous matrix and a 1-D array or list of indices; False, with nothing done,
+    where `at` has to."""
     if type(indices) is list:
         indices = np.asarray(indices) if indices else NOWHERE
-    if type(indices) is not np.ndarray or indices.dtype != INDEX or indices.ndim != 1 or out.ndim != 1:
+    if type(indices) is not np.ndarray or indices.dtype != INDEX or indices.ndim != 1:
+        return False
+    if out.ndim != 1 and not (out.ndim == 2 and out.flags.c_contiguous):
         return False
     if not out.dtype.isnative or not (x.dtype.isnative if type(x) is np.ndarray else type(x) in NUMBERS):
         return False
     x, visit = _addend(op, out, x, indices)
-    return _vector()(visit, out, indices, x, max(8, out.itemsize, x.itemsize), out.itemsize)
+    return _visited(op, visit, out, indices, x)
+
+
+def _visited(op, visit, out, indices, x) -> bool:
+    """Visit a vector's elements or a matrix's rows, as `vector` says."""
+    width = max(8, out.itemsize, x.itemsize)
+    if out.ndim == 2:
+        return _rows()(_loops(op, out.dtype, x.dtype), out, indices, x, width)
+    return _vector()(visit, out, indices, x, width, out.itemsize)
+
+
+@functools.lru_cache(1024)
+def _loops(op, out, dtype):
+    return loop(op, out, dtype, out, checked=False)
 
 
 def at(op: str, out, indices, x) -> None:
@@ -281,17 +300,10 @@ def at(op: str, out, indices, x) -> None:
         x = x if x.size and not any(x.strides) else np.ascontiguousarray(x).reshape(-1)
         places = np.ascontiguousarray(places)
         step = x.strides[0] if x.ndim == 1 and x.size == places.size else 0
-        _visitor()(visit, _address(out), -1, 1, _address(places), _address(x), step, places.size)
+        _visitor()(visit, _address(out), _address(places), _address(x), step, places.size)
         return
     plain = np.ascontiguousarray(plain.copy() if np.may_share_memory(out, plain) else plain, np.int64)
-    where = _address(out), len(out), out.strides[0], _address(plain), _address(x), x.strides[0], len(plain)
-    if out.ndim == 1:
-        inside = _visitor()(visit, *where)
-    else:
-        loops = loop(op, out.dtype, x.dtype, out.dtype, checked=False)
-        row = np.array([out.shape[1], out.strides[1], x.strides[1]], np.int64)
-        inside = _rows()(loops, _address(row), *where)
-    if not inside:
+    if not _visited(op, visit, out, plain, x):
         out[plain]  # NumPy's error names the index
 
 

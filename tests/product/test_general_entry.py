@@ -1,0 +1,117 @@
+"""Products of every dtype and number of dimensions in one compiled call: against NumPy's, in whole numbers, exactly."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import nbkernels as nb
+from nbkernels.cpu.gemm import call, fast, general_entry
+
+DTYPES = ["bool", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))]
+DTYPES += ["float16", "float32", "float64", "complex64", "complex128"]
+
+
+@pytest.fixture(autouse=True)
+def later_calls(monkeypatch):
+    monkeypatch.setattr(nb.first_calls, "CALLS", 0)
+
+
+def laid_out(draw, x):
+    """The same numbers in another layout: transposed in memory, reversed, every second one, or with a dimension of 1
+    expanded."""
+    way = draw(st.sampled_from(["as it is", "turned", "reversed", "apart", "expanded"]))
+    if way == "turned" and x.ndim > 1:
+        return x.swapaxes(-1, -2).copy().swapaxes(-1, -2)
+    if way == "reversed":
+        return np.ascontiguousarray(x[..., ::-1])[..., ::-1]
+    if way == "apart":
+        return np.repeat(x, 2, axis=-1)[..., ::2]
+    if way == "expanded" and x.ndim > 2:
+        return np.broadcast_to(x[:1], x.shape)
+    return x
+
+
+@st.composite
+def products(draw):
+    """(a, b, an out or None) of one dtype, whose batches broadcast."""
+    dtype, size = draw(st.sampled_from(DTYPES)), st.integers(1, 9)
+    k, batch = draw(size), draw(st.lists(st.integers(1, 3), max_size=3))
+    rng = np.random.default_rng(draw(st.integers(0, 99)))
+
+    def operand(*matrix):
+        own = tuple(draw(st.sampled_from([n, 1])) for n in batch[draw(st.integers(0, len(batch))) :])
+        return laid_out(draw, rng.integers(0, 4, (*own, *matrix)).astype(dtype))
+
+    a = operand(draw(size), k) if draw(st.integers(0, 5)) else laid_out(draw, rng.integers(0, 4, k).astype(dtype))
+    b = operand(k, draw(size)) if draw(st.integers(0, 5)) else laid_out(draw, rng.integers(0, 4, k).astype(dtype))
+    shape = np.matmul(a, b).shape
+    out = None if not shape or draw(st.booleans()) else laid_out(draw, np.full(shape, 77).astype(dtype)).copy("K")
+    return a, b, out
+
+
+@settings(max_examples=300, deadline=None)
+@given(products())
+def test_are_numpys(given):
+    a, b, out = given
+    expected = np.matmul(a, b)
+    found = nb.matmul(a, b, out=out)
+    assert out is None or found is out
+    assert np.array_equal(found, expected)
+    if a.ndim + b.ndim > 3 or (a.ndim + b.ndim == 3 and a.dtype.name not in ("float32", "float64")):
+        assert np.array_equal(fast.general_fast(a, b, None), expected)  # and it is this call that makes them
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float16", "float32", "complex64"])
+@pytest.mark.parametrize("count", [3, 500])
+def test_what_is_added(rng, dtype, count):
+    """beta and alpha, x of every shape that broadcasts, by one thread and by two."""
+    a, b = (rng.integers(-3, 4, (count, *shape)).astype(dtype) for shape in ((5, 17), (17, 6)))
+    for shape in ((), (6,), (5, 1), (1, 5, 6), (count, 1, 1), (count, 5, 6)):
+        x = rng.integers(-3, 4, shape).astype(dtype)
+        for beta, alpha in ((1, 1), (2, -1), (0, 3)):
+            for threads in (1, 2):
+                with nb.threads(threads):
+                    found = nb.baddbmm(x, a, b, beta=beta, alpha=alpha)
+                assert np.array_equal(found, beta * x + alpha * np.matmul(a, b))
+    own = np.ones((count, 5, 6), dtype)
+    assert nb.baddbmm_(own, a, b, beta=2) is own
+    assert np.array_equal(own, 2 + np.matmul(a, b))
+
+
+def test_the_bits_of_mm(rng):
+    """Of floats, whichever kernel takes them: straight-line code, blocks in place, panels."""
+    for m, n, k in ((3, 5, 7), (20, 33, 40), (9, 70, 600)):
+        a, b = (rng.standard_normal(shape).astype("float32") for shape in ((2, 3, m, k), (3, k, n)))
+        found = nb.matmul(a, b)
+        for i, j in np.ndindex(2, 3):
+            assert found[i, j].tobytes() == nb.mm(a[i, j], b[j]).tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32", "complex64"])
+def test_declines_with_nothing_written(dtype):
+    """What is wrong or unusual goes to the checks, which raise the error or take another way."""
+    a, b = np.ones((2, 3, 4), dtype), np.ones((2, 4, 5), dtype)
+    out = np.full((2, 3, 5), 7, dtype)
+    for left, right, to in (
+        (a, b[:, :3], out),
+        (a, np.ones((3, 4, 5), dtype), out),
+        (a, b, out[:1]),
+        (a, b, np.broadcast_to(out[:1], (2, 3, 5))),
+        (a, b, np.lib.stride_tricks.as_strided(out, (2, 3, 5), (out.itemsize,) * 3)),
+        (a, b, np.full(out.shape, 7, "int16")),
+        (a, b[..., :0], out[..., :0]),
+        (a, np.ones(b.shape, "int16"), out),
+        (np.ones((2, 3, 4), a.dtype.newbyteorder()), b, out),
+        (np.array(1, dtype), b, out),
+        (out[..., :4], b, out),
+    ):
+        assert fast.general_fast(left, right, to) is None
+        assert (out == 7).all()
+    out.flags.writeable = False
+    assert fast.general_fast(a, b, out) is None
+    assert fast.general_fast(a, b, None, how=call.STRICT) is not None
+    assert fast.general_fast(a, b[:1], None, how=call.STRICT) is None
+    assert fast.general_fast(a, b, None, how=general_entry.MATRICES) is None
+    with pytest.raises(ValueError, match="matmul"):
+        nb.matmul(a, b[:, :3])
