@@ -28,8 +28,9 @@ try:
     from nbkernels.cuda.product.config import GemmConfig
     from nbkernels.cuda.product.layout import Access
     from nbkernels.cuda.rings import Staged
+    from tests.on_cuda import wheels
 
-    assemble(reduce.kernel(scalar.common.add, "float32", "float32", (1, 1), 8, 4, "vector", True, False), (8, 0))
+    wheels.work()
 except (ImportError, RuntimeError) as error:  # a wheel that is not there: Python's, or a library that one brings
     pytest.skip(f"lacks the CUDA wheels: {str(error).splitlines()[0]}",
                 allow_module_level=True)  # fmt: skip

@@ -10,12 +10,11 @@ from tests import launched
 from tests.compare import same_bits
 
 try:
-    from nbkernels.cuda import at, reduce
-    from nbkernels.cuda.assemble import assemble
+    from nbkernels.cuda import at
+    from tests.on_cuda import wheels
     from tests.ptx.device import Device
 
-    kernel = reduce.kernel(nbkernels.scalar.common.add, "float32", "float32", (1, 1), 8, 4, "vector", True, False)
-    assemble(kernel, launched.NEWEST)
+    wheels.work()
 except (ImportError, RuntimeError) as error:
     pytest.skip(f"lacks the CUDA wheels: {str(error).splitlines()[0]}", allow_module_level=True)
 

@@ -15,14 +15,13 @@ from nbkernels.dtypes import ASSOCIATIVE, DTYPES, resolve
 from nbkernels.operations import BINARY
 
 try:
-    from nbkernels.cuda import memory, reduce
+    from nbkernels.cuda import memory
     from nbkernels.cuda.assemble import assemble
     from tests import launched
     from tests.cases import EVERY
+    from tests.on_cuda import wheels
 
-    assemble(
-        reduce.kernel(scalar.common.add, "float32", "float32", (1, 1), 8, 4, "vector", True, False), launched.NEWEST
-    )
+    wheels.work()
 except (ImportError, RuntimeError) as error:
     pytest.skip(f"lacks the CUDA wheels: {str(error).splitlines()[0]}", allow_module_level=True)
 

@@ -19,10 +19,11 @@ from tests.compare import same_bits
 
 try:
     from nbkernels.cuda import elementwise, folds, fused, gemm, launch, mv, reduce, tiles
-    from nbkernels.cuda.assemble import assemble, ptx
+    from nbkernels.cuda.assemble import ptx
+    from tests.on_cuda import wheels
     from tests.ptx.device import NEWEST, Device
 
-    assemble(reduce.kernel(scalar.common.add, "float32", "float32", (1, 1), 8, 4, "vector", True, False), NEWEST)
+    wheels.work()
 except (ImportError, RuntimeError) as error:
     pytest.skip(f"lacks the CUDA wheels: {str(error).splitlines()[0]}", allow_module_level=True)
 

@@ -23,9 +23,10 @@ try:
     from nbkernels.cuda.product.schedule import schedule
     from nbkernels.cuda.product.variant import Variant
     from nbkernels.dispatch.driver import DeviceView
-    from tests.ptx.device import NEWEST, Device
+    from tests.on_cuda import wheels
+    from tests.ptx.device import Device
 
-    assemble(gemm.kernel(Variant(choose.SIMT[-1], kind_of(*["float32"] * 3), *[Access("l", 1)] * 2, 1, True)), NEWEST)
+    wheels.work()
 except (ImportError, RuntimeError) as error:
     pytest.skip(f"lacks the CUDA wheels: {str(error).splitlines()[0]}", allow_module_level=True)
 
