@@ -40,24 +40,14 @@ SIZES = {
            (50, 40, 8261), (8, 8, 130), (5, 7, 1001), (40, 3, 200), (9, 4, 129), (6, 500, 303), (5, 6, 20_000)],
     SHORT: [(1, 1, 1), (5, 40, 3), (7, 997, STEPS + 1), (8, 600, 2 * STEPS), (13, 301, 499), (33, 517, 70),
             (301, 9, 140), (16, 1300, 260)],
-    COLUMNS: [(2003, 2, 301), (2003, 5, 301), (6001, 33, 512), (1500, 150, 170), (16, 64, 5)],
+    COLUMNS: [(2003, 2, 301), (2003, 5, 301), (6001, 33, 512), (1500, 150, 170), (16, 64, 5),
+              (1024, 500, 60)],  # whose A, by columns, shares sets of L1, and is packed
     PACKED: GEMM_SHAPES,
     TINY: GEMM_SHAPES,
 }  # fmt: skip
 LIE = {  # of those that every layout of every operand is tried with
-    GEMV: [
-        (1, 1, 1),
-        (1, 1, 90),
-        (5, 1, 1),
-        (9, 1, 11),
-        (25, 1, 40),
-        (70, 1, 3),
-        (33, 1, 70),
-        (1, 1, 9000),
-        (1, 33, 70),
-        (64, 1, 1024),
-        (1, 47, 640),
-    ],
+    GEMV: [(1, 1, 1), (1, 1, 90), (5, 1, 1), (9, 1, 11), (25, 1, 40), (70, 1, 3), (33, 1, 70), (1, 1, 9000), (1, 33, 70),
+           (64, 1, 1024), (1, 47, 640)],
     SMALL: [(29, 67, 31), (5, 6, 7)],
     THIN: [(971, 149, 2), (29, 67, 31)],
     DEEP: [(13, 70, 8192), (5, 37, 700), (3, 20, 600), (40, 2, 5000), (2001, 7, 100), (3, 901, 128), (9, 8, 150)],
@@ -65,7 +55,7 @@ LIE = {  # of those that every layout of every operand is tried with
     COLUMNS: [(200, 35, 70), (29, 67, 31)],
     PACKED: [(29, 67, 31)],
     TINY: [(29, 67, 31)],
-}
+}  # fmt: skip
 EDGES = {**LAYOUTS, "upside down": lambda x: x[::-1].copy()[::-1], "padded F": lambda x: LAYOUTS["padded"](x.T).T}
 LARGE = 1e6  # multiply-adds from which only some forms are tried
 
