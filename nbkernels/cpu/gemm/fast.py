@@ -21,9 +21,10 @@ from ..runtime.status import DECLINED, DONE, LARGE, PATHS, SYMMETRIC
 from . import first_products
 from .entry import small_entry, small_table, supplied
 from .gemm import NAMES, ONE, REAL, UNIT, by_path, gemm
-from .general_entry import MATRICES, general
+from .general_entry import CHOSEN, MATRICES, general
 from .kinds import WIDENED, kind_of, takes, tiles_of
 from .packed import packed
+from .paths import SERIAL
 from .syrk import mirrored, symmetric
 from .tuned import slot_of
 
@@ -201,11 +202,15 @@ def _asked(entry, out, x, a, b, how):
         return found
     if found != LARGE or a.ndim != 2 or b.ndim > 2 or (x is None and symmetric(a, b)):
         return None
+    workers = threads.count()
+    if workers == 1 and a.size * (b.size // len(b)) <= SERIAL:
+        found = entry.again(LARGE, out, x, a, b, how | CHOSEN)
+        return found if type(found) is np.ndarray else None
     kind, made = entry.kind_of(a, b), empty((len(a), *b.shape[1:]), dtype) if out is None else out
     if made.dtype != dtype or (x is not None and x.dtype != dtype):
         return None
     c = made
     if b.ndim == 1:  # a vector is a column
         c, b, x = made[..., None], b[:, None], x[:, None] if x is not None and x.ndim == 1 else x
-    given = entry.beta, entry.alpha, tiles_of(kind, slot_of(c, a, b)), kind, threads.count()
+    given = entry.beta, entry.alpha, tiles_of(kind, slot_of(c, a, b)), kind, workers
     return made if packed(c, 0 if x is None else id(x), a, b, *given, trusted=False) == DONE else None

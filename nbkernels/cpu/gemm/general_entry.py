@@ -29,7 +29,7 @@ from .kinds import SHALLOW, by_unit, default_tiles, of_depth
 from .packed import LAUNCH
 from .paths import ALONE, PARALLEL, SERIAL
 
-# Bits of a call's address beside STRICT: for matrices alone; for a stack that is known to be for one thread a product.
+# Bits of a call's address beside STRICT: for matrices alone; for products that are known to be for one thread each.
 MATRICES, CHOSEN = 2, 4
 # A kind of product with its factors: made.words(); what says how many threads there are; the result's dtype; bytes of
 # an element of a, b and the result; whether dtypes differ, which the caller has looked at; multiply-adds of a product
@@ -103,7 +103,7 @@ def _entry():
         pool = threads.pool_at(c.launch)
         workers = threads.workers(pool) if pool.share != 0 else 2  # nothing says how many there are
         several = 1 if count == 1 else shared(count, one, c.most, workers)
-        large = several == 0 or count * one > (LAUNCH if count > 1 else PARALLEL if workers > 1 else SERIAL)
+        large = several == 0 or count * one > (LAUNCH if count > 1 else PARALLEL)
         if (large and not chosen) or (several > 1 and pool.share == 0):
             return answer(LARGE, given, made)
         if given == 0:
