@@ -407,9 +407,7 @@ import numpy as np, nbkernels as nb
 x, long = np.ones((300, 300), np.float32), np.ones(200_000, np.float32)
 calls = [
     lambda: (nb.add(x, x.T) == 2).all(), lambda: (nb.add(long, long) == 2).all(),
-    lambda: nb.dot(long, long) == long.size, lambda: (nb.multiply(x, 2) == 2).all(),
-    lambda: (nb.add(x, x.astype("f8")) == 2).all(),
-    lambda: (nb.subtract(x[:, ::2], x[::2].T) == 0).all(),
+    lambda: nb.dot(long, long) == long.size, lambda: (nb.subtract(x[:, ::2], x[::2].T) == 0).all(),
     lambda: (nb.add.accumulate(x[:9], axis=0)[-1] == 9).all(), lambda: (nb.fuse(lambda a: a * 3, x) == 3).all(),
 ]
 def work(number):
