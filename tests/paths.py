@@ -38,14 +38,9 @@ def with_threads(count, monkeypatch, patched=True):
 
 def same_bits_by_threads(call, monkeypatch):
     """The results of a call on 1, 2, ... all threads, whatever its size would have it take."""
-    available = numba.get_num_threads()
-    monkeypatch.setattr("nbkernels.cpu.runtime.threads.count", numba.get_num_threads)
     results = []
-    try:
-        for count in range(1, numba.config.NUMBA_NUM_THREADS + 1):
-            numba.set_num_threads(count)
+    for count in range(1, numba.config.NUMBA_NUM_THREADS + 1):
+        with with_threads(count, monkeypatch):
             results.append(call())
-    finally:
-        numba.set_num_threads(available)
     for result in results[1:]:
         np.testing.assert_array_equal(result, results[0])

@@ -249,6 +249,7 @@ OTHERS = [
 ]
 
 # In what is compiled: each costs the compilation of what its tests use.
+PATHS = "tests/product/test_every_path.py"
 COMPILED = [
     ("jit/compile/compiler.py", "check(self._final_module)", "pass", "tests/disk/test_cache.py -k may_raise"),
     ("jit/compile/error_model.py", 'flags.error_model = "numpy"', "pass", "tests/disk/test_cache.py -k may_raise"),
@@ -329,8 +330,12 @@ COMPILED = [
         "cpu/gemm/thin.py",
         "f.room + j * f.k * size if f.part > 0",
         "f.room if f.part > 0",
-        "tests/product/test_every_path.py -k thin",
+        f"{PATHS} -k thin",
     ),
+    ("cpu/gemm/deep.py", "f.x + j * size if f.x != 0 else 0", "f.x", f"{PATHS} -k deep"),
+    ("cpu/gemm/short.py", "last and stop != MEMORY else PARTIAL", "stop != MEMORY else PARTIAL", f"{PATHS} -k short"),
+    ("cpu/gemm/columns.py", "own = f.room + piece * f.share if", "own = f.room if", f"{PATHS} -k columns"),
+    ("cpu/gemv/gemv.py", "side >= 0 and shape(x, side) > 1 else 0", "side >= 0 else 0", f"{PATHS} -k gemv"),
 ]
 
 MUTANTS = [
