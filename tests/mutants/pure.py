@@ -34,11 +34,7 @@ OP, ARRAYS, FOREIGN = (
     "tests/dispatch/test_foreign_arrays.py",
 )
 LAYOUT = [
-    (
-        "step *= max(size, 1)",
-        "step *= size",
-        f"{GUARDS} -k layouts_views_and_capsules",
-    ),
+    ("step *= max(size, 1)", "step *= size", f"{GUARDS} -k layouts_views_and_capsules"),
     *(
         (f"if stride < span:\n{' ' * deep}break", f"if stride < itemsize:\n{' ' * deep}break", f"{OP} -k overlap")
         for deep in (16, 12)
@@ -94,11 +90,7 @@ TARGETS = [
 
 NUMBERS = [
     ("return math.inf if value > 0 else -math.inf", "return math.inf", "tests/elementwise/test_integers.py -k numbers"),
-    (
-        '"add": -0.0 if dtype.kind in "fV"',
-        '"add": 0.0 if dtype.kind in "fV"',
-        f"{GUARDS} -k sign",
-    ),
+    ('"add": -0.0 if dtype.kind in "fV"', '"add": 0.0 if dtype.kind in "fV"', f"{GUARDS} -k sign"),
     ('"logaddexp": -np.inf,', '"logaddexp": 0,', "tests/reduce/test_folds.py -k leaves"),
     ('how["casting"] = "unsafe"', "pass", "tests/reduce/test_folds.py -k 'wanted or into'"),
     ('if op.startswith("logical") and type(value) in (float, complex):', "if False:", f"{GUARDS} -k settled"),

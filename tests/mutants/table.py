@@ -99,37 +99,17 @@ HOST = [
     ),
     ("cpu/gemv/mv.py", "None if x is None else whole(x), whole(a)", "x, whole(a)", f"{GUARDS} -k records"),
     ("cpu/gemv/mv.py", "else whole(x), whole(a), whole(v)", "else whole(x), a, whole(v)", f"{GUARDS} -k records"),
-    (
-        "cpu/gemv/mv.py",
-        "8 * segments * len(a)",
-        "8 * (segments - 1) * len(a)",
-        f"{GUARDS} -k mv",
-    ),
+    ("cpu/gemv/mv.py", "8 * segments * len(a)", "8 * (segments - 1) * len(a)", f"{GUARDS} -k mv"),
     (
         "cpu/gemv/mv.py",
         "overlap = clash(out, a) or clash(out, v) or",
         "overlap = clash(out, a) or",
         "tests/product/test_mv.py -k overlap",
     ),
-    (
-        "cpu/gemv/mv.py",
-        "not overlap and out.strides[0] % out.itemsize == 0",
-        "not overlap",
-        f"{GUARDS} -k records",
-    ),
-    (
-        "cpu/gemv/dot.py",
-        "16 * (len(a) // SEGMENT + 1)",
-        "16 * (len(a) // SEGMENT)",
-        f"{GUARDS} -k dot",
-    ),
+    ("cpu/gemv/mv.py", "not overlap and out.strides[0] % out.itemsize == 0", "not overlap", f"{GUARDS} -k records"),
+    ("cpu/gemv/dot.py", "16 * (len(a) // SEGMENT + 1)", "16 * (len(a) // SEGMENT)", f"{GUARDS} -k dot"),
     ("cpu/gemv/dot.py", "16 * (len(a) // SEGMENT + 1)", "8 * (len(a) // SEGMENT + 1)", f"{GUARDS} -k dot"),
-    (
-        "cpu/runtime/threads.py",
-        "_words[:] = POOL.array()",
-        "pass",
-        f"{GUARDS} -k fork",
-    ),
+    ("cpu/runtime/threads.py", "_words[:] = POOL.array()", "pass", f"{GUARDS} -k fork"),
     (
         "cpu/elementwise/elementwise.py",
         "if layouts[0] == layouts[1]:",
@@ -197,18 +177,8 @@ HOST = [
         "planes * (tiles.mr * vectors) > registers",
         f"{GUARDS} -k tiles",
     ),
-    (
-        "cpu/gemm/blocking.py",
-        "tiles.kc > SEGMENT",
-        "tiles.kc > 2 * SEGMENT",
-        f"{GUARDS} -k tiles",
-    ),
-    (
-        "cpu/gemm/blocking.py",
-        "tiles.nb % max(tiles.nr, 1) != 0",
-        "False",
-        f"{GUARDS} -k tiles",
-    ),
+    ("cpu/gemm/blocking.py", "tiles.kc > SEGMENT", "tiles.kc > 2 * SEGMENT", f"{GUARDS} -k tiles"),
+    ("cpu/gemm/blocking.py", "tiles.nb % max(tiles.nr, 1) != 0", "False", f"{GUARDS} -k tiles"),
 ]
 
 OTHERS = [
@@ -326,12 +296,7 @@ COMPILED = [
         "0",
         "tests/product/test_gemm.py -k larger_than_the_caches",
     ),
-    (
-        "cpu/gemm/thin.py",
-        "f.room + j * f.k * size if f.part > 0",
-        "f.room if f.part > 0",
-        f"{PATHS} -k thin",
-    ),
+    ("cpu/gemm/thin.py", "f.room + j * f.k * size if f.part > 0", "f.room if f.part > 0", f"{PATHS} -k thin"),
     ("cpu/gemm/deep.py", "f.x + j * size if f.x != 0 else 0", "f.x", f"{PATHS} -k deep"),
     ("cpu/gemm/short.py", "last and stop != MEMORY else PARTIAL", "stop != MEMORY else PARTIAL", f"{PATHS} -k short"),
     ("cpu/gemm/columns.py", "own = f.room + piece * f.share if", "own = f.room if", f"{PATHS} -k columns"),
