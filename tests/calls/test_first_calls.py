@@ -33,8 +33,9 @@ SERVED = ("float32", "float64", "float16", "int8", "uint8", "int16", "uint16", "
 
 @pytest.fixture(autouse=True)
 def empty(monkeypatch):
-    """As if nothing were on disk."""
+    """As if nothing were on disk, and no test before had found it there."""
     monkeypatch.setattr(python_first, "on_disk", lambda code: False)
+    monkeypatch.setattr(first_folds, "patience", Patience("reduce_walk"))
 
 
 @pytest.fixture

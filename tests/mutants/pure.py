@@ -88,10 +88,17 @@ TARGETS = [
     ("if 0 not in result.shape and row.reason", "if row.reason", OP),
 ]
 
+ROWS = [
+    ("neutral=(-0.0, 0), scaled=True", "neutral=(0.0, 0), scaled=True", f"{GUARDS} -k sign"),
+    (
+        'neutral=(-inf, 0), unlike="float16 float32 float64", benched=True',
+        'neutral=(0, 0), unlike="float16 float32 float64", benched=True',
+        "tests/reduce/test_folds.py -k leaves",
+    ),
+]
+
 NUMBERS = [
     ("return math.inf if value > 0 else -math.inf", "return math.inf", "tests/elementwise/test_integers.py -k numbers"),
-    ('"add": -0.0 if dtype.kind in "fV"', '"add": 0.0 if dtype.kind in "fV"', f"{GUARDS} -k sign"),
-    ('"logaddexp": -np.inf,', '"logaddexp": 0,', "tests/reduce/test_folds.py -k leaves"),
     ('how["casting"] = "unsafe"', "pass", "tests/reduce/test_folds.py -k 'wanted or into'"),
     ('if op.startswith("logical") and type(value) in (float, complex):', "if False:", f"{GUARDS} -k settled"),
     (
@@ -158,5 +165,6 @@ PURE = [
     *(Mutant("dispatch/run.py", *rest) for rest in TARGETS),
     *(Mutant("dispatch/operands.py", *rest) for rest in WRITTEN),
     *(Mutant("nbkernels/dtypes.py", *rest) for rest in NUMBERS),
+    *(Mutant("nbkernels/operations.py", *rest) for rest in ROWS),
     *(Mutant(*rest) for rest in RULES),
 ]

@@ -34,8 +34,8 @@ HOST = [
     ("autograd/saved.py", "if _version(x) != version:", "if False:", "tests/autograd/test_tape.py -k noticed"),
     (
         "cpu/gemv/vectors.py",
-        'if mat.dtype.kind != "c":',
-        "if True:",
+        'if mat.dtype.kind == "c" else mv_fast',
+        "if False else mv_fast",
         "tests/product/test_matmul_and_batches.py -k complex_vector",
     ),
     (

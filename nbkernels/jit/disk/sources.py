@@ -23,7 +23,7 @@ PACKAGE = Path(__file__).resolve().parent.parent.parent
 _PACKAGE = __name__.partition(".")[0]
 # What compiled code is made from: the rooms that compile, with their sub-folders, and what they take from outside.
 ROOMS = "jit", "cpu", "cuda", "scalar", "elementary"
-MODULES = "dtypes.py", "problem.py", "quantized/layout.py", "strides.py"
+MODULES = "dtypes.py", "operations.py", "problem.py", "quantized/layout.py", "strides.py"
 OF_CUDA = ("cuda", "scalar", "elementary"), (*MODULES, "jit/ir/kind.py")  # CUDA's kernels alone
 
 COMMENT = ord("#")
