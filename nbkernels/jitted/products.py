@@ -59,7 +59,7 @@ def _plan(*kind) -> int:
 
 
 def _alone(ndims, *kind) -> int:
-    """What multiplies small operands, in the order of mv where one is a vector and one a matrix; or 0."""
+    """Return the address of what multiplies small operands, or 0; a matrix by a vector in the order of mv."""
     found = call.alone(kind_of(*kind))
     return mv.native(kind[0]) if found and sorted(ndims) == [1, 2] else found
 

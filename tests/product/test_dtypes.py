@@ -262,7 +262,7 @@ def test_family_takes_every_dtype(rng, dtype):
 
 @pytest.mark.parametrize("dtype", ["int8", "int64", "bool", "float16", "complex64"])
 def test_small_products_in_one_call(rng, dtype):
-    """What the general entry makes of them, through the public functions, is what the packed path makes of them."""
+    """The general entry, through the public functions, makes of them what the packed path makes."""
     layouts = np.ascontiguousarray, np.asfortranarray, spread
     for m, n, k in ((1, 1, 1), (4, 4, 4), (8, 48, 31), (9, 49, 33), (60, 70, 50), (3, 5, 1200)):
         a, b, x = (numbers(rng, shape, dtype) for shape in ((m, k), (k, n), (m, n)))

@@ -18,8 +18,7 @@ def later_calls(monkeypatch):
 
 
 def laid_out(draw, x):
-    """The same numbers in another layout: transposed in memory, reversed, every second one, or with a dimension of 1
-    expanded."""
+    """Lay the numbers out anew: transposed in memory, reversed, every second one, or with a dimension of 1 expanded."""
     way = draw(st.sampled_from(["as it is", "turned", "reversed", "apart", "expanded"]))
     if way == "turned" and x.ndim > 1:
         return x.swapaxes(-1, -2).copy().swapaxes(-1, -2)
@@ -90,7 +89,7 @@ def test_the_bits_of_mm(rng):
 
 @pytest.mark.parametrize("dtype", ["int32", "float32", "complex64"])
 def test_declines_with_nothing_written(dtype):
-    """What is wrong or unusual goes to the checks, which raise the error or take another way."""
+    """Wrong and unusual arrays go to the checks, which raise the error or take another way."""
     a, b = np.ones((2, 3, 4), dtype), np.ones((2, 4, 5), dtype)
     out = np.full((2, 3, 5), 7, dtype)
     for left, right, to in (

@@ -78,7 +78,7 @@ def _shift(x):
 
 @jit
 def unfit(out, x, a, b, strict):
-    """What is wrong with the sizes. A vector a is a row, a vector b a column, which out has not."""
+    """Return what is wrong with the sizes, or DONE. A vector a is a row, a vector b a column, which out has not."""
     rows, columns = a.ndim > 1, b.ndim > 1
     inner = rows + columns
     if _size(a, 0) != _size(b, 1 if columns else 0):
@@ -116,7 +116,7 @@ def _extent(x):
 
 @jit
 def _lies(out, x):
-    """Whether x, expanded, is element for element out."""
+    """Tell whether x, expanded, is element for element out."""
     for d in range(out.ndim):
         if _size(out, d) > 1 and step(out, d) != step(x, d):
             return False
@@ -125,7 +125,7 @@ def _lies(out, x):
 
 @jit
 def wrong(out, x, a, b, beta):
-    """What is wrong with the memory; of an out of no elements nothing, whose strides may be 0."""
+    """Return what is wrong with the memory, or DONE; an out of no elements may have strides of 0."""
     (low, high, odd), (a0, a1, odd_a), (b0, b1, odd_b) = _extent(out), _extent(a), _extent(b)
     if low == high:
         return DONE
@@ -320,5 +320,5 @@ def plan(kind: Kind, asks=False) -> tuple:
 
 
 def alone(kind: Kind) -> int:
-    """What multiplies small matrices of floats, or 0 where padded.py does."""
+    """Return the address of what multiplies small matrices of floats, or 0 where padded.py does."""
     return native(kind.chain) if kind == Kind.plain(kind.chain) and kind.planes == 1 else 0

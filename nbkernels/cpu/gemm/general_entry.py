@@ -160,7 +160,7 @@ class General:
         return True
 
     def again(self, found, out, x, a, b, how):
-        """What the entry answers, which has answered `found`, once it lacks nothing any more."""
+        """Ask the entry, which has answered `found`, until it lacks nothing any more; return its answer."""
         opened = False
         while type(found) is int and (found >= LACKING or (found == LARGE and not opened)):
             if found == LARGE:

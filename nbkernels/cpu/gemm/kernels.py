@@ -107,7 +107,7 @@ def supply(tile, at: int) -> None:
 
 
 def kernels_of(f, tile) -> None:
-    """What the product of these words, which is cut, needs of the loops' kernels."""
+    """Compile what the product of these words, which is cut, needs of the loops' kernels."""
     m, n = (size if size < step else step + size % step for size, step in ((f.m, tile.mr), (f.n, tile.nr)))
     f.multiply = _supplied(tile, packers(f, False), m, n)
 
