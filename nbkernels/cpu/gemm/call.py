@@ -153,12 +153,13 @@ def _placed(s, f, t):
     """Fill in where the operands of product t of the stack begin."""
     out, x = operand_at(s.operands), operand_at(s.operands + BLOCK)
     a, b = operand_at(s.operands + 2 * BLOCK), operand_at(s.operands + 3 * BLOCK)
-    f.a, f.b, f.c = a.data, b.data, out.data
+    f.a, f.b, f.c, px = a.data, b.data, out.data, words_at(s.first).x
     for d in range(s.batches):
         each = d + s.inner
         i, t = t % _size(out, each), t // _size(out, each)
         f.a, f.b, f.c = f.a + i * step(a, d + 2), f.b + i * step(b, d + 2), f.c + i * step(out, each)
-        f.x += i * step(x, each) if f.x != 0 else 0
+        px += i * step(x, each) if px != 0 else 0
+    f.x = px
     if s.turned != 0:
         f.a, f.b = f.b, f.a
     if s.zero != 0:
@@ -206,9 +207,11 @@ def jobs() -> int:
     def work(s, task):
         own = scratch(BYTES)
         f, start = words_at(own), take(s, NEXT) * s.each
+        copy(own, s.first, BYTES)
         while start < s.count:
             for t in range(start, min(start + s.each, s.count)):
-                copy(own, s.first, BYTES)
+                if s.alone == 0:  # the loops count in their words
+                    copy(own, s.first, BYTES)
                 f.own = own
                 _placed(s, f, t)
                 _one(s, f)
@@ -291,9 +294,9 @@ def checked() -> int:
         f.csc = f.csc if n > 1 else 1
         if empty:  # a step of a zero by a zero: of -1 times that beta * X keeps its sign
             f.k, f.rsa, f.csa, f.rsb, f.csb = 1, 0, 1, 0, 0 if n > 1 else 1
-        swaps = vector and columns if s.alone != 0 else f.csc != 1 and f.rsc == 1 and f.sided == 0
-        s.turned = swaps  # of a vector by a matrix too: the matrix's transpose by it
-        if swaps:
+        by_columns = f.csc != 1 and f.rsc == 1 and (s.alone != 0 or f.sided == 0)
+        s.turned = columns if vector and s.alone != 0 else by_columns  # a vector by a matrix: its transpose by it
+        if s.turned != 0:
             swap_sides(f)
         if how & HELD != 0 and s.alone == 0 and p.asks != 0:
             if not single(f):

@@ -66,10 +66,8 @@ def _sizes(a, b, sizes):
 
 
 def largest(kind: Kind) -> int:
-    """Multiply-adds of a product of a stack at most: larger ones of floats have other paths, of some kinds a unit."""
-    if alone(kind):
-        return ALONE
-    return SERIAL if by_unit(kind, 1, 1, PARALLEL + 1) is kind else PARALLEL
+    """Multiply-adds of a product of a stack at most: larger ones of floats have other paths."""
+    return ALONE if alone(kind) else SERIAL
 
 
 @plain
@@ -165,8 +163,7 @@ class General:
         while type(found) is int and (found >= LACKING or (found == LARGE and not opened)):
             if found == LARGE:
                 opened = True
-                if not threads.open_up():
-                    break
+                threads.open_up()
             else:
                 kind = self.kind_of(a, b)
                 supply(default_tiles(kind).tile(kind), found - LACKING)
