@@ -107,7 +107,7 @@ def products():
             f"take one each are done together; straight-line code where A and B have up to {size(even.NEAR)}; by "
             f"panels of B where it has {size(4 * stacks_float.TURNED)} and more and meets more than {stacks_float.MET} "
             "tiles of rows",
-            f"none; above {cube(paths.ALONE)}, {size(block.ROOM)} for each thread but the first, without AVX-512, or "
+            f"none; above {cube(paths.ALONE)}, {size(block.ROOM)} a thread without AVX-512, or "
             f"where not A's {there}, and not {narrow}",
         ),
         "stacks of other dtypes, modes and dimensions": (

@@ -8,7 +8,7 @@ import functools
 from ...jit.abi.address import peek, poke, scratch
 from ...jit.abi.record import Record
 from ...jit.abi.sharing import take
-from ...jit.abi.workspaces import acquire, release
+from ...jit.abi.workspaces import acquire, allocate, free, release
 from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit, plain
 from ...jit.ir.turn import turned
@@ -247,13 +247,13 @@ def _batch(tile, f, task, first, last):
     size, panels, (alpha, beta) = tile.itemsize, acquire(PANELS), _factors(tile, f)
     packed = packs(tile, f.m, f.n, f.k, f.rsa, f.csa)
     large = packed and f.m * f.n * f.k > ALONE
-    room = acquire(ROOM) if large else 0
+    room = allocate(ROOM) if large else 0  # a function can `acquire` one size
     if packed and not large and tile.narrow and (f.m + tile.mr) * f.k * size <= PANEL:
         room = panels + PANEL  # as one product has (block.py)
     for t in range(first, last):
         one_block(tile, room, panels, (f.m, f.n, f.k), _matrices(f, t, size), alpha, beta)
     if large:
-        release(ROOM, room)
+        free(room)
     release(PANELS, panels)
 
 
