@@ -10,12 +10,12 @@ from __future__ import annotations
 from math import inf, nan
 from typing import NamedTuple
 
-# What an element takes. LIGHT: the wait for memory, and a few instructions that LLVM vectorises; it complains where it
-# is told to and cannot. COSTLY: 0.5 to 3 ns, where an addition in L2 takes 0.1. CHAINED: likewise, by steps on floats
+# Cost classes of an element. LIGHT: bound by memory, a few instructions that LLVM vectorises (it warns where it is told
+# to and cannot). COSTLY: 0.5 to 3 ns, where an addition in L2 takes 0.1. CHAINED: likewise, by steps on floats
 # that wait for each other.
 LIGHT, MIDDLING, COSTLY, CHAINED = "light", "middling", "costly", "chained"
-# What a gradient goes through: a formula of gradients.py or functions of slopes.py, found by the operation's name; a
-# function that is constant but for jumps; one whose gradient is not known.
+# Kinds of slope. BY_NAME: a formula of gradients.py, or functions of slopes.py, with the operation's name. FLAT: the
+# operation is constant but for jumps. NONE: its gradient is not known.
 BY_NAME, FLAT, NONE = "by name", "flat", "none"
 # Folds of an associative operation on floats: in pairs, for the order shows in the bits, or in any order.
 PAIRWISE, ANY_ORDER = "pairwise", "any order"
@@ -24,7 +24,7 @@ COMPARISON, EXTREME, DIVISOR, PART, TEST = "comparison", "extreme", "divisor", "
 # Flags of operations on floats: none is raised, whatever the element; others than NumPy's loops raise, for -inf and for
 # quotients that leave a rest (cpu/numpy_loops/elementwise.py).
 QUIET, OF_INFINITY, OF_RESTS = "quiet", "of -inf", "of rests"
-# What is often special about one.
+# Notes that several operations share.
 REALS = "Floats; integers become some."
 FLOATS = "Floats and complex numbers, with C99's special values and branch cuts; integers become floats."
 KEPT = "Integers and bools stay as they are; no complex numbers."

@@ -40,8 +40,8 @@ from .tiny import table as tinies
 THIN_ROWS, THIN_STEPS, FEW_STEPS = 64, 32, 4
 OVERHEAD = 200  # multiply-adds in the time that a product takes beside them, 5 ns: for the question of threads
 
-# What the entry answers: a kernel, which the caller is to compile; CLOSED where threads would gain and compiled code
-# may not launch them.
+# Answers of the entry: the number of a kernel, which the caller compiles; CLOSED where threads would gain and compiled
+# code may not launch them.
 DECLINED, DONE, CLOSED = 0, EVEN + 1, EVEN + 2
 ROOM, SCALARS, TASKS = STACK.bytes, 8 * STACK["alpha"], 8 * STACK["tasks"]  # in bytes
 A, B, C, X = (STACK[name] for name in "abcx")

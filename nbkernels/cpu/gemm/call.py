@@ -28,7 +28,7 @@ from .kernels import missing, single
 from .kinds import by_unit
 from .paths import DEEPEST, PARALLEL, SERIAL
 
-# What is wrong, or nothing is.
+# Results of the checks: DONE, or the first fault that is found.
 DONE, INNER, BATCHES, OUT, SELF, OVERLAPS, OVERLAPS_SELF, TWICE, UNEVEN = range(9)
 STRICT, HELD = 1, 2  # bits of `how`
 BLOCKS = 4 * BLOCK  # bytes of the operands: out, x, a, b
@@ -143,9 +143,6 @@ def wrong(out, x, a, b, beta):
 
 
 FACTORS = 4  # alpha and beta, and those of a product of no terms, in the dtype of chains
-
-
-# -- stacks of products ------------------------------------------------------------------------------------------------
 
 
 @jit

@@ -115,10 +115,10 @@ def mm_fast(a, b, out, x=None, beta=0.0, alpha=UNIT, ndarray=np.ndarray):
         status = entry(words, out, x, a, b, beta, alpha)
         if type(status) is ndarray:
             return status
-        if table is None:
-            return general_fast(a, b, out, x, beta, alpha, MATRICES)
         if status == DECLINED:
             return None
+        if table is None:
+            return general_fast(a, b, out, x, beta, alpha, MATRICES)
         if out is None:
             out = empty((len(a), b.shape[1]), a.dtype)
         while status is not out and supplied(status, NAMES[a.dtype], table):

@@ -124,7 +124,7 @@ def _define(module: ir.Module, name: str, tile, mr: int, nv: int, lie: int) -> N
 
     def fetch(index, steps):
         """The next tile of C comes nearer meanwhile, a row each turn, then what is asked for of panels: without it each
-        tile begins and ends with a wait for L3 (Zen 4, n = 1024, f32: 95 % of the peak in the loops, then 98 %). Small
+        tile begins and ends with a wait for L3 (n = 1024, f32: 95 % of the peak in the loops, then 98 %). Small
         products go down the rows and are done with them: it is this tile (4x512x512x64 NT, f32: 2.1 -> 1.65 ms)."""
         inside = builder.icmp_signed("<", index, I64(mr))
         row = builder.select(inside, index, I64(mr - 1))
