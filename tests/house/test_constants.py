@@ -45,8 +45,7 @@ STEERING = {
     "gemv/jobs.py": "FAR SHARED ROWS_SHARED PIECE RUN",
     "numpy_loops/elementwise.py": "PIECE",
     "numpy_loops/products.py":
-        "ROW_CALL ROW ROW_STEP CALL PRODUCT_ READ WRITTEN GAIN_ INTEGER HALF OTHERS FLOOR "
-        "OWN BEGUN",
+        "ROW_CALL ROW ROW_STEP CALL PRODUCT_ READ WRITTEN GAIN_ INTEGER HALF OTHERS FLOOR BEGUN",
     "numpy_loops/stacks.py": "FEW MOST WORK GAIN",
     "quantized/kernel.py": "COLUMNS AHEAD",
     "quantized/linear.py": "SHARED MOST",
@@ -73,7 +72,7 @@ FIXED = {
     "gemm/batch.py": "DECLINED DONE CLOSED",
     "gemm/block.py": "ROOM SQUARE",
     "gemm/blocking.py": "SEGMENT WAY FEW_REGISTERS",
-    "gemm/call.py": "FACTORS BLOCKS F64 STRICT HELD",
+    "gemm/call.py": "FACTORS BLOCKS F64 STRICT HELD SHARED",
     "gemm/cost.py": "NEVER",
     "gemm/deep.py": "IN_PLACE PACKED BY_ROWS FACTORS",
     "gemm/entry.py": "SERIALLY TABLE WHOLE",
@@ -96,7 +95,7 @@ FIXED = {
     "gemv/mv.py": "KEPT APART BLOCK",
     "gemv/vectors.py": "WAYS",
     "numpy_loops/elementwise.py": "SINKING RESTING MINUS_INFINITY KEPT SIGNATURE",
-    "numpy_loops/products.py": "ALWAYS STACK_BYTES BLOCKS",
+    "numpy_loops/products.py": "ALWAYS",
     "quantized/rows.py": "LEAST ROUND INFINITY",
     "reduce/row_vectors.py": "END NOTHING",
     "reduce/extreme.py": "INFINITY",
@@ -145,10 +144,10 @@ def test_a_number_is_found():
 def test_there_are_not_more():
     """This bound and the next are lowered as the numbers fall, and never raised. 15 came here with the emitters of
     element-wise loops and folds, which jit had."""
-    assert sum(len(names.split()) for names in STEERING.values()) <= 162  # 60 are wanted
+    assert sum(len(names.split()) for names in STEERING.values()) <= 161  # 60 are wanted
 
 
 def test_there_are_not_more_lines():
     """Of cpu and jit together; 15,000 are wanted."""
     files = [path for room in (ROOT, ROOT.parent / "jit") for path in room.rglob("*.py")]
-    assert sum(path.read_text(encoding="utf-8").count("\n") for path in files) <= 21_390
+    assert sum(path.read_text(encoding="utf-8").count("\n") for path in files) <= 21_320

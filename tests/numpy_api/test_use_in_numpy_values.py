@@ -209,7 +209,10 @@ def test_large_products_threads_and_long_chains():
 def test_flags_of_products_of_halves():
     big, inf, one = np.full((3, 3), 300, "f2"), np.full((1, 1), np.inf, "f2"), np.ones((1, 5), "f2")
     huge = np.full((130, 130), 300, "f2")  # more than one thread
-    for a, b in ((big, big), (inf, one), (huge, huge), (inf, 0 * one), (big * 0 + np.nan, big)):
+    row, column = np.zeros((2, 400, 200), "f2")
+    row[0] = column[0] = 300  # one element overflows, of the first piece or of the last one
+    corners = (row, column.T), (row[::-1], column[::-1].T)
+    for a, b in ((big, big), (inf, one), (huge, huge), *corners, (inf, 0 * one), (big * 0 + np.nan, big)):
         want = observed(lambda a=a, b=b: np.matmul(a, b))
         with forced("matmul", "float16"):
             got = observed(lambda a=a, b=b: np.matmul(a, b))

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import nbkernels as nb
 from nbkernels.cpu.gemm import call, fast, general_entry
+from nbkernels.cpu.runtime import workspace
 
 DTYPES = ["bool", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))]
 DTYPES += ["float16", "float32", "float64", "complex64", "complex128"]
@@ -114,3 +115,49 @@ def test_declines_with_nothing_written(dtype):
     assert fast.general_fast(a, b, None, how=general_entry.MATRICES) is None
     with pytest.raises(ValueError, match="matmul"):
         nb.matmul(a, b[:, :3])
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("dtype", ["int8", "int32", "uint64", "float16", "complex64"])
+def test_large_products_are_one_call_too(dtype, threads, monkeypatch):
+    """By all threads, in any layout of the result; none goes by Python's way to the packed path."""
+    rng = np.random.default_rng(5)
+    a, b, x = (rng.integers(0, 4, shape).astype(dtype) for shape in ((190, 311), (311, 403), (403,)))
+    by_python = [nb.mm(a, b), nb.mv(b, x), nb.addmm(x, a, b, beta=2), nb.mm(a, a.T)]
+    with monkeypatch.context() as patch, nb.threads(threads):
+        patch.setattr("nbkernels.cpu.gemm.gemm.packed", None)
+        for out in (None, np.empty((403, 190), dtype).T, np.empty((190, 806), dtype)[:, ::2]):
+            assert np.array_equal(nb.mm(a, b, out=out), by_python[0])
+        assert np.array_equal(nb.mv(b, x), by_python[1])
+        assert np.array_equal(nb.addmm(x, a, b, beta=2), by_python[2])
+        if dtype != "complex64":  # a matrix and its transpose: halves, each a product
+            assert np.array_equal(nb.mm(a, a.T), by_python[3])
+    wide = np.float64 if np.dtype(dtype).kind == "f" else dtype
+    assert np.array_equal(by_python[0], np.matmul(a, b, dtype=wide).astype(dtype))
+
+
+def test_a_large_product_does_not_wait_for_the_workspace():
+    """Another thread may have the one that is kept."""
+    a = np.ones((600, 600), "int32")
+    nb.mm(a, a)
+    with workspace.room(1 << 20):
+        assert (nb.mm(a, a) == 600).all()
+    held, workspace._room[workspace.HELD] = workspace._room[workspace.HELD], workspace.COMPILED
+    try:
+        assert (nb.mm(a, a) == 600).all()
+    finally:
+        workspace._room[workspace.HELD] = held
+
+
+def test_tuned_kinds_go_by_their_tiles(monkeypatch):
+    a = np.ones((150, 150), "int32")
+    monkeypatch.setattr(general_entry, "tuned", lambda kind, which: which == 3)
+    fast.forget()
+    try:
+        assert fast.general_fast(a, a, None) is None
+        assert fast.general_fast(a[:90], a, None) is None
+        assert fast.general_fast(a[:9], a, None) is not None
+    finally:
+        monkeypatch.undo()
+        fast.forget()
+    assert fast.general_fast(a, a, None) is not None

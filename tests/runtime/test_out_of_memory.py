@@ -22,7 +22,7 @@ def calls():
     """name: (out, call(out)), one for each place that asks for room."""
     f, h = "float32", "float16"
     a, b, x = ones((600, 900), (900, 700), (600, 700))
-    bytes_, halves = ones((150, 150), (7, 40, 40), dtype="int8"), ones((150, 150), (7, 40, 40), dtype=h)
+    bytes_, halves = ones((900, 900), (7, 40, 40), dtype="int8"), ones((700, 700), (7, 40, 40), dtype=h)
     deep, wide, high = ones((8, 9000), (9000, 300), (5000, 60))
     tall, thin, odd = ones((900, 30), (800, 30), (250, 250))
     slender, flat = ones((700, 300), (40, 300))
@@ -39,8 +39,8 @@ def calls():
         "columns": (to(250, 250), lambda out: nb.mm(odd.T, odd, out=out)),
         "columns, tall": (to(700, 40), lambda out: nb.mm(slender, flat.T, out=out)),
         "gemv": (to(5000, 1), lambda out: nb.addmm(out, high, high[:60, :1], out=out)),
-        "bytes": (to(150, 150, dtype="int32"), lambda out: nb.mm(bytes_[0], bytes_[0], out_dtype="int32", out=out)),
-        "halves": (to(150, 150), lambda out: nb.mm(halves[0], halves[0], out_dtype=f, out=out)),
+        "bytes": (to(900, 900, dtype="int32"), lambda out: nb.mm(bytes_[0], bytes_[0], out_dtype="int32", out=out)),
+        "halves": (to(700, 700), lambda out: nb.mm(halves[0], halves[0], out_dtype=f, out=out)),
         "conj": (to(3, 150, 150, dtype="complex64"), lambda out: nb.bmm(many, many, conj="b", out=out)),
         "stack": (to(7, 40, 40, dtype="int32"), lambda out: nb.bmm(bytes_[1], bytes_[1], out_dtype="int32", out=out)),
         "linear": (to(7, 40, 40, dtype=h), lambda out: nb.linear(halves[1], halves[1][0], out=out)),

@@ -18,19 +18,19 @@ from ...jit.ir.kind import BYTES as ITEM
 from ...jit.ir.kind import Kind
 from ...jit.ir.tile import Tile
 from ..elementwise.planner import BLOCK, operand_at
-from ..runtime import threads
+from ..runtime import threads, workspace
 from ..runtime.status import LACKING
 from . import padded
 from .block import native
 from .blocking import FEW_REGISTERS
-from .context import BYTES, WORDS, cuts, swap_sides, words_at
+from .context import BYTES, WORDS, cuts, swap_sides, swaps, words_at
 from .kernels import missing, single
 from .kinds import by_unit
 from .paths import DEEPEST, PARALLEL, SERIAL
 
 # Results of the checks: DONE, or the first fault that is found.
 DONE, INNER, BATCHES, OUT, SELF, OVERLAPS, OVERLAPS_SELF, TWICE, UNEVEN = range(9)
-STRICT, HELD = 1, 2  # bits of `how`
+STRICT, HELD, SHARED = 1, 2, 4  # bits of `how`
 BLOCKS = 4 * BLOCK  # bytes of the operands: out, x, a, b
 
 GAIN = 48**3  # multiply-adds of a stack from which threads share it: a launch takes as long as 10 us of them
@@ -40,10 +40,12 @@ OVERHEAD = 2000  # multiply-adds in the time that a product takes beside them
 OUTPUTS, LITTLE = 16, 12**3
 F64 = Tile("float64", 1, 1, 1)
 # A stack of products: the next one; how many there are, and are a job; the operands' descriptions; the words of the
-# first one, and what multiplies by itself or 0; what launches threads, and their jobs; batch dimensions, those of out
-# after them; whether sides are swapped; where a product of no terms finds a zero, or 0; the factors.
+# first one, and what multiplies by itself or 0; what launches threads, their jobs, and workspace.ROOMS or 0; batch
+# dimensions, those of out after them; whether sides are swapped; where a product of no terms finds a zero, or 0; the
+# factors.
 STACK = Record(
-    "ProductStack", "next | count each operands first alone launch jobs batches inner turned zero beta alpha tasks"
+    "ProductStack",
+    "next | count each operands first alone launch jobs rooms batches inner turned zero beta alpha tasks",
 )
 stack_at, SIZE, NEXT = STACK.pointer(), STACK.bytes, STACK["next"]
 BETA, ALPHA, TASKS = (8 * STACK[name] for name in ("beta", "alpha", "tasks"))
@@ -189,12 +191,12 @@ def little_of(kind: Kind) -> int:
 
 
 @jit
-def _one(s, f):
-    """Compute the product of these words."""
-    if s.alone != 0:
-        invoke(s.alone, (f.own, peek(F64, address(s) + BETA), peek(F64, address(s) + ALPHA)))
-    else:
-        padded.product(s.launch, f)
+def _one(s, f, held):
+    """Compute the product of these words; return what padded.product does."""
+    if s.alone == 0:
+        return padded.product(s.launch, f, s.rooms, held)
+    invoke(s.alone, (f.own, peek(F64, address(s) + BETA), peek(F64, address(s) + ALPHA)))
+    return DONE
 
 
 @functools.cache
@@ -211,7 +213,7 @@ def jobs() -> int:
                     copy(own, s.first, BYTES)
                 f.own = own
                 _placed(s, f, t)
-                _one(s, f)
+                _one(s, f, False)
             start = take(s, NEXT) * s.each
 
     return compiled(work, STACK.kernel, "product_stack")
@@ -221,12 +223,8 @@ def jobs() -> int:
 def _run(s, f, how):
     """Compute the stack, whose first product has the words f: by threads where they gain and the caller lets them."""
     one = f.m * f.n * f.k + OVERHEAD
-    if s.count == 1:
-        _placed(s, f, 0)
-        _one(s, f)
-        return
     pool = threads.pool_at(s.launch)
-    several = pool.share != 0 and (how & HELD != 0 or pointer(pool.limits)[0] > 1)
+    several = pool.share != 0 and (how & (HELD | SHARED) != 0 or pointer(pool.limits)[0] > 1)
     workers = threads.workers(pool) if several and f.workers == 1 and s.count * one > GAIN else 1
     s.next, s.each = 0, max(1, min(s.count // (4 * workers), GAIN // one))
     if workers == 1 and (how & HELD == 0 or s.count * one <= SERIAL):
@@ -244,7 +242,8 @@ def checked() -> int:
     beta of 0 reads no x. Of kinds but floats beta and alpha only say whether these are 0 or 1.
 
     `how`: STRICT, batches must be alike, not broadcast; HELD, the caller holds the GIL, and can be told what is
-    missing: LACKING + the place of a kernel.
+    missing: LACKING + the place of a kernel, WANTED + bytes of a room; SHARED, it does not, and wants threads all the
+    same.
     """
 
     def product(words, alone, plan, factors, width, beta, alpha, how):
@@ -270,7 +269,9 @@ def checked() -> int:
             set_word(none + 8, 0)
             alpha = 1.0 if beta == 0 else -1.0
         vector = s.inner == 1 and s.batches == 0  # by a matrix: floats have an order of their own for it
-        workers = 1 if how & HELD != 0 else padded.workers(p.launch, size)
+        held, shared = how & HELD != 0, how & (HELD | SHARED) != 0
+        s.rooms = p.rooms if shared else 0
+        workers = 1 if held and s.count > 1 else padded.workers(p.launch, size, shared)
         most = PARALLEL if FEW_REGISTERS or workers > 1 else SERIAL
         s.alone = alone if vector or (k <= DEEPEST and size <= most) else 0
         if p.little != 0 and beta == 0 and alpha == 1 and m * n <= OUTPUTS and size <= LITTLE:
@@ -291,16 +292,22 @@ def checked() -> int:
         f.csc = f.csc if n > 1 else 1
         if empty:  # a step of a zero by a zero: of -1 times that beta * X keeps its sign
             f.k, f.rsa, f.csa, f.rsb, f.csb = 1, 0, 1, 0, 0 if n > 1 else 1
-        by_columns = f.csc != 1 and f.rsc == 1 and (s.alone != 0 or f.sided == 0)
+        alike = s.alone != 0 or f.sided == 0
+        by_unit = s.alone == 0 and f.brackets != 0 and f.rsb == 1
+        by_columns = alike and swaps(m, k, 1, f.rsc, f.csc, by_unit)
         s.turned = columns if vector and s.alone != 0 else by_columns  # a vector by a matrix: its transpose by it
         if s.turned != 0:
             swap_sides(f)
-        if how & HELD != 0 and s.alone == 0 and p.asks != 0:
+        if s.count == 1:
+            _placed(s, f, 0)
+        if held and s.alone == 0 and p.asks != 0:
             if not single(f):
                 cuts(f)
             at = missing(f, single(f))
             if at >= 0:
                 return LACKING + at
+        if s.count == 1:
+            return _one(s, f, held)
         _run(s, f, how)
         return DONE
 
@@ -315,7 +322,7 @@ def plan(kind: Kind, asks=False) -> tuple:
     small, large = (padded.words(each, asks) for each in (kind, by_unit(kind, 1, 1, PARALLEL + 1)))
     p = padded.PLAN.array()
     p.words, p.larger, p.launch = small.buffer_info()[0], large.buffer_info()[0], threads.WORDS
-    p.jobs, p.little, p.asks = jobs(), little_of(kind), asks
+    p.jobs, p.little, p.asks, p.rooms = jobs(), little_of(kind), asks, workspace.ROOMS
     return p.buffer_info()[0], p, small, large
 
 

@@ -16,17 +16,13 @@ from ...dtypes import asked
 from ...jit.abi.ndarray import layout_is_known
 from ...jit.ir.kind import BYTES, SIGNLESS, wrapped
 from ...jit.ir.vector import SIZE
-from ..runtime import threads
-from ..runtime.status import DECLINED, DONE, LARGE, PATHS, SYMMETRIC
+from ..runtime.status import DECLINED, DONE, PATHS, SYMMETRIC
 from . import first_products
 from .entry import small_entry, small_table, supplied
 from .gemm import NAMES, ONE, REAL, UNIT, by_path, gemm
-from .general_entry import CHOSEN, MATRICES, general
-from .kinds import WIDENED, kind_of, takes, tiles_of
-from .packed import packed
-from .paths import SERIAL
-from .syrk import mirrored, symmetric
-from .tuned import slot_of
+from .general_entry import MATRICES, general, known
+from .kinds import WIDENED, kind_of, takes
+from .syrk import mirrored
 
 OTHERS = {np.dtype(name): name for name in BYTES if name not in (*SIZE, "bfloat16")}
 OTHERS |= {np.dtype(name): name for name in SIGNLESS}
@@ -78,6 +74,7 @@ def forget() -> None:
     """Plan anew what other dtypes go by: modes or tiles have changed."""
     for each in (_described, _general):
         each.cache_clear()
+    known.cache_clear()
     while _others:
         _entries.pop(_others.popitem()[0], None)
 
@@ -188,7 +185,7 @@ def _keywords(x, a, b, beta, alpha, out_dtype, mode, conj, out):
 
 
 def _asked(entry, out, x, a, b, how):
-    """A product by an entry, if there is one; one of matrices that is too large for it by all threads."""
+    """A product by an entry, if there is one."""
     if entry is None or not (out is None or type(out) is np.ndarray):
         return None
     dtype = entry.dtype
@@ -198,19 +195,4 @@ def _asked(entry, out, x, a, b, how):
     found = entry.run(entry.address | how, out, x, a, b, *entry.told)
     if type(found) is int:
         found = entry.again(found, out, x, a, b, how)
-    if type(found) is not int:
-        return found
-    if found != LARGE or a.ndim != 2 or b.ndim > 2 or (x is None and symmetric(a, b)):
-        return None
-    workers = threads.count()
-    if workers == 1 and a.size * (b.size // len(b)) <= SERIAL:
-        found = entry.again(LARGE, out, x, a, b, how | CHOSEN)
-        return found if type(found) is np.ndarray else None
-    kind, made = entry.kind_of(a, b), empty((len(a), *b.shape[1:]), dtype) if out is None else out
-    if made.dtype != dtype or (x is not None and x.dtype != dtype):
-        return None
-    c = made
-    if b.ndim == 1:  # a vector is a column
-        c, b, x = made[..., None], b[:, None], x[:, None] if x is not None and x.ndim == 1 else x
-    given = entry.beta, entry.alpha, tiles_of(kind, slot_of(c, a, b)), kind, workers
-    return made if packed(c, 0 if x is None else id(x), a, b, *given, trusted=False) == DONE else None
+    return None if type(found) is int else found

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...jit.abi import new_arrays
 from ...jit.abi.address import asked, pointer, scratch
-from ...jit.abi.ndarray import WRITEABLE, address_of, flags, ndim, shape
+from ...jit.abi.ndarray import WRITEABLE, address_of, data, flags, ndim, shape, stride
 from ...jit.abi.new_arrays import NONE, answer, new_strided
 from ...jit.abi.record import Record
 from ...jit.compile.cache import entry
@@ -22,19 +22,23 @@ from ...jit.ir.kind import BYTES, Kind
 from ..elementwise.planner import BLOCK, MOST, operand_at, steps_over
 from ..runtime import threads
 from ..runtime.arrays import alike
-from ..runtime.status import DECLINED, DONE, LACKING, LARGE
+from ..runtime.status import DECLINED, DONE, LACKING, LARGE, WANTED
+from ..runtime.workspace import make_room
 from .call import BLOCKS, GAIN, HELD, OVERHEAD, STRICT, alone, checked, described, plan
 from .kernels import supply
 from .kinds import SHALLOW, by_unit, default_tiles, of_depth
 from .packed import LAUNCH
-from .paths import ALONE, PARALLEL, SERIAL
+from .paths import ALONE, PARALLEL, SERIAL, mirrors
+from .tuned import SLOTS, tuned
 
 # Bits of a call's address beside STRICT: for matrices alone; for products that are known to be for one thread each.
 MATRICES, CHOSEN = 2, 4
 # A kind of product with its factors: made.words(); what says how many threads there are; the result's dtype; bytes of
 # an element of a, b and the result; whether dtypes differ, which the caller has looked at; multiply-adds of a product
-# of a stack at most; what `checked` takes.
-CALL = Record("GeneralCall", "numpy launch dtype size_a size_b size mixed most run alone plan shallow factors width")
+# of a stack at most, and of one product; what `checked` takes.
+CALL = Record(
+    "GeneralCall", "numpy launch dtype size_a size_b size mixed most whole run alone plan shallow factors width"
+)
 call_at, SHAPE = CALL.pointer(), 8 * MOST
 
 
@@ -70,6 +74,22 @@ def largest(kind: Kind) -> int:
     return ALONE if alone(kind) else SERIAL
 
 
+def most(kind: Kind) -> int:
+    """Multiply-adds of one product at most: larger ones of floats have other paths, and those of tuned kinds tiles by
+    their size."""
+    kinds = kind, of_depth(kind, SHALLOW), by_unit(kind, 1, 1, LAUNCH)
+    return PARALLEL if alone(kind) or any(tuned(each, i) for each in kinds for i in range(SLOTS)) else LAUNCH
+
+
+@jit
+def itself(a, b, workers):
+    """Whether b is a's transpose, and one triangle is enough (syrk.py)."""
+    if ndim(a) != 2 or ndim(b) != 2 or data(a) != data(b):
+        return False
+    turned = stride(a, 0) == stride(b, 1) and stride(a, 1) == stride(b, 0)
+    return turned and mirrors(shape(a, 0), shape(b, 1), shape(a, 1), workers)
+
+
 @plain
 def shared(count, one, most, workers):
     """Threads for a stack of products of so many multiply-adds; 0 where threads had better share each of them."""
@@ -101,8 +121,9 @@ def _entry():
         pool = threads.pool_at(c.launch)
         workers = threads.workers(pool) if pool.share != 0 else 2  # nothing says how many there are
         several = 1 if count == 1 else shared(count, one, c.most, workers)
-        large = several == 0 or count * one > (LAUNCH if count > 1 else PARALLEL)
-        if (large and not chosen) or (several > 1 and pool.share == 0):
+        large = several == 0 or count * one > (LAUNCH if count > 1 else c.whole)
+        half = count == 1 and one > PARALLEL and x == 0 and itself(a, b, workers)
+        if (large and not chosen) or half or (several > 1 and pool.share == 0):
             return answer(LARGE, given, made)
         if given == 0:
             made = new_strided(c.numpy, c.dtype, dimensions, sizes, 0)
@@ -164,6 +185,9 @@ class General:
             if found == LARGE:
                 opened = True
                 threads.open_up()
+            elif found >= WANTED:
+                if not make_room(found - WANTED):
+                    break
             else:
                 kind = self.kind_of(a, b)
                 supply(default_tiles(kind).tile(kind), found - LACKING)
@@ -178,7 +202,7 @@ class General:
 
 def general(kind: Kind, beta, alpha, dtype: np.dtype, mixed: bool) -> General:
     """The entry for products of a kind with these factors, of which alpha is not 0."""
-    return (_made if kind.planes > 1 else _known)(kind, beta, alpha, dtype, mixed)
+    return (_made if kind.planes > 1 else known)(kind, beta, alpha, dtype, mixed)
 
 
 def _made(kind, beta, alpha, dtype, mixed) -> General:
@@ -188,9 +212,9 @@ def _made(kind, beta, alpha, dtype, mixed) -> General:
     c.size_a, c.size_b, c.size = BYTES[kind.a], BYTES[kind.b], BYTES[kind.out]
     c.run, c.factors, c.width = checked(), factors.ctypes.data, chain.itemsize
     c.plan, c.shallow = (plan(each, asks=True)[0] for each in (kind, of_depth(kind, SHALLOW)))
-    c.alone, c.most = alone(kind), largest(kind)
+    c.alone, c.most, c.whole = alone(kind), largest(kind), most(kind)
     told = tuple(float(x) if chain.kind == "f" else {0: 0.0, 1: 1.0}.get(x, 2.0) for x in (beta, alpha))
     return General(kind, beta, alpha, dtype, mixed, _entry(), c.buffer_info()[0], told, (c, factors))
 
 
-_known = functools.lru_cache(256)(_made)  # of real numbers: 0j and -0j are one key, and two factors
+known = functools.lru_cache(256)(_made)  # of real numbers: 0j and -0j are one key, and two factors

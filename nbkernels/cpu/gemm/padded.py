@@ -15,7 +15,8 @@ from ...jit.abi.workspaces import acquire, allocate, free, release
 from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit
 from ...jit.ir.kind import Kind
-from ..runtime import threads
+from ..runtime import threads, workspace
+from ..runtime.status import DONE
 from . import kernels
 from .block import ROOM, SQUARE
 from .context import TASKS, WORDS, cuts
@@ -24,12 +25,12 @@ from .kernels import PACKS, PANEL_A, PANEL_B, TILE, TILE_BYTES, single, supply, 
 from .kinds import default_tiles
 from .loops import loops
 from .microkernel import PACKED, place, table, ukernel_packed
-from .paths import PARALLEL
+from .paths import PARALLEL, SERIAL
 from .store import PARTIAL, PLAIN, REGISTERS, ending, finish
 
 # Of a kind of product: the address of the words of a small one, of the words of a large one, and of the launch table;
-# the jobs of a stack, and what takes few whole numbers or 0 (call.py); whether words may lack kernels.
-PLAN = Record("ProductPlan", "words larger launch jobs little asks")
+# the jobs of a stack, and what takes few whole numbers or 0 (call.py); whether words may lack kernels; workspace.ROOMS.
+PLAN = Record("ProductPlan", "words larger launch jobs little asks rooms")
 plan_at = PLAN.pointer()
 
 
@@ -100,31 +101,43 @@ def one_tile(f, b):
 
 
 @jit
-def workers(launch, size):
-    """Threads for so many multiply-adds: one or, where a block of nbkernels.threads says so, and it is worth that,
-    several."""
+def workers(launch, size, shared):
+    """Threads for so many multiply-adds: one or, where it is worth that, several, of a caller who may share (`shared`)
+    or is in a block of nbkernels.threads."""
     w = threads.pool_at(launch)
-    return threads.workers(w) if size > PARALLEL and w.share != 0 and pointer(w.limits)[0] > 1 else 1
+    several = size > PARALLEL and w.share != 0 and (shared or pointer(w.limits)[0] > 1)
+    return threads.workers(w) if several else 1
 
 
 @jit
-def product(launch, f):
-    """The product of these words, which have a plan's, workers, factors, sizes and matrices, C by rows if it can be."""
-    f.tasks = 1
+def product(launch, f, rooms, held):
+    """The product of these words, which have a plan's, workers, factors, sizes and matrices, C by rows if it can be:
+    DONE. `rooms`: workspace.ROOMS, or 0; `held`: the caller has the GIL, and may be told what workspace.without says.
+    """
     if single(f):
         f.room = acquire(ROOM)
         one_tile(f, f.room + ROOM // 2)
         release(ROOM, f.room)
-        return
+        return DONE
     cuts(f)
-    kept = f.need <= ROOM
-    f.room = acquire(ROOM) if kept else allocate(f.need)
-    f.start, f.stop = 0, f.blocks
-    if f.workers > 1:
+    f.tasks, f.start, f.stop, kept = 1, 0, f.blocks, 0
+    if f.need <= ROOM:
+        f.room = acquire(ROOM)
+    else:
+        kept = workspace.acquire(pointer(rooms), f.need) if rooms != 0 else 0
+        if kept == 0 and held:
+            return workspace.without(pointer(rooms), f.need)
+        f.room = kept if kept != 0 else allocate(f.need)
+    if held and (f.workers > 1 or f.m * f.n * f.k > SERIAL):
+        threads.shared(launch, f.loops, f.own, f.own + TASKS)
+    elif f.workers > 1:
         threads.unheld(launch, f.loops, f.own, f.own + TASKS)
     else:
         invoke(f.loops, (f.own, 0))
-    if kept:
+    if f.need <= ROOM:
         release(ROOM, f.room)
+    elif kept != 0:
+        workspace.release(pointer(rooms))
     else:
         free(f.room)
+    return DONE

@@ -25,14 +25,14 @@ from ...jit.compile.lazy import jit
 # A slot: what the trampoline calls; NumPy's own loop, and elements below which it calls that by itself, which is not
 # counted; our kernel, and what compiles it, or 0; elements, or multiply-adds, below which NumPy's is faster;
 # whether flags of floats count; how many inputs; which of FORMS; bytes of an item of each operand; calls and work
-# (elements, or multiply-adds) of each of COUNTED. Then what products read: words of C = A B and of C' = B' A'
-# (context.py), the kernel of rows, picoseconds of a multiply-add in NumPy's own loop, threads.WORDS, addresses of
-# kernels; whether stacks of small matrices alone are for us, and what their kernel reads (stacks.py).
+# (elements, or multiply-adds) of each of COUNTED. Then what products read: what computes them, its plan and factors
+# (call.py); the kernel of rows; picoseconds of a multiply-add in NumPy's own loop; whether stacks of small matrices
+# alone are for us, and what their kernel reads (stacks.py).
 SLOT = Record(
     "Slot",
     """
     body old gate kernel maker least floats inputs form widths[3] counts[10]
-    plan turned rows theirs launch stack flagged kept_room smalls table
+    product plan factors rows theirs smalls table
     """,
 )
 slot_at, KERNEL, MAKER = SLOT.pointer(), SLOT["kernel"], SLOT["maker"]

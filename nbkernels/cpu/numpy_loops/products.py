@@ -10,31 +10,22 @@ import functools
 
 import numpy as np
 
-from ...jit.abi.address import copy, invoke, pointer, scratch
-from ...jit.abi.counters import set_in
+from ...jit.abi.address import asked, invoke, pointer, scratch
 from ...jit.abi.flags import given, taken
-from ...jit.abi.record import address as address_of
-from ...jit.abi.workspaces import acquire, allocate, free, release
 from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit
 from ...jit.ir.kind import Kind
 from ...jit.ir.vector import SIZE
 from ..elementwise.planner import BLOCK, operand_at
-from ..gemm import padded
-from ..gemm.call import GAIN, OVERHEAD, STACK, jobs, stack_at
-from ..gemm.context import BYTES, TASKS, cuts, words_at
+from ..gemm.call import BLOCKS, DONE, SHARED, checked, plan
 from ..gemm.kinds import kind_of
-from ..gemm.paths import PARALLEL
 from ..gemv.dot import inner, tile_of
 from ..runtime import threads
 from ..runtime.arrays import distinct
-from ..runtime.workspace import ROOMS as KEPT
-from ..runtime.workspace import acquire as acquire_cached
-from ..runtime.workspace import release as release_cached
-from ..runtime.workspace import room as kept_room
+from ..runtime.workspace import room
 from . import elementwise as reasons
 from .elementwise import SERIOUS, SIGNATURE, SLOT, left, made, ran, slot_at, work_of
-from .stacks import LAUNCHED, STACKED, launched_at, stacked_at, stacks, suits, table
+from .stacks import STACKED, stacked_at, stacks, suits, table
 
 # Picoseconds of ours, and of NumPy's, of which GAIN hundredths must be saved: a call by rows, one of them, a step of k;
 # a call by panels, one product, an element of A or B, one of C, of 8 bytes twice (AVX2, by bench_numpy_loops.py).
@@ -42,10 +33,8 @@ ROW_CALL, ROW, ROW_STEP, CALL, PRODUCT_, READ, WRITTEN, GAIN_ = 200_000, 90_000,
 INTEGER, HALF, OTHERS = 800, 7400, 100  # NumPy's: of integers, of float16, and of floats, which BLAS does
 ALWAYS = 1 << 30
 FLOOR = GAIN_ * (ROW_CALL + ROW) // 100  # picoseconds of NumPy's below which no way is worth it
-OWN = 1 << 18  # bytes of a room that the function keeps
 BEGUN = 16 << 20  # those of one that all products share, in turns: its pages come as they are used
-STACK_BYTES, BLOCKS = STACK.bytes, 4 * BLOCK  # what a stack's jobs read
-STACKED_BYTES, FLAGGED_BYTES, RAISED = STACKED.bytes, LAUNCHED.bytes, LAUNCHED["raised"]
+STACKED_BYTES = STACKED.bytes
 NEITHER, ROWWISE, PANELS, STACKS = range(4)
 
 
@@ -114,98 +103,24 @@ def _by_rows(s, q):
             invoke(s.rows, (q.columns, q.steps, b, q.cb // wb, a, c, q.cc // wc))
 
 
-@jit
-def _filled(s, q, f, address):
-    """The words of the first product: C' = B' A' where C is stored by columns."""
-    turned = q.cc != s.widths[2] and q.rc == s.widths[2]
-    copy(address, s.turned if turned else s.plan, BYTES)
-    wa, wb, wc = s.widths[0], s.widths[1], s.widths[2]
-    f.own, f.x, f.k = address, 0, q.steps
-    if turned:
-        f.m, f.n, f.a, f.b, f.c = q.columns, q.rows, q.b, q.a, q.c
-        f.rsa, f.csa, f.rsb, f.csb = q.cb // wb, q.rb // wb, q.ca // wa, q.ra // wa
-        f.rsc, f.csc = q.cc // wc, q.rc // wc
-    else:
-        f.m, f.n, f.a, f.b, f.c = q.rows, q.columns, q.a, q.b, q.c
-        f.rsa, f.csa, f.rsb, f.csb = q.ra // wa, q.ca // wa, q.rb // wb, q.cb // wb
-        f.rsc, f.csc = q.rc // wc, q.cc // wc
-    return turned
-
-
-@jit
-def _launched(s, flagged, work, context, workers, address):
-    """Jobs that keep their flags, by as many threads as are worth it."""
-    w = launched_at(flagged)
-    w.by, w.context = work, context
-    if workers > 1:
-        threads.unheld(s.launch, s.flagged, flagged, address + TASKS)
-    else:
-        invoke(s.flagged, (flagged, 0))
-
-
 @jit(forceinline=True)
-def _stepped(words, count, address, step):
-    """Write a stack of matrices as an operand: where each of them begins."""
+def _operand(words, address, width, sizes, strides):
+    """Describe a stack of matrices, as the planner does operands."""
     w = operand_at(words)
-    w.data, w.ndim = address, 3
-    w.shape[0], w.step[0] = count, step
-
-
-@jit
-def _stacked(s, q, f, turned, workers, flagged):
-    """Products one thread each."""
-    t, blocks = stack_at(scratch(STACK_BYTES)), scratch(BLOCKS)
-    _stepped(blocks, q.count, q.c, q.sc)
-    _stepped(blocks + 2 * BLOCK, q.count, q.a, q.sa)
-    _stepped(blocks + 3 * BLOCK, q.count, q.b, q.sb)
-    t.next, t.count, t.each = 0, q.count, max(1, min(q.count // (4 * workers), GAIN // (f.m * f.n * f.k + OVERHEAD)))
-    t.operands, t.first, t.launch, t.turned = blocks, f.own, s.launch, turned
-    t.alone, t.zero, t.batches, t.inner = 0, 0, 1, 2
-    _launched(s, flagged, s.stack, address_of(t), workers, f.own)
-
-
-@jit
-def _in_turn(s, q, f, address, turned, workers, flagged):
-    """One product after another, shared by threads."""
-    for i in range(q.count):
-        f.a = q.b + i * q.sb if turned else q.a + i * q.sa
-        f.b = q.a + i * q.sa if turned else q.b + i * q.sb
-        f.c, f.tasks = q.c + i * q.sc, workers
-        f.start, f.stop = 0, f.blocks
-        _launched(s, flagged, f.loops, address, workers, address)
+    w.data, w.width, w.ndim = address, width, 3
+    w.shape[0], w.shape[1], w.shape[2] = sizes
+    w.step[0], w.step[1], w.step[2] = strides
 
 
 @jit
 def _by_panels(s, q):
-    """The packed path; the flags that went up."""
-    address, flagged = scratch(BYTES), scratch(FLAGGED_BYTES)
-    f, w, launch = words_at(address), launched_at(flagged), threads.pool_at(s.launch)
-    turned = _filled(s, q, f, address)
-    one = q.rows * q.columns * q.steps
-    stack = q.count > 1 and one <= PARALLEL
-    shared = q.count * (one + OVERHEAD) > GAIN if stack else one > PARALLEL
-    workers = threads.own(launch) if shared and launch.share != 0 else 1
-    w.raised = 0
-    if stack:
-        f.workers = 1
-        _stacked(s, q, f, turned, workers, flagged)
-        return w.raised
-    f.workers = workers
-    cuts(f)
-    room, where = acquire(OWN) if f.need <= OWN else 0, 0
-    if room == 0:
-        room, where = acquire_cached(pointer(s.kept_room), f.need), 1
-    if room == 0:
-        room, where = allocate(f.need), 2
-    f.room = room
-    _in_turn(s, q, f, address, turned, workers, flagged)
-    if where == 0:
-        release(OWN, room)
-    elif where == 1:
-        release_cached(pointer(s.kept_room))
-    else:
-        free(room)
-    return w.raised
+    """Tell whether call.py has computed the stack: operands may overlap."""
+    blocks, (m, n, k) = scratch(BLOCKS), (q.rows, q.columns, q.steps)
+    _operand(blocks, q.c, s.widths[2], (q.count, m, n), (q.sc, q.rc, q.cc))
+    _operand(blocks + BLOCK, q.c, s.widths[2], (q.count, m, n), (q.sc, q.rc, q.cc))
+    _operand(blocks + 2 * BLOCK, q.a, s.widths[0], (q.count, m, k), (q.sa, q.ra, q.ca))
+    _operand(blocks + 3 * BLOCK, q.b, s.widths[1], (q.count, k, n), (q.sb, q.rb, q.cb))
+    return asked(s.product, (blocks, 0, s.plan, s.factors, 0, 0.0, 1.0, SHARED)) == DONE
 
 
 def _products(args, dims, strides, data, slot):
@@ -214,8 +129,8 @@ def _products(args, dims, strides, data, slot):
     if s.gate != 0 and 1.0 * work * s.theirs < FLOOR:
         invoke(s.old, (args, dims, strides, data))
         return
-    room = scratch(STACKED_BYTES)
-    q = stacked_at(room)
+    words = scratch(STACKED_BYTES)
+    q = stacked_at(words)
     _described(s, pointer(args), pointer(dims), pointer(strides), q)
     sound = _sound(s, q)
     way = _way(s, q) if sound and work >= s.least else NEITHER
@@ -224,31 +139,18 @@ def _products(args, dims, strides, data, slot):
         left(s, why, work, args, dims, strides, data)
         return
     ran(s, work)
-    before, raised = taken(), 0
+    before, done = taken(), True
     if way == ROWWISE:
         _by_rows(s, q)
     elif way == STACKS:
-        flagged = scratch(FLAGGED_BYTES)
-        launched_at(flagged).raised = 0
-        invoke(s.kernel, (room, s.table, flagged))
-        raised = launched_at(flagged).raised
+        invoke(s.kernel, (words, s.table))
     else:
-        raised = _by_panels(s, q)
-    raised |= taken()
-    if s.floats == 0:
-        raised = 0
-    elif raised & SERIOUS != 0:
+        done = _by_panels(s, q)
+    raised = taken() if s.floats != 0 else taken() & 0
+    if not done or raised & SERIOUS != 0:
         left(s, reasons.AGAIN, work, args, dims, strides, data)
         raised = taken()
     given(before | raised)
-
-
-def _flagged(words, task):
-    """A job of a launch, and the flags that it raised, which helpers keep from the thread that waits for them."""
-    w, before = launched_at(words), taken()
-    invoke(w.by, (w.context, task))
-    set_in(w, RAISED, taken())
-    given(before)
 
 
 # -- what a slot is made of --------------------------------------------------------------------------------------------
@@ -262,10 +164,9 @@ def products() -> int:
 
 @functools.cache
 def _plan(kind: Kind):
-    """Words of a product of this kind, and what must live while they are read."""
-    f, factors = padded.words(kind), np.array([1, 0], kind.chain)
-    f.scalars, f.unit = factors.ctypes.data, 1
-    return f, factors
+    """What `checked` takes of a kind: its plan, and factors of 1 and 0; and what must live while they are read."""
+    words, factors = plan(kind), np.array([1, 0, 1, 0], kind.chain)
+    return words[0], factors.ctypes.data, words, factors
 
 
 @functools.cache  # signed and unsigned numbers have one
@@ -291,14 +192,12 @@ def prepare(slot, name: str, always: bool) -> None:
 def fill(slot, name: str, conj: str) -> None:
     """Compile what products of a dtype need, or load it, and enter it in their slot's words; KERNEL comes last."""
     threads.open_up()
-    with kept_room(BEGUN):  # which is the kept one from now on, if there was none
+    with room(BEGUN):  # which is the kept one from now on, if there was none
         pass
     kind = kind_of(name, name, name, conj)
-    slot[SLOT["plan"]], slot[SLOT["turned"]] = (_plan(each)[0].buffer_info()[0] for each in (kind, kind.swapped()))
+    slot[SLOT["product"]], (slot[SLOT["plan"]], slot[SLOT["factors"]]) = checked(), _plan(kind)[:2]
     if slot[SLOT["rows"]]:
         slot[SLOT["rows"]] = rows(tile_of(name, conj))
-    slot[SLOT["launch"]], slot[SLOT["stack"]], slot[SLOT["kept_room"]] = threads.WORDS, jobs(), KEPT
-    slot[SLOT["flagged"]] = compiled(_flagged, "void(int64, int64)", "inner_flagged")
     if name in SIZE:
-        slot[SLOT["table"]] = table(name, slot[SLOT["flagged"]])[0].buffer_info()[0]
+        slot[SLOT["table"]] = table(name)[0].buffer_info()[0]
     slot[SLOT["kernel"]] = stacks(name) if name in SIZE else 1

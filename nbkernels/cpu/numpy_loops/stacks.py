@@ -23,11 +23,10 @@ FEW, MOST, WORK = 8, 32, 24**3  # products at least; rows, columns and steps of 
 GAIN = 80**3  # multiply-adds of a stack from which threads share it
 SIZE, TASKS, stack_at = STACK.bytes, 8 * STACK["tasks"], STACK.pointer()
 # A stack of products: how many, their sizes, each operand's address, row and column strides and step from one to the
-# next, all in bytes. What such stacks read of the process. What a launch of jobs that keep flags reads.
+# next, all in bytes. What such stacks read of the process.
 STACKED = Record("Stacked", "count rows columns steps a ra ca sa b rb cb sb c rc cc sc")
-TABLE = Record("Table", "tiny small launch flagged factors")
-LAUNCHED = Record("Launched", "by context raised")
-stacked_at, table_at, launched_at = STACKED.pointer(), TABLE.pointer(), LAUNCHED.pointer()
+TABLE = Record("Table", "tiny small launch factors")
+stacked_at, table_at = STACKED.pointer(), TABLE.pointer()
 
 
 @jit(forceinline=True)
@@ -38,11 +37,11 @@ def suits(many, m, n, k):
 
 @functools.cache
 def stacks(dtype: str) -> int:
-    """void(what products.py knows of the stack, in bytes; table; what its launches read)."""
+    """void(what products.py knows of the stack, in bytes; table)."""
     tile = small(dtype)
 
-    def run(stack, table, launch):
-        q, t, w = stacked_at(stack), table_at(table), launched_at(launch)
+    def run(stack, table):
+        q, t = stacked_at(stack), table_at(table)
         size, address = tile.itemsize, scratch(SIZE)
         f = stack_at(address)
         f.next, f.x = 0, 0
@@ -53,25 +52,23 @@ def stacks(dtype: str) -> int:
         one = f.m * f.n * f.k
         f.each = stacks_float.job(tile, f)
         f.scalars = t.factors
-        w.by = t.tiny if stacks_float.chosen(tile, f, False) == stacks_float.TINY else t.small
-        w.context = address
+        kernel = t.tiny if stacks_float.chosen(tile, f, False) == stacks_float.TINY else t.small
         pool = threads.pool_at(t.launch)
         if f.count * one > GAIN and pool.share != 0 and threads.own(pool) > 1:
-            threads.unheld(t.launch, t.flagged, launch, address + TASKS)
+            threads.unheld(t.launch, kernel, address, address + TASKS)
         else:
-            invoke(t.flagged, (launch, 0))
+            invoke(kernel, (address, 0))
 
-    return compiled(run, "void(int64, int64, int64)", f"inner_stacks_{tile}")
+    return compiled(run, "void(int64, int64)", f"inner_stacks_{tile}")
 
 
 @functools.cache
-def table(dtype: str, flagged: int):
-    """What `stacks` reads of the process: kernels, threads.WORDS, the jobs that keep flags, alpha = 1 and beta = 0."""
+def table(dtype: str):
+    """What `stacks` reads of the process: kernels, threads.WORDS, alpha = 1 and beta = 0."""
     tile = small(dtype)
     factors = np.array([1, 0], dtype)
     t = TABLE.array()
     every(tile)  # loops of NumPy cannot ask for more
     t.tiny, t.small = (stacks_float.WAYS[way][1](tile) for way in (stacks_float.TINY, stacks_float.ONE_BLOCK))
-    t.launch, t.flagged = threads.WORDS, flagged
-    t.factors = factors.ctypes.data
+    t.launch, t.factors = threads.WORDS, factors.ctypes.data
     return t, factors

@@ -24,7 +24,8 @@ from importlib import import_module
 import numpy as np
 
 from ...jit.abi.address import invoke, number, pointer, set_word
-from ...jit.abi.flags import modes, set_modes
+from ...jit.abi.counters import set_in
+from ...jit.abi.flags import given, modes, set_modes, taken
 from ...jit.abi.record import Record
 from ...jit.abi.sharing import (
     SPINS,
@@ -47,12 +48,13 @@ from ...threads import LIMITS, ceiling
 
 # What launches go by, also those that compiled code makes by itself while it holds the GIL: whether one is under way,
 # the address of `_share` if compiled code may make one, Numba's C functions that read and set the thread's number of
-# threads (0 without Numba), nbkernels/threads.py's limits, helpers and their places, how the launching thread computes.
-POOL = Record("Pool", "busy share count set limits helpers places modes")
+# threads (0 without Numba), nbkernels/threads.py's limits, helpers and their places, how the launching thread computes,
+# and the flags that helpers have raised.
+POOL = Record("Pool", "busy share count set limits helpers places modes raised")
 # A helper's place, a cache line: what it does, the lock that it sleeps at, what it is offered, its system's number.
 HELPER = Record("Helper", "state lock kernel context first step tasks thread")
 pool_at, helper_at = POOL.pointer(), HELPER.pointer()
-BUSY, STATE = POOL["busy"], HELPER["state"]
+BUSY, RAISED, STATE = POOL["busy"], POOL["raised"], HELPER["state"]
 PARALLEL = "numba.np.ufunc.parallel"
 WORKING, IDLE, ASLEEP, OFFERED = range(4)
 LINE = 8  # words
@@ -160,6 +162,7 @@ def _serve(words, place):
             set_modes(pool.modes)  # a thread keeps those of whoever started it, and elements would round in two ways
             for task in range(w.first, w.tasks, w.step):
                 invoke(w.kernel, (w.context, task))
+            set_in(pool, RAISED, taken())
             exchange(w, STATE, IDLE)
             looks = 0
 
@@ -219,15 +222,16 @@ def workers(w):
 
 @jit
 def _all(words, kernel, context, tasks):
-    """The kernel for every task, shared with the helpers if nobody else is at it. (Sleeping ones that are woken for the
-    next launch alone gain nothing beside peers' threads, and lose their half, 1.03 for 0.55, 3 ms after a launch.)"""
+    """The kernel for every task, shared with the helpers if nobody else is at it; the flags that they raise, too.
+    (Sleeping ones that are woken for the next launch alone gain nothing beside peers' threads, and lose their half,
+    1.03 for 0.55, 3 ms after a launch.)"""
     w = pool_at(words)
     helpers = min(w.helpers, tasks - 1)
     if helpers < 1 or exchange(w, BUSY, 1) != 0:
         for task in range(tasks):
             invoke(kernel, (context, task))
         return
-    w.modes = modes()
+    w.modes, w.raised = modes(), 0
     for helper in range(helpers):
         place = helper_at(w.places + helper * 8 * LINE)
         place.kernel, place.context = kernel, context
@@ -244,6 +248,7 @@ def _all(words, kernel, context, tasks):
                 invoke(kernel, (context, task))
     for helper in range(helpers):
         wait(helper_at(w.places + helper * 8 * LINE), STATE, IDLE)
+    given(w.raised)
     exchange(w, BUSY, 0)
 
 
