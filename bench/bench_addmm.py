@@ -25,7 +25,6 @@ from nbkernels.benches.peak import fma_call, workers
 from nbkernels.benches.peers import at_best
 from nbkernels.benches.roofs import additions, against, busy, settle
 from nbkernels.benches.rows import table
-from nbkernels.cpu.gemm import gemm
 from nbkernels.cpu.runtime import threads
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -64,6 +63,13 @@ def calls(form, n, dtype, layout):
     return result
 
 
+def kernel(n, dtype) -> str:
+    """The path, tiles and threads of a product."""
+    a = np.empty((n, n), dtype)
+    found = nbkernels.explain(nbkernels.mm, a, a.copy())
+    return f"{found.path} {found.tile}, {found.threads} thread{'s' * (found.threads > 1)}"
+
+
 def measure(form, n, dtype, layout, count, seconds=0.5, rounds=9):
     """One row of the table."""
     with workers(count):
@@ -74,7 +80,7 @@ def measure(form, n, dtype, layout, count, seconds=0.5, rounds=9):
         return {
             "bench": form, "shape": [n, n, n], "dtype": dtype, "threads": count, "layout": layout, "ours_s": ours,
             "peers": {name: tune.middle(each) for name, each in times.items()}, "gflops": 2 * n**3 / ours / 1e9, **held,
-            "kernel": str(gemm.describe(n, n, n, dtype)),
+            "kernel": kernel(n, dtype),
         }  # fmt: skip
 
 

@@ -21,12 +21,13 @@ from .. import ops
 from ..dispatch import MetaArray
 from ..epilogues import Epilogue
 from ..fusion import Elementwise
+from ..quantized.weights import linear_q
 from .described import Array, Unfit, decode, describe, each, encode, leaves, shared, text, value
 
 VERSION = 1  # of the lines
 LARGEST = 1 << 31  # bytes that a call's arrays may take, or its result
 OF_FUNCTIONS = {"elementwise": Elementwise, "epilogue": Epilogue}
-IN_NUMPY = "use_in_numpy"
+IN_NUMPY, LINEAR_Q = "use_in_numpy", "linear_q"
 
 
 class Other(np.ndarray):
@@ -35,7 +36,8 @@ class Other(np.ndarray):
 
 class Call(NamedTuple):
     """`name` is a public operation's, or a method's, as "add.reduce"; calls of what `elementwise` and `epilogue` make
-    have their name, and the keyword `function`; those of NumPy's loops have IN_NUMPY, the ufunc in `args`."""
+    have their name, and the keyword `function`; those of NumPy's loops have IN_NUMPY, the ufunc in `args`; LINEAR_Q has
+    described weights."""
 
     name: str
     args: tuple
@@ -96,6 +98,8 @@ class Call(NamedTuple):
         """What is called, with the keywords that say so taken away."""
         if self.name == IN_NUMPY:
             return import_module("nbkernels.in_numpy.inner_loops").warm, self.keywords  # Numba comes with it
+        if self.name == LINEAR_Q:
+            return linear_q, self.keywords
         if self.name in OF_FUNCTIONS:
             keywords = dict(self.keywords)
             return operation_of(self.name, keywords.pop("function", None), *keywords.pop("dtypes", ())), keywords
@@ -138,7 +142,7 @@ class Call(NamedTuple):
 
     def check_result(self, function, keywords):
         """By the same call of arrays without data; where that raises, so does the call itself."""
-        if self.name.endswith(".at") or self.name == IN_NUMPY:
+        if self.name.endswith(".at") or self.name in (IN_NUMPY, LINEAR_Q):
             return
         if self.name.endswith(".outer"):
             size = 16 * prod(prod(array.shape) for array in self.arrays())

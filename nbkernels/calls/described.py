@@ -10,6 +10,7 @@ import numpy as np
 from ..dispatch import arrays, keys, layout
 from ..dtypes import DTYPES, asked
 from ..folds import NOTHING
+from ..quantized.weights import Quantized
 
 ALIGNED = 16  # bytes modulo which an array's address is kept: what new arrays are aligned to
 PLAIN = (bool, int, float, complex, str, type(None), type(...))
@@ -50,6 +51,30 @@ class Array(NamedTuple):
         return self.offset + sum(x for x in far if x < 0), self.offset + sum(x for x in far if x > 0) + size
 
 
+class Weights(NamedTuple):
+    """Weights that `quantize` made: the dtype of values, (n, k), steps of a group, the dtype of scales, whether there
+    are zero points."""
+
+    dtype: str
+    shape: tuple
+    group: int
+    scales: str
+    zeros: bool
+
+    def __str__(self):
+        zeros = ", zero points" * self.zeros
+        return f"{self.dtype} weights {'x'.join(map(str, self.shape))} by {self.group}, scales {self.scales}{zeros}"
+
+    def made(self):
+        """Weights of zeros."""
+        (n, k), groups = self.shape, -(-self.shape[1] // self.group)
+        values = np.zeros((n, k if self.dtype == "int8" else (k + 1) // 2), np.int8)
+        zeros = np.zeros((n, groups), np.int8) if self.zeros else None
+        group = None if self.group >= k else self.group
+        scales = np.ones((n, groups), value(Dtype(self.scales)))
+        return Quantized(values, scales, zeros, dtype=self.dtype, group=group, k=k)
+
+
 class Number(NamedTuple):
     """NumPy's number of a dtype."""
 
@@ -63,8 +88,10 @@ class Dtype(NamedTuple):
 
 def describe(x):
     """The description of a value that is no list, tuple or slice of others."""
-    if type(x) in PLAIN or isinstance(x, Array | Number | Dtype):
+    if type(x) in PLAIN or isinstance(x, Array | Number | Dtype | Weights):
         return x
+    if isinstance(x, Quantized):
+        return Weights(x.dtype, x.shape, x.group, x.factors.dtype.name, x.offsets is not None)
     if x is NOTHING:
         return False
     adapter = arrays.adapter_of(type(x))
@@ -106,6 +133,8 @@ def shared(described):
 
 def value(x):
     """What a description of a value that is no array is of."""
+    if isinstance(x, Weights):
+        return x.made()
     if isinstance(x, Number):
         return np.dtype(x.dtype).type(x.value)
     return np.dtype(x.name) if isinstance(x, Dtype) else x
@@ -116,7 +145,7 @@ def text(x):
         return x.name
     if isinstance(x, Number):
         return f"{x.dtype}({x.value})"
-    if isinstance(x, Array):
+    if isinstance(x, Array | Weights):
         return str(x)
     if type(x) is list:
         return f"[{', '.join(map(text, x))}]"
@@ -152,6 +181,8 @@ def encode(x):
         more |= {"memory": [x.memory, x.offset]}
         more |= {"readonly": True} if x.readonly else {}
         return {"array": x.dtype, "shape": x.shape} | more | ({} if x.exact else {"exact": False})
+    if isinstance(x, Weights):
+        return {"weights": x.dtype} | {name: getattr(x, name) for name in x._fields[1:]}
     if isinstance(x, Number):
         return {"number": x.dtype, "value": encode(x.value)}
     if isinstance(x, Dtype):
@@ -196,6 +227,9 @@ def decode(x):
             raise Unfit(f"a shape {shape} has as many strides, not {strides}")
         memory, offset = (whole(n, 0) for n in x.get("memory", (0, 0)))
         return Array(first, shape, strides, memory, offset, bool(x.get("readonly")), bool(x.get("exact", True)))
+    if key == "weights":
+        n, k = (whole(size, 1) for size in x["shape"])
+        return Weights(first, (n, k), whole(x["group"], 1), known(x["scales"]), bool(x["zeros"]))
     if key == "number":
         return Number(known(first), decode(x["value"]))
     if key == "dtype":

@@ -18,8 +18,9 @@ from ..array import Array, _plain
 from ..dispatch.function import parameter
 from ..dispatch.op import Op
 from ..ops import LIBRARY
+from ..quantized.weights import linear_q
 from ..shield import in_children
-from .call import IN_NUMPY, OF_FUNCTIONS, VERSION, Call, named
+from .call import IN_NUMPY, LINEAR_Q, OF_FUNCTIONS, VERSION, Call, named
 from .described import PLAIN, Unfit
 
 # -- reading ----------------------------------------------------------------------------------------------------------
@@ -114,6 +115,9 @@ def described(frame):
         return Call.of(
             values["op"], *((y, x) if values["turned"] else (x, y)), **({"out": x} if values["in_place"] else {})
         )
+    if code is linear_q.__code__:
+        given = {name: values[name] for name, default in KEYWORDS[LINEAR_Q].items() if not usual(values[name], default)}
+        return Call.of(LINEAR_Q, values["given"], values["w"], **given)
     for name, kind in OF_FUNCTIONS.items():
         if code is kind.__call__.__code__:
             return of_function(name, values)
@@ -150,6 +154,7 @@ def of_function(name, values):
 
 KEYWORDS = {  # and their defaults
     "elementwise": dict(out=None, where=None),
+    LINEAR_Q: dict(bias=None, activation=None, dynamic=False),
     "epilogue": dict(beta=1, alpha=1, out=None, before=None, out_dtype=None, mode=None, conj=None, tiles=None),
 }
 

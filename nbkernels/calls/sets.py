@@ -2,8 +2,8 @@
 
 THIRTY      everyday calls, which tests and benches of the first call make
 everyday    these and their neighbours: the same operations in every layout, of float32 and float64, on every path
-all         these, every element-wise operation and reduction of every dtype, the products of the other dtypes, and the
-            loops that use_in_numpy replaces
+all         these, every element-wise operation and reduction of every dtype, the products of the other dtypes and
+            those by quantised weights, and the loops that use_in_numpy replaces
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ import numpy as np
 
 from .. import dtypes
 from ..cpu.elementwise import gates
+from ..cpu.quantized.kernel import COLUMNS as COLUMNS_Q
 from ..dtypes import DTYPES
 from ..in_numpy import which
 from ..operations import BINARY, UNARY
 from . import record
-from .call import IN_NUMPY, Call
+from .call import IN_NUMPY, LINEAR_Q, Call
+from .described import Weights
 
 FLOATS = "float32", "float64"
 # Squares for the usual paths of a product: the small one, of edges and of whole tiles, over threads, five loops.
@@ -198,6 +200,9 @@ def _all():
     for first, second in MIXED:
         for name in ARITHMETIC[:4]:
             yield Call.of(name, array(64, 64, dtype=first), array(64, 64, dtype=second))
+    for dtype, rows, dynamic in itertools.product(("int8", "int4"), COLUMNS_Q, (False, True)):
+        weights = Weights(dtype, (64, 256), 128, "float32", False)
+        yield Call.of(LINEAR_Q, array(rows, 256), weights, **{"dynamic": True} if dynamic else {})
     for loop in which.faster():
         yield Call.of(IN_NUMPY, loop.ufunc.__name__, *(array(1, dtype=dtype) for dtype in loop.dtypes[:-1]))
 

@@ -34,6 +34,10 @@ DESCRIBED = [
     (("add.at", BASE, ([0, 1], slice(1, None)), 1.0), {}, "add.at(float32 6x8, ([0, 1], 1:None:None), 1.0)"),
     (("add.at", BASE, (..., np.zeros(2, np.int64)), 1.0), {}, "add.at(float32 6x8, (Ellipsis, int64 2), 1.0)"),
     (("maximum", np.ones(3, ml_dtypes.bfloat16), ml_dtypes.bfloat16(2)), {}, "maximum(bfloat16 3, bfloat16(2.0))"),
+    (("linear_q", BASE, nb.quantize(BASE)), {"dynamic": True},
+     "linear_q(float32 6x8, int8 weights 6x8 by 8, scales float32, dynamic=True)"),
+    (("linear_q", BASE[:1], nb.quantize(np.ones((3, 8), "f4"), 8, "int4", symmetric=False, scales="float16")), {},
+     "linear_q(float32 1x8, int4 weights 3x8 by 8, scales float16, zero points)"),
     (("elementwise", BASE, 2), {"function": OWN}, f"elementwise(float32 6x8, 2, function='{OWN}')"),
 ]  # fmt: skip
 

@@ -49,6 +49,8 @@ for turn in range(3):
     mine.softplus(x, 30); mine.looked_up(x); mine.capped(x[0], x.T, x, 2.0)
     nb.addmm_activation(x[0], x.T, x, activation="gelu")
     nb.vjp(lambda a: nb.mm(a, a.T), x)[1](f(5, 5))
+    for w in (nb.quantize(f(6, 40)), nb.quantize(f(6, 40), 8, "int4", symmetric=False, scales="bfloat16")):
+        nb.linear_q(f(3, 40), w, bias=f(6), activation="relu"); nb.linear_q(f(40, dtype="f2"), w, dynamic=True)
 """
 MODULE = """
 import math, nbkernels

@@ -79,7 +79,6 @@ FIXED = {
     "gemm/epilogue.py": "MOST LOOP COUNT OPERANDS",
     "gemm/gemm.py": "ONE UNIT",
     "gemm/general_entry.py": "MATRICES CHOSEN SHAPE",
-    "gemm/plan_entry.py": "UNTRUSTED",
     "gemm/kernels.py": "PACKS TINY",
     "gemm/kinds.py": "SHALLOW",
     "gemm/matrix_unit.py": "WORD SIDE",
@@ -150,4 +149,4 @@ def test_there_are_not_more():
 def test_there_are_not_more_lines():
     """Of cpu and jit together; 15,000 are wanted."""
     files = [path for room in (ROOT, ROOT.parent / "jit") for path in room.rglob("*.py")]
-    assert sum(path.read_text(encoding="utf-8").count("\n") for path in files) <= 21_320
+    assert sum(path.read_text(encoding="utf-8").count("\n") for path in files) <= 21_310

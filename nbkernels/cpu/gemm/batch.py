@@ -26,9 +26,10 @@ from ..runtime.status import LACKING
 from ..runtime.workspace import one_room
 from . import first_products
 from .blocking import SEGMENT, caches
+from .blocking import small as small_tile
 from .call import BLOCK, BLOCKS, STRICT, described, operand_at, step, unfit, wrong
 from .fast import general_fast
-from .gemm import NAMES, REAL, clash, gemm, name_of, same, small_tile
+from .gemm import NAMES, REAL, clash, gemm, name_of, same
 from .general_entry import general
 from .kinds import kind_of, of_depth
 from .paths import ALONE, DEEPEST, PARALLEL, SERIAL, steps

@@ -163,12 +163,13 @@ def cuts(f):
 
 @functools.cache
 def prepare():
-    """`operands`, then `cuts`, called from Python: int64(id of out, of x or 0, of a, of b, address of the words)."""
+    """`operands`, then `cuts` where the words have tiles, called from Python: int64(id of out, of x or 0, of a, of b,
+    address of the words)."""
 
     def run(out, x, a, b, words):
         f = words_at(words)
         status = operands(f, out, x, a, b)
-        if status == DONE:
+        if status == DONE and f.mr > 0:
             cuts(f)
         return status
 

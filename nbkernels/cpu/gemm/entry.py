@@ -107,7 +107,7 @@ def small_entry():
             path = asked(t.ways[2 * (status.CHOICE - status.GEMV)], (table, words, rows, workers))
             if path != status.SMALL:
                 way = table + 8 * (WAYS + 2 * (path - status.GEMV))
-                found = answered(way, path, out, x, a, b, beta, alpha)
+                found = answered(way, path, words, beta, alpha)
                 return answer(path if found == status.LARGE else found, given, made)
         plain = ending(f.csc, f.x, f.csx, alpha == 1) == PLAIN
         way = block.kernel_for(t, plain, m, n, k, f.rsa, f.csa, f.rsb, f.csb)

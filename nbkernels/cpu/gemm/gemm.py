@@ -11,13 +11,13 @@ strides are no multiple of the item size, and outputs that really overlap inputs
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, replace
+import functools
+from dataclasses import replace
 
 import numpy as np
 
 from ...jit.ir.kind import wrapped
 from ...jit.ir.vector import SIZE
-from ...problem import GemmProblem, slot
 from ..gemv.gemv import gemv
 from ..runtime import threads
 from ..runtime.status import (
@@ -27,7 +27,6 @@ from ..runtime.status import (
     DONE,
     GEMV,
     PACKED,
-    PATHS,
     SHORT,
     SMALL,
     THIN,
@@ -35,11 +34,11 @@ from ..runtime.status import (
 from ..runtime.workspace import fresh
 from . import columns, deep, first_products, short, thin
 from .blocking import Tiles, given
-from .blocking import small as small_tile
+from .context_setup import described
 from .entry import SERIALLY, small_entry, small_table, supplied
 from .kinds import by_unit, kind_of, of_depth, tiles_of
 from .packed import packed
-from .paths import PARALLEL, path, path_of, shared
+from .paths import PARALLEL, path_of
 from .syrk import mirrored, symmetric
 from .tuned import slot_of
 
@@ -110,16 +109,17 @@ def product(out, a, b) -> None:
 def by_path(way: int, out, x, a, b, beta, alpha, trusted: bool = True) -> int:
     """float32 and float64 by one path: a status. Not trusted: whether arrays are sound is looked at again."""
     name, workers = NAMES[out.dtype], threads.count()
-    if way == GEMV:
-        done = gemv(name, out, 0 if x is None else id(x), a, b, float(beta), float(alpha))
-        return DONE if done else DECLINED
     if way == SMALL:
         return _run_small(out, x, a, b, beta, alpha)
     x = 0 if x is None else id(x)
     if way == PACKED:
         kind = kind_of(name, name, name)
         return packed(out, x, a, b, beta, alpha, tiles_of(kind, slot_of(out, a, b)), kind, workers, trusted=trusted)
-    return DOORS[way](name).product(out, x, a, b, beta, alpha, workers, trusted)
+    f = described(out, x, a, b, beta, trusted)
+    if f is None:
+        return DECLINED
+    run = functools.partial(gemv, name) if way == GEMV else DOORS[way](name).product
+    return run(f, float(beta), float(alpha), workers)
 
 
 def name_of(dtype) -> str:
@@ -200,26 +200,3 @@ def addmm(out, self, mat1, mat2, beta, alpha, mode=None, conj=None, tiles=None) 
 def mm(out, self, mat2, mode=None, conj=None, tiles=None) -> None:
     """out = self @ mat2."""
     gemm(out, None, self, mat2, 0, 1, tiles, conj or "", mode)
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What a product will run on: prints as `packed 8x48 kc=272 nb=960 mc=4096 nc=3840, 2 threads`."""
-
-    problem: GemmProblem
-    path: str
-    tiles: Tiles
-    threads: int
-
-    def __str__(self) -> str:
-        tile = small_tile(self.problem.dtype)
-        shape = str(self.tiles) if self.path == "packed" else f"{tile.mr}x{tile.nr}"
-        return f"{self.path} {shape}, {self.threads} thread{'s' * (self.threads > 1)}"
-
-
-def describe(m: int, n: int, k: int, dtype: str = "float32") -> Choice:
-    """The path, tiles and threads that an m x k by k x n product takes; nothing runs."""
-    problem, available = GemmProblem(m, n, k, str(np.dtype(dtype))), threads.count()
-    way = path(m, n, k, available, problem.dtype)
-    tiles = tiles_of(kind_of(*[problem.dtype] * 3), slot(m, n, k, 0, 0, 0))
-    return Choice(problem, PATHS[way], tiles, available if shared(way, m, n, k) else 1)

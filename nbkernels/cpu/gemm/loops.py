@@ -103,8 +103,8 @@ def _block(f, t, room, piece, steps):
     a, b = sub(a, ic, p, f.size_a), sub(b, p, jc, f.size_b)
     c, x = sub(c, ic, jc, f.size_c), sub(x, ic, jc, f.size_c)
     words, wide = _words(f, kb), even(n, f.nb, f.nr)
-    # A matrix unit reads whole lines of 16 rows. What is left of k takes a tile twice (bfloat16 of 300^3 1.12 of the time,
-    # but 3x1675 by 1675x1414, whose rows are read once, .31).
+    # A matrix unit reads whole lines of 16 rows. What is left of k takes a tile twice (bfloat16 of 300^3 1.12 of the
+    # time, but 3x1675 by 1675x1414, whose rows are read once, .31).
     over = kb % f.group
     in_place = f.brackets != 0 and f.csa == 1 and (over == 0 or (n <= f.nr and kb > over))
     for low in range(0, m, f.stretch):

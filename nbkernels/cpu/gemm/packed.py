@@ -7,7 +7,6 @@ import functools
 import numpy as np
 
 from ...jit.abi.address import copy, pointer, scratch
-from ...jit.abi.ndarray import shape, stride
 from ...jit.abi.record import Record
 from ...jit.ir.kind import Kind
 from ...jit.ir.vector import LINE
@@ -16,7 +15,7 @@ from ..runtime.launch import launchable
 from ..runtime.status import DECLINED, DONE, LARGE
 from ..runtime.workspace import ROOMS, acquire, release, room, without
 from .blocking import SEGMENT, Tiles, small
-from .context import BYTES, TASKS, cuts, even, operands, words_at
+from .context import BYTES, TASKS, WORDS, cuts, even, words_at
 from .context_setup import filled, swapped, template
 from .kernels import MULTIPLIER, PACKS, kernels_of, missing, packers, ready, supply
 from .kinds import kind_of, tiles_of
@@ -26,6 +25,7 @@ from .tuned import SLOTS, slot
 
 # Multiplications in one launch, which Ctrl-C cannot interrupt: about a second of one thread.
 LAUNCH = 1 << 36
+TOLD, TOLD_BYTES = 8 * WORDS["a"], 8 * (WORDS["block"] - WORDS["a"])  # where the words tell of arrays, in bytes
 
 
 def packed(
@@ -82,27 +82,25 @@ table_at = TABLE.pointer()
 
 @functools.cache
 def _whole(tile):
-    """int64(table, out, x, a, b, beta, alpha), on checked arrays, their ids, x's or 0: its address. It launches threads
-    and comes back when they are done; LARGE, with nothing done, where something is not ready yet, the room that is kept
+    """int64(table, words of checked arrays, beta, alpha): its address. It launches threads and comes back when they are
+    done; LARGE, with nothing done, where something is not ready yet, the room that is kept
     does not do, Ctrl-C must be heard meanwhile, or nothing says how many threads there are. Python's way to the launch
     takes 14 to 200 us.
     """
-    size, element = tile.itemsize, getattr(np, tile.dtype)
+    element = getattr(np, tile.dtype)
 
-    def run(table, out, x, a, b, beta, alpha):
-        t, workers = table_at(table), launchable(table)
+    def run(table, words, beta, alpha):
+        t, workers, g = table_at(table), launchable(table), words_at(words)
         kept = pointer(t.kept)
-        m, n, k = shape(a, 0), shape(b, 1), shape(a, 1)
-        if workers < 1 or m * n * k > LAUNCH:
+        if workers < 1 or g.m * g.n * g.k > LAUNCH:
             return LARGE
         address, factors = scratch(BYTES), scratch(16)
-        left, right = abs(stride(a, 0)) < abs(stride(a, 1)), abs(stride(b, 0)) < abs(stride(b, 1))
-        turned = stride(out, 1) != size and stride(out, 0) == size
-        own = pointer(t.slots + 16 * slot(m, n, k, int(left), int(right), turned))
+        left, right = abs(g.rsa) < abs(g.csa), abs(g.rsb) < abs(g.csb)
+        own = pointer(t.slots + 16 * slot(g.m, g.n, g.k, int(left), int(right), False))
         f, made = words_at(address), pointer(own[1])
         copy(address, own[0], BYTES)
-        f.workers, f.tasks, f.trusted, f.reads = workers, 1, 1, beta != 0
-        operands(f, out, x, a, b)
+        copy(address + TOLD, words + TOLD, TOLD_BYTES)
+        f.workers, f.tasks, f.reads = workers, 1, beta != 0
         cuts(f)
         f.multiply = made[MULTIPLIER]
         if f.multiply == 0 or missing(f, False) >= 0:

@@ -1,4 +1,4 @@
-"""The entry of thin, deep, short and columns: from the arrays to the last thread in one compiled call."""
+"""The entry of thin, deep, short and columns: from the words of a product to the last thread in one compiled call."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from ...jit.compile.cache import both
 from ...jit.compile.lazy import jit
 from ..runtime import threads
 from ..runtime.launch import launch_table, launchable, table_at
-from ..runtime.status import DECLINED, DONE, LACKING, WANTED
+from ..runtime.status import DONE, LACKING, WANTED
 from ..runtime.workspace import ROOMS, acquire, release, room, without
-from .context import BYTES, TASKS, alone, words_at
+from .context import TASKS, WORDS, words_at
 from .kernels import supply
 from .paths import SERIAL
-
-UNTRUSTED = 1  # the bit of a table's address, free in one, that asks for checks of the arrays
 
 
 @jit(forceinline=True)
@@ -45,9 +43,9 @@ def nowhere(tile, f, need):
 
 
 def whole_call(run, name: str):
-    """A path's whole call, run(table, out, x, a, b, beta, alpha) on checked arrays by their ids, x's or 0: from Python,
-    and its address, by which small products' entry goes on to it."""
-    return both(run, "int64(int64, int64, int64, int64, int64, float64, float64)", name)
+    """A path's whole call, run(table, words, beta, alpha), where the words tell checked arrays (`operands`), which may
+    be changed: from Python, and its address, by which small products' entry goes on to it."""
+    return both(run, "int64(int64, int64, float64, float64)", name)
 
 
 class Door:
@@ -61,12 +59,9 @@ class Door:
     def __init__(self, tile, kernel: int, plan, name: str, lacking=nowhere, end=nothing):
         element = getattr(np, tile.dtype)
 
-        def run(table, out, x, a, b, beta, alpha):
-            trusted, table = 1 - (table & UNTRUSTED), table & ~UNTRUSTED
-            words, factors, t = scratch(BYTES), scratch(16), table_at(table)
-            f, kept = words_at(words), pointer(t.kept)
-            if alone(tile, f, out, x, a, b, beta, trusted) != DONE:
-                return DECLINED
+        def run(table, words, beta, alpha):
+            f, factors, t = words_at(words), scratch(16), table_at(table)
+            kept = pointer(t.kept)
             factored(tile, f, factors, element(alpha), element(beta))
             need = plan(tile, f, table)
             if need < 0:
@@ -100,17 +95,16 @@ class Door:
         its place where a kernel is not compiled."""
         return self.address, self.table.buffer_info()[0]
 
-    def product(self, out, x, a, b, beta, alpha, workers: int, trusted: bool = True) -> int:
-        """Run the whole call from Python in its own workspace; return a status. Arrays not `trusted` are checked."""
+    def product(self, f, beta, alpha, workers: int) -> int:
+        """Run the whole call from Python, on words of checked arrays, in a workspace of its own; return a status."""
         need, table = 0, launch_table(self.kernel)
         threads.open_up()
         table.workers = workers
         while True:
             own = room(need)
             with own as table.room:
-                table.size = own.buffer[0]
-                first = table.buffer_info()[0] | (0 if trusted else UNTRUSTED)
-                status = self.run(first, id(out), x, id(a), id(b), beta, alpha)
+                table.size, words = own.buffer[0], WORDS.array(f.tobytes())
+                status = self.run(table.buffer_info()[0], words.buffer_info()[0], beta, alpha)
             if status >= WANTED:
                 need = status - WANTED
             elif status >= LACKING:

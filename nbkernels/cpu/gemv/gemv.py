@@ -8,11 +8,10 @@ import functools
 import numpy as np
 
 from ...jit.abi.address import poke, scratch
-from ...jit.abi.ndarray import data, descr, ndim, shape, stride
 from ...jit.compile.cache import both
 from ...jit.compile.lazy import jit
 from ..gemm.blocking import SEGMENT, small
-from ..runtime import threads
+from ..gemm.context import words_at
 from ..runtime.launch import SIZE
 from ..runtime.machine import l2
 from ..runtime.status import DECLINED, LARGE
@@ -58,24 +57,18 @@ def _sums(tile, f, i, h, k, a, v, t):
 
 @functools.cache
 def _entry(dtype: str):
-    """The call, and its address: int64(address behind a table of its launches, ids of out, of x or 0, of a and b, beta,
-    alpha), after all checks. DECLINED where A is contiguous along neither side; else what `product` answers."""
+    """The call, and its address: int64(address behind a table of its launches, words of checked arrays, beta, alpha).
+    DECLINED where A is contiguous along neither side; else what `product` answers."""
     tile, element = small(dtype), getattr(np, dtype)
     size = tile.itemsize
 
-    def run(table, out, x, a, b, beta, alpha):
-        m, n, f = shape(out, 0), shape(out, 1), vector_at(scratch(HEAD))
-        turned = m == 1 and n > 1  # y' = b' a'
-        mat, vec, along, down = (b, a, 1, 0) if turned else (a, b, 0, 1)
-        f.m, f.k = n if turned else m, shape(a, 1)
-        f.a, f.rsa, f.csa = data(mat), stride(mat, along), stride(mat, down)
-        f.v, f.sv = data(vec), stride(vec, along)
-        f.c, f.rsc, f.x, f.rsx = data(out), stride(out, along), 0, 0
-        if x != 0 and beta != 0:
-            side = ndim(x) - 2 + along
-            f.x, f.rsx = data(x), stride(x, side) if side >= 0 and shape(x, side) > 1 else 0
-        if (f.rsa | f.csa | f.sv | f.rsc | f.rsx) & (size - 1) != 0 or descr(a) != descr(b):
-            return DECLINED
+    def run(table, words, beta, alpha):
+        g, f = words_at(words), vector_at(scratch(HEAD))
+        f.m, f.k, f.c, f.x = g.m, g.k, g.c, g.x
+        f.a, f.rsa, f.csa, f.v, f.sv, f.rsc, f.rsx = g.a, g.rsa, g.csa, g.b, g.rsb, g.rsc, g.rsx
+        if g.m == 1 and g.n > 1:  # y' = b' a'
+            f.m, f.a, f.rsa, f.csa, f.v, f.sv, f.rsc, f.rsx = g.n, g.b, g.csb, g.rsb, g.a, g.csa, g.csc, g.csx
+        f.rsa, f.csa, f.sv, f.rsc, f.rsx = f.rsa * size, f.csa * size, f.sv * size, f.rsc * size, f.rsx * size
         form = BY_COLUMNS if f.rsa == size and f.m > 1 else BY_ROWS
         if f.m == 1 and f.k > SEGMENT and f.csa == size and f.sv == size:
             form = BY_SEGMENTS
@@ -83,7 +76,7 @@ def _entry(dtype: str):
             return DECLINED
         return product(tile, table - SIZE, f, form, WIDE, element(alpha), element(beta))
 
-    return both(run, f"int64({'int64, ' * 5}float64, float64)", f"gemv_{tile}")
+    return both(run, "int64(int64, int64, float64, float64)", f"gemv_{tile}")
 
 
 @functools.cache
@@ -99,14 +92,13 @@ def whole(dtype: str) -> tuple[int, int]:
     return address, table
 
 
-def gemv(dtype: str, out, x, a, b, beta, alpha) -> bool:
-    """out = alpha * a @ b + beta * x after all checks, where out has one row or one column; x is an id, or 0.
-
-    False, with nothing written, where the matrix is contiguous along neither side.
-    """
-    (run, table, _), arrays = _known(dtype)[1], (id(out), x, id(a), id(b), beta, alpha)
-    status = run(table, *arrays)
+def gemv(dtype: str, f, beta, alpha, workers: int) -> int:
+    """out = alpha * a @ b + beta * x of these words, where out has one row or one column: a status, DECLINED where the
+    matrix is contiguous along neither side."""
+    (run, table, _), given = _known(dtype)[1], (f.buffer_info()[0], beta, alpha)
+    status = run(table, *given)
     if status == LARGE:
-        planes, workers = -(-a.shape[1] // SEGMENT), threads.count() if max(a.nbytes, b.nbytes) > SHARED else 1
-        status = jobs.enlarged(_known(dtype)[1], 8 * planes * out.size, workers, *arrays)  # of 8 bytes at most
-    return status != DECLINED
+        outputs = f.m * f.n
+        planes, workers = -(-f.k // SEGMENT), workers if 8 * f.k * outputs > SHARED else 1
+        status = jobs.enlarged(_known(dtype)[1], 8 * planes * outputs, workers, *given)  # of 8 bytes at most
+    return status

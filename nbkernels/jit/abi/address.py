@@ -164,7 +164,7 @@ def number(typing, address):
 
 
 @intrinsic
-def answered(typing, words, otherwise, out, x, a, b, beta, alpha):
+def answered(typing, words, otherwise, context, beta, alpha):
     """What the C function whose address is the first word answers, given the second and these; or `otherwise`, if the
     word is 0."""
 
@@ -178,7 +178,7 @@ def answered(typing, words, otherwise, out, x, a, b, beta, alpha):
             answer, inside = builder.call(builder.inttoptr(address, kind.as_pointer()), values), builder.block
         return join(builder, ([otherwise], before), ([answer], inside))[0]
 
-    return types.int64(*[types.int64] * 6, types.float64, types.float64), emit
+    return types.int64(*[types.int64] * 3, types.float64, types.float64), emit
 
 
 def _call(context, builder, signature, args, result):
