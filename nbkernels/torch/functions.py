@@ -19,7 +19,8 @@ from .autograd import of_call
 from .kernels import kernel_of
 
 NUMBERS = frozenset((bool, int, float, complex))
-TENSORS = frozenset((torch.Tensor, torch.nn.Parameter))
+ALONE = frozenset((torch.Tensor,))
+TENSORS = ALONE | {torch.nn.Parameter}
 NOTHING = frozenset((type(None),))
 OTHERS = {"ScalarType": NOTHING | {torch.dtype}, "str": NOTHING | {str}}
 compiling, grad_is_on, tracing = torch.compiler.is_compiling, torch.is_grad_enabled, torch._C._is_tracing
@@ -61,6 +62,22 @@ class Plain:
         self.fill = tuple(None if a.value is REQUIRED else a.value for a in placed)
         self.required = sum(a.value is REQUIRED for a in placed)
         self.pair = len(self.forms) > 1
+        usual = [a for i, a in enumerate(op.arguments) if i not in op.rare]
+        leads = [i for i, a in enumerate(usual) if a.value is REQUIRED] == list(range(self.required)) == op.keyed
+        self.count, self.find = self.required if leads and op.aliased is None else -1, op.entries.get
+        self.rest = *(a.value for a in usual[self.required :]), None
+
+    def at_once(self, args):
+        """The result of required tensors alone, none of which requires grad, by the fast path of nbkernels' op; None,
+        with nothing done, of other calls."""
+        if len(args) != self.count or {*map(type, args)} != ALONE or watched() or (self.casts and casting()):
+            return None
+        if grad_is_on():
+            for x in args:
+                if x.requires_grad:
+                    return None
+        fast = self.find(torch.Tensor)
+        return fast and fast(*args, *self.rest)
 
     def call(self, args, keywords):
         """The result; None, with nothing done, of a call that is not plain."""
@@ -122,7 +139,11 @@ def public(name):
                 given = {forms.renamed(key): x for key, x in keywords.items()}
                 getattr(namespace, name)(*args, **given, out=out)
                 return out
-            result = None if compiling() else plain(name).call(args, keywords)
+            result = None
+            if not compiling():
+                op = plain(name)
+                result = None if keywords else op.at_once(args)
+                result = op.call(args, keywords) if result is None else result
             return getattr(namespace, name)(*args, **keywords) if result is None else result
 
     function.__name__ = function.__qualname__ = name
