@@ -2,7 +2,7 @@
 
 4096 x 4096 weights, a call of each kind in every round, in a new order, so that weights that no cache holds are mostly
 read between two calls of a kind: medians, and the bytes of weights a second beside what a copy within memory reads and
-writes in the same rounds.
+writes, and what a sum of float32 weights reads, in the same rounds.
 """
 
 import os
@@ -92,7 +92,8 @@ def measure(threads, rounds):
         for _ in range(40):  # first calls of a product are others
             every["float32"]()
             every["packed"]()
-        every["copy"], order = copy, random.Random(rows)
+        every |= {"copy": copy, "read": lambda: nbkernels.sum_to(weight, ())}
+        order = random.Random(rows)
         times = {name: [] for name in every}
         for _ in range(rounds):
             for name in order.sample(list(every), len(every)):
@@ -102,7 +103,8 @@ def measure(threads, rounds):
         medians = {name: statistics.median(each[1:]) for name, each in times.items()}
         yield {
             "bench": "linear_q", "shape": [rows, N, N], "dtype": "float32", "threads": threads,
-            "copy_gb_s": traffic / medians.pop("copy") / 1e9, "seconds": medians,
+            "copy_gb_s": traffic / medians.pop("copy") / 1e9, "read_gb_s": weight.nbytes / medians.pop("read") / 1e9,
+            "seconds": medians,
             "gb_s": {name: size / medians[name] / 1e9 for name, size in sizes.items()},
             "spread": {name: tune.spread(times[name][1:]) for name in medians},
         }  # fmt: skip
@@ -113,10 +115,10 @@ def table(rows) -> str:
     lines = [
         [row["threads"], row["shape"][0]]
         + [f"{row['seconds'][n] * 1e3:.2f} ({row['seconds']['float32'] / row['seconds'][n]:.1f})" for n in names]
-        + [f"{row['copy_gb_s']:.0f}"]
+        + [f"{row['copy_gb_s']:.0f}", f"{row['read_gb_s']:.0f}"]
         for row in rows
     ]
-    return tabulate(lines, ["threads", "rows", *names, "copy GB/s"], disable_numparse=True)
+    return tabulate(lines, ["threads", "rows", *names, "copy GB/s", "sum GB/s"], disable_numparse=True)
 
 
 def main():

@@ -21,7 +21,7 @@ STEERING = {
     "gemm/first_products.py": "MOST",
     "gemm/batch.py": "THIN_ROWS THIN_STEPS FEW_STEPS OVERHEAD",
     "gemm/blocking.py": "PANEL",
-    "gemm/context.py": "NEAR_L2 PARTS PACKING",
+    "gemm/context.py": "NEAR_L2 PARTS CROSSING PACKING",
     "gemm/cost.py": "VAST",
     "gemm/deep.py": "ROWS BROAD TURN LOW STEPS LINED PASSES",
     "gemm/even.py": "ROWS EACH NEAR",
@@ -45,7 +45,7 @@ STEERING = {
     "gemv/jobs.py": "FAR SHARED ROWS_SHARED PIECE RUN",
     "numpy_loops/elementwise.py": "PIECE",
     "numpy_loops/products.py":
-        "ROW_CALL ROW ROW_STEP CALL PRODUCT_ READ WRITTEN GAIN_ INTEGER HALF OTHERS FLOOR BEGUN",
+        "ROW_CALL ROW ROW_STEP CALL PRODUCT_ READ WRITTEN GAIN_ INTEGER HALF OTHERS BEGUN",
     "numpy_loops/stacks.py": "FEW MOST WORK GAIN",
     "quantized/kernel.py": "COLUMNS AHEAD",
     "quantized/linear.py": "SHARED MOST",

@@ -292,9 +292,8 @@ def checked() -> int:
         f.csc = f.csc if n > 1 else 1
         if empty:  # a step of a zero by a zero: of -1 times that beta * X keeps its sign
             f.k, f.rsa, f.csa, f.rsb, f.csb = 1, 0, 1, 0, 0 if n > 1 else 1
-        alike = s.alone != 0 or f.sided == 0
         by_unit = s.alone == 0 and f.brackets != 0 and f.rsb == 1
-        by_columns = alike and swaps(m, k, 1, f.rsc, f.csc, by_unit)
+        by_columns = (s.alone != 0 or f.sided == 0) and swaps(m, k, 1, f.rsc, f.csc, by_unit)
         s.turned = columns if vector and s.alone != 0 else by_columns  # a vector by a matrix: its transpose by it
         if s.turned != 0:
             swap_sides(f)

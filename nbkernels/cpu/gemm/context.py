@@ -34,6 +34,8 @@ BYTES, NEXT = WORDS.bytes, WORDS["next"]
 TASKS = 8 * WORDS["tasks"]  # where a launch says how many threads there are, in bytes
 NEAR_L2 = 4  # times L2: bytes of an A that stays near
 PARTS = 3  # stretches for every NEAR_L2 of A, where it has more: 2 to 4 are level, 1 MB to 512 KB (AVX2)
+# Steps of k for a row of C from which B in place gains more than C by columns costs (bfloat16: 1.1 to 2.3 times).
+CROSSING = 64
 PACKING = 12  # steps of the micro-kernel's chains in the time that it takes to pack an element of A or B
 
 
@@ -91,7 +93,7 @@ def _piece(sizes, tiles, panels, parts, near):
 def swaps(m, k, size, rsc, csc, unit):
     """Whether C = A B, m rows over k steps, is computed as C' = B' A': where C is stored by columns; and where few rows
     meet a B by columns and both are alike (`unit`), which a matrix unit reads in place as the rows of B'."""
-    return rsc == size if csc != size else unit and m <= ROWS and k >= PACKING * m
+    return rsc == size if csc != size else unit and m <= ROWS and k >= CROSSING * m
 
 
 @linked(f"int64({WORDS}, int64, int64, int64, int64)")

@@ -193,6 +193,5 @@ def _asked(entry, out, x, a, b, how):
         return None
     x = None if entry.beta == 0 else x
     found = entry.run(entry.address | how, out, x, a, b, *entry.told)
-    if type(found) is int:
-        found = entry.again(found, out, x, a, b, how)
+    found = entry.again(found, out, x, a, b, how) if type(found) is int else found
     return None if type(found) is int else found

@@ -21,7 +21,7 @@ from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit
 from .block import SQUARE
 from .blocking import SEGMENT
-from .context import WORDS, even, part, up
+from .context import PACKING, WORDS, even, part, up
 from .kernels import PANEL_A, PANEL_B, STRIP_A, STRIP_B, TILE_BYTES, tile_at
 from .matrix import matrices, sub
 from .store import MEMORY, PARTIAL, ending
@@ -104,9 +104,9 @@ def _block(f, t, room, piece, steps):
     c, x = sub(c, ic, jc, f.size_c), sub(x, ic, jc, f.size_c)
     words, wide = _words(f, kb), even(n, f.nb, f.nr)
     # A matrix unit reads whole lines of 16 rows. What is left of k takes a tile twice (bfloat16 of 300^3 1.12 of the
-    # time, but 3x1675 by 1675x1414, whose rows are read once, .31).
+    # time, 5x74 by 74x416 1.3, but 3x1675 by 1675x1414, whose rows are read once, .31).
     over = kb % f.group
-    in_place = f.brackets != 0 and f.csa == 1 and (over == 0 or (n <= f.nr and kb > over))
+    in_place = f.brackets != 0 and f.csa == 1 and (over == 0 or (n <= f.nr and kb >= PACKING * f.group))
     for low in range(0, m, f.stretch):
         high = min(low + f.stretch, m)
         whole = high - (high - low) % f.mr if in_place else low

@@ -27,12 +27,12 @@ from . import elementwise as reasons
 from .elementwise import SERIOUS, SIGNATURE, SLOT, left, made, ran, slot_at, work_of
 from .stacks import STACKED, stacked_at, stacks, suits, table
 
-# Picoseconds of ours, and of NumPy's, of which GAIN hundredths must be saved: a call by rows, one of them, a step of k;
+# Picoseconds of ours, and by how much NumPy's must be more, GAIN_ times: a call by rows, one of them, a step of k;
 # a call by panels, one product, an element of A or B, one of C, of 8 bytes twice (AVX2, by bench_numpy_loops.py).
-ROW_CALL, ROW, ROW_STEP, CALL, PRODUCT_, READ, WRITTEN, GAIN_ = 200_000, 90_000, 30, 600_000, 300_000, 1500, 600, 110
+ROW_CALL, ROW, ROW_STEP, CALL, PRODUCT_, READ, WRITTEN, GAIN_ = 200_000, 90_000, 30, 600_000, 300_000, 1500, 600, 1.1
 INTEGER, HALF, OTHERS = 800, 7400, 100  # NumPy's: of integers, of float16, and of floats, which BLAS does
 ALWAYS = 1 << 30
-FLOOR = GAIN_ * (ROW_CALL + ROW) // 100  # picoseconds of NumPy's below which no way is worth it
+FLOOR = int(GAIN_ * (ROW_CALL + ROW))  # picoseconds of NumPy's below which no way is worth it
 BEGUN = 16 << 20  # those of one that all products share, in turns: its pages come as they are used
 STACKED_BYTES = STACKED.bytes
 NEITHER, ROWWISE, PANELS, STACKS = range(4)
@@ -83,7 +83,7 @@ def _way(s, q):
     m, n, k, many = q.rows, q.columns, q.steps, q.count
     if s.smalls != 0:
         return STACKS if suits(many, m, n, k) and q.cc == s.widths[2] else NEITHER
-    theirs = 100.0 * s.theirs * m * n * k * many  # ALWAYS times large products is no int64
+    theirs = 1.0 * s.theirs * m * n * k * many  # ALWAYS times large products is no int64
     if s.rows != 0 and min(m, n) == 1 and q.ca == s.widths[0] and q.rb == s.widths[1]:
         return ROWWISE if theirs > GAIN_ * (ROW_CALL + many * m * n * (ROW + k * ROW_STEP)) else NEITHER
     wide = 2 if s.widths[2] >= 8 else 1
