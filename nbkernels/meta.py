@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .dtypes import asked
+from .dtypes import HALVES, asked
 
 
 class GemmDtypes(dict):
@@ -26,7 +26,7 @@ GEMM_DTYPES = GemmDtypes.fromkeys(
 GEMM_DTYPES["bfloat16"] = None  # for messages
 WIDENED = {"float16": "float32", "bfloat16": "float32", "int8": "int32", "uint8": "int32"}  # what out_dtype may ask for
 # The modes of a product, with the dtypes of its matrices.
-MODES = {"amx": ("bfloat16",), "bf16_dot": ("bfloat16",), "chain": ("float16", "bfloat16"), "tf32": ("float32",)}
+MODES = {"amx": HALVES, "bf16_dot": ("bfloat16",), "chain": HALVES, "tf32": ("float32",)}
 FLOATS = GemmDtypes.fromkeys(dtype for dtype in GEMM_DTYPES if "float" in str(dtype))
 SUM_DTYPES = GemmDtypes.fromkeys(dtype for dtype in GEMM_DTYPES if str(dtype) != "bool")
 
@@ -181,9 +181,10 @@ def addmm(self, mat1, mat2, beta=1, alpha=1, out_dtype=None, mode=None, conj=Non
                 "tf32" for float32 on such a GPU: tensor cores, matrices rounded to 10 bits behind the point.
                 "bf16_dot" for bfloat16 on processors with AVX512_BF16: pairs of k are multiplied and added by
                 vpdpbf16ps, which flushes subnormals: chain + a[1]*b[1], rounded, then + a[0]*b[0], rounded.
-                "amx" for bfloat16 on processors with that matrix unit: chains where k is at most 16; else of 32 steps
-                at a time the products of the even ones are summed from 0, fused, and those of the odd ones; both sums
-                are added, and then that to the chain, each rounded, subnormals flushed
+                "amx" for bfloat16, and float16 with AMX-FP16, on processors with that matrix unit: chains where k is
+                at most 16; else of 32 steps at a time the products of the even ones are summed from 0, fused, and those
+                of the odd ones; both sums are added, and then that to the chain, each rounded, subnormals flushed, but
+                for float16's own
 
     Raises TypeError for dtypes that differ or have no kernel, ValueError for shapes that do not fit and for tiles that
     this machine cannot use; `out` is then unchanged. Source: ATen's addmm.

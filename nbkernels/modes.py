@@ -43,6 +43,8 @@ def _by_dtype(names) -> dict[str, str]:
             able = ", ".join(repr(each) for each in MODES if has(each))
             raise ValueError(f"this processor has no mode {name!r}; wanted is one of {able}")
         for dtype in MODES[name]:
+            if name not in OF_GPUS and not has(name, dtype):
+                continue
             if found.setdefault(dtype, name) != name:
                 raise ValueError(f"modes {found[dtype]!r} and {name!r} are both of {dtype}")
     return found
@@ -58,10 +60,10 @@ class modes(Nested):
     """with modes("chain"): products in the block take these modes where a call names none
 
     A mode, as `help(nbkernels.addmm)` lists them, holds for the dtypes that it is of: "chain" for float16 and
-    bfloat16 on every device, "tf32" for float32 on GPUs, "bf16_dot" and "amx" for bfloat16 on processors that have
-    them. Without one, the device takes what it is fastest by, and so does `modes()`. NBKERNELS_MODE=chain asks for the
-    same in all of a process, of several by commas. Of blocks within each other the inner one holds, for all threads of
-    the process. Jitted code keeps the modes that it was first called with.
+    bfloat16 on every device, "tf32" for float32 on GPUs, "bf16_dot" for bfloat16 and "amx" for both halves on
+    processors that have them. Without one, the device takes what it is fastest by, and so does `modes()`.
+    NBKERNELS_MODE=chain asks for the same in all of a process, of several by commas. Of blocks within each other the
+    inner one holds, for all threads of the process. Jitted code keeps the modes that it was first called with.
 
     Raises ValueError for modes that are none, that this processor has not, or of which two are of one dtype.
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from nbkernels.plots import columns
 
 # Those that decide which instructions the kernels use, now or in later kernels.
-FEATURES = "sse4.2 avx avx2 fma f16c avx512f avx512bw avx512vl avx512bf16 avx512vnni amx-bf16 amx-int8 neon sve".split()
+FEATURES = "sse4.2 avx avx2 fma f16c avx512f avx512bw avx512vl avx512bf16 avx512vnni".split()
+FEATURES += "amx-bf16 amx-fp16 amx-int8 neon sve".split()
 
 
 def version(package):
@@ -118,8 +119,12 @@ def matrix_unit() -> str:
 
     if "amx-tile" not in levels.target()[2]:
         return "none"
-    dtypes = [dtype for dtype in ("int8", "bfloat16") if amx.available(dtype)]
-    return f"AMX, {' and '.join(dtypes)}" if dtypes else "AMX, which the system does not let this process use"
+    dtypes = [dtype for dtype in ("int8", "bfloat16", "float16") if amx.available(dtype)]
+    return (
+        f"AMX, {' and '.join((', '.join(dtypes[:-1]), dtypes[-1]))}"
+        if dtypes
+        else "AMX, which the system does not let this process use"
+    )
 
 
 def modes() -> str:

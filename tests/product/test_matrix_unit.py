@@ -6,9 +6,11 @@ import os
 import subprocess
 import sys
 
+import llvmlite.binding as llvm
 import ml_dtypes
 import numpy as np
 import pytest
+from llvmlite import ir
 
 import nbkernels as nb
 from nbkernels.cpu.gemm import kinds
@@ -20,16 +22,18 @@ from nbkernels.cpu.gemm.packed import packed
 from nbkernels.jit.disk import levels
 from nbkernels.jit.ir import amx
 from nbkernels.jit.ir.kind import UNIT, Kind
+from nbkernels.jit.ir.vector import VOID
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+HALVES = BFLOAT16, np.dtype(np.float16)
 BYTES = "int8", "uint8"
 SHAPES = (1, 1, 1), (17, 33, 7), (33, 49, 65), (32, 64, 4100)
 SMALL = Tiles(32, 32, 64, 32, 64, 64)  # every block is cut
 
 
 def matrix(rng, shape, dtype, order="C"):
-    if dtype == BFLOAT16:
-        return np.array(rng.standard_normal(shape), BFLOAT16, order=order)
+    if dtype in HALVES:
+        return np.array(rng.standard_normal(shape), dtype, order=order)
     info = np.iinfo(dtype) if dtype != "bool" else None
     low, high = (info.min, info.max) if info else (0, 1)
     return np.array(rng.integers(low, high + 1, shape), dtype, order=order)
@@ -52,7 +56,7 @@ def run(out, x, a, b, beta, alpha, kind, tiles=None, workers=1):
 
 
 def model(a, b):
-    """What tdpbf16ps makes of bfloat16 matrices: products are exact in float32."""
+    """What tdpbf16ps makes of bfloat16 matrices, and tdpfp16ps of float16: products are exact in float32."""
     a, b = (np.asarray(x, np.float32) for x in (a, b))
     c = np.zeros((len(a), b.shape[1]), np.float32)
     for p in range(0, a.shape[1], 32):
@@ -111,19 +115,23 @@ def test_nothing_beyond_out_is_written(rng):
     assert (room == 77).all()
 
 
-@pytest.mark.parametrize("out", ["float32", "bfloat16"])
-def test_bfloat16_has_the_order_of_its_mode(rng, out):
-    kind = Kind("bfloat16", "bfloat16", "float32", out, UNIT)
+@pytest.mark.parametrize("wide", [True, False], ids=["float32", "own"])
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+def test_halves_have_the_order_of_their_mode(rng, dtype, wide):
+    out = "float32" if wide else dtype.name
+    kind = Kind(dtype.name, dtype.name, "float32", out, UNIT)
     for m, n, k in (*SHAPES[:3], (33, 32, 1000)):
-        a, b = matrix(rng, (m, k), BFLOAT16), matrix(rng, (k, n), BFLOAT16)
-        expected = model(a, b).astype(BFLOAT16 if out == "bfloat16" else out)
+        a, b = matrix(rng, (m, k), dtype), matrix(rng, (k, n), dtype)
+        expected = model(a, b).astype("float32" if wide else dtype)
         for (left, right), tiles in itertools.product([(a, b), (a.copy("F"), b.copy("F"))], (None, SMALL)):
             found = run(np.empty_like(expected), None, left, right, 0, 1, kind, tiles)
             assert found.tobytes() == expected.tobytes()
-    tiny = np.full((4, 4), 1e-39, BFLOAT16)  # subnormal numbers, which the unit takes for 0
-    assert not run(np.ones((4, 4), expected.dtype), None, tiny, tiny, 0, 1, kind).any()
-    odd = np.array([[np.inf, 1], [np.nan, 1]], BFLOAT16)
-    found = run(np.empty((2, 2), expected.dtype), None, odd, np.eye(2, dtype=BFLOAT16), 0, 1, kind)
+    least = np.array(1, "u2").view(dtype)
+    tiny, large = np.full((4, 4), least, dtype), np.full((4, 4), 1024, dtype)
+    found = run(np.ones((4, 4), expected.dtype), None, tiny, large, 0, 1, kind)  # bfloat16's are taken for 0
+    assert (found.astype("float64") == (0 if dtype == BFLOAT16 else 2.0**-12)).all()
+    odd = np.array([[np.inf, 1], [np.nan, 1]], dtype)
+    found = run(np.empty((2, 2), expected.dtype), None, odd, np.eye(2, dtype=dtype), 0, 1, kind)
     np.testing.assert_array_equal(found.astype("float32"), [[np.inf, np.nan], [np.nan, np.nan]])
 
 
@@ -169,17 +177,18 @@ def test_few_rows_and_contiguous_columns(rng, a, b):
 @pytest.fixture
 def by_the_unit(monkeypatch):
     """Calls that name no mode go by the unit, or, where there is none, by its emulation."""
-    monkeypatch.setattr(kinds, "has", lambda mode: True)
+    monkeypatch.setattr(kinds, "has", lambda mode, dtype="": True)
     with nb.modes("amx"):
         yield
     kinds._kind_of.cache_clear()
 
 
 @pytest.mark.parametrize(("k", "n"), [(1, 5), (16, 35), (17, 33), (70, 1), (1100, 64)])
-def test_one_order_in_every_call(by_the_unit, rng, k, n):
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+def test_one_order_in_every_call(by_the_unit, rng, dtype, k, n):
     """That of the instruction, and of chains where there are few steps: of plain and packed matrices, and of stacks."""
-    a, b = matrix(rng, (40, k), BFLOAT16), matrix(rng, (k, n), BFLOAT16)
-    expected = nb.mm(a, b, mode="chain") if k <= kinds.SHALLOW else model(a, b).astype(BFLOAT16)
+    a, b = matrix(rng, (40, k), dtype), matrix(rng, (k, n), dtype)
+    expected = nb.mm(a, b, mode="chain") if k <= kinds.SHALLOW else model(a, b).astype(dtype)
     packed, weight = nb.pack(b), nb.pack(b.T, for_="weight")
     assert packed.unpack().tobytes() == b.tobytes()
     assert (packed.panels.kind.way == UNIT) == (k > kinds.SHALLOW)
@@ -188,7 +197,7 @@ def test_one_order_in_every_call(by_the_unit, rng, k, n):
     found += [np.concatenate([nb.mm(row[None], b) for row in a]), nb.addmm(expected, a, b, beta=0)]
     for each in found:
         assert np.ascontiguousarray(each).tobytes() == expected.tobytes()
-    wide = nb.mm(a, b, out_dtype="float32").astype(BFLOAT16)
+    wide = nb.mm(a, b, out_dtype="float32").astype(dtype)
     assert wide.tobytes() == expected.tobytes()
     told = nb.explain(nb.mm, a, b)
     assert told.mode == "amx"
@@ -204,8 +213,28 @@ def test_a_processor_without_the_unit(rng):
         with nb.modes():
             assert kinds.default_mode("bfloat16") == "amx"
             assert nb.mm(a, b).tobytes() == nb.mm(a, b, mode="amx").tobytes()
-    with pytest.raises(ValueError, match="no mode 'amx' for float16"):
-        nb.mm(a.astype("float16"), b.astype("float16"), mode="amx")
+    a, b = a.astype("float16"), b.astype("float16")
+    if not amx.available("float16"):
+        with pytest.raises(ValueError, match="mode 'amx' needs a processor with AMX, of float16 AMX-FP16"):
+            nb.mm(a, b, mode="amx")
+        if amx.available("bfloat16"):
+            with nb.modes("amx"):  # is of bfloat16 alone
+                assert nb.explain(nb.mm, a, b).mode == "chain"
+
+
+def test_float16_is_the_units_where_it_has_it():
+    """No processor here may run it: LLVM's text of the instruction."""
+    module = ir.Module()
+    function = ir.Function(module, ir.FunctionType(VOID, []), "dots")
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    amx.Unit(builder).dot("float16", "float16", 0, 4, 6)
+    builder.ret_void()
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    target = llvm.Target.from_triple("x86_64-unknown-linux-gnu")
+    machine = target.create_target_machine(cpu="graniterapids")
+    assert "tdpfp16ps" in machine.emit_assembly(llvm.parse_assembly(str(module)))
+    assert kinds.default_mode("float16") == ("amx" if amx.available("float16") else "chain")
 
 
 def test_a_refusal_means_no_unit(monkeypatch):
@@ -218,7 +247,7 @@ if amx.available("int8"):  # else the tests above ran by emulation
     def test_the_emulation_passes_the_same_tests():
         features = ",".join(f"+{each}" for each in sorted(levels.target()[2]) if not each.startswith("amx"))
         environment = os.environ | {"NUMBA_CPU_NAME": levels.target()[1], "NUMBA_CPU_FEATURES": features}
-        which = "mode and float32 or by_the_unit or in_every_call"
+        which = "(mode and float32 or by_the_unit or in_every_call) and not float16"  # which went by it before
         line = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", __file__, "-k", which]
         done = subprocess.run(line, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout

@@ -41,8 +41,7 @@ OUTPUTS, LITTLE = 16, 12**3
 F64 = Tile("float64", 1, 1, 1)
 # A stack of products: the next one; how many there are, and are a job; the operands' descriptions; the words of the
 # first one, and what multiplies by itself or 0; what launches threads, their jobs, and workspace.ROOMS or 0; batch
-# dimensions, those of out after them; whether sides are swapped; where a product of no terms finds a zero, or 0; the
-# factors.
+# dimensions, those of out after them; whether sides are swapped; a zero for products of no terms, or 0; the factors.
 STACK = Record(
     "ProductStack",
     "next | count each operands first alone launch jobs rooms batches inner turned zero beta alpha tasks",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from dataclasses import replace
 
+from ...dtypes import HALVES
 from ...jit.disk import levels
 from ...jit.ir import amx
 from ...jit.ir.chain import crossed, ways
@@ -17,7 +18,7 @@ from .paths import PARALLEL
 from .tuned import tuned
 
 MODES = {"bf16_dot": "bf16", "amx": UNIT}
-NEEDED = {"bf16_dot": "AVX512_BF16", "amx": "AMX, and a system that lets programs use it"}
+NEEDED = {"bf16_dot": "AVX512_BF16", "amx": "AMX, of float16 AMX-FP16, and a system that lets programs use it"}
 # LLVM's name of a processor without a matrix unit -> the mode in which bfloat16 is fastest; elsewhere it is "chain".
 FASTEST = {"znver4": "bf16_dot", "znver5": "bf16_dot"}
 SHALLOW = 16  # steps of k up to which mode "amx" is that of chains, never tuned; of tiles of 32 most would be zeros
@@ -37,20 +38,18 @@ def kind_of(a: str, b: str, out: str, conj: str = "", mode: str | None = None) -
 
 def default_mode(dtype: str) -> str | None:
     """The mode of halves where a call names none: what is asked for, else what this processor is fastest by."""
-    if dtype == "bfloat16":
-        return asked(dtype) or _fastest()
-    return "chain" if dtype == "float16" else None
+    return asked(dtype) or _fastest(dtype) if dtype in HALVES else None
 
 
 def takes(dtype: str, mode: str) -> bool:
     """Whether products of a dtype have a mode on this processor."""
-    return dtype == "bfloat16" and has(mode) if mode in MODES else mode == "chain" and dtype in ("bfloat16", "float16")
+    return has(mode, dtype) if mode in MODES else mode == "chain" and dtype in HALVES
 
 
 @functools.cache
-def _fastest() -> str:
-    name = "amx" if has("amx") else FASTEST.get(levels.target()[1], "chain")
-    return name if has(name) else "chain"
+def _fastest(dtype: str) -> str:
+    name = "amx" if has("amx", dtype) else FASTEST.get(levels.target()[1], "chain")
+    return name if has(name, dtype) else "chain"
 
 
 @functools.cache
@@ -58,10 +57,10 @@ def _kind_of(a, b, out, conj, mode) -> Kind:
     if mode == "tf32":
         raise ValueError("mode 'tf32' needs a GPU of compute capability 8.0 or newer; leave mode out on the CPU")
     if mode in MODES:
-        if not has(mode):
+        if not has(mode, a):
             raise ValueError(f"mode {mode!r} needs a processor with {NEEDED[mode]}; leave mode out")
         return Kind(a, b, "float32", out, MODES[mode])
-    if a in ("float16", "bfloat16"):
+    if a in HALVES:
         return Kind(a, b, "float32", out)
     if a.startswith(("float", "complex")):
         return Kind(a, b, a, out, conj=conj)
@@ -74,9 +73,10 @@ def _kind_of(a, b, out, conj, mode) -> Kind:
     return Kind(a, b, "int32", out, way)
 
 
-def has(mode: str) -> bool:
-    """Whether this processor has the instruction of a mode, if it is one of processors."""
-    return mode not in MODES or (amx.available("bfloat16") if MODES[mode] == UNIT else MODES[mode] in ways())
+def has(mode: str, dtype: str = "bfloat16") -> bool:
+    """Whether this processor has the instruction of a mode for halves of a dtype, if it is one of processors."""
+    own = amx.available(dtype) if MODES.get(mode) == UNIT else dtype == "bfloat16" and MODES.get(mode) in ways()
+    return mode not in MODES or (dtype in HALVES and own)
 
 
 def of_depth(kind: Kind, k: int) -> Kind:

@@ -194,7 +194,7 @@ def fill(slot, name: str, conj: str) -> None:
     threads.open_up()
     with room(BEGUN):  # which is the kept one from now on, if there was none
         pass
-    kind = kind_of(name, name, name, conj)
+    kind = kind_of(name, name, name, conj, "chain" if name == "float16" else None)  # a matrix unit raises no flags
     slot[SLOT["product"]], (slot[SLOT["plan"]], slot[SLOT["factors"]]) = checked(), _plan(kind)[:2]
     if slot[SLOT["rows"]]:
         slot[SLOT["rows"]] = rows(tile_of(name, conj))

@@ -3,7 +3,7 @@ For other processors there are functions over memory that do the same.
 
 Eight tile registers of up to 16 rows x 64 bytes. A tile of C += the products of a tile of A, whose rows hold 64 bytes
 of k, and a tile of B, whose rows hold 4 bytes of k for each column (Intel, "Intel 64 and IA-32 Architectures Software
-Developer's Manual", volume 2: LDTILECFG, TILELOADD, TDPBSSD, TDPBF16PS).
+Developer's Manual", volume 2: LDTILECFG, TILELOADD, TDPBSSD, TDPBF16PS, TDPFP16PS).
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ import sys
 from llvmlite import ir
 
 from ..compile.lazy import cgutils
+from .convert import widen
 from .vector import I8, I16, I32, I64, VOID, loop, once, opaque
 
 TILES, ROWS, ROW = 8, 16, 64  # tile registers, the rows of each, and bytes of a row
 BYTES = I8.as_pointer()
-FEATURE = {"bfloat16": "amx-bf16"}  # what multiplies elements of a dtype, if not amx-int8
+FEATURE = {"bfloat16": "amx-bf16", "float16": "amx-fp16"}  # what multiplies elements of a dtype, if not amx-int8
+DOT = {"bfloat16": "tdpbf16ps", "float16": "tdpfp16ps"}  # for pairs of halves
 _PERMISSION, _COMPONENT, _CALL = 0x1023, 18, 158  # Linux, arch/x86: ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA, arch_prctl
 
 
@@ -33,7 +35,7 @@ def permitted() -> bool:
 
 
 def available(dtype: str) -> bool:
-    """Whether this processor's unit multiplies elements of a dtype, of one byte or bfloat16, and may be used."""
+    """Whether this processor's unit multiplies elements of a dtype, of one byte or halves, and may be used."""
     from ..disk.levels import building, target
 
     _, _, features = target()
@@ -86,9 +88,7 @@ def _dot(a: str, b: str) -> str:
     >>> _dot("int8", "uint8"), _dot("bfloat16", "bfloat16")
     ('tdpbsud', 'tdpbf16ps')
     """
-    if a == "bfloat16":
-        return "tdpbf16ps"
-    return "tdpb{}{}d".format(*("s" if each == "int8" else "u" for each in (a, b)))
+    return DOT.get(a) or "tdpb{}{}d".format(*("s" if each == "int8" else "u" for each in (a, b)))
 
 
 class Emulated(Unit):
@@ -153,7 +153,7 @@ class _Dot:
     """A tile of C takes in the products of tiles of A and B, by the instruction of that name."""
 
     def __init__(self, name: str):
-        self.halves, self.signs = name == "tdpbf16ps", name[4:6]
+        self.halves, self.signs = next((dtype for dtype in DOT if DOT[dtype] == name), ""), name[4:6]
 
     def __call__(self, builder, tile, left, right) -> None:
         depth = opaque(builder, I64(ROWS))
@@ -190,7 +190,8 @@ class _Dot:
         """Item q of a word of four bytes."""
         if self.halves:
             bits = builder.load(builder.bitcast(builder.gep(word, [I64(2 * q)]), I16.as_pointer()), align=1)
-            return _flushed(builder, builder.shl(builder.zext(bits, I32), I32(16)))
+            value = widen(builder, bits, self.halves, "float32")
+            return _flushed(builder, value) if self.halves == "bfloat16" else value  # of float16 none is a float32's
         value = builder.load(builder.gep(word, [I64(q)]))
         return (builder.sext if self.signs[operand] == "s" else builder.zext)(value, I32)
 

@@ -26,7 +26,7 @@ class Kind:
         bytes   chain = chain + the dot product of 4 bytes, one operand's unsigned (vpdpbusd)
         pairs   chain = chain + the dot product of 2 int16 (vpdpwssd, pmaddwd)
         bf16    chain = chain + the dot product of 2 bfloat16 (vpdpbf16ps)
-        amx     chain = chain + the dot product of 64 bytes, of integers or bfloat16 (tdpbssd, tdpbf16ps)
+        amx     chain = chain + the dot product of 64 bytes, of integers or halves (tdpbssd, tdpbf16ps, tdpfp16ps)
 
     Panels hold words: one element converted to the chain's dtype, or `items` neighbours in k. Complex numbers lie in
     two planes there, real and imaginary. `conj` names the operands to conjugate: "", "a", "b" or "ab"; `turned` says
