@@ -16,7 +16,7 @@ import pytest
 import nbkernels as nb
 from nbkernels.commands import docs
 from nbkernels.cpu.elementwise import gates
-from nbkernels.cpu.gemm import batch, fast, gemm, paths
+from nbkernels.cpu.gemm import batch, gemm, paths
 from nbkernels.cpu.gemm.paths import only
 from nbkernels.cpu.runtime import threads, workspace
 from nbkernels.cpu.runtime.status import DONE, GEMV, PACKED, PATHS, SMALL
@@ -40,7 +40,7 @@ def general(function, *args, **keywords):
 def ran(monkeypatch):
     """Names of the paths that products go to instead of being computed; the small one's are, and have none."""
     threads.open_up()
-    names, kept, handed = [], [], ctypes.CFUNCTYPE(*[ctypes.c_int64] * 6, ctypes.c_double, ctypes.c_double)
+    names, kept, handed = [], [], ctypes.CFUNCTYPE(*[ctypes.c_int64] * 3, ctypes.c_double, ctypes.c_double)
 
     def done(name, answer=DONE):
         def run(*_, **__):
@@ -57,9 +57,8 @@ def ran(monkeypatch):
             ways[2 * at] = ctypes.cast(entry, ctypes.c_void_p).value
     doors = {path: SimpleNamespace(product=done(PATHS[path])) for path in gemm.DOORS}
     monkeypatch.setattr(gemm, "DOORS", {path: lambda dtype, door=door: door for path, door in doors.items()})
-    for room in (fast, gemm):
-        monkeypatch.setattr(room, "packed", done("packed"))
-    monkeypatch.setattr(gemm, "gemv", done("gemv", True))
+    monkeypatch.setattr(gemm, "packed", done("packed"))
+    monkeypatch.setattr(gemm, "gemv", done("gemv"))
     yield names
     for ways, before in kept:
         ways[:] = array("q", before)
