@@ -164,7 +164,13 @@ BAD = [
     ("addmm", (I4, I4, I4), dict(alpha=0.5), TypeError, "alpha=0.5 is a float and the matrices are int32: pass an int"),
     ("addmm", (I4, I4, I4), dict(beta=1j), TypeError, "beta=1j is complex"),
     ("mm", (I4, I4), dict(out_dtype="float32"), TypeError, "out_dtype float32 cannot be had from self int32"),
-    ("mm", (F4, F4), dict(mode="bf16_dot"), ValueError, "no mode 'bf16_dot' for float32; there is 'amx' for bfl"),
+    (
+        "mm",
+        (F4, F4),
+        dict(mode="bf16_dot"),
+        ValueError,
+        "no mode 'bf16_dot' for float32; there is 'amx' for float16 and bfl",
+    ),
     (
         "mm",
         (F4, F4),

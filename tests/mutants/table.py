@@ -300,7 +300,7 @@ COMPILED = [
     ("cpu/gemm/deep.py", "f.x + j * size if f.x != 0 else 0", "f.x", f"{PATHS} -k deep"),
     ("cpu/gemm/short.py", "last and stop != MEMORY else PARTIAL", "stop != MEMORY else PARTIAL", f"{PATHS} -k short"),
     ("cpu/gemm/columns.py", "own = f.room + piece * f.share if", "own = f.room if", f"{PATHS} -k columns"),
-    ("cpu/gemv/gemv.py", "side >= 0 and shape(x, side) > 1 else 0", "side >= 0 else 0", f"{PATHS} -k gemv"),
+    ("cpu/gemv/gemv.py", "g.csa, g.csc, g.csx", "g.csa, g.csc, g.rsx", f"{PATHS} -k gemv"),
 ]
 
 MUTANTS = [

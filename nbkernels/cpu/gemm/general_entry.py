@@ -37,7 +37,7 @@ MATRICES, CHOSEN = 2, 4
 # an element of a, b and the result; whether dtypes differ, which the caller has looked at; multiply-adds of a product
 # of a stack at most, and of one product; what `checked` takes.
 CALL = Record(
-    "GeneralCall", "numpy launch dtype size_a size_b size mixed most whole run alone plan shallow factors width"
+    "GeneralCall", "numpy launch dtype size_a size_b size mixed most single run alone plan shallow factors width"
 )
 call_at, SHAPE = CALL.pointer(), 8 * MOST
 
@@ -74,7 +74,7 @@ def largest(kind: Kind) -> int:
     return ALONE if alone(kind) else SERIAL
 
 
-def most(kind: Kind) -> int:
+def largest_single(kind: Kind) -> int:
     """Multiply-adds of one product at most: larger ones of floats have other paths, and those of tuned kinds tiles by
     their size."""
     kinds = kind, of_depth(kind, SHALLOW), by_unit(kind, 1, 1, LAUNCH)
@@ -83,7 +83,7 @@ def most(kind: Kind) -> int:
 
 @jit
 def itself(a, b, workers):
-    """Whether b is a's transpose, and one triangle is enough (syrk.py)."""
+    """Tell whether b is a's transpose, and one triangle is enough (syrk.py)."""
     if ndim(a) != 2 or ndim(b) != 2 or data(a) != data(b):
         return False
     turned = stride(a, 0) == stride(b, 1) and stride(a, 1) == stride(b, 0)
@@ -121,7 +121,7 @@ def _entry():
         pool = threads.pool_at(c.launch)
         workers = threads.workers(pool) if pool.share != 0 else 2  # nothing says how many there are
         several = 1 if count == 1 else shared(count, one, c.most, workers)
-        large = several == 0 or count * one > (LAUNCH if count > 1 else c.whole)
+        large = several == 0 or count * one > (LAUNCH if count > 1 else c.single)
         half = count == 1 and one > PARALLEL and x == 0 and itself(a, b, workers)
         if (large and not chosen) or half or (several > 1 and pool.share == 0):
             return answer(LARGE, given, made)
@@ -212,7 +212,7 @@ def _made(kind, beta, alpha, dtype, mixed) -> General:
     c.size_a, c.size_b, c.size = BYTES[kind.a], BYTES[kind.b], BYTES[kind.out]
     c.run, c.factors, c.width = checked(), factors.ctypes.data, chain.itemsize
     c.plan, c.shallow = (plan(each, asks=True)[0] for each in (kind, of_depth(kind, SHALLOW)))
-    c.alone, c.most, c.whole = alone(kind), largest(kind), most(kind)
+    c.alone, c.most, c.single = alone(kind), largest(kind), largest_single(kind)
     told = tuple(float(x) if chain.kind == "f" else {0: 0.0, 1: 1.0}.get(x, 2.0) for x in (beta, alpha))
     return General(kind, beta, alpha, dtype, mixed, _entry(), c.buffer_info()[0], told, (c, factors))
 

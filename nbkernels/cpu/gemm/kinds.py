@@ -74,7 +74,7 @@ def _kind_of(a, b, out, conj, mode) -> Kind:
 
 
 def has(mode: str, dtype: str = "bfloat16") -> bool:
-    """Whether this processor has the instruction of a mode for halves of a dtype, if it is one of processors."""
+    """Tell whether this processor has the instruction of a mode for halves of a dtype, if it is one of processors."""
     own = amx.available(dtype) if MODES.get(mode) == UNIT else dtype == "bfloat16" and MODES.get(mode) in ways()
     return mode not in MODES or (dtype in HALVES and own)
 

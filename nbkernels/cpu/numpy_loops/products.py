@@ -164,7 +164,7 @@ def products() -> int:
 
 @functools.cache
 def _plan(kind: Kind):
-    """What `checked` takes of a kind: its plan, and factors of 1 and 0; and what must live while they are read."""
+    """Make what `checked` takes of a kind: its plan, and factors of 1 and 0; and what must live while they are read."""
     words, factors = plan(kind), np.array([1, 0, 1, 0], kind.chain)
     return words[0], factors.ctypes.data, words, factors
 

@@ -64,7 +64,7 @@ def stacks(dtype: str) -> int:
 
 @functools.cache
 def table(dtype: str):
-    """What `stacks` reads of the process: kernels, threads.WORDS, alpha = 1 and beta = 0."""
+    """Make what `stacks` reads of the process: kernels, threads.WORDS, alpha = 1 and beta = 0."""
     tile = small(dtype)
     factors = np.array([1, 0], dtype)
     t = TABLE.array()

@@ -35,7 +35,7 @@ def permitted() -> bool:
 
 
 def available(dtype: str) -> bool:
-    """Whether this processor's unit multiplies elements of a dtype, of one byte or halves, and may be used."""
+    """Tell whether this processor's unit multiplies elements of a dtype, of one byte or halves, and may be used."""
     from ..disk.levels import building, target
 
     _, _, features = target()
