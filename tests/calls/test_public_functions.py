@@ -169,7 +169,7 @@ BAD = [
         (F4, F4),
         dict(mode="bf16_dot"),
         ValueError,
-        "no mode 'bf16_dot' for float32; there is 'amx' for float16 and bfl",
+        "'bf16_dot' for float32; there is 'amx' for float16 and bfl",
     ),
     (
         "mm",
