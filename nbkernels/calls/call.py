@@ -22,7 +22,7 @@ from ..dispatch import MetaArray
 from ..epilogues import Epilogue
 from ..fusion import Elementwise
 from ..quantized.weights import linear_q
-from .described import Array, Unfit, decode, describe, each, encode, leaves, shared, text, value
+from .described import Array, Unfit, Weights, decode, describe, each, encode, leaves, shared, text, value
 
 VERSION = 1  # of the lines
 LARGEST = 1 << 31  # bytes that a call's arrays may take, or its result
@@ -58,6 +58,9 @@ class Call(NamedTuple):
 
     def arrays(self):
         return [x for x in leaves((self.args, self.keywords)) if isinstance(x, Array)]
+
+    def weights(self):
+        return [x for x in leaves((self.args, self.keywords)) if isinstance(x, Weights)]
 
     def dtypes(self):
         return {array.dtype for array in self.arrays()}
@@ -136,15 +139,20 @@ class Call(NamedTuple):
             if begin < 0:
                 raise Unfit(f"an array begins {-begin} bytes before its memory")
             ends[array.memory] = max(end, ends.get(array.memory, 0))
-        if sum(ends.values()) > LARGEST:
-            raise Unfit(f"its arrays take {sum(ends.values()):,} bytes; at most {LARGEST:,} are made")
+        total = sum(ends.values()) + sum(weights.bytes() for weights in self.weights())
+        if total > LARGEST:
+            raise Unfit(f"its arrays take {total:,} bytes; at most {LARGEST:,} are made")
         return {key: aligned(end) for key, end in ends.items()}
 
     def check_result(self, function, keywords):
         """By the same call of arrays without data; where that raises, so does the call itself."""
-        if self.name.endswith(".at") or self.name in (IN_NUMPY, LINEAR_Q):
+        if self.name.endswith(".at") or self.name == IN_NUMPY:
             return
-        if self.name.endswith(".outer"):
+        if self.name == LINEAR_Q:
+            size = sum(
+                4 * n * (prod(x.shape) // k) for n, k in (w.shape for w in self.weights()) for x in self.arrays()
+            )
+        elif self.name.endswith(".outer"):
             size = 16 * prod(prod(array.shape) for array in self.arrays())
         else:
             args, keywords = each((list(self.args), keywords), ghost)

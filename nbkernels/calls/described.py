@@ -65,8 +65,13 @@ class Weights(NamedTuple):
         zeros = ", zero points" * self.zeros
         return f"{self.dtype} weights {'x'.join(map(str, self.shape))} by {self.group}, scales {self.scales}{zeros}"
 
+    def bytes(self):
+        """Bytes of values, one each, and of scales as float32."""
+        (n, k), group = self.shape, self.group
+        return n * k + 4 * n * -(-k // group)
+
     def made(self):
-        """Weights of zeros."""
+        """Make weights of zeros."""
         (n, k), groups = self.shape, -(-self.shape[1] // self.group)
         values = np.zeros((n, k if self.dtype == "int8" else (k + 1) // 2), np.int8)
         zeros = np.zeros((n, groups), np.int8) if self.zeros else None

@@ -130,6 +130,10 @@ STRANGE = [
     ({"nbkernels": 1, "call": "add", "args": [{"pickle": "cos"}]}, "nothing is encoded as 'pickle'"),
     ({"nbkernels": 1, "call": "add", "args": [{}]}, "add: "),
     ({"nbkernels": 1, "call": "add", "args": [{"dtype": "V8"}]}, "'V8' should be one of"),
+    (
+        {"nbkernels": 1, "call": "linear_q", "args": [{"weights": "int8", "shape": [0, 8]}]},
+        "0 should be a whole number",
+    ),
 ]
 
 
@@ -153,6 +157,17 @@ def test_what_would_be_too_large(args, reason):
     call = Call.parse(json.dumps({"nbkernels": 1, "call": "add", "args": args}))
     with pytest.raises(Unfit, match=reason):
         call()
+
+
+@pytest.mark.parametrize(
+    ("rows", "shape", "reason"),
+    [(1, [10**9, 10**9], "its arrays take 1,5"), (10**6, [10**6, 8], "its result takes 4,000,000,000,000 bytes")],
+)
+def test_weights_that_would_be_too_large(rows, shape, reason):
+    weights = {"weights": "int8", "shape": shape, "group": 8, "scales": "float32", "zeros": False}
+    x = array(shape=[rows, shape[1]], strides=[0, 0])
+    with pytest.raises(Unfit, match=reason):
+        Call.parse(json.dumps({"nbkernels": 1, "call": "linear_q", "args": [x, weights]}))()
 
 
 def test_an_outer_that_would_be_too_large():
