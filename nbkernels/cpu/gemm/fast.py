@@ -31,6 +31,7 @@ OTHERS |= {np.dtype(name): name for name in SIGNLESS}
 # of other dtypes the general entry for matrices, what it reads, and None.
 _entries = {}
 _others = {}  # dtype -> general_entry.General of all other products, with factors of 1
+_worded = {}  # dtypes of a and b, out_dtype, mode and conj -> the same
 
 
 def _entry(dtype):
@@ -42,9 +43,8 @@ def _entry(dtype):
 
 
 @functools.lru_cache(512, typed=True)
-def _described(dtype, beta, alpha, second=None, out_dtype=None, mode=None, conj=None):
-    """The kind, factors and dtype of a product's result, and whether its dtypes differ; None where they cannot be
-    had."""
+def _general(dtype, beta, alpha, second=None, out_dtype=None, mode=None, conj=None):
+    """The entry for a kind of product with factors and keywords; None where they cannot be had."""
     second, wanted = second or dtype, dtype.name if out_dtype is None else asked(out_dtype)
     names = [NAMES.get(each) or OTHERS.get(each) or (each.name if each.name == "bfloat16" else None)
              for each in (dtype, second)]  # fmt: skip
@@ -60,21 +60,14 @@ def _described(dtype, beta, alpha, second=None, out_dtype=None, mode=None, conj=
     if max(abs(beta), abs(alpha)) > sys.float_info.max or not layout_is_known():
         return None
     kind, result = kind_of(*names, wanted, conj or "", mode), dtype if alike else np.dtype(wanted)
-    return kind, wrapped(beta, kind), wrapped(alpha, kind), result, not alike
-
-
-@functools.lru_cache(512, typed=True)
-def _general(dtype, *words):
-    """The entry for a kind of product with factors and keywords; None where they cannot be had."""
-    found = _described(dtype, *words)
-    return found and general(*found)
+    return general(kind, wrapped(beta, kind), wrapped(alpha, kind), result, not alike)
 
 
 def forget() -> None:
     """Plan anew what other dtypes go by: modes or tiles have changed."""
-    for each in (_described, _general):
-        each.cache_clear()
+    _general.cache_clear()
     known.cache_clear()
+    _worded.clear()
     while _others:
         _entries.pop(_others.popitem()[0], None)
 
@@ -163,35 +156,38 @@ def _one(x, axis):
 
 def addmm_keywords(self, mat1, mat2, beta, alpha, out_dtype, mode, conj, tiles, out):
     """addmm_fast where a keyword is given that only some matrices have."""
-    return _keywords(self, mat1, mat2, beta, alpha, out_dtype, mode, conj, out) if tiles is None else None
+    return mm_keywords(mat1, mat2, out_dtype, mode, conj, tiles, out, self, beta, alpha)
 
 
-def mm_keywords(self, mat2, out_dtype, mode, conj, tiles, out):
+def mm_keywords(a, b, out_dtype, mode, conj, tiles, out, x=None, beta=ONE, alpha=ONE):
     """mm_fast, likewise."""
-    return _keywords(None, self, mat2, 1, 1, out_dtype, mode, conj, out) if tiles is None else None
-
-
-addmm_fast.with_keywords, mm_fast.with_keywords = addmm_keywords, mm_keywords
-
-
-def _keywords(x, a, b, beta, alpha, out_dtype, mode, conj, out):
+    if tiles is not None:
+        return None
     try:
-        if mode is None and first_products.first(a, b, x is None and alpha is ONE, out_dtype):
-            return None
-        entry = None if a.dtype in NAMES else _general(a.dtype, beta, alpha, b.dtype, out_dtype, mode, conj)
+        key = a.dtype, b.dtype, out_dtype, mode, conj
+        entry = _worded.get(key) if beta is ONE is alpha else None
+        if entry is None:
+            if mode is None and first_products.first(a, b, x is None and alpha is ONE, out_dtype):
+                return None
+            entry = None if a.dtype in NAMES else _general(key[0], beta, alpha, *key[1:])
+            if beta is ONE is alpha and entry is not None:
+                background.kept(_worded, key, entry)
         return _asked(entry, out, x, a, b, MATRICES)
     except (TypeError, IndexError):  # no dtype, no matrix: the checks will say it properly
         return None
 
 
-def _asked(entry, out, x, a, b, how):
+addmm_fast.with_keywords, mm_fast.with_keywords = addmm_keywords, mm_keywords
+
+
+def _asked(entry, out, x, a, b, how, ndarray=np.ndarray):
     """A product by an entry, if there is one."""
-    if entry is None or not (out is None or type(out) is np.ndarray):
+    if entry is None or not (out is None or type(out) is ndarray):
         return None
     dtype = entry.dtype
     if entry.mixed and ((out is not None and out.dtype != dtype) or (x is not None and x.dtype != dtype)):
         return None
-    x = None if entry.beta == 0 else x
-    found = entry.run(entry.address | how, out, x, a, b, *entry.told)
+    (beta, alpha), x = entry.told, x if x is None or entry.beta != 0 else None
+    found = entry.run(entry.address | how, out, x, a, b, beta, alpha)
     found = entry.again(found, out, x, a, b, how) if type(found) is int else found
     return None if type(found) is int else found
