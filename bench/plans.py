@@ -6,7 +6,7 @@
 
 from nbkernels.cpu.elementwise import gates
 from nbkernels.cpu.elementwise.loop_nest import BUFFERS
-from nbkernels.cpu.gemm import block, blocking, call, deep, even, paths, short, stacks_float
+from nbkernels.cpu.gemm import block, blocking, deep, even, little, paths, short, stacks, stacks_float
 from nbkernels.cpu.gemv import jobs
 from nbkernels.cpu.runtime.status import PATHS
 from nbkernels.jit.ir.vector import LINE
@@ -102,19 +102,19 @@ def products():
             f"none: {size(block.ROOM)} that the code itself keeps for A and B",
         ),
         "stacks": (
-            f"`bmm`, `baddbmm`, batches of `matmul`: matrices and vectors up to {cube(paths.ALONE)}, k <= "
-            f"{SEGMENT}; up to {cube(paths.SERIAL)}, k <= {paths.DEEPEST}, m and n > 3, not thin, where threads that "
+            f"of products that lie evenly in memory: matrices and vectors up to {cube(paths.ALONE)}, k <= {SEGMENT}; "
+            f"up to {cube(paths.SERIAL)}, k <= {paths.DEEPEST}, m and n > 3, not thin, where threads that "
             f"take one each are done together; straight-line code where A and B have up to {size(even.NEAR)}; by "
-            f"panels of B where it has {size(4 * stacks_float.TURNED)} and more and meets more than {stacks_float.MET} "
+            f"panels of B where it has {size(4 * stacks_float.TURNED)} and more and meets more than {stacks.MET} "
             "tiles of rows",
             f"none; above {cube(paths.ALONE)}, {size(block.ROOM)} a thread without AVX-512, or "
             f"where not A's {there}, and not {narrow}",
         ),
-        "stacks of other dtypes, modes and dimensions": (
+        "stacks of other dtypes and modes, and uneven ones": (
             f"the same: matrices up to {cube(paths.PARALLEL)}, and up to {cube(paths.SERIAL)} where threads that take "
             "one each are done together",
             f"{size(block.ROOM)} for each thread but the first, or for each one the panels of A and B of a product, if "
-            f"they are larger; none for whole numbers up to {call.OUTPUTS} outputs and {cube(call.LITTLE)}",
+            f"they are larger; none for whole numbers up to {little.OUTPUTS} outputs and {cube(little.LITTLE)}",
         ),
     }
     assert set(PATHS.values()) <= set(rows)

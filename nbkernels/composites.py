@@ -13,12 +13,11 @@ import numpy as np
 from . import ops
 from .dispatch import layout, views
 from .dtypes import FLOATS, HALVES, widens
-from .epilogues import ENDINGS
+from .epilogues import ENDINGS, WHOLE
 from .strides import broadcast_strides
 
 ROOMS = "nbkernels.cpu.runtime.workspace"  # by name, at the first loop
 FAST = "nbkernels.cpu.gemm.fast"
-WHOLE = 320**3  # multiply-adds of a product up to which no function is put into the packed loops: it is short
 KEYWORDS = "out_dtype", "mode", "conj", "tiles"  # of every product, the last arguments of the bodies
 
 

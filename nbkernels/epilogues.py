@@ -18,6 +18,7 @@ from .pickled import reduced
 KEYWORDS = "beta", "alpha", "out", "before", "out_dtype", "mode", "conj", "tiles"
 FUSED = "nbkernels.cpu.gemm.epilogue"  # by name, at the first call
 JITTED = "nbkernels.jitted.objects"
+WHOLE = 320**3  # multiply-adds of a product up to which no function is put into the packed loops: it is short
 
 
 def relu_of(v):
@@ -136,6 +137,9 @@ class Epilogue:
                  conj=None, tiles=None, **unknown):  # fmt: skip
         if unknown:
             raise unexpected(self.__name__, unknown, KEYWORDS)
+        if before is tiles is None and short(input, mat1, mat2, operands):
+            value = ops.addmm(input, mat1, mat2, beta=beta, alpha=alpha, out_dtype=out_dtype, mode=mode, conj=conj)
+            return self.apply(value, *operands, out=out)
         matrices = (self.apply.operand(*x) for x in (("input", input), ("mat1", mat1), ("mat2", mat2)))
         product = meta.addmm(*(x.spec for x in matrices), beta, alpha, out_dtype, mode, conj)
         dtype = self.check(product, operands, out, before)
@@ -153,8 +157,8 @@ class Epilogue:
 
     def run(self, out, before, input, mat1, mat2, operands, **keywords):
         """The fused form, of NumPy's arrays that were checked."""
-        dtype = (out if before is None else before).dtype
-        operands = [np.asarray(x, np.result_type(dtype, x)) if type(x) in NUMBERS else x for x in operands]
+        dtypes = (out if before is None else before).dtype, *(x.dtype for x in operands if type(x) not in NUMBERS)
+        operands = [np.asarray(x, np.result_type(*dtypes, x)) if type(x) in NUMBERS else x for x in operands]
         function = self.apply.version().function
         try:
             import_module(FUSED).run(function, out, before, input, mat1, mat2, operands, **keywords)
@@ -180,6 +184,15 @@ class Epilogue:
             if before is not None and type(x) not in NUMBERS and x is not None and views.overlap(before, x):
                 raise ValueError(f"{name}: before shares memory with out or an operand")
         return result.dtype
+
+
+def short(input, mat1, mat2, operands):
+    """Whether NumPy's arrays make a short product, which goes through the function whole, and operands expand to it."""
+    if not (type(input) is type(mat1) is type(mat2) is np.ndarray and mat1.ndim == 2 == mat2.ndim):
+        return False
+    m, n = len(mat1), mat2.shape[1]
+    shapes = [() if type(x) in NUMBERS else getattr(x, "shape", None) for x in operands]
+    return mat1.size * n <= WHOLE and all(each in ((), (n,), (m, 1), (m, n)) for each in shapes)
 
 
 ENDINGS = {key: Epilogue(value) for key, (value, _) in PAIRS.items()}

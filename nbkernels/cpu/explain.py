@@ -14,16 +14,15 @@ from ..jit.ir.vector import SIZE
 from ..strides import plan
 from .elementwise import gates
 from .gemm import syrk
-from .gemm.batch import choose as batch_path
 from .gemm.block import kernel_for
-from .gemm.blocking import given, small
+from .gemm.blocking import caches, given, small
 from .gemm.context import buffers
 from .gemm.context_setup import swapped
 from .gemm.gemm import clash, name_of, same
-from .gemm.general_entry import largest
 from .gemm.general_entry import shared as shared_stack
 from .gemm.kinds import by_unit, default_mode, kind_of, of_depth, tiles_of
 from .gemm.paths import path_of, seen, shared
+from .gemm.stacks import choose as batch_path
 from .gemm.tuned import slot_of, tuned
 from .gemv.dot import DTYPES, SHARED
 from .gemv.jobs import ROWS_SHARED
@@ -69,23 +68,23 @@ def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None, tiles=None) -> 
     plain = kind.a in SIZE and not conj and mode is None and cut is None
     way = path_of(out, x, a, b, threads.count()) if plain else PACKED
     path = PATHS[way]
-    stack = batch_path(out, x, a, b, threads.count(), kind.a, alpha) if batch and plain else None
+    stack = batch_path(out, x, a, b, threads.count(), kind.a, alpha) if count > 1 and plain else None
     whole = {"mat1": a, "mat2": b, "self": x}
     present = {name: each for name, each in whole.items() if each is not None}
     copies = [name for name, each in present.items() if any(s % each.dtype.itemsize for s in each.strides)]
     clashes = [name for name, each in present.items() if overlaps(out, each) or (name != "self" and written(out, each))]
     result = f"{out.shape} {out.dtype}, {count * m * n * size} bytes: out overlaps {', '.join(clashes)}"
     temporaries = [result] if clashes else []
-    most, kind = largest(kind), kind if cut else by_unit(kind, m, n, k)
+    kind = kind if cut else by_unit(kind, m, n, k)
     which, workers = slot_of(out, a, b), threads.count() if shared(way, m, n, k) else 1
     tiles = cut or tiles_of(kind, which)
     if path == "packed":
         temporaries.append(panels(out, a, b, tiles, kind, workers))
-    turns = shared_stack(count, m * n * k, most, threads.count())
-    if batch and not plain and cut is None and count > 1 and turns and not (copies or clashes):
-        path, workers, temporaries = "stack, one thread a product", turns, []
-    elif stack is not None:
+    turns = shared_stack(count, (m, n, k), threads.count(), size if plain else 0, caches()[1])
+    if stack is not None:
         path, workers, temporaries = f"stack of {stack[0]}", stack[1], temporaries[: len(clashes) > 0]
+    elif count > 1 and cut is None and turns and not (copies or clashes):
+        path, workers, temporaries = "stack, one thread a product", turns, []
     shown = f"{tiles}, tuned" if cut is None and tiles == tuned(kind, which) else str(tiles)
     tile = shown if path == "packed" or not plain else f"{small(kind.a).mr}x{small(kind.a).nr}"
     flops = 2 * count * m * n * k * (4 if out.dtype.kind == "c" else 1)

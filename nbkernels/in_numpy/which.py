@@ -30,7 +30,7 @@ ALIKE = frozenset(name for name, row in _ROWS.items() if row.alike)
 # Operations on floats that raise flags of -inf, of divisions that leave a rest, and none at all.
 _FAULTS = operations.OF_INFINITY, operations.OF_RESTS, operations.QUIET
 SINKING, RESTING, QUIET = ([name for name, row in _ROWS.items() if row.faults == faults] for faults in _FAULTS)
-# Products of which stacks of small matrices gain (numpy_loops/stacks.py), and BLAS does the others.
+# Products of which stacks of small matrices gain (numpy_loops/products.py), and BLAS does the others.
 STACKS = ("matmul", "float32"), ("matmul", "float64")
 HALF, FLOATS = ("float16",), ("float32", "float64", "complex64", "complex128")
 

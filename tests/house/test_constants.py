@@ -19,14 +19,14 @@ STEERING = {
     "elementwise/products.py": "VECTOR AT_ONCE",
     "elementwise/schedule.py": "FEW",
     "gemm/first_products.py": "MOST",
-    "gemm/batch.py": "THIN_ROWS THIN_STEPS FEW_STEPS OVERHEAD",
     "gemm/blocking.py": "PANEL",
     "gemm/context.py": "NEAR_L2 PARTS CROSSING PACKING",
     "gemm/cost.py": "VAST",
     "gemm/deep.py": "ROWS BROAD TURN LOW STEPS LINED PASSES",
     "gemm/even.py": "ROWS EACH NEAR",
     "gemm/ger.py": "TOGETHER",
-    "gemm/call.py": "GAIN OVERHEAD OUTPUTS LITTLE",
+    "gemm/call.py": "GAIN OVERHEAD",
+    "gemm/little.py": "OUTPUTS LITTLE",
     "gemm/microkernel.py": "APART UNROLL NARROW",
     "gemm/pack.py": "ROWS AHEAD",
     "gemm/paths.py":
@@ -36,7 +36,8 @@ STEERING = {
     "gemm/short.py": "STEPS BROAD EACH",
     "gemm/syrk.py": "LINE FEW",
     "gemm/tiny.py": "HEIGHT UNROLL STEPS",
-    "gemm/stacks_float.py": "LONE FAR BESIDE MET CHUNK SHARES TURNED",
+    "gemm/stacks.py": "LONE MET THIN_ROWS THIN_STEPS FEW_STEPS OVERHEAD",
+    "gemm/stacks_float.py": "FAR BESIDE CHUNK SHARES TURNED",
     "gemv/axpyf.py": "STEPS HELD",
     "gemv/chains8.py": "ROWS WIDE LOW AT_ONCE WINDOW",
     "gemv/dot.py": "HELD EACH SHARED",
@@ -45,8 +46,7 @@ STEERING = {
     "gemv/jobs.py": "FAR SHARED ROWS_SHARED PIECE RUN",
     "numpy_loops/elementwise.py": "PIECE",
     "numpy_loops/products.py":
-        "ROW_CALL ROW ROW_STEP CALL PRODUCT_ READ WRITTEN GAIN_ INTEGER HALF OTHERS BEGUN",
-    "numpy_loops/stacks.py": "FEW MOST WORK GAIN",
+        "ROW_CALL ROW ROW_STEP CALL PRODUCT_ READ WRITTEN GAIN_ INTEGER HALF OTHERS BEGUN FEW MOST WORK",
     "quantized/kernel.py": "COLUMNS AHEAD",
     "quantized/linear.py": "SHARED MOST",
     "reduce/first_folds.py": "MOST",
@@ -69,22 +69,22 @@ FIXED = {
     "elementwise/planner.py": "OPERANDS MOST ROW CELL ORDER",
     "elementwise/schedule.py": "_LOOP",
     "gemm/first_products.py": "ROOMS",
-    "gemm/batch.py": "DECLINED DONE CLOSED",
     "gemm/block.py": "ROOM SQUARE",
     "gemm/blocking.py": "SEGMENT WAY FEW_REGISTERS",
-    "gemm/call.py": "FACTORS BLOCKS F64 STRICT HELD SHARED",
+    "gemm/call.py": "FACTORS BLOCKS F32 F64 STRICT HELD SHARED",
     "gemm/cost.py": "NEVER",
     "gemm/deep.py": "IN_PLACE PACKED BY_ROWS FACTORS",
     "gemm/entry.py": "SERIALLY TABLE WHOLE",
     "gemm/epilogue.py": "MOST LOOP COUNT OPERANDS",
     "gemm/gemm.py": "ONE UNIT",
     "gemm/general_entry.py": "MATRICES CHOSEN SHAPE",
-    "gemm/kernels.py": "PACKS TINY",
+    "gemm/kernels.py": "PACKS TINY STACKED",
     "gemm/kinds.py": "SHALLOW",
     "gemm/matrix_unit.py": "WORD SIDE",
     "gemm/packed.py": "LAUNCH",
     "gemm/store.py": "PARTIAL PLAIN REGISTERS MEMORY",
     "gemm/tiny.py": "AHEAD",
+    "gemm/stacks.py": "LINES",
     "gemm/stacks_float.py": "CHAINS COPY PANELS",
     "gemv/chains8.py": "CHAINS WAITING",
     "gemv/dot.py": "CHAINS",
@@ -143,10 +143,10 @@ def test_a_number_is_found():
 def test_there_are_not_more():
     """This bound and the next are lowered as the numbers fall, and never raised. 15 came here with the emitters of
     element-wise loops and folds, which jit had."""
-    assert sum(len(names.split()) for names in STEERING.values()) <= 161  # 60 are wanted
+    assert sum(len(names.split()) for names in STEERING.values()) <= 160  # 60 are wanted
 
 
 def test_there_are_not_more_lines():
     """Of cpu and jit together; 15,000 are wanted."""
     files = [path for room in (ROOT, ROOT.parent / "jit") for path in room.rglob("*.py")]
-    assert sum(path.read_text(encoding="utf-8").count("\n") for path in files) <= 21_310
+    assert sum(path.read_text(encoding="utf-8").count("\n") for path in files) <= 21_250

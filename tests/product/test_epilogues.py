@@ -118,6 +118,40 @@ def test_dtypes_of_integer_products_are_asked_for(rng, dtype):
         nb.epilogue(lambda v: v, dtype=object)
 
 
+def test_numbers_join_the_operands(rng):
+    """A number beside a float64 operand is not rounded to the product's float32 before, short or long."""
+    function = nb.epilogue(lambda v, scale, shift: v * scale + shift)
+    for n in (4, 330):
+        a, scale = draw(rng, n, n), draw(rng, n, dtype="float64")
+        value = nb.addmm(scale.astype("f4"), a, a)
+        found, before = function(scale.astype("f4"), a, a, scale, 0.1), np.empty_like(value)
+        same_bits(found, value * scale + 0.1)
+        same_bits(function(scale.astype("f4"), a, a, scale, 0.1, before=before), found)
+
+
+def test_short_products_are_called_at_once(rng, monkeypatch):
+    """The product and the function each by its fast path; what is wrong is one error, with nothing written."""
+    a, x, whole = draw(rng, 5, 5), draw(rng, 5), draw(rng, 5, 5)
+    given = x, a, a, x, x[:, None], whole, 2.0
+    expected = gate(*given, before=np.empty_like(a))
+    gate(*given)
+    with monkeypatch.context() as patch:
+        patch.setattr(gate, "run", None)
+        patch.setattr(gate, "check", None)
+        same_bits(gate(*given), expected)
+        assert gate(*given, out=whole) is whole  # which it reads
+        same_bits(whole, expected)
+    out = np.full((5, 5), 7, "f4")
+    for wrong in (
+        (x, a, a, draw(rng, 3, 5, 5), x, x, 1),
+        (x, a, a, x, x, draw(rng, 4), 1),
+        (x, a[:4], a[:4], x, x, x, 1),
+    ):
+        with pytest.raises(ValueError, match=r"gate|addmm"):
+            gate(*wrong, out=out)
+        assert (out == 7).all()
+
+
 def test_zero_factors_and_nan(rng):
     x, nan = draw(rng, 3, 3), np.full((3, 3), np.nan, "f4")
     np.testing.assert_array_equal(nb.addmm_activation(x, nan, nan, alpha=0), np.maximum(x, 0))

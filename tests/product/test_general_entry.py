@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import nbkernels as nb
 from nbkernels.cpu.gemm import call, fast, general_entry
+from nbkernels.cpu.gemm.kinds import kind_of
 from nbkernels.cpu.runtime import workspace
 
 DTYPES = ["bool", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))]
@@ -79,13 +80,23 @@ def test_what_is_added(rng, dtype, count):
     assert np.array_equal(own, 2 + np.matmul(a, b))
 
 
-def test_the_bits_of_mm(rng):
-    """Of floats, whichever kernel takes them: straight-line code, blocks in place, panels."""
-    for m, n, k in ((3, 5, 7), (20, 33, 40), (9, 70, 600)):
-        a, b = (rng.standard_normal(shape).astype("float32") for shape in ((2, 3, m, k), (3, k, n)))
-        found = nb.matmul(a, b)
-        for i, j in np.ndindex(2, 3):
-            assert found[i, j].tobytes() == nb.mm(a[i, j], b[j]).tobytes()
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("m", "n", "k"), [(3, 5, 7), (20, 33, 40), (9, 70, 600), (1, 64, 64), (64, 1, 64), (4, 96, 8), (120, 113, 90)]
+)
+def test_the_bits_of_mm(rng, m, n, k, dtype):
+    """Of floats, whichever kernel takes them, of stacks that lie evenly in memory and of others."""
+    a, b, x = (rng.standard_normal(shape).astype(dtype) for shape in ((2, 6, m, k), (2, 6, k, n), (6, m, n)))
+    for left, right in ((a, b), (a[:, ::2], b[:, ::2]), (a[:, :3], b[:, :3]), (a[:, ::-1], b[1]), (a[0, 0], b)):
+        found, batch = nb.matmul(left, right), np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+        left, right = (np.broadcast_to(y, (*batch, *y.shape[-2:])) for y in (left, right))
+        turned = nb.matmul(left, right, out=np.empty((*batch, n, m), dtype).swapaxes(-1, -2))
+        for i in np.ndindex(batch):
+            assert found[i].tobytes() == nb.mm(left[i], right[i]).tobytes() == turned[i].tobytes()
+    for beta, alpha in ((1, 1), (0, -2), (0.5, 3), (2, 0)):
+        found = nb.baddbmm(x, a[0], b[0], beta=beta, alpha=alpha)
+        for t in range(6):
+            assert np.array_equal(found[t], nb.addmm(x[t], a[0, t], b[0, t], beta=beta, alpha=alpha))
 
 
 @pytest.mark.parametrize("dtype", ["int32", "float32", "complex64"])
@@ -161,3 +172,11 @@ def test_tuned_kinds_go_by_their_tiles(monkeypatch):
         monkeypatch.undo()
         fast.forget()
     assert fast.general_fast(a, a, None) is not None
+
+
+def test_a_product_keeps_the_plans_that_it_reads():
+    """Threads that make the first products at once have one each, of which a cache keeps the last."""
+    made = general_entry._made(kind_of("int32", "int32", "int32"), 1, 1, np.dtype("int32"), False)
+    call_words, _, plans = made.words
+    assert [words[0] for words in plans] == [call_words.plan, call_words.shallow]
+    assert all(words[0] == words[1].buffer_info()[0] for words in plans)

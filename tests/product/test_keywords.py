@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 import nbkernels as nb
 from nbkernels import composites, epilogues
 from nbkernels.cpu.gemm import general_entry
-from nbkernels.cpu.gemm.kinds import kind_of
 from nbkernels.dispatch import MetaArray
 from nbkernels.jit.ir import chain
 from tests import reference
@@ -119,10 +118,9 @@ def test_matrices_with_keywords_go_the_short_way(rng, monkeypatch):
 
 def test_who_is_a_stack():
     """Products too large for one thread, of one stack or of what a matrix unit takes, go one by one."""
-    most = general_entry.largest(kind_of("float16", "float16", "float16"))
     expected = {(4, 8): 1, (1000, 8): 2, (4, 2100): 0, (3, 900): 0, (4, 900): 2, (5, 900): 2, (3, 300): 2}
     for (count, n), threads in expected.items():
-        assert general_entry.shared(count, 8 * n * n, most, 2) == threads, (count, n)
+        assert general_entry.shared(count, (8, n, n), 2, 0, 0) == threads, (count, n)
     odd, a = np.zeros((4, 8, 8), [("flag", "i1"), ("x", "f2")])["x"], np.ones((4, 8, 8), np.float16)
     odd[...] = 3
     assert (nb.bmm(odd, a) == 24).all()

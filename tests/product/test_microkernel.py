@@ -76,7 +76,7 @@ EMPTY = """
 from array import array
 import numba, numpy as np, nbkernels as nb
 from nbkernels.cpu.gemm import blocking, kernels, kinds, microkernel, paths, tiny
-from nbkernels.cpu.gemm.batch import choose as chosen
+from nbkernels.cpu.gemm.stacks import choose as chosen
 from nbkernels.cpu.runtime.status import PATHS, SHORT
 ways = [way for way in PATHS if way != SHORT]  # which has every one from its start
 rng = np.random.default_rng(SEED)

@@ -6,26 +6,24 @@ from __future__ import annotations
 
 import functools
 
-import numpy as np
-
-from ...jit.abi.address import copy, invoke, peek, pointer, poke, scratch, set_word
+from ...jit.abi.address import asked, copy, invoke, peek, pointer, poke, scratch, set_word
 from ...jit.abi.ndarray import data, ndim, shape, stride
 from ...jit.abi.record import Record, address
 from ...jit.abi.sharing import take
 from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit
-from ...jit.ir.kind import BYTES as ITEM
 from ...jit.ir.kind import Kind
 from ...jit.ir.tile import Tile
 from ..elementwise.planner import BLOCK, operand_at
 from ..runtime import threads, workspace
-from ..runtime.status import LACKING
-from . import padded
+from ..runtime.status import DECLINED, LACKING
+from . import padded, stacks
 from .block import native
-from .blocking import FEW_REGISTERS
-from .context import BYTES, WORDS, cuts, swap_sides, swaps, words_at
-from .kernels import missing, single
+from .blocking import FEW_REGISTERS, small
+from .context import BYTES, cuts, swap_sides, swaps, words_at
+from .kernels import STACKED, missing, single
 from .kinds import by_unit
+from .little import LITTLE, OUTPUTS, little_of
 from .paths import DEEPEST, PARALLEL, SERIAL
 
 # Results of the checks: DONE, or the first fault that is found.
@@ -35,10 +33,7 @@ BLOCKS = 4 * BLOCK  # bytes of the operands: out, x, a, b
 
 GAIN = 48**3  # multiply-adds of a stack from which threads share it: a launch takes as long as 10 us of them
 OVERHEAD = 2000  # multiply-adds in the time that a product takes beside them
-# Outputs of a product of whole numbers, and multiply-adds, up to which panels cost more than they save (one thread, us:
-# 10000x3x3x3 of int32 by panels 2250, so 550, 3000x1x1x500 12400, 1850, but 2000x12x12x12 1440, 3200).
-OUTPUTS, LITTLE = 16, 12**3
-F64 = Tile("float64", 1, 1, 1)
+F32, F64 = Tile("float32", 1, 1, 1), Tile("float64", 1, 1, 1)
 # A stack of products: the next one; how many there are, and are a job; the operands' descriptions; the words of the
 # first one, and what multiplies by itself or 0; what launches threads, their jobs, and workspace.ROOMS or 0; batch
 # dimensions, those of out after them; whether sides are swapped; a zero for products of no terms, or 0; the factors.
@@ -47,6 +42,7 @@ STACK = Record(
     "next | count each operands first alone launch jobs rooms batches inner turned zero beta alpha tasks",
 )
 stack_at, SIZE, NEXT = STACK.pointer(), STACK.bytes, STACK["next"]
+MANY, many_at = stacks.STACK.bytes, stacks.STACK.pointer()
 BETA, ALPHA, TASKS = (8 * STACK[name] for name in ("beta", "alpha", "tasks"))
 
 
@@ -164,31 +160,6 @@ def _placed(s, f, t):
         f.a = f.b = s.zero
 
 
-@functools.cache
-def little(size: int) -> int:
-    """A product of few whole numbers of so many bytes, as they lie: void(words, beta, alpha). They wrap, so that signs
-    and the order of terms do not matter."""
-    tile = Tile(f"int{8 * size}", 1, 1, 1)
-    element = getattr(np, tile.dtype)
-
-    def run(f, beta, alpha):
-        for i in range(f.m):
-            for j in range(f.n):
-                total, x, y = 0, f.a + i * f.rsa * size, f.b + j * f.csb * size
-                for _ in range(f.k):
-                    total += peek(tile, x) * peek(tile, y)
-                    x, y = x + f.csa * size, y + f.rsb * size
-                poke(tile, f.c + (i * f.rsc + j * f.csc) * size, element(total))
-
-    return compiled(run, f"void({WORDS}, float64, float64)", f"gemm_little_{tile}")
-
-
-def little_of(kind: Kind) -> int:
-    """`little` for a kind of whole numbers of one width throughout; 0 for others."""
-    whole = kind.chain.startswith("int") and "bool" not in (kind.a, kind.b, kind.out)
-    return little(ITEM[kind.out]) if whole and ITEM[kind.a] == ITEM[kind.b] == ITEM[kind.out] else 0
-
-
 @jit
 def _one(s, f, held):
     """Compute the product of these words; return what padded.product does."""
@@ -219,12 +190,51 @@ def jobs() -> int:
 
 
 @jit
+def _apart(x, out, skip, s):
+    """Bytes from one product's operand to the next one's, and whether they are the same all through the stack; `skip`:
+    its dimensions that are a matrix's or a vector's."""
+    count, each, even = 1, 0, True
+    for d in range(s.batches):
+        size, own = _size(out, d + s.inner), step(x, d + skip)
+        if size > 1:
+            each, even = own if count == 1 else each, even and (count == 1 or own == each * count)
+            count *= size
+    return each, even
+
+
+@jit
+def _at_once(s, f, p, how):
+    """The stack by stacks.py, if its products lie evenly: what `whole` answers."""
+    out, x = operand_at(s.operands), operand_at(s.operands + BLOCK)
+    a, b, q = operand_at(s.operands + 2 * BLOCK), operand_at(s.operands + 3 * BLOCK), many_at(scratch(MANY))
+    (sa, even_a), (sb, even_b) = _apart(a, out, 2, s), _apart(b, out, 2, s)
+    (sc, even_c), (sx, even_x) = _apart(out, out, s.inner, s), _apart(x, out, s.inner, s)
+    if not (even_a and even_b and even_c and (even_x or f.x == 0)):
+        return DECLINED
+    pa, pb, shift = a.data, b.data, _shift(out)
+    if s.turned != 0:
+        pa, sa, pb, sb = pb, sb, pa, sa
+    q.a, q.sa, q.rsa, q.csa, q.b, q.sb, q.rsb, q.csb = pa, sa >> shift, f.rsa, f.csa, pb, sb >> shift, f.rsb, f.csb
+    q.c, q.sc, q.rsc, q.csc = out.data, sc >> shift, f.rsc, f.csc
+    q.x, q.sx, q.rsx, q.csx = f.x, sx >> shift, f.rsx, f.csx
+    q.m, q.n, q.k, q.count, q.scalars, q.unit = f.m, f.n, f.k, s.count, f.scalars, f.unit
+    q.launch, q.held = p.launch if _launches(p.launch, how) else 0, how & HELD
+    return asked(p.stacks, (address(q), p.ready))
+
+
+@jit
+def _launches(words, how):
+    """Tell whether the caller lets threads share: where it says so, or is in a block of nbkernels.threads."""
+    pool = threads.pool_at(words)
+    return pool.share != 0 and (how & (HELD | SHARED) != 0 or pointer(pool.limits)[0] > 1)
+
+
+@jit
 def _run(s, f, how):
     """Compute the stack, whose first product has the words f: by threads where they gain and the caller lets them."""
     one = f.m * f.n * f.k + OVERHEAD
-    pool = threads.pool_at(s.launch)
-    several = pool.share != 0 and (how & (HELD | SHARED) != 0 or pointer(pool.limits)[0] > 1)
-    workers = threads.workers(pool) if several and f.workers == 1 and s.count * one > GAIN else 1
+    several = f.workers == 1 and s.count * one > GAIN and _launches(s.launch, how)
+    workers = threads.workers(threads.pool_at(s.launch)) if several else 1
     s.next, s.each = 0, max(1, min(s.count // (4 * workers), GAIN // one))
     if workers == 1 and (how & HELD == 0 or s.count * one <= SERIAL):
         invoke(s.jobs, (address(s), 0))
@@ -296,6 +306,10 @@ def checked() -> int:
         s.turned = columns if vector and s.alone != 0 else by_columns  # a vector by a matrix: its transpose by it
         if s.turned != 0:
             swap_sides(f)
+        if s.count > 1 and p.stacks != 0 and not empty:
+            found = _at_once(s, f, p, how)
+            if found != DECLINED:
+                return found + STACKED if found >= LACKING else found
         if s.count == 1:
             _placed(s, f, 0)
         if held and s.alone == 0 and p.asks != 0:
@@ -313,15 +327,20 @@ def checked() -> int:
 
 
 @functools.cache
-def plan(kind: Kind, asks=False) -> tuple:
+def plan(kind: Kind, asks=False, at_once=False) -> tuple:
     """The address of a PLAN, and what must live while it is read: of jitted code of others, which cannot ask for a
-    kernel, or of Python."""
+    kernel, or of Python. `at_once`: stacks of float matrices are taken at once though nobody can ask."""
     threads.open_up()
-    small, large = (padded.words(each, asks) for each in (kind, by_unit(kind, 1, 1, PARALLEL + 1)))
+    usual, large = (padded.words(each, asks) for each in (kind, by_unit(kind, 1, 1, PARALLEL + 1)))
     p = padded.PLAN.array()
-    p.words, p.larger, p.launch = small.buffer_info()[0], large.buffer_info()[0], threads.WORDS
+    p.words, p.larger, p.launch = usual.buffer_info()[0], large.buffer_info()[0], threads.WORDS
     p.jobs, p.little, p.asks, p.rooms = jobs(), little_of(kind), asks, workspace.ROOMS
-    return p.buffer_info()[0], p, small, large
+    if (asks or at_once) and alone(kind):
+        tile = small(kind.a)
+        p.stacks, p.ready = stacks.whole(tile), stacks.ready(tile).ctypes.data
+        if not asks:
+            stacks.supply_matrices(tile)
+    return p.buffer_info()[0], p, usual, large
 
 
 def alone(kind: Kind) -> int:

@@ -124,29 +124,40 @@ def mm_fast(a, b, out, x=None, beta=0.0, alpha=UNIT, ndarray=np.ndarray):
         return None
 
 
-def general_fast(a, b, out, x=None, beta=0, alpha=ONE, how=0, conj=None):
+def general_fast(a, b, out, x=None, beta=ONE, alpha=ONE, how=0, conj=None):
     """Products of stacks, of a stack and a matrix or vector, or a matrix of other dtypes and a matrix or vector,
-    likewise, and what is added; not stacks whose products threads share. `how`: STRICT, if batches are not broadcast;
-    MATRICES, if there are none."""
-    dtype = a.dtype
-    if not (dtype is b.dtype or dtype == b.dtype):
-        return None
-    beta, alpha = ONE if x is None or beta is UNIT else beta, ONE if alpha is UNIT else alpha
-    plain = beta is ONE is alpha and conj is None
+    likewise, and what is added; not stacks whose products threads share. `how`: STRICT, if they are stacks of matrices
+    that are not broadcast; MATRICES, if there are none."""
     try:
-        entry = _others.get(dtype) if plain else None
+        entry, told = _others.get(a.dtype), None
+        if conj is not None or not beta is ONE is alpha:
+            beta, alpha = ONE if x is None or beta is UNIT else beta, ONE if alpha is UNIT else alpha
+            if conj is None and a.dtype in NAMES:  # one entry has all factors
+                if type(beta) not in REAL or type(alpha) not in REAL:
+                    return None
+                told = beta, alpha
+            elif conj is not None or not beta is ONE is alpha:
+                entry = None
         if entry is None:
-            if dtype not in _others and first_products.first(_one(a, 0), _one(b, 1), x is None and plain):
-                return None
-            words = () if conj is None else (None, None, None, conj)
-            entry = _general(dtype, beta, alpha, *words)
-            if plain and entry is not None:
-                background.kept(_others, dtype, entry)
-                if dtype not in NAMES:
-                    background.kept(_entries, dtype, (entry.run, entry.address | MATRICES, None))
-        return _asked(entry, out, x, a, b, how)
-    except (TypeError, IndexError, ValueError):  # no factors, no dimensions: the checks will say it properly
+            first = x is None and beta is ONE is alpha and conj is None
+            entry = _new(a, b, *(beta, alpha) if told is None else (ONE, ONE), conj, first)
+        return _asked(entry, out, x, a, b, how, told)
+    except (TypeError, IndexError, ValueError, OverflowError):  # no factors, no dimensions: the checks will say it
         return None
+
+
+def _new(a, b, beta, alpha, conj, first):
+    """The entry for general_fast, or None; `first`: of what first products do."""
+    if a.dtype != b.dtype:
+        return None
+    if a.dtype not in _others and first_products.first(_one(a, 0), _one(b, 1), first):
+        return None
+    entry = _general(a.dtype, beta, alpha, *() if conj is None else (None, None, None, conj))
+    if beta is ONE is alpha and conj is None and entry is not None:
+        background.kept(_others, a.dtype, entry)
+        if a.dtype not in NAMES:
+            background.kept(_entries, a.dtype, (entry.run, entry.address | MATRICES, None))
+    return entry
 
 
 def _one(x, axis):
@@ -180,14 +191,18 @@ def mm_keywords(a, b, out_dtype, mode, conj, tiles, out, x=None, beta=ONE, alpha
 addmm_fast.with_keywords, mm_fast.with_keywords = addmm_keywords, mm_keywords
 
 
-def _asked(entry, out, x, a, b, how, ndarray=np.ndarray):
-    """A product by an entry, if there is one."""
+def _asked(entry, out, x, a, b, how, told=None, ndarray=np.ndarray):
+    """A product by an entry, if there is one; `told`: the factors, where they are not the entry's."""
     if entry is None or not (out is None or type(out) is ndarray):
         return None
-    dtype = entry.dtype
-    if entry.mixed and ((out is not None and out.dtype != dtype) or (x is not None and x.dtype != dtype)):
-        return None
-    (beta, alpha), x = entry.told, x if x is None or entry.beta != 0 else None
+    if entry.mixed:
+        dtype = entry.dtype
+        if (out is not None and out.dtype != dtype) or (x is not None and x.dtype != dtype):
+            return None
+    told, x = told or entry.told, x if x is None or entry.beta != 0 else None
+    beta, alpha = told
     found = entry.run(entry.address | how, out, x, a, b, beta, alpha)
-    found = entry.again(found, out, x, a, b, how) if type(found) is int else found
+    if type(found) is ndarray:
+        return found
+    found = entry.again(found, out, x, a, b, how, told)
     return None if type(found) is int else found

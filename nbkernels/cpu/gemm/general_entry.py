@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...jit.abi import new_arrays
-from ...jit.abi.address import asked, pointer, scratch
+from ...jit.abi.address import asked, pointer, poke, scratch
 from ...jit.abi.ndarray import WRITEABLE, address_of, data, flags, ndim, shape, stride
 from ...jit.abi.new_arrays import NONE, answer, new_strided
 from ...jit.abi.record import Record
@@ -22,23 +22,24 @@ from ...jit.ir.kind import BYTES, Kind
 from ..elementwise.planner import BLOCK, MOST, operand_at, steps_over
 from ..runtime import threads
 from ..runtime.arrays import alike
+from ..runtime.machine import l2
 from ..runtime.status import DECLINED, DONE, LACKING, LARGE, WANTED
 from ..runtime.workspace import make_room
-from .call import BLOCKS, GAIN, HELD, OVERHEAD, STRICT, alone, checked, described, plan
+from .blocking import caches
+from .call import BLOCKS, F32, F64, GAIN, HELD, OVERHEAD, STRICT, alone, checked, described, plan
 from .kernels import supply
 from .kinds import SHALLOW, by_unit, default_tiles, of_depth
 from .packed import LAUNCH
 from .paths import ALONE, PARALLEL, SERIAL, mirrors
+from .stacks import even_over, served
 from .tuned import SLOTS, tuned
 
 # Bits of a call's address beside STRICT: for matrices alone; for products that are known to be for one thread each.
 MATRICES, CHOSEN = 2, 4
 # A kind of product with its factors: made.words(); what says how many threads there are; the result's dtype; bytes of
-# an element of a, b and the result; whether dtypes differ, which the caller has looked at; multiply-adds of a product
-# of a stack at most, and of one product; what `checked` takes.
-CALL = Record(
-    "GeneralCall", "numpy launch dtype size_a size_b size mixed most single run alone plan shallow factors width"
-)
+# an element of a, b and the result; whether dtypes differ, which the caller has looked at; multiply-adds of one product
+# at most; what `checked` takes.
+CALL = Record("GeneralCall", "numpy launch dtype size_a size_b size mixed single run alone plan shallow factors width")
 call_at, SHAPE = CALL.pointer(), 8 * MOST
 
 
@@ -51,27 +52,20 @@ def _batch(x, d):
 
 @jit(forceinline=True)
 def _sizes(a, b, sizes):
-    """Write the shape of a product to an address: how many dimensions, products and elements of each."""
-    s, batches, count, one = pointer(sizes), max(max(ndim(a), ndim(b)) - 2, 0), 1, 1
+    """Write the shape of a product to an address: how many dimensions and products, and each one's sizes."""
+    s, batches, count, m, n = pointer(sizes), max(max(ndim(a), ndim(b)) - 2, 0), 1, 1, 1
     at = batches
     for d in range(batches):
         p, q = _batch(a, d), _batch(b, d)
         s[batches - 1 - d] = q if p == 1 else p
         count *= s[batches - 1 - d]
     if ndim(a) > 1:
-        s[at] = shape(a, ndim(a) - 2)
-        one *= s[at]
+        m = s[at] = shape(a, ndim(a) - 2)
         at += 1
     if ndim(b) > 1:
-        s[at] = shape(b, ndim(b) - 1)
-        one *= s[at]
+        n = s[at] = shape(b, ndim(b) - 1)
         at += 1
-    return at, count, one
-
-
-def largest(kind: Kind) -> int:
-    """Multiply-adds of a product of a stack at most: larger ones of floats have other paths."""
-    return ALONE if alone(kind) else SERIAL
+    return at, count, (m, n, shape(a, ndim(a) - 1))
 
 
 def largest_single(kind: Kind) -> int:
@@ -91,9 +85,14 @@ def itself(a, b, workers):
 
 
 @plain
-def shared(count, one, most, workers):
-    """Threads for a stack of products of so many multiply-adds; 0 where threads had better share each of them."""
-    if one > most or (one > PARALLEL and count % workers != 0 and count < workers * workers):
+def shared(count, sizes, workers, size, cache):
+    """Threads for a stack of m x n products over k steps; 0 where they had better share each of them. `size`: bytes of
+    an element of floats, of which there are other paths, or 0."""
+    m, n, k = sizes
+    one = m * n * k
+    if one > SERIAL or (one > PARALLEL and count % workers != 0 and count < workers * workers):
+        return 0
+    if size > 0 and one > ALONE and not (even_over(count, workers) and served(m, n, k, size, cache)):
         return 0
     return min(workers, count) if count * (one + OVERHEAD) > GAIN else 1
 
@@ -110,17 +109,19 @@ def _entry():
         given, x, a, b, made = address_of(out), address_of(x), address_of(a), address_of(b), 0
         none = pointer(c.numpy)[NONE]
         x, given = 0 if x == none else x, 0 if given == none else given
-        if matrices and (ndim(a) != 2 or ndim(b) != 2):
+        if (matrices and (ndim(a) != 2 or ndim(b) != 2)) or (how & STRICT != 0 and (ndim(a) != 3 or ndim(b) != 3)):
             return answer(DECLINED, given, made)
         if max(ndim(a), ndim(b)) >= MOST or min(ndim(a), ndim(b)) < 1 or (x != 0 and ndim(x) > MOST):
             return answer(DECLINED, given, made)
-        dimensions, count, one = _sizes(a, b, sizes)
-        one *= shape(a, ndim(a) - 1)
+        dimensions, count, (m, n, k) = _sizes(a, b, sizes)
+        one = m * n * k
         if count * one == 0 or (c.alone != 0 and ndim(a) + ndim(b) == 3):  # mv has an order of its own
             return answer(DECLINED, given, made)
         pool = threads.pool_at(c.launch)
         workers = threads.workers(pool) if pool.share != 0 else 2  # nothing says how many there are
-        several = 1 if count == 1 else shared(count, one, c.most, workers)
+        several = 1
+        if count > 1 and count * (one + OVERHEAD) > GAIN:
+            several = shared(count, (m, n, k), workers, c.width if c.alone != 0 else 0, l2())
         large = several == 0 or count * one > (LAUNCH if count > 1 else c.single)
         half = count == 1 and one > PARALLEL and x == 0 and itself(a, b, workers)
         if (large and not chosen) or half or (several > 1 and pool.share == 0):
@@ -139,9 +140,15 @@ def _entry():
         w = operand_at(blocks)
         if given != 0 and not steps_over(w.shape, w.step, w.ndim, w.width):
             return answer(DECLINED, given, made)
-        way = c.shallow if shape(a, ndim(a) - 1) <= SHALLOW else c.plan
-        beta = beta if x != 0 else 0.0
-        found = asked(c.run, (blocks, c.alone, way, c.factors, c.width, beta, alpha, how))
+        way, factors, beta = c.shallow if k <= SHALLOW else c.plan, c.factors, beta if x != 0 else 0.0
+        if c.alone != 0:  # of floats they are the call's
+            factors = scratch(32)
+            for i, factor in enumerate((alpha, beta, 1.0 if beta == 0 else -1.0, beta)):
+                if c.width == 4:
+                    poke(F32, factors + 4 * i, np.float32(factor))
+                else:
+                    poke(F64, factors + 8 * i, factor)
+        found = asked(c.run, (blocks, c.alone, way, factors, c.width, beta, alpha, how))
         return answer(DECLINED if 0 < found < LACKING else found, given, made)
 
     return entry(run, "answer(int64, object, object, object, object, float64, float64)", "gemm_general")
@@ -165,21 +172,23 @@ class General:
     def stack(self, out, x, a, b) -> bool:
         """out[t] = alpha * a[t] @ b[t] + beta * x[t] after all checks, x of out's shape or None; False, with nothing
         written, where threads had better share each product, or strides are no whole elements."""
-        one = math.prod(a.shape[1:]) * b.shape[2]
-        if not shared(len(a), one, largest(self.kind), threads.count()):
+        sizes, floats = (*a.shape[1:], b.shape[2]), BYTES[self.kind.chain] if alone(self.kind) else 0
+        if not shared(len(a), sizes, threads.count(), floats, caches()[1]):
             return False
+        one = math.prod(sizes)
         each = max(1, LAUNCH // one)  # Ctrl-C works between launches
         for i in range(0, len(a), each):
             part = slice(i, i + each)
             into = out[part]
             given = into, None if x is None else x[part], a[part], b[part]
             found = self.run(self.address | STRICT | CHOSEN, *given, *self.told)
-            if found is not into and self.again(found, *given, STRICT | CHOSEN) is not into:
+            if found is not into and self.again(found, *given, STRICT | CHOSEN, self.told) is not into:
                 return False
         return True
 
-    def again(self, found, out, x, a, b, how):
-        """Ask the entry, which has answered `found`, until it lacks nothing any more; return its answer."""
+    def again(self, found, out, x, a, b, how, told):
+        """Ask the entry, which has answered `found`, until it lacks nothing any more; return its answer. `told`: the
+        factors that it is told, `self.told` but for floats."""
         opened = False
         while type(found) is int and (found >= LACKING or (found == LARGE and not opened)):
             if found == LARGE:
@@ -191,7 +200,7 @@ class General:
             else:
                 kind = self.kind_of(a, b)
                 supply(default_tiles(kind).tile(kind), found - LACKING)
-            found = self.run(self.address | how, out, x, a, b, *self.told)
+            found = self.run(self.address | how, out, x, a, b, *told)
         return found
 
     def kind_of(self, a, b) -> Kind:
@@ -211,10 +220,11 @@ def _made(kind, beta, alpha, dtype, mixed) -> General:
     c.numpy, c.launch, c.dtype, c.mixed = new_arrays.words().ctypes.data, threads.WORDS, id(dtype), mixed
     c.size_a, c.size_b, c.size = BYTES[kind.a], BYTES[kind.b], BYTES[kind.out]
     c.run, c.factors, c.width = checked(), factors.ctypes.data, chain.itemsize
-    c.plan, c.shallow = (plan(each, asks=True)[0] for each in (kind, of_depth(kind, SHALLOW)))
-    c.alone, c.most, c.single = alone(kind), largest(kind), largest_single(kind)
+    plans = [plan(each, asks=True) for each in (kind, of_depth(kind, SHALLOW))]  # its cache may keep another thread's
+    c.plan, c.shallow = (address for address, *_ in plans)
+    c.alone, c.single = alone(kind), largest_single(kind)
     told = tuple(float(x) if chain.kind == "f" else {0: 0.0, 1: 1.0}.get(x, 2.0) for x in (beta, alpha))
-    return General(kind, beta, alpha, dtype, mixed, _entry(), c.buffer_info()[0], told, (c, factors))
+    return General(kind, beta, alpha, dtype, mixed, _entry(), c.buffer_info()[0], told, (c, factors, plans))
 
 
 known = functools.lru_cache(256)(_made)  # of real numbers: 0j and -0j are one key, and two factors

@@ -11,7 +11,8 @@ from ...jit.abi.address import peek, pointer
 from ...jit.abi.record import Record
 from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit, plain
-from . import tiny
+from . import stacks, tiny
+from .blocking import small
 from .context import WORDS
 from .microkernel import PACKED, absent_of, table, ukernel_packed
 from .pack_converting import pack_a, pack_b, pack_strip_a, pack_strip_b
@@ -23,10 +24,10 @@ from .store import MEMORY, PARTIAL, finish
 TILE = Record("Tile", "height width a rsa csa b words starts stop first last part rsp total rst c x ahead pace")
 tile_at, TILE_BYTES = TILE.pointer(), TILE.bytes
 
-# What a job packs, a panel or some rows of panels, and what multiplies; PACKS + what packs, and TINY + a place in
-# tiny.py's table, stand beside the micro-kernels' places.
+# What a job packs, a panel or some rows of panels, and what multiplies; PACKS + what packs, TINY + a place in tiny.py's
+# table, and STACKED + what stacks.py lacks stand beside the micro-kernels' places.
 PANEL_A, PANEL_B, STRIP_A, STRIP_B, MULTIPLIER = range(5)
-PACKS, TINY = 1 << 12, 1 << 16
+PACKS, TINY, STACKED = 1 << 12, 1 << 16, 1 << 17
 _READY: dict = {}
 
 
@@ -98,7 +99,9 @@ def multiplier(tile) -> int:
 
 def supply(tile, at: int) -> None:
     """Compile or load what `missing` names, or a path's `lacking`."""
-    if at >= TINY:
+    if at >= STACKED:
+        stacks.supply(small(tile.dtype), at - STACKED)
+    elif at >= TINY:
         tiny.table(tile).supply(at - TINY)
     elif at >= PACKS:
         ready(tile)[at - PACKS] = _pack_kernel(tile, at - PACKS)

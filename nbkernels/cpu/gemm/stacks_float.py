@@ -1,4 +1,4 @@
-"""Stacks of small products of floats: which kernel takes them, and how threads share them.
+"""Stacks of small products of floats: which are served, the kernel that takes them, and how threads share them.
 A job is EACH products; a thread that is free takes the next one."""
 
 from __future__ import annotations
@@ -16,35 +16,30 @@ from ..gemv.axpyf import columns
 from ..gemv.dotxf import few, pairs_of, rows_of
 from .block import PANEL, ROOM, one_block, packs
 from .blocking import SEGMENT
-from .context import up
 from .even import NEAR as EVENLY
-from .even import even, suits
+from .even import even
 from .matrix import sub
 from .microkernel import COPYING, PACKED, STRIDED, every
 from .pack import pack
-from .paths import ALONE, DEEPEST
+from .paths import ALONE
 from .store import finish
 from .tiny import AHEAD as AHEADS
 from .tiny import absent, tall, tiny, tiny_ahead
 
-# A stack: the next job, each operand's address and its three strides in elements, the factors' address and
-# the factors.
+# A stack: the next job, each operand's address and its three strides in elements, the factors' address, and whether
+# alpha is 1; threads.WORDS, or 0 where one thread is to take it, and whether the caller holds the GIL.
 STACK = Record(
     "Stack",
     """
     next |
-    a sa rsa csa b sb rsb csb c sc rsc csc x sx rsx csx m n k count each scalars alpha beta tasks
+    a sa rsa csa b sb rsb csb c sc rsc csc x sx rsx csx m n k count each scalars unit launch held tasks
     """,
 )
-NEXT = STACK["next"]
-# Bytes of a matrix from which vectors are better served by dotxf.py's and axpyf.py's kernels (one thread, us, by others
-# and so: 500x30x1x30 of f32 TT 150 and 36, 1000x1x60x8 of f64 NT 319 and 98, 1000x3x1x3 9.8 and 25).
-LONE = 1 << 10
+NEXT, TASKS = STACK["next"], 8 * STACK["tasks"]
 # Bytes of a stack beyond which a product prefetches the next one's lines, step by step, each being too short for the
 # prefetchers to follow (one thread, us: 1736x24x24x24 of f64 3250 -> 1740), and is done before the next one.
 FAR = 8 << 20
 BESIDE = 64 << 10  # the same for bytes of a matrix against a vector (one thread, us: 50x1x300x300 of f32 856 -> 440)
-MET = 4  # blocks of rows up to which a stack's B is as well read in place, wherever it comes from
 CHUNK = 32 << 10  # bytes of A, B and C that a thread takes at a time, at least
 # Jobs of a larger stack: threads that take neighbouring pieces fetch each other's lines, ahead and to write (two
 # threads, us: 10000x16x16x16 of f32 in chunks, 64, 16 and 2 jobs 1180, 550, 569, 500, of f64 2450, 1600, 1340, 1330).
@@ -76,28 +71,6 @@ def job(tile, f):
 def pairs(f):
     """Whether products are each of a row and a column, both contiguous."""
     return f.m == 1 and f.n == 1 and f.csa == 1 and f.rsb == 1
-
-
-@plain
-def chosen(tile, f, unit):
-    """The kernel of a stack; `unit`: alpha is 1. A row or a column goes by the other operand where that is of some size
-    and contiguous, along C or along k; but a row that is tiny has a vector or two against B's rows in place."""
-    m, n, k, width = f.m, f.n, f.k, 2 * tile.lanes
-    long, across, along = (n, f.csb, f.rsb) if m == 1 else (m, f.rsa, f.csa)
-    if min(m, n) == 1 and long * k * tile.itemsize >= LONE and (along == 1 or (across == 1 and (m > 1 or n > width))):
-        return VECTOR
-    if pairs(f):
-        return VECTOR
-    plain = f.csc == 1 and (f.x == 0 or f.csx == 1)
-    if plain and f.x == 0 and unit and suits(tile, m, n, k, f.rsa, f.csa):
-        return EVEN
-    there = f.csb == 1 or k * up(n, tile.lanes) * tile.itemsize <= PANEL
-    # Rows of a B from beyond L1, met again and again, are better packed (one thread, us: 64x64x64x64 of f64 1300 and
-    # 960, 34x64x112x112 1320 and 1090).
-    again = m > MET * tile.mr and k * n * tile.itemsize >= 4 * TURNED
-    if plain and there and m * n * k <= ALONE and not (again and k <= DEEPEST):
-        return TINY
-    return ONE_BLOCK if k <= DEEPEST else NONE
 
 
 def _by(piece, *lies):

@@ -27,12 +27,12 @@ from ...jit.compile.lazy import jit
 # whether flags of floats count; how many inputs; which of FORMS; bytes of an item of each operand; calls and work
 # (elements, or multiply-adds) of each of COUNTED. Then what products read: what computes them, its plan and factors
 # (call.py); the kernel of rows; picoseconds of a multiply-add in NumPy's own loop; whether stacks of small matrices
-# alone are for us, and what their kernel reads (stacks.py).
+# alone are for us.
 SLOT = Record(
     "Slot",
     """
     body old gate kernel maker least floats inputs form widths[3] counts[10]
-    product plan factors rows theirs smalls table
+    product plan factors rows theirs smalls
     """,
 )
 slot_at, KERNEL, MAKER = SLOT.pointer(), SLOT["kernel"], SLOT["maker"]

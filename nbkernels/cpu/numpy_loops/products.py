@@ -1,7 +1,7 @@
 """NumPy's inner loops of matmul, vecdot, matvec and vecmat, over ours: a stack of products in one call.
 
-Rows against a vector along which both are contiguous go by 64 chains (dot.py), all else by the packed path's loops;
-threads share what is worth a launch. Floats whose computation raised a flag NumPy computes again (elementwise.py).
+Rows against a vector along which both are contiguous go by 64 chains (dot.py), all else as call.py says; threads share
+what is worth a launch. Floats whose computation raised a flag NumPy computes again (elementwise.py).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import numpy as np
 
 from ...jit.abi.address import asked, invoke, pointer, scratch
 from ...jit.abi.flags import given, taken
+from ...jit.abi.record import Record
 from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit
 from ...jit.ir.kind import Kind
@@ -25,7 +26,6 @@ from ..runtime.arrays import distinct
 from ..runtime.workspace import room
 from . import elementwise as reasons
 from .elementwise import SERIOUS, SIGNATURE, SLOT, left, made, ran, slot_at, work_of
-from .stacks import STACKED, stacked_at, stacks, suits, table
 
 # Picoseconds of ours, and by how much NumPy's must be more, GAIN_ times: a call by rows, one of them, a step of k;
 # a call by panels, one product, an element of A or B, one of C, of 8 bytes twice (AVX2, by bench_numpy_loops.py).
@@ -34,8 +34,14 @@ INTEGER, HALF, OTHERS = 800, 7400, 100  # NumPy's: of integers, of float16, and 
 ALWAYS = 1 << 30
 FLOOR = int(GAIN_ * (ROW_CALL + ROW))  # picoseconds of NumPy's below which no way is worth it
 BEGUN = 16 << 20  # those of one that all products share, in turns: its pages come as they are used
-STACKED_BYTES = STACKED.bytes
-NEITHER, ROWWISE, PANELS, STACKS = range(4)
+# Stacks of small matrices of float32 and float64, for each of which NumPy calls BLAS: products at least; rows, columns
+# and steps of one, and multiply-adds, at most. Others BLAS does in the same time, or rows and columns. 1000 products of
+# 8x8x8 float32: NumPy 550 us, so 77 (AVX2, 2026-11).
+FEW, MOST, WORK = 8, 32, 24**3
+# How many, their sizes, each operand's address, row and column strides and step from one to the next, all in bytes.
+STACKED = Record("Stacked", "count rows columns steps a ra ca sa b rb cb sb c rc cc sc")
+stacked_at, STACKED_BYTES = STACKED.pointer(), STACKED.bytes
+NEITHER, ROWWISE, PANELS = range(3)
 
 
 @jit
@@ -82,7 +88,8 @@ def _way(s, q):
     panels; or not at all, where NumPy takes no longer."""
     m, n, k, many = q.rows, q.columns, q.steps, q.count
     if s.smalls != 0:
-        return STACKS if suits(many, m, n, k) and q.cc == s.widths[2] else NEITHER
+        few = many < FEW or min(m, n) == 1 or max(m, max(n, k)) > MOST or m * n * k > WORK
+        return NEITHER if few or q.cc != s.widths[2] else PANELS
     theirs = 1.0 * s.theirs * m * n * k * many  # ALWAYS times large products is no int64
     if s.rows != 0 and min(m, n) == 1 and q.ca == s.widths[0] and q.rb == s.widths[1]:
         return ROWWISE if theirs > GAIN_ * (ROW_CALL + many * m * n * (ROW + k * ROW_STEP)) else NEITHER
@@ -142,8 +149,6 @@ def _products(args, dims, strides, data, slot):
     before, done = taken(), True
     if way == ROWWISE:
         _by_rows(s, q)
-    elif way == STACKS:
-        invoke(s.kernel, (words, s.table))
     else:
         done = _by_panels(s, q)
     raised = taken() if s.floats != 0 else taken() & 0
@@ -165,7 +170,7 @@ def products() -> int:
 @functools.cache
 def _plan(kind: Kind):
     """Make what `checked` takes of a kind: its plan, and factors of 1 and 0; and what must live while they are read."""
-    words, factors = plan(kind), np.array([1, 0, 1, 0], kind.chain)
+    words, factors = plan(kind, at_once=True), np.array([1, 0, 1, 0], kind.chain)
     return words[0], factors.ctypes.data, words, factors
 
 
@@ -198,6 +203,4 @@ def fill(slot, name: str, conj: str) -> None:
     slot[SLOT["product"]], (slot[SLOT["plan"]], slot[SLOT["factors"]]) = checked(), _plan(kind)[:2]
     if slot[SLOT["rows"]]:
         slot[SLOT["rows"]] = rows(tile_of(name, conj))
-    if name in SIZE:
-        slot[SLOT["table"]] = table(name)[0].buffer_info()[0]
-    slot[SLOT["kernel"]] = stacks(name) if name in SIZE else 1
+    slot[SLOT["kernel"]] = 1

@@ -1,0 +1,154 @@
+"""Stacks of small products of floats: which are served, the kernel that takes them (stacks_float.py), and the call."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from ...jit.abi.address import invoke, pointer
+from ...jit.abi.record import address
+from ...jit.compile.cache import compiled
+from ...jit.compile.lazy import plain
+from ..runtime import threads
+from ..runtime.machine import l2
+from ..runtime.status import DECLINED, DONE, LACKING
+from .block import PANEL
+from .blocking import SEGMENT, caches, small
+from .context import up
+from .even import suits
+from .paths import ALONE, DEEPEST, PARALLEL, SERIAL, steps
+from .stacks_float import EVEN, NONE, ONE_BLOCK, STACK, TINY, TURNED, VECTOR, WAYS, bytes_of, job, lacking, pairs
+from .tiny import every, known
+from .tiny import table as tinies
+
+# Bytes of a matrix from which vectors are better served by dotxf.py's and axpyf.py's kernels (one thread, us, by others
+# and so: 500x30x1x30 of f32 TT 150 and 36, 1000x1x60x8 of f64 NT 319 and 98, 1000x3x1x3 9.8 and 25).
+LONE = 1 << 10
+MET = 4  # blocks of rows up to which a stack's B is as well read in place, wherever it comes from
+# Rows and columns at least, and steps at most, of products of a stack that are written by rows; steps that are few.
+THIN_ROWS, THIN_STEPS, FEW_STEPS = 64, 32, 4
+OVERHEAD = 200  # multiply-adds in the time that a product takes beside them, 5 ns: for the question of threads
+TASKS = 8 * STACK["tasks"]
+LINES = 8  # `supply` knows tiny.py's by this and their place
+
+
+@plain
+def even_over(count, workers):
+    """Whether threads that take a product each are done together, or nearly; else all of them share each."""
+    return count % workers == 0 or count > 4 * workers
+
+
+@plain
+def _gains(tile, f):
+    """Whether threads share the products, two of which take the time of one (200x1x64x64)."""
+    return f.count > f.each and f.count * (f.m * f.n * f.k + OVERHEAD) + bytes_of(tile, f) // 2 > PARALLEL
+
+
+@plain
+def _is_thin(m, n, k, size, cache):
+    """Whether C, of elements of so many bytes, is better written by rows (thin.py): from beyond L2, by its bytes for
+    some steps, by twice as many for few."""
+    bytes_ = m * n * size if k > FEW_STEPS else 2 * m * n * size
+    return min(m, n) >= THIN_ROWS and k <= THIN_STEPS and bytes_ > cache
+
+
+@plain
+def served(m, n, k, size, cache):
+    """Whether one thread may take a product of a stack at once: for few rows and few steps there are others."""
+    larger = k <= DEEPEST and m * n * k <= SERIAL and min(m, n) > 3 and not _is_thin(m, n, k, size, cache)
+    return k <= SEGMENT and (m * n * k <= ALONE or larger)
+
+
+@plain
+def chosen(tile, f):
+    """The kernel of a stack. A row or a column goes by the other operand where that is of some size
+    and contiguous, along C or along k; but a row that is tiny has a vector or two against B's rows in place."""
+    m, n, k, width = f.m, f.n, f.k, 2 * tile.lanes
+    long, across, along = (n, f.csb, f.rsb) if m == 1 else (m, f.rsa, f.csa)
+    if min(m, n) == 1 and long * k * tile.itemsize >= LONE and (along == 1 or (across == 1 and (m > 1 or n > width))):
+        return VECTOR
+    if pairs(f):
+        return VECTOR
+    plain = f.csc == 1 and (f.x == 0 or f.csx == 1)
+    if plain and f.x == 0 and f.unit != 0 and suits(tile, m, n, k, f.rsa, f.csa):
+        return EVEN
+    there = f.csb == 1 or k * up(n, tile.lanes) * tile.itemsize <= PANEL
+    # Rows of a B from beyond L1, met again and again, are better packed (one thread, us: 64x64x64x64 of f64 1300 and
+    # 960, 34x64x112x112 1320 and 1090).
+    again = m > MET * tile.mr and k * n * tile.itemsize >= 4 * TURNED
+    if plain and there and m * n * k <= ALONE and not (again and k <= DEEPEST):
+        return TINY
+    return ONE_BLOCK if k <= DEEPEST else NONE
+
+
+_READY: dict = {}
+
+
+@functools.cache
+def ready(tile):
+    """A tile's kernels, by these numbers: 0 until they are compiled; the same memory for threads that ask first."""
+    return _READY.setdefault(tile, np.zeros(EVEN + 1, np.int64))
+
+
+def supply(tile, at: int) -> None:
+    """Compile or load what `whole` lacks."""
+    if at >= LINES:
+        tinies(tile).supply(at - LINES)
+    else:
+        ready(tile)[at] = WAYS[at][1](tile)
+
+
+def supply_matrices(tile) -> None:
+    """Compile or load what stacks of matrices may lack, for callers that cannot ask."""
+    every(tile)
+    for way in (ONE_BLOCK, TINY, *[EVEN] * tile.narrow):
+        supply(tile, way)
+
+
+@functools.cache
+def whole(tile) -> int:
+    """A stack of products: int64(words of a STACK, address of what is `ready`): DONE; DECLINED, with nothing written,
+    where none of the kernels is for it; LACKING + what is missing."""
+
+    def run(f, ways):
+        one, way = f.m * f.n * f.k, chosen(tile, f)
+        if way == NONE or not served(f.m, f.n, f.k, tile.itemsize, l2()):
+            return DECLINED
+        if pointer(ways)[way] == 0:
+            return LACKING + way
+        at = lacking(tile, known(tile), f) if way == TINY else -1
+        if at >= 0:
+            return LACKING + LINES + at
+        f.next, f.each = 0, job(tile, f)
+        if f.launch == 0 or not (one > ALONE or _gains(tile, f)):
+            invoke(pointer(ways)[way], (address(f), 0))
+        elif f.held != 0:
+            threads.shared(f.launch, pointer(ways)[way], address(f), address(f) + TASKS)
+        else:
+            threads.unheld(f.launch, pointer(ways)[way], address(f), address(f) + TASKS)
+        return DONE
+
+    return compiled(run, f"int64({STACK}, int64)", f"gemm_stack_{tile}")
+
+
+def choose(out, x, a, b, workers: int, dtype: str, alpha=1) -> tuple[str, int] | None:
+    """('tiny', 'small', 'even' or 'vectors', threads) of a stack that has a path of its own, None where each product
+    goes its own way. Arrays, of which x may be None, tell their shapes and strides; none is empty.
+    """
+    (count, m, n), k, tile, f = out.shape, a.shape[2], small(dtype), STACK.array()
+    size, large = tile.itemsize, m * n * k > ALONE
+    if not served(m, n, k, size, caches()[1]) or (large and not even_over(count, workers)):
+        return None
+    swap = abs(out.strides[2]) != size and abs(out.strides[1]) == size
+    turn = slice(None, None, -1 if swap else 1)
+    (f.m, f.n), f.k, f.count, f.unit = (n, m) if swap else (m, n), k, count, alpha == 1
+    for operand, each in ("a", b if swap else a), ("b", a if swap else b), ("c", out):
+        for name, along in zip(("rs", "cs"), each.strides[1:][turn]):
+            setattr(f, name + operand, along // size)
+    if x is not None:
+        f.x, f.csx = 1, steps(x)[turn][1] // size
+    f.each, way = job(tile, f), chosen(tile, f)
+    if way == NONE:
+        return None
+    return WAYS[way][0], min(count, workers) if large or _gains(tile, f) else 1
