@@ -147,7 +147,8 @@ def test_other_dtypes_take_their_buffers(left, to):
     a, out = np.ones((500, 30, 40), left), np.empty((500, 30, 30), to)
     call = partial(nbkernels.bmm, a, a.transpose(0, 2, 1), out_dtype=to, out=out)
     call()
-    assert peak(call) <= threads * sum(words.buffers(30, 30, 40, tiles, tiles.tile(kind), 1)[:2]) + OBJECTS
+    panels = threads * sum(words.buffers(30, 30, 40, tiles, tiles.tile(kind), 1)[:2])
+    assert peak(call) <= max((threads - 1) * ROOM, panels) + OBJECTS  # threads may not have met before
 
 
 def test_rooms_that_compiled_code_keeps():
