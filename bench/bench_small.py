@@ -150,14 +150,14 @@ def _vjp(function):
     return called
 
 
-def measure(cases):
+def measure(cases, seconds=0.01):
     """[(speed over NumPy's, what it is, shapes, dtype, microseconds, NumPy's), ...], the worst first."""
     rows = []
     for name, ours, numpy, arguments in tqdm(list(cases), unit="call"):
         calls = {"ours": partial(ours, *arguments), "NumPy": partial(numpy, *arguments)}
         for _ in range(3):  # what is compiled is compiled now
             calls["ours"]()
-        mine, its = (1e6 * seconds for seconds in tune.medians(calls, seconds=0.01, rounds=7).values())
+        mine, its = (1e6 * seconds for seconds in tune.medians(calls, seconds=seconds, rounds=7).values())
         arrays = [x for x in arguments if hasattr(x, "shape")]
         shapes = " ".join("x".join(map(str, x.shape)) for x in arrays)
         rows.append((its / mine, name, shapes, str(arrays[0].dtype), mine, its))
@@ -170,7 +170,8 @@ def main():
     parser.add_argument("--forms", action="store_true", help="8x8 of float32 in every form of a call")
     parser.add_argument("--below", type=float, default=0.5, help="print those below this speed (%(default)s)")
     args = parser.parse_args()
-    rows = measure(forms() if args.forms else (case for dtype in args.dtypes for case in cases(dtype)))
+    small = [case for dtype in args.dtypes for case in cases(dtype)]
+    rows = measure(forms(), seconds=0.1) if args.forms else measure(small)
     slow = [row for row in rows if row[0] < args.below]
     print(tabulate(slow, headers=["of NumPy's speed", "call", "of", "dtype", "us", "NumPy, us"], floatfmt=".2f"))
     mean = statistics.geometric_mean(row[0] for row in rows)

@@ -100,7 +100,7 @@ class Version:
 
     def __init__(self, frozen):
         self.frozen, self.function = frozen, frozen.function
-        self.layouts, self.memory, self.repeats = {}, None, {}
+        self.layouts, self.memory, self.recall, self.repeats = {}, None, None, {}
 
 
 class Elementwise:
@@ -119,7 +119,7 @@ class Elementwise:
             raise TypeError(f"{called}: {given} should take one to {most} arguments, without defaults or stars")
         if gradient is not None and not inspect.isfunction(gradient):
             raise TypeError(f"{called}: gradient should be a Python function, not {errors.describe(gradient)}")
-        self.slopes, self.most = gradient, most
+        self.slopes, self.most, self.usual = gradient, most, (np.ndarray,) * len(self.parameters)
         given = dtypes if isinstance(dtypes, tuple | list) else () if dtypes is None else (dtypes,)
         self.dtypes = tuple(stated("elementwise", dtype) for dtype in given)
         for dtype in self.dtypes:
@@ -160,11 +160,11 @@ class Elementwise:
         if self.kernels is not FUSED.table.rows:
             self.forget()
         now = self.version()
-        plain = now.memory is not None and where is None and len(args) == len(self.parameters)
-        plain = plain and (out is None or type(out) is np.ndarray) and all(type(x) is np.ndarray for x in args)
-        if plain and (result := self.room.at_once(now.memory, out, args)) is not None:
-            return result
         types = tuple(map(type, args))
+        if types == self.usual and now.recall and where is None and (out is None or type(out) is np.ndarray):
+            result = now.recall(out, args)
+            if type(result) is np.ndarray:
+                return result
         repeat = now.repeats.get(types) if where is None else None
         if repeat is not None and (result := repeat(*args, out)) is not None:
             return result
@@ -244,6 +244,7 @@ class Elementwise:
             if self.room.at_first():
                 return None
             now.memory = self.room.Memory()
+            now.recall = self.room.recaller(now.memory, len(self.parameters))
         values = args if where is None else (*args, where)
         values = [x if type(x) is np.ndarray else np.asarray(x, dtype) for x, dtype in zip(values, dtypes)]
         plan = now.function, shape, result, strides

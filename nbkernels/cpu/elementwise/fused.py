@@ -49,22 +49,28 @@ def _nest(function, dtypes, count, masked, shapes, strides, fresh, raises=False)
     return schedule.Nest(loops, compiled, itemsizes, gates.FUNCTION_PARALLEL, streamed=streamed, outputs=count)
 
 
+def recaller(memory: Memory, inputs: int, masked=False):
+    """The entry for so many inputs, the last of which is a mask if `masked`, by plans cached in `memory`."""
+    enter, address, count, padding = many_entry(), memory.address, 1 + inputs, [None] * (MOST - 1 - inputs)
+
+    def recall(out, arrays, record=0):
+        return enter(address, count, masked << 1 | (out is None), record, out, *arrays, *padding)
+
+    return recall
+
+
 def at_once(memory: Memory, out, inputs, masked=False, again=None):
     """The one output, `out` or, where that is None, made, by a plan cached in `memory`; None, with nothing done, where
     no such plan applies. The last of the inputs is a mask if `masked`. `again` says that `run` has computed such a
     layout, so that its plan may be cached: the function, and the shape, dtype and strides of a new output."""
-    count, variant, padding = 1 + len(inputs), masked << 1 | (out is None), [None] * (MOST - 1 - len(inputs))
-
-    def enter(record):
-        return many_entry()(memory.address, count, variant, record, out, *inputs, *padding)
-
-    found = enter(0)
+    recall = recaller(memory, len(inputs), masked)
+    found = recall(out, inputs)
     if again and type(found) is int and found == UNKNOWN:
         function, shape, dtype, strides = again
         arrays = np.ndarray(shape, dtype, strides=strides) if out is None else out, *inputs
         layouts = tuple(x.shape for x in arrays), tuple(x.strides for x in arrays)
         loops = _nest(function, tuple(x.dtype for x in arrays), 1, masked, *layouts, out is None)
-        found = memory.run((loops, 0), arrays, enter)
+        found = memory.run((loops, 0), arrays, lambda record: recall(out, inputs, record))
     return found if type(found) is np.ndarray else None
 
 

@@ -46,17 +46,12 @@ def _gains(tile, f):
 
 
 @plain
-def _is_thin(m, n, k, size, cache):
-    """Whether C, of elements of so many bytes, is better written by rows (thin.py): from beyond L2, by its bytes for
-    some steps, by twice as many for few."""
-    bytes_ = m * n * size if k > FEW_STEPS else 2 * m * n * size
-    return min(m, n) >= THIN_ROWS and k <= THIN_STEPS and bytes_ > cache
-
-
-@plain
 def served(m, n, k, size, cache):
-    """Whether one thread may take a product of a stack at once: for few rows and few steps there are others."""
-    larger = k <= DEEPEST and m * n * k <= SERIAL and min(m, n) > 3 and not _is_thin(m, n, k, size, cache)
+    """Whether one thread may take a product of a stack at once: for few rows and few steps there are others. A C from
+    beyond L2, by its bytes for some steps, by twice as many for few, is better written by rows (thin.py)."""
+    written = m * n * size if k > FEW_STEPS else 2 * m * n * size
+    thin = min(m, n) >= THIN_ROWS and k <= THIN_STEPS and written > cache
+    larger = k <= DEEPEST and m * n * k <= SERIAL and min(m, n) > 3 and not thin
     return k <= SEGMENT and (m * n * k <= ALONE or larger)
 
 
