@@ -14,7 +14,13 @@ from .dispatch.layout import c_strides
 
 KERNELS = "nbkernels.cpu.gemm.panels"  # by name, where a matrix is packed
 SIDES = {"mat2": "mat2 of mm, addmm and matmul", "weight": "the weight of linear"}
-DTYPES = "float32", "float64", "float16", "bfloat16"
+DTYPES = (
+    "float32",
+    "float64",
+    "float16",
+    "bfloat16",
+    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
+)
 TAKEN = {"mm": 1, "addmm": 2}  # the operations, and which of their arguments may be packed,
 BODIES = "linear", "matmul"  # and those that are written over them
 
@@ -62,11 +68,12 @@ class Packed:
 def pack(matrix, for_: str = "mat2") -> Packed:
     """A matrix of weights in the layout of this machine's kernels, for products that take it in its place
 
-    matrix is 2-D and float32, float64, float16 or bfloat16, in any layout: NumPy's, or any that is on the CPU.
+    matrix is 2-D, of floats or whole numbers, in any layout: NumPy's, or any that is on the CPU.
     for_="mat2": (k, n), for `mm(x, w)`, `addmm(b, x, w)` and `matmul(x, w)`; for_="weight": (n, k), for
-    `linear(x, w)`. The products have the same bits as with the matrix itself. It takes as many bytes as the matrix, of
-    float16, and of bfloat16 by chains, twice as many. It is worth it where 2 to 64 rows meet large weights, again and
-    again; one row is as fast without it, and faster where the weights stay in the caches.
+    `linear(x, w)`. The products have the same bits as with the matrix itself, and take the same keywords but tiles. It
+    takes as many bytes as the matrix; of float16, of bfloat16 by chains, and of int8 without AVX-512's VNNI, twice as
+    many. It is worth it where 2 to 64 rows meet large weights, again and again. One row of floats is as fast without
+    it, and faster where the weights stay in the caches; one of int8 gains most.
 
     Raises TypeError for another dtype, ValueError for another side or number of dimensions.
 
@@ -151,13 +158,19 @@ def at_once(op, types, fast, again):
         return None
     times, side = import_module(KERNELS).times, "weight" if name == "linear" else "mat2"
 
-    def linear(x, w, bias, out):
-        return times(x, w.panels, bias, out) if w.for_ == side else None
+    def linear(x, w, bias, out, out_dtype=None):
+        return times(x, w.panels, bias, out, out_dtype) if w.for_ == side else None
 
-    def mm(x, w, out):
-        return linear(x, w, None, out) if x.ndim == 2 else None
+    def mm(x, w, out, out_dtype=None):
+        return linear(x, w, None, out, out_dtype) if x.ndim == 2 else None
 
-    return mm if name == "mm" else linear
+    def keywords(*given):
+        *arrays, out_dtype, mode, conj, tiles, out = given
+        return made(*arrays, out, out_dtype) if mode is conj is tiles is None else None
+
+    made = mm if name == "mm" else linear
+    made.with_keywords = keywords
+    return made
 
 
 arrays.register_adapter(Weights())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -64,6 +65,7 @@ def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None, tiles=None) -> 
     if x is None and alpha == 1 and mode is None and tiles is None and not batch and syrk.symmetric(a, b):
         return work | dict(path="one triangle, mirrored", threads=threads.count(), flops=m * n * k)
     ready = getattr(b, "memory", None) is not None  # panels.py's
+    kind = replace(b.kind, out=kind.out) if ready else kind
     cut = b.tiles if ready else None if tiles is None else given(tiles, kind)
     plain = kind.a in SIZE and not conj and mode is None and cut is None
     way = path_of(out, x, a, b, threads.count()) if plain else PACKED

@@ -16,7 +16,7 @@ import pytest
 import nbkernels as nb
 from nbkernels.commands import docs
 from nbkernels.cpu.elementwise import gates
-from nbkernels.cpu.gemm import batch, gemm, paths, stacks, stacks_float
+from nbkernels.cpu.gemm import batch, gemm, kernels, paths, stacks_float
 from nbkernels.cpu.gemm.blocking import small
 from nbkernels.cpu.gemm.paths import only
 from nbkernels.cpu.runtime import threads, workspace
@@ -149,7 +149,7 @@ def test_the_path_of_a_batch_is_the_one_it_takes(monkeypatch, count, m, n, k):
         del names[:]
         found = nb.explain(nb.bmm, a, b, out=out)
         assert not names
-        stacks.ready(small("float32"))[:] = 0  # kernels are asked for once
+        kernels.ready(small("float32"))[:] = 0  # kernels are asked for once
         nb.bmm(a, b, out=out)
         assert found.path == (f"stack of {names[0]}" if names else way(m, n, k, threads.count()))
         assert found.flops == 2 * count * m * n * k

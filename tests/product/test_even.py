@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import nbkernels as nb
-from nbkernels.cpu.gemm import stacks, stacks_float
+from nbkernels.cpu.gemm import kernels, stacks_float
 from nbkernels.cpu.gemm.blocking import default, small
 from nbkernels.cpu.gemm.even import NEAR
 from tests.cases import TRANSPOSES, normal, whole_numbers
@@ -23,7 +23,7 @@ def ran(monkeypatch):
     calls, (name, real) = [], stacks_float.WAYS[stacks_float.EVEN]
     monkeypatch.setitem(stacks_float.WAYS, stacks_float.EVEN, (name, lambda tile: calls.append(tile) or real(tile)))
     for dtype in ("float32", "float64"):
-        stacks.ready(small(dtype))[:] = 0
+        kernels.ready(small(dtype))[:] = 0
     return calls
 
 

@@ -5,6 +5,7 @@ import itertools
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import llvmlite.binding as llvm
 import ml_dtypes
@@ -100,6 +101,19 @@ def test_endings_and_results_of_one_byte(rng):
             for row in (x, np.asfortranarray(x)):
                 np.testing.assert_array_equal(run(np.empty_like(row), row, a, b, 3, -5, kind, tiles), expected)
             np.testing.assert_array_equal(run(x, x, a, b, 3, -5, kind, tiles, workers=2), expected)
+
+
+@pytest.mark.parametrize("dtype", BYTES)
+def test_packed_weights_of_bytes(monkeypatch, rng, dtype):
+    """They are packed in the unit's tiles, and products of any number of rows read them."""
+    monkeypatch.setattr(kinds, "_of_unit", lambda kind: replace(kind, way=UNIT))
+    for m, n, k in SHAPES:
+        a, b = matrix(rng, (m, k), dtype), matrix(rng, (k, n), dtype)
+        packed = nb.pack(b)
+        assert packed.panels.kind.way == UNIT
+        np.testing.assert_array_equal(packed.unpack(), b)
+        np.testing.assert_array_equal(nb.mm(a, packed, out_dtype="int32"), a.astype("int32") @ b.astype("int32"))
+        np.testing.assert_array_equal(nb.mm(a, packed), a @ b)
 
 
 def test_nothing_beyond_out_is_written(rng):

@@ -38,6 +38,35 @@ def test_bits_are_those_of_the_matrix(rng, dtype, m, k, n, threads):
             same_bits(out, nb.mm(x, weight.T))
 
 
+@pytest.mark.sampled
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("m", "k", "n"), SHAPES)
+@pytest.mark.parametrize("dtype", [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)])
+def test_whole_numbers_are_exact(rng, dtype, m, k, n, threads):
+    """They wrap; bytes to int32, too."""
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    x, w, bias = (rng.integers(low, high, shape, dtype, endpoint=True) for shape in ((m, k), (k, n), (n,)))
+    as_mat2, as_weight = nb.pack(w), nb.pack(w.T, "weight")
+    same_bits(as_mat2.unpack(), w)
+    same_bits(as_weight.unpack(), np.ascontiguousarray(w.T))
+    with nb.threads(threads), np.errstate(over="ignore"):
+        same_bits(nb.mm(x, as_mat2), x @ w)
+        same_bits(nb.linear(x, as_weight, bias), x @ w + bias)
+        same_bits(nb.matmul(np.stack([x, x]), as_mat2)[1], x @ w)
+        scaled = 2 * bias.astype("u8") - 3 * (x @ w).astype("u8")
+        same_bits(nb.addmm(bias, x, as_mat2, beta=2, alpha=-3), scaled.astype(dtype))
+        out = np.full((m, n), 7, dtype, "F")
+        same_bits(nb.mm(x, as_mat2, out=out), x @ w)
+        if np.dtype(dtype).itemsize == 1:
+            wide, bias = x.astype("i4") @ w.astype("i4"), bias.astype("i4")
+            same_bits(nb.mm(x, as_mat2, out_dtype="int32"), wide)
+            same_bits(nb.linear(x[None], as_weight, bias, out_dtype=np.int32), (wide + bias)[None])
+            out = np.full((m, 2 * n), 7, "i4")
+            same_bits(nb.mm(x, as_mat2, out_dtype="int32", out=out[:, ::2]), wide)
+            assert (out[:, 1::2] == 7).all()
+    assert nb.explain(nb.mm, x, as_mat2).path == "packed, mat2 beforehand"
+
+
 @pytest.mark.parametrize("mode", ["chain", *(["bf16_dot"] if kinds.has("bf16_dot") else [])])
 def test_modes(rng, mode):
     x, w = (rng.standard_normal(shape).astype(BFLOAT16) for shape in ((5, 4101), (4101, 40)))
@@ -137,8 +166,13 @@ WRONG = [
     (lambda: nb.mm(np.ones((2, 3)), MAT2, out=np.ones((2, 5))), ValueError, "out is never resized"),
     (lambda: nb.linear(W, WEIGHT, np.ones(2)), ValueError, "linear"),
     (lambda: nb.mm(W[:, :3].astype("f4"), MAT2), TypeError, "must share a dtype"),
-    (lambda: nb.mm(W[:, :3], MAT2, tiles=tuple(default("float64"))), ValueError, "take no tiles and no other mode"),
-    (lambda: nb.pack(np.ones((2, 2), "i4")), TypeError, "pack: int32 is none of float32, float64, float16, bfloat16"),
+    (lambda: nb.mm(W[:, :3], MAT2, tiles=tuple(default("float64"))), ValueError, "no tiles and no other mode"),
+    (lambda: nb.mm(np.ones((2, 3), "u1"), nb.pack(W.astype("i1")), out_dtype="i4"), ValueError, "for int8 .* uint8"),
+    (
+        lambda: nb.pack(np.ones((2, 2), "c8")),
+        TypeError,
+        "pack: complex64 is none of float32, float64, .* int8",
+    ),
     (lambda: nb.pack(np.ones(3)), ValueError, r"pack: a matrix is wanted, not an array of shape \(3,\)"),
     (lambda: nb.pack(W, for_="left"), ValueError, "pack: for_ is 'mat2' or 'weight', not 'left'"),
     (lambda: nb.pack([[1.0]]), TypeError, "pack: a matrix on the CPU is wanted, not a list"),
@@ -158,5 +192,5 @@ def test_another_mode_is_refused(rng):
     with nb.modes("chain"):
         packed = nb.pack(w)
     for mode in (mode for mode in kinds.MODES if kinds.has(mode)):
-        with pytest.raises(ValueError, match="take no tiles and no other mode"):
+        with pytest.raises(ValueError, match="no tiles and no other mode"):
             nb.mm(w[:, :30], packed, mode=mode)

@@ -21,7 +21,7 @@ from . import padded, stacks
 from .block import native
 from .blocking import FEW_REGISTERS, small
 from .context import BYTES, cuts, swap_sides, swaps, words_at
-from .kernels import STACKED, missing, single
+from .kernels import missing, ready, single
 from .kinds import by_unit
 from .little import LITTLE, OUTPUTS, little_of
 from .paths import DEEPEST, PARALLEL, SERIAL
@@ -309,7 +309,7 @@ def checked() -> int:
         if s.count > 1 and p.stacks != 0 and not empty:
             found = _at_once(s, f, p, how)
             if found != DECLINED:
-                return found + STACKED if found >= LACKING else found
+                return found
         if s.count == 1:
             _placed(s, f, 0)
         if held and s.alone == 0 and p.asks != 0:
@@ -337,7 +337,7 @@ def plan(kind: Kind, asks=False, at_once=False) -> tuple:
     p.jobs, p.little, p.asks, p.rooms = jobs(), little_of(kind), asks, workspace.ROOMS
     if (asks or at_once) and alone(kind):
         tile = small(kind.a)
-        p.stacks, p.ready = stacks.whole(tile), stacks.ready(tile).ctypes.data
+        p.stacks, p.ready = stacks.whole(tile), ready(tile).ctypes.data
         if not asks:
             stacks.supply_matrices(tile)
     return p.buffer_info()[0], p, usual, large

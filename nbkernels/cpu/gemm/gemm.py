@@ -82,9 +82,10 @@ def gemm(
         mirrored(product, out, a, b)
         return False
     if ready is not None:
-        if tiles or replace(kind, out=b.kind.out) != b.kind:
-            raise ValueError(f"weights that are packed for products of {b.kind} take no tiles and no other mode")
-        tiles = b.tiles
+        halves = kind.chain == "float32" and replace(kind, out=b.kind.out) != b.kind
+        if tiles or halves or a.dtype != b.dtype:
+            raise ValueError(f"weights packed for {b.dtype} take matrices of it, no tiles and no other mode: {a.dtype}")
+        kind, tiles = replace(b.kind, out=kind.out), b.tiles
     elif tiles is None and first_products.product(out, x, a, b, beta, alpha, kind):
         return False
     if tiles is None and kind.a in SIZE:

@@ -25,9 +25,9 @@ from ..runtime.arrays import alike
 from ..runtime.machine import l2
 from ..runtime.status import DECLINED, DONE, LACKING, LARGE, WANTED
 from ..runtime.workspace import make_room
-from .blocking import caches
+from .blocking import caches, small
 from .call import BLOCKS, F32, F64, GAIN, HELD, OVERHEAD, STRICT, alone, checked, described, plan
-from .kernels import supply
+from .kernels import TINY, supply
 from .kinds import SHALLOW, by_unit, default_tiles, of_depth
 from .packed import LAUNCH
 from .paths import ALONE, PARALLEL, SERIAL, mirrors
@@ -198,8 +198,8 @@ class General:
                 if not make_room(found - WANTED):
                     break
             else:
-                kind = self.kind_of(a, b)
-                supply(default_tiles(kind).tile(kind), found - LACKING)
+                kind, at = self.kind_of(a, b), found - LACKING
+                supply(small(kind.a) if at >= TINY else default_tiles(kind).tile(kind), at)
             found = self.run(self.address | how, out, x, a, b, *told)
         return found
 

@@ -11,11 +11,11 @@ from ...jit.abi.address import peek, pointer
 from ...jit.abi.record import Record
 from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit, plain
-from . import stacks, tiny
-from .blocking import small
+from . import tiny
 from .context import WORDS
 from .microkernel import PACKED, absent_of, table, ukernel_packed
 from .pack_converting import pack_a, pack_b, pack_strip_a, pack_strip_b
+from .stacks_float import EVEN, WAYS
 from .store import MEMORY, PARTIAL, finish
 
 # A tile of C: its size, A with the strides of its rows and groups of k, B, words of k; whether a chain begins, how it
@@ -24,17 +24,17 @@ from .store import MEMORY, PARTIAL, finish
 TILE = Record("Tile", "height width a rsa csa b words starts stop first last part rsp total rst c x ahead pace")
 tile_at, TILE_BYTES = TILE.pointer(), TILE.bytes
 
-# What a job packs, a panel or some rows of panels, and what multiplies; PACKS + what packs, TINY + a place in tiny.py's
-# table, and STACKED + what stacks.py lacks stand beside the micro-kernels' places.
+# What a job packs, a panel or some rows of panels, and what multiplies; kernels of stacks come after it. PACKS + what
+# packs, TINY + a place in tiny.py's table, STACKS + a kernel of stacks stand beside the micro-kernels' places.
 PANEL_A, PANEL_B, STRIP_A, STRIP_B, MULTIPLIER = range(5)
-PACKS, TINY, STACKED = 1 << 12, 1 << 16, 1 << 17
+PACKS, TINY, STACKS = 1 << 12, 1 << 16, 1 << 17
 _READY: dict = {}
 
 
 @functools.cache
 def ready(tile):
     """A tile's kernels, by these numbers: 0 until they are compiled; the same memory for threads that ask first."""
-    return _READY.setdefault(tile, np.zeros(MULTIPLIER + 1, np.int64))
+    return _READY.setdefault(tile, np.zeros(MULTIPLIER + 1 + EVEN, np.int64))
 
 
 @plain
@@ -98,9 +98,9 @@ def multiplier(tile) -> int:
 
 
 def supply(tile, at: int) -> None:
-    """Compile or load what `missing` names, or a path's `lacking`."""
-    if at >= STACKED:
-        stacks.supply(small(tile.dtype), at - STACKED)
+    """Compile or load what `missing` names, a path's `lacking`, or stacks.py."""
+    if at >= STACKS:
+        ready(tile)[MULTIPLIER + at - STACKS] = WAYS[at - STACKS][1](tile)
     elif at >= TINY:
         tiny.table(tile).supply(at - TINY)
     elif at >= PACKS:

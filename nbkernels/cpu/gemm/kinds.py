@@ -85,6 +85,12 @@ def of_depth(kind: Kind, k: int) -> Kind:
     return kind_of(kind.a, kind.b, kind.out, mode="chain") if few else kind
 
 
+def kind_of_panels(name: str, k: int) -> Kind:
+    """The kind for which a matrix of a dtype is packed; products that read it may have another result."""
+    kind = of_depth(kind_of(name, name, "int32" if name in ("int8", "uint8") else name), k)
+    return _of_unit(kind)
+
+
 def by_unit(kind: Kind, m: int, n: int, k: int) -> Kind:
     """The kind by which an m x n product over k steps of one kind is computed: bytes go by the matrix unit, if there is
     one, where packing its panels does not take longest. Their sums are the same in any order."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import functools
 
-import numpy as np
-
 from ...jit.abi.address import invoke, pointer
 from ...jit.abi.record import address
 from ...jit.compile.cache import compiled
@@ -17,10 +15,11 @@ from .block import PANEL
 from .blocking import SEGMENT, caches, small
 from .context import up
 from .even import suits
+from .kernels import MULTIPLIER, STACKS, supply
+from .kernels import TINY as LINES
 from .paths import ALONE, DEEPEST, PARALLEL, SERIAL, steps
 from .stacks_float import EVEN, NONE, ONE_BLOCK, STACK, TINY, TURNED, VECTOR, WAYS, bytes_of, job, lacking, pairs
 from .tiny import every, known
-from .tiny import table as tinies
 
 # Bytes of a matrix from which vectors are better served by dotxf.py's and axpyf.py's kernels (one thread, us, by others
 # and so: 500x30x1x30 of f32 TT 150 and 36, 1000x1x60x8 of f64 NT 319 and 98, 1000x3x1x3 9.8 and 25).
@@ -30,7 +29,6 @@ MET = 4  # blocks of rows up to which a stack's B is as well read in place, wher
 THIN_ROWS, THIN_STEPS, FEW_STEPS = 64, 32, 4
 OVERHEAD = 200  # multiply-adds in the time that a product takes beside them, 5 ns: for the question of threads
 TASKS = 8 * STACK["tasks"]
-LINES = 8  # `supply` knows tiny.py's by this and their place
 
 
 @plain
@@ -77,51 +75,35 @@ def chosen(tile, f):
     return ONE_BLOCK if k <= DEEPEST else NONE
 
 
-_READY: dict = {}
-
-
-@functools.cache
-def ready(tile):
-    """A tile's kernels, by these numbers: 0 until they are compiled; the same memory for threads that ask first."""
-    return _READY.setdefault(tile, np.zeros(EVEN + 1, np.int64))
-
-
-def supply(tile, at: int) -> None:
-    """Compile or load what `whole` lacks."""
-    if at >= LINES:
-        tinies(tile).supply(at - LINES)
-    else:
-        ready(tile)[at] = WAYS[at][1](tile)
-
-
 def supply_matrices(tile) -> None:
     """Compile or load what stacks of matrices may lack, for callers that cannot ask."""
     every(tile)
     for way in (ONE_BLOCK, TINY, *[EVEN] * tile.narrow):
-        supply(tile, way)
+        supply(tile, STACKS + way)
 
 
 @functools.cache
 def whole(tile) -> int:
-    """A stack of products: int64(words of a STACK, address of what is `ready`): DONE; DECLINED, with nothing written,
-    where none of the kernels is for it; LACKING + what is missing."""
+    """A stack of products: int64(words of a STACK, address of the tile's kernels): DONE; DECLINED, with nothing done,
+    where none of them is for it; LACKING + the place of what is missing."""
 
-    def run(f, ways):
+    def run(f, kernels):
         one, way = f.m * f.n * f.k, chosen(tile, f)
         if way == NONE or not served(f.m, f.n, f.k, tile.itemsize, l2()):
             return DECLINED
-        if pointer(ways)[way] == 0:
-            return LACKING + way
+        kernel = pointer(kernels)[MULTIPLIER + way]
+        if kernel == 0:
+            return LACKING + STACKS + way
         at = lacking(tile, known(tile), f) if way == TINY else -1
         if at >= 0:
             return LACKING + LINES + at
         f.next, f.each = 0, job(tile, f)
         if f.launch == 0 or not (one > ALONE or _gains(tile, f)):
-            invoke(pointer(ways)[way], (address(f), 0))
+            invoke(kernel, (address(f), 0))
         elif f.held != 0:
-            threads.shared(f.launch, pointer(ways)[way], address(f), address(f) + TASKS)
+            threads.shared(f.launch, kernel, address(f), address(f) + TASKS)
         else:
-            threads.unheld(f.launch, pointer(ways)[way], address(f), address(f) + TASKS)
+            threads.unheld(f.launch, kernel, address(f), address(f) + TASKS)
         return DONE
 
     return compiled(run, f"int64({STACK}, int64)", f"gemm_stack_{tile}")
