@@ -33,6 +33,7 @@ from nbkernels.commands import info
 N = 4096
 ROWS = 1, 4, 8, 64
 GROUP = 128
+WHOLE = "int8 rows to int32", "int8 rows, packed"  # no scales: `linear` of whole numbers
 
 
 def kinds(weight):
@@ -54,7 +55,16 @@ def kinds(weight):
     ):
         calls[name] = lambda x, w=w, dynamic=dynamic: nbkernels.linear_q(x, w, dynamic=dynamic)
         sizes[name] = w.nbytes
+    bytes_ = whole(weight)
+    for name, w in ((WHOLE[0], bytes_), (WHOLE[1], nbkernels.pack(bytes_, for_="weight"))):
+        calls[name] = lambda x, w=w: nbkernels.linear(x, w, out_dtype="int32")
+        sizes[name] = w.nbytes
     return calls, sizes
+
+
+def whole(x):
+    """Numbers of int8 in an array's place."""
+    return np.clip(np.rint(x * 32), -127, 127).astype(np.int8)
 
 
 def peers(weight):
@@ -88,11 +98,12 @@ def measure(threads, rounds):
     copy, traffic = copy_call("memory", threads)
     for rows in ROWS:
         x = np.random.default_rng(rows).standard_normal((rows, N), np.float32)
-        every = {name: (lambda call=call, x=x: call(x)) for name, call in calls.items()}
-        for _ in range(40):  # first calls of a product are others
-            every["float32"]()
-            every["packed"]()
+        given = dict.fromkeys(calls, x) | dict.fromkeys(WHOLE, whole(x))
+        every = {name: (lambda call=call, x=given[name]: call(x)) for name, call in calls.items()}
         every |= {"copy": copy, "read": lambda: nbkernels.sum_to(weight, ())}
+        for name in ("float32", "packed", *WHOLE, "read"):
+            for _ in range(40):  # the first calls of a kind are others
+                every[name]()
         order = random.Random(rows)
         times = {name: [] for name in every}
         for _ in range(rounds):
