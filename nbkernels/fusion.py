@@ -94,6 +94,22 @@ def fuse(function, *args, out=None, where=None) -> Any:
     return operation(*args, out=out, where=where) if args else operation
 
 
+def joined(args):
+    """NumPy's arrays of one dtype of floats, and numbers as such arrays; None of others."""
+    dtype = None
+    for x in args:
+        if type(x) is np.ndarray and (dtype is None or x.dtype is dtype):
+            dtype = x.dtype
+        elif type(x) is not float and type(x) is not int:
+            return None
+    if dtype is None or dtype.kind != "f":
+        return None
+    try:
+        return [x if type(x) is np.ndarray else np.asarray(x, dtype) for x in args]
+    except OverflowError:  # an int that is none of its numbers: the checks will say it
+        return None
+
+
 class Version:
     """A function as it was when these values were what it reads, and its calls that have been done: on NumPy arrays by
     their layouts, on a GPU by the arguments' types (cuda/replay.py)."""
@@ -161,8 +177,9 @@ class Elementwise:
             self.forget()
         now = self.version()
         types = tuple(map(type, args))
-        if types == self.usual and now.recall and where is None and (out is None or type(out) is np.ndarray):
-            result = now.recall(out, args)
+        if now.recall and where is None and (out is None or type(out) is np.ndarray):
+            given = args if types == self.usual else joined(args) if len(args) == len(self.usual) else None
+            result = given and now.recall(out, given)
             if type(result) is np.ndarray:
                 return result
         repeat = now.repeats.get(types) if where is None else None

@@ -247,6 +247,26 @@ def test_calls_that_were_done_before(rng, shape):
     assert not fixed.any()
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_numbers_join_arrays_of_one_dtype(rng, dtype, monkeypatch):
+    """In few calls, too: as arrays of no dimensions; numbers of other types, and beside other arrays, are looked at."""
+    function, x = nbkernels.elementwise(lambda x, c, y: x * c + y), rng.standard_normal(7).astype(dtype)
+    for c in (2, 2.5, -0.0, math.inf, True, np.float32(0.1), np.int64(3)):
+        for y in (x, x.astype("float64"), np.arange(7), 1):
+            expected = x * c + y
+            for _ in range(4):  # a first call, one of a new layout, and two that were made before
+                found = function(x, c, y)
+                assert found.dtype == expected.dtype
+                np.testing.assert_allclose(found, expected, 4 * np.finfo(dtype).eps, 4 * np.finfo(dtype).eps)
+    with pytest.raises(OverflowError):
+        function(x, 10**400, x)
+    with pytest.raises(TypeError, match="takes 3 arguments"):
+        function(x, 2.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(function, "layout", None)
+        np.testing.assert_array_equal(function(x, 2.0, x), 2 * x + x)
+
+
 def test_operations_of_this_library_are_those_of_elements(rng):
     """By a module's attribute and by name; what `elementwise` made is a function as any other."""
     x, y = rng.uniform(0.5, 2, (2, 50))

@@ -18,7 +18,7 @@ from ...jit.ir.turn import turned
 from ..runtime.arrays import GIL
 from ..runtime.status import BY_COLUMNS, BY_ROWS, DONE, LACKING, SMALL
 from .blocking import WAY, small
-from .context import WORDS, swap_sides
+from .context import WORDS
 from .even import even_rows, even_upright, suits
 from .matrix import matrices, sub
 from .microkernel import COPYING, PACKED, STRIDED, absent, every, known, ukernel, ukernel_copying, ukernel_packed
@@ -190,15 +190,14 @@ def _even(tile, even, upright) -> int:
 
 @functools.cache
 def native(dtype: str) -> int:
-    """C = alpha*A@B + beta*X, k <= 512, by one thread that need not hold the GIL: void(words, beta, alpha).
+    """C = alpha*A@B + beta*X, k <= 512, by one thread that need not hold the GIL: void(words, beta, alpha). C is stored
+    by rows, if by either.
 
     C shares no memory with A and B, and with X only where it is X. All sizes are at least 1.
     """
     tile, element = small(dtype), getattr(np, dtype)
 
     def run(f, beta, alpha):
-        if f.csc != 1 and f.rsc == 1:
-            swap_sides(f)
         packed = not tile.narrow and packs(tile, f.m, f.n, f.k, f.rsa, f.csa)
         room = acquire(ROOM) if packed else 0
         one_block(tile, room, scratch(PANEL), (f.m, f.n, f.k), matrices(f), element(alpha), element(beta))

@@ -96,6 +96,14 @@ def swaps(m, k, size, rsc, csc, unit):
     return rsc == size if csc != size else unit and m <= ROWS and k >= CROSSING * m
 
 
+@jit(forceinline=True)
+def swap_sides(f):
+    """C' = B' A'."""
+    f.m, f.n, f.a, f.b = f.n, f.m, f.b, f.a
+    f.rsa, f.csa, f.rsb, f.csb = f.csb, f.rsb, f.csa, f.rsa
+    f.rsc, f.csc, f.rsx, f.csx = f.csc, f.rsc, f.csx, f.rsx
+
+
 @linked(f"int64({WORDS}, int64, int64, int64, int64)")
 def operands(f, out, x, a, b):
     """Fill in what the arrays say, from the ids of out, of x or 0, of a and b: DONE, or DECLINED where checks are
@@ -112,12 +120,11 @@ def operands(f, out, x, a, b):
             rsx = stride(x, 0)
         if last >= 0 and (shape(x, last) > 1 or n == 1):
             csx = stride(x, last)
-    if swaps(m, k, f.size_c, rsc, csc, f.brackets != 0 and f.sided == 0 and rsb == f.size_b):
-        m, n, rsc, csc, rsx, csx = n, m, csc, rsc, csx, rsx
-        pa, rsa, csa, pb, rsb, csb = pb, csb, rsb, pa, csa, rsa
     f.m, f.n, f.k, f.a, f.b, f.c, f.x = m, n, k, pa, pb, c, px
     f.rsa, f.csa, f.rsb, f.csb = rsa >> f.shift_a, csa >> f.shift_a, rsb >> f.shift_b, csb >> f.shift_b
     f.rsc, f.csc, f.rsx, f.csx = rsc >> f.shift_c, csc >> f.shift_c, rsx >> f.shift_c, csx >> f.shift_c
+    if swaps(m, k, f.size_c, rsc, csc, f.brackets != 0 and f.sided == 0 and rsb == f.size_b):
+        swap_sides(f)
     return DONE
 
 
@@ -129,14 +136,6 @@ def alone(tile, f, out, x, a, b, beta, trusted):
     f.size_a, f.size_b, f.size_c = size, size, size
     f.shift_a, f.shift_b, f.shift_c = shift, shift, shift
     return operands(f, out, x, a, b)
-
-
-@jit(forceinline=True)
-def swap_sides(f):
-    """C' = B' A'."""
-    f.m, f.n, f.a, f.b = f.n, f.m, f.b, f.a
-    f.rsa, f.csa, f.rsb, f.csb = f.csb, f.rsb, f.csa, f.rsa
-    f.rsc, f.csc, f.rsx, f.csx = f.csc, f.rsc, f.csx, f.rsx
 
 
 @jit
