@@ -71,7 +71,7 @@ FIXED = {
     "gemm/first_products.py": "ROOMS",
     "gemm/block.py": "ROOM SQUARE",
     "gemm/blocking.py": "SEGMENT WAY FEW_REGISTERS",
-    "gemm/call.py": "FACTORS BLOCKS F32 F64 STRICT HELD SHARED",
+    "gemm/call.py": "FACTORS BLOCKS F32 F64 STRICT HELD SHARED ASKED",
     "gemm/cost.py": "NEVER",
     "gemm/deep.py": "IN_PLACE PACKED BY_ROWS FACTORS",
     "gemm/entry.py": "SERIALLY TABLE WHOLE",

@@ -1,8 +1,5 @@
-"""Batches of products: C[t] = alpha * A[t] @ B[t] + beta * X[t], each with the bits of addmm.
-
-- tiny and small matrices, and larger ones that threads share evenly: a thread each (call.py; stacks.py)
-- larger ones: all threads on one product after another (gemm.py)
-"""
+"""Batches of products: C[t] = alpha * A[t] @ B[t] + beta * X[t], each with the bits of addmm: a thread each (call.py,
+stacks.py), larger ones by all threads, one after another (gemm.py)."""
 
 from __future__ import annotations
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import functools
 
 from ...jit.abi.address import asked, copy, invoke, peek, pointer, poke, scratch, set_word
-from ...jit.abi.ndarray import data, ndim, shape, stride
 from ...jit.abi.record import Record, address
 from ...jit.abi.sharing import take
 from ...jit.compile.cache import compiled
@@ -21,14 +20,18 @@ from . import padded, stacks
 from .block import native
 from .blocking import FEW_REGISTERS, small
 from .context import BYTES, cuts, swap_sides, swaps, words_at
-from .kernels import missing, ready, single
+from .kernels import MULTIPLIER, STACKS, missing, ready, single
 from .kinds import by_unit
 from .little import LITTLE, OUTPUTS, little_of
 from .paths import DEEPEST, PARALLEL, SERIAL
+from .stacks_float import NATIVE
 
 # Results of the checks: DONE, or the first fault that is found.
 DONE, INNER, BATCHES, OUT, SELF, OVERLAPS, OVERLAPS_SELF, TWICE, UNEVEN = range(9)
 STRICT, HELD, SHARED = 1, 2, 4  # bits of `how`
+ASKED = (
+    1  # for the address of what multiplies small matrices: it is one of the tile's kernels, compiled when it is missed
+)
 BLOCKS = 4 * BLOCK  # bytes of the operands: out, x, a, b
 
 GAIN = 48**3  # multiply-adds of a stack from which threads share it: a launch takes as long as 10 us of them
@@ -44,15 +47,6 @@ STACK = Record(
 stack_at, SIZE, NEXT = STACK.pointer(), STACK.bytes, STACK["next"]
 MANY, many_at = stacks.STACK.bytes, stacks.STACK.pointer()
 BETA, ALPHA, TASKS = (8 * STACK[name] for name in ("beta", "alpha", "tasks"))
-
-
-@jit
-def described(x, size, words):
-    """Write an array, by its id, with elements of so many bytes, as the operand at an address."""
-    w = operand_at(words)
-    w.data, w.width, w.ndim = data(x), size, ndim(x)
-    for d in range(ndim(x)):
-        w.shape[d], w.step[d] = shape(x, d), stride(x, d)
 
 
 @jit
@@ -218,23 +212,21 @@ def _at_once(s, f, p, how):
     q.c, q.sc, q.rsc, q.csc = out.data, sc >> shift, f.rsc, f.csc
     q.x, q.sx, q.rsx, q.csx = f.x, sx >> shift, f.rsx, f.csx
     q.m, q.n, q.k, q.count, q.scalars, q.unit = f.m, f.n, f.k, s.count, f.scalars, f.unit
-    q.launch, q.held = p.launch if _launches(p.launch, how) else 0, how & HELD
+    q.launch, q.held = p.launch if _launches(threads.pool_at(p.launch), how) else 0, how & HELD
     return asked(p.stacks, (address(q), p.ready))
 
 
 @jit
-def _launches(words, how):
+def _launches(pool, how):
     """Tell whether the caller lets threads share: where it says so, or is in a block of nbkernels.threads."""
-    pool = threads.pool_at(words)
     return pool.share != 0 and (how & (HELD | SHARED) != 0 or pointer(pool.limits)[0] > 1)
 
 
 @jit
 def _run(s, f, how):
     """Compute the stack, whose first product has the words f: by threads where they gain and the caller lets them."""
-    one = f.m * f.n * f.k + OVERHEAD
-    several = f.workers == 1 and s.count * one > GAIN and _launches(s.launch, how)
-    workers = threads.workers(threads.pool_at(s.launch)) if several else 1
+    one, pool = f.m * f.n * f.k + OVERHEAD, threads.pool_at(s.launch)
+    workers = threads.workers(pool) if f.workers == 1 and s.count * one > GAIN and _launches(pool, how) else 1
     s.next, s.each = 0, max(1, min(s.count // (4 * workers), GAIN // one))
     if workers == 1 and (how & HELD == 0 or s.count * one <= SERIAL):
         invoke(s.jobs, (address(s), 0))
@@ -246,9 +238,9 @@ def _run(s, f, how):
 
 @functools.cache
 def checked() -> int:
-    """out = alpha * a @ b + beta * x: int64(words of out, x, a, b; address of what multiplies small ones or 0; of a
-    padded.PLAN; of FACTORS, and the bytes of one; beta, alpha; `how`): DONE, or what is wrong, with nothing written. A
-    beta of 0 reads no x. Of kinds but floats beta and alpha only say whether these are 0 or 1.
+    """out = alpha * a @ b + beta * x: int64(words of out, x, a, b; address of what multiplies small ones, ASKED, or 0;
+    of a padded.PLAN; of FACTORS, and the bytes of one; beta, alpha; `how`): DONE, or what is wrong, with nothing done.
+    A beta of 0 reads no x. Of kinds but floats beta and alpha only say whether these are 0 or 1.
 
     `how`: STRICT, batches must be alike, not broadcast; HELD, the caller holds the GIL, and can be told what is
     missing: LACKING + the place of a kernel, WANTED + bytes of a room; SHARED, it does not, and wants threads all the
@@ -310,6 +302,10 @@ def checked() -> int:
             found = _at_once(s, f, p, how)
             if found != DECLINED:
                 return found
+        if s.alone == ASKED:
+            s.alone = pointer(p.ready)[MULTIPLIER + NATIVE]
+            if s.alone == 0:
+                return LACKING + STACKS + NATIVE
         if s.count == 1:
             _placed(s, f, 0)
         if held and s.alone == 0 and p.asks != 0:
@@ -335,7 +331,7 @@ def plan(kind: Kind, asks=False, at_once=False) -> tuple:
     p = padded.PLAN.array()
     p.words, p.larger, p.launch = usual.buffer_info()[0], large.buffer_info()[0], threads.WORDS
     p.jobs, p.little, p.asks, p.rooms = jobs(), little_of(kind), asks, workspace.ROOMS
-    if (asks or at_once) and alone(kind):
+    if (asks or at_once) and by_itself(kind):
         tile = small(kind.a)
         p.stacks, p.ready = stacks.whole(tile), ready(tile).ctypes.data
         if not asks:
@@ -343,6 +339,11 @@ def plan(kind: Kind, asks=False, at_once=False) -> tuple:
     return p.buffer_info()[0], p, usual, large
 
 
+def by_itself(kind: Kind) -> bool:
+    """Whether small matrices are multiplied without panels: those of floats."""
+    return kind == Kind.plain(kind.chain) and kind.planes == 1
+
+
 def alone(kind: Kind) -> int:
-    """Return the address of what multiplies small matrices of floats, or 0 where padded.py does."""
-    return native(kind.chain) if kind == Kind.plain(kind.chain) and kind.planes == 1 else 0
+    """Return the address of what multiplies such matrices, or 0 where padded.py does."""
+    return native(kind.chain) if by_itself(kind) else 0

@@ -26,7 +26,7 @@ from ..runtime.machine import l2
 from ..runtime.status import DECLINED, DONE, LACKING, LARGE, WANTED
 from ..runtime.workspace import make_room
 from .blocking import caches, small
-from .call import BLOCKS, F32, F64, GAIN, HELD, OVERHEAD, STRICT, alone, checked, described, plan
+from .call import ASKED, BLOCKS, F32, F64, GAIN, HELD, OVERHEAD, STRICT, by_itself, checked, plan
 from .kernels import TINY, supply
 from .kinds import SHALLOW, by_unit, default_tiles, of_depth
 from .packed import LAUNCH
@@ -41,6 +41,15 @@ MATRICES, CHOSEN = 2, 4
 # at most; what `checked` takes.
 CALL = Record("GeneralCall", "numpy launch dtype size_a size_b size mixed single run alone plan shallow factors width")
 call_at, SHAPE = CALL.pointer(), 8 * MOST
+
+
+@jit
+def _described(x, size, words):
+    """Write an array, by its id, with elements of so many bytes, as the operand at an address."""
+    w = operand_at(words)
+    w.data, w.width, w.ndim = data(x), size, ndim(x)
+    for d in range(ndim(x)):
+        w.shape[d], w.step[d] = shape(x, d), stride(x, d)
 
 
 @jit(forceinline=True)
@@ -72,7 +81,7 @@ def largest_single(kind: Kind) -> int:
     """Multiply-adds of one product at most: larger ones of floats have other paths, and those of tuned kinds tiles by
     their size."""
     kinds = kind, of_depth(kind, SHALLOW), by_unit(kind, 1, 1, LAUNCH)
-    return PARALLEL if alone(kind) or any(tuned(each, i) for each in kinds for i in range(SLOTS)) else LAUNCH
+    return PARALLEL if by_itself(kind) or any(tuned(each, i) for each in kinds for i in range(SLOTS)) else LAUNCH
 
 
 @jit
@@ -133,10 +142,10 @@ def _entry():
         out = given + made
         if ndim(out) > MOST or flags(out) & WRITEABLE == 0 or (c.mixed == 0 and not alike(out, x, a, b)):
             return answer(DECLINED, given, made)
-        described(out, c.size, blocks)
-        described(out if x == 0 else x, c.size, blocks + BLOCK)
-        described(a, c.size_a, blocks + 2 * BLOCK)
-        described(b, c.size_b, blocks + 3 * BLOCK)
+        _described(out, c.size, blocks)
+        _described(out if x == 0 else x, c.size, blocks + BLOCK)
+        _described(a, c.size_a, blocks + 2 * BLOCK)
+        _described(b, c.size_b, blocks + 3 * BLOCK)
         w = operand_at(blocks)
         if given != 0 and not steps_over(w.shape, w.step, w.ndim, w.width):
             return answer(DECLINED, given, made)
@@ -172,7 +181,7 @@ class General:
     def stack(self, out, x, a, b) -> bool:
         """out[t] = alpha * a[t] @ b[t] + beta * x[t] after all checks, x of out's shape or None; False, with nothing
         written, where threads had better share each product, or strides are no whole elements."""
-        sizes, floats = (*a.shape[1:], b.shape[2]), BYTES[self.kind.chain] if alone(self.kind) else 0
+        sizes, floats = (*a.shape[1:], b.shape[2]), BYTES[self.kind.chain] if by_itself(self.kind) else 0
         if not shared(len(a), sizes, threads.count(), floats, caches()[1]):
             return False
         one = math.prod(sizes)
@@ -198,15 +207,11 @@ class General:
                 if not make_room(found - WANTED):
                     break
             else:
-                kind, at = self.kind_of(a, b), found - LACKING
+                m, n, k = a.shape[-2] if a.ndim > 1 else 1, b.shape[-1] if b.ndim > 1 else 1, a.shape[-1]
+                kind, at = by_unit(of_depth(self.kind, k), m, n, k), found - LACKING
                 supply(small(kind.a) if at >= TINY else default_tiles(kind).tile(kind), at)
             found = self.run(self.address | how, out, x, a, b, *told)
         return found
-
-    def kind_of(self, a, b) -> Kind:
-        """The kind of the product of two arrays, or of each of a stack."""
-        m, n, k = a.shape[-2] if a.ndim > 1 else 1, b.shape[-1] if b.ndim > 1 else 1, a.shape[-1]
-        return by_unit(of_depth(self.kind, k), m, n, k)
 
 
 def general(kind: Kind, beta, alpha, dtype: np.dtype, mixed: bool) -> General:
@@ -222,7 +227,7 @@ def _made(kind, beta, alpha, dtype, mixed) -> General:
     c.run, c.factors, c.width = checked(), factors.ctypes.data, chain.itemsize
     plans = [plan(each, asks=True) for each in (kind, of_depth(kind, SHALLOW))]  # its cache may keep another thread's
     c.plan, c.shallow = (address for address, *_ in plans)
-    c.alone, c.single = alone(kind), largest_single(kind)
+    c.alone, c.single = ASKED if by_itself(kind) else 0, largest_single(kind)
     told = tuple(float(x) if chain.kind == "f" else {0: 0.0, 1: 1.0}.get(x, 2.0) for x in (beta, alpha))
     return General(kind, beta, alpha, dtype, mixed, _entry(), c.buffer_info()[0], told, (c, factors, plans))
 

@@ -15,7 +15,7 @@ from . import tiny
 from .context import WORDS
 from .microkernel import PACKED, absent_of, table, ukernel_packed
 from .pack_converting import pack_a, pack_b, pack_strip_a, pack_strip_b
-from .stacks_float import EVEN, WAYS
+from .stacks_float import NATIVE, WAYS
 from .store import MEMORY, PARTIAL, finish
 
 # A tile of C: its size, A with the strides of its rows and groups of k, B, words of k; whether a chain begins, how it
@@ -34,7 +34,7 @@ _READY: dict = {}
 @functools.cache
 def ready(tile):
     """A tile's kernels, by these numbers: 0 until they are compiled; the same memory for threads that ask first."""
-    return _READY.setdefault(tile, np.zeros(MULTIPLIER + 1 + EVEN, np.int64))
+    return _READY.setdefault(tile, np.zeros(MULTIPLIER + 1 + NATIVE, np.int64))
 
 
 @plain

@@ -14,7 +14,7 @@ from ...jit.compile.lazy import jit, plain
 from ...jit.ir.turn import turned
 from ..gemv.axpyf import columns
 from ..gemv.dotxf import few, pairs_of, rows_of
-from .block import PANEL, ROOM, one_block, packs
+from .block import PANEL, ROOM, native, one_block, packs
 from .blocking import SEGMENT
 from .even import NEAR as EVENLY
 from .even import even
@@ -49,7 +49,7 @@ TURNED = 8 << 10  # bytes of matrices B that are turned before their products: a
 PANELS = 2 * PANEL  # bytes of a panel of B and, of a narrow tile, of A
 assert max(EVENLY, TURNED) <= PANEL
 
-NONE, ONE_BLOCK, TINY, VECTOR, EVEN = range(5)  # the kernels, by their place in a table
+NONE, ONE_BLOCK, TINY, VECTOR, EVEN, NATIVE = range(6)  # the kernels, by their place in a table
 
 
 @plain
@@ -285,4 +285,5 @@ WAYS = {
     TINY: ("tiny", _by(_tiny)),
     VECTOR: ("vectors", _by(_vectors)),
     EVEN: ("even", _by(_even)),
+    NATIVE: ("one after another", lambda tile: native(tile.dtype)),
 }
