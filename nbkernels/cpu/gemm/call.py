@@ -340,7 +340,7 @@ def plan(kind: Kind, asks=False, at_once=False) -> tuple:
 
 
 def by_itself(kind: Kind) -> bool:
-    """Whether small matrices are multiplied without panels: those of floats."""
+    """Tell whether small matrices are multiplied without panels: those of floats."""
     return kind == Kind.plain(kind.chain) and kind.planes == 1
 
 

@@ -33,19 +33,19 @@ TASKS = 8 * STACK["tasks"]
 
 @plain
 def even_over(count, workers):
-    """Whether threads that take a product each are done together, or nearly; else all of them share each."""
+    """Tell whether threads that take a product each are done together, or nearly; else all of them share each."""
     return count % workers == 0 or count > 4 * workers
 
 
 @plain
 def _gains(tile, f):
-    """Whether threads share the products, two of which take the time of one (200x1x64x64)."""
+    """Tell whether threads share the products, two of which take the time of one (200x1x64x64)."""
     return f.count > f.each and f.count * (f.m * f.n * f.k + OVERHEAD) + bytes_of(tile, f) // 2 > PARALLEL
 
 
 @plain
 def served(m, n, k, size, cache):
-    """Whether one thread may take a product of a stack at once: for few rows and few steps there are others. A C from
+    """Tell whether one thread may take a product of a stack at once: few rows and few steps have other ways. A C from
     beyond L2, by its bytes for some steps, by twice as many for few, is better written by rows (thin.py)."""
     written = m * n * size if k > FEW_STEPS else 2 * m * n * size
     thin = min(m, n) >= THIN_ROWS and k <= THIN_STEPS and written > cache
