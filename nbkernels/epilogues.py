@@ -187,7 +187,7 @@ class Epilogue:
 
 
 def short(input, mat1, mat2, operands):
-    """Tell whether NumPy's arrays make a short product, to which operands expand: it goes through the function whole."""
+    """Tell whether NumPy's arrays make a short product, to which operands expand: the function takes it whole."""
     if not (type(input) is type(mat1) is type(mat2) is np.ndarray and mat1.ndim == 2 == mat2.ndim):
         return False
     m, n = len(mat1), mat2.shape[1]
