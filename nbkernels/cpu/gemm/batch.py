@@ -1,5 +1,6 @@
-"""Batches of products: C[t] = alpha * A[t] @ B[t] + beta * X[t], each with the bits of addmm: a thread each (call.py,
-stacks.py), larger ones by all threads, one after another (gemm.py)."""
+"""Batches of products: C[t] = alpha * A[t] @ B[t] + beta * X[t], each with the bits of addmm.
+
+A thread takes each (call.py, stacks.py); all threads share larger ones, one after another (gemm.py)."""
 
 from __future__ import annotations
 

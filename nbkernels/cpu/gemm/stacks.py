@@ -111,8 +111,7 @@ def whole(tile) -> int:
 
 def choose(out, x, a, b, workers: int, dtype: str, alpha=1) -> tuple[str, int] | None:
     """('tiny', 'small', 'even' or 'vectors', threads) of a stack that has a path of its own, None where each product
-    goes its own way. Arrays, of which x may be None, tell their shapes and strides; none is empty.
-    """
+    goes its own way. Arrays, of which x may be None, tell their shapes and strides; none is empty."""
     (count, m, n), k, tile, f = out.shape, a.shape[2], small(dtype), STACK.array()
     size, large = tile.itemsize, m * n * k > ALONE
     if not served(m, n, k, size, caches()[1]) or (large and not even_over(count, workers)):
