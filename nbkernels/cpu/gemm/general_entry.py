@@ -126,11 +126,10 @@ def _entry():
         one = m * n * k
         if count * one == 0 or (c.alone != 0 and ndim(a) + ndim(b) == 3):  # mv has an order of its own
             return answer(DECLINED, given, made)
-        pool = threads.pool_at(c.launch)
-        workers = threads.workers(pool) if pool.share != 0 else 2  # nothing says how many there are
-        several = 1
-        if count > 1 and count * (one + OVERHEAD) > GAIN:
-            several = shared(count, (m, n, k), workers, c.width if c.alone != 0 else 0, l2())
+        pool, workers, several = threads.pool_at(c.launch), 1, 1
+        if count * (one + OVERHEAD) > GAIN:
+            workers = threads.workers(pool) if pool.share != 0 else 2  # nothing says how many there are
+            several = shared(count, (m, n, k), workers, c.width if c.alone != 0 else 0, l2()) if count > 1 else 1
         large = several == 0 or count * one > (LAUNCH if count > 1 else c.single)
         half = count == 1 and one > PARALLEL and x == 0 and itself(a, b, workers)
         if (large and not chosen) or half or (several > 1 and pool.share == 0):

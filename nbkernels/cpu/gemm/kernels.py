@@ -24,8 +24,9 @@ from .store import MEMORY, PARTIAL, finish
 TILE = Record("Tile", "height width a rsa csa b words starts stop first last part rsp total rst c x ahead pace")
 tile_at, TILE_BYTES = TILE.pointer(), TILE.bytes
 
-# What a job packs, a panel or some rows of panels, and what multiplies; kernels of stacks come after it. PACKS + what
-# packs, TINY + a place in tiny.py's table, STACKS + a kernel of stacks stand beside the micro-kernels' places.
+# A tile's kernels: four pack panels, or some rows of panels; one multiplies; those of stacks_float.py come after it.
+# `supply` takes the place of a micro-kernel, PACKS + a kernel that packs, TINY + a place in tiny.py's table, or STACKS +
+# a kernel of stacks.
 PANEL_A, PANEL_B, STRIP_A, STRIP_B, MULTIPLIER = range(5)
 PACKS, TINY, STACKS = 1 << 12, 1 << 16, 1 << 17
 _READY: dict = {}

@@ -1,4 +1,4 @@
-"""Stacks of small products of floats: which are served, the kernel that takes them, and how threads share them.
+"""Kernels of stacks of small products of floats, and how threads share the products (stacks.py chooses a kernel).
 A job is EACH products; a thread that is free takes the next one."""
 
 from __future__ import annotations
