@@ -25,8 +25,8 @@ TILE = Record("Tile", "height width a rsa csa b words starts stop first last par
 tile_at, TILE_BYTES = TILE.pointer(), TILE.bytes
 
 # A tile's kernels: four pack panels, or some rows of panels; one multiplies; those of stacks_float.py come after it.
-# `supply` takes the place of a micro-kernel, PACKS + a kernel that packs, TINY + a place in tiny.py's table, or STACKS +
-# a kernel of stacks.
+# `supply` takes the place of a micro-kernel, PACKS + a kernel that packs, TINY + a place in tiny.py's table, or
+# STACKS + a kernel of stacks.
 PANEL_A, PANEL_B, STRIP_A, STRIP_B, MULTIPLIER = range(5)
 PACKS, TINY, STACKS = 1 << 12, 1 << 16, 1 << 17
 _READY: dict = {}
