@@ -1,6 +1,7 @@
 """Products by a matrix unit (jit/ir/amx.py): whole numbers exactly, bfloat16 by a model of the instruction; by the unit
 where there is one, and by its emulation everywhere."""
 
+import ctypes
 import itertools
 import os
 import subprocess
@@ -14,7 +15,7 @@ import pytest
 from llvmlite import ir
 
 import nbkernels as nb
-from nbkernels.cpu.gemm import kinds
+from nbkernels.cpu.gemm import context_setup, kinds, matrix_unit
 from nbkernels.cpu.gemm.blocking import Tiles
 from nbkernels.cpu.gemm.context_setup import swapped
 from nbkernels.cpu.gemm.general_entry import general
@@ -88,6 +89,31 @@ def test_rows_in_any_order_are_read_in_place(rng):
     for a in (room[::-1, :128], np.broadcast_to(room[:1, 128:], (70, 128)), room[::2, 64:192], room[-33:, 128:]):
         out = np.empty((len(a), 40), "int32")
         np.testing.assert_array_equal(run(out, None, a, b, 0, 1, kind), a.astype("int32") @ b.astype("int32"))
+
+
+@pytest.mark.parametrize("m", [1, 15, 16, 17, 31, 32, 33, 80])
+def test_the_unit_is_configured_for_the_rows_of_each_tile(monkeypatch, rng, m):
+    """Once for all tiles of a height that follow, and not at all in the end."""
+    kind, heights = Kind("int8", "int8", "int32", "int32", UNIT), []
+    called = ctypes.CFUNCTYPE(None, ctypes.c_int64)(heights.append)
+    monkeypatch.setattr(matrix_unit, "brackets", lambda dtype: ctypes.cast(called, ctypes.c_void_p).value)
+    context_setup.template.cache_clear()
+    a, b, out = matrix(rng, (m, 128), "int8"), matrix(rng, (128, 70), "int8"), np.empty((m, 70), "int32")
+    try:
+        run(out, None, a, b, 0, 1, kind, Tiles(32, 32, 128, 4096, 4096, 4096))
+    finally:
+        context_setup.template.cache_clear()
+    np.testing.assert_array_equal(out, a.astype("int32") @ b.astype("int32"))
+    assert heights == [32] * (m >= 32) + [m % 32] * (m % 32 > 0) + [0]
+
+
+def test_every_configuration_is_one_that_the_manual_allows():
+    for height in range(1, 33):
+        rows = matrix_unit.configured(height)
+        assert len(rows) == amx.TILES
+        assert all(1 <= each <= amx.ROWS for each in rows)
+        assert rows[0] + (height > 16) * rows[2] == height
+        assert rows[4:6] == (rows[0], rows[2])
 
 
 def test_endings_and_results_of_one_byte(rng):

@@ -11,7 +11,8 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass, replace
 
-from ...jit.ir.kind import BYTES, Kind
+from ...jit.ir.amx import ROWS
+from ...jit.ir.kind import BYTES, UNIT, Kind
 from ...jit.ir.tile import Tile
 from ...jit.ir.vector import LINE, SIZE, width_bits
 from ..runtime.machine import machine
@@ -45,7 +46,7 @@ class Tiles:
 
 @functools.cache
 def _tile(mr: int, nr: int, kind: Kind) -> Tile:
-    lanes = width_bits() // (8 * BYTES[kind.word])
+    lanes = ROWS if kind.way == UNIT else width_bits() // (8 * BYTES[kind.word])
     return Tile(kind.word, mr, nr // lanes, lanes, kind)
 
 

@@ -7,7 +7,7 @@ import functools
 
 import numpy as np
 
-from ...jit.abi.address import peek, pointer
+from ...jit.abi.address import invoke, peek, pointer
 from ...jit.abi.record import Record
 from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit, plain
@@ -20,8 +20,8 @@ from .store import MEMORY, PARTIAL, finish
 
 # A tile of C: its size, A with the strides of its rows and groups of k, B, words of k; whether a chain begins, how it
 # ends, whether its segment is the first one and the last; where chains and sums wait, and their rows' strides; C and X;
-# what is asked for of the panels of B that come next.
-TILE = Record("Tile", "height width a rsa csa b words starts stop first last part rsp total rst c x ahead pace")
+# what is asked for of the panels of B that come next; the height for which a matrix unit is configured, 0 before it is.
+TILE = Record("Tile", "height width a rsa csa b words starts stop first last part rsp total rst c x ahead pace unit")
 tile_at, TILE_BYTES = TILE.pointer(), TILE.bytes
 
 # A tile's kernels: four pack panels, or some rows of panels; one multiplies; those of stacks_float.py come after it.
@@ -80,11 +80,20 @@ def _pack_kernel(tile, what: int) -> int:
     return compiled(pack, f"void({', '.join(['int64'] * 6)})", f"gemm_pack_{tile}_{name}")
 
 
+@jit(forceinline=True)
+def configure(t, f, height):
+    """Configure the matrix unit, if there is one, for micro-kernels of a height: once for all that follow."""
+    if f.brackets != 0 and t.unit != height:
+        t.unit = height
+        invoke(f.brackets, (height,))
+
+
 @functools.cache
 def multiplier(tile) -> int:
     """A tile of C and how it ends: void(the tile's words, the product's)."""
 
     def multiply(t, f):
+        configure(t, f, t.height)
         alpha, beta = peek(tile, f.scalars), peek(tile, f.scalars + tile.size_t)
         registers = t.stop != PARTIAL and t.stop != MEMORY
         code, to, rst = (t.stop, t.c, f.rsc) if registers else (PARTIAL, t.part, t.rsp)

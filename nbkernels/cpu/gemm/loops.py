@@ -131,8 +131,7 @@ def loops() -> int:
 
     def work(f, task):
         t = tile_at(scratch(TILE_BYTES))
-        if f.brackets != 0:
-            invoke(f.brackets, (1,))
+        t.unit = 0
         wide, high = even(f.n, f.nc, f.nr), even(f.m, f.mc, f.mr)
         for piece in range(task, f.down * f.across, f.tasks):
             room, block = f.room + piece * f.share, 0

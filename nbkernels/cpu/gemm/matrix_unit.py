@@ -2,7 +2,8 @@
 
 A panel of A is, for each 64 bytes of k, mr rows of 64 bytes; one of B, for the same k, 16 rows of 4 bytes of k for each
 of nr columns. Beyond k both are zero. Whole tiles of an A whose rows are contiguous are read in place. The micro-kernel
-is the packed path's, of 32x32: two tiles of A, two of B, four of C.
+is the packed path's, of 32x32: two tiles of A, two of B, four of C. At C's bottom edge tiles of A and C have as many
+rows as are left: the unit takes a cycle for each. Fewer columns than 16 take as long as 16, and C gets a part of them.
 """
 
 from __future__ import annotations
@@ -15,12 +16,23 @@ from ...jit.compile.lazy import intrinsic, types
 from ...jit.compile.routine import routine
 from ...jit.ir.amx import BYTES, ROW, ROWS, unit
 from ...jit.ir.chain import Chain
-from ...jit.ir.vector import ELEMENT, I1, I64, VOID, Lanes, loop
+from ...jit.ir.vector import ELEMENT, I64, VOID, Lanes, loop, switch
 from .blocking import PANEL, Tiles
 from .store import PARTIAL, PLAIN
 
 WORD = 4  # bytes of k of a column of B that lie together
 SIDE = 2 * ROWS  # rows and columns of C in registers
+LEFT, RIGHT = (4, 5), (6, 7)  # the tiles of A and B; those of C, by rows, are before them
+
+
+def configured(height: int) -> tuple[int, ...]:
+    """Rows of the eight tiles where C has `height` rows.
+
+    >>> configured(32), configured(19)
+    ((16, 16, 16, 16, 16, 16, 16, 16), (16, 16, 3, 3, 16, 3, 16, 16))
+    """
+    first, second = min(height, ROWS), max(1, height - ROWS)  # of a second one that is in use
+    return first, first, second, second, first, second, ROWS, ROWS
 
 
 def tiles(items: int, l2: int) -> Tiles:
@@ -38,17 +50,16 @@ def tiles(items: int, l2: int) -> Tiles:
 def micro_kernel(module: ir.Module, name: str, tile, spec, kinds, mr: int, nv: int) -> None:
     """The LLVM function of the tile's first mr rows and nv vectors of columns, with the arguments of microkernel.py.
 
-    Tiles of the unit are whole: where C has fewer rows or columns, or other elements, they go through memory.
+    Where C has fewer columns than its tiles, or other elements, they go through memory. The unit is configured for mr.
     """
     function = ir.Function(module, ir.FunctionType(VOID, [kinds[kind] for _, kind in spec]), name)
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     arg, kind = dict(zip((name for name, _ in spec), function.args)), tile.kind
-    engine, ops, tall = unit(kind.a)(builder), Chain(builder, kind, tile.lanes), -(-mr // ROWS)
+    engine, ops, tall = unit(kind.a)(builder, configured(mr)), Chain(builder, kind, tile.lanes), -(-mr // ROWS)
     cells = [(i, j) for i in range(tall) for j in range(nv)]
-    left, right = ([first + i for i in range(2)] for first in (4, 6))
     last = builder.sub(arg["width"], I64((nv - 1) * tile.lanes))
     square = builder.bitcast(builder.alloca(ir.ArrayType(ELEMENT[kind.chain], tile.mr * tile.nr)), kinds["t"])
-    whole = builder.icmp_signed("==", last, I64(tile.lanes)) if mr % ROWS == 0 else I1(0)
+    whole = builder.icmp_signed("==", last, I64(tile.lanes))
 
     def each(matrix, stride, do):
         """Load or store the tiles of C, at a matrix of chains."""
@@ -100,11 +111,11 @@ def micro_kernel(module: ir.Module, name: str, tile, spec, kinds, mr: int, nv: i
             for j in range(nv, 2 * nv):
                 lines.prefetch(builder.gep(following, [I64(j * tile.lanes)]), write=True)
         for i in range(tall):
-            engine.load(left[i], builder.gep(a, [builder.mul(arg["rsa"], I64(i * ROWS))]), arg["rsa"])
+            engine.load(LEFT[i], builder.gep(a, [builder.mul(arg["rsa"], I64(i * ROWS))]), arg["rsa"])
         for j in range(nv):
-            engine.load(right[j], builder.gep(b, [I64(j * ROW)]), I64(tile.nr * WORD))
+            engine.load(RIGHT[j], builder.gep(b, [I64(j * ROW)]), I64(tile.nr * WORD))
         for i, j in cells:
-            engine.dot(kind.a, kind.b, 2 * i + j, left[i], right[j])
+            engine.dot(kind.a, kind.b, 2 * i + j, LEFT[i], RIGHT[j])
         return [builder.gep(a, [arg["csa"]]), builder.gep(b, [I64(tile.nr * ROW)])]
 
     loop(builder, arg["kb"], [builder.bitcast(arg[side], BYTES) for side in "ab"], step)
@@ -223,17 +234,20 @@ def panel_a(typing, tile, source, along, down, width, kb, target):
 
 @functools.cache
 def brackets(dtype: str) -> int:
-    """void(on): what a thread calls before its first micro-kernel of a product, and after the last one."""
+    """void(height): what a thread calls before a micro-kernel of another height than its last one, and, with 0, after
+    the last one of a product."""
 
     def define(module, name):
         function = ir.Function(module, ir.FunctionType(VOID, [I64]), name)
         builder = ir.IRBuilder(function.append_basic_block("entry"))
-        engine = unit(dtype)(builder)
-        with builder.if_else(builder.icmp_signed("!=", function.args[0], I64(0))) as (begins, ends):
-            with begins:
-                engine.begin()
-            with ends:
-                engine.end()
+
+        def emit(height):
+            if height > 0:
+                unit(dtype)(builder, configured(height)).begin()
+            else:
+                unit(dtype)(builder).end()
+
+        switch(builder, [(function.args[0], SIDE + 1)], emit)
         builder.ret_void()
 
     return routine(f"{unit(dtype).name}_brackets", define)

@@ -21,7 +21,7 @@ from . import kernels
 from .block import ROOM, SQUARE
 from .context import TASKS, WORDS, cuts
 from .context_setup import template
-from .kernels import PACKS, PANEL_A, PANEL_B, TILE, TILE_BYTES, single, supply, tile_at
+from .kernels import PACKS, PANEL_A, PANEL_B, TILE, TILE_BYTES, configure, single, supply, tile_at
 from .kinds import default_tiles
 from .loops import loops
 from .microkernel import PACKED, place, table, ukernel_packed
@@ -47,6 +47,7 @@ def multiplier(tile) -> int:
     """As kernels.multiplier; of an edge all of the tile's rows."""
 
     def multiply(t, f):
+        configure(t, f, tile.mr)
         alpha, beta = peek(tile, f.scalars), peek(tile, f.scalars + tile.size_t)
         edge, part, rsp, c, rsc = t.height < tile.mr, t.part, t.rsp, t.c, f.rsc
         if edge:
@@ -94,8 +95,7 @@ def one_tile(f, b):
     t.rsa, t.csa, t.stop = f.step, f.mr * f.step, ending(f.csc, f.x, f.csx, f.unit)
     t.starts = t.first = t.last = 1
     t.part, t.rsp, t.total, t.rst, t.c, t.x = scratch(SQUARE), f.nr, f.c, f.rsc, f.c, f.x
-    if f.brackets != 0:
-        invoke(f.brackets, (1,))
+    t.unit = 0
     invoke(f.multiply, (own, f.own))
     if f.brackets != 0:
         invoke(f.brackets, (0,))

@@ -48,20 +48,21 @@ class Unit:
 
     name = "amx"
 
-    def __init__(self, builder: ir.IRBuilder):
-        self.builder = builder
+    def __init__(self, builder: ir.IRBuilder, rows=(ROWS,) * TILES):
+        self.builder, self.rows = builder, rows  # rows that the configuration gives to each tile
 
     def _call(self, name: str, *args) -> None:
         kind = ir.FunctionType(VOID, [each.type for each in args])
         self.builder.call(cgutils.get_or_insert_function(self.builder.module, kind, f"llvm.x86.{name}"), args)
 
     def begin(self) -> None:
-        """All tiles have their full shape from now on."""
+        """Tiles have their rows from now on, whole ones; they hold nothing."""
         builder, words = self.builder, bytearray(64)
         words[0] = 1  # the palette
         words[16:32] = ROW.to_bytes(2, "little") * TILES  # bytes of a row
-        words[48:56] = bytes([ROWS]) * TILES
-        configuration = cgutils.global_constant(builder, "configuration", ir.Constant(ir.ArrayType(I8, 64), words))
+        words[48:56] = bytes(self.rows)
+        constant = ir.Constant(ir.ArrayType(I8, 64), words)
+        configuration = cgutils.global_constant(builder, "configuration", constant)
         self._call("ldtilecfg", builder.bitcast(configuration, BYTES))
 
     def end(self) -> None:
@@ -96,8 +97,8 @@ class Emulated(Unit):
 
     name = "amx_emulated"
 
-    def __init__(self, builder):
-        super().__init__(builder)
+    def __init__(self, builder, *rows):
+        super().__init__(builder, *rows)
         self.file = builder.alloca(ir.ArrayType(I8, TILES * ROWS * ROW))
 
     def begin(self) -> None:
@@ -107,6 +108,7 @@ class Emulated(Unit):
 
     def _call(self, name: str, *args) -> None:
         tiles = [self._tile(each.constant) if each.type is I8 else each for each in args]
+        tiles.insert(0, I64(self.rows[args[0].constant]))
         kinds = [each.type for each in tiles]
         function, inside = once(self.builder.module, f"{self.name}_{name}", kinds)
         if inside is not None:
@@ -118,31 +120,31 @@ class Emulated(Unit):
         return self.builder.gep(self.builder.bitcast(self.file, BYTES), [I64(number * ROWS * ROW)])
 
 
-def _each(builder, rows: int, columns: int, body) -> None:
+def _each(builder, rows, columns: int, body) -> None:
     """body(i, j) for every i < rows and j < columns."""
 
     def row(i, _):
         loop(builder, inner, [], lambda j, _: [body(i, j)][:0])
         return []
 
-    outer, inner = (opaque(builder, I64(count)) for count in (rows, columns))  # unrolled they take seconds to compile
-    loop(builder, outer, [], row)
+    inner = opaque(builder, I64(columns))  # unrolled it takes seconds to compile
+    loop(builder, rows, [], row)
 
 
 def _at(builder, start, row, stride, byte):
     return builder.gep(start, [builder.add(builder.mul(row, stride), byte)])
 
 
-def _zero(builder, tile) -> None:
-    _each(builder, ROWS, ROW, lambda i, j: builder.store(I8(0), _at(builder, tile, i, I64(ROW), j)))
+def _zero(builder, rows, tile) -> None:
+    _each(builder, rows, ROW, lambda i, j: builder.store(I8(0), _at(builder, tile, i, I64(ROW), j)))
 
 
-def _copy(loads: bool, builder, tile, address, stride) -> None:
+def _copy(loads: bool, builder, rows, tile, address, stride) -> None:
     def copy(i, j):
         ends = _at(builder, tile, i, I64(ROW), j), _at(builder, address, i, stride, j)
         builder.store(builder.load(ends[loads]), ends[not loads])
 
-    _each(builder, ROWS, ROW, copy)
+    _each(builder, rows, ROW, copy)
 
 
 _INSTRUCTIONS = {"tilezero": _zero, "tileloadd64": functools.partial(_copy, True),
@@ -155,7 +157,7 @@ class _Dot:
     def __init__(self, name: str):
         self.halves, self.signs = next((dtype for dtype in DOT if DOT[dtype] == name), ""), name[4:6]
 
-    def __call__(self, builder, tile, left, right) -> None:
+    def __call__(self, builder, rows, tile, left, right) -> None:
         depth = opaque(builder, I64(ROWS))
 
         def cell(i, j):
@@ -184,7 +186,7 @@ class _Dot:
                 total = builder.bitcast(_flushed(builder, builder.fadd(_flushed(builder, before), both)), I32)
             builder.store(total, at, align=1)
 
-        _each(builder, ROWS, ROW // 4, cell)
+        _each(builder, rows, ROW // 4, cell)
 
     def _element(self, builder, word, q: int, operand: int):
         """Item q of a word of four bytes."""
