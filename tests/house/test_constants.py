@@ -80,7 +80,7 @@ FIXED = {
     "gemm/general_entry.py": "MATRICES CHOSEN SHAPE",
     "gemm/kernels.py": "PACKS TINY STACKS",
     "gemm/kinds.py": "SHALLOW",
-    "gemm/matrix_unit.py": "WORD SIDE",
+    "gemm/matrix_unit.py": "WORD SIDE LEFT RIGHT",
     "gemm/packed.py": "LAUNCH",
     "gemm/store.py": "PARTIAL PLAIN REGISTERS MEMORY",
     "gemm/tiny.py": "AHEAD",

@@ -128,14 +128,17 @@ PIECES = """
 import numpy as np
 from nbkernels.cpu.gemm.blocking import WAY, small
 from nbkernels.cpu.gemm.columns import door
-from nbkernels.cpu.gemm.context_setup import described
+from nbkernels.cpu.gemm.context_setup import filled
+from nbkernels.cpu.gemm.kinds import default_tiles, kind_of
+kind = kind_of(*["float32"] * 3)
 tile = small("float32")
 for panels in (11, 5, *range(1, 13)):
     for workers in (2, 3):
         m, n, k = 5 * tile.mr + 1, panels * tile.nr - 3, 40
         a = np.arange(k * WAY // 4, dtype="f4").reshape(k, WAY // 4)[:, :m].T % 7
         b, out = np.arange(k * n, dtype="f4").reshape(k, n) % 5, np.empty((m, n), "f4")
-        door("float32").product(described(out, 0, a, b, 0, True), 0.0, 1.0, workers)
+        f, _ = filled(out, 0, a, b, 0, 1, default_tiles(kind), kind, workers)
+        door("float32").product(f, 0.0, 1.0, workers)
         assert (out == a.astype(int) @ b.astype(int)).all(), (panels, workers)
 """
 

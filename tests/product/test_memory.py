@@ -153,7 +153,8 @@ def test_other_dtypes_take_their_buffers(left, to):
 
 def test_rooms_that_compiled_code_keeps():
     """1 MiB for each of what runs small products and stacks, for jitted code, too, 64 KiB more for B in some, 128
-    KiB for stacks, else nothing; read from the object code in the cache."""
+    KiB for stacks, else nothing; read from the object code in the cache. With narrow vectors the products of stacks and
+    jitted code read A in place."""
     for dtype in ("float32", "float64", "int8"):
         nbkernels.mm(*[np.ones((20, 20), dtype)] * 2)
     for number in PATHS:
@@ -171,7 +172,7 @@ def test_rooms_that_compiled_code_keeps():
     sizes = {
         "gemm_block": ROOM + PANEL,
         "product_": ROOM,
-        "gemm_native": ROOM,
+        **({} if small("float32").narrow else {"gemm_native": ROOM}),
         "gemm_batch_float": PANELS,
     }
     assert rooms == {name: size for name in kept for start, size in sizes.items() if name.startswith(start)}

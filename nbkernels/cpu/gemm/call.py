@@ -29,9 +29,7 @@ from .stacks_float import NATIVE
 # Results of the checks: DONE, or the first fault that is found.
 DONE, INNER, BATCHES, OUT, SELF, OVERLAPS, OVERLAPS_SELF, TWICE, UNEVEN = range(9)
 STRICT, HELD, SHARED = 1, 2, 4  # bits of `how`
-ASKED = (
-    1  # for the address of what multiplies small matrices: it is one of the tile's kernels, compiled when it is missed
-)
+ASKED = 1  # for the address of what multiplies small matrices: one of the tile's kernels, compiled when it is missed
 BLOCKS = 4 * BLOCK  # bytes of the operands: out, x, a, b
 
 GAIN = 48**3  # multiply-adds of a stack from which threads share it: a launch takes as long as 10 us of them

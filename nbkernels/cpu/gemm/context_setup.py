@@ -55,26 +55,9 @@ def started(beta, alpha, tiles: Tiles, kind: Kind, workers: int):
     return f, kept
 
 
-@functools.cache
-def _bare(dtype) -> bytes:
-    """Words that tell of elements alone."""
-    f, size = WORDS.array(), dtype.itemsize
-    f.size_a = f.size_b = f.size_c = size
-    f.shift_a = f.shift_b = f.shift_c = size.bit_length() - 1
-    return f.tobytes()
-
-
-def described(out, x, a, b, beta, trusted: bool):
-    """The words of a product of float32 or float64 that tell of its arrays, x by its id or 0; None where arrays not
-    trusted are unusual."""
-    f = WORDS.array(_bare(out.dtype))
-    f.trusted, f.reads = trusted, beta != 0
-    return f if prepare()(id(out), x, id(a), id(b), f.buffer_info()[0]) == DONE else None
-
-
 def filled(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, *, trusted=True):
-    """The words of a product, and what must live while they are read; (None, None) where arrays not trusted are
-    unusual."""
+    """The words of a product, x by its id or 0, and what must live while they are read; (None, None) where arrays not
+    trusted are unusual."""
     f, kept = started(beta, alpha, tiles, kind, workers)
     f.trusted = trusted
     return (f, kept) if prepare()(id(out), x, id(a), id(b), f.own) == DONE else (None, None)

@@ -20,23 +20,13 @@ from ...jit.ir.kind import wrapped
 from ...jit.ir.vector import SIZE
 from ..gemv.gemv import gemv
 from ..runtime import threads
-from ..runtime.status import (
-    COLUMNS,
-    DECLINED,
-    DEEP,
-    DONE,
-    GEMV,
-    PACKED,
-    SHORT,
-    SMALL,
-    THIN,
-)
+from ..runtime.status import COLUMNS, DECLINED, DEEP, DONE, GEMV, PACKED, SHORT, SMALL, THIN
 from ..runtime.workspace import fresh
 from . import columns, deep, first_products, short, thin
 from .blocking import Tiles, given
-from .context_setup import described
+from .context_setup import filled
 from .entry import SERIALLY, small_entry, small_table, supplied
-from .kinds import by_unit, kind_of, of_depth, tiles_of
+from .kinds import by_unit, default_tiles, kind_of, of_depth, tiles_of
 from .packed import packed
 from .paths import PARALLEL, path_of
 from .syrk import mirrored, symmetric
@@ -112,11 +102,10 @@ def by_path(way: int, out, x, a, b, beta, alpha, trusted: bool = True) -> int:
     name, workers = NAMES[out.dtype], threads.count()
     if way == SMALL:
         return _run_small(out, x, a, b, beta, alpha)
-    x = 0 if x is None else id(x)
+    x, kind = 0 if x is None else id(x), kind_of(name, name, name)
     if way == PACKED:
-        kind = kind_of(name, name, name)
         return packed(out, x, a, b, beta, alpha, tiles_of(kind, slot_of(out, a, b)), kind, workers, trusted=trusted)
-    f = described(out, x, a, b, beta, trusted)
+    f, _ = filled(out, x, a, b, beta, alpha, default_tiles(kind), kind, workers, trusted=trusted)
     if f is None:
         return DECLINED
     run = functools.partial(gemv, name) if way == GEMV else DOORS[way](name).product

@@ -16,7 +16,7 @@ from ...jit.compile.lazy import intrinsic, types
 from ...jit.compile.routine import routine
 from ...jit.ir.amx import BYTES, ROW, ROWS, unit
 from ...jit.ir.chain import Chain
-from ...jit.ir.vector import ELEMENT, I64, VOID, Lanes, loop, switch
+from ...jit.ir.vector import ELEMENT, I64, VOID, Lanes, loop, opaque, switch
 from .blocking import PANEL, Tiles
 from .store import PARTIAL, PLAIN
 
@@ -173,8 +173,8 @@ def _lines(chain, source, along, down, kb, target, width, pitch) -> None:
 
 
 def _turned(chain, source, along, down, kb, target, width, pitch, beside: bool) -> None:
-    """Rows of A with any strides, 16 at a time: words of each step of k, turned in registers. `beside`: the rows'
-    elements of a step are neighbours."""
+    """Rows of A with any strides, 16 at a time: words of each step of k, which lie where the panel comes, and are
+    turned there. `beside`: the rows' elements of a step are neighbours."""
     builder, words, group = chain.builder, chain.words, chain.kind.items
     blocks = builder.udiv(builder.add(kb, I64(ROWS * group - 1)), I64(ROWS * group))
 
@@ -182,25 +182,28 @@ def _turned(chain, source, along, down, kb, target, width, pitch, beside: bool) 
         first = builder.mul(r, I64(ROWS))
         rows = builder.sub(width, first)
 
-        def word(start, left, step):
-            """Steps `step`, step + 1 ... of 16 rows, of which `left` are there: a word of each row."""
-            steps = iter(range(step, step + group))
-
-            def load(lanes, address):
-                inside = builder.icmp_signed(">", left, I64(next(steps)))
-                there = lanes.mask(builder.select(inside, rows, I64(0)))
-                return lanes.load(address, there) if beside else lanes.gather(address, lanes.ramp(along), there)
-
-            items = [builder.gep(start, [builder.mul(down, I64(step + q))]) for q in range(group)]
-            return chain.across("a", items, load)[0]
-
         def block(index, carried):
             start, to, left = carried
-            lines = [word(start, left, w * group) for w in range(ROWS)]
-            for i, line in enumerate(words.transpose(lines)):
-                words.store(line, words.at(to, i * ROWS))
-            step = builder.mul(down, I64(ROWS * group))
-            return [builder.gep(start, [step]), words.at(to, ROWS * pitch), builder.sub(left, I64(ROWS * group))]
+
+            def word(w, carried):  # of each of 16 rows
+                start, left = carried
+                steps = iter(range(group))
+
+                def load(lanes, address):
+                    inside = builder.icmp_signed(">", left, I64(next(steps)))
+                    there = lanes.mask(builder.select(inside, rows, I64(0)))
+                    return lanes.load(address, there) if beside else lanes.gather(address, lanes.ramp(along), there)
+
+                items = [builder.gep(start, [builder.mul(down, I64(q))]) for q in range(group)]
+                words.store(chain.across("a", items, load)[0], words.at(to, builder.mul(w, I64(ROWS))))
+                return [builder.gep(start, [builder.mul(down, I64(group))]), builder.sub(left, I64(group))]
+
+            trips = opaque(builder, I64(ROWS))  # unrolled they take 3 s to compile
+            start, left = loop(builder, trips, [start, left], word)
+            lines = [words.at(to, i * ROWS) for i in range(ROWS)]
+            for line, address in zip(words.transpose([words.load(each) for each in lines]), lines):
+                words.store(line, address)
+            return [start, words.at(to, ROWS * pitch), left]
 
         start = builder.gep(source, [builder.mul(along, first)])
         loop(builder, blocks, [start, words.at(target, builder.mul(r, I64(ROWS * ROWS))), kb], block)
