@@ -90,8 +90,7 @@ def _column_panel(tile, stop, rooms, j, sizes, operands, alpha, beta):
                             panel)  # fmt: skip
             bj = panel
         elif tile.narrow and room != 0 and bj == panel:
-            ukernel_packed(tile, h, ai, 1, tile.mr, bj, tile.nr, k, ci, rsc, ci, rsc, w, 0, stop, xi, rsx, alpha, beta,
-                           0, 0)  # fmt: skip
+            ukernel_packed(tile, h, ai, 1, tile.mr, bj, tile.nr, k, ci, rsc, ci, rsc, w, 0, stop, xi, rsx, alpha, beta)
         else:
             ukernel(tile, h, ai, rsai, csai, bj, rsbj, k, ci, rsc, ci, rsc, w, 0, stop, xi, rsx, alpha, beta)
 

@@ -174,7 +174,7 @@ def _tiles(tile, out, x, a, b, factors) -> None:
             c, own = at_c + (i * rsc + j) * out.itemsize, at_x + (i * rsx + j) * out.itemsize
             ahead = APART * columns.strides[0]
             called(table(tile).supply(place(tile, STRIDED, h, -(-width // tile.lanes))))(
-                *_lies(rows), *_lies(columns)[:2], k, c, rsc, c, rsc, width, 0, stop, own, rsx, *factors, ahead, 0
+                *_lies(rows), *_lies(columns)[:2], k, c, rsc, c, rsc, width, 0, stop, own, rsx, *factors, ahead
             )
 
 

@@ -31,29 +31,32 @@ from . import matrix_unit
 # memory (f64, one thread, us: 16x2048x512 1666 -> 1168). Panels come as the hardware follows them.
 APART = 16
 # name and kind of the arguments: address of w words, t chains, c elements of C; i integer; s a chain's dtype. What is
-# asked for of B lies `ahead` bytes after its rows; of panels, `pace` bytes a step from there on, where it is not 0.
-ARGUMENTS = "a:w rsa:i csa:i b:w rsb:i kb:i t:t rst:i c:c rsc:i width:i start:i stop:i x:c rsx:i alpha:s beta:s"
-AHEAD = [["ahead", "i"], ["pace", "i"]]
-SPEC = [*(item.split(":") for item in ARGUMENTS.split()), *AHEAD]
+# asked for of B lies `ahead` bytes after its rows; of panels in memory, from there on in STREAMS places that lie
+# `apart`, by turns, `pace` bytes a step: one stream is not all that a core can read (Zen 3, GB/s: 12, two 14, four
+# 15.5; 1, 4 and 8 rows by packed float32 of 64 MB so in .92, .78 and .62 of the time).
+ARGUMENTS = "a:w rsa:i csa:i b:w rsb:i kb:i t:t rst:i c:c rsc:i width:i start:i stop:i x:c rsx:i alpha:s beta:s ahead:i"
+SPEC = [item.split(":") for item in ARGUMENTS.split()]
+STREAMS = 4
 # Steps of k per turn of a full tile's loop, which fill the window; short tiles are cheap to compile instead. Narrow
 # vectors take 20 instructions for 12 multiply-adds, and a neighbour on the core takes half of what it can issue.
 UNROLL, NARROW = 2, 8
-# How A and B lie: anyhow, in panels, or A in a panel and B by rows, of which the tile makes a panel on its way.
-LIES = "", "_packed", "_copying"
-STRIDED, PACKED, COPYING = range(3)
+# How A and B lie: anyhow, in panels, A in a panel and B by rows, of which the tile makes a panel on its way, or in
+# panels, those of B in memory.
+LIES = "", "_packed", "_copying", "_streamed"
+STRIDED, PACKED, COPYING, STREAMED = range(4)
 
 
 def _spec(lie: int, given: bool = False) -> list:
-    """SPEC, and where rows of B are copied to; `given`: without what callers give of panels alone."""
-    spec = [*SPEC, ["panel", "w"]] if lie == COPYING else SPEC
-    return [each for each in spec if not given or lie == PACKED or each not in AHEAD]
+    """SPEC, and what else there is of operands that lie so; `given`: what callers give."""
+    more = {COPYING: [["panel", "w"]], STREAMED: [["pace", "i"], ["apart", "i"]]}.get(lie, [])
+    return [each for each in SPEC if not given or lie == STREAMED or each[0] != "ahead"] + more
 
 
 def _known(tile, lie: int) -> dict:
     """The strides that are known of operands that lie so."""
     planes = tile.kind.planes
     a = {} if lie == STRIDED or tile.kind.way == UNIT else {"rsa": I64(1), "csa": I64(tile.mr * planes)}
-    return a | {"rsb": I64(tile.nr * planes)} if lie == PACKED else a
+    return a | {"rsb": I64(tile.nr * planes)} if lie in (PACKED, STREAMED) else a
 
 
 def _kinds(tile) -> dict:
@@ -122,23 +125,25 @@ def _define(module: ir.Module, name: str, tile, mr: int, nv: int, lie: int) -> N
         partial = builder.icmp_signed("==", arg["stop"], I64(0))
         arg["to"], arg["rsto"] = (builder.select(partial, arg[t], arg[c]) for t, c in (("t", "c"), ("rst", "rsc")))
 
-    def fetch(index, steps):
-        """The next tile of C comes nearer meanwhile, a row each turn, then what is asked for of panels: without it each
-        tile begins and ends with a wait for L3 (n = 1024, f32: 95 % of the peak in the loops, then 98 %). Small
-        products go down the rows and are done with them: it is this tile (4x512x512x64 NT, f32: 2.1 -> 1.65 ms)."""
-        inside = builder.icmp_signed("<", index, I64(mr))
-        row = builder.select(inside, index, I64(mr - 1))
+    def fetch(index):
+        """The next tile of C comes nearer meanwhile, a row each turn: without it each tile begins and ends with a wait
+        for L3 (n = 1024, f32: 95 % of the peak in the loops, then 98 %). Small products go down the rows and are done
+        with them: it is this tile (4x512x512x64 NT, f32: 2.1 -> 1.65 ms)."""
+        row = builder.select(builder.icmp_signed("<", index, I64(mr)), index, I64(mr - 1))
         to, rsto = ("to", "rsto") if tile.kind.direct else ("c", "rsc")
         following = words.at(arg[to], builder.mul(arg[rsto], row))
-        if lie == STRIDED:
-            for j in range(nv):
-                words.prefetch(words.at(following, j * tile.lanes), write=True)
-            return
-        following = builder.bitcast(words.at(following, nv * tile.lanes), BYTES)
-        away = builder.add(arg["ahead"], builder.mul(index, builder.mul(arg["pace"], I64(steps))))
-        start = builder.select(inside, following, builder.gep(builder.bitcast(arg["b"], BYTES), [away]))
         for j in range(nv):
-            words.prefetch(builder.gep(start, [I64(j * LINE)]))
+            away = j if lie == STRIDED else nv + j
+            words.prefetch(words.at(following, away * tile.lanes), write=lie == STRIDED)
+
+    def stream(index, steps):
+        """Panels of B come nearer, as many lines as a turn reads."""
+        place, turns = builder.and_(index, I64(STREAMS - 1)), builder.udiv(index, I64(STREAMS))
+        along = builder.mul(turns, builder.mul(arg["pace"], I64(steps)))
+        away = builder.add(arg["ahead"], builder.add(builder.mul(place, arg["apart"]), along))
+        start = builder.gep(builder.bitcast(arg["b"], BYTES), [away])
+        for line in range(0, steps * tile.nr * tile.itemsize, LINE):
+            words.prefetch(builder.gep(start, [I64(line)]))
 
     copies, parts = lie == COPYING, len(chains[0])
     first = 2 + copies  # of the carried values, the chains'
@@ -147,7 +152,9 @@ def _define(module: ir.Module, name: str, tile, mr: int, nv: int, lie: int) -> N
         def body(index, carried):
             a, b, target, chains = *carried[:2], carried[2] if copies else None, _split(carried[first:], parts)
             if fetches:
-                fetch(index, steps)
+                fetch(index)
+            if lie == STREAMED:
+                stream(index, steps)
             for _ in range(steps):
                 for j in lines:
                     away = builder.add(arg["ahead"], I64(j * tile.itemsize))
@@ -218,7 +225,7 @@ def table(tile) -> Table:
     def of(at):
         row, nv = divmod(at, tile.nv + 1)
         lie, mr = divmod(row, tile.mr + 1)
-        lie = lie if mr == tile.mr or lie == COPYING else STRIDED
+        lie = lie if mr == tile.mr or lie > PACKED else STRIDED
         own = f"_{unit(tile.kind.a).name}" if tile.kind.way == UNIT else ""
         return f"ukernel{own}_{tile}_{mr}x{nv}{LIES[lie]}", functools.partial(_define, tile=tile, mr=mr, nv=nv, lie=lie)
 
@@ -265,8 +272,8 @@ def _emit(context, builder, signature, args, lie: int):
     tile, names = signature.args[0].tile, [name for name, _ in _spec(lie, given=True)]
     kinds, arg = _kinds(tile), dict(zip(names, args[2:])) | _known(tile, lie)
     height, width = args[1], arg["width"]
-    if lie != PACKED:
-        arg |= {"ahead": builder.mul(arg["rsb"], I64(APART * tile.itemsize)), "pace": I64(0)}
+    if lie != STREAMED:
+        arg["ahead"] = builder.mul(arg["rsb"], I64(APART * tile.itemsize))
     values = [arg[name] if kind in "is" else builder.inttoptr(arg[name], kinds[kind]) for name, kind in _spec(lie)]
     across = builder.sdiv(builder.add(width, I64(tile.lanes - 1)), I64(tile.lanes))
     row = builder.add(height, I64(lie * (tile.mr + 1)))
@@ -298,5 +305,12 @@ def ukernel_copying(typing, tile, height, a, rsa, csa, b, rsb, kb, t, rst, c, rs
 # The micro-kernel for operands in panels. It ignores rsb and, without a matrix unit, rsa and csa: the tile has them.
 @intrinsic
 def ukernel_packed(typing, tile, height, a, rsa, csa, b, rsb, kb, t, rst, c, rsc, width, start, stop, x, rsx, alpha,
-                   beta, ahead, pace):  # fmt: skip
+                   beta):  # fmt: skip
     return _signature(tile, PACKED), lambda *emission: _emit(*emission, PACKED)
+
+
+# The same for panels of B that come from memory.
+@intrinsic
+def ukernel_streamed(typing, tile, height, a, rsa, csa, b, rsb, kb, t, rst, c, rsc, width, start, stop, x, rsx, alpha,
+                     beta, ahead, pace, apart):  # fmt: skip
+    return _signature(tile, STREAMED), lambda *emission: _emit(*emission, STREAMED)

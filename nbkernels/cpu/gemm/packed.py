@@ -39,8 +39,8 @@ def packed(
     f, kept = filled(out, x, a, b, beta, alpha, tiles, kind, workers, trusted=trusted)
     if f is None:
         return DECLINED
-    kernels_of(f, tiles.tile(kind))
     f.ready = panels
+    kernels_of(f, tiles.tile(kind))
     if after is not None:
         f.after, context = after.words(turned)
         f.context = context.buffer_info()[0]

@@ -57,7 +57,7 @@ def multiplier(tile) -> int:
         registers = t.stop == PLAIN or (t.stop == REGISTERS and not edge)
         code, to, rst = (t.stop, c, rsc) if registers else (PARTIAL, part, rsp)
         ukernel_packed(tile, tile.mr, t.a, t.rsa, t.csa, t.b, tile.nr, t.words, part, rsp, to, rst, t.width,
-                       not t.starts, code, t.x, f.rsx, alpha, beta, t.ahead, t.pace)  # fmt: skip
+                       not t.starts, code, t.x, f.rsx, alpha, beta)  # fmt: skip
         if t.stop != PARTIAL and not registers:
             finish(tile, (t.height, t.width), (part, rsp), (t.total, t.rst), t.first != 0, t.last != 0,
                    (t.c, f.rsc, f.csc), (t.x, f.rsx, f.csx), alpha, beta)  # fmt: skip
@@ -95,7 +95,7 @@ def one_tile(f, b):
     t.rsa, t.csa, t.stop = f.step, f.mr * f.step, ending(f.csc, f.x, f.csx, f.unit)
     t.starts = t.first = t.last = 1
     t.part, t.rsp, t.total, t.rst, t.c, t.x = scratch(SQUARE), f.nr, f.c, f.rsc, f.c, f.x
-    t.unit = 0
+    t.unit = t.pace = 0
     invoke(f.multiply, (own, f.own))
     if f.brackets != 0:
         invoke(f.brackets, (0,))

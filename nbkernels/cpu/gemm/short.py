@@ -61,7 +61,7 @@ def _block(tile, f, steps, columns, stop, rooms, alpha, beta):
                                 across, p > 0, stop, x, f.rsx, alpha, beta, panel)  # fmt: skip
             else:
                 ukernel_packed(tile, h, apanel, 1, tile.mr, panel, tile.nr, s, part, wide, to, rst,
-                               across, p > 0, stop, x, f.rsx, alpha, beta, 0, 0)  # fmt: skip
+                               across, p > 0, stop, x, f.rsx, alpha, beta)  # fmt: skip
 
 
 @functools.cache
