@@ -25,9 +25,9 @@ STEERING = {
     "gemm/deep.py": "ROWS BROAD TURN LOW STEPS LINED PASSES",
     "gemm/even.py": "ROWS EACH NEAR",
     "gemm/ger.py": "TOGETHER",
-    "gemm/call.py": "GAIN OVERHEAD",
+    "gemm/call.py": "OVERHEAD",
     "gemm/little.py": "OUTPUTS LITTLE",
-    "gemm/microkernel.py": "APART UNROLL NARROW",
+    "gemm/microkernel.py": "APART UNROLL NARROW STREAMS",
     "gemm/pack.py": "ROWS AHEAD",
     "gemm/paths.py":
         "ALONE LITTLE STORED AWAKE BRIEF PARALLEL SERIAL PANEL DEEPEST THIN_LEAST SHORT_ROWS "

@@ -23,7 +23,7 @@ from .context import BYTES, cuts, swap_sides, swaps, words_at
 from .kernels import MULTIPLIER, STACKS, missing, ready, single
 from .kinds import by_unit
 from .little import LITTLE, OUTPUTS, little_of
-from .paths import DEEPEST, PARALLEL, SERIAL
+from .paths import AWAKE, DEEPEST, PARALLEL, SERIAL
 from .stacks_float import NATIVE
 
 # Results of the checks: DONE, or the first fault that is found.
@@ -32,7 +32,6 @@ STRICT, HELD, SHARED = 1, 2, 4  # bits of `how`
 ASKED = 1  # for the address of what multiplies small matrices: one of the tile's kernels, compiled when it is missed
 BLOCKS = 4 * BLOCK  # bytes of the operands: out, x, a, b
 
-GAIN = 48**3  # multiply-adds of a stack from which threads share it: a launch takes as long as 10 us of them
 OVERHEAD = 2000  # multiply-adds in the time that a product takes beside them
 F32, F64 = Tile("float32", 1, 1, 1), Tile("float64", 1, 1, 1)
 # A stack of products: the next one; how many there are, and are a job; the operands' descriptions; the words of the
@@ -224,8 +223,8 @@ def _launches(pool, how):
 def _run(s, f, how):
     """Compute the stack, whose first product has the words f: by threads where they gain and the caller lets them."""
     one, pool = f.m * f.n * f.k + OVERHEAD, threads.pool_at(s.launch)
-    workers = threads.workers(pool) if f.workers == 1 and s.count * one > GAIN and _launches(pool, how) else 1
-    s.next, s.each = 0, max(1, min(s.count // (4 * workers), GAIN // one))
+    workers = threads.workers(pool) if f.workers == 1 and s.count * one > AWAKE and _launches(pool, how) else 1
+    s.next, s.each = 0, max(1, min(s.count // (4 * workers), AWAKE // one))
     if workers == 1 and (how & HELD == 0 or s.count * one <= SERIAL):
         invoke(s.jobs, (address(s), 0))
     elif how & HELD != 0:  # others may have the GIL meanwhile

@@ -26,11 +26,11 @@ from ..runtime.machine import l2
 from ..runtime.status import DECLINED, DONE, LACKING, LARGE, WANTED
 from ..runtime.workspace import make_room
 from .blocking import caches, small
-from .call import ASKED, BLOCKS, F32, F64, GAIN, HELD, OVERHEAD, STRICT, by_itself, checked, plan
+from .call import ASKED, BLOCKS, F32, F64, HELD, OVERHEAD, STRICT, by_itself, checked, plan
 from .kernels import TINY, supply
 from .kinds import SHALLOW, by_unit, default_tiles, of_depth
 from .packed import LAUNCH
-from .paths import ALONE, PARALLEL, SERIAL, mirrors
+from .paths import ALONE, AWAKE, PARALLEL, SERIAL, mirrors
 from .stacks import even_over, served
 from .tuned import SLOTS, tuned
 
@@ -103,7 +103,7 @@ def shared(count, sizes, workers, size, cache):
         return 0
     if size > 0 and one > ALONE and not (even_over(count, workers) and served(m, n, k, size, cache)):
         return 0
-    return min(workers, count) if count * (one + OVERHEAD) > GAIN else 1
+    return min(workers, count) if count * (one + OVERHEAD) > AWAKE else 1
 
 
 @functools.cache
@@ -127,7 +127,7 @@ def _entry():
         if count * one == 0 or (c.alone != 0 and ndim(a) + ndim(b) == 3):  # mv has an order of its own
             return answer(DECLINED, given, made)
         pool, workers, several = threads.pool_at(c.launch), 1, 1
-        if count * (one + OVERHEAD) > GAIN:
+        if count * (one + OVERHEAD) > AWAKE:
             workers = threads.workers(pool) if pool.share != 0 else 2  # nothing says how many there are
             several = shared(count, (m, n, k), workers, c.width if c.alone != 0 else 0, l2()) if count > 1 else 1
         large = several == 0 or count * one > (LAUNCH if count > 1 else c.single)

@@ -21,9 +21,8 @@ from .store import MEMORY, PARTIAL, finish
 # A tile of C: its size, A with the strides of its rows and groups of k, B, words of k; whether a chain begins, how it
 # ends, whether its segment is the first one and the last; where chains and sums wait, and their rows' strides; C and X;
 # what is asked for of the panels of B that come next; the height for which a matrix unit is configured, 0 before it is.
-TILE = Record(
-    "Tile", "height width a rsa csa b words starts stop first last part rsp total rst c x ahead pace apart unit"
-)
+TILE = Record("Tile", """height width a rsa csa b words starts stop first last part rsp total rst c x
+                         ahead pace gap unit""")  # fmt: skip
 tile_at, TILE_BYTES = TILE.pointer(), TILE.bytes
 
 # A tile's kernels: four pack panels, or some rows of panels; one multiplies; those of stacks_float.py come after it.
@@ -104,7 +103,7 @@ def multiplier(tile) -> int:
                            not t.starts, code, t.x, f.rsx, alpha, beta)  # fmt: skip
         else:
             ukernel_streamed(tile, t.height, t.a, t.rsa, t.csa, t.b, tile.nr, t.words, t.part, t.rsp, to, rst, t.width,
-                             not t.starts, code, t.x, f.rsx, alpha, beta, t.ahead, t.pace, t.apart)  # fmt: skip
+                             not t.starts, code, t.x, f.rsx, alpha, beta, t.ahead, t.pace, t.gap)  # fmt: skip
         if t.stop == MEMORY:
             finish(tile, (t.height, t.width), (t.part, t.rsp), (t.total, t.rst), t.first != 0, t.last != 0,
                    (t.c, f.rsc, f.csc), (t.x, f.rsx, f.csx), alpha, beta)  # fmt: skip
@@ -127,18 +126,17 @@ def supply(tile, at: int) -> None:
 
 def kernels_of(f, tile) -> None:
     """Compile what the product of these words, which is cut, needs of the loops' kernels."""
-    lies = (PACKED, STREAMED) if f.ready else (PACKED,)
     m, n = (size if size < step else step + size % step for size, step in ((f.m, tile.mr), (f.n, tile.nr)))
-    f.multiply = _supplied(tile, packers(f, False), lies, m, n)
+    f.multiply = _supplied(tile, packers(f, False), f.ready != 0, m, n)
 
 
 @functools.lru_cache(4096)
-def _supplied(tile, packs, lies, m, n) -> int:
+def _supplied(tile, packs, streams, m, n) -> int:
     """What multiplies, with all that it calls for m rows and n columns, or any that leave the same over. Each product
     asks."""
     for what in packs:
         supply(tile, PACKS + what)
-    for lie in lies:
+    for lie in (PACKED, STREAMED)[: 1 + streams]:
         while (at := absent_of(tile, table(tile).words, lie, m, n)) >= 0:
             supply(tile, at)
     return multiplier(tile)

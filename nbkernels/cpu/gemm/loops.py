@@ -62,8 +62,7 @@ def _multiply(f, t, room, panels, rows, columns, place, operands, kb, ends):
     if ends:
         stop = ending(f.csc, x[0], f.csx, f.unit) if t.first != 0 and t.last != 0 else MEMORY
     down, across, panel = (high - low + f.mr - 1) // f.mr, (wide + f.nr - 1) // f.nr, f.nr * (words + f.head) * f.step
-    # Panels that were ready come from memory (64x4096x4096 of f32 by them, one thread, AVX-512: 21.3 -> 15.9 ms); each
-    # of a panel's tiles asks for its share of the next one.
+    # Ready panels come from memory; each tile asks for a share of the next one (64x4096x4096 of f32 21.3 -> 15.9 ms).
     streams = f.ready != 0 and high - low <= f.nb
     share = panel // down if streams else 0
     for tile in range(down * across):  # the A panel stays in L1 and B's block in L2, or A in L2 while panels stream by
@@ -73,7 +72,7 @@ def _multiply(f, t, room, panels, rows, columns, place, operands, kb, ends):
         t.rsa, t.csa = f.step, f.mr * f.step
         t.stop, t.words = stop, words
         t.width, t.b = min(f.nr, j0 + wide - j), panels + (j - j0) * (words + f.head) * f.step
-        t.ahead, t.pace, t.apart = panel + tile % down * share, share // words, share // STREAMS
+        t.ahead, t.pace, t.gap = panel + tile % down * share, share // words, share // STREAMS
         t.c, t.x = sub(c, i, j, f.size_c)[0], sub(x, i, j, f.size_c)[0]
         t.part, t.rsp, t.total, t.rst = square, f.nr, t.c, f.rsc
         if f.part > 0:

@@ -245,10 +245,8 @@ def brackets(dtype: str) -> int:
         builder = ir.IRBuilder(function.append_basic_block("entry"))
 
         def emit(height):
-            if height > 0:
-                unit(dtype)(builder, configured(height)).begin()
-            else:
-                unit(dtype)(builder).end()
+            engine = unit(dtype)(builder, configured(height))
+            engine.begin() if height else engine.end()
 
         switch(builder, [(function.args[0], SIDE + 1)], emit)
         builder.ret_void()

@@ -31,8 +31,8 @@ from . import matrix_unit
 # memory (f64, one thread, us: 16x2048x512 1666 -> 1168). Panels come as the hardware follows them.
 APART = 16
 # name and kind of the arguments: address of w words, t chains, c elements of C; i integer; s a chain's dtype. What is
-# asked for of B lies `ahead` bytes after its rows; of panels in memory, from there on in STREAMS places that lie
-# `apart`, by turns, `pace` bytes a step: one stream is not all that a core can read (Zen 3, GB/s: 12, two 14, four
+# asked for of B lies `ahead` bytes after its rows; of panels in memory, from there on in STREAMS places, `gap` bytes
+# apart, by turns, `pace` bytes a step: one stream is not all that a core can read (Zen 3, GB/s: 12, two 14, four
 # 15.5; 1, 4 and 8 rows by packed float32 of 64 MB so in .92, .78 and .62 of the time).
 ARGUMENTS = "a:w rsa:i csa:i b:w rsb:i kb:i t:t rst:i c:c rsc:i width:i start:i stop:i x:c rsx:i alpha:s beta:s ahead:i"
 SPEC = [item.split(":") for item in ARGUMENTS.split()]
@@ -48,7 +48,7 @@ STRIDED, PACKED, COPYING, STREAMED = range(4)
 
 def _spec(lie: int, given: bool = False) -> list:
     """SPEC, and what else there is of operands that lie so; `given`: what callers give."""
-    more = {COPYING: [["panel", "w"]], STREAMED: [["pace", "i"], ["apart", "i"]]}.get(lie, [])
+    more = {COPYING: [["panel", "w"]], STREAMED: [["pace", "i"], ["gap", "i"]]}.get(lie, [])
     return [each for each in SPEC if not given or lie == STREAMED or each[0] != "ahead"] + more
 
 
@@ -140,7 +140,7 @@ def _define(module: ir.Module, name: str, tile, mr: int, nv: int, lie: int) -> N
         """Panels of B come nearer, as many lines as a turn reads."""
         place, turns = builder.and_(index, I64(STREAMS - 1)), builder.udiv(index, I64(STREAMS))
         along = builder.mul(turns, builder.mul(arg["pace"], I64(steps)))
-        away = builder.add(arg["ahead"], builder.add(builder.mul(place, arg["apart"]), along))
+        away = builder.add(arg["ahead"], builder.add(builder.mul(place, arg["gap"]), along))
         start = builder.gep(builder.bitcast(arg["b"], BYTES), [away])
         for line in range(0, steps * tile.nr * tile.itemsize, LINE):
             words.prefetch(builder.gep(start, [I64(line)]))
@@ -312,5 +312,5 @@ def ukernel_packed(typing, tile, height, a, rsa, csa, b, rsb, kb, t, rst, c, rsc
 # The same for panels of B that come from memory.
 @intrinsic
 def ukernel_streamed(typing, tile, height, a, rsa, csa, b, rsb, kb, t, rst, c, rsc, width, start, stop, x, rsx, alpha,
-                     beta, ahead, pace, apart):  # fmt: skip
+                     beta, ahead, pace, gap):  # fmt: skip
     return _signature(tile, STREAMED), lambda *emission: _emit(*emission, STREAMED)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from llvmlite import ir
 
 from ...jit.compile.lazy import intrinsic, jit, types
-from ...jit.ir.vector import ELEMENT, I64, VOID, Lanes, loop
+from ...jit.ir.vector import ELEMENT, I64, VOID, Lanes, loop, switch
 from ..gemv.axpyf import STEPS
 
 MOST = 8  # vectors at once: as many chains hide each other's latency
@@ -62,38 +62,23 @@ def _define(module: ir.Module, tile, count: int) -> ir.Function:
     return function
 
 
-def _against(count):
-    def against(typing, tile, m, a, down, v, k, t, apart, begun):
-        def emit(context, builder, signature, args):
-            function = _define(builder.module, signature.args[0].tile, count)
-            kinds = [argument.type for argument in function.args]
-            builder.call(function, [x if kind is I64 else builder.inttoptr(x, kind)
-                                    for x, kind in zip(args[1:], kinds)])  # fmt: skip
-            return context.get_dummy_value()
-
-        return types.void(tile, *[types.int64] * 8), emit
-
-    against.__name__ = against.__qualname__ = f"against_{count}"
-    return intrinsic(against)
-
-
-_eight, _four, _two, _one = (_against(count) for count in (8, 4, 2, 1))
-
-
 @jit(forceinline=True)
 def group(left):
     """Vectors to take together, of those that are left."""
     return 8 if left >= 8 else 4 if left >= 4 else 2 if left >= 2 else 1
 
 
-@jit(forceinline=True)
-def columns_against(tile, count, m, a, down, v, k, t, apart, begun):
+@intrinsic
+def columns_against(typing, tile, count, m, a, down, v, k, t, apart, begun):
     """`count` vectors, as many as `group` says."""
-    if count == 8:
-        _eight(tile, m, a, down, v, k, t, apart, begun)
-    elif count == 4:
-        _four(tile, m, a, down, v, k, t, apart, begun)
-    elif count == 2:
-        _two(tile, m, a, down, v, k, t, apart, begun)
-    else:
-        _one(tile, m, a, down, v, k, t, apart, begun)
+
+    def emit(context, builder, signature, args):
+        def call(power):
+            function = _define(builder.module, signature.args[0].tile, 1 << power)
+            pairs = zip(args[2:], (argument.type for argument in function.args))
+            builder.call(function, [x if kind is I64 else builder.inttoptr(x, kind) for x, kind in pairs])
+
+        switch(builder, [(builder.cttz(args[1], ir.IntType(1)(1)), MOST.bit_length())], call)
+        return context.get_dummy_value()
+
+    return types.void(tile, *[types.int64] * 9), emit

@@ -21,7 +21,7 @@ BY_ROWS, BY_COLUMNS, STRIDED = range(3)
 
 ALONE = 112**3  # multiply-adds of a small product of a stack
 LITTLE, STORED = 16**3, 8  # those of a product up to which there is no other path; those that an element of C costs
-AWAKE = 48**3  # those up to which no path is taken that launches threads: to wake them takes 50 us
+AWAKE = 48**3  # those, of a stack too, up to which threads are not launched: to wake them takes 50 us
 BRIEF = 60**3  # those of a deep product up to which a launch over threads costs more than it saves
 PARALLEL = 96**3  # those up to which two launches of 3-10 us cost more than they save
 SERIAL = 320**3  # those up to which one thread has room for a product
