@@ -94,8 +94,14 @@ def test_rows_in_any_order_are_read_in_place(rng):
 @pytest.mark.parametrize("m", [1, 15, 16, 17, 31, 32, 33, 80])
 def test_the_unit_is_configured_for_the_rows_of_each_tile(monkeypatch, rng, m):
     """Once for all tiles of a height that follow, and not at all in the end."""
-    kind, heights = Kind("int8", "int8", "int32", "int32", UNIT), []
-    called = ctypes.CFUNCTYPE(None, ctypes.c_int64)(heights.append)
+    kind, heights, call = Kind("int8", "int8", "int32", "int32", UNIT), [], ctypes.CFUNCTYPE(None, ctypes.c_int64)
+    configures = call(matrix_unit.brackets("int8"))  # the unit, where there is one, needs it
+
+    @call
+    def called(height):
+        heights.append(height)
+        configures(height)
+
     monkeypatch.setattr(matrix_unit, "brackets", lambda dtype: ctypes.cast(called, ctypes.c_void_p).value)
     context_setup.template.cache_clear()
     a, b, out = matrix(rng, (m, 128), "int8"), matrix(rng, (128, 70), "int8"), np.empty((m, 70), "int32")

@@ -28,12 +28,12 @@ from ...jit.ir.vector import ELEMENT, I64, LINE, VOID, loop
 from . import matrix_unit
 
 # Rows of a B in place to run ahead with prefetch: they lie apart, beyond what the hardware follows, and may come from
-# memory (f64, one thread, us: 16x2048x512 1666 -> 1168). Panels come as the hardware follows them.
+# memory (f64, one thread, us: 16x2048x512 1666 -> 1168). Panels in the caches come as the hardware follows them.
 APART = 16
 # name and kind of the arguments: address of w words, t chains, c elements of C; i integer; s a chain's dtype. What is
 # asked for of B lies `ahead` bytes after its rows; of panels in memory, from there on in STREAMS places, `gap` bytes
-# apart, by turns, `pace` bytes a step: one stream is not all that a core can read (Zen 3, GB/s: 12, two 14, four
-# 15.5; 1, 4 and 8 rows by packed float32 of 64 MB so in .92, .78 and .62 of the time).
+# apart, by turns, `pace` bytes a step: one stream is not all that a core can read (1, 4 and 8 rows by packed float32
+# of 64 MB so in .92, .78 and .62 of the time).
 ARGUMENTS = "a:w rsa:i csa:i b:w rsb:i kb:i t:t rst:i c:c rsc:i width:i start:i stop:i x:c rsx:i alpha:s beta:s ahead:i"
 SPEC = [item.split(":") for item in ARGUMENTS.split()]
 STREAMS = 4
@@ -309,7 +309,7 @@ def ukernel_packed(typing, tile, height, a, rsa, csa, b, rsb, kb, t, rst, c, rsc
     return _signature(tile, PACKED), lambda *emission: _emit(*emission, PACKED)
 
 
-# The same for panels of B that come from memory.
+# The micro-kernel for operands in panels, those of B in memory: it prefetches the panels that come next.
 @intrinsic
 def ukernel_streamed(typing, tile, height, a, rsa, csa, b, rsb, kb, t, rst, c, rsc, width, start, stop, x, rsx, alpha,
                      beta, ahead, pace, gap):  # fmt: skip

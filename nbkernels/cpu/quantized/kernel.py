@@ -32,7 +32,7 @@ from ..gemm.blocking import FEW_REGISTERS, SEGMENT
 
 # Vectors at once, by rows at once: 8 chains or more hide each other's latency. More of them wait on the stack (cycles
 # of 16 int4 from L2: 8 rows by 1, 2 and 3 vectors 8.3, 9.4, 8.6), and so do addresses of 8 rows where registers are few
-# (Zen 3, 8 and 64 rows of 4096 x 4096 int8 by 8 and by 4 at once: 7.8 and 5.7, 59 and 41 ms).
+# (ms of 8 and 64 rows by 4096 x 4096 int8: 8 at once 7.8 and 59, 4 at once 5.7 and 41).
 COLUMNS = {1: 4, 2: 4, 4: 2} if FEW_REGISTERS else {1: 8, 2: 4, 4: 4, 8: 1}
 # Words further on that are asked for where one vector is read at a time, which no prefetcher follows far enough (Zen 4,
 # 2026-11, 8 rows by 4096 x 4096 from memory, ms by none, 16 and 64: int8 3.1, 2.8, 2.7, exact 1.7, 1.3, 1.2).
