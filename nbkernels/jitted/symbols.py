@@ -15,7 +15,7 @@ from importlib import import_module
 from llvmlite import binding, ir
 
 from ..jit.disk import files, sources
-from ..jit.ir.vector import I64
+from ..jit.ir.vector import I64, outside
 
 
 class Stale(OSError):
@@ -65,8 +65,7 @@ def address(context, builder, make: str, *key) -> ir.Value:
     symbol = Symbol(make, key)
     symbol()
     of_version(context, symbol)
-    place = builder.module.globals.get(symbol.name) or ir.GlobalVariable(builder.module, ir.IntType(8), symbol.name)
-    return builder.ptrtoint(place, I64)
+    return builder.ptrtoint(outside(builder, symbol.name, ir.IntType(8)), I64)
 
 
 def of_version(context, symbol: Symbol = Symbol()) -> None:

@@ -16,7 +16,7 @@ from llvmlite import binding, ir
 
 from ... import winners
 from ...jit.compile.lazy import intrinsic, plain, types
-from ...jit.ir.vector import width_bits
+from ...jit.ir.vector import outside, width_bits
 from ..runtime.machine import machine, plan_key
 from ..runtime.status import COLUMNS, DEEP, PACKED, PATHS, SHORT, SMALL, THIN
 from .blocking import WAY
@@ -190,9 +190,7 @@ def known(typing):
     """The costs, from compiled code."""
 
     def emit(context, builder, signature, args):
-        record = builder.module.globals.get(SYMBOL)
-        if record is None:
-            record = ir.GlobalVariable(builder.module, ir.ArrayType(ir.DoubleType(), len(table)), SYMBOL)
+        record = outside(builder, SYMBOL, ir.ArrayType(ir.DoubleType(), len(table)))
         return builder.bitcast(record, ir.DoubleType().as_pointer())
 
     return types.CPointer(types.float64)(), emit

@@ -5,7 +5,7 @@ from __future__ import annotations
 from llvmlite import ir
 
 from ...jit.compile.lazy import intrinsic, types
-from ...jit.ir.vector import ELEMENT, I64, VOID, Lanes, loop
+from ...jit.ir.vector import ELEMENT, I64, Lanes, loop, once
 
 TOGETHER = 4  # vectors of a row in a turn of the loop
 
@@ -14,15 +14,13 @@ def _define(module: ir.Module, tile, blends: bool) -> ir.Function:
     """void(m, n, a, rsa, b, c, rsc, alpha): C[i, j] = alpha * fma(a[i*rsa], b[j], 0), n at least a vector; or, given
     x, rsx and beta, too, fma(beta, X[i, j], that), where X may be C."""
     name = f"outer_{tile.dtype}" + "_on" * blends
-    if name in module.globals:
-        return module.globals[name]
     element = ELEMENT[tile.dtype]
     at = element.as_pointer()
     kinds = [I64, I64, at, I64, at, at, I64, element, *[at, I64, element] * blends]
-    function = ir.Function(module, ir.FunctionType(VOID, kinds), name)
-    function.linkage = "linkonce_odr"
-    function.attributes.add("noinline")
-    builder, (m, n, a, rsa, b, c, rsc, alpha, *more) = ir.IRBuilder(function.append_basic_block("entry")), function.args
+    function, builder = once(module, name, kinds)
+    if builder is None:
+        return function
+    m, n, a, rsa, b, c, rsc, alpha, *more = function.args
     lanes = Lanes(builder, tile.dtype, tile.lanes)
     factor, last = lanes.splat(alpha), builder.sub(n, I64(lanes.count))
     x, rsx, beta = more or (c, rsc, alpha)

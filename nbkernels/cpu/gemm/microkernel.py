@@ -20,7 +20,7 @@ import functools
 from llvmlite import ir
 
 from ...jit.compile.lazy import intrinsic, plain, types
-from ...jit.compile.routine import Table, call_routine, known_table
+from ...jit.compile.routine import Table, call_routine, known_table, words_of
 from ...jit.ir.amx import BYTES, unit
 from ...jit.ir.chain import Chain
 from ...jit.ir.kind import UNIT
@@ -257,14 +257,7 @@ def absent_of(tile, words, lie, m, n):
     return at if at >= 0 or m % tile.mr == 0 else absent(tile, words, lie, m % tile.mr, n)
 
 
-@intrinsic
-def known(typing, tile):
-    """The tile's table."""
-
-    def emit(context, builder, signature, args):
-        return known_table(context, builder, table, signature.args[0].tile)
-
-    return types.CPointer(types.int64)(tile), emit
+known = words_of(table)
 
 
 def _emit(context, builder, signature, args, lie: int):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from llvmlite import ir
 
 from ...jit.compile.lazy import intrinsic, jit, types
-from ...jit.ir.vector import ELEMENT, I64, VOID, Lanes, loop, switch
+from ...jit.ir.vector import ELEMENT, I64, Lanes, loop, once, switch
 from ..gemv.axpyf import STEPS
 
 MOST = 8  # vectors at once: as many chains hide each other's latency
@@ -19,13 +19,11 @@ def _define(module: ir.Module, tile, count: int) -> ir.Function:
     """void(m, a, down, v, k, t, apart, begun): t[r*apart + i] is the chain over p < k of a[p*down + i] * v[p*count + r]
     for i < m and r < count, from 0 if `begun` is 0 and from t[r*apart + i] otherwise."""
     name = f"several_{count}_{tile.dtype}"
-    if name in module.globals:
-        return module.globals[name]
     at = ELEMENT[tile.dtype].as_pointer()
-    function = ir.Function(module, ir.FunctionType(VOID, [I64, at, I64, at, I64, at, I64, I64]), name)
-    function.linkage = "linkonce_odr"
-    function.attributes.add("noinline")
-    builder, (m, a, down, v, k, t, apart, begun) = ir.IRBuilder(function.append_basic_block("entry")), function.args
+    function, builder = once(module, name, [I64, at, I64, at, I64, at, I64, I64])
+    if builder is None:
+        return function
+    m, a, down, v, k, t, apart, begun = function.args
     lanes = Lanes(builder, tile.dtype, tile.lanes)
     whole = builder.udiv(m, I64(lanes.count))
     end = builder.mul(whole, I64(lanes.count))

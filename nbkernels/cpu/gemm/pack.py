@@ -12,7 +12,7 @@ import itertools
 from llvmlite import ir
 
 from ...jit.compile.lazy import intrinsic, jit, types
-from ...jit.ir.vector import ELEMENT, I64, LINE, VOID, Lanes, loop
+from ...jit.ir.vector import ELEMENT, I64, LINE, Lanes, loop, once
 
 # Rows of memory copied at once: panels lie so far apart that their lines share sets of the caches, and 16 rows a power
 # of two apart would share two sets of L1 (A by columns, n = 1024, 1004 us, by 8 372). L2 prefetches what comes next.
@@ -80,16 +80,11 @@ def _transpose(lanes, source, along, down, kb, target, pitch, width, room, heigh
 def _define(module: ir.Module, tile, way, **options) -> ir.Function:
     """The LLVM function that packs one vector's width of a panel in the given way; defined once per module."""
     name = "_".join(map(str, ("pack" + way.__name__, tile.dtype, f"v{tile.lanes}", *options.values())))
-    if name in module.globals:
-        return module.globals[name]
     pointer = ELEMENT[tile.dtype].as_pointer()
-    kind = ir.FunctionType(VOID, [pointer, I64, I64, I64, pointer, I64, I64, I64])
-    function = ir.Function(module, kind, name)
-    function.linkage = "linkonce_odr"
-    function.attributes.add("noinline")
-    builder = ir.IRBuilder(function.append_basic_block("entry"))
-    way(Lanes(builder, tile.dtype, tile.lanes), *function.args, **options)
-    builder.ret_void()
+    function, builder = once(module, name, [pointer, I64, I64, I64, pointer, I64, I64, I64])
+    if builder:
+        way(Lanes(builder, tile.dtype, tile.lanes), *function.args, **options)
+        builder.ret_void()
     return function
 
 

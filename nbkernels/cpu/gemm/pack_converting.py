@@ -12,7 +12,7 @@ from ...jit.abi.address import clear
 from ...jit.compile.lazy import OPTIONS, intrinsic, jit, overload, types
 from ...jit.ir.chain import Chain
 from ...jit.ir.kind import UNIT
-from ...jit.ir.vector import ELEMENT, I64, VOID, loop, width_bits
+from ...jit.ir.vector import ELEMENT, I64, loop, once, width_bits
 from .matrix_unit import panel_a
 from .pack import AHEAD, pack, pack_rows_a, pack_rows_b
 
@@ -125,17 +125,12 @@ def _transpose(chain, operand, rows, source, along, down, kb, target, pitch, wid
 def _define(module: ir.Module, tile, operand: str, way, lanes: int) -> ir.Function:
     """The LLVM function that packs one vector's width of a panel in the given way; defined once per module."""
     name = f"pack{way.__name__}_{tile.kind}_{operand}_v{lanes}"
-    if name in module.globals:
-        return module.globals[name]
     source, target = ELEMENT[getattr(tile.kind, operand)].as_pointer(), ELEMENT[tile.dtype].as_pointer()
-    kind = ir.FunctionType(VOID, [source, I64, I64, I64, target, I64, I64, I64])
-    function = ir.Function(module, kind, name)
-    function.linkage = "linkonce_odr"
-    function.attributes.add("noinline")
-    builder = ir.IRBuilder(function.append_basic_block("entry"))
-    high = tile.mr if operand == "a" else tile.nr
-    way(Chain(builder, tile.kind, lanes), operand, min(high, lanes), *function.args)
-    builder.ret_void()
+    function, builder = once(module, name, [source, I64, I64, I64, target, I64, I64, I64])
+    if builder:
+        high = tile.mr if operand == "a" else tile.nr
+        way(Chain(builder, tile.kind, lanes), operand, min(high, lanes), *function.args)
+        builder.ret_void()
     return function
 
 

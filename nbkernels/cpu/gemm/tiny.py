@@ -14,8 +14,8 @@ import itertools
 
 from llvmlite import ir
 
-from ...jit.compile.lazy import intrinsic, plain, types
-from ...jit.compile.routine import Table, call_routine, known_table
+from ...jit.compile.lazy import plain, types
+from ...jit.compile.routine import Table, call_routine, known_table, words_of
 from ...jit.ir.emit import of_arguments
 from ...jit.ir.vector import ELEMENT, I64, SIZE, VOID, Lanes, fence, loop, once, opaque, replaced_if, switch
 
@@ -237,14 +237,7 @@ def every(tile) -> None:
             table(tile).supply(at)
 
 
-@intrinsic
-def known(typing, tile):
-    """The tile's table."""
-
-    def emit(context, builder, signature, args):
-        return known_table(context, builder, table, signature.args[0].tile)
-
-    return types.CPointer(types.int64)(tile), emit
+known = words_of(table)
 
 
 def _of_table(ahead):

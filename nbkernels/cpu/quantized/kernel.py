@@ -29,13 +29,15 @@ from ...jit.ir.kind import Kind
 from ...jit.ir.vector import ELEMENT, I8, I32, I64, VOID, Lanes, loop, replaced_if, width_bits
 from ...quantized.layout import BYTES, ITEMS, WIDTH
 from ..gemm.blocking import FEW_REGISTERS, SEGMENT
+from ..gemm.microkernel import STREAMS
 
 # Vectors at once, by rows at once: 8 chains or more hide each other's latency. More of them wait on the stack (cycles
 # of 16 int4 from L2: 8 rows by 1, 2 and 3 vectors 8.3, 9.4, 8.6), and so do addresses of 8 rows where registers are few
 # (ms of 8 and 64 rows by 4096 x 4096 int8: 8 at once 7.8 and 59, 4 at once 5.7 and 41).
 COLUMNS = {1: 4, 2: 4, 4: 2} if FEW_REGISTERS else {1: 8, 2: 4, 4: 4, 8: 1}
-# Words further on that are asked for where one vector is read at a time, which no prefetcher follows far enough (Zen 4,
-# 2026-11, 8 rows by 4096 x 4096 from memory, ms by none, 16 and 64: int8 3.1, 2.8, 2.7, exact 1.7, 1.3, 1.2).
+# Blocks at once are streams from memory. Where a strip has fewer than STREAMS, words AHEAD of them are asked for, which
+# no prefetcher follows far enough (ms from memory by none, 16 and 64: int8 of 8 rows on Zen 4 3.1, 2.8, 2.7, exact 1.7,
+# 1.3, 1.2; with vectors of 256 bits int8 of 1, 2, 4 rows by none and 64 1.58, 1.45, 2.70, 2.42, 2.48, 2.16).
 AHEAD = 64
 # Sizes, arrays by their addresses, how many tasks go through how many strips, what is done with outputs afterwards; of
 # x as bytes where its floats are, words between rows, sums by group, scales.
@@ -43,6 +45,15 @@ CONTEXT = Record(
     "Quantized",
     "n k rows group groups pieces words factors offsets bias x out tasks strips after state source stride sums scales",
 )
+
+
+def opened(module: ir.Module, name: str):
+    """A new function: its builder, the words of its context, its task."""
+    function = ir.Function(module, ir.FunctionType(VOID, [I64, I64]), name)
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    words = builder.inttoptr(function.args[0], I64.as_pointer())
+    f = {word: builder.load(builder.gep(words, [I64(at)])) for word, at in CONTEXT.places.items()}
+    return builder, f, function.args[1]
 
 
 @dataclass(frozen=True)
@@ -61,7 +72,8 @@ class Form:
 
     @property
     def columns(self) -> int:
-        return COLUMNS[self.rows]
+        # One row of bytes has registers for more (with vectors of 256 bits 8 at once take .8 of the time of 4).
+        return 8 if self.exact and self.rows == 1 else COLUMNS[self.rows]
 
     def strips(self, n: int) -> int:
         """Strips that n outputs are cut into."""
@@ -71,11 +83,8 @@ class Form:
         return f"linear_q_{self.dtype}_{self.scales}_{'zeros_' * self.zeros}{'exact_' * self.exact}{self.rows}"
 
     def define(self, module: ir.Module, name: str) -> None:
-        function = ir.Function(module, ir.FunctionType(VOID, [I64, I64]), name)
-        builder = ir.IRBuilder(function.append_basic_block("entry"))
-        words = builder.inttoptr(function.args[0], I64.as_pointer())
-        f = {word: builder.load(builder.gep(words, [I64(at)])) for word, at in CONTEXT.places.items()}
-        (_Exact if self.exact else _Weights)(builder, self, f).task(function.args[1])
+        builder, f, task = opened(module, name)
+        (_Exact if self.exact else _Weights)(builder, self, f).task(task)
         builder.ret_void()
 
 
@@ -130,13 +139,13 @@ class _Weights:
         self.at_words = places("words", "int32", self.deep)
         self.at_factors = places("factors", form.scales, f["groups"])
         self.at_offsets = places("offsets", "int8", f["groups"])
-        self.opened()
+        self.prepare()
         totals = [lanes.zero] * (form.rows * form.columns)
         ends = loop(b, f["pieces"], [I64(0), *totals], lambda _, carried: self.piece(carried[0], list(carried[1:])))
         self.store(ends[1:])
         return []
 
-    def opened(self) -> None:
+    def prepare(self) -> None:
         """What a strip knows before its first step."""
         start = self.pointer("x", "float32")
         self.x = [self.lanes.at(start, self.builder.mul(r, self.f["k"])) for r in self.at_row]
@@ -188,7 +197,8 @@ class _Weights:
     def read(self, index, byte: int = 0) -> list:
         """A word of each output from this byte on; what follows it in a lane is the next output's."""
         at = self.builder.mul(index, I64(WIDTH))
-        for place in self.at_words if self.form.columns == 1 and byte == 0 else []:
+        few = self.form.columns * self.form.lanes < STREAMS * WIDTH
+        for place in self.at_words[:: self.per] if few and byte == 0 else []:
             self.words.prefetch(self.words.at(place, self.builder.add(at, I64(AHEAD * WIDTH))))
         bytes_ = Lanes(self.builder, "int8", 1)
         starts = [self.builder.bitcast(self.words.at(place, at), I8.as_pointer()) for place in self.at_words]
@@ -240,7 +250,7 @@ class _Weights:
 class _Exact(_Weights):
     """The kernel of bytes by bytes. Weights are unsigned, so a sum has the offset too often: as often as x adds up."""
 
-    def opened(self) -> None:
+    def prepare(self) -> None:
         b, f = self.builder, self.f
         x, sums = self.pointer("x", "int32"), self.pointer("sums", "int32")
         self.x = [self.words.at(x, b.mul(r, f["stride"])) for r in self.at_row]

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from ...jit.ir.vector import ELEMENT, I32, I64, VOID, Lanes, in_blocks, loop
+from ...jit.ir.vector import ELEMENT, I32, I64, Lanes, in_blocks, loop
 from ...quantized.layout import BYTES, WIDTH
-from .kernel import CONTEXT
+from .kernel import opened
 
 LEAST = 2.0**-126
 ROUND = 1.5 * 2.0**23  # the sum with it has no bits behind the point
@@ -24,11 +24,7 @@ def define(dtype: str):
 
 
 def _function(module, name, dtype) -> None:
-    function = ir.Function(module, ir.FunctionType(VOID, [I64, I64]), name)
-    b = ir.IRBuilder(function.append_basic_block("entry"))
-    words = b.inttoptr(function.args[0], I64.as_pointer())
-    f = {word: b.load(b.gep(words, [I64(at)])) for word, at in CONTEXT.places.items()}
-    task = function.args[1]
+    b, f, task = opened(module, name)
     first, end = (b.udiv(b.mul(t, f["rows"]), f["tasks"]) for t in (task, b.add(task, I64(1))))
 
     def row(index, _):

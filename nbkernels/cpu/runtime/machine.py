@@ -21,7 +21,7 @@ from llvmlite import binding, ir
 
 from ...jit.compile.lazy import intrinsic, types
 from ...jit.disk import levels
-from ...jit.ir.vector import I64, width_bits
+from ...jit.ir.vector import I64, outside, width_bits
 
 VARIABLE, SYMBOL = "NBKERNELS_MACHINE", "nbkernels_machine"
 LEVELS = {1: "l1", 2: "l2", 3: "l3"}
@@ -151,9 +151,7 @@ def l2(typing):
     """Bytes of L2, from compiled code."""
 
     def emit(context, builder, signature, args):
-        record = builder.module.globals.get(SYMBOL)
-        if record is None:
-            record = ir.GlobalVariable(builder.module, ir.ArrayType(I64, len(_words)), SYMBOL)
+        record = outside(builder, SYMBOL, ir.ArrayType(I64, len(_words)))
         return builder.load(builder.gep(record, [I64(0), I64(list(LEVELS.values()).index("l2"))]))
 
     return types.int64(), emit

@@ -9,8 +9,9 @@ from importlib import import_module
 
 from llvmlite import binding, ir
 
-from ..ir.vector import I64
+from ..ir.vector import I64, outside
 from .cache import Place
+from .lazy import intrinsic, types
 
 
 def routine(name: str, define) -> int:
@@ -50,9 +51,20 @@ def known_table(context, builder, tables, key):
     """The first word of the table `tables(key)`, a function that makes one once, from code that is being emitted."""
     table = tables(key)
     context.active_code_library._reload_init.add(_again(tables, key))
-    if table.symbol not in builder.module.globals:
-        ir.GlobalVariable(builder.module, ir.ArrayType(I64, len(table.words)), table.symbol)
-    return builder.bitcast(builder.module.globals[table.symbol], I64.as_pointer())
+    return builder.bitcast(outside(builder, table.symbol, ir.ArrayType(I64, len(table.words))), I64.as_pointer())
+
+
+def words_of(tables):
+    """An intrinsic: the words of a tile's table."""
+
+    @intrinsic
+    def known(typing, tile):
+        def emit(context, builder, signature, args):
+            return known_table(context, builder, tables, signature.args[0].tile)
+
+        return types.CPointer(types.int64)(tile), emit
+
+    return known
 
 
 @functools.cache

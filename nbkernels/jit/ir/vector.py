@@ -270,6 +270,11 @@ class Lanes:
             yield self.builder.shuffle_vector(low, high, pick)
 
 
+def outside(builder, name: str, kind):
+    """The variable of that name that is defined outside of the module."""
+    return builder.module.globals.get(name) or ir.GlobalVariable(builder.module, kind, name)
+
+
 def once(module: ir.Module, name: str, kinds: list):
     """The LLVM function of that name, of arguments of these types, which stays one; and where it is not in the module
     yet, what is to define it."""
