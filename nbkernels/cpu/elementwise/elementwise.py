@@ -31,15 +31,13 @@ def spec(
     dtype: np.dtype | None = None,
     casting: str = "same_kind",
     *,
-    streamed: bool = False,
-    masked: bool = False,
     checked: bool = True,
-    steps: tuple[int | None, ...] = (),
-    misaligned: bool = False,
+    masked: bool = False,
+    **layout,
 ) -> Loop:
     """The loops of an operation over inputs and an output of these dtypes.
 
-    Those that are not `checked` take no note of faults.
+    Those that are not `checked` take no note of faults. `layout`: what else Loop says of rows and columns.
     """
     for given in (first, second, out):
         if not known(given):
@@ -55,15 +53,14 @@ def spec(
         names,
         out.name,
         int(op != name),
-        streamed,
-        misaligned,
-        masked,
-        scalar.find(f"{op}_faults", inputs[0]) if checked else None,
-        _light(name, inputs[0]),
-        _chained(name) and inputs[0].kind == "f" and out.itemsize < 16,  # LLVM vectorises none into items of 16 bytes
-        steps,
+        masked=masked,
+        faults=scalar.find(f"{op}_faults", inputs[0]) if checked else None,
+        light=_light(name, inputs[0]),
+        # LLVM vectorises none into items of 16 bytes
+        paired=_chained(name) and inputs[0].kind == "f" and out.itemsize < 16,
         plain=None if masked else _plain(op, inputs[0]),
         alone=name in ALONE,
+        **layout,
     )
 
 

@@ -29,7 +29,7 @@ from .pack import pack_alone
 from .paths import BRIEF
 from .plan_entry import Door, available
 from .store import finish
-from .tiny import HEIGHT, tall, tiny_any, tiny_long, tiny_on, twins
+from .tiny import HEIGHT, tall, tiny_any, tiny_long, twins
 
 ROWS = 16 * HEIGHT  # of a job, unless it packs B
 # What becomes of B (PACK). By rows: BROAD bytes of them, whose chains for MOST rows of A half fill L1, and TURN steps
@@ -81,14 +81,11 @@ def _block(tile, f, steps, rows, columns, panel, asks, one):
             of = parts * (end - i)
             _ask(f, next_ + now * f.kc // of, next_ + (now + h) * f.kc // of, i, end, left, right, size)
         if h == tall(tile, w) and w % tile.lanes == 0 and (f.csa == 1 or f.rsa == 1):
-            tiny_long(tile, p, count, k, a, h * f.rsa, f.rsa, f.csa, b, 0, row, to, h * rsc, rsc,
-                      x_row, h * f.rsx, f.rsx, w, alpha, beta)  # fmt: skip
-        elif p == 0:
-            tiny_any(tile, h, count, k, a, h * f.rsa, f.rsa, f.csa, b, 0, row, to, h * rsc, rsc,
-                     x_row, h * f.rsx, f.rsx, w, alpha, beta)  # fmt: skip
+            tiny_long(tile, count, k, a, h * f.rsa, f.rsa, f.csa, b, 0, row, to, h * rsc, rsc,
+                      x_row, h * f.rsx, f.rsx, w, alpha, beta, p)  # fmt: skip
         else:
-            tiny_on(tile, h, count, k, a, h * f.rsa, f.rsa, f.csa, b, 0, row, to, h * rsc, rsc,
-                    x_row, h * f.rsx, f.rsx, w, alpha, beta)  # fmt: skip
+            tiny_any(tile, h, count, k, a, h * f.rsa, f.rsa, f.csa, b, 0, row, to, h * rsc, rsc,
+                     x_row, h * f.rsx, f.rsx, w, alpha, beta, p)  # fmt: skip
         r += count * h
 
 
@@ -129,7 +126,7 @@ def _pair(tile, f, s, panel, one):
             pack_alone(tile, source, f.csb, f.rsb, n, SEGMENT, target, row)
         b = panel
     twins(tile, m, 1, SEGMENT, a, SEGMENT * f.csa, f.rsa, f.csa, b, SEGMENT * row, row, c, m * n, n, 0, 0, 0, n,
-          one, one)  # fmt: skip
+          one, one, 0)  # fmt: skip
 
 
 @jit(forceinline=True)

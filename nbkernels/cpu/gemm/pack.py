@@ -8,6 +8,7 @@ where it is contiguous along p, lanes x lanes blocks are transposed in registers
 from __future__ import annotations
 
 import itertools
+from collections import namedtuple
 
 from llvmlite import ir
 
@@ -20,37 +21,41 @@ ROWS = 8
 AHEAD = 16  # rows to prefetch: their distance in memory is beyond what the hardware follows
 
 
-def _copy(lanes, source, along, down, kb, target, pitch, width, room):
+# What packs a panel, or a vector's width of it, is given: `width` rows are there, and `room` are left up to the pitch.
+Panel = namedtuple("Panel", "source along down kb target pitch width room")
+
+
+def _copy(lanes, panel):
     """target[p*pitch + r] = source[p*down + r]."""
-    builder, valid, kept = lanes.builder, lanes.mask(width), lanes.mask(room)
+    builder, valid, kept = lanes.builder, lanes.mask(panel.width), lanes.mask(panel.room)
 
     def body(p, carried):
         source, target = carried
-        lanes.prefetch(lanes.at(source, builder.mul(down, I64(AHEAD))))
+        lanes.prefetch(lanes.at(source, builder.mul(panel.down, I64(AHEAD))))
         lanes.store(lanes.load(source, valid), target, kept)
-        return [lanes.at(source, down), lanes.at(target, pitch)]
+        return [lanes.at(source, panel.down), lanes.at(target, panel.pitch)]
 
-    loop(builder, kb, [source, target], body)
+    loop(builder, panel.kb, [panel.source, panel.target], body)
 
 
-def _gather(lanes, source, along, down, kb, target, pitch, width, room):
+def _gather(lanes, panel):
     """target[p*pitch + r] = source[p*down + r*along]."""
-    builder, valid, kept = lanes.builder, lanes.mask(width), lanes.mask(room)
-    offsets = lanes.ramp(along)
+    builder, valid, kept = lanes.builder, lanes.mask(panel.width), lanes.mask(panel.room)
+    offsets = lanes.ramp(panel.along)
 
     def body(p, carried):
         source, target = carried
         lanes.store(lanes.gather(source, offsets, valid), target, kept)
-        return [lanes.at(source, down), lanes.at(target, pitch)]
+        return [lanes.at(source, panel.down), lanes.at(target, panel.pitch)]
 
-    loop(builder, kb, [source, target], body)
+    loop(builder, panel.kb, [panel.source, panel.target], body)
 
 
-def _transpose(lanes, source, along, down, kb, target, pitch, width, room, height, fetch):
+def _transpose(lanes, panel, height, fetch):
     """target[p*pitch + r] = source[r*along + p]: height x lanes blocks, turned in registers; a line is read once."""
     builder, step, part = lanes.builder, I64(lanes.count), lanes.narrower(height)
-    kept, none, nowhere = part.mask(room), part.mask(I64(0)), lanes.mask(I64(0))
-    last = builder.sub(width, I64(1))
+    kept, none, nowhere = part.mask(panel.room), part.mask(I64(0)), lanes.mask(I64(0))
+    last = builder.sub(panel.width, I64(1))
 
     def block(carried, masked):
         source, target, left = carried
@@ -58,22 +63,23 @@ def _transpose(lanes, source, along, down, kb, target, pitch, width, room, heigh
         for r in range(height):
             row, mask = I64(r), None
             if masked:  # lanes that are masked off take 0.2 us where no memory is: rows end with the last that is there
-                there = builder.icmp_signed("<", row, width)
+                there = builder.icmp_signed("<", row, panel.width)
                 row, mask = builder.select(there, row, last), builder.select(there, inside, nowhere)
             if fetch and not masked:  # the next panel's
-                away = builder.mul(along, builder.add(pitch, row))
+                away = builder.mul(panel.along, builder.add(panel.pitch, row))
                 lanes.prefetch(lanes.at(source, away), level=2)
-            rows.append(lanes.load(lanes.at(source, builder.mul(along, row)), mask))
+            rows.append(lanes.load(lanes.at(source, builder.mul(panel.along, row)), mask))
         for r, row in enumerate(lanes.transpose(rows)):
             for p, column in zip(range(r, lanes.count, height), lanes.parts(row, height)):
                 mask = builder.select(builder.icmp_signed("<", I64(p), left), kept, none) if masked else None
-                part.store(column, lanes.at(target, builder.mul(pitch, I64(p))), mask)
-        return [lanes.at(source, step), lanes.at(target, builder.mul(pitch, step)), builder.sub(left, step)]
+                part.store(column, lanes.at(target, builder.mul(panel.pitch, I64(p))), mask)
+        return [lanes.at(source, step), lanes.at(target, builder.mul(panel.pitch, step)), builder.sub(left, step)]
 
-    whole = builder.icmp_signed(">=", builder.select(builder.icmp_signed("<", width, room), width, room), I64(height))
-    fast = builder.select(whole, builder.udiv(kb, step), I64(0))
-    carried = loop(builder, fast, [source, target, kb], lambda index, carried: block(carried, False))
-    blocks = builder.sub(builder.udiv(builder.add(kb, I64(lanes.count - 1)), step), fast)
+    short = builder.icmp_signed("<", panel.width, panel.room)
+    whole = builder.icmp_signed(">=", builder.select(short, panel.width, panel.room), I64(height))
+    fast = builder.select(whole, builder.udiv(panel.kb, step), I64(0))
+    carried = loop(builder, fast, [panel.source, panel.target, panel.kb], lambda index, carried: block(carried, False))
+    blocks = builder.sub(builder.udiv(builder.add(panel.kb, I64(lanes.count - 1)), step), fast)
     loop(builder, blocks, carried, lambda index, carried: block(carried, True))
 
 
@@ -83,7 +89,7 @@ def _define(module: ir.Module, tile, way, **options) -> ir.Function:
     pointer = ELEMENT[tile.dtype].as_pointer()
     function, builder = once(module, name, [pointer, I64, I64, I64, pointer, I64, I64, I64])
     if builder:
-        way(Lanes(builder, tile.dtype, tile.lanes), *function.args, **options)
+        way(Lanes(builder, tile.dtype, tile.lanes), Panel(*function.args), **options)
         builder.ret_void()
     return function
 

@@ -14,7 +14,7 @@ from ...jit.ir.chain import Chain
 from ...jit.ir.kind import UNIT
 from ...jit.ir.vector import ELEMENT, I64, loop, once, width_bits
 from .matrix_unit import panel_a
-from .pack import AHEAD, pack, pack_rows_a, pack_rows_b
+from .pack import AHEAD, Panel, pack, pack_rows_a, pack_rows_b
 
 
 def _put(chain, planes, target, pitch, kept):
@@ -22,68 +22,68 @@ def _put(chain, planes, target, pitch, kept):
         chain.words.store(plane, chain.words.at(target, chain.builder.mul(pitch, I64(i))), kept)
 
 
-def _whole_steps(chain, rows, kb, width, room, group):
+def _whole_steps(chain, rows, panel, group):
     """Groups of steps at the start of a panel whose vectors are stored whole: below 512 bits masks are dear. Vectors of
     fewer `rows` than lanes run over into the next line, which is stored later; so the last is not among these."""
     builder = chain.builder
     if width_bits() == 512:
         return I64(0)
-    over, whole = I64(int(rows < chain.count)), builder.icmp_signed(">=", room, I64(rows))
-    whole = builder.and_(whole, builder.icmp_signed(">=", width, I64(rows)))
-    return builder.select(whole, builder.udiv(builder.sub(kb, over), I64(group)), I64(0))
+    over, whole = I64(int(rows < chain.count)), builder.icmp_signed(">=", panel.room, I64(rows))
+    whole = builder.and_(whole, builder.icmp_signed(">=", panel.width, I64(rows)))
+    return builder.select(whole, builder.udiv(builder.sub(panel.kb, over), I64(group)), I64(0))
 
 
-def _rowwise(chain, operand, source, down, kb, target, pitch, room, whole, load):
+def _rowwise(chain, operand, rows, panel, load):
     """A word for each step: the items in it are `down` apart. load(lanes, address, p): mask if p is within kb. The
-    first `whole` words are stored without a mask."""
-    words, builder, group, kept = chain.words, chain.builder, chain.kind.items, chain.words.mask(room)
-    line = builder.mul(pitch, I64(chain.kind.planes))
+    first words are stored without a mask."""
+    whole = _whole_steps(chain, rows, panel, chain.kind.items)
+    words, builder, group, kept = chain.words, chain.builder, chain.kind.items, chain.words.mask(panel.room)
+    line = builder.mul(panel.pitch, I64(chain.kind.planes))
 
     def turn(items, kept=kept):
         def body(index, carried):
             source, target = carried
-            words.prefetch(words.at(source, builder.mul(down, I64(AHEAD))))
-            addresses = [words.at(source, builder.mul(down, I64(q))) for q in range(group)]
+            words.prefetch(words.at(source, builder.mul(panel.down, I64(AHEAD))))
+            addresses = [words.at(source, builder.mul(panel.down, I64(q))) for q in range(group)]
             places = iter(range(group))
             planes = chain.across(operand, addresses, lambda lanes, address: load(lanes, address, next(places), items))
-            _put(chain, planes, target, pitch, kept)
-            return [words.at(source, builder.mul(down, I64(group))), words.at(target, line)]
+            _put(chain, planes, target, panel.pitch, kept)
+            return [words.at(source, builder.mul(panel.down, I64(group))), words.at(target, line)]
 
         return body
 
-    carried = [source, target]
+    carried = [panel.source, panel.target]
     if width_bits() < 512:
         carried = loop(builder, whole, carried, turn(None, None))
-    carried = loop(builder, builder.sub(builder.udiv(kb, I64(group)), whole), carried, turn(None))
+    carried = loop(builder, builder.sub(builder.udiv(panel.kb, I64(group)), whole), carried, turn(None))
     if group > 1:  # the last word's items that are there
-        rest = builder.urem(kb, I64(group))
+        rest = builder.urem(panel.kb, I64(group))
         loop(builder, builder.zext(builder.icmp_signed(">", rest, I64(0)), I64), carried, turn(rest))
 
 
-def _copy(chain, operand, rows, source, along, down, kb, target, pitch, width, room):
+def _copy(chain, operand, rows, panel):
     """target[p*pitch + r] = source[p*down + r]."""
-    builder, valid = chain.builder, chain.mask(width, getattr(chain.kind, operand))
+    builder, dtype = chain.builder, getattr(chain.kind, operand)
+    valid = chain.mask(panel.width, dtype)
 
     def load(lanes, address, q, items):
-        there = valid if items is None else chain.mask(_if(builder, q, items, width), getattr(chain.kind, operand))
+        there = valid if items is None else chain.mask(_if(builder, q, items, panel.width), dtype)
         return lanes.load(address, there)
 
-    whole = _whole_steps(chain, rows, kb, width, room, chain.kind.items)
-    _rowwise(chain, operand, source, down, kb, target, pitch, room, whole, load)
+    _rowwise(chain, operand, rows, panel, load)
 
 
-def _gather(chain, operand, rows, source, along, down, kb, target, pitch, width, room):
+def _gather(chain, operand, rows, panel):
     """target[p*pitch + r] = source[p*down + r*along]."""
     builder = chain.builder
 
     def load(lanes, address, q, items):
         parts = lanes.count // chain.count
-        there = width if items is None else _if(builder, q, items, width)
+        there = panel.width if items is None else _if(builder, q, items, panel.width)
         mask = lanes.mask(builder.mul(there, I64(parts)))
-        return lanes.gather(address, lanes.ramp(along, parts), mask)
+        return lanes.gather(address, lanes.ramp(panel.along, parts), mask)
 
-    whole = _whole_steps(chain, rows, kb, width, room, chain.kind.items)
-    _rowwise(chain, operand, source, down, kb, target, pitch, room, whole, load)
+    _rowwise(chain, operand, rows, panel, load)
 
 
 def _if(builder, q, items, width):
@@ -91,11 +91,11 @@ def _if(builder, q, items, width):
     return builder.select(builder.icmp_signed("<", I64(q), items), width, I64(0))
 
 
-def _transpose(chain, operand, rows, source, along, down, kb, target, pitch, width, room):
+def _transpose(chain, operand, rows, panel):
     """target[p*pitch + r] = source[r*along + p]: lanes x lanes blocks, turned in registers; `rows` in a whole one."""
     builder, words, nowhere = chain.builder, chain.words, chain.words.mask(I64(0))
-    kept, step, items = words.mask(room), I64(words.count), I64(words.count * chain.kind.items)
-    line = builder.mul(pitch, I64(chain.kind.planes))
+    kept, step, items = words.mask(panel.room), I64(words.count), I64(words.count * chain.kind.items)
+    line = builder.mul(panel.pitch, I64(chain.kind.planes))
     group = I64(chain.kind.items)
 
     def turn(whole):
@@ -103,22 +103,23 @@ def _transpose(chain, operand, rows, source, along, down, kb, target, pitch, wid
             source, target, left = carried
             lines = []
             for r in range(rows if whole else words.count):
-                there = None if whole else builder.select(builder.icmp_signed("<", I64(r), width), left, I64(0))
-                lines.append(chain.along(operand, words.at(source, builder.mul(along, I64(r))), there))
+                there = None if whole else builder.select(builder.icmp_signed("<", I64(r), panel.width), left, I64(0))
+                lines.append(chain.along(operand, words.at(source, builder.mul(panel.along, I64(r))), there))
             lines += lines[:1] * (words.count - len(lines))  # stored, and stored over
             turned = zip(*(words.transpose([line[i] for line in lines]) for i in range(chain.kind.planes)))
             for p, planes in enumerate(turned):
                 within = builder.icmp_signed("<", builder.mul(I64(p), group), left)
                 mask = None if whole else builder.select(within, kept, nowhere)
-                _put(chain, planes, words.at(target, builder.mul(line, I64(p))), pitch, mask)
+                _put(chain, planes, words.at(target, builder.mul(line, I64(p))), panel.pitch, mask)
             return [words.at(source, items), words.at(target, builder.mul(line, step)), builder.sub(left, items)]
 
         return body
 
-    whole, carried = _whole_steps(chain, rows, kb, width, room, words.count * chain.kind.items), [source, target, kb]
+    whole = _whole_steps(chain, rows, panel, words.count * chain.kind.items)
+    carried = [panel.source, panel.target, panel.kb]
     if width_bits() < 512:
         carried = loop(builder, whole, carried, turn(True))
-    blocks = builder.udiv(builder.add(kb, builder.sub(items, I64(1))), items)
+    blocks = builder.udiv(builder.add(panel.kb, builder.sub(items, I64(1))), items)
     loop(builder, builder.sub(blocks, whole), carried, turn(False))
 
 
@@ -129,7 +130,7 @@ def _define(module: ir.Module, tile, operand: str, way, lanes: int) -> ir.Functi
     function, builder = once(module, name, [source, I64, I64, I64, target, I64, I64, I64])
     if builder:
         high = tile.mr if operand == "a" else tile.nr
-        way(Chain(builder, tile.kind, lanes), operand, min(high, lanes), *function.args)
+        way(Chain(builder, tile.kind, lanes), operand, min(high, lanes), Panel(*function.args))
         builder.ret_void()
     return function
 

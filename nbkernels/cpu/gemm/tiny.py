@@ -30,6 +30,7 @@ STEPS = 8  # of a turn of even.py
 # and cs* from row to row and from column to column.
 TINY = "count:i k:i a:p sa:i rsa:i csa:i b:p sb:i rsb:i c:p sc:i rsc:i x:p sx:i rsx:i width:i alpha:s beta:s"
 ASKS = "na:i nb:i nc:i da:i db:i dc:i"  # what to ask for on the way: three addresses, and bytes from step to step
+ON = f"{TINY} on:i"  # unless that is 0, chains begin as C has them
 
 
 @plain
@@ -128,16 +129,16 @@ class Block:
             self.parts[j].store(value, self.at("c", c, i, j), self.masks[j])
 
 
-def _tiny(builder, tile, arg, height, width, least, twins=1, on=False, lie=""):
+def _tiny(builder, tile, arg, height, width, least, twins=1, lie=""):
     """Call the LLVM function for this height and width. `twins`: products that go side by side, in as many rows;
-    `count` counts such groups. `on`: chains begin as C has them."""
-    name = f"{height}x{'_'.join(map(str, width))}" + "_on" * on + lie + f"_by_{twins}" * (twins > 1)
-    builder, arg = called(builder, tile, f"tiny_{tile.dtype}_{name}", TINY, arg)
+    `count` counts such groups."""
+    name = f"{height}x{'_'.join(map(str, width))}" + lie + f"_by_{twins}" * (twins > 1)
+    builder, arg = called(builder, tile, f"tiny_{tile.dtype}_{name}", ON, arg)
     if builder is not None:
-        _products(builder, tile, arg, height, width, least, twins=twins, on=on, lie=lie)
+        _products(builder, tile, arg, height, width, least, twins=twins, lie=lie)
 
 
-def _products(builder, tile, arg, height, width, least, ahead=False, twins=1, on=False, lie=""):
+def _products(builder, tile, arg, height, width, least, ahead=False, twins=1, lie=""):
     """Its body. `ahead`: it asks for what comes next."""
     arg |= {lie: I64(1)} if lie else {}
     asks = [arg["d" + m] for m in "abc"] if ahead else []
@@ -148,7 +149,10 @@ def _products(builder, tile, arg, height, width, least, ahead=False, twins=1, on
     def product(t, carried):
         a, b, c, x = carried
         starts = [[block.lanes.at(base, by) for by in block.apart[m][:twins]] for m, base in (("a", a), ("b", b))]
-        begin = block.loaded("c", c) if on else [block.parts[j].zero for _, j in block.cells]
+        begin = [block.parts[j].zero for _, j in block.cells]
+        if "on" in arg:
+            on = builder.icmp_signed("!=", arg["on"], I64(0))
+            begin = replaced_if(builder, on, begin, lambda: block.loaded("c", c))
         lines = [arg["n" + m] for m in "abc"] if ahead else []
         _, chains = block.chains(*starts, begin, UNROLL if lie else 1, lines)
         values = [builder.fmul(factors["alpha"][j], chain) for (_, j), chain in zip(block.cells, chains)]
@@ -299,26 +303,22 @@ def _by_height(most, across, **form):
 def _long(context, builder, tile, arg):
     wide, rows = _flag(builder, ">", arg["width"], tile.lanes), _flag(builder, "==", arg["csa"], 1)
 
-    def call(on, second, by_rows):
+    def call(second, by_rows):
         width = (tile.lanes,) * (1 + second)
-        lie = "csa" if by_rows else "rsa"
-        _tiny(builder, tile, arg, tall(tile, sum(width)), width, sum(width), on=bool(on), lie=lie)
+        _tiny(builder, tile, arg, tall(tile, sum(width)), width, sum(width), lie="csa" if by_rows else "rsa")
 
-    switch(builder, [(_flag(builder, "!=", arg["on"], 0), 2), (wide, 2), (rows, 2)], call)
+    switch(builder, [(wide, 2), (rows, 2)], call)
 
 
 # `count` products of `width` <= 2 * tile.lanes columns and `height` rows, as many as `tall` says at most.
 tiny = on_tile("tiny", TINY, _of_table(False), "height:i")
 # The same, of every height and width at once.
-tiny_any = on_tile("tiny_any", TINY, _by_height(HEIGHT, widths), "height:i")
-# The same with chains that begin as C has them.
-tiny_on = on_tile("tiny_on", TINY, _by_height(HEIGHT, widths, on=True), "height:i")
+tiny_any = on_tile("tiny_any", ON, _by_height(HEIGHT, widths), "height:i")
 # `count` pairs of products of `height` <= HEIGHT // 2 rows and `width` <= tile.lanes columns, two at a time: the chains
 # of one alone would wait for each other.
-twins = on_tile("twins", TINY, _by_height(HEIGHT // 2, lambda tile: widths(tile)[:2], twins=2), "height:i")
-# `tiny`, or unless `on` is 0 `tiny_on`, of as many rows as `tall` says, one or two whole vectors of columns and an A
-# that is contiguous along one of its sides.
-tiny_long = on_tile("tiny_long", TINY, _long, "on:i")
+twins = on_tile("twins", ON, _by_height(HEIGHT // 2, lambda tile: widths(tile)[:2], twins=2), "height:i")
+# `tiny_any` of as many rows as `tall` says, one or two whole vectors of columns and an A contiguous along a side.
+tiny_long = on_tile("tiny_long", ON, _long)
 # `tiny` of so many rows as `tall` has for more than tile.lanes columns, which asks for the next product's lines, step
 # by step: in a burst they would wait for each other, and the product for them.
 tiny_ahead = on_tile("tiny_ahead", f"{TINY} {ASKS}", _of_table(True))
