@@ -23,18 +23,7 @@ from .loops import address
 NO_SCALARS = np.empty(0)
 
 
-def spec(
-    op: str,
-    first: np.dtype,
-    second: np.dtype,
-    out: np.dtype,
-    dtype: np.dtype | None = None,
-    casting: str = "same_kind",
-    *,
-    checked: bool = True,
-    masked: bool = False,
-    **layout,
-) -> Loop:
+def spec(op: str, first, second, out, dtype=None, casting="same_kind", *, checked=True, masked=False, **layout) -> Loop:
     """The loops of an operation over inputs and an output of these dtypes.
 
     Those that are not `checked` take no note of faults. `layout`: what else Loop says of rows and columns.

@@ -12,12 +12,14 @@ memory once.
 
 weights only   in a group (cut after every 4096 steps) chain = fma(x[p], q[p] - zero, chain) from 0 on, then
                total = fma(scale, chain, total)
-exact          words of x are 4 bytes, too: in a group integers are added up, by vpdpbusd where it is there, and then
+exact          words of x are 4 bytes, too: in a group integers are added up, by vpdpbusd where it is there, else int4
+               by vpmaddubsw, and then
                total = fma(scale, float32(sum), total); out = total * the row's scale + bias
 """
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 from llvmlite import ir
@@ -113,10 +115,8 @@ class _Weights:
         loop(b, b.sub(end, first), [], strip)
 
     def least(self, *values):
-        smallest, *others = values
-        for each in others:
-            smallest = self.builder.select(self.builder.icmp_signed("<", each, smallest), each, smallest)
-        return smallest
+        select, less = self.builder.select, self.builder.icmp_signed
+        return functools.reduce(lambda first, second: select(less("<", second, first), second, first), values)
 
     def pointer(self, word: str, dtype: str):
         return self.builder.inttoptr(self.f[word], ELEMENT[dtype].as_pointer())
@@ -265,13 +265,11 @@ class _Exact(_Weights):
 
         def word(index, sums):
             index, sums = b.add(first, index), list(sums)
-            read = self.read(index)
-            for part in range(parts):
-                values = self.part(read, part)
-                for r, x in enumerate(self.x):
-                    factor = words.broadcast(words.at(x, b.add(b.mul(index, I64(parts)), I64(part))))
-                    for c, v in enumerate(values, r * len(values)):
-                        sums[c] = _dot4(b, words, v, factor, sums[c])
+            weights, at = [self.parts(word) for word in self.read(index)], b.mul(index, I64(parts))
+            for r, x in enumerate(self.x):
+                factors = [words.broadcast(words.at(x, b.add(at, I64(part)))) for part in range(parts)]
+                for c, values in enumerate(weights, r * len(weights)):
+                    sums[c] = _dots(b, words, values, factors, sums[c])
             return sums
 
         many = b.udiv(b.add(b.sub(end, p), b.sub(items, I64(1))), items)  # the last one filled up by zeros of x
@@ -286,20 +284,35 @@ class _Exact(_Weights):
                 sums[c] = b.sub(sums[c], b.mul(offset, x))
         return [end, *self.scaled(group, [b.sitofp(each, self.lanes.type) for each in sums], totals)]
 
-    def part(self, words, part: int) -> list:
-        """Words of bytes: of int4 the even items first, then the odd ones."""
-        if self.items == BYTES:
-            return words
-        b = self.builder
-        return [b.and_(b.lshr(w, self.filled(4)) if part else w, self.filled(0x0F0F0F0F)) for w in words]
+    def parts(self, word) -> list:
+        """A word as words of bytes: of int4 the even items, and the odd ones."""
+        b, low = self.builder, self.filled(0x0F0F0F0F)
+        return [word] if self.items == BYTES else [b.and_(word, low), b.and_(b.lshr(word, self.filled(4)), low)]
 
     def finished(self, row, total):
         scale = self.lanes.broadcast(self.lanes.at(self.pointer("scales", "float32"), row))
         return self.builder.fmul(total, scale)
 
 
+def _dots(builder, words: Lanes, unsigned: list, signed: list, total):
+    """total + the dot products of the bytes of these words, modulo 2**32."""
+    if len(unsigned) == 1 or "bytes" in ways() or "pairs" not in ways() or width_bits() not in _FIRST:
+        for each in zip(unsigned, signed):
+            total = _dot4(builder, words, *each, total)
+        return total
+    # Of int4 two products are added in int16: they are four times 15 * 127 at most.
+    halves, bytes_ = (ir.VectorType(ELEMENT[dtype], words.count * n) for dtype, n in (("int16", 2), ("int8", 4)))
+    pairs = [[builder.bitcast(each, bytes_) for each in word] for word in zip(unsigned, signed)]
+    sums = builder.add(*(words._call(_FIRST[width_bits()], halves, *each) for each in pairs))
+    kind = Kind("int16", "int16", "int32", "int32", "pairs")
+    return dot(builder, kind, words.count, sums, ir.Constant(halves, [1] * halves.count), total)
+
+
+_FIRST = {256: "llvm.x86.avx2.pmadd.ub.sw", 512: "llvm.x86.avx512.pmaddubs.w.512"}  # bytes by bytes, pairs added
+
+
 def _dot4(builder, words: Lanes, unsigned, signed, total):
-    """total + the dot products of 4 bytes, modulo 2**32."""
+    """total + the dot product of 4 bytes, modulo 2**32."""
     if "bytes" in ways():
         return dot(builder, Kind("uint8", "int8", "int32", "int32", "bytes"), words.count, unsigned, signed, total)
     kind = Kind("int16", "int16", "int32", "int32", "pairs" if "pairs" in ways() else "mul")
