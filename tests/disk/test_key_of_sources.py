@@ -2,9 +2,11 @@
 
 import ast
 import compileall
+import functools
 import io
 import os
 import pickle
+import py_compile
 import shutil
 import subprocess
 import sys
@@ -21,22 +23,26 @@ from tests.house.test_layers import imports
 PACKAGE, FILES = sources.PACKAGE, sources.files()
 
 
-def documented(tree):
+@functools.cache
+def documented(text):
     """The docstrings' nodes."""
-    for node in ast.walk(tree):
+    found = []
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and node.body:
             first = node.body[0]
             if isinstance(first, ast.Expr) and isinstance(getattr(first.value, "value", None), str):
-                yield first
+                found.append(first)
+    return found
 
 
+@functools.cache
 def slowly(text):
     """Lines of code without docstrings and comments, which Python's own parser and tokenizer find."""
     lines = [list(line) for line in text.split("\n")]
     inside = [(token.start, token.end) for token in tokenize.generate_tokens(io.StringIO(text).readline)
               if token.type == tokenize.COMMENT]  # fmt: skip
-    for node in documented(ast.parse(text)):
-        assert node.col_offset == len(text.split("\n")[node.lineno - 1].encode()[: node.col_offset].decode()), "ASCII"
+    for node in documented(text):
+        assert "".join(lines[node.lineno - 1][: node.col_offset]).isascii()
         inside.append(((node.lineno, node.col_offset), (node.end_lineno, len(lines[node.end_lineno - 1]))))
     for (top, left), (bottom, right) in inside:
         for number in range(top, bottom + 1):
@@ -58,8 +64,8 @@ def test_nothing_but_comments_and_docstrings_goes(file):
     code = slowly(text)
     rest = iter(kept)
     assert all(line in rest for line in code)  # in this order
-    docstrings = {line.rstrip() for node in documented(ast.parse(text)) for line in ast.get_source_segment(
-        text, node, padded=True).split("\n")}  # fmt: skip
+    lines = text.split("\n")
+    docstrings = {line.rstrip() for node in documented(text) for line in lines[node.lineno - 1 : node.end_lineno]}
     assert len(kept) - len(code) <= 2 * 3
     assert set(kept) - set(code) <= docstrings
 
@@ -208,7 +214,7 @@ def test_every_source_that_compiled_code_may_be_made_from_counts():
                 assert ".".join(parts) in counted | others, f"{name} imports {target}"
 
 
-def copy(to, change=lambda text: text):
+def copy(to, change=str):
     """The package in another place, its sources changed."""
     for part, place in (("nbkernels", "nbkernels"), ("dispatch", "nbkernels/dispatch")):
         shutil.copytree(PACKAGE.parent / part, to / place, ignore=shutil.ignore_patterns("__pycache__", "dispatch"))
@@ -219,7 +225,7 @@ def copy(to, change=lambda text: text):
 
 
 def run(code, package, cache):
-    env = os.environ | {"PYTHONPATH": str(package), "NBKERNELS_CACHE_DIR": str(cache), "PYTHONDONTWRITEBYTECODE": "1"}
+    env = os.environ | {"PYTHONPATH": str(package), "NBKERNELS_CACHE_DIR": str(cache)}
     line = [sys.executable, "-W", "error", "-c", textwrap.dedent(code)]
     result = subprocess.run(line, env=env, cwd=cache.parent, capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stderr[-2000:]
@@ -260,18 +266,15 @@ def test_code_objects_stand_for_sources(tmp_path):
     assert found == sorted(
         name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name, _ in FILES
     )  # fmt: skip
-    changes = (
-        str,
-        lambda text: f"# one\n{text}",
-        lambda text: f"{text}\nLIMIT = 3\n",
-        lambda text: f"{text}\nLIMIT = 4\n",
-    )
     ask, keys = "from nbkernels.jit.disk import files; print(files.toolchain())", []
-    for number, change in enumerate(changes):
-        package = copy(tmp_path / str(number))
-        file = package / "nbkernels" / "jit" / "ir" / "tile.py"
-        file.write_text(change(file.read_text(encoding="utf-8")), encoding="utf-8")
-        keys.append(run(ask, without_sources(package), tmp_path))
+    package, name = copy(tmp_path / "copy"), Path("nbkernels", "jit", "ir", "tile.py")
+    text = (package / name).read_text(encoding="utf-8")
+    without_sources(package)
+    for number, change in enumerate(("{}", "# one\n{}", "{}\nLIMIT = 3\n", "{}\nLIMIT = 4\n")):
+        file = tmp_path / f"{number}.py"  # another place, of which code objects tell
+        file.write_text(change.replace("{}", text), encoding="utf-8")
+        py_compile.compile(file, package / name.with_suffix(".pyc"), doraise=True)
+        keys.append(run(ask, package, tmp_path))
     assert keys[0] == keys[1]
     assert len(set(keys)) == 3
 
@@ -280,7 +283,7 @@ EVERY = """
 import numpy as np, nbkernels as nb
 assert {package!r} in nb.__file__
 a = np.ones((40, 40), np.float32)
-assert (nb.exp(0 * a) == 1).all() and (nb.mm(a, a) == 40).all()
+assert (nb.exp(0 * a) == 1).all()
 assert (nb.elementwise(lambda x: x + 1)(a) == 2).all() and nb.dot(a[0], a[0]) == 40
 with nb.use_in_numpy():
     assert (np.maximum(a, 2 * a) == 2).all()
