@@ -116,8 +116,11 @@ def finished(process):
     return out, error
 
 
-# Before a release all are built.
-THIRTY = [call for _, call in sets.thirty() if EVERY or (call.name in ("add", "mm") and call.dtypes() == {"float32"})]
+# One of each kind: by one thread and by several, a product on every path, at indices. Before a release all are built.
+AT = Call.of("add.at", np.ones(4, "f"), np.zeros(1, "i8"), 1.0)
+FEW = [dict(sets.thirty())[f"{op}(float32 {size}, float32 {size})"] for op, size in (
+    ("add", "4x4"), ("add", "1000x1000"), ("mm", "512x512"))]  # fmt: skip
+THIRTY = [call for _, call in sets.thirty()] if EVERY else FEW
 
 
 @pytest.fixture(scope="module")
@@ -126,9 +129,10 @@ def thirty(tmp_path_factory):
     if HERE is None:
         pytest.skip("needs a processor of x86-64-v3 or later")
     out = tmp_path_factory.mktemp("prebuilt") / "out"
-    said, bar = finished(prebuild(out, THIRTY, "--target", str(HERE), "--jobs", "1"))  # several compile some twice
-    assert len(THIRTY) == (30 if EVERY else 6)
-    assert f"{len(THIRTY)}/{len(THIRTY)}" in bar
+    calls = [*THIRTY, AT]
+    said, bar = finished(prebuild(out, calls, "--target", str(HERE), "--jobs", "1"))  # several compile some twice
+    assert len(calls) == (31 if EVERY else 4)
+    assert f"{len(calls)}/{len(calls)}" in bar
     assert str(HERE) in said
     return out
 
@@ -149,7 +153,7 @@ def test_files_are_whole_and_of_no_place(thirty):
 
 def test_again_compiles_nothing(thirty):
     before = {file: file.stat().st_mtime_ns for file in kernels(thirty, HERE)}
-    finished(prebuild(thirty, THIRTY, "--target", str(HERE)))
+    finished(prebuild(thirty, [*THIRTY, AT], "--target", str(HERE), "--jobs", "1"))
     assert {file: file.stat().st_mtime_ns for file in kernels(thirty, HERE)} == before
 
 
@@ -192,7 +196,7 @@ def test_a_full_disk_is_an_error(tmp_path):
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))
 
-    process = prebuild(tmp_path / "out", THIRTY[:1], "--target", str(HERE), preexec_fn=limited)
+    process = prebuild(tmp_path / "out", [AT], "--target", str(HERE), preexec_fn=limited)
     _, error = process.communicate(timeout=300)
     assert process.returncode == 1
     assert "File too large" in error
@@ -215,15 +219,17 @@ if len(sys.argv) > 2:
     levels.target = lambda: (triple, cpu, features)
 import nbkernels
 with event.install_recorder("numba:compile") as compiled, event.install_recorder("numba:run_pass") as passes:
-    assert (nbkernels.add(np.ones((4, 4), "f"), np.ones((4, 4), "f")) == 2).all()
+    CALLS
 found = nbkernels.specializations()
 print(json.dumps([len(compiled.buffer) + len(passes.buffer), sorted({each.where for each in found})]))
 """
 
+ADD_AT = "x = np.ones(4, 'f'); nbkernels.add.at(x, [0], 1); assert (x == [2, 1, 1, 1]).all()"  # soon compiled
 
-def use(prebuilt, cache, *arguments, code=USE, **environment):
-    """(whether anything was compiled, where the code came from, what was said) of a first `add`."""
-    line = [sys.executable, "-c", code, str(prebuilt), *arguments]
+
+def use(prebuilt, cache, *arguments, calls=ADD_AT, **environment):
+    """(whether anything was compiled, where the code came from, what was said) of first calls."""
+    line = [sys.executable, "-c", USE.replace("CALLS", calls), str(prebuilt), *arguments]
     environment = dict(os.environ, NBKERNELS_CACHE_DIR=str(cache), **environment)
     result = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stderr[-2000:]
@@ -248,13 +254,7 @@ def test_loops_of_numpy_are_packaged(tmp_path):
         "x, y = np.ones((64, 64), 'i4'), np.ones(1000, 'f2')\n"
         "    with nbkernels.use_in_numpy():\n        x, y = x @ x, y + y\n    assert x[0, 0] == 64 and y[0] == 2\n"
     )
-    code = USE.replace('assert (nbkernels.add(np.ones((4, 4), "f"), np.ones((4, 4), "f")) == 2).all()', calls)
-    assert use(tmp_path / "out", tmp_path / "cache", code=code) == (False, [f"packaged {HERE}"], "")
-
-
-def test_the_machines_own_code_comes_first(thirty, tmp_path):
-    assert use(tmp_path / "none", tmp_path)[:2] == (True, ["compiled"])
-    assert use(thirty, tmp_path) == (False, ["cached"], "")
+    assert use(tmp_path / "out", tmp_path / "cache", calls=calls) == (False, [f"packaged {HERE}"], "")
 
 
 def test_code_of_a_level_that_the_processor_lacks_is_not_loaded(thirty, tmp_path):
@@ -285,12 +285,13 @@ def renamed(thirty, tmp_path, what):
 
 
 def test_code_of_another_toolchain_is_not_loaded(thirty, tmp_path):
-    """By what it says of itself; one line says what differs."""
+    """By what it says of itself; one line says what differs. The machine's own code comes first."""
     says = renamed(thirty, tmp_path, "sources")
     compiled, where, said = use(tmp_path / "out", tmp_path / "cache")
     assert (compiled, where) == (True, ["compiled"])
     assert says in said
     assert use(tmp_path / "out", tmp_path / "cache") == (False, ["cached"], "")  # and is not said for nothing
+    assert use(thirty, tmp_path / "cache") == (False, ["cached"], "")
 
 
 @pytest.mark.parametrize("what", ["numba", "llvmlite", "python", "sources"])
@@ -314,21 +315,23 @@ def test_damaged_files_are_compiled(thirty, tmp_path):
     assert use(tmp_path / "out", tmp_path / "cache")[:2] == (True, ["compiled"])
 
 
-def test_records_that_are_none(tmp_path):
+def test_records_that_are_none(tmp_path, monkeypatch):
+    """Nothing is loaded by them, and none is an error."""
     for number, text in enumerate(("", "[]", '{"numba": 3}', "[" * 10_000, "\0")):
-        (tmp_path / "out" / str(number)).mkdir(parents=True)
-        (tmp_path / "out" / str(number) / files.RECORD).write_text(text)
-    assert use(tmp_path / "out", tmp_path / "cache")[:2] == (True, ["compiled"])
+        (tmp_path / str(number) / "0").mkdir(parents=True)
+        (tmp_path / str(number) / "0" / files.RECORD).write_text(text)
+        monkeypatch.setattr(levels, "PREBUILT", tmp_path / str(number))
+        with fresh():
+            assert levels.directory() is None
+            assert bool(levels.problem()) == ("numba" in text), text[:9]
 
 
 def test_other_caches_ask_for_the_same_kernels(thirty, tmp_path):
     """No size of a cache is part of a kernel's name or code."""
     (tmp_path / "machine.json").write_text(json.dumps({"l1": 48 << 10, "l2": 2 << 20, "l3": 0}))
-    call = 'assert (nbkernels.add(np.ones((4, 4), "f"), np.ones((4, 4), "f")) == 2).all()'
-    code = USE.replace(call, "nbkernels.mm(*[np.ones((512, 512), 'f')] * 2)")
-    assert code != USE
+    calls = "assert (nbkernels.mm(*[np.ones((480, 480), 'f')] * 2) == 480).all()"  # whole tiles, however it is cut
     machine = str(tmp_path / "machine.json")
-    found = use(thirty, tmp_path / "cache", code=code, NBKERNELS_MACHINE=machine)
+    found = use(thirty, tmp_path / "cache", calls=calls, NBKERNELS_MACHINE=machine)
     assert found == (False, [f"packaged {HERE}"], "")
 
 
@@ -349,30 +352,29 @@ def made(library):
     return code(library)
 cross.machine_code = made
 import nbkernels
-rng = np.random.default_rng(1)
-for dtype, out in (("i1", "i4"), ("u1", "i4"), ("i2", None)):
-    low, high = {"i": (-128, 128), "u": (0, 256)}[dtype[0]]
-    a, b = (rng.integers(low, high, (37, 37)).astype(dtype) for _ in "ab")
-    wanted = a @ b if out is None else a.astype(out) @ b.astype(out)
-    assert (nbkernels.mm(a, b, **({"out_dtype": np.dtype(out)} if out else {})) == wanted).all(), dtype
-a = rng.integers(-9, 9, (70, 70)).astype("f")
-assert (nbkernels.mm(a, a) == a @ a).all()
+rng, dtype = np.random.default_rng(1), np.dtype(sys.argv[3])
+low, high = {"i": (-128, 128), "u": (0, 256), "f": (-9, 9)}[dtype.kind]
+a, b = (rng.integers(low, high, (70, 70)).astype(dtype) for _ in "ab")
+out = {1: np.int32, 2: np.int16, 4: np.float32}[dtype.itemsize]
+assert (nbkernels.mm(a, b, out_dtype=out) == a.astype(out) @ b.astype(out)).all()
+a = a.astype("f")
 assert (nbkernels.add(a, a.T) == a + a.T).all()
 wide = any("%zmm" in text for text in texts)
 assert wide == (levels.width(level.features) == 512), wide
-assert any("vpdpbusd" in text for text in texts) == ("avx512vnni" in level.features)
+assert any("vpdpbusd" in text for text in texts) == ("avx512vnni" in level.features and dtype.itemsize == 1)
 assert len(list(Path(sys.argv[2]).glob("*.nbc"))) == len(texts)
 """
 
 
 @pytest.mark.sampled
 @needs_level
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "float32"])
 @pytest.mark.parametrize("level", [V3, VNNI], ids=str)
-def test_a_level_is_compiled_for_and_right_on_this_processor(tmp_path, level):
+def test_a_level_is_compiled_for_and_right_on_this_processor(tmp_path, level, dtype):
     """Instructions that this one may lack are in the level's code, and results are NumPy's, exactly."""
     (tmp_path / "out").mkdir()
     environment = dict(os.environ, NBKERNELS_CACHE_DIR=str(tmp_path / "cache"))
-    line = [sys.executable, "-W", "error", "-c", CROSS, str(level), str(tmp_path / "out")]
+    line = [sys.executable, "-W", "error", "-c", CROSS, str(level), str(tmp_path / "out"), dtype]
     result = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=600)
     assert result.returncode == 0, result.stderr[-3000:]
 
