@@ -1,5 +1,7 @@
 """sum_to in jitted functions: the bits, dtypes and errors of the call from Python."""
 
+import functools
+
 import numba
 import numpy as np
 import pytest
@@ -9,19 +11,18 @@ import nbkernels.jitted
 from tests.cases import EVERY
 
 
-@numba.njit
-def rows_of(x, rows):
-    return nb.sum_to(x, (rows, 1))
-
-
-@numba.njit
-def whole(x):
-    return nb.sum_to(x, ())
-
-
-@numba.njit
 def last(x, n):
     return nb.sum_to(x, (n,))
+
+
+def sums(x, n, rows):
+    return nb.sum_to(x, (n,)), nb.sum_to(x, (rows, 1)), nb.sum_to(x, ())
+
+
+@functools.cache
+def of_any_strides(function, dtype, *others):
+    """Jitted for matrices of any strides: contiguous ones go to it, too, for which Numba would compile another."""
+    return numba.njit([(numba.types.Array(numba.from_dtype(np.dtype(dtype)), 2, "A"), *others)])(function)
 
 
 def layouts(x):
@@ -35,36 +36,38 @@ def layouts(x):
 
 
 def test_the_bits_of_the_call_from_python(rng):
+    call = of_any_strides(sums, "f4", numba.int64, numba.int64)
     for shape in ((5, 7), (1, 1), (4097, 3), (40, 300), (2, 9000), (3, 0)):
         for x in layouts(rng.standard_normal(shape).astype(np.float32)):
-            for found, size in ((last(x, shape[1]), shape[1:]), (last(x, 1), (1,)), (rows_of(x, len(x)), (len(x), 1))):
-                expected = nb.sum_to(x, size)
-                assert found.dtype == expected.dtype
-                np.testing.assert_array_equal(found, expected)
-            assert whole(x) == nb.sum_to(x, ())
+            for n in (shape[1], 1):
+                for found, expected in zip(call(x, n, len(x)), sums(x, n, len(x))):
+                    assert np.shape(found) == np.shape(expected)
+                    np.testing.assert_array_equal(found, expected)
+                    assert not np.shape(found) or found.dtype == expected.dtype
 
 
 def test_integers_wrap_in_their_own_dtype(rng):
+    call = of_any_strides(last, "i1", numba.int64)
     for x in layouts(rng.integers(-128, 128, (40, 300), np.int8)):
         expected = nb.sum_to(x, (300,))
-        assert expected.dtype == last(x, 300).dtype
-        np.testing.assert_array_equal(last(x, 300), expected)
+        assert expected.dtype == call(x, 300).dtype
+        np.testing.assert_array_equal(call(x, 300), expected)
 
 
 def test_read_only_arrays_and_dimensions(rng):
     x = rng.standard_normal((3, 1, 4, 50)).astype("c8")
     x.flags.writeable = False
-    np.testing.assert_array_equal(numba.njit(lambda x: nb.sum_to(x, (1, 4, 1)))(x), nb.sum_to(x, (1, 4, 1)))
-    copy = numba.njit(lambda x: nb.sum_to(x, x.shape))(x)
+    found, copy = numba.njit(lambda x: (nb.sum_to(x, (1, 4, 1)), nb.sum_to(x, x.shape)))(x)
+    np.testing.assert_array_equal(found, nb.sum_to(x, (1, 4, 1)))
     np.testing.assert_array_equal(copy, x)
     assert copy.flags.writeable
 
 
 def test_bad_input():
-    x = np.ones((2, 3, 1))[..., 0]
-    for call in (lambda: last(x, 2), lambda: rows_of(x, 3), lambda: last(x, -1)):
+    x, call = np.ones((2, 3), "f4"), of_any_strides(sums, "f4", numba.int64, numba.int64)
+    for n, rows in ((2, 2), (3, 3), (-1, 2)):
         with pytest.raises(ValueError, match="cannot be summed to this shape"):
-            call()
+            call(x, n, rows)
     for args, why in (
         ((np.ones((2, 3), bool), 3), "self has dtype bool, of which"),
         ((1.0, 3), "an array is wanted"),
@@ -72,10 +75,9 @@ def test_bad_input():
         ((np.array(1.0), 1), "0 dimensions and cannot be summed to 1"),
     ):
         with pytest.raises(numba.TypingError, match=why):
-            last(*args)
+            numba.njit(last)(*args)
 
 
-@numba.njit
 def reduced(x):
     return (
         nb.add.reduce(x),
@@ -87,24 +89,23 @@ def reduced(x):
     )
 
 
-few = reduced if EVERY else numba.njit(lambda x: (nb.add.reduce(x), nb.multiply.reduce(x, (0, -1), keepdims=True)))
+def few(x):
+    return nb.add.reduce(x), nb.multiply.reduce(x, (0, -1), keepdims=True)
 
 
 def test_reduce_has_the_bits_of_the_call_from_python(rng):
     """Of integers that become int64, halves that are summed in float32, bools, arrays of many blocks, of nothing."""
-    for dtype, shapes, call in (("f4", [(40, 300), (1, 9000), (4097, 3)], reduced), ("i1", [(40, 300)], few),
-                                ("f2", [(70, 90)], few)):  # fmt: skip
+    more = reduced if EVERY else few
+    for dtype, shapes, function in (("f4", [(40, 300), (1, 9000), (4097, 3), (0, 6)], reduced),
+                                    ("i1", [(40, 300)], more), ("f2", [(70, 90)], more)):  # fmt: skip
+        call = of_any_strides(function, dtype)
         for shape in shapes:
             for x in layouts((rng.standard_normal(shape) * 9).astype(dtype)):
-                for got, want in zip(call(x), call.py_func(x)):
+                for got, want in zip(call(x), function(x)):
                     assert np.shape(got) == np.shape(want)
                     np.testing.assert_array_equal(np.asarray(got, want.dtype), want)
-    empty = np.ones((4, 6), "f4")[::2, :0]
     with pytest.raises(ValueError, match=r"maximum\.reduce has no identity: there is nothing to reduce"):
-        reduced(empty)
-    sums = numba.njit(lambda x: (nb.add.reduce(x), nb.add.reduce(x, 1), nb.maximum.reduce(x)))
-    for got, want in zip(sums(empty), (np.zeros(0), np.zeros(2), np.zeros(0))):
-        np.testing.assert_array_equal(got, want)
+        of_any_strides(reduced, "f4")(np.ones((4, 0), "f4"))
 
 
 def test_reductions_that_jitted_code_does_not_take_are_told():
