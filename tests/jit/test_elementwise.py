@@ -2,10 +2,6 @@
 
 import functools
 import itertools
-import os
-import subprocess
-import sys
-import textwrap
 from array import array
 
 import numba
@@ -106,12 +102,11 @@ def test_numbers_are_weak_where_pythons_are(function, call, x, number):
 def test_the_dtype_that_is_asked_for():
     x, y, out = np.array([1e8, 0.1], "f4"), np.array([1.0, 0.2], "f4"), np.zeros(2)
     same_bits(add_wide(x, y), nb.add(x, y, dtype=np.float64))
-    same_bits(add_wide(x, 0.1), nb.add(x, 0.1, dtype=np.float64))
     assert add_narrow_into(x, y, out) is out
     same_bits(out, nb.add(x, y).astype("f8"))
     with pytest.raises(numba.TypingError, match="not defined for complex64"):
         add_wide(np.ones(2, "c8"), y)
-    same_bits(numba.njit(lambda x: nb.add(x, x, dtype="float64"))(x), nb.add(x, x, dtype="float64"))
+    same_bits(numba.njit(lambda x: nb.add(x, 0.1, dtype="float64"))(x), nb.add(x, 0.1, dtype="float64"))
     with pytest.raises(numba.TypingError, match="add: dtype='float46' is none that NumPy knows"):
         numba.njit(lambda x: nb.add(x, x, dtype="float46"))(x)
     with pytest.raises(numba.TypingError, match=r"one of NumPy's, as np.float64, is wanted"):
@@ -123,11 +118,10 @@ def test_layouts_and_outs(rng):
         x, y, out = (loose(rng.standard_normal((67, 130)), *layout) for layout in layouts)
         assert add_into(x, y, out) is out
         same_bits(out, x + y)
-    row = rng.standard_normal((67, 130))
-    column = np.asfortranarray(row[::-1])
-    same_bits(add(column, row), column + row)
-    assert add(column, column).flags.f_contiguous
-    assert add(column[:, :0], column[:, :0]).shape == (67, 0)
+    column = np.asfortranarray(rng.standard_normal((67, 130)))
+    found = add(column, column)
+    assert found.flags.f_contiguous
+    same_bits(found, column + column)
 
 
 def test_alpha_and_in_place(rng):
@@ -151,7 +145,8 @@ def powers_where(x, y, where):
 
 def test_where(rng):
     x, y = rng.standard_normal((2, 67, 130))
-    for mask in (rng.random((67, 130)) < 0.5, (rng.random((130, 67)) < 0.5).T, rng.random((67, 1)) < 0.5):
+    for shape, order in (((67, 130), "C"), ((67, 130), "F"), ((67, 1), "C")):
+        mask = loose(rng.random(shape) < 0.5, order)
         out, expected = np.full((2, 67, 130), 7.0)
         nb.add(x, y, out=expected, where=mask)
         assert add_where(x, y, out, mask) is out
@@ -161,14 +156,14 @@ def test_where(rng):
     flags = rng.random((5, 5)) < 0.5
     expected = nb.add(flags, True, out=flags.copy(), where=flags.T.copy())
     same_bits(add_where(flags, True, flags, flags.T), expected)  # a mask that is being written
+    with pytest.raises(ValueError, match="do not broadcast"):
+        add_where(x, y, out, loose(np.ones((67, 3), bool)))
     x = np.array([[3, 5], [2, 0]], "i4")
     same_bits(powers_where(x, np.array([2, -1], "i4"), np.array([True, False])), np.array([[9, 5], [4, 0]], "i4"))
     with pytest.raises(ValueError, match="negative integer powers"):
         powers_where(x, np.array([2, -1], "i4"), np.array([False, True]))
     new = numba.njit(lambda x, mask: nb.multiply(x, 2, where=mask))(np.arange(3.0), np.array([[True], [True]]))
     same_bits(new, np.array([[0.0, 2, 4]] * 2))
-    with pytest.raises(ValueError, match="do not broadcast"):
-        add_where(x[0], x[0], x[0], np.ones(3, bool))
     with pytest.raises(numba.TypingError, match="an array of bools, or a bool, is wanted"):
         add_where(x, x, x, x)
 
@@ -183,7 +178,7 @@ def test_overlap_of_out_and_inputs(rng):
 
 
 def test_errors_come_before_any_write():
-    x, out = loose(np.ones((3, 4))), loose(np.full((3, 4), np.nan))
+    x, out = loose(np.ones((3, 4)), step=2), loose(np.full((3, 4), np.nan))
     alike = np.lib.stride_tricks.as_strided(out, (3, 4), (8, 8))
     for error, why, call in (
         (ValueError, "do not broadcast", lambda: add_into(x, x[:2], out)),
@@ -295,25 +290,3 @@ def test_plans_are_those_of_strides(layout):
     assert tuple(tuple(s[skipped:]) for s in steps) == (*expected.strides, (0,) * len(expected.shape))  # no mask
     assert tuple(found.base) == (*expected.offsets, 0)
     assert transposed == (expected.kind == "transposed")
-
-
-SCRIPT = """
-    import numba, numpy as np, nbkernels as nb, nbkernels.jitted
-
-    @numba.njit(cache=True)
-    def add(x, y):
-        return nb.add(x, y)
-
-    x = np.arange(6.0).reshape(2, 3)
-    assert (add(x, x) == 2 * x).all()
-    print(sum(add.stats.cache_hits.values()))
-"""
-
-
-def test_numba_keeps_callers_on_disk(tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(textwrap.dedent(SCRIPT))
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    command, how = [sys.executable, "-W", "error", script], dict(capture_output=True, text=True, check=True)
-    hits = [subprocess.run(command, env=environment, **how).stdout.strip() for _ in range(2)]
-    assert hits == ["0", "1"]
