@@ -35,9 +35,9 @@ def ended(product, bias):
 @numba.njit
 def calls(a, row, mask, out):
     held = out.copy()
-    scaled(a, 2.0, out=held, where=mask)
+    scaled(a, row, out=held, where=mask)
     smooth(a, out=out, where=mask)
-    return smooth(a), scaled(3, a), held, ended(row, a, a.T, row[0], alpha=2)  # which is scaled by its bias
+    return smooth(a), scaled(3, a), held, ended(row, a, a.T, row[0], alpha=2)
 
 
 def test_bits_are_those_of_calls_from_python(rng):
