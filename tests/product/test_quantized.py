@@ -1,5 +1,6 @@
 """quantize, Quantized and linear_q against plain NumPy, their order of summation bit for bit."""
 
+import itertools
 import pickle
 
 import ml_dtypes
@@ -224,6 +225,17 @@ def test_dynamic_sums_up_to_the_ends_of_int32(zero):
             assert np.isfinite(linear_q(x, w)).all()
     with pytest.raises(ValueError, match="groups of 1127288 at most"):
         linear_q(np.ones(1127296, np.float32), quantize(np.ones((1, 1127296), np.float32), dtype="int4"), dynamic=True)
+
+
+@pytest.mark.parametrize("zero", [-8, 7])
+def test_dynamic_sums_of_the_largest_int4(zero):
+    """None is lost where pairs of products are added in fewer bits than the sum has."""
+    value, k = (7, -8)[zero > 0], 72
+    values = np.full((20, k // 2), (value & 15) * 17, np.uint8).view(np.int8)
+    w = Quantized(values, np.ones((20, 1), np.float32), np.full((20, 1), zero), dtype="int4")
+    for rows, sign in itertools.product((1, 2, 9), (1, -1)):
+        expected = np.float32(sign * 127 * (value - zero) * k) * (np.float32(1) / np.float32(127))
+        assert (linear_q(np.full((rows, k), sign, np.float32), w, dynamic=True) == expected).all()
 
 
 # -- quantize ----------------------------------------------------------------------------------------------------------

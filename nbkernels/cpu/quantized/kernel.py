@@ -38,8 +38,8 @@ from ..gemm.microkernel import STREAMS
 # (ms of 8 and 64 rows by 4096 x 4096 int8: 8 at once 7.8 and 59, 4 at once 5.7 and 41).
 COLUMNS = {1: 4, 2: 4, 4: 2} if FEW_REGISTERS else {1: 8, 2: 4, 4: 4, 8: 1}
 # Blocks at once are streams from memory. Where a strip has fewer than STREAMS, words AHEAD of them are asked for, which
-# no prefetcher follows far enough (ms from memory by none, 16 and 64: int8 of 8 rows on Zen 4 3.1, 2.8, 2.7, exact 1.7,
-# 1.3, 1.2; with vectors of 256 bits int8 of 1, 2, 4 rows by none and 64 1.58, 1.45, 2.70, 2.42, 2.48, 2.16).
+# no prefetcher follows far enough (ms of int8 from memory by none, 16 and 64: 512 bits, 8 rows, 3.1, 2.8, 2.7, exact
+# 1.7, 1.3, 1.2; by none and 64: 256 bits, 1 row, 1.58 and 1.45, 2 rows 2.70 and 2.42, 4 rows 2.48 and 2.16).
 AHEAD = 64
 # Sizes, arrays by their addresses, how many tasks go through how many strips, what is done with outputs afterwards; of
 # x as bytes where its floats are, words between rows, sums by group, scales.
