@@ -347,7 +347,8 @@ def _teach_alone(op):
     def operation(self, out, where, dtype, in_place):
         if not isinstance(self, types.Array):
             raise TypingError(f"{op}: self is {self}, and an array is wanted")
-        return numba.njit(_operation(op, self, self, types.none, out, where, dtype, in_place))
+        body = _operation(op, self, self, types.none, out, where, dtype, in_place)
+        return named(body, body.__name__)
 
     def typed(self, out=None, where=None, dtype=None):
         body = operation(self, out, where, dtype, False)

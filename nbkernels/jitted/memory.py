@@ -60,7 +60,7 @@ def dtype_asked(op, name, dtype):
 def named(function, *parts, **options):
     """Compile a closure under a name of its own: two that Numba keeps on disk must not have one symbol."""
     function.__name__ = function.__qualname__ = "_".join(map(str, parts))
-    return numba.njit(function, **options)
+    return numba.njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)  # jitted code alone calls it
 
 
 def dtype_of(op, name, x):
