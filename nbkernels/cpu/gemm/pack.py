@@ -21,7 +21,7 @@ ROWS = 8
 AHEAD = 16  # rows to prefetch: their distance in memory is beyond what the hardware follows
 
 
-# What packs a panel, or a vector's width of it, is given: `width` rows are there, and `room` are left up to the pitch.
+# Arguments of a function that packs a vector's width of a panel: `width` rows are in the source, `room` in the panel.
 Panel = namedtuple("Panel", "source along down kb target pitch width room")
 
 

@@ -296,19 +296,19 @@ class _Exact(_Weights):
 
 def _dots(builder, words: Lanes, unsigned: list, signed: list, total):
     """total + the dot products of the bytes of these words, modulo 2**32."""
-    if len(unsigned) == 1 or "bytes" in ways() or "pairs" not in ways() or width_bits() not in _FIRST:
+    if len(unsigned) == 1 or "bytes" in ways() or "pairs" not in ways() or width_bits() not in PMADDUBSW:
         for each in zip(unsigned, signed):
             total = _dot4(builder, words, *each, total)
         return total
     # Of int4 two products are added in int16: they are four times 15 * 127 at most.
     halves, bytes_ = (ir.VectorType(ELEMENT[dtype], words.count * n) for dtype, n in (("int16", 2), ("int8", 4)))
     pairs = [[builder.bitcast(each, bytes_) for each in word] for word in zip(unsigned, signed)]
-    sums = builder.add(*(words._call(_FIRST[width_bits()], halves, *each) for each in pairs))
+    sums = builder.add(*(words._call(PMADDUBSW[width_bits()], halves, *each) for each in pairs))
     kind = Kind("int16", "int16", "int32", "int32", "pairs")
     return dot(builder, kind, words.count, sums, ir.Constant(halves, [1] * halves.count), total)
 
 
-_FIRST = {256: "llvm.x86.avx2.pmadd.ub.sw", 512: "llvm.x86.avx512.pmaddubs.w.512"}  # bytes by bytes, pairs added
+PMADDUBSW = {256: "llvm.x86.avx2.pmadd.ub.sw", 512: "llvm.x86.avx512.pmaddubs.w.512"}  # by bits of a vector
 
 
 def _dot4(builder, words: Lanes, unsigned, signed, total):
