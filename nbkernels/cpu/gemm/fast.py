@@ -9,7 +9,7 @@ import functools
 import sys
 
 import numpy as np
-from numpy import empty
+from numpy import empty, ndarray
 
 from ... import background
 from ...dtypes import asked
@@ -85,7 +85,7 @@ def addmm_fast(self, mat1, mat2, beta, alpha, out):
     return mm_fast(mat1, mat2, out, self, beta, alpha) if type(beta) in REAL and type(alpha) in REAL else None
 
 
-def mm_fast(a, b, out, x=None, beta=0.0, alpha=UNIT, ndarray=np.ndarray):
+def mm_fast(a, b, out, x=None, beta=0.0, alpha=UNIT):
     """mm, likewise; and what addmm adds."""
     try:
         found = _entries.get(a.dtype)
@@ -177,6 +177,10 @@ def mm_keywords(a, b, out_dtype, mode, conj, tiles, out, x=None, beta=ONE, alpha
     try:
         key = a.dtype, b.dtype, out_dtype, mode, conj
         entry = _worded.get(key) if beta is ONE is alpha else None
+        if entry is not None and out is None is x:  # two dtypes, which the key has
+            found = entry.run(entry.address | MATRICES, None, None, a, b, 1.0, 1.0)
+            if type(found) is ndarray:
+                return found
         if entry is None:
             if mode is None and first_products.first(a, b, x is None and alpha is ONE, out_dtype):
                 return None
@@ -191,7 +195,7 @@ def mm_keywords(a, b, out_dtype, mode, conj, tiles, out, x=None, beta=ONE, alpha
 addmm_fast.with_keywords, mm_fast.with_keywords = addmm_keywords, mm_keywords
 
 
-def _asked(entry, out, x, a, b, how, told=None, ndarray=np.ndarray):
+def _asked(entry, out, x, a, b, how, told=None):
     """A product by an entry, if there is one; `told`: the factors, where they are not the entry's."""
     if entry is None or not (out is None or type(out) is ndarray):
         return None

@@ -39,7 +39,7 @@ def first(a, b, plain: bool = True, out_dtype=None) -> bool:
     dtypes = a.dtype, b.dtype, out_dtype
     if dtypes in _over or not (kind := _suits(a, b, plain, out_dtype)):
         return False
-    patience = _patience(kind)
+    patience = _products.setdefault(kind, Patience())
     if patience(_tiles_of(kind, a, b) > MOST // 16):
         return suits(a, b, plain, out_dtype)
     if not patience.waits:
@@ -61,18 +61,14 @@ def _suits(a, b, plain, out_dtype, served=None) -> Kind | None:
     if not alike or not {wanted, a.dtype.name} <= DTYPES:
         return None
     kind = (served or _alike)(kind_of(a.dtype.name, b.dtype.name, wanted))
-    fits = kind is not None and (plain or _scales(kind, a)) and _fits(kind, a, b, plain)
-    return kind if fits else None
+    return kind if kind is not None and _fits(kind, a, b, plain) else None
 
 
 def _served(kind: Kind) -> Kind | None:
     """The kind whose micro-kernels do a product, or None where it is for what is compiled for later ones."""
     alike = _alike(kind)
-    return alike if alike and _patience(alike).lasts(f"gemm_*_{tile_of(kind)}*") else None
-
-
-def _patience(kind: Kind) -> Patience:
-    return _products.setdefault(kind, Patience())
+    lasts = alike and _products.setdefault(alike, Patience()).lasts(f"gemm_*_{tile_of(kind)}*")
+    return alike if lasts else None
 
 
 @functools.cache
@@ -88,15 +84,11 @@ def tile_of(kind: Kind) -> Tile:
     return small(kind.a) if kind.a in SIZE else default_tiles(kind).tile(kind)
 
 
-def _scales(kind: Kind, x) -> bool:
-    """Whether there may be factors and something that is added."""
-    return kind.planes == 1 and x.dtype.kind != "b"
-
-
 def _fits(kind: Kind, a, b, plain: bool) -> bool:
-    """Sums of segments, which NumPy adds, are the result where nothing comes after them."""
+    """Whether sums of segments, which NumPy adds, are the result, and its numbers are real where there are factors."""
     sums = a.shape[-1] <= SEGMENT or (plain and a.ndim == 2 and kind.chain == kind.out)
-    return sums and _tiles_of(kind, a, b) <= MOST
+    scales = plain or (kind.planes == 1 and a.dtype.kind != "b")
+    return sums and scales and _tiles_of(kind, a, b) <= MOST
 
 
 def _tiles_of(kind: Kind, a, b) -> int:
@@ -114,7 +106,7 @@ def product(out, x, a, b, beta, alpha, kind: Kind) -> bool:
     for it."""
     given, kind = kind, _served(kind)
     plain = x is None and alpha == 1
-    if kind is None or not _fits(kind, a, b, plain) or not (plain or _scales(kind, out)):
+    if kind is None or not _fits(kind, a, b, plain):
         return False
     if kind == given:
         return _segments(out, x, a, b, beta, alpha, kind)

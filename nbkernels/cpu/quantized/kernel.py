@@ -33,13 +33,12 @@ from ...quantized.layout import BYTES, ITEMS, WIDTH
 from ..gemm.blocking import FEW_REGISTERS, SEGMENT
 from ..gemm.microkernel import STREAMS
 
-# Vectors at once, by rows at once: 8 chains or more hide each other's latency. More of them wait on the stack (cycles
-# of 16 int4 from L2: 8 rows by 1, 2 and 3 vectors 8.3, 9.4, 8.6), and so do addresses of 8 rows where registers are few
-# (ms of 8 and 64 rows by 4096 x 4096 int8: 8 at once 7.8 and 59, 4 at once 5.7 and 41).
+# Vectors at once, by rows at once: 8 chains or more hide each other's latency; more wait on the stack, and so do
+# addresses of 8 rows where registers are few (ms of 8 rows by 4096 x 4096 int8: 8 at once 7.8, 4 at once 5.7).
 COLUMNS = {1: 4, 2: 4, 4: 2} if FEW_REGISTERS else {1: 8, 2: 4, 4: 4, 8: 1}
 # Blocks at once are streams from memory. Where a strip has fewer than STREAMS, words AHEAD of them are asked for, which
-# no prefetcher follows far enough (ms of int8 from memory by none, 16 and 64: 512 bits, 8 rows, 3.1, 2.8, 2.7, exact
-# 1.7, 1.3, 1.2; by none and 64: 256 bits, 1 row, 1.58 and 1.45, 2 rows 2.70 and 2.42, 4 rows 2.48 and 2.16).
+# no prefetcher follows far enough (ms of int8 from memory by none and 64: 512 bits, 8 rows, 3.1 and 2.7; 256 bits, 1
+# row, 1.58 and 1.45; 16 to 256 words are level).
 AHEAD = 64
 # Sizes, arrays by their addresses, how many tasks go through how many strips, what is done with outputs afterwards; of
 # x as bytes where its floats are, words between rows, sums by group, scales.
@@ -158,13 +157,18 @@ class _Weights:
         end = self.least(end, b.mul(b.add(b.udiv(p, I64(SEGMENT)), I64(1)), I64(SEGMENT)))
         zeros = self.of_group("int8", self.at_offsets, group) if self.form.zeros else None
         first, steps, bits = b.udiv(p, I64(self.items)), b.sub(end, p), 32 // self.items
+        # Where registers are few, every byte is read, and a fence, no instruction, keeps an item's numbers from being
+        # made early, which sent chains to the stack (time of 1, 2, 4 rows from L2: int8 .91, .53, .9, int4 .73 to .93).
+        width = 8 if FEW_REGISTERS else 16
 
         def word(index, chains):
             index = b.add(first, index)
             at = b.mul(index, I64(self.items))
             for t in range(self.items):
-                pair, second = divmod(t, 2)
-                values = self.item(self.read(index, pair * bits // 4), second * bits)
+                if FEW_REGISTERS:
+                    b.fence("acq_rel", "singlethread")
+                part, high = divmod(t * bits, width)
+                values = self.item(self.read(index, part * width // 8, t == 0), high)
                 chains = self.step(b.add(at, I64(t)), values, zeros, chains)
             return chains
 
@@ -194,11 +198,11 @@ class _Weights:
         scales = self.of_group(self.form.scales, self.at_factors, group)
         return [self.lanes.fma(scales[i % len(scales)], s, total) for i, (s, total) in enumerate(zip(sums, totals))]
 
-    def read(self, index, byte: int = 0) -> list:
+    def read(self, index, byte: int = 0, first: bool = True) -> list:
         """A word of each output from this byte on; what follows it in a lane is the next output's."""
         at = self.builder.mul(index, I64(WIDTH))
         few = self.form.columns * self.form.lanes < STREAMS * WIDTH
-        for place in self.at_words[:: self.per] if few and byte == 0 else []:
+        for place in self.at_words[:: self.per] if few and first else []:
             self.words.prefetch(self.words.at(place, self.builder.add(at, I64(AHEAD * WIDTH))))
         bytes_ = Lanes(self.builder, "int8", 1)
         starts = [self.builder.bitcast(self.words.at(place, at), I8.as_pointer()) for place in self.at_words]
