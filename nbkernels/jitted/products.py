@@ -20,6 +20,7 @@ from ..cpu.elementwise.planner import MOST, OPERAND
 from ..cpu.gemm import call
 from ..cpu.gemm.kinds import kind_of
 from ..cpu.gemv import mv
+from ..cpu.runtime import status
 from ..extension import teach
 from ..jit.compile.numba_internals import RETCODE_USEREXC, TypingError, cgutils
 from ..jit.ir.vector import I64
@@ -27,24 +28,24 @@ from .memory import absent, address, described, dtype_asked, named, spec
 from .symbols import address as symbol
 
 MESSAGES = {
-    call.INNER: "nbkernels: the operands cannot be multiplied, their inner sizes differ",
-    call.BATCHES: "nbkernels: the batches differ in size",
-    call.OUT: "nbkernels: out has not the product's shape",
-    call.SELF: "nbkernels: self cannot be expanded to the product's shape",
-    call.OVERLAPS: "nbkernels: out overlaps a matrix or a vector",
-    call.OVERLAPS_SELF: "nbkernels: out overlaps self",
-    call.TWICE: "nbkernels: out has one element in several places",
-    call.UNEVEN: "nbkernels: strides that are no multiple of the item's size",
+    status.INNER: "nbkernels: the operands cannot be multiplied, their inner sizes differ",
+    status.BATCHES: "nbkernels: the batches differ in size",
+    status.OUT: "nbkernels: out has not the product's shape",
+    status.SELF: "nbkernels: self cannot be expanded to the product's shape",
+    status.OVERLAPS: "nbkernels: out overlaps a matrix or a vector",
+    status.OVERLAPS_SELF: "nbkernels: out overlaps self",
+    status.TWICE: "nbkernels: out has one element in several places",
+    status.UNEVEN: "nbkernels: strides that are no multiple of the item's size",
 }
 
 
-def _raised(context, builder, status):
-    """Raise what a status says, in one place: so Numba sees that arrays need no references of their own until then."""
+def _raised(context, builder, fault):
+    """Raise what a fault is, in one place: so Numba sees that arrays need no references of their own until then."""
     python, convention, found = context.get_python_api(builder), context.call_conv, None
-    with builder.if_then(builder.icmp_signed("!=", status, I64(call.DONE)), likely=False):
+    with builder.if_then(builder.icmp_signed("!=", fault, I64(status.DONE)), likely=False):
         for each, text in MESSAGES.items():
             error = python.serialize_object(convention.build_excinfo_struct(ValueError, (text,), None, None))
-            told = builder.icmp_signed("==", status, I64(each))
+            told = builder.icmp_signed("==", fault, I64(each))
             found = error if found is None else builder.select(told, error, found)
         stored = builder.store(found, convention._get_excinfo_argument(builder.function))
         stored.set_metadata("numba_exception_output", builder.module.add_metadata([ir.IntType(1)(1)]))

@@ -14,8 +14,8 @@ from ...jit.compile.lazy import jit
 from ...jit.ir.kind import Kind
 from ...jit.ir.tile import Tile
 from ..elementwise.planner import BLOCK, operand_at
-from ..runtime import threads, workspace
-from ..runtime.status import DECLINED, LACKING
+from ..runtime import status, threads, workspace
+from ..runtime.status import DECLINED, DONE, LACKING
 from . import padded, stacks
 from .block import native
 from .blocking import FEW_REGISTERS, small
@@ -26,8 +26,6 @@ from .little import LITTLE, OUTPUTS, little_of
 from .paths import AWAKE, DEEPEST, PARALLEL, SERIAL
 from .stacks_float import NATIVE
 
-# Results of the checks: DONE, or the first fault that is found.
-DONE, INNER, BATCHES, OUT, SELF, OVERLAPS, OVERLAPS_SELF, TWICE, UNEVEN = range(9)
 STRICT, HELD, SHARED = 1, 2, 4  # bits of `how`
 ASKED = 1  # for the address of what multiplies small matrices: one of the tile's kernels, compiled when it is missed
 BLOCKS = 4 * BLOCK  # bytes of the operands: out, x, a, b
@@ -70,21 +68,21 @@ def unfit(out, x, a, b, strict):
     rows, columns = a.ndim > 1, b.ndim > 1
     inner = rows + columns
     if _size(a, 0) != _size(b, 1 if columns else 0):
-        return INNER
+        return status.INNER
     batches = max(a.ndim - 2, b.ndim - 2, 0)
     for d in range(batches):
         p, q = _size(a, d + 2), _size(b, d + 2)
         if p != q and (strict or (p != 1 and q != 1)):
-            return BATCHES
+            return status.BATCHES
         if _size(out, d + inner) != (q if p == 1 else p):
-            return OUT
+            return status.OUT
     if out.ndim != batches + inner or (columns and _size(out, 0) != _size(b, 0)):
-        return OUT
+        return status.OUT
     if rows and _size(out, inner - 1) != _size(a, 1):
-        return OUT
+        return status.OUT
     for d in range(x.ndim):
         if _size(x, d) != 1 and _size(x, d) != _size(out, d):
-            return SELF
+            return status.SELF
     return DONE
 
 
@@ -118,16 +116,16 @@ def wrong(out, x, a, b, beta):
     if low == high:
         return DONE
     if (a0 < high and low < a1) or (b0 < high and low < b1):
-        return OVERLAPS
+        return status.OVERLAPS
     if beta != 0:
         x0, x1, odd_x = _extent(x)
         odd |= odd_x
         if x0 < high and low < x1 and not _lies(out, x):
-            return OVERLAPS_SELF
+            return status.OVERLAPS_SELF
     for d in range(out.ndim):
         if out.shape[d] > 1 and out.step[d] == 0:
-            return TWICE
-    return UNEVEN if (odd | odd_a | odd_b) != 0 else DONE
+            return status.TWICE
+    return status.UNEVEN if (odd | odd_a | odd_b) != 0 else DONE
 
 
 FACTORS = 4  # alpha and beta, and those of a product of no terms, in the dtype of chains
@@ -247,11 +245,11 @@ def checked() -> int:
     def product(words, alone, plan, factors, width, beta, alpha, how):
         out, x = operand_at(words), operand_at(words + BLOCK)
         a, b = operand_at(words + 2 * BLOCK), operand_at(words + 3 * BLOCK)
-        status = unfit(out, x, a, b, how & STRICT != 0)
-        if status == DONE:
-            status = wrong(out, x, a, b, beta)
-        if status != DONE:
-            return status
+        fault = unfit(out, x, a, b, how & STRICT != 0)
+        if fault == DONE:
+            fault = wrong(out, x, a, b, beta)
+        if fault != DONE:
+            return fault
         rows, columns, none = a.ndim > 1, b.ndim > 1, scratch(16)
         own, s, p = scratch(BYTES), stack_at(scratch(SIZE)), padded.plan_at(plan)
         m, n, k = _size(a, 1), _size(b, 0) if columns else 1, _size(a, 0)

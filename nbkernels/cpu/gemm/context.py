@@ -12,8 +12,6 @@ from ...jit.compile.lazy import jit, plain
 from ...jit.compile.linked import linked
 from ...jit.ir.amx import ROWS
 from ...jit.ir.tile import Tile
-from ..runtime.arrays import unusual
-from ..runtime.status import DECLINED, DONE
 from .blocking import SEGMENT, Tiles, caches
 
 # A product: by which words threads take jobs, and how many there are, in lines of their own; what comes with its tiles
@@ -23,7 +21,7 @@ WORDS = Record(
     """
     next jobs |
     pack multiply mr nr kc nb mc nc group step head size_a size_b size_c size_t direct rowwise shift_a shift_b shift_c
-    workers tasks near scalars unit reads trusted loops mixed sided numpy result after context own
+    workers tasks near scalars unit reads loops mixed sided numpy result after context own
     micro nv lanes packs brackets
     a rsa csa b rsb csb c rsc csc x rsx csx m n k
     block down across stretch bpanels ready part total share need blocks room start stop
@@ -104,12 +102,9 @@ def swap_sides(f):
     f.rsc, f.csc, f.rsx, f.csx = f.csc, f.rsc, f.csx, f.rsx
 
 
-@linked(f"int64({WORDS}, int64, int64, int64, int64)")
+@linked(f"void({WORDS}, int64, int64, int64, int64)")
 def operands(f, out, x, a, b):
-    """Fill in what the arrays say, from the ids of out, of x or 0, of a and b: DONE, or DECLINED where checks are
-    asked for."""
-    if f.trusted == 0 and unusual(out, x, a, b, f.size_a, f.size_b, f.size_c):
-        return DECLINED
+    """Fill in what checked arrays say, from the ids of out, of x or 0, of a and b."""
     m, n, k = shape(a, 0), shape(b, 1), shape(a, 1)
     c, rsc, csc = data(out), stride(out, 0), stride(out, 1)
     pa, rsa, csa, pb, rsb, csb = data(a), stride(a, 0), stride(a, 1), data(b), stride(b, 0), stride(b, 1)
@@ -125,17 +120,6 @@ def operands(f, out, x, a, b):
     f.rsc, f.csc, f.rsx, f.csx = rsc >> f.shift_c, csc >> f.shift_c, rsx >> f.shift_c, csx >> f.shift_c
     if swaps(m, k, f.size_c, rsc, csc, f.brackets != 0 and f.sided == 0 and rsb == f.size_b):
         swap_sides(f)
-    return DONE
-
-
-@jit(forceinline=True)
-def alone(tile, f, out, x, a, b, beta, trusted):
-    """Set the flags and item sizes in f for arrays of the tile's dtype, and call `operands`: DONE or DECLINED."""
-    size, shift = tile.itemsize, 2 if tile.itemsize == 4 else 3
-    f.trusted, f.reads, f.brackets = trusted, beta != 0, 0
-    f.size_a, f.size_b, f.size_c = size, size, size
-    f.shift_a, f.shift_b, f.shift_c = shift, shift, shift
-    return operands(f, out, x, a, b)
 
 
 @jit
@@ -164,17 +148,16 @@ def cuts(f):
 
 @functools.cache
 def prepare():
-    """`operands`, then `cuts` where the words have tiles, called from Python: int64(id of out, of x or 0, of a, of b,
+    """`operands`, then `cuts` where the words have tiles, called from Python: void(id of out, of x or 0, of a, of b,
     address of the words)."""
 
     def run(out, x, a, b, words):
         f = words_at(words)
-        status = operands(f, out, x, a, b)
-        if status == DONE and f.mr > 0:
+        operands(f, out, x, a, b)
+        if f.mr > 0:
             cuts(f)
-        return status
 
-    return entry(run, "int64(int64, int64, int64, int64, int64)", "gemm_prepare")
+    return entry(run, "void(int64, int64, int64, int64, int64)", "gemm_prepare")
 
 
 def buffers(m: int, n: int, k: int, tiles: Tiles, tile: Tile, workers: int) -> tuple[int, int, int]:

@@ -7,7 +7,6 @@ import functools
 import numpy as np
 
 from ...jit.ir.kind import UNIT, Kind
-from ..runtime.status import DONE
 from . import matrix_unit
 from .blocking import Tiles
 from .context import WORDS, near, prepare, swaps
@@ -55,9 +54,8 @@ def started(beta, alpha, tiles: Tiles, kind: Kind, workers: int):
     return f, kept
 
 
-def filled(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, *, trusted=True):
-    """The words of a product, x by its id or 0, and what must live while they are read; (None, None) where arrays not
-    trusted are unusual."""
+def filled(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int):
+    """The words of a product of checked arrays, x by its id or 0, and what must live while they are read."""
     f, kept = started(beta, alpha, tiles, kind, workers)
-    f.trusted = trusted
-    return (f, kept) if prepare()(id(out), x, id(a), id(b), f.own) == DONE else (None, None)
+    prepare()(id(out), x, id(a), id(b), f.own)
+    return f, kept

@@ -20,13 +20,13 @@ from ...jit.abi.record import Record
 from ...jit.compile.cache import compiled, entry
 from ..gemv.gemv import whole as gemv_whole
 from ..runtime import status, threads
-from ..runtime.arrays import alike, new_matrix
+from ..runtime.arrays import alike, new_matrix, unusual
 from ..runtime.launch import launchable
 from ..runtime.machine import l2
 from ..runtime.workspace import make_room
 from . import block, columns, deep, short, thin
 from .blocking import small
-from .context import BYTES, WORDS, alone, swap_sides, words_at
+from .context import BYTES, WORDS, operands, swap_sides, words_at
 from .cost import known
 from .kernels import supply
 from .packed import whole as packed_whole
@@ -87,9 +87,12 @@ def small_entry():
             if made == 0:
                 return answer(status.DONE, 0, 0)
         out, words = given + made, scratch(BYTES)
-        f = words_at(words)
-        if alpha == 0 or not alike(out, x, a, b) or alone(t, f, out, x, a, b, beta, 0) != status.DONE:
+        f, size = words_at(words), t.itemsize
+        if alpha == 0 or not alike(out, x, a, b) or unusual(out, x, a, b, size):
             return answer(status.DECLINED, given, made)
+        f.reads, f.brackets, f.size_b, f.size_c = beta != 0, 0, size, size
+        f.shift_a = f.shift_b = f.shift_c = 2 if size == 4 else 3
+        operands(f, out, x, a, b)
         if f.n == 1 and f.rsc == 1 and f.csc == 1:  # a column is a row
             swap_sides(f)
         m, n, k, rows = f.m, f.n, f.k, f.csc == 1 and (f.x == 0 or f.csx == 1)

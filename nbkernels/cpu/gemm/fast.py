@@ -118,7 +118,7 @@ def mm_fast(a, b, out, x=None, beta=0.0, alpha=UNIT):
         if status == SYMMETRIC:
             mirrored(_product, out, a, b)
             return out
-        done = status in PATHS and by_path(status, out, x, a, b, beta, alpha, trusted=False) == DONE
+        done = status in PATHS and by_path(status, out, x, a, b, beta, alpha) == DONE
         return out if done else None
     except (TypeError, IndexError, OverflowError):  # not a float, not a matrix: the checks will say it properly
         return None

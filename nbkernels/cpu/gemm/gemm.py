@@ -97,17 +97,15 @@ def product(out, a, b) -> None:
     gemm(out, None, a, b, 0, 1)
 
 
-def by_path(way: int, out, x, a, b, beta, alpha, trusted: bool = True) -> int:
-    """float32 and float64 by one path: a status. Not trusted: whether arrays are sound is looked at again."""
+def by_path(way: int, out, x, a, b, beta, alpha) -> int:
+    """float32 and float64 by one path, after all checks: a status."""
     name, workers = NAMES[out.dtype], threads.count()
     if way == SMALL:
         return _run_small(out, x, a, b, beta, alpha)
     x, kind = 0 if x is None else id(x), kind_of(name, name, name)
     if way == PACKED:
-        return packed(out, x, a, b, beta, alpha, tiles_of(kind, slot_of(out, a, b)), kind, workers, trusted=trusted)
-    f, _ = filled(out, x, a, b, beta, alpha, default_tiles(kind), kind, workers, trusted=trusted)
-    if f is None:
-        return DECLINED
+        return packed(out, x, a, b, beta, alpha, tiles_of(kind, slot_of(out, a, b)), kind, workers)
+    f, _ = filled(out, x, a, b, beta, alpha, default_tiles(kind), kind, workers)
     run = functools.partial(gemv, name) if way == GEMV else DOORS[way](name).product
     return run(f, float(beta), float(alpha), workers)
 

@@ -12,7 +12,7 @@ from ...jit.ir.kind import Kind
 from ...jit.ir.vector import LINE
 from ..runtime import threads
 from ..runtime.launch import launchable
-from ..runtime.status import DECLINED, DONE, LARGE
+from ..runtime.status import DONE, LARGE
 from ..runtime.workspace import ROOMS, acquire, release, room, without
 from .blocking import SEGMENT, Tiles, small
 from .context import BYTES, TASKS, WORDS, cuts, even, words_at
@@ -28,17 +28,12 @@ LAUNCH = 1 << 36
 TOLD, TOLD_BYTES = 8 * WORDS["a"], 8 * (WORDS["block"] - WORDS["a"])  # where the words tell of arrays, in bytes
 
 
-def packed(
-    out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, *, trusted=True, after=None, panels=0
-) -> int:
-    """out = alpha * a @ b + beta * x, x given by its id or 0: DONE, or, where arrays not trusted are unusual, DECLINED
-    with nothing done. `after`, an epilogue.After, is applied to each tile that is done. `panels`: where `packed_ahead`
-    has put b, if it has; rows of out are contiguous then."""
+def packed(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, *, after=None, panels=0) -> int:
+    """out = alpha * a @ b + beta * x, x given by its id or 0: DONE. `after`, an epilogue.After, is applied to each tile
+    that is done. `panels`: where `packed_ahead` has put b, if it has; rows of out are contiguous then."""
     if turned := swapped(out, a, b, kind):
         kind = kind.swapped()
-    f, kept = filled(out, x, a, b, beta, alpha, tiles, kind, workers, trusted=trusted)
-    if f is None:
-        return DECLINED
+    f, kept = filled(out, x, a, b, beta, alpha, tiles, kind, workers)
     f.ready = panels
     kernels_of(f, tiles.tile(kind))
     if after is not None:

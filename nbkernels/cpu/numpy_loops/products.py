@@ -18,11 +18,12 @@ from ...jit.compile.lazy import jit
 from ...jit.ir.kind import Kind
 from ...jit.ir.vector import SIZE
 from ..elementwise.planner import BLOCK, operand_at
-from ..gemm.call import BLOCKS, DONE, SHARED, checked, plan
+from ..gemm.call import BLOCKS, SHARED, checked, plan
 from ..gemm.kinds import kind_of
 from ..gemv.dot import inner, tile_of
 from ..runtime import threads
 from ..runtime.arrays import distinct
+from ..runtime.status import DONE
 from ..runtime.workspace import room
 from . import elementwise as reasons
 from .elementwise import SERIOUS, SIGNATURE, SLOT, left, made, ran, slot_at, work_of

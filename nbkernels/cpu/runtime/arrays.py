@@ -60,20 +60,18 @@ def alike(out, x, a, b):
 
 
 @jit
-def unusual(out, x, a, b, size_a, size_b, size):
-    """Whether arrays, by their ids, are anything but a product's operands, sound and apart from out."""
+def unusual(out, x, a, b, size):
+    """Whether arrays of one dtype, by their ids, are anything but a product's operands, sound and apart from out."""
     if ndim(out) != 2 or ndim(a) != 2 or ndim(b) != 2:
         return True
     m, n, k, rsc, csc = shape(a, 0), shape(b, 1), shape(a, 1), stride(out, 0), stride(out, 1)
     if shape(b, 0) != k or shape(out, 0) != m or shape(out, 1) != n or min(m, n, k) < 1:
         return True
-    if flags(out) & WRITEABLE == 0 or not (apart(out, a, max(size, size_a)) and apart(out, b, max(size, size_b))):
-        return True
-    if (stride(a, 0) | stride(a, 1)) & (size_a - 1) != 0 or (stride(b, 0) | stride(b, 1)) & (size_b - 1) != 0:
+    if flags(out) & WRITEABLE == 0 or not (apart(out, a, size) and apart(out, b, size)):
         return True
     if not distinct(m, abs(rsc), n, abs(csc), size):
         return True
-    steps = rsc | csc
+    steps = rsc | csc | stride(a, 0) | stride(a, 1) | stride(b, 0) | stride(b, 1)
     if x != 0:
         if ndim(x) > 2:
             return True
