@@ -99,6 +99,20 @@ def test_the_bits_of_mm(rng, m, n, k, dtype):
             assert np.array_equal(found[t], nb.addmm(x[t], a[0, t], b[0, t], beta=beta, alpha=alpha))
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "uint16", "int64", "float16", "complex128"])
+@pytest.mark.parametrize(
+    ("m", "n", "k"), [(1, 47, 47), (47, 1, 47), (47, 48, 48), (48, 48, 48), (49, 48, 48), (1007, 1, 64), (54, 2, 1024)]
+)
+def test_few_tiles_and_just_more(rng, m, n, k, dtype):
+    """Around what goes without loops, by multiply-adds and by the room that panels of A have; X may be broadcast."""
+    a, b, x = (rng.integers(0, 3, shape).astype(dtype) for shape in ((m, k), (k, n), (n,)))
+    product = (a.astype(np.complex128) @ b.astype(np.complex128)).real.astype(np.int64).astype(dtype)
+    for out in (np.empty((m, n), dtype), np.empty((n, m), dtype).T, np.empty((2 * m, n), dtype)[::2]):
+        assert (nb.mm(a, b, out=out) == product).all()
+        assert (nb.mm(np.asfortranarray(a), np.asfortranarray(b), out=out) == product).all()
+        np.testing.assert_array_equal(nb.addmm(x, a, b, out=out), (product + x).astype(dtype))
+
+
 @pytest.mark.parametrize("dtype", ["int32", "float32", "complex64"])
 def test_declines_with_nothing_written(dtype):
     """Wrong and unusual arrays go to the checks, which raise the error or take another way."""

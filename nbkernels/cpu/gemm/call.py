@@ -20,7 +20,7 @@ from . import padded, stacks
 from .block import native
 from .blocking import FEW_REGISTERS, small
 from .context import BYTES, cuts, swap_sides, swaps, words_at
-from .kernels import MULTIPLIER, STACKS, missing, ready, single
+from .kernels import MULTIPLIER, STACKS, few_tiles, missing, ready
 from .kinds import by_unit
 from .little import LITTLE, OUTPUTS, little_of
 from .paths import AWAKE, DEEPEST, PARALLEL, SERIAL
@@ -304,9 +304,9 @@ def checked() -> int:
         if s.count == 1:
             _placed(s, f, 0)
         if held and s.alone == 0 and p.asks != 0:
-            if not single(f):
+            if not few_tiles(f):
                 cuts(f)
-            at = missing(f, single(f))
+            at = missing(f, few_tiles(f))
             if at >= 0:
                 return LACKING + at
         if s.count == 1:

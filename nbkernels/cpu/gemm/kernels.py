@@ -12,9 +12,11 @@ from ...jit.abi.record import Record
 from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit, plain
 from . import tiny
+from .block import ROOM
 from .context import WORDS
 from .microkernel import PACKED, STREAMED, absent_of, table, ukernel_packed, ukernel_streamed
 from .pack_converting import pack_a, pack_b, pack_strip_a, pack_strip_b
+from .paths import AWAKE
 from .stacks_float import NATIVE, WAYS
 from .store import MEMORY, PARTIAL, finish
 
@@ -40,23 +42,24 @@ def ready(tile):
 
 
 @plain
-def single(f):
-    """Whether a product is one tile."""
-    return f.m <= f.mr and f.n <= f.nr and f.k <= f.kc
+def few_tiles(f):
+    """Whether a product goes without loops.py, and the panels of A fit half of a room."""
+    fits = (f.m + f.mr) * (f.k + f.group) * f.step <= ROOM // 2
+    return fits and f.k <= f.kc and f.m * f.n * f.k <= AWAKE
 
 
 @plain
-def packers(f, alone):
-    """What packs A and B; `alone`: one tile, of which they are the panels."""
-    a_rows = not alone and f.rowwise != 0 and f.rsa == 1
-    b_rows = not alone and f.rowwise != 0 and f.csb == 1
+def packers(f, few):
+    """What packs A and B; `few`: panel by panel, as products of few tiles do."""
+    a_rows = not few and f.rowwise != 0 and f.rsa == 1
+    b_rows = not few and f.rowwise != 0 and f.csb == 1
     return STRIP_A if a_rows else PANEL_A, STRIP_B if b_rows else PANEL_B
 
 
 @jit(forceinline=True)
-def missing(f, alone):
+def missing(f, few):
     """The place of a micro-kernel, or PACKS + what packs, that a product, which is cut, lacks; or -1."""
-    (a, b), packs = packers(f, alone), pointer(f.packs)
+    (a, b), packs = packers(f, few), pointer(f.packs)
     if packs[b] == 0:
         return PACKS + b
     if packs[a] == 0:
