@@ -40,7 +40,7 @@ MESSAGES = {
 
 
 def _raised(context, builder, fault):
-    """Raise what a fault is, in one place: so Numba sees that arrays need no references of their own until then."""
+    """Raise a fault as an error, in one place: so Numba sees that arrays need no references of their own until then."""
     python, convention, found = context.get_python_api(builder), context.call_conv, None
     with builder.if_then(builder.icmp_signed("!=", fault, I64(status.DONE)), likely=False):
         for each, text in MESSAGES.items():

@@ -177,7 +177,7 @@ def mm_keywords(a, b, out_dtype, mode, conj, tiles, out, x=None, beta=ONE, alpha
     try:
         key = a.dtype, b.dtype, out_dtype, mode, conj
         entry = _worded.get(key) if beta is ONE is alpha else None
-        if entry is not None and out is None is x:  # two dtypes, which the key has
+        if entry is not None and out is None is x:  # else their dtypes are looked at
             found = entry.run(entry.address | MATRICES, None, None, a, b, 1.0, 1.0)
             if type(found) is ndarray:
                 return found

@@ -43,7 +43,7 @@ def ready(tile):
 
 @plain
 def few_tiles(f):
-    """Whether a product goes without loops.py, and the panels of A fit half of a room."""
+    """Whether a product is small enough for padded.by_tiles, and its panels of A for half of the room there."""
     fits = (f.m + f.mr) * (f.k + f.group) * f.step <= ROOM // 2
     return fits and f.k <= f.kc and f.m * f.n * f.k <= AWAKE
 

@@ -86,8 +86,8 @@ def words(kind: Kind, asks=False):
 
 @jit(forceinline=True)
 def by_tiles(f):
-    """Compute a product of few tiles, with all panels of A, and one of B after the other (8x8 to 40x16x40 of whole
-    numbers, halves and complex numbers take .8 to .9 of the loops' time)."""
+    """Compute a product of few tiles: pack all panels of A, then one of B after the other, which meets them all (8x8 to
+    40x16x40 of whole numbers, halves and complex numbers take .8 to .9 of the loops' time)."""
     own, packs, b, words = scratch(TILE_BYTES), pointer(f.packs), f.room + ROOM // 2, (f.k + f.group - 1) // f.group
     for i in range(0, f.m, f.mr):
         to = f.room + i * words * f.step

@@ -157,8 +157,8 @@ class _Weights:
         end = self.least(end, b.mul(b.add(b.udiv(p, I64(SEGMENT)), I64(1)), I64(SEGMENT)))
         zeros = self.of_group("int8", self.at_offsets, group) if self.form.zeros else None
         first, steps, bits = b.udiv(p, I64(self.items)), b.sub(end, p), 32 // self.items
-        # Where registers are few, every byte is read, and a fence, no instruction, keeps an item's numbers from being
-        # made early, which sent chains to the stack (time of 1, 2, 4 rows from L2: int8 .91, .53, .9, int4 .73 to .93).
+        # Where registers are few, bytes are read one by one, with a compiler fence (no instruction) between items: else
+        # LLVM makes several items at once and spills chains (time by 1, 2, 4 rows: int8 .91, .53, .9, int4 .73 to .93).
         width = 8 if FEW_REGISTERS else 16
 
         def word(index, chains):
