@@ -19,7 +19,7 @@ from ..runtime.status import DECLINED, DONE, LACKING
 from . import padded, stacks
 from .block import native
 from .blocking import FEW_REGISTERS, small
-from .context import BYTES, cuts, swap_sides, swaps, words_at
+from .context import BYTES, swap_sides, swaps, words_at
 from .kernels import MULTIPLIER, STACKS, few_tiles, missing, ready
 from .kinds import by_unit
 from .little import LITTLE, OUTPUTS, little_of
@@ -304,8 +304,6 @@ def checked() -> int:
         if s.count == 1:
             _placed(s, f, 0)
         if held and s.alone == 0 and p.asks != 0:
-            if not few_tiles(f):
-                cuts(f)
             at = missing(f, few_tiles(f))
             if at >= 0:
                 return LACKING + at

@@ -50,7 +50,7 @@ def few_tiles(f):
 
 @plain
 def packers(f, few):
-    """What packs A and B; `few`: panel by panel, as products of few tiles do."""
+    """Which kernels pack A and B: of panels, where tiles are `few`; else of rows, where these lie as in panels."""
     a_rows = not few and f.rowwise != 0 and f.rsa == 1
     b_rows = not few and f.rowwise != 0 and f.csb == 1
     return STRIP_A if a_rows else PANEL_A, STRIP_B if b_rows else PANEL_B
@@ -58,7 +58,7 @@ def packers(f, few):
 
 @jit(forceinline=True)
 def missing(f, few):
-    """The place of a micro-kernel, or PACKS + what packs, that a product, which is cut, lacks; or -1."""
+    """The place of a micro-kernel, or PACKS + what packs, that a product of `few` tiles or more lacks; or -1."""
     (a, b), packs = packers(f, few), pointer(f.packs)
     if packs[b] == 0:
         return PACKS + b

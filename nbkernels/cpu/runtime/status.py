@@ -9,7 +9,7 @@ or a micro-kernel is not compiled yet. WANTED + bytes: likewise, and a room of s
 
 DONE, DECLINED, LARGE, GEMV, THIN, DEEP, SHORT, COLUMNS, PACKED, SMALL = range(10)
 BY_ROWS, BY_COLUMNS, CHOICE, SYMMETRIC = range(10, 14)
-# What is wrong with the arrays of a call, the first that is found; nothing is written.
+# Faults of the arrays of a product: call.py returns the first that it finds, and writes nothing.
 INNER, BATCHES, OUT, SELF, OVERLAPS, OVERLAPS_SELF, TWICE, UNEVEN = range(14, 22)
 LACKING, WANTED = 1 << 8, 1 << 20
 PATHS = {GEMV: "gemv", THIN: "thin", DEEP: "deep", SHORT: "short", COLUMNS: "columns", PACKED: "packed", SMALL: "small"}
