@@ -43,9 +43,10 @@ def ready(tile):
 
 @plain
 def few_tiles(f):
-    """Whether a product is small enough for padded.by_tiles, and its panels of A for half of the room there."""
-    fits = (f.m + f.mr) * (f.k + f.group) * f.step <= ROOM // 2
-    return fits and f.k <= f.kc and f.m * f.n * f.k <= AWAKE
+    """Whether a product is small enough for padded.by_tiles, and its panels of A for half of the room there: with a
+    matrix unit of one tile, since loops.py reads A in place there."""
+    fits = (f.m + f.mr) * (f.k + f.group) * f.step <= ROOM // 2 and f.k <= f.kc
+    return fits and f.m * f.n * f.k <= AWAKE and (f.brackets == 0 or (f.m <= f.mr and f.n <= f.nr))
 
 
 @plain
