@@ -9,7 +9,6 @@ from ...jit.abi.ndarray import data, ndim, shape, stride
 from ...jit.abi.record import Record
 from ...jit.compile.cache import entry
 from ...jit.compile.lazy import jit, plain
-from ...jit.compile.linked import linked
 from ...jit.ir.amx import ROWS
 from ...jit.ir.tile import Tile
 from .blocking import SEGMENT, Tiles, caches
@@ -102,7 +101,7 @@ def swap_sides(f):
     f.rsc, f.csc, f.rsx, f.csx = f.csc, f.rsc, f.csx, f.rsx
 
 
-@linked(f"void({WORDS}, int64, int64, int64, int64)")
+@jit
 def operands(f, out, x, a, b):
     """Fill in what checked arrays say, from the ids of out, of x or 0, of a and b."""
     m, n, k = shape(a, 0), shape(b, 1), shape(a, 1)

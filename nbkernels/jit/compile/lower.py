@@ -6,13 +6,50 @@ import collections
 import functools
 import operator
 
+from llvmlite.ir import Function as IRFunction
+from llvmlite.ir import FunctionType, IRBuilder
+from numba import types
+
+from ..ir.vector import I64
 from .infer import COMPARED, Memory, direct
-from .numba_internals import cgutils, do_minmax, errors, ir, lowering
+from .numba_internals import PyCallWrapper, cgutils, do_minmax, errors, ir, lowering
 from .ssa import variables
+
+
+class Vectorcall(PyCallWrapper):
+    """What CPython calls with its arguments side by side (METH_FASTCALL): Numba's wants a tuple of them, 30 ns more."""
+
+    def build(self):
+        python = self.context.get_argument_type(types.pyobject)
+        kind, name = FunctionType(python, [python, python.as_pointer(), I64]), self.fndesc.llvm_cpython_wrapper_name
+        wrapper = IRFunction(self.module, kind, name)
+        builder = IRBuilder(wrapper.append_basic_block("entry"))
+        api = self.context.get_python_api(builder)
+        api.unpack_tuple = functools.partial(self._taken, api, builder, wrapper.args[2])
+        self.build_wrapper(api, builder, *wrapper.args)
+
+    @staticmethod
+    def _taken(api, builder, count, args, name, least, most, *places):
+        """Whether there are as many arguments as are wanted: they are stored at their places then."""
+        enough = builder.icmp_signed("==", count, I64(most))
+        with builder.if_else(enough) as (then, otherwise):
+            with then:
+                for i, place in enumerate(places):
+                    builder.store(builder.load(builder.gep(args, [I64(i)])), place)
+            with otherwise:
+                api.err_format("PyExc_TypeError", f"{name}: {most} arguments are wanted, not %zd", count)
+        return enough
 
 
 class Lower(lowering.Lower):
     """Numba's, for functions without its runtime."""
+
+    def create_cpython_wrapper(self, release_gil=False):
+        module, described = self.context.create_module("wrapper"), self.fndesc
+        kind = self.context.call_conv.get_function_type(described.restype, described.argtypes)
+        function = IRFunction(module, kind, described.llvm_func_name)
+        Vectorcall(self.context, module, function, described, self.env, self.call_helper, release_gil).build()
+        self.library.add_ir_module(module)
 
     def _find_singly_assigned_variable(self):
         """Find the variables that need no memory: assigned once, and read in that block only."""

@@ -33,6 +33,7 @@ from numba.core import (
 from numba.core.analysis import compute_cfg_from_blocks  # the control flow that ssa.py walks
 from numba.core.caching import NullCache  # a cache that Numba asks in vain, and tells what it compiled
 from numba.core.callconv import RETCODE_USEREXC  # what code returns that has raised an error
+from numba.core.callwrapper import PyCallWrapper  # what CPython calls: lower.py has it called without a tuple
 from numba.core.ccallback import CFunc  # functions that C calls
 from numba.core.codegen import JITCodeLibrary  # a library of LLVM modules
 from numba.core.compiler import CompilerBase, Flags, _LowerResult  # a compiler of other passes

@@ -63,7 +63,7 @@ class Code:
     @property
     def entry(self):
         """What Python calls: a built-in function."""
-        definition = _Method(_name(self.parts.name), self.symbol(self.parts.entry), VARARGS | KEYWORDS, None)
+        definition = _Method(_name(self.parts.name), self.symbol(self.parts.entry), FASTCALL, None)
         _ALIVE.append(definition)  # Python keeps the address
         return _new(ctypes.byref(definition), self, None)
 
@@ -119,7 +119,7 @@ def _helpers() -> None:
 
 # -- functions that Python calls ---------------------------------------------------------------------------------------
 
-VARARGS, KEYWORDS = 1, 2  # METH_VARARGS, METH_KEYWORDS
+FASTCALL = 0x80  # METH_FASTCALL
 
 
 class _Method(ctypes.Structure):
