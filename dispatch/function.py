@@ -30,12 +30,18 @@ def __function({parameters}):{first}
 # With keyword-only arguments that are None as a rule: another fast path takes calls where one is not.
 WORDED = """\
 def __function({parameters}):{first}
-    __usual = {usual}
-    __fast = __find({types}) if __usual else __worded({types})
-    if __fast is not None:
-        __result = __fast({values}) if __usual else __fast({everything})
-        if __result is not None:
-            return __result
+    if {usual}:
+        __fast = __find({types})
+        if __fast is not None:
+            __result = __fast({values})
+            if __result is not None:
+                return __result
+    else:
+        __fast = __worded({types})
+        if __fast is not None:
+            __result = __fast({everything})
+            if __result is not None:
+                return __result
     return __general(({arguments},), {rest})
 """
 
@@ -70,18 +76,19 @@ def compiled(arguments, structured, kind, written, rare, keyed):
             parameters += [written if kind == "out" else "out=None"]
         if kind == "out":
             first = f"\n    if {written} is None:\n        __missing(__name, None, False)"
-    kinds = [f"__type({names[i]})" for i in keyed]
-    types = f"({', '.join(kinds)})"
-    if len(kinds) > 1:  # where all are of one type that is the key: a tuple costs 30 ns more to make and to hash
-        types = f"{kinds[0]} if {' is '.join(kinds)} else {types}"
     if CATCHES:
         parameters.append("**__unknown")
         first += "\n    if __unknown:\n        raise __unexpected(__name, __unknown, __signature.parameters)"
+    kinds = [f"__type({names[i]})" for i in keyed]
+    types = kinds[0] if kinds else "()"
+    if len(kinds) > 1:  # where all are of one type that is the key: a tuple costs 30 ns more to make and to hash
+        first += f"\n    __kind = {kinds[0]}"
+        types = f"__kind if {' is '.join([*kinds[1:], '__kind'])} else (__kind, {', '.join(kinds[1:])})"
     source = (WORDED if rare else FUNCTION).format(
         first=first,
         parameters=", ".join(parameters),
         types=types,
-        usual=" is ".join([*(names[i] for i in rare), "None"]),
+        usual=" and ".join(f"{names[i]} is None" for i in rare),
         values=", ".join(values),
         everything=", ".join(everything),
         arguments=", ".join(names),
