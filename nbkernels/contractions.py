@@ -59,8 +59,8 @@ def contract(a, first, b, second, result, out=None, conj=None):
         raise Declined("out has another shape or dtype")
     if out is not None and not out.flags.writeable:
         raise Declined("out is read-only")
-    a, b = a.astype(dtype, copy=False), b.astype(dtype, copy=False)
-    rows, columns = (own.grouped(x) for x, own in zip((a, b), way.operands))
+    left, right = way.operands
+    rows, columns = left.grouped(a.astype(dtype, copy=False)), right.grouped(b.astype(dtype, copy=False))
     if not way.inner:
         return ops.multiply(rows.conj() if conj else rows, columns, out=out)
     keywords = {"conj": conj} if conj else {}
@@ -69,6 +69,8 @@ def contract(a, first, b, second, result, out=None, conj=None):
         ops.matmul(rows, columns, out=into, **keywords)
         return out
     found = ops.matmul(rows, columns, **keywords)
+    if out is None and way.same:
+        return found
     if out is None and not result:
         return found if np.ndim(found) == 0 else found.reshape(())[()]
     found = found.reshape(way.made).transpose(way.back)
@@ -133,7 +135,7 @@ class Operand(NamedTuple):
 class Plan(NamedTuple):
     """A product for one contraction: `inner` are the labels that it sums over, `operands` how each operand is viewed,
     `shape` the result's shape. The product has the shape `made` and, for its axes, the labels `groups`: batch, rows
-    and columns; `back` is the order of these axes in the result."""
+    and columns; `back` is the order of these axes in the result. `same`: the product is the result."""
 
     inner: tuple
     operands: tuple
@@ -141,6 +143,7 @@ class Plan(NamedTuple):
     made: tuple = ()
     back: tuple = ()
     groups: tuple = ()
+    same: bool = False
 
     def merged(self, out):
         """out as the product's result, if a view is one."""
@@ -176,10 +179,9 @@ def plan(first, second, result, shape, strides, other):
     right.sort(key=second.index)
     views = grouped(shape, first, sizes, batch, left, inner), grouped(other, second, sizes, batch, inner, right)
     made = (*batch, *left, *right)
-    back = tuple(made.index(x) for x in result)
-    return Plan(
-        tuple(inner), views, whole, tuple(sizes[x] for x in made), back, (tuple(batch), tuple(left), tuple(right))
-    )
+    back, groups = tuple(made.index(x) for x in result), (tuple(batch), tuple(left), tuple(right))
+    same = made == result and len(batch) < 2 and len(left) == len(right) == 1  # a row, a column and a batch at most
+    return Plan(tuple(inner), views, whole, tuple(sizes[x] for x in made), back, groups, same)
 
 
 def common(shape, first, other, second):
