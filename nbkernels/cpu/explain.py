@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from .. import scalar
-from ..dtypes import ALONE, kind, resolve, settled
+from ..dtypes import ALONE, kind, name_of, resolve, settled
 from ..jit.disk.cached_code import kept
 from ..jit.ir.kind import Kind
 from ..jit.ir.vector import SIZE
@@ -19,7 +19,7 @@ from .gemm.block import kernel_for
 from .gemm.blocking import caches, given, small
 from .gemm.context import buffers
 from .gemm.context_setup import swapped
-from .gemm.gemm import clash, name_of, same
+from .gemm.gemm import clash, same
 from .gemm.general_entry import shared as shared_stack
 from .gemm.kinds import by_unit, default_mode, kind_of, of_depth, tiles_of
 from .gemm.paths import path_of, seen, shared

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...dtypes import name_of
 from ...jit.ir.kind import wrapped
 from ..runtime.workspace import one_room
 from . import first_products
 from .call import STRICT
 from .fast import general_fast
-from .gemm import ONE, clash, gemm, name_of, same
+from .gemm import ONE, clash, gemm, same
 from .general_entry import general
 from .kinds import kind_of, of_depth
 

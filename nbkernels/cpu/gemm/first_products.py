@@ -13,7 +13,7 @@ import functools
 
 import numpy as np
 
-from ...dtypes import asked
+from ...dtypes import asked, name_of
 from ...jit.compile.python_first import Patience
 from ...jit.ir.kind import BYTES, PLANE, SIGNLESS, Kind, wrapped
 from ...jit.ir.tile import Tile
@@ -56,11 +56,12 @@ def _suits(a, b, plain, out_dtype, served=None) -> Kind | None:
     """The kind whose micro-kernels may do it."""
     if not 2 <= a.ndim == b.ndim:
         return None
-    wanted = a.dtype.name if out_dtype is None else asked(out_dtype)
-    alike = a.dtype == b.dtype or (wanted == "int32" and {a.dtype.name, b.dtype.name} == {"int8", "uint8"})
-    if not alike or not {wanted, a.dtype.name} <= DTYPES:
+    first, second = name_of(a.dtype), name_of(b.dtype)
+    wanted = first if out_dtype is None else asked(out_dtype)
+    alike = a.dtype == b.dtype or (wanted == "int32" and {first, second} == {"int8", "uint8"})
+    if not alike or not {wanted, first} <= DTYPES:
         return None
-    kind = (served or _alike)(kind_of(a.dtype.name, b.dtype.name, wanted))
+    kind = (served or _alike)(kind_of(first, second, wanted))
     return kind if kind is not None and _fits(kind, a, b, plain) else None
 
 
@@ -209,7 +210,7 @@ def _few(dtype, m: int, k: int, chains: int) -> bool:
 
 def _summed(dtype, m: int, k: int, chains: int) -> bool:
     """Whether `_few` allows these sums, and they are still among the first products."""
-    code = f"{ROOMS[chains]}_{SIGNLESS.get(dtype.name, dtype.name)}_*"
+    code = f"{ROOMS[chains]}_{SIGNLESS.get(name_of(dtype), name_of(dtype))}_*"
     return _few(dtype, m, k, chains) and _patiences[chains].lasts(code)
 
 
@@ -221,7 +222,7 @@ _patiences = {chains: Patience() for chains in ROOMS}
 def sums(a, v, chains: int):
     """a @ v, each sum in so many chains (mv.py, dot.py), which are products of every chains-th column; None where this
     is not for it."""
-    (m, k), dtype = a.shape, a.dtype.name
+    (m, k), dtype = a.shape, name_of(a.dtype)
     if a.dtype != v.dtype or not _summed(a.dtype, m, k, chains):
         return None
     if dtype not in SIZE:

@@ -16,6 +16,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ...dtypes import name_of
 from ...jit.ir.kind import wrapped
 from ...jit.ir.vector import SIZE
 from ..gemv.gemv import gemv
@@ -26,6 +27,7 @@ from . import columns, deep, first_products, short, thin
 from .blocking import Tiles, given
 from .context_setup import filled
 from .entry import SERIALLY, small_entry, small_table, supplied
+from .general_entry import MATRICES, general
 from .kinds import by_unit, default_tiles, kind_of, of_depth, tiles_of
 from .packed import packed
 from .paths import PARALLEL, path_of
@@ -69,7 +71,9 @@ def gemm(
             return gemm(out, x, a, b, beta, alpha, tiles, conj, mode, after)
     plain = x is None and alpha == 1 and tiles is None and mode is None and after is None
     if plain and symmetric(a, b):
-        mirrored(product, out, a, b)
+        without = kind.a in SIZE or first_products.suits(a, b, out_dtype=out.dtype)
+        entry = None if without else general(kind, 0, 1, out.dtype, mixed=True)
+        mirrored(functools.partial(_part, entry), out, a, b)
         return False
     if ready is not None:
         halves = kind.chain == "float32" and replace(kind, out=b.kind.out) != b.kind
@@ -92,9 +96,10 @@ def gemm(
     return after is not None
 
 
-def product(out, a, b) -> None:
-    """out = a @ b."""
-    gemm(out, None, a, b, 0, 1)
+def _part(entry, out, a, b) -> None:
+    """out = a @ b, in one call of a General where there is one."""
+    if not (entry and entry.done(MATRICES, out, None, a, b)):
+        gemm(out, None, a, b, 0, 1)
 
 
 def by_path(way: int, out, x, a, b, beta, alpha) -> int:
@@ -108,10 +113,6 @@ def by_path(way: int, out, x, a, b, beta, alpha) -> int:
     f, _ = filled(out, x, a, b, beta, alpha, default_tiles(kind), kind, workers)
     run = functools.partial(gemv, name) if way == GEMV else DOORS[way](name).product
     return run(f, float(beta), float(alpha), workers)
-
-
-def name_of(dtype) -> str:
-    return NAMES.get(dtype) or dtype.name  # .name takes 1 us
 
 
 def _scaled(out, x, beta, kind) -> None:

@@ -187,12 +187,15 @@ class General:
         each = max(1, LAUNCH // one)  # Ctrl-C works between launches
         for i in range(0, len(a), each):
             part = slice(i, i + each)
-            into = out[part]
-            given = into, None if x is None else x[part], a[part], b[part]
-            found = self.run(self.address | STRICT | CHOSEN, *given, *self.told)
-            if found is not into and self.again(found, *given, STRICT | CHOSEN, self.told) is not into:
+            given = out[part], None if x is None else x[part], a[part], b[part]
+            if not self.done(STRICT | CHOSEN, *given):
                 return False
         return True
+
+    def done(self, how, *given) -> bool:
+        """Compute a product of out, x, a and b with the factors that are known; tell whether it is in out."""
+        found = self.run(self.address | how, *given, *self.told)
+        return found is given[0] or self.again(found, *given, how, self.told) is given[0]
 
     def again(self, found, out, x, a, b, how, told):
         """Ask the entry, which has answered `found`, until it lacks nothing any more; return its answer. `told`: the

@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...dtypes import asked
+from ...dtypes import asked, name_of
 from ..runtime import threads
 from .batch import takes
 from .blocking import Tiles
-from .gemm import name_of
 from .kinds import WIDENED, default_tiles, kind_of, kind_of_panels
 from .packed import packed, packed_ahead, runs
 from .paths import PARALLEL

@@ -13,6 +13,7 @@ import numpy as np
 from numpy import empty
 
 from ... import background
+from ...dtypes import name_of
 from ...jit.abi.address import pointer, scratch
 from ...jit.abi.ndarray import WRITEABLE, address_of, data, descr, flags, layout_is_known, ndim, shape, stride
 from ...jit.abi.new_arrays import NONE, answer, as_returned, new_strided, words
@@ -27,7 +28,7 @@ from ...jit.ir.tile import Tile
 from ...jit.ir.vector import I64, loop, opaque, replaced_if, used, width_bits
 from ..gemm import first_products
 from ..gemm.blocking import SEGMENT, vector_registers
-from ..gemm.gemm import accepted, gemm, name_of, whole
+from ..gemm.gemm import accepted, gemm, whole
 from ..gemm.kinds import kind_of
 from ..gemm.store import finish
 from ..runtime import threads

@@ -19,6 +19,7 @@ import numpy as np
 from numpy import empty
 
 from ... import background
+from ...dtypes import name_of
 from ...jit.abi.address import pointer, scratch, set_word
 from ...jit.abi.ndarray import WRITEABLE, address_of, data, descr, flags, layout_is_known, ndim, shape, stride
 from ...jit.abi.new_arrays import NONE, answer, new_strided, words
@@ -30,7 +31,7 @@ from ...jit.ir.kind import Kind
 from ..gemm import fast, first_products
 from ..gemm.block import PRODUCT
 from ..gemm.blocking import SEGMENT, small
-from ..gemm.gemm import NAMES, REAL, UNIT, accepted, clash, gemm, name_of, same, whole
+from ..gemm.gemm import NAMES, REAL, UNIT, accepted, clash, gemm, same, whole
 from ..gemm.matrix import matrices, sub
 from ..gemm.store import finish
 from ..runtime import threads
