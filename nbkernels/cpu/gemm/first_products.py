@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import ctypes
 import functools
+from itertools import pairwise
+from itertools import product as pairs
 
 import numpy as np
 
@@ -151,24 +153,27 @@ def _product(out, x, a, b, beta, alpha, kind: Kind) -> bool:
 
 
 def _tiles(tile, out, x, a, b, factors) -> None:
-    (m, n), k, called = out.shape, a.shape[1], _kind(tile.kind.chain)
+    (m, n), k, kind = out.shape, a.shape[1], tile.kind
     least = -(-m // tile.mr)
     tiles = next((tiles for tiles in range(least, least * 3 // 2 + 1) if m % tiles == 0), least)  # of one height
+    heights = list(pairwise(m * t // tiles for t in range(tiles + 1)))  # that differ by one at most
+    widths = [(j, min(tile.nr, n - j)) for j in range(0, n, tile.nr)]
+    rows, columns = [a[i:end] for i, end in heights], [b[:, j : j + width] for j, width in widths]
+    if kind.planes > 1:
+        rows = [_panel(each.T, tile, tile.mr, "a" in kind.conj).T for each in rows]
+        columns = [_panel(each, tile, tile.nr, "b" in kind.conj) for each in columns]
+    kernels = {
+        (h, width): _kind(kind.chain)(table(tile).supply(place(tile, STRIDED, h, -(-width // tile.lanes))))
+        for h, width in pairs({end - i for i, end in heights}, {width for _, width in widths})
+    }
     at_c, rsc, _ = _lies(out)
     at_x, rsx, stop = (0, 0, PLAIN) if x is None else (*_lies(x)[:2], REGISTERS)
-    for j in range(0, n, tile.nr):
-        width = min(tile.nr, n - j)
-        columns = b[:, j : j + width]
-        columns = columns if tile.kind.planes == 1 else _panel(columns, tile, tile.nr, "b" in tile.kind.conj)
-        for t in range(tiles):  # heights differ by one at most
-            i, h = m * t // tiles, m * (t + 1) // tiles - m * t // tiles
-            rows = a[i : i + h]
-            rows = rows if tile.kind.planes == 1 else _panel(rows.T, tile, tile.mr, "a" in tile.kind.conj).T
+    pieces = [(i, end - i, _lies(row)) for (i, end), row in zip(heights, rows)]
+    for (j, width), column in zip(widths, columns):
+        (at_b, rsb, _), ahead = _lies(column), APART * column.strides[0]
+        for i, h, row in pieces:
             c, own = at_c + (i * rsc + j) * out.itemsize, at_x + (i * rsx + j) * out.itemsize
-            ahead = APART * columns.strides[0]
-            called(table(tile).supply(place(tile, STRIDED, h, -(-width // tile.lanes))))(
-                *_lies(rows), *_lies(columns)[:2], k, c, rsc, c, rsc, width, 0, stop, own, rsx, *factors, ahead
-            )
+            kernels[h, width](*row, at_b, rsb, k, c, rsc, c, rsc, width, 0, stop, own, rsx, *factors, ahead)
 
 
 def _lies(x) -> tuple[int, int, int]:

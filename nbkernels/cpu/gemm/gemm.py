@@ -73,7 +73,12 @@ def gemm(
     if plain and symmetric(a, b):
         without = kind.a in SIZE or first_products.suits(a, b, out_dtype=out.dtype)
         entry = None if without else general(kind, 0, 1, out.dtype, mixed=True)
-        mirrored(functools.partial(_part, entry), out, a, b)
+
+        def part(out, a, b):
+            if not (entry and entry.done(MATRICES, out, None, a, b)):
+                gemm(out, None, a, b, 0, 1)
+
+        mirrored(part, out, a, b)
         return False
     if ready is not None:
         halves = kind.chain == "float32" and replace(kind, out=b.kind.out) != b.kind
@@ -94,12 +99,6 @@ def gemm(
     panels = 0 if ready is None else ready.ctypes.data
     packed(out, 0 if x is None else id(x), a, b, beta, alpha, tiles, kind, workers, after=after, panels=panels)
     return after is not None
-
-
-def _part(entry, out, a, b) -> None:
-    """out = a @ b, in one call of a General where there is one."""
-    if not (entry and entry.done(MATRICES, out, None, a, b)):
-        gemm(out, None, a, b, 0, 1)
 
 
 def by_path(way: int, out, x, a, b, beta, alpha) -> int:

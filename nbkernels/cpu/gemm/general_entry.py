@@ -187,8 +187,7 @@ class General:
         each = max(1, LAUNCH // one)  # Ctrl-C works between launches
         for i in range(0, len(a), each):
             part = slice(i, i + each)
-            given = out[part], None if x is None else x[part], a[part], b[part]
-            if not self.done(STRICT | CHOSEN, *given):
+            if not self.done(STRICT | CHOSEN, out[part], None if x is None else x[part], a[part], b[part]):
                 return False
         return True
 

@@ -167,11 +167,6 @@ def _serve(words, place):
             looks = 0
 
 
-@functools.cache
-def _server():
-    return entry(_serve, "void(int64, int64)", "serve", nogil=True)
-
-
 def _begin() -> None:
     """Start the helpers, asleep; fewer where the system gives no more threads."""
     helpers, begun, line = LIMITS[1] - 1, 0, 8 * LINE
@@ -180,7 +175,7 @@ def _begin() -> None:
         w[HELPER["thread"]] = threading.get_native_id()
         serve(WORDS, place)
 
-    room, serve = np.zeros(LINE * (helpers + 1), np.int64), _server()
+    room, serve = np.zeros(LINE * (helpers + 1), np.int64), entry(_serve, "void(int64, int64)", "serve", nogil=True)
     places = -(-room.ctypes.data // line) * line
     _rooms.append(room)
     with contextlib.suppress(RuntimeError):  # no more threads
