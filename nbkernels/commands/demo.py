@@ -180,8 +180,8 @@ def products(hidden, batch):
 
 
 def run(*, device="cpu", hidden=128, epochs=40, batch=64, rate=0.01, dtype="float32", progress=True, table=True):
-    """Train with both operation sets and print what the module's docstring promises. Returns the test accuracy. What is
-    timed is compiled code: no call of the process is a first one, which Python would make."""
+    """Train with both operation sets and print what the module's docstring promises. Returns the test accuracy. The
+    first step compiles all kernels, so that no epoch has slower first calls (docs/first_call.md)."""
     first_calls.CALLS = 0
     place = CPU if device == "cpu" else cuda_device()
     settings = dict(hidden=hidden, epochs=epochs, batch=batch, rate=rate, dtype=dtype, progress=progress)

@@ -71,8 +71,8 @@ def gemm(
             return gemm(out, x, a, b, beta, alpha, tiles, conj, mode, after)
     plain = x is None and alpha == 1 and tiles is None and mode is None and after is None
     if plain and symmetric(a, b):
-        without = kind.a in SIZE or first_products.suits(a, b, out_dtype=out.dtype)
-        entry = None if without else general(kind, 0, 1, out.dtype, mixed=True)
+        compiled = kind.a not in SIZE and not first_products.suits(a, b, out_dtype=out.dtype)
+        entry = general(kind, 0, 1, out.dtype, mixed=True) if compiled else None
 
         def part(out, a, b):
             if not (entry and entry.done(MATRICES, out, None, a, b)):
