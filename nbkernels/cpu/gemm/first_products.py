@@ -1,7 +1,7 @@
 """The first products: micro-kernels, called tile by tile from Python.
 
 Nothing else is compiled for them, 0.03 to 0.1 s for each height and width of a tile, where the compiled paths take 2 s;
-a tile's call takes 5 us. B is read in place where its rows are contiguous, else copied, and so are operands of another
+a tile takes 13 us. B is read in place where its rows are contiguous, else copied, and so are operands of another
 dtype than the micro-kernel's words; C that is stored by columns is C' = B' A'. Parts of complex numbers are panels of
 their own. The bits are those of every path.
 """
@@ -11,7 +11,6 @@ from __future__ import annotations
 import ctypes
 import functools
 from itertools import pairwise
-from itertools import product as pairs
 
 import numpy as np
 
@@ -164,7 +163,8 @@ def _tiles(tile, out, x, a, b, factors) -> None:
         columns = [_panel(each, tile, tile.nr, "b" in kind.conj) for each in columns]
     kernels = {
         (h, width): _kind(kind.chain)(table(tile).supply(place(tile, STRIDED, h, -(-width // tile.lanes))))
-        for h, width in pairs({end - i for i, end in heights}, {width for _, width in widths})
+        for h in {end - i for i, end in heights}
+        for width in {width for _, width in widths}
     }
     at_c, rsc, _ = _lies(out)
     at_x, rsx, stop = (0, 0, PLAIN) if x is None else (*_lies(x)[:2], REGISTERS)
@@ -220,7 +220,7 @@ def _summed(dtype, m: int, k: int, chains: int) -> bool:
 
 
 ROOMS = {8: "mv", 64: "dot"}  # by chains
-FLOATS = frozenset(map(np.dtype, SIZE))  # a dtype's name takes 2 us
+FLOATS = frozenset(map(np.dtype, SIZE))  # in the machine's byte order
 _patiences = {chains: Patience() for chains in ROOMS}
 
 

@@ -17,7 +17,7 @@ from .ssa import variables
 
 
 class Vectorcall(PyCallWrapper):
-    """What CPython calls with its arguments side by side (METH_FASTCALL), 70 ns sooner than by a tuple, Numba's way."""
+    """The C function that Python calls, by METH_FASTCALL: a tuple of arguments would take a fifth of an 8x8 call."""
 
     def build(self):
         python = self.context.get_argument_type(types.pyobject)
