@@ -95,7 +95,7 @@ def fuse(function, *args, out=None, where=None) -> Any:
 
 
 def joined(args):
-    """NumPy's arrays of one dtype of floats, and numbers as such arrays; None of others."""
+    """A tuple of NumPy's arrays of one dtype of floats, and of numbers as such arrays; None of others."""
     dtype = None
     for x in args:
         if type(x) is np.ndarray and (dtype is None or x.dtype is dtype):
@@ -105,7 +105,7 @@ def joined(args):
     if dtype is None or dtype.kind != "f":
         return None
     try:
-        return [x if type(x) is np.ndarray else np.asarray(x, dtype) for x in args]
+        return tuple([x if type(x) is np.ndarray else np.asarray(x, dtype) for x in args])
     except OverflowError:  # an int that is none of its numbers: the checks will say it
         return None
 
@@ -261,7 +261,7 @@ class Elementwise:
             if self.room.at_first():
                 return None
             now.memory = self.room.Memory()
-            now.recall = self.room.recaller(now.memory, len(self.parameters))
+            now.recall = self.room.recaller(now.memory)
         values = args if where is None else (*args, where)
         values = [x if type(x) is np.ndarray else np.asarray(x, dtype) for x, dtype in zip(values, dtypes)]
         plan = now.function, shape, result, strides

@@ -60,7 +60,7 @@ def product(out, x, a, b, beta=0, alpha=1, mode=None, conj=None, tiles=None) -> 
         return work
     if k == 0 or alpha == 0:
         return work | dict(path="beta * self alone", flops=0 if x is None else count * m * n)
-    kind = of_depth(kind_of(*(name_of(each.dtype) for each in (a, b, out)), conj or "", mode), k)
+    kind = of_depth(kind_of(*(name_of(each.dtype) for each in (a, b, out)), conj, mode), k)
     work |= {"mode": mode or default_mode(kind.a)}
     if x is None and alpha == 1 and mode is None and tiles is None and not batch and syrk.symmetric(a, b):
         return work | dict(path="one triangle, mirrored", threads=threads.count(), flops=m * n * k)

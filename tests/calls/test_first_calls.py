@@ -13,7 +13,7 @@ import nbkernels as nb
 from nbkernels import background, first_calls
 from nbkernels.calls import record
 from nbkernels.calls.call import Call
-from nbkernels.cpu.elementwise import elementwise
+from nbkernels.cpu.elementwise import elementwise, schedule
 from nbkernels.cpu.gemm import first_products, gemm
 from nbkernels.cpu.gemm.kinds import kind_of
 from nbkernels.cpu.reduce import first_folds
@@ -345,6 +345,14 @@ def test_what_later_calls_need_is_compiled_in_a_thread_of_its_own(tmp_path, call
         env=os.environ | {"NBKERNELS_CACHE_DIR": str(tmp_path), first_calls.VARIABLE: "3"},
     )  # fmt: skip
     assert (run.returncode, run.stdout, run.stderr) == (0, "right\n", "")
+
+
+def test_a_call_ends_as_the_first_one_that_it_began_as(monkeypatch, first):
+    """Also where the thread is done in its midst: what later calls need is not what this one would compile."""
+    monkeypatch.setattr(schedule, "_patient", lambda: False)
+    monkeypatch.setattr(schedule, "binder", lambda: pytest.fail("the caller compiles"))
+    x, y = np.arange(15.0).reshape(3, 1, 5), np.arange(7.0)[:, None]
+    np.testing.assert_allclose(nb.atan2(x, y), np.arctan2(x, y), 1e-15)
 
 
 def test_what_no_thread_can_make_is_compiled_at_once(monkeypatch):

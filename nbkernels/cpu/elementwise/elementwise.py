@@ -95,11 +95,12 @@ def nested(op, dtypes, shapes, strides, dtype, casting, fresh) -> schedule.Nest:
     return schedule.Nest(loops, compiled, itemsizes, gates.parallel(op), light, streamed)
 
 
-def binary(op: str, out, self, other, alpha=1, where=None, casting=None, dtype=None, fresh=False) -> None:
+def binary(op: str, out, self, other, alpha=1, where=None, casting=None, dtype=None, fresh=False, first=False) -> None:
     """out = op(self, other), or op_scaled(self, other, alpha) for an alpha that is not 1, where `where` is not False.
 
-    `fresh` says that nobody has touched out's memory. The system zeroes such a page at the first store, in the cache:
-    streaming stores would wait for it to be written back (16 M f32, one thread: 21 ms against 17).
+    `first`: the caller has found it to be one of the first calls. `fresh`: nobody has touched out's memory. The system
+    zeroes such a page at the first store, in the cache: streaming stores would wait for it to be written back (16 M
+    f32, one thread: 21 ms against 17).
     """
     casting = casting or "same_kind"
     self, other, work = _arrays(op, self, other, dtype, casting)
@@ -114,8 +115,8 @@ def binary(op: str, out, self, other, alpha=1, where=None, casting=None, dtype=N
     if checked:
         scalars = np.zeros(2, np.int64)
     inputs = (self, other) if where is None else (self, other, np.asarray(where))
-    if not _run(op, scalars, out, inputs, dtype, casting, fresh, apart=False):
-        _run(op, scalars, out, tuple(apart(out, x) for x in inputs), dtype, casting, fresh, apart=True)
+    if not _run(op, scalars, out, inputs, dtype, casting, fresh, False, first):
+        _run(op, scalars, out, tuple(apart(out, x) for x in inputs), dtype, casting, fresh, True, first)
     if checked and scalars.any():
         warn(op, scalars)
 
@@ -130,11 +131,11 @@ def _arrays(op, self, other, dtype, casting):
     return self, other, work[0]
 
 
-def _run(op, scalars, out, inputs, dtype, casting, fresh, apart):
+def _run(op, scalars, out, inputs, dtype, casting, fresh, apart, first):
     arrays = (out, *inputs)
     dtypes, shapes = tuple(x.dtype for x in arrays), tuple(x.shape for x in arrays)
     loops = nested(op, dtypes, shapes, tuple(x.strides for x in arrays), dtype, casting, fresh)
-    return loops.run(scalars, out, inputs, apart)
+    return loops.run(scalars, out, inputs, apart, first)
 
 
 def refuse_negative(exponents, where):

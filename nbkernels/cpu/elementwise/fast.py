@@ -125,8 +125,8 @@ class Calls:
             powers = y if dtype is None else y.astype(dtype)
             if powers.size and (powers.min() if powers.ndim else powers[()]) < 0:
                 return None
-        result = DECLINED
-        if not unplanned():
+        result, first = DECLINED, unplanned()
+        if not first:
             entry = functools.partial(recall_entry(), self.memory.address, out, x, y, where, alpha, *words)
             result = entry(0)
             if type(result) is not int:
@@ -149,7 +149,7 @@ class Calls:
             result = self.memory.run(self.found(arrays, casting, dtype, fresh), arrays, entry, words)
         if result is not DECLINED:
             return self.warned(result)
-        binary(self.op, made, x, y, alpha, where, casting, dtype, fresh)
+        binary(self.op, made, x, y, alpha, where, casting, dtype, fresh, first)
         return made[()] if fresh and made.ndim == 0 else made
 
     @staticmethod

@@ -14,7 +14,7 @@ from . import gates, schedule
 from .elementwise import apart
 from .loop import Loop
 from .loops import address
-from .plan_cache import MOST, UNKNOWN, Memory, many_entry
+from .plan_cache import UNKNOWN, Memory, many_entry
 
 at_first = Patience("elementwise_recall_many")  # calls whose layouts are checked each time
 
@@ -49,12 +49,12 @@ def _nest(function, dtypes, count, masked, shapes, strides, fresh, raises=False)
     return schedule.Nest(loops, compiled, itemsizes, gates.FUNCTION_PARALLEL, streamed=streamed, outputs=count)
 
 
-def recaller(memory: Memory, inputs: int, masked=False):
-    """The entry for so many inputs, the last of which is a mask if `masked`, by plans cached in `memory`."""
-    enter, address, count, padding = many_entry(), memory.address, 1 + inputs, [None] * (MOST - 1 - inputs)
+def recaller(memory: Memory, masked=False):
+    """The entry, for a tuple of inputs, the last of which is a mask if `masked`, by plans cached in `memory`."""
+    enter, address = many_entry(), memory.address
 
     def recall(out, arrays, record=0):
-        return enter(address, count, masked << 1 | (out is None), record, out, *arrays, *padding)
+        return enter(address, masked << 1 | (out is None), record, out, arrays)
 
     return recall
 
@@ -63,7 +63,7 @@ def at_once(memory: Memory, out, inputs, masked=False, again=None):
     """The one output, `out` or, where that is None, made, by a plan cached in `memory`; None, with nothing done, where
     no such plan applies. The last of the inputs is a mask if `masked`. `again` says that `run` has computed such a
     layout, so that its plan may be cached: the function, and the shape, dtype and strides of a new output."""
-    recall = recaller(memory, len(inputs), masked)
+    recall, inputs = recaller(memory, masked), tuple(inputs)
     found = recall(out, inputs)
     if again and type(found) is int and found == UNKNOWN:
         function, shape, dtype, strides = again

@@ -41,6 +41,7 @@ plan_at, WORDS = PLAN.pointer(), PLAN.words
 ROOM, LARGE_ROOM, ADDRESSES = 6144, 12288, 8 * MOST
 FOLD_ROOM = SMALL + LINE  # the same for a fold, with its partial results
 FACTORS = 16  # bytes at the end of a room, for alpha or the faults
+COUNT, ITEMS = object.__basicsize__, tuple.__basicsize__  # where a tuple says how many items it has, and has them
 
 
 @jit(forceinline=True)
@@ -146,20 +147,20 @@ def recall_entry():
 
 @functools.cache
 def many_entry():
-    """answer(memory, operands, variant, record, out, array, ...): the same of out, which is made where it is None, and
-    up to MOST - 1 arrays, of which as many are given."""
+    """answer(memory, variant, record, out, arrays): the same of out, which is made where it is None, and a tuple of up
+    to MOST - 1 arrays."""
 
-    def run(memory, operands, variant, record, a, b, c, d, e, f, g, h, i, j):
+    def run(memory, variant, record, out, given):
         room, arrays, numpy = scratch(LARGE_ROOM), pointer(scratch(ADDRESSES)), pointer(memory)[SLOTS]
-        out = address_of(a)
-        given = 0 if out == pointer(numpy)[NONE] else out
-        arrays[0], arrays[1], arrays[2], arrays[3] = given, address_of(b), address_of(c), address_of(d)
-        arrays[4], arrays[5], arrays[6], arrays[7] = address_of(e), address_of(f), address_of(g), address_of(h)
-        arrays[8], arrays[9], end = address_of(i), address_of(j), room + LARGE_ROOM - FACTORS
-        status = _recall(memory, arrays, operands, 0.0, (variant, 0, 0), record, room, end)
-        return answer(status, given, 0 if given != 0 else arrays[0])
+        own, given = address_of(out), address_of(given)
+        own, operands = 0 if own == pointer(numpy)[NONE] else own, 1 + pointer(given + COUNT)[0]
+        arrays[0] = own
+        for p in range(1, operands):
+            arrays[p] = pointer(given + ITEMS)[p - 1]
+        status = _recall(memory, arrays, operands, 0.0, (variant, 0, 0), record, room, room + LARGE_ROOM - FACTORS)
+        return answer(status, own, 0 if own != 0 else arrays[0])
 
-    return entry(run, f"answer({'int64, ' * 4}{', '.join(['object'] * MOST)})", "elementwise_recall_many")
+    return entry(run, "answer(int64, int64, int64, object, object)", "elementwise_recall_many")
 
 
 @functools.cache

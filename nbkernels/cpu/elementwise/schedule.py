@@ -163,12 +163,10 @@ class Nest:
         f.high, f.wide, f.span, f.beside = high, wide, span, beside
         return *f, *self.plan.offsets, *movers, *sizes, *strides
 
-    def run(self, scalars: np.ndarray, out: np.ndarray, inputs: tuple[np.ndarray, ...], apart: bool) -> bool:
-        """Run over two or three inputs; False, and nothing is done, where an input may overlap out.
-
-        `apart` says that none does, other than element for element.
-        """
-        if self.flat and _patient():
+    def run(self, scalars: np.ndarray, out, inputs: tuple[np.ndarray, ...], apart: bool, first: bool = False) -> bool:
+        """Run over two or three inputs; False, and nothing is done, where an input may overlap out. `apart` says that
+        none does, other than element for element; `first` that this is a first call, for which nothing is compiled."""
+        if self.flat and (first or _patient()):
             if not apart and any(_meets(out, x) for x in inputs):
                 return False
             self._at_once((out, *inputs), scalars.ctypes.data)

@@ -21,7 +21,7 @@ def baddbmm(out, self, batch1, batch2, beta, alpha, mode=None, conj=None, tiles=
     """out[i] = beta * self[i] + alpha * (batch1[i] @ batch2[i])."""
     x = None if beta == 0 else np.broadcast_to(self, out.shape)
     stacked = tiles is None and not first_products.suits(batch1, batch2, out_dtype=out.dtype)
-    kind = kind_of(*(name_of(each.dtype) for each in (batch1, batch2, out)), conj or "", mode)
+    kind = kind_of(*(name_of(each.dtype) for each in (batch1, batch2, out)), conj, mode)
     kind = of_depth(kind, batch1.shape[-1])
     reads = [batch1, batch2] + ([] if x is None or same(out, x) else [x])
     if any(clash(out, each) for each in reads):
@@ -35,7 +35,7 @@ def baddbmm(out, self, batch1, batch2, beta, alpha, mode=None, conj=None, tiles=
         return
     with one_room():
         for i in range(len(out)):
-            gemm(out[i], None if x is None else x[i], batch1[i], batch2[i], beta, alpha, tiles, conj or "", mode)
+            gemm(out[i], None if x is None else x[i], batch1[i], batch2[i], beta, alpha, tiles, conj, mode)
 
 
 def bmm(out, self, mat2, mode=None, conj=None, tiles=None) -> None:

@@ -55,8 +55,9 @@ class After:
         return _kernel(), array("q", [self.loop, len(self.arrays), *operands])
 
 
-def run(function, out, before, x, a, b, operands, *, beta, alpha, mode=None, conj=None, tiles=None) -> None:
+def run(function, out, before, x, a, b, operands, *, beta, alpha, **how) -> None:
     """out = function(product, *operands), product = alpha * a @ b + beta * x, which stays in `before` if that is given.
+    `how`: gemm's mode, conj and tiles.
 
     All checks are done, `before` shares no memory with out and operands; without it out has the product's dtype.
     """
@@ -68,5 +69,5 @@ def run(function, out, before, x, a, b, operands, *, beta, alpha, mode=None, con
     if product is not out:
         apart = apart and not any(clash(out, each) for each in (a, b, x))
     after = After(function, out, (product, *operands)) if apart else None
-    if not gemm(product, x, a, b, beta, alpha, tiles, conj or "", mode, after):
+    if not gemm(product, x, a, b, beta, alpha, after=after, **how):
         fused.run(function, [out], [product, *operands])

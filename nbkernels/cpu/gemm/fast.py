@@ -59,7 +59,7 @@ def _general(dtype, beta, alpha, second=None, out_dtype=None, mode=None, conj=No
         return None
     if max(abs(beta), abs(alpha)) > sys.float_info.max or not layout_is_known():
         return None
-    kind, result = kind_of(*names, wanted, conj or "", mode), dtype if alike else np.dtype(wanted)
+    kind, result = kind_of(*names, wanted, conj, mode), dtype if alike else np.dtype(wanted)
     return general(kind, wrapped(beta, kind), wrapped(alpha, kind), result, not alike)
 
 

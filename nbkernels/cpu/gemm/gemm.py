@@ -30,7 +30,7 @@ from .entry import SERIALLY, small_entry, small_table, supplied
 from .general_entry import MATRICES, general
 from .kinds import by_unit, default_tiles, kind_of, of_depth, tiles_of
 from .packed import packed
-from .paths import PARALLEL, path_of
+from .paths import path_of
 from .syrk import mirrored, symmetric
 from .tuned import slot_of
 
@@ -42,9 +42,7 @@ ONE = 1
 UNIT = 1.0  # the same factor as an entry takes it: to convert a Python int takes 15 ns
 
 
-def gemm(
-    out, x, a, b, beta, alpha, tiles: Tiles | None = None, conj: str = "", mode: str | None = None, after=None
-) -> bool:
+def gemm(out, x, a, b, beta, alpha, tiles: Tiles | None = None, conj=None, mode: str | None = None, after=None) -> bool:
     """out = alpha * a @ b + beta * x after all checks; x may be None or be broadcast, and is ignored if beta == 0.
 
     Whether `after`, what to apply to finished tiles (epilogue.py), was applied; it is where the path is the packed one.
@@ -95,9 +93,8 @@ def gemm(
     kind = kind if tiles else by_unit(kind, m, n, k)
     tiles = tiles or tiles_of(kind, slot_of(out, a, b))
     beta, alpha = (wrapped(factor, kind) for factor in (beta, alpha))
-    workers = threads.count() if m * n * k > PARALLEL else 1
     panels = 0 if ready is None else ready.ctypes.data
-    packed(out, 0 if x is None else id(x), a, b, beta, alpha, tiles, kind, workers, after=after, panels=panels)
+    packed(out, 0 if x is None else id(x), a, b, beta, alpha, tiles, kind, after=after, panels=panels)
     return after is not None
 
 
@@ -108,7 +105,7 @@ def by_path(way: int, out, x, a, b, beta, alpha) -> int:
         return _run_small(out, x, a, b, beta, alpha)
     x, kind = 0 if x is None else id(x), kind_of(name, name, name)
     if way == PACKED:
-        return packed(out, x, a, b, beta, alpha, tiles_of(kind, slot_of(out, a, b)), kind, workers)
+        return packed(out, x, a, b, beta, alpha, tiles_of(kind, slot_of(out, a, b)), kind)
     f, _ = filled(out, x, a, b, beta, alpha, default_tiles(kind), kind, workers)
     run = functools.partial(gemv, name) if way == GEMV else DOORS[way](name).product
     return run(f, float(beta), float(alpha), workers)
@@ -182,9 +179,9 @@ def _even(operand):
 
 def addmm(out, self, mat1, mat2, beta, alpha, mode=None, conj=None, tiles=None) -> None:
     """out = beta * self + alpha * (mat1 @ mat2)."""
-    gemm(out, self, mat1, mat2, beta, alpha, tiles, conj or "", mode)
+    gemm(out, self, mat1, mat2, beta, alpha, tiles, conj, mode)
 
 
 def mm(out, self, mat2, mode=None, conj=None, tiles=None) -> None:
     """out = self @ mat2."""
-    gemm(out, None, self, mat2, 0, 1, tiles, conj or "", mode)
+    gemm(out, None, self, mat2, 0, 1, tiles, conj, mode)

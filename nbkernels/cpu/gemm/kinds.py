@@ -25,7 +25,7 @@ SHALLOW = 16  # steps of k up to which mode "amx" is that of chains, never tuned
 WIDENED = {"float16": "float32", "bfloat16": "float32", "int8": "int32", "uint8": "int32"}  # by out_dtype
 
 
-def kind_of(a: str, b: str, out: str, conj: str = "", mode: str | None = None) -> Kind:
+def kind_of(a: str, b: str, out: str, conj: str | None = None, mode: str | None = None) -> Kind:
     """The kind for operands and a result of these dtypes, by NumPy's names.
 
     >>> print(kind_of("float32", "float32", "float32"))
@@ -33,7 +33,7 @@ def kind_of(a: str, b: str, out: str, conj: str = "", mode: str | None = None) -
     >>> kind_of("float16", "float16", "float32").chain, kind_of("uint64", "uint64", "uint64").chain
     ('float32', 'int64')
     """
-    return _kind_of(a, b, out, conj, mode or default_mode(a))
+    return _kind_of(a, b, out, conj or "", mode or default_mode(a))
 
 
 def default_mode(dtype: str) -> str | None:

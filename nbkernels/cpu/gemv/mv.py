@@ -192,7 +192,7 @@ def _general(out, x, a, v, beta, alpha, out_dtype, mode, conj) -> None:
     found = _found(a.dtype) if a.size and alpha != 0 else None
     if found is None or out.dtype != a.dtype or mode is not None:
         column = x[:, None] if x is not None and x.ndim else x
-        gemm(out[:, None], column, a, v[:, None], beta, alpha, conj=conj or "", mode=mode)
+        gemm(out[:, None], column, a, v[:, None], beta, alpha, conj=conj, mode=mode)
         return
     _by_entry(found, out, x, a, v, beta, alpha)
 
