@@ -7,6 +7,7 @@ import numpy as np
 from numba import types
 
 from ..binary import supported
+from ..jit.abi.ndarray import HEADER, SHAPE, STRIDES
 from ..jit.compile.numba_internals import NumbaNotImplementedError, TypingError, as_dtype, cgutils
 from ..jit.ir.vector import I64
 from ..meta import OutSpec
@@ -83,3 +84,16 @@ def described(context, builder, kind, value):
     array = context.make_array(kind)(context, builder, value)
     shape, strides = (cgutils.unpack_tuple(builder, x, kind.ndim) for x in (array.shape, array.strides))
     return builder.ptrtoint(array.data, I64), array.itemsize, shape, strides
+
+
+def header(builder, data, shape, steps):
+    """The address of what tells an array to compiled code that takes arrays of Python, too (jit/abi/ndarray.py)."""
+    words = cgutils.alloca_once(builder, I64, HEADER.words)
+    first = builder.ptrtoint(words, I64)
+    fields = {"data": data, "ndim": I64(len(shape))}
+    fields |= {"dims": builder.add(first, I64(SHAPE)), "steps": builder.add(first, I64(STRIDES))}
+    found = {HEADER[name]: value for name, value in fields.items()}
+    found |= dict(enumerate(shape, HEADER["shape"])) | dict(enumerate(steps, HEADER["strides"]))
+    for at, value in found.items():
+        builder.store(value, builder.gep(words, [I64(at)]))
+    return first

@@ -16,15 +16,15 @@ from numba import types
 from numba.extending import intrinsic
 
 from .. import meta, ops, products
-from ..cpu.elementwise.planner import MOST, OPERAND
 from ..cpu.gemm import call
 from ..cpu.gemm.kinds import kind_of
 from ..cpu.gemv import mv
 from ..cpu.runtime import status
 from ..extension import teach
+from ..jit.abi.ndarray import MOST
 from ..jit.compile.numba_internals import RETCODE_USEREXC, TypingError, cgutils
 from ..jit.ir.vector import I64
-from .memory import absent, address, described, dtype_asked, named, spec
+from .memory import absent, address, described, dtype_asked, header, named, spec
 from .symbols import address as symbol
 
 MESSAGES = {
@@ -139,29 +139,27 @@ def _product(names, conj, views, strict, truth):
     @intrinsic
     def product(typing, out, x, a, b, beta, alpha):
         def emit(context, builder, signature, args):
-            words, ndims = cgutils.alloca_once(builder, I64, 4 * OPERAND.words), []
+            told, ndims = cgutils.alloca_once(builder, I64, 4), []
             for p, (array, view) in enumerate(zip((out, x, a, b), views)):
                 value = args[p]
                 if isinstance(array, types.NoneType):
                     array, value = out, args[0]
-                data, item, shape, steps = described(context, builder, array, value)
+                data, _, shape, steps = described(context, builder, array, value)
                 shape, steps = view(shape, steps)
-                block = dict(enumerate((data, item, I64(len(shape)), *shape))) | dict(enumerate(steps, OPERAND["step"]))
-                for at, value in block.items():
-                    builder.store(value, builder.gep(words, [I64(OPERAND.words * p + at)]))
+                builder.store(header(builder, data, shape, steps), builder.gep(told, [I64(p)]))
                 ndims.append(len(shape))
-            factors, told = _factors(context, builder, beta, kind.chain, *args[4:])
+            factors, known = _factors(context, builder, beta, kind.chain, *args[4:])
             alone, key = I64(0), (*names, conj)
             if call.alone(kind):
                 alone = symbol(context, builder, "jitted.products:_alone", tuple(ndims[2:]), *key)
             size = I64(context.get_abi_sizeof(context.get_value_type(getattr(types, kind.chain))))
             given = [
-                builder.ptrtoint(words, I64),
+                builder.ptrtoint(told, I64),
                 alone,
                 symbol(context, builder, "jitted.products:_plan", *key),
                 factors,
                 size,
-                *told,
+                *known,
                 I64(int(strict)),
             ]
             function = ir.FunctionType(I64, [value.type for value in given]).as_pointer()

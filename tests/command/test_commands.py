@@ -130,8 +130,8 @@ def test_the_demos_step_on_cuda():
 
 
 def test_demo_without_a_gpu_says_so_in_one_line():
-    environment = {k: v for k, v in os.environ.items() if k != "NUMBA_ENABLE_CUDASIM"} | {"CUDA_VISIBLE_DEVICES": ""}
-    result = command("demo", "--device", "cuda", env=environment)
+    told = {k: v for k, v in os.environ.items() if k != "NUMBA_ENABLE_CUDASIM" and not k.startswith("OPENBLAS_")}
+    result = command("demo", "--device", "cuda", env=told | {"CUDA_VISIBLE_DEVICES": ""})
     assert result.returncode == 2
     assert re.fullmatch(r"demo --device cuda: .*(GPU|install).*\n", result.stderr)
     assert not result.stdout

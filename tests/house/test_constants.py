@@ -71,7 +71,7 @@ FIXED = {
     "gemm/first_products.py": "ROOMS",
     "gemm/block.py": "ROOM SQUARE",
     "gemm/blocking.py": "SEGMENT WAY FEW_REGISTERS",
-    "gemm/call.py": "FACTORS BLOCKS F32 F64 STRICT HELD SHARED ASKED",
+    "gemm/call.py": "FACTORS F32 F64 STRICT HELD SHARED NEW ASKED",
     "gemm/cost.py": "NEVER",
     "gemm/deep.py": "IN_PLACE PACKED BY_ROWS FACTORS",
     "gemm/entry.py": "SERIALLY TABLE WHOLE",
@@ -149,4 +149,4 @@ def test_there_are_not_more():
 def test_there_are_not_more_lines():
     """Of cpu and jit together; 15,000 are wanted."""
     files = [path for room in (ROOT, ROOT.parent / "jit") for path in room.rglob("*.py")]
-    assert sum(path.read_text(encoding="utf-8").count("\n") for path in files) <= 21_215
+    assert sum(path.read_text(encoding="utf-8").count("\n") for path in files) <= 21_195

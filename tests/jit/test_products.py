@@ -201,6 +201,7 @@ def test_memory_that_products_cannot_use_is_an_error(rng):
         (lambda: mm(record["value"], one), "strides"),
         (lambda: mm_out(one, one, record["value"]), "strides"),
         (lambda: mm_out(one, one, np.lib.stride_tricks.as_strided(one[0].copy(), (3, 3), (0, 8))), "several places"),
+        (lambda: mm_out(one, one, np.lib.stride_tricks.as_strided(one.copy(), (3, 3), (8, 16))), "several places"),
         (lambda: bmm_out(stack[:3], other, stack[1:]), "overlaps a matrix"),
         (lambda: baddbmm_out(stack[:1], other, other, stack[:3]), "overlaps self"),
     ):

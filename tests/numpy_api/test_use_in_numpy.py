@@ -156,7 +156,7 @@ def test_loops_in_use_while_they_are_swapped():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="fork is Unix's")
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*fork")  # Python's of threads, and JAX's where another test has imported it
 def test_a_forked_child_goes_on():
     a = np.ones((200, 200), "i4")
     with use_in_numpy():

@@ -194,3 +194,23 @@ def test_a_product_keeps_the_plans_that_it_reads():
     call_words, _, plans = made.words
     assert [words[0] for words in plans] == [call_words.plan, call_words.shallow]
     assert all(words[0] == words[1].buffer_info()[0] for words in plans)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int8", "int32", "bool", "complex64"])
+def test_what_is_added_has_no_more_dimensions_than_the_product(dtype):
+    """Also where those before are of size 1: nothing of them would be left over."""
+    a, b, v = np.ones((2, 4), dtype), np.ones((4, 3), dtype), np.ones(4, dtype)
+    calls = (
+        (nb.addmm, (2, 3), a, b),
+        (nb.addmv, (2,), a, v),
+        (nb.baddbmm, (5, 2, 3), a[None].repeat(5, 0), b[None].repeat(5, 0)),
+    )
+    for function, shape, *factors in calls:
+        for own in (shape, (1,) * len(shape)):
+            out = np.zeros(shape, dtype)
+            for _ in range(2):
+                with pytest.raises(ValueError, match=rf"{function.__name__}: self \(1, .*\) does not expand to"):
+                    function(np.ones((1, *own), dtype), *factors, out=out)
+                with pytest.raises(ValueError, match="does not expand to"):
+                    function(np.ones((1, *own), dtype), *factors)
+            assert not out.any()

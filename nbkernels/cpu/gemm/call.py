@@ -1,24 +1,25 @@
-"""Describe, check, swap and run products of any kind, and stacks of them, once for all callers.
+"""Check, describe, swap and run products of any kind, and stacks of them, once for all callers.
 
-Operands are described as planner.py says: by users' jitted code, and by general_entry.py for Python."""
+Arrays are told by their ids, from Python (general_entry.py), or by headers, as checks.py says."""
 
 from __future__ import annotations
 
 import functools
 
 from ...jit.abi.address import asked, copy, invoke, peek, pointer, poke, scratch, set_word
+from ...jit.abi.ndarray import data, ndim
 from ...jit.abi.record import Record, address
 from ...jit.abi.sharing import take
 from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit
 from ...jit.ir.kind import Kind
 from ...jit.ir.tile import Tile
-from ..elementwise.planner import BLOCK, operand_at
-from ..runtime import status, threads, workspace
+from ..runtime import threads, workspace
 from ..runtime.status import DECLINED, DONE, LACKING
 from . import padded, stacks
 from .block import native
 from .blocking import FEW_REGISTERS, small
+from .checks import size, step, unfit, wrong
 from .context import BYTES, swap_sides, swaps, words_at
 from .kernels import MULTIPLIER, STACKS, few_tiles, missing, ready
 from .kinds import by_unit
@@ -26,13 +27,12 @@ from .little import LITTLE, OUTPUTS, little_of
 from .paths import AWAKE, DEEPEST, PARALLEL, SERIAL
 from .stacks_float import NATIVE
 
-STRICT, HELD, SHARED = 1, 2, 4  # bits of `how`
+STRICT, HELD, SHARED, NEW = 1, 2, 4, 8  # bits of `how`
 ASKED = 1  # for the address of what multiplies small matrices: one of the tile's kernels, compiled when it is missed
-BLOCKS = 4 * BLOCK  # bytes of the operands: out, x, a, b
 
 OVERHEAD = 2000  # multiply-adds in the time that a product takes beside them
 F32, F64 = Tile("float32", 1, 1, 1), Tile("float64", 1, 1, 1)
-# A stack of products: the next one; how many there are, and are a job; the operands' descriptions; the words of the
+# A stack of products: the next one; how many there are, and are a job; where out, x, a and b are told; the words of the
 # first one, and what multiplies by itself or 0; what launches threads, their jobs, and workspace.ROOMS or 0; batch
 # dimensions, those of out after them; whether sides are swapped; a zero for products of no terms, or 0; the factors.
 STACK = Record(
@@ -44,102 +44,24 @@ MANY, many_at = stacks.STACK.bytes, stacks.STACK.pointer()
 BETA, ALPHA, TASKS = (8 * STACK[name] for name in ("beta", "alpha", "tasks"))
 
 
-@jit
-def _size(x, d):
-    """Of the dimension that is the d-th from the end, 1 where there is none."""
-    return x.shape[x.ndim - 1 - d] if d < x.ndim else 1
-
-
-@jit
-def step(x, d):
-    """Bytes from one element of it to the next; 0 where it is expanded."""
-    return x.step[x.ndim - 1 - d] if _size(x, d) > 1 else 0
-
-
-@jit
-def _shift(x):
-    """By how many bits bytes are shifted to be elements: a division takes 40 cycles."""
-    return (x.width > 1) + (x.width > 2) + (x.width > 4) + (x.width > 8)
-
-
-@jit
-def unfit(out, x, a, b, strict):
-    """Return what is wrong with the sizes, or DONE. A vector a is a row, a vector b a column, which out has not."""
-    rows, columns = a.ndim > 1, b.ndim > 1
-    inner = rows + columns
-    if _size(a, 0) != _size(b, 1 if columns else 0):
-        return status.INNER
-    batches = max(a.ndim - 2, b.ndim - 2, 0)
-    for d in range(batches):
-        p, q = _size(a, d + 2), _size(b, d + 2)
-        if p != q and (strict or (p != 1 and q != 1)):
-            return status.BATCHES
-        if _size(out, d + inner) != (q if p == 1 else p):
-            return status.OUT
-    if out.ndim != batches + inner or (columns and _size(out, 0) != _size(b, 0)):
-        return status.OUT
-    if rows and _size(out, inner - 1) != _size(a, 1):
-        return status.OUT
-    for d in range(x.ndim):
-        if _size(x, d) != 1 and _size(x, d) != _size(out, d):
-            return status.SELF
-    return DONE
-
-
-@jit
-def _extent(x):
-    """Where an array's memory begins and ends, nowhere if it has no elements, and bits of strides that leave elements
-    uneven."""
-    low, high, bits = x.data, x.data + x.width, 0
-    for d in range(x.ndim):
-        if x.shape[d] == 0:
-            return 0, 0, 0
-        if x.shape[d] > 1:
-            reach = (x.shape[d] - 1) * x.step[d]
-            low, high, bits = low + min(reach, 0), high + max(reach, 0), bits | x.step[d]
-    return low, high, bits & (x.width - 1)
-
-
-@jit
-def _lies(out, x):
-    """Tell whether x, expanded, is element for element out."""
-    for d in range(out.ndim):
-        if _size(out, d) > 1 and step(out, d) != step(x, d):
-            return False
-    return out.data == x.data
-
-
-@jit
-def wrong(out, x, a, b, beta):
-    """Return what is wrong with the memory, or DONE; an out of no elements may have strides of 0."""
-    (low, high, odd), (a0, a1, odd_a), (b0, b1, odd_b) = _extent(out), _extent(a), _extent(b)
-    if low == high:
-        return DONE
-    if (a0 < high and low < a1) or (b0 < high and low < b1):
-        return status.OVERLAPS
-    if beta != 0:
-        x0, x1, odd_x = _extent(x)
-        odd |= odd_x
-        if x0 < high and low < x1 and not _lies(out, x):
-            return status.OVERLAPS_SELF
-    for d in range(out.ndim):
-        if out.shape[d] > 1 and out.step[d] == 0:
-            return status.TWICE
-    return status.UNEVEN if (odd | odd_a | odd_b) != 0 else DONE
-
-
 FACTORS = 4  # alpha and beta, and those of a product of no terms, in the dtype of chains
+
+
+@jit
+def _shift(width):
+    """By how many bits bytes are shifted to be elements: a division takes 40 cycles."""
+    return (width > 1) + (width > 2) + (width > 4) + (width > 8)
 
 
 @jit
 def _placed(s, f, t):
     """Fill in where the operands of product t of the stack begin."""
-    out, x = operand_at(s.operands), operand_at(s.operands + BLOCK)
-    a, b = operand_at(s.operands + 2 * BLOCK), operand_at(s.operands + 3 * BLOCK)
-    f.a, f.b, f.c, px = a.data, b.data, out.data, words_at(s.first).x
+    q = pointer(s.operands)
+    out, x, a, b = q[0], q[1], q[2], q[3]
+    f.a, f.b, f.c, px = data(a), data(b), data(out), words_at(s.first).x
     for d in range(s.batches):
         each = d + s.inner
-        i, t = t % _size(out, each), t // _size(out, each)
+        i, t = t % size(out, each), t // size(out, each)
         f.a, f.b, f.c = f.a + i * step(a, d + 2), f.b + i * step(b, d + 2), f.c + i * step(out, each)
         px += i * step(x, each) if px != 0 else 0
     f.x = px
@@ -184,27 +106,27 @@ def _apart(x, out, skip, s):
     its dimensions that are a matrix's or a vector's."""
     count, each, even = 1, 0, True
     for d in range(s.batches):
-        size, own = _size(out, d + s.inner), step(x, d + skip)
-        if size > 1:
+        many, own = size(out, d + s.inner), step(x, d + skip)
+        if many > 1:
             each, even = own if count == 1 else each, even and (count == 1 or own == each * count)
-            count *= size
+            count *= many
     return each, even
 
 
 @jit
 def _at_once(s, f, p, how):
     """The stack by stacks.py, if its products lie evenly: what `whole` answers."""
-    out, x = operand_at(s.operands), operand_at(s.operands + BLOCK)
-    a, b, q = operand_at(s.operands + 2 * BLOCK), operand_at(s.operands + 3 * BLOCK), many_at(scratch(MANY))
+    told, q = pointer(s.operands), many_at(scratch(MANY))
+    out, x, a, b = told[0], told[1], told[2], told[3]
     (sa, even_a), (sb, even_b) = _apart(a, out, 2, s), _apart(b, out, 2, s)
     (sc, even_c), (sx, even_x) = _apart(out, out, s.inner, s), _apart(x, out, s.inner, s)
     if not (even_a and even_b and even_c and (even_x or f.x == 0)):
         return DECLINED
-    pa, pb, shift = a.data, b.data, _shift(out)
+    pa, pb, shift = data(a), data(b), _shift(p.size)
     if s.turned != 0:
         pa, sa, pb, sb = pb, sb, pa, sa
     q.a, q.sa, q.rsa, q.csa, q.b, q.sb, q.rsb, q.csb = pa, sa >> shift, f.rsa, f.csa, pb, sb >> shift, f.rsb, f.csb
-    q.c, q.sc, q.rsc, q.csc = out.data, sc >> shift, f.rsc, f.csc
+    q.c, q.sc, q.rsc, q.csc = data(out), sc >> shift, f.rsc, f.csc
     q.x, q.sx, q.rsx, q.csx = f.x, sx >> shift, f.rsx, f.csx
     q.m, q.n, q.k, q.count, q.scalars, q.unit = f.m, f.n, f.k, s.count, f.scalars, f.unit
     q.launch, q.held = p.launch if _launches(threads.pool_at(p.launch), how) else 0, how & HELD
@@ -233,31 +155,31 @@ def _run(s, f, how):
 
 @functools.cache
 def checked() -> int:
-    """out = alpha * a @ b + beta * x: int64(words of out, x, a, b; address of what multiplies small ones, ASKED, or 0;
-    of a padded.PLAN; of FACTORS, and the bytes of one; beta, alpha; `how`): DONE, or what is wrong, with nothing done.
-    A beta of 0 reads no x. Of kinds but floats beta and alpha only say whether these are 0 or 1.
+    """out = alpha * a @ b + beta * x: int64(where out, x, a and b are told; address of what multiplies small ones,
+    ASKED, or 0; of a padded.PLAN; of FACTORS, and the bytes of one; beta, alpha; `how`): DONE, or what is wrong, with
+    nothing done. A beta of 0 reads no x. Of kinds but floats beta and alpha only say whether these are 0 or 1.
 
     `how`: STRICT, batches must be alike, not broadcast; HELD, the caller holds the GIL, and can be told what is
     missing: LACKING + the place of a kernel, WANTED + bytes of a room; SHARED, it does not, and wants threads all the
-    same.
+    same; NEW, out was made for this product.
     """
 
-    def product(words, alone, plan, factors, width, beta, alpha, how):
-        out, x = operand_at(words), operand_at(words + BLOCK)
-        a, b = operand_at(words + 2 * BLOCK), operand_at(words + 3 * BLOCK)
+    def product(operands, alone, plan, factors, width, beta, alpha, how):
+        told, p = pointer(operands), padded.plan_at(plan)
+        out, x, a, b = told[0], told[1], told[2], told[3]
         fault = unfit(out, x, a, b, how & STRICT != 0)
         if fault == DONE:
-            fault = wrong(out, x, a, b, beta)
+            fault = wrong(out, x, a, b, (p.size, p.size_a, p.size_b), beta, how & NEW != 0, False)
         if fault != DONE:
             return fault
-        rows, columns, none = a.ndim > 1, b.ndim > 1, scratch(16)
-        own, s, p = scratch(BYTES), stack_at(scratch(SIZE)), padded.plan_at(plan)
-        m, n, k = _size(a, 1), _size(b, 0) if columns else 1, _size(a, 0)
-        size, empty, f = m * n * k, k == 0 or alpha == 0, words_at(own)
-        s.inner, s.batches, s.launch, s.jobs = rows + columns, max(a.ndim - 2, b.ndim - 2, 0), p.launch, p.jobs
-        s.operands, s.first, s.zero, s.count = words, own, none if empty else 0, 1 if m * n > 0 else 0
+        rows, columns, none = ndim(a) > 1, ndim(b) > 1, scratch(16)
+        own, s = scratch(BYTES), stack_at(scratch(SIZE))
+        m, n, k = size(a, 1), size(b, 0) if columns else 1, size(a, 0)
+        one, empty, f = m * n * k, k == 0 or alpha == 0, words_at(own)
+        s.inner, s.batches, s.launch, s.jobs = rows + columns, max(ndim(a) - 2, ndim(b) - 2, 0), p.launch, p.jobs
+        s.operands, s.first, s.zero, s.count = operands, own, none if empty else 0, 1 if m * n > 0 else 0
         for d in range(s.batches):
-            s.count *= _size(out, d + s.inner)
+            s.count *= size(out, d + s.inner)
         if s.count == 0:
             return DONE
         if empty:
@@ -267,19 +189,19 @@ def checked() -> int:
         vector = s.inner == 1 and s.batches == 0  # by a matrix: floats have an order of their own for it
         held, shared = how & HELD != 0, how & (HELD | SHARED) != 0
         s.rooms = p.rooms if shared else 0
-        workers = 1 if held and s.count > 1 else padded.workers(p.launch, size, shared)
+        workers = 1 if held and s.count > 1 else padded.workers(p.launch, one, shared)
         most = PARALLEL if FEW_REGISTERS or workers > 1 else SERIAL
-        s.alone = alone if vector or (k <= DEEPEST and size <= most) else 0
-        if p.little != 0 and beta == 0 and alpha == 1 and m * n <= OUTPUTS and size <= LITTLE:
+        s.alone = alone if vector or (k <= DEEPEST and one <= most) else 0
+        if p.little != 0 and beta == 0 and alpha == 1 and m * n <= OUTPUTS and one <= LITTLE:
             s.alone = p.little
         if s.alone == 0:
-            copy(own, p.words if size <= PARALLEL else p.larger, BYTES)
+            copy(own, p.words if one <= PARALLEL else p.larger, BYTES)
         poke(F64, address(s) + BETA, beta)
         poke(F64, address(s) + ALPHA, alpha)
-        sa, sb, sc = _shift(a), _shift(b), _shift(out)
+        sa, sb, sc = _shift(p.size_a), _shift(p.size_b), _shift(p.size)
         f.own, f.unit, f.reads, f.workers = own, alpha == 1, beta != 0, workers
         f.scalars = factors + (2 * width if empty else 0)
-        f.m, f.n, f.k, f.x = m, n, k, x.data if beta != 0 else 0
+        f.m, f.n, f.k, f.x = m, n, k, data(x) if beta != 0 else 0
         f.rsa, f.csa = step(a, 1) >> sa, step(a, 0) >> sa if k > 1 else 1
         f.rsb = step(b, 1 if columns else 0) >> sb
         f.csb = step(b, 0) >> sb if columns and n > 1 else 1
@@ -324,6 +246,7 @@ def plan(kind: Kind, asks=False, at_once=False) -> tuple:
     p = padded.PLAN.array()
     p.words, p.larger, p.launch = usual.buffer_info()[0], large.buffer_info()[0], threads.WORDS
     p.jobs, p.little, p.asks, p.rooms = jobs(), little_of(kind), asks, workspace.ROOMS
+    p.size_a, p.size_b, p.size = usual.size_a, usual.size_b, usual.size_c
     if (asks or at_once) and by_itself(kind):
         tile = small(kind.a)
         p.stacks, p.ready = stacks.whole(tile), ready(tile).ctypes.data

@@ -20,12 +20,13 @@ from ...jit.abi.record import Record
 from ...jit.compile.cache import compiled, entry
 from ..gemv.gemv import whole as gemv_whole
 from ..runtime import status, threads
-from ..runtime.arrays import alike, new_matrix, unusual
+from ..runtime.arrays import alike, new_matrix
 from ..runtime.launch import launchable
 from ..runtime.machine import l2
 from ..runtime.workspace import make_room
 from . import block, columns, deep, short, thin
 from .blocking import small
+from .checks import unsound
 from .context import BYTES, WORDS, operands, swap_sides, words_at
 from .cost import known
 from .kernels import supply
@@ -88,7 +89,9 @@ def small_entry():
                 return answer(status.DONE, 0, 0)
         out, words = given + made, scratch(BYTES)
         f, size = words_at(words), t.itemsize
-        if alpha == 0 or not alike(out, x, a, b) or unusual(out, x, a, b, size):
+        if alpha == 0 or ndim(a) != 2 or ndim(b) != 2 or not alike(out, x, a, b):
+            return answer(status.DECLINED, given, made)
+        if unsound(out, x, a, b, (size, size, size), beta, made != 0):
             return answer(status.DECLINED, given, made)
         f.reads, f.brackets, f.size_b, f.size_c = beta != 0, 0, size, size
         f.shift_a = f.shift_b = f.shift_c = 2 if size == 4 else 3

@@ -30,7 +30,7 @@ from .entry import SERIALLY, small_entry, small_table, supplied
 from .general_entry import MATRICES, general
 from .kinds import by_unit, default_tiles, kind_of, of_depth, tiles_of
 from .packed import packed
-from .paths import path_of
+from .paths import PARALLEL, path_of
 from .syrk import mirrored, symmetric
 from .tuned import slot_of
 
@@ -93,8 +93,8 @@ def gemm(out, x, a, b, beta, alpha, tiles: Tiles | None = None, conj=None, mode:
     kind = kind if tiles else by_unit(kind, m, n, k)
     tiles = tiles or tiles_of(kind, slot_of(out, a, b))
     beta, alpha = (wrapped(factor, kind) for factor in (beta, alpha))
-    panels = 0 if ready is None else ready.ctypes.data
-    packed(out, 0 if x is None else id(x), a, b, beta, alpha, tiles, kind, after=after, panels=panels)
+    workers = threads.count() if m * n * k > PARALLEL else 1
+    packed(out, 0 if x is None else id(x), a, b, beta, alpha, tiles, kind, workers, after)
     return after is not None
 
 
@@ -105,7 +105,7 @@ def by_path(way: int, out, x, a, b, beta, alpha) -> int:
         return _run_small(out, x, a, b, beta, alpha)
     x, kind = 0 if x is None else id(x), kind_of(name, name, name)
     if way == PACKED:
-        return packed(out, x, a, b, beta, alpha, tiles_of(kind, slot_of(out, a, b)), kind)
+        return packed(out, x, a, b, beta, alpha, tiles_of(kind, slot_of(out, a, b)), kind, workers)
     f, _ = filled(out, x, a, b, beta, alpha, default_tiles(kind), kind, workers)
     run = functools.partial(gemv, name) if way == GEMV else DOORS[way](name).product
     return run(f, float(beta), float(alpha), workers)

@@ -1,6 +1,6 @@
 """Run a product of arrays of any dtype and number of dimensions in one call from Python.
 
-The entry describes the arrays, makes the result, and hands them to call.py, which checks and multiplies them."""
+The entry makes the result, and hands the arrays to call.py, which checks and multiplies them."""
 
 from __future__ import annotations
 
@@ -13,20 +13,19 @@ import numpy as np
 
 from ...jit.abi import new_arrays
 from ...jit.abi.address import asked, pointer, poke, scratch
-from ...jit.abi.ndarray import WRITEABLE, address_of, data, flags, ndim, shape, stride
+from ...jit.abi.ndarray import MOST, WRITEABLE, address_of, data, flags, ndim, shape, stride
 from ...jit.abi.new_arrays import NONE, answer, new_strided
 from ...jit.abi.record import Record
 from ...jit.compile.cache import entry
 from ...jit.compile.lazy import jit, plain
 from ...jit.ir.kind import BYTES, Kind
-from ..elementwise.planner import BLOCK, MOST, operand_at, steps_over
 from ..runtime import threads
 from ..runtime.arrays import alike
 from ..runtime.machine import l2
 from ..runtime.status import DECLINED, DONE, LACKING, LARGE, WANTED
 from ..runtime.workspace import make_room
 from .blocking import caches, small
-from .call import ASKED, BLOCKS, F32, F64, HELD, OVERHEAD, STRICT, by_itself, checked, plan
+from .call import ASKED, F32, F64, HELD, NEW, OVERHEAD, STRICT, by_itself, checked, plan
 from .kernels import TINY, supply
 from .kinds import SHALLOW, by_unit, default_tiles, of_depth
 from .packed import LAUNCH
@@ -36,20 +35,10 @@ from .tuned import SLOTS, tuned
 
 # Bits of a call's address beside STRICT: for matrices alone; for products that are known to be for one thread each.
 MATRICES, CHOSEN = 2, 4
-# A kind of product with its factors: made.words(); what says how many threads there are; the result's dtype; bytes of
-# an element of a, b and the result; whether dtypes differ, which the caller has looked at; multiply-adds of one product
-# at most; what `checked` takes.
-CALL = Record("GeneralCall", "numpy launch dtype size_a size_b size mixed single run alone plan shallow factors width")
+# A kind of product with its factors: made.words(); what says how many threads there are; the result's dtype; whether
+# dtypes differ, which the caller has looked at; multiply-adds of one product at most; what `checked` takes.
+CALL = Record("GeneralCall", "numpy launch dtype mixed single run alone plan shallow factors width")
 call_at, SHAPE = CALL.pointer(), 8 * MOST
-
-
-@jit
-def _described(x, size, words):
-    """Write an array, by its id, with elements of so many bytes, as the operand at an address."""
-    w = operand_at(words)
-    w.data, w.width, w.ndim = data(x), size, ndim(x)
-    for d in range(ndim(x)):
-        w.shape[d], w.step[d] = shape(x, d), stride(x, d)
 
 
 @jit(forceinline=True)
@@ -114,7 +103,7 @@ def _entry():
 
     def run(words, out, x, a, b, beta, alpha):
         how, chosen, matrices, words = words & STRICT | HELD, words & CHOSEN != 0, words & MATRICES != 0, words & -8
-        c, sizes, blocks = call_at(words), scratch(SHAPE), scratch(BLOCKS)
+        c, sizes, operands = call_at(words), scratch(SHAPE), scratch(32)
         given, x, a, b, made = address_of(out), address_of(x), address_of(a), address_of(b), 0
         none = pointer(c.numpy)[NONE]
         x, given = 0 if x == none else x, 0 if given == none else given
@@ -138,16 +127,12 @@ def _entry():
             made = new_strided(c.numpy, c.dtype, dimensions, sizes, 0)
             if made == 0:
                 return answer(DONE, given, made)
+            how |= NEW
         out = given + made
         if ndim(out) > MOST or flags(out) & WRITEABLE == 0 or (c.mixed == 0 and not alike(out, x, a, b)):
             return answer(DECLINED, given, made)
-        _described(out, c.size, blocks)
-        _described(out if x == 0 else x, c.size, blocks + BLOCK)
-        _described(a, c.size_a, blocks + 2 * BLOCK)
-        _described(b, c.size_b, blocks + 3 * BLOCK)
-        w = operand_at(blocks)
-        if given != 0 and not steps_over(w.shape, w.step, w.ndim, w.width):
-            return answer(DECLINED, given, made)
+        told = pointer(operands)
+        told[0], told[1], told[2], told[3] = out, x if x != 0 else out, a, b
         way, factors, beta = c.shallow if k <= SHALLOW else c.plan, c.factors, beta if x != 0 else 0.0
         if c.alone != 0:  # of floats they are the call's
             factors = scratch(32)
@@ -156,7 +141,7 @@ def _entry():
                     poke(F32, factors + 4 * i, np.float32(factor))
                 else:
                     poke(F64, factors + 8 * i, factor)
-        found = asked(c.run, (blocks, c.alone, way, factors, c.width, beta, alpha, how))
+        found = asked(c.run, (operands, c.alone, way, factors, c.width, beta, alpha, how))
         return answer(DECLINED if 0 < found < LACKING else found, given, made)
 
     return entry(run, "answer(int64, object, object, object, object, float64, float64)", "gemm_general")
@@ -224,7 +209,6 @@ def _made(kind, beta, alpha, dtype, mixed) -> General:
     c, chain = CALL.array(), np.dtype(kind.chain)
     factors = np.array([alpha, beta, 1 if beta == 0 else -1, beta], chain)
     c.numpy, c.launch, c.dtype, c.mixed = new_arrays.words().ctypes.data, threads.WORDS, id(dtype), mixed
-    c.size_a, c.size_b, c.size = BYTES[kind.a], BYTES[kind.b], BYTES[kind.out]
     c.run, c.factors, c.width = checked(), factors.ctypes.data, chain.itemsize
     plans = [plan(each, asks=True) for each in (kind, of_depth(kind, SHALLOW))]  # its cache may keep another thread's
     c.plan, c.shallow = (address for address, *_ in plans)

@@ -20,7 +20,6 @@ from .context_setup import filled, swapped, template
 from .kernels import MULTIPLIER, PACKS, kernels_of, missing, packers, ready, supply
 from .kinds import kind_of, tiles_of
 from .loops import ahead, loops
-from .paths import PARALLEL
 from .plan_entry import factored, whole_call
 from .tuned import SLOTS, slot
 
@@ -29,14 +28,13 @@ LAUNCH = 1 << 36
 TOLD, TOLD_BYTES = 8 * WORDS["a"], 8 * (WORDS["block"] - WORDS["a"])  # where the words tell of arrays, in bytes
 
 
-def packed(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, *, after=None, panels=0) -> int:
+def packed(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, after=None) -> int:
     """out = alpha * a @ b + beta * x, x given by its id or 0: DONE. `after`, an epilogue.After, is applied to each tile
-    that is done. `panels`: where `packed_ahead` has put b, if it has; rows of out are contiguous then."""
+    that is done. b may be panels.Panels; rows of out are contiguous then."""
     if turned := swapped(out, a, b, kind):
         kind = kind.swapped()
-    workers = threads.count() if out.size * len(b) > PARALLEL else 1
     f, kept = filled(out, x, a, b, beta, alpha, tiles, kind, workers)
-    f.ready = panels
+    f.ready = b.memory.ctypes.data if hasattr(b, "memory") else 0
     kernels_of(f, tiles.tile(kind))
     if after is not None:
         f.after, context = after.words(turned)

@@ -30,8 +30,8 @@ from .store import PARTIAL, PLAIN, REGISTERS, ending, finish
 
 # Of a kind of product: the address of the words of a small one, of the words of a large one, and of the launch table;
 # the jobs of a stack, and what takes few whole numbers or 0 (call.py); whether words may lack kernels; workspace.ROOMS;
-# what takes a stack of floats at once, or 0, and its kernels (stacks.py).
-PLAN = Record("ProductPlan", "words larger launch jobs little asks rooms stacks ready")
+# what takes a stack of floats at once, or 0, and its kernels (stacks.py); bytes of an element of a, b and the result.
+PLAN = Record("ProductPlan", "words larger launch jobs little asks rooms stacks ready size_a size_b size")
 plan_at = PLAN.pointer()
 
 

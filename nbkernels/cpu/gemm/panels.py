@@ -7,10 +7,12 @@ from dataclasses import replace
 import numpy as np
 
 from ...dtypes import asked, name_of
+from ..runtime import threads
 from .batch import takes
 from .blocking import Tiles
 from .kinds import WIDENED, default_tiles, kind_of, kind_of_panels
 from .packed import packed, packed_ahead, runs
+from .paths import PARALLEL
 
 
 class Panels(np.ndarray):
@@ -51,8 +53,9 @@ def times(x, b: Panels, bias, out, out_dtype=None) -> np.ndarray | None:
     elif not takes(out, shape, dtype) or any(np.may_share_memory(out, y) for y in (x, bias) if y is not None):
         return None
     rows, a = out.reshape(-1, n), x.reshape(-1, k)
+    workers = threads.count() if rows.size * k > PARALLEL else 1
     added = (0, 0) if bias is None else (id(bias), 1)
-    packed(rows, added[0], a, b, added[1], 1, b.tiles, kind, panels=b.memory.ctypes.data)
+    packed(rows, added[0], a, b, added[1], 1, b.tiles, kind, workers)
     return out
 
 

@@ -21,7 +21,7 @@ from numpy import empty
 from ... import background
 from ...dtypes import name_of
 from ...jit.abi.address import pointer, scratch, set_word
-from ...jit.abi.ndarray import WRITEABLE, address_of, data, descr, flags, layout_is_known, ndim, shape, stride
+from ...jit.abi.ndarray import address_of, data, descr, layout_is_known, ndim, shape, stride
 from ...jit.abi.new_arrays import NONE, answer, new_strided, words
 from ...jit.abi.workspaces import acquire, release
 from ...jit.compile.cache import compiled, entry
@@ -31,12 +31,13 @@ from ...jit.ir.kind import Kind
 from ..gemm import fast, first_products
 from ..gemm.block import PRODUCT
 from ..gemm.blocking import SEGMENT, small
-from ..gemm.gemm import NAMES, REAL, UNIT, accepted, clash, gemm, same, whole
+from ..gemm.checks import step, unsound
+from ..gemm.gemm import NAMES, REAL, UNIT, accepted, gemm, same, whole
 from ..gemm.matrix import matrices, sub
 from ..gemm.store import finish
 from ..runtime import threads
-from ..runtime.arrays import alike, apart
-from ..runtime.launch import SIZE, table_at
+from ..runtime.arrays import alike
+from ..runtime.launch import SIZE
 from ..runtime.status import DECLINED, DONE, LARGE
 from . import jobs
 from .chains8 import CHAINS, WAITING, WIDE, columns_sums, rows_of
@@ -76,26 +77,16 @@ def _of_job(tile, f, i, h, k, a, v, t):
 
 
 @jit(forceinline=True)
-def _into(tile, table, out, x, a, v, beta, alpha):
-    """What the entry answers for an out. With a room in the table, arrays are known to be apart."""
-    size, size_a, trusted, f = tile.itemsize, tile.size_a, table_at(table).room != 0, vector_at(scratch(HEAD))
+def _into(tile, table, out, made, x, a, v, beta, alpha):
+    """What the entry answers for an out, which it has `made` or not."""
+    size, size_a, f = tile.itemsize, tile.size_a, vector_at(scratch(HEAD))
     if ndim(out) != 1 or ndim(a) != 2 or ndim(v) != 1 or not alike(out, x, a if tile.same else v, v):
         return DECLINED
+    if alpha == 0 or unsound(out, x, a, v, (size, size_a, size), beta, made):
+        return DECLINED
     m, k, rsa, csa, sv, rsc = shape(a, 0), shape(a, 1), stride(a, 0), stride(a, 1), stride(v, 0), stride(out, 0)
-    px, rsx = 0, 0
-    if x != 0 and beta != 0:
-        if ndim(x) > 1 or (ndim(x) == 1 and shape(x, 0) != m and shape(x, 0) != 1):
-            return DECLINED
-        px, rsx = data(x), stride(x, 0) if ndim(x) == 1 and shape(x, 0) > 1 else 0
-    if shape(out, 0) != m or shape(v, 0) != k or min(m, k) == 0 or alpha == 0 or flags(out) & WRITEABLE == 0:
-        return DECLINED
-    if (sv | rsc | rsx) & (size - 1) != 0 or (rsa | csa) & (size_a - 1) != 0 or (rsc == 0 and m > 1):
-        return DECLINED
+    px, rsx = (data(x), step(x, 0)) if x != 0 and beta != 0 else (0, 0)
     if not (tile.same or (rsa == size_a and m > 1) or (csa == size_a and k > 1)):
-        return DECLINED
-    if not trusted and not (apart(out, a, size) and apart(out, v, size)):
-        return DECLINED
-    if not trusted and px != 0 and not (px == data(out) and rsx == rsc) and not apart(out, x, size):
         return DECLINED
     f.m, f.k, f.a, f.rsa, f.csa, f.v, f.sv = m, k, data(a), rsa, csa, data(v), sv
     f.c, f.rsc, f.x, f.rsx = data(out), rsc, px, rsx
@@ -122,7 +113,7 @@ def _entry(tile):
             made = new_strided(numpy, descr(v), 1, sizes, 0)
             if made == 0:
                 return answer(DONE, 0, 0)
-        status = _into(tile, numpy - SIZE, given + made, x, a, v, beta, alpha)
+        status = _into(tile, numpy - SIZE, given + made, made != 0, x, a, v, beta, alpha)
         return answer(status, given, made)
 
     kind = "answer(int64, object, object, object, object, float64, float64)"
@@ -198,8 +189,8 @@ def _general(out, x, a, v, beta, alpha, out_dtype, mode, conj) -> None:
 
 
 def _by_entry(found, out, x, a, v, beta, alpha) -> None:
-    overlap = clash(out, a) or clash(out, v) or (x is not None and not same(out, x) and clash(out, x))
-    direct = not overlap and out.strides[0] % out.itemsize == 0
+    near = [y for y in (a, v, x) if y is not None and np.may_share_memory(out, y)]
+    direct = not [y for y in near if y is not x or not same(out, x)] and out.strides[0] % out.itemsize == 0
     into = whole(out) if direct else empty(out.shape, out.dtype.type)
     arrays = into, None if x is None else whole(x), whole(a), whole(v)
     if (status := _large(jobs.with_room, found, *arrays, float(beta), float(alpha))) is not into:

@@ -12,17 +12,16 @@ import numpy as np
 
 from ...jit.abi.address import asked, invoke, pointer, scratch
 from ...jit.abi.flags import given, taken
+from ...jit.abi.ndarray import HEADER, SHAPE, STRIDES, header_at
 from ...jit.abi.record import Record
 from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit
 from ...jit.ir.kind import Kind
 from ...jit.ir.vector import SIZE
-from ..elementwise.planner import BLOCK, operand_at
-from ..gemm.call import BLOCKS, SHARED, checked, plan
+from ..gemm.call import SHARED, checked, plan
 from ..gemm.kinds import kind_of
 from ..gemv.dot import inner, tile_of
 from ..runtime import threads
-from ..runtime.arrays import distinct
 from ..runtime.status import DONE
 from ..runtime.workspace import room
 from . import elementwise as reasons
@@ -41,7 +40,7 @@ BEGUN = 16 << 20  # those of one that all products share, in turns: its pages co
 FEW, MOST, WORK = 8, 32, 24**3
 # How many, their sizes, each operand's address, row and column strides and step from one to the next, all in bytes.
 STACKED = Record("Stacked", "count rows columns steps a ra ca sa b rb cb sb c rc cc sc")
-stacked_at, STACKED_BYTES = STACKED.pointer(), STACKED.bytes
+stacked_at, STACKED_BYTES, TOLD = STACKED.pointer(), STACKED.bytes, HEADER.bytes
 NEITHER, ROWWISE, PANELS = range(3)
 
 
@@ -75,12 +74,11 @@ def _described(s, a, d, t, q):
 
 @jit
 def _sound(s, q):
-    """Whether there is something to compute, in whole elements, and C's lie apart."""
+    """Tell whether there is something to compute, in whole elements."""
     if min(min(q.count, q.rows), min(q.steps, q.columns)) < 1:
         return False
     odd = (q.ra | q.ca) & (s.widths[0] - 1) | (q.rb | q.cb) & (s.widths[1] - 1)
-    odd |= (q.rc | q.cc) & (s.widths[2] - 1)
-    return odd == 0 and distinct(q.rows, abs(q.rc), q.columns, abs(q.cc), s.widths[2])
+    return odd | ((q.rc | q.cc) & (s.widths[2] - 1)) == 0
 
 
 @jit
@@ -112,23 +110,24 @@ def _by_rows(s, q):
 
 
 @jit(forceinline=True)
-def _operand(words, address, width, sizes, strides):
-    """Describe a stack of matrices, as the planner does operands."""
-    w = operand_at(words)
-    w.data, w.width, w.ndim = address, width, 3
+def _told(words, address, sizes, strides):
+    """Tell a stack of matrices by a header; its address."""
+    w = header_at(words)
+    w.data, w.ndim, w.dims, w.steps = address, 3, words + SHAPE, words + STRIDES
     w.shape[0], w.shape[1], w.shape[2] = sizes
-    w.step[0], w.step[1], w.step[2] = strides
+    w.strides[0], w.strides[1], w.strides[2] = strides
+    return words
 
 
 @jit
 def _by_panels(s, q):
     """Tell whether call.py has computed the stack: operands may overlap."""
-    blocks, (m, n, k) = scratch(BLOCKS), (q.rows, q.columns, q.steps)
-    _operand(blocks, q.c, s.widths[2], (q.count, m, n), (q.sc, q.rc, q.cc))
-    _operand(blocks + BLOCK, q.c, s.widths[2], (q.count, m, n), (q.sc, q.rc, q.cc))
-    _operand(blocks + 2 * BLOCK, q.a, s.widths[0], (q.count, m, k), (q.sa, q.ra, q.ca))
-    _operand(blocks + 3 * BLOCK, q.b, s.widths[1], (q.count, k, n), (q.sb, q.rb, q.cb))
-    return asked(s.product, (blocks, 0, s.plan, s.factors, 0, 0.0, 1.0, SHARED)) == DONE
+    operands, (m, n, k) = scratch(32), (q.rows, q.columns, q.steps)
+    told = pointer(operands)
+    told[0] = told[1] = _told(scratch(TOLD), q.c, (q.count, m, n), (q.sc, q.rc, q.cc))
+    told[2] = _told(scratch(TOLD), q.a, (q.count, m, k), (q.sa, q.ra, q.ca))
+    told[3] = _told(scratch(TOLD), q.b, (q.count, k, n), (q.sb, q.rb, q.cb))
+    return asked(s.product, (operands, 0, s.plan, s.factors, 0, 0.0, 1.0, SHARED)) == DONE
 
 
 def _products(args, dims, strides, data, slot):

@@ -1,4 +1,4 @@
-"""Checks of arrays by compiled entries: their dtype, whether a product takes them; and new result arrays."""
+"""Dtypes of arrays and whether they are apart, for compiled entries; and new result arrays."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from ...dtypes import CONVERTED, known
 from ...jit.abi.address import scratch, set_word
-from ...jit.abi.ndarray import WRITEABLE, data, descr, flags, ndim, shape, stride
+from ...jit.abi.ndarray import data, descr, ndim, shape, stride
 from ...jit.abi.new_arrays import new_strided
 from ...jit.compile.lazy import jit
 
@@ -46,46 +46,10 @@ def apart(p, q, size):
     return phi <= qlo or qhi <= plo
 
 
-@jit
-def distinct(m, rs, n, cs, size):
-    """Whether an m x n array's elements provably lie apart: one dimension's step clears all of the other's extent."""
-    rs, cs = rs if m > 1 else n * cs, cs if n > 1 else m * rs
-    return min(rs, cs) >= size and (rs >= n * cs or cs >= m * rs)
-
-
 @jit(forceinline=True)
 def alike(out, x, a, b):
     """Whether arrays, by their ids, have one dtype."""
     return descr(b) == descr(a) and descr(out) == descr(a) and (x == 0 or descr(x) == descr(a))
-
-
-@jit
-def unusual(out, x, a, b, size):
-    """Whether arrays of one dtype, by their ids, are anything but a product's operands, sound and apart from out."""
-    if ndim(out) != 2 or ndim(a) != 2 or ndim(b) != 2:
-        return True
-    m, n, k, rsc, csc = shape(a, 0), shape(b, 1), shape(a, 1), stride(out, 0), stride(out, 1)
-    if shape(b, 0) != k or shape(out, 0) != m or shape(out, 1) != n or min(m, n, k) < 1:
-        return True
-    if flags(out) & WRITEABLE == 0 or not (apart(out, a, size) and apart(out, b, size)):
-        return True
-    if not distinct(m, abs(rsc), n, abs(csc), size):
-        return True
-    steps = rsc | csc | stride(a, 0) | stride(a, 1) | stride(b, 0) | stride(b, 1)
-    if x != 0:
-        if ndim(x) > 2:
-            return True
-        rows = shape(x, 0) if ndim(x) == 2 else 1
-        columns = shape(x, ndim(x) - 1) if ndim(x) > 0 else 1
-        if (rows != 1 and rows != m) or (columns != 1 and columns != n):
-            return True
-        rsx = stride(x, 0) if rows > 1 else 0
-        csx = stride(x, ndim(x) - 1) if columns > 1 else 0
-        steps |= rsx | csx
-        same = data(x) == data(out) and (rsx == rsc or m == 1) and (csx == csc or n == 1)
-        if not same and not apart(out, x, size):
-            return True
-    return steps & (size - 1) != 0
 
 
 @jit(forceinline=True)

@@ -17,6 +17,7 @@ from llvmlite import ir
 
 from ..compile.lazy import cgutils, intrinsic, types
 from .new_arrays import COMPLEX, FLOAT, INT, NDARRAY, SCALARS
+from .record import Record
 
 HEAD = object.__basicsize__  # 16, or 32 where Python runs without the GIL
 C_CONTIGUOUS, F_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x2, 0x100, 0x400
@@ -59,8 +60,14 @@ data = _field("data", 0)
 ndim = _field("ndim", 8, _I32)
 shape = _field("shape", 16, indexed=True)
 stride = _field("stride", 24, indexed=True)
+dims, steps = _field("dims", 16), _field("steps", 24)  # where these are
 descr = _field("descr", 40)
 flags = _field("flags", 48, _I32)
+
+MOST = 32  # dimensions of an array that has no object
+# What tells such an array in place of one: the first of its fields, and what they point to.
+HEADER = Record("Array", f"head[{HEAD // 8}] data ndim dims steps shape[{MOST}] strides[{MOST}]")
+header_at, SHAPE, STRIDES = HEADER.pointer(), 8 * HEADER["shape"], 8 * HEADER["strides"]
 
 
 ZERO_D = 80 + HEAD  # bytes that an array of no dimensions and its element take, as `as_array` makes it
