@@ -9,6 +9,7 @@ row or a column, or is summed first. Operands are viewed where strides allow it,
 from __future__ import annotations
 
 import functools
+import importlib
 import re
 from math import prod
 from typing import NamedTuple
@@ -64,11 +65,14 @@ def contract(a, first, b, second, result, out=None, conj=None):
     if not way.inner:
         return ops.multiply(rows.conj() if conj else rows, columns, out=out)
     keywords = {"conj": conj} if conj else {}
-    into = None if out is None else way.merged(out)
+    into = None if out is None or way.rowwise else way.merged(out)
     if into is not None:
         ops.matmul(rows, columns, out=into, **keywords)
         return out
-    found = ops.matmul(rows, columns, **keywords)
+    if way.rowwise:
+        found = row_sums(*np.broadcast_arrays(rows[..., 0, :], columns[..., 0]), conj)
+    else:
+        found = ops.matmul(rows, columns, **keywords)
     if out is None and way.same:
         return found
     if out is None and not result:
@@ -78,6 +82,26 @@ def contract(a, first, b, second, result, out=None, conj=None):
         return found
     np.copyto(out, found)
     return out
+
+
+DOT = "nbkernels.cpu.gemv.dot"  # by name, at the first call
+CHAINS = 64  # of its sums; rows of fewer terms of float32 and float64 are sooner summed as products
+
+
+def row_sums(a, b, conj=None):
+    """The sums over the last axis of a * b, of two arrays of one dtype and shape with two dimensions at least, with the
+    bits of `dot`, or of `vdot` for conj="a"; of fewer than 64 terms of float32 and float64 with those of `mm`."""
+    if 0 in a.shape or (a.shape[-1] < CHAINS and a.dtype.char in "fd"):
+        return ops.matmul(a[..., None, :], b[..., None])[..., 0, 0]
+    if a.ndim == 2:
+        return _rows()(a, b, conj or "")
+    k = a.shape[-1]
+    return _rows()(a.reshape(-1, k), b.reshape(-1, k), conj or "").reshape(a.shape[:-1])
+
+
+@functools.cache
+def _rows():
+    return importlib.import_module(DOT).rows
 
 
 @functools.lru_cache(1024)
@@ -144,6 +168,11 @@ class Plan(NamedTuple):
     back: tuple = ()
     groups: tuple = ()
     same: bool = False
+
+    @property
+    def rowwise(self):
+        """Whether each element is a sum over rows of its own."""
+        return bool(self.groups and self.groups[0]) and not (self.groups[1] or self.groups[2])
 
     def merged(self, out):
         """out as the product's result, if a view is one."""

@@ -4,7 +4,14 @@ import math
 
 import numpy as np
 
+from ..elementary.circular import cos as real_cos
+from ..elementary.circular import sin as real_sin
 from ..elementary.real import bits, helper, number
+from ..elementary.transcendental import atan2 as real_atan2
+from ..elementary.transcendental import exp as real_exp
+from ..elementary.transcendental import hypot as real_hypot
+from ..elementary.transcendental import log as real_log
+from ..elementary.transcendental import log1p as real_log1p
 
 
 def multiply(x, y):
@@ -88,15 +95,15 @@ def root(re, im):
 @helper
 def log_size(re, im):
     """log|re + im i|, also where the size overflows or is subnormal, and with its digits where it is near 1."""
-    size = math.hypot(re, im)
+    size = real_hypot(re, im)
     if math.isinf(size) and math.isfinite(re) and math.isfinite(im):
-        return math.log(math.hypot(0.5 * re, 0.5 * im)) + 0.6931471805599453
+        return real_log(real_hypot(0.5 * re, 0.5 * im)) + 0.6931471805599453
     if 0.0 < size < 1e-37:  # of subnormals a size has few digits
-        return math.log(math.hypot(2.0**100 * re, 2.0**100 * im)) - 69.31471805599453
+        return real_log(real_hypot(2.0**100 * re, 2.0**100 * im)) - 69.31471805599453
     if 0.7 < size < 1.4:
         large, small = max(abs(re), abs(im)), min(abs(re), abs(im))
-        return 0.5 * math.log1p((large - 1.0) * (large + 1.0) + small * small)
-    return math.log(size)
+        return 0.5 * real_log1p((large - 1.0) * (large + 1.0) + small * small)
+    return real_log(size)
 
 
 def pow(x, y):
@@ -119,16 +126,16 @@ def pow(x, y):
             square_re, square_im = square_re * square_re - square_im * square_im, 2.0 * square_re * square_im
             rest >>= 1
         return complex(re, im) if y.real > 0 else inverse(re, im)
-    size, angle = log_size(x.real, x.imag), math.atan2(x.imag, x.real)
+    size, angle = log_size(x.real, x.imag), real_atan2(x.imag, x.real)
     size, turn = product(y.real, y.imag, size, angle)
-    length = math.exp(size)
+    length = real_exp(size)
     if turn == 0:  # a real power of a positive number, also one that overflows
         return complex(length, turn)
     if turn - turn != 0:  # infinite or NaN
         return complex(math.inf, math.nan) if size == math.inf else (
             complex(0.0, math.copysign(0.0, turn)) if size == -math.inf else complex(math.nan, math.nan)
         )  # fmt: skip
-    return complex(length * math.cos(turn), length * math.sin(turn))
+    return complex(length * real_cos(turn), length * real_sin(turn))
 
 
 float_power = pow

@@ -7,7 +7,20 @@ import math
 
 import numpy as np
 
+from ..elementary.circular import cos as real_cos
+from ..elementary.circular import sin as real_sin
+from ..elementary.circular import tan as real_tan
+from ..elementary.hyperbolic import asinh as real_asinh
+from ..elementary.hyperbolic import cosh as real_cosh
+from ..elementary.hyperbolic import sinh as real_sinh
 from ..elementary.real import helper
+from ..elementary.transcendental import atan2 as real_atan2
+from ..elementary.transcendental import exp as real_exp
+from ..elementary.transcendental import expm1 as real_expm1
+from ..elementary.transcendental import hypot as real_hypot
+from ..elementary.transcendental import log as real_log
+from ..elementary.transcendental import log1p as real_log1p
+from ..elementary.transcendental import tanh as real_tanh
 from .complexes import inverse, log_size, root
 from .one_real import round_float64
 
@@ -58,7 +71,7 @@ def reciprocal(x, _):
 
 
 def abs(x, _):
-    return math.hypot(x.real, x.imag)
+    return real_hypot(x.real, x.imag)
 
 
 def sign(x, _):
@@ -72,7 +85,7 @@ def sign(x, _):
     large = max(math.fabs(x.real), math.fabs(x.imag))
     scale = 0.25 if large > 1e300 else 2.0**100 if large < 1e-200 else 1.0  # a size may overflow, or have few digits
     re, im = scale * x.real, scale * x.imag
-    size = math.hypot(re, im)
+    size = real_hypot(re, im)
     return complex(re / size, im / size)
 
 
@@ -102,19 +115,19 @@ def scaled(size, re, im, share):
         re, im, share, size = share * EXP_709 * re, share * EXP_709 * im, 1.0, size - 709.0
     if size > 709.0:
         re, im, size = EXP_709 * re, EXP_709 * im, size - 709.0
-    factor = share * math.exp(size)
+    factor = share * real_exp(size)
     return complex(factor * re, factor * im)
 
 
 @helper
 def exponential(x):
     if x.imag == 0:
-        return complex(math.exp(x.real), x.imag)
+        return complex(real_exp(x.real), x.imag)
     if not math.isfinite(x.imag):
         if x.real == math.inf:
             return complex(math.inf, math.nan)
         return complex(0.0, math.copysign(0.0, x.imag)) if x.real == -math.inf else complex(math.nan, math.nan)
-    return scaled(x.real, math.cos(x.imag), math.sin(x.imag), 1.0)
+    return scaled(x.real, real_cos(x.imag), real_sin(x.imag), 1.0)
 
 
 def exp(x, _):
@@ -129,23 +142,23 @@ def exp2(x, _):
 def expm1(x, _):
     """exp(x) - 1, with its digits near 0."""
     x = wide(x)
-    half = math.sin(0.5 * x.imag)
-    return complex(math.expm1(x.real) * math.cos(x.imag) - 2.0 * half * half, math.exp(x.real) * math.sin(x.imag))
+    half = real_sin(0.5 * x.imag)
+    return complex(real_expm1(x.real) * real_cos(x.imag) - 2.0 * half * half, real_exp(x.real) * real_sin(x.imag))
 
 
 def log(x, _):
     x = wide(x)
-    return complex(log_size(x.real, x.imag), math.atan2(x.imag, x.real))
+    return complex(log_size(x.real, x.imag), real_atan2(x.imag, x.real))
 
 
 def log2(x, _):
     x = wide(x)
-    return complex(log_size(x.real, x.imag) * 1.4426950408889634, math.atan2(x.imag, x.real) * 1.4426950408889634)
+    return complex(log_size(x.real, x.imag) * 1.4426950408889634, real_atan2(x.imag, x.real) * 1.4426950408889634)
 
 
 def log10(x, _):
     x = wide(x)
-    return complex(log_size(x.real, x.imag) * 0.4342944819032518, math.atan2(x.imag, x.real) * 0.4342944819032518)
+    return complex(log_size(x.real, x.imag) * 0.4342944819032518, real_atan2(x.imag, x.real) * 0.4342944819032518)
 
 
 def log1p(x, _):
@@ -153,8 +166,8 @@ def log1p(x, _):
     x = wide(x)
     size = log_size(x.real + 1.0, x.imag)
     if -0.5 < size < 0.5:
-        size = 0.5 * math.log1p(x.real * (2.0 + x.real) + x.imag * x.imag)
-    return complex(size, math.atan2(x.imag, x.real + 1.0))
+        size = 0.5 * real_log1p(x.real * (2.0 + x.real) + x.imag * x.imag)
+    return complex(size, real_atan2(x.imag, x.real + 1.0))
 
 
 def sqrt(x, _):
@@ -166,24 +179,24 @@ def sqrt(x, _):
 def hyperbolic_sine(x):
     re, im = x.real, x.imag
     if im == 0:
-        return complex(math.sinh(re), im)
+        return complex(real_sinh(re), im)
     if not math.isfinite(im):
         return complex(re if re == 0 or math.isinf(re) else math.nan, math.nan)
     if math.fabs(re) > 700.0:
-        return scaled(math.fabs(re), math.copysign(1.0, re) * math.cos(im), math.sin(im), 0.5)
-    return complex(math.sinh(re) * math.cos(im), math.cosh(re) * math.sin(im))
+        return scaled(math.fabs(re), math.copysign(1.0, re) * real_cos(im), real_sin(im), 0.5)
+    return complex(real_sinh(re) * real_cos(im), real_cosh(re) * real_sin(im))
 
 
 @helper
 def hyperbolic_cosine(x):
     re, im = x.real, x.imag
     if im == 0:
-        return complex(math.cosh(re), math.copysign(0.0, re) * im)
+        return complex(real_cosh(re), math.copysign(0.0, re) * im)
     if not math.isfinite(im):
         return complex(math.inf if math.isinf(re) else math.nan, 0.0 if re == 0 else math.nan)
     if math.fabs(re) > 700.0:
-        return scaled(math.fabs(re), math.cos(im), math.copysign(1.0, re) * math.sin(im), 0.5)
-    return complex(math.cosh(re) * math.cos(im), math.sinh(re) * math.sin(im))
+        return scaled(math.fabs(re), real_cos(im), math.copysign(1.0, re) * real_sin(im), 0.5)
+    return complex(real_cosh(re) * real_cos(im), real_sinh(re) * real_sin(im))
 
 
 @helper
@@ -191,17 +204,17 @@ def hyperbolic_tangent(x):
     """Kahan's formula (1987)."""
     re, im = x.real, x.imag
     if im == 0:
-        return complex(math.tanh(re), im)
+        return complex(real_tanh(re), im)
     if math.isinf(re):
         return complex(
-            math.copysign(1.0, re), math.copysign(0.0, math.sin(im) * math.cos(im) if math.isfinite(im) else im)
+            math.copysign(1.0, re), math.copysign(0.0, real_sin(im) * real_cos(im) if math.isfinite(im) else im)
         )
     if not math.isfinite(im):
         return complex(re if re == 0 else math.nan, math.nan)
     if math.fabs(re) > 22.0:
-        turn = 4.0 * math.sin(im) * math.cos(im) * math.exp(-2.0 * math.fabs(re))
+        turn = 4.0 * real_sin(im) * real_cos(im) * real_exp(-2.0 * math.fabs(re))
         return complex(math.copysign(1.0, re), turn)
-    slope, sine = math.tan(im), math.sinh(re)
+    slope, sine = real_tan(im), real_sinh(re)
     root, square = math.sqrt(1.0 + sine * sine), 1.0 + slope * slope
     if math.isinf(square):
         return complex(root / sine, 1.0 / slope)
@@ -219,14 +232,14 @@ def hyperbolic_angle(x):
         return complex(re if re == 0 else math.copysign(0.0, re) if math.isinf(re) else math.nan, math.nan)
     size, high = math.fabs(re), math.fabs(im)
     if size > 1e150 or high > 1e150:
-        far = math.hypot(0.5 * size, 0.5 * high)
+        far = real_hypot(0.5 * size, 0.5 * high)
         part = 0.0 if math.isinf(far) else 0.25 * size / far / far
         return complex(math.copysign(part, re), math.copysign(0.5 * math.pi, im))
     if size == 1.0 and high < 1e-100:  # whose square has few digits, or none
-        part = 0.5 * (0.6931471805599453 - math.log(high))
+        part = 0.5 * (0.6931471805599453 - real_log(high))
     else:
-        part = 0.25 * math.log1p(4.0 * size / ((1.0 - size) * (1.0 - size) + im * im))
-    return complex(math.copysign(part, re), 0.5 * math.atan2(2.0 * im, (1.0 - size) * (1.0 + size) - im * im))
+        part = 0.25 * real_log1p(4.0 * size / ((1.0 - size) * (1.0 - size) + im * im))
+    return complex(math.copysign(part, re), 0.5 * real_atan2(2.0 * im, (1.0 - size) * (1.0 + size) - im * im))
 
 
 @helper
@@ -236,10 +249,10 @@ def inverse_sine(x):
     if re != re and im == 0:
         return x
     if math.fabs(re) > 1e150 or math.fabs(im) > 1e150:
-        return complex(math.copysign(log_size(re, im) + 0.6931471805599453, re), math.atan2(im, math.fabs(re)))
+        return complex(math.copysign(log_size(re, im) + 0.6931471805599453, re), real_atan2(im, math.fabs(re)))
     above, below = root(1.0 + im, -re), root(1.0 - im, re)
-    size = math.asinh(above.real * below.imag - below.real * above.imag)
-    return complex(size, math.atan2(im, above.real * below.real - above.imag * below.imag))
+    size = real_asinh(above.real * below.imag - below.real * above.imag)
+    return complex(size, real_atan2(im, above.real * below.real - above.imag * below.imag))
 
 
 def sinh(x, _):
@@ -289,10 +302,10 @@ def acos(x, _):
     if re == 0 and im != im:
         return complex(0.5 * math.pi, im)
     if math.fabs(re) > 1e150 or math.fabs(im) > 1e150:
-        return complex(math.atan2(math.fabs(im), re), math.copysign(log_size(re, im) + 0.6931471805599453, -im))
+        return complex(real_atan2(math.fabs(im), re), math.copysign(log_size(re, im) + 0.6931471805599453, -im))
     below, above = root(1.0 - re, -im), root(1.0 + re, im)
-    size = math.asinh(above.real * below.imag - above.imag * below.real)
-    return complex(2.0 * math.atan2(below.real, above.real), size)
+    size = real_asinh(above.real * below.imag - above.imag * below.real)
+    return complex(2.0 * real_atan2(below.real, above.real), size)
 
 
 def acosh(x, _):
@@ -301,7 +314,7 @@ def acosh(x, _):
     if re == 0 and im != im:
         return complex(math.nan, 0.5 * math.pi)
     if math.fabs(re) > 1e150 or math.fabs(im) > 1e150:
-        return complex(log_size(re, im) + 0.6931471805599453, math.atan2(im, re))
+        return complex(log_size(re, im) + 0.6931471805599453, real_atan2(im, re))
     below, above = root(re - 1.0, im), root(re + 1.0, im)
-    size = math.asinh(above.real * below.real + above.imag * below.imag)
-    return complex(size, 2.0 * math.atan2(below.imag, above.real))
+    size = real_asinh(above.real * below.real + above.imag * below.imag)
+    return complex(size, 2.0 * real_atan2(below.imag, above.real))

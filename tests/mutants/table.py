@@ -107,8 +107,8 @@ HOST = [
         "tests/product/test_mv.py -k overlap",
     ),
     ("cpu/gemv/mv.py", " and out.strides[0] % out.itemsize == 0", "", f"{GUARDS} -k records"),
-    ("cpu/gemv/dot.py", "16 * (len(a) // SEGMENT + 1)", "16 * (len(a) // SEGMENT)", f"{GUARDS} -k dot"),
-    ("cpu/gemv/dot.py", "16 * (len(a) // SEGMENT + 1)", "8 * (len(a) // SEGMENT + 1)", f"{GUARDS} -k dot"),
+    ("cpu/gemv/dot.py", "(a.shape[-1] // SEGMENT + 1)", "(a.shape[-1] // SEGMENT)", f"{GUARDS} -k dot"),
+    ("cpu/gemv/dot.py", "16 * out.size * (", "8 * out.size * (", f"{GUARDS} -k dot"),
     ("cpu/runtime/threads.py", "_words[:] = POOL.array()", "pass", f"{GUARDS} -k fork"),
     (
         "cpu/elementwise/elementwise.py",
@@ -274,8 +274,8 @@ COMPILED = [
     ),
     (
         "cpu/gemv/dot.py",
-        "or k == 0 or (sa | sb) & (size - 1) != 0 or",
-        "or k == 0 or sa & (size - 1) != 0 or",
+        "if (sa | ra | sb | rb) & (width - 1) != 0:",
+        "if (sa | ra | rb) & (width - 1) != 0:",
         f"{GUARDS} -k inner",
     ),
     ("cpu/gemm/checks.py", "odd |= odd_b | odd_x", "odd |= odd_b", f"{GUARDS} -k records"),

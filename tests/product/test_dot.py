@@ -165,3 +165,31 @@ def test_layouts_of_cases(rng):
 def test_chains_are_whole_vectors():
     for name in dot.DTYPES:
         assert dot.CHAINS % dot.tile_of(name).lanes == 0
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float32", "float64", "float16", "bfloat16", "complex64", "complex128", "i1", "u8", "?"]
+)
+def test_rows_have_the_bits_of_dot(rng, monkeypatch, dtype):
+    """vecdot, and einsum of rows, whatever the shape, strides and threads, among the first calls and later."""
+    dtype = np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+    rowwise = nb.vdot if dtype.kind == "c" else nb.dot
+    for shape in ((1, 64), (3, 65), (50, 100), (2, 3, 4097), (4, 9000), (700, 70)):
+        a, b = (np.stack([x.reshape(shape) for x in vectors(rng, np.prod(shape), "c16")]) * 3).real.astype(dtype)
+        if dtype.kind == "c":
+            a = a + dtype.type(1j) * b[..., ::-1]
+        for left, right in ((a, b), (a[..., ::-1], b[::-1]), (np.asfortranarray(a), b), (a, b[:1])):
+            rows = np.broadcast_to(right, left.shape)
+            for calls in (0, 1 << 60)[: 1 + (a.size < 1000)]:
+                monkeypatch.setattr(nb.first_calls, "CALLS", calls)
+                found, plain = nb.vecdot(left, right), nb.einsum("...j,...j->...", left, right)
+                for index in np.ndindex(shape[:-1]):
+                    same_bits(found[index], rowwise(left[index], rows[index]))
+                    same_bits(plain[index], nb.dot(left[index], rows[index]))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_short_rows_of_floats_are_products(rng, dtype):
+    for k in (1, 3, 63):
+        a, b = (rng.standard_normal((40, k)).astype(dtype) for _ in range(2))
+        same_bits(nb.vecdot(a, b), nb.bmm(a[:, None], b[:, :, None])[:, 0, 0])

@@ -18,9 +18,8 @@ from ...jit.ir.turn import turned
 from ..runtime.arrays import GIL
 from ..runtime.status import BY_COLUMNS, BY_ROWS, DONE, LACKING, SMALL
 from .blocking import WAY, small
-from .context import WORDS
+from .context import WORDS, matrices, sub
 from .even import even_rows, even_upright, suits
-from .matrix import matrices, sub
 from .microkernel import COPYING, PACKED, STRIDED, absent, every, known, ukernel, ukernel_copying, ukernel_packed
 from .pack import pack, pack_rows_a, pack_rows_b
 from .paths import IN_PLACE, NARROW_IN_PLACE, PANEL

@@ -15,8 +15,7 @@ from ..runtime.machine import l2
 from ..runtime.status import LARGE
 from .block import PANEL, lacking, one_block, packs
 from .blocking import small
-from .context import WORDS, grid, part, up
-from .matrix import matrices, sub
+from .context import WORDS, grid, matrices, part, sub, up
 from .plan_entry import Door, available
 from .store import ending
 

@@ -101,6 +101,20 @@ def swap_sides(f):
     f.rsc, f.csc, f.rsx, f.csx = f.csc, f.rsc, f.csx, f.rsx
 
 
+@jit(forceinline=True)
+def sub(matrix, i, j, size):
+    """The matrix, (address or 0, strides down and across, in elements), from row i and column j on, of elements of so
+    many bytes."""
+    address, down, across = matrix
+    return address + (i * down + j * across) * size if address != 0 else 0, down, across
+
+
+@jit(forceinline=True)
+def matrices(f):
+    """A, B, C and X of a product's words."""
+    return (f.a, f.rsa, f.csa), (f.b, f.rsb, f.csb), (f.c, f.rsc, f.csc), (f.x, f.rsx, f.csx)
+
+
 @jit
 def operands(f, out, x, a, b):
     """Fill in what checked arrays say, from the ids of out, of x or 0, of a and b."""

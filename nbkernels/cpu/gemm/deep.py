@@ -21,9 +21,8 @@ from ...jit.ir.vector import LINE
 from ..runtime.machine import l2
 from ..runtime.status import DEEP, LARGE
 from .blocking import SEGMENT, small
-from .context import NEXT, WORDS, swap_sides
+from .context import NEXT, WORDS, matrices, swap_sides
 from .cost import swaps
-from .matrix import matrices
 from .multi_gemv import MOST, columns_against, group
 from .pack import pack_alone
 from .paths import BRIEF

@@ -21,9 +21,8 @@ from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit
 from .block import SQUARE
 from .blocking import SEGMENT
-from .context import PACKING, WORDS, even, part, up
+from .context import PACKING, WORDS, even, matrices, part, sub, up
 from .kernels import PANEL_A, PANEL_B, STRIP_A, STRIP_B, TILE_BYTES, tile_at
-from .matrix import matrices, sub
 from .microkernel import STREAMS
 from .store import MEMORY, PARTIAL, ending
 

@@ -16,9 +16,8 @@ from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit
 from ..runtime.status import LARGE, SHORT
 from .blocking import small
-from .context import NEXT, WORDS, swap_sides, up
+from .context import NEXT, WORDS, matrices, sub, swap_sides, up
 from .cost import swaps
-from .matrix import matrices, sub
 from .microkernel import COPYING, PACKED, every, ukernel_copying, ukernel_packed
 from .pack import pack
 from .plan_entry import Door, available

@@ -16,9 +16,9 @@ from ..gemv.axpyf import columns
 from ..gemv.dotxf import few, pairs_of, rows_of
 from .block import PANEL, ROOM, native, one_block, packs
 from .blocking import SEGMENT
+from .context import sub
 from .even import NEAR as EVENLY
 from .even import even
-from .matrix import sub
 from .microkernel import COPYING, PACKED, STRIDED, every
 from .pack import pack
 from .paths import ALONE

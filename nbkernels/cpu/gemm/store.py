@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...jit.compile.lazy import intrinsic, jit, types
 from ...jit.ir.chain import Chain
 from ...jit.ir.vector import ELEMENT, I64, replaced_if
-from .matrix import sub
+from .context import sub
 
 PARTIAL, PLAIN, REGISTERS, MEMORY = 0, 1, 2, 3  # the micro-kernel's stops, and finish() below
 

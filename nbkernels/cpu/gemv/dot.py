@@ -15,7 +15,7 @@ from numpy import empty
 from ... import background
 from ...dtypes import name_of
 from ...jit.abi.address import pointer, scratch
-from ...jit.abi.ndarray import WRITEABLE, address_of, data, descr, flags, layout_is_known, ndim, shape, stride
+from ...jit.abi.ndarray import WRITEABLE, address_of, data, descr, dims, flags, layout_is_known, ndim
 from ...jit.abi.new_arrays import NONE, answer, as_returned, new_strided, words
 from ...jit.abi.record import Record
 from ...jit.abi.sharing import take_from
@@ -28,6 +28,7 @@ from ...jit.ir.tile import Tile
 from ...jit.ir.vector import I64, loop, opaque, replaced_if, used, width_bits
 from ..gemm import first_products
 from ..gemm.blocking import SEGMENT, vector_registers
+from ..gemm.checks import size, step
 from ..gemm.gemm import accepted, gemm, whole
 from ..gemm.kinds import kind_of
 from ..gemm.store import finish
@@ -44,7 +45,8 @@ CHAINS = 64  # two vectors of operands are loaded for each step of a vector of c
 HELD = vector_registers() - 2
 EACH = 2  # segments of a job: 0.5 us of float32
 SHARED = 3 << 16  # bytes of a vector up to which one thread takes them all: 4 us from L2
-DOT = Record("Dot", "next jobs sums k a sa b sb tasks")
+# Sums of rows: jobs of `each` segments; where their sums wait; how many there are, of how many rows; the operands.
+DOT = Record("Dot", "next jobs each sums parts segments k a ra sa b rb sb tasks")
 dot_at, NEXT, HEAD, TASKS = DOT.pointer(), DOT["next"], DOT.bytes, 8 * DOT["tasks"]
 
 
@@ -152,8 +154,10 @@ def _work(tile) -> int:
     def work(f, task):
         job = take_from(f, NEXT, task % 2)
         while job >= 0:
-            for s in range(job * EACH, min((job + 1) * EACH, (f.k + SEGMENT - 1) // SEGMENT)):
-                _part(tile, s, f.k, f.a, f.sa, f.b, f.sb, f.sums + s * tile.size_t)
+            for part in range(job * f.each, min((job + 1) * f.each, f.parts)):
+                r, s = part // f.segments, part % f.segments
+                a, b = f.a + r * f.ra, f.b + r * f.rb
+                _part(tile, s, f.k, a, f.sa, b, f.sb, f.sums + part * tile.size_t)
             job = take_from(f, NEXT, task % 2)
 
     return compiled(work, DOT.kernel, f"dot_work_{tile}")
@@ -162,25 +166,28 @@ def _work(tile) -> int:
 @jit(forceinline=True)
 def _sum(tile, table, out, a, b, unit):
     """DONE; DECLINED, with nothing written; or LARGE where it wants a room, for a number of each segment, or to be let
-    launch."""
-    if not alike(out, 0, a, b) or ndim(out) != 0 or ndim(a) != 1 or ndim(b) != 1:
+    launch. Of matrices the sums of their rows, into a new out."""
+    if not alike(out, 0, a, b) or not 0 < ndim(a) < 3 or ndim(b) != ndim(a) or ndim(out) != ndim(a) - 1:
         return DECLINED
-    k, sa, sb, size = shape(a, 0), stride(a, 0), stride(b, 0), tile.size_a
-    if shape(b, 0) != k or k == 0 or (sa | sb) & (size - 1) != 0 or flags(out) & WRITEABLE == 0:
+    k, rows, sa, ra, sb, rb, width = size(a, 0), size(a, 1), step(a, 0), step(a, 1), step(b, 0), step(b, 1), tile.size_a
+    if size(b, 0) != k or size(b, 1) != rows or k * rows == 0 or flags(out) & WRITEABLE == 0:
+        return DECLINED
+    if (sa | ra | sb | rb) & (width - 1) != 0:
         return DECLINED
     segments, words, sums, total = (k + SEGMENT - 1) // SEGMENT, scratch(HEAD), scratch(HERE), scratch(64)
-    workers = launchable(table) if k * size > SHARED else 1
+    workers, parts = launchable(table) if rows * k * width > SHARED else 1, rows * segments
     if table_at(table).room != 0:
         workers, sums = table_at(table).workers, table_at(table).room
-    elif workers == 0 or segments * tile.size_t > HERE:
+    elif workers == 0 or parts * tile.size_t > HERE:
         return LARGE
-    f = dot_at(words)
-    f.next, f.jobs, f.sums, f.k = 0, (segments + EACH - 1) // EACH, sums, k
-    f.a, f.sa, f.b, f.sb = data(a), sa // size, data(b), sb // size
+    f, each = dot_at(words), EACH * SEGMENT // min(k, SEGMENT)
+    f.next, f.jobs, f.each, f.sums, f.parts, f.segments = 0, (parts + each - 1) // each, each, sums, parts, segments
+    f.k, f.a, f.ra, f.sa, f.b, f.rb, f.sb = k, data(a), ra, sa // width, data(b), rb, sb // width
     run_jobs(table, words, f.jobs, workers, TASKS)
-    for s in range(segments):
-        part, last = (sums + s * tile.size_t, 0), s == segments - 1
-        finish(tile, (1, 1), part, (total, 0), s == 0, last, (data(out), 0, 0), (0, 0, 0), unit, unit)
+    for r in range(rows):
+        for s in range(segments):
+            part, last, c = (sums + (r * segments + s) * tile.size_t, 0), s == segments - 1, data(out) + r * tile.size_c
+            finish(tile, (1, 1), part, (total, 0), s == 0, last, (c, 0, 0), (0, 0, 0), unit, unit)
     return DONE
 
 
@@ -193,11 +200,13 @@ def _entry(tile):
     def run(numpy, out, a, b):
         given, a, b, made = address_of(out), address_of(a), address_of(b), 0
         if given == pointer(numpy)[NONE]:
-            given, made = 0, new_strided(numpy, descr(a), 0, 0, 0)
+            given, made = 0, new_strided(numpy, descr(a), ndim(a) - 1, dims(a), 0)
             if made == 0:
                 return answer(DONE, 0, 0)
         status = _sum(tile, numpy - SIZE, given + made, a, b, element(1))
-        return answer(status, given, as_returned(numpy, made) if made != 0 and status == DONE else made)
+        return answer(
+            status, given, as_returned(numpy, made) if made != 0 and status == DONE and ndim(a) == 1 else made
+        )
 
     return entry(run, "answer(int64, object, object, object)", f"dot_{tile}")
 
@@ -228,7 +237,9 @@ def _found(dtype, conj: str):
 
 def _large(found, out, a, b):
     """What the entry found to be sound, by all threads: out, or a status."""
-    return enlarged(found, 16 * (len(a) // SEGMENT + 1), threads.count(), out, a, b)  # of 16 bytes at most
+    return enlarged(
+        found, 16 * out.size * (a.shape[-1] // SEGMENT + 1), threads.count(), out, a, b
+    )  # of 16 bytes at most
 
 
 def _general(out, a, b, conj: str, mode=None) -> None:
@@ -277,6 +288,23 @@ def dot_fast(self, tensor, out, conj="", ndarray=np.ndarray):
         if _large(found, into, self, tensor) is into:
             return into[()] if out is None else out
     return _mixed(self, tensor, out, conj)
+
+
+def rows(a, b, conj=""):
+    """The sums over i of a[r, i] * b[r, i], each that of `dot`; conj="a": of conjugates of a. Matrices of one dtype and
+    shape, which are not empty."""
+    if (found := _entries[conj].get(a.dtype)) is None and not first_products.first_sums(a, b[0], CHAINS):
+        found = _found(a.dtype, conj)
+    status = found[0](found[1], None, a, b) if found else DECLINED
+    if type(status) is int and found:
+        arrays = whole(a), whole(b)
+        status = _large(found, empty(len(a), arrays[0].dtype), *arrays)
+    if type(status) is np.ndarray:
+        return status
+    made = empty(len(a), a.dtype)
+    for r in range(len(a)):
+        _general(made[r : r + 1].reshape(()), a[r], b[r], conj)
+    return made
 
 
 def _mixed(self, tensor, out, conj):

@@ -158,7 +158,7 @@ def known(run, kernel: int, *words):
 
 
 def with_room(entry, need: int, workers: int, *arguments):
-    """The entry's answer, given so many bytes of room and threads, for arrays that are known to be apart."""
+    """The entry's answer, given so many bytes of room and threads."""
     run, _, table = entry
     if workers > 1:
         threads.open_up()

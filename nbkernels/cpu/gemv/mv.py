@@ -32,8 +32,8 @@ from ..gemm import fast, first_products
 from ..gemm.block import PRODUCT
 from ..gemm.blocking import SEGMENT, small
 from ..gemm.checks import step, unsound
+from ..gemm.context import matrices, sub
 from ..gemm.gemm import NAMES, REAL, UNIT, accepted, gemm, same, whole
-from ..gemm.matrix import matrices, sub
 from ..gemm.store import finish
 from ..runtime import threads
 from ..runtime.arrays import alike

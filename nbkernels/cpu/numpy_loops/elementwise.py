@@ -15,10 +15,9 @@ import functools
 
 from ...jit.abi.address import copy, invoke, pointer, scratch
 from ...jit.abi.calling import call_loop
-from ...jit.abi.counters import add_to
 from ...jit.abi.flags import DIVIDE, OVERFLOW, SERIOUS, UNDERFLOW, given, taken, taken_everywhere
 from ...jit.abi.record import Record, address
-from ...jit.abi.sharing import exchange, seen
+from ...jit.abi.sharing import add_to, exchange, seen
 from ...jit.compile.cache import compiled
 from ...jit.compile.lazy import jit
 

@@ -24,7 +24,6 @@ from importlib import import_module
 import numpy as np
 
 from ...jit.abi.address import invoke, number, pointer, set_word
-from ...jit.abi.counters import set_in
 from ...jit.abi.flags import given, modes, set_modes, taken
 from ...jit.abi.record import Record
 from ...jit.abi.sharing import (
@@ -36,6 +35,7 @@ from ...jit.abi.sharing import (
     release,
     replace,
     seen,
+    set_in,
     sleep,
     wait,
     wake,

@@ -24,6 +24,21 @@ def take(typing, words, index):
     return types.int64(pointed(), types.int64), emit
 
 
+def _atomic(operation):
+    @intrinsic
+    def change(typing, words, index, value):
+        def emit(context, builder, signature, args):
+            builder.atomic_rmw(operation, builder.gep(args[0], [args[1]]), args[2], "monotonic")
+            return context.get_dummy_value()
+
+        return types.void(pointed(), types.int64, types.int64), emit
+
+    return change
+
+
+add_to, set_in = _atomic("add"), _atomic("or")  # words[index] += value, |= value, seen by all threads
+
+
 @intrinsic
 def take_from(typing, words, index, back):
     """One of words[index + 1] jobs, each given away once among all threads, or -1: from the front on, or, if `back`,

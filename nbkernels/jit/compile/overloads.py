@@ -1,8 +1,9 @@
-"""The plain functions of elementary/real.py and what is written in it, made known to Numba by known.py."""
+"""Functions that Numba is told of, by known.py: those of elementary/real.py, what is written in them, and math.fmod."""
 
 from __future__ import annotations
 
 import inspect
+import math
 
 import numpy as np
 
@@ -79,3 +80,13 @@ for _function in HELPERS:
     enter(_function, lambda *args, body=_function: body)
 for _function, _kernels in KERNELS.items():
     generic(_function, _kernels)
+
+
+@intrinsic
+def _rest(typing, x, y):
+    return x(x, x), lambda context, builder, signature, args: builder.frem(*args)
+
+
+@overload(math.fmod)
+def _fmod(x, y):
+    return (lambda x, y: _rest(x, y)) if isinstance(x, types.Float) and x == y else None
