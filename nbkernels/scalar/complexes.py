@@ -14,6 +14,12 @@ from ..elementary.transcendental import log as real_log
 from ..elementary.transcendental import log1p as real_log1p
 
 
+@helper
+def wide(x):
+    """A complex128."""
+    return complex(np.float64(x.real), np.float64(x.imag))
+
+
 def multiply(x, y):
     return complex(x.real * y.real - x.imag * y.imag, x.real * y.imag + x.imag * y.real)
 
@@ -126,6 +132,7 @@ def pow(x, y):
             square_re, square_im = square_re * square_re - square_im * square_im, 2.0 * square_re * square_im
             rest >>= 1
         return complex(re, im) if y.real > 0 else inverse(re, im)
+    x = wide(x)
     size, angle = log_size(x.real, x.imag), real_atan2(x.imag, x.real)
     size, turn = product(y.real, y.imag, size, angle)
     length = real_exp(size)

@@ -5,8 +5,6 @@ Each part is right to a few ulp of the number's size.
 
 import math
 
-import numpy as np
-
 from ..elementary.circular import cos as real_cos
 from ..elementary.circular import sin as real_sin
 from ..elementary.circular import tan as real_tan
@@ -21,16 +19,10 @@ from ..elementary.transcendental import hypot as real_hypot
 from ..elementary.transcendental import log as real_log
 from ..elementary.transcendental import log1p as real_log1p
 from ..elementary.transcendental import tanh as real_tanh
-from .complexes import inverse, log_size, root
+from .complexes import inverse, log_size, root, wide
 from .one_real import round_float64
 
 EXP_709 = math.exp(709.0)  # near the largest float64
-
-
-@helper
-def wide(x):
-    """A complex128."""
-    return complex(np.float64(x.real), np.float64(x.imag))
 
 
 @helper

@@ -152,3 +152,17 @@ def test_numbers_that_integers_cannot_hold():
     assert nbkernels.equal(x, 2**70).tolist() == [False, False]
     with pytest.raises(OverflowError, match="other=300 is out of bounds for uint8"):
         nbkernels.bitwise_and(x, 300)
+
+
+def test_negative_powers_are_refused_after_others_of_the_same_layout():
+    """The plan that is remembered is for any number of that kind, also for one that no power of integers has."""
+    x = np.arange(1, 7, dtype=np.int32)
+    for y, bad in (
+        (3, -3),
+        (np.full(6, 2, np.uint8), np.full(6, -2, np.int8)),
+        (np.int32([2] * 6), np.int32([-2] * 6)),
+    ):
+        for _ in range(3):
+            np.testing.assert_array_equal(nbkernels.pow(x, y), np.power(x, y))
+            with pytest.raises(ValueError, match="negative"):
+                nbkernels.pow(x, bad)

@@ -62,7 +62,7 @@ STEERING = {
 FIXED = {
     "elementwise/elementwise.py": "NO_SCALARS",
     "elementwise/entry.py": "WAITING NOTED",
-    "elementwise/fast.py": "NUMBERS ONE",
+    "elementwise/fast.py": "NUMBERS ONE REAL",
     "elementwise/loop_nest.py": "BUFFERS ROOM BELOW MISALIGNED",
     "elementwise/strided_loads.py": "SINGLE",
     "elementwise/plan_cache.py": "SLOTS MOST ROOM LARGE_ROOM ADDRESSES FACTORS",

@@ -182,13 +182,14 @@ def aligned(x):
 SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-40, 3e38, 0.5, 2.5, 1e5])
 BINARY = [("add", "float32"), ("add", "float16"), ("add", "bfloat16"), ("divide", "float64"), ("divide", "complex64"),
           ("multiply", "complex128"), ("floor_divide", "int8"), ("remainder", "float64"), ("fmod", "float32"),
-          ("pow", "float64"), ("pow", "int64"), ("maximum", "bool"), ("minimum", "float32"), ("gcd", "uint64"),
-          ("lcm", "int32"), ("atan2", "float32"), ("hypot", "float64"), ("copysign", "float32"),
+          ("pow", "float64"), ("pow", "int64"), ("pow", "complex64"), ("maximum", "bool"), ("minimum", "float32"),
+          ("gcd", "uint64"), ("lcm", "int32"), ("atan2", "float32"), ("hypot", "float64"), ("copysign", "float32"),
           ("nextafter", "float32"), ("less", "float64"), ("bitwise_right_shift", "int16"),
           ("logaddexp", "float32")]  # fmt: skip
 UNARY = [("exp", "float32"), ("exp", "float16"), ("log", "float64"), ("sin", "float32"), ("cos", "float64"),
          ("tanh", "float32"), ("sqrt", "float64"), ("cbrt", "float32"), ("round", "float64"), ("isnan", "float16"),
-         ("exp", "complex64"), ("bitwise_invert", "uint8"), ("sign", "int64")]  # fmt: skip
+         ("exp", "complex64"), ("abs", "complex64"), ("abs", "complex128"), ("log", "complex64"),
+         ("tanh", "complex128"), ("bitwise_invert", "uint8"), ("sign", "int64")]  # fmt: skip
 
 
 def operands(rng, dtype, *shapes):

@@ -167,6 +167,7 @@ def test_chains_are_whole_vectors():
         assert dot.CHAINS % dot.tile_of(name).lanes == 0
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "dtype", ["float32", "float64", "float16", "bfloat16", "complex64", "complex128", "i1", "u8", "?"]
 )

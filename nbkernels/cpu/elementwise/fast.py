@@ -28,7 +28,7 @@ ORDERS = "K", "C", "F"
 CASTINGS = "same_kind", "no", "equiv", "safe", "unsafe"
 NUMBERS = 256  # that an operation keeps as arrays
 NOTHING = np.zeros((), bool)  # a mask
-ONE = 1
+ONE, REAL = 1, (int, float)
 
 # Calls without the small entry, and without plans that are kept.
 at_first, unplanned = Patience("elementwise_small"), Patience("elementwise_recall")
@@ -245,7 +245,7 @@ def _fast(op: str, scaled=None):
     def go_on(result, x, y, alpha, out):
         if type(result) is not int:
             return calls.warned(result)
-        known = at_once or (type(y) is np.ndarray and y.dtype.kind == "f")
+        known = at_once or (y.dtype.kind != "i" if type(y) is np.ndarray else type(y) in REAL and y >= 0)
         if known and plans and result <= UNKNOWN:  # planned before: two calls of compiled code
             result = recall(slots, out, x, y, None, alpha, None, None, None, 0)
             if type(result) is not int:

@@ -14,6 +14,7 @@ from numba.cuda.extending import intrinsic
 from ...dispatch.driver import simulated
 from ...elementary.real import KERNELS, bits, floor, fma, number
 
+PARTS = {"complex64": "float32", "complex128": "float64"}
 SIMULATED = simulated()
 if SIMULATED:
     from . import simulator  # noqa: F401, what it lacks
@@ -68,13 +69,14 @@ def _module(module, dtype):
 
 @functools.cache
 def device(function, dtype: str):
-    """A plain function of numbers of `dtype` for kernels to call."""
+    """A plain function of numbers of `dtype` for kernels to call. What it calls for parts of complex ones is of their
+    dtype, and of float64 where it makes them `wide`."""
     if SIMULATED:
         return function
     known = {fma: _fused, bits: _cast, number: _cast, floor: _floor}
     if function in known:
         return known[function]
-    body = KERNELS[function][dtype] if function in KERNELS else function
+    body = KERNELS[function][PARTS.get(dtype, dtype)] if function in KERNELS else function
 
     def replaced(value):
         if isinstance(value, python.ModuleType) and value.__spec__ is None:  # a copy by jit/user/scalar_function.py
@@ -82,6 +84,7 @@ def device(function, dtype: str):
         return device(value, dtype) if isinstance(value, python.FunctionType) else value
 
     names = {i.argval for i in dis.get_instructions(body) if i.opname == "LOAD_GLOBAL"}  # no attributes, as math.fmod
+    dtype = "float64" if "wide" in names else dtype
     scope = {name: replaced(value) if callable(value) else value for name, value in body.__globals__.items()
              if name in names}  # fmt: skip
     cells = [cell.cell_contents for cell in body.__closure__ or ()]
