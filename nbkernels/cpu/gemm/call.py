@@ -27,7 +27,7 @@ from .little import LITTLE, OUTPUTS, little_of
 from .paths import AWAKE, DEEPEST, PARALLEL, SERIAL
 from .stacks_float import NATIVE
 
-STRICT, HELD, SHARED, NEW = 1, 2, 4, 8  # bits of `how`
+STRICT, HELD, SHARED, NEW = 1, 2, 4, 8  # bits of `how`: NEW, out was made for this call
 ASKED = 1  # for the address of what multiplies small matrices: one of the tile's kernels, compiled when it is missed
 
 OVERHEAD = 2000  # multiply-adds in the time that a product takes beside them
@@ -42,8 +42,6 @@ STACK = Record(
 stack_at, SIZE, NEXT = STACK.pointer(), STACK.bytes, STACK["next"]
 MANY, many_at = stacks.STACK.bytes, stacks.STACK.pointer()
 BETA, ALPHA, TASKS = (8 * STACK[name] for name in ("beta", "alpha", "tasks"))
-
-
 FACTORS = 4  # alpha and beta, and those of a product of no terms, in the dtype of chains
 
 
@@ -160,8 +158,7 @@ def checked() -> int:
     nothing done. A beta of 0 reads no x. Of kinds but floats beta and alpha only say whether these are 0 or 1.
 
     `how`: STRICT, batches must be alike, not broadcast; HELD, the caller holds the GIL, and can be told what is
-    missing: LACKING + the place of a kernel, WANTED + bytes of a room; SHARED, it does not, and wants threads all the
-    same; NEW, out was made for this product.
+    missing: LACKING + the place of a kernel, WANTED + bytes of a room; SHARED, it does not, and wants threads.
     """
 
     def product(operands, alone, plan, factors, width, beta, alpha, how):

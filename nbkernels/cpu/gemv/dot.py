@@ -45,7 +45,7 @@ CHAINS = 64  # two vectors of operands are loaded for each step of a vector of c
 HELD = vector_registers() - 2
 EACH = 2  # segments of a job: 0.5 us of float32
 SHARED = 3 << 16  # bytes of a vector up to which one thread takes them all: 4 us from L2
-# Sums of rows: jobs of `each` segments; where their sums wait; how many there are, of how many rows; the operands.
+# Sums of rows: a job is `each` segments, of `parts` in all; where their sums wait; a row's segments and steps; a and b.
 DOT = Record("Dot", "next jobs each sums parts segments k a ra sa b rb sb tasks")
 dot_at, NEXT, HEAD, TASKS = DOT.pointer(), DOT["next"], DOT.bytes, 8 * DOT["tasks"]
 
@@ -204,9 +204,8 @@ def _entry(tile):
             if made == 0:
                 return answer(DONE, 0, 0)
         status = _sum(tile, numpy - SIZE, given + made, a, b, element(1))
-        return answer(
-            status, given, as_returned(numpy, made) if made != 0 and status == DONE and ndim(a) == 1 else made
-        )
+        number = made != 0 and status == DONE and ndim(a) == 1
+        return answer(status, given, as_returned(numpy, made) if number else made)
 
     return entry(run, "answer(int64, object, object, object)", f"dot_{tile}")
 
@@ -237,9 +236,8 @@ def _found(dtype, conj: str):
 
 def _large(found, out, a, b):
     """What the entry found to be sound, by all threads: out, or a status."""
-    return enlarged(
-        found, 16 * out.size * (a.shape[-1] // SEGMENT + 1), threads.count(), out, a, b
-    )  # of 16 bytes at most
+    need = 16 * out.size * (a.shape[-1] // SEGMENT + 1)  # of 16 bytes at most
+    return enlarged(found, need, threads.count(), out, a, b)
 
 
 def _general(out, a, b, conj: str, mode=None) -> None:
@@ -291,14 +289,12 @@ def dot_fast(self, tensor, out, conj="", ndarray=np.ndarray):
 
 
 def rows(a, b, conj=""):
-    """The sums over i of a[r, i] * b[r, i], each that of `dot`; conj="a": of conjugates of a. Matrices of one dtype and
-    shape, which are not empty."""
+    """The sums over i of a[r, i] * b[r, i], each dot's, or vdot's for conj="a", of matrices alike and not empty."""
     if (found := _entries[conj].get(a.dtype)) is None and not first_products.first_sums(a, b[0], CHAINS):
         found = _found(a.dtype, conj)
     status = found[0](found[1], None, a, b) if found else DECLINED
     if type(status) is int and found:
-        arrays = whole(a), whole(b)
-        status = _large(found, empty(len(a), arrays[0].dtype), *arrays)
+        status = _large(found, empty(len(a), a.dtype.type), whole(a), whole(b))
     if type(status) is np.ndarray:
         return status
     made = empty(len(a), a.dtype)

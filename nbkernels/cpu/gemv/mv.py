@@ -20,8 +20,8 @@ from numpy import empty
 
 from ... import background
 from ...dtypes import name_of
-from ...jit.abi.address import pointer, scratch, set_word
-from ...jit.abi.ndarray import address_of, data, descr, layout_is_known, ndim, shape, stride
+from ...jit.abi.address import pointer, scratch
+from ...jit.abi.ndarray import address_of, data, descr, dims, layout_is_known, ndim, shape, stride
 from ...jit.abi.new_arrays import NONE, answer, new_strided, words
 from ...jit.abi.workspaces import acquire, release
 from ...jit.compile.cache import compiled, entry
@@ -80,9 +80,8 @@ def _of_job(tile, f, i, h, k, a, v, t):
 def _into(tile, table, out, made, x, a, v, beta, alpha):
     """What the entry answers for an out, which it has `made` or not."""
     size, size_a, f = tile.itemsize, tile.size_a, vector_at(scratch(HEAD))
-    if ndim(out) != 1 or ndim(a) != 2 or ndim(v) != 1 or not alike(out, x, a if tile.same else v, v):
-        return DECLINED
-    if alpha == 0 or unsound(out, x, a, v, (size, size_a, size), beta, made):
+    usual = ndim(out) == 1 and ndim(a) == 2 and ndim(v) == 1 and alike(out, x, a if tile.same else v, v) and alpha != 0
+    if not usual or unsound(out, x, a, v, (size, size_a, size), beta, made):
         return DECLINED
     m, k, rsa, csa, sv, rsc = shape(a, 0), shape(a, 1), stride(a, 0), stride(a, 1), stride(v, 0), stride(out, 0)
     px, rsx = (data(x), step(x, 0)) if x != 0 and beta != 0 else (0, 0)
@@ -106,11 +105,10 @@ def _entry(tile):
         none = pointer(numpy)[NONE]
         x = 0 if x == none else x
         if given == none:
-            given, sizes = 0, scratch(8)
+            given = 0
             if ndim(a) != 2:
                 return answer(DECLINED, 0, 0)
-            set_word(sizes, shape(a, 0))
-            made = new_strided(numpy, descr(v), 1, sizes, 0)
+            made = new_strided(numpy, descr(v), 1, dims(a), 0)
             if made == 0:
                 return answer(DONE, 0, 0)
         status = _into(tile, numpy - SIZE, given + made, made != 0, x, a, v, beta, alpha)
@@ -237,7 +235,7 @@ def mv_fast(self, vec, out, x=None, beta=0.0, alpha=UNIT, found=None, ndarray=np
             return None
         found = _found(self.dtype)
         if found is None:
-            return fast.general_fast(self, vec, out, x, beta, alpha) if self.ndim == 2 and vec.ndim == 1 else None
+            return fast.column_fast(self, vec, out, x, beta, alpha) if self.ndim == 2 and vec.ndim == 1 else None
     if not (out is None or type(out) is ndarray):
         return None
     try:

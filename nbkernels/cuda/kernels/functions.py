@@ -13,6 +13,7 @@ from numba.cuda.extending import intrinsic
 
 from ...dispatch.driver import simulated
 from ...elementary.real import KERNELS, bits, floor, fma, number
+from ...scalar.complexes import wide
 
 PARTS = {"complex64": "float32", "complex128": "float64"}
 SIMULATED = simulated()
@@ -84,7 +85,7 @@ def device(function, dtype: str):
         return device(value, dtype) if isinstance(value, python.FunctionType) else value
 
     names = {i.argval for i in dis.get_instructions(body) if i.opname == "LOAD_GLOBAL"}  # no attributes, as math.fmod
-    dtype = "float64" if "wide" in names else dtype
+    dtype = "float64" if any(body.__globals__.get(name) is wide for name in names) else dtype
     scope = {name: replaced(value) if callable(value) else value for name, value in body.__globals__.items()
              if name in names}  # fmt: skip
     cells = [cell.cell_contents for cell in body.__closure__ or ()]

@@ -87,6 +87,4 @@ def _rest(typing, x, y):
     return x(x, x), lambda context, builder, signature, args: builder.frem(*args)
 
 
-@overload(math.fmod)
-def _fmod(x, y):
-    return (lambda x, y: _rest(x, y)) if isinstance(x, types.Float) and x == y else None
+overload(math.fmod)(lambda x, y: (lambda x, y: _rest(x, y)) if x == y and isinstance(x, types.Float) else None)
