@@ -87,7 +87,7 @@ def described(context, builder, kind, value):
 
 
 def header(builder, data, shape, steps):
-    """The address of what tells an array to compiled code that takes arrays of Python, too (jit/abi/ndarray.py)."""
+    """The address of a header (jit/abi/ndarray.py), by which compiled code that takes NumPy's arrays takes this one."""
     words = cgutils.alloca_once(builder, I64, HEADER.words)
     first = builder.ptrtoint(words, I64)
     fields = {"data": data, "ndim": I64(len(shape))}

@@ -6,9 +6,7 @@ from pathlib import Path
 CPU = Path(__file__).resolve().parents[2] / "nbkernels" / "cpu"
 ROOMS = "gemm", "gemv", "numpy_loops", "quantized"
 FAULTS = {"INNER", "BATCHES", "OUT", "SELF", "OVERLAPS", "OVERLAPS_SELF", "TWICE", "UNEVEN"}
-# These read strides of arrays: the check, the record of matrices, what sees a matrix times its transpose, the record of
-# a matrix and a vector. All others ask the check's `size` and `step`.
-READERS = {"gemm/checks.py", "gemm/context.py", "gemm/general_entry.py", "gemv/mv.py"}
+READERS = {"gemm/checks.py", "gemm/context.py"}  # of strides: the check, and the record of float matrices
 
 
 def modules(wanted):

@@ -1,6 +1,6 @@
 """Check, describe, swap and run products of any kind, and stacks of them, once for all callers.
 
-Arrays are told by their ids, from Python (general_entry.py), or by headers, as checks.py says."""
+checks.py says what stands for an array."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Check the arrays of a product: sizes, memory, strides. Every compiled call asks here, before it writes anything.
 
-Arrays are told by their ids or, those of users' jitted code and of NumPy's loops, by headers (jit/abi/ndarray.py)."""
+An array is its id or, in users' jitted code and NumPy's loops, the address of a header (jit/abi/ndarray.py)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ steps_over = jit(forceinline=True)(strides.steps_over)
 
 @jit(forceinline=True)
 def size(x, d):
-    """Of the dimension that is the d-th from the end, 1 where there is none."""
+    """The size of the dimension that is the d-th from the end; 1 where there is none."""
     return shape(x, ndim(x) - 1 - d) if d < ndim(x) else 1
 
 
 @jit(forceinline=True)
 def step(x, d):
-    """Bytes from one element of it to the next; 0 where it is expanded."""
+    """The stride of that dimension, in bytes; 0 where its size is 1."""
     return stride(x, ndim(x) - 1 - d) if size(x, d) > 1 else 0
 
 

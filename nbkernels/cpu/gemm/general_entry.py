@@ -13,7 +13,7 @@ import numpy as np
 
 from ...jit.abi import new_arrays
 from ...jit.abi.address import asked, pointer, poke, scratch
-from ...jit.abi.ndarray import MOST, WRITEABLE, address_of, data, flags, ndim, shape, stride
+from ...jit.abi.ndarray import MOST, WRITEABLE, address_of, data, flags, ndim, shape
 from ...jit.abi.new_arrays import NONE, answer, new_strided
 from ...jit.abi.record import Record
 from ...jit.compile.cache import entry
@@ -26,6 +26,7 @@ from ..runtime.status import DECLINED, DONE, LACKING, LARGE, WANTED
 from ..runtime.workspace import make_room
 from .blocking import caches, small
 from .call import ASKED, F32, F64, HELD, NEW, OVERHEAD, STRICT, by_itself, checked, plan
+from .checks import step
 from .kernels import TINY, supply
 from .kinds import SHALLOW, by_unit, default_tiles, of_depth
 from .packed import LAUNCH
@@ -78,7 +79,7 @@ def itself(a, b, workers):
     """Tell whether b is a's transpose, and one triangle is enough (syrk.py)."""
     if ndim(a) != 2 or ndim(b) != 2 or data(a) != data(b):
         return False
-    turned = stride(a, 0) == stride(b, 1) and stride(a, 1) == stride(b, 0)
+    turned = step(a, 1) == step(b, 0) and step(a, 0) == step(b, 1)
     return turned and mirrors(shape(a, 0), shape(b, 1), shape(a, 1), workers)
 
 

@@ -155,7 +155,8 @@ def _work(tile) -> int:
         job = take_from(f, NEXT, task % 2)
         while job >= 0:
             for part in range(job * f.each, min((job + 1) * f.each, f.parts)):
-                r, s = part // f.segments, part % f.segments
+                r = part // f.segments if f.segments > 1 else part  # a division takes as long as a short sum
+                s = part - r * f.segments
                 a, b = f.a + r * f.ra, f.b + r * f.rb
                 _part(tile, s, f.k, a, f.sa, b, f.sb, f.sums + part * tile.size_t)
             job = take_from(f, NEXT, task % 2)
@@ -180,8 +181,9 @@ def _sum(tile, table, out, a, b, unit):
         workers, sums = table_at(table).workers, table_at(table).room
     elif workers == 0 or parts * tile.size_t > HERE:
         return LARGE
-    f, each = dot_at(words), EACH * SEGMENT // min(k, SEGMENT)
-    f.next, f.jobs, f.each, f.sums, f.parts, f.segments = 0, (parts + each - 1) // each, each, sums, parts, segments
+    f, each = dot_at(words), EACH if rows == 1 else EACH * SEGMENT // min(k, SEGMENT)
+    f.next, f.each, f.sums, f.parts, f.segments = 0, each, sums, parts, segments
+    f.jobs = 1 if parts <= each else (parts + each - 1) // each
     f.k, f.a, f.ra, f.sa, f.b, f.rb, f.sb = k, data(a), ra, sa // width, data(b), rb, sb // width
     run_jobs(table, words, f.jobs, workers, TASKS)
     for r in range(rows):

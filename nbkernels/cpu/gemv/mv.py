@@ -21,7 +21,7 @@ from numpy import empty
 from ... import background
 from ...dtypes import name_of
 from ...jit.abi.address import pointer, scratch
-from ...jit.abi.ndarray import address_of, data, descr, dims, layout_is_known, ndim, shape, stride
+from ...jit.abi.ndarray import address_of, data, descr, dims, layout_is_known, ndim
 from ...jit.abi.new_arrays import NONE, answer, new_strided, words
 from ...jit.abi.workspaces import acquire, release
 from ...jit.compile.cache import compiled, entry
@@ -31,7 +31,7 @@ from ...jit.ir.kind import Kind
 from ..gemm import fast, first_products
 from ..gemm.block import PRODUCT
 from ..gemm.blocking import SEGMENT, small
-from ..gemm.checks import step, unsound
+from ..gemm.checks import size, step, unsound
 from ..gemm.context import matrices, sub
 from ..gemm.gemm import NAMES, REAL, UNIT, accepted, gemm, same, whole
 from ..gemm.store import finish
@@ -79,17 +79,17 @@ def _of_job(tile, f, i, h, k, a, v, t):
 @jit(forceinline=True)
 def _into(tile, table, out, made, x, a, v, beta, alpha):
     """What the entry answers for an out, which it has `made` or not."""
-    size, size_a, f = tile.itemsize, tile.size_a, vector_at(scratch(HEAD))
+    width, width_a, f = tile.itemsize, tile.size_a, vector_at(scratch(HEAD))
     usual = ndim(out) == 1 and ndim(a) == 2 and ndim(v) == 1 and alike(out, x, a if tile.same else v, v) and alpha != 0
-    if not usual or unsound(out, x, a, v, (size, size_a, size), beta, made):
+    if not usual or unsound(out, x, a, v, (width, width_a, width), beta, made):
         return DECLINED
-    m, k, rsa, csa, sv, rsc = shape(a, 0), shape(a, 1), stride(a, 0), stride(a, 1), stride(v, 0), stride(out, 0)
+    m, k, rsa, csa, sv, rsc = size(a, 1), size(a, 0), step(a, 1), step(a, 0), step(v, 0), step(out, 0)
     px, rsx = (data(x), step(x, 0)) if x != 0 and beta != 0 else (0, 0)
-    if not (tile.same or (rsa == size_a and m > 1) or (csa == size_a and k > 1)):
+    if not (tile.same or (rsa == width_a and m > 1) or (csa == width_a and k > 1)):
         return DECLINED
     f.m, f.k, f.a, f.rsa, f.csa, f.v, f.sv = m, k, data(a), rsa, csa, data(v), sv
     f.c, f.rsc, f.x, f.rsx = data(out), rsc, px, rsx
-    return product(tile, table, f, BY_COLUMNS if rsa == size_a and m > 1 else BY_ROWS, WIDE, alpha, beta)
+    return product(tile, table, f, BY_COLUMNS if rsa == width_a and m > 1 else BY_ROWS, WIDE, alpha, beta)
 
 
 @functools.cache
@@ -105,12 +105,9 @@ def _entry(tile):
         none = pointer(numpy)[NONE]
         x = 0 if x == none else x
         if given == none:
-            given = 0
-            if ndim(a) != 2:
-                return answer(DECLINED, 0, 0)
-            made = new_strided(numpy, descr(v), 1, dims(a), 0)
+            given, made = 0, new_strided(numpy, descr(v), 1, dims(a), 0) if ndim(a) == 2 else 0
             if made == 0:
-                return answer(DONE, 0, 0)
+                return answer(DONE if ndim(a) == 2 else DECLINED, 0, 0)
         status = _into(tile, numpy - SIZE, given + made, made != 0, x, a, v, beta, alpha)
         return answer(status, given, made)
 

@@ -111,7 +111,7 @@ def _by_rows(s, q):
 
 @jit(forceinline=True)
 def _told(words, address, sizes, strides):
-    """Tell a stack of matrices by a header; its address."""
+    """The address of a header for a stack of matrices, written there."""
     w = header_at(words)
     w.data, w.ndim, w.dims, w.steps = address, 3, words + SHAPE, words + STRIDES
     w.shape[0], w.shape[1], w.shape[2] = sizes
