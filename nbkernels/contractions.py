@@ -70,7 +70,9 @@ def contract(a, first, b, second, result, out=None, conj=None):
         ops.matmul(rows, columns, out=into, **keywords)
         return out
     if way.rowwise:
-        found = row_sums(*np.broadcast_arrays(rows[..., 0, :], columns[..., 0]), conj)
+        rows, columns = rows[..., 0, :], columns[..., 0]
+        alike = rows.shape == columns.shape
+        found = row_sums(*((rows, columns) if alike else np.broadcast_arrays(rows, columns)), conj)
     else:
         found = ops.matmul(rows, columns, **keywords)
     if out is None and way.same:
@@ -91,7 +93,7 @@ CHAINS = 64  # of its sums; rows of fewer terms of float32 and float64 are soone
 def row_sums(a, b, conj=None):
     """The sums over the last axis of a * b, of two arrays of one dtype and shape with two dimensions at least, with the
     bits of `dot`, or of `vdot` for conj="a"; of fewer than 64 terms of float32 and float64 with those of `mm`."""
-    if 0 in a.shape or (a.shape[-1] < CHAINS and a.dtype.char in "fd"):
+    if (a.shape[-1] < CHAINS and a.dtype.char in "fd") or 0 in a.shape:
         return ops.matmul(a[..., None, :], b[..., None])[..., 0, 0]
     if a.ndim == 2:
         return _rows()(a, b, conj or "")
@@ -159,7 +161,8 @@ class Operand(NamedTuple):
 class Plan(NamedTuple):
     """A product for one contraction: `inner` are the labels that it sums over, `operands` how each operand is viewed,
     `shape` the result's shape. The product has the shape `made` and, for its axes, the labels `groups`: batch, rows
-    and columns; `back` is the order of these axes in the result. `same`: the product is the result."""
+    and columns; `back` is the order of these axes in the result. `same`: the product is the result; `rowwise`: each
+    element is a sum over rows of its own."""
 
     inner: tuple
     operands: tuple
@@ -168,11 +171,7 @@ class Plan(NamedTuple):
     back: tuple = ()
     groups: tuple = ()
     same: bool = False
-
-    @property
-    def rowwise(self):
-        """Whether each element is a sum over rows of its own."""
-        return bool(self.groups and self.groups[0]) and not (self.groups[1] or self.groups[2])
+    rowwise: bool = False
 
     def merged(self, out):
         """out as the product's result, if a view is one."""
@@ -210,7 +209,8 @@ def plan(first, second, result, shape, strides, other):
     made = (*batch, *left, *right)
     back, groups = tuple(made.index(x) for x in result), (tuple(batch), tuple(left), tuple(right))
     same = made == result and len(batch) < 2 and len(left) == len(right) == 1  # a row, a column and a batch at most
-    return Plan(tuple(inner), views, whole, tuple(sizes[x] for x in made), back, groups, same)
+    rowwise = bool(batch) and not (left or right)
+    return Plan(tuple(inner), views, whole, tuple(sizes[x] for x in made), back, groups, same, rowwise)
 
 
 def common(shape, first, other, second):
