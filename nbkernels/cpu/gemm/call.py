@@ -29,7 +29,6 @@ from .stacks_float import NATIVE
 
 STRICT, HELD, SHARED, NEW = 1, 2, 4, 8  # bits of `how`: NEW, out was made for this call
 ASKED = 1  # for the address of what multiplies small matrices: one of the tile's kernels, compiled when it is missed
-
 OVERHEAD = 2000  # multiply-adds in the time that a product takes beside them
 F32, F64 = Tile("float32", 1, 1, 1), Tile("float64", 1, 1, 1)
 # A stack of products: the next one; how many there are, and are a job; where out, x, a and b are told; the words of the

@@ -89,8 +89,9 @@ def small_entry():
                 return answer(status.DONE, 0, 0)
         out, words = given + made, scratch(BYTES)
         f, size = words_at(words), t.itemsize
-        usual = alpha != 0 and ndim(a) == 2 and ndim(b) == 2 and alike(out, x, a, b)
-        if not usual or unsound(out, x, a, b, (size, size, size), beta, made != 0):
+        if alpha == 0 or ndim(a) != 2 or ndim(b) != 2 or not alike(out, x, a, b):
+            return answer(status.DECLINED, given, made)
+        if unsound(out, x, a, b, (size, size, size), beta, made != 0):
             return answer(status.DECLINED, given, made)
         f.reads, f.brackets, f.size_b, f.size_c = beta != 0, 0, size, size
         f.shift_a = f.shift_b = f.shift_c = 2 if size == 4 else 3
