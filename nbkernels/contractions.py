@@ -87,23 +87,24 @@ def contract(a, first, b, second, result, out=None, conj=None):
 
 
 DOT = "nbkernels.cpu.gemv.dot"  # by name, at the first call
-CHAINS = 64  # of its sums; rows of fewer terms of float32 and float64 are sooner summed as products
 
 
 def row_sums(a, b, conj=None):
     """The sums over the last axis of a * b, of two arrays of one dtype and shape with two dimensions at least, with the
-    bits of `dot`, or of `vdot` for conj="a"; of fewer than 64 terms of float32 and float64 with those of `mm`."""
-    if (a.shape[-1] < CHAINS and a.dtype.char in "fd") or 0 in a.shape:
+    bits of `dot`, or of `vdot` for conj="a". Rows of float32 and float64 with fewer terms than dot has chains are
+    sooner summed as products, with the bits of `mm`."""
+    dot = _dot()
+    if (a.shape[-1] < dot.CHAINS and a.dtype.char in "fd") or 0 in a.shape:
         return ops.matmul(a[..., None, :], b[..., None])[..., 0, 0]
     if a.ndim == 2:
-        return _rows()(a, b, conj or "")
+        return dot.rows(a, b, conj or "")
     k = a.shape[-1]
-    return _rows()(a.reshape(-1, k), b.reshape(-1, k), conj or "").reshape(a.shape[:-1])
+    return dot.rows(a.reshape(-1, k), b.reshape(-1, k), conj or "").reshape(a.shape[:-1])
 
 
 @functools.cache
-def _rows():
-    return importlib.import_module(DOT).rows
+def _dot():
+    return importlib.import_module(DOT)
 
 
 @functools.lru_cache(1024)

@@ -1,4 +1,4 @@
-"""Check the arrays of a product: sizes, memory, strides. Every compiled call asks here, before it writes anything.
+"""Check the arrays of a product: sizes, memory, strides, before it is written; a dot, written last, may overlap.
 
 An array is its id or, in users' jitted code and NumPy's loops, the address of a header (jit/abi/ndarray.py)."""
 

@@ -78,7 +78,7 @@ def _of_job(tile, f, i, h, k, a, v, t):
 
 @jit(forceinline=True)
 def _into(tile, table, out, made, x, a, v, beta, alpha):
-    """What the entry answers for an out, which it has `made` or not."""
+    """Compute the product into `out`, which is the caller's or, where `made`, new; return the entry's status."""
     width, width_a, f = tile.itemsize, tile.size_a, vector_at(scratch(HEAD))
     usual = ndim(out) == 1 and ndim(a) == 2 and ndim(v) == 1 and alike(out, x, a if tile.same else v, v) and alpha != 0
     if not usual or unsound(out, x, a, v, (width, width_a, width), beta, made):

@@ -65,7 +65,7 @@ descr = _field("descr", 40)
 flags = _field("flags", 48, _I32)
 
 MOST = 32  # dimensions of an array that has no object
-# What stands for such an array: the fields that are read here, and what they point to.
+# Such an array's header: the fields of an ndarray that compiled code reads, then its sizes and strides.
 HEADER = Record("Array", f"head[{HEAD // 8}] data ndim dims steps shape[{MOST}] strides[{MOST}]")
 header_at, SHAPE, STRIDES = HEADER.pointer(), 8 * HEADER["shape"], 8 * HEADER["strides"]
 ZERO_D = 80 + HEAD  # bytes that an array of no dimensions and its element take, as `as_array` makes it

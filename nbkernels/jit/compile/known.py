@@ -25,7 +25,7 @@ from ..abi.record import Record
 from ..ir.tile import Tile
 from ..ir.vector import I64
 from ..user import dual  # noqa: F401, it declares rules of derivatives as it is imported
-from . import compiler, lazy, overloads  # noqa: F401, the last declares what scalar functions call
+from . import compiler, lazy, overloads  # noqa: F401, overloads declares what scalar functions call
 from .numba_internals import (
     AttributeTemplate,
     global_compiler_lock,
