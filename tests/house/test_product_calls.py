@@ -1,4 +1,4 @@
-"""One call of a product is checked in one place, and read from arrays in as few as there are now."""
+"""One call of a product is checked in one place, and described in one."""
 
 import ast
 from pathlib import Path
@@ -6,7 +6,6 @@ from pathlib import Path
 CPU = Path(__file__).resolve().parents[2] / "nbkernels" / "cpu"
 ROOMS = "gemm", "gemv", "numpy_loops", "quantized"
 FAULTS = {"INNER", "BATCHES", "OUT", "SELF", "OVERLAPS", "OVERLAPS_SELF", "TWICE", "UNEVEN"}
-READERS = {"gemm/checks.py", "gemm/context.py"}  # of strides: the check, and the record of float matrices
 
 
 def modules(wanted):
@@ -36,5 +35,18 @@ def test_faults_are_found_in_one_module():
     assert modules(imports("checks", "unfit", "wrong", "unsound")) == {"gemm/call.py", "gemm/entry.py", "gemv/mv.py"}
 
 
-def test_arrays_are_read_in_few_modules():
-    assert modules(imports("abi.ndarray", "stride", "steps")) == READERS
+def test_arrays_are_read_in_one_module():
+    """By the check; what describes a product asks it: the record of all products, the batches of a stack and, for an
+    order of their own, a matrix and a vector, and rows of dot."""
+    assert modules(imports("abi.ndarray", "stride", "steps")) == {"gemm/checks.py"}
+    described = {"gemm/context.py", "gemm/call.py", "gemv/mv.py", "gemv/dot.py"}
+    assert modules(imports("checks", "step")) == described | {"gemm/general_entry.py"}  # asks for a's transpose
+
+
+def test_a_record_is_filled_in_by_one_function():
+    def fills(node):
+        """Whether a stride of C is stored into a record from an array's."""
+        return isinstance(node, ast.Assign) and "f.csc" in ast.unparse(node.targets[0]) and "step(" in ast.unparse(node)
+
+    assert modules(fills) == {"gemm/context.py"}
+    assert modules(imports("context", "operands")) == {"gemm/call.py", "gemm/entry.py"}

@@ -20,7 +20,7 @@ from . import padded, stacks
 from .block import native
 from .blocking import FEW_REGISTERS, small
 from .checks import size, step, unfit, wrong
-from .context import BYTES, swap_sides, swaps, words_at
+from .context import BYTES, operands, swap_sides, swaps, words_at
 from .kernels import MULTIPLIER, STACKS, few_tiles, missing, ready
 from .kinds import by_unit
 from .little import LITTLE, OUTPUTS, little_of
@@ -160,8 +160,8 @@ def checked() -> int:
     missing: LACKING + the place of a kernel, WANTED + bytes of a room; SHARED, it does not, and wants threads.
     """
 
-    def product(operands, alone, plan, factors, width, beta, alpha, how):
-        told, p = pointer(operands), padded.plan_at(plan)
+    def product(arrays, alone, plan, factors, width, beta, alpha, how):
+        told, p = pointer(arrays), padded.plan_at(plan)
         out, x, a, b = told[0], told[1], told[2], told[3]
         fault = unfit(out, x, a, b, how & STRICT != 0)
         if fault == DONE:
@@ -173,7 +173,7 @@ def checked() -> int:
         m, n, k = size(a, 1), size(b, 0) if columns else 1, size(a, 0)
         one, empty, f = m * n * k, k == 0 or alpha == 0, words_at(own)
         s.inner, s.batches, s.launch, s.jobs = rows + columns, max(ndim(a) - 2, ndim(b) - 2, 0), p.launch, p.jobs
-        s.operands, s.first, s.zero, s.count = operands, own, none if empty else 0, 1 if m * n > 0 else 0
+        s.operands, s.first, s.zero, s.count = arrays, own, none if empty else 0, 1 if m * n > 0 else 0
         for d in range(s.batches):
             s.count *= size(out, d + s.inner)
         if s.count == 0:
@@ -194,20 +194,14 @@ def checked() -> int:
             copy(own, p.words if one <= PARALLEL else p.larger, BYTES)
         poke(F64, address(s) + BETA, beta)
         poke(F64, address(s) + ALPHA, alpha)
-        sa, sb, sc = _shift(p.size_a), _shift(p.size_b), _shift(p.size)
+        f.shift_a, f.shift_b, f.shift_c = _shift(p.size_a), _shift(p.size_b), _shift(p.size)
         f.own, f.unit, f.reads, f.workers = own, alpha == 1, beta != 0, workers
         f.scalars = factors + (2 * width if empty else 0)
-        f.m, f.n, f.k, f.x = m, n, k, data(x) if beta != 0 else 0
-        f.rsa, f.csa = step(a, 1) >> sa, step(a, 0) >> sa if k > 1 else 1
-        f.rsb = step(b, 1 if columns else 0) >> sb
-        f.csb = step(b, 0) >> sb if columns and n > 1 else 1
-        f.rsc, f.rsx = (step(out, s.inner - 1) >> sc, step(x, s.inner - 1) >> sc) if rows else (0, 0)
-        f.csc, f.csx = (step(out, 0) >> sc, step(x, 0) >> sc) if columns else (0, 0)
-        f.csc = f.csc if n > 1 else 1
+        operands(f, out, x, a, b)
         if empty:  # a step of a zero by a zero: of -1 times that beta * X keeps its sign
             f.k, f.rsa, f.csa, f.rsb, f.csb = 1, 0, 1, 0, 0 if n > 1 else 1
         by_unit = s.alone == 0 and f.brackets != 0 and f.rsb == 1
-        by_columns = (s.alone != 0 or f.sided == 0) and swaps(m, k, 1, f.rsc, f.csc, by_unit)
+        by_columns = (s.alone != 0 or f.sided == 0) and swaps(m, k, f.rsc, f.csc, by_unit)
         s.turned = columns if vector and s.alone != 0 else by_columns  # a vector by a matrix: its transpose by it
         if s.turned != 0:
             swap_sides(f)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import math
 
-from ...jit.abi.ndarray import data, ndim, shape, stride
+from ...jit.abi.ndarray import data, ndim
 from ...jit.abi.record import Record
 from ...jit.compile.cache import entry
 from ...jit.compile.lazy import jit, plain
 from ...jit.ir.amx import ROWS
 from ...jit.ir.tile import Tile
 from .blocking import SEGMENT, Tiles, caches
+from .checks import size, step
 
 # A product: by which words threads take jobs, and how many there are, in lines of their own; what comes with its tiles
 # and kind, and what the caller says; what the arrays do; how it is cut, and where its parts are.
@@ -87,10 +88,10 @@ def _piece(sizes, tiles, panels, parts, near):
 
 
 @plain(forceinline=True)
-def swaps(m, k, size, rsc, csc, unit):
-    """Whether C = A B, m rows over k steps, is computed as C' = B' A': where C is stored by columns; and where few rows
-    meet a B by columns and both are alike (`unit`), which a matrix unit reads in place as the rows of B'."""
-    return rsc == size if csc != size else unit and m <= ROWS and k >= CROSSING * m
+def swaps(m, k, rsc, csc, unit):
+    """Whether C = A B, m rows over k steps, strides in elements, is computed as C' = B' A': where C is stored by
+    columns; and where few rows meet a B by columns and both are alike (`unit`), which a matrix unit reads in place."""
+    return rsc == 1 if csc != 1 else unit and m <= ROWS and k >= CROSSING * m
 
 
 @jit(forceinline=True)
@@ -115,24 +116,20 @@ def matrices(f):
     return (f.a, f.rsa, f.csa), (f.b, f.rsb, f.csb), (f.c, f.rsc, f.csc), (f.x, f.rsx, f.csx)
 
 
-@jit
+@jit(forceinline=True)
 def operands(f, out, x, a, b):
-    """Fill in what checked arrays say, from the ids of out, of x or 0, of a and b."""
-    m, n, k = shape(a, 0), shape(b, 1), shape(a, 1)
-    c, rsc, csc = data(out), stride(out, 0), stride(out, 1)
-    pa, rsa, csa, pb, rsb, csb = data(a), stride(a, 0), stride(a, 1), data(b), stride(b, 0), stride(b, 1)
-    px, rsx, csx = 0, 0, 0
+    """Fill in what checked arrays say of a product, or of the first one of a stack, by the shifts that are in f. Arrays
+    are ids, x may be 0; a vector a is a row, a vector b a column. Nothing goes by the stride of a size of 1: it is 0,
+    or 1 where kernels ask for contiguous elements."""
+    rows, columns = ndim(a) > 1, ndim(b) > 1
+    down, m, n, k = rows + columns - 1, size(a, 1), size(b, 0) if columns else 1, size(a, 0)
+    f.m, f.n, f.k, f.a, f.b, f.c, f.x, f.rsx, f.csx = m, n, k, data(a), data(b), data(out), 0, 0, 0
+    f.rsa, f.csa = step(a, 1) >> f.shift_a, step(a, 0) >> f.shift_a if k > 1 else 1
+    f.rsb, f.csb = step(b, int(columns)) >> f.shift_b, step(b, 0) >> f.shift_b if n > 1 else 1
+    f.rsc, f.csc = step(out, down) >> f.shift_c if rows else 0, step(out, 0) >> f.shift_c if n > 1 else 1
     if x != 0 and f.reads != 0:
-        px, last = data(x), ndim(x) - 1
-        if last > 0 and (shape(x, 0) > 1 or m == 1):
-            rsx = stride(x, 0)
-        if last >= 0 and (shape(x, last) > 1 or n == 1):
-            csx = stride(x, last)
-    f.m, f.n, f.k, f.a, f.b, f.c, f.x = m, n, k, pa, pb, c, px
-    f.rsa, f.csa, f.rsb, f.csb = rsa >> f.shift_a, csa >> f.shift_a, rsb >> f.shift_b, csb >> f.shift_b
-    f.rsc, f.csc, f.rsx, f.csx = rsc >> f.shift_c, csc >> f.shift_c, rsx >> f.shift_c, csx >> f.shift_c
-    if swaps(m, k, f.size_c, rsc, csc, f.brackets != 0 and f.sided == 0 and rsb == f.size_b):
-        swap_sides(f)
+        f.x = data(x)
+        f.rsx, f.csx = step(x, down) >> f.shift_c if rows else 0, step(x, 0) >> f.shift_c if n > 1 else 1
 
 
 @jit
@@ -167,6 +164,8 @@ def prepare():
     def run(out, x, a, b, words):
         f = words_at(words)
         operands(f, out, x, a, b)
+        if swaps(f.m, f.k, f.rsc, f.csc, f.brackets != 0 and f.sided == 0 and f.rsb == 1):
+            swap_sides(f)
         if f.mr > 0:
             cuts(f)
 

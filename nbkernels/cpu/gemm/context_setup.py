@@ -16,8 +16,9 @@ from .microkernel import table
 
 def swapped(out, a, b, kind: Kind) -> bool:
     """Whether `operands` computes out = a @ b as C' = B' A'."""
-    unit = kind.way == UNIT and kind == kind.swapped() and b.strides[-2] == b.dtype.itemsize
-    return swaps(out.shape[-2], a.shape[-1], out.dtype.itemsize, *out.strides[-2:], unit)
+    (m, k), n, size = a.shape[-2:], b.shape[-1], out.dtype.itemsize
+    unit = kind.way == UNIT and kind == kind.swapped() and k > 1 and b.strides[-2] == b.dtype.itemsize
+    return swaps(m, k, m > 1 and out.strides[-2] == size, n == 1 or out.strides[-1] == size, unit)
 
 
 @functools.cache

@@ -96,7 +96,7 @@ def small_entry():
         f.reads, f.brackets, f.size_b, f.size_c = beta != 0, 0, size, size
         f.shift_a = f.shift_b = f.shift_c = 2 if size == 4 else 3
         operands(f, out, x, a, b)
-        if f.n == 1 and f.rsc == 1 and f.csc == 1:  # a column is a row
+        if f.rsc == 1 and (f.n == 1 or f.csc != 1):  # a column is a row
             swap_sides(f)
         m, n, k, rows = f.m, f.n, f.k, f.csc == 1 and (f.x == 0 or f.csx == 1)
         if serially:

@@ -8,6 +8,7 @@ import numpy as np
 
 from ...jit.abi.address import copy, pointer, scratch
 from ...jit.abi.record import Record
+from ...jit.ir.amx import ROWS
 from ...jit.ir.kind import Kind
 from ...jit.ir.vector import LINE
 from ..runtime import threads
@@ -49,7 +50,8 @@ def packed(out, x, a, b, beta, alpha, tiles: Tiles, kind: Kind, workers: int, af
 
 def packed_ahead(b, tiles: Tiles, kind: Kind) -> np.ndarray:
     """b in panels, for products with these tiles and of this kind."""
-    out, a = np.broadcast_to(np.empty((), kind.out), (1, b.shape[1])), np.empty((1, len(b)), kind.a)
+    rows = ROWS + 1  # of a product that does not change sides
+    out, a = np.broadcast_to(np.empty((), kind.out), (rows, b.shape[1])), np.empty((rows, len(b)), kind.a)
     f, _ = filled(out, 0, a, b, 0, 1, tiles, kind, 1)
     tile = tiles.tile(kind)
     supply(tile, PACKS + packers(f, False)[1])
