@@ -189,8 +189,8 @@ def vecdot(x1: np.ndarray, x2: np.ndarray, *, axis: int | None = None, dim: int 
     array([21., 43.])
     """
     plain = axis is dim is None and type(x1) is type(x2) is np.ndarray and x1.dtype is x2.dtype and known(x1.dtype)
-    if plain and x1.shape == x2.shape and x1.ndim > 1:
-        return row_sums(x1, x2, "a" if x1.dtype.kind == "c" else None)
+    if plain and x1.shape == x2.shape and x1.ndim:
+        return row_sums(x1, x2, "a" if x1.dtype.kind == "c" else None) if x1.ndim > 1 else ops.vdot(x1, x2)
     axis, _ = chosen("vecdot", None, axis, False, dim, None)
     along = {} if axis is None else {"axis": axis}
     return _numpys("vecdot", numpy_functions.GUFUNCS["vecdot"], x1, x2, **along)

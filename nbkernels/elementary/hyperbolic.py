@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 
-from .real import F32, F64, Real, bits, fma, generic, kernel
-from .transcendental import HALVES, exp, log, log1p
+from .real import F32, F64, Real, bits, fma, generic, helper, kernel, number
+from .transcendental import HALVES, log, log1p
 
 
 @generic
@@ -38,13 +38,13 @@ def atanh(x):
 
 @generic
 def cbrt(x):
-    """The cube root, of x's sign. Largest errors found: 0.73 and 0.74 ulp."""
+    """The cube root, of x's sign. Largest errors found: 0.75 and 0.74 ulp."""
 
 
 def _define(kind: Real):
     real = kind.real
     four, least_change = real(4), real(2.0**-60)
-    zero, one, two, three, half, quarter, infinity, nan = map(real, (0, 1, 2, 3, 0.5, 0.25, np.inf, np.nan))
+    zero, one, two, half, quarter, infinity, nan = map(real, (0, 1, 2, 0.5, 0.25, np.inf, np.nan))
     ln2, third = real(np.log(2)), real(1 / 3)
     large = real(2.0**14 if kind is F32 else 2.0**28)  # from which on 1 beside its square is nothing
 
@@ -85,14 +85,28 @@ def _define(kind: Real):
         value = value if a <= one else nan
         return x if x == zero else -value if bits(x) < 0 else value
 
+    whole, wide = kind.whole, kind is F64
+    low = whole(32 if wide else 0)  # bits of a word beside the 32 that begin it
+    start = real((4 / 3 * kind.bias - 0.06725) * 2.0 ** (kind.fraction - low))
+    second, last = real(2 / 9), real(14 / 81)  # and third: the series of (1 - left) ** (-1 / 3)
+
+    @helper
+    def nearer(a, y):
+        """1 / the cube root of a, given one 3.5 % off: 1.6e-5 then, 1e-18 after another step, but for rounding."""
+        left = fma(a * y, -(y * y), one)
+        return fma(y * left, fma(left, fma(left, last, second), third), y)
+
     @kernel(cbrt, kind)
     def _cbrt(x):
         a = abs(x)
-        small = a < tiny  # whose cubes lose digits
+        small = a < tiny  # whose words have no exponent
         a = a * up if small else a
-        r = exp(log(a) * third)
-        square = r * r
-        r = r - fma(square, r, -a) / (three * square)
+        falling = start - real(np.int32(bits(a) >> low)) * third  # by a third of the exponent: 1 / the root's word
+        y = nearer(a, number(whole(whole(np.int32(falling)) << low)))
+        y = nearer(a, y) if wide else y
+        square = y * y
+        r = a * square
+        r = fma(square * third, fma(r * r, -r, a), r)
         r = r * down if small else r
         r = -r if bits(x) < 0 else r
         return x if (a == zero) | (a == infinity) | (x != x) else r

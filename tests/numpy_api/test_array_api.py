@@ -73,6 +73,10 @@ def test_products():
     assert np.allclose(nb.einsum("aij,jik->ak", a, b), np.einsum("aij,jik->ak", a, b), rtol=1e-5)
     c = numbers(3, 4, dtype="complex64")
     assert np.allclose(nb.vecdot(c, c[0]), (c.conj() * c[0]).sum(-1))
+    for v in (c[0], a[0, 0], np.arange(5), np.ones(0), np.ones(3, "f2")):
+        found = nb.vecdot(v, v[::-1])
+        assert type(found) is type(nb.vdot(v, v[::-1]))
+        assert found.tobytes() == nb.vdot(v, v[::-1]).tobytes()
     assert np.allclose(nb.vecdot(a, a, dim=1), (a * a).sum(1), rtol=1e-5)
     assert np.shares_memory(nb.matrix_transpose(a), a)
     assert np.array_equal(nb.matrix_transpose(a), a.transpose(0, 2, 1))

@@ -194,3 +194,17 @@ def test_short_rows_of_floats_are_products(rng, dtype):
     for k in (1, 3, 63):
         a, b = (rng.standard_normal((40, k)).astype(dtype) for _ in range(2))
         same_bits(nb.vecdot(a, b), nb.bmm(a[:, None], b[:, :, None])[:, 0, 0])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "float16", "complex64", "bool"])
+@pytest.mark.parametrize("op", [nb.dot, nb.vdot], ids=["dot", "vdot"])
+def test_matrices_are_refused(op, dtype):
+    """Whose rows the compiled code sums for vecdot; before a call of vectors and after one."""
+    a, v, out = np.ones((3, 4), dtype), np.ones(4, dtype), np.zeros(3, dtype)
+    for _ in range(2):
+        for args in ((a, a), (v, a), (a, v), (a[None], a[None]), (a[0, 0, ...], v)):
+            for into in (None, out, out[0, ...]):
+                with pytest.raises(ValueError, match="must be 1-D"):
+                    op(*args, out=into)
+        assert not out.any()
+        assert op(v, v) == (1 if dtype == "bool" else 4)

@@ -343,3 +343,30 @@ def test_a_complex_vector_times_a_matrix_has_one_order_whatever_was_called_befor
             same_bits(np.ascontiguousarray(found), expected)
     with pytest.raises(ValueError, match="matmul"):
         nb.matmul(a, np.ones((5, 2), dtype))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "float16", "complex64"])
+@pytest.mark.parametrize("k", [1, 7, 65, 4100])
+def test_linear_of_stacks_and_vectors_has_the_bits_of_matrices(rng, dtype, k):
+    """Stacks that lie in any way, of no matrices too, and vectors, with a bias of the layer's width or none."""
+    stack, w, bias = (whole_numbers(rng, s, dtype) for s in ((3, 4, k), (5, k), (5,)))
+    parts = [stack[:, ::2], stack[::-1], stack.transpose(1, 0, 2), np.broadcast_to(stack[:1], (2, 4, k)), stack[:0]]
+    parts += [stack[..., ::2], stack[0, 0], stack[0, 0, ::2], np.asfortranarray(stack), stack[:, None]]
+    for x, b in ((x, b) for x in parts for b in (None, bias)):
+        matrix = w[:, : x.shape[-1]]
+        rows = np.ascontiguousarray(x).reshape(-1, x.shape[-1])
+        expected = nb.linear(rows, matrix, b).reshape(*x.shape[:-1], 5)
+        same_bits(nb.linear(x, matrix, b), expected)
+        out = np.empty((*expected.shape, 2), dtype)[..., 0]
+        assert nb.linear(x, matrix, b, out=out) is out
+        same_bits(out, expected)
+    if k == 65:  # too small, of another width, read-only: errors as of the general path
+        for bad in (bias[:4], bias[:1, None].repeat(5, 1)[:, :1]):
+            with pytest.raises(ValueError, match="bias"):
+                nb.linear(stack[:, ::2], w, bad)
+        with pytest.raises(ValueError, match="linear"):
+            nb.linear(stack[:, ::2], w[:, 1:])
+        sealed = np.empty((3, 2, 5), dtype)
+        sealed.flags.writeable = False
+        with pytest.raises(ValueError, match="read-only"):
+            nb.linear(stack[:, ::2], w, bias, out=sealed)

@@ -165,10 +165,10 @@ def _work(tile) -> int:
 
 
 @jit(forceinline=True)
-def _sum(tile, table, out, a, b, unit):
+def _sum(tile, table, out, a, b, many, unit):
     """DONE; DECLINED, with nothing written; or LARGE where it wants a room, for a number of each segment, or to be let
-    launch. Of matrices the sums of their rows, into a new out."""
-    if not alike(out, 0, a, b) or not 0 < ndim(a) < 3 or ndim(b) != ndim(a) or ndim(out) != ndim(a) - 1:
+    launch. Of matrices, which are taken where `many` says so, the sums of their rows, into a new out."""
+    if not alike(out, 0, a, b) or ndim(out) != many or ndim(a) != many + 1 or ndim(b) != many + 1:
         return DECLINED
     k, rows, sa, ra, sb, rb, width = size(a, 0), size(a, 1), step(a, 0), step(a, 1), step(b, 0), step(b, 1), tile.size_a
     if size(b, 0) != k or size(b, 1) != rows or k * rows == 0 or flags(out) & WRITEABLE == 0:
@@ -195,21 +195,21 @@ def _sum(tile, table, out, a, b, unit):
 
 @functools.cache
 def _entry(tile):
-    """The call from Python: answer(address of made.words(), out or None, a, b): out, or a number; else what `_sum`
-    answers. Before made.words() is a table as gemv's."""
+    """The call from Python: answer(address of made.words(), out or None, a, b, whether of matrices): out, or a number;
+    else what `_sum` answers. Before made.words() is a table as gemv's."""
     element = getattr(np, tile.kind.chain)
 
-    def run(numpy, out, a, b):
+    def run(numpy, out, a, b, many):
         given, a, b, made = address_of(out), address_of(a), address_of(b), 0
         if given == pointer(numpy)[NONE]:
-            given, made = 0, new_strided(numpy, descr(a), ndim(a) - 1, dims(a), 0)
+            given, made = 0, new_strided(numpy, descr(a), many, dims(a), 0) if ndim(a) == many + 1 else 0
             if made == 0:
-                return answer(DONE, 0, 0)
-        status = _sum(tile, numpy - SIZE, given + made, a, b, element(1))
-        number = made != 0 and status == DONE and ndim(a) == 1
+                return answer(DONE if ndim(a) == many + 1 else DECLINED, 0, 0)
+        status = _sum(tile, numpy - SIZE, given + made, a, b, many, element(1))
+        number = made != 0 and status == DONE and many == 0
         return answer(status, given, as_returned(numpy, made) if number else made)
 
-    return entry(run, "answer(int64, object, object, object)", f"dot_{tile}")
+    return entry(run, "answer(int64, object, object, object, int64)", f"dot_{tile}")
 
 
 @functools.cache
@@ -236,10 +236,10 @@ def _found(dtype, conj: str):
     return _entries[conj].get(dtype)
 
 
-def _large(found, out, a, b):
+def _large(found, out, a, b, many=0):
     """What the entry found to be sound, by all threads: out, or a status."""
     need = 16 * out.size * (a.shape[-1] // SEGMENT + 1)  # of 16 bytes at most
-    return enlarged(found, need, threads.count(), out, a, b)
+    return enlarged(found, need, threads.count(), out, a, b, many)
 
 
 def _general(out, a, b, conj: str, mode=None) -> None:
@@ -252,7 +252,7 @@ def _general(out, a, b, conj: str, mode=None) -> None:
         gemm(out.reshape(1, 1), None, a[None], b[:, None], 0, 1, conj=conj, mode=mode)
         return
     arrays = whole(out), whole(a), whole(b)
-    status = found[0](found[1], *arrays)
+    status = found[0](found[1], *arrays, 0)
     if type(status) is int and status == LARGE:
         status = _large(found, *arrays)
     if status is not arrays[0]:
@@ -280,7 +280,7 @@ def dot_fast(self, tensor, out, conj="", ndarray=np.ndarray):
         found = _found(self.dtype, conj)
     if found is None or not (out is None or type(out) is ndarray):
         return _mixed(self, tensor, out, conj)
-    status = found[0](found[1], out, self, tensor)
+    status = found[0](found[1], out, self, tensor, 0)
     if type(status) is not int:
         return status
     if status == LARGE:
@@ -294,9 +294,9 @@ def rows(a, b, conj=""):
     """The sums over i of a[r, i] * b[r, i], each dot's, or vdot's for conj="a", of matrices alike and not empty."""
     if (found := _entries[conj].get(a.dtype)) is None and not first_products.first_sums(a, b[0], CHAINS):
         found = _found(a.dtype, conj)
-    status = found[0](found[1], None, a, b) if found else DECLINED
+    status = found[0](found[1], None, a, b, 1) if found else DECLINED
     if type(status) is int and found:
-        status = _large(found, empty(len(a), a.dtype.type), whole(a), whole(b))
+        status = _large(found, empty(len(a), a.dtype.type), whole(a), whole(b), 1)
     if type(status) is np.ndarray:
         return status
     made = empty(len(a), a.dtype)

@@ -43,17 +43,26 @@ def matmul_fast(input, other, out):
 
 
 def linear_fast(input, weight, bias, out):
-    """Matrices: straight to addmm."""
-    if input.ndim > 2 == weight.ndim:
-        return _rows(linear_fast, len(weight), input, weight, bias, out)
-    if not (input.ndim == 2 == weight.ndim and input.shape[1] == weight.shape[1]):
+    """Matrices: straight to addmm; a vector is a row, a stack one product of all rows where it is contiguous."""
+    if weight.ndim != 2 or not input.ndim or not (bias is None or bias.shape == weight.shape[:1]):
         return None
     if input.dtype != weight.dtype or (bias is not None and bias.dtype != weight.dtype):
         found = promoted(input, weight, *[bias] * (bias is not None))
         return linear_fast(*found, *[None] * (bias is None), out) if found else None
-    if bias is None:
-        return mm_fast(input, weight.T, out)
-    return addmm_fast(bias, input, weight.T, 1, 1, out) if bias.shape == weight.shape[:1] else None
+    if input.ndim > 2:
+        made = _rows(_linear, len(weight), input, weight, bias, out)
+        return general_fast(input, weight.T, out, bias) if made is None else made
+    if input.ndim == 1:
+        made = linear_fast(input[None], weight, bias, None) if out is None else None
+        return None if made is None else made[0]
+    return _linear(input, weight, bias, out)
+
+
+def _linear(input, weight, bias, out):
+    """Of matrices of one dtype."""
+    if input.shape[1] != weight.shape[1]:
+        return None
+    return mm_fast(input, weight.T, out) if bias is None else addmm_fast(bias, input, weight.T, 1, 1, out)
 
 
 def _stack(input, other, out):
