@@ -9,7 +9,8 @@ from ..dispatch import derive, keys, views
 from ..dispatch.schema import REQUIRED
 from ..dispatch.traced import Traced, flat
 from . import on_views
-from .tape import vjp, zeros
+from .places import zeros
+from .vjp import has_own, op_of, vjp
 
 
 def for_torch(function):
@@ -22,7 +23,7 @@ def for_torch(function):
     """
     import torch
 
-    formulas, level = Formulas.of(function), torch._C._functorch.maybe_current_level
+    op, level, forward_ad = op_of(function), torch._C._functorch.maybe_current_level, torch.autograd.forward_ad
 
     def placed(args, tensors):
         """args with tensors where tensors were."""
@@ -34,29 +35,30 @@ def for_torch(function):
         def forward(context, names, *args):
             tensors = [x for x in args if isinstance(x, torch.Tensor)]
             context.names, context.args = names, [torch.Tensor if isinstance(x, torch.Tensor) else x for x in args]
-            called, given = _by_place(function, names), placed(context.args, [x.detach() for x in tensors])
-            if formulas is not None and formulas.take(names, tensors):
-                context.pull, result = None, called(*given)
-            else:
-                result, context.pull = vjp(called, *given)
+            called, formulas = _by_place(function, names), op and op.table.kept(Formulas, lambda: Formulas.of(op))
+            if formulas and forward_ad._current_level < 0 and formulas.take(names, tensors):  # grad is off in here
+                context.pull, context.formulas, context.several, result = None, formulas, False, called(*args)
+                context.save_for_backward(*tensors, *([result] if formulas.read_result else ()))
+                return result.detach() if [x for x in tensors if x is result] else result
+            result, context.pull = vjp(called, *placed(context.args, [x.detach() for x in tensors]))
             # the tensor that vjp holds would hold this context, and that vjp, until the garbage collector comes
             detached = [x.detach() if isinstance(x, torch.Tensor) else x for x in flat((result,))]
             context.several = isinstance(result, tuple | list)
-            result = tuple(detached) if context.several else detached[0]
-            context.save_for_backward(*tensors, *([result] if context.pull is None and formulas.read_result else ()))
+            context.save_for_backward(*tensors)
             context.save_for_forward(*tensors)
             context.made = list(map(_kind, detached))
-            return result
+            return tuple(detached) if context.several else detached[0]
 
         @staticmethod
         def backward(context, *grads):
             args = placed(context.args, context.saved_tensors)  # torch's error where one has been written since
             grad = grads if context.several else grads[0]
-            if not torch.is_grad_enabled() and torch.autograd.forward_ad._current_level < 0:
+            if not torch.is_grad_enabled() and forward_ad._current_level < 0:
                 if context.pull is not None:
                     return None, *context.pull(grad)
-                result = context.saved_tensors[-1] if formulas.read_result else None
-                return None, *formulas.gradients(context.names, grad, args, context.needs_input_grad[1:], result)
+                result = context.saved_tensors[-1] if context.formulas.read_result else None
+                found = context.formulas.gradients(context.names, grad, args, context.needs_input_grad[1:], result)
+                return None, *found
             return None, *_gradients(_by_place(function, context.names), args, grads, context.several)
 
         @staticmethod
@@ -173,18 +175,14 @@ class Formulas:
         self.read_result = "result" in derive.read(op, derivative, (True,) * len(op.derived))
 
     @classmethod
-    def of(cls, function):
-        """The Formulas of a public function; None where its op has no single result with a derivative of its own."""
-        op = getattr(function, "op", None)
-        if getattr(op, "library", None) is not ops.LIBRARY or op.function is not function:
-            return None
-        derivative, alone = derive.derivative(op, keys.CPU), len(op.schema.returns) == 1
-        own = derivative.row is not None and derivative.reason != keys.COMPOSITE_IMPLICIT
-        return cls(op, derivative) if own and alone and op.output_differentiability is True else None
+    def of(cls, op):
+        """The Formulas of an op; False where it has no single result with a derivative of its own."""
+        derivative = derive.derivative(op, keys.CPU)
+        return has_own(op, derivative) and cls(op, derivative)
 
     def take(self, names, tensors):
         """Whether they are for a call with keywords of these names."""
-        return all(name in self.op.names for name in names) and all(x.is_cpu for x in tensors)
+        return set(self.op.names).issuperset(names) and False not in [x.is_cpu for x in tensors]
 
     def gradients(self, names, grad, args, wanted, result):
         """The gradient of each argument of a call, None where `wanted` is False. The last arguments are keywords, with
