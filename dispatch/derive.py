@@ -23,7 +23,7 @@ class Formulas(Row):
     named = str, dict
 
     def __init__(self, op, key, kernel, where):
-        self.tensors, self.known = [op.names[i] for i in op.derived], ("grad", "result", *op.names)
+        self.op, self.tensors, self.known = op, [op.names[i] for i in op.derived], ("grad", "result", *op.names)
         self.arrays, self._read = {op.names[i] for i in op.tensors}, {}
         super().__init__(key, kernel, where)
         if isinstance(kernel, dict):
@@ -44,17 +44,21 @@ class Formulas(Row):
                         f"{self.kernel_name} ({self.where}): the formula of {name!r} {what}; there are formulas of "
                         f"{', '.join(self.tensors)}, in terms of {', '.join(self.known)}"
                     )
-            self.calls = [self.calling(formulas[name]) if name in formulas else None for name in self.tensors]
+            op = self.op
+            self.calls = [
+                self.calling(op, i, formulas[op.names[i]]) if op.names[i] in formulas else None for i in op.derived
+            ]
             self.reads_result = any("result" in needs(formula) for formula in formulas.values())
             self._loaded[which] = formulas
             return formulas
         return super()._load(which, kernel, ("grad", *self.known[2:], "output_mask"))
 
-    def calling(self, formula):
-        """A formula as a function of the values of all names that there are."""
+    def calling(self, op, i, formula):
+        """The gradient of argument i, fitted to it, as a function of the values of all names that there are."""
         given = [(need, f"values[{self.known.index(need)}]") for need in needs(formula)]
         given = [f"{need}={f'whole({value})' if need in self.arrays else value}" for need, value in given]
-        return eval(f"lambda values: formula({', '.join(given)})", {"formula": formula, "whole": whole})
+        text = f"lambda values: fitted(op, {i}, formula({', '.join(given)}), values[{i + 2}])"
+        return eval(text, dict(fitted=fitted, op=op, formula=formula, whole=whole))
 
     def read(self, mask):
         """The names of what it reads where mask, a bool for each argument that may have a gradient, is True: every
@@ -129,23 +133,16 @@ def gradients(op, row, grad, values, wanted, result=None):
         if result is None and row.row.reads_result and "result" in row.row.read(tuple(wanted)):
             result = op.call([whole(x) if i in op.tensors else x for i, x in enumerate(values)])
         known = grad, result, *values
-        found = [call and call(known) if keep else None for keep, call in zip(wanted, row.row.calls)]
-    else:
-        values = [whole(x) if i in op.tensors else x for i, x in enumerate(values)]
-        given = (op, grad, values) if row.reason == "fallback" else (grad, *values)
-        found = kernel(*given, tuple(wanted))
-        found = found if isinstance(found, tuple | list) else (found,)
-        if len(found) != len(op.derived):
-            names = ", ".join(op.names[i] for i in op.derived)
-            raise ArgumentError(f"{op.schema.name}: its derivative gave {len(found)} gradients for {names}")
-    fit, fits = op.library.fitting, []
-    for i, keep, part in zip(op.derived, wanted, found):
-        x = values[i]
-        if part is None or not keep:
-            fits.append(None)
-        else:
-            fits.append(fit(part, x) if not isinstance(x, tuple) else fitted(op, i, part, x))
-    return tuple(fits)
+        return tuple([call(known) if keep and call else None for keep, call in zip(wanted, row.row.calls)])
+    values = [whole(x) if i in op.tensors else x for i, x in enumerate(values)]
+    given = (op, grad, values) if row.reason == "fallback" else (grad, *values)
+    found = kernel(*given, tuple(wanted))
+    found = found if isinstance(found, tuple | list) else (found,)
+    if len(found) != len(op.derived):
+        names = ", ".join(op.names[i] for i in op.derived)
+        raise ArgumentError(f"{op.schema.name}: its derivative gave {len(found)} gradients for {names}")
+    parts = zip(op.derived, wanted, found)
+    return tuple([fitted(op, i, part, values[i]) if keep else None for i, keep, part in parts])
 
 
 def whole(x):
@@ -154,13 +151,17 @@ def whole(x):
     return x if adapter is None else adapter.whole(x)
 
 
-def fitted(op, i, grads, arrays):
-    """The gradients that a kernel found of argument i, a list of arrays, each as its array wants it."""
-    if not isinstance(grads, tuple | list) or len(grads) != len(arrays):
-        name, count = op.schema.name, len(arrays)
-        raise ArgumentError(f"{name}: the formula of {op.names[i]} gives a list of {count} gradients, one for each")
-    pairs, fit = zip(grads, arrays), op.library.fitting
-    return tuple(fit(g, x) if g is not None and has_gradient(x) else None for g, x in pairs)
+def fitted(op, i, grad, x):
+    """A gradient that was found, if any, as argument i, for which x was given, wants it."""
+    if grad is None:
+        return None
+    fit = op.library.fitting
+    if not isinstance(x, tuple):
+        return fit(grad, x)
+    if not isinstance(grad, tuple | list) or len(grad) != len(x):
+        name = op.schema.name
+        raise ArgumentError(f"{name}: the formula of {op.names[i]} gives a list of {len(x)} gradients, one for each")
+    return tuple(fit(g, part) if g is not None and has_gradient(part) else None for g, part in zip(grad, x))
 
 
 def listed(x):

@@ -148,14 +148,14 @@ class Table:
 
     def row(self, key):
         """The computed entry of a run-time key."""
-        return self.kept(key, lambda: self.compute(key))
+        return self.kept(key, self.compute, key)
 
-    def kept(self, key, make):
-        """What `make` makes of the rows, until they change; one dict hit after the first time."""
+    def kept(self, key, make, *args):
+        """What make(*args) makes of the rows, until they change; one dict hit after the first time."""
         computed = (self.parent or self)._computed
         found = computed.get((self, key))
         if found is None:
-            found = computed[self, key] = make()
+            found = computed[self, key] = make(*args)
         return found
 
     def compute(self, key, direct=True):

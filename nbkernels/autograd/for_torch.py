@@ -35,7 +35,7 @@ def for_torch(function):
         def forward(context, names, *args):
             tensors = [x for x in args if isinstance(x, torch.Tensor)]
             context.names, context.args = names, [torch.Tensor if isinstance(x, torch.Tensor) else x for x in args]
-            called, formulas = _by_place(function, names), op and op.table.kept(Formulas, lambda: Formulas.of(op))
+            called, formulas = _by_place(function, names), op and op.table.kept(Formulas, Formulas.of, op)
             if formulas and forward_ad._current_level < 0 and formulas.take(names, tensors):  # grad is off in here
                 context.pull, context.formulas, context.several, result = None, formulas, False, called(*args)
                 context.save_for_backward(*tensors, *([result] if formulas.read_result else ()))

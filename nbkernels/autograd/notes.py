@@ -79,7 +79,7 @@ class Notes:
     @classmethod
     def of(cls, op, key, mask):
         """Those that are kept, or new ones."""
-        return op.table.kept((key, mask), lambda: cls(op, key, mask))
+        return op.table.kept((key, mask), cls, op, key, mask)
 
     def back(self, args, counted, result, several, *grads):
         """The gradients of a call's tensor arguments, None where mask is False: that one is not watched."""
@@ -138,5 +138,5 @@ def noting(op, types, fast, again):
     return made(
         op, text, __find=op.entries.get, __flows=op.output_differentiability, __cpu=keys.CPU, __ndarray=ndarray,
         __key_of=lambda result: arrays.adapter_for(result).device(result).key,
-        __notes=lambda key: Notes.of(op, key, mask),
+        __notes=lambda key: op.table.kept((key, mask), Notes, op, key, mask),
     )  # fmt: skip

@@ -12,11 +12,16 @@ from ..tensor_calls import array_of, tensor_of, viewer
 def gradients(op, derivative, grad, values, wanted, result=None):
     """What `derive.gradients` says. A gradient of a tensor is grad itself, or has memory of its own: torch's autograd
     adds to what it is given, and does not see that arrays share memory."""
-    adapter = None if type(grad) is np.ndarray else arrays.adapter_for(grad)
-    tensors = adapter is not None and adapter.name == "torch"
-    found = everyday(derivative, adapter, grad, values, wanted) if adapter is None or tensors else None
-    if found is not None or not tensors:
-        return found or derive.gradients(op, derivative, grad, values, wanted, result)
+    if type(grad) is np.ndarray:
+        return everyday(derivative, None, grad, values, wanted) or derive.gradients(
+            op, derivative, grad, values, wanted, result
+        )
+    adapter = arrays.adapter_for(grad)
+    if adapter is None or adapter.name != "torch":
+        return derive.gradients(op, derivative, grad, values, wanted, result)
+    found = everyday(derivative, adapter, grad, values, wanted)
+    if found is not None:
+        return found
     try:
         seen, *views = [array_of(x) for x in (grad, result, *values)]
     except TypeError:
@@ -31,7 +36,10 @@ def gradients(op, derivative, grad, values, wanted, result=None):
 
 def in_order_of(x, a, b):
     """a @ b, by columns if x is. The bits are the same, as every element is one chain over k."""
-    return ops.mm(b.T, a.T).T if x.strides[0] < x.strides[1] else ops.mm(a, b)
+    rows, columns = x.strides
+    if abs(rows) < abs(columns) and rows and 1 not in x.shape:
+        return ops.mm(b.T, a.T).T
+    return ops.mm(a, b)
 
 
 def of_mm(wanted, grad, self, mat2):
@@ -64,16 +72,12 @@ def everyday(derivative, adapter, grad, values, wanted):
     if tensors:
         seen = viewer()
         given = [seen(x) for x in given]
-    first, *others = given
+    first = given[0]
     if type(first) is not np.ndarray or (dtype := first.dtype).char not in "fd":
         return None
     ndims = [x.ndim if type(x) is np.ndarray and x.dtype is dtype else None for x in given]
     if ndims != [2, 2, 2] and ndims != [2, 2, 2, 1]:
         return None
-    for x in others:
-        shape = x.shape
-        if 1 in shape or 0 in shape or (not x.flags.forc and min(x.strides) <= 0):
-            return None
     if not tensors:
         return function(wanted, *given)
     with adapter.limited():

@@ -17,10 +17,14 @@ from ..dispatch.traced import Traced, each
 def keep(x, what, counted):
     """x, an argument or a result, as a derivative reads it. Of what counts its writes (what it is, the array, how
     often it has been written) is added to `counted`."""
+    if type(x) is ndarray:
+        value = copied(x, "K")
+        value.setflags(False)
+        return value
     own = isinstance(x, Traced)
     value = x.value if own else x
-    if type(value) is ndarray:
-        return value if own else copied(value, "K")
+    if own and type(value) is ndarray:
+        return value
     if isinstance(x, tuple | list):
         return each(partial(keep, what=what, counted=counted), x)
     plain = _innermost(value)

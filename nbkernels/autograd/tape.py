@@ -177,20 +177,20 @@ def _add(grads, number, part):
 
 
 def own(grad, others):
-    """A gradient whose elements have memory of their own, for its reader to write."""
+    """A gradient whose elements have memory of their own, for its reader to write: it is none of the others, nor a view
+    of one, nor what a tape keeps."""
     if grad is None or isinstance(grad, Traced):
         return grad
     if repeats(grad):
         return copied(grad)
+    plain = type(grad) is ndarray
+    if plain and not grad.flags.writeable:
+        return copied(grad, "K")
     for x in others:
-        if x is grad or (type(x) is type(grad) is ndarray and _meet(x, grad)):
+        view = plain and type(x) is ndarray and (grad.base is not None or x.base is not None)
+        if x is grad or (view and may_share_memory(x, grad)):
             return copied(grad, "K")
     return grad
-
-
-def _meet(x, y):
-    """Whether two arrays may share memory."""
-    return (x.base is not None or y.base is not None) and may_share_memory(x, y)
 
 
 def seed(shape, value, grad):

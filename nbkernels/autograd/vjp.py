@@ -5,6 +5,8 @@ A tape notes what the function does. The derivative of a function that is one op
 
 from __future__ import annotations
 
+from functools import partial
+
 from numpy import ndarray
 
 from .. import ops
@@ -36,8 +38,12 @@ def vjp(function, *args):
     """
     if not callable(function):
         raise ArgumentError(f"vjp: a function is needed, not {describe(function)}")
-    if (alone := _alone(function, args)) is not None:
-        return alone
+    alone = _alone(function, args)
+    return _by_tape(function, args) if alone is None else alone
+
+
+def _by_tape(function, args):
+    """What `vjp` returns, by noting what the function does."""
     with GradTape() as tape:
         watched = [tape.watched(x) if is_differentiable(x) else x for x in args]
         result = function(*watched)
@@ -104,26 +110,31 @@ def _alone(function, args):
         else:
             return None
     seen = tuple(seen)
-    notes = op.table.kept((vjp, seen), lambda: _notes(op, seen))
-    if not notes or not is_differentiable(result := function(*args)):
+    notes = op.table.kept((vjp, seen), _notes, op, seen)
+    if not notes:
+        return None
+    result = function(*args)
+    plain = type(result) is ndarray
+    if not (result.dtype.kind in KINDS if plain else is_differentiable(result)):
         return None
     values = notes.values([], *args, *notes.usual[len(args) :])
     kept = copied(result, "K") if notes.reads_result else None
-    plain = type(result) is ndarray
-    shape, number = (result.shape, None) if plain else ((), result)
-
-    def pull(grad):
-        parts = [None] * len(args)
-        if grad is not None:
-            others = [seed(shape, number, grad)]
-            found = on_views.gradients(op, notes.derivative, others[0], values, notes.mask, kept)
-            for i, part in zip(op.derived, found):
-                if part is not None:
-                    parts[i] = own(part, others)
-                    others.append(part)
-        return tuple(parts)
-
+    target = (result.shape, None) if plain else ((), result)
+    pull = partial(_pulled, notes, len(args), values, kept, target)
     return result if not plain or result.flags.c_contiguous else copied(result), pull
+
+
+def _pulled(notes, count, values, kept, target, grad):
+    """The gradients of a call's first arguments; `target` is the shape of its result, and that where it is a number."""
+    parts, op = [None] * count, notes.op
+    if grad is not None:
+        others = [seed(*target, grad)]
+        found = on_views.gradients(op, notes.derivative, others[0], values, notes.mask, kept)
+        for i, part in zip(op.derived, found):
+            if part is not None:
+                parts[i] = own(part, others)
+                others.append(part)
+    return tuple(parts)
 
 
 def _given(x):

@@ -168,6 +168,13 @@ def test_gradients_share_no_memory():
         for mine, wanted in zip(pull(grad), expected, strict=True):
             np.testing.assert_array_equal(mine, wanted)
         x, y = np.ones((3, 3)), np.full((3, 3), 2.0)
+    text, made = "itself(Tensor self) -> Tensor", dict(structured=lambda self: nb.meta(self.shape, self.dtype))
+    with nb.define(text, **made, dispatch={"CPU": lambda out, self: np.copyto(out, self)},
+                   gradient={"self": lambda grad, self: self}) as op:  # fmt: skip
+        for function in (op.function, lambda x: op.function(x)):
+            pull = nb.vjp(function, x)[1]
+            pull(x)[0][...] = 7
+            assert (pull(x)[0] == 1).all()
 
 
 def test_two_tapes_and_tapes_that_have_ended():
