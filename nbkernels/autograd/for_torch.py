@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 
 from .. import ops
-from ..dispatch import derive, keys, views
-from ..dispatch.schema import REQUIRED
+from ..dispatch import keys, views
 from ..dispatch.traced import Traced, flat
 from . import on_views
+from .notes import Notes
 from .places import zeros
 from .vjp import has_own, op_of, vjp
 
@@ -35,10 +35,11 @@ def for_torch(function):
         def forward(context, names, *args):
             tensors = [x for x in args if isinstance(x, torch.Tensor)]
             context.names, context.args = names, [torch.Tensor if isinstance(x, torch.Tensor) else x for x in args]
-            called, formulas = _by_place(function, names), op and op.table.kept(Formulas, Formulas.of, op)
-            if formulas and forward_ad._current_level < 0 and formulas.take(names, tensors):  # grad is off in here
-                context.pull, context.formulas, context.several, result = None, formulas, False, called(*args)
-                context.save_for_backward(*tensors, *([result] if formulas.read_result else ()))
+            called, notes = _by_place(function, names), op and op.table.kept(for_torch, notes_of, op)
+            usual = notes and forward_ad._current_level < 0 and set(op.names).issuperset(names)
+            if usual and False not in [x.is_cpu for x in tensors]:  # it takes no tape; grad is off in here
+                context.pull, context.notes, context.several, result = None, notes, False, called(*args)
+                context.save_for_backward(*tensors, *([result] if notes.reads_result else ()))
                 return result.detach() if [x for x in tensors if x is result] else result
             result, context.pull = vjp(called, *placed(context.args, [x.detach() for x in tensors]))
             # the tensor that vjp holds would hold this context, and that vjp, until the garbage collector comes
@@ -56,9 +57,9 @@ def for_torch(function):
             if not torch.is_grad_enabled() and forward_ad._current_level < 0:
                 if context.pull is not None:
                     return None, *context.pull(grad)
-                result = context.saved_tensors[-1] if context.formulas.read_result else None
-                found = context.formulas.gradients(context.names, grad, args, context.needs_input_grad[1:], result)
-                return None, *found
+                notes, wanted = context.notes, context.needs_input_grad[1:]
+                result = context.saved_tensors[-1] if notes.reads_result else None
+                return None, *_by_formulas(notes, context.names, grad, args, wanted, result)
             return None, *_gradients(_by_place(function, context.names), args, grads, context.several)
 
         @staticmethod
@@ -166,36 +167,24 @@ def _tangents(called, args, made, several, tangents):
     return [x if _floats(x) else None for x in found]
 
 
-class Formulas:
-    """The derivative of one operation of this library, for tensors in the CPU's memory: it takes no tape."""
+def notes_of(op):
+    """Notes of calls of an op whose derivative takes no tape; False where it has none of its own."""
+    notes = Notes.of(op, keys.CPU, (True,) * len(op.derived))
+    return has_own(op, notes.derivative) and notes
 
-    def __init__(self, op, derivative):
-        self.op, self.derivative = op, derivative
-        self.usual = [None if a.value is REQUIRED else a.value for a in op.arguments]
-        self.read_result = "result" in derive.read(op, derivative, (True,) * len(op.derived))
 
-    @classmethod
-    def of(cls, op):
-        """The Formulas of an op; False where it has no single result with a derivative of its own."""
-        derivative = derive.derivative(op, keys.CPU)
-        return has_own(op, derivative) and cls(op, derivative)
-
-    def take(self, names, tensors):
-        """Whether they are for a call with keywords of these names."""
-        return set(self.op.names).issuperset(names) and False not in [x.is_cpu for x in tensors]
-
-    def gradients(self, names, grad, args, wanted, result):
-        """The gradient of each argument of a call, None where `wanted` is False. The last arguments are keywords, with
-        these names."""
-        op, places = self.op, [*range(len(args) - len(names)), *map(self.op.names.index, names)]
-        values, mask = [*self.usual], [False] * len(self.usual)
-        for i, x, keep in zip(places, args, wanted):
-            convert = None if x is None else op.converters[i]
-            x = x if convert is None else convert(op.schema.name, x)
-            values[i], mask[i] = tuple(x) if type(x) is list else x, keep
-        chosen = [mask[i] for i in op.derived]
-        found = dict(zip(op.derived, on_views.gradients(op, self.derivative, grad, values, chosen, result)))
-        return [ops.copy(found[i]) if found.get(i) is grad else found.get(i) for i in places]
+def _by_formulas(notes, names, grad, args, wanted, result):
+    """The gradient of each argument of a call of tensors in the CPU's memory, None where `wanted` is False. The last
+    arguments are keywords, with these names."""
+    op = notes.op
+    places, values, mask = [*range(len(args) - len(names)), *map(op.names.index, names)], [*notes.usual], {}
+    for i, x, keep in zip(places, args, wanted):
+        convert = None if x is None else op.converters[i]
+        x = x if convert is None else convert(op.schema.name, x)
+        values[i], mask[i] = tuple(x) if type(x) is list else x, keep
+    chosen = [mask.get(i, False) for i in op.derived]
+    found = dict(zip(op.derived, on_views.gradients(op, notes.derivative, grad, values, chosen, result)))
+    return [ops.copy(found[i]) if found.get(i) is grad else found.get(i) for i in places]
 
 
 def _by_place(function, names):

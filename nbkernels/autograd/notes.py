@@ -16,12 +16,7 @@ from . import on_views
 from .saved import check, keep
 from .watched import Watched, numbers
 
-# Both are made as dispatch/function.py makes functions: loops over the arguments of add take 3 us more.
-VALUES = """\
-def values(__counted, {names}):
-    {kept}
-    return [{names}]
-"""
+# Made as dispatch/function.py makes functions: loops over the arguments of add take 1 us more.
 NOTED = """\
 def noted({names}, out):
     if out is not None or not {first}.mode.recording{others}:
@@ -38,35 +33,40 @@ def noted({names}, out):
 
 class Notes:
     """What calls of an op on a device key have in common whose arguments that may have gradients are watched where
-    `mask` says so.
-
-    values(counted, *args)  a call's arguments as its derivative reads them, kept as they are now; see `keep`
-    """
+    `mask` says so."""
 
     def __init__(self, op, key, mask):
         self.op, self.mask, self.derivative = op, mask, derive.derivative(op, key)
         self.places = list(zip(op.derived, mask))
         self.usual = [None if argument.value is REQUIRED else argument.value for argument in op.arguments]
         self.lists = any(op.arguments[i].type.is_list for i in op.derived)
-        read, names, kept = derive.read(op, self.derivative, mask), list(map(parameter, op.names)), []
+        read, rows = derive.read(op, self.derivative, mask), list(enumerate(zip(op.names, op.converters)))
+        self.arrays = [(i, name, name in read) for i, (name, convert) in rows if convert is None]
+        self.words = [(i, convert) for i, (name, convert) in rows if convert is not None and name in read]
         self.reads_result = "result" in read
-        for i, name in enumerate(names):
-            if op.converters[i] is not None:
-                kept += [f"if {name} is not None: {name} = __converters[{i}](__name, {name})"] * (op.names[i] in read)
-            elif op.names[i] in read:
-                kept.append(f"if {name} is not None: {name} = __keep({name}, {op.names[i]!r}, __counted)")
-            else:
-                kept.append(f"{name} = {name}.view() if type({name}) is __ndarray else __bare({name})")
-            if op.arguments[i].type.is_list:
-                kept.append(f"if type({name}) is list: {name} = tuple({name})")
-        text = VALUES.format(names=", ".join(names), kept="\n    ".join(kept))
-        self.values = made(op, text, __converters=op.converters, __name=op.schema.name, __keep=keep, __bare=bare,
-                           __ndarray=ndarray)  # fmt: skip
+
+    def values(self, counted, args):
+        """The arguments of a call as its derivative reads them, kept as they are now; see `keep`. What it does not read
+        tells its layout."""
+        values = list(args)
+        for i, name, read in self.arrays:
+            x = values[i]
+            if read and x is not None:
+                x = keep(x, name, counted)
+            elif type(x) is Watched:
+                x = x.value
+            elif x is not None:
+                x = x.view() if type(x) is ndarray else bare(x)
+            values[i] = tuple(x) if type(x) is list else x
+        for i, convert in self.words:
+            if values[i] is not None:
+                values[i] = convert(self.op.schema.name, values[i])
+        return values
 
     def note(self, tape, result, *args):
         """The result of a call, watched."""
         seen, counted = tape.seen(result, self.op.output_differentiability), []
-        values, several = self.values(counted, *args), isinstance(seen, LISTS)
+        values, several = self.values(counted, args), isinstance(seen, LISTS)
         result = keep(seen, "its result", counted) if self.reads_result else None
         if self.lists:
             inputs = numbers(flat([args[i] for i in self.op.derived]))
@@ -96,13 +96,6 @@ class Notes:
             else:
                 parts.append(part)
         return parts
-
-
-def made(op, text, **scope):
-    """The function of an op that a text defines."""
-    known = set(scope)
-    exec(compile(text, f"<nbkernels.autograd.notes {op.schema.full_name}>", "exec"), scope)
-    return next(function for name, function in scope.items() if name not in known and name != "__builtins__")
 
 
 def noted(tape, op, key, args, result):
@@ -135,8 +128,8 @@ def noting(op, types, fast, again):
         given=", ".join(inside.get(name, name) for name in usual),
         all=", ".join(name if name in usual else "None" for name in names),
     )
-    return made(
-        op, text, __find=op.entries.get, __flows=op.output_differentiability, __cpu=keys.CPU, __ndarray=ndarray,
-        __key_of=lambda result: arrays.adapter_for(result).device(result).key,
-        __notes=lambda key: op.table.kept((key, mask), Notes, op, key, mask),
-    )  # fmt: skip
+    scope = dict(__find=op.entries.get, __flows=op.output_differentiability, __cpu=keys.CPU, __ndarray=ndarray,
+                 __key_of=lambda result: arrays.adapter_for(result).device(result).key,
+                 __notes=lambda key: Notes.of(op, key, mask))  # fmt: skip
+    exec(compile(text, f"<nbkernels.autograd.notes {op.schema.full_name}>", "exec"), scope)
+    return scope["noted"]

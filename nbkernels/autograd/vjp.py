@@ -117,7 +117,7 @@ def _alone(function, args):
     plain = type(result) is ndarray
     if not (result.dtype.kind in KINDS if plain else is_differentiable(result)):
         return None
-    values = notes.values([], *args, *notes.usual[len(args) :])
+    values = notes.values([], [*args, *notes.usual[len(args) :]])
     kept = copied(result, "K") if notes.reads_result else None
     target = (result.shape, None) if plain else ((), result)
     pull = partial(_pulled, notes, len(args), values, kept, target)
