@@ -83,13 +83,13 @@ class GradTape:
 
     def back(self, seeds, sources):
         """The gradients of `sources`, where those of what is watched are `seeds`: [(watched, its gradient), ...]."""
-        grads = {}
+        grads = {}  # by the numbers of what is watched
+        known = grads.keys()
         for x, part in seeds:
             _add(grads, x.number, seed(x.shape, x.value, part))
         for pull, inputs, results in reversed(self.steps):
-            passed = [grads.get(number) for number in results]
-            if [part for part in passed if part is not None]:
-                for number, part in zip(inputs, pull(*passed), strict=True):
+            if not known.isdisjoint(results):
+                for number, part in zip(inputs, pull(*map(grads.get, results)), strict=True):
                     _add(grads, number, part)
         found, others = [], [part for _, part in seeds]
         for x in sources:

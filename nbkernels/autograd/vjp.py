@@ -44,16 +44,16 @@ def vjp(function, *args):
 
 def _by_tape(function, args):
     """What `vjp` returns, by noting what the function does."""
+    known = [is_differentiable(x) for x in args]
     with GradTape() as tape:
-        watched = [tape.watched(x) if is_differentiable(x) else x for x in args]
+        watched = [tape.watched(x) if keep else x for x, keep in zip(args, known)]
         result = function(*watched)
     several = isinstance(result, LISTS)
     results = tuple(result) if several else (result,)
-    seen = [isinstance(x, Watched) and x.mode is tape for x in results]
+    seen = [type(x) is Watched and x.mode is tape for x in results]
     if not any(seen):
         name = getattr(function, "__name__", describe(function))
         raise ArgumentError(f"vjp: {name} returned an array that no differentiable operation on its arguments made")
-    known = [isinstance(x, Watched) and x.mode is tape for x in watched]
     sources = [x for x, keep in zip(watched, known) if keep]
 
     def pull(grad):
