@@ -84,6 +84,39 @@ def test_each_call_has_its_own_gradients(name, rng):
                 np.testing.assert_allclose(mine, slope if x.dtype.kind == "c" else slope.real, 2e-5, 1e-4)
 
 
+def test_one_operation_has_the_gradients_of_a_tape(rng):
+    """Numbers, integers and arrays of several layouts at each place in turn, with no gradient where there is none."""
+    x, y = (LAYOUTS[layout](made(rng, "f4")) for layout in ("F", "turned"))
+    whole, row = np.arange(1, 17).reshape(4, 4), made(rng, "f4")[0]
+    args = (x, y), (x, 2.0), (2, x), (x, whole), (whole, y), (x, row), (row, x), (x, x), (y, True), (x[1:], y[1:])
+    for function in (nb.multiply, nb.add, nb.maximum):
+        for given in (*args, *args[::-1]):
+            once, by_tape = nb.vjp(function, *given), nb.vjp(lambda *z, f=function: f(*z), *given)
+            grad = rng.uniform(1, 2, once[0].shape).astype(once[0].dtype)
+            for mine, wanted in zip((once[0], *once[1](grad)), (by_tape[0], *by_tape[1](grad)), strict=True):
+                assert (mine is None) == (wanted is None)
+                if mine is not None:
+                    np.testing.assert_array_equal(mine, wanted)
+                    assert (mine.dtype, mine.strides) == (wanted.dtype, wanted.strides)
+    for given in ((x, y), (x, y.T), (x[:, :1], y[:1]), (x[:0], y)):
+        for function in (nb.mm, nb.matmul, lambda x, w: nb.linear(x, w.T)):
+            result, pull = nb.vjp(function, *given)
+            np.testing.assert_allclose(result, given[0] @ given[1], 1e-5)
+            grad = np.ones_like(result)
+            for mine, wanted in zip(pull(grad), (grad @ given[1].T, given[0].T @ grad), strict=True):
+                np.testing.assert_allclose(mine, wanted, 1e-5)
+    assert nb.vjp(nb.add, x, y)[1](None) == (None, None)
+    assert nb.vjp(nb.dot, row, row)[1](2.0)[0].tolist() == (2 * row).tolist()
+    for call, why in (
+        (lambda: nb.vjp(nb.add, whole, 2), "no differentiable operation"),
+        (lambda: nb.vjp(nb.less, x, y), "no differentiable operation"),
+        (lambda: nb.vjp(nb.add, x, y)[1](np.ones(3)), r"grad is of shape \(3,\), and the target an array of shape"),
+        (lambda: nb.vjp(nb.add, x, y)[1]((x, y)), "grad is a tuple, and the target"),
+    ):
+        with pytest.raises(nb.dispatch.ArgumentError, match=why):
+            call()
+
+
 def test_a_derivative_that_is_replaced_is_found_anew():
     """Registered, overridden, removed; a fallback likewise: each call goes by what is there then."""
     x = np.ones((2, 2))
